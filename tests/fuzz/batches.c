@@ -127,7 +127,7 @@ static int code_of(const struct rpma_work *o) {
                                                             : 0;
 }
 
-// Puts an operation in a used place, or adds it behind the others.
+// Puts an operation in a used place, or appends it.
 static void add(void) {
     const struct rpma_work o = random_work();
     const bool sets = length > 0 && now_and_then(3);
@@ -163,7 +163,7 @@ static unsigned disturb(unsigned pending, int *code) {
     fake_device()->keeps_bad_wr = keeps;
     fake_device()->hides_refusals = hides;
     fake_fail(nth == 1 ? "ibv_post_send" : "send request", nth == 1 ? 1 : nth - 1, ENOMEM);
-    // The doorbell cannot fail behind a whole list if the provider names no request.
+    // The doorbell cannot fail after a whole list if the provider names no request.
     const bool fails = pending > 0 && !rings && !keeps;
     if (!rings && !keeps)
         fake_fail("doorbell", 1, EIO);

@@ -285,7 +285,7 @@ static void take_event(struct object *conn) {
     } else {
         assert_int_equal(event, RPMA_CONN_UNDEFINED);
     }
-    // A fault behind the provider's answer consumes the event.
+    // A fault after the provider's result consumes the event.
     const unsigned left = fake_pending_on(fd);
     assert_true(left == conn->event_count || left + 1 == conn->event_count);
     memmove(conn->events, conn->events + (conn->event_count - left),

@@ -109,7 +109,7 @@ static void nonblocking(int fd) {
     (void)fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
 }
 
-// One of each owner, connected to nobody.
+// One of each owner, not connected.
 struct objects {
     rpma::peer peer{fake_context(0)};
     rpma::mr_local mr{peer, memory.data(), memory.size(), FIXTURE_EVERY_USAGE};
@@ -187,7 +187,7 @@ TEST_THAT(every_owner_is_moved_and_hands_over) {
     moves(all.batch);
 }
 
-// What an owner had before goes at once, so the fake of the provider sees its release.
+// Assignment releases the previous handle at once, so the fake sees its release.
 TEST_THAT(an_assignment_releases_what_was_there) {
     rpma::peer peer(fake_context(0));
     rpma::mr_local mr(peer, memory.data(), 64, RPMA_MR_USAGE_SEND);
@@ -375,7 +375,7 @@ TEST_THAT(check_throws_what_the_data_path_returned) {
     assert_int_equal(failed.code().value(), RPMA_E_PROVIDER);
     assert_int_equal(failed.provider_error(), EIO);
     assert_non_null(std::strstr(failed.what(), "ibv_post_send"));
-    // A line that nobody asked for is not that of an empty queue.
+    // An unrelated line is not the one of an empty queue.
     fake_fail("ibv_post_send", 1, EIO);
     assert_true(all.conn.send(all.mr, 0, 8, RPMA_F_COMPLETION_ALWAYS) ==
                 rpma::status::provider);

@@ -82,7 +82,7 @@ def warned():
             said = page[row][column]
             wanted = re.fullmatch(cell, said) is not None or (said == "gen. 3" and driver != "idpf")
             if column == "Timeout" and cell.startswith("ignored"):
-                wanted = wanted or transport == "iWARP"  # TCP, says the text below the table
+                wanted = wanted or transport == "iWARP"  # the text below the table says TCP
             expect(any(re.search(words, trap) for trap in traps), wanted,
                    f"{driver}, {transport}, {column}: {traps}")
 

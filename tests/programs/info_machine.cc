@@ -61,7 +61,7 @@ int count(const char *key) {
     return static_cast<int>(number(key));
 }
 
-// The device behind each address of this machine or of another: "DEVICE or -", by the address.
+// The device of each address of this machine or of another: "DEVICE or -", by the address.
 bool leads(const sockaddr *to, const char *key) {
     char digits[INET6_ADDRSTRLEN] = "";
     if (to->sa_family == AF_INET)
@@ -112,7 +112,7 @@ int query_device(ibv_context *, const ibv_query_device_ex_input *, ibv_device_at
     return 0;
 }
 
-// A second port is broken, and a third one tells little.
+// A second port is broken, and a third one reports little.
 int query_port(ibv_context *, uint8_t asked, ibv_port_attr *to, size_t size) {
     ibv_port_attr port = {};
     if (asked == 2)

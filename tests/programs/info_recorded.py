@@ -71,7 +71,7 @@ DEVICES = {
     "cxgb4": {**IWARP, "kernel": "cxgb4", "vendor_id": 0x1425, "max_sge": 4, "max_srq_sge": 4,
               "max_sge_rd": 1, "max_inline_data": 280, "rate": "100 Gb/sec (4X EDR)"},
     # hw/mana/main.c, mana_ib_query_device(): nothing sets an SRQ's limits; hw/mana/qp.c,
-    # mana_ib_create_rc_qp(), does not look at max_inline_data. A virtual machine tells no NUMA node.
+    # mana_ib_create_rc_qp(), does not look at max_inline_data. A virtual machine reports no NUMA node.
     "mana": {**ROCE, "kernel": "mana", "vendor_id": 0x1414, "max_srq_wr": 0, "max_srq_sge": 0,
              "max_inline_data": 2**32 - 1, "numa_node": -1, "rate": "200 Gb/sec (4X HDR)"},
     # sw/rxe/rxe_param.h of Linux 6.1, which has neither flush nor atomic write nor on-demand paging
@@ -254,7 +254,7 @@ def text_facts(lines):
             place = LABELS.index(label.split(" ")[0] if is_head else label, 0 if label == "port" else place)
         if is_head:
             facts.append(line)
-        # A word stands in a new line because the one before has no room, or begins a new sentence.
+        # A word begins a line if it does not fit the previous one or begins a sentence.
         elif not has_label and (words.startswith("-> ") or len(before) + 1 + len(words.split(" ")[0]) > 80):
             facts[-1] += " " + words
         elif line:

@@ -207,7 +207,7 @@ static void plans_have_these_needs(void **) {
     }
 }
 
-// Each conflict, and beside it the plan that just has none.
+// Each conflict, and the nearest plan without one.
 static void plans_conflict_at_these_bounds(void **) {
     const uint64_t atomic = find_operation("atomic-write"), read = find_operation("read"),
                    connect = find_operation("connect");
@@ -255,7 +255,7 @@ static void plans_conflict_at_these_bounds(void **) {
 
 // ---- options -------------------------------------------------------------------------------
 
-// What is not as it is by default, the operations and sizes, and the limits in nanoseconds.
+// Settings that differ from the default, operations, sizes, and limits in nanoseconds.
 static std::string options_of(std::vector<const char *> words) {
     words.insert(words.begin(), "rpma-perf");
     const Options o =
@@ -314,7 +314,7 @@ static void options_mean_this(void **) {
           "host"},
          "host:65535 write 64 w1099511627776 n1099511627776 D3000000000 i86400000000000 "
          "intervals f"},
-        // A picture has 200 intervals, of 1 ms at least, or of 10 ms where nobody knows the
+        // A picture has 200 intervals, of 1 ms at least, or of 10 ms if the
         // end.
         {{"--plot", "f", "-D", "2", "host"},
          "host:7204 write 64 w100 n0 D2000000000 i10000000 f"},

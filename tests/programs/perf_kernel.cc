@@ -86,7 +86,7 @@ static void files_are_mapped(void **) {
         {false, "", PROT_READ | PROT_WRITE, "file", false, 5000},
         {true, "", PROT_READ | PROT_WRITE, "fsdax", true, 5000},
         {true, "/dev/zero", PROT_READ | PROT_WRITE, "devdax", true, 8192},
-        {false, "/proc/self/exe", PROT_READ, "file", false, 0}, // nobody may write to it
+        {false, "/proc/self/exe", PROT_READ, "file", false, 0}, // not writable
     };
     for (const auto &[dax, given, protection, kind, is_persistent, size] : cases) {
         char path[] = "/tmp/rpma-perf-XXXXXX";

@@ -243,7 +243,7 @@ static void measure(LoadGenerator &server, LoadGenerator &client, Outcome &outco
     client.start(run_load);
     const auto is_over = [&] {
         const bool have_ended = client.has_ended() && (!plan.both || server.has_ended());
-        outcome.done.clear(); // counted behind the question, so that the end has all of them
+        outcome.done.clear(); // counted after the request, so that the end includes all of them
         for (const Connection &connection : client.connections)
             outcome.done.push_back(connection.completed);
         return have_ended &&
@@ -431,7 +431,7 @@ TEST_THAT(operations_are_posted_like_this) {
          {.size = 9, .inline_size = 9},
          "read 0:9 at 0\nread 0:9 at 0\nread 0:9 at 0\nread 0:9 at 0\n"},
         // The numbers 0 to 3 give 0, 89, 30 and 56 of 100. What is read comes to a place of its
-        // own, behind those of the writes.
+        // own, after those of the writes.
         {"write",
          {.size = 9, .region = 12289, .reads = 57},
          "read 4096:9 at 0\nwrite 0:9 at 4096\nread 4096:9 at 8192\nread 4096:9 at 0\n"},
@@ -453,7 +453,7 @@ TEST_THAT(operations_are_posted_like_this) {
 }
 
 // Of 1024 bytes in two places, the server may use the first on the client, and the client has
-// its own behind it.
+// its own after it.
 TEST_THAT(both_sides_post) {
     const Plan plan = plan_of("write", {.size = 1024, .depth = 2, .both = 1});
     const Outcome outcome = run(plan, {.warmup = 0, .count = 3});

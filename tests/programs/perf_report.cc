@@ -2,7 +2,7 @@
 // Copyright 2026, the librpma developers
 
 // perf_report.cc -- rpma-perf with another client, which measures nothing: it reports the
-// results that stand here
+// fixed results below
 
 #include "failure.hh"
 #include "plot.hh"

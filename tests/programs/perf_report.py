@@ -27,7 +27,7 @@ from harness import expect, expect_one_line, run
 PROGRAM, VERSION = sys.argv[1:]
 
 HOST = "192.0.2.1"
-# Arguments, what the head of the table says of them, and the settings of the JSON that are not the default.
+# Arguments, their text in the head of the table, and the settings of the JSON that are not the default.
 LOADS = [
     (["--depth", "16", "--batch", "4", "--prepared", "--elements", "2", "--inline", "64", "--connections", "7",
       "--threads", "5", "--verify", "--port", "7471"],

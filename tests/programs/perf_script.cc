@@ -83,7 +83,7 @@ void Epoll::add(int readable, uint64_t number) const {
         links.push_back(readable);
 }
 
-// The fake tells the capabilities of its device in ibv_query_device_ex() only.
+// The fake reports the capabilities of its device in ibv_query_device_ex() only.
 int ibv_query_device(ibv_context *, ibv_device_attr *attributes) {
     attributes->atomic_cap = fake_device()->atomic_cap;
     return 0;
@@ -120,7 +120,7 @@ static void complete_group() {
     outstanding.clear();
 }
 
-// Of the load: an operation with data, unless nobody asks for its completion.
+// Of the load: an operation with data, if its completion is requested.
 static bool is_of_load(const fake_post &post) {
     return post.opcode != IBV_WR_SEND && post.num_sge > 0 && post.sge.length > 0;
 }

@@ -55,7 +55,7 @@ extern uint64_t cpu_step; // each question for the processor time adds a step
 // ---- actions of the other side -------------------------------------------------------------
 
 void request(const std::string &greeting);
-void request_data(const std::string &number); // of the load whose "ready" was said last
+void request_data(const std::string &number); // of the load with the latest "ready"
 void establish(const std::string &greeting);  // the oldest connection that comes up
 void refuse(const std::string &greeting);     // the same
 void lose(const std::string &type);           // the same, by this event
@@ -78,7 +78,7 @@ void forget(const std::string &);
 // Waits until all groups have completed and the next operation is posted.
 void finish_groups();
 
-// A script as words with commas between them, each of which stands for turns.
+// A script of words separated by commas; each word is a list of turns.
 using Words = std::map<std::string, std::vector<Turn>>;
 std::vector<Turn> script_of(const Words &words, const std::string &script);
 
@@ -95,7 +95,7 @@ Outcome run_client_with(const Options &options, const std::vector<Turn> &script)
 void expect_equal(const char *name, const std::string &found, const std::string &wanted);
 void expect_part(const char *name, const std::string &text, const std::string &part);
 
-// The words of the tested side, with what it says why or counts.
+// The messages of the tested side, with their reasons or counts.
 std::string words_said();
 
 Plan plan_of_test(std::string_view operation, Plan plan = {.size = 8});

@@ -278,7 +278,7 @@ TEST_THAT(a_file_is_said_to_be_the_clients) {
             " has 4096 bytes, these settings need 8192, refused: another client uses " + path);
 }
 
-// Some stall before they are connected or say what is no message: the others go on as if they
+// Some stall before they are connected or send invalid messages: the others continue as if they
 // were not there.
 TEST_THAT(hundreds_of_clients_are_served_at_once) {
     constexpr size_t CLIENTS = 300, HALF_OPEN = 7;

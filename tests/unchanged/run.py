@@ -71,7 +71,7 @@ case("ibv_rc_pingpong on InfiniBand", f"ibv_rc_pingpong :: ibv_rc_pingpong {SERV
      options="--device mlx5-ib")
 case("ibv_srq_pingpong", f"ibv_srq_pingpong -g 1 :: ibv_srq_pingpong -g 1 {SERVER}",
      r"host2: 8192000 bytes in [\d.]+ seconds")
-# What linux sw/rxe/rxe_param.h and the lab's device say of rxe.
+# Limits of rxe: linux sw/rxe/rxe_param.h and the lab's device.
 case("ibv_devinfo", "ibv_devinfo -v", r"hca_id:\trxe0", r"transport:\t+InfiniBand \(0\)",
      r"max_qp_wr:\t+1048576", r"max_sge:\t+32", r"max_cqe:\t+32767", r"state:\t+PORT_ACTIVE \(4\)",
      r"link_layer:\t+Ethernet", r"GID\[ *1\]:\t+::ffff:10\.77\.0\.1")

@@ -13,8 +13,9 @@
 
 #define PORT "7305"
 
-// Nobody flushes the client's memory, so it is not registered for flushes: a device with native
-// flush refuses them for memory that is not persistent, and 1.3.0 does not retry without them.
+// The client's memory is never flushed, so it is not registered for flushes: a device with
+// native flush refuses them for memory that is not persistent, and 1.3.0 does not retry without
+// them.
 enum {
     USAGE = RPMA_MR_USAGE_READ_SRC | RPMA_MR_USAGE_READ_DST | RPMA_MR_USAGE_WRITE_SRC |
             RPMA_MR_USAGE_WRITE_DST | RPMA_MR_USAGE_SEND | RPMA_MR_USAGE_RECV,

@@ -3,7 +3,7 @@
 
 // release.c -- a program as users of release 0.RELEASE.0 wrote it, or, where RELEASE is 100, of
 // 1.0.0 to 1.3.0, whose 84 functions are the same. It does what another release does otherwise;
-// the rest is the same function behind each version node.
+// the rest is the same function at each version node.
 
 #include <string.h>
 

@@ -40,7 +40,7 @@ def backlog_is_kept(test, backlog, count):
     expect((code, backlog <= taken < count), ("RPMA_E_NO_EVENT", True), f"{taken} requests that waited")
     server("next-incoming", req=taken, count=count - taken)
     requests.kill()
-    server.code("req-delete", count=count)  # there is nobody to be rejected
+    server.code("req-delete", count=count)  # the client is gone: nothing to reject
 
 
 @case("establish", "a client gives up while the server decides: the queue pair cannot be made",
@@ -56,7 +56,7 @@ def client_gives_up(test):
     wait_until(lambda: received("rej") > before, "the server's device has heard it")
     server("req-resolve")
     server.refuses("RPMA_E_PROVIDER", "req-setup")
-    server.refuses("RPMA_E_PROVIDER", "req-delete")  # there is nobody to be rejected
+    server.refuses("RPMA_E_PROVIDER", "req-delete")  # the client is gone: nothing to reject
 
 
 @case("establish", "private data of the largest size; a refusal says why")

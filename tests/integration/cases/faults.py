@@ -163,7 +163,7 @@ def endpoint_shut_down(test):
     disconnect(client, server)
 
 
-# ---- nobody ------------------------------------------------------------------------------
+# ---- no peer -----------------------------------------------------------------------------
 
 
 @case("faults", "nobody listens: client sees REJECTED", shows=("rejected: nobody listens",))

@@ -194,7 +194,7 @@ def check_flush(test, kind, told, on_device):
     survives_in_caches = told["persistence_domain"] == "cpu_cache"
     if lab.IS_VIRTUAL:
         wanted = is_dax and on_device["usage_persistent"]["is"] and (test.is_native or survives_in_caches)
-        # Nobody knows what a power failure spares of memory behind CXL.
+        # It is unknown which data of CXL memory survive a power failure.
         known = None if wanted and lab.BEHIND_CXL else wanted
         expect(on_device["persistent_flush"]["is"], known, "persistent flush")
         expect(on_device["native_persistent_flush"], wanted and test.is_native, "of the device")

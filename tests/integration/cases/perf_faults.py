@@ -16,7 +16,7 @@ from harness.side import expect
 from .perf import ends_at_signal, validated
 
 
-# Who is sent which signal in the middle of what, and the client's last line.
+# The process, the signal, the phase in which it arrives, and the client's last line.
 ENDS = [dict(zip(("who", "number", "operation", "line"), row)) for row in (
     ("server", signal.SIGKILL, "write", ""), ("server", signal.SIGKILL, "ping-pong", ""),
     ("client", signal.SIGKILL, "ping-pong", None), ("client", signal.SIGINT, "ping-pong", "interrupted"),
@@ -59,7 +59,7 @@ def comes_back(test, operation, seconds):
     server = serve(test)
     client = measure(test, "-o", operation, "--reconnect", "-D", str(seconds), "-w", "1", "--json")
     client.wait_for_threads(2)
-    time.sleep(1)  # of the measurement, behind the warm-up
+    time.sleep(1)  # into the measurement, after the warm-up
     server.signal(signal.SIGKILL)
     server.process.wait(PATIENCE)
     client.wait_for_threads(1)

@@ -42,8 +42,8 @@ def requests_without_end(test, count):
     after = {}
 
     def nothing_stays():
-        server.code("req-delete", count=count)  # there is nobody to be rejected
-        server.code("next-incoming", count=count, timeout=0)  # what has come in since then
+        server.code("req-delete", count=count)  # the client is gone: nothing to reject
+        server.code("next-incoming", count=count, timeout=0)  # requests that arrived since then
         after.update(held_by(server))
         return all(after[kind] == before[kind] for kind in ("descriptors", "qp", "cm_id"))
 
@@ -54,7 +54,7 @@ def requests_without_end(test, count):
            f"{after['heap']} bytes behind the requests, {before['heap']} before")
 
 
-LIMIT = 4  # seconds until an address that nobody has is given up
+LIMIT = 4  # seconds until an unused address is given up
 
 
 def next_step(client, number, asked):

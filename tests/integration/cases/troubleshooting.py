@@ -60,7 +60,7 @@ def refused(test):
     client("cfg", sq=30000, rq=30000)
     client("req-new", cfg=0, **there)
     client("req-delete")
-    for length in (20, 21):  # the second ends behind the last address
+    for length in (20, 21):  # the second one ends after the last address
         client.refuses("RPMA_E_INVAL", "remote", desc="ff" * length)
     client.refuses("RPMA_E_INVAL", "remote", desc="ff" * 20 + "00")
     client("req-start", **there)

@@ -128,7 +128,7 @@ def try_pair(test, pair, seeds):
     before = notices(test, pair.initiator)
     seen = {
         "visibility": tuple(pair.flush(0, applied, next(seeds)) for applied in (False, True)),
-        # Before, the flush is refused: nobody has stated direct write to PMem.
+        # At first the flush is refused: the server has not declared direct write to PMem.
         "persistent": (None, pair.flush(1, True, next(seeds))),
         "atomic write": tuple(pair.atomic_write(applied, next(seeds)) for applied in (False, True)),
     }

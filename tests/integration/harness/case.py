@@ -118,7 +118,7 @@ class Test:
             try:
                 process = Forked(seed(host), errors)
             except BaseException:
-                seed.cache_clear()  # its answer may come after the case's time limit, and nobody would take it
+                seed.cache_clear()  # its reply may arrive after the case's time limit and would stay unread
                 raise
         side = self.add(name or f"host{number}", process, errors, lab.address(host))
         side.checked = checked

@@ -12,7 +12,7 @@ class Tap:
 
     def __init__(self, build, count, directory):
         self.build, self.directory = build, directory
-        self.number = 0  # of the last case that was told
+        self.number = 0  # of the last reported case
         self.counts = collections.Counter()
         shutil.rmtree(directory, ignore_errors=True)
         os.makedirs(directory)

@@ -9,8 +9,8 @@
 
 namespace {
 
-// Asks for count= connections, which nobody finishes; the numbers of the queue pairs are made
-// up. They last until the process ends.
+// Asks for count= connections, which are never completed; the numbers of the queue pairs are
+// made up. They last until the process ends.
 void flood(const Args &args) {
     const uint64_t count = args.number("count");
     rdma_event_channel *events = rdma_create_event_channel();

@@ -49,7 +49,7 @@ enum {
     ERR_TIMEOUT = 1,  // an expected completion or event did not come
     ERR_MISMATCH = 2, // data differ; the answer says where
     ERR_SYSTEM = 3,   // a call to the system failed; the answer says which
-    ERR_CLOSED = 4,   // the connection ended, and no completion said so
+    ERR_CLOSED = 4,   // the connection ended without a completion that reports it
 };
 
 struct Failed {
@@ -79,7 +79,7 @@ template <class... Types, class... Given> auto get(int function(Types...), Given
     return output;
 }
 
-// An object that goes at the end of its scope.
+// An object deleted at the end of its scope.
 template <class Object, int remove(Object **)> struct Scoped {
     Object *it = nullptr;
     Scoped() = default;
@@ -110,7 +110,7 @@ inline constexpr std::tuple places{
     Places<rpma_mr_local>{fixture.mr, "mr", rpma_mr_dereg},
     Places<rpma_mr_remote>{fixture.remote, "rmr", rpma_mr_remote_delete},
     Places<rpma_peer>{{&fixture.peer, 1}, "peer", rpma_peer_delete},
-    Places<ibv_context>{{&fixture.device, 1}, "device"}, // nobody deletes it
+    Places<ibv_context>{{&fixture.device, 1}, "device"}, // never deleted
 };
 
 template <class Object, class... All>

@@ -43,7 +43,7 @@ void run(const Args &) {
     must_be(WIFEXITED(status) && WEXITSTATUS(status) == 0, ERR_SYSTEM);
 }
 
-// The measures that libibverbs takes for forks, as ibv_is_fork_initialized() says.
+// The fork support of libibverbs, as reported by ibv_is_fork_initialized().
 void fork_status(const Args &) {
     static const char *const names[] = {"disabled", "enabled", "unneeded"};
     reply("fork", names[ibv_is_fork_initialized()]);

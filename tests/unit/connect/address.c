@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// address.c -- names, every address and route behind them, and the devices that these lead to
+// address.c -- names, all their addresses and routes, and the devices of these
 
 #include "arguments.h"
 #include "logged.h"

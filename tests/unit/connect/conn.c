@@ -143,7 +143,7 @@ TEST_THAT(private_data_arrives_with_the_reply) {
 TEST_THAT(private_data_of_the_request_is_kept) {
     enum rpma_conn_event event;
     const struct shape shape = {.incoming = true, .private_data = 20};
-    fake_device()->transport = IBV_TRANSPORT_IWARP; // brings data with ESTABLISHED, too
+    fake_device()->transport = IBV_TRANSPORT_IWARP; // also delivers data with ESTABLISHED
     new_unestablished(&shape);
     expect_data("from here to there\0", 20);
     fake_cm_event(fixture_event_fd(&w), RDMA_CM_EVENT_ESTABLISHED, "other", 5);

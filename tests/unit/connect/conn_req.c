@@ -25,7 +25,7 @@ static void request_by(enum way way, const struct rpma_conn_cfg *cfg) {
         MUST(rpma_ep_next_incoming(w.h.ep, &w.h.req));
 }
 
-// ---- the queues, and what goes to the other side -------------------------------------------
+// ---- the queues, and the data sent to the peer ---------------------------------------------
 
 #define RESOLVED "rdma_getaddrinfo rdma_create_id rdma_resolve_addr rdma_resolve_route "
 #define STARTED "rdma_create_event_channel rdma_create_id rdma_resolve_addr"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// private_data.c -- packing and unpacking of what two sides tell each other in private data
+// private_data.c -- packing and unpacking of private data
 
 #include "packed.h"
 
@@ -150,7 +150,7 @@ TEST_THAT(pack_refuses_every_smaller_buffer) {
         const char *logs;
     } cases[] = {
         {2, 3, 0, 54, "needed are 55 (regions: 2, a configuration, bytes of the program: 3)"},
-        // Each part in turn makes the data longer than 8 bits can say.
+        // Each part in turn makes the data too long for an 8-bit length.
         {REGIONS + 1, 0, PACKED_MOST, PACKED_MOST, "pdata->len is 255"},
         {0, ONE_MORE, PACKED_MOST, PACKED_MOST, "pdata->len is 255"},
         {0, UINT32_MAX, PACKED_MOST, PACKED_MOST, "pdata->len is 255"},
@@ -345,7 +345,7 @@ TEST_THAT(unpack_refuses_truncated_data) {
 }
 
 // One region, a statement and three bytes, in a message with room for more. Each value of a
-// byte of the header is refused for the same reason; a version is told.
+// byte of the header is refused for the same reason; the line names an unknown version.
 TEST_THAT(unpack_refuses_other_headers) {
     static const struct {
         unsigned at, from, to;

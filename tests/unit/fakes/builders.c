@@ -9,13 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-// What stands between ibv_wr_start() and ibv_wr_complete(), which hold the lock.
+// The requests between ibv_wr_start() and ibv_wr_complete(), which hold the lock.
 static struct fake_qp *building;  // NULL: nothing
 static int build_error;           // of a request that was refused
 static struct fake_post *pending; // the other requests
 static unsigned built;
 
-// Records the call of a builder, which has to stand behind ibv_wr_start().
+// Records the call of a builder, which must follow ibv_wr_start().
 static struct fake_qp *enter(struct ibv_qp_ex *ex, const char *call) {
     struct fake_qp *qp = fake_qp_of(&ex->qp_base);
     fake_note(call, &ex->qp_base);
@@ -65,7 +65,7 @@ static struct fake_post *build(struct ibv_qp_ex *ex, const char *call, int opcod
     return post;
 }
 
-// A builder with these parameters behind the queue pair, which fills in the rest of its
+// A builder with these parameters after the queue pair, which fills in the rest of its
 // request.
 #define BUILDER(name, opcode, fill, ...)                             \
     static void wr_##name(struct ibv_qp_ex *ex, ##__VA_ARGS__) {     \

@@ -42,7 +42,7 @@ void fake_lead_to_device(struct fake_id *id) {
 }
 
 // rdma-core 56, librdmacm/cma.c, rdma_resolve_addr() and rdma_resolve_route(): on an ID of a
-// channel they return as soon as the kernel has the request, and an event tells what came of
+// channel they return as soon as the kernel has the request, and an event reports the result of
 // it. Linux 7.3, drivers/infiniband/core/cma.c, addr_handler() and cma_work_handler().
 static int begin(struct fake_id *id, const char *name, enum rdma_cm_event_type done,
                  enum rdma_cm_event_type failed) {

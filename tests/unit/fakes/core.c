@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// core.c -- objects and misuse: what is alive, what depends on what, what was done wrong.
+// core.c -- objects and misuse: live objects, their dependencies, detected misuses.
 
 #include "internal.h"
 

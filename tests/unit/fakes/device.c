@@ -24,7 +24,7 @@ void fake_device_reset(void) {
         .max_sge_rd = FAKE_MAX_SGE,   // RXE_MAX_SGE_RD is the same
         .atomic_cap = IBV_ATOMIC_HCA, // rxe_param.h of rdma_rxe, rxe_init_device_param()
         .max_srq_sge = FAKE_MAX_SRQ_SGE,
-        // No device's numbers: each differs, so that a test can tell them apart.
+        // No device's numbers: each differs, so that a test can distinguish them.
         .max_pd = 1001,
         .max_mr = 1002,
         .max_cq = 1003,

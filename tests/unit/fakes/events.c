@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// events.c -- events behind a real descriptor, so that O_NONBLOCK, poll() and signals are real;
+// events.c -- events on a real descriptor, so that O_NONBLOCK, poll() and signals are real;
 // and the events of the devices: ports, queue pairs, queues.
 //
 // The kernel's waits behave alike: ucma_get_event() (Linux 7.3, drivers/infiniband/core/ucma.c)
@@ -174,7 +174,7 @@ static bool is_same(void *what, void *with) {
 // Linux 7.3, drivers/infiniband/core/uverbs_main.c, ib_uverbs_release_uevent(): events that
 // were not taken are dropped. rdma-core 56, libibverbs/cmd_cq.c, ibv_cmd_destroy_cq(),
 // libibverbs/cmd_qp.c, ibv_cmd_destroy_qp(), libibverbs/cmd_srq.c, ibv_cmd_destroy_srq(): waits
-// until those that were taken are acknowledged; without threads nobody would do that.
+// until those that were taken are acknowledged; without threads it would never return.
 void fake_forget_events(struct fake_object *object) {
     if (fake_is_quiet())
         fake_wait_for_zero(&object->unacked_async);
@@ -244,7 +244,7 @@ int ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *eve
 // whose memory the count is, and wakes its destruction.
 void ibv_ack_async_event(struct ibv_async_event *event) {
     FAKE_LOCKED;
-    const void *const outer = event->element.qp; // all pointers of the union stand at one place
+    const void *const outer = event->element.qp; // all pointers of the union share one place
     fake_note(__func__, outer);
     const enum fake_kind kind = kind_of(event->event_type);
     struct fake_object *found = kind != FAKE_KINDS ? fake_find(kind, outer) : NULL;

@@ -144,7 +144,7 @@ unsigned fake_count(const char *name);
 const struct fake_call *fake_last(const char *name);
 // The nth call of that name, from 1.
 const struct fake_call *fake_nth(const char *name, unsigned nth);
-// Clears the record; faults keep their count. Time goes by: the device executes what the send
+// Clears the record; faults keep their count. The device also executes what the send
 // queues have, which frees their room (Linux 7.3, drivers/infiniband/sw/rxe/rxe_comp.c,
 // do_complete(); it does not wait until the completion is taken).
 void fake_forget(void);
@@ -184,7 +184,7 @@ size_t fake_power_failure(uint64_t survivors);
 // Parts of a post fail by names of their own, which do not appear in the record: "send request"
 // and "receive request" count the requests after the first of each list and refuse only the
 // nth, so those before it are in the queue; "doorbell" fails after all requests were queued.
-// "address event" and "route event" are what tells that resolving on a channel has failed.
+// "address event" and "route event" report a failed resolution on a channel.
 void fake_fail(const char *name, unsigned nth, int error);
 // The same for the nth call and every later one.
 void fake_fail_from(const char *name, unsigned nth, int error);
@@ -226,7 +226,7 @@ struct fake_device {
     bool fast;               // executes each request before the next one comes
     bool any_range;          // elements may miss their region or domain: a completion
                              // would tell the program, which made the mistake
-    bool silent;             // nothing answers what is asked to resolve an address or a route
+    bool silent;             // resolving an address or a route never completes
     bool takes_early;        // sends before the connection: mlx5 does not look at the state
     bool reuses; // a new object gets the address of one of its kind that was destroyed
     enum ibv_transport_type transport;

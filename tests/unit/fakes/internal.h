@@ -14,10 +14,10 @@
 
 #define FAKE_LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 
-// ---- the lock, and what is done wrong ------------------------------------------------------
+// ---- the lock, and misuses -----------------------------------------------------------------
 
 // One lock for the state of all fakes, released at the end of the scope; and the function that
-// has it, of which misuses are said.
+// has it, for which misuses are reported.
 extern const char *fake_function;
 void *fake_lock(const char *name);
 void fake_unlock(void *const *unused);
@@ -25,7 +25,7 @@ void fake_unlock(void *const *unused);
 #define FAKE_LOCKED_FOR(name) FAKE_RELEASED = fake_lock(name)
 #define FAKE_LOCKED FAKE_LOCKED_FOR(__func__)
 bool fake_is_quiet(void);
-// Gives the lock up until another thread has brought the count to 0 and says so.
+// Gives the lock up until another thread has decremented the count to 0 and signals.
 void fake_wait_for_zero(const unsigned *count);
 void fake_acknowledged(void);
 
@@ -122,7 +122,7 @@ void *fake_zeroed(size_t size); // memory of the fakes
 void *fake_give_page(struct fake_object *object, size_t size);
 // The live object of a pointer that the library passed; NULL and a misuse when there is none.
 void *fake_find(enum fake_kind kind, const void *outer);
-// The next older live object of that kind; behind NULL the newest one.
+// The next older live object of that kind; after NULL the newest one.
 void *fake_next(enum fake_kind kind, const void *object);
 // Object depends on parent (if any), until it is destroyed.
 void fake_adopt(struct fake_object *object, void *parent);
@@ -136,7 +136,7 @@ void fake_has_users(const struct fake_object *object);
 // and is a misuse where the library has to keep the order.
 int fake_release(const char *name, enum fake_kind kind, const void *outer, bool keeps_order);
 
-// ---- events behind a descriptor ------------------------------------------------------------
+// ---- events on a descriptor ----------------------------------------------------------------
 
 struct fake_queue {
     int fd;
@@ -288,7 +288,7 @@ struct fake_cm_event {
 
 struct fake_id *fake_id_new(struct fake_channel *channel);
 void fake_lead_to_device(struct fake_id *id);
-// Adds the event that tells what came of resolving an address or a route on a channel.
+// Adds the event that reports the result of resolving an address or a route on a channel.
 void fake_tell(struct fake_id *id, enum rdma_cm_event_type type, int status);
 
 // Sizes of private data in the messages of InfiniBand: Linux 7.3, include/rdma/ib_cm.h, enum

@@ -59,7 +59,7 @@ struct names {
     struct sockaddr_storage addr[FAKE_MOST_ADDRESSES];
 };
 
-// Adds the address of that number, or the numeric one, behind the others, unless it is of
+// Adds the address of that number, or the numeric one, after the others, unless it is of
 // another family than the hints ask for.
 static void add_address(struct names *names, int *count, const struct addrinfo *hints,
                         const struct addrinfo *numeric, const char *service, int number) {

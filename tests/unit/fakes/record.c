@@ -106,7 +106,7 @@ void *fake_nothing(const struct fake_call *call, int refusal) {
 
 // ---- calls ---------------------------------------------------------------------------------
 
-// A call that succeeds may leave any errno behind: libibverbs tries an ioctl() before the
+// A successful call may change errno: libibverbs tries an ioctl() before the
 // write() that older kernels know (rdma-core 56, libibverbs/cmd_fallback.c), librdmacm opens
 // devices (librdmacm/cma.c, ucma_init_device()). Calls of the data path, and those that wait
 // for events, leave errno alone.

@@ -198,7 +198,7 @@ static bool read_bytes(unsigned qp_num, const struct fake_post *post, struct reg
 // rxe_resp.c, check_rkey(), looks for IB_ACCESS_REMOTE_ATOMIC of 8 bytes; rxe_mr.c,
 // rxe_mr_do_atomic_op(), refuses an unaligned address, adds or swaps in the byte order of the
 // processor, and yields what was there; rxe_comp.c, do_atomic(), writes that to the memory of
-// the request. What was there before does not become persistent by it.
+// the request. The previous value does not become persistent by it.
 static bool do_atomic(unsigned qp_num, const struct fake_post *post, struct region *region) {
     if (region->no_atomics || post->remote_addr % WORD != 0)
         return false;

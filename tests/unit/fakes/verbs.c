@@ -119,7 +119,7 @@ struct fake_mr *fake_region(uint32_t lkey) {
 }
 
 // Linux 7.3, drivers/infiniband/sw/rxe/rxe_queue.c, rxe_queue_init(): the next power of two,
-// less the slot that tells full from empty.
+// less the slot that distinguishes full from empty.
 unsigned fake_slots(unsigned wanted) {
     unsigned long slots = 1;
     while (slots <= wanted)

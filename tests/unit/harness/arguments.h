@@ -14,7 +14,7 @@
 struct arguments {
     const struct call_by_name *call;
     uintptr_t word[CALLS_MAX_PARAMS];
-    unsigned char scratch[CALLS_MAX_PARAMS][ARGUMENTS_SCRATCH]; // behind output parameters
+    unsigned char scratch[CALLS_MAX_PARAMS][ARGUMENTS_SCRATCH]; // for output parameters
 };
 
 const struct call_by_name *call_named(const char *name);

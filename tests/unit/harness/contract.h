@@ -20,7 +20,7 @@ struct contract_row {
 // All rows, in the order of the file; read on first use. Ends the program if it cannot be read.
 const struct contract_row *contract_rows(size_t *count);
 // The only row of that function and code whose condition contains part; otherwise NULL, and
-// *why says what to do.
+// *why is the remedy.
 const struct contract_row *contract_find(const char *function, int code, const char *part,
                                          const char **why);
 // Whether the function may return that code.

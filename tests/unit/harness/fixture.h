@@ -65,8 +65,8 @@ struct fixture {
     unsigned char memory[FIXTURE_MEMORY_SIZE];
 };
 
-// The fixture of the test that runs: empty at its beginning; what is left of it is deleted
-// behind the test, without faults.
+// The fixture of the running test: empty at its beginning; the remaining objects are deleted
+// after the test, without faults.
 extern struct fixture w;
 // The same between two cases of a test; then the fakes are as at its beginning.
 void fixture_anew(void);

@@ -15,7 +15,7 @@ enum {
     PACKED_MOST = 255, // bytes that private data can have
     PACKED_MOST_REGIONS = 11,
     PACKED_NO_STATEMENT = -1,
-    PACKED_ATOMICS = 1, // beside RPMA_MR_USAGE_FLUSH_TYPE_*, behind the descriptor of a region
+    PACKED_ATOMICS = 1, // with RPMA_MR_USAGE_FLUSH_TYPE_*, after the descriptor of a region
 };
 
 struct packed_region {
@@ -43,7 +43,7 @@ struct packed packed_made_up(unsigned regions, int direct_write, unsigned served
 // it; test_free() frees it.
 struct rpma_conn_private_data packed_exactly(const unsigned char *bytes, size_t size);
 
-// A remote region of packed private data; natively: the byte behind its descriptor.
+// A remote region of packed private data; natively: the byte after its descriptor.
 struct rpma_mr_remote *packed_remote(uint64_t addr, uint64_t size, uint32_t rkey, uint8_t usage,
                                      uint8_t natively);
 

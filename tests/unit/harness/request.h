@@ -118,7 +118,7 @@ static inline struct fake_post request(const struct rpma_work *o) {
     return post;
 }
 
-// The bits of pattern say which pieces have bytes. The others, with or without a region, are
+// A set bit of pattern: this SGE has bytes. The others, with or without a region, are
 // left out. Returns how many pieces there are.
 enum { PATTERNS = 1 << LIST_MOST };
 static inline uint32_t make_pieces(struct rpma_sge sgl[LIST_MOST], unsigned pattern) {

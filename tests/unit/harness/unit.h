@@ -31,7 +31,7 @@
 // ---- running -------------------------------------------------------------------------------
 
 // A test that starts with fresh fakes and ends with a check that nothing is left. Those of an
-// executable run in the order in which they stand; the harness has main() for them.
+// executable run in source order; the harness has main() for them.
 #define TEST_THAT(function)                                               \
     static void function(void **state);                                   \
     __attribute__((constructor)) static void function##_is_a_test(void) { \
@@ -51,7 +51,7 @@ int unit_setup(void **state);
 int unit_teardown(void **state);
 
 // Every provider object, event, descriptor and byte was returned, and nothing was misused.
-// Fails the test otherwise; where says what came before.
+// Fails the test otherwise; where describes the earlier steps.
 void unit_nothing_left(const char *where);
 
 // ---- expecting success ---------------------------------------------------------------------

@@ -21,7 +21,7 @@ static const unsigned char desc_that_wraps[21] = {
 static const struct rpma_conn_private_data nowhere = {NULL, 255};
 static const struct rpma_mr_local *const no_region[1] = {NULL};
 
-// A way to make a term of a condition true; several rows may stand for one term.
+// A way to make a term of a condition true; a term may have several rows.
 static const struct way {
     const char *term;     // of the condition, or its beginning
     const char *logs;     // NULL: the name of the first parameter
@@ -123,7 +123,7 @@ static struct bad {
     const struct contract_row *row;
     char term[128];
     struct way way;
-    char null_name[32]; // storage behind way.set[0].name of a NULL term
+    char null_name[32]; // storage for way.set[0].name of a NULL term
 } bad[MAX_CASES];
 static struct CMUnitTest cases[MAX_CASES];
 static char names[MAX_CASES][192];

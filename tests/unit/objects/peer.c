@@ -10,7 +10,7 @@
 #include <netinet/in.h>
 #include <stdio.h>
 
-// One line tells what the device can do and the build knows.
+// One line lists what device and build support.
 TEST_THAT(new_logs_the_granted_sizes) {
     for (int device = 0; device < 16; device++) {
         const bool odp = device & 1, flush = device & 2, atomic_write = device & 4;

@@ -200,7 +200,7 @@ static int new_request(bool incoming) {
                : rpma_conn_req_new(w.h.peer, FIXTURE_ADDRESS, FIXTURE_PORT, w.h.cfg, &w.h.req);
 }
 
-// ---- what is asked for ---------------------------------------------------------------------
+// ---- requested sizes -----------------------------------------------------------------------
 
 // The last option of the ID with this name; NOT_SET when nothing was set.
 enum { NOT_SET = UINT16_MAX };
@@ -239,7 +239,7 @@ TEST_THAT(settings_reach_the_device) {
         const char *setting;
         uint32_t (*asked)(void);
         bool of_both;            // sides; otherwise nothing is asked of an incoming request
-        uint32_t pairs[MOST][2]; // the value, and what is asked for
+        uint32_t pairs[MOST][2]; // the value, and the requested size
     } cases[] = {
         {"rpma_conn_cfg_set_ack_timeout",
          ack_timeout,

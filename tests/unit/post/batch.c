@@ -15,7 +15,7 @@ static void begin(bool native) {
     MUST(rpma_batch_new(w.h.conn, MOST, &w.h.batch));
 }
 
-// A write with that context, which is told apart from others by its memory, too.
+// A write with that context, which is distinguished by its memory, too.
 static struct rpma_work write_number(unsigned number) {
     return (struct rpma_work){.type = RPMA_WORK_WRITE,
                               .remote = w.h.remote,
@@ -234,7 +234,7 @@ TEST_THAT(memory_is_allocated_once) {
     EXPECT_CALLS("");
 }
 
-// More operations than 16 bits count: what is put in the place of the last one and what is
+// More operations than 16 bits count: an operation that replaces the last one and what is
 // refused are found there.
 TEST_THAT(long_list_is_refused_near_its_end) {
     enum { LONG = UINT16_MAX + 5 };

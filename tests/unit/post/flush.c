@@ -80,7 +80,7 @@ static int flush(enum rpma_flush_type type) {
     return rpma_flush(w.h.conn, w.h.remote, 8, 8, type, RPMA_F_COMPLETION_ALWAYS, NULL);
 }
 
-// ---- which way a flush goes ----------------------------------------------------------------
+// ---- the flush method ----------------------------------------------------------------------
 
 enum way { READ, NATIVE, REFUSED };
 
@@ -315,8 +315,9 @@ TEST_THAT(flush_target_is_shared_with_children) {
     assert_int_equal(*target, 2);
 }
 
-// The first flush goes the long way, where arguments.c has every refusal; later ones do not. An
-// unknown type is an error of the program, so it is told before what the other side lacks.
+// The first flush takes the slow path, for which arguments.c has every refusal; later ones do
+// not. An unknown type is an error of the program, so it is reported before a missing
+// capability of the peer.
 TEST_THAT(arguments_are_checked_after_a_flush) {
     static const char types_are[] =
         "type not in {RPMA_FLUSH_TYPE_PERSISTENT, RPMA_FLUSH_TYPE_VISIBILITY}";

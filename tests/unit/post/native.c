@@ -15,7 +15,7 @@ static const struct shape outgoing = {.name = "outgoing"};
 
 // ---- queue pairs ---------------------------------------------------------------------------
 
-// A device without extended queue pairs refuses the mask, whatever the flags behind it are.
+// A device without extended queue pairs refuses the mask, whatever the other flags are.
 TEST_THAT(queue_pair_requests_what_the_device_supports) {
     for (int device = 0; device < 16; device++) {
         const bool global = device & 1, persistent = device & 2, atomic_write = device & 4;
@@ -88,7 +88,7 @@ TEST_THAT(regions_serve_both_kinds_of_initiators) {
         bool pmem, dax;
         int usage;
         unsigned access,
-            native; // beside IBV_ACCESS_REMOTE_READ; native: where the build knows it
+            native; // with IBV_ACCESS_REMOTE_READ; native: if the build supports it
         unsigned calls, native_calls, native_infos;
     } cases[] = {
         {true, false, RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY, 0, ACCESS_GLOBAL, 1, 1, 0},

@@ -138,7 +138,7 @@ TEST_THAT(multi_sge_requests_split_a_native_list) {
 // ---- refusals ------------------------------------------------------------------------------
 
 // Whether the nth fault makes a post fail. Then *posted is the number of queued operations, and
-// the next post goes on with the rest, or begins anew if there is none.
+// the next post continues with the rest, or starts over if there is none.
 static bool goes_on_after(const char *fault, unsigned nth, int error) {
     uint32_t posted = 77;
     begin_every_kind(true, true, RPMA_F_COMPLETION_ALWAYS);

@@ -36,7 +36,7 @@ TEST_THAT(receives_take_sges) {
     list_for_each_receive(receive_pieces);
 }
 
-// The function that posts one receive has no "_many" behind its name.
+// The function that posts one receive has no "_many" in its name.
 static void receive_one(const struct list_function *f) {
     static const size_t lengths[] = {1, 4096, UINT32_MAX, 0}; // 0: no region
     char name[32];

@@ -176,7 +176,7 @@ TEST_THAT(flush_reads_inside_the_region) {
     request_end();
 }
 
-// rpma_write_atomic(), which no kind stands for.
+// rpma_write_atomic(), which has no work type.
 TEST_THAT(old_atomic_write_reads_its_bytes_from_a_region) {
     request_begin(true, true, 3);
     for (int flags = 1; flags < 1 << 5; flags++) {
@@ -282,7 +282,7 @@ TEST_THAT(refusals_of_the_device_are_logged) {
     }
 }
 
-// Who has the key may use the memory: it stands in a line for debugging, and so does not stand
+// The key grants access to the memory: it is logged at DEBUG, and so does not appear
 // what lies in its place in other requests.
 TEST_THAT(refused_atomics_are_logged) {
     static const char *const logs[] = {

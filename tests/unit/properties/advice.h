@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// advice.h -- the table of failing.c that says which advice each failure has; a pair of call
+// advice.h -- the table of failing.c: the advice of each failure; a pair of call
 // and error number that is in no row has none of these words
 
 #ifndef ADVICE_H

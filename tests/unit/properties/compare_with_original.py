@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
 #
-# compare_with_original.py -- compares what this library shows with two tables and, beside it, what the original's
+# compare_with_original.py -- compares the results of this library with two tables and with those of the original's
 # own binaries show
 #
 #   compare_with_original.py unit-script SOURCE_ROOT                          this library

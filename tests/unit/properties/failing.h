@@ -34,7 +34,7 @@
 #define INCOMING CHANNEL "rdma_migrate_id "
 #define LISTENED CHANNEL "getaddrinfo rdma_create_id rdma_bind_addr rdma_listen malloc "
 
-// What waits fail with, beside what each call fails with. A server that loops until a signal
+// Errors of waits, in addition to those of each call. A server that loops until a signal
 // handler sets a flag has to see that flag.
 // clang-format off
 #define REQUEST_FAILURES                                                                    \
@@ -62,7 +62,7 @@ static const struct subject {
     struct failure {
         const char *fails;
         int error;
-        const char *undo; // calls behind the one that fails; NULL: releases in reverse order
+        const char *undo; // calls after the one that fails; NULL: releases in reverse order
         int code;         // 0: RPMA_E_PROVIDER, or RPMA_E_NOMEM of an allocation
         const char *condition; // of the contract; NULL: of the only row
         bool gone;             // the first handle is cleared; without undo, all calls are made

@@ -129,7 +129,7 @@ static struct write *last_write(struct place *place, uint64_t value) {
     return write_at(place, place->count - 1);
 }
 
-// The position of the last write of a place that an access must not go back behind.
+// The position of the last write of a place that an access must not precede.
 static unsigned known_position(struct place *place, int order) {
     const long index = place - places;
     const unsigned by_thread = place->writes[running->view.known[index]].position;
@@ -172,7 +172,7 @@ uint64_t stepped_load(const void *address, uint64_t latest, int order) {
 }
 
 // A write comes after all that its thread knows, and may come before others. One that modifies
-// a value reads the last one, and goes on with its view. Returns the value of the last write.
+// a value reads the last one, and inherits its view. Returns the value of the last write.
 uint64_t stepped_store(const void *address, uint64_t before, uint64_t value, int order,
                        bool modifies) {
     if (!running)
@@ -375,7 +375,7 @@ static void end_waits(void) {
 
 // ---- flushes and what the other side states ------------------------------------------------
 
-static struct rpma_peer_cfg *other; // states what is served, and no direct write to PMem
+static struct rpma_peer_cfg *other; // advertises what is served, without direct write to PMem
 
 static int flush(enum rpma_flush_type type) {
     return rpma_flush(w.h.conn, w.h.remote, 0, 8, type, RPMA_F_COMPLETION_ALWAYS, NULL);

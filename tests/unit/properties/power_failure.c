@@ -2,8 +2,8 @@
 // Copyright 2026, the librpma developers
 
 // power_failure.c -- the bytes that a target still has after a power failure: those flushed
-// behind a write, in the range and on the connection of the flush, and no others; whatever is
-// behind an operation that the target refuses; and remote atomics
+// after a write, in the range and on the connection of the flush, and no others; whatever is
+// after an operation that the target refuses; and remote atomics
 
 #include "operation.h"
 #include "packed.h"
@@ -168,7 +168,7 @@ static const struct story {
     // A read returns what was not flushed. It persists that as an emulated flush does.
     {{{'W', 0, 1, 33, 100}, {'R', 0, 1, 33, 100}}, {1, 0}, {0, 14}},
     {{{'W', 0, 1, 33, 100}, {'L', 0, 1, 33, 100}}, {1, 0}, {0, 14}},
-    // A refused operation breaks the connection, so nothing behind it is executed. An emulated
+    // A refused operation breaks the connection, so nothing after it is executed. An emulated
     // flush does not read beyond the end of the region.
 #define WRITTEN {'W', 0, 0, 40, 16}
 #define FLUSHED {'F', 0, 0, 40, 16}

@@ -41,7 +41,7 @@ static void fail_the_flush(void) {
 
 // A completion of an earlier operation is in the queue, or was polled without a wait, so that
 // its event is stale. The flush completes only in a wait that a signal interrupts first:
-// returning before that would leave its completion behind.
+// returning earlier would leave its completion in the queue.
 TEST_THAT(returns_after_the_flush) {
     for (int is_stale = 0; is_stale < 2; is_stale++) {
         struct ibv_wc wc;

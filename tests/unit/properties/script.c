@@ -160,7 +160,7 @@ static void show_requests(void) {
         struct ibv_srq_init_attr attr;
         memcpy(&attr, &srq->srq, sizeof(attr));
         printf("max_wr\t%u\n", attr.attr.max_wr);
-        // Providers copy the whole structure, including the padding behind its last member.
+        // Providers copy the whole structure, including the padding after its last member.
         printf("padding\t%d\n", ((const unsigned char *)&attr)[sizeof(attr) - 1]);
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// threads.c -- several threads do what the manual allows, with objects of their own beside the
+// threads.c -- several threads do what the manual allows, with objects of their own and the
 // shared ones; ThreadSanitizer watches. interleavings.c decides what they may see.
 //
 // The allocator is not hooked and the fakes are quiet: their locks would put calls in an order
