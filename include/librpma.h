@@ -863,8 +863,7 @@ int rpma_cq_get_wc(struct rpma_cq *cq, int num_entries, struct ibv_wc *wc,
 /* *ibv_cq_ptr = the queue of libibverbs, owned by cq. */
 int rpma_cq_get_ibv_cq(const struct rpma_cq *cq, struct ibv_cq **ibv_cq_ptr);
 
-/* ---- events of the device -----------------------------------------------------------------
- */
+/* ---- events of the device ---------------------------------------------------------------- */
 
 enum rpma_peer_event_type {
     RPMA_PEER_EVENT_OTHER = 1,    /* see ibv_event; a later release may add its type */

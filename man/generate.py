@@ -4,8 +4,8 @@
 
 """Completes the manual pages from contract/: generate.py SOURCE TARGET
 
-A page of functions gets its section ERRORS, rpma_errors(7) the functions that return each rarer code. All other
-pages are copied.
+A page of functions gets its section ERRORS, rpma_errors(7) the functions that return each rarer code, and
+rpma_functions(7) all functions by the sections of the header. All other pages are copied.
 """
 
 import csv
@@ -22,6 +22,7 @@ WORD = re.compile(r"(?P<before>\(?)(?P<core>`[^`]+`|[\w§-]+\(\d?\)|.*?)(?P<afte
 SHARED = 5  # so many entries in common make a list of several functions
 FEW = 10    # rpma_errors(7) lists the functions of a code that at most so many return
 WIDTH = 78
+LAST = ("logging", "return codes", "version", "declarations of releases before 1.0, for their sources")
 
 
 def read_errors(source):
@@ -123,8 +124,8 @@ def names_of(text):
     return re.findall(r"^\.Nm (\w+)", text.partition("\n.Nd ")[0], flags=re.M)
 
 
-def with_errors(text, entries):
-    return text.replace(".Sh SEE ALSO\n", errors_section(names_of(text), entries) + ".Sh SEE ALSO\n", 1)
+def before_see_also(text, part):
+    return text.replace(".Sh SEE ALSO\n", f"{part}.Sh SEE ALSO\n", 1)
 
 
 def with_functions(text, entries, header):
@@ -140,14 +141,54 @@ def with_functions(text, entries, header):
     return re.sub(r"(^\.It Er (RPMA_E_\w+)\n(?:(?!\.It |\.El).*\n)*)", extend, text, flags=re.M)
 
 
+def purposes(header):
+    """The functions by the sections of the header: [(title, names)]."""
+    parts = re.split(r"^/\* ---- (.*?) -+ \*/$", header, flags=re.M)[1:]
+    plain = [re.sub(r"/\*.*?\*/|^ *(?:#|typedef).*?[^\\]$", "", text, flags=re.S | re.M) for text in parts[1::2]]
+    found = [(title, names) for title, text in zip(parts[::2], plain)
+             if (names := re.findall(r"^\w[\w *]*?\b(rpma_\w+)\(", text, flags=re.M))]
+    return sorted(found, key=lambda section: LAST.index(section[0]) if section[0] in LAST else -1)
+
+
+def subjects(text):
+    """{function of a page: the title of the subsection with a sentence that begins with it, or the page's .Nd}"""
+    names, about = names_of(text), re.search(r"^\.Nd (.*)", text, flags=re.M)[1]
+    start, *parts = re.split(r"^\.Ss ", text.partition(".Sh DESCRIPTION\n")[2].partition("\n.Sh ")[0], flags=re.M)
+    found = dict.fromkeys(re.findall(r"\bFn (\w+)", start), about)
+    for part in parts:
+        title, _, body = part.partition("\n")
+        for sentence in re.findall(r"(?:\A|[.:]\n|\.Pp\n)((?:\.Fn \w+(?: ,)?\n(?:and\n)?)+)", body):
+            for name in re.findall(r"Fn (\w+)", sentence):
+                found.setdefault(name, title[0].lower() + title[1:])
+    return {name: found.get(name) or found.get(name.replace("_get_", "_set_")) or about for name in names}
+
+
+def by_purpose(texts, header):
+    """The subsections of rpma_functions(7): functions with the same subject share a line."""
+    subject = {name: (page, about) for page, text in texts.items() if page.endswith(".3")
+               for name, about in subjects(text).items()}
+    lines = []
+    for title, names in purposes(header):
+        lines += [f".Ss {title[0].upper()}{title[1:]}", ".Bl -tag -width Ds -compact"]
+        shown = {}
+        for name in names:
+            shown.setdefault(subject[name], []).append(f"Xr {name} 3")
+        for (_, about), links in shown.items():
+            lines += [f".It {' , '.join(links)}", about]
+        lines.append(".El")
+    return "\n".join(lines) + "\n"
+
+
 def pages(source):
     """{name: text} of all pages."""
     entries = read_errors(source)
     header = (source / "include/librpma.h").read_text(encoding="utf-8")
     texts = {path.name: path.read_text(encoding="utf-8") for path in sorted(source.glob("man/*.[37]"))}
-    return {name: with_errors(text, entries) if name.endswith(".3") else
-            with_functions(text, entries, header) if name == "rpma_errors.7" else text
-            for name, text in texts.items()}
+    made = {name: before_see_also(text, errors_section(names_of(text), entries))
+            for name, text in texts.items() if name.endswith(".3")}
+    made["rpma_errors.7"] = with_functions(texts["rpma_errors.7"], entries, header)
+    made["rpma_functions.7"] = before_see_also(texts["rpma_functions.7"], by_purpose(texts, header))
+    return texts | made
 
 
 def main():

@@ -68,7 +68,7 @@ def index_of(manual, guides):
 
 def write_site(manual, guides, options):
     first = Page("index.html", "librpma", "start")
-    first.body = start.body(manual, guides, options.source, options.version)
+    first.body = start.body(manual, guides, options.version)
     places = {**manual.places(), **guides.places()}
     for page in [first, *manual.pages.values(), *guides.all().values()]:
         page.body = link_names(page.body, page.url, places)

@@ -23,7 +23,7 @@ FRAME = """<!DOCTYPE html>
 <a class="home" href="{root}index.html">librpma <span class="version">{version}</span></a>
 <nav aria-label="Site">
 <a href="{root}librpma.7.html">Overview</a>
-<a href="{root}index.html#functions">Functions</a>
+<a href="{root}rpma_functions.7.html">Functions</a>
 <a href="{root}index.html#guides">Guides</a>
 <a href="{root}index.html#examples">Examples</a>
 </nav>
