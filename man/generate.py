@@ -4,7 +4,7 @@
 
 """Completes the manual pages from contract/: generate.py SOURCE TARGET
 
-A page of functions gets its section ERRORS, rpma_errors(7) the functions that return each rarer code, and
+A page of functions gets the prototypes in SYNOPSIS and the section ERRORS, rpma_errors(7) the functions that return each rarer code, and
 rpma_functions(7) all functions by the sections of the header. All other pages are copied.
 """
 
@@ -124,8 +124,28 @@ def names_of(text):
     return re.findall(r"^\.Nm (\w+)", text.partition("\n.Nd ")[0], flags=re.M)
 
 
-def before_see_also(text, part):
-    return text.replace(".Sh SEE ALSO\n", f"{part}.Sh SEE ALSO\n", 1)
+def prototypes(header):
+    """{function: (return type, parameters)} of the header."""
+    plain = re.sub(r"/\*.*?\*/|^ *#(?:[^\n]*\\\n)*[^\n]*$", " ", header, flags=re.S | re.M)
+    found = re.findall(r"^(\w[\w ]*?[ *]+)(rpma_\w+)\(([^()]*)\)[^;{}]*;", plain, flags=re.M)
+    return {name: (result.strip(), [" ".join(each.split()) for each in parameters.split(",")])
+            for result, name, parameters in found if not result.startswith("typedef ")}
+
+
+def synopsis(functions, declared):
+    lines = []
+    for name in functions:
+        result, parameters = declared[name]
+        lines += [f".Ft {quoted(result)}", f".Fo {name}", *(f".Fa {quoted(each)}" for each in parameters), ".Fc"]
+    return "\n".join(lines) + "\n"
+
+
+def quoted(words):
+    return f'"{words}"' if " " in words else words
+
+
+def before(text, section, part):
+    return text.replace(f"\n.Sh {section}\n", f"\n{part}.Sh {section}\n", 1)
 
 
 def with_functions(text, entries, header):
@@ -184,10 +204,14 @@ def pages(source):
     entries = read_errors(source)
     header = (source / "include/librpma.h").read_text(encoding="utf-8")
     texts = {path.name: path.read_text(encoding="utf-8") for path in sorted(source.glob("man/*.[37]"))}
-    made = {name: before_see_also(text, errors_section(names_of(text), entries))
-            for name, text in texts.items() if name.endswith(".3")}
+    declared, made = prototypes(header), {}
+    for name, text in texts.items():
+        if name.endswith(".3"):
+            functions = names_of(text)
+            made[name] = before(before(text, "DESCRIPTION", synopsis(functions, declared)),
+                                "SEE ALSO", errors_section(functions, entries))
     made["rpma_errors.7"] = with_functions(texts["rpma_errors.7"], entries, header)
-    made["rpma_functions.7"] = before_see_also(texts["rpma_functions.7"], by_purpose(texts, header))
+    made["rpma_functions.7"] = before(texts["rpma_functions.7"], "SEE ALSO", by_purpose(texts, header))
     return texts | made
 
 

@@ -83,15 +83,3 @@ def macros(source):
 def deprecated(source):
     """The functions that the header marks as those of old releases."""
     return set(re.findall(r"\b(rpma_\w+)\([^()]*\)\s*LIBRPMA_DEPRECATED", header(source)))
-
-
-def prototypes(source):
-    """{function: (return type, list of parameters)} of the header, normalised."""
-    text = re.sub(r"^\s*#.*(\\\n.*)*$", "", header(source), flags=re.M)
-    text = re.sub(r"LIBRPMA_DEPRECATED\(\"[^\"]*\"\)", "", text)
-    found = {}
-    pattern = r"([A-Za-z_][\w\s*]*?)\b(rpma_\w+)\s*\(([^()]*)\)\s*;"
-    for result, name, parameters in re.findall(pattern, text):
-        parameters = [] if parameters.strip() == "void" else parameters.split(",")
-        found[name] = (normalise(result), [normalise(each) for each in parameters])
-    return found
