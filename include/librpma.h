@@ -350,6 +350,13 @@ int rpma_conn_cfg_set_rnr_retry_count(struct rpma_conn_cfg *cfg, uint32_t rnr_re
 int rpma_conn_cfg_get_rnr_retry_count(const struct rpma_conn_cfg *cfg,
                                       uint32_t *rnr_retry_count);
 
+/* The time in milliseconds that the other side waits before it retries a message, or a write
+ * with immediate data, for which this side has no receive: at most 655, rounded up to a time of
+ * InfiniBand; 0: the default of the system. iWARP has no such time, and some devices use their
+ * own. */
+int rpma_conn_cfg_set_rnr_timer(struct rpma_conn_cfg *cfg, int timeout_ms);
+int rpma_conn_cfg_get_rnr_timer(const struct rpma_conn_cfg *cfg, int *timeout_ms);
+
 /* The type of service (DSCP and ECN) of a connection's packets; effective on the connecting
  * side. 0: the default of the system. */
 int rpma_conn_cfg_set_tos(struct rpma_conn_cfg *cfg, uint8_t tos);
@@ -375,9 +382,14 @@ int rpma_conn_cfg_get_compl_channel(const struct rpma_conn_cfg *cfg, bool *share
  * system chooses. */
 int rpma_conn_cfg_set_source_addr(struct rpma_conn_cfg *cfg, const char *addr);
 
-/* *addr = the source address; its family is AF_UNSPEC if there is none. */
+/* *addr = the source address and port; its family is AF_UNSPEC if there is no address. */
 int rpma_conn_cfg_get_source_addr(const struct rpma_conn_cfg *cfg,
                                   struct sockaddr_storage *addr);
+
+/* The source port of connections, 0 to 65535; 0: the system chooses. Only one connection at a
+ * time can have it. */
+int rpma_conn_cfg_set_source_port(struct rpma_conn_cfg *cfg, uint32_t port);
+int rpma_conn_cfg_get_source_port(const struct rpma_conn_cfg *cfg, uint32_t *port);
 
 /* The shared receive queue of a connection, borrowed: it must outlive the connection. NULL:
  * none. */
@@ -438,6 +450,10 @@ int rpma_ep_shutdown(struct rpma_ep **ep_ptr);
  * O_NONBLOCK on it to make rpma_ep_next_conn_req() and rpma_ep_next_incoming() non-blocking. */
 int rpma_ep_get_fd(const struct rpma_ep *ep, int *fd);
 
+/* *addr = the address and port of the endpoint; the port is the one that the system chose for
+ * port "0". */
+int rpma_ep_get_addr(const struct rpma_ep *ep, struct sockaddr_storage *addr);
+
 /*
  * The steps to a connection, none of which waits for the other side:
  *
@@ -476,9 +492,9 @@ int rpma_conn_req_new(struct rpma_peer *peer, const char *addr, const char *port
 
 /*
  * Starts an outgoing request and returns without waiting for the network, except for looking up
- * a host name with getaddrinfo(3). Each address of the name is tried in turn. Uses timeout, tos
- * and source address of cfg; cfg NULL: defaults; cfg is only read during the call. The peer
- * must outlive the request.
+ * a host name with getaddrinfo(3). Each address of the name is tried in turn. Uses timeout,
+ * tos, source address and source port of cfg; cfg NULL: defaults; cfg is only read during the
+ * call. The peer must outlive the request.
  */
 int rpma_conn_req_start(struct rpma_peer *peer, const char *addr, const char *port,
                         const struct rpma_conn_cfg *cfg, struct rpma_conn_req **req_ptr);
@@ -523,6 +539,10 @@ int rpma_conn_req_get_private_data(const struct rpma_conn_req *req,
 /* *addr = address of the other side; for an incoming request, of the client. */
 int rpma_conn_req_get_peer_addr(const struct rpma_conn_req *req, struct sockaddr_storage *addr);
 
+/* *addr = address and port of this side; fails before the request is resolved. */
+int rpma_conn_req_get_local_addr(const struct rpma_conn_req *req,
+                                 struct sockaddr_storage *addr);
+
 /* Posts a receive before the connection is established, so that the first message is not lost.
  */
 int rpma_conn_req_recv(struct rpma_conn_req *req, struct rpma_mr_local *dst, size_t offset,
@@ -561,6 +581,11 @@ int rpma_conn_next_event(struct rpma_conn *conn, enum rpma_conn_event *event);
 
 /* *fd = descriptor that is readable if an event is pending; owned by the connection. */
 int rpma_conn_get_event_fd(const struct rpma_conn *conn, int *fd);
+
+/* *addr = address and port of this side, or of the other side, also once the connection is
+ * closed. */
+int rpma_conn_get_local_addr(const struct rpma_conn *conn, struct sockaddr_storage *addr);
+int rpma_conn_get_peer_addr(const struct rpma_conn *conn, struct sockaddr_storage *addr);
 
 /* *pdata = private data of the connection, or {NULL, 0}; valid until the connection is deleted.
  * On the connecting side it is available once RPMA_CONN_ESTABLISHED was taken. It may be longer

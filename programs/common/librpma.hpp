@@ -538,6 +538,10 @@ class conn_cfg : public detail::config<conn_cfg, rpma_conn_cfg, rpma_conn_cfg_de
     uint32_t get_rnr_retry_count() const {
         return detail::get<rpma_conn_cfg_get_rnr_retry_count>(get());
     }
+    conn_cfg &set_rnr_timer(int timeout_ms) {
+        return set<rpma_conn_cfg_set_rnr_timer>(timeout_ms);
+    }
+    int get_rnr_timer() const { return detail::get<rpma_conn_cfg_get_rnr_timer>(get()); }
     conn_cfg &set_tos(uint8_t tos) { return set<rpma_conn_cfg_set_tos>(tos); }
     uint8_t get_tos() const { return detail::get<rpma_conn_cfg_get_tos>(get()); }
     conn_cfg &set_flush_mode(rpma_flush_mode mode) {
@@ -563,6 +567,12 @@ class conn_cfg : public detail::config<conn_cfg, rpma_conn_cfg, rpma_conn_cfg_de
     }
     sockaddr_storage get_source_addr() const {
         return detail::get<rpma_conn_cfg_get_source_addr>(get());
+    }
+    conn_cfg &set_source_port(uint32_t port) {
+        return set<rpma_conn_cfg_set_source_port>(port);
+    }
+    uint32_t get_source_port() const {
+        return detail::get<rpma_conn_cfg_get_source_port>(get());
     }
     // These borrow the queue; nullptr: no queue.
     conn_cfg &set_srq(rpma_srq *srq) { return set<rpma_conn_cfg_set_srq>(srq); }
@@ -598,6 +608,12 @@ class conn : public detail::owner<detail::ref<rpma_conn>, rpma_conn_delete> {
     }
     void disconnect() { detail::call<rpma_conn_disconnect>(get()); }
 
+    sockaddr_storage get_local_addr() const {
+        return detail::get<rpma_conn_get_local_addr>(get());
+    }
+    sockaddr_storage get_peer_addr() const {
+        return detail::get<rpma_conn_get_peer_addr>(get());
+    }
     uint32_t get_qp_num() const { return detail::get<rpma_conn_get_qp_num>(get()); }
     rpma_flush_mode get_flush_mode() const {
         return detail::get<rpma_conn_get_flush_mode>(get());
@@ -686,6 +702,9 @@ class conn_req : public detail::owner<detail::ref<rpma_conn_req>, rpma_conn_req_
         const auto data = detail::get<rpma_conn_req_get_private_data>(get());
         return detail::bytes_of(data.ptr, data.len);
     }
+    sockaddr_storage get_local_addr() const {
+        return detail::get<rpma_conn_req_get_local_addr>(get());
+    }
     sockaddr_storage get_peer_addr() const {
         return detail::get<rpma_conn_req_get_peer_addr>(get());
     }
@@ -736,6 +755,7 @@ class ep : public detail::owner<detail::ref<rpma_ep>, rpma_ep_shutdown> {
         : owner(detail::get<rpma_ep_listen_with>(peer, addr, port, cfg)) {}
 
     int get_fd() const { return detail::get<rpma_ep_get_fd>(get()); }
+    sockaddr_storage get_addr() const { return detail::get<rpma_ep_get_addr>(get()); }
     // These own nothing if no request is pending, on a descriptor with O_NONBLOCK, or, on any
     // descriptor, if the link address of this side has changed: call again.
     conn_req next_incoming() {

@@ -30,6 +30,12 @@ int rpma_conn_next_event(struct rpma_conn *conn, enum rpma_conn_event *event) {
 
 RPMA_GETTER(rpma_conn_get_event_fd, rpma_conn, conn, int, fd, conn->event_fd())
 
+RPMA_GETTER(rpma_conn_get_local_addr, rpma_conn, conn, struct sockaddr_storage, addr,
+            conn->id().local_addr())
+
+RPMA_GETTER(rpma_conn_get_peer_addr, rpma_conn, conn, struct sockaddr_storage, addr,
+            conn->id().peer_addr())
+
 RPMA_GETTER(rpma_conn_get_private_data, rpma_conn, conn, struct rpma_conn_private_data, pdata,
             conn->private_data())
 

@@ -53,6 +53,16 @@ int rpma_conn_req_get_event_fd(const struct rpma_conn_req *req, int *fd) {
     return 0;
 }
 
+int rpma_conn_req_get_local_addr(const struct rpma_conn_req *req,
+                                 struct sockaddr_storage *addr) {
+    RPMA_REFUSE(req == NULL);
+    RPMA_REFUSE(addr == NULL);
+    RPMA_REFUSE_AS(__func__, req->is_over(), FAILED);
+    RPMA_REFUSE_AS(__func__, !req->is_ready(), NOT_RESOLVED);
+    *addr = req->local_addr();
+    return 0;
+}
+
 int rpma_conn_req_resolve(struct rpma_conn_req *req) {
     RPMA_REFUSE(req == NULL);
     RPMA_REFUSE_AS(__func__, req->is_over(), FAILED);
@@ -64,8 +74,7 @@ int rpma_conn_req_resolve(struct rpma_conn_req *req) {
 int rpma_conn_req_setup(struct rpma_conn_req *req, const struct rpma_conn_cfg *cfg) {
     RPMA_REFUSE(req == NULL);
     RPMA_REFUSE_AS(__func__, req->is_over(), FAILED);
-    RPMA_REFUSE_AS(__func__, !req->is_ready(),
-                   "the request is not resolved: wait until rpma_conn_req_resolve() returns 0");
+    RPMA_REFUSE_AS(__func__, !req->is_ready(), NOT_RESOLVED);
     RPMA_REFUSE_AS(__func__, req->is_set_up(),
                    "the request is set up already; a request is set up once");
     Call call(__func__);

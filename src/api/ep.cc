@@ -57,6 +57,8 @@ int rpma_ep_shutdown(struct rpma_ep **ep_ptr) {
 
 RPMA_GETTER(rpma_ep_get_fd, rpma_ep, ep, int, fd, ep->fd())
 
+RPMA_GETTER(rpma_ep_get_addr, rpma_ep, ep, struct sockaddr_storage, addr, ep->addr())
+
 int rpma_ep_next_conn_req(struct rpma_ep *ep, const struct rpma_conn_cfg *cfg,
                           struct rpma_conn_req **req_ptr) {
     return next_request(__func__, ep, &or_default(cfg), req_ptr);

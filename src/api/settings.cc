@@ -75,6 +75,9 @@ RPMA_SETTING(conn_cfg, cfg, timeout, int, timeout_ms, timeout_ms, timeout_ms,
 // 4.096 us * 2^31 at most
 RPMA_SETTING(conn_cfg, cfg, ack_timeout, int, timeout_ms, timeout_ms, ack_timeout_ms,
              RPMA_BUT(timeout_ms < 0 || timeout_ms > 8796093, timeout_ms, "0 to 8796093"))
+// the largest time of InfiniBand is 655.36 ms
+RPMA_SETTING(conn_cfg, cfg, rnr_timer, int, timeout_ms, timeout_ms, rnr_timer_ms,
+             RPMA_BUT(timeout_ms < 0 || timeout_ms > 655, timeout_ms, "0 to 655"))
 RPMA_SETTING(conn_cfg, cfg, tos, uint8_t, tos, tos, tos, )
 RPMA_SETTING(conn_cfg, cfg, flush_mode, enum rpma_flush_mode, mode, mode, flush_mode,
              RPMA_BUT(mode != RPMA_FLUSH_MODE_AUTO && mode != RPMA_FLUSH_MODE_EMULATED &&
@@ -102,9 +105,10 @@ int rpma_conn_cfg_set_source_addr(struct rpma_conn_cfg *cfg, const char *addr) {
     RPMA_REFUSE_AS(__func__, addr != NULL && source.ss_family == AF_UNSPEC,
                    "addr is %s; possible: a numeric IPv4 or IPv6 address, or NULL",
                    Visible(addr).chars);
-    const Lock lock(cfg->source_lock);
-    cfg->source = source;
-    cfg->has_source = addr != nullptr;
+    cfg->set_source([&](sockaddr_storage &now) {
+        port_of(source) = port_of(now);
+        now = source;
+    });
     return 0;
 }
 
@@ -114,6 +118,23 @@ int rpma_conn_cfg_get_source_addr(const struct rpma_conn_cfg *cfg,
     RPMA_REFUSE(addr == NULL);
     if (!cfg->source_addr(*addr))
         *addr = {};
+    return 0;
+}
+
+int rpma_conn_cfg_set_source_port(struct rpma_conn_cfg *cfg, uint32_t port) {
+    RPMA_REFUSE(cfg == NULL);
+    RPMA_REFUSE_VALUE(__func__, port > UINT16_MAX, port, "0 to 65535");
+    cfg->set_source(
+        [&](sockaddr_storage &now) { port_of(now) = htons(static_cast<uint16_t>(port)); });
+    return 0;
+}
+
+int rpma_conn_cfg_get_source_port(const struct rpma_conn_cfg *cfg, uint32_t *port) {
+    RPMA_REFUSE(cfg == NULL);
+    RPMA_REFUSE(port == NULL);
+    sockaddr_storage source = {};
+    (void)cfg->source_addr(source);
+    *port = ntohs(port_of(source));
     return 0;
 }
 

@@ -14,6 +14,7 @@
 
 #include "base/lock.hh"
 #include "base/memory.hh"
+#include "verbs/address.hh"
 
 struct rpma_peer_cfg : rpma::Allocated {
     // Creates and logs the configuration that the other side advertised. Returns nullptr on
@@ -42,14 +43,20 @@ struct rpma_ep_cfg : rpma::Allocated {
 };
 
 struct rpma_conn_cfg : rpma::Allocated {
-    // Copies the source address of the connection. False: the system chooses one, and nothing
-    // is copied.
+    // Copies the source address and port of the connection. False: the system chooses both, and
+    // nothing is copied.
     bool source_addr(sockaddr_storage &to) const {
         if (!has_source)
             return false;
         const rpma::Lock lock(source_lock);
         to = source;
-        return source.ss_family != AF_UNSPEC; // another thread may have removed the address
+        return rpma::is_source(to); // another thread may have removed it
+    }
+    // Changes the source by change(sockaddr_storage &).
+    template <class Change> void set_source(Change change) {
+        const rpma::Lock lock(source_lock);
+        change(source);
+        has_source = rpma::is_source(source);
     }
 
     std::atomic<int> timeout_ms = RPMA_DEFAULT_TIMEOUT_MS;
@@ -60,6 +67,7 @@ struct rpma_conn_cfg : rpma::Allocated {
     std::atomic<uint32_t> rq_size = 10;
     std::atomic<uint32_t> max_sge = 1;
     std::atomic<int> ack_timeout_ms = 0; // 0: the default of device and CM
+    std::atomic<int> rnr_timer_ms = 0;   // 0: the default of the CM
     std::atomic<uint8_t> retry_count = 7;
     std::atomic<uint8_t> rnr_retry_count = 7;
     std::atomic<uint8_t> tos = 0; // 0: the system's default
@@ -70,7 +78,7 @@ struct rpma_conn_cfg : rpma::Allocated {
     std::atomic<rpma_cq *> cq = nullptr;   // borrowed; nullptr: a CQ of its own
     std::atomic<rpma_cq *> rcq = nullptr;  // borrowed; nullptr: rcq_size decides
     std::atomic<bool> has_source = false;
-    sockaddr_storage source = {}; // protected by source_lock
+    sockaddr_storage source = {}; // protected by source_lock; family AF_UNSPEC: any address
     mutable pthread_mutex_t source_lock = PTHREAD_MUTEX_INITIALIZER;
 };
 

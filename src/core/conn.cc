@@ -23,6 +23,7 @@ bool rpma_conn::set_up(Call &call, const rpma_peer &peer, const rpma_conn_cfg &c
     max_sge = transport_.max_sge;
     max_read_sge = transport_.max_read_sge;
     device = &peer.device();
+    rnr_timer_ms_ = static_cast<uint16_t>(cfg.rnr_timer_ms);
     flush.begin(call, flush_mode, cfg.flush_mode == RPMA_FLUSH_MODE_NATIVE,
                 transport_.flushes_natively(), transport_.writes_natively());
     return true;
@@ -121,6 +122,8 @@ rpma_conn_event rpma_conn::next_event(Call &call) {
     if (keeps_data)
         transport_.received = std::move(received);
 
+    if (type == RDMA_CM_EVENT_ESTABLISHED)
+        set_rnr_timer(call);
     const bool was_established =
         std::exchange(is_established_, is_established_ || type == RDMA_CM_EVENT_ESTABLISHED);
     const Meaning means = meaning(type);

@@ -38,8 +38,11 @@ struct rpma_conn : rpma::Allocated {
     bool own_events(rpma::Call &call, bool nonblocking);
     bool has_events() const { return static_cast<bool>(transport_.events); }
     rdma_event_channel *events() const { return transport_.events.get(); }
-    // Replaces the CM ID. Call it before set_up().
-    void replace_id(rpma::CmId &&id) { transport_.id = std::move(id); }
+    // Destroys the CM ID and its pending events, and takes another one. Call it before set_up().
+    void replace_id(rpma::CmId &&id) {
+        const rpma::CmId previous(std::move(transport_.id));
+        transport_.id = std::move(id);
+    }
     // Copies the private data of the other side. Returns false if there is no memory.
     bool keep(const rdma_conn_param &param) {
         return transport_.received.copy(param.private_data, param.private_data_len);
@@ -58,7 +61,10 @@ struct rpma_conn : rpma::Allocated {
     }
     bool accept(rpma::Call &call, rdma_conn_param &param) {
         entry_.enter(qp, this);
-        return transport_.id.accept(call, param);
+        if (!transport_.id.accept(call, param))
+            return false;
+        set_rnr_timer(call);
+        return true;
     }
     // RPMA_E_PROVIDER.
     void disconnect(rpma::Call &call) { transport_.id.disconnect(call); }
@@ -100,8 +106,14 @@ struct rpma_conn : rpma::Allocated {
 
   private:
     bool is_shared(rpma::Call &call) const;
+    // librdmacm leaves the default, whenever it makes the queue pair ready to send.
+    void set_rnr_timer(const rpma::Call &call) {
+        if (rnr_timer_ms_ != 0)
+            transport_.id.set_rnr_timer(call, std::exchange(rnr_timer_ms_, 0));
+    }
 
     bool is_established_ = false; // fills a gap in the layout
+    uint16_t rnr_timer_ms_ = 0;   // to be set; 0: the default, or set already
     // Empty on a connection whose flushes are all native. It outlives the queue pair.
     rpma::FlushTargetUse flush_target_;
     rpma::Transport transport_;

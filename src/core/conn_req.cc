@@ -19,14 +19,11 @@ bool check(Call &call, const rpma_peer &peer, const rpma_conn_cfg &cfg) {
            (cfg.flush_mode != RPMA_FLUSH_MODE_NATIVE || peer.check_native_flush(call));
 }
 
-// Returns an ID that resolves an address. Without a channel, the address is resolved on return.
-CmId resolving(Call &call, rdma_event_channel *channel, uint8_t tos, sockaddr *source,
-               sockaddr *destination, int timeout_ms) {
-    CmId id = CmId::create(call, channel);
-    if (!id || (tos != 0 && !id.set_tos(call, tos)) ||
-        !id.resolve_addr(call, source, destination, timeout_ms))
-        return {};
-    return id;
+// Starts resolving an address. An ID without a channel has resolved it on return.
+bool resolve_addr(Call &call, CmId &id, uint8_t tos, sockaddr *source, sockaddr *destination,
+                  int timeout_ms) {
+    return (tos == 0 || id.set_tos(call, tos)) &&
+           id.resolve_addr(call, source, destination, timeout_ms);
 }
 
 } // namespace
@@ -42,17 +39,18 @@ std::unique_ptr<rpma_conn_req> rpma_conn_req::outgoing(Call &call, rpma_peer &pe
     if (!check(call, peer, cfg))
         return nullptr;
     sockaddr_storage from;
-    auto *source_addr = cfg.source_addr(from) ? reinterpret_cast<sockaddr *>(&from) : nullptr;
+    sockaddr_storage *has_source = cfg.source_addr(from) ? &from : nullptr;
     Names names = resolve_name(call, addr, port, Side::REMOTE,
-                               source_addr != nullptr ? source_addr->sa_family : AF_UNSPEC);
+                               has_source != nullptr ? from.ss_family : AF_UNSPEC);
     if (!names)
         return nullptr;
     const int timeout_ms = cfg.timeout_ms;
     return try_each_route(
-        call, names, source_addr, addr, port,
+        call, names, has_source, addr, port,
         [&](sockaddr *source, sockaddr *destination) -> std::unique_ptr<rpma_conn_req> {
-            CmId id = resolving(call, nullptr, cfg.tos, source, destination, timeout_ms);
-            if (!id || !id.resolve_route(call, timeout_ms))
+            CmId id = CmId::create(call, nullptr);
+            if (!id || !resolve_addr(call, id, cfg.tos, source, destination, timeout_ms) ||
+                !id.resolve_route(call, timeout_ms))
                 return nullptr;
             auto req = create(call, peer, std::move(id));
             return req && req->make_queues(call, cfg) ? std::move(req) : nullptr;
@@ -112,14 +110,15 @@ bool rpma_conn_req::try_next_address(Call &call) {
         const addrinfo &address = *next_;
         next_ = address.ai_next;
         call.begin_attempt(next_ == nullptr);
-        CmId id =
-            resolving(call, conn_->events(), tos_, source(), address.ai_addr, timeout_ms_);
+        CmId id = CmId::create(call, conn_->events());
         if (!id)
             continue;
-        // Destroy the previous CM ID and its pending events.
+        // The previous CM ID may hold the source port.
         conn_->replace_id(std::move(id));
         step_ = Step::ADDRESS;
-        return true;
+        if (resolve_addr(call, conn_->id(), tos_, source_for(source_, address.ai_family),
+                         address.ai_addr, timeout_ms_))
+            return true;
     }
     step_ = Step::OVER;
     return false;
@@ -154,7 +153,8 @@ bool rpma_conn_req::go_on(Call &call, CmEvent &&event) {
         next_ = nullptr;
         return true;
     case RDMA_CM_EVENT_ADDR_ERROR:
-        id.addr_failed(call, error, source(), rdma_get_peer_addr(id.get()), timeout_ms_);
+        id.addr_failed(call, error, source_for(source_, source_.ss_family),
+                       rdma_get_peer_addr(id.get()), timeout_ms_);
         return false;
     case RDMA_CM_EVENT_ROUTE_ERROR:
         id.route_failed(call, error, timeout_ms_);

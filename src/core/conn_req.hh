@@ -16,6 +16,8 @@ struct rpma_peer;
 namespace rpma {
 
 inline constexpr char FAILED[] = "the request has failed: delete it";
+inline constexpr char NOT_RESOLVED[] =
+    "the request is not resolved: wait until rpma_conn_req_resolve() returns 0";
 inline constexpr char NOT_SET_UP[] = "the request is not set up: rpma_conn_req_setup() does so";
 
 } // namespace rpma
@@ -74,7 +76,8 @@ struct rpma_conn_req : rpma::Allocated {
     ibv_qp &qp() const { return *conn_->qp; }
     uint32_t max_sge() const { return conn_->max_sge; } // SGEs of a receive
     uint32_t rq_size() const { return conn_->rq_size(); }
-    const sockaddr_storage &peer_addr() const { return conn_->id()->route.addr.dst_storage; }
+    const sockaddr_storage &local_addr() const { return conn_->id().local_addr(); }
+    const sockaddr_storage &peer_addr() const { return conn_->id().peer_addr(); }
 
   private:
     enum class Step : uint8_t { ADDRESS, ROUTE, READY, SET_UP, OVER };
@@ -85,11 +88,6 @@ struct rpma_conn_req : rpma::Allocated {
     bool try_next_address(rpma::Call &call);
     bool go_on(rpma::Call &call, rpma::CmEvent &&event);
     bool check_device(rpma::Call &call) const;
-    // The source address, or nullptr.
-    sockaddr *source() {
-        return source_.ss_family != AF_UNSPEC ? reinterpret_cast<sockaddr *>(&source_)
-                                              : nullptr;
-    }
     rdma_conn_param parameters(const rpma_conn_private_data *pdata) const;
 
     std::unique_ptr<rpma_conn> conn_; // until it is connected
@@ -103,5 +101,5 @@ struct rpma_conn_req : rpma::Allocated {
     int timeout_ms_ = 0;
     rpma::Names names_;
     const addrinfo *next_ = nullptr; // in names_: the address to try if the current one fails
-    sockaddr_storage source_;        // set by start()
+    sockaddr_storage source_;        // set by start(); see source_for()
 };

@@ -23,6 +23,7 @@ struct rpma_ep : rpma::Allocated {
         : peer_(peer), events_(std::move(events)), id_(std::move(id)) {}
 
     int fd() const { return events_->fd; }
+    const sockaddr_storage &addr() const { return id_.local_addr(); }
     // Takes a connection request, and sets it up unless cfg is nullptr. Returns nullptr on
     // failure: RPMA_E_INVAL, RPMA_E_NO_EVENT, RPMA_E_NOMEM, RPMA_E_NOSUPP, RPMA_E_PROVIDER.
     std::unique_ptr<rpma_conn_req> next_request(rpma::Call &call, const rpma_conn_cfg *cfg);

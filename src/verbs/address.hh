@@ -7,6 +7,7 @@
 
 #include <memory>
 #include <netdb.h>
+#include <netinet/in.h>
 #include <rdma/rdma_cma.h>
 
 #include "base/call.hh"
@@ -46,6 +47,26 @@ sockaddr_storage numeric_address(const char *text);
 Routes routes_to(Call &call, const addrinfo &address, sockaddr *source, const char *name,
                  const char *port);
 
+// The port of an IPv4 or IPv6 address, in network byte order: both have it in the same place,
+// which is also valid in an address without a family.
+inline in_port_t &port_of(sockaddr_storage &address) {
+    return reinterpret_cast<sockaddr_in &>(address).sin_port;
+}
+
+// Is true if a source address or port is set.
+inline bool is_source(sockaddr_storage &source) {
+    return source.ss_family != AF_UNSPEC || port_of(source) != 0;
+}
+
+// The source for a destination of this family, or nullptr if none is set. A source without an
+// address becomes the wildcard address of the family.
+inline sockaddr *source_for(sockaddr_storage &source, int family) {
+    if (!is_source(source))
+        return nullptr;
+    source.ss_family = static_cast<sa_family_t>(family);
+    return reinterpret_cast<sockaddr *>(&source);
+}
+
 // The length of an IPv4 or IPv6 address.
 inline socklen_t length_of(const sockaddr &address) {
     return address.sa_family == AF_INET6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in);
@@ -66,14 +87,15 @@ template <class Attempt> auto try_each(Call &call, const Names &names, Attempt a
 }
 
 // The same for every route to every address: attempt(sockaddr *source, sockaddr *destination).
-// names is the result of resolving name and port.
+// names is the result of resolving name and port; from is the source, or nullptr.
 template <class Attempt>
-auto try_each_route(Call &call, const Names &names, sockaddr *from, const char *name,
+auto try_each_route(Call &call, const Names &names, sockaddr_storage *from, const char *name,
                     const char *port, Attempt attempt) {
     for (const addrinfo *address = names.get();; address = address->ai_next) {
         const bool last_name = address->ai_next == nullptr;
         call.begin_attempt(last_name);
-        Routes routes = routes_to(call, *address, from, name, port);
+        sockaddr *source = from != nullptr ? source_for(*from, address->ai_family) : nullptr;
+        Routes routes = routes_to(call, *address, source, name, port);
         for (const rdma_addrinfo *route = routes.get(); route != nullptr;
              route = route->ai_next) {
             call.begin_attempt(last_name && route->ai_next == nullptr);

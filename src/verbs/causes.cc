@@ -171,10 +171,9 @@ void address_not_available(Text &advice, const Failure &failure) {
     const auto [port, is_any] = source_of(failure.source);
     advice.add(is_any ? ";" : "; is the %saddress one of this machine ('ip addr')? If it is,",
                failure.step == ADDRESS ? "source " : "");
-    advice.add(
-        failure.step == ADDRESS || port == 0
-            ? " no local port is free (sysctl net.ipv4.ip_local_port_range)"
-            : " another program listens on the port: 'rdma resource show cm_id' names it");
+    advice.add(port == 0
+                   ? " no local port is free (sysctl net.ipv4.ip_local_port_range)"
+                   : " another program uses the port: 'rdma resource show cm_id' names it");
 }
 
 // Linux, drivers/infiniband/core/cma.c, cma_use_port().
@@ -270,9 +269,9 @@ constexpr struct {
     {EVENT_CHANNEL, {ENOENT, EACCES, EPERM, ENODEV}, rdma_cm_file},
     {NAME, {EAI_SERVICE}, unknown_service},
     {NAME, {EAI_NONAME, EAI_AGAIN, EAI_FAIL, EAI_NODATA, EAI_ADDRFAMILY}, unknown_name},
-    {BIND, {EADDRINUSE}, port_in_use},
+    {BIND | ADDRESS, {EADDRINUSE}, port_in_use},
     {BIND | ADDRESS, {EADDRNOTAVAIL}, address_not_available},
-    {BIND, {EACCES}, privileged_port},
+    {BIND | ADDRESS, {EACCES}, privileged_port},
     {ADDRESS | ROUTE | CONNECT, {EHOSTUNREACH, ENETUNREACH}, no_route},
     {ADDRESS, {EACCES}, no_route}, // a route of the type "prohibit"
     {ADDRESS | ROUTE, {ETIMEDOUT}, no_answer},

@@ -9,6 +9,7 @@
 #include <bit>
 #include <fcntl.h>
 
+#include "base/error_text.hh"
 #include "verbs/causes.hh"
 #include "verbs/objects.hh"
 
@@ -153,6 +154,42 @@ bool CmId::set_ack_timeout(Call &call, int timeout_ms) {
               "rdma_set_option(RDMA_OPTION_ID_ACK_TIMEOUT, %u for %d ms)", exponent,
               timeout_ms);
     return false;
+}
+
+namespace {
+
+// The times of InfiniBand in units of 10 us, by code; the code 0 is the longest time.
+constexpr uint32_t RNR_TIMES[32] = {65536, 1,    2,    3,     4,     6,     8,     12,
+                                    16,    24,   32,   48,    64,    96,    128,   192,
+                                    256,   384,  512,  768,   1024,  1536,  2048,  3072,
+                                    4096,  6144, 8192, 12288, 16384, 24576, 32768, 49152};
+
+// The code of the shortest time that is at least timeout_ms.
+uint8_t rnr_timer_code(int timeout_ms) {
+    const auto *found = std::lower_bound(RNR_TIMES + 1, std::end(RNR_TIMES),
+                                         static_cast<uint32_t>(timeout_ms) * 100);
+    return found != std::end(RNR_TIMES) ? static_cast<uint8_t>(found - RNR_TIMES) : 0;
+}
+
+} // namespace
+
+// The connection manager leaves the code 0, and has no option for it (Linux,
+// drivers/infiniband/core: cm.c, cm_init_qp_rtr_attr(); ucma.c, ucma_set_option_id()). The
+// state is in the mask because irdma applies the code only with it (hw/irdma/verbs.c,
+// irdma_modify_qp_roce()). iWARP has no such timer.
+void CmId::set_rnr_timer(const Call &call, int timeout_ms) {
+    if (id_->verbs->device->transport_type == IBV_TRANSPORT_IWARP)
+        return;
+    ibv_qp_attr attributes = {};
+    attributes.qp_state = IBV_QPS_RTS;
+    attributes.min_rnr_timer = rnr_timer_code(timeout_ms);
+    const int error = ibv_modify_qp(id_->qp, &attributes, IBV_QP_STATE | IBV_QP_MIN_RNR_TIMER);
+    if (error != 0)
+        RPMA_LOG(
+            RPMA_LOG_LEVEL_WARNING, call.function(),
+            "ibv_modify_qp(min_rnr_timer=%u for %d ms) failed: %s; the other side waits 655 "
+            "ms before it retries a message without a receive",
+            attributes.min_rnr_timer, timeout_ms, ErrorText(error).chars);
 }
 
 bool CmId::set_tos(Call &call, uint8_t tos) {

@@ -87,6 +87,10 @@ class CmId {
     // For an ID that listens: IPv6 addresses only. Call it before the ID is bound.
     bool set_ipv6_only(Call &call);
 
+    // The local address and port; known once the ID is bound or its address is resolved.
+    const sockaddr_storage &local_addr() const { return id_->route.addr.src_storage; }
+    const sockaddr_storage &peer_addr() const { return id_->route.addr.dst_storage; }
+
     bool migrate(Call &call, const EventChannel &channel);
     bool connect(Call &call, rdma_conn_param &param);
     bool accept(Call &call, rdma_conn_param &param);
@@ -94,6 +98,10 @@ class CmId {
     // the ID stays pending.
     void reject(Call &call, const void *data, uint8_t len);
     void disconnect(Call &call);
+
+    // Sets how long the other side waits before it retries a message that found no receive.
+    // Call it once the queue pair is ready to send. A failure is only logged.
+    void set_rnr_timer(const Call &call, int timeout_ms);
 
     // Rejects a pending request, destroys the ID and drops it even if the provider fails.
     void release(Call &call);

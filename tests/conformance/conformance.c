@@ -118,6 +118,21 @@ static void ask_option(const char *question, struct rdma_cm_id *id, int level, i
     says(question, rdma_set_option(id, level, name, &value, length));
 }
 
+// The ID that asks for the port without an address has one once it is resolved.
+static void ask_source_port(void) {
+    union address source = own, any = {.in = {.sin_family = AF_INET}};
+    source.in.sin_port = any.in.sin_port = htons(7301);
+    struct rdma_cm_id *id = new_id();
+    says("source port: first", rdma_resolve_addr(id, &source.any, &own.any, 1000));
+    is("source port: kept", id->route.addr.src_sin.sin_port == source.in.sin_port);
+    says("source port: taken", rdma_resolve_addr(new_id(), &source.any, &own.any, 1000));
+    says("source port: of any address", rdma_resolve_addr(new_id(), &any.any, &own.any, 1000));
+    MUST(rdma_destroy_id(id));
+    says("source port: free again", rdma_resolve_addr(new_id(), &any.any, &own.any, 1000));
+    says("source port: taken without an address",
+         rdma_resolve_addr(new_id(), &source.any, &own.any, 1000));
+}
+
 static void ask_addresses(void) {
     enum {
         ID = RDMA_OPTION_ID,
@@ -153,14 +168,17 @@ static void ask_addresses(void) {
     is("resolve: port", id->port_num);
     is("resolve: destination kept",
        id->route.addr.dst_sin.sin_addr.s_addr == own.in.sin_addr.s_addr);
+    is("resolve: local port chosen", id->route.addr.src_sin.sin_port != 0);
     says("resolve: again", rdma_resolve_addr(id, NULL, &own.any, 1000));
     says("route: first", rdma_resolve_route(id, 1000));
     says("route: again", rdma_resolve_route(id, 1000));
     ask_option("option: timeout behind the route", id, ID, TIMEOUT, 1);
     id = bound_id();
+    is("bind: port chosen", id->route.addr.src_sin.sin_port != 0);
     is("bind: address kept", id->route.addr.src_sin.sin_addr.s_addr == own.in.sin_addr.s_addr);
     says("bind: again", rdma_bind_addr(id, &own.any));
     says("route: without a destination", rdma_resolve_route(id, 1000));
+    ask_source_port();
 }
 
 static struct rdma_conn_param param = {.responder_resources = RDMA_MAX_RESP_RES,
@@ -224,6 +242,8 @@ static void ask_connection(void) {
     is("request: bytes of private data", event->param.conn.private_data_len);
     is("request: sent bytes first", memcmp(event->param.conn.private_data, "hello\0", 7) == 0);
     is("request: device found", event->id->verbs != NULL);
+    is("request: local port of the listener",
+       event->id->route.addr.src_sin.sin_port == to.in.sin_port);
     says("request: acknowledge", rdma_ack_cm_event(event));
 }
 

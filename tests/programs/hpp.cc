@@ -611,7 +611,12 @@ TEST_THAT(both_sides_see_the_private_data) {
     assert_true(req.get_private_data().size() >= data.size());
     assert_memory_equal(req.get_private_data().data(), data.data(), data.size());
     assert_int_equal(req.get_peer_addr().ss_family, AF_INET);
+    const sockaddr_storage listening = ep.get_addr(), local = req.get_local_addr();
+    assert_memory_equal(&local, &listening, sizeof(local));
     rpma::conn conn = std::move(req).connect(data);
+    const sockaddr_storage kept = conn.get_local_addr();
+    assert_memory_equal(&kept, &local, sizeof(local));
+    assert_int_equal(conn.get_peer_addr().ss_family, AF_INET);
     const fake_call *accepted = fake_last("rdma_accept");
     assert_int_equal(accepted->connect.param.private_data_len, data.size());
     assert_memory_equal(accepted->connect.data, data.data(), data.size());
@@ -735,6 +740,8 @@ TEST_THAT(configurations_keep_what_is_set) {
     KEEPS(cfg, ack_timeout, 7);
     KEEPS(cfg, retry_count, 1);
     KEEPS(cfg, rnr_retry_count, 2);
+    KEEPS(cfg, rnr_timer, 3);
+    KEEPS(cfg, source_port, 7300U);
     KEEPS(cfg, tos, 8);
     KEEPS(cfg, flush_mode, RPMA_FLUSH_MODE_NATIVE);
     KEEPS(cfg, inline_size, 9U);

@@ -139,6 +139,36 @@ def unknown_name(test):
         server.refuses("RPMA_E_PROVIDER", verb, addr=unknown, **values)
 
 
+@case("addresses", "port 0, a source port, and the addresses of both sides",
+      shows=("request: source port taken",))
+def ports(test):
+    server, client = test.peers()
+    server("listen", addr=server.address, port="0")
+    there, here = server("ep-addr"), {"addr": client.address, "port": "7301"}
+    expect(there["addr"], server.address, "address of the endpoint")
+    expect(0 < int(there["port"]) < 65536, True, f"port {there['port']} of the endpoint")
+    client("cfg", **{"source": here["addr"], "source-port": here["port"]})
+    wanted = {"addr": server.address, "port": there["port"], "cfg": 0}
+    for number in range(2):
+        client("req-start", req=number, **wanted)
+        client("req-resolve", req=number)
+        client("req-setup", req=number)
+        expect(client("req-local-addr", req=number), here, "local address of the client's request")
+        expect(client("req-peer-addr", req=number), there, "address of the server")
+        client("connect", req=number, conn=number)
+        server("next-req", req=number)
+        expect(server("req-local-addr", req=number), there, "local address of the server's request")
+        expect(server("req-peer-addr", req=number), here, "address of the client")
+        server("connect", req=number, conn=number)
+        for side, local, peer in ((client, here, there), (server, there, here)):
+            side.event("ESTABLISHED", conn=number)
+            expect(side("local-addr", conn=number), local, f"local address of the {side.name}")
+            expect(side("peer-addr", conn=number), peer, f"address of the other side of the {side.name}")
+        client.refuses("RPMA_E_PROVIDER", "req-new", req=2, **wanted)  # the port is in use
+        disconnect(client, server, number)
+        client("conn-delete", conn=number)
+
+
 # ---- a bond whose link address is that of its active interface ----------------------------------
 
 BOND, BEYOND = "10.90.0.1", "10.90.0.2"  # of host1 and host2

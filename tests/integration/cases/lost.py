@@ -155,12 +155,15 @@ def senders_count(test):
 
 
 @case("lost", "no receive: the count of the {receiver} holds for the {sender}: RNR_RETRY_EXC_ERR "
-      "in time", [{"receiver": "client", "sender": "server", "count": 0},
-                  {"receiver": "server", "sender": "client", "count": 2}],
+      "in time, {timer}", [{"receiver": "client", "sender": "server", "count": 0, "timer": "default timer"},
+                           {"receiver": "server", "sender": "client", "count": 2, "timer": "default timer"},
+                           {"receiver": "server", "sender": "client", "count": 2, "timer": "100 ms"},
+                           {"receiver": "client", "sender": "server", "count": 2, "timer": "100 ms"}],
       needs=(lab.WAITING_MESSAGES,))
-def receivers_count(test, receiver, sender, count):
-    pause = 655  # milliseconds between two tries, as the CM of Linux sets them
-    sides = with_settings(test, **{receiver: {"rnr": count}})
+def receivers_count(test, receiver, sender, count, timer):
+    # Milliseconds between two tries: of the CM of Linux, and the time of InfiniBand above 100.
+    pause, settings = (655, {}) if timer == "default timer" else (123, {"rnr-timer": 100})
+    sides = with_settings(test, **{receiver: {"rnr": count, **settings}})
     side = sides[("server", "client").index(sender)]
     fails(side, "RNR_RETRY_EXC_ERR", post(side, "send"), count * pause, (count + 1) * pause)
 

@@ -62,9 +62,9 @@ void resolve(const Args &args) {
     must(code);
 }
 
-// The address of the other side of a request.
-void peer_address(const Args &args) {
-    sockaddr_storage addr = get(rpma_conn_req_get_peer_addr, the<rpma_conn_req>(args));
+template <Handle Object, int getter(const Object *, sockaddr_storage *)>
+void address(const Args &args) {
+    sockaddr_storage addr = get(getter, the<Object>(args));
     char host[NI_MAXHOST] = "", port[NI_MAXSERV] = "";
     must_system(getnameinfo(reinterpret_cast<sockaddr *>(&addr), sizeof(addr), host,
                             sizeof(host), port, sizeof(port),
@@ -96,7 +96,11 @@ const Commands here{
     {"req-setup", call(rpma_conn_req_setup)},
     {"req-reject", call(rpma_conn_req_reject, {"pdata"})},
     {"req-delete", delete_requests},
-    {"peer-addr", peer_address},
+    {"req-peer-addr", address<rpma_conn_req, rpma_conn_req_get_peer_addr>},
+    {"req-local-addr", address<rpma_conn_req, rpma_conn_req_get_local_addr>},
+    {"peer-addr", address<rpma_conn, rpma_conn_get_peer_addr>},
+    {"local-addr", address<rpma_conn, rpma_conn_get_local_addr>},
+    {"ep-addr", address<rpma_ep, rpma_ep_get_addr>},
     {"connect", call(rpma_conn_req_connect, {"pdata"})},
     {"event", next_event},
     {"pdata", call(rpma_conn_get_private_data, {"pdata"})},

@@ -46,8 +46,12 @@ void configure(const Args &args) {
     set(args, "inline", cfg, rpma_conn_cfg_set_inline_size);
     set(args, "timeout", cfg, rpma_conn_cfg_set_timeout);
     set(args, "ack", cfg, rpma_conn_cfg_set_ack_timeout);
+    set(args, "rnr-timer", cfg, rpma_conn_cfg_set_rnr_timer);
+    set(args, "source-port", cfg, rpma_conn_cfg_set_source_port);
     set(args, "tos", cfg, rpma_conn_cfg_set_tos);
     set(args, "shared", cfg, rpma_conn_cfg_set_compl_channel);
+    if (args.has("source"))
+        must(rpma_conn_cfg_set_source_addr(cfg, args.text("source").c_str()));
     if (args.has("lent"))
         must(rpma_conn_cfg_set_cq(cfg, args.in(fixture.lent, "lent")));
     if (args.has("lent-rcq"))

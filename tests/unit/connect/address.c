@@ -264,27 +264,78 @@ TEST_THAT(text_from_outside_is_one_bounded_line_with_the_reason) {
 
 // ---- routes, devices and addresses ---------------------------------------------------------
 
-static void expect_peer_addr(int number) {
-    struct sockaddr_storage addr;
-    memset(&addr, 0x5a, sizeof(addr));
-    MUST(rpma_conn_req_get_peer_addr(w.h.req, &addr));
-    EXPECT_CALLS("");
-    assert_true(fake_addr_is((const struct sockaddr *)&addr, number));
+static int port_of(const struct sockaddr_storage *addr) {
+    return ntohs(((const struct sockaddr_in *)(const void *)addr)->sin_port);
 }
 
-// IPv4 and IPv6: the address of the client, or the address of the name that was reached.
-TEST_THAT(request_knows_the_address_of_the_other_side) {
+// The addresses of the request become those of the connection.
+static void expect_addresses(const struct sockaddr_storage *local, int peer) {
+    struct sockaddr_storage addr[2][2];
+    memset(addr, 0x5a, sizeof(addr));
+    MUST(rpma_conn_req_get_local_addr(w.h.req, &addr[0][0]));
+    MUST(rpma_conn_req_get_peer_addr(w.h.req, &addr[0][1]));
+    EXPECT_CALLS("");
+    MUST(rpma_conn_req_connect(&w.h.req, NULL, &w.h.conn));
+    unit_begin();
+    MUST(rpma_conn_get_local_addr(w.h.conn, &addr[1][0]));
+    MUST(rpma_conn_get_peer_addr(w.h.conn, &addr[1][1]));
+    EXPECT_CALLS("");
+    assert_memory_equal(addr[0], addr[1], sizeof(addr[0]));
+    assert_true(fake_addr_is((const struct sockaddr *)&addr[0][1], peer));
+    assert_memory_equal(&addr[0][0], local, sizeof(*local));
+    MUST(rpma_conn_delete(&w.h.conn));
+}
+
+// IPv4 and IPv6: the address of the client, or the address of the name that was reached; and
+// the address of this side.
+TEST_THAT(both_sides_have_their_addresses) {
+    static const char *const sources[] = {"127.0.0.7", "fd00::7"};
     for (int number = 0; number < 4; number++) {
+        struct sockaddr_storage local;
         fixture_anew();
-        fake_device()->addresses = 4;
         fake_device()->client = number;
         fixture_peer(&w);
         for (int before = 0; before < number; before++)
             fake_fail("rdma_resolve_route", (unsigned)before + 1, ENETUNREACH);
-        MUST(rpma_conn_req_new(w.h.peer, "many", FIXTURE_PORT, NULL, &w.h.req));
-        expect_peer_addr(number);
-        MUST(rpma_conn_req_delete(&w.h.req));
-        fixture_request(&w, &(const struct shape){.incoming = true});
-        expect_peer_addr(number);
+        MUST(rpma_conn_cfg_new(&w.h.cfg));
+        MUST(rpma_conn_cfg_set_source_addr(w.h.cfg, sources[number % 2]));
+        MUST(rpma_conn_cfg_set_source_port(w.h.cfg, 7300));
+        MUST(rpma_conn_cfg_get_source_addr(w.h.cfg, &local));
+        assert_int_equal(port_of(&local), 7300);
+        fake_device()->addresses = 8; // every second one has the family of the source
+        MUST(rpma_conn_req_new(w.h.peer, "many", FIXTURE_PORT, w.h.cfg, &w.h.req));
+        expect_addresses(&local, 2 * number + number % 2);
+        fixture_listen(&w);
+        MUST(rpma_ep_get_addr(w.h.ep, &local));
+        fake_cm_event(fixture_ep_fd(&w), RDMA_CM_EVENT_CONNECT_REQUEST, NULL, 0);
+        MUST(rpma_ep_next_incoming(w.h.ep, &w.h.req));
+        MUST(rpma_conn_req_setup(w.h.req, NULL));
+        expect_addresses(&local, number);
     }
+}
+
+TEST_THAT(endpoint_tells_the_port_that_the_system_chose) {
+    static const struct {
+        const char *asked;
+        int port; // 0: any but 0
+    } cases[] = {{"7204", 7204}, {"0", 0}, {"-0", 0}};
+    for (int family = 0; family < 2; family++)
+        for (size_t i = 0; i < LENGTH(cases); i++) {
+            struct sockaddr_storage addr;
+            fixture_anew();
+            fixture_peer(&w);
+            fake_device()->addresses = 2;
+            if (family == 1)
+                fake_fail("rdma_bind_addr", 1, EADDRNOTAVAIL);
+            memset(&addr, 0x5a, sizeof(addr));
+            MUST(rpma_ep_listen(w.h.peer, "many", cases[i].asked, &w.h.ep));
+            unit_begin();
+            MUST(rpma_ep_get_addr(w.h.ep, &addr));
+            EXPECT_CALLS("");
+            assert_true(fake_addr_is((const struct sockaddr *)&addr, family));
+            if (cases[i].port)
+                assert_int_equal(port_of(&addr), cases[i].port);
+            else
+                assert_int_not_equal(port_of(&addr), 0);
+        }
 }

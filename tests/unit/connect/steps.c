@@ -205,6 +205,48 @@ TEST_THAT(source_address_is_used) {
         }
 }
 
+// A source port without an address is a port of the wildcard address of each family. Linux
+// gives a port to one ID at a time, so each address gets it after the previous one.
+TEST_THAT(source_port_is_used_with_every_address) {
+    for (int steps = 0; steps < 2; steps++)
+        for (int with_address = 0; with_address < 2; with_address++) {
+            struct sockaddr_storage addr;
+            fixture_anew();
+            fake_device()->addresses = ADDRESSES;
+            fixture_peer(&w);
+            MUST(rpma_conn_cfg_new(&w.h.cfg));
+            MUST(rpma_conn_cfg_set_source_port(w.h.cfg, 7300));
+            if (with_address)
+                MUST(rpma_conn_cfg_set_source_addr(w.h.cfg, "127.0.0.7"));
+            fake_fail(steps ? "route event" : "rdma_resolve_route", 1, ENETUNREACH);
+            if (steps) {
+                start(w.h.cfg);
+                MUST(rpma_conn_req_resolve(w.h.req));
+            } else {
+                MUST(rpma_conn_req_new(w.h.peer, "many", FIXTURE_PORT, w.h.cfg, &w.h.req));
+            }
+            assert_int_equal(fake_count("rdma_resolve_addr"), steps ? 1 : 2);
+            expect_source(with_address ? "127.0.0.7" : "::",
+                          fake_last("rdma_resolve_addr")->resolve.source);
+            MUST(rpma_conn_req_get_local_addr(w.h.req, &addr));
+            expect_source(with_address ? "127.0.0.7" : "::2", (const struct sockaddr *)&addr);
+            assert_int_equal(ntohs(((const struct sockaddr_in *)&addr)->sin_port), 7300);
+
+            // Another request cannot have the port, and nothing changes.
+            struct rpma_conn_req *other = NULL;
+            unit_begin();
+            assert_int_equal(
+                rpma_conn_req_start(w.h.peer, "127.0.0.1", FIXTURE_PORT, w.h.cfg, &other),
+                RPMA_E_PROVIDER);
+            assert_null(other);
+            assert_int_equal(errno, with_address ? EADDRINUSE : EADDRNOTAVAIL);
+            assert_int_equal(logged_count(RPMA_LOG_LEVEL_ERROR), 1);
+            MUST(rpma_conn_req_delete(&w.h.req));
+            MUST(rpma_conn_req_start(w.h.peer, "127.0.0.1", FIXTURE_PORT, w.h.cfg, &other));
+            MUST(rpma_conn_req_delete(&other));
+        }
+}
+
 // The other side, or the device, may end a request that is ready.
 TEST_THAT(ready_request_can_fail) {
     static const struct {

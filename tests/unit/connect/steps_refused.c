@@ -80,6 +80,10 @@ static const struct wrong {
 #define NO_POINTER IN_PDATA, "pdata->ptr == NULL"
     {start, SETUP, "the request is not resolved",
      "the request is not resolved: wait until rpma_conn_req_resolve() returns 0"},
+    {start, "rpma_conn_req_get_local_addr", "the request is not resolved",
+     "the request is not resolved: wait until rpma_conn_req_resolve() returns 0"},
+    {fail_resolved, "rpma_conn_req_get_local_addr", FAILED},
+    {fail_set_up, "rpma_conn_req_get_local_addr", FAILED},
     {set_up_resolved, SETUP, ALREADY},
     {set_up_bare, SETUP, ALREADY},
     {new_in_one_step, SETUP, ALREADY},

@@ -139,6 +139,7 @@ int rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_event *
         child->incoming = true;
         child->id.verbs = fake_context(fake_device()->other_device);
         fake_number_address(&child->id.route.addr.dst_storage, fake_device()->client);
+        child->id.route.addr.src_storage = id->id.route.addr.src_storage;
         seen->listen_id = &id->id;
         seen->id = &child->id;
     }

@@ -34,6 +34,53 @@ static bool is_foreign(const struct sockaddr *addr) {
     return addr->sa_family == AF_INET && (ntohl(in->sin_addr.s_addr) >> 8) == 0xc00002u;
 }
 
+// Linux 7.3, drivers/infiniband/core/cma.c, cma_alloc_any_port().
+static void choose_port(struct sockaddr_storage *addr) {
+    static in_port_t last = 40000;
+    in_port_t *port = &((struct sockaddr_in *)(void *)addr)->sin_port;
+    if (addr->ss_family != AF_IB && *port == 0)
+        *port = htons(++last);
+}
+
+static bool is_wildcard(const struct sockaddr *addr) {
+    const struct sockaddr_in *in = (const struct sockaddr_in *)(const void *)addr;
+    const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)(const void *)addr;
+    return addr->sa_family == AF_INET6 ? IN6_IS_ADDR_UNSPECIFIED(&in6->sin6_addr)
+                                       : in->sin_addr.s_addr == INADDR_ANY;
+}
+
+// Linux 7.3, drivers/infiniband/core/cma.c, cma_check_port(), of the source ports alone: the
+// port of a wildcard address is that of every address.
+static int source_port_refusal(const struct fake_id *id, const struct sockaddr *source) {
+    const in_port_t port = ((const struct sockaddr_in *)(const void *)source)->sin_port;
+    for (struct fake_id *other = NULL; (other = fake_next(FAKE_ID, other));) {
+        const struct sockaddr *taken = &other->id.route.addr.src_addr;
+        if (other == id || !other->has_source_port ||
+            other->id.route.addr.src_sin.sin_port != port)
+            continue;
+        if (is_wildcard(taken) || is_wildcard(source))
+            return EADDRNOTAVAIL;
+        if (memcmp(taken, source, address_length(source)) == 0)
+            return EADDRINUSE;
+    }
+    return 0;
+}
+
+// Takes the local address: the source, and what routes and system choose in place of a wildcard
+// address and port 0. Linux 7.3, drivers/infiniband/core/cma.c, addr_handler().
+static void bind_source(struct fake_id *id, const struct sockaddr *source, int family) {
+    struct sockaddr_storage *const local = &id->id.route.addr.src_storage;
+    const in_port_t port =
+        source ? ((const struct sockaddr_in *)(const void *)source)->sin_port : 0;
+    if (source && !is_wildcard(source))
+        memcpy(local, source, address_length(source));
+    else
+        fake_number_address(local, family == AF_INET6 ? 1 : 0);
+    ((struct sockaddr_in *)(void *)local)->sin_port = port;
+    id->has_source_port = port != 0;
+    choose_port(local);
+}
+
 // The kernel knows the device as soon as an address leads to it; librdmacm asks for it in
 // ucma_query_addr() and leaves verbs NULL where there is none (wildcard addresses).
 void fake_lead_to_device(struct fake_id *id) {
@@ -64,6 +111,7 @@ int rdma_bind_addr(struct rdma_cm_id *id, struct sockaddr *addr) {
         return fake_refused(EADDRNOTAVAIL);
     found->bound = true;
     memcpy(&id->route.addr.src_storage, addr, address_length(addr));
+    choose_port(&id->route.addr.src_storage);
     fake_lead_to_device(found);
     return 0;
 }
@@ -82,8 +130,12 @@ int rdma_resolve_addr(struct rdma_cm_id *id, struct sockaddr *src_addr,
         return fake_refused(EINVAL);
     if (src_addr && is_foreign(src_addr))
         return fake_refused(EADDRNOTAVAIL);
+    const int refusal = src_addr ? source_port_refusal(found, src_addr) : 0;
+    if (refusal != 0)
+        return fake_refused(refusal);
     if (found->resolved || found->resolving) // neither RDMA_CM_IDLE nor RDMA_CM_ADDR_BOUND
         return fake_refused(EINVAL);
+    bind_source(found, src_addr, dst_addr->sa_family);
     memcpy(&id->route.addr.dst_storage, dst_addr, address_length(dst_addr));
     found->resolving = found->channel;
     if (found->resolving)

@@ -133,6 +133,10 @@ struct fake_call {
         const void *channel;     // create_id, migrate_id
         unsigned number;         // ack_cq_events, poll_cq
         struct ibv_modify_cq_attr modify_cq;
+        struct {
+            struct ibv_qp_attr attr;
+            int mask;
+        } modify_qp;
         int backlog; // listen
     };
 };

@@ -266,6 +266,7 @@ struct fake_id {
     bool incoming, listening, answered; // answered: accepted or rejected
     bool asked;                         // connected, in the sense of rdma_connect()
     bool bound, resolved, routed;       // progress: the states of Linux 7.3, cma.c
+    bool has_source_port;               // that rdma_resolve_addr() took
     bool resolving, routing;            // asked for, on a channel
 };
 

@@ -74,6 +74,22 @@ struct ibv_qp *fake_qp_create(struct ibv_qp_init_attr_ex *attr, struct ibv_conte
     return &qp->qp.ex.qp_base;
 }
 
+// Linux 7.3, drivers/infiniband/core/verbs.c, qp_state_table: in this state the RNR timer may
+// change; drivers/infiniband/hw/irdma/verbs.c, irdma_modify_qp_roce(): with the state only.
+// iWARP has no such timer.
+int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask) {
+    FAKE_CALL(qp);
+    fake_copy(&call->modify_qp.attr, attr, sizeof(*attr));
+    call->modify_qp.mask = mask;
+    if (mask != (IBV_QP_STATE | IBV_QP_MIN_RNR_TIMER) ||
+        fake_device()->transport == IBV_TRANSPORT_IWARP)
+        fake_misuse("changes other than the RNR timer");
+    if (call->failed || !fake_find(FAKE_QP, qp) || qp->state != IBV_QPS_RTS ||
+        attr->qp_state != IBV_QPS_RTS || attr->min_rnr_timer > 31)
+        return fake_error(call, EINVAL);
+    return 0;
+}
+
 struct ibv_qp *fake_qp(uint32_t qp_num) {
     FAKE_LOCKED;
     struct fake_qp *qp = NULL;

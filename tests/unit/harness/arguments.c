@@ -19,6 +19,7 @@ static const struct {
     const char *names; // of parameters, between blanks
 } good_numbers[] = {
     {0, " type threshold level advice offset dst_offset src_offset index nmrs solicited_only "},
+    {0, " port "}, // of the source
     {1, " num_entries supported shared comp_vector ipv6_only count "},
     {2, " max_ops "},
     {5, " timeout_ms period_us rq_size rcq_size cq_size sq_size max_sge limit backlog tos "},

@@ -28,6 +28,8 @@ static const struct setting {
     {"conn_cfg", "ack_timeout", sizeof(int), 0, {0, 1, 1000, 8796093}},
     {"conn_cfg", "retry_count", sizeof(uint32_t), 7, {0, 1, 6, 7}},
     {"conn_cfg", "rnr_retry_count", sizeof(uint32_t), 7, {0, 1, 6, 7}},
+    {"conn_cfg", "rnr_timer", sizeof(int), 0, {0, 1, 10, 655}},
+    {"conn_cfg", "source_port", sizeof(uint32_t), 0, {0, 1, 7300, UINT16_MAX}},
     {"conn_cfg", "tos", sizeof(uint8_t), 0, {0, 1, 0x68, UINT8_MAX}},
     {"conn_cfg", "flush_mode", sizeof(uint32_t), RPMA_FLUSH_MODE_AUTO, {0, 1, 2, 0}},
     {"conn_cfg", "inline_size", sizeof(uint32_t), 8, {0, 8, 64, UINT32_MAX}},
@@ -274,6 +276,50 @@ TEST_THAT(settings_reach_the_device) {
             assert_int_equal(cases[i].asked(), wanted);
             assert_int_equal(fake_count("rdma_set_option"), is_option && wanted != NOT_SET);
         }
+}
+
+// InfiniBand Architecture Specification 1.4, RNR NAK timer field encoding: the values are the
+// milliseconds at which the code changes.
+TEST_THAT(rnr_timer_reaches_the_queue_pair) {
+    static const uint32_t codes[][2] = {
+        {1, 14},   {2, 16},   {3, 17},   {4, 18},   {5, 18},   {6, 19},   {7, 19},
+        {8, 20},   {10, 20},  {11, 21},  {15, 21},  {16, 22},  {20, 22},  {21, 23},
+        {30, 23},  {31, 24},  {40, 24},  {41, 25},  {61, 25},  {62, 26},  {81, 26},
+        {82, 27},  {122, 27}, {123, 28}, {163, 28}, {164, 29}, {245, 29}, {246, 30},
+        {327, 30}, {328, 31}, {491, 31}, {492, 0},  {655, 0}};
+    enum { UNSET = LENGTH(codes), IWARP, FAILS, END };
+    for (size_t i = 0; i < 2 * END; i++) {
+        const bool incoming = i % 2;
+        const size_t n = i / 2;
+        fixture_anew();
+        if (n == IWARP)
+            fake_device()->transport = IBV_TRANSPORT_IWARP;
+        begin(&sides[incoming]);
+        if (n != UNSET)
+            set("rpma_conn_cfg_set_rnr_timer", n < UNSET ? codes[n][0] : 2);
+        MUST(new_request(incoming));
+        if (n == FAILS)
+            fake_fail("ibv_modify_qp", 1, ENOMEM);
+        MUST(rpma_conn_req_connect(&w.h.req, NULL, &w.h.conn));
+        assert_int_equal(fake_count("ibv_modify_qp"), incoming && n != UNSET && n != IWARP);
+        const struct ibv_qp_attr *asked =
+            incoming && n < UNSET ? &fake_last("ibv_modify_qp")->modify_qp.attr : NULL;
+        if (asked)
+            assert_int_equal(asked->min_rnr_timer, codes[n][1]);
+        if (incoming && n == FAILS)
+            assert_non_null(strstr(logged_line(RPMA_LOG_LEVEL_WARNING, 0)->message,
+                                   "ibv_modify_qp(min_rnr_timer=16 for 2 ms) failed: Cannot"));
+        unit_begin();
+        fake_cm_event(fixture_event_fd(&w), RDMA_CM_EVENT_ESTABLISHED, NULL, 0);
+        MUST(rpma_conn_next_event(w.h.conn, &w.h.event));
+        assert_int_equal(w.h.event, RPMA_CONN_ESTABLISHED);
+        assert_int_equal(fake_count("ibv_modify_qp"), !incoming && n != UNSET && n != IWARP);
+        if (!incoming && n < UNSET)
+            assert_int_equal(fake_last("ibv_modify_qp")->modify_qp.attr.min_rnr_timer,
+                             codes[n][1]);
+        if (!incoming && n == FAILS)
+            assert_int_equal(logged_count(RPMA_LOG_LEVEL_WARNING), 1);
+    }
 }
 
 // Options belong to an ID, and each route and each address has one of its own.

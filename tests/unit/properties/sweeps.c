@@ -18,8 +18,9 @@ enum { DAX = 1, NATIVE = 2, DRAM = 4, TWO_ADDRESSES = 8, THREE_ADDRESSES = 16 };
 #define REJECTION "peer request rpma_ep_shutdown rpma_conn_req_delete"
 #define REGIONS "peer rpma_mr_get_descriptor rpma_mr_advise"
 #define PACKED "rpma_peer_new rpma_mr_reg rpma_peer_cfg_new pack rpma_peer_cfg_delete unpack"
-#define IN_STEPS \
-    "peer cfg rpma_conn_cfg_set_source_addr start rpma_conn_req_setup early up " LEAVE
+#define IN_STEPS                                                        \
+    "peer cfg rpma_conn_cfg_set_source_addr start rpma_conn_req_setup " \
+    "rpma_conn_req_get_local_addr early up rpma_conn_get_local_addr " LEAVE
 #define LISTS "peer request receives up receives posts batch"
 #define OPTIONS "peer cfg rpma_conn_cfg_set_ack_timeout rpma_conn_cfg_set_tos ask up " LEAVE
 #define EVENTS                                                                        \

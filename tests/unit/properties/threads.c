@@ -92,6 +92,7 @@ static const struct job {
      "rpma_peer_cfg_set_direct_write_to_pmem rpma_peer_cfg_get_direct_write_to_pmem "
      "rpma_peer_cfg_set_served_by rpma_peer_cfg_get_served rpma_peer_cfg_get_descriptor "
      "rpma_conn_cfg_set_source_addr rpma_conn_cfg_get_source_addr "
+     "rpma_conn_cfg_set_source_port rpma_conn_cfg_get_source_port rpma_conn_cfg_set_rnr_timer "
      "rpma_srq_new rpma_srq_delete rpma_cq_new rpma_cq_delete rpma_conn_req_new "
      "rpma_conn_req_delete"},
     // The first of them makes the flush target, and all others use it.
@@ -105,6 +106,7 @@ static const struct job {
     {"connection_is_shared", CFGS CONNECT,
      POST "rpma_batch_new rpma_batch_add rpma_batch_set rpma_batch_post rpma_batch_reset "
           "rpma_batch_delete rpma_cq_get_wc rpma_conn_get_cq rpma_conn_get_qp_num "
+          "rpma_conn_get_local_addr rpma_conn_get_peer_addr "
           "rpma_conn_get_private_data rpma_conn_apply_remote_peer_cfg rpma_conn_get_flush_mode "
           "rpma_cq_wait rpma_cq_arm rpma_conn_get_rcq rpma_conn_disconnect",
      "rpma_conn_next_event"},
