@@ -170,7 +170,9 @@ SOUGHT = {"reconnect": "rpma_failures", "failover": "rpma_failures", "dead peer"
           "poison": "rpma_failures", "statistics": "rpma_network", "bond": "rpma_network", "GPU": "rpma_devices",
           "timeout": "rpma_conn_cfg_set_timeout", "retry": "rpma_conn_cfg_set_retry_count", "queue": "rpma_cq_new",
           "remote atomics": "rpma_post", "rolling upgrade": "rpma_upgrading", "soft-RoCE": "rpma_soft_devices",
-          "signals": "rpma_limits", "huge pages": "rpma_limits", "status": "rpma_errors", "multi-rail": "rpma_network"}
+          "signals": "rpma_limits", "huge pages": "rpma_limits", "status": "rpma_errors", "multi-rail": "rpma_network",
+          "Kubernetes": "rpma_processes", "systemd": "rpma_processes", "cancel": "rpma_failures",
+          "byte order": "rpma_memory_model"}
 
 
 def compilers():
