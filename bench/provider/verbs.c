@@ -226,6 +226,10 @@ int ibv_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *attributes, int mas
     return ENOSYS;
 }
 
+int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attributes, int mask) {
+    return ENOSYS;
+}
+
 int ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *event) {
     errno = ENOSYS;
     return -1;
