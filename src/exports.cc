@@ -5,7 +5,7 @@
 //
 // A program that was linked with an old release resolves a function at the version node of that
 // release, which is an alias. Compilers require an alias in the translation unit of its
-// function. symbol_versions.hh, generated from contract/symbols.tsv, declares all aliases, so
+// function. symbol_versions.hh, generated from contract/, declares all aliases, so
 // the functions themselves need no annotations.
 
 // The members of this class are in this unit but are not exported.

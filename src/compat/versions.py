@@ -1,12 +1,17 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
-"""Generate the version script and the aliases from the list of exported symbols.
+"""Generate the version script and the aliases from the exported symbols of contract/.
 
-usage: versions.py SYMBOLS.tsv OUT.map OUT.hh
+usage: versions.py OUT.map OUT.hh
 """
-import csv
+import pathlib
 import sys
+
+sys.dont_write_bytecode = True
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "contract"))
+
+import symbols
 
 
 def version_script(rows):
@@ -37,7 +42,7 @@ HEAD = """\
 
 
 def versioned(row):
-    return f"{row['symbol']}{'@@' if row['default'] == 'yes' else '@'}{row['node']}"
+    return f"{row['symbol']}{'@@' if row['default'] else '@'}{row['node']}"
 
 
 def declarations(name, rows):
@@ -64,13 +69,12 @@ def header(rows):
 
 
 def main():
-    if len(sys.argv) != 4:
+    if len(sys.argv) != 3:
         sys.exit(__doc__)
-    with open(sys.argv[1], encoding="utf-8") as table:
-        rows = list(csv.DictReader(table, delimiter="\t"))
-    with open(sys.argv[2], "w", encoding="utf-8") as out:
+    rows = symbols.read_symbols()
+    with open(sys.argv[1], "w", encoding="utf-8") as out:
         out.write(version_script(rows))
-    with open(sys.argv[3], "w", encoding="utf-8") as out:
+    with open(sys.argv[2], "w", encoding="utf-8") as out:
         out.write(header(rows))
 
 

@@ -17,6 +17,9 @@ ROOT = HERE.parent.parent
 HEADER = ROOT / "include" / "librpma.h"
 SKIPPED = 77
 SONAME = "librpma.so.0"
+sys.path.append(str(ROOT / "contract"))
+
+from symbols import read_symbols, version  # noqa: E402, F401
 
 
 # Meson ends a test with SIGTERM; the exit removes its temporary files.
@@ -36,10 +39,6 @@ def read_table(path):
         return list(csv.DictReader(table, delimiter="\t"))
 
 
-def read_symbols():
-    return read_table(ROOT / "contract" / "symbols.tsv")
-
-
 def read_original():
     """The exports of the ten releases' binaries, independent of the list above."""
     return read_table(ROOT / "contract" / "original" / "symbols.tsv")
@@ -54,17 +53,13 @@ def project_version():
     return re.search(r"^  version: '([0-9.]+)',$", text, re.M).group(1)
 
 
-def version(release):
-    return tuple(int(part) for part in release.split("."))
-
-
 def original_releases():
     return sorted({row["release"] for row in read_original()}, key=version)
 
 
 def symbols_of(release, symbols):
     """The functions of a release and the version node that all of them stand at."""
-    rows = [row for row in symbols if release in row["releases"].split()]
+    rows = [row for row in symbols if release in row["releases"]]
     nodes = {row["node"] for row in rows}
     if len(nodes) != 1:
         raise Fault(f"release {release}: {len(nodes)} version nodes in symbols.tsv, wanted one")

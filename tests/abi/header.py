@@ -7,7 +7,7 @@
 usage: header.py alone|macros|names|deprecated
 
 alone       compiles by itself under each language standard, without a warning
-macros      have the values of contract/types.tsv, and the types of int and of NULL
+macros      have the values of contract/types.tsv, and the types of int and of NULL; enumerators the values
 names       declares what the tables list and nothing else
 deprecated  warns of the five dropped functions and of no other; LIBRPMA_NO_DEPRECATED switches off
 """
@@ -32,7 +32,7 @@ INCLUDE = "#include <librpma.h>\n"
 def dropped_functions(symbols):
     """The functions that releases before 1.0 had and later ones lacked."""
     alive = {row["symbol"] for row in symbols
-             if common.version(row["releases"].split()[-1]) >= (1, 0, 0)}
+             if common.version(row["releases"][-1]) >= (1, 0, 0)}
     return {row["symbol"] for row in symbols} - alive
 
 
@@ -79,12 +79,14 @@ def assertions(row):
 
 
 def check_macros():
-    """Debug information has types, enumerators and prototypes (released.py), but no macros."""
-    rows = [row for row in common.read_types()
-            if row["kind"] == "macro" and row["value"] and row["name"] != "LIBRPMA_H"]
+    """released.py compares types and prototypes with those of the releases, which have no macros."""
+    types = common.read_types()
+    rows = [row for row in types if row["kind"] == "macro" and row["value"] and row["name"] != "LIBRPMA_H"]
+    enumerators = [f'_Static_assert({row["member"]} == {row["value"]}, "{row["member"]}");\n'
+                   for row in types if row["kind"] == "enumerator"]
     for name in c_compilers():
-        compiled(name, "gnu11", INCLUDE + "".join(map(assertions, rows)))
-    return f"{len(rows)} macros have their values ({', '.join(c_compilers())})"
+        compiled(name, "gnu11", INCLUDE + "".join([*map(assertions, rows), *enumerators]))
+    return f"{len(rows)} macros and {len(enumerators)} enumerators have their values ({', '.join(c_compilers())})"
 
 
 def defined_macros():

@@ -6,7 +6,6 @@
 
 usage: library.py symbols LIBRARY         exports are those of contract/symbols.tsv, no more, no less
        library.py addresses LIBRARY       all nodes of a name lead to its one function
-       library.py original                that list is that of all releases
        library.py tags                    a reader finds each of them: ctags sees its definition in src/
        library.py dependencies LIBRARY    SONAME and the libraries that it needs
 """
@@ -25,12 +24,6 @@ NEEDED = ["libc.so.6", "libibverbs.so.1", "librdmacm.so.1"]
 SANITIZERS = re.compile(r"lib(asan|ubsan|tsan|lsan)\b|libclang_rt")
 SYMBOL = re.compile(r"^\s*\d+:\s+([0-9a-f]+)\s+\S+\s+(\S+)\s+(?:GLOBAL|WEAK)\s+\S+"
                     r"\s+(\S+)\s+(\S+)$")
-# The only name with two functions: a completion has 24 bytes in programs of 0.9.0, 32 in later
-# ones.
-TWO_FUNCTIONS, OLD_NODE, OLD_FUNCTION = "rpma_conn_completion_get", "LIBRPMA_1.0", "rpma_conn_completion_get_0_9"
-NEW_NODE = "LIBRPMA_0.10"
-# The nodes that this library added, and the release of each.
-OWN_NODES = {"LIBRPMA_1.4": "1.4.0", "LIBRPMA_1.5": "1.5.0"}
 
 
 def definitions(library):
@@ -57,7 +50,7 @@ def shown(name, node, default):
 
 
 def check_symbols(library, table):
-    wanted = {(row["symbol"], row["node"], row["default"] == "yes") for row in table}
+    wanted = {(row["symbol"], row["node"], row["default"]) for row in table}
     nodes = {(row["node"], row["node"], False) for row in table}  # lld does not export these
     found = exports(library)
     faults = [f"exported and not in the list: {shown(*key)}"
@@ -81,10 +74,10 @@ def check_version_script(library):
 
 
 def check_addresses(library, table):
-    """The list says which names and nodes share a function; check_original() holds it to the names."""
+    """The rows say which names and nodes share a function."""
     found, behind = definitions(library), {}
     for row in table:
-        key = row["symbol"], row["node"], row["default"] == "yes"
+        key = row["symbol"], row["node"], row["default"]
         behind.setdefault(row["implementation"], {})[found.get(key, "nothing")] = shown(*key)
     faults = [f"{function} has {len(places)} functions behind its nodes: {' '.join(places.values())}"
               for function, places in behind.items() if len(places) != 1]
@@ -97,36 +90,6 @@ def check_addresses(library, table):
     if faults:
         raise common.Fault(common.some(faults))
     return f"{len(behind)} functions, each behind all nodes of its name and of no other"
-
-
-def wanted_rows(table, original):
-    """The symbols of the ten releases, and those that this library added: names that no release had,
-    each at the node of its release. New programs link to a name's newest node."""
-    releases, newest = {}, {}
-    for row in original:
-        releases.setdefault((row["symbol"], row["node"]), set()).add(row["release"])
-    old = {symbol for symbol, _ in releases}
-    for row in table:
-        if row["node"] in OWN_NODES and row["symbol"] not in old:
-            releases[row["symbol"], row["node"]] = {OWN_NODES[row["node"]]}
-    for symbol, node in releases:
-        newest[symbol] = max(newest.get(symbol, ""), node)
-    newest[TWO_FUNCTIONS] = NEW_NODE
-    for (symbol, node), its in releases.items():
-        is_old = (symbol, node) == (TWO_FUNCTIONS, OLD_NODE)
-        yield (symbol, node, "yes" if newest[symbol] == node else "no",
-               " ".join(sorted(its, key=common.version)), OLD_FUNCTION if is_old else symbol)
-
-
-def check_original(table, original):
-    rows = [(row["symbol"], row["node"], row["default"], row["releases"], row["implementation"])
-            for row in table]
-    wanted = set(wanted_rows(table, original))
-    faults = [f"contract/symbols.tsv lacks {' | '.join(row)}" for row in wanted - set(rows)]
-    faults += [f"contract/symbols.tsv must not have {' | '.join(row)}" for row in set(rows) - wanted]
-    if faults or len(rows) != len(wanted):
-        raise common.Fault(common.some(faults or ["two rows are for one symbol at one node"]))
-    return f"{len(rows)} rows are the symbols of ten releases and those that this library added"
 
 
 def check_tags():
@@ -168,13 +131,12 @@ def check_dependencies(library):
 
 
 def main():
-    if len(sys.argv) < 3 and sys.argv[1:] not in (["original"], ["tags"]):
+    if len(sys.argv) < 3 and sys.argv[1:] != ["tags"]:
         sys.exit(__doc__)
     kind, path = (sys.argv[1:] + [""])[:2]
     checks = {
         "symbols": [lambda: check_symbols(path, common.read_symbols()), lambda: check_version_script(path)],
         "addresses": [lambda: check_addresses(path, common.read_symbols())],
-        "original": [lambda: check_original(common.read_symbols(), common.read_original())],
         "tags": [check_tags],
         "dependencies": [lambda: check_dependencies(path)],
     }

@@ -4,8 +4,7 @@
 
 """Compares the interface with those of the releases: contract/librpma-*.abi, which abidw made.
 
-usage: released.py check LIBRARY    nothing at the released version nodes has changed, and the header
-                                    has the types of contract/types.tsv
+usage: released.py check LIBRARY    nothing at the released version nodes has changed
        released.py write LIBRARY    writes the file of this version, as long as that has no tag
 
 abidw and abidiff look at a witness, not at the library: a C library of the header's prototypes, whose
@@ -22,7 +21,6 @@ sys.dont_write_bytecode = True
 
 import common
 import library as elf
-import view
 
 CONTRACT = common.ROOT / "contract"
 # Of rdma-core as much as the header needs, so that other releases of rdma-core change nothing.
@@ -176,20 +174,6 @@ def check(exported, target=None):
     return f"{', '.join(done)}: they and their types have not changed"
 
 
-def check_table(exported):
-    """A header made of contract/types.tsv has the types of the header."""
-    prototypes = common.read_prototypes()
-    rows = [row for row in common.read_types() if (row["name"], row["member"]) not in NAMED]
-    with tempfile.TemporaryDirectory(prefix="librpma-abi-") as name:
-        directory = pathlib.Path(name)
-        texts = {"table": view.text("all releases", rows, [prototypes[each] for each in exported]),
-                 "header": common.HEADER.read_text(encoding="utf-8")}
-        table, header = (witness(directory / kind, text, exported, prototypes)
-                         for kind, text in texts.items())
-        abidiff(table, header, "--harmless")
-    return f"the types of contract/types.tsv ({len(rows)} rows) are those of the header"
-
-
 def write(library):
     version = common.project_version()
     target = CONTRACT / f"librpma-{version}.abi"
@@ -204,8 +188,7 @@ def main():
     if len(sys.argv) != 3 or sys.argv[1] not in ("check", "write"):
         sys.exit(__doc__)
     library = sys.argv[2]
-    checks = {"check": [lambda: check(default_nodes(library)),
-                        lambda: check_table(default_nodes(library))],
+    checks = {"check": [lambda: check(default_nodes(library))],
               "write": [lambda: write(library)]}
     common.finish("released", checks[sys.argv[1]])
 

@@ -14,7 +14,7 @@ import sys
 sys.dont_write_bytecode = True
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path.append(str(HERE.parent.parent / "man"))
+sys.path += [str(HERE.parent.parent / folder) for folder in ("contract", "man")]
 
 import generate
 import mdoc

@@ -7,6 +7,8 @@ errors."""
 import csv
 import re
 
+import symbols
+
 
 def read_table(path):
     with path.open(encoding="utf-8", newline="") as file:
@@ -15,7 +17,7 @@ def read_table(path):
 
 def exported_functions(source):
     """Names of all exported functions, old releases included."""
-    return sorted({row["symbol"] for row in read_table(source / "contract/symbols.tsv")})
+    return sorted({row["symbol"] for row in symbols.read_symbols()})
 
 
 def programs(source):
@@ -35,7 +37,7 @@ def documented_errors(source):
 
 def first_releases(source):
     """{function, macro or enumerator: the release that it appeared in}, as numbers."""
-    rows = [(row["symbol"], row["releases"]) for row in read_table(source / "contract/symbols.tsv")]
+    rows = [(row["symbol"], " ".join(row["releases"])) for row in symbols.read_symbols()]
     rows += [(row["member"] or row["name"], row["first_release"]) for row in read_table(source / "contract/types.tsv")
              if row["kind"] in ("macro", "enumerator")]
     found = {}

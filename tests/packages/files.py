@@ -54,7 +54,7 @@ def symbols():
     """All lines of debian/librpma0.symbols, those of the version nodes included."""
     found = {}
     for row in common.read_symbols():
-        releases = set(row["releases"].split())
+        releases = set(row["releases"])
         for name in (row["symbol"], row["node"]):
             found.setdefault((name, row["node"]), set()).update(releases)
     lines = []

@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright 2026, the librpma developers
+
+"""The exported symbols: those of the original's releases, and those that symbols.tsv adds."""
+
+import csv
+import pathlib
+
+HERE = pathlib.Path(__file__).resolve().parent
+# The only name with two functions: a completion has 24 bytes in programs of 0.9.0, 32 in later ones.
+TWO_FUNCTIONS, OLD_NODE, OLD_FUNCTION = "rpma_conn_completion_get", "LIBRPMA_1.0", "rpma_conn_completion_get_0_9"
+NEW_NODE = "LIBRPMA_0.10"
+
+
+def read_table(name):
+    with open(HERE / name, encoding="utf-8", newline="") as table:
+        return list(csv.DictReader(table, delimiter="\t"))
+
+
+def version(release):
+    return tuple(map(int, release.split(".")))
+
+
+def read_symbols():
+    """A row for each symbol at each node: its releases, whether new programs link to it, its function."""
+    releases, newest = {}, {}
+    for row in read_table("original/symbols.tsv"):
+        releases.setdefault((row["symbol"], row["node"]), set()).add(row["release"])
+    for row in read_table("symbols.tsv"):
+        releases[row["symbol"], row["node"]] = {row["node"].removeprefix("LIBRPMA_") + ".0"}
+    for symbol, node in releases:
+        newest[symbol] = max(newest.get(symbol, node), node, key=lambda each: version(each.removeprefix("LIBRPMA_")))
+    newest[TWO_FUNCTIONS] = NEW_NODE
+    return [{"symbol": symbol, "node": node, "default": newest[symbol] == node,
+             "releases": sorted(its, key=version),
+             "implementation": OLD_FUNCTION if (symbol, node) == (TWO_FUNCTIONS, OLD_NODE) else symbol}
+            for (symbol, node), its in sorted(releases.items())]
