@@ -2,7 +2,7 @@
 # Copyright 2026, the librpma developers
 """
 What docs/troubleshooting.md says, for the tests that make it happen: over the fakes
-(unit/properties/compare_with_original.py) and on soft-RoCE (integration/harness/page.py).
+(unit/properties/lines.py) and on soft-RoCE (integration/harness/page.py).
 
 An entry of the page is one of these:
 

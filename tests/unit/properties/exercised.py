@@ -5,7 +5,7 @@
 
 usage: exercised.py [--native WHAT]... errors.tsv NOTES_DIRECTORY EXECUTABLE...
 
-The unit tests note at run time which row they made happen, by which cause and errno; compare_with_original.py does so for
+The unit tests note at run time which row they made happen, by which cause and errno; lines.py does so for
 unit-script. WHAT is "flush" or "atomic_write": operations that this build has natively.
 """
 import argparse

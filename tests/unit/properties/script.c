@@ -2,8 +2,7 @@
 // Copyright 2026, the librpma developers
 
 // script.c -- takes the steps that a line of input names and prints what is seen afterwards,
-// for compare_with_original.py, which compares it with its tables and with what the original
-// shows
+// for lines.py, which compares it with its tables
 //
 // Steps are separated by "; ". They are functions of the library, "rpma_read len=24", whose
 // other arguments are good ones, and those of the table at the end. Each line has a process of

@@ -2,28 +2,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
 #
-# compare_with_original.py -- compares the results of this library with two tables and with those of the original's
-# own binaries show
-#
-#   compare_with_original.py unit-script SOURCE_ROOT                          this library
-#   compare_with_original.py unit-script SOURCE_ROOT original [DIRECTORY]     both
+# lines.py UNIT-SCRIPT SOURCE_ROOT -- compares what this library logs and returns with two tables
 #
 # script.c explains the steps of both tables. failure_lines.tsv has a row for each failure: the level
 # of the line that is logged, the line, the cause in the contract that the row shows, for exercised.py,
-# whether docs/troubleshooting.md explains it, and what the
-# original's line has and this one lacks, with the reason ("everything": the original is not asked).
-# Every other value, name and error text of the original's line has to be in this library's.
+# and whether docs/troubleshooting.md explains it. The columns "lacks" and "why" are a record: what the
+# line of the original's 1.3.0 had and this one lacks, and the reason.
 #
-# decisions.tsv says, for each id of NEWS.md, what this library and each release of the original
-# show ("*" stands for any text, "unseen: why": the same as this library).
-#
-# The original is Debian's binary packages: those that are unpacked in DIRECTORY/librpma-VERSION (by
-# default /opt, where tools/lab has them), otherwise the one that apt-get downloads here, into a
-# cache. Nothing is installed. It exits with 77 without a binary.
+# decisions.tsv says, for each id of NEWS.md, what this library shows ("*" stands for any text), and what
+# the releases 1.2.0 and 1.3.0 of the original showed ("unseen: why": the same as this library).
 
 import csv
 import errno
-import glob
 import os
 import re
 import subprocess
@@ -35,9 +25,8 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(HERE)))
 
 import troubleshooting_page  # noqa: E402
 
-SKIPPED = 77
 LEVELS = ['fatal', 'error', 'warning', 'notice', 'info', 'debug']
-WARNING, NOTICE, DEBUG = (LEVELS.index(name) for name in ('warning', 'notice', 'debug'))
+WARNING, DEBUG = (LEVELS.index(name) for name in ('warning', 'debug'))
 TAGS = {'error': '*ERROR*', 'warning': '*WARN*', 'notice': '*NOTE*', 'info': '*INFO*',
         'debug': '*DEBUG*'}
 KEYS = ('rkey', 'lkey')
@@ -45,7 +34,7 @@ WORD = r'0x[0-9a-fA-F]+|\d+'
 
 
 def end(status, message):
-    print(f'beside: {message}', file=sys.stderr)
+    print(f'lines: {message}', file=sys.stderr)
     sys.exit(status)
 
 
@@ -73,7 +62,6 @@ class Seen:
         self.shown['line'] = self.told()[1]
         self.shown['log'] = ' / '.join(text for _, text in self.lines)
         self.shown['warnings'] = str(sum(level == WARNING for level, _ in self.lines))
-        self.shown.setdefault('code', self.shown.get('end'))  # it crashed
 
     def named(self, text):
         """The text with names instead of addresses, even truncated ones: they differ each run."""
@@ -94,12 +82,10 @@ class Seen:
         return level, ' / '.join(text for at, text in self.lines if at == level)
 
 
-def take(executable, every, library=None):
-    """What is seen behind each line of steps, over this library or the one in that directory."""
+def take(executable, every):
+    """What is seen after each line of steps."""
     environment = dict(os.environ)
     environment.pop('RPMA_LOG', None)
-    if library:
-        environment['LD_LIBRARY_PATH'] = library
     ran = subprocess.run([executable], input='\n'.join(every), capture_output=True, text=True,
                          errors='replace', env=environment)
     blocks = re.findall(r'(.*?)^(end\t[^\n]*)$', ran.stdout, re.MULTILINE | re.DOTALL)
@@ -108,7 +94,7 @@ def take(executable, every, library=None):
     seen = [Seen(steps, [*text.splitlines(), last])
             for steps, (text, last) in zip(every, blocks, strict=True)]
     for one in seen:
-        if not library and 'memory' not in one.values:
+        if 'memory' not in one.values:
             end(1, f'this library did not come to the end of: {one.steps}\n' + '\n'.join(one.block))
     return seen
 
@@ -172,45 +158,9 @@ def faults_of_page(path, table):
             yield f'{name}: the page has\n  {entries[name].line}\nfor\n  {explained[name]}'
 
 
-def pieces(text):
-    """Values, names and the error text in a line."""
-    found = set()
-    text = text.replace('={0}', '')
-    for key, value in re.findall(r'([\w/]+)=([^,()\s]+)', text):
-        if key not in KEYS:
-            found.add(value)
-    text = re.sub(r'\b(?:rkey|lkey)=\w+', '', text)
-    found.update(re.findall(r'\b(?:ibv|rdma)_\w+|\b(?:RDMA|IBV)_\w+', text))
-    found.update(re.findall(rf'(?<![\w=+])(?:{WORD})\b', text))
-    found.update(re.findall(r'(?:failed|\)): ([^:]+)$', text))
-    return found
-
-
 def numbers(text):
     values = {int(word, 0) for word in re.findall(rf'(?<![\w+])(?:{WORD})\b', text)}
     return values | {value & 0xffffffff for value in values}
-
-
-def contains(text, piece):
-    if re.fullmatch(WORD, piece):
-        return int(piece, 0) in numbers(text)
-    return piece in text
-
-
-def less_than(theirs, ours, row):
-    """Pieces of the original's line that ours lacks, except those that the table allows."""
-    their_level, their_text = theirs.told()
-    level, text = ours.told()
-    if their_level is None or their_level > NOTICE:
-        return
-    allowed = {piece.strip() for piece in row['lacks'].split(';')} - {'-'}
-    lacking = {piece for piece in pieces(their_text) if not contains(text, piece)}
-    if level is None or level > their_level:
-        lacking.add('level')
-    for piece in sorted(lacking - allowed):
-        yield f'lacks "{piece}" of "{their_text}"'
-    for piece in sorted(allowed - lacking):
-        yield f'lacks no "{piece}", correct the table'
 
 
 def check_lines(executable, root, table):
@@ -232,17 +182,6 @@ def check_lines(executable, root, table):
     return wrong
 
 
-def check_lines_beside(executable, table, version, library):
-    wrong = []
-    asked = [row for row in table if row['lacks'] != 'everything']
-    steps = [row['steps'] for row in asked]
-    for row, ours, theirs in zip(asked, take(executable, steps),
-                                 take(executable, steps, library), strict=True):
-        print(f'{row["failure"]}\n    {version}: {theirs.told()[1] or "nothing"}')
-        wrong += [f'{row["failure"]} {fault}' for fault in less_than(theirs, ours, row)]
-    return wrong
-
-
 # ---- decisions -----------------------------------------------------------------------------------
 
 def news_ids(root):
@@ -253,18 +192,14 @@ def news_ids(root):
     return [name for group in groups for name in ''.join(group).split(', ')]
 
 
-def check_decisions(executable, table, column, library=None):
-    """The findings about one library. Rows without steps show nothing anywhere."""
+def check_decisions(executable, table):
+    """Rows without steps show nothing."""
     rows = [row for row in table if row['steps'] != '-']
-    wrong = []
-    for row, seen in zip(rows, take(executable, [row['steps'] for row in rows], library), strict=True):
-        wanted = row['here'] if row[column].startswith('unseen: ') else row[column]
+    for row, seen in zip(rows, take(executable, [row['steps'] for row in rows]), strict=True):
         shown = seen.shown.get(row['shows'], '')
-        if not re.fullmatch(re.escape(wanted).replace(r'\*', '.*'), shown):
-            wrong.append(f'{row["id"]}, {column}: {row["shows"]} is "{shown}" instead of "{wanted}": '
-                         f'{row["steps"]}')
-        print(f'{row["id"]} {column}: {row["shows"]}: {shown}')
-    return wrong
+        if not re.fullmatch(re.escape(row['here']).replace(r'\*', '.*'), shown):
+            yield f'{row["id"]}: {row["shows"]} is "{shown}" instead of "{row["here"]}": {row["steps"]}'
+        print(f'{row["id"]}: {row["shows"]}: {shown}')
 
 
 def check_ids(table, root):
@@ -278,56 +213,12 @@ def check_ids(table, root):
             yield f'{row["id"]}: nothing that the original does not do: {row["steps"]}'
 
 
-# ---- the original --------------------------------------------------------------------------------
-
-def download():
-    """The directory of one version, with Debian's package unpacked in it."""
-    cache = os.path.join(os.environ.get('XDG_CACHE_HOME') or os.path.expanduser('~/.cache'),
-                         'librpma-predecessor')
-    os.makedirs(cache, exist_ok=True)
-    why = ''
-    if not glob.glob(os.path.join(cache, 'librpma0_*.deb')):
-        try:
-            got = subprocess.run(['apt-get', '-q', 'download', 'librpma0'], cwd=cache, timeout=60,
-                                 capture_output=True, text=True)
-            why = (got.stderr.strip().splitlines() or [''])[0]
-        except (OSError, subprocess.TimeoutExpired) as error:
-            why = str(error)
-    packages = sorted(glob.glob(os.path.join(cache, 'librpma0_*.deb')))
-    if not packages:
-        end(SKIPPED, f'skipped, no librpma0 to compare with: {why} (try: apt-get update)')
-    directory = os.path.join(cache, 'librpma-' + os.path.basename(packages[-1]).split('_')[1].split('-')[0])
-    subprocess.run(['dpkg-deb', '--extract', packages[-1], directory], check=True)
-    return directory
-
-
-def originals(directory, known):
-    """Version and library directory of each binary there is."""
-    for root in sorted(glob.glob(os.path.join(directory, 'librpma-*'))) or [download()]:
-        libraries = glob.glob(os.path.join(root, 'usr/lib/*/librpma.so.0'))
-        version = root.rpartition('-')[2]
-        if libraries and version in known:
-            yield version, os.path.dirname(libraries[0])
-        elif libraries:
-            print(f'librpma {version} is skipped: decisions.tsv has no column for it')
-
-
 def main():
-    if len(sys.argv) < 3:
+    if len(sys.argv) != 3:
         end(2, 'usage: see the first lines of this file')
-    executable, root, *rest = sys.argv[1:]
+    executable, root = sys.argv[1:]
     lines, decisions = read_table('failure_lines.tsv'), read_table('decisions.tsv')
-    wrong, compared = [], 0
-    if not rest:
-        wrong = [*check_lines(executable, root, lines), *check_ids(decisions, root),
-                 *check_decisions(executable, decisions, 'here')]
-    else:
-        for version, library in originals(rest[1] if rest[1:] else '/opt', decisions[0]):
-            wrong += check_lines_beside(executable, lines, version, library)
-            wrong += check_decisions(executable, decisions, version, library)
-            compared += 1
-        if not compared:
-            end(SKIPPED, 'skipped, no release of the original that decisions.tsv knows')
+    wrong = [*check_lines(executable, root, lines), *check_ids(decisions, root), *check_decisions(executable, decisions)]
     for fault in wrong:
         print(f'WRONG: {fault}')
     if wrong:
