@@ -1,22 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// fabric.c -- the scenes of connecting.c and rpma.c by libfabric: message endpoints of its
-// provider verbs, one event queue for all
+// fabric.c -- the scenes of rpma.c by libfabric: message endpoints of its provider verbs
 //
 //   fabric server ADDRESS PORT             accepts everybody
-//   fabric hold ADDRESS PORT BACKLOG COUNT takes so many requests and answers none
-//   fabric clients PORT ADDRESS...         connects to all addresses, in their order
 //   fabric writer ADDRESS PORT TIMES HOW   writes one block at a time, for callgrind; HOW:
 //                                          safe is FI_THREAD_SAFE, domain FI_THREAD_DOMAIN
-//   fabric reader ADDRESS PORT             reads a block again and again, and says when it was
-//                                          lost and when it is back
-//
-// It prints a line when it has got as far, and goes on when it reads a line.
 
 #include "scene.h"
 
-#include <arpa/inet.h>
 #include <poll.h>
 #include <rdma/fabric.h>
 #include <rdma/fi_cm.h>
@@ -45,7 +37,7 @@ static struct fid_cq *cq;
 static struct fid_mr *mr;
 static _Alignas(WRITE_BYTES) char memory[WRITE_BYTES];
 static enum fi_threading threading = FI_THREAD_UNSPEC;
-static struct fid_ep *through; // of the writer or the reader
+static struct fid_ep *through; // of the writer
 static struct target target;
 
 static void must(long ret, const char *call) {
@@ -87,42 +79,36 @@ static int open_endpoint(struct fi_info *from, struct fid_ep **ep) {
     return 0;
 }
 
-// The next event, or 0 at the time limit. One that says what failed is FI_SHUTDOWN here.
-static uint32_t next_event(struct event *got, int timeout) {
+// The next event. One that says what failed is FI_SHUTDOWN here.
+static uint32_t next_event(struct event *got) {
     uint32_t event = 0;
-    const ssize_t size = fi_eq_sread(eq, &event, got, sizeof(*got), timeout, 0);
+    const ssize_t size = fi_eq_sread(eq, &event, got, sizeof(*got), -1, 0);
     if (size == -FI_EAVAIL) {
         struct fi_eq_err_entry why = {0};
         must(fi_eq_readerr(eq, &why, 0), "fi_eq_readerr");
         got->entry.fid = why.fid;
         return FI_SHUTDOWN;
     }
-    if (size != -FI_EAGAIN && size != -FI_ETIMEDOUT && size != -FI_EINTR)
-        must(size, "fi_eq_sread");
-    return size < 0 ? 0 : event;
+    must(size, "fi_eq_sread");
+    return event;
 }
 
-// ---- servers -------------------------------------------------------------------------------
+// ---- the server -----------------------------------------------------------------------------
 
-static struct fid_pep *listen_at(char **argv) {
+static void serve(char **argv) {
+    const struct target own = {(uint64_t)(uintptr_t)memory, 0};
+    struct target offered = own;
     struct fid_pep *listener;
     open_all(argv[0], argv[1], FI_SOURCE);
     must(fi_passive_ep(fabric, info, &listener, NULL), "fi_passive_ep");
     must(fi_pep_bind(listener, &eq->fid, 0), "fi_pep_bind");
     must(fi_listen(listener), "fi_listen");
-    return listener;
-}
-
-static void serve(char **argv) {
-    const struct target own = {(uint64_t)(uintptr_t)memory, 0};
-    struct target offered = own;
-    (void)listen_at(argv);
     offered.key = fi_mr_key(mr);
     say("listening");
     for (;;) {
         struct event got;
         struct fid_ep *ep = NULL;
-        const uint32_t event = next_event(&got, -1);
+        const uint32_t event = next_event(&got);
         if (event == FI_SHUTDOWN && got.entry.fid)
             fi_close(got.entry.fid);
         if (event != FI_CONNREQ)
@@ -132,74 +118,6 @@ static void serve(char **argv) {
             fi_close(&ep->fid);
         fi_freeinfo(got.entry.info);
     }
-}
-
-static void hold(char **argv) {
-    const size_t count = strtoul(argv[3], NULL, 10);
-    struct fi_info **held = calloc(count, sizeof(struct fi_info *));
-    struct fid_pep *listener = listen_at(argv);
-    struct event got;
-    report("listening");
-    wait_for_a_line();
-    for (size_t taken = 0; taken < count;)
-        if (next_event(&got, -1) == FI_CONNREQ)
-            held[taken++] = got.entry.info;
-    report("held");
-    wait_for_a_line();
-    for (size_t i = 0; i < count; i++) {
-        (void)fi_reject(listener, held[i]->handle, NULL, 0);
-        fi_freeinfo(held[i]);
-    }
-    for (;;) { // what came in since then, as often as somebody asks
-        while (next_event(&got, 0) == FI_CONNREQ) {
-            (void)fi_reject(listener, got.entry.info->handle, NULL, 0);
-            fi_freeinfo(got.entry.info);
-        }
-        report("deleted");
-        wait_for_a_line();
-    }
-}
-
-// ---- clients -------------------------------------------------------------------------------
-
-// One fi_getinfo() serves all: another destination takes the place of the first.
-static int begin(const char *address, struct fid_ep **ep) {
-    inet_pton(AF_INET, address, &((struct sockaddr_in *)info->dest_addr)->sin_addr);
-    int ret = TIMED(open_endpoint(info, ep));
-    if (ret)
-        return ret;
-    ret = TIMED(fi_connect(*ep, info->dest_addr, NULL, 0));
-    if (ret)
-        fi_close(&(*ep)->fid);
-    return ret;
-}
-
-static void connect_to_all(char **argv) {
-    size_t count = 0, up = 0, failed = 0;
-    double last_up = 0, last_failed = 0;
-    struct event got;
-    while (argv[1 + count])
-        count++;
-    struct fid_ep **eps = calloc(count, sizeof(struct fid_ep *));
-    open_all(argv[1], argv[0], 0);
-    const double first = milliseconds();
-    for (size_t i = 0; up + failed < count;) {
-        if (i < count && begin(argv[1 + i], &eps[i]) != 0) {
-            failed++;
-            last_failed = milliseconds() - first;
-        }
-        i += i < count;
-        const uint32_t event = up + failed < count ? next_event(&got, i < count ? 0 : -1) : 0;
-        if (event == FI_CONNECTED) {
-            up++;
-            last_up = milliseconds() - first;
-        } else if (event == FI_SHUTDOWN) {
-            failed++;
-            last_failed = milliseconds() - first;
-        }
-    }
-    say("established %zu failed %zu last-established %.0f last-failed %.0f longest-call %.1f",
-        up, failed, last_up, last_failed, longest);
 }
 
 // ---- a write and its completion ------------------------------------------------------------
@@ -232,52 +150,15 @@ static void write_blocks(char **argv) {
     struct event got = {0};
     threading = strcmp(argv[3], "domain") == 0 ? FI_THREAD_DOMAIN : FI_THREAD_SAFE;
     open_all(argv[0], argv[1], 0);
-    must(begin(argv[0], &through), "fi_connect");
-    must(next_event(&got, -1) == FI_CONNECTED ? 0 : -FI_ECONNREFUSED, "fi_eq_sread");
+    must(open_endpoint(info, &through), "fi_endpoint");
+    must(fi_connect(through, info->dest_addr, NULL, 0), "fi_connect");
+    must(next_event(&got) == FI_CONNECTED ? 0 : -FI_ECONNREFUSED, "fi_eq_sread");
     target = got.target;
     run_laps(write_and_wait, strtoul(argv[2], NULL, 10));
 }
 
-// ---- a reader ------------------------------------------------------------------------------
-
-static int read_block(void) {
-    struct fi_cq_entry entry;
-    struct fi_cq_err_entry why = {0};
-    ssize_t ret = fi_read(through, memory, READ_BYTES, fi_mr_desc(mr), 0, target.address,
-                          target.key, NULL);
-    while (ret == 0 && (ret = fi_cq_sread(cq, &entry, 1, NULL, 1000)) == -FI_EAGAIN)
-        ret = 0;
-    if (ret == 1)
-        return 0;
-    while (fi_cq_readerr(cq, &why, 0) > 0)
-        ;
-    return -1;
-}
-
-static void keep_reading(char **argv) {
-    open_all(argv[0], argv[1], 0);
-    for (;; sleep_ms(RETRY_MS)) {
-        struct event got = {0};
-        if (begin(argv[0], &through) != 0)
-            continue;
-        const double until = milliseconds() + PATIENCE_MS;
-        uint32_t event;
-        do
-            event = next_event(&got, PATIENCE_MS);
-        while (event != 0 && got.entry.fid != &through->fid && milliseconds() < until);
-        target = got.target;
-        if (event == FI_CONNECTED)
-            read_blocks(read_block);
-        fi_close(&through->fid);
-    }
-}
-
 int main(int argc, char **argv) {
-    static const struct scene scenes[] = {{"server", 2, 2, serve},
-                                          {"hold", 4, 4, hold},
-                                          {"clients", 2, 1 << 16, connect_to_all},
-                                          {"writer", 4, 4, write_blocks},
-                                          {"reader", 2, 2, keep_reading},
-                                          {0}};
+    static const struct scene scenes[] = {
+        {"server", 2, 2, serve}, {"writer", 4, 4, write_blocks}, {0}};
     return run_scene(scenes, argc, argv);
 }
