@@ -93,7 +93,8 @@ std::atomic<rpma_log_function *> current{default_function};
 
 const char *base_name(const char *path) {
     const char *slash = std::strrchr(path, '/');
-    return slash != nullptr ? slash + 1 : path;
+    // Meson compiles by paths with a slash.
+    return slash != nullptr ? slash + 1 : path; // GCOVR_EXCL_BR_LINE
 }
 
 // The most verbose level that is currently enabled.
