@@ -5,6 +5,7 @@
 
 #include "core/conn.hh"
 #include "api/getter.hh"
+#include "base/probes.hh"
 
 using namespace rpma;
 
@@ -42,7 +43,9 @@ RPMA_GETTER(rpma_conn_get_private_data, rpma_conn, conn, struct rpma_conn_privat
 int rpma_conn_apply_remote_peer_cfg(struct rpma_conn *conn, const struct rpma_peer_cfg *pcfg) {
     RPMA_REFUSE(conn == NULL);
     RPMA_REFUSE(pcfg == NULL);
-    conn->flush.apply(Call(__func__), pcfg->direct_write_to_pmem, pcfg->served);
+    const uint8_t served = pcfg->served;
+    conn->flush.apply(Call(__func__), pcfg->direct_write_to_pmem, served);
+    probe::flush_method(conn, conn->flush.allowed(), served);
     return 0;
 }
 

@@ -8,6 +8,7 @@
 #include <cstdio>
 
 #include "base/error_text.hh"
+#include "base/probes.hh"
 
 namespace rpma {
 
@@ -27,6 +28,7 @@ bool Call::fails(int code, int error) {
     const rpma_log_level level = tentative_ || failed()   ? RPMA_LOG_LEVEL_INFO
                                  : code == RPMA_E_UNKNOWN ? RPMA_LOG_LEVEL_WARNING
                                                           : RPMA_LOG_LEVEL_ERROR;
+    probe::failure(function_, code, error, level);
     return note(level, code, error);
 }
 

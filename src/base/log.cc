@@ -16,6 +16,7 @@
 #include <syslog.h>
 #include <unistd.h>
 
+#include "base/probes.hh"
 #include "base/visible.hh"
 
 namespace rpma {
@@ -153,6 +154,7 @@ void log(rpma_log_level level, const Place &place, const char *format, ...) {
     va_end(values);
     // Any message becomes a single line, for every log function.
     make_visible(message, sizeof(message), raw, false);
+    probe::log(level, place.function, message);
 
     const char *file = base_name(place.file);
     if (level <= environment_level)

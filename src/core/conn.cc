@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "base/probes.hh"
 #include "core/peer.hh"
 #include "verbs/text.hh"
 
@@ -26,6 +27,7 @@ bool rpma_conn::set_up(Call &call, const rpma_peer &peer, const rpma_conn_cfg &c
     rnr_timer_ms_ = static_cast<uint16_t>(cfg.rnr_timer_ms);
     flush.begin(call, flush_mode, cfg.flush_mode == RPMA_FLUSH_MODE_NATIVE,
                 transport_.flushes_natively(), transport_.writes_natively());
+    probe::flush_method(this, flush.allowed(), 0);
     return true;
 }
 
@@ -128,6 +130,7 @@ rpma_conn_event rpma_conn::next_event(Call &call) {
         std::exchange(is_established_, is_established_ || type == RDMA_CM_EVENT_ESTABLISHED);
     const Meaning means = meaning(type);
     const char *name = rdma_event_str(type);
+    probe::conn_event(this, qp->qp_num, means.event, type, seen.status);
     if (means.event == RPMA_CONN_UNDEFINED)
         RPMA_FAIL(call, RPMA_E_UNKNOWN, 0, "%s means nothing to a connection%s", name,
                   status_text(seen, transport_.id->verbs, was_established).chars);

@@ -5,6 +5,7 @@
 
 #include "core/conn_req.hh"
 
+#include "base/probes.hh"
 #include "core/conn.hh"
 #include "core/peer.hh"
 #include "verbs/text.hh"
@@ -100,6 +101,8 @@ std::unique_ptr<rpma_conn_req> rpma_conn_req::incoming(Call &call, rpma_peer &pe
     req->has_steps_ = cfg == nullptr;
     if (call.failed() || !req->conn_->own_events(call, req->has_steps_))
         return nullptr;
+    probe::conn_request(req.get(), rdma_get_peer_addr(req->conn_->id().get()),
+                        static_cast<int>(req->private_data().len));
     return req;
 }
 
@@ -219,6 +222,9 @@ std::unique_ptr<rpma_conn> rpma_conn_req::connect(Call &call,
     // Nothing may fail after this step: the connection is established for the other side.
     rdma_conn_param param = parameters(pdata);
     const bool begun = is_incoming_ ? conn_->accept(call, param) : conn_->connect(call, param);
+    if (begun)
+        probe::conn_start(conn_.get(), conn_->qp->qp_num, rdma_get_peer_addr(conn_->id().get()),
+                          is_incoming_);
     return begun ? std::move(conn_) : nullptr;
 }
 

@@ -3,6 +3,7 @@
 
 // peer_event.cc -- events of a device, and the handles of their objects
 
+#include "base/probes.hh"
 #include "core/handle_entry.hh"
 #include "core/peer.hh"
 #include "verbs/text.hh"
@@ -108,6 +109,8 @@ bool rpma_peer::next_event(Call &call, rpma_peer_event &event) const {
     // Acknowledge before the log function or the program may delete the object: the deletion
     // waits for it.
     ibv_ack_async_event(&taken);
+    probe::device_event(ibv_get_device_name(device.device), event.ibv_event, event.port,
+                        event.ibv_object);
     RPMA_LOG(means.level, call.function(), "%s (event %d of libibverbs) on %s",
              ibv_event_type_str(taken.event_type), taken.event_type,
              place_text(device, event.port).chars);

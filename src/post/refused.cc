@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cinttypes>
 
+#include "base/probes.hh"
 #include "post/slot.hh"
 #include "post/tuned.hh"
 #include "verbs/text.hh"
@@ -122,6 +123,7 @@ bool is_full(int result) {
 int refused_send(const char *function, const ibv_send_wr &wr, int result, const Part *part) {
     const rpma_conn &conn = kept_conn(wr);
     Call call(function);
+    probe::post_refused(function, &conn, wr.opcode, wr.wr_id, result);
     if (!note(call, result, part != nullptr && is_again(conn, result, inline_bytes(wr))))
         return call.finish();
     const ibv_sge sge = first_element(wr);
@@ -142,6 +144,7 @@ int refused_natively(const char *function, const rpma_conn &conn, const ibv_send
     for (const ibv_send_wr *wr = &first; wr != end; wr = wr->next)
         bytes = std::max(bytes, inline_bytes(*wr));
     Call call(function);
+    probe::post_refused(function, &conn, first.opcode, first.wr_id, result);
     if (note(call, result, part != nullptr && is_again(conn, result, bytes)))
         call.log(__FILE__, __LINE__, send_advice(result, conn, bytes).chars,
                  "%sibv_wr_complete(first: opcode=%s, remote_addr=0x%" PRIx64
@@ -154,6 +157,7 @@ int refused_natively(const char *function, const rpma_conn &conn, const ibv_send
 int refuse_receive(const char *function, const ReceiveQueue &names, uint32_t room,
                    const ibv_recv_wr &wr, int result, const Part *part) {
     Call call(function);
+    probe::post_refused(function, nullptr, -1, wr.wr_id, result);
     const ibv_sge sge = first_element(wr);
     if (note(call, result, part != nullptr && is_full(result)))
         call.log(__FILE__, __LINE__, advice(result, "receive", room, names.setting).chars,

@@ -167,7 +167,7 @@ def check_whatis(book):
 
 # Words that readers give to man -k, and a page that each has to find.
 SOUGHT = {"reconnect": "rpma_failures", "failover": "rpma_failures", "dead peer": "rpma_failures",
-          "poison": "rpma_failures", "statistics": "rpma_network", "bond": "rpma_network", "GPU": "rpma_devices",
+          "poison": "rpma_failures", "statistics": "rpma_network", "tracing": "rpma_tracing", "latency": "rpma_tracing", "bond": "rpma_network", "GPU": "rpma_devices",
           "timeout": "rpma_conn_cfg_set_timeout", "retry": "rpma_conn_cfg_set_retry_count", "queue": "rpma_cq_new",
           "remote atomics": "rpma_post", "rolling upgrade": "rpma_upgrading", "soft-RoCE": "rpma_soft_devices",
           "signals": "rpma_limits", "huge pages": "rpma_limits", "status": "rpma_errors", "multi-rail": "rpma_network",
