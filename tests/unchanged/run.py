@@ -423,6 +423,8 @@ class World:
 
     def run(self, *command):
         done = subprocess.run(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+        if done.returncode == 77:  # Debian's package could not be fetched
+            raise Missing(done.stdout.strip().splitlines()[-1])
         assert done.returncode == 0, f"{command}: {done.stdout}"
         for path in self.work.rglob("*"):
             if not path.is_symlink() and path.is_file():
