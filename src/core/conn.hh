@@ -38,7 +38,7 @@ struct rpma_conn : rpma::Allocated {
     bool own_events(rpma::Call &call, bool nonblocking);
     bool has_events() const { return static_cast<bool>(transport_.events); }
     rdma_event_channel *events() const { return transport_.events.get(); }
-    // Destroys the CM ID and its pending events, and takes another one. Call it before set_up().
+    // Before set_up(): replaces the CM ID, and destroys the previous one with its events.
     void replace_id(rpma::CmId &&id) {
         const rpma::CmId previous(std::move(transport_.id));
         transport_.id = std::move(id);
