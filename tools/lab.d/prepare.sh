@@ -18,7 +18,7 @@ pmem_size=256M labels_size=1M
 most_pairs=8
 # In MB. With less memory, the kernel kills a compiler or the virtual machine; the root and its
 # packages need the disk space while the root is made.
-memory_needed=512 disk_needed=1500
+memory_needed=512 disk_needed=1800
 
 # Modules that the initramfs loads: first those that mount the root, then the other two lists at
 # the same time. The guest loads other modules, for example a traffic shaper, from the root.
