@@ -19,6 +19,7 @@ struct [[gnu::visibility("hidden")]] rpma_batch;
 #pragma GCC visibility pop
 
 #include "api/conn.cc"
+#include "api/conn_cfg.cc"
 #include "api/conn_req.cc"
 #include "api/cq.cc"
 #include "api/ep.cc"

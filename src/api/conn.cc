@@ -29,36 +29,51 @@ int rpma_conn_next_event(struct rpma_conn *conn, enum rpma_conn_event *event) {
     return call.deliver(conn->next_event(call), event);
 }
 
-RPMA_GETTER(rpma_conn_get_event_fd, rpma_conn, conn, int, fd, conn->event_fd())
+int rpma_conn_get_event_fd(const struct rpma_conn *conn, int *fd) {
+    RPMA_GET(conn, fd, conn->event_fd());
+}
 
-RPMA_GETTER(rpma_conn_get_local_addr, rpma_conn, conn, struct sockaddr_storage, addr,
-            conn->id().local_addr())
+int rpma_conn_get_local_addr(const struct rpma_conn *conn, struct sockaddr_storage *addr) {
+    RPMA_GET(conn, addr, conn->id().local_addr());
+}
 
-RPMA_GETTER(rpma_conn_get_peer_addr, rpma_conn, conn, struct sockaddr_storage, addr,
-            conn->id().peer_addr())
+int rpma_conn_get_peer_addr(const struct rpma_conn *conn, struct sockaddr_storage *addr) {
+    RPMA_GET(conn, addr, conn->id().peer_addr());
+}
 
-RPMA_GETTER(rpma_conn_get_private_data, rpma_conn, conn, struct rpma_conn_private_data, pdata,
-            conn->private_data())
+int rpma_conn_get_private_data(const struct rpma_conn *conn,
+                               struct rpma_conn_private_data *pdata) {
+    RPMA_GET(conn, pdata, conn->private_data());
+}
 
 int rpma_conn_apply_remote_peer_cfg(struct rpma_conn *conn, const struct rpma_peer_cfg *pcfg) {
     RPMA_REFUSE(conn == NULL);
     RPMA_REFUSE(pcfg == NULL);
-    const uint8_t served = pcfg->served;
-    conn->flush.apply(Call(__func__), pcfg->direct_write_to_pmem, served);
-    probe::flush_method(conn, conn->flush.allowed(), served);
+    const PeerSettings settings = pcfg->read();
+    conn->flush.apply(Call(__func__), settings.direct_write_to_pmem, settings.served);
+    probe::flush_method(conn, conn->flush.allowed(), settings.served);
     return 0;
 }
 
-RPMA_GETTER(rpma_conn_get_flush_mode, rpma_conn, conn, enum rpma_flush_mode, mode,
-            conn->flush.mode())
+int rpma_conn_get_flush_mode(const struct rpma_conn *conn, enum rpma_flush_mode *mode) {
+    RPMA_GET(conn, mode, conn->flush.mode());
+}
 
-RPMA_GETTER(rpma_conn_get_qp_num, rpma_conn, conn, uint32_t, qp_num, conn->qp->qp_num)
+int rpma_conn_get_qp_num(const struct rpma_conn *conn, uint32_t *qp_num) {
+    RPMA_GET(conn, qp_num, conn->qp->qp_num);
+}
 
-RPMA_GETTER(rpma_conn_get_ibv_qp, rpma_conn, conn, struct ibv_qp *, qp_ptr, conn->qp)
+int rpma_conn_get_ibv_qp(const struct rpma_conn *conn, struct ibv_qp **qp_ptr) {
+    RPMA_GET(conn, qp_ptr, conn->qp);
+}
 
-RPMA_GETTER(rpma_conn_get_cq, rpma_conn, conn, struct rpma_cq *, cq_ptr, conn->cq())
+int rpma_conn_get_cq(const struct rpma_conn *conn, struct rpma_cq **cq_ptr) {
+    RPMA_GET(conn, cq_ptr, conn->cq());
+}
 
-RPMA_GETTER(rpma_conn_get_rcq, rpma_conn, conn, struct rpma_cq *, rcq_ptr, conn->rcq())
+int rpma_conn_get_rcq(const struct rpma_conn *conn, struct rpma_cq **rcq_ptr) {
+    RPMA_GET(conn, rcq_ptr, conn->rcq());
+}
 
 int rpma_conn_get_compl_fd(const struct rpma_conn *conn, int *fd) {
     RPMA_REFUSE(conn == NULL);

@@ -28,7 +28,7 @@ int ask(const char *function, rpma_peer *peer, const char *addr, const char *por
     Call call(function);
     RPMA_LOG(RPMA_LOG_LEVEL_NOTICE, function, "requesting a connection to %s:%s",
              Visible(addr).chars, Visible(port).chars);
-    return call.deliver(begin(call, *peer, addr, port, or_default(cfg)), req_ptr);
+    return call.deliver(begin(call, *peer, addr, port, settings_of(cfg)), req_ptr);
 }
 
 } // namespace
@@ -78,7 +78,7 @@ int rpma_conn_req_setup(struct rpma_conn_req *req, const struct rpma_conn_cfg *c
     RPMA_REFUSE_AS(__func__, req->is_set_up(),
                    "the request is set up already; a request is set up once");
     Call call(__func__);
-    req->set_up(call, or_default(cfg));
+    req->set_up(call, settings_of(cfg));
     return call.finish();
 }
 
@@ -87,11 +87,15 @@ int rpma_conn_req_delete(struct rpma_conn_req **req_ptr) {
     return delete_anyway(__func__, req_ptr);
 }
 
-RPMA_GETTER(rpma_conn_req_get_private_data, rpma_conn_req, req, struct rpma_conn_private_data,
-            pdata, req->private_data())
+int rpma_conn_req_get_private_data(const struct rpma_conn_req *req,
+                                   struct rpma_conn_private_data *pdata) {
+    RPMA_GET(req, pdata, req->private_data());
+}
 
-RPMA_GETTER(rpma_conn_req_get_peer_addr, rpma_conn_req, req, struct sockaddr_storage, addr,
-            req->peer_addr())
+int rpma_conn_req_get_peer_addr(const struct rpma_conn_req *req,
+                                struct sockaddr_storage *addr) {
+    RPMA_GET(req, addr, req->peer_addr());
+}
 
 int rpma_conn_req_connect(struct rpma_conn_req **req_ptr,
                           const struct rpma_conn_private_data *pdata,

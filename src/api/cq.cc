@@ -13,7 +13,7 @@ int rpma_cq_new(struct rpma_peer *peer, const struct rpma_cq_cfg *cfg,
     RPMA_REFUSE(peer == NULL);
     RPMA_REFUSE(cq_ptr == NULL);
     Call call(__func__);
-    return call.deliver(rpma_cq::of_program(call, *peer, or_default(cfg)), cq_ptr);
+    return call.deliver(rpma_cq::of_program(call, *peer, settings_of(cfg)), cq_ptr);
 }
 
 int rpma_cq_delete(struct rpma_cq **cq_ptr) {
@@ -28,9 +28,13 @@ int rpma_cq_delete(struct rpma_cq **cq_ptr) {
     return delete_or_keep(__func__, cq_ptr);
 }
 
-RPMA_GETTER(rpma_cq_get_fd, rpma_cq, cq, int, fd, cq->fd())
+int rpma_cq_get_fd(const struct rpma_cq *cq, int *fd) {
+    RPMA_GET(cq, fd, cq->fd());
+}
 
-RPMA_GETTER(rpma_cq_get_ibv_cq, rpma_cq, cq, struct ibv_cq *, ibv_cq_ptr, &cq->queue())
+int rpma_cq_get_ibv_cq(const struct rpma_cq *cq, struct ibv_cq **ibv_cq_ptr) {
+    RPMA_GET(cq, ibv_cq_ptr, &cq->queue());
+}
 
 int rpma_cq_wait(struct rpma_cq *cq) {
     RPMA_REFUSE(cq == NULL);

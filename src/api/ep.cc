@@ -13,7 +13,7 @@ using namespace rpma;
 namespace {
 
 int listen(const char *function, rpma_peer *peer, const char *addr, const char *port,
-           const rpma_ep_cfg &cfg, rpma_ep **ep_ptr) {
+           const EpSettings &cfg, rpma_ep **ep_ptr) {
     RPMA_REFUSE_IN(function, peer == NULL);
     RPMA_REFUSE_IN(function, addr == NULL);
     RPMA_REFUSE_IN(function, port == NULL);
@@ -27,12 +27,12 @@ int listen(const char *function, rpma_peer *peer, const char *addr, const char *
     return call.deliver(std::move(ep), ep_ptr);
 }
 
-int next_request(const char *function, rpma_ep *ep, const rpma_conn_cfg *cfg,
+int next_request(const char *function, rpma_ep *ep, bool has_queues, const rpma_conn_cfg *cfg,
                  rpma_conn_req **req_ptr) {
     RPMA_REFUSE_IN(function, ep == NULL);
     RPMA_REFUSE_IN(function, req_ptr == NULL);
     Call call(function);
-    auto req = ep->next_request(call, cfg);
+    auto req = ep->next_request(call, has_queues, cfg);
     if (req)
         RPMA_LOG(RPMA_LOG_LEVEL_NOTICE, function, "a connection request came in");
     return call.deliver(std::move(req), req_ptr);
@@ -42,12 +42,12 @@ int next_request(const char *function, rpma_ep *ep, const rpma_conn_cfg *cfg,
 
 int rpma_ep_listen(struct rpma_peer *peer, const char *addr, const char *port,
                    struct rpma_ep **ep_ptr) {
-    return listen(__func__, peer, addr, port, default_ep_cfg, ep_ptr);
+    return listen(__func__, peer, addr, port, {}, ep_ptr);
 }
 
 int rpma_ep_listen_with(struct rpma_peer *peer, const char *addr, const char *port,
                         const struct rpma_ep_cfg *cfg, struct rpma_ep **ep_ptr) {
-    return listen(__func__, peer, addr, port, or_default(cfg), ep_ptr);
+    return listen(__func__, peer, addr, port, settings_of(cfg), ep_ptr);
 }
 
 int rpma_ep_shutdown(struct rpma_ep **ep_ptr) {
@@ -55,15 +55,19 @@ int rpma_ep_shutdown(struct rpma_ep **ep_ptr) {
     return delete_or_keep(__func__, ep_ptr);
 }
 
-RPMA_GETTER(rpma_ep_get_fd, rpma_ep, ep, int, fd, ep->fd())
+int rpma_ep_get_fd(const struct rpma_ep *ep, int *fd) {
+    RPMA_GET(ep, fd, ep->fd());
+}
 
-RPMA_GETTER(rpma_ep_get_addr, rpma_ep, ep, struct sockaddr_storage, addr, ep->addr())
+int rpma_ep_get_addr(const struct rpma_ep *ep, struct sockaddr_storage *addr) {
+    RPMA_GET(ep, addr, ep->addr());
+}
 
 int rpma_ep_next_conn_req(struct rpma_ep *ep, const struct rpma_conn_cfg *cfg,
                           struct rpma_conn_req **req_ptr) {
-    return next_request(__func__, ep, &or_default(cfg), req_ptr);
+    return next_request(__func__, ep, true, cfg, req_ptr);
 }
 
 int rpma_ep_next_incoming(struct rpma_ep *ep, struct rpma_conn_req **req_ptr) {
-    return next_request(__func__, ep, nullptr, req_ptr);
+    return next_request(__func__, ep, false, nullptr, req_ptr);
 }

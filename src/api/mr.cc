@@ -38,12 +38,17 @@ int rpma_mr_dereg(struct rpma_mr_local **mr_ptr) {
     return delete_or_keep(__func__, mr_ptr);
 }
 
-RPMA_GETTER(rpma_mr_get_ptr, rpma_mr_local, mr, void *, ptr, mr->region->addr)
+int rpma_mr_get_ptr(const struct rpma_mr_local *mr, void **ptr) {
+    RPMA_GET(mr, ptr, mr->region->addr);
+}
 
-RPMA_GETTER(rpma_mr_get_size, rpma_mr_local, mr, size_t, size, mr->region->length)
+int rpma_mr_get_size(const struct rpma_mr_local *mr, size_t *size) {
+    RPMA_GET(mr, size, mr->region->length);
+}
 
-RPMA_GETTER(rpma_mr_get_ibv_mr, rpma_mr_local, mr, struct ibv_mr *, ibv_mr_ptr,
-            mr->region.get())
+int rpma_mr_get_ibv_mr(const struct rpma_mr_local *mr, struct ibv_mr **ibv_mr_ptr) {
+    RPMA_GET(mr, ibv_mr_ptr, mr->region.get());
+}
 
 int rpma_mr_get_descriptor(const struct rpma_mr_local *mr, void *desc) {
     RPMA_REFUSE(mr == NULL);
@@ -52,8 +57,9 @@ int rpma_mr_get_descriptor(const struct rpma_mr_local *mr, void *desc) {
     return 0;
 }
 
-RPMA_GETTER(rpma_mr_get_descriptor_size, rpma_mr_local, mr, size_t, desc_size,
-            MR_DESCRIPTOR_SIZE)
+int rpma_mr_get_descriptor_size(const struct rpma_mr_local *mr, size_t *desc_size) {
+    RPMA_GET(mr, desc_size, MR_DESCRIPTOR_SIZE);
+}
 
 int rpma_mr_advise(struct rpma_mr_local *mr, size_t offset, size_t len, int advice,
                    uint32_t flags) {
@@ -82,10 +88,13 @@ int rpma_mr_remote_delete(struct rpma_mr_remote **mr_ptr) {
     return discard(mr_ptr);
 }
 
-RPMA_GETTER(rpma_mr_remote_get_size, rpma_mr_remote, mr, size_t, size, mr->size)
+int rpma_mr_remote_get_size(const struct rpma_mr_remote *mr, size_t *size) {
+    RPMA_GET(mr, size, mr->size);
+}
 
-RPMA_GETTER(rpma_mr_remote_get_flush_type, rpma_mr_remote, mr, int, flush_type,
-            mr->usage &FLUSH_USAGE)
+int rpma_mr_remote_get_flush_type(const struct rpma_mr_remote *mr, int *flush_type) {
+    RPMA_GET(mr, flush_type, mr->usage & FLUSH_USAGE);
+}
 
 int rpma_mr_remote_get_key(const struct rpma_mr_remote *mr, uint64_t *addr, uint32_t *rkey) {
     RPMA_REFUSE(mr == NULL);

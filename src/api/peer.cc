@@ -21,9 +21,13 @@ int rpma_peer_delete(struct rpma_peer **peer_ptr) {
     return delete_or_keep(__func__, peer_ptr);
 }
 
-RPMA_GETTER(rpma_peer_get_ibv_pd, rpma_peer, peer, struct ibv_pd *, pd_ptr, &peer->pd())
+int rpma_peer_get_ibv_pd(const struct rpma_peer *peer, struct ibv_pd **pd_ptr) {
+    RPMA_GET(peer, pd_ptr, &peer->pd());
+}
 
-RPMA_GETTER(rpma_peer_get_event_fd, rpma_peer, peer, int, fd, peer->event_fd())
+int rpma_peer_get_event_fd(const struct rpma_peer *peer, int *fd) {
+    RPMA_GET(peer, fd, peer->event_fd());
+}
 
 int rpma_peer_next_event(struct rpma_peer *peer, struct rpma_peer_event *event) {
     RPMA_REFUSE(peer == NULL);
@@ -33,14 +37,16 @@ int rpma_peer_next_event(struct rpma_peer *peer, struct rpma_peer_event *event) 
     return call.finish();
 }
 
-RPMA_GETTER(rpma_peer_cfg_get_descriptor_size, rpma_peer_cfg, pcfg, size_t, desc_size,
-            PEER_CFG_DESCRIPTOR_SIZE)
+int rpma_peer_cfg_get_descriptor_size(const struct rpma_peer_cfg *pcfg, size_t *desc_size) {
+    RPMA_GET(pcfg, desc_size, PEER_CFG_DESCRIPTOR_SIZE);
+}
 
 int rpma_peer_cfg_get_descriptor(const struct rpma_peer_cfg *pcfg, void *desc) {
     RPMA_REFUSE(pcfg == NULL);
     RPMA_REFUSE(desc == NULL);
+    const PeerSettings settings = pcfg->read();
     *static_cast<unsigned char *>(desc) =
-        put_peer_cfg(pcfg->direct_write_to_pmem, pcfg->served);
+        put_peer_cfg(settings.direct_write_to_pmem, settings.served);
     return 0;
 }
 
@@ -52,5 +58,5 @@ int rpma_peer_cfg_from_descriptor(const void *desc, size_t desc_size,
     if (!check_descriptor_size(call, desc_size, PEER_CFG_DESCRIPTOR_SIZE))
         return call.finish();
     const unsigned char byte = *static_cast<const unsigned char *>(desc);
-    return call.deliver(rpma_peer_cfg::create(call, byte != 0, served_of(byte)), pcfg_ptr);
+    return call.deliver(rpma_peer_cfg::create(call, {byte != 0, served_of(byte)}), pcfg_ptr);
 }

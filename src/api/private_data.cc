@@ -39,9 +39,10 @@ int rpma_conn_private_data_pack(const struct rpma_mr_local *const *mrs, uint32_t
     for (uint32_t i = 0; i < nmrs; i++)
         out = put_packed_region(out, mrs[i]->describe(), mrs[i]->natively);
     if (pcfg != nullptr) {
-        const uint8_t stated = pcfg->served;
-        const uint8_t served = stated == 0 && nmrs > 0 ? mrs[0]->served : stated;
-        out = put_statement(out, pcfg->direct_write_to_pmem, served);
+        PeerSettings settings = pcfg->read();
+        if (settings.served == 0 && nmrs > 0)
+            settings.served = mrs[0]->served;
+        out = put_statement(out, settings.direct_write_to_pmem, settings.served);
     }
     if (len > 0)
         std::memcpy(out, bytes, len);
@@ -72,7 +73,7 @@ int rpma_conn_private_data_unpack(const struct rpma_conn_private_data *pdata,
         made[i] = rpma_mr_remote::create(call, from.region(i), from.natively(i));
     std::unique_ptr<rpma_peer_cfg> pcfg;
     if (!call.failed() && pcfg_ptr != nullptr && from.has_statement())
-        pcfg = rpma_peer_cfg::create(call, from.direct_write_to_pmem(), from.served());
+        pcfg = rpma_peer_cfg::create(call, {from.direct_write_to_pmem(), from.served()});
     if (call.failed())
         return call.finish();
     for (uint32_t i = 0; i < regions; i++)

@@ -12,7 +12,7 @@ int rpma_srq_new(struct rpma_peer *peer, struct rpma_srq_cfg *cfg, struct rpma_s
     RPMA_REFUSE(peer == NULL);
     RPMA_REFUSE(srq_ptr == NULL);
     Call call(__func__);
-    return call.deliver(rpma_srq::create(call, *peer, or_default(cfg)), srq_ptr);
+    return call.deliver(rpma_srq::create(call, *peer, settings_of(cfg)), srq_ptr);
 }
 
 int rpma_srq_delete(struct rpma_srq **srq_ptr) {
@@ -27,4 +27,6 @@ int rpma_srq_set_limit(struct rpma_srq *srq, uint32_t limit) {
     return call.finish();
 }
 
-RPMA_GETTER(rpma_srq_get_rcq, rpma_srq, srq, struct rpma_cq *, rcq_ptr, srq->rcq())
+int rpma_srq_get_rcq(const struct rpma_srq *srq, struct rpma_cq **rcq_ptr) {
+    RPMA_GET(srq, rcq_ptr, srq->rcq());
+}

@@ -33,8 +33,9 @@ ibv_context *find_device(Call &call, const char *addr, Side side) {
                 return nullptr;
             return device_of(call, id, addr);
         });
+    Source any_source = {};
     return try_each_route(
-        call, names, nullptr, addr, nullptr,
+        call, names, any_source, addr, nullptr,
         [&](sockaddr *source, sockaddr *destination) -> ibv_context * {
             CmId id = CmId::create(call, nullptr);
             if (!id || !id.resolve_addr(call, source, destination, RPMA_DEFAULT_TIMEOUT_MS))

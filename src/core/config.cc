@@ -17,16 +17,13 @@ const char *served_text(uint8_t served, uint8_t what) {
 
 } // namespace
 
-std::unique_ptr<rpma_peer_cfg> rpma_peer_cfg::create(Call &call, bool direct_write,
-                                                     uint8_t served_natively) {
-    auto pcfg = make<rpma_peer_cfg>(call);
-    if (pcfg) {
-        pcfg->direct_write_to_pmem = direct_write;
-        pcfg->served = served_natively;
+std::unique_ptr<rpma_peer_cfg> rpma_peer_cfg::create(Call &call, const PeerSettings &settings) {
+    auto pcfg = make<rpma_peer_cfg>(call, settings);
+    if (pcfg)
         RPMA_LOG(RPMA_LOG_LEVEL_INFO, call.function(),
                  "direct write to PMem: %s, native flush: %s, native atomic write: %s",
-                 direct_write ? "yes" : "no", served_text(served_natively, SERVES_FLUSH),
-                 served_text(served_natively, SERVES_ATOMIC_WRITE));
-    }
+                 settings.direct_write_to_pmem ? "yes" : "no",
+                 served_text(settings.served, SERVES_FLUSH),
+                 served_text(settings.served, SERVES_ATOMIC_WRITE));
     return pcfg;
 }

@@ -13,7 +13,7 @@
 
 using namespace rpma;
 
-bool rpma_conn::set_up(Call &call, const rpma_peer &peer, const rpma_conn_cfg &cfg) {
+bool rpma_conn::set_up(Call &call, const rpma_peer &peer, const ConnSettings &cfg) {
     const rpma_flush_mode flush_mode = peer.choose_flush(cfg.flush_mode);
     if (!transport_.make_queue_pair(call, peer, cfg, flush_mode))
         return false;

@@ -32,7 +32,7 @@ struct rpma_conn : rpma::Allocated {
     // Creates the queues and the queue pair of peer from cfg. Call it before the connection has
     // events. Returns false on failure, and the connection is unchanged: RPMA_E_INVAL,
     // RPMA_E_PROVIDER.
-    bool set_up(rpma::Call &call, const rpma_peer &peer, const rpma_conn_cfg &cfg);
+    bool set_up(rpma::Call &call, const rpma_peer &peer, const rpma::ConnSettings &cfg);
     // Creates an event channel for the connection, and moves the events of its ID, if it has
     // one, to this channel. Returns false on failure: RPMA_E_PROVIDER.
     bool own_events(rpma::Call &call, bool nonblocking);

@@ -15,7 +15,7 @@ using namespace rpma;
 namespace {
 
 // Checks, without network access, that a connection of peer can be created from cfg.
-bool check(Call &call, const rpma_peer &peer, const rpma_conn_cfg &cfg) {
+bool check(Call &call, const rpma_peer &peer, const ConnSettings &cfg) {
     return check_queues(call, peer, cfg) &&
            (cfg.flush_mode != RPMA_FLUSH_MODE_NATIVE || peer.check_native_flush(call));
 }
@@ -36,22 +36,18 @@ std::unique_ptr<rpma_conn_req> rpma_conn_req::create(Call &call, rpma_peer &peer
 
 std::unique_ptr<rpma_conn_req> rpma_conn_req::outgoing(Call &call, rpma_peer &peer,
                                                        const char *addr, const char *port,
-                                                       const rpma_conn_cfg &cfg) {
+                                                       ConnSettings &&cfg) {
     if (!check(call, peer, cfg))
         return nullptr;
-    sockaddr_storage from;
-    sockaddr_storage *has_source = cfg.source_addr(from) ? &from : nullptr;
-    Names names = resolve_name(call, addr, port, Side::REMOTE,
-                               has_source != nullptr ? from.ss_family : AF_UNSPEC);
+    Names names = resolve_name(call, addr, port, Side::REMOTE, cfg.source.sin6_family);
     if (!names)
         return nullptr;
-    const int timeout_ms = cfg.timeout_ms;
     return try_each_route(
-        call, names, has_source, addr, port,
+        call, names, cfg.source, addr, port,
         [&](sockaddr *source, sockaddr *destination) -> std::unique_ptr<rpma_conn_req> {
             CmId id = CmId::create(call, nullptr);
-            if (!id || !resolve_addr(call, id, cfg.tos, source, destination, timeout_ms) ||
-                !id.resolve_route(call, timeout_ms))
+            if (!id || !resolve_addr(call, id, cfg.tos, source, destination, cfg.timeout_ms) ||
+                !id.resolve_route(call, cfg.timeout_ms))
                 return nullptr;
             auto req = create(call, peer, std::move(id));
             return req && req->make_queues(call, cfg) ? std::move(req) : nullptr;
@@ -60,10 +56,8 @@ std::unique_ptr<rpma_conn_req> rpma_conn_req::outgoing(Call &call, rpma_peer &pe
 
 std::unique_ptr<rpma_conn_req> rpma_conn_req::start(Call &call, rpma_peer &peer,
                                                     const char *addr, const char *port,
-                                                    const rpma_conn_cfg &cfg) {
-    sockaddr_storage from = {};
-    (void)cfg.source_addr(from);
-    Names names = resolve_name(call, addr, port, Side::REMOTE, from.ss_family);
+                                                    ConnSettings &&cfg) {
+    Names names = resolve_name(call, addr, port, Side::REMOTE, cfg.source.sin6_family);
     if (!names)
         return nullptr;
     auto req = create(call, peer, {});
@@ -71,16 +65,15 @@ std::unique_ptr<rpma_conn_req> rpma_conn_req::start(Call &call, rpma_peer &peer,
         return nullptr;
     req->next_ = names.get();
     req->names_ = std::move(names);
-    req->source_ = from;
+    req->source_ = cfg.source;
     req->tos_ = cfg.tos;
     req->timeout_ms_ = cfg.timeout_ms;
     req->has_steps_ = true;
     return req->try_next_address(call) ? std::move(req) : nullptr;
 }
 
-std::unique_ptr<rpma_conn_req> rpma_conn_req::incoming(Call &call, rpma_peer &peer,
-                                                       CmEvent &&event,
-                                                       const rpma_conn_cfg *cfg) {
+std::unique_ptr<rpma_conn_req>
+rpma_conn_req::incoming(Call &call, rpma_peer &peer, CmEvent &&event, const ConnSettings *cfg) {
     CmId id = CmId::incoming(event->id);
     // Check cfg only once the request event is taken: an event left in the channel would keep
     // the descriptor of the endpoint readable for ever.
@@ -156,7 +149,7 @@ bool rpma_conn_req::go_on(Call &call, CmEvent &&event) {
         next_ = nullptr;
         return true;
     case RDMA_CM_EVENT_ADDR_ERROR:
-        id.addr_failed(call, error, source_for(source_, source_.ss_family),
+        id.addr_failed(call, error, source_for(source_, source_.sin6_family),
                        rdma_get_peer_addr(id.get()), timeout_ms_);
         return false;
     case RDMA_CM_EVENT_ROUTE_ERROR:
@@ -185,7 +178,7 @@ void rpma_conn_req::resolve(Call &call) {
     }
 }
 
-bool rpma_conn_req::make_queues(Call &call, const rpma_conn_cfg &cfg) {
+bool rpma_conn_req::make_queues(Call &call, const ConnSettings &cfg) {
     retry_count_ = cfg.retry_count;
     rnr_retry_count_ = cfg.rnr_retry_count;
     if (!conn_->set_up(call, peer_, cfg))
@@ -194,7 +187,7 @@ bool rpma_conn_req::make_queues(Call &call, const rpma_conn_cfg &cfg) {
     return true;
 }
 
-void rpma_conn_req::set_up(Call &call, const rpma_conn_cfg &cfg) {
+void rpma_conn_req::set_up(Call &call, const ConnSettings &cfg) {
     if (check(call, peer_, cfg))
         make_queues(call, cfg);
 }

@@ -27,20 +27,20 @@ struct rpma_conn_req : rpma::Allocated {
     // failure: RPMA_E_INVAL, RPMA_E_NOMEM, RPMA_E_NOSUPP, RPMA_E_PROVIDER.
     static std::unique_ptr<rpma_conn_req> outgoing(rpma::Call &call, rpma_peer &peer,
                                                    const char *addr, const char *port,
-                                                   const rpma_conn_cfg &cfg);
+                                                   rpma::ConnSettings &&cfg);
 
     // Starts resolving addr and port; waits only for the name server. Returns nullptr on
     // failure: RPMA_E_NOMEM, RPMA_E_PROVIDER.
     static std::unique_ptr<rpma_conn_req> start(rpma::Call &call, rpma_peer &peer,
                                                 const char *addr, const char *port,
-                                                const rpma_conn_cfg &cfg);
+                                                rpma::ConnSettings &&cfg);
 
     // Takes over the ID of a CONNECT_REQUEST event. The event is acknowledged in any case; on
     // failure the other side is rejected. The request is set up unless cfg is nullptr. Returns
     // nullptr on failure: RPMA_E_INVAL, RPMA_E_NOMEM, RPMA_E_NOSUPP, RPMA_E_PROVIDER.
     static std::unique_ptr<rpma_conn_req> incoming(rpma::Call &call, rpma_peer &peer,
                                                    rpma::CmEvent &&event,
-                                                   const rpma_conn_cfg *cfg);
+                                                   const rpma::ConnSettings *cfg);
 
     rpma_conn_req(rpma_peer &peer, std::unique_ptr<rpma_conn> &&conn)
         : conn_(std::move(conn)), peer_(peer) {}
@@ -53,7 +53,7 @@ struct rpma_conn_req : rpma::Allocated {
 
     // Creates the queues of a request that is ready. On failure the request is unchanged:
     // RPMA_E_INVAL, RPMA_E_NOSUPP, RPMA_E_PROVIDER.
-    void set_up(rpma::Call &call, const rpma_conn_cfg &cfg);
+    void set_up(rpma::Call &call, const rpma::ConnSettings &cfg);
     bool is_set_up() const { return step_ == Step::SET_UP; }
     // The reason, for the log, why a request that is not set up can neither connect nor post
     // receives.
@@ -84,7 +84,7 @@ struct rpma_conn_req : rpma::Allocated {
 
     static std::unique_ptr<rpma_conn_req> create(rpma::Call &call, rpma_peer &peer,
                                                  rpma::CmId &&id);
-    bool make_queues(rpma::Call &call, const rpma_conn_cfg &cfg);
+    bool make_queues(rpma::Call &call, const rpma::ConnSettings &cfg);
     bool try_next_address(rpma::Call &call);
     bool go_on(rpma::Call &call, rpma::CmEvent &&event);
     bool check_device(rpma::Call &call) const;
@@ -101,5 +101,5 @@ struct rpma_conn_req : rpma::Allocated {
     int timeout_ms_ = 0;
     rpma::Names names_;
     const addrinfo *next_ = nullptr; // in names_: the address to try if the current one fails
-    sockaddr_storage source_;        // set by start(); see source_for()
+    rpma::Source source_;            // set by start()
 };

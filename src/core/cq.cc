@@ -36,7 +36,7 @@ std::optional<rpma_cq> rpma_cq::create(Call &call, ibv_context &device, const De
 }
 
 std::unique_ptr<rpma_cq> rpma_cq::of_program(Call &call, const rpma_peer &peer,
-                                             const rpma_cq_cfg &cfg) {
+                                             const CqSettings &cfg) {
     ibv_context &device = *peer.pd().context;
     const uint32_t vector = cfg.comp_vector, vectors = number_of_vectors(device);
     if (vector >= vectors) {

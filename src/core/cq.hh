@@ -29,7 +29,7 @@ struct rpma_cq : rpma::Allocated {
     // Creates a queue that the program owns. Returns nullptr on failure: RPMA_E_INVAL,
     // RPMA_E_NOMEM, RPMA_E_PROVIDER.
     static std::unique_ptr<rpma_cq> of_program(rpma::Call &call, const rpma_peer &peer,
-                                               const rpma_cq_cfg &cfg);
+                                               const rpma::CqSettings &cfg);
 
     rpma_cq(rpma_cq &&other) noexcept
         : own_channel_(std::move(other.own_channel_)), queue_(std::move(other.queue_)),

@@ -12,19 +12,18 @@
 using namespace rpma;
 
 std::unique_ptr<rpma_ep> rpma_ep::listen(Call &call, rpma_peer &peer, const char *addr,
-                                         const char *port, const rpma_ep_cfg &cfg) {
+                                         const char *port, const EpSettings &cfg) {
     EventChannel events = create_event_channel(call);
     if (!events)
         return nullptr;
     Names names = resolve_name(call, addr, port, Side::LOCAL);
     if (!names)
         return nullptr;
-    const uint32_t backlog = cfg.backlog;
-    const bool ipv6_only = cfg.ipv6_only;
     CmId id = try_each(call, names, [&](const addrinfo &name) {
         CmId made = CmId::create(call, events.get());
-        if (!made || (ipv6_only && name.ai_family == AF_INET6 && !made.set_ipv6_only(call)) ||
-            !made.bind(call, name.ai_addr) || !made.listen(call, backlog))
+        if (!made ||
+            (cfg.ipv6_only && name.ai_family == AF_INET6 && !made.set_ipv6_only(call)) ||
+            !made.bind(call, name.ai_addr) || !made.listen(call, cfg.backlog))
             return CmId();
         return made;
     });
@@ -33,12 +32,17 @@ std::unique_ptr<rpma_ep> rpma_ep::listen(Call &call, rpma_peer &peer, const char
     return make<rpma_ep>(call, peer, std::move(events), std::move(id));
 }
 
-std::unique_ptr<rpma_conn_req> rpma_ep::next_request(Call &call, const rpma_conn_cfg *cfg) {
+std::unique_ptr<rpma_conn_req> rpma_ep::next_request(Call &call, bool has_queues,
+                                                     const rpma_conn_cfg *cfg) {
     CmEvent event = next_event(call, *events_.get());
     if (!event)
         return nullptr;
-    if (event->event == RDMA_CM_EVENT_CONNECT_REQUEST)
-        return rpma_conn_req::incoming(call, peer_, std::move(event), cfg);
+    if (event->event == RDMA_CM_EVENT_CONNECT_REQUEST) {
+        if (!has_queues)
+            return rpma_conn_req::incoming(call, peer_, std::move(event), nullptr);
+        const ConnSettings settings = settings_of(cfg);
+        return rpma_conn_req::incoming(call, peer_, std::move(event), &settings);
+    }
     if (event->event == RDMA_CM_EVENT_ADDR_CHANGE)
         skip_addr_change(call, std::move(event));
     else

@@ -17,16 +17,18 @@ struct rpma_peer;
 struct rpma_ep : rpma::Allocated {
     // Returns nullptr on failure: RPMA_E_NOMEM, RPMA_E_PROVIDER.
     static std::unique_ptr<rpma_ep> listen(rpma::Call &call, rpma_peer &peer, const char *addr,
-                                           const char *port, const rpma_ep_cfg &cfg);
+                                           const char *port, const rpma::EpSettings &cfg);
 
     rpma_ep(rpma_peer &peer, rpma::EventChannel &&events, rpma::CmId &&id)
         : peer_(peer), events_(std::move(events)), id_(std::move(id)) {}
 
     int fd() const { return events_->fd; }
     const sockaddr_storage &addr() const { return id_.local_addr(); }
-    // Takes a connection request, and sets it up unless cfg is nullptr. Returns nullptr on
-    // failure: RPMA_E_INVAL, RPMA_E_NO_EVENT, RPMA_E_NOMEM, RPMA_E_NOSUPP, RPMA_E_PROVIDER.
-    std::unique_ptr<rpma_conn_req> next_request(rpma::Call &call, const rpma_conn_cfg *cfg);
+    // Takes a connection request, and sets it up if it shall have queues. Reads cfg after the
+    // request has come in. Returns nullptr on failure: RPMA_E_INVAL, RPMA_E_NO_EVENT,
+    // RPMA_E_NOMEM, RPMA_E_NOSUPP, RPMA_E_PROVIDER.
+    std::unique_ptr<rpma_conn_req> next_request(rpma::Call &call, bool has_queues,
+                                                const rpma_conn_cfg *cfg);
     // Stops listening. Returns false if the provider refuses, and the endpoint is unchanged:
     // RPMA_E_PROVIDER.
     bool try_release(rpma::Call &call) { return id_.try_release(call); }

@@ -12,7 +12,7 @@
 using namespace rpma;
 
 std::unique_ptr<rpma_srq> rpma_srq::create(Call &call, const rpma_peer &peer,
-                                           const rpma_srq_cfg &cfg) {
+                                           const SrqSettings &cfg) {
     const rpma_capabilities &device = peer.device();
     const uint32_t max_sge = cfg.max_sge;
     if (!check_max_sge(call, "max_srq_sge", {max_sge, device.max_srq_sge, SRQ_PIECES},

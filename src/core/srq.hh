@@ -16,7 +16,7 @@ struct rpma_peer;
 struct rpma_srq : rpma::Allocated {
     // Returns nullptr on failure: RPMA_E_INVAL, RPMA_E_NOMEM, RPMA_E_PROVIDER.
     static std::unique_ptr<rpma_srq> create(rpma::Call &call, const rpma_peer &peer,
-                                            const rpma_srq_cfg &cfg);
+                                            const rpma::SrqSettings &cfg);
 
     rpma_srq(rpma::Srq &&queue, uint32_t size, uint32_t max_sge)
         : queue_(std::move(queue)), size_(size), max_sge_(max_sge) {}

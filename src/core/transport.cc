@@ -43,24 +43,24 @@ bool check_borrowed(Call &call, const rpma_peer &peer, const rpma_cq &cq) {
 }
 
 // The largest number of completions that the main CQ may have to hold.
-uint64_t most_completions(const rpma_conn_cfg &cfg) {
+uint64_t most_completions(const ConnSettings &cfg) {
     const rpma_srq *srq = cfg.srq;
     uint64_t completions = cfg.sq_size;
     if (cfg.rcq_size == 0 && cfg.rcq == nullptr && rcq_of(srq) == nullptr)
-        completions += srq != nullptr ? srq->rq_size() : cfg.rq_size.load();
+        completions += srq != nullptr ? srq->rq_size() : cfg.rq_size;
     return completions;
 }
 
 // The default size leaves room for every operation that may complete: if a CQ overruns,
 // completions are lost, on rdma_rxe without an error.
-uint32_t main_cq_size(const rpma_peer &peer, const rpma_conn_cfg &cfg) {
+uint32_t main_cq_size(const rpma_peer &peer, const ConnSettings &cfg) {
     if (cfg.cq_size_set)
         return cfg.cq_size;
     const uint64_t fitting = std::min<uint64_t>(most_completions(cfg), peer.device().max_cqe);
-    return std::max(cfg.cq_size.load(), static_cast<uint32_t>(fitting));
+    return std::max(cfg.cq_size, static_cast<uint32_t>(fitting));
 }
 
-void warn_of_small_cq(const Call &call, const rpma_peer &peer, const rpma_conn_cfg &cfg) {
+void warn_of_small_cq(const Call &call, const rpma_peer &peer, const ConnSettings &cfg) {
     const uint64_t wanted = most_completions(cfg);
     const uint32_t most = peer.device().max_cqe;
     if (cfg.cq == nullptr && !cfg.cq_size_set && wanted > most)
@@ -74,7 +74,7 @@ void warn_of_small_cq(const Call &call, const rpma_peer &peer, const rpma_conn_c
 
 } // namespace
 
-bool check_queues(Call &call, const rpma_peer &peer, const rpma_conn_cfg &cfg) {
+bool check_queues(Call &call, const rpma_peer &peer, const ConnSettings &cfg) {
     const rpma_cq *cq = cfg.cq, *rcq = cfg.rcq;
     const rpma_srq *srq = cfg.srq;
     const char *conflict = nullptr;
@@ -98,7 +98,7 @@ bool check_queues(Call &call, const rpma_peer &peer, const rpma_conn_cfg &cfg) {
             check_device(call, peer, "shared receive queue", srq->queue()->context));
 }
 
-bool Transport::make_queue_pair(Call &call, const rpma_peer &peer, const rpma_conn_cfg &cfg,
+bool Transport::make_queue_pair(Call &call, const rpma_peer &peer, const ConnSettings &cfg,
                                 rpma_flush_mode flush_mode) {
     if (try_queue_pair(call, peer, cfg, flush_mode)) {
         warn_of_small_cq(call, peer, cfg);
@@ -114,7 +114,7 @@ bool Transport::make_queue_pair(Call &call, const rpma_peer &peer, const rpma_co
     return false;
 }
 
-bool Transport::try_queue_pair(Call &call, const rpma_peer &peer, const rpma_conn_cfg &cfg,
+bool Transport::try_queue_pair(Call &call, const rpma_peer &peer, const ConnSettings &cfg,
                                rpma_flush_mode flush_mode) {
     const rpma_capabilities &device = peer.device();
     const uint32_t pieces = cfg.max_sge;
@@ -171,7 +171,7 @@ bool Transport::writes_natively() const {
 #endif
 }
 
-bool Transport::create_queues(Call &call, const rpma_peer &peer, const rpma_conn_cfg &cfg,
+bool Transport::create_queues(Call &call, const rpma_peer &peer, const ConnSettings &cfg,
                               const rpma_srq *srq) {
     ibv_context &device = *id->verbs;
     const uint32_t most = peer.device().max_cqe;

@@ -23,14 +23,14 @@ namespace rpma {
 // those of the program and of an SRQ have their own channels; receives complete in one queue; a
 // queue of the program comes from rpma_cq_new(); this queue and the SRQ are on the device of
 // peer.
-bool check_queues(Call &call, const rpma_peer &peer, const rpma_conn_cfg &cfg);
+bool check_queues(Call &call, const rpma_peer &peer, const ConnSettings &cfg);
 
 struct Transport {
     explicit Transport(CmId &&cm_id) : id(std::move(cm_id)) {}
 
     // Creates the queues and the queue pair of peer, for a connection with this flush mode.
     // Returns false on failure, and no object remains: RPMA_E_INVAL, RPMA_E_PROVIDER.
-    bool make_queue_pair(Call &call, const rpma_peer &peer, const rpma_conn_cfg &cfg,
+    bool make_queue_pair(Call &call, const rpma_peer &peer, const ConnSettings &cfg,
                          rpma_flush_mode flush_mode);
 
     // The native operations of the queue pair.
@@ -64,9 +64,9 @@ struct Transport {
     uint16_t max_read_sge; // SGEs of a read
 
   private:
-    bool try_queue_pair(Call &call, const rpma_peer &peer, const rpma_conn_cfg &cfg,
+    bool try_queue_pair(Call &call, const rpma_peer &peer, const ConnSettings &cfg,
                         rpma_flush_mode flush_mode);
-    bool create_queues(Call &call, const rpma_peer &peer, const rpma_conn_cfg &cfg,
+    bool create_queues(Call &call, const rpma_peer &peer, const ConnSettings &cfg,
                        const rpma_srq *srq);
     bool create_receive_queue(Call &call, const Demand &size);
 };

@@ -53,12 +53,12 @@ Names resolve_name(Call &call, const char *name, const char *port, Side side, in
     return nullptr;
 }
 
-sockaddr_storage numeric_address(const char *text) {
+Source numeric_address(const char *text) {
     addrinfo hints = {};
     hints.ai_flags = AI_NUMERICHOST;
     hints.ai_socktype = SOCK_STREAM;
 
-    sockaddr_storage address = {};
+    Source address = {};
     addrinfo *names = nullptr;
     if (getaddrinfo(text, nullptr, &hints, &names) != 0)
         return address;

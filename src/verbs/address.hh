@@ -38,8 +38,13 @@ inline constexpr char NO_PORT[] =
 Names resolve_name(Call &call, const char *name, const char *port, Side side,
                    int family = AF_UNSPEC);
 
+// The address and port that connections start from. Holds an IPv4 address, too: both families
+// have the port in the same place, in network byte order. Family AF_UNSPEC: any address; port
+// 0: any.
+using Source = sockaddr_in6;
+
 // A numeric address; its family is AF_UNSPEC if text is not one.
-sockaddr_storage numeric_address(const char *text);
+Source numeric_address(const char *text);
 
 // The routes to one remote address, from source if it is given. If an IBACM service runs, it
 // adds routes with a source address; the address itself is always included. name and port are
@@ -47,23 +52,12 @@ sockaddr_storage numeric_address(const char *text);
 Routes routes_to(Call &call, const addrinfo &address, sockaddr *source, const char *name,
                  const char *port);
 
-// The port of an IPv4 or IPv6 address, in network byte order: both have it in the same place,
-// which is also valid in an address without a family.
-inline in_port_t &port_of(sockaddr_storage &address) {
-    return reinterpret_cast<sockaddr_in &>(address).sin_port;
-}
-
-// Is true if a source address or port is set.
-inline bool is_source(sockaddr_storage &source) {
-    return source.ss_family != AF_UNSPEC || port_of(source) != 0;
-}
-
-// The source for a destination of this family, or nullptr if none is set. A source without an
-// address becomes the wildcard address of the family.
-inline sockaddr *source_for(sockaddr_storage &source, int family) {
-    if (!is_source(source))
+// The source for a destination of this family, or nullptr if it has neither an address nor a
+// port. A source without an address becomes the wildcard address of the family.
+inline sockaddr *source_for(Source &source, int family) {
+    if (source.sin6_family == AF_UNSPEC && source.sin6_port == 0)
         return nullptr;
-    source.ss_family = static_cast<sa_family_t>(family);
+    source.sin6_family = static_cast<sa_family_t>(family);
     return reinterpret_cast<sockaddr *>(&source);
 }
 
@@ -87,15 +81,15 @@ template <class Attempt> auto try_each(Call &call, const Names &names, Attempt a
 }
 
 // The same for every route to every address: attempt(sockaddr *source, sockaddr *destination).
-// names is the result of resolving name and port; from is the source, or nullptr.
+// names is the result of resolving name and port; from is the source, see source_for().
 template <class Attempt>
-auto try_each_route(Call &call, const Names &names, sockaddr_storage *from, const char *name,
+auto try_each_route(Call &call, const Names &names, Source &from, const char *name,
                     const char *port, Attempt attempt) {
     for (const addrinfo *address = names.get();; address = address->ai_next) {
         const bool last_name = address->ai_next == nullptr;
         call.begin_attempt(last_name);
-        sockaddr *source = from != nullptr ? source_for(*from, address->ai_family) : nullptr;
-        Routes routes = routes_to(call, *address, source, name, port);
+        Routes routes =
+            routes_to(call, *address, source_for(from, address->ai_family), name, port);
         for (const rdma_addrinfo *route = routes.get(); route != nullptr;
              route = route->ai_next) {
             call.begin_attempt(last_name && route->ai_next == nullptr);

@@ -19,7 +19,6 @@ sys.dont_write_bytecode = True
 
 import common
 
-TAG_OPTIONS = common.ROOT / ".ctags.d" / "exports.ctags"
 NEEDED = ["libc.so.6", "libibverbs.so.1", "librdmacm.so.1"]
 SANITIZERS = re.compile(r"lib(asan|ubsan|tsan|lsan)\b|libclang_rt")
 SYMBOL = re.compile(r"^\s*\d+:\s+([0-9a-f]+)\s+\S+\s+(\S+)\s+(?:GLOBAL|WEAK)\s+\S+"
@@ -93,11 +92,11 @@ def check_addresses(library, table):
 
 
 def check_tags():
-    """With the options of this tree alone."""
+    """Without options, as editors run ctags."""
     if "Universal Ctags" not in common.run(["ctags", "--version"]):
         raise common.Missing("ctags is not Universal Ctags (tools/setup abi installs it)")
     files = sorted(path for path in (common.ROOT / "src").rglob("*") if path.suffix in (".cc", ".hh"))
-    lines = common.run(["ctags", "--quiet", "--options=NONE", f"--options={TAG_OPTIONS}", "--fields=k", "-f", "-",
+    lines = common.run(["ctags", "--quiet", "--options=NONE", "--fields=k", "-f", "-",
                         *files]).splitlines()
     found = collections.Counter(line.split("\t")[0] for line in lines if line.endswith("\tf"))
     wanted = {row[column] for row in common.read_symbols() for column in ("symbol", "implementation")}

@@ -462,6 +462,31 @@ static void say_users(void) {
     (void)rpma_conn_req_delete(&request);
 }
 
+// ---- a configuration that changes while a request is made ----------------------------------
+
+static int asked;
+
+// A shared completion channel excludes a queue of the program.
+static void begin_shared(void) {
+    MUST(rpma_conn_cfg_set_cq(w.h.cfg, NULL));
+    MUST(rpma_conn_cfg_set_compl_channel(w.h.cfg, true));
+}
+
+THREAD(ask_shared, asked = ask(&request))
+THREAD(lend_queue, rpma_conn_cfg_set_cq(w.h.cfg, w.h.lent_cq))
+
+static void say_queue(void) {
+    const struct fake_call *made = fake_last("rdma_create_qp_ex");
+    struct ibv_cq *lent = NULL;
+    (void)rpma_cq_get_ibv_cq(w.h.lent_cq, &lent);
+    say("%s, %s queue", contract_code_name(asked),
+        !made                      ? "no"
+        : made->qp.send_cq == lent ? "the program's"
+                                   : "its own");
+    (void)rpma_conn_req_delete(&request);
+    (void)rpma_conn_cfg_set_compl_channel(w.h.cfg, false);
+}
+
 // ---- an object of the program at the address of one of librpma ----------------------------
 
 static struct ibv_comp_channel *channel;
@@ -605,6 +630,8 @@ static const struct scenario scenarios[] = {
     {"a batch, a statement", begin_batch, {post, apply_other}, say_batch, {REFUSED}},
     {"misaligned writes", begin_unwarned, {misalign, misalign, misalign}, say_warnings,
      {"1 warnings"}},
+    {"a request, a setting", begin_shared, {ask_shared, lend_queue}, say_queue,
+     {"0, its own queue", "RPMA_E_INVAL, no queue"}},
     {"users of a queue", begin_user, {leave_queue, join_queue}, say_users, {"2 users"}},
     {"a CQ of the program at a deleted one's", begin_deletion, {delete_cq, make_cq}, say_handle,
      {"no handle"}},
