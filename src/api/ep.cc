@@ -7,6 +7,7 @@
 #include "api/getter.hh"
 #include "core/conn_req.hh"
 #include "verbs/address.hh"
+#include "verbs/text.hh"
 
 using namespace rpma;
 
@@ -22,8 +23,8 @@ int listen(const char *function, rpma_peer *peer, const char *addr, const char *
     Call call(function);
     auto ep = rpma_ep::listen(call, *peer, addr, port, cfg);
     if (ep)
-        RPMA_LOG(RPMA_LOG_LEVEL_NOTICE, function, "listening on %s:%s", Visible(addr).chars,
-                 Visible(port).chars);
+        RPMA_LOG(RPMA_LOG_LEVEL_NOTICE, function, "listening on %s",
+                 address_text(reinterpret_cast<const sockaddr *>(&ep->addr())).chars);
     return call.deliver(std::move(ep), ep_ptr);
 }
 

@@ -329,10 +329,15 @@ TEST_THAT(endpoint_tells_the_port_that_the_system_chose) {
                 fake_fail("rdma_bind_addr", 1, EADDRNOTAVAIL);
             memset(&addr, 0x5a, sizeof(addr));
             MUST(rpma_ep_listen(w.h.peer, "many", cases[i].asked, &w.h.ep));
+            const struct logged_line line = *logged_line(RPMA_LOG_LEVEL_NOTICE, 0);
             unit_begin();
             MUST(rpma_ep_get_addr(w.h.ep, &addr));
             EXPECT_CALLS("");
             assert_true(fake_addr_is((const struct sockaddr *)&addr, family));
+            char logged[64];
+            snprintf(logged, sizeof(logged), "listening on %s:%d",
+                     family ? "[::2]" : "127.0.0.1", port_of(&addr));
+            assert_string_equal(line.message, logged);
             if (cases[i].port)
                 assert_int_equal(port_of(&addr), cases[i].port);
             else
