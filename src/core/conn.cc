@@ -132,7 +132,7 @@ rpma_conn_event rpma_conn::next_event(Call &call) {
     const char *name = rdma_event_str(type);
     probe::conn_event(this, qp->qp_num, means.event, type, seen.status);
     if (means.event == RPMA_CONN_UNDEFINED)
-        RPMA_FAIL(call, RPMA_E_UNKNOWN, 0, "%s means nothing to a connection%s", name,
+        RPMA_FAIL(call, RPMA_E_UNKNOWN, 0, "unexpected event on a connection: %s%s", name,
                   status_text(seen, transport_.id->verbs, was_established).chars);
     else
         RPMA_LOG(means.level, call.function(), "%s (%s)%s", event_text(means.event), name,

@@ -159,7 +159,7 @@ bool rpma_conn_req::go_on(Call &call, CmEvent &&event) {
         log_addr_change(call);
         return true;
     default:
-        RPMA_FAIL(call, RPMA_E_PROVIDER, 0, "%s: nothing can come of the request%s",
+        RPMA_FAIL(call, RPMA_E_PROVIDER, 0, "%s: the request cannot proceed%s",
                   rdma_event_str(seen.event), status_text(seen, id->verbs, false).chars);
         return false;
     }
