@@ -103,8 +103,29 @@ bool CmId::listen(Call &call, uint32_t backlog) {
     return false;
 }
 
+namespace {
+
+// For an ID without a channel of the program, librdmacm waits for the event that ends a step,
+// and accepts a changed link address as that event (rdma-core 56, librdmacm/cma.c,
+// ucma_complete()).
+bool await_step(rdma_cm_id &id) {
+    while (id.event != nullptr && id.event->event == RDMA_CM_EVENT_ADDR_CHANGE) {
+        rdma_ack_cm_event(id.event);
+        id.event = nullptr;
+        if (rdma_get_cm_event(id.channel, &id.event) != 0)
+            return false;
+        const int status = id.event->status;
+        errno = status < 0 ? -status : status;
+        if (status != 0)
+            return false;
+    }
+    return true;
+}
+
+} // namespace
+
 bool CmId::resolve_addr(Call &call, sockaddr *source, sockaddr *destination, int timeout_ms) {
-    if (rdma_resolve_addr(id_, source, destination, timeout_ms) == 0)
+    if (rdma_resolve_addr(id_, source, destination, timeout_ms) == 0 && await_step(*id_))
         return true;
     addr_failed(call, errno, source, destination, timeout_ms);
     return false;
@@ -119,7 +140,7 @@ void CmId::addr_failed(Call &call, int error, const sockaddr *source,
 }
 
 bool CmId::resolve_route(Call &call, int timeout_ms) {
-    if (rdma_resolve_route(id_, timeout_ms) == 0)
+    if (rdma_resolve_route(id_, timeout_ms) == 0 && await_step(*id_))
         return true;
     route_failed(call, errno, timeout_ms);
     return false;
