@@ -81,14 +81,8 @@ class Cm {
     void device_removed(Device &device);
     void address_changed(Device &device);
 
-  private:
-    friend struct CmRequests;
-    // 4.096 us * 2^20 (cma.c, CMA_CM_RESPONSE_TIMEOUT); a device repeats this 15 times.
-    static constexpr uint64_t TIMEOUT = uint64_t{4096} << 20;
-    static constexpr uint64_t TIMEWAIT = uint64_t{4096} << 18;
-    static constexpr int REJ_CONSUMER_DEFINED = 28; // enum ib_cm_rej_reason
     // A message from one CM ID to another, or the resolution of an address. It waits while the
-    // devices do not reach each other, until it expires.
+    // devices do not reach each other, until it expires; with Options::is_stepped always.
     struct Message {
         enum Kind { ARP, REQ, REP, RTU, REJ, DREQ, DREP } kind;
         uint32_t from, to; // handles; a REQ has no receiver yet
@@ -97,6 +91,18 @@ class Cm {
         CmParam param{};
         uint64_t timer = 0; // until it expires
     };
+    const std::map<uint64_t, Message> &waiting() const { return waiting_; } // by number
+    void deliver(uint64_t number);                                          // one that waits
+    CmId *id_of(uint32_t handle) const;
+    // As if the network had ended the connection: the ID receives a DREQ.
+    void break_connection(const CmId &id);
+
+  private:
+    friend struct CmRequests;
+    // 4.096 us * 2^20 (cma.c, CMA_CM_RESPONSE_TIMEOUT); a device repeats this 15 times.
+    static constexpr uint64_t TIMEOUT = uint64_t{4096} << 20;
+    static constexpr uint64_t TIMEWAIT = uint64_t{4096} << 18;
+    static constexpr int REJ_CONSUMER_DEFINED = 28; // enum ib_cm_rej_reason
     // cm_address.cc
     int bind(CmId &id, const CmAddress &address, bool is_privileged);
     int choose_source(CmId &id);
@@ -116,6 +122,8 @@ class Cm {
     static uint8_t initiator_depth(const CmId &id);
     // cm_messages.cc
     void send(const Message &message, uint64_t timeout);
+    void wait(const Message &message, uint64_t timeout);
+    void start_timer(uint64_t number, uint64_t timeout);
     void send(const CmId &from, Message::Kind kind, const CmParam &param = {}, int reason = 0);
     void arrive(const Message &message);
     void deliver(const Message &message, CmId &to);
@@ -145,7 +153,6 @@ class Cm {
     };
     void report(CmId &id, const Report &report);
     // cm.cc
-    CmId *id_of(uint32_t handle) const;
     CmId *id_of(const Qp &qp) const;
     Qp *qp_of(const CmId &id) const;
     void destroy(CmId &id);

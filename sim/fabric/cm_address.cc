@@ -64,7 +64,7 @@ bool place_of(const CmAddress &address, Place &place) {
 CmAddress address_of(const Device &device, unsigned family) {
     CmAddress address{};
     address.any.sa_family = static_cast<sa_family_t>(family);
-    const unsigned host = device.host->number, index = device.index;
+    const unsigned host = device.host->number, index = device.number;
     if (family == AF_INET) {
         address.v4.sin_addr.s_addr = htonl(10U << 24 | 77U << 16 | index << 8 | host);
     } else {
@@ -87,18 +87,24 @@ ibv_gid gid_of(const Device *device, const CmAddress &address) {
     return device && index < device->gids.size() ? device->gids[index] : ibv_gid{};
 }
 
+// NULL: there is none with these addresses.
+Device *device_of(const Host &host, unsigned number) {
+    for (const auto &device : host.devices)
+        if (device->number == number && !device->removed)
+            return device.get();
+    return nullptr;
+}
+
 const unsigned LAST_PRIVILEGED_PORT = 1023, FIRST_ANY_PORT = 32768, LAST_ANY_PORT = 60999;
 
 } // namespace
 
 Device *Cm::device_of(const CmAddress &address) const {
-    Place place;
+    Place place{};
     Host *const host = is_known_family(address) && place_of(address, place)
                            ? fabric_.host(place.host)
                            : nullptr;
-    if (!host || place.device >= host->devices.size() || host->devices[place.device]->removed)
-        return nullptr;
-    return host->devices[place.device].get();
+    return host ? sim::device_of(*host, place.device) : nullptr;
 }
 
 // cma.c, rdma_bind_addr_dst()
@@ -131,18 +137,15 @@ int Cm::choose_source(CmId &id) {
         return EINVAL;
     const uint16_t source_port = port_of(id.source), port = port_of(id.destination);
     Device *device = id.device;
-    Place place;
-    const auto &devices = id.session->host->devices;
-    if (!device && is_any(id.destination) && !devices.empty())
-        device = devices[0].get();
-    else if (!device && place_of(id.destination, place) && place.device < devices.size())
-        device = devices[place.device].get();
+    Place place{};
+    if (!device && (is_any(id.destination) || place_of(id.destination, place)))
+        device = sim::device_of(*id.session->host, is_any(id.destination) ? 0 : place.device);
     if (!device || device->removed)
         return ENETUNREACH;
     if (is_any(id.destination))
         id.destination = address_of(*device, id.source.any.sa_family);
     set_port(id.destination, port);
-    if (!place_of(id.destination, place) || place.device != device->index)
+    if (!place_of(id.destination, place) || place.device != device->number)
         return ENETUNREACH;
     id.source = address_of(*device, id.source.any.sa_family);
     set_port(id.source, source_port);

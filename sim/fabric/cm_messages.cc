@@ -36,21 +36,52 @@ int reason_of(const CmId &id, int reason) {
 
 // A message waits for the link; the kernel repeats it instead, with the same result.
 void Cm::send(const Message &message, uint64_t timeout) {
-    if (!message.source->host->has_power)
+    const bool has_receiver =
+        message.to || message.kind == Message::ARP || message.kind == Message::REQ;
+    if (!message.source->host->has_power || (fabric_.options().is_stepped && !has_receiver))
         return;
-    if (message.destination && fabric_.reachable(*message.source, *message.destination)) {
+    if (!fabric_.options().is_stepped && message.destination &&
+        fabric_.reachable(*message.source, *message.destination)) {
         const uint64_t delay = fabric_.delay(*message.source, *message.destination);
         if (delay == 0)
             return arrive(message);
         fabric_.at(fabric_.now() + delay, [this, message] { arrive(message); });
         return;
     }
+    wait(message, timeout);
+}
+
+void Cm::wait(const Message &message, uint64_t timeout) {
     const uint64_t number = next_message_++;
-    Message &waiting = waiting_.emplace(number, message).first->second;
-    waiting.timer = fabric_.at(fabric_.now() + timeout, [this, number] {
+    waiting_.emplace(number, message);
+    start_timer(number, timeout);
+}
+
+// A scheduler that is slow is no reason to give up.
+void Cm::start_timer(uint64_t number, uint64_t timeout) {
+    waiting_.at(number).timer = fabric_.at(fabric_.now() + timeout, [this, number, timeout] {
+        const Message &late = waiting_.at(number);
+        if (fabric_.options().is_stepped && late.destination &&
+            fabric_.reachable(*late.source, *late.destination))
+            return start_timer(number, timeout);
         const auto expired = waiting_.extract(number);
         expire(expired.mapped());
     });
+}
+
+// The other side need not answer a DREQ: cm.c, cm_send_dreq_locked().
+void Cm::deliver(uint64_t number) {
+    const auto delivered = waiting_.extract(number);
+    const Message message = delivered.mapped();
+    fabric_.cancel(message.timer);
+    if (message.kind == Message::DREQ)
+        fabric_.at(fabric_.now() + TIMEOUT, [this, message] { expire(message); });
+    arrive(message);
+}
+
+void Cm::break_connection(const CmId &id) {
+    if (Device *const peer = device_of(id.destination))
+        wait({Message::DREQ, id.peer, id.handle, peer, id.device}, TIMEOUT);
 }
 
 void Cm::send(const CmId &from, Message::Kind kind, const CmParam &param, int reason) {
@@ -72,7 +103,8 @@ void Cm::links_changed() {
 }
 
 void Cm::arrive(const Message &message) {
-    if (!fabric_.reachable(*message.source, *message.destination))
+    if (!fabric_.options().is_stepped &&
+        !fabric_.reachable(*message.source, *message.destination))
         return send(message, TIMEOUT); // lost on its way
     if (message.kind == Message::ARP || message.kind == Message::REQ) {
         CmId *const from = id_of(message.from);
@@ -137,7 +169,8 @@ void Cm::expire(const Message &message) {
 void Cm::resolve(CmId &id, uint64_t timeout) {
     Device *const destination = device_of(id.destination);
     id.state = CmId::RESOLVING;
-    if (destination && neighbours_.contains({id.device, destination}))
+    if (destination && !fabric_.options().is_stepped &&
+        neighbours_.contains({id.device, destination}))
         return on_resolved(id);
     send({Message::ARP, id.handle, 0, id.device, destination}, timeout);
 }
@@ -338,10 +371,11 @@ void Cm::device_removed(Device &device) {
     }
 }
 
-// cma.c, cma_netdev_change()
+// cma.c, cma_netdev_change(): of the IDs that belong to the device, which those of
+// addr_handler() do once the address is resolved.
 void Cm::address_changed(Device &device) {
     for (const auto &[handle, id] : ids_)
-        if (id->device == &device)
+        if (id->device == &device && (id->state != CmId::RESOLVING || id->bound_device))
             report(*id, {RDMA_CM_EVENT_ADDR_CHANGE});
 }
 

@@ -15,6 +15,14 @@ class Engine {
     explicit Engine(Fabric &fabric) : fabric_(fabric) {}
     // Executes and completes what is due on the send queue.
     void run(Qp &qp);
+    enum Result { DONE, NO_RECEIVE, NO_ANSWER };
+    // For Options::is_stepped: executes the request; completes those that were executed, or
+    // without their answers all that were posted, with errors.
+    Result step(Qp &qp, Send &send);
+    void complete_sends(Qp &qp);
+    void fail_outstanding(Qp &qp, bool lost_answers);
+    void leave_objects(Qp &qp);
+    void keep_data(Qp &qp); // of the requests, which need the memory of the program no more
     // A receive was posted: peers that wait for one go on.
     void receive_posted();
     void fail(Qp &qp);    // to the error state; flushes the queues
@@ -34,7 +42,6 @@ class Engine {
     };
 
   private:
-    enum Result { DONE, NO_RECEIVE, NO_ANSWER };
     using Places = std::vector<Place>;
     Fabric &fabric_;
 
@@ -42,7 +49,6 @@ class Engine {
     bool advance_send(Qp &qp, Send &send);
     bool wait(Qp &qp, Send &send, Result result);
     void start_timer(Qp &qp, uint64_t time);
-    void complete_sends(Qp &qp);
     void finish(Qp &qp, Send &send, ibv_wc_status status);
     void add(Cq &cq, const ibv_wc &wc, bool is_solicited);
     void complete_receive(Qp &qp, const Receive &receive, ibv_wc wc, bool is_solicited);

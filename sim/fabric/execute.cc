@@ -68,6 +68,14 @@ static bool read_place(const Engine::Place &place, uint64_t offset, void *to, si
     return !place.may_fail;
 }
 
+static bool write_place(const Engine::Place &place, uint64_t offset, const void *from,
+                        size_t length) {
+    if (place.program)
+        return place.program->write(place.address + offset, from, length);
+    memcpy(reinterpret_cast<char *>(place.address) + offset, from, length);
+    return true;
+}
+
 // Copies as much as the shorter list has. False: on-demand paging found no memory.
 bool Engine::copy(const Places &from, const Places &to) {
     static char buffer[CHUNK];
@@ -77,9 +85,8 @@ bool Engine::copy(const Places &from, const Places &to) {
         const Place &in = from[source], &out = to[target];
         const size_t n = (size_t)std::min(
             {in.length - source_offset, out.length - target_offset, (uint64_t)CHUNK});
-        if (n > 0 &&
-            (!read_place(in, source_offset, buffer, n) ||
-             (!out.program->write(out.address + target_offset, buffer, n) && out.may_fail)))
+        if (n > 0 && (!read_place(in, source_offset, buffer, n) ||
+                      (!write_place(out, target_offset, buffer, n) && out.may_fail)))
             return false;
         source_offset += n;
         target_offset += n;
@@ -112,6 +119,20 @@ ibv_wc_status Engine::source_of(const Qp &qp, const Send &send, Places &places) 
     places.push_back({nullptr, reinterpret_cast<uint64_t>(send.inlined.data()),
                       send.wr.inline_length, false, false});
     return IBV_WC_SUCCESS;
+}
+
+void Engine::keep_data(Qp &qp) {
+    for (Send &send : qp.sends) {
+        Places from;
+        const bool has_data = send.wr.opcode != IBV_WR_RDMA_READ && !send.executed;
+        if (has_data && !source_of(qp, send, from) && send.wr.inline_length == 0) {
+            send.inlined.resize(length_of(from));
+            send.wr.inline_length = (uint32_t)send.inlined.size();
+            copy(from, {{nullptr, reinterpret_cast<uint64_t>(send.inlined.data()),
+                         send.inlined.size(), false, false}});
+        }
+        send.sges.clear();
+    }
 }
 
 // Linux 7.3, drivers/infiniband/sw/rxe/rxe_resp.c, check_op_valid() and check_rkey().
@@ -191,7 +212,8 @@ Engine::Result Engine::execute(Qp &qp, Send &send) {
     if (!peer ||
         (peer->attr.qp_state != IBV_QPS_RTR && peer->attr.qp_state != IBV_QPS_RTS &&
          peer->attr.qp_state != IBV_QPS_SQD) ||
-        !fabric_.reachable(*qp.context->device, *peer->context->device))
+        (!fabric_.options_.is_stepped &&
+         !fabric_.reachable(*qp.context->device, *peer->context->device)))
         return NO_ANSWER;
     switch (send.wr.opcode) {
     case IBV_WR_SEND:

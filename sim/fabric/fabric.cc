@@ -41,18 +41,19 @@ ibv_gid gid_of_ipv6(unsigned host, unsigned device) {
     return gid;
 }
 
-std::unique_ptr<Device> make_device(Host &host, unsigned index, const DeviceProfile &profile) {
+std::unique_ptr<Device> make_device(Host &host, unsigned number, const DeviceProfile &profile) {
     auto made = std::make_unique<Device>();
     made->host = &host;
     made->profile = &profile;
-    made->name = profile.prefix + std::to_string(index);
-    made->index = index;
-    made->guid = 0x0277'00ff'fe00'0000 | (uint64_t)host.number << 8 | index;
-    made->lid = (uint16_t)(host.number * 16 + index + 1);
+    made->index = (unsigned)host.devices.size();
+    made->number = number;
+    made->name = profile.prefix + std::to_string(number);
+    made->guid = 0x0277'00ff'fe00'0000 | (uint64_t)host.number << 8 | made->index;
+    made->lid = (uint16_t)(host.number * 16 + made->index + 1);
     made->gids.push_back(gid_of_guid(made->guid));
     if (profile.transport != Transport::INFINIBAND) {
-        made->gids.push_back(gid_of_ipv4(0x0a4d0000 | index << 8 | host.number));
-        made->gids.push_back(gid_of_ipv6(host.number, index));
+        made->gids.push_back(gid_of_ipv4(0x0a4d0000 | number << 8 | host.number));
+        made->gids.push_back(gid_of_ipv6(host.number, number));
     }
     return made;
 }
@@ -213,7 +214,7 @@ Device *Fabric::device_of(const ibv_gid &gid) {
     for (const auto &host : hosts_)
         for (const auto &device : host->devices)
             for (const ibv_gid &own : device->gids)
-                if (!memcmp(&own, &gid, sizeof(gid)))
+                if (!device->removed && !memcmp(&own, &gid, sizeof(gid)))
                     return device.get();
     return nullptr;
 }
@@ -234,6 +235,8 @@ uint64_t Fabric::delay(const Device &device, const Device &other) const {
 // ---- faults --------------------------------------------------------------------------------
 
 void Fabric::links_changed() {
+    if (options_.is_stepped)
+        return;
     cm_.links_changed();
     std::vector<uint32_t> numbers;
     for (const auto &[number, qp] : qps_)
@@ -330,6 +333,13 @@ void Fabric::remove_device(unsigned number, unsigned index) {
     raise_async(number, index, IBV_EVENT_DEVICE_FATAL);
     cm_.device_removed(*found);
     links_changed();
+}
+
+void Fabric::replace_device(unsigned number, unsigned index) {
+    const Device *const found = device(number, index);
+    if (found && found->removed)
+        host(number)->devices.push_back(
+            make_device(*host(number), found->number, *found->profile));
 }
 
 } // namespace sim

@@ -23,6 +23,9 @@ struct Options {
     std::map<unsigned, const DeviceProfile *> of_host; // except these
     bool has_direct_write = true; // data that a device executed is persistent after a read
     uint64_t seed = 1;
+    // No request is executed and no message arrives by itself: a scheduler calls Engine::step()
+    // and Cm::deliver(). A QP gets the lowest number of its host that is free.
+    bool is_stepped = false;
 };
 
 // A process that is connected to the fabric.
@@ -77,6 +80,8 @@ class Fabric {
                      ibv_event_type type); // for all objects of it
     void change_address(unsigned host, unsigned device);
     void remove_device(unsigned host, unsigned device);
+    void replace_device(unsigned host,
+                        unsigned device); // a removed one: by one with its addresses
 
     // ---- for the connection manager ----
     const Options &options() const { return options_; }
@@ -113,6 +118,15 @@ class Fabric {
     bool take(Channel &channel, Event &event);
     void remove_events(Object &about);
     int modify_qp(Qp &qp, const ibv_qp_attr &attr, int mask);
+    // The program has deleted the QP, or has ended; what it sent is still on its way.
+    void abandon(Qp &qp);
+    bool has_key(uint32_t rkey) const { return keys_.contains(rkey); }
+    const std::map<uint32_t, std::unique_ptr<Object>> &objects() const { return objects_; }
+    template <class T> T *find(uint32_t handle) { // whose ever it is; NULL: none of this kind
+        const auto found = objects_.find(handle);
+        const bool is_one = found != objects_.end() && found->second->kind == T::KIND;
+        return is_one ? static_cast<T *>(found->second.get()) : nullptr;
+    }
     void fail_qp(Qp &qp);                 // to the error state; flushes its requests
     void connect_iwarp(Qp &qp, Qp &peer); // both to RTS
     void disconnect_iwarp(Qp &qp);        // both to the error state
@@ -124,6 +138,7 @@ class Fabric {
     friend class Verbs;  // requests
     friend class Engine; // execution
     void links_changed();
+    uint32_t free_number(const Host &host);
     void destroy_all(const std::function<bool(const Object &)> &matches);
     Environment &environment_;
     Options options_;

@@ -146,6 +146,7 @@ struct Qp : Object {
     uint64_t timer = 0;
     // iWARP: set by the connection manager. InfiniBand and RoCE find the peer by attr.
     uint32_t iwarp_peer = 0;
+    std::unique_ptr<Context> own_context; // of one that was abandoned
     Qp() : Object(KIND) {}
 };
 
@@ -153,8 +154,8 @@ struct Device {
     Host *host = nullptr;
     const DeviceProfile *profile = nullptr;
     std::string name;
-    unsigned index = 0;
-    uint64_t guid = 0; // in host byte order
+    unsigned index = 0, number = 0; // of the host; in its addresses
+    uint64_t guid = 0;              // in host byte order
     uint16_t lid = 0;
     bool port_is_up = true, removed = false;
     std::vector<ibv_gid> gids; // [0] link-local or of the subnet, [1] IPv4, [2] IPv6

@@ -280,7 +280,7 @@ int Verbs::create_qp(const CreateQp &request, CreateQp::Reply &reply) {
     made->send_ops = request.send_ops;
     made->cookie = request.cookie;
     made->attr.cap = cap;
-    made->number = fabric_.next_qp_++;
+    made->number = fabric_.free_number(*pd->context->device->host);
     fabric_.qps_.emplace(made->number, made);
     for (Object *const used :
          {(Object *)pd, (Object *)send_cq, (Object *)recv_cq, (Object *)srq})
@@ -335,6 +335,15 @@ int Fabric::modify_qp(Qp &qp, const ibv_qp_attr &attr, int mask) {
     else
         Engine(*this).run(qp);
     return 0;
+}
+
+uint32_t Fabric::free_number(const Host &host) {
+    if (!options_.is_stepped)
+        return next_qp_++;
+    uint32_t number = host.number << 12;
+    while (qps_.contains(number))
+        number++;
+    return number;
 }
 
 Qp *Fabric::find_qp(const Device &device, uint32_t number) {

@@ -7,6 +7,7 @@
 #include "verbs.hh"
 
 #include <algorithm>
+#include <utility>
 
 namespace sim {
 
@@ -54,6 +55,8 @@ bool is_fenced(uint32_t opcode) {
 // ---- the send queue ------------------------------------------------------------------------
 
 void Engine::run(Qp &qp) {
+    if (fabric_.options_.is_stepped)
+        return;
     fabric_.cancel(qp.timer);
     qp.timer = 0;
     if (qp.attr.qp_state == IBV_QPS_ERR)
@@ -106,6 +109,26 @@ bool Engine::advance_send(Qp &qp, Send &send) {
     qp.rnr_retries_left = qp.attr.rnr_retry;
     fabric_.no_receive_.erase(qp.number);
     return send.status == IBV_WC_SUCCESS;
+}
+
+Engine::Result Engine::step(Qp &qp, Send &send) {
+    const Result result = execute(qp, send);
+    send.executed = result == DONE;
+    send.done_at = fabric_.now();
+    return result;
+}
+
+// Receives of a shared queue stay for others.
+void Engine::fail_outstanding(Qp &qp, bool lost_answers) {
+    ibv_wc_status status = IBV_WC_RETRY_EXC_ERR;
+    for (Send &send : qp.sends)
+        if (lost_answers && qp.attr.qp_state != IBV_QPS_ERR) {
+            send.executed = true;
+            send.status = std::exchange(status, IBV_WC_WR_FLUSH_ERR);
+        }
+    fail(qp);
+    complete_sends(qp);
+    flush_receives(qp);
 }
 
 uint64_t Engine::try_time(const Qp &qp) const {
@@ -190,6 +213,8 @@ void Engine::complete_sends(Qp &qp) {
 
 void Engine::finish(Qp &qp, Send &send, ibv_wc_status status) {
     if (status == IBV_WC_SUCCESS && !qp.signals_all && !(send.wr.flags & IBV_SEND_SIGNALED))
+        return;
+    if (!qp.send_cq) // it was abandoned
         return;
     ibv_wc wc{};
     wc.wr_id = send.wr.wr_id;
@@ -283,7 +308,7 @@ void Engine::flush_receives(Qp &qp) {
     ibv_wc wc{};
     wc.status = IBV_WC_WR_FLUSH_ERR;
     wc.opcode = IBV_WC_RECV;
-    for (; !qp.receives.empty(); qp.receives.pop_front())
+    for (; qp.recv_cq && !qp.receives.empty(); qp.receives.pop_front())
         complete_receive(qp, qp.receives.front(), wc, true);
 }
 
@@ -293,8 +318,10 @@ void Engine::fail(Qp &qp) {
     if (qp.attr.qp_state == IBV_QPS_ERR)
         return;
     qp.attr.qp_state = IBV_QPS_ERR;
-    run(qp);
-    flush_receives(qp);
+    if (!fabric_.options_.is_stepped) {
+        run(qp);
+        flush_receives(qp);
+    }
     fabric_.no_receive_.erase(qp.number);
     if (qp.srq)
         raise_async(qp, IBV_EVENT_QP_LAST_WQE_REACHED);
@@ -342,11 +369,30 @@ void Engine::release(Qp &qp) {
     fabric_.qps_.erase(qp.number);
     if (qp.context->device->profile->destroy_removes_completions)
         for (Cq *const cq : {qp.send_cq, qp.recv_cq})
-            remove_completions(*cq->ring, qp.number);
+            if (cq)
+                remove_completions(*cq->ring, qp.number);
+    leave_objects(qp);
+}
+
+void Engine::leave_objects(Qp &qp) {
     for (Object *const used :
          {(Object *)qp.pd, (Object *)qp.send_cq, (Object *)qp.recv_cq, (Object *)qp.srq})
         if (used)
             used->users--;
+    qp.pd = nullptr;
+    qp.send_cq = qp.recv_cq = nullptr;
+    qp.srq = nullptr;
+}
+
+void Fabric::abandon(Qp &qp) {
+    Engine(*this).keep_data(qp);
+    Engine(*this).leave_objects(qp);
+    remove_events(qp);
+    qp.receives.clear();
+    qp.own_context = std::make_unique<Context>();
+    qp.own_context->device = qp.context->device;
+    qp.context = qp.own_context.get();
+    qp.session = nullptr;
 }
 
 } // namespace sim

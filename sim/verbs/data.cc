@@ -86,11 +86,13 @@ int sim::poll_cq(ibv_cq *ibv, int number, ibv_wc *wc) {
     ShimCq *const cq = shim_of(ibv);
     Completion completion;
     int count = 0;
+    rpma_sim_polls(cq->ring);
     pthread_mutex_lock(&cq->lock);
     for (; count < number && take(cq, completion); count++)
         wc[count] = completion.wc;
     const unsigned empty_polls = cq->empty_polls = count == 0 ? cq->empty_polls + 1 : 0;
     pthread_mutex_unlock(&cq->lock);
+    rpma_sim_polled(wc, count);
     back_off(empty_polls);
     return count;
 }

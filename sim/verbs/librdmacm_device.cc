@@ -18,18 +18,35 @@ CmDevice devices[MAX_DEVICES];
 unsigned device_count;
 pthread_mutex_t devices_mutex = PTHREAD_MUTEX_INITIALIZER;
 
-// The list is read once: no device is added later.
-int load_devices() {
+bool is_known(const ibv_device *device) {
+    for (unsigned i = 0; i < device_count; i++)
+        if (devices[i].device == device)
+            return true;
+    return false;
+}
+
+// Adds the devices that are new: rdma-core, librdmacm/cma.c, ucma_sync_devices_list().
+int find_devices() {
     int count = 0;
-    if (device_count > 0)
-        return 0;
     ibv_device **const list = ibv_get_device_list(&count);
-    if (!list || count == 0)
+    if (!list)
         return fail(ENODEV);
     for (int i = 0; i < count && device_count < MAX_DEVICES; i++)
-        devices[device_count++].device = list[i];
+        if (!is_known(list[i]))
+            devices[device_count++].device = list[i];
     ibv_free_device_list(list); // the devices stay
-    return 0;
+    return count > 0 ? 0 : fail(ENODEV);
+}
+
+int load_devices() {
+    return device_count > 0 ? 0 : find_devices();
+}
+
+CmDevice *find_device(uint64_t guid) {
+    for (unsigned i = 0; i < device_count; i++)
+        if (ibv_get_device_guid(devices[i].device) == guid)
+            return &devices[i];
+    return nullptr;
 }
 
 int open_device(CmDevice *device) {
@@ -67,25 +84,22 @@ int fail(int error) {
 
 int use_device(ShimId *id, uint64_t guid) {
     const DevicesLocked locked;
-    if (load_devices())
+    CmDevice *device = find_device(guid);
+    if (!device && !find_devices())
+        device = find_device(guid);
+    if (!device)
+        return fail(ENODEV);
+    if (open_device(device))
         return -1;
-    for (unsigned i = 0; i < device_count; i++) {
-        CmDevice *const device = &devices[i];
-        if (ibv_get_device_guid(device->device) != guid)
-            continue;
-        if (open_device(device))
-            return -1;
-        if (!device->pd)
-            device->pd = ibv_alloc_pd(device->verbs);
-        if (!device->pd)
-            return -1;
-        device->ids++;
-        id->device = device;
-        id->id.verbs = device->verbs;
-        id->id.pd = device->pd;
-        return 0;
-    }
-    return fail(ENODEV);
+    if (!device->pd)
+        device->pd = ibv_alloc_pd(device->verbs);
+    if (!device->pd)
+        return -1;
+    device->ids++;
+    id->device = device;
+    id->id.verbs = device->verbs;
+    id->id.pd = device->pd;
+    return 0;
 }
 
 void leave_device(ShimId *id) {

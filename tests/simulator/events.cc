@@ -47,7 +47,7 @@ bool World::is_ready(const Process &process) {
                        [this](const pollfd &fd) { return fd.fd >= 0 && is_readable(fd.fd); });
 }
 
-// The time of the next event that only passing time brings about, or NEVER.
+// The time of the next event of a program that only passing time brings about, or NEVER.
 int64_t World::next_time() {
     int64_t next = NEVER;
     for (auto &process : processes) {
@@ -69,25 +69,22 @@ Process *World::next_client() {
 }
 
 bool World::may_on_link(const Event &event) const {
-    const Link &link = *links[event.object];
-    const Flow &flow = link.flows[event.side()];
+    const Link &link = *network.links[event.object];
+    const int side = event.side();
     switch (event.kind) {
     case Event::REQUEST:
-        return (link.state == Link::REQUESTED || link.state == Link::RESOLVING) &&
-               link.is_open();
+        return network.has_request(link);
     case Event::NEWS:
-        return link.conns[event.side()] && !link.news[event.side()].empty() && link.is_open();
+        return network.has_news(link, side);
     case Event::EXECUTE:
-        return flow.can_pass() && flow.has_work() &&
-               (event.variant % 3 == Flow::ALL ||
-                flow.posted[flow.executed].shape.kind == Shape::WRITE);
+        return network.can_execute(link, side) &&
+               (event.variant % 3 == ALL || network.is_write_next(link, side));
     case Event::COMPLETE:
-        return flow.can_pass() && flow.has_answers() && link.conns[event.side()];
+        return network.can_complete(link, side);
     case Event::FAIL:
-        return flow.may_fail();
+        return network.may_fail(link, side);
     default: // BREAK
-        return (link.state == Link::UP || link.state == Link::ANSWERED) && !link.broken &&
-               link.conns[0] && link.conns[1];
+        return network.may_break(link);
     }
 }
 
@@ -145,17 +142,15 @@ Event World::usual_event() {
     for (auto &process : processes)
         if (is_ready(*process))
             return {Event::RUN, process->index, 0};
-    std::erase_if(open_links, [this](uint16_t i) {
-        return !links[i]->conns[0] && !links[i]->conns[1] && links[i]->state != Link::WAITING;
-    });
-    for (uint16_t i : open_links)
+    network.forget_closed_links();
+    for (uint16_t i : network.open_links)
         for (auto kind :
              {Event::REQUEST, Event::EXECUTE, Event::COMPLETE, Event::FAIL, Event::NEWS})
             for (uint16_t side = 0; side < (kind == Event::REQUEST ? 1 : 2); side++) {
                 const Event event{
                     kind, i, static_cast<uint16_t>(kind == Event::EXECUTE ? 3 * side : side)};
                 if (may_on_link(event) &&
-                    (kind != Event::FAIL || (links[i]->broken && !links[i]->silent)))
+                    (kind != Event::FAIL || network.is_broken(*network.links[i], side)))
                     return event;
             }
     Process *client = next_client();
@@ -164,9 +159,9 @@ Event World::usual_event() {
     });
     if (client && clients_are_off)
         return {Event::START, client->index, 0};
-    if (next_time() != NEVER)
+    if (next_time() != NEVER || network.next_time() != NEVER)
         return {Event::TIME, 0, 0};
-    for (uint16_t i : open_links)
+    for (uint16_t i : network.open_links)
         for (uint16_t side = 0; side < 2; side++)
             if (may_on_link({Event::FAIL, i, side}))
                 return {Event::FAIL, i, side};
@@ -179,9 +174,12 @@ const std::vector<Event> &World::options() {
     for (uint8_t kind = 0; kind < end; kind++) {
         Event event{static_cast<Event::Kind>(kind), 0, 0};
         bool of_all = event.kind == Event::TIME || event.kind == Event::POWER_ALL;
-        size_t count = event.is_of_link() ? open_links.size() : of_all ? 1 : processes.size();
+        size_t count = event.is_of_link() ? network.open_links.size()
+                       : of_all           ? 1
+                                          : processes.size();
         for (size_t i = 0; i < count; i++) {
-            event.object = event.is_of_link() ? open_links[i] : static_cast<uint16_t>(i);
+            event.object =
+                event.is_of_link() ? network.open_links[i] : static_cast<uint16_t>(i);
             for (event.variant = 0; event.variant < event_kinds[kind].variants; event.variant++)
                 if (may(event))
                     m_options.push_back(event);
@@ -193,46 +191,22 @@ const std::vector<Event> &World::options() {
 }
 
 // The port of a machine notices, unless it was somewhere else that the network was cut.
-void World::tell_peers(Machine &machine, rpma_peer_event_type type) {
-    if (type == RPMA_PEER_EVENT_PORT_DOWN)
-        machine.port_down = chance();
-    for (rpma_peer *peer : peers)
-        if (machine.port_down && peer->alive && !peer->gone && peer->owner->machine == &machine)
-            peer->events.push_back(type);
-}
-
-// Linux removes a device although programs use it. Its connections are over; another device
-// with the same address comes later.
-void World::remove_device(Machine &machine) {
-    machine.no_device = true;
-    for (rpma_peer *peer : peers)
-        if (peer->alive && peer->owner->machine == &machine) {
-            peer->gone = true;
-            peer->events.push_back(RPMA_PEER_EVENT_DEVICE_GONE);
-        }
-    for (rpma_ep *ep : endpoints)
-        if (ep->alive && ep->owner->machine == &machine)
-            ep->port.clear(); // nothing finds it any more
-    for (uint16_t i : open_links) {
-        Link &link = *links[i];
-        if (link.machines[0] != &machine && link.machines[1] != &machine)
-            continue;
-        if (may_on_link({Event::BREAK, i, 0}))
-            link.break_up(Link::PARTLY_EXECUTED, true);
-        else if (link.state <= Link::REQUESTED)
-            link.state = Link::OVER;
-    }
+void World::cut(Machine &machine) {
+    machine.port_down = chance();
+    if (machine.port_down)
+        network.set_port(machine, false);
 }
 
 void World::join(Machine &machine) {
     machine.cut_off = machine.no_device = false;
     machine.back_at = NEVER;
-    tell_peers(machine, RPMA_PEER_EVENT_PORT_UP);
+    network.join(machine);
+    network.set_port(machine, true);
     machine.port_down = false;
 }
 
 void World::pass_time() {
-    int64_t next = next_time();
+    int64_t next = std::min(next_time(), network.next_time());
     if (next == NEVER && !faulted)
         finding = "nothing can happen any more, but not every program has ended";
     if (next == NEVER) { // an operator ends the clients that wait for ever
@@ -242,6 +216,7 @@ void World::pass_time() {
         return;
     }
     now = std::max(now, next);
+    network.advance(now);
     for (auto &process : processes) {
         if (process->back_at <= now)
             start(*process);
@@ -252,6 +227,7 @@ void World::pass_time() {
 
 void World::fail_power(Process &server, unsigned variant) {
     server.machine->on = false;
+    network.set_power(*server.machine, false);
     kill(server);
     server.machine->memory.lose_power(
         [this, variant] { return variant % 3 == MIXED ? chance() : variant % 3 == NEW; });
@@ -264,21 +240,21 @@ void World::kill(Process &process) {
 }
 
 void World::apply_to_link(const Event &event) {
-    Link &link = *links[event.object];
-    Flow &flow = link.flows[event.side()];
+    Link &link = *network.links[event.object];
+    const int side = event.side();
     switch (event.kind) {
     case Event::REQUEST:
-        return link.arrive();
+        return network.arrive(link);
     case Event::NEWS:
-        return link.tell(event.side());
+        return network.tell(link, side);
     case Event::EXECUTE:
-        return flow.execute(static_cast<Flow::Visible>(event.variant % 3));
+        return network.execute(link, side, static_cast<Visible>(event.variant % 3));
     case Event::COMPLETE:
-        return flow.complete();
+        return network.complete(link, side);
     case Event::FAIL:
-        return flow.fail_outstanding();
+        return network.fail(link, side);
     default: // BREAK
-        return link.break_up(static_cast<Link::Fate>(event.variant % 3), event.variant >= 3);
+        return network.break_up(link, static_cast<Fate>(event.variant % 3), event.variant >= 3);
     }
 }
 
@@ -294,18 +270,6 @@ void World::copy_or_restore(Process &server) {
     memcpy(memory.visible(), copy.data(), MEMORY_SIZE);
     memory.persist(0, MEMORY_SIZE);
     server.back_at = now + SOON_MS[0];
-}
-
-// As a bond's does. Linux notifies every endpoint and connection, and drops what it has for a
-// request that no program has accepted.
-void World::change_address(const Machine &machine) {
-    for (rpma_ep *ep : endpoints)
-        if (ep->alive && ep->owner->machine == &machine)
-            ep->address_changes++;
-    for (uint16_t i : open_links)
-        for (int side = 0; side < 2; side++)
-            if (links[i]->machines[side] == &machine && links[i]->conns[side])
-                links[i]->conns[side]->events.push_back(ADDRESS_CHANGED);
 }
 
 void World::apply(const Event &event) {
@@ -340,10 +304,9 @@ void World::apply(const Event &event) {
     case Event::CUT:
         machine.cut_off = true;
         machine.back_at = now + SOON_MS[event.variant % 2];
-        return event.variant < 2 ? tell_peers(machine, RPMA_PEER_EVENT_PORT_DOWN)
-                                 : remove_device(machine);
+        return event.variant < 2 ? cut(machine) : network.remove_device(machine);
     case Event::ADDRESS:
-        return change_address(machine);
+        return network.change_address(machine);
     case Event::COPY:
         return copy_or_restore(process);
     case Event::FORGET:
@@ -360,7 +323,7 @@ void World::apply(const Event &event) {
 std::string World::text_of(const Event &event) const {
     std::string object;
     if (event.is_of_link()) {
-        const Link &link = *links[event.object];
+        const Link &link = *network.links[event.object];
         object = link.machines[0]->name + " -> " + link.machines[1]->name + " #" +
                  std::to_string(link.number);
     } else if (event.kind != Event::TIME && event.kind != Event::POWER_ALL) {

@@ -314,15 +314,17 @@ void check_times(Process &process, const char *line) {
 
 // A server has the time to answer, and twice as long each time that it did not.
 void check_patience(Process &process, const char *line) {
-    const rpma_conn *lost = lost_conn(process, line);
+    const End *lost = lost_end(process, line);
     if (!lost)
         return;
-    unsigned &late = process.late[lost->link->machines[1]];
+    unsigned &late = process.late[lost->server];
     if (lost->answered)
         late = 0;
     if (!strstr(line, "it does not answer"))
         return;
-    if (world.now <= lost->heard_at + (int64_t{PATIENCE_MS} << late))
+    // What it takes after it has given the server up does not count.
+    const int64_t heard_at = lost->heard_at == world.now ? lost->heard_before : lost->heard_at;
+    if (world.now <= heard_at + (int64_t{PATIENCE_MS} << late))
         world.found("gives up a server too soon: %s", line);
     late = std::min(late + 1, LATE_MAX);
 }
@@ -396,20 +398,36 @@ void mover_said(Process &process, const char *line) {
     }
 }
 
+// What a program calls to open a device, which fails if that is removed.
+constexpr const char *opening[] = {"no RDMA device for the address",
+                                   "rpma_peer_new(",
+                                   "rpma_mr_reg(",
+                                   "rpma_cq_new(",
+                                   "rpma_srq_new(",
+                                   "rpma_ep_listen("};
+
 // Whatever happens to the others, a client goes on, and a server too.
 void mover_ended(Process &process) {
     if (is_damaged(*world.processes[0]))
         damaged_byte() = *block_of(DAMAGED_BLOCK);
-    bool may_fail = process.errors.find("no RDMA device for the address") != std::string::npos;
+    // While a program opens its device, it has nothing that it could go on with.
+    const bool may_fail = std::ranges::any_of(opening, [&process](const char *call) {
+        return process.errors.find(call) != std::string::npos;
+    });
+    if (process.is_server && process.status && !world.healed)
+        process.back_at = world.now + 1000; // its device was gone when it opened that
     if (is_strange(process)) {
-        bool refused = process.errors.find("'rejected' instead") != std::string::npos;
-        if (refused != (form() < 3) || refused == !process.status)
+        // A connection that the server ends before it has heard that it is established is
+        // rejected, too.
+        const bool refused = process.errors.find("'Connection rejected' instead of 'Connection "
+                                                 "established'") != std::string::npos;
+        if (refused != (form() < 3) || (refused && !process.status))
             world.found("should have been %s", refused ? "let in" : "refused");
         return;
     }
     if (process.status && !(may_fail && world.faulted))
         world.found("ends with status %d: %s", process.status, process.first_error().c_str());
-    if (process.is_server && !process.told_to_stop)
+    if (process.is_server && !process.told_to_stop && !process.status)
         world.found("ends, and nobody has stopped it");
     if (!process.is_server && lies() && !process.was_deceived)
         world.found("has not seen a wrong answer");
@@ -422,28 +440,28 @@ void mover_ended(Process &process) {
 // each server, or has begun to make one since then.
 void mover_waits(Process &process) {
     // When nobody is connected, there is a receive for every message that may come.
-    for (const auto &object : world.objects)
-        if (const rpma_srq *srq = process.qp_nums ? nullptr : object->as_srq();
-            srq && srq->alive && srq->owner == &process && srq->receives.size() < srq->size)
-            world.found("has %zu receives, not %zu", srq->receives.size(), srq->size);
-    if (process.is_server && !process.machine->cut_off)
-        for (uint16_t i : world.open_links)
-            for (uint16_t j : world.open_links)
-                if (i < j && world.links[i]->machines[0] == world.links[j]->machines[0] &&
-                    world.links[i]->conns[1] && world.links[j]->conns[1] &&
-                    world.links[i]->conns[1]->owner == &process &&
-                    world.links[j]->conns[1]->owner == &process)
-                    world.found("keeps two connections of one client");
-    bool more = std::ranges::any_of(world.peers, [&process](const rpma_peer *peer) {
-        return peer->alive && peer->owner == &process && (peer->gone || !peer->events.empty());
-    });
-    if (process.is_server || !process.links_at_up || process.machine->port_down || more)
+    const Network &network = world.network;
+    for (const auto &[handle, object] : network.fabric().objects())
+        if (object->kind == sim::Object::SRQ && object->session == process.caller.session &&
+            !network.queue_pairs(process))
+            if (const auto &srq = static_cast<const sim::Srq &>(*object);
+                srq.receives.size() < srq.attr.max_wr)
+                world.found("has %zu receives, not %u", srq.receives.size(), srq.attr.max_wr);
+    std::map<const Machine *, unsigned> connections; // of each client
+    for (const uint16_t i : network.open_links)
+        if (const Link &link = *network.links[i];
+            link.ends[1].owner == &process && link.ends[1].id && link.ends[1].qp)
+            connections[link.machines[0]]++;
+    if (process.is_server && !process.machine->cut_off &&
+        std::ranges::any_of(connections, [](const auto &entry) { return entry.second > 1; }))
+        world.found("keeps two connections of one client");
+    if (process.is_server || !process.links_at_up || process.up_at != world.now ||
+        process.machine->port_down || network.has_device_event(process))
         return;
     unsigned begun = 0;
-    for (uint16_t i : world.open_links) {
-        const Link &link = *world.links[i];
-        const rpma_conn *conn = link.conns[0];
-        begun += conn && conn->owner == &process && (conn->up || i >= process.links_at_up);
+    for (const uint16_t i : network.open_links) {
+        const End &end = network.links[i]->ends[0];
+        begun += end.owner == &process && end.id && (end.up || i >= process.links_at_up);
     }
     if (begun < world.configuration->servers)
         world.found("waits after its port came up, with %u connections", begun);

@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <cinttypes>
+#include <csignal>
 #include <cstring>
 #include <fstream>
 #include <map>
@@ -173,17 +174,21 @@ void read_script(const std::string &name) {
 }
 
 // A name that ends with a dash continues with what is chosen of the configuration. In
-// NAME-bonds link addresses change, too.
+// NAME-bonds link addresses change, too; in NAME-emulated devices flush by reads.
 const Configuration &find_configuration(const std::string &name) {
     static Configuration found;
     const bool bonds = name.ends_with("-bonds");
-    const std::string base = name.substr(0, name.size() - (bonds ? strlen("-bonds") : 0));
+    const bool emulated = name.ends_with("-emulated");
+    const std::string base = name.substr(0, name.size() - strlen(bonds      ? "-bonds"
+                                                                 : emulated ? "-emulated"
+                                                                            : ""));
     for (const Configuration &configuration : configurations)
         if (base == configuration.name ||
             (configuration.name.ends_with('-') && base.starts_with(configuration.name))) {
             found = configuration;
             found.name = name;
             found.bonds = bonds;
+            found.emulated = emulated;
             return found;
         }
     give_up("there is no configuration '" + name + "', see --help");
@@ -305,6 +310,11 @@ int main(int argc, char *argv[]) {
     world.tracing = replays || !text("trace").empty();
     setvbuf(stdout, nullptr, _IOLBF, 0);
     world.make(find_configuration(name), text("modules"));
+    struct sigaction crash {};
+    crash.sa_handler = World::crashed;
+    crash.sa_flags = SA_NODEFER;
+    for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL})
+        sigaction(signal, &crash, nullptr);
 
     auto begin = std::chrono::steady_clock::now();
     if (replays)

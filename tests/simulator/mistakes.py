@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
 
-"""Plants one mistake after another in the examples: the simulator has to find each of them.
+"""Plants one mistake after another in the examples and in librpma: the simulator has to find each.
 
 mistakes.txt names them. A mistake whose text is no longer in its file is an error, as is one that
 is not found: then the simulator, or a configuration, has become too weak. Each schedule that
@@ -13,6 +13,7 @@ import argparse
 import concurrent.futures
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -49,9 +50,18 @@ class Builder:
     def __init__(self, options, scratch):
         self.options, self.scratch, self.lock = options, scratch, threading.Lock()
 
+    # A compiler may have a prefix, such as ccache: nothing can be between it and its options.
     def run(self, *arguments):
-        # The compiler may have a prefix, such as ccache: nothing can stand between it and its options.
-        subprocess.run([*self.options.compiler, "-std=c99", "-O0", "-fPIC", "-w", *arguments], check=True)
+        subprocess.run([*self.options.c, "-std=c99", "-O0", "-fPIC", "-w", *arguments], check=True)
+
+    def compile_library(self, file, tree):
+        """The object of librpma that has the changed source, perhaps by an #include."""
+        unit = tree / "src" / "exports.cc"
+        if f'"{file.removeprefix("src/")}"' not in unit.read_text(encoding="utf-8"):
+            unit = tree / file
+        subprocess.run([*self.options.cxx, "-O0", "-fPIC", "-w", "-I", tree / "src", "-I", self.options.include,
+                        "-c", unit, "-o", tree / "library.o"], check=True)
+        return tree / "library.o"
 
     def compile(self, source, target, tree):
         self.run("-c", tree / source, "-o", target, "-I", self.options.examples / source.parent,
@@ -66,23 +76,29 @@ class Builder:
     def build(self, tree, file, edits, name):
         """
         Modules that have one program and the sources without a main() each. Returns their folder. A file that examples
-        share names the one of them: FILE of EXAMPLE.
+        share, or one of librpma, names the one of them: FILE of EXAMPLE.
         """
         file, _, example = file.partition(" of ")
         examples, folder, changed = self.options.examples, pathlib.Path(example or file.split("/")[0]), tree / file
-        changed.parent.mkdir()
-        changed.write_bytes((examples / file).read_bytes())
-        plant(tree, name, file, edits)
-        self.compile(pathlib.Path(file), tree / "changed.o", tree)
+        library = []
+        if file.startswith("src/"):
+            shutil.copytree(examples.parent / "src", tree / "src")
+            plant(tree, name, file, edits)
+            library = [self.compile_library(file, tree)]
+        else:
+            changed.parent.mkdir()
+            changed.write_bytes((examples / file).read_bytes())
+            plant(tree, name, file, edits)
+            self.compile(pathlib.Path(file), tree / "changed.o", tree)
         shared = [*(examples / folder).glob("*.c"), *(examples / "common").glob("*.c")]
         shared = [path.relative_to(examples) for path in shared if path.stem not in PROGRAMS]
         for program in PROGRAMS:
             sources = [folder / f"{program}.c", *shared]
             module = f"{folder}-{program}.so"
-            if pathlib.Path(file) in sources and (examples / sources[0]).exists():
+            if (library or pathlib.Path(file) in sources) and (examples / sources[0]).exists():
                 objects = [tree / "changed.o" if source == pathlib.Path(file) else self.unchanged(source)
                            for source in sources]
-                self.run("-shared", "-o", tree / module, *objects)
+                self.run("-shared", "-o", tree / module, *objects, *library, *self.options.libraries)
         for module in self.options.modules.glob("*.so"):
             if not (tree / module.name).exists():
                 (tree / module.name).symlink_to(module)
@@ -114,9 +130,13 @@ def main():
     parser.add_argument("--jobs", type=int, default=2)
     for name in ("simulator", "modules", "examples", "include"):
         parser.add_argument(name, type=lambda path: pathlib.Path(path).resolve())
-    split = sys.argv.index("--")
-    options = parser.parse_args(sys.argv[1:split])
-    options.compiler = sys.argv[split + 1:]
+    arguments, rest = [], sys.argv[1:]
+    for _ in range(3):
+        split = rest.index("--")
+        arguments.append(rest[:split])
+        rest = rest[split + 1:]
+    options = parser.parse_args(arguments[0])
+    options.c, options.cxx, options.libraries = *arguments[1:], rest
     mistakes = [mistake for mistake in read_mistakes(HERE / "mistakes.txt") if options.only in mistake[0]]
     missed = 0
     with tempfile.TemporaryDirectory() as scratch, \

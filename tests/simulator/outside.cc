@@ -8,10 +8,13 @@
 #include "world.hh"
 
 #include <algorithm>
+#include <arpa/inet.h>
 #include <cstdarg>
+#include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
 #include <libpmem2.h>
+#include <netdb.h>
 #include <sstream>
 #include <sys/epoll.h>
 #include <sys/mman.h>
@@ -20,7 +23,7 @@
 #include <utility>
 
 struct File : Object {
-    Machine *machine;
+    Machine *machine = nullptr;
     off_t locked_begin = 0, locked_end = 0; // bytes, as long as the file is open
     File *as_file() override { return this; }
 };
@@ -29,6 +32,14 @@ namespace {
 
 int print(FILE *stream, const std::string &text) {
     Process &process = *world.current;
+    // Of the library's log, an error is to be seen.
+    const bool is_error = text.find("*ERROR* ") != std::string::npos;
+    process.logged |= is_error;
+    if (is_error || text.find("*WARN*  ") != std::string::npos) {
+        world.trace(process.name + ": " +
+                    text.substr(text.find('*'), text.find('\n') - text.find('*')));
+        return static_cast<int>(text.size());
+    }
     std::string &output = stream == stderr ? process.errors : process.output;
     output += text;
     if (stream == stderr || output.empty() || output.back() != '\n')
@@ -41,7 +52,6 @@ int print(FILE *stream, const std::string &text) {
 }
 
 struct Epoll : Object {
-    Epoll() { is_deleted = false; }
     std::vector<std::pair<int, epoll_data_t>> watched;
     std::vector<pollfd> fds; // of the present wait
     size_t next = 0;         // the descriptor that is looked at first
@@ -160,10 +170,11 @@ WRAPPED int __wrap_signalfd(int fd, const sigset_t *set, int flags) {
         if ((signal == SIGINT || signal == SIGTERM) != sigismember(set, signal) ||
             (sigismember(set, signal) && !sigismember(&world.current->blocked, signal)))
             world.found("does not wait for SIGINT and SIGTERM alone, or does not block them");
-    return world.open_descriptor(nullptr);
+    return world.open_descriptor(Descriptor::SIGNALS);
 }
 
-GIVES(int, __wrap_epoll_create1, (int), world.open_descriptor(world.make_object<Epoll>()))
+GIVES(int, __wrap_epoll_create1, (int),
+      world.open_descriptor(Descriptor::OBJECT, world.make_object<Epoll>()))
 
 WRAPPED int __wrap_poll(struct pollfd *fds, nfds_t count, int timeout) {
     for (nfds_t i = 0; i < count; i++)
@@ -191,8 +202,7 @@ constexpr unsigned WAKE_UPS_MAX = 2000;
 WRAPPED int __wrap_epoll_wait(int fd, struct epoll_event *events, int max, int timeout) {
     auto *epoll = static_cast<Epoll *>(world.descriptor(fd).object);
     std::erase_if(epoll->watched, [](const auto &watch) { // it was closed with its object
-        const Object *object = world.descriptor(watch.first).object;
-        return object && !object->alive;
+        return world.descriptor(watch.first).closed;
     });
     world.configuration->oracle->waits(*world.current);
     world.current->links_at_up = 0;
@@ -202,7 +212,8 @@ WRAPPED int __wrap_epoll_wait(int fd, struct epoll_event *events, int max, int t
         world.found("wakes up again and again for something that it does not take");
     // What was ready need not be so any more when the program looks: see poll(2).
     const auto &early = epoll->watched[epoll->next % epoll->watched.size()];
-    if (world.descriptor(early.first).object && world.chance() && world.chance()) {
+    if (world.descriptor(early.first).kind == Descriptor::CHANNEL && world.chance() &&
+        world.chance()) {
         epoll->next++;
         events->events = EPOLLIN;
         events->data = early.second;
@@ -225,6 +236,58 @@ WRAPPED int __wrap_epoll_wait(int fd, struct epoll_event *events, int max, int t
     return ready;
 }
 
+// ---- names and dynamic memory, also of the libraries
+
+WRAPPED void *__wrap_malloc(size_t size) {
+    return world.current ? world.current->heap.allocate(size) : malloc(size);
+}
+
+WRAPPED void *__wrap_calloc(size_t count, size_t size) {
+    void *const ptr = __wrap_malloc(count * size);
+    return ptr ? memset(ptr, 0, count * size) : nullptr;
+}
+
+WRAPPED void __wrap_free(void *ptr) {
+    if (ptr && world.current && world.current->heap.contains(ptr))
+        world.current->heap.release(ptr);
+    else
+        free(ptr);
+}
+
+// Machine N has the address 10.77.0.N.
+WRAPPED int __wrap_getaddrinfo(const char *node, const char *service, const addrinfo *,
+                               addrinfo **names) {
+    const auto found = std::ranges::find_if(
+        world.machines, [node](const auto &machine) { return node && machine->name == node; });
+    if (found == world.machines.end())
+        return EAI_NONAME;
+    struct Name {
+        addrinfo info;
+        sockaddr_in address;
+    };
+    auto *const name = static_cast<Name *>(__wrap_calloc(1, sizeof(Name)));
+    name->address.sin_family = AF_INET;
+    name->address.sin_addr.s_addr =
+        htonl(0x0a4d0001 + static_cast<uint32_t>(found - world.machines.begin()));
+    name->address.sin_port = htons(static_cast<uint16_t>(service ? atoi(service) : 0));
+    name->info.ai_family = AF_INET;
+    name->info.ai_socktype = SOCK_STREAM;
+    name->info.ai_addrlen = sizeof(name->address);
+    name->info.ai_addr = reinterpret_cast<sockaddr *>(&name->address);
+    *names = &name->info;
+    return 0;
+}
+
+GIVES(void, __wrap_freeaddrinfo, (addrinfo * names), __wrap_free(names))
+GIVES(void, __wrap_syslog, (int, const char *, ...), (void)0)
+GIVES(int, __wrap_sched_yield, (), (world.point(), 0))
+
+// Only a program waits so whose event nothing will acknowledge any more.
+WRAPPED int __wrap_pthread_cond_wait(void *, void *) {
+    world.found("deletes an object of which an event is not acknowledged, and waits for ever");
+    return 0;
+}
+
 // ---- files and memory
 
 WRAPPED int __wrap_open(const char *name, int, ...) {
@@ -232,11 +295,14 @@ WRAPPED int __wrap_open(const char *name, int, ...) {
     file->machine = world.machine(name);
     if (!file->machine)
         world.found("opens %s, which is no file of a machine", name);
-    return world.open_descriptor(file);
+    return world.open_descriptor(Descriptor::OBJECT, file);
 }
 
 WRAPPED int __wrap_close(int fd) {
-    file_of(fd)->alive = false;
+    Descriptor &descriptor = world.descriptor(fd);
+    descriptor.closed = true;
+    if (descriptor.object)
+        descriptor.object->alive = false;
     return 0;
 }
 
@@ -282,8 +348,12 @@ WRAPPED int __wrap_fcntl(int fd, int command, ...) {
 }
 
 WRAPPED void *__wrap_mmap(void *, size_t size, int, int, int fd, off_t offset) {
-    return fd < 0 ? world.current->map_memory(size)
-                  : file_of(fd)->machine->memory.visible() + offset;
+    if (fd < 0)
+        return world.current->map_memory(size);
+    const Descriptor &descriptor = world.descriptor(fd);
+    return descriptor.kind == Descriptor::RING
+               ? reinterpret_cast<char *>(descriptor.ring)
+               : file_of(fd)->machine->memory.visible() + offset;
 }
 
 WRAPPED int __wrap_munmap(void *ptr, size_t) {

@@ -6,6 +6,7 @@
 #include "process.hh"
 #include "world.hh"
 
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -74,6 +75,7 @@ void Process::start(const std::vector<std::string> &arguments) {
         memcpy(globals, initial.data(), initial.size());
     for (Map &map : m_maps)
         map.used = false;
+    heap.reset();
     m_arguments = arguments;
     getcontext(&m_first);
     m_first.uc_stack.ss_sp = m_stack;
@@ -119,8 +121,10 @@ void Process::resume() {
 }
 
 void Process::leave() {
+    const int error = errno;
     if (!_setjmp(m_where))
         _longjmp(scheduler, 1);
+    errno = error;
 }
 
 void Process::wait_until(const pollfd *fds_, size_t count, int64_t deadline_) {

@@ -7,7 +7,10 @@
 #ifndef SIMULATOR_PROCESS_HH
 #define SIMULATOR_PROCESS_HH 1
 
+#include "heap.hh"
 #include "memory.hh"
+
+#include "fabric/fabric.hh"
 
 #include <csetjmp>
 #include <csignal>
@@ -49,15 +52,13 @@ struct Life {
 struct Run {
     bool told_to_stop = false;  // SIGTERM
     bool summed_up = false;     // a server: it has said what it has
-    uint64_t qp_nums = 0;       // a bit for each that is in use
     bool port_was_up = false;   // it has asked since it last waited
     bool spoke_in_vain = false; // about a connection, to a port that it could know to be down
     int64_t waited_at = NEVER;  // when it last began to wait for an epoll descriptor
     unsigned wake_ups = 0;      // how often at that time
     size_t links_at_up = 0; // links that there were when it took a port's event, while it runs
     int64_t up_at = NEVER;  // when it took that, until it speaks of it
-    int threshold = -1;     // below which the library also writes to stderr
-    bool logged = false;    // it has done so
+    bool logged = false;    // the library has written an error to stderr
     bool was_left = false;  // a client was gone when it was accepted, and nobody was told
     bool was_deceived = false; // it has said that a server answers what was not asked
     std::map<const Machine *, unsigned> late; // how often in a row a server did not answer
@@ -95,6 +96,9 @@ class Process : public Life, public Run {
     int64_t deadline;
 
     // Plain memory, zero at first.
+    Heap heap;
+    sim::Caller caller; // of the fabric
+
     void *map_memory(size_t size);
     void unmap_memory(void *ptr);
 

@@ -294,7 +294,7 @@ void said(Process &process, const char *line) {
             2 &&
         bytes > number * 64) // the longest record of these lines
         world.found("more is missing than there is: %s", line);
-    const rpma_conn *lost = lost_conn(process, line);
+    const End *lost = lost_end(process, line);
     if (lost && strstr(line, "it does not answer") &&
         world.now <= std::max(lost->heard_at, lost->asked_at) + PATIENCE_MS)
         world.found("had no reason to expect an answer by now: %s", line);
@@ -328,7 +328,7 @@ void ended(Process &process) {
         process.committed < process.lines_read)
         world.found("ends well with %zu lines, but committed %u records", process.lines_read,
                     process.committed);
-    if (process.logged)
+    if (!process.is_server && process.logged)
         world.found("lets the library complain of servers that are expected to be away");
     founded |= process.errors.find("start without --new") != std::string::npos;
     if (process.status && process.errors.empty())
@@ -339,9 +339,9 @@ void ended(Process &process) {
 void waits(Process &process) {
     if (process.was_left)
         world.found("does not say that a client went away before it was connected");
-    for (uint16_t i : world.open_links)
-        for (const rpma_conn *conn : world.links[i]->conns)
-            if (conn && conn->owner == &process && conn->over)
+    for (const uint16_t i : world.network.open_links)
+        for (const End &end : world.network.links[i]->ends)
+            if (end.owner == &process && end.id && end.over)
                 world.found("waits, and keeps a connection that has ended");
 }
 

@@ -44,6 +44,8 @@ void World::make(const Configuration &configuration_, const std::string &modules
 }
 
 void World::begin(Schedule &schedule) {
+    for (auto &process : processes)
+        process->caller = {};
     static_cast<Present &>(*this) = {};
     m_schedule = &schedule;
     m_chance = schedule.salt;
@@ -54,6 +56,7 @@ void World::begin(Schedule &schedule) {
         static_cast<Plug &>(*machine) = {};
         machine->memory.reset();
     }
+    network.begin(static_cast<unsigned>(machines.size()), !configuration->emulated);
     configuration->oracle->begin();
     for (auto &process : processes) {
         static_cast<Life &>(*process) = {};
@@ -68,6 +71,7 @@ void World::start(Process &process) {
     Arguments arguments = configuration->oracle->arguments(process);
     arguments.insert(arguments.begin(), process.name);
     process.machine->on = true;
+    network.set_power(*process.machine, true);
     process.start(arguments);
 }
 
@@ -211,8 +215,15 @@ void World::trace(const std::string &text) {
                static_cast<double>(now - START) / 1000, text.c_str());
 }
 
-int World::open_descriptor(Object *object) {
-    descriptors.push_back({object, current, false});
+// What the C library reports as a signal; the coroutine that caused it does not go on.
+void World::crashed(int signal) {
+    if (!world.current)
+        abort();
+    world.found("ends with signal %d", signal);
+}
+
+int World::open_descriptor(Descriptor::Kind kind, Object *object) {
+    descriptors.push_back({.kind = kind, .owner = current, .object = object});
     return FIRST_DESCRIPTOR + static_cast<int>(descriptors.size()) - 1;
 }
 
@@ -225,10 +236,21 @@ Descriptor &World::descriptor(int fd) {
 
 bool World::is_readable(int fd) {
     const Descriptor &descriptor = descriptors[static_cast<size_t>(fd - FIRST_DESCRIPTOR)];
-    if (descriptor.object && !descriptor.object->alive)
+    if (descriptor.closed)
         found("waits for a descriptor of an object that it has deleted");
-    return descriptor.object ? descriptor.object->is_readable()
-                             : descriptor.owner->told_to_stop;
+    return descriptor.kind == Descriptor::SIGNALS ? descriptor.owner->told_to_stop
+                                                  : descriptor.raised;
+}
+
+bool World::wait_for(int fd) {
+    while (!is_readable(fd)) {
+        if (descriptor(fd).nonblocking)
+            return false;
+        const pollfd fds{fd, POLLIN, 0};
+        current->wait_until(&fds, 1, NEVER);
+    }
+    point();
+    return true;
 }
 
 Machine *World::machine(const std::string &addr) {
@@ -238,35 +260,24 @@ Machine *World::machine(const std::string &addr) {
     return nullptr;
 }
 
-rpma_ep *World::endpoint(const Link &link) {
-    for (rpma_ep *ep : endpoints)
-        if (ep->alive && ep->owner->machine == link.machines[1] && ep->port == link.port)
-            return ep;
-    return nullptr;
-}
-
 bool World::is_connected(const Process &client) {
-    return std::ranges::any_of(links, [&client](const auto &link) {
-        return link->conns[0] && link->conns[0]->owner == &client && link->conns[1];
+    return std::ranges::any_of(network.links, [&client](const auto &link) {
+        return link->ends[0].owner == &client && link->ends[1].qp && link->ends[1].owner;
     });
 }
 
-// The kernel closes the program's descriptors, and notifies the other sides if it can.
 void World::process_ended(Process &process) {
-    for (auto &object : objects)
-        if (process.status == 0 && object->owner == &process && object->alive &&
-            object->is_deleted)
-            return found("ends well, and has not deleted what was made by %s", object->maker);
-    for (rpma_ep *ep : endpoints)
-        if (ep->alive && ep->owner == &process)
-            ep->close(process.machine->on);
+    if (process.status == 0 && &process != &reader) {
+        if (const char *left = network.left_by(process))
+            return found("ends well, and has not deleted %s", left);
+        if (process.heap.blocks() > network.contexts(process))
+            return found("ends well, and has not freed %u blocks of memory",
+                         process.heap.blocks() - network.contexts(process));
+    }
+    network.process_ended(process);
     for (auto &object : objects)
         if (object->owner == &process)
             object->alive = false;
-    for (auto &link : links)
-        for (int side = 0; side < 2; side++)
-            if (link->conns[side] && link->conns[side]->owner == &process)
-                link->end(side, process.machine->on);
     if (process.is_server && configuration->oracle->serves_one && !healed)
         process.back_at = now + 1000;
     if (process.status == Process::KILLED)
@@ -276,15 +287,15 @@ void World::process_ended(Process &process) {
         configuration->oracle->ended(process);
 }
 
-const rpma_conn *lost_conn(const Process &client, const char *line) {
+const End *lost_end(const Process &client, const char *line) {
     char server[64];
     if (sscanf(line, "%*[^:]: server %63s is lost:", server) != 1)
         return nullptr;
-    for (uint16_t i : world.open_links)
-        if (const Link &link = *world.links[i]; link.machines[1]->name == server &&
-                                                link.conns[0] &&
-                                                link.conns[0]->owner == &client)
-            return link.conns[0];
+    for (const uint16_t i : world.network.open_links)
+        if (const Link &link = *world.network.links[i]; link.machines[1]->name == server &&
+                                                        link.ends[0].id &&
+                                                        link.ends[0].owner == &client)
+            return &link.ends[0];
     return nullptr;
 }
 

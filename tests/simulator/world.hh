@@ -21,7 +21,7 @@ struct Oracle {
     bool locks = false;        // a program uses only the part of a file that it has locked
     bool heeds_device = false; // the events of ports, and that a device is removed
     unsigned hurries = 0; // how often time passes before what is on the way arrives, 0: any
-    int way_ms = RPMA_DEFAULT_TIMEOUT_MS; // for so long a program may look for a server
+    int way_ms = 1000;    // for so long a program may look for a server
     Arguments (*arguments)(const Process &process);
     void (*begin)() = [] {};                             // a schedule begins
     void (*said)(Process &, const char *) = ignore_line; // a program printed a line
@@ -52,13 +52,14 @@ struct Configuration {
     unsigned foreign;          // servers that have another log, the last ones
     bool copies;               // memories are copied, and put back
     bool bonds;                // link addresses change, which is no fault
+    bool emulated;             // devices have no native flush and atomic write
 
     unsigned log_servers() const { return servers - foreign; }
     bool has_file(unsigned server) const { return server + plain < servers; }
 };
 
 // The connection that a line of a client says is lost, or NULL.
-const rpma_conn *lost_conn(const Process &client, const char *line);
+const End *lost_end(const Process &client, const char *line);
 
 // What fill_block() of the examples makes of a number.
 constexpr size_t BLOCK_SIZE = 4096, BLOCKS_MAX = 4;
@@ -70,10 +71,22 @@ unsigned damage_logs();
 
 extern const Oracle promise, atomic_write, replicated_log, block_mover, pitfalls;
 
+// A file, or an epoll descriptor. They stay until the schedule ends.
+struct Object {
+    Process *owner = nullptr;
+    bool alive = true;
+    virtual ~Object() = default;
+    virtual struct File *as_file() { return nullptr; }
+};
+
 struct Descriptor {
-    Object *object; // NULL: SIGTERM
+    enum Kind { SIGNALS, CHANNEL, RING, OBJECT } kind;
     Process *owner;
-    bool nonblocking;
+    bool nonblocking = false;
+    bool raised = false; // a channel: it is readable
+    bool closed = false;
+    sim::Ring *ring = nullptr;
+    Object *object = nullptr;
 };
 constexpr int FIRST_DESCRIPTOR = 1000;
 // In ms: a machine that was not started today, and whose clock soon passes a multiple of 2^31.
@@ -89,11 +102,7 @@ struct Cue {
 // What a schedule begins with.
 struct Present {
     std::vector<std::unique_ptr<Object>> objects;
-    std::vector<std::unique_ptr<Link>> links;
-    std::vector<uint16_t> open_links; // links that a side still uses
     std::vector<Descriptor> descriptors;
-    std::vector<rpma_ep *> endpoints;
-    std::vector<rpma_peer *> peers;
     int64_t now = START;           // in ms
     std::vector<std::string> said; // the lines of all clients
     std::string finding;
@@ -111,6 +120,7 @@ class World : public Present {
     std::vector<std::unique_ptr<Process>> processes; // servers, clients, the last client
     Process reader;
     Process *current = nullptr;
+    Network network;
     bool tracing = false;
     std::vector<Cue> script; // cues, one after the other
 
@@ -127,22 +137,23 @@ class World : public Present {
     void point();
     // Records a violation. The process that caused it does not go on.
     void found(const char *format, ...) __attribute__((format(printf, 2, 3)));
+    static void crashed(int signal);
     bool chance(); // details that are neither chosen nor determined: which words of many
     template <typename T> T *make_object() {
         auto *object = new T;
         object->owner = current;
-        object->maker = __PRETTY_FUNCTION__;
         objects.emplace_back(object);
         return object;
     }
-    int open_descriptor(Object *object);
+    int open_descriptor(Descriptor::Kind kind, Object *object = nullptr);
     Descriptor &descriptor(int fd);
     bool is_readable(int fd);
+    bool wait_for(int fd); // false where a read of the descriptor would return EAGAIN
     Machine *machine(const std::string &addr);
-    rpma_ep *endpoint(const Link &link);
     bool is_connected(const Process &client); // to a program that has not deleted that yet
     void process_ended(Process &process);
     void line(Process &process, const std::string &text);
+    void trace(const std::string &text);
 
   private:
     void begin(Schedule &schedule);
@@ -150,7 +161,6 @@ class World : public Present {
     void judge();
     void step();
     bool clients_are_done();
-    void trace(const std::string &text);
 
     // ---- events.cc
     bool is_ready(const Process &process);
@@ -163,11 +173,9 @@ class World : public Present {
     const std::vector<Event> &options();
     void start(Process &process);
     void kill(Process &process);
-    void tell_peers(Machine &machine, rpma_peer_event_type type);
-    void remove_device(Machine &machine);
+    void cut(Machine &machine);
     void join(Machine &machine);
     void pass_time();
-    void change_address(const Machine &machine);
     void copy_or_restore(Process &server);
     void fail_power(Process &server, unsigned variant);
     void apply(const Event &event);

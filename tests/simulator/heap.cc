@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// heap.cc -- small blocks that were released are never used again in a run, so that a use of
+// one shows
+
+#include "heap.hh"
+
+#include "memory.hh"
+
+#include <cstring>
+
+namespace {
+
+constexpr size_t HEAP_SIZE = size_t{256} << 20, LARGE = 4096, ALIGNMENT = 16;
+constexpr int RELEASED = 0xdd; // no pointer has such bytes
+
+size_t &head_of(void *ptr) {
+    return *reinterpret_cast<size_t *>(static_cast<char *>(ptr) - ALIGNMENT);
+}
+
+} // namespace
+
+void Heap::reset() {
+    if (!m_begin)
+        m_begin = map_anonymous(HEAP_SIZE);
+    m_used = 0;
+    m_blocks = 0;
+    m_released.clear();
+}
+
+void *Heap::allocate(size_t size) {
+    size = (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    std::vector<void *> *const released = size >= LARGE ? &m_released[size] : nullptr;
+    if (released && !released->empty()) {
+        void *const ptr = released->back();
+        released->pop_back();
+        m_blocks++;
+        return ptr;
+    }
+    if (size > HEAP_SIZE - m_used - ALIGNMENT)
+        return nullptr;
+    char *const ptr = m_begin + m_used + ALIGNMENT;
+    head_of(ptr) = size;
+    m_used += size + ALIGNMENT;
+    m_blocks++;
+    return ptr;
+}
+
+void Heap::release(void *ptr) {
+    const size_t size = head_of(ptr);
+    m_blocks--;
+    if (size >= LARGE)
+        m_released[size].push_back(ptr);
+    else
+        memset(ptr, RELEASED, size);
+}
+
+size_t Heap::size_of(void *ptr) const {
+    return head_of(ptr);
+}
+
+bool Heap::contains(const void *ptr) const {
+    return ptr >= m_begin && ptr < m_begin + HEAP_SIZE;
+}

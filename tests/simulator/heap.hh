@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// heap.hh -- the dynamic memory of a program, which ends with it
+
+#ifndef SIMULATOR_HEAP_HH
+#define SIMULATOR_HEAP_HH 1
+
+#include <cstddef>
+#include <map>
+#include <vector>
+
+class Heap {
+  public:
+    void reset();
+    void *allocate(size_t size); // NULL: there is no more
+    void release(void *ptr);
+    size_t size_of(void *ptr) const;
+    bool contains(const void *ptr) const;
+    unsigned blocks() const { return m_blocks; } // that were not released
+
+  private:
+    char *m_begin = nullptr;
+    size_t m_used = 0;
+    unsigned m_blocks = 0;
+    std::map<size_t, std::vector<void *>> m_released; // large blocks, by size
+};
+
+#endif

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// machine.cc -- what happens to machines, their devices and their programs, as the fabric sees
+// it
+
+#include "world.hh"
+
+#include <algorithm>
+
+namespace {
+
+constexpr uint64_t NANOSECONDS = 1000000; // per ms
+
+} // namespace
+
+unsigned Network::host_of(const Machine &machine) const {
+    const auto found =
+        std::ranges::find(world.machines, &machine, &std::unique_ptr<Machine>::get);
+    return static_cast<unsigned>(found - world.machines.begin()) + 1;
+}
+
+// The last one, which is not removed, or not replaced yet.
+unsigned Network::device_of(const Machine &machine) const {
+    return static_cast<unsigned>(m_fabric->host(host_of(machine))->devices.size()) - 1;
+}
+
+void Network::set_port(const Machine &machine, bool is_up) {
+    m_fabric->set_port(host_of(machine), device_of(machine), is_up);
+}
+
+// Linux removes a device although programs use it. Its connections are over; another device
+// with the same address comes later.
+void Network::remove_device(Machine &machine) {
+    machine.no_device = true;
+    for (const uint16_t i : open_links) {
+        Link &link = *links[i];
+        if ((link.machines[0] == &machine || link.machines[1] == &machine) && may_break(link))
+            break_up(link, PARTLY_EXECUTED, true);
+    }
+    m_fabric->remove_device(host_of(machine), device_of(machine));
+}
+
+void Network::join(const Machine &machine) {
+    m_fabric->replace_device(host_of(machine), device_of(machine));
+}
+
+void Network::set_power(const Machine &machine, bool is_on) {
+    m_fabric->set_power(host_of(machine), is_on);
+}
+
+void Network::change_address(const Machine &machine) {
+    m_fabric->change_address(host_of(machine), device_of(machine));
+}
+
+void Network::advance(int64_t now) {
+    m_fabric->advance(static_cast<uint64_t>(now - START) * NANOSECONDS);
+}
+
+int64_t Network::next_time() const {
+    const uint64_t next = m_fabric->next_timer();
+    return next == UINT64_MAX
+               ? NEVER
+               : START + static_cast<int64_t>((next + NANOSECONDS - 1) / NANOSECONDS);
+}
+
+// The kernel closes the program's descriptors, and notifies the other sides if it can.
+void Network::process_ended(Process &process) {
+    sim::Session *const session = process.caller.session;
+    for (const uint16_t i : open_links)
+        for (int side = 0; side < 2; side++)
+            if (End &end = links[i]->ends[side]; end.owner == &process) {
+                if (qp_of(*links[i], side))
+                    end_queue_pair(*links[i], side);
+                end.owner = nullptr;
+                end.id = 0;
+            }
+    process.caller = {};
+    if (session)
+        m_fabric->end_session(*session);
+}
+
+// librdmacm keeps the devices open.
+const char *Network::left_by(const Process &process) const {
+    static constexpr const char *NAMES[] = {
+        nullptr,           "a channel",          "a peer",
+        "a memory region", "a completion queue", "a shared receive queue",
+        "a queue pair",    "an address handle",  "a CM ID"};
+    for (const auto &[handle, object] : m_fabric->objects()) {
+        const bool is_kept =
+            object->kind == sim::Object::CONTEXT ||
+            (object->kind == sim::Object::CHANNEL &&
+             static_cast<const sim::Channel &>(*object).purpose == sim::Channel::ASYNC);
+        if (process.caller.session && object->session == process.caller.session && !is_kept)
+            return NAMES[object->kind];
+    }
+    return nullptr;
+}
+
+template <typename Object>
+static size_t count(const sim::Fabric &fabric, const Process &process) {
+    return static_cast<size_t>(std::ranges::count_if(fabric.objects(), [&](const auto &entry) {
+        return entry.second->kind == Object::KIND && process.caller.session &&
+               entry.second->session == process.caller.session;
+    }));
+}
+
+size_t Network::queue_pairs(const Process &process) const {
+    return count<sim::Qp>(*m_fabric, process);
+}
+
+unsigned Network::contexts(const Process &process) const {
+    return static_cast<unsigned>(count<sim::Context>(*m_fabric, process));
+}
+
+bool Network::has_device_event(const Process &process) const {
+    return std::ranges::any_of(m_fabric->objects(), [&](const auto &entry) {
+        const auto *const channel = entry.second->kind == sim::Object::CHANNEL
+                                        ? static_cast<const sim::Channel *>(entry.second.get())
+                                        : nullptr;
+        return channel && channel->purpose == sim::Channel::ASYNC && !channel->queue.empty() &&
+               channel->session == process.caller.session;
+    });
+}

@@ -1,0 +1,437 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// verbs.cc -- the calls of libibverbs and librdmacm: each that another program or device may
+// notice is a point where anything may happen
+
+#include "world.hh"
+
+#include "verbs/protocol_cm.hh"
+
+#include <algorithm>
+#include <arpa/inet.h>
+#include <cstdlib>
+#include <cstring>
+#include <netdb.h>
+
+namespace {
+
+// The memory of a program.
+class Own_memory : public sim::Program {
+  public:
+    explicit Own_memory(Process &process) : m_process(process) {}
+    bool read(uint64_t address, void *to, size_t length) override {
+        memcpy(to, reinterpret_cast<const void *>(address), length);
+        return true;
+    }
+    bool write(uint64_t address, const void *from, size_t length) override {
+        return world.network.write(m_process, address, from, length);
+    }
+    int pin(const sim::Mr &) override { return 0; }
+    void persist(uint64_t address, size_t length) override {
+        world.network.persist(m_process, address, length);
+    }
+    bool is_persistent(uint64_t address, size_t) override {
+        const Memory &memory = m_process.machine->memory;
+        return memory.is_pmem && memory.contains(reinterpret_cast<const void *>(address));
+    }
+
+  private:
+    Process &m_process;
+};
+
+template <typename T> const T &as(const rpma_sim_message &message) {
+    return *static_cast<const T *>(message.request);
+}
+
+uint32_t op_of(const rpma_sim_message &message) {
+    return *static_cast<const uint32_t *>(message.request);
+}
+
+// Calls that only ask, or make something that nothing else can use yet, are no points.
+bool is_point(uint32_t op) {
+    switch (op) {
+    case sim::OP_QUERY_PORT:
+    case sim::OP_REG_MR:
+    case sim::OP_REQ_NOTIFY:
+    case sim::OP_CREATE_QP:
+    case sim::OP_MODIFY_QP:
+    case sim::OP_POST_SEND:
+    case sim::OP_POST_RECV:
+    case sim::OP_DESTROY:
+    case sim::OP_CM_DESTROY:
+    case sim::OP_CM_BIND:
+    case sim::OP_CM_RESOLVE_ADDR:
+    case sim::OP_CM_LISTEN:
+    case sim::OP_CM_CONNECT:
+    case sim::OP_CM_ACCEPT:
+    case sim::OP_CM_REJECT:
+    case sim::OP_CM_DISCONNECT:
+        return true;
+    default:
+        return false;
+    }
+}
+
+// A program takes completions of a deleted connection for those of the next with its number.
+void check_number(const sim::Qp &qp) {
+    for (sim::Ring *const ring : {qp.send_cq->ring, qp.recv_cq->ring})
+        for (uint32_t i = ring->taken; i != ring->added; i++)
+            if (ring->first()[i % ring->entries].wc.qp_num == qp.number)
+                world.found(
+                    "makes a connection that has the number of one whose completions wait");
+}
+
+// Messages about connections share a queue pair, which soft-RoCE loses when one cannot leave.
+void connect_anybody() {
+    if (world.current->spoke_in_vain && world.configuration->oracle->heeds_device)
+        world.found("connects after a message to a port that was down, where soft-RoCE "
+                    "connects nobody any more");
+}
+
+// A message about a connection leaves. The port may go down before it has left; a program that
+// has not asked, or did not wait for the port, is to blame.
+void speak() {
+    world.current->spoke_in_vain |=
+        world.current->machine->port_down && !world.current->port_was_up;
+    world.current->port_was_up = false;
+}
+
+bool uses(const sim::Qp &qp, uint32_t key) {
+    const auto has_key = [key](const auto &queued) {
+        return std::ranges::any_of(
+            queued.sges, [key](const ibv_sge &sge) { return sge.length && sge.lkey == key; });
+    };
+    return std::ranges::any_of(qp.sends, has_key) || std::ranges::any_of(qp.receives, has_key);
+}
+
+} // namespace
+
+void Network::begin(unsigned machines, bool has_native_operations) {
+    static sim::DeviceProfile profile = *sim::find_profile("rxe");
+    profile.rounding = sim::Rounding::NONE; // a full queue is to show
+    profile.has_native_flush = profile.has_native_atomic_write = has_native_operations;
+    sim::Options options;
+    options.hosts = machines;
+    options.profile = &profile;
+    options.has_direct_write = !has_native_operations;
+    options.is_stepped = true;
+    m_descriptors.clear(); // those of the schedule before are gone
+    m_fabric.reset();
+    m_places.clear();
+    m_execution.reset();
+    links.clear();
+    open_links.clear();
+    m_fabric = std::make_unique<sim::Fabric>(*this, options);
+}
+
+Network::Place *Network::place_of(uint32_t handle) {
+    const auto found = m_places.find(handle);
+    return found == m_places.end() ? nullptr : &found->second;
+}
+
+// The side of the running program whose queue pair has the number.
+End *Network::end_of_number(uint32_t qp_num) {
+    for (const uint16_t i : open_links)
+        for (int side = 0; side < 2; side++)
+            if (const sim::Qp *const qp = qp_of(*links[i], side);
+                qp && qp->number == qp_num && links[i]->ends[side].owner == world.current)
+                return &links[i]->ends[side];
+    return nullptr;
+}
+
+void Network::greet(Process &process) {
+    process.caller.program = std::make_shared<Own_memory>(process);
+    sim::Hello hello{};
+    hello.host = host_of(*process.machine);
+    sim::Reply reply;
+    if (m_fabric->call(process.caller, &hello, sizeof(hello), reply))
+        world.found("not simulated: the fabric refuses a program");
+}
+
+int Network::call(rpma_sim_message &message) {
+    Process &self = *world.current;
+    if (is_point(op_of(message)))
+        world.point();
+    if (!self.caller.session)
+        greet(self);
+    before(self, message);
+    std::vector<std::byte> request(message.request_size + message.more_size);
+    memcpy(request.data(), message.request, message.request_size);
+    if (message.more_size > 0)
+        memcpy(request.data() + message.request_size, message.more, message.more_size);
+    sim::Reply reply;
+    int error = 0;
+    if (!replaces(message, reply))
+        error = m_fabric->call(self.caller, request.data(), request.size(), reply);
+    message.fd = reply.descriptor;
+    message.length = std::min(message.reply_size, reply.bytes.size());
+    if (message.length > 0)
+        memcpy(message.reply, reply.bytes.data(), message.length);
+    after(self, message, error);
+    return error;
+}
+
+// ---- before a call
+
+void Network::before(Process &self, const rpma_sim_message &message) {
+    switch (op_of(message)) {
+    case sim::OP_QUERY_PORT:
+        self.port_was_up = !self.machine->port_down && !self.machine->no_device;
+        break;
+    case sim::OP_POST_SEND:
+        if (const sim::Qp *const qp = m_fabric->find<sim::Qp>(as<sim::PostSend>(message).qp);
+            qp && qp->sends.empty() && qp->send_cq->ring->added == qp->send_cq->ring->taken)
+            if (End *const end = end_of_number(qp->number))
+                end->asked_at = world.now;
+        break;
+    case sim::OP_DESTROY:
+        before_destroy(as<sim::Destroy>(message));
+        break;
+    case sim::OP_CM_RESOLVE_ADDR:
+        connect_anybody();
+        break;
+    case sim::OP_CM_CONNECT:
+        speak();
+        break;
+    case sim::OP_CM_DESTROY:
+        if (const sim::CmId *const id = m_fabric->cm().id_of(as<sim::CmDestroy>(message).id);
+            id && id->connects() && id->state != sim::CmId::REQ_RECEIVED)
+            speak();
+        break;
+    default:
+        break;
+    }
+}
+
+void Network::before_destroy(const sim::Destroy &request) {
+    const sim::Mr *const mr = m_fabric->find<sim::Mr>(request.handle);
+    if (!mr || mr->session != world.current->caller.session)
+        return;
+    for (const auto &[handle, object] : m_fabric->objects())
+        if (object->kind == sim::Object::QP && object->session == mr->session &&
+            uses(static_cast<const sim::Qp &>(*object), mr->key))
+            world.found("deregisters a region that an operation or a receive still uses");
+}
+
+// A queue pair whose requests are still on their way is no object of its program any more.
+bool Network::replaces(const rpma_sim_message &message, sim::Reply &reply) {
+    if (op_of(message) != sim::OP_DESTROY)
+        return false;
+    const sim::Qp *const qp = m_fabric->find<sim::Qp>(as<sim::Destroy>(message).handle);
+    if (!qp || qp->session != world.current->caller.session)
+        return false;
+    Place *const place = place_of(qp->handle);
+    reply.as<sim::Destroy::Reply>().async_events = qp->async_events;
+    return place && end_queue_pair(*place->link, place->side);
+}
+
+// ---- after a call
+
+void Network::after(Process &self, const rpma_sim_message &message, int error) {
+    const uint32_t op = op_of(message);
+    if (op == sim::OP_CM_ACCEPT)
+        return after_accept(self, as<sim::CmAccept>(message), error);
+    if (error)
+        return;
+    if (op == sim::OP_CREATE_QP)
+        return check_number(
+            *m_fabric->find<sim::Qp>(static_cast<sim::CreateQp::Reply *>(message.reply)->qp));
+    if (op == sim::OP_CM_RESOLVE_ADDR)
+        return after_resolve(self, as<sim::CmResolveAddr>(message));
+    Place *const place = op == sim::OP_CM_CONNECT || op == sim::OP_CM_DESTROY
+                             ? place_of(as<sim::CmDestroy>(message).id)
+                             : nullptr;
+    if (!place)
+        return;
+    Link &link = *place->link;
+    if (op == sim::OP_CM_DESTROY) {
+        link.ends[place->side].id = 0;
+        return;
+    }
+    const sim::Qp *const qp =
+        m_fabric->find_qp(*m_fabric->device(host_of(*self.machine), device_of(*self.machine)),
+                          as<sim::CmConnect>(message).param.qp_num);
+    if (qp) {
+        link.ends[0].qp = qp->handle;
+        m_places[qp->handle] = {&link, 0};
+    }
+    if (link.timeout_ms > world.configuration->oracle->way_ms && !world.configuration->stranger)
+        world.found("looks too long for the way to a server that may not be there");
+}
+
+void Network::after_resolve(Process &self, const sim::CmResolveAddr &request) {
+    const unsigned host = ntohl(request.destination.v4.sin_addr.s_addr) & 0xff;
+    auto link = std::make_unique<Link>();
+    link->number = static_cast<Writer>(links.size() + 1);
+    link->machines[0] = self.machine;
+    link->machines[1] = world.machines.at(host - 1).get();
+    link->timeout_ms = static_cast<int>(request.timeout_ms);
+    link->ends[0].owner = &self;
+    link->ends[0].id = request.id;
+    link->ends[0].server = link->machines[1];
+    m_places[request.id] = {link.get(), 0};
+    open_links.push_back(static_cast<uint16_t>(links.size()));
+    links.push_back(std::move(link));
+}
+
+void Network::after_accept(Process &self, const sim::CmAccept &request, int error) {
+    Place *const place = place_of(request.id);
+    if (!place)
+        return;
+    End &end = place->link->ends[place->side];
+    if (!request.param.valid) {
+        end.up |= !error;
+        return;
+    }
+    self.was_left |= error != 0;
+    const sim::Qp *const qp =
+        error ? nullptr
+              : m_fabric->find_qp(
+                    *m_fabric->device(host_of(*self.machine), device_of(*self.machine)),
+                    request.param.qp_num);
+    if (!qp)
+        return;
+    end.qp = qp->handle;
+    m_places[qp->handle] = {place->link, 1};
+}
+
+void Network::after_event(Process &self, const sim::Channel &channel,
+                          const sim::TakeEvent::Reply &event, const void *data) {
+    if (channel.purpose == sim::Channel::ASYNC && event.type == IBV_EVENT_PORT_ACTIVE) {
+        self.links_at_up = links.size();
+        self.up_at = world.now;
+    }
+    if (channel.purpose != sim::Channel::CONNECTIONS)
+        return;
+    const auto &taken = *static_cast<const sim::CmEvent *>(data);
+    Place *const place = place_of(taken.id);
+    if (!place || event.type == RDMA_CM_EVENT_ADDR_CHANGE)
+        return;
+    End &end = place->link->ends[place->side];
+    end.hear(world.now);
+    switch (event.type) {
+    case RDMA_CM_EVENT_CONNECT_REQUEST:
+        connect_anybody();
+        end.owner = &self;
+        break;
+    case RDMA_CM_EVENT_ESTABLISHED:
+        end.up = true;
+        break;
+    case RDMA_CM_EVENT_REJECTED:
+    case RDMA_CM_EVENT_UNREACHABLE:
+    case RDMA_CM_EVENT_CONNECT_ERROR:
+    case RDMA_CM_EVENT_DISCONNECTED:
+    case RDMA_CM_EVENT_DEVICE_REMOVAL:
+        end.over = true;
+        break;
+    default:
+        break;
+    }
+}
+
+// ---- waiting
+
+int Network::take_event(int fd, uint32_t channel, sim::TakeEvent::Reply &event, void *data,
+                        size_t size) {
+    if (!world.wait_for(fd)) {
+        errno = EAGAIN;
+        return -1;
+    }
+    sim::TakeEvent request{};
+    request.channel = channel;
+    sim::Reply reply;
+    if (const int error =
+            m_fabric->call(world.current->caller, &request, sizeof(request), reply)) {
+        errno = error;
+        return -1;
+    }
+    event = reply.as<sim::TakeEvent::Reply>();
+    const size_t rest = reply.bytes.size() - sizeof(event);
+    if (data && rest > 0)
+        memcpy(data, reply.bytes.data() + sizeof(event), std::min(rest, size));
+    after_event(*world.current, *m_fabric->find<sim::Channel>(channel), event,
+                reply.bytes.data() + sizeof(event));
+    return 0;
+}
+
+// A poll that finds nothing changes nothing.
+void Network::polls(const sim::Ring &ring) {
+    if (ring.overrun)
+        world.found("a completion queue runs over");
+    if (ring.added != ring.taken)
+        world.point();
+}
+
+void Network::polled(const ibv_wc *wc, int count) {
+    for (int i = 0; i < count; i++) {
+        world.current->completions++;
+        // In example 15 all connections share a queue, and a send that left is no answer.
+        const bool shows =
+            wc[i].status == IBV_WC_SUCCESS &&
+            (!world.configuration->oracle->heeds_device || wc[i].opcode & IBV_WC_RECV);
+        End *const end = shows ? end_of_number(wc[i].qp_num) : nullptr;
+        if (!end)
+            continue;
+        end->hear(world.now);
+        end->answered = true;
+    }
+    if (count > 0 && wc->status == IBV_WC_SUCCESS)
+        world.configuration->oracle->completed(*world.current);
+}
+
+// ---- the environment of the fabric
+
+int Network::open_channel(uint32_t channel) {
+    return m_descriptors[channel] = world.open_descriptor(Descriptor::CHANNEL);
+}
+
+void Network::close_channel(uint32_t channel) {
+    m_descriptors.erase(channel);
+}
+
+void Network::raise(uint32_t channel) {
+    if (const auto found = m_descriptors.find(channel); found != m_descriptors.end())
+        world.descriptors[static_cast<size_t>(found->second - FIRST_DESCRIPTOR)].raised = true;
+}
+
+void Network::lower(uint32_t channel) {
+    if (const auto found = m_descriptors.find(channel); found != m_descriptors.end())
+        world.descriptors[static_cast<size_t>(found->second - FIRST_DESCRIPTOR)].raised = false;
+}
+
+sim::Ring *Network::open_ring(size_t bytes, int &fd) {
+    auto *const ring = static_cast<sim::Ring *>(calloc(1, bytes));
+    fd = world.open_descriptor(Descriptor::RING);
+    world.descriptors.back().ring = ring;
+    return ring;
+}
+
+void Network::close_ring(sim::Ring *ring, size_t) {
+    free(ring);
+}
+
+// ---- exported to the programs: the part of libibverbs.so.1 that talks to the fabric
+
+extern "C" {
+
+int rpma_sim_call(rpma_sim_message *message) {
+    const int before = errno, error = world.network.call(*message);
+    errno = before;
+    return error;
+}
+
+int rpma_sim_take_event(int fd, uint32_t channel, sim::TakeEvent::Reply *event, void *data,
+                        size_t size) {
+    return world.network.take_event(fd, channel, *event, data, size);
+}
+
+void rpma_sim_polls(const sim::Ring *ring) {
+    world.network.polls(*ring);
+}
+
+void rpma_sim_polled(const ibv_wc *wc, int count) {
+    world.network.polled(wc, count);
+}
+
+} // extern "C"
