@@ -58,7 +58,8 @@ def is_native(counts):
 def batch(name):
     """Way, plain calls of one operation and length of a loop over batches, from its name."""
     way, *what, length = name.split("_")
-    calls = {"write": ["write"], "recv": ["recv"], "wait": ["wait"], "atomic": ["write"],
+    calls = {"write": ["write"], "recv": ["recv"], "wait": ["wait"], "atomic": ["write"], "read": ["read"],
+             "send": ["send"], "flush": ["flush"], "atomicwrite": ["atomic_write"],
              "write flush": ["write", "flush"],
              "write native flush": ["write", "native_flush"]}
     return way, calls[" ".join(what)], int(length)

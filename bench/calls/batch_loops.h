@@ -14,6 +14,12 @@ LOOPS(1)
 LOOPS(4)
 LOOPS(16)
 LOOPS(64)
+LOOP(ready, write, 1, conn, describe_write)
+LOOP(ready, write, 16, conn, describe_write)
+KIND(read)
+KIND(send)
+KIND(flush)
+KIND(atomicwrite)
 PIECES(1)
 PIECES(2)
 PIECES(4)
@@ -28,6 +34,8 @@ NATIVE_LOOPS(64)
 #define NAME(way, what, length) {#way "_" #what "_" #length, way##_##what##_##length},
 #define NAMES(what, length) \
     NAME(prepared, what, length) NAME(built, what, length) NAME(array, what, length)
+#define KIND_NAMES(what) \
+    NAME(ready, what, 1) NAME(ready, what, 16) NAME(built, what, 16) NAME(set, what, 16)
 #define ALL_LENGTHS(what) NAMES(what, 1) NAMES(what, 4) NAMES(what, 16) NAMES(what, 64)
 
 const struct loop loops[] = {
@@ -38,6 +46,8 @@ const struct loop loops[] = {
 #ifdef PROVIDER_NATIVE
     ALL_LENGTHS(write_native_flush)
 #endif
+    NAME(ready, write, 1) NAME(ready, write, 16)
+    KIND_NAMES(read) KIND_NAMES(send) KIND_NAMES(flush) KIND_NAMES(atomicwrite)
     // clang-format on
     NAME(pieces, write, 1) NAME(pieces, write, 2) NAME(pieces, write, 4)
         NAME(pieces, write, 8){"array_recv_16", receives},

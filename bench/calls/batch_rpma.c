@@ -73,6 +73,19 @@ static inline __attribute__((always_inline)) unsigned describe_atomic(struct rpm
     return 1;
 }
 
+#define DESCRIBE(name, ...)                                                               \
+    static inline                                                                         \
+        __attribute__((always_inline)) unsigned describe_##name(struct rpma_work *work) { \
+        *work = (struct rpma_work){.flags = RPMA_F_COMPLETION_ALWAYS, __VA_ARGS__};       \
+        return 1;                                                                         \
+    }
+DESCRIBE(read, .type = RPMA_WORK_READ, .remote = remote,
+         .local = {.mr = local, .len = TRANSFER_BYTES})
+DESCRIBE(send, .type = RPMA_WORK_SEND, .local = {.mr = local, .len = TRANSFER_BYTES})
+DESCRIBE(flush, .type = RPMA_WORK_FLUSH, .remote = remote,
+         .flush_type = RPMA_FLUSH_TYPE_PERSISTENT, .flush_len = TRANSFER_BYTES)
+DESCRIBE(atomicwrite, .type = RPMA_WORK_ATOMIC_WRITE, .remote = remote)
+
 typedef unsigned describe_function(struct rpma_work *work);
 
 // Adds length units of work to the batch.
@@ -131,7 +144,19 @@ static inline __attribute__((always_inline)) void array(struct rpma_conn *throug
     }
 }
 
-// Changes the remote offset of each write of a prepared list, without a post.
+// Posts an array that was filled before.
+static inline __attribute__((always_inline)) void ready(struct rpma_conn *through,
+                                                        unsigned length,
+                                                        describe_function *describe,
+                                                        unsigned long times) {
+    struct rpma_work work[MOST_WORKS];
+    for (unsigned n = 0; n < length; n++)
+        describe(&work[n]);
+    for (unsigned long i = 0; i < times; i++)
+        must(rpma_post(through, work, length, NULL) == 0, "rpma_post");
+}
+
+// Changes the remote offset of each operation of a prepared list, without a post.
 static inline __attribute__((always_inline)) void set(struct rpma_conn *through,
                                                       unsigned length,
                                                       describe_function *describe,
@@ -142,7 +167,7 @@ static inline __attribute__((always_inline)) void set(struct rpma_conn *through,
     describe(&work);
     for (unsigned long i = 0; i < times; i++)
         for (unsigned n = 0; n < length; n++) {
-            work.remote_offset = n;
+            work.remote_offset = n * ATOMIC_BYTES;
             must(rpma_batch_set(batch, n, &work) == 0, "rpma_batch_set");
         }
     rpma_batch_delete(&batch);
@@ -210,6 +235,11 @@ static void refused_unlogged(unsigned long times) {
     LOOP(prepared, what, length, through, describe) \
     LOOP(built, what, length, through, describe)    \
     LOOP(array, what, length, through, describe)
+#define KIND(what)                               \
+    LOOP(ready, what, 1, conn, describe_##what)  \
+    LOOP(ready, what, 16, conn, describe_##what) \
+    LOOP(built, what, 16, conn, describe_##what) \
+    LOOP(set, what, 16, conn, describe_##what)
 #define LOOPS(length)                              \
     WAYS(write, length, conn, describe_write)      \
     LOOP(set, write, length, conn, describe_write) \

@@ -32,6 +32,27 @@ static inline unsigned describe_write(unsigned i) {
     return i + 1;
 }
 
+static inline unsigned describe_read(unsigned i) {
+    describe(i, IBV_WR_RDMA_READ, TRANSFER_BYTES, IBV_SEND_SIGNALED);
+    return i + 1;
+}
+
+static inline unsigned describe_send(unsigned i) {
+    describe(i, IBV_WR_SEND, TRANSFER_BYTES, IBV_SEND_SIGNALED);
+    return i + 1;
+}
+
+static inline unsigned describe_flush(unsigned i) {
+    describe(i, IBV_WR_RDMA_READ, FLUSH_BYTES, IBV_SEND_SIGNALED);
+    return i + 1;
+}
+
+static inline unsigned describe_atomicwrite(unsigned i) {
+    describe(i, IBV_WR_RDMA_WRITE, FLUSH_BYTES,
+             IBV_SEND_SIGNALED | IBV_SEND_INLINE | IBV_SEND_FENCE);
+    return i + 1;
+}
+
 // An emulated flush is a read after the writes.
 static inline unsigned describe_write_and_flush(unsigned i) {
     describe(i, IBV_WR_RDMA_WRITE, TRANSFER_BYTES, 0);
@@ -150,18 +171,29 @@ static inline void post_natively(unsigned length, unsigned long times) {
 }
 #endif
 
-#define LOOP(way, what, length, add)                           \
+// An array that was filled before corresponds to a list that was built before.
+static inline void ready(unsigned length, unsigned (*add)(unsigned), unsigned long times) {
+    prepared(length, add, times);
+}
+
+#define LOOP(way, what, length, through, add) LIST(way, what, length, add)
+#define KIND(what)                         \
+    LIST(ready, what, 1, describe_##what)  \
+    LIST(ready, what, 16, describe_##what) \
+    LIST(built, what, 16, describe_##what) \
+    LIST(set, what, 16, describe_##what)
+#define LIST(way, what, length, add)                           \
     static void way##_##what##_##length(unsigned long times) { \
         way(length, add, times);                               \
     }
 #define LOOPS(length)                                             \
-    LOOP(prepared, write, length, describe_write)                 \
-    LOOP(built, write, length, describe_write)                    \
-    LOOP(array, write, length, describe_write)                    \
-    LOOP(set, write, length, describe_write)                      \
-    LOOP(prepared, write_flush, length, describe_write_and_flush) \
-    LOOP(built, write_flush, length, describe_write_and_flush)    \
-    LOOP(array, write_flush, length, describe_write_and_flush)
+    LIST(prepared, write, length, describe_write)                 \
+    LIST(built, write, length, describe_write)                    \
+    LIST(array, write, length, describe_write)                    \
+    LIST(set, write, length, describe_write)                      \
+    LIST(prepared, write_flush, length, describe_write_and_flush) \
+    LIST(built, write_flush, length, describe_write_and_flush)    \
+    LIST(array, write_flush, length, describe_write_and_flush)
 #define NATIVE_LOOPS(length)                                                \
     static void array_write_native_flush_##length(unsigned long times) {    \
         post_natively(length, times);                                       \

@@ -51,7 +51,7 @@ int rpma_conn_apply_remote_peer_cfg(struct rpma_conn *conn, const struct rpma_pe
     RPMA_REFUSE(pcfg == NULL);
     const PeerSettings settings = pcfg->read();
     conn->flush.apply(Call(__func__), settings.direct_write_to_pmem, settings.served);
-    probe::flush_method(conn, conn->flush.allowed(), settings.served);
+    probe::flush_method(conn, conn->flush.allowed().bits(), settings.served);
     return 0;
 }
 

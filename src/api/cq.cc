@@ -5,6 +5,7 @@
 
 #include "core/cq.hh"
 #include "api/getter.hh"
+#include "verbs/tuned.hh"
 
 using namespace rpma;
 
@@ -36,12 +37,12 @@ int rpma_cq_get_ibv_cq(const struct rpma_cq *cq, struct ibv_cq **ibv_cq_ptr) {
     RPMA_GET(cq, ibv_cq_ptr, &cq->queue());
 }
 
-int rpma_cq_wait(struct rpma_cq *cq) {
+RPMA_POST int rpma_cq_wait(struct rpma_cq *cq) {
     RPMA_REFUSE(cq == NULL);
     return cq->wait(__func__);
 }
 
-int rpma_cq_take_event(struct rpma_cq *cq) {
+RPMA_POST int rpma_cq_take_event(struct rpma_cq *cq) {
     RPMA_REFUSE(cq == NULL);
     return cq->take_event(__func__);
 }
@@ -76,19 +77,16 @@ int rpma_cq_get_wc(struct rpma_cq *cq, int num_entries, struct ibv_wc *wc,
     RPMA_REFUSE_VALUE(__func__, num_entries < 1, num_entries, "1 and more");
     RPMA_REFUSE(wc == NULL);
     RPMA_REFUSE(num_entries > 1 && num_entries_got == NULL);
-    // Kept in memory: a register would have to be saved across the provider's call.
-    const volatile int wanted = num_entries;
-    int *const volatile count = num_entries_got;
     const int got = ibv_poll_cq(&cq->queue(), num_entries, wc);
     if (got == 0) [[unlikely]] {
         // Programs poll an empty queue in a loop: format the message only if it is logged.
         if (!is_logged(RPMA_LOG_LEVEL_DEBUG)) [[likely]]
             return RPMA_E_NO_COMPLETION;
-        return poll_failed(__func__, got, wanted);
+        return poll_failed(__func__, got, num_entries);
     }
-    if (static_cast<unsigned>(got) > static_cast<unsigned>(wanted)) [[unlikely]]
-        return poll_failed(__func__, got, wanted);
-    if (int *out = count; out != nullptr)
-        *out = got;
+    if (static_cast<unsigned>(got) > static_cast<unsigned>(num_entries)) [[unlikely]]
+        return poll_failed(__func__, got, num_entries);
+    if (num_entries_got != nullptr)
+        *num_entries_got = got;
     return 0;
 }

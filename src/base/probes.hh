@@ -56,7 +56,7 @@ RPMA_INLINE void conn_event(const rpma_conn *conn, uint32_t qp_num, int event, i
                             int status) {
     RPMA_PROBE(conn_event, conn, qp_num, event, cm_event, status);
 }
-// methods has the flush types of each method (FlushWay); served has the operations that the
+// methods has the flush types of each method (FlushMasks); served has the operations that the
 // other side advertised (SERVES_*), 0 if none.
 RPMA_INLINE void flush_method(const rpma_conn *conn, uint32_t methods, int served) {
     RPMA_PROBE(flush_method, conn, methods, served);

@@ -10,6 +10,7 @@
 #include "base/probes.hh"
 #include "core/peer.hh"
 #include "verbs/text.hh"
+#include "verbs/tuned.hh"
 
 using namespace rpma;
 
@@ -27,7 +28,7 @@ bool rpma_conn::set_up(Call &call, const rpma_peer &peer, const ConnSettings &cf
     rnr_timer_ms_ = static_cast<uint16_t>(cfg.rnr_timer_ms);
     flush.begin(call, flush_mode, cfg.flush_mode == RPMA_FLUSH_MODE_NATIVE,
                 transport_.flushes_natively(), transport_.writes_natively());
-    probe::flush_method(this, flush.allowed(), 0);
+    probe::flush_method(this, flush.allowed().bits(), 0);
     return true;
 }
 
@@ -151,12 +152,15 @@ int rpma_conn::shared_fd(Call &call) const {
     return is_shared(call) ? transport_.shared->fd : -1;
 }
 
-int rpma_conn::wait(const char *function, rpma_cq **fired) {
-    if (!transport_.shared) [[unlikely]] {
-        Call call(function);
-        is_shared(call);
-        return call.finish();
-    }
+int rpma_conn::refuse_wait(const char *function) const {
+    Call call(function);
+    is_shared(call);
+    return call.finish();
+}
+
+RPMA_POST int rpma_conn::wait(const char *function, rpma_cq **fired) {
+    if (!transport_.shared) [[unlikely]]
+        return refuse_wait(function);
     ibv_cq *queue;
     if (!next_cq_event(*transport_.shared.get(), queue)) [[unlikely]]
         return no_cq_event(function, errno);

@@ -98,7 +98,7 @@ struct rpma_conn : rpma::Allocated {
     ibv_qp_ex *extended; // the same queue pair for native operations, or nullptr
 #endif
     ibv_sge flush_read = {}; // the SGE that an emulated flush reads to
-    rpma::FlushWays flush;
+    rpma::FlushMethods flush;
     uint16_t max_sge;      // SGEs of an operation
     uint16_t max_read_sge; // SGEs of a read
     const rpma_capabilities *device;
@@ -111,6 +111,7 @@ struct rpma_conn : rpma::Allocated {
         if (rnr_timer_ms_ != 0)
             transport_.id.set_rnr_timer(call, std::exchange(rnr_timer_ms_, 0));
     }
+    [[gnu::cold, gnu::noinline]] int refuse_wait(const char *function) const;
 
     bool is_established_ = false; // fills a gap in the layout
     uint16_t rnr_timer_ms_ = 0;   // to be set; 0: the default, or set already

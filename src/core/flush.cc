@@ -18,15 +18,15 @@ pthread_mutex_t changing = PTHREAD_MUTEX_INITIALIZER;
 
 } // namespace
 
-void FlushWays::begin(const Call &call, rpma_flush_mode mode, bool is_demand, bool has_flush,
-                      bool has_atomic_write) {
+void FlushMethods::begin(const Call &call, rpma_flush_mode mode, bool is_demand, bool has_flush,
+                         bool has_atomic_write) {
     mode_ = has_flush ? mode : RPMA_FLUSH_MODE_EMULATED;
     is_demand_ = has_flush && is_demand;
     has_atomic_write_ = has_atomic_write;
     apply(call, false, 0);
 }
 
-void FlushWays::apply(const Call &call, bool direct_write_to_pmem, uint8_t served) {
+void FlushMethods::apply(const Call &call, bool direct_write_to_pmem, uint8_t served) {
     const bool states = served != 0;
     const bool reads =
         mode_ == RPMA_FLUSH_MODE_EMULATED ||
@@ -35,28 +35,29 @@ void FlushWays::apply(const Call &call, bool direct_write_to_pmem, uint8_t serve
         RPMA_LOG(RPMA_LOG_LEVEL_INFO, call.function(),
                  "the other side has no native flush: flushes are emulated");
 
-    const uint32_t types = set_of(RPMA_FLUSH_TYPE_VISIBILITY) |
-                           (direct_write_to_pmem ? set_of(RPMA_FLUSH_TYPE_PERSISTENT) : 0);
-    uint32_t ways = reads ? types << BY_READ : types << NATIVELY;
-    if (!reads && !is_demand_)
-        ways |= types << FALL_BACK;
+    const uint32_t types = mask_of(RPMA_FLUSH_TYPE_VISIBILITY) |
+                           (direct_write_to_pmem ? mask_of(RPMA_FLUSH_TYPE_PERSISTENT) : 0);
+    // A native connection reads where the region allows no native flush, unless the program
+    // requires native ones.
+    const FlushMasks masks(reads ? 0 : types, reads || !is_demand_ ? types : 0);
     // An explicit flush mode overrides the peer's capabilities.
     const bool is_open = states || (mode_ != RPMA_FLUSH_MODE_AUTO && !reads);
     const Lock lock(changing);
-    allowed_ = ways;
-    open_ = is_open ? ways : 0;
+    allowed_ = masks;
+    open_ = is_open ? masks : FlushMasks();
     writes_natively_ = has_atomic_write_ && (!states || (served & SERVES_ATOMIC_WRITE) != 0);
     generation_++;
 }
 
-uint32_t FlushWays::open(const char *function) {
-    uint32_t ways, before;
+FlushMasks FlushMethods::open(const char *function) {
+    FlushMasks masks;
+    bool was_open;
     {
         const Lock lock(changing);
-        ways = allowed_;
-        before = open_.exchange(ways);
+        masks = allowed_;
+        was_open = !open_.exchange(masks).is_empty();
     }
-    if (before == 0)
+    if (!was_open)
         RPMA_LOG(RPMA_LOG_LEVEL_NOTICE, function,
                  "the other side does not state how it serves flushes: %s",
                  mode() == RPMA_FLUSH_MODE_NATIVE
@@ -64,12 +65,11 @@ uint32_t FlushWays::open(const char *function) {
                        "RPMA_FLUSH_MODE_EMULATED here"
                      : "an emulated flush is tried; if it fails, register the region there "
                        "with RPMA_MR_USAGE_READ_SRC, too");
-    return ways;
+    return masks;
 }
 
-rpma_flush_mode FlushWays::mode() const {
-    const uint32_t natively = 0xffU << NATIVELY;
-    return (allowed() & natively) != 0 ? RPMA_FLUSH_MODE_NATIVE : RPMA_FLUSH_MODE_EMULATED;
+rpma_flush_mode FlushMethods::mode() const {
+    return allowed().has_any_native() ? RPMA_FLUSH_MODE_NATIVE : RPMA_FLUSH_MODE_EMULATED;
 }
 
 } // namespace rpma

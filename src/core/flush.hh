@@ -1,13 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// flush.hh -- the methods of a connection's flushes and atomic writes: the device's native
+// flush.hh -- the method of a connection's flushes and atomic writes: the device's native
 // operation, or an emulation by a read or a write
-//
-// A set of flush types is a mask with a bit for each enum rpma_flush_type. A word of ways holds
-// three such sets, one for each flush method. A connection has a word of the methods that it
-// supports, and a remote region one of the methods that it allows: a flush uses a method that
-// both contain.
 //
 // Thread-safety: any thread may read, also while another one calls apply().
 
@@ -19,43 +14,67 @@
 
 namespace rpma {
 
-// The position of each method's set in a word of ways.
-enum FlushWay : unsigned {
-    BY_READ = 0,  // read, on a connection in the mode EMULATED
-    NATIVELY = 8, // native operation of the device
-    FALL_BACK =
-        16 // read, as a fallback on a connection in the mode NATIVE, where the region allows it
+// The flush types (enum rpma_flush_type) that may use each of the two methods, as masks. A
+// connection has what its device and the other side can do, a remote region what it allows.
+class FlushMasks {
+  public:
+    FlushMasks() = default; // an entry of an array is not initialised
+    constexpr FlushMasks(uint32_t native, uint32_t read) : bits_(native << NATIVE | read) {}
+
+    constexpr bool has_native([[maybe_unused]] rpma_flush_type type) const {
+#ifdef RPMA_NATIVE_FLUSH
+        return (bits_ >> (NATIVE + static_cast<unsigned>(type)) & 1) != 0;
+#else
+        return false;
+#endif
+    }
+    constexpr bool has_read(rpma_flush_type type) const {
+        return (bits_ >> static_cast<unsigned>(type) & 1) != 0;
+    }
+    constexpr bool has_any_native() const {
+        return bits_ >> NATIVE != 0;
+    }
+    constexpr bool is_empty() const {
+        return bits_ == 0;
+    }
+    constexpr uint32_t bits() const {
+        return bits_; // for tracing
+    }
+    friend constexpr FlushMasks operator&(FlushMasks a, FlushMasks b) {
+        a.bits_ &= b.bits_;
+        return a;
+    }
+
+  private:
+    static constexpr unsigned NATIVE = 8; // position of this mask; that of reads is 0
+
+    uint32_t bits_;
 };
 
-constexpr uint32_t set_of(rpma_flush_type type) {
+constexpr uint32_t mask_of(rpma_flush_type type) {
     return 1U << type;
 }
-// The set of the usage bits RPMA_MR_USAGE_FLUSH_TYPE_*.
-constexpr uint32_t flush_set(unsigned usage) {
+// The mask of the usage bits RPMA_MR_USAGE_FLUSH_TYPE_*.
+constexpr uint32_t flush_mask(unsigned usage) {
     return ((usage & RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT) != 0
-                ? set_of(RPMA_FLUSH_TYPE_PERSISTENT)
+                ? mask_of(RPMA_FLUSH_TYPE_PERSISTENT)
                 : 0) |
            ((usage & RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY) != 0
-                ? set_of(RPMA_FLUSH_TYPE_VISIBILITY)
+                ? mask_of(RPMA_FLUSH_TYPE_VISIBILITY)
                 : 0);
 }
-// The methods of a region with these usage bits; natively: the usage bits of the flush types
-// that may use the native method.
-constexpr uint32_t region_ways(unsigned usage, unsigned natively) {
-    const uint32_t all = flush_set(usage), native = flush_set(usage & natively);
-    return all << BY_READ | native << NATIVELY | (all & ~native) << FALL_BACK;
-}
-// Is true if a flush of this type may use the method; ways is the intersection of connection
-// and region. The caller has rejected unknown types.
-constexpr bool goes(uint32_t ways, FlushWay way, rpma_flush_type type) {
-    return (ways >> (way + static_cast<unsigned>(type)) & 1) != 0;
-}
-constexpr bool goes_any_way(uint32_t ways, rpma_flush_type type) {
-    return goes(ways, BY_READ, type) || goes(ways, NATIVELY, type) ||
-           goes(ways, FALL_BACK, type);
+
+enum class FlushMethod { NATIVE, READ, NONE };
+
+// The method of a flush; masks: what both the connection and the region have. A native flush is
+// preferred: a connection in the mode EMULATED has none, and one that has to be NATIVE no read.
+constexpr FlushMethod choose_method(FlushMasks masks, rpma_flush_type type) {
+    if (masks.has_native(type))
+        return FlushMethod::NATIVE;
+    return masks.has_read(type) ? FlushMethod::READ : FlushMethod::NONE;
 }
 
-class FlushWays {
+class FlushMethods {
   public:
     // mode is the flush mode of the connection, EMULATED if its queue pair has no native flush.
     // is_demand: the program requires NATIVE. has_flush and has_atomic_write are the native
@@ -67,14 +86,19 @@ class FlushWays {
     // operations that its device serves (SERVES_*, 0 if not advertised).
     void apply(const Call &call, bool direct_write_to_pmem, uint8_t served);
 
-    // The methods that are open. None is open before the first flush of a connection whose
+    // The methods that flushes use. None is open before the first flush of a connection whose
     // other side does not advertise its capabilities: open() opens them.
-    uint32_t ways() const { return open_.load(std::memory_order_relaxed); }
+    FlushMasks masks() const { return open_.load(std::memory_order_relaxed); }
     // All methods, open or not.
-    uint32_t allowed() const { return allowed_.load(std::memory_order_relaxed); }
-    // Opens the methods, logs those that are tried without an advertised capability, and
-    // returns all.
-    uint32_t open(const char *function);
+    FlushMasks allowed() const { return allowed_.load(std::memory_order_relaxed); }
+    // The method of a flush of a region with these masks. The first flush of a connection may
+    // open the methods.
+    FlushMethod choose(const char *function, FlushMasks region, rpma_flush_type type) {
+        FlushMasks own = masks();
+        if (own.is_empty() && choose_method(allowed() & region, type) != FlushMethod::NONE)
+            own = open(function);
+        return choose_method(own & region, type);
+    }
 
     // Is true if atomic writes are a native operation.
     bool writes_natively() const { return writes_natively_.load(std::memory_order_relaxed); }
@@ -88,8 +112,12 @@ class FlushWays {
     rpma_flush_mode mode() const;
 
   private:
-    std::atomic<uint32_t> open_ = 0;
-    std::atomic<uint32_t> allowed_ = 0;
+    // Opens the methods, logs those that are tried without an advertised capability, and
+    // returns all.
+    FlushMasks open(const char *function);
+
+    std::atomic<FlushMasks> open_ = FlushMasks();
+    std::atomic<FlushMasks> allowed_ = FlushMasks();
     std::atomic<uint32_t> generation_ = 0;
     std::atomic<bool> writes_natively_ = false;
     rpma_flush_mode mode_ : 8 = RPMA_FLUSH_MODE_AUTO;

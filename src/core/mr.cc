@@ -53,8 +53,9 @@ void rpma_mr_local::advise(Call &call, std::size_t offset, uint32_t len, int adv
 }
 
 rpma_mr_remote::rpma_mr_remote(const Region &region, uint8_t natively)
-    : addr(region.addr), rkey(region.rkey), flush_ways(region_ways(region.usage, natively)),
-      size(region.size), whole_reads(size < FLUSH_READ_SIZE ? 0 : size - FLUSH_READ_SIZE + 1),
+    : addr(region.addr), rkey(region.rkey),
+      flush(flush_mask(region.usage & natively), flush_mask(region.usage)), size(region.size),
+      whole_reads(size < FLUSH_READ_SIZE ? 0 : size - FLUSH_READ_SIZE + 1),
       usage(region.usage) {}
 
 std::unique_ptr<rpma_mr_remote> rpma_mr_remote::create(Call &call, const Region &region,

@@ -8,6 +8,7 @@
 #pragma once
 
 #include "base/memory.hh"
+#include "core/flush.hh"
 #include "verbs/objects.hh"
 #include "wire/descriptor.hh"
 
@@ -49,7 +50,7 @@ struct rpma_mr_remote : rpma::Allocated {
 
     uint64_t addr;
     uint32_t rkey;
-    uint32_t flush_ways; // the methods that the region allows, see FlushWay
+    rpma::FlushMasks flush; // the methods that the region allows
     uint64_t size;
     uint64_t whole_reads; // FLUSH_READ_SIZE bytes of the region follow each offset below
     uint16_t usage;       // RPMA_MR_USAGE_*

@@ -8,19 +8,17 @@
 #include <cinttypes>
 
 #include "post/list.hh"
-#include "post/tuned.hh"
 
 using namespace rpma;
 
-rpma_batch::rpma_batch(rpma_conn &connection, uint32_t max_ops, Slots &&slots,
-                       std::size_t slot_size)
-    : qp(connection.qp), conn(connection), max_ops_(max_ops), slot_size_(slot_size),
-      slots_(std::move(slots)) {
-    bad = first();
-    for (uint32_t i = 0; i <= max_ops; i++)
-        slot(i).wr.sg_list = slot(i).sges;
+rpma_batch::rpma_batch(rpma_conn &connection, uint32_t max_ops, Entries &&entries,
+                       std::size_t entry_size)
+    : qp(connection.qp), conn(connection), max_ops_(max_ops), entry_size_(entry_size),
+      entries_(std::move(entries)) {
+    first_ = reinterpret_cast<Entry *>(reinterpret_cast<char *>(entries_.get()) + entry_size);
+    spare().wr.sg_list = spare().sges;
     for (uint32_t i = 0; i < max_ops; i++)
-        slot(i).wr.next = &slot(i + 1).wr;
+        entry(i).wr.sg_list = entry(i).sges;
     reset();
 }
 
@@ -35,107 +33,62 @@ std::unique_ptr<rpma_batch> rpma_batch::create(Call &call, rpma_conn &conn, uint
             max_ops, conn.device->max_qp_wr);
         return nullptr;
     }
-    const std::size_t slot_size = sizeof(Slot) + (conn.max_sge - 1U) * sizeof(ibv_sge);
+    const std::size_t entry_size = sizeof(Entry) + (conn.max_sge - 1U) * sizeof(ibv_sge);
     // Providers copy whole work requests: members that are not filled must be 0.
-    Slots slots(static_cast<Slot *>(std::calloc(std::size_t{max_ops} + 1, slot_size)));
-    if (!slots) {
+    Entries entries(static_cast<Entry *>(std::calloc(std::size_t{max_ops} + 1, entry_size)));
+    if (!entries) {
         RPMA_FAIL(call, RPMA_E_NOMEM, 0, "out of memory: max_ops %u, each of %zu bytes",
-                  max_ops, slot_size);
+                  max_ops, entry_size);
         return nullptr;
     }
-    return make<rpma_batch>(call, conn, max_ops, std::move(slots), slot_size);
+    return make<rpma_batch>(call, conn, max_ops, std::move(entries), entry_size);
 }
 
 void rpma_batch::reset() {
-    reopen();
-    free_ = &slot(0);
-    ready = NOT_READY;
+    size_ = 0;
     next_ = 0;
-    kinds = {};
+    list = 0;
     generation_ = conn.flush.generation();
-}
-
-// Ends the list after the last operation: additions have to open() it again.
-void rpma_batch::end() {
-    is_ended_ = true;
-    ready_size = size();
-    if (ready_size > 0)
-        slot(ready_size - 1).wr.next = nullptr;
-    limit_ = free_;
-}
-
-// Links the last operation to the free slot again.
-void rpma_batch::reopen() {
-    if (is_ended_ && ready_size > 0)
-        slot(ready_size - 1).wr.next = &slot(ready_size).wr;
-    is_ended_ = false;
-    limit_ = &slot(max_ops_);
-}
-
-bool rpma_batch::open(const char *function) {
-    reopen();
-    ready = NOT_READY;
-    if (is_open())
-        return true;
-    Call call(function);
-    RPMA_FAIL(call, RPMA_E_INVAL, 0,
-              "the batch is full: max_ops is %" PRIu32
-              "; begin anew with rpma_batch_reset(), or give rpma_batch_new() more",
-              max_ops_);
-    return false;
 }
 
 // Chooses the flush method of all flushes and atomic writes again. 0, or the code of the first
 // one that is not allowed any more: then no operation of the list may be posted.
-int rpma_batch::choose_ways(const char *function) {
+int rpma_batch::choose_methods(const char *function) {
     const uint32_t generation = conn.flush.generation();
-    kinds.has_natives = false;
-    for (uint32_t i = 0; i < size(); i++)
-        if (const int code = choose_way({function, "batch", i}, conn, slot(i), kinds))
+    list &= ~uint32_t{HAS_NATIVE};
+    for (uint32_t i = 0; i < size_; i++)
+        if (const int code = choose_again({function, "batch", i}, conn, entry(i), list))
             return code;
     generation_ = generation;
     return 0;
 }
 
 int rpma_batch::post(const char *function, uint32_t *posted) {
-    if (kinds.has_ways && !has_current_ways())
-        if (const int code = choose_ways(function)) {
-            if (posted != nullptr)
-                *posted = 0;
-            return code;
-        }
-    if (!is_ended_)
-        end();
     if (posted != nullptr)
-        *posted = ready_size - next_;
-    if (next_ == ready_size)
+        *posted = 0;
+    if ((list & HAS_METHODS) != 0 && !has_current_methods())
+        if (const int code = choose_methods(function))
+            return code;
+    if (size_ == 0)
         return 0;
-    const bool in_parts = kinds.has_pieces || ready_size > most_at_once(conn);
-    const Outcome outcome = post_list(conn, &slot(next_).wr, kinds.has_natives, in_parts);
-    if (!outcome.is_good()) [[unlikely]]
-        return settle(function, outcome, posted);
-    next_ = 0;
-    ready = kinds.has_natives ? NOT_READY : kinds.has_ways ? UNLESS_WAYS_CHANGE : READY;
-    return 0;
+    const bool is_split = (list & HAS_MANY_SGES) != 0 || size_ > max_chunk(conn);
+    return finish(function, post_list(conn, &entry(next_).wr, list, is_split), posted);
 }
 
-int rpma_batch::settle(const char *function, const Outcome &outcome, uint32_t *posted) {
-    const auto place = [&](const ibv_send_wr *wr) {
-        return wr != nullptr ? number(wr) : ready_size;
+int rpma_batch::finish(const char *function, const Outcome &outcome, uint32_t *posted) {
+    const auto number = [&](const ibv_send_wr *wr) {
+        if (wr == nullptr)
+            return size_;
+        const auto bytes =
+            reinterpret_cast<const char *>(wr) - reinterpret_cast<const char *>(first_);
+        return static_cast<uint32_t>(static_cast<std::size_t>(bytes) / entry_size_);
     };
-    const int code = report(function, "batch", conn, outcome, place);
-    const uint32_t next = place(outcome.next);
+    const uint32_t next = number(outcome.next);
     if (posted != nullptr)
         *posted = next - next_;
     // The next post begins at the operation where this one ended.
-    next_ = next < ready_size ? next : 0;
-    ready = NOT_READY;
-    return code;
-}
-
-int rpma_batch::settle_ready(const char *function, int result) {
-    const Outcome outcome = plain_outcome(qp, first(), std::exchange(bad, first()), result);
-    return outcome.is_good() ? 0 : settle(function, outcome, given);
+    next_ = next < size_ ? next : 0;
+    return outcome.is_good() ? 0 : report(function, "batch", conn, outcome, number);
 }
 
 int rpma_batch_new(struct rpma_conn *conn, uint32_t max_ops, struct rpma_batch **batch_ptr) {
@@ -168,21 +121,30 @@ int rpma_batch_get_size(const struct rpma_batch *batch, uint32_t *size, uint32_t
 
 namespace {
 
-// Slow path: everything but a simple write to an open batch.
-[[gnu::noinline]] int add_otherwise(rpma_batch *batch, const rpma_work *work) {
+// Slow path after the post of a whole list.
+[[gnu::cold, gnu::noinline]] int settle(const char *function, rpma_batch &batch,
+                                        ibv_send_wr *bad, int result, uint32_t *posted) {
+    const Outcome outcome = plain_outcome(batch.qp, batch.first(), bad, result);
+    return batch.finish(function, outcome, posted);
+}
+
+// Slow path: what the fast paths of all types do not fill.
+[[gnu::noinline]] int add_slow(rpma_batch *batch, const rpma_work *work) {
     static constexpr char function[] = "rpma_batch_add";
     RPMA_REFUSE_IN(function, batch == NULL);
     RPMA_REFUSE_IN(function, work == NULL);
-    if (!batch->is_open() && !batch->open(function))
-        return RPMA_E_INVAL;
-    const int code =
-        fill({function}, batch->conn, batch->free_slot(), *work, batch->kinds, nullptr);
-    if (code == 0)
-        batch->add_slot();
-    return code;
+    RPMA_REFUSE_AS(function, batch->is_full(),
+                   "the batch is full: max_ops is %" PRIu32
+                   "; begin anew with rpma_batch_reset(), or give rpma_batch_new() more",
+                   batch->size());
+    Entry &entry = batch->next_entry();
+    if (const int code = fill({function}, batch->conn, entry, *work, batch->list, nullptr))
+        return code;
+    batch->append(entry);
+    return 0;
 }
 
-[[gnu::noinline]] int set_otherwise(rpma_batch *batch, uint32_t index, const rpma_work *work) {
+[[gnu::noinline]] int set_slow(rpma_batch *batch, uint32_t index, const rpma_work *work) {
     static constexpr char function[] = "rpma_batch_set";
     RPMA_REFUSE_IN(function, batch == NULL);
     RPMA_REFUSE_IN(function, work == NULL);
@@ -190,44 +152,62 @@ namespace {
                    "index is %" PRIu32 ", the batch has %" PRIu32
                    " operations; possible: less than that",
                    index, batch->size());
-    // A rejected operation must not change the batch, so it is filled in the scratch slot
-    // first.
+    // A rejected operation must not change the batch, so it is filled in the spare entry first.
     if (const int code =
-            fill({function}, batch->conn, batch->scratch(), *work, batch->kinds, nullptr))
+            fill({function}, batch->conn, batch->spare(), *work, batch->list, nullptr))
         return code;
-    batch->ready = rpma_batch::NOT_READY;
-    return fill({function}, batch->conn, batch->slot(index), *work, batch->kinds, nullptr);
+    return fill({function}, batch->conn, batch->entry(index), *work, batch->list, nullptr);
+}
+
+// The fast path of all types but a write, out of line: that of a write saves no register.
+[[gnu::noinline]] RPMA_POST int add_other(rpma_batch *batch, const rpma_work *work) {
+    Entry &entry = batch->next_entry();
+    if (!fill_fast(batch->conn, entry, *work, batch->list)) [[unlikely]]
+        return add_slow(batch, work);
+    batch->append(entry);
+    return 0;
+}
+
+[[gnu::noinline]] RPMA_POST int set_other(rpma_batch *batch, uint32_t index,
+                                          const rpma_work *work) {
+    if (!fill_fast(batch->conn, batch->entry(index), *work, batch->list)) [[unlikely]]
+        return set_slow(batch, index, work);
+    return 0;
 }
 
 } // namespace
 
 RPMA_POST int rpma_batch_add(struct rpma_batch *batch, const struct rpma_work *work) {
-    if (batch == nullptr || work == nullptr || !batch->is_open() || !is_usual_write(*work))
-        [[unlikely]]
-        return add_otherwise(batch, work);
-    fill_usual_write(batch->free_slot(), *work);
-    batch->add_slot();
+    if (batch == nullptr || work == nullptr || batch->is_full()) [[unlikely]]
+        return add_slow(batch, work);
+    Entry &entry = batch->next_entry();
+    if (!fill_write(entry, *work))
+        return add_other(batch, work);
+    batch->append(entry);
     return 0;
 }
 
 RPMA_POST int rpma_batch_set(struct rpma_batch *batch, uint32_t index,
                              const struct rpma_work *work) {
-    if (batch == nullptr || work == nullptr || !batch->has(index) || !is_usual_write(*work))
-        [[unlikely]]
-        return set_otherwise(batch, index, work);
-    fill_usual_write(batch->slot(index), *work);
-    return 0;
+    if (batch == nullptr || work == nullptr || index >= batch->size()) [[unlikely]]
+        return set_slow(batch, index, work);
+    return fill_write(batch->entry(index), *work) ? 0 : set_other(batch, index, work);
 }
 
 RPMA_POST int rpma_batch_post(struct rpma_batch *batch, uint32_t *posted) {
     RPMA_REFUSE(batch == NULL);
-    if (!batch->is_ready()) [[unlikely]]
+    if (!batch->is_simple()) [[unlikely]]
         return batch->post(__func__, posted);
     if (posted != nullptr)
-        *posted = batch->ready_size;
-    batch->given = posted;
-    const int result = ibv_post_send(batch->qp, batch->first(), &batch->bad);
-    if (result == 0 && batch->bad == batch->first()) [[likely]]
+        *posted = batch->size();
+    // On the stack, see tuned.hh.
+    struct {
+        ibv_send_wr *bad;
+        rpma_batch *batch;
+        uint32_t *posted;
+    } kept = {batch->first(), batch, posted};
+    const int result = ibv_post_send(batch->qp, batch->first(), &kept.bad);
+    if (result == 0 && (kept.bad == nullptr || kept.bad == kept.batch->first())) [[likely]]
         return 0;
-    return batch->settle_ready(__func__, result);
+    return settle(__func__, *kept.batch, kept.bad, result, kept.posted);
 }

@@ -3,16 +3,15 @@
 
 // batch.hh -- operations of one connection, linked in the form that the provider takes
 //
-// The slots of a batch are always linked, each to the next one. An addition fills the first
-// free slot. A post ends the list after the last operation and passes it to the provider. The
-// list stays ended until an addition opens it again, so the next post is a single call of the
-// provider. Providers copy the work requests.
+// An addition fills the next entry and links it to the previous one, so that the list always
+// ends with the last operation: a post is a single call of the provider. Providers copy the
+// work requests.
 //
 // Thread-safety: one thread at a time.
 
 #pragma once
 
-#include "post/slot.hh"
+#include "post/entry.hh"
 
 namespace rpma {
 struct Outcome;
@@ -25,81 +24,65 @@ struct rpma_batch : rpma::Allocated {
 
     // Removes all operations.
     void reset();
-    // Is true if free_slot() exists; otherwise call open() first.
-    bool is_open() const { return free_ != limit_; }
-    // Opens a list that a post has ended. False: the batch is full, which is logged.
-    bool open(const char *function);
-    rpma::Slot &free_slot() const { return *free_; }
-    // Appends the free slot, which the caller has filled, to the list.
-    void add_slot() { free_ = slot_behind(free_); }
-
-    uint32_t size() const { return number(free_); }
-    bool has(uint32_t index) const { return &slot(index) < free_; }
-    uint32_t room() const { return max_ops_ - size(); }
-    rpma::Slot &slot(uint32_t index) const {
-        return *reinterpret_cast<rpma::Slot *>(reinterpret_cast<char *>(slots_.get()) +
-                                               index * slot_size_);
+    uint32_t size() const { return size_; }
+    bool is_full() const { return size_ == max_ops_; }
+    uint32_t room() const { return max_ops_ - size_; }
+    rpma::Entry &entry(uint32_t index) const {
+        return *reinterpret_cast<rpma::Entry *>(reinterpret_cast<char *>(first_) +
+                                                index * entry_size_);
     }
-    // A spare slot after the others, which belongs to no operation.
-    rpma::Slot &scratch() const { return slot(max_ops_); }
+    // An entry before the first one, which belongs to no operation.
+    rpma::Entry &spare() const { return *entries_; }
+    // The entry that the next addition fills, unless the batch is full.
+    rpma::Entry &next_entry() const { return entry(size_); }
+    // Appends next_entry(), which the caller has filled, to the list.
+    void append(rpma::Entry &filled) {
+        filled.wr.next = nullptr;
+        // The first one is linked to the spare entry, which is never posted.
+        reinterpret_cast<rpma::Entry *>(reinterpret_cast<char *>(&filled) - entry_size_)
+            ->wr.next = &filled.wr;
+        size_++;
+    }
 
     // Posts the rest of the list. *posted, unless nullptr: the number of operations that the
     // device took. 0, or the code of the failure, which is logged.
     int post(const char *function, uint32_t *posted);
-
-    bool is_ready() const {
-        return ready == READY || (ready == UNLESS_WAYS_CHANGE && has_current_ways());
+    // Is true if a post is one call of the provider with the whole list.
+    bool is_simple() const {
+        const rpma::ListFlags flags = list & (rpma::HAS_NATIVE | rpma::HAS_METHODS);
+        return size_ != 0 &&
+               ((next_ | flags) == 0 ||
+                ((next_ | (flags & rpma::HAS_NATIVE)) == 0 && has_current_methods()));
     }
-    // Is true if the methods of the flushes and atomic writes are those that the connection
-    // uses now.
-    bool has_current_ways() const { return generation_ == conn.flush.generation(); }
+    ibv_send_wr *first() const { return &first_->wr; }
+    // Continues after a call of the provider, which got the rest of the list.
+    int finish(const char *function, const rpma::Outcome &outcome, uint32_t *posted);
 
-    ibv_send_wr *first() const { return &slots_->wr; }
-    // Slow path after the post of a ready list.
-    [[gnu::cold, gnu::noinline]] int settle_ready(const char *function, int result);
-
-    // A ready list is posted unchanged, and its post reads these members. They are in memory,
-    // because registers would have to be saved across the provider's call.
-    enum Ready : uint8_t { NOT_READY, UNLESS_WAYS_CHANGE, READY } ready = NOT_READY;
-    uint32_t ready_size; // in operations
     ibv_qp *const qp;
-    ibv_send_wr *bad; // the first one, until a provider stores another one
-    uint32_t *given;  // the caller's output: operations that were posted
-
     rpma_conn &conn;
-    rpma::Kinds kinds;
+    rpma::ListFlags list; // ListFlag
 
   private:
     struct Free {
         void operator()(void *memory) const { std::free(memory); }
     };
-    using Slots = std::unique_ptr<rpma::Slot, Free>;
+    using Entries = std::unique_ptr<rpma::Entry, Free>;
 
   public:
-    rpma_batch(rpma_conn &connection, uint32_t max_ops, Slots &&slots, std::size_t slot_size);
+    rpma_batch(rpma_conn &connection, uint32_t max_ops, Entries &&entries,
+               std::size_t entry_size);
 
   private:
-    rpma::Slot *slot_behind(rpma::Slot *slot) const {
-        return reinterpret_cast<rpma::Slot *>(reinterpret_cast<char *>(slot) + slot_size_);
-    }
-    // The number of operations before a slot.
-    uint32_t number(const void *slot) const {
-        const auto bytes =
-            static_cast<const char *>(slot) - reinterpret_cast<const char *>(slots_.get());
-        return static_cast<uint32_t>(static_cast<std::size_t>(bytes) / slot_size_);
-    }
-    void end();
-    void reopen();
-    int choose_ways(const char *function);
-    // Reports a list that the device did not take completely, and continues after the failure.
-    int settle(const char *function, const rpma::Outcome &outcome, uint32_t *posted);
+    // Is true if the methods of the flushes and atomic writes are those that the connection
+    // uses now.
+    bool has_current_methods() const { return generation_ == conn.flush.generation(); }
+    int choose_methods(const char *function);
 
-    rpma::Slot *free_;      // the first free slot
-    rpma::Slot *limit_;     // the end of the slots; if the list is ended, the first free slot
-    bool is_ended_ = false; // additions have to open() it
-    uint32_t next_ = 0;     // the first operation of the next post
-    uint32_t generation_;   // of the connection, when the methods were chosen
+    uint32_t size_;       // in operations
+    uint32_t next_;       // the first operation of the next post
+    uint32_t generation_; // of the connection, when the methods were chosen
     uint32_t max_ops_;
-    std::size_t slot_size_; // in bytes
-    Slots slots_;
+    rpma::Entry *first_;
+    std::size_t entry_size_; // in bytes
+    Entries entries_;
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// list.cc -- lists for extended queue pairs, and the rest of a list that a provider rejected
+// list.cc -- lists for extended queue pairs, and failures of lists
 
 #include "post/list.hh"
 
@@ -17,8 +17,6 @@ Outcome post_rest(ibv_qp *qp, ibv_send_wr *first) {
 
 #if defined(RPMA_NATIVE_FLUSH) || defined(RPMA_NATIVE_ATOMIC_WRITE)
 
-#include "post/flush.hh"
-
 namespace rpma {
 
 namespace {
@@ -26,7 +24,7 @@ namespace {
 // Such an operation uses ibv_post_send() even in a list with native ones: ibv_wr_set_sge_list()
 // of rxe uses the length of the first SGE for all of them (wr_set_sge_list() of rdma-core 56;
 // pull request 1744 fixes it).
-bool has_pieces_of(const ibv_send_wr &wr) {
+bool has_many_sges(const ibv_send_wr &wr) {
     return wr.num_sge > 1;
 }
 
@@ -34,20 +32,20 @@ bool has_pieces_of(const ibv_send_wr &wr) {
 [[gnu::always_inline]] inline void give(ibv_qp_ex *qpx, const ibv_send_wr &wr) {
     const uint64_t remote_addr = wr.wr.rdma.remote_addr;
     const uint32_t rkey = wr.wr.rdma.rkey;
-    [[maybe_unused]] const auto &slot = reinterpret_cast<const Slot &>(wr);
+    [[maybe_unused]] const auto &entry = reinterpret_cast<const Entry &>(wr);
     qpx->wr_id = wr.wr_id;
     qpx->wr_flags = wr.send_flags; // the flag alone marks inline data on rxe
     switch (static_cast<int>(wr.opcode)) {
 #ifdef RPMA_NATIVE_FLUSH
     case IBV_WR_FLUSH:
-        ibv_wr_flush(qpx, rkey, remote_addr, slot.flush_len,
-                     native_flush_type(static_cast<rpma_flush_type>(slot.flush_type)),
+        ibv_wr_flush(qpx, rkey, remote_addr, entry.flush_len,
+                     native_flush_type(static_cast<rpma_flush_type>(entry.flush_type)),
                      IBV_FLUSH_RANGE);
         return;
 #endif
 #ifdef RPMA_NATIVE_ATOMIC_WRITE
     case IBV_WR_ATOMIC_WRITE:
-        ibv_wr_atomic_write(qpx, rkey, remote_addr, &slot.value);
+        ibv_wr_atomic_write(qpx, rkey, remote_addr, &entry.value);
         return;
 #endif
     case IBV_WR_RDMA_READ:
@@ -95,12 +93,12 @@ bool has_pieces_of(const ibv_send_wr &wr) {
 
 // Posts one operation with several SGEs, which is not native.
 Outcome post_alone(const rpma_conn &conn, ibv_send_wr *wr) {
-    ibv_send_wr *const behind = std::exchange(wr->next, nullptr);
+    ibv_send_wr *const rest = std::exchange(wr->next, nullptr);
     ibv_send_wr *bad = wr;
     const int result = ibv_post_send(conn.qp, wr, &bad);
-    wr->next = behind;
+    wr->next = rest;
     const bool is_taken = result == 0 || bad == nullptr;
-    return {is_taken ? behind : wr, result, wr, behind, false};
+    return {is_taken ? rest : wr, result, wr, rest, false};
 }
 
 // Native runs alternate with multi-SGE requests. No run is longer than the queue.
@@ -109,8 +107,8 @@ Outcome post_alone(const rpma_conn &conn, ibv_send_wr *wr) {
     while (outcome.next != nullptr && outcome.result == 0) {
         ibv_send_wr *const begin = outcome.next;
         ibv_send_wr *end = begin;
-        for (uint32_t room = most_at_once(conn);
-             room > 0 && end != nullptr && !has_pieces_of(*end); room--)
+        for (uint32_t room = max_chunk(conn);
+             room > 0 && end != nullptr && !has_many_sges(*end); room--)
             end = end->next;
         outcome = end == begin ? post_alone(conn, begin) : post_run(conn, begin, end);
     }
@@ -119,8 +117,8 @@ Outcome post_alone(const rpma_conn &conn, ibv_send_wr *wr) {
 
 } // namespace
 
-Outcome post_natively(const rpma_conn &conn, ibv_send_wr *first, bool in_parts) {
-    return in_parts ? post_runs(conn, first) : post_run(conn, first, nullptr);
+Outcome post_natively(const rpma_conn &conn, ibv_send_wr *first, bool is_split) {
+    return is_split ? post_runs(conn, first) : post_run(conn, first, nullptr);
 }
 
 } // namespace rpma

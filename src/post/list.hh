@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// list.hh -- posts a list of slots to the device
+// list.hh -- posts a list of entries to the device
 //
 // No operation is posted twice: after a failure the list shows which operations the device has
 // taken, or may have taken.
@@ -11,9 +11,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "post/refused.hh"
-#include "post/slot.hh"
-#include "post/tuned.hh"
+#include "post/entry.hh"
 #include "verbs/objects.hh"
 
 namespace rpma {
@@ -33,6 +31,12 @@ struct Outcome {
 // as the first of a list, it is rejected with its error number.
 [[gnu::cold, gnu::noinline]] Outcome post_rest(ibv_qp *qp, ibv_send_wr *first);
 
+// Is true if an ibv_post_send() of a list took all of it: rxe, siw and mlx5 set bad to nullptr
+// first (rxe_post_send(), siw_post_send()) or leave it as it was, which is first.
+inline bool is_taken(const ibv_send_wr *first, const ibv_send_wr *bad, int result) {
+    return result == 0 && (bad == nullptr || bad == first);
+}
+
 // The outcome of an ibv_post_send() of a list, which may have stored bad.
 //
 // siw_post_send() of siw rejects an operation and may still return the 0 of its doorbell: bad
@@ -48,7 +52,7 @@ inline Outcome plain_outcome(ibv_qp *qp, ibv_send_wr *first, ibv_send_wr *bad, i
 
 // The largest number of operations for an extended queue pair in one call. It takes all of them
 // or none, so they must fit into the empty send queue.
-inline uint32_t most_at_once([[maybe_unused]] const rpma_conn &conn) {
+inline uint32_t max_chunk([[maybe_unused]] const rpma_conn &conn) {
 #if defined(RPMA_NATIVE_FLUSH) || defined(RPMA_NATIVE_ATOMIC_WRITE)
     if (conn.extended != nullptr)
         return std::max(conn.granted().max_send_wr, 1U);
@@ -57,17 +61,18 @@ inline uint32_t most_at_once([[maybe_unused]] const rpma_conn &conn) {
 }
 
 #if defined(RPMA_NATIVE_FLUSH) || defined(RPMA_NATIVE_ATOMIC_WRITE)
-// Posts to an extended queue pair, in one call of the provider unless in_parts is set.
-Outcome post_natively(const rpma_conn &conn, ibv_send_wr *first, bool in_parts);
+// Posts to an extended queue pair, in one call of the provider unless is_split is set.
+Outcome post_natively(const rpma_conn &conn, ibv_send_wr *first, bool is_split);
 #endif
 
-// is_native: the list needs an extended queue pair.
+// Posts a list in one call of the provider, unless it is split: with native operations and
+// operations with several SGEs, or with more operations than the send queue holds.
 [[gnu::always_inline]] inline Outcome post_list(const rpma_conn &conn, ibv_send_wr *first,
-                                                [[maybe_unused]] bool is_native,
-                                                [[maybe_unused]] bool in_parts) {
+                                                [[maybe_unused]] ListFlags list,
+                                                [[maybe_unused]] bool is_split) {
 #if defined(RPMA_NATIVE_FLUSH) || defined(RPMA_NATIVE_ATOMIC_WRITE)
-    if (is_native) [[unlikely]]
-        return post_natively(conn, first, in_parts);
+    if ((list & HAS_NATIVE) != 0)
+        return post_natively(conn, first, is_split);
 #endif
     ibv_send_wr *bad = first;
     const int result = ibv_post_send(conn.qp, first, &bad);
@@ -83,15 +88,15 @@ template <class Number>
     const bool is_queued = outcome.next == outcome.end;
     // A plain list is taken up to the rejected operation, a native run as a whole.
     const bool is_whole = is_queued || outcome.natively;
-    ibv_send_wr *const first = is_whole ? outcome.given : outcome.next;
-    keep_conn(*first, conn);
-    const Part part = {array, number(first), is_whole ? number(outcome.end) - 1 : number(first),
+    const ibv_send_wr &first = is_whole ? *outcome.given : *outcome.next;
+    const Part part = {array, number(&first),
+                       is_whole ? number(outcome.end) - 1 : number(&first),
                        !is_queued         ? ""
                        : outcome.natively ? " (may be queued)"
                                           : " (queued)"};
     return outcome.natively
-               ? refused_natively(function, conn, *first, outcome.end, outcome.result, &part)
-               : refused_send(function, *first, outcome.result, &part);
+               ? refused_natively(function, conn, first, outcome.end, outcome.result, &part)
+               : refused_part(function, conn, first, outcome.result, part);
 }
 
 } // namespace rpma

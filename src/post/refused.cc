@@ -9,8 +9,7 @@
 #include <cinttypes>
 
 #include "base/probes.hh"
-#include "post/slot.hh"
-#include "post/tuned.hh"
+#include "post/entry.hh"
 #include "verbs/text.hh"
 
 namespace rpma {
@@ -36,19 +35,37 @@ uint64_t inline_bytes(const ibv_send_wr &wr) {
     return (wr.send_flags & IBV_SEND_INLINE) != 0 ? bytes_of(wr) : 0;
 }
 
-// The length of a slot's operation in bytes. A native one has no SGEs.
+// The length of a entry's operation in bytes. A native one has no SGEs.
 uint64_t length_of(const ibv_send_wr &wr) {
-    const auto &slot = reinterpret_cast<const Slot &>(wr);
-    return slot.type == RPMA_WORK_FLUSH          ? slot.flush_len
-           : slot.type == RPMA_WORK_ATOMIC_WRITE ? sizeof(slot.value)
-                                                 : bytes_of(wr);
+    const auto &entry = reinterpret_cast<const Entry &>(wr);
+    return entry.type == RPMA_WORK_FLUSH          ? entry.flush_len
+           : entry.type == RPMA_WORK_ATOMIC_WRITE ? sizeof(entry.value)
+                                                  : bytes_of(wr);
 }
 
-// Records the failure or the would-block result. Is true if its log level is enabled.
-bool note(Call &call, int result, bool is_answer) {
-    return is_answer ? call.answers(RPMA_E_AGAIN, 0)
-                     : call.fails(RPMA_E_PROVIDER, post_error(result));
-}
+// A full queue is a would-block result for a function of 1.4.
+struct Rejection {
+    bool is_again;
+    int result;
+
+    bool is_logged() const {
+        return rpma::is_logged(is_again ? RPMA_LOG_LEVEL_DEBUG : RPMA_LOG_LEVEL_ERROR);
+    }
+    bool note(Call &call) const {
+        return is_again ? call.answers(RPMA_E_AGAIN, 0)
+                        : call.fails(RPMA_E_PROVIDER, post_error(result));
+    }
+    // What note() and Call::finish() do if the log is off, in fewer instructions.
+    int code(const char *function) const {
+        if (is_again)
+            return RPMA_E_AGAIN;
+        const int error = post_error(result);
+        probe::failure(function, RPMA_E_PROVIDER, error, RPMA_LOG_LEVEL_ERROR);
+        if (error != 0)
+            errno = error;
+        return RPMA_E_PROVIDER;
+    }
+};
 
 // The advice after a failed post; room is the number of operations that the queue holds.
 Text advice(int result, const char *queue, uint32_t room, const char *setting) {
@@ -109,7 +126,7 @@ uint32_t remote_key(const ibv_send_wr &wr) {
 }
 
 // The first SGE of a request, or an empty one.
-template <class Request> ibv_sge first_element(const Request &wr) {
+ibv_sge first_sge(const ibv_send_wr &wr) {
     return wr.num_sge > 0 ? wr.sg_list[0] : ibv_sge{};
 }
 
@@ -120,22 +137,47 @@ bool is_full(int result) {
     return post_error(result) == ENOMEM || post_error(result) == ENOSPC;
 }
 
-int refused_send(const char *function, const ibv_send_wr &wr, int result, const Part *part) {
-    const rpma_conn &conn = kept_conn(wr);
+namespace {
+
+// bytes: those that the provider had to copy.
+int log_send(const char *function, const rpma_conn &conn, const RejectedSend &wr,
+             uint64_t bytes, const Rejection &rejection, const Part *part) {
     Call call(function);
-    probe::post_refused(function, &conn, wr.opcode, wr.wr_id, result);
-    if (!note(call, result, part != nullptr && is_again(conn, result, inline_bytes(wr))))
-        return call.finish();
-    const ibv_sge sge = first_element(wr);
-    call.log(__FILE__, __LINE__, send_advice(result, conn, inline_bytes(wr)).chars,
-             "%sibv_post_send(opcode=%s, remote_addr=0x%" PRIx64 ", addr=0x%" PRIx64
-             ", length=%" PRIu32 ", wr_id=0x%" PRIx64 ", send_flags=%s)",
-             part_text(part).chars, opcode_text(wr.opcode), wr.wr.rdma.remote_addr, sge.addr,
-             sge.length, wr.wr_id, send_flags_text(wr.send_flags).chars);
+    if (rejection.note(call))
+        call.log(__FILE__, __LINE__, send_advice(rejection.result, conn, bytes).chars,
+                 "%sibv_post_send(opcode=%s, remote_addr=0x%" PRIx64 ", addr=0x%" PRIx64
+                 ", length=%" PRIu32 ", wr_id=0x%" PRIx64 ", send_flags=%s)",
+                 part_text(part).chars, opcode_text(wr.opcode), wr.remote_addr, wr.sge.addr,
+                 wr.sge.length, wr.wr_id, send_flags_text(wr.send_flags).chars);
     // A key grants access to the memory, so it is logged for debugging only.
-    RPMA_LOG(RPMA_LOG_LEVEL_DEBUG, function, "rkey=0x%" PRIx32 ", lkey=0x%" PRIx32,
-             remote_key(wr), sge.lkey);
+    RPMA_LOG(RPMA_LOG_LEVEL_DEBUG, function, "rkey=0x%" PRIx32 ", lkey=0x%" PRIx32, wr.rkey,
+             wr.sge.lkey);
     return call.finish();
+}
+
+} // namespace
+
+int refused_send(const char *function, const rpma_conn &conn, RejectedSend wr, int result) {
+    const Rejection rejection = {false, result};
+    probe::post_refused(function, &conn, wr.opcode, wr.wr_id, result);
+    if (!rejection.is_logged())
+        return rejection.code(function);
+    if (wr.opcode == IBV_WR_SEND || wr.opcode == IBV_WR_SEND_WITH_IMM)
+        wr.rkey = 0;
+    const uint64_t bytes = (wr.send_flags & IBV_SEND_INLINE) != 0 ? wr.sge.length : 0;
+    return log_send(function, conn, wr, bytes, rejection, nullptr);
+}
+
+int refused_part(const char *function, const rpma_conn &conn, const ibv_send_wr &wr, int result,
+                 const Part &part) {
+    const uint64_t bytes = inline_bytes(wr);
+    const Rejection rejection = {is_again(conn, result, bytes), result};
+    probe::post_refused(function, &conn, wr.opcode, wr.wr_id, result);
+    if (!rejection.is_logged())
+        return rejection.code(function);
+    const RejectedSend seen = {wr.wr_id,  wr.wr.rdma.remote_addr, first_sge(wr), remote_key(wr),
+                               wr.opcode, wr.send_flags};
+    return log_send(function, conn, seen, bytes, rejection, &part);
 }
 
 int refused_natively(const char *function, const rpma_conn &conn, const ibv_send_wr &first,
@@ -143,9 +185,10 @@ int refused_natively(const char *function, const rpma_conn &conn, const ibv_send
     uint64_t bytes = 0;
     for (const ibv_send_wr *wr = &first; wr != end; wr = wr->next)
         bytes = std::max(bytes, inline_bytes(*wr));
+    const Rejection rejection = {part != nullptr && is_again(conn, result, bytes), result};
     Call call(function);
     probe::post_refused(function, &conn, first.opcode, first.wr_id, result);
-    if (note(call, result, part != nullptr && is_again(conn, result, bytes)))
+    if (rejection.note(call))
         call.log(__FILE__, __LINE__, send_advice(result, conn, bytes).chars,
                  "%sibv_wr_complete(first: opcode=%s, remote_addr=0x%" PRIx64
                  ", length=%" PRIu64 ", wr_id=0x%" PRIx64 ")",
@@ -154,15 +197,15 @@ int refused_natively(const char *function, const rpma_conn &conn, const ibv_send
     return call.finish();
 }
 
-int refuse_receive(const char *function, const ReceiveQueue &names, uint32_t room,
-                   const ibv_recv_wr &wr, int result, const Part *part) {
+int refused_receive(const char *function, const ReceiveQueue &queue, uint32_t size,
+                    RejectedReceive wr, int result, const Part *part) {
+    const Rejection rejection = {part != nullptr && is_full(result), result};
     Call call(function);
     probe::post_refused(function, nullptr, -1, wr.wr_id, result);
-    const ibv_sge sge = first_element(wr);
-    if (note(call, result, part != nullptr && is_full(result)))
-        call.log(__FILE__, __LINE__, advice(result, "receive", room, names.setting).chars,
+    if (rejection.note(call))
+        call.log(__FILE__, __LINE__, advice(result, "receive", size, queue.setting).chars,
                  "%s%s(addr=0x%" PRIx64 ", length=%" PRIu32 ", wr_id=0x%" PRIx64 ")",
-                 part_text(part).chars, names.post, sge.addr, sge.length, wr.wr_id);
+                 part_text(part).chars, queue.post, wr.sge.addr, wr.sge.length, wr.wr_id);
     return call.finish();
 }
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// rma.cc -- exports: reads, writes and atomic writes, one at a time
+// rma.cc -- exports: reads, writes, atomic writes and sends, one at a time
 //
 // The fast path of an operation is one condition and one work request. The slow path is out of
 // line, in a function with the same arguments: it logs each argument that is not valid, and
 // posts operations without memory.
 
-#include "post/send.hh"
+#include "post/work_request.hh"
 
 using namespace rpma;
 
@@ -16,9 +16,9 @@ namespace {
 // dst and src are a local and a remote region, in this order or the other.
 template <class Dst, class Src>
 [[gnu::always_inline]] inline int
-transfer_otherwise(const char *function, ibv_wr_opcode opcode, rpma_conn *conn, Dst *dst,
-                   size_t dst_offset, const Src *src, size_t src_offset, size_t len, int flags,
-                   unsigned send_flags, uint32_t imm, const void *op_context) {
+transfer_slow(const char *function, ibv_wr_opcode opcode, rpma_conn *conn, Dst *dst,
+              size_t dst_offset, const Src *src, size_t src_offset, size_t len, int flags,
+              unsigned send_flags, uint32_t imm, const void *op_context) {
     RPMA_REFUSE_IN(function, conn == NULL);
     RPMA_REFUSE_FLAGS(function, flags);
     RPMA_REFUSE_IN(function, dst == NULL && src != NULL);
@@ -32,31 +32,31 @@ transfer_otherwise(const char *function, ibv_wr_opcode opcode, rpma_conn *conn, 
     return send_empty(function, *conn, opcode, send_flags, imm, op_context);
 }
 
-[[gnu::cold, gnu::noinline]] int read_otherwise(rpma_conn *conn, rpma_mr_local *dst,
-                                                size_t dst_offset, const rpma_mr_remote *src,
-                                                size_t src_offset, size_t len, int flags,
-                                                const void *op_context) {
-    return transfer_otherwise("rpma_read", IBV_WR_RDMA_READ, conn, dst, dst_offset, src,
-                              src_offset, len, flags, signaled(flags), 0, op_context);
+[[gnu::cold, gnu::noinline]] int read_slow(rpma_conn *conn, rpma_mr_local *dst,
+                                           size_t dst_offset, const rpma_mr_remote *src,
+                                           size_t src_offset, size_t len, int flags,
+                                           const void *op_context) {
+    return transfer_slow("rpma_read", IBV_WR_RDMA_READ, conn, dst, dst_offset, src, src_offset,
+                         len, flags, signaled(flags), 0, op_context);
 }
 
-[[gnu::cold, gnu::noinline]] int write_otherwise(const char *function, ibv_wr_opcode opcode,
-                                                 rpma_conn *conn, rpma_mr_remote *dst,
-                                                 size_t dst_offset, const rpma_mr_local *src,
-                                                 size_t src_offset, size_t len, int flags,
-                                                 uint32_t imm, const void *op_context) {
-    return transfer_otherwise(
-        function, opcode, conn, dst, dst_offset, src, src_offset, len, flags,
-        opcode == IBV_WR_RDMA_WRITE ? carrying(flags) : announcing(flags), imm, op_context);
+[[gnu::cold, gnu::noinline]] int write_slow(const char *function, ibv_wr_opcode opcode,
+                                            rpma_conn *conn, rpma_mr_remote *dst,
+                                            size_t dst_offset, const rpma_mr_local *src,
+                                            size_t src_offset, size_t len, int flags,
+                                            uint32_t imm, const void *op_context) {
+    return transfer_slow(function, opcode, conn, dst, dst_offset, src, src_offset, len, flags,
+                         opcode == IBV_WR_RDMA_WRITE ? carrying(flags) : announcing(flags), imm,
+                         op_context);
 }
 
 // Same arguments as the exported function, so the call moves no register.
-[[gnu::cold, gnu::noinline]] int write_otherwise(rpma_conn *conn, rpma_mr_remote *dst,
-                                                 size_t dst_offset, const rpma_mr_local *src,
-                                                 size_t src_offset, size_t len, int flags,
-                                                 const void *op_context) {
-    return write_otherwise("rpma_write", IBV_WR_RDMA_WRITE, conn, dst, dst_offset, src,
-                           src_offset, len, flags, 0, op_context);
+[[gnu::cold, gnu::noinline]] int write_slow(rpma_conn *conn, rpma_mr_remote *dst,
+                                            size_t dst_offset, const rpma_mr_local *src,
+                                            size_t src_offset, size_t len, int flags,
+                                            const void *op_context) {
+    return write_slow("rpma_write", IBV_WR_RDMA_WRITE, conn, dst, dst_offset, src, src_offset,
+                      len, flags, 0, op_context);
 }
 
 } // namespace
@@ -64,42 +64,39 @@ transfer_otherwise(const char *function, ibv_wr_opcode opcode, rpma_conn *conn, 
 RPMA_POST int rpma_read(struct rpma_conn *conn, struct rpma_mr_local *dst, size_t dst_offset,
                         const struct rpma_mr_remote *src, size_t src_offset, size_t len,
                         int flags, const void *op_context) {
-    if (conn == nullptr || dst == nullptr || len > UINT32_MAX || src == nullptr || flags == 0)
+    if (conn == nullptr || dst == nullptr || src == nullptr || flags == 0 || len >> 32 != 0)
         [[unlikely]]
-        return read_otherwise(conn, dst, dst_offset, src, src_offset, len, flags, op_context);
+        return read_slow(conn, dst, dst_offset, src, src_offset, len, flags, op_context);
     Request request;
-    request.sge = slice(*dst, dst_offset, len);
     describe(request.wr, IBV_WR_RDMA_READ, 1, signaled(flags), 0, op_context);
     address(request.wr, *src, src_offset);
-    return send(__func__, *conn, request);
+    return send(__func__, *conn, request, slice(*dst, dst_offset, len));
 }
 
 RPMA_POST int rpma_write(struct rpma_conn *conn, struct rpma_mr_remote *dst, size_t dst_offset,
                          const struct rpma_mr_local *src, size_t src_offset, size_t len,
                          int flags, const void *op_context) {
-    if (conn == nullptr || dst == nullptr || len > UINT32_MAX || src == nullptr || flags == 0)
+    if (conn == nullptr || dst == nullptr || src == nullptr || flags == 0 || len >> 32 != 0)
         [[unlikely]]
-        return write_otherwise(conn, dst, dst_offset, src, src_offset, len, flags, op_context);
+        return write_slow(conn, dst, dst_offset, src, src_offset, len, flags, op_context);
     Request request;
-    request.sge = slice(*src, src_offset, len);
     describe(request.wr, IBV_WR_RDMA_WRITE, 1, carrying(flags), 0, op_context);
     address(request.wr, *dst, dst_offset);
-    return send(__func__, *conn, request);
+    return send(__func__, *conn, request, slice(*src, src_offset, len));
 }
 
 RPMA_POST int rpma_write_with_imm(struct rpma_conn *conn, struct rpma_mr_remote *dst,
                                   size_t dst_offset, const struct rpma_mr_local *src,
                                   size_t src_offset, size_t len, int flags, uint32_t imm,
                                   const void *op_context) {
-    if (conn == nullptr || dst == nullptr || len > UINT32_MAX || src == nullptr || flags == 0)
+    if (conn == nullptr || dst == nullptr || src == nullptr || flags == 0 || len >> 32 != 0)
         [[unlikely]]
-        return write_otherwise(__func__, IBV_WR_RDMA_WRITE_WITH_IMM, conn, dst, dst_offset, src,
-                               src_offset, len, flags, imm, op_context);
+        return write_slow(__func__, IBV_WR_RDMA_WRITE_WITH_IMM, conn, dst, dst_offset, src,
+                          src_offset, len, flags, imm, op_context);
     Request request;
-    request.sge = slice(*src, src_offset, len);
     describe(request.wr, IBV_WR_RDMA_WRITE_WITH_IMM, 1, announcing(flags), imm, op_context);
     address(request.wr, *dst, dst_offset);
-    return send(__func__, *conn, request);
+    return send(__func__, *conn, request, slice(*src, src_offset, len));
 }
 
 namespace {
@@ -110,10 +107,9 @@ namespace {
                                                const ibv_sge &bytes, unsigned send_flags,
                                                const void *op_context) {
     Request request;
-    request.sge = bytes;
     describe(request.wr, IBV_WR_RDMA_WRITE, 1, send_flags | IBV_SEND_FENCE, 0, op_context);
     address(request.wr, dst, dst_offset);
-    return send(function, conn, request);
+    return send(function, conn, request, bytes);
 }
 
 // With the caller's data, which the provider copies during the call.
@@ -127,9 +123,8 @@ namespace {
 }
 
 // Slow path: an argument is not valid, or the address is misaligned.
-[[gnu::noinline]] int atomic_write_otherwise(rpma_conn *conn, rpma_mr_remote *dst,
-                                             size_t dst_offset, const char *src, int flags,
-                                             const void *op_context) {
+[[gnu::noinline]] int atomic_write_slow(rpma_conn *conn, rpma_mr_remote *dst, size_t dst_offset,
+                                        const char *src, int flags, const void *op_context) {
     static constexpr char function[] = "rpma_atomic_write";
     RPMA_REFUSE_IN(function, conn == NULL);
     RPMA_REFUSE_IN(function, dst == NULL);
@@ -161,7 +156,7 @@ RPMA_POST int rpma_atomic_write(struct rpma_conn *conn, struct rpma_mr_remote *d
     if (conn == nullptr || dst == nullptr || src == nullptr || flags == 0 ||
         dst_offset % RPMA_ATOMIC_WRITE_ALIGNMENT != 0 ||
         dst->addr % RPMA_ATOMIC_WRITE_ALIGNMENT != 0) [[unlikely]]
-        return atomic_write_otherwise(conn, dst, dst_offset, src, flags, op_context);
+        return atomic_write_slow(conn, dst, dst_offset, src, flags, op_context);
 #ifdef RPMA_NATIVE_ATOMIC_WRITE
     if (conn->flush.writes_natively()) [[unlikely]]
         return write_natively(conn, dst, dst_offset, src, flags, op_context);
@@ -180,5 +175,44 @@ RPMA_POST int rpma_write_atomic(struct rpma_conn *conn, struct rpma_mr_remote *d
                       "multiples of 8");
     return write_fenced(__func__, *conn, *dst, dst_offset,
                         slice(*src, src_offset, RPMA_ATOMIC_WRITE_ALIGNMENT), signaled(flags),
+                        op_context);
+}
+
+namespace {
+
+// Sends a message from one SGE, or from none.
+[[gnu::always_inline]] inline int send_message(const char *function, const rpma_conn &conn,
+                                               ibv_wr_opcode opcode, const rpma_mr_local *src,
+                                               size_t offset, size_t len, int flags,
+                                               uint32_t imm, const void *op_context) {
+    if (src == nullptr) [[unlikely]]
+        return send_empty(function, conn, opcode, announcing(flags), imm, op_context);
+    Request request;
+    describe(request.wr, opcode, 1, announcing(flags), imm, op_context);
+    request.wr.wr.rdma.remote_addr = 0; // init_send_wqe() of rxe copies it
+    return send(function, conn, request, slice(*src, offset, len));
+}
+
+} // namespace
+
+RPMA_POST int rpma_send(struct rpma_conn *conn, const struct rpma_mr_local *src, size_t offset,
+                        size_t len, int flags, const void *op_context) {
+    RPMA_REFUSE(conn == NULL);
+    RPMA_REFUSE_FLAGS(__func__, flags);
+    RPMA_REFUSE_AS(__func__, src == NULL && (offset | len) != 0, RPMA_NO_MEMORY, "src", offset,
+                   len);
+    RPMA_REFUSE_LENGTH(__func__, len);
+    return send_message(__func__, *conn, IBV_WR_SEND, src, offset, len, flags, 0, op_context);
+}
+
+RPMA_POST int rpma_send_with_imm(struct rpma_conn *conn, const struct rpma_mr_local *src,
+                                 size_t offset, size_t len, int flags, uint32_t imm,
+                                 const void *op_context) {
+    RPMA_REFUSE(conn == NULL);
+    RPMA_REFUSE_FLAGS(__func__, flags);
+    RPMA_REFUSE_AS(__func__, src == NULL && (offset | len) != 0, RPMA_NO_MEMORY, "src", offset,
+                   len);
+    RPMA_REFUSE_LENGTH(__func__, len);
+    return send_message(__func__, *conn, IBV_WR_SEND_WITH_IMM, src, offset, len, flags, imm,
                         op_context);
 }

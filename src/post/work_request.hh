@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// work_request.hh -- fills only those members of a work request that its opcode reads
+// work_request.hh -- fills and posts one work request
 //
+// Only those members are filled that the opcode of the request reads.
 // The other members of the ibv_send_wr stay uninitialised on the stack: clearing 128 bytes
 // would cost more than the rest of a post.
 
 #pragma once
 
-#include "core/mr.hh"
-#include "post/tuned.hh"
+#include "core/conn.hh"
+#include "post/refused.hh"
+#include "verbs/tuned.hh"
 
 namespace rpma {
 
@@ -61,5 +63,91 @@ inline void address(ibv_send_wr &wr, const rpma_mr_remote &mr, std::size_t offse
 inline void address_nothing(ibv_send_wr &wr) {
     wr.wr.rdma = {0, 0};
 }
+
+// One work request, and the connection that posts it, see tuned.hh.
+struct Request {
+    ibv_sge sge;
+    ibv_send_wr wr;
+    const rpma_conn *conn;
+};
+
+[[gnu::always_inline]] inline int send(const char *function, const rpma_conn &conn,
+                                       Request &request) {
+    ibv_send_wr &wr = request.wr;
+    wr.next = nullptr;
+    request.conn = &conn;
+    ibv_send_wr *bad;
+    const int result = ibv_post_send(conn.qp, &wr, &bad);
+    return result == 0 ? 0
+                       : refused_send(function, *request.conn,
+                                      {wr.wr_id, wr.wr.rdma.remote_addr, request.sge,
+                                       wr.wr.rdma.rkey, wr.opcode, wr.send_flags},
+                                      result);
+}
+
+// Posts an operation with memory on both sides, or a message.
+[[gnu::always_inline]] inline int send(const char *function, const rpma_conn &conn,
+                                       Request &request, const ibv_sge &sge) {
+    request.sge = sge;
+    request.wr.sg_list = &request.sge;
+    return send(function, conn, request);
+}
+
+// Posts an operation without memory on either side; the other side may still observe it.
+[[gnu::noinline]] inline int send_empty(const char *function, const rpma_conn &conn,
+                                        ibv_wr_opcode opcode, unsigned send_flags, uint32_t imm,
+                                        const void *op_context) {
+    Request request;
+    request.sge = {};
+    request.wr.sg_list = nullptr;
+    describe(request.wr, opcode, 0, send_flags, imm, op_context);
+    address_nothing(request.wr);
+    return send(function, conn, request);
+}
+
+// Is true if 8 bytes at the remote address can be written atomically. If not, the connection
+// logs one warning: a program with a misaligned region repeats this with every write.
+inline bool check_alignment(const char *function, rpma_conn &conn, uint64_t addr) {
+    if (addr % RPMA_ATOMIC_WRITE_ALIGNMENT == 0)
+        return true;
+    if (!conn.warned_of_misalignment.exchange(true))
+        RPMA_LOG(RPMA_LOG_LEVEL_WARNING, function,
+                 "the remote address is not a multiple of %d: the write may not be atomic",
+                 RPMA_ATOMIC_WRITE_ALIGNMENT);
+    return false;
+}
+
+#if defined(RPMA_NATIVE_FLUSH) || defined(RPMA_NATIVE_ATOMIC_WRITE)
+// Logs the operation that an extended queue pair rejected. Its connection is looked up only
+// here: keeping it across the provider's calls would cost a register.
+[[gnu::cold, gnu::noinline]] inline int refused_one(const char *function, const ibv_qp_ex *qpx,
+                                                    ibv_wr_opcode opcode, uint64_t remote_addr,
+                                                    uint64_t length, int result) {
+    ibv_send_wr wr = {};
+    wr.wr_id = qpx->wr_id;
+    wr.opcode = opcode;
+    wr.wr.rdma.remote_addr = remote_addr;
+    ibv_sge sge = {0, static_cast<uint32_t>(length), 0};
+    wr.sg_list = &sge;
+    wr.num_sge = 1;
+    const auto *conn = static_cast<const rpma_conn *>(handle_of(&qpx->qp_base));
+    return refused_natively(function, *conn, wr, nullptr, result);
+}
+
+// Posts one operation to an extended queue pair: build() fills it; length is for the log.
+template <class Build>
+[[gnu::always_inline]] inline int send_natively(const char *function, const rpma_conn &conn,
+                                                ibv_wr_opcode opcode, uint64_t remote_addr,
+                                                uint64_t length, unsigned send_flags,
+                                                const void *op_context, const Build &build) {
+    ibv_qp_ex *qpx = conn.extended;
+    ibv_wr_start(qpx);
+    qpx->wr_id = context_id(op_context);
+    qpx->wr_flags = send_flags;
+    build(qpx);
+    const int result = ibv_wr_complete(qpx);
+    return result == 0 ? 0 : refused_one(function, qpx, opcode, remote_addr, length, result);
+}
+#endif
 
 } // namespace rpma

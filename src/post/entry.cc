@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// entry.cc -- fills entries with each type of operation
+
+#include "post/entry.hh"
+
+namespace rpma {
+
+namespace {
+
+void fill_read_back(const rpma_conn &conn, Entry &entry) {
+    entry.wr.opcode = IBV_WR_RDMA_READ;
+    entry.wr.num_sge = 1;
+    entry.sges[0] = conn.flush_read;
+    entry.sges[0].length = entry.read_len;
+}
+
+[[maybe_unused]] void fill_native(Entry &entry, ibv_wr_opcode opcode, ListFlags &list) {
+    entry.wr.opcode = opcode;
+    entry.wr.num_sge = 0;
+    list |= HAS_NATIVE;
+}
+
+int choose_flush(const CallSite &site, rpma_conn &conn, Entry &entry,
+                 [[maybe_unused]] ListFlags &list) {
+    const auto type = static_cast<rpma_flush_type>(entry.flush_type);
+    const FlushMethod method = conn.flush.choose(site.function, entry.flush, type);
+#ifdef RPMA_NATIVE_FLUSH
+    if (method == FlushMethod::NATIVE) {
+        fill_native(entry, IBV_WR_FLUSH, list);
+        return 0;
+    }
+#endif
+    if (method == FlushMethod::NONE)
+        return refuse_flush(site, conn, entry.flush, type);
+    RPMA_REFUSE_OPERATION_AS(site, entry.read_len == 0, RPMA_BEYOND_REGION("remote_offset"),
+                             std::size_t{entry.value}, entry.sges[0].addr);
+    fill_read_back(conn, entry);
+    return 0;
+}
+
+void choose_write([[maybe_unused]] const rpma_conn &conn, Entry &entry,
+                  [[maybe_unused]] ListFlags &list) {
+    constexpr unsigned INLINE = IBV_SEND_INLINE;
+#ifdef RPMA_NATIVE_ATOMIC_WRITE
+    if (entry.is_aligned && conn.flush.writes_natively()) {
+        fill_native(entry, IBV_WR_ATOMIC_WRITE, list);
+        entry.wr.send_flags &= ~INLINE;
+        return;
+    }
+#endif
+    entry.wr.opcode = IBV_WR_RDMA_WRITE;
+    entry.wr.num_sge = 1;
+    entry.wr.send_flags |= INLINE;
+    entry.sges[0] = {reinterpret_cast<uintptr_t>(&entry.value), sizeof(entry.value), 0};
+}
+
+void describe_flush(Entry &entry, const rpma_work &work, ListFlags &list) {
+    describe(entry.wr, IBV_WR_RDMA_READ, 1, signaled(work.flags), 0, work.op_context);
+    address(entry.wr, *work.remote, work.remote_offset);
+    entry.type = RPMA_WORK_FLUSH;
+    entry.flush_len = static_cast<uint32_t>(work.flush_len);
+    entry.flush_type = static_cast<uint8_t>(work.flush_type);
+    entry.flush = work.remote->flush;
+    list |= HAS_METHODS;
+}
+
+void describe_atomic_write(Entry &entry, const rpma_work &work, ListFlags &list) {
+    describe(entry.wr, IBV_WR_RDMA_WRITE, 1, signaled(work.flags) | IBV_SEND_FENCE, 0,
+             work.op_context);
+    address(entry.wr, *work.remote, work.remote_offset);
+    entry.type = RPMA_WORK_ATOMIC_WRITE;
+    entry.value = work.value;
+    list |= HAS_METHODS;
+}
+
+// A remote atomic is fenced: it takes effect after all earlier reads and flushes, like an
+// atomic write.
+void describe_atomic(Entry &entry, const rpma_work &work, const WorkKind &kind) {
+    const bool is_swap = work.type == RPMA_WORK_COMPARE_SWAP;
+    entry.sges[0] = slice(*work.local.mr, work.local.offset, ATOMIC_SIZE);
+    entry.type = static_cast<uint8_t>(work.type);
+    describe(entry.wr, kind.opcode, 1, signaled(work.flags) | IBV_SEND_FENCE, 0,
+             work.op_context);
+    // For an addition, too, init_send_wqe() of rxe copies the swap value.
+    entry.wr.wr.atomic = {work.remote->addr + work.remote_offset,
+                          is_swap ? work.compare : work.value, work.value, work.remote->rkey};
+}
+
+// Is true if this side's device has remote atomics and the region advertises that it accepts
+// them.
+bool serves_atomics(const rpma_conn &conn, const rpma_mr_remote &region) {
+    return (region.usage & RPMA_MR_USAGE_ATOMIC) != 0 && conn.device->atomics;
+}
+
+} // namespace
+
+bool fill_fast(const rpma_conn &conn, Entry &entry, const rpma_work &work, ListFlags &list) {
+    const auto type = static_cast<unsigned>(work.type);
+    if (type > RPMA_WORK_COMPARE_SWAP) [[unlikely]]
+        return false;
+    const WorkKind &kind = WORK_KINDS[type];
+    if (!kind.is_special)
+        return fill_simple(entry, work, kind);
+    if (!has_valid_flags(kind, work) || (work.reserved0 | work.reserved1) != 0) [[unlikely]]
+        return false;
+    const rpma_mr_remote *remote = work.remote;
+    if (remote == nullptr) [[unlikely]]
+        return false;
+    if (work.type == RPMA_WORK_FLUSH) {
+        if (!is_known(work.flush_type) || work.flush_len > UINT32_MAX ||
+            work.remote_offset >= remote->whole_reads) [[unlikely]]
+            return false;
+        const FlushMethod method =
+            choose_method(conn.flush.masks() & remote->flush, work.flush_type);
+        if (method == FlushMethod::NONE) [[unlikely]]
+            return false;
+        describe_flush(entry, work, list);
+        entry.read_len = FLUSH_READ_SIZE;
+#ifdef RPMA_NATIVE_FLUSH
+        if (method == FlushMethod::NATIVE)
+            fill_native(entry, IBV_WR_FLUSH, list);
+        else
+#endif
+            entry.sges[0] = conn.flush_read;
+        return true;
+    }
+    if ((remote->addr + work.remote_offset) % ATOMIC_SIZE != 0) [[unlikely]]
+        return false;
+    if (work.type == RPMA_WORK_ATOMIC_WRITE) {
+        if (work.remote_offset % RPMA_ATOMIC_WRITE_ALIGNMENT != 0) [[unlikely]]
+            return false;
+        describe_atomic_write(entry, work, list);
+        entry.is_aligned = true;
+        choose_write(conn, entry, list);
+        return true;
+    }
+    if (work.local.mr == nullptr || work.local.len != ATOMIC_SIZE ||
+        (work.nsge | reinterpret_cast<uintptr_t>(work.sgl)) != 0 ||
+        !serves_atomics(conn, *remote)) [[unlikely]]
+        return false;
+    describe_atomic(entry, work, kind);
+    return true;
+}
+
+int choose_again(const CallSite &site, rpma_conn &conn, Entry &entry, ListFlags &list) {
+    if (entry.type == RPMA_WORK_FLUSH)
+        return choose_flush(site, conn, entry, list);
+    if (entry.type == RPMA_WORK_ATOMIC_WRITE)
+        choose_write(conn, entry, list);
+    return 0;
+}
+
+namespace {
+
+int fill_flush(const CallSite &site, rpma_conn &conn, Entry &entry, const rpma_work &work,
+               ListFlags &list) {
+    RPMA_REFUSE_OPERATION(site, work.remote == NULL);
+    RPMA_REFUSE_OPERATION_AS(site, !is_known(work.flush_type),
+                             "flush_type is %d; possible: RPMA_FLUSH_TYPE_*",
+                             static_cast<int>(work.flush_type));
+    RPMA_REFUSE_OPERATION_AS(site, work.flush_len > UINT32_MAX, RPMA_TOO_LONG(flush_len),
+                             work.flush_len);
+    describe_flush(entry, work, list);
+    const uint64_t size = work.remote->size;
+    uint64_t rest = 0;
+    if (work.remote_offset < size) [[likely]] {
+        rest = size - work.remote_offset;
+    } else { // for the log: see choose_flush()
+        entry.value = work.remote_offset;
+        entry.sges[0].addr = size;
+    }
+    entry.read_len =
+        static_cast<uint8_t>(rest < FLUSH_READ_SIZE ? rest : uint64_t{FLUSH_READ_SIZE});
+    return choose_again(site, conn, entry, list);
+}
+
+int fill_atomic_write(const CallSite &site, rpma_conn &conn, Entry &entry,
+                      const rpma_work &work, ListFlags &list) {
+    RPMA_REFUSE_OPERATION(site, work.remote == NULL);
+    RPMA_REFUSE_OPERATION_AS(site, work.remote_offset % RPMA_ATOMIC_WRITE_ALIGNMENT != 0,
+                             "remote_offset is %zu; possible: multiples of 8",
+                             work.remote_offset);
+    describe_atomic_write(entry, work, list);
+    entry.is_aligned = check_alignment(site.function, conn, work.remote->addr);
+    return choose_again(site, conn, entry, list);
+}
+
+// Fills the SGEs of an operation. 0, RPMA_E_INVAL.
+int fill_all_sges(const CallSite &site, const rpma_conn &conn, Entry &entry,
+                  const rpma_work &work, ListFlags &list, SpareSges *spare) {
+    const SgeList given = choose_sges(site, work.local, work.sgl, work.nsge);
+    if (given.sgl == nullptr)
+        return RPMA_E_INVAL;
+    const SgeLimit limit = {work.type == RPMA_WORK_READ ? conn.max_read_sge : conn.max_sge,
+                            conn.max_sge, CONN_PIECES};
+    ibv_sge *sges = entry.sges;
+    if (spare != nullptr && given.nsge > 1 && given.nsge <= limit.most) {
+        if (given.nsge > spare->left)
+            return RPMA_E_INVAL; // not for the first of a list
+        sges = spare->next;
+    }
+    entry.wr.num_sge = fill_sges(site, given, limit, sges);
+    if (entry.wr.num_sge < 0)
+        return RPMA_E_INVAL;
+    entry.wr.sg_list = sges;
+    if (entry.wr.num_sge > 1)
+        list |= HAS_MANY_SGES;
+    if (sges != entry.sges) {
+        spare->next += entry.wr.num_sge;
+        spare->left -= static_cast<uint32_t>(entry.wr.num_sge);
+    }
+    return 0;
+}
+
+int fill_atomic(const CallSite &site, const rpma_conn &conn, Entry &entry,
+                const rpma_work &work, const WorkKind &kind) {
+    RPMA_REFUSE_OPERATION(site, work.remote == NULL);
+    RPMA_REFUSE_OPERATION(site, work.local.mr == NULL);
+    RPMA_REFUSE_OPERATION_AS(site, work.local.len != ATOMIC_SIZE,
+                             "local.len is %zu; possible: 8, for what was in the remote word",
+                             work.local.len);
+    RPMA_REFUSE_OPERATION_AS(site, work.nsge != 0 || work.sgl != nullptr,
+                             "a list is given, nsge is %" PRIu32
+                             "; possible: local alone, sgl NULL and nsge 0",
+                             work.nsge);
+    const uint64_t rest = (work.remote->addr + work.remote_offset) % ATOMIC_SIZE;
+    RPMA_REFUSE_OPERATION_AS(site, rest != 0,
+                             "remote_offset is %zu, where the remote address is %" PRIu64
+                             " more than a multiple of 8; possible: 0 more",
+                             work.remote_offset, rest);
+    if (!serves_atomics(conn, *work.remote))
+        return refuse_atomic(site, conn);
+    entry.wr.sg_list = entry.sges;
+    describe_atomic(entry, work, kind);
+    return 0;
+}
+
+const char *flags_text(const WorkKind &kind) {
+    if ((kind.refused_flags & RPMA_F_INLINE) != 0)
+        return "only RPMA_F_COMPLETION_*";
+    return (kind.refused_flags & RPMA_F_SOLICITED) != 0
+               ? "RPMA_F_COMPLETION_* and RPMA_F_INLINE"
+               : "RPMA_F_COMPLETION_*, RPMA_F_INLINE and RPMA_F_SOLICITED";
+}
+
+// Checks that a read or write has either both local and remote memory, or none. 0,
+// RPMA_E_INVAL.
+[[gnu::always_inline]] inline int check_remote(const CallSite &site, const rpma_work &work) {
+    const bool is_empty = work.nsge == 0 && work.local.mr == nullptr;
+    RPMA_REFUSE_OPERATION_AS(site, is_empty && work.remote != NULL,
+                             "work.remote is given, and neither local.mr nor sgl");
+    RPMA_REFUSE_OPERATION_AS(site, !is_empty && work.remote == NULL, "work.remote == NULL");
+    RPMA_REFUSE_OPERATION_AS(site, work.remote == NULL && work.remote_offset != 0,
+                             "work.remote is NULL, remote_offset %zu; possible: 0",
+                             work.remote_offset);
+    return 0;
+}
+
+} // namespace
+
+int fill(const CallSite &site, rpma_conn &conn, Entry &entry, const rpma_work &work,
+         ListFlags &list, SpareSges *spare) {
+    RPMA_REFUSE_OPERATION_AS(site,
+                             work.type < RPMA_WORK_READ || work.type > RPMA_WORK_COMPARE_SWAP,
+                             "type is %d; possible: RPMA_WORK_*", static_cast<int>(work.type));
+    RPMA_REFUSE_RESERVED(site, work.reserved0);
+    RPMA_REFUSE_RESERVED(site, work.reserved1);
+    const WorkKind &kind = WORK_KINDS[work.type];
+    if (!has_valid_flags(kind, work))
+        return refuse_operation(site, "flags are 0x%x; possible: %s",
+                                static_cast<unsigned>(work.flags), flags_text(kind));
+    entry.type = static_cast<uint8_t>(work.type);
+    if (work.type == RPMA_WORK_FLUSH)
+        return fill_flush(site, conn, entry, work, list);
+    if (work.type == RPMA_WORK_ATOMIC_WRITE)
+        return fill_atomic_write(site, conn, entry, work, list);
+    if (kind.is_special)
+        return fill_atomic(site, conn, entry, work, kind);
+
+    if (kind.has_remote)
+        if (const int code = check_remote(site, work))
+            return code;
+    if (const int code = fill_all_sges(site, conn, entry, work, list, spare))
+        return code;
+    describe(entry.wr, kind.opcode, entry.wr.num_sge, announcing(work.flags),
+             work.imm & kind.imm_mask, work.op_context);
+    if (kind.has_remote && work.remote != nullptr)
+        address(entry.wr, *work.remote, work.remote_offset);
+    else
+        address_nothing(entry.wr);
+    return 0;
+}
+
+} // namespace rpma

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// post.cc -- export: rpma_post(), many operations at once
+
+#include <algorithm>
+
+#include "post/list.hh"
+
+using namespace rpma;
+
+namespace {
+
+// The most operations in one call of the provider.
+constexpr uint32_t MAX_CHUNK = 16;
+
+// Reports a list that the device did not take completely. taken: in, the number of earlier
+// operations that were posted; out, including those of the list. Returns the code.
+[[gnu::cold, gnu::noinline]] int settle(const char *function, const rpma_conn &conn,
+                                        const Outcome &outcome, const Entry *first,
+                                        const Entry *end, uint32_t &taken) {
+    const auto number = [&](const ibv_send_wr *wr) {
+        const auto *entry = wr != nullptr ? reinterpret_cast<const Entry *>(wr) : end;
+        return taken + static_cast<uint32_t>(entry - first);
+    };
+    const int code = report(function, "work", conn, outcome, number);
+    taken = number(outcome.next);
+    return code;
+}
+
+[[gnu::noinline]] int post_array(rpma_conn *conn, const rpma_work *work, uint32_t count,
+                                 uint32_t *posted) {
+    static constexpr char function[] = "rpma_post";
+    RPMA_REFUSE_IN(function, conn == NULL);
+    RPMA_REFUSE_IN(function, work == NULL && count != 0);
+    Entry entries[MAX_CHUNK];
+    ibv_sge sges[MOST_PIECES];
+    const uint32_t chunk = std::min(MAX_CHUNK, max_chunk(*conn));
+    uint32_t taken = 0;
+    int code = 0;
+    while (taken != count) {
+        SpareSges spare = {sges, MOST_PIECES};
+        ListFlags list = 0;
+        const rpma_work *next = work + taken;
+        const rpma_work *const end = next + std::min(count - taken, chunk);
+        Entry *entry = entries;
+        for (; next != end; next++, entry++) {
+            entry->wr.sg_list = entry->sges;
+            entry->wr.next = &entry[1].wr;
+            if (fill_write(*entry, *next) ||
+                (next->nsge == 0 && fill_fast(*conn, *entry, *next, list))) [[likely]]
+                continue;
+            const auto index = static_cast<uint32_t>(next - work);
+            code = fill({function, "work", index, entry != entries}, *conn, *entry, *next, list,
+                        &spare);
+            if (code != 0)
+                break;
+        }
+        if (entry == entries) [[unlikely]]
+            break;
+        code = 0; // an operation rejected after earlier ones is validated again as the first
+        entry[-1].wr.next = nullptr;
+        const Outcome outcome =
+            post_list(*conn, &entries[0].wr, list, (list & HAS_MANY_SGES) != 0);
+        if (!outcome.is_good()) [[unlikely]] {
+            code = settle(function, *conn, outcome, entries, entry, taken);
+            break;
+        }
+        taken += static_cast<uint32_t>(entry - entries);
+    }
+    if (posted != nullptr)
+        *posted = taken;
+    return code;
+}
+
+// Slow path after the post of one operation.
+[[gnu::cold, gnu::noinline]] int settle_one(const rpma_conn &conn, Entry &entry,
+                                            ibv_send_wr *bad, int result, uint32_t *posted) {
+    const Outcome outcome = plain_outcome(conn.qp, &entry.wr, bad, result);
+    uint32_t taken = 0;
+    const int code =
+        outcome.is_good() ? 0 : settle("rpma_post", conn, outcome, &entry, &entry + 1, taken);
+    if (posted != nullptr)
+        *posted = outcome.is_good() ? 1 : taken;
+    return code;
+}
+
+// Posts an operation whose entry is filled.
+[[gnu::always_inline]] inline int post_one(const rpma_conn &conn, Entry &entry,
+                                           uint32_t *posted) {
+    entry.wr.sg_list = entry.sges;
+    entry.wr.next = nullptr;
+    ibv_send_wr *bad = &entry.wr;
+    const int result = ibv_post_send(conn.qp, &entry.wr, &bad);
+    if (!is_taken(&entry.wr, bad, result)) [[unlikely]]
+        return settle_one(conn, entry, bad, result, posted);
+    if (posted != nullptr)
+        *posted = 1;
+    return 0;
+}
+
+// Every operation with one SGE or none, except a simple write.
+[[gnu::noinline]] RPMA_POST int post_other(rpma_conn *conn, const rpma_work *work,
+                                           uint32_t count, uint32_t *posted) {
+    Entry entry;
+    ListFlags list = 0;
+    if (!fill_fast(*conn, entry, *work, list) || (list & HAS_NATIVE) != 0) [[unlikely]]
+        return post_array(conn, work, count, posted);
+    return post_one(*conn, entry, posted);
+}
+
+} // namespace
+
+RPMA_POST int rpma_post(struct rpma_conn *conn, const struct rpma_work *work, uint32_t count,
+                        uint32_t *posted) {
+    if (count != 1 || conn == nullptr || work == nullptr) [[unlikely]]
+        return post_array(conn, work, count, posted);
+    Entry entry;
+    if (!fill_write(entry, *work))
+        return work->nsge == 0 ? post_other(conn, work, count, posted)
+                               : post_array(conn, work, count, posted);
+    return post_one(*conn, entry, posted);
+}

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// recv.cc -- exports: receives, one at a time and many at once
+
+#include <algorithm>
+
+#include "core/conn_req.hh"
+#include "core/srq.hh"
+#include "post/sges.hh"
+
+using namespace rpma;
+
+namespace {
+
+// The size of a queue for receives, for the log. It is looked up only after the queue has
+// rejected a receive: keeping its handle across the provider's call would cost an instruction.
+uint32_t size_of(const rpma_conn_req &req) {
+    return req.rq_size();
+}
+uint32_t size_of(const ibv_qp &qp) {
+    return static_cast<const rpma_conn *>(handle_of(&qp))->rq_size();
+}
+uint32_t size_of(const ibv_srq &srq) {
+    return static_cast<const rpma_srq *>(handle_of(&srq))->rq_size();
+}
+
+template <class Owner>
+[[gnu::cold, gnu::noinline]] int refused_one(const char *function, const ReceiveQueue &names,
+                                             const Owner &owner, RejectedReceive wr,
+                                             int result) {
+    return refused_receive(function, names, size_of(owner), wr, result);
+}
+
+// One receive, and the owner of its queue, see tuned.hh.
+template <class Owner> struct ReceiveRequest {
+    ibv_sge sge;
+    ibv_recv_wr wr;
+    const Owner *owner;
+};
+
+// Receives into one SGE, or into none for a message without data. post is ibv_post_recv() or
+// ibv_post_srq_recv(); owner is the queue itself, or owns it.
+template <class Owner, class Queue, class Post>
+[[gnu::always_inline]] inline int receive(const char *function, const ReceiveQueue &names,
+                                          Post post, const Owner *owner, Queue *queue,
+                                          const rpma_mr_local *dst, size_t offset, size_t len,
+                                          const void *op_context) {
+    ReceiveRequest<Owner> request;
+    request.wr.wr_id = context_id(op_context);
+    request.wr.next = nullptr;
+    request.wr.sg_list = &request.sge;
+    request.owner = owner;
+    // Instantiated per branch: the number of SGEs is a constant in each.
+    const auto go = [&](int number) __attribute__((always_inline)) {
+        request.wr.num_sge = number;
+        ibv_recv_wr *bad;
+        const int result = post(queue, &request.wr, &bad);
+        return result == 0 ? 0
+                           : refused_one(function, names, *request.owner,
+                                         {request.wr.wr_id, request.sge}, result);
+    };
+    if (dst == nullptr) [[unlikely]] {
+        request.sge = {};
+        return go(0);
+    }
+    request.sge = slice(*dst, offset, len);
+    return go(1);
+}
+
+constexpr char ARRAY[] = "receives";
+
+// The receives of one call of the provider.
+struct ReceiveList {
+    static constexpr uint32_t MAX_CHUNK = 16;
+
+    ibv_recv_wr wrs[MAX_CHUNK];
+    ibv_sge sges[MOST_PIECES];
+    uint32_t used = 0; // of wrs
+    uint32_t used_sges = 0;
+};
+
+void link(ReceiveList &to, const rpma_receive &receive, uint32_t number) {
+    ibv_recv_wr &wr = to.wrs[to.used];
+    wr = {context_id(receive.op_context), nullptr, to.sges + to.used_sges,
+          static_cast<int>(number)};
+    if (to.used > 0)
+        to.wrs[to.used - 1].next = &wr;
+    to.used++;
+    to.used_sges += number;
+}
+
+// Appends a receive. 0, or RPMA_E_INVAL, which is logged unless earlier receives are posted
+// first; then nothing is appended, and RPMA_E_INVAL may also mean that there is no SGE left.
+[[gnu::noinline]] int add(const CallSite &site, ReceiveList &to, const rpma_receive &receive,
+                          const SgeLimit &limit) {
+    RPMA_REFUSE_RESERVED(site, receive.reserved);
+    const SgeList sges = choose_sges(site, receive.local, receive.sgl, receive.nsge);
+    if (sges.sgl == nullptr ||
+        (sges.nsge <= limit.most && sges.nsge > MOST_PIECES - to.used_sges))
+        return RPMA_E_INVAL;
+    const int used = fill_sges(site, sges, limit, to.sges + to.used_sges);
+    if (used < 0)
+        return RPMA_E_INVAL;
+    link(to, receive, static_cast<uint32_t>(used));
+    return 0;
+}
+
+// Fast path for a receive with one SGE.
+[[gnu::always_inline]] inline bool add_simple(ReceiveList &to, const rpma_receive &receive) {
+    if ((receive.reserved | receive.nsge | reinterpret_cast<uintptr_t>(receive.sgl)) != 0 ||
+        receive.local.mr == nullptr || receive.local.len == 0 ||
+        receive.local.len > UINT32_MAX || to.used_sges == MOST_PIECES) [[unlikely]]
+        return false;
+    to.sges[to.used_sges] = slice(*receive.local.mr, receive.local.offset, receive.local.len);
+    link(to, receive, 1);
+    return true;
+}
+
+// Posts an array of receives to the queue of owner with post, ibv_post_recv() or
+// ibv_post_srq_recv().
+template <class Owner, class Queue, class Post>
+int receive_many(const char *function, const ReceiveQueue &names, Post post, const Owner &owner,
+                 Queue *queue, const SgeLimit &limit, const rpma_receive *receives,
+                 uint32_t count, uint32_t *posted) {
+    uint32_t done = 0;
+    int code = 0;
+    while (code == 0 && done < count) {
+        ReceiveList list;
+        while (code == 0 && list.used < std::min(count - done, ReceiveList::MAX_CHUNK)) {
+            const uint32_t index = done + list.used;
+            if (!add_simple(list, receives[index]))
+                code =
+                    add({function, ARRAY, index, list.used > 0}, list, receives[index], limit);
+        }
+        if (list.used == 0)
+            break;
+        code = 0; // a receive rejected after earlier ones is validated again as the first
+        ibv_recv_wr *refused = list.wrs;
+        const int result = post(queue, list.wrs, &refused);
+        if (result == 0) {
+            done += list.used;
+            continue;
+        }
+        // rxe_post_recv() of rxe stores none if the queue pair has a shared receive queue.
+        if (refused == nullptr)
+            refused = list.wrs;
+        done += static_cast<uint32_t>(refused - list.wrs);
+        const Part part = {ARRAY, done, done, ""};
+        const ibv_sge sge = refused->num_sge > 0 ? refused->sg_list[0] : ibv_sge{};
+        code = refused_receive(function, names, owner.rq_size(), {refused->wr_id, sge}, result,
+                               &part);
+    }
+    if (posted != nullptr)
+        *posted = done;
+    return code;
+}
+
+} // namespace
+
+RPMA_POST int rpma_recv(struct rpma_conn *conn, struct rpma_mr_local *dst, size_t offset,
+                        size_t len, const void *op_context) {
+    RPMA_REFUSE(conn == NULL);
+    RPMA_REFUSE_AS(__func__, dst == NULL && (offset | len) != 0, RPMA_NO_MEMORY, "dst", offset,
+                   len);
+    RPMA_REFUSE_LENGTH(__func__, len);
+    return receive(__func__, CONN_RECEIVES, ibv_post_recv, conn->qp, conn->qp, dst, offset, len,
+                   op_context);
+}
+
+RPMA_POST int rpma_conn_req_recv(struct rpma_conn_req *req, struct rpma_mr_local *dst,
+                                 size_t offset, size_t len, const void *op_context) {
+    RPMA_REFUSE(req == NULL);
+    RPMA_REFUSE(dst == NULL);
+    RPMA_REFUSE_LENGTH(__func__, len);
+    RPMA_REFUSE_AS(__func__, !req->is_set_up(), "%s", req->obstacle());
+    return receive(__func__, CONN_RECEIVES, ibv_post_recv, req, &req->qp(), dst, offset, len,
+                   op_context);
+}
+
+RPMA_POST int rpma_srq_recv(struct rpma_srq *srq, struct rpma_mr_local *dst, size_t offset,
+                            size_t len, const void *op_context) {
+    RPMA_REFUSE(srq == NULL);
+    RPMA_REFUSE_AS(__func__, dst == NULL && (offset | len) != 0, RPMA_NO_MEMORY, "dst", offset,
+                   len);
+    RPMA_REFUSE_LENGTH(__func__, len);
+    return receive(__func__, SRQ_RECEIVES, ibv_post_srq_recv, srq->queue(), srq->queue(), dst,
+                   offset, len, op_context);
+}
+
+int rpma_recv_many(struct rpma_conn *conn, const struct rpma_receive *receives, uint32_t count,
+                   uint32_t *posted) {
+    RPMA_REFUSE(conn == NULL);
+    RPMA_REFUSE(receives == NULL && count != 0);
+    return receive_many(__func__, CONN_RECEIVES, ibv_post_recv, *conn, conn->qp,
+                        {conn->max_sge, conn->max_sge, CONN_PIECES}, receives, count, posted);
+}
+
+int rpma_conn_req_recv_many(struct rpma_conn_req *req, const struct rpma_receive *receives,
+                            uint32_t count, uint32_t *posted) {
+    RPMA_REFUSE(req == NULL);
+    RPMA_REFUSE(receives == NULL && count != 0);
+    RPMA_REFUSE_AS(__func__, !req->is_set_up(), "%s", req->obstacle());
+    return receive_many(__func__, CONN_RECEIVES, ibv_post_recv, *req, &req->qp(),
+                        {req->max_sge(), req->max_sge(), CONN_PIECES}, receives, count, posted);
+}
+
+int rpma_srq_recv_many(struct rpma_srq *srq, const struct rpma_receive *receives,
+                       uint32_t count, uint32_t *posted) {
+    RPMA_REFUSE(srq == NULL);
+    RPMA_REFUSE(receives == NULL && count != 0);
+    return receive_many(__func__, SRQ_RECEIVES, ibv_post_srq_recv, *srq, srq->queue(),
+                        {srq->max_sge(), srq->max_sge(), SRQ_PIECES}, receives, count, posted);
+}

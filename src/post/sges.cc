@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// sges.cc -- checks of scatter/gather lists
+
+#include "post/sges.hh"
+
+#include <cstdarg>
+#include <cstdio>
+
+namespace rpma {
+
+Text CallSite::prefix() const {
+    Text text;
+    if (array != nullptr)
+        text.add("%s[%" PRIu32 "]: ", array, index);
+    return text;
+}
+
+int refuse_operation(const CallSite &site, const char *format, ...) {
+    if (site.is_later)
+        return RPMA_E_INVAL;
+    Call call(site.function);
+    if (call.fails(RPMA_E_INVAL, 0)) {
+        Text text;
+        va_list values;
+        va_start(values, format);
+        std::vsnprintf(text.chars, sizeof(text.chars), format, values);
+        va_end(values);
+        call.log(__FILE__, __LINE__, "", "%s%s", site.prefix().chars, text.chars);
+    }
+    return call.finish();
+}
+
+namespace {
+
+void refuse_number(const CallSite &site, uint32_t nsge, const SgeLimit &limit) {
+    if (limit.most < limit.asked)
+        refuse_operation(site,
+                         "nsge is %" PRIu32 "; possible: %" PRIu32
+                         " at most; the device reads into no more",
+                         nsge, limit.most);
+    else
+        refuse_operation(
+            site, "nsge is %" PRIu32 "; possible: %" PRIu32 " at most; %s() asks for more",
+            nsge, limit.most, limit.setting);
+}
+
+} // namespace
+
+int fill_sges(const CallSite &site, SgeList list, const SgeLimit &limit, ibv_sge *sges) {
+    const auto [sgl, nsge] = list;
+    if (nsge > limit.most) {
+        refuse_number(site, nsge, limit);
+        return -1;
+    }
+    uint64_t total = 0;
+    ibv_sge *next = sges;
+    for (const rpma_sge *sge = sgl; sge != sgl + nsge; sge++) {
+        if (sge->mr != nullptr && sge->len - 1 < UINT32_MAX - total) [[likely]] {
+            *next++ = slice(*sge->mr, sge->offset, sge->len);
+            total += sge->len;
+            continue;
+        }
+        if (sge->mr == nullptr && (sge->offset | sge->len) != 0) {
+            refuse_operation(site, "sgl[%td]: " RPMA_NO_MEMORY, sge - sgl, "mr", sge->offset,
+                             sge->len);
+            return -1;
+        }
+        if (sge->len != 0) {
+            refuse_operation(site,
+                             "piece %td has len %zu, those before it have %" PRIu64
+                             "; possible: 4294967295 (UINT32_MAX) in all",
+                             sge - sgl, sge->len, total);
+            return -1;
+        }
+    }
+    return static_cast<int>(next - sges);
+}
+
+} // namespace rpma
