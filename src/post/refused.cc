@@ -48,7 +48,7 @@ struct Rejection {
     bool is_again;
     int result;
 
-    bool is_logged() const {
+    [[nodiscard]] bool is_logged() const {
         return rpma::is_logged(is_again ? RPMA_LOG_LEVEL_DEBUG : RPMA_LOG_LEVEL_ERROR);
     }
     bool note(Call &call) const {
