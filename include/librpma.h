@@ -74,6 +74,16 @@ uint32_t rpma_version(void);
 /* Returns the text of a return code, including 0: static storage, never NULL. Cannot fail. */
 const char *rpma_err_2str(int ret);
 
+/*
+ * Returns the log message of the latest call that failed in the calling thread; "" if none has
+ * failed, or if the log thresholds disabled its message. *provider_error (may be NULL) = its
+ * error number of libibverbs or librdmacm, 0 if they gave none. Would-block results
+ * (RPMA_E_AGAIN, RPMA_E_NO_COMPLETION, RPMA_E_NO_EVENT, RPMA_E_SHARED_CHANNEL,
+ * RPMA_E_NOT_SHARED_CHNL) change neither. Storage of the thread, valid until its next call that
+ * fails. Never NULL. Cannot fail.
+ */
+const char *rpma_err_last_failure(int *provider_error);
+
 /* ---- devices --------------------------------------------------------------------------- */
 
 /* Milliseconds for resolving an address, and the same time again for resolving a route. */

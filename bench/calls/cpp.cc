@@ -64,9 +64,9 @@ LOOP(conn_wait, ok, static rpma::cq_ref ready; return through_shared.wait(ready)
 void poll_many_loop(unsigned long times) {
     own_all();
     std::array<ibv_wc, LENGTH> room{}; // the provider leaves the memory alone
-    std::span<ibv_wc> taken;
     for (unsigned long i = 0; i < times; i++) {
-        must(completed.get_wc(room, taken) == rpma::status::ok, "rpma::cq_ref::get_wc");
+        const rpma::completions taken = completed.get_wc(room);
+        must(taken.status() == rpma::status::ok, "rpma::cq_ref::get_wc");
         for (const ibv_wc &wc : taken)
             must(wc.status == IBV_WC_SUCCESS, "the completion");
     }
@@ -83,32 +83,37 @@ void poll_many_in_c(unsigned long times) {
     }
 }
 
-[[gnu::always_inline]] inline rpma_work a_write() {
-    return {.type = RPMA_WORK_WRITE,
-            .remote = there,
-            .local = {.mr = here, .len = TRANSFER_BYTES},
-            .flags = ALWAYS};
+[[gnu::always_inline]] inline rpma::write a_write() {
+    return {.remote = there, .local = {.mr = here, .len = TRANSFER_BYTES}, .flags = ALWAYS};
 }
 
-template <class Post> void array_write(unsigned long times, const Post &post) {
+[[gnu::always_inline]] inline rpma_work a_write_in_c() {
+    rpma_work work = {};
+    work.type = RPMA_WORK_WRITE;
+    work.remote = there;
+    work.local = {here, 0, TRANSFER_BYTES};
+    work.flags = ALWAYS;
+    return work;
+}
+
+void array_write_loop(unsigned long times) {
     own_all();
     for (unsigned long i = 0; i < times; i++) {
         std::array<rpma_work, LENGTH> works;
         for (rpma_work &work : works)
             work = a_write();
-        must(post(works), "the post of an array");
+        must(through.post(works) == rpma::status::ok, "rpma::conn::post");
     }
 }
 
-void array_write_loop(unsigned long times) {
-    array_write(times,
-                [](const auto &works) { return through.post(works) == rpma::status::ok; });
-}
-
 void array_write_in_c(unsigned long times) {
-    array_write(times, [](const auto &works) {
-        return rpma_post(through, works.data(), LENGTH, nullptr) == 0;
-    });
+    own_all();
+    for (unsigned long i = 0; i < times; i++) {
+        std::array<rpma_work, LENGTH> works;
+        for (rpma_work &work : works)
+            work = a_write_in_c();
+        must(rpma_post(through, works.data(), LENGTH, nullptr) == 0, "rpma_post");
+    }
 }
 
 void array_recv_loop(unsigned long times) {
@@ -116,7 +121,7 @@ void array_recv_loop(unsigned long times) {
     for (unsigned long i = 0; i < times; i++) {
         std::array<rpma_receive, LENGTH> receives;
         for (rpma_receive &receive : receives)
-            receive = {.local = {.mr = here, .len = TRANSFER_BYTES}};
+            receive = rpma::recv{.local = {.mr = here, .len = TRANSFER_BYTES}};
         must(through.recv_many(receives) == rpma::status::ok, "rpma::conn::recv_many");
     }
 }
@@ -150,7 +155,7 @@ void built_write_in_c(unsigned long times) {
     for (unsigned long i = 0; i < times; i++) {
         must(rpma_batch_reset(batch) == 0, "rpma_batch_reset");
         for (unsigned n = 0; n < LENGTH; n++) {
-            const rpma_work work = a_write();
+            const rpma_work work = a_write_in_c();
             must(rpma_batch_add(batch, &work) == 0, "rpma_batch_add");
         }
         must(rpma_batch_post(batch, nullptr) == 0, "rpma_batch_post");

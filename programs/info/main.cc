@@ -89,9 +89,12 @@ status status_of(const json &report, const options &options) {
     return STATUS_POSSIBLE;
 }
 
+void discard_message(rpma_log_level, const char *, int, const char *, const char *, ...) {}
+
 json make_report(const options &options, const memory *tried) {
     const silence while_asking;
-    rpma::keep_log_lines();
+    // The report shows the messages of failures, so syslog does not get them.
+    (void)rpma_log_set_function(discard_message);
     const char *flush = std::getenv("RPMA_FLUSH");
     const std::vector<address> addresses = find_addresses();
     json report = {{"rpma_info", 1},

@@ -6,8 +6,8 @@
 #ifndef RPMA_PERF_FAILURE_HH
 #define RPMA_PERF_FAILURE_HH 1
 
-#include "librpma.hpp"
 #include "visible.hh"
+#include <librpma.hpp>
 
 #include <cstdio>
 #include <cstring>

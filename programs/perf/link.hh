@@ -6,7 +6,7 @@
 #ifndef RPMA_PERF_LINK_HH
 #define RPMA_PERF_LINK_HH 1
 
-#include "librpma.hpp"
+#include <librpma.hpp>
 
 #include <string>
 

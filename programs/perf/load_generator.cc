@@ -151,7 +151,7 @@ void LoadGenerator::take_target(const std::string &digits) {
     const auto bytes = bytes_of(digits);
     auto found =
         attempt("cannot use the other side's memory", [&] { return rpma::unpack(bytes); });
-    if (found.regions.size() != 1 || !found.pcfg.get())
+    if (found.regions.size() != 1 || !found.pcfg)
         fail("the other side sent an incomplete description");
     remote = std::move(found.regions[0]);
     remote_cfg = std::move(found.pcfg);

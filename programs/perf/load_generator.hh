@@ -153,11 +153,12 @@ template <class Handle> int Worker::take(Handle handle) {
     std::array<ibv_wc, 32> wcs;
     int taken = 0;
     for (rpma::cq *queue : {rcq ? &*rcq : nullptr, &*cq}) {
-        std::span<ibv_wc> found;
-        const auto status = queue ? queue->get_wc(wcs, found) : rpma::status::no_completion;
-        if (status == rpma::status::no_completion)
+        if (!queue)
             continue;
-        must(status, "cannot take completions");
+        const rpma::completions found = queue->get_wc(wcs);
+        if (found.status() == rpma::status::no_completion)
+            continue;
+        must(found.status(), "cannot take completions");
         const uint64_t now = now_ns();
         for (const ibv_wc &wc : found) {
             if (wc.status != IBV_WC_SUCCESS)

@@ -20,10 +20,14 @@ static void take_descriptors() {
     }
 }
 
+static void discard_message(rpma_log_level, const char *, int, const char *, const char *,
+                            ...) {}
+
 int main(int argc, char *argv[]) {
     try {
         const Options options = read_options(argc, argv);
-        rpma::keep_log_lines();
+        // A failure is shown with its message, so syslog does not get it.
+        (void)rpma_log_set_function(discard_message);
         signals_init();
         take_descriptors();
         if (options.is_check())

@@ -89,10 +89,10 @@ void Listener::greet(rpma::conn_req &&request) {
 
 void Listener::take_request() {
     try {
-        rpma::conn_req request =
+        auto request =
             attempt("cannot take a connection", [this] { return ep.next_incoming(); });
-        if (request.get())
-            greet(std::move(request));
+        if (request)
+            greet(std::move(*request));
     } catch (const std::exception &why) {
         complain(why.what());
     }

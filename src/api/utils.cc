@@ -77,6 +77,12 @@ uint32_t rpma_version(void) {
     return RPMA_VERSION;
 }
 
+const char *rpma_err_last_failure(int *provider_error) {
+    if (provider_error != NULL)
+        *provider_error = last_failure.error;
+    return last_failure.has_message ? last_message : "";
+}
+
 const char *rpma_err_2str(int ret) {
     switch (ret) {
     case 0:

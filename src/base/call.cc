@@ -12,6 +12,9 @@
 
 namespace rpma {
 
+constinit thread_local LastFailure last_failure = {};
+constinit thread_local char last_message[LOG_MESSAGE_SIZE] = "";
+
 bool Call::note(rpma_log_level level, int code, int error) {
     if (code_ == 0) {
         code_ = code;
@@ -25,11 +28,25 @@ bool Call::note(rpma_log_level level, int code, int error) {
 bool Call::fails(int code, int error) {
     // A failure that follows from another one, or before another attempt, is logged for
     // information only. A failure without a known cause may be harmless.
-    const rpma_log_level level = tentative_ || failed()   ? RPMA_LOG_LEVEL_INFO
+    const bool counts = !tentative_ && !failed();
+    const rpma_log_level level = !counts                  ? RPMA_LOG_LEVEL_INFO
                                  : code == RPMA_E_UNKNOWN ? RPMA_LOG_LEVEL_WARNING
                                                           : RPMA_LOG_LEVEL_ERROR;
     probe::failure(function_, code, error, level);
+    if (counts)
+        last_failure = {error, false};
     return note(level, code, error);
+}
+
+bool Call::rejects() {
+    last_failure = {};
+    probe::failure(function_, RPMA_E_INVAL, 0, RPMA_LOG_LEVEL_INFO);
+    return note(RPMA_LOG_LEVEL_INFO, RPMA_E_INVAL, 0);
+}
+
+bool Call::is_interrupted() {
+    last_failure = {EINTR, false};
+    return note(RPMA_LOG_LEVEL_DEBUG, RPMA_E_PROVIDER, EINTR);
 }
 
 bool Call::answers(int code, int error) {
@@ -45,15 +62,19 @@ void Call::log(const char *file, int line, const char *advice, const char *forma
 
 void Call::vlog(const char *file, int line, const char *advice, const char *format,
                 va_list values) const {
-    char message[LOG_FAILURE_SIZE];
-    std::vsnprintf(message, sizeof(message), format, values);
-    const Place place = {file, line, function_};
-    if (noted_error_ == 0) {
-        rpma::log(noted_level_, place, "%s%s", message, advice);
-        return;
-    }
-    rpma::log(noted_level_, place, "%s failed: %s (%d)%s", message,
-              ErrorText(noted_error_).chars, noted_error_, advice);
+    char what[LOG_FAILURE_SIZE], message[LOG_MESSAGE_SIZE];
+    std::vsnprintf(what, sizeof(what), format, values);
+    if (noted_error_ == 0)
+        std::snprintf(message, sizeof(message), "%s%s", what, advice);
+    else
+        std::snprintf(message, sizeof(message), "%s failed: %s (%d)%s", what,
+                      ErrorText(noted_error_).chars, noted_error_, advice);
+    const bool is_kept = noted_level_ <= RPMA_LOG_LEVEL_WARNING;
+    log_message(noted_level_, {file, line, function_}, message,
+                is_kept ? last_message : nullptr);
+    // A log function may have called the library.
+    if (is_kept)
+        last_failure = {noted_error_, true};
 }
 
 void Call::begin_attempt(bool last) {

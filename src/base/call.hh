@@ -19,6 +19,16 @@
 
 namespace rpma {
 
+// The last failure of this thread. Its message is in last_message if a threshold let it
+// through. The storage of this structure is found without a call, and small enough for a
+// library that is loaded late.
+struct LastFailure {
+    int error;
+    bool has_message;
+};
+[[gnu::tls_model("initial-exec")]] extern constinit thread_local LastFailure last_failure;
+extern constinit thread_local char last_message[LOG_MESSAGE_SIZE];
+
 class Call {
   public:
     explicit Call(const char *function) : function_(function), errno_before_(errno) {}
@@ -40,6 +50,12 @@ class Call {
     log(const char *file, int line, const char *advice, const char *format, ...) const;
     [[gnu::format(printf, 5, 0)]] void vlog(const char *file, int line, const char *advice,
                                             const char *format, va_list values) const;
+
+    // Records that data of another machine is not valid: no failure of this side, so that its
+    // message is for information only.
+    [[gnu::cold, gnu::noinline]] bool rejects();
+    // Records that a signal ended the call: a failure, logged for debugging only.
+    [[gnu::cold, gnu::noinline]] bool is_interrupted();
 
     // Brackets alternatives: only the last failure counts. Earlier failures do not reach the
     // caller, and are logged for information only.
@@ -89,12 +105,11 @@ template <class Say> [[gnu::always_inline]] inline void when(bool is_read, const
 #define RPMA_FAIL(call, code, error, ...) RPMA_FAIL_ADVISING(call, code, error, "", __VA_ARGS__)
 // Rejects data of another machine. This is no failure of this side, and is logged for
 // information.
-#define RPMA_REJECT(call, ...)                         \
-    do {                                               \
-        (call).begin_attempt(false);                   \
-        RPMA_FAIL(call, RPMA_E_INVAL, 0, __VA_ARGS__); \
-        (call).end_attempts();                         \
-    } while (false)
+#define RPMA_REJECT(call, ...) \
+    rpma::when((call).rejects(), [&] { (call).log(__FILE__, __LINE__, "", __VA_ARGS__); })
 #define RPMA_ANSWER(call, code, error, ...) \
     rpma::when((call).answers(code, error), \
+               [&] { (call).log(__FILE__, __LINE__, "", __VA_ARGS__); })
+#define RPMA_INTERRUPTED(call, ...)     \
+    rpma::when((call).is_interrupted(), \
                [&] { (call).log(__FILE__, __LINE__, "", __VA_ARGS__); })

@@ -147,12 +147,17 @@ void set_log_function(rpma_log_function *function) {
 }
 
 void log(rpma_log_level level, const Place &place, const char *format, ...) {
-    char raw[LOG_MESSAGE_SIZE], message[LOG_MESSAGE_SIZE];
+    char raw[LOG_MESSAGE_SIZE];
     va_list values;
     va_start(values, format);
     std::vsnprintf(raw, sizeof(raw), format, values);
     va_end(values);
+    log_message(level, place, raw, nullptr);
+}
+
+void log_message(rpma_log_level level, const Place &place, const char *raw, char *kept) {
     // Any message becomes a single line, for every log function.
+    char message[LOG_MESSAGE_SIZE];
     make_visible(message, sizeof(message), raw, false);
     probe::log(level, place.function, message);
 
@@ -162,6 +167,8 @@ void log(rpma_log_level level, const Place &place, const char *format, ...) {
     if (level <= log_threshold(RPMA_LOG_THRESHOLD))
         current.load(std::memory_order_acquire)(level, file, place.line, place.function, "%s\n",
                                                 message);
+    if (kept != nullptr)
+        std::memcpy(kept, message, std::strlen(message) + 1);
 }
 
 } // namespace rpma

@@ -39,6 +39,10 @@ void set_log_function(rpma_log_function *function);
 [[gnu::format(printf, 3, 4)]] void log(rpma_log_level level, const Place &place,
                                        const char *format, ...);
 
+// The same for a message that is formatted already. kept, if it is not nullptr, gets a copy of
+// the message after the log functions, which may call the library, have returned.
+void log_message(rpma_log_level level, const Place &place, const char *raw, char *kept);
+
 // Size of the longest message; longer ones are truncated, as in all releases. A message with
 // characters that cannot be shown is escaped.
 inline constexpr std::size_t LOG_MESSAGE_SIZE = 1024;

@@ -60,6 +60,7 @@ struct Rejection {
         if (is_again)
             return RPMA_E_AGAIN;
         const int error = post_error(result);
+        last_failure = {error, false};
         probe::failure(function, RPMA_E_PROVIDER, error, RPMA_LOG_LEVEL_ERROR);
         if (error != 0)
             errno = error;

@@ -40,7 +40,7 @@ CmEvent next_event(Call &call, rdma_event_channel &channel, int nothing) {
         if (nothing != 0)
             RPMA_ANSWER(call, nothing, error, "rdma_get_cm_event()");
     } else if (error == EINTR) // a loop that waits for a signal expects EINTR
-        RPMA_ANSWER(call, RPMA_E_PROVIDER, error, "rdma_get_cm_event()");
+        RPMA_INTERRUPTED(call, "rdma_get_cm_event()");
     else
         RPMA_FAIL(call, RPMA_E_PROVIDER, error, "rdma_get_cm_event()");
     return {};

@@ -4,12 +4,14 @@
 
 """Checks include/librpma.h with every C and C++ compiler of this machine.
 
-usage: header.py alone|macros|names|deprecated
+usage: header.py alone|macros|names|deprecated|cpp
 
 alone       compiles by itself under each language standard, without a warning
 macros      have the values of contract/types.tsv, and the types of int and of NULL; enumerators the values
 names       declares what the tables list and nothing else
 deprecated  warns of the five dropped functions and of no other; LIBRPMA_NO_DEPRECATED switches off
+cpp         librpma.hpp and librpma_coroutine.hpp compile with the warnings of their users; the former calls each function, except those that
+            rpma_cpp(7) leaves to C, and has each error code
 """
 
 import functools
@@ -26,6 +28,7 @@ import common
 WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"]
 C_STANDARDS = ["c99", "c11", "c17"]
 CXX_STANDARDS = ["c++11", "c++14", "c++17", "c++20"]
+CXX_HEADER = common.HEADER.with_suffix(".hpp")
 INCLUDE = "#include <librpma.h>\n"
 
 
@@ -139,7 +142,41 @@ def check_deprecated():
     return f"{len(dropped)} functions are deprecated, until LIBRPMA_NO_DEPRECATED says otherwise"
 
 
-CHECKS = {"alone": check_alone, "macros": check_macros, "names": check_names,
+def check_cpp():
+    """An operation with the members that its type needs is complete."""
+    text = """#include <librpma_coroutine.hpp>
+rpma_work some(const rpma::mr_remote &remote);
+rpma_work some(const rpma::mr_remote &remote) { return rpma::write{.remote = remote, .flags = 1}; }
+"""
+    options = ["-Wconversion", "-Wshadow", "-Wcast-qual"]
+    for compiler in cxx_compilers():
+        compiled(compiler, "c++20", text, options)
+        if compiler != "g++":  # clang does not warn of designated initializers
+            continue
+        incomplete = compiled(compiler, "c++20", text.replace(".remote = remote, ", ""),
+                              [*options, "-Wno-error"])
+        if "missing" not in incomplete:
+            raise common.Fault(f"{compiler} does not warn of an operation without remote memory")
+    header = re.sub(r"//.*", "", CXX_HEADER.read_text(encoding="utf-8"))
+    called = set(re.findall(r"\brpma_\w+(?=[(>,])", header))
+    page = (common.ROOT / "man" / "rpma_cpp.7").read_text(encoding="utf-8")
+    sentence = re.search(r"leaves to C:(.*?)deprecated", page, re.S)
+    left = set(re.findall(r"rpma_\w+", sentence.group(1)))
+    symbols = common.read_symbols()
+    wanted = {row["symbol"] for row in symbols} - dropped_functions(symbols)
+    faults = [f"librpma.hpp calls no {name}()" for name in wanted - called - left]
+    faults += [f"rpma_cpp(7) leaves {name}() to C, but librpma.hpp calls it, or it does not exist"
+               for name in left & called | left - wanted]
+    codes = {row["name"] for row in common.read_types() if row["name"].startswith("RPMA_E_")}
+    enumerators = dict(re.findall(r"(\w+) = (RPMA_E_\w+)", header))
+    faults += [f"rpma::status has no enumerator of {code}" for code in codes
+               if enumerators.get(code.removeprefix("RPMA_E_").lower()) != code]
+    if faults:
+        raise common.Fault(common.some(faults))
+    return f"{len(called & wanted)} functions, {len(left)} left to C, {len(codes)} codes ({', '.join(cxx_compilers())})"
+
+
+CHECKS = {"cpp": check_cpp, "alone": check_alone, "macros": check_macros, "names": check_names,
           "deprecated": check_deprecated}
 
 

@@ -31,6 +31,7 @@ sys.dont_write_bytecode = True
 import common
 
 PROGRAM = common.HERE / "package" / "program.c"
+CXX_PROGRAM = PROGRAM.with_suffix(".cc")
 CMAKE_PROJECT = common.HERE / "package"
 LIBS = "-lrpma -libverbs -lrdmacm"
 PACKAGES = "librdmacm libibverbs"
@@ -67,7 +68,7 @@ class Installed:
 def check_files(installed):
     library = (installed.linked != "shared") * ["librpma.a"]
     library += (installed.linked != "static") * ["librpma.so", "librpma.so.0"]
-    wanted = {installed.includedir / "librpma.h"}
+    wanted = {installed.includedir / name for name in ("librpma.h", "librpma.hpp", "librpma_coroutine.hpp")}
     wanted |= {installed.libdir / name for name in [
         *library, "pkgconfig/librpma.pc", "librpma/cmake/librpma-config.cmake",
         "librpma/cmake/librpma-config-version.cmake"]}
@@ -113,7 +114,7 @@ def run_program(installed, target, libdir=None):
         raise common.Fault(f"linked to {shared[0].strip()}, wanted the archive")
     if installed.linked != "static" and (not shared or str(libdir) not in shared[0]):
         raise common.Fault(f"{target.name} does not load {libdir / common.SONAME}")
-    if "libstdc++" in loaded and installed.sanitizer == "none":
+    if "libstdc++" in loaded and installed.sanitizer == "none" and "cpp" not in target.name:
         raise common.Fault(f"{target.name} loads libstdc++")
     common.run([target], env=environment)
 
@@ -125,11 +126,12 @@ def sanitizing(installed):
 def check_pkg_config(installed):
     flags = shlex.split(installed.field("--cflags", "--libs"))
     with tempfile.TemporaryDirectory(prefix="librpma-abi-") as directory:
-        target = pathlib.Path(directory) / "program"
-        common.run(["cc", *sanitizing(installed), PROGRAM, *flags, "-Wl,--no-undefined",
-                    "-o", target])
-        run_program(installed, target)
-    return f"a program linked with {' '.join(flags)} runs"
+        for compiler, program in (["cc"], PROGRAM), (["c++", "-std=c++20"], CXX_PROGRAM):
+            target = pathlib.Path(directory) / ("program" if program == PROGRAM else "program-cpp")
+            common.run([*compiler, *sanitizing(installed), program, *flags, "-Wl,--no-undefined",
+                        "-o", target])
+            run_program(installed, target)
+    return f"programs in C and C++ linked with {' '.join(flags)} run"
 
 
 def check_archive(installed):
@@ -198,9 +200,9 @@ def check_cmake(installed, *suffixes):
             common.run(["cmake", "-G", "Ninja", "-S", CMAKE_PROJECT, "-B", work / "build", *arguments, *suffixes,
                         f"-DEXPECTED_LIBDIR={libdir}", f"-DEXPECTED_INCLUDEDIR={includedir}",
                         f"-DEXPECTED_VERSION={installed.version}",
-                        f"-DCMAKE_C_FLAGS={' '.join(sanitizing(installed))}"])
+                        *(f"-DCMAKE_{language}_FLAGS={' '.join(sanitizing(installed))}" for language in ("C", "CXX"))])
             common.run(["cmake", "--build", work / "build"])
-            for name in ("by-target", "by-variables"):
+            for name in ("by-target", "by-target-cpp", "by-variables"):
                 run_program(installed, work / "build" / name, libdir)
     return f"programs of find_package(librpma) run, by target and by variables, found in {count} ways"
 

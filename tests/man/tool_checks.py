@@ -170,7 +170,7 @@ SOUGHT = {"reconnect": "rpma_failures", "failover": "rpma_failures", "dead peer"
           "poison": "rpma_failures", "statistics": "rpma_network", "tracing": "rpma_tracing", "latency": "rpma_tracing", "bond": "rpma_network", "GPU": "rpma_devices",
           "timeout": "rpma_conn_cfg_set_timeout", "retry": "rpma_conn_cfg_set_retry_count", "queue": "rpma_cq_new",
           "remote atomics": "rpma_post", "rolling upgrade": "rpma_upgrading", "soft-RoCE": "rpma_soft_devices",
-          "signals": "rpma_limits", "huge pages": "rpma_limits", "status": "rpma_errors", "multi-rail": "rpma_network",
+          "C++": "rpma_cpp", "signals": "rpma_limits", "huge pages": "rpma_limits", "status": "rpma_errors", "multi-rail": "rpma_network",
           "Kubernetes": "rpma_processes", "systemd": "rpma_processes", "cancel": "rpma_failures",
           "byte order": "rpma_memory_model"}
 
@@ -218,6 +218,10 @@ def document_blocks(source):
 
 
 def compile_block(tools, flags, place, number, code):
+    if re.search("#include <librpma.*hpp>", code):
+        compilers = {"gcc": "g++", "clang": "clang++"}
+        tools = [[compilers[tool[0]], *tool[1:]] for tool in tools if tool[0] in compilers]
+        flags = [{"c": "c++", "-std=c99": "-std=c++20"}.get(flag, flag) for flag in flags]
     for tool in tools:
         text = f'#line {number} "{place}"\n{code}'
         done = run(tool + flags, input=text)

@@ -319,7 +319,6 @@ static void begin(std::span<const Turn> script, bool serves) {
     sights = {};
     links = {};
     current = 0;
-    rpma::keep_log_lines();
     fake_device()->fast = true; // or the send queues would be full after a few operations
 }
 

@@ -332,7 +332,7 @@ TEST_THAT(a_server_states_what_its_memory_is) {
         assert_int_equal(target.regions[0].get_size(),
                          SLOT_ALIGNMENT * (strcmp(plan, "both") ? 1 : 3));
         assert_int_equal(target.regions[0].get_flush_type(), flushes);
-        assert_true(target.pcfg.get_direct_write_to_pmem() == stated);
+        assert_true(target.pcfg->get_direct_write_to_pmem() == stated);
         assert_int_equal(fake_last("ibv_reg_mr")->reg_mr.access, access);
     }
 }

@@ -6,6 +6,7 @@
 #include "fixture.h"
 
 #include <dirent.h>
+#include <dlfcn.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -186,6 +187,15 @@ static unsigned count_lines(enum rpma_log_level level) {
     return lines;
 }
 
+// An older library has no such function.
+static bool is_last_failure(const char *message, int error) {
+    int last_error = -1;
+    __typeof__(&rpma_err_last_failure) last_failure = NULL;
+    *(void **)&last_failure = dlsym(RTLD_DEFAULT, "rpma_err_last_failure");
+    return !last_failure ||
+           (strcmp(last_failure(&last_error), message) == 0 && last_error == error);
+}
+
 // Expects one line that names the function and the cause.
 static void check_log(const char *function, const struct expected_error *expected,
                       const char *file, int line) {
@@ -218,6 +228,10 @@ static void check_log(const char *function, const struct expected_error *expecte
         wrong = "an error number that nobody gave";
     else if (logged->format[strlen(logged->format) - 1] != '\n')
         wrong = "no newline";
+    else if (level_of(expected->code) != RPMA_LOG_LEVEL_DEBUG &&
+             !is_last_failure(level <= RPMA_LOG_LEVEL_WARNING ? logged->message : "",
+                              expected->error ? expected->error : expected->own_error))
+        wrong = "another failure in rpma_err_last_failure()";
     if (!wrong)
         return;
     print_error("log of %s: %s, wanted one line with \"%s\":\n%s", function, wrong, wanted,

@@ -7,6 +7,7 @@
 #include "fixture.h"
 
 #include <dlfcn.h>
+#include <pthread.h>
 #include <regex.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -174,6 +175,10 @@ static void expect_readers(const struct message *m, int threshold, int aux, bool
     assert_int_equal(logged_count(m->level), passes && own);
     if (passes && own)
         expect_heard(m);
+    if (m->level <= RPMA_LOG_LEVEL_WARNING) // a failure
+        assert_string_equal(
+            rpma_err_last_failure(NULL),
+            passes || (int)m->level <= level_of_variable() ? strstr(m->text, ": ") + 2 : "");
 }
 
 // The threshold passes messages to the function; of the default one, AUX copies some of them to
@@ -209,6 +214,29 @@ TEST_THAT(log_function_may_call_the_library) {
     assert_int_equal(rpma_peer_new(fake_context(0), &peer), RPMA_E_PROVIDER);
     assert_int_equal(errno, EACCES);
     assert_int_equal(depth, 6);
+    assert_non_null(strstr(rpma_err_last_failure(NULL), "ibv_alloc_pd() failed: Permission"));
+}
+
+// ---- the last failure ----------------------------------------------------------------------
+
+static void *fails_in_new_thread(void *unused) {
+    (void)unused;
+    assert_string_equal(rpma_err_last_failure(NULL), "");
+    log_at(RPMA_LOG_LEVEL_ERROR);
+    return NULL;
+}
+
+TEST_THAT(last_failure_survives_successes_would_block_results_and_other_threads) {
+    pthread_t thread;
+    struct ibv_wc wc;
+    MUST(rpma_peer_new(fake_context(0), &w.h.peer));
+    MUST(rpma_cq_new(w.h.peer, NULL, &w.h.lent_cq));
+    assert_int_equal(rpma_peer_delete(NULL), RPMA_E_INVAL);
+    assert_int_equal(rpma_cq_get_wc(w.h.lent_cq, 1, &wc, NULL), RPMA_E_NO_COMPLETION);
+    assert_int_equal(rpma_cq_delete(&w.h.lent_cq), 0);
+    assert_int_equal(pthread_create(&thread, NULL, fails_in_new_thread, NULL), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_string_equal(rpma_err_last_failure(NULL), "peer_ptr == NULL");
 }
 
 // ---- the time ------------------------------------------------------------------------------

@@ -3,15 +3,16 @@
 
 // librpma.hpp -- librpma for C++20: owners of its objects, and exceptions outside the data path
 //
-// Conventions, unless a declaration says otherwise:
+// rpma_cpp(7) describes it. Conventions, unless a declaration says otherwise:
 // - Each class owns one object of librpma, or nothing. A member has the name of its function
 //   without that of the class. It is documented in librpma.h and in section 3 of the manual:
 //   rpma::conn::read() is rpma_read(), rpma::mr_local's constructor is rpma_mr_reg().
 // - Functions that post, poll or wait for completions are noexcept and return a status, which
 //   is [[nodiscard]]. They have the cost of the C function. All others throw rpma::error.
-// - An owner converts to its handle, also as an argument of C functions. So a struct rpma_work
-//   accepts regions by their names. A temporary owner does not convert: its handle would be
-//   deleted too early.
+// - An owner converts to its handle, also as an argument of C functions and as a member of an
+//   operation. A temporary owner does not convert: its handle would be deleted too early.
+// - A parameter that is a reference to an owner must own an object. A parameter that is a
+//   pointer to a handle may be nullptr where rpma_*(3) permits NULL.
 // - An owner is moved, never copied; a moved-from one owns nothing. A destructor deletes the
 //   object; if the provider refuses, the library logs the failure, and the object leaks.
 //   close() does the same and throws: the owner then keeps the object if the library kept it.
@@ -21,13 +22,8 @@
 #define LIBRPMA_HPP 1
 
 #include <array>
-#include <atomic>
-#include <cerrno>
-#include <cstdarg>
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
-#include <cstring>
 #include <initializer_list>
 #include <librpma.h>
 #include <optional>
@@ -105,9 +101,9 @@ inline std::error_code make_error_code(status code) noexcept {
     return {static_cast<int>(code), category()};
 }
 
-// A call that failed. code() is the RPMA_E_*. what() is the log line of the failure, if
-// keep_log_lines() was called and RPMA_LOG_THRESHOLD permits the line; otherwise the name of
-// the function and the text of the code.
+// A call that failed. code() is the RPMA_E_*. what() is the log message of the failure
+// (rpma_err_last_failure()), or the name of the function and the text of the code if the log
+// thresholds disabled the message.
 class error : public std::system_error {
   public:
     error(status code, int provider_error, const std::string &text)
@@ -124,37 +120,16 @@ class error : public std::system_error {
 
 namespace detail {
 
-inline std::atomic<rpma_log_function *> next_log_function = nullptr;
-// The log line of this thread's latest failure. The error takes it and leaves it empty.
-inline constinit thread_local char log_line[1024] = "";
-
-[[gnu::format(printf, 5, 6)]] inline void
-keep_log_line(enum rpma_log_level level, const char *file_name, const int line_no,
-              const char *function_name, const char *message_format, ...) {
-    char message[sizeof(log_line)];
-    va_list values;
-    va_start(values, message_format);
-    std::vsnprintf(message, sizeof(message), message_format, values);
-    va_end(values);
-    message[std::strcspn(message, "\n")] = '\0';
-    // A failed call logs one error, or one warning if it does not know the cause.
-    if (level <= RPMA_LOG_LEVEL_WARNING)
-        std::memcpy(log_line, message, std::strlen(message) + 1);
-    if (rpma_log_function *next = next_log_function.load(std::memory_order_acquire))
-        next(level, file_name, line_no, function_name, "%s\n", message);
-}
-
-// These results are not failures, so the library logs no line: a stored line is of another
-// call.
-constexpr bool has_line(status code) noexcept {
+// These results are not failures, so the last failure is of another call.
+constexpr bool is_failure(status code) noexcept {
     return code != status::no_completion && code != status::no_event && code != status::again &&
            code != status::shared_channel && code != status::not_shared_chnl;
 }
 
-[[noreturn, gnu::cold, gnu::noinline]] inline void fail(status code, int provider_error,
-                                                        std::string_view function) {
-    std::string text(has_line(code) ? log_line : "");
-    log_line[0] = '\0';
+[[noreturn, gnu::cold, gnu::noinline]] inline void fail(status code,
+                                                        std::string_view function = {}) {
+    int provider_error = 0;
+    std::string text = is_failure(code) ? rpma_err_last_failure(&provider_error) : "";
     if (text.empty())
         text = std::string(function) + (function.empty() ? "" : ": ") +
                rpma_err_2str(static_cast<int>(code));
@@ -173,13 +148,9 @@ template <auto function> constexpr std::string_view name_of() {
 // Calls a function of librpma and throws if it fails. Returns true if it succeeded, false after
 // the tolerated code.
 template <auto function, status tolerated = status::ok, class... Args> bool call(Args... args) {
-    const int errno_before = std::exchange(errno, 0);
-    log_line[0] = '\0';
     const auto code = static_cast<status>(function(args...));
-    // errno then holds only the provider's number of this call; success leaves it unchanged.
-    const int provider_error = std::exchange(errno, errno_before);
     if (code != status::ok && code != tolerated)
-        fail(code, provider_error, name_of<function>());
+        fail(code, name_of<function>());
     return code == status::ok;
 }
 
@@ -204,6 +175,7 @@ template <class Handle> class ref {
 
     ref() noexcept = default;
     explicit ref(Handle *handle) noexcept : handle_(handle) {}
+    explicit ref(std::nullptr_t) = delete;
     Handle *get() const noexcept { return handle_; }
     operator Handle *() const noexcept { return handle_; }
 
@@ -218,6 +190,7 @@ template <class Ref, auto remove> class owner : public Ref {
     owner() noexcept = default;
     // Takes ownership of an object that a C function created.
     explicit owner(handle_type *handle) noexcept : Ref(handle) {}
+    explicit owner(std::nullptr_t) = delete;
     owner(owner &&other) noexcept : Ref(other.release()) {}
     owner &operator=(owner &&other) noexcept {
         owner taken(std::move(other));
@@ -267,31 +240,29 @@ inline rpma_conn_private_data private_data(std::span<const std::byte> bytes) {
     return {const_cast<std::byte *>(bytes.data()), static_cast<uint8_t>(bytes.size())};
 }
 
+// A copy that ends with '\0', as C functions expect it.
+inline std::string terminated(std::string_view text) {
+    if (text.find('\0') != text.npos)
+        throw error(status::inval, 0, "an address or port contains '\\0'");
+    return std::string(text);
+}
+
 inline std::span<const std::byte> bytes_of(const void *ptr, std::size_t size) noexcept {
     return {static_cast<const std::byte *>(ptr), size};
 }
 
 } // namespace detail
 
-// Adds the log lines of the library to errors. It sets the log function of the process
-// (rpma_log_set_function(3)), which passes each line to next: to the log function of the
-// program, if it has one. With nullptr the lines reach neither syslog nor stderr: librpma's
-// default log function has no name. Call it before other threads use the library.
-inline void keep_log_lines(rpma_log_function *next = nullptr) {
-    detail::next_log_function.store(next, std::memory_order_release);
-    (void)rpma_log_set_function(detail::keep_log_line);
-}
-
 // Throws unless status is a success. It must be the status of this thread's latest call.
 inline void check(status code) {
     if (code != status::ok) [[unlikely]]
-        detail::fail(code, code == status::provider ? errno : 0, {});
+        detail::fail(code);
 }
 
 // ---- devices -----------------------------------------------------------------------------
 
-inline ibv_context *get_ibv_context(const char *addr, rpma_util_ibv_context_type type) {
-    return detail::get<rpma_utils_get_ibv_context>(addr, type);
+inline ibv_context *get_ibv_context(std::string_view addr, rpma_util_ibv_context_type type) {
+    return detail::get<rpma_utils_get_ibv_context>(detail::terminated(addr).c_str(), type);
 }
 
 inline bool ibv_context_is_odp_capable(ibv_context *context) {
@@ -335,8 +306,8 @@ class peer_cfg : public detail::config<peer_cfg, rpma_peer_cfg, rpma_peer_cfg_de
     bool get_direct_write_to_pmem() const {
         return detail::get<rpma_peer_cfg_get_direct_write_to_pmem>(get());
     }
-    peer_cfg &set_served_by(const rpma_peer *peer) {
-        return set<rpma_peer_cfg_set_served_by>(peer);
+    peer_cfg &set_served_by(const peer &device) {
+        return set<rpma_peer_cfg_set_served_by>(device.get());
     }
     // std::nullopt if the configuration does not contain it.
     std::optional<served> get_served() const {
@@ -358,8 +329,10 @@ class peer_cfg : public detail::config<peer_cfg, rpma_peer_cfg, rpma_peer_cfg_de
 class mr_local : public detail::owner<detail::ref<rpma_mr_local>, rpma_mr_dereg> {
   public:
     using owner::owner;
-    mr_local(rpma_peer *peer, void *ptr, std::size_t size, int usage)
-        : owner(detail::get<rpma_mr_reg>(peer, ptr, size, usage)) {}
+    mr_local(peer &device, void *ptr, std::size_t size, int usage)
+        : owner(detail::get<rpma_mr_reg>(device.get(), ptr, size, usage)) {}
+    mr_local(peer &device, std::span<std::byte> memory, int usage)
+        : mr_local(device, memory.data(), memory.size(), usage) {}
 
     void *get_ptr() const { return detail::get<rpma_mr_get_ptr>(get()); }
     std::size_t get_size() const { return detail::get<rpma_mr_get_size>(get()); }
@@ -398,10 +371,26 @@ class mr_remote : public detail::owner<detail::ref<rpma_mr_remote>, rpma_mr_remo
 
 // ---- completion queues -------------------------------------------------------------------
 
+// The completions of a poll: the part of the caller's memory that was filled.
+class [[nodiscard]] completions : public std::span<ibv_wc> {
+  public:
+    completions(std::span<ibv_wc> filled, rpma::status result) noexcept
+        : span(filled), status_(result) {}
+
+    // If it is not ok, there are no completions.
+    rpma::status status() const noexcept { return status_; }
+
+  private:
+    rpma::status status_;
+};
+
 // A completion queue with another owner: a connection, a shared receive queue, rpma::cq.
 class cq_ref : public detail::ref<rpma_cq> {
   public:
     using ref::ref;
+    static std::optional<cq_ref> or_none(rpma_cq *handle) noexcept {
+        return handle == nullptr ? std::nullopt : std::optional(cq_ref(handle));
+    }
 
     int get_fd() const { return detail::get<rpma_cq_get_fd>(handle_); }
     ibv_cq *get_ibv_cq() const { return detail::get<rpma_cq_get_ibv_cq>(handle_); }
@@ -417,29 +406,17 @@ class cq_ref : public detail::ref<rpma_cq> {
     }
     // Takes one completion.
     status get_wc(ibv_wc &wc) noexcept {
-        return polled(rpma_cq_get_wc(handle_, 1, &wc, nullptr));
+        return status(rpma_cq_get_wc(handle_, 1, &wc, nullptr));
     }
-    // Takes completions into room, of at most INT_MAX elements; taken is the part of room that
-    // was filled, and empty if the call fails.
-    status get_wc(std::span<ibv_wc> room, std::span<ibv_wc> &taken) noexcept {
-        int got;
+    // Takes completions into room, of at most INT_MAX elements.
+    completions get_wc(std::span<ibv_wc> room) noexcept {
+        int taken;
         const int ret =
-            rpma_cq_get_wc(handle_, static_cast<int>(room.size()), room.data(), &got);
-        taken = room.first(ret == 0 ? static_cast<std::size_t>(got) : 0);
-        return polled(ret);
+            rpma_cq_get_wc(handle_, static_cast<int>(room.size()), room.data(), &taken);
+        return {room.first(ret == 0 ? static_cast<std::size_t>(taken) : 0), status(ret)};
     }
 
   private:
-    // ibv_poll_cq() returns no error number, so errno holds one of an earlier call. The first
-    // comparisons are those of a caller, so that the compiler merges them.
-    static status polled(int ret) noexcept {
-        if (ret != 0 && ret != RPMA_E_NO_COMPLETION) [[unlikely]] {
-            if (ret == RPMA_E_PROVIDER)
-                errno = 0;
-        }
-        return status(ret);
-    }
-
     friend class conn; // it writes the queue that is ready
 };
 
@@ -459,8 +436,8 @@ class cq_cfg : public detail::config<cq_cfg, rpma_cq_cfg, rpma_cq_cfg_delete> {
 class cq : public detail::owner<cq_ref, rpma_cq_delete> {
   public:
     using owner::owner;
-    explicit cq(rpma_peer *peer, const rpma_cq_cfg *cfg = nullptr)
-        : owner(detail::get<rpma_cq_new>(peer, cfg)) {}
+    explicit cq(peer &device, const rpma_cq_cfg *cfg = nullptr)
+        : owner(detail::get<rpma_cq_new>(device.get(), cfg)) {}
 };
 
 // ---- shared receive queue ----------------------------------------------------------------
@@ -483,11 +460,14 @@ class srq_cfg : public detail::config<srq_cfg, rpma_srq_cfg, rpma_srq_cfg_delete
 class srq : public detail::owner<detail::ref<rpma_srq>, rpma_srq_delete> {
   public:
     using owner::owner;
-    explicit srq(rpma_peer *peer, rpma_srq_cfg *cfg = nullptr)
-        : owner(detail::get<rpma_srq_new>(peer, cfg)) {}
+    explicit srq(peer &device, rpma_srq_cfg *cfg = nullptr)
+        : owner(detail::get<rpma_srq_new>(device.get(), cfg)) {}
 
-    // Its get() returns nullptr if the queue has none.
-    cq_ref get_rcq() const { return cq_ref(detail::get<rpma_srq_get_rcq>(get())); }
+    // std::nullopt if the queue has none.
+    std::optional<cq_ref> get_rcq() const & {
+        return cq_ref::or_none(detail::get<rpma_srq_get_rcq>(get()));
+    }
+    void get_rcq() const && = delete; // the queue would be deleted too early
     void set_limit(uint32_t limit) { detail::call<rpma_srq_set_limit>(get(), limit); }
 
     status recv(rpma_mr_local *dst, std::size_t offset, std::size_t len,
@@ -562,8 +542,10 @@ class conn_cfg : public detail::config<conn_cfg, rpma_conn_cfg, rpma_conn_cfg_de
     bool get_compl_channel() const {
         return detail::get<rpma_conn_cfg_get_compl_channel>(get());
     }
-    conn_cfg &set_source_addr(const char *addr) {
-        return set<rpma_conn_cfg_set_source_addr>(addr);
+    // std::nullopt: the system chooses.
+    conn_cfg &set_source_addr(std::optional<std::string_view> addr) {
+        const std::string copy = detail::terminated(addr.value_or(""));
+        return set<rpma_conn_cfg_set_source_addr>(addr ? copy.c_str() : nullptr);
     }
     sockaddr_storage get_source_addr() const {
         return detail::get<rpma_conn_cfg_get_source_addr>(get());
@@ -578,9 +560,156 @@ class conn_cfg : public detail::config<conn_cfg, rpma_conn_cfg, rpma_conn_cfg_de
     conn_cfg &set_srq(rpma_srq *srq) { return set<rpma_conn_cfg_set_srq>(srq); }
     rpma_srq *get_srq() const { return detail::get<rpma_conn_cfg_get_srq>(get()); }
     conn_cfg &set_cq(rpma_cq *cq) { return set<rpma_conn_cfg_set_cq>(cq); }
-    cq_ref get_cq() const { return cq_ref(detail::get<rpma_conn_cfg_get_cq>(get())); }
+    std::optional<cq_ref> get_cq() const {
+        return cq_ref::or_none(detail::get<rpma_conn_cfg_get_cq>(get()));
+    }
     conn_cfg &set_rcq(rpma_cq *rcq) { return set<rpma_conn_cfg_set_rcq>(rcq); }
-    cq_ref get_rcq() const { return cq_ref(detail::get<rpma_conn_cfg_get_rcq>(get())); }
+    std::optional<cq_ref> get_rcq() const {
+        return cq_ref::or_none(detail::get<rpma_conn_cfg_get_rcq>(get()));
+    }
+};
+
+// ---- operations --------------------------------------------------------------------------
+
+// One SGE of local memory.
+struct sge {
+    const rpma_mr_local *mr = nullptr;
+    std::size_t offset = 0;
+    std::size_t len = 0;
+};
+
+namespace detail {
+
+// The members that a type of operation does not have are 0.
+template <class Work, class Operation> constexpr Work filled(const Operation &from) noexcept {
+    Work work = {};
+    work.op_context = from.op_context;
+    if constexpr (requires { from.local; })
+        work.local = {from.local.mr, from.local.offset, from.local.len};
+    if constexpr (requires { from.sges; }) {
+        work.sgl = from.sges.data();
+        work.nsge = static_cast<uint32_t>(from.sges.size());
+    }
+    return work;
+}
+
+template <class Operation>
+constexpr rpma_work work_of(rpma_work_type type, const Operation &from) noexcept {
+    rpma_work work = filled<rpma_work>(from);
+    work.type = type;
+    work.flags = from.flags;
+    if constexpr (requires { from.remote; }) {
+        work.remote = from.remote;
+        work.remote_offset = from.remote_offset;
+    }
+    if constexpr (requires { from.imm; })
+        work.imm = from.imm.value_or(0);
+    if constexpr (requires { from.value; })
+        work.value = from.value;
+    return work;
+}
+
+} // namespace detail
+
+// The operations of conn::post() and batch::add(), and recv for recv_many(). Each has the
+// members of struct rpma_work that its type reads, for designated initializers; gcc
+// warns if one without a default value is missing. sges: several SGEs in place of local.
+struct read {
+    const rpma_mr_remote *remote;
+    std::size_t remote_offset = 0;
+    sge local = {};
+    std::span<const rpma_sge> sges = {};
+    int flags;
+    const void *op_context = nullptr;
+    constexpr operator rpma_work() const noexcept {
+        return detail::work_of(RPMA_WORK_READ, *this);
+    }
+};
+
+struct write {
+    const rpma_mr_remote *remote;
+    std::size_t remote_offset = 0;
+    sge local = {};
+    std::span<const rpma_sge> sges = {};
+    std::optional<uint32_t> imm = {}; // if set, it completes a receive of the other side
+    int flags;
+    const void *op_context = nullptr;
+    constexpr operator rpma_work() const noexcept {
+        return detail::work_of(imm ? RPMA_WORK_WRITE_WITH_IMM : RPMA_WORK_WRITE, *this);
+    }
+};
+
+struct atomic_write {
+    const rpma_mr_remote *remote;
+    std::size_t remote_offset = 0;
+    uint64_t value; // its 8 bytes are written in memory order
+    int flags;
+    const void *op_context = nullptr;
+    constexpr operator rpma_work() const noexcept {
+        return detail::work_of(RPMA_WORK_ATOMIC_WRITE, *this);
+    }
+};
+
+struct flush {
+    const rpma_mr_remote *remote;
+    std::size_t remote_offset = 0;
+    std::size_t len;
+    rpma_flush_type type;
+    int flags;
+    const void *op_context = nullptr;
+    constexpr operator rpma_work() const noexcept {
+        rpma_work work = detail::work_of(RPMA_WORK_FLUSH, *this);
+        work.flush_type = type;
+        work.flush_len = len;
+        return work;
+    }
+};
+
+struct send {
+    sge local = {};
+    std::span<const rpma_sge> sges = {};
+    std::optional<uint32_t> imm = {};
+    int flags;
+    const void *op_context = nullptr;
+    constexpr operator rpma_work() const noexcept {
+        return detail::work_of(imm ? RPMA_WORK_SEND_WITH_IMM : RPMA_WORK_SEND, *this);
+    }
+};
+
+struct fetch_add {
+    const rpma_mr_remote *remote;
+    std::size_t remote_offset = 0;
+    sge local; // for the old value: 8 bytes
+    uint64_t value;
+    int flags;
+    const void *op_context = nullptr;
+    constexpr operator rpma_work() const noexcept {
+        return detail::work_of(RPMA_WORK_FETCH_ADD, *this);
+    }
+};
+
+struct compare_swap {
+    const rpma_mr_remote *remote;
+    std::size_t remote_offset = 0;
+    sge local; // for the old value: 8 bytes
+    uint64_t compare;
+    uint64_t value;
+    int flags;
+    const void *op_context = nullptr;
+    constexpr operator rpma_work() const noexcept {
+        rpma_work work = detail::work_of(RPMA_WORK_COMPARE_SWAP, *this);
+        work.compare = compare;
+        return work;
+    }
+};
+
+struct recv {
+    sge local = {};
+    std::span<const rpma_sge> sges = {};
+    const void *op_context = nullptr;
+    constexpr operator rpma_receive() const noexcept {
+        return detail::filled<rpma_receive>(*this);
+    }
 };
 
 // ---- connections -------------------------------------------------------------------------
@@ -599,12 +728,13 @@ class conn : public detail::owner<detail::ref<rpma_conn>, rpma_conn_delete> {
         return event;
     }
     int get_event_fd() const { return detail::get<rpma_conn_get_event_fd>(get()); }
-    std::span<const std::byte> get_private_data() const {
+    std::span<const std::byte> get_private_data() const & {
         const auto data = detail::get<rpma_conn_get_private_data>(get());
         return detail::bytes_of(data.ptr, data.len);
     }
-    void apply_remote_peer_cfg(const rpma_peer_cfg *pcfg) {
-        detail::call<rpma_conn_apply_remote_peer_cfg>(get(), pcfg);
+    void get_private_data() const && = delete; // the connection would be deleted too early
+    void apply_remote_peer_cfg(const peer_cfg &pcfg) {
+        detail::call<rpma_conn_apply_remote_peer_cfg>(get(), pcfg.get());
     }
     void disconnect() { detail::call<rpma_conn_disconnect>(get()); }
 
@@ -619,9 +749,13 @@ class conn : public detail::owner<detail::ref<rpma_conn>, rpma_conn_delete> {
         return detail::get<rpma_conn_get_flush_mode>(get());
     }
     ibv_qp *get_ibv_qp() const { return detail::get<rpma_conn_get_ibv_qp>(get()); }
-    cq_ref get_cq() const { return cq_ref(detail::get<rpma_conn_get_cq>(get())); }
-    // Its get() returns nullptr if the connection has none.
-    cq_ref get_rcq() const { return cq_ref(detail::get<rpma_conn_get_rcq>(get())); }
+    cq_ref get_cq() const & { return cq_ref(detail::get<rpma_conn_get_cq>(get())); }
+    void get_cq() const && = delete;
+    // std::nullopt if the connection has none.
+    std::optional<cq_ref> get_rcq() const & {
+        return cq_ref::or_none(detail::get<rpma_conn_get_rcq>(get()));
+    }
+    void get_rcq() const && = delete;
     int get_compl_fd() const { return detail::get<rpma_conn_get_compl_fd>(get()); }
 
     status wait(cq_ref &ready, bool *is_rcq = nullptr) noexcept {
@@ -677,18 +811,21 @@ class conn : public detail::owner<detail::ref<rpma_conn>, rpma_conn_delete> {
         return status(
             rpma_post(handle_, works.data(), static_cast<uint32_t>(works.size()), posted));
     }
+    status post(std::initializer_list<rpma_work> works, uint32_t *posted = nullptr) noexcept {
+        return post(std::span(works.begin(), works.size()), posted);
+    }
 };
 
 // A request that was not connected is deleted; an incoming one is rejected first.
 class conn_req : public detail::owner<detail::ref<rpma_conn_req>, rpma_conn_req_delete> {
   public:
     using owner::owner;
-    conn_req(rpma_peer *peer, const char *addr, const char *port,
+    conn_req(peer &device, std::string_view addr, std::string_view port,
              const rpma_conn_cfg *cfg = nullptr)
-        : owner(detail::get<rpma_conn_req_new>(peer, addr, port, cfg)) {}
-    static conn_req start(rpma_peer *peer, const char *addr, const char *port,
+        : owner(made_by<rpma_conn_req_new>(device, addr, port, cfg)) {}
+    static conn_req start(peer &device, std::string_view addr, std::string_view port,
                           const rpma_conn_cfg *cfg = nullptr) {
-        return conn_req(detail::get<rpma_conn_req_start>(peer, addr, port, cfg));
+        return conn_req(made_by<rpma_conn_req_start>(device, addr, port, cfg));
     }
 
     int get_event_fd() const { return detail::get<rpma_conn_req_get_event_fd>(get()); }
@@ -698,10 +835,11 @@ class conn_req : public detail::owner<detail::ref<rpma_conn_req>, rpma_conn_req_
         detail::call<rpma_conn_req_setup>(get(), cfg);
     }
 
-    std::span<const std::byte> get_private_data() const {
+    std::span<const std::byte> get_private_data() const & {
         const auto data = detail::get<rpma_conn_req_get_private_data>(get());
         return detail::bytes_of(data.ptr, data.len);
     }
+    void get_private_data() const && = delete; // the request would be deleted too early
     sockaddr_storage get_local_addr() const {
         return detail::get<rpma_conn_req_get_local_addr>(get());
     }
@@ -733,6 +871,14 @@ class conn_req : public detail::owner<detail::ref<rpma_conn_req>, rpma_conn_req_
         detail::call<rpma_conn_req_reject>(&consumed.handle_,
                                            private_data.empty() ? nullptr : &data);
     }
+
+  private:
+    template <auto function>
+    static rpma_conn_req *made_by(peer &device, std::string_view addr, std::string_view port,
+                                  const rpma_conn_cfg *cfg) {
+        return detail::get<function>(device.get(), detail::terminated(addr).c_str(),
+                                     detail::terminated(port).c_str(), cfg);
+    }
 };
 
 class ep_cfg : public detail::config<ep_cfg, rpma_ep_cfg, rpma_ep_cfg_delete> {
@@ -749,23 +895,25 @@ class ep_cfg : public detail::config<ep_cfg, rpma_ep_cfg, rpma_ep_cfg_delete> {
 class ep : public detail::owner<detail::ref<rpma_ep>, rpma_ep_shutdown> {
   public:
     using owner::owner;
-    ep(rpma_peer *peer, const char *addr, const char *port)
-        : owner(detail::get<rpma_ep_listen>(peer, addr, port)) {}
-    ep(rpma_peer *peer, const char *addr, const char *port, const rpma_ep_cfg *cfg)
-        : owner(detail::get<rpma_ep_listen_with>(peer, addr, port, cfg)) {}
+    ep(peer &device, std::string_view addr, std::string_view port,
+       const rpma_ep_cfg *cfg = nullptr)
+        : owner(detail::get<rpma_ep_listen_with>(device.get(), detail::terminated(addr).c_str(),
+                                                 detail::terminated(port).c_str(), cfg)) {}
 
     int get_fd() const { return detail::get<rpma_ep_get_fd>(get()); }
     sockaddr_storage get_addr() const { return detail::get<rpma_ep_get_addr>(get()); }
-    // These own nothing if no request is pending, on a descriptor with O_NONBLOCK, or, on any
-    // descriptor, if the link address of this side has changed: call again.
-    conn_req next_incoming() {
-        rpma_conn_req *taken = nullptr;
-        detail::call<rpma_ep_next_incoming, status::no_event>(get(), &taken);
-        return conn_req(taken);
+    // std::nullopt: no request is pending, on a descriptor with O_NONBLOCK, or, on any
+    // descriptor, the link address of this side has changed: call again.
+    std::optional<conn_req> next_incoming() { return next<rpma_ep_next_incoming>(); }
+    std::optional<conn_req> next_conn_req(const rpma_conn_cfg *cfg = nullptr) {
+        return next<rpma_ep_next_conn_req>(cfg);
     }
-    conn_req next_conn_req(const rpma_conn_cfg *cfg = nullptr) {
-        rpma_conn_req *taken = nullptr;
-        detail::call<rpma_ep_next_conn_req, status::no_event>(get(), cfg, &taken);
+
+  private:
+    template <auto function, class... Args> std::optional<conn_req> next(Args... args) {
+        rpma_conn_req *taken;
+        if (!detail::call<function, status::no_event>(get(), args..., &taken))
+            return std::nullopt;
         return conn_req(taken);
     }
 };
@@ -802,7 +950,7 @@ class packed {
 // The unpacked private data of the other side.
 struct received {
     std::vector<mr_remote> regions;
-    peer_cfg pcfg;                    // owns nothing if no configuration was packed
+    std::optional<peer_cfg> pcfg;     // if a configuration was packed
     std::span<const std::byte> bytes; // of the other program, inside of the unpacked data
 };
 
@@ -813,7 +961,7 @@ inline received unpack(std::span<const std::byte> packed) {
     detail::call<rpma_conn_private_data_unpack>(&data, nullptr, &count, nullptr, nullptr,
                                                 nullptr);
     std::vector<rpma_mr_remote *> handles(count);
-    received found{{}, peer_cfg(nullptr), {}};
+    received found;
     found.regions.reserve(count);
     rpma_peer_cfg *pcfg = nullptr;
     const void *bytes = nullptr;
@@ -822,7 +970,8 @@ inline received unpack(std::span<const std::byte> packed) {
                                                 &len);
     for (rpma_mr_remote *handle : handles)
         found.regions.emplace_back(handle);
-    found.pcfg = peer_cfg(pcfg);
+    if (pcfg != nullptr)
+        found.pcfg.emplace(pcfg);
     found.bytes = detail::bytes_of(bytes, len);
     return found;
 }
@@ -832,8 +981,7 @@ inline received unpack(std::span<const std::byte> packed) {
 class batch : public detail::owner<detail::ref<rpma_batch>, rpma_batch_delete> {
   public:
     using owner::owner;
-    batch(rpma_conn *conn, uint32_t max_ops)
-        : owner(detail::get<rpma_batch_new>(conn, max_ops)) {}
+    batch(conn &of, uint32_t max_ops) : owner(detail::get<rpma_batch_new>(of.get(), max_ops)) {}
 
     status add(const rpma_work &work) noexcept {
         return status(rpma_batch_add(handle_, &work));

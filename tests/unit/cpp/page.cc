@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// cpp_page.cc -- the client of docs/cpp.md returns when the flush has completed, never before,
-// and says what failed
+// page.cc -- the client of rpma_cpp(7) returns when the flush has completed, never before, and
+// reports what failed
 
 // The lines of the page come first: they include what they need.
 #include "cpp_page.h"
@@ -17,16 +17,16 @@ extern "C" {
 #include "interrupt.h"
 }
 
-static char memory[64] = "a text";
+static std::array<std::byte, 64> memory;
 
 // A client that is connected to a server with one region and direct write to PMem.
 struct client {
     rpma::peer peer{fake_context(0)};
-    rpma::mr_local src{peer, memory, sizeof(memory), RPMA_MR_USAGE_WRITE_SRC};
+    rpma::mr_local src{peer, memory, RPMA_MR_USAGE_WRITE_SRC};
     rpma::conn conn;
 
     client() {
-        rpma::mr_local target(peer, memory, sizeof(memory),
+        rpma::mr_local target(peer, memory,
                               RPMA_MR_USAGE_WRITE_DST | RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT);
         rpma::peer_cfg pcfg;
         const rpma::packed packed({target}, pcfg.set_direct_write_to_pmem(true));
@@ -74,7 +74,7 @@ static void returns_when_the_flush_has_completed(void **) {
     assert_int_equal(fake_posted_count(), 2);
     assert_int_equal(fake_posted(0)->opcode, IBV_WR_RDMA_WRITE);
     assert_int_equal(fake_posted(0)->sge.length, 7);
-    assert_int_equal(fake_posted(0)->remote_addr, reinterpret_cast<uintptr_t>(memory));
+    assert_int_equal(fake_posted(0)->remote_addr, reinterpret_cast<uintptr_t>(memory.data()));
     ibv_wc wc;
     assert_true(all.conn.get_cq().get_wc(wc) == rpma::status::no_completion);
 }
@@ -86,7 +86,6 @@ static void says_what_failed(void **) {
     interrupt_wait(refuse);
     assert_string_equal(thrown(persist).c_str(), ibv_wc_status_str(IBV_WC_REM_ACCESS_ERR));
     interrupt_done();
-    rpma::keep_log_lines();
     for (const char *call : {"ibv_post_send", "ibv_get_cq_event"}) {
         fake_fail(call, 1, EIO);
         assert_non_null(std::strstr(thrown(persist).c_str(), call));
@@ -95,14 +94,13 @@ static void says_what_failed(void **) {
 }
 
 static void says_that_nobody_is_there(void **) {
-    rpma::keep_log_lines();
     rpma::peer peer(fake_context(0));
     fake_fail("rdma_connect", 1, ECONNREFUSED);
     assert_non_null(std::strstr(
         thrown([&] { (void)connect_to(peer, FIXTURE_ADDRESS, FIXTURE_PORT); }).c_str(),
         "Connection refused"));
     fake_fail("rdma_resolve_addr", 1, ENODEV);
-    assert_int_equal(run(FIXTURE_ADDRESS, FIXTURE_PORT, memory, sizeof(memory)), 1);
+    assert_int_equal(run(FIXTURE_ADDRESS, FIXTURE_PORT, memory), 1);
 }
 
 int main() {
