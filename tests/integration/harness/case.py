@@ -20,7 +20,7 @@ PORT = "7204"
 # depend on that and run on one build.
 EITHER_BUILD = {"addresses", "device", "establish", "events", "faults", "fork", "info", "large",
                 "limits", "line", "lost", "manual", "overrun", "perf", "queues", "scale", "signals",
-                "troubleshooting"}
+                "tracing", "troubleshooting"}
 BOTH_BUILDS = ("native", "plain")
 # These cases run only when their group is named: the sizes of other cases at which they take minutes.
 ON_REQUEST = {"large"}
