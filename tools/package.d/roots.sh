@@ -8,7 +8,8 @@
 # The packages of a machine that builds programs with the old librpma, and those that the checks use.
 old_machine='librpma0 librpma-dev libc6-dev gcc pkgconf man-db ibverbs-providers libibverbs-dev
     librdmacm-dev'
-build_machine='build-essential lintian faketime autopkgtest'
+# libjson-c-dev is for 1.4.0 (need_previous).
+build_machine='build-essential lintian faketime autopkgtest libjson-c-dev'
 # For another architecture; the rest comes in fill_cross_root.
 cross_machine='build-essential lintian crossbuild-essential-arm64 qemu-user'
 opt_shares=()
