@@ -75,7 +75,7 @@ def check_files(installed):
     found = {path for directory in (installed.prefix, installed.libdir, installed.includedir)
              for path in directory.rglob("*") if path.is_symlink() or path.is_file()}
     besides = [installed.prefix / name for name in (
-        "share/man", "share/doc", "share/librpma", "share/bash-completion/completions")]
+        "share/man", "share/doc", "share/librpma", "share/rpma-tools", "share/bash-completion/completions")]
     besides.append(installed.libdir / "rpma-sim")
     outside = {path for path in found if not any(map(path.is_relative_to, besides))
                and not path.match("bin/rpma-*")}
