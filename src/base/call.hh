@@ -20,13 +20,13 @@
 namespace rpma {
 
 // The last failure of this thread. Its message is in last_message if a threshold let it
-// through. The storage of this structure is found without a call, and small enough for a
-// library that is loaded late.
+// through. Not initial-exec: the static TLS block has no room for the message if many
+// libraries are loaded late.
 struct LastFailure {
     int error;
     bool has_message;
 };
-[[gnu::tls_model("initial-exec")]] extern constinit thread_local LastFailure last_failure;
+extern constinit thread_local LastFailure last_failure;
 extern constinit thread_local char last_message[LOG_MESSAGE_SIZE];
 
 class Call {
