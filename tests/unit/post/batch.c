@@ -243,6 +243,8 @@ TEST_THAT(long_list_is_refused_near_its_end) {
     fake_device()->fast = true; // so the queue is never full
     MUST(rpma_batch_delete(&w.h.batch));
     MUST(rpma_batch_new(w.h.conn, LONG, &w.h.batch));
+    MUST(rpma_batch_get_size(w.h.batch, &size, &room));
+    assert_int_equal(room, LONG);
     for (unsigned i = 0; i < LONG; i++)
         add(1, 1);
     set(LONG - 1, 2);
