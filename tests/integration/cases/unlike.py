@@ -133,7 +133,7 @@ def try_pair(test, pair, seeds):
         "atomic write": tuple(pair.atomic_write(applied, next(seeds)) for applied in (False, True)),
     }
     lines = (1 if pair.target.checked else 3) if pair.initiator.checked else 0
-    expect(notices(test, pair.initiator) - before, lines, "flushes whose way nobody stated")
+    expect(notices(test, pair.initiator) - before, lines, "flushes by a method that the peer did not advertise")
     return seen
 
 
@@ -155,7 +155,7 @@ def pairs(test):
                 seen[(other, name, what)] = results
         target("ep-shutdown")
     ours = {pair: results[1] for pair, results in seen.items() if pair[0] in OTHER and pair[1] in OTHER}
-    expect(ours, dict.fromkeys(ours, True), "pairs of this library, once the target has stated")
+    expect(ours, dict.fromkeys(ours, True), "pairs of this library, once the target has advertised")
     flushes = {pair for pair in seen if pair[0] == BY_CHOICE and pair[2] != "atomic write"}
     expect({pair: seen[pair] for pair in flushes}, {pair: seen[("plain", *pair[1:])] for pair in flushes}, BY_CHOICE)
     check_table(seen)
@@ -170,7 +170,7 @@ def table():
 
 
 def words(before, after):
-    return "works" if before else "if stated" if after else "fails"
+    return "works" if before else "if advertised" if after else "fails"
 
 
 def check_table(seen):
