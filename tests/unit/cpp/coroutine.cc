@@ -32,7 +32,7 @@ class coroutine {
     };
 
     explicit coroutine(std::coroutine_handle<promise_type> handle) : handle_(handle) {}
-    coroutine(const coroutine &) = delete;
+    coroutine(coroutine &&other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
     ~coroutine() { destroy(); }
     void destroy() {
         if (const auto handle = std::exchange(handle_, nullptr))
