@@ -15,7 +15,7 @@ size_t target_before_connections(const Plan &plan);
 
 // Begins to connect.
 void start(Connection &connection);
-// Goes on with it as far as it goes without waiting.
+// Advances the connection without blocking.
 Link::Step go_on(Connection &connection);
 // Posts the receives and makes the batches of an established connection.
 void prepare(Connection &connection);

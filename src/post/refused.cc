@@ -35,7 +35,7 @@ uint64_t inline_bytes(const ibv_send_wr &wr) {
     return (wr.send_flags & IBV_SEND_INLINE) != 0 ? bytes_of(wr) : 0;
 }
 
-// The length of a entry's operation in bytes. A native one has no SGEs.
+// The length of an entry's operation in bytes. A native one has no SGEs.
 uint64_t length_of(const ibv_send_wr &wr) {
     const auto &entry = reinterpret_cast<const Entry &>(wr);
     return entry.type == RPMA_WORK_FLUSH          ? entry.flush_len

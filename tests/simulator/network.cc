@@ -198,9 +198,9 @@ void Network::break_up(Link &link, Fate fate, bool silently) {
 }
 
 /*
- * A side deletes its queue pair, or its program ends: what was executed is in its memory, and
- * nothing can arrive later. What it has posted may still arrive at the server, later, and at
- * the client, now. Returns true if the fabric keeps the queue pair for that.
+ * Called when a side deletes its queue pair, or its program ends: executed operations are in
+ * its memory, and nothing can arrive later. Its posted operations may still arrive: at the
+ * server later, at the client now. Returns true if the fabric keeps the queue pair for that.
  */
 bool Network::end_queue_pair(Link &link, int side) {
     sim::Qp &qp = *qp_of(link, side);
