@@ -4,11 +4,12 @@
 
 """Completes the manual pages from contract/: generate.py SOURCE TARGET
 
-A page of functions gets the prototypes in SYNOPSIS and the section ERRORS, rpma_errors(7) the functions that return each rarer code, and
-rpma_functions(7) all functions by the sections of the header. All other pages are copied.
+Each page gets its title, version and date; a page of functions the library, the prototypes and the section ERRORS; rpma_errors(7) the
+functions that return each rarer code, and rpma_functions(7) all functions by the sections of the header.
 """
 
 import csv
+import datetime
 import pathlib
 import re
 import sys
@@ -22,6 +23,13 @@ WORD = re.compile(r"(?P<before>\(?)(?P<core>`[^`]+`|[\w§-]+\(\d?\)|.*?)(?P<afte
 SHARED = 5  # so many entries in common make a list of several functions
 FEW = 10    # rpma_errors(7) lists the functions of a code that at most so many return
 WIDTH = 78
+# groff 1.22 prints the volume of BSD unless the string is defined.
+HEAD = """.Dd {date}
+.ds doc-volume-operating-system
+.Dt {title}
+.Os "librpma {version}"
+"""
+LIBRARY = ".Sh LIBRARY\nRemote Persistent Memory Access library (librpma, \\-lrpma)\n"
 LAST = ("logging", "return codes", "version", "declarations of releases before 1.0, for their sources")
 
 
@@ -199,20 +207,31 @@ def by_purpose(texts, header):
     return "\n".join(lines) + "\n"
 
 
+def head(source):
+    """The first lines of each page, without its title. The date is that of the latest release in NEWS.md."""
+    build = (source / "meson.build").read_text(encoding="utf-8")
+    news = (source / "NEWS.md").read_text(encoding="utf-8")
+    released = datetime.date.fromisoformat(re.search(r"^Released on (\S+)", news, flags=re.M)[1])
+    return HEAD.replace("{version}", re.search(r"\bversion: '(.+)'", build)[1]).replace(
+        "{date}", f"{released:%B} {released.day}, {released.year}")
+
+
 def pages(source):
     """{name: text} of all pages."""
     entries = read_errors(source)
     header = (source / "include/librpma.h").read_text(encoding="utf-8")
-    texts = {path.name: path.read_text(encoding="utf-8") for path in sorted(source.glob("man/*.[37]"))}
-    declared, made = prototypes(header), {}
+    texts = {path.name: path.read_text(encoding="utf-8") for path in sorted(source.glob("man/*.[137]"))}
+    declared, made, start = prototypes(header), {}, head(source)
     for name, text in texts.items():
         if name.endswith(".3"):
             functions = names_of(text)
-            made[name] = before(before(text, "DESCRIPTION", synopsis(functions, declared)),
-                                "SEE ALSO", errors_section(functions, entries))
+            for section, part in (("SYNOPSIS", LIBRARY), ("DESCRIPTION", synopsis(functions, declared)),
+                                  ("SEE ALSO", errors_section(functions, entries))):
+                text = before(text, section, part)
+            made[name] = text
     made["rpma_errors.7"] = with_functions(texts["rpma_errors.7"], entries, header)
     made["rpma_functions.7"] = before(texts["rpma_functions.7"], "SEE ALSO", by_purpose(texts, header))
-    return texts | made
+    return {name: start.replace("{title}", name.upper().replace(".", " ")) + text for name, text in (texts | made).items()}
 
 
 def main():

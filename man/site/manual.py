@@ -19,9 +19,7 @@ class Manual:
     """The finished pages: which page describes which name, and in what words."""
 
     def __init__(self, source):
-        texts = generate.pages(source)
-        texts.update((path.name, path.read_text(encoding="utf-8")) for path in source.glob("man/*.1"))
-        self.sources, self.pages, self.aliases = dict(sorted(texts.items())), {}, {}
+        self.sources, self.pages, self.aliases = dict(sorted(generate.pages(source).items())), {}, {}
         for name, text in self.sources.items():
             head, _, about = text.partition("\n.Nd ")
             stem, _, section = name.rpartition(".")

@@ -57,9 +57,7 @@ class Book:
 
     def __init__(self, source):
         self.source, self.foreign = source, HERE / "foreign-pages.txt"
-        texts = generate.pages(source)
-        texts.update((path.name, path.read_text(encoding="utf-8")) for path in source.glob("man/*.1"))
-        self.pages = [mdoc.Page(name, text) for name, text in sorted(texts.items())]
+        self.pages = [mdoc.Page(name, text) for name, text in sorted(generate.pages(source).items())]
 
 
 def run_check(name, book):

@@ -6,6 +6,8 @@
 import re
 import shlex
 
+import generate
+
 PUNCTUATION = {".", ",", ":", ";", "(", ")", "[", "]", "?", "!"}
 ESCAPES = {r"\e": "\\", r"\&": "", r"\-": "-", r"\(aq": "'", r"\(dq": '"', r"\(rs": "\\",
            r"\ ": " ", r"\(ha": "^", r"\(ti": "~"}
@@ -54,7 +56,8 @@ class Page:
     def __init__(self, name, text):
         self.name, self.text = name, text
         self.stem, _, self.volume = name.rpartition(".")
-        self.lines = [Line(number, raw) for number, raw in enumerate(text.splitlines(), 1)
+        # Numbers are those of the source, which has no head.
+        self.lines = [Line(number, raw) for number, raw in enumerate(text.splitlines(), 1 - generate.HEAD.count("\n"))
                       if not raw.startswith('.\\"')]
         self.sections, current = {}, []
         for line in self.lines:
@@ -104,9 +107,6 @@ class Page:
             elif inside:
                 found[-1][1].append(line.text())
         return [(names, joined(text)) for names, text in found if names]
-
-    def head(self, macro):
-        return next((" ".join(line.args) for line in self.lines if line.macro == macro), None)
 
     def prototypes(self):
         """Functions of SYNOPSIS in their order: (name, return type, list of parameters)."""

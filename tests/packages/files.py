@@ -26,7 +26,6 @@ NEWEST = {common.ROOT / "debian" / "changelog": r"\Alibrpma \(([^)-]+)-[^)]+\) "
           common.ROOT / "packaging" / "rpm" / "librpma.spec": r"^%changelog\n\*.* - ([0-9.]+)-\d+$"}
 # Where the version is repeated: the files, and the text before and after it; the header and its page have three numbers.
 PLACES = [("packaging/rpm/librpma.spec", r"^(Version: +)\S+()$"),
-          ("man/*.[137]", r'^(\.Os "librpma )[^"]*(")$'),
           *((file, rf"^(#define RPMA_VERSION_{name} )\d+()$") for file in ("include/librpma.h", "man/rpma_version.3")
             for name in ("MAJOR", "MINOR", "PATCH"))]
 HEAD = [f"{common.SONAME} librpma0 #MINVER#", "* Build-Depends-Package: librpma-dev"]
