@@ -8,11 +8,15 @@ Each page gets its title, version and date; a page of functions the library, the
 functions that return each rarer code, and rpma_functions(7) all functions by the sections of the header.
 """
 
-import csv
 import datetime
 import pathlib
 import re
 import sys
+
+sys.dont_write_bytecode = True
+sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "contract"))
+
+import errors
 
 NULL = re.compile(r"(\*?\w+) == NULL")
 MACROS = [(r"(?P<a>[\w-]+)\((?P<b>\d)\)", "Xr {a} {b}"), (r"(?P<a>\w+)\(\)", "Fn {a}"),
@@ -33,19 +37,16 @@ LIBRARY = ".Sh LIBRARY\nRemote Persistent Memory Access library (librpma, \\-lrp
 LAST = ("logging", "return codes", "version", "declarations of releases before 1.0, for their sources")
 
 
-def read_errors(source):
+def read_entries():
     """{function: [(code, words of an entry), ...]} without repetitions."""
-    first, entries = {}, {}
-    with open(source / "contract/errors.tsv", encoding="utf-8", newline="") as table:
-        for row in csv.DictReader(table, delimiter="\t", quoting=csv.QUOTE_NONE):
-            if row["decision"] == "never":
-                continue
-            condition, words = row["condition"], row["words"] or first.get(row["condition"])
-            if not words and not (words := null_words(condition)):
-                sys.exit(f"contract/errors.tsv: {row['function']} {row['code']}: {condition!r} has no words")
-            first.setdefault(condition, words)
-            found = entries.setdefault(row["function"], [])
-            found += [each for text in words.split(" | ") if (each := (row["code"], text)) not in found]
+    entries = {}
+    for row in errors.read_errors():
+        if row["decision"] == "never":
+            continue
+        if not (words := row["words"] or null_words(row["condition"])):
+            sys.exit(f"contract/errors.tsv: {row['function']} {row['code']}: {row['condition']!r} has no words")
+        found = entries.setdefault(row["function"], [])
+        found += [each for text in words.split(" | ") if (each := (row["code"], text)) not in found]
     return entries
 
 
@@ -161,7 +162,7 @@ def with_functions(text, entries, header):
     old = re.findall(r"\b(rpma_\w+)\([^()]*\)\s*LIBRPMA_DEPRECATED", header)
 
     def extend(match):
-        names = [name for name in entries if name not in old and match[2] in dict(entries[name])]
+        names = sorted(name for name in entries if name not in old and match[2] in dict(entries[name]))
         if not 0 < len(names) <= FEW:
             return match[0]
         return match[0] + "\n".join(["Returned by", *mdoc(f"{joined([f'{name}(3)' for name in names])}.")]) + "\n"
@@ -218,7 +219,7 @@ def head(source):
 
 def pages(source):
     """{name: text} of all pages."""
-    entries = read_errors(source)
+    entries = read_entries()
     header = (source / "include/librpma.h").read_text(encoding="utf-8")
     texts = {path.name: path.read_text(encoding="utf-8") for path in sorted(source.glob("man/*.[137]"))}
     declared, made, start = prototypes(header), {}, head(source)

@@ -7,6 +7,7 @@ errors."""
 import csv
 import re
 
+import errors
 import symbols
 
 
@@ -26,10 +27,10 @@ def programs(source):
     return sorted(re.findall(r"(?:executable|install_data)\('(rpma-[\w-]+)'", "".join(texts)))
 
 
-def documented_errors(source):
+def documented_errors():
     """For each function with an error that can happen: its rows."""
     rows = {}
-    for row in read_table(source / "contract/errors.tsv"):
+    for row in errors.read_errors():
         if row["decision"] != "never":
             rows.setdefault(row["function"], []).append(row)
     return rows

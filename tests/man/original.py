@@ -7,6 +7,7 @@ of their conditions is lost, and no other one is marked as theirs."""
 import re
 
 import contract
+import errors
 
 GLUE = {"failed", "of", "or", "the"}
 
@@ -48,6 +49,4 @@ def compare_original(rows, original):
 
 def check_original(book):
     """contract/errors.tsv keeps all conditions that the original's manuals document."""
-    tables = [contract.read_table(book.source / "contract" / path)
-              for path in ("errors.tsv", "original/errors.tsv")]
-    yield from compare_original(*tables)
+    yield from compare_original(errors.read_errors(), contract.read_table(book.source / "contract/original/errors.tsv"))

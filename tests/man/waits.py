@@ -15,10 +15,10 @@ READS_NOTHING = "errno in {EAGAIN"
 BLOCKS = re.compile(r"(\w+)(?:\(\)| function) blocks (?:until|without a time limit)")
 
 
-def waiting(source):
+def waiting():
     """{function: (its code when there is nothing, whether a signal gives that code too)}"""
     return {name: (row["code"], "EINTR" in row["condition"])
-            for name, rows in contract.documented_errors(source).items()
+            for name, rows in contract.documented_errors().items()
             for row in rows if READS_NOTHING in row["condition"]}
 
 
@@ -41,7 +41,7 @@ def entry(page, part, phrase):
 
 def check_waits(book):
     """The functions that block, and their codes, are those of the table."""
-    functions = waiting(book.source)
+    functions = waiting()
     current = functions.keys() - contract.deprecated(book.source)
     pages = {page.name: page for page in book.pages}
     overview, limits = pages["librpma.7"], pages["rpma_limits.7"]

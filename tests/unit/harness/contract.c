@@ -48,18 +48,21 @@ static void broken(const char *what) {
 }
 
 static void add_row(char *line) {
-    struct contract_row row = {.function = strsep(&line, "\t"), .code = 1};
+    char *functions = strsep(&line, "\t");
+    struct contract_row row = {.code = 1};
     row.code_name = strsep(&line, "\t");
     row.condition = strsep(&line, "\t");
     row.decision = strsep(&line, "\t");
     if (!line)
-        broken(row.function);
+        broken(functions);
     for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++)
         if (strcmp(codes[i].name, row.code_name) == 0)
             row.code = codes[i].code;
-    if (row.code == 1 || row_count == MAX_ROWS)
-        broken(row.function);
-    rows[row_count++] = row;
+    while ((row.function = strsep(&functions, " "))) {
+        if (row.code == 1 || row_count == MAX_ROWS)
+            broken(row.function);
+        rows[row_count++] = row;
+    }
 }
 
 const struct contract_row *contract_rows(size_t *count) {

@@ -3,16 +3,21 @@
 # Copyright 2026, the librpma developers
 """Fail for each row of contract/errors.tsv, and each cause that it names, that no test exercised.
 
-usage: exercised.py [--native WHAT]... errors.tsv NOTES_DIRECTORY EXECUTABLE...
+usage: exercised.py [--native WHAT]... NOTES_DIRECTORY EXECUTABLE...
 
 The unit tests note at run time which row they made happen, by which cause and errno; lines.py does so for
 unit-script. WHAT is "flush" or "atomic_write": operations that this build has natively.
 """
 import argparse
-import csv
 import os
+import pathlib
 import re
 import sys
+
+sys.dont_write_bytecode = True
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[3] / "contract"))
+
+from errors import read_errors
 
 PROVIDER_CALL = re.compile(r"\b(?:ibv|rdma)_\w+\(\)")
 ERRNO_SET = re.compile(r"\b(not )?in \{([A-Z0-9, ]+)\}")
@@ -98,13 +103,11 @@ def read_notes(directory, executables):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--native", action="append", default=[])
-    parser.add_argument("errors")
     parser.add_argument("notes")
     parser.add_argument("executable", nargs="+")
     args = parser.parse_args()
     notes = read_notes(args.notes, args.executable)
-    with open(args.errors, encoding="utf-8") as table:
-        rows = list(csv.DictReader(table, delimiter="\t", quoting=csv.QUOTE_NONE))
+    rows = read_errors()
     failures, elsewhere = 0, []
     for row in rows:
         if row["decision"] == "never":

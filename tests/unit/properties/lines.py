@@ -12,7 +12,6 @@
 # decisions.tsv says, for each id of NEWS.md, what this library shows ("*" stands for any text), and what
 # the releases 1.2.0 and 1.3.0 of the original showed ("unseen: why": the same as this library).
 
-import csv
 import errno
 import os
 import re
@@ -21,9 +20,10 @@ import sys
 
 sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.dirname(os.path.dirname(HERE)))
+sys.path[:0] = [os.path.join(HERE, *folders) for folders in (['..', '..'], ['..', '..', '..', 'contract'])]
 
 import troubleshooting_page  # noqa: E402
+from errors import read_errors  # noqa: E402
 
 LEVELS = ['fatal', 'error', 'warning', 'notice', 'info', 'debug']
 WARNING, DEBUG = (LEVELS.index(name) for name in ('warning', 'debug'))
@@ -166,8 +166,7 @@ def numbers(text):
 def check_lines(executable, root, table):
     """The findings about this library."""
     wrong = list(faults_of_page(os.path.join(root, 'docs', 'troubleshooting.md'), table))
-    with open(os.path.join(root, 'contract', 'errors.tsv'), encoding='utf-8') as file:
-        contract = list(csv.DictReader(file, delimiter='\t', quoting=csv.QUOTE_NONE))
+    contract = read_errors()
     notes = []
     seen = take(executable, [row['steps'] for row in table])
     unread = take(executable, ['unread; ' + row['steps'] for row in table])
