@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// program.cc -- the same for librpma.hpp
+// program.cc -- the same for librpma.hpp and librpma_coroutine.hpp
 
 #include <librpma.hpp>
+#include <librpma_coroutine.hpp>
 #include <string_view>
 
 int main() {
