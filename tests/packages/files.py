@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
 
-"""Holds what debian/ and packaging/ say to what the project says elsewhere.
+"""Compares debian/ and packaging/ with the rest of the project.
 
 usage: files.py write          writes the version in meson.build to all places but the changelogs and NEWS.md
        files.py symbols        prints debian/librpma0.symbols, from contract/symbols.tsv
-       files.py debian         it asks for no newer librpma0 than Debian's own of 1.2.0 does
-       files.py version        these places and the newest entries of the changelogs have the version of meson.build
+       files.py debian         these symbols require no newer librpma0 than those of Debian's 1.2.0 do
+       files.py version        these places and the newest entries of the changelogs have the version in meson.build
 """
 
 import pathlib
@@ -75,11 +75,11 @@ def check_debian():
         text = (pathlib.Path(directory) / "symbols").read_text(encoding="utf-8")
     theirs = entries(text.splitlines())
     ours = entries(symbols())
-    faults = [f"{name}: since {ours.get(name)}, Debian says {since}"
+    faults = [f"{name}: since {ours.get(name)}, in Debian since {since}"
               for name, since in theirs.items() if ours.get(name) != since]
     if faults or not theirs:
         raise common.Fault("against Debian's librpma0.symbols:\n  " + common.some(faults))
-    return f"the {len(theirs)} symbols of Debian's librpma0 {debian.VERSION} need no newer one"
+    return f"the {len(theirs)} symbols of Debian's librpma0 {debian.VERSION} require no newer one"
 
 
 def check_changelogs():
@@ -112,7 +112,7 @@ def check_places():
     texts = with_version(common.project_version())
     faults = [path.name for path, (old, new) in texts.items() if old != new]
     if faults:
-        raise common.Fault("another version than in meson.build, tests/packages/files.py write mends it:\n  "
+        raise common.Fault("another version than in meson.build; tests/packages/files.py write corrects it:\n  "
                            + common.some(faults))
     return f"{len(texts)} other files and meson.build agree on {common.project_version()}"
 

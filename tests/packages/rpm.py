@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
 
-"""Looks at RPM packages: what they need and provide, and whether programs are built with them. What is in which,
-rpmbuild compares with the spec.
+"""Checks what RPM packages require and provide, and builds programs with them. rpmbuild compares their files with the
+spec.
 
-usage: rpm.py DIRECTORY    has librpma, librpma-devel, librpma-doc, rpma-sim and rpma-tools, as tools/package rpm builds them
+usage: rpm.py DIRECTORY    with librpma, librpma-devel, librpma-doc, rpma-sim and rpma-tools, as tools/package rpm builds them
 """
 
 import os
@@ -36,7 +36,7 @@ class Unpacked(install.Installed):
         self.root, self.linked, self.sanitizer, self.version = root, "shared", "none", VERSION
         self.libdir, self.includedir = (pathlib.Path(root + directory) for directory in (LIBDIR, "/usr/include"))
         self.directories = ["lib64", "include"]
-        self.cmake_prefix = f"{self.libdir};{root}/usr"  # Debian's CMake looks into no lib64 by itself
+        self.cmake_prefix = f"{self.libdir};{root}/usr"  # Debian's CMake does not search lib64
         self.pkgconfig = {**os.environ, "PKG_CONFIG_PATH": str(self.libdir / "pkgconfig"),
                           "PKG_CONFIG_SYSROOT_DIR": root}
 
@@ -48,7 +48,7 @@ def check_relations(packages):
               if wanted not in common.run(["rpm", "--query", "--package", option, packages[name]]).splitlines()]
     if faults:
         raise common.Fault(common.some(faults))
-    return f"{len(PROVIDED)} packages provide and {len(NEEDED)} require what they should"
+    return f"{len(PROVIDED)} packages provide and {len(NEEDED)} require the expected names"
 
 
 def check_private(packages):

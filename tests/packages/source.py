@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
 
-"""What users of the source get who have no checkout. Needs no network.
+"""Builds the source as users do who have no checkout. Needs no network.
 
 usage: source.py tarball DIRECTORY [TARBALL]    TARBALL, or without it one that meson dist makes there, builds
                                                 and passes the suites unit, abi and man on its own
-       source.py subproject [TARBALL]           a project of another builds with librpma as its subproject: from
+       source.py subproject [TARBALL]           another project builds with librpma as its subproject: from
                                                 the working tree, or from TARBALL by a wrap file as tools/release
                                                 writes it
 """
@@ -53,13 +53,13 @@ def check_tarball(directory, tarball=None):
     log, = (alone / "meson-logs").glob("testlog*.json")
     results = [json.loads(line)["result"] for line in log.read_text(encoding="utf-8").splitlines()]
     if "OK" not in results:
-        raise common.Fault("the tarball has no test that ran")
+        raise common.Fault("the tarball ran no test")
     return (f"{tarball.name} builds alone; {results.count('OK')} of {len(results)} tests passed, "
             f"{results.count('SKIP')} skipped")
 
 
 def lay_out(project, tarball):
-    """A user's project, with the source where Meson looks for a subproject."""
+    """Writes a user's project, with the source where Meson searches for a subproject."""
     (project / "meson.build").write_text(USER, encoding="utf-8")
     shutil.copy(PROGRAM, project)
     subprojects = project / "subprojects"
@@ -83,11 +83,11 @@ def check_subproject(tarball=None):
         common.run([build / "program"])
         needed = common.run(["ldd", build / "program"])
         if str(build / "subprojects") not in needed or "libstdc++" in needed:
-            raise common.Fault(f"the program loads other libraries than it should:\n  {needed}")
+            raise common.Fault(f"the program loads unexpected libraries:\n  {needed}")
         targets = json.loads(common.run(["meson", "introspect", "--targets", build]))
         names = sorted(target["name"] for target in targets)
         if names != ["program", "rpma", "symbol-versions"]:
-            raise common.Fault(f"a project with this as its subproject builds {' '.join(names)}")
+            raise common.Fault(f"a project with librpma as its subproject builds {' '.join(names)}")
     return f"a program with librpma as subproject{f' from {tarball.name}' if tarball else ''} builds and runs"
 
 
