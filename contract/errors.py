@@ -6,15 +6,20 @@
 import csv
 import pathlib
 
-TABLE = pathlib.Path(__file__).resolve().parent / "errors.tsv"
+HERE = pathlib.Path(__file__).resolve().parent
+
+
+def rows_of(name):
+    """A row for each function of each row of a table."""
+    with open(HERE / name, encoding="utf-8", newline="") as table:
+        return [{**row, "function": function}
+                for row in csv.DictReader(table, delimiter="\t", quoting=csv.QUOTE_NONE) for function in row["functions"].split()]
 
 
 def read_errors():
-    """A row for each function of each row of errors.tsv, with its words."""
-    first, rows = {}, []
-    with open(TABLE, encoding="utf-8", newline="") as table:
-        for row in csv.DictReader(table, delimiter="\t", quoting=csv.QUOTE_NONE):
-            row["words"] = row["words"] or first.get(row["condition"], "")
-            first.setdefault(row["condition"], row["words"])
-            rows += [{**row, "function": name} for name in row.pop("functions").split()]
+    """The rows of errors.tsv, with their words."""
+    rows, first = rows_of("errors.tsv"), {}
+    for row in rows:
+        row["words"] = row["words"] or first.get(row["condition"], "")
+        first.setdefault(row["condition"], row["words"])
     return rows

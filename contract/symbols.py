@@ -21,11 +21,21 @@ def version(release):
     return tuple(map(int, release.split(".")))
 
 
+def node_of(release):
+    """The version node of a release of the original: 0.9.0 had that of 1.0.0 and later releases."""
+    return OLD_NODE if version(release)[:2] == (0, 9) or version(release) >= (1,) else f"LIBRPMA_{release[:-2]}"
+
+
+def original_releases():
+    return sorted({release for row in read_table("original/symbols.tsv") for release in row["releases"].split()}, key=version)
+
+
 def read_symbols():
     """A row for each symbol at each node: its releases, whether new programs link to it, its function."""
     releases, newest = {}, {}
     for row in read_table("original/symbols.tsv"):
-        releases.setdefault((row["symbol"], row["node"]), set()).add(row["release"])
+        for release in row["releases"].split():
+            releases.setdefault((row["symbol"], node_of(release)), set()).add(release)
     for row in read_table("symbols.tsv"):
         releases[row["symbol"], row["node"]] = {row["node"].removeprefix("LIBRPMA_") + ".0"}
     for symbol, node in releases:

@@ -19,7 +19,7 @@ SKIPPED = 77
 SONAME = "librpma.so.0"
 sys.path.append(str(ROOT / "contract"))
 
-from symbols import read_symbols, version  # noqa: E402, F401
+from symbols import original_releases, read_symbols, version  # noqa: E402, F401
 
 
 # Meson ends a test with SIGTERM; the exit removes its temporary files.
@@ -39,11 +39,6 @@ def read_table(path):
         return list(csv.DictReader(table, delimiter="\t"))
 
 
-def read_original():
-    """The exports of the ten releases' binaries, independent of the list above."""
-    return read_table(ROOT / "contract" / "original" / "symbols.tsv")
-
-
 def read_types():
     return read_table(ROOT / "contract" / "types.tsv")
 
@@ -51,10 +46,6 @@ def read_types():
 def project_version():
     text = (ROOT / "meson.build").read_text(encoding="utf-8")
     return re.search(r"^  version: '([0-9.]+)',$", text, re.M).group(1)
-
-
-def original_releases():
-    return sorted({row["release"] for row in read_original()}, key=version)
 
 
 def symbols_of(release, symbols):

@@ -6,7 +6,6 @@ of their conditions is lost, and no other one is marked as theirs."""
 
 import re
 
-import contract
 import errors
 
 GLUE = {"failed", "of", "or", "the"}
@@ -49,4 +48,4 @@ def compare_original(rows, original):
 
 def check_original(book):
     """contract/errors.tsv keeps all conditions that the original's manuals document."""
-    yield from compare_original(errors.read_errors(), contract.read_table(book.source / "contract/original/errors.tsv"))
+    yield from compare_original(errors.read_errors(), errors.rows_of("original/errors.tsv"))
