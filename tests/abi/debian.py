@@ -2,15 +2,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
 
-"""Links a program to Debian's librpma0 and librpma-dev 1.2.0, which are fetched and never installed.
+"""Compares with Debian's librpma0 and librpma-dev 1.2.0, which are fetched and never installed.
 
-usage: debian.py program BUILD FAKES [CC]  it runs on this library
-       debian.py build DIRECTORY           leaves it as DIRECTORY/debian-1.2.0
+usage: debian.py abidiff BUILD           no incompatible change, by symbols and by types
+       debian.py program BUILD FAKES [CC]  a program linked to Debian's library runs on this one
+       debian.py build DIRECTORY         leaves such a program as DIRECTORY/debian-1.2.0
 
 The packages are kept in $XDG_CACHE_HOME/librpma, or ~/.cache/librpma. The program takes the
 address of an RDMA device, and a file on persistent memory or nothing.
 """
 
+import functools
 import os
 import pathlib
 import shlex
@@ -21,6 +23,8 @@ import tempfile
 sys.dont_write_bytecode = True
 
 import common
+import library as elf
+import released
 import releases
 
 VERSION = "1.2.0"
@@ -70,6 +74,42 @@ class Debian:
         self.library = found[0]
 
 
+# ---- abidiff -------------------------------------------------------------------------------
+
+
+def check_symbols(debian, build):
+    if not released.abidiff(debian.library, build / "src" / common.SONAME, "--no-added-syms"):
+        raise common.Fault("abidiff does not mention the added symbols: it compared nothing")
+    return f"abidiff: no symbol of Debian's librpma0 {VERSION} was removed or changed"
+
+
+def check_original(debian):
+    """contract/original/symbols.tsv lists the exports of this release's binary."""
+    exported = {(node, name) for name, node, _ in elf.exports(debian.library) if name != node}
+    listed = {(row["node"], row["symbol"]) for row in common.read_original()
+              if row["release"] == VERSION}
+    faults = [f"{name}@{node}" for node, name in exported ^ listed]
+    if faults:
+        raise common.Fault(f"Debian's {VERSION} and contract/original/symbols.tsv differ in "
+                           + common.some(faults))
+    return f"the {len(listed)} symbols of Debian's {VERSION} are those of contract/original"
+
+
+def check_types(debian):
+    text = (debian.include / "librpma.h").read_text(encoding="utf-8")
+    exported = {name: node for name, node, _ in elf.exports(debian.library) if name != node}
+    with tempfile.TemporaryDirectory(prefix="librpma-abi-") as name:
+        today = common.HEADER.read_text(encoding="utf-8")
+        before, after = (
+            released.witness(pathlib.Path(name) / kind, content, exported, common.read_prototypes())
+            for kind, content in (("before", text), ("after", today)))
+        released.abidiff(before, after, "--fail-no-debug-info")
+    return f"abidiff: no type of the {len(exported)} functions of {VERSION} was changed"
+
+
+# ---- a program -----------------------------------------------------------------------------
+
+
 def build_program(debian, directory, cc=("cc",)):
     """Builds like a user of Debian's librpma-dev: with its header and library, and nothing of
     ours."""
@@ -91,13 +131,16 @@ def check_program(debian, build, fakes, cc="cc"):
 
 
 def main():
-    if len(sys.argv) < 3 or sys.argv[1] not in ("program", "build"):
+    if len(sys.argv) < 3 or sys.argv[1] not in ("abidiff", "program", "build"):
         sys.exit(__doc__)
     kind, where = sys.argv[1], pathlib.Path(sys.argv[2]).resolve()
     with tempfile.TemporaryDirectory(prefix="librpma-abi-") as directory:
-        checks = {"program": lambda: check_program(Debian(directory), where, *sys.argv[3:]),
-                  "build": lambda: build_program(Debian(directory), where)}
-        common.finish(f"debian {kind}", [checks[kind]])
+        debian = functools.cache(lambda: Debian(directory))
+        checks = {"abidiff": [lambda: check_original(debian()), lambda: check_symbols(debian(), where),
+                              lambda: check_types(debian())],
+                  "program": [lambda: check_program(debian(), where, *sys.argv[3:])],
+                  "build": [lambda: build_program(debian(), where)]}
+        common.finish(f"debian {kind}", checks[kind])
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ usage: header.py alone|macros|names|deprecated|cpp
 
 alone       compiles by itself under each language standard, without a warning
 macros      have the values of contract/types.tsv, and the types of int and of NULL; enumerators the values
-names       declares the functions, enumerators and macros that the tables list and no others
+names       declares what the tables list and nothing else
 deprecated  warns of the five dropped functions and of no other; LIBRPMA_NO_DEPRECATED switches off
 cpp         librpma.hpp and librpma_coroutine.hpp compile with the warnings of their users; the former calls each function, except those that
             rpma_cpp(7) leaves to C, and has each error code
@@ -84,7 +84,7 @@ def assertions(row):
 def check_macros():
     """released.py compares types and prototypes with those of the releases, which have no macros."""
     types = common.read_types()
-    rows = [row for row in types if row["kind"] == "macro" and row["value"]]
+    rows = [row for row in types if row["kind"] == "macro" and row["value"] and row["name"] != "LIBRPMA_H"]
     enumerators = [f'_Static_assert({row["member"]} == {row["value"]}, "{row["member"]}");\n'
                    for row in types if row["kind"] == "enumerator"]
     for name in c_compilers():
@@ -100,17 +100,23 @@ def defined_macros():
 def check_names():
     """Compares in both directions, so that every addition needs its row."""
     types = common.read_types()
-    functions, macros = {row["symbol"] for row in common.read_symbols()}, {row["name"] for row in types if row["kind"] == "macro"}
-    enumerators = {row["member"] for row in types if row["kind"] == "enumerator"}
-    # LIBRPMA_H guards the header, LIBRPMA_DEPRECATED is for the compiler alone.
-    defined = defined_macros() - {"LIBRPMA_H", "LIBRPMA_DEPRECATED"}
-    names = set(re.findall(r"\bRPMA_\w+", common.without_comments(common.HEADER.read_text(encoding="utf-8"))))
-    listed, declared = functions | macros | enumerators, common.read_prototypes().keys() | defined | names
-    faults = [f"in the header and not in the tables: {name}" for name in declared - listed]
-    faults += [f"in the tables and not in the header: {name}" for name in listed - declared]
+    functions = {row["symbol"] for row in common.read_symbols()}
+    listed = {"rpma_log_function"} | functions
+    listed |= {row["name"] for row in types if row["kind"] in ("enum", "struct", "opaque struct")}
+    listed |= {row["member"] for row in types if row["kind"] == "enumerator"}
+    macros = {row["name"] for row in types if row["kind"] == "macro"}
+    text = common.without_comments(common.HEADER.read_text(encoding="utf-8"))
+    body = re.sub(r"^\s*#.*$", "", text.replace("\\\n", " "), flags=re.M)
+    declared = set(re.findall(r"\bRPMA_\w+|\brpma_\w+", body)) - macros
+    # LIBRPMA_DEPRECATED is this library's own; LIBRPMA_H is in the table.
+    defined = defined_macros() - {"LIBRPMA_DEPRECATED"}
+    faults = [f"in the header and not in the tables: {name}"
+              for name in (declared - listed) | (defined - macros)]
+    faults += [f"in the tables and not in the header: {name}"
+               for name in (listed - declared) | (macros - defined)]
     if faults:
         raise common.Fault(common.some(faults))
-    return f"{len(functions)} functions, {len(enumerators)} enumerators and {len(macros)} macros, no others"
+    return f"{len(functions)} functions, {len(listed)} names and {len(macros)} macros, no other"
 
 
 def deprecated_functions(compiler, options):

@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
 
-"""Links the programs of a release as of its time, and runs them on the library of today, over the
+"""Builds the programs of a release as of its time, and runs them on the library of today, over the
 fakes of libibverbs and librdmacm.
 
-RELEASE may be "today": the same sources, linked to the library itself. With
+RELEASE may be "today": the same sources with include/librpma.h, linked to the library itself. With
 --into they are left in a directory, to be run on an RDMA device.
 """
 
@@ -21,6 +21,7 @@ import tempfile
 sys.dont_write_bytecode = True
 
 import common
+import view
 
 PROGRAMS = common.HERE / "programs"
 PROGRAM = [PROGRAMS / name for name in ("release.c", "life.c", "loopback.c")]
@@ -62,8 +63,7 @@ def table_source(functions):
 
 
 class Build:
-    """The library that programs of one release are linked with: a stub that has only its symbols. The header is that of
-    today, whose types the test abi-released keeps."""
+    """The header and the library that programs of one release are built with."""
 
     def __init__(self, release, options, directory):
         self.options, self.directory, self.release = options, directory, release
@@ -71,13 +71,12 @@ class Build:
         self.functions, self.node = self.symbols()
         self.cc = shlex.split(options.cc)
         if self.today:
+            self.include = common.ROOT / "include"
             self.link = [options.library / common.SONAME]
         else:
+            view.write(release, directory)
+            self.include = directory / "include"
             self.link = [directory / common.SONAME]
-            names = "".join(f"{name}; " for name in self.functions)
-            (directory / "stub.c").write_text(
-                "".join(f"void {name}(void) {{ __builtin_trap(); }}\n" for name in self.functions), encoding="utf-8")
-            (directory / "stub.map").write_text(f"{self.node} {{ global: {names}local: *; }};\n", encoding="utf-8")
             common.run([*self.cc, "-fno-sanitize=all", "-shared", "-fPIC", "-nostdlib",
                         directory / "stub.c", f"-Wl,-soname,{common.SONAME}",
                         f"-Wl,--version-script,{directory / 'stub.map'}", "-o", self.link[0]])
@@ -91,19 +90,20 @@ class Build:
         return common.symbols_of(self.release, table)
 
     def program(self, number):
-        """Links to the library of that release, and to the fakes, if any."""
+        """Compiles as a user of that release did; links to the library of that release, and to the
+        fakes, if any."""
         target = self.directory / f"program-{number}"
         fakes = ([self.options.fakes / "libibverbs.so.1", self.options.fakes / "librdmacm.so.1"]
                  if self.options.fakes else [])
         common.run([*self.cc, "-std=gnu11", "-O1", "-pie", "-fPIE", *WARNINGS, f"-DRELEASE={number}",
-                    f"-DTODAY={int(self.today)}", "-DLIBRPMA_NO_DEPRECATED", "-I", common.HEADER.parent, "-I", FAKE_HEADERS, *PROGRAM,
+                    "-DLIBRPMA_NO_DEPRECATED", "-I", self.include, "-I", FAKE_HEADERS, *PROGRAM,
                     self.directory / "table.c", "-Wl,--no-as-needed", *self.link, *fakes, "-Wl,-z,now",
                     "-o", target])
         return target
 
 
 def check_release(release, options):
-    """The program of a release; those of all of them, linked to the library of today."""
+    """The program of a release; those of all of them with the header of today."""
     with tempfile.TemporaryDirectory(prefix="librpma-abi-") as directory:
         build = Build(release, options, pathlib.Path(directory))
         releases = common.original_releases() if build.today else [release]
