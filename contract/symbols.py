@@ -45,3 +45,11 @@ def read_symbols():
              "releases": sorted(its, key=version),
              "implementation": OLD_FUNCTION if (symbol, node) == (TWO_FUNCTIONS, OLD_NODE) else symbol}
             for (symbol, node), its in sorted(releases.items())]
+
+
+def first_releases():
+    """{function: the release that it appeared in}"""
+    found = {}
+    for row in read_symbols():
+        found[row["symbol"]] = min(found.get(row["symbol"], row["releases"][0]), row["releases"][0], key=version)
+    return found

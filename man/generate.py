@@ -4,8 +4,8 @@
 
 """Completes the manual pages from contract/: generate.py SOURCE TARGET
 
-Each page gets its title, version and date; a page of functions the library, the prototypes and the section ERRORS; rpma_errors(7) the
-functions that return each rarer code, and rpma_functions(7) all functions by the sections of the header.
+Each page gets its title, version and date; a page of functions the library, the prototypes, the section ERRORS and the first release of
+each function; rpma_errors(7) the functions that return each rarer code, and rpma_functions(7) all functions by the sections of the header.
 """
 
 import datetime
@@ -17,6 +17,7 @@ sys.dont_write_bytecode = True
 sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "contract"))
 
 import errors
+import symbols
 
 NULL = re.compile(r"(\*?\w+) == NULL")
 MACROS = [(r"(?P<a>[\w-]+)\((?P<b>\d)\)", "Xr {a} {b}"), (r"(?P<a>\w+)\(\)", "Fn {a}"),
@@ -128,6 +129,29 @@ def errors_section(functions, entries):
     return "\n".join(lines) + "\n"
 
 
+def history(functions, releases):
+    """Since when the functions exist. A release of most of them comes last, without their names."""
+    groups = {}
+    for name in functions:
+        groups.setdefault(releases[name], []).append(name)
+    if len(groups) == 1:
+        subject = {1: "The function", 2: "Both functions"}.get(len(functions), "The functions")
+        return f"{subject} first appeared in release {releases[functions[0]]}.\n"
+    most = max(groups, key=lambda release: len(groups[release]))
+    most = most if len(groups[most]) > 2 else None
+    lines, verb = [], "first appeared in release"
+    for release in sorted(groups, key=lambda each: (each == most, symbols.version(each))):
+        names = groups[release]
+        shown = [name for name in names if name == (setter := name.replace("_get_", "_set_")) or setter not in names]
+        if release == most:
+            lines.append(f"the other functions {verb} {release},")
+        else:
+            getters = f" ,\nwith {'their getters' if len(shown) > 1 else 'its getter'}, " if shown != names else "\n"
+            lines += [*named(shown)[:-1], f".Fn {shown[-1]}{getters}{verb} {release},"]
+        verb = "in release"
+    return "\n".join(lines)[:-1] + ".\n"
+
+
 def names_of(text):
     """The functions of a page, its own first."""
     return re.findall(r"^\.Nm (\w+)", text.partition("\n.Nd ")[0], flags=re.M)
@@ -223,13 +247,15 @@ def pages(source):
     header = (source / "include/librpma.h").read_text(encoding="utf-8")
     texts = {path.name: path.read_text(encoding="utf-8") for path in sorted(source.glob("man/*.[137]"))}
     declared, made, start = prototypes(header), {}, head(source)
+    releases = symbols.first_releases()
     for name, text in texts.items():
         if name.endswith(".3"):
             functions = names_of(text)
             for section, part in (("SYNOPSIS", LIBRARY), ("DESCRIPTION", synopsis(functions, declared)),
                                   ("SEE ALSO", errors_section(functions, entries))):
                 text = before(text, section, part)
-            made[name] = text
+            start_of, _, rest = text.partition(".Sh HISTORY\n")
+            made[name] = f"{start_of}.Sh HISTORY\n{history(functions, releases)}{rest}"
     made["rpma_errors.7"] = with_functions(texts["rpma_errors.7"], entries, header)
     made["rpma_functions.7"] = before(texts["rpma_functions.7"], "SEE ALSO", by_purpose(texts, header))
     return {name: start.replace("{title}", name.upper().replace(".", " ")) + text for name, text in (texts | made).items()}

@@ -38,15 +38,9 @@ def documented_errors():
 
 def first_releases(source):
     """{function, macro or enumerator: the release that it appeared in}, as numbers."""
-    rows = [(row["symbol"], " ".join(row["releases"])) for row in symbols.read_symbols()]
-    rows += [(row["member"] or row["name"], row["first_release"]) for row in read_table(source / "contract/types.tsv")
-             if row["kind"] in ("macro", "enumerator")]
-    found = {}
-    for name, releases in rows:
-        for release in re.findall(r"\d+\.\d+\.\d+", releases):
-            number = tuple(map(int, release.split(".")))
-            found[name] = min(found.get(name, number), number)
-    return found
+    found = symbols.first_releases()
+    found.update((row["member"] or row["name"], row["first_release"]) for row in read_table(source / "contract/types.tsv"))
+    return {name: symbols.version(release) for name, release in found.items()}
 
 
 def normalise(text):

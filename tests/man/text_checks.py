@@ -130,19 +130,16 @@ def check_types(book):
 
 
 def check_since(book):
-    """HISTORY says since which release each function exists, and each value that is newer than the page's functions."""
+    """HISTORY says since which release each value exists that is newer than the page's functions."""
     first = contract.first_releases(book.source)
     for page in functions_pages(book):
         history = " ".join(line.text() for line in page.section("HISTORY"))
-        ages = {name: first[name] for name in page.names()}
         shown = " ".join([text for _, text in page.literal_blocks("SYNOPSIS")] + [
             arg for line in page.section("DESCRIPTION") if line.macro == "It" for arg in line.args])
-        values = {name for name in re.findall(r"\bRPMA_\w+", shown) if first.get(name, (0,)) > max(ages.values())}
-        for name in [*ages, *sorted(values)]:
+        newest = max(first[name] for name in page.names())
+        for name in {name for name in re.findall(r"\bRPMA_\w+", shown) if first.get(name, (0,)) > newest}:
             release = ".".join(map(str, first[name]))
-            alone = name in values or first[name] > (1, 3, 0) and len(set(ages.values())) > 1
-            getter = name.replace("_get_", "_set_", 1) in history
-            if release not in history or alone and name not in history and not getter:
+            if name not in history or release not in history:
                 yield f"man/{page.name}: HISTORY must say that {name} exists since {release}"
 
 
