@@ -7,6 +7,7 @@
 #include "fixture.h"
 
 #include <dlfcn.h>
+#include <limits.h>
 #include <pthread.h>
 #include <regex.h>
 #include <stdio.h>
@@ -188,6 +189,36 @@ TEST_THAT(settings_decide_whether_data_are_read) {
     for (int i = 0; i < 2 * 7 * 7; i++)
         for (size_t m = RPMA_LOG_LEVEL_ERROR; m < LENGTH(messages); m++)
             expect_readers(&messages[m], i / 2 % 7 - 1, i / 2 / 7 - 1, i % 2);
+}
+
+// Device names fill the room that advice has.
+TEST_THAT(longest_failure_is_complete_in_syslog) {
+    static const struct message longest = {
+        .tag = "*ERROR* ",
+        .file = "cm.cc",
+        .text =
+            "rpma_conn_req_new: rdma_resolve_addr("
+            "src_addr=[fd00:1111:2222:3333:4444:5555:6666:7777]:65535, dst_addr=[::2]:7205, "
+            "timeout_ms=2147483647) failed: No such device (19); 'rdma link' shows which "
+            "network device each RDMA device has; if one has the address, this process may "
+            "not open it: the permissions of /dev/infiniband, or its rdma cgroup (hca_handle "
+            "in rdma.max); RDMA devices of this machine: fake0 fake1 "
+            "a_device_with_a_long_name a_device_with_a_long_name a_device_with_a_long_name "
+            "a_device_with_a_long_name a_device_with_a_long_name ..."};
+    int priority;
+    fake_device()->addresses = 2; // an IPv6 one
+    fake_device()->more_devices = 40;
+    fake_fail("rdma_resolve_addr", 1, ENODEV);
+    MUST(rpma_peer_new(fake_context(0), &w.h.peer));
+    MUST(rpma_conn_cfg_new(&w.h.cfg));
+    MUST(rpma_conn_cfg_set_source_addr(w.h.cfg, "fd00:1111:2222:3333:4444:5555:6666:7777"));
+    MUST(rpma_conn_cfg_set_source_port(w.h.cfg, 65535));
+    MUST(rpma_conn_cfg_set_timeout(w.h.cfg, INT_MAX));
+    MUST(rpma_log_set_function(RPMA_LOG_USE_DEFAULT_FUNCTION));
+    set_thresholds(RPMA_LOG_LEVEL_ERROR, RPMA_LOG_DISABLED);
+    assert_int_equal(rpma_conn_req_new(w.h.peer, "many", "7205", w.h.cfg, &w.h.req),
+                     RPMA_E_PROVIDER);
+    expect_line(fake_syslog(&priority), "", &longest, true);
 }
 
 // ---- functions of the program --------------------------------------------------------------
