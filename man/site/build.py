@@ -4,11 +4,13 @@
 
 """Builds the HTML site: build.py SOURCE TARGET, as the Meson target `html` does.
 
-The manual pages are rendered by mandoc, the documents by cmark-gfm, sources by Pygments. The start
-page lists all of them; search-index.js is what search.js looks through. Nothing needs a server.
+The manual pages are rendered by mandoc, the documents by cmark-gfm. The start page lists all of them; search-index.js
+is what search.js looks through. Nothing needs a server. mandoc alone has no index and no search, and its links do not
+find the functions that share a page.
 """
 
 import argparse
+import html
 import json
 import pathlib
 import re
@@ -25,13 +27,9 @@ def stop(message):
     sys.exit(1)
 
 
-try:
-    import start
-    from frame import REDIRECT, Page, link_names, plain
-    from guides import Guides
-    from manual import Manual
-except ModuleNotFoundError as missing:
-    stop(f"Python has no module {missing.name}: run tools/setup man")
+from frame import REDIRECT, Page, link_names, plain
+from guides import Guides
+from manual import Manual
 
 
 def words_of(page):
@@ -66,9 +64,23 @@ def index_of(manual, guides):
     return entries
 
 
+def contents(manual, guides):
+    """The start page: everything there is, by purpose."""
+    pages = sorted(manual.pages.values(), key=lambda page: page.title != "librpma(7)")
+    groups = {"Overviews": [page for page in pages if page.kind == "section7"],
+              "Programs": [page for page in pages if page.kind == "section1"],
+              "Guides": guides.documents.values(), "Examples": guides.examples.values()}
+    yield "<h1>librpma</h1>"
+    for title, listed in groups.items():
+        yield f'<h2 id="{title.lower()}">{title}</h2><ul>'
+        for page in listed:
+            yield f'<li><a href="{page.url}">{html.escape(page.title)}</a>: {html.escape(page.about)}</li>'
+        yield "</ul>"
+
+
 def write_site(manual, guides, options):
     first = Page("index.html", "librpma", "start")
-    first.body = start.body(manual, guides, options.version)
+    first.body = "\n".join(contents(manual, guides))
     places = {**manual.places(), **guides.places()}
     for page in [first, *manual.pages.values(), *guides.all().values()]:
         page.body = link_names(page.body, page.url, places)

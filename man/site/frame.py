@@ -28,10 +28,8 @@ FRAME = """<!DOCTYPE html>
 <a href="{root}index.html#examples">Examples</a>
 </nav>
 <form role="search" class="search" hidden>
-<input type="search" aria-label="Search" placeholder="Search: press /" role="combobox"
- aria-expanded="false" aria-controls="results" aria-autocomplete="list" autocomplete="off"
- autocapitalize="off" spellcheck="false">
-<ul id="results" role="listbox" aria-label="Results" hidden></ul>
+<input type="search" aria-label="Search" placeholder="Search: press /" autocomplete="off" spellcheck="false">
+<ul id="results" aria-live="polite" hidden></ul>
 </form>
 </header>
 <div class="columns">
@@ -85,7 +83,7 @@ def plain(text):
 
 
 def contents_of(headings):
-    """The headings as nested lists; search.js opens them where there is room beside the text."""
+    """The headings as nested lists."""
     if len(headings) < 2:
         return ""
     parts, level = [], 0
@@ -96,7 +94,7 @@ def contents_of(headings):
         parts.append(f'<li><a href="#{anchor}">{html.escape(plain(text))}</a>')
         level = deep
     parts.append("</li></ol>" * level)
-    return ('<nav class="contents" aria-label="Contents"><details><summary>Contents</summary>'
+    return ('<nav class="contents" aria-label="Contents"><details open><summary>Contents</summary>'
             f'{"".join(parts)}</details></nav>')
 
 

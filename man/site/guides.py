@@ -11,7 +11,6 @@ import subprocess
 
 from frame import Page, plain
 from manual import headings_of
-from source_code import highlight
 
 # What a reader is led to, in this order; a folder of an example stands for all of its files.
 DOCUMENTS = ["README.md", "docs/*.md", "NEWS.md", "programs/**/*.md", "CONTRIBUTING.md", "src/*.md",
@@ -52,7 +51,7 @@ class Guides:
         for name, page in {**self.documents, **self.examples}.items():
             text = NO_MARK.sub("", (self.source / name).read_text(encoding="utf-8"))
             body = number_headings(run_cmark(cmark, text, name))
-            body = self.mend_links(highlight_blocks(body), name)
+            body = self.mend_links(wrap_lines(body), name)
             page.body = re.sub(r"(<table>.*?</table>)", r'<div class="table" tabindex="0">\1</div>',
                                body, flags=re.S)
             page.headings = headings_of(body)
@@ -66,7 +65,7 @@ class Guides:
                 else html.escape(str(folder))
             page.title = name
             page.body = (f'<p class="where">{up}/</p><h1>{pathlib.PurePath(name).name}</h1>'
-                         f'<pre class="source">{highlight(text)}</pre>')
+                         f'<pre>{html.escape(text)}</pre>')
 
     def list_sources(self, name):
         folder = str(pathlib.PurePath(name).parent)
@@ -120,14 +119,9 @@ def number_headings(body):
     return re.sub(r"<h([1-6])>(.*?)</h\1>", heading, body, flags=re.S)
 
 
-def highlight_blocks(body):
+def wrap_lines(body):
     """A block of one line, which is a line of a log more often than not, may be broken."""
-    def block(match):
-        text, language = plain(match.group(3)), match.group(1) or match.group(2) or "text"
-        kind = ' class="line"' if text.count("\n") < 2 else ""
-        return f"<pre{kind}>{highlight(text, language)}</pre>"
-    return re.sub(r'<pre(?: lang="(\w+)")?><code(?: class="language-(\w+)")?>(.*?)</code></pre>',
-                  block, body, flags=re.S)
+    return re.sub(r"<pre([^>]*>(?:<code[^>]*>)?[^\n]*\n</code>)", r'<pre class="line"\1', body)
 
 
 def title_of(body):

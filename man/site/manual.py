@@ -7,7 +7,6 @@ import re
 import subprocess
 
 import generate
-from source_code import highlight
 from frame import Page, plain
 
 ONE_LINE = 72   # a longer prototype gets a line for each parameter
@@ -44,7 +43,7 @@ class Manual:
         for name, page in self.pages.items():
             body = run_mandoc(mandoc, name, self.sources[name])
             body = re.sub(r'<(table|div) class="(?:head|foot)".*?</\1>', "", body, flags=re.S)
-            body = level_headings(highlight_blocks(frame_prototypes(body)))
+            body = level_headings(frame_prototypes(body))
             page.body = (f"<h1>{page.title}</h1>" + mend_links(body, places))
             page.headings = headings_of(page.body)
 
@@ -88,13 +87,6 @@ def frame_prototypes(body):
     for name in re.findall(r'class="proto" id="(\w+)"', synopsis):
         rest = rest.replace(f' id="{name}"', "")
     return head + synopsis + rest
-
-
-def highlight_blocks(body):
-    """Complete programs of C are shown as such."""
-    return re.sub(r'(<pre[^>]*>)\n?((?:/\*|#include|#define)[^<]*)(</pre>)',
-                  lambda match: match.group(1) + highlight(plain(match.group(2))) + match.group(3),
-                  body)
 
 
 def level_headings(body):

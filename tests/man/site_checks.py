@@ -12,12 +12,11 @@ import sys
 import tempfile
 
 import contract
-from tool_checks import Missing, need, run
+from tool_checks import need, run
 
 LINK = re.compile(r'\b(?:href|src)="([^"]*)"')
 # References that would load something from elsewhere, which no page or style may do.
 FOREIGN = re.compile(r'<(?:link|script|img)[^>]*="(?:https?:)?//|@import|url\(')
-CONTRAST = 4.5
 # Calls find() of search.js for each name and prints the first URL of each answer.
 ASK = """
 NAMES.forEach(function (name) {
@@ -31,8 +30,6 @@ NAMES.forEach(function (name) {
 def site_of(book):
     """(directory, {path: text of the file}, complaint) of the site, built into a temporary directory."""
     need("mandoc", "cmark-gfm")
-    if run([sys.executable, "-c", "import pygments"]).returncode:
-        raise Missing("python3-pygments is not installed")
     with tempfile.TemporaryDirectory(prefix="librpma-html-") as directory:
         root = pathlib.Path(directory)
         done = run([sys.executable, str(book.source / "man/site/build.py"), str(book.source), directory])
@@ -65,7 +62,6 @@ def check_html(book):
             yield complaint
             return
         yield from check_start(book, files)
-        yield from check_contrast(files["style.css"])
         for page in book.pages:
             for function, _, _ in page.prototypes():
                 if f'<p class="proto" id="{function}">' not in files[f"{page.name}.html"]:
@@ -80,28 +76,6 @@ def check_html(book):
                 file, anchor = leads_to(name, link)
                 if file not in files or anchor and anchor not in places[file]:
                     yield f"HTML: {name} links to {link}, which does not exist"
-
-
-def luminance(colour):
-    parts = [int(colour[i:i + 2], 16) / 255 for i in (1, 3, 5)]
-    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
-    return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear))
-
-
-def check_contrast(style):
-    """Every text colour is legible on every background, light and dark (WCAG 2, level AA)."""
-    schemes = [dict(re.findall(r"--([a-z]+): (#[0-9a-f]{6});", block))
-               for block in re.findall(r":root \{(.*?)\}", style, flags=re.S)]
-    if len(schemes) != 2:
-        yield f"HTML: style.css has {len(schemes)} sets of colours, not a light and a dark one"
-    for colours in schemes:
-        grounds = [name for name in ("paper", "shade", "chosen") if name in colours]
-        for name in sorted(set(colours) - set(grounds) - {"line"}):
-            for ground in grounds:
-                pair = sorted(luminance(colours[each]) + 0.05 for each in (name, ground))
-                if pair[1] / pair[0] < CONTRAST:
-                    yield (f"HTML: {name} on {ground} ({colours[name]}, {colours[ground]}) has a "
-                           f"contrast of {pair[1] / pair[0]:.1f}, less than {CONTRAST}")
 
 
 def check_start(book, files):
