@@ -37,7 +37,7 @@ CHECKS = {
     "waits": waits.check_waits,
     "codes": waits.check_codes,
     "since": text_checks.check_since,
-    "claims": text_checks.check_claims,
+    "repeated": text_checks.check_repeated,
     "guides": text_checks.check_guides,
     "references": text_checks.check_references,
     "sources": sources.check_form,

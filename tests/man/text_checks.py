@@ -9,7 +9,6 @@ import shutil
 import subprocess
 
 import contract
-import mdoc
 
 SECTIONS = {
     "1": ["NAME", "SYNOPSIS", "DESCRIPTION", "EXIT STATUS", "EXAMPLES", "SEE ALSO", "HISTORY"],
@@ -19,31 +18,6 @@ SECTIONS = {
 }
 OVERVIEW, FUNCTIONS = "librpma.7", "rpma_functions.7"
 LONGEST = 600  # lines of a page of section 7
-# The extent of a flush, in the words that every page has to use.
-COVERS = "what was written earlier, on the same connection, to the bytes that it names"
-DECIDING = "rpma_pmem.7"
-COVERING = [OVERVIEW, "rpma_flush.3", "rpma_memory_model.7"]
-# Wrong terms, and claims that are false, or true of some devices only, with the correct ones.
-CLAIMS = {
-    r"(?<!--)[Pp]redecessor": "librpma 1.3.0, or the release",
-    r"(?<!logs )\b([Oo]ne|[Aa]n?|[Tt]he|[Nn]o|[Nn]ew|[Ee]ach) notice\b": "notification",
-    r"any two sides|work together in any case": "only if the descriptor can carry the statement",
-    r"every 655 milliseconds|waits for 655": "Linux asks for 655 milliseconds, devices differ",
-    r"chooses 537|seconds on any device\b": "other kernels and devices have other times",
-    r"iWARP devices lack a few": "hardware has immediate data for writes, or for all",
-    r"credentials that it had when": "only the posts of some drivers are refused",
-    r"\b([Aa]ll|[Ee]very|[Aa]ny) (of )?(the )?(earlier|previous|preceding) writes?\b": COVERS,
-    r"\b([Aa]ll|[Ee]verything) (that was |it )?(written|wrote)\b(?! with)": COVERS,
-    r"\bflush(es)? (covers|makes \w+) (all|everything|the writes)\b": COVERS,
-    r"\bany number of writes\b(?! to its range)": COVERS,
-    r"\b(starts|executed|sent) only after (all )?earlier\b|"
-    r"\bwaits for (all )?(earlier|the) (reads|flush)":
-        "takes effect after them, as far as the driver fences it",
-    r"\b([Mm]any|[Ss]ome) devices (cannot pin|register only|(implement|have) the RDMA operations)":
-        "FS-DAX: Linux pins it for no device; FLUSH and ATOMIC WRITE: soft-RoCE alone has them",
-    r"\b(says|tells \w+ \w+) that the data is persistent\b(?!, if)": "if the platform lets it",
-    r"\breal RDMA\b": "soft-RoCE",
-}
 DOCUMENTS = ("*.md", "docs/*.md", "examples/*/README.md")
 
 
@@ -143,31 +117,13 @@ def check_since(book):
                 yield f"man/{page.name}: HISTORY must say that {name} exists since {release}"
 
 
-def check_claims(book):
-    """No text repeats a false statement or a wrong term; pages about flushes state their extent."""
-    texts = {f"man/{page.name}": prose(page) for page in book.pages}
-    for name in COVERING:
-        if COVERS not in texts.get(f"man/{name}", ""):
-            yield f"man/{name} must say: {COVERS}"
-    for pattern in (*DOCUMENTS, "docs/how-it-works.svg", "include/librpma.h"):
-        for path in sorted(book.source.glob(pattern)):
-            # Comments of C lose the asterisks, so that a phrase may continue on the next line.
-            lines = path.read_text(encoding="utf-8").splitlines()
-            texts[path.relative_to(book.source)] = " ".join(
-                " ".join(line.strip(" */") for line in lines).split())
-    yield from check_direct_write(texts)
-    yield from check_access(book)
-    verbs, calls = map(int, re.search(r"\| write \| (\d+) \| (\d+) \|", texts[pathlib.Path("docs/performance.md")]).groups())
-    if f"costs the processor {calls} instructions, {calls - verbs} more than bare verbs" not in texts[pathlib.Path("README.md")]:
+def check_repeated(book):
+    """The README has the cost of docs/performance.md, and rpma_security(7) names each usage that gives the other side a right, as
+    rpma_mr_reg(3) says."""
+    readme, measured = ((book.source / name).read_text(encoding="utf-8") for name in ("README.md", "docs/performance.md"))
+    verbs, calls = map(int, re.search(r"\| write \| (\d+) \| (\d+) \|", measured).groups())
+    if f"costs the processor {calls} instructions, {calls - verbs} more than bare verbs" not in readme:
         yield f"README.md: the cost of a write is {calls} instructions, {calls - verbs} more than verbs (docs/performance.md)"
-    for where, text in texts.items():
-        for phrase, true in CLAIMS.items():
-            if found := re.search(phrase, text):
-                yield f"{where}: not {found.group()!r}: {true}"
-
-
-def check_access(book):
-    """rpma_security(7) names each usage that gives the other side a right, as rpma_mr_reg(3) says."""
     pages = {page.name: page for page in book.pages}
     told = {arg for line in pages["rpma_security.7"].part("What a descriptor gives away") for arg in line.args}
     usage = None
@@ -175,19 +131,6 @@ def check_access(book):
         usage = line.args[1] if line.macro == "It" else usage
         if any(arg.startswith("IBV_ACCESS_REMOTE") for arg in line.args) and usage not in told:
             yield f"man/rpma_security.7: {usage} lets the other side in, and the page does not say so"
-
-
-def check_direct_write(texts):
-    """One page has the conditions for stating direct write; the others refer to it."""
-    for where, text in texts.items():
-        if where != f"man/{DECIDING}" and (found := re.search(r"\b[Ss]tates? (it|direct write[^.]{0,60}) only (if|on)\b", text)):
-            if DECIDING.removesuffix(".7") not in text[found.start():found.end() + 80]:
-                yield f"{where}: {found.group()!r}: the conditions are in man/{DECIDING} alone"
-
-
-def prose(page):
-    """The text that a reader sees, without the words that macros add."""
-    return mdoc.joined(line.text() for line in page.lines)
 
 
 def check_guides(book):
