@@ -154,9 +154,9 @@ class Table : public Report {
 
 constexpr char MARK = '\1'; // precedes the text of a number
 
-// A number with three decimals, which the JSON library cannot print.
-std::string figure(double value) {
-    return fmt::format("{}{:.3f}", MARK, value);
+// A number with these decimals, which the JSON library cannot print.
+std::string figure(double value, int decimals = 3) {
+    return fmt::format("{}{:.{}f}", MARK, value, decimals);
 }
 
 std::string text_of(const Json &report) {
@@ -250,7 +250,7 @@ class JsonReport : public Report {
             {"operation", result.op().name},
             {"size", result.size},
             {"operations", result.operations},
-            {"seconds", figure(result.seconds)},
+            {"seconds", figure(result.seconds, 6)}, // never 0
             {"latency_us", latency_of(result)},
             {"operations_per_second", figure(result.rate())},
             {"bandwidth_mib_per_second", figure(result.mib_per_second())},

@@ -368,7 +368,7 @@ TEST_THAT(a_load_is_reported_as_json) {
     options.json = true;
     const Json report = Json::parse(report_of(options, plan, limits, times, cpu, server_cpu));
     expect_equal("results", report["results"].dump(),
-                 R"([{"operation":"write","size":8,"operations":5,"seconds":0.0,)"
+                 R"([{"operation":"write","size":8,"operations":5,"seconds":2e-05,)"
                  R"("latency_us":{"min":1.0,"mean":4.0,"median":3.007,"p90":10.0,)"
                  R"("p99":10.0,"p99_9":10.0,"max":10.0},)"
                  R"("operations_per_second":250000.0,"bandwidth_mib_per_second":1.907,)"
