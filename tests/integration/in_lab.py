@@ -7,6 +7,7 @@ not run because the machine died or hangs.
 """
 
 import argparse
+import glob
 import os
 import re
 import subprocess
@@ -47,6 +48,8 @@ def main():
     given = parse()
     directory = os.path.join(given.logs, given.name)
     arguments = ["--build", given.build, *given.arguments]
+    if not given.provider and not given.kernel and glob.glob("/sys/class/infiniband/*"):  # tools/lab takes this device
+        arguments.append("--all")
     names = list_cases(arguments)
     tap = Tap(given.build, len(names), directory)
     options = [word for option in OPTIONS if getattr(given, option)

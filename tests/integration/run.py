@@ -6,8 +6,11 @@
 import os
 import platform
 import re
+import shlex
 import signal
+import subprocess
 import sys
+import tempfile
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -88,18 +91,23 @@ def selected(arguments):
         # The cases that show the absence of a feature, and the large ones, run only on request.
         groups = {case.group} | ({"troubleshooting"} if case.shows else set())
         of_group = groups & set(arguments.group) if arguments.group else not case.lacks and not groups & ON_REQUEST
-        wanted = of_group and arguments.build in case.builds
+        if lab.ON_FABRIC:
+            wanted = of_group and case.fabric
+        else:
+            wanted = of_group and arguments.build in case.builds and (not case.fabric or arguments.group or arguments.all)
         if wanted and re.search(arguments.pattern, case.name):
             yield case
 
 
 def parse():
     parser = Parser("tests/integration/run.py", __doc__)
-    parser.add_argument("--build", required=True, choices=("native", "plain"),
-                        help="which build LIBRPMA_BUILD_DIR holds")
+    parser.add_argument("--build", default="plain", choices=("native", "plain"),
+                        help="which build LIBRPMA_BUILD_DIR holds (default: plain)")
     parser.add_argument("--group", action="append",
                         help="only cases of this group (repeatable); to troubleshooting belong "
                              "also those of others that show an entry of docs/troubleshooting.md")
+    parser.add_argument("--all", action="store_true", help="also the cases that --fabric runs")
+    parser.add_argument("--fabric", metavar="RPMA-SIM", help="run the cases that need no kernel on its hosts")
     parser.add_argument("--logs", default=os.path.join(lab.BUILD_DIR, "integration-logs"),
                         help="directory for logs; what it holds is removed")
     parser.add_argument("--list", action="store_true", help="list the cases")
@@ -108,8 +116,26 @@ def parse():
     return parser.parse_args()
 
 
+def on_fabric(program):
+    """Runs this program again on hosts of rpma-sim, where the command "on" is another one."""
+    build = os.path.abspath(os.path.join(os.path.dirname(program), "..", ".."))
+    with tempfile.TemporaryDirectory() as directory:
+        on = os.path.join(directory, "on")
+        with open(on, "w", encoding="utf-8") as script:
+            script.write(f'#!/bin/sh\nhost=$1\nshift\nexec {shlex.quote(os.path.abspath(program))} --join "" '
+                         '--host "$host" "$@"\n')
+        os.chmod(on, 0o755)
+        hosts = [f"host{number}" for number in range(1, 5)]
+        environment = {"PATH": directory + ":" + os.environ["PATH"], "LAB_HOSTS": " ".join(hosts), "LAB_RDMA": "rxe",
+                       "LIBRPMA_BUILD_DIR": build, **{f"LAB_ADDR_{host}": f"10.77.0.{host[4:]}" for host in hosts}}
+        return subprocess.run([program, "--hosts", str(len(hosts)), *sys.argv],
+                              env={**os.environ, **environment}).returncode
+
+
 def main():
     arguments = parse()
+    if arguments.fabric and not lab.ON_FABRIC:
+        return on_fabric(arguments.fabric)
     chosen = list(selected(arguments))
     if arguments.list:
         print("\n".join(case.name for case in chosen))
@@ -133,7 +159,7 @@ def main():
         run.end(tap)
     if (left := len(os.listdir("/proc/self/fd")) - descriptors) > 0:
         sys.exit(f"run.py: the cases left {left} descriptors open in this program")
-    devices = ", ".join(sorted(lab.resources()))
+    devices = ", ".join(sorted(lab.resources())) or "the simulated fabric"
     return tap.end(f"{devices}, Linux {platform.release()}")
 
 

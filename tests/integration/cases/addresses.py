@@ -3,14 +3,10 @@
 """IPv6, names that have several addresses or none, and a link address that changes."""
 
 import ipaddress
-import os
-import re
-import runpy
-import subprocess
 
 from harness import lab
 from harness.case import PORT, case, connect, disconnect, listen, share_region
-from harness.side import Failed, expect, wait_until
+from harness.side import expect, wait_until
 
 KINDS = {"global": "fd00:77::", "link-local": "fe80::77:"}
 NAME = "several.test"
@@ -140,7 +136,7 @@ def unknown_name(test):
 
 
 @case("addresses", "port 0, a source port, and the addresses of both sides",
-      shows=("request: source port taken",))
+      shows=("request: source port taken",), fabric=True)
 def ports(test):
     server, client = test.peers()
     server("listen", addr=server.address, port="0")
@@ -242,100 +238,3 @@ def bond_of_objects(test):
         side("conn-delete")
     connect(bonded, other)
     work(bonded, other)
-
-
-class Program:
-    """A program of an example."""
-
-    def __init__(self, test, number, name, *arguments):
-        path = os.path.join(lab.BUILD_DIR, "examples", name)
-        self.test, self.name, self.said = test, name, ""
-        self.process = subprocess.Popen(lab.on(lab.host(number), path, *arguments), text=True, stdin=subprocess.PIPE,
-                                        stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                                        env={**os.environ, "RPMA_LOG": "info"})
-        test.undo.callback(self.process.wait)
-        test.undo.callback(self.process.kill)
-
-    def line(self):
-        line = self.process.stdout.readline()
-        self.said += line
-        self.test.transcript.append(f"{self.name}: {line.rstrip()}")
-        if not line:
-            raise Failed(f"{self.name} says nothing more")
-        return line
-
-    def wait_until_said(self, *words, count=1):
-        """Waits until all of the words were said so often, in whatever order."""
-        left = dict.fromkeys(words, count)
-        while any(number > 0 for number in left.values()):
-            line = self.line()
-            left = {word: number - (word in line) for word, number in left.items()}
-
-    def append(self, count):
-        self.process.stdin.write("a line\n" * count)
-        self.process.stdin.flush()
-
-    def end(self, terminate=True):
-        if terminate:
-            self.process.terminate()
-        else:
-            self.process.stdin.close()
-        rest = self.process.stdout.read()
-        self.said += rest
-        self.test.transcript.append(rest)
-        expect(self.process.wait(60), 0, f"{self.name}: exit status")
-
-
-BONDED_SIDES = [{"side": "servers"}, {"side": "client"}]
-
-
-def start_example(test, side, example, servers, client_arguments, *, numbered):
-    """That side on the bond, the other one on host2; returns the servers and the client."""
-    host, address = (1, BOND) if side == "servers" else (2, BEYOND)
-    started, addresses = [], []
-    for number in range(1, servers + 1):
-        port = str(int(PORT) + number)
-        started.append(Program(test, host, example + "-server", address, port, *[str(number)] * numbered))
-        started[-1].wait_until_said("listening")
-        addresses += [address, port]
-    return started, Program(test, 3 - host, example + "-client", *client_arguments(addresses))
-
-
-def end_example(side, servers, client, **how):
-    """Ends the programs; those on the bond have heard of its new link address."""
-    client.end(**how)
-    for server in servers:
-        server.end()
-    for program in servers if side == "servers" else [client]:
-        expect("RDMA_CM_EVENT_ADDR_CHANGE" in program.said, True, f"{program.name} hears of the new link address")
-
-
-# Connections over soft-RoCE do not carry data after the failover: the examples connect again.
-@case("addresses", "a bond changes its active interface under the {side} of example 14: it goes on", BONDED_SIDES)
-def bond_of_replicated_log(test, side):
-    fail_over = bond(test)
-    servers, client = start_example(test, side, "14-replicated-log", 3, lambda found: ["--new", *found], numbered=True)
-    client.wait_until_said("replicated 0 ")
-    for number, _ in enumerate(BONDED[1:], 1):
-        fail_over()
-        client.append(1)
-        client.wait_until_said(f"replicated {number} ")
-    end_example(side, servers, client, terminate=False)
-    expect(f"client: {len(BONDED)} records" in client.said, True, "what the client says in the end")
-
-
-@case("addresses", "a bond changes its active interface under the {side} of example 15: it goes on", BONDED_SIDES)
-def bond_of_block_mover(test, side):
-    rounds = runpy.run_path(os.path.join(lab.CHECKOUT, "examples", "15-block-mover", "rounds"))
-    fail_over = bond(test)
-    servers, client = start_example(test, side, "15-block-mover", 2, lambda found: ["--endless", *found, "1"],
-                                    numbered=False)
-    client.wait_until_said("is there", count=len(servers))
-    for _ in BONDED[1:]:
-        client.wait_until_said("pass")
-        fail_over()
-        client.wait_until_said("is lost", "is there", count=len(servers))
-        client.wait_until_said("pass", count=2)  # the first may have begun before
-    end_example(side, servers, client)
-    sums = set(re.findall("the sum is (.*)", client.said))
-    expect(sums, {f"{rounds['whole_sum']():08x}"}, "the sums of all passes")

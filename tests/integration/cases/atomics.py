@@ -48,7 +48,8 @@ def forged(stated):
     return data.hex()
 
 
-@case("atomics", "by each way to post, both kinds change the word and bring what was there", builds=BUILDS, needs=NEEDS)
+@case("atomics", "by each way to post, both kinds change the word and bring what was there", builds=BUILDS, needs=NEEDS,
+      fabric=True)
 def results(test):
     server, stated = server_of(test)
     client = client_of(test, server, stated)
@@ -67,7 +68,7 @@ def results(test):
 
 
 @case("atomics", f"{CLIENTS} clients count at once: no addition is lost, no result comes twice", builds=BUILDS,
-      needs=NEEDS)
+      needs=NEEDS, fabric=True)
 def count(test):
     server, stated = server_of(test)
     clients = dict(enumerate(client_of(test, server, stated, number) for number in range(CLIENTS)))
@@ -88,7 +89,7 @@ def count(test):
 
 
 @case("atomics", "a region without the right: refused here, or there if the other side lies",
-      builds=BUILDS, needs=NEEDS, shows=("post: atomic not stated",))
+      builds=BUILDS, needs=NEEDS, shows=("post: atomic not stated",), fabric=True)
 def not_stated(test):
     server, stated = server_of(test, ALL_USAGES)
     client = client_of(test, server, stated)

@@ -36,7 +36,8 @@ def at_rest(*sides):
 
 
 @case("batches", "posted {versions} times, {length} bytes that change in between: who sees the flag of the atomic "
-      "write sees the data", [{"versions": 50, "length": 5000}, {"versions": 5, "length": 1 << 20}], limit=120)
+      "write sees the data", [{"versions": 50, "length": 5000},
+                                      {"versions": 5, "length": 1 << 20, "fabric": True}], limit=120)
 def versions_follow(test, versions, length):
     """The server polls memory for the flag, and checks every version at once."""
     server, client = prepared(test, size=2 << 20)
@@ -90,7 +91,7 @@ def nobody_complains(test):
 
 
 @case("batches", "a send queue that takes a part of the list: the next post goes on, and every message arrives once",
-      builds=("native",), needs=(lab.FULL_QUEUE,))
+      builds=("native",), needs=(lab.FULL_QUEUE,), fabric=True)
 def full_queue(test):
     """The receives are posted behind the first post, so that no message leaves the queue before."""
     count = 40

@@ -289,7 +289,7 @@ ROWS = [{"queues": queues, "first": index * lists_per_case()} for index, queues 
 
 
 @case("smoke", EVERYTHING, ROWS[:1], limit=120)
-@case("data", EVERYTHING, ROWS[1:], limit=120, builds=("native",))
+@case("data", EVERYTHING, ROWS[1:], limit=120, builds=("native",), fabric=True)
 def everything(test, queues, first):
     connection = Connection(test, queues)
     server, client = connection.server, connection.client

@@ -74,7 +74,7 @@ def not_granted(test):
     again(server, client, len(DENIED), region_at=BLOCK)
 
 
-@case("faults", "region deregistered under traffic: a failed completion")
+@case("faults", "region deregistered under traffic: a failed completion", fabric=True)
 def deregistered(test):
     size = 1 << 20
     server, client = test.peers()

@@ -113,7 +113,7 @@ def srq_limit(test, limit):
 
 
 @case("events", "messages between all steps of the loop of rpma_cq_arm(3), {how}: no wake-up is lost",
-      [{"how": "epoll"}, {"how": "poll-then-sleep"}])
+      [{"how": "epoll"}, {"how": "poll-then-sleep"}], fabric=True)
 def loop(test, how):
     """Whenever a message comes, the loop either finds it or is woken up by it."""
     queue = {"queue": "lent", "lent": 0}

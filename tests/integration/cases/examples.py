@@ -34,7 +34,7 @@ def runs():
         needs = [lab.IMMEDIATE_DATA] * ("with-imm" in example) + [lab.ON_DEMAND_PAGING] * (memory == "fsdax")
         chosen[example, memory, variant if memory == "plain" else ""] = {
             "example": example, "memory": memory, "clients": clients, "variant": variant,
-            "builds": builds_for(example, memory), "needs": needs}
+            "builds": builds_for(example, memory), "needs": needs, "fabric": memory == "plain"}
     return list(chosen.values())
 
 

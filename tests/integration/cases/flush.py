@@ -33,7 +33,7 @@ def opcode_of_flush(test):
 
 
 @case("flush", "{aim} on {kind}, from {source} of the other host: what was written has arrived",
-      [{"aim": "visibility", "kind": "DRAM", "source": "DRAM"},
+      [{"aim": "visibility", "kind": "DRAM", "source": "DRAM", "fabric": True},
        {"aim": "visibility and persistence", "kind": "FS-DAX", "source": "device DAX", "needs": PAGED},
        {"aim": "visibility and persistence", "kind": "device DAX", "source": "FS-DAX", "needs": PAGED}])
 def flushes(test, aim, kind, source):

@@ -21,7 +21,10 @@ LISTED = [name for name in OPERATIONS if name not in EIGHT_BYTES and not (name =
 
 
 def validated(text):
-    import jsonschema  # the lab's root has it
+    try:
+        import jsonschema
+    except ImportError:
+        raise lab.Skipped("python3-jsonschema is not installed: tools/setup programs") from None
     with open(SCHEMA, encoding="utf-8") as file:
         wanted = json.load(file)
     report = json.loads(text)
@@ -42,7 +45,7 @@ def ends_at_signal(test, server):
     {"shape": "batches, inline", "operations": OPERATIONS, "sizes": (1, 1000), "connections": 1,
      "options": ("--batch", "4", "-i", "64")},
     {"shape": "prepared batches of lists of 5 elements", "operations": LISTED, "sizes": (5, 1001), "connections": 1,
-     "options": ("--batch", "4", "--prepared", "-e", "5")}], limit=300)
+     "options": ("--batch", "4", "--prepared", "-e", "5")}], limit=300, fabric=True)
 def verified(test, shape, operations, sizes, connections, options):
     room_for_early_messages(test)
     server = serve(test)
@@ -76,7 +79,7 @@ MANY = "{connections} connections of one client, and {others} clients at once"
 
 
 @case("large", MANY, [{"connections": 1000, "others": 40}], limit=600, needs=(lab.MANY_CONNECTIONS,))
-@case("perf", MANY, [{"connections": 100, "others": 5}], limit=600, needs=(lab.MANY_CONNECTIONS,))
+@case("perf", MANY, [{"connections": 100, "others": 5}], limit=600, needs=(lab.MANY_CONNECTIONS,), fabric=True)
 def many(test, connections, others):
     """The server has one thread for all of them, because reads need no other."""
     room_for_early_messages(test)

@@ -24,7 +24,7 @@ ENDS = [dict(zip(("who", "number", "operation", "line"), row)) for row in (
 
 
 @case("perf", "the {who} gets {number.name} in the middle of {operation}: one line at either side, a server serves the "
-      "next client", ENDS)
+      "next client", ENDS, fabric=True)
 def ended(test, who, number, operation, line):
     room_for_early_messages(test)
     server = serve(test)
@@ -70,11 +70,11 @@ def comes_back(test, operation, seconds):
 
 
 @case("perf", "the server is killed and comes back: one gap, with {operation}", limit=200,
-      table=[{"operation": operation} for operation in ("write", "connect")])
+      table=[{"operation": operation} for operation in ("write", "connect")], fabric=True)
 def server_comes_back(test, operation):
     """On a busy machine the other server may come behind the measurement: then it has to be longer."""
     room_for_early_messages(test)
-    for seconds in (8, 100):
+    for seconds in (4, 100):
         row = comes_back(test, operation, seconds)
         expect(len(row["gaps"]), 1, f"gaps in {row}")
         gap, = row["gaps"]
@@ -111,7 +111,7 @@ def verify(test, ledger, path, status):
     return Process(test, 1, "--verify", "--ledger", ledger, "--memory", path).end(status)
 
 
-@case("perf", "a client that is killed has recorded nothing that is not there")
+@case("perf", "a client that is killed has recorded nothing that is not there", fabric=True)
 def client_killed(test):
     path, ledger, server, client = begin(
         test, "-o", "flush-visibility", "--ring", "32", "-d", "8", "--batch", "4", "-c", "3", "-t", "2", "-b", "9000")

@@ -30,7 +30,7 @@ def full_send_queue(test):
 
 
 @case("queues", "more receives at once than there is room for, {queue}: those that it takes are exact, and get a "
-      "message each", [{"queue": "recv", "shows": ("receive",)}, {"queue": "srq-recv"}])
+      "message each", [{"queue": "recv", "shows": ("receive",)}, {"queue": "srq-recv"}], fabric=True)
 def many_receives(test, queue):
     count, length = 200, 64
     server, client = listening(test)
@@ -53,7 +53,7 @@ def many_receives(test, queue):
     disconnect(client, server)
 
 
-@case("queues", "a queue of any completion vector of the device, and of none behind them")
+@case("queues", "a queue of any completion vector of the device, and of none behind them", fabric=True)
 def vectors(test):
     server, client = listening(test)
     most = int(client("device-limits")["vectors"])
@@ -72,7 +72,7 @@ def vectors(test):
 
 
 @case("overrun", "{senders} connections outrun a shared receive queue: messages wait, none is lost",
-      [{"senders": 2}], needs=(lab.WAITING_MESSAGES,))
+      [{"senders": 2}], needs=(lab.WAITING_MESSAGES,), fabric=True)
 def srq_exhausted(test, senders):
     """Each sender's messages arrive in their order, whichever receive takes them."""
     server, client = listening(test)
@@ -103,7 +103,7 @@ def srq_exhausted(test, senders):
 
 
 @case("overrun", "receiver not ready, no retry: RNR_RETRY_EXC_ERR, and the server goes on",
-      needs=(lab.WAITING_MESSAGES,), shows=("RNR_RETRY_EXC_ERR: send",))
+      needs=(lab.WAITING_MESSAGES,), shows=("RNR_RETRY_EXC_ERR: send",), fabric=True)
 def finite_retry(test):
     """The receiver sets how often a message is repeated."""
     server, client = connected(test, client={"rnr": 0})

@@ -27,13 +27,14 @@ ON_REQUEST = {"large"}
 
 
 class Case:
-    def __init__(self, group, title, function, values, limit, builds, needs, lacks, shows):
+    def __init__(self, group, title, function, values, limit, builds, needs, lacks, shows, fabric):
         self.group, self.title, self.function = group, title, function
         self.values, self.limit = dict(values), limit
         self.lacks = lacks
         self.needs = self.values.pop("needs", needs)
         self.builds = self.values.pop("builds", builds)
         self.shows = self.values.pop("shows", shows)
+        self.fabric = self.values.pop("fabric", fabric)
 
     @property
     def name(self):
@@ -51,18 +52,19 @@ class Case:
         return re.sub(r"[^a-z0-9]+", "-", self.name.lower()).strip("-") + ".log"
 
 
-def case(group, title, table=({},), limit=60, builds=None, needs=(), lacks=None, shows=()):
+def case(group, title, table=({},), limit=60, builds=None, needs=(), lacks=None, shows=(), fabric=False):
     """
     Enters a function into the table, once per row of values. limit: seconds until the case counts
     as failed, on an idle machine. builds: the builds it runs on, if the others would show nothing
     more. needs: features (lab.py) that not every provider has. lacks: the feature whose absence it
-    shows. shows: the entries of docs/troubleshooting.md that it makes happen. A row may have builds,
-    needs and shows of its own.
+    shows. shows: the entries of docs/troubleshooting.md that it makes happen. fabric: it needs no kernel, so it
+    runs on the simulated fabric, and on a device only when its group is named. A row may have builds, needs, shows
+    and fabric of its own.
     """
     builds = builds or (("native",) if group in EITHER_BUILD else BOTH_BUILDS)
 
     def enter(function):
-        TABLE.extend(Case(group, title, function, values, limit, builds, needs, lacks, shows)
+        TABLE.extend(Case(group, title, function, values, limit, builds, needs, lacks, shows, fabric)
                      for values in table)
         return function
     return enter
