@@ -84,7 +84,7 @@ std::string guid_of(const sim::Device &device) {
 
 // drivers/infiniband/core/sysfs.c of Linux has the formats.
 void write_port(const std::string &port, const sim::Device &device) {
-    const bool is_infiniband = device.profile->transport == sim::Transport::INFINIBAND;
+    const bool is_infiniband = device.profile->transport == SIM_INFINIBAND;
     char lid[16];
     snprintf(lid, sizeof(lid), "0x%x", is_infiniband ? device.lid : 0U);
     write_line(port + "state", "4: ACTIVE");
@@ -111,7 +111,7 @@ void write_device(const std::string &root, const sim::Device &device) {
                       base = parent + "infiniband/" + device.name + "/",
                       verbs = parent + "infiniband_verbs/uverbs" + index + "/",
                       netdev = root + "/sys/class/net/sim" + index + "/";
-    const bool is_iwarp = device.profile->transport == sim::Transport::IWARP;
+    const bool is_iwarp = device.profile->transport == SIM_IWARP;
     const bool is_software = strcmp(device.profile->driver, "rdma_rxe") == 0 ||
                              strcmp(device.profile->driver, "siw") == 0;
     write_line(base + "node_guid", guid_of(device));

@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <getopt.h>
+#include <span>
 
 void refuse(const char *format, ...) {
     va_list arguments;
@@ -127,11 +128,11 @@ unsigned host_before(std::string_view &text) {
 }
 
 [[noreturn]] void list_devices() {
-    for (const sim::DeviceProfile &each : sim::profiles())
+    for (const sim_profile &each : std::span(sim_profiles, sim_profile_count))
         printf("%-12s %s\n", each.name,
-               each.transport == sim::Transport::INFINIBAND ? "InfiniBand"
-               : each.transport == sim::Transport::ROCE     ? "RoCE"
-                                                            : "iWARP");
+               each.transport == SIM_INFINIBAND ? "InfiniBand"
+               : each.transport == SIM_ROCE     ? "RoCE"
+                                                : "iWARP");
     end_help();
 }
 
@@ -139,7 +140,7 @@ void read_device(Settings &settings, std::string_view text) {
     if (text == "help")
         list_devices();
     const unsigned of = host_before(text);
-    const sim::DeviceProfile *const profile = sim::find_profile(text);
+    const sim_profile *const profile = sim_find_profile(text.data());
     if (profile == nullptr)
         refuse("there is no device '%.*s': --device help lists them",
                static_cast<int>(text.size()), text.data());
@@ -291,7 +292,7 @@ unsigned host_number(std::string_view text) {
 Settings read_options(int argc, char *argv[]) {
     Settings settings;
     settings.fabric.hosts = 0;
-    settings.fabric.profile = &sim::profiles().front();
+    settings.fabric.profile = &sim_profiles[0];
     opterr = 1;
     argv[0] = const_cast<char *>("rpma-sim");
     for (int option;

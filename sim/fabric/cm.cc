@@ -15,12 +15,9 @@ namespace {
 
 const int MAX_BACKLOG = 1024;          // ucma.c, max_backlog
 const uint32_t REJ_VENDOR_OPTION = 35; // enum ib_cm_rej_reason
-// cm.c: the private data of a request, a reply and a reject; iWARP sends all that
-// struct rdma_conn_param can describe.
-const unsigned MAX_REQ_DATA = 92 - 36, MAX_REP_DATA = 196, MAX_REJ_DATA = 148;
 
-bool is_too_long(const CmId &id, unsigned length, unsigned most) {
-    return id.device->profile->transport != Transport::IWARP && length > most;
+bool is_too_long(const CmId &id, unsigned length, sim_message message) {
+    return sim_check_private_data(id.device->profile, message, length);
 }
 
 } // namespace
@@ -175,7 +172,7 @@ struct CmRequests {
             return error;
         if (id->state != CmId::ROUTED ||
             is_too_long(*id, request.param.private_data_len,
-                        id->qp_type == IBV_QPT_UD ? 216 - 36 : MAX_REQ_DATA))
+                        id->qp_type == IBV_QPT_UD ? SIM_UD_REQUEST : SIM_REQUEST))
             return EINVAL;
         id->local = request.param;
         id->local_ece = request.ece;
@@ -194,7 +191,7 @@ struct CmRequests {
             return EINVAL;
         const bool is_reply = request.param.valid;
         if (id->state != (is_reply ? CmId::REQ_RECEIVED : CmId::REP_RECEIVED) ||
-            (is_reply && is_too_long(*id, request.param.private_data_len, MAX_REP_DATA))) {
+            (is_reply && is_too_long(*id, request.param.private_data_len, SIM_REPLY))) {
             reject(*id, {}, Cm::REJ_CONSUMER_DEFINED);
             return EINVAL;
         }
@@ -227,7 +224,7 @@ struct CmRequests {
             return error;
         if ((request.reason != Cm::REJ_CONSUMER_DEFINED &&
              request.reason != REJ_VENDOR_OPTION) ||
-            is_too_long(*id, request.private_data_len, MAX_REJ_DATA))
+            is_too_long(*id, request.private_data_len, SIM_REJECTION))
             return EINVAL;
         CmParam param{};
         param.private_data_len = request.private_data_len;
@@ -248,7 +245,7 @@ struct CmRequests {
             return error;
         if (!id->connects())
             return EINVAL;
-        if (id->device->profile->transport == Transport::IWARP)
+        if (id->device->profile->transport == SIM_IWARP)
             return 0;
         if (request.event != IBV_EVENT_COMM_EST)
             return EINVAL;
@@ -265,12 +262,9 @@ struct CmRequests {
         CmId *id;
         if (const int error = find(request.id, id))
             return error;
-        if (request.level != RDMA_OPTION_ID || request.name > RDMA_OPTION_ID_ACK_TIMEOUT)
-            return ENOSYS;
-        const bool is_byte =
-            request.name == RDMA_OPTION_ID_TOS || request.name == RDMA_OPTION_ID_ACK_TIMEOUT;
-        if (request.length != (is_byte ? 1 : sizeof(int)))
-            return EINVAL;
+        if (const int error =
+                sim_check_option((int)request.level, (int)request.name, request.length))
+            return error;
         return set_option(*id, request.name, request.value);
     }
 

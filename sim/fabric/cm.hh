@@ -148,8 +148,8 @@ class Cm {
         rdma_cm_event_type type;
         int status = 0;
         const CmParam *param = nullptr;
-        uint8_t padded_to = 0;       // on InfiniBand and RoCE
-        const CmId *about = nullptr; // of a request: the new ID
+        sim_message message = SIM_REPLY; // that has the parameters
+        const CmId *about = nullptr;     // of a request: the new ID
     };
     void report(CmId &id, const Report &report);
     // cm.cc

@@ -77,7 +77,7 @@ CmAddress address_of(const Device &device, unsigned family) {
 
 // The entry of the GID table that a connection between such addresses uses.
 uint8_t gid_index(const Device &device, const CmAddress &address) {
-    if (device.profile->transport != Transport::ROCE)
+    if (device.profile->transport != SIM_ROCE)
         return 0;
     return address.any.sa_family == AF_INET6 ? 2 : 1;
 }
@@ -246,7 +246,7 @@ CmRoute Cm::route(const CmId &id) const {
     route.rate = IBV_RATE_10_GBPS;
     route.packet_life_time = 16;
     route.has_path = (id.state >= CmId::ROUTED && id.state != CmId::LISTENING) &&
-                     id.device->profile->transport != Transport::IWARP;
+                     id.device->profile->transport != SIM_IWARP;
     return route;
 }
 
@@ -264,9 +264,9 @@ ibv_ah_attr Cm::path_attr(const CmId &id) const {
     const Device *const peer = device_of(id.destination);
     ibv_ah_attr attr{};
     attr.port_num = 1;
-    if (id.device->profile->transport == Transport::INFINIBAND && peer)
+    if (id.device->profile->transport == SIM_INFINIBAND && peer)
         attr.dlid = peer->lid;
-    attr.is_global = id.device->profile->transport == Transport::ROCE;
+    attr.is_global = id.device->profile->transport == SIM_ROCE;
     attr.grh.dgid = gid_of(peer, id.destination);
     attr.grh.sgid_index = gid_index(*id.device, id.source);
     attr.grh.hop_limit = 64;
@@ -304,7 +304,7 @@ int Cm::init_qp_attr(const CmId &id, ibv_qp_state state, ibv_qp_attr &attr, int 
         return EINVAL;
     attr.qp_state = state;
     attr.port_num = 1;
-    const bool is_iwarp = id.device->profile->transport == Transport::IWARP;
+    const bool is_iwarp = id.device->profile->transport == SIM_IWARP;
     if (!id.connects() || id.qp_type == IBV_QPT_UD) {
         if (state != IBV_QPS_INIT)
             return EINVAL;

@@ -11,16 +11,12 @@ namespace sim {
 
 namespace {
 
-// Private data of the messages of cm.c, in bytes (IB_CM_*_PRIVATE_DATA_SIZE); cma.c needs 36 of
-// those of a request.
-const uint8_t REQ_DATA = 92 - 36, REP_DATA = 196, REJ_DATA = 148, UD_REQ_DATA = 216 - 36,
-              UD_REP_DATA = 136;
 // enum ib_cm_rej_reason, enum ib_cm_sidr_status
 const int REJ_TIMEOUT = 4, REJ_INVALID_SERVICE_ID = 8;
 const int UD_REJECT = 1, UD_UNSUPPORTED = 2;
 
 bool is_iwarp(const CmId &id) {
-    return id.device->profile->transport == Transport::IWARP;
+    return id.device->profile->transport == SIM_IWARP;
 }
 
 // The status of a rejection at its receiver: cm.c and cma_iw_handler().
@@ -215,7 +211,7 @@ void Cm::on_req(CmId &from, Device &at) {
     from.peer_psn = id.psn;
     listener->backlog--;
     report(*listener, {RDMA_CM_EVENT_CONNECT_REQUEST, 0, &id.remote,
-                       id.qp_type == IBV_QPT_UD ? UD_REQ_DATA : REQ_DATA, &id});
+                       id.qp_type == IBV_QPT_UD ? SIM_UD_REQUEST : SIM_REQUEST, &id});
 }
 
 void Cm::on_rep(CmId &id, const CmParam &param) {
@@ -227,12 +223,12 @@ void Cm::on_rep(CmId &id, const CmParam &param) {
         id.remote_ece = peer->local_ece;
     if (id.qp_type == IBV_QPT_UD) {
         id.state = CmId::CLOSED; // UD has no further messages
-        report(id, {RDMA_CM_EVENT_ESTABLISHED, 0, &id.remote, UD_REP_DATA});
+        report(id, {RDMA_CM_EVENT_ESTABLISHED, 0, &id.remote, SIM_UD_REPLY});
     } else if (is_iwarp(id)) {
         establish_iwarp(id);
     } else {
         id.state = CmId::REP_RECEIVED;
-        report(id, {RDMA_CM_EVENT_CONNECT_RESPONSE, 0, &id.remote, REP_DATA});
+        report(id, {RDMA_CM_EVENT_CONNECT_RESPONSE, 0, &id.remote, SIM_REPLY});
     }
 }
 
@@ -264,9 +260,9 @@ void Cm::on_rej(CmId &id, int reason, const CmParam &param) {
     id.state = CmId::CLOSED;
     const int status = reason_of(id, reason);
     if (id.qp_type == IBV_QPT_UD)
-        report(id, {RDMA_CM_EVENT_UNREACHABLE, status, &param, UD_REP_DATA});
+        report(id, {RDMA_CM_EVENT_UNREACHABLE, status, &param, SIM_UD_REPLY});
     else
-        report(id, {RDMA_CM_EVENT_REJECTED, status, &param, REJ_DATA});
+        report(id, {RDMA_CM_EVENT_REJECTED, status, &param, SIM_REJECTION});
 }
 
 // ---- disconnecting --------------------------------------------------------------------------
@@ -396,8 +392,8 @@ void Cm::report(CmId &id, const Report &report) {
         event.param = *report.param;
         event.param.responder_resources = report.param->initiator_depth;
         event.param.initiator_depth = report.param->responder_resources;
-        if (report.padded_to && !is_iwarp(about))
-            event.param.private_data_len = report.padded_to;
+        event.param.private_data_len = sim_received_data(about.device->profile, report.message,
+                                                         report.param->private_data_len);
     }
     event.route = route(about);
     if (about.qp_type == IBV_QPT_UD && about.device)

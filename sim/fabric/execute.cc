@@ -41,7 +41,7 @@ ibv_wc failed(ibv_wc_status status) {
 // ---- memory --------------------------------------------------------------------------------
 
 bool Engine::contains(const Region &mr, uint64_t address, uint64_t length) {
-    return address >= mr.iova && length <= mr.length && address - mr.iova <= mr.length - length;
+    return sim_contains(mr.iova, mr.length, address, length);
 }
 
 Engine::Place Engine::place_in(const Region &mr, uint64_t address, uint64_t length) {
@@ -138,7 +138,7 @@ void Engine::keep_data(Qp &qp) {
 // Linux 7.3, drivers/infiniband/sw/rxe/rxe_resp.c, check_op_valid() and check_rkey().
 ibv_wc_status Engine::remote_place(const Qp &peer, const SendWr &wr, uint64_t length,
                                    unsigned access, Places &places) const {
-    const bool is_iwarp = peer.context->device->profile->transport == Transport::IWARP;
+    const bool is_iwarp = peer.context->device->profile->transport == SIM_IWARP;
     const unsigned of_qp =
         access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC);
     if (!is_iwarp && (peer.attr.qp_access_flags & of_qp) != of_qp)
@@ -190,16 +190,14 @@ Engine::Result Engine::done(Send &send, ibv_wc_status status) {
 // has completed by then: Linux 7.3, drivers/infiniband/sw/siw/siw_qp_rx.c, siw_proc_write() and
 // siw_init_terminate().
 Engine::Result Engine::refuse(Qp &peer, Send &send, ibv_wc_status status) {
-    const DeviceProfile &profile = *peer.context->device->profile;
-    if (status == IBV_WC_REM_ACCESS_ERR && profile.reports_access_errors)
-        raise_async(peer, IBV_EVENT_QP_ACCESS_ERR);
+    const sim_profile &profile = *peer.context->device->profile;
     Fabric &fabric = fabric_;
     const uint32_t number = peer.number;
     fabric_.at(fabric_.now(), [&fabric, number] {
         if (const auto found = fabric.qps_.find(number); found != fabric.qps_.end())
             fabric.fail_qp(*found->second);
     });
-    if (profile.transport != Transport::IWARP)
+    if (profile.transport != SIM_IWARP)
         return done(send, status);
     return done(send,
                 send.wr.opcode == IBV_WR_RDMA_READ ? IBV_WC_WR_FLUSH_ERR : IBV_WC_SUCCESS);
@@ -234,7 +232,7 @@ Engine::Result Engine::execute(Qp &qp, Send &send) {
 // iWARP does not wait for a receive: Linux 7.3, drivers/infiniband/sw/siw/siw_qp_rx.c,
 // siw_proc_send().
 Engine::Result Engine::lacks_receive(Qp &peer, Send &send) {
-    if (peer.context->device->profile->transport != Transport::IWARP)
+    if (peer.context->device->profile->transport != SIM_IWARP)
         return NO_RECEIVE;
     return refuse(peer, send, IBV_WC_REM_OP_ERR);
 }
@@ -310,7 +308,7 @@ Engine::Result Engine::execute_read(Qp &qp, Qp &peer, Send &send) {
 }
 
 bool Engine::lacks_read_resources(const Qp &peer) {
-    return peer.context->device->profile->transport != Transport::IWARP &&
+    return peer.context->device->profile->transport != SIM_IWARP &&
            peer.attr.max_dest_rd_atomic == 0;
 }
 

@@ -41,7 +41,7 @@ ibv_gid gid_of_ipv6(unsigned host, unsigned device) {
     return gid;
 }
 
-std::unique_ptr<Device> make_device(Host &host, unsigned number, const DeviceProfile &profile) {
+std::unique_ptr<Device> make_device(Host &host, unsigned number, const sim_profile &profile) {
     auto made = std::make_unique<Device>();
     made->host = &host;
     made->profile = &profile;
@@ -51,7 +51,7 @@ std::unique_ptr<Device> make_device(Host &host, unsigned number, const DevicePro
     made->guid = 0x0277'00ff'fe00'0000 | (uint64_t)host.number << 8 | made->index;
     made->lid = (uint16_t)(host.number * 16 + made->index + 1);
     made->gids.push_back(gid_of_guid(made->guid));
-    if (profile.transport != Transport::INFINIBAND) {
+    if (profile.transport != SIM_INFINIBAND) {
         made->gids.push_back(gid_of_ipv4(0x0a4d0000 | number << 8 | host.number));
         made->gids.push_back(gid_of_ipv6(host.number, number));
     }
@@ -68,7 +68,7 @@ Fabric::Fabric(Environment &environment, const Options &options)
     : environment_(environment), options_(options), generator_(options.seed), cm_(*this) {
     for (unsigned number = 1; number <= options.hosts; number++) {
         const auto other = options.of_host.find(number);
-        const DeviceProfile &profile =
+        const sim_profile &profile =
             *(other == options.of_host.end() ? options.profile : other->second);
         auto host = std::make_unique<Host>();
         host->number = number;

@@ -19,8 +19,8 @@ namespace sim {
 
 struct Options {
     unsigned hosts = 2, devices_per_host = 1;
-    const DeviceProfile *profile = nullptr;            // of all hosts
-    std::map<unsigned, const DeviceProfile *> of_host; // except these
+    const sim_profile *profile = nullptr;            // of all hosts
+    std::map<unsigned, const sim_profile *> of_host; // except these
     bool has_direct_write = true; // data that a device executed is persistent after a read
     uint64_t seed = 1;
     // No request is executed and no message arrives by itself: a scheduler calls Engine::step()

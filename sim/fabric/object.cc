@@ -64,7 +64,7 @@ int Verbs::hello(const Hello &request, Hello::Reply &reply) {
     return 0;
 }
 
-static uint64_t send_ops_of(const DeviceProfile &profile) {
+static uint64_t send_ops_of(const sim_profile &profile) {
     if (!profile.has_qp_ex)
         return 0;
     uint64_t ops = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_SEND;
@@ -72,7 +72,7 @@ static uint64_t send_ops_of(const DeviceProfile &profile) {
         ops |= IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM;
     if (profile.has_send_imm)
         ops |= IBV_QP_EX_WITH_SEND_WITH_IMM;
-    if (profile.has_atomics)
+    if (sim_has_atomics(&profile))
         ops |= IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD;
     if (profile.has_native_flush)
         ops |= QP_EX_WITH_FLUSH;
@@ -85,8 +85,8 @@ int Verbs::device(const DeviceInfo &request, DeviceInfo::Reply &reply) {
     const Device *const found = fabric_.device(caller_.session->host->number, request.index);
     if (!found || found->removed)
         return ENODEV;
-    const DeviceProfile &profile = *found->profile;
-    const bool is_iwarp = profile.transport == Transport::IWARP;
+    const sim_profile &profile = *found->profile;
+    const bool is_iwarp = profile.transport == SIM_IWARP;
     strncpy(reply.name, found->name.c_str(), sizeof(reply.name) - 1);
     strncpy(reply.driver, profile.driver, sizeof(reply.driver) - 1);
     strncpy(reply.profile, profile.name, sizeof(reply.profile) - 1);
@@ -95,7 +95,7 @@ int Verbs::device(const DeviceInfo &request, DeviceInfo::Reply &reply) {
     reply.transport_type = is_iwarp ? IBV_TRANSPORT_IWARP : IBV_TRANSPORT_IB;
     reply.index = found->index;
     reply.vectors = profile.vectors;
-    reply.links_by_lid = profile.transport == Transport::INFINIBAND;
+    reply.links_by_lid = profile.transport == SIM_INFINIBAND;
     reply.send_ops = send_ops_of(profile);
     return 0;
 }
@@ -118,22 +118,10 @@ int Verbs::query_device(const QueryDevice &request, ibv_device_attr_ex &reply) {
     const Context *const context = find<Context>(request.context);
     if (!context)
         return EINVAL;
-    const DeviceProfile &profile = *context->device->profile;
-    reply.orig_attr = profile.attr;
+    const sim_profile &profile = *context->device->profile;
+    sim_describe_device(&profile, &reply);
     reply.orig_attr.node_guid = reply.orig_attr.sys_image_guid =
         __builtin_bswap64(context->device->guid);
-    reply.orig_attr.phys_port_cnt = 1;
-    reply.phys_port_cnt_ex = 1;
-    reply.device_cap_flags_ex =
-        profile.attr.device_cap_flags |
-        (profile.has_native_flush ? CAP_FLUSH_GLOBAL | CAP_FLUSH_PERSISTENT : 0) |
-        (profile.has_native_atomic_write ? CAP_ATOMIC_WRITE : 0);
-    if (profile.has_odp) {
-        reply.odp_caps.general_caps = IBV_ODP_SUPPORT;
-        reply.odp_caps.per_transport_caps.rc_odp_caps =
-            IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV | IBV_ODP_SUPPORT_WRITE |
-            IBV_ODP_SUPPORT_READ | (profile.has_atomics ? IBV_ODP_SUPPORT_ATOMIC : 0);
-    }
     reply.completion_timestamp_mask = profile.has_cq_ex ? UINT64_MAX : 0;
     reply.hca_core_clock = profile.has_cq_ex ? 1000000 : 0; // kHz: nanoseconds
     return 0;
@@ -144,7 +132,7 @@ int Verbs::query_port(const QueryPort &request, ibv_port_attr &reply) {
     if (!context || request.port != 1)
         return EINVAL;
     const Device &device = *context->device;
-    const bool is_infiniband = device.profile->transport == Transport::INFINIBAND;
+    const bool is_infiniband = device.profile->transport == SIM_INFINIBAND;
     const bool is_up = device.port_is_up && !device.removed;
     reply.state = is_up ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
     reply.phys_state = is_up ? 5 : 3; // LinkUp, Disabled
@@ -168,7 +156,7 @@ int Verbs::query_gid(const QueryGid &request, QueryGid::Reply &reply) {
     if (!context || request.port != 1 || request.index >= context->device->gids.size())
         return EINVAL;
     reply.gid = context->device->gids[request.index];
-    reply.type = context->device->profile->transport == Transport::ROCE;
+    reply.type = context->device->profile->transport == SIM_ROCE;
     return 0;
 }
 
@@ -184,30 +172,23 @@ int Verbs::alloc_pd(const AllocPd &request, AllocPd::Reply &reply) {
     return 0;
 }
 
-// Linux 7.3, include/rdma/ib_verbs.h, ib_check_mr_access(); drivers/infiniband/core/umem.c,
-// ib_umem_get(): no region is empty; drivers/infiniband/sw/rxe/rxe_mr.c,
-// rxe_mr_fill_pages_from_sgt(): persistent memory for persistent flushes.
+// The memory is pinned only if the rest of the registration is valid; whether it is persistent
+// is known then.
 int Verbs::open_region(Mr &mr) {
-    const DeviceProfile &profile = *mr.pd->context->device->profile;
+    const sim_profile &profile = *mr.pd->context->device->profile;
     const bool is_on_demand = mr.access & IBV_ACCESS_ON_DEMAND;
-    if ((mr.access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)) &&
-        !(mr.access & IBV_ACCESS_LOCAL_WRITE))
-        return EINVAL;
-    if ((is_on_demand && !profile.has_odp) ||
-        ((mr.access & (ACCESS_FLUSH_GLOBAL | ACCESS_FLUSH_PERSISTENT)) &&
-         !profile.has_native_flush))
-        return EOPNOTSUPP;
-    if ((mr.access & IBV_ACCESS_MW_BIND) && profile.attr.max_mw == 0)
-        return EOPNOTSUPP;
-    if (mr.address + mr.length < mr.address || (mr.length == 0 && !is_on_demand))
-        return EINVAL;
-    const int error = mr.length == 0 || is_on_demand ? 0 : mr.program->pin(mr);
+    int error = sim_check_region(&profile, mr.access, mr.length, true);
+    if (!error && mr.address + mr.length < mr.address)
+        error = EINVAL;
+    if (!error && !is_on_demand)
+        error = mr.program->pin(mr);
     if (error)
         return error;
     mr.is_persistent = mr.program->is_persistent(mr.address, mr.length);
-    if ((mr.access & ACCESS_FLUSH_PERSISTENT) && !is_on_demand && !mr.is_persistent) {
+    if (const int refused =
+            sim_check_region(&profile, mr.access, mr.length, mr.is_persistent)) {
         mr.program->forget(mr);
-        return EINVAL;
+        return refused;
     }
     do
         mr.key = (fabric_.next_key_++ << 8) | (uint32_t)fabric_.random(256);
@@ -308,7 +289,7 @@ int Verbs::create_ah(const CreateAh &request, CreateAh::Reply &reply) {
     if (!pd->context->device->profile->has_ud)
         return EOPNOTSUPP;
     // Linux 7.3, drivers/infiniband/core/verbs.c, rdma_check_ah_attr(): Ethernet needs a GID.
-    if (pd->context->device->profile->transport == Transport::ROCE && !request.attr.is_global)
+    if (pd->context->device->profile->transport == SIM_ROCE && !request.attr.is_global)
         return EINVAL;
     Ah *const made = create<Ah>();
     made->pd = pd;

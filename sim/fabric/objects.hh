@@ -7,7 +7,7 @@
 #define RPMA_SIM_OBJECTS_HH 1
 
 #include "memory.hh"
-#include "profile.hh"
+#include "rules.h"
 
 #include <deque>
 #include <memory>
@@ -152,7 +152,7 @@ struct Qp : Object {
 
 struct Device {
     Host *host = nullptr;
-    const DeviceProfile *profile = nullptr;
+    const sim_profile *profile = nullptr;
     std::string name;
     unsigned index = 0, number = 0; // of the host; in its addresses
     uint64_t guid = 0;              // in host byte order

@@ -40,49 +40,17 @@ int Verbs::refuse_by_fault() {
     return error;
 }
 
-static bool has_opcode(const DeviceProfile &profile, uint32_t opcode) {
-    switch (opcode) {
-    case IBV_WR_RDMA_WRITE:
-    case IBV_WR_SEND:
-    case IBV_WR_RDMA_READ:
-        return true;
-    case IBV_WR_RDMA_WRITE_WITH_IMM:
-        return profile.has_write_imm;
-    case IBV_WR_SEND_WITH_IMM:
-        return profile.has_send_imm;
-    case IBV_WR_ATOMIC_CMP_AND_SWP:
-    case IBV_WR_ATOMIC_FETCH_AND_ADD:
-        return profile.has_atomics;
-    case WR_FLUSH:
-        return profile.has_native_flush;
-    case WR_ATOMIC_WRITE:
-        return profile.has_native_atomic_write;
-    default:
-        return false;
-    }
-}
-
-// rdma-core 56, providers/rxe/rxe.c, validate_send_wr() and post_one_send();
-// providers/mlx5/qp.c, _mlx5_post_send(): the errors that differ are in the profile.
-int Verbs::check_send(const Qp &qp, const SendWr &wr) const {
-    const DeviceProfile &profile = *qp.context->device->profile;
-    const bool is_atomic =
-        wr.opcode == IBV_WR_ATOMIC_CMP_AND_SWP || wr.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
-    const bool is_send = wr.opcode == IBV_WR_SEND || wr.opcode == IBV_WR_SEND_WITH_IMM;
-    const bool is_inline = wr.flags & IBV_SEND_INLINE && !is_atomic &&
-                           wr.opcode != IBV_WR_RDMA_READ && wr.opcode != WR_FLUSH;
-    if (qp.sends.size() >= qp.attr.cap.max_send_wr)
-        return profile.full_queue_error;
-    if (!has_opcode(profile, wr.opcode) || (qp.type == IBV_QPT_UD && !is_send))
+int Verbs::check_send(const Qp &qp, const Send &send, bool is_built) const {
+    const sim_profile &profile = *qp.context->device->profile;
+    const SendWr &wr = send.wr;
+    sim_send checked = {wr.opcode, wr.flags, wr.num_sge, wr.inline_length, wr.remote_addr};
+    for (const ibv_sge &sge : send.sges)
+        checked.length += sge.length;
+    if (is_built)
+        return sim_check_built(&profile, &qp.attr.cap, &checked, qp.sends.size());
+    if (qp.type == IBV_QPT_UD && wr.opcode != IBV_WR_SEND && wr.opcode != IBV_WR_SEND_WITH_IMM)
         return profile.invalid_error;
-    if (is_inline && wr.opcode != WR_ATOMIC_WRITE &&
-        wr.inline_length > qp.attr.cap.max_inline_data)
-        return profile.inline_error;
-    if (wr.num_sge > qp.attr.cap.max_send_sge ||
-        (wr.opcode == IBV_WR_RDMA_READ && wr.num_sge > profile.max_read_sge) ||
-        (is_atomic && wr.num_sge != 1))
-        return profile.invalid_error;
-    return 0;
+    return sim_check_send(&profile, &qp.attr.cap, &checked, qp.sends.size());
 }
 
 // rdma-core 56, providers/rxe/rxe.c, rxe_post_send(), and Linux 7.3,
@@ -92,24 +60,32 @@ int Verbs::post_send(const PostSend &request, PostSend::Reply &reply) {
     Qp *const qp = find<Qp>(request.qp);
     if (!qp)
         return EINVAL;
+    const sim_profile &profile = *qp->context->device->profile;
     size_t offset = sizeof(request);
     for (; reply.taken < request.count && reply.error == 0; reply.taken++) {
         Send send{};
-        if (!get(offset, send.wr))
+        if (!get(offset, send.wr) ||
+            (send.wr.num_sge <= MAX_SGES && !get_all(offset, send.wr.num_sge, send.sges)) ||
+            (send.wr.inline_length <= MAX_INLINE &&
+             !get_all(offset, (send.wr.inline_length + 7) / 8 * 8, send.inlined)))
             return EPROTO;
         reply.error = refuse_by_fault();
         if (reply.error == 0)
-            reply.error = check_send(*qp, send.wr);
+            reply.error = check_send(*qp, send, request.is_built);
         if (reply.error)
             break;
-        if (!get_all(offset, send.wr.num_sge, send.sges) ||
-            !get_all(offset, (send.wr.inline_length + 7) / 8 * 8, send.inlined))
-            return EPROTO;
         send.sent_at = fabric_.now();
         qp->sends.push_back(std::move(send));
     }
+    if (reply.error && request.is_built) { // without the doorbell
+        qp->sends.erase(qp->sends.end() - reply.taken, qp->sends.end());
+        reply.taken = 0;
+        return 0;
+    }
+    if (reply.taken > 0 && profile.hides_refusals)
+        reply.error = 0;
     if (qp->attr.qp_state < IBV_QPS_RTS)
-        reply.error = qp->context->device->profile->invalid_error;
+        reply.error = profile.invalid_error;
     Engine(fabric_).run(*qp);
     return 0;
 }
@@ -124,7 +100,7 @@ int Verbs::post_recv(const PostRecv &request, PostSend::Reply &reply) {
     std::deque<Receive> &receives = qp ? qp->receives : srq->receives;
     const uint32_t most = qp ? qp->attr.cap.max_recv_wr : srq->attr.max_wr;
     const uint32_t most_sge = qp ? qp->attr.cap.max_recv_sge : srq->attr.max_sge;
-    const DeviceProfile &profile = *context_of(qp ? (Object &)*qp : *srq)->device->profile;
+    const sim_profile &profile = *context_of(qp ? (Object &)*qp : *srq)->device->profile;
     size_t offset = sizeof(request);
     reply.error = qp && qp->attr.qp_state < IBV_QPS_INIT ? profile.invalid_error : 0;
     for (; reply.taken < request.count && reply.error == 0; reply.taken++) {
@@ -133,11 +109,9 @@ int Verbs::post_recv(const PostRecv &request, PostSend::Reply &reply) {
         if (!get(offset, wr))
             return EPROTO;
         reply.error = refuse_by_fault();
-        if (reply.error == 0 && receives.size() >= most)
-            reply.error = profile.full_queue_error;
-        if (reply.error == 0 &&
-            (wr.num_sge > most_sge || (wr.num_sge == 0 && profile.receives_need_sge)))
-            reply.error = profile.invalid_error;
+        if (reply.error == 0)
+            reply.error =
+                sim_check_receive(&profile, most, most_sge, wr.num_sge, receives.size());
         if (reply.error)
             break;
         if (!get_all(offset, wr.num_sge, receive.sges))

@@ -6,23 +6,11 @@
 #include "engine.hh"
 #include "verbs.hh"
 
-#include <bit>
 #include <cerrno>
 
 namespace sim {
 
 namespace {
-
-uint32_t rounded(Rounding rounding, uint32_t entries) {
-    switch (rounding) {
-    case Rounding::POWER_OF_TWO:
-        return std::bit_ceil(entries);
-    case Rounding::POWER_OF_TWO_LESS_ONE:
-        return std::bit_ceil(entries + 1) - 1;
-    default:
-        return entries;
-    }
-}
 
 constexpr int AV = IBV_QP_AV, PKEY = IBV_QP_PKEY_INDEX, PORT = IBV_QP_PORT, QKEY = IBV_QP_QKEY,
               ACCESS = IBV_QP_ACCESS_FLAGS, RNR = IBV_QP_MIN_RNR_TIMER, ALT = IBV_QP_ALT_PATH,
@@ -102,7 +90,7 @@ void copy_attributes(ibv_qp_attr &to, const ibv_qp_attr &from, int mask) {
 // rxe_qp_chk_attr().
 bool are_valid(const Qp &qp, const ibv_qp_attr &attr, int mask) {
     const ibv_device_attr &limits = qp.context->device->profile->attr;
-    const bool needs_gid = qp.context->device->profile->transport == Transport::ROCE;
+    const bool needs_gid = qp.context->device->profile->transport == SIM_ROCE;
     return !((mask & IBV_QP_AV) && needs_gid && !attr.ah_attr.is_global) &&
            !((mask & IBV_QP_PORT) && attr.port_num != 1) &&
            !((mask & IBV_QP_PKEY_INDEX) && attr.pkey_index != 0) &&
@@ -126,13 +114,12 @@ int Verbs::create_cq(const CreateCq &request, CreateCq::Reply &reply) {
     Channel *const channel = request.channel ? find<Channel>(request.channel) : nullptr;
     if (!context || (request.channel && !channel))
         return EINVAL;
-    const DeviceProfile &profile = *context->device->profile;
+    const sim_profile &profile = *context->device->profile;
     if (context->device->removed)
         return EIO;
-    if (request.entries == 0 || request.entries > (uint32_t)profile.attr.max_cqe ||
-        request.vector >= profile.vectors)
-        return EINVAL;
-    const uint32_t entries = rounded(profile.rounding, request.entries);
+    if (const int error = sim_check_cq(&profile, request.entries, request.vector))
+        return error;
+    const uint32_t entries = sim_queue_size(&profile, request.entries);
     Ring *const ring = fabric_.environment_.open_ring(Ring::bytes(entries), reply_.descriptor);
     if (!ring)
         return ENOMEM;
@@ -154,14 +141,15 @@ int Verbs::resize_cq(const ResizeCq &request, CreateCq::Reply &reply) {
     Cq *const cq = find<Cq>(request.cq);
     if (!cq)
         return EINVAL;
-    const DeviceProfile &profile = *cq->context->device->profile;
+    const sim_profile &profile = *cq->context->device->profile;
     const uint32_t used = cq->ring->added - cq->ring->taken;
     if (!profile.has_resize_cq)
         return EOPNOTSUPP;
-    if (request.entries == 0 || request.entries > (uint32_t)profile.attr.max_cqe ||
-        request.entries < used)
+    if (const int error = sim_check_cq(&profile, request.entries, 0))
+        return error;
+    if (request.entries < used)
         return EINVAL;
-    const uint32_t entries = rounded(profile.rounding, request.entries);
+    const uint32_t entries = sim_queue_size(&profile, request.entries);
     Ring *const ring = fabric_.environment_.open_ring(Ring::bytes(entries), reply_.descriptor);
     if (!ring)
         return ENOMEM;
@@ -195,20 +183,18 @@ int Verbs::create_srq(const CreateSrq &request, CreateSrq::Reply &reply) {
     Pd *const pd = find<Pd>(request.pd);
     if (!pd)
         return EINVAL;
-    const DeviceProfile &profile = *pd->context->device->profile;
-    if (!profile.has_srq)
-        return EOPNOTSUPP;
-    if (request.attr.max_wr == 0 || request.attr.max_wr > (uint32_t)profile.attr.max_srq_wr ||
-        request.attr.max_sge > (uint32_t)profile.attr.max_srq_sge)
-        return EINVAL;
+    const sim_profile &profile = *pd->context->device->profile;
+    ibv_srq_attr attr = request.attr;
+    ibv_srq_attr reported;
+    if (const int error = sim_check_srq(&profile, &attr, &reported))
+        return error;
     Srq *const made = create<Srq>();
     made->pd = pd;
     made->cookie = request.cookie;
-    made->attr = request.attr;
-    made->attr.max_wr = rounded(profile.rounding, request.attr.max_wr);
+    made->attr = attr;
     made->attr.srq_limit = 0;
     pd->users++;
-    reply = {made->handle, profile.reports_asked_sizes ? request.attr : made->attr};
+    reply = {made->handle, reported};
     return 0;
 }
 
@@ -218,9 +204,9 @@ int Verbs::modify_srq(const ModifySrq &request, Empty &) {
     Srq *const srq = find<Srq>(request.srq);
     if (!srq || (request.mask & ~(unsigned)(IBV_SRQ_LIMIT | IBV_SRQ_MAX_WR)))
         return EINVAL;
-    const DeviceProfile &profile = *srq->pd->context->device->profile;
+    const sim_profile &profile = *srq->pd->context->device->profile;
     const uint32_t max_wr = request.mask & IBV_SRQ_MAX_WR
-                                ? rounded(profile.rounding, request.attr.max_wr)
+                                ? sim_queue_size(&profile, request.attr.max_wr)
                                 : srq->attr.max_wr;
     if (max_wr > (uint32_t)profile.attr.max_srq_wr || max_wr < srq->receives.size() ||
         ((request.mask & IBV_SRQ_LIMIT) && request.attr.srq_limit > max_wr))
@@ -240,19 +226,6 @@ int Verbs::query_srq(const QuerySrq &request, ibv_srq_attr &reply) {
 
 // ---- queue pairs ---------------------------------------------------------------------------
 
-int Verbs::set_sizes(const DeviceProfile &profile, bool has_srq, ibv_qp_cap &cap) const {
-    const uint32_t most = (uint32_t)profile.attr.max_qp_wr;
-    if (cap.max_send_wr > most || cap.max_send_sge > (uint32_t)profile.attr.max_sge ||
-        cap.max_inline_data > profile.max_inline ||
-        (!has_srq && (cap.max_recv_wr > most || cap.max_recv_sge > profile.max_recv_sge)))
-        return EINVAL;
-    cap.max_send_wr = rounded(profile.rounding, cap.max_send_wr);
-    cap.max_recv_wr = has_srq ? 0 : rounded(profile.rounding, cap.max_recv_wr);
-    cap.max_recv_sge = has_srq ? 0 : cap.max_recv_sge;
-    cap.max_inline_data = std::max(cap.max_inline_data, profile.least_inline);
-    return 0;
-}
-
 int Verbs::create_qp(const CreateQp &request, CreateQp::Reply &reply) {
     Pd *const pd = find<Pd>(request.pd);
     Cq *const send_cq = find<Cq>(request.send_cq), *const recv_cq = find<Cq>(request.recv_cq);
@@ -261,13 +234,13 @@ int Verbs::create_qp(const CreateQp &request, CreateQp::Reply &reply) {
         recv_cq->context != pd->context || (request.srq && !srq) ||
         (srq && srq->pd->context != pd->context))
         return EINVAL;
-    const DeviceProfile &profile = *pd->context->device->profile;
+    const sim_profile &profile = *pd->context->device->profile;
     if (request.type != IBV_QPT_RC && !(request.type == IBV_QPT_UD && profile.has_ud))
         return EOPNOTSUPP;
     if (pd->context->device->removed)
         return EIO;
-    ibv_qp_cap cap = request.cap;
-    if (const int error = set_sizes(profile, srq, cap))
+    ibv_qp_cap cap = request.cap, reported;
+    if (const int error = sim_check_qp(&profile, &cap, srq, &reported))
         return error;
     Qp *const made = create<Qp>();
     made->context = pd->context;
@@ -286,11 +259,7 @@ int Verbs::create_qp(const CreateQp &request, CreateQp::Reply &reply) {
          {(Object *)pd, (Object *)send_cq, (Object *)recv_cq, (Object *)srq})
         if (used)
             used->users++;
-    if (profile.reports_asked_sizes) {
-        cap.max_send_wr = request.cap.max_send_wr;
-        cap.max_recv_wr = request.cap.max_recv_wr;
-    }
-    reply = {made->handle, made->number, cap};
+    reply = {made->handle, made->number, reported};
     return 0;
 }
 
@@ -314,7 +283,7 @@ int Verbs::query_qp(const QueryQp &request, QueryQp::Reply &reply) {
 
 int Fabric::modify_qp(Qp &qp, const ibv_qp_attr &attr, int mask) {
     const ibv_qp_state to = mask & IBV_QP_STATE ? attr.qp_state : qp.attr.qp_state;
-    const bool is_iwarp = qp.context->device->profile->transport == Transport::IWARP;
+    const bool is_iwarp = qp.context->device->profile->transport == SIM_IWARP;
     if (qp.context->device->removed)
         return EIO;
     // On iWARP, the connection manager alone connects: Linux 7.3,
@@ -354,7 +323,7 @@ Qp *Fabric::find_qp(const Device &device, uint32_t number) {
 
 // InfiniBand and RoCE: both sides must name each other, and start with the same packet.
 Qp *Fabric::peer_of(const Qp &qp) {
-    if (qp.context->device->profile->transport == Transport::IWARP) {
+    if (qp.context->device->profile->transport == SIM_IWARP) {
         const auto found = qps_.find(qp.iwarp_peer);
         return found != qps_.end() && found->second->iwarp_peer == qp.number ? found->second
                                                                              : nullptr;
@@ -372,8 +341,7 @@ Device *Fabric::device_at(const ibv_ah_attr &address) {
         return device_of(address.grh.dgid);
     for (const auto &host : hosts_)
         for (const auto &device : host->devices)
-            if (device->lid == address.dlid &&
-                device->profile->transport == Transport::INFINIBAND)
+            if (device->lid == address.dlid && device->profile->transport == SIM_INFINIBAND)
                 return device.get();
     return nullptr;
 }

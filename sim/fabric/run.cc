@@ -132,10 +132,10 @@ void Engine::fail_outstanding(Qp &qp, bool lost_answers) {
 }
 
 uint64_t Engine::try_time(const Qp &qp) const {
-    const DeviceProfile &profile = *qp.context->device->profile;
-    if (profile.timeout == Timeout::TCP)
+    const sim_profile &profile = *qp.context->device->profile;
+    if (profile.timeout == SIM_TIMEOUT_OF_TCP)
         return TCP_TIME;
-    if (profile.timeout == Timeout::IGNORED)
+    if (profile.timeout == SIM_TIMEOUT_IGNORED)
         return 4'096ULL << 20;
     return qp.attr.timeout == 0 ? NEVER : 4'096ULL << qp.attr.timeout;
 }
@@ -143,8 +143,8 @@ uint64_t Engine::try_time(const Qp &qp) const {
 // The first request that was not executed waits for an answer or for a receive. False, or true
 // if it failed.
 bool Engine::wait(Qp &qp, Send &send, Result result) {
-    const DeviceProfile &profile = *qp.context->device->profile;
-    const bool is_tcp = profile.timeout == Timeout::TCP;
+    const sim_profile &profile = *qp.context->device->profile;
+    const bool is_tcp = profile.timeout == SIM_TIMEOUT_OF_TCP;
     uint64_t time = NEVER;
     if (result == NO_RECEIVE && !is_tcp) {
         fabric_.no_receive_.insert(qp.number);
@@ -325,7 +325,7 @@ void Engine::fail(Qp &qp) {
     fabric_.no_receive_.erase(qp.number);
     if (qp.srq)
         raise_async(qp, IBV_EVENT_QP_LAST_WQE_REACHED);
-    if (qp.context->device->profile->transport != Transport::IWARP)
+    if (qp.context->device->profile->transport != SIM_IWARP)
         return;
     fabric_.cm_.qp_failed(qp);
     if (Qp *const peer = fabric_.peer_of(qp))
@@ -359,7 +359,7 @@ static void remove_completions(Ring &ring, uint32_t number) {
 
 void Engine::release(Qp &qp) {
     fabric_.cm_.qp_destroyed(qp);
-    if (qp.context->device->profile->transport == Transport::IWARP)
+    if (qp.context->device->profile->transport == SIM_IWARP)
         if (Qp *const peer = fabric_.peer_of(qp)) {
             qp.iwarp_peer = 0;
             fail(*peer);

@@ -63,12 +63,11 @@ class Verbs {
     int create_qp(const CreateQp &, CreateQp::Reply &);
     int modify_qp(const ModifyQp &, ModifyQp::Reply &);
     int query_qp(const QueryQp &, QueryQp::Reply &);
-    int set_sizes(const DeviceProfile &profile, bool has_srq, ibv_qp_cap &cap) const;
     // post.cc
     int post_send(const PostSend &, PostSend::Reply &);
     int post_recv(const PostRecv &, PostSend::Reply &);
     int refuse_by_fault();
-    int check_send(const Qp &qp, const SendWr &wr) const;
+    int check_send(const Qp &qp, const Send &send, bool is_built) const;
     template <class T> bool get(size_t &offset, T &value) const;
     template <class T> bool get_all(size_t &offset, size_t count, std::vector<T> &values) const;
 };

@@ -38,7 +38,7 @@ struct Network {
     explicit Network(const char *device)
         : fabric(environment, [device] {
               Options options;
-              options.profile = find_profile(device);
+              options.profile = sim_find_profile(device);
               return options;
           }()) {}
 };

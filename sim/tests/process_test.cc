@@ -309,7 +309,7 @@ pid_t start(Program *program, const std::string &name, unsigned host, int socket
 
 void run(Program *program, bool uses_threads) {
     Options options;
-    options.profile = find_profile("rxe");
+    options.profile = sim_find_profile("rxe");
     Server server(options, nullptr, uses_threads);
     const std::string name = "@rpma-sim-test-" + std::to_string(getpid());
     assert_int_equal(server.listen(name), 0);

@@ -42,7 +42,7 @@ struct Recorded : Persistence {
 
 Options options_of(const char *device) {
     Options options;
-    options.profile = find_profile(device);
+    options.profile = sim_find_profile(device);
     assert_non_null(options.profile);
     return options;
 }
@@ -329,6 +329,7 @@ struct Error {
     std::function<void(Pair &, ibv_send_wr &, ibv_sge &)> change;
     ibv_wc_status status;
     bool reaches_peer; // whose QP fails as well
+    const char *device = "rxe";
 };
 
 void errors_have_the_status_of_the_specification(void **) {
@@ -348,7 +349,7 @@ void errors_have_the_status_of_the_specification(void **) {
          IBV_WC_REM_ACCESS_ERR, true},
         {"unaligned atomic", IBV_WR_ATOMIC_FETCH_AND_ADD, 8,
          [](Pair &, ibv_send_wr &wr, ibv_sge &) { wr.wr.atomic.remote_addr += 4; },
-         IBV_WC_REM_INV_REQ_ERR, true},
+         IBV_WC_REM_INV_REQ_ERR, true, "mlx5"}, // rxe refuses the post
         {"receive too short", IBV_WR_SEND, 65,
          [](Pair &pair, ibv_send_wr &, ibv_sge &) { pair.receive(64); }, IBV_WC_REM_INV_REQ_ERR,
          true},
@@ -358,7 +359,7 @@ void errors_have_the_status_of_the_specification(void **) {
     };
     for (const Error &error : errors) {
         print_message("%s\n", error.what);
-        Pair pair;
+        Pair pair({.device = error.device});
         const auto change = [&](ibv_send_wr &wr, ibv_sge &sge) {
             if (error.change)
                 error.change(pair, wr, sge);
@@ -600,6 +601,41 @@ void extended_queue_pair_posts_lists(void **) {
     assert_int_equal(pair.a.memory[72], 2);
 }
 
+// rdma-core 56, providers/rxe/rxe.c, wr_complete(), and providers/mlx5/qp.c,
+// mlx5_send_wr_complete_error().
+void built_list_is_posted_as_a_whole(void **) {
+    for (const auto &[device, error] : {std::pair{"rxe", ENOSPC}, std::pair{"mlx5", ENOMEM}}) {
+        Pair pair({.device = device, .send_ops = IBV_QP_EX_WITH_RDMA_WRITE});
+        ibv_qp_ex *const qp = ibv_qp_to_qp_ex(pair.a.qp);
+        qp->wr_flags = IBV_SEND_SIGNALED;
+        for (const bool is_refused : {true, false}) {
+            ibv_wr_start(qp);
+            for (const size_t sges : {1, is_refused ? 3 : 2}) {
+                const ibv_sge three[] = {pair.sge(8), pair.sge(8), pair.sge(8)};
+                ibv_wr_rdma_write(qp, pair.b.mr->rkey, (uint64_t)pair.b.memory);
+                ibv_wr_set_sge_list(qp, sges, three);
+            }
+            assert_int_equal(ibv_wr_complete(qp), is_refused ? error : 0);
+            assert_true(pair.b.memory[0] == (is_refused ? 2 : 1));
+        }
+    }
+}
+
+// Linux 7.3, drivers/infiniband/sw/rxe/rxe_qp.c, rxe_qp_init_req().
+void inline_data_takes_the_place_of_sges(void **) {
+    Pair pair;
+    ibv_qp_attr attr;
+    ibv_qp_init_attr init;
+    assert_int_equal(ibv_query_qp(pair.a.qp, &attr, IBV_QP_CAP, &init), 0);
+    assert_int_equal(init.cap.max_inline_data, 64);
+    init.cap.max_send_sge = 5;
+    init.qp_type = IBV_QPT_RC;
+    ibv_qp *const qp = ibv_create_qp(pair.a.pd, &init);
+    assert_non_null(qp);
+    assert_int_equal(init.cap.max_inline_data, 5 * sizeof(ibv_sge));
+    assert_int_equal(ibv_destroy_qp(qp), 0);
+}
+
 void extended_cq_reads_completions(void **) {
     Pair pair;
     ibv_cq_init_attr_ex attr = {};
@@ -711,8 +747,14 @@ void iwarp_closes_the_connection_of_a_refused_write(void **) {
     wr.send_flags = IBV_SEND_SIGNALED;
     wr.wr.rdma.remote_addr = (uint64_t)b.memory;
     wr.wr.rdma.rkey = b.mr->rkey + 1;
+    // rdma-core 56, providers/siw/siw.c, siw_post_send(): after an accepted request, the
+    // refusal of the next one has no error.
+    ibv_send_wr refused = wr;
+    refused.num_sge = 3;
+    wr.next = &refused;
     direct.use_host(1);
     assert_int_equal(ibv_post_send(a.qp, &wr, &bad), 0);
+    assert_ptr_equal(bad, &refused);
     assert_int_equal(a.poll().status, IBV_WC_SUCCESS);
     assert_int_equal(b.memory[0], 2);
     assert_int_equal(b.state(), IBV_QPS_ERR);
@@ -782,6 +824,8 @@ int main() {
         cmocka_unit_test(object_in_use_is_not_destroyed),
         cmocka_unit_test(unmapped_memory_is_not_registered),
         cmocka_unit_test(extended_queue_pair_posts_lists),
+        cmocka_unit_test(built_list_is_posted_as_a_whole),
+        cmocka_unit_test(inline_data_takes_the_place_of_sges),
         cmocka_unit_test(extended_cq_reads_completions),
         cmocka_unit_test(read_makes_earlier_writes_persistent),
         cmocka_unit_test(native_flush_makes_its_range_persistent),

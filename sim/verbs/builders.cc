@@ -30,10 +30,9 @@ void wr_abort(ibv_qp_ex *ex) {
 int wr_complete(ibv_qp_ex *ex) {
     ShimQp *const qp = shim_of_ex(ex);
     Builder &builder = *qp->builder;
-    uint32_t taken = 0;
     int error = builder.error;
     if (!error && builder.encoder.count > 0)
-        error = send_requests(&ex->qp_base, builder.encoder, taken);
+        error = send_built(&ex->qp_base, builder.encoder);
     pthread_mutex_unlock(&qp->lock);
     return error;
 }

@@ -140,12 +140,7 @@ bool sim::append_padding(Encoder &to) {
 
 // A request to a queue with the work requests of the encoder; `taken` grows by the accepted
 // ones.
-template <class T> static int send_list(uint32_t queue, Encoder &encoder, uint32_t &taken) {
-    T request;
-    if constexpr (T::OP == OP_POST_SEND)
-        request.qp = queue;
-    else
-        request.queue = queue;
+template <class T> static int send_list(T request, Encoder &encoder, uint32_t &taken) {
     request.count = encoder.count;
     typename T::Reply reply;
     rpma_sim_message message{
@@ -158,12 +153,13 @@ template <class T> static int send_list(uint32_t queue, Encoder &encoder, uint32
     return reply.error;
 }
 
-int sim::send_requests(ibv_qp *qp, Encoder &encoder, uint32_t &taken) {
-    return send_list<PostSend>(qp->handle, encoder, taken);
+int sim::send_built(ibv_qp *qp, Encoder &encoder) {
+    PostSend request;
+    request.qp = qp->handle;
+    request.is_built = 1;
+    uint32_t taken = 0;
+    return send_list(request, encoder, taken);
 }
-
-// Requests that the fabric refuses by their size come without what is too large.
-static constexpr size_t MAX_SGES = 512, MAX_INLINE = 32768;
 
 static bool append_sges(Encoder &to, const ibv_sge *sges, uint32_t number) {
     return number > MAX_SGES || append(to, sges, number * sizeof(*sges));
@@ -229,7 +225,7 @@ static bool encode_recv(Encoder &to, const ibv_recv_wr &wr) {
 
 // Sends lists in as few messages as possible; `bad` is the first request that was not taken.
 template <class Post, class Wr, class Encode>
-static int post_list(uint32_t queue, Wr *wr, Wr **bad, const Encode &encode) {
+static int post_list(const Post &request, Wr *wr, Wr **bad, const Encode &encode) {
     static thread_local Encoder encoder;
     encoder.used = 0;
     encoder.count = 0;
@@ -245,17 +241,22 @@ static int post_list(uint32_t queue, Wr *wr, Wr **bad, const Encode &encode) {
         }
         if (fits && wr)
             continue;
-        uint32_t taken = 0;
-        error = encoder.count ? send_list<Post>(queue, encoder, taken) : EINVAL;
+        uint32_t taken = 0, sent = encoder.count;
+        error = sent ? send_list(request, encoder, taken) : EINVAL;
+        const bool is_refused = taken < sent; // which siw_post_send() hides
         while (taken-- > 0)
             first = first->next;
         *bad = first;
+        if (is_refused)
+            break;
     }
     return error;
 }
 
 int sim::post_send(ibv_qp *qp, ibv_send_wr *wr, ibv_send_wr **bad) {
-    return post_list<PostSend>(qp->handle, wr, bad, [qp](Encoder &to, const ibv_send_wr &one) {
+    PostSend request;
+    request.qp = qp->handle;
+    return post_list(request, wr, bad, [qp](Encoder &to, const ibv_send_wr &one) {
         return encode_send(to, qp, one);
     });
 }
@@ -264,9 +265,13 @@ int sim::post_send(ibv_qp *qp, ibv_send_wr *wr, ibv_send_wr **bad) {
 int sim::post_recv(ibv_qp *qp, ibv_recv_wr *wr, ibv_recv_wr **bad) {
     if (qp->srq)
         return EINVAL;
-    return post_list<PostRecv>(qp->handle, wr, bad, encode_recv);
+    PostRecv request;
+    request.queue = qp->handle;
+    return post_list(request, wr, bad, encode_recv);
 }
 
 int sim::post_srq_recv(ibv_srq *srq, ibv_recv_wr *wr, ibv_recv_wr **bad) {
-    return post_list<PostRecv>(srq->handle, wr, bad, encode_recv);
+    PostRecv request;
+    request.queue = srq->handle;
+    return post_list(request, wr, bad, encode_recv);
 }

@@ -13,7 +13,7 @@ namespace sim {
 bool append(Encoder &to, const void *bytes, size_t size); // false: no room
 bool append_padding(Encoder &to);
 // Sends the list and empties it; `taken` grows by the requests that were accepted.
-int send_requests(ibv_qp *qp, Encoder &encoder, uint32_t &taken);
+int send_built(ibv_qp *qp, Encoder &encoder);
 
 } // namespace sim
 

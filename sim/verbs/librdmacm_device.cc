@@ -3,6 +3,7 @@
 
 // librdmacm_device.cc -- devices, addresses and names.
 
+#include "../fabric/rules.h"
 #include "librdmacm.hh"
 
 #include <netdb.h>
@@ -266,18 +267,7 @@ __be16 rdma_get_dst_port(rdma_cm_id *id) {
 }
 
 const char *rdma_event_str(rdma_cm_event_type event) {
-    static const char *const names[] = {
-        "RDMA_CM_EVENT_ADDR_RESOLVED",   "RDMA_CM_EVENT_ADDR_ERROR",
-        "RDMA_CM_EVENT_ROUTE_RESOLVED",  "RDMA_CM_EVENT_ROUTE_ERROR",
-        "RDMA_CM_EVENT_CONNECT_REQUEST", "RDMA_CM_EVENT_CONNECT_RESPONSE",
-        "RDMA_CM_EVENT_CONNECT_ERROR",   "RDMA_CM_EVENT_UNREACHABLE",
-        "RDMA_CM_EVENT_REJECTED",        "RDMA_CM_EVENT_ESTABLISHED",
-        "RDMA_CM_EVENT_DISCONNECTED",    "RDMA_CM_EVENT_DEVICE_REMOVAL",
-        "RDMA_CM_EVENT_MULTICAST_JOIN",  "RDMA_CM_EVENT_MULTICAST_ERROR",
-        "RDMA_CM_EVENT_ADDR_CHANGE",     "RDMA_CM_EVENT_TIMEWAIT_EXIT",
-    };
-    const unsigned number = event;
-    return number < sizeof(names) / sizeof(names[0]) ? names[number] : "UNKNOWN EVENT";
+    return sim_cm_event_name(event);
 }
 
 // rsocket(7): programs link against these functions also if they never call them, as rping

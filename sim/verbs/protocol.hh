@@ -293,8 +293,11 @@ struct CreateAh {
     };
 };
 
+// More than a device accepts.
+inline constexpr size_t MAX_SGES = 512, MAX_INLINE = 32768;
+
 // A send request, without pointers; num_sge entries of struct ibv_sge follow, or inline_length
-// bytes padded to a multiple of 8.
+// bytes padded to a multiple of 8. What is larger than these limits does not follow.
 struct SendWr {
     uint64_t wr_id;
     uint32_t opcode, flags; // opcode: enum ibv_wr_opcode
@@ -309,10 +312,11 @@ struct SendWr {
     uint32_t ah, remote_qpn, remote_qkey;
 };
 
-// `count` requests (SendWr) follow. Also when it fails, Reply::taken of them were posted.
+// `count` requests (SendWr) follow. Also when it fails, Reply::taken of them were posted; none
+// if ibv_wr_*() built them (`is_built`).
 struct PostSend {
     static constexpr uint32_t OP = OP_POST_SEND;
-    uint32_t op = OP, qp, count, unused = 0;
+    uint32_t op = OP, qp, count, is_built = 0;
     struct Reply {
         uint32_t taken;
         int32_t error;

@@ -18,6 +18,7 @@
 #pragma weak fake_reset
 #pragma weak fake_device
 #pragma weak fake_cm_event
+#pragma weak sim_find_profile
 
 #define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 enum { FLUSH_GLOBAL = 1 << 8, FLUSH_PERSISTENT = 1 << 9 }; // access bits of rdma-core 45
@@ -432,18 +433,10 @@ static void ask_order(void) {
 // ---- the program ---------------------------------------------------------------------------
 
 // Makes the device of the fakes like rdma_rxe, or like siw.
-static void prepare_fakes(bool as_siw) {
-    struct fake_device *device = fake_device();
+static void prepare_fakes(const char *device) {
     fake_reset();
-    device->pmem = false;
-    device->odp = device->native_flush = device->native_atomic_write = !as_siw;
-    if (!as_siw)
-        return;
-    device->plain_qp = device->hides_refusals = true;
-    device->max_wr = 32768;
-    device->max_cqe = 3276800;
-    device->max_sge = device->max_srq_sge = 6;
-    device->transport = IBV_TRANSPORT_IWARP;
+    fake_device()->pmem = false;
+    fake_device()->profile = *sim_find_profile(device);
 }
 
 int main(int argc, char *argv[]) {
@@ -456,7 +449,7 @@ int main(int argc, char *argv[]) {
     }
     setvbuf(stdout, NULL, _IOLBF, 0);
     if (fake_reset)
-        prepare_fakes(as_siw);
+        prepare_fakes(as_siw ? "siw" : "rxe");
     ask_addresses();
     ask_cm();
     ask_device();

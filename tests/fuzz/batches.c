@@ -161,7 +161,7 @@ static unsigned disturb(unsigned pending, int *code) {
     const bool is_refused = nth <= pending, rings = !now_and_then(4);
     const bool keeps = now_and_then(2), hides = now_and_then(2);
     fake_device()->keeps_bad_wr = keeps;
-    fake_device()->hides_refusals = hides;
+    fake_profile()->hides_refusals = hides;
     fake_fail(nth == 1 ? "ibv_post_send" : "send request", nth == 1 ? 1 : nth - 1, ENOMEM);
     // The doorbell cannot fail after a whole list if the provider names no request.
     const bool fails = pending > 0 && !rings && !keeps;

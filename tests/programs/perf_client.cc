@@ -237,7 +237,7 @@ TEST_THAT(a_client_ends_each_scene) {
 }
 
 TEST_THAT(a_client_without_atomics_says_so) {
-    fake_device()->atomic_cap = IBV_ATOMIC_NONE;
+    fake_profile()->attr.atomic_cap = IBV_ATOMIC_NONE;
     Options options = options_of_client();
     operate<FETCH_ADD>(options);
     const std::string failure =
@@ -561,7 +561,7 @@ TEST_THAT(a_client_prepares_its_connections) {
         Plan plan;
         uint32_t sends, receives, elements, inlined;
         unsigned access;
-        ibv_transport_type transport = IBV_TRANSPORT_IB;
+        sim_transport transport = SIM_ROCE;
     } cases[] = {
         {"write", {.size = 64, .depth = 4, .elements = 2, .inline_size = 64}, 5, 1, 2, 64, OWN},
         {"write", {.size = 64, .both = 1}, 2, 1, 1, 8, BOTH},
@@ -573,7 +573,7 @@ TEST_THAT(a_client_prepares_its_connections) {
          8,
          BOTH | IBV_ACCESS_REMOTE_ATOMIC},
         // On iWARP the answer of a read is a remote write.
-        {"read", {.size = 64}, 2, 1, 1, 8, OWN | IBV_ACCESS_REMOTE_WRITE, IBV_TRANSPORT_IWARP},
+        {"read", {.size = 64}, 2, 1, 1, 8, OWN | IBV_ACCESS_REMOTE_WRITE, SIM_IWARP},
         {"flush-visibility", {.size = 64, .depth = 4}, 9, 1, 1, 8, OWN},
         {"send", {.size = 64, .depth = 4}, 16, 4, 1, 8, OWN},
         {"ping-pong", {.size = 64, .depth = 5}, 256, 5, 1, 8, OWN},
@@ -581,7 +581,7 @@ TEST_THAT(a_client_prepares_its_connections) {
     for (const auto &[operation, plan, sends, receives, elements, inlined, access, transport] :
          cases) {
         assert_int_equal(unit_setup(nullptr), 0);
-        fake_device()->transport = transport;
+        fake_profile()->transport = transport;
         Options options = options_of_client();
         options.port = "7300";
         options.plan = plan_of_test(operation, plan);

@@ -85,7 +85,7 @@ void Epoll::add(int readable, uint64_t number) const {
 
 // The fake reports the capabilities of its device in ibv_query_device_ex() only.
 int ibv_query_device(ibv_context *, ibv_device_attr *attributes) {
-    attributes->atomic_cap = fake_device()->atomic_cap;
+    attributes->atomic_cap = fake_profile()->attr.atomic_cap;
     return 0;
 }
 

@@ -108,8 +108,8 @@ bool uses(const sim::Qp &qp, uint32_t key) {
 } // namespace
 
 void Network::begin(unsigned machines, bool has_native_operations) {
-    static sim::DeviceProfile profile = *sim::find_profile("rxe");
-    profile.rounding = sim::Rounding::NONE; // a full queue is to show
+    static sim_profile profile = *sim_find_profile("rxe");
+    profile.rounding = SIM_NOT_ROUNDED; // a full queue is to show
     profile.has_native_flush = profile.has_native_atomic_write = has_native_operations;
     sim::Options options;
     options.hosts = machines;

@@ -91,34 +91,33 @@ static void expect_data(const void *data, uint8_t len) {
 // whose bytes are all 0 gives no reason. Without memory for the data, the event is told all the
 // same.
 TEST_THAT(private_data_arrives_with_the_reply) {
-    enum { IB = IBV_TRANSPORT_IB, IWARP = IBV_TRANSPORT_IWARP };
     static const struct {
         enum rdma_cm_event_type type;
-        enum ibv_transport_type transport;
+        enum sim_transport transport;
         int byte;
         uint8_t sent, seen;
         const char *warning; // where there is no memory
     } cases[] = {
-        {RDMA_CM_EVENT_ESTABLISHED, IB, 1, 0, 196},
-        {RDMA_CM_EVENT_ESTABLISHED, IB, 1, 1, 196},
-        {RDMA_CM_EVENT_ESTABLISHED, IB, 1, 196, 196},
-        {RDMA_CM_EVENT_ESTABLISHED, IWARP, 1, 0, 0},
-        {RDMA_CM_EVENT_ESTABLISHED, IWARP, 1, 1, 1},
-        {RDMA_CM_EVENT_ESTABLISHED, IWARP, 1, UINT8_MAX, UINT8_MAX},
-        {RDMA_CM_EVENT_ESTABLISHED, IB, 1, 5, 0, "without the 196 bytes"},
-        {RDMA_CM_EVENT_REJECTED, IB, 1, 4, 148},
-        {RDMA_CM_EVENT_REJECTED, IB, 1, 5, 0, "is rejected without the 148 bytes"},
-        {RDMA_CM_EVENT_REJECTED, IB, 1, 0, 0},
-        {RDMA_CM_EVENT_REJECTED, IB, 0, 8, 0},
-        {RDMA_CM_EVENT_REJECTED, IWARP, 1, 4, 4},
-        {RDMA_CM_EVENT_REJECTED, IWARP, 1, 0, 0},
+        {RDMA_CM_EVENT_ESTABLISHED, SIM_ROCE, 1, 0, 196},
+        {RDMA_CM_EVENT_ESTABLISHED, SIM_ROCE, 1, 1, 196},
+        {RDMA_CM_EVENT_ESTABLISHED, SIM_ROCE, 1, 196, 196},
+        {RDMA_CM_EVENT_ESTABLISHED, SIM_IWARP, 1, 0, 0},
+        {RDMA_CM_EVENT_ESTABLISHED, SIM_IWARP, 1, 1, 1},
+        {RDMA_CM_EVENT_ESTABLISHED, SIM_IWARP, 1, UINT8_MAX, UINT8_MAX},
+        {RDMA_CM_EVENT_ESTABLISHED, SIM_ROCE, 1, 5, 0, "without the 196 bytes"},
+        {RDMA_CM_EVENT_REJECTED, SIM_ROCE, 1, 4, 148},
+        {RDMA_CM_EVENT_REJECTED, SIM_ROCE, 1, 5, 0, "is rejected without the 148 bytes"},
+        {RDMA_CM_EVENT_REJECTED, SIM_ROCE, 1, 0, 0},
+        {RDMA_CM_EVENT_REJECTED, SIM_ROCE, 0, 8, 0},
+        {RDMA_CM_EVENT_REJECTED, SIM_IWARP, 1, 4, 4},
+        {RDMA_CM_EVENT_REJECTED, SIM_IWARP, 1, 0, 0},
     };
     for (size_t i = 0; i < LENGTH(cases); i++) {
         const bool rejected = cases[i].type == RDMA_CM_EVENT_REJECTED;
         enum rpma_conn_event event;
         unsigned char data[UINT8_MAX] = {0};
         memset(data, cases[i].byte, cases[i].sent);
-        fake_device()->transport = cases[i].transport;
+        fake_profile()->transport = cases[i].transport;
         new_unestablished(&outgoing);
         expect_data(NULL, 0);
         fake_cm_event(fixture_event_fd(&w), cases[i].type, data, cases[i].sent);
@@ -143,7 +142,7 @@ TEST_THAT(private_data_arrives_with_the_reply) {
 TEST_THAT(private_data_of_the_request_is_kept) {
     enum rpma_conn_event event;
     const struct shape shape = {.incoming = true, .private_data = 20};
-    fake_device()->transport = IBV_TRANSPORT_IWARP; // also delivers data with ESTABLISHED
+    fake_profile()->transport = SIM_IWARP; // also delivers data with ESTABLISHED
     new_unestablished(&shape);
     expect_data("from here to there\0", 20);
     fake_cm_event(fixture_event_fd(&w), RDMA_CM_EVENT_ESTABLISHED, "other", 5);

@@ -229,9 +229,9 @@ TEST_THAT(new_sizes_the_cq_for_all_completions) {
     for (size_t i = 0; i < LENGTH(cases); i++) {
         fixture_anew();
         if (cases[i].max_cqe)
-            fake_device()->max_cqe = cases[i].max_cqe;
+            fake_profile()->attr.max_cqe = cases[i].max_cqe;
         if (cases[i].max_wr)
-            fake_device()->max_wr = cases[i].max_wr;
+            fake_profile()->attr.max_qp_wr = cases[i].max_wr;
         fixture_peer(&w);
         fixture_cfg(&w, &(const struct shape){.rcq_size = cases[i].rcq});
         if (cases[i].sq)

@@ -96,7 +96,7 @@ TEST_THAT(request_outlives_the_endpoint) {
     const struct shape shape = {.incoming = true};
     for (int bare = 0; bare < 2; bare++) {
         fixture_anew();
-        fake_device()->transport = IBV_TRANSPORT_IWARP; // iWARP requests may have no data
+        fake_profile()->transport = SIM_IWARP; // iWARP requests may have no data
         new_ep();
         ask(NULL, 0);
         if (bare)

@@ -22,7 +22,7 @@ static void register_all(struct packed *c) {
         const int atomic = i % 2 ? RPMA_MR_USAGE_ATOMIC : 0;
         MUST(rpma_mr_reg(w.h.peer, ptr, r.size, r.usage | atomic, &mrs[i]));
         r.rkey = fake_rkey(ptr);
-        if (fake_device()->native_flush && BUILD_FLUSHES)
+        if (fake_profile()->has_native_flush && BUILD_FLUSHES)
             r.natively =
                 r.usage & (RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY |
                            (fake_device()->pmem ? RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT : 0));
@@ -90,8 +90,8 @@ TEST_THAT(packed_bytes_follow_the_format) {
         static struct packed c;
         const bool flushes = device & 1, writes_atomically = device & 2, pmem = device & 4;
         fake_reset();
-        fake_device()->native_flush = flushes;
-        fake_device()->native_atomic_write = writes_atomically;
+        fake_profile()->has_native_flush = flushes;
+        fake_profile()->has_native_atomic_write = writes_atomically;
         fake_device()->pmem = pmem;
         register_all(&c);
         pack_each(&c, 0xa0u | (flushes && BUILD_FLUSHES ? 2 : 0) |
@@ -115,7 +115,7 @@ TEST_THAT(regions_of_different_devices_are_packed_together) {
         fixture_anew();
         for (int i = 0; i < 2; i++) {
             const bool native = i == 0 ? first : !first;
-            fake_device()->native_flush = fake_device()->native_atomic_write = native;
+            fake_profile()->has_native_flush = fake_profile()->has_native_atomic_write = native;
             fake_device()->pmem = true;
             MUST(rpma_peer_new(fake_context(i), &peers[i]));
             MUST(rpma_mr_reg(peers[i], w.memory + i, 8, FIXTURE_EVERY_USAGE, &mrs[i]));

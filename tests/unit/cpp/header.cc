@@ -911,7 +911,7 @@ TEST_THAT(configurations_keep_what_is_set) {
 
     rpma::peer_cfg pcfg;
     assert_false(pcfg.get_served().has_value());
-    fake_device()->native_flush = true;
+    fake_profile()->has_native_flush = true;
     pcfg.set_served_by(peer).set_direct_write_to_pmem(true);
     assert_true(pcfg.get_served().has_value());
     const rpma::peer_cfg same(pcfg.get_descriptor());
@@ -922,7 +922,7 @@ TEST_THAT(objects_show_what_they_are) {
     objects all;
     assert_ptr_equal(rpma::get_ibv_context(FIXTURE_ADDRESS, RPMA_UTIL_IBV_CONTEXT_REMOTE),
                      fake_context(0));
-    fake_device()->odp = true;
+    fake_profile()->has_odp = true;
     assert_true(rpma::ibv_context_is_odp_capable(fake_context(0)));
     assert_ptr_equal(all.mr.get_ptr(), memory.data());
     assert_int_equal(all.mr.get_size(), memory.size());

@@ -16,12 +16,10 @@ static struct fake_post *pending; // the other requests
 static unsigned built;
 
 // Records the call of a builder, which must follow ibv_wr_start().
-static struct fake_qp *enter(struct ibv_qp_ex *ex, const char *call) {
-    struct fake_qp *qp = fake_qp_of(&ex->qp_base);
+static void enter(struct ibv_qp_ex *ex, const char *call) {
     fake_note(call, &ex->qp_base);
-    if (building != qp)
+    if (building != fake_qp_of(&ex->qp_base))
         fake_misuse("outside of ibv_wr_start()");
-    return qp;
 }
 
 static void wr_start(struct ibv_qp_ex *ex) {
@@ -48,12 +46,10 @@ static struct fake_post *newest(void) {
 // later one is taken.
 static struct fake_post *build(struct ibv_qp_ex *ex, const char *call, int opcode) {
     static struct fake_post refused;
-    struct fake_qp *qp = enter(ex, call);
+    enter(ex, call);
     int error;
     if (!build_error && built > 0 && fake_fault_asked("send request", &error))
         build_error = error;
-    if (!build_error && qp->sends + built == qp->cap.max_send_wr)
-        build_error = ENOSPC; // check_qp_queue_full()
     if (build_error)
         return &refused;
     pending = realloc(pending, ++built * sizeof(*pending));
@@ -87,37 +83,32 @@ BUILDER(atomic_fetch_add, IBV_WR_ATOMIC_FETCH_AND_ADD,
 BUILDER(atomic_cmp_swp, IBV_WR_ATOMIC_CMP_AND_SWP,
         (REMOTE, post->compare_add = compare, post->swap = swap), REMOTE_PARAMETERS,
         uint64_t compare, uint64_t swap)
-BUILDER(atomic_write, FAKE_WR_ATOMIC_WRITE, (REMOTE, fake_copy_inline_data(post, bytes, 8)),
+BUILDER(atomic_write, SIM_WR_ATOMIC_WRITE, (REMOTE, fake_copy_inline_data(post, bytes, 8)),
         REMOTE_PARAMETERS, const void *bytes)
-BUILDER(flush, FAKE_WR_FLUSH,
+BUILDER(flush, SIM_WR_FLUSH,
         (REMOTE, post->flush_len = len, post->flush_type = type, post->flush_level = level),
         REMOTE_PARAMETERS, size_t len, uint8_t type, uint8_t level)
 
 static void wr_set_sge_list(struct ibv_qp_ex *ex, size_t num_sge, const struct ibv_sge *sges) {
     FAKE_HIDDEN;
-    struct fake_qp *qp = enter(ex, "ibv_wr_set_sge_list");
+    enter(ex, "ibv_wr_set_sge_list");
     struct fake_post *post = newest();
     if (post)
-        fake_copy_elements(&post->elements, ex->qp_base.pd, fake_writes_elements(post->opcode),
-                           sges, (int)num_sge);
-    if (num_sge > qp->cap.max_send_sge && !build_error)
-        build_error = ENOSPC; // wr_set_sge_list() of rxe
+        fake_copy_elements(&post->elements, ex->qp_base.pd,
+                           sim_writes_memory((uint32_t)post->opcode), sges, (int)num_sge);
 }
 
 // Linux 7.3, drivers/infiniband/sw/rxe/rxe_req.c, finish_packet(), finds inline data by the
-// send flags, which wr_set_inline_data() of rxe (rdma-core 56) does not change. Too much of it
-// is ENOSPC there.
+// send flags, which wr_set_inline_data() of rxe (rdma-core 56) does not change.
 static void wr_set_inline_data(struct ibv_qp_ex *ex, void *bytes, size_t length) {
     FAKE_HIDDEN;
-    struct fake_qp *qp = enter(ex, "ibv_wr_set_inline_data");
+    enter(ex, "ibv_wr_set_inline_data");
     struct fake_post *post = newest();
     if (!post)
         return;
     if (!(post->flags & IBV_SEND_INLINE))
         fake_misuse("without IBV_SEND_INLINE rxe takes it for elements");
     fake_copy_inline_data(post, bytes, length);
-    if (length > qp->cap.max_inline_data)
-        build_error = ENOSPC;
 }
 
 // rdma-core 56, providers/rxe/rxe.c, wr_complete(): after a refusal no request is taken.
@@ -133,6 +124,10 @@ static int wr_complete(struct ibv_qp_ex *ex) {
     call->requests = built;
     building = NULL;
     int error = fake_error(call, build_error);
+    for (unsigned i = 0; i < built && !error; i++) {
+        const struct sim_send send = fake_send_of(&pending[i]);
+        error = sim_check_built(fake_profile(), &qp->cap, &send, qp->sends + i);
+    }
     for (unsigned i = 0; i < built && !error; i++)
         fake_take(qp, &pending[i]);
     if (!error)

@@ -197,17 +197,15 @@ unsigned fake_pending_on(int fd) {
     return count;
 }
 
-// Linux 7.3, drivers/infiniband/core/cma.c: cma_set_req_event_data(), cma_set_rep_event_data()
-// and cma_ib_handler() pass on the whole field; cma_iw_handler() the bytes that were sent.
 static uint8_t length_seen(const struct fake_id *id, enum rdma_cm_event_type type,
                            uint8_t len) {
-    if (fake_device()->transport != IBV_TRANSPORT_IB)
-        return len;
     if (type == RDMA_CM_EVENT_CONNECT_REQUEST)
-        return FAKE_REQUEST_DATA;
+        return sim_received_data(fake_profile(), SIM_REQUEST, len);
     if (type == RDMA_CM_EVENT_ESTABLISHED && !id->incoming)
-        return FAKE_ACCEPT_DATA;
-    return type == RDMA_CM_EVENT_REJECTED ? FAKE_REJECT_DATA : 0;
+        return sim_received_data(fake_profile(), SIM_REPLY, len);
+    if (type == RDMA_CM_EVENT_REJECTED)
+        return sim_received_data(fake_profile(), SIM_REJECTION, len);
+    return fake_profile()->transport == SIM_IWARP ? len : 0;
 }
 
 static void add_event(struct fake_id *id, enum rdma_cm_event_type type, int status,

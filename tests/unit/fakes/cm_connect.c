@@ -163,10 +163,7 @@ int rdma_resolve_route(struct rdma_cm_id *id, int timeout_ms) {
     return 0;
 }
 
-// rdma-core 56, librdmacm/cma.c, rdma_set_option(): the kernel does the checks. Linux 7.3,
-// drivers/infiniband/core/ucma.c, ucma_set_option_level() and ucma_set_option_id(): these
-// options have one byte and are accepted in every state; AFONLY is an int, and accepted before
-// the ID listens or resolves (cma.c, rdma_set_afonly()).
+// Linux 7.3, drivers/infiniband/core/cma.c, rdma_set_afonly(): before the ID listens.
 int rdma_set_option(struct rdma_cm_id *id, int level, int optname, void *optval,
                     size_t optlen) {
     FAKE_ID_CALL(id);
@@ -178,12 +175,9 @@ int rdma_set_option(struct rdma_cm_id *id, int level, int optname, void *optval,
         call->option.value = *(const unsigned char *)optval;
     if (!found || call->failed)
         return fake_answer(call, EINVAL);
-    if (level == RDMA_OPTION_ID && optname == RDMA_OPTION_ID_AFONLY)
-        return fake_answer(call, optlen == sizeof(int) && !found->listening ? 0 : EINVAL);
-    if (level != RDMA_OPTION_ID ||
-        (optname != RDMA_OPTION_ID_TOS && optname != RDMA_OPTION_ID_ACK_TIMEOUT))
-        return fake_refused(ENOSYS);
-    return fake_answer(call, optlen == 1 ? 0 : EINVAL);
+    const int refusal = sim_check_option(level, optname, optlen);
+    const bool is_late = optname == RDMA_OPTION_ID_AFONLY && found->listening;
+    return fake_answer(call, !refusal && is_late ? EINVAL : refusal);
 }
 
 // Linux 7.3, drivers/infiniband/core/cma.c, rdma_listen(): not if it listens.
@@ -233,20 +227,16 @@ static void note_data(struct fake_call *call, const void *data, uint8_t length) 
         memcpy(call->connect.data, data, length);
 }
 
-// Whether private data is too long for its message on InfiniBand and RoCE. Linux 7.3,
-// drivers/infiniband/core: cm.c, cm_validate_req_param(), where cma.c, cma_user_data_offset()
-// adds 36 bytes to a request; ib_send_cm_rep(); cm_send_rej_locked(). iWARP sends whatever
-// rdma_conn_param can describe (255 bytes).
-static bool too_long(const struct fake_call *call, unsigned most) {
-    return fake_device()->transport == IBV_TRANSPORT_IB &&
-           call->connect.param.private_data_len > most;
+static int too_long(const struct fake_call *call, enum sim_message message) {
+    return sim_check_private_data(fake_profile(), message,
+                                  call->connect.param.private_data_len);
 }
 
 static int start_connection(struct fake_call *call, struct fake_id *id,
-                            const struct rdma_conn_param *param, unsigned most) {
+                            const struct rdma_conn_param *param, enum sim_message message) {
     fake_copy(&call->connect.param, param, offsetof(struct rdma_conn_param, srq));
     note_data(call, param->private_data, param->private_data_len);
-    if (!id || call->failed || too_long(call, most))
+    if (!id || call->failed || too_long(call, message))
         return fake_answer(call, EINVAL);
     if (!id->channel)
         fake_misuse("blocks on a synchronous CM ID");
@@ -263,7 +253,7 @@ int rdma_connect(struct rdma_cm_id *id, struct rdma_conn_param *conn_param) {
     // only.
     if (found && !call->failed && (!found->routed || found->asked))
         return fake_refused(EINVAL);
-    const int ret = start_connection(call, found, conn_param, FAKE_REQUEST_DATA);
+    const int ret = start_connection(call, found, conn_param, SIM_REQUEST);
     if (ret == 0)
         found->asked = true;
     return ret;
@@ -281,7 +271,7 @@ int rdma_accept(struct rdma_cm_id *id, struct rdma_conn_param *conn_param) {
     FAKE_ID_CALL(id);
     if (found && !is_asking(found) && !call->failed)
         return fake_refused(EINVAL); // Linux 7.3, drivers/infiniband/core/cma.c, rdma_accept()
-    const int ret = start_connection(call, found, conn_param, FAKE_ACCEPT_DATA);
+    const int ret = start_connection(call, found, conn_param, SIM_REPLY);
     if (ret == 0)
         found->answered = true;
     if (ret == 0 && id->qp) // rdma-core 56, librdmacm/cma.c, rdma_accept(): up to RTS
@@ -295,11 +285,11 @@ int rdma_reject(struct rdma_cm_id *id, const void *private_data, uint8_t private
     const bool wrong = !found || !is_asking(found);
     // Linux 7.3, drivers/infiniband/core/cm.c, cm_send_rej_locked(): checks the length first,
     // and says EINVAL. After any other failure the library cannot answer again.
-    const bool is_refused = too_long(call, FAKE_REJECT_DATA) ||
+    const bool is_refused = too_long(call, SIM_REJECTION) ||
                             (call->failed && call->error == EINVAL && private_data_len > 0);
     if (!wrong && !is_refused)
         found->answered = true;
-    return fake_answer(call, wrong || too_long(call, FAKE_REJECT_DATA) ? EINVAL : 0);
+    return fake_answer(call, wrong || too_long(call, SIM_REJECTION) ? EINVAL : 0);
 }
 
 // rdma-core 56, librdmacm/cma.c, rdma_disconnect(): first the QP goes to the error state.
@@ -316,15 +306,5 @@ int rdma_disconnect(struct rdma_cm_id *id) {
 }
 
 const char *rdma_event_str(enum rdma_cm_event_type event) {
-    static const char *const names[] = {
-        "RDMA_CM_EVENT_ADDR_RESOLVED",   "RDMA_CM_EVENT_ADDR_ERROR",
-        "RDMA_CM_EVENT_ROUTE_RESOLVED",  "RDMA_CM_EVENT_ROUTE_ERROR",
-        "RDMA_CM_EVENT_CONNECT_REQUEST", "RDMA_CM_EVENT_CONNECT_RESPONSE",
-        "RDMA_CM_EVENT_CONNECT_ERROR",   "RDMA_CM_EVENT_UNREACHABLE",
-        "RDMA_CM_EVENT_REJECTED",        "RDMA_CM_EVENT_ESTABLISHED",
-        "RDMA_CM_EVENT_DISCONNECTED",    "RDMA_CM_EVENT_DEVICE_REMOVAL",
-        "RDMA_CM_EVENT_MULTICAST_JOIN",  "RDMA_CM_EVENT_MULTICAST_ERROR",
-        "RDMA_CM_EVENT_ADDR_CHANGE",     "RDMA_CM_EVENT_TIMEWAIT_EXIT",
-    };
-    return event < FAKE_LENGTH(names) ? names[event] : "UNKNOWN EVENT";
+    return sim_cm_event_name((int)event);
 }

@@ -231,3 +231,7 @@ void fake_reset(void) {
 struct fake_device *fake_device(void) {
     return &fake_device_state;
 }
+
+struct sim_profile *fake_profile(void) {
+    return &fake_device_state.profile;
+}

@@ -9,37 +9,17 @@
 #include <errno.h>
 #include <string.h>
 
-// Bits of device_cap_flags_ex, by value: older kernel headers lack the names.
-#define CAP_ATOMIC_WRITE (1ULL << 40)
-
 void fake_device_reset(void) {
-    fake_device_state = (struct fake_device){
-        .addresses = 1,
-        .pmem = true,
-        // Linux 7.3, drivers/infiniband/sw/rxe/rxe_param.h
-        .max_cqe = (1 << 15) - 1,
-        .vectors = 4, // as processors: rxe_verbs.c, rxe_register_device()
-        .max_wr = 1 << 20,
-        .max_sge = FAKE_MAX_SGE,
-        .max_sge_rd = FAKE_MAX_SGE,   // RXE_MAX_SGE_RD is the same
-        .atomic_cap = IBV_ATOMIC_HCA, // rxe_param.h of rdma_rxe, rxe_init_device_param()
-        .max_srq_sge = FAKE_MAX_SRQ_SGE,
-        // No device's numbers: each differs, so that a test can distinguish them.
-        .max_pd = 1001,
-        .max_mr = 1002,
-        .max_cq = 1003,
-        .max_qp = 1004,
-        .max_srq = 1005,
-        .max_mr_size = UINT64_MAX, // rxe_param.h, RXE_MAX_MR_SIZE
-        .transport = IBV_TRANSPORT_IB,
-    };
-}
-
-uint64_t fake_flush_caps(void) {
-    const struct fake_device *device = fake_device();
-    if (device->flush_caps)
-        return device->flush_caps;
-    return device->native_flush ? FAKE_CAP_FLUSH_GLOBAL | FAKE_CAP_FLUSH_PERSISTENT : 0;
+    fake_device_state =
+        (struct fake_device){.profile = *sim_find_profile("rxe"), .addresses = 1, .pmem = true};
+    struct sim_profile *profile = fake_profile();
+    profile->has_odp = profile->has_native_flush = profile->has_native_atomic_write = false;
+    // No device's numbers: each differs, so that a test can distinguish them.
+    profile->attr.max_pd = 1001;
+    profile->attr.max_mr = 1002;
+    profile->attr.max_cq = 1003;
+    profile->attr.max_qp = 1004;
+    profile->attr.max_srq = 1005;
 }
 
 static int query_device_ex(struct ibv_context *context,
@@ -49,32 +29,11 @@ static int query_device_ex(struct ibv_context *context,
     FAKE_CALL_OF("ibv_query_device_ex", context);
     if (call->failed)
         return call->error;
-    const struct fake_device *device = fake_device();
-    const bool is_raw = device->odp_general || device->odp_rc;
-    struct ibv_device_attr_ex full = {
-        .orig_attr = {.max_qp_wr = (int)device->max_wr,
-                      .max_srq_wr = (int)device->max_wr,
-                      .max_cqe = device->max_cqe,
-                      .max_sge = device->max_sge,
-                      .max_sge_rd = device->max_sge_rd,
-                      .max_srq_sge = device->max_srq_sge,
-                      .max_pd = device->max_pd,
-                      .max_mr = device->max_mr,
-                      .max_cq = device->max_cq,
-                      .max_qp = device->max_qp,
-                      .max_srq = device->max_srq,
-                      .max_mr_size = device->max_mr_size,
-                      .atomic_cap = device->atomic_cap},
-        .odp_caps.general_caps = is_raw        ? device->odp_general
-                                 : device->odp ? IBV_ODP_SUPPORT
-                                               : 0,
-        .odp_caps.per_transport_caps.rc_odp_caps =
-            is_raw        ? device->odp_rc
-            : device->odp ? IBV_ODP_SUPPORT_WRITE | IBV_ODP_SUPPORT_READ
-                          : 0,
-        .device_cap_flags_ex =
-            fake_flush_caps() | (device->native_atomic_write ? CAP_ATOMIC_WRITE : 0),
-    };
+    struct ibv_device_attr_ex full;
+    sim_describe_device(fake_profile(), &full);
+    full.device_cap_flags_ex |= fake_device()->flush_caps;
+    full.odp_caps.general_caps |= fake_device()->odp_general;
+    full.odp_caps.per_transport_caps.rc_odp_caps |= fake_device()->odp_rc;
     memcpy(attr, &full, attr_size); // an older header ends earlier
     return 0;
 }
@@ -129,10 +88,14 @@ struct ibv_context *fake_context(int number) {
         context->device = &devices[number % 2];
         context->async_fd = fake_async_open(number);
     }
-    if (context->device->transport_type != fake_device()->transport)
-        context->device->transport_type = fake_device()->transport;
-    if (context->num_comp_vectors != fake_device()->vectors)
-        context->num_comp_vectors = fake_device()->vectors;
+    const enum ibv_transport_type transport =
+        fake_device()->transport_type            ? fake_device()->transport_type
+        : fake_profile()->transport == SIM_IWARP ? IBV_TRANSPORT_IWARP
+                                                 : IBV_TRANSPORT_IB;
+    if (context->device->transport_type != transport)
+        context->device->transport_type = transport;
+    if (context->num_comp_vectors != (int)fake_profile()->vectors)
+        context->num_comp_vectors = (int)fake_profile()->vectors;
     return context;
 }
 

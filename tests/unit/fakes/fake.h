@@ -10,6 +10,8 @@
 #ifndef FAKE_H
 #define FAKE_H 1
 
+#include "../../../sim/fabric/rules.h"
+
 #include <rdma/rdma_cma.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -47,7 +49,7 @@ struct fake_elements {
 
 struct fake_post { // a work request of ibv_post_send(), or what an ibv_wr_*() builder made
     uint64_t wr_id;
-    int opcode; // enum ibv_wr_opcode; FAKE_WR_* for the native operations
+    int opcode; // enum ibv_wr_opcode; SIM_WR_* for the native operations
     unsigned flags;
     uint32_t imm;
     uint64_t remote_addr;
@@ -66,9 +68,6 @@ struct fake_post { // a work request of ibv_post_send(), or what an ibv_wr_*() b
     unsigned flush_type, flush_level;
     uint64_t compare_add, swap; // of a remote atomic
 };
-
-#define FAKE_WR_ATOMIC_WRITE 1000
-#define FAKE_WR_FLUSH 1001
 
 struct fake_receive {
     uint64_t wr_id;
@@ -199,50 +198,35 @@ const char *fake_first_fault(void);
 
 // ---- the device ----------------------------------------------------------------------------
 
-#define FAKE_CAP_FLUSH_GLOBAL (1ULL << 38)
-#define FAKE_CAP_FLUSH_PERSISTENT (1ULL << 39)
-
 struct fake_device {
-    bool odp;                 // on-demand paging for reads and writes on RC
-    bool native_flush;        // the device reports FLUSH_GLOBAL and FLUSH_PERSISTENT
-    uint64_t flush_caps;      // if not 0: the bits that it reports instead of both
-    bool native_atomic_write; // the device reports ATOMIC_WRITE
-    bool plain_qp;            // it cannot create extended QPs (D7)
-    bool dax;                 // registers memory only with IBV_ACCESS_ON_DEMAND
-    bool pmem;                // accepts IBV_ACCESS_FLUSH_PERSISTENT
-    bool no_device;           // addresses lead to no device (wildcard bind)
-    int addresses;            // results of getaddrinfo(); every second one is IPv6
-    int gai_error;            // if not 0: what getaddrinfo() returns, errno untouched
-    int routes;               // routes of IBACM, which rdma_getaddrinfo() puts first
-    int unlisted;             // devices missing in the list; 2: ibv_get_device_list() fails
-    int other_device;         // CONNECT_REQUESTs come in on the second device
-    uint64_t odp_general;     // raw capability bits; set by odp when both are 0
+    struct sim_profile profile; // rxe, without on-demand paging and native operations
+    enum ibv_transport_type transport_type; // if not 0: reported instead of the profile's
+    uint64_t flush_caps;                    // SIM_CAP_FLUSH_* that it reports in addition
+    bool dax;                               // registers memory only with IBV_ACCESS_ON_DEMAND
+    bool pmem;                              // accepts IBV_ACCESS_FLUSH_PERSISTENT
+    bool no_device;                         // addresses lead to no device (wildcard bind)
+    int addresses;        // results of getaddrinfo(); every second one is IPv6
+    int gai_error;        // if not 0: what getaddrinfo() returns, errno untouched
+    int routes;           // routes of IBACM, which rdma_getaddrinfo() puts first
+    int unlisted;         // devices missing in the list; 2: ibv_get_device_list() fails
+    int other_device;     // CONNECT_REQUESTs come in on the second device
+    uint64_t odp_general; // capability bits that it reports in addition
     uint32_t odp_rc;
-    int max_cqe;             // the largest CQ
-    int vectors;             // completion vectors
-    int client;              // number of the address that CONNECT_REQUESTs come from
-    uint32_t max_wr;         // the largest send, receive or shared receive queue
-    int max_sge, max_sge_rd; // elements of a work request, and of a read
-    int max_srq_sge;         // elements of a receive in a shared receive queue
-    int inline_error;        // of a post with too much inline data; 0: EINVAL, as in rxe
-    bool keeps_bad_wr;       // bad_wr is set only when one request is refused, as in mlx5
-    bool hides_refusals;     // a post hides a refusal, as siw_post_send() does
-    bool fast;               // executes each request before the next one comes
-    bool any_range;          // elements may miss their region or domain: a completion
-                             // would tell the program, which made the mistake
-    bool silent;             // resolving an address or a route never completes
-    bool takes_early;        // sends before the connection: mlx5 does not look at the state
-    bool reuses; // a new object gets the address of one of its kind that was destroyed
-    enum ibv_transport_type transport;
-    enum ibv_atomic_cap atomic_cap;              // of remote atomics
-    int max_pd, max_mr, max_cq, max_qp, max_srq; // for all programs
-    uint64_t max_mr_size;
+    int client;          // number of the address that CONNECT_REQUESTs come from
+    bool keeps_bad_wr;   // bad_wr is set only when one request is refused, as in mlx5
+    bool fast;           // executes each request before the next one comes
+    bool any_range;      // elements may miss their region or domain: a completion
+                         // would tell the program, which made the mistake
+    bool silent;         // resolving an address or a route never completes
+    bool takes_early;    // sends before the connection: mlx5 does not look at the state
+    bool reuses;         // a new object gets the address of one of its kind that was destroyed
     int more_devices;    // in the list, all with the same long name
     bool ipc_lock;       // this process has CAP_IPC_LOCK,
     bool user_namespace; // and a user namespace of its own
 };
 
 struct fake_device *fake_device(void);
+struct sim_profile *fake_profile(void); // of that device
 // The context of the first (0) or second (1) device, or another one of the first (2).
 struct ibv_context *fake_context(int number);
 // Whether this is the address with that number (from 0) that getaddrinfo() returned, whatever

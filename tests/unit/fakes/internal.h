@@ -226,8 +226,6 @@ struct fake_qp {
 
 extern struct fake_device fake_device_state;
 void fake_device_reset(void);
-unsigned fake_slots(unsigned wanted); // the actual size of a queue
-uint64_t fake_flush_caps(void);       // that the device reports
 
 struct ibv_qp *fake_qp_create(struct ibv_qp_init_attr_ex *attr, struct ibv_context *context);
 void fake_qp_set_builders(struct fake_qp *qp, uint64_t send_ops_flags);
@@ -240,14 +238,14 @@ int fake_poll_cq(struct ibv_cq *cq, int number, struct ibv_wc *wc);
 int fake_req_notify_cq(struct ibv_cq *cq, int solicited_only);
 
 struct fake_mr *fake_region(uint32_t lkey); // NULL: no live one
-// Whether the device writes to the local memory of such a request.
-bool fake_writes_elements(int opcode);
 // Every element must lie in a live region of the domain, which the device may write if it has
 // to.
 void fake_copy_elements(struct fake_elements *to, const struct ibv_pd *pd, bool is_written,
                         const struct ibv_sge *sges, int num_sge);
 // Appends to the inline data of a post, if there is room.
 void fake_copy_inline_data(struct fake_post *to, const void *bytes, size_t length);
+// The request as the rules check it.
+struct sim_send fake_send_of(const struct fake_post *post);
 // Records that the queue accepted the request.
 void fake_take(struct fake_qp *qp, const struct fake_post *post);
 void fake_take_receive(const struct fake_receive *receive);
@@ -291,10 +289,6 @@ struct fake_id *fake_id_new(struct fake_channel *channel);
 void fake_lead_to_device(struct fake_id *id);
 // Adds the event that reports the result of resolving an address or a route on a channel.
 void fake_tell(struct fake_id *id, enum rdma_cm_event_type type, int status);
-
-// Sizes of private data in the messages of InfiniBand: Linux 7.3, include/rdma/ib_cm.h, enum
-// ib_cm_data_size. In a request, the addresses take 36 of the 92 bytes.
-enum { FAKE_REQUEST_DATA = 56, FAKE_ACCEPT_DATA = 196, FAKE_REJECT_DATA = 148 };
 
 // The address of that number: 127.0.0.1 and up, every second one as IPv6.
 socklen_t fake_number_address(struct sockaddr_storage *addr, int number);

@@ -21,8 +21,8 @@ static void check_element(const struct ibv_pd *pd, bool is_written, const struct
     else if (is_written && !(region->access & IBV_ACCESS_LOCAL_WRITE))
         fake_misuse("the region of lkey %u must not be written", sge->lkey);
     else if (!fake_device_state.any_range && sge->length > 0 &&
-             (sge->length > region->mr.length ||
-              sge->addr - (uintptr_t)region->mr.addr > region->mr.length - sge->length))
+             !sim_contains((uintptr_t)region->mr.addr, region->mr.length, sge->addr,
+                           sge->length))
         fake_misuse("an element is not within the region of lkey %u", sge->lkey);
 }
 
@@ -45,8 +45,7 @@ static void copy_receive(struct fake_receive *to, const struct ibv_pd *pd,
 }
 
 // rdma-core 56, providers/rxe/rxe.c, rxe_post_recv() and rxe_post_srq_recv(): requests are
-// taken up to the first that is refused, and bad is that one. rxe_post_one_recv() answers
-// ENOMEM when the queue is full, and EINVAL for more elements than it was made for.
+// taken up to the first that is refused, and bad is that one.
 static int post_recv(struct fake_call *call, struct fake_receives *queue,
                      const struct ibv_pd *pd, struct ibv_recv_wr *wr,
                      struct ibv_recv_wr **bad) {
@@ -58,10 +57,9 @@ static int post_recv(struct fake_call *call, struct fake_receives *queue,
             call->recv = receive;
         if (is_first ? call->failed : fake_fault_asked("receive request", &error))
             error = is_first ? call->error : error;
-        else if (queue->posted == queue->most)
-            error = ENOMEM;
-        else if ((unsigned)wr->num_sge > queue->most_sge)
-            error = EINVAL;
+        else
+            error = sim_check_receive(fake_profile(), queue->most, queue->most_sge,
+                                      (unsigned)wr->num_sge, queue->posted);
         if (error) {
             *bad = wr;
             return error;
@@ -91,12 +89,13 @@ int fake_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_r
 
 // ---- requests to send ----------------------------------------------------------------------
 
-static bool is_atomic(int opcode) {
-    return opcode == IBV_WR_ATOMIC_FETCH_AND_ADD || opcode == IBV_WR_ATOMIC_CMP_AND_SWP;
-}
-
-bool fake_writes_elements(int opcode) {
-    return opcode == IBV_WR_RDMA_READ || is_atomic(opcode);
+struct sim_send fake_send_of(const struct fake_post *post) {
+    struct sim_send send = {(uint32_t)post->opcode, post->flags, (uint32_t)post->num_sge,
+                            post->inlined_bytes, post->remote_addr};
+    if (!sim_is_inline(send.opcode, send.flags))
+        for (int i = 0; i < post->num_sge && i < FAKE_MAX_SGE; i++)
+            send.length += post->elements.sges[i].length;
+    return send;
 }
 
 void fake_copy_inline_data(struct fake_post *to, const void *bytes, size_t length) {
@@ -133,9 +132,9 @@ static void copy_send(struct fake_post *to, const struct ibv_pd *pd,
     if (wr->send_flags & IBV_SEND_INLINE) // the lkey is not read
         copy_inlined(to, wr->sg_list, wr->num_sge);
     else
-        fake_copy_elements(&to->elements, pd, fake_writes_elements(to->opcode), wr->sg_list,
+        fake_copy_elements(&to->elements, pd, sim_writes_memory(wr->opcode), wr->sg_list,
                            wr->num_sge);
-    if (is_atomic(to->opcode)) {
+    if (sim_is_atomic(wr->opcode)) {
         to->remote_addr = wr->wr.atomic.remote_addr;
         to->rkey = wr->wr.atomic.rkey;
         to->compare_add = wr->wr.atomic.compare_add;
@@ -146,23 +145,13 @@ static void copy_send(struct fake_post *to, const struct ibv_pd *pd,
     }
 }
 
-// rdma-core 56, providers/rxe/rxe.c, validate_send_wr(): EINVAL for more elements, or more
-// inline data, than the queue was made for, and for a remote atomic of less than 8 bytes or of
-// an unaligned address. For too much data mlx5 returns ENOMEM, as for a
-// full queue (set_data_inl_seg() of providers/mlx5/qp.c). post_one_send(): ENOMEM when it is.
 static int refusal(const struct fake_call *call, const struct fake_qp *qp,
                    const struct fake_post *post, bool is_first) {
+    const struct sim_send send = fake_send_of(post);
     int error;
     if (is_first ? call->failed : fake_fault_asked("send request", &error))
         return is_first ? call->error : error;
-    if (post->inlined_bytes > qp->cap.max_inline_data)
-        return fake_device()->inline_error ? fake_device()->inline_error : EINVAL;
-    if ((unsigned)post->num_sge > qp->cap.max_send_sge)
-        return EINVAL;
-    if (is_atomic(post->opcode) &&
-        (post->remote_addr % 8 != 0 || post->num_sge != 1 || post->sge.length < 8))
-        return EINVAL;
-    return qp->sends == qp->cap.max_send_wr ? ENOMEM : 0;
+    return sim_check_send(fake_profile(), &qp->cap, &send, qp->sends);
 }
 
 // rdma-core 56, providers/rxe/rxe.c, rxe_post_send(): takes requests up to the first that it
@@ -187,12 +176,12 @@ static int post_list(struct fake_call *call, struct fake_qp *qp, struct ibv_send
     if (error || !fake_device()->keeps_bad_wr)
         *bad = wr;
     if (qp->qp.ex.qp_base.state < IBV_QPS_RTS && !fake_device()->takes_early)
-        return EINVAL;
+        return fake_profile()->invalid_error;
     if (call->requests == 0)
         return error;
     if (fake_fault_asked("doorbell", &doorbell_error))
         return doorbell_error;
-    return fake_device()->hides_refusals ? 0 : error;
+    return fake_profile()->hides_refusals ? 0 : error;
 }
 
 int fake_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad) {

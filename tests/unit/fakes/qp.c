@@ -11,26 +11,6 @@ struct fake_qp *fake_qp_of(struct ibv_qp *qp) {
     return (struct fake_qp *)((char *)qp - offsetof(struct fake_qp, qp));
 }
 
-// Linux 7.3, drivers/infiniband/sw/rxe/rxe_qp.c, rxe_qp_chk_cap(): what the device refuses with
-// EINVAL.
-static bool beyond_device(const struct ibv_qp_cap *cap, bool has_srq) {
-    const unsigned max_wr = fake_device()->max_wr, max_sge = (unsigned)fake_device()->max_sge;
-    return cap->max_send_wr > max_wr || cap->max_send_sge > max_sge ||
-           cap->max_inline_data > FAKE_MAX_INLINE ||
-           (!has_srq && (cap->max_recv_wr > max_wr || cap->max_recv_sge > max_sge));
-}
-
-// rxe_qp_init_req() and rxe_qp_init_resp(): the actual sizes of the queues. An element has 16
-// bytes, which hold inline data as well.
-static void round_up(struct ibv_qp_cap *cap, bool has_srq) {
-    const unsigned bytes = cap->max_send_sge * (unsigned)sizeof(struct ibv_sge);
-    cap->max_send_wr = fake_slots(cap->max_send_wr);
-    if (!has_srq)
-        cap->max_recv_wr = fake_slots(cap->max_recv_wr);
-    if (cap->max_inline_data < bytes)
-        cap->max_inline_data = bytes;
-}
-
 // The last step of rdma_create_qp_ex(); NULL and errno on a refusal.
 struct ibv_qp *fake_qp_create(struct ibv_qp_init_attr_ex *attr, struct ibv_context *context) {
     static unsigned number = 0x400;
@@ -44,21 +24,24 @@ struct ibv_qp *fake_qp_create(struct ibv_qp_init_attr_ex *attr, struct ibv_conte
     // drivers/infiniband/core/uverbs_cmd.c, create_qp().
     if (!pd || !send_cq || !recv_cq || attr->pd->context != context ||
         attr->send_cq->context != context || attr->recv_cq->context != context ||
-        (srq && attr->srq->context != context) || beyond_device(&attr->cap, attr->srq))
+        (srq && attr->srq->context != context))
+        return NULL;
+    struct ibv_qp_cap cap = attr->cap, reported;
+    if (sim_check_qp(fake_profile(), &cap, srq, &reported))
         return NULL;
     // rdma-core 56, providers/rxe/rxe.c, check_qp_init_attr(); libibverbs/verbs.c,
     // ibv_create_qp_ex() of a provider without extended queue pairs.
     errno = EOPNOTSUPP;
-    if (extended && (fake_device()->plain_qp || attr->send_ops_flags & IBV_QP_EX_WITH_TSO))
+    if (extended && (!fake_profile()->has_qp_ex || attr->send_ops_flags & IBV_QP_EX_WITH_TSO))
         return NULL;
     struct fake_qp *qp = FAKE_NEW(FAKE_QP, struct fake_qp, qp);
     void *const parents[] = {pd, send_cq, recv_cq, srq};
     for (unsigned i = 0; i < FAKE_LENGTH(parents); i++)
         fake_adopt(&qp->object, parents[i]);
-    round_up(&attr->cap, attr->srq);
-    qp->cap = attr->cap;
-    qp->receives = (struct fake_receives){.most = attr->cap.max_recv_wr,
-                                          .most_sge = attr->cap.max_recv_sge};
+    qp->cap = cap;
+    attr->cap = reported;
+    qp->receives =
+        (struct fake_receives){.most = cap.max_recv_wr, .most_sge = cap.max_recv_sge};
     qp->qp.ex.qp_base = (struct ibv_qp){.context = context,
                                         .qp_context = attr->qp_context,
                                         .pd = attr->pd,
@@ -81,8 +64,7 @@ int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask) {
     FAKE_CALL(qp);
     fake_copy(&call->modify_qp.attr, attr, sizeof(*attr));
     call->modify_qp.mask = mask;
-    if (mask != (IBV_QP_STATE | IBV_QP_MIN_RNR_TIMER) ||
-        fake_device()->transport == IBV_TRANSPORT_IWARP)
+    if (mask != (IBV_QP_STATE | IBV_QP_MIN_RNR_TIMER) || fake_profile()->transport == SIM_IWARP)
         fake_misuse("changes other than the RNR timer");
     if (call->failed || !fake_find(FAKE_QP, qp) || qp->state != IBV_QPS_RTS ||
         attr->qp_state != IBV_QPS_RTS || attr->min_rnr_timer > 31)
@@ -103,7 +85,7 @@ struct ibv_qp *fake_qp(uint32_t qp_num) {
 // the queue pair of a provider without extended ones (providers/siw/siw.h, siw_qp).
 struct ibv_qp_ex *ibv_qp_to_qp_ex(struct ibv_qp *qp) {
     FAKE_LOCKED;
-    if (fake_device()->plain_qp)
+    if (!fake_profile()->has_qp_ex)
         fake_misuse("it reads behind the end of a plain queue pair");
     struct fake_qp *found = fake_find(FAKE_QP, qp);
     return found && found->extended ? &found->qp.ex : NULL;

@@ -136,18 +136,13 @@ static void persist(unsigned qp_num, struct region *region, uint64_t addr, uint6
     memset(region->settled, 0, region->words * sizeof(*region->settled));
 }
 
-// Linux 7.3, drivers/infiniband/sw/rxe/rxe_mr.c, mr_check_range()
-static bool is_within(uint64_t addr, uint64_t len, uint64_t first, uint64_t size) {
-    return addr >= first && len <= size && addr - first <= size - len;
-}
-
 // rxe_mr.c, copy_data(): copies one element after the other, each within its region.
 static bool copy_elements(const struct fake_post *post, unsigned char *bytes, bool is_read) {
     for (int i = 0; i < post->num_sge; i++) {
         const struct ibv_sge *sge = &post->elements.sges[i];
         const struct fake_mr *mr = fake_region(sge->lkey);
         unsigned char *local = (unsigned char *)(uintptr_t)sge->addr;
-        if (!mr || !is_within(sge->addr, sge->length, (uintptr_t)mr->mr.addr, mr->mr.length))
+        if (!mr || !sim_contains((uintptr_t)mr->mr.addr, mr->mr.length, sge->addr, sge->length))
             return false;
         memcpy(is_read ? local : bytes, is_read ? bytes : local, sge->length);
         bytes += sge->length;
@@ -156,13 +151,13 @@ static bool copy_elements(const struct fake_post *post, unsigned char *bytes, bo
 }
 
 static bool is_carried(const struct fake_post *post) { // the request itself has the bytes
-    return post->opcode == FAKE_WR_ATOMIC_WRITE ||
-           (!fake_writes_elements(post->opcode) && post->flags & IBV_SEND_INLINE);
+    return post->opcode == SIM_WR_ATOMIC_WRITE ||
+           sim_is_inline((uint32_t)post->opcode, post->flags);
 }
 
 static uint64_t length_of(const struct fake_post *post) {
     uint64_t length = 0;
-    if (post->opcode == FAKE_WR_FLUSH)
+    if (post->opcode == SIM_WR_FLUSH)
         return post->flush_len;
     if (is_carried(post))
         return post->inlined_bytes;
@@ -190,7 +185,7 @@ static bool write_bytes(unsigned qp_num, const struct fake_post *post, struct re
 // stores with the processor (rxe_mr.c, rxe_mr_copy_xarray()).
 static bool read_bytes(unsigned qp_num, const struct fake_post *post, struct region *region) {
     const uint64_t behind = post->remote_addr - region->addr;
-    if (!(fake_flush_caps() & FAKE_CAP_FLUSH_PERSISTENT))
+    if (!fake_profile()->has_native_flush)
         persist(qp_num, region, post->remote_addr, region->size - behind);
     return copy_elements(post, byte_of(region, region->now, post->remote_addr), true);
 }
@@ -222,12 +217,12 @@ static bool execute(unsigned qp_num, const struct fake_post *post) {
     struct region *region = region_of(post->rkey);
     if (post->opcode == IBV_WR_SEND || post->opcode == IBV_WR_SEND_WITH_IMM)
         return true;
-    if (post->opcode != FAKE_WR_FLUSH && length == 0)
+    if (post->opcode != SIM_WR_FLUSH && length == 0)
         return true;
-    if (!region || !is_within(post->remote_addr, length, region->addr, region->size))
+    if (!region || !sim_contains(region->addr, region->size, post->remote_addr, length))
         return false;
     switch (post->opcode) {
-    case FAKE_WR_FLUSH:
+    case SIM_WR_FLUSH:
         if (post->flush_type & FLUSH_PERSISTENT && post->flush_level == FLUSH_MR)
             persist(qp_num, region, region->addr, region->size);
         else if (post->flush_type & FLUSH_PERSISTENT)
@@ -238,7 +233,7 @@ static bool execute(unsigned qp_num, const struct fake_post *post) {
     case IBV_WR_ATOMIC_FETCH_AND_ADD:
     case IBV_WR_ATOMIC_CMP_AND_SWP:
         return do_atomic(qp_num, post, region);
-    case FAKE_WR_ATOMIC_WRITE:
+    case SIM_WR_ATOMIC_WRITE:
         if (post->remote_addr % WORD != 0)
             return false;
         // fall through

@@ -9,8 +9,6 @@
 
 #undef ibv_reg_mr
 
-enum { FLUSH_GLOBAL = 1 << 8, FLUSH_PERSISTENT = 1 << 9 }; // access bits of rdma-core >= 45
-
 struct fake_pd {
     struct fake_object object;
     struct ibv_pd pd;
@@ -33,27 +31,11 @@ int ibv_dealloc_pd(struct ibv_pd *pd) {
     return fake_release(__func__, FAKE_PD, pd, false);
 }
 
-// Why the device would refuse this registration; 0 if it would not.
-static int access_error(unsigned access) {
+// Linux 7.3, mm/gup.c, check_vma_flags(): FS-DAX pages cannot be pinned for long.
+static int access_error(unsigned access, size_t length) {
     const struct fake_device *device = fake_device();
-    const uint64_t flushes = fake_flush_caps();
-    // Linux 7.3, include/rdma/ib_verbs.h, ib_check_mr_access()
-    if ((access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)) &&
-        !(access & IBV_ACCESS_LOCAL_WRITE))
-        return EINVAL;
-    if ((access & IBV_ACCESS_ON_DEMAND) && !device->odp)
-        return EOPNOTSUPP;
-    if (((access & FLUSH_GLOBAL) && !(flushes & FAKE_CAP_FLUSH_GLOBAL)) ||
-        ((access & FLUSH_PERSISTENT) && !(flushes & FAKE_CAP_FLUSH_PERSISTENT)))
-        return EOPNOTSUPP;
-    // Linux 7.3, mm/gup.c, check_vma_flags(): FS-DAX pages cannot be pinned for long.
-    if (device->dax && !(access & IBV_ACCESS_ON_DEMAND))
-        return EOPNOTSUPP;
-    // Linux 7.3, drivers/infiniband/sw/rxe/rxe_mr.c, rxe_mr_fill_pages_from_sgt(): every page
-    // has to be persistent memory; on-demand paging does not check it.
-    if ((access & FLUSH_PERSISTENT) && !(access & IBV_ACCESS_ON_DEMAND) && !device->pmem)
-        return EINVAL;
-    return 0;
+    const int error = sim_check_region(&device->profile, access, length, device->pmem);
+    return !error && device->dax && !(access & IBV_ACCESS_ON_DEMAND) ? EOPNOTSUPP : error;
 }
 
 static struct ibv_mr *reg_mr(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
@@ -66,7 +48,7 @@ static struct ibv_mr *reg_mr(struct ibv_pd *pd, void *addr, size_t length, uint6
     struct fake_object *parent = fake_find(FAKE_PD, pd);
     if (iova != (uintptr_t)addr)
         fake_misuse("the address is not kept");
-    const int error = access_error(access);
+    const int error = access_error(access, length);
     if (call->failed || !parent || error)
         return fake_nothing(call, error);
     struct fake_mr *made = FAKE_NEW(FAKE_MR, struct fake_mr, mr);
@@ -118,31 +100,19 @@ struct fake_mr *fake_region(uint32_t lkey) {
     return mr;
 }
 
-// Linux 7.3, drivers/infiniband/sw/rxe/rxe_queue.c, rxe_queue_init(): the next power of two,
-// less the slot that distinguishes full from empty.
-unsigned fake_slots(unsigned wanted) {
-    unsigned long slots = 1;
-    while (slots <= wanted)
-        slots *= 2;
-    return (unsigned)(slots - 1);
-}
-
 struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *init) {
     FAKE_CALL(pd);
     struct ibv_srq_attr *const attr = &init->attr;
     fake_touch(init, offsetof(struct ibv_srq_init_attr, attr) + sizeof(*attr));
     call->srq = *init;
     struct fake_object *parent = fake_find(FAKE_PD, pd);
-    // Linux 7.3, drivers/infiniband/sw/rxe/rxe_srq.c, rxe_srq_chk_init()
-    const bool wrong = attr->max_wr == 0 || attr->max_wr > fake_device()->max_wr ||
-                       (int)attr->max_sge > fake_device()->max_srq_sge;
-    if (call->failed || !parent || wrong)
-        return fake_nothing(call, EINVAL);
-    // rxe_srq_from_init(): the actual size of the queue
-    attr->max_wr = fake_slots(attr->max_wr);
+    struct ibv_srq_attr actual = *attr;
+    const int refusal = sim_check_srq(fake_profile(), &actual, attr);
+    if (call->failed || !parent || refusal)
+        return fake_nothing(call, parent ? refusal : EINVAL);
     struct fake_srq *made = FAKE_NEW(FAKE_SRQ, struct fake_srq, srq);
     fake_adopt(&made->object, parent);
-    made->receives = (struct fake_receives){.most = attr->max_wr, .most_sge = attr->max_sge};
+    made->receives = (struct fake_receives){.most = actual.max_wr, .most_sge = actual.max_sge};
     made->srq.context = pd->context;
     made->srq.pd = pd;
     return &made->srq;
@@ -190,9 +160,6 @@ int ibv_destroy_comp_channel(struct ibv_comp_channel *channel) {
     return fake_release(__func__, FAKE_COMP_CHANNEL, channel, true);
 }
 
-// Linux 7.3: drivers/infiniband/core/uverbs_std_types_cq.c, UVERBS_METHOD_CQ_CREATE, refuses a
-// size of 0 and an unknown vector; drivers/infiniband/sw/rxe/rxe_verbs.c, rxe_create_cq(),
-// refuses more than max_cqe; all with EINVAL.
 struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *cq_context,
                              struct ibv_comp_channel *channel, int comp_vector) {
     FAKE_CALL(context);
@@ -201,17 +168,16 @@ struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *cq_cont
     call->create_cq.channel = channel;
     call->create_cq.cq_context = cq_context;
     struct fake_channel *parent = fake_find(FAKE_COMP_CHANNEL, channel);
-    const bool wrong = cqe < 1 || cqe > fake_device()->max_cqe || comp_vector < 0 ||
-                       comp_vector >= fake_device()->vectors;
-    if (call->failed || !parent || wrong)
-        return fake_nothing(call, EINVAL);
+    const int refusal = sim_check_cq(fake_profile(), cqe, comp_vector);
+    if (call->failed || !parent || refusal)
+        return fake_nothing(call, parent ? refusal : EINVAL);
     struct fake_cq *made = FAKE_NEW(FAKE_CQ, struct fake_cq, cq);
     fake_adopt(&made->object, parent);
     made->channel = parent;
     made->cq.context = context;
     made->cq.channel = channel;
     made->cq.cq_context = cq_context;
-    made->cq.cqe = (int)fake_slots((unsigned)cqe);
+    made->cq.cqe = (int)sim_queue_size(fake_profile(), (unsigned)cqe);
     return &made->cq;
 }
 

@@ -54,7 +54,7 @@ static inline void take_inline(struct fake_post *post) {
 
 static inline void write_atomically(struct fake_post *post, const struct rpma_work *o) {
     const bool is_native = writes_atomically && post->remote_addr % 8 == 0;
-    post->opcode = is_native ? FAKE_WR_ATOMIC_WRITE : (int)IBV_WR_RDMA_WRITE;
+    post->opcode = is_native ? SIM_WR_ATOMIC_WRITE : (int)IBV_WR_RDMA_WRITE;
     post->flags |= IBV_SEND_FENCE | (is_native ? 0 : IBV_SEND_INLINE);
     memcpy(post->inlined, &o->value, sizeof(o->value));
     post->inlined_bytes = sizeof(o->value);
@@ -64,7 +64,7 @@ static inline void flush(struct fake_post *post, const struct rpma_work *o) {
     size_t size;
     MUST(rpma_mr_remote_get_size(o->remote, &size));
     if (flushes) {
-        post->opcode = FAKE_WR_FLUSH;
+        post->opcode = SIM_WR_FLUSH;
         post->flush_len = o->flush_len;
         post->flush_type = o->flush_type == RPMA_FLUSH_TYPE_PERSISTENT ? 2 : 1;
         return; // the level is a range, which is 0
@@ -135,8 +135,8 @@ static inline void request_begin(bool flush, bool atomic_write, uint32_t max_ops
     flushes = flush && BUILD_FLUSHES;
     writes_atomically = atomic_write && BUILD_WRITES_ATOMICALLY;
     fake_reset();
-    fake_device()->native_flush = flush;
-    fake_device()->native_atomic_write = atomic_write;
+    fake_profile()->has_native_flush = flush;
+    fake_profile()->has_native_atomic_write = atomic_write;
     list_fixture_new(false, LIST_MOST);
     for (size_t i = 0; i < LENGTH(list_regions); i++) {
         void *memory = NULL;

@@ -173,8 +173,8 @@ TEST_THAT(new_requests_the_configured_sizes) {
     } cases[] = {{4, 200, 0}, {1, 4, 0}, {4, 4, 1}, {4, 4, 3}};
     for (size_t i = 0; i < LENGTH(cases); i++) {
         fixture_anew();
-        fake_device()->max_cqe = 200;
-        fake_device()->vectors = cases[i].vectors;
+        fake_profile()->attr.max_cqe = 200;
+        fake_profile()->vectors = cases[i].vectors;
         fixture_peer(&w);
         MUST(rpma_cq_cfg_new(&w.h.cq_cfg));
         MUST(rpma_cq_cfg_set_size(w.h.cq_cfg, cases[i].size));
@@ -228,7 +228,7 @@ TEST_THAT(new_creates_a_shared_queue_and_its_cq) {
     const struct ibv_wc wc = {.wr_id = 42};
     fixture_peer(&w);
     MUST(rpma_srq_cfg_new(&w.h.srq_cfg));
-    fake_device()->max_cqe = INT32_MAX;
+    fake_profile()->attr.max_cqe = INT32_MAX;
     for (size_t i = 0; i < LENGTH(cases); i++) {
         struct rpma_cq *rcq = (struct rpma_cq *)&w;
         struct ibv_wc got = {0};
@@ -258,7 +258,7 @@ TEST_THAT(new_creates_a_shared_queue_and_its_cq) {
 TEST_THAT(limit_reaches_the_device) {
     fixture_peer(&w);
     MUST(rpma_srq_new(w.h.peer, NULL, &w.h.srq));
-    static const uint32_t limits[] = {1, 0, 127}; // 100 were asked for, see fake_slots()
+    static const uint32_t limits[] = {1, 0, 127}; // 100 were asked for, see sim_queue_size()
     for (size_t i = 0; i < LENGTH(limits); i++) {
         MUST(rpma_srq_set_limit(w.h.srq, limits[i]));
         EXPECT_CALLS("ibv_modify_srq");

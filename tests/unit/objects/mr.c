@@ -49,7 +49,7 @@ TEST_THAT(usage_maps_to_access_flags) {
         IBV_TRANSPORT_IB, IBV_TRANSPORT_IWARP, IBV_TRANSPORT_UNKNOWN, IBV_TRANSPORT_USNIC_UDP};
     for (size_t t = 0; t < LENGTH(transports); t++) {
         const bool iwarp = transports[t] == IBV_TRANSPORT_IWARP;
-        fake_device()->transport = transports[t];
+        fake_device()->transport_type = transports[t];
         new_peer();
         for (size_t i = 0; i < LENGTH(cases); i++) {
             register_with(cases[i].usage);
@@ -128,7 +128,7 @@ TEST_THAT(reg_fails_with_the_provider) {
     };
     for (size_t i = 0; i < LENGTH(cases); i++) {
         fixture_anew();
-        fake_device()->odp = cases[i].odp;
+        fake_profile()->has_odp = cases[i].odp;
         fake_device()->dax = cases[i].dax; // memory that only on-demand paging can register
         memlock.rlim_cur = cases[i].limit;
         new_peer();

@@ -17,10 +17,10 @@ TEST_THAT(new_logs_the_granted_sizes) {
         struct rpma_peer *peer = NULL;
         char wanted[160];
         fake_reset();
-        fake_device()->odp = odp;
-        fake_device()->native_flush = flush;
-        fake_device()->native_atomic_write = atomic_write;
-        fake_device()->atomic_cap = device & 8 ? IBV_ATOMIC_HCA : IBV_ATOMIC_NONE;
+        fake_profile()->has_odp = odp;
+        fake_profile()->has_native_flush = flush;
+        fake_profile()->has_native_atomic_write = atomic_write;
+        fake_profile()->attr.atomic_cap = device & 8 ? IBV_ATOMIC_HCA : IBV_ATOMIC_NONE;
         MUST(rpma_peer_new(fake_context(0), &peer));
         snprintf(wanted, sizeof(wanted),
                  "native atomic write: %s, native flush: %s, on-demand paging: %s, remote "

@@ -293,7 +293,7 @@ TEST_THAT(rnr_timer_reaches_the_queue_pair) {
         const size_t n = i / 2;
         fixture_anew();
         if (n == IWARP)
-            fake_device()->transport = IBV_TRANSPORT_IWARP;
+            fake_profile()->transport = SIM_IWARP;
         begin(&sides[incoming]);
         if (n != UNSET)
             set("rpma_conn_cfg_set_rnr_timer", n < UNSET ? codes[n][0] : 2);
@@ -342,7 +342,8 @@ TEST_THAT(sges_reach_the_limit_of_device_and_library) {
     for (size_t i = 0; i < LENGTH(of_device); i++) {
         const uint32_t most = of_device[i] > 128 ? 128 : (uint32_t)of_device[i];
         fixture_anew();
-        fake_device()->max_sge = fake_device()->max_srq_sge = of_device[i];
+        fake_profile()->attr.max_sge = fake_profile()->attr.max_srq_sge = of_device[i];
+        fake_profile()->max_recv_sge = (uint32_t)of_device[i];
         begin(&sides[0]);
         set("rpma_conn_cfg_set_max_sge", most);
         set("rpma_srq_cfg_set_max_sge", most);

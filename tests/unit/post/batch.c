@@ -10,7 +10,7 @@ enum { MOST = 8 }; // the room of the batch
 
 // A connection and a batch with room for MOST operations.
 static void begin(bool native) {
-    fake_device()->native_flush = fake_device()->native_atomic_write = native;
+    fake_profile()->has_native_flush = fake_profile()->has_native_atomic_write = native;
     fixture_conn(&w, &(const struct shape){.max_sge = 2});
     MUST(rpma_batch_new(w.h.conn, MOST, &w.h.batch));
 }
@@ -210,7 +210,7 @@ TEST_THAT(reset_forgets_refused_operations) {
 // ---- memory and life -----------------------------------------------------------------------
 
 TEST_THAT(no_batch_is_longer_than_a_send_queue) {
-    fake_device()->max_wr = 100;
+    fake_profile()->attr.max_qp_wr = 100;
     begin(false);
     MUST(rpma_batch_delete(&w.h.batch));
     WATCH(w.h);

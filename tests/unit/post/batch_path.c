@@ -12,8 +12,8 @@ enum { BOTH = SERVES | SERVES_FLUSH | SERVES_ATOMIC_WRITE };
 #define ORDINARY "ibv_post_send"
 
 static void new_batch(bool flush, bool atomic_write) {
-    fake_device()->native_flush = flush;
-    fake_device()->native_atomic_write = atomic_write;
+    fake_profile()->has_native_flush = flush;
+    fake_profile()->has_native_atomic_write = atomic_write;
     fixture_conn(&w, &(const struct shape){0});
     MUST(rpma_batch_new(w.h.conn, 4, &w.h.batch));
 }
@@ -98,9 +98,9 @@ TEST_THAT(batch_follows_the_peer_capabilities) {
                 assert_int_equal(fake_posted_count(), SIZE);
                 for (uint32_t k = 0; k < SIZE; k++)
                     assert_int_equal(fake_posted(k)->opcode,
-                                     k == flush && flushes   ? FAKE_WR_FLUSH
+                                     k == flush && flushes   ? SIM_WR_FLUSH
                                      : k == flush            ? (int)IBV_WR_RDMA_READ
-                                     : k == atomic && writes ? FAKE_WR_ATOMIC_WRITE
+                                     : k == atomic && writes ? SIM_WR_ATOMIC_WRITE
                                                              : (int)IBV_WR_RDMA_WRITE);
                 if (atomic == MISSING)
                     continue;

@@ -55,8 +55,8 @@ static void peer_of(bool flush, bool atomic_write, size_t o) {
         operators[o].mode == RPMA_FLUSH_MODE_NATIVE && !(flush && BUILD_FLUSHES);
     struct rpma_peer *peer = NULL;
     fixture_anew();
-    fake_device()->native_flush = flush;
-    fake_device()->native_atomic_write = atomic_write;
+    fake_profile()->has_native_flush = flush;
+    fake_profile()->has_native_atomic_write = atomic_write;
     if (operators[o].value)
         setenv("RPMA_FLUSH", operators[o].value, 1);
     unit_begin();
@@ -124,7 +124,7 @@ static void expect_way(enum way way, struct rpma_mr_remote *remote, enum rpma_fl
             unit_expect_error(ret, operation_names[by].function, &refused, __FILE__, __LINE__);
         else
             assert_int_equal(operation_got(by).opcode,
-                             way == NATIVE ? FAKE_WR_FLUSH : IBV_WR_RDMA_READ);
+                             way == NATIVE ? SIM_WR_FLUSH : IBV_WR_RDMA_READ);
         assert_int_equal(ret, way == REFUSED ? RPMA_E_NOSUPP : 0);
     }
 }
@@ -137,7 +137,7 @@ static void expect_atomic_writes(bool native) {
     for (int by = 0; by < OPERATION_WAYS; by++) {
         MUST(operation_by((enum operation_way)by, &o, &w));
         assert_int_equal(operation_got((enum operation_way)by).opcode,
-                         native ? FAKE_WR_ATOMIC_WRITE : IBV_WR_RDMA_WRITE);
+                         native ? SIM_WR_ATOMIC_WRITE : IBV_WR_RDMA_WRITE);
     }
 }
 
@@ -287,7 +287,7 @@ TEST_THAT(capability_applies_without_a_descriptor) {
     MUST(rpma_peer_cfg_set_direct_write_to_pmem(w.h.pcfg, false));
     MUST(rpma_mr_dereg(&w.h.mr));
     MUST(rpma_peer_delete(&w.h.peer));
-    fake_device()->native_flush = true;
+    fake_profile()->has_native_flush = true;
     MUST(rpma_peer_new(fake_context(0), &w.h.peer));
     fixture_request(&w, &(const struct shape){.name = "AUTO"});
     fixture_up(&w, &(const struct shape){0});

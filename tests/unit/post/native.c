@@ -25,13 +25,13 @@ TEST_THAT(queue_pair_requests_what_the_device_supports) {
         const bool flush = global && persistent; // a connection may need either
         fixture_anew();
         fake_device()->flush_caps =
-            (global ? FAKE_CAP_FLUSH_GLOBAL : 0) | (persistent ? FAKE_CAP_FLUSH_PERSISTENT : 0);
-        fake_device()->native_atomic_write = atomic_write;
-        fake_device()->atomic_cap = atomics ? IBV_ATOMIC_GLOB : IBV_ATOMIC_NONE;
+            (global ? SIM_CAP_FLUSH_GLOBAL : 0) | (persistent ? SIM_CAP_FLUSH_PERSISTENT : 0);
+        fake_profile()->has_native_atomic_write = atomic_write;
+        fake_profile()->attr.atomic_cap = atomics ? IBV_ATOMIC_GLOB : IBV_ATOMIC_NONE;
         const unsigned expected =
             (flush && BUILD_FLUSHES ? WITH_FLUSH : 0) |
             (atomic_write && BUILD_WRITES_ATOMICALLY ? WITH_ATOMIC_WRITE : 0);
-        fake_device()->plain_qp = expected == 0;
+        fake_profile()->has_qp_ex = expected != 0;
         fixture_peer(&w);
         fixture_request(&w, &outgoing);
         const struct ibv_qp_init_attr_ex *qp = &fake_last("rdma_create_qp_ex")->qp;
@@ -52,7 +52,7 @@ TEST_THAT(queue_pair_requests_what_the_device_supports) {
 // If flushes may have to read after all, the target is there from the beginning.
 TEST_THAT(flush_target_is_for_emulation) {
     for (int mode = RPMA_FLUSH_MODE_AUTO; mode <= (BUILD_FLUSHES ? 2 : 1); mode++) {
-        fake_device()->native_flush = true;
+        fake_profile()->has_native_flush = true;
         fixture_conn(&w, &(const struct shape){.flush_mode = (enum rpma_flush_mode)mode});
         MUST(rpma_mr_dereg(&w.h.mr));
         MUST(rpma_conn_delete(&w.h.conn));
@@ -71,10 +71,10 @@ enum {
 };
 
 static void peer_on(bool pmem, bool dax) {
-    fake_device()->native_flush = true;
+    fake_profile()->has_native_flush = true;
     fake_device()->pmem = pmem;
     fake_device()->dax = dax;
-    fake_device()->odp = dax;
+    fake_profile()->has_odp = dax;
     memset(&w.h, 0, sizeof(w.h));
     MUST(rpma_peer_new(fake_context(0), &w.h.peer));
 }

@@ -235,7 +235,7 @@ TEST_THAT(next_call_begins_with_the_refused_request) {
 static void ask_again(const struct list_function *f) {
     for (uint32_t number = 1; f->kind && number < 16 && number < most; number++) {
         begin_anew(f);
-        fake_device()->hides_refusals = true;
+        fake_profile()->hides_refusals = true;
         refuse(f, number, ENOMEM);
         fake_fail("ibv_post_send", 2, ENOMEM);
         expect_error(f, most, number,

@@ -351,7 +351,7 @@ TEST_THAT(full_queue_differs_from_oversized_inline_data) {
     static const int errors[] = {EINVAL, ENOMEM};
     for (size_t e = 0; e < LENGTH(errors); e++) {
         request_begin(false, false, 3);
-        fake_device()->inline_error = errors[e];
+        fake_profile()->inline_error = errors[e];
         for
             OPERATION_EACH_KIND(kind)
         for (int is_list = 0; CARRIERS >> kind & 1 && is_list < 2; is_list++)

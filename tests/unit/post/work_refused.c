@@ -252,7 +252,7 @@ TEST_THAT(devices_limit_the_sges_of_reads) {
     const struct wrong wrong = {.condition = TOO_MANY,
                                 .cause = "nsge > max_sge_rd of the device (read)",
                                 .logs = "nsge is 2; possible: 1 at most"};
-    fake_device()->max_sge_rd = 1;
+    fake_profile()->attr.max_sge_rd = 1;
     begin();
     for
         OPERATION_EACH_KIND(kind) {
@@ -328,9 +328,9 @@ TEST_THAT(absent_capabilities_are_not_requested) {
         struct rpma_mr_remote *remote = NULL;
         unsigned char desc[21];
         fixture_anew();
-        fake_device()->native_flush = i % 2;
+        fake_profile()->has_native_flush = i % 2;
         if (lack->natively == PACKED_ATOMICS)
-            fake_device()->atomic_cap = IBV_ATOMIC_NONE;
+            fake_profile()->attr.atomic_cap = IBV_ATOMIC_NONE;
         begin();
         fixture_descriptor(desc, FIXTURE_REMOTE_ADDR, FIXTURE_REMOTE_SIZE, 7, lack->usage);
         if (lack->natively == BARE)

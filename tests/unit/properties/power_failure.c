@@ -29,8 +29,8 @@ static struct rpma_mr_remote *target_remote(uint64_t addr, uint32_t rkey) {
 }
 
 static void target_begin(bool native) {
-    fake_device()->native_flush = native && BUILD_FLUSHES;
-    fake_device()->native_atomic_write = native && BUILD_WRITES_ATOMICALLY;
+    fake_profile()->has_native_flush = native && BUILD_FLUSHES;
+    fake_profile()->has_native_atomic_write = native && BUILD_WRITES_ATOMICALLY;
     for (size_t c = 0; c < LENGTH(targets); c++) {
         fixture_conn(&targets[c], &(const struct shape){.max_sge = OPERATION_MOST_SGES});
         MUST(rpma_batch_new(targets[c].h.conn, TARGET_MOST_STEPS, &targets[c].h.batch));

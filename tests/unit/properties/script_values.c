@@ -44,7 +44,7 @@ static const struct {
     {"EAI_NONAME", (uint64_t)EAI_NONAME},
     {"EAI_SERVICE", (uint64_t)EAI_SERVICE},
     {"EAI_ADDRFAMILY", (uint64_t)EAI_ADDRFAMILY},
-    NAMED(IBV_TRANSPORT_IWARP),
+    NAMED(SIM_IWARP),
 };
 
 uint64_t value_of(const char *text) {
@@ -64,18 +64,39 @@ uint64_t value_of(const char *text) {
 
 // ---- the device, and operations ------------------------------------------------------------
 
-#define FIELD(member) \
-    { #member, offsetof(struct fake_device, member), sizeof(((struct fake_device *)0)->member) }
+#define MEMBER(of, member)                                \
+    {                                                     \
+#member, offsetof(struct fake_device, of member), \
+            sizeof(((struct fake_device *)0)->of member)  \
+    }
+#define FIELD(member) MEMBER(, member)
+#define PROFILE(member) MEMBER(profile., member)
+#define LIMIT(member) MEMBER(profile.attr., member)
 static const struct {
     const char *name;
     size_t offset, size;
-} fields[] = {
-    FIELD(addresses),    FIELD(atomic_cap),     FIELD(dax),          FIELD(gai_error),
-    FIELD(ipc_lock),     FIELD(max_cqe),        FIELD(max_mr_size),  FIELD(max_sge),
-    FIELD(max_srq_sge),  FIELD(max_wr),         FIELD(more_devices), FIELD(native_atomic_write),
-    FIELD(native_flush), FIELD(no_device),      FIELD(odp),          FIELD(other_device),
-    FIELD(plain_qp),     FIELD(pmem),           FIELD(silent),       FIELD(transport),
-    FIELD(unlisted),     FIELD(user_namespace), FIELD(vectors)};
+} fields[] = {FIELD(addresses),
+              FIELD(dax),
+              FIELD(gai_error),
+              FIELD(ipc_lock),
+              FIELD(more_devices),
+              FIELD(no_device),
+              FIELD(other_device),
+              FIELD(pmem),
+              FIELD(silent),
+              FIELD(unlisted),
+              FIELD(user_namespace),
+              PROFILE(has_native_atomic_write),
+              PROFILE(has_native_flush),
+              PROFILE(has_odp),
+              PROFILE(has_qp_ex),
+              PROFILE(transport),
+              PROFILE(vectors),
+              LIMIT(atomic_cap),
+              LIMIT(max_cqe),
+              LIMIT(max_mr_size),
+              LIMIT(max_sge),
+              LIMIT(max_srq_sge)};
 
 void script_set_device(const char *text) {
     char words[256], *rest = words;

@@ -252,8 +252,9 @@ static bool steps(struct fixture *w, const struct shape *shape, const char *name
 static int preparing;
 
 static void prepare(void) {
-    fake_device()->odp = fake_device()->dax = preparing & DAX;
-    fake_device()->native_flush = fake_device()->native_atomic_write = preparing & NATIVE;
+    fake_profile()->has_odp = fake_device()->dax = preparing & DAX;
+    fake_profile()->has_native_flush = fake_profile()->has_native_atomic_write =
+        preparing & NATIVE;
     fake_device()->pmem = !(preparing & DRAM);
     if (preparing & (TWO_ADDRESSES | THREE_ADDRESSES))
         fake_device()->addresses = preparing & TWO_ADDRESSES ? 2 : 3;

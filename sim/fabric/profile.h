@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// profile.h -- what differs between the devices of rpma_devices(7), for the fabric and for the
+// fakes of the unit tests.
+
+#ifndef SIM_PROFILE_H
+#define SIM_PROFILE_H 1
+
+#include <infiniband/verbs.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum sim_transport { SIM_INFINIBAND, SIM_ROCE, SIM_IWARP };
+// Of the sizes of queues.
+enum sim_rounding { SIM_NOT_ROUNDED, SIM_POWER_OF_TWO, SIM_POWER_OF_TWO_LESS_ONE };
+enum sim_timeout { SIM_TIMEOUT_AS_ASKED, SIM_TIMEOUT_IGNORED, SIM_TIMEOUT_OF_TCP };
+
+struct sim_profile {
+    const char *name;   // as in rpma_devices(7), with the transport where it has several
+    const char *driver; // below /sys/class/infiniband/*/device/driver
+    const char *prefix; // devices are called prefix0, prefix1 ...
+    enum sim_transport transport;
+    struct ibv_device_attr attr; // all limits; the GUIDs are set for each device
+    uint32_t vectors;
+    uint32_t max_inline;     // the most that a QP can ask for
+    uint32_t least_inline;   // that each QP has
+    uint32_t inline_per_sge; // that a QP has for each SGE of a send
+    uint32_t max_recv_sge;   // attr.max_sge is that of sends
+    uint32_t max_read_sge;
+    enum sim_rounding rounding;
+    int full_queue_error; // of ibv_post_send() and ibv_post_recv()
+    int inline_error;     // of too much inline data at ibv_post_send()
+    int invalid_error;    // of another mistake, and of a QP that is not connected yet
+    int builder_error;    // of ibv_wr_complete(), if the queue or a request has no room
+    bool has_srq, has_send_imm, has_write_imm, has_ud;
+    bool has_native_flush, has_native_atomic_write, has_odp, has_qp_ex, has_cq_ex,
+        has_resize_cq;
+    bool checks_atomics; // their address and length at ibv_post_send()
+    bool fences_writes;  // false: a write with a fence does not wait for earlier reads
+    bool retry_count_7_is_endless;
+    bool destroy_removes_completions; // of a QP from its CQs
+    bool receives_need_sge;           // one without is refused
+    bool hides_refusals;              // ibv_post_send() returns 0 after a request was accepted
+    bool reports_asked_sizes;         // of QPs and SRQs, instead of the actual ones
+    enum sim_timeout timeout;
+};
+
+extern const struct sim_profile sim_profiles[]; // the first one is the default
+extern const size_t sim_profile_count;
+const struct sim_profile *sim_find_profile(const char *name); // NULL: there is none
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif // SIM_PROFILE_H

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// rules.h -- what devices and the connection manager refuse, and the sizes that they choose.
+//
+// The fabric and the fakes of the unit tests decide by these functions alone. A check returns
+// an error number, or 0.
+
+#ifndef SIM_RULES_H
+#define SIM_RULES_H 1
+
+#include "profile.h"
+
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// Names and values of rdma-core >= 45, for older headers.
+enum { SIM_WR_FLUSH = 14, SIM_WR_ATOMIC_WRITE = 15 };
+enum { SIM_ACCESS_FLUSH_GLOBAL = 1 << 8, SIM_ACCESS_FLUSH_PERSISTENT = 1 << 9 };
+#define SIM_CAP_FLUSH_GLOBAL (1ULL << 38)
+#define SIM_CAP_FLUSH_PERSISTENT (1ULL << 39)
+#define SIM_CAP_ATOMIC_WRITE (1ULL << 40)
+
+// ---- devices -------------------------------------------------------------------------------
+
+// What ibv_query_device_ex() reports, without GUIDs.
+void sim_describe_device(const struct sim_profile *device, struct ibv_device_attr_ex *attr);
+int sim_check_region(const struct sim_profile *device, unsigned access, uint64_t length,
+                     bool is_persistent);
+// The actual size of a queue.
+uint32_t sim_queue_size(const struct sim_profile *device, uint32_t wanted);
+int sim_check_cq(const struct sim_profile *device, int64_t entries, int64_t vector);
+// These set the actual sizes, and those that the device reports.
+int sim_check_srq(const struct sim_profile *device, struct ibv_srq_attr *attr,
+                  struct ibv_srq_attr *reported);
+int sim_check_qp(const struct sim_profile *device, struct ibv_qp_cap *cap, bool has_srq,
+                 struct ibv_qp_cap *reported);
+
+// ---- requests ------------------------------------------------------------------------------
+
+// A send request, as far as a post checks it.
+struct sim_send {
+    uint32_t opcode, flags, num_sge;
+    uint64_t length; // of all its data
+    uint64_t remote_addr;
+};
+
+bool sim_has_atomics(const struct sim_profile *device);
+bool sim_is_atomic(uint32_t opcode);
+// Whether the device writes to the memory of the request.
+bool sim_writes_memory(uint32_t opcode);
+bool sim_is_inline(uint32_t opcode, uint32_t flags);
+// `queued`: the requests that the queue holds.
+int sim_check_send(const struct sim_profile *device, const struct ibv_qp_cap *cap,
+                   const struct sim_send *send, size_t queued);
+// The same of a request that ibv_wr_*() built.
+int sim_check_built(const struct sim_profile *device, const struct ibv_qp_cap *cap,
+                    const struct sim_send *send, size_t queued);
+int sim_check_receive(const struct sim_profile *device, uint32_t size, uint32_t max_sge,
+                      uint32_t num_sge, size_t queued);
+bool sim_contains(uint64_t start, uint64_t size, uint64_t address, uint64_t length);
+
+// ---- connections ---------------------------------------------------------------------------
+
+enum sim_message { SIM_REQUEST, SIM_REPLY, SIM_REJECTION, SIM_UD_REQUEST, SIM_UD_REPLY };
+int sim_check_private_data(const struct sim_profile *device, enum sim_message message,
+                           size_t length);
+// The bytes that the receiver of such a message gets.
+uint8_t sim_received_data(const struct sim_profile *device, enum sim_message message,
+                          uint8_t sent);
+int sim_check_option(int level, int name, size_t length);
+const char *sim_cm_event_name(int event);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif // SIM_RULES_H
