@@ -89,7 +89,6 @@ WRONG = {"bench/run": ["--rounds 0", "--lab-rounds -1", "--predecessor /proc", "
          "tools/package": ["word", "lab bookworm word", "rpm bookworm", "upgrade --option"],
          "tools/release": ["word", "--make word"],
          "tools/setup": ["word", "build word", "all word"],
-         "tools/soak": ["word", "--minutes word", "--minutes 99999999", "--seed word", "--cpus 1 word", "--"],
          "tools/test": ["word", "style word"]}
 PREPARING = ["apt-get", "meson", "ninja", "mmdebstrap", "cc", "git"]
 

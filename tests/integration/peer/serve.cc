@@ -10,7 +10,6 @@
 
 #include <algorithm>
 #include <arpa/inet.h>
-#include <cstdlib>
 #include <cstring>
 #include <unistd.h>
 
@@ -41,19 +40,6 @@ size_t message_at(size_t number) {
 void watch_without_blocking(int fd, uint64_t tag) {
     make_nonblocking(fd);
     watch(fd, tag);
-}
-
-// A leak as no server may have one; the soak test has to notice each kind.
-void leak(const std::string &what) {
-    static char bytes[4096];
-    [[maybe_unused]] static void *volatile lost; // volatile: no compiler drops it
-    rpma_mr_local *mr = nullptr;
-    if (what == "memory")
-        lost = malloc(65536);
-    else if (what == "descriptor")
-        must_system(dup(STDIN_FILENO) >= 0, "dup");
-    else if (what == "region")
-        must(rpma_mr_reg(fixture.peer, bytes, sizeof(bytes), RPMA_MR_USAGE_READ_SRC, &mr));
 }
 
 // Takes the next request at once, or in steps. NO_EVENT: none waits.
@@ -100,7 +86,6 @@ void welcome(const Args &args) {
     guests[number].cq = queue_of(conn);
     watch_without_blocking(get(rpma_conn_get_event_fd, conn), 2 * number);
     watch_without_blocking(get(rpma_cq_get_fd, guests[number].cq), 2 * number + 1);
-    leak(args.text("leak", "nothing"));
     seen.accepted++;
     seen.present++;
 }
