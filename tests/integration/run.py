@@ -127,7 +127,8 @@ def on_fabric(program):
         os.chmod(on, 0o755)
         hosts = [f"host{number}" for number in range(1, 5)]
         environment = {"PATH": directory + ":" + os.environ["PATH"], "LAB_HOSTS": " ".join(hosts), "LAB_RDMA": "rxe",
-                       "LIBRPMA_BUILD_DIR": build, **{f"LAB_ADDR_{host}": f"10.77.0.{host[4:]}" for host in hosts}}
+                       "LIBRPMA_BUILD_DIR": build, "LD_LIBRARY_PATH": os.path.join(build, "src"),
+                       **{f"LAB_ADDR_{host}": f"10.77.0.{host[4:]}" for host in hosts}}
         return subprocess.run([program, "--hosts", str(len(hosts)), *sys.argv],
                               env={**os.environ, **environment}).returncode
 
