@@ -91,11 +91,9 @@ def selected(arguments):
         # The cases that show the absence of a feature, and the large ones, run only on request.
         groups = {case.group} | ({"troubleshooting"} if case.shows else set())
         of_group = groups & set(arguments.group) if arguments.group else not case.lacks and not groups & ON_REQUEST
-        if lab.ON_FABRIC:
-            wanted = of_group and case.fabric
-        else:
-            wanted = of_group and arguments.build in case.builds and (not case.fabric or arguments.group or arguments.all)
-        if wanted and re.search(arguments.pattern, case.name):
+        is_here = case.fabric if lab.ON_FABRIC else (
+            arguments.build in case.builds and (not case.fabric or arguments.group or arguments.all))
+        if of_group and is_here and re.search(arguments.pattern, case.name):
             yield case
 
 

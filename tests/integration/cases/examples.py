@@ -43,7 +43,8 @@ def runs():
 def builds_for(example, memory):
     """Both on device DAX where it flushes or writes atomically, but for 14, which the simulator runs without native
     operations."""
-    for path in glob.glob(f"{os.path.dirname(RUNNER)}/{example}/*.c") if memory == "devdax" and example[:2] != "14" else ():
+    sources = os.path.join(os.path.dirname(RUNNER), example, "*.c")
+    for path in glob.glob(sources) if memory == "devdax" and example[:2] != "14" else ():
         with open(path, encoding="utf-8") as source:
             if re.search(r"rpma_\w*(flush|atomic)", source.read(), re.IGNORECASE):
                 return BOTH_BUILDS

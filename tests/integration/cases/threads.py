@@ -11,8 +11,8 @@ from .crowd import leave, make_client, make_server, pause
 THREADS, TIMES, SECONDS = 4, 10, 3
 
 
-@case("threads", f"{THREADS} threads make and delete {TIMES} connections each, then do mixed operations for {SECONDS} s",
-      limit=300)
+@case("threads", f"{THREADS} threads make and delete {TIMES} connections each, then do mixed operations for "
+      f"{SECONDS} s", limit=300)
 def mixed_load(test):
     """
     Every operation's data is read back or echoed. On a device where messages and reads disturb each other they have
