@@ -18,7 +18,7 @@ int rpma_conn_disconnect(struct rpma_conn *conn) {
     RPMA_REFUSE(conn == NULL);
     RPMA_LOG(RPMA_LOG_LEVEL_NOTICE, __func__, "disconnecting");
     Call call(__func__);
-    conn->disconnect(call);
+    conn->id().disconnect(call);
     return call.finish();
 }
 
@@ -30,7 +30,7 @@ int rpma_conn_next_event(struct rpma_conn *conn, enum rpma_conn_event *event) {
 }
 
 int rpma_conn_get_event_fd(const struct rpma_conn *conn, int *fd) {
-    RPMA_GET(conn, fd, conn->event_fd());
+    RPMA_GET(conn, fd, conn->events()->fd);
 }
 
 int rpma_conn_get_local_addr(const struct rpma_conn *conn, struct sockaddr_storage *addr) {

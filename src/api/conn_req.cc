@@ -46,10 +46,11 @@ int rpma_conn_req_start(struct rpma_peer *peer, const char *addr, const char *po
 int rpma_conn_req_get_event_fd(const struct rpma_conn_req *req, int *fd) {
     RPMA_REFUSE(req == NULL);
     RPMA_REFUSE(fd == NULL);
-    RPMA_REFUSE_AS(__func__, req->events() == nullptr,
+    const rdma_event_channel *events = req->conn().events();
+    RPMA_REFUSE_AS(__func__, events == nullptr,
                    "a request of rpma_conn_req_new() has no events: use rpma_conn_req_start()");
-    make_nonblocking(*req->events()); // the channel of rpma_ep_next_conn_req() blocks
-    *fd = req->events()->fd;
+    make_nonblocking(*events); // the channel of rpma_ep_next_conn_req() blocks
+    *fd = events->fd;
     return 0;
 }
 
@@ -59,7 +60,7 @@ int rpma_conn_req_get_local_addr(const struct rpma_conn_req *req,
     RPMA_REFUSE(addr == NULL);
     RPMA_REFUSE_AS(__func__, req->is_over(), FAILED);
     RPMA_REFUSE_AS(__func__, !req->is_ready(), NOT_RESOLVED);
-    *addr = req->local_addr();
+    *addr = req->conn().id().local_addr();
     return 0;
 }
 
@@ -89,12 +90,12 @@ int rpma_conn_req_delete(struct rpma_conn_req **req_ptr) {
 
 int rpma_conn_req_get_private_data(const struct rpma_conn_req *req,
                                    struct rpma_conn_private_data *pdata) {
-    RPMA_GET(req, pdata, req->private_data());
+    RPMA_GET(req, pdata, req->conn().private_data());
 }
 
 int rpma_conn_req_get_peer_addr(const struct rpma_conn_req *req,
                                 struct sockaddr_storage *addr) {
-    RPMA_GET(req, addr, req->peer_addr());
+    RPMA_GET(req, addr, req->conn().id().peer_addr());
 }
 
 int rpma_conn_req_connect(struct rpma_conn_req **req_ptr,

@@ -65,7 +65,7 @@ int rpma_utils_ibv_context_is_odp_capable(struct ibv_context *ibv_ctx, int *is_o
     ibv_device_attr_ex attributes;
     if (!query_device(call, *ibv_ctx, attributes))
         return call.finish();
-    *is_odp_capable = rpma_is_odp_capable(attributes) ? 1 : 0;
+    *is_odp_capable = rpma::is_odp_capable(attributes) ? 1 : 0;
     return 0;
 }
 

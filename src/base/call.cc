@@ -49,7 +49,7 @@ bool Call::is_interrupted() {
     return note(RPMA_LOG_LEVEL_DEBUG, RPMA_E_PROVIDER, EINTR);
 }
 
-bool Call::answers(int code, int error) {
+bool Call::would_block(int code, int error) {
     return note(RPMA_LOG_LEVEL_DEBUG, code, error);
 }
 

@@ -41,9 +41,9 @@ class Call {
     // none. Returns true if the log level of its message is enabled. If not, do not format the
     // message or query the device for it.
     [[gnu::cold, gnu::noinline]] bool fails(int code, int error);
-    // The same for a would-block result, which may be frequent. It is logged for debugging
-    // only.
-    [[gnu::cold, gnu::noinline]] bool answers(int code, int error);
+    // The same for a would-block result, and for a wait on a queue whose channel is another
+    // one. Both may be frequent, and are logged for debugging only.
+    [[gnu::cold, gnu::noinline]] bool would_block(int code, int error);
     // Logs the latest recorded failure: "<message> failed: <text of error> (error)<advice>", or
     // the message and the advice without a number. advice is text or "".
     [[gnu::cold, gnu::noinline, gnu::format(printf, 5, 6)]] void
@@ -107,8 +107,8 @@ template <class Say> [[gnu::always_inline]] inline void when(bool is_read, const
 // information.
 #define RPMA_REJECT(call, ...) \
     rpma::when((call).rejects(), [&] { (call).log(__FILE__, __LINE__, "", __VA_ARGS__); })
-#define RPMA_ANSWER(call, code, error, ...) \
-    rpma::when((call).answers(code, error), \
+#define RPMA_WOULD_BLOCK(call, code, error, ...) \
+    rpma::when((call).would_block(code, error),  \
                [&] { (call).log(__FILE__, __LINE__, "", __VA_ARGS__); })
 #define RPMA_INTERRUPTED(call, ...)     \
     rpma::when((call).is_interrupted(), \

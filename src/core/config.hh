@@ -89,12 +89,9 @@ struct ConnSettings {
     Source source = {};
 };
 
-// The most SGEs of an operation or a receive on any device: rpma_post() holds their array on
-// its stack.
-inline constexpr uint32_t MOST_PIECES = 128;
-// Name of the setter, for log messages.
-inline constexpr char CONN_PIECES[] = "rpma_conn_cfg_set_max_sge";
-inline constexpr char SRQ_PIECES[] = "rpma_srq_cfg_set_max_sge";
+// Names of the setters, for log messages.
+inline constexpr char CONN_SGE_SETTER[] = "rpma_conn_cfg_set_max_sge";
+inline constexpr char SRQ_SGE_SETTER[] = "rpma_srq_cfg_set_max_sge";
 
 // NULL selects the defaults.
 template <class Settings> Settings settings_of(const Config<Settings> *cfg) {

@@ -14,33 +14,15 @@
 
 using namespace rpma;
 
-bool rpma_conn::set_up(Call &call, const rpma_peer &peer, const ConnSettings &cfg) {
-    const rpma_flush_mode flush_mode = peer.choose_flush(cfg.flush_mode);
-    if (!transport_.make_queue_pair(call, peer, cfg, flush_mode))
-        return false;
-    qp = transport_.id->qp;
-#if defined(RPMA_NATIVE_FLUSH) || defined(RPMA_NATIVE_ATOMIC_WRITE)
-    extended = transport_.extended;
-#endif
-    max_sge = transport_.max_sge;
-    max_read_sge = transport_.max_read_sge;
-    device = &peer.device();
-    rnr_timer_ms_ = static_cast<uint16_t>(cfg.rnr_timer_ms);
-    flush.begin(call, flush_mode, cfg.flush_mode == RPMA_FLUSH_MODE_NATIVE,
-                transport_.flushes_natively(), transport_.writes_natively());
-    probe::flush_method(this, flush.allowed().bits(), 0);
-    return true;
-}
-
 bool rpma_conn::own_events(Call &call, bool nonblocking) {
     EventChannel channel = create_event_channel(call);
     if (!channel)
         return false;
     if (nonblocking)
         make_nonblocking(*channel.get());
-    if (transport_.id && !transport_.id.migrate(call, channel))
+    if (id_ && !id_.migrate(call, channel))
         return false;
-    transport_.events = std::move(channel);
+    events_ = std::move(channel);
     return true;
 }
 
@@ -54,6 +36,19 @@ bool rpma_conn::prepare_flushes(Call &call, rpma_peer &peer) {
         return false;
     flush_target_.reset(&peer.flush_target());
     flush_read = {mr->addr, FLUSH_READ_SIZE, mr->lkey};
+    return true;
+}
+
+bool rpma_conn::connect(Call &call, rdma_conn_param &param) {
+    entry_.enter(qp, this);
+    return id_.connect(call, param);
+}
+
+bool rpma_conn::accept(Call &call, rdma_conn_param &param) {
+    entry_.enter(qp, this);
+    if (!id_.accept(call, param))
+        return false;
+    set_rnr_timer(call);
     return true;
 }
 
@@ -98,7 +93,7 @@ bool brings_data(const rdma_cm_event &event) {
 } // namespace
 
 rpma_conn_event rpma_conn::next_event(Call &call) {
-    CmEvent event = rpma::next_event(call, *transport_.events.get());
+    CmEvent event = rpma::next_event(call, *events_.get());
     if (!event)
         return RPMA_CONN_UNDEFINED;
     const rdma_cm_event_type type = event->event;
@@ -109,7 +104,7 @@ rpma_conn_event rpma_conn::next_event(Call &call) {
     const rdma_cm_event seen = *event.get(); // for the log, after the acknowledgement
     Received received;
     const rdma_conn_param &param = event->param.conn;
-    const bool keeps_data = transport_.received.empty() && brings_data(seen);
+    const bool keeps_data = received_.empty() && brings_data(seen);
     // The event was taken from the channel and cannot be read again: it is reported even if its
     // private data cannot be copied.
     if (keeps_data && !received.copy(param.private_data, param.private_data_len))
@@ -123,7 +118,7 @@ rpma_conn_event rpma_conn::next_event(Call &call) {
     if (call.failed())
         return RPMA_CONN_UNDEFINED;
     if (keeps_data)
-        transport_.received = std::move(received);
+        received_ = std::move(received);
 
     if (type == RDMA_CM_EVENT_ESTABLISHED)
         set_rnr_timer(call);
@@ -134,22 +129,22 @@ rpma_conn_event rpma_conn::next_event(Call &call) {
     probe::conn_event(this, qp->qp_num, means.event, type, seen.status);
     if (means.event == RPMA_CONN_UNDEFINED)
         RPMA_FAIL(call, RPMA_E_UNKNOWN, 0, "unexpected event on a connection: %s%s", name,
-                  status_text(seen, transport_.id->verbs, was_established).chars);
+                  status_text(seen, id_->verbs, was_established).chars);
     else
         RPMA_LOG(means.level, call.function(), "%s (%s)%s", event_text(means.event), name,
-                 status_text(seen, transport_.id->verbs, was_established).chars);
+                 status_text(seen, id_->verbs, was_established).chars);
     return means.event;
 }
 
 bool rpma_conn::is_shared(Call &call) const {
-    if (!transport_.shared)
-        RPMA_ANSWER(call, RPMA_E_NOT_SHARED_CHNL, 0,
-                    "the completion channel is not shared: each CQ has its own");
-    return static_cast<bool>(transport_.shared);
+    if (!shared_)
+        RPMA_WOULD_BLOCK(call, RPMA_E_NOT_SHARED_CHNL, 0,
+                         "the completion channel is not shared: each CQ has its own");
+    return static_cast<bool>(shared_);
 }
 
 int rpma_conn::shared_fd(Call &call) const {
-    return is_shared(call) ? transport_.shared->fd : -1;
+    return is_shared(call) ? shared_->fd : -1;
 }
 
 int rpma_conn::refuse_wait(const char *function) const {
@@ -159,10 +154,10 @@ int rpma_conn::refuse_wait(const char *function) const {
 }
 
 RPMA_POST int rpma_conn::wait(const char *function, rpma_cq **fired) {
-    if (!transport_.shared) [[unlikely]]
+    if (!shared_) [[unlikely]]
         return refuse_wait(function);
     ibv_cq *queue;
-    if (!next_cq_event(*transport_.shared.get(), queue)) [[unlikely]]
+    if (!next_cq_event(*shared_.get(), queue)) [[unlikely]]
         return no_cq_event(function, errno);
     rpma_cq *of_event = cq()->is(queue) ? cq() : rcq();
     if (of_event == nullptr || !of_event->is(queue)) [[unlikely]]

@@ -95,7 +95,7 @@ rpma_conn_req::incoming(Call &call, rpma_peer &peer, CmEvent &&event, const Conn
     if (call.failed() || !req->conn_->own_events(call, req->has_steps_))
         return nullptr;
     probe::conn_request(req.get(), rdma_get_peer_addr(req->conn_->id().get()),
-                        static_cast<int>(req->private_data().len));
+                        static_cast<int>(req->conn().private_data().len));
     return req;
 }
 
@@ -109,8 +109,8 @@ bool rpma_conn_req::try_next_address(Call &call) {
         CmId id = CmId::create(call, conn_->events());
         if (!id)
             continue;
-        // The previous CM ID may hold the source port.
-        conn_->replace_id(std::move(id));
+        // Destroys the previous CM ID, which may hold the source port.
+        conn_->id() = std::move(id);
         step_ = Step::ADDRESS;
         if (resolve_addr(call, conn_->id(), tos_, source_for(source_, address.ai_family),
                          address.ai_addr, timeout_ms_))
@@ -209,7 +209,7 @@ rdma_conn_param rpma_conn_req::parameters(const rpma_conn_private_data *pdata) c
 
 std::unique_ptr<rpma_conn> rpma_conn_req::connect(Call &call,
                                                   const rpma_conn_private_data *pdata) {
-    if ((!conn_->has_events() && !conn_->own_events(call, false)) ||
+    if ((conn_->events() == nullptr && !conn_->own_events(call, false)) ||
         !conn_->prepare_flushes(call, peer_))
         return nullptr;
     // Nothing may fail after this step: the connection is established for the other side.

@@ -71,13 +71,9 @@ struct rpma_conn_req : rpma::Allocated {
     // RPMA_E_PROVIDER.
     void release(rpma::Call &call) { conn_->release(call); }
 
-    const rdma_event_channel *events() const { return conn_->events(); } // may be nullptr
-    rpma_conn_private_data private_data() const { return conn_->private_data(); }
-    ibv_qp &qp() const { return *conn_->qp; }
-    uint32_t max_sge() const { return conn_->max_sge; } // SGEs of a receive
+    // The connection that the request makes.
+    const rpma_conn &conn() const { return *conn_; }
     uint32_t rq_size() const { return conn_->rq_size(); }
-    const sockaddr_storage &local_addr() const { return conn_->id().local_addr(); }
-    const sockaddr_storage &peer_addr() const { return conn_->id().peer_addr(); }
 
   private:
     enum class Step : uint8_t { ADDRESS, ROUTE, READY, SET_UP, OVER };

@@ -20,7 +20,7 @@ uint32_t number_of_vectors(const ibv_context &device) {
 
 } // namespace
 
-std::optional<rpma_cq> rpma_cq::create(Call &call, ibv_context &device, const Demand &size,
+std::optional<rpma_cq> rpma_cq::create(Call &call, ibv_context &device, const SizeRequest &size,
                                        uint32_t comp_vector, ibv_comp_channel *shared) {
     CompChannel own;
     if (shared == nullptr) {
@@ -45,8 +45,8 @@ std::unique_ptr<rpma_cq> rpma_cq::of_program(Call &call, const rpma_peer &peer,
                   ibv_get_device_name(device.device), vectors);
         return nullptr;
     }
-    const Demand size = {cfg.size, peer.device().max_cqe, "rpma_cq_cfg_set_size",
-                         peer.device().max_cq};
+    const SizeRequest size = {cfg.size, peer.device().max_cqe, "rpma_cq_cfg_set_size",
+                              peer.device().max_cq};
     auto made = create(call, device, size, vector, nullptr);
     if (!made)
         return nullptr;
@@ -59,8 +59,8 @@ std::unique_ptr<rpma_cq> rpma_cq::of_program(Call &call, const rpma_peer &peer,
 
 int rpma_cq::refuse_wait(const char *function) const {
     Call call(function);
-    RPMA_ANSWER(call, RPMA_E_SHARED_CHANNEL, 0,
-                "the completion channel is shared: wait with rpma_conn_wait()");
+    RPMA_WOULD_BLOCK(call, RPMA_E_SHARED_CHANNEL, 0,
+                     "the completion channel is shared: wait with rpma_conn_wait()");
     return call.finish();
 }
 
@@ -114,7 +114,7 @@ bool rpma_cq::try_release(Call &call) {
 
 void rpma::note_poll(Call &call, int got, int wanted) {
     if (got == 0)
-        RPMA_ANSWER(call, RPMA_E_NO_COMPLETION, 0, "the completion queue is empty");
+        RPMA_WOULD_BLOCK(call, RPMA_E_NO_COMPLETION, 0, "the completion queue is empty");
     else if (got < 0) // mlx4 and mlx5 return -2 for every cause, which is not an error number
         RPMA_FAIL(call, RPMA_E_PROVIDER, 0,
                   "ibv_poll_cq(num_entries=%d) failed, the provider gives no reason", wanted);

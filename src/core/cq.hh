@@ -24,7 +24,7 @@ struct rpma_cq : rpma::Allocated {
     // Creates and arms a queue, and a channel for it unless a shared channel is given.
     // std::nullopt on failure: RPMA_E_PROVIDER.
     static std::optional<rpma_cq> create(rpma::Call &call, ibv_context &device,
-                                         const rpma::Demand &size, uint32_t comp_vector,
+                                         const rpma::SizeRequest &size, uint32_t comp_vector,
                                          ibv_comp_channel *shared);
     // Creates a queue that the program owns. Returns nullptr on failure: RPMA_E_INVAL,
     // RPMA_E_NOMEM, RPMA_E_PROVIDER.

@@ -20,9 +20,9 @@ using namespace rpma;
 
 namespace {
 
-rpma_capabilities capabilities(const ibv_device_attr_ex &attributes) {
-    rpma_capabilities device;
-    device.on_demand_paging = rpma_is_odp_capable(attributes);
+Capabilities capabilities(const ibv_device_attr_ex &attributes) {
+    Capabilities device;
+    device.on_demand_paging = is_odp_capable(attributes);
     device.atomics = attributes.orig_attr.atomic_cap != IBV_ATOMIC_NONE;
     device.max_cqe = static_cast<uint32_t>(attributes.orig_attr.max_cqe);
     device.max_qp_wr = static_cast<uint32_t>(attributes.orig_attr.max_qp_wr);
@@ -69,7 +69,7 @@ rpma_flush_mode operators_choice(const Call &call, bool device_flushes) {
 
 } // namespace
 
-bool rpma_is_odp_capable(const ibv_device_attr_ex &attributes) {
+bool rpma::is_odp_capable(const ibv_device_attr_ex &attributes) {
     constexpr uint32_t BOTH = IBV_ODP_SUPPORT_WRITE | IBV_ODP_SUPPORT_READ;
     return (attributes.odp_caps.general_caps & IBV_ODP_SUPPORT) != 0 &&
            (attributes.odp_caps.per_transport_caps.rc_odp_caps & BOTH) == BOTH;
@@ -83,7 +83,7 @@ std::unique_ptr<rpma_peer> rpma_peer::create(Call &call, ibv_context &device) {
     if (!pd)
         return nullptr;
 
-    const rpma_capabilities can = capabilities(attributes);
+    const Capabilities can = capabilities(attributes);
     RPMA_LOG(RPMA_LOG_LEVEL_INFO, call.function(),
              "native atomic write: %s, native flush: %s, on-demand paging: %s, remote atomics: "
              "%s",

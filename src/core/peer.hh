@@ -17,8 +17,10 @@
 
 struct rpma_cq;
 
+namespace rpma {
+
 // The capabilities of the device that this build supports, and its limits.
-struct rpma_capabilities {
+struct Capabilities {
     bool on_demand_paging = false;
     bool atomic_write = false;
     bool flush = false;
@@ -33,12 +35,17 @@ struct rpma_capabilities {
     uint32_t max_srq_sge = 1; // SGEs of a receive in a shared receive queue
 };
 
+// Is true if the device serves reads and writes of reliable connections by on-demand paging.
+bool is_odp_capable(const ibv_device_attr_ex &attributes);
+
+} // namespace rpma
+
 struct rpma_peer : rpma::Allocated {
     // Returns nullptr on failure: RPMA_E_NOMEM, RPMA_E_PROVIDER, RPMA_E_UNKNOWN.
     static std::unique_ptr<rpma_peer> create(rpma::Call &call, ibv_context &device);
 
     // flush_mode is the mode that the operator chose.
-    rpma_peer(rpma::Pd &&domain, const rpma_capabilities &device, rpma_flush_mode flush_mode)
+    rpma_peer(rpma::Pd &&domain, const rpma::Capabilities &device, rpma_flush_mode flush_mode)
         : pd_(std::move(domain)), device_(device), flush_mode_(flush_mode) {}
 
     // Releases all objects. Those that the provider refuses to release remain, so that a retry
@@ -81,7 +88,7 @@ struct rpma_peer : rpma::Allocated {
     int event_fd() const { return pd_->context->async_fd; }
 
     ibv_pd &pd() const { return *pd_.get(); }
-    const rpma_capabilities &device() const { return device_; }
+    const rpma::Capabilities &device() const { return device_; }
 
   private:
     unsigned access_flags(int usage) const;
@@ -91,9 +98,6 @@ struct rpma_peer : rpma::Allocated {
 
     rpma::Pd pd_;
     rpma::FlushTarget flush_target_;
-    rpma_capabilities device_;
+    rpma::Capabilities device_;
     rpma_flush_mode flush_mode_;
 };
-
-// Is true if the device serves reads and writes of reliable connections by on-demand paging.
-bool rpma_is_odp_capable(const ibv_device_attr_ex &attributes);

@@ -60,7 +60,7 @@ EventMeaning meaning_of(int ibv_event) {
 
 void note_no_event(Call &call, int error) {
     if (error == EAGAIN || error == EWOULDBLOCK) // GCOVR_EXCL_BR_LINE: the same on Linux
-        RPMA_ANSWER(call, RPMA_E_NO_EVENT, error, "ibv_get_async_event()");
+        RPMA_WOULD_BLOCK(call, RPMA_E_NO_EVENT, error, "ibv_get_async_event()");
     else if (error == EINTR) // a loop that waits for a signal expects EINTR
         RPMA_INTERRUPTED(call, "ibv_get_async_event()");
     else

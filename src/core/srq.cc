@@ -13,18 +13,18 @@ using namespace rpma;
 
 std::unique_ptr<rpma_srq> rpma_srq::create(Call &call, const rpma_peer &peer,
                                            const SrqSettings &cfg) {
-    const rpma_capabilities &device = peer.device();
+    const Capabilities &device = peer.device();
     const uint32_t max_sge = cfg.max_sge;
-    if (!check_max_sge(call, "max_srq_sge", {max_sge, device.max_srq_sge, SRQ_PIECES},
-                       MOST_PIECES))
+    if (!check_max_sge(call, "max_srq_sge", {max_sge, device.max_srq_sge, SRQ_SGE_SETTER}))
         return nullptr;
-    Demand size = {cfg.rq_size, device.max_srq_wr, "rpma_srq_cfg_set_rq_size", device.max_srq};
+    SizeRequest size = {cfg.rq_size, device.max_srq_wr, "rpma_srq_cfg_set_rq_size",
+                        device.max_srq};
     Srq queue = create_srq(call, peer.pd(), size, max_sge);
     if (!queue)
         return nullptr;
     auto srq = make<rpma_srq>(call, std::move(queue), size.wanted, max_sge);
-    const Demand rcq_size = {cfg.rcq_size, device.max_cqe, "rpma_srq_cfg_set_rcq_size",
-                             device.max_cq};
+    const SizeRequest rcq_size = {cfg.rcq_size, device.max_cqe, "rpma_srq_cfg_set_rcq_size",
+                                  device.max_cq};
     if (srq)
         srq->entry_.enter(srq->queue_.get(), srq.get());
     if (!srq || rcq_size.wanted == 0)

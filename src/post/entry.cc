@@ -194,9 +194,9 @@ int fill_all_sges(const CallSite &site, const rpma_conn &conn, Entry &entry,
     if (given.sgl == nullptr)
         return RPMA_E_INVAL;
     const SgeLimit limit = {work.type == RPMA_WORK_READ ? conn.max_read_sge : conn.max_sge,
-                            conn.max_sge, CONN_PIECES};
+                            conn.max_sge, CONN_SGE_SETTER};
     ibv_sge *sges = entry.sges;
-    if (spare != nullptr && given.nsge > 1 && given.nsge <= limit.most) {
+    if (spare != nullptr && given.nsge > 1 && given.nsge <= limit.max) {
         if (given.nsge > spare->left)
             return RPMA_E_INVAL; // not for the first of a list
         sges = spare->next;

@@ -34,12 +34,12 @@ constexpr uint32_t MAX_CHUNK = 16;
     RPMA_REFUSE_IN(function, conn == NULL);
     RPMA_REFUSE_IN(function, work == NULL && count != 0);
     Entry entries[MAX_CHUNK];
-    ibv_sge sges[MOST_PIECES];
+    ibv_sge sges[MAX_SGE];
     const uint32_t chunk = std::min(MAX_CHUNK, max_chunk(*conn));
     uint32_t taken = 0;
     int code = 0;
     while (taken != count) {
-        SpareSges spare = {sges, MOST_PIECES};
+        SpareSges spare = {sges, MAX_SGE};
         ListFlags list = 0;
         const rpma_work *next = work + taken;
         const rpma_work *const end = next + std::min(count - taken, chunk);

@@ -75,7 +75,7 @@ struct ReceiveList {
     static constexpr uint32_t MAX_CHUNK = 16;
 
     ibv_recv_wr wrs[MAX_CHUNK];
-    ibv_sge sges[MOST_PIECES];
+    ibv_sge sges[MAX_SGE];
     uint32_t used = 0; // of wrs
     uint32_t used_sges = 0;
 };
@@ -96,8 +96,7 @@ void link(ReceiveList &to, const rpma_receive &receive, uint32_t number) {
                           const SgeLimit &limit) {
     RPMA_REFUSE_RESERVED(site, receive.reserved);
     const SgeList sges = choose_sges(site, receive.local, receive.sgl, receive.nsge);
-    if (sges.sgl == nullptr ||
-        (sges.nsge <= limit.most && sges.nsge > MOST_PIECES - to.used_sges))
+    if (sges.sgl == nullptr || (sges.nsge <= limit.max && sges.nsge > MAX_SGE - to.used_sges))
         return RPMA_E_INVAL;
     const int used = fill_sges(site, sges, limit, to.sges + to.used_sges);
     if (used < 0)
@@ -110,7 +109,7 @@ void link(ReceiveList &to, const rpma_receive &receive, uint32_t number) {
 [[gnu::always_inline]] inline bool add_simple(ReceiveList &to, const rpma_receive &receive) {
     if ((receive.reserved | receive.nsge | reinterpret_cast<uintptr_t>(receive.sgl)) != 0 ||
         receive.local.mr == nullptr || receive.local.len == 0 ||
-        receive.local.len > UINT32_MAX || to.used_sges == MOST_PIECES) [[unlikely]]
+        receive.local.len > UINT32_MAX || to.used_sges == MAX_SGE) [[unlikely]]
         return false;
     to.sges[to.used_sges] = slice(*receive.local.mr, receive.local.offset, receive.local.len);
     link(to, receive, 1);
@@ -174,8 +173,8 @@ RPMA_POST int rpma_conn_req_recv(struct rpma_conn_req *req, struct rpma_mr_local
     RPMA_REFUSE(dst == NULL);
     RPMA_REFUSE_LENGTH(__func__, len);
     RPMA_REFUSE_AS(__func__, !req->is_set_up(), "%s", req->obstacle());
-    return receive(__func__, CONN_RECEIVES, ibv_post_recv, req, &req->qp(), dst, offset, len,
-                   op_context);
+    return receive(__func__, CONN_RECEIVES, ibv_post_recv, req, req->conn().qp, dst, offset,
+                   len, op_context);
 }
 
 RPMA_POST int rpma_srq_recv(struct rpma_srq *srq, struct rpma_mr_local *dst, size_t offset,
@@ -193,7 +192,8 @@ int rpma_recv_many(struct rpma_conn *conn, const struct rpma_receive *receives, 
     RPMA_REFUSE(conn == NULL);
     RPMA_REFUSE(receives == NULL && count != 0);
     return receive_many(__func__, CONN_RECEIVES, ibv_post_recv, *conn, conn->qp,
-                        {conn->max_sge, conn->max_sge, CONN_PIECES}, receives, count, posted);
+                        {conn->max_sge, conn->max_sge, CONN_SGE_SETTER}, receives, count,
+                        posted);
 }
 
 int rpma_conn_req_recv_many(struct rpma_conn_req *req, const struct rpma_receive *receives,
@@ -201,8 +201,9 @@ int rpma_conn_req_recv_many(struct rpma_conn_req *req, const struct rpma_receive
     RPMA_REFUSE(req == NULL);
     RPMA_REFUSE(receives == NULL && count != 0);
     RPMA_REFUSE_AS(__func__, !req->is_set_up(), "%s", req->obstacle());
-    return receive_many(__func__, CONN_RECEIVES, ibv_post_recv, *req, &req->qp(),
-                        {req->max_sge(), req->max_sge(), CONN_PIECES}, receives, count, posted);
+    const rpma_conn &conn = req->conn();
+    return receive_many(__func__, CONN_RECEIVES, ibv_post_recv, *req, conn.qp,
+                        {conn.max_sge, conn.max_sge, CONN_SGE_SETTER}, receives, count, posted);
 }
 
 int rpma_srq_recv_many(struct rpma_srq *srq, const struct rpma_receive *receives,
@@ -210,5 +211,6 @@ int rpma_srq_recv_many(struct rpma_srq *srq, const struct rpma_receive *receives
     RPMA_REFUSE(srq == NULL);
     RPMA_REFUSE(receives == NULL && count != 0);
     return receive_many(__func__, SRQ_RECEIVES, ibv_post_srq_recv, *srq, srq->queue(),
-                        {srq->max_sge(), srq->max_sge(), SRQ_PIECES}, receives, count, posted);
+                        {srq->max_sge(), srq->max_sge(), SRQ_SGE_SETTER}, receives, count,
+                        posted);
 }

@@ -52,7 +52,7 @@ struct Rejection {
         return rpma::is_logged(is_again ? RPMA_LOG_LEVEL_DEBUG : RPMA_LOG_LEVEL_ERROR);
     }
     bool note(Call &call) const {
-        return is_again ? call.answers(RPMA_E_AGAIN, 0)
+        return is_again ? call.would_block(RPMA_E_AGAIN, 0)
                         : call.fails(RPMA_E_PROVIDER, post_error(result));
     }
     // What note() and Call::finish() do if the log is off, in fewer instructions.

@@ -35,22 +35,22 @@ int refuse_operation(const CallSite &site, const char *format, ...) {
 namespace {
 
 void refuse_number(const CallSite &site, uint32_t nsge, const SgeLimit &limit) {
-    if (limit.most < limit.asked)
+    if (limit.max < limit.requested)
         refuse_operation(site,
                          "nsge is %" PRIu32 "; possible: %" PRIu32
                          " at most; the device reads into no more",
-                         nsge, limit.most);
+                         nsge, limit.max);
     else
         refuse_operation(
             site, "nsge is %" PRIu32 "; possible: %" PRIu32 " at most; %s() asks for more",
-            nsge, limit.most, limit.setting);
+            nsge, limit.max, limit.setter);
 }
 
 } // namespace
 
 int fill_sges(const CallSite &site, SgeList list, const SgeLimit &limit, ibv_sge *sges) {
     const auto [sgl, nsge] = list;
-    if (nsge > limit.most) {
+    if (nsge > limit.max) {
         refuse_number(site, nsge, limit);
         return -1;
     }

@@ -33,9 +33,9 @@ refuse_operation(const CallSite &site, const char *format, ...);
 
 // The largest number of SGEs of an operation, and the values that the log shows.
 struct SgeLimit {
-    uint32_t most;
-    uint32_t asked;      // by the setting; most may be less, for reads
-    const char *setting; // name of the setter
+    uint32_t max;
+    uint32_t requested; // with the setter; max may be less, for reads
+    const char *setter; // its name
 };
 
 struct SgeList {

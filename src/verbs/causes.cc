@@ -49,11 +49,11 @@ bool has_capability(unsigned capability) {
 
 void too_large(Text &advice, const Failure &failure) {
     for (const auto &size : failure.sizes)
-        if (size.wanted > size.most) {
-            advice.add("; the device has %s %" PRIu64 ", %s is %" PRIu64, size.limit, size.most,
-                       size.what, size.wanted);
-            advice.add(size.setting != nullptr ? ": ask for less with %s()" : ": ask for less",
-                       size.setting);
+        if (size.wanted > size.limit) {
+            advice.add("; the device has %s %" PRIu64 ", %s is %" PRIu64, size.attribute,
+                       size.limit, size.parameter, size.wanted);
+            advice.add(size.setter != nullptr ? ": ask for less with %s()" : ": ask for less",
+                       size.setter);
             return;
         }
 }

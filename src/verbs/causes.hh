@@ -30,13 +30,6 @@ enum Step : unsigned {
     REJECT = 1 << 16,
 };
 
-// The wanted amount of a resource, the limit of the device, and the name of the setter.
-struct Demand {
-    uint32_t wanted, most;
-    const char *setting;
-    uint32_t objects = 0; // the device's limit for all programs
-};
-
 // The known facts about a failure; the members after error are used by some steps only.
 struct Failure {
     Step step;
@@ -45,9 +38,9 @@ struct Failure {
     const ibv_context *id_device = nullptr; // the connection's
     uint32_t objects = 0; // the device's limit of objects of this kind for all programs
     struct {
-        const char *what, *limit; // name of the parameter, and of the device's limit
-        uint64_t wanted, most;
-        const char *setting;
+        const char *parameter, *attribute; // of the provider's call, and of the device
+        uint64_t wanted, limit;
+        const char *setter; // of the configuration, or nullptr
     } sizes[2] = {};
     uint32_t inline_size = 0;
     unsigned access = 0; // of a memory region

@@ -1,64 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// cm.cc -- calls of librdmacm
+// cm.cc -- calls of librdmacm on CM IDs, and queue pairs
 
 #include "verbs/cm.hh"
 
 #include <algorithm>
 #include <bit>
-#include <fcntl.h>
 
 #include "base/error_text.hh"
 #include "verbs/causes.hh"
 #include "verbs/objects.hh"
 
 namespace rpma {
-
-EventChannel create_event_channel(Call &call) {
-    EventChannel channel(rdma_create_event_channel());
-    if (!channel) {
-        const int error = errno;
-        RPMA_FAIL_ADVISING(call, RPMA_E_PROVIDER, error,
-                           advice_for({.step = EVENT_CHANNEL, .error = error}).chars,
-                           "rdma_create_event_channel()");
-    }
-    return channel;
-}
-
-void make_nonblocking(const rdma_event_channel &channel) {
-    // Neither call can fail on an open descriptor.
-    (void)fcntl(channel.fd, F_SETFL, fcntl(channel.fd, F_GETFL) | O_NONBLOCK);
-}
-
-CmEvent next_event(Call &call, rdma_event_channel &channel, int nothing) {
-    rdma_cm_event *event = nullptr;
-    if (rdma_get_cm_event(&channel, &event) == 0)
-        return CmEvent(event);
-    const int error = errno;
-    if (error == EAGAIN || error == EWOULDBLOCK || error == ENODATA) {
-        if (nothing != 0)
-            RPMA_ANSWER(call, nothing, error, "rdma_get_cm_event()");
-    } else if (error == EINTR) // a loop that waits for a signal expects EINTR
-        RPMA_INTERRUPTED(call, "rdma_get_cm_event()");
-    else
-        RPMA_FAIL(call, RPMA_E_PROVIDER, error, "rdma_get_cm_event()");
-    return {};
-}
-
-void log_addr_change(const Call &call) {
-    RPMA_LOG(RPMA_LOG_LEVEL_INFO, call.function(),
-             "%s: the link address of this side has changed; nothing ends",
-             rdma_event_str(RDMA_CM_EVENT_ADDR_CHANGE));
-}
-
-void skip_addr_change(Call &call, CmEvent &&event) {
-    event.release(call);
-    if (call.failed())
-        return;
-    log_addr_change(call);
-    (void)call.answers(RPMA_E_NO_EVENT, 0);
-}
 
 CmId CmId::create(Call &call, rdma_event_channel *channel) {
     rdma_cm_id *id = nullptr;

@@ -36,9 +36,10 @@ struct CmEventTraits {
 using CmEvent = Owner<CmEventTraits>;
 
 // Blocks unless the descriptor of the channel is O_NONBLOCK. Returns an empty owner on failure:
-// nothing, the code for an empty channel (0: not a failure), or RPMA_E_PROVIDER, with EINTR if
-// a signal ended the wait.
-CmEvent next_event(Call &call, rdma_event_channel &channel, int nothing = RPMA_E_NO_EVENT);
+// code_if_empty if the channel is empty (0: not a failure), or RPMA_E_PROVIDER, with EINTR if a
+// signal ended the wait.
+CmEvent next_event(Call &call, rdma_event_channel &channel,
+                   int code_if_empty = RPMA_E_NO_EVENT);
 
 // RDMA_CM_EVENT_ADDR_CHANGE ends neither an endpoint nor a request nor a connection: Linux
 // sends it to each of them that uses a bond when the active interface of the bond changes.
@@ -59,7 +60,7 @@ class CmId {
 
     CmId(CmId &&other) noexcept
         : id_(std::exchange(other.id_, nullptr)), pending_(other.pending_) {}
-    CmId &operator=(CmId &&other) noexcept {
+    CmId &operator=(CmId other) noexcept {
         std::swap(id_, other.id_);
         std::swap(pending_, other.pending_);
         return *this;

@@ -36,17 +36,18 @@ Pd alloc_pd(Call &call, ibv_context &device, uint32_t objects) {
 
 namespace {
 
-Text queue_advice(Step step, int error, const char *what, const char *limit,
-                  const Demand &size) {
-    return advice_for({.step = step,
-                       .error = error,
-                       .objects = size.objects,
-                       .sizes = {{what, limit, size.wanted, size.most, size.setting}}});
+Text queue_advice(Step step, int error, const char *parameter, const char *attribute,
+                  const SizeRequest &size) {
+    return advice_for(
+        {.step = step,
+         .error = error,
+         .objects = size.objects,
+         .sizes = {{parameter, attribute, size.wanted, size.limit, size.setter}}});
 }
 
 } // namespace
 
-Cq create_cq(Call &call, ibv_context &device, const Demand &size, uint32_t comp_vector,
+Cq create_cq(Call &call, ibv_context &device, const SizeRequest &size, uint32_t comp_vector,
              ibv_comp_channel *channel) {
     const bool is_int = size.wanted <= INT_MAX;
     Cq queue(is_int ? ibv_create_cq(&device, static_cast<int>(size.wanted), nullptr, channel,
@@ -79,7 +80,7 @@ int no_cq_event(const char *function, int error) {
     Call call(function);
     // EWOULDBLOCK is EAGAIN on Linux.
     if (error == EAGAIN || error == EWOULDBLOCK || error == EINTR) // GCOVR_EXCL_BR_LINE
-        RPMA_ANSWER(call, RPMA_E_NO_COMPLETION, error, "ibv_get_cq_event()");
+        RPMA_WOULD_BLOCK(call, RPMA_E_NO_COMPLETION, error, "ibv_get_cq_event()");
     else
         RPMA_FAIL(call, RPMA_E_PROVIDER, error, "ibv_get_cq_event()");
     return call.finish();
@@ -99,7 +100,7 @@ int not_armed(const char *function, int error) {
     return call.finish();
 }
 
-Srq create_srq(Call &call, ibv_pd &pd, Demand &size, uint32_t max_sge) {
+Srq create_srq(Call &call, ibv_pd &pd, SizeRequest &size, uint32_t max_sge) {
     ibv_srq_init_attr attributes = {};
     attributes.attr.max_wr = size.wanted;
     attributes.attr.max_sge = max_sge;
@@ -114,15 +115,15 @@ Srq create_srq(Call &call, ibv_pd &pd, Demand &size, uint32_t max_sge) {
     return queue;
 }
 
-bool check_max_sge(Call &call, const char *limit, const Demand &pieces, uint32_t most) {
-    if (pieces.wanted > pieces.most)
+bool check_max_sge(Call &call, const char *attribute, const SizeRequest &sges) {
+    if (sges.wanted > sges.limit)
         RPMA_FAIL(call, RPMA_E_INVAL, 0,
                   "max_sge of cfg is %u, the device has %u (%s): ask for less with %s()",
-                  pieces.wanted, pieces.most, limit, pieces.setting);
-    else if (pieces.wanted > most)
+                  sges.wanted, sges.limit, attribute, sges.setter);
+    else if (sges.wanted > MAX_SGE)
         RPMA_FAIL(call, RPMA_E_INVAL, 0,
                   "max_sge of cfg is %u, librpma has %u at most: ask for less with %s()",
-                  pieces.wanted, most, pieces.setting);
+                  sges.wanted, MAX_SGE, sges.setter);
     return !call.failed();
 }
 

@@ -14,6 +14,14 @@
 
 namespace rpma {
 
+// A size that a configuration requests, the limit of the device, the name of the setter, and
+// how many such objects the device has for all programs (0: not known).
+struct SizeRequest {
+    uint32_t wanted, limit;
+    const char *setter;
+    uint32_t objects = 0;
+};
+
 // Returns false on failure: RPMA_E_PROVIDER.
 bool query_device(Call &call, ibv_context &device, ibv_device_attr_ex &attributes);
 
@@ -43,7 +51,7 @@ struct CqTraits {
 using Cq = Owner<CqTraits>;
 
 // An armed CQ whose events are sent to channel. RPMA_E_PROVIDER.
-Cq create_cq(Call &call, ibv_context &device, const Demand &size, uint32_t comp_vector,
+Cq create_cq(Call &call, ibv_context &device, const SizeRequest &size, uint32_t comp_vector,
              ibv_comp_channel *channel);
 
 struct CompChannelTraits {
@@ -89,10 +97,14 @@ struct SrqTraits {
 using Srq = Owner<SrqTraits>;
 
 // size.wanted: in, the wanted size; out, the actual size. RPMA_E_PROVIDER.
-Srq create_srq(Call &call, ibv_pd &pd, Demand &size, uint32_t max_sge);
+Srq create_srq(Call &call, ibv_pd &pd, SizeRequest &size, uint32_t max_sge);
+
+// The most SGEs of an operation or a receive on any device: rpma_post() holds their array on
+// its stack.
+inline constexpr uint32_t MAX_SGE = 128;
 
 // Returns false (RPMA_E_INVAL) if more SGEs per work request are wanted than the device
-// supports, or than most. limit is the name of the device's attribute.
-bool check_max_sge(Call &call, const char *limit, const Demand &pieces, uint32_t most);
+// supports, or than librpma does. attribute is the name of the device's limit.
+bool check_max_sge(Call &call, const char *attribute, const SizeRequest &sges);
 
 } // namespace rpma

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// transport.cc -- queues and queue pair of a connection
+// conn_queues.cc -- queues and queue pair of a connection
 
-#include "core/transport.hh"
+#include "core/conn.hh"
 
 #include <algorithm>
 #include <cinttypes>
 
+#include "base/probes.hh"
 #include "core/peer.hh"
 #include "core/srq.hh"
 #include "verbs/text.hh"
 
-namespace rpma {
+using namespace rpma;
 
 namespace {
 
@@ -74,7 +75,7 @@ void warn_of_small_cq(const Call &call, const rpma_peer &peer, const ConnSetting
 
 } // namespace
 
-bool check_queues(Call &call, const rpma_peer &peer, const ConnSettings &cfg) {
+bool rpma::check_queues(Call &call, const rpma_peer &peer, const ConnSettings &cfg) {
     const rpma_cq *cq = cfg.cq, *rcq = cfg.rcq;
     const rpma_srq *srq = cfg.srq;
     const char *conflict = nullptr;
@@ -98,135 +99,114 @@ bool check_queues(Call &call, const rpma_peer &peer, const ConnSettings &cfg) {
             check_device(call, peer, "shared receive queue", srq->queue()->context));
 }
 
-bool Transport::make_queue_pair(Call &call, const rpma_peer &peer, const ConnSettings &cfg,
-                                rpma_flush_mode flush_mode) {
-    if (try_queue_pair(call, peer, cfg, flush_mode)) {
-        warn_of_small_cq(call, peer, cfg);
-        return true;
-    }
-    qp = {};
-    own_rcq.reset();
-    own_cq.reset();
-    srq_rcq.reset();
-    borrowed_rcq.reset();
-    borrowed_cq.reset();
-    shared = {};
-    return false;
-}
-
-bool Transport::try_queue_pair(Call &call, const rpma_peer &peer, const ConnSettings &cfg,
-                               rpma_flush_mode flush_mode) {
-    const rpma_capabilities &device = peer.device();
-    const uint32_t pieces = cfg.max_sge;
-    if (!check_max_sge(call, "max_sge", {pieces, device.max_sge, CONN_PIECES}, MOST_PIECES))
-        return false;
-    max_sge = static_cast<uint16_t>(pieces);
-    max_read_sge = static_cast<uint16_t>(std::min(pieces, device.max_read_sge));
-    const rpma_srq *srq = cfg.srq;
-    if (!create_queues(call, peer, cfg, srq))
-        return false;
-
-    const rpma_cq *receive_cq = srq_rcq ? srq_rcq.get() : rcq();
-    if (receive_cq == nullptr)
-        receive_cq = &cq();
-    granted = {
-        .max_send_wr = cfg.sq_size,
-        .max_recv_wr = cfg.rq_size,
-        .max_send_sge = max_sge,
-        .max_recv_sge = max_sge,
-        .max_inline_data = std::max<uint32_t>(cfg.inline_size, RPMA_ATOMIC_WRITE_ALIGNMENT),
-    };
+bool rpma_conn::set_up(Call &call, const rpma_peer &peer, const ConnSettings &cfg) {
+    const Capabilities &capabilities = peer.device();
+    const rpma_flush_mode flush_mode = peer.choose_flush(cfg.flush_mode);
     const uint64_t operations = peer.native_operations(flush_mode);
-    qp = peer.create_qp(call, *id.get(), granted, operations, cq().queue(), receive_cq->queue(),
-                        srq != nullptr ? srq->queue() : nullptr);
-    if (!qp)
+    if (!check_max_sge(call, "max_sge", {cfg.max_sge, capabilities.max_sge, CONN_SGE_SETTER}))
         return false;
-    // The last step that may fail, because an option of the ID cannot be reset. Linux applies
-    // it when the queue pair becomes ready to send (drivers/infiniband/core/cma.c,
-    // rdma_init_qp_attr()).
-    const int ack_timeout_ms = cfg.ack_timeout_ms;
-    if (ack_timeout_ms > 0 && !id.set_ack_timeout(call, ack_timeout_ms))
+    if (!create_queues(call, peer, cfg) || !create_queue_pair(call, peer, cfg, operations)) {
+        drop_queues();
         return false;
+    }
+    warn_of_small_cq(call, peer, cfg);
+    qp = id_->qp;
+    device = &capabilities;
+    max_sge = static_cast<uint16_t>(cfg.max_sge);
+    max_read_sge = static_cast<uint16_t>(std::min(cfg.max_sge, capabilities.max_read_sge));
+    rnr_timer_ms_ = static_cast<uint16_t>(cfg.rnr_timer_ms);
+    bool has_flush = false, has_atomic_write = false;
 #if defined(RPMA_NATIVE_FLUSH) || defined(RPMA_NATIVE_ATOMIC_WRITE)
     // If the provider has no extended queue pairs, ibv_qp_to_qp_ex() reads beyond the queue
     // pair.
-    extended = operations != 0 ? ibv_qp_to_qp_ex(id->qp) : nullptr;
+    extended = operations != 0 ? ibv_qp_to_qp_ex(qp) : nullptr;
 #endif
+#ifdef RPMA_NATIVE_FLUSH
+    has_flush = extended != nullptr && extended->wr_flush != nullptr;
+#endif
+#ifdef RPMA_NATIVE_ATOMIC_WRITE
+    has_atomic_write = extended != nullptr && extended->wr_atomic_write != nullptr;
+#endif
+    flush.begin(call, flush_mode, cfg.flush_mode == RPMA_FLUSH_MODE_NATIVE, has_flush,
+                has_atomic_write);
+    probe::flush_method(this, flush.allowed().bits(), 0);
     return true;
 }
 
-bool Transport::flushes_natively() const {
-#ifdef RPMA_NATIVE_FLUSH
-    return extended != nullptr && extended->wr_flush != nullptr;
-#else
-    return false;
-#endif
+bool rpma_conn::create_queue_pair(Call &call, const rpma_peer &peer, const ConnSettings &cfg,
+                                  uint64_t operations) {
+    const rpma_cq &receive_cq = used_rcq_ ? *used_rcq_ : own_rcq_ ? *own_rcq_ : *cq_;
+    granted_ = {
+        .max_send_wr = cfg.sq_size,
+        .max_recv_wr = cfg.rq_size,
+        .max_send_sge = cfg.max_sge,
+        .max_recv_sge = cfg.max_sge,
+        .max_inline_data = std::max<uint32_t>(cfg.inline_size, RPMA_ATOMIC_WRITE_ALIGNMENT),
+    };
+    queue_pair_ =
+        peer.create_qp(call, *id_.get(), granted_, operations, cq_->queue(), receive_cq.queue(),
+                       cfg.srq != nullptr ? cfg.srq->queue() : nullptr);
+    // The ack timeout is the last step that may fail, because an option of the ID cannot be
+    // reset. Linux applies it when the queue pair becomes ready to send
+    // (drivers/infiniband/core/cma.c, rdma_init_qp_attr()).
+    return queue_pair_ &&
+           (cfg.ack_timeout_ms <= 0 || id_.set_ack_timeout(call, cfg.ack_timeout_ms));
 }
 
-bool Transport::writes_natively() const {
-#ifdef RPMA_NATIVE_ATOMIC_WRITE
-    return extended != nullptr && extended->wr_atomic_write != nullptr;
-#else
-    return false;
-#endif
-}
-
-bool Transport::create_queues(Call &call, const rpma_peer &peer, const ConnSettings &cfg,
-                              const rpma_srq *srq) {
-    ibv_context &device = *id->verbs;
-    const uint32_t most = peer.device().max_cqe;
+bool rpma_conn::create_queues(Call &call, const rpma_peer &peer, const ConnSettings &cfg) {
+    const uint32_t max_cqe = peer.device().max_cqe, max_cq = peer.device().max_cq;
     if (cfg.shared_channel) {
-        shared = create_comp_channel(call, device);
-        if (!shared)
+        shared_ = create_comp_channel(call, *id_->verbs);
+        if (!shared_)
             return false;
     }
-    rpma_cq *const of_program = cfg.cq;
-    if (of_program != nullptr) {
-        borrowed_cq = use(*of_program);
-    } else {
-        auto main = rpma_cq::create(
-            call, device,
-            {main_cq_size(peer, cfg), most, "rpma_conn_cfg_set_cq_size", peer.device().max_cq},
-            0, shared.get());
-        if (!main)
-            return false;
-        own_cq.emplace(std::move(*main)).enter();
-    }
-    rpma_cq *const receives = cfg.rcq;
-    if (receives != nullptr) {
+    if (cfg.cq != nullptr)
+        used_cq_ = use(*cfg.cq);
+    else if (!create_queue(
+                 call, {main_cq_size(peer, cfg), max_cqe, "rpma_conn_cfg_set_cq_size", max_cq},
+                 own_cq_))
+        return false;
+    cq_ = own_cq_ ? &*own_cq_ : used_cq_.get();
+
+    rpma_cq *const receive_cq = cfg.rcq != nullptr ? cfg.rcq : rcq_of(cfg.srq);
+    if (receive_cq != nullptr) {
         // A connection that uses one queue for both has no receive CQ.
-        if (receives != of_program)
-            borrowed_rcq = use(*receives);
-        return true;
-    }
-    if (rpma_cq *const of_srq = rcq_of(srq)) {
-        srq_rcq = use(*of_srq);
-        return true;
-    }
-    const Demand size = {cfg.rcq_size, most, "rpma_conn_cfg_set_rcq_size",
-                         peer.device().max_cq};
-    return size.wanted == 0 || create_receive_queue(call, size);
+        if (receive_cq != cq_)
+            used_rcq_ = use(*receive_cq);
+    } else if (cfg.rcq_size != 0 &&
+               !create_queue(call,
+                             {cfg.rcq_size, max_cqe, "rpma_conn_cfg_set_rcq_size", max_cq},
+                             own_rcq_))
+        return false;
+    rcq_ = own_rcq_ ? &*own_rcq_ : cfg.rcq != nullptr ? used_rcq_.get() : nullptr;
+    return true;
 }
 
-bool Transport::create_receive_queue(Call &call, const Demand &size) {
-    auto made = rpma_cq::create(call, *id->verbs, size, 0, shared.get());
-    if (made)
-        own_rcq.emplace(std::move(*made)).enter();
-    return made.has_value();
+bool rpma_conn::create_queue(Call &call, const SizeRequest &size,
+                             std::optional<rpma_cq> &queue) {
+    auto created = rpma_cq::create(call, *id_->verbs, size, 0, shared_.get());
+    if (created)
+        queue.emplace(std::move(*created)).enter();
+    return created.has_value();
 }
 
-void Transport::release(Call &call) {
-    qp.release(call);
-    if (own_rcq)
-        own_rcq->release(call);
-    if (own_cq)
-        own_cq->release(call);
-    srq_rcq.reset();
-    borrowed_rcq.reset();
-    borrowed_cq.reset();
-    id.release(call);
-    shared.release(call);
-    events.release(call);
+void rpma_conn::drop_queues() {
+    queue_pair_ = {};
+    own_rcq_.reset();
+    own_cq_.reset();
+    used_rcq_.reset();
+    used_cq_.reset();
+    shared_ = {};
 }
 
-} // namespace rpma
+void rpma_conn::release(Call &call) {
+    entry_.withdraw();
+    queue_pair_.release(call);
+    if (own_rcq_)
+        own_rcq_->release(call);
+    if (own_cq_)
+        own_cq_->release(call);
+    id_.release(call);
+    shared_.release(call);
+    events_.release(call);
+}
