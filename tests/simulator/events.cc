@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// events.cc -- the events that may happen next, the usual one, and their effects
+// events.cc -- the possible next events, the default one, and their effects
 
 #include "world.hh"
 
 #include <algorithm>
 #include <cstring>
 
-// What a power failure leaves; of the variants of POWER.
+// The memory that a power failure leaves; variants of POWER.
 enum Loss { OLD, NEW, MIXED };
 
 // The variants of FAIL, NEWS and COMPLETE are the side; + 3 means: for long, or in silence.
@@ -35,7 +35,7 @@ const Event_kind event_kinds[] = {
 namespace {
 
 constexpr int64_t SOON_MS[] = {1000, 5000};        // until a failed server or machine is back
-constexpr int64_t STANDSTILL_MS[] = {4000, 70000}; // for how long a program stands still
+constexpr int64_t STANDSTILL_MS[] = {4000, 70000}; // how long a program is suspended
 
 } // namespace
 
@@ -47,7 +47,7 @@ bool World::is_ready(const Process &process) {
                        [this](const pollfd &fd) { return fd.fd >= 0 && is_readable(fd.fd); });
 }
 
-// The time of the next event of a program that only passing time brings about, or NEVER.
+// The time of the next event of a program that depends on time alone, or NEVER.
 int64_t World::next_time() {
     int64_t next = NEVER;
     for (auto &process : processes) {
@@ -111,7 +111,7 @@ bool World::may(const Event &event) {
         return process.is_server && process.machine->on && may_lose(process);
     case Event::CUT:
         return runs && !process.machine->cut_off && (event.variant < 2 || oracle.heeds_device);
-    case Event::FREEZE: // a server that has no lock yet would find that of the stranger
+    case Event::FREEZE: // a server without a lock yet would find that of the stranger
         return runs && process.frozen_until <= now &&
                (!configuration->stranger || !process.is_server || process.was_ready);
     case Event::ADDRESS:
@@ -125,7 +125,7 @@ bool World::may(const Event &event) {
     }
 }
 
-// What a server without a file has is lost with its program.
+// The memory of a server without a file is lost with its program.
 bool World::may_lose(const Process &process) const {
     const Configuration &used = *configuration;
     return !process.is_server || !used.oracle->may_forget || used.has_file(process.index) ||
@@ -184,13 +184,13 @@ const std::vector<Event> &World::options() {
                 if (may(event))
                     m_options.push_back(event);
                 else if (kind >= Event::FIRST_FAULT)
-                    break; // it has no other variants, either
+                    break; // it has no other variants
         }
     }
     return m_options;
 }
 
-// The port of a machine notices, unless it was somewhere else that the network was cut.
+// Reports the event to the port of the machine, unless the network was cut elsewhere.
 void World::cut(Machine &machine) {
     machine.port_down = chance();
     if (machine.port_down)
@@ -209,7 +209,7 @@ void World::pass_time() {
     int64_t next = std::min(next_time(), network.next_time());
     if (next == NEVER && !faulted)
         finding = "nothing can happen any more, but not every program has ended";
-    if (next == NEVER) { // an operator ends the clients that wait for ever
+    if (next == NEVER) { // an operator stops the clients that wait for ever
         for (auto &process : processes)
             if (!process->is_server && process->state == Process::WAITING)
                 process->end(Process::KILLED);
@@ -284,7 +284,7 @@ void World::apply(const Event &event) {
     case Event::RUN:
         m_running = &process;
         return process.resume();
-    case Event::START: // a script may come too late
+    case Event::START: // a script may be too late
         return process.state == Process::OFF ? start(process) : void();
     case Event::JOIN:
         return join(machine);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// examples.cc -- what must hold in examples 01 to 13, whose servers end with their clients:
-// data that a program called persistent survives every later power failure, and nothing but a
-// fault makes a program fail; and in example 15
+// examples.cc -- checks of example 15, and of 01 to 13, whose servers end with their clients:
+// data that a program called persistent survives every later power failure, and a program
+// fails only after a fault
 
 #include "world.hh"
 
@@ -31,12 +31,12 @@ bool keeps_block(const Memory &memory, size_t offset, unsigned number,
            memory.is_certain(offset, offset + size);
 }
 
-// How an example is run, and what a program of it promises when it says the words.
+// How an example is run, and the promise that its program makes when it prints the words.
 struct Kind {
     bool states_direct_write, server_has_file, client_has_file, is_numbered;
     const char *words; // or NULL
     bool server_says;
-    size_t blocks; // of this example's number are persistent then
+    size_t blocks; // of this example's number that are then persistent
 };
 constexpr Kind kinds[] = {
     {},
@@ -63,13 +63,13 @@ const Kind &kind() {
     return kinds[example_number()];
 }
 
-// Whether it is a client of another example, or one of strangers/.
+// Is true for a client of another example, and for one of strangers/.
 bool is_strange(const Process &process) {
     return world.configuration->stranger && process.index == world.configuration->servers;
 }
 
-// The number at the end of the configuration's name: what is wrong with a client of strangers/,
-// or with the answers of a server. 0: there is none.
+// The number at the end of the configuration's name: the fault of a client of strangers/, or of
+// the replies of a server. 0: no number.
 int form() {
     const std::string &name = world.configuration->name;
     return atoi(name.c_str() + name.rfind('-') + 1);
@@ -97,13 +97,13 @@ Arguments arguments_of(const Process &process) {
     return list;
 }
 
-// Whether a server whose client changes its file has what the client has to leave there.
+// Is true if the file of a server has the data that its client has to write.
 bool has_data() {
     return !memcmp(memory().visible(), block_of(example_number()), kind().blocks * BLOCK_SIZE);
 }
 
-// A client that is quicker than its server is refused, and a server of several waits for it.
-// Nothing else happens by itself.
+// A client that starts before its server is refused; a server of several clients waits for it.
+// Without a fault, no other call fails.
 void ended(Process &process) {
     if (process.is_server && world.configuration->stranger && !world.healed) {
         if (process.errors.find("asks for what it was not offered") == std::string::npos)
@@ -120,8 +120,8 @@ void ended(Process &process) {
         world.found("fails although nothing has failed: %s", process.first_error().c_str());
 }
 
-// The promise is about one run of the program in whose memory the data are: when it starts
-// again, it fills the memory anew.
+// The promise holds for one run of the program whose memory holds the data: after a restart,
+// it fills the memory again.
 const Process *promising;
 unsigned promised;
 
@@ -136,7 +136,7 @@ void check_promise() {
         world.found("a program said that the data is persistent, but it is not");
 }
 
-// The client speaks of the run that it is connected to; another run may have begun by now.
+// The client reports about the run that it is connected to; another run may have begun since.
 void said_promise(Process &process, const char *line) {
     if (kind().states_direct_write && strstr(line, "server: listening") && has_data())
         world.found("would not notice that nothing comes, for it has the data already");
@@ -160,7 +160,7 @@ uint64_t appended; // entries whose last flush a client has seen complete
 std::map<const Process *, uint64_t> read_tails;
 uint64_t changes;
 
-// The memory held other data before, which look like a tail and have no entries.
+// The memory held other data before, which look like a tail without entries.
 void begin_log() {
     appended = changes = 0;
     read_tails.clear();
@@ -204,7 +204,7 @@ void said_log(Process &, const char *line) {
         world.found("is content with what was not appended: %s", line);
 }
 
-// A client's first completion is of reading the header, each later one of an entry.
+// A client's first completion is that of its read of the header, each later one of an entry.
 void completed(Process &client) {
     if (client.completions == 1)
         read_tails[&client] =
@@ -240,14 +240,14 @@ const Oracle atomic_write = {.serves_one = true,
                              .ended = ended,
                              .check = check_log};
 
-// ---- example 15: no client ever takes a wrong block, and nothing but its own end keeps it
-// from moving all of them
+// ---- example 15: no client accepts a wrong block, and each client that is not stopped moves
+// all blocks
 
 namespace {
 
 constexpr unsigned STORE_BLOCKS = 32, PASSES = 3, DEPTH = 8, PATIENCE_MS = 500, LATE_MAX = 4;
 
-// The sum that the client makes of all blocks.
+// The client's sum of all blocks.
 uint32_t whole_sum() {
     static const uint32_t sum = [] {
         uint32_t made = 0;
@@ -263,8 +263,8 @@ uint32_t whole_sum() {
     return sum;
 }
 
-// In mover-damaged the first server has its store in a file, where a block changes while the
-// client has both servers. It asks them in turn, so the first for that block.
+// In mover-damaged the first server has its store in a file, and a block changes while the
+// client has both servers. It asks them in turn, so the first one for that block.
 constexpr unsigned DAMAGED_BLOCK = 4;
 
 bool is_damaged(const Process &process) {
@@ -297,7 +297,7 @@ Arguments mover_arguments(const Process &process) {
     return arguments;
 }
 
-// A client that speaks of times cannot know more than there was.
+// A client that reports times can report no more than has passed.
 void check_times(Process &process, const char *line) {
     const char *up = strstr(line, "has a block "), *gap = strstr(line, "goes on after ");
     const char *way = strstr(line, "connected in ");
@@ -312,7 +312,7 @@ void check_times(Process &process, const char *line) {
         process.up_at = NEVER;
 }
 
-// A server has the time to answer, and twice as long each time that it did not.
+// A server has the time to reply, twice as long after each missing reply.
 void check_patience(Process &process, const char *line) {
     const End *lost = lost_end(process, line);
     if (!lost)
@@ -322,14 +322,14 @@ void check_patience(Process &process, const char *line) {
         late = 0;
     if (!strstr(line, "it does not answer"))
         return;
-    // What it takes after it has given the server up does not count.
+    // Completions that it takes after it has abandoned the server do not count.
     const int64_t heard_at = lost->heard_at == world.now ? lost->heard_before : lost->heard_at;
     if (world.now <= heard_at + (int64_t{PATIENCE_MS} << late))
         world.found("gives up a server too soon: %s", line);
     late = std::min(late + 1, LATE_MAX);
 }
 
-// In which way the first server answers what it was not asked; 0: it does not.
+// The kind of the first server's unexpected reply; 0: none.
 int lies() {
     return world.configuration->name.starts_with("mover-lie-") ? form() : 0;
 }
@@ -348,7 +348,7 @@ void mover_sent(const Link &link, int side, std::string &message) {
     if (lies() == 1)
         answer.slot = htonl(DEPTH);
     else if (lies() == 2)
-        answer.slot = htonl(ntohl(answer.slot) + 0x10000); // whose lower half is a slot
+        answer.slot = htonl(ntohl(answer.slot) + 0x10000); // its lower half is a slot
     else if (lies() == 3)
         answer.block = htonl((ntohl(answer.block) + 1) % STORE_BLOCKS);
     else if (lies() == 4)
@@ -378,7 +378,7 @@ void mover_said(Process &process, const char *line) {
         if (number / STORE_BLOCKS != process.committed)
             world.found("has moved other blocks than those of its passes: %s", line);
     } else if (sscanf(line, "server: served %u blocks", &number) == 1) {
-        // The last client asked for all, and some answers need not be known to have left.
+        // The last client asked for all blocks; it need not know that some replies were sent.
         if (world.configuration->servers == 1 && number < PASSES * STORE_BLOCKS - DEPTH)
             world.found("served more than that: %s", line);
     } else if (strstr(line, "it answers what was not asked")) {
@@ -398,7 +398,7 @@ void mover_said(Process &process, const char *line) {
     }
 }
 
-// What a program calls to open a device, which fails if that is removed.
+// The calls that open a device, which fail if the device was removed.
 constexpr const char *opening[] = {"no RDMA device for the address",
                                    "rpma_peer_new(",
                                    "rpma_mr_reg(",
@@ -406,19 +406,18 @@ constexpr const char *opening[] = {"no RDMA device for the address",
                                    "rpma_srq_new(",
                                    "rpma_ep_listen("};
 
-// Whatever happens to the others, a client goes on, and a server too.
+// Clients and servers continue, whatever happens to the other programs.
 void mover_ended(Process &process) {
     if (is_damaged(*world.processes[0]))
         damaged_byte() = *block_of(DAMAGED_BLOCK);
-    // While a program opens its device, it has nothing that it could go on with.
+    // A program that opens its device has no other work.
     const bool may_fail = std::ranges::any_of(opening, [&process](const char *call) {
         return process.errors.find(call) != std::string::npos;
     });
     if (process.is_server && process.status && !world.healed)
-        process.back_at = world.now + 1000; // its device was gone when it opened that
+        process.back_at = world.now + 1000; // its device was removed when it opened it
     if (is_strange(process)) {
-        // A connection that the server ends before it has heard that it is established is
-        // rejected, too.
+        // A connection that the server ends before its event ESTABLISHED is also rejected.
         const bool refused = process.errors.find("'Connection rejected' instead of 'Connection "
                                                  "established'") != std::string::npos;
         if (refused != (form() < 3) || (refused && !process.status))
@@ -436,10 +435,10 @@ void mover_ended(Process &process) {
         world.found("ends well after %u passes", process.committed);
 }
 
-// A port that is up again is used at once: when the client waits next, it has a connection to
-// each server, or has begun to make one since then.
+// The client uses a port that is up again at once: at its next wait, it has a connection to
+// each server, or has started one since.
 void mover_waits(Process &process) {
-    // When nobody is connected, there is a receive for every message that may come.
+    // Without a connection, the server has a receive for every message that may arrive.
     const Network &network = world.network;
     for (const auto &[handle, object] : network.fabric().objects())
         if (object->kind == sim::Object::SRQ && object->session == process.caller.session &&
@@ -470,7 +469,7 @@ void mover_waits(Process &process) {
 } // namespace
 
 const Oracle block_mover = {.heeds_device = true,
-                            .hurries = 30, // its clients begin anew each time
+                            .hurries = 30, // its clients start again each time
                             .way_ms = PATIENCE_MS,
                             .arguments = mover_arguments,
                             .begin = [] { last_link = nullptr; },

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// heap.cc -- small blocks that were released are never used again in a run, so that a use of
-// one shows
+// heap.cc -- a run never reuses small blocks that were released, so that a use after the
+// release is detected
 
 #include "heap.hh"
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// machine.cc -- what happens to machines, their devices and their programs, as the fabric sees
-// it
+// machine.cc -- faults of machines, devices and programs, as the fabric sees them
 
 #include "world.hh"
 
@@ -20,7 +19,7 @@ unsigned Network::host_of(const Machine &machine) const {
     return static_cast<unsigned>(found - world.machines.begin()) + 1;
 }
 
-// The last one, which is not removed, or not replaced yet.
+// The last device, which is not removed, or not replaced yet.
 unsigned Network::device_of(const Machine &machine) const {
     return static_cast<unsigned>(m_fabric->host(host_of(machine))->devices.size()) - 1;
 }
@@ -29,8 +28,8 @@ void Network::set_port(const Machine &machine, bool is_up) {
     m_fabric->set_port(host_of(machine), device_of(machine), is_up);
 }
 
-// Linux removes a device although programs use it. Its connections are over; another device
-// with the same address comes later.
+// Linux removes a device although programs use it. Its connections end; another device with
+// the same address is added later.
 void Network::remove_device(Machine &machine) {
     machine.no_device = true;
     for (const uint16_t i : open_links) {

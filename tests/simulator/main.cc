@@ -29,7 +29,7 @@ const Configuration configurations[] = {
     {"ping-pong-shared", "08-messages-ping-pong", &promise, 1, 2, "--shared-receive-queue"},
     {"gpspm", "09-flush-to-persistent-GPSPM", &promise, 1, 2},
     {"gpspm-shared", "09-flush-to-persistent-GPSPM", &promise, 1, 2, "--shared-channel"},
-    // Then FORM: what is wrong with the client of strangers/.
+    // Then FORM: the fault of the client of strangers/.
     {"gpspm-stranger-", "09-flush-to-persistent-GPSPM", &promise, 1, 1, nullptr, 0, 0, false, 0,
      "strangers-client"},
     {"send-imm", "10-send-with-imm", &promise, 1, 2},
@@ -53,10 +53,10 @@ const Configuration configurations[] = {
     // Servers 4 and 5 have another log. The second and third client name the wrong servers.
     {"log-3-lists", "14-replicated-log", &replicated_log, 5, 4, nullptr, 2, 1, false, 0,
      nullptr, 2},
-    // Servers 4 and 5 have none, and the second and third client begin one there.
+    // Servers 4 and 5 have no log, and the second and third client start one on them.
     {"log-3-begun", "14-replicated-log", &replicated_log, 5, 4, nullptr, 2, 1, false, 0,
      nullptr, 2},
-    // The operator puts an old copy of a log back.
+    // The operator restores an old copy of a log.
     {"log-3-copy", "14-replicated-log", &replicated_log, 3, 4, nullptr, 2, 1, false, 0, nullptr,
      0, true},
     {"mover", "15-block-mover", &block_mover, 1, 3},
@@ -64,10 +64,10 @@ const Configuration configurations[] = {
     {"mover-damaged", "15-block-mover", &block_mover, 2, 1},
     {"mover-stranger", "15-block-mover", &block_mover, 1, 1, nullptr, 0, 0, false, 0,
      "05-flush-to-persistent-client"},
-    // Then FORM: what is wrong with the one of strangers/.
+    // Then FORM: the fault of the one of strangers/.
     {"mover-stranger-", "15-block-mover", &block_mover, 1, 1, nullptr, 0, 0, false, 0,
      "strangers-client"},
-    // Then FORM: what is wrong with the answers of the first server.
+    // Then FORM: the fault of the first server's replies.
     {"mover-lie-", "15-block-mover", &block_mover, 2, 1},
     {"mover-endless", "15-block-mover", &block_mover, 2, 1, "--endless"},
     {"mover-4", "15-block-mover", &block_mover, 4, 1},
@@ -119,7 +119,7 @@ uint64_t schedules;
     exit(0);
 }
 
-// Yields the configuration, or nothing.
+// Returns the configuration, or nothing.
 std::string read_options(int argc, char *argv[]) {
     std::string configuration;
     for (int i = 1; i < argc; i++) {
@@ -173,8 +173,8 @@ void read_script(const std::string &name) {
         give_up("there is no script in " + name);
 }
 
-// A name that ends with a dash continues with what is chosen of the configuration. In
-// NAME-bonds link addresses change, too; in NAME-emulated devices flush by reads.
+// A name that ends with a dash is continued by a choice of the configuration. In NAME-bonds
+// link addresses change as well; in NAME-emulated devices flush by reads.
 const Configuration &find_configuration(const std::string &name) {
     static Configuration found;
     const bool bonds = name.ends_with("-bonds");
@@ -206,7 +206,7 @@ Schedule with_choices(const Schedule &schedule, std::vector<Choice> choices) {
     return same;
 }
 
-// Whether two findings are of one kind: names and numbers do not count.
+// Is true if two findings are of one kind: names and numbers do not count.
 bool is_same(std::string one, std::string other) {
     for (std::string *finding : {&one, &other})
         std::erase_if(*finding, [](char byte) { return byte >= '0' && byte <= '9'; });

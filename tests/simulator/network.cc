@@ -51,7 +51,7 @@ const sim::Send *Network::next_send(const Link &link, int side) const {
     return next == qp->sends.end() ? nullptr : &*next;
 }
 
-// Operations that left an initiator before it died still arrive.
+// Operations that an initiator sent before it died still arrive.
 bool Network::can_pass(const Link &link, int side) const {
     const sim::Qp *const qp = qp_of(link, side), *const target = qp_of(link, 1 - side);
     return qp && target && target->session && !link.broken && is_connected(*qp) &&
@@ -59,7 +59,7 @@ bool Network::can_pass(const Link &link, int side) const {
            !link.machines[1 - side]->cut_off && (!qp->session || !link.machines[side]->cut_off);
 }
 
-// ---- what may happen
+// ---- possible events
 
 std::optional<uint64_t> Network::first_message(const Link &link, int side,
                                                bool is_request) const {
@@ -119,7 +119,7 @@ bool Network::may_break(const Link &link) const {
 
 // ---- steps
 
-// The way to the server is found, or a request arrives there.
+// The route to the server is resolved, or a request arrives at the server.
 void Network::arrive(Link &link) {
     m_fabric->cm().deliver(*first_message(link, 0, true));
     const sim::CmId *const client = m_fabric->cm().id_of(link.ends[0].id);
@@ -135,7 +135,7 @@ void Network::tell(Link &link, int side) {
     m_fabric->cm().deliver(*first_message(link, side, false));
 }
 
-// What is behind some requests makes earlier writes visible.
+// Some requests make earlier writes visible.
 void Network::execute(Link &link, int side, Visible visible) {
     sim::Qp &qp = *qp_of(link, side);
     sim::Send &send = *std::ranges::find(qp.sends, false, &sim::Send::executed);
@@ -176,7 +176,7 @@ void Network::complete(Link &link, int side) {
     sim::Engine(*m_fabric).complete_sends(*qp_of(link, side));
 }
 
-// Also fails operations that were executed: their answers got lost.
+// Also fails executed operations: their acknowledgements are lost.
 void Network::fail(Link &link, int side) {
     link.broken = true;
     sim::Engine(*m_fabric).fail_outstanding(*qp_of(link, side), true);
@@ -255,7 +255,7 @@ void Network::settle(Link &link, int side, uint64_t begin, uint64_t end) {
     });
 }
 
-// Of a read, the initiator writes; its program makes that persistent by its own hand.
+// A read writes to the initiator's memory, which its program has to persist itself.
 bool Network::write(Process &process, uint64_t address, const void *from, size_t length) {
     const auto &[link, side, visible, opcode] = *m_execution;
     if (&process == link->ends[side].owner) {

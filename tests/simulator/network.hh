@@ -19,12 +19,13 @@
 struct End {
     Process *owner = nullptr; // NULL: none yet, or it has ended
     uint32_t id = 0, qp = 0;  // the CM ID and the queue pair; 0: none yet, or deleted
-    bool up = false;          // it is established, as far as its program has seen
+    bool up = false;          // its program has seen it established
     bool over = false;        // its program has taken another event
     const Machine *server = nullptr;
-    int64_t heard_at = 0, heard_before = 0; // when its program took something of the other side
-    int64_t asked_at = 0;  // when an operation was posted, and none was outstanding
-    bool answered = false; // a completion of it was taken
+    int64_t heard_at = 0,
+            heard_before = 0; // when its program last received from the other side
+    int64_t asked_at = 0;     // when an operation was posted, and none was outstanding
+    bool answered = false;    // a completion of it was taken
     void hear(int64_t now) {
         if (heard_at != now)
             heard_before = heard_at;
@@ -37,11 +38,11 @@ struct Link {
     Writer number;
     Machine *machines[2]; // of the client and of the server
     End ends[2];
-    int timeout_ms;      // for the way to the server
-    bool broken = false; // for ever: outstanding operations complete with errors
-    bool silent = false; // neither side is notified of that
+    int timeout_ms;      // for resolving the server
+    bool broken = false; // permanently: outstanding operations complete with errors
+    bool silent = false; // neither side is notified
 
-    // Whether messages of the connection manager pass.
+    // Is true if messages of the connection manager pass.
     bool is_open() const {
         return machines[0]->on && machines[1]->on && !machines[0]->cut_off &&
                !machines[1]->cut_off;
@@ -58,7 +59,7 @@ class Network : public sim::Environment {
 
     void begin(unsigned machines, bool has_native_operations);
 
-    // ---- what programs call
+    // ---- calls of programs
     int call(rpma_sim_message &message);
     int take_event(int fd, uint32_t channel, sim::TakeEvent::Reply &event, void *data,
                    size_t size);
@@ -66,7 +67,7 @@ class Network : public sim::Environment {
     void polled(const ibv_wc *wc, int count);
     void process_ended(Process &process);
 
-    // ---- what may happen on a link; the side is the one that posted, or that receives
+    // ---- events of a link; the side is the one that posted, or that receives
     bool has_request(const Link &link) const;
     bool has_news(const Link &link, int side) const;
     bool can_execute(const Link &link, int side) const;
@@ -83,7 +84,7 @@ class Network : public sim::Environment {
     void break_up(Link &link, Fate fate, bool silently);
     void forget_closed_links();
 
-    // ---- what happens to a machine
+    // ---- events of a machine
     void set_port(const Machine &machine, bool is_up);
     void remove_device(Machine &machine);
     void join(const Machine &machine);
@@ -95,7 +96,7 @@ class Network : public sim::Environment {
     // ---- for the invariants
     sim::Fabric &fabric() { return *m_fabric; }
     const sim::Fabric &fabric() const { return *m_fabric; }
-    // What the program has not deleted, or NULL.
+    // An object that the program has not deleted, or NULL.
     const char *left_by(const Process &process) const;
     bool has_device_event(const Process &process) const; // that it has not taken
     size_t queue_pairs(const Process &process) const;

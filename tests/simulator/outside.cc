@@ -32,7 +32,7 @@ namespace {
 
 int print(FILE *stream, const std::string &text) {
     Process &process = *world.current;
-    // Of the library's log, an error is to be seen.
+    // Shows the errors of the library's log.
     const bool is_error = text.find("*ERROR* ") != std::string::npos;
     process.logged |= is_error;
     if (is_error || text.find("*WARN*  ") != std::string::npos) {
@@ -54,7 +54,7 @@ int print(FILE *stream, const std::string &text) {
 struct Epoll : Object {
     std::vector<std::pair<int, epoll_data_t>> watched;
     std::vector<pollfd> fds; // of the present wait
-    size_t next = 0;         // the descriptor that is looked at first
+    size_t next = 0;         // the first descriptor to check
 };
 
 int wait_for_any(struct pollfd *fds, nfds_t count, int timeout) {
@@ -85,7 +85,7 @@ File *file_of(int fd) {
 
 #define WRAPPED extern "C"
 
-// A function that only gives a value.
+// A function that only returns a value.
 #define GIVES(type, function, parameters, value) \
     WRAPPED type function parameters {           \
         return value;                            \
@@ -143,7 +143,7 @@ WRAPPED void __wrap_exit(int status) {
     __builtin_unreachable();
 }
 
-// Another number each time, the same in each run of a schedule.
+// A new number at each call, the same in each run of a schedule.
 WRAPPED ssize_t __wrap_getrandom(void *buffer, size_t size, unsigned) {
     uint64_t state = world.random_numbers++, number = next_random(state);
     memcpy(buffer, &number, std::min(size, sizeof(number)));
@@ -162,7 +162,7 @@ WRAPPED int __wrap_sigprocmask(int how, const sigset_t *set, sigset_t *) {
     return 0;
 }
 
-// What is not blocked, too, would end the program.
+// A signal that is not blocked as well would end the program.
 WRAPPED int __wrap_signalfd(int fd, const sigset_t *set, int flags) {
     if (fd != -1 || (flags & ~(SFD_CLOEXEC | SFD_NONBLOCK)) != 0)
         world.found("signalfd() gets a descriptor, or flags that it does not know");
@@ -201,7 +201,7 @@ constexpr unsigned WAKE_UPS_MAX = 2000;
 
 WRAPPED int __wrap_epoll_wait(int fd, struct epoll_event *events, int max, int timeout) {
     auto *epoll = static_cast<Epoll *>(world.descriptor(fd).object);
-    std::erase_if(epoll->watched, [](const auto &watch) { // it was closed with its object
+    std::erase_if(epoll->watched, [](const auto &watch) { // closed with its object
         return world.descriptor(watch.first).closed;
     });
     world.configuration->oracle->waits(*world.current);
@@ -210,7 +210,7 @@ WRAPPED int __wrap_epoll_wait(int fd, struct epoll_event *events, int max, int t
         world.current->wake_ups = 0;
     if (++world.current->wake_ups > WAKE_UPS_MAX)
         world.found("wakes up again and again for something that it does not take");
-    // What was ready need not be so any more when the program looks: see poll(2).
+    // A descriptor may be no longer ready when the program reads it: see poll(2).
     const auto &early = epoll->watched[epoll->next % epoll->watched.size()];
     if (world.descriptor(early.first).kind == Descriptor::CHANNEL && world.chance() &&
         world.chance()) {
@@ -224,7 +224,7 @@ WRAPPED int __wrap_epoll_wait(int fd, struct epoll_event *events, int max, int t
         epoll->fds.push_back({watch.first, POLLIN, 0});
     if (wait_for_any(epoll->fds.data(), epoll->fds.size(), timeout) == 0)
         return 0;
-    // The kernel tells of descriptors in turn, however often the first of them is ready.
+    // The kernel reports descriptors in turn, even if the first one is always ready.
     int ready = 0;
     size_t count = epoll->fds.size(), first = epoll->next % count;
     for (size_t i = first; i < first + count && ready < max; i++)
@@ -282,7 +282,7 @@ GIVES(void, __wrap_freeaddrinfo, (addrinfo * names), __wrap_free(names))
 GIVES(void, __wrap_syslog, (int, const char *, ...), (void)0)
 GIVES(int, __wrap_sched_yield, (), (world.point(), 0))
 
-// Only a program waits so whose event nothing will acknowledge any more.
+// A program that waits here has an event that no thread will acknowledge.
 WRAPPED int __wrap_pthread_cond_wait(void *, void *) {
     world.found("deletes an object of which an event is not acknowledged, and waits for ever");
     return 0;
@@ -394,7 +394,8 @@ void persist(const void *ptr, size_t size) {
     if (world.configuration->oracle->locks && !is_locked(begin, begin + size))
         world.found("uses a part of a file that it has not locked");
     memory().find_own_stores();
-    world.configuration->oracle->check(); // what a power failure leaves until then
+    world.configuration->oracle
+        ->check(); // the states that a power failure may leave until then
     memory().persist(begin, begin + size);
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// pitfalls.cc -- what must hold for the programs in pitfalls/: what a client called safe is
-// there, and a pointer is not there without its record
+// pitfalls.cc -- checks of the programs in pitfalls/: data that a client called safe exists,
+// and no pointer exists without its record
 
 #include "pitfalls/pitfalls.h"
 #include "world.hh"
@@ -14,14 +14,14 @@ namespace {
 
 unsigned entry; // of rpma_pitfalls(7)
 bool wrong;
-bool safe;       // a client said so
+bool safe;       // a client has reported this
 unsigned number; // the last one that a client called safe
 
 Machine &target() {
     return *world.machines[0];
 }
 
-// What is stated in the way of rpma_pmem(7), step 9; in entry 1 nobody went through its steps.
+// The statement of rpma_pmem(7), step 9; in entry 1 the operator skipped the steps before it.
 Arguments arguments_of(const Process &process) {
     Arguments list;
     if (wrong)
@@ -47,7 +47,8 @@ void begin() {
     memory.tears = entry == 6;
 }
 
-// Whether the record is in the visible data, or in all that a power failure may leave.
+// Is true if the record is in the visible data, or in all states that a power failure may
+// leave.
 bool has_record(bool persistent) {
     const Memory &memory = target().memory;
     const char *record = memory.image(persistent) + RECORD;
@@ -55,7 +56,7 @@ bool has_record(bool persistent) {
            (!persistent || memory.is_certain(RECORD, RECORD + LEN));
 }
 
-// What the program of entry 6 finds when it starts again.
+// The data that the program of entry 6 finds after a restart.
 unsigned found_number() {
     unsigned newest = 0;
     for (size_t place : {POINTER, POINTER_2}) {
@@ -79,12 +80,12 @@ void check() {
         if (published && !has_record(persistent))
             world.found("the pointer is there, the record is not");
     }
-    // The tests of entry 2 look at what is there; elsewhere all that may be there counts.
+    // The tests of entry 2 check the visible data, all others each possible state.
     if (safe && !has_record(entry != 2))
         world.found("the record was safe, and is lost");
 }
 
-// In entry 4 the client says that the record is visible at that moment.
+// In entry 4 the client reports that the record is visible at that moment.
 void said(Process &client, const char *line) {
     if (client.is_server)
         return;

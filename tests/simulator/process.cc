@@ -38,8 +38,8 @@ std::string copy_of(const std::string &module) {
     return name;
 }
 
-// The writable segments as they are at first. Modules are linked without RELRO, so the loader
-// protects nothing in them.
+// The initial writable segments. Modules are linked without RELRO, so the loader protects no
+// part of them.
 std::vector<std::pair<char *, std::string>> globals_of(void *module) {
     std::vector<std::pair<char *, std::string>> globals;
     link_map *map;

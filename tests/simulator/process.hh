@@ -21,13 +21,13 @@
 
 constexpr int64_t NEVER = INT64_MAX;
 
-// What is the state of a machine besides its memory, at first as here.
+// The state of a machine except its memory; the initializers are its initial state.
 struct Plug {
     bool on = true, cut_off = false;
     bool port_down = false;  // while it is cut off: its device noticed
-    std::string copy;        // of its memory, for a machine that gets it back; empty: none
+    std::string copy;        // of its memory, to be restored; empty: none
     bool no_device = false;  // while it is cut off: its device was removed
-    int64_t back_at = NEVER; // when somebody plugs it in again, in ms
+    int64_t back_at = NEVER; // when it is connected again, in ms
 };
 
 struct Machine : Plug {
@@ -35,35 +35,35 @@ struct Machine : Plug {
     Memory memory;
 };
 
-// The state of a program in a schedule, at first as here.
+// The state of a program in a schedule; the initializers are its initial state.
 struct Life {
     enum State { OFF, READY, WAITING } state = OFF;
     int status = 0;                   // if OFF: exit status, or KILLED
     unsigned starts = 0;              // starts in this schedule
     bool was_ready = false;           // a server: it has listened
-    int64_t frozen_until = 0;         // the process stands still until then
+    int64_t frozen_until = 0;         // the process is suspended until then
     int64_t back_at = NEVER;          // a server: when it is started again
     size_t lines = 0, lines_read = 0; // of its standard input
     unsigned committed = 0;           // records that it reported as committed
     unsigned completions = 0;         // completions that it has taken
 };
 
-// The same from one start to the next.
+// The state between two starts.
 struct Run {
     bool told_to_stop = false;  // SIGTERM
-    bool summed_up = false;     // a server: it has said what it has
-    bool port_was_up = false;   // it has asked since it last waited
-    bool spoke_in_vain = false; // about a connection, to a port that it could know to be down
+    bool summed_up = false;     // a server: it has reported its state
+    bool port_was_up = false;   // it has queried the port since its last wait
+    bool spoke_in_vain = false; // used a connection over a port that it could know to be down
     int64_t waited_at = NEVER;  // when it last began to wait for an epoll descriptor
-    unsigned wake_ups = 0;      // how often at that time
-    size_t links_at_up = 0; // links that there were when it took a port's event, while it runs
-    int64_t up_at = NEVER;  // when it took that, until it speaks of it
-    bool logged = false;    // the library has written an error to stderr
-    bool was_left = false;  // a client was gone when it was accepted, and nobody was told
-    bool was_deceived = false; // it has said that a server answers what was not asked
-    std::map<const Machine *, unsigned> late; // how often in a row a server did not answer
+    unsigned wake_ups = 0;      // number of wake-ups at that time
+    size_t links_at_up = 0;     // number of links when it took a port's event
+    int64_t up_at = NEVER;      // when it took that event, until it reports it
+    bool logged = false;        // the library has written an error to stderr
+    bool was_left = false;      // a client had gone when it was accepted, without a report
+    bool was_deceived = false;  // it has reported an unexpected reply
+    std::map<const Machine *, unsigned> late; // consecutive missing replies of a server
     sigset_t blocked{};                       // signals
-    std::string output, errors;               // a line that is not complete; the text on stderr
+    std::string output, errors;               // an incomplete line; the text on stderr
 };
 
 class Process : public Life, public Run {
@@ -84,10 +84,9 @@ class Process : public Life, public Run {
 
     // Runs until it waits, leaves or ends.
     void resume();
-    // Called by the process itself: lets the world go on.
+    // Called by the process itself: the simulation continues.
     void leave();
-    // Called by the process itself: waits until one of the descriptors is readable or the time
-    // is over.
+    // Called by the process itself: waits until a descriptor is readable or the time is over.
     void wait_until(const pollfd *fds, size_t count, int64_t deadline);
 
     // The descriptors that it waits for, while it is WAITING.
@@ -95,7 +94,7 @@ class Process : public Life, public Run {
     size_t fd_count;
     int64_t deadline;
 
-    // Plain memory, zero at first.
+    // Plain memory, initially zero.
     Heap heap;
     sim::Caller caller; // of the fabric
 
@@ -111,7 +110,7 @@ class Process : public Life, public Run {
     static void entry();
 
     int (*m_main)(int, char **);
-    std::vector<std::pair<char *, std::string>> m_globals; // and what they are at first
+    std::vector<std::pair<char *, std::string>> m_globals; // and their initial values
     std::vector<Map> m_maps;
     char *m_stack = nullptr;
     std::vector<std::string> m_arguments;

@@ -57,7 +57,7 @@ struct Record {
     uint32_t checksum;
 };
 
-// Reads the record at begin; returns false if it is not whole.
+// Reads the record at begin; returns false if it is incomplete.
 bool read_record(const char *image, size_t begin, uint64_t number, Record &record) {
     uint32_t size;
     uint64_t found;
@@ -70,8 +70,8 @@ bool read_record(const char *image, size_t begin, uint64_t number, Record &recor
            crc32c(image + begin + 4, RECORD_HEADER - 4 + size) == record.checksum;
 }
 
-// The log of foreign servers, which a third one that is nowhere kept as well. So many clients
-// as its epoch says are not here.
+// The log of foreign servers; a third one, which is not simulated, also had it. Its epoch is
+// larger than the number of clients here.
 constexpr uint64_t FOREIGN_IDENTITY = 0x12345673, FOREIGN_EPOCH = 1 << 30;
 
 // ---- making logs
@@ -96,7 +96,7 @@ Image empty_log(uint64_t epoch, uint64_t identity) {
     return image;
 }
 
-// The record takes so many bytes, and is before the tail.
+// The record has this many bytes, and is before the tail.
 void add_record(Image &image, size_t space, uint64_t number, uint64_t epoch) {
     const uint64_t head[] = {(space - RECORD_HEADER) << 32, number, epoch};
     Image record(reinterpret_cast<const char *>(head), sizeof(head));
@@ -122,14 +122,14 @@ struct Committed {
     uint32_t checksum;
 };
 std::vector<Committed> committed;
-bool founded;                        // the log was begun, as far as the operator knows
+bool founded;                        // to the operator's knowledge, the log exists
 std::vector<const Process *> misled; // clients that were started with the wrong servers
 
 bool is_misled(const Process &process) {
     return std::ranges::find(misled, &process) != misled.end();
 }
 
-// Whether the foreign servers have no log.
+// Is true if the foreign servers have no log.
 bool are_blank(const Configuration &used) {
     return used.name == "log-3-begun";
 }
@@ -196,7 +196,7 @@ void walk(const Process &server, bool persistent, std::vector<uint32_t> &checksu
     checksums.resize(certain);
 }
 
-// Whether a server has no valid log, or may have none after a power failure.
+// Is true if a server has no valid log, or may have none after a power failure.
 bool is_forgetful(const Process &server) {
     const Memory &memory = server.machine->memory;
     bool forgetful = !is_log(memory.image(false));
@@ -214,7 +214,7 @@ unsigned count_forgetful() {
     return count;
 }
 
-// Only a minority may have forgotten at a time; the operator cannot know more than that.
+// Only a minority may have lost its memory at a time; the operator knows no more.
 bool may_forget(const Process &server) {
     unsigned plain = world.configuration->plain;
     return (plain || !is_forgetful(server)) &&
@@ -271,7 +271,7 @@ void said(Process &process, const char *line) {
         return world.found("serves a log that another server serves: %s", line);
     if (is_misled(process) && strstr(line, "machine-of-server3 has all"))
         return world.found("changes a server of another log: %s", line);
-    if (is_misled(process)) // the reader looks at the right log
+    if (is_misled(process)) // the reader reads the right log
         return world.said.pop_back();
     if (sscanf(line, "client: %llu records, %u of %u", &number, &members, &of) == 3) {
         auto has_all = [number](const auto &holding) {
@@ -468,7 +468,7 @@ void look_at_reader(const Image &good, const Image &shorter) {
     world.said.pop_back();
 }
 
-// A header is damaged while its server runs: the client goes on with the others.
+// A header is damaged while its server runs: the client continues with the others.
 void look_at_damaged_server(const Image &good) {
     start_servers(world.configuration->servers, good, false);
     world.machines[0]->memory.visible()[FIXED_BEGIN]++;

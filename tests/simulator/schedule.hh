@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// schedule.hh -- the choices of a schedule: where an unusual event happened instead of the
-// usual one
+// schedule.hh -- the choices of a schedule: where another event replaced the default one
 
 #ifndef SIMULATOR_SCHEDULE_HH
 #define SIMULATOR_SCHEDULE_HH 1
@@ -11,7 +10,7 @@
 #include <string>
 #include <vector>
 
-// event_kinds[] says what each kind is.
+// event_kinds[] describes each kind.
 struct Event {
     // clang-format off
     enum Kind : uint8_t { RUN, REQUEST, NEWS, EXECUTE, COMPLETE, FAIL, START, JOIN, TIME,
@@ -32,8 +31,8 @@ struct Event_kind {
 };
 extern const Event_kind event_kinds[Event::KINDS];
 
-// Option 0 is the usual event, before which the invariants are checked; the others are numbered
-// as World::options() lists them.
+// Option 0 is the default event, before which the invariants are checked; the others are
+// numbered as World::options() lists them.
 struct Choice {
     uint32_t position, option;
 };
@@ -48,11 +47,11 @@ class Schedule {
 
     void begin() { m_position = m_next = 0; }
     uint32_t position() const { return m_position; }
-    // Returns true if the usual event comes, and passes the position.
+    // Returns true if the default event is next, and passes the position.
     bool is_usual();
-    void stop(); // a program is interrupted here, whether or not an unusual event follows
+    void stop(); // interrupts a program here, for any next event
     bool may_fault() const { return !m_random || m_fault; } // the options may be faults
-    // Otherwise chooses the event; returns false for the usual one.
+    // Otherwise chooses the event; returns false for the default one.
     bool choose(const std::vector<Event> &options, Event &event);
     void stop_faults() { m_faults = 0; } // from now on
 
@@ -65,8 +64,8 @@ class Schedule {
     bool m_random = false, m_fault = false;
     uint64_t m_state = 0;
     uint32_t m_position = 0, m_next = 0;
-    uint32_t m_kinds = 0;                          // unusual events of this schedule
-    unsigned m_faults = 0;                         // faults left
+    uint32_t m_kinds = 0;  // kinds of events of this schedule, besides the default one
+    unsigned m_faults = 0; // faults left
     uint64_t m_fault_limit = 0, m_other_limit = 0; // probabilities, out of 2^32
 };
 

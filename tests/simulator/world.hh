@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// world.hh -- which programs run and what they promise; all objects of one schedule, and its
+// world.hh -- the programs that run, and their promises; all objects of one schedule, and its
 // possible events
 
 #ifndef SIMULATOR_WORLD_HH
@@ -17,11 +17,11 @@ using Arguments = std::vector<std::string>;
 // How the programs of an example are run, and its invariants.
 struct Oracle {
     bool has_reader = false;
-    bool serves_one = false;   // a server ends after its client, and is started for the next
+    bool serves_one = false;   // a server ends after its client, and is restarted for the next
     bool locks = false;        // a program uses only the part of a file that it has locked
     bool heeds_device = false; // the events of ports, and that a device is removed
-    unsigned hurries = 0; // how often time passes before what is on the way arrives, 0: any
-    int way_ms = 1000;    // for so long a program may look for a server
+    unsigned hurries = 0; // how often time may pass before packets in flight arrive, 0: any
+    int way_ms = 1000;    // the longest time for resolving a server
     Arguments (*arguments)(const Process &process);
     void (*begin)() = [] {};                             // a schedule begins
     void (*said)(Process &, const char *) = ignore_line; // a program printed a line
@@ -29,9 +29,9 @@ struct Oracle {
     // A side sends a message, which may be changed.
     void (*sent)(const Link &, int side, std::string &) = ignore_message;
     void (*ended)(Process &) = ignore; // a process ended by itself
-    void (*check)() = [] {}; // looks at the memories, after each step that changed one
-    void (*waits)(Process &) = ignore;                   // a process has nothing to do any more
-    bool (*may_forget)(const Process &server) = nullptr; // whether its memory may be lost now
+    void (*check)() = [] {};           // checks the memories after each step that changed one
+    void (*waits)(Process &) = ignore; // a process has no more work
+    bool (*may_forget)(const Process &server) = nullptr; // its memory may be lost now
 
     static void ignore(Process &) {}
     static void ignore_line(Process &, const char *) {}
@@ -47,31 +47,31 @@ struct Configuration {
     unsigned lines;            // of each client's standard input
     unsigned last_lines;       // of the last client's
     bool forgets;              // memories may be lost
-    unsigned plain;            // servers without a file, the last ones: each start forgets
-    const char *stranger;      // the module that is the first client, or NULL
-    unsigned foreign;          // servers that have another log, the last ones
-    bool copies;               // memories are copied, and put back
-    bool bonds;                // link addresses change, which is no fault
-    bool emulated;             // devices have no native flush and atomic write
+    unsigned plain;       // the last servers, without a file: each start loses their memory
+    const char *stranger; // the module that is the first client, or NULL
+    unsigned foreign;     // servers that have another log, the last ones
+    bool copies;          // memories are copied and restored
+    bool bonds;           // link addresses change, which is no fault
+    bool emulated;        // devices have no native flush and atomic write
 
     unsigned log_servers() const { return servers - foreign; }
     bool has_file(unsigned server) const { return server + plain < servers; }
 };
 
-// The connection that a line of a client says is lost, or NULL.
+// The connection that a line of a client reports as lost, or NULL.
 const End *lost_end(const Process &client, const char *line);
 
-// What fill_block() of the examples makes of a number.
+// The block that fill_block() of the examples makes from a number.
 constexpr size_t BLOCK_SIZE = 4096, BLOCKS_MAX = 4;
 const char *block_of(unsigned number);
 
-// Damages logs of example 14 in all ways, and sees what its programs do. Yields how many; a
-// finding is in world.finding.
+// Damages logs of example 14 in all ways, and checks its programs. Returns the number of logs;
+// a finding is in world.finding.
 unsigned damage_logs();
 
 extern const Oracle promise, atomic_write, replicated_log, block_mover, pitfalls;
 
-// A file, or an epoll descriptor. They stay until the schedule ends.
+// A file, or an epoll descriptor. It exists until the schedule ends.
 struct Object {
     Process *owner = nullptr;
     bool alive = true;
@@ -92,22 +92,22 @@ constexpr int FIRST_DESCRIPTOR = 1000;
 // In ms: a machine that was not started today, and whose clock soon passes a multiple of 2^31.
 constexpr int64_t START = (int64_t{11} << 31) - 1000;
 
-// What happens as soon as a program says a line that contains the text.
+// The event that follows when a program prints a line that contains the text.
 struct Cue {
     std::string text, process;
     Event::Kind kind;
     uint16_t variant;
 };
 
-// What a schedule begins with.
+// The initial state of a schedule.
 struct Present {
     std::vector<std::unique_ptr<Object>> objects;
     std::vector<Descriptor> descriptors;
     int64_t now = START;           // in ms
     std::vector<std::string> said; // the lines of all clients
     std::string finding;
-    bool healed = false;         // no more faults: everything has to end well
-    bool faulted = false;        // one has happened since the beginning, or since then
+    bool healed = false;         // no more faults: all programs have to succeed
+    bool faulted = false;        // a fault has happened since the beginning, or since healed
     uint64_t random_numbers = 0; // that programs have got
     size_t cue = 0;              // the cue of the script that is awaited
     std::vector<Event> cued;     // events of the cue that happen now
@@ -130,15 +130,16 @@ class World : public Present {
     // After that, without unusual events: starts programs until each of them waits or has
     // ended, or until all have ended. The invariants are no longer checked.
     void start_more(const std::vector<Process *> &more, bool until_they_end);
-    // Whether the example's reader is content with the memories and with what the clients said.
+    // Returns true if the example's reader accepts the memories and the lines of the clients.
     bool read();
 
     // ---- for the library and the other functions that a program calls
     void point();
-    // Records a violation. The process that caused it does not go on.
+    // Records a violation. The process that caused it does not continue.
     void found(const char *format, ...) __attribute__((format(printf, 2, 3)));
     static void crashed(int signal);
-    bool chance(); // details that are neither chosen nor determined: which words of many
+    bool
+    chance(); // details that are neither chosen nor determined, such as which words survive
     template <typename T> T *make_object() {
         auto *object = new T;
         object->owner = current;
@@ -148,9 +149,10 @@ class World : public Present {
     int open_descriptor(Descriptor::Kind kind, Object *object = nullptr);
     Descriptor &descriptor(int fd);
     bool is_readable(int fd);
-    bool wait_for(int fd); // false where a read of the descriptor would return EAGAIN
+    bool wait_for(int fd); // false if a read of the descriptor would return EAGAIN
     Machine *machine(const std::string &addr);
-    bool is_connected(const Process &client); // to a program that has not deleted that yet
+    bool
+    is_connected(const Process &client); // to a program that has not deleted the connection yet
     void process_ended(Process &process);
     void line(Process &process, const std::string &text);
     void trace(const std::string &text);
@@ -187,7 +189,7 @@ class World : public Present {
     uint64_t m_chance;
     unsigned m_hurried;           // times that time passed early
     uint64_t m_checked;           // sum of the changes of all memories
-    Process *m_running = nullptr; // runs on unless another event is chosen
+    Process *m_running = nullptr; // continues unless another event is chosen
 };
 
 extern World world;

@@ -2,7 +2,7 @@
 // Copyright 2026, the librpma developers
 
 // client.c -- the ten ways of rpma_pitfalls(7) to lose data. With --wrong it loses them,
-// without it does not. The page shows the lines behind "if (wrong)", "if (!wrong)" and "else".
+// without it does not. The page shows the lines after "if (wrong)", "if (!wrong)" and "else".
 
 #include "common.h"
 #include "pitfalls.h"

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// client.c -- clients that a server must not trust. The first two offer nothing that a server
-// of example 15 could use; the next two ask it for what there is not; the others ask a server
-// of example 09 to persist what it has not offered.
+// client.c -- clients that a server must not trust. The first two offer no memory that a server
+// of example 15 could use; the next two ask it for blocks that do not exist; the others ask a
+// server of example 09 to persist memory that it has not offered.
 
 #include "common.h"
 
@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// What mover.h says of the two sides, and messages.h of example 09.
+// As in mover.h, and in messages.h of example 09.
 enum { STORE_BLOCKS = 32, DEPTH = 8, BLOCKS = 4 };
 
 static const struct {
