@@ -10,7 +10,7 @@
 #include <netdb.h>
 #include <stdio.h>
 
-// ---- what all functions that take an address do --------------------------------------------
+// ---- all functions that take an address ----------------------------------------------------
 
 static const struct user {
     const char *name, *service;

@@ -88,8 +88,8 @@ static void expect_data(const void *data, uint8_t len) {
 }
 
 // InfiniBand delivers all bytes of the message, iWARP only those that were sent. A refusal
-// whose bytes are all 0 gives no reason. Without memory for the data, the event is told all the
-// same.
+// whose bytes are all 0 gives no reason. The event is reported even if there is no memory for
+// the data.
 TEST_THAT(private_data_arrives_with_the_reply) {
     static const struct {
         enum rdma_cm_event_type type;
@@ -150,7 +150,7 @@ TEST_THAT(private_data_of_the_request_is_kept) {
     expect_data("from here to there\0", 20);
 }
 
-// The call fails, and what the event brought is not kept.
+// The call fails, and discards the private data of the event.
 TEST_THAT(unacknowledged_event_is_not_counted) {
     enum rpma_conn_event event = RPMA_CONN_UNDEFINED;
     new_unestablished(&outgoing);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// ep.c -- endpoints: listening, and the connection requests that come in
+// ep.c -- endpoints: listening, and incoming connection requests
 
 #include "fixture.h"
 
@@ -91,7 +91,7 @@ TEST_THAT(address_change_keeps_the_endpoint) {
     }
 }
 
-// Shutting down an endpoint does not affect the requests that came in at it.
+// Shutting down an endpoint does not affect the requests that it has received.
 TEST_THAT(request_outlives_the_endpoint) {
     const struct shape shape = {.incoming = true};
     for (int bare = 0; bare < 2; bare++) {

@@ -105,8 +105,8 @@ static unsigned served_by(bool native) {
            (native && BUILD_WRITES_ATOMICALLY ? SERVES_ATOMIC_WRITE : 0);
 }
 
-// Each region states what its own device serves; the first one speaks for the connection,
-// unless the configuration states something.
+// Each region has the capabilities of its own device; those of the first one apply to the
+// connection unless the configuration advertises others.
 TEST_THAT(regions_of_different_devices_are_packed_together) {
     for (int first = 0; first < 2; first++) {
         static struct packed c;
@@ -325,7 +325,7 @@ static void expect_refused(const unsigned char *bytes, size_t size, const char *
                                                &out.bytes, &out.len),
                  RPMA_E_INVAL, condition, condition, .logs = logs,
                  .level = RPMA_LOG_LEVEL_INFO);
-    // Refused even if the caller wants no objects.
+    // Rejected even if the caller passes no outputs.
     EXPECT_ERROR(rpma_conn_private_data_unpack(&pdata, NULL, NULL, NULL, NULL, NULL),
                  RPMA_E_INVAL, condition, condition, .logs = logs,
                  .level = RPMA_LOG_LEVEL_INFO);

@@ -68,7 +68,7 @@ TEST_THAT(address_change_keeps_the_request) {
     }
 }
 
-// What can go wrong with an address: when it is begun with, or later.
+// The ways in which an address fails: at its first step, or later.
 static const struct broken {
     const char *fails, *cause;
     int error;

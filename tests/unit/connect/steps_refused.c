@@ -146,8 +146,8 @@ TEST_THAT(wrong_steps_are_refused) {
     }
 }
 
-// Requests that are made in one step have nothing to resolve. Events of an incoming one come on
-// its descriptor.
+// rpma_conn_req_new() leaves no address to resolve. The descriptor of an incoming request
+// delivers its events.
 TEST_THAT(new_leaves_nothing_to_resolve) {
     int fd = 7;
     fixture_peer(&w);

@@ -2,7 +2,7 @@
 // Copyright 2026, the librpma developers
 
 // header.cc -- librpma.hpp over the fakes of the unit tests: owners release once, errors carry
-// the line of the log, and the data path asks the provider for what the C functions ask for
+// the line of the log, and the data path makes the same provider calls as the C functions
 
 #include <algorithm>
 #include <array>
@@ -22,7 +22,7 @@ extern "C" {
 #include "fixture.h"
 }
 
-// ---- what holds when it compiles ---------------------------------------------------------
+// ---- checked by the compiler -------------------------------------------------------------
 
 template <class Owner> constexpr bool is_move_only() {
     return std::is_nothrow_move_constructible_v<Owner> &&
@@ -30,8 +30,8 @@ template <class Owner> constexpr bool is_move_only() {
            !std::is_copy_constructible_v<Owner> && !std::is_copy_assignable_v<Owner>;
 }
 
-// An owner goes where its handle goes, one that is const only where a const handle goes, and a
-// temporary one nowhere.
+// An owner converts to its handle, a const owner only to a const handle, and a temporary owner
+// not at all.
 template <class Owner> constexpr bool converts_as_it_should() {
     using Handle = typename Owner::handle_type;
     return std::is_convertible_v<Owner &, Handle *> &&
@@ -53,7 +53,7 @@ static_assert(
                      rpma::ep, rpma::ep_cfg, rpma::conn, rpma::batch>());
 static_assert(std::is_nothrow_copy_constructible_v<rpma::error>);
 static_assert(!std::is_constructible_v<rpma::cq_ref, std::nullptr_t>);
-// What borrows from an owner cannot be taken from a temporary one.
+// A view of an owner cannot be taken from a temporary owner.
 template <class Owner>
 concept lends_private_data = requires(Owner &&owner) {
     {
@@ -75,7 +75,7 @@ static_assert(lends_rcq<rpma::conn &> && !lends_rcq<rpma::conn>);
 static_assert(lends_rcq<rpma::srq &> && !lends_rcq<rpma::srq>);
 static_assert(rpma::detail::name_of<rpma_mr_reg>() == "rpma_mr_reg");
 
-// What posts, polls or waits cannot throw, and returns a status.
+// Functions that post, poll or wait cannot throw, and return a status.
 template <class... Results> constexpr bool are_statuses() {
     return (... && std::is_same_v<Results, rpma::status>);
 }

@@ -2,9 +2,9 @@
 // Copyright 2026, the librpma developers
 
 // page.cc -- the client of rpma_cpp(7) returns when the flush has completed, never before, and
-// reports what failed
+// reports the failed call
 
-// The lines of the page come first: they include what they need.
+// The lines of the page are first: they include the headers that they need.
 #include "cpp_page.h"
 
 #include <cstdlib>

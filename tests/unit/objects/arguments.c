@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// arguments.c -- every argument that is refused by its value alone. The cases are generated
-// from the conditions in contract/errors.tsv; the table below says how to make those that are
-// not "name == NULL".
+// arguments.c -- every argument that is rejected by its value alone. The cases are generated
+// from the conditions in contract/errors.tsv; the table below has values for those that are not
+// "name == NULL".
 
 #include "arguments.h"
 
@@ -26,7 +26,7 @@ static const struct way {
     const char *term;     // of the condition, or its beginning
     const char *logs;     // NULL: the name of the first parameter
     const char *function; // NULL: any
-    bool received;        // the value came from another machine, so the line has level INFO
+    bool received;        // the value is from another machine, so the line has level INFO
     bool full;            // the batch has no room
     struct {
         const char *name;

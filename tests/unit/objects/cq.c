@@ -43,7 +43,7 @@ TEST_THAT(take_event_and_arm_are_halves_of_wait) {
 
 // ---- rpma_cq_set_moderation() --------------------------------------------------------------
 
-// ../properties/failing.c has what the device refuses.
+// ../properties/failing.c has the failures of the device.
 TEST_THAT(moderation_reaches_the_device) {
     new_conn(&shared);
     MUST(rpma_cq_set_moderation(cq, UINT16_MAX, 4095));
@@ -73,7 +73,7 @@ static int wait_of_conn(struct rpma_cq *of_conn) {
     return rpma_conn_completion_wait(w.h.conn);
 }
 
-// ../properties/failure_lines.tsv has what each says.
+// ../properties/failure_lines.tsv has the line of each.
 TEST_THAT(event_of_foreign_queue_is_not_counted) {
     static int (*const takers[])(struct rpma_cq *) = {rpma_cq_wait, rpma_cq_take_event,
                                                       wait_of_conn};
@@ -165,7 +165,7 @@ TEST_THAT(new_creates_an_armed_cq_with_a_channel) {
     EXPECT_CALLS("ibv_ack_cq_events ibv_destroy_cq ibv_destroy_comp_channel");
 }
 
-// ../properties/failure_lines.tsv has what is refused.
+// ../properties/failure_lines.tsv has the rejected values.
 TEST_THAT(new_requests_the_configured_sizes) {
     static const struct {
         int vectors;

@@ -2,7 +2,7 @@
 // Copyright 2026, the librpma developers
 
 // mr.c -- local memory regions: registration, on-demand paging, descriptors, advice; and remote
-// ones, which come from the network as 21 bytes
+// ones, which the network delivers as 21 bytes
 
 #include "fixture.h"
 
@@ -104,7 +104,7 @@ int getrlimit(__rlimit_resource_t resource, struct rlimit *limit) {
     return 0;
 }
 
-// On-demand paging is tried once, where the device has it. The line names what is missing.
+// On-demand paging is tried once if the device has it. The line names the missing capability.
 TEST_THAT(reg_fails_with_the_provider) {
     static const char access[] =
         "length=64, access=IBV_ACCESS_LOCAL_WRITE|IBV_ACCESS_REMOTE_READ)";
@@ -173,7 +173,7 @@ TEST_THAT(from_descriptor_reads_every_field) {
             uint32_t rkey = 1;
             size_t size = 1;
             int flush_type = -1;
-            memset(unaligned, 0xff, sizeof(unaligned)); // what follows is ignored
+            memset(unaligned, 0xff, sizeof(unaligned)); // the following bytes are ignored
             fixture_descriptor(unaligned + 1, UINT64_MAX - sizes[i], sizes[i],
                                UINT32_MAX - usage, (uint8_t)usage);
             MUST(rpma_mr_remote_from_descriptor(unaligned + 1, 21 + usage % 41, &remote));

@@ -10,7 +10,7 @@
 #include <netinet/in.h>
 #include <stdio.h>
 
-// One line lists what device and build support.
+// One line lists the capabilities of device and build.
 TEST_THAT(new_logs_the_granted_sizes) {
     for (int device = 0; device < 16; device++) {
         const bool odp = device & 1, flush = device & 2, atomic_write = device & 4;
@@ -65,7 +65,7 @@ TEST_THAT(flush_target_is_made_once_per_peer) {
                  "ibv_dereg_mr()", EBUSY, "ibv_dereg_mr");
     WATCH(w.h);
     EXPECT_ERROR(rpma_peer_delete(&w.h.peer), RPMA_E_PROVIDER,
-                 "the peer stays", // as h.mr lives
+                 "the peer stays", // because h.mr exists
                  "ibv_dealloc_pd()", EBUSY, "ibv_dereg_mr ibv_dealloc_pd");
     connect_another(&w.h.conn);
     EXPECT_CALLS("rdma_create_event_channel rdma_migrate_id ibv_reg_mr rdma_connect");
@@ -93,8 +93,8 @@ static struct rpma_peer_event happen(enum ibv_event_type type, void *object) {
     return event;
 }
 
-// What each event of libibverbs is. A number that libibverbs does not have yet is another
-// event.
+// The type of each event of libibverbs. A number that libibverbs does not have yet is of the
+// type OTHER.
 TEST_THAT(each_event_has_its_type) {
     static const struct {
         int ibv_event;
@@ -192,8 +192,8 @@ TEST_THAT(events_of_foreign_objects_have_no_handle) {
 
 // ---- life of a handle ----------------------------------------------------------------------
 
-// The executable precedes the fakes, so the library calls these: an event of the queue pair
-// comes and is taken while they run, if a test wants that.
+// The executable precedes the fakes, so the library calls these functions. On request of a
+// test, an event of the queue pair arrives and is read while they run.
 static bool has_event_meanwhile;
 static struct rpma_peer_event meanwhile;
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// batch.c -- batches: operations that are added and replaced, how many there are, and what a
-// batch outlives; parts.c has the lists that the device takes in part
+// batch.c -- batches: adding and replacing operations, their number, and the lifetime of a
+// batch; parts.c has the lists that the device takes in part
 
 #include "request.h"
 
@@ -65,7 +65,7 @@ static int see_and_post(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_se
     return post_to_fake(qp, wr, bad);
 }
 
-// Providers may copy a request whole, also what its operation does not set.
+// Providers may copy a whole request, also members that its operation does not set.
 TEST_THAT(unset_bytes_of_a_request_are_zero) {
     const size_t set = offsetof(struct ibv_send_wr, wr.rdma.rkey) + sizeof(seen.wr.rdma.rkey);
     static const unsigned char zeros[sizeof(seen)];
@@ -220,9 +220,9 @@ TEST_THAT(no_batch_is_longer_than_a_send_queue) {
     MUST(rpma_batch_new(w.h.conn, 100, &w.h.batch));
 }
 
-// A batch allocates all its memory when it is made, and frees all of it, also when its
-// connection is gone and its operations are outstanding. ../properties/failing.h has what
-// fails.
+// A batch allocates all its memory at its creation, and frees all of it, also after its
+// connection was deleted with operations outstanding. ../properties/failing.h has the
+// failures.
 TEST_THAT(memory_is_allocated_once) {
     begin(false);
     fake_fail_from("malloc", 1, ENOMEM);
@@ -234,8 +234,8 @@ TEST_THAT(memory_is_allocated_once) {
     EXPECT_CALLS("");
 }
 
-// More operations than 16 bits count: an operation that replaces the last one and what is
-// refused are found there.
+// More operations than 16 bits can count: replacing the last one, and a rejected operation near
+// the end of the list.
 TEST_THAT(long_list_is_refused_near_its_end) {
     enum { LONG = UINT16_MAX + 5 };
     uint32_t size, room, posted = 0;

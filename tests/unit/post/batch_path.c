@@ -66,8 +66,8 @@ TEST_THAT(native_flush_leaves_bounds_to_the_device) {
 
 // ---- the statement of the other side -------------------------------------------------------
 
-// The next post follows each statement, at whatever places the two operations are, and where
-// one of them or both are missing: nothing else depends on what the other side states.
+// The next post follows each advertised capability, at any places of the two operations, and
+// without one or both of them: no other operation depends on these capabilities.
 TEST_THAT(batch_follows_the_peer_capabilities) {
     enum { SIZE = 4, MISSING = SIZE };
     static const uint8_t statements[] = {

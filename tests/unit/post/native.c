@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// native.c -- queue pairs and regions for native flush and atomic write, where the build knows
-// these operations, and for emulated ones, where it does not
+// native.c -- queue pairs and regions for native flush and atomic write in builds with these
+// operations, and for emulated ones in others
 
 #include "fixture.h"
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// native_lists.c -- arrays and batches on devices with native flush and atomic write: where the
-// build knows these operations, an extended queue pair gets the list; where it does not, the
-// list is like any other. Each test expects one or the other.
+// native_lists.c -- arrays and batches on devices with native flush and atomic write: in a
+// build with these operations, an extended queue pair gets the list; in another build the list
+// is like any other. Each test expects one or the other.
 
 #include "request.h"
 
@@ -36,8 +36,8 @@ enum { OPERATIONS = LENGTH(operations) }; // as many as rpma_post() hands over a
 
 static unsigned elements = 3; // of a list
 
-// Whether tests post an array by rpma_post(), from the first operation that was not taken, or a
-// batch, which knows that operation by itself.
+// True: tests post an array by rpma_post(), from the first operation that was not taken. False:
+// a batch, which continues at that operation by itself.
 static bool by_array;
 static struct rpma_work work[OPERATIONS];
 static struct fake_post expected[OPERATIONS];
@@ -137,8 +137,8 @@ TEST_THAT(multi_sge_requests_split_a_native_list) {
 
 // ---- refusals ------------------------------------------------------------------------------
 
-// Whether the nth fault makes a post fail. Then *posted is the number of queued operations, and
-// the next post continues with the rest, or starts over if there is none.
+// Returns true if the nth fault makes a post fail, *posted is the number of queued operations,
+// and the next post continues with the rest, or starts over if there is none.
 static bool goes_on_after(const char *fault, unsigned nth, int error) {
     uint32_t posted = 77;
     begin_every_kind(true, true, RPMA_F_COMPLETION_ALWAYS);
@@ -195,7 +195,7 @@ TEST_THAT(nothing_is_posted_twice) {
 }
 
 #if defined(TEST_NATIVE_FLUSH) && defined(TEST_NATIVE_ATOMIC_WRITE)
-// The line names the operations that the call got, whatever bad_wr says. Each letter of a list
+// The line names the operations of the call, for any value of bad_wr. Each letter of a list
 // is an operation: a List, a Write, a Flush, an Atomic write.
 TEST_THAT(log_line_names_the_failed_call) {
     static const struct {

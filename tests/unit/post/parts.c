@@ -2,7 +2,7 @@
 // Copyright 2026, the librpma developers
 
 // parts.c -- arrays of operations and of receives: how many of them are posted, and where the
-// next call goes on; native_lists.c has these questions of batches
+// next call continues; native_lists.c has the same for batches
 
 #include "request.h"
 
@@ -187,9 +187,9 @@ static void refuse(const struct list_function *f, uint32_t number, int error) {
                   error);
 }
 
-// The next call begins with the refused element, for any reason. Two error numbers mean a full
-// queue; the line about a receive queue names its setting. requests.c has what other numbers
-// providers return.
+// The next call begins with the rejected element, for any reason. Two error numbers mean a full
+// queue; the line about a receive queue names its setting. requests.c has the other numbers
+// that providers return.
 static void refuse_each(const struct list_function *f) {
     static const struct {
         int returned, error;

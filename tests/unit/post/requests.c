@@ -2,7 +2,7 @@
 // Copyright 2026, the librpma developers
 
 // requests.c -- the request that the device gets for each kind of operation, in every way of
-// posting it, and what the plain functions say when the device refuses it
+// posting it, and the log line of the plain functions when the device rejects it
 
 #include "request.h"
 
@@ -63,7 +63,7 @@ static void expect(struct rpma_work o) {
     }
 }
 
-// Whether the place of the operation is one that it takes; work_refused.c has the others.
+// Is true if the operation takes this place; work_refused.c has the others.
 static bool is_possible(const struct rpma_work *o) {
     switch (o->type) {
     case RPMA_WORK_FLUSH:
@@ -223,7 +223,7 @@ TEST_THAT(misaligned_atomic_writes_warn_once) {
     }
 }
 
-// ---- what plain functions say when the device refuses --------------------------------------
+// ---- log lines of plain functions when the device rejects ----------------------------------
 
 #define FULL "the send queue is full, it holds "
 // Values other than error numbers that providers return, in rdma-core 44: c4iw_post_send() of
@@ -282,8 +282,8 @@ TEST_THAT(refusals_of_the_device_are_logged) {
     }
 }
 
-// The key grants access to the memory: it is logged at DEBUG, and so does not appear
-// what lies in its place in other requests.
+// The key grants access to the memory: only DEBUG logs it. Other requests have another member
+// in its place, which must not be logged as a key.
 TEST_THAT(refused_atomics_are_logged) {
     static const char *const logs[] = {
         "opcode=IBV_WR_ATOMIC_FETCH_AND_ADD, remote_addr=0x10018, ",
@@ -319,8 +319,8 @@ static struct rpma_work carry(enum rpma_work_type kind, bool is_list, size_t len
     return o;
 }
 
-// What fits is refused by a full queue alone, what does not in any case: a provider may return
-// the same error for both (send_advice() of post/refused.cc).
+// Data that fits is rejected only if the queue is full, larger data always: a provider may
+// return the same error for both (send_advice() of post/refused.cc).
 static void carry_too_much(enum rpma_work_type kind, bool is_list, int error) {
     static const char says[] =
         "81 bytes are to go inline, the connection takes 80 at most: make "

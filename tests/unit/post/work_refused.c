@@ -234,7 +234,7 @@ TEST_THAT(wrong_members_are_refused) {
         for (unsigned kind = RPMA_WORK_READ; kind <= RPMA_WORK_COMPARE_SWAP; kind++) {
             const bool is_atomic = ATOMICS >> kind & 1;
             struct rpma_work o[2] = {
-                operation_of(&w, (enum rpma_work_type)kind)}; // zeros stand behind it
+                operation_of(&w, (enum rpma_work_type)kind)}; // zeros follow it
             if (is_atomic) {
                 o->remote = words;
                 o->remote_offset = 20;
@@ -272,14 +272,14 @@ TEST_THAT(devices_limit_the_sges_of_reads) {
         }
 }
 
-// ---- what the other side or the device does not have ---------------------------------------
+// ---- capabilities that the other side or the device lacks ----------------------------------
 
 enum { BARE = -1 }; // a region of a descriptor, which has no place for the byte of packed data
 static const struct lack {
     unsigned kinds;
     enum rpma_flush_type flush_type;
     uint8_t usage;
-    int natively; // the byte behind the descriptor of the remote region
+    int natively; // the byte after the descriptor of the remote region
     const char *condition, *logs;
 } lacks[] = {
 // clang-format off
@@ -321,7 +321,7 @@ static void expect_unsupported(const struct lack *lack, const struct rpma_mr_rem
     }
 }
 
-// The first flush takes a path of its own through the code. What is applied is copied.
+// The first flush has a code path of its own. The applied configuration is copied.
 TEST_THAT(absent_capabilities_are_not_requested) {
     for (size_t i = 0; i < 2 * LENGTH(lacks); i++) {
         const struct lack *lack = &lacks[i / 2];

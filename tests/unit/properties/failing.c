@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// failing.c -- for each function that makes, releases or waits: every provider call and every
-// allocation that can fail, the code that follows, the provider calls with which the function
-// takes back what it did, and whether the function works once nothing fails any more
+// failing.c -- for each function that creates, releases or waits: every provider call and every
+// allocation that can fail, the returned code, the provider calls that undo the earlier ones,
+// and that the function succeeds once no call fails
 
 #include "failing.h"
 #include "advice.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// failing.h -- the table of failing.c: what each function calls, and how calls fail that do not
+// failing.h -- the table of failing.c: the calls of each function, and the failures that do not
 // follow the rule
 
 #ifndef FAILING_H
@@ -9,7 +9,7 @@
 
 #include "unit.h"
 
-// Functions that make what another one needs.
+// Functions that create the objects that another one needs.
 #define PEER "rpma_conn_cfg_new rpma_cq_cfg_new rpma_srq_cfg_new rpma_ep_cfg_new rpma_peer_new "
 #define REGION "rpma_peer_new rpma_mr_reg "
 #define CONNECTED "rpma_conn_req_new rpma_conn_req_connect "
@@ -50,14 +50,14 @@
      {"ibv_get_cq_event", EINTR, NULL, RPMA_E_NO_COMPLETION, .how = SIGNAL}}
 // clang-format on
 
-// How the call comes to fail.
+// The cause of a failure.
 enum how { AS_TOLD, NOTHING_TO_READ, SIGNAL };
 
 static const struct subject {
-    const char *before, *function; // functions that make what it needs; itself
-    // Its calls. Each fails once, unless it releases something or failures[] says more of it.
+    const char *before, *function; // functions that create the objects that it needs; itself
+    // Its calls. Each fails once, unless it releases an object or has rows in failures[].
     const char *calls;
-    const char *again; // a function that makes once more what a failure used up
+    const char *again; // a function that creates again an object that a failure consumed
     bool remote;       // the type of an address
     struct failure {
         const char *fails;

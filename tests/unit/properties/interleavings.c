@@ -2,12 +2,11 @@
 // Copyright 2026, the librpma developers
 
 // interleavings.c -- two or three threads use one object, in every order of their accesses to
-// what they share, and with every value that a load may get
+// shared places, and with every value that a load may return
 //
 // librpma is compiled once more with interleaving/atomic. The threads are contexts of one
 // thread; each access to an atomic that several of them use, and that one of them writes, may
-// hand over to another one. What is seen afterwards has to be what some order of whole calls
-// gives.
+// switch to another one. The outcome has to be that of some order of whole calls.
 //
 // A load may get an old value unless its memory order, or that of the store, forbids it: the
 // model is the view of "A Promising Semantics for Relaxed-Memory Concurrency" (POPL 2017)
@@ -27,7 +26,7 @@ struct scenario {
     const char *name;
     void (*begin)(void); // before each order
     void (*threads[THREADS])(void);
-    void (*end)(void);                // says in the outcome what is seen afterwards
+    void (*end)(void);                // writes the final state to the outcome
     const char *allowed[MAX_ALLOWED]; // outcomes
 };
 
@@ -51,22 +50,22 @@ static ucontext_t scheduler;
 // Memcheck takes a jump of 2 MB for another stack.
 static unsigned char stacks[THREADS][4 << 20];
 
-// An address stays shared for all later orders; all else is of this one. What lies in the
-// connection is known by its distance: memcheck gives no new connection the memory of the last
-// one.
+// An address stays shared for all later orders; the other members are of this order. A place in
+// the connection is identified by its offset, because memcheck gives no new connection the
+// memory of the previous one.
 static struct place {
     const void *address;
     unsigned by;
     bool is_written, is_shared;
-    unsigned count; // of writes; the first is what was there before
+    unsigned count; // of writes; the first is the value before
     struct write {
         uint64_t value;
         unsigned position; // among the writes of the place
-        bool modifies;     // no other write comes between it and the one before
-        struct view view;  // what a load with acquire knows then
+        bool modifies;     // no other write is between it and the previous one
+        struct view view;  // the view that a load with acquire gets
     } writes[MAX_WRITES];
 } places[MAX_PLACES];
-static struct view sequential; // what loads and stores with seq_cst know
+static struct view sequential; // the view of loads and stores with seq_cst
 static bool found_more;
 
 static struct choice { unsigned chosen, of; } choices[MAX_CHOICES];
@@ -171,8 +170,9 @@ uint64_t stepped_load(const void *address, uint64_t latest, int order) {
     return read->value;
 }
 
-// A write comes after all that its thread knows, and may come before others. One that modifies
-// a value reads the last one, and inherits its view. Returns the value of the last write.
+// A write is after all writes in the view of its thread, and may be before others. One that
+// modifies a value reads the last one, and inherits its view. Returns the value of the last
+// write.
 uint64_t stepped_store(const void *address, uint64_t before, uint64_t value, int order,
                        bool modifies) {
     if (!running)
@@ -201,7 +201,7 @@ uint64_t stepped_store(const void *address, uint64_t before, uint64_t value, int
     return write_at(place, place->count - 1)->value;
 }
 
-// A lock passes on what its last owner knew.
+// A lock passes on the view of its last owner.
 static struct view *view_of_lock(pthread_mutex_t *mutex) {
     return &last_write(place_of(mutex), 0)->view;
 }
@@ -274,7 +274,7 @@ static void run_in_order(const struct scenario *s) {
         threads[i].context.uc_link = &scheduler;
         makecontext(&threads[i].context, run, 0);
         if (threads[i].work)
-            resume(&threads[i]); // up to its first access to what others use, too
+            resume(&threads[i]); // up to its first access to a shared place
     }
     for (;;) {
         struct thread *ready[THREADS];
@@ -338,7 +338,7 @@ static void say(const char *format, ...) {
     va_end(values);
 }
 
-// What a thread does in one call.
+// The calls of one thread.
 #define THREAD(name, call)   \
     static void name(void) { \
         (void)(call);        \
@@ -377,9 +377,10 @@ static void end_waits(void) {
     say("%u open%s", fake_unacked(events()), fake_misuses());
 }
 
-// ---- flushes and what the other side states ------------------------------------------------
+// ---- flushes and the capabilities of the other side ----------------------------------------
 
-static struct rpma_peer_cfg *other; // advertises what is served, without direct write to PMem
+static struct rpma_peer_cfg
+    *other; // advertises the served operations, without direct write to PMem
 
 static int flush(enum rpma_flush_type type) {
     return rpma_flush(w.h.conn, w.h.remote, 0, 8, type, RPMA_F_COMPLETION_ALWAYS, NULL);
@@ -396,7 +397,7 @@ static void begin_batch(void) {
         MUST(rpma_batch_new(w.h.conn, 2, &w.h.batch));
     MUST(rpma_batch_reset(w.h.batch));
     MUST(rpma_batch_add(w.h.batch, &work));
-    fixture_apply(&w, SERVES); // the next post chooses the ways anew
+    fixture_apply(&w, SERVES); // the next post chooses the methods again
 }
 
 THREAD(flush_first, flush(RPMA_FLUSH_TYPE_VISIBILITY))
@@ -586,7 +587,7 @@ static void say_readers(void) {
     fake_faults_off();
 }
 
-// What a program stores before it sets a log function is there when that is called.
+// A log function sees all that the program stored before it set the function.
 static uint64_t prepared;
 static const char *called;
 

@@ -55,7 +55,7 @@ static void complete(int opcode, enum ibv_wc_status status, unsigned flags) {
     fake_complete(queue, &wc);
 }
 
-// What a call writes, in the bytes of the structure: its members lie at these offsets in every
+// The bytes of the structure that a call writes: its members have these offsets in every
 // release; the 24 bytes of 0.9.0 have no flags and no immediate data.
 enum { CONTEXT = 1, OP = 2, LEN = 4, STATUS = 8, FLAGS = 16, IMM = 32 };
 enum { FAILED = CONTEXT | STATUS, OLD = CONTEXT | OP | LEN | STATUS, NEW = OLD | FLAGS };

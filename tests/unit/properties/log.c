@@ -89,7 +89,7 @@ static const char *stderr_of(enum rpma_log_level level) {
     return text;
 }
 
-// ---- what decides --------------------------------------------------------------------------
+// ---- thresholds ----------------------------------------------------------------------------
 
 // As in a program with privileges that its caller does not have.
 char *secure_getenv(const char *name) {
@@ -145,7 +145,7 @@ static void expect_line(const char *text, const char *begin, const struct messag
     assert_int_equal(strlen(text), match.rm_eo + (int)strlen(m->text) + 1);
 }
 
-// What a function of the program gets.
+// The arguments of a function of the program.
 static void expect_heard(const struct message *m) {
     const struct logged_line *line = logged_line(m->level, 0);
     char text[1200];

@@ -165,7 +165,7 @@ static const struct story {
     {{RECORD, TAIL}, FIRST(1), {0, 0}, .stops = true},
     {{RECORD, TAIL}, FIRST(1), {1, 1}},
     {{RECORD, TAIL, {'F', 0, 0, 0, WORD}}, FIRST(3), {0, 0}},
-    // A read returns what was not flushed. It persists that as an emulated flush does.
+    // A read returns data that was not flushed, and persists it as an emulated flush does.
     {{{'W', 0, 1, 33, 100}, {'R', 0, 1, 33, 100}}, {1, 0}, {0, 14}},
     {{{'W', 0, 1, 33, 100}, {'L', 0, 1, 33, 100}}, {1, 0}, {0, 14}},
     // A refused operation breaks the connection, so nothing after it is executed. An emulated

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// script.c -- takes the steps that a line of input names and prints what is seen afterwards,
-// for lines.py, which compares it with its tables
+// script.c -- executes the steps of a line of input and prints the results for lines.py, which
+// compares them with its tables
 //
 // Steps are separated by "; ". They are functions of the library, "rpma_read len=24", whose
 // other arguments are good ones, and those of the table at the end. Each line has a process of
@@ -26,7 +26,7 @@ static unsigned descriptors;
 // ---- functions of the library --------------------------------------------------------------
 
 static struct arguments a;
-static void *const unset = w.memory; // what an output has before the call
+static void *const unset = w.memory; // value of an output before the call
 
 static void *from_hex(const char *text) {
     static unsigned char bytes[256];
@@ -130,7 +130,7 @@ static void call(const char *function, char *rest) {
         *place = NULL;
 }
 
-// ---- what is seen --------------------------------------------------------------------------
+// ---- results -------------------------------------------------------------------------------
 
 static void show_lines(void) {
     for (int level = RPMA_LOG_LEVEL_FATAL; level <= RPMA_LOG_LEVEL_DEBUG; level++) {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// script.h -- what the steps of a line of input are made of: values and members by name,
-// operations
+// script.h -- the parts of the steps of a line of input: values and members by name, operations
 
 #ifndef SCRIPT_H
 #define SCRIPT_H 1
@@ -19,7 +18,7 @@ uint64_t value_of(const char *text);
 // Sets members of the fake device: "NAME=VALUE NAME=VALUE".
 void script_set_device(const char *text);
 
-// What the next call takes: "KIND" or "KIND LEN", from different places.
+// The operation of the next call: "KIND" or "KIND LEN", from different places.
 extern struct rpma_work script_work[4];
 extern unsigned script_work_count;
 void script_add_work(const char *text);

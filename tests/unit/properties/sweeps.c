@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// sweeps.c -- lives of objects in which every provider call and every allocation fails once,
-// alone and with all that come later.
+// sweeps.c -- lifecycles of objects in which every provider call and every allocation fails
+// once, alone and together with all later ones.
 
 #include "arguments.h"
 #include "operation.h"
@@ -10,7 +10,7 @@
 
 #include <stdio.h>
 
-// What the device has.
+// The capabilities of the device.
 enum { DAX = 1, NATIVE = 2, DRAM = 4, TWO_ADDRESSES = 8, THREE_ADDRESSES = 16 };
 
 #define LEAVE "rpma_conn_disconnect rpma_conn_next_event"

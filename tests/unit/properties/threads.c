@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// threads.c -- several threads do what the manual allows, with objects of their own and the
-// shared ones; ThreadSanitizer watches. interleavings.c decides what they may see.
+// threads.c -- several threads make concurrent calls that the manual allows, on their own and
+// on shared objects, under ThreadSanitizer. interleavings.c checks the results.
 //
 // The allocator is not hooked and the fakes are quiet: their locks would put calls in an order
 // that the library alone does not give them. CMocka's assertions belong to the main thread, so
@@ -56,7 +56,7 @@ static void call(const char *function, struct fixture *own, int number) {
 
 static const struct job {
     const char *name;
-    const char *shared; // functions that make what is in the fixture of all threads
+    const char *shared; // functions that create the objects in the fixture of all threads
     const char *each;   // functions that each thread calls, in a fixture with these objects
     const char *first;  // before those: the first thread alone, as one thread at a time may
     bool anew;          // each round has a peer of its own
