@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// visible.hh -- text from outside in what a program prints, by the code of the library's log
+// visible.hh -- escapes text from outside in the output of a program, with the library's code
 
 #ifndef RPMA_PROGRAMS_VISIBLE_HH
 #define RPMA_PROGRAMS_VISIBLE_HH 1

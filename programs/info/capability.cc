@@ -56,7 +56,7 @@ json remote_atomics(ibv_atomic_cap has) {
               "another device: rpma_devices(7) says which have them");
 }
 
-// With what remote atomics are atomic.
+// The scope of atomicity of remote atomics.
 json atomic_with(ibv_atomic_cap has) {
     if (has == IBV_ATOMIC_NONE)
         return nullptr;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// cxl.cc -- what the kernel says about memory behind CXL, and what may be stated of it
+// cxl.cc -- the kernel's data about CXL memory, and the statements that follow from it
 
 #include <fstream>
 #include <iterator>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// device.cc -- each RDMA device: whether it can be used, and the findings of the other parts
+// device.cc -- each RDMA device: its usability, and the findings of the other parts
 
 #include <algorithm>
 #include <cerrno>
@@ -41,7 +41,7 @@ json guid(uint64_t number) {
                        number >> 16 & 0xffff, number & 0xffff);
 }
 
-// The kernel has no file for devices in software, and -1 where the machine does not tell.
+// The kernel has no file for software devices, and -1 if the machine does not report the node.
 json numa_node(const std::string &device) {
     const std::string path = "/sys/class/infiniband/" + device + "/device/numa_node";
     const std::string line = read_line(path);

@@ -39,20 +39,20 @@ json no_device(const std::string &asked);
 std::string kernel_files();
 rpma::peer_cfg::served served_by(const rpma::peer &peer);
 
-// sysfs.cc: what the kernel tells in files
+// sysfs.cc: data from files of the kernel
 // Nothing, or "", when the file cannot be read.
 std::vector<std::string> lines_of(const std::string &path);
 std::string read_line(const std::string &path);
 uint64_t number_in(const std::string &path);
 // The path without links; "" when there is none.
 std::string real_path(const std::string &path);
-// The part of a path behind the last '/'.
+// The part of a path after the last '/'.
 std::string last_of(const std::string &path);
 // Why the file is not open to this user: an error number, or 0.
 int access_error(const std::string &path, int mode);
 std::vector<std::string> names_in(const std::string &directory);
 
-// address.cc: the addresses of this machine, and the device that librpma finds behind each
+// address.cc: the addresses of this machine, and the device that librpma finds for each
 struct address {
     std::string text; // a link-local one with its scope
     std::string netdev;
@@ -62,7 +62,7 @@ std::vector<address> find_addresses();
 // Finds the device for an address of this machine or of another, and sets *is_remote for the
 // latter. Throws rpma::error.
 std::string device_behind(const std::string &address, bool *is_remote);
-// Whether the address of a GID is one of this process's network namespace.
+// Is true if the address of a GID is one of this process's network namespace.
 bool is_own_address(const std::vector<address> &all, const std::string &text);
 
 class memory;
@@ -72,7 +72,7 @@ struct search {
     std::optional<std::string> device; // else all
     const std::vector<address> &addresses;
     const memory *tried; // nullptr: none
-    bool found_any;      // whether the machine has any device, wanted or not
+    bool found_any;      // the machine has any device, selected or not
 };
 json devices(search &search);
 
@@ -102,7 +102,8 @@ class memory {
     ~memory();
 
     json describe() const;
-    // Whether the memory is persistent, which rpma_flush() relies on, or why it is not.
+    // The persistence of the memory, which rpma_flush() relies on, or the reason why it has
+    // none.
     json persistence() const;
     // Walks up from a directory in sysfs to the region of the NVDIMM bus, whose files describe
     // the persistence domain.
@@ -123,12 +124,12 @@ class memory {
     void map_device(int fd, dev_t device);
 };
 
-// cxl.cc: the region and the devices of memory behind CXL; null for other memory
+// cxl.cc: the region and the devices of CXL memory; null for other memory
 json cxl(const memory &memory);
-// That nobody but their makers knows what a power failure spares.
+// The note that only the manufacturers know which data survives a power failure.
 json power_unknown();
 
-// registration.cc: tries whether and how a memory registers with a device
+// registration.cc: tries to register a memory with a device, in all ways
 json registration(const json &device, rpma::peer &peer, const memory &memory);
 
 // text.cc

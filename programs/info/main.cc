@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// main.cc -- rpma-info: what librpma can do on this machine, and the reasons for what it cannot
+// main.cc -- rpma-info: the operations that librpma supports on this machine, and the reasons
+// why others are missing
 
 #include <algorithm>
 #include <cstdio>
@@ -15,7 +16,7 @@
 
 namespace {
 
-// Drops what the libraries write to the standard error, because the report explains it.
+// Drops the libraries' output to the standard error, because the report explains it.
 class silence {
   public:
     silence() {
@@ -33,7 +34,7 @@ class silence {
     const int kept_ = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
 };
 
-// The user's question, and the device behind an address.
+// The user's question, and the device of an address.
 json question(const options &options) {
     json asked = {{"address", null_if_empty(options.address)},
                   {"device", null_if_empty(options.device)},

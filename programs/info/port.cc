@@ -62,8 +62,8 @@ json gids(ibv_context *context, uint32_t number, const std::string &directory) {
     return found;
 }
 
-// Adds the speed as the kernel tells it: "100 Gb/sec (4X EDR)". Where the driver gives none,
-// the kernel tells that of SDR (drivers/infiniband/core/sysfs.c, rate_show()).
+// Adds the speed as the kernel reports it: "100 Gb/sec (4X EDR)". If the driver has none, the
+// kernel reports that of SDR (drivers/infiniband/core/sysfs.c, rate_show()).
 void add_link(json &port, const std::string &directory, bool known) {
     const std::string line = known ? read_line(directory + "/rate") : "";
     char rate[8], speed[8];
@@ -90,7 +90,7 @@ json active(const ibv_port_attr &port, const char *device) {
 
 } // namespace
 
-// rdma_rxe has the name in a file, adapters have it in a directory, siw beside the GID.
+// rdma_rxe has the name in a file, adapters have it in a directory, siw next to the GID.
 std::string netdev_of(const std::string &device) {
     const std::string directory = "/sys/class/infiniband/" + device;
     std::string name = read_line(directory + "/parent");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// registration.cc -- tries whether and how a memory registers with a device
+// registration.cc -- tries to register a memory with a device, in all ways
 
 #include <cerrno>
 #include <cstring>
@@ -19,7 +19,7 @@ constexpr int PLAIN = RPMA_MR_USAGE_READ_SRC | RPMA_MR_USAGE_READ_DST |
                       RPMA_MR_USAGE_WRITE_SRC | RPMA_MR_USAGE_WRITE_DST | RPMA_MR_USAGE_SEND |
                       RPMA_MR_USAGE_RECV;
 
-// A memory, and whether the device pages on demand.
+// A memory, and the device's support of on-demand paging.
 struct trial {
     rpma::peer &peer;
     const memory &tried;
@@ -65,7 +65,7 @@ json trial::usage(int usage) const {
     }
 }
 
-// Whether a persistent flush to this memory really makes data persistent.
+// The reliability of a persistent flush to this memory.
 json trial::honesty(const json &device, const json &found) const {
     const bool saved =
         found.at("native_persistent_flush") == true || tried.domain == "cpu_cache";

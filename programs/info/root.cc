@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// root.cc -- the files of the kernel, and what librpma serves, for the installed program
+// root.cc -- the kernel's files and librpma's capabilities, for the installed program
 
 #include "info.hh"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// sysfs.cc -- what the kernel tells in files
+// sysfs.cc -- data from files of the kernel
 
 #include <cerrno>
 #include <filesystem>

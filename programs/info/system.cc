@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// system.cc -- versions, the limits of this process, and what the kernel lacks for RDMA
+// system.cc -- versions, the limits of this process, and missing parts of the kernel
 
 #include <cerrno>
 #include <cstdio>
@@ -51,7 +51,7 @@ json limit_of(__rlimit_resource_t resource) {
     return {{"soft", number(limit.rlim_cur)}, {"hard", number(limit.rlim_max)}};
 }
 
-// Whether the running kernel has a module, loaded or not.
+// Is true if the running kernel has a module, loaded or not.
 bool has_module(const std::string &name) {
     if (access_error("/sys/module/" + name, F_OK) == 0)
         return true;

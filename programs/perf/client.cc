@@ -130,7 +130,7 @@ Json Client::ask(std::string_view word, std::string_view answer) {
     return await(answer);
 }
 
-// The private data of the connection shows whether the server is an rpma-perf of this protocol.
+// The private data of the connection identifies a server of rpma-perf and its protocol.
 void check_greeting(const Greeting &greeting, const Options &options) {
     if (!greeting.is_ours)
         fail("{} port {} is not rpma-perf", shown(options.address), options.port);

@@ -65,7 +65,7 @@ void ClientSession::take_connection(rpma::conn_req &&request, const Greeting &gr
     heard = now_ns();
 }
 
-// A client that measures "connect" may disconnect before this side knows that the connection
+// A client that measures "connect" may disconnect before this side has read that the connection
 // is established; the client measures the effect itself.
 void ClientSession::on_connection(Connection &connection) {
     try {

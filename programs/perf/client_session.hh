@@ -35,9 +35,9 @@ struct ClientSession {
     void go_on();
     // Handles timeouts.
     void tick();
-    // Whether the load ends as soon as its messages have arrived.
+    // Is true if the load ends as soon as its messages have arrived.
     bool awaits_messages() const { return state == State::stopping; }
-    // Whether the client may disconnect without a failure.
+    // Is true if the client may disconnect without a failure.
     bool is_idle() const;
     // Takes the request if it is a connection of this client's load.
     void take_connection(rpma::conn_req &&request, const Greeting &greeting);

@@ -94,7 +94,7 @@ std::optional<std::string> Control::take() {
     return {};
 }
 
-// Armed before the queue is polled, so that no completion goes unnoticed between the two.
+// Armed before the queue is polled, so that no completion between the two is missed.
 void Control::take_cq_event() {
     if (const auto status = cq.take_event(); status != rpma::status::no_completion)
         must(status, "cannot wait for messages");

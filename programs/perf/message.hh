@@ -26,7 +26,7 @@ constexpr unsigned PROTOCOL = 3; // version of the messages; the two sides must 
 Json message(std::string_view word, const Json &members = Json::object());
 Json message_of(const Plan &plan, std::string_view target = "");
 
-// The message in the received bytes. Throws a Failure unless it is what the schema of its word
+// The message in the received bytes. Throws a Failure unless it is as the schema of its word
 // requires: exactly these members, of these types, in their ranges.
 Json decode(std::string_view bytes);
 

@@ -13,7 +13,7 @@ struct Recording {
     // Makes the ledger, a new file.
     Recording(LoadGenerator &generator, const std::string &path);
 
-    // Makes what has completed so far durable in the ledger. Any thread may call it.
+    // Makes the operations completed so far durable in the ledger. Any thread may call it.
     void write();
     // Called before a worker posts: a record listed in the ledger is overwritten only after the
     // ledger permits it, because the client may crash, too.

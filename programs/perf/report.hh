@@ -46,7 +46,7 @@ struct Result {
     double client_cpu_us() const; // processor time per operation
     double server_cpu_us() const;
     uint64_t without_service_ns() const;
-    // Whether the data is persistent, as the server declares: it cannot be measured.
+    // The persistence of the data as the server declares it: it cannot be measured.
     bool is_persistent() const { return op().is_persistent(); }
 };
 

@@ -28,7 +28,7 @@ class Listener {
     rpma::ep ep;
     Epoll epoll; // the endpoint (number 0) and the sessions (by client address)
     uint64_t ticked = 0;
-    bool is_fine = true, is_over = false; // is_over: the only client is gone
+    bool is_fine = true, is_over = false; // is_over: the only client has ended
 };
 
 Listener::Listener(const Options &wanted)

@@ -31,7 +31,7 @@ void Session::enter() {
     (void)go_on();
 }
 
-// Whether the control connection has just been established.
+// Is true if the control connection has just been established.
 bool Session::go_on() {
     const int before = control.cq_fd();
     const bool was_up = control.link.is_established;

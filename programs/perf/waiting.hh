@@ -33,7 +33,7 @@ std::span<epoll_event> wait_for(const Epoll &epoll, std::span<epoll_event> room,
                                 int milliseconds);
 
 uint64_t now_ns();
-// Whether this much time has passed.
+// Is true if this much time has passed.
 inline bool is_past(uint64_t since_ns, int milliseconds) {
     return now_ns() - since_ns >= static_cast<uint64_t>(milliseconds) * 1000000;
 }

@@ -89,7 +89,7 @@ void check_file(const std::string &file) {
             file.c_str());
 }
 
-// What a process prints on both outputs.
+// The output of a process on both streams.
 std::string output_of(char *const argv[], const Libraries &libraries) {
     int ends[2];
     std::string output;
@@ -143,7 +143,7 @@ void check_line(const std::string &file, const std::string &line, const Librarie
                file.c_str(), name, path);
 }
 
-// Asks the dynamic linker, which knows all rules, what it would load.
+// Asks the dynamic linker, which implements all rules, for the objects that it would load.
 void check_libraries(const std::string &file, const std::string &interpreter,
                      const Libraries &libraries) {
     char *const argv[] = {const_cast<char *>(interpreter.c_str()), const_cast<char *>("--list"),
@@ -156,7 +156,8 @@ void check_libraries(const std::string &file, const std::string &interpreter,
     }
 }
 
-// The first word of a script's "#!" line, or what env(1) runs there; empty: not a script.
+// The first word of a script's "#!" line, or the program that env(1) runs in it; empty: not a
+// script.
 std::string interpreter_of_script(int fd) {
     char line[256] = "", word[256] = "", argument[256] = "";
     if (pread(fd, line, sizeof(line) - 1, 0) < 3 || line[0] != '#' || line[1] != '!')

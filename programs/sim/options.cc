@@ -257,7 +257,7 @@ void check_host(const Settings &settings, const char *where, unsigned number) {
                settings.fabric.hosts);
 }
 
-// Hosts that options name exist, too, unless --hosts says how many there are.
+// Hosts that options name also exist, unless --hosts sets their number.
 void check_hosts(Settings &settings, bool counted) {
     unsigned most = 1;
     for (const Command &each : settings.commands)

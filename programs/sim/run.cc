@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// run.cc -- starts the commands, serves them, applies faults, and leaves nothing behind
+// run.cc -- starts the commands, serves them, applies faults, and removes all traces
 
 #include "run.hh"
 
@@ -41,7 +41,7 @@ void prepend(const char *name, const std::string &value) {
     setenv(name, (old == nullptr || *old == '\0' ? value : value + ":" + old).c_str(), 1);
 }
 
-// Prints whole lines, as far as they have come.
+// Prints the complete lines that have arrived.
 void print_lines(Output &output, bool is_last) {
     size_t end;
     while ((end = output.rest.find('\n')) != output.rest.npos ||

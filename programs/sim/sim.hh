@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// sim.hh -- rpma-sim: what the options say, and the parts of the program
+// sim.hh -- rpma-sim: the parsed options, and the parts of the program
 
 #ifndef RPMA_SIM_SIM_HH
 #define RPMA_SIM_SIM_HH 1
@@ -54,7 +54,7 @@ Settings read_options(int argc, char *argv[]);
 unsigned host_number(std::string_view text); // "2" or "host2"; 0: neither
 
 // faults.cc
-Fault read_fault(std::string_view text);       // refuses what it does not understand
+Fault read_fault(std::string_view text);       // rejects text that it cannot parse
 uint64_t read_duration(std::string_view text); // nanoseconds; UINT64_MAX: none
 void print_faults();
 
