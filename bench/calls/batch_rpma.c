@@ -44,7 +44,7 @@ describe_write_and_flush(struct rpma_work *work) {
     return 2;
 }
 
-// Memory that takes remote atomics, which no plain descriptor says.
+// Memory for remote atomics, which no plain descriptor advertises.
 static struct rpma_mr_remote *atomics;
 
 static void offer_atomics(void) {

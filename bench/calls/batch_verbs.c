@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// batch_verbs.c -- lists of work requests written by hand in verbs, prepared once or built anew
+// batch_verbs.c -- lists of work requests written by hand in verbs, prepared once or rebuilt
 
 #include <errno.h>
 #include <stddef.h>

@@ -60,7 +60,7 @@ LOOP(wait, ok, return completed.wait();)
 LOOP(conn_wait, ok, static rpma::cq_ref ready; return through_shared.wait(ready);)
 // clang-format on
 
-// Takes what has completed, and looks at each completion.
+// Takes the completions, and checks each of them.
 void poll_many_loop(unsigned long times) {
     own_all();
     std::array<ibv_wc, LENGTH> room{}; // the provider leaves the memory alone

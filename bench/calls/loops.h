@@ -17,7 +17,7 @@ struct loop {
     void (*run)(unsigned long times);
 };
 
-// Defined by each variant; ends with NULL. Loops behind an entry without a function
+// Defined by each variant; ends with NULL. Loops after an entry without a function
 // are only counted.
 extern const struct loop loops[];
 void connect_side(void);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// rpma_side.h -- what connect_side() makes for loops over librpma
+// rpma_side.h -- the objects that connect_side() creates for loops over librpma
 
 #ifndef RPMA_SIDE_H
 #define RPMA_SIDE_H 1

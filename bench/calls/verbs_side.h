@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// verbs_side.h -- what connect_side() makes for loops over verbs
+// verbs_side.h -- the objects that connect_side() creates for loops over verbs
 
 #ifndef VERBS_SIDE_H
 #define VERBS_SIDE_H 1

@@ -4,7 +4,7 @@
 // main.c -- the cost of one more connection on both sides, over the provider that does nothing
 //
 // Prints lines of side, figure and value, separated by tabs. The first connection of a peer is
-// not counted: it may prepare what all others share.
+// not counted: it may prepare objects that all others share.
 
 #include <librpma.h>
 

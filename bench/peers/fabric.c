@@ -79,7 +79,7 @@ static int open_endpoint(struct fi_info *from, struct fid_ep **ep) {
     return 0;
 }
 
-// The next event. One that says what failed is FI_SHUTDOWN here.
+// The next event. An event that reports a failure is FI_SHUTDOWN here.
 static uint32_t next_event(struct event *got) {
     uint32_t event = 0;
     const ssize_t size = fi_eq_sread(eq, &event, got, sizeof(*got), -1, 0);

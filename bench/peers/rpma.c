@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// rpma.c -- a write and its completion, with what librpma had in release 1.3.0; runs on the
+// rpma.c -- a write and its completion, with the functions of librpma 1.3.0; runs on the
 // original too
 //
 //   rpma server ADDRESS PORT        offers memory to everybody

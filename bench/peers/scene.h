@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// scene.h -- what the programs share that count.py and scale/guest.py run
+// scene.h -- shared by the programs that count.py and scale/guest.py run
 
 #ifndef SCENE_H
 #define SCENE_H 1
@@ -22,7 +22,7 @@ __attribute__((format(printf, 1, 2))) static inline void say(const char *format,
     fflush(stdout);
 }
 
-// Callgrind counts the functions with names like counted_*, and what they call.
+// Callgrind counts the functions with names like counted_*, and the functions that they call.
 #define COUNTED __attribute__((noinline, unused))
 
 // A function of its own, so that callgrind can divide its counts at each call.

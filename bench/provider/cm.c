@@ -11,7 +11,7 @@
 // The endpoint's channel is the only one with a listener: its events are requests.
 static struct rdma_cm_id *listener;
 
-// The device behind an address.
+// The device of an address.
 static struct ibv_context *device_behind(const struct sockaddr *addr) {
 #ifdef PROVIDER_NATIVE
     const struct sockaddr_in *in = (const struct sockaddr_in *)(const void *)addr;

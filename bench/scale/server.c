@@ -12,7 +12,7 @@ enum { BATCH = 32 };
 
 struct client;
 
-// The object behind a readable file descriptor.
+// The object of a readable file descriptor.
 struct watch {
     void (*handle)(struct client *client);
     struct client *client;

@@ -30,7 +30,7 @@ struct side open_side(const char *address, const char *port,
 // Connects and waits until the connection is established. cfg may be NULL.
 struct rpma_conn *connect_to(const struct side *side, const struct rpma_conn_cfg *cfg);
 // Accepts a request, with that many receives, and offers the memory. cfg may be NULL. Returns
-// NULL when that fails: the client may be gone.
+// NULL if this fails: the client may have ended.
 struct rpma_conn *accept_next(const struct side *side, struct rpma_ep *endpoint,
                               const struct rpma_conn_cfg *cfg, uint32_t receives);
 // A connection and the region that the server described.
@@ -51,7 +51,7 @@ unsigned long take_completions(struct rpma_cq *cq, int most);
 // Disconnects, waits for the other side to disconnect, and deletes the connection.
 void leave(struct rpma_conn *conn);
 
-void watch(int epoll, int fd, void *what); // for what there is to read
+void watch(int epoll, int fd, void *what); // for readability
 
 double seconds(void);     // of the clock
 double cpu_seconds(void); // of this process, kernel included

@@ -204,7 +204,7 @@ static bool agree_on_log(bool new_log) {
     return true;
 }
 
-// of_all: collects promises of all servers; otherwise of those whose log counts.
+// of_all: collects promises of all servers; otherwise of servers whose log counts.
 static void collect_promises(bool of_all) {
     for (unsigned i = 0; i < replicas.count; i++) {
         struct replica *replica = &replicas.replica[i];
@@ -311,7 +311,7 @@ static void open_log(bool new_log) {
     append("", 0);
 }
 
-// Waits until no member is more than WINDOW records behind.
+// Waits until each member lacks at most WINDOW records.
 static void await_members(uint64_t behind) {
     uint64_t least = extent.count < behind ? 0 : extent.count - behind;
     while (count_members(&replicas, least) < count_replicas(&replicas, MEMBER))

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// exchange.hpp -- what both sides share: the memory of a connection, the type of coroutine, the
+// exchange.hpp -- shared by both sides: the memory of a connection, the type of coroutine, the
 // loop
 
 #ifndef EXCHANGE_HPP

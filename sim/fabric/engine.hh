@@ -13,7 +13,7 @@ namespace sim {
 class Engine {
   public:
     explicit Engine(Fabric &fabric) : fabric_(fabric) {}
-    // Executes and completes what is due on the send queue.
+    // Executes and completes the due requests of the send queue.
     void run(Qp &qp);
     enum Result { DONE, NO_RECEIVE, NO_ANSWER };
     // For Options::is_stepped: executes the request; completes those that were executed, or
@@ -31,7 +31,7 @@ class Engine {
     void raise_async(Object &about, ibv_event_type type);
     void overrun(Cq &cq);
     void flush_receives(Qp &qp);
-    // Whether the region holds the range; `address` counts from its iova.
+    // Is true if the region holds the range; `address` counts from its iova.
     static bool contains(const Region &mr, uint64_t address, uint64_t length);
 
     struct Place { // a range of memory; without a program, it is the fabric's own

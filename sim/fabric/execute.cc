@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// execute.cc -- what a request does to memory, and to the other side.
+// execute.cc -- effects of a request on memory, and on the other side.
 
 #include "engine.hh"
 

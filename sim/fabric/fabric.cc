@@ -189,7 +189,7 @@ void Fabric::destroy(Object &object) {
 }
 
 void Fabric::destroy_all(const std::function<bool(const Object &)> &matches) {
-    // Users before what they use; a context destroys its channel of asynchronous events.
+    // Users before their resources; a context destroys its channel of asynchronous events.
     static constexpr Object::Kind ORDER[] = {Object::CM_ID, Object::AH,      Object::QP,
                                              Object::SRQ,   Object::CQ,      Object::MR,
                                              Object::PD,    Object::CONTEXT, Object::CHANNEL};

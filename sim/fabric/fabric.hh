@@ -57,7 +57,7 @@ class Fabric {
     // ---- requests ----
     // Executes a request of protocol.hh; returns an error number. `reply` has no ReplyHead.
     int call(Caller &caller, const void *request, size_t length, Reply &reply);
-    // The process that made the session is gone with all children that inherited it.
+    // The process that created the session has ended, with all children that inherited it.
     void end_session(Session &session);
 
     // ---- time: nanoseconds, which never decrease ----
@@ -118,7 +118,7 @@ class Fabric {
     bool take(Channel &channel, Event &event);
     void remove_events(Object &about);
     int modify_qp(Qp &qp, const ibv_qp_attr &attr, int mask);
-    // The program has deleted the QP, or has ended; what it sent is still on its way.
+    // The program has deleted the QP, or has ended; packets that it sent are still in flight.
     void abandon(Qp &qp);
     bool has_key(uint32_t rkey) const { return keys_.contains(rkey); }
     const std::map<uint32_t, std::unique_ptr<Object>> &objects() const { return objects_; }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// memory.hh -- what the fabric needs from its surroundings: memory of processes, and
+// memory.hh -- the fabric's interface to its surroundings: memory of processes, and
 // descriptors.
 
 #ifndef RPMA_SIM_MEMORY_HH
@@ -27,11 +27,11 @@ class Program {
     virtual void forget(const Mr &) {}
     // The present content of the range is persistent.
     virtual void persist(uint64_t address, size_t length) = 0;
-    // Whether the range is memory for persistent flushes.
+    // Is true if the range is memory for persistent flushes.
     virtual bool is_persistent(uint64_t address, size_t length) = 0;
 };
 
-// Files that lose what is not persistent when a host loses power. `pid` is a process.
+// Files that lose data that is not persistent when a host loses power. `pid` is a process.
 class Persistence {
   public:
     virtual ~Persistence() = default;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// post.cc -- requests that are posted: what is refused before execution.
+// post.cc -- posted requests: the checks before execution.
 
 #include "engine.hh"
 #include "verbs.hh"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// profile.h -- what differs between the devices of rpma_devices(7), for the fabric and for the
+// profile.h -- differences between the devices of rpma_devices(7), for the fabric and for the
 // fakes of the unit tests.
 
 #ifndef SIM_PROFILE_H

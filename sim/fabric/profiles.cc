@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// profiles.cc -- the devices of rpma_devices(7), which names the sources of what differs
+// profiles.cc -- the devices of rpma_devices(7), which names the sources of their differences
 //
 // Sizes that a device reports for itself, and that page calls "device", are ours: common().
 // Limits of rxe and siw are those that the lab's devices report (tests/conformance).
@@ -76,7 +76,7 @@ constexpr sim_profile mlx(const char *name, const char *driver, const char *pref
                           sim_transport transport) {
     sim_profile made = common(name, driver, prefix, transport);
     made.attr.vendor_id = 0x02c9;
-    made.max_inline = 912; // the device takes what is asked for, up to the size of a request
+    made.max_inline = 912; // the device grants the requested size, up to that of a work request
     made.inline_error = ENOMEM;
     made.attr.atomic_cap = IBV_ATOMIC_HCA;
     made.has_qp_ex = true;

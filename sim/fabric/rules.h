@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// rules.h -- what devices and the connection manager refuse, and the sizes that they choose.
+// rules.h -- checks of devices and of the connection manager, and the sizes that they choose.
 //
 // The fabric and the fakes of the unit tests decide by these functions alone. A check returns
 // an error number, or 0.
@@ -26,7 +26,7 @@ enum { SIM_ACCESS_FLUSH_GLOBAL = 1 << 8, SIM_ACCESS_FLUSH_PERSISTENT = 1 << 9 };
 
 // ---- devices -------------------------------------------------------------------------------
 
-// What ibv_query_device_ex() reports, without GUIDs.
+// The result of ibv_query_device_ex(), without GUIDs.
 void sim_describe_device(const struct sim_profile *device, struct ibv_device_attr_ex *attr);
 int sim_check_region(const struct sim_profile *device, unsigned access, uint64_t length,
                      bool is_persistent);
@@ -50,7 +50,7 @@ struct sim_send {
 
 bool sim_has_atomics(const struct sim_profile *device);
 bool sim_is_atomic(uint32_t opcode);
-// Whether the device writes to the memory of the request.
+// Is true if the device writes to the memory of the request.
 bool sim_writes_memory(uint32_t opcode);
 bool sim_is_inline(uint32_t opcode, uint32_t flags);
 // `queued`: the requests that the queue holds.

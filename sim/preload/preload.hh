@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// preload.hh -- what rpma-sim replaces in unchanged programs besides libibverbs and librdmacm
+// preload.hh -- functions that rpma-sim replaces in unchanged programs, in addition to
+// libibverbs and librdmacm
 
 #ifndef RPMA_SIM_PRELOAD_HH
 #define RPMA_SIM_PRELOAD_HH 1

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// process_test.cc -- processes, threads and forked children on a fabric behind a socket.
+// process_test.cc -- processes, threads and forked children that use a fabric through a socket.
 
 #include "../verbs/server.hh"
 
@@ -38,7 +38,7 @@ using namespace sim;
 
 constexpr size_t BYTES = 1 << 20;
 
-// What a process tells the other one about its queue pair and memory.
+// The data about its queue pair and memory that a process sends to the other one.
 struct Remote {
     ibv_gid gid;
     uint32_t number, rkey;
@@ -144,7 +144,7 @@ struct Side {
     }
 };
 
-// ---- what processes do: the first on host1, the second on host2 ----------------------------
+// ---- actions of processes: the first on host1, the second on host2 -------------------------
 
 void write_large(int socket, bool is_first) {
     Side side;
@@ -263,7 +263,7 @@ void outlive_parent(int socket, bool is_first) {
     if (!is_first) {
         if (fork() > 0)
             _exit(0);
-        Side::meet(socket); // the parent is gone
+        Side::meet(socket); // the parent has ended
         usleep(1000);
         Side::meet(socket);
         _exit(0);

@@ -665,7 +665,7 @@ void extended_cq_reads_completions(void **) {
     assert_int_equal(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)), 0);
 }
 
-// What a device executed is persistent after a read of the same queue pair.
+// A write of a device is persistent after a read of the same queue pair.
 void read_makes_earlier_writes_persistent(void **) {
     Recorded recorded;
     Pair pair({.persistence = &recorded});

@@ -181,7 +181,7 @@ static bool append_inline(Encoder &to, SendWr &head, size_t at, const ibv_sge *s
     return append_padding(to);
 }
 
-// Reads only what the opcode uses: the rest may be uninitialized, which valgrind reports.
+// Reads only members that the opcode uses: others may be uninitialized, which valgrind reports.
 static bool encode_send(Encoder &to, const ibv_qp *qp, const ibv_send_wr &wr) {
     const bool is_atomic =
         wr.opcode == IBV_WR_ATOMIC_CMP_AND_SWP || wr.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;

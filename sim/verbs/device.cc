@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// device.cc -- devices and contexts of libibverbs.so.1, and what they report.
+// device.cc -- devices and contexts of libibverbs.so.1, and their attributes.
 
 #include "shim.hh"
 

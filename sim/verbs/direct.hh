@@ -13,7 +13,7 @@
 
 namespace sim {
 
-// While it exists, the calls of this process go to its fabric. Time stands still but for
+// While it exists, the calls of this process use its fabric. Time stops except for
 // advance().
 class Direct {
   public:

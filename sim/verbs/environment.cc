@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// environment.cc -- what the fabric shares with processes: descriptors, rings, their memory.
+// environment.cc -- resources shared by fabric and processes: descriptors, rings, memory.
 
 #include "server.hh"
 
@@ -169,7 +169,7 @@ bool ProcessMemory::write(uint64_t address, const void *from, size_t length) {
     return access(address, const_cast<void *>(from), length, true);
 }
 
-// Whether the mappings of the process hold the range, which must be writable if the device may
+// Is true if the process maps the range, which must be writable if the device may
 // write: Linux 7.3, drivers/infiniband/core/umem.c, ib_umem_get() and ib_access_writable().
 static int check_mappings(int pid, uint64_t begin, uint64_t end, bool is_written) {
     char path[64], line[512];

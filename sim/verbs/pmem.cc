@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// pmem.cc -- files that lose what was not made persistent when their host loses power
+// pmem.cc -- files that lose data that was not made persistent when their host loses power
 
 #include "pmem.hh"
 
@@ -88,7 +88,7 @@ bool PmemFile::map_all() {
         munmap(live_, mapped_);
     live_ = static_cast<char *>(all);
     mapped_ = size;
-    persistent_.resize(size); // what a file gains is zero until it is made persistent
+    persistent_.resize(size); // bytes that a file gains are zero until they are made persistent
     return true;
 }
 

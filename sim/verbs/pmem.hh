@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// pmem.hh -- files that lose what was not made persistent when their host loses power.
+// pmem.hh -- files that lose data that was not made persistent when their host loses power.
 
 #ifndef RPMA_SIM_PMEM_HH
 #define RPMA_SIM_PMEM_HH 1
@@ -22,7 +22,7 @@ namespace sim {
 // A file, mapped by programs and here, and the copy of it that survives a power failure.
 class PmemFile {
   public:
-    // Creates the file if it is missing. On failure `error` says why.
+    // Creates the file if it is missing. On failure `error` has the reason.
     static std::unique_ptr<PmemFile> open(const std::string &path, std::string &error);
     ~PmemFile();
     PmemFile(const PmemFile &) = delete;
@@ -39,7 +39,7 @@ class PmemFile {
 
   private:
     PmemFile(int fd, dev_t device, ino_t inode) : fd_(fd), device_(device), inode_(inode) {}
-    bool map_all(); // also what the file has grown
+    bool map_all(); // also the bytes by which the file has grown
     int fd_;
     dev_t device_;
     ino_t inode_;

@@ -297,7 +297,7 @@ struct CreateAh {
 inline constexpr size_t MAX_SGES = 512, MAX_INLINE = 32768;
 
 // A send request, without pointers; num_sge entries of struct ibv_sge follow, or inline_length
-// bytes padded to a multiple of 8. What is larger than these limits does not follow.
+// bytes padded to a multiple of 8. Data beyond these limits is not sent.
 struct SendWr {
     uint64_t wr_id;
     uint32_t opcode, flags; // opcode: enum ibv_wr_opcode

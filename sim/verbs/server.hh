@@ -42,7 +42,7 @@ class ProcessMemory : public Program {
     void forget(const Mr &mr) override;
     void persist(uint64_t address, size_t length) override;
     bool is_persistent(uint64_t address, size_t length) override;
-    // Whether process_vm_readv() may read the memory; `address` holds Hello::PROBE.
+    // Is true if process_vm_readv() may read the memory; `address` holds Hello::PROBE.
     bool is_accessible(uint64_t address) const;
     void use_thread(int socket) { thread_ = socket; }
 
@@ -73,7 +73,7 @@ class Server {
     // How many processes are connected, and how many of these have a memory thread.
     size_t processes() const { return clients_.size(); }
     size_t memory_threads() const { return memory_threads_; }
-    static uint64_t clock(); // nanoseconds, as Fabric::advance() wants them
+    static uint64_t clock(); // nanoseconds, for Fabric::advance()
 
   private:
     struct Client {

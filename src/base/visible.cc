@@ -37,7 +37,7 @@ int shown_length(const unsigned char *text) {
     return is_obeyed ? 0 : length;
 }
 
-// Whether all bytes are printable ASCII, as in nearly all messages. Takes eight bytes at once:
+// Is true if all bytes are printable ASCII, as in nearly all messages. Reads 8 bytes at once:
 // a byte above 0x7e or below ' ' sets the highest bit of its own in one of the three terms.
 bool is_printable(const char *text, std::size_t length) {
     constexpr uint64_t ONES = ~uint64_t{0} / 0xff, SPACES = ONES * ' ';

@@ -128,7 +128,7 @@ namespace {
     return batch.finish(function, outcome, posted);
 }
 
-// Slow path: what the fast paths of all types do not fill.
+// Slow path: operations that no fast path fills.
 [[gnu::noinline]] int add_slow(rpma_batch *batch, const rpma_work *work) {
     static constexpr char function[] = "rpma_batch_add";
     RPMA_REFUSE_IN(function, batch == NULL);

@@ -34,7 +34,7 @@ inline bool is_known(rpma_flush_type type) {
 // The size of a remote atomic.
 inline constexpr std::size_t ATOMIC_SIZE = 8;
 
-// What the operations of a list have. Sticky: replacing an operation does not clear its flag.
+// Properties of a list's operations. Sticky: replacing an operation does not clear its flag.
 enum ListFlag : uint32_t {
     HAS_NATIVE = 1,    // an operation needs an extended queue pair
     HAS_MANY_SGES = 2, // an operation has several SGEs

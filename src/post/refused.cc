@@ -55,7 +55,7 @@ struct Rejection {
         return is_again ? call.would_block(RPMA_E_AGAIN, 0)
                         : call.fails(RPMA_E_PROVIDER, post_error(result));
     }
-    // What note() and Call::finish() do if the log is off, in fewer instructions.
+    // The same as note() and Call::finish() with the log off, in fewer instructions.
     int code(const char *function) const {
         if (is_again)
             return RPMA_E_AGAIN;

@@ -15,7 +15,7 @@ namespace rpma {
 
 // Memory region: address (8 bytes), size (8), rkey (4), usage (1).
 inline constexpr std::size_t MR_DESCRIPTOR_SIZE = 21;
-// Peer configuration: direct write to PMem and what the device serves (1).
+// Peer configuration: direct write to PMem, and the operations that the device serves (1).
 inline constexpr std::size_t PEER_CFG_DESCRIPTOR_SIZE = 1;
 
 struct Region {
