@@ -20,7 +20,7 @@ sys.dont_write_bytecode = True
 from harness.report import Tap  # noqa: E402
 
 RUN = "tests/integration/run.py"
-# Far above what all cases need: run.py ends each of them itself, unless its kernel hangs.
+# Far above the time of all cases: run.py ends each of them itself, unless its kernel hangs.
 LIMIT = "36000"
 # Of tools/lab, with their defaults here.
 OPTIONS = {"provider": None, "kernel": None, "hosts": "3", "cpus": None, "memory": None}

@@ -31,7 +31,7 @@ sys.dont_write_bytecode = True
 sys.path.append(str(CHECKOUT / "tools" / "test.d"))
 from arguments import Parser  # noqa: E402
 
-# The last message of the demo before the signal. Each run goes one stage further than the one
+# The last message of the demo before the signal. Each run reaches one stage more than the one
 # before it, because a finished part of the lab stays.
 STAGES = [
     "setup: installing",
@@ -152,7 +152,7 @@ def interrupt(work, stage, number, checkout=CHECKOUT, options=("--soft-roce",)):
     return wrong + [line for line in demo.said if re.search("unbound|unexpected|warning", line)]
 
 
-# What sends the signal to tools/setup, and the status that it ends with.
+# The sender of the signal to tools/setup, and the resulting exit status.
 INTERRUPTS = {
     "SIGINT to the process group": (lambda setup: os.killpg(setup.pid, signal.SIGINT), 130),
     "SIGTERM to the process group": (lambda setup: os.killpg(setup.pid, signal.SIGTERM), 143),

@@ -21,7 +21,7 @@ USAGE = 2
 OPERATIONS = ["write", "read", "flush-visibility", "flush-persistent", "atomic-write", "send",
               "ping-pong", "ping-pong-rcq", "fetch-add", "compare-swap", "connect"]
 # Arguments that are refused, and a part of the error message.
-# What users of perftest and fio try, and a part of the answer.
+# Options that users of perftest and fio try, and a part of the reply.
 OTHER_TOOLS = [
     ("--iters 1000", "perftest's --iters is -n, --count here"),
     ("--iters=1000", "perftest's --iters is -n, --count here"),
@@ -148,7 +148,7 @@ REFUSED = [
     (["--size", "9" * 5000, "host"], '9..."'),
     (["--operation", "x\ny", "host"], r'"x\ny"'),
     (["--no\nsuch", "host"], r"no\nsuch"),
-    # what users of perftest try
+    # options that users of perftest try
     (["-q", "4", "host"], "-q is -c, --connections here"),
     (["-l", "4", "host"], "-l is --batch here"),
     (["-I64", "host"], "-I is -i, --inline here"),

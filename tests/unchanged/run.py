@@ -52,7 +52,7 @@ def perftest(program, options, figure, name=None):
          f"host2: +#bytes.*{figure}", r"host2: +\d+ +1000 +[\d.]+ +[\d.]+")
 
 
-# rping sends "rdma-ping-N: " and letters; each side prints what it has received.
+# rping sends "rdma-ping-N: " and letters; each side prints the received text.
 case("rping", f"rping -s -a {SERVER} -C 5 -v :: rping -c -a {SERVER} -C 5 -v",
      "host1: server ping data: rdma-ping-0: ABCDEF", "host1: server ping data: rdma-ping-4: EFGHIJ",
      "host2: ping data: rdma-ping-4: EFGHIJ")
@@ -141,7 +141,7 @@ def connections(world):
     world.expect(world.sim(program, "cancel"), 0)
 
 
-# ---- faults and what is left -----------------------------------------------------------------
+# ---- faults and leftovers --------------------------------------------------------------------
 
 
 def power_failure(world, *options):
@@ -289,7 +289,7 @@ def joins(world):
         each.stdout.close()
 
 
-# ---- what cannot run -------------------------------------------------------------------------
+# ---- programs that cannot run ----------------------------------------------------------------
 
 
 @named("what cannot run is refused in one line", "cc")

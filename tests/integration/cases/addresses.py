@@ -12,7 +12,7 @@ KINDS = {"global": "fd00:77::", "link-local": "fe80::77:"}
 NAME = "several.test"
 # NOWHERE: networks that a host has, but not through its RDMA device; DISTANT: an address that it has
 # through it. getaddrinfo() puts the address first that shares more leading bits with the host's own
-# one in that network; DISTANT shares fewer bits with it than NOWHERE. IPv6 comes before IPv4.
+# one in that network; DISTANT shares fewer bits with it than NOWHERE. IPv6 is before IPv4.
 NOWHERE = {"IPv4": "10.78.0.", "IPv6": "fd00:78::"}
 DISTANT = "10.77.0.129"
 PREFIX = {"IPv4": 24, "IPv6": 64}

@@ -29,7 +29,7 @@ def denied(client, verb, conn=0):
     client.event("CLOSED", conn=conn)
 
 
-# What is done with which region of the server, at which offset. All regions are the middle page of its memory.
+# The operations, the region of the server and the offset. All regions are the middle page of its memory.
 BEHIND, ONLY_READ, ONLY_WRITTEN, GONE, FOREIGN, FORGED = range(6)
 DENIED = (("write", BEHIND, BLOCK), ("read", BEHIND, BLOCK - 8), ("write", BEHIND, (1 << 64) - 64),
           ("write", ONLY_READ, 0), ("read", ONLY_WRITTEN, 0), ("write", GONE, 0), ("write", FOREIGN, 0),

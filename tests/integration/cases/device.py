@@ -46,7 +46,7 @@ def handshake(test):
     disconnect(client, server)
 
 
-# What a configuration of a connection asks for, and its descriptors.
+# The settings of a connection, and its descriptors.
 DESCRIPTORS = (({}, 2), ({"rcq": 10}, 3), ({"rcq": 10, "shared": 1}, 2), ({"lent": 0}, 1))
 
 

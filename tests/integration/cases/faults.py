@@ -13,14 +13,14 @@ from harness.side import expect, wait_until
 from .events import happens
 from .survivors import ends_broken, works_with_another, write_and_check, writing
 
-# The errno of an accept when the client is gone.
+# The errno of an accept after the client has ended.
 GONE = {"siw": errno.ECONNRESET}.get(lab.PROVIDER, errno.EINVAL)
 LIMIT = 1000  # milliseconds; a value that a program may choose
 # Seconds until a side gives up: soft-RoCE needs hundredths, soft-iWARP up to ten (rpma_devices(7)).
 GIVING_UP = 30
 
 
-# ---- how far both sides have come --------------------------------------------------------
+# ---- progress of both sides --------------------------------------------------------------
 
 
 def taken(server, client):
@@ -65,7 +65,7 @@ ENDS = [dict(zip(("who", "how", "when", "hears", "shows"), row)) for row in (
     ("server", "killed", "during writes", "CLOSED"),
     ("client", "killed", "during writes", "CLOSED"),
 )]
-# What the kernel does for a process, and what the pages say of it.
+# The kernel's actions for a process, and the statements of the pages.
 OF_THE_KERNEL = {("client", "before it is accepted"), ("server", "before it takes the request"),
                  ("server", "while idle"), ("server", "during writes"), ("client", "during writes")}
 for row in ENDS:

@@ -75,7 +75,7 @@ def hears_nothing(side, seconds=LONG_ENOUGH):
 
 # The server keeps the timeout of the CM, which is half a second (exponent 17).
 CM_TIMEOUT = (4096 << 17) // 1000000
-# verb, the side that posts it, what both sides set, and what holds: timeout in ms, retries.
+# verb, the side that posts it, the settings of both sides, and the result: timeout in ms, retries.
 TO_NOBODY = [dict(zip(("verb", "poster", "what", "settings", "ack", "retry"), row)) for row in (
     ("write", "client", "it set 100 ms and 3 retries", {"client": {"ack": 100, "retry": 3}}, 100, 3),
     ("read", "client", "it set 50 ms and 6 retries", {"client": {"ack": 50, "retry": 6}}, 50, 6),

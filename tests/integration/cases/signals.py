@@ -32,7 +32,7 @@ def end(server, client):
     expect(server.end()["event"], "CLOSED", "event")
 
 
-# Each call: its command, the descriptor that it waits for, its answer to a signal, and what it waits for.
+# Each call: its command, the descriptor that it waits for, its result after a signal, and the event that it waits for.
 CALLS = {
     "rpma_ep_next_conn_req": ("next-req", {"req": 2, "timeout": 0}, EVENT, "RPMA_E_PROVIDER", ask),
     "rpma_cq_wait": ("cq-wait", {}, COMPLETION, "RPMA_E_NO_COMPLETION", message),

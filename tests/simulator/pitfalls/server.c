@@ -26,7 +26,7 @@ static const struct program program = {
     .states_direct_write = true,
 };
 
-// Takes any file: libpmem2 says whether it is PMem, and how to make stores to it persistent.
+// Takes any file: libpmem2 reports whether it is PMem, and how to make stores to it persistent.
 static struct memory map_any_file(const char *name) {
     const int fd = open(name, O_RDWR);
     struct pmem2_source *source;
