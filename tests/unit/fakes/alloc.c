@@ -208,7 +208,7 @@ static bool visit_table(const struct link_map *map, ElfW(Sxword) table, ElfW(Sxw
     return found;
 }
 
-// Whether librpma.so.0 imports that symbol; NULL: redirects those that are hooked.
+// Is true if librpma.so.0 imports that symbol; NULL: redirects those that are hooked.
 static bool visit(const char *symbol) {
     const struct link_map *const map = dlopen("librpma.so.0", RTLD_LAZY | RTLD_NOLOAD);
     const bool in_data = visit_table(map, DT_RELA, DT_RELASZ, symbol),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// cm_connect.c -- what a CM ID does: from an address to a connection, and to its end.
+// cm_connect.c -- calls on a CM ID: from an address to a connection, and to its end.
 
 #include "internal.h"
 
@@ -9,7 +9,7 @@
 #include <infiniband/ib.h>
 #include <string.h>
 
-// rdma-core 56, librdmacm/cma.c, ucma_addrlen(), on a kernel that knows AF_IB: 0 for an address
+// rdma-core 56, librdmacm/cma.c, ucma_addrlen(), on a kernel with AF_IB: 0 for an address
 // that rdma_bind_addr() and rdma_resolve_addr() refuse with EINVAL.
 static size_t address_length(const struct sockaddr *addr) {
     if (!addr)
@@ -81,7 +81,7 @@ static void bind_source(struct fake_id *id, const struct sockaddr *source, int f
     choose_port(local);
 }
 
-// The kernel knows the device as soon as an address leads to it; librdmacm asks for it in
+// The kernel has the device as soon as an address leads to it; librdmacm asks for it in
 // ucma_query_addr() and leaves verbs NULL where there is none (wildcard addresses).
 void fake_lead_to_device(struct fake_id *id) {
     id->id.verbs = fake_device()->no_device ? NULL : fake_context(0);

@@ -157,8 +157,8 @@ void fake_has_users(const struct fake_object *object) {
         fake_misuse("%u objects still use the %s", in_use, kind_names[object->kind]);
 }
 
-// A child whose release was refused blocks only a parent that the library has to release in
-// order, where a fault refuses that, too; other parents take it with them.
+// A child whose release was refused blocks a parent only if the library has to release both in
+// order, and a fault refuses the parent as well; other parents release it with themselves.
 int fake_release(const char *name, enum fake_kind kind, const void *outer, bool keeps_order) {
     FAKE_CALL_OF(name, outer);
     struct fake_object *found = fake_find(kind, outer);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// fake.h -- what a test may ask of the fakes of libibverbs, librdmacm and the allocator.
+// fake.h -- the tests' interface to the fakes of libibverbs, librdmacm and the allocator.
 //
 // The fakes carry the SONAMEs and version nodes of the real libraries, so the same test runs
 // over any librpma.so.0. They record and never fail a test themselves: an assertion inside a
@@ -22,18 +22,18 @@
 // Resets the fakes before every test: no object, record or fault, and the default device.
 void fake_reset(void);
 
-// What the library still holds, one line per kind; "" when everything was returned.
+// The objects that the library still holds, one line per kind; "" if it holds none.
 // Objects whose release a fault refused do not count, because nothing more can release them.
 const char *fake_left(void);
 
-// What the library did wrong (double release, unacknowledged events, use after release …).
+// Mistakes of the library (double release, unacknowledged events, use after release …).
 const char *fake_misuses(void);
 
 // For tests with threads: no call is recorded, no fault is injected, and ThreadSanitizer does
 // not see the lock of the data path, which would hide a race from it.
 void fake_quiet(bool quiet);
 
-// ---- what was called -----------------------------------------------------------------------
+// ---- recorded calls ------------------------------------------------------------------------
 
 // Limits of a work request, as in rdma_rxe: Linux 7.3, drivers/infiniband/sw/rxe/rxe_param.h,
 // RXE_MAX_SGE, RXE_MAX_SRQ_SGE, RXE_MAX_INLINE_DATA.
@@ -47,7 +47,7 @@ struct fake_elements {
     };
 };
 
-struct fake_post { // a work request of ibv_post_send(), or what an ibv_wr_*() builder made
+struct fake_post { // a work request of ibv_post_send(), or of an ibv_wr_*() builder
     uint64_t wr_id;
     int opcode; // enum ibv_wr_opcode; SIM_WR_* for the native operations
     unsigned flags;
@@ -170,7 +170,7 @@ const unsigned char *fake_target(uint64_t addr, size_t size, uint32_t rkey);
 void fake_target_without_atomics(uint32_t rkey);
 // The target executes this many more operations and none after them.
 void fake_target_stops(unsigned operations);
-// Computes what a power failure now would leave; the target itself goes on. Each word that is
+// Computes the memory after a power failure now; the target itself continues. Each word that is
 // not persistent survives or is lost on its own: bit n % 64 says whether the nth such word, in
 // the order of execution, reached the memory. Returns the number of these words. UINT64_MAX
 // leaves the newest content.
@@ -206,15 +206,15 @@ struct fake_device {
     bool pmem;                              // accepts IBV_ACCESS_FLUSH_PERSISTENT
     bool no_device;                         // addresses lead to no device (wildcard bind)
     int addresses;        // results of getaddrinfo(); every second one is IPv6
-    int gai_error;        // if not 0: what getaddrinfo() returns, errno untouched
+    int gai_error;        // if not 0: getaddrinfo() returns it and keeps errno
     int routes;           // routes of IBACM, which rdma_getaddrinfo() puts first
     int unlisted;         // devices missing in the list; 2: ibv_get_device_list() fails
-    int other_device;     // CONNECT_REQUESTs come in on the second device
+    int other_device;     // CONNECT_REQUESTs arrive on the second device
     uint64_t odp_general; // capability bits that it reports in addition
     uint32_t odp_rc;
     int client;          // number of the address that CONNECT_REQUESTs come from
     bool keeps_bad_wr;   // bad_wr is set only when one request is refused, as in mlx5
-    bool fast;           // executes each request before the next one comes
+    bool fast;           // executes each request before the next one
     bool any_range;      // elements may miss their region or domain: a completion
                          // would tell the program, which made the mistake
     bool silent;         // resolving an address or a route never completes
@@ -300,7 +300,7 @@ unsigned fake_pending_on(int fd);
 // getaddrinfo(), freeaddrinfo(), syslog(), vsnprintf(), capget() and readlink() to the fakes.
 // To be called once per process, before librpma.
 void fake_hook_allocator(void);
-// What librpma.so.0 calls in place of that function.
+// The function that librpma.so.0 calls in place of that one.
 #define FAKE_HOOK(function) ((__typeof__(&(function)))fake_hook(#function))
 void *fake_hook(const char *name);
 // Bytes the library holds now.
@@ -311,7 +311,7 @@ const char *fake_syslog(int *priority);
 void fake_syslog_forget(void);
 // How many texts librpma.so.0 has formatted so far, hooked in the same way.
 unsigned fake_formatted(void);
-// Whether librpma.so.0 imports a symbol.
+// Is true if librpma.so.0 imports a symbol.
 bool fake_library_imports(const char *symbol);
 
 #endif // FAKE_H

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// internal.h -- what the fakes share among themselves: objects, the record, the lock.
+// internal.h -- shared by the fakes: objects, the record, the lock.
 
 #ifndef FAKE_INTERNAL_H
 #define FAKE_INTERNAL_H 1
@@ -109,7 +109,7 @@ struct fake_object {
     unsigned unacked_async;         // events of the device about it that were taken
 };
 
-// Makes an object of a type whose member outer_ is what the library sees.
+// Makes an object of a type whose member outer_ the library sees.
 #define FAKE_NEW(kind, type, outer_)                  \
     ({                                                \
         type *new_ = fake_create(kind, sizeof(type)); \
@@ -173,7 +173,7 @@ struct fake_channel *fake_channel_on(enum fake_kind kind, int fd);
 int fake_async_open(int number);
 // No object and no event of the devices is left.
 void fake_async_reset(void);
-// What the destruction of an object does with the events about it.
+// The effect of an object's destruction on its events.
 void fake_forget_events(struct fake_object *object);
 
 // ---- verbs ---------------------------------------------------------------------------------
@@ -217,7 +217,7 @@ struct fake_qp_ex {
 
 struct fake_qp {
     struct fake_object object;
-    struct fake_qp_ex qp; // its base is what the library sees
+    struct fake_qp_ex qp; // the library sees its base
     bool extended;
     uint32_t sends; // posted since fake_forget()
     struct fake_receives receives;

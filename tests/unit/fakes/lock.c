@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// lock.c -- the lock of the fakes, and what ThreadSanitizer does not see of it.
+// lock.c -- the lock of the fakes, partly hidden from ThreadSanitizer.
 
 #include "internal.h"
 

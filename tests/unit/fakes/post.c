@@ -11,7 +11,7 @@
 
 // Linux 7.3, drivers/infiniband/sw/rxe/rxe_mr.c: copy_data() looks up the region of an element
 // by lookup_mr(), which compares key, domain and access, and its range by mr_check_range(). The
-// completion says what is wrong; no post does.
+// completion reports the error; a post does not.
 static void check_element(const struct ibv_pd *pd, bool is_written, const struct ibv_sge *sge) {
     const struct fake_mr *region = fake_region(sge->lkey);
     if (!region)

@@ -22,7 +22,7 @@ struct region {
     bool no_atomics; // registered without IBV_ACCESS_REMOTE_ATOMIC
     unsigned words;
     uint64_t *now, *kept, *found; // words: newest, persistent, after a power failure
-    unsigned *settled;            // for each word: older stores than this one cannot come back
+    unsigned *settled;            // for each word: older stores than this one cannot return
 };
 
 // A word that was written and is not persistent.

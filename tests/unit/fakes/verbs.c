@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// verbs.c -- what libibverbs makes and releases: protection domains, regions, queues, channels.
+// verbs.c -- objects of libibverbs: protection domains, regions, queues, channels.
 
 #include "internal.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// contract.c -- reads contract/errors.tsv and notes what was exercised.
+// contract.c -- reads contract/errors.tsv and notes the exercised rows.
 
 #include "contract.h"
 

@@ -23,7 +23,7 @@ const struct contract_row *contract_rows(size_t *count);
 // *why is the remedy.
 const struct contract_row *contract_find(const char *function, int code, const char *part,
                                          const char **why);
-// Whether the function may return that code.
+// Is true if the function may return that code.
 bool contract_documents(const char *function, int code);
 // "RPMA_E_INVAL" for the value; "0" for success.
 const char *contract_code_name(int code);

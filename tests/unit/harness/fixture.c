@@ -175,7 +175,7 @@ void fixture_anew(void) {
     fake_reset();
 }
 
-// What a getter writes about an object; the initial value if it fails.
+// The value that a getter stores; the initial value if it fails.
 #define GETTER(type, name, initial, get, from) \
     type name(const struct fixture *w) {       \
         type value = initial;                  \

@@ -91,7 +91,7 @@ struct shape {
 void fixture_begin(struct fixture *w);
 bool fixture_step(struct fixture *w, int ret, const char *text, const char *file, int line);
 
-// Deletes what there is, then makes peer, mr, remote and pcfg; fixture_conn() begins with it.
+// Deletes all objects, then makes peer, mr, remote and pcfg; fixture_conn() begins with it.
 bool fixture_peer(struct fixture *w);
 bool fixture_cfg(struct fixture *w, const struct shape *shape);
 bool fixture_listen(struct fixture *w);

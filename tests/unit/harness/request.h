@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// request.h -- what the device has to get for an operation, as the pages describe it, and
+// request.h -- the request that the device has to get, as the pages describe it, and
 // pieces of memory of every kind
 
 #ifndef REQUEST_H

@@ -57,7 +57,7 @@ int unit_teardown(void **state) {
     return 0;
 }
 
-static const char *only; // test that runs alone; what it exercises is not noted
+static const char *only; // test that runs alone; the rows that it exercises are not noted
 
 int unit_run(const char *name, const struct CMUnitTest *tests, size_t count) {
     fake_hook_allocator();
@@ -167,7 +167,7 @@ static enum rpma_log_level level_of(int code) {
     return code == RPMA_E_UNKNOWN ? RPMA_LOG_LEVEL_WARNING : RPMA_LOG_LEVEL_ERROR;
 }
 
-// Whether the message contains something like "text of an error number (number)".
+// Is true if the message contains a text like "text of an error number (number)".
 static bool tells_error(const char *message) {
     for (const char *open = message; (open = strchr(open, '(')); open++) {
         const char *text = strerror(atoi(open + 1));
