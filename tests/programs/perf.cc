@@ -173,7 +173,7 @@ static void a_pattern_keeps_its_size(void **) {
 
 // What both sides derive: places of 4096 bytes; one signal for each batch of messages that are
 // echoed, or for 64 of them; twice the depth, but 32 at least, of receives without echoes.
-static void plans_have_these_needs(void **) {
+static void plan_needs_match_the_table(void **) {
     const struct {
         const char *operation;
         uint64_t size, depth, batch, connections, ring;
@@ -208,7 +208,7 @@ static void plans_have_these_needs(void **) {
 }
 
 // Each conflict, and the nearest plan without one.
-static void plans_conflict_at_these_bounds(void **) {
+static void plan_bounds_are_checked(void **) {
     const uint64_t atomic = find_operation("atomic-write"), read = find_operation("read"),
                    connect = find_operation("connect");
     const struct {
@@ -285,7 +285,7 @@ static std::string options_of(std::vector<const char *> words) {
     return text + (o.limit == UINT64_C(1) << 30 ? "" : fmt::format(" limit={}", o.limit));
 }
 
-static void options_mean_this(void **) {
+static void options_set_the_plan(void **) {
     const struct {
         std::vector<const char *> words;
         const char *options;
@@ -371,7 +371,7 @@ static void expect_refused(const std::string &bytes, const std::string &part) {
         fail_msg("%s: \"%s\" instead of \"%s\"", bytes.c_str(), why.c_str(), part.c_str());
 }
 
-static void a_message_comes_back(void **) {
+static void message_survives_encoding(void **) {
     const std::array sent = {std::byte{0}, std::byte{0x7f}, std::byte{0x80}, std::byte{0xff}};
     const Json ready =
         decode(message("ready", {{"session", UINT64_MAX}, {"target", digits_of(sent)}}).dump());
@@ -385,7 +385,7 @@ static void a_message_comes_back(void **) {
                         "a = \"b\"");
 }
 
-static void a_plan_comes_back(void **) {
+static void plan_survives_encoding(void **) {
     const Plan plan{.operation = 3,
                     .size = 4096,
                     .depth = 8,
@@ -407,7 +407,7 @@ static void a_plan_comes_back(void **) {
     }
 }
 
-static void what_is_no_message(void **) {
+static void invalid_message_is_rejected(void **) {
     for (const char *bytes : {"", "plan", "{", "[]", "7", "null", "{}", "{\"word\":1}",
                               "{\"word\":\"ok\"}x", "{\"word\":\"o\377k\"}"})
         expect_refused(bytes, "an invalid message");
@@ -454,7 +454,7 @@ static void members_of_another_type(void **) {
                        "\"reason\"");
 }
 
-static void a_reason_is_cut_to_what_a_message_carries(void **) {
+static void reason_is_truncated_to_the_message_size(void **) {
     const std::string reason = "line\n\377" + std::string(1000, 'x');
     const Json refused = decode(message("refused", {{"reason", printable(reason)}}).dump());
     const auto &found = refused["reason"].get_ref<const std::string &>();
@@ -558,17 +558,17 @@ int main() {
         cmocka_unit_test(every_byte_counts),
         cmocka_unit_test(operations_differ),
         cmocka_unit_test(a_pattern_keeps_its_size),
-        cmocka_unit_test(plans_have_these_needs),
-        cmocka_unit_test(plans_conflict_at_these_bounds),
-        cmocka_unit_test(options_mean_this),
-        cmocka_unit_test(a_message_comes_back),
-        cmocka_unit_test(a_plan_comes_back),
-        cmocka_unit_test(what_is_no_message),
+        cmocka_unit_test(plan_needs_match_the_table),
+        cmocka_unit_test(plan_bounds_are_checked),
+        cmocka_unit_test(options_set_the_plan),
+        cmocka_unit_test(message_survives_encoding),
+        cmocka_unit_test(plan_survives_encoding),
+        cmocka_unit_test(invalid_message_is_rejected),
         cmocka_unit_test(numbers_out_of_their_range),
         cmocka_unit_test(members_of_another_type),
         cmocka_unit_test(a_ledger_has_these_lines),
         cmocka_unit_test(a_record_has_these_bytes),
-        cmocka_unit_test(a_reason_is_cut_to_what_a_message_carries),
+        cmocka_unit_test(reason_is_truncated_to_the_message_size),
     };
     return cmocka_run_group_tests(tests, nullptr, nullptr);
 }

@@ -236,7 +236,7 @@ TEST_THAT(a_client_ends_each_scene) {
     }
 }
 
-TEST_THAT(a_client_without_atomics_says_so) {
+TEST_THAT(client_without_atomics_reports_it) {
     fake_profile()->attr.atomic_cap = IBV_ATOMIC_NONE;
     Options options = options_of_client();
     operate<FETCH_ADD>(options);

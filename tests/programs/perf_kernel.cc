@@ -107,7 +107,7 @@ static void files_are_mapped(void **) {
     }
 }
 
-static void what_is_no_memory_is_refused(void **) {
+static void invalid_memory_is_rejected(void **) {
     const std::pair<const char *, const char *> cases[] = {
         {"/nowhere", "/nowhere: No such file or directory"},
         {"/dev/zero", "/dev/zero is neither a file nor a device DAX"},
@@ -206,7 +206,7 @@ int main() {
     const CMUnitTest tests[] = {
         cmocka_unit_test(dram_is_zeroed),
         cmocka_unit_test(files_are_mapped),
-        cmocka_unit_test(what_is_no_memory_is_refused),
+        cmocka_unit_test(invalid_memory_is_rejected),
         cmocka_unit_test(readable_descriptors_are_found),
         cmocka_unit_test(signals_end_waits),
         cmocka_unit_test(clocks_agree),

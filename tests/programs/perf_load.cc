@@ -401,7 +401,7 @@ TEST_THAT(every_byte_is_checked) {
     }
 }
 
-TEST_THAT(a_message_has_its_size) {
+TEST_THAT(message_has_the_requested_size) {
     const Outcome outcome = run(plan_of("send", {.size = 8, .verify = 1}),
                                 {.warmup = 0, .count = 5}, {.request = 2, .is_cut = true});
     assert_string_equal(outcome.failure.c_str(), "a message has 7 bytes, not 8");
@@ -409,7 +409,7 @@ TEST_THAT(a_message_has_its_size) {
 
 // What the client posts, for which places: depth places of 4096 bytes on each side; with a
 // list, one of elements 64 bytes apart on each of twice as much.
-TEST_THAT(operations_are_posted_like_this) {
+TEST_THAT(operations_post_the_expected_requests) {
     static const struct {
         const char *operation;
         Plan plan;
@@ -466,7 +466,7 @@ TEST_THAT(both_sides_post) {
 // The server allows 16 more messages for each 16 of 32 receives that it has posted again. An
 // echo is sent from the place of its message, inline where that fits, and one of 64 is
 // signaled.
-TEST_THAT(a_server_answers_like_this) {
+TEST_THAT(server_replies_to_the_load) {
     static const struct {
         const char *operation;
         Plan plan;

@@ -216,7 +216,7 @@ TEST_THAT(a_server_plays_each_scene) {
         play(scene);
 }
 
-TEST_THAT(nobody_guesses_a_session) {
+TEST_THAT(session_cannot_be_guessed) {
     (void)run_server_with(options_of_server(),
                           script_of(words(), "enter, write, write, leave"));
     const auto first = said.front()["session"].get<uint64_t>(),
@@ -254,7 +254,7 @@ TEST_THAT(a_server_has_a_load_of_its_own) {
 // The server names the file that clients may overwrite before the first of them comes. The
 // first plan needs all of the file, the second one more than that, and a second client finds it
 // used.
-TEST_THAT(a_file_is_said_to_be_the_clients) {
+TEST_THAT(server_names_the_file_that_clients_overwrite) {
     char path[] = "/tmp/rpma-perf-XXXXXX";
     const int fd = mkstemp(path);
     assert_true(fd >= 0 && ftruncate(fd, SLOT_ALIGNMENT) == 0);
@@ -304,7 +304,7 @@ TEST_THAT(hundreds_of_clients_are_served_at_once) {
 
 // What the operator states reaches the client, and its configuration of the connection; the
 // memory is registered for what the operation needs.
-TEST_THAT(a_server_states_what_its_memory_is) {
+TEST_THAT(server_advertises_its_memory) {
     constexpr unsigned ALWAYS =
         IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
     const struct {
