@@ -213,28 +213,12 @@ bool is_same(std::string one, std::string other) {
     return one == other;
 }
 
-// Leaves out choices that the finding does not need: first many at once, then one after
-// another.
-Schedule shorten(Schedule schedule, const std::string &finding) {
-    uint64_t end = schedules + number("shorten");
-    for (size_t part = schedule.choices.size() / 2 + 1; part > 0;) {
-        bool shorter = false;
-        for (size_t i = schedule.choices.size(); i-- > 0;) {
-            if (schedules >= end)
-                return schedule;
-            std::vector<Choice> fewer = schedule.choices;
-            auto begin = fewer.begin() + static_cast<ptrdiff_t>(i);
-            size_t count = std::min(part, fewer.size() - i);
-            fewer.erase(begin, begin + static_cast<ptrdiff_t>(count));
-            Schedule candidate = with_choices(schedule, std::move(fewer));
-            if (!run(candidate) && is_same(world.finding, finding)) {
-                schedule = candidate;
-                shorter = true;
-            }
-        }
-        part = part > 1 ? part / 2 : shorter;
-    }
-    return schedule;
+Schedule shorten(const Schedule &schedule, const std::string &finding) {
+    const auto fails = [&](const std::vector<Choice> &choices) {
+        Schedule candidate = with_choices(schedule, choices);
+        return !run(candidate) && is_same(world.finding, finding);
+    };
+    return with_choices(schedule, sim::shorten(schedule.choices, number("shorten"), fails));
 }
 
 // Prints the steps of the schedule, and the command that repeats it.

@@ -145,7 +145,7 @@ WRAPPED void __wrap_exit(int status) {
 
 // A new number at each call, the same in each run of a schedule.
 WRAPPED ssize_t __wrap_getrandom(void *buffer, size_t size, unsigned) {
-    uint64_t state = world.random_numbers++, number = next_random(state);
+    uint64_t state = world.random_numbers++, number = sim::next_random(state);
     memcpy(buffer, &number, std::min(size, sizeof(number)));
     return static_cast<ssize_t>(size);
 }

@@ -7,6 +7,8 @@
 
 #include <fstream>
 
+using sim::next_random;
+
 // The frequency and the kinds of events differ from run to run: with rare faults a schedule
 // gets far, other schedules have many close together, and others repeat a few kinds.
 Schedule Schedule::random(uint64_t seed, uint32_t kinds) {

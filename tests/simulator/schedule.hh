@@ -6,9 +6,13 @@
 #ifndef SIMULATOR_SCHEDULE_HH
 #define SIMULATOR_SCHEDULE_HH 1
 
-#include <cstdint>
 #include <string>
-#include <vector>
+
+#include "explore/choices.hh"
+
+// Option 0 is the default event, before which the invariants are checked; the others are
+// numbered as World::options() lists them.
+using sim::Choice;
 
 // event_kinds[] describes each kind.
 struct Event {
@@ -30,12 +34,6 @@ struct Event_kind {
     uint16_t variants;
 };
 extern const Event_kind event_kinds[Event::KINDS];
-
-// Option 0 is the default event, before which the invariants are checked; the others are
-// numbered as World::options() lists them.
-struct Choice {
-    uint32_t position, option;
-};
 
 class Schedule {
   public:
@@ -68,13 +66,5 @@ class Schedule {
     unsigned m_faults = 0; // faults left
     uint64_t m_fault_limit = 0, m_other_limit = 0; // probabilities, out of 2^32
 };
-
-// SplitMix64.
-inline uint64_t next_random(uint64_t &state) {
-    uint64_t z = state += 0x9e3779b97f4a7c15;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
-    z = (z ^ z >> 27) * 0x94d049bb133111eb;
-    return z ^ z >> 31;
-}
 
 #endif

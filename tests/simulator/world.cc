@@ -195,7 +195,7 @@ void World::step() {
 // ---- calls of processes
 
 bool World::chance() {
-    return next_random(m_chance) >> 63;
+    return sim::next_random(m_chance) >> 63;
 }
 
 void World::found(const char *format, ...) {

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// choices.hh -- the choices of a schedule, and how a schedule with a finding is shortened
+
+#ifndef RPMA_SIM_CHOICES_HH
+#define RPMA_SIM_CHOICES_HH 1
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace sim {
+
+// At a position where several things may happen, option 0 is the usual one.
+struct Choice {
+    uint32_t position, option;
+};
+
+// SplitMix64.
+inline uint64_t next_random(uint64_t &state) {
+    uint64_t z = state += 0x9e3779b97f4a7c15;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
+    z = (z ^ z >> 27) * 0x94d049bb133111eb;
+    return z ^ z >> 31;
+}
+
+// Leaves out choices without which the schedule still fails: first many at once, then single
+// ones, with at most `tries` calls of still_fails(choices).
+template <class Predicate>
+std::vector<Choice> shorten(std::vector<Choice> choices, uint64_t tries,
+                            Predicate still_fails) {
+    for (size_t part = choices.size() / 2 + 1; part > 0;) {
+        bool is_shorter = false;
+        for (size_t i = choices.size(); i-- > 0;) {
+            if (tries-- == 0)
+                return choices;
+            std::vector<Choice> fewer = choices;
+            const auto begin = fewer.begin() + static_cast<ptrdiff_t>(i);
+            fewer.erase(begin,
+                        begin + static_cast<ptrdiff_t>(std::min(part, fewer.size() - i)));
+            if (!still_fails(fewer))
+                continue;
+            choices = std::move(fewer);
+            is_shorter = true;
+        }
+        part = part > 1 ? part / 2 : is_shorter;
+    }
+    return choices;
+}
+
+} // namespace sim
+
+#endif // RPMA_SIM_CHOICES_HH
