@@ -189,7 +189,7 @@ void check_elf(const std::string &file, const Elf &elf, const Libraries &librari
 
 } // namespace
 
-Libraries find_libraries(bool with_pmem) {
+Libraries find_libraries(bool with_pmem, bool explores) {
     const std::string self = read_link("/proc/self/exe");
     const std::string build = self.substr(0, self.rfind('/')) + "/../../sim";
     const bool is_installed = !exists(build + "/libibverbs.so.1");
@@ -198,6 +198,8 @@ Libraries find_libraries(bool with_pmem) {
                        preloads + "/librpma-sim-preload.so"};
     if (with_pmem)
         found.preload += ":" + preloads + "/librpma-sim-pmem.so";
+    if (explores)
+        found.preload = preloads + "/librpma-sim-explore.so:" + found.preload;
     for (const char *const name : {"/libibverbs.so.1", "/librdmacm.so.1"})
         if (!exists(found.shims + name))
             refuse("%s%s is missing: install rpma-sim again", found.shims.c_str(), name);

@@ -3,6 +3,7 @@
 
 // main.cc -- rpma-sim: runs unchanged RDMA programs on a simulated fabric
 
+#include "explore.hh"
 #include "run.hh"
 
 #include <cstdlib>
@@ -45,8 +46,8 @@ int main(int argc, char *argv[]) {
     Settings settings = read_options(argc, argv);
     if (settings.joins)
         join(settings);
-    const Libraries libraries = find_libraries(!settings.pmem.empty());
+    const Libraries libraries = find_libraries(!settings.pmem.empty(), settings.explores);
     for (const Command &command : settings.commands)
         check_command(command, libraries);
-    return Run(settings, libraries).main();
+    return settings.explores ? explore(settings, libraries) : Run(settings, libraries).main();
 }

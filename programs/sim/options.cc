@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <getopt.h>
 #include <span>
 
@@ -30,6 +31,8 @@ constexpr unsigned MAX_HOSTS = 254; // 10.77.0.N
 constexpr char USAGE[] =
     R"(usage: rpma-sim [OPTION...] [@HOST] COMMAND [ARG...] [:: [@HOST] COMMAND [ARG...]]...
        rpma-sim --join NAME [--host HOST] COMMAND [ARG...]
+       rpma-sim explore --check CHECK [OPTION...] COMMAND [ARG...] [:: ...]...
+       rpma-sim explore --replay FILE
 
 Runs unchanged RDMA programs on a simulated fabric: the first COMMAND on host1,
 the next one on host2, and so on, or on the HOST that precedes it. host1 has
@@ -55,12 +58,19 @@ the addresses 10.77.0.1 and fd77::1.
       --host HOST           on this host (default: host1)
       --memory WAY          how data is moved: direct or thread (default: direct
                             if the system allows it)
+      --check CHECK         explore: a command of the shell that fails if the
+                            programs have lost data
+      --seeds A-B           explore: the schedules (default: 1-1000)
+      --faults KIND[,KIND]  explore: cut, kill, pause, power, refuse, or none
+                            (default: all)
+      --save FILE           explore: a finding is saved in FILE
+      --replay FILE         explore: runs it again
   -v, --verbose             reports what rpma-sim does
   -V, --version             prints the version
   -h, --help                prints this
 )";
 
-enum { PLATFORM = 256, LOSE, NAME, JOIN, HOST, MEMORY };
+enum { PLATFORM = 256, LOSE, NAME, JOIN, HOST, MEMORY, CHECK, SEEDS, FAULTS, SAVE, REPLAY };
 
 constexpr option OPTIONS[] = {
     {"hosts", required_argument, nullptr, 'n'},
@@ -77,6 +87,11 @@ constexpr option OPTIONS[] = {
     {"join", required_argument, nullptr, JOIN},
     {"host", required_argument, nullptr, HOST},
     {"memory", required_argument, nullptr, MEMORY},
+    {"check", required_argument, nullptr, CHECK},
+    {"seeds", required_argument, nullptr, SEEDS},
+    {"faults", required_argument, nullptr, FAULTS},
+    {"save", required_argument, nullptr, SAVE},
+    {"replay", required_argument, nullptr, REPLAY},
     {"verbose", no_argument, nullptr, 'v'},
     {"version", no_argument, nullptr, 'V'},
     {"help", no_argument, nullptr, 'h'},
@@ -163,7 +178,61 @@ std::string read_name(std::string_view text) {
     return std::string(text);
 }
 
+void read_seeds(Settings &settings, std::string_view text) {
+    const size_t dash = std::min(text.find('-'), text.size());
+    const std::string_view last = text.substr(std::min(dash + 1, text.size()));
+    settings.first_seed = number("--seeds", text.substr(0, dash), 0, UINT64_MAX - 1);
+    settings.last_seed = dash == text.size()
+                             ? settings.first_seed
+                             : number("--seeds", last, settings.first_seed, UINT64_MAX - 1);
+}
+
+void read_fault_kinds(Settings &settings, std::string_view text) {
+    while (!text.empty()) {
+        const size_t end = std::min(text.find(','), text.size());
+        const std::string_view kind = text.substr(0, end);
+        if (kind != "cut" && kind != "kill" && kind != "pause" && kind != "power" &&
+            kind != "refuse" && kind != "none")
+            refuse("--faults wants cut, kill, pause, power, refuse or none, not '%.*s'",
+                   static_cast<int>(kind.size()), kind.data());
+        settings.fault_kinds.push_back(kind);
+        text.remove_prefix(std::min(end + 1, text.size()));
+    }
+}
+
+// False: it is not an option of explore.
+bool read_explore_option(Settings &settings, int option, const char *value) {
+    switch (option) {
+    case CHECK:
+        settings.check = value;
+        return true;
+    case SEEDS:
+        read_seeds(settings, value);
+        return true;
+    case FAULTS:
+        read_fault_kinds(settings, value);
+        return true;
+    case SAVE:
+        settings.save = value;
+        return true;
+    case REPLAY:
+        settings.replay = value;
+        return true;
+    default:
+        return false;
+    }
+}
+
 void read_option(Settings &settings, int option, const char *value) {
+    if (option >= CHECK && !settings.explores)
+        refuse("--check, --seeds, --faults, --save and --replay are for rpma-sim explore");
+    if (settings.explores &&
+        (option == 'f' || option == 's' || option == 'l' || option == NAME || option == JOIN ||
+         option == HOST || option == LOSE))
+        refuse("explore chooses faults itself, and takes no --fault, --lose, --seed, --prefix, "
+               "--name, --join or --host");
+    if (read_explore_option(settings, option, value))
+        return;
     switch (option) {
     case 'n':
         settings.fabric.hosts = static_cast<unsigned>(number("--hosts", value, 1, MAX_HOSTS));
@@ -277,6 +346,39 @@ void check_hosts(Settings &settings, bool counted) {
     check_host(settings, "--until", settings.until_host);
 }
 
+// The arguments and the choices of a finding that was saved.
+Settings read_saved(const std::string &path, int argc) {
+    static std::vector<std::string> lines;
+    std::vector<char *> argv = {const_cast<char *>("rpma-sim"), const_cast<char *>("explore")};
+    std::vector<sim::Choice> choices;
+    unsigned long long seed = 0;
+    if (argc != 3 && argc != 2)
+        refuse("--replay takes the arguments from FILE, and no others");
+    std::ifstream file(path);
+    std::string line;
+    bool is_good = std::getline(file, line) && line == SAVED_FORMAT;
+    while (is_good && std::getline(file, line)) {
+        sim::Choice choice{};
+        if (line.starts_with("argument "))
+            lines.push_back(line.substr(strlen("argument ")));
+        else if (sscanf(line.c_str(), "choice %u %u", &choice.position, &choice.option) == 2)
+            choices.push_back(choice);
+        else
+            is_good = sscanf(line.c_str(), "seed %llu", &seed) == 1;
+    }
+    if (!is_good || lines.empty())
+        refuse("--replay %s: not a finding that --save has written", path.c_str());
+    for (std::string &each : lines)
+        argv.push_back(each.data());
+    argv.push_back(nullptr);
+    optind = 0;
+    Settings settings = read_options(static_cast<int>(argv.size()) - 1, argv.data());
+    settings.first_seed = seed;
+    settings.choices = choices;
+    settings.replay = path;
+    return settings;
+}
+
 } // namespace
 
 unsigned host_number(std::string_view text) {
@@ -291,6 +393,11 @@ unsigned host_number(std::string_view text) {
 
 Settings read_options(int argc, char *argv[]) {
     Settings settings;
+    settings.explores = argc > 1 && strcmp(argv[1], "explore") == 0;
+    if (settings.explores) {
+        argc--;
+        argv++;
+    }
     settings.fabric.hosts = 0;
     settings.fabric.profile = &sim_profiles[0];
     opterr = 1;
@@ -298,6 +405,13 @@ Settings read_options(int argc, char *argv[]) {
     for (int option;
          (option = getopt_long(argc, argv, "+n:d:f:p:tu:s:lvVh", OPTIONS, nullptr)) != -1;)
         read_option(settings, option, optarg);
+    if (!settings.replay.empty())
+        return read_saved(settings.replay, argc);
+    if (settings.explores && settings.check.empty())
+        refuse("explore needs --check CHECK: a command that fails if the programs have lost "
+               "data; 'true' finds only failures, crashes and programs that wait for ever");
+    for (int i = 1; i < argc; i++)
+        settings.arguments.push_back(argv[i]);
     read_commands(settings, argv + optind);
     if (!settings.joins) {
         check_hosts(settings, settings.fabric.hosts != 0);

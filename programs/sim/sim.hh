@@ -11,10 +11,12 @@
 #include <string_view>
 #include <vector>
 
+#include "../../sim/explore/choices.hh"
 #include "../../sim/fabric/fabric.hh"
 #include "../../sim/verbs/pmem.hh"
 
 constexpr int EXIT_USAGE = 2;
+constexpr char SAVED_FORMAT[] = "rpma-sim explore 1"; // the first line of a finding
 
 // Prints one line, "rpma-sim: ...", and ends the program with the status of bad input.
 [[noreturn]] void refuse(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -47,6 +49,14 @@ struct Settings {
     std::string name, join;
     unsigned join_host = 1;
     std::vector<Command> commands;
+
+    // explore
+    bool explores = false;
+    uint64_t first_seed = 1, last_seed = 1000;
+    std::string check, save, replay;
+    std::vector<std::string_view> fault_kinds; // empty: all
+    std::vector<std::string> arguments;        // to be saved
+    std::vector<sim::Choice> choices;          // to be replayed
 };
 
 // options.cc
@@ -63,7 +73,7 @@ struct Libraries {
     std::string shims;   // directory of libibverbs.so.1 and librdmacm.so.1
     std::string preload; // paths for LD_PRELOAD
 };
-Libraries find_libraries(bool with_pmem);
+Libraries find_libraries(bool with_pmem, bool explores = false);
 void check_command(const Command &command, const Libraries &libraries);
 
 // directory.cc: the socket, and the files that programs see instead of the kernel's; removed at

@@ -171,6 +171,7 @@ class Cm {
     std::set<std::pair<Device *, Device *>> neighbours_; // whose addresses were resolved
     std::map<uint64_t, Message> waiting_;                // by number
     uint64_t next_message_ = 1;
+    std::map<std::pair<Device *, Device *>, uint64_t> arrivals_; // of the last messages
 };
 
 } // namespace sim

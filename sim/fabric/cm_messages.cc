@@ -5,6 +5,7 @@
 
 #include "fabric.hh"
 
+#include <algorithm>
 #include <cerrno>
 
 namespace sim {
@@ -38,10 +39,14 @@ void Cm::send(const Message &message, uint64_t timeout) {
         return;
     if (!fabric_.options().is_stepped && message.destination &&
         fabric_.reachable(*message.source, *message.destination)) {
-        const uint64_t delay = fabric_.delay(*message.source, *message.destination);
-        if (delay == 0)
+        // None overtakes another.
+        uint64_t &arrival = arrivals_[{message.source, message.destination}];
+        arrival = std::max(arrival, fabric_.now() +
+                                        fabric_.delay(*message.source, *message.destination) +
+                                        fabric_.lateness("a message"));
+        if (arrival == fabric_.now())
             return arrive(message);
-        fabric_.at(fabric_.now() + delay, [this, message] { arrive(message); });
+        fabric_.at(arrival, [this, message] { arrive(message); });
         return;
     }
     wait(message, timeout);

@@ -143,6 +143,8 @@ void Fabric::push(Channel &channel, Event event) {
     if (event.about)
         event.about->queued_events++;
     channel.queue.push_back(std::move(event));
+    if (options_.watcher)
+        options_.watcher->raised(channel);
     if (!channel.raised)
         environment_.raise(channel.handle);
     channel.raised = true;

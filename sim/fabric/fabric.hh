@@ -17,6 +17,16 @@
 
 namespace sim {
 
+// Of a scheduler of programs.
+class Watcher {
+  public:
+    virtual ~Watcher() = default;
+    // Nanoseconds by which a message is late; `what` describes it.
+    virtual uint64_t lateness(const char *what) = 0;
+    virtual void completed(const Cq &cq, const ibv_wc &wc) = 0;
+    virtual void raised(const Channel &channel) = 0; // it has an event
+};
+
 struct Options {
     unsigned hosts = 2, devices_per_host = 1;
     const sim_profile *profile = nullptr;            // of all hosts
@@ -26,6 +36,7 @@ struct Options {
     // No request is executed and no message arrives by itself: a scheduler calls Engine::step()
     // and Cm::deliver(). A QP gets the lowest number of its host that is free.
     bool is_stepped = false;
+    Watcher *watcher = nullptr;
 };
 
 // A process that is connected to the fabric.
@@ -94,6 +105,9 @@ class Fabric {
     Device *device_at(const ibv_ah_attr &address);
     bool reachable(const Device &device, const Device &other) const;
     uint64_t delay(const Device &device, const Device &other) const;
+    uint64_t lateness(const char *what) {
+        return options_.watcher ? options_.watcher->lateness(what) : 0;
+    }
     // NULL: no such object of this kind that the session owns.
     template <class T> T *find(const Session *session, uint32_t handle) {
         const auto found = objects_.find(handle);

@@ -143,7 +143,7 @@ struct Qp : Object {
     std::vector<Written> written; // not known to be persistent: since the last read of this QP
     unsigned retries_left = 0, rnr_retries_left = 0;
     uint64_t gives_up_at = 0; // of the first send that was not executed; 0: not started
-    uint64_t timer = 0;
+    uint64_t timer = 0, timer_time = 0;
     // iWARP: set by the connection manager. InfiniBand and RoCE find the peer by attr.
     uint32_t iwarp_peer = 0;
     std::unique_ptr<Context> own_context; // of one that was abandoned

@@ -74,7 +74,7 @@ int Verbs::post_send(const PostSend &request, PostSend::Reply &reply) {
             reply.error = check_send(*qp, send, request.is_built);
         if (reply.error)
             break;
-        send.sent_at = fabric_.now();
+        send.sent_at = fabric_.now() + fabric_.lateness("the request");
         qp->sends.push_back(std::move(send));
     }
     if (reply.error && request.is_built) { // without the doorbell

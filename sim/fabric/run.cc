@@ -104,7 +104,7 @@ bool Engine::advance_send(Qp &qp, Send &send) {
     if (result != DONE)
         return wait(qp, send, result);
     send.executed = true;
-    send.done_at = fabric_.now() + delay;
+    send.done_at = fabric_.now() + delay + fabric_.lateness("an answer");
     qp.gives_up_at = 0;
     qp.rnr_retries_left = qp.attr.rnr_retry;
     fabric_.no_receive_.erase(qp.number);
@@ -141,23 +141,20 @@ uint64_t Engine::try_time(const Qp &qp) const {
 }
 
 // The first request that was not executed waits for an answer or for a receive. False, or true
-// if it failed.
+// if it failed. Linux 7.3, drivers/infiniband/sw/rxe/rxe_comp.c, COMPST_RNR_RETRY: without a
+// repetition left, a missing receive fails the request at once.
 bool Engine::wait(Qp &qp, Send &send, Result result) {
     const sim_profile &profile = *qp.context->device->profile;
     const bool is_tcp = profile.timeout == SIM_TIMEOUT_OF_TCP;
     uint64_t time = NEVER;
     if (result == NO_RECEIVE && !is_tcp) {
         fabric_.no_receive_.insert(qp.number);
-        if (qp.gives_up_at != 0 && fabric_.now() >= qp.gives_up_at) {
-            if (qp.rnr_retries_left == 0) {
-                send.status = IBV_WC_RNR_RETRY_EXC_ERR;
-            } else {
-                qp.rnr_retries_left -= qp.attr.rnr_retry != 7;
-                qp.gives_up_at = 0;
-            }
-        }
-        if (qp.gives_up_at == 0 && qp.attr.rnr_retry != 7) {
+        const bool is_repeated = qp.gives_up_at == 0 || fabric_.now() >= qp.gives_up_at;
+        if (is_repeated && qp.rnr_retries_left == 0) {
+            send.status = IBV_WC_RNR_RETRY_EXC_ERR;
+        } else if (is_repeated && qp.attr.rnr_retry != 7) {
             const Qp *const peer = fabric_.peer_of(qp);
+            qp.rnr_retries_left--;
             qp.gives_up_at =
                 fabric_.now() + 10'000ULL * RNR_TIMES[peer->attr.min_rnr_timer & 31];
         }
@@ -181,8 +178,12 @@ bool Engine::wait(Qp &qp, Send &send, Result result) {
     return false;
 }
 
+// The earlier of two times counts: a request arrives while the answer to another is on its way.
 void Engine::start_timer(Qp &qp, uint64_t time) {
+    if (qp.timer != 0 && qp.timer_time <= time)
+        return;
     fabric_.cancel(qp.timer);
+    qp.timer_time = time;
     Fabric &fabric = fabric_;
     const uint32_t number = qp.number;
     qp.timer = fabric_.at(time, [&fabric, number] {
@@ -236,6 +237,8 @@ void Engine::add(Cq &cq, const ibv_wc &wc, bool is_solicited) {
         overrun(cq);
         return;
     }
+    if (fabric_.options_.watcher)
+        fabric_.options_.watcher->completed(cq, wc);
     ring.first()[ring.added % ring.entries] = {wc, fabric_.now()};
     __atomic_store_n(&ring.added, ring.added + 1, __ATOMIC_RELEASE);
     if (cq.armed == Cq::NOT_ARMED || (cq.armed == Cq::SOLICITED && !is_solicited))

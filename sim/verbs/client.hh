@@ -34,8 +34,7 @@ int rpma_sim_call(struct rpma_sim_message *message);
 int rpma_sim_take_event(int fd, uint32_t channel, sim::TakeEvent::Reply *event, void *data,
                         size_t size);
 
-// Called before and after a poll of a CQ, which is no request: a scheduler of one process with
-// all programs replaces them.
+// Called before and after a poll of a CQ, which is no request: schedulers replace them.
 void rpma_sim_polls(const struct sim::Ring *ring);
 void rpma_sim_polled(const struct ibv_wc *wc, int count);
 

@@ -50,6 +50,7 @@ int start_poll(ibv_cq_ex *ex, ibv_poll_cq_attr *attr) {
     ShimCq *const cq = shim_of_ex(ex);
     if (attr->comp_mask)
         return EINVAL;
+    rpma_sim_polls(cq->ring);
     pthread_mutex_lock(&cq->lock);
     const int error = next_poll(ex);
     const unsigned empty_polls = cq->empty_polls = error ? cq->empty_polls + 1 : 0;

@@ -60,6 +60,7 @@ enum Op : uint32_t {
     OP_POST_RECV,
     OP_DESTROY,
     OP_PERSIST,
+    OP_WAIT,
     OP_CM_FIRST = 100, // the connection manager: protocol_cm.hh
     OP_CM_LAST = 199,
 };
@@ -350,6 +351,22 @@ struct Persist {
     uint32_t op = OP, unused = 0;
     uint64_t address, length;
     using Reply = Empty;
+};
+
+// A program whose turns a scheduler chooses waits, or cannot be controlled.
+struct Wait {
+    static constexpr uint32_t OP = OP_WAIT;
+    enum Kind : uint32_t { START, EVENT, SLEEP, POLL, UNSUPPORTED };
+    uint32_t op = OP, kind;
+    uint64_t until; // UINT64_MAX: for ever
+    char function[48];
+    using Reply = Empty;
+};
+
+// Nanoseconds, in memory that such programs map. All wait while it changes.
+struct VirtualClock {
+    uint64_t now;
+    static constexpr uint64_t EPOCH = 1'767'225'600'000'000'000; // of CLOCK_REALTIME
 };
 
 } // namespace sim

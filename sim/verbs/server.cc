@@ -3,12 +3,14 @@
 
 #include "server.hh"
 
+#include <algorithm>
 #include <cerrno>
 #include <ctime>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
+#include <utility>
 
 namespace sim {
 
@@ -40,10 +42,15 @@ uint64_t Server::clock() {
     return (uint64_t)now.tv_sec * 1'000'000'000 + (uint64_t)now.tv_nsec;
 }
 
-Server::Server(const Options &options, Persistence *persistence, bool uses_threads)
+Server::Server(const Options &options, Persistence *persistence, bool uses_threads, bool holds)
     : fabric_(environment_, options), persistence_(persistence), uses_threads_(uses_threads),
-      epoll_(epoll_create1(EPOLL_CLOEXEC)) {
-    fabric_.advance(clock());
+      holds_(holds), epoll_(epoll_create1(EPOLL_CLOEXEC)) {
+    pass_time();
+}
+
+void Server::pass_time() {
+    if (!holds_)
+        fabric_.advance(clock());
 }
 
 Server::~Server() {
@@ -79,8 +86,8 @@ int Server::listen(const std::string &name) {
 }
 
 void Server::step(int timeout) {
-    fabric_.advance(clock());
-    const uint64_t next = fabric_.next_timer();
+    pass_time();
+    const uint64_t next = holds_ ? UINT64_MAX : fabric_.next_timer();
     if (next != UINT64_MAX) {
         const uint64_t now = clock();
         const uint64_t left = next <= now ? 0 : (next - now + 999'999) / 1'000'000;
@@ -89,7 +96,7 @@ void Server::step(int timeout) {
     }
     struct epoll_event events[64];
     const int count = epoll_wait(epoll_, events, 64, timeout);
-    fabric_.advance(clock());
+    pass_time();
     for (int i = 0; i < count; i++)
         if (events[i].data.fd == listener_)
             accept_client();
@@ -124,7 +131,7 @@ void Server::disconnect(int fd) {
             client.caller.session = nullptr;
     if (session)
         fabric_.end_session(*session);
-    fabric_.advance(clock());
+    pass_time();
     std::erase_if(by_pid_, [](const auto &entry) { return entry.second.expired(); });
 }
 
@@ -146,11 +153,51 @@ void Server::serve(int fd) {
         Hello hello;
         memcpy(&hello, buffer.bytes, sizeof(hello));
         error = greet(client, hello, reply);
+    } else if (holds_) {
+        client.held.assign(buffer.bytes, buffer.bytes + length);
+        return;
     } else {
         error = fabric_.call(client.caller, buffer.bytes, (size_t)length, reply);
     }
     reply_to(fd, error, reply);
 }
+
+// ---- a scheduler ---------------------------------------------------------------------------
+
+int Server::client_with_request(int pid) const {
+    for (const auto &[fd, client] : clients_)
+        if (client.caller.pid == pid && !client.held.empty())
+            return fd;
+    return -1;
+}
+
+const std::vector<std::byte> *Server::held(int pid) const {
+    const auto found = clients_.find(client_with_request(pid));
+    return found == clients_.end() ? nullptr : &found->second.held;
+}
+
+bool Server::has_client(int pid) const {
+    return std::ranges::any_of(
+        clients_, [&](const auto &entry) { return entry.second.caller.pid == pid; });
+}
+
+int Server::execute_held(int pid, Reply &reply) {
+    const int fd = client_with_request(pid);
+    Client &client = clients_.at(fd);
+    const std::vector<std::byte> request = std::exchange(client.held, {});
+    const int error = fabric_.call(client.caller, request.data(), request.size(), reply);
+    reply_to(fd, error, reply);
+    return error;
+}
+
+void Server::release_held(int pid) {
+    const int fd = client_with_request(pid);
+    Reply reply;
+    clients_.at(fd).held.clear();
+    reply_to(fd, 0, reply);
+}
+
+// ---- connections ---------------------------------------------------------------------------
 
 int Server::greet(Client &client, const Hello &hello, Reply &reply) {
     if (hello.is_memory) {

@@ -58,7 +58,9 @@ class ProcessMemory : public Program {
 class Server {
   public:
     // `uses_threads`: never process_vm_readv(), as where it is forbidden.
-    Server(const Options &options, Persistence *persistence, bool uses_threads);
+    // `holds`: a scheduler executes the requests.
+    Server(const Options &options, Persistence *persistence, bool uses_threads,
+           bool holds = false);
     ~Server();
     Server(const Server &) = delete;
     Server &operator=(const Server &) = delete;
@@ -70,6 +72,13 @@ class Server {
     // ever), and at most until the next timer.
     void step(int timeout);
     Fabric &fabric() { return fabric_; }
+
+    // For a scheduler: step() keeps the requests, and time passes only by Fabric::advance().
+    const std::vector<std::byte> *held(int pid) const; // the request of a process; NULL: none
+    int execute_held(int pid, Reply &reply);           // and replies; returns an error number
+    void release_held(int pid);                        // replies only
+    bool has_client(int pid) const;
+
     // How many processes are connected, and how many of these have a memory thread.
     size_t processes() const { return clients_.size(); }
     size_t memory_threads() const { return memory_threads_; }
@@ -80,16 +89,19 @@ class Server {
         Caller caller;
         std::shared_ptr<ProcessMemory> memory;
         Session *session = nullptr; // that ends with this connection
+        std::vector<std::byte> held;
     };
     void accept_client();
     void serve(int fd);
     void disconnect(int fd);
+    void pass_time();
+    int client_with_request(int pid) const; // its descriptor, or -1
     int greet(Client &client, const Hello &hello, Reply &reply);
     void reply_to(int fd, int error, Reply &reply);
     SharedEnvironment environment_;
     Fabric fabric_;
     Persistence *persistence_;
-    bool uses_threads_;
+    bool uses_threads_, holds_;
     int epoll_ = -1, listener_ = -1;
     std::string path_; // to be removed
     size_t memory_threads_ = 0;

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the librpma developers */
+
+/* status.c -- a completion says that an operation is over, not that it has succeeded */
+
+#include "common.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+int main(int argc, char *argv[]) {
+    struct connection connection;
+    struct record record;
+    struct ibv_wc wc;
+    must(argc == 2, "usage: status SERVER");
+    connect_to(&connection, argv[1], NULL);
+    struct ibv_mr *const mr = rdma_reg_msgs(connection.id, &record, sizeof(record));
+    must(mr != NULL, "rdma_reg_msgs");
+
+    for (unsigned i = 1; i <= RECORDS; i++) {
+        snprintf(record.text, sizeof(record.text), "record %u", i);
+        post_record(&connection, i, &record, mr);
+        must(rdma_get_send_comp(connection.id, &wc) == 1, "rdma_get_send_comp");
+#ifdef FIXED
+        if (wc.status != IBV_WC_SUCCESS) {
+            fprintf(stderr, "not stored %u: %s\n", i, ibv_wc_status_str(wc.status));
+            return EXIT_FAILURE;
+        }
+#endif
+        printf("stored %u\n", i);
+    }
+    rdma_disconnect(connection.id);
+    return EXIT_SUCCESS;
+}

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// explore.hh -- "rpma-sim explore": one schedule of programs that run one at a time
+
+#ifndef RPMA_SIM_EXPLORE_HH
+#define RPMA_SIM_EXPLORE_HH 1
+
+#include <map>
+#include <random>
+
+#include "../../sim/explore/choices.hh"
+#include "../../sim/verbs/server.hh"
+#include "sim.hh"
+
+// The choices of a schedule: random ones, or recorded ones.
+class Chooser {
+  public:
+    // How likely an unusual choice is, and how many faults there are, differs from seed to
+    // seed.
+    explicit Chooser(uint64_t seed);
+    explicit Chooser(std::vector<sim::Choice> recorded) : choices(std::move(recorded)) {}
+    enum Kind { TURN, LATENESS, FAULT, POWER, KINDS };
+    // An option from 1 to `options`, or 0: the usual one.
+    uint32_t choose(Kind kind, size_t options);
+
+    std::vector<sim::Choice> choices; // made, or to be made
+  private:
+    bool is_random_ = false;
+    uint64_t state_ = 0;
+    uint32_t positions_[KINDS] = {}, faults_left_ = 0;
+    uint64_t limits_[KINDS] = {}; // probabilities, out of 2^32
+};
+
+struct ExploreFault {
+    enum Kind { KILL, PAUSE, CUT, CUT_FOR_A_TIME, REFUSE, POWER, POWER_RANDOM } kind;
+    unsigned one, other; // a program, or hosts
+};
+
+// What all schedules have in common.
+struct Exploration {
+    Settings &settings;
+    const Libraries &libraries;
+    const Directory &directory;
+    std::vector<ExploreFault> faults;
+    std::vector<std::string> pmem; // the contents of the files before all schedules
+    sim::VirtualClock *clock;      // that programs map
+    volatile const int *signal;    // that ends the exploration; 0: none
+    void restore_pmem() const;
+};
+
+class Schedule : sim::Watcher {
+  public:
+    Schedule(Exploration &exploration, uint64_t seed, Chooser &chooser, bool is_traced);
+    ~Schedule() override;
+    Schedule(const Schedule &) = delete;
+    Schedule &operator=(const Schedule &) = delete;
+    void run();
+
+    std::string finding;            // empty: none
+    std::vector<std::string> steps; // if it is traced
+    unsigned faults = 0;            // that occurred
+
+  private:
+    struct Process {
+        const Command *command;
+        unsigned number; // of the command, from 1
+        std::string name;
+        pid_t pid = -1;
+        int pidfd = -1, out = -1, err = -1;
+        bool is_alive = true, is_started = false, is_listening = false, is_forgiven = false;
+        bool waits = true; // instead of requesting something
+        sim::Wait wait{};
+        uint64_t started_at = 0, paused_until = 0, idle_since = 0, changes = 0;
+        int status = 0;
+        off_t out_shown = 0, err_shown = 0;
+    };
+
+    uint64_t lateness(const char *what) override;
+    void completed(const sim::Cq &cq, const ibv_wc &wc) override;
+    void raised(const sim::Channel &) override { changes_++; }
+
+    void start(Process &process);
+    bool step(); // false: no program runs any more
+    bool may_start(const Process &process) const;
+    bool is_ready(const Process &process) const;
+    uint64_t next_time() const;
+    bool pass_time();
+    void advance(uint64_t time);
+    void give_turn(Process &process);
+    void await(Process &process);
+    void read_request(Process &process);
+    void ended(Process &process);
+    void kill_process(Process &process);
+    void end_all();
+    void apply(const ExploreFault &fault);
+    bool is_possible(const ExploreFault &fault) const;
+    void lose_power(unsigned host, bool at_random);
+    void lose_power_at_end();
+    void check();
+    void find(const std::string &what);
+    std::string waiting() const;
+
+    void show(const char *mark, const std::string &who, const std::string &what);
+    void show_output(Process &process);
+    std::string output_path(const Process &process, const char *suffix) const;
+
+    Exploration &exploration_;
+    Settings &settings_;
+    const uint64_t seed_;
+    Chooser &chooser_;
+    const bool is_traced_;
+    sim::PmemFiles pmem_;
+    std::unique_ptr<sim::Server> server_;
+    std::mt19937_64 generator_;
+    std::vector<Process> processes_;
+    size_t current_ = 0;
+    uint64_t changes_ = 0, progress_at_ = 0, requests_ = 0;
+    bool is_over_ = false;
+};
+
+// words.cc
+std::string words_of(const std::vector<std::byte> &request, int error, const sim::Reply &reply);
+std::string words_of(const ibv_wc &wc);
+
+int explore(Settings &settings, const Libraries &libraries); // returns the exit status
+
+#endif // RPMA_SIM_EXPLORE_HH

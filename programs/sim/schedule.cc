@@ -1,0 +1,534 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// schedule.cc -- one schedule: unchanged programs that run one at a time, in virtual time
+//
+// A program runs until it sends a request. It gets the reply when it is its turn again.
+
+#include "explore.hh"
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fcntl.h>
+#include <libgen.h>
+#include <poll.h>
+#include <sys/personality.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace {
+
+constexpr uint64_t NEVER = UINT64_MAX, MICROSECOND = 1'000, SECOND = 1'000'000'000;
+constexpr uint64_t BEGIN = 1000 * SECOND;    // of virtual time
+constexpr uint64_t TIME_TO_LISTEN = SECOND;  // until the next command starts
+constexpr uint64_t PAUSE = 10 * SECOND;      // of a program
+constexpr uint64_t MAX_IDLE = 1000 * SECOND; // without a request other than a wait
+constexpr uint64_t MAX_REQUESTS = 200'000;   // of a schedule
+constexpr int MAX_TURN = 10'000;             // milliseconds of real time
+constexpr uint64_t LATE[] = {10 * MICROSECOND, 100'000 * MICROSECOND};
+constexpr const char *LATE_WORDS[] = {"10 us", "100 ms"};
+
+std::string first_line(const std::string &path) {
+    char line[256] = "";
+    FILE *const file = fopen(path.c_str(), "re");
+    if (file != nullptr) {
+        (void)!fgets(line, sizeof(line), file);
+        fclose(file);
+    }
+    line[strcspn(line, "\n")] = '\0';
+    return line;
+}
+
+int open_output(const std::string &path) {
+    const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0600);
+    if (fd < 0)
+        refuse("%s: %s", path.c_str(), strerror(errno));
+    return fd;
+}
+
+std::string words_of(int status) {
+    return WIFSIGNALED(status)
+               ? std::string("is ended by signal ") + std::to_string(WTERMSIG(status)) + " (" +
+                     strsignal(WTERMSIG(status)) + ")"
+               : "ends with status " + std::to_string(WEXITSTATUS(status));
+}
+
+} // namespace
+
+// ---- choices -------------------------------------------------------------------------------
+
+Chooser::Chooser(uint64_t seed) : is_random_(true), state_(seed) {
+    faults_left_ = static_cast<uint32_t>(sim::next_random(state_) % 3);
+    for (uint64_t &limit : limits_)
+        limit = (uint64_t{1} << 32) / (uint64_t{2} << sim::next_random(state_) % 4);
+    limits_[LATENESS] += limits_[LATENESS] / 2;
+    limits_[FAULT] /= 16;
+    limits_[POWER] = uint64_t{1} << 31;
+}
+
+uint32_t Chooser::choose(Kind kind, size_t options) {
+    const bool is_fault = kind == FAULT || kind == POWER;
+    if (options == 0)
+        return 0;
+    // A choice that is left out moves none of another kind.
+    const uint32_t position = positions_[kind]++ * KINDS + kind;
+    if (!is_random_) {
+        const auto found = std::ranges::find(choices, position, &sim::Choice::position);
+        return found != choices.end() && found->option <= options ? found->option : 0;
+    }
+    if (sim::next_random(state_) >> 32 >= limits_[kind] || (is_fault && faults_left_ == 0))
+        return 0;
+    faults_left_ -= is_fault;
+    choices.push_back(
+        {position, static_cast<uint32_t>(sim::next_random(state_) % options) + 1});
+    return choices.back().option;
+}
+
+// ---- a schedule ----------------------------------------------------------------------------
+
+Schedule::Schedule(Exploration &exploration, uint64_t seed, Chooser &chooser, bool is_traced)
+    : exploration_(exploration), settings_(exploration.settings), seed_(seed),
+      chooser_(chooser), is_traced_(is_traced), generator_(seed) {
+    exploration.restore_pmem();
+    for (const auto &[host, path] : settings_.pmem) {
+        std::string error;
+        std::unique_ptr<sim::PmemFile> opened = sim::PmemFile::open(path, error);
+        if (!opened)
+            refuse("--pmem %s: %s", path.c_str(), error.c_str());
+        pmem_.add(host, std::move(opened));
+    }
+    sim::Options options = settings_.fabric;
+    options.seed = seed;
+    options.watcher = this;
+    server_ = std::make_unique<sim::Server>(options, &pmem_, settings_.uses_threads, true);
+    if (const int error = server_->listen(exploration.directory.path() + "/socket"))
+        refuse("%s/socket: %s", exploration.directory.path().c_str(), strerror(error));
+    advance(BEGIN);
+    progress_at_ = BEGIN;
+    for (const Command &command : settings_.commands) {
+        Process process;
+        process.command = &command;
+        process.number = static_cast<unsigned>(processes_.size()) + 1;
+        process.name = "host" + std::to_string(command.host);
+        if (std::ranges::count(settings_.commands, command.host, &Command::host) > 1)
+            process.name += std::string(" ") + basename(command.argv[0]);
+        processes_.push_back(process);
+    }
+}
+
+Schedule::~Schedule() {
+    end_all();
+    for (const Process &process : processes_)
+        for (const int fd : {process.pidfd, process.out, process.err})
+            if (fd >= 0)
+                close(fd);
+}
+
+std::string Schedule::output_path(const Process &process, const char *suffix) const {
+    return exploration_.directory.path() + "/" + std::to_string(process.number) + suffix;
+}
+
+void Schedule::start(Process &process) {
+    const unsigned host = process.command->host;
+    process.out = open_output(output_path(process, ".out"));
+    process.err = open_output(output_path(process, ".err"));
+    fflush(nullptr);
+    const pid_t parent = getpid();
+    process.pid = fork();
+    if (process.pid < 0)
+        refuse("fork: %s", strerror(errno));
+    if (process.pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (getppid() != parent)
+            _exit(EXIT_FAILURE);
+        setpgid(0, 0);                        // a signal of the terminal is for rpma-sim
+        (void)personality(ADDR_NO_RANDOMIZE); // the same addresses in each run
+        dup2(open("/dev/null", O_RDONLY | O_CLOEXEC), STDIN_FILENO);
+        dup2(process.out, STDOUT_FILENO);
+        dup2(process.err, STDERR_FILENO);
+        set_environment(host, settings_.fabric.hosts, exploration_.directory.path(),
+                        exploration_.libraries, pmem_.ids(host));
+        setenv("RPMA_SIM_CLOCK", (exploration_.directory.path() + "/clock").c_str(), 1);
+        setenv("RPMA_SIM_SEED", std::to_string(seed_ + process.number).c_str(), 1);
+        execute(*process.command);
+    }
+    process.pidfd = static_cast<int>(syscall(SYS_pidfd_open, process.pid, 0));
+    if (process.pidfd < 0)
+        refuse("pidfd_open: %s", strerror(errno));
+    await(process);
+}
+
+// ---- turns ---------------------------------------------------------------------------------
+
+// Until the process has sent a request, or has ended.
+void Schedule::await(Process &process) {
+    pollfd events[] = {{server_->descriptor(), POLLIN, 0}, {process.pidfd, POLLIN, 0}};
+    while (server_->held(process.pid) == nullptr) {
+        const int count = poll(events, 2, MAX_TURN);
+        if (*exploration_.signal != 0)
+            return;
+        if (count == 0)
+            return find(process.name + " makes no call for 10 s: it loops, or waits for "
+                                       "something that explore does not control");
+        server_->step(0);
+        if (events[1].revents != 0)
+            return ended(process);
+    }
+    read_request(process);
+}
+
+void Schedule::read_request(Process &process) {
+    const std::vector<std::byte> &request = *server_->held(process.pid);
+    uint32_t op;
+    memcpy(&op, request.data(), sizeof(op));
+    process.waits = op == sim::OP_WAIT && request.size() >= sizeof(sim::Wait);
+    process.changes = changes_;
+    if (!process.waits) {
+        process.idle_since = server_->fabric().now();
+        return;
+    }
+    memcpy(&process.wait, request.data(), sizeof(process.wait));
+    if (process.wait.kind == sim::Wait::UNSUPPORTED)
+        refuse("%s calls %s(): explore runs programs of one thread and one process, without "
+               "sockets of the Internet, timers and signals",
+               process.command->argv[0], process.wait.function);
+    // A program that polls is given time in growing steps.
+    const uint64_t now = server_->fabric().now(), idle = now - process.idle_since;
+    if (process.wait.kind == sim::Wait::POLL)
+        process.wait.until = now + std::min(std::max(idle / 8, MICROSECOND), SECOND);
+}
+
+void Schedule::ended(Process &process) {
+    waitpid(process.pid, &process.status, 0);
+    process.is_alive = false;
+    while (server_->has_client(process.pid))
+        server_->step(-1); // its connections are closed
+    changes_++;
+    progress_at_ = server_->fabric().now();
+    show_output(process);
+    show("  ", process.name, process.is_forgiven ? "is killed" : words_of(process.status));
+    const unsigned host = process.command->host;
+    if (process.status != 0 && !process.is_forgiven &&
+        (faults == 0 || WIFSIGNALED(process.status))) {
+        const std::string line = first_line(output_path(process, ".err"));
+        find(process.name + " " + words_of(process.status) + (line.empty() ? "" : ": " + line));
+    }
+    const bool is_host_running = std::ranges::any_of(processes_, [&](const Process &other) {
+        return other.is_alive && other.command->host == host;
+    });
+    is_over_ =
+        is_over_ || settings_.until == Until::FIRST ||
+        (settings_.until == Until::HOST && settings_.until_host == host && !is_host_running);
+}
+
+void Schedule::kill_process(Process &process) {
+    if (!process.is_alive)
+        return;
+    process.is_forgiven = true;
+    kill(process.pid, SIGKILL);
+    pollfd event = {process.pidfd, POLLIN, 0};
+    while (poll(&event, 1, -1) < 0)
+        ;
+    server_->step(0); // a request that it sent is dropped with its connection
+    ended(process);
+}
+
+void Schedule::end_all() {
+    for (Process &process : processes_)
+        if (process.pidfd >= 0)
+            kill_process(process);
+}
+
+// A client needs its server: a program starts when the one before it listens or has ended.
+bool Schedule::may_start(const Process &process) const {
+    if (process.number == 1 || settings_.starts_together)
+        return true;
+    const Process &before = processes_[process.number - 2];
+    return !before.is_alive || before.is_listening ||
+           (before.is_started && server_->fabric().now() >= before.started_at + TIME_TO_LISTEN);
+}
+
+bool Schedule::is_ready(const Process &process) const {
+    const uint64_t now = server_->fabric().now();
+    if (!process.is_alive || process.paused_until > now)
+        return false;
+    if (!process.is_started)
+        return may_start(process);
+    const bool may_change = process.wait.kind != sim::Wait::SLEEP;
+    return !process.waits || process.wait.until <= now ||
+           (may_change && process.changes != changes_);
+}
+
+// When something happens although no program is ready.
+uint64_t Schedule::next_time() const {
+    uint64_t next = server_->fabric().next_timer();
+    for (const Process &process : processes_) {
+        if (!process.is_alive)
+            continue;
+        if (process.paused_until > server_->fabric().now())
+            next = std::min(next, process.paused_until);
+        else if (process.is_started)
+            next = std::min(next, process.wait.until);
+        else if (const Process &before = processes_[process.number - 2]; before.is_started)
+            next = std::min(next, before.started_at + TIME_TO_LISTEN);
+    }
+    return next;
+}
+
+void Schedule::advance(uint64_t time) {
+    server_->fabric().advance(time);
+    exploration_.clock->now = server_->fabric().now();
+}
+
+std::string Schedule::waiting() const {
+    std::string all;
+    for (const Process &process : processes_)
+        if (process.is_alive)
+            all +=
+                (all.empty() ? "" : ", ") + process.name + " waits in " + process.wait.function;
+    return all;
+}
+
+// False: the programs wait for ever.
+bool Schedule::pass_time() {
+    const uint64_t next = next_time();
+    const bool is_idle = server_->fabric().next_timer() == NEVER &&
+                         server_->fabric().now() > progress_at_ + MAX_IDLE;
+    if (next != NEVER && !is_idle) {
+        advance(next);
+        return true;
+    }
+    // After a fault, programs may wait for others that are gone.
+    if (faults == 0)
+        find("the programs wait for ever: " + waiting());
+    return false;
+}
+
+bool Schedule::step() {
+    if (*exploration_.signal != 0 || !finding.empty() || is_over_ ||
+        std::ranges::none_of(processes_, &Process::is_alive))
+        return false;
+    if (const uint32_t fault = chooser_.choose(Chooser::FAULT, exploration_.faults.size()))
+        if (is_possible(exploration_.faults[fault - 1]))
+            apply(exploration_.faults[fault - 1]);
+    // Usually a program continues until it waits; then it is the turn of the next one.
+    std::vector<Process *> ready;
+    for (size_t i = 0; i < processes_.size(); i++)
+        if (Process &process = processes_[(current_ + i) % processes_.size()];
+            is_ready(process))
+            ready.push_back(&process);
+    if (ready.empty())
+        return pass_time();
+    const uint64_t timer = server_->fabric().next_timer();
+    const uint32_t turn = chooser_.choose(Chooser::TURN, ready.size() - 1 + (timer != NEVER));
+    if (turn == ready.size()) {
+        show("- ", "", "time passes before a program continues");
+        advance(timer);
+        return true;
+    }
+    if (turn != 0)
+        show("- ", ready[turn]->name, "continues before " + ready[0]->name);
+    give_turn(*ready[turn]);
+    return true;
+}
+
+void Schedule::give_turn(Process &process) {
+    current_ = process.number - 1;
+    if (++requests_ > MAX_REQUESTS)
+        return find("the programs do not end within 200000 calls");
+    if (!process.waits) {
+        const std::vector<std::byte> request = *server_->held(process.pid);
+        sim::Reply reply;
+        const size_t before = steps.size();
+        const int error = server_->execute_held(process.pid, reply);
+        uint32_t op;
+        memcpy(&op, request.data(), sizeof(op));
+        process.is_listening |= op == sim::OP_CM_LISTEN && error == 0;
+        progress_at_ = server_->fabric().now();
+        // The call is shown before its effects.
+        const std::string words = is_traced_ ? words_of(request, error, reply) : "";
+        show("  ", process.name, words);
+        if (!words.empty())
+            std::rotate(steps.begin() + static_cast<ptrdiff_t>(before), steps.end() - 1,
+                        steps.end());
+    } else {
+        if (!process.is_started)
+            show("  ", process.name, "starts");
+        if (!process.is_started || process.changes != changes_)
+            process.idle_since = server_->fabric().now();
+        if (!process.is_started)
+            process.started_at = server_->fabric().now();
+        process.is_started = true;
+        server_->release_held(process.pid);
+    }
+    await(process);
+    show_output(process);
+}
+
+// ---- what may be unusual -------------------------------------------------------------------
+
+uint64_t Schedule::lateness(const char *what) {
+    const uint32_t option = chooser_.choose(Chooser::LATENESS, std::size(LATE));
+    if (option == 0)
+        return 0;
+    show("- ", "", std::string(what) + " arrives " + LATE_WORDS[option - 1] + " late");
+    return LATE[option - 1];
+}
+
+void Schedule::completed(const sim::Cq &cq, const ibv_wc &wc) {
+    changes_++;
+    if (is_traced_ && cq.session != nullptr)
+        show("  ", "host" + std::to_string(cq.session->host->number), words_of(wc));
+}
+
+bool Schedule::is_possible(const ExploreFault &fault) const {
+    const auto runs_on = [&](unsigned host) {
+        return std::ranges::any_of(processes_, [&](const Process &process) {
+            return process.is_alive && process.command->host == host;
+        });
+    };
+    if (fault.kind == ExploreFault::KILL || fault.kind == ExploreFault::PAUSE)
+        return processes_[fault.one - 1].is_alive && processes_[fault.one - 1].is_started;
+    return runs_on(fault.one);
+}
+
+void Schedule::apply(const ExploreFault &fault) {
+    sim::Fabric &fabric = server_->fabric();
+    const std::string host = "host" + std::to_string(fault.one);
+    faults++;
+    switch (fault.kind) {
+    case ExploreFault::KILL:
+        show("- ", processes_[fault.one - 1].name, "is killed by a fault");
+        return kill_process(processes_[fault.one - 1]);
+    case ExploreFault::PAUSE:
+        show("- ", processes_[fault.one - 1].name, "stands still for 10 s");
+        processes_[fault.one - 1].paused_until = fabric.now() + PAUSE;
+        return;
+    case ExploreFault::CUT:
+    case ExploreFault::CUT_FOR_A_TIME:
+        show("- ", host,
+             "loses the link to host" + std::to_string(fault.other) +
+                 (fault.kind == ExploreFault::CUT ? "" : " for 1 s"));
+        fabric.cut(fault.one, fault.other, true);
+        if (fault.kind == ExploreFault::CUT_FOR_A_TIME)
+            fabric.at(fabric.now() + SECOND,
+                      [&fabric, fault] { fabric.cut(fault.one, fault.other, false); });
+        return;
+    case ExploreFault::REFUSE:
+        show("- ", host, "refuses the next post");
+        return fabric.refuse_post(fault.one, 1, ENOMEM);
+    case ExploreFault::POWER:
+    case ExploreFault::POWER_RANDOM:
+        return lose_power(fault.one, fault.kind == ExploreFault::POWER_RANDOM);
+    }
+}
+
+void Schedule::lose_power(unsigned host, bool at_random) {
+    server_->fabric().set_power(host, false);
+    show("- ", "host" + std::to_string(host), "loses power");
+    for (Process &process : processes_)
+        if (process.command->host == host)
+            kill_process(process);
+    const uint64_t lost = pmem_.lose_power(host, at_random ? &generator_ : nullptr);
+    show("  ", "host" + std::to_string(host),
+         "has lost " + std::to_string(lost) + " words that were not persistent");
+}
+
+// Each promise outlives the programs.
+void Schedule::lose_power_at_end() {
+    std::vector<ExploreFault> faults_of_power;
+    for (const ExploreFault &fault : exploration_.faults)
+        if (fault.kind >= ExploreFault::POWER)
+            faults_of_power.push_back(fault);
+    if (const uint32_t fault = chooser_.choose(Chooser::POWER, faults_of_power.size()))
+        apply(faults_of_power[fault - 1]);
+}
+
+// ---- the result ----------------------------------------------------------------------------
+
+void Schedule::find(const std::string &what) {
+    if (finding.empty())
+        finding = what;
+}
+
+void Schedule::check() {
+    const std::string output = exploration_.directory.path() + "/check";
+    const int fd = open_output(output);
+    const pid_t pid = fork();
+    if (pid == 0) {
+        for (const Process &process : processes_) {
+            const std::string number = std::to_string(process.number);
+            setenv(("RPMA_SIM_OUT" + number).c_str(), output_path(process, ".out").c_str(), 1);
+            setenv(("RPMA_SIM_ERR" + number).c_str(), output_path(process, ".err").c_str(), 1);
+            setenv(("RPMA_SIM_STATUS" + number).c_str(),
+                   process.is_forgiven ? "killed"
+                                       : std::to_string(WEXITSTATUS(process.status)).c_str(),
+                   1);
+        }
+        setenv("RPMA_SIM_FAULTS", std::to_string(faults).c_str(), 1);
+        setenv("RPMA_SIM_SEED", std::to_string(seed_).c_str(), 1);
+        dup2(fd, STDOUT_FILENO);
+        dup2(fd, STDERR_FILENO);
+        execl("/bin/sh", "sh", "-c", settings_.check.c_str(), nullptr);
+        _exit(127);
+    }
+    int status = 0;
+    while (pid < 0 || waitpid(pid, &status, 0) < 0)
+        if (errno != EINTR)
+            refuse("--check: %s", strerror(errno));
+    close(fd);
+    const std::string line = first_line(output);
+    if (WIFEXITED(status) && (WEXITSTATUS(status) == 126 || WEXITSTATUS(status) == 127))
+        refuse("--check '%s': %s", settings_.check.c_str(), line.c_str());
+    if (status != 0)
+        find("the check fails" + (line.empty() ? "" : ": " + line));
+}
+
+void Schedule::run() {
+    for (Process &process : processes_)
+        start(process);
+    while (step())
+        ;
+    end_all();
+    if (*exploration_.signal != 0)
+        return;
+    lose_power_at_end();
+    if (finding.empty())
+        check();
+    if (!finding.empty())
+        show("  ", "", "FOUND: " + finding);
+}
+
+// ---- steps ---------------------------------------------------------------------------------
+
+void Schedule::show(const char *mark, const std::string &who, const std::string &what) {
+    if (!is_traced_ || what.empty())
+        return;
+    char time[64];
+    snprintf(time, sizeof(time), "%12.3f ms ",
+             static_cast<double>(server_->fabric().now() - BEGIN) / 1e6);
+    steps.push_back(time + std::string(mark) + who + (who.empty() ? "" : " ") + what);
+}
+
+void Schedule::show_output(Process &process) {
+    if (!is_traced_)
+        return;
+    for (auto [fd, shown] : {std::pair{process.out, &process.out_shown},
+                             std::pair{process.err, &process.err_shown}}) {
+        std::string text;
+        char part[4096];
+        for (ssize_t length; (length = pread(fd, part, sizeof(part), *shown)) > 0;
+             *shown += length)
+            text.append(part, static_cast<size_t>(length));
+        for (size_t begin = 0; begin < text.size();) {
+            const size_t end = std::min(text.find('\n', begin), text.size());
+            show("  ", process.name, "prints: " + text.substr(begin, end - begin));
+            begin = end + 1;
+        }
+    }
+}

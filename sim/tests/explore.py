@@ -1,0 +1,132 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright 2026, the librpma developers
+"""rpma-sim explore: the commands of its tutorial, replays, and what is refused.
+
+usage: explore.py RPMA-SIM PAGE EXAMPLES    EXAMPLES is examples/verbs of the sources
+"""
+
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+PROGRAM, PAGE, EXAMPLES = (pathlib.Path(word).resolve() for word in sys.argv[1:4])
+THREAD = """
+#include <pthread.h>
+static void *run(void *nothing) { return nothing; }
+int main(void) { pthread_t thread; return pthread_create(&thread, 0, run, 0); }
+"""
+SOCKET = "#include <sys/socket.h>\nint main(void) { return socket(AF_INET, SOCK_STREAM, 0) < 0; }"
+FOR_EVER = "#include <poll.h>\nint main(void) { return poll(0, 0, -1); }"
+SLEEP = "#include <unistd.h>\nint main(void) { return sleep(100000); }"
+CRASH = "#include <stdlib.h>\nint main(void) { abort(); }"
+SHORT = ["--check", "true", "--seeds", "1-2"]
+
+
+def commands_of_tutorial():
+    """[(command, lines of its output)]; a line of dots stands for any lines."""
+    found = []
+    for block in re.findall(r"\.Bd -literal -offset indent\n(.*?)\n\.Ed", PAGE.read_text(), re.S):
+        for line in block.replace("\\e\n", "\\\n").replace("\\\n", " ").splitlines():
+            if line.startswith("$ "):
+                found.append((line[2:], []))
+            else:
+                found[-1][1].append(line.strip())
+    return found
+
+
+class Explore(unittest.TestCase):
+    """In a directory with a copy of the examples."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.directory = pathlib.Path(tempfile.mkdtemp(prefix="rpma-sim-explore-"))
+        cls.addClassCleanup(shutil.rmtree, cls.directory)
+        shutil.copytree(EXAMPLES, cls.directory, dirs_exist_ok=True)
+        cls.environment = dict(os.environ, PATH=f"{PROGRAM.parent}:{os.environ['PATH']}")
+
+    def run_shell(self, command):
+        """Its output and its status."""
+        done = subprocess.run(command, shell=True, cwd=self.directory, env=self.environment, text=True, timeout=300,
+                              check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        return done.stdout, done.returncode
+
+    def explore(self, *arguments):
+        return self.run_shell(" ".join(["rpma-sim explore", *arguments]))
+
+    def program(self, name, text, *options):
+        (self.directory / f"{name}.c").write_text(text)
+        self.assertEqual(self.run_shell(f"cc -o {name} {name}.c -pthread {' '.join(options)}"), ("", 0))
+        return f"./{name}"
+
+    def test_tutorial(self):
+        commands = commands_of_tutorial()
+        self.assertEqual(len(commands), 10)
+        for command, expected in commands:
+            with self.subTest(command):
+                output, status = self.run_shell(command)
+                lines = [line.strip() for line in output.splitlines()]
+                self.assertEqual(status, any("FOUND" in line for line in expected), output)
+                at = 0
+                for line in expected:
+                    if line != "...":
+                        self.assertIn(line, lines[at:], output)
+                        at = lines.index(line, at) + 1
+        # The finding that the tutorial saves.
+        again = self.explore("--replay finding")
+        self.assertIn("FOUND: the check fails: record 1 was stored, and is lost\n", again[0])
+        self.assertEqual(again[1], 1)
+        self.assertEqual(self.explore("--replay finding"), again)
+        self.assertEqual((self.directory / "records").read_bytes(), b"")
+
+    def test_findings(self):
+        for name, text, expected in (
+                ("for_ever", FOR_EVER, "FOUND: the programs wait for ever: host1 waits in poll"),
+                ("crash", CRASH, "FOUND: host1 is ended by signal 6 (Aborted)")):
+            with self.subTest(name):
+                output, status = self.explore("--faults none", *SHORT, self.program(name, text))
+                self.assertIn(expected, output)
+                self.assertEqual(status, 1)
+        # A day of virtual time.
+        self.assertEqual(self.explore("--faults none", *SHORT, self.program("sleep", SLEEP)),
+                         ("2 schedules, 0 with faults: nothing found\n", 0))
+
+    def test_variables_of_check(self):
+        check = "'test $RPMA_SIM_FAULTS = 0 -a $RPMA_SIM_STATUS1 = 0 && grep -qx hello $RPMA_SIM_OUT1'"
+        self.assertEqual(self.explore("--faults none --seeds 1-2 --check", check, "echo hello")[1], 0)
+        output, status = self.explore("--faults none --seeds 1-2 --check", check, "echo bye")
+        self.assertIn("host1 prints: bye", output)
+        self.assertEqual(status, 1)
+
+    def test_refusals(self):
+        static = self.program("static", CRASH, "-static")
+        (self.directory / "no-finding").write_text("something\n")
+        for arguments, expected in (
+                ("echo", "explore needs --check CHECK"),
+                ("--check true", "a COMMAND is missing"),
+                ("--check true --seeds 9-1 echo", "--seeds wants a number from 9"),
+                ("--check true --seeds x echo", "--seeds wants a number"),
+                ("--check true --faults fire echo", "--faults wants cut, kill,"),
+                ("--check true --fault '1s kill host1' echo", "explore chooses faults itself"),
+                ("--check ./missing echo", "./missing"),
+                ("--check true --save /missing/file false", "--save /missing/file: No such file"),
+                ("--replay missing", "--replay missing: not a finding"),
+                ("--replay no-finding", "--replay no-finding: not a finding"),
+                (f"--check true {static}", "linked statically"),
+                (f"--check true {self.program('thread', THREAD)}", "calls pthread_create(): explore runs programs of"),
+                (f"--check true {self.program('socket', SOCKET)}", "calls socket(): explore runs programs of")):
+            with self.subTest(arguments):
+                output, status = self.explore(arguments)
+                self.assertIn(expected, output)
+                self.assertEqual(status, 2, output)
+                self.assertRegex(output.splitlines()[-1], "^rpma-sim: ")
+        self.assertEqual(self.run_shell("rpma-sim --seeds 1-2 echo")[1], 2)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
