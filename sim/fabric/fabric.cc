@@ -292,26 +292,8 @@ void Fabric::overrun_cqs(unsigned number) {
 
 void Fabric::raise_async(unsigned number, unsigned index, ibv_event_type type) {
     const Device *const found = device(number, index);
-    const auto about = [type]() -> int {
-        switch (type) {
-        case IBV_EVENT_CQ_ERR:
-            return Object::CQ;
-        case IBV_EVENT_SRQ_ERR:
-        case IBV_EVENT_SRQ_LIMIT_REACHED:
-            return Object::SRQ;
-        case IBV_EVENT_QP_FATAL:
-        case IBV_EVENT_QP_REQ_ERR:
-        case IBV_EVENT_QP_ACCESS_ERR:
-        case IBV_EVENT_COMM_EST:
-        case IBV_EVENT_SQ_DRAINED:
-        case IBV_EVENT_PATH_MIG:
-        case IBV_EVENT_PATH_MIG_ERR:
-        case IBV_EVENT_QP_LAST_WQE_REACHED:
-            return Object::QP;
-        default:
-            return Object::CONTEXT;
-        }
-    }();
+    constexpr int kinds[] = {Object::CQ, Object::SRQ, Object::QP, Object::CONTEXT};
+    const int about = kinds[sim_about_of(type)];
     for (const auto &[handle, object] : objects_) {
         Context *const context = object->kind == about ? Verbs::context_of(*object) : nullptr;
         if (context && context->device == found)

@@ -105,6 +105,28 @@ int sim_check_qp(const struct sim_profile *device, struct ibv_qp_cap *cap, bool 
     return 0;
 }
 
+// rdma-core 56, libibverbs/device.c, ibv_get_async_event()
+enum sim_about sim_about_of(enum ibv_event_type type) {
+    switch (type) {
+    case IBV_EVENT_CQ_ERR:
+        return SIM_ABOUT_CQ;
+    case IBV_EVENT_SRQ_ERR:
+    case IBV_EVENT_SRQ_LIMIT_REACHED:
+        return SIM_ABOUT_SRQ;
+    case IBV_EVENT_QP_FATAL:
+    case IBV_EVENT_QP_REQ_ERR:
+    case IBV_EVENT_QP_ACCESS_ERR:
+    case IBV_EVENT_COMM_EST:
+    case IBV_EVENT_SQ_DRAINED:
+    case IBV_EVENT_PATH_MIG:
+    case IBV_EVENT_PATH_MIG_ERR:
+    case IBV_EVENT_QP_LAST_WQE_REACHED:
+        return SIM_ABOUT_QP;
+    default:
+        return SIM_ABOUT_DEVICE;
+    }
+}
+
 // ---- requests ------------------------------------------------------------------------------
 
 bool sim_has_atomics(const struct sim_profile *device) {

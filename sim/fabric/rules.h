@@ -39,6 +39,10 @@ int sim_check_srq(const struct sim_profile *device, struct ibv_srq_attr *attr,
 int sim_check_qp(const struct sim_profile *device, struct ibv_qp_cap *cap, bool has_srq,
                  struct ibv_qp_cap *reported);
 
+// The kind of the objects that asynchronous events of a type are about.
+enum sim_about { SIM_ABOUT_CQ, SIM_ABOUT_SRQ, SIM_ABOUT_QP, SIM_ABOUT_DEVICE };
+enum sim_about sim_about_of(enum ibv_event_type type);
+
 // ---- requests ------------------------------------------------------------------------------
 
 // A send request, as far as a post checks it.

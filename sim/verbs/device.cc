@@ -3,6 +3,7 @@
 
 // device.cc -- devices and contexts of libibverbs.so.1, and their attributes.
 
+#include "../fabric/rules.h"
 #include "shim.hh"
 
 #include <stdio.h>
@@ -144,17 +145,13 @@ int ibv_get_device_index(ibv_device *device) {
 }
 
 ibv_context *ibv_open_device(ibv_device *device) {
-    ShimContext *const made = allocate<ShimContext>();
-    if (!made)
-        return fail<ibv_context>(ENOMEM);
     OpenContext request;
     request.device = shim_of(device)->info.index;
     OpenContext::Reply reply;
     int fd;
-    if (const int error = call(request, reply, &fd)) {
-        free(made);
-        return fail<ibv_context>(error);
-    }
+    ShimContext *const made = create<ShimContext>(request, reply, &fd);
+    if (!made)
+        return nullptr;
     made->handle = reply.context;
     made->async_channel = reply.async_channel;
     verbs_context &verbs = made->verbs;
@@ -214,27 +211,13 @@ void ibv_ack_async_event(ibv_async_event *event) {
         pthread_cond_signal(&object->cond);
         pthread_mutex_unlock(&object->mutex);
     };
-    switch (event->event_type) {
-    case IBV_EVENT_CQ_ERR:
+    const sim_about about = sim_about_of(event->event_type);
+    if (about == SIM_ABOUT_CQ)
         acknowledge(event->element.cq, event->element.cq->async_events_completed);
-        break;
-    case IBV_EVENT_SRQ_ERR:
-    case IBV_EVENT_SRQ_LIMIT_REACHED:
+    else if (about == SIM_ABOUT_SRQ)
         acknowledge(event->element.srq, event->element.srq->events_completed);
-        break;
-    case IBV_EVENT_QP_FATAL:
-    case IBV_EVENT_QP_REQ_ERR:
-    case IBV_EVENT_QP_ACCESS_ERR:
-    case IBV_EVENT_COMM_EST:
-    case IBV_EVENT_SQ_DRAINED:
-    case IBV_EVENT_PATH_MIG:
-    case IBV_EVENT_PATH_MIG_ERR:
-    case IBV_EVENT_QP_LAST_WQE_REACHED:
+    else if (about == SIM_ABOUT_QP)
         acknowledge(event->element.qp, event->element.qp->events_completed);
-        break;
-    default:
-        break;
-    }
 }
 
 int ibv_query_device(ibv_context *context, ibv_device_attr *attr) {

@@ -72,10 +72,15 @@ struct ReplyHead {
 
 struct Empty {};
 
+// The beginning of a request.
+template <uint32_t NUMBER> struct Request {
+    static constexpr uint32_t OP = NUMBER;
+    uint32_t op = NUMBER;
+};
+
 // Joins the fabric. A child of fork() names the session of its parent.
-struct Hello {
-    static constexpr uint32_t OP = OP_HELLO;
-    uint32_t op = OP, version = PROTOCOL_VERSION;
+struct Hello : Request<OP_HELLO> {
+    uint32_t version = PROTOCOL_VERSION;
     uint32_t host, session;
     uint64_t probe;          // the address of a word that holds PROBE
     uint32_t is_memory, pid; // is_memory: the connection of the memory thread of process pid
@@ -97,9 +102,8 @@ struct MemoryRequest {
 };
 
 // Describes a device of the host of the process.
-struct DeviceInfo {
-    static constexpr uint32_t OP = OP_DEVICE;
-    uint32_t op = OP, index;
+struct DeviceInfo : Request<OP_DEVICE> {
+    uint32_t index;
     struct Reply {
         char name[64], driver[32], profile[32];
         uint64_t node_guid;                 // in network byte order
@@ -109,30 +113,26 @@ struct DeviceInfo {
     };
 };
 
-struct OpenContext {
-    static constexpr uint32_t OP = OP_OPEN_CONTEXT;
-    uint32_t op = OP, device;
+struct OpenContext : Request<OP_OPEN_CONTEXT> {
+    uint32_t device;
     struct Reply {
         uint32_t context, async_channel;
     };
 };
 
-struct QueryDevice {
-    static constexpr uint32_t OP = OP_QUERY_DEVICE;
-    uint32_t op = OP, context;
+struct QueryDevice : Request<OP_QUERY_DEVICE> {
+    uint32_t context;
     using Reply = ibv_device_attr_ex;
 };
 
-struct QueryPort {
-    static constexpr uint32_t OP = OP_QUERY_PORT;
-    uint32_t op = OP, context, port;
+struct QueryPort : Request<OP_QUERY_PORT> {
+    uint32_t context, port;
     using Reply = ibv_port_attr;
 };
 
 // An entry of the GID table; EINVAL beyond its end, ENODATA for an empty entry.
-struct QueryGid {
-    static constexpr uint32_t OP = OP_QUERY_GID;
-    uint32_t op = OP, context, port, index;
+struct QueryGid : Request<OP_QUERY_GID> {
+    uint32_t context, port, index;
     struct Reply {
         ibv_gid gid;
         uint32_t type; // enum ibv_gid_type: 0 InfiniBand or RoCE v1, 1 RoCE v2
@@ -140,17 +140,15 @@ struct QueryGid {
     };
 };
 
-struct AllocPd {
-    static constexpr uint32_t OP = OP_ALLOC_PD;
-    uint32_t op = OP, context;
+struct AllocPd : Request<OP_ALLOC_PD> {
+    uint32_t context;
     struct Reply {
         uint32_t pd;
     };
 };
 
-struct RegMr {
-    static constexpr uint32_t OP = OP_REG_MR;
-    uint32_t op = OP, pd;
+struct RegMr : Request<OP_REG_MR> {
+    uint32_t pd;
     uint64_t address, length, iova;
     uint32_t access, unused = 0;
     struct Reply {
@@ -167,15 +165,13 @@ struct ReregMr {
 };
 
 // sge entries follow.
-struct AdviseMr {
-    static constexpr uint32_t OP = OP_ADVISE_MR;
-    uint32_t op = OP, pd, advice, flags, num_sge;
+struct AdviseMr : Request<OP_ADVISE_MR> {
+    uint32_t pd, advice, flags, num_sge;
     using Reply = Empty;
 };
 
-struct CreateChannel {
-    static constexpr uint32_t OP = OP_CREATE_CHANNEL;
-    uint32_t op = OP, context;
+struct CreateChannel : Request<OP_CREATE_CHANNEL> {
+    uint32_t context;
     struct Reply {
         uint32_t channel;
     };
@@ -197,9 +193,8 @@ struct Ring {
 };
 
 // The descriptor that is passed is that of the ring's memory.
-struct CreateCq {
-    static constexpr uint32_t OP = OP_CREATE_CQ;
-    uint32_t op = OP, context, channel, vector;
+struct CreateCq : Request<OP_CREATE_CQ> {
+    uint32_t context, channel, vector;
     uint64_t cookie;
     uint32_t entries, flags; // flags: enum ibv_create_cq_attr_flags
     struct Reply {
@@ -207,22 +202,19 @@ struct CreateCq {
     };
 };
 
-struct ResizeCq {
-    static constexpr uint32_t OP = OP_RESIZE_CQ;
-    uint32_t op = OP, cq, entries;
+struct ResizeCq : Request<OP_RESIZE_CQ> {
+    uint32_t cq, entries;
     using Reply = CreateCq::Reply;
 };
 
-struct ReqNotify {
-    static constexpr uint32_t OP = OP_REQ_NOTIFY;
-    uint32_t op = OP, cq, solicited_only;
+struct ReqNotify : Request<OP_REQ_NOTIFY> {
+    uint32_t cq, solicited_only;
     using Reply = Empty;
 };
 
 // Takes the first event of a channel after the byte of its descriptor; EAGAIN if there is none.
-struct TakeEvent {
-    static constexpr uint32_t OP = OP_TAKE_EVENT;
-    uint32_t op = OP, channel;
+struct TakeEvent : Request<OP_TAKE_EVENT> {
+    uint32_t channel;
     struct Reply {
         uint64_t cookie; // of the CQ, QP or SRQ
         uint32_t type;   // of an asynchronous event: enum ibv_event_type
@@ -231,9 +223,8 @@ struct TakeEvent {
     };
 };
 
-struct CreateSrq {
-    static constexpr uint32_t OP = OP_CREATE_SRQ;
-    uint32_t op = OP, pd;
+struct CreateSrq : Request<OP_CREATE_SRQ> {
+    uint32_t pd;
     uint64_t cookie;
     ibv_srq_attr attr;
     uint32_t unused = 0;
@@ -243,22 +234,19 @@ struct CreateSrq {
     };
 };
 
-struct ModifySrq {
-    static constexpr uint32_t OP = OP_MODIFY_SRQ;
-    uint32_t op = OP, srq, mask;
+struct ModifySrq : Request<OP_MODIFY_SRQ> {
+    uint32_t srq, mask;
     ibv_srq_attr attr;
     using Reply = Empty;
 };
 
-struct QuerySrq {
-    static constexpr uint32_t OP = OP_QUERY_SRQ;
-    uint32_t op = OP, srq;
+struct QuerySrq : Request<OP_QUERY_SRQ> {
+    uint32_t srq;
     using Reply = ibv_srq_attr;
 };
 
-struct CreateQp {
-    static constexpr uint32_t OP = OP_CREATE_QP;
-    uint32_t op = OP, pd, send_cq, recv_cq, srq, type, sq_sig_all, unused = 0;
+struct CreateQp : Request<OP_CREATE_QP> {
+    uint32_t pd, send_cq, recv_cq, srq, type, sq_sig_all, unused = 0;
     uint64_t cookie, send_ops; // send_ops: 0, or those of an extended QP
     ibv_qp_cap cap;
     uint32_t unused_too = 0;
@@ -268,26 +256,23 @@ struct CreateQp {
     };
 };
 
-struct ModifyQp {
-    static constexpr uint32_t OP = OP_MODIFY_QP;
-    uint32_t op = OP, qp, mask, unused = 0;
+struct ModifyQp : Request<OP_MODIFY_QP> {
+    uint32_t qp, mask, unused = 0;
     ibv_qp_attr attr;
     struct Reply {
         uint32_t state; // the new one
     };
 };
 
-struct QueryQp {
-    static constexpr uint32_t OP = OP_QUERY_QP;
-    uint32_t op = OP, qp;
+struct QueryQp : Request<OP_QUERY_QP> {
+    uint32_t qp;
     struct Reply {
         ibv_qp_attr attr;
     };
 };
 
-struct CreateAh {
-    static constexpr uint32_t OP = OP_CREATE_AH;
-    uint32_t op = OP, pd;
+struct CreateAh : Request<OP_CREATE_AH> {
+    uint32_t pd;
     ibv_ah_attr attr;
     struct Reply {
         uint32_t ah;
@@ -315,9 +300,8 @@ struct SendWr {
 
 // `count` requests (SendWr) follow. Also when it fails, Reply::taken of them were posted; none
 // if ibv_wr_*() built them (`is_built`).
-struct PostSend {
-    static constexpr uint32_t OP = OP_POST_SEND;
-    uint32_t op = OP, qp, count, is_built = 0;
+struct PostSend : Request<OP_POST_SEND> {
+    uint32_t qp, count, is_built = 0;
     struct Reply {
         uint32_t taken;
         int32_t error;
@@ -337,18 +321,16 @@ struct PostRecv {
 
 // Destroys an object of any kind: EBUSY while another one uses it. The numbers are those of the
 // events that were taken, which have to be acknowledged.
-struct Destroy {
-    static constexpr uint32_t OP = OP_DESTROY;
-    uint32_t op = OP, handle;
+struct Destroy : Request<OP_DESTROY> {
+    uint32_t handle;
     struct Reply {
         uint32_t completion_events, async_events;
     };
 };
 
 // The program made a range of its own memory persistent, by msync() or the like.
-struct Persist {
-    static constexpr uint32_t OP = OP_PERSIST;
-    uint32_t op = OP, unused = 0;
+struct Persist : Request<OP_PERSIST> {
+    uint32_t unused = 0;
     uint64_t address, length;
     using Reply = Empty;
 };

@@ -70,9 +70,8 @@ struct CmEvent {
     uint32_t qkey;
 };
 
-struct CmCreate {
-    static constexpr uint32_t OP = OP_CM_CREATE;
-    uint32_t op = OP, channel;
+struct CmCreate : Request<OP_CM_CREATE> {
+    uint32_t channel;
     uint64_t cookie;
     uint32_t port_space, qp_type;
     struct Reply {
@@ -81,9 +80,8 @@ struct CmCreate {
 };
 
 // A request that has only the ID.
-template <uint32_t NUMBER, class REPLY = Empty> struct CmSimple {
-    static constexpr uint32_t OP = NUMBER;
-    uint32_t op = OP, id;
+template <uint32_t NUMBER, class REPLY = Empty> struct CmSimple : Request<NUMBER> {
+    uint32_t id;
     using Reply = REPLY;
 };
 // The number of events that were taken and have to be acknowledged.
@@ -101,50 +99,44 @@ struct CmBind {
     using Reply = CmRoute;
 };
 
-struct CmResolveAddr {
-    static constexpr uint32_t OP = OP_CM_RESOLVE_ADDR;
-    uint32_t op = OP, id, timeout_ms, privileged;
+struct CmResolveAddr : Request<OP_CM_RESOLVE_ADDR> {
+    uint32_t id, timeout_ms, privileged;
     CmAddress source, destination;
     using Reply = Empty;
 };
 
-struct CmInitQpAttr {
-    static constexpr uint32_t OP = OP_CM_INIT_QP_ATTR;
-    uint32_t op = OP, id, state;
+struct CmInitQpAttr : Request<OP_CM_INIT_QP_ATTR> {
+    uint32_t id, state;
     struct Reply {
         ibv_qp_attr attr;
         uint32_t mask;
     };
 };
 
-struct CmListen {
-    static constexpr uint32_t OP = OP_CM_LISTEN;
-    uint32_t op = OP, id;
+struct CmListen : Request<OP_CM_LISTEN> {
+    uint32_t id;
     int32_t backlog;
     using Reply = CmRoute;
 };
 
-struct CmConnect {
-    static constexpr uint32_t OP = OP_CM_CONNECT;
-    uint32_t op = OP, id;
+struct CmConnect : Request<OP_CM_CONNECT> {
+    uint32_t id;
     ibv_ece ece;
     CmParam param;
     using Reply = Empty;
 };
 
 // Accepts a request, or (param.valid = 0) the response of the other side.
-struct CmAccept {
-    static constexpr uint32_t OP = OP_CM_ACCEPT;
-    uint32_t op = OP, id;
+struct CmAccept : Request<OP_CM_ACCEPT> {
+    uint32_t id;
     uint64_t cookie;
     ibv_ece ece;
     CmParam param;
     using Reply = Empty;
 };
 
-struct CmReject {
-    static constexpr uint32_t OP = OP_CM_REJECT;
-    uint32_t op = OP, id, reason;
+struct CmReject : Request<OP_CM_REJECT> {
+    uint32_t id, reason;
     uint8_t private_data_len, unused[3];
     uint8_t private_data[256];
     using Reply = Empty;
@@ -156,31 +148,26 @@ struct CmNotify {
     using Reply = Empty;
 };
 
-struct CmSetOption {
-    static constexpr uint32_t OP = OP_CM_SET_OPTION;
-    uint32_t op = OP, id, level, name, length;
+struct CmSetOption : Request<OP_CM_SET_OPTION> {
+    uint32_t id, level, name, length;
     int32_t value; // a byte, or an int
     using Reply = Empty;
 };
 
-struct CmMigrate {
-    static constexpr uint32_t OP = OP_CM_MIGRATE;
-    uint32_t op = OP, id, channel;
+struct CmMigrate : Request<OP_CM_MIGRATE> {
+    uint32_t id, channel;
     using Reply = CmEventsTaken;
 };
 
-struct CmCreateChannel {
-    static constexpr uint32_t OP = OP_CM_CREATE_CHANNEL;
-    uint32_t op = OP;
+struct CmCreateChannel : Request<OP_CM_CREATE_CHANNEL> {
     struct Reply {
         uint32_t channel;
     };
 };
 
 // Also destroys the IDs of the channel.
-struct CmDestroyChannel {
-    static constexpr uint32_t OP = OP_CM_DESTROY_CHANNEL;
-    uint32_t op = OP, channel;
+struct CmDestroyChannel : Request<OP_CM_DESTROY_CHANNEL> {
+    uint32_t channel;
     using Reply = Empty;
 };
 

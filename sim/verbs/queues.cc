@@ -40,9 +40,6 @@ Ring *map_ring(int fd, uint32_t entries, size_t &bytes) {
 }
 
 ibv_mr *reg_mr(ibv_pd *pd, void *address, size_t length, uint64_t iova, unsigned access) {
-    ibv_mr *const made = allocate<ibv_mr>();
-    if (!made)
-        return fail<ibv_mr>(ENOMEM);
     RegMr request;
     request.pd = pd->handle;
     request.address = cookie_of(address);
@@ -50,10 +47,9 @@ ibv_mr *reg_mr(ibv_pd *pd, void *address, size_t length, uint64_t iova, unsigned
     request.iova = iova;
     request.access = access & ~(unsigned)IBV_ACCESS_OPTIONAL_RANGE;
     RegMr::Reply reply;
-    if (const int error = call(request, reply)) {
-        free(made);
-        return fail<ibv_mr>(error);
-    }
+    ibv_mr *const made = create<ibv_mr>(request, reply);
+    if (!made)
+        return nullptr;
     made->context = pd->context;
     made->pd = pd;
     made->addr = address;
@@ -155,15 +151,12 @@ ibv_qp *sim::create_qp_ex(ibv_context *context, ibv_qp_init_attr_ex *attr) {
 extern "C" {
 
 ibv_pd *ibv_alloc_pd(ibv_context *context) {
-    ibv_pd *const made = allocate<ibv_pd>();
     AllocPd request;
     request.context = shim_of(context)->handle;
     AllocPd::Reply reply;
-    const int error = made ? call(request, reply) : ENOMEM;
-    if (error) {
-        free(made);
-        return fail<ibv_pd>(error);
-    }
+    ibv_pd *const made = create<ibv_pd>(request, reply);
+    if (!made)
+        return nullptr;
     made->context = context;
     made->handle = reply.pd;
     return made;
@@ -232,16 +225,13 @@ int ibv_dereg_mr(ibv_mr *mr) {
 }
 
 ibv_comp_channel *ibv_create_comp_channel(ibv_context *context) {
-    ShimChannel *const made = allocate<ShimChannel>();
     CreateChannel request;
     request.context = shim_of(context)->handle;
     CreateChannel::Reply reply;
     int fd = -1;
-    const int error = made ? call(request, reply, &fd) : ENOMEM;
-    if (error) {
-        free(made);
-        return fail<ibv_comp_channel>(error);
-    }
+    ShimChannel *const made = create<ShimChannel>(request, reply, &fd);
+    if (!made)
+        return nullptr;
     made->channel.context = context;
     made->channel.fd = fd;
     made->handle = reply.channel;
@@ -431,16 +421,13 @@ int ibv_destroy_qp(ibv_qp *qp) {
 }
 
 ibv_ah *ibv_create_ah(ibv_pd *pd, ibv_ah_attr *attr) {
-    ibv_ah *const made = allocate<ibv_ah>();
     CreateAh request;
     request.pd = pd->handle;
     request.attr = *attr;
     CreateAh::Reply reply;
-    const int error = made ? call(request, reply) : ENOMEM;
-    if (error) {
-        free(made);
-        return fail<ibv_ah>(error);
-    }
+    ibv_ah *const made = create<ibv_ah>(request, reply);
+    if (!made)
+        return nullptr;
     made->context = pd->context;
     made->pd = pd;
     made->handle = reply.ah;

@@ -95,6 +95,16 @@ template <class T> T *fail(int error) {
     errno = error;
     return nullptr;
 }
+// The structure of the object that the request creates; or NULL and errno.
+template <class T, class R>
+T *create(const R &request, typename R::Reply &reply, int *fd = nullptr) {
+    T *const made = allocate<T>();
+    const int error = made ? call(request, reply, fd) : ENOMEM;
+    if (!error)
+        return made;
+    free(made);
+    return fail<T>(error);
+}
 inline uint64_t cookie_of(const void *object) {
     return reinterpret_cast<uint64_t>(object);
 }

@@ -188,27 +188,9 @@ void fake_forget_events(struct fake_object *object) {
             ;
 }
 
-// The kind of the objects that events of the type are about; rdma-core 56,
-// libibverbs/device.c, ibv_get_async_event().
 static enum fake_kind kind_of(enum ibv_event_type type) {
-    switch (type) {
-    case IBV_EVENT_CQ_ERR:
-        return FAKE_CQ;
-    case IBV_EVENT_QP_FATAL:
-    case IBV_EVENT_QP_REQ_ERR:
-    case IBV_EVENT_QP_ACCESS_ERR:
-    case IBV_EVENT_COMM_EST:
-    case IBV_EVENT_SQ_DRAINED:
-    case IBV_EVENT_PATH_MIG:
-    case IBV_EVENT_PATH_MIG_ERR:
-    case IBV_EVENT_QP_LAST_WQE_REACHED:
-        return FAKE_QP;
-    case IBV_EVENT_SRQ_ERR:
-    case IBV_EVENT_SRQ_LIMIT_REACHED:
-        return FAKE_SRQ;
-    default:
-        return FAKE_KINDS;
-    }
+    static const enum fake_kind kinds[] = {FAKE_CQ, FAKE_SRQ, FAKE_QP, FAKE_KINDS};
+    return kinds[sim_about_of(type)];
 }
 
 void fake_async_event(struct ibv_context *context, enum ibv_event_type type, void *object,
