@@ -386,11 +386,12 @@ def full_output(world):
 @named("--help, the page and the completion have the same options and faults")
 def texts(world):
     root = HERE.parent.parent
-    page = (root / "man" / "rpma-sim.1").read_text(encoding="utf-8")
+    page, explore = ((root / "man" / f"{name}.1").read_text(encoding="utf-8") for name in ("rpma-sim", "rpma-sim-explore"))
     completion = (root / "programs" / "completion" / "rpma-sim").read_text(encoding="utf-8")
     usage = world.sim("--help").stdout
     options = set(re.findall(r"^ .*?--([a-z]+)", usage, re.M))
-    assert len(options) > 15 and options == set(re.findall(r"^\.It .*?Fl Fl ([a-z]+)", page, re.M)), options
+    assert len(options) > 15 and options == set(
+        re.findall(r"^\.It .*?Fl Fl ([a-z]+)", page + explore, re.M)), options
     assert options == set(re.findall(r" --([a-z]+)\b", completion.split("compgen -W '-n", 1)[1])), options
     faults = set(re.findall(r"^  ([a-z-]+) ", world.sim("--fault", "help").stdout, re.M))
     assert faults == set(re.findall(r"Cm ([a-z-]+)\b", page[page.index(".Ss Faults"):page.index(".Ss Persistent")])), faults
