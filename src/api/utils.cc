@@ -18,7 +18,7 @@ ibv_context *device_of(Call &call, const CmId &id, const char *addr) {
     if (id->verbs == nullptr)
         RPMA_FAIL_ADVISING(call, RPMA_E_PROVIDER, 0,
                            advice_for({.step = DEVICE, .error = ENODEV}).chars,
-                           "no device stands behind the address %s", Visible(addr).chars);
+                           "no RDMA device has the address %s", Visible(addr).chars);
     return id->verbs;
 }
 

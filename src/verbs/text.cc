@@ -139,7 +139,7 @@ const char *reject_reason(int reason) {
     case 4:
         return "the other side did not get an answer in time";
     case 8:
-        return "nobody listens on that port";
+        return "no program listens on that port";
     case 10:
         return "the other side still has an old connection with the same queue pair number";
     case 28:

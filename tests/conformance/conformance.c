@@ -145,14 +145,14 @@ static void ask_addresses(void) {
     nobody.in.sin_addr.s_addr = inet_addr("192.0.2.1");
     says("bind: no address", rdma_bind_addr(new_id(), NULL));
     says("bind: no family", rdma_bind_addr(new_id(), &none.any));
-    says("bind: an address of nobody here", rdma_bind_addr(new_id(), &nobody.any));
+    says("bind: the address of another host", rdma_bind_addr(new_id(), &nobody.any));
     const struct {
         const char *question;
         struct sockaddr *source, *to;
     } refused[] = {{"resolve: no destination", NULL, NULL},
                    {"resolve: destination without a family", NULL, &none.any},
                    {"resolve: source without a family", &none.any, &own.any},
-                   {"resolve: source of nobody here", &nobody.any, &own.any},
+                   {"resolve: source address of another host", &nobody.any, &own.any},
                    {"resolve: families differ", &six.any, &own.any}};
     for (size_t i = 0; i < LENGTH(refused); i++)
         says(refused[i].question,

@@ -171,7 +171,7 @@ def endpoint_shut_down(test):
 # ---- no peer -----------------------------------------------------------------------------
 
 
-@case("faults", "nobody listens: client sees REJECTED", shows=("rejected: nobody listens",))
+@case("faults", "no listener: client sees REJECTED", shows=("rejected: no listener",))
 def nobody_listens(test):
     server, client = test.peers()
     client("req-new", addr=server.address, port="7999")
@@ -182,7 +182,7 @@ def nobody_listens(test):
     client.event("REJECTED")
 
 
-@case("faults", "nobody answers: client sees UNREACHABLE", limit=150, shows=("unreachable",))
+@case("faults", "no answer: client sees UNREACHABLE", limit=150, shows=("unreachable",))
 def unreachable(test):
     """
     A host of its own, whose cable is pulled between the request and the connect. The server has

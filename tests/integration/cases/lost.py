@@ -171,7 +171,7 @@ def receivers_count(test, receiver, sender, count, timer):
 # ---- nothing under way ---------------------------------------------------------------------
 
 
-@case("lost", "an idle connection: nobody hears anything; a prepared read finds out, {how}",
+@case("lost", "an idle connection: neither side has an event; a prepared read finds out, {how}",
       [{"how": "in the time that was set", "settings": {"client": {"ack": 100, "retry": 3}},
         "needs": (lab.LIMITED_RETRIES,)},
        {"how": "when no answer comes in the program's own time", "settings": {}}])

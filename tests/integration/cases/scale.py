@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
-"""Many: requests that nobody answers, connections that one thread makes, connections on one queue."""
+"""Many: unanswered requests, connections that one thread makes, connections on one queue."""
 
 import collections
 import time
@@ -91,10 +91,10 @@ def connect_to_all(client, addresses):
     return ends["up"], ends["failed"], longest
 
 
-@case("scale", "connections to {count} addresses in one thread, {dead} of which nobody has: none waits for another",
+@case("scale", "connections to {count} addresses in one thread, {dead} of which no host has: none waits for another",
       [{"count": 40, "dead": 20}], limit=120, fabric=True)
 def none_waits_for_another(test, count, dead):
-    lab.need_virtual("addresses that nobody has")
+    lab.need_virtual("addresses that no host has")
     server, client = test.side(1, "server"), test.side(2, "client")
     make_server(server, count)
     server.begin("serve", steps=1)
