@@ -35,15 +35,19 @@ SLACK = 0.01
 NOT_EXACT = {"refused", "refused_unlogged", "setup", "setup_beside_10000"}
 
 
-def all_builds(build, program):
-    """Column of the budgets -> call -> instructions, counted with the library of that column."""
-    return {column: measure.Subject("librpma", build, program, build / library).instructions()
-            for column, library in measure.LIBRARIES.items()}
+def all_builds(build, program, by_hand):
+    """Column of the budgets -> call -> instructions, counted with the library of that column, or written by hand."""
+    subjects = {column: (program, library) for column, library in measure.LIBRARIES.items()}
+    subjects["verbs"] = by_hand, "src"
+    return {column: measure.Subject(column, build, name, build / library).instructions()
+            for column, (name, library) in subjects.items()}
 
 
 def off_budget(name, row, ours, slack):
     """Yields a fault for each count above its budget, or further below it than slack, in any build."""
     for column, counts in ours.items():
+        if name not in counts:
+            continue
         budget = int(row[column])
         if not budget * (1 - slack) <= counts[name] <= budget:
             yield (f"{name} takes {counts[name]} instructions, the budget is {row[column]} "
@@ -60,15 +64,15 @@ def write_budget(native, kind, ours):
         if line.startswith("#") or cells[0] not in ours["budget"]:
             continue
         for column, counts in ours.items():
-            cells[names.index(f"native {column}" if native else column)] = str(counts[cells[0]])
+            cells[names.index(f"native {column}" if native else column)] = str(counts.get(cells[0], "-"))
         lines[number] = "\t".join(cells)
     path.write_text("\n".join(lines) + "\n")
 
 
 def check_calls(build, write):
     """Instructions per call within the budget, and the share above verbs within the goal."""
-    ours = all_builds(build, "calls-rpma")
-    verbs = measure.Subject("verbs", build, "calls-verbs", build / "src").instructions()
+    ours = all_builds(build, "calls-rpma", "calls-verbs")
+    verbs = ours["verbs"]
     native = measure.is_native(ours["budget"])
     if write:
         write_budget(native, "", ours)
@@ -79,7 +83,7 @@ def check_calls(build, write):
     for row in rows:
         call = row["call"]
         print(f"{call}:", ", ".join(f"{counts[call]} of {row[column]} ({column})"
-                                    for column, counts in ours.items()))
+                                    for column, counts in ours.items() if call in counts))
         yield from off_budget(call, row, ours, SLACK if call in NOT_EXACT else 0)
         if row["goal"] == "-":
             continue
@@ -108,8 +112,7 @@ def check_growth(counts):
 
 def check_batches(build, write):
     """Every list keeps its budget."""
-    ours = all_builds(build, "batches-rpma")
-    verbs = measure.Subject("verbs", build, "batches-verbs", build / "src").instructions()
+    ours = all_builds(build, "batches-rpma", "batches-verbs")
     plain = measure.Subject("librpma", build, "calls-rpma", build / "src").instructions()
     if write:
         write_budget(measure.is_native(plain), "batch-", ours)
@@ -122,7 +125,7 @@ def check_batches(build, write):
         calls = sum(plain[call] for call in what)
         print(f"{name}:", ", ".join(f"{counts[name]} of {rows[name][column]} ({column})"
                                     for column, counts in ours.items()) +
-              f"; an operation {count / length:.2f}, by hand {verbs[name] / length:.2f}, "
+              f"; an operation {count / length:.2f}, by hand {ours['verbs'][name] / length:.2f}, "
               f"by plain calls {calls}")
         yield from off_budget(name, rows[name], ours, SLACK)
     yield from check_growth(ours["budget"])
@@ -220,43 +223,38 @@ def check_runs(*_):
     print(f"{len(got)} curves of runs of rpma-perf, each with its points")
 
 
-def check_peers(*_):
-    """The table that compares rpma-perf with other programs shows the values of its JSON."""
-    rows = list(report.peer_rows(json.loads((DOCS / "performance-peers.json").read_text())))
-    page = (DOCS / "performance.md").read_text().splitlines()
-    head = next((number for number, line in enumerate(page) if line == rows[0]), len(page))
-    shown = list(itertools.takewhile(lambda line: line.startswith("|"), page[head:]))
-    for wanted, line in itertools.zip_longest(rows, shown, fillvalue="no line"):
-        if wanted != line:
-            yield f"performance.md has not what bench/peers/times --rows prints: {wanted}"
-    print(f"{len(shown)} lines show docs/performance-peers.json")
-
-
-def check_tables(*_):
-    """The tables of instructions show the budgets, row by row."""
-    _, *tables = (DOCS / "performance.md").read_text().split("\n| call | verbs | librpma | ")
-    columns = ["verbs", *measure.LIBRARIES, "predecessor"]
-    for table, native in zip(tables, [False, True], strict=True):
-        budget = [[row[column] for column in columns] for row in measure.read_budget(native)]
-        lines = itertools.takewhile(bool, table.splitlines()[2:])
-        shown = [line.replace(",", "").split(" | ") for line in lines]
-        for line, wanted in itertools.zip_longest(shown, budget):
-            if not line or line[1:1 + len(columns)] != wanted:
-                yield f"performance.md: {line} should show {wanted} of budget.tsv"
-        print(f"{len(shown)} lines show budget.tsv{', native' if native else ''}")
+def check_tables(_, write):
+    """The tables of docs/performance.md show the budgets and the values of its JSON, line by line."""
+    path = DOCS / "performance.md"
+    page = path.read_text().splitlines()
+    peers = report.peer_rows(json.loads((DOCS / "performance-peers.json").read_text()))
+    for table in (report.call_table(False), report.call_table(True), *report.list_tables(), peers):
+        wanted = list(table)
+        if wanted[0] not in page:
+            yield f"performance.md has no table with the head {wanted[0]}"
+            continue
+        begin = page.index(wanted[0])
+        shown = list(itertools.takewhile(lambda line: line.startswith("|"), page[begin:]))
+        if write:
+            page[begin:begin + len(shown)] = wanted
+        elif shown != wanted:
+            yield from (f"performance.md: '{line}' should be '{right}'; --write corrects all" for line, right
+                        in itertools.zip_longest(shown, wanted, fillvalue="no line") if line != right)
+        print(f"{len(wanted)} lines: {wanted[0]}")
+    if write:
+        path.write_text("\n".join(page) + "\n")
 
 
 CHECKS = {"calls": check_calls, "batches": check_batches, "cpp": check_cpp,
           "connection": check_connection,
-          "figures": check_figures, "runs": check_runs, "peers": check_peers,
-          "tables": check_tables}
+          "figures": check_figures, "runs": check_runs, "tables": check_tables}
 
 
 def main():
     parser = argparse.ArgumentParser(description="hold librpma to its budgets")
     parser.add_argument("--build", type=pathlib.Path, required=True, help="a build directory")
     parser.add_argument("--skip", metavar="WHY", help="do not check, say why")
-    parser.add_argument("--write", action="store_true", help="write the counts of calls or batches as the budget")
+    parser.add_argument("--write", action="store_true", help="write the counts of calls or batches as the budget, or tables into the page")
     parser.add_argument("what", choices=CHECKS)
     arguments = parser.parse_args()
     try:

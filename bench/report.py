@@ -93,6 +93,75 @@ def batch_rows(results):
                f"{count / length:.2f}", str(sum(plain[call] for call in calls))]
 
 
+CALL_NAMES = {
+    "flush": "flush (emulated)", "atomic_write": "atomic write", "poll": "poll, one completion",
+    "poll_empty": "poll, nothing there", "native_flush": "flush by the device",
+    "native_atomic_write": "atomic write by the device", "wait": "rpma_cq_wait()",
+    "conn_wait": "rpma_conn_wait()", "refused": "write to a full queue, in the library",
+    "refused_unlogged": "… with the log off, the whole call",
+    "setup": "connection made and deleted, in the library",
+    "setup_beside_10000": "… beside 10,000 others"}
+
+
+def head(*names):
+    """The head of a table in Markdown, whose columns are numbers except the first."""
+    yield f"| {' | '.join(names)} |"
+    yield f"| --- |{' ---: |' * (len(names) - 1)}"
+
+
+def call_table(native):
+    """The instructions of calls, of builds with native operations or without."""
+    yield from head("call", "verbs", "librpma", "packaged, Debian 12", "Debian 13",
+                    "original 1.3.0" if native else "original 1.2.0", "above verbs, of the original's")
+    for row in measure.read_budget(native):
+        figures = [row[column] for column in ("verbs", *measure.LIBRARIES, "predecessor")]
+        share = "-"
+        if row["goal"] != "-":
+            share = measure.share(int(row["budget"]), int(row["predecessor"]), int(row["verbs"]))
+            share = f"{share:.0f} %"
+        cells = [cell if cell == "-" else f"{int(cell):,}" for cell in figures]
+        yield f"| {CALL_NAMES.get(row['call'], row['call'])} | {' | '.join(cells)} | {share} |"
+
+
+def list_tables():
+    """The tables of lists: name -> lines. An operation may be a pair, a write and its flush."""
+    plain = {row["call"]: int(row["budget"]) for row in measure.read_budget(False)}
+    counts = {native: {row["list"]: row for row in measure.read_budget(native, "batch-")}
+              for native in (False, True)}
+
+    def each(name, column="budget", native=False, digits=1):
+        return f"{int(counts[native][name][column]) / measure.batch(name)[2]:,.{digits}f}"
+
+    lists = [*head("operation", "length", "by hand", "librpma", "plain calls")]
+    for what in ("write", "write_flush"):
+        for way in ("prepared", "array", "built", "set"):
+            names = [name for name in counts[False] if name.startswith(f"{way}_{what}_")
+                     and "native" not in name and measure.batch(name)[1] == what.split("_")]
+            lists += [f"| {what.replace('_', ' + ')}, {way} | {measure.batch(name)[2]} | {each(name, 'verbs')} | "
+                      f"{each(name)} | {sum(plain[call] for call in what.split('_'))} |" for name in names]
+    kinds = [*head("operation", "plain call", "ready, alone", "ready, of 16", "built, of 16", "set, of 16")]
+    for kind in ("write", "read", "send", "flush", "atomicwrite"):
+        [call] = measure.batch(f"ready_{kind}_1")[1]
+        kinds.append(f"| {call.replace('_', ' ')} | {plain[call]} | " + " | ".join(
+            each(f"{way}_{kind}_{length}")
+            for way, length in (("ready", 1), ("ready", 16), ("built", 16), ("set", 16))) + " |")
+    native = [*head("write and native flush", "length", "by hand", "prepared", "built", "array")]
+    for length in (1, 4, 16, 64):
+        names = [f"{way}_write_native_flush_{length}" for way in ("prepared", "built", "array")]
+        native.append(f"| a pair | {length} | {each(names[0], 'verbs', True)} | " +
+                      " | ".join(each(name, native=True) for name in names) + " |")
+    whole = [*head("call", "by hand", "librpma")]
+    for text, name in (("write of 1 SGE, in a list", "pieces_write_1"), ("write of 2 SGEs", "pieces_write_2"),
+                       ("write of 4 SGEs", "pieces_write_4"), ("write of 8 SGEs", "pieces_write_8"),
+                       ("16 receives, rpma_recv_many()", "array_recv_16"),
+                       ("remote atomic", "array_atomic_1"), ("4 remote atomics", "array_atomic_4"),
+                       ("write that a full queue refuses", "refused_write_1"),
+                       ("rpma_cq_take_event() and rpma_cq_arm()", "halves_wait_1")):
+        row = counts[False][name]
+        whole.append(f"| {text} | {int(row['verbs']):,} | {int(row['budget']):,} |")
+    return [lists, kinds, native, whole]
+
+
 def peer_rows(works):
     """The lines of the table in docs/performance.md that compares rpma-perf with other programs."""
     yield "| work | bytes | figure | perftest | fi_pingpong | rpma-perf | of perftest's |"

@@ -106,7 +106,7 @@ struct rpma_cq : rpma::Allocated {
     }
     void acknowledge_all();
     void count_event() {
-        if (unacknowledged_.fetch_add(1) + 1 >= ACKNOWLEDGE_AT) [[unlikely]]
+        if (unacknowledged_.fetch_add(1) >= ACKNOWLEDGE_AT - 1) [[unlikely]]
             acknowledge_all();
     }
 

@@ -7,6 +7,7 @@
 
 #include <cinttypes>
 
+#include "post/fill.hh"
 #include "post/list.hh"
 
 using namespace rpma;
@@ -128,8 +129,9 @@ namespace {
     return batch.finish(function, outcome, posted);
 }
 
-// Slow path: operations that no fast path fills.
-[[gnu::noinline]] int add_slow(rpma_batch *batch, const rpma_work *work) {
+// Slow path: operations that no fast path fills. It has the parameters of the fast paths, so
+// that their tail call moves no register.
+[[gnu::noinline]] int add_slow(rpma_batch *batch, const rpma_work *work, Entry *) {
     static constexpr char function[] = "rpma_batch_add";
     RPMA_REFUSE_IN(function, batch == NULL);
     RPMA_REFUSE_IN(function, work == NULL);
@@ -144,7 +146,8 @@ namespace {
     return 0;
 }
 
-[[gnu::noinline]] int set_slow(rpma_batch *batch, uint32_t index, const rpma_work *work) {
+[[gnu::noinline]] int set_slow(rpma_batch *batch, uint32_t index, const rpma_work *work,
+                               Entry *) {
     static constexpr char function[] = "rpma_batch_set";
     RPMA_REFUSE_IN(function, batch == NULL);
     RPMA_REFUSE_IN(function, work == NULL);
@@ -159,39 +162,38 @@ namespace {
     return fill({function}, batch->conn, batch->entry(index), *work, batch->list, nullptr);
 }
 
-// The fast path of all types but a write, out of line: that of a write saves no register.
-[[gnu::noinline]] RPMA_POST int add_other(rpma_batch *batch, const rpma_work *work) {
-    Entry &entry = batch->next_entry();
-    if (!fill_fast(batch->conn, entry, *work, batch->list)) [[unlikely]]
-        return add_slow(batch, work);
-    batch->append(entry);
+// The fast paths, of one type each.
+template <rpma_work_type type>
+int add_type(rpma_batch *batch, const rpma_work *work, Entry *entry) {
+    if (!fill_fast<type>(batch->conn, *entry, *work, batch->list)) [[unlikely]]
+        return add_slow(batch, work, entry);
+    batch->append(*entry);
     return 0;
 }
+constexpr decltype(&add_slow) ADD[] = RPMA_BY_TYPE(add_slow, add_type);
 
-[[gnu::noinline]] RPMA_POST int set_other(rpma_batch *batch, uint32_t index,
-                                          const rpma_work *work) {
-    if (!fill_fast(batch->conn, batch->entry(index), *work, batch->list)) [[unlikely]]
-        return set_slow(batch, index, work);
+template <rpma_work_type type>
+int set_type(rpma_batch *batch, uint32_t index, const rpma_work *work, Entry *entry) {
+    if (!fill_fast<type>(batch->conn, *entry, *work, batch->list)) [[unlikely]]
+        return set_slow(batch, index, work, entry);
     return 0;
 }
+constexpr decltype(&set_slow) SET[] = RPMA_BY_TYPE(set_slow, set_type);
 
 } // namespace
 
-RPMA_POST int rpma_batch_add(struct rpma_batch *batch, const struct rpma_work *work) {
-    if (batch == nullptr || work == nullptr || batch->is_full()) [[unlikely]]
-        return add_slow(batch, work);
-    Entry &entry = batch->next_entry();
-    if (!fill_write(entry, *work))
-        return add_other(batch, work);
-    batch->append(entry);
-    return 0;
+int rpma_batch_add(struct rpma_batch *batch, const struct rpma_work *work) {
+    if (batch == nullptr || work == nullptr || batch->is_full() || !has_type(*work))
+        [[unlikely]]
+        return add_slow(batch, work, nullptr);
+    return ADD[work->type](batch, work, &batch->next_entry());
 }
 
-RPMA_POST int rpma_batch_set(struct rpma_batch *batch, uint32_t index,
-                             const struct rpma_work *work) {
-    if (batch == nullptr || work == nullptr || index >= batch->size()) [[unlikely]]
-        return set_slow(batch, index, work);
-    return fill_write(batch->entry(index), *work) ? 0 : set_other(batch, index, work);
+int rpma_batch_set(struct rpma_batch *batch, uint32_t index, const struct rpma_work *work) {
+    if (batch == nullptr || work == nullptr || index >= batch->size() || !has_type(*work))
+        [[unlikely]]
+        return set_slow(batch, index, work, nullptr);
+    return SET[work->type](batch, index, work, &batch->entry(index));
 }
 
 RPMA_POST int rpma_batch_post(struct rpma_batch *batch, uint32_t *posted) {

@@ -3,7 +3,7 @@
 
 // entry.cc -- fills entries with each type of operation
 
-#include "post/entry.hh"
+#include "post/fill.hh"
 
 namespace rpma {
 
@@ -14,12 +14,6 @@ void fill_read_back(const rpma_conn &conn, Entry &entry) {
     entry.wr.num_sge = 1;
     entry.sges[0] = conn.flush_read;
     entry.sges[0].length = entry.read_len;
-}
-
-[[maybe_unused]] void fill_native(Entry &entry, ibv_wr_opcode opcode, ListFlags &list) {
-    entry.wr.opcode = opcode;
-    entry.wr.num_sge = 0;
-    list |= HAS_NATIVE;
 }
 
 int choose_flush(const CallSite &site, rpma_conn &conn, Entry &entry,
@@ -40,109 +34,7 @@ int choose_flush(const CallSite &site, rpma_conn &conn, Entry &entry,
     return 0;
 }
 
-void choose_write([[maybe_unused]] const rpma_conn &conn, Entry &entry,
-                  [[maybe_unused]] ListFlags &list) {
-    constexpr unsigned INLINE = IBV_SEND_INLINE;
-#ifdef RPMA_NATIVE_ATOMIC_WRITE
-    if (entry.is_aligned && conn.flush.writes_natively()) {
-        fill_native(entry, IBV_WR_ATOMIC_WRITE, list);
-        entry.wr.send_flags &= ~INLINE;
-        return;
-    }
-#endif
-    entry.wr.opcode = IBV_WR_RDMA_WRITE;
-    entry.wr.num_sge = 1;
-    entry.wr.send_flags |= INLINE;
-    entry.sges[0] = {reinterpret_cast<uintptr_t>(&entry.value), sizeof(entry.value), 0};
-}
-
-void describe_flush(Entry &entry, const rpma_work &work, ListFlags &list) {
-    describe(entry.wr, IBV_WR_RDMA_READ, 1, signaled(work.flags), 0, work.op_context);
-    address(entry.wr, *work.remote, work.remote_offset);
-    entry.type = RPMA_WORK_FLUSH;
-    entry.flush_len = static_cast<uint32_t>(work.flush_len);
-    entry.flush_type = static_cast<uint8_t>(work.flush_type);
-    entry.flush = work.remote->flush;
-    list |= HAS_METHODS;
-}
-
-void describe_atomic_write(Entry &entry, const rpma_work &work, ListFlags &list) {
-    describe(entry.wr, IBV_WR_RDMA_WRITE, 1, signaled(work.flags) | IBV_SEND_FENCE, 0,
-             work.op_context);
-    address(entry.wr, *work.remote, work.remote_offset);
-    entry.type = RPMA_WORK_ATOMIC_WRITE;
-    entry.value = work.value;
-    list |= HAS_METHODS;
-}
-
-// A remote atomic is fenced: it takes effect after all earlier reads and flushes, like an
-// atomic write.
-void describe_atomic(Entry &entry, const rpma_work &work, const WorkKind &kind) {
-    const bool is_swap = work.type == RPMA_WORK_COMPARE_SWAP;
-    entry.sges[0] = slice(*work.local.mr, work.local.offset, ATOMIC_SIZE);
-    entry.type = static_cast<uint8_t>(work.type);
-    describe(entry.wr, kind.opcode, 1, signaled(work.flags) | IBV_SEND_FENCE, 0,
-             work.op_context);
-    // For an addition, too, init_send_wqe() of rxe copies the swap value.
-    entry.wr.wr.atomic = {work.remote->addr + work.remote_offset,
-                          is_swap ? work.compare : work.value, work.value, work.remote->rkey};
-}
-
-// Is true if this side's device has remote atomics and the region advertises that it accepts
-// them.
-bool serves_atomics(const rpma_conn &conn, const rpma_mr_remote &region) {
-    return (region.usage & RPMA_MR_USAGE_ATOMIC) != 0 && conn.device->atomics;
-}
-
 } // namespace
-
-bool fill_fast(const rpma_conn &conn, Entry &entry, const rpma_work &work, ListFlags &list) {
-    const auto type = static_cast<unsigned>(work.type);
-    if (type > RPMA_WORK_COMPARE_SWAP) [[unlikely]]
-        return false;
-    const WorkKind &kind = WORK_KINDS[type];
-    if (!kind.is_special)
-        return fill_simple(entry, work, kind);
-    if (!has_valid_flags(kind, work) || (work.reserved0 | work.reserved1) != 0) [[unlikely]]
-        return false;
-    const rpma_mr_remote *remote = work.remote;
-    if (remote == nullptr) [[unlikely]]
-        return false;
-    if (work.type == RPMA_WORK_FLUSH) {
-        if (!is_known(work.flush_type) || work.flush_len > UINT32_MAX ||
-            work.remote_offset >= remote->whole_reads) [[unlikely]]
-            return false;
-        const FlushMethod method =
-            choose_method(conn.flush.masks() & remote->flush, work.flush_type);
-        if (method == FlushMethod::NONE) [[unlikely]]
-            return false;
-        describe_flush(entry, work, list);
-        entry.read_len = FLUSH_READ_SIZE;
-#ifdef RPMA_NATIVE_FLUSH
-        if (method == FlushMethod::NATIVE)
-            fill_native(entry, IBV_WR_FLUSH, list);
-        else
-#endif
-            entry.sges[0] = conn.flush_read;
-        return true;
-    }
-    if ((remote->addr + work.remote_offset) % ATOMIC_SIZE != 0) [[unlikely]]
-        return false;
-    if (work.type == RPMA_WORK_ATOMIC_WRITE) {
-        if (work.remote_offset % RPMA_ATOMIC_WRITE_ALIGNMENT != 0) [[unlikely]]
-            return false;
-        describe_atomic_write(entry, work, list);
-        entry.is_aligned = true;
-        choose_write(conn, entry, list);
-        return true;
-    }
-    if (work.local.mr == nullptr || work.local.len != ATOMIC_SIZE ||
-        (work.nsge | reinterpret_cast<uintptr_t>(work.sgl)) != 0 ||
-        !serves_atomics(conn, *remote)) [[unlikely]]
-        return false;
-    describe_atomic(entry, work, kind);
-    return true;
-}
 
 int choose_again(const CallSite &site, rpma_conn &conn, Entry &entry, ListFlags &list) {
     if (entry.type == RPMA_WORK_FLUSH)
@@ -162,7 +54,7 @@ int fill_flush(const CallSite &site, rpma_conn &conn, Entry &entry, const rpma_w
                              static_cast<int>(work.flush_type));
     RPMA_REFUSE_OPERATION_AS(site, work.flush_len > UINT32_MAX, RPMA_TOO_LONG(flush_len),
                              work.flush_len);
-    describe_flush(entry, work, list);
+    describe_flush(entry, work, *work.remote, list);
     const uint64_t size = work.remote->size;
     uint64_t rest = 0;
     if (work.remote_offset < size) [[likely]] {
@@ -182,7 +74,7 @@ int fill_atomic_write(const CallSite &site, rpma_conn &conn, Entry &entry,
     RPMA_REFUSE_OPERATION_AS(site, work.remote_offset % RPMA_ATOMIC_WRITE_ALIGNMENT != 0,
                              "remote_offset is %zu; possible: multiples of 8",
                              work.remote_offset);
-    describe_atomic_write(entry, work, list);
+    describe_atomic_write(entry, work, *work.remote, list);
     entry.is_aligned = check_alignment(site.function, conn, work.remote->addr);
     return choose_again(site, conn, entry, list);
 }
@@ -215,7 +107,7 @@ int fill_all_sges(const CallSite &site, const rpma_conn &conn, Entry &entry,
 }
 
 int fill_atomic(const CallSite &site, const rpma_conn &conn, Entry &entry,
-                const rpma_work &work, const WorkKind &kind) {
+                const rpma_work &work) {
     RPMA_REFUSE_OPERATION(site, work.remote == NULL);
     RPMA_REFUSE_OPERATION(site, work.local.mr == NULL);
     RPMA_REFUSE_OPERATION_AS(site, work.local.len != ATOMIC_SIZE,
@@ -233,7 +125,7 @@ int fill_atomic(const CallSite &site, const rpma_conn &conn, Entry &entry,
     if (!serves_atomics(conn, *work.remote))
         return refuse_atomic(site, conn);
     entry.wr.sg_list = entry.sges;
-    describe_atomic(entry, work, kind);
+    describe_atomic(entry, work);
     return 0;
 }
 
@@ -277,7 +169,7 @@ int fill(const CallSite &site, rpma_conn &conn, Entry &entry, const rpma_work &w
     if (work.type == RPMA_WORK_ATOMIC_WRITE)
         return fill_atomic_write(site, conn, entry, work, list);
     if (kind.is_special)
-        return fill_atomic(site, conn, entry, work, kind);
+        return fill_atomic(site, conn, entry, work);
 
     if (kind.has_remote)
         if (const int code = check_remote(site, work))

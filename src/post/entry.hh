@@ -19,10 +19,10 @@ struct Entry {
     uint64_t value;     // of an atomic write; the offset of a flush beyond its region
     uint32_t flush_len; // of a native flush
     FlushMasks flush;   // the methods that the region allows
-    uint8_t flush_type; // enum rpma_flush_type
+    uint8_t type;       // enum rpma_work_type
     uint8_t read_len;   // bytes that an emulated flush reads; 0: the offset is beyond the
                         // region
-    uint8_t type;       // enum rpma_work_type
+    uint8_t flush_type; // enum rpma_flush_type
     bool is_aligned;    // of an atomic write
     ibv_sge sges[1];    // in a batch, as many as an operation of the connection may have
 };
@@ -80,37 +80,6 @@ inline constexpr WorkKind WORK_KINDS[] = {
 inline bool has_valid_flags(const WorkKind &kind, const rpma_work &work) {
     return (work.flags & kind.refused_flags) == RPMA_F_COMPLETION_ON_ERROR;
 }
-
-// Fills an entry if the operation is valid and has one SGE, which is not empty. If not, the
-// entry is unchanged. kind is that of the operation, which is not special.
-[[gnu::always_inline]] inline bool fill_simple(Entry &entry, const rpma_work &work,
-                                               const WorkKind &kind) {
-    if (!has_valid_flags(kind, work) || work.local.mr == nullptr ||
-        (work.reserved0 | work.nsge | work.reserved1 | reinterpret_cast<uintptr_t>(work.sgl)) !=
-            0 ||
-        work.local.len - 1 >= UINT32_MAX || (kind.has_remote && work.remote == nullptr))
-        [[unlikely]]
-        return false;
-    entry.sges[0] = slice(*work.local.mr, work.local.offset, work.local.len);
-    entry.type = static_cast<uint8_t>(work.type);
-    describe(entry.wr, kind.opcode, 1, announcing(work.flags), work.imm & kind.imm_mask,
-             work.op_context);
-    if (kind.has_remote)
-        address(entry.wr, *work.remote, work.remote_offset);
-    else
-        address_nothing(entry.wr);
-    return true;
-}
-
-// The fast path of the most frequent type, inline.
-[[gnu::always_inline]] inline bool fill_write(Entry &entry, const rpma_work &work) {
-    return work.type == RPMA_WORK_WRITE &&
-           fill_simple(entry, work, WORK_KINDS[RPMA_WORK_WRITE]);
-}
-
-// The same for all types.
-[[gnu::noinline]] bool fill_fast(const rpma_conn &conn, Entry &entry, const rpma_work &work,
-                                 ListFlags &list);
 
 // Fills an entry with any operation, valid or not. The caller sets the link of the work request
 // and its pointer to the SGEs. If spare is given, several SGEs are taken from it. 0, or

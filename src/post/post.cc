@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "post/fill.hh"
 #include "post/list.hh"
 
 using namespace rpma;
@@ -28,6 +29,15 @@ constexpr uint32_t MAX_CHUNK = 16;
     return code;
 }
 
+bool fill_none(const rpma_conn &, Entry &, const rpma_work &, ListFlags &) {
+    return false;
+}
+template <rpma_work_type type>
+bool fill_type(const rpma_conn &conn, Entry &entry, const rpma_work &work, ListFlags &list) {
+    return fill_fast<type>(conn, entry, work, list);
+}
+constexpr decltype(&fill_none) FILL[] = RPMA_BY_TYPE(fill_none, fill_type);
+
 [[gnu::noinline]] int post_array(rpma_conn *conn, const rpma_work *work, uint32_t count,
                                  uint32_t *posted) {
     static constexpr char function[] = "rpma_post";
@@ -47,8 +57,11 @@ constexpr uint32_t MAX_CHUNK = 16;
         for (; next != end; next++, entry++) {
             entry->wr.sg_list = entry->sges;
             entry->wr.next = &entry[1].wr;
-            if (fill_write(*entry, *next) ||
-                (next->nsge == 0 && fill_fast(*conn, *entry, *next, list))) [[likely]]
+            // Inline for the most frequent type.
+            if (next->type == RPMA_WORK_WRITE
+                    ? fill_fast<RPMA_WORK_WRITE>(*conn, *entry, *next, list)
+                    : has_type(*next) && FILL[next->type](*conn, *entry, *next, list))
+                [[likely]]
                 continue;
             const auto index = static_cast<uint32_t>(next - work);
             code = fill({function, "work", index, entry != entries}, *conn, *entry, *next, list,
@@ -99,25 +112,23 @@ constexpr uint32_t MAX_CHUNK = 16;
     return 0;
 }
 
-// Every operation with one SGE or none, except a simple write.
-[[gnu::noinline]] RPMA_POST int post_other(rpma_conn *conn, const rpma_work *work,
-                                           uint32_t count, uint32_t *posted) {
+// Posts one operation of a type.
+template <rpma_work_type type>
+RPMA_POST int post_type(rpma_conn *conn, const rpma_work *work, uint32_t count,
+                        uint32_t *posted) {
     Entry entry;
     ListFlags list = 0;
-    if (!fill_fast(*conn, entry, *work, list) || (list & HAS_NATIVE) != 0) [[unlikely]]
+    if (!fill_fast<type>(*conn, entry, *work, list) || (list & HAS_NATIVE) != 0) [[unlikely]]
         return post_array(conn, work, count, posted);
     return post_one(*conn, entry, posted);
 }
+constexpr decltype(&post_array) POST[] = RPMA_BY_TYPE(post_array, post_type);
 
 } // namespace
 
 RPMA_POST int rpma_post(struct rpma_conn *conn, const struct rpma_work *work, uint32_t count,
                         uint32_t *posted) {
-    if (count != 1 || conn == nullptr || work == nullptr) [[unlikely]]
+    if (count != 1 || conn == nullptr || work == nullptr || !has_type(*work)) [[unlikely]]
         return post_array(conn, work, count, posted);
-    Entry entry;
-    if (!fill_write(entry, *work))
-        return work->nsge == 0 ? post_other(conn, work, count, posted)
-                               : post_array(conn, work, count, posted);
-    return post_one(*conn, entry, posted);
+    return POST[work->type](conn, work, count, posted);
 }

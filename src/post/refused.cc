@@ -48,23 +48,9 @@ struct Rejection {
     bool is_again;
     int result;
 
-    [[nodiscard]] bool is_logged() const {
-        return rpma::is_logged(is_again ? RPMA_LOG_LEVEL_DEBUG : RPMA_LOG_LEVEL_ERROR);
-    }
     bool note(Call &call) const {
         return is_again ? call.would_block(RPMA_E_AGAIN, 0)
                         : call.fails(RPMA_E_PROVIDER, post_error(result));
-    }
-    // The same as note() and Call::finish() with the log off, in fewer instructions.
-    int code(const char *function) const {
-        if (is_again)
-            return RPMA_E_AGAIN;
-        const int error = post_error(result);
-        last_failure = {error, false};
-        probe::failure(function, RPMA_E_PROVIDER, error, RPMA_LOG_LEVEL_ERROR);
-        if (error != 0)
-            errno = error;
-        return RPMA_E_PROVIDER;
     }
 };
 
@@ -158,15 +144,23 @@ int log_send(const char *function, const rpma_conn &conn, const RejectedSend &wr
 
 } // namespace
 
+int refused_unlogged(const char *function, const rpma_conn &conn, ibv_wr_opcode opcode,
+                     uint64_t wr_id, int result) {
+    const int error = post_error(result);
+    probe::post_refused(function, &conn, opcode, wr_id, result);
+    probe::failure(function, RPMA_E_PROVIDER, error, RPMA_LOG_LEVEL_ERROR);
+    last_failure = {error, false};
+    if (error != 0)
+        errno = error;
+    return RPMA_E_PROVIDER;
+}
+
 int refused_send(const char *function, const rpma_conn &conn, RejectedSend wr, int result) {
-    const Rejection rejection = {false, result};
     probe::post_refused(function, &conn, wr.opcode, wr.wr_id, result);
-    if (!rejection.is_logged())
-        return rejection.code(function);
     if (wr.opcode == IBV_WR_SEND || wr.opcode == IBV_WR_SEND_WITH_IMM)
         wr.rkey = 0;
     const uint64_t bytes = (wr.send_flags & IBV_SEND_INLINE) != 0 ? wr.sge.length : 0;
-    return log_send(function, conn, wr, bytes, rejection, nullptr);
+    return log_send(function, conn, wr, bytes, {false, result}, nullptr);
 }
 
 int refused_part(const char *function, const rpma_conn &conn, const ibv_send_wr &wr, int result,
@@ -174,8 +168,8 @@ int refused_part(const char *function, const rpma_conn &conn, const ibv_send_wr 
     const uint64_t bytes = inline_bytes(wr);
     const Rejection rejection = {is_again(conn, result, bytes), result};
     probe::post_refused(function, &conn, wr.opcode, wr.wr_id, result);
-    if (!rejection.is_logged())
-        return rejection.code(function);
+    if (rejection.is_again && !is_logged(RPMA_LOG_LEVEL_DEBUG))
+        return RPMA_E_AGAIN; // a program may post until the queue is full
     const RejectedSend seen = {wr.wr_id,  wr.wr.rdma.remote_addr, first_sge(wr), remote_key(wr),
                                wr.opcode, wr.send_flags};
     return log_send(function, conn, seen, bytes, rejection, &part);

@@ -52,6 +52,10 @@ struct RejectedReceive {
 // tuned.hh.
 [[gnu::cold, gnu::noinline]] int refused_send(const char *function, const rpma_conn &conn,
                                               RejectedSend wr, int result);
+// The same if failures are not logged: a program that posts until the queue is full repeats it.
+[[gnu::cold, gnu::noinline]] int refused_unlogged(const char *function, const rpma_conn &conn,
+                                                  ibv_wr_opcode opcode, uint64_t wr_id,
+                                                  int result);
 // The same for an operation of a list, and for several SGEs.
 [[gnu::cold, gnu::noinline]] int refused_part(const char *function, const rpma_conn &conn,
                                               const ibv_send_wr &wr, int result,

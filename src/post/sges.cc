@@ -54,12 +54,12 @@ int fill_sges(const CallSite &site, SgeList list, const SgeLimit &limit, ibv_sge
         refuse_number(site, nsge, limit);
         return -1;
     }
-    uint64_t total = 0;
+    uint64_t room = UINT32_MAX; // for further bytes
     ibv_sge *next = sges;
     for (const rpma_sge *sge = sgl; sge != sgl + nsge; sge++) {
-        if (sge->mr != nullptr && sge->len - 1 < UINT32_MAX - total) [[likely]] {
+        if (sge->mr != nullptr && sge->len - 1 < room) [[likely]] {
             *next++ = slice(*sge->mr, sge->offset, sge->len);
-            total += sge->len;
+            room -= sge->len;
             continue;
         }
         if (sge->mr == nullptr && (sge->offset | sge->len) != 0) {
@@ -71,7 +71,7 @@ int fill_sges(const CallSite &site, SgeList list, const SgeLimit &limit, ibv_sge
             refuse_operation(site,
                              "piece %td has len %zu, those before it have %" PRIu64
                              "; possible: 4294967295 (UINT32_MAX) in all",
-                             sge - sgl, sge->len, total);
+                             sge - sgl, sge->len, UINT32_MAX - room);
             return -1;
         }
     }

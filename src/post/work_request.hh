@@ -78,11 +78,14 @@ struct Request {
     request.conn = &conn;
     ibv_send_wr *bad;
     const int result = ibv_post_send(conn.qp, &wr, &bad);
-    return result == 0 ? 0
-                       : refused_send(function, *request.conn,
-                                      {wr.wr_id, wr.wr.rdma.remote_addr, request.sge,
-                                       wr.wr.rdma.rkey, wr.opcode, wr.send_flags},
-                                      result);
+    if (result == 0) [[likely]]
+        return 0;
+    if (!is_logged(RPMA_LOG_LEVEL_ERROR))
+        return refused_unlogged(function, *request.conn, wr.opcode, wr.wr_id, result);
+    return refused_send(function, *request.conn,
+                        {wr.wr_id, wr.wr.rdma.remote_addr, request.sge, wr.wr.rdma.rkey,
+                         wr.opcode, wr.send_flags},
+                        result);
 }
 
 // Posts an operation with memory on both sides, or a message.

@@ -41,6 +41,11 @@ inline void set_flags(ibv_send_wr &wr, unsigned flags, uint32_t imm) {
 // to be saved across the provider's call, which takes 5 instructions of a write. The functions
 // that log the failure take values, because a pointer to the request takes 3 instructions more.
 //
+// Lists and batches have one function for each type of operation (RPMA_BY_TYPE): one for all
+// types, with the table in memory, takes 27 instructions more in rpma_batch_set(), 12 of them
+// to save registers, and 12 in rpma_post(). Writes in an array, the most frequent type, are
+// filled inline, which takes 12 fewer.
+//
 // The conditions of a fast path are in the order conn, dst, src, flags, len: gcc 12 compiles
 // others to 2 or 3 instructions more. "len >> 32" is shorter than a comparison with UINT32_MAX.
 

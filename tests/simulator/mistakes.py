@@ -55,9 +55,9 @@ class Builder:
         subprocess.run([*self.options.c, "-std=c99", "-O0", "-fPIC", "-w", *arguments], check=True)
 
     def compile_library(self, file, tree):
-        """The object of librpma that has the changed source, perhaps by an #include."""
+        """The object of librpma that has the changed source, perhaps by an #include. Headers are those of a post."""
         unit = tree / "src" / "exports.cc"
-        if f'"{file.removeprefix("src/")}"' not in unit.read_text(encoding="utf-8"):
+        if file.endswith(".cc") and f'"{file.removeprefix("src/")}"' not in unit.read_text(encoding="utf-8"):
             unit = tree / file
         subprocess.run([*self.options.cxx, "-O0", "-fPIC", "-w", "-I", tree / "src", "-I", self.options.include,
                         "-c", unit, "-o", tree / "library.o"], check=True)
