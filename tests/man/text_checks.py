@@ -26,8 +26,9 @@ def functions_pages(book):
 
 
 def check_pages(book):
-    """NAME of one page lists each exported function, the page's own first; each program has a page."""
-    wanted = [*contract.exported_functions(book.source), *contract.programs(book.source)]
+    """NAME of one page lists each exported function, the page's own first; each program has a page, as
+    has rpma-sim explore."""
+    wanted = [*contract.exported_functions(book.source), *contract.programs(book.source), "rpma-sim-explore"]
     listed = [name for page in book.pages if page.volume in "13" for name in page.names()]
     for name in sorted({*wanted, *listed}):
         if listed.count(name) != (name in wanted):
