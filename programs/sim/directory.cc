@@ -105,6 +105,11 @@ void write_port(const std::string &port, const sim::Device &device) {
     }
 }
 
+void make_link(const std::string &path, const std::string &target) {
+    if (symlink(target.c_str(), path.c_str()) != 0)
+        refuse("%s: %s", path.c_str(), strerror(errno));
+}
+
 void write_device(const std::string &root, const sim::Device &device) {
     const std::string index = std::to_string(device.index);
     const std::string parent = root + "/sys/devices/sim" + index + "/",
@@ -132,17 +137,16 @@ void write_device(const std::string &root, const sim::Device &device) {
         write_line(parent + "numa_node", "-1");
         write_file(parent + "net/sim" + index + "/mtu", "1500\n");
         write_file(root + "/sys/bus/drivers/" + device.profile->driver + "/bind", "");
-        (void)symlink((root + "/sys/bus/drivers/" + device.profile->driver).c_str(),
-                      (parent + "driver").c_str());
-        (void)symlink(parent.c_str(), (base + "device").c_str());
-        (void)symlink(parent.c_str(), (verbs + "device").c_str());
+        make_link(parent + "driver", root + "/sys/bus/drivers/" + device.profile->driver);
+        make_link(base + "device", parent);
+        make_link(verbs + "device", parent);
     }
     write_file(root + "/dev/infiniband/uverbs" + index, "");
     const std::string classes = root + "/sys/class/";
     make_parents(classes + "infiniband/");
     make_parents(classes + "infiniband_verbs/");
-    (void)symlink(base.c_str(), (classes + "infiniband/" + device.name).c_str());
-    (void)symlink(verbs.c_str(), (classes + "infiniband_verbs/uverbs" + index).c_str());
+    make_link(classes + "infiniband/" + device.name, base);
+    make_link(classes + "infiniband_verbs/uverbs" + index, verbs);
 }
 
 } // namespace
