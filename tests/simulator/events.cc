@@ -185,6 +185,8 @@ const std::vector<Event> &World::options() {
                     m_options.push_back(event);
                 else if (kind >= Event::FIRST_FAULT)
                     break; // it has no other variants
+                else if (kind == Event::EXECUTE && event.variant % 3 == ALL)
+                    event.variant += SOME; // this side has none
         }
     }
     return m_options;

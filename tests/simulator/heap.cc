@@ -12,7 +12,7 @@
 
 namespace {
 
-constexpr size_t HEAP_SIZE = size_t{256} << 20, LARGE = 4096, ALIGNMENT = 16;
+constexpr size_t HEAP_SIZE = size_t{256} << 20, LARGE = PAGE, ALIGNMENT = 16;
 constexpr int RELEASED = 0xdd; // no pointer has such bytes
 
 size_t &head_of(void *ptr) {
@@ -44,6 +44,22 @@ void *Heap::allocate(size_t size) {
     head_of(ptr) = size;
     m_used += size + ALIGNMENT;
     m_blocks++;
+    return ptr;
+}
+
+// A program touches few pages of a log that it copies.
+void *Heap::allocate_zeros(size_t size) {
+    char *const ptr = static_cast<char *>(allocate(size));
+    if (!ptr)
+        return nullptr;
+    char *const end = ptr + size, *const pages =
+                                      ptr + (-reinterpret_cast<uintptr_t>(ptr)) % PAGE;
+    if (size < 16 * PAGE)
+        return memset(ptr, 0, size);
+    const size_t length = static_cast<size_t>(end - pages) / PAGE * PAGE;
+    memset(ptr, 0, static_cast<size_t>(pages - ptr));
+    clear_map(pages, length);
+    memset(pages + length, 0, static_cast<size_t>(end - pages) - length);
     return ptr;
 }
 

@@ -14,6 +14,7 @@ class Heap {
   public:
     void reset();
     void *allocate(size_t size); // NULL: there is no more
+    void *allocate_zeros(size_t size);
     void release(void *ptr);
     size_t size_of(void *ptr) const;
     bool contains(const void *ptr) const;

@@ -66,10 +66,11 @@ std::optional<uint64_t> Network::first_message(const Link &link, int side,
     using Message = sim::Cm::Message;
     for (const auto &[number, message] : m_fabric->cm().waiting()) {
         const bool requests = message.kind == Message::ARP || message.kind == Message::REQ;
-        const uint32_t handle = requests ? message.from : message.to;
-        const auto found = m_places.find(handle);
-        if (requests == is_request && message.destination && found != m_places.end() &&
-            found->second.link == &link && (requests || found->second.side == side))
+        if (requests != is_request || !message.destination)
+            continue;
+        const auto found = m_places.find(requests ? message.from : message.to);
+        if (found != m_places.end() && found->second.link == &link &&
+            (requests || found->second.side == side))
             return number;
     }
     return std::nullopt;
@@ -85,8 +86,8 @@ bool Network::has_news(const Link &link, int side) const {
 
 bool Network::can_execute(const Link &link, int side) const {
     const sim::Qp *const qp = qp_of(link, side);
-    return qp && std::ranges::none_of(qp->sends, &sim::Send::status) && next_send(link, side) &&
-           can_pass(link, side);
+    return qp && !qp->sends.empty() && !qp->sends.back().executed && can_pass(link, side) &&
+           std::ranges::none_of(qp->sends, &sim::Send::status);
 }
 
 bool Network::is_write_next(const Link &link, int side) const {

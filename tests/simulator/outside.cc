@@ -93,6 +93,7 @@ File *file_of(int fd) {
 
 GIVES(int, __wrap_setvbuf, (FILE *, char *, int, size_t), 0)
 GIVES(int, __wrap_posix_fallocate, (int, off_t, off_t), 0)
+GIVES(pid_t, __wrap_getpid, (), 1 + world.current->index)
 
 // ---- input and output
 
@@ -243,8 +244,8 @@ WRAPPED void *__wrap_malloc(size_t size) {
 }
 
 WRAPPED void *__wrap_calloc(size_t count, size_t size) {
-    void *const ptr = __wrap_malloc(count * size);
-    return ptr ? memset(ptr, 0, count * size) : nullptr;
+    return world.current ? world.current->heap.allocate_zeros(count * size)
+                         : calloc(count, size);
 }
 
 WRAPPED void __wrap_free(void *ptr) {

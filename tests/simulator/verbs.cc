@@ -156,11 +156,15 @@ int Network::call(rpma_sim_message &message) {
     if (!self.caller.session)
         greet(self);
     before(self, message);
-    std::vector<std::byte> request(message.request_size + message.more_size);
-    memcpy(request.data(), message.request, message.request_size);
+    static std::vector<std::byte> request; // kept for its memory, as the reply is
+    static sim::Reply reply;
+    const auto *const first = static_cast<const std::byte *>(message.request);
+    const auto *const more = static_cast<const std::byte *>(message.more);
+    request.assign(first, first + message.request_size);
     if (message.more_size > 0)
-        memcpy(request.data() + message.request_size, message.more, message.more_size);
-    sim::Reply reply;
+        request.insert(request.end(), more, more + message.more_size);
+    reply.bytes.clear();
+    reply.descriptor = -1;
     int error = 0;
     if (!replaces(message, reply))
         error = m_fabric->call(self.caller, request.data(), request.size(), reply);
