@@ -298,6 +298,15 @@ void Engine::complete_receive(Qp &qp, const Receive &receive, ibv_wc wc, bool is
     add(*qp.recv_cq, wc, is_solicited || wc.status != IBV_WC_SUCCESS);
 }
 
+void Engine::interrupt_receive(Qp &qp) {
+    Receive receive;
+    ibv_wc wc{};
+    wc.status = IBV_WC_WR_FLUSH_ERR;
+    wc.opcode = IBV_WC_RECV;
+    if (take_receive(qp, receive))
+        complete_receive(qp, receive, wc, true);
+}
+
 void Engine::receive_posted() {
     if (fabric_.no_receive_.empty())
         return;

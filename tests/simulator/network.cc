@@ -154,18 +154,30 @@ void Network::execute(Link &link, int side, Visible visible) {
                     "it, or its own memory");
     if (opcode == IBV_WR_RDMA_WRITE_WITH_IMM)
         settle(link, side, 0, UINT64_MAX);
+    if (opcode == IBV_WR_RDMA_READ && !send.status && world.configuration->emulated)
+        flush_by_read(link, side, send);
     m_execution.reset();
 }
 
-// The target's device was interrupted in the middle of the next operation.
+/*
+ * The target's device was interrupted in the middle of the next operation. A receive that it
+ * took from a shared queue comes back with an error, as on mlx5 (rdma-core 56,
+ * providers/mlx5/cq.c, mlx5_parse_cqe(), MLX5_CQE_RESP_ERR).
+ */
 void Network::execute_part(Link &link, int side) {
     sim::Qp *const qp = qp_of(link, side);
-    if (!qp || !can_execute(link, side) || !is_write_next(link, side))
+    if (!qp || !can_execute(link, side))
+        return;
+    const sim::Send &send = *next_send(link, side);
+    if (send.wr.opcode == IBV_WR_SEND || send.wr.opcode == IBV_WR_SEND_WITH_IMM) {
+        sim::Qp &target = *qp_of(link, 1 - side);
+        if (target.srq && world.chance())
+            sim::Engine(*m_fabric).interrupt_receive(target);
+        return;
+    }
+    if (!is_write(send.wr.opcode) || !m_fabric->has_key(send.wr.rkey))
         return;
     sim::Engine(*m_fabric).keep_data(*qp);
-    const sim::Send &send = *next_send(link, side);
-    if (!m_fabric->has_key(send.wr.rkey))
-        return;
     each_word(send.wr.remote_addr, reinterpret_cast<const char *>(send.inlined.data()),
               send.wr.inline_length, [&](const Part &part) {
                   if (world.chance())
@@ -275,10 +287,25 @@ bool Network::write(Process &process, uint64_t address, const void *from, size_t
     return true;
 }
 
+// A read makes earlier writes persistent instead of a flush, of which it has the begin and the
+// region. No program may rely on the rest.
 void Network::persist(Process &process, uint64_t address, size_t length) {
-    if (!m_execution)
-        return;
+    if (m_execution && m_execution->opcode != IBV_WR_RDMA_READ)
+        flush(process, address, length);
+}
+
+void Network::flush(Process &process, uint64_t address, size_t length) {
     const char *begin = reinterpret_cast<const char *>(address);
     process.machine->memory.flush(writer_of(*m_execution->link, m_execution->side), begin,
                                   begin + length);
+}
+
+void Network::flush_by_read(Link &link, int side, const sim::Send &send) {
+    Process *const target = link.ends[1 - side].owner;
+    const uint64_t begin = send.wr.remote_addr;
+    for (const auto &[handle, object] : m_fabric->objects())
+        if (object->kind == sim::Object::MR && target)
+            if (const auto &mr = static_cast<const sim::Mr &>(*object);
+                mr.key == send.wr.rkey && mr.is_persistent && send.byte_len <= WORD)
+                flush(*target, begin, mr.address + mr.length - begin);
 }

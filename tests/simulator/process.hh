@@ -58,7 +58,8 @@ struct Run {
     unsigned wake_ups = 0;      // number of wake-ups at that time
     size_t links_at_up = 0;     // number of links when it took a port's event
     int64_t up_at = NEVER;      // when it took that event, until it reports it
-    bool logged = false;        // the library has written an error to stderr
+    bool logged = false;        // the library has logged an unexpected error
+    bool lost_device = false;   // it ended before it took the event of a removed device
     bool was_left = false;      // a client had gone when it was accepted, without a report
     bool was_deceived = false;  // it has reported an unexpected reply
     std::map<const Machine *, unsigned> late; // consecutive missing replies of a server

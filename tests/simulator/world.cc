@@ -274,6 +274,7 @@ void World::process_ended(Process &process) {
             return found("ends well, and has not freed %u blocks of memory",
                          process.heap.blocks() - network.contexts(process));
     }
+    process.lost_device = network.has_device_event(process);
     network.process_ended(process);
     for (auto &object : objects)
         if (object->owner == &process)
