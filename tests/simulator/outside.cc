@@ -285,6 +285,7 @@ WRAPPED int __wrap_getaddrinfo(const char *node, const char *service, const addr
 GIVES(void, __wrap_freeaddrinfo, (addrinfo * names), __wrap_free(names))
 GIVES(void, __wrap_syslog, (int, const char *, ...), (void)0)
 GIVES(int, __wrap_sched_yield, (), (world.point(), 0))
+GIVES(int, __wrap_nanosleep, (const timespec *, timespec *), (world.point(), 0))
 
 // A program that waits here has an event that no thread will acknowledge.
 WRAPPED int __wrap_pthread_cond_wait(void *, void *) {
