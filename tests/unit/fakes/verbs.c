@@ -31,11 +31,16 @@ int ibv_dealloc_pd(struct ibv_pd *pd) {
     return fake_release(__func__, FAKE_PD, pd, false);
 }
 
-// Linux 7.3, mm/gup.c, check_vma_flags(): FS-DAX pages cannot be pinned for long.
+// Linux 7.3, mm/gup.c, check_vma_flags(): FS-DAX pages cannot be pinned for long. The kernel
+// pins pages before the device checks whether they are persistent.
 static int access_error(unsigned access, size_t length) {
     const struct fake_device *device = fake_device();
-    const int error = sim_check_region(&device->profile, access, length, device->pmem);
-    return !error && device->dax && !(access & IBV_ACCESS_ON_DEMAND) ? EOPNOTSUPP : error;
+    const bool is_refused = device->dax && !(access & IBV_ACCESS_ON_DEMAND);
+    struct sim_profile profile = device->profile;
+    if (device->flush_caps == (SIM_CAP_FLUSH_GLOBAL | SIM_CAP_FLUSH_PERSISTENT))
+        profile.has_native_flush = true;
+    const int error = sim_check_region(&profile, access, length, device->pmem || is_refused);
+    return !error && is_refused ? EOPNOTSUPP : error;
 }
 
 static struct ibv_mr *reg_mr(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
