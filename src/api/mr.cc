@@ -27,7 +27,7 @@ int rpma_mr_reg(struct rpma_peer *peer, void *ptr, size_t size, int usage,
     RPMA_REFUSE_VALUE(__func__, size == 0, size, "1 and more");
     RPMA_REFUSE_AS(__func__, (usage & DESCRIBED_USAGE) == 0 || (usage & ~EVERY_USAGE) != 0,
                    "usage is 0x%x; possible: RPMA_MR_USAGE_*, one or more of them, "
-                   "RPMA_MR_USAGE_ATOMIC beside another",
+                   "RPMA_MR_USAGE_ATOMIC together with another",
                    static_cast<unsigned>(usage));
     Call call(__func__);
     return call.deliver(peer->register_memory(call, ptr, size, usage), mr_ptr);

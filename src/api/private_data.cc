@@ -29,7 +29,7 @@ int rpma_conn_private_data_pack(const struct rpma_mr_local *const *mrs, uint32_t
         RPMA_FAIL(
             call, RPMA_E_INVAL, 0,
             "pdata->len is %u, needed are %llu (regions: %u, %s, bytes of the program: %u): "
-            "pack less; with InfiniBand and RoCE, a request carries 56 bytes and an answer 196",
+            "pack less; with InfiniBand and RoCE, a request carries 56 bytes and a reply 196",
             pdata->len, static_cast<unsigned long long>(size), nmrs,
             pcfg != nullptr ? "a configuration" : "no configuration", len);
         return call.finish();

@@ -26,10 +26,9 @@ rpma_cq *rcq_of(const rpma_srq *srq) {
 bool check_device(Call &call, const rpma_peer &peer, const char *what, const ibv_context *has) {
     const ibv_context *needed = peer.pd().context;
     if (has != needed)
-        RPMA_FAIL(
-            call, RPMA_E_INVAL, 0,
-            "cfg has a %s of another device: it is on %s, the peer on %s, where it must be",
-            what, device_text(has, *needed).chars, ibv_get_device_name(needed->device));
+        RPMA_FAIL(call, RPMA_E_INVAL, 0,
+                  "cfg has a %s of another device: it is on %s, the peer is on %s", what,
+                  device_text(has, *needed).chars, ibv_get_device_name(needed->device));
     return has == needed;
 }
 
@@ -65,12 +64,12 @@ void warn_of_small_cq(const Call &call, const rpma_peer &peer, const ConnSetting
     const uint64_t wanted = most_completions(cfg);
     const uint32_t most = peer.device().max_cqe;
     if (cfg.cq == nullptr && !cfg.cq_size_set && wanted > most)
-        RPMA_LOG(RPMA_LOG_LEVEL_WARNING, call.function(),
-                 "the main CQ holds %" PRIu32
-                 " completions (max_cqe of the device), the queues "
-                 "of cfg may need room for %" PRIu64 ": those that find no room are lost; make "
-                 "the queues shorter, or set a receive CQ",
-                 most, wanted);
+        RPMA_LOG(
+            RPMA_LOG_LEVEL_WARNING, call.function(),
+            "the main CQ holds %" PRIu32 " completions (max_cqe of the device), the queues "
+            "of cfg may need room for %" PRIu64 ": completions without room are lost; make "
+            "the queues shorter, or set a receive CQ",
+            most, wanted);
 }
 
 } // namespace
@@ -82,8 +81,7 @@ bool rpma::check_queues(Call &call, const rpma_peer &peer, const ConnSettings &c
     if (cfg.shared_channel && rcq_of(srq) != nullptr)
         conflict =
             "cfg has a shared completion channel, and its shared receive queue owns a "
-            "receive CQ, which has a channel of its own: rpma_srq_cfg_set_rcq_size(0) does "
-            "without";
+            "receive CQ, which has a channel of its own: rpma_srq_cfg_set_rcq_size(0) omits it";
     else if (cfg.shared_channel && (cq != nullptr || rcq != nullptr))
         conflict = "cfg has a shared completion channel and a completion queue of "
                    "rpma_cq_new(), which has a channel of its own: set one of them";

@@ -125,7 +125,7 @@ bool rpma_conn_req::check_device(Call &call) const {
     const ibv_context *has = conn_->id()->verbs, *needed = peer_.pd().context;
     if (has != needed)
         RPMA_FAIL(call, RPMA_E_PROVIDER, 0,
-                  "the way to %s leads over %s, the peer is on %s: it must be the same device",
+                  "the route to %s uses %s, the peer is on %s: use a peer of the same device",
                   address_text(rdma_get_peer_addr(conn_->id().get())).chars,
                   device_text(has, *needed).chars, ibv_get_device_name(needed->device));
     return has == needed;

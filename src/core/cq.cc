@@ -40,9 +40,8 @@ std::unique_ptr<rpma_cq> rpma_cq::of_program(Call &call, const rpma_peer &peer,
     ibv_context &device = *peer.pd().context;
     const uint32_t vector = cfg.comp_vector, vectors = number_of_vectors(device);
     if (vector >= vectors) {
-        RPMA_FAIL(call, RPMA_E_INVAL, 0,
-                  "comp_vector of cfg is %u, %s has %u, from 0 on: choose one of them", vector,
-                  ibv_get_device_name(device.device), vectors);
+        RPMA_FAIL(call, RPMA_E_INVAL, 0, "comp_vector of cfg is %u, %s has %u, numbered from 0",
+                  vector, ibv_get_device_name(device.device), vectors);
         return nullptr;
     }
     const SizeRequest size = {cfg.size, peer.device().max_cqe, "rpma_cq_cfg_set_size",

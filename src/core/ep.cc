@@ -46,8 +46,8 @@ std::unique_ptr<rpma_conn_req> rpma_ep::next_request(Call &call, bool has_queues
     if (event->event == RDMA_CM_EVENT_ADDR_CHANGE)
         skip_addr_change(call, std::move(event));
     else
-        RPMA_FAIL(call, RPMA_E_INVAL, 0, "%s is no request%s; %s", rdma_event_str(event->event),
-                  status_text(*event.get(), nullptr, false).chars,
+        RPMA_FAIL(call, RPMA_E_INVAL, 0, "%s is not a request%s; %s",
+                  rdma_event_str(event->event), status_text(*event.get(), nullptr, false).chars,
                   event->event == RDMA_CM_EVENT_DEVICE_REMOVAL
                       ? "the endpoint receives no more requests"
                       : "call again");

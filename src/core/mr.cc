@@ -67,7 +67,7 @@ std::unique_ptr<rpma_mr_remote> rpma_mr_remote::create(Call &call, const Region 
     }
     if (region.addr + region.size < region.addr) { // no offset into a region overflows
         RPMA_REJECT(call,
-                    "the region of the descriptor ends behind the last address: addr=0x%" PRIx64
+                    "the region of the descriptor ends beyond the last address: addr=0x%" PRIx64
                     ", size=%" PRIu64,
                     region.addr, region.size);
         return nullptr;

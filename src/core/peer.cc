@@ -132,7 +132,8 @@ unsigned rpma_peer::retry_access([[maybe_unused]] const Call &call, unsigned acc
 #ifdef RPMA_NATIVE_FLUSH
     if (error == EINVAL && (access & IBV_ACCESS_FLUSH_PERSISTENT) != 0) {
         RPMA_LOG(RPMA_LOG_LEVEL_INFO, call.function(),
-                 "the device flushes no such memory persistently: registered without that");
+                 "the device cannot flush this memory persistently: registered without "
+                 "persistent flush");
         return access & ~static_cast<unsigned>(IBV_ACCESS_FLUSH_PERSISTENT);
     }
 #endif

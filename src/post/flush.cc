@@ -29,7 +29,7 @@ int rpma::refuse_flush(const CallSite &site, const rpma_conn &conn, FlushMasks r
     else
         RPMA_FAIL(call, RPMA_E_NOSUPP, 0,
                   "%sthe other side does not serve %s flushes of this region natively, and the "
-                  "connection flushes in no other way: use RPMA_FLUSH_MODE_AUTO",
+                  "connection has no other flush method: use RPMA_FLUSH_MODE_AUTO",
                   site.prefix().chars, is_persistent ? "persistent" : "visibility");
     return call.finish();
 }

@@ -38,11 +38,11 @@ void refuse_number(const CallSite &site, uint32_t nsge, const SgeLimit &limit) {
     if (limit.max < limit.requested)
         refuse_operation(site,
                          "nsge is %" PRIu32 "; possible: %" PRIu32
-                         " at most; the device reads into no more",
+                         " at most for a read on this device",
                          nsge, limit.max);
     else
         refuse_operation(
-            site, "nsge is %" PRIu32 "; possible: %" PRIu32 " at most; %s() asks for more",
+            site, "nsge is %" PRIu32 "; possible: %" PRIu32 " at most; raise it with %s()",
             nsge, limit.max, limit.setter);
 }
 
@@ -69,7 +69,7 @@ int fill_sges(const CallSite &site, SgeList list, const SgeLimit &limit, ibv_sge
         }
         if (sge->len != 0) {
             refuse_operation(site,
-                             "piece %td has len %zu, those before it have %" PRIu64
+                             "sgl[%td] has len %zu, the elements before it have %" PRIu64
                              "; possible: 4294967295 (UINT32_MAX) in all",
                              sge - sgl, sge->len, UINT32_MAX - room);
             return -1;

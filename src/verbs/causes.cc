@@ -52,7 +52,7 @@ void too_large(Text &advice, const Failure &failure) {
         if (size.wanted > size.limit) {
             advice.add("; the device has %s %" PRIu64 ", %s is %" PRIu64, size.attribute,
                        size.limit, size.parameter, size.wanted);
-            advice.add(size.setter != nullptr ? ": ask for less with %s()" : ": ask for less",
+            advice.add(size.setter != nullptr ? ": reduce it with %s()" : ": reduce it",
                        size.setter);
             return;
         }
@@ -95,7 +95,7 @@ void other_device(Text &advice, const Failure &failure) {
 // No attribute of a device holds its limit of inline data.
 void inline_data(Text &advice, const Failure &failure) {
     if (failure.inline_size > RPMA_ATOMIC_WRITE_ALIGNMENT)
-        advice.add("; where the device takes fewer bytes inline, ask for less with "
+        advice.add("; where the device takes fewer bytes inline, reduce it with "
                    "rpma_conn_cfg_set_inline_size()");
 }
 
@@ -138,7 +138,7 @@ void files_of_machine(Text &advice, const Failure &) {
 // rdma-core, librdmacm/cma.c, ucma_alloc_id() discards the reason why its channel failed to
 // open.
 void rdma_cm_file(Text &advice, const Failure &) {
-    advice.add("; did /dev/infiniband/rdma_cm open? It takes the module rdma_ucm, the "
+    advice.add("; /dev/infiniband/rdma_cm may not have opened: it needs the module rdma_ucm, "
                "permission, and one of the %" PRIu64
                " files of this process (RLIMIT_NOFILE, 'ulimit -n')",
                static_cast<uint64_t>(limit_of(RLIMIT_NOFILE)));
@@ -224,11 +224,11 @@ void unknown_service(Text &advice, const Failure &) {
 
 void unknown_name(Text &advice, const Failure &failure) {
     if (failure.family == AF_UNSPEC)
-        advice.add("; 'getent ahosts %s' asks for the same", Visible(failure.name).chars);
+        advice.add("; 'getent ahosts %s' repeats the lookup", Visible(failure.name).chars);
     else
         advice.add(
             "; it needs an address of the family of the source address: 'getent ahosts%s "
-            "%s' asks for the same",
+            "%s' repeats the lookup",
             failure.family == AF_INET6 ? "v6" : "v4", Visible(failure.name).chars);
 }
 
@@ -237,12 +237,13 @@ void unknown_name(Text &advice, const Failure &failure) {
 // IB_CM_REJ_PRIVATE_DATA_SIZE.
 void too_much_data(Text &advice, const Failure &failure) {
     if (failure.step == REJECT && failure.data > 148)
-        advice.add("; InfiniBand and RoCE carry 148 bytes of private data with a refusal: send "
-                   "less");
+        advice.add(
+            "; InfiniBand and RoCE carry 148 bytes of private data with a rejection: send "
+            "less");
     else if (failure.step != REJECT && failure.data > (failure.step == CONNECT ? 56u : 196u))
         advice.add(
             "; InfiniBand and RoCE carry 56 bytes of private data with a request and 196 "
-            "with the answer: send less");
+            "with the reply: send less");
 }
 
 // lab lost: a client that exits before its request is accepted

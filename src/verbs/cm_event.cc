@@ -44,7 +44,7 @@ CmEvent next_event(Call &call, rdma_event_channel &channel, int code_if_empty) {
 
 void log_addr_change(const Call &call) {
     RPMA_LOG(RPMA_LOG_LEVEL_INFO, call.function(),
-             "%s: the link address of this side has changed; nothing ends",
+             "%s: the link address of this side has changed; connections continue",
              rdma_event_str(RDMA_CM_EVENT_ADDR_CHANGE));
 }
 

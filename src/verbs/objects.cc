@@ -118,11 +118,11 @@ Srq create_srq(Call &call, ibv_pd &pd, SizeRequest &size, uint32_t max_sge) {
 bool check_max_sge(Call &call, const char *attribute, const SizeRequest &sges) {
     if (sges.wanted > sges.limit)
         RPMA_FAIL(call, RPMA_E_INVAL, 0,
-                  "max_sge of cfg is %u, the device has %u (%s): ask for less with %s()",
+                  "max_sge of cfg is %u, the device has %u (%s): reduce it with %s()",
                   sges.wanted, sges.limit, attribute, sges.setter);
     else if (sges.wanted > MAX_SGE)
         RPMA_FAIL(call, RPMA_E_INVAL, 0,
-                  "max_sge of cfg is %u, librpma has %u at most: ask for less with %s()",
+                  "max_sge of cfg is %u, librpma has %u at most: reduce it with %s()",
                   sges.wanted, MAX_SGE, sges.setter);
     return !call.failed();
 }

@@ -58,8 +58,8 @@ bool Unpacked::read(Call &call, const void *data, std::size_t size) {
     const std::size_t needed = PACKED_HEADER_SIZE + std::size_t{regions_} * region_size_ +
                                statement_size_ + bytes_size_;
     if (size < needed) {
-        RPMA_REJECT(call, "the private data is cut: its size is %zu, needed are %zu", size,
-                    needed);
+        RPMA_REJECT(call, "the private data is truncated: its size is %zu, needed are %zu",
+                    size, needed);
         return false;
     }
     if (regions_ != 0 && region_size_ < PACKED_REGION_SIZE) {
@@ -71,7 +71,7 @@ bool Unpacked::read(Call &call, const void *data, std::size_t size) {
     if (statement_size_ != 0 && statement_size_ < PACKED_STATEMENT_SIZE) {
         RPMA_REJECT(
             call,
-            "the size of the statement in the private data is %u, at least %zu are needed",
+            "the size of the capabilities in the private data is %u, at least %zu are needed",
             statement_size_, PACKED_STATEMENT_SIZE);
         return false;
     }

@@ -356,12 +356,12 @@ TEST_THAT(unpack_refuses_other_headers) {
         {1, 0, 0, "the data is of another version",
          "has version 0, this library knows version 1"},
         {1, 2, UINT8_MAX, "the data is of another version", "has version "},
-        {2, 12, UINT8_MAX, is_cut, "is cut"},
+        {2, 12, UINT8_MAX, is_cut, "is truncated"},
         {2, UINT8_MAX, UINT8_MAX, is_cut, "needed are 5621"},
         {3, 0, PACKED_REGION - 1, "a region of the data has less than 22 bytes",
          "the size of a region in the private data is "},
         {4, 1, 1, "the statement of the data has 1 byte",
-         "the size of the statement in the private data is 1, at least 2 are needed"},
+         "the size of the capabilities in the private data is 1, at least 2 are needed"},
     };
     unsigned char bytes[2 * PACKED_MOST] = {0};
     const struct packed c = packed_made_up(1, true, 0xa6, 3, 0);

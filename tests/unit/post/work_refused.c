@@ -85,7 +85,7 @@ static const struct wrong {
      "work.reserved1 is 0x8000000000000000; possible: 0"},
 #define TOO_MANY "nsge > max_sge of the connection"
     {LOCALS, {{NSGE, MOST_SGES + 1}, {SGL, (uintptr_t)good_list}}, TOO_MANY, TOO_MANY,
-     "nsge is 3; possible: 2 at most; rpma_conn_cfg_set_max_sge() asks"},
+     "nsge is 3; possible: 2 at most; raise it with rpma_conn_cfg_set_max_sge()"},
     {LOCALS, {{NSGE, UINT32_MAX}, {SGL, (uintptr_t)good_list}}, TOO_MANY, TOO_MANY,
      "nsge is 4294967295; possible: 2 at most"},
     {LOCALS, {{NSGE, 1}}, BECAUSE("sgl == NULL && nsge != 0"), "sgl is NULL, nsge is 1"},
@@ -117,7 +117,7 @@ static const struct wrong {
     {LOCALS, {{LOCAL_LEN, 1ULL << 32}}, BECAUSE("local.len > UINT32_MAX"), "UINT32_MAX"},
     {LOCALS, {{LOCAL_LEN, SIZE_MAX}}, BECAUSE("local.len > UINT32_MAX"), "UINT32_MAX"},
     {LOCALS, {{NSGE, 2}, {SGL, (uintptr_t)too_long}}, BECAUSE("sum of sgl[i].len > UINT32_MAX"),
-     "piece 1 has len 4294967288, those before it have 8; possible: 4294967295 (UINT32_MAX)"},
+     "sgl[1] has len 4294967288, the elements before it have 8; possible: 4294967295 (UINT32_MAX)"},
 #define ALIGNMENT BECAUSE("remote_offset % 8 != 0 (atomic write)")
     {KIND(ATOMIC_WRITE), {{REMOTE_OFFSET, 1}}, ALIGNMENT, "remote_offset is 1; possible: multiples of 8"},
     {KIND(ATOMIC_WRITE), {{REMOTE_OFFSET, 4}}, ALIGNMENT, "remote_offset is 4; possible: multiples of 8"},
@@ -379,8 +379,8 @@ static void spoil_receives(const struct list_function *f) {
             logs = "receive.reserved is 0x";
         } else if (strcmp(condition, TOO_MANY) == 0) {
             condition = f->srq ? "nsge > max_sge of the shared receive queue" : TOO_MANY;
-            logs = f->srq ? "possible: 5 at most; rpma_srq_cfg_set_max_sge() asks"
-                          : "possible: 5 at most; rpma_conn_cfg_set_max_sge() asks";
+            logs = f->srq ? "possible: 5 at most; raise it with rpma_srq_cfg_set_max_sge()"
+                          : "possible: 5 at most; raise it with rpma_conn_cfg_set_max_sge()";
         }
         spoil(&o, wrong);
         if (o.nsge == 3)

@@ -70,7 +70,7 @@ static const struct advice {
     {"rdma_resolve_addr rdma_resolve_route ", {ETIMEDOUT}, "is the other machine up?"},
     {"rdma_accept rdma_reject ", {EINVAL}, "the client may have given up or ended"},
     // Of nothing in these calls: sizes, inline data and private data are within the limits.
-    {"", {EIO}, "ask for less"},
+    {"", {EIO}, "reduce it"},
     {"", {EIO}, "send less"},
     {"", {EIO}, "CAP_NET_BIND_SERVICE"},
     {"", {EIO}, "/etc/services"},
