@@ -596,7 +596,7 @@ void built_list_is_posted_as_a_whole(void **) {
         qp->wr_flags = IBV_SEND_SIGNALED;
         for (const bool is_refused : {true, false}) {
             ibv_wr_start(qp);
-            for (const size_t sges : {1, is_refused ? 3 : 2}) {
+            for (const size_t sges : {size_t{1}, size_t{is_refused ? 3u : 2u}}) {
                 const ibv_sge three[] = {pair.sge(8), pair.sge(8), pair.sge(8)};
                 ibv_wr_rdma_write(qp, pair.b.mr->rkey, (uint64_t)pair.b.memory);
                 ibv_wr_set_sge_list(qp, sges, three);
