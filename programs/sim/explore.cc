@@ -131,13 +131,7 @@ Explorer::Explorer(Settings &settings, const Libraries &libraries)
     for (const auto &[host, path] : settings.pmem)
         exploration_.pmem.push_back(content_of(path));
     sim::PmemFiles files;
-    for (const auto &[host, path] : settings.pmem) {
-        std::string error;
-        std::unique_ptr<sim::PmemFile> file = sim::PmemFile::open(path, error);
-        if (!file)
-            refuse("--pmem %s: %s", path.c_str(), error.c_str());
-        files.add(host, std::move(file));
-    }
+    open_pmem(settings, files);
     sim::Server server(settings.fabric, nullptr, false, true);
     for (const auto &host : server.fabric().hosts())
         directory_.add_host(*host, files.ids(host->number));

@@ -124,17 +124,21 @@ void execute(const Command &command) {
     _exit(errno == ENOENT ? 127 : 126);
 }
 
-Run::Run(Settings &settings, const Libraries &libraries)
-    : settings_(settings), libraries_(libraries), directory_(settings.name),
-      server_(settings.fabric, &pmem_, settings.uses_threads),
-      generator_(settings.fabric.seed) {
+void open_pmem(const Settings &settings, sim::PmemFiles &files) {
     for (const auto &[host, path] : settings.pmem) {
         std::string error;
         std::unique_ptr<sim::PmemFile> file = sim::PmemFile::open(path, error);
         if (!file)
             refuse("--pmem %s: %s", path.c_str(), error.c_str());
-        pmem_.add(host, std::move(file));
+        files.add(host, std::move(file));
     }
+}
+
+Run::Run(Settings &settings, const Libraries &libraries)
+    : settings_(settings), libraries_(libraries), directory_(settings.name),
+      server_(settings.fabric, &pmem_, settings.uses_threads),
+      generator_(settings.fabric.seed) {
+    open_pmem(settings, pmem_);
     if (const int error = server_.listen(directory_.path() + "/socket"); error != 0)
         refuse("%s/socket: %s", directory_.path().c_str(), strerror(error));
     for (const auto &host : server_.fabric().hosts())

@@ -95,13 +95,7 @@ Schedule::Schedule(Exploration &exploration, uint64_t seed, Chooser &chooser, bo
     : exploration_(exploration), settings_(exploration.settings), seed_(seed),
       chooser_(chooser), is_traced_(is_traced), generator_(seed) {
     exploration.restore_pmem();
-    for (const auto &[host, path] : settings_.pmem) {
-        std::string error;
-        std::unique_ptr<sim::PmemFile> opened = sim::PmemFile::open(path, error);
-        if (!opened)
-            refuse("--pmem %s: %s", path.c_str(), error.c_str());
-        pmem_.add(host, std::move(opened));
-    }
+    open_pmem(settings_, pmem_);
     sim::Options options = settings_.fabric;
     options.seed = seed;
     options.watcher = this;

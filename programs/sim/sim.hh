@@ -76,6 +76,9 @@ struct Libraries {
 Libraries find_libraries(bool with_pmem, bool explores = false);
 void check_command(const Command &command, const Libraries &libraries);
 
+// run.cc: opens the files of --pmem, or ends the program.
+void open_pmem(const Settings &settings, sim::PmemFiles &files);
+
 // directory.cc: the socket, and the files that programs see instead of the kernel's; removed at
 // exit
 class Directory {

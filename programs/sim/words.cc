@@ -7,6 +7,7 @@
 
 #include <cstring>
 
+#include "../../sim/fabric/rules.h"
 #include "../../sim/verbs/protocol_cm.hh"
 
 namespace {
@@ -22,6 +23,14 @@ std::string name_of(const Name (&names)[N], uint32_t number, const char *kind) {
         if (each.number == number)
             return each.name;
     return std::string(kind) + " " + std::to_string(number);
+}
+
+std::string short_name(int event) {
+    constexpr std::string_view PREFIX = "RDMA_CM_EVENT_";
+    std::string_view name = sim_cm_event_name(event);
+    if (name.starts_with(PREFIX))
+        name.remove_prefix(PREFIX.size());
+    return std::string(name);
 }
 
 // What other programs may notice; the rest is left out.
@@ -53,21 +62,6 @@ constexpr Name OPERATIONS[] = {
     {IBV_WR_ATOMIC_FETCH_AND_ADD, "fetch and add"},
     {sim::WR_FLUSH, "flush"},
     {sim::WR_ATOMIC_WRITE, "atomic write"},
-};
-
-constexpr Name EVENTS[] = {
-    {RDMA_CM_EVENT_ADDR_RESOLVED, "ADDR_RESOLVED"},
-    {RDMA_CM_EVENT_ADDR_ERROR, "ADDR_ERROR"},
-    {RDMA_CM_EVENT_ROUTE_RESOLVED, "ROUTE_RESOLVED"},
-    {RDMA_CM_EVENT_ROUTE_ERROR, "ROUTE_ERROR"},
-    {RDMA_CM_EVENT_CONNECT_REQUEST, "CONNECT_REQUEST"},
-    {RDMA_CM_EVENT_CONNECT_RESPONSE, "CONNECT_RESPONSE"},
-    {RDMA_CM_EVENT_CONNECT_ERROR, "CONNECT_ERROR"},
-    {RDMA_CM_EVENT_UNREACHABLE, "UNREACHABLE"},
-    {RDMA_CM_EVENT_REJECTED, "REJECTED"},
-    {RDMA_CM_EVENT_ESTABLISHED, "ESTABLISHED"},
-    {RDMA_CM_EVENT_DISCONNECTED, "DISCONNECTED"},
-    {RDMA_CM_EVENT_TIMEWAIT_EXIT, "TIMEWAIT_EXIT"},
 };
 
 constexpr Name COMPLETIONS[] = {
@@ -124,7 +118,7 @@ std::string words_of(const std::vector<std::byte> &request, int error,
         error = at<sim::PostSend::Reply>(reply.bytes, 0).error;
     } else if (op == sim::OP_TAKE_EVENT && reply.bytes.size() > sizeof(sim::TakeEvent::Reply)) {
         const auto event = at<sim::CmEvent>(reply.bytes, sizeof(sim::TakeEvent::Reply));
-        words = "rdma_get_cm_event: " + name_of(EVENTS, event.type, "event");
+        words = "rdma_get_cm_event: " + short_name(static_cast<int>(event.type));
     } else if (op == sim::OP_TAKE_EVENT) {
         words = at<sim::TakeEvent::Reply>(reply.bytes, 0).type == 0 ? "ibv_get_cq_event"
                                                                     : "ibv_get_async_event";
