@@ -42,7 +42,7 @@ def dropped_functions(symbols):
 def compilers(names):
     found = [name for name in names if shutil.which(name)]
     if not found:
-        raise common.Missing(f"none of {', '.join(names)} is installed")
+        raise common.Missing(f"none of {', '.join(names)} is installed: run tools/setup build")
     return found
 
 

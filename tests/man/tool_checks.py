@@ -23,7 +23,7 @@ class Missing(Exception):
 def need(*tools):
     for tool in tools:
         if not shutil.which(tool):
-            raise Missing(f"{tool} is not installed")
+            raise Missing(f"{tool} is not installed: run tools/setup man")
 
 
 def run(command, **options):
@@ -181,7 +181,7 @@ def compilers():
     found = [named.split()] if named else []
     found += [[each] for each in ("gcc", "clang") if shutil.which(each)]
     if not found:
-        raise Missing("no C compiler (gcc or clang) is installed")
+        raise Missing("no C compiler (gcc or clang) is installed: run tools/setup build")
     return found
 
 
@@ -192,7 +192,7 @@ def check_examples(book):
     tools = compilers()
     probe = run(tools[0] + flags, input="#include <infiniband/verbs.h>\n")
     if probe.returncode:
-        raise Missing("infiniband/verbs.h (libibverbs-dev) is not installed")
+        raise Missing("infiniband/verbs.h is not installed: run tools/setup library")
     shown = 0
     for page in book.pages:
         for number, code in page.literal_blocks():

@@ -66,7 +66,7 @@ def check_waits(book):
 def named(source):
     """{part of rpma_errors(7): the codes, statuses or events that it explains}"""
     if not VERBS.exists():
-        raise tool_checks.Missing("infiniband/verbs.h (libibverbs-dev) is not installed")
+        raise tool_checks.Missing("infiniband/verbs.h is not installed: run tools/setup library")
     statuses = re.search(r"enum ibv_wc_status \{(.*?)\}", VERBS.read_text(encoding="utf-8"), re.S).group(1)
     types = contract.read_table(source / "contract/types.tsv")
     events = {name: {row["member"] for row in types if (row["kind"], row["name"]) == ("enumerator", name)}

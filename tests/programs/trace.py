@@ -10,6 +10,7 @@ import contextlib
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -98,6 +99,12 @@ def wrong_arguments():
             for arguments in rows:
                 expect_one_line(run(PROGRAM, *arguments, env=environment), status, arguments)
         expect_one_line(run(PROGRAM, "latency", env=environment), 1, "no library")
+    used = {name: f'exec {shutil.which(name)} "$@"' for name in ("dirname", "readlink", "getopt")}
+    with commands(**used) as environment:
+        environment["PATH"] = environment["PATH"].split(":")[0]
+        done = run(PROGRAM, "--library", LIBRARY, "latency", env=environment)
+        expect_one_line(done, 1, "no bpftrace")
+        expect("install the package bpftrace" in done.stderr, True, f"the package is named: {done.stderr}")
 
 
 @test("bpftrace runs the script over the library of the process, the named one or the installed one")

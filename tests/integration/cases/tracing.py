@@ -78,7 +78,7 @@ def use(server, client):
       needs=(lab.WAITING_MESSAGES,), limit=120)
 def scripts(test):
     if not lab.IS_VIRTUAL and not shutil.which("bpftrace"):
-        raise lab.Skipped("bpftrace is not installed")
+        raise lab.Skipped("bpftrace is not installed: apt install bpftrace")
     server, client = listening(test)
     for side in (server, client):
         side("cfg", cq=1000, sq=4, rq=500)
