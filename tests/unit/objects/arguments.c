@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { MAX_CASES = 900, MAX_SETS = 4 };
+enum { MAX_CASES = 900, MAX_SETS = 4, MAX_CONDITION = 512 };
 
 static const unsigned char desc_without_usage[21];
 // A descriptor with address 1 and the largest size.
@@ -124,12 +124,12 @@ static const char *const left_out[] = {"rpma_conn_req_connect", "rpma_conn_req_r
 
 static struct bad {
     const struct contract_row *row;
-    char term[128];
+    char term[MAX_CONDITION];
     struct way way;
     char null_name[32]; // storage for way.set[0].name of a NULL term
 } bad[MAX_CASES];
 static struct CMUnitTest cases[MAX_CASES];
-static char names[MAX_CASES][192];
+static char names[MAX_CASES][64 + MAX_CONDITION];
 static size_t count;
 
 static void is_refused(void **state) {
@@ -210,7 +210,7 @@ static void add_term(const struct contract_row *row, const char *term) {
 
 // Splits at "||" outside of brackets; the text after a semicolon is a remark.
 static void add_row(const struct contract_row *row) {
-    char text[512], *start = text;
+    char text[MAX_CONDITION], *start = text;
     int depth = 0;
     snprintf(text, sizeof(text), "%.*s", (int)strcspn(row->condition, ";"), row->condition);
     for (char *at = text;; at++) {
