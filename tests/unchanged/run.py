@@ -289,6 +289,16 @@ def joins(world):
         each.stdout.close()
 
 
+@named("a program is linked on the fabric", "cc")
+def links(world):
+    """The linker combines librdmacm.so.1 of the fabric with libibverbs.so of the system."""
+    source, program = world.work / "program.c", world.work / "program"
+    source.write_text("int main(void) { return 0; }\n", encoding="utf-8")
+    done = world.sim("cc", source, "-o", program, f"-L{world.build}/src", "-Wl,--no-as-needed", "-lrpma", "-libverbs")
+    world.expect(done, 0)
+    assert program.exists()
+
+
 # ---- programs that cannot run ----------------------------------------------------------------
 
 
