@@ -15,8 +15,8 @@
 #include <rdma/rdma_verbs.h>
 #include <unistd.h>
 
-// A linker that runs on the fabric finds this library by LD_LIBRARY_PATH and may combine it with
-// another libibverbs.so.1; it does not report what is weak as undefined.
+// A linker that runs on the fabric finds this library by LD_LIBRARY_PATH and may combine it
+// with another libibverbs.so.1; it does not report what is weak as undefined.
 #pragma weak rpma_sim_call
 #pragma weak rpma_sim_take_event
 
