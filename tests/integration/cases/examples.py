@@ -20,8 +20,8 @@ RUNNER = os.path.join(lab.CHECKOUT, "examples", "run-pair")
 def runs():
     """
     Of the runs that run-pair lists, a line "EXAMPLE MEMORY CLIENTS [variant|direct-write]" each: those on plain memory
-    that need no other one, but for examples that have rounds; the last of each example on device DAX; and on FS-DAX,
-    which all examples map with the same function, one whose client has the memory and one whose server has it.
+    that need no other one, but for 14 and 15, which the simulator runs; the last of each example on device DAX; and on
+    FS-DAX, which all examples map with the same function, one whose client has the memory and one whose server has it.
     """
     if not os.path.exists(RUNNER):
         return []
