@@ -162,21 +162,6 @@ def list_tables():
     return [lists, kinds, native, whole]
 
 
-def peer_rows(works):
-    """The lines of the table in docs/performance.md that compares rpma-perf with other programs."""
-    yield "| work | bytes | figure | perftest | fi_pingpong | rpma-perf | of perftest's |"
-    yield "| --- | ---: | --- | ---: | ---: | ---: | ---: |"
-    for work, sizes in works.items():
-        for size, figures in sizes.items():
-            for figure, programs in figures.items():
-                cells = [spread(programs[name], 1) if name in programs else "-"
-                         for name in ("perftest", "fi_pingpong", "rpma-perf")]
-                ours, theirs = (quartiles(programs[name])[1] if name in programs else None
-                                for name in ("rpma-perf", "perftest"))
-                cells.append(f"{100 * ours / theirs:.0f} %" if ours and theirs else "-")
-                yield f"| {work} | {int(size):,} | {figure} | {' | '.join(cells)} |"
-
-
 def rows_by_size(sizes, kind=""):
     """Figure, size and the values of each way or library, of size -> figure -> name -> values."""
     for figure in next(iter(sizes.values())):

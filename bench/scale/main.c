@@ -7,13 +7,22 @@
 //   scale connections ADDRESS PORT HOW-MANY         sets up, holds and tears down connections
 //   scale operations ADDRESS PORT KIND DEPTH TIMES  KIND is write-flush or send
 
-#include "../peers/scene.h"
 #include "side.h"
 
+#include <string.h>
+
 int main(int argc, char **argv) {
-    static const struct scene scenes[] = {{"server", 3, 3, serve},
-                                          {"connections", 3, 3, measure_connections},
-                                          {"operations", 5, 5, measure_operations},
-                                          {0}};
-    return run_scene(scenes, argc, argv);
+    static const struct {
+        const char *name;
+        int arguments;
+        void (*run)(char **argv);
+    } scenes[] = {{"server", 3, serve},
+                  {"connections", 3, measure_connections},
+                  {"operations", 5, measure_operations}};
+    for (size_t i = 0; i < sizeof(scenes) / sizeof(*scenes); i++)
+        if (argc - 2 == scenes[i].arguments && strcmp(argv[1], scenes[i].name) == 0) {
+            scenes[i].run(argv + 2);
+            return 0;
+        }
+    give_up("the arguments are those of no scene");
 }
