@@ -2,17 +2,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
 
-"""Checks the library against its budgets, bench/*.tsv; the figures of docs/ against their values,
-docs/performance*.json; and the curves that bench/plot draws of runs of rpma-perf.
+"""Checks the library against its budgets, bench/*.tsv, and the figures of docs/ against their values,
+docs/performance.json.
 
 Counts instructions, calls and bytes, so that it may run on a busy machine. Exits with 0, with 1
 (prints one line per fault) or with 77 (skipped: prints the reason).
 """
 
 import argparse
-import collections
 import itertools
-import json
 import pathlib
 import re
 import shutil
@@ -26,7 +24,6 @@ import report
 
 HERE = pathlib.Path(__file__).resolve().parent
 DOCS = HERE.parent / "docs"
-SCHEMA = HERE.parent / "programs" / "perf" / "rpma-perf.schema.json"
 
 
 # A budget is a measured value. The instructions of a plain call have to be the same, in a list or a
@@ -185,44 +182,6 @@ def check_figures(*_):
     print(f"{len(figures)} figures show docs/performance.json")
 
 
-def a_run(operations, sizes):
-    """The part of the output of rpma-perf --json that bench/plot draws."""
-    return {"results": [{"operation": operation, "size": size,
-                         "latency_us": {"median": 8 + size / 512, "p99": 9 + size / 512},
-                         "operations_per_second": 9e5 / size, "bandwidth_mib_per_second": 0.858}
-                        for operation in operations for size in sizes]}
-
-
-def check_runs(*_):
-    """Each of the four pictures has a curve for each operation of each run, with a point for each
-    size and one in the key."""
-    if not shutil.which("gnuplot"):
-        raise measure.Missing("gnuplot is not installed: run tools/setup plot")
-    runs = {"idle": a_run(["write", "read"], [64, 4096, 65536]),
-            "busy_now": a_run(["write"], [64, 4096])}
-    values = runs["idle"]["results"][0]
-    result = json.loads(SCHEMA.read_text())["definitions"]["result"]
-    latency = result["properties"]["latency_us"]
-    if not values.keys() <= set(result["required"]) or \
-            not values["latency_us"].keys() <= set(latency["required"]):
-        yield f"{SCHEMA.name} has other results than this check"
-    wanted = {("idle: write", 3 + 1): 4, ("idle: read", 3 + 1): 4, ("busy_now: write", 2 + 1): 4}
-    with tempfile.TemporaryDirectory(prefix="librpma-bench-") as name:
-        directory = pathlib.Path(name)
-        for run, values in runs.items():
-            (directory / f"{run}.json").write_text(json.dumps(values))
-        drawn = directory / "runs.svg"
-        measure.run([HERE / "plot", *sorted(directory.glob("*.json")), "--output", drawn])
-        curves = re.findall(r'<g id="gnuplot_plot_\w+" ><title>(.*?)</title>'
-                            r'(.*?)(?=<g id="gnuplot_plot_|\Z)', drawn.read_text(), re.DOTALL)
-    got = collections.Counter((title, curve.count("<use xlink:href=")) for title, curve in curves)
-    for curve in sorted(got.keys() | wanted.keys()):
-        if got[curve] != wanted.get(curve, 0):
-            yield (f"'{curve[0]}' with {curve[1]} points is drawn {got[curve]} times, not "
-                   f"{wanted.get(curve, 0)}")
-    print(f"{len(got)} curves of runs of rpma-perf, each with its points")
-
-
 def check_tables(_, write):
     """The tables of docs/performance.md show the budgets, line by line."""
     path = DOCS / "performance.md"
@@ -246,7 +205,7 @@ def check_tables(_, write):
 
 CHECKS = {"calls": check_calls, "batches": check_batches, "cpp": check_cpp,
           "connection": check_connection,
-          "figures": check_figures, "runs": check_runs, "tables": check_tables}
+          "figures": check_figures, "tables": check_tables}
 
 
 def main():
