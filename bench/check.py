@@ -2,8 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
 
-"""Checks the library against its budgets, bench/*.tsv, and the figures of docs/ against their values,
-docs/performance.json.
+"""Checks the library against its budgets, bench/*.tsv, and the tables of docs/performance.md against the budgets.
 
 Counts instructions, calls and bytes, so that it may run on a busy machine. Exits with 0, with 1
 (prints one line per fault) or with 77 (skipped: prints the reason).
@@ -12,10 +11,7 @@ Counts instructions, calls and bytes, so that it may run on a busy machine. Exit
 import argparse
 import itertools
 import pathlib
-import re
-import shutil
 import sys
-import tempfile
 
 sys.dont_write_bytecode = True
 
@@ -158,30 +154,6 @@ def check_connection(build, _):
             yield f"{figure} is {ours[figure]}, the budget is {budget}"
 
 
-def producer(drawn):
-    """The version of gnuplot that a figure names."""
-    return re.search(r"<desc>(.*?)</desc>", drawn.read_text()).group(1).strip()
-
-
-def check_figures(*_):
-    """Each figure, drawn again from its values, is unchanged."""
-    if not shutil.which("gnuplot"):
-        raise measure.Missing("gnuplot is not installed: run tools/setup plot")
-    figures = sorted(DOCS.glob("performance-*.svg"))
-    with tempfile.TemporaryDirectory(prefix="librpma-bench-") as name:
-        again = pathlib.Path(name)
-        measure.run([HERE / "plot", DOCS / "performance.json", "--into", again])
-        if {path.name for path in figures} != {path.name for path in again.iterdir()}:
-            yield "docs has other figures than bench/plot draws"
-            return
-        for figure in figures:
-            if producer(figure) != producer(again / figure.name):
-                raise measure.Missing(f"the figures are for {producer(figure)}")
-            if figure.read_text() != (again / figure.name).read_text():
-                yield f"{figure.name} does not show docs/performance.json: run bench/plot"
-    print(f"{len(figures)} figures show docs/performance.json")
-
-
 def check_tables(_, write):
     """The tables of docs/performance.md show the budgets, line by line."""
     path = DOCS / "performance.md"
@@ -205,7 +177,7 @@ def check_tables(_, write):
 
 CHECKS = {"calls": check_calls, "batches": check_batches, "cpp": check_cpp,
           "connection": check_connection,
-          "figures": check_figures, "tables": check_tables}
+          "tables": check_tables}
 
 
 def main():
