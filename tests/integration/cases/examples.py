@@ -20,8 +20,8 @@ RUNNER = os.path.join(lab.CHECKOUT, "examples", "run-pair")
 def runs():
     """
     Of the runs that run-pair lists, a line "EXAMPLE MEMORY CLIENTS [variant|direct-write]" each: those on plain memory
-    that need no other one, but for 14 and 15, which the simulator runs; the last of each example on device DAX; and on
-    FS-DAX, which all examples map with the same function, one whose client has the memory and one whose server has it.
+    that need no other one; the last of each example on device DAX; and on FS-DAX, which all examples map with the same
+    function, one whose client has the memory and one whose server has it.
     """
     if not os.path.exists(RUNNER):
         return []
@@ -30,8 +30,7 @@ def runs():
     for line in listed.splitlines():
         example, memory, clients, *variant = line.split()
         variant = " ".join(["", *variant])
-        if memory == "plain" and (variant == " direct-write" or example[:2] in ("14", "15")) or \
-                memory == "fsdax" and example[:2] not in ("03", "05"):
+        if memory == "plain" and variant == " direct-write" or memory == "fsdax" and example[:2] not in ("03", "05"):
             continue
         needs = [lab.IMMEDIATE_DATA] * ("with-imm" in example) + [lab.ON_DEMAND_PAGING] * (memory == "fsdax")
         chosen[example, memory, variant if memory == "plain" else ""] = {
