@@ -28,7 +28,7 @@ constexpr size_t ROOM = RECV_AT + MESSAGE;
 // One connection, whose data are all checked.
 class Member {
   public:
-    Member(const Args &args, size_t number);
+    explicit Member(size_t number);
 
     // Fills its share with a pattern of its own and exchanges a message.
     void greet();
@@ -65,9 +65,8 @@ std::vector<Member> crowd; // member n has connection n
 
 // The private data of the answer have the number at the server, then the region. If the memory
 // has no room for each member, all use the first one.
-Member::Member(const Args &args, size_t number)
-    : conn_(fixture.conn[number]),
-      random_(args.number<unsigned>("seed", 0) + static_cast<unsigned>(number)),
+Member::Member(size_t number)
+    : conn_(fixture.conn[number]), random_(static_cast<unsigned>(number)),
       room_((number + 1) * ROOM <= fixture.memory[0].size() ? number * ROOM : 0) {
     const rpma_conn_private_data pdata = get(rpma_conn_get_private_data, conn_);
     uint32_t own;
@@ -188,20 +187,11 @@ void gather(const Args &args) {
         await_event(fixture.conn[number], RPMA_CONN_ESTABLISHED);
     });
     for (crowd.clear(); crowd.size() < count;)
-        crowd.emplace_back(args, crowd.size());
+        crowd.emplace_back(crowd.size());
 }
 
 void greet(const Args &) {
     std::ranges::for_each(crowd, &Member::greet);
-}
-
-// The connections take turns with random operations.
-void work(const Args &args) {
-    const Clock clock;
-    uint64_t done = 0;
-    const AtEnd told{[&] { reply("done", done); }};
-    for (; clock.ms() < args.number<int64_t>("ms"); done++)
-        crowd[done % crowd.size()].any_of(EVERYTHING, false);
 }
 
 // Each connection has a thread of its own. imm=0: no immediate data; atomic=0: no atomic write;
@@ -236,8 +226,9 @@ void end(const Args &args) {
 }
 
 const Commands here{
-    {"crowd", gather},    {"crowd-greet", greet},
-    {"crowd-work", work}, {"crowd-in-threads", work_in_threads},
+    {"crowd", gather},
+    {"crowd-greet", greet},
+    {"crowd-in-threads", work_in_threads},
     {"crowd-end", end},
 };
 

@@ -128,7 +128,7 @@ static void disturb_errno(const char *name) {
     errno = EXFULL; // no call fails with this number
 }
 
-// In a soak test only the newest calls and requests matter.
+// In a long test only the newest calls and requests matter.
 static unsigned next(unsigned *count) {
     if (*count == MOST)
         *count = 0;
