@@ -11,31 +11,31 @@
 // The memory that a power failure leaves; variants of POWER.
 enum Loss { OLD, NEW, MIXED };
 
-// The variants of FAIL, NEWS and COMPLETE are the side; + 3 means: for long, or in silence.
+// The variants of FAIL, CM_EVENT and COMPLETE are the side; + 3 means: for long, or in silence.
 const Event_kind event_kinds[] = {
-    {"run", "%s goes on", 1},
+    {"run", "%s continues", 1},
     {"request", "the request of %s arrives", 1},
-    {"news", "%s: news arrive", 2},
+    {"cm-event", "%s: a CM event arrives", 2},
     {"execute", "%s: the next operation is executed", 6}, // Flow::Visible + 3 * the side
     {"complete", "%s: completions arrive", 2},
-    {"fail", "%s: what is outstanding fails", 2},
-    {"start", "%s starts", 1}, // its machine too, if that is off
-    {"join", "%s is on the network again", 1},
+    {"fail", "%s: the outstanding operations fail", 2},
+    {"start", "%s starts", 1}, // and its machine, if it is off
+    {"reconnect", "%s is on the network again", 1},
     {"time", "time passes%s", 1},              // until an event is due
-    {"break", "%s: the connection breaks", 6}, // Link::Fate + 3
+    {"break", "%s: the connection breaks", 6}, // Link::Outcome + 3
     {"kill", "%s is killed", 2},               // 1: for long
     {"power", "%s: the power fails", 6},       // Loss + 3
     {"power-all", "the power of all servers fails%s", 3},
-    {"cut", "%s is cut off", 4}, // 1: for long, + 2: its device is removed
-    {"freeze", "%s stands still", 2},
-    {"forget", "%s gets a blank memory", 1},
+    {"disconnect", "%s loses the network", 4}, // 1: for long, + 2: its device is removed
+    {"freeze", "%s is suspended", 2},
+    {"blank", "%s gets a blank memory", 1},
     {"address", "the link address of %s changes", 1},
-    {"copy", "the memory of %s is copied, or put back", 1}};
+    {"copy", "the memory of %s is copied or restored", 1}};
 
 namespace {
 
-constexpr int64_t SOON_MS[] = {1000, 5000};        // until a failed server or machine is back
-constexpr int64_t STANDSTILL_MS[] = {4000, 70000}; // how long a program is suspended
+constexpr int64_t RESTART_MS[] = {1000, 5000};    // until a failed server or machine is back
+constexpr int64_t SUSPENDED_MS[] = {4000, 70000}; // how long a program is suspended
 
 } // namespace
 
@@ -51,7 +51,7 @@ bool World::is_ready(const Process &process) {
 int64_t World::next_time() {
     int64_t next = NEVER;
     for (auto &process : processes) {
-        next = std::min({next, process->back_at, process->machine->back_at});
+        next = std::min({next, process->restart_at, process->machine->reconnect_at});
         if (process->frozen_until > now)
             next = std::min(next, process->frozen_until);
         else if (process->state == Process::WAITING)
@@ -62,37 +62,37 @@ int64_t World::next_time() {
 
 // The client that may be started now, or NULL.
 Process *World::next_client() {
-    for (unsigned i = 0; i < configuration->clients && !healed; i++)
+    for (unsigned i = 0; i < configuration->clients && !repaired; i++)
         if (!processes[configuration->servers + i]->starts)
             return processes[configuration->servers + i].get();
     return nullptr;
 }
 
-bool World::may_on_link(const Event &event) const {
+bool World::is_possible_on_link(const Event &event) const {
     const Link &link = *network.links[event.object];
     const int side = event.side();
     switch (event.kind) {
     case Event::REQUEST:
         return network.has_request(link);
-    case Event::NEWS:
-        return network.has_news(link, side);
+    case Event::CM_EVENT:
+        return network.has_cm_event(link, side);
     case Event::EXECUTE:
         return network.can_execute(link, side) &&
                (event.variant % 3 == ALL || network.is_write_next(link, side));
     case Event::COMPLETE:
         return network.can_complete(link, side);
     case Event::FAIL:
-        return network.may_fail(link, side);
+        return network.can_fail(link, side);
     default: // BREAK
-        return network.may_break(link);
+        return network.can_break(link);
     }
 }
 
-bool World::may(const Event &event) {
-    if (healed && event.kind >= Event::FIRST_FAULT)
+bool World::is_possible(const Event &event) {
+    if (repaired && event.kind >= Event::FIRST_FAULT)
         return false;
     if (event.is_of_link())
-        return may_on_link(event);
+        return is_possible_on_link(event);
     const Process &process = *processes[event.object];
     const Oracle &oracle = *configuration->oracle;
     bool runs = process.state != Process::OFF;
@@ -100,43 +100,47 @@ bool World::may(const Event &event) {
     case Event::RUN:
         return &process != m_running && is_ready(process);
     case Event::START:
-        return process.is_server ? !runs && !healed : &process == next_client();
-    case Event::JOIN:
-        return process.machine->cut_off;
+        return process.is_server ? !runs && !repaired : &process == next_client();
+    case Event::RECONNECT:
+        return process.machine->disconnected;
     case Event::TIME:
-        return next_time() != NEVER && (!oracle.hurries || m_hurried < oracle.hurries);
+        return next_time() != NEVER &&
+               (!oracle.early_timeouts_max || m_early_timeouts < oracle.early_timeouts_max);
     case Event::KILL:
-        return runs && (process.is_server || event.variant == 0) && may_lose(process);
+        return runs && (process.is_server || event.variant == 0) && may_lose_data(process);
     case Event::POWER:
-        return process.is_server && process.machine->on && may_lose(process);
-    case Event::CUT:
-        return runs && !process.machine->cut_off && (event.variant < 2 || oracle.heeds_device);
-    case Event::FREEZE: // a server without a lock yet would find that of the stranger
+        return process.is_server && process.machine->on && may_lose_data(process);
+    case Event::DISCONNECT:
+        return runs && !process.machine->disconnected &&
+               (event.variant < 2 || oracle.handles_device_events);
+    case Event::FREEZE: // else a second server could lock the log first
         return runs && process.frozen_until <= now &&
-               (!configuration->stranger || !process.is_server || process.was_ready);
+               (!configuration->first_client || !process.is_server || process.has_listened);
     case Event::ADDRESS:
         return configuration->bonds && runs;
     case Event::COPY:
-        return configuration->copies && process.is_server && process.was_ready;
-    case Event::FORGET:
-        return configuration->forgets && process.is_server && oracle.may_forget(process);
+        return configuration->copies && process.is_server && process.has_listened;
+    case Event::BLANK:
+        return configuration->loses_memory && process.is_server &&
+               oracle.may_lose_memory(process);
     default: // POWER_ALL
-        return may_lose(*processes[configuration->servers - 1]);
+        return may_lose_data(*processes[configuration->servers - 1]);
     }
 }
 
 // The memory of a server without a file is lost with its program.
-bool World::may_lose(const Process &process) const {
+bool World::may_lose_data(const Process &process) const {
     const Configuration &used = *configuration;
-    return !process.is_server || !used.oracle->may_forget || used.has_file(process.index) ||
-           used.oracle->may_forget(process);
+    return !process.is_server || !used.oracle->may_lose_memory ||
+           used.has_file(process.index) || used.oracle->may_lose_memory(process);
 }
 
 /*
- * The usual event, unless the schedule chooses another one: a program runs until it waits, then
- * another runs; then messages arrive, those of the oldest connection first; then time passes.
+ * The default event, unless the schedule chooses another one: a program runs until it waits,
+ * then another runs; then messages arrive, those of the oldest connection first; then time
+ * passes.
  */
-Event World::usual_event() {
+Event World::default_event() {
     if (m_running && is_ready(*m_running))
         return {Event::RUN, m_running->index, 0};
     for (auto &process : processes)
@@ -145,11 +149,11 @@ Event World::usual_event() {
     network.forget_closed_links();
     for (uint16_t i : network.open_links)
         for (auto kind :
-             {Event::REQUEST, Event::EXECUTE, Event::COMPLETE, Event::FAIL, Event::NEWS})
+             {Event::REQUEST, Event::EXECUTE, Event::COMPLETE, Event::FAIL, Event::CM_EVENT})
             for (uint16_t side = 0; side < (kind == Event::REQUEST ? 1 : 2); side++) {
                 const Event event{
                     kind, i, static_cast<uint16_t>(kind == Event::EXECUTE ? 3 * side : side)};
-                if (may_on_link(event) &&
+                if (is_possible_on_link(event) &&
                     (kind != Event::FAIL || network.is_broken(*network.links[i], side)))
                     return event;
             }
@@ -163,7 +167,7 @@ Event World::usual_event() {
         return {Event::TIME, 0, 0};
     for (uint16_t i : network.open_links)
         for (uint16_t side = 0; side < 2; side++)
-            if (may_on_link({Event::FAIL, i, side}))
+            if (is_possible_on_link({Event::FAIL, i, side}))
                 return {Event::FAIL, i, side};
     return client ? Event{Event::START, client->index, 0} : Event{Event::TIME, 0, 0};
 }
@@ -173,15 +177,15 @@ const std::vector<Event> &World::options() {
     uint8_t end = m_schedule->may_fault() ? Event::KINDS : Event::FIRST_FAULT;
     for (uint8_t kind = 0; kind < end; kind++) {
         Event event{static_cast<Event::Kind>(kind), 0, 0};
-        bool of_all = event.kind == Event::TIME || event.kind == Event::POWER_ALL;
+        bool is_global = event.kind == Event::TIME || event.kind == Event::POWER_ALL;
         size_t count = event.is_of_link() ? network.open_links.size()
-                       : of_all           ? 1
+                       : is_global        ? 1
                                           : processes.size();
         for (size_t i = 0; i < count; i++) {
             event.object =
                 event.is_of_link() ? network.open_links[i] : static_cast<uint16_t>(i);
             for (event.variant = 0; event.variant < event_kinds[kind].variants; event.variant++)
-                if (may(event))
+                if (is_possible(event))
                     m_options.push_back(event);
                 else if (kind >= Event::FIRST_FAULT)
                     break; // it has no other variants
@@ -192,17 +196,17 @@ const std::vector<Event> &World::options() {
     return m_options;
 }
 
-// Reports the event to the port of the machine, unless the network was cut elsewhere.
-void World::cut(Machine &machine) {
-    machine.port_down = chance();
+// The port of the machine has an event if its own link is down; the fault may be elsewhere.
+void World::disconnect(Machine &machine) {
+    machine.port_down = random_bit();
     if (machine.port_down)
         network.set_port(machine, false);
 }
 
-void World::join(Machine &machine) {
-    machine.cut_off = machine.no_device = false;
-    machine.back_at = NEVER;
-    network.join(machine);
+void World::reconnect(Machine &machine) {
+    machine.disconnected = machine.no_device = false;
+    machine.reconnect_at = NEVER;
+    network.reconnect(machine);
     network.set_port(machine, true);
     machine.port_down = false;
 }
@@ -210,7 +214,7 @@ void World::join(Machine &machine) {
 void World::pass_time() {
     int64_t next = std::min(next_time(), network.next_time());
     if (next == NEVER && !faulted)
-        finding = "nothing can happen any more, but not every program has ended";
+        finding = "deadlock: no event is possible, and a program has not ended";
     if (next == NEVER) { // an operator stops the clients that wait for ever
         for (auto &process : processes)
             if (!process->is_server && process->state == Process::WAITING)
@@ -220,10 +224,10 @@ void World::pass_time() {
     now = std::max(now, next);
     network.advance(now);
     for (auto &process : processes) {
-        if (process->back_at <= now)
+        if (process->restart_at <= now)
             start(*process);
-        if (process->machine->back_at <= now)
-            join(*process->machine);
+        if (process->machine->reconnect_at <= now)
+            reconnect(*process->machine);
     }
 }
 
@@ -232,8 +236,8 @@ void World::fail_power(Process &server, unsigned variant) {
     network.set_power(*server.machine, false);
     kill(server);
     server.machine->memory.lose_power(
-        [this, variant] { return variant % 3 == MIXED ? chance() : variant % 3 == NEW; });
-    server.back_at = now + SOON_MS[variant / 3];
+        [this, variant] { return variant % 3 == MIXED ? random_bit() : variant % 3 == NEW; });
+    server.restart_at = now + RESTART_MS[variant / 3];
 }
 
 void World::kill(Process &process) {
@@ -246,9 +250,9 @@ void World::apply_to_link(const Event &event) {
     const int side = event.side();
     switch (event.kind) {
     case Event::REQUEST:
-        return network.arrive(link);
-    case Event::NEWS:
-        return network.tell(link, side);
+        return network.deliver_request(link);
+    case Event::CM_EVENT:
+        return network.deliver_event(link, side);
     case Event::EXECUTE:
         return network.execute(link, side, static_cast<Visible>(event.variant % 3));
     case Event::COMPLETE:
@@ -256,7 +260,8 @@ void World::apply_to_link(const Event &event) {
     case Event::FAIL:
         return network.fail(link, side);
     default: // BREAK
-        return network.break_up(link, static_cast<Fate>(event.variant % 3), event.variant >= 3);
+        return network.break_link(link, static_cast<Outcome>(event.variant % 3),
+                                  event.variant >= 3);
     }
 }
 
@@ -271,13 +276,13 @@ void World::copy_or_restore(Process &server) {
     memory.reset();
     memcpy(memory.visible(), copy.data(), MEMORY_SIZE);
     memory.persist(0, MEMORY_SIZE);
-    server.back_at = now + SOON_MS[0];
+    server.restart_at = now + RESTART_MS[0];
 }
 
 void World::apply(const Event &event) {
     faulted |= event.kind >= Event::FIRST_FAULT && event.kind != Event::ADDRESS;
     if (tracing && event.kind != Event::RUN)
-        trace("- " + text_of(event));
+        trace("- " + describe(event));
     if (event.is_of_link())
         return apply_to_link(event);
     Process &process = *processes[event.object];
@@ -288,14 +293,14 @@ void World::apply(const Event &event) {
         return process.resume();
     case Event::START: // a script may be too late
         return process.state == Process::OFF ? start(process) : void();
-    case Event::JOIN:
-        return join(machine);
+    case Event::RECONNECT:
+        return reconnect(machine);
     case Event::TIME:
         return pass_time();
     case Event::KILL:
         kill(process);
         if (process.is_server)
-            process.back_at = now + SOON_MS[event.variant];
+            process.restart_at = now + RESTART_MS[event.variant];
         return;
     case Event::POWER:
         return fail_power(process, event.variant);
@@ -303,26 +308,26 @@ void World::apply(const Event &event) {
         for (unsigned i = 0; i < configuration->servers; i++)
             fail_power(*processes[i], event.variant);
         return;
-    case Event::CUT:
-        machine.cut_off = true;
-        machine.back_at = now + SOON_MS[event.variant % 2];
-        return event.variant < 2 ? cut(machine) : network.remove_device(machine);
+    case Event::DISCONNECT:
+        machine.disconnected = true;
+        machine.reconnect_at = now + RESTART_MS[event.variant % 2];
+        return event.variant < 2 ? disconnect(machine) : network.remove_device(machine);
     case Event::ADDRESS:
         return network.change_address(machine);
     case Event::COPY:
         return copy_or_restore(process);
-    case Event::FORGET:
+    case Event::BLANK:
         kill(process);
         machine.memory.reset();
-        process.was_ready = false;
-        process.back_at = now + SOON_MS[0];
+        process.has_listened = false;
+        process.restart_at = now + RESTART_MS[0];
         return;
     default: // FREEZE
-        process.frozen_until = now + STANDSTILL_MS[event.variant];
+        process.frozen_until = now + SUSPENDED_MS[event.variant];
     }
 }
 
-std::string World::text_of(const Event &event) const {
+std::string World::describe(const Event &event) const {
     std::string object;
     if (event.is_of_link()) {
         const Link &link = *network.links[event.object];
@@ -331,7 +336,7 @@ std::string World::text_of(const Event &event) const {
     } else if (event.kind != Event::TIME && event.kind != Event::POWER_ALL) {
         object = processes[event.object]->name;
     }
-    std::string text = event_kinds[event.kind].words;
+    std::string text = event_kinds[event.kind].format;
     text.replace(text.find("%s"), 2, object);
     return text + (event.variant ? ", variant " + std::to_string(event.variant) : "");
 }

@@ -24,19 +24,19 @@ const Memory &memory() {
     return server().machine->memory;
 }
 
-// Whether the data survives a power failure.
+// Returns true if the data survives a power failure.
 bool keeps_block(const Memory &memory, size_t offset, unsigned number,
                  size_t size = BLOCK_SIZE) {
-    return !memcmp(memory.image(true) + offset, block_of(number), size) &&
+    return !memcmp(memory.image(true) + offset, example_block(number), size) &&
            memory.is_certain(offset, offset + size);
 }
 
-// How an example is run, and the promise that its program makes when it prints the words.
+// How an example is run, and the data that is persistent once a program prints the claim.
 struct Kind {
-    bool states_direct_write, server_has_file, client_has_file, is_numbered;
-    const char *words; // or NULL
-    bool server_says;
-    size_t blocks; // of this example's number that are then persistent
+    bool has_direct_write, server_has_file, client_has_file, is_numbered;
+    const char *claim; // or NULL
+    bool server_claims;
+    size_t blocks; // of this example's number, persistent after the claim
 };
 constexpr Kind kinds[] = {
     {},
@@ -63,33 +63,33 @@ const Kind &kind() {
     return kinds[example_number()];
 }
 
-// Is true for a client of another example, and for one of strangers/.
-bool is_strange(const Process &process) {
-    return world.configuration->stranger && process.index == world.configuration->servers;
+// Is true for a client of another example, and for one of rogue/.
+bool is_rogue(const Process &process) {
+    return world.configuration->first_client && process.index == world.configuration->servers;
 }
 
-// The number at the end of the configuration's name: the fault of a client of strangers/, or of
+// The number at the end of the configuration's name: the fault of a client of rogue/, or of
 // the replies of a server. 0: no number.
-int form() {
+int fault_number() {
     const std::string &name = world.configuration->name;
     return atoi(name.c_str() + name.rfind('-') + 1);
 }
 
 // The variant of 06 is one of the server only.
 Arguments arguments_of(const Process &process) {
-    if (is_strange(process))
-        return {server().machine->name, "7471", std::to_string(form())};
+    if (is_rogue(process))
+        return {server().machine->name, "7471", std::to_string(fault_number())};
     Arguments list;
     const char *option = world.configuration->option;
     if (option && (process.is_server || !kind().is_numbered))
         list.push_back(option);
     bool has_file = !process.is_server || world.configuration->has_file(0);
-    if (process.is_server && kind().states_direct_write && has_file)
+    if (process.is_server && kind().has_direct_write && has_file)
         list.push_back("--direct-write");
     list.insert(list.end(), {server().machine->name, "7471"});
     unsigned clients = world.configuration->clients, number = process.index;
     if (process.is_server || number > clients) // the last client has a server of its own
-        number = process.is_server && !world.healed ? clients : 1;
+        number = process.is_server && !world.repaired ? clients : 1;
     if (kind().is_numbered)
         list.push_back(std::to_string(number));
     if (has_file && (process.is_server ? kind().server_has_file : kind().client_has_file))
@@ -99,64 +99,65 @@ Arguments arguments_of(const Process &process) {
 
 // Is true if the file of a server has the data that its client has to write.
 bool has_data() {
-    return !memcmp(memory().visible(), block_of(example_number()), kind().blocks * BLOCK_SIZE);
+    return !memcmp(memory().visible(), example_block(example_number()),
+                   kind().blocks * BLOCK_SIZE);
 }
 
 // A client that starts before its server is refused; a server of several clients waits for it.
 // Without a fault, no other call fails.
-void ended(Process &process) {
-    if (process.is_server && world.configuration->stranger && !world.healed) {
+void on_end(Process &process) {
+    if (process.is_server && world.configuration->first_client && !world.repaired) {
         if (process.errors.find("asks for what it was not offered") == std::string::npos)
-            world.found("does not refuse a stranger: %s", process.first_error().c_str());
+            world.fail("does not refuse a rogue client: %s", process.first_error().c_str());
         return;
     }
     if (process.is_server && kind().server_has_file && world.configuration->has_file(0) &&
         !process.status && !has_data())
-        world.found("ends well, and does not have the data");
+        world.fail("succeeds without the data");
     if (process.status && process.errors.empty())
-        world.found("ends with status %d and does not say why", process.status);
+        world.fail("ends with status %d without an error message", process.status);
     world.faulted |= process.errors.find("is the server listening?") != std::string::npos;
     if (process.status && !world.faulted)
-        world.found("fails although nothing has failed: %s", process.first_error().c_str());
+        world.fail("fails without a fault: %s", process.first_error().c_str());
 }
 
-// The promise holds for one run of the program whose memory holds the data: after a restart,
+// The claim is valid for one run of the program whose memory has the data: after a restart,
 // it fills the memory again.
-const Process *promising;
-unsigned promised;
+const Process *claimant;
+unsigned claimed_start;
 
-void begin_promise() {
-    promising = nullptr;
+void begin_durability() {
+    claimant = nullptr;
 }
 
-void check_promise() {
-    if (promising && promised == promising->starts &&
-        !keeps_block(promising->machine->memory, 0, example_number(),
+void check_durability() {
+    if (claimant && claimed_start == claimant->starts &&
+        !keeps_block(claimant->machine->memory, 0, example_number(),
                      kind().blocks * BLOCK_SIZE))
-        world.found("a program said that the data is persistent, but it is not");
+        world.fail("data that a program reported as persistent is not");
 }
 
 // The client reports about the run that it is connected to; another run may have begun since.
-void said_promise(Process &process, const char *line) {
-    if (kind().states_direct_write && strstr(line, "server: listening") && has_data())
-        world.found("would not notice that nothing comes, for it has the data already");
-    if (!kind().words || process.is_server != kind().server_says)
+void on_durability_line(Process &process, const char *line) {
+    if (kind().has_direct_write && strstr(line, "server: listening") && has_data())
+        world.fail("has the data before the client writes it, so a lost write would not show");
+    if (!kind().claim || process.is_server != kind().server_claims)
         return;
-    promising = process.is_server || kind().client_has_file ? &process
-                : world.is_connected(process)               ? &server()
-                                                            : nullptr;
-    if (!promising || !strstr(line, kind().words))
-        return begin_promise();
-    promised = promising->starts;
-    promising->machine->memory.find_own_stores();
-    check_promise();
+    claimant = process.is_server || kind().client_has_file ? &process
+               : world.is_connected(process)               ? &server()
+                                                           : nullptr;
+    if (!claimant || !strstr(line, kind().claim))
+        return begin_durability();
+    claimed_start = claimant->starts;
+    claimant->machine->memory.find_own_stores();
+    check_durability();
 }
 
 // ---- example 07
 
 constexpr size_t TAIL_PLACE = 0, SIGNATURE_PLACE = 8, LOG_ENTRIES = 64;
 constexpr uint64_t OLD_TAIL = 2;
-uint64_t appended; // entries whose last flush a client has seen complete
+uint64_t appended; // entries whose last flush a client has completed
 std::map<const Process *, uint64_t> read_tails;
 uint64_t changes;
 
@@ -182,30 +183,29 @@ void check_log() {
         last = std::max(last, tail);
     });
     if (appended && (!valid || first < appended))
-        world.found("%zu entries were appended, a power failure may leave %s %zu",
-                    static_cast<size_t>(appended), valid ? "only" : "no signature and",
-                    static_cast<size_t>(first));
+        world.fail("%zu entries were appended, a power failure may leave %s %zu",
+                   static_cast<size_t>(appended), valid ? "only" : "no signature and",
+                   static_cast<size_t>(first));
     bool may_be_valid = valid; // after a power failure
     memory().each_outcome(true, SIGNATURE_PLACE, [&](uint64_t word) {
         may_be_valid |= !memcmp(&word, "RPMALOG1", WORD);
     });
     for (uint64_t i = 0; may_be_valid && i < std::min<uint64_t>(last, LOG_ENTRIES); i++)
         if (!keeps_block(memory(), (i + 1) * BLOCK_SIZE, static_cast<unsigned>(i % 100)))
-            return world.found(
-                "entry %zu is before the tail, but a power failure may damage it",
-                static_cast<size_t>(i));
+            return world.fail("entry %zu is before the tail, but a power failure may damage it",
+                              static_cast<size_t>(i));
 }
 
-void said_log(Process &, const char *line) {
+void on_log_line(Process &, const char *line) {
     size_t before, after;
     if (sscanf(line, "server: the log in persistent memory had %zu entries and has %zu",
                &before, &after) == 2 &&
         before >= after)
-        world.found("is content with what was not appended: %s", line);
+        world.fail("accepts entries that were not appended: %s", line);
 }
 
 // A client's first completion is that of its read of the header, each later one of an entry.
-void completed(Process &client) {
+void on_completion(Process &client) {
     if (client.completions == 1)
         read_tails[&client] =
             *reinterpret_cast<const uint64_t *>(memory().visible() + TAIL_PLACE);
@@ -217,7 +217,7 @@ void completed(Process &client) {
 
 } // namespace
 
-const char *block_of(unsigned number) {
+const char *example_block(unsigned number) {
     static std::string blocks[100];
     std::string &block = blocks[number];
     for (char line[33]; block.size() < BLOCKS_MAX * BLOCK_SIZE; block += line)
@@ -226,18 +226,18 @@ const char *block_of(unsigned number) {
     return block.data();
 }
 
-const Oracle promise = {.serves_one = true,
-                        .arguments = arguments_of,
-                        .begin = begin_promise,
-                        .said = said_promise,
-                        .ended = ended,
-                        .check = check_promise};
-const Oracle atomic_write = {.serves_one = true,
+const Oracle durability = {.serves_one_client = true,
+                           .arguments = arguments_of,
+                           .begin = begin_durability,
+                           .on_line = on_durability_line,
+                           .on_end = on_end,
+                           .check = check_durability};
+const Oracle atomic_write = {.serves_one_client = true,
                              .arguments = arguments_of,
                              .begin = begin_log,
-                             .said = said_log,
-                             .completed = completed,
-                             .ended = ended,
+                             .on_line = on_log_line,
+                             .on_completion = on_completion,
+                             .on_end = on_end,
                              .check = check_log};
 
 // ---- example 15: no client accepts a wrong block, and each client that is not stopped moves
@@ -245,16 +245,16 @@ const Oracle atomic_write = {.serves_one = true,
 
 namespace {
 
-constexpr unsigned STORE_BLOCKS = 32, PASSES = 3, DEPTH = 8, PATIENCE_MS = 500, LATE_MAX = 4;
+constexpr unsigned STORE_BLOCKS = 32, PASSES = 3, DEPTH = 8, PATIENCE_MS = 500, MISSED_MAX = 4;
 
 // The client's sum of all blocks.
-uint32_t whole_sum() {
+uint32_t expected_sum() {
     static const uint32_t sum = [] {
         uint32_t made = 0;
         for (unsigned block = 0; block < STORE_BLOCKS; block++) {
             uint32_t checksum = 2166136261U;
-            for (const char *byte = block_of(block); byte < block_of(block) + BLOCK_SIZE;
-                 byte++)
+            for (const char *byte = example_block(block);
+                 byte < example_block(block) + BLOCK_SIZE; byte++)
                 checksum = (checksum ^ static_cast<unsigned char>(*byte)) * 16777619U;
             made += checksum * (block + 1);
         }
@@ -264,7 +264,7 @@ uint32_t whole_sum() {
 }
 
 // In mover-damaged the first server has its store in a file, and a block changes while the
-// client has both servers. It asks them in turn, so the first one for that block.
+// client is connected to both servers, which it uses in turn.
 constexpr unsigned DAMAGED_BLOCK = 4;
 
 bool is_damaged(const Process &process) {
@@ -283,10 +283,10 @@ Arguments mover_arguments(const Process &process) {
             arguments.push_back(process.machine->name);
         return arguments;
     }
-    if (is_strange(process)) {
+    if (is_rogue(process)) {
         arguments = {world.machines[0]->name, "7471"};
-        if (form())
-            arguments.push_back(std::to_string(form()));
+        if (fault_number())
+            arguments.push_back(std::to_string(fault_number()));
         return arguments;
     }
     if (world.configuration->option)
@@ -297,7 +297,7 @@ Arguments mover_arguments(const Process &process) {
     return arguments;
 }
 
-// A client that reports times can report no more than has passed.
+// A client cannot report a longer time than has passed.
 void check_times(Process &process, const char *line) {
     const char *up = strstr(line, "has a block "), *gap = strstr(line, "goes on after ");
     const char *way = strstr(line, "connected in ");
@@ -305,11 +305,11 @@ void check_times(Process &process, const char *line) {
         return;
     const char *number = strpbrk(up ? up : gap ? gap : way, "0123456789");
     int64_t ms = number ? atoll(number) : -1;
-    int64_t most = world.now - (up ? process.up_at : START);
+    int64_t most = world.now - (up ? process.port_up_at : START);
     if (ms < (gap ? 200 : 0) || ms > most)
-        world.found("speaks of a time that there was not: %s", line);
+        world.fail("reports a time that is not possible: %s", line);
     if (up)
-        process.up_at = NEVER;
+        process.port_up_at = NEVER;
 }
 
 // A server has the time to reply, twice as long after each missing reply.
@@ -317,124 +317,126 @@ void check_patience(Process &process, const char *line) {
     const End *lost = lost_end(process, line);
     if (!lost)
         return;
-    unsigned &late = process.late[lost->server];
-    if (lost->answered)
-        late = 0;
+    unsigned &missed = process.missed_replies[lost->server];
+    if (lost->has_completion)
+        missed = 0;
     if (!strstr(line, "it does not answer"))
         return;
     // Completions that it takes after it has abandoned the server do not count.
-    const int64_t heard_at = lost->heard_at == world.now ? lost->heard_before : lost->heard_at;
-    if (world.now <= heard_at + (int64_t{PATIENCE_MS} << late))
-        world.found("gives up a server too soon: %s", line);
-    late = std::min(late + 1, LATE_MAX);
+    const int64_t received_at =
+        lost->received_at == world.now ? lost->previous_received_at : lost->received_at;
+    if (world.now <= received_at + (int64_t{PATIENCE_MS} << missed))
+        world.fail("abandons a server too early: %s", line);
+    missed = std::min(missed + 1, MISSED_MAX);
 }
 
 // The kind of the first server's unexpected reply; 0: none.
-int lies() {
-    return world.configuration->name.starts_with("mover-lie-") ? form() : 0;
+int reply_fault() {
+    return world.configuration->name.starts_with("mover-bad-reply-") ? fault_number() : 0;
 }
 
-bool was_let_in;         // the stranger
-std::string last_answer; // of the connection
+bool rogue_accepted;
+std::string last_reply; // of the connection
 const Link *last_link;
 
-void mover_sent(const Link &link, int side, std::string &message) {
-    if (!lies() || link.machines[side] != world.machines[0].get())
+void mover_on_send(const Link &link, int side, std::string &message) {
+    if (!reply_fault() || link.machines[side] != world.machines[0].get())
         return;
     struct {
         uint32_t ticket, block, slot, checksum;
     } answer;
-    const std::string honest = message;
-    memcpy(&answer, honest.data(), sizeof(answer));
-    if (lies() == 1)
+    const std::string correct = message;
+    memcpy(&answer, correct.data(), sizeof(answer));
+    if (reply_fault() == 1)
         answer.slot = htonl(DEPTH);
-    else if (lies() == 2)
+    else if (reply_fault() == 2)
         answer.slot = htonl(ntohl(answer.slot) + 0x10000); // its lower half is a slot
-    else if (lies() == 3)
+    else if (reply_fault() == 3)
         answer.block = htonl((ntohl(answer.block) + 1) % STORE_BLOCKS);
-    else if (lies() == 4)
+    else if (reply_fault() == 4)
         answer.ticket = htonl(ntohl(answer.ticket) + 1);
     else if (std::exchange(last_link, &link) == &link)
-        memcpy(&answer, last_answer.data(), sizeof(answer));
-    last_answer = honest;
+        memcpy(&answer, last_reply.data(), sizeof(answer));
+    last_reply = correct;
     memcpy(message.data(), &answer, sizeof(answer));
 }
 
-void mover_said(Process &process, const char *line) {
+void mover_on_line(Process &process, const char *line) {
     unsigned number, pass, sum;
     check_times(process, line);
     check_patience(process, line);
-    was_let_in |= process.is_server && strstr(line, " is there");
+    rogue_accepted |= process.is_server && strstr(line, " is there");
     if (strstr(line, "nothing can be sent to it"))
-        world.found("asks more of the other side than it has room for: %s", line);
-    if (strstr(line, "it asks for what there is not") && !world.configuration->stranger)
-        world.found("calls a request wrong that is right: %s", line);
+        world.fail("posts more than a queue holds: %s", line);
+    if (strstr(line, "it asks for what there is not") && !world.configuration->first_client)
+        world.fail("rejects a valid request: %s", line);
     if (sscanf(line, "client %u: pass %u: the sum is %x", &number, &pass, &sum) == 3) {
         process.committed++;
-        if (sum != whole_sum() || pass != process.committed)
-            world.found("takes wrong blocks: %s", line);
-        if (process.up_at != NEVER)
-            world.found("has blocks, and does not say for how long it was without its port");
-        process.told_to_stop = world.configuration->option && pass > PASSES;
+        if (sum != expected_sum() || pass != process.committed)
+            world.fail("accepts wrong blocks: %s", line);
+        if (process.port_up_at != NEVER)
+            world.fail("receives blocks without reporting how long its port was down");
+        process.stop_requested = world.configuration->option && pass > PASSES;
     } else if (sscanf(line, "client %*u: moved %u blocks", &number) == 1) {
         if (number / STORE_BLOCKS != process.committed)
-            world.found("has moved other blocks than those of its passes: %s", line);
+            world.fail("reports a wrong number of blocks: %s", line);
     } else if (sscanf(line, "server: served %u blocks", &number) == 1) {
         // The last client asked for all blocks. When one of its connections ends, the server
         // has no completions of the last replies.
         const auto of_last = std::ranges::count_if(world.network.links, [](const auto &link) {
-            return link->machines[0] == world.processes.back()->machine && link->ends[0].up;
+            return link->machines[0] == world.processes.back()->machine &&
+                   link->ends[0].established;
         });
         if (world.configuration->servers == 1 &&
             number + DEPTH * of_last < PASSES * STORE_BLOCKS)
-            world.found("served more than that: %s", line);
+            world.fail("reports too few blocks: %s", line);
     } else if (strstr(line, "it answers what was not asked")) {
-        if (!lies() || !strstr(line, "server machine-of-server1 "))
-            world.found("has a wrong answer, and nobody gave one: %s", line);
-        process.was_deceived = true;
+        if (!reply_fault() || !strstr(line, "server machine-of-server1 "))
+            world.fail("reports a bad reply that no server sent: %s", line);
+        process.has_reported_bad_reply = true;
     } else if (strstr(line, "machine-of-server2 is there") && is_damaged(*world.processes[0])) {
         damaged_byte() = '?';
     } else if (strstr(line, "is wrong")) {
         std::string damaged = "client " + process.name.substr(strlen("client")) + ": block " +
                               std::to_string(DAMAGED_BLOCK) + " of server machine-of-server1 ";
         if (!is_damaged(*world.processes[0]) || !strstr(line, damaged.c_str()))
-            world.found("a block comes wrong: %s", line);
+            world.fail("a block arrives damaged: %s", line);
     } else if (strstr(line, " is lost: ") && !strstr(line, "it does not answer") &&
-               !world.faulted && !world.healed) {
-        world.found("gives a connection up although nothing has failed: %s", line);
+               !world.faulted && !world.repaired) {
+        world.fail("abandons a connection without a fault: %s", line);
     }
 }
 
 // Clients and servers continue, whatever happens to the other programs.
-void mover_ended(Process &process) {
+void mover_on_end(Process &process) {
     if (is_damaged(*world.processes[0]))
-        damaged_byte() = *block_of(DAMAGED_BLOCK);
+        damaged_byte() = *example_block(DAMAGED_BLOCK);
     // A device that is removed while a program opens it ends the program.
-    const bool may_fail =
+    const bool can_fail =
         process.lost_device ||
         process.errors.find("no RDMA device for the address") != std::string::npos;
-    if (process.is_server && process.status && !world.healed)
-        process.back_at = world.now + 1000; // its device was removed when it opened it
-    if (is_strange(process)) {
-        // One that was let in may see its connection end before it is established.
-        if (was_let_in != (form() >= 3) || (!was_let_in && !process.status))
-            world.found("should have been %s", was_let_in ? "refused" : "let in");
+    if (process.is_server && process.status && !world.repaired)
+        process.restart_at = world.now + 1000; // its device was removed when it opened it
+    if (is_rogue(process)) {
+        // The connection of an accepted client may end before it is established.
+        if (rogue_accepted != (fault_number() >= 3) || (!rogue_accepted && !process.status))
+            world.fail("should have been %s", rogue_accepted ? "refused" : "accepted");
         return;
     }
-    if (process.status && !(may_fail && world.faulted))
-        world.found("ends with status %d: %s", process.status, process.first_error().c_str());
-    if (process.is_server && !process.told_to_stop && !process.status)
-        world.found("ends, and nobody has stopped it");
-    if (!process.is_server && lies() && !process.was_deceived)
-        world.found("has not seen a wrong answer");
+    if (process.status && !(can_fail && world.faulted))
+        world.fail("ends with status %d: %s", process.status, process.first_error().c_str());
+    if (process.is_server && !process.stop_requested && !process.status)
+        world.fail("ends without a stop request");
+    if (!process.is_server && reply_fault() && !process.has_reported_bad_reply)
+        world.fail("does not report the bad reply");
     if (!process.is_server && !process.status &&
         process.committed != PASSES + (world.configuration->option ? 1 : 0))
-        world.found("ends well after %u passes", process.committed);
+        world.fail("succeeds after %u passes", process.committed);
 }
 
 // The client uses a port that is up again at once: at its next wait, it has a connection to
 // each server, or has started one since.
-void mover_waits(Process &process) {
+void mover_on_wait(Process &process) {
     // Without a connection, the server has a receive for every message that may arrive.
     const Network &network = world.network;
     for (const auto &[handle, object] : network.fabric().objects())
@@ -442,39 +444,41 @@ void mover_waits(Process &process) {
             !network.queue_pairs(process))
             if (const auto &srq = static_cast<const sim::Srq &>(*object);
                 srq.receives.size() < srq.attr.max_wr)
-                world.found("has %zu receives, not %u", srq.receives.size(), srq.attr.max_wr);
+                world.fail("has %zu receives, not %u", srq.receives.size(), srq.attr.max_wr);
     std::map<const Machine *, unsigned> connections; // of each client
     for (const uint16_t i : network.open_links)
         if (const Link &link = *network.links[i];
             link.ends[1].owner == &process && link.ends[1].id && link.ends[1].qp)
             connections[link.machines[0]]++;
-    if (process.is_server && !process.machine->cut_off &&
+    if (process.is_server && !process.machine->disconnected &&
         std::ranges::any_of(connections, [](const auto &entry) { return entry.second > 1; }))
-        world.found("keeps two connections of one client");
-    if (process.is_server || !process.links_at_up || world.now - PATIENCE_MS > process.up_at ||
-        process.machine->port_down || network.has_device_event(process))
+        world.fail("keeps two connections of one client");
+    if (process.is_server || !process.links_at_port_up ||
+        world.now - PATIENCE_MS > process.port_up_at || process.machine->port_down ||
+        network.has_device_event(process))
         return;
     unsigned begun = 0;
     for (const uint16_t i : network.open_links) {
         const End &end = network.links[i]->ends[0];
-        begun += end.owner == &process && end.id && (end.up || i >= process.links_at_up);
+        begun += end.owner == &process && end.id &&
+                 (end.established || i >= process.links_at_port_up);
     }
     if (begun < world.configuration->servers)
-        world.found("waits after its port came up, with %u connections", begun);
+        world.fail("waits after its port came up, with %u connections", begun);
 }
 
 } // namespace
 
-const Oracle block_mover = {.heeds_device = true,
-                            .hurries = 30, // its clients start again each time
-                            .way_ms = PATIENCE_MS,
+const Oracle block_mover = {.handles_device_events = true,
+                            .early_timeouts_max = 30, // its clients start again each time
+                            .resolve_ms = PATIENCE_MS,
                             .arguments = mover_arguments,
                             .begin =
                                 [] {
                                     last_link = nullptr;
-                                    was_let_in = false;
+                                    rogue_accepted = false;
                                 },
-                            .said = mover_said,
-                            .sent = mover_sent,
-                            .ended = mover_ended,
-                            .waits = mover_waits};
+                            .on_line = mover_on_line,
+                            .on_send = mover_on_send,
+                            .on_end = mover_on_end,
+                            .on_wait = mover_on_wait};

@@ -34,13 +34,13 @@ void Network::remove_device(Machine &machine) {
     machine.no_device = true;
     for (const uint16_t i : open_links) {
         Link &link = *links[i];
-        if ((link.machines[0] == &machine || link.machines[1] == &machine) && may_break(link))
-            break_up(link, PARTLY_EXECUTED, true);
+        if ((link.machines[0] == &machine || link.machines[1] == &machine) && can_break(link))
+            break_link(link, PARTLY_EXECUTED, true);
     }
     m_fabric->remove_device(host_of(machine), device_of(machine));
 }
 
-void Network::join(const Machine &machine) {
+void Network::reconnect(const Machine &machine) {
     m_fabric->replace_device(host_of(machine), device_of(machine));
 }
 
@@ -80,7 +80,7 @@ void Network::process_ended(Process &process) {
 }
 
 // librdmacm keeps the devices open.
-const char *Network::left_by(const Process &process) const {
+const char *Network::leaked_object(const Process &process) const {
     static constexpr const char *NAMES[] = {
         nullptr,           "a channel",          "a peer",
         "a memory region", "a completion queue", "a shared receive queue",

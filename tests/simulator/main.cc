@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// main.cc -- runs schedules: random ones, all with few unusual events, or a recorded one
+// main.cc -- runs schedules: random ones, all with few inserted events, or a recorded one
 
 #include "world.hh"
 
@@ -15,28 +15,28 @@
 namespace {
 
 const Configuration configurations[] = {
-    {"connection", "01-connection", &promise, 1, 2},
-    {"read", "02-read-to-volatile", &promise, 1, 2},
-    {"read-persistent", "03-read-to-persistent", &promise, 1, 2},
-    {"write", "04-write-to-persistent", &promise, 1, 2},
-    {"flush", "05-flush-to-persistent", &promise, 1, 2},
-    {"flush-plain", "05-flush-to-persistent", &promise, 1, 2, nullptr, 0, 0, false, 1},
-    {"connections", "06-multiple-connections", &promise, 1, 3},
-    {"connections-shared", "06-multiple-connections", &promise, 1, 3, "--shared-channel"},
+    {"connection", "01-connection", &durability, 1, 2},
+    {"read", "02-read-to-volatile", &durability, 1, 2},
+    {"read-persistent", "03-read-to-persistent", &durability, 1, 2},
+    {"write", "04-write-to-persistent", &durability, 1, 2},
+    {"flush", "05-flush-to-persistent", &durability, 1, 2},
+    {"flush-plain", "05-flush-to-persistent", &durability, 1, 2, nullptr, 0, 0, false, 1},
+    {"connections", "06-multiple-connections", &durability, 1, 3},
+    {"connections-shared", "06-multiple-connections", &durability, 1, 3, "--shared-channel"},
     {"atomic-write", "07-atomic-write", &atomic_write, 1, 2},
     {"atomic-write-plain", "07-atomic-write", &atomic_write, 1, 2, nullptr, 0, 0, false, 1},
-    {"ping-pong", "08-messages-ping-pong", &promise, 1, 2},
-    {"ping-pong-shared", "08-messages-ping-pong", &promise, 1, 2, "--shared-receive-queue"},
-    {"gpspm", "09-flush-to-persistent-GPSPM", &promise, 1, 2},
-    {"gpspm-shared", "09-flush-to-persistent-GPSPM", &promise, 1, 2, "--shared-channel"},
-    // Then FORM: the fault of the client of strangers/.
-    {"gpspm-stranger-", "09-flush-to-persistent-GPSPM", &promise, 1, 1, nullptr, 0, 0, false, 0,
-     "strangers-client"},
-    {"send-imm", "10-send-with-imm", &promise, 1, 2},
-    {"write-imm", "11-write-with-imm", &promise, 1, 2},
-    {"receive-cq", "12-receive-completion-queue", &promise, 1, 2},
-    {"receive-cq-shared", "12-receive-completion-queue", &promise, 1, 2, "--shared-channel"},
-    {"shared-receives", "13-messages-ping-pong-srq", &promise, 1, 3},
+    {"ping-pong", "08-messages-ping-pong", &durability, 1, 2},
+    {"ping-pong-shared", "08-messages-ping-pong", &durability, 1, 2, "--shared-receive-queue"},
+    {"gpspm", "09-flush-to-persistent-GPSPM", &durability, 1, 2},
+    {"gpspm-shared", "09-flush-to-persistent-GPSPM", &durability, 1, 2, "--shared-channel"},
+    // Then FORM: the fault of the client of rogue/.
+    {"gpspm-rogue-", "09-flush-to-persistent-GPSPM", &durability, 1, 1, nullptr, 0, 0, false, 0,
+     "rogue-client"},
+    {"send-imm", "10-send-with-imm", &durability, 1, 2},
+    {"write-imm", "11-write-with-imm", &durability, 1, 2},
+    {"receive-cq", "12-receive-completion-queue", &durability, 1, 2},
+    {"receive-cq-shared", "12-receive-completion-queue", &durability, 1, 2, "--shared-channel"},
+    {"shared-receives", "13-messages-ping-pong-srq", &durability, 1, 3},
     {"log-3", "14-replicated-log", &replicated_log, 3, 2, nullptr, 2, 1},
     {"log-3-short", "14-replicated-log", &replicated_log, 3, 2},
     {"log-3-takeovers", "14-replicated-log", &replicated_log, 3, 4},
@@ -45,8 +45,8 @@ const Configuration configurations[] = {
     {"log-3-lines", "14-replicated-log", &replicated_log, 3, 1, nullptr, 12, 12},
     {"log-3-plain", "14-replicated-log", &replicated_log, 3, 3, nullptr, 2, 1, false, 1},
     {"log-15", "14-replicated-log", &replicated_log, 15, 1, nullptr, 1, 1},
-    {"log-3-forgetful", "14-replicated-log", &replicated_log, 3, 4, nullptr, 1, 1, true},
-    {"log-5-forgetful", "14-replicated-log", &replicated_log, 5, 4, nullptr, 1, 1, true},
+    {"log-3-amnesia", "14-replicated-log", &replicated_log, 3, 4, nullptr, 1, 1, true},
+    {"log-5-amnesia", "14-replicated-log", &replicated_log, 5, 4, nullptr, 1, 1, true},
     // The first client is a second server for the log of the first one.
     {"log-3-double", "14-replicated-log", &replicated_log, 3, 3, nullptr, 2, 1, false, 0,
      "14-replicated-log-server"},
@@ -62,13 +62,13 @@ const Configuration configurations[] = {
     {"mover", "15-block-mover", &block_mover, 1, 3},
     {"mover-2", "15-block-mover", &block_mover, 2, 2},
     {"mover-damaged", "15-block-mover", &block_mover, 2, 1},
-    {"mover-stranger", "15-block-mover", &block_mover, 1, 1, nullptr, 0, 0, false, 0,
+    {"mover-rogue", "15-block-mover", &block_mover, 1, 1, nullptr, 0, 0, false, 0,
      "05-flush-to-persistent-client"},
-    // Then FORM: the fault of the one of strangers/.
-    {"mover-stranger-", "15-block-mover", &block_mover, 1, 1, nullptr, 0, 0, false, 0,
-     "strangers-client"},
+    // Then FORM: the fault of the client of rogue/.
+    {"mover-rogue-", "15-block-mover", &block_mover, 1, 1, nullptr, 0, 0, false, 0,
+     "rogue-client"},
     // Then FORM: the fault of the first server's replies.
-    {"mover-lie-", "15-block-mover", &block_mover, 2, 1},
+    {"mover-bad-reply-", "15-block-mover", &block_mover, 2, 1},
     {"mover-endless", "15-block-mover", &block_mover, 2, 1, "--endless"},
     {"mover-4", "15-block-mover", &block_mover, 4, 1},
     {"mover-full", "15-block-mover", &block_mover, 1, 9},
@@ -81,31 +81,31 @@ struct Option {
     const char *argument, *help;
 };
 std::map<std::string, Option> options = {
-    {"random", {"", "COUNT", "schedules at random"}},
-    {"seed", {"1", "FIRST", "of the first of them"}},
-    {"exhaustive", {"0", "N", "all schedules with up to N unusual events"}},
-    {"part", {"0/1", "I/N", "of these, those whose first event is at every Nth position"}},
-    {"kinds", {"", "KIND,...", "only with these unusual events"}},
-    {"replay", {"", "FILE", "the schedule that was saved in FILE, step by step"}},
-    {"save", {"", "FILE", "a schedule with a finding is saved there"}},
-    {"shorten", {"1000", "COUNT", "tries so many shorter schedules"}},
-    {"script", {"", "FILE", "what FILE says happens besides, when a program says its words"}},
+    {"random", {"", "COUNT", "runs COUNT random schedules"}},
+    {"seed", {"1", "FIRST", "seed of the first random schedule"}},
+    {"exhaustive", {"0", "N", "runs all schedules with up to N inserted events"}},
+    {"part", {"0/1", "I/N", "runs part I of N of --exhaustive"}},
+    {"kinds", {"", "KIND,...", "inserts only events of these kinds"}},
+    {"replay", {"", "FILE", "runs the schedule that --save wrote, and prints each step"}},
+    {"save", {"", "FILE", "saves the schedule of a finding"}},
+    {"shorten", {"1000", "COUNT", "tries up to COUNT shorter schedules"}},
+    {"script", {"", "FILE", "inserts the events of FILE, each when a program prints its text"}},
     {"damage", {"", "yes", "damages the logs of example 14 in all ways"}},
     {"trace", {"", "yes", "prints each step of a single schedule"}},
-    {"modules", {".", "DIR", "where the modules of the examples are"}},
+    {"modules", {".", "DIR", "the directory of the examples' modules"}},
 };
 
-uint32_t kinds = UINT32_MAX; // of unusual events, a bit for each
+uint32_t kinds = UINT32_MAX; // of inserted events, a bit for each
 uint64_t schedules;
 
-[[noreturn]] void give_up(const std::string &problem) {
+[[noreturn]] void exit_with_error(const std::string &problem) {
     fprintf(stderr, "simulator: %s\n", problem.c_str());
     exit(2);
 }
 
 [[noreturn]] void print_usage() {
     puts("usage: simulator [--OPTION VALUE]... CONFIGURATION\n"
-         "Runs the programs of an example in a world where everything may fail.");
+         "Runs the programs of an example on a simulated fabric, and inserts faults.");
     for (const auto &[name, option] : options)
         printf("--%s %s: %s (%s)\n", name.c_str(), option.argument, option.help,
                option.value.c_str());
@@ -132,7 +132,7 @@ std::string read_options(int argc, char *argv[]) {
         else if (configuration.empty() && !word.starts_with("--"))
             configuration = word;
         else
-            give_up("cannot use " + word + ", see --help");
+            exit_with_error("unknown argument " + word + ", see --help");
     }
     return configuration;
 }
@@ -149,7 +149,7 @@ Event::Kind kind_of(const std::string &name) {
     for (uint8_t kind = 0; kind < Event::KINDS; kind++)
         if (name == event_kinds[kind].name)
             return static_cast<Event::Kind>(kind);
-    give_up("there is no kind of events " + name + ", see --help");
+    exit_with_error("unknown kind of events " + name + ", see --help");
 }
 
 uint32_t kinds_of(std::string list) {
@@ -159,7 +159,7 @@ uint32_t kinds_of(std::string list) {
     return found;
 }
 
-// Lines "TEXT | KIND PROCESS VARIANT", after comments.
+// Reads lines "TEXT | KIND PROCESS VARIANT"; others are comments.
 void read_script(const std::string &name) {
     char words[128], kind[32], process[32];
     std::ifstream file(name);
@@ -170,7 +170,7 @@ void read_script(const std::string &name) {
             world.script.push_back(
                 {std::string(words, strlen(words) - 1), process, kind_of(kind), variant});
     if (world.script.empty())
-        give_up("there is no script in " + name);
+        exit_with_error("no script in " + name);
 }
 
 // A name that ends with a dash is continued by a choice of the configuration. In NAME-bonds
@@ -191,7 +191,7 @@ const Configuration &find_configuration(const std::string &name) {
             found.emulated = emulated;
             return found;
         }
-    give_up("there is no configuration '" + name + "', see --help");
+    exit_with_error("unknown configuration '" + name + "', see --help");
 }
 
 bool run(Schedule &schedule) {
@@ -207,7 +207,7 @@ Schedule with_choices(const Schedule &schedule, std::vector<Choice> choices) {
 }
 
 // Is true if two findings are of one kind: names and numbers do not count.
-bool is_same(std::string one, std::string other) {
+bool is_same_finding(std::string one, std::string other) {
     for (std::string *finding : {&one, &other})
         std::erase_if(*finding, [](char byte) { return byte >= '0' && byte <= '9'; });
     return one == other;
@@ -216,7 +216,7 @@ bool is_same(std::string one, std::string other) {
 Schedule shorten(const Schedule &schedule, const std::string &finding) {
     const auto fails = [&](const std::vector<Choice> &choices) {
         Schedule candidate = with_choices(schedule, choices);
-        return !run(candidate) && is_same(world.finding, finding);
+        return !run(candidate) && is_same_finding(world.finding, finding);
     };
     return with_choices(schedule, sim::shorten(schedule.choices, number("shorten"), fails));
 }
@@ -230,17 +230,17 @@ Schedule shorten(const Schedule &schedule, const std::string &finding) {
     if (run(again) || world.finding != finding)
         again = with_choices(found, found.choices);
     if (run(again) || world.finding != finding)
-        give_up(origin + ": " + finding +
-                "\nBut it does not happen again: the simulator has a mistake.");
+        exit_with_error(origin + ": " + finding +
+                        "\nThe schedule does not reproduce it: a defect of the simulator.");
     Schedule shortest = shorten(again, finding);
     world.tracing = true;
     run(shortest);
     printf("%s: FOUND: %s\n", origin.c_str(), world.finding.c_str());
-    printf("(%zu unusual events; without shortening it was %zu: %s)\n", shortest.choices.size(),
-           events.size(), finding.c_str());
+    printf("(%zu inserted events; without shortening it was %zu: %s)\n",
+           shortest.choices.size(), events.size(), finding.c_str());
     if (!text("save").empty()) {
         if (!shortest.save(text("save"), world.configuration->name))
-            give_up("cannot write " + text("save"));
+            exit_with_error("cannot write " + text("save"));
         printf("again: simulator --replay %s\n", text("save").c_str());
     }
     exit(EXIT_FAILURE);
@@ -282,7 +282,7 @@ int main(int argc, char *argv[]) {
     std::string name = read_options(argc, argv);
     unsigned part, parts;
     if (sscanf(text("part").c_str(), "%u/%u", &part, &parts) != 2 || part >= parts)
-        give_up("a part is I/N");
+        exit_with_error("a part is I/N");
     if (!text("kinds").empty())
         kinds = kinds_of(text("kinds"));
     if (!text("script").empty())
@@ -290,10 +290,10 @@ int main(int argc, char *argv[]) {
     Schedule saved;
     bool replays = !text("replay").empty();
     if (replays && !saved.load(text("replay"), name))
-        give_up(text("replay") + " is no schedule that can be read");
+        exit_with_error(text("replay") + " is not a saved schedule");
     world.tracing = replays || !text("trace").empty();
     setvbuf(stdout, nullptr, _IOLBF, 0);
-    world.make(find_configuration(name), text("modules"));
+    world.load_programs(find_configuration(name), text("modules"));
     struct sigaction crash {};
     crash.sa_handler = World::crashed;
     crash.sa_flags = SA_NODEFER;
@@ -309,8 +309,8 @@ int main(int argc, char *argv[]) {
         run_random(number("seed"), number("random"));
     else
         run_all({}, number("exhaustive"), part, parts);
-    if (schedules == 1 && world.finding.empty() && world.cue < world.script.size())
-        world.finding = "no program has said: " + world.script[world.cue].text;
+    if (schedules == 1 && world.finding.empty() && world.next_trigger < world.script.size())
+        world.finding = "no program has printed: " + world.script[world.next_trigger].text;
     if (!world.finding.empty()) {
         printf("FOUND: %s\n", world.finding.c_str());
         return EXIT_FAILURE;

@@ -52,7 +52,7 @@ void Memory::store(const Part &part, Writer writer) {
 
 /*
  * Makes the newest store of the writer in a word persistent. Older values of the word never
- * come back, whoever stored them; newer values of other writers may be lost or not.
+ * return, of any writer; newer values of other writers may be lost.
  */
 void Memory::flush(Writer writer, const char *from, const char *to) {
     if (!direct_write || !is_pmem || !contains(from))

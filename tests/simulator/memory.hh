@@ -19,7 +19,7 @@ constexpr size_t WORDS = MEMORY_SIZE / WORD;
 using Writer = uint32_t;
 constexpr Writer OWN = UINT32_MAX;
 
-// A part of a word that somebody writes: the bits of mask.
+// A write of a part of a word: the bits of mask.
 struct Part {
     uint64_t *word;
     uint64_t value, mask;
@@ -30,8 +30,7 @@ void clear_map(void *map, size_t size);
 
 class Memory {
   public:
-    // Whether a flush makes stores persistent; false on a platform whose device writes into
-    // caches.
+    // A flush makes stores persistent; false on a platform whose device writes into caches.
     bool direct_write = true;
     bool is_pmem = true; // else the file is in the page cache: a flush persists nothing
     bool tears = false;  // a power failure may leave a part of the bytes of a word
@@ -57,11 +56,11 @@ class Memory {
     void find_own_stores();
 
     // Each word that is not persistent gets one of its values, chosen by chance.
-    template <typename Chance> void lose_power(Chance chance) {
+    template <typename Random> void lose_power(Random random_bit) {
         find_pages();
         find_own_stores();
         for (const Store &store : m_stores)
-            if (uint64_t mask = surviving(chance)) {
+            if (uint64_t mask = surviving(random_bit)) {
                 uint64_t &kept = word(m_persistent, store.word);
                 kept = (kept & ~mask) | (store.value & mask);
             }
@@ -81,7 +80,7 @@ class Memory {
             if (persistent && store.word == offset / WORD)
                 use(store.value);
     }
-    // Whether every power failure leaves the range as the persistent image has it.
+    // Returns true if every power failure leaves the persistent image of the range.
     bool is_certain(size_t begin, size_t end) const;
 
   private:
@@ -92,10 +91,10 @@ class Memory {
     };
 
     // The bytes of a store that survive.
-    template <typename Chance> uint64_t surviving(Chance chance) const {
+    template <typename Random> uint64_t surviving(Random random_bit) const {
         uint64_t mask = 0;
         for (size_t part = 0; part < (tears ? WORD : 1); part++)
-            if (chance())
+            if (random_bit())
                 mask |= tears ? uint64_t{0xff} << 8 * part : UINT64_MAX;
         return mask;
     }

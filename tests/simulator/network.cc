@@ -56,7 +56,8 @@ bool Network::can_pass(const Link &link, int side) const {
     const sim::Qp *const qp = qp_of(link, side), *const target = qp_of(link, 1 - side);
     return qp && target && target->session && !link.broken && is_connected(*qp) &&
            is_connected(*target) && link.machines[1 - side]->on &&
-           !link.machines[1 - side]->cut_off && (!qp->session || !link.machines[side]->cut_off);
+           !link.machines[1 - side]->disconnected &&
+           (!qp->session || !link.machines[side]->disconnected);
 }
 
 // ---- possible events
@@ -80,7 +81,7 @@ bool Network::has_request(const Link &link) const {
     return link.is_open() && first_message(link, 0, true);
 }
 
-bool Network::has_news(const Link &link, int side) const {
+bool Network::has_cm_event(const Link &link, int side) const {
     return link.is_open() && first_message(link, side, false);
 }
 
@@ -105,14 +106,14 @@ bool Network::is_broken(const Link &link, int side) const {
     return (link.broken && !link.silent) || (qp && qp->attr.qp_state == IBV_QPS_ERR);
 }
 
-bool Network::may_fail(const Link &link, int side) const {
+bool Network::can_fail(const Link &link, int side) const {
     const sim::Qp *const qp = qp_of(link, side);
     const bool is_over = link.broken || (qp && qp->attr.qp_state == IBV_QPS_ERR);
     return qp && qp->session && qp->attr.qp_state >= IBV_QPS_RTR &&
            (!qp->sends.empty() || (is_over && !qp->receives.empty())) && !can_pass(link, side);
 }
 
-bool Network::may_break(const Link &link) const {
+bool Network::can_break(const Link &link) const {
     const sim::Qp *const qp = qp_of(link, 0), *const target = qp_of(link, 1);
     return !link.broken && qp && target && qp->session && target->session &&
            is_connected(*target);
@@ -121,7 +122,7 @@ bool Network::may_break(const Link &link) const {
 // ---- steps
 
 // The route to the server is resolved, or a request arrives at the server.
-void Network::arrive(Link &link) {
+void Network::deliver_request(Link &link) {
     m_fabric->cm().deliver(*first_message(link, 0, true));
     const sim::CmId *const client = m_fabric->cm().id_of(link.ends[0].id);
     const sim::CmId *const server =
@@ -132,7 +133,7 @@ void Network::arrive(Link &link) {
     m_places[server->handle] = {&link, 1};
 }
 
-void Network::tell(Link &link, int side) {
+void Network::deliver_event(Link &link, int side) {
     m_fabric->cm().deliver(*first_message(link, side, false));
 }
 
@@ -143,17 +144,18 @@ void Network::execute(Link &link, int side, Visible visible) {
     const uint32_t opcode = send.wr.opcode;
     m_execution = {&link, side, visible, opcode};
     if (opcode == sim::WR_FLUSH)
-        settle(link, side, send.wr.remote_addr, send.wr.remote_addr + send.wr.flush_length);
+        apply_placed(link, side, send.wr.remote_addr,
+                     send.wr.remote_addr + send.wr.flush_length);
     else if (opcode != IBV_WR_RDMA_WRITE)
-        settle(link, side, 0, UINT64_MAX);
+        apply_placed(link, side, 0, UINT64_MAX);
     const uint32_t rkey = send.wr.rkey;
     if (sim::Engine(*m_fabric).step(qp, send) == sim::Engine::NO_RECEIVE)
-        world.found("a message finds no receive: on iWARP its connection ends");
+        world.fail("a message arrives without a receive: iWARP ends its connection");
     else if (send.status && m_fabric->has_key(rkey))
-        world.found("an operation reaches outside of the region, or the region does not allow "
-                    "it, or its own memory");
+        world.fail("an operation reaches outside of the region, or the region does not allow "
+                   "it, or its own memory");
     if (opcode == IBV_WR_RDMA_WRITE_WITH_IMM)
-        settle(link, side, 0, UINT64_MAX);
+        apply_placed(link, side, 0, UINT64_MAX);
     if (opcode == IBV_WR_RDMA_READ && !send.status && world.configuration->emulated)
         flush_by_read(link, side, send);
     m_execution.reset();
@@ -171,7 +173,7 @@ void Network::execute_part(Link &link, int side) {
     const sim::Send &send = *next_send(link, side);
     if (send.wr.opcode == IBV_WR_SEND || send.wr.opcode == IBV_WR_SEND_WITH_IMM) {
         sim::Qp &target = *qp_of(link, 1 - side);
-        if (target.srq && world.chance())
+        if (target.srq && world.random_bit())
             sim::Engine(*m_fabric).interrupt_receive(target);
         return;
     }
@@ -180,7 +182,7 @@ void Network::execute_part(Link &link, int side) {
     sim::Engine(*m_fabric).keep_data(*qp);
     each_word(send.wr.remote_addr, reinterpret_cast<const char *>(send.inlined.data()),
               send.wr.inline_length, [&](const Part &part) {
-                  if (world.chance())
+                  if (world.random_bit())
                       link.ends[side].placed.push_back(part);
               });
 }
@@ -195,12 +197,12 @@ void Network::fail(Link &link, int side) {
     sim::Engine(*m_fabric).fail_outstanding(*qp_of(link, side), true);
 }
 
-void Network::break_up(Link &link, Fate fate, bool silently) {
+void Network::break_link(Link &link, Outcome outcome, bool silently) {
     for (int side = 0; side < 2; side++) {
-        while (fate != NOT_EXECUTED && world.finding.empty() && can_execute(link, side) &&
-               (fate == ALL_EXECUTED || world.chance()))
+        while (outcome != NOT_EXECUTED && world.finding.empty() && can_execute(link, side) &&
+               (outcome == ALL_EXECUTED || world.random_bit()))
             execute(link, side, SOME);
-        if (fate == PARTLY_EXECUTED)
+        if (outcome == PARTLY_EXECUTED)
             execute_part(link, side);
     }
     link.broken = true;
@@ -218,12 +220,12 @@ void Network::break_up(Link &link, Fate fate, bool silently) {
 bool Network::end_queue_pair(Link &link, int side) {
     sim::Qp &qp = *qp_of(link, side);
     if (side == 1) {
-        while (can_execute(link, 1) && world.finding.empty() && world.chance())
+        while (can_execute(link, 1) && world.finding.empty() && world.random_bit())
             execute(link, 1, SOME);
-        if (world.chance())
+        if (world.random_bit())
             execute_part(link, 0);
     }
-    settle(link, 1 - side, 0, UINT64_MAX);
+    apply_placed(link, 1 - side, 0, UINT64_MAX);
     if (side == 0 && can_execute(link, 0)) {
         m_fabric->abandon(qp);
         return true;
@@ -250,7 +252,7 @@ void Network::forget_closed_links() {
 // ---- memory
 
 // Makes a word visible. Plain memory is lost in a power failure, so its stores need no record.
-void Network::show(Machine &machine, const Part &part, Writer writer) {
+void Network::apply_word(Machine &machine, const Part &part, Writer writer) {
     if (machine.memory.contains(part.word))
         machine.memory.store(part, writer);
     else
@@ -258,12 +260,12 @@ void Network::show(Machine &machine, const Part &part, Writer writer) {
 }
 
 // Makes placed words within the range visible.
-void Network::settle(Link &link, int side, uint64_t begin, uint64_t end) {
+void Network::apply_placed(Link &link, int side, uint64_t begin, uint64_t end) {
     std::erase_if(link.ends[side].placed, [&](const Part &part) {
         const auto word = reinterpret_cast<uint64_t>(part.word);
         const bool covered = word < end && word + WORD > begin;
         if (covered)
-            show(*link.machines[1 - side], part, writer_of(link, side));
+            apply_word(*link.machines[1 - side], part, writer_of(link, side));
         return covered;
     });
 }
@@ -277,10 +279,10 @@ bool Network::write(Process &process, uint64_t address, const void *from, size_t
     }
     std::string data(static_cast<const char *>(from), length);
     if (opcode == IBV_WR_SEND || opcode == IBV_WR_SEND_WITH_IMM)
-        world.configuration->oracle->sent(*link, side, data);
+        world.configuration->oracle->on_send(*link, side, data);
     each_word(address, data.data(), length, [&](const Part &part) {
-        if (!is_write(opcode) || visible == ALL || (visible == SOME && world.chance()))
-            show(*process.machine, part, writer_of(*link, side));
+        if (!is_write(opcode) || visible == ALL || (visible == SOME && world.random_bit()))
+            apply_word(*process.machine, part, writer_of(*link, side));
         else
             link->ends[side].placed.push_back(part);
     });

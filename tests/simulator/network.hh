@@ -19,17 +19,17 @@
 struct End {
     Process *owner = nullptr; // NULL: none yet, or it has ended
     uint32_t id = 0, qp = 0;  // the CM ID and the queue pair; 0: none yet, or deleted
-    bool up = false;          // its program has seen it established
-    bool over = false;        // its program has taken another event
+    bool established = false; // its program has the event
+    bool ended = false;       // its program has taken another event
     const Machine *server = nullptr;
-    int64_t heard_at = 0,
-            heard_before = 0; // when its program last received from the other side
-    int64_t asked_at = 0;     // when an operation was posted, and none was outstanding
-    bool answered = false;    // a completion of it was taken
-    void hear(int64_t now) {
-        if (heard_at != now)
-            heard_before = heard_at;
-        heard_at = now;
+    int64_t received_at = 0,
+            previous_received_at = 0; // when its program last received from the other side
+    int64_t posted_at = 0;            // when an operation was posted, and none was outstanding
+    bool has_completion = false;      // of it
+    void note_receive(int64_t now) {
+        if (received_at != now)
+            previous_received_at = received_at;
+        received_at = now;
     }
     std::vector<Part> placed; // executed writes: words that are not visible yet
 };
@@ -44,13 +44,13 @@ struct Link {
 
     // Is true if messages of the connection manager pass.
     bool is_open() const {
-        return machines[0]->on && machines[1]->on && !machines[0]->cut_off &&
-               !machines[1]->cut_off;
+        return machines[0]->on && machines[1]->on && !machines[0]->disconnected &&
+               !machines[1]->disconnected;
     }
 };
 
 enum Visible { ALL, NONE, SOME };
-enum Fate { NOT_EXECUTED, ALL_EXECUTED, PARTLY_EXECUTED };
+enum Outcome { NOT_EXECUTED, ALL_EXECUTED, PARTLY_EXECUTED };
 
 class Network : public sim::Environment {
   public:
@@ -69,25 +69,25 @@ class Network : public sim::Environment {
 
     // ---- events of a link; the side is the one that posted, or that receives
     bool has_request(const Link &link) const;
-    bool has_news(const Link &link, int side) const;
+    bool has_cm_event(const Link &link, int side) const;
     bool can_execute(const Link &link, int side) const;
     bool is_write_next(const Link &link, int side) const;
     bool can_complete(const Link &link, int side) const;
-    bool may_fail(const Link &link, int side) const;
+    bool can_fail(const Link &link, int side) const;
     bool is_broken(const Link &link, int side) const;
-    bool may_break(const Link &link) const;
-    void arrive(Link &link);
-    void tell(Link &link, int side);
+    bool can_break(const Link &link) const;
+    void deliver_request(Link &link);
+    void deliver_event(Link &link, int side);
     void execute(Link &link, int side, Visible visible);
     void complete(Link &link, int side);
     void fail(Link &link, int side);
-    void break_up(Link &link, Fate fate, bool silently);
+    void break_link(Link &link, Outcome outcome, bool silently);
     void forget_closed_links();
 
     // ---- events of a machine
     void set_port(const Machine &machine, bool is_up);
     void remove_device(Machine &machine);
-    void join(const Machine &machine);
+    void reconnect(const Machine &machine);
     void set_power(const Machine &machine, bool is_on);
     void change_address(const Machine &machine);
     void advance(int64_t now); // in ms
@@ -97,7 +97,7 @@ class Network : public sim::Environment {
     sim::Fabric &fabric() { return *m_fabric; }
     const sim::Fabric &fabric() const { return *m_fabric; }
     // An object that the program has not deleted, or NULL.
-    const char *left_by(const Process &process) const;
+    const char *leaked_object(const Process &process) const;
     bool has_device_event(const Process &process) const; // that it has not taken
     size_t queue_pairs(const Process &process) const;
     unsigned contexts(const Process &process) const;
@@ -132,17 +132,17 @@ class Network : public sim::Environment {
     void execute_part(Link &link, int side);
     void flush(Process &process, uint64_t address, size_t length);
     void flush_by_read(Link &link, int side, const sim::Send &send);
-    void settle(Link &link, int side, uint64_t begin, uint64_t end);
-    void show(Machine &machine, const Part &part, Writer writer);
+    void apply_placed(Link &link, int side, uint64_t begin, uint64_t end);
+    void apply_word(Machine &machine, const Part &part, Writer writer);
     bool end_queue_pair(Link &link, int side);
     std::optional<uint64_t> first_message(const Link &link, int side, bool is_request) const;
     Place *place_of(uint32_t handle);
     End *end_of_number(uint32_t qp_num);
     unsigned host_of(const Machine &machine) const;
     unsigned device_of(const Machine &machine) const;
-    void greet(Process &process);
+    void open_session(Process &process);
     void before(Process &self, const rpma_sim_message &message);
-    bool replaces(const rpma_sim_message &message, sim::Reply &reply);
+    bool intercepts(const rpma_sim_message &message, sim::Reply &reply);
     void after(Process &self, const rpma_sim_message &message, int error);
     void after_resolve(Process &self, const sim::CmResolveAddr &request);
     void after_accept(Process &self, const sim::CmAccept &request, int error);

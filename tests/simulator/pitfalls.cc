@@ -37,7 +37,7 @@ Arguments arguments_of(const Process &process) {
 void begin() {
     char form;
     if (sscanf(world.configuration->name.c_str(), "pitfall-%u-%c", &entry, &form) != 2)
-        return world.found("a pitfall has a name such as pitfall-3-wrong");
+        return world.fail("the name of a pitfall is like pitfall-3-wrong");
     wrong = form == 'w';
     safe = false;
     number = 0;
@@ -57,7 +57,7 @@ bool has_record(bool persistent) {
 }
 
 // The data that the program of entry 6 finds after a restart.
-unsigned found_number() {
+unsigned recovered_number() {
     unsigned newest = 0;
     for (size_t place : {POINTER, POINTER_2}) {
         const char *bytes = target().memory.visible() + place;
@@ -69,8 +69,9 @@ unsigned found_number() {
 
 void check() {
     target().memory.find_own_stores();
-    if (entry == 6 && found_number() < number)
-        return world.found("the number %u was safe, and %u is found", number, found_number());
+    if (entry == 6 && recovered_number() < number)
+        return world.fail("number %u was reported as safe, but %u is found", number,
+                          recovered_number());
     if (entry == 4 || entry == 6)
         return;
     for (bool persistent : {false, true}) {
@@ -78,19 +79,19 @@ void check() {
         target().memory.each_outcome(persistent, POINTER,
                                      [&](uint64_t word) { published |= word == 1; });
         if (published && !has_record(persistent))
-            world.found("the pointer is there, the record is not");
+            world.fail("a pointer exists without its record");
     }
     // The tests of entry 2 check the visible data, all others each possible state.
     if (safe && !has_record(entry != 2))
-        world.found("the record was safe, and is lost");
+        world.fail("a record reported as safe is lost");
 }
 
 // In entry 4 the client reports that the record is visible at that moment.
-void said(Process &client, const char *line) {
+void on_line(Process &client, const char *line) {
     if (client.is_server)
         return;
     if (entry == 4 && world.is_connected(client) && !has_record(false))
-        world.found("the record was called visible, and it is not");
+        world.fail("a record reported as visible is not");
     if (sscanf(line, "client: the number %u is safe", &number) != 1)
         safe = entry != 6;
     check();
@@ -98,8 +99,8 @@ void said(Process &client, const char *line) {
 
 } // namespace
 
-const Oracle pitfalls = {.serves_one = true,
+const Oracle pitfalls = {.serves_one_client = true,
                          .arguments = arguments_of,
                          .begin = begin,
-                         .said = said,
+                         .on_line = on_line,
                          .check = check};

@@ -21,30 +21,30 @@ constexpr size_t STACK_SIZE = size_t{256} << 10;
 
 jmp_buf scheduler;
 
-[[noreturn]] void give_up(const std::string &what) {
+[[noreturn]] void exit_with_error(const std::string &what) {
     fprintf(stderr, "simulator: %s\n", what.c_str());
     exit(EXIT_FAILURE);
 }
 
 // The loader loads one file as one module only, so each process gets a file of its own.
-std::string copy_of(const std::string &module) {
+std::string copy_module(const std::string &module) {
     char name[] = "/tmp/simulator-XXXXXX";
     std::error_code error;
     int file = mkstemp(name);
     if (file < 0 || !std::filesystem::copy_file(
                         module, name, std::filesystem::copy_options::overwrite_existing, error))
-        give_up("cannot copy " + module + " to /tmp");
+        exit_with_error("cannot copy " + module + " to /tmp");
     close(file);
     return name;
 }
 
 // The initial writable segments. Modules are linked without RELRO, so the loader protects no
 // part of them.
-std::vector<std::pair<char *, std::string>> globals_of(void *module) {
+std::vector<std::pair<char *, std::string>> find_globals(void *module) {
     std::vector<std::pair<char *, std::string>> globals;
     link_map *map;
     if (dlinfo(module, RTLD_DI_LINKMAP, &map))
-        give_up("the loader does not say where a module is");
+        exit_with_error("dlinfo() fails for a module");
     auto *base = reinterpret_cast<char *>(map->l_addr);
     const auto *header = reinterpret_cast<const ElfW(Ehdr) *>(base);
     const auto *segment = reinterpret_cast<const ElfW(Phdr) *>(base + header->e_phoff);
@@ -58,15 +58,15 @@ std::vector<std::pair<char *, std::string>> globals_of(void *module) {
 } // namespace
 
 void Process::load(const std::string &module) {
-    std::string file = copy_of(module);
+    std::string file = copy_module(module);
     void *handle = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
     unlink(file.c_str());
     if (!handle)
-        give_up(std::string("cannot load ") + module + ": " + dlerror());
+        exit_with_error(std::string("cannot load ") + module + ": " + dlerror());
     m_main = reinterpret_cast<int (*)(int, char **)>(dlsym(handle, "main"));
     if (!m_main)
-        give_up(module + " is no program of an example");
-    m_globals = globals_of(handle);
+        exit_with_error(module + " has no main()");
+    m_globals = find_globals(handle);
     m_stack = map_anonymous(STACK_SIZE);
 }
 
@@ -77,16 +77,16 @@ void Process::start(const std::vector<std::string> &arguments) {
         map.used = false;
     heap.reset();
     m_arguments = arguments;
-    getcontext(&m_first);
-    m_first.uc_stack.ss_sp = m_stack;
-    m_first.uc_stack.ss_size = STACK_SIZE;
-    m_first.uc_link = nullptr;
-    makecontext(&m_first, entry, 0);
-    m_fresh = true;
+    getcontext(&m_initial_context);
+    m_initial_context.uc_stack.ss_sp = m_stack;
+    m_initial_context.uc_stack.ss_size = STACK_SIZE;
+    m_initial_context.uc_link = nullptr;
+    makecontext(&m_initial_context, entry, 0);
+    m_is_new = true;
     starts++;
     state = READY;
-    back_at = NEVER;
-    static_cast<Run &>(*this) = {};
+    restart_at = NEVER;
+    static_cast<Run_state &>(*this) = {};
 }
 
 // Abandons the stack, like that of a killed program.
@@ -104,7 +104,7 @@ void Process::entry() {
     for (std::string &argument : self->m_arguments)
         argv[argc++] = argument.data();
     self->end(self->m_main(argc, argv));
-    self->leave();
+    self->yield();
 }
 
 // Only the first entry needs the functions of ucontext, which call the kernel each time.
@@ -112,17 +112,17 @@ void Process::resume() {
     world.current = this;
     state = READY;
     if (!_setjmp(scheduler)) {
-        if (!m_fresh)
-            _longjmp(m_where, 1);
-        m_fresh = false;
-        setcontext(&m_first);
+        if (!m_is_new)
+            _longjmp(m_resume_point, 1);
+        m_is_new = false;
+        setcontext(&m_initial_context);
     }
     world.current = nullptr;
 }
 
-void Process::leave() {
+void Process::yield() {
     const int error = errno;
-    if (!_setjmp(m_where))
+    if (!_setjmp(m_resume_point))
         _longjmp(scheduler, 1);
     errno = error;
 }
@@ -133,7 +133,7 @@ void Process::wait_until(const pollfd *fds_, size_t count, int64_t deadline_) {
     deadline = deadline_;
     state = WAITING;
     port_was_up = false;
-    leave();
+    yield();
 }
 
 void *Process::map_memory(size_t size) {

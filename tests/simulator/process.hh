@@ -22,52 +22,55 @@
 constexpr int64_t NEVER = INT64_MAX;
 
 // The state of a machine except its memory; the initializers are its initial state.
-struct Plug {
-    bool on = true, cut_off = false;
-    bool port_down = false;  // while it is cut off: its device noticed
-    std::string copy;        // of its memory, to be restored; empty: none
-    bool no_device = false;  // while it is cut off: its device was removed
-    int64_t back_at = NEVER; // when it is connected again, in ms
+struct Machine_state {
+    bool on = true, disconnected = false;
+    bool port_down = false;       // while disconnected: its device has the event
+    std::string copy;             // of its memory, to be restored; empty: none
+    bool no_device = false;       // while disconnected: its device was removed
+    int64_t reconnect_at = NEVER; // in ms
 };
 
-struct Machine : Plug {
+struct Machine : Machine_state {
     std::string name; // also the address
     Memory memory;
 };
 
 // The state of a program in a schedule; the initializers are its initial state.
-struct Life {
+struct Process_state {
     enum State { OFF, READY, WAITING } state = OFF;
     int status = 0;                   // if OFF: exit status, or KILLED
     unsigned starts = 0;              // starts in this schedule
-    bool was_ready = false;           // a server: it has listened
+    bool has_listened = false;        // a server: it has listened
     int64_t frozen_until = 0;         // the process is suspended until then
-    int64_t back_at = NEVER;          // a server: when it is started again
+    int64_t restart_at = NEVER;       // a server: when it is started again
     size_t lines = 0, lines_read = 0; // of its standard input
     unsigned committed = 0;           // records that it reported as committed
     unsigned completions = 0;         // completions that it has taken
 };
 
 // The state between two starts.
-struct Run {
-    bool told_to_stop = false;  // SIGTERM
-    bool summed_up = false;     // a server: it has reported its state
-    bool port_was_up = false;   // it has queried the port since its last wait
-    bool spoke_in_vain = false; // used a connection over a port that it could know to be down
-    int64_t waited_at = NEVER;  // when it last began to wait for an epoll descriptor
-    unsigned wake_ups = 0;      // number of wake-ups at that time
-    size_t links_at_up = 0;     // number of links when it took a port's event
-    int64_t up_at = NEVER;      // when it took that event, until it reports it
-    bool logged = false;        // the library has logged an unexpected error
-    bool lost_device = false;   // it ended before it took the event of a removed device
-    bool was_left = false;      // a client had gone when it was accepted, without a report
-    bool was_deceived = false;  // it has reported an unexpected reply
-    std::map<const Machine *, unsigned> late; // consecutive missing replies of a server
-    sigset_t blocked{};                       // signals
-    std::string output, errors;               // an incomplete line; the text on stderr
+struct Run_state {
+    bool stop_requested = false;       // SIGTERM
+    bool has_reported_records = false; // a server: it has reported its state
+    bool port_was_up = false;          // it has queried the port since its last wait
+    bool sent_over_down_port =
+        false; // used a connection over a port that it could know to be down
+    int64_t wait_began_at = NEVER; // when it last began to wait for an epoll descriptor
+    unsigned wake_ups = 0;         // number of wake-ups at that time
+    size_t links_at_port_up = 0;   // number of links when it took a port's event
+    int64_t port_up_at = NEVER;    // when it took that event, until it reports it
+    bool logged = false;           // the library has logged an unexpected error
+    bool lost_device = false;      // it ended before it took the event of a removed device
+    bool has_unreported_disconnect =
+        false; // a client had gone when it was accepted, without a report
+    bool has_reported_bad_reply = false; // it has reported an unexpected reply
+    std::map<const Machine *, unsigned>
+        missed_replies;         // consecutive missing replies of a server
+    sigset_t blocked{};         // signals
+    std::string output, errors; // an incomplete line; the text on stderr
 };
 
-class Process : public Life, public Run {
+class Process : public Process_state, public Run_state {
   public:
     static constexpr int KILLED = -1;
 
@@ -86,7 +89,7 @@ class Process : public Life, public Run {
     // Runs until it waits, leaves or ends.
     void resume();
     // Called by the process itself: the simulation continues.
-    void leave();
+    void yield();
     // Called by the process itself: waits until a descriptor is readable or the time is over.
     void wait_until(const pollfd *fds, size_t count, int64_t deadline);
 
@@ -115,9 +118,9 @@ class Process : public Life, public Run {
     std::vector<Map> m_maps;
     char *m_stack = nullptr;
     std::vector<std::string> m_arguments;
-    ucontext_t m_first;
-    jmp_buf m_where;
-    bool m_fresh;
+    ucontext_t m_initial_context;
+    jmp_buf m_resume_point;
+    bool m_is_new;
 };
 
 #endif

@@ -122,11 +122,11 @@ struct Committed {
     uint32_t checksum;
 };
 std::vector<Committed> committed;
-bool founded;                        // to the operator's knowledge, the log exists
-std::vector<const Process *> misled; // clients that were started with the wrong servers
+bool log_exists;                            // to the operator's knowledge, the log exists
+std::vector<const Process *> misconfigured; // clients that were started with the wrong servers
 
-bool is_misled(const Process &process) {
-    return std::ranges::find(misled, &process) != misled.end();
+bool is_misconfigured(const Process &process) {
+    return std::ranges::find(misconfigured, &process) != misconfigured.end();
 }
 
 // Is true if the foreign servers have no log.
@@ -135,19 +135,19 @@ bool are_blank(const Configuration &used) {
 }
 
 // A second server for the log of the first one.
-bool is_double(const Process &process) {
-    return world.configuration->stranger && process.index == world.configuration->servers;
+bool is_second_server(const Process &process) {
+    return world.configuration->first_client && process.index == world.configuration->servers;
 }
 
 // The records of a server in both images: the visible one, and the one that every power failure
 // leaves.
-struct Holding {
+struct Held_records {
     uint64_t changes;
     std::vector<uint32_t> checksums;
 };
-std::vector<std::array<Holding, 2>> holdings;
+std::vector<std::array<Held_records, 2>> held_records;
 
-void walk(const Process &server, bool persistent, std::vector<uint32_t> &checksums) {
+void read_log(const Process &server, bool persistent, std::vector<uint32_t> &checksums) {
     const Memory &memory = server.machine->memory;
     const char *image = memory.image(persistent), *name = server.name.c_str();
     checksums.clear();
@@ -157,7 +157,7 @@ void walk(const Process &server, bool persistent, std::vector<uint32_t> &checksu
     memory.each_outcome(persistent, TAIL_PLACE, [&](uint64_t word) {
         size_t tail = number_of(TAIL_PLACE, word);
         if (tail < LOG_BEGIN || tail > MEMORY_SIZE || tail % WORD)
-            world.found("%s: the tail is damaged", name);
+            world.fail("%s: the tail is damaged", name);
         first = std::min(first, tail);
         last = std::max(last, tail);
     });
@@ -165,18 +165,18 @@ void walk(const Process &server, bool persistent, std::vector<uint32_t> &checksu
     memory.each_outcome(persistent, EPOCH_PLACE, [&](uint64_t word) {
         const uint64_t epoch = number_of(EPOCH_PLACE, word);
         if (epoch > UINT32_MAX)
-            world.found("%s: the epoch is damaged", name);
+            world.fail("%s: the epoch is damaged", name);
         if (world.configuration->foreign && epoch > FOREIGN_EPOCH &&
             server.index < world.configuration->log_servers())
-            world.found("%s: promises something to a client of another log", name);
+            world.fail("%s: stores the epoch of a client of another log", name);
         counts |= epoch > 0;
     });
     memory.each_outcome(persistent, IDENTITY_PLACE, [&](uint64_t word) {
         const uint64_t identity = number_of(IDENTITY_PLACE, word);
         if (identity > UINT32_MAX)
-            world.found("%s: the identity is damaged", name);
+            world.fail("%s: the identity is damaged", name);
         if (counts && !identity)
-            world.found("%s: the log counts, and has no identity", name);
+            world.fail("%s: the log has an epoch but no identity", name);
     });
     if (!world.finding.empty())
         return;
@@ -186,9 +186,9 @@ void walk(const Process &server, bool persistent, std::vector<uint32_t> &checksu
         bool whole = read_record(image, begin, checksums.size(), record) &&
                      record.epoch >= epoch && record.end <= last;
         if (!whole || (persistent && !memory.is_certain(begin, record.end)))
-            return world.found("%s: record %zu is before the tail, but %s", name,
-                               checksums.size(),
-                               persistent ? "a power failure may damage it" : "damaged");
+            return world.fail("%s: record %zu is before the tail, but %s", name,
+                              checksums.size(),
+                              persistent ? "a power failure may damage it" : "damaged");
         checksums.push_back(record.checksum);
         if (record.end <= first)
             certain = checksums.size();
@@ -197,64 +197,64 @@ void walk(const Process &server, bool persistent, std::vector<uint32_t> &checksu
 }
 
 // Is true if a server has no valid log, or may have none after a power failure.
-bool is_forgetful(const Process &server) {
+bool has_no_log(const Process &server) {
     const Memory &memory = server.machine->memory;
-    bool forgetful = !is_log(memory.image(false));
+    bool is_missing = !is_log(memory.image(false));
     memory.each_outcome(true, EPOCH_PLACE, [&](uint64_t word) {
         uint64_t epoch = number_of(EPOCH_PLACE, word);
-        forgetful |= epoch == 0 || epoch > UINT32_MAX;
+        is_missing |= epoch == 0 || epoch > UINT32_MAX;
     });
-    return forgetful;
+    return is_missing;
 }
 
-unsigned count_forgetful() {
+unsigned count_without_log() {
     unsigned count = 0;
     for (unsigned i = 0; i < world.configuration->servers; i++)
-        count += is_forgetful(*world.processes[i]);
+        count += has_no_log(*world.processes[i]);
     return count;
 }
 
-// Only a minority may have lost its memory at a time; the operator knows no more.
-bool may_forget(const Process &server) {
+// Only a minority may be without a log at a time.
+bool may_lose_memory(const Process &server) {
     unsigned plain = world.configuration->plain;
-    return (plain || !is_forgetful(server)) &&
-           count_forgetful() < (world.configuration->servers - 1) / 2 + plain;
+    return (plain || !has_no_log(server)) &&
+           count_without_log() < (world.configuration->servers - 1) / 2 + plain;
 }
 
 void check() {
     unsigned servers = world.configuration->log_servers();
-    unsigned forgetful = world.configuration->forgets ? count_forgetful() : 0;
+    unsigned missing = world.configuration->loses_memory ? count_without_log() : 0;
     for (unsigned i = 0; i < world.configuration->servers; i++) {
         Process &server = *world.processes[i];
         for (int persistent = 0; persistent < 2; persistent++) {
-            Holding &holding = holdings[i][static_cast<size_t>(persistent)];
+            Held_records &holding = held_records[i][static_cast<size_t>(persistent)];
             if (holding.changes == server.machine->memory.changes())
                 continue;
             server.machine->memory.find_own_stores();
-            walk(server, persistent, holding.checksums);
+            read_log(server, persistent, holding.checksums);
             holding.changes = server.machine->memory.changes();
         }
     }
     for (const Committed &record : committed)
         for (size_t persistent = 0; persistent < 2 && world.finding.empty(); persistent++) {
             unsigned holders = 0;
-            for (const auto &holding : holdings) {
+            for (const auto &holding : held_records) {
                 const auto &checksums = holding[persistent].checksums;
                 holders += record.number < checksums.size() &&
                            checksums[record.number] == record.checksum;
             }
-            if (holders + forgetful <= servers / 2)
-                world.found("record %zu was committed, but only %u of %u servers %s",
-                            static_cast<size_t>(record.number), holders, servers,
-                            persistent ? "keep it whatever the power does" : "have it");
+            if (holders + missing <= servers / 2)
+                world.fail("record %zu was committed, but only %u of %u servers %s",
+                           static_cast<size_t>(record.number), holders, servers,
+                           persistent ? "keep it after a power failure" : "hold it");
         }
 }
 
 void begin() {
     committed.clear();
-    misled.clear();
-    founded = false;
-    holdings.assign(world.configuration->servers, {});
+    misconfigured.clear();
+    log_exists = false;
+    held_records.assign(world.configuration->servers, {});
     Image foreign = empty_log(FOREIGN_EPOCH, FOREIGN_IDENTITY);
     for (uint64_t number = 0; number < 5; number++)
         add_record(foreign, 64, number, FOREIGN_EPOCH);
@@ -263,100 +263,102 @@ void begin() {
         set_memory(world.machines[i]->memory, foreign);
 }
 
-void said(Process &process, const char *line) {
+void on_line(Process &process, const char *line) {
     const Configuration &used = *world.configuration;
     unsigned long long number;
     unsigned checksum, members, of;
-    if (is_double(process))
-        return world.found("serves a log that another server serves: %s", line);
-    if (is_misled(process) && strstr(line, "machine-of-server3 has all"))
-        return world.found("changes a server of another log: %s", line);
-    if (is_misled(process)) // the reader reads the right log
-        return world.said.pop_back();
+    if (is_second_server(process))
+        return world.fail("serves a log that another server serves: %s", line);
+    if (is_misconfigured(process) && strstr(line, "machine-of-server3 has all"))
+        return world.fail("changes a server of another log: %s", line);
+    if (is_misconfigured(process)) // the reader reads the right log
+        return world.client_lines.pop_back();
     if (sscanf(line, "client: %llu records, %u of %u", &number, &members, &of) == 3) {
         auto has_all = [number](const auto &holding) {
             return holding[1].checksums.size() >= number;
         };
         check();
         if (of != used.log_servers() ||
-            (!used.forgets &&
-             members > std::ranges::count_if(holdings, has_all) + int64_t{used.plain}))
-            world.found("not so many servers have all records: %s", line);
+            (!used.loses_memory &&
+             members > std::ranges::count_if(held_records, has_all) + int64_t{used.plain}))
+            world.fail("fewer servers have all records: %s", line);
     }
     if (sscanf(line, "server: the log has %llu records, all right", &number) == 1) {
         check();
-        if (!used.plain && number != holdings[process.index][0].checksums.size())
-            world.found("has another number of records: %s", line);
-        process.summed_up = true;
+        if (!used.plain && number != held_records[process.index][0].checksums.size())
+            world.fail("reports a wrong number of records: %s", line);
+        process.has_reported_records = true;
     }
     size_t bytes;
     if (sscanf(line, "client: server %*s has all %llu records, %zu bytes", &number, &bytes) ==
             2 &&
         bytes > number * 64) // the longest record of these lines
-        world.found("more is missing than there is: %s", line);
+        world.fail("reports more missing bytes than the log has: %s", line);
     const End *lost = lost_end(process, line);
     if (lost && strstr(line, "it does not answer") &&
-        world.now <= std::max(lost->heard_at, lost->asked_at) + PATIENCE_MS)
-        world.found("had no reason to expect an answer by now: %s", line);
-    process.was_left &= !strstr(line, "a client went away");
+        world.now <= std::max(lost->received_at, lost->posted_at) + PATIENCE_MS)
+        world.fail("abandons a server before the time limit: %s", line);
+    process.has_unreported_disconnect &= !strstr(line, "a client went away");
     if (strstr(line, "a queue has no room"))
-        world.found("asks more of a server than it has room for: %s", line);
+        world.fail("overruns its send queue: %s", line);
     bool is_committed = sscanf(line, "committed %llu %x", &number, &checksum) == 2;
     if (!is_committed && sscanf(line, "replicated %llu", &number) != 1)
         return;
     if (!is_committed && !used.plain)
-        world.found("all servers are persistent, but: %s", line);
+        world.fail("all servers are persistent, but: %s", line);
     process.committed++;
-    founded = true;
+    log_exists = true;
     if (is_committed)
         committed.push_back({number, checksum});
     check();
 }
 
 // A client commits each of its lines, or reports why not.
-void ended(Process &process) {
-    if (is_double(process)) {
+void on_end(Process &process) {
+    if (is_second_server(process)) {
         if (process.errors.find("another process uses") == std::string::npos)
-            world.found("is not refused: %s", process.first_error().c_str());
+            world.fail("is not refused: %s", process.first_error().c_str());
         return;
     }
-    if (process.is_server && (process.status || !process.told_to_stop))
-        world.found("ends with status %d: %s", process.status, process.first_error().c_str());
-    else if (process.is_server && !process.summed_up)
-        world.found("ends well, and does not say how many records it has");
-    if (!process.is_server && !process.status && !is_misled(process) &&
+    if (process.is_server && (process.status || !process.stop_requested))
+        world.fail("ends with status %d: %s", process.status, process.first_error().c_str());
+    else if (process.is_server && !process.has_reported_records)
+        world.fail("succeeds without reporting its number of records");
+    if (!process.is_server && !process.status && !is_misconfigured(process) &&
         process.committed < process.lines_read)
-        world.found("ends well with %zu lines, but committed %u records", process.lines_read,
-                    process.committed);
+        world.fail("succeeds after %zu lines, but committed %u records", process.lines_read,
+                   process.committed);
     if (process.logged)
-        world.found("lets the library complain of servers that are expected to be away");
-    founded |= process.errors.find("start without --new") != std::string::npos;
+        world.fail(
+            "causes an error in the log for a server that is expected to be unreachable");
+    log_exists |= process.errors.find("start without --new") != std::string::npos;
     if (process.status && process.errors.empty())
-        world.found("ends with status %d and does not say why", process.status);
+        world.fail("ends with status %d without an error message", process.status);
 }
 
-// A connection that has ended is deleted at once, and a client that is gone is spoken of.
-void waits(Process &process) {
-    if (process.was_left)
-        world.found("does not say that a client went away before it was connected");
+// A program deletes a connection that has ended before it waits, and reports a client that
+// disconnected.
+void on_wait(Process &process) {
+    if (process.has_unreported_disconnect)
+        world.fail("does not report a client that disconnected before it was accepted");
     for (const uint16_t i : world.network.open_links)
         for (const End &end : world.network.links[i]->ends)
-            if (end.owner == &process && end.id && end.over)
-                world.found("waits, and keeps a connection that has ended");
+            if (end.owner == &process && end.id && end.ended)
+                world.fail("waits without deleting a connection that has ended");
 }
 
 // The operator makes and begins a log once, and again only after a failure.
 Arguments arguments_of(const Process &process) {
     const Configuration &used = *world.configuration;
     Arguments arguments;
-    if (is_double(process))
+    if (is_second_server(process))
         return {"--direct-write", "--new", process.machine->name,
                 "7472",           "1",     process.machine->name};
     // The second client of wrong ones names one server too few, the first a server of another
     // log, once there is a log that they can damage.
-    const unsigned wrong = used.foreign && founded ? process.index - used.servers : 0;
+    const unsigned wrong = used.foreign && log_exists ? process.index - used.servers : 0;
     if (wrong == 1 || wrong == 2) {
-        misled.push_back(&process);
+        misconfigured.push_back(&process);
         if (are_blank(used))
             arguments.push_back("--new");
         for (unsigned i = 2; i < (wrong == 1 ? used.servers : 3); i++)
@@ -364,7 +366,7 @@ Arguments arguments_of(const Process &process) {
         return arguments;
     }
     const bool has_log = process.index >= used.log_servers() && !are_blank(used);
-    if (process.is_server ? !process.was_ready && !has_log : !founded)
+    if (process.is_server ? !process.has_listened && !has_log : !log_exists)
         arguments.push_back("--new");
     if (process.is_server)
         arguments.insert(arguments.end(),
@@ -379,15 +381,15 @@ Arguments arguments_of(const Process &process) {
 } // namespace
 
 const Oracle replicated_log = {.has_reader = true,
-                               .locks = true,
-                               .way_ms = PATIENCE_MS,
+                               .locks_files = true,
+                               .resolve_ms = PATIENCE_MS,
                                .arguments = arguments_of,
                                .begin = begin,
-                               .said = said,
-                               .ended = ended,
+                               .on_line = on_line,
+                               .on_end = on_end,
                                .check = check,
-                               .waits = waits,
-                               .may_forget = may_forget};
+                               .on_wait = on_wait,
+                               .may_lose_memory = may_lose_memory};
 
 // ---- damaged logs
 
@@ -407,11 +409,11 @@ Image full_log(const Image &good, uint64_t number) {
     return image;
 }
 
-unsigned damages;
+unsigned damaged_logs;
 std::string damage_finding;
 
 void expect(bool good, const std::string &what) {
-    damages++;
+    damaged_logs++;
     if (damage_finding.empty() && !good)
         damage_finding = what;
 }
@@ -421,14 +423,14 @@ void start_servers(unsigned count, const Image &image, bool make_new) {
     std::vector<Process *> servers;
     for (unsigned i = 0; i < count; i++) {
         servers.push_back(world.processes[i].get());
-        servers[i]->was_ready = !make_new;
+        servers[i]->has_listened = !make_new;
         set_memory(servers[i]->machine->memory, image);
     }
-    world.start_more(servers, false);
+    world.run_more(servers, false);
 }
 
-// What a server does with the image as its log.
-void look_at(const Image &image, bool make_new, bool starts, const std::string &what) {
+// Checks whether a server accepts the image as its log.
+void check_server(const Image &image, bool make_new, bool starts, const std::string &what) {
     Process &server = *world.processes[0];
     start_servers(1, image, make_new);
     bool listens = server.state == Process::WAITING;
@@ -440,20 +442,20 @@ void look_at(const Image &image, bool make_new, bool starts, const std::string &
     expect((starts && make_new) ||
                !memcmp(server.machine->memory.visible(), image.data(), image.size()),
            what + " is overwritten");
-    expect(make_new || world.read() == starts, what + ": the reader");
+    expect(make_new || world.reader_accepts() == starts, what + ": the reader");
 }
 
-// The reader wants each record that was committed in a majority of the logs.
-void look_at_reader(const Image &good, const Image &shorter) {
+// The reader requires each committed record in a majority of the logs.
+void check_reader(const Image &good, const Image &shorter) {
     for (unsigned holders = 0; holders <= world.configuration->servers; holders++) {
         for (unsigned i = 0; i < world.configuration->servers; i++) {
             const Image &image = i < holders ? good : shorter;
             memcpy(world.machines[i]->memory.visible(), image.data(), image.size());
         }
-        bool content = world.read();
+        bool accepted = world.reader_accepts();
         std::string says = "only " + std::to_string(holders) + " of ";
-        expect(content == (holders > world.configuration->servers / 2) &&
-                   (content || world.reader.errors.find(says) != std::string::npos),
+        expect(accepted == (holders > world.configuration->servers / 2) &&
+                   (accepted || world.reader.errors.find(says) != std::string::npos),
                "the reader of " + std::to_string(holders) + " logs that have all");
     }
     for (const Arguments &few : {Arguments{"reader"}, {"reader", "file"}}) {
@@ -463,32 +465,33 @@ void look_at_reader(const Image &good, const Image &shorter) {
                    world.reader.errors.starts_with("usage: reader FILE LOG"),
                "the usage of the reader: " + world.reader.first_error());
     }
-    world.said.push_back("committed 0 12345678");
-    expect(!world.read(), "the reader of another record");
-    world.said.pop_back();
+    world.client_lines.push_back("committed 0 12345678");
+    expect(!world.reader_accepts(), "the reader of another record");
+    world.client_lines.pop_back();
 }
 
 // A header is damaged while its server runs: the client continues with the others.
-void look_at_damaged_server(const Image &good) {
+void check_damaged_server(const Image &good) {
     start_servers(world.configuration->servers, good, false);
     world.machines[0]->memory.visible()[FIXED_BEGIN]++;
     Process &client = *world.processes.back();
-    world.start_more({&client}, true);
+    world.run_more({&client}, true);
     expect(client.status == EXIT_SUCCESS &&
-               std::ranges::count(world.said, "client: server machine-of-server1 is lost: "
-                                              "there is no log"),
-           "a header that is damaged later: the client says: " + client.first_error());
+               std::ranges::count(world.client_lines,
+                                  "client: server machine-of-server1 is lost: "
+                                  "there is no log"),
+           "a header that is damaged later: the client reports: " + client.first_error());
     for (unsigned i = 0; i < world.configuration->servers; i++)
         world.processes[i]->end(Process::KILLED);
 }
 
 // All servers have this log: the client must end with the wanted line and change no record.
-void look_at_client(const Image &image, const char *wanted, const std::string &what) {
+void check_client(const Image &image, const char *wanted, const std::string &what) {
     start_servers(world.configuration->servers, image, image.empty());
     Process &client = *world.processes.back();
-    world.start_more({&client}, true);
+    world.run_more({&client}, true);
     expect(client.status == EXIT_FAILURE && client.errors.find(wanted) != std::string::npos,
-           what + ": the client says: " + client.first_error());
+           what + ": the client reports: " + client.first_error());
     for (unsigned i = 0; i < world.configuration->servers; i++) {
         const Process &server = *world.processes[i];
         world.processes[i]->end(Process::KILLED);
@@ -496,52 +499,52 @@ void look_at_client(const Image &image, const char *wanted, const std::string &w
         expect(!memcmp(server.machine->memory.visible() + begin, image.data() + begin,
                        image.size() - begin),
                what + ": a log has changed");
-        expect(is_forgetful(server) == image.empty(), what + ": a log counts, or does not");
+        expect(has_no_log(server) == image.empty(), what + ": the epoch has changed");
     }
 }
 
 } // namespace
 
 unsigned damage_logs() {
-    Schedule usual;
-    if (!world.run(usual))
+    Schedule default_schedule;
+    if (!world.run(default_schedule))
         return 0;
     const char *log = world.machines[0]->memory.visible();
     uint32_t tail;
     memcpy(&tail, log, sizeof(tail));
     const Image good(log, tail);
-    const uint64_t records = holdings[0][0].checksums.size();
+    const uint64_t records = held_records[0][0].checksums.size();
 
     Image shorter = good;
     set_number(shorter, TAIL_PLACE, LOG_BEGIN + RECORD_HEADER);
-    look_at_reader(good, shorter);
-    look_at(good, false, true, "a good log");
-    look_at(good, true, false, "a good log with --new");
-    look_at(empty_log(1, FOREIGN_IDENTITY), true, false,
-            "the log of a first client that has no record, with --new");
+    check_reader(good, shorter);
+    check_server(good, false, true, "a good log");
+    check_server(good, true, false, "a good log with --new");
+    check_server(empty_log(1, FOREIGN_IDENTITY), true, false,
+                 "the log of a first client that has no record, with --new");
     for (size_t bit = 0; bit < 8 * (IDENTITY_PLACE + WORD); bit++) {
         if (bit / 8 >= FIXED_END + 4 && bit / 8 < IDENTITY_PLACE)
             continue; // in no checksum
         Image image = good;
         image[bit / 8] = static_cast<char>(image[bit / 8] ^ 1 << bit % 8);
-        look_at(image, false, false, "a header with a wrong bit " + std::to_string(bit));
+        check_server(image, false, false, "a header with a wrong bit " + std::to_string(bit));
     }
     for (size_t end = 0; end < good.size(); end++) {
         Image image = good.substr(0, end) + Image(good.size() - end, '\0');
-        look_at(image, false, image == good, "a log cut at byte " + std::to_string(end));
+        check_server(image, false, image == good, "a log cut at byte " + std::to_string(end));
     }
     for (size_t place : {TAIL_PLACE, EPOCH_PLACE, IDENTITY_PLACE}) {
         Image image = good;
         image.replace(place, WORD, WORD, '\xff');
-        look_at(image, false, false, "a number of 2^64 - 1");
-        look_at(image, true, true, "a damaged log with --new");
+        check_server(image, false, false, "a number of 2^64 - 1");
+        check_server(image, true, true, "a damaged log with --new");
     }
-    look_at_damaged_server(good);
+    check_damaged_server(good);
     Image last_epoch = good;
     set_number(last_epoch, EPOCH_PLACE, UINT32_MAX);
-    look_at_client(last_epoch, "no number is left", "the last epoch");
-    look_at_client(full_log(good, records), "the log is full", "a full log");
-    look_at_client({}, "no log that counts", "all servers have forgotten");
+    check_client(last_epoch, "no number is left", "the last epoch");
+    check_client(full_log(good, records), "the log is full", "a full log");
+    check_client({}, "no log that counts", "all servers have lost their logs");
     world.finding = damage_finding;
-    return damages;
+    return damaged_logs;
 }

@@ -26,7 +26,7 @@ Schedule Schedule::random(uint64_t seed, uint32_t kinds) {
     return schedule;
 }
 
-bool Schedule::is_usual() {
+bool Schedule::is_default() {
     if (listed)
         return false;
     if (m_random) {

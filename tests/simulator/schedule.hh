@@ -17,8 +17,8 @@ using sim::Choice;
 // event_kinds[] describes each kind.
 struct Event {
     // clang-format off
-    enum Kind : uint8_t { RUN, REQUEST, NEWS, EXECUTE, COMPLETE, FAIL, START, JOIN, TIME,
-                          BREAK, KILL, POWER, POWER_ALL, CUT, FREEZE, FORGET, ADDRESS, COPY,
+    enum Kind : uint8_t { RUN, REQUEST, CM_EVENT, EXECUTE, COMPLETE, FAIL, START, RECONNECT, TIME,
+                          BREAK, KILL, POWER, POWER_ALL, DISCONNECT, FREEZE, BLANK, ADDRESS, COPY,
                           KINDS,
                           FIRST_FAULT = BREAK } kind;
     // clang-format on
@@ -30,7 +30,7 @@ struct Event {
 };
 
 struct Event_kind {
-    const char *name, *words;
+    const char *name, *format;
     uint16_t variants;
 };
 extern const Event_kind event_kinds[Event::KINDS];
@@ -38,7 +38,7 @@ extern const Event_kind event_kinds[Event::KINDS];
 class Schedule {
   public:
     std::vector<Choice> choices; // choices made, or to be made
-    uint64_t salt = 0;           // for World::chance(), whose results are not choices
+    uint64_t salt = 0;           // for World::random_bit(), whose results are not choices
     std::vector<std::vector<Event>> *listed = nullptr; // the options at each position
 
     static Schedule random(uint64_t seed, uint32_t kinds);
@@ -46,7 +46,7 @@ class Schedule {
     void begin() { m_position = m_next = 0; }
     uint32_t position() const { return m_position; }
     // Returns true if the default event is next, and passes the position.
-    bool is_usual();
+    bool is_default();
     void stop(); // interrupts a program here, for any next event
     bool may_fault() const { return !m_random || m_fault; } // the options may be faults
     // Otherwise chooses the event; returns false for the default one.

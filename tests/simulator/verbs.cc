@@ -2,7 +2,7 @@
 // Copyright 2026, the librpma developers
 
 // verbs.cc -- the calls of libibverbs and librdmacm: each that another program or device may
-// notice is a point where anything may happen
+// observe is a preemption point
 
 #include "world.hh"
 
@@ -17,9 +17,9 @@
 namespace {
 
 // The memory of a program.
-class Own_memory : public sim::Program {
+class Process_memory : public sim::Program {
   public:
-    explicit Own_memory(Process &process) : m_process(process) {}
+    explicit Process_memory(Process &process) : m_process(process) {}
     bool read(uint64_t address, void *to, size_t length) override {
         memcpy(to, reinterpret_cast<const void *>(address), length);
         return true;
@@ -48,8 +48,8 @@ uint32_t op_of(const rpma_sim_message &message) {
     return *static_cast<const uint32_t *>(message.request);
 }
 
-// Calls that only ask, or make something that nothing else can use yet, are no points.
-bool is_point(uint32_t op) {
+// Excludes calls that only query, or create an object that no other program can use yet.
+bool is_preemption_point(uint32_t op) {
     switch (op) {
     case sim::OP_QUERY_PORT:
     case sim::OP_REG_MR:
@@ -73,26 +73,26 @@ bool is_point(uint32_t op) {
     }
 }
 
-// A program takes completions of a deleted connection for those of the next with its number.
+// A program cannot distinguish completions of two connections with one number.
 void check_number(const sim::Qp &qp) {
     for (sim::Ring *const ring : {qp.send_cq->ring, qp.recv_cq->ring})
         for (uint32_t i = ring->taken; i != ring->added; i++)
             if (ring->first()[i % ring->entries].wc.qp_num == qp.number)
-                world.found(
-                    "makes a connection that has the number of one whose completions wait");
+                world.fail(
+                    "creates a queue pair with the number of one that has unread completions");
 }
 
-// Messages about connections share a queue pair, which soft-RoCE loses when one cannot leave.
-void connect_anybody() {
-    if (world.current->spoke_in_vain && world.configuration->oracle->heeds_device)
-        world.found("connects after a message to a port that was down, where soft-RoCE "
-                    "connects nobody any more");
+// CM messages share a queue pair, which soft-RoCE loses if one cannot be sent.
+void check_connect() {
+    if (world.current->sent_over_down_port &&
+        world.configuration->oracle->handles_device_events)
+        world.fail("connects after a message to a port that was down, where soft-RoCE "
+                   "connects nobody any more");
 }
 
-// A message about a connection leaves. The port may go down before it has left; a program that
-// has not asked, or did not wait for the port, is to blame.
-void speak() {
-    world.current->spoke_in_vain |=
+// A CM message is sent. The program must have queried the port since its last wait.
+void note_cm_message() {
+    world.current->sent_over_down_port |=
         world.current->machine->port_down && !world.current->port_was_up;
     world.current->port_was_up = false;
 }
@@ -109,14 +109,14 @@ bool uses(const sim::Qp &qp, uint32_t key) {
 
 void Network::begin(unsigned machines, bool has_native_operations) {
     static sim_profile profile = *sim_find_profile("rxe");
-    profile.rounding = SIM_NOT_ROUNDED; // a full queue is to show
+    profile.rounding = SIM_NOT_ROUNDED; // so that a full queue is detected
     profile.has_native_flush = profile.has_native_atomic_write = has_native_operations;
     sim::Options options;
     options.hosts = machines;
     options.profile = &profile;
     options.has_direct_write = !has_native_operations;
     options.is_stepped = true;
-    m_descriptors.clear(); // those of the schedule before are gone
+    m_descriptors.clear(); // of the previous schedule
     m_fabric.reset();
     m_places.clear();
     m_execution.reset();
@@ -140,21 +140,21 @@ End *Network::end_of_number(uint32_t qp_num) {
     return nullptr;
 }
 
-void Network::greet(Process &process) {
-    process.caller.program = std::make_shared<Own_memory>(process);
+void Network::open_session(Process &process) {
+    process.caller.program = std::make_shared<Process_memory>(process);
     sim::Hello hello{};
     hello.host = host_of(*process.machine);
     sim::Reply reply;
     if (m_fabric->call(process.caller, &hello, sizeof(hello), reply))
-        world.found("not simulated: the fabric refuses a program");
+        world.fail("not simulated: the fabric refuses a program");
 }
 
 int Network::call(rpma_sim_message &message) {
     Process &self = *world.current;
-    if (is_point(op_of(message)))
-        world.point();
+    if (is_preemption_point(op_of(message)))
+        world.preemption_point();
     if (!self.caller.session)
-        greet(self);
+        open_session(self);
     before(self, message);
     static std::vector<std::byte> request; // kept for its memory, as the reply is
     static sim::Reply reply;
@@ -166,7 +166,7 @@ int Network::call(rpma_sim_message &message) {
     reply.bytes.clear();
     reply.descriptor = -1;
     int error = 0;
-    if (!replaces(message, reply))
+    if (!intercepts(message, reply))
         error = m_fabric->call(self.caller, request.data(), request.size(), reply);
     message.fd = reply.descriptor;
     message.length = std::min(message.reply_size, reply.bytes.size());
@@ -187,23 +187,23 @@ void Network::before(Process &self, const rpma_sim_message &message) {
         if (const sim::Qp *const qp = m_fabric->find<sim::Qp>(as<sim::PostSend>(message).qp);
             qp && qp->sends.empty() && qp->send_cq->ring->added == qp->send_cq->ring->taken)
             if (End *const end = end_of_number(qp->number))
-                end->asked_at = world.now;
+                end->posted_at = world.now;
         break;
     case sim::OP_DESTROY:
         before_destroy(as<sim::Destroy>(message));
         break;
     case sim::OP_CM_RESOLVE_ADDR:
-        connect_anybody();
+        check_connect();
         break;
     case sim::OP_CM_CONNECT:
-        speak();
+        note_cm_message();
         break;
     case sim::OP_CM_DESTROY:
         // Once the other side has ended it, nothing is sent (Linux 6.1, cm.c, cm_destroy_id()).
         if (const sim::CmId *const id = m_fabric->cm().id_of(as<sim::CmDestroy>(message).id);
             id && id->connects() && id->state < sim::CmId::TIMEWAIT &&
             id->state != sim::CmId::REQ_RECEIVED)
-            speak();
+            note_cm_message();
         break;
     default:
         break;
@@ -217,11 +217,11 @@ void Network::before_destroy(const sim::Destroy &request) {
     for (const auto &[handle, object] : m_fabric->objects())
         if (object->kind == sim::Object::QP && object->session == mr->session &&
             uses(static_cast<const sim::Qp &>(*object), mr->key))
-            world.found("deregisters a region that an operation or a receive still uses");
+            world.fail("deregisters a region that an operation or a receive still uses");
 }
 
 // A queue pair whose requests are still on their way is no object of its program any more.
-bool Network::replaces(const rpma_sim_message &message, sim::Reply &reply) {
+bool Network::intercepts(const rpma_sim_message &message, sim::Reply &reply) {
     if (op_of(message) != sim::OP_DESTROY)
         return false;
     const sim::Qp *const qp = m_fabric->find<sim::Qp>(as<sim::Destroy>(message).handle);
@@ -262,8 +262,9 @@ void Network::after(Process &self, const rpma_sim_message &message, int error) {
         link.ends[0].qp = qp->handle;
         m_places[qp->handle] = {&link, 0};
     }
-    if (link.timeout_ms > world.configuration->oracle->way_ms && !world.configuration->stranger)
-        world.found("looks too long for the way to a server that may not be there");
+    if (link.timeout_ms > world.configuration->oracle->resolve_ms &&
+        !world.configuration->first_client)
+        world.fail("uses too long a time limit to resolve a server");
 }
 
 void Network::after_resolve(Process &self, const sim::CmResolveAddr &request) {
@@ -287,10 +288,10 @@ void Network::after_accept(Process &self, const sim::CmAccept &request, int erro
         return;
     End &end = place->link->ends[place->side];
     if (!request.param.valid) {
-        end.up |= !error;
+        end.established |= !error;
         return;
     }
-    self.was_left |= error != 0;
+    self.has_unreported_disconnect |= error != 0;
     const sim::Qp *const qp =
         error ? nullptr
               : m_fabric->find_qp(
@@ -305,8 +306,8 @@ void Network::after_accept(Process &self, const sim::CmAccept &request, int erro
 void Network::after_event(Process &self, const sim::Channel &channel,
                           const sim::TakeEvent::Reply &event, const void *data) {
     if (channel.purpose == sim::Channel::ASYNC && event.type == IBV_EVENT_PORT_ACTIVE) {
-        self.links_at_up = links.size();
-        self.up_at = world.now;
+        self.links_at_port_up = links.size();
+        self.port_up_at = world.now;
     }
     if (channel.purpose != sim::Channel::CONNECTIONS)
         return;
@@ -315,21 +316,21 @@ void Network::after_event(Process &self, const sim::Channel &channel,
     if (!place || event.type == RDMA_CM_EVENT_ADDR_CHANGE)
         return;
     End &end = place->link->ends[place->side];
-    end.hear(world.now);
+    end.note_receive(world.now);
     switch (event.type) {
     case RDMA_CM_EVENT_CONNECT_REQUEST:
-        connect_anybody();
+        check_connect();
         end.owner = &self;
         break;
     case RDMA_CM_EVENT_ESTABLISHED:
-        end.up = true;
+        end.established = true;
         break;
     case RDMA_CM_EVENT_REJECTED:
     case RDMA_CM_EVENT_UNREACHABLE:
     case RDMA_CM_EVENT_CONNECT_ERROR:
     case RDMA_CM_EVENT_DISCONNECTED:
     case RDMA_CM_EVENT_DEVICE_REMOVAL:
-        end.over = true;
+        end.ended = true;
         break;
     default:
         break;
@@ -364,26 +365,27 @@ int Network::take_event(int fd, uint32_t channel, sim::TakeEvent::Reply &event, 
 // A poll that finds nothing changes nothing.
 void Network::polls(const sim::Ring &ring) {
     if (ring.overrun)
-        world.found("a completion queue runs over");
+        world.fail("a completion queue overruns");
     if (ring.added != ring.taken)
-        world.point();
+        world.preemption_point();
 }
 
 void Network::polled(const ibv_wc *wc, int count) {
     for (int i = 0; i < count; i++) {
         world.current->completions++;
-        // In example 15 all connections share a queue, and a send that left is no answer.
-        const bool shows =
+        // In example 15 all connections share a queue, and the completion of a send is no
+        // reply.
+        const bool is_reply =
             wc[i].status == IBV_WC_SUCCESS &&
-            (!world.configuration->oracle->heeds_device || wc[i].opcode & IBV_WC_RECV);
-        End *const end = shows ? end_of_number(wc[i].qp_num) : nullptr;
+            (!world.configuration->oracle->handles_device_events || wc[i].opcode & IBV_WC_RECV);
+        End *const end = is_reply ? end_of_number(wc[i].qp_num) : nullptr;
         if (!end)
             continue;
-        end->hear(world.now);
-        end->answered = true;
+        end->note_receive(world.now);
+        end->has_completion = true;
     }
     if (count > 0 && wc->status == IBV_WC_SUCCESS)
-        world.configuration->oracle->completed(*world.current);
+        world.configuration->oracle->on_completion(*world.current);
 }
 
 // ---- the environment of the fabric

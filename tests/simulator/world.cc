@@ -18,7 +18,7 @@ constexpr uint32_t STEPS_MAX = 100000; // a schedule with more steps does not en
 
 } // namespace
 
-void World::make(const Configuration &configuration_, const std::string &modules) {
+void World::load_programs(const Configuration &configuration_, const std::string &modules) {
     configuration = &configuration_;
     std::string path = modules + "/" + configuration->example;
     for (unsigned i = 0; i <= configuration->servers + configuration->clients; i++) {
@@ -31,11 +31,11 @@ void World::make(const Configuration &configuration_, const std::string &modules
         unsigned number = process.is_server ? i : i - configuration->servers;
         process.name = (process.is_server ? "server" : "client") + std::to_string(number + 1);
         process.machine->name = "machine-of-" + process.name;
-        bool strange = configuration->stranger && !process.is_server && number == 0;
-        if (strange && strstr(configuration->stranger, "-server"))
+        bool is_other = configuration->first_client && !process.is_server && number == 0;
+        if (is_other && strstr(configuration->first_client, "-server"))
             process.machine = machines[0].get();
-        process.load(strange ? modules + "/" + configuration->stranger + ".so"
-                             : path + (process.is_server ? "-server.so" : "-client.so"));
+        process.load(is_other ? modules + "/" + configuration->first_client + ".so"
+                              : path + (process.is_server ? "-server.so" : "-client.so"));
     }
     reader.name = "reader";
     reader.machine = machines.back().get();
@@ -46,20 +46,20 @@ void World::make(const Configuration &configuration_, const std::string &modules
 void World::begin(Schedule &schedule) {
     for (auto &process : processes)
         process->caller = {};
-    static_cast<Present &>(*this) = {};
+    static_cast<World_state &>(*this) = {};
     m_schedule = &schedule;
-    m_chance = schedule.salt;
-    m_checked = m_hurried = 0;
+    m_random_state = schedule.salt;
+    m_checked_changes = m_early_timeouts = 0;
     m_running = nullptr;
     schedule.begin();
     for (auto &machine : machines) {
-        static_cast<Plug &>(*machine) = {};
+        static_cast<Machine_state &>(*machine) = {};
         machine->memory.reset();
     }
     network.begin(static_cast<unsigned>(machines.size()), !configuration->emulated);
     configuration->oracle->begin();
     for (auto &process : processes) {
-        static_cast<Life &>(*process) = {};
+        static_cast<Process_state &>(*process) = {};
         process->lines =
             process == processes.back() ? configuration->last_lines : configuration->lines;
         if (process->is_server)
@@ -80,21 +80,21 @@ bool World::run(Schedule &schedule) {
     while (finding.empty() && !clients_are_done())
         step();
     if (finding.empty())
-        heal();
+        repair();
     if (finding.empty())
-        judge();
+        run_reader();
     return finding.empty();
 }
 
-void World::start_more(const std::vector<Process *> &more, bool until_they_end) {
-    finding = "not looked at";
+void World::run_more(const std::vector<Process *> &more, bool until_they_end) {
+    finding = "not checked";
     for (Process *process : more)
         start(*process);
-    auto goes_on = [&](const Process *process) {
+    auto is_running = [&](const Process *process) {
         return until_they_end ? process->state != Process::OFF : is_ready(*process);
     };
-    for (unsigned i = 0; i < STEPS_MAX && std::ranges::any_of(more, goes_on); i++)
-        apply(usual_event());
+    for (unsigned i = 0; i < STEPS_MAX && std::ranges::any_of(more, is_running); i++)
+        apply(default_event());
 }
 
 bool World::clients_are_done() {
@@ -104,101 +104,101 @@ bool World::clients_are_done() {
 }
 
 // Ends all faults, so the last client must succeed, and the servers must end.
-void World::heal() {
-    healed = true;
+void World::repair() {
+    repaired = true;
     faulted = false;
     m_schedule->stop_faults();
     trace("all faults end");
-    auto go_on_while = [this](auto condition) {
+    auto step_while = [this](auto condition) {
         for (auto &process : processes)
             while (finding.empty() && condition(*process))
                 step();
     };
     for (auto &machine : machines)
-        if (machine->cut_off)
-            join(*machine);
+        if (machine->disconnected)
+            reconnect(*machine);
     for (auto &process : processes) {
         process->frozen_until = 0;
         if (!process->is_server)
             continue;
-        if (configuration->oracle->serves_one)
+        if (configuration->oracle->serves_one_client)
             kill(*process); // it may wait for a client for ever
         if (process->state == Process::OFF)
             start(*process);
     }
-    go_on_while([this](const Process &process) { return is_ready(process); });
+    step_while([this](const Process &process) { return is_ready(process); });
     Process &last = *processes.back();
     Arguments tried;
-    do { // once more if the operator has learned something
+    do { // again if the operator's arguments have changed
         tried = configuration->oracle->arguments(last);
         start(last);
-        go_on_while([&last](const Process &) { return last.state != Process::OFF; });
+        step_while([&last](const Process &) { return last.state != Process::OFF; });
     } while (finding.empty() && last.status && tried != configuration->oracle->arguments(last));
     if (finding.empty() && last.status)
-        finding = "all servers are there, but the last client fails: " + last.first_error();
+        finding = "all servers run, but the last client fails: " + last.first_error();
     for (unsigned i = 0; i < configuration->servers; i++)
-        processes[i]->told_to_stop = true;
-    go_on_while([](const Process &process) {
+        processes[i]->stop_requested = true;
+    step_while([](const Process &process) {
         return process.is_server && process.state != Process::OFF;
     });
 }
 
 // Runs the example's own reader on the memories that a power failure leaves.
-void World::judge() {
+void World::run_reader() {
     for (unsigned i = 0; i < configuration->servers; i++)
-        machines[i]->memory.lose_power([this] { return chance(); });
-    if (configuration->oracle->has_reader && !read() && finding.empty())
-        finding = "the reader is not content: " + reader.first_error();
+        machines[i]->memory.lose_power([this] { return random_bit(); });
+    if (configuration->oracle->has_reader && !reader_accepts() && finding.empty())
+        finding = "the reader rejects the logs: " + reader.first_error();
 }
 
-bool World::read() {
+bool World::reader_accepts() {
     Arguments arguments{reader.name};
     for (unsigned i = 0; i < configuration->log_servers(); i++)
         if (configuration->has_file(i))
             arguments.insert(arguments.end(), {machines[i]->name, "1"});
     reader.lines_read = 0;
-    reader.lines = said.size();
+    reader.lines = client_lines.size();
     reader.start(arguments);
     while (reader.state != Process::OFF && reader.lines_read <= reader.lines)
         reader.resume();
     return reader.status == 0;
 }
 
-void World::point() {
-    if (current == &reader || m_schedule->is_usual())
+void World::preemption_point() {
+    if (current == &reader || m_schedule->is_default())
         return;
     m_schedule->stop();
-    current->leave();
+    current->yield();
 }
 
 void World::step() {
-    for (const Event &event : std::exchange(cued, {}))
+    for (const Event &event : std::exchange(triggered, {}))
         apply(event);
     if (m_schedule->position() > STEPS_MAX) {
         finding = "the schedule does not end";
         return;
     }
     Event event;
-    if (m_schedule->is_usual() || !m_schedule->choose(options(), event))
-        event = usual_event();
+    if (m_schedule->is_default() || !m_schedule->choose(options(), event))
+        event = default_event();
     else
-        m_hurried += event.kind == Event::TIME;
+        m_early_timeouts += event.kind == Event::TIME;
     apply(event);
     uint64_t changes = 0;
     for (auto &machine : machines)
         changes += machine->memory.changes();
-    if (changes != m_checked && finding.empty())
+    if (changes != m_checked_changes && finding.empty())
         configuration->oracle->check();
-    m_checked = changes;
+    m_checked_changes = changes;
 }
 
 // ---- calls of processes
 
-bool World::chance() {
-    return sim::next_random(m_chance) >> 63;
+bool World::random_bit() {
+    return sim::next_random(m_random_state) >> 63;
 }
 
-void World::found(const char *format, ...) {
+void World::fail(const char *format, ...) {
     char text[512];
     va_list values;
     va_start(values, format);
@@ -206,7 +206,7 @@ void World::found(const char *format, ...) {
     va_end(values);
     finding = (current ? current->name + ": " : "") + text;
     if (current)
-        current->leave(); // does not return
+        current->yield(); // does not return
 }
 
 void World::trace(const std::string &text) {
@@ -215,11 +215,11 @@ void World::trace(const std::string &text) {
                static_cast<double>(now - START) / 1000, text.c_str());
 }
 
-// What the C library reports as a signal; the coroutine that caused it does not go on.
+// Handles SIGSEGV and its like; the coroutine that caused it does not continue.
 void World::crashed(int signal) {
     if (!world.current)
         abort();
-    world.found("ends with signal %d", signal);
+    world.fail("ends with signal %d", signal);
 }
 
 int World::open_descriptor(Descriptor::Kind kind, Object *object) {
@@ -230,15 +230,15 @@ int World::open_descriptor(Descriptor::Kind kind, Object *object) {
 Descriptor &World::descriptor(int fd) {
     size_t index = static_cast<size_t>(fd - FIRST_DESCRIPTOR);
     if (index >= descriptors.size() || descriptors[index].owner != current)
-        found("uses the descriptor %d, which is not its own", fd);
+        fail("uses descriptor %d, which it has not opened", fd);
     return descriptors[index];
 }
 
 bool World::is_readable(int fd) {
     const Descriptor &descriptor = descriptors[static_cast<size_t>(fd - FIRST_DESCRIPTOR)];
     if (descriptor.closed)
-        found("waits for a descriptor of an object that it has deleted");
-    return descriptor.kind == Descriptor::SIGNALS ? descriptor.owner->told_to_stop
+        fail("waits for a descriptor of an object that it has deleted");
+    return descriptor.kind == Descriptor::SIGNALS ? descriptor.owner->stop_requested
                                                   : descriptor.raised;
 }
 
@@ -249,7 +249,7 @@ bool World::wait_for(int fd) {
         const pollfd fds{fd, POLLIN, 0};
         current->wait_until(&fds, 1, NEVER);
     }
-    point();
+    preemption_point();
     return true;
 }
 
@@ -268,24 +268,24 @@ bool World::is_connected(const Process &client) {
 
 void World::process_ended(Process &process) {
     if (process.status == 0 && &process != &reader) {
-        if (const char *left = network.left_by(process))
-            return found("ends well, and has not deleted %s", left);
+        if (const char *left = network.leaked_object(process))
+            return fail("succeeds without deleting %s", left);
         if (process.heap.blocks() > network.contexts(process))
-            return found("ends well, and has not freed %u blocks of memory",
-                         process.heap.blocks() - network.contexts(process));
+            return fail("succeeds without freeing %u blocks of memory",
+                        process.heap.blocks() - network.contexts(process));
     }
     process.lost_device = network.has_device_event(process);
     network.process_ended(process);
     for (auto &object : objects)
         if (object->owner == &process)
             object->alive = false;
-    if (process.is_server && configuration->oracle->serves_one && !healed)
-        process.back_at = now + 1000;
+    if (process.is_server && configuration->oracle->serves_one_client && !repaired)
+        process.restart_at = now + 1000;
     if (process.status == Process::KILLED)
         return;
     trace(process.name + " ends with status " + std::to_string(process.status));
     if (&process != &reader && finding.empty())
-        configuration->oracle->ended(process);
+        configuration->oracle->on_end(process);
 }
 
 const End *lost_end(const Process &client, const char *line) {
@@ -300,21 +300,23 @@ const End *lost_end(const Process &client, const char *line) {
     return nullptr;
 }
 
-void World::line(Process &process, const std::string &text) {
-    std::string line = process.name + " says: " + text;
+void World::handle_line(Process &process, const std::string &text) {
+    std::string line = process.name + " prints: " + text;
     trace(line);
     if (&process == &reader)
         return;
-    for (size_t first = cue; cue < script.size() && script[cue].text == script[first].text &&
-                             line.find(script[cue].text) != std::string::npos;
-         cue++)
+    for (size_t first = next_trigger;
+         next_trigger < script.size() && script[next_trigger].text == script[first].text &&
+         line.find(script[next_trigger].text) != std::string::npos;
+         next_trigger++)
         for (auto &other : processes)
-            if (other->name == script[cue].process)
-                cued.push_back({script[cue].kind, other->index, script[cue].variant});
+            if (other->name == script[next_trigger].process)
+                triggered.push_back(
+                    {script[next_trigger].kind, other->index, script[next_trigger].variant});
     if (!process.is_server)
-        said.push_back(text);
+        client_lines.push_back(text);
     if (text.find("(null)") != std::string::npos)
-        found("says nothing: %s", text.c_str());
-    process.was_ready |= text.starts_with("server: listening");
-    configuration->oracle->said(process, text.c_str());
+        fail("prints a NULL string: %s", text.c_str());
+    process.has_listened |= text.starts_with("server: listening");
+    configuration->oracle->on_line(process, text.c_str());
 }

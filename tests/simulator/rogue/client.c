@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// client.c -- clients that a server must not trust. The first two offer no memory that a server
+// client.c -- invalid clients. The first two offer no memory that a server
 // of example 15 could use; the next two ask it for blocks that do not exist; the others ask a
 // server of example 09 to persist memory that it has not offered.
 
@@ -26,7 +26,7 @@ static const struct {
     {1, DEPTH *BLOCK_SIZE, 0, DEPTH},
 };
 
-// The end of the first three, or their size alone, is beyond what 64 bits hold.
+// The end of the first three, or their size alone, exceeds 64 bits.
 static const struct {
     uint64_t offset, size;
 } ranges[] = {
@@ -39,7 +39,7 @@ static const struct {
 enum { FORMS = sizeof(forms) / sizeof(forms[0]) };
 
 static const struct program program = {
-    .does = "Asks a server for what there is not.",
+    .does = "Sends an invalid request to a server.",
     .number = "FORM",
 };
 

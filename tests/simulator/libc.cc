@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// outside.cc -- the functions of the C library and of libpmem2 that the programs call. Their
+// libc.cc -- the functions of the C library and of libpmem2 that the programs call. Their
 // modules are linked with --wrap for these names, so that the simulator itself keeps the real
 // ones.
 
@@ -47,10 +47,10 @@ int print(FILE *stream, const std::string &text) {
     output += text;
     if (stream == stderr || output.empty() || output.back() != '\n')
         return static_cast<int>(text.size());
-    world.point();
+    world.preemption_point();
     std::istringstream lines(std::exchange(output, {}));
     for (std::string line; std::getline(lines, line);)
-        world.line(process, line);
+        world.handle_line(process, line);
     return static_cast<int>(text.size());
 }
 
@@ -62,7 +62,7 @@ struct Epoll : Object {
 
 int wait_for_any(struct pollfd *fds, nfds_t count, int timeout) {
     int64_t deadline = timeout < 0 ? NEVER : world.now + timeout;
-    world.point();
+    world.preemption_point();
     for (;;) {
         int ready = 0;
         for (nfds_t i = 0; i < count; i++) {
@@ -80,7 +80,7 @@ File *file_of(int fd) {
     Object *object = world.descriptor(fd).object;
     File *file = object ? object->as_file() : nullptr;
     if (!file)
-        world.found("uses the descriptor %d, which is no file", fd);
+        world.fail("uses the descriptor %d, which is no file", fd);
     return file;
 }
 
@@ -89,14 +89,14 @@ File *file_of(int fd) {
 #define WRAPPED extern "C"
 
 // A function that only returns a value.
-#define GIVES(type, function, parameters, value) \
-    WRAPPED type function parameters {           \
-        return value;                            \
+#define RETURNS(type, function, parameters, value) \
+    WRAPPED type function parameters {             \
+        return value;                              \
     }
 
-GIVES(int, __wrap_setvbuf, (FILE *, char *, int, size_t), 0)
-GIVES(int, __wrap_posix_fallocate, (int, off_t, off_t), 0)
-GIVES(pid_t, __wrap_getpid, (), 1 + world.current->index)
+RETURNS(int, __wrap_setvbuf, (FILE *, char *, int, size_t), 0)
+RETURNS(int, __wrap_posix_fallocate, (int, off_t, off_t), 0)
+RETURNS(pid_t, __wrap_getpid, (), 1 + world.current->index)
 
 // ---- input and output
 
@@ -122,17 +122,17 @@ WRAPPED int __wrap_printf(const char *format, ...) {
     return size;
 }
 
-GIVES(int, __wrap_fputc, (int byte, FILE *stream), print(stream, {static_cast<char>(byte)}))
+RETURNS(int, __wrap_fputc, (int byte, FILE *stream), print(stream, {static_cast<char>(byte)}))
 
 // The reader gets the lines of the clients; a client gets lines of different lengths.
 WRAPPED char *__wrap_fgets(char *buffer, int size, FILE *) {
     Process &process = *world.current;
-    world.point();
+    world.preemption_point();
     if (process.lines_read == process.lines)
         return nullptr;
     unsigned number = process.lines_read++;
     std::string line = &process == &world.reader
-                           ? world.said[number]
+                           ? world.client_lines[number]
                            : process.name + ", line " + std::to_string(number + 1) +
                                  std::string((number + 1) * 7 % 23, '.');
     snprintf(buffer, static_cast<size_t>(size), "%s\n", line.c_str());
@@ -143,7 +143,7 @@ WRAPPED char *__wrap_fgets(char *buffer, int size, FILE *) {
 
 WRAPPED void __wrap_exit(int status) {
     world.current->end(status);
-    world.current->leave();
+    world.current->yield();
     __builtin_unreachable();
 }
 
@@ -169,22 +169,22 @@ WRAPPED int __wrap_sigprocmask(int how, const sigset_t *set, sigset_t *) {
 // A signal that is not blocked as well would end the program.
 WRAPPED int __wrap_signalfd(int fd, const sigset_t *set, int flags) {
     if (fd != -1 || (flags & ~(SFD_CLOEXEC | SFD_NONBLOCK)) != 0)
-        world.found("signalfd() gets a descriptor, or flags that it does not know");
+        world.fail("calls signalfd() with a descriptor or unknown flags");
     for (int signal = 1; signal < NSIG; signal++)
         if ((signal == SIGINT || signal == SIGTERM) != sigismember(set, signal) ||
             (sigismember(set, signal) && !sigismember(&world.current->blocked, signal)))
-            world.found("does not wait for SIGINT and SIGTERM alone, or does not block them");
+            world.fail("does not wait for SIGINT and SIGTERM alone, or does not block them");
     return world.open_descriptor(Descriptor::SIGNALS);
 }
 
-GIVES(int, __wrap_epoll_create1, (int),
-      world.open_descriptor(Descriptor::OBJECT, world.make_object<Epoll>()))
+RETURNS(int, __wrap_epoll_create1, (int),
+        world.open_descriptor(Descriptor::OBJECT, world.make_object<Epoll>()))
 
 WRAPPED int __wrap_poll(struct pollfd *fds, nfds_t count, int timeout) {
     for (nfds_t i = 0; i < count; i++)
         if (fds[i].fd >= 0)
             world.descriptor(fds[i].fd);
-    world.configuration->oracle->waits(*world.current);
+    world.configuration->oracle->on_wait(*world.current);
     return wait_for_any(fds, count, timeout);
 }
 
@@ -196,7 +196,7 @@ WRAPPED int __wrap_epoll_ctl(int epoll, int operation, int fd, struct epoll_even
     else if (operation == EPOLL_CTL_ADD && event->events == EPOLLIN)
         watched.emplace_back(fd, epoll_data_t{event->data});
     else
-        world.found("not simulated: epoll_ctl() with this operation");
+        world.fail("not simulated: epoll_ctl() with this operation");
     return 0;
 }
 
@@ -208,16 +208,16 @@ WRAPPED int __wrap_epoll_wait(int fd, struct epoll_event *events, int max, int t
     std::erase_if(epoll->watched, [](const auto &watch) { // closed with its object
         return world.descriptor(watch.first).closed;
     });
-    world.configuration->oracle->waits(*world.current);
-    world.current->links_at_up = 0;
-    if (std::exchange(world.current->waited_at, world.now) != world.now)
+    world.configuration->oracle->on_wait(*world.current);
+    world.current->links_at_port_up = 0;
+    if (std::exchange(world.current->wait_began_at, world.now) != world.now)
         world.current->wake_ups = 0;
     if (++world.current->wake_ups > WAKE_UPS_MAX)
-        world.found("wakes up again and again for something that it does not take");
+        world.fail("wakes up repeatedly for an event that it does not take");
     // A descriptor may be no longer ready when the program reads it: see poll(2).
     const auto &early = epoll->watched[epoll->next % epoll->watched.size()];
-    if (world.descriptor(early.first).kind == Descriptor::CHANNEL && world.chance() &&
-        world.chance()) {
+    if (world.descriptor(early.first).kind == Descriptor::CHANNEL && world.random_bit() &&
+        world.random_bit()) {
         epoll->next++;
         events->events = EPOLLIN;
         events->data = early.second;
@@ -282,14 +282,14 @@ WRAPPED int __wrap_getaddrinfo(const char *node, const char *service, const addr
     return 0;
 }
 
-GIVES(void, __wrap_freeaddrinfo, (addrinfo * names), __wrap_free(names))
-GIVES(void, __wrap_syslog, (int, const char *, ...), (void)0)
-GIVES(int, __wrap_sched_yield, (), (world.point(), 0))
-GIVES(int, __wrap_nanosleep, (const timespec *, timespec *), (world.point(), 0))
+RETURNS(void, __wrap_freeaddrinfo, (addrinfo * names), __wrap_free(names))
+RETURNS(void, __wrap_syslog, (int, const char *, ...), (void)0)
+RETURNS(int, __wrap_sched_yield, (), (world.preemption_point(), 0))
+RETURNS(int, __wrap_nanosleep, (const timespec *, timespec *), (world.preemption_point(), 0))
 
 // A program that waits here has an event that no thread will acknowledge.
 WRAPPED int __wrap_pthread_cond_wait(void *, void *) {
-    world.found("deletes an object of which an event is not acknowledged, and waits for ever");
+    world.fail("deletes an object with an unacknowledged event, and blocks for ever");
     return 0;
 }
 
@@ -299,7 +299,7 @@ WRAPPED int __wrap_open(const char *name, int, ...) {
     auto *file = world.make_object<File>();
     file->machine = world.machine(name);
     if (!file->machine)
-        world.found("opens %s, which is no file of a machine", name);
+        world.fail("opens %s, which is no file of a machine", name);
     return world.open_descriptor(Descriptor::OBJECT, file);
 }
 
@@ -321,7 +321,7 @@ WRAPPED int __wrap_fstat(int fd, struct stat *status) {
 
 // A lock of an open file description; Linux also keeps it while the memory is mapped.
 static int lock_file(File &file, const struct flock &lock) {
-    world.point();
+    world.preemption_point();
     const off_t end = lock.l_start + lock.l_len;
     for (auto &object : world.objects)
         if (const File *other = object->as_file();
@@ -342,7 +342,7 @@ WRAPPED int __wrap_fcntl(int fd, int command, ...) {
         const struct flock lock = *va_arg(values, const struct flock *);
         va_end(values);
         if (lock.l_type != F_WRLCK || lock.l_whence != SEEK_SET)
-            world.found("not simulated: this lock");
+            world.fail("not simulated: this lock");
         return lock_file(*file_of(fd), lock);
     }
     Descriptor &descriptor = world.descriptor(fd);
@@ -392,12 +392,12 @@ bool is_locked(size_t begin, size_t end) {
 }
 
 void persist(const void *ptr, size_t size) {
-    world.point();
+    world.preemption_point();
     size_t begin = static_cast<size_t>(static_cast<const char *>(ptr) - memory().visible());
     if (!memory().contains(ptr) || size > MEMORY_SIZE - begin)
-        world.found("makes memory persistent that is not");
-    if (world.configuration->oracle->locks && !is_locked(begin, begin + size))
-        world.found("uses a part of a file that it has not locked");
+        world.fail("persists memory that is not mapped from a file");
+    if (world.configuration->oracle->locks_files && !is_locked(begin, begin + size))
+        world.fail("uses a part of a file that it has not locked");
     memory().find_own_stores();
     world.configuration->oracle
         ->check(); // the states that a power failure may leave until then
@@ -408,7 +408,7 @@ void persist(const void *ptr, size_t size) {
 
 WRAPPED int pmem2_source_from_fd(pmem2_source **source, int fd) {
     if (file_of(fd)->machine != world.current->machine)
-        world.found("maps the memory of another machine");
+        world.fail("maps the memory of another machine");
     *source = &the_source;
     return 0;
 }
@@ -423,13 +423,14 @@ WRAPPED int pmem2_map_new(pmem2_map **map, const pmem2_config *, const pmem2_sou
     return 0;
 }
 
-GIVES(int, pmem2_config_set_required_store_granularity, (pmem2_config *, pmem2_granularity), 0)
-GIVES(int, pmem2_source_delete, (pmem2_source **), 0)
-GIVES(int, pmem2_config_delete, (pmem2_config **), 0)
-GIVES(int, pmem2_map_delete, (pmem2_map **), 0)
-GIVES(void *, pmem2_map_get_address, (pmem2_map *), memory().visible())
-GIVES(size_t, pmem2_map_get_size, (pmem2_map *), MEMORY_SIZE)
-GIVES(pmem2_granularity, pmem2_map_get_store_granularity, (pmem2_map *),
-      memory().is_pmem ? PMEM2_GRANULARITY_CACHE_LINE : PMEM2_GRANULARITY_PAGE)
-GIVES(pmem2_persist_fn, pmem2_get_persist_fn, (pmem2_map *), persist)
-GIVES(const char *, pmem2_errormsg, (void), "a failure of libpmem2")
+RETURNS(int, pmem2_config_set_required_store_granularity, (pmem2_config *, pmem2_granularity),
+        0)
+RETURNS(int, pmem2_source_delete, (pmem2_source **), 0)
+RETURNS(int, pmem2_config_delete, (pmem2_config **), 0)
+RETURNS(int, pmem2_map_delete, (pmem2_map **), 0)
+RETURNS(void *, pmem2_map_get_address, (pmem2_map *), memory().visible())
+RETURNS(size_t, pmem2_map_get_size, (pmem2_map *), MEMORY_SIZE)
+RETURNS(pmem2_granularity, pmem2_map_get_store_granularity, (pmem2_map *),
+        memory().is_pmem ? PMEM2_GRANULARITY_CACHE_LINE : PMEM2_GRANULARITY_PAGE)
+RETURNS(pmem2_persist_fn, pmem2_get_persist_fn, (pmem2_map *), persist)
+RETURNS(const char *, pmem2_errormsg, (void), "a failure of libpmem2")
