@@ -249,7 +249,7 @@ static void live(void) {
     unit_nothing_left("after some steps");
 }
 
-TEST_THAT(batches_are_as_the_model) {
+TEST_THAT(batches_match_the_model) {
     for (int i = 0; i < FIXTURES; i++)
         live();
     print_message("%lu operations added, %lu refused, %lu lists posted whole, %lu in part\n",

@@ -413,7 +413,7 @@ static void live(void) {
     unit_nothing_left("after a life");
 }
 
-TEST_THAT(lives_are_as_the_model) {
+TEST_THAT(lifecycle_matches_the_model) {
     for (int i = 0; i < LIVES; i++)
         live();
     print_message("%lu calls succeeded, %lu failed, %lu were disturbed, %lu events and "

@@ -224,7 +224,7 @@ static void expect_one_line(const char *function, const char *shown, const char 
 }
 
 // Names and ports come from command lines, configuration files and other machines.
-TEST_THAT(text_from_outside_is_one_bounded_line_with_the_reason) {
+TEST_THAT(untrusted_text_is_one_bounded_line_with_the_reason) {
     static char longest[2][5001];
     static const struct {
         const char *function;
@@ -288,7 +288,7 @@ static void expect_addresses(const struct sockaddr_storage *local, int peer) {
 
 // IPv4 and IPv6: the address of the client, or the address of the name that was reached; and
 // the address of this side.
-TEST_THAT(both_sides_have_their_addresses) {
+TEST_THAT(both_sides_report_their_addresses) {
     static const char *const sources[] = {"127.0.0.7", "fd00::7"};
     for (int number = 0; number < 4; number++) {
         struct sockaddr_storage local;
@@ -314,7 +314,7 @@ TEST_THAT(both_sides_have_their_addresses) {
     }
 }
 
-TEST_THAT(endpoint_tells_the_port_that_the_system_chose) {
+TEST_THAT(endpoint_reports_the_port_chosen_by_the_kernel) {
     static const struct {
         const char *asked;
         int port; // 0: any but 0

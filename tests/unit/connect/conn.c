@@ -21,7 +21,7 @@ static void happen(enum rdma_cm_event_type type) {
 // ---- events --------------------------------------------------------------------------------
 
 // ../properties/failure_lines.tsv has the words for their status.
-TEST_THAT(events_have_meanings) {
+TEST_THAT(cm_events_map_to_conn_events) {
     static const struct {
         enum rdma_cm_event_type type;
         enum rpma_conn_event event;

@@ -187,7 +187,7 @@ static void set_up_in_vain(enum way way, const char *fails) {
 }
 
 // The request is set up in another way afterwards, and queues of the program are free.
-TEST_THAT(failed_setup_leaves_nothing_behind) {
+TEST_THAT(failed_setup_releases_everything) {
     for (enum way way = OUTGOING_STEPS; way < WAYS; way++) {
         set_up_in_vain(way, "rdma_create_qp_ex");
         assert_int_equal(fake_count("rdma_set_option"), 0);

@@ -126,7 +126,7 @@ static const struct wrong {
     // clang-format on
 };
 
-TEST_THAT(wrong_steps_are_refused) {
+TEST_THAT(steps_in_wrong_state_are_rejected) {
     static struct arguments a;
     for (const struct wrong *wrong = wrongs; wrong < wrongs + LENGTH(wrongs); wrong++) {
         fixture_anew();
@@ -148,7 +148,7 @@ TEST_THAT(wrong_steps_are_refused) {
 
 // rpma_conn_req_new() leaves no address to resolve. The descriptor of an incoming request
 // delivers its events.
-TEST_THAT(new_leaves_nothing_to_resolve) {
+TEST_THAT(new_returns_a_resolved_request) {
     int fd = 7;
     fixture_peer(&w);
     new_in_one_step();

@@ -135,7 +135,7 @@ TEST_THAT(destroyed_coroutine_leaves_its_buffer_until_the_completion) {
     assert_int_equal(fake_posted_count(), 1);
 }
 
-TEST_THAT(queue_that_is_deleted_releases_the_buffers) {
+TEST_THAT(deleted_queue_releases_the_buffers) {
     const auto buffer = std::make_shared<int>();
     {
         side s;
@@ -165,7 +165,7 @@ TEST_THAT(refused_post_throws_and_releases_the_buffer) {
     assert_int_equal(code, RPMA_E_PROVIDER);
 }
 
-TEST_THAT(other_completions_are_passed_on) {
+TEST_THAT(completions_of_the_program_are_returned) {
     side s;
     rpma::check(s.conn.send(s.mr, 0, 8, RPMA_F_COMPLETION_ALWAYS, &memory[3]));
     s.complete(0);

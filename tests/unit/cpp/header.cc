@@ -193,7 +193,7 @@ template <class Owner> static void moves(Owner &owner) {
     assert_ptr_equal(owner.get(), handle);
 }
 
-TEST_THAT(every_owner_is_moved_and_hands_over) {
+TEST_THAT(every_owner_is_moved_and_released) {
     objects all;
     moves(all.peer);
     moves(all.mr);
@@ -212,7 +212,7 @@ TEST_THAT(every_owner_is_moved_and_hands_over) {
 }
 
 // Assignment releases the previous handle at once, so the fake sees its release.
-TEST_THAT(an_assignment_releases_what_was_there) {
+TEST_THAT(assignment_releases_the_previous_object) {
     rpma::peer peer(fake_context(0));
     rpma::mr_local mr(peer, memory.data(), 64, RPMA_MR_USAGE_SEND);
     mr = rpma::mr_local(peer, memory.data(), 128, RPMA_MR_USAGE_SEND);
@@ -224,7 +224,7 @@ TEST_THAT(an_assignment_releases_what_was_there) {
     mr.close();
 }
 
-TEST_THAT(close_throws_and_keeps_what_the_library_kept) {
+TEST_THAT(refused_close_throws_and_keeps_the_handle) {
     rpma::peer peer(fake_context(0));
     rpma::mr_local mr(peer, memory.data(), 64, RPMA_MR_USAGE_SEND);
     fake_fail("ibv_dereg_mr", 1, EBUSY);
@@ -255,7 +255,7 @@ static void fail_each_call(const std::function<void()> &scenario) {
     assert_true(nth > 3);
 }
 
-TEST_THAT(nothing_is_left_after_a_failure) {
+TEST_THAT(failure_releases_everything) {
     fail_each_call([] {
         rpma::peer peer(fake_context(0));
         rpma::mr_local mr(peer, memory.data(), memory.size(), FIXTURE_EVERY_USAGE);
@@ -275,7 +275,7 @@ TEST_THAT(nothing_is_left_after_a_failure) {
 
 // ---- errors ------------------------------------------------------------------------------
 
-TEST_THAT(an_error_without_a_line_names_function_and_code) {
+TEST_THAT(error_without_log_line_names_function_and_code) {
     rpma::peer peer(fake_context(0));
     (void)rpma_log_set_threshold(RPMA_LOG_THRESHOLD, RPMA_LOG_DISABLED);
     const rpma::error error =
@@ -323,7 +323,7 @@ TEST_THAT(shared_channel_reports_no_line_of_an_earlier_call) {
     }
 }
 
-TEST_THAT(an_error_carries_the_line_of_the_log) {
+TEST_THAT(error_contains_the_log_line) {
     rpma::peer peer(fake_context(0));
     logged_forget();
     fake_fail("ibv_reg_mr", 1, EPERM);
@@ -334,7 +334,7 @@ TEST_THAT(an_error_carries_the_line_of_the_log) {
     assert_string_equal(error.what(), logged_line(RPMA_LOG_LEVEL_ERROR, 0)->message);
 }
 
-TEST_THAT(a_copied_error_says_the_same) {
+TEST_THAT(copied_error_has_the_same_text) {
     const auto error = std::make_unique<rpma::error>(caught([&] {
         ibv_context *none = nullptr;
         (void)rpma::peer(none);
@@ -348,7 +348,7 @@ TEST_THAT(a_copied_error_says_the_same) {
 }
 
 // Each thread fails in its own way, and its errors never carry the line of the other.
-TEST_THAT(errors_of_threads_keep_apart) {
+TEST_THAT(errors_of_threads_are_separate) {
     rpma::peer peer(fake_context(0));
     fake_quiet(true);
     const auto fail_often = [&](std::size_t size, int usage, const char *expected) {
@@ -370,7 +370,7 @@ TEST_THAT(errors_of_threads_keep_apart) {
     assert_true(mine && other);
 }
 
-TEST_THAT(check_throws_what_the_data_path_returned) {
+TEST_THAT(check_throws_the_code_of_the_data_path) {
     objects all;
     rpma::check(all.conn.write(all.remote, 0, all.mr, 0, 8, RPMA_F_COMPLETION_ALWAYS));
     fake_fail("ibv_post_send", 1, EIO);
@@ -397,7 +397,7 @@ TEST_THAT(check_throws_what_the_data_path_returned) {
     assert_string_equal(unlogged.what(), "Provider error occurred");
 }
 
-TEST_THAT(codes_have_a_general_meaning) {
+TEST_THAT(codes_map_to_std_errc) {
     const std::error_code code = rpma::status::inval;
     assert_true(code == std::errc::invalid_argument && code == rpma::status::inval);
     assert_string_equal(code.category().name(), "librpma");
@@ -412,7 +412,7 @@ TEST_THAT(codes_have_a_general_meaning) {
 }
 
 // A call that succeeds leaves errno alone.
-TEST_THAT(success_leaves_errno_alone) {
+TEST_THAT(success_preserves_errno) {
     errno = EXDEV;
     const rpma::conn_cfg cfg;
     assert_int_equal(cfg.get_sq_size(), 10);
@@ -422,7 +422,7 @@ TEST_THAT(success_leaves_errno_alone) {
 // ---- the data path -----------------------------------------------------------------------
 
 // The operations with a request of the provider, through the header and by the C function.
-TEST_THAT(operations_ask_for_the_same) {
+TEST_THAT(operations_equal_those_of_c) {
     objects all;
     rpma::mr_local target(all.peer, memory, FIXTURE_EVERY_USAGE | RPMA_MR_USAGE_ATOMIC);
     all.remote = std::move(rpma::unpack(rpma::packed({target})).regions.at(0));
@@ -588,7 +588,7 @@ TEST_THAT(operations_ask_for_the_same) {
     }
 }
 
-TEST_THAT(receives_ask_for_the_same) {
+TEST_THAT(receives_equal_those_of_c) {
     objects all;
     const rpma_receive both[] = {
         rpma::recv{.local = {.mr = all.mr, .offset = 8, .len = 16}, .op_context = &memory[1]},
@@ -631,7 +631,7 @@ TEST_THAT(spans_are_posted_whole) {
     assert_int_equal(posted, 1);
 }
 
-TEST_THAT(a_batch_keeps_its_operations) {
+TEST_THAT(batch_keeps_its_operations) {
     objects all;
     rpma_work work = {.type = RPMA_WORK_SEND,
                       .local = {.mr = all.mr, .len = 8},
@@ -652,7 +652,7 @@ TEST_THAT(a_batch_keeps_its_operations) {
     assert_int_equal(all.batch.size(), 0);
 }
 
-TEST_THAT(completions_come_into_the_span) {
+TEST_THAT(completions_fill_the_span) {
     objects all;
     rpma::cq_ref cq = all.conn.get_cq();
     std::array<ibv_wc, 3> room{};
@@ -677,7 +677,7 @@ TEST_THAT(completions_come_into_the_span) {
     assert_int_equal(wc.wr_id, reinterpret_cast<uintptr_t>(&memory[7]));
 }
 
-TEST_THAT(a_shared_channel_names_the_queue) {
+TEST_THAT(shared_channel_reports_the_queue) {
     rpma::peer peer(fake_context(0));
     rpma::conn_cfg cfg;
     cfg.set_compl_channel(true).set_rcq_size(10);
@@ -716,7 +716,7 @@ TEST_THAT(address_with_a_null_character_is_rejected) {
              std::string_view(both).substr(slash + 1));
 }
 
-TEST_THAT(nothing_to_take_is_no_error) {
+TEST_THAT(missing_request_or_event_is_no_error) {
     objects all;
     nonblocking(all.ep.get_fd());
     nonblocking(all.conn.get_event_fd());
@@ -822,7 +822,7 @@ TEST_THAT(packed_data_is_unpacked) {
 }
 
 // The steps of a connection, on both sides: nothing blocks, "not yet" is no error.
-TEST_THAT(a_connection_is_made_in_steps) {
+TEST_THAT(connection_is_established_in_steps) {
     rpma::peer peer(fake_context(0));
     rpma::conn_req req = rpma::conn_req::start(peer, FIXTURE_ADDRESS, FIXTURE_PORT);
     const int fd = req.get_event_fd();
@@ -864,7 +864,7 @@ TEST_THAT(events_of_a_device_and_a_queue_are_taken) {
 
 // ---- values ------------------------------------------------------------------------------
 
-TEST_THAT(configurations_keep_what_is_set) {
+TEST_THAT(configurations_keep_set_values) {
     rpma::peer peer(fake_context(0));
     rpma::srq srq(peer);
     rpma::cq cq(peer), rcq(peer);
@@ -918,7 +918,7 @@ TEST_THAT(configurations_keep_what_is_set) {
     assert_true(same.get_direct_write_to_pmem() && same.get_served().has_value());
 }
 
-TEST_THAT(objects_show_what_they_are) {
+TEST_THAT(getters_return_the_properties_of_objects) {
     objects all;
     assert_ptr_equal(rpma::get_ibv_context(FIXTURE_ADDRESS, RPMA_UTIL_IBV_CONTEXT_REMOTE),
                      fake_context(0));

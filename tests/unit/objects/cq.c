@@ -24,7 +24,7 @@ static void new_conn(const struct shape *shape) {
 
 // ---- rpma_cq_take_event(), rpma_cq_arm() ---------------------------------------------------
 
-TEST_THAT(take_event_and_arm_are_halves_of_wait) {
+TEST_THAT(take_event_and_arm_together_equal_wait) {
     new_conn(&own);
     fixture_nonblocking(fixture_cq_fd(cq));
     fake_complete(queue, &done); // a new queue is armed for any completion
@@ -44,7 +44,7 @@ TEST_THAT(take_event_and_arm_are_halves_of_wait) {
 // ---- rpma_cq_set_moderation() --------------------------------------------------------------
 
 // ../properties/failing.c has the failures of the device.
-TEST_THAT(moderation_reaches_the_device) {
+TEST_THAT(moderation_is_set_in_the_device) {
     new_conn(&shared);
     MUST(rpma_cq_set_moderation(cq, UINT16_MAX, 4095));
     EXPECT_CALLS("ibv_modify_cq");
@@ -92,7 +92,7 @@ TEST_THAT(event_of_foreign_queue_is_not_counted) {
 
 // ---- rpma_conn_wait(), rpma_conn_get_compl_fd() --------------------------------------------
 
-TEST_THAT(wait_names_the_queue_that_fired) {
+TEST_THAT(wait_returns_the_queue_with_the_event) {
     struct rpma_cq *fired = NULL;
     bool is_rcq = true;
     new_conn(&shared);
@@ -255,7 +255,7 @@ TEST_THAT(new_creates_a_shared_queue_and_its_cq) {
     }
 }
 
-TEST_THAT(limit_reaches_the_device) {
+TEST_THAT(srq_limit_is_set_in_the_device) {
     fixture_peer(&w);
     MUST(rpma_srq_new(w.h.peer, NULL, &w.h.srq));
     static const uint32_t limits[] = {1, 0, 127}; // 100 were asked for, see sim_queue_size()

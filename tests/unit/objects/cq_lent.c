@@ -68,7 +68,7 @@ static void expect_handles(const struct way *way, struct ibv_qp *qp) {
         assert_ptr_equal(event_of(IBV_EVENT_SRQ_ERR, qp->srq).srq, w.h.srq);
 }
 
-TEST_THAT(each_completion_has_its_queue) {
+TEST_THAT(each_completion_is_in_its_queue) {
     for (const struct way *way = ways; way < ways + LENGTH(ways); way++)
         for (int incoming = 0; incoming < 2; incoming++) {
             struct shape shape = way->shape;
@@ -94,7 +94,7 @@ TEST_THAT(each_completion_has_its_queue) {
         }
 }
 
-TEST_THAT(same_queue_for_both_is_the_main_one) {
+TEST_THAT(queue_for_both_directions_is_the_main_cq) {
     const struct shape shape = {.lent_cq = 8, .rcq_size = 4};
     fixture_peer(&w);
     fixture_cfg(&w, &shape);

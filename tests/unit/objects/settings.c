@@ -87,7 +87,7 @@ static void expect_only(const struct setting *one, uintptr_t cfg, uint64_t value
             expect_setting(s, cfg, s == one ? value : s->start);
 }
 
-TEST_THAT(getters_return_what_setters_set) {
+TEST_THAT(getters_return_set_values) {
     for (const struct setting *s = settings; s < settings + LENGTH(settings); s++) {
         uintptr_t cfg = 0;
         call_with(s->object, "new", &cfg);
@@ -235,7 +235,7 @@ static uint32_t sges(void) {
 // InfiniBand Architecture Specification 1.4, local ACK timeout: 4.096 us * 2^n. The values are
 // those at which n changes: 2^n * 4.096 us in whole milliseconds, and one more. The accepting
 // side takes over the type of service of the request.
-TEST_THAT(settings_reach_the_device) {
+TEST_THAT(settings_are_set_in_the_device) {
     enum { MOST = 20, END = 77777 };
     static const struct {
         const char *setting;
@@ -280,7 +280,7 @@ TEST_THAT(settings_reach_the_device) {
 
 // InfiniBand Architecture Specification 1.4, RNR NAK timer field encoding: the values are the
 // milliseconds at which the code changes.
-TEST_THAT(rnr_timer_reaches_the_queue_pair) {
+TEST_THAT(rnr_timer_is_set_in_the_queue_pair) {
     static const uint32_t codes[][2] = {
         {1, 14},   {2, 16},   {3, 17},   {4, 18},   {5, 18},   {6, 19},   {7, 19},
         {8, 20},   {10, 20},  {11, 21},  {15, 21},  {16, 22},  {20, 22},  {21, 23},

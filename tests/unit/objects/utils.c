@@ -80,7 +80,7 @@ TEST_THAT(events_have_texts) {
 }
 
 // The header, the project and the library have the same version.
-TEST_THAT(version_is_that_of_the_project) {
+TEST_THAT(version_equals_the_project_version) {
     char text[32];
     const uint32_t version = rpma_version();
     snprintf(text, sizeof(text), "%u.%u.%u", version >> 16, version >> 8 & 0xff,

@@ -32,7 +32,7 @@ static void expect_way(const char *calls, uint32_t count) {
 }
 
 // Only the operations in the list decide, and a reset makes a batch ordinary again.
-TEST_THAT(simple_lists_take_the_ordinary_path) {
+TEST_THAT(simple_lists_take_the_fast_path) {
     new_batch(true, true);
     add(RPMA_WORK_WRITE);
     expect_way(ORDINARY, 1);

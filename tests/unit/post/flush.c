@@ -185,7 +185,7 @@ static void decide(bool device, enum rpma_flush_mode program, size_t o, bool inc
     fixture_drop(&w);
 }
 
-TEST_THAT(first_usable_choice_is_taken) {
+TEST_THAT(first_usable_flush_method_is_chosen) {
     for (int device = 0; device < 2; device++)
         for (int mode = RPMA_FLUSH_MODE_AUTO; mode <= RPMA_FLUSH_MODE_NATIVE; mode++)
             for (size_t o = 0; o < LENGTH(operators); o++)
@@ -254,7 +254,7 @@ TEST_THAT(refused_flush_logs_no_fallback) {
 // ---- the statement of this side ------------------------------------------------------------
 
 // Its device and its build decide; RPMA_FLUSH, which is for its own flushes, does not count.
-TEST_THAT(capability_equals_what_the_device_serves) {
+TEST_THAT(capability_equals_the_device_operations) {
     for (unsigned device = 0; device < 4; device++)
         for (size_t o = 0; o < LENGTH(operators); o++) {
             const bool flushes = device & 1 && BUILD_FLUSHES;

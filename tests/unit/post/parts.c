@@ -151,7 +151,7 @@ static void fit(const struct list_function *f) {
     }
 }
 
-TEST_THAT(sges_fit_a_call) {
+TEST_THAT(sges_are_split_into_posts) {
     list_for_each(fit);
 }
 
@@ -174,7 +174,7 @@ static void have_a_wrong_one(const struct list_function *f) {
         }
 }
 
-TEST_THAT(requests_before_a_wrong_one_are_posted) {
+TEST_THAT(requests_before_an_invalid_one_are_posted) {
     list_for_each(have_a_wrong_one);
 }
 

@@ -117,7 +117,7 @@ static void expect_nothing(struct rpma_work o) {
     expect(o);
 }
 
-TEST_THAT(each_constructor_requests_the_same) {
+TEST_THAT(each_constructor_makes_the_same_request) {
     for (int on_native = 0; on_native < 2; on_native++) {
         request_begin(on_native, on_native, 3);
         fake_device()->any_range = true;

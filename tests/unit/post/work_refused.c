@@ -226,7 +226,7 @@ static void expect_refused(const struct wrong *wrong, const struct rpma_work *o)
 }
 
 // requests.c has wrong values in members that a kind does not read.
-TEST_THAT(wrong_members_are_refused) {
+TEST_THAT(invalid_members_are_rejected) {
     begin();
     struct rpma_mr_remote *words =
         packed_remote(FIXTURE_REMOTE_ADDR + 4, FIXTURE_REMOTE_SIZE, 78, FIXTURE_EVERY_USAGE, 1);
@@ -392,7 +392,7 @@ static void spoil_receives(const struct list_function *f) {
     }
 }
 
-TEST_THAT(wrong_members_of_receives_are_refused) {
+TEST_THAT(invalid_members_of_receives_are_rejected) {
     list_for_each_receive(spoil_receives);
 }
 
@@ -424,6 +424,6 @@ static void add_up(const struct list_function *f) {
     }
 }
 
-TEST_THAT(sums_fit_a_work_request) {
+TEST_THAT(sum_of_sge_lengths_fits_32_bits) {
     list_for_each(add_up);
 }

@@ -653,7 +653,7 @@ static const struct scenario scenarios[] = {
 };
 // clang-format on
 
-TEST_THAT(one_outcome) {
+TEST_THAT(every_interleaving_has_an_allowed_result) {
     unsigned char desc[21];
     fixture_conn(&w, &plain);
     MUST(rpma_peer_cfg_new(&other));

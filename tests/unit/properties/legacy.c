@@ -85,7 +85,7 @@ static struct image image_of(unsigned written, int op, enum ibv_wc_status status
     return image;
 }
 
-TEST_THAT(only_members_are_written) {
+TEST_THAT(legacy_completion_writes_only_its_members) {
     const enum ibv_wc_status good = IBV_WC_SUCCESS, bad = IBV_WC_RETRY_EXC_ERR;
     const struct {
         int opcode;

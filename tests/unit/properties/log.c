@@ -184,7 +184,7 @@ static void expect_readers(const struct message *m, int threshold, int aux, bool
 
 // The threshold passes messages to the function; of the default one, AUX copies some of them to
 // stderr. RPMA_LOG shows messages there whatever the program has set, and each one once.
-TEST_THAT(settings_decide_whether_data_are_read) {
+TEST_THAT(settings_decide_which_messages_are_formatted) {
     MUST(rpma_peer_new(fake_context(0), &w.h.peer));
     for (int i = 0; i < 2 * 7 * 7; i++)
         for (size_t m = RPMA_LOG_LEVEL_ERROR; m < LENGTH(messages); m++)
@@ -298,7 +298,7 @@ static const char *error_on_stderr(void) {
     return stderr_of(RPMA_LOG_LEVEL_ERROR);
 }
 
-TEST_THAT(default_log_shows_microseconds_or_no_time) {
+TEST_THAT(default_log_line_has_microseconds_or_no_time) {
     char begin[64];
     snprintf(begin, sizeof(begin), "[%ld] *ERROR* ", (long)syscall(SYS_gettid));
     for (int i = 0; i < 3; i++) {

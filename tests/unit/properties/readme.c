@@ -42,7 +42,7 @@ static void fail_the_flush(void) {
 // A completion of an earlier operation is in the queue, or was polled without a wait, so that
 // its event is stale. The flush completes only in a wait that a signal interrupts first:
 // returning earlier would leave its completion in the queue.
-TEST_THAT(returns_after_the_flush) {
+TEST_THAT(call_returns_after_the_flush) {
     for (int is_stale = 0; is_stale < 2; is_stale++) {
         struct ibv_wc wc;
         new_conn();
@@ -56,14 +56,14 @@ TEST_THAT(returns_after_the_flush) {
     }
 }
 
-TEST_THAT(reports_a_failed_flush) {
+TEST_THAT(failed_flush_is_returned) {
     new_conn();
     interrupt_wait(fail_the_flush);
     assert_int_equal(persist(), RPMA_E_UNKNOWN);
     interrupt_done();
 }
 
-TEST_THAT(reports_what_the_calls_return) {
+TEST_THAT(failed_call_is_returned) {
     static const char *const calls[] = {"ibv_post_send", "ibv_poll_cq", "ibv_get_cq_event"};
     for (size_t i = 0; i < LENGTH(calls); i++) {
         new_conn();
