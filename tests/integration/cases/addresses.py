@@ -107,7 +107,7 @@ def knows(test, number, addresses):
     return wrapper
 
 
-@case("addresses", "a name with an IPv6 and an IPv4 address, of which only the last can be used, at either side")
+@case("addresses", "a name with an IPv6 and an IPv4 address, only the second usable, on each side")
 def names(test):
     add_address(test, 1, DISTANT)
     lab.wait_for_host(2, None, DISTANT)
@@ -124,7 +124,7 @@ def names(test):
     expect(client("context", addr=NAME, remote=1)["device"], client.device, "device towards the server")
 
 
-@case("addresses", "a name without an address: every call says so",
+@case("addresses", "a name without an address: every call reports it",
       shows=("request: unknown name",))
 def unknown_name(test):
     server = test.side(1, "server", wrapper=knows(test, 1, [lab.address(lab.host(1))]))
@@ -213,8 +213,8 @@ def bond(test):
     return fail_over
 
 
-@case("addresses", "a bond changes its active interface: an endpoint, a request and a connection hear of it, and "
-      "go on")
+@case("addresses", "a bond changes its active interface: an endpoint, a request and a connection get the event and "
+      "continue")
 def bond_of_objects(test):
     fail_over = bond(test)
     sides = bonded, other = [test.start(number, name) for number, name in ((1, "bonded"), (2, "other"))]

@@ -9,7 +9,7 @@ from harness.case import case, connect, listen, together
 from harness.side import ALL_USAGES, ATOMIC, LOCAL_USAGES, READ_SRC, expect
 
 from .data import PATIENT, WAYS, perform
-from .lacking import goes_on, says
+from .lacking import still_works, log_line
 
 CLIENTS, TIMES, EACH = 4, 10, 8
 SIZE = 65536
@@ -48,7 +48,7 @@ def forged(stated):
     return data.hex()
 
 
-@case("atomics", "by each way to post, both kinds change the word and bring what was there", builds=BUILDS, needs=NEEDS,
+@case("atomics", "by each function, both types change the word and return the old one", builds=BUILDS, needs=NEEDS,
       fabric=True)
 def results(test):
     server, stated = server_of(test)
@@ -64,10 +64,10 @@ def results(test):
             expect(word(client, 64), before % (1 << 64), f"result of {verb} by {way}")
             expect(word(server, 16), after % (1 << 64), f"the word after {verb} by {way}")
     expect((word(server, 8), word(server, 24)), (0, 0), "the words beside it")
-    goes_on(server, client)
+    still_works(server, client)
 
 
-@case("atomics", f"{CLIENTS} clients count at once: no addition is lost, no result comes twice", builds=BUILDS,
+@case("atomics", f"{CLIENTS} clients count at once: no addition is lost, no result is returned twice", builds=BUILDS,
       needs=NEEDS, fabric=True)
 def count(test):
     server, stated = server_of(test)
@@ -88,7 +88,7 @@ def count(test):
     expect(word(server, 8), len(results), "the sum")
 
 
-@case("atomics", "a region without the right: refused here, or there if the other side lies",
+@case("atomics", "a region without the usage: refused locally, or by the target if its descriptor is forged",
       builds=BUILDS, needs=NEEDS, shows=("post: atomic not stated",), fabric=True)
 def not_stated(test):
     server, stated = server_of(test, ALL_USAGES)
@@ -101,13 +101,13 @@ def not_stated(test):
     expect(word(server), 0, "the word")
 
 
-@case("lacking", "remote atomics: rpma_mr_reg and rpma_post refuse them with a line",
+@case("lacking", "remote atomics: rpma_mr_reg and rpma_post refuse them and log the reason",
       lacks=lab.REMOTE_ATOMICS, shows=("mr: no atomics",))
 def lacking(test):
     server, stated = server_of(test, ALL_USAGES)
     server.refuses("RPMA_E_NOSUPP", "reg", mr=1, size=SIZE, usage=READ_SRC | ATOMIC)
     client = client_of(test, server, forged(stated))
     client.refuses("RPMA_E_NOSUPP", "add", mr=0, len=8, rmr=0, bytes=operand(1))
-    says(test, "rpma_mr_reg", "has no remote atomics")
-    says(test, "rpma_post", "has no remote atomics")
-    goes_on(server, client)
+    log_line(test, "rpma_mr_reg", "has no remote atomics")
+    log_line(test, "rpma_post", "has no remote atomics")
+    still_works(server, client)

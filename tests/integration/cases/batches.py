@@ -35,7 +35,7 @@ def at_rest(*sides):
         side.refuses("RPMA_E_NO_COMPLETION", "wc", timeout=0)
 
 
-@case("batches", "posted {versions} times, {length} bytes that change in between: who sees the flag of the atomic "
+@case("batches", "{length} bytes, changed between {versions} posts: a reader that sees the flag of the atomic "
       "write sees the data", [{"versions": 50, "length": 5000},
                                       {"versions": 5, "length": 1 << 20, "fabric": True}], limit=120)
 def versions_follow(test, versions, length):
@@ -66,7 +66,7 @@ def add_messages(client, count):
         client("send", batch=0, mr=0, off=number * SLOT, len=SLOT, ctx=number)
 
 
-def heard_once(server, count):
+def received_once(server, count):
     """The receives hold these messages, each once and in order, and no other message arrived."""
     contexts(server, count, busy=1)
     for number in range(count):
@@ -90,7 +90,7 @@ def nobody_complains(test):
     expect([line for line in test.said().splitlines() if "ERROR" in line], [], "errors in the log")
 
 
-@case("batches", "a send queue that takes a part of the list: the next post goes on, and every message arrives once",
+@case("batches", "a send queue that accepts part of the list: the next post continues, and every message arrives once",
       builds=("native",), needs=(lab.FULL_QUEUE,), fabric=True)
 def full_queue(test):
     """The receives are posted behind the first post, so that no message leaves the queue before."""
@@ -103,14 +103,14 @@ def full_queue(test):
     expect((code, QUEUE <= posted < count), ("RPMA_E_AGAIN", True), f"took {posted}")
     contexts(client, posted)
     rest_posted(client, count, posted)
-    heard_once(server, count)
+    received_once(server, count)
     nobody_complains(test)
     disconnect(client, server)
 
 
-@case("batches", "nothing leaves while the cable is out: a batch fills the send queue, which says so, "
-      "and each operation completes once when the cable is in", lacks=lab.FULL_QUEUE)
-def no_way_out(test):
+@case("batches", "link down: a batch fills the send queue and its post reports it, "
+      "and each operation completes once after the link is up", lacks=lab.FULL_QUEUE)
+def link_down(test):
     """TCP buffers fewer bytes than the list has while the cable is out."""
     cable = cables(test)[1]
     server, client = prepared(test, sq=QUEUE)
@@ -135,7 +135,7 @@ def no_way_out(test):
     disconnect(client, server)
 
 
-@case("batches", "a flush in a list that the send queue cannot take at once: a native list goes in parts that fit, or "
+@case("batches", "a list with a flush that exceeds the send queue: a native list is posted in parts that fit, or "
       "not at all")
 def full_queue_with_flush(test):
     """Other lists go as far as there is room."""
@@ -167,5 +167,5 @@ def full_queue_with_flush(test):
     server("recv", mr=0, len=SLOT, count=QUEUE - 1)
     expect(post(client), ("ok", QUEUE), "post to an empty queue")
     contexts(client, QUEUE)
-    heard_once(server, QUEUE - 1)
+    received_once(server, QUEUE - 1)
     disconnect(client, server)

@@ -48,7 +48,7 @@ def leave(server, everyone):
 
 
 EVERYONE = ("{count} connections of {clients} processes: all write, flush, read back and exchange a message; "
-            "nothing is left")
+            "nothing leaks")
 
 
 @case("large", EVERYONE, [{"count": 1000, "clients": 2}], limit=120, needs=(lab.MANY_CONNECTIONS,))

@@ -284,7 +284,7 @@ def lists_per_case():
     return -(-len(FORMS) * len(WAYS) // len(QUEUES))
 
 
-EVERYTHING = "all operations over {queues}: in each way to post, with all forms of memory"
+EVERYTHING = "all operations over {queues}: posted by each function, with all forms of memory"
 ROWS = [{"queues": queues, "first": index * lists_per_case()} for index, queues in enumerate(QUEUES)]
 
 

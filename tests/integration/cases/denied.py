@@ -36,7 +36,7 @@ DENIED = (("write", BEHIND, BLOCK), ("read", BEHIND, BLOCK - 8), ("write", BEHIN
           ("write", FORGED, 0), ("write", FORGED + 1, 0), ("write", FORGED + 2, 0))
 
 
-@case("faults", "what the other side does not grant: denied, memory untouched, a new connection works",
+@case("faults", "operations without the usage at the target: denied, memory unchanged, a new connection works",
       shows=("REM_ACCESS_ERR: read, write",))
 def not_granted(test):
     """Beyond a region, without the right, with a stale key, at another peer's region, by a forged descriptor."""
@@ -89,7 +89,7 @@ def deregistered(test):
 LEAVES = {"write": "WR_FLUSH_ERR", "send": "WR_FLUSH_ERR", "read": "LOC_PROT_ERR"}
 
 
-@case("device", "an operation that leaves the local region fails, nothing arrives",
+@case("device", "an operation outside of the local region fails, no data arrives",
       shows=("WR_FLUSH_ERR: write, send", "LOC_PROT_ERR: read"))
 def local_range(test):
     """The standard has LOC_PROT_ERR for all three; so have most devices."""
@@ -107,7 +107,7 @@ def local_range(test):
     client("check-set", mr=1, len=2 * BLOCK, byte=1)
 
 
-@case("device", "a region for writes and flushes can be read as well, one for reads alone sends and is written from")
+@case("device", "a region for writes and flushes can be read as well, one for reads can be the source of sends")
 def granted(test):
     """rpma_mr_reg(3) and rpma_security(7): devices do not tell all usages apart."""
     server, client = connected(test, usage=WRITE_DST | FLUSH_VISIBILITY)
@@ -127,9 +127,9 @@ def granted(test):
     disconnect(client, server)
 
 
-@case("data", "a message longer than the receive, or a receive into a region without the right: both sides fail",
+@case("data", "a message longer than the receive, or a receive into a region without the usage: both sides fail",
       builds=("native",), shows=("LOC_QP_OP_ERR: receive", "REM_OP_ERR: send"))
-def no_place(test):
+def no_room_in_receive(test):
     """The standard names either failure otherwise than soft-RoCE does."""
     server, client = listening(test)
     server("reg", mr=1, size=BLOCK, usage=SEND)
@@ -149,7 +149,7 @@ def no_place(test):
 # ---- the network -------------------------------------------------------------------------
 
 
-@case("faults", "link down under a batch: neither side hears anything; each operation completes once, with an error, "
+@case("faults", "link down under a batch: neither side has an event; each operation completes once, with an error, "
       "when the client disconnects; a new connection once it is up", limit=120, needs=(lab.ANSWERS,))
 def long_outage(test):
     """The retries of hardware end after some seconds; soft-RoCE retries until it is told to end."""

@@ -13,7 +13,7 @@ from harness.side import expect
 BLOCK = 4096
 
 
-@case("device", "receives complete when this side disconnects, not when the other did")
+@case("device", "receives complete when the own side disconnects, not when the other side does")
 def receives_end(test):
     server, client = connected(test)
     for side in (server, client):
@@ -27,7 +27,7 @@ def receives_end(test):
     client.event("CLOSED")
 
 
-@case("device", "a server's ESTABLISHED comes once the client takes its own")
+@case("device", "a server gets ESTABLISHED once the client has taken its own")
 def handshake(test):
     """
     librpma(7), "Steps of a client": librdmacm completes the handshake when the client takes its

@@ -42,8 +42,8 @@ def duplicates(device):
         return int(file.read())
 
 
-@case("device", "the answer to a flush gets lost, rdma_rxe asks again: no completion", needs=(lab.NATIVE_OPERATIONS,))
-def answered_again(test):
+@case("device", "the reply to a flush is lost, rdma_rxe repeats it: no completion", needs=(lab.NATIVE_OPERATIONS,))
+def reply_lost(test):
     """
     A defect of the kernel: rxe_prepare_res() does not store the packet number of a flush, so
     duplicate_request() does not find it, drops the repeated request and answers no more. With the
@@ -65,7 +65,7 @@ def answered_again(test):
     disconnect(client, server)
 
 
-@case("device", "a native atomic write whose answer comes behind the next one: no later one completes",
+@case("device", "a native atomic write whose reply arrives after the next one: no later one completes",
       needs=(lab.NATIVE_OPERATIONS,))
 def fence_for_ever(test):
     """
@@ -93,7 +93,7 @@ MENDED = ("rdma_rxe places it right now: remove the notes about it in docs/lab.m
           "examples/README.md and this case")
 
 
-@case("device", "rdma_rxe puts what is written into FS-DAX memory at the beginning of the page",
+@case("device", "rdma_rxe stores data written into FS-DAX memory at the beginning of the page",
       needs=(lab.ON_DEMAND_PAGING,))
 def misplaced(test):
     """

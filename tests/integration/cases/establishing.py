@@ -43,7 +43,7 @@ def backlog_is_kept(test, backlog, count):
     server.code("req-delete", count=count)  # the client is gone: nothing to reject
 
 
-@case("establish", "a client gives up while the server decides: the queue pair cannot be made",
+@case("establish", "a client aborts before the server accepts: the queue pair cannot be created",
       needs=(lab.BARE_REQUESTS,))
 def client_gives_up(test):
     lab.need_virtual("a network without other requests")
@@ -59,7 +59,7 @@ def client_gives_up(test):
     server.refuses("RPMA_E_PROVIDER", "req-delete")  # the client is gone: nothing to reject
 
 
-@case("establish", "private data of the largest size; a refusal says why")
+@case("establish", "private data of the largest size; a longer one is refused with the reason")
 def largest_private_data(test):
     """
     The limit depends on the transport: 56 and 196 bytes on InfiniBand and RoCE. siw takes all that
@@ -110,7 +110,7 @@ def listener(test, number):
     return process.stdout
 
 
-@case("establish", "type of service: the client's holds for the packets of both directions; "
+@case("establish", "type of service: the client's value is used in both directions; "
       "soft-iWARP has none")
 def type_of_service(test):
     """0x68 is the byte of DSCP 26 (AF31)."""

@@ -37,8 +37,8 @@ def ip(number, *words):
     lab.run(*lab.on(lab.host(number), "ip", *words))
 
 
-@case("events", "own link down and up, then a cable: PORT_DOWN and PORT_UP at that side, nothing at the other; "
-      "an address comes and goes: ADDR_CHANGED on soft-RoCE")
+@case("events", "own link down and up, then a cable: PORT_DOWN and PORT_UP at that side, no event at the other; "
+      "an address is added and removed: ADDR_CHANGED on soft-RoCE")
 def port(test):
     """
     The GIDs of soft-RoCE are the addresses of the interface; that of soft-iWARP is its MAC. The device's descriptor can
@@ -63,7 +63,7 @@ def port(test):
     client.refuses("RPMA_E_NO_EVENT", "device-event", polled=0)
 
 
-@case("events", "a write is denied: QP_ERROR with its connection at the target, nothing at the "
+@case("events", "a write is denied: QP_ERROR with its connection at the target, no event at the "
       "writer")
 def denied(test):
     ports = cables(test)
@@ -75,7 +75,7 @@ def denied(test):
 
 
 @case("events", "fewer than {limit} of 8 receives left: SRQ_LIMIT once, with the queue, and again "
-      "when it is asked for", [{"limit": 5}])
+      "after it is set again", [{"limit": 5}])
 def srq_limit(test, limit):
     """A limit above what waits says so with the next receive that a message takes."""
     ports = cables(test)
@@ -153,7 +153,7 @@ def loop(test, how):
     disconnect(client, server)
 
 
-@case("events", "a CQ that is armed for solicited completions wakes up for a solicited message, for no other, for no "
+@case("events", "a CQ armed for solicited completions has an event for a solicited message, for no other, for no "
       "write, and for no write that failed")
 def solicited(test):
     """Soft-iWARP stays quiet for a solicited message, too."""

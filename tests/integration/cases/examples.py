@@ -92,7 +92,7 @@ def unlike_pair(test, **run):
     run_pair(test, **run, others_library=True)
 
 
-@case("examples", "05 believes no store granularity that the environment sets", builds=("native",))
+@case("examples", "05 ignores a store granularity that the environment sets", builds=("native",))
 def forced_granularity(test):
     """libpmem2 then answers with the configured value, which says nothing about the platform."""
     run_pair(test, "05-flush-to-persistent", "devdax", "3", "", {"PMEM2_FORCE_GRANULARITY": "BYTE"})

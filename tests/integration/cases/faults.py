@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
-"""The other side dies, refuses, hangs or is not there: what the survivor hears, and that it works on."""
+"""The other side ends, refuses, hangs or is absent: the event of the survivor, which continues to work."""
 
 import errno
 import time
@@ -23,41 +23,41 @@ GIVING_UP = 30
 # ---- progress of both sides --------------------------------------------------------------
 
 
-def taken(server, client):
+def take_request(server, client):
     request(server, client)
     server("next-req")
 
 
-def accepted(server, client):
-    taken(server, client)
+def accept(server, client):
+    take_request(server, client)
     server("connect")
 
 
-def idle(server, client):
+def establish(server, client):
     share_region(server, client)
     connect(server, client)
 
 
 STAGES = {
-    "before it takes the request": request, "before it accepts": taken, "before it is accepted": taken,
-    "before it takes its event": accepted, "while idle": idle,
+    "before it takes the request": request, "before it accepts": take_request, "before it is accepted": take_request,
+    "before it takes its event": accept, "while idle": establish,
     "during writes": lambda server, client: writing(server, client, 4 << 20),
 }
-HOW = {
-    "hangs": lambda side: None,  # its kernel hears what the process never takes
+ACTIONS = {
+    "hangs": lambda side: None,  # its kernel receives messages that the process does not take
     "killed": lambda side: side.kill(),
     "refuses": lambda side: side("req-delete"),
     "shuts its endpoint down": lambda side: side("ep-shutdown"),
     "deletes the connection": lambda side: side("conn-delete"),
 }
-ENDS = [dict(zip(("who", "how", "when", "hears", "shows"), row)) for row in (
+ENDS = [dict(zip(("who", "how", "when", "event", "shows"), row)) for row in (
     ("server", "shuts its endpoint down", "before it takes the request", "REJECTED"),
     ("server", "refuses", "before it accepts", "REJECTED", ("rejected: program",)),
     ("server", "killed", "before it accepts", "REJECTED"),
-    ("server", "hangs", "before it takes the request", "nothing and gives up"),
-    ("server", "hangs", "before it accepts", "nothing and gives up"),
-    ("client", "cut off", "before it is accepted", "nothing and gives up"),
-    ("client", "hangs", "before it takes its event", "nothing and gives up"),
+    ("server", "hangs", "before it takes the request", "no event and gives up"),
+    ("server", "hangs", "before it accepts", "no event and gives up"),
+    ("client", "cut off", "before it is accepted", "no event and gives up"),
+    ("client", "hangs", "before it takes its event", "no event and gives up"),
     ("client", "killed", "before it takes its event", "REJECTED"),
     ("server", "killed", "while idle", "CLOSED"),
     ("client", "killed", "while idle", "CLOSED"),
@@ -66,50 +66,50 @@ ENDS = [dict(zip(("who", "how", "when", "hears", "shows"), row)) for row in (
     ("client", "killed", "during writes", "CLOSED"),
 )]
 # The kernel's actions for a process, and the statements of the pages.
-OF_THE_KERNEL = {("client", "before it is accepted"), ("server", "before it takes the request"),
+NEEDS_KERNEL = {("client", "before it is accepted"), ("server", "before it takes the request"),
                  ("server", "while idle"), ("server", "during writes"), ("client", "during writes")}
 for row in ENDS:
-    row["fabric"] = (row["who"], row["when"]) not in OF_THE_KERNEL
+    row["fabric"] = (row["who"], row["when"]) not in NEEDS_KERNEL
 
 
-@case("faults", "{who} {how} {when}: the other side hears {hears}", ENDS, limit=90)
-def gone(test, who, how, when, hears):
-    """What a server hears of a client that goes before it is established depends on the provider."""
+@case("faults", "{who} {how} {when}: the other side gets {event}", ENDS, limit=90)
+def side_ends(test, who, how, when, event):
+    """The event of a server whose client ends before it is established depends on the provider."""
     port = cables(test)[1] if how == "cut off" else None
     server, client = test.peers()
     listen(server)
     before = {side: side.descriptors() for side in (server, client)}
     STAGES[when](server, client)
-    goes, stays = (server, client) if who == "server" else (client, server)
+    ending, remaining = (server, client) if who == "server" else (client, server)
     if port:
         cut(port)
         server("connect")
     else:
-        HOW[how](goes)
-    answer = ends_broken(client) if when == "during writes" and stays is client else {}
+        ACTIONS[how](ending)
+    answer = ends_broken(client) if when == "during writes" and remaining is client else {}
     is_open = lab.PROVIDER != "rxe" and who == "client" and when.startswith("before")
-    if is_open or "gives up" in hears:
-        heard = gives_up(stays)
-        test.transcript.append(f"{who} {how} {when}: {heard}")
-        expect(is_open or heard == "ERR_TIMEOUT", True, f"{stays.name} heard {heard}")
+    if is_open or "gives up" in event:
+        result = gives_up(remaining)
+        test.transcript.append(f"{who} {how} {when}: {result}")
+        expect(is_open or result == "ERR_TIMEOUT", True, f"{remaining.name} got {result}")
     else:
         if "event" not in answer:  # a completion may come first
-            stays.event(hears)
-        if when == "while idle" and stays is client and not lab.lacks(lab.LATE_COMPLETIONS):
+            remaining.event(event)
+        if when == "while idle" and remaining is client and not lab.lacks(lab.LATE_COMPLETIONS):
             late_write(client)
-        stays("conn-delete")
+        remaining("conn-delete")
     if when.startswith("before"):
-        test.wait_until_equal(stays.descriptors, before[stays], f"the {stays.name}'s descriptors")
-    if goes.is_alive:
-        come_late(server, client, who, how, when)
+        test.wait_until_equal(remaining.descriptors, before[remaining], f"the {remaining.name}'s descriptors")
+    if ending.is_alive:
+        continue_hung_side(server, client, who, how, when)
     if port:
         mend(port)
-    works_with_another(test, stays if stays is server or not server.is_alive else server)
+    works_with_another(test, remaining if remaining is server or not server.is_alive else server)
 
 
 def gives_up(side):
     """
-    The pattern of rpma_conn_next_event(3): wait with poll(2) until the limit, then delete. Returns what came.
+    The pattern of rpma_conn_next_event(3): wait with poll(2) until the limit, then delete. Returns the event.
     """
     began = time.monotonic()
     code, answer = side.ask("event", timeout=LIMIT)
@@ -125,8 +125,8 @@ def late_write(client):
     expect(client.completion("WR_FLUSH_ERR").ctx, 1, "op_context")
 
 
-def come_late(server, client, who, how, when):
-    """The side that hung goes on; a provider may report that the other one is gone."""
+def continue_hung_side(server, client, who, how, when):
+    """The side that hung continues; a provider may report that the other one has ended."""
     if who == "client" and how != "deletes the connection":
         client("conn-delete")  # otherwise its kernel repeats the request when the cable is back
     elif how == "hangs" and when == "before it accepts":
@@ -139,12 +139,12 @@ def come_late(server, client, who, how, when):
 
 @case("faults", "client vanishes between request and accept: the accept fails, the next works")
 def client_vanishes(test):
-    """The next client's request comes after the news that the first client is gone."""
+    """The next client's request arrives after the end of the first client is known."""
     server, client = test.peers()
     other = test.side(2, "new client")
     share_region(server, other, number=9)
     listen(server)
-    taken(server, client)
+    take_request(server, client)
     client.kill()
     request(server, other, 9)
     server("next-req", req=9)
@@ -156,10 +156,10 @@ def client_vanishes(test):
     disconnect(other, server, 9)
 
 
-@case("faults", "endpoint shut down with requests pending: the taken one lives", fabric=True)
+@case("faults", "endpoint shut down with requests pending: the accepted one works", fabric=True)
 def endpoint_shut_down(test):
     server, client = listening(test)
-    taken(server, client)
+    take_request(server, client)
     server("ep-shutdown")
     server("connect")
     for side in (client, server):
@@ -172,7 +172,7 @@ def endpoint_shut_down(test):
 
 
 @case("faults", "no listener: client sees REJECTED", shows=("rejected: no listener",))
-def nobody_listens(test):
+def no_listener(test):
     server, client = test.peers()
     client("req-new", addr=server.address, port="7999")
     if lab.lacks(lab.CONNECT_IN_BACKGROUND):
@@ -212,21 +212,21 @@ def unreachable(test):
 # ---- no device ---------------------------------------------------------------------------
 
 
-@case("faults", "device of the {gone} removed while it waits: LOST there, CLOSED at the other "
-      "side, everything can be given back", [{"gone": "server"}, {"gone": "client"}],
+@case("faults", "device of the {removed} removed while it waits: LOST there, CLOSED at the other "
+      "side, every object can be deleted", [{"removed": "server"}, {"removed": "client"}],
       needs=(lab.REMOVAL_IN_USE,), shows=("device removed",))
-def device_removed(test, gone):
+def device_removed(test, removed):
     lab.need_virtual("a device that can be removed")
     server, client = connected(test)
     complaints = lab.complaints()
-    lost, other = (server, client) if gone == "server" else (client, server)
+    lost, other = (server, client) if removed == "server" else (client, server)
     waits, answer = {"server": ("next-req", "RPMA_E_INVAL"),
-                     "client": ("cq-wait", "RPMA_E_PROVIDER")}[gone]
+                     "client": ("cq-wait", "RPMA_E_PROVIDER")}[removed]
     lost.begin(waits, timeout=0)
-    host = lab.host(1 if gone == "server" else 2)
+    host = lab.host(1 if removed == "server" else 2)
     test.undo.callback(lab.add_device, lost.device, host)
     lab.run("rdma", "link", "delete", lost.device)
-    expect(lost.take()[0], answer, f"{gone}: end of {waits}")
+    expect(lost.take()[0], answer, f"{removed}: end of {waits}")
     lost.event("LOST")
     other.event("CLOSED")
     happens(lost, "DEVICE_GONE")

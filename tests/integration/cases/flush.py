@@ -32,7 +32,7 @@ def opcode_of_flush(test):
     return "FLUSH" if test.is_native else "READ"
 
 
-@case("flush", "{aim} on {kind}, from {source} of the other host: what was written has arrived",
+@case("flush", "{aim} on {kind}, from {source} of the other host: the written data has arrived",
       [{"aim": "visibility", "kind": "DRAM", "source": "DRAM", "fabric": True},
        {"aim": "visibility and persistence", "kind": "FS-DAX", "source": "device DAX", "needs": PAGED},
        {"aim": "visibility and persistence", "kind": "device DAX", "source": "FS-DAX", "needs": PAGED}])
@@ -76,7 +76,7 @@ EDGES = {
 }
 
 
-@case("flush", "at the edges of a region, and for persistence on DRAM: what native flush and emulated flush take")
+@case("flush", "ranges at the edges of a region, and persistence on DRAM: accepted by native and emulated flush")
 def edges(test):
     """rpma_flush(3)"""
     server, client = listening(test, 4096)

@@ -23,7 +23,7 @@ def write_and_flush(server, client, seed, number=0, persistent=0):
     client("check", mr=number, len=SIZE, seed=seed)
 
 
-@case("fork", "the parent goes on while a child lives and when it has exited, memory on {kind}",
+@case("fork", "the parent continues while a child runs and after it has exited, memory on {kind}",
       [{"kind": "DRAM"}, {"kind": "FS-DAX"}])
 def parent_goes_on(test, kind):
     """
@@ -53,7 +53,7 @@ def parent_goes_on(test, kind):
     disconnect(client, server)
 
 
-@case("fork", "and exec: the program inherits no descriptor of a device, the parent goes on")
+@case("fork", "and exec: the program inherits no descriptor of a device, the parent continues")
 def other_program(test):
     server, client = connected(test, SIZE)
     for side in (server, client):
@@ -88,7 +88,7 @@ def after_first_use(test):
     disconnect(client, server)
 
 
-@case("fork", "what a child deletes is gone in the parent: {verb}",
+@case("fork", "an object deleted by a child is deleted in the parent: {verb}",
       [{"verb": "dereg"}, {"verb": "conn-delete"}])
 def child_deletes(test, verb):
     server, client = connected(test, SIZE)

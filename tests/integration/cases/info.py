@@ -50,7 +50,7 @@ LIMITS = {"cq_size": "max_cqe", "sq_size": "max_qp_wr", "rq_size": "max_qp_wr", 
           "region_size": "max_mr_size"}
 
 
-@case("info", "devices, ports, limits and addresses are those that ibv_devinfo, rdma and ip show")
+@case("info", "devices, ports, limits and addresses equal those of ibv_devinfo, rdma and ip")
 def devices(test):
     found = ask(test)
     links = {row["ifname"]: row for row in json.loads(lab.run("rdma", "-j", "link", "show"))}
@@ -89,7 +89,7 @@ def check_addresses(found, name):
                [([], False)] * len(others), "devices of other namespaces")
 
 
-@case("info", "an address of this machine or of another leads to the device of this one")
+@case("info", "an address of this machine or of another selects the local device")
 def by_address(test):
     name = test.side(1).device
     for number, remote in ((1, False), (2, True)):
@@ -106,7 +106,7 @@ def by_address(test):
         expect([found["devices"], found["exit_status"]], [[], NO_DEVICE], wrong)
 
 
-@case("info", "operations and inline bytes are those that the library uses and takes",
+@case("info", "operations and inline bytes equal those that the library uses",
       builds=BOTH_BUILDS)
 def operations(test):
     side = test.side(1, environment={"RPMA_LOG": "info"})
@@ -141,7 +141,7 @@ def registers(side, number, path, usage, is_sync):
     return side.code("reg", mr=number, size=SIZE, file=path, sync=is_sync, usage=usage) == "ok"
 
 
-@case("info", "--memory with {kind}: kind and registrations are as another program finds them",
+@case("info", "--memory with {kind}: kind and registrations equal those of another program",
       [{"kind": kind} for kind in ("device DAX", "FS-DAX", "file")])
 def memory(test, kind):
     path = where(kind)

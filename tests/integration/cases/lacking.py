@@ -13,58 +13,58 @@ from .survivors import write_and_check
 BLOCK = 4096
 
 
-def says(test, *words):
+def log_line(test, *words):
     """One line of the log is an error that names the call and what the provider refused."""
     words = ("ERROR", *words)
     lines = [line for line in test.said().splitlines() if all(word in line for word in words)]
     expect(len(lines), 1, f"lines with {' and '.join(words)}")
 
 
-def goes_on(server, client):
+def still_works(server, client):
     """A refused operation leaves no completion behind, and the connection works."""
     client.refuses("RPMA_E_NO_COMPLETION", "wc", timeout=0)
     write_and_check(server, client)
     disconnect(client, server)
 
 
-@case("lacking", "rpma_send_with_imm, rpma_write_with_imm, immediate data in a batch: refused with a line, and the "
-      "connection goes on", lacks=lab.IMMEDIATE_DATA)
+@case("lacking", "rpma_send_with_imm, rpma_write_with_imm, immediate data in a batch: refused with a log line, and the "
+      "connection works", lacks=lab.IMMEDIATE_DATA)
 def immediate_data(test):
     server, client = connected(test)
     client.refuses("RPMA_E_PROVIDER", "send-imm", mr=0, len=8, imm=1)
     client.refuses("RPMA_E_PROVIDER", "write-imm", mr=0, rmr=0, len=8, imm=1)
     for function in ("rpma_send_with_imm", "rpma_write_with_imm"):
-        says(test, function, "ibv_post_send")
+        log_line(test, function, "ibv_post_send")
     client("batch-new", ops=3)
     for number, verb in enumerate(("write", "write-imm", "write")):
         client(verb, batch=0, mr=0, rmr=0, len=8, imm=1, ctx=number)
     for posted in (1, 0):
         expect(post(client), ("RPMA_E_PROVIDER", posted), "post")
     expect(client.completion(opcode="WRITE").ctx, 0, "op_context")
-    goes_on(server, client)
+    still_works(server, client)
 
 
-@case("lacking", "rpma_recv without memory: refused with a line, and the connection goes on",
+@case("lacking", "rpma_recv without memory: refused with a log line, and the connection works",
       lacks=lab.EMPTY_RECEIVE)
 def empty_receive(test):
     server, client = connected(test)
     server.refuses("RPMA_E_PROVIDER", "recv")
-    says(test, "rpma_recv", "ibv_post_recv")
+    log_line(test, "rpma_recv", "ibv_post_recv")
     server("recv", mr=0, len=8, ctx=4)
     client("send", len=0)
     client.completion(opcode="SEND")
     found = server.completion(opcode="RECV")
     expect((found.ctx, found.len), (4, 0), "an empty message takes a receive with memory")
-    goes_on(server, client)
+    still_works(server, client)
 
 
-@case("lacking", "FS-DAX memory: rpma_mr_reg refuses it with a line, device DAX and DRAM do not",
+@case("lacking", "FS-DAX memory: rpma_mr_reg refuses it with a log line, but not device DAX and DRAM",
       lacks=lab.ON_DEMAND_PAGING, shows=("mr: FS-DAX without paging",))
 def fsdax(test):
     server, client = test.peers()
     path = lab.need(lab.FSDAX, "FS-DAX file system") + "/x"
     server.refuses("RPMA_E_PROVIDER", "reg", mr=0, size=1 << 20, file=path, usage=ALL_USAGES)
-    says(test, "rpma_mr_reg", "ibv_reg_mr")
+    log_line(test, "rpma_mr_reg", "ibv_reg_mr")
     server("reg", mr=1, size=1 << 20, usage=ALL_USAGES)
     path = lab.need(lab.DEVDAX, "device DAX")
     client("remote", rmr=2, desc=server("reg", mr=2, size=4 << 20, file=path, usage=ALL_USAGES)["desc"])
@@ -92,8 +92,8 @@ def no_receive(test):
     server.event("CLOSED")
 
 
-@case("lacking", "a server that sends first loses a connection whose client gets the message with "
-      "the answer", lacks=lab.SERVER_FIRST)
+@case("lacking", "a server that sends first loses a connection whose client receives the message with "
+      "the reply", lacks=lab.SERVER_FIRST)
 def server_first(test):
     """rpma_messages(7): the message overtakes the answer, so TCP delivers both at once."""
     server, client = test.peers()
@@ -115,19 +115,19 @@ def server_first(test):
         server.event("CLOSED")
 
 
-@case("lacking", "the 49th connection of a process is refused with a line; there is room again "
-      "when one has gone", lacks=lab.MANY_CONNECTIONS)
+@case("lacking", "the 49th connection of a process is refused with a log line; another one works "
+      "after one is deleted", lacks=lab.MANY_CONNECTIONS)
 def no_room(test):
     client = test.side(2, "client")
     for number in range(48):
         client("req-new", req=number, addr=client.address, port=PORT)
     client.refuses("RPMA_E_PROVIDER", "req-new", req=48, addr=client.address, port=PORT)
-    says(test, "rpma_conn_req_new", "ibv_create_cq")
+    log_line(test, "rpma_conn_req_new", "ibv_create_cq")
     client("req-delete", req=7)
     client("req-new", req=48, addr=client.address, port=PORT)
 
 
-@case("lacking", "a write after the end is taken, and has no completion",
+@case("lacking", "a write after the connection has ended is accepted, and has no completion",
       lacks=lab.LATE_COMPLETIONS)
 def written_late(test):
     """The post succeeds nevertheless; only the event tells the client. All objects are released."""
@@ -141,9 +141,9 @@ def written_late(test):
     client("conn-delete")
 
 
-@case("lacking", "a receive that is left completes when the other side disconnects",
+@case("lacking", "an unused receive completes when the other side disconnects",
       lacks=lab.LASTING_RECEIVES)
-def left_receive(test):
+def unused_receive(test):
     server, client = connected(test)
     server("recv", mr=0, len=64, ctx=5)
     client("disconnect")
@@ -151,7 +151,7 @@ def left_receive(test):
     server.event("CLOSED")
 
 
-@case("lacking", "a write behind a read completes before it", lacks=lab.ORDERED_COMPLETIONS)
+@case("lacking", "a write posted after a read completes before it", lacks=lab.ORDERED_COMPLETIONS)
 def completes_first(test):
     """The answer to the read cannot come as long as the cable is out."""
     cable = cables(test)[1]

@@ -58,7 +58,7 @@ def privileged_port(test):
     user("listen", addr=user.address, port=1024)
 
 
-@case("limits", "the rdma cgroup allows no more objects, and no open device", shows=("mr: cgroup", "local: bind"))
+@case("limits", "the rdma cgroup refuses more objects, and to open a device", shows=("mr: cgroup", "local: bind"))
 def rdma_cgroup(test):
     lab.need_virtual("a cgroup")
     directory = tempfile.mkdtemp(dir="/run")

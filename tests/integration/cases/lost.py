@@ -12,7 +12,7 @@ from harness.side import STATUSES, completion, expect
 from .survivors import begin_writes, wait_for_bytes, works_with_another
 
 # Seconds; far above the waits of all cases. A missing completion ends the case all the same.
-FOR_EVER = 60
+TIMEOUT = 60
 # Seconds in which every operation fails whose retries are limited by the settings below.
 LONG_ENOUGH = 3
 SIZE = 1 << 20
@@ -51,7 +51,7 @@ def post(side, verb, **values):
 
 def fails(side, status, posted, earliest, latest, behind=0):
     """The first operation fails with this status and in time; the others are flushed."""
-    answer = side("wc", count=1, timeout=FOR_EVER * 1000)
+    answer = side("wc", count=1, timeout=TIMEOUT * 1000)
     spent = milliseconds(posted)
     expect(completion(answer["wc0"]).status, status, f"{side.name}: status")
     expect(spent >= earliest, True, f"{side.name}: after {spent} ms, not {earliest}")
@@ -60,7 +60,7 @@ def fails(side, status, posted, earliest, latest, behind=0):
         expect(one.status, "WR_FLUSH_ERR", f"{side.name}: an operation behind it")
 
 
-def hears_nothing(side, seconds=LONG_ENOUGH):
+def expect_no_event(side, seconds=LONG_ENOUGH):
     """
     No completion comes, and no event but one that a kernel reports when it happens to look for the
     neighbour (Linux 7.3, drivers/infiniband/core/cma.c, cma_netevent_callback()).
@@ -76,21 +76,21 @@ def hears_nothing(side, seconds=LONG_ENOUGH):
 # The server keeps the timeout of the CM, which is half a second (exponent 17).
 CM_TIMEOUT = (4096 << 17) // 1000000
 # verb, the side that posts it, the settings of both sides, and the result: timeout in ms, retries.
-TO_NOBODY = [dict(zip(("verb", "poster", "what", "settings", "ack", "retry"), row)) for row in (
-    ("write", "client", "it set 100 ms and 3 retries", {"client": {"ack": 100, "retry": 3}}, 100, 3),
-    ("read", "client", "it set 50 ms and 6 retries", {"client": {"ack": 50, "retry": 6}}, 50, 6),
-    ("send", "client", "it set 500 ms and 1 retry", {"client": {"ack": 500, "retry": 1}}, 500, 1),
-    ("flush", "client", "it set 1000 ms and no retry", {"client": {"ack": 1000, "retry": 0}}, 1000, 0),
-    ("write", "server", "the client's retry count holds, its timeout does not", {"client": {"ack": 20, "retry": 2}},
+LINK_DOWN = [dict(zip(("verb", "poster", "what", "settings", "ack", "retry"), row)) for row in (
+    ("write", "client", "its own 100 ms and 3 retries", {"client": {"ack": 100, "retry": 3}}, 100, 3),
+    ("read", "client", "its own 50 ms and 6 retries", {"client": {"ack": 50, "retry": 6}}, 50, 6),
+    ("send", "client", "its own 500 ms and 1 retry", {"client": {"ack": 500, "retry": 1}}, 500, 1),
+    ("flush", "client", "its own 1000 ms and no retry", {"client": {"ack": 1000, "retry": 0}}, 1000, 0),
+    ("write", "server", "the client's retry count but not its timeout", {"client": {"ack": 20, "retry": 2}},
      CM_TIMEOUT, 2),
     # With the CM's timeout the write would take at least 3.7 s, more than twice the bound.
-    ("write", "server", "its own timeout holds", {"server": {"ack": 20}, "client": {"retry": 6}}, 20, 6),
+    ("write", "server", "its own timeout", {"server": {"ack": 20}, "client": {"retry": 6}}, 20, 6),
 )]
 
 
-@case("lost", "{verb} to nobody by the {poster}, {what}: RETRY_EXC_ERR in time", TO_NOBODY,
+@case("lost", "{verb} of the {poster}, link down, {what}: RETRY_EXC_ERR in time", LINK_DOWN,
       needs=(lab.LIMITED_RETRIES,), shows=("RETRY_EXC_ERR: any",))
-def posted_to_nobody(test, verb, poster, what, settings, ack, retry):
+def link_down_before_posts(test, verb, poster, what, settings, ack, retry):
     """The other host's cable is out before the operations are posted, and stays out."""
     server, client, *ports = with_settings(test, **settings)
     side, other, port = (client, server, ports[0]) if poster == "client" else (server, client, ports[1])
@@ -101,22 +101,22 @@ def posted_to_nobody(test, verb, poster, what, settings, ack, retry):
     fails(side, "RETRY_EXC_ERR", posted, *bounds(ack, retry), behind=1)
 
 
-@case("lost", "the cable goes in the middle of writes: RETRY_EXC_ERR in time",
+@case("lost", "link down during writes: RETRY_EXC_ERR in time",
       needs=(lab.LIMITED_RETRIES,))
-def in_the_middle(test):
+def link_down_during_writes(test):
     ack, retry = 100, 3
     server, client, port, _ = with_settings(test, client={"ack": ack, "retry": retry})
     client("fill", len=SIZE, seed=1)
     begin_writes(client, 16, SIZE // 16)
     wait_for_bytes(server, 16 * 500)
     cut(port)
-    went = time.monotonic()
-    code, answer = client.take(timeout=FOR_EVER)
+    cut_at = time.monotonic()
+    code, answer = client.take(timeout=TIMEOUT)
     expect((code, STATUSES[int(answer["status"])]), ("RPMA_E_PROVIDER", "RETRY_EXC_ERR"), "the load")
-    expect_early("the load", milliseconds(went), bounds(ack, retry)[1])
+    expect_early("the load", milliseconds(cut_at), bounds(ack, retry)[1])
 
 
-@case("lost", "a server with a smaller MTU than its client: connected, and what fits arrives; the rest: RETRY_EXC_ERR",
+@case("lost", "a server with a smaller MTU than its client: connected, short writes arrive, longer ones: RETRY_EXC_ERR",
       needs=(lab.LIMITED_RETRIES,), shows=("RETRY_EXC_ERR: any",))
 def smaller_mtu(test):
     lab.need_virtual("an interface with another MTU")
@@ -132,35 +132,35 @@ def smaller_mtu(test):
     fails(client, "RETRY_EXC_ERR", posted, *bounds(ack, retry))
 
 
-@case("lost", "what the server set: its retry count holds for nobody", needs=(lab.LIMITED_RETRIES,))
-def servers_count(test):
+@case("lost", "the server's retry count is not used", needs=(lab.LIMITED_RETRIES,))
+def servers_retry_count(test):
     """
     With the server's count the write would fail after 20 ms; the client's count 7 is without end.
     """
     server, _, _, port = with_settings(test, server={"ack": 20, "retry": 0})
     cut(port)
     post(server, "write")
-    hears_nothing(server)
+    expect_no_event(server)
     mend(port)
-    server.completion(timeout=FOR_EVER * 1000)
+    server.completion(timeout=TIMEOUT * 1000)
 
 
-@case("lost", "no receive: the sender's own count holds for nobody", needs=(lab.WAITING_MESSAGES,))
-def senders_count(test):
+@case("lost", "no receive: the sender's own RNR retry count is not used", needs=(lab.WAITING_MESSAGES,))
+def senders_rnr_count(test):
     server, client, *_ = with_settings(test, server={"rnr": 7}, client={"rnr": 0})
     post(client, "send")
-    hears_nothing(client)
+    expect_no_event(client)
     server("recv", mr=0, len=8)
-    client.completion(timeout=FOR_EVER * 1000)
+    client.completion(timeout=TIMEOUT * 1000)
 
 
-@case("lost", "no receive: the count of the {receiver} holds for the {sender}: RNR_RETRY_EXC_ERR "
+@case("lost", "no receive: the {sender} uses the RNR retry count of the {receiver}: RNR_RETRY_EXC_ERR "
       "in time, {timer}", [{"receiver": "client", "sender": "server", "count": 0, "timer": "default timer"},
                            {"receiver": "server", "sender": "client", "count": 2, "timer": "default timer"},
                            {"receiver": "server", "sender": "client", "count": 2, "timer": "100 ms"},
                            {"receiver": "client", "sender": "server", "count": 2, "timer": "100 ms"}],
       needs=(lab.WAITING_MESSAGES,))
-def receivers_count(test, receiver, sender, count, timer):
+def receivers_rnr_count(test, receiver, sender, count, timer):
     # Milliseconds between two tries: of the CM of Linux, and the time of InfiniBand above 100.
     pause, settings = (655, {}) if timer == "default timer" else (123, {"rnr-timer": 100})
     sides = with_settings(test, **{receiver: {"rnr": count, **settings}})
@@ -171,10 +171,10 @@ def receivers_count(test, receiver, sender, count, timer):
 # ---- nothing under way ---------------------------------------------------------------------
 
 
-@case("lost", "an idle connection: neither side has an event; a prepared read finds out, {how}",
-      [{"how": "in the time that was set", "settings": {"client": {"ack": 100, "retry": 3}},
+@case("lost", "link down, an idle connection: neither side has an event; a prepared read fails, {how}",
+      [{"how": "in the configured time", "settings": {"client": {"ack": 100, "retry": 3}},
         "needs": (lab.LIMITED_RETRIES,)},
-       {"how": "when no answer comes in the program's own time", "settings": {}}])
+       {"how": "after the program's own time limit", "settings": {}}])
 def idle(test, how, settings):
     """The pattern of rpma_failures(7). A missing answer is enough on every device; all objects can be deleted."""
     server, client, port, _ = with_settings(test, **settings)
@@ -182,16 +182,16 @@ def idle(test, how, settings):
     client("read", batch=0, mr=0, rmr=0, len=8)
     for _ in range(3):
         client("batch-post")
-        client.completion(timeout=FOR_EVER * 1000)
+        client.completion(timeout=TIMEOUT * 1000)
     cut(port)
     for side in (client, server) if settings else ():
-        hears_nothing(side)
+        expect_no_event(side)
     posted = time.monotonic()
     client("batch-post")
     if settings:
         fails(client, "RETRY_EXC_ERR", posted, *bounds(100, 3))
     else:
-        hears_nothing(client, seconds=1)
+        expect_no_event(client, seconds=1)
     began = time.monotonic()
     for verb in ("disconnect", "batch-delete", "conn-delete"):
         client(verb)
@@ -215,7 +215,7 @@ def limit_tcp(test, retries):
         test.undo.callback(lab.run, *on_host, "-w", f"{TCP_RETRIES}={before}")
 
 
-@case("lost", "TCP repeats instead: {verb}, then CLOSED when TCP has given up",
+@case("lost", "TCP retransmits: {verb}, then CLOSED at TCP's limit",
       [{"verb": verb, "status": status} for verb, status in
        (("write", "SUCCESS"), ("send", "SUCCESS"), ("read", "WR_FLUSH_ERR"))],
       lacks=lab.LIMITED_RETRIES)
@@ -230,17 +230,17 @@ def tcp_gives_up(test, verb, status):
         client.refuses("ERR_TIMEOUT", "wc", timeout=1000)
     client.completion(status, timeout=300000)
     answer = client("event", timeout=300000)
-    if answer["event"] == "UNREACHABLE":  # which hears_nothing() allows, too
+    if answer["event"] == "UNREACHABLE":  # which expect_no_event() allows, too
         answer = client("event", timeout=300000)
     expect(answer["event"], "CLOSED", "event")
     expect(milliseconds(posted) > 1000, True, "TCP repeats longer than the settings say")
 
 
-@case("lost", "TCP repeats nothing where nothing is under way: an idle connection stays",
+@case("lost", "TCP retransmits nothing of an idle connection, which stays established",
       lacks=lab.LIMITED_RETRIES)
-def tcp_says_nothing(test):
+def tcp_idle(test):
     limit_tcp(test, 1)
     server, client, port, _ = with_settings(test)
     cut(port)
     for side in (client, server):
-        hears_nothing(side, seconds=5)
+        expect_no_event(side, seconds=5)

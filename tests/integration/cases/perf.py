@@ -9,7 +9,7 @@ import signal
 from harness import lab
 from harness.case import case
 from harness.network import room_for_early_messages
-from harness.program import PATIENCE, measure, new_file, nothing_stays, serve, stop
+from harness.program import PATIENCE, measure, new_file, nothing_leaks, serve, stop
 from harness.side import expect
 
 SCHEMA = os.path.join(lab.CHECKOUT, "programs", "perf", "rpma-perf.schema.json")
@@ -36,7 +36,7 @@ def ends_at_signal(test, server):
     """The server may have said something about its clients."""
     server.signal(signal.SIGTERM)
     expect(server.process.wait(PATIENCE), 0, "exit status of the server")
-    nothing_stays(test)
+    nothing_leaks(test)
 
 
 @case("perf", "each operation, verified: {shape}", [

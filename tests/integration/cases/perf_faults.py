@@ -9,7 +9,7 @@ import time
 from harness import lab
 from harness.case import case
 from harness.network import cables, disturbed, room_for_early_messages
-from harness.program import (PATIENCE, Process, laps_of, ledger_lines, measure, new_file, nothing_stays, serve,
+from harness.program import (PATIENCE, Process, laps_of, ledger_lines, measure, new_file, nothing_leaks, serve,
                              stop, stop_after_failure)
 from harness.side import expect
 
@@ -23,7 +23,7 @@ ENDS = [dict(zip(("who", "number", "operation", "line"), row)) for row in (
     ("server", signal.SIGTERM, "ping-pong", ""))]
 
 
-@case("perf", "the {who} gets {number.name} in the middle of {operation}: one line at either side, a server serves the "
+@case("perf", "the {who} gets {number.name} during {operation}: one line on each side, a server serves the "
       "next client", ENDS, fabric=True)
 def ended(test, who, number, operation, line):
     room_for_early_messages(test)
@@ -38,12 +38,12 @@ def ended(test, who, number, operation, line):
         return
     status = server.process.wait(PATIENCE)
     expect(status in (0, -signal.SIGKILL), True, f"exit status {status} of the server")
-    nothing_stays(test)
+    nothing_leaks(test)
 
 
 # The cables stay in: a packet of the connection manager that rdma_rxe cannot send, because the port
 # is down, can leave the device unable to send any other.
-@case("perf", "nothing gets through in the middle of ping-pong: both sides notice", limit=200,
+@case("perf", "link down during ping-pong: both sides report it", limit=200,
       needs=(lab.LIMITED_RETRIES,))
 def cable_cut(test):
     server = serve(test, "--once")
@@ -69,7 +69,7 @@ def comes_back(test, operation, seconds):
     return row
 
 
-@case("perf", "the server is killed and comes back: one gap, with {operation}", limit=200,
+@case("perf", "the server is killed and restarted: one gap, with {operation}", limit=200,
       table=[{"operation": operation} for operation in ("write", "connect")], fabric=True)
 def server_comes_back(test, operation):
     """On a busy machine the other server may come behind the measurement: then it has to be longer."""
@@ -111,7 +111,7 @@ def verify(test, ledger, path, status):
     return Process(test, 1, "--verify", "--ledger", ledger, "--memory", path).end(status)
 
 
-@case("perf", "a client that is killed has recorded nothing that is not there", fabric=True)
+@case("perf", "a killed client has recorded no write that is missing", fabric=True)
 def client_killed(test):
     path, ledger, server, client = begin(
         test, "-o", "flush-visibility", "--ring", "32", "-d", "8", "--batch", "4", "-c", "3", "-t", "2", "-b", "9000")
@@ -122,7 +122,7 @@ def client_killed(test):
     ends_at_signal(test, server)
 
 
-@case("lacking", "rpma-perf --ledger: writes that completed and never arrived are missing",
+@case("lacking", "rpma-perf --ledger: writes that completed and did not arrive are reported",
       lacks=lab.ANSWERS, limit=120)
 def never_arrived(test):
     """What a ledger without flushes names is not there: so a missing record is seen."""

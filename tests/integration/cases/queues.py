@@ -13,7 +13,7 @@ from .survivors import works_with_another
 SLOT = 64
 
 
-@case("queues", "a full send queue refuses, and takes more once it has drained",
+@case("queues", "a full send queue refuses, and accepts more after completions",
       needs=(lab.WAITING_MESSAGES,), shows=("write",))
 def full_send_queue(test):
     """Messages without a receive fill the queue."""
@@ -29,7 +29,7 @@ def full_send_queue(test):
     disconnect(client, server)
 
 
-@case("queues", "more receives at once than there is room for, {queue}: those that it takes are exact, and get a "
+@case("queues", "more receives in one call than the queue takes, {queue}: the accepted ones are exact, and get a "
       "message each", [{"queue": "recv", "shows": ("receive",)}, {"queue": "srq-recv"}], fabric=True)
 def many_receives(test, queue):
     count, length = 200, 64
@@ -53,7 +53,7 @@ def many_receives(test, queue):
     disconnect(client, server)
 
 
-@case("queues", "a queue of any completion vector of the device, and of none behind them", fabric=True)
+@case("queues", "a queue of each completion vector of the device, and of no further one", fabric=True)
 def vectors(test):
     server, client = listening(test)
     most = int(client("device-limits")["vectors"])
@@ -71,7 +71,7 @@ def vectors(test):
 # ---- overrun -----------------------------------------------------------------------------
 
 
-@case("overrun", "{senders} connections outrun a shared receive queue: messages wait, none is lost",
+@case("overrun", "{senders} connections exceed a shared receive queue: messages wait, none is lost",
       [{"senders": 2}], needs=(lab.WAITING_MESSAGES,), fabric=True)
 def srq_exhausted(test, senders):
     """Each sender's messages arrive in their order, whichever receive takes them."""
@@ -102,7 +102,7 @@ def srq_exhausted(test, senders):
         disconnect(client, server, number)
 
 
-@case("overrun", "receiver not ready, no retry: RNR_RETRY_EXC_ERR, and the server goes on",
+@case("overrun", "receiver not ready, no retry: RNR_RETRY_EXC_ERR, and the server continues",
       needs=(lab.WAITING_MESSAGES,), shows=("RNR_RETRY_EXC_ERR: send",), fabric=True)
 def finite_retry(test):
     """The receiver sets how often a message is repeated."""
@@ -123,7 +123,7 @@ def nothing_more(side):
 
 
 @case("overrun", "{whose} CQ of 1 and {count} writes: all arrive, one completes, CQ_ERROR for each other completion, "
-      "the connection goes on", [{"whose": "a connection's", "count": 4}, {"whose": "the program's", "count": 4}],
+      "the connection works", [{"whose": "a connection's", "count": 4}, {"whose": "the program's", "count": 4}],
       shows=("Completions are missing",))
 def writes_overflow(test, whose, count):
     """librdmacm has one context for all peers of a process, so any of them takes the events."""
@@ -148,8 +148,8 @@ def writes_overflow(test, whose, count):
     disconnect(client, server)
 
 
-@case("overrun", "CQ of 1, {count} messages arrive: the receiver's queue pair breaks, nobody is "
-      "told, the sender waits until it disconnects", [{"count": 5}])
+@case("overrun", "CQ of 1, {count} messages arrive: the receiver's queue pair fails, no side has an "
+      "event, the sender blocks until it disconnects", [{"count": 5}])
 def receives_overflow(test, count):
     lab.need_virtual("a CQ of exactly the size that was asked for")
     server, client = connected(test, server={"cq": 1, "rq": count})

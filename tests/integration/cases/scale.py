@@ -19,7 +19,7 @@ def held_by(server):
             "heap": int(server("heap")["bytes"])}
 
 
-WITHOUT_END = "{count} requests that never finish: no queue pair, and nothing stays"
+WITHOUT_END = "{count} requests that are never completed: no queue pair, and nothing leaks"
 
 
 @case("large", WITHOUT_END, [{"count": 10000}], limit=600, needs=(lab.BARE_REQUESTS,))
@@ -41,13 +41,13 @@ def requests_without_end(test, count):
     server("nonblock", fd="ep")
     after = {}
 
-    def nothing_stays():
+    def nothing_leaks():
         server.code("req-delete", count=count)  # the client is gone: nothing to reject
         server.code("next-incoming", count=count, timeout=0)  # requests that arrived since then
         after.update(held_by(server))
         return all(after[kind] == before[kind] for kind in ("descriptors", "qp", "cm_id"))
 
-    wait_until(nothing_stays, "descriptors, queue pairs and identifiers are as before the requests")
+    wait_until(nothing_leaks, "descriptors, queue pairs and identifiers are as before the requests")
     # librdmacm keeps the table of its numbers, 8 bytes for each, and adds whole blocks to it (indexer.c, idm_grow()).
     # Together with a lost allocation per request, 32 bytes at least, this would be more.
     expect(after["heap"] < before["heap"] + 16 * count + 16384, True,
@@ -91,7 +91,7 @@ def connect_to_all(client, addresses):
     return ends["up"], ends["failed"], longest
 
 
-@case("scale", "connections to {count} addresses in one thread, {dead} of which no host has: none waits for another",
+@case("scale", "connections to {count} addresses in one thread, {dead} of them unreachable: none waits for another",
       [{"count": 40, "dead": 20}], limit=120, fabric=True)
 def none_waits_for_another(test, count, dead):
     lab.need_virtual("addresses that no host has")
@@ -115,7 +115,7 @@ def none_waits_for_another(test, count, dead):
 
 WORDS, WORD, TURN = 32, 8, 40  # bytes of a turn: what is written, what is received, both
 SEND_QUEUE, RECEIVE_QUEUE, TURNS = 8, 2, 3
-EVERYONE = "{count} connections on one queue, receives {receives}: each completion is its connection's next"
+EVERYONE = "{count} connections on one queue, receives {receives}: completions of a connection are in order"
 OWN = "in one of their own"
 
 
@@ -130,7 +130,7 @@ def lend(side, count, receives):
 @case("large", EVERYONE, [{"count": 1000, "receives": "in it"}, {"count": 1000, "receives": OWN}],
       limit=300, needs=(lab.MANY_CONNECTIONS,))
 @case("line", EVERYONE, [{"count": 32, "receives": "in it"}, {"count": 16, "receives": OWN}], limit=300, fabric=True)
-def everyone_has_turns(test, count, receives):
+def connections_share_a_queue(test, count, receives):
     """In a turn all clients write and send a message, whose answer the server sends when the data are there."""
     pair = server, client = test.peers()
     queues = 2 if receives == OWN else 1
@@ -190,8 +190,8 @@ def everyone_has_turns(test, count, receives):
             side("lend-no-more", lent=number)
 
 
-@case("line", "a deleted connection leaves its completions in the queue, another one works on")
-def left_behind(test):
+@case("line", "a deleted connection leaves its completions in the queue, another one continues")
+def completions_remain(test):
     server, client = listening(test)
     client("lend", lent=0, size=100)
     client("cfg", lent=0)

@@ -48,7 +48,7 @@ def send_signal(test, side):
     wait_until(lambda: test.said().count("signal\n") > before, "the handler runs")
 
 
-@case("signals", "calls that wait return at a signal whose handler has no SA_RESTART, and go on after one whose has",
+@case("signals", "blocking calls return at a signal without SA_RESTART, and continue with it",
       shows=("event: signal",))
 def interrupted(test):
     """The server is the side that waits."""
@@ -75,8 +75,8 @@ def interrupted(test):
         expect(test.said().count("ERROR"), before, "errors in the log")
 
 
-@case("signals", "looking for a machine that is not there ends at a signal without SA_RESTART, and "
-      "at its own limit with it")
+@case("signals", "resolving an absent machine ends at a signal without SA_RESTART, and "
+      "at its time limit with it")
 def unresolved(test):
     """rpma_limits(7): an address that is being resolved."""
     client = test.side(2, "client")

@@ -30,7 +30,7 @@ def private_data(test):
             side("conn-delete", conn=number)
 
 
-@case("smoke", "receives posted on the requests meet the first messages, the {first} sends first",
+@case("smoke", "receives posted on the requests get the first messages, the {first} sends first",
       [{"first": "client"}, {"first": "server"}])
 def early_receive(test, first):
     """The receives are lists, whose borders are none of the messages'."""

@@ -18,7 +18,7 @@ from .addresses import NOWHERE, nowhere, wait_for_gid
 ENOMEM, EMFILE = "12", "24"
 
 
-@case("troubleshooting", "each entry of docs/troubleshooting.md has a case, and no other has one")
+@case("troubleshooting", "docs/troubleshooting.md and the cases have the same entries")
 def complete(test):
     expect(page.faults(), [], "what no test would see")
     shown = {name for one in TABLE for name in one.shows}
@@ -43,7 +43,7 @@ REFUSED = {
 }
 
 
-@case("troubleshooting", "calls that need no other side are refused, with the lines of the page",
+@case("troubleshooting", "local calls are refused with the log lines of the page",
       shows=(*REFUSED, "listen: port", "listen: port taken", "remote region: short", "remote region: no usage",
              "request: small cq", "steps: connect early"))
 def refused(test):
@@ -67,7 +67,7 @@ def refused(test):
     client.refuses("RPMA_E_INVAL", "connect")
 
 
-@case("troubleshooting", "no device behind the loopback address",
+@case("troubleshooting", "no device for the loopback address",
       shows=("local: no device", "request: loopback"))
 def loopback(test):
     """librdmacm takes another host's device for it."""
@@ -77,7 +77,7 @@ def loopback(test):
     side.refuses("RPMA_E_PROVIDER", "req-new", addr="127.0.0.1", port=PORT)
 
 
-@case("troubleshooting", "what two sides refuse: inline data, persistence, private data that is not packed or too long",
+@case("troubleshooting", "refused between two sides: inline data, persistence, unpacked or too long private data",
       shows=("flush: no direct write", "flush: persistent usage",
              "write: too much inline", "unpack: something else", "connect", "accept", "reject: data"))
 def refused_by_two(test):
@@ -132,7 +132,7 @@ def no_descriptors(test):
 LOCAL_PORTS = "net.ipv4.ip_local_port_range"
 
 
-@case("troubleshooting", "each local port has a request", shows=("request: no local port",))
+@case("troubleshooting", "every local port is in use", shows=("request: no local port",))
 def no_local_port(test):
     lab.need_virtual("a setting of the network")
     server, client = test.peers()
@@ -149,7 +149,7 @@ def no_local_port(test):
         client("req-delete", req=number)
 
 
-@case("troubleshooting", "the client is gone before the server answers: {answer}",
+@case("troubleshooting", "the client has ended before the server replies: {answer}",
       [{"answer": answer, "shows": ("accept: client is gone",) * (answer == "connect")}
        for answer in ("connect", "req-reject", "req-delete")])
 def client_is_gone(test, answer):
@@ -162,7 +162,7 @@ def client_is_gone(test, answer):
     expect("the client may have given up or ended" in test.said(), True, "the log says why")
 
 
-@case("troubleshooting", "the other side gets another link address", shows=("unreachable: established",))
+@case("troubleshooting", "the link address of the other side changes", shows=("unreachable: established",))
 def link_address_changes(test):
     lab.need_virtual("an entry of the neighbour table")
     server, client = connected(test)
@@ -183,7 +183,7 @@ def second_device(test, number):
     return address
 
 
-@case("troubleshooting", "a request, or a request in steps, goes by another device than the peer's",
+@case("troubleshooting", "a request, or a request in steps, uses another device than the peer's",
       shows=("next request: another device", "steps: another device"))
 def other_device(test):
     lab.need_virtual("a second device")

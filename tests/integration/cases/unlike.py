@@ -137,7 +137,7 @@ def try_pair(test, pair, seeds):
     return seen
 
 
-@case("unlike", "every pair of libraries: the table in rpma_flush(3) is what was seen", limit=240, builds=("native",),
+@case("unlike", "every pair of libraries: results equal the table in rpma_flush(3)", limit=240, builds=("native",),
       needs=(lab.NATIVE_OPERATIONS,), shows=("REM_ACCESS_ERR: flush",))
 def pairs(test):
     """An initiator of 1.4 that does not flush natively has the row of one that cannot."""

@@ -108,14 +108,14 @@ def laps_of(ledger):
     return min(done for done, _ in lines.values()) // ring if len(lines) == connections else 0
 
 
-def nothing_stays(test):
+def nothing_leaks(test):
     test.wait_until_equal(lab.resources, test.before, "kernel objects that stay")
 
 
 def stop(test, server):
     server.signal(signal.SIGTERM)
     server.end()
-    nothing_stays(test)
+    nothing_leaks(test)
 
 
 def stop_after_failure(test, server, words):
@@ -126,7 +126,7 @@ def stop_after_failure(test, server, words):
     measure(test, "-n", "20", "--verify").end()
     server.signal(signal.SIGTERM)
     expect(server.process.wait(PATIENCE), 0, "exit status of the server")
-    nothing_stays(test)
+    nothing_leaks(test)
 
 
 def new_file(test, directory):
