@@ -3,7 +3,7 @@
 
 // entry.cc -- fills entries with each type of operation
 
-#include "post/fill.hh"
+#include "post/entry.hh"
 
 namespace rpma {
 

@@ -8,6 +8,8 @@
 
 #pragma once
 
+#include <iterator>
+
 #include "core/peer.hh"
 #include "post/sges.hh"
 #include "post/work_request.hh"
@@ -103,6 +105,172 @@ constexpr uint8_t native_flush_type(rpma_flush_type type) {
     return type == RPMA_FLUSH_TYPE_PERSISTENT ? IBV_FLUSH_PERSISTENT : IBV_FLUSH_GLOBAL;
 }
 #endif
+
+inline void fill_native(Entry &entry, ibv_wr_opcode opcode, ListFlags &list) {
+    entry.wr.opcode = opcode;
+    entry.wr.num_sge = 0;
+    list |= HAS_NATIVE;
+}
+
+inline void choose_write([[maybe_unused]] const rpma_conn &conn, Entry &entry,
+                         [[maybe_unused]] ListFlags &list) {
+    constexpr unsigned INLINE = IBV_SEND_INLINE;
+#ifdef RPMA_NATIVE_ATOMIC_WRITE
+    if (entry.is_aligned && conn.flush.writes_natively()) {
+        fill_native(entry, IBV_WR_ATOMIC_WRITE, list);
+        entry.wr.send_flags &= ~INLINE;
+        return;
+    }
+#endif
+    entry.wr.opcode = IBV_WR_RDMA_WRITE;
+    entry.wr.num_sge = 1;
+    entry.wr.send_flags |= INLINE;
+    entry.sges[0] = {reinterpret_cast<uintptr_t>(&entry.value), sizeof(entry.value), 0};
+}
+
+[[gnu::always_inline]] inline void describe_flush(Entry &entry, const rpma_work &work,
+                                                  const rpma_mr_remote &remote,
+                                                  ListFlags &list) {
+    describe(entry.wr, IBV_WR_RDMA_READ, 1, signaled(work.flags), 0, work.op_context);
+    address(entry.wr, remote, work.remote_offset);
+    entry.type = RPMA_WORK_FLUSH;
+    entry.read_len = FLUSH_READ_SIZE;
+    entry.flush_len = static_cast<uint32_t>(work.flush_len);
+    entry.flush_type = static_cast<uint8_t>(work.flush_type);
+    entry.flush = remote.flush;
+    list |= HAS_METHODS;
+}
+
+[[gnu::always_inline]] inline void describe_atomic_write(Entry &entry, const rpma_work &work,
+                                                         const rpma_mr_remote &remote,
+                                                         ListFlags &list) {
+    describe(entry.wr, IBV_WR_RDMA_WRITE, 1, signaled(work.flags) | IBV_SEND_FENCE, 0,
+             work.op_context);
+    address(entry.wr, remote, work.remote_offset);
+    entry.type = RPMA_WORK_ATOMIC_WRITE;
+    entry.value = work.value;
+    list |= HAS_METHODS;
+}
+
+// A remote atomic is fenced: it takes effect after all earlier reads and flushes, like an
+// atomic write.
+[[gnu::always_inline]] inline void describe_atomic(Entry &entry, const rpma_work &work) {
+    const bool is_swap = work.type == RPMA_WORK_COMPARE_SWAP;
+    entry.sges[0] = slice(*work.local.mr, work.local.offset, ATOMIC_SIZE);
+    entry.type = static_cast<uint8_t>(work.type);
+    describe(entry.wr, WORK_KINDS[work.type].opcode, 1, signaled(work.flags) | IBV_SEND_FENCE,
+             0, work.op_context);
+    // For an addition, too, init_send_wqe() of rxe copies the swap value.
+    entry.wr.wr.atomic = {work.remote->addr + work.remote_offset,
+                          is_swap ? work.compare : work.value, work.value, work.remote->rkey};
+}
+
+// Is true if this side's device has remote atomics and the region advertises that it accepts
+// them.
+inline bool serves_atomics(const rpma_conn &conn, const rpma_mr_remote &region) {
+    return (region.usage & RPMA_MR_USAGE_ATOMIC) != 0 && conn.device->atomics;
+}
+
+// The fast paths fill an entry if the operation is valid and has one SGE, which is not empty.
+// If not, the entry is unchanged. type is that of the operation.
+template <rpma_work_type type>
+[[gnu::always_inline]] inline bool fill_simple(Entry &entry, const rpma_work &work) {
+    constexpr WorkKind kind = WORK_KINDS[type];
+    const rpma_mr_local *const local = work.local.mr;
+    const rpma_mr_remote *const remote = work.remote;
+    if (!has_valid_flags(kind, work) || local == nullptr ||
+        (work.reserved0 | work.nsge | work.reserved1 | reinterpret_cast<uintptr_t>(work.sgl)) !=
+            0 ||
+        work.local.len - 1 >= UINT32_MAX || (kind.has_remote && remote == nullptr)) [[unlikely]]
+        return false;
+    entry.sges[0] = slice(*local, work.local.offset, work.local.len);
+    entry.type = type;
+    describe(entry.wr, kind.opcode, 1, announcing(work.flags), work.imm & kind.imm_mask,
+             work.op_context);
+    if (kind.has_remote)
+        address(entry.wr, *remote, work.remote_offset);
+    else
+        address_nothing(entry.wr);
+    return true;
+}
+
+[[gnu::always_inline]] inline bool fill_flush_fast(const rpma_conn &conn, Entry &entry,
+                                                   const rpma_work &work, ListFlags &list) {
+    const rpma_mr_remote *const remote = work.remote;
+    if (remote == nullptr || !is_known(work.flush_type) || work.flush_len > UINT32_MAX ||
+        work.remote_offset >= remote->whole_reads) [[unlikely]]
+        return false;
+    const FlushMethod method =
+        choose_method(conn.flush.masks() & remote->flush, work.flush_type);
+    if (method == FlushMethod::NONE) [[unlikely]]
+        return false;
+    describe_flush(entry, work, *remote, list);
+#ifdef RPMA_NATIVE_FLUSH
+    if (method == FlushMethod::NATIVE) {
+        fill_native(entry, IBV_WR_FLUSH, list);
+        return true;
+    }
+#endif
+    entry.sges[0] = conn.flush_read;
+    return true;
+}
+
+[[gnu::always_inline]] inline bool fill_atomic_write_fast(const rpma_conn &conn, Entry &entry,
+                                                          const rpma_work &work,
+                                                          ListFlags &list) {
+    const rpma_mr_remote *remote = work.remote;
+    if (remote == nullptr || work.remote_offset % RPMA_ATOMIC_WRITE_ALIGNMENT != 0 ||
+        remote->addr % RPMA_ATOMIC_WRITE_ALIGNMENT != 0) [[unlikely]]
+        return false;
+    describe_atomic_write(entry, work, *remote, list);
+    entry.is_aligned = true;
+    choose_write(conn, entry, list);
+    return true;
+}
+
+[[gnu::always_inline]] inline bool fill_atomic_fast(const rpma_conn &conn, Entry &entry,
+                                                    const rpma_work &work) {
+    const rpma_mr_remote *remote = work.remote;
+    if (remote == nullptr || work.local.mr == nullptr || work.local.len != ATOMIC_SIZE ||
+        (work.nsge | reinterpret_cast<uintptr_t>(work.sgl)) != 0 ||
+        (remote->addr + work.remote_offset) % ATOMIC_SIZE != 0 ||
+        !serves_atomics(conn, *remote)) [[unlikely]]
+        return false;
+    describe_atomic(entry, work);
+    return true;
+}
+
+// The fast path of a type, which is that of the operation.
+template <rpma_work_type type>
+[[gnu::always_inline]] inline bool fill_fast(const rpma_conn &conn, Entry &entry,
+                                             const rpma_work &work, ListFlags &list) {
+    constexpr WorkKind kind = WORK_KINDS[type];
+    if constexpr (!kind.is_special)
+        return fill_simple<type>(entry, work);
+    if (!has_valid_flags(kind, work) || (work.reserved0 | work.reserved1) != 0) [[unlikely]]
+        return false;
+    if constexpr (type == RPMA_WORK_FLUSH)
+        return fill_flush_fast(conn, entry, work, list);
+    else if constexpr (type == RPMA_WORK_ATOMIC_WRITE)
+        return fill_atomic_write_fast(conn, entry, work, list);
+    else
+        return fill_atomic_fast(conn, entry, work);
+}
+
+// A table of one function for each type: instances of a template, and one for what is no type.
+#define RPMA_BY_TYPE(none, function)                                              \
+    {                                                                             \
+        none, function<RPMA_WORK_READ>, function<RPMA_WORK_WRITE>,                \
+            function<RPMA_WORK_WRITE_WITH_IMM>, function<RPMA_WORK_ATOMIC_WRITE>, \
+            function<RPMA_WORK_FLUSH>, function<RPMA_WORK_SEND>,                  \
+            function<RPMA_WORK_SEND_WITH_IMM>, function<RPMA_WORK_FETCH_ADD>,     \
+            function<RPMA_WORK_COMPARE_SWAP>                                      \
+    }
+
+// Is true if the type of an operation has an element in a table of RPMA_BY_TYPE.
+inline bool has_type(const rpma_work &work) {
+    return static_cast<unsigned>(work.type) < std::size(WORK_KINDS);
+}
 
 } // namespace rpma
 

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 
-#include "post/fill.hh"
 #include "post/list.hh"
 
 using namespace rpma;
