@@ -32,7 +32,6 @@ struct [[gnu::visibility("hidden")]] rpma_batch;
 #include "api/utils.cc"
 #include "compat/completion.cc"
 #include "post/batch.cc"
-#include "post/flush.cc"
+#include "post/messages.cc"
 #include "post/post.cc"
-#include "post/recv.cc"
 #include "post/rma.cc"

@@ -11,7 +11,6 @@
 #include <iterator>
 
 #include "core/peer.hh"
-#include "post/sges.hh"
 #include "post/work_request.hh"
 
 namespace rpma {
@@ -93,12 +92,6 @@ inline bool has_valid_flags(const WorkKind &kind, const rpma_work &work) {
 // Fills the flush or atomic write of an entry for the method that the connection uses now. 0,
 // RPMA_E_INVAL, RPMA_E_NOSUPP.
 int choose_again(const CallSite &site, rpma_conn &conn, Entry &entry, ListFlags &list);
-
-// Logs the reason why there is no method for a flush. Returns its code.
-[[gnu::cold, gnu::noinline]] int refuse_flush(const CallSite &site, const rpma_conn &conn,
-                                              FlushMasks region, rpma_flush_type type);
-// The same for remote atomics.
-[[gnu::cold, gnu::noinline]] int refuse_atomic(const CallSite &site, const rpma_conn &conn);
 
 #ifdef RPMA_NATIVE_FLUSH
 constexpr uint8_t native_flush_type(rpma_flush_type type) {

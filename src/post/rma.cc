@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// rma.cc -- exports: reads, writes, atomic writes and sends, one at a time
+// rma.cc -- exports: reads, writes, atomic writes and flushes, one at a time
 //
 // The fast path of an operation is one condition and one work request. The slow path is out of
 // line, in a function with the same arguments: it logs each argument that is not valid, and
 // posts operations without memory.
 
-#include "post/work_request.hh"
+#include "post/entry.hh"
 
 using namespace rpma;
 
@@ -180,39 +180,75 @@ RPMA_POST int rpma_write_atomic(struct rpma_conn *conn, struct rpma_mr_remote *d
 
 namespace {
 
-// Sends a message from one SGE, or from none.
-[[gnu::always_inline]] inline int send_message(const char *function, const rpma_conn &conn,
-                                               ibv_wr_opcode opcode, const rpma_mr_local *src,
-                                               size_t offset, size_t len, int flags,
-                                               uint32_t imm, const void *op_context) {
-    if (src == nullptr) [[unlikely]]
-        return send_empty(function, conn, opcode, announcing(flags), imm, op_context);
+// By a read after the writes, to dst. The data read is discarded.
+[[gnu::always_inline]] inline int flush_by_read(const char *function, const rpma_conn &conn,
+                                                const ibv_sge &dst, const rpma_mr_remote &src,
+                                                size_t src_offset, int flags,
+                                                const void *op_context) {
     Request request;
-    describe(request.wr, opcode, 1, announcing(flags), imm, op_context);
-    request.wr.wr.rdma.remote_addr = 0; // init_send_wqe() of rxe copies it
-    return send(function, conn, request, slice(*src, offset, len));
+    describe(request.wr, IBV_WR_RDMA_READ, 1, signaled(flags), 0, op_context);
+    address(request.wr, src, src_offset);
+    return send(function, conn, request, dst);
+}
+
+#ifdef RPMA_NATIVE_FLUSH
+[[gnu::noinline]] RPMA_POST int flush_natively(rpma_conn *conn, rpma_mr_remote *dst,
+                                               size_t dst_offset, size_t len,
+                                               rpma_flush_type type, int flags,
+                                               const void *op_context) {
+    const uint64_t remote_addr = dst->addr + dst_offset;
+    return send_natively("rpma_flush", *conn, IBV_WR_FLUSH, remote_addr, len, signaled(flags),
+                         op_context, [&](ibv_qp_ex *qpx) {
+                             ibv_wr_flush(qpx, dst->rkey, remote_addr, len,
+                                          native_flush_type(type), IBV_FLUSH_RANGE);
+                         });
+}
+#endif
+
+// Slow path: every flush except a native one and an emulated one that reads 8 bytes.
+[[gnu::noinline]] int flush_slow(rpma_conn *conn, rpma_mr_remote *dst, size_t dst_offset,
+                                 size_t len, rpma_flush_type type, int flags,
+                                 const void *op_context) {
+    static constexpr char function[] = "rpma_flush";
+    RPMA_REFUSE_IN(function, conn == NULL);
+    RPMA_REFUSE_IN(function, dst == NULL);
+    RPMA_REFUSE_FLAGS(function, flags);
+    RPMA_REFUSE_VALUE(function,
+                      type != RPMA_FLUSH_TYPE_PERSISTENT && type != RPMA_FLUSH_TYPE_VISIBILITY,
+                      type, "RPMA_FLUSH_TYPE_*");
+    RPMA_REFUSE_LENGTH(function, len);
+    const FlushMethod method = conn->flush.choose(function, dst->flush, type);
+#ifdef RPMA_NATIVE_FLUSH
+    if (method == FlushMethod::NATIVE)
+        return flush_natively(conn, dst, dst_offset, len, type, flags, op_context);
+#endif
+    if (method == FlushMethod::NONE)
+        return refuse_flush({function}, *conn, dst->flush, type);
+    RPMA_REFUSE_AS(function, dst_offset >= dst->size, RPMA_BEYOND_REGION("dst_offset"),
+                   dst_offset, dst->size);
+    const uint64_t rest = dst->size - dst_offset;
+    ibv_sge bytes = conn->flush_read;
+    if (rest < FLUSH_READ_SIZE)
+        bytes.length = static_cast<uint32_t>(rest);
+    return flush_by_read(function, *conn, bytes, *dst, dst_offset, flags, op_context);
 }
 
 } // namespace
 
-RPMA_POST int rpma_send(struct rpma_conn *conn, const struct rpma_mr_local *src, size_t offset,
-                        size_t len, int flags, const void *op_context) {
-    RPMA_REFUSE(conn == NULL);
-    RPMA_REFUSE_FLAGS(__func__, flags);
-    RPMA_REFUSE_AS(__func__, src == NULL && (offset | len) != 0, RPMA_NO_MEMORY, "src", offset,
-                   len);
-    RPMA_REFUSE_LENGTH(__func__, len);
-    return send_message(__func__, *conn, IBV_WR_SEND, src, offset, len, flags, 0, op_context);
-}
-
-RPMA_POST int rpma_send_with_imm(struct rpma_conn *conn, const struct rpma_mr_local *src,
-                                 size_t offset, size_t len, int flags, uint32_t imm,
-                                 const void *op_context) {
-    RPMA_REFUSE(conn == NULL);
-    RPMA_REFUSE_FLAGS(__func__, flags);
-    RPMA_REFUSE_AS(__func__, src == NULL && (offset | len) != 0, RPMA_NO_MEMORY, "src", offset,
-                   len);
-    RPMA_REFUSE_LENGTH(__func__, len);
-    return send_message(__func__, *conn, IBV_WR_SEND_WITH_IMM, src, offset, len, flags, imm,
-                        op_context);
+RPMA_POST int rpma_flush(struct rpma_conn *conn, struct rpma_mr_remote *dst, size_t dst_offset,
+                         size_t len, enum rpma_flush_type type, int flags,
+                         const void *op_context) {
+    if (conn == nullptr || dst == nullptr ||
+        static_cast<unsigned>(type) > RPMA_FLUSH_TYPE_VISIBILITY || flags == 0 ||
+        len >> 32 != 0) [[unlikely]]
+        return flush_slow(conn, dst, dst_offset, len, type, flags, op_context);
+    const FlushMethod method = choose_method(conn->flush.masks() & dst->flush, type);
+#ifdef RPMA_NATIVE_FLUSH
+    if (method == FlushMethod::NATIVE)
+        return flush_natively(conn, dst, dst_offset, len, type, flags, op_context);
+#endif
+    if (method != FlushMethod::READ || dst_offset >= dst->whole_reads) [[unlikely]]
+        return flush_slow(conn, dst, dst_offset, len, type, flags, op_context);
+    return flush_by_read(__func__, *conn, conn->flush_read, *dst, dst_offset, flags,
+                         op_context);
 }

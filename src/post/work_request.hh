@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// work_request.hh -- fills and posts one work request
+// work_request.hh -- checks SGEs, fills and posts one work request
 //
 // Only those members are filled that the opcode of the request reads.
 // The other members of the ibv_send_wr stay uninitialised on the stack: clearing 128 bytes
@@ -10,7 +10,7 @@
 #pragma once
 
 #include "core/conn.hh"
-#include "post/refused.hh"
+#include "post/failures.hh"
 #include "verbs/tuned.hh"
 
 namespace rpma {
@@ -39,6 +39,42 @@ inline unsigned announcing(int flags) {
 inline ibv_sge slice(const rpma_mr_local &mr, std::size_t offset, std::size_t len) {
     return {mr.addr + offset, static_cast<uint32_t>(len), mr.lkey};
 }
+
+// The largest number of SGEs of an operation, and the values that the log shows.
+struct SgeLimit {
+    uint32_t max;
+    uint32_t requested; // with the setter; max may be less, for reads
+    const char *setter; // its name
+};
+
+struct SgeList {
+    const rpma_sge *sgl;
+    uint32_t nsge;
+};
+
+// Returns the SGEs of an operation: its list, or the single one in local if the list is empty.
+// sgl is nullptr if they are rejected, which is logged.
+inline SgeList choose_sges(const CallSite &site, const rpma_sge &local, const rpma_sge *sgl,
+                           uint32_t nsge) {
+    if (nsge != 0) {
+        if (sgl == nullptr)
+            refuse_operation(site, "sgl is NULL, nsge is %" PRIu32, nsge);
+        return {sgl, nsge};
+    }
+    if (sgl != nullptr) {
+        refuse_operation(site, "sgl != NULL && nsge == 0");
+        return {};
+    }
+    if (local.mr == nullptr && (local.offset | local.len) != 0) {
+        refuse_operation(site, RPMA_NO_MEMORY, "local.mr", local.offset, local.len);
+        return {};
+    }
+    return {&local, 1};
+}
+
+// Checks the SGEs and writes those that are not empty to sges. Returns their number, or -1 if
+// one is not valid, which is logged.
+int fill_sges(const CallSite &site, SgeList list, const SgeLimit &limit, ibv_sge *sges);
 
 inline uint64_t context_id(const void *op_context) {
     return reinterpret_cast<uintptr_t>(op_context);

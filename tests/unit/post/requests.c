@@ -320,7 +320,7 @@ static struct rpma_work carry(enum rpma_work_type kind, bool is_list, size_t len
 }
 
 // Data that fits is rejected only if the queue is full, larger data always: a provider may
-// return the same error for both (send_advice() of post/refused.cc).
+// return the same error for both (send_advice() of post/failures.cc).
 static void carry_too_much(enum rpma_work_type kind, bool is_list, int error) {
     static const char says[] =
         "81 bytes are to go inline, the connection takes 80 at most: make "

@@ -1,36 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// sges.cc -- checks of scatter/gather lists
+// work_request.cc -- checks scatter/gather lists
 
-#include "post/sges.hh"
-
-#include <cstdarg>
-#include <cstdio>
+#include "post/work_request.hh"
 
 namespace rpma {
-
-Text CallSite::prefix() const {
-    Text text;
-    if (array != nullptr)
-        text.add("%s[%" PRIu32 "]: ", array, index);
-    return text;
-}
-
-int refuse_operation(const CallSite &site, const char *format, ...) {
-    if (site.is_later)
-        return RPMA_E_INVAL;
-    Call call(site.function);
-    if (call.fails(RPMA_E_INVAL, 0)) {
-        Text text;
-        va_list values;
-        va_start(values, format);
-        std::vsnprintf(text.chars, sizeof(text.chars), format, values);
-        va_end(values);
-        call.log(__FILE__, __LINE__, "", "%s%s", site.prefix().chars, text.chars);
-    }
-    return call.finish();
-}
 
 namespace {
 

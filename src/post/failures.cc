@@ -1,18 +1,84 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// refused.cc -- log messages and codes for posts that failed
+// failures.cc -- log messages and codes for rejected operations and failed posts
 
-#include "post/refused.hh"
+#include "post/failures.hh"
 
 #include <algorithm>
-#include <cinttypes>
+#include <cstdarg>
+#include <cstdio>
 
 #include "base/probes.hh"
 #include "post/entry.hh"
-#include "verbs/text.hh"
 
 namespace rpma {
+
+Text CallSite::prefix() const {
+    Text text;
+    if (array != nullptr)
+        text.add("%s[%" PRIu32 "]: ", array, index);
+    return text;
+}
+
+int refuse_operation(const CallSite &site, const char *format, ...) {
+    if (site.is_later)
+        return RPMA_E_INVAL;
+    Call call(site.function);
+    if (call.fails(RPMA_E_INVAL, 0)) {
+        Text text;
+        va_list values;
+        va_start(values, format);
+        std::vsnprintf(text.chars, sizeof(text.chars), format, values);
+        va_end(values);
+        call.log(__FILE__, __LINE__, "", "%s%s", site.prefix().chars, text.chars);
+    }
+    return call.finish();
+}
+
+int refuse_flush(const CallSite &site, const rpma_conn &conn, FlushMasks region,
+                 rpma_flush_type type) {
+    if (site.is_later)
+        return RPMA_E_NOSUPP;
+    const bool is_persistent = type == RPMA_FLUSH_TYPE_PERSISTENT;
+    const bool has_region = region.has_read(type);
+    const FlushMasks allowed = conn.flush.allowed();
+    const bool has_conn = allowed.has_read(type) || allowed.has_native(type);
+    Call call(site.function);
+    if (!has_conn)
+        RPMA_FAIL(call, RPMA_E_NOSUPP, 0,
+                  "%sthe other side did not say that it has direct write to PMem: apply its "
+                  "peer configuration with rpma_conn_apply_remote_peer_cfg() first",
+                  site.prefix().chars);
+    else if (!has_region)
+        RPMA_FAIL(call, RPMA_E_NOSUPP, 0, "%sthe remote region was not registered with %s",
+                  site.prefix().chars,
+                  is_persistent ? "RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT"
+                                : "RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY");
+    else
+        RPMA_FAIL(call, RPMA_E_NOSUPP, 0,
+                  "%sthe other side does not serve %s flushes of this region natively, and the "
+                  "connection has no other flush method: use RPMA_FLUSH_MODE_AUTO",
+                  site.prefix().chars, is_persistent ? "persistent" : "visibility");
+    return call.finish();
+}
+
+int refuse_atomic(const CallSite &site, const rpma_conn &conn) {
+    if (site.is_later)
+        return RPMA_E_NOSUPP;
+    Call call(site.function);
+    if (!conn.device->atomics)
+        RPMA_FAIL(call, RPMA_E_NOSUPP, 0,
+                  "%s%s has no remote atomics (IBV_ATOMIC_NONE): have the other side do it",
+                  site.prefix().chars, ibv_get_device_name(conn.qp->context->device));
+    else
+        RPMA_FAIL(call, RPMA_E_NOSUPP, 0,
+                  "%sthe other side does not state RPMA_MR_USAGE_ATOMIC of the remote region: "
+                  "register it there with that, and hand it over with "
+                  "rpma_conn_private_data_pack(), not as a descriptor",
+                  site.prefix().chars);
+    return call.finish();
+}
 
 namespace {
 

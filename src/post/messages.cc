@@ -1,15 +1,54 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// recv.cc -- exports: receives, one at a time and many at once
+// messages.cc -- exports: sends, one at a time, and receives, one at a time and many at once
 
 #include <algorithm>
 
 #include "core/conn_req.hh"
 #include "core/srq.hh"
-#include "post/sges.hh"
+#include "post/work_request.hh"
 
 using namespace rpma;
+
+namespace {
+
+// Sends a message from one SGE, or from none.
+[[gnu::always_inline]] inline int send_message(const char *function, const rpma_conn &conn,
+                                               ibv_wr_opcode opcode, const rpma_mr_local *src,
+                                               size_t offset, size_t len, int flags,
+                                               uint32_t imm, const void *op_context) {
+    if (src == nullptr) [[unlikely]]
+        return send_empty(function, conn, opcode, announcing(flags), imm, op_context);
+    Request request;
+    describe(request.wr, opcode, 1, announcing(flags), imm, op_context);
+    request.wr.wr.rdma.remote_addr = 0; // init_send_wqe() of rxe copies it
+    return send(function, conn, request, slice(*src, offset, len));
+}
+
+} // namespace
+
+RPMA_POST int rpma_send(struct rpma_conn *conn, const struct rpma_mr_local *src, size_t offset,
+                        size_t len, int flags, const void *op_context) {
+    RPMA_REFUSE(conn == NULL);
+    RPMA_REFUSE_FLAGS(__func__, flags);
+    RPMA_REFUSE_AS(__func__, src == NULL && (offset | len) != 0, RPMA_NO_MEMORY, "src", offset,
+                   len);
+    RPMA_REFUSE_LENGTH(__func__, len);
+    return send_message(__func__, *conn, IBV_WR_SEND, src, offset, len, flags, 0, op_context);
+}
+
+RPMA_POST int rpma_send_with_imm(struct rpma_conn *conn, const struct rpma_mr_local *src,
+                                 size_t offset, size_t len, int flags, uint32_t imm,
+                                 const void *op_context) {
+    RPMA_REFUSE(conn == NULL);
+    RPMA_REFUSE_FLAGS(__func__, flags);
+    RPMA_REFUSE_AS(__func__, src == NULL && (offset | len) != 0, RPMA_NO_MEMORY, "src", offset,
+                   len);
+    RPMA_REFUSE_LENGTH(__func__, len);
+    return send_message(__func__, *conn, IBV_WR_SEND_WITH_IMM, src, offset, len, flags, imm,
+                        op_context);
+}
 
 namespace {
 

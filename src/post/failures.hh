@@ -1,20 +1,47 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// refused.hh -- logs a failed post, and chooses its code
+// failures.hh -- logs rejected operations and failed posts, and chooses their codes
 //
 // A function of a release before 1.4 reports a full queue as RPMA_E_PROVIDER, a function added
 // in 1.4 as RPMA_E_AGAIN.
 
 #pragma once
 
+#include <cinttypes>
 #include <infiniband/verbs.h>
 
 #include "base/refuse.hh"
+#include "core/flush.hh"
+#include "verbs/text.hh"
 
 struct rpma_conn;
 
 namespace rpma {
+
+// Names an operation in the log: as an element of a caller's array, or alone.
+struct CallSite {
+    const char *function;
+    const char *array = nullptr; // name of the caller's array, or nullptr
+    uint32_t index = 0;
+    // Earlier operations are posted first. It is validated again, and logged, once it is the
+    // first of a call: the queue may be full before, which is a would-block result and no
+    // failure.
+    bool is_later = false;
+
+    // "work[2]: ", or "".
+    Text prefix() const;
+};
+
+// Logs that an operation is not valid. RPMA_E_INVAL.
+[[gnu::cold, gnu::noinline, gnu::format(printf, 2, 3)]] int
+refuse_operation(const CallSite &site, const char *format, ...);
+
+// Logs the reason why there is no method for a flush. Returns its code.
+[[gnu::cold, gnu::noinline]] int refuse_flush(const CallSite &site, const rpma_conn &conn,
+                                              FlushMasks region, rpma_flush_type type);
+// The same for remote atomics.
+[[gnu::cold, gnu::noinline]] int refuse_atomic(const CallSite &site, const rpma_conn &conn);
 
 // The operations of an array or a batch in one call of the provider. Only functions added in
 // 1.4 have them.
@@ -76,3 +103,14 @@ struct RejectedReceive {
 bool is_full(int result);
 
 } // namespace rpma
+
+#define RPMA_REFUSE_OPERATION(site, condition) \
+    RPMA_REFUSE_OPERATION_AS(site, condition, #condition)
+#define RPMA_REFUSE_OPERATION_AS(site, condition, ...)        \
+    do {                                                      \
+        if (condition) [[unlikely]]                           \
+            return rpma::refuse_operation(site, __VA_ARGS__); \
+    } while (false)
+#define RPMA_REFUSE_RESERVED(site, member)                                                \
+    RPMA_REFUSE_OPERATION_AS(site, member != 0, #member " is 0x%" PRIx64 "; possible: 0", \
+                             uint64_t{member})
