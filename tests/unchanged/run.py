@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
-"""Runs unchanged programs of Debian on the simulated fabric, as an ordinary user. Speaks TAP.
+"""Runs unchanged programs of Debian on the simulated fabric, as an ordinary user if one may enter
+the build directory. Speaks TAP.
 
 usage: run.py RPMA-SIM BUILD [CASE...]    BUILD is the build directory of librpma and of its examples
 """
@@ -11,6 +12,7 @@ import pathlib
 import re
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 import tempfile
@@ -22,7 +24,7 @@ ABI = HERE.parent / "abi"
 LIMIT = 120
 SERVER = "10.77.0.1"
 CASES = []
-ORDINARY = {"user": "nobody", "group": "nogroup", "extra_groups": []} if os.getuid() == 0 else {}
+NOBODY = {"user": "nobody", "group": "nogroup", "extra_groups": []}
 
 
 class Missing(Exception):
@@ -410,14 +412,24 @@ def texts(world):
 # ---- running them ----------------------------------------------------------------------------
 
 
+def ordinary(*files):
+    """Arguments of Popen() for an ordinary user. A checkout below /root can be entered by root only."""
+    if os.getuid() != 0:
+        return {}
+    closed = [folder for file in files for folder in file.parents if not folder.stat().st_mode & stat.S_IXOTH]
+    if closed:
+        print(f"# as root, because no other user may enter {closed[0]}", flush=True)
+    return {} if closed else NOBODY
+
+
 class World:
-    def __init__(self, program, build, work):
-        self.program, self.build, self.work = program, build, work
+    def __init__(self, program, build, work, user):
+        self.program, self.build, self.work, self.user = program, build, work, user
         self.shims = pathlib.Path(self.sim("printenv", "LD_LIBRARY_PATH").stdout.split(":")[0].strip())
 
     def start(self, *arguments, environment=None):
         return subprocess.Popen([self.program, *arguments], text=True, stdin=subprocess.DEVNULL,
-                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd="/", **ORDINARY,
+                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd="/", **self.user,
                                 env={**os.environ, "TMPDIR": str(self.work / "tmp"), "HOME": "/nonexistent",
                                      **(environment or {})})
 
@@ -457,7 +469,7 @@ class World:
             assert re.search(pattern, done.stdout, re.M), f"no '{pattern}' in: {done.stdout}"
 
 
-def attempt(function, needs, program, build):
+def attempt(function, needs, program, build, user):
     missing = [name for name in needs if not shutil.which(name)]
     if missing:
         raise Missing(f"no {missing[0]} here: tools/setup unchanged")
@@ -466,7 +478,7 @@ def attempt(function, needs, program, build):
         work.chmod(0o777)
         (work / "tmp").mkdir()
         (work / "tmp").chmod(0o777)
-        function(World(program, build, work))
+        function(World(program, build, work, user))
 
 
 def main():
@@ -474,6 +486,7 @@ def main():
         sys.exit(__doc__)
     program, build, wanted = os.path.abspath(sys.argv[1]), pathlib.Path(sys.argv[2]).resolve(), sys.argv[3:]
     os.umask(0o022)
+    user = ordinary(pathlib.Path(program), build)
     chosen = [row for row in CASES if not wanted or row[0] in wanted]
     print(f"1..{len(chosen)}", flush=True)
     failed = 0
@@ -481,7 +494,7 @@ def main():
         verdict = "ok"
         began = time.monotonic()
         try:
-            attempt(function, needs, program, build)
+            attempt(function, needs, program, build, user)
             name += f" ({time.monotonic() - began:.1f} s)"
         except Missing as missing:
             name += f" # SKIP {missing}"
