@@ -439,153 +439,77 @@ TEST_THAT(operations_equal_those_of_c) {
                             .local = {.mr = all.mr, .offset = 16, .len = 24},
                             .flags = always,
                             .op_context = context};
-    const auto read = [&] { return rpma_read(conn, mr, 8, remote, 16, 24, always, context); };
-    const auto write = [&] { return rpma_write(conn, remote, 8, mr, 16, 24, always, context); };
-    const auto write_with_imm = [&] {
-        return rpma_write_with_imm(conn, remote, 8, mr, 16, 24, always, 3, context);
-    };
-    const auto atomic_write = [&] {
-        return rpma_atomic_write(conn, remote, 8, bytes, always, context);
-    };
-    const auto flush = [&] {
-        return rpma_flush(conn, remote, 8, 16, RPMA_FLUSH_TYPE_VISIBILITY, always, context);
-    };
-    const auto send = [&] { return rpma_send(conn, mr, 8, 16, always, context); };
-    const auto send_with_imm = [&] {
-        return rpma_send_with_imm(conn, mr, 8, 16, always, 3, context);
-    };
     const rpma_sge two[] = {{mr, 16, 24}, {mr, 64, 8}};
-    const auto post = [&](rpma_work c_work) {
-        c_work.remote = remote, c_work.remote_offset = 8;
-        c_work.flags = always, c_work.op_context = context;
-        return rpma_post(conn, &c_work, 1, nullptr);
-    };
     uint64_t value;
     std::memcpy(&value, bytes, sizeof(value));
+    const auto posts = [&](auto work) {
+        return [&all, work] { return all.conn.post({work}); };
+    };
+    const auto posts_in_c = [&](rpma_work c_work) {
+        c_work.remote = remote, c_work.remote_offset = 8;
+        c_work.flags = always, c_work.op_context = context;
+        return [conn, c_work] { return rpma_post(conn, &c_work, 1, nullptr); };
+    };
+    // A method, an operation with named members (or none), and the C function.
+    // clang-format off
+#define BY(...) [&] { return __VA_ARGS__; }
     const struct {
-        std::function<rpma::status()> ours;
+        std::function<rpma::status()> ours, named;
         std::function<int()> theirs;
     } operations[] = {
-        {[&] { return all.conn.read(all.mr, 8, all.remote, 16, 24, always, context); }, read},
-        {[&] { return all.conn.write(all.remote, 8, all.mr, 16, 24, always, context); }, write},
-        {[&] {
-             return all.conn.write_with_imm(all.remote, 8, all.mr, 16, 24, always, 3, context);
-         },
-         write_with_imm},
-        {[&] { return all.conn.atomic_write(all.remote, 8, bytes, always, context); },
-         atomic_write},
-        {[&] {
-             return all.conn.flush(all.remote, 8, 16, RPMA_FLUSH_TYPE_VISIBILITY, always,
-                                   context);
-         },
-         flush},
-        {[&] { return all.conn.send(all.mr, 8, 16, always, context); }, send},
-        {[&] { return all.conn.send_with_imm(all.mr, 8, 16, always, 3, context); },
-         send_with_imm},
-        {[&] {
-             return all.conn.post({&work, 1});
-         },
-         [&] { return rpma_post(conn, &work, 1, nullptr); }},
-        // The same as operations with named members.
-        {[&] {
-             return all.conn.post({rpma::read{.remote = all.remote,
-                                              .remote_offset = 16,
-                                              .local = {.mr = all.mr, .offset = 8, .len = 24},
-                                              .flags = always,
-                                              .op_context = context}});
-         },
-         read},
-        {[&] {
-             return all.conn.post({rpma::write{.remote = all.remote,
-                                               .remote_offset = 8,
-                                               .local = {.mr = all.mr, .offset = 16, .len = 24},
-                                               .flags = always,
-                                               .op_context = context}});
-         },
-         write},
-        {[&] {
-             return all.conn.post({rpma::write{.remote = all.remote,
-                                               .remote_offset = 8,
-                                               .local = {all.mr, 16, 24},
-                                               .imm = 3,
-                                               .flags = always,
-                                               .op_context = context}});
-         },
-         write_with_imm},
-        {[&] {
-             return all.conn.post({rpma::atomic_write{.remote = all.remote,
-                                                      .remote_offset = 8,
-                                                      .value = value,
-                                                      .flags = always,
-                                                      .op_context = context}});
-         },
-         atomic_write},
-        {[&] {
-             return all.conn.post({rpma::flush{.remote = all.remote,
-                                               .remote_offset = 8,
-                                               .len = 16,
-                                               .type = RPMA_FLUSH_TYPE_VISIBILITY,
-                                               .flags = always,
-                                               .op_context = context}});
-         },
-         flush},
-        {[&] {
-             return all.conn.post({rpma::send{
-                 .local = {all.mr, 8, 16}, .flags = always, .op_context = context}});
-         },
-         send},
-        {[&] {
-             return all.conn.post({rpma::send{
-                 .local = {all.mr, 8, 16}, .imm = 3, .flags = always, .op_context = context}});
-         },
-         send_with_imm},
-        {[&] {
-             return all.conn.post({rpma::write{.remote = all.remote,
-                                               .remote_offset = 8,
-                                               .sges = two,
-                                               .flags = always,
-                                               .op_context = context}});
-         },
-         [&] { return post({.type = RPMA_WORK_WRITE, .sgl = two, .nsge = 2}); }},
-        {[&] {
-             return all.conn.post({rpma::fetch_add{.remote = all.remote,
-                                                   .remote_offset = 8,
-                                                   .local = {all.mr, 16, 8},
-                                                   .value = 5,
-                                                   .flags = always,
-                                                   .op_context = context}});
-         },
-         [&] {
-             return post({.type = RPMA_WORK_FETCH_ADD, .local = {mr, 16, 8}, .value = 5});
-         }},
-        {[&] {
-             return all.conn.post({rpma::compare_swap{.remote = all.remote,
-                                                      .remote_offset = 8,
-                                                      .local = {all.mr, 16, 8},
-                                                      .compare = 6,
-                                                      .value = 5,
-                                                      .flags = always,
-                                                      .op_context = context}});
-         },
-         [&] {
-             return post({.type = RPMA_WORK_COMPARE_SWAP,
-                          .local = {mr, 16, 8},
-                          .value = 5,
-                          .compare = 6});
-         }},
+        {BY(all.conn.read(all.mr, 8, all.remote, 16, 24, always, context)),
+         posts(rpma::read{.remote = all.remote, .remote_offset = 16, .local = {all.mr, 8, 24},
+                          .flags = always, .op_context = context}),
+         BY(rpma_read(conn, mr, 8, remote, 16, 24, always, context))},
+        {BY(all.conn.write(all.remote, 8, all.mr, 16, 24, always, context)),
+         posts(rpma::write{.remote = all.remote, .remote_offset = 8, .local = {all.mr, 16, 24},
+                           .flags = always, .op_context = context}),
+         BY(rpma_write(conn, remote, 8, mr, 16, 24, always, context))},
+        {BY(all.conn.write_with_imm(all.remote, 8, all.mr, 16, 24, always, 3, context)),
+         posts(rpma::write{.remote = all.remote, .remote_offset = 8, .local = {all.mr, 16, 24}, .imm = 3,
+                           .flags = always, .op_context = context}),
+         BY(rpma_write_with_imm(conn, remote, 8, mr, 16, 24, always, 3, context))},
+        {BY(all.conn.atomic_write(all.remote, 8, bytes, always, context)),
+         posts(rpma::atomic_write{.remote = all.remote, .remote_offset = 8, .value = value,
+                                  .flags = always, .op_context = context}),
+         BY(rpma_atomic_write(conn, remote, 8, bytes, always, context))},
+        {BY(all.conn.flush(all.remote, 8, 16, RPMA_FLUSH_TYPE_VISIBILITY, always, context)),
+         posts(rpma::flush{.remote = all.remote, .remote_offset = 8, .len = 16,
+                           .type = RPMA_FLUSH_TYPE_VISIBILITY, .flags = always, .op_context = context}),
+         BY(rpma_flush(conn, remote, 8, 16, RPMA_FLUSH_TYPE_VISIBILITY, always, context))},
+        {BY(all.conn.send(all.mr, 8, 16, always, context)),
+         posts(rpma::send{.local = {all.mr, 8, 16}, .flags = always, .op_context = context}),
+         BY(rpma_send(conn, mr, 8, 16, always, context))},
+        {BY(all.conn.send_with_imm(all.mr, 8, 16, always, 3, context)),
+         posts(rpma::send{.local = {all.mr, 8, 16}, .imm = 3, .flags = always, .op_context = context}),
+         BY(rpma_send_with_imm(conn, mr, 8, 16, always, 3, context))},
+        {BY(all.conn.post({&work, 1})), {}, BY(rpma_post(conn, &work, 1, nullptr))},
+        {{}, posts(rpma::write{.remote = all.remote, .remote_offset = 8, .sges = two,
+                               .flags = always, .op_context = context}),
+         posts_in_c({.type = RPMA_WORK_WRITE, .sgl = two, .nsge = 2})},
+        {{}, posts(rpma::fetch_add{.remote = all.remote, .remote_offset = 8, .local = {all.mr, 16, 8},
+                                   .value = 5, .flags = always, .op_context = context}),
+         posts_in_c({.type = RPMA_WORK_FETCH_ADD, .local = {mr, 16, 8}, .value = 5})},
+        {{}, posts(rpma::compare_swap{.remote = all.remote, .remote_offset = 8, .local = {all.mr, 16, 8},
+                                      .compare = 6, .value = 5, .flags = always, .op_context = context}),
+         posts_in_c({.type = RPMA_WORK_COMPARE_SWAP, .local = {mr, 16, 8}, .value = 5, .compare = 6})},
     };
-    for (const auto &operation : operations) {
-        fake_forget();
-        rpma::check(operation.ours());
-        assert_int_equal(fake_posted_count(), 1);
-        fake_post ours = *fake_posted(0);
-        fake_forget();
-        assert_int_equal(operation.theirs(), 0);
-        if (ours.inlined_bytes != 0) // read by the call, from wherever it keeps them
-            ours.sge.addr = fake_posted(0)->sge.addr;
-        assert_memory_equal(&ours, fake_posted(0), sizeof(ours));
-        assert_int_equal(ours.wr_id, reinterpret_cast<uintptr_t>(context));
-    }
+    // clang-format on
+    for (const auto &operation : operations)
+        for (const auto &call : {operation.ours, operation.named}) {
+            if (!call)
+                continue;
+            fake_forget();
+            rpma::check(call());
+            assert_int_equal(fake_posted_count(), 1);
+            fake_post ours = *fake_posted(0);
+            fake_forget();
+            assert_int_equal(operation.theirs(), 0);
+            if (ours.inlined_bytes != 0) // read by the call, from wherever it keeps them
+                ours.sge.addr = fake_posted(0)->sge.addr;
+            assert_memory_equal(&ours, fake_posted(0), sizeof(ours));
+            assert_int_equal(ours.wr_id, reinterpret_cast<uintptr_t>(context));
+        }
 }
 
 TEST_THAT(receives_equal_those_of_c) {
