@@ -405,6 +405,58 @@ static void ask_qp(void) {
     is("qp: none after its destruction", s.id->qp == NULL);
 }
 
+// Before the connection, so no request is executed. The actual number of inline bytes depends
+// on the number of elements.
+static void ask_requests(void) {
+    struct stand s = setup();
+    uint64_t words[2] = {0};
+    struct ibv_mr *mr = ibv_reg_mr(s.pd, words, sizeof(words), IBV_ACCESS_LOCAL_WRITE);
+    must(mr, "ibv_reg_mr()");
+    struct ibv_sge sge = {(uintptr_t)words, 8, mr->lkey};
+    struct ibv_send_wr atomic = {.sg_list = &sge, .num_sge = 1}, *bad;
+    s.qp.cap.max_send_sge = 4;
+    MUST(rdma_create_qp_ex(s.id, &s.qp));
+    is("request: inline bytes of 4 elements", s.qp.cap.max_inline_data);
+    atomic.opcode = IBV_WR_ATOMIC_FETCH_AND_ADD;
+    atomic.wr.atomic.remote_addr = 4;
+    returns("request: atomic of an unaligned address", ibv_post_send(s.id->qp, &atomic, &bad));
+    is("request: atomic of an unaligned address named", bad == &atomic);
+    atomic.wr.atomic.remote_addr = 8;
+    sge.length = 4;
+    returns("request: atomic of 4 bytes", ibv_post_send(s.id->qp, &atomic, &bad));
+    is("request: atomic of 4 bytes named", bad == &atomic);
+    rdma_destroy_qp(s.id);
+}
+
+static void ask_built(const char *question, struct ibv_qp_ex *qp, uint32_t requests,
+                      size_t elements) {
+    static const struct ibv_sge sges[2];
+    if (!qp) {
+        printf("%s\tnot asked\n", question);
+        return;
+    }
+    ibv_wr_start(qp);
+    for (uint32_t i = 0; i < requests; i++) {
+        ibv_wr_rdma_write(qp, 1, 8);
+        ibv_wr_set_sge_list(qp, elements, sges);
+    }
+    returns(question, ibv_wr_complete(qp));
+}
+
+// The last question shows that a list which is refused leaves no request in the queue.
+static void ask_builders(void) {
+    struct stand s = setup();
+    s.qp.comp_mask |= IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+    s.qp.send_ops_flags = IBV_QP_EX_WITH_RDMA_WRITE;
+    const bool has_builders = rdma_create_qp_ex(s.id, &s.qp) == 0;
+    struct ibv_qp_ex *qp = has_builders ? ibv_qp_to_qp_ex(s.id->qp) : NULL;
+    const uint32_t entries = s.qp.cap.max_send_wr;
+    ask_built("built: too many elements", qp, 1, 2);
+    ask_built("built: one more than the queue holds", qp, entries + 1, 1);
+    ask_built("built: as many as the queue holds", qp, entries, 1);
+    ask_built("built: queue full", qp, 1, 1);
+}
+
 static void ask_order(void) {
     struct stand s = setup();
     struct ibv_srq_init_attr srq_attr = {.attr = {.max_wr = 4, .max_sge = 1}};
@@ -457,6 +509,8 @@ int main(int argc, char *argv[]) {
     ask_cq();
     ask_srq();
     ask_qp();
+    ask_requests();
+    ask_builders();
     ask_order();
     ask_connection();
     return 0;
