@@ -9,12 +9,16 @@ import pathlib
 HERE = pathlib.Path(__file__).resolve().parent
 
 
-def read_errors():
-    """A row for each function of each row of errors.tsv, with its words."""
-    with open(HERE / "errors.tsv", encoding="utf-8", newline="") as table:
-        rows = [{**row, "function": function}
+def rows_of(name):
+    """A row for each function of each row of a table."""
+    with open(HERE / name, encoding="utf-8", newline="") as table:
+        return [{**row, "function": function}
                 for row in csv.DictReader(table, delimiter="\t", quoting=csv.QUOTE_NONE) for function in row["functions"].split()]
-    first = {}
+
+
+def read_errors():
+    """The rows of errors.tsv, with their words."""
+    rows, first = rows_of("errors.tsv"), {}
     for row in rows:
         row["words"] = row["words"] or first.get(row["condition"], "")
         first.setdefault(row["condition"], row["words"])

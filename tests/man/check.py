@@ -18,6 +18,7 @@ sys.path += [str(HERE.parent.parent / folder) for folder in ("contract", "man")]
 
 import generate
 import mdoc
+import original
 import pitfalls
 import site_checks
 import sources
@@ -32,6 +33,7 @@ CHECKS = {
     "head": text_checks.check_head,
     "synopsis": text_checks.check_synopsis,
     "types": text_checks.check_types,
+    "original": original.check_original,
     "waits": waits.check_waits,
     "codes": waits.check_codes,
     "since": text_checks.check_since,
