@@ -51,8 +51,7 @@ def print_table(title, head, rows):
 def instruction_rows(counts):
     for row in measure.read_budget(measure.is_native(counts[OURS])):
         call, goal = row["call"], row["goal"]
-        cells = [str(counts[name].get(call, "-"))
-                 for name in ("verbs", OURS, *measure.LIBRARIES, THEIRS) if name in counts]
+        cells = [str(counts[name].get(call, "-")) for name in ("verbs", OURS, THEIRS)]
         if goal == "-":
             yield [call, *cells, "-", "-", "-"]
             continue
@@ -75,22 +74,6 @@ def time_rows(results):
         met = "yes" if quartiles(shares)[1] <= TIME_GOAL else "NO"
         yield [call, *(spread(times[name][call], 2) for name in ("verbs", OURS, THEIRS)),
                spread(shares, 0) + " %", "33 %" if has_goal else "-", met if has_goal else "-"]
-
-
-def connection_rows(results):
-    ours, theirs = results["connection"][OURS], results["connection"][THEIRS]
-    for figure, value in ours.items():
-        if not isinstance(value, list):
-            yield [figure, str(value), str(theirs[figure])]
-
-
-def batch_rows(results):
-    """Instructions of one operation in lists over the do-nothing provider."""
-    plain = results["instructions"][OURS]
-    for name, count in results["batches"][OURS].items():
-        _, calls, length = measure.batch(name)
-        yield [name.replace("_", " "), f"{results['batches']['verbs'][name] / length:.2f}",
-               f"{count / length:.2f}", str(sum(plain[call] for call in calls))]
 
 
 CALL_NAMES = {
@@ -201,17 +184,13 @@ def print_tables(results):
     version = f"librpma0 {results['predecessor']}"
     print_table("Instructions of one call: loop, call, library and do-nothing provider; the "
                 "share is what is above\nverbs, in percent of the original's",
-                ["call", "verbs", OURS, *results["packaged"], version, "share", "goal", "met"],
-                list(instruction_rows({**results["instructions"], **results["packaged"]})))
+                ["call", "verbs", OURS, version, "share", "goal", "met"],
+                list(instruction_rows(results["instructions"])))
     rounds = len(next(iter(results["nanoseconds"][OURS].values())))
     print_table(f"Nanoseconds of one call, undisturbed: median and quartiles of {rounds} rounds; "
                 "the share is of\nthe same round",
                 ["call", "verbs", OURS, version, "share", "goal", "met"],
                 list(time_rows(results)))
-    print_table("One more connection, over the do-nothing provider",
-                ["", OURS, version], list(connection_rows(results)))
-    print_table("Lists over the do-nothing provider: instructions of one operation",
-                ["", "by hand", OURS, "plain calls"], list(batch_rows(results)))
     if "lab" in results:
         print_table("Posting one operation of a list on soft-RoCE, in the lab; nanoseconds are "
                     "instructions",
