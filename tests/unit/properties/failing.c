@@ -84,14 +84,16 @@ static const char *release_of(const char *call, bool is_acknowledged) {
     return "";
 }
 
+enum { MAX_CALLS_TEXT = 512 };
+
 static void add(char *text, const char *more, const char *end) {
-    const size_t used = strlen(text);
-    snprintf(text + used, 512 - used, "%s%s", more, end);
+    const size_t used = strlen(text), room = MAX_CALLS_TEXT - used;
+    assert_true((size_t)snprintf(text + used, room, "%s%s", more, end) < room);
 }
 
 // The provider calls that the function makes, those of libc left out.
 static const char *calls_of(const struct one *one) {
-    static char text[512];
+    static char text[MAX_CALLS_TEXT];
     const struct failure *f = &one->failure;
     const bool all = !f->fails || (f->gone && !f->undo);
     bool is_acknowledged = false;
