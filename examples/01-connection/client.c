@@ -41,7 +41,7 @@ int main(int argc, char *argv[]) {
     CALL(rpma_conn_private_data_unpack(&pdata, NULL, NULL, NULL, &answer, &size));
     if (size != sizeof(greeting) || memcmp(answer, greeting, size))
         fail("the server's private data is not the greeting");
-    printf("client: connected, the server says '%s'\n", (const char *)answer);
+    printf("client: connected, the server's greeting is '%s'\n", (const char *)answer);
 
     CALL(rpma_conn_disconnect(conn));
     event = next_event(conn);

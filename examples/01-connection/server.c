@@ -35,7 +35,7 @@ int main(int argc, char *argv[]) {
     CALL(rpma_conn_private_data_unpack(&pdata, NULL, NULL, NULL, &greeting, &size));
     if (size < 2 || memchr(greeting, '\0', size) != (const char *)greeting + size - 1)
         fail("the client's private data is no greeting");
-    printf("server: the client says '%s'\n", (const char *)greeting);
+    printf("server: the client's greeting is '%s'\n", (const char *)greeting);
 
     // The received private data belongs to the request: it is sent back as the answer.
     CALL(rpma_conn_req_connect(&req, &pdata, &conn));

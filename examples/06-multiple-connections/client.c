@@ -14,7 +14,7 @@ struct content {
 };
 
 static const struct program program = {
-    .does = "Offers a block to a server of several clients; NUMBER tells the clients apart.",
+    .does = "Offers a block to a server of several clients; NUMBER identifies the client.",
     .number = "NUMBER",
 };
 
@@ -41,7 +41,7 @@ int main(int argc, char *argv[]) {
     await_operation(&completions);
     await_receive(&completions);
     if (content->answer.checksum != content->request.checksum)
-        fail("the server has read something else");
+        fail("the server has read other data");
     printf("client %u: the server has read %zu bytes, all right\n", args.number, BLOCK_SIZE);
 
     disconnect(&conn);

@@ -66,7 +66,7 @@ static void handle_completion(struct client *client, const struct ibv_wc *wc) {
         check_block(client->slot->block, BLOCK_SIZE, client->number);
         client->slot->answer.checksum = htonl(checksum(client->slot->block, BLOCK_SIZE));
         if (client->slot->answer.checksum != client->slot->request.checksum)
-            fail("client %u asked for something else", client->number);
+            fail("client %u sent an invalid request", client->number);
         CALL(rpma_send(client->conn, side.mr, client->offset + offsetof(struct slot, answer),
                        sizeof(struct message), RPMA_F_COMPLETION_ALWAYS, NULL));
         client->answered = true;
@@ -144,7 +144,7 @@ int main(int argc, char *argv[]) {
     clients = calloc(args.number, sizeof(*clients));
     epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     if (!clients || epoll_fd < 0)
-        fail("cannot begin: %s", strerror(errno));
+        fail("cannot start: %s", strerror(errno));
     cfg = args.variant ? make_conn_cfg(1, true) : NULL;
 
     ep = start_listening(side.peer, &args);

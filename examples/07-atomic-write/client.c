@@ -58,7 +58,7 @@ static struct rpma_batch *prepare(struct rpma_conn *conn, struct rpma_mr_local *
 // The last operation is the same for each entry.
 static void append(struct rpma_batch *batch, char *entry, uint64_t tail) {
     if (tail >= LOG_ENTRIES)
-        fail("the log is full: let the server begin with another file");
+        fail("the log is full: start the server with another file");
     fill_block(entry, BLOCK_SIZE, entry_content(tail));
     work[WRITE_ENTRY].remote_offset = entry_offset(tail);
     work[FLUSH_ENTRY].remote_offset = entry_offset(tail);

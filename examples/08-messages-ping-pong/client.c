@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 static const struct program program = {
-    .does = "Plays ping-pong with the server: it answers each number with the next one.",
+    .does = "Plays ping-pong with the server: it replies to each number with the next one.",
     .variant = "--shared-receive-queue",
 };
 
@@ -36,7 +36,7 @@ int main(int argc, char *argv[]) {
         await_operation(&completions);
         await_receive(&completions);
         if (be64toh(messages->incoming) != number + 1)
-            fail("the answer to %d is wrong", (int)number);
+            fail("the reply to %d is wrong", (int)number);
         number = be64toh(messages->incoming);
     }
     printf("client: %d rounds of ping-pong, all right\n", ROUNDS);

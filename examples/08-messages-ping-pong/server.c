@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 static const struct program program = {
-    .does = "Plays ping-pong with one client: answers each number with the next one.",
+    .does = "Plays ping-pong with one client: replies to each number with the next one.",
     .variant = "--shared-receive-queue",
 };
 
@@ -29,7 +29,7 @@ int main(int argc, char *argv[]) {
     for (int round = 0; round < ROUNDS; round++) {
         struct ibv_wc wc = await_receive(&completions);
         if (wc.byte_len != sizeof(uint64_t))
-            fail("a message of %u bytes came", wc.byte_len);
+            fail("unexpected message of %u bytes", wc.byte_len);
         // The memory of the previous answer may be changed once the answer's send has
         // completed.
         if (round > 0)
@@ -43,7 +43,7 @@ int main(int argc, char *argv[]) {
     // The last send may never complete: a client that has the answer may exit before it
     // acknowledges it. Its disconnection also confirms the answer.
     await_disconnect(&conn);
-    printf("server: answered %d messages, the last with %d\n", ROUNDS,
+    printf("server: replied to %d messages, to the last with %d\n", ROUNDS,
            (int)be64toh(messages->outgoing));
 
     CALL(rpma_ep_shutdown(&ep));

@@ -53,7 +53,7 @@ int main(int argc, char *argv[]) {
 
     for (size_t i = 0; i < BLOCKS; i++)
         write_block(&side, &completions, target, i * BLOCK_SIZE);
-    printf("client: wrote %d blocks, the server says that it has persisted them\n", BLOCKS);
+    printf("client: wrote %d blocks, the server has persisted them\n", BLOCKS);
 
     CALL(rpma_mr_remote_delete(&target));
     disconnect(&conn);

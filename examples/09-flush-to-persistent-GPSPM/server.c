@@ -23,7 +23,7 @@ static void serve_request(struct content *content, const struct memory *data) {
     uint64_t offset = be64toh(content->request.offset);
     uint64_t size = be64toh(content->request.size);
     if (size > BLOCKS * BLOCK_SIZE || offset > BLOCKS * BLOCK_SIZE - size)
-        fail("the client asks for what it was not offered");
+        fail("the client requests memory that it was not offered");
     data->persist(data->ptr + offset, size);
     content->answer.persisted = htobe64(size);
 }

@@ -16,11 +16,11 @@ static const struct program program = {
 
 static void check_message(const char *content, const struct ibv_wc *wc) {
     if (wc->opcode != IBV_WC_RECV || !(wc->wc_flags & IBV_WC_WITH_IMM))
-        fail("a message came without immediate data");
+        fail("a message arrived without immediate data");
     // The sender passed the number in its own byte order; the receiver has to convert it.
     uint32_t imm = ntohl(wc->imm_data);
     if (imm != checksum(content, wc->byte_len))
-        fail("the immediate data does not fit the message of %u bytes", wc->byte_len);
+        fail("the immediate data does not match the message of %u bytes", wc->byte_len);
     printf("server: %u bytes with immediate data 0x%08x, all right\n", wc->byte_len, imm);
 }
 
@@ -51,7 +51,7 @@ int main(int argc, char *argv[]) {
         total += wc.byte_len;
     }
     if (total != BLOCK_SIZE)
-        fail("%u bytes came instead of %zu", total, BLOCK_SIZE);
+        fail("%u bytes arrived instead of %zu", total, BLOCK_SIZE);
     await_disconnect(&conn);
 
     CALL(rpma_ep_shutdown(&ep));

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 static const struct program program = {
-    .does = "Offers a block of memory and is told when one client has written it.",
+    .does = "Offers a block of memory, and has a completion when one client has written it.",
 };
 
 int main(int argc, char *argv[]) {
@@ -28,11 +28,11 @@ int main(int argc, char *argv[]) {
 
     struct ibv_wc wc = await_completion(cq);
     if (wc.opcode != IBV_WC_RECV_RDMA_WITH_IMM || !(wc.wc_flags & IBV_WC_WITH_IMM))
-        fail("something else came than a write with immediate data");
+        fail("unexpected completion instead of a write with immediate data");
     uint32_t imm = ntohl(wc.imm_data);
     check_block(side.memory.ptr, BLOCK_SIZE, 11);
     if (wc.byte_len != BLOCK_SIZE || imm != checksum(side.memory.ptr, BLOCK_SIZE))
-        fail("the immediate data 0x%08x does not fit the %u bytes", imm, wc.byte_len);
+        fail("the immediate data 0x%08x does not match the %u bytes", imm, wc.byte_len);
     printf("server: %u bytes were written, immediate data 0x%08x, all right\n", wc.byte_len,
            imm);
     await_disconnect(&conn);

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 static const struct program program = {
-    .does = "Sends eight numbers to the server, which answers with sums of them.",
+    .does = "Sends eight numbers to the server, which replies with sums of them.",
     .variant = "--shared-channel",
 };
 
@@ -50,7 +50,7 @@ int main(int argc, char *argv[]) {
         if (be64toh(content->sums[half]) != sums[half])
             fail("the server's sum is wrong");
     }
-    printf("client: the server says that the sum is %d, all right\n", (int)sums[1]);
+    printf("client: the server's sum is %d, all right\n", (int)sums[1]);
 
     disconnect(&conn);
     CALL(rpma_conn_cfg_delete(&cfg));

@@ -27,7 +27,7 @@ static struct ibv_wc await(struct rpma_conn *conn, bool receive, bool shared_cha
     while (!take_completion(wanted, &wc)) {
         CALL(rpma_conn_wait(conn, 0, &cq, &is_rcq));
         if ((cq == wanted) != (is_rcq == receive))
-            fail("the library does not know its own CQs");
+            fail("the completion is in an unknown CQ");
     }
     return wc;
 }
@@ -57,7 +57,7 @@ int main(int argc, char *argv[]) {
         }
         // The client waits for both answers, so it still acknowledges the first one.
         if (half > 0 && await(conn, false, args.variant).opcode != IBV_WC_SEND)
-            fail("the main CQ holds something else than the first answer");
+            fail("unexpected completion in the main CQ instead of the first reply");
         content->sums[half] = htobe64(sum);
         CALL(rpma_send(conn, side.mr, offsetof(struct content, sums[half]), sizeof(uint64_t),
                        RPMA_F_COMPLETION_ALWAYS, NULL));
@@ -65,7 +65,7 @@ int main(int argc, char *argv[]) {
     // The last send may never complete: a client that has the answer may exit before it
     // acknowledges it. Its disconnection also confirms the answer.
     await_disconnect(&conn);
-    printf("server: received %d numbers, answered with their sum %d\n", NUMBERS, (int)sum);
+    printf("server: received %d numbers, replied with their sum %d\n", NUMBERS, (int)sum);
 
     CALL(rpma_ep_shutdown(&ep));
     CALL(rpma_conn_cfg_delete(&cfg));

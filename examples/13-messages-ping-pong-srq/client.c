@@ -9,7 +9,8 @@
 #include <stdlib.h>
 
 static const struct program program = {
-    .does = "Exchanges messages with a server of several clients; NUMBER tells them apart.",
+    .does =
+        "Exchanges messages with a server of several clients; NUMBER identifies the client.",
     .number = "NUMBER",
 };
 
@@ -39,9 +40,9 @@ int main(int argc, char *argv[]) {
         await_receive(&completions);
         if (ntohl(content->incoming.client) != args.number ||
             ntohl(content->incoming.round) != round + 1)
-            fail("client %u: the answer of round %u is not for it", args.number, round);
+            fail("client %u: the reply of round %u is for another client", args.number, round);
     }
-    printf("client %u: %d answers, all right\n", args.number, ROUNDS);
+    printf("client %u: %d replies, all right\n", args.number, ROUNDS);
 
     disconnect(&conn);
     close_side(&side);

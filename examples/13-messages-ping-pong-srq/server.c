@@ -11,7 +11,7 @@
 #include <string.h>
 
 static const struct program program = {
-    .does = "Answers the messages of CLIENTS clients, which share one receive queue.",
+    .does = "Replies to the messages of CLIENTS clients, which share one receive queue.",
     .number = "CLIENTS",
 };
 
@@ -89,7 +89,7 @@ int main(int argc, char *argv[]) {
     struct client *clients = calloc(args.number, sizeof(*clients));
     struct rpma_cq *rcq;
     if (!clients)
-        fail("cannot begin: %s", strerror(errno));
+        fail("cannot start: %s", strerror(errno));
 
     struct rpma_ep *ep = start_listening(side.peer, &args);
     accept_clients(ep, srq, clients, args.number);
@@ -103,7 +103,7 @@ int main(int argc, char *argv[]) {
             fail("client %u sent %u messages", clients[i].number, clients[i].round);
         await_disconnect(&clients[i].conn);
     }
-    printf("server: answered %d messages of each of %u clients\n", ROUNDS, args.number);
+    printf("server: replied to %d messages of each of %u clients\n", ROUNDS, args.number);
 
     CALL(rpma_ep_shutdown(&ep));
     CALL(rpma_srq_delete(&srq));

@@ -11,7 +11,7 @@
 static const struct program program = {
     .does = "Appends each line of its standard input to the log that the servers keep.",
     .many_servers = true,
-    .makes_new = "begins the log; all servers must be there, and none may have a record",
+    .makes_new = "begins the log; all servers must be connected, none with a record",
 };
 
 static struct replicas replicas;
@@ -76,8 +76,8 @@ static void check_forgetful(void) {
     for (unsigned i = 0; i < replicas.count; i++)
         count += replicas.replica[i].state == KNOWN && replicas.replica[i].epoch == 0;
     if (count > replicas.count - replicas.majority)
-        fail("%u of %u servers have no log that counts: a new log is begun with --new, "
-             "and what an old one had is lost",
+        fail("%u of %u servers have no valid log: --new begins a new one, without the records "
+             "of an old one",
              count, replicas.count);
 }
 
@@ -162,7 +162,7 @@ static size_t choose_epoch(void) {
             tail = state.tail;
     }
     if (epoch++ == EPOCH_MAX)
-        fail("the log has had %llu clients: no number is left", (unsigned long long)EPOCH_MAX);
+        fail("the log has had %llu clients: no epoch is left", (unsigned long long)EPOCH_MAX);
     return tail;
 }
 
@@ -303,7 +303,7 @@ static void open_log(bool new_log) {
     int64_t until = clock_ms() + MAJORITY_MS;
     while (!take_log(new_log)) {
         if (clock_ms() >= until)
-            fail("%u of %u servers are there with a log that counts, %u are needed",
+            fail("%u of %u servers are connected and have a valid log, %u are needed",
                  count_replicas(&replicas, READ), replicas.count,
                  new_log ? replicas.count : replicas.majority);
     }

@@ -43,7 +43,7 @@ static struct log check_log(const char *file, const char *number) {
     while (next_record(log, state.tail, &extent))
         found.checksums[found.count++] = extent.checksum;
     if (extent.end != state.tail)
-        fail("log %s of %s is damaged at byte %zu, behind %llu records", number, file,
+        fail("log %s of %s is damaged at byte %zu, after %llu records", number, file,
              extent.end, (unsigned long long)found.count);
     printf("reader: log %s has %llu records, all right\n", number,
            (unsigned long long)found.count);
@@ -73,7 +73,7 @@ int main(int argc, char *argv[]) {
     int count = (argc - 1) / 2;
     if (count < 1 || argc != 2 * count + 1) {
         fprintf(stderr,
-                "usage: %s FILE LOG [FILE LOG]... <what the client has said\n"
+                "usage: %s FILE LOG [FILE LOG]... <the output of the client\n"
                 "Checks log number LOG in each FILE, and that a majority of them has "
                 "what was committed.\n",
                 argv[0]);
@@ -85,7 +85,7 @@ int main(int argc, char *argv[]) {
     for (int i = 0; i < count; i++)
         logs[i] = check_log(argv[1 + 2 * i], argv[2 + 2 * i]);
     unsigned long long checked = check_committed(logs, count);
-    printf("reader: all %llu records that were committed are there\n", checked);
+    printf("reader: all %llu committed records exist\n", checked);
     for (int i = 0; i < count; i++)
         free(logs[i].checksums);
     free(logs);

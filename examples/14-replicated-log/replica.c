@@ -31,7 +31,7 @@ static struct rpma_peer *find_peer(const struct arguments *args) {
     while (rpma_utils_get_ibv_context(args->servers[2 * i], RPMA_UTIL_IBV_CONTEXT_REMOTE,
                                       &context))
         if (++i == args->server_count)
-            fail("no RDMA device leads to any of the servers");
+            fail("no RDMA device reaches any of the servers");
     CALL(rpma_peer_new(context, &peer));
     return peer;
 }
@@ -139,7 +139,7 @@ static void look_at(struct replica *replica) {
         take_event(replica);
     if ((replica->state == CONNECTING || replica->pending > 0) &&
         clock_ms() > replica->alive_time + PATIENCE_MS)
-        lose_replica(replica, "it does not answer");
+        lose_replica(replica, "it does not reply");
 }
 
 void await_news(struct replicas *replicas) {

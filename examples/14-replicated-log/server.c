@@ -21,7 +21,7 @@ static const struct program program = {
     .number = "LOG",
     .takes_file = true,
     .states_direct_write = true,
-    .makes_new = "makes an empty log in FILE, which counts once a client has brought it up",
+    .makes_new = "makes an empty log in FILE, which is valid once a client has filled it",
 };
 
 static struct memory memory;
@@ -82,7 +82,7 @@ static void take_request(struct rpma_ep *ep, const struct offer *offer) {
     pack_offer(offer, &pdata);
     CALL(rpma_conn_delete(&client));
     if (rpma_conn_req_connect(&req, &pdata, &client))
-        printf("server: a client went away before it was connected\n");
+        printf("server: a client disconnected before it was accepted\n");
 }
 
 static void take_event(void) {
@@ -133,7 +133,7 @@ int main(int argc, char *argv[]) {
     header = (void *)(memory.ptr + place);
     bool persistent = has_direct_write(&args, &memory);
     if (memory.is_pmem && !persistent)
-        fail("a client could not tell what is persistent in %s: see --direct-write", args.file);
+        fail("clients cannot know whether %s is persistent: see --direct-write", args.file);
     open_log(&args);
 
     struct rpma_peer *peer = open_peer(args.addr, RPMA_UTIL_IBV_CONTEXT_LOCAL);

@@ -17,8 +17,8 @@
 #define TRIES_MAX 10    // for a block that arrives damaged
 
 static const struct program program = {
-    .does = "Moves the blocks of a store here; its servers have the same blocks. NUMBER tells "
-            "the clients apart.",
+    .does = "Moves the blocks of a store here; its servers have the same blocks. NUMBER "
+            "identifies the client.",
     .variant = "--endless",
     .number = "NUMBER",
     .many_servers = true,
@@ -79,7 +79,7 @@ static int64_t clock_ms(void) {
 static void deliver(const struct slot *slot, uint32_t checksum) {
     int64_t now = clock_ms();
     if (moved > 0 && now - moved_time >= GAP_MS)
-        printf("client %u: goes on after %lld ms without a block\n", args.number,
+        printf("client %u: continues after %lld ms without a block\n", args.number,
                (long long)(now - moved_time));
     if (up_time)
         printf("client %u: has a block %lld ms after the port came up\n", args.number,
@@ -108,7 +108,7 @@ static void take_answer(struct server *server, const struct answer *answer) {
     struct slot *slot = number < DEPTH ? &slots[number] : NULL;
     if (!slot || slot->server != server || slot->ticket != ntohl(answer->ticket) ||
         slot->block != ntohl(answer->block) || slot->answered) {
-        server->failed = "it answers what was not asked";
+        server->failed = "it sent an unexpected reply";
         return;
     }
     slot->answered = true;
@@ -219,8 +219,8 @@ static void take_conn_event(struct server *server) {
     } else if (event == RPMA_CONN_ESTABLISHED) {
         CALL(rpma_conn_get_qp_num(server->conn, &server->qp_num));
         server->up = true;
-        printf("client %u: server %s is there, connected in %lld ms\n", args.number,
-               server->addr, (long long)took);
+        printf("client %u: server %s is connected in %lld ms\n", args.number, server->addr,
+               (long long)took);
     } else {
         server->failed = rpma_utils_conn_event_2str(event);
         if (event == RPMA_CONN_REJECTED && !rpma_conn_get_private_data(server->conn, &pdata) &&
@@ -263,7 +263,7 @@ static void look_at_servers(void) {
     for (struct server *server = servers; server < servers + args.server_count; server++) {
         if (owes(server) && !server->failed &&
             now > server->since + (PATIENCE_MS << (server->up ? server->late : 0))) {
-            server->failed = "it does not answer";
+            server->failed = "it does not reply";
             server->late += server->up && server->late < LATE_MAX;
         }
         if (!server->req && !server->conn && now >= server->since + RETRY_MS)
@@ -375,7 +375,7 @@ static void close_client(void) {
     int fd;
     for (struct server *server = servers; server < servers + args.server_count; server++) {
         server->up &= device_gone;
-        server->failed = "the device is gone";
+        server->failed = "the device was removed";
         lose_server(server);
     }
     CALL(rpma_peer_get_event_fd(side.peer, &fd));

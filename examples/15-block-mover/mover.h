@@ -153,7 +153,7 @@ static inline unsigned take_peer_event(struct rpma_peer *peer, const char *who) 
         printf("%s: port %u is %s\n", who, event.port,
                event.type == RPMA_PEER_EVENT_PORT_UP ? "up" : "down");
     if (event.type == RPMA_PEER_EVENT_DEVICE_GONE)
-        printf("%s: the device is gone\n", who);
+        printf("%s: the device was removed\n", who);
     return event.type;
 }
 

@@ -94,7 +94,7 @@ static void answer(struct client *client, size_t number) {
     uint32_t block = ntohl(message->request.block), slot = ntohl(message->request.slot);
     struct rpma_work work[2];
     if (block >= STORE_BLOCKS || slot >= DEPTH) {
-        client->failed = "it asks for what there is not";
+        client->failed = "it sent an invalid request";
         return;
     }
     message->answer = (struct answer){message->request.ticket, message->request.block,
@@ -119,7 +119,7 @@ static void answer_held_requests(struct client *client) {
 // A lost client leaves its messages; the device no longer uses them once the connection is
 // deleted.
 static void lose_client(struct client *client) {
-    printf("server: client %u is gone: %s\n", client->number, client->failed);
+    printf("server: client %u is disconnected: %s\n", client->number, client->failed);
     CALL(rpma_batch_delete(&client->batch));
     CALL(rpma_mr_remote_delete(&client->target));
     (void)rpma_conn_delete(&client->conn);
@@ -210,7 +210,7 @@ static struct client *place_for(unsigned number) {
     struct client *place = NULL;
     for (struct client *client = clients; client < clients + CLIENTS_MAX; client++)
         if (client->conn && client->number == number)
-            client->failed = "it connects once more";
+            client->failed = "it connects again";
     take_completions();
     for (struct client *client = clients; client < clients + CLIENTS_MAX && !place; client++)
         place = client->conn ? NULL : client;
@@ -235,7 +235,7 @@ static void open_client(struct client *client) {
     client->source = (struct source){handle_client, client};
     CALL(rpma_conn_get_event_fd(client->conn, &fd));
     watch(&loop, fd, &client->source);
-    printf("server: client %u is there\n", client->number);
+    printf("server: client %u is connected\n", client->number);
 }
 
 static void handle_endpoint(void *unused) {
@@ -299,7 +299,7 @@ static void close_server(void) {
     int fd;
     for (struct client *client = clients; client < clients + CLIENTS_MAX; client++)
         if (client->conn) {
-            client->failed = device_gone ? "the device is gone" : "the server ends";
+            client->failed = device_gone ? "the device was removed" : "the server ends";
             lose_client(client);
         }
     CALL(rpma_ep_shutdown(&ep));

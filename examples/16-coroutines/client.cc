@@ -54,7 +54,7 @@ static task talk(resources &side, const arguments &args, unsigned number) {
         }));
         check_success(co_await replied);
         if (slot->reply != slot->request)
-            fail("connection %u: the server has read something else", number);
+            fail("connection %u: the server has read other data", number);
         if (round < ROUNDS)
             replied = receive(conn);
     }

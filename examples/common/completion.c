@@ -48,7 +48,7 @@ static struct ibv_wc await_kind(struct completions *completions, enum completion
         if (take_completion(cq, &wc)) {
             enum completion_kind kind = wc.opcode & IBV_WC_RECV ? RECEIVE : OPERATION;
             if (completions->waiting[kind])
-                fail("a second completion of a kind that nobody waits for");
+                fail("a second unexpected completion");
             completions->wc[kind] = wc;
             completions->waiting[kind] = true;
         } else if (completions->shared_channel) {

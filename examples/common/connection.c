@@ -75,7 +75,7 @@ unsigned offered_number(const struct rpma_conn *conn) {
     CALL(rpma_conn_get_private_data(conn, &pdata));
     CALL(rpma_conn_private_data_unpack(&pdata, NULL, NULL, NULL, &bytes, &size));
     if (size != 1)
-        fail("the other side told no number");
+        fail("the other side sent no number");
     return *(const uint8_t *)bytes;
 }
 

@@ -20,7 +20,7 @@ static void persist_nothing(const void *ptr, size_t size) {
 static struct memory open_plain_memory(size_t size) {
     void *ptr = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (ptr == MAP_FAILED)
-        fail("no %zu bytes of memory: %s", size, strerror(errno));
+        fail("cannot allocate %zu bytes of memory: %s", size, strerror(errno));
     return (struct memory){.ptr = ptr, .size = size, .persist = persist_nothing, .fd = -1};
 }
 

@@ -32,7 +32,7 @@ static void print_usage(FILE *stream, const struct program *program) {
         fprintf(stream,
                 "FILE: persistent memory, a file on FS-DAX or a DAX device; "
                 "%s\n",
-                program->makes_new ? "what it holds is kept" : "its beginning is overwritten");
+                program->makes_new ? "its content is kept" : "its beginning is overwritten");
     if (program->states_direct_write)
         fprintf(
             stream,
@@ -73,7 +73,7 @@ static void read_option(const char *option, const struct program *program,
     else if (program->makes_new && !strcmp(option, "--new"))
         args->make_new = true;
     else
-        refuse(program, "there is no option ", option);
+        refuse(program, "unknown option ", option);
 }
 
 struct arguments read_arguments(int argc, char *argv[], const struct program *program) {

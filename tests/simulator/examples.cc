@@ -48,7 +48,7 @@ constexpr Kind kinds[] = {
     {false, false, false, true, nullptr, false, 0},
     {true, true, false, false, nullptr, false, 0},
     {},
-    {false, true, false, false, "says that it has persisted them", false, 4},
+    {false, true, false, false, "the server has persisted them", false, 4},
     {},
     {},
     {},
@@ -107,7 +107,7 @@ bool has_data() {
 // Without a fault, no other call fails.
 void on_end(Process &process) {
     if (process.is_server && world.configuration->first_client && !world.repaired) {
-        if (process.errors.find("asks for what it was not offered") == std::string::npos)
+        if (process.errors.find("requests memory that it was not offered") == std::string::npos)
             world.fail("does not refuse a rogue client: %s", process.first_error().c_str());
         return;
     }
@@ -299,7 +299,7 @@ Arguments mover_arguments(const Process &process) {
 
 // A client cannot report a longer time than has passed.
 void check_times(Process &process, const char *line) {
-    const char *up = strstr(line, "has a block "), *gap = strstr(line, "goes on after ");
+    const char *up = strstr(line, "has a block "), *gap = strstr(line, "continues after ");
     const char *way = strstr(line, "connected in ");
     if (!up && !gap && !way)
         return;
@@ -320,7 +320,7 @@ void check_patience(Process &process, const char *line) {
     unsigned &missed = process.missed_replies[lost->server];
     if (lost->has_completion)
         missed = 0;
-    if (!strstr(line, "it does not answer"))
+    if (!strstr(line, "it does not reply"))
         return;
     // Completions that it takes after it has abandoned the server do not count.
     const int64_t received_at =
@@ -365,10 +365,10 @@ void mover_on_line(Process &process, const char *line) {
     unsigned number, pass, sum;
     check_times(process, line);
     check_patience(process, line);
-    rogue_accepted |= process.is_server && strstr(line, " is there");
+    rogue_accepted |= process.is_server && strstr(line, " is connected");
     if (strstr(line, "nothing can be sent to it"))
         world.fail("posts more than a queue holds: %s", line);
-    if (strstr(line, "it asks for what there is not") && !world.configuration->first_client)
+    if (strstr(line, "it sent an invalid request") && !world.configuration->first_client)
         world.fail("rejects a valid request: %s", line);
     if (sscanf(line, "client %u: pass %u: the sum is %x", &number, &pass, &sum) == 3) {
         process.committed++;
@@ -390,18 +390,19 @@ void mover_on_line(Process &process, const char *line) {
         if (world.configuration->servers == 1 &&
             number + DEPTH * of_last < PASSES * STORE_BLOCKS)
             world.fail("reports too few blocks: %s", line);
-    } else if (strstr(line, "it answers what was not asked")) {
+    } else if (strstr(line, "it sent an unexpected reply")) {
         if (!reply_fault() || !strstr(line, "server machine-of-server1 "))
             world.fail("reports a bad reply that no server sent: %s", line);
         process.has_reported_bad_reply = true;
-    } else if (strstr(line, "machine-of-server2 is there") && is_damaged(*world.processes[0])) {
+    } else if (strstr(line, "machine-of-server2 is connected") &&
+               is_damaged(*world.processes[0])) {
         damaged_byte() = '?';
     } else if (strstr(line, "is wrong")) {
         std::string damaged = "client " + process.name.substr(strlen("client")) + ": block " +
                               std::to_string(DAMAGED_BLOCK) + " of server machine-of-server1 ";
         if (!is_damaged(*world.processes[0]) || !strstr(line, damaged.c_str()))
             world.fail("a block arrives damaged: %s", line);
-    } else if (strstr(line, " is lost: ") && !strstr(line, "it does not answer") &&
+    } else if (strstr(line, " is lost: ") && !strstr(line, "it does not reply") &&
                !world.faulted && !world.repaired) {
         world.fail("abandons a connection without a fault: %s", line);
     }

@@ -295,10 +295,10 @@ void on_line(Process &process, const char *line) {
         bytes > number * 64) // the longest record of these lines
         world.fail("reports more missing bytes than the log has: %s", line);
     const End *lost = lost_end(process, line);
-    if (lost && strstr(line, "it does not answer") &&
+    if (lost && strstr(line, "it does not reply") &&
         world.now <= std::max(lost->received_at, lost->posted_at) + PATIENCE_MS)
         world.fail("abandons a server before the time limit: %s", line);
-    process.has_unreported_disconnect &= !strstr(line, "a client went away");
+    process.has_unreported_disconnect &= !strstr(line, "a client disconnected");
     if (strstr(line, "a queue has no room"))
         world.fail("overruns its send queue: %s", line);
     bool is_committed = sscanf(line, "committed %llu %x", &number, &checksum) == 2;
@@ -542,9 +542,9 @@ unsigned damage_logs() {
     check_damaged_server(good);
     Image last_epoch = good;
     set_number(last_epoch, EPOCH_PLACE, UINT32_MAX);
-    check_client(last_epoch, "no number is left", "the last epoch");
+    check_client(last_epoch, "no epoch is left", "the last epoch");
     check_client(full_log(good, records), "the log is full", "a full log");
-    check_client({}, "no log that counts", "all servers have lost their logs");
+    check_client({}, "no valid log", "all servers have lost their logs");
     world.finding = damage_finding;
     return damaged_logs;
 }
