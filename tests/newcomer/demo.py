@@ -288,7 +288,7 @@ CONDITIONS = [
     ("KVM where there is none", ".", None, ("unshare", "--mount", "sh", "-c",
      '[ ! -e /dev/kvm ] || mount --bind /etc/passwd /dev/kvm; exec "$@"', "-"),
      {"LIBRPMA_LAB_ACCEL": "kvm"}, 1,
-     "lab: LIBRPMA_LAB_ACCEL asks for KVM, but there is no /dev/kvm to write to: unset it"),
+     "lab: LIBRPMA_LAB_ACCEL requires KVM, but /dev/kvm is not writable: unset it"),
     ("a library that does not build", ".", lambda work: copy_of(work, "src/exports.cc"), (), {}, 1,
      "lab: librpma .* does not build"),
     ("no network", "fresh", None, ("unshare", "--net"), {}, 1,

@@ -34,7 +34,7 @@ give_back() {
 # need_number OPTION VALUE LOWEST HIGHEST
 need_number() {
     if [[ ! $2 =~ ^[1-9][0-9]{0,6}$ ]] || (($2 < $3 || $2 > $4)); then
-        usage_error "$1 wants a whole number from $3 to $4, not '$2'"
+        usage_error "$1 needs a whole number from $3 to $4, not '$2'"
     fi
 }
 

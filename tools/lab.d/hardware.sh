@@ -42,7 +42,7 @@ run_on_hardware() {
 # address.
 choose_device() {
     local candidate
-    command -v ip >/dev/null || die "no 'ip' to ask for addresses: apt install iproute2"
+    command -v ip >/dev/null || die "no 'ip' to list addresses: apt install iproute2"
     for candidate in ${LIBRPMA_LAB_DEVICE:-$(ls /sys/class/infiniband)}; do
         address=$(device_address "$candidate")
         device=$candidate

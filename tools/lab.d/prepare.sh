@@ -55,8 +55,8 @@ check() {
     [[ $(uname -m) == x86_64 ]] || die "the lab is made for amd64; this machine is $(uname -m)"
     need_root 'the lab'
     [[ ${LIBRPMA_LAB_ACCEL:-} != *kvm* || -c /dev/kvm && -w /dev/kvm ]] ||
-        die 'LIBRPMA_LAB_ACCEL asks for KVM, but there is no /dev/kvm to write to: unset it'
-    [[ $opt_no_build == yes || -w $checkout ]] || die "cannot write to $checkout, where the build is to stand"
+        die 'LIBRPMA_LAB_ACCEL requires KVM, but /dev/kvm is not writable: unset it'
+    [[ $opt_no_build == yes || -w $checkout ]] || die "cannot write to $checkout, the directory of the build"
     [[ " $* " != *' siw '* || -d $siw ]] || need_mount 'soft-iWARP'
     [[ " $* " != *' initramfs '* ]] || need_memory
     parts_present "$@" || need_disk
@@ -242,7 +242,7 @@ take_kernel() {
     modules=$(dirname "$(find "$1/unpacked" -name modules.builtin)")
     version=${modules##*/}
     find "$1/unpacked" -name 'vmlinuz*' -exec mv {} "$1/vmlinuz" \;
-    [[ -f $1/vmlinuz ]] || die "the kernel's packages hold no image"
+    [[ -f $1/vmlinuz ]] || die "the kernel's packages have no image"
     mkdir -p "$1/usr/lib/modules"
     mv "$modules" "$1/usr/lib/modules/"
     rm -r "$1/unpacked"

@@ -39,7 +39,7 @@ fetch_siw() {
     wanted=$(package_version "$1" "linux-headers-$version")
     found=$(package_version "$1" "$source")
     [[ -n $wanted && $wanted == "$found" ]] ||
-        die "$kernel_suite has gone on from the kernel $version to ${found:-another series}:" \
+        die "$kernel_suite has replaced the kernel $version by ${found:-another series}:" \
             "run 'tools/lab clean' and 'tools/lab prepare'"
     fetch "$1" "$source" "linux-headers-$version" "linux-headers-$base-common" \
         "linux-kbuild-$base"

@@ -29,7 +29,7 @@ run_in_vm() {
     follow_vm || status=$?
     # An emulated kernel on two processors dies once in some hundred boots, while it patches its code.
     if [[ $status -eq 125 && $ready == no ]]; then
-        say 'the command was not begun yet: starting the machine once more'
+        say 'the command had not started: starting the machine again'
         status=0
         exec {control}<&-
         start_vm "$fsdax" "$devdax" "$keep"
@@ -203,7 +203,7 @@ follow_vm() {
 
 cut_power() {
     stop_vm
-    say 'power cut: the virtual machine was killed because the command asked for it'
+    say 'power cut: the virtual machine was killed as the command requested'
     return 137
 }
 
