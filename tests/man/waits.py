@@ -52,7 +52,7 @@ def check_waits(book):
     signalled = {name for name in current if functions[name][1]}
     for part, phrase, wanted in (("Time", "Wait without a limit", current),
                                  ("What signals do", "RPMA_E_NO_COMPLETION", signalled),
-                                 ("What signals do", "RPMA_E_PROVIDER , and errno is EINTR . The log says", current - signalled)):
+                                 ("What signals do", "RPMA_E_PROVIDER , and errno is EINTR . The log reports", current - signalled)):
         if (found := entry(limits, part, phrase)) != wanted:
             yield f"man/rpma_limits.7: {part}: {phrase!r}: {sorted(found ^ wanted)}"
     said = set()
