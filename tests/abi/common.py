@@ -77,6 +77,13 @@ def some(faults, limit=12):
     return "\n  ".join(sorted(faults)[:limit] + rest)
 
 
+def expect_same(found, wanted, more, less):
+    """Each name is in both sets; otherwise a fault says of each which one lacks it."""
+    faults = [f"{more}: {name}" for name in found - wanted] + [f"{less}: {name}" for name in wanted - found]
+    if faults:
+        raise Fault(some(faults))
+
+
 def run(command, env=None, cwd=None, check=True):
     """The output of a command; a failure is a fault that shows its first lines of complaint."""
     command = [str(word) for word in command]

@@ -87,10 +87,7 @@ def check_original(debian):
     """contract/original/symbols.tsv lists the exports of this release's binary."""
     exported = {(node, name) for name, node, _ in elf.exports(debian.library) if name != node}
     listed = {(row["node"], row["symbol"]) for row in common.read_symbols() if VERSION in row["releases"]}
-    faults = [f"{name}@{node}" for node, name in exported ^ listed]
-    if faults:
-        raise common.Fault(f"Debian's {VERSION} and contract/original/symbols.tsv differ in "
-                           + common.some(faults))
+    common.expect_same(exported, listed, f"only in Debian's {VERSION}", "only in contract/original/symbols.tsv")
     return f"the {len(listed)} symbols of Debian's {VERSION} are those of contract/original"
 
 

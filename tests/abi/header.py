@@ -110,12 +110,8 @@ def check_names():
     declared = set(re.findall(r"\bRPMA_\w+|\brpma_\w+", body)) - macros
     # LIBRPMA_DEPRECATED is this library's own; LIBRPMA_H is in the table.
     defined = defined_macros() - {"LIBRPMA_DEPRECATED"}
-    faults = [f"in the header and not in the tables: {name}"
-              for name in (declared - listed) | (defined - macros)]
-    faults += [f"in the tables and not in the header: {name}"
-               for name in (listed - declared) | (macros - defined)]
-    if faults:
-        raise common.Fault(common.some(faults))
+    for found, wanted in ((declared, listed), (defined, macros)):
+        common.expect_same(found, wanted, "in the header and not in the tables", "in the tables and not in the header")
     return f"{len(functions)} functions, {len(listed)} names and {len(macros)} macros, no other"
 
 

@@ -79,10 +79,7 @@ def check_files(installed):
     besides.append(installed.libdir / "rpma-sim")
     outside = {path for path in found if not any(map(path.is_relative_to, besides))
                and not path.match("bin/rpma-*")}
-    faults = [f"installed and not wanted: {path}" for path in outside - wanted]
-    faults += [f"wanted and not installed: {path}" for path in wanted - outside]
-    if faults:
-        raise common.Fault(common.some(faults))
+    common.expect_same(outside, wanted, "installed and not wanted", "wanted and not installed")
     if installed.linked != "static":
         link, real = installed.libdir / "librpma.so", installed.libdir / common.SONAME
         if not link.is_symlink() or os.readlink(link) != common.SONAME:
@@ -142,10 +139,7 @@ def check_archive(installed):
     visible = {words[7] for words in symbols if len(words) == 8 and words[4:6] == ["GLOBAL", "DEFAULT"]
                and words[6] != "UND"}
     wanted = {row["symbol"] for row in common.read_symbols()}
-    faults = [f"visible and not in the list: {name}" for name in visible - wanted]
-    faults += [f"in the list and not visible: {name}" for name in wanted - visible]
-    if faults:
-        raise common.Fault(common.some(faults))
+    common.expect_same(visible, wanted, "visible and not in the list", "in the list and not visible")
     return f"{len(wanted)} functions in the archive, nothing else visible"
 
 

@@ -52,14 +52,9 @@ def check_symbols(library, table):
     wanted = {(row["symbol"], row["node"], row["default"]) for row in table}
     nodes = {(row["node"], row["node"], False) for row in table}  # lld does not export these
     found = exports(library)
-    faults = [f"exported and not in the list: {shown(*key)}"
-              for key in found.keys() - wanted - nodes]
-    faults += [f"in the list and not exported: {shown(*key)}"
-               for key in wanted - found.keys()]
-    faults += [f"{shown(*key)} is {kind}, not FUNC" for key, kind in found.items()
-               if kind != "FUNC" and key not in nodes]
-    if faults:
-        raise common.Fault(common.some(faults))
+    common.expect_same({f"{shown(*key)} {kind}" for key, kind in found.items() if key not in nodes},
+                       {f"{shown(*key)} FUNC" for key in wanted}, "exported and not in the list",
+                       "in the list and not exported")
     return f"{len(wanted)} symbols at {len(nodes)} nodes, nothing else exported"
 
 
