@@ -6,7 +6,7 @@ import random
 
 from harness import lab
 from harness.case import case, connect, connected, disconnect, listen, listening
-from harness.network import cables, cut, mend
+from harness.network import PORTS, cables, cut, disturbed, mend
 from harness.side import ALL_USAGES, FLUSH_VISIBILITY, LOCAL_USAGES, READ_SRC, RECV, SEND, WRITE_DST, expect
 
 from .data import post
@@ -181,3 +181,22 @@ def all_flushed(client, count):
     expect([(one.ctx, one.status) for one in found],
            [(number, "WR_FLUSH_ERR") for number in range(count)], "completions")
     client.refuses("RPMA_E_NO_COMPLETION", "wc", timeout=0)
+
+
+@case("faults", "5 % loss and reordering during {count} writes: all verified", [{"count": 1000}], limit=300)
+def lossy(test, count):
+    lab.need_virtual("a bad cable")
+    server, client = connected(test, count * 64, client={"cq": 64, "sq": 64})
+    client("fill", len=count * 64, seed=1)
+    with disturbed(PORTS, "loss", "5%", "delay", "1ms", "reorder", "25%", "50%"):
+        answer = client("write-blocks", mr=0, rmr=0, len=64, count=count, window=32)
+        expect(answer["done"], str(count), "completions")
+        for port in PORTS:
+            dropped = lab.run("tc", "-s", "qdisc", "show", "dev", port)
+            test.transcript.append(dropped)
+            expect("dropped 0," in dropped, False, "the network loses packets")
+    if lab.lacks(lab.ANSWERS):  # a flush tells more than the completions
+        client("flush", rmr=0, len=8, persistent=0)
+        client.completion()
+    server("check", len=count * 64, seed=1)
+    disconnect(client, server)
