@@ -19,22 +19,23 @@ constexpr unsigned MAX_INLINE = 65536;
 // Why librpma emulates an operation: its build or the device has no native one.
 json not_native(const char *name, const char *instead, bool device_has, bool is_rxe) {
     if (device_has)
-        return no(fmt::format("the device has {}, this build of librpma leaves it alone", name),
-                  "build librpma where the headers are of rdma-core 45 and Linux 6.2 or later");
+        return no(
+            fmt::format("the device has {}, but this build of librpma does not use it", name),
+            "build librpma with the headers of rdma-core 45 and Linux 6.2 or later");
     if (is_rxe)
         return no(fmt::format("rdma_rxe of this kernel has no {}", name),
                   "Linux 6.2 or later has it");
     return no(fmt::format("the device has no {}", name),
-              fmt::format("another device; librpma does the same with {} here", instead));
+              fmt::format("use another device; here librpma uses {} instead", instead));
 }
 
 json native_flush(bool native, bool device_has, bool is_rxe) {
     const char *choice = std::getenv("RPMA_FLUSH");
     if (!native)
-        return not_native("FLUSH", "a read behind the writes", device_has, is_rxe);
+        return not_native("FLUSH", "a read after the writes", device_has, is_rxe);
     if (choice != nullptr && choice == std::string("emulated"))
-        return no("RPMA_FLUSH=emulated stands in the environment",
-                  "take it out: unset RPMA_FLUSH");
+        return no("RPMA_FLUSH=emulated is set in the environment",
+                  "remove it: unset RPMA_FLUSH");
     return yes();
 }
 
@@ -42,9 +43,9 @@ json on_demand_paging(ibv_context *context, bool is_rxe) {
     if (rpma::ibv_context_is_odp_capable(context))
         return yes();
     if (is_rxe)
-        return no("rdma_rxe of this kernel has none, so files on FS-DAX do not register",
+        return no("rdma_rxe of this kernel has none, so files on FS-DAX cannot be registered",
                   "Linux 6.16 or later, or device DAX");
-    return no("the device has none, so files on FS-DAX may not register",
+    return no("the device has none, so registering files on FS-DAX may fail",
               "another device, or device DAX");
 }
 

@@ -52,7 +52,7 @@ json gpf(const std::string &directory, unsigned which) {
     if (has_gpf(config, which))
         return yes();
     return no("its PCI configuration has no Global Persistent Flush",
-              "ask its maker what becomes of flushed data when the power fails");
+              "ask its manufacturer whether flushed data survives a power failure");
 }
 
 // Nothing when the NVDIMM is no memory device of the CXL bus.
@@ -97,9 +97,9 @@ json cxl(const memory &memory) {
 }
 
 json power_unknown() {
-    return unknown("Linux calls the persistence domain of all memory behind CXL "
+    return unknown("Linux calls the persistence domain of all CXL memory "
                    "memory_controller; no command shows whether the machine saves what was "
                    "flushed",
-                   "ask the makers of the memory and of the machine; see step 7 of "
+                   "ask the manufacturers of the memory and of the machine; see step 7 of "
                    "rpma_pmem(7)");
 }

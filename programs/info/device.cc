@@ -62,16 +62,16 @@ std::string foreign_address(const json &device, const std::vector<address> &all)
 json no_address(const json &device, const std::vector<address> &all) {
     const std::string foreign = foreign_address(device, all);
     if (access_error("/dev/infiniband/rdma_cm", R_OK | W_OK) != 0)
-        return no("librdmacm cannot say which addresses lead to the device",
-                  "see the answer about the connection manager");
+        return no("librdmacm cannot report the addresses of the device",
+                  "see the result of the connection manager");
     if (!foreign.empty())
         return no(fmt::format("its address {} belongs to no network device of this network "
                               "namespace",
                               foreign),
                   "run the program in the namespace that has it: ip netns exec");
     return no(
-        "no IP address leads to the device",
-        fmt::format("give its network device one: ip address add ADDRESS/LENGTH dev {}; or "
+        "the device has no IP address",
+        fmt::format("add one to its network device: ip address add ADDRESS/LENGTH dev {}; or "
                     "run the program in the network namespace of that: ip netns exec",
                     netdev_of(text_at(device, "name"))));
 }
@@ -94,7 +94,7 @@ void add_opened(json &device, ibv_context *context, const search &search) {
             throw std::system_error(error, std::generic_category(), "ibv_query_device_ex");
     } catch (const std::system_error &error) {
         device["usable"] =
-            no(fmt::format("librpma makes no peer of the device: {}", error.what()),
+            no(fmt::format("rpma_peer_new() fails for the device: {}", error.what()),
                "docs/troubleshooting.md of librpma explains the line");
         return;
     }
@@ -121,8 +121,8 @@ void add_opened(json &device, ibv_context *context, const search &search) {
 json closed(const std::string &node, int error) {
     const int refused = access_error(node, R_OK | W_OK);
     if (refused == 0)
-        return no(fmt::format("the device does not open: {}", std::strerror(error)),
-                  "look for the driver's lines in the log of the kernel: dmesg");
+        return no(fmt::format("the device cannot be opened: {}", std::strerror(error)),
+                  "see the driver's lines in the kernel log: dmesg");
     return no(node + ": " + std::strerror(refused), LET_USER);
 }
 
@@ -158,8 +158,7 @@ json devices(search &search) {
             found.push_back(
                 {{"name", name},
                  {"node", nullptr},
-                 {"usable", no("the kernel has the device, libibverbs does not list "
-                               "it",
+                 {"usable", no("the kernel has the device, but libibverbs does not list it",
                                "modprobe ib_uverbs, and install the providers "
                                "(Debian: ibverbs-providers)")}});
     search.found_any = !names.empty();

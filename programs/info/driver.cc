@@ -11,11 +11,11 @@ namespace {
 
 constexpr char NO_FENCE[] =
     "Writes are not fenced: wait for the completion of a flush before rpma_atomic_write().";
-constexpr char NO_INLINE[] =
-    "There is no inline data, and no error says so: rpma_atomic_write() and RPMA_F_INLINE do "
-    "not work, use rpma_write_atomic().";
-constexpr char NO_TIMEOUT[] = "The device ignores rpma_conn_cfg_set_ack_timeout(): let the "
-                              "program keep a clock of its own.";
+constexpr char NO_INLINE[] = "Inline data is not supported, and no error reports this: "
+                             "rpma_atomic_write() and RPMA_F_INLINE do "
+                             "not work, use rpma_write_atomic().";
+constexpr char NO_TIMEOUT[] =
+    "The device ignores rpma_conn_cfg_set_ack_timeout(): use a timer of the program.";
 constexpr char NO_SRQ[] =
     "There is no shared receive queue: post receives for each connection.";
 constexpr char NO_SEND_IMM[] = "Messages have no immediate data.";
@@ -29,8 +29,7 @@ struct {
     {"mlx5_core",
      "",
      "mlx5",
-     {"The firmware may repeat operations after times of its own, whatever "
-      "rpma_conn_cfg_set_ack_timeout() sets."}},
+     {"The firmware may use other timeouts than rpma_conn_cfg_set_ack_timeout() sets."}},
     {"mlx4_core", "", "mlx4", {}},
     {"ice", "InfiniBand", "irdma", {NO_TIMEOUT, NO_SRQ}},
     {"idpf", "InfiniBand", "irdma", {NO_TIMEOUT}},
@@ -59,7 +58,7 @@ struct {
     {"rdma_rxe",
      "",
      "rxe",
-     {"A retry count of 7, the default of rpma_conn_cfg_set_retry_count(), means without end.",
+     {"A retry count of 7, the default of rpma_conn_cfg_set_retry_count(), means no limit.",
       "A lost packet fails native flushes, and blocks native atomic writes."}},
     {"siw", "", "siw", {NO_TIMEOUT, NO_SEND_IMM, NO_WRITE_IMM}},
 };

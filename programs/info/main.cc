@@ -48,9 +48,9 @@ json question(const options &options) {
         asked["behind"] = device;
         asked["remote"] = is_remote;
     } catch (const rpma::error &error) {
-        asked["found"] = no(fmt::format("no device of this machine leads to {}: {}",
+        asked["found"] = no(fmt::format("no device of this machine reaches {}: {}",
                                         shown(options.address), error.what()),
-                            "without ADDRESS, rpma-info lists the addresses that lead to "
+                            "without ADDRESS, rpma-info lists the addresses that reach "
                             "devices");
     }
     return asked;
@@ -77,7 +77,7 @@ json summary(const json &report, const options &options, bool has_devices) {
     if (asked.contains("found") && !is_yes(asked.at("found")))
         return asked.at("found");
     if (!devices.empty())
-        return no("no device can be used as it is", "see the answer of the device");
+        return no("no device can be used in its present state", "see the result of the device");
     return no("there is no device " + shown(options.device),
               "without --device, rpma-info lists all devices");
 }
@@ -155,7 +155,7 @@ int main(int argc, char **argv) {
     // A text that is longer than the buffer may have failed earlier, without an error number
     // here.
     if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
-        (void)std::fputs("rpma-info: the answers cannot be written\n", stderr);
+        (void)std::fputs("rpma-info: cannot write the report\n", stderr);
         ended = STATUS_FAILED;
     }
     return ended;

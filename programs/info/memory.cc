@@ -41,7 +41,7 @@ bool is_devdax(const struct stat &status) {
 std::string type_error(const char *path, struct stat *status) {
     if (stat(path, status) != 0)
         return errno == ENOENT
-                   ? "there is no such file: make one, for example: fallocate -l 1M FILE"
+                   ? "the file does not exist: create it, for example: fallocate -l 1M FILE"
                    : std::strerror(errno);
     if (S_ISDIR(status->st_mode))
         return "this is a directory: name a file in it";
@@ -77,7 +77,7 @@ memory::memory(const std::string &name) : path(name) {
         refuse(why);
     const int fd = open(path.c_str(), O_RDWR | O_CLOEXEC);
     if (fd < 0)
-        refuse(std::string("it does not open for reading and writing: ") +
+        refuse(std::string("it cannot be opened for reading and writing: ") +
                std::strerror(errno));
     if (S_ISREG(status.st_mode)) {
         size = static_cast<size_t>(status.st_size);
@@ -88,7 +88,7 @@ memory::memory(const std::string &name) : path(name) {
     const int error = errno;
     (void)close(fd);
     if (base == nullptr)
-        refuse("the kernel does not say the size of this device DAX: is it enabled?");
+        refuse("the kernel reports no size of this device DAX: is it enabled?");
     if (base == MAP_FAILED)
         refuse(std::string("it cannot be mapped: ") + std::strerror(error));
 }
@@ -142,7 +142,7 @@ json memory::persistence() const {
     static const std::string other = "use a file on FS-DAX or a device DAX";
     switch (kind) {
     case memory_kind::file:
-        return no("what arrives lies in the page cache, and a power failure loses it",
+        return no("arriving data is in the page cache, and a power failure loses it",
                   other + ", or have the target call msync(2)");
     case memory_kind::tmpfs:
     case memory_kind::hugetlbfs:
@@ -157,7 +157,7 @@ json memory::persistence() const {
         if (!nvdimm)
             return unknown(
                 "the device belongs to no region of an NVDIMM; its memory may be DRAM",
-                "ask who set up the machine; 'daxctl list' and 'cxl list' tell more");
+                "ask the administrator of the machine; 'daxctl list' and 'cxl list' tell more");
         return yes();
     }
 }

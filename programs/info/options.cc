@@ -12,23 +12,23 @@ namespace {
 constexpr char USAGE[] =
     "usage: rpma-info [--json] [ADDRESS | --device NAME] [--memory PATH]\n"
     "\n"
-    "Shows what librpma can do here; each \"no\" says why, and what helps.\n"
+    "Shows what librpma can do here; each \"no\" has a reason and a remedy.\n"
     "\n"
     "  ADDRESS        only the device of this address: one of this machine,\n"
     "                 or one of another machine that a device reaches\n"
     "  --device NAME  only this device; \"rdma link\" lists the names\n"
-    "  --memory PATH  also what PATH is, a file or a DAX device, and whether and how\n"
-    "                 it registers; its content stays as it is\n"
-    "  --json         the answers as a JSON document\n"
+    "  --memory PATH  also whether PATH, a file or a device DAX, can be registered;\n"
+    "                 its content is not changed\n"
+    "  --json         print the report as JSON\n"
     "  --version      print the version of this program and that of librpma\n"
     "  --help         print this\n"
     "\n"
     "Exit status:\n"
     "  0  what was asked for is possible    3  no device can be used\n"
     "  1  the program failed                4  PATH cannot be mapped\n"
-    "  2  wrong arguments                   5  PATH registers with no device\n"
+    "  2  wrong arguments                   5  no device can register PATH\n"
     "\n"
-    "rpma-info(1) explains the answers.\n";
+    "rpma-info(1) explains the report.\n";
 
 [[noreturn]] void refuse(const std::string &why) {
     throw refusal(STATUS_ARGUMENTS, why + "; rpma-info --help lists the arguments");

@@ -81,11 +81,10 @@ json active(const ibv_port_attr &port, const char *device) {
     const std::string why =
         fmt::format("the port is not active: {}", ibv_port_state_str(port.state));
     if (port.link_layer == IBV_LINK_LAYER_INFINIBAND)
-        return no(why, "look at the cable, and whether a subnet manager runs (opensm)");
-    return no(why,
-              fmt::format("bring its network device up (ip link set {} up), and look at the "
-                          "cable",
-                          netdev_of(device)));
+        return no(why, "check the cable, and that a subnet manager runs (opensm)");
+    return no(
+        why, fmt::format("bring its network device up (ip link set {} up), and check the cable",
+                         netdev_of(device)));
 }
 
 } // namespace

@@ -45,7 +45,7 @@ std::string trial::help_for(int error) const {
     if (error == EFAULT && tried.kind == memory_kind::file)
         return "Linux 6.5 and later pin no page of the page cache for writing: use tmpfs, "
                "FS-DAX or device DAX";
-    return "rpma_mr_reg(3) says what devices ask of memory";
+    return "see rpma_mr_reg(3) for the requirements of devices";
 }
 
 json trial::attempt(int error) const {
@@ -73,21 +73,21 @@ json trial::honesty(const json &device, const json &found) const {
     if (tried.kind == memory_kind::devdax ? !tried.nvdimm : !tried.map_sync)
         return tried.persistence();
     if (!is_yes(found.at("usage_persistent")))
-        return no("the memory does not register for it",
-                  "see the answer about the registration");
+        return no("the memory cannot be registered for it",
+                  "see the result of the registration");
     if (saved && !tried.behind_cxl)
         return yes();
     // soft-RoCE and soft-iWARP copy arriving data with the processor (rxe_mr.c, siw_qp_rx.c of
     // the kernel), so that the data stays in caches which only a native flush writes back.
     if (!saved && (driver == "rdma_rxe" || driver == "siw"))
-        return no("the driver writes through the caches of the processor, which an emulated "
-                  "flush leaves as they are",
+        return no("the driver writes into the caches of the processor, which an emulated flush "
+                  "does not write back",
                   "a program on this machine that persists the data, or native flush: "
                   "soft-RoCE of Linux 6.2 or later, and a librpma built for it");
     if (tried.behind_cxl)
         return power_unknown();
-    return unknown("an emulated flush is persistent only where writes of the device pass by "
-                   "the caches; no program can find that out",
+    return unknown("an emulated flush is persistent only where writes of the device bypass the "
+                   "caches; no program can detect that",
                    "switch DDIO off for the device, and state it with "
                    "rpma_peer_cfg_set_direct_write_to_pmem(3)");
 }
@@ -118,7 +118,7 @@ json registration(const json &device, rpma::peer &peer, const memory &tried) {
     found["pinned"] = trial.attempt(pinned);
     found["on_demand"] = trial.paging ? trial.attempt(trial.error_of(ON_DEMAND))
                                       : no("the device has no on-demand paging",
-                                           "see the answer about on-demand paging");
+                                           "see the result of on-demand paging");
     // rpma_mr_reg() uses on-demand paging only for memory that the device cannot pin.
     const bool paged = pinned == EOPNOTSUPP && is_yes(found["usage_plain"]);
     const bool grants_native =

@@ -125,24 +125,23 @@ json connection_manager() {
     if (error == 0)
         return yes();
     if (error == ENOENT)
-        return no("there is no " + node + ", without which nothing connects",
+        return no("there is no " + node + ", which connections need",
                   "load the module: modprobe rdma_ucm");
     return no(node + ": " + std::strerror(error), LET_USER);
 }
 
 json no_device(const std::string &asked) {
     std::string why =
-        "the kernel has no RDMA device, and no module rdma_rxe (soft-RoCE) stands "
-        "in /lib/modules";
+        "the kernel has no RDMA device, and /lib/modules has no module rdma_rxe (soft-RoCE)";
     std::string help = "on a machine with the kernel of its distribution: modprobe rdma_rxe; "
                        "rdma link add rxe0 type rxe netdev NETDEV";
     if (access_error("/sys/class/infiniband", F_OK) == 0 &&
         access_error("/sys/class/infiniband_verbs/abi_version", F_OK) != 0) {
-        why = "the module of the kernel for RDMA in programs is not loaded";
+        why = "the kernel module for RDMA in programs is not loaded";
         help = "modprobe ib_uverbs";
     } else if (has_module("rdma_rxe")) {
         why = "the kernel has no RDMA device that libibverbs can use";
-        help = "soft-RoCE makes one of a network device: modprobe rdma_rxe; "
+        help = "soft-RoCE creates one on a network device: modprobe rdma_rxe; "
                "rdma link add rxe0 type rxe netdev NETDEV";
     }
     return no(asked.empty() ? why : fmt::format("there is no device {}: {}", shown(asked), why),

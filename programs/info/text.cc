@@ -96,7 +96,7 @@ void lines::machine(const json &report) {
     text += "This machine\n";
     row("librpma", text_at(versions, "librpma"));
     row("rdma-core", filled(versions.at("rdma_core").is_null()
-                                ? "unknown: the name of {libibverbs} does not tell it"
+                                ? "unknown: the name of {libibverbs} has no version"
                                 : "{rdma_core}",
                             versions));
     row("kernel", text_at(versions, "kernel"));
@@ -107,8 +107,8 @@ void lines::machine(const json &report) {
     if (!report.at("rpma_flush").is_null())
         row("environment", "RPMA_FLUSH=" + shown(text_at(report, "rpma_flush")));
     if (asked.contains("behind"))
-        row("address", filled("{address} is behind {behind}", asked));
-    answer("devices", report.at("usable"), "yes", "none that can be used");
+        row("address", filled("{address} is reached by {behind}", asked));
+    answer("devices", report.at("usable"), "yes", "none is usable");
 }
 
 void lines::port(const json &port) {
@@ -138,15 +138,15 @@ void lines::limits(const json &limits, const json &defaults) {
         {"receive queue", "rq_size", "connection", "rq_size"},
         {"completion queue", "cq_size", "connection", "cq_size"},
         {"shared receives", "srq_size", "shared_receive_queue", "rq_size"},
-        {"elements", "max_sge", "connection", "max_sge"},
-        {"elements of a read", "max_read_sge", "connection", "max_sge"},
-        {"elements, shared", "max_srq_sge", "shared_receive_queue", "max_sge"},
+        {"SGEs", "max_sge", "connection", "max_sge"},
+        {"SGEs of a read", "max_read_sge", "connection", "max_sge"},
+        {"SGEs, shared", "max_srq_sge", "shared_receive_queue", "max_sge"},
         {"inline bytes", "inline_size", "connection", "inline_size"},
     };
     for (const auto &each : ROWS)
         row(each.label, fmt::format("{}; by default {}",
                                     limits.at(each.limit).is_null()
-                                        ? "unknown, because no queue pair can be made"
+                                        ? "unknown, because no queue pair can be created"
                                         : "at most " + text_at(limits, each.limit),
                                     text_at(defaults.at(each.of), each.setting)));
     row("reads and atomics", filled("at most {max_qp_init_rd_atom} outstanding as the "
@@ -157,18 +157,18 @@ void lines::limits(const json &limits, const json &defaults) {
 }
 
 void lines::registration(const json &found) {
-    answer("registers", found.at("usage_plain"), "yes", "no");
-    answer("flush, visibility", found.at("usage_visibility"), "registers", "no");
-    answer("flush, persistent", found.at("usage_persistent"), "registers", "no");
+    answer("registration", found.at("usage_plain"), "yes", "no");
+    answer("flush, visibility", found.at("usage_visibility"), "yes", "no");
+    answer("flush, persistent", found.at("usage_persistent"), "yes", "no");
     answer("pinned", found.at("pinned"), "yes", "no");
     answer("paged on demand", found.at("on_demand"), "yes", "no");
-    answer("persistent, really", found.at("persistent_flush"), "yes", "no");
+    answer("persistent flush", found.at("persistent_flush"), "yes", "no");
     each("remarks", found.at("remarks"), "");
 }
 
 void lines::device(const json &device, const json &defaults) {
     text += filled("\nDevice {name}\n", device);
-    answer("can be used", device.at("usable"), "yes", "no");
+    answer("usable", device.at("usable"), "yes", "no");
     if (!device.contains("ports"))
         return;
     row("driver", filled(std::string(device.at("driver").is_null() ? "unknown" : "{driver}") +
@@ -211,7 +211,7 @@ void lines::cxl(const json &cxl) {
         answer("GPF, device", device.at("flush_of_device"), "yes", "no");
         answer("GPF, port", device.at("flush_of_port"), "yes", "no");
         row("dirty shutdowns",
-            filled(device.at("dirty_shutdowns").is_null() ? "the kernel tells no count"
+            filled(device.at("dirty_shutdowns").is_null() ? "the kernel reports no count"
                                                           : "{dirty_shutdowns}",
                    device));
         row("poison list", filled(device.at("poison_list") == true
@@ -230,7 +230,8 @@ void lines::memory(const json &memory) {
     if (!memory.at("map_sync").is_null())
         row("MAP_SYNC", memory.at("map_sync") == true ? "yes" : "no");
     if (!memory.at("persistence_domain").is_null())
-        row("power failure", filled("spares what has reached: {persistence_domain}", memory));
+        row("power failure",
+            filled("data survives that has reached: {persistence_domain}", memory));
     answer("persistent", memory.at("persistent"), "yes", "no");
     if (!memory.at("cxl").is_null())
         cxl(memory.at("cxl"));

@@ -68,7 +68,7 @@ int check_ledger(const std::string &ledger, const std::string &path) {
     const Memory memory = Memory::map(path, PROT_READ);
     const Plan &plan = content.head.plan;
     if (memory.size() < plan.target_size())
-        fail("{} has {} bytes, the ledger {} is of at least {}", path, memory.size(), ledger,
+        fail("{} has {} bytes, the ledger {} needs at least {}", path, memory.size(), ledger,
              plan.target_size());
     Check check{content.head, memory};
     for (const LedgerLine &line : content.lines)
@@ -77,7 +77,8 @@ int check_ledger(const std::string &ledger, const std::string &path) {
         fail("the ledger {} lists no record to check", ledger);
     fmt::print("{}: {} records recorded, {} checked, {} found{}{}\n", plan.op().name,
                check.recorded, check.checked, check.found, check.first_missing,
-               content.is_torn ? " (the ledger ends within a line, which does not count)" : "");
+               content.is_torn ? " (the last line of the ledger is incomplete and ignored)"
+                               : "");
     check_output();
     return check.found < check.checked ? EXIT_MISSING : EXIT_SUCCESS;
 }

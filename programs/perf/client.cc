@@ -118,7 +118,7 @@ Json Client::await(std::string_view word) {
     if (event == Event::stop)
         fail("interrupted");
     if (event != Event::message)
-        fail("the server does not answer");
+        fail("the server does not reply");
     Json answer = decode(session->in);
     if (answer["word"] != word)
         fail_refused(answer);
@@ -135,7 +135,7 @@ void check_greeting(const Greeting &greeting, const Options &options) {
     if (!greeting.is_ours)
         fail("{} port {} is not rpma-perf", shown(options.address), options.port);
     if (greeting.protocol != PROTOCOL)
-        fail("the server speaks version {} of the protocol, this client version {}: use the "
+        fail("the server uses version {} of the protocol, this client version {}: use the "
              "same rpma-perf on both sides",
              greeting.protocol, PROTOCOL);
 }
@@ -150,7 +150,7 @@ void Client::connect(int patience_ms) {
         if (session->wait(TICK_MS) == Event::stop)
             fail("interrupted while connecting");
         if (is_past(began, patience_ms))
-            fail("the other side does not answer");
+            fail("the other side does not reply");
     }
     check_greeting(greeting_of(link.conn.get_private_data()), options);
     // The client sends first, because on iWARP the server must not.
@@ -184,7 +184,7 @@ std::vector<uint64_t> Client::allowed_operations() const {
         }
         if (!options.takes_all)
             fail("{}: {}", operations[operation].name, why);
-        complain(fmt::format("{} is left out: {}", operations[operation].name, why));
+        complain(fmt::format("{} is skipped: {}", operations[operation].name, why));
     }
     return kept;
 }
@@ -262,7 +262,7 @@ void Client::prepare_lanes(const Json &ready) {
             if (event == Event::message)
                 fail_refused(decode(session->in));
             if (is_past(moved, PATIENCE_MS))
-                fail("the other side does not answer");
+                fail("the other side does not reply");
         }
     } catch (const Failure &) {
         explain();

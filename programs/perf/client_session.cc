@@ -86,7 +86,7 @@ void ClientSession::go_on(Connection &connection) {
         const rpma::conn_cfg cfg =
             generator.cfg_of(connection, serve_queues(generator.plan),
                              generator.operation.is_echoed || generator.plan.both);
-        attempt("cannot take a connection", [&] { connection.link.request.setup(cfg); });
+        attempt("cannot accept a connection", [&] { connection.link.request.setup(cfg); });
         serve_post_receives(connection);
         return connection.link.connect(greeting_text("data", 0, 0));
     }
@@ -211,7 +211,7 @@ void ClientSession::on_plan(const Json &message_of_plan) {
 // The client may see its connections established before the server does.
 void ClientSession::on_begin() {
     if (state != State::prepared || is_asked_to_begin)
-        fail("there is nothing to begin");
+        fail("unexpected message: begin");
     is_asked_to_begin = true;
     begin();
 }
@@ -231,7 +231,7 @@ void ClientSession::begin() {
 // With --both, the server's load begins once the client has sent something on each connection.
 void ClientSession::on_measure() {
     if (state != State::running)
-        fail("there is nothing to measure");
+        fail("unexpected message: measure");
     LoadGenerator &generator = *session.generator;
     cpu_before = cpu_ns();
     measured_from = now_ns();
@@ -249,7 +249,7 @@ void ClientSession::on_measure() {
 void ClientSession::on_stop(const std::vector<uint64_t> &done) {
     const uint64_t cpu = cpu_ns() - cpu_before, took = now_ns() - measured_from;
     if (state != State::measuring)
-        fail("there is nothing to stop");
+        fail("unexpected message: stop");
     const LoadGenerator &generator = *session.generator;
     if (done.size() != generator.connections.size())
         fail("the client did not report its operation counts");

@@ -212,7 +212,7 @@ Link::Step go_on(Connection &connection) {
         return step;
     const rpma::conn_cfg cfg =
         generator.cfg_of(connection, connection_queues(generator.plan), true);
-    attempt("cannot make a connection with these settings",
+    attempt("cannot create a connection with these settings",
             [&] { connection.link.request.setup(cfg); });
     connection.link.connect(greeting_text("data", generator.session, connection.index));
     return Link::Step::none;
@@ -227,7 +227,7 @@ void prepare(Connection &connection) {
     connection.allowed = plan.receives();
     connection.started.resize(plan.depth);
     for (uint64_t i = 0; i < batches; i++) {
-        connection.batches.push_back(attempt("cannot make a batch", [&] {
+        connection.batches.push_back(attempt("cannot create a batch", [&] {
             return rpma::batch(connection.link.conn,
                                static_cast<uint32_t>(plan.batch) * works_of_each(plan));
         }));

@@ -72,7 +72,7 @@ std::string Control::take_bytes(size_t count) {
 void Control::end(ibv_wc_status status) {
     link.has_ended |= status == IBV_WC_WR_FLUSH_ERR;
     fail("{}", link.has_ended ? "the other side closed the connection"
-                              : "the other side is gone (no answer)");
+                              : "the other side does not reply to keepalives");
 }
 
 std::optional<std::string> Control::take() {
@@ -90,7 +90,7 @@ std::optional<std::string> Control::take() {
         is_keepalive_outstanding &= wc.wr_id != reinterpret_cast<uintptr_t>(&keepalive_context);
     }
     if (status != rpma::status::no_completion)
-        must(status, "cannot take completions");
+        must(status, "cannot read completions");
     return {};
 }
 
@@ -105,11 +105,11 @@ void Control::keep_alive() {
     if (!link.is_established || !is_past(heard, KEEPALIVE_MS))
         return;
     if (is_keepalive_outstanding && is_past(heard, PATIENCE_MS))
-        fail("the other side is gone (no answer)");
+        fail("the other side does not reply to keepalives");
     if (!is_keepalive_outstanding)
         // siw's read always uses one SGE. A work request without one would keep that of
         // an earlier message, and the other side would close the connection.
         must(link.conn.read(mr, 0, nowhere, 0, 0, RPMA_F_COMPLETION_ALWAYS, &keepalive_context),
-             "cannot ask for a sign of life");
+             "cannot send a keepalive");
     is_keepalive_outstanding = true;
 }

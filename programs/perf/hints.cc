@@ -43,7 +43,7 @@ constexpr Hint HINTS[] = {
     {PERFTEST, " -A --atomic_type ", " is -o fetch-add or compare-swap here"},
     {PERFTEST, " -C --report-cycles ", ": figures are in microseconds here"},
     {PERFTEST, " -f --margin ", ": here -w, --warmup comes before the measurement"},
-    {PERFTEST, " -F --CPU-freq ", ": nothing here looks at the CPU frequency"},
+    {PERFTEST, " -F --CPU-freq ", ": the CPU frequency is not checked here"},
     {PERFTEST, " -g --mcg -M --MGID --raw_mcast ", ": there is no multicast here"},
     {PERFTEST, " -H --report-histogram --report-histogrm -U --report-unsorted ",
      " is --plot here, or -j, --json"},

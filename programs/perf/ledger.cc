@@ -54,7 +54,7 @@ Ledger::Ledger(std::string where, const LedgerHead &head)
     : path(std::move(where)), text(text_of(head)),
       fd(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666)) {
     if (fd < 0)
-        fail("cannot make the ledger {}: {}", path, strerror(errno));
+        fail("cannot create the ledger {}: {}", path, strerror(errno));
     try {
         sync();
     } catch (...) {

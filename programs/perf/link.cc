@@ -61,7 +61,7 @@ void Link::connect(const std::string &greeting) {
         fail("the connection is refused: no server listens there, or one that expects "
              "something else");
     case RPMA_CONN_UNREACHABLE:
-        fail("the other side does not answer");
+        fail("the other side does not reply");
     default:
         fail("the other side closed the connection while connecting");
     }

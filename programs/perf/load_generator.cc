@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 static rpma::cq make_queue(rpma::peer &peer, uint64_t size) {
-    return attempt(fmt::format("cannot make a completion queue of {} entries", size), [&] {
+    return attempt(fmt::format("cannot create a completion queue of {} entries", size), [&] {
         rpma::cq_cfg cfg;
         return rpma::cq(peer, cfg.set_size(static_cast<uint32_t>(size)));
     });

@@ -158,7 +158,7 @@ template <class Handle> int Worker::take(Handle handle) {
         const rpma::completions found = queue->get_wc(wcs);
         if (found.status() == rpma::status::no_completion)
             continue;
-        must(found.status(), "cannot take completions");
+        must(found.status(), "cannot read completions");
         const uint64_t now = now_ns();
         for (const ibv_wc &wc : found) {
             if (wc.status != IBV_WC_SUCCESS)

@@ -27,9 +27,9 @@ constexpr char HELP[] =
     "                          atomic-write, ping-pong, ping-pong-rcq, fetch-add,\n"
     "                          compare-swap, connect, all (write)\n"
     "  -b, --size LIST         bytes: 64,4K or, doubling, 1:64K (64)\n"
-    "  -d, --depth N, --batch N  under way on each connection, and posted by one call\n"
-    "      --prepared          make the batches once and post them again and again\n"
-    "  -e, --elements N        pieces of local memory of each operation (1)\n"
+    "  -d, --depth N, --batch N  outstanding per connection, and posted by one call\n"
+    "      --prepared          create the batches once, and post them repeatedly\n"
+    "  -e, --elements N        SGEs of each operation (1)\n"
     "  -i, --inline BYTES      operations up to this size carry their data (0)\n"
     "  -c, --connections N     in all, for -t, --threads N (1) on both sides\n"
     "  -D, --duration SECONDS  of a measurement (3); --interval SECONDS: of reports\n"
@@ -37,7 +37,7 @@ constexpr char HELP[] =
     "      --region BYTES      of each connection at the server; --random: anywhere\n"
     "      --reads PERCENT, --rate N  reads among writes; most operations per second\n"
     "      --both, --poll      both directions at once; never wait for completions\n"
-    "      --verify            check every byte; --reconnect: go on after a break\n"
+    "      --verify            check every byte; --reconnect: continue after a loss\n"
     "      --ledger FILE, --ring N  record flushed writes in a ring, for power cuts\n"
     "  -j, --json, --plot FILE  print results as JSON; draw them as an SVG\n"
     "  -h, --help, -V, --version  print this, or the versions\n";
@@ -88,7 +88,7 @@ void add_operations(Options &options, const std::string &list) {
                 options.operations.push_back(i);
     }
     if (options.operations.size() > OPERATION_COUNT)
-        refuse("--operation names more operations than there are");
+        refuse("--operation names more operations than exist");
 }
 
 // Each part is one size, or all sizes of a sweep from the first to the last.
@@ -278,12 +278,12 @@ void Reader::check_check() const {
         if (option->count() && !name.empty() && name != "ledger" && name != "verify" &&
             name != "memory")
             refuse(fmt::format(
-                "--{} does not go with --verify --ledger, which measures nothing", name));
+                "--{} cannot be used with --verify --ledger, which measures nothing", name));
     }
     if (options.memory.empty())
         refuse("--verify --ledger compares memory with FILE: give --memory PATH");
     if (!addresses.empty())
-        refuse("--verify --ledger compares memory of this machine: no ADDRESS, please");
+        refuse("--verify --ledger compares memory of this machine and takes no ADDRESS");
 }
 
 // A ledger belongs to one load, which runs until the server loses power.

@@ -79,7 +79,7 @@ static std::string gaps_of(const Result &result) {
         longest = std::max(longest, gap.length_ns);
     return result.gaps.empty()
                ? ""
-               : fmt::format("  gaps {}, longest {:.3f} s, in all {:.3f} s", result.gaps.size(),
+               : fmt::format("  gaps {}, longest {:.3f} s, total {:.3f} s", result.gaps.size(),
                              seconds_of(longest), seconds_of(result.without_service_ns()));
 }
 

@@ -57,7 +57,7 @@ template <class Step> void Listener::attend(ClientSession &client, Step step) {
     } catch (const std::exception &why) {
         is_fine = !is_foreign && client.is_idle();
         if (is_foreign)
-            complain(fmt::format("a client speaks version {} of the protocol, this server "
+            complain(fmt::format("a client uses version {} of the protocol, this server "
                                  "version {}",
                                  client.protocol, PROTOCOL));
         else if (!is_fine)
@@ -90,7 +90,7 @@ void Listener::greet(rpma::conn_req &&request) {
 void Listener::take_request() {
     try {
         auto request =
-            attempt("cannot take a connection", [this] { return ep.next_incoming(); });
+            attempt("cannot accept a connection", [this] { return ep.next_incoming(); });
         if (request)
             greet(std::move(*request));
     } catch (const std::exception &why) {

@@ -10,7 +10,7 @@
 
 static ibv_context *open_device(const std::string &address, rpma_util_ibv_context_type type) {
     return attempt(
-        fmt::format("no RDMA device for the address {} (rpma-info lists those there are)",
+        fmt::format("no RDMA device for the address {} (rpma-info lists the devices)",
                     shown(address)),
         [&] { return rpma::get_ibv_context(address.c_str(), type); });
 }

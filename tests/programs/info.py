@@ -218,7 +218,7 @@ def no_memory():
         pathlib.Path(empty).touch()
         os.mkfifo(pipe)
         missing = os.path.join(directory, "missing")
-        for path, why in ((missing, "there is no such file"), (directory, "is a directory"),
+        for path, why in ((missing, "the file does not exist"), (directory, "is a directory"),
                           (empty, "is empty"), (pipe, "neither a file nor a device DAX"),
                           ("/dev/null", "neither a file nor a device DAX"),
                           (empty + "/below", "Not a directory")):

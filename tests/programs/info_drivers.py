@@ -30,10 +30,10 @@ TRAPS = [
     ("SRQ", r"–", r"^There is no shared receive queue"),
     ("Send", r"–", r"^Messages have no immediate data"),
     ("Write", r"–", r"^Writes have no immediate data"),
-    ("Inline", r"–", r"^There is no inline data"),
+    ("Inline", r"–", r"^Inline data is not supported"),
     ("Fence", r"–", r"^Writes are not fenced"),
     ("Timeout", r"ignored|TCP", r"ignores rpma_conn_cfg_set_ack_timeout\(\):"),
-    ("Timeout", r"firmware", r"times of its own"),
+    ("Timeout", r"firmware", r"other timeouts"),
     ("Timeout", r"up to 4.3 s", r"above 4.3 seconds"),
     ("Count", r"yes, not 7", r"of 7, the default"),
 ]

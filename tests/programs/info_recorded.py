@@ -31,10 +31,10 @@ ETHERNET, INFINIBAND = 2, 1  # IBV_LINK_LAYER_*
 IP6 = "fe80::5054:ff:fe00:1"
 # The heads and labels of the text, in their order.
 LABELS = """This|librpma|rdma-core|kernel|connection manager|locked memory|descriptors|environment|address|devices|\
-Device|can be used|driver|traps|vendor|node GUID|NUMA node|addresses|port|link|LID|GIDs|flush|atomic write|remote atomics|on-demand paging|\
+Device|usable|driver|traps|vendor|node GUID|NUMA node|addresses|port|link|LID|GIDs|flush|atomic write|remote atomics|on-demand paging|\
 send queue|\
-receive queue|completion queue|shared receives|elements|elements of a read|elements, shared|inline bytes|reads and atomics|queue pairs|regions|registers|\
-flush, visibility|flush, persistent|pinned|paged on demand|persistent, really|remarks|Memory|kind|size|alignment|\
+receive queue|completion queue|shared receives|SGEs|SGEs of a read|SGEs, shared|inline bytes|reads and atomics|queue pairs|regions|registration|\
+flush, visibility|flush, persistent|pinned|paged on demand|persistent flush|remarks|Memory|kind|size|alignment|\
 MAP_SYNC|power failure|persistent|CXL region|CXL device|GPF, device|GPF, port|dirty shutdowns|poison list|\
 direct write""".split("|")
 

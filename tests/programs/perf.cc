@@ -61,7 +61,7 @@ static void expect_near(uint64_t found, uint64_t wanted) {
     assert_true(found <= wanted + wanted / 256);
 }
 
-static void percentiles(void **) {
+static void percentiles_are_within_the_bucket_error(void **) {
     for (unsigned bits = 4; bits <= 43; bits += 3) {
         Histogram histogram;
         const std::vector<uint64_t> values = make_values(histogram, bits);
@@ -100,7 +100,7 @@ static void percentiles_beyond_the_third_nine(void **) {
 }
 
 // Each value is found in its own bucket, neither below it nor too far above.
-static void edges_of_buckets(void **) {
+static void bucket_edges_are_within_the_error(void **) {
     for (unsigned bit = 0; bit < Histogram::MAX_BITS; bit++)
         for (int step = -1; step <= 1; step++) {
             const uint64_t value = (UINT64_C(1) << bit) + static_cast<uint64_t>(step);
@@ -114,7 +114,7 @@ static void edges_of_buckets(void **) {
         }
 }
 
-static void merging(void **) {
+static void merged_histogram_equals_one_of_all_values(void **) {
     std::array<Histogram, 3> all;
     for (size_t i = 0; i < VALUES; i++) {
         const uint64_t value = next_random() % 1000000;
@@ -126,7 +126,7 @@ static void merging(void **) {
     assert_true(all[0].mean() > 490000 && all[0].mean() < 510000);
 }
 
-static void nothing_in_it(void **) {
+static void empty_histogram_is_zero(void **) {
     const Histogram histogram;
     assert_int_equal(histogram.at(0.5), 0);
     assert_int_equal(histogram.at(1), 0);
@@ -138,7 +138,7 @@ static void nothing_in_it(void **) {
 static constexpr size_t PATTERN_SIZE = 131;
 using Pattern = std::array<char, PATTERN_SIZE>;
 
-static void every_byte_counts(void **) {
+static void pattern_check_detects_each_bit(void **) {
     Pattern data;
     pattern_fill(data, 3, 70);
     assert_int_equal(pattern_check(data, 3, 70), data.size());
@@ -150,7 +150,7 @@ static void every_byte_counts(void **) {
         }
 }
 
-static void operations_differ(void **) {
+static void patterns_of_operations_differ(void **) {
     Pattern data;
     pattern_fill(data, 3, 70);
     assert_true(pattern_check(data, 3, 71) < 4);
@@ -159,7 +159,7 @@ static void operations_differ(void **) {
     assert_true(pattern_check(data, 3, 70) < 4);
 }
 
-static void a_pattern_keeps_its_size(void **) {
+static void pattern_keeps_its_size(void **) {
     for (size_t size = 0; size < 20; size++) {
         Pattern data{};
         pattern_fill(std::span(data).first(size), 0, 0);
@@ -221,18 +221,18 @@ static void plan_bounds_are_checked(void **) {
          "has one element"},
         {{.operation = atomic, .size = 8, .depth = 2, .batch = 2, .prepared = 1, .verify = 1},
          {.operation = atomic, .size = 8, .depth = 2, .batch = 2, .prepared = 1},
-         "nothing to verify"},
-        {{.operation = read, .ring = 4}, {.operation = 0, .ring = 4}, "a ledger is of writes"},
-        {{.verify = 1, .ring = 4}, {.verify = 1}, "no --prepared, no --verify"},
+         "cannot be verified"},
+        {{.operation = read, .ring = 4}, {.operation = 0, .ring = 4}, "a ledger is for writes"},
+        {{.verify = 1, .ring = 4}, {.verify = 1}, "neither --prepared nor --verify"},
         {{.depth = 2, .batch = 2, .prepared = 1, .ring = 8},
          {.depth = 2, .batch = 2, .ring = 8},
-         "no --prepared, no --verify"},
+         "neither --prepared nor --verify"},
         {{.depth = 2, .ring = 7}, {.depth = 2, .ring = 8}, "four times as many places"},
         {{.size = 0, .region = 4096}, {.size = 1, .region = 4096}, "a byte for each element"},
         {{.size = 3, .elements = 4}, {.size = 4, .elements = 4}, "a byte for each element"},
-        {{.operation = connect, .size = 1}, {.operation = connect, .size = 0}, "carry nothing"},
+        {{.operation = connect, .size = 1}, {.operation = connect, .size = 0}, "without data"},
         {{.depth = 5, .batch = 2}, {.depth = 4, .batch = 2}, "a multiple of the batch"},
-        {{.prepared = 1}, {.depth = 2, .batch = 2, .prepared = 1}, "takes a batch of 2"},
+        {{.prepared = 1}, {.depth = 2, .batch = 2, .prepared = 1}, "needs a batch of 2"},
         {{.connections = 2, .threads = 3},
          {.connections = 2, .threads = 2},
          "each thread needs"},
@@ -419,7 +419,7 @@ static void invalid_message_is_rejected(void **) {
     expect_refused(std::string(MESSAGE_SIZE, '['), "an invalid message");
 }
 
-static void numbers_out_of_their_range(void **) {
+static void numbers_out_of_range_are_rejected(void **) {
     for (const char *value : {"-1", "0", "4097", "1.5", "1e3", "\"1\"", "true", "null", "[1]",
                               "18446744073709551616"}) {
         std::string text = message_of({}).dump();
@@ -431,7 +431,7 @@ static void numbers_out_of_their_range(void **) {
     expect_refused(text.replace(text.find("\"depth\""), 7, "\"death\""), "\"depth\"");
 }
 
-static void members_of_another_type(void **) {
+static void members_of_another_type_are_rejected(void **) {
     const std::string many(2 * UINT8_MAX + 2, '0');
     for (const char *target : {"\"\"", "\"0\"", "\"0g\"", "\"0A\"", "7", "[]", "{\"00\":1}"})
         expect_refused(std::string("{\"word\":\"ready\",\"session\":1,\"target\":") + target +
@@ -496,7 +496,7 @@ static std::string text_of_ledger(const char *path) {
     return {std::istreambuf_iterator<char>(file), {}};
 }
 
-static void a_ledger_has_these_lines(void **) {
+static void ledger_lines_follow_the_format(void **) {
     static const char wanted[] =
         "rpma-perf ledger 1: run fedcba9876543210, flush-persistent, size 4500, ring 8, "
         "connections 2 1fa6e3e1\n"
@@ -513,7 +513,7 @@ static void a_ledger_has_these_lines(void **) {
     const int fd = mkstemp(path);
     close(fd);
     // What exists is not overwritten.
-    assert_int_equal(text_of_ledger(path).find("cannot make the ledger "), 0);
+    assert_int_equal(text_of_ledger(path).find("cannot create the ledger "), 0);
     for (const auto &c : cases) {
         unlink(path);
         write_error = c.write_error;
@@ -531,7 +531,7 @@ static void a_ledger_has_these_lines(void **) {
     unlink(path);
 }
 
-static void a_record_has_these_bytes(void **) {
+static void record_bytes_follow_the_format(void **) {
     // In the byte order of the machine, as the record is.
     static const uint64_t first[] = {UINT64_C(0xfedcba9876543210),
                                      UINT64_C(0x1),
@@ -549,25 +549,25 @@ static void a_record_has_these_bytes(void **) {
 
 int main() {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(percentiles),
+        cmocka_unit_test(percentiles_are_within_the_bucket_error),
         cmocka_unit_test(small_values_are_exact),
         cmocka_unit_test(percentiles_beyond_the_third_nine),
-        cmocka_unit_test(edges_of_buckets),
-        cmocka_unit_test(merging),
-        cmocka_unit_test(nothing_in_it),
-        cmocka_unit_test(every_byte_counts),
-        cmocka_unit_test(operations_differ),
-        cmocka_unit_test(a_pattern_keeps_its_size),
+        cmocka_unit_test(bucket_edges_are_within_the_error),
+        cmocka_unit_test(merged_histogram_equals_one_of_all_values),
+        cmocka_unit_test(empty_histogram_is_zero),
+        cmocka_unit_test(pattern_check_detects_each_bit),
+        cmocka_unit_test(patterns_of_operations_differ),
+        cmocka_unit_test(pattern_keeps_its_size),
         cmocka_unit_test(plan_needs_match_the_table),
         cmocka_unit_test(plan_bounds_are_checked),
         cmocka_unit_test(options_set_the_plan),
         cmocka_unit_test(message_survives_encoding),
         cmocka_unit_test(plan_survives_encoding),
         cmocka_unit_test(invalid_message_is_rejected),
-        cmocka_unit_test(numbers_out_of_their_range),
-        cmocka_unit_test(members_of_another_type),
-        cmocka_unit_test(a_ledger_has_these_lines),
-        cmocka_unit_test(a_record_has_these_bytes),
+        cmocka_unit_test(numbers_out_of_range_are_rejected),
+        cmocka_unit_test(members_of_another_type_are_rejected),
+        cmocka_unit_test(ledger_lines_follow_the_format),
+        cmocka_unit_test(record_bytes_follow_the_format),
         cmocka_unit_test(reason_is_truncated_to_the_message_size),
     };
     return cmocka_run_group_tests(tests, nullptr, nullptr);

@@ -129,7 +129,7 @@ static void reconnect(Options &options) {
 static const Scene scenes[] = {
     {"a stranger is not asked", "stranger", "192.168.0.1 port 7204 is not rpma-perf", ""},
     {"a server of another version is not asked", "old server",
-     "the server speaks version 2 of the protocol, this client version 3: use the same "
+     "the server uses version 2 of the protocol, this client version 3: use the same "
      "rpma-perf on both sides",
      ""},
     {"no listener", "rejected",
@@ -137,16 +137,16 @@ static const Scene scenes[] = {
      ""},
     {"the server is busy", "busy",
      "the connection is refused: the server has as many clients as it serves", ""},
-    {"no answer", "hangs", "the other side does not answer", "", 60000},
-    {"nobody is there", "unreachable", "the other side does not answer", ""},
+    {"no answer", "hangs", "the other side does not reply", "", 60000},
+    {"nobody is there", "unreachable", "the other side does not reply", ""},
     {"the connection fails", "connect error",
      "the other side closed the connection while connecting", ""},
     {"interrupted while connecting", "interrupt", "interrupted while connecting", ""},
-    {"no answer to a message", "up", "the server does not answer", "hello", 60000},
-    {"the device of the server is gone, too", "up, dies", "the other side is gone (no answer)",
-     "hello", 60000},
+    {"no answer to a message", "up", "the server does not reply", "hello", 60000},
+    {"the device of the server is gone, too", "up, dies",
+     "the other side does not reply to keepalives", "hello", 60000},
     {"a message that cannot be delivered", "up, times out",
-     "the other side is gone (no answer)", "hello"},
+     "the other side does not reply to keepalives", "hello"},
     {"the end of the connection is noticed by its receive", "up, flushed",
      "the other side closed the connection", "hello"},
     {"interrupted while waiting", "up, interrupt", "interrupted", "hello"},
@@ -157,7 +157,7 @@ static const Scene scenes[] = {
     {"the server leaves", WELCOMED "leaves then", "the other side closed the connection",
      "hello, plan"},
     {"a connection of the load does not come up", PREPARED "hangs",
-     "the other side does not answer", "hello, plan", 60500},
+     "the other side does not reply", "hello, plan", 60500},
     {"interrupted while the load connects", PREPARED "interrupt",
      "interrupted while connecting", "hello, plan"},
     {"the server refuses while the load connects", PREPARED "refusal",
@@ -188,9 +188,9 @@ static const Scene scenes[] = {
     {"a server without atomics", "up, no atomics",
      "fetch-add: the device d of the server has no remote atomics", "hello", 0,
      operate<FETCH_ADD>},
-    {"of all operations those that cannot be are left out", "up, no atomics, no plan",
+    {"unsupported operations of all are skipped", "up, no atomics, no plan",
      "the server refuses: why", "hello, plan", 0, operate<FETCH_ADD, PERSISTENT>,
-     "fetch-add is left out: the device d of the server has no remote atomics"},
+     "fetch-add is skipped: the device d of the server has no remote atomics"},
     {"a picture has a place", "up, welcome",
      "cannot write /nowhere/x: No such file or directory", "hello", 0,
      [](Options &options) { options.plot = "/nowhere/x"; }},
@@ -205,7 +205,7 @@ static const Scene scenes[] = {
     {"a load of connections makes them itself", PREPARED "begun, no measure",
      "the server refuses: why", "hello, plan, begin, measure", 0, operate<CONNECT>},
     {"a server that is silent during the warm-up", PREPARED "up, begun, time passes",
-     "the server does not answer", "hello, plan, begin, alive", 65000,
+     "the server does not reply", "hello, plan, begin, alive", 65000,
      [](Options &options) { options.limits.warmup = 1; }},
     {"intervals without an operation are shown", MEASURED "alive, interrupt later",
      "interrupted", "hello, plan, begin, measure, alive, alive", 10500,
@@ -218,11 +218,11 @@ static const Scene scenes[] = {
     {"a break ends a run that does not reconnect", MEASURED "leaves",
      "the other side closed the connection", "hello, plan, begin, measure"},
     {"a server that does not come back", MEASURED "leaves",
-     "no operation completed for 60 s: the other side does not answer",
+     "no operation completed for 60 s: the other side does not reply",
      "hello, plan, begin, measure", 62000, reconnect},
 };
 
-TEST_THAT(a_client_ends_each_scene) {
+TEST_THAT(client_handles_each_scenario) {
     for (const Scene &scene : scenes) {
         Options options = options_of_client();
         scene.change(options);
@@ -349,7 +349,7 @@ static const struct {
      "[3]"},
 };
 
-TEST_THAT(a_load_is_reported_in_a_line) {
+TEST_THAT(load_is_reported_in_one_line) {
     for (const auto &[plan, limits, times, cpu, server_cpu, line, done, part] : answers) {
         assert_int_equal(unit_setup(nullptr), 0);
         const std::string text =
@@ -362,7 +362,7 @@ TEST_THAT(a_load_is_reported_in_a_line) {
 }
 
 // The same as JSON, in intervals of 6 us: the operations end after 1, 3, 6, 10 and 20 us.
-TEST_THAT(a_load_is_reported_as_json) {
+TEST_THAT(load_is_reported_as_json) {
     const auto &[plan, limits, times, cpu, server_cpu, line, done, part] = answers[0];
     Options options = options_of_client();
     options.json = true;
@@ -393,7 +393,7 @@ TEST_THAT(a_load_is_reported_as_json) {
 // Operations of 1 ms go on over a break. The gap begins with the second one, and ends with the
 // first of the new connection: 5 ms, and 2 ms that this operation takes. Where the server does
 // not come back before the time is over, the gap lasts until then.
-TEST_THAT(a_gap_is_reported) {
+TEST_THAT(gap_is_reported) {
     static const std::vector<uint64_t> before = {5000000, 1000000, 1000000},
                                        after = {2000000, 2000000, 2000000},
                                        long_after = {2000000, 8000000, 1000000}, none;
@@ -480,7 +480,7 @@ extern "C" int fdatasync(int) {
 
 // A ledger is meant to end with the loss of the server, and to fail when nothing was recorded.
 // Its last line bounds what has been posted, and one operation more.
-TEST_THAT(a_ledger_ends_with_the_server) {
+TEST_THAT(ledger_ends_with_the_server) {
     static const char lost[] = "the other side closed the connection";
     const struct {
         const char *end;
@@ -529,7 +529,7 @@ TEST_THAT(a_ledger_ends_with_the_server) {
 }
 
 // The picture of all loads is drawn at the end.
-TEST_THAT(a_picture_is_drawn) {
+TEST_THAT(plot_is_drawn) {
     char path[] = "/tmp/rpma-perf-XXXXXX";
     close(mkstemp(path));
     const struct {
@@ -553,7 +553,7 @@ TEST_THAT(a_picture_is_drawn) {
 
 // What the connections of a load are made for: sizes of the queues and of what is inline, and
 // the access to the memory. All of them lead to the address, and prove whose they are.
-TEST_THAT(a_client_prepares_its_connections) {
+TEST_THAT(client_prepares_its_connections) {
     constexpr unsigned OWN = IBV_ACCESS_LOCAL_WRITE,
                        BOTH = OWN | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
     const struct {

@@ -165,7 +165,7 @@ static void expect_in_child(bool holds, int step) {
     _exit(0);
 }
 
-static void signals_end_waits(void **) {
+static void signals_interrupt_waits(void **) {
     for (const int stop : {SIGINT, SIGTERM}) {
         const pid_t child = fork();
         if (child == 0)
@@ -184,7 +184,7 @@ static uint64_t time_of(clockid_t clock) {
 }
 
 // Both are nanoseconds; the processor time is of all threads.
-static void clocks_agree(void **) {
+static void clocks_match_the_kernel(void **) {
     std::jthread worker([](const std::stop_token &token) {
         while (!token.stop_requested())
             continue;
@@ -208,8 +208,8 @@ int main() {
         cmocka_unit_test(files_are_mapped),
         cmocka_unit_test(invalid_memory_is_rejected),
         cmocka_unit_test(readable_descriptors_are_found),
-        cmocka_unit_test(signals_end_waits),
-        cmocka_unit_test(clocks_agree),
+        cmocka_unit_test(signals_interrupt_waits),
+        cmocka_unit_test(clocks_match_the_kernel),
     };
     const int failed = cmocka_run_group_tests(tests, nullptr, nullptr);
     unlink(size_path);

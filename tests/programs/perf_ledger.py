@@ -181,7 +181,7 @@ def cut_ledger():
     text = ledger((*LINES, "0 15 17"))
     for end in (1, 2, 9, 15):
         expect_line(check(text[:-end], image()), FOUND, "23 records recorded, 10 checked, 10 found "
-                    "(the ledger ends within a line, which does not count)")
+                    "(the last line of the ledger is incomplete and ignored)")
     memory = image()
     expect(check(text, memory).returncode, MISSING, "with its end: exit status")
 

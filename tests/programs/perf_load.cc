@@ -454,7 +454,7 @@ TEST_THAT(operations_post_the_expected_requests) {
 
 // Of 1024 bytes in two places, the server may use the first on the client, and the client has
 // its own after it.
-TEST_THAT(both_sides_post) {
+TEST_THAT(both_sides_run_the_load) {
     const Plan plan = plan_of("write", {.size = 1024, .depth = 2, .both = 1});
     const Outcome outcome = run(plan, {.warmup = 0, .count = 3});
     assert_string_equal(outcome.failure.c_str(), "");
@@ -493,7 +493,7 @@ TEST_THAT(server_replies_to_the_load) {
 
 // A ledger allows half of its ring beyond what it has recorded, and ends with what was posted
 // and one batch. It names no record that is not there.
-TEST_THAT(a_ledger_is_ahead_of_its_records) {
+TEST_THAT(ledger_permits_records_in_advance) {
     const struct {
         uint64_t batch;
         const char *lines;
@@ -511,7 +511,7 @@ TEST_THAT(a_ledger_is_ahead_of_its_records) {
 // Four operations of each connection at 1,000 a second: one each millisecond, on one connection
 // after the other; of batches one each 2 ms, and both connections begin with one. The last
 // takes 1 us. No rate holds the warm-up back.
-TEST_THAT(a_rate_is_kept) {
+TEST_THAT(rate_is_limited) {
     const struct {
         uint64_t connections, batch, last_due_ms;
     } cases[] = {{1, 1, 3}, {2, 1, 7}, {2, 2, 5}};
@@ -529,7 +529,7 @@ TEST_THAT(a_rate_is_kept) {
 }
 
 // Each connection is up after 3 us, which is its latency, and down after 5 us more.
-TEST_THAT(connections_are_made_one_after_the_other) {
+TEST_THAT(connections_are_established_sequentially) {
     const Outcome outcome = run(plan_of("connect", {.size = 0}), {.warmup = 2, .count = 4});
     assert_string_equal(outcome.failure.c_str(), "");
     assert_true(outcome.done == std::vector<uint64_t>{6});
@@ -544,7 +544,7 @@ TEST_THAT(connections_are_made_one_after_the_other) {
 // The queues of a worker hold what its connections may have outstanding: 2 of 3 connections,
 // 256 sends and 4 receives each, or 4 operations of one or two work requests, one that ends
 // them, and a receive.
-TEST_THAT(queues_have_room) {
+TEST_THAT(queue_sizes_fit_the_plan) {
     const struct {
         const char *operation;
         std::vector<int> sizes;
@@ -568,7 +568,7 @@ TEST_THAT(queues_have_room) {
 }
 
 // The sum of what the workers have done needs more than 32 bits.
-TEST_THAT(progress_is_that_of_all_workers) {
+TEST_THAT(progress_sums_all_workers) {
     const Plan plan = plan_of("write", {.size = 8, .connections = 2, .threads = 2});
     rpma::peer peer(fake_context(0));
     LoadGenerator generator(plan, peer, connection_queues(plan),
@@ -598,7 +598,7 @@ static void expect_failure(LoadGenerator &generator, const std::vector<uint64_t>
 
 // Two connections with three places each have done four operations and two: a place has the
 // data of its last operation, and one without an operation is still empty.
-TEST_THAT(a_server_checks_each_place) {
+TEST_THAT(server_verifies_each_place) {
     Plan plan = plan_of("write", {.size = 8, .depth = 3});
     plan.connections = 2;
     plan.verify = 1;
@@ -629,7 +629,7 @@ TEST_THAT(a_server_checks_each_place) {
 }
 
 // An atomic counts itself: four and two on two places each are 2, 2, 1 and 1.
-TEST_THAT(a_server_checks_each_word) {
+TEST_THAT(server_verifies_each_word) {
     Plan plan = plan_of("fetch-add", {.size = 8, .depth = 2});
     plan.connections = 2;
     rpma::peer peer(fake_context(0));
@@ -646,7 +646,7 @@ TEST_THAT(a_server_checks_each_word) {
 }
 
 // A message that the client has sent may still be on its way.
-TEST_THAT(a_server_waits_for_messages) {
+TEST_THAT(server_waits_for_messages) {
     const Plan plan = plan_of("send", {.size = 8, .depth = 1});
     rpma::peer peer(fake_context(0));
     std::vector<char> memory(plan.target_size());
@@ -662,7 +662,7 @@ TEST_THAT(a_server_waits_for_messages) {
 }
 
 // More echoes than messages end the run: fewer than 0 messages would be outstanding.
-TEST_THAT(an_echo_too_many_ends_the_run) {
+TEST_THAT(unexpected_echo_ends_the_run) {
     const Plan plan = plan_of("ping-pong", {.size = 8, .depth = 4});
     rpma::peer peer(fake_context(0));
     LoadGenerator generator(plan, peer, connection_queues(plan),

@@ -57,7 +57,7 @@ server: librpma 1.4.0, rxe1, Linux 7.3, memory devdax{stated}
 operation           bytes operations       us       us       us        us      op/s    MiB/s  Gbit/s      us      us
 flush-persistent       64         3     0.50     3.00     3.00      3.00      2000     0.12   0.001    1.00    0.50  verified  persistent as stated
 read              1048576         1     1.00  5000.00  5000.00   5000.00        14    14.00   0.117    1.00    0.00
-send                 4096   1000000   600.06  1000.00  1000.00   1000.00    400000  1562.50  13.107   12.50    0.00  gaps 2, longest 4.400 s, in all 4.500 s
+send                 4096   1000000   600.06  1000.00  1000.00   1000.00    400000  1562.50  13.107   12.50    0.00  gaps 2, longest 4.400 s, total 4.500 s
 connect                 0         0     0.00     0.00     0.00      0.00         0     0.00   0.000    0.00    0.00
   to 1.50 s            64      3000                                           3000     0.18   0.002
 """

@@ -100,10 +100,10 @@ struct Scene {
 
 static const Scene scenes[] = {
     {"a load begins once", "enter, echo, data, is up, begin, begin, leave",
-     "ready, ok, refused: there is nothing to begin", "refused: there is nothing to begin"},
+     "ready, ok, refused: unexpected message: begin", "refused: unexpected message: begin"},
     {"a load begins when it is connected, whoever knows it first",
      "enter, write, begin, begin, write, begin, data, is up, leave",
-     "ready, refused: there is nothing to begin, ready, ok", "closed the connection",
+     "ready, refused: unexpected message: begin, ready, ok", "closed the connection",
      EXIT_FAILURE},
     {"memory has a limit", "enter, 2 writes, 3 writes, leave",
      "ready, refused: these settings need 12288 bytes of memory, the server's --limit is 8192",
@@ -114,19 +114,19 @@ static const Scene scenes[] = {
      "", EXIT_SUCCESS, "", 0, 2},
     {"other messages are refused", "enter, noise, ok, begin, measure, stop 1, hello, leave",
      "refused: the other side sent an invalid message, "
-     "refused: \"ok\" is not a message of a client, refused: there is nothing to begin, "
-     "refused: there is nothing to measure, refused: there is nothing to stop, welcome",
+     "refused: \"ok\" is not a message of a client, refused: unexpected message: begin, "
+     "refused: unexpected message: measure, refused: unexpected message: stop, welcome",
      "refused: the other side sent an invalid message"},
     {"a silent client is given up", "enter, hello", "welcome",
      "no message from the client for 60 s", EXIT_FAILURE, "", 60000},
     {"a client that speaks is kept", "enter, hello, 50 s, 50 s", "welcome, ok, ok",
      "no message from the client for 60 s", EXIT_FAILURE, "", 160000},
     {"a client whose device answers no more is given up", "enter, hello, dies", "welcome",
-     "the other side is gone (no answer)", EXIT_FAILURE, "", 60000},
+     "the other side does not reply to keepalives", EXIT_FAILURE, "", 60000},
     {"an idle client may leave before the event says so", "enter, hello, flushed", "welcome",
      ""},
     {"an idle client may not vanish", "enter, hello, times out", "welcome",
-     "the other side is gone (no answer)", EXIT_FAILURE},
+     "the other side does not reply to keepalives", EXIT_FAILURE},
     {"another client is told that the server is busy", "enter, comes, hello, leave", "welcome",
      "", EXIT_SUCCESS, "[rpma-perf 3 full 0 0]"},
     {"a stranger gets nothing", "stranger, enter, leave", "",
@@ -139,13 +139,13 @@ static const Scene scenes[] = {
      "enter, write, data of 1, data, is up, data, begin, leave", "ready, ok",
      "closed the connection", EXIT_FAILURE, "[][]"},
     {"a client of another version is sent away", "old client, hello, leave", "",
-     "a client speaks version 2 of the protocol, this server version 3", EXIT_FAILURE},
+     "a client uses version 2 of the protocol, this server version 3", EXIT_FAILURE},
     {"32 bits of a version are not the version", "large version, hello, leave", "",
-     "a client speaks version 4294967299 of the protocol, this server version 3", EXIT_FAILURE},
+     "a client uses version 4294967299 of the protocol, this server version 3", EXIT_FAILURE},
     {"a load without messages needs no time of the server",
      "enter, write, data, is up, begin, measure, stop 1, stop 1, leave",
-     "ready, ok, ok, result 1234 0 0, refused: there is nothing to stop",
-     "refused: there is nothing to stop"},
+     "ready, ok, ok, result 1234 0 0, refused: unexpected message: stop",
+     "refused: unexpected message: stop"},
     {"each connection has a count",
      "enter, write, data, is up, begin, measure, stop 7 7, leave",
      "ready, ok, ok, refused: the client did not report its operation counts", "refused: "},
@@ -170,8 +170,8 @@ static const Scene scenes[] = {
     {"a message waits for the one before it",
      "enter, holds, noise, begin, hello, goes on, leave",
      "refused: the other side sent an invalid message, "
-     "refused: there is nothing to begin, welcome",
-     "refused: there is nothing to begin"},
+     "refused: unexpected message: begin, welcome",
+     "refused: unexpected message: begin"},
     {"of the failures of a load, the client hears the first",
      "enter, 2 connections, data, hangs, data of 1, hangs, connection ends, connection 1 ends, "
      "hello, leave",
@@ -210,7 +210,7 @@ static void play(const Scene &scene) {
     assert_int_equal(unit_teardown(nullptr), 0);
 }
 
-TEST_THAT(a_server_plays_each_scene) {
+TEST_THAT(server_handles_each_scenario) {
     cpu_step = 1234;
     for (const Scene &scene : scenes)
         play(scene);
@@ -239,7 +239,7 @@ static void see_a_write(const std::string &) {
 
 // With both directions the server's load runs from "measure" to "stop", here for 50 s. Its one
 // write never completes.
-TEST_THAT(a_server_has_a_load_of_its_own) {
+TEST_THAT(server_runs_its_own_load) {
     std::vector<Turn> script = script_of(words(), "enter, both, data, is up, begin, measure");
     script.insert(
         script.end(),
@@ -338,7 +338,7 @@ TEST_THAT(server_advertises_its_memory) {
 }
 
 // Receives are there before the connection is, and only a server that echoes needs inline data.
-TEST_THAT(a_server_prepares_its_connections) {
+TEST_THAT(server_prepares_its_connections) {
     const struct {
         const char *plan;
         uint32_t inline_size, sends, room;
