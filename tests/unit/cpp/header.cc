@@ -118,7 +118,7 @@ template <class... Results> constexpr bool are_statuses() {
 
 // ---- objects -----------------------------------------------------------------------------
 
-static std::array<std::byte, FIXTURE_MEMORY_SIZE> memory;
+alignas(8) static std::array<std::byte, FIXTURE_MEMORY_SIZE> memory; // for atomics
 
 static std::array<std::byte, 21> descriptor_of_remote() {
     std::array<std::byte, 21> bytes;

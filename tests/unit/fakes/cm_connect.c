@@ -171,7 +171,9 @@ int rdma_set_option(struct rdma_cm_id *id, int level, int optname, void *optval,
     call->option.name = optname;
     call->option.length = optlen;
     fake_touch(optval, optlen);
-    if (optlen > 0)
+    if (optlen == sizeof(int))
+        call->option.value = *(const int *)optval;
+    else if (optlen > 0)
         call->option.value = *(const unsigned char *)optval;
     if (!found || call->failed)
         return fake_answer(call, EINVAL);

@@ -127,10 +127,10 @@ struct fake_call {
         struct {
             int level, name;
             size_t length;
-            unsigned char value; // the first byte
-        } option;                // set_option
-        const void *channel;     // create_id, migrate_id
-        unsigned number;         // ack_cq_events, poll_cq
+            int value;       // of an int, else the first byte
+        } option;            // set_option
+        const void *channel; // create_id, migrate_id
+        unsigned number;     // ack_cq_events, poll_cq
         struct ibv_modify_cq_attr modify_cq;
         struct {
             struct ibv_qp_attr attr;
