@@ -31,7 +31,7 @@ HEAD = """\
 // Made from the list of exported symbols by versions.py.
 //
 // A function has a name at the version node of each release that had it. Each name is an alias
-// of the implementation, which is renamed: GNU ld takes no plain name beside versioned ones. Only
+// of the implementation, which is renamed: GNU ld takes no plain name together with versioned ones. Only
 // what the compiler knows of as a versioned symbol survives link-time optimization: with GCC
 // that is the symver attribute, with Clang an alias with the versioned name.
 

@@ -69,12 +69,12 @@ void note_no_event(Call &call, int error) {
 
 // The object exists until the acknowledgement, and so does its handle, unless the program is
 // deleting the handle: its entry is removed first.
-void find_handle(rpma_peer_event &event, About about, const ibv_async_event &taken) {
+void find_handle(rpma_peer_event &event, About about, const ibv_async_event &source) {
     if (about == About::PORT)
-        event.port = static_cast<uint32_t>(taken.element.port_num);
+        event.port = static_cast<uint32_t>(source.element.port_num);
     if (about == About::DEVICE || about == About::PORT)
         return;
-    event.ibv_object = taken.element.qp; // all pointers of the union have the same address
+    event.ibv_object = source.element.qp; // all pointers of the union have the same address
     void *const handle = handle_of(event.ibv_object);
     if (about == About::QP)
         event.conn = static_cast<rpma_conn *>(handle);
@@ -96,23 +96,23 @@ Text place_text(const ibv_context &device, uint32_t port) {
 
 bool rpma_peer::next_event(Call &call, rpma_peer_event &event) const {
     ibv_context &device = *pd_->context;
-    ibv_async_event taken = {};
-    if (ibv_get_async_event(&device, &taken) != 0) {
+    ibv_async_event source = {};
+    if (ibv_get_async_event(&device, &source) != 0) {
         note_no_event(call, errno);
         return false;
     }
-    const EventMeaning means = meaning_of(taken.event_type);
+    const EventMeaning means = meaning_of(source.event_type);
     event = {};
     event.type = means.type;
-    event.ibv_event = taken.event_type;
-    find_handle(event, means.about, taken);
+    event.ibv_event = source.event_type;
+    find_handle(event, means.about, source);
     // Acknowledge before the log function or the program may delete the object: the deletion
     // waits for it.
-    ibv_ack_async_event(&taken);
+    ibv_ack_async_event(&source);
     probe::device_event(ibv_get_device_name(device.device), event.ibv_event, event.port,
                         event.ibv_object);
     RPMA_LOG(means.level, call.function(), "%s (event %d of libibverbs) on %s",
-             ibv_event_type_str(taken.event_type), taken.event_type,
+             ibv_event_type_str(source.event_type), source.event_type,
              place_text(device, event.port).chars);
     return true;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// batch.cc -- batches: operations of one connection, linked in the form that the provider takes
+// batch.cc -- batches: operations of one connection, linked as the provider requires
 //
 // An addition fills the next entry and links it to the previous one, so that the list always
 // ends with the last operation: a post is a single call of the provider. Providers copy the
@@ -42,21 +42,22 @@ struct rpma_batch : Allocated {
     }
 
     // Posts the rest of the list. *posted, unless nullptr: the number of operations that the
-    // device took. 0, or the code of the failure, which is logged.
+    // device accepted. 0, or the code of the failure, which is logged.
     int post(const char *function, uint32_t *posted);
     // Is true if a post is one call of the provider with the whole list.
     bool is_simple() const {
-        const ListFlags flags = list & (HAS_NATIVE | HAS_METHODS);
+        const ListFlags flags = list_flags & (HAS_NATIVE | HAS_METHODS);
         return size_ != 0 && ((next_ | flags) == 0 ||
                               ((next_ | (flags & HAS_NATIVE)) == 0 && has_current_methods()));
     }
     ibv_send_wr *first() const { return &first_->wr; }
-    // Continues after a call of the provider, which got the rest of the list.
-    int finish(const char *function, const Outcome &outcome, uint32_t *posted);
+    // Stores where the next post begins, after the provider's call for the rest of the list,
+    // and logs a failure.
+    int record(const char *function, const Outcome &outcome, uint32_t *posted);
 
     ibv_qp *const qp;
     rpma_conn &conn;
-    ListFlags list; // ListFlag
+    ListFlags list_flags; // ListFlag
 
   private:
     struct Free {
@@ -119,7 +120,7 @@ std::unique_ptr<rpma_batch> rpma_batch::create(Call &call, rpma_conn &conn, uint
 void rpma_batch::reset() {
     size_ = 0;
     next_ = 0;
-    list = 0;
+    list_flags = 0;
     generation_ = conn.flush.generation();
 }
 
@@ -127,9 +128,10 @@ void rpma_batch::reset() {
 // one that is not allowed any more: then no operation of the list may be posted.
 int rpma_batch::choose_methods(const char *function) {
     const uint32_t generation = conn.flush.generation();
-    list &= ~uint32_t{HAS_NATIVE};
+    list_flags &= ~uint32_t{HAS_NATIVE};
     for (uint32_t i = 0; i < size_; i++)
-        if (const int code = choose_again({function, "batch", i}, conn, entry(i), list))
+        if (const int code =
+                choose_method_again({function, "batch", i}, conn, entry(i), list_flags))
             return code;
     generation_ = generation;
     return 0;
@@ -138,29 +140,29 @@ int rpma_batch::choose_methods(const char *function) {
 int rpma_batch::post(const char *function, uint32_t *posted) {
     if (posted != nullptr)
         *posted = 0;
-    if ((list & HAS_METHODS) != 0 && !has_current_methods())
+    if ((list_flags & HAS_METHODS) != 0 && !has_current_methods())
         if (const int code = choose_methods(function))
             return code;
     if (size_ == 0)
         return 0;
-    const bool is_split = (list & HAS_MANY_SGES) != 0 || size_ > max_chunk(conn);
-    return finish(function, post_list(conn, &entry(next_).wr, list, is_split), posted);
+    const bool is_split = (list_flags & HAS_MANY_SGES) != 0 || size_ > max_chunk(conn);
+    return record(function, post_list(conn, &entry(next_).wr, list_flags, is_split), posted);
 }
 
-int rpma_batch::finish(const char *function, const Outcome &outcome, uint32_t *posted) {
-    const auto number = [&](const ibv_send_wr *wr) {
+int rpma_batch::record(const char *function, const Outcome &outcome, uint32_t *posted) {
+    const auto index_of = [&](const ibv_send_wr *wr) {
         if (wr == nullptr)
             return size_;
         const auto bytes =
             reinterpret_cast<const char *>(wr) - reinterpret_cast<const char *>(first_);
         return static_cast<uint32_t>(static_cast<std::size_t>(bytes) / entry_size_);
     };
-    const uint32_t next = number(outcome.next);
+    const uint32_t next = index_of(outcome.next);
     if (posted != nullptr)
         *posted = next - next_;
     // The next post begins at the operation where this one ended.
     next_ = next < size_ ? next : 0;
-    return outcome.is_good() ? 0 : report(function, "batch", conn, outcome, number);
+    return outcome.is_good() ? 0 : report_list(function, "batch", conn, outcome, index_of);
 }
 
 int rpma_batch_new(struct rpma_conn *conn, uint32_t max_ops, struct rpma_batch **batch_ptr) {
@@ -194,10 +196,10 @@ int rpma_batch_get_size(const struct rpma_batch *batch, uint32_t *size, uint32_t
 namespace {
 
 // Slow path after the post of a whole list.
-[[gnu::cold, gnu::noinline]] int settle(const char *function, rpma_batch &batch,
-                                        ibv_send_wr *bad, int result, uint32_t *posted) {
+[[gnu::cold, gnu::noinline]] int record_slow(const char *function, rpma_batch &batch,
+                                             ibv_send_wr *bad, int result, uint32_t *posted) {
     const Outcome outcome = plain_outcome(batch.qp, batch.first(), bad, result);
-    return batch.finish(function, outcome, posted);
+    return batch.record(function, outcome, posted);
 }
 
 // Slow path: operations that no fast path fills. It has the parameters of the fast paths, so
@@ -211,7 +213,8 @@ namespace {
                    "; begin anew with rpma_batch_reset(), or give rpma_batch_new() more",
                    batch->size());
     Entry &entry = batch->next_entry();
-    if (const int code = fill({function}, batch->conn, entry, *work, batch->list, nullptr))
+    if (const int code =
+            fill({function}, batch->conn, entry, *work, batch->list_flags, nullptr))
         return code;
     batch->append(entry);
     return 0;
@@ -228,15 +231,16 @@ namespace {
                    index, batch->size());
     // A rejected operation must not change the batch, so it is filled in the spare entry first.
     if (const int code =
-            fill({function}, batch->conn, batch->spare(), *work, batch->list, nullptr))
+            fill({function}, batch->conn, batch->spare(), *work, batch->list_flags, nullptr))
         return code;
-    return fill({function}, batch->conn, batch->entry(index), *work, batch->list, nullptr);
+    return fill({function}, batch->conn, batch->entry(index), *work, batch->list_flags,
+                nullptr);
 }
 
 // The fast paths, of one type each.
 template <rpma_work_type type>
 int add_type(rpma_batch *batch, const rpma_work *work, Entry *entry) {
-    if (!fill_fast<type>(batch->conn, *entry, *work, batch->list)) [[unlikely]]
+    if (!fill_fast<type>(batch->conn, *entry, *work, batch->list_flags)) [[unlikely]]
         return add_slow(batch, work, entry);
     batch->append(*entry);
     return 0;
@@ -245,7 +249,7 @@ constexpr decltype(&add_slow) ADD[] = RPMA_BY_TYPE(add_slow, add_type);
 
 template <rpma_work_type type>
 int set_type(rpma_batch *batch, uint32_t index, const rpma_work *work, Entry *entry) {
-    if (!fill_fast<type>(batch->conn, *entry, *work, batch->list)) [[unlikely]]
+    if (!fill_fast<type>(batch->conn, *entry, *work, batch->list_flags)) [[unlikely]]
         return set_slow(batch, index, work, entry);
     return 0;
 }
@@ -278,9 +282,9 @@ RPMA_POST int rpma_batch_post(struct rpma_batch *batch, uint32_t *posted) {
         ibv_send_wr *bad;
         rpma_batch *batch;
         uint32_t *posted;
-    } kept = {batch->first(), batch, posted};
-    const int result = ibv_post_send(batch->qp, batch->first(), &kept.bad);
-    if (result == 0 && (kept.bad == nullptr || kept.bad == kept.batch->first())) [[likely]]
+    } saved = {batch->first(), batch, posted};
+    const int result = ibv_post_send(batch->qp, batch->first(), &saved.bad);
+    if (is_posted(saved.batch->first(), saved.bad, result)) [[likely]]
         return 0;
-    return settle(__func__, *kept.batch, kept.bad, result, kept.posted);
+    return record_slow(__func__, *saved.batch, saved.bad, result, saved.posted);
 }

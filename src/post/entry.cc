@@ -9,20 +9,20 @@ namespace rpma {
 
 namespace {
 
-void fill_read_back(const rpma_conn &conn, Entry &entry) {
+void fill_read(const rpma_conn &conn, Entry &entry) {
     entry.wr.opcode = IBV_WR_RDMA_READ;
     entry.wr.num_sge = 1;
     entry.sges[0] = conn.flush_read;
     entry.sges[0].length = entry.read_len;
 }
 
-int choose_flush(const CallSite &site, rpma_conn &conn, Entry &entry,
-                 [[maybe_unused]] ListFlags &list) {
+int choose_flush_method(const CallSite &site, rpma_conn &conn, Entry &entry,
+                        [[maybe_unused]] ListFlags &list_flags) {
     const auto type = static_cast<rpma_flush_type>(entry.flush_type);
     const FlushMethod method = conn.flush.choose(site.function, entry.flush, type);
 #ifdef RPMA_NATIVE_FLUSH
     if (method == FlushMethod::NATIVE) {
-        fill_native(entry, IBV_WR_FLUSH, list);
+        fill_native(entry, IBV_WR_FLUSH, list_flags);
         return 0;
     }
 #endif
@@ -30,75 +30,76 @@ int choose_flush(const CallSite &site, rpma_conn &conn, Entry &entry,
         return refuse_flush(site, conn, entry.flush, type);
     RPMA_REFUSE_OPERATION_AS(site, entry.read_len == 0, RPMA_BEYOND_REGION("remote_offset"),
                              std::size_t{entry.value}, entry.sges[0].addr);
-    fill_read_back(conn, entry);
+    fill_read(conn, entry);
     return 0;
 }
 
 } // namespace
 
-int choose_again(const CallSite &site, rpma_conn &conn, Entry &entry, ListFlags &list) {
+int choose_method_again(const CallSite &site, rpma_conn &conn, Entry &entry,
+                        ListFlags &list_flags) {
     if (entry.type == RPMA_WORK_FLUSH)
-        return choose_flush(site, conn, entry, list);
+        return choose_flush_method(site, conn, entry, list_flags);
     if (entry.type == RPMA_WORK_ATOMIC_WRITE)
-        choose_write(conn, entry, list);
+        choose_write_method(conn, entry, list_flags);
     return 0;
 }
 
 namespace {
 
 int fill_flush(const CallSite &site, rpma_conn &conn, Entry &entry, const rpma_work &work,
-               ListFlags &list) {
+               ListFlags &list_flags) {
     RPMA_REFUSE_OPERATION(site, work.remote == NULL);
     RPMA_REFUSE_OPERATION_AS(site, !is_known(work.flush_type),
                              "flush_type is %d; possible: RPMA_FLUSH_TYPE_*",
                              static_cast<int>(work.flush_type));
     RPMA_REFUSE_OPERATION_AS(site, work.flush_len > UINT32_MAX, RPMA_TOO_LONG(flush_len),
                              work.flush_len);
-    describe_flush(entry, work, *work.remote, list);
+    fill_flush_wr(entry, work, *work.remote, list_flags);
     const uint64_t size = work.remote->size;
     uint64_t rest = 0;
     if (work.remote_offset < size) [[likely]] {
         rest = size - work.remote_offset;
-    } else { // for the log: see choose_flush()
+    } else { // for the log: see choose_flush_method()
         entry.value = work.remote_offset;
         entry.sges[0].addr = size;
     }
     entry.read_len =
         static_cast<uint8_t>(rest < FLUSH_READ_SIZE ? rest : uint64_t{FLUSH_READ_SIZE});
-    return choose_again(site, conn, entry, list);
+    return choose_method_again(site, conn, entry, list_flags);
 }
 
 int fill_atomic_write(const CallSite &site, rpma_conn &conn, Entry &entry,
-                      const rpma_work &work, ListFlags &list) {
+                      const rpma_work &work, ListFlags &list_flags) {
     RPMA_REFUSE_OPERATION(site, work.remote == NULL);
     RPMA_REFUSE_OPERATION_AS(site, work.remote_offset % RPMA_ATOMIC_WRITE_ALIGNMENT != 0,
                              "remote_offset is %zu; possible: multiples of 8",
                              work.remote_offset);
-    describe_atomic_write(entry, work, *work.remote, list);
+    fill_atomic_write_wr(entry, work, *work.remote, list_flags);
     entry.is_aligned = check_alignment(site.function, conn, work.remote->addr);
-    return choose_again(site, conn, entry, list);
+    return choose_method_again(site, conn, entry, list_flags);
 }
 
 // Fills the SGEs of an operation. 0, RPMA_E_INVAL.
 int fill_all_sges(const CallSite &site, const rpma_conn &conn, Entry &entry,
-                  const rpma_work &work, ListFlags &list, SpareSges *spare) {
-    const SgeList given = choose_sges(site, work.local, work.sgl, work.nsge);
-    if (given.sgl == nullptr)
+                  const rpma_work &work, ListFlags &list_flags, SpareSges *spare) {
+    const SgeList source = choose_sges(site, work.local, work.sgl, work.nsge);
+    if (source.sgl == nullptr)
         return RPMA_E_INVAL;
     const SgeLimit limit = {work.type == RPMA_WORK_READ ? conn.max_read_sge : conn.max_sge,
                             conn.max_sge, CONN_SGE_SETTER};
     ibv_sge *sges = entry.sges;
-    if (spare != nullptr && given.nsge > 1 && given.nsge <= limit.max) {
-        if (given.nsge > spare->left)
+    if (spare != nullptr && source.nsge > 1 && source.nsge <= limit.max) {
+        if (source.nsge > spare->left)
             return RPMA_E_INVAL; // not for the first of a list
         sges = spare->next;
     }
-    entry.wr.num_sge = fill_sges(site, given, limit, sges);
+    entry.wr.num_sge = fill_sges(site, source, limit, sges);
     if (entry.wr.num_sge < 0)
         return RPMA_E_INVAL;
     entry.wr.sg_list = sges;
     if (entry.wr.num_sge > 1)
-        list |= HAS_MANY_SGES;
+        list_flags |= HAS_MANY_SGES;
     if (sges != entry.sges) {
         spare->next += entry.wr.num_sge;
         spare->left -= static_cast<uint32_t>(entry.wr.num_sge);
@@ -122,10 +123,10 @@ int fill_atomic(const CallSite &site, const rpma_conn &conn, Entry &entry,
                              "remote_offset is %zu, where the remote address is %" PRIu64
                              " more than a multiple of 8; possible: 0 more",
                              work.remote_offset, rest);
-    if (!serves_atomics(conn, *work.remote))
+    if (!has_atomics(conn, *work.remote))
         return refuse_atomic(site, conn);
     entry.wr.sg_list = entry.sges;
-    describe_atomic(entry, work);
+    fill_atomic_wr(entry, work);
     return 0;
 }
 
@@ -153,7 +154,7 @@ const char *flags_text(const WorkKind &kind) {
 } // namespace
 
 int fill(const CallSite &site, rpma_conn &conn, Entry &entry, const rpma_work &work,
-         ListFlags &list, SpareSges *spare) {
+         ListFlags &list_flags, SpareSges *spare) {
     RPMA_REFUSE_OPERATION_AS(site,
                              work.type < RPMA_WORK_READ || work.type > RPMA_WORK_COMPARE_SWAP,
                              "type is %d; possible: RPMA_WORK_*", static_cast<int>(work.type));
@@ -165,23 +166,23 @@ int fill(const CallSite &site, rpma_conn &conn, Entry &entry, const rpma_work &w
                                 static_cast<unsigned>(work.flags), flags_text(kind));
     entry.type = static_cast<uint8_t>(work.type);
     if (work.type == RPMA_WORK_FLUSH)
-        return fill_flush(site, conn, entry, work, list);
+        return fill_flush(site, conn, entry, work, list_flags);
     if (work.type == RPMA_WORK_ATOMIC_WRITE)
-        return fill_atomic_write(site, conn, entry, work, list);
+        return fill_atomic_write(site, conn, entry, work, list_flags);
     if (kind.is_special)
         return fill_atomic(site, conn, entry, work);
 
     if (kind.has_remote)
         if (const int code = check_remote(site, work))
             return code;
-    if (const int code = fill_all_sges(site, conn, entry, work, list, spare))
+    if (const int code = fill_all_sges(site, conn, entry, work, list_flags, spare))
         return code;
-    describe(entry.wr, kind.opcode, entry.wr.num_sge, announcing(work.flags),
-             work.imm & kind.imm_mask, work.op_context);
+    fill_wr(entry.wr, kind.opcode, entry.wr.num_sge, message_flags(work.flags),
+            work.imm & kind.imm_mask, work.op_context);
     if (kind.has_remote && work.remote != nullptr)
-        address(entry.wr, *work.remote, work.remote_offset);
+        set_remote(entry.wr, *work.remote, work.remote_offset);
     else
-        address_nothing(entry.wr);
+        clear_remote(entry.wr);
     return 0;
 }
 

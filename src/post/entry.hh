@@ -49,8 +49,8 @@ struct SpareSges {
     uint32_t left;
 };
 
-// A type of operation. It takes RPMA_F_COMPLETION_* and the flags that are not in
-// refused_flags.
+// A type of operation. RPMA_F_COMPLETION_* is valid for it, and so are the flags that are not
+// in refused_flags.
 struct WorkKind {
     ibv_wr_opcode opcode;
     int refused_flags;
@@ -59,7 +59,7 @@ struct WorkKind {
     bool is_special; // flushes and atomics: their SGE is not local
 };
 
-constexpr int flags_beside(int flags) {
+constexpr int all_flags_except(int flags) {
     return ~(flags | IBV_SEND_SIGNALED);
 }
 inline constexpr int MESSAGE_FLAGS = RPMA_F_INLINE | RPMA_F_SOLICITED;
@@ -67,15 +67,15 @@ inline constexpr int MESSAGE_FLAGS = RPMA_F_INLINE | RPMA_F_SOLICITED;
 // Indexed by enum rpma_work_type; the first entry is not a type, and no flags are valid for it.
 inline constexpr WorkKind WORK_KINDS[] = {
     {},
-    {IBV_WR_RDMA_READ, flags_beside(0), 0, true, false},
-    {IBV_WR_RDMA_WRITE, flags_beside(RPMA_F_INLINE), 0, true, false},
-    {IBV_WR_RDMA_WRITE_WITH_IMM, flags_beside(MESSAGE_FLAGS), UINT32_MAX, true, false},
-    {IBV_WR_RDMA_WRITE, flags_beside(0), 0, true, true},
-    {IBV_WR_RDMA_READ, flags_beside(0), 0, true, true},
-    {IBV_WR_SEND, flags_beside(MESSAGE_FLAGS), 0, false, false},
-    {IBV_WR_SEND_WITH_IMM, flags_beside(MESSAGE_FLAGS), UINT32_MAX, false, false},
-    {IBV_WR_ATOMIC_FETCH_AND_ADD, flags_beside(0), 0, true, true},
-    {IBV_WR_ATOMIC_CMP_AND_SWP, flags_beside(0), 0, true, true},
+    {IBV_WR_RDMA_READ, all_flags_except(0), 0, true, false},
+    {IBV_WR_RDMA_WRITE, all_flags_except(RPMA_F_INLINE), 0, true, false},
+    {IBV_WR_RDMA_WRITE_WITH_IMM, all_flags_except(MESSAGE_FLAGS), UINT32_MAX, true, false},
+    {IBV_WR_RDMA_WRITE, all_flags_except(0), 0, true, true},
+    {IBV_WR_RDMA_READ, all_flags_except(0), 0, true, true},
+    {IBV_WR_SEND, all_flags_except(MESSAGE_FLAGS), 0, false, false},
+    {IBV_WR_SEND_WITH_IMM, all_flags_except(MESSAGE_FLAGS), UINT32_MAX, false, false},
+    {IBV_WR_ATOMIC_FETCH_AND_ADD, all_flags_except(0), 0, true, true},
+    {IBV_WR_ATOMIC_CMP_AND_SWP, all_flags_except(0), 0, true, true},
 };
 
 inline bool has_valid_flags(const WorkKind &kind, const rpma_work &work) {
@@ -83,15 +83,16 @@ inline bool has_valid_flags(const WorkKind &kind, const rpma_work &work) {
 }
 
 // Fills an entry with any operation, valid or not. The caller sets the link of the work request
-// and its pointer to the SGEs. If spare is given, several SGEs are taken from it. 0, or
+// and its pointer to the SGEs. With spare, several SGEs are stored there. 0, or
 // RPMA_E_INVAL or RPMA_E_NOSUPP, which are logged unless earlier operations are posted first;
 // then RPMA_E_INVAL may also mean that spare is used up. On failure the entry is unusable.
 [[gnu::noinline]] int fill(const CallSite &site, rpma_conn &conn, Entry &entry,
-                           const rpma_work &work, ListFlags &list, SpareSges *spare);
+                           const rpma_work &work, ListFlags &list_flags, SpareSges *spare);
 
 // Fills the flush or atomic write of an entry for the method that the connection uses now. 0,
 // RPMA_E_INVAL, RPMA_E_NOSUPP.
-int choose_again(const CallSite &site, rpma_conn &conn, Entry &entry, ListFlags &list);
+int choose_method_again(const CallSite &site, rpma_conn &conn, Entry &entry,
+                        ListFlags &list_flags);
 
 #ifdef RPMA_NATIVE_FLUSH
 constexpr uint8_t native_flush_type(rpma_flush_type type) {
@@ -99,18 +100,18 @@ constexpr uint8_t native_flush_type(rpma_flush_type type) {
 }
 #endif
 
-inline void fill_native(Entry &entry, ibv_wr_opcode opcode, ListFlags &list) {
+inline void fill_native(Entry &entry, ibv_wr_opcode opcode, ListFlags &list_flags) {
     entry.wr.opcode = opcode;
     entry.wr.num_sge = 0;
-    list |= HAS_NATIVE;
+    list_flags |= HAS_NATIVE;
 }
 
-inline void choose_write([[maybe_unused]] const rpma_conn &conn, Entry &entry,
-                         [[maybe_unused]] ListFlags &list) {
+inline void choose_write_method([[maybe_unused]] const rpma_conn &conn, Entry &entry,
+                                [[maybe_unused]] ListFlags &list_flags) {
     constexpr unsigned INLINE = IBV_SEND_INLINE;
 #ifdef RPMA_NATIVE_ATOMIC_WRITE
     if (entry.is_aligned && conn.flush.writes_natively()) {
-        fill_native(entry, IBV_WR_ATOMIC_WRITE, list);
+        fill_native(entry, IBV_WR_ATOMIC_WRITE, list_flags);
         entry.wr.send_flags &= ~INLINE;
         return;
     }
@@ -121,38 +122,38 @@ inline void choose_write([[maybe_unused]] const rpma_conn &conn, Entry &entry,
     entry.sges[0] = {reinterpret_cast<uintptr_t>(&entry.value), sizeof(entry.value), 0};
 }
 
-[[gnu::always_inline]] inline void describe_flush(Entry &entry, const rpma_work &work,
-                                                  const rpma_mr_remote &remote,
-                                                  ListFlags &list) {
-    describe(entry.wr, IBV_WR_RDMA_READ, 1, signaled(work.flags), 0, work.op_context);
-    address(entry.wr, remote, work.remote_offset);
+[[gnu::always_inline]] inline void fill_flush_wr(Entry &entry, const rpma_work &work,
+                                                 const rpma_mr_remote &remote,
+                                                 ListFlags &list_flags) {
+    fill_wr(entry.wr, IBV_WR_RDMA_READ, 1, signaled_flag(work.flags), 0, work.op_context);
+    set_remote(entry.wr, remote, work.remote_offset);
     entry.type = RPMA_WORK_FLUSH;
     entry.read_len = FLUSH_READ_SIZE;
     entry.flush_len = static_cast<uint32_t>(work.flush_len);
     entry.flush_type = static_cast<uint8_t>(work.flush_type);
     entry.flush = remote.flush;
-    list |= HAS_METHODS;
+    list_flags |= HAS_METHODS;
 }
 
-[[gnu::always_inline]] inline void describe_atomic_write(Entry &entry, const rpma_work &work,
-                                                         const rpma_mr_remote &remote,
-                                                         ListFlags &list) {
-    describe(entry.wr, IBV_WR_RDMA_WRITE, 1, signaled(work.flags) | IBV_SEND_FENCE, 0,
-             work.op_context);
-    address(entry.wr, remote, work.remote_offset);
+[[gnu::always_inline]] inline void fill_atomic_write_wr(Entry &entry, const rpma_work &work,
+                                                        const rpma_mr_remote &remote,
+                                                        ListFlags &list_flags) {
+    fill_wr(entry.wr, IBV_WR_RDMA_WRITE, 1, signaled_flag(work.flags) | IBV_SEND_FENCE, 0,
+            work.op_context);
+    set_remote(entry.wr, remote, work.remote_offset);
     entry.type = RPMA_WORK_ATOMIC_WRITE;
     entry.value = work.value;
-    list |= HAS_METHODS;
+    list_flags |= HAS_METHODS;
 }
 
 // A remote atomic is fenced: it takes effect after all earlier reads and flushes, like an
 // atomic write.
-[[gnu::always_inline]] inline void describe_atomic(Entry &entry, const rpma_work &work) {
+[[gnu::always_inline]] inline void fill_atomic_wr(Entry &entry, const rpma_work &work) {
     const bool is_swap = work.type == RPMA_WORK_COMPARE_SWAP;
-    entry.sges[0] = slice(*work.local.mr, work.local.offset, ATOMIC_SIZE);
+    entry.sges[0] = make_sge(*work.local.mr, work.local.offset, ATOMIC_SIZE);
     entry.type = static_cast<uint8_t>(work.type);
-    describe(entry.wr, WORK_KINDS[work.type].opcode, 1, signaled(work.flags) | IBV_SEND_FENCE,
-             0, work.op_context);
+    fill_wr(entry.wr, WORK_KINDS[work.type].opcode, 1,
+            signaled_flag(work.flags) | IBV_SEND_FENCE, 0, work.op_context);
     // For an addition, too, init_send_wqe() of rxe copies the swap value.
     entry.wr.wr.atomic = {work.remote->addr + work.remote_offset,
                           is_swap ? work.compare : work.value, work.value, work.remote->rkey};
@@ -160,7 +161,7 @@ inline void choose_write([[maybe_unused]] const rpma_conn &conn, Entry &entry,
 
 // Is true if this side's device has remote atomics and the region advertises that it accepts
 // them.
-inline bool serves_atomics(const rpma_conn &conn, const rpma_mr_remote &region) {
+inline bool has_atomics(const rpma_conn &conn, const rpma_mr_remote &region) {
     return (region.usage & RPMA_MR_USAGE_ATOMIC) != 0 && conn.device->atomics;
 }
 
@@ -176,19 +177,20 @@ template <rpma_work_type type>
             0 ||
         work.local.len - 1 >= UINT32_MAX || (kind.has_remote && remote == nullptr)) [[unlikely]]
         return false;
-    entry.sges[0] = slice(*local, work.local.offset, work.local.len);
+    entry.sges[0] = make_sge(*local, work.local.offset, work.local.len);
     entry.type = type;
-    describe(entry.wr, kind.opcode, 1, announcing(work.flags), work.imm & kind.imm_mask,
-             work.op_context);
+    fill_wr(entry.wr, kind.opcode, 1, message_flags(work.flags), work.imm & kind.imm_mask,
+            work.op_context);
     if (kind.has_remote)
-        address(entry.wr, *remote, work.remote_offset);
+        set_remote(entry.wr, *remote, work.remote_offset);
     else
-        address_nothing(entry.wr);
+        clear_remote(entry.wr);
     return true;
 }
 
 [[gnu::always_inline]] inline bool fill_flush_fast(const rpma_conn &conn, Entry &entry,
-                                                   const rpma_work &work, ListFlags &list) {
+                                                   const rpma_work &work,
+                                                   ListFlags &list_flags) {
     const rpma_mr_remote *const remote = work.remote;
     if (remote == nullptr || !is_known(work.flush_type) || work.flush_len > UINT32_MAX ||
         work.remote_offset >= remote->whole_reads) [[unlikely]]
@@ -197,10 +199,10 @@ template <rpma_work_type type>
         choose_method(conn.flush.masks() & remote->flush, work.flush_type);
     if (method == FlushMethod::NONE) [[unlikely]]
         return false;
-    describe_flush(entry, work, *remote, list);
+    fill_flush_wr(entry, work, *remote, list_flags);
 #ifdef RPMA_NATIVE_FLUSH
     if (method == FlushMethod::NATIVE) {
-        fill_native(entry, IBV_WR_FLUSH, list);
+        fill_native(entry, IBV_WR_FLUSH, list_flags);
         return true;
     }
 #endif
@@ -210,14 +212,14 @@ template <rpma_work_type type>
 
 [[gnu::always_inline]] inline bool fill_atomic_write_fast(const rpma_conn &conn, Entry &entry,
                                                           const rpma_work &work,
-                                                          ListFlags &list) {
+                                                          ListFlags &list_flags) {
     const rpma_mr_remote *remote = work.remote;
     if (remote == nullptr || work.remote_offset % RPMA_ATOMIC_WRITE_ALIGNMENT != 0 ||
         remote->addr % RPMA_ATOMIC_WRITE_ALIGNMENT != 0) [[unlikely]]
         return false;
-    describe_atomic_write(entry, work, *remote, list);
+    fill_atomic_write_wr(entry, work, *remote, list_flags);
     entry.is_aligned = true;
-    choose_write(conn, entry, list);
+    choose_write_method(conn, entry, list_flags);
     return true;
 }
 
@@ -226,26 +228,26 @@ template <rpma_work_type type>
     const rpma_mr_remote *remote = work.remote;
     if (remote == nullptr || work.local.mr == nullptr || work.local.len != ATOMIC_SIZE ||
         (work.nsge | reinterpret_cast<uintptr_t>(work.sgl)) != 0 ||
-        (remote->addr + work.remote_offset) % ATOMIC_SIZE != 0 ||
-        !serves_atomics(conn, *remote)) [[unlikely]]
+        (remote->addr + work.remote_offset) % ATOMIC_SIZE != 0 || !has_atomics(conn, *remote))
+        [[unlikely]]
         return false;
-    describe_atomic(entry, work);
+    fill_atomic_wr(entry, work);
     return true;
 }
 
 // The fast path of a type, which is that of the operation.
 template <rpma_work_type type>
 [[gnu::always_inline]] inline bool fill_fast(const rpma_conn &conn, Entry &entry,
-                                             const rpma_work &work, ListFlags &list) {
+                                             const rpma_work &work, ListFlags &list_flags) {
     constexpr WorkKind kind = WORK_KINDS[type];
     if constexpr (!kind.is_special)
         return fill_simple<type>(entry, work);
     if (!has_valid_flags(kind, work) || (work.reserved0 | work.reserved1) != 0) [[unlikely]]
         return false;
     if constexpr (type == RPMA_WORK_FLUSH)
-        return fill_flush_fast(conn, entry, work, list);
+        return fill_flush_fast(conn, entry, work, list_flags);
     else if constexpr (type == RPMA_WORK_ATOMIC_WRITE)
-        return fill_atomic_write_fast(conn, entry, work, list);
+        return fill_atomic_write_fast(conn, entry, work, list_flags);
     else
         return fill_atomic_fast(conn, entry, work);
 }

@@ -210,8 +210,8 @@ int log_send(const char *function, const rpma_conn &conn, const RejectedSend &wr
 
 } // namespace
 
-int refused_unlogged(const char *function, const rpma_conn &conn, ibv_wr_opcode opcode,
-                     uint64_t wr_id, int result) {
+int fail_unlogged(const char *function, const rpma_conn &conn, ibv_wr_opcode opcode,
+                  uint64_t wr_id, int result) {
     const int error = post_error(result);
     probe::post_refused(function, &conn, opcode, wr_id, result);
     probe::failure(function, RPMA_E_PROVIDER, error, RPMA_LOG_LEVEL_ERROR);
@@ -221,7 +221,7 @@ int refused_unlogged(const char *function, const rpma_conn &conn, ibv_wr_opcode 
     return RPMA_E_PROVIDER;
 }
 
-int refused_send(const char *function, const rpma_conn &conn, RejectedSend wr, int result) {
+int fail_send(const char *function, const rpma_conn &conn, RejectedSend wr, int result) {
     probe::post_refused(function, &conn, wr.opcode, wr.wr_id, result);
     if (wr.opcode == IBV_WR_SEND || wr.opcode == IBV_WR_SEND_WITH_IMM)
         wr.rkey = 0;
@@ -229,8 +229,8 @@ int refused_send(const char *function, const rpma_conn &conn, RejectedSend wr, i
     return log_send(function, conn, wr, bytes, {false, result}, nullptr);
 }
 
-int refused_part(const char *function, const rpma_conn &conn, const ibv_send_wr &wr, int result,
-                 const Part &part) {
+int fail_part(const char *function, const rpma_conn &conn, const ibv_send_wr &wr, int result,
+              const Part &part) {
     const uint64_t bytes = inline_bytes(wr);
     const Rejection rejection = {is_again(conn, result, bytes), result};
     probe::post_refused(function, &conn, wr.opcode, wr.wr_id, result);
@@ -241,8 +241,8 @@ int refused_part(const char *function, const rpma_conn &conn, const ibv_send_wr 
     return log_send(function, conn, seen, bytes, rejection, &part);
 }
 
-int refused_natively(const char *function, const rpma_conn &conn, const ibv_send_wr &first,
-                     const ibv_send_wr *end, int result, const Part *part) {
+int fail_native(const char *function, const rpma_conn &conn, const ibv_send_wr &first,
+                const ibv_send_wr *end, int result, const Part *part) {
     uint64_t bytes = 0;
     for (const ibv_send_wr *wr = &first; wr != end; wr = wr->next)
         bytes = std::max(bytes, inline_bytes(*wr));
@@ -258,8 +258,8 @@ int refused_natively(const char *function, const rpma_conn &conn, const ibv_send
     return call.finish();
 }
 
-int refused_receive(const char *function, const ReceiveQueue &queue, uint32_t size,
-                    RejectedReceive wr, int result, const Part *part) {
+int fail_receive(const char *function, const ReceiveQueue &queue, uint32_t size,
+                 RejectedReceive wr, int result, const Part *part) {
     const Rejection rejection = {part != nullptr && is_full(result), result};
     Call call(function);
     probe::post_refused(function, nullptr, -1, wr.wr_id, result);

@@ -77,27 +77,24 @@ struct RejectedReceive {
 //
 // ibv_post_send() rejected an operation with one SGE or none. wr is passed by value, see
 // tuned.hh.
-[[gnu::cold, gnu::noinline]] int refused_send(const char *function, const rpma_conn &conn,
-                                              RejectedSend wr, int result);
+[[gnu::cold, gnu::noinline]] int fail_send(const char *function, const rpma_conn &conn,
+                                           RejectedSend wr, int result);
 // The same if failures are not logged: a program that posts until the queue is full repeats it.
-[[gnu::cold, gnu::noinline]] int refused_unlogged(const char *function, const rpma_conn &conn,
-                                                  ibv_wr_opcode opcode, uint64_t wr_id,
-                                                  int result);
+[[gnu::cold, gnu::noinline]] int fail_unlogged(const char *function, const rpma_conn &conn,
+                                               ibv_wr_opcode opcode, uint64_t wr_id,
+                                               int result);
 // The same for an operation of a list, and for several SGEs.
-[[gnu::cold, gnu::noinline]] int refused_part(const char *function, const rpma_conn &conn,
-                                              const ibv_send_wr &wr, int result,
-                                              const Part &part);
+[[gnu::cold, gnu::noinline]] int fail_part(const char *function, const rpma_conn &conn,
+                                           const ibv_send_wr &wr, int result, const Part &part);
 // ibv_wr_complete() rejected the operations from first up to end, nullptr for the end of the
 // list. The operations of a part are entries.
-[[gnu::cold, gnu::noinline]] int refused_natively(const char *function, const rpma_conn &conn,
-                                                  const ibv_send_wr &first,
-                                                  const ibv_send_wr *end, int result,
-                                                  const Part *part = nullptr);
+[[gnu::cold, gnu::noinline]] int fail_native(const char *function, const rpma_conn &conn,
+                                             const ibv_send_wr &first, const ibv_send_wr *end,
+                                             int result, const Part *part = nullptr);
 // ibv_post_recv() or ibv_post_srq_recv() rejected a receive; size is that of its queue.
-[[gnu::cold, gnu::noinline]] int refused_receive(const char *function,
-                                                 const ReceiveQueue &queue, uint32_t size,
-                                                 RejectedReceive wr, int result,
-                                                 const Part *part = nullptr);
+[[gnu::cold, gnu::noinline]] int fail_receive(const char *function, const ReceiveQueue &queue,
+                                              uint32_t size, RejectedReceive wr, int result,
+                                              const Part *part = nullptr);
 
 // Is true if the error of a post means that a queue is full.
 bool is_full(int result);

@@ -29,7 +29,7 @@ bool has_many_sges(const ibv_send_wr &wr) {
 }
 
 // Passes one operation to an extended queue pair, between ibv_wr_start() and ibv_wr_complete().
-[[gnu::always_inline]] inline void give(ibv_qp_ex *qpx, const ibv_send_wr &wr) {
+[[gnu::always_inline]] inline void build_request(ibv_qp_ex *qpx, const ibv_send_wr &wr) {
     const uint64_t remote_addr = wr.wr.rdma.remote_addr;
     const uint32_t rkey = wr.wr.rdma.rkey;
     [[maybe_unused]] const auto &entry = reinterpret_cast<const Entry &>(wr);
@@ -80,25 +80,25 @@ bool has_many_sges(const ibv_send_wr &wr) {
 // Posts the operations from first up to end as a whole. wr_complete() of rxe publishes them
 // before it rings the doorbell, whose error is that of a write(). The builders of rxe fail
 // with ENOSPC if the queue is full, other providers with ENOMEM. After any other error the
-// operations may be queued, and count as taken.
-[[gnu::always_inline]] inline Outcome post_run(const rpma_conn &conn, ibv_send_wr *first,
-                                               ibv_send_wr *end) {
+// operations may be queued, and count as posted.
+[[gnu::always_inline]] inline Outcome post_native_run(const rpma_conn &conn, ibv_send_wr *first,
+                                                      ibv_send_wr *end) {
     ibv_qp_ex *const qpx = conn.extended;
     ibv_wr_start(qpx);
     for (const ibv_send_wr *wr = first; wr != end; wr = wr->next)
-        give(qpx, *wr);
+        build_request(qpx, *wr);
     const int result = ibv_wr_complete(qpx);
     return {result != 0 && is_full(result) ? first : end, result, first, end, true};
 }
 
 // Posts one operation with several SGEs, which is not native.
-Outcome post_alone(const rpma_conn &conn, ibv_send_wr *wr) {
+Outcome post_multi_sge(const rpma_conn &conn, ibv_send_wr *wr) {
     ibv_send_wr *const rest = std::exchange(wr->next, nullptr);
     ibv_send_wr *bad = wr;
     const int result = ibv_post_send(conn.qp, wr, &bad);
     wr->next = rest;
-    const bool is_taken = result == 0 || bad == nullptr;
-    return {is_taken ? rest : wr, result, wr, rest, false};
+    const bool is_posted = result == 0 || bad == nullptr;
+    return {is_posted ? rest : wr, result, wr, rest, false};
 }
 
 // Native runs alternate with multi-SGE requests. No run is longer than the queue.
@@ -110,15 +110,16 @@ Outcome post_alone(const rpma_conn &conn, ibv_send_wr *wr) {
         for (uint32_t room = max_chunk(conn);
              room > 0 && end != nullptr && !has_many_sges(*end); room--)
             end = end->next;
-        outcome = end == begin ? post_alone(conn, begin) : post_run(conn, begin, end);
+        outcome =
+            end == begin ? post_multi_sge(conn, begin) : post_native_run(conn, begin, end);
     }
     return outcome;
 }
 
 } // namespace
 
-Outcome post_natively(const rpma_conn &conn, ibv_send_wr *first, bool is_split) {
-    return is_split ? post_runs(conn, first) : post_run(conn, first, nullptr);
+Outcome post_native_list(const rpma_conn &conn, ibv_send_wr *first, bool is_split) {
+    return is_split ? post_runs(conn, first) : post_native_run(conn, first, nullptr);
 }
 
 } // namespace rpma

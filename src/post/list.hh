@@ -4,7 +4,7 @@
 // list.hh -- posts a list of entries to the device
 //
 // No operation is posted twice: after a failure the list shows which operations the device has
-// taken, or may have taken.
+// accepted, or may have accepted.
 
 #pragma once
 
@@ -18,11 +18,11 @@ namespace rpma {
 
 // How much of a list was posted.
 struct Outcome {
-    ibv_send_wr *next; // the first operation that the device did not take; nullptr: it took all
+    ibv_send_wr *next; // the first operation that the device did not accept; nullptr: none
     int result = 0;    // result of the provider's call that failed
     // The operations of the provider's call; end is nullptr at the end of the list.
-    ibv_send_wr *given = nullptr, *end = nullptr;
-    bool natively = false; // the call was ibv_wr_complete()
+    ibv_send_wr *begin = nullptr, *end = nullptr;
+    bool is_native = false; // the call was ibv_wr_complete()
 
     bool is_good() const { return next == nullptr && result == 0; }
 };
@@ -31,9 +31,9 @@ struct Outcome {
 // as the first of a list, it is rejected with its error number.
 [[gnu::cold, gnu::noinline]] Outcome post_rest(ibv_qp *qp, ibv_send_wr *first);
 
-// Is true if an ibv_post_send() of a list took all of it: rxe, siw and mlx5 set bad to nullptr
-// first (rxe_post_send(), siw_post_send()) or leave it as it was, which is first.
-inline bool is_taken(const ibv_send_wr *first, const ibv_send_wr *bad, int result) {
+// Is true if an ibv_post_send() of a list accepted all of it: rxe, siw and mlx5 set bad to
+// nullptr first (rxe_post_send(), siw_post_send()) or leave it as it was, which is first.
+inline bool is_posted(const ibv_send_wr *first, const ibv_send_wr *bad, int result) {
     return result == 0 && (bad == nullptr || bad == first);
 }
 
@@ -50,8 +50,8 @@ inline Outcome plain_outcome(ibv_qp *qp, ibv_send_wr *first, ibv_send_wr *bad, i
     return {nullptr};
 }
 
-// The largest number of operations for an extended queue pair in one call. It takes all of them
-// or none, so they must fit into the empty send queue.
+// The largest number of operations for an extended queue pair in one call. It accepts all of
+// them or none, so they must fit into the empty send queue.
 inline uint32_t max_chunk([[maybe_unused]] const rpma_conn &conn) {
 #if defined(RPMA_NATIVE_FLUSH) || defined(RPMA_NATIVE_ATOMIC_WRITE)
     if (conn.extended != nullptr)
@@ -62,41 +62,41 @@ inline uint32_t max_chunk([[maybe_unused]] const rpma_conn &conn) {
 
 #if defined(RPMA_NATIVE_FLUSH) || defined(RPMA_NATIVE_ATOMIC_WRITE)
 // Posts to an extended queue pair, in one call of the provider unless is_split is set.
-Outcome post_natively(const rpma_conn &conn, ibv_send_wr *first, bool is_split);
+Outcome post_native_list(const rpma_conn &conn, ibv_send_wr *first, bool is_split);
 #endif
 
 // Posts a list in one call of the provider, unless it is split: with native operations and
 // operations with several SGEs, or with more operations than the send queue holds.
 [[gnu::always_inline]] inline Outcome post_list(const rpma_conn &conn, ibv_send_wr *first,
-                                                [[maybe_unused]] ListFlags list,
+                                                [[maybe_unused]] ListFlags list_flags,
                                                 [[maybe_unused]] bool is_split) {
 #if defined(RPMA_NATIVE_FLUSH) || defined(RPMA_NATIVE_ATOMIC_WRITE)
-    if ((list & HAS_NATIVE) != 0)
-        return post_natively(conn, first, is_split);
+    if ((list_flags & HAS_NATIVE) != 0)
+        return post_native_list(conn, first, is_split);
 #endif
     ibv_send_wr *bad = first;
     const int result = ibv_post_send(conn.qp, first, &bad);
     return plain_outcome(conn.qp, first, bad, result);
 }
 
-// Reports a list that the device did not take without an error, and returns the code. number
-// returns the index of a work request in array, also for nullptr, the end of the list.
-template <class Number>
-[[gnu::cold, gnu::noinline]] int report(const char *function, const char *array,
-                                        const rpma_conn &conn, const Outcome &outcome,
-                                        const Number &number) {
+// Reports a list that the device did not accept without an error, and returns the code.
+// index_of returns the index of a work request in array, also for nullptr, the end of the list.
+template <class IndexOf>
+[[gnu::cold, gnu::noinline]] int report_list(const char *function, const char *array,
+                                             const rpma_conn &conn, const Outcome &outcome,
+                                             const IndexOf &index_of) {
     const bool is_queued = outcome.next == outcome.end;
-    // A plain list is taken up to the rejected operation, a native run as a whole.
-    const bool is_whole = is_queued || outcome.natively;
-    const ibv_send_wr &first = is_whole ? *outcome.given : *outcome.next;
-    const Part part = {array, number(&first),
-                       is_whole ? number(outcome.end) - 1 : number(&first),
-                       !is_queued         ? ""
-                       : outcome.natively ? " (may be queued)"
-                                          : " (queued)"};
-    return outcome.natively
-               ? refused_natively(function, conn, first, outcome.end, outcome.result, &part)
-               : refused_part(function, conn, first, outcome.result, part);
+    // A plain list is accepted up to the rejected operation, a native run as a whole.
+    const bool is_whole = is_queued || outcome.is_native;
+    const ibv_send_wr &first = is_whole ? *outcome.begin : *outcome.next;
+    const Part part = {array, index_of(&first),
+                       is_whole ? index_of(outcome.end) - 1 : index_of(&first),
+                       !is_queued          ? ""
+                       : outcome.is_native ? " (may be queued)"
+                                           : " (queued)"};
+    return outcome.is_native
+               ? fail_native(function, conn, first, outcome.end, outcome.result, &part)
+               : fail_part(function, conn, first, outcome.result, part);
 }
 
 } // namespace rpma

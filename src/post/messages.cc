@@ -19,11 +19,11 @@ namespace {
                                                size_t offset, size_t len, int flags,
                                                uint32_t imm, const void *op_context) {
     if (src == nullptr) [[unlikely]]
-        return send_empty(function, conn, opcode, announcing(flags), imm, op_context);
+        return post_empty(function, conn, opcode, message_flags(flags), imm, op_context);
     Request request;
-    describe(request.wr, opcode, 1, announcing(flags), imm, op_context);
+    fill_wr(request.wr, opcode, 1, message_flags(flags), imm, op_context);
     request.wr.wr.rdma.remote_addr = 0; // init_send_wqe() of rxe copies it
-    return send(function, conn, request, slice(*src, offset, len));
+    return post_request(function, conn, request, make_sge(*src, offset, len));
 }
 
 } // namespace
@@ -65,10 +65,10 @@ uint32_t size_of(const ibv_srq &srq) {
 }
 
 template <class Owner>
-[[gnu::cold, gnu::noinline]] int refused_one(const char *function, const ReceiveQueue &names,
-                                             const Owner &owner, RejectedReceive wr,
-                                             int result) {
-    return refused_receive(function, names, size_of(owner), wr, result);
+[[gnu::cold, gnu::noinline]] int fail_one_receive(const char *function,
+                                                  const ReceiveQueue &names, const Owner &owner,
+                                                  RejectedReceive wr, int result) {
+    return fail_receive(function, names, size_of(owner), wr, result);
 }
 
 // One receive, and the owner of its queue, see tuned.hh.
@@ -81,30 +81,30 @@ template <class Owner> struct ReceiveRequest {
 // Receives into one SGE, or into none for a message without data. post is ibv_post_recv() or
 // ibv_post_srq_recv(); owner is the queue itself, or owns it.
 template <class Owner, class Queue, class Post>
-[[gnu::always_inline]] inline int receive(const char *function, const ReceiveQueue &names,
-                                          Post post, const Owner *owner, Queue *queue,
-                                          const rpma_mr_local *dst, size_t offset, size_t len,
-                                          const void *op_context) {
+[[gnu::always_inline]] inline int post_receive(const char *function, const ReceiveQueue &names,
+                                               Post post, const Owner *owner, Queue *queue,
+                                               const rpma_mr_local *dst, size_t offset,
+                                               size_t len, const void *op_context) {
     ReceiveRequest<Owner> request;
-    request.wr.wr_id = context_id(op_context);
+    request.wr.wr_id = wr_id_of(op_context);
     request.wr.next = nullptr;
     request.wr.sg_list = &request.sge;
     request.owner = owner;
     // Instantiated per branch: the number of SGEs is a constant in each.
-    const auto go = [&](int number) __attribute__((always_inline)) {
+    const auto post_with = [&](int number) __attribute__((always_inline)) {
         request.wr.num_sge = number;
         ibv_recv_wr *bad;
         const int result = post(queue, &request.wr, &bad);
         return result == 0 ? 0
-                           : refused_one(function, names, *request.owner,
-                                         {request.wr.wr_id, request.sge}, result);
+                           : fail_one_receive(function, names, *request.owner,
+                                              {request.wr.wr_id, request.sge}, result);
     };
     if (dst == nullptr) [[unlikely]] {
         request.sge = {};
-        return go(0);
+        return post_with(0);
     }
-    request.sge = slice(*dst, offset, len);
-    return go(1);
+    request.sge = make_sge(*dst, offset, len);
+    return post_with(1);
 }
 
 constexpr char ARRAY[] = "receives";
@@ -119,9 +119,9 @@ struct ReceiveList {
     uint32_t used_sges = 0;
 };
 
-void link(ReceiveList &to, const rpma_receive &receive, uint32_t number) {
+void append(ReceiveList &to, const rpma_receive &receive, uint32_t number) {
     ibv_recv_wr &wr = to.wrs[to.used];
-    wr = {context_id(receive.op_context), nullptr, to.sges + to.used_sges,
+    wr = {wr_id_of(receive.op_context), nullptr, to.sges + to.used_sges,
           static_cast<int>(number)};
     if (to.used > 0)
         to.wrs[to.used - 1].next = &wr;
@@ -131,8 +131,8 @@ void link(ReceiveList &to, const rpma_receive &receive, uint32_t number) {
 
 // Appends a receive. 0, or RPMA_E_INVAL, which is logged unless earlier receives are posted
 // first; then nothing is appended, and RPMA_E_INVAL may also mean that there is no SGE left.
-[[gnu::noinline]] int add(const CallSite &site, ReceiveList &to, const rpma_receive &receive,
-                          const SgeLimit &limit) {
+[[gnu::noinline]] int append_slow(const CallSite &site, ReceiveList &to,
+                                  const rpma_receive &receive, const SgeLimit &limit) {
     RPMA_REFUSE_RESERVED(site, receive.reserved);
     const SgeList sges = choose_sges(site, receive.local, receive.sgl, receive.nsge);
     if (sges.sgl == nullptr || (sges.nsge <= limit.max && sges.nsge > MAX_SGE - to.used_sges))
@@ -140,36 +140,37 @@ void link(ReceiveList &to, const rpma_receive &receive, uint32_t number) {
     const int used = fill_sges(site, sges, limit, to.sges + to.used_sges);
     if (used < 0)
         return RPMA_E_INVAL;
-    link(to, receive, static_cast<uint32_t>(used));
+    append(to, receive, static_cast<uint32_t>(used));
     return 0;
 }
 
 // Fast path for a receive with one SGE.
-[[gnu::always_inline]] inline bool add_simple(ReceiveList &to, const rpma_receive &receive) {
+[[gnu::always_inline]] inline bool append_fast(ReceiveList &to, const rpma_receive &receive) {
     if ((receive.reserved | receive.nsge | reinterpret_cast<uintptr_t>(receive.sgl)) != 0 ||
         receive.local.mr == nullptr || receive.local.len == 0 ||
         receive.local.len > UINT32_MAX || to.used_sges == MAX_SGE) [[unlikely]]
         return false;
-    to.sges[to.used_sges] = slice(*receive.local.mr, receive.local.offset, receive.local.len);
-    link(to, receive, 1);
+    to.sges[to.used_sges] =
+        make_sge(*receive.local.mr, receive.local.offset, receive.local.len);
+    append(to, receive, 1);
     return true;
 }
 
 // Posts an array of receives to the queue of owner with post, ibv_post_recv() or
 // ibv_post_srq_recv().
 template <class Owner, class Queue, class Post>
-int receive_many(const char *function, const ReceiveQueue &names, Post post, const Owner &owner,
-                 Queue *queue, const SgeLimit &limit, const rpma_receive *receives,
-                 uint32_t count, uint32_t *posted) {
+int post_receives(const char *function, const ReceiveQueue &names, Post post,
+                  const Owner &owner, Queue *queue, const SgeLimit &limit,
+                  const rpma_receive *receives, uint32_t count, uint32_t *posted) {
     uint32_t done = 0;
     int code = 0;
     while (code == 0 && done < count) {
         ReceiveList list;
         while (code == 0 && list.used < std::min(count - done, ReceiveList::MAX_CHUNK)) {
             const uint32_t index = done + list.used;
-            if (!add_simple(list, receives[index]))
-                code =
-                    add({function, ARRAY, index, list.used > 0}, list, receives[index], limit);
+            if (!append_fast(list, receives[index]))
+                code = append_slow({function, ARRAY, index, list.used > 0}, list,
+                                   receives[index], limit);
         }
         if (list.used == 0)
             break;
@@ -186,8 +187,8 @@ int receive_many(const char *function, const ReceiveQueue &names, Post post, con
         done += static_cast<uint32_t>(refused - list.wrs);
         const Part part = {ARRAY, done, done, ""};
         const ibv_sge sge = refused->num_sge > 0 ? refused->sg_list[0] : ibv_sge{};
-        code = refused_receive(function, names, owner.rq_size(), {refused->wr_id, sge}, result,
-                               &part);
+        code = fail_receive(function, names, owner.rq_size(), {refused->wr_id, sge}, result,
+                            &part);
     }
     if (posted != nullptr)
         *posted = done;
@@ -202,8 +203,8 @@ RPMA_POST int rpma_recv(struct rpma_conn *conn, struct rpma_mr_local *dst, size_
     RPMA_REFUSE_AS(__func__, dst == NULL && (offset | len) != 0, RPMA_NO_MEMORY, "dst", offset,
                    len);
     RPMA_REFUSE_LENGTH(__func__, len);
-    return receive(__func__, CONN_RECEIVES, ibv_post_recv, conn->qp, conn->qp, dst, offset, len,
-                   op_context);
+    return post_receive(__func__, CONN_RECEIVES, ibv_post_recv, conn->qp, conn->qp, dst, offset,
+                        len, op_context);
 }
 
 RPMA_POST int rpma_conn_req_recv(struct rpma_conn_req *req, struct rpma_mr_local *dst,
@@ -212,8 +213,8 @@ RPMA_POST int rpma_conn_req_recv(struct rpma_conn_req *req, struct rpma_mr_local
     RPMA_REFUSE(dst == NULL);
     RPMA_REFUSE_LENGTH(__func__, len);
     RPMA_REFUSE_AS(__func__, !req->is_set_up(), "%s", req->obstacle());
-    return receive(__func__, CONN_RECEIVES, ibv_post_recv, req, req->conn().qp, dst, offset,
-                   len, op_context);
+    return post_receive(__func__, CONN_RECEIVES, ibv_post_recv, req, req->conn().qp, dst,
+                        offset, len, op_context);
 }
 
 RPMA_POST int rpma_srq_recv(struct rpma_srq *srq, struct rpma_mr_local *dst, size_t offset,
@@ -222,17 +223,17 @@ RPMA_POST int rpma_srq_recv(struct rpma_srq *srq, struct rpma_mr_local *dst, siz
     RPMA_REFUSE_AS(__func__, dst == NULL && (offset | len) != 0, RPMA_NO_MEMORY, "dst", offset,
                    len);
     RPMA_REFUSE_LENGTH(__func__, len);
-    return receive(__func__, SRQ_RECEIVES, ibv_post_srq_recv, srq->queue(), srq->queue(), dst,
-                   offset, len, op_context);
+    return post_receive(__func__, SRQ_RECEIVES, ibv_post_srq_recv, srq->queue(), srq->queue(),
+                        dst, offset, len, op_context);
 }
 
 int rpma_recv_many(struct rpma_conn *conn, const struct rpma_receive *receives, uint32_t count,
                    uint32_t *posted) {
     RPMA_REFUSE(conn == NULL);
     RPMA_REFUSE(receives == NULL && count != 0);
-    return receive_many(__func__, CONN_RECEIVES, ibv_post_recv, *conn, conn->qp,
-                        {conn->max_sge, conn->max_sge, CONN_SGE_SETTER}, receives, count,
-                        posted);
+    return post_receives(__func__, CONN_RECEIVES, ibv_post_recv, *conn, conn->qp,
+                         {conn->max_sge, conn->max_sge, CONN_SGE_SETTER}, receives, count,
+                         posted);
 }
 
 int rpma_conn_req_recv_many(struct rpma_conn_req *req, const struct rpma_receive *receives,
@@ -241,15 +242,16 @@ int rpma_conn_req_recv_many(struct rpma_conn_req *req, const struct rpma_receive
     RPMA_REFUSE(receives == NULL && count != 0);
     RPMA_REFUSE_AS(__func__, !req->is_set_up(), "%s", req->obstacle());
     const rpma_conn &conn = req->conn();
-    return receive_many(__func__, CONN_RECEIVES, ibv_post_recv, *req, conn.qp,
-                        {conn.max_sge, conn.max_sge, CONN_SGE_SETTER}, receives, count, posted);
+    return post_receives(__func__, CONN_RECEIVES, ibv_post_recv, *req, conn.qp,
+                         {conn.max_sge, conn.max_sge, CONN_SGE_SETTER}, receives, count,
+                         posted);
 }
 
 int rpma_srq_recv_many(struct rpma_srq *srq, const struct rpma_receive *receives,
                        uint32_t count, uint32_t *posted) {
     RPMA_REFUSE(srq == NULL);
     RPMA_REFUSE(receives == NULL && count != 0);
-    return receive_many(__func__, SRQ_RECEIVES, ibv_post_srq_recv, *srq, srq->queue(),
-                        {srq->max_sge(), srq->max_sge(), SRQ_SGE_SETTER}, receives, count,
-                        posted);
+    return post_receives(__func__, SRQ_RECEIVES, ibv_post_srq_recv, *srq, srq->queue(),
+                         {srq->max_sge(), srq->max_sge(), SRQ_SGE_SETTER}, receives, count,
+                         posted);
 }

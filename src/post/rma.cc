@@ -29,7 +29,7 @@ transfer_slow(const char *function, ibv_wr_opcode opcode, rpma_conn *conn, Dst *
         "0, 0 and 0",
         dst_offset, src_offset, len);
     RPMA_REFUSE_LENGTH(function, len);
-    return send_empty(function, *conn, opcode, send_flags, imm, op_context);
+    return post_empty(function, *conn, opcode, send_flags, imm, op_context);
 }
 
 [[gnu::cold, gnu::noinline]] int read_slow(rpma_conn *conn, rpma_mr_local *dst,
@@ -37,7 +37,7 @@ transfer_slow(const char *function, ibv_wr_opcode opcode, rpma_conn *conn, Dst *
                                            size_t src_offset, size_t len, int flags,
                                            const void *op_context) {
     return transfer_slow("rpma_read", IBV_WR_RDMA_READ, conn, dst, dst_offset, src, src_offset,
-                         len, flags, signaled(flags), 0, op_context);
+                         len, flags, signaled_flag(flags), 0, op_context);
 }
 
 [[gnu::cold, gnu::noinline]] int write_slow(const char *function, ibv_wr_opcode opcode,
@@ -46,8 +46,9 @@ transfer_slow(const char *function, ibv_wr_opcode opcode, rpma_conn *conn, Dst *
                                             size_t src_offset, size_t len, int flags,
                                             uint32_t imm, const void *op_context) {
     return transfer_slow(function, opcode, conn, dst, dst_offset, src, src_offset, len, flags,
-                         opcode == IBV_WR_RDMA_WRITE ? carrying(flags) : announcing(flags), imm,
-                         op_context);
+                         opcode == IBV_WR_RDMA_WRITE ? write_flags(flags)
+                                                     : message_flags(flags),
+                         imm, op_context);
 }
 
 // Same arguments as the exported function, so the call moves no register.
@@ -68,9 +69,9 @@ RPMA_POST int rpma_read(struct rpma_conn *conn, struct rpma_mr_local *dst, size_
         [[unlikely]]
         return read_slow(conn, dst, dst_offset, src, src_offset, len, flags, op_context);
     Request request;
-    describe(request.wr, IBV_WR_RDMA_READ, 1, signaled(flags), 0, op_context);
-    address(request.wr, *src, src_offset);
-    return send(__func__, *conn, request, slice(*dst, dst_offset, len));
+    fill_wr(request.wr, IBV_WR_RDMA_READ, 1, signaled_flag(flags), 0, op_context);
+    set_remote(request.wr, *src, src_offset);
+    return post_request(__func__, *conn, request, make_sge(*dst, dst_offset, len));
 }
 
 RPMA_POST int rpma_write(struct rpma_conn *conn, struct rpma_mr_remote *dst, size_t dst_offset,
@@ -80,9 +81,9 @@ RPMA_POST int rpma_write(struct rpma_conn *conn, struct rpma_mr_remote *dst, siz
         [[unlikely]]
         return write_slow(conn, dst, dst_offset, src, src_offset, len, flags, op_context);
     Request request;
-    describe(request.wr, IBV_WR_RDMA_WRITE, 1, carrying(flags), 0, op_context);
-    address(request.wr, *dst, dst_offset);
-    return send(__func__, *conn, request, slice(*src, src_offset, len));
+    fill_wr(request.wr, IBV_WR_RDMA_WRITE, 1, write_flags(flags), 0, op_context);
+    set_remote(request.wr, *dst, dst_offset);
+    return post_request(__func__, *conn, request, make_sge(*src, src_offset, len));
 }
 
 RPMA_POST int rpma_write_with_imm(struct rpma_conn *conn, struct rpma_mr_remote *dst,
@@ -94,9 +95,9 @@ RPMA_POST int rpma_write_with_imm(struct rpma_conn *conn, struct rpma_mr_remote 
         return write_slow(__func__, IBV_WR_RDMA_WRITE_WITH_IMM, conn, dst, dst_offset, src,
                           src_offset, len, flags, imm, op_context);
     Request request;
-    describe(request.wr, IBV_WR_RDMA_WRITE_WITH_IMM, 1, announcing(flags), imm, op_context);
-    address(request.wr, *dst, dst_offset);
-    return send(__func__, *conn, request, slice(*src, src_offset, len));
+    fill_wr(request.wr, IBV_WR_RDMA_WRITE_WITH_IMM, 1, message_flags(flags), imm, op_context);
+    set_remote(request.wr, *dst, dst_offset);
+    return post_request(__func__, *conn, request, make_sge(*src, src_offset, len));
 }
 
 namespace {
@@ -107,9 +108,9 @@ namespace {
                                                const ibv_sge &bytes, unsigned send_flags,
                                                const void *op_context) {
     Request request;
-    describe(request.wr, IBV_WR_RDMA_WRITE, 1, send_flags | IBV_SEND_FENCE, 0, op_context);
-    address(request.wr, dst, dst_offset);
-    return send(function, conn, request, bytes);
+    fill_wr(request.wr, IBV_WR_RDMA_WRITE, 1, send_flags | IBV_SEND_FENCE, 0, op_context);
+    set_remote(request.wr, dst, dst_offset);
+    return post_request(function, conn, request, bytes);
 }
 
 // With the caller's data, which the provider copies during the call.
@@ -119,7 +120,7 @@ namespace {
                                                const void *op_context) {
     const ibv_sge bytes = {reinterpret_cast<uintptr_t>(src), RPMA_ATOMIC_WRITE_ALIGNMENT, 0};
     return write_fenced(function, conn, dst, dst_offset, bytes,
-                        signaled(flags) | IBV_SEND_INLINE, op_context);
+                        signaled_flag(flags) | IBV_SEND_INLINE, op_context);
 }
 
 // Slow path: an argument is not valid, or the address is misaligned.
@@ -141,9 +142,9 @@ namespace {
                                                size_t dst_offset, const char *src, int flags,
                                                const void *op_context) {
     const uint64_t remote_addr = dst->addr + dst_offset;
-    return send_natively(
+    return post_native(
         "rpma_atomic_write", *conn, IBV_WR_ATOMIC_WRITE, remote_addr,
-        RPMA_ATOMIC_WRITE_ALIGNMENT, signaled(flags) | IBV_SEND_FENCE, op_context,
+        RPMA_ATOMIC_WRITE_ALIGNMENT, signaled_flag(flags) | IBV_SEND_FENCE, op_context,
         [&](ibv_qp_ex *qpx) { ibv_wr_atomic_write(qpx, dst->rkey, remote_addr, src); });
 }
 #endif
@@ -174,8 +175,8 @@ RPMA_POST int rpma_write_atomic(struct rpma_conn *conn, struct rpma_mr_remote *d
     RPMA_REFUSE_VALUE(__func__, dst_offset % RPMA_ATOMIC_WRITE_ALIGNMENT != 0, dst_offset,
                       "multiples of 8");
     return write_fenced(__func__, *conn, *dst, dst_offset,
-                        slice(*src, src_offset, RPMA_ATOMIC_WRITE_ALIGNMENT), signaled(flags),
-                        op_context);
+                        make_sge(*src, src_offset, RPMA_ATOMIC_WRITE_ALIGNMENT),
+                        signaled_flag(flags), op_context);
 }
 
 namespace {
@@ -186,9 +187,9 @@ namespace {
                                                 size_t src_offset, int flags,
                                                 const void *op_context) {
     Request request;
-    describe(request.wr, IBV_WR_RDMA_READ, 1, signaled(flags), 0, op_context);
-    address(request.wr, src, src_offset);
-    return send(function, conn, request, dst);
+    fill_wr(request.wr, IBV_WR_RDMA_READ, 1, signaled_flag(flags), 0, op_context);
+    set_remote(request.wr, src, src_offset);
+    return post_request(function, conn, request, dst);
 }
 
 #ifdef RPMA_NATIVE_FLUSH
@@ -197,11 +198,11 @@ namespace {
                                                rpma_flush_type type, int flags,
                                                const void *op_context) {
     const uint64_t remote_addr = dst->addr + dst_offset;
-    return send_natively("rpma_flush", *conn, IBV_WR_FLUSH, remote_addr, len, signaled(flags),
-                         op_context, [&](ibv_qp_ex *qpx) {
-                             ibv_wr_flush(qpx, dst->rkey, remote_addr, len,
-                                          native_flush_type(type), IBV_FLUSH_RANGE);
-                         });
+    return post_native("rpma_flush", *conn, IBV_WR_FLUSH, remote_addr, len,
+                       signaled_flag(flags), op_context, [&](ibv_qp_ex *qpx) {
+                           ibv_wr_flush(qpx, dst->rkey, remote_addr, len,
+                                        native_flush_type(type), IBV_FLUSH_RANGE);
+                       });
 }
 #endif
 

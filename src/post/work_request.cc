@@ -33,7 +33,7 @@ int fill_sges(const CallSite &site, SgeList list, const SgeLimit &limit, ibv_sge
     ibv_sge *next = sges;
     for (const rpma_sge *sge = sgl; sge != sgl + nsge; sge++) {
         if (sge->mr != nullptr && sge->len - 1 < room) [[likely]] {
-            *next++ = slice(*sge->mr, sge->offset, sge->len);
+            *next++ = make_sge(*sge->mr, sge->offset, sge->len);
             room -= sge->len;
             continue;
         }

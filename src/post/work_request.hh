@@ -16,7 +16,7 @@
 namespace rpma {
 
 // RPMA_F_COMPLETION_ALWAYS without the bit that every operation has.
-inline unsigned signaled(int flags) {
+inline unsigned signaled_flag(int flags) {
     static_assert(IBV_SEND_SIGNALED ==
                   (RPMA_F_COMPLETION_ALWAYS & ~RPMA_F_COMPLETION_ON_ERROR));
     return static_cast<unsigned>(flags) & IBV_SEND_SIGNALED;
@@ -24,19 +24,19 @@ inline unsigned signaled(int flags) {
 
 // The same, and RPMA_F_INLINE. Only operations that send data may have it: for a read, rxe
 // would copy the destination memory (init_send_wqe() of rdma-core 56).
-inline unsigned carrying(int flags) {
+inline unsigned write_flags(int flags) {
     static_assert(IBV_SEND_INLINE == RPMA_F_INLINE);
     return static_cast<unsigned>(flags) & (IBV_SEND_SIGNALED | IBV_SEND_INLINE);
 }
 
 // The same for messages and immediate data, which may also be solicited.
-inline unsigned announcing(int flags) {
+inline unsigned message_flags(int flags) {
     static_assert(IBV_SEND_SOLICITED == RPMA_F_SOLICITED);
     return static_cast<unsigned>(flags) &
            (IBV_SEND_SIGNALED | IBV_SEND_INLINE | IBV_SEND_SOLICITED);
 }
 
-inline ibv_sge slice(const rpma_mr_local &mr, std::size_t offset, std::size_t len) {
+inline ibv_sge make_sge(const rpma_mr_local &mr, std::size_t offset, std::size_t len) {
     return {mr.addr + offset, static_cast<uint32_t>(len), mr.lkey};
 }
 
@@ -76,27 +76,27 @@ inline SgeList choose_sges(const CallSite &site, const rpma_sge &local, const rp
 // one is not valid, which is logged.
 int fill_sges(const CallSite &site, SgeList list, const SgeLimit &limit, ibv_sge *sges);
 
-inline uint64_t context_id(const void *op_context) {
+inline uint64_t wr_id_of(const void *op_context) {
     return reinterpret_cast<uintptr_t>(op_context);
 }
 
 // The caller sets the list of SGEs and the next request. Providers copy the immediate data for
 // every opcode (ibv_cmd_post_send() of libibverbs, rxe_post_send() of rxe).
-inline void describe(ibv_send_wr &wr, ibv_wr_opcode opcode, int num_sge, unsigned flags,
-                     uint32_t imm, const void *op_context) {
-    wr.wr_id = context_id(op_context);
+inline void fill_wr(ibv_send_wr &wr, ibv_wr_opcode opcode, int num_sge, unsigned flags,
+                    uint32_t imm, const void *op_context) {
+    wr.wr_id = wr_id_of(op_context);
     wr.num_sge = num_sge;
     wr.opcode = opcode;
     set_flags(wr, flags, imm);
 }
 
-inline void address(ibv_send_wr &wr, const rpma_mr_remote &mr, std::size_t offset) {
+inline void set_remote(ibv_send_wr &wr, const rpma_mr_remote &mr, std::size_t offset) {
     wr.wr.rdma.remote_addr = mr.addr + offset;
     wr.wr.rdma.rkey = mr.rkey;
 }
 
 // For an operation without remote memory. init_send_wqe() of rxe copies the address.
-inline void address_nothing(ibv_send_wr &wr) {
+inline void clear_remote(ibv_send_wr &wr) {
     wr.wr.rdma = {0, 0};
 }
 
@@ -107,8 +107,8 @@ struct Request {
     const rpma_conn *conn;
 };
 
-[[gnu::always_inline]] inline int send(const char *function, const rpma_conn &conn,
-                                       Request &request) {
+[[gnu::always_inline]] inline int post_request(const char *function, const rpma_conn &conn,
+                                               Request &request) {
     ibv_send_wr &wr = request.wr;
     wr.next = nullptr;
     request.conn = &conn;
@@ -117,31 +117,31 @@ struct Request {
     if (result == 0) [[likely]]
         return 0;
     if (!is_logged(RPMA_LOG_LEVEL_ERROR))
-        return refused_unlogged(function, *request.conn, wr.opcode, wr.wr_id, result);
-    return refused_send(function, *request.conn,
-                        {wr.wr_id, wr.wr.rdma.remote_addr, request.sge, wr.wr.rdma.rkey,
-                         wr.opcode, wr.send_flags},
-                        result);
+        return fail_unlogged(function, *request.conn, wr.opcode, wr.wr_id, result);
+    return fail_send(function, *request.conn,
+                     {wr.wr_id, wr.wr.rdma.remote_addr, request.sge, wr.wr.rdma.rkey, wr.opcode,
+                      wr.send_flags},
+                     result);
 }
 
 // Posts an operation with memory on both sides, or a message.
-[[gnu::always_inline]] inline int send(const char *function, const rpma_conn &conn,
-                                       Request &request, const ibv_sge &sge) {
+[[gnu::always_inline]] inline int post_request(const char *function, const rpma_conn &conn,
+                                               Request &request, const ibv_sge &sge) {
     request.sge = sge;
     request.wr.sg_list = &request.sge;
-    return send(function, conn, request);
+    return post_request(function, conn, request);
 }
 
 // Posts an operation without memory on either side; the other side may still observe it.
-[[gnu::noinline]] inline int send_empty(const char *function, const rpma_conn &conn,
+[[gnu::noinline]] inline int post_empty(const char *function, const rpma_conn &conn,
                                         ibv_wr_opcode opcode, unsigned send_flags, uint32_t imm,
                                         const void *op_context) {
     Request request;
     request.sge = {};
     request.wr.sg_list = nullptr;
-    describe(request.wr, opcode, 0, send_flags, imm, op_context);
-    address_nothing(request.wr);
-    return send(function, conn, request);
+    fill_wr(request.wr, opcode, 0, send_flags, imm, op_context);
+    clear_remote(request.wr);
+    return post_request(function, conn, request);
 }
 
 // Is true if 8 bytes at the remote address can be written atomically. If not, the connection
@@ -159,9 +159,9 @@ inline bool check_alignment(const char *function, rpma_conn &conn, uint64_t addr
 #if defined(RPMA_NATIVE_FLUSH) || defined(RPMA_NATIVE_ATOMIC_WRITE)
 // Logs the operation that an extended queue pair rejected. Its connection is looked up only
 // here: keeping it across the provider's calls would cost a register.
-[[gnu::cold, gnu::noinline]] inline int refused_one(const char *function, const ibv_qp_ex *qpx,
-                                                    ibv_wr_opcode opcode, uint64_t remote_addr,
-                                                    uint64_t length, int result) {
+[[gnu::cold, gnu::noinline]] inline int
+fail_one_native(const char *function, const ibv_qp_ex *qpx, ibv_wr_opcode opcode,
+                uint64_t remote_addr, uint64_t length, int result) {
     ibv_send_wr wr = {};
     wr.wr_id = qpx->wr_id;
     wr.opcode = opcode;
@@ -170,22 +170,23 @@ inline bool check_alignment(const char *function, rpma_conn &conn, uint64_t addr
     wr.sg_list = &sge;
     wr.num_sge = 1;
     const auto *conn = static_cast<const rpma_conn *>(handle_of(&qpx->qp_base));
-    return refused_natively(function, *conn, wr, nullptr, result);
+    return fail_native(function, *conn, wr, nullptr, result);
 }
 
 // Posts one operation to an extended queue pair: build() fills it; length is for the log.
 template <class Build>
-[[gnu::always_inline]] inline int send_natively(const char *function, const rpma_conn &conn,
-                                                ibv_wr_opcode opcode, uint64_t remote_addr,
-                                                uint64_t length, unsigned send_flags,
-                                                const void *op_context, const Build &build) {
+[[gnu::always_inline]] inline int post_native(const char *function, const rpma_conn &conn,
+                                              ibv_wr_opcode opcode, uint64_t remote_addr,
+                                              uint64_t length, unsigned send_flags,
+                                              const void *op_context, const Build &build) {
     ibv_qp_ex *qpx = conn.extended;
     ibv_wr_start(qpx);
-    qpx->wr_id = context_id(op_context);
+    qpx->wr_id = wr_id_of(op_context);
     qpx->wr_flags = send_flags;
     build(qpx);
     const int result = ibv_wr_complete(qpx);
-    return result == 0 ? 0 : refused_one(function, qpx, opcode, remote_addr, length, result);
+    return result == 0 ? 0
+                       : fail_one_native(function, qpx, opcode, remote_addr, length, result);
 }
 #endif
 
