@@ -35,7 +35,7 @@ int next_request(const char *function, rpma_ep *ep, bool has_queues, const rpma_
     Call call(function);
     auto req = ep->next_request(call, has_queues, cfg);
     if (req)
-        RPMA_LOG(RPMA_LOG_LEVEL_NOTICE, function, "a connection request came in");
+        RPMA_LOG(RPMA_LOG_LEVEL_NOTICE, function, "a connection request arrived");
     return call.deliver(std::move(req), req_ptr);
 }
 

@@ -55,8 +55,8 @@ bool poll_one(Call &call, rpma_cq &cq, ibv_wc &wc) {
 }
 
 void refuse_kind(Call &call, int opcode) {
-    RPMA_FAIL(call, RPMA_E_NOSUPP, 0, "a completion of a kind without an RPMA_OP_*: %d",
-              opcode);
+    RPMA_FAIL(call, RPMA_E_NOSUPP, 0,
+              "no RPMA_OP_* is defined for the opcode of the completion: %d", opcode);
 }
 
 void get_completion(Call &call, rpma_cq &cq, rpma_completion &cmpl) {

@@ -59,7 +59,7 @@ FlushMasks FlushMethods::open(const char *function) {
     }
     if (!was_open)
         RPMA_LOG(RPMA_LOG_LEVEL_NOTICE, function,
-                 "the other side does not state how it serves flushes: %s",
+                 "the other side does not advertise its flush method: %s",
                  mode() == RPMA_FLUSH_MODE_NATIVE
                      ? "a native flush is tried; if it fails, set RPMA_FLUSH=emulated or "
                        "RPMA_FLUSH_MODE_EMULATED here"

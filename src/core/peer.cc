@@ -207,7 +207,7 @@ rpma_flush_mode rpma_peer::choose_flush(rpma_flush_mode wanted) const {
 bool rpma_peer::check_native_flush(Call &call) const {
     if (!device_.flush)
         RPMA_FAIL(call, RPMA_E_NOSUPP, 0,
-                  "cfg asks for RPMA_FLUSH_MODE_NATIVE, and %s has no native flush: use "
+                  "cfg requires RPMA_FLUSH_MODE_NATIVE, and %s has no native flush: use "
                   "RPMA_FLUSH_MODE_AUTO",
                   ibv_get_device_name(pd_->context->device));
     return device_.flush;

@@ -210,7 +210,7 @@ namespace {
     RPMA_REFUSE_IN(function, work == NULL);
     RPMA_REFUSE_AS(function, batch->is_full(),
                    "the batch is full: max_ops is %" PRIu32
-                   "; begin anew with rpma_batch_reset(), or give rpma_batch_new() more",
+                   "; empty it with rpma_batch_reset(), or create one with a larger max_ops",
                    batch->size());
     Entry &entry = batch->next_entry();
     if (const int code =

@@ -47,7 +47,7 @@ int refuse_flush(const CallSite &site, const rpma_conn &conn, FlushMasks region,
     Call call(site.function);
     if (!has_conn)
         RPMA_FAIL(call, RPMA_E_NOSUPP, 0,
-                  "%sthe other side did not say that it has direct write to PMem: apply its "
+                  "%sthe other side does not advertise direct write to PMem: apply its "
                   "peer configuration with rpma_conn_apply_remote_peer_cfg() first",
                   site.prefix().chars);
     else if (!has_region)
@@ -57,8 +57,8 @@ int refuse_flush(const CallSite &site, const rpma_conn &conn, FlushMasks region,
                                 : "RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY");
     else
         RPMA_FAIL(call, RPMA_E_NOSUPP, 0,
-                  "%sthe other side does not serve %s flushes of this region natively, and the "
-                  "connection has no other flush method: use RPMA_FLUSH_MODE_AUTO",
+                  "%sthe other side has no native %s flush for this region, and the connection "
+                  "has no other flush method: use RPMA_FLUSH_MODE_AUTO",
                   site.prefix().chars, is_persistent ? "persistent" : "visibility");
     return call.finish();
 }
@@ -69,12 +69,13 @@ int refuse_atomic(const CallSite &site, const rpma_conn &conn) {
     Call call(site.function);
     if (!conn.device->atomics)
         RPMA_FAIL(call, RPMA_E_NOSUPP, 0,
-                  "%s%s has no remote atomics (IBV_ATOMIC_NONE): have the other side do it",
+                  "%s%s has no remote atomics (IBV_ATOMIC_NONE): execute the operation on the "
+                  "other side",
                   site.prefix().chars, ibv_get_device_name(conn.qp->context->device));
     else
         RPMA_FAIL(call, RPMA_E_NOSUPP, 0,
-                  "%sthe other side does not state RPMA_MR_USAGE_ATOMIC of the remote region: "
-                  "register it there with that, and hand it over with "
+                  "%sthe other side does not advertise RPMA_MR_USAGE_ATOMIC for the remote "
+                  "region: register it with that usage, and transfer it with "
                   "rpma_conn_private_data_pack(), not as a descriptor",
                   site.prefix().chars);
     return call.finish();
@@ -130,7 +131,7 @@ Text advice(int result, const char *queue, uint32_t room, const char *setting) {
     if (!is_full(result))
         return text;
     text.add("; the %s queue is full, it holds %" PRIu32
-             ": take completions before more is posted, or make it larger with %s()",
+             ": poll completions before the next post, or raise the size with %s()",
              queue, room, setting);
     return text;
 }
@@ -140,8 +141,8 @@ Text send_advice(int result, const rpma_conn &conn, uint64_t bytes) {
     if (bytes <= has.max_inline_data)
         return advice(result, "send", has.max_send_wr, "rpma_conn_cfg_set_sq_size");
     Text text;
-    text.add("; %" PRIu64 " bytes are to go inline, the connection takes %" PRIu32
-             " at most: make it more with rpma_conn_cfg_set_inline_size()",
+    text.add("; %" PRIu64 " bytes are to be sent inline, the connection allows %" PRIu32
+             " at most: raise it with rpma_conn_cfg_set_inline_size()",
              bytes, has.max_inline_data);
     return text;
 }

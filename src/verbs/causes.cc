@@ -95,7 +95,7 @@ void other_device(Text &advice, const Failure &failure) {
 // No attribute of a device holds its limit of inline data.
 void inline_data(Text &advice, const Failure &failure) {
     if (failure.inline_size > RPMA_ATOMIC_WRITE_ALIGNMENT)
-        advice.add("; where the device takes fewer bytes inline, reduce it with "
+        advice.add("; if the device allows fewer inline bytes, reduce it with "
                    "rpma_conn_cfg_set_inline_size()");
 }
 
@@ -248,7 +248,7 @@ void too_much_data(Text &advice, const Failure &failure) {
 
 // lab lost: a client that exits before its request is accepted
 void client_is_gone(Text &advice, const Failure &) {
-    advice.add("; the client may have given up or ended: serve the next one");
+    advice.add("; the client may have timed out or exited: serve the next one");
 }
 
 // The first matching row that yields advice is used.

@@ -137,7 +137,7 @@ const char *reject_reason(int reason) {
     case 3:
         return "the other side has no resources";
     case 4:
-        return "the other side did not get an answer in time";
+        return "the other side received no reply in time";
     case 8:
         return "no program listens on that port";
     case 10:
@@ -164,8 +164,8 @@ Text status_text(const rdma_cm_event &event, const ibv_context *device, bool is_
     if (event.event != RDMA_CM_EVENT_UNREACHABLE)
         return text;
     if (is_established) // Linux 6.0, drivers/infiniband/core/cma.c, cma_netevent_callback()
-        text.add("; the network sends the other side's IP address to another link address now: "
-                 "if that is right, connect again");
+        text.add("; the IP address of the other side now has another link address: "
+                 "if this is intended, connect again");
     // An endpoint has no device and no event UNREACHABLE.
     else if (device != nullptr && // GCOVR_EXCL_BR_LINE
              device->device->transport_type == IBV_TRANSPORT_IWARP)

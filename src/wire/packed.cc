@@ -46,7 +46,7 @@ bool Unpacked::read(Call &call, const void *data, std::size_t size) {
         return false;
     }
     if (in[1] != PACKED_VERSION) {
-        RPMA_REJECT(call, "the private data has version %u, this library knows version %u",
+        RPMA_REJECT(call, "the private data has version %u, this library supports version %u",
                     in[1], PACKED_VERSION);
         return false;
     }

@@ -159,7 +159,7 @@ def client_is_gone(test, answer):
     client.kill()
     wait_until(lambda: lab.resources()[client.device] == test.before[client.device], "the client's objects are gone")
     server.refuses("RPMA_E_PROVIDER", answer, errno=str(errno.EINVAL))
-    expect("the client may have given up or ended" in test.said(), True, "the log says why")
+    expect("the client may have timed out or exited" in test.said(), True, "the log says why")
 
 
 @case("troubleshooting", "the link address of the other side changes", shows=("unreachable: established",))

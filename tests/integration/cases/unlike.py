@@ -18,7 +18,7 @@ OTHER = {"native": "plain", "plain": "native"}
 NAMES = {"native": "A", "plain": "B", "1.3.0": "C", "1.2.0": "D"}
 BY_CHOICE = "native with RPMA_FLUSH=emulated"
 SIZE = 2 << 20
-NOTICE = "the other side does not state how it serves flushes"
+NOTICE = "the other side does not advertise its flush method"
 
 
 def library(name):

@@ -125,7 +125,7 @@ static void connect_by(enum way way, const struct settings *s) {
         EXPECT_CALLS(calls[way].request);
     const unsigned notices = logged_count(RPMA_LOG_LEVEL_NOTICE);
     assert_string_equal(logged_line(RPMA_LOG_LEVEL_NOTICE, notices - 1)->message,
-                        way % 2 ? "a connection request came in"
+                        way % 2 ? "a connection request arrived"
                                 : "requesting a connection to " FIXTURE_ADDRESS
                                   ":" FIXTURE_PORT);
     if (way % 2 == 0)

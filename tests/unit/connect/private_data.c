@@ -354,7 +354,7 @@ TEST_THAT(unpack_refuses_other_headers) {
         {0, 0, 0xf4, not_packed, "not packed"},
         {0, 0xf6, UINT8_MAX, not_packed, "not packed"},
         {1, 0, 0, "the data is of another version",
-         "has version 0, this library knows version 1"},
+         "has version 0, this library supports version 1"},
         {1, 2, UINT8_MAX, "the data is of another version", "has version "},
         {2, 12, UINT8_MAX, is_cut, "is truncated"},
         {2, UINT8_MAX, UINT8_MAX, is_cut, "needed are 5621"},

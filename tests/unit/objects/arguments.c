@@ -115,7 +115,7 @@ static const struct way {
     {"index >= ", "the batch has 0 operations; possible: less than that",
      .set = {{"index", 0}}, {UINT32_MAX}},
     {"the batch is full",
-     "max_ops is 1; begin anew with rpma_batch_reset(), or give rpma_batch_new", NULL, false, true},
+     "max_ops is 1; empty it with rpma_batch_reset(), or create one", NULL, false, true},
     // clang-format on
 };
 

@@ -105,8 +105,8 @@ static void expect_way(enum way way, struct rpma_mr_remote *remote, enum rpma_fl
     struct expected_error refused = {RPMA_E_NOSUPP, "no native flush of this type",
                                      "the remote region allows no native flush of this type",
                                      .logs = type == RPMA_FLUSH_TYPE_PERSISTENT
-                                                 ? "does not serve persistent flushes"
-                                                 : "does not serve visibility flushes",
+                                                 ? "has no native persistent flush"
+                                                 : "has no native visibility flush",
                                      .any_calls = true};
     if (way == REFUSED)
         EXPECT_ERROR(rpma_flush(w.h.conn, remote, 8, 8, type, 1, NULL), RPMA_E_NOSUPP,

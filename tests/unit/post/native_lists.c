@@ -277,7 +277,7 @@ TEST_THAT(oversized_list_with_a_native_flush_is_refused) {
     EXPECT_ERROR(rpma_batch_post(w.h.batch, &posted), RPMA_E_PROVIDER,
                  "ibv_wr_complete() failed", "ibv_wr_complete()", ENOSPC, .any_calls = true,
                  .before = "batch[0] to batch[3]: ",
-                 .logs = "81 bytes are to go inline, the connection takes 80 at most");
+                 .logs = "81 bytes are to be sent inline, the connection allows 80 at most");
     assert_int_equal(posted, 0);
     assert_int_equal(fake_posted_count(), 0);
     request_end();

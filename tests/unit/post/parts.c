@@ -204,7 +204,7 @@ static void refuse_each(const struct list_function *f) {
                                       : "the receive queue is full";
     char again[128], failed[64];
     snprintf(again, sizeof(again),
-             ": take completions before more is posted, or make it larger with %s()",
+             ": poll completions before the next post, or raise the size with %s()",
              f->kind  ? "rpma_conn_cfg_set_sq_size"
              : f->srq ? "rpma_srq_cfg_set_rq_size"
                       : "rpma_conn_cfg_set_rq_size");

@@ -323,8 +323,8 @@ static struct rpma_work carry(enum rpma_work_type kind, bool is_list, size_t len
 // return the same error for both (send_advice() of post/failures.cc).
 static void carry_too_much(enum rpma_work_type kind, bool is_list, int error) {
     static const char says[] =
-        "81 bytes are to go inline, the connection takes 80 at most: make "
-        "it more with rpma_conn_cfg_set_inline_size()";
+        "81 bytes are to be sent inline, the connection allows 80 at most: raise "
+        "it with rpma_conn_cfg_set_inline_size()";
     for (int way = 0; way < WAYS; way++) {
         const struct rpma_work fits = carry(kind, is_list, INLINE_ROOM);
         const bool of_batch = way == OPERATION_ADD || way == OPERATION_SET;

@@ -292,7 +292,7 @@ static const struct lack {
 #define NOT_ALLOWED "direct write to PMem not enabled", "direct write to PMem"
     {KIND(FLUSH), PERSISTENT, FIXTURE_EVERY_USAGE, BARE, NOT_ALLOWED},
 #define NOT_STATED "the remote region does not state RPMA_MR_USAGE_ATOMIC", \
-    "does not state RPMA_MR_USAGE_ATOMIC of the remote region: register it there with that"
+    "does not advertise RPMA_MR_USAGE_ATOMIC for the remote region: register it with that usage"
     {ATOMICS, 0, FIXTURE_EVERY_USAGE, BARE, NOT_STATED},
     {ATOMICS, 0, FIXTURE_EVERY_USAGE, UINT8_MAX & ~PACKED_ATOMICS, NOT_STATED},
     {ATOMICS, 0, FIXTURE_EVERY_USAGE, PACKED_ATOMICS,

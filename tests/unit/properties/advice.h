@@ -68,7 +68,7 @@ static const struct advice {
      "'ip route get ADDRESS'"},
     {"rdma_resolve_addr ", {EACCES}, "'ip route get ADDRESS'"},
     {"rdma_resolve_addr rdma_resolve_route ", {ETIMEDOUT}, "is the other machine up?"},
-    {"rdma_accept rdma_reject ", {EINVAL}, "the client may have given up or ended"},
+    {"rdma_accept rdma_reject ", {EINVAL}, "the client may have timed out or exited"},
     // Of nothing in these calls: sizes, inline data and private data are within the limits.
     {"", {EIO}, "reduce it"},
     {"", {EIO}, "send less"},

@@ -621,7 +621,7 @@ static void say_called(void) {
 
 #define WAIT_FAILS "ibv_get_cq_event() failed: Input/output error (5)\n"
 #define DISCONNECT_FAILS "rdma_disconnect() failed: No space left on device (28)\n"
-#define REFUSED "RPMA_E_NOSUPP the other side did not say that it h"
+#define REFUSED "RPMA_E_NOSUPP the other side does not advertise di"
 
 // clang-format off
 static const struct scenario scenarios[] = {
