@@ -75,7 +75,7 @@ static const struct advice {
     {"", {EIO}, "CAP_NET_BIND_SERVICE"},
     {"", {EIO}, "/etc/services"},
     {"", {EIO}, "getent"},
-    {"", {EIO}, "4791"},
+    {"", {EIO}, "UDP port 4791"},
 };
 
 #endif // ADVICE_H
