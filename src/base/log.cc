@@ -115,7 +115,9 @@ void update_level() {
 // Lets an operator read the log without a change of the program. Set-user-ID and similar
 // programs ignore their caller's environment.
 [[gnu::constructor]] void read_environment() {
-    const char *wanted = secure_getenv("RPMA_LOG");
+    // On the stack: loading the library then reads no page of its constants.
+    const char name[] = "RPMA_LOG";
+    const char *wanted = secure_getenv(name);
     if (wanted == nullptr || wanted[0] == '\0')
         return;
     for (int level = RPMA_LOG_LEVEL_FATAL; level <= RPMA_LOG_LEVEL_DEBUG; level++)
