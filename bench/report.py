@@ -80,7 +80,8 @@ CALL_NAMES = {
     "flush": "flush (emulated)", "atomic_write": "atomic write", "poll": "poll, one completion",
     "poll_empty": "poll, nothing there", "native_flush": "flush by the device",
     "native_atomic_write": "atomic write by the device", "wait": "rpma_cq_wait()",
-    "conn_wait": "rpma_conn_wait()", "refused": "write to a full queue, in the library",
+    "conn_wait": "rpma_conn_wait()", "message": "one side of a message and its echo",
+    "refused": "write to a full queue, in the library",
     "refused_unlogged": "… with the log off, the whole call",
     "setup": "connection made and deleted, in the library",
     "setup_beside_10000": "… beside 10,000 others"}

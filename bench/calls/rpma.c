@@ -45,6 +45,16 @@ ATOMIC_WRITE(native_atomic_write, native_conn)
 #endif
 // clang-format on
 
+// The part of one side in a message and its echo.
+static void message_loop(unsigned long times) {
+    for (unsigned long i = 0; i < times; i++) {
+        recv_loop(1);
+        send_loop(1);
+        wait_loop(1);
+        poll_loop(1);
+    }
+}
+
 static void refused_unlogged_loop(unsigned long times) {
     log_refusals(false);
     refused_loop(times);
@@ -82,6 +92,7 @@ const struct loop loops[] = {
     {"only counted", NULL},
     {"wait", wait_loop},
     {"conn_wait", conn_wait_loop},
+    {"message", message_loop},
     {"refused", refused_loop},
     {"refused_unlogged", refused_unlogged_loop},
     {"setup", setup_loop},

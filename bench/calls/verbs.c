@@ -73,6 +73,15 @@ static void refused_loop(unsigned long times) {
     }
 }
 
+static void message_loop(unsigned long times) {
+    for (unsigned long i = 0; i < times; i++) {
+        recv_loop(1);
+        send_loop(1);
+        halves_of_wait(1);
+        poll_loop(1);
+    }
+}
+
 #ifdef PROVIDER_NATIVE
 static void native_flush_loop(unsigned long times) {
     for (unsigned long i = 0; i < times; i++) {
@@ -113,6 +122,7 @@ const struct loop loops[] = {
     {"only counted", NULL},
     {"wait", halves_of_wait},
     {"conn_wait", halves_of_wait},
+    {"message", message_loop},
     {"refused_unlogged", refused_loop},
     {0},
 };
