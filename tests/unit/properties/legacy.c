@@ -161,7 +161,8 @@ TEST_THAT(failures_are_logged) {
                                   IBV_WC_LOCAL_INV,         IBV_WC_TSO,       1000,
                                   IBV_WC_RECV_RDMA_WITH_IMM}; // the last for 0.9 alone
     static const struct expected_error failures[] = {
-        {RPMA_E_NOSUPP, "RPMA_OP_*", "RPMA_OP_* is defined for the opcode", .calls = "ibv_poll_cq"},
+        {RPMA_E_NOSUPP, "RPMA_OP_*", "RPMA_OP_* is defined for the opcode",
+         .calls = "ibv_poll_cq"},
         {RPMA_E_NO_COMPLETION, "CQ empty", POLLED, .logs = "empty"},
         {RPMA_E_UNKNOWN, "ibv_poll_cq() > 1", POLLED, .logs = "num_entries=1) returned 2"},
         {RPMA_E_PROVIDER, "ibv_poll_cq() < 0", POLLED, .logs = "gives no reason"}};
