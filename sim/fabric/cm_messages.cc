@@ -310,9 +310,15 @@ int Cm::disconnect(CmId &id) {
     if (!id.connects())
         return EINVAL;
     if (is_iwarp(id)) {
+        // rdma-core 56, librdmacm/cma.c, rdma_disconnect(): whatever the state of the ID.
+        Qp *const qp = qp_of(id);
+        if (qp && id.state == CmId::ESTABLISHED)
+            qp->is_idle = qp->sends.empty() && !id.device->profile->flushes_late_posts;
         if (id.state == CmId::ESTABLISHED)
             send(id, Message::DREQ);
-        close_iwarp(id, qp_of(id));
+        close_iwarp(id, qp);
+        if (qp)
+            fabric_.fail_qp(*qp);
     } else if (id.state == CmId::ESTABLISHED) {
         id.state = CmId::DREQ_SENT;
         send(id, Message::DREQ);

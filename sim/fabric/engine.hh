@@ -44,6 +44,9 @@ class Engine {
 
   private:
     using Places = std::vector<Place>;
+    static bool is_iwarp(const Qp &qp) {
+        return qp.context->device->profile->transport == SIM_IWARP;
+    }
     Fabric &fabric_;
 
     // run.cc
@@ -51,8 +54,10 @@ class Engine {
     bool wait(Qp &qp, Send &send, Result result);
     void start_timer(Qp &qp, uint64_t time);
     void finish(Qp &qp, Send &send, ibv_wc_status status);
-    void add(Cq &cq, const ibv_wc &wc, bool is_solicited);
-    void complete_receive(Qp &qp, const Receive &receive, ibv_wc wc, bool is_solicited);
+    void disconnect(Qp &qp); // an iWARP QP, which does not fail itself
+    bool add(Cq &cq, const ibv_wc &wc, bool is_solicited);
+    void fail_later(uint32_t number);
+    bool complete_receive(Qp &qp, const Receive &receive, ibv_wc wc, bool is_solicited);
     bool has_receive(const Qp &qp) const;
     bool take_receive(Qp &qp, Receive &receive);
     uint64_t try_time(const Qp &qp) const;
@@ -67,6 +72,8 @@ class Engine {
     Result done(Send &send, ibv_wc_status status);
     Result refuse(Qp &peer, Send &send, ibv_wc_status status);
     Result lacks_receive(Qp &peer, Send &send);
+    Result deliver(Qp &peer, Send &send, const Receive &receive, const ibv_wc &wc);
+    void report_violation(Qp &peer, const Send &send);
     ibv_wc_status local_places(const Qp &qp, const std::vector<ibv_sge> &sges, bool is_written,
                                Places &places) const;
     ibv_wc_status source_of(const Qp &qp, const Send &send, Places &places) const;

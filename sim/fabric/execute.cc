@@ -115,7 +115,9 @@ ibv_wc_status Engine::local_places(const Qp &qp, const std::vector<ibv_sge> &sge
 
 ibv_wc_status Engine::source_of(const Qp &qp, const Send &send, Places &places) const {
     if (send.wr.inline_length == 0)
-        return local_places(qp, send.sges, false, places);
+        return local_places(qp, send.sges, false, places)
+                   ? qp.context->device->profile->source_error
+                   : IBV_WC_SUCCESS;
     places.push_back({nullptr, reinterpret_cast<uint64_t>(send.inlined.data()),
                       send.wr.inline_length, false, false});
     return IBV_WC_SUCCESS;
@@ -138,10 +140,9 @@ void Engine::keep_data(Qp &qp) {
 // Linux 7.3, drivers/infiniband/sw/rxe/rxe_resp.c, check_op_valid() and check_rkey().
 ibv_wc_status Engine::remote_place(const Qp &peer, const SendWr &wr, uint64_t length,
                                    unsigned access, Places &places) const {
-    const bool is_iwarp = peer.context->device->profile->transport == SIM_IWARP;
     const unsigned of_qp =
         access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC);
-    if (!is_iwarp && (peer.attr.qp_access_flags & of_qp) != of_qp)
+    if (!is_iwarp(peer) && (peer.attr.qp_access_flags & of_qp) != of_qp)
         return IBV_WC_REM_INV_REQ_ERR;
     if (length == 0)
         return IBV_WC_SUCCESS;
@@ -190,17 +191,28 @@ Engine::Result Engine::done(Send &send, ibv_wc_status status) {
 // has completed by then: Linux 7.3, drivers/infiniband/sw/siw/siw_qp_rx.c, siw_proc_write() and
 // siw_init_terminate().
 Engine::Result Engine::refuse(Qp &peer, Send &send, ibv_wc_status status) {
-    const sim_profile &profile = *peer.context->device->profile;
-    Fabric &fabric = fabric_;
-    const uint32_t number = peer.number;
-    fabric_.at(fabric_.now(), [&fabric, number] {
-        if (const auto found = fabric.qps_.find(number); found != fabric.qps_.end())
-            fabric.fail_qp(*found->second);
-    });
-    if (profile.transport != SIM_IWARP)
+    if (status == IBV_WC_REM_ACCESS_ERR)
+        report_violation(peer, send);
+    fail_later(peer.number);
+    if (!is_iwarp(peer))
         return done(send, status);
     return done(send,
                 send.wr.opcode == IBV_WR_RDMA_READ ? IBV_WC_WR_FLUSH_ERR : IBV_WC_SUCCESS);
+}
+
+// InfiniBand Architecture Specification, volume 1, C9-222.1: with an event, unless a receive
+// has the error. Linux 7.3, drivers/infiniband/sw/siw/siw_qp_rx.c, siw_proc_write(): without an
+// event if the key is not that of a region; siw_qp_tx.c, siw_qp_sq_process().
+void Engine::report_violation(Qp &peer, const Send &send) {
+    Receive receive;
+    if (is_iwarp(peer) && send.wr.opcode == IBV_WR_RDMA_READ)
+        raise_async(peer, IBV_EVENT_QP_REQ_ERR);
+    else if (is_iwarp(peer) && !fabric_.keys_.contains(send.wr.rkey))
+        return;
+    else if (send.wr.opcode != IBV_WR_RDMA_WRITE_WITH_IMM)
+        raise_async(peer, IBV_EVENT_QP_ACCESS_ERR);
+    else if (take_receive(peer, receive))
+        complete_receive(peer, receive, failed(IBV_WC_REM_ACCESS_ERR), false);
 }
 
 Engine::Result Engine::execute(Qp &qp, Send &send) {
@@ -232,9 +244,20 @@ Engine::Result Engine::execute(Qp &qp, Send &send) {
 // iWARP does not wait for a receive: Linux 7.3, drivers/infiniband/sw/siw/siw_qp_rx.c,
 // siw_proc_send().
 Engine::Result Engine::lacks_receive(Qp &peer, Send &send) {
-    if (peer.context->device->profile->transport != SIM_IWARP)
+    if (!is_iwarp(peer))
         return NO_RECEIVE;
     return refuse(peer, send, IBV_WC_REM_OP_ERR);
+}
+
+// A QP that cannot complete the receive fails without an answer: Linux 7.3,
+// drivers/infiniband/sw/rxe/rxe_resp.c, RESPST_ERR_CQ_OVERFLOW. TCP has acknowledged the
+// message.
+Engine::Result Engine::deliver(Qp &peer, Send &send, const Receive &receive, const ibv_wc &wc) {
+    if (complete_receive(peer, receive, wc, send.wr.flags & IBV_SEND_SOLICITED) ||
+        is_iwarp(peer))
+        return done(send, IBV_WC_SUCCESS);
+    fail_later(peer.number);
+    return NO_ANSWER;
 }
 
 Engine::Result Engine::execute_send(Qp &qp, Qp &peer, Send &send) {
@@ -245,11 +268,14 @@ Engine::Result Engine::execute_send(Qp &qp, Qp &peer, Send &send) {
     if (!take_receive(peer, receive))
         return lacks_receive(peer, send);
     const uint64_t length = length_of(from);
-    ibv_wc_status status = local_places(peer, receive.sges, true, to);
-    if (status == IBV_WC_SUCCESS && length > length_of(to))
-        status = IBV_WC_LOC_LEN_ERR;
-    if (status) {
-        complete_receive(peer, receive, failed(status), true);
+    const bool is_protected = local_places(peer, receive.sges, true, to);
+    if (is_protected || length > length_of(to)) {
+        const sim_profile &profile = *peer.context->device->profile;
+        const ibv_wc_status status =
+            is_protected ? profile.receive_error : profile.length_error;
+        complete_receive(peer, receive, failed(status), false);
+        if (is_iwarp(peer)) // siw_qp_rx.c, siw_proc_send()
+            raise_async(peer, is_protected ? IBV_EVENT_QP_ACCESS_ERR : IBV_EVENT_QP_FATAL);
         return refuse(peer, send,
                       status == IBV_WC_LOC_LEN_ERR ? IBV_WC_REM_INV_REQ_ERR
                                                    : IBV_WC_REM_OP_ERR);
@@ -257,9 +283,7 @@ Engine::Result Engine::execute_send(Qp &qp, Qp &peer, Send &send) {
     if (!copy(from, to))
         return done(send, IBV_WC_LOC_PROT_ERR);
     note_written(qp, to);
-    complete_receive(peer, receive, received(send, length, IBV_WC_RECV),
-                     send.wr.flags & IBV_SEND_SOLICITED);
-    return done(send, IBV_WC_SUCCESS);
+    return deliver(peer, send, receive, received(send, length, IBV_WC_RECV));
 }
 
 Engine::Result Engine::execute_write(Qp &qp, Qp &peer, Send &send) {
@@ -271,32 +295,35 @@ Engine::Result Engine::execute_write(Qp &qp, Qp &peer, Send &send) {
     else if (const ibv_wc_status status = source_of(qp, send, from))
         return done(send, status);
     const uint64_t length = length_of(from);
+    const bool takes_receive = send.wr.opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
+    if (takes_receive && !has_receive(peer))
+        return lacks_receive(peer, send);
     if (is_atomic && send.wr.remote_addr % 8 != 0)
         return refuse(peer, send, IBV_WC_REM_INV_REQ_ERR);
     if (const ibv_wc_status status =
             remote_place(peer, send.wr, length, IBV_ACCESS_REMOTE_WRITE, to))
         return refuse(peer, send, status);
-    Receive receive;
-    const bool takes_receive = send.wr.opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
-    if (takes_receive && !take_receive(peer, receive))
-        return lacks_receive(peer, send);
     if (!copy(from, to))
         return refuse(peer, send, IBV_WC_REM_OP_ERR);
     note_written(qp, to);
     if (is_atomic && fabric_.options_.has_direct_write)
         make_persistent(qp);
-    if (takes_receive)
-        complete_receive(peer, receive, received(send, length, IBV_WC_RECV_RDMA_WITH_IMM),
-                         send.wr.flags & IBV_SEND_SOLICITED);
+    Receive receive;
+    if (takes_receive && take_receive(peer, receive))
+        return deliver(peer, send, receive, received(send, length, IBV_WC_RECV_RDMA_WITH_IMM));
     return done(send, IBV_WC_SUCCESS);
 }
 
 Engine::Result Engine::execute_read(Qp &qp, Qp &peer, Send &send) {
     Places from, to;
-    if (const ibv_wc_status status = local_places(qp, send.sges, true, to))
+    if (const ibv_wc_status status = local_places(qp, send.sges, true, to)) {
+        if (is_iwarp(peer))
+            raise_async(qp, IBV_EVENT_QP_ACCESS_ERR); // siw_qp_rx.c, siw_proc_rresp()
         return done(send, status);
-    if (const ibv_wc_status status =
-            remote_place(peer, send.wr, length_of(to), IBV_ACCESS_REMOTE_READ, from))
+    }
+    const unsigned access =
+        peer.context->device->profile->checks_read_access ? IBV_ACCESS_REMOTE_READ : 0;
+    if (const ibv_wc_status status = remote_place(peer, send.wr, length_of(to), access, from))
         return refuse(peer, send, status);
     if (lacks_read_resources(peer))
         return refuse(peer, send, IBV_WC_REM_INV_REQ_ERR);
@@ -308,16 +335,15 @@ Engine::Result Engine::execute_read(Qp &qp, Qp &peer, Send &send) {
 }
 
 bool Engine::lacks_read_resources(const Qp &peer) {
-    return peer.context->device->profile->transport != SIM_IWARP &&
-           peer.attr.max_dest_rd_atomic == 0;
+    return !is_iwarp(peer) && peer.attr.max_dest_rd_atomic == 0;
 }
 
 Engine::Result Engine::execute_atomic(Qp &qp, Qp &peer, Send &send) {
     Places word, to;
     uint64_t before = 0;
-    if (const ibv_wc_status status = local_places(qp, send.sges, true, to))
-        return done(send, status);
-    if (length_of(to) < sizeof(before))
+    // The other side has executed the operation by the time its result has no place.
+    const ibv_wc_status local = local_places(qp, send.sges, true, to);
+    if (!local && length_of(to) < sizeof(before))
         return done(send, IBV_WC_LOC_LEN_ERR);
     if (send.wr.remote_addr % sizeof(before) != 0 || lacks_read_resources(peer))
         return refuse(peer, send, IBV_WC_REM_INV_REQ_ERR);
@@ -338,7 +364,7 @@ Engine::Result Engine::execute_atomic(Qp &qp, Qp &peer, Send &send) {
     make_persistent(qp);
     copy({own}, to);
     send.byte_len = sizeof(before);
-    return done(send, IBV_WC_SUCCESS);
+    return done(send, local);
 }
 
 // Linux 7.3, drivers/infiniband/sw/rxe/rxe_resp.c, process_flush().

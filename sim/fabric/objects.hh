@@ -87,7 +87,6 @@ struct Cq : Object {
     Ring *ring = nullptr;
     enum { NOT_ARMED, SOLICITED, ANY } armed = NOT_ARMED;
     uint32_t completion_events = 0; // that were taken
-    bool overrun = false;
     bool ignores_overrun = false;
     Cq() : Object(KIND) {}
 };
@@ -146,6 +145,7 @@ struct Qp : Object {
     uint64_t timer = 0, timer_time = 0;
     // iWARP: set by the connection manager. InfiniBand and RoCE find the peer by attr.
     uint32_t iwarp_peer = 0;
+    bool is_idle = false;                 // siw: its connection was closed
     std::unique_ptr<Context> own_context; // of one that was abandoned
     Qp() : Object(KIND) {}
 };

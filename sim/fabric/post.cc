@@ -84,7 +84,7 @@ int Verbs::post_send(const PostSend &request, PostSend::Reply &reply) {
     }
     if (reply.taken > 0 && profile.hides_refusals)
         reply.error = 0;
-    if (qp->attr.qp_state < IBV_QPS_RTS)
+    if (qp->attr.qp_state < IBV_QPS_RTS || qp->is_idle)
         reply.error = profile.invalid_error;
     Engine(fabric_).run(*qp);
     return 0;

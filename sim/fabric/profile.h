@@ -38,6 +38,9 @@ struct sim_profile {
     int inline_error;     // of too much inline data at ibv_post_send()
     int invalid_error;    // of another mistake, and of a QP that is not connected yet
     int builder_error;    // of ibv_wr_complete(), if the queue or a request has no room
+    // Of a request whose data cannot be read, and of a receive whose memory cannot be written,
+    // or is too short.
+    enum ibv_wc_status source_error, receive_error, length_error;
     bool has_srq, has_send_imm, has_write_imm, has_ud;
     bool has_native_flush, has_native_atomic_write, has_odp, has_qp_ex, has_cq_ex,
         has_resize_cq;
@@ -47,7 +50,13 @@ struct sim_profile {
     bool destroy_removes_completions; // of a QP from its CQs
     bool receives_need_sge;           // one without is refused
     bool hides_refusals;              // ibv_post_send() returns 0 after a request was accepted
-    bool reports_asked_sizes;         // of QPs and SRQs, instead of the actual ones
+    bool overrun_is_fatal;            // to the CQ and to its QPs
+    bool errors_are_solicited;        // their completions notify a CQ as solicited ones do
+    bool checks_read_access;          // of the region that a peer reads
+    bool notifies_sender;             // IBV_SEND_SOLICITED does, instead of the receiver
+    bool has_query_srq;
+    bool flushes_late_posts;  // false: a post to a failed QP has no completion
+    bool reports_asked_sizes; // of QPs and SRQs, instead of the actual ones
     enum sim_timeout timeout;
 };
 

@@ -51,6 +51,10 @@ constexpr sim_profile common(const char *name, const char *driver, const char *p
     made.full_queue_error = ENOMEM;
     made.inline_error = made.invalid_error = EINVAL;
     made.builder_error = ENOMEM;
+    made.source_error = made.receive_error = IBV_WC_LOC_PROT_ERR;
+    made.length_error = IBV_WC_LOC_LEN_ERR;
+    made.errors_are_solicited = made.overrun_is_fatal = true;
+    made.checks_read_access = made.flushes_late_posts = made.has_query_srq = true;
     made.has_srq = made.has_send_imm = made.has_write_imm = true;
     made.has_ud = transport != SIM_IWARP;
     made.has_resize_cq = made.has_cq_ex = true;
@@ -195,6 +199,10 @@ constexpr sim_profile rxe() {
     made.inline_per_sge = sizeof(ibv_sge);
     made.checks_atomics = true;
     made.builder_error = ENOSPC; // rdma-core rxe/rxe.c: check_qp_queue_full, wr_set_sge_list
+    made.source_error = IBV_WC_WR_FLUSH_ERR; // rxe_req.c: the QP fails before its completion
+    made.receive_error = made.length_error = IBV_WC_LOC_QP_OP_ERR; // RESPST_ERR_MALFORMED_WQE
+    made.errors_are_solicited = false; // rxe_comp.c, rxe_resp.c: the calls of rxe_cq_post()
+    made.overrun_is_fatal = false;     // rxe_cq_post()
     made.rounding = SIM_POWER_OF_TWO_LESS_ONE;
     made.attr.atomic_cap = IBV_ATOMIC_HCA;
     made.has_native_flush = made.has_native_atomic_write = made.has_odp = true;
@@ -213,11 +221,18 @@ constexpr sim_profile siw() {
     made.least_inline = 8;
     made.full_queue_error = -ENOMEM; // rdma-core siw/siw.c: siw_post_send, siw_post_recv
     made.inline_error = made.invalid_error = -EINVAL;
-    made.receives_need_sge = true;   // push_recv_wqe()
-    made.reports_asked_sizes = true; // siw_create_qp()
-    made.hides_refusals = true;      // siw_post_send()
+    made.receives_need_sge = true;            // push_recv_wqe()
+    made.reports_asked_sizes = true;          // siw_create_qp()
+    made.hides_refusals = true;               // siw_post_send()
+    made.overrun_is_fatal = false;            // siw_sqe_complete()
+    made.source_error = IBV_WC_LOC_QP_OP_ERR; // siw_qp_sq_process()
+    made.checks_read_access = false; // siw_qp_sq_proc_tx(): siw_check_sgl_tx() without access
+    made.flushes_late_posts = false; // siw_post_send(): siw_sq_flush_wr() of kernel requests
+    made.receive_error = IBV_WC_GENERAL_ERR;
+    made.errors_are_solicited = false;
+    made.notifies_sender = true; // siw_sqe_complete(), siw_rqe_complete(): siw_cq_notify_now()
     made.has_send_imm = made.has_write_imm = false;
-    made.has_cq_ex = made.has_resize_cq = false;
+    made.has_cq_ex = made.has_resize_cq = made.has_query_srq = false;
     return made;
 }
 

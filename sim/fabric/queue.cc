@@ -219,9 +219,10 @@ int Verbs::modify_srq(const ModifySrq &request, Empty &) {
 
 int Verbs::query_srq(const QuerySrq &request, ibv_srq_attr &reply) {
     const Srq *const srq = find<Srq>(request.srq);
-    if (srq)
-        reply = srq->attr;
-    return srq ? 0 : EINVAL;
+    if (!srq)
+        return EINVAL;
+    reply = srq->attr;
+    return srq->pd->context->device->profile->has_query_srq ? 0 : EOPNOTSUPP;
 }
 
 // ---- queue pairs ---------------------------------------------------------------------------

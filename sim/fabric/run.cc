@@ -59,7 +59,7 @@ void Engine::run(Qp &qp) {
         return;
     fabric_.cancel(qp.timer);
     qp.timer = 0;
-    if (qp.attr.qp_state == IBV_QPS_ERR)
+    if (qp.attr.qp_state == IBV_QPS_ERR && qp.context->device->profile->flushes_late_posts)
         complete_sends(qp);
     if (qp.attr.qp_state != IBV_QPS_RTS)
         return;
@@ -205,10 +205,13 @@ void Engine::complete_sends(Qp &qp) {
         const ibv_wc_status status = first.executed ? first.status : IBV_WC_WR_FLUSH_ERR;
         finish(qp, first, status);
         qp.sends.pop_front();
-        if (status != IBV_WC_SUCCESS && qp.attr.qp_state != IBV_QPS_ERR) {
+        if (status == IBV_WC_SUCCESS || qp.attr.qp_state == IBV_QPS_ERR)
+            continue;
+        if (status == IBV_WC_LOC_QP_OP_ERR && is_iwarp(qp))
+            disconnect(qp);
+        else
             fail(qp); // completes the others
-            return;
-        }
+        return;
     }
 }
 
@@ -223,54 +226,64 @@ void Engine::finish(Qp &qp, Send &send, ibv_wc_status status) {
     wc.opcode = completion_opcode(send.wr.opcode);
     wc.byte_len = send.byte_len;
     wc.qp_num = qp.number;
-    add(*qp.send_cq, wc, status != IBV_WC_SUCCESS);
+    add(*qp.send_cq, wc,
+        send.wr.flags & IBV_SEND_SOLICITED && qp.context->device->profile->notifies_sender);
 }
 
 // ---- completions ---------------------------------------------------------------------------
 
-void Engine::add(Cq &cq, const ibv_wc &wc, bool is_solicited) {
+// False: the queue has no room.
+bool Engine::add(Cq &cq, const ibv_wc &wc, bool is_solicited) {
     Ring &ring = *cq.ring;
-    if (ring.overrun)
-        return;
+    const sim_profile &profile = *cq.context->device->profile;
+    if (ring.overrun && profile.overrun_is_fatal)
+        return false;
     const uint32_t taken = __atomic_load_n(&ring.taken, __ATOMIC_ACQUIRE);
     if (ring.added - taken >= ring.entries && !cq.ignores_overrun) {
         overrun(cq);
-        return;
+        return false;
     }
     if (fabric_.options_.watcher)
         fabric_.options_.watcher->completed(cq, wc);
     ring.first()[ring.added % ring.entries] = {wc, fabric_.now()};
     __atomic_store_n(&ring.added, ring.added + 1, __ATOMIC_RELEASE);
+    is_solicited |= wc.status != IBV_WC_SUCCESS && profile.errors_are_solicited;
     if (cq.armed == Cq::NOT_ARMED || (cq.armed == Cq::SOLICITED && !is_solicited))
-        return;
+        return true;
     cq.armed = Cq::NOT_ARMED;
     if (cq.channel)
         fabric_.push(*cq.channel, {&cq, cq.cookie, 0, 0, {}});
+    return true;
 }
 
 void Engine::overrun(Cq &cq) {
-    if (cq.ring->overrun)
-        return;
     cq.ring->overrun = 1;
     raise_async(cq, IBV_EVENT_CQ_ERR);
-    // Its QPs cannot go on. They fail later, because they may be completing a request now.
+    if (!cq.context->device->profile->overrun_is_fatal)
+        return;
+    std::vector<uint32_t> failed;
+    for (const auto &[number, qp] : fabric_.qps_)
+        if (qp->send_cq == &cq || qp->recv_cq == &cq)
+            failed.push_back(number);
+    for (const uint32_t number : failed)
+        fail_later(number);
+}
+
+// A QP that may be completing a request now.
+void Engine::fail_later(uint32_t number) {
     Fabric &fabric = fabric_;
-    const uint32_t handle = cq.handle;
-    fabric_.at(fabric_.now(), [&fabric, handle] {
-        std::vector<Qp *> failed;
-        for (const auto &[number, qp] : fabric.qps_)
-            if (qp->send_cq->handle == handle || qp->recv_cq->handle == handle)
-                failed.push_back(qp);
-        for (Qp *const qp : failed)
-            fabric.fail_qp(*qp);
+    fabric_.at(fabric_.now(), [&fabric, number] {
+        if (const auto found = fabric.qps_.find(number); found != fabric.qps_.end())
+            fabric.fail_qp(*found->second);
     });
 }
 
 void Engine::raise_async(Object &about, ibv_event_type type) {
     Context *const context = Verbs::context_of(about);
     const bool is_context = &about == context;
-    fabric_.push(*context->async,
-                 {is_context ? nullptr : &about, about.cookie, (uint32_t)type, 1, {}});
+    if (context->async) // NULL: of a QP that was abandoned
+        fabric_.push(*context->async,
+                     {is_context ? nullptr : &about, about.cookie, (uint32_t)type, 1, {}});
 }
 
 // ---- receives ------------------------------------------------------------------------------
@@ -292,10 +305,10 @@ bool Engine::take_receive(Qp &qp, Receive &receive) {
     return true;
 }
 
-void Engine::complete_receive(Qp &qp, const Receive &receive, ibv_wc wc, bool is_solicited) {
+bool Engine::complete_receive(Qp &qp, const Receive &receive, ibv_wc wc, bool is_solicited) {
     wc.wr_id = receive.wr_id;
     wc.qp_num = qp.number;
-    add(*qp.recv_cq, wc, is_solicited || wc.status != IBV_WC_SUCCESS);
+    return add(*qp.recv_cq, wc, is_solicited && !qp.context->device->profile->notifies_sender);
 }
 
 void Engine::interrupt_receive(Qp &qp) {
@@ -304,7 +317,7 @@ void Engine::interrupt_receive(Qp &qp) {
     wc.status = IBV_WC_WR_FLUSH_ERR;
     wc.opcode = IBV_WC_RECV;
     if (take_receive(qp, receive))
-        complete_receive(qp, receive, wc, true);
+        complete_receive(qp, receive, wc, false);
 }
 
 void Engine::receive_posted() {
@@ -321,7 +334,7 @@ void Engine::flush_receives(Qp &qp) {
     wc.status = IBV_WC_WR_FLUSH_ERR;
     wc.opcode = IBV_WC_RECV;
     for (; qp.recv_cq && !qp.receives.empty(); qp.receives.pop_front())
-        complete_receive(qp, qp.receives.front(), wc, true);
+        complete_receive(qp, qp.receives.front(), wc, false);
 }
 
 // ---- states --------------------------------------------------------------------------------
@@ -331,16 +344,29 @@ void Engine::fail(Qp &qp) {
         return;
     qp.attr.qp_state = IBV_QPS_ERR;
     if (!fabric_.options_.is_stepped) {
-        run(qp);
+        fabric_.cancel(qp.timer);
+        qp.timer = 0;
+        complete_sends(qp);
         flush_receives(qp);
     }
     fabric_.no_receive_.erase(qp.number);
-    if (qp.srq)
+    if (qp.srq && !is_iwarp(qp))
         raise_async(qp, IBV_EVENT_QP_LAST_WQE_REACHED);
-    if (qp.context->device->profile->transport != SIM_IWARP)
+    if (!is_iwarp(qp))
         return;
     fabric_.cm_.qp_failed(qp);
     if (Qp *const peer = fabric_.peer_of(qp))
+        fail(*peer);
+}
+
+// Linux 7.3, drivers/infiniband/sw/siw/siw_qp_tx.c, siw_qp_sq_process(): a local error ends the
+// connection; later requests stay in the queue until the QP fails.
+void Engine::disconnect(Qp &qp) {
+    Qp *const peer = fabric_.peer_of(qp);
+    raise_async(qp, IBV_EVENT_QP_FATAL);
+    qp.iwarp_peer = 0;
+    fabric_.cm_.qp_failed(qp);
+    if (peer)
         fail(*peer);
 }
 
@@ -355,6 +381,7 @@ void Engine::reset(Qp &qp) {
     qp.gives_up_at = 0;
     qp.rnr_retries_left = 0;
     qp.iwarp_peer = 0;
+    qp.is_idle = false;
     fabric_.no_receive_.erase(qp.number);
 }
 
@@ -371,7 +398,7 @@ static void remove_completions(Ring &ring, uint32_t number) {
 
 void Engine::release(Qp &qp) {
     fabric_.cm_.qp_destroyed(qp);
-    if (qp.context->device->profile->transport == SIM_IWARP)
+    if (is_iwarp(qp))
         if (Qp *const peer = fabric_.peer_of(qp)) {
             qp.iwarp_peer = 0;
             fail(*peer);

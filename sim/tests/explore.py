@@ -25,6 +25,67 @@ SOCKET = "#include <sys/socket.h>\nint main(void) { return socket(AF_INET, SOCK_
 FOR_EVER = "#include <poll.h>\nint main(void) { return poll(0, 0, -1); }"
 SLEEP = "#include <unistd.h>\nint main(void) { return sleep(100000); }"
 CRASH = "#include <stdlib.h>\nint main(void) { abort(); }"
+# Each has a defect that only one kind of fault shows.
+KILL = """
+#include <stdio.h>
+#include <unistd.h>
+int main(void) {
+    puts("begin");
+    for (int i = 0; i < 20; i++)
+        usleep(1000);
+    puts("end");
+}
+"""
+PAUSE = """
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+int main(void) {
+    struct timespec begin, end;
+    for (int i = 0; i < 20; i++) {
+        clock_gettime(CLOCK_MONOTONIC, &begin);
+        usleep(1000);
+        clock_gettime(CLOCK_MONOTONIC, &end);
+        if (end.tv_sec - begin.tv_sec > 5)
+            puts("late");
+    }
+}
+"""
+POWER = """
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+int main(void) {
+    int fd = open("memory", O_RDWR);
+    strcpy(mmap(0, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0), "stored");
+    puts("stored");
+    for (int i = 0; i < 20; i++)
+        usleep(1000);
+}
+"""
+REFUSE = """
+#include "common.h"
+#include <stdio.h>
+int main(int argc, char *argv[]) {
+    struct connection to;
+    struct record records[2] = {{"record 1"}, {"record 2"}};
+    struct ibv_wc wc;
+    connect_to(&to, argv[argc - 1], NULL);
+    struct ibv_mr *mr = rdma_reg_msgs(to.id, records, sizeof(records));
+    rdma_post_write(to.id, NULL, &records[0], sizeof(records[0]), mr, 0, to.remote.address, to.remote.rkey);
+    post_record(&to, 2, &records[1], mr);
+    must(rdma_get_send_comp(to.id, &wc) == 1 && wc.status == IBV_WC_SUCCESS, "rdma_get_send_comp");
+    puts("stored 1");
+}
+"""
+FAULTS = (  # fault, others that the program stands, program, options
+    ("kill", "pause,refuse", KILL, "--check '! grep begin $RPMA_SIM_OUT1 || grep end $RPMA_SIM_OUT1'"),
+    ("pause", "kill,refuse", PAUSE, "--check '! grep late $RPMA_SIM_OUT1'"),
+    ("power", "kill,pause,refuse", POWER, "--pmem memory --check '! grep stored $RPMA_SIM_OUT1 || grep -a stored memory'"),
+    ("refuse", "cut,kill,pause", REFUSE,
+     "--until host2 --pmem memory --check './check memory' ./server memory ::"))
 SHORT = ["--check", "true", "--seeds", "1-2"]
 
 
@@ -95,6 +156,18 @@ class Explore(unittest.TestCase):
         # A day of virtual time.
         self.assertEqual(self.explore("--faults none", *SHORT, self.program("sleep", SLEEP)),
                          ("2 schedules, 0 with faults: nothing found\n", 0))
+
+    def test_faults(self):
+        self.program("server", (self.directory / "server.c").read_text(), "common.c -lrdmacm -libverbs")
+        (self.directory / "memory").write_bytes(bytes(4096))
+        for fault, others, text, options in FAULTS:
+            libraries = "common.c -lrdmacm -libverbs" if fault == "refuse" else ""
+            command = f"--seeds 1-200 {options} {self.program('has_' + fault, text, libraries)} 10.77.0.1"
+            with self.subTest(fault):
+                output, status = self.explore("--faults", fault, command)
+                self.assertIn("FOUND: the check fails", output)
+                self.assertEqual(status, 1)
+                self.assertEqual(self.explore("--faults", others, command)[1], 0)
 
     def test_variables_of_check(self):
         check = "'test $RPMA_SIM_FAULTS = 0 -a $RPMA_SIM_STATUS1 = 0 && grep -qx hello $RPMA_SIM_OUT1'"

@@ -244,70 +244,6 @@ struct Pair {
     }
 };
 
-void write_and_read_move_bytes(void **) {
-    Pair pair;
-    assert_int_equal(pair.post(IBV_WR_RDMA_WRITE, 100), 0);
-    const ibv_wc wc = pair.a.poll();
-    assert_int_equal(wc.status, IBV_WC_SUCCESS);
-    assert_int_equal(wc.opcode, IBV_WC_RDMA_WRITE);
-    assert_int_equal(wc.qp_num, pair.a.qp->qp_num);
-    assert_int_equal(pair.b.memory[99], 1);
-    assert_int_equal(pair.b.memory[100], 2);
-    pair.b.memory[0] = 77;
-    assert_int_equal(pair.post(IBV_WR_RDMA_READ, 1), 0);
-    pair.expect(IBV_WC_SUCCESS);
-    assert_int_equal(pair.a.memory[0], 77);
-}
-
-void unsignaled_request_has_no_completion(void **) {
-    Pair pair;
-    assert_int_equal(
-        pair.post(IBV_WR_RDMA_WRITE, 1, [](ibv_send_wr &wr, ibv_sge &) { wr.send_flags = 0; }),
-        0);
-    assert_true(pair.a.is_empty());
-}
-
-void send_with_immediate_data_completes_the_receive(void **) {
-    Pair pair;
-    pair.receive(64);
-    assert_int_equal(pair.post(IBV_WR_SEND_WITH_IMM, 10,
-                               [](ibv_send_wr &wr, ibv_sge &) { wr.imm_data = 0x12345678; }),
-                     0);
-    pair.expect(IBV_WC_SUCCESS);
-    const ibv_wc wc = pair.b.poll();
-    assert_int_equal(wc.status, IBV_WC_SUCCESS);
-    assert_int_equal(wc.opcode, IBV_WC_RECV);
-    assert_int_equal(wc.wr_id, 22);
-    assert_int_equal(wc.byte_len, 10);
-    assert_int_equal(wc.wc_flags, IBV_WC_WITH_IMM);
-    assert_int_equal(wc.imm_data, 0x12345678);
-    assert_int_equal(pair.b.memory[9], 1);
-}
-
-void atomics_return_the_old_value(void **) {
-    Pair pair;
-    const auto word = [](Side &side) -> uint64_t & { return *(uint64_t *)side.memory; };
-    word(pair.b) = 5;
-    assert_int_equal(
-        pair.post(IBV_WR_ATOMIC_FETCH_AND_ADD, 8,
-                  [](ibv_send_wr &wr, ibv_sge &) { wr.wr.atomic.compare_add = 3; }),
-        0);
-    pair.expect(IBV_WC_SUCCESS);
-    assert_int_equal(word(pair.a), 5);
-    assert_int_equal(word(pair.b), 8);
-    for (const uint64_t compare : {7ULL, 8ULL}) {
-        assert_int_equal(pair.post(IBV_WR_ATOMIC_CMP_AND_SWP, 8,
-                                   [&](ibv_send_wr &wr, ibv_sge &) {
-                                       wr.wr.atomic.compare_add = compare;
-                                       wr.wr.atomic.swap = 100;
-                                   }),
-                         0);
-        pair.expect(IBV_WC_SUCCESS);
-        assert_int_equal(word(pair.a), 8);
-        assert_int_equal(word(pair.b), compare == 8 ? 100 : 8);
-    }
-}
-
 void inline_data_may_change_after_the_post(void **) {
     Pair pair({.rnr_retry = 7});
     char text[] = "inline";
@@ -329,27 +265,17 @@ struct Error {
     std::function<void(Pair &, ibv_send_wr &, ibv_sge &)> change;
     ibv_wc_status status;
     bool reaches_peer; // whose QP fails as well
-    const char *device = "rxe";
 };
 
+// tests/conformance asks rxe and siw, whose answers differ.
 void errors_have_the_status_of_the_specification(void **) {
     const Error errors[] = {
         {"local key", IBV_WR_RDMA_WRITE, 8,
          [](Pair &, ibv_send_wr &, ibv_sge &sge) { sge.lkey ^= 0xff00; }, IBV_WC_LOC_PROT_ERR,
          false},
-        {"local range", IBV_WR_RDMA_WRITE, BYTES + 1, {}, IBV_WC_LOC_PROT_ERR, false},
-        {"remote key", IBV_WR_RDMA_WRITE, 8,
-         [](Pair &, ibv_send_wr &wr, ibv_sge &) { wr.wr.rdma.rkey ^= 0xff00; },
-         IBV_WC_REM_ACCESS_ERR, true},
-        {"remote range of a write", IBV_WR_RDMA_WRITE, 8,
-         [](Pair &, ibv_send_wr &wr, ibv_sge &) { wr.wr.rdma.remote_addr += BYTES - 7; },
-         IBV_WC_REM_ACCESS_ERR, true},
-        {"remote range of a read", IBV_WR_RDMA_READ, 8,
-         [](Pair &, ibv_send_wr &wr, ibv_sge &) { wr.wr.rdma.remote_addr -= 1; },
-         IBV_WC_REM_ACCESS_ERR, true},
         {"unaligned atomic", IBV_WR_ATOMIC_FETCH_AND_ADD, 8,
          [](Pair &, ibv_send_wr &wr, ibv_sge &) { wr.wr.atomic.remote_addr += 4; },
-         IBV_WC_REM_INV_REQ_ERR, true, "mlx5"}, // rxe refuses the post
+         IBV_WC_REM_INV_REQ_ERR, true},
         {"receive too short", IBV_WR_SEND, 65,
          [](Pair &pair, ibv_send_wr &, ibv_sge &) { pair.receive(64); }, IBV_WC_REM_INV_REQ_ERR,
          true},
@@ -359,11 +285,8 @@ void errors_have_the_status_of_the_specification(void **) {
     };
     for (const Error &error : errors) {
         print_message("%s\n", error.what);
-        Pair pair({.device = error.device});
-        const auto change = [&](ibv_send_wr &wr, ibv_sge &sge) {
-            if (error.change)
-                error.change(pair, wr, sge);
-        };
+        Pair pair({.device = "mlx5"});
+        const auto change = [&](ibv_send_wr &wr, ibv_sge &sge) { error.change(pair, wr, sge); };
         assert_int_equal(pair.post(error.opcode, error.length, change), 0);
         pair.expect(error.status);
         assert_int_equal(pair.a.state(), IBV_QPS_ERR);
@@ -374,16 +297,14 @@ void errors_have_the_status_of_the_specification(void **) {
     }
 }
 
-void region_without_access_refuses_the_peer(void **) {
-    Pair pair;
-    pair.direct.use_host(2);
-    ibv_mr *const mr = ibv_reg_mr(pair.b.pd, pair.b.memory, BYTES, int{IBV_ACCESS_REMOTE_READ});
-    assert_int_equal(pair.post(IBV_WR_RDMA_WRITE, 8,
-                               [&](ibv_send_wr &wr, ibv_sge &) { wr.wr.rdma.rkey = mr->rkey; }),
-                     0);
-    pair.expect(IBV_WC_REM_ACCESS_ERR);
-    pair.direct.use_host(2);
-    assert_int_equal(ibv_dereg_mr(mr), 0);
+void overrun_cq_fails_its_queue_pairs(void **) {
+    Pair pair({.device = "mlx5", .entries = 1});
+    assert_int_equal(pair.post(IBV_WR_RDMA_WRITE, 8), 0);
+    assert_int_equal(pair.post(IBV_WR_RDMA_WRITE, 8), 0);
+    const ibv_async_event event = pair.a.event();
+    assert_int_equal(event.event_type, IBV_EVENT_CQ_ERR);
+    assert_ptr_equal(event.element.cq, pair.a.cq);
+    assert_int_equal(pair.a.state(), IBV_QPS_ERR);
 }
 
 void send_waits_for_a_receive(void **) {
@@ -466,71 +387,6 @@ void fault_refuses_the_nth_post(void **) {
     assert_true(pair.a.is_empty());
 }
 
-void armed_cq_has_one_event(void **) {
-    Pair pair;
-    ibv_cq *cq = nullptr;
-    void *context = nullptr;
-    assert_int_equal(pair.post(IBV_WR_RDMA_WRITE, 8), 0);
-    assert_int_equal(ibv_get_cq_event(pair.a.channel, &cq, &context), -1);
-    assert_int_equal(errno, EAGAIN);
-    assert_int_equal(ibv_req_notify_cq(pair.a.cq, 0), 0);
-    assert_int_equal(pair.post(IBV_WR_RDMA_WRITE, 8), 0);
-    assert_int_equal(pair.post(IBV_WR_RDMA_WRITE, 8), 0);
-    assert_int_equal(ibv_get_cq_event(pair.a.channel, &cq, &context), 0);
-    assert_ptr_equal(cq, pair.a.cq);
-    assert_ptr_equal(context, &pair.a);
-    assert_int_equal(ibv_get_cq_event(pair.a.channel, &cq, &context), -1);
-    ibv_ack_cq_events(pair.a.cq, 1);
-}
-
-void solicited_notification_waits_for_a_solicited_message(void **) {
-    Pair pair;
-    ibv_cq *cq;
-    void *context;
-    pair.receive(64);
-    pair.receive(64);
-    pair.direct.use_host(2);
-    assert_int_equal(ibv_req_notify_cq(pair.b.cq, 1), 0);
-    assert_int_equal(pair.post(IBV_WR_SEND, 8), 0);
-    assert_int_equal(ibv_get_cq_event(pair.b.channel, &cq, &context), -1);
-    const auto solicit = [](ibv_send_wr &wr, ibv_sge &) {
-        wr.send_flags |= IBV_SEND_SOLICITED;
-    };
-    assert_int_equal(pair.post(IBV_WR_SEND, 8, solicit), 0);
-    pair.direct.use_host(2);
-    assert_int_equal(ibv_get_cq_event(pair.b.channel, &cq, &context), 0);
-    ibv_ack_cq_events(cq, 1);
-}
-
-void overrun_cq_reports_an_event(void **) {
-    Pair pair({.entries = 1});
-    assert_int_equal(pair.post(IBV_WR_RDMA_WRITE, 8), 0);
-    assert_int_equal(pair.post(IBV_WR_RDMA_WRITE, 8), 0);
-    const ibv_async_event event = pair.a.event();
-    assert_int_equal(event.event_type, IBV_EVENT_CQ_ERR);
-    assert_ptr_equal(event.element.cq, pair.a.cq);
-    assert_int_equal(pair.a.state(), IBV_QPS_ERR);
-}
-
-void srq_reports_its_limit_once(void **) {
-    Pair pair({.has_srq = true});
-    pair.receive(64);
-    pair.receive(64);
-    ibv_srq_attr attr = {0, 0, 2};
-    pair.direct.use_host(2);
-    assert_int_equal(ibv_modify_srq(pair.b.srq, &attr, IBV_SRQ_LIMIT), 0);
-    assert_false(pair.b.has_event());
-    assert_int_equal(pair.post(IBV_WR_SEND, 8), 0);
-    assert_int_equal(pair.post(IBV_WR_SEND, 8), 0);
-    pair.direct.use_host(2);
-    const ibv_async_event event = pair.b.event();
-    assert_int_equal(event.event_type, IBV_EVENT_SRQ_LIMIT_REACHED);
-    assert_ptr_equal(event.element.srq, pair.b.srq);
-    assert_false(pair.b.has_event());
-    assert_int_equal(ibv_query_srq(pair.b.srq, &attr), 0);
-    assert_int_equal(attr.srq_limit, 0);
-}
-
 void transitions_need_their_attributes(void **) {
     Direct direct(options_of("rxe"));
     Side side(direct, 1, false, 0, 4);
@@ -585,41 +441,6 @@ void extended_queue_pair_posts_lists(void **) {
     assert_true(pair.a.is_empty());
     assert_int_equal(pair.a.memory[64], 1);
     assert_int_equal(pair.a.memory[72], 2);
-}
-
-// rdma-core 56, providers/rxe/rxe.c, wr_complete(), and providers/mlx5/qp.c,
-// mlx5_send_wr_complete_error().
-void built_list_is_posted_as_a_whole(void **) {
-    for (const auto &[device, error] : {std::pair{"rxe", ENOSPC}, std::pair{"mlx5", ENOMEM}}) {
-        Pair pair({.device = device, .send_ops = IBV_QP_EX_WITH_RDMA_WRITE});
-        ibv_qp_ex *const qp = ibv_qp_to_qp_ex(pair.a.qp);
-        qp->wr_flags = IBV_SEND_SIGNALED;
-        for (const bool is_refused : {true, false}) {
-            ibv_wr_start(qp);
-            for (const size_t sges : {size_t{1}, size_t{is_refused ? 3u : 2u}}) {
-                const ibv_sge three[] = {pair.sge(8), pair.sge(8), pair.sge(8)};
-                ibv_wr_rdma_write(qp, pair.b.mr->rkey, (uint64_t)pair.b.memory);
-                ibv_wr_set_sge_list(qp, sges, three);
-            }
-            assert_int_equal(ibv_wr_complete(qp), is_refused ? error : 0);
-            assert_true(pair.b.memory[0] == (is_refused ? 2 : 1));
-        }
-    }
-}
-
-// Linux 7.3, drivers/infiniband/sw/rxe/rxe_qp.c, rxe_qp_init_req().
-void inline_data_takes_the_place_of_sges(void **) {
-    Pair pair;
-    ibv_qp_attr attr;
-    ibv_qp_init_attr init;
-    assert_int_equal(ibv_query_qp(pair.a.qp, &attr, IBV_QP_CAP, &init), 0);
-    assert_int_equal(init.cap.max_inline_data, 64);
-    init.cap.max_send_sge = 5;
-    init.qp_type = IBV_QPT_RC;
-    ibv_qp *const qp = ibv_create_qp(pair.a.pd, &init);
-    assert_non_null(qp);
-    assert_int_equal(init.cap.max_inline_data, 5 * sizeof(ibv_sge));
-    assert_int_equal(ibv_destroy_qp(qp), 0);
 }
 
 void extended_cq_reads_completions(void **) {
@@ -702,51 +523,6 @@ void native_flush_makes_its_range_persistent(void **) {
     }
 }
 
-void native_atomic_write_needs_an_aligned_address(void **) {
-    for (const uint64_t offset : {8ULL, 4ULL}) {
-        Pair pair({.send_ops = QP_EX_WITH_ATOMIC_WRITE});
-        ibv_qp_ex *const qp = ibv_qp_to_qp_ex(pair.a.qp);
-        const uint64_t word = 0x1122334455667788;
-        ibv_wr_start(qp);
-        qp->wr_id = 11;
-        qp->wr_flags = IBV_SEND_SIGNALED;
-        ibv_wr_atomic_write(qp, pair.b.mr->rkey, (uint64_t)pair.b.memory + offset, &word);
-        assert_int_equal(ibv_wr_complete(qp), 0);
-        pair.expect(offset == 8 ? IBV_WC_SUCCESS : IBV_WC_REM_INV_REQ_ERR);
-        assert_int_equal(pair.b.memory[8] == (char)0x88, offset == 8);
-    }
-}
-
-// siw_proc_write() of Linux 7.3, drivers/infiniband/sw/siw/siw_qp_rx.c: the initiator sees a
-// write complete, and then the end of the connection.
-void iwarp_closes_the_connection_of_a_refused_write(void **) {
-    Direct direct(options_of("siw"));
-    Side a(direct, 1, false, 0, 8), b(direct, 2, false, 0, 8);
-    Fabric &fabric = direct.fabric();
-    fabric.connect_iwarp(*fabric.find_qp(*fabric.device(1, 0), a.qp->qp_num),
-                         *fabric.find_qp(*fabric.device(2, 0), b.qp->qp_num));
-    ibv_sge sge = {(uint64_t)a.memory, 8, a.mr->lkey};
-    ibv_send_wr wr = {}, *bad;
-    wr.sg_list = &sge;
-    wr.num_sge = 1;
-    wr.opcode = IBV_WR_RDMA_WRITE;
-    wr.send_flags = IBV_SEND_SIGNALED;
-    wr.wr.rdma.remote_addr = (uint64_t)b.memory;
-    wr.wr.rdma.rkey = b.mr->rkey + 1;
-    // rdma-core 56, providers/siw/siw.c, siw_post_send(): after an accepted request, the
-    // refusal of the next one has no error.
-    ibv_send_wr refused = wr;
-    refused.num_sge = 3;
-    wr.next = &refused;
-    direct.use_host(1);
-    assert_int_equal(ibv_post_send(a.qp, &wr, &bad), 0);
-    assert_ptr_equal(bad, &refused);
-    assert_int_equal(a.poll().status, IBV_WC_SUCCESS);
-    assert_int_equal(b.memory[0], 2);
-    assert_int_equal(b.state(), IBV_QPS_ERR);
-    assert_int_equal(a.state(), IBV_QPS_ERR);
-}
-
 void removed_device_reports_a_fatal_event(void **) {
     Pair pair;
     pair.receive(64);
@@ -788,33 +564,21 @@ void destroyed_object_has_no_events(void **) {
 
 int main() {
     const CMUnitTest tests[] = {
-        cmocka_unit_test(write_and_read_move_bytes),
-        cmocka_unit_test(unsignaled_request_has_no_completion),
-        cmocka_unit_test(send_with_immediate_data_completes_the_receive),
-        cmocka_unit_test(atomics_return_the_old_value),
         cmocka_unit_test(inline_data_may_change_after_the_post),
         cmocka_unit_test(errors_have_the_status_of_the_specification),
-        cmocka_unit_test(region_without_access_refuses_the_peer),
+        cmocka_unit_test(overrun_cq_fails_its_queue_pairs),
         cmocka_unit_test(send_waits_for_a_receive),
         cmocka_unit_test(send_without_a_receive_fails_after_its_retries),
         cmocka_unit_test(cut_link_fails_requests_after_the_timeout),
         cmocka_unit_test(link_that_returns_in_time_executes_the_request),
         cmocka_unit_test(delay_applies_in_both_directions),
         cmocka_unit_test(fault_refuses_the_nth_post),
-        cmocka_unit_test(armed_cq_has_one_event),
-        cmocka_unit_test(solicited_notification_waits_for_a_solicited_message),
-        cmocka_unit_test(overrun_cq_reports_an_event),
-        cmocka_unit_test(srq_reports_its_limit_once),
         cmocka_unit_test(transitions_need_their_attributes),
         cmocka_unit_test(unmapped_memory_is_not_registered),
         cmocka_unit_test(extended_queue_pair_posts_lists),
-        cmocka_unit_test(built_list_is_posted_as_a_whole),
-        cmocka_unit_test(inline_data_takes_the_place_of_sges),
         cmocka_unit_test(extended_cq_reads_completions),
         cmocka_unit_test(read_makes_earlier_writes_persistent),
         cmocka_unit_test(native_flush_makes_its_range_persistent),
-        cmocka_unit_test(native_atomic_write_needs_an_aligned_address),
-        cmocka_unit_test(iwarp_closes_the_connection_of_a_refused_write),
         cmocka_unit_test(removed_device_reports_a_fatal_event),
         cmocka_unit_test(port_reports_its_state),
         cmocka_unit_test(destroyed_object_has_no_events),

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// ask.h -- how the programs of this folder print answers, and IDs on their address.
+
+#ifndef CONFORMANCE_ASK_H
+#define CONFORMANCE_ASK_H 1
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <rdma/rdma_cma.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
+enum { FLUSH_GLOBAL = 1 << 8, FLUSH_PERSISTENT = 1 << 9 }; // access bits of rdma-core 45
+enum { SEND_FLUSH = 1 << 11, SEND_ATOMIC_WRITE = 1 << 12 };
+
+// ---- answers -------------------------------------------------------------------------------
+
+static inline const char *name_of(int error) {
+    const char *name = strerrorname_np(error < 0 ? -error : error);
+    return name ? name : "?";
+}
+
+static inline void is(const char *question, long long value) {
+    printf("%s\t%lld\n", question, value);
+}
+
+// An answer of the kind "-1 and errno".
+static inline void says(const char *question, int ret) {
+    printf("%s\t%d%s%s\n", question, ret, ret == -1 ? " " : "",
+           ret == -1 ? name_of(errno) : "");
+}
+
+// An answer of the kind "error number".
+static inline void returns(const char *question, int ret) {
+    printf("%s\t%s\n", question, ret == 0 ? "0" : ret < 0 ? "negative" : name_of(ret));
+}
+
+// An answer of the kind "object, or NULL and errno".
+static inline bool makes(const char *question, const void *object) {
+    printf("%s\t%s%s\n", question, object ? "made" : "NULL ", object ? "" : name_of(errno));
+    return object;
+}
+
+// A step that is no question: the program ends if it fails.
+#define MUST(step) must((step) == 0, #step)
+static void must(bool good, const char *what) {
+    if (good)
+        return;
+    fprintf(stderr, "conformance: %s failed: %s, so the questions after it cannot be asked\n",
+            what, strerror(errno));
+    exit(1);
+}
+
+static union address {
+    struct sockaddr any;
+    struct sockaddr_in in;
+    struct sockaddr_in6 in6;
+} own; // address of the device
+
+static struct rdma_cm_id *new_id(void) {
+    struct rdma_cm_id *id = NULL;
+    MUST(rdma_create_id(NULL, &id, NULL, RDMA_PS_TCP));
+    return id;
+}
+
+static struct rdma_cm_id *bound_id(void) {
+    struct rdma_cm_id *id = new_id();
+    MUST(rdma_bind_addr(id, &own.any));
+    must(id->verbs, "finding a device behind the address");
+    return id;
+}
+
+#endif // CONFORMANCE_ASK_H

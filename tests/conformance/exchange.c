@@ -1,0 +1,597 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// exchange.c -- asks a device about requests between two connected queue pairs: completions,
+// data and events of both sides. Output as conformance.c.
+
+#include "ask.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <time.h>
+
+enum { BYTES = 4096, SHOWN = 10, LIMIT = 30 }; // seconds until a step fails
+enum {
+    ALL = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
+          IBV_ACCESS_REMOTE_ATOMIC
+};
+
+enum { NO_WC = -1 }; // the status of a completion that is missing
+
+struct side {
+    struct rdma_cm_id *id;
+    struct rdma_event_channel *events;
+    struct ibv_pd *pd;
+    struct ibv_comp_channel *channel;
+    struct ibv_cq *send_cq, *recv_cq;
+    struct ibv_srq *srq;
+    struct ibv_mr *mr, *read_only; // of the same memory
+    bool is_disconnected;
+    _Alignas(8) char memory[BYTES];
+};
+
+struct setup {
+    int send_entries, recv_entries; // of the CQs; 0: enough
+    bool has_srq;
+    uint64_t send_ops;
+};
+
+static struct side a, b; // a connects and sends
+static struct rdma_cm_id *listener;
+static bool is_iwarp;
+
+// ---- waiting -------------------------------------------------------------------------------
+
+static bool is_late(const struct timespec *since) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec - since->tv_sec > LIMIT;
+}
+
+static struct ibv_wc next_wc(struct ibv_cq *cq, const char *what) {
+    struct timespec since;
+    struct ibv_wc wc = {0};
+    clock_gettime(CLOCK_MONOTONIC, &since);
+    while (ibv_poll_cq(cq, 1, &wc) == 0) {
+        errno = ETIMEDOUT;
+        must(!is_late(&since), what);
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    }
+    return wc;
+}
+
+// The last completion of a queue, after disconnect(). siw flushes queues before the end of the
+// connection, if at all.
+static struct ibv_wc last_wc(struct ibv_cq *cq, const char *what) {
+    struct ibv_wc wc = {.status = (enum ibv_wc_status)NO_WC};
+    if (!is_iwarp)
+        return next_wc(cq, what);
+    ibv_poll_cq(cq, 1, &wc);
+    return wc;
+}
+
+static bool is_readable(int fd, int seconds) {
+    return poll(&(struct pollfd){.fd = fd, .events = POLLIN}, 1, seconds * 1000) == 1;
+}
+
+static struct rdma_cm_event *next_event(struct side *side, enum rdma_cm_event_type type) {
+    struct rdma_cm_event *event;
+    for (;;) {
+        errno = ETIMEDOUT;
+        must(is_readable(side->events->fd, LIMIT), rdma_event_str(type));
+        MUST(rdma_get_cm_event(side->events, &event));
+        if (event->event == type)
+            return event;
+        side->is_disconnected |= event->event == RDMA_CM_EVENT_DISCONNECTED;
+        rdma_ack_cm_event(event);
+    }
+}
+
+static void await_end(struct side *side) {
+    if (!side->is_disconnected)
+        rdma_ack_cm_event(next_event(side, RDMA_CM_EVENT_DISCONNECTED));
+    side->is_disconnected = true;
+}
+
+// ---- two connected sides -------------------------------------------------------------------
+
+static void create_objects(struct side *side, const struct setup *setup, char filler) {
+    struct ibv_context *const context = side->id->verbs;
+    struct ibv_srq_init_attr srq = {.attr = {.max_wr = 4, .max_sge = 1}};
+    memset(side->memory, filler, BYTES);
+    must((side->pd = ibv_alloc_pd(context)), "ibv_alloc_pd()");
+    must((side->channel = ibv_create_comp_channel(context)), "ibv_create_comp_channel()");
+    fcntl(side->channel->fd, F_SETFL, O_NONBLOCK);
+    const int send_entries = setup->send_entries ? setup->send_entries : 16;
+    const int recv_entries = setup->recv_entries ? setup->recv_entries : 16;
+    side->send_cq = ibv_create_cq(context, send_entries, NULL, side->channel, 0);
+    side->recv_cq = ibv_create_cq(context, recv_entries, NULL, side->channel, 0);
+    must(side->send_cq && side->recv_cq, "ibv_create_cq()");
+    must((side->mr = ibv_reg_mr(side->pd, side->memory, BYTES, ALL)), "ibv_reg_mr()");
+    must((side->read_only = ibv_reg_mr(side->pd, side->memory, BYTES, 0)), "ibv_reg_mr()");
+    if (setup->has_srq)
+        must((side->srq = ibv_create_srq(side->pd, &srq)), "ibv_create_srq()");
+    struct ibv_qp_init_attr_ex qp = {
+        .send_cq = side->send_cq,
+        .recv_cq = side->recv_cq,
+        .srq = side->srq,
+        .cap = {8, 8, 1, 1, 32},
+        .qp_type = IBV_QPT_RC,
+        .comp_mask =
+            IBV_QP_INIT_ATTR_PD | (setup->send_ops ? IBV_QP_INIT_ATTR_SEND_OPS_FLAGS : 0),
+        .pd = side->pd,
+        .send_ops_flags = setup->send_ops};
+    MUST(rdma_create_qp_ex(side->id, &qp));
+}
+
+// A message without a receive fails at once, and an unanswered one after two attempts.
+static void establish(const struct setup *setup) {
+    struct rdma_conn_param param = {
+        .responder_resources = 1, .initiator_depth = 1, .retry_count = 1, .rnr_retry_count = 0};
+    struct rdma_cm_event *event;
+    union address to = own;
+    a = b = (struct side){.events = NULL};
+    a.events = rdma_create_event_channel();
+    b.events = rdma_create_event_channel();
+    listener = bound_id();
+    MUST(rdma_migrate_id(listener, b.events));
+    MUST(rdma_listen(listener, 1));
+    to.in.sin_port = listener->route.addr.src_sin.sin_port;
+    a.id = new_id();
+    MUST(rdma_resolve_addr(a.id, NULL, &to.any, 1000));
+    MUST(rdma_resolve_route(a.id, 1000));
+    create_objects(&a, setup, 'a');
+    MUST(rdma_migrate_id(a.id, a.events));
+    MUST(rdma_connect(a.id, &param));
+    event = next_event(&b, RDMA_CM_EVENT_CONNECT_REQUEST);
+    b.id = event->id;
+    rdma_ack_cm_event(event);
+    create_objects(&b, setup, 'b');
+    MUST(rdma_accept(b.id, &param));
+    rdma_ack_cm_event(next_event(&a, RDMA_CM_EVENT_ESTABLISHED));
+    rdma_ack_cm_event(next_event(&b, RDMA_CM_EVENT_ESTABLISHED));
+    fcntl(a.id->verbs->async_fd, F_SETFL, O_NONBLOCK);
+}
+
+static void disconnect(void) {
+    rdma_disconnect(a.id);
+    await_end(&b);
+    rdma_disconnect(b.id);
+    await_end(&a);
+}
+
+// The domain has the regions that a question adds, so it stays.
+static void release(struct side *side) {
+    if (side->id->qp)
+        rdma_destroy_qp(side->id);
+    MUST(ibv_destroy_cq(side->send_cq));
+    MUST(ibv_destroy_cq(side->recv_cq));
+    MUST(ibv_destroy_comp_channel(side->channel));
+    if (side->srq)
+        MUST(ibv_destroy_srq(side->srq));
+    MUST(ibv_dereg_mr(side->mr));
+    MUST(ibv_dereg_mr(side->read_only));
+    MUST(rdma_destroy_id(side->id));
+    rdma_destroy_event_channel(side->events);
+}
+
+static void finish(void) {
+    release(&a);
+    MUST(rdma_destroy_id(listener));
+    release(&b);
+}
+
+// ---- answers -------------------------------------------------------------------------------
+
+// A question whose name has two parts.
+static void answers(const char *name, const char *part, const char *format, ...) {
+    va_list list;
+    va_start(list, format);
+    printf("%s%s\t", name, part);
+    vprintf(format, list);
+    putchar('\n');
+    va_end(list);
+}
+
+static void show_wc(const char *name, const char *part, const struct ibv_wc *wc) {
+    const bool is_receive = wc->opcode & IBV_WC_RECV;
+    if ((int)wc->status == NO_WC)
+        answers(name, part, "none");
+    else if (wc->status != IBV_WC_SUCCESS)
+        answers(name, part, "%s", ibv_wc_status_str(wc->status));
+    else if (is_receive && wc->wc_flags & IBV_WC_WITH_IMM)
+        answers(name, part, "opcode %d, %u bytes, data %x", wc->opcode, wc->byte_len,
+                ntohl(wc->imm_data));
+    else if (is_receive)
+        answers(name, part, "opcode %d, %u bytes", wc->opcode, wc->byte_len);
+    else
+        answers(name, part, "opcode %d", wc->opcode);
+}
+
+// The asynchronous events of both sides, in alphabetical order.
+static void show_events(const char *name) {
+    static const char *const names[] = {
+        [IBV_EVENT_CQ_ERR] = "CQ_ERR",
+        [IBV_EVENT_QP_FATAL] = "QP_FATAL",
+        [IBV_EVENT_QP_REQ_ERR] = "QP_REQ_ERR",
+        [IBV_EVENT_QP_ACCESS_ERR] = "QP_ACCESS_ERR",
+        [IBV_EVENT_COMM_EST] = "COMM_EST",
+        [IBV_EVENT_SQ_DRAINED] = "SQ_DRAINED",
+        [IBV_EVENT_SRQ_LIMIT_REACHED] = "SRQ_LIMIT_REACHED",
+        [IBV_EVENT_QP_LAST_WQE_REACHED] = "QP_LAST_WQE_REACHED",
+    };
+    unsigned seen[2][LENGTH(names)] = {0}, sum = 0;
+    struct ibv_async_event event;
+    while (ibv_get_async_event(a.id->verbs, &event) == 0) {
+        const void *const about = event.element.qp;
+        const bool is_of_b =
+            about == b.id->qp || about == b.send_cq || about == b.recv_cq || about == b.srq;
+        const unsigned type = event.event_type;
+        must(type < LENGTH(names) && names[type], ibv_event_type_str(event.event_type));
+        seen[is_of_b][type]++;
+        ibv_ack_async_event(&event);
+    }
+    printf("%s: events\t", name);
+    for (unsigned i = 0; i < 2 * LENGTH(names); i++)
+        if (seen[i / LENGTH(names)][i % LENGTH(names)] > 0)
+            printf("%s%s of %s", sum++ > 0 ? ", " : "", names[i % LENGTH(names)],
+                   i < LENGTH(names) ? "a" : "b");
+    puts(sum > 0 ? "" : "none");
+}
+
+static unsigned take_notifications(const struct side *side) {
+    struct ibv_cq *cq;
+    void *context;
+    unsigned taken = 0;
+    for (; ibv_get_cq_event(side->channel, &cq, &context) == 0; taken++)
+        ibv_ack_cq_events(cq, 1);
+    return taken;
+}
+
+// ---- requests ------------------------------------------------------------------------------
+
+enum mistake {
+    NONE,
+    LOCAL_KEY,
+    LOCAL_RANGE,
+    LOCAL_ACCESS,
+    REMOTE_KEY,
+    REMOTE_RANGE,
+    REMOTE_ACCESS,
+    NO_RECEIVE,
+    SHORT_RECEIVE,
+    RECEIVE_KEY,
+    RECEIVE_ACCESS
+};
+
+static int post_receive(enum mistake mistake) {
+    struct ibv_sge sge = {(uintptr_t)b.memory, mistake == SHORT_RECEIVE ? 4 : 64, b.mr->lkey};
+    struct ibv_recv_wr wr = {.wr_id = 2, .sg_list = &sge, .num_sge = 1}, *bad;
+    if (mistake == RECEIVE_KEY)
+        sge.lkey ^= 0xff00;
+    if (mistake == RECEIVE_ACCESS)
+        sge.lkey = b.read_only->lkey;
+    return b.srq ? ibv_post_srq_recv(b.srq, &wr, &bad) : ibv_post_recv(b.id->qp, &wr, &bad);
+}
+
+static int post_send(enum ibv_wr_opcode opcode, uint32_t length, enum mistake mistake,
+                     unsigned flags) {
+    struct ibv_sge sge = {(uintptr_t)a.memory, length, a.mr->lkey};
+    struct ibv_send_wr wr = {.wr_id = 1,
+                             .sg_list = &sge,
+                             .num_sge = 1,
+                             .opcode = opcode,
+                             .send_flags = flags,
+                             .imm_data = htonl(0x12345678)},
+                       *bad;
+    uint64_t address = (uintptr_t)b.memory;
+    uint32_t rkey = b.mr->rkey;
+    if (mistake == LOCAL_KEY)
+        sge.lkey ^= 0xff00;
+    if (mistake == LOCAL_RANGE)
+        sge.addr += BYTES - 7;
+    if (mistake == LOCAL_ACCESS)
+        sge.lkey = a.read_only->lkey;
+    if (mistake == REMOTE_KEY)
+        rkey ^= 0xff00;
+    if (mistake == REMOTE_RANGE)
+        address += BYTES;
+    if (mistake == REMOTE_ACCESS)
+        rkey = b.read_only->rkey;
+    if (opcode == IBV_WR_ATOMIC_CMP_AND_SWP || opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
+        wr.wr.atomic.remote_addr = address;
+        wr.wr.atomic.rkey = rkey;
+        wr.wr.atomic.compare_add = 1;
+    } else {
+        wr.wr.rdma.remote_addr = address;
+        wr.wr.rdma.rkey = rkey;
+    }
+    return ibv_post_send(a.id->qp, &wr, &bad);
+}
+
+static int post_write(unsigned flags) {
+    return post_send(IBV_WR_RDMA_WRITE, 8, NONE, flags);
+}
+
+// One request, and one receive of the other side. After a mistake another request follows.
+static void ask_request(const char *name, enum ibv_wr_opcode opcode, uint32_t length,
+                        enum mistake mistake, unsigned flags) {
+    const bool is_harmless = mistake == NONE || length == 0 || flags & IBV_SEND_INLINE;
+    struct ibv_wc wc = {0};
+    establish(&(struct setup){0});
+    if (mistake != NO_RECEIVE)
+        MUST(post_receive(mistake));
+    const int ret = post_send(opcode, length, mistake, flags | IBV_SEND_SIGNALED);
+    answers(name, ": post", "%s", ret == 0 ? "0" : ret < 0 ? "negative" : name_of(ret));
+    if (ret == 0) {
+        wc = next_wc(a.send_cq, name);
+        show_wc(name, ": completion", &wc);
+    } else {
+        answers(name, ": completion", "not asked");
+    }
+    // siw_qp_sq_proc_tx() of Linux 7.3 does not check the access of a read.
+    const bool is_read = wc.status == IBV_WC_SUCCESS && wc.opcode == IBV_WC_RDMA_READ;
+    const bool asks_next = ret == 0 && !is_harmless && !is_read;
+    if (asks_next && is_iwarp)
+        await_end(&a);
+    if (asks_next)
+        MUST(post_write(IBV_SEND_SIGNALED));
+    if (asks_next && !is_iwarp)
+        wc = next_wc(a.send_cq, name);
+    disconnect();
+    if (asks_next && is_iwarp)
+        wc = last_wc(a.send_cq, name);
+    if (asks_next)
+        show_wc(name, ": next", &wc);
+    else if (!is_harmless)
+        answers(name, ": next", "not asked");
+    if (mistake != NO_RECEIVE) {
+        wc = last_wc(b.recv_cq, name);
+        show_wc(name, ": receive", &wc);
+    }
+    answers(name, ": data", "%.*s %.*s", SHOWN, a.memory, SHOWN, b.memory);
+    show_events(name);
+    finish();
+}
+
+static void ask_requests(void) {
+    static const struct {
+        const char *name;
+        enum ibv_wr_opcode opcode;
+        uint32_t length;
+        enum mistake mistake;
+        unsigned flags;
+    } rows[] = {
+        {"write", IBV_WR_RDMA_WRITE, 8, NONE, 0},
+        {"write, inline", IBV_WR_RDMA_WRITE, 8, LOCAL_KEY, IBV_SEND_INLINE},
+        {"write of nothing, remote key", IBV_WR_RDMA_WRITE, 0, REMOTE_KEY, 0},
+        {"write with data", IBV_WR_RDMA_WRITE_WITH_IMM, 8, NONE, 0},
+        {"read", IBV_WR_RDMA_READ, 8, NONE, 0},
+        {"send", IBV_WR_SEND, 8, NONE, 0},
+        {"send with data", IBV_WR_SEND_WITH_IMM, 8, NONE, 0},
+        {"send of nothing", IBV_WR_SEND, 0, NONE, 0},
+        {"add", IBV_WR_ATOMIC_FETCH_AND_ADD, 8, NONE, 0},
+        {"compare and swap", IBV_WR_ATOMIC_CMP_AND_SWP, 8, NONE, 0},
+        {"write, local key", IBV_WR_RDMA_WRITE, 8, LOCAL_KEY, 0},
+        {"write, local range", IBV_WR_RDMA_WRITE, 8, LOCAL_RANGE, 0},
+        {"send, local range", IBV_WR_SEND, 8, LOCAL_RANGE, 0},
+        {"read, local range", IBV_WR_RDMA_READ, 8, LOCAL_RANGE, 0},
+        {"read, local access", IBV_WR_RDMA_READ, 8, LOCAL_ACCESS, 0},
+        {"add, local access", IBV_WR_ATOMIC_FETCH_AND_ADD, 8, LOCAL_ACCESS, 0},
+        {"write, remote key", IBV_WR_RDMA_WRITE, 8, REMOTE_KEY, 0},
+        {"write, remote range", IBV_WR_RDMA_WRITE, 8, REMOTE_RANGE, 0},
+        {"write, remote access", IBV_WR_RDMA_WRITE, 8, REMOTE_ACCESS, 0},
+        {"write with data, remote key", IBV_WR_RDMA_WRITE_WITH_IMM, 8, REMOTE_KEY, 0},
+        {"read, remote key", IBV_WR_RDMA_READ, 8, REMOTE_KEY, 0},
+        {"read, remote range", IBV_WR_RDMA_READ, 8, REMOTE_RANGE, 0},
+        {"read, remote access", IBV_WR_RDMA_READ, 8, REMOTE_ACCESS, 0},
+        {"add, remote key", IBV_WR_ATOMIC_FETCH_AND_ADD, 8, REMOTE_KEY, 0},
+        {"add, remote access", IBV_WR_ATOMIC_FETCH_AND_ADD, 8, REMOTE_ACCESS, 0},
+        {"send, no receive", IBV_WR_SEND, 8, NO_RECEIVE, 0},
+        {"send, short receive", IBV_WR_SEND, 8, SHORT_RECEIVE, 0},
+        {"send, key of the receive", IBV_WR_SEND, 8, RECEIVE_KEY, 0},
+        {"send, access of the receive", IBV_WR_SEND, 8, RECEIVE_ACCESS, 0},
+        {"write with data, no receive", IBV_WR_RDMA_WRITE_WITH_IMM, 8, NO_RECEIVE, 0},
+    };
+    for (size_t i = 0; i < LENGTH(rows); i++)
+        ask_request(rows[i].name, rows[i].opcode, rows[i].length, rows[i].mistake,
+                    rows[i].flags);
+}
+
+// ---- native operations ---------------------------------------------------------------------
+
+#ifdef HEADERS_HAVE_FLUSH
+#define FLUSH(qp) ((qp)->wr_flush)
+#else // of rdma-core >= 45; older headers end before it
+typedef void flush_fn(struct ibv_qp_ex *, uint32_t, uint64_t, size_t, uint8_t, uint8_t);
+#define FLUSH(qp) (*(flush_fn **)((qp) + 1))
+#endif
+enum { GLOBAL = 1, RANGE = 0, REGION = 1 }; // type and levels of a flush
+
+static void ask_native(const char *name, unsigned access, int level, uint64_t offset,
+                       bool is_flush) {
+    static const uint64_t word = 0x7878787878787878; // 'x'
+    establish(&(struct setup){.send_ops = SEND_FLUSH | SEND_ATOMIC_WRITE});
+    struct ibv_qp_ex *const qp = ibv_qp_to_qp_ex(a.id->qp);
+    const uint64_t address = (uintptr_t)b.memory;
+    struct ibv_mr *const mr = ibv_reg_mr_iova2(b.pd, b.memory, BYTES, address, access);
+    must(mr, "ibv_reg_mr_iova2()");
+    ibv_wr_start(qp);
+    qp->wr_id = 1;
+    qp->wr_flags = IBV_SEND_SIGNALED;
+    if (is_flush)
+        FLUSH(qp)(qp, mr->rkey, address + offset, 8, GLOBAL, (uint8_t)level);
+    else
+        ibv_wr_atomic_write(qp, mr->rkey, address + offset, &word);
+    MUST(ibv_wr_complete(qp));
+    const struct ibv_wc wc = next_wc(a.send_cq, name);
+    show_wc(name, ": completion", &wc);
+    disconnect();
+    answers(name, ": data", "%.*s", SHOWN, b.memory);
+    show_events(name);
+    finish();
+}
+
+static void ask_natives(void) {
+    static const struct {
+        const char *name;
+        unsigned access;
+        int level;
+        uint64_t offset;
+        bool is_flush;
+    } rows[] = {
+        {"flush", FLUSH_GLOBAL, RANGE, 0, true},
+        {"flush, remote access", ALL, RANGE, 0, true},
+        {"flush, remote range", FLUSH_GLOBAL, RANGE, BYTES, true},
+        {"flush of a region, remote range", FLUSH_GLOBAL, REGION, BYTES, true},
+        {"atomic write", ALL, 0, 0, false},
+        {"atomic write, remote access", FLUSH_GLOBAL, 0, 0, false},
+        {"atomic write, remote range", ALL, 0, BYTES, false},
+        {"atomic write, unaligned", ALL, 0, 4, false},
+    };
+    for (size_t i = 0; i < LENGTH(rows); i++)
+        if (is_iwarp) {
+            answers(rows[i].name, ": completion", "not asked");
+            answers(rows[i].name, ": data", "not asked");
+            answers(rows[i].name, ": events", "not asked");
+        } else
+            ask_native(rows[i].name, rows[i].access, rows[i].level, rows[i].offset,
+                       rows[i].is_flush);
+}
+
+// ---- queues --------------------------------------------------------------------------------
+
+static void ask_unsignaled(void) {
+    establish(&(struct setup){0});
+    MUST(post_write(0));
+    MUST(post_write(IBV_SEND_SIGNALED));
+    next_wc(a.send_cq, "the signaled write");
+    struct ibv_wc wc;
+    is("unsignaled: more completions", ibv_poll_cq(a.send_cq, 1, &wc));
+    disconnect();
+    returns("unsignaled: post after the connection", post_write(0));
+    wc = last_wc(a.send_cq, "the flushed write");
+    show_wc("unsignaled: after the connection", "", &wc);
+    finish();
+}
+
+// Entries of the queue beyond those that were asked for have no completion here.
+static void ask_overrun(const char *name, bool is_receive) {
+    establish(&(struct setup){.send_entries = is_receive ? 0 : 1,
+                              .recv_entries = is_receive ? 1 : 0});
+    struct ibv_cq *const cq = is_receive ? b.recv_cq : a.send_cq;
+    const int posts = cq->cqe + 1;
+    struct ibv_wc wc;
+    for (int i = 0; i < posts; i++) {
+        if (is_receive)
+            MUST(post_receive(NONE));
+        MUST(post_send(is_receive ? IBV_WR_SEND : IBV_WR_RDMA_WRITE, 8, NONE,
+                       IBV_SEND_SIGNALED));
+        if (is_receive && i + 1 < posts) // the other side acknowledges the ones before
+            next_wc(a.send_cq, name);
+    }
+    errno = ETIMEDOUT;
+    must(is_readable(a.id->verbs->async_fd, LIMIT), name);
+    if (is_receive) {
+        wc = next_wc(a.send_cq, name);
+        show_wc(name, ": completion of a", &wc);
+    }
+    int completions = 0;
+    for (; ibv_poll_cq(cq, 1, &wc) == 1; completions++)
+        show_wc(name, ": completion", &wc);
+    answers(name, ": completions", "%d", completions);
+    if (!is_receive) {
+        MUST(post_write(IBV_SEND_SIGNALED));
+        wc = next_wc(cq, name);
+        show_wc(name, ": next", &wc);
+    }
+    disconnect();
+    show_events(name);
+    finish();
+}
+
+// An event without a completion of these kinds would arrive until the end of the connection.
+static void ask_notification(const char *name, int solicited_only, unsigned flags,
+                             enum mistake mistake) {
+    establish(&(struct setup){0});
+    MUST(ibv_req_notify_cq(a.send_cq, solicited_only));
+    MUST(ibv_req_notify_cq(b.recv_cq, solicited_only));
+    for (int i = 0; i < 2; i++) {
+        MUST(post_receive(mistake));
+        MUST(post_send(IBV_WR_SEND, 8, mistake, flags | IBV_SEND_SIGNALED));
+        next_wc(a.send_cq, name);
+        next_wc(b.recv_cq, name);
+        if (mistake != NONE)
+            break;
+    }
+    answers(name, ": of a", "%u", take_notifications(&a));
+    answers(name, ": of b", "%u", take_notifications(&b));
+    disconnect();
+    finish();
+}
+
+static void ask_notifications(void) {
+    ask_notification("notify of any", 0, 0, NONE);
+    ask_notification("notify of solicited", 1, 0, NONE);
+    ask_notification("notify of solicited, solicited", 1, IBV_SEND_SOLICITED, NONE);
+    ask_notification("notify of solicited, errors", 1, 0, SHORT_RECEIVE);
+    establish(&(struct setup){0});
+    MUST(ibv_req_notify_cq(b.recv_cq, 1));
+    MUST(post_receive(NONE));
+    disconnect();
+    last_wc(b.recv_cq, "the flushed receive");
+    is("notify of solicited, flushed receive", take_notifications(&b));
+    finish();
+}
+
+static void ask_srq(void) {
+    struct ibv_srq_attr attr = {.srq_limit = 2};
+    struct ibv_wc wc;
+    establish(&(struct setup){.has_srq = true});
+    for (int i = 0; i < 3; i++)
+        MUST(post_receive(NONE));
+    returns("srq: limit", ibv_modify_srq(b.srq, &attr, IBV_SRQ_LIMIT));
+    for (int i = 0; i < 2; i++) {
+        MUST(post_send(IBV_WR_SEND, 8, NONE, IBV_SEND_SIGNALED));
+        next_wc(b.recv_cq, "a message");
+    }
+    returns("srq: query", ibv_query_srq(b.srq, &attr));
+    is("srq: limit after its event", attr.srq_limit);
+    disconnect();
+    is("srq: receives flushed", ibv_poll_cq(b.recv_cq, 1, &wc));
+    show_events("srq");
+    finish();
+}
+
+static void ask_destroyed(void) {
+    struct ibv_wc wc;
+    establish(&(struct setup){0});
+    MUST(ibv_req_notify_cq(a.send_cq, 0));
+    MUST(post_write(IBV_SEND_SIGNALED));
+    errno = ETIMEDOUT;
+    must(is_readable(a.channel->fd, LIMIT), "the completion");
+    disconnect();
+    rdma_destroy_qp(a.id);
+    is("destroyed QP: completions left", ibv_poll_cq(a.send_cq, 1, &wc));
+    finish();
+}
+
+int main(int argc, char *argv[]) {
+    own.in.sin_family = AF_INET;
+    if (argc != 2 || inet_pton(AF_INET, argv[1], &own.in.sin_addr) != 1) {
+        fputs("usage: exchange ADDRESS (of an RDMA device of this machine)\n", stderr);
+        return 2;
+    }
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    is_iwarp = bound_id()->verbs->device->transport_type == IBV_TRANSPORT_IWARP;
+    ask_requests();
+    ask_natives();
+    ask_unsignaled();
+    ask_overrun("send CQ overrun", false);
+    ask_overrun("receive CQ overrun", true);
+    ask_notifications();
+    ask_srq();
+    ask_destroyed();
+    return 0;
+}
