@@ -79,7 +79,7 @@ inline bool next_cq_event(ibv_comp_channel &channel, ibv_cq *&queue) {
 // Requests an event for the next completion, or for the next solicited or failed one. Returns
 // an error number, see not_armed().
 inline int arm(ibv_cq &queue, bool solicited_only) {
-    return ibv_req_notify_cq(&queue, solicited_only);
+    return ibv_req_notify_cq(&queue, solicited_only ? 1 : 0);
 }
 // RPMA_E_PROVIDER.
 [[gnu::cold]] int not_armed(const char *function, int error);
