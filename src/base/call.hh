@@ -91,9 +91,10 @@ class Call {
     int noted_error_ = 0;
 };
 
-template <class Say> [[gnu::always_inline]] inline void when(bool is_read, const Say &say) {
-    if (is_read) [[unlikely]]
-        say();
+template <class Write>
+[[gnu::always_inline]] inline void log_if(bool is_logged, const Write &write) {
+    if (is_logged) [[unlikely]]
+        write();
 }
 
 } // namespace rpma
@@ -101,15 +102,16 @@ template <class Say> [[gnu::always_inline]] inline void when(bool is_read, const
 // The arguments after error are evaluated only if the message is logged. They are in a lambda,
 // so that fails() is called in one place.
 #define RPMA_FAIL_ADVISING(call, code, error, ...) \
-    rpma::when((call).fails(code, error), [&] { (call).log(__FILE__, __LINE__, __VA_ARGS__); })
+    rpma::log_if((call).fails(code, error),        \
+                 [&] { (call).log(__FILE__, __LINE__, __VA_ARGS__); })
 #define RPMA_FAIL(call, code, error, ...) RPMA_FAIL_ADVISING(call, code, error, "", __VA_ARGS__)
 // Rejects data of another machine. This is no failure of this side, and is logged for
 // information.
 #define RPMA_REJECT(call, ...) \
-    rpma::when((call).rejects(), [&] { (call).log(__FILE__, __LINE__, "", __VA_ARGS__); })
-#define RPMA_WOULD_BLOCK(call, code, error, ...) \
-    rpma::when((call).would_block(code, error),  \
-               [&] { (call).log(__FILE__, __LINE__, "", __VA_ARGS__); })
-#define RPMA_INTERRUPTED(call, ...)     \
-    rpma::when((call).is_interrupted(), \
-               [&] { (call).log(__FILE__, __LINE__, "", __VA_ARGS__); })
+    rpma::log_if((call).rejects(), [&] { (call).log(__FILE__, __LINE__, "", __VA_ARGS__); })
+#define RPMA_WOULD_BLOCK(call, code, error, ...)  \
+    rpma::log_if((call).would_block(code, error), \
+                 [&] { (call).log(__FILE__, __LINE__, "", __VA_ARGS__); })
+#define RPMA_INTERRUPTED(call, ...)       \
+    rpma::log_if((call).is_interrupted(), \
+                 [&] { (call).log(__FILE__, __LINE__, "", __VA_ARGS__); })

@@ -40,12 +40,12 @@ bool rpma_conn::prepare_flushes(Call &call, rpma_peer &peer) {
 }
 
 bool rpma_conn::connect(Call &call, rdma_conn_param &param) {
-    entry_.enter(qp, this);
+    entry_.add(qp, this);
     return id_.connect(call, param);
 }
 
 bool rpma_conn::accept(Call &call, rdma_conn_param &param) {
-    entry_.enter(qp, this);
+    entry_.add(qp, this);
     if (!id_.accept(call, param))
         return false;
     set_rnr_timer(call);

@@ -53,7 +53,7 @@ struct rpma_conn : rpma::Allocated {
     const rpma::CmId &id() const { return id_; }
     rpma::CmId &id() { return id_; }
     // Copies the private data of the other side. Returns false if there is no memory.
-    bool keep(const rdma_conn_param &param) {
+    bool copy_private_data(const rdma_conn_param &param) {
         return received_.copy(param.private_data, param.private_data_len);
     }
     // Registers the memory that emulated flushes of peer read to, unless all flushes are

@@ -184,7 +184,7 @@ bool rpma_conn::create_queue(Call &call, const SizeRequest &size,
                              std::optional<rpma_cq> &queue) {
     auto created = rpma_cq::create(call, *id_->verbs, size, 0, shared_.get());
     if (created)
-        queue.emplace(std::move(*created)).enter();
+        queue.emplace(std::move(*created)).add_entry();
     return created.has_value();
 }
 
@@ -198,7 +198,7 @@ void rpma_conn::drop_queues() {
 }
 
 void rpma_conn::release(Call &call) {
-    entry_.withdraw();
+    entry_.remove();
     queue_pair_.release(call);
     if (own_rcq_)
         own_rcq_->release(call);

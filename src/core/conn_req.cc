@@ -83,7 +83,7 @@ rpma_conn_req::incoming(Call &call, rpma_peer &peer, CmEvent &&event, const Conn
     if (!req || (cfg != nullptr && !req->make_queues(call, *cfg)))
         return nullptr;
     const rdma_conn_param &param = event->param.conn;
-    if (!req->conn_->keep(param)) {
+    if (!req->conn_->copy_private_data(param)) {
         RPMA_FAIL(call, RPMA_E_NOMEM, 0, "out of memory: %u bytes of private data",
                   param.private_data_len);
         return nullptr;

@@ -52,7 +52,7 @@ std::unique_ptr<rpma_cq> rpma_cq::of_program(Call &call, const rpma_peer &peer,
     made->of_program_ = true;
     auto cq = make<rpma_cq>(call, std::move(*made));
     if (cq)
-        cq->enter();
+        cq->add_entry();
     return cq;
 }
 
@@ -79,7 +79,7 @@ void rpma_cq::moderate(Call &call, uint16_t count, uint16_t period_us) {
 }
 
 void rpma_cq::release(Call &call) {
-    entry_.withdraw();
+    entry_.remove();
     acknowledge_all();
     queue_.release(call);
     own_channel_.release(call);
@@ -102,9 +102,9 @@ bool rpma_cq::try_release(Call &call) {
     if (!check_unused(call))
         return false;
     acknowledge_all();
-    entry_.withdraw();
+    entry_.remove();
     if (!queue_.try_release(call)) {
-        enter();
+        add_entry();
         return false;
     }
     own_channel_.release(call);

@@ -42,7 +42,7 @@ struct rpma_cq : rpma::Allocated {
     bool shares_channel() const { return !own_channel_; }
     bool is_of_program() const { return of_program_; }
     // Lets events of the device find the queue. The queue must not move afterwards.
-    void enter() { entry_.enter(queue_.get(), this); }
+    void add_entry() { entry_.add(queue_.get(), this); }
     void add_user() { users_++; }
     void drop_user() { users_--; }
     int fd() const { return queue_->channel->fd; }

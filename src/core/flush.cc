@@ -14,24 +14,24 @@ namespace {
 
 // If two configurations are applied at once, one of them takes effect as a whole. One lock
 // serves all connections: each needs it once or twice in its lifetime.
-pthread_mutex_t changing = PTHREAD_MUTEX_INITIALIZER;
+pthread_mutex_t methods_lock = PTHREAD_MUTEX_INITIALIZER;
 
 } // namespace
 
-void FlushMethods::begin(const Call &call, rpma_flush_mode mode, bool is_demand, bool has_flush,
-                         bool has_atomic_write) {
+void FlushMethods::begin(const Call &call, rpma_flush_mode mode, bool requires_native,
+                         bool has_flush, bool has_atomic_write) {
     mode_ = has_flush ? mode : RPMA_FLUSH_MODE_EMULATED;
-    is_demand_ = has_flush && is_demand;
+    requires_native_ = has_flush && requires_native;
     has_atomic_write_ = has_atomic_write;
     apply(call, false, 0);
 }
 
 void FlushMethods::apply(const Call &call, bool direct_write_to_pmem, uint8_t served) {
-    const bool states = served != 0;
-    const bool reads =
+    const bool is_advertised = served != 0;
+    const bool uses_reads =
         mode_ == RPMA_FLUSH_MODE_EMULATED ||
-        (mode_ == RPMA_FLUSH_MODE_AUTO && states && (served & SERVES_FLUSH) == 0);
-    if (mode_ == RPMA_FLUSH_MODE_AUTO && reads)
+        (mode_ == RPMA_FLUSH_MODE_AUTO && is_advertised && (served & SERVES_FLUSH) == 0);
+    if (mode_ == RPMA_FLUSH_MODE_AUTO && uses_reads)
         RPMA_LOG(RPMA_LOG_LEVEL_INFO, call.function(),
                  "the other side has no native flush: flushes are emulated");
 
@@ -39,25 +39,26 @@ void FlushMethods::apply(const Call &call, bool direct_write_to_pmem, uint8_t se
                            (direct_write_to_pmem ? mask_of(RPMA_FLUSH_TYPE_PERSISTENT) : 0);
     // A native connection reads where the region allows no native flush, unless the program
     // requires native ones.
-    const FlushMasks masks(reads ? 0 : types, reads || !is_demand_ ? types : 0);
+    const FlushMasks masks(uses_reads ? 0 : types, uses_reads || !requires_native_ ? types : 0);
     // An explicit flush mode overrides the peer's capabilities.
-    const bool is_open = states || (mode_ != RPMA_FLUSH_MODE_AUTO && !reads);
-    const Lock lock(changing);
+    const bool is_active = is_advertised || (mode_ != RPMA_FLUSH_MODE_AUTO && !uses_reads);
+    const Lock lock(methods_lock);
     allowed_ = masks;
-    open_ = is_open ? masks : FlushMasks();
-    writes_natively_ = has_atomic_write_ && (!states || (served & SERVES_ATOMIC_WRITE) != 0);
+    active_ = is_active ? masks : FlushMasks();
+    writes_natively_ =
+        has_atomic_write_ && (!is_advertised || (served & SERVES_ATOMIC_WRITE) != 0);
     generation_++;
 }
 
-FlushMasks FlushMethods::open(const char *function) {
+FlushMasks FlushMethods::activate(const char *function) {
     FlushMasks masks;
-    bool was_open;
+    bool was_active;
     {
-        const Lock lock(changing);
+        const Lock lock(methods_lock);
         masks = allowed_;
-        was_open = !open_.exchange(masks).is_empty();
+        was_active = !active_.exchange(masks).is_empty();
     }
-    if (!was_open)
+    if (!was_active)
         RPMA_LOG(RPMA_LOG_LEVEL_NOTICE, function,
                  "the other side does not advertise its flush method: %s",
                  mode() == RPMA_FLUSH_MODE_NATIVE

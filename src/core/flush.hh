@@ -77,26 +77,27 @@ constexpr FlushMethod choose_method(FlushMasks masks, rpma_flush_type type) {
 class FlushMethods {
   public:
     // mode is the flush mode of the connection, EMULATED if its queue pair has no native flush.
-    // is_demand: the program requires NATIVE. has_flush and has_atomic_write are the native
-    // operations of the queue pair. The other side has not advertised any capability yet.
-    void begin(const Call &call, rpma_flush_mode mode, bool is_demand, bool has_flush,
+    // requires_native: the program requires NATIVE. has_flush and has_atomic_write are the
+    // native operations of the queue pair. The other side has not advertised any capability
+    // yet.
+    void begin(const Call &call, rpma_flush_mode mode, bool requires_native, bool has_flush,
                bool has_atomic_write);
 
     // Applies the capabilities that the other side advertised: direct write to PMem, and the
     // operations that its device serves (SERVES_*, 0 if not advertised).
     void apply(const Call &call, bool direct_write_to_pmem, uint8_t served);
 
-    // The methods that flushes use. None is open before the first flush of a connection whose
-    // other side does not advertise its capabilities: open() opens them.
-    FlushMasks masks() const { return open_.load(std::memory_order_relaxed); }
-    // All methods, open or not.
+    // The methods that flushes use. None is active before the first flush of a connection whose
+    // other side does not advertise its capabilities: activate() makes them active.
+    FlushMasks masks() const { return active_.load(std::memory_order_relaxed); }
+    // All methods, active or not.
     FlushMasks allowed() const { return allowed_.load(std::memory_order_relaxed); }
     // The method of a flush of a region with these masks. The first flush of a connection may
-    // open the methods.
+    // activate the methods.
     FlushMethod choose(const char *function, FlushMasks region, rpma_flush_type type) {
         FlushMasks own = masks();
         if (own.is_empty() && choose_method(allowed() & region, type) != FlushMethod::NONE)
-            own = open(function);
+            own = activate(function);
         return choose_method(own & region, type);
     }
 
@@ -107,21 +108,21 @@ class FlushMethods {
     // later one.
     uint32_t generation() const { return generation_.load(std::memory_order_acquire); }
     // Is true if flushes may use reads, now or after apply().
-    bool may_read() const { return !is_demand_; }
+    bool may_read() const { return !requires_native_; }
     // The present mode of the connection: EMULATED or NATIVE.
     rpma_flush_mode mode() const;
 
   private:
-    // Opens the methods, logs those that are tried without an advertised capability, and
+    // Activates the methods, logs those that are tried without an advertised capability, and
     // returns all.
-    FlushMasks open(const char *function);
+    FlushMasks activate(const char *function);
 
-    std::atomic<FlushMasks> open_ = FlushMasks();
+    std::atomic<FlushMasks> active_ = FlushMasks();
     std::atomic<FlushMasks> allowed_ = FlushMasks();
     std::atomic<uint32_t> generation_ = 0;
     std::atomic<bool> writes_natively_ = false;
     rpma_flush_mode mode_ : 8 = RPMA_FLUSH_MODE_AUTO;
-    bool is_demand_ = false;
+    bool requires_native_ = false;
     bool has_atomic_write_ = false;
 };
 

@@ -26,7 +26,7 @@ HandleEntry *&list_of(const void *object) {
 
 } // namespace
 
-void HandleEntry::enter(const void *object, void *handle) {
+void HandleEntry::add(const void *object, void *handle) {
     Lock lock(mutex);
     object_ = object;
     handle_ = handle;
@@ -38,7 +38,7 @@ void HandleEntry::enter(const void *object, void *handle) {
     first = this;
 }
 
-void HandleEntry::withdraw() {
+void HandleEntry::remove() {
     if (object_ == nullptr)
         return;
     Lock lock(mutex);

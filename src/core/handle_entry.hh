@@ -21,10 +21,10 @@ class HandleEntry {
   public:
     HandleEntry() = default;
     HandleEntry(const HandleEntry &) = delete;
-    ~HandleEntry() { withdraw(); }
+    ~HandleEntry() { remove(); }
 
-    void enter(const void *object, void *handle);
-    void withdraw();
+    void add(const void *object, void *handle);
+    void remove();
 
   private:
     friend void *handle_of(const void *object);

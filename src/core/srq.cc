@@ -26,13 +26,13 @@ std::unique_ptr<rpma_srq> rpma_srq::create(Call &call, const rpma_peer &peer,
     const SizeRequest rcq_size = {cfg.rcq_size, device.max_cqe, "rpma_srq_cfg_set_rcq_size",
                                   device.max_cq};
     if (srq)
-        srq->entry_.enter(srq->queue_.get(), srq.get());
+        srq->entry_.add(srq->queue_.get(), srq.get());
     if (!srq || rcq_size.wanted == 0)
         return srq;
     auto rcq = rpma_cq::create(call, *peer.pd().context, rcq_size, 0, nullptr);
     if (!rcq)
         return nullptr;
-    srq->rcq_.emplace(std::move(*rcq)).enter();
+    srq->rcq_.emplace(std::move(*rcq)).add_entry();
     return srq;
 }
 
@@ -53,11 +53,11 @@ void rpma_srq::set_limit(Call &call, uint32_t limit) {
 bool rpma_srq::try_release(Call &call) {
     if (rcq_ && !rcq_->check_unused(call))
         return false;
-    entry_.withdraw();
+    entry_.remove();
     // Release the shared receive queue first: if the provider refuses, the queue still needs
     // its CQ.
     if (!queue_.try_release(call)) {
-        entry_.enter(queue_.get(), this);
+        entry_.add(queue_.get(), this);
         return false;
     }
     if (rcq_)
