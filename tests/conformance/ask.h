@@ -35,9 +35,13 @@ static inline void says(const char *question, int ret) {
            ret == -1 ? name_of(errno) : "");
 }
 
-// An answer of the kind "error number".
+// A result of the kind "error number".
+static inline const char *result_of(int ret) {
+    return ret == 0 ? "0" : ret < 0 ? "negative" : name_of(ret);
+}
+
 static inline void returns(const char *question, int ret) {
-    printf("%s\t%s\n", question, ret == 0 ? "0" : ret < 0 ? "negative" : name_of(ret));
+    printf("%s\t%s\n", question, result_of(ret));
 }
 
 // An answer of the kind "object, or NULL and errno".

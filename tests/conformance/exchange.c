@@ -323,7 +323,7 @@ static void ask_request(const char *name, enum ibv_wr_opcode opcode, uint32_t le
     if (mistake != NO_RECEIVE)
         MUST(post_receive(mistake));
     const int ret = post_send(opcode, length, mistake, flags | IBV_SEND_SIGNALED);
-    answers(name, ": post", "%s", ret == 0 ? "0" : ret < 0 ? "negative" : name_of(ret));
+    answers(name, ": post", "%s", result_of(ret));
     if (ret == 0) {
         wc = next_wc(a.send_cq, name);
         show_wc(name, ": completion", &wc);
