@@ -80,11 +80,13 @@ int main(int argc, char *argv[]) {
     puts("stored 1");
 }
 """
-FAULTS = (  # fault, others that the program stands, program, options
-    ("kill", "pause,refuse", KILL, "--check '! grep begin $RPMA_SIM_OUT1 || grep end $RPMA_SIM_OUT1'"),
-    ("pause", "kill,refuse", PAUSE, "--check '! grep late $RPMA_SIM_OUT1'"),
-    ("power", "kill,pause,refuse", POWER, "--pmem memory --check '! grep stored $RPMA_SIM_OUT1 || grep -a stored memory'"),
-    ("refuse", "cut,kill,pause", REFUSE,
+LINKED = "common.c -lrdmacm -libverbs"
+FAULTS = (  # fault, others that the program tolerates, program, what it is linked to, options
+    ("kill", "pause,refuse", KILL, "", "--check '! grep begin $RPMA_SIM_OUT1 || grep end $RPMA_SIM_OUT1'"),
+    ("pause", "kill,refuse", PAUSE, "", "--check '! grep late $RPMA_SIM_OUT1'"),
+    ("power", "kill,pause,refuse", POWER, "",
+     "--pmem memory --check '! grep stored $RPMA_SIM_OUT1 || grep -a stored memory'"),
+    ("refuse", "cut,kill,pause", REFUSE, LINKED,
      "--until host2 --pmem memory --check './check memory' ./server memory ::"))
 SHORT = ["--check", "true", "--seeds", "1-2"]
 
@@ -158,10 +160,9 @@ class Explore(unittest.TestCase):
                          ("2 schedules, 0 with faults: nothing found\n", 0))
 
     def test_faults(self):
-        self.program("server", (self.directory / "server.c").read_text(), "common.c -lrdmacm -libverbs")
+        self.program("server", (self.directory / "server.c").read_text(), LINKED)
         (self.directory / "memory").write_bytes(bytes(4096))
-        for fault, others, text, options in FAULTS:
-            libraries = "common.c -lrdmacm -libverbs" if fault == "refuse" else ""
+        for fault, others, text, libraries, options in FAULTS:
             command = f"--seeds 1-200 {options} {self.program('has_' + fault, text, libraries)} 10.77.0.1"
             with self.subTest(fault):
                 output, status = self.explore("--faults", fault, command)
