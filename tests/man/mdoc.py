@@ -8,7 +8,6 @@ import shlex
 
 import generate
 
-PUNCTUATION = {".", ",", ":", ";", "(", ")", "[", "]", "?", "!"}
 ESCAPES = {r"\e": "\\", r"\&": "", r"\-": "-", r"\(aq": "'", r"\(dq": '"', r"\(rs": "\\",
            r"\ ": " ", r"\(ha": "^", r"\(ti": "~"}
 
