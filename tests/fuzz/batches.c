@@ -156,7 +156,7 @@ static void add(void) {
 // Makes a call fail that passes pending operations to the provider: the nth is refused, or none
 // if there are fewer. Then the doorbell may fail, or its success hides the refusal, and the
 // library asks for it again. Returns how many operations are taken.
-static unsigned disturb(unsigned pending, int *code) {
+static unsigned inject_failures(unsigned pending, int *code) {
     const unsigned nth = 1 + below(2 * ROOM);
     const bool is_refused = nth <= pending, rings = !now_and_then(4);
     const bool keeps = now_and_then(2), hides = now_and_then(2);
@@ -184,7 +184,7 @@ static void post(void) {
     const unsigned pending = length - taken;
     uint32_t posted = UINT32_MAX;
     int code;
-    const unsigned got = disturb(pending, &code);
+    const unsigned got = inject_failures(pending, &code);
     unit_begin();
     const int ret = rpma_batch_post(w.h.batch, now_and_then(5) ? NULL : &posted);
     fake_faults_off();
@@ -214,7 +214,7 @@ static void post_array(void) {
         expected[valid] = request(&work[valid]);
         valid++;
     }
-    const unsigned got = disturb(valid, &code);
+    const unsigned got = inject_failures(valid, &code);
     unit_begin();
     const int ret = rpma_post(w.h.conn, work, count, now_and_then(5) ? NULL : &posted);
     fake_faults_off();

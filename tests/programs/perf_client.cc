@@ -39,7 +39,7 @@ static void break_off(const std::string &) {
     finish_groups();
     now += 5000000;
     group_times = second_group;
-    leave("");
+    disconnect_control("");
 }
 
 static void stop(const std::string &) {
@@ -54,33 +54,33 @@ static const Words &words() {
         {"old server", {{establish, "rpma-perf 2 control 0 0"}}},
         {"rejected", {{refuse}}},
         {"busy", {{refuse, "rpma-perf 3 full 0 0"}}},
-        {"hangs", {{let_hang}}},
-        {"unreachable", {{lose, std::to_string(RDMA_CM_EVENT_UNREACHABLE)}}},
-        {"connect error", {{lose, std::to_string(RDMA_CM_EVENT_CONNECT_ERROR)}}},
+        {"hangs", {{ignore_connecting}}},
+        {"unreachable", {{fail_connecting, std::to_string(RDMA_CM_EVENT_UNREACHABLE)}}},
+        {"connect error", {{fail_connecting, std::to_string(RDMA_CM_EVENT_CONNECT_ERROR)}}},
         {"flushed", {{fail_receive, std::to_string(IBV_WC_WR_FLUSH_ERR)}}},
         {"times out", {{fail_receive, std::to_string(IBV_WC_RETRY_EXC_ERR)}}},
-        {"dies", {{die}}},
-        {"connection stirs", {{stir_connection}}},
-        {"control stirs", {{stir}}},
-        {"welcome", {{say, welcome(), "hello"}}},
-        {"no atomics", {{say, welcome(true, false), "hello"}}},
-        {"ready", {{say, ready(), "plan"}}},
-        {"begun", {{say, text_of("ok"), "begin"}}},
-        {"measuring", {{say, text_of("ok"), "measure"}}},
-        {"result", {{say, result(3000), "stop"}}},
-        {"ok", {{say, text_of("ok")}}},
-        {"no plan", {{say, refusal("why"), "plan"}}},
-        {"no begin", {{say, refusal("why"), "begin"}}},
-        {"no measure", {{say, refusal("why"), "measure"}}},
-        {"refusal", {{say, refusal("why")}}},
-        {"leaves", {{leave}}},
-        {"leaves then", {{leave, "", "plan"}}},
-        {"connection ends", {{leave_connection}}},
+        {"dies", {{kill_device}}},
+        {"connection stirs", {{send_unexpected_connection_event}}},
+        {"control stirs", {{send_unexpected_event}}},
+        {"welcome", {{send_message, welcome(), "hello"}}},
+        {"no atomics", {{send_message, welcome(true, false), "hello"}}},
+        {"ready", {{send_message, ready(), "plan"}}},
+        {"begun", {{send_message, text_of("ok"), "begin"}}},
+        {"measuring", {{send_message, text_of("ok"), "measure"}}},
+        {"result", {{send_message, result(3000), "stop"}}},
+        {"ok", {{send_message, text_of("ok")}}},
+        {"no plan", {{send_message, refusal("why"), "plan"}}},
+        {"no begin", {{send_message, refusal("why"), "begin"}}},
+        {"no measure", {{send_message, refusal("why"), "measure"}}},
+        {"refusal", {{send_message, refusal("why")}}},
+        {"leaves", {{disconnect_control}}},
+        {"leaves then", {{disconnect_control, "", "plan"}}},
+        {"connection ends", {{disconnect_connection}}},
         {"breaks", {{break_off}}},
         {"interrupt", {{interrupt}}},
         {"stops", {{stop}}},
         {"fails", {{interrupt, "", "never"}}},
-        {"alive", {{say, text_of("ok"), "alive", true}}},
+        {"alive", {{send_message, text_of("ok"), "alive", true}}},
         {"interrupt later", {{interrupt, "", "alive", true}}},
         {"50 s later", {{pause_50_s, "", "alive", true}}},
         {"50 s", {{pause_50_s}}},
@@ -103,13 +103,14 @@ static Options options_of_client() {
     return options;
 }
 
-// ---- a server that does something else ------------------------------------------------------
+// ---- a server that deviates from the protocol
+// ------------------------------------------------------
 
-struct Scene {
+struct Scenario {
     const char *name;
     const char *script;
     const char *failure;
-    const char *said; // by the client
+    const char *sent; // by the client
     uint64_t ms = 0;  // that pass
     void (*change)(Options &) = [](Options &) {};
     const char *printed = ""; // a part of its output
@@ -126,7 +127,7 @@ static void reconnect(Options &options) {
     options.limits = {.warmup = 0, .duration_ns = UINT64_C(500000000000)};
 }
 
-static const Scene scenes[] = {
+static const Scenario scenarios[] = {
     {"a stranger is not asked", "stranger", "192.168.0.1 port 7204 is not rpma-perf", ""},
     {"a server of another version is not asked", "old server",
      "the server uses version 2 of the protocol, this client version 3: use the same "
@@ -223,15 +224,15 @@ static const Scene scenes[] = {
 };
 
 TEST_THAT(client_handles_each_scenario) {
-    for (const Scene &scene : scenes) {
+    for (const Scenario &scenario : scenarios) {
         Options options = options_of_client();
-        scene.change(options);
+        scenario.change(options);
         assert_int_equal(unit_setup(nullptr), 0);
-        const Outcome outcome = run_client_with(options, script_of(words(), scene.script));
-        expect_equal(scene.name, outcome.failure, scene.failure);
-        expect_equal(scene.name, words_said(), scene.said);
-        expect_part(scene.name, outcome.text, scene.printed);
-        expect_equal(scene.name, std::to_string(elapsed_ms()), std::to_string(scene.ms));
+        const Outcome outcome = run_client_with(options, script_of(words(), scenario.script));
+        expect_equal(scenario.name, outcome.failure, scenario.failure);
+        expect_equal(scenario.name, sent_summary(), scenario.sent);
+        expect_part(scenario.name, outcome.text, scenario.printed);
+        expect_equal(scenario.name, std::to_string(elapsed_ms()), std::to_string(scenario.ms));
         assert_int_equal(unit_teardown(nullptr), 0);
     }
 }
@@ -263,9 +264,9 @@ static std::string report_of(Options options, const Plan &plan, const Limits &li
     std::string script = PREPARED;
     for (uint64_t i = 0; i < plan.connections; i++)
         script += "up, ";
-    std::vector<Turn> turns = script_of(words(), script + "begun, measuring, result");
-    turns.back().text = plan.both ? result(server_cpu, 3, 12000) : result(server_cpu);
-    const Outcome outcome = run_client_with(options, turns);
+    std::vector<ScriptStep> steps = script_of(words(), script + "begun, measuring, result");
+    steps.back().text = plan.both ? result(server_cpu, 3, 12000) : result(server_cpu);
+    const Outcome outcome = run_client_with(options, steps);
     expect_equal("failure", outcome.failure, "");
     assert_int_equal(outcome.status, EXIT_SUCCESS);
     assert_true(group_times.empty());
@@ -356,7 +357,7 @@ TEST_THAT(load_is_reported_in_one_line) {
             report_of(options_of_client(), plan, limits, times, cpu, server_cpu);
         expect_equal("line", last_line(text), line);
         expect_part("before the line", text, part);
-        expect_part("said", words_said(), std::string("stop ") + done);
+        expect_part("said", sent_summary(), std::string("stop ") + done);
         assert_int_equal(now - START, std::accumulate(times.begin(), times.end(), UINT64_C(0)));
     }
 }
@@ -609,7 +610,7 @@ TEST_THAT(client_prepares_its_connections) {
             fmt::format("{} {} {} {} {:x}", cap.max_send_wr, cap.max_recv_wr, cap.max_send_sge,
                         cap.max_inline_data, fake_last("ibv_reg_mr")->reg_mr.access),
             fmt::format("{} {} {} {} {:x}", sends, receives, elements, inlined, access));
-        assert_int_equal(said[1]["target"].get<std::string>().empty(), !plan.both);
+        assert_int_equal(sent_messages[1]["target"].get<std::string>().empty(), !plan.both);
         assert_int_equal(qp.send_cq != qp.recv_cq,
                          std::string_view(operation) == "ping-pong-rcq");
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// perf_script.cc -- the other side of a server or a client of rpma-perf, and the time
+// perf_script.cc -- the scripted peer of a server or a client of rpma-perf, and the clock
 
 #include "perf_script.hh"
 
@@ -13,20 +13,20 @@
 
 static constexpr uint64_t NEVER_MS = 1000000; // no test takes so long
 
-static std::span<const Turn> turns;
+static std::span<const ScriptStep> steps;
 std::atomic<uint64_t> now;
-std::vector<Json> said;
+std::vector<Json> sent_messages;
 std::span<const uint64_t> group_times;
 size_t group_size;
 uint64_t cpu_step;
-static bool is_interrupted, is_server, is_dead, is_holding;
-static std::vector<const fake_post *> held; // messages that the other side does not take
-static size_t answered; // of these, how many there were at the last turn that waited
+static bool is_interrupted, is_server, is_device_dead, is_receiving_stopped;
+static std::vector<const fake_post *> held; // messages that the peer has not received
+static size_t answered; // number of sent_messages at the last step with `after`
 static unsigned posts_seen;
 
-// The tested side's sessions, in the order in which they began; a server's first set of
-// descriptors is of its endpoint and of these.
-struct Sight {
+// The epoll sets of the tested side in their order of creation. A server's first one is that of
+// its endpoint.
+struct SessionView {
     int epoll;
     std::vector<std::pair<uint64_t, int>> added; // descriptors, by their numbers
     fake_receive receive;                        // for messages, once it is established
@@ -37,9 +37,9 @@ struct Sight {
         return last == added.rend() ? -1 : last->second;
     }
 };
-static std::vector<Sight> sights;
-static size_t current;        // the session that the script plays with
-static std::deque<int> links; // descriptors of connections that come up
+static std::vector<SessionView> sessions_seen;
+static size_t current;        // index of the selected session of a server
+static std::deque<int> links; // event descriptors of pending connections
 static std::vector<const fake_post *> outstanding;
 static size_t operations_seen, operations_completed; // of the load
 static uint64_t cpu_used = START;
@@ -63,11 +63,12 @@ bool is_stopping() {
 }
 
 Epoll::Epoll() : fd(epoll_create1(EPOLL_CLOEXEC)) {
-    sights.push_back({fd, {}, {}});
+    sessions_seen.push_back({fd, {}, {}});
 }
 
 Epoll::~Epoll() {
-    std::ranges::find(sights, fd, &Sight::epoll)->epoll = -1; // others may get its number
+    std::ranges::find(sessions_seen, fd, &SessionView::epoll)->epoll =
+        -1; // its number may be reused
     close(fd);
 }
 
@@ -76,9 +77,9 @@ void Epoll::add(int readable, uint64_t number) const {
     event.events = EPOLLIN;
     event.data.u64 = number;
     assert_return_code(epoll_ctl(fd, EPOLL_CTL_ADD, readable, &event), errno);
-    const auto sight = std::ranges::find(sights, fd, &Sight::epoll);
-    sight->added.emplace_back(number, readable);
-    if (sight - sights.begin() >= is_server &&
+    const auto view = std::ranges::find(sessions_seen, fd, &SessionView::epoll);
+    view->added.emplace_back(number, readable);
+    if (view - sessions_seen.begin() >= is_server &&
         (number == Session::EVENTS || number >= Session::CONNECTIONS))
         links.push_back(readable);
 }
@@ -89,11 +90,12 @@ int ibv_query_device(ibv_context *, ibv_device_attr *attributes) {
     return 0;
 }
 
-static Sight &session() {
+static SessionView &session() {
     if (is_server)
-        return sights[current + 1];
-    return *std::find_if(sights.rbegin(), sights.rend(), // a client has a new one after a break
-                         [](const Sight &one) { return one.fd_of(Session::EVENTS) >= 0; });
+        return sessions_seen[current + 1];
+    return *std::find_if(
+        sessions_seen.rbegin(), sessions_seen.rend(), // a client has a new one after a break
+        [](const SessionView &one) { return one.fd_of(Session::EVENTS) >= 0; });
 }
 
 static void complete(uint64_t wr_id, ibv_wc_opcode opcode, size_t length = 0,
@@ -120,13 +122,13 @@ static void complete_group() {
     outstanding.clear();
 }
 
-// Of the load: an operation with data, if its completion is requested.
+// Is true for an operation with data, which only the load posts.
 static bool is_of_load(const fake_post &post) {
     return post.opcode != IBV_WR_SEND && post.num_sge > 0 && post.sge.length > 0;
 }
 
-// The other side's device takes messages, and answers the reads that test whether it is alive.
-static void look_at_posts() {
+// The peer receives messages, and its device completes the keepalive reads.
+static void process_posts() {
     for (; posts_seen < fake_posted_count(); posts_seen++) {
         const fake_post *post = fake_posted(posts_seen);
         if (is_of_load(*post)) {
@@ -135,23 +137,24 @@ static void look_at_posts() {
                 outstanding.push_back(post);
         } else if (post->opcode == IBV_WR_RDMA_READ) {
             assert_int_equal(post->num_sge, 1); // of 0 bytes: see Control::keep_alive()
-            if (!is_dead)
+            if (!is_device_dead)
                 complete(post->wr_id, IBV_WC_RDMA_READ);
         } else if (post->opcode == IBV_WR_SEND) {
             held.push_back(post);
         }
     }
-    for (; !is_holding && !held.empty(); held.erase(held.begin())) {
+    for (; !is_receiving_stopped && !held.empty(); held.erase(held.begin())) {
         const ibv_sge &sge = held[0]->sge;
-        said.push_back(decode({reinterpret_cast<const char *>(sge.addr), sge.length}));
+        sent_messages.push_back(decode({reinterpret_cast<const char *>(sge.addr), sge.length}));
         complete(held[0]->wr_id, IBV_WC_SEND);
     }
     if (!outstanding.empty() && outstanding.size() == group_size)
         complete_group();
 }
 
-static bool is_due(const Turn &turn) {
-    return turn.after.empty() || (said.size() > answered && said.back()["word"] == turn.after);
+static bool is_due(const ScriptStep &step) {
+    return step.after.empty() ||
+           (sent_messages.size() > answered && sent_messages.back()["word"] == step.after);
 }
 
 std::span<epoll_event> wait_for(const Epoll &epoll, std::span<epoll_event> room,
@@ -161,19 +164,19 @@ std::span<epoll_event> wait_for(const Epoll &epoll, std::span<epoll_event> room,
             epoll_wait(epoll.fd, room.data(), static_cast<int>(room.size()), time);
         return room.first(static_cast<size_t>(std::max(found, 0)));
     };
-    look_at_posts();
+    process_posts();
     if (const auto found = look(0); !found.empty() || milliseconds == 0)
         return found;
-    if (!turns.empty() && is_due(turns[0])) {
-        const Turn &turn = turns[0];
-        turns = turns.subspan(1);
-        if (!turn.after.empty())
-            answered = said.size();
-        turn.act(turn.text);
-    } else if (!turns.empty() && !turns[0].takes_time) {
-        std::span<epoll_event> found; // a thread of the load makes it so, or posts first
+    if (!steps.empty() && is_due(steps[0])) {
+        const ScriptStep &step = steps[0];
+        steps = steps.subspan(1);
+        if (!step.after.empty())
+            answered = sent_messages.size();
+        step.act(step.text);
+    } else if (!steps.empty() && !steps[0].takes_time) {
+        std::span<epoll_event> found; // a thread of the load makes it readable, or posts first
         while ((found = look(1)).empty())
-            look_at_posts();
+            process_posts();
         return found;
     } else {
         now += static_cast<uint64_t>(milliseconds) * 1000000;
@@ -184,14 +187,14 @@ std::span<epoll_event> wait_for(const Epoll &epoll, std::span<epoll_event> room,
 // ---- actions of the other side -------------------------------------------------------------
 
 void request(const std::string &greeting) {
-    fake_cm_event(sights[0].fd_of(0), RDMA_CM_EVENT_CONNECT_REQUEST, greeting.c_str(),
+    fake_cm_event(sessions_seen[0].fd_of(0), RDMA_CM_EVENT_CONNECT_REQUEST, greeting.c_str(),
                   static_cast<uint8_t>(greeting.size() + 1));
 }
 
 void request_data(const std::string &number) {
-    const auto ready = std::find_if(said.rbegin(), said.rend(), [](const Json &message) {
-        return message["word"] == "ready";
-    });
+    const auto ready =
+        std::find_if(sent_messages.rbegin(), sent_messages.rend(),
+                     [](const Json &message) { return message["word"] == "ready"; });
     request(fmt::format("rpma-perf 3 data {} {}", (*ready)["session"].get<uint64_t>(),
                         number.empty() ? "0" : number));
 }
@@ -199,7 +202,7 @@ void request_data(const std::string &number) {
 static void end_connecting(rdma_cm_event_type type, const std::string &text) {
     const int fd = links.front();
     links.pop_front();
-    Sight &newest = is_server ? sights.back() : session();
+    SessionView &newest = is_server ? sessions_seen.back() : session();
     if (fd == newest.fd_of(Session::EVENTS) && type == RDMA_CM_EVENT_ESTABLISHED)
         newest.receive = fake_last("ibv_post_recv")->recv;
     fake_cm_event(fd, type, text.empty() ? nullptr : text.c_str(),
@@ -214,16 +217,16 @@ void refuse(const std::string &greeting) {
     end_connecting(RDMA_CM_EVENT_REJECTED, greeting);
 }
 
-void lose(const std::string &type) {
+void fail_connecting(const std::string &type) {
     end_connecting(static_cast<rdma_cm_event_type>(std::stoi(type)), "");
 }
 
-void let_hang(const std::string &) {
+void ignore_connecting(const std::string &) {
     links.pop_front();
 }
 
 // Puts the text into the receive for messages.
-void say(const std::string &text) {
+void send_message(const std::string &text) {
     memcpy(reinterpret_cast<void *>(session().receive.sge.addr), text.data(), text.size());
     complete(session().receive.wr_id, IBV_WC_RECV, text.size());
 }
@@ -232,21 +235,21 @@ void pause_50_s(const std::string &) {
     now += UINT64_C(50000000000);
 }
 
-void leave(const std::string &) {
+void disconnect_control(const std::string &) {
     fake_cm_event(session().fd_of(Session::EVENTS), RDMA_CM_EVENT_DISCONNECTED, nullptr, 0);
 }
 
-void leave_connection(const std::string &number) {
+void disconnect_connection(const std::string &number) {
     const uint64_t connection = number.empty() ? 0 : std::stoull(number);
     fake_cm_event(session().fd_of(Session::CONNECTIONS + connection),
                   RDMA_CM_EVENT_DISCONNECTED, nullptr, 0);
 }
 
-void stir(const std::string &) {
+void send_unexpected_event(const std::string &) {
     fake_cm_event(session().fd_of(Session::EVENTS), RDMA_CM_EVENT_ADDR_CHANGE, nullptr, 0);
 }
 
-void stir_connection(const std::string &) {
+void send_unexpected_connection_event(const std::string &) {
     fake_cm_event(session().fd_of(Session::CONNECTIONS), RDMA_CM_EVENT_ADDR_CHANGE, nullptr, 0);
 }
 
@@ -255,23 +258,23 @@ void fail_receive(const std::string &status) {
              static_cast<ibv_wc_status>(std::stoi(status)));
 }
 
-void die(const std::string &) {
-    is_dead = true;
+void kill_device(const std::string &) {
+    is_device_dead = true;
 }
 
-void hold(const std::string &) {
-    is_holding = true;
+void stop_receiving(const std::string &) {
+    is_receiving_stopped = true;
 }
 
-void go_on(const std::string &) {
-    is_holding = false;
+void resume_receiving(const std::string &) {
+    is_receiving_stopped = false;
 }
 
 void interrupt(const std::string &) {
     is_interrupted = true;
 }
 
-void play_with(const std::string &number) {
+void select_session(const std::string &number) {
     current = std::stoul(number);
 }
 
@@ -282,19 +285,19 @@ void forget(const std::string &) {
 
 void finish_groups() {
     while (!group_times.empty() || operations_seen == operations_completed)
-        look_at_posts();
+        process_posts();
 }
 
-std::vector<Turn> script_of(const Words &words, const std::string &script) {
-    std::vector<Turn> turns_of_words;
+std::vector<ScriptStep> script_of(const Words &words, const std::string &script) {
+    std::vector<ScriptStep> steps_of_words;
     for (size_t begin = 0, end; begin < script.size(); begin = end + 2) {
         end = std::min(script.find(", ", begin), script.size());
         const auto found = words.find(script.substr(begin, end - begin));
         if (found == words.end())
             fail_msg("no word of a script: %s", script.c_str() + begin);
-        turns_of_words.insert(turns_of_words.end(), found->second.begin(), found->second.end());
+        steps_of_words.insert(steps_of_words.end(), found->second.begin(), found->second.end());
     }
-    return turns_of_words;
+    return steps_of_words;
 }
 
 // ---- running one side ----------------------------------------------------------------------
@@ -305,18 +308,18 @@ static int redirect(int fd, FILE *file) {
     return kept;
 }
 
-static void begin(std::span<const Turn> script, bool serves) {
-    turns = script;
+static void begin(std::span<const ScriptStep> script, bool serves) {
+    steps = script;
     now = START;
-    is_interrupted = is_dead = is_holding = false;
+    is_interrupted = is_device_dead = is_receiving_stopped = false;
     held = {};
     is_server = serves;
-    said = {};
+    sent_messages = {};
     answered = 0;
     posts_seen = 0;
     outstanding = {};
     operations_seen = operations_completed = 0;
-    sights = {};
+    sessions_seen = {};
     links = {};
     current = 0;
     fake_device()->fast = true; // or the send queues would be full after a few operations
@@ -344,12 +347,12 @@ static Outcome run(int (*side)(const Options &), const Options &options) {
     return outcome;
 }
 
-Outcome run_server_with(const Options &options, const std::vector<Turn> &script) {
+Outcome run_server_with(const Options &options, const std::vector<ScriptStep> &script) {
     begin(script, true);
     return run(run_server, options);
 }
 
-Outcome run_client_with(const Options &options, const std::vector<Turn> &script) {
+Outcome run_client_with(const Options &options, const std::vector<ScriptStep> &script) {
     begin(script, false);
     return run(run_client, options);
 }
@@ -364,9 +367,9 @@ void expect_part(const char *name, const std::string &text, const std::string &p
         fail_msg("%s: no \"%s\" in:\n%s", name, part.c_str(), text.c_str());
 }
 
-std::string words_said() {
+std::string sent_summary() {
     std::string words;
-    for (const Json &message : said) {
+    for (const Json &message : sent_messages) {
         words += words.empty() ? "" : ", ";
         words += message["word"].get<std::string>();
         if (message.contains("reason"))

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// perf_script.hh -- a server or a client of rpma-perf runs over the fakes of the unit tests,
-// and a script plays the other side, which may do anything. The script also sets the time.
+// perf_script.hh -- runs a server or a client of rpma-perf over the fakes of the unit tests,
+// against a scripted peer, which may violate the protocol. The script also sets the time.
 
 #ifndef PERF_SCRIPT_HH
 #define PERF_SCRIPT_HH 1
@@ -25,13 +25,12 @@ extern "C" {
 
 #define GREETING "rpma-perf 3 control 0 0"
 
-// The action of the other side when the tested side waits and is idle.
-struct Turn {
+// An action of the peer, executed when the tested side is idle.
+struct ScriptStep {
     void (*act)(const std::string &text);
     std::string text{};
-    std::string after{};     // the word of the latest message before it; "": any
-    bool takes_time = false; // time passes until that message; otherwise only threads are
-                             // waited for
+    std::string after{};     // executed only after this message of the tested side; "": any
+    bool takes_time = false; // time passes until that message; else only threads are awaited
 };
 
 // Neither the time nor the processor time fits in 32 bits.
@@ -45,58 +44,58 @@ constexpr char TARGET[] = "f50101160200"
                           "00a0";
 extern std::atomic<uint64_t> now;
 uint64_t elapsed_ms();
-extern std::vector<Json> said; // all messages of the tested side
-// The load's operations complete in groups: when as many are outstanding as a group has, its
-// time passes. So each of them takes that time, whatever the threads do.
+extern std::vector<Json> sent_messages; // all messages of the tested side
+// The load's operations complete in groups of group_size, each after the next group time, so
+// that latencies do not depend on the threads.
 extern std::span<const uint64_t> group_times;
 extern size_t group_size;
-extern uint64_t cpu_step; // each question for the processor time adds a step
+extern uint64_t cpu_step; // added to the processor time at each query
 
 // ---- actions of the other side -------------------------------------------------------------
 
 void request(const std::string &greeting);
-void request_data(const std::string &number); // of the load with the latest "ready"
-void establish(const std::string &greeting);  // the oldest connection that comes up
-void refuse(const std::string &greeting);     // the same
-void lose(const std::string &type);           // the same, by this event
-void let_hang(const std::string &);           // the same
-void say(const std::string &text);
+void request_data(const std::string &number);  // for the latest "ready"
+void establish(const std::string &greeting);   // the oldest pending connection
+void refuse(const std::string &greeting);      // the same
+void fail_connecting(const std::string &type); // the same, by this event
+void ignore_connecting(const std::string &);   // the same
+void send_message(const std::string &text);
 void pause_50_s(const std::string &);
-void leave(const std::string &);
-void leave_connection(const std::string &number); // a connection of the load, "": the first
-void stir(const std::string &);               // the connection has an event that means nothing
-void stir_connection(const std::string &);    // the same has an event that means nothing
-void fail_receive(const std::string &status); // of the control connection
-void die(const std::string &);                // the device answers no more reads
-void hold(const std::string &);               // it takes no messages, as without receives
-void go_on(const std::string &);              // it takes messages again
+void disconnect_control(const std::string &);
+void disconnect_connection(const std::string &number);      // of the load, "": the first
+void send_unexpected_event(const std::string &);            // on the control connection
+void send_unexpected_connection_event(const std::string &); // on the first of the load
+void fail_receive(const std::string &status);               // of the control connection
+void kill_device(const std::string &);    // its device no longer executes reads
+void stop_receiving(const std::string &); // as if it had posted no receives
+void resume_receiving(const std::string &);
 void interrupt(const std::string &);
-// The session of a server that the next actions are of.
-void play_with(const std::string &number);
-// The record of the fakes is short.
+// Selects the server's session for the next actions.
+void select_session(const std::string &number);
+// Clears the posts that the fakes recorded: there is room for few.
 void forget(const std::string &);
 // Waits until all groups have completed and the next operation is posted.
 void finish_groups();
 
-// A script of words separated by commas; each word is a list of turns.
-using Words = std::map<std::string, std::vector<Turn>>;
-std::vector<Turn> script_of(const Words &words, const std::string &script);
+// A script of words separated by commas; each word is a list of steps.
+using Words = std::map<std::string, std::vector<ScriptStep>>;
+std::vector<ScriptStep> script_of(const Words &words, const std::string &script);
 
 // ---- running one side ----------------------------------------------------------------------
 
 struct Outcome {
     std::string text;    // its output
-    std::string failure; // what it threw; "": nothing
+    std::string failure; // the error that it threw; "": none
     int status;
 };
-Outcome run_server_with(const Options &options, const std::vector<Turn> &script);
-Outcome run_client_with(const Options &options, const std::vector<Turn> &script);
+Outcome run_server_with(const Options &options, const std::vector<ScriptStep> &script);
+Outcome run_client_with(const Options &options, const std::vector<ScriptStep> &script);
 
 void expect_equal(const char *name, const std::string &found, const std::string &wanted);
 void expect_part(const char *name, const std::string &text, const std::string &part);
 
 // The messages of the tested side, with their reasons or counts.
-std::string words_said();
+std::string sent_summary();
 
 Plan plan_of_test(std::string_view operation, Plan plan = {.size = 8});
 std::string text_of(std::string_view word, const Json &members = Json::object());

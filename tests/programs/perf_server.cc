@@ -48,49 +48,52 @@ static const Words &words() {
         {"large version", {{request, "rpma-perf 4294967299 control 0 0"}, {establish}}},
         {"data", {{request_data}}},
         {"data of 1", {{request_data, "1"}}},
-        {"noise", {{say, "hello"}}},
-        {"hello", {{say, text_of("hello")}}},
-        {"ok", {{say, text_of("ok")}}},
-        {"begin", {{say, text_of("begin")}}},
-        {"measure", {{say, text_of("measure")}}},
-        {"stop 1", {{say, text_of("stop", {{"done", {1}}})}}},
-        {"stop 7 7", {{say, text_of("stop", {{"done", {7, 7}}})}}},
-        {"50 s", {{pause_50_s}, {say, text_of("alive")}}},
-        {"first", {{play_with, "0"}}},
-        {"second", {{play_with, "1"}}},
-        {"write", {{say, plan_text("write")}}},
-        {"2 writes", {{say, plan_text("write", deep)}}},
-        {"3 writes", {{say, plan_text("write", {.size = 8, .depth = 3})}}},
-        {"verified write", {{say, plan_text("write", {.size = 8, .verify = 1})}}},
-        {"verified send", {{say, plan_text("send", {.size = 8, .verify = 1})}}},
-        {"echo", {{say, plan_text("ping-pong")}}},
-        {"echoes", {{say, plan_text("ping-pong", {.size = 8, .depth = 2, .inline_size = 64})}}},
-        {"sends", {{say, plan_text("send", {.size = 8, .depth = 2, .inline_size = 64})}}},
-        {"writes", {{say, plan_text("write", {.size = 8, .depth = 2, .inline_size = 64})}}},
-        {"persistent", {{say, plan_text("flush-persistent")}}},
-        {"atomics", {{say, plan_text("fetch-add")}}},
-        {"both", {{say, message_of(plan_of_test("write", both), TARGET).dump()}}},
-        {"connections", {{say, plan_text("connect", {.size = 0})}}},
-        {"connection ends", {{leave_connection}}},
-        {"connection 1 ends", {{leave_connection, "1"}}},
-        {"2 connections", {{say, plan_text("write", {.size = 8, .connections = 2})}}},
-        {"leave", {{leave}}},
-        {"hangs", {{let_hang}}},
+        {"noise", {{send_message, "hello"}}},
+        {"hello", {{send_message, text_of("hello")}}},
+        {"ok", {{send_message, text_of("ok")}}},
+        {"begin", {{send_message, text_of("begin")}}},
+        {"measure", {{send_message, text_of("measure")}}},
+        {"stop 1", {{send_message, text_of("stop", {{"done", {1}}})}}},
+        {"stop 7 7", {{send_message, text_of("stop", {{"done", {7, 7}}})}}},
+        {"50 s", {{pause_50_s}, {send_message, text_of("alive")}}},
+        {"first", {{select_session, "0"}}},
+        {"second", {{select_session, "1"}}},
+        {"write", {{send_message, plan_text("write")}}},
+        {"2 writes", {{send_message, plan_text("write", deep)}}},
+        {"3 writes", {{send_message, plan_text("write", {.size = 8, .depth = 3})}}},
+        {"verified write", {{send_message, plan_text("write", {.size = 8, .verify = 1})}}},
+        {"verified send", {{send_message, plan_text("send", {.size = 8, .verify = 1})}}},
+        {"echo", {{send_message, plan_text("ping-pong")}}},
+        {"echoes",
+         {{send_message, plan_text("ping-pong", {.size = 8, .depth = 2, .inline_size = 64})}}},
+        {"sends",
+         {{send_message, plan_text("send", {.size = 8, .depth = 2, .inline_size = 64})}}},
+        {"writes",
+         {{send_message, plan_text("write", {.size = 8, .depth = 2, .inline_size = 64})}}},
+        {"persistent", {{send_message, plan_text("flush-persistent")}}},
+        {"atomics", {{send_message, plan_text("fetch-add")}}},
+        {"both", {{send_message, message_of(plan_of_test("write", both), TARGET).dump()}}},
+        {"connections", {{send_message, plan_text("connect", {.size = 0})}}},
+        {"connection ends", {{disconnect_connection}}},
+        {"connection 1 ends", {{disconnect_connection, "1"}}},
+        {"2 connections", {{send_message, plan_text("write", {.size = 8, .connections = 2})}}},
+        {"leave", {{disconnect_control}}},
+        {"hangs", {{ignore_connecting}}},
         {"flushed", {{fail_receive, std::to_string(IBV_WC_WR_FLUSH_ERR)}}},
         {"times out", {{fail_receive, std::to_string(IBV_WC_RETRY_EXC_ERR)}}},
-        {"dies", {{die}}},
-        {"holds", {{hold}}},
-        {"goes on", {{go_on}}},
-        {"connection stirs", {{stir_connection}}},
+        {"dies", {{kill_device}}},
+        {"holds", {{stop_receiving}}},
+        {"goes on", {{resume_receiving}}},
+        {"connection stirs", {{send_unexpected_connection_event}}},
         {"end", {{interrupt}}},
     };
     return all;
 }
 
-struct Scene {
+struct Scenario {
     const char *name;
     const char *script;
-    const char *said;    // by the server
+    const char *sent;    // by the server
     const char *printed; // a part of its output
     int status = EXIT_SUCCESS;
     const char *rejected = "";
@@ -98,7 +101,7 @@ struct Scene {
     uint64_t places = 0; // of memory for several clients; 0: there is one client
 };
 
-static const Scene scenes[] = {
+static const Scenario scenarios[] = {
     {"a load begins once", "enter, echo, data, is up, begin, begin, leave",
      "ready, ok, refused: unexpected message: begin", "refused: unexpected message: begin"},
     {"a load begins when it is connected, whoever knows it first",
@@ -196,31 +199,32 @@ static const Scene scenes[] = {
      "", EXIT_SUCCESS, "", 100000, 64},
 };
 
-static void play(const Scene &scene) {
+static void play(const Scenario &scenario) {
     Options options = options_of_server();
-    options.once = scene.places == 0;
-    options.limit = scene.places ? scene.places * SLOT_ALIGNMENT : options.limit;
+    options.once = scenario.places == 0;
+    options.limit = scenario.places ? scenario.places * SLOT_ALIGNMENT : options.limit;
     assert_int_equal(unit_setup(nullptr), 0);
-    const Outcome outcome = run_server_with(options, script_of(words(), scene.script));
-    expect_equal(scene.name, words_said(), scene.said);
-    expect_part(scene.name, outcome.text + outcome.failure, scene.printed);
-    expect_equal(scene.name, rejections(), scene.rejected);
-    expect_equal(scene.name, std::to_string(outcome.status), std::to_string(scene.status));
-    expect_equal(scene.name, std::to_string(elapsed_ms()), std::to_string(scene.ms));
+    const Outcome outcome = run_server_with(options, script_of(words(), scenario.script));
+    expect_equal(scenario.name, sent_summary(), scenario.sent);
+    expect_part(scenario.name, outcome.text + outcome.failure, scenario.printed);
+    expect_equal(scenario.name, rejections(), scenario.rejected);
+    expect_equal(scenario.name, std::to_string(outcome.status),
+                 std::to_string(scenario.status));
+    expect_equal(scenario.name, std::to_string(elapsed_ms()), std::to_string(scenario.ms));
     assert_int_equal(unit_teardown(nullptr), 0);
 }
 
 TEST_THAT(server_handles_each_scenario) {
     cpu_step = 1234;
-    for (const Scene &scene : scenes)
-        play(scene);
+    for (const Scenario &scenario : scenarios)
+        play(scenario);
 }
 
 TEST_THAT(session_cannot_be_guessed) {
     (void)run_server_with(options_of_server(),
                           script_of(words(), "enter, write, write, leave"));
-    const auto first = said.front()["session"].get<uint64_t>(),
-               second = said.back()["session"].get<uint64_t>();
+    const auto first = sent_messages.front()["session"].get<uint64_t>(),
+               second = sent_messages.back()["session"].get<uint64_t>();
     assert_true(first != second);
     assert_true(first >> 32 && second >> 32); // of 64 random bits
 }
@@ -240,15 +244,17 @@ static void see_a_write(const std::string &) {
 // With both directions the server's load runs from "measure" to "stop", here for 50 s. Its one
 // write never completes.
 TEST_THAT(server_runs_its_own_load) {
-    std::vector<Turn> script = script_of(words(), "enter, both, data, is up, begin, measure");
-    script.insert(
-        script.end(),
-        {{see_a_write}, {pause_50_s}, {say, text_of("stop", {{"done", {1}}})}, {leave}});
+    std::vector<ScriptStep> script =
+        script_of(words(), "enter, both, data, is up, begin, measure");
+    script.insert(script.end(), {{see_a_write},
+                                 {pause_50_s},
+                                 {send_message, text_of("stop", {{"done", {1}}})},
+                                 {disconnect_control}});
     Options options = options_of_server();
     options.limit = 64 * SLOT_ALIGNMENT;
     cpu_step = 1234;
     (void)run_server_with(options, script);
-    expect_equal("both", words_said(), "ready, ok, ok, result 1234 0 50000000000");
+    expect_equal("both", sent_summary(), "ready, ok, ok, result 1234 0 50000000000");
 }
 
 // The server names the file that clients may overwrite before the first of them comes. The
@@ -263,7 +269,7 @@ TEST_THAT(server_names_the_file_that_clients_overwrite) {
     options.once = false;
     const Outcome outcome = run_server_with(
         options, script_of(words(), "enter, write, enter, second, 2 writes, write, end"));
-    const std::string words_of_server = words_said();
+    const std::string words_of_server = sent_summary();
     options.direct_write = true;
     expect_equal("no persistent memory", run_server_with(options, {}).failure,
                  "--direct-write: " + std::string(path) +
@@ -282,23 +288,25 @@ TEST_THAT(server_names_the_file_that_clients_overwrite) {
 // were not there.
 TEST_THAT(hundreds_of_clients_are_served_at_once) {
     constexpr size_t CLIENTS = 300, HALF_OPEN = 7;
-    std::vector<Turn> script;
+    std::vector<ScriptStep> script;
     for (size_t i = 0; i < CLIENTS; i++) {
         script.insert(script.end(), {{forget}, {request, GREETING}});
-        script.push_back(i == HALF_OPEN ? Turn{let_hang} : Turn{establish});
+        script.push_back(i == HALF_OPEN ? ScriptStep{ignore_connecting}
+                                        : ScriptStep{establish});
     }
     for (size_t i = 0; i < CLIENTS; i++)
         if (i != HALF_OPEN)
             script.insert(script.end(), {{forget},
-                                         {play_with, std::to_string(i)},
-                                         {say, i % 10 ? text_of("hello") : "hello"}});
+                                         {select_session, std::to_string(i)},
+                                         {send_message, i % 10 ? text_of("hello") : "hello"}});
     script.push_back({interrupt});
     Options options = options_of_server();
     options.once = false;
     assert_int_equal(run_server_with(options, script).status, EXIT_SUCCESS);
-    assert_int_equal(said.size(), CLIENTS - 1);
-    for (size_t i = 0; i < said.size(); i++)
-        assert_true(said[i]["word"] == ((i + (i >= HALF_OPEN)) % 10 ? "welcome" : "refused"));
+    assert_int_equal(sent_messages.size(), CLIENTS - 1);
+    for (size_t i = 0; i < sent_messages.size(); i++)
+        assert_true(sent_messages[i]["word"] ==
+                    ((i + (i >= HALF_OPEN)) % 10 ? "welcome" : "refused"));
     assert_int_equal(now, START);
 }
 
@@ -326,8 +334,8 @@ TEST_THAT(server_advertises_its_memory) {
         options.limit = 3 * SLOT_ALIGNMENT;
         (void)run_server_with(
             options, script_of(words(), std::string("enter, hello, ") + plan + ", leave"));
-        assert_true(said[0]["direct_write"] == stated);
-        const rpma::received target = rpma::unpack(bytes_of(said[1]["target"]));
+        assert_true(sent_messages[0]["direct_write"] == stated);
+        const rpma::received target = rpma::unpack(bytes_of(sent_messages[1]["target"]));
         assert_int_equal(target.regions.size(), 1);
         assert_int_equal(target.regions[0].get_size(),
                          SLOT_ALIGNMENT * (strcmp(plan, "both") ? 1 : 3));
@@ -353,7 +361,7 @@ TEST_THAT(server_prepares_its_connections) {
         options.limit = 64 * SLOT_ALIGNMENT;
         (void)run_server_with(options, script_of(words(), std::string("enter, ") + plan +
                                                               ", data, is up, leave"));
-        expect_equal(plan, words_said(), "ready");
+        expect_equal(plan, sent_summary(), "ready");
         assert_int_equal(fake_count("rdma_accept"), 2);
         const ibv_qp_cap &cap = fake_last("rdma_create_qp_ex")->qp.cap;
         assert_int_equal(cap.max_inline_data, inline_size);
