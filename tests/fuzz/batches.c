@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// batches.c -- random operations that are added to a batch, put into it, posted as an array,
-// and refused, against a simple model: the list of what is valid, and how much of it the device
-// took
+// batches.c -- adds random operations to a batch, replaces them, and posts batches and arrays,
+// valid or not, against a simple model: the list of the valid operations, and how many of them
+// the device accepted
 //
-// What the device gets is held against what the pages describe, by request.h.
+// request.h has the work requests that the manual describes, which the posted ones must equal.
 
 #include "random.h"
 #include "request.h"
 
-enum { FIXTURES = 60, STEPS = 400, ROOM = 12 };
+enum { FIXTURES = 60, STEPS = 400, CAPACITY = 12 };
 
-// The operations in the batch; taken: how many of them posts took that did not finish the list.
-static struct fake_post list[ROOM];
+// The operations in the batch. taken: how many of them partial posts have already accepted.
+static struct fake_post list[CAPACITY];
 static unsigned length, taken;
-static unsigned long accepted, refused, whole, cut;
+static unsigned long accepted, refused, whole, partial;
 
 // Small sizes, and sizes at the limits.
 static size_t random_size(void) {
@@ -28,9 +28,9 @@ static bool is_remote_atomic(const struct rpma_work *o) {
 }
 
 static struct rpma_work random_work(void) {
-    static struct rpma_sge sgls[ROOM][OPERATION_MOST_SGES];
+    static struct rpma_sge sgls[CAPACITY][OPERATION_MOST_SGES];
     static unsigned next;
-    struct rpma_sge *sgl = sgls[next++ % ROOM];
+    struct rpma_sge *sgl = sgls[next++ % CAPACITY];
     const bool is_list = now_and_then(3), is_empty = now_and_then(9);
     for (size_t i = 0; i < OPERATION_MOST_SGES; i++)
         sgl[i] = now_and_then(9)
@@ -70,33 +70,32 @@ static struct rpma_work random_work(void) {
         work.sgl = NULL;
         work.nsge = 0;
     }
-    // The post reads inline data at once, and only the post refuses more than a connection
-    // takes.
+    // rpma_post() copies inline data, and refuses more than the connection's limit.
     if ((work.flags & RPMA_F_INLINE) != 0 &&
         (is_list || work.local.len > 8 || work.local.offset > sizeof(w.memory) - 8))
         work.flags &= ~RPMA_F_INLINE;
     return work;
 }
 
-static bool is_valid_piece(const struct rpma_sge *piece) {
-    return piece->mr || (piece->offset == 0 && piece->len == 0);
+static bool is_valid_sge(const struct rpma_sge *sge) {
+    return sge->mr || (sge->offset == 0 && sge->len == 0);
 }
 
-static bool has_valid_pieces(const struct rpma_work *o) {
+static bool has_valid_sges(const struct rpma_work *o) {
     size_t room = UINT32_MAX;
     if (o->nsge == 0)
-        return !o->sgl && is_valid_piece(&o->local) && o->local.len <= UINT32_MAX;
+        return !o->sgl && is_valid_sge(&o->local) && o->local.len <= UINT32_MAX;
     if (!o->sgl || o->nsge > LIST_MOST)
         return false;
     for (uint32_t i = 0; i < o->nsge; i++) {
-        if (!is_valid_piece(&o->sgl[i]) || o->sgl[i].len > room)
+        if (!is_valid_sge(&o->sgl[i]) || o->sgl[i].len > room)
             return false;
         room -= o->sgl[i].len;
     }
     return true;
 }
 
-// Whether librpma.h allows the operation.
+// Is true if librpma.h allows the operation.
 static bool is_valid(const struct rpma_work *o) {
     const bool is_send = o->type == RPMA_WORK_SEND || o->type == RPMA_WORK_SEND_WITH_IMM;
     const bool takes_inline =
@@ -118,28 +117,28 @@ static bool is_valid(const struct rpma_work *o) {
     const bool has_local = o->nsge != 0 || o->local.mr;
     if (!is_send && (!o->remote == has_local || (!o->remote && o->remote_offset != 0)))
         return false;
-    return has_valid_pieces(o);
+    return has_valid_sges(o);
 }
 
-static int code_of(const struct rpma_work *o) {
+static int expected_code(const struct rpma_work *o) {
     return !is_valid(o)                                     ? RPMA_E_INVAL
            : is_remote_atomic(o) && o->remote != misaligned ? RPMA_E_NOSUPP
                                                             : 0;
 }
 
-// Puts an operation in a used place, or appends it.
+// Replaces an operation of the batch, or appends one.
 static void add(void) {
     const struct rpma_work o = random_work();
     const bool sets = length > 0 && now_and_then(3);
-    const int code = code_of(&o);
+    const int code = expected_code(&o);
     const unsigned index = sets ? below(length) : length;
     const struct fake_post post = code == 0 ? request(&o) : (const struct fake_post){0};
     uint32_t size = 0, room = 0;
     unit_begin();
     const int ret = sets ? rpma_batch_set(w.h.batch, index, &o) : rpma_batch_add(w.h.batch, &o);
     EXPECT_CALLS("");
-    if (code != 0 || index == ROOM) {
-        assert_int_equal(ret, index == ROOM ? RPMA_E_INVAL : code);
+    if (code != 0 || index == CAPACITY) {
+        assert_int_equal(ret, index == CAPACITY ? RPMA_E_INVAL : code);
         assert_int_equal(logged_count(RPMA_LOG_LEVEL_ERROR), 1);
         refused++;
     } else {
@@ -150,14 +149,14 @@ static void add(void) {
     }
     MUST(rpma_batch_get_size(w.h.batch, &size, &room));
     assert_int_equal(size, length);
-    assert_int_equal(room, ROOM - length);
+    assert_int_equal(room, CAPACITY - length);
 }
 
-// Makes a call fail that passes pending operations to the provider: the nth is refused, or none
-// if there are fewer. Then the doorbell may fail, or its success hides the refusal, and the
-// library asks for it again. Returns how many operations are taken.
+// Makes the provider refuse the nth of the pending operations, or none if there are fewer. Then
+// the doorbell may fail, or succeed and so hide the refusal, in which case the library posts
+// the rest again. Returns how many operations are accepted.
 static unsigned inject_failures(unsigned pending, int *code) {
-    const unsigned nth = 1 + below(2 * ROOM);
+    const unsigned nth = 1 + below(2 * CAPACITY);
     const bool is_refused = nth <= pending, rings = !now_and_then(4);
     const bool keeps = now_and_then(2), hides = now_and_then(2);
     fake_device()->keeps_bad_wr = keeps;
@@ -195,22 +194,22 @@ static void post(void) {
     expect_posted(list + taken, got);
     taken = got < pending ? taken + got : 0;
     whole += got == pending;
-    cut += got < pending;
+    partial += got < pending;
 }
 
 // An array is posted up to its first operation that is not valid.
 static void post_array(void) {
-    struct rpma_work work[ROOM];
-    struct fake_post expected[ROOM];
-    const unsigned count = below(ROOM + 1);
+    struct rpma_work work[CAPACITY];
+    struct fake_post expected[CAPACITY];
+    const unsigned count = below(CAPACITY + 1);
     unsigned valid = 0;
     uint32_t posted = UINT32_MAX;
     int code;
     for (unsigned i = 0; i < count; i++)
         do
             work[i] = random_work();
-        while (code_of(&work[i]) != 0 && !now_and_then(20));
-    while (valid < count && code_of(&work[valid]) == 0) {
+        while (expected_code(&work[i]) != 0 && !now_and_then(20));
+    while (valid < count && expected_code(&work[valid]) == 0) {
         expected[valid] = request(&work[valid]);
         valid++;
     }
@@ -218,10 +217,10 @@ static void post_array(void) {
     unit_begin();
     const int ret = rpma_post(w.h.conn, work, count, now_and_then(5) ? NULL : &posted);
     fake_faults_off();
-    assert_int_equal(ret, code != 0 ? code : valid < count ? code_of(&work[valid]) : 0);
+    assert_int_equal(ret, code != 0 ? code : valid < count ? expected_code(&work[valid]) : 0);
     assert_true(posted == UINT32_MAX || posted == got);
     expect_posted(expected, got);
-    (got == count ? &whole : &cut)[0]++;
+    (got == count ? &whole : &partial)[0]++;
 }
 
 static void reset(void) {
@@ -230,8 +229,8 @@ static void reset(void) {
     length = taken = 0;
 }
 
-static void live(void) {
-    request_begin(false, false, ROOM);
+static void run_random_steps(void) {
+    request_begin(false, false, CAPACITY);
     fake_device()->any_range = true;
     length = taken = 0;
     for (int i = 0; i < STEPS; i++) {
@@ -251,8 +250,8 @@ static void live(void) {
 
 TEST_THAT(batches_match_the_model) {
     for (int i = 0; i < FIXTURES; i++)
-        live();
+        run_random_steps();
     print_message("%lu operations added, %lu refused, %lu lists posted whole, %lu in part\n",
-                  accepted, refused, whole, cut);
-    assert_true(accepted > 1000 && refused > 1000 && whole > 1000 && cut > 1000);
+                  accepted, refused, whole, partial);
+    assert_true(accepted > 1000 && refused > 1000 && whole > 1000 && partial > 1000);
 }

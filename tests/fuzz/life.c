@@ -1,53 +1,54 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// life.c -- random lives of peers, regions, queues, requests, connections and batches: calls in
-// any order that the manual allows, with faults anywhere, against a small model of the contract
+// life.c -- random lifecycles of peers, regions, queues, requests, connections and batches:
+// calls in any order that the manual allows, with faults anywhere, against a model of the
+// contract
 //
 // The model knows which objects are alive and what uses them, which events and completions wait
-// in which order, and which codes the contract documents. A call that no fault disturbs does
-// what the model says; a disturbed one fails with a documented code and leaves the model as it
-// was, or succeeds. At the end everything is deleted, and nothing is left.
+// in which order, and which codes the contract documents. A call without an injected fault has
+// the model's result. A call with one succeeds, or fails with a documented code and changes
+// nothing. At the end all objects are deleted, and no resource remains.
 
 #include "operation.h"
 #include "packed.h"
 #include "random.h"
 
-enum { LIVES = 500, STEPS = 400, MOST = 4, ROOM = 8, MEMORY = 256 };
+enum { LIFECYCLES = 500, STEPS = 400, MAX_OBJECTS = 4, CAPACITY = 8, MEMORY = 256 };
 
 enum kind { PEER, MR, CQ, SRQ, EP, REQ, CONN, BATCH, KINDS };
 
 struct object {
-    void *handle; // NULL: the place is free
+    void *handle; // NULL: unused
     struct object *needs[4];
     unsigned users;
-    bool is_up, is_closed;             // of a connection
-    enum rpma_conn_event events[ROOM]; // that wait
-    uint64_t completions[ROOM];        // that wait, of a queue or of a connection's own
+    bool is_up, is_closed;                 // of a connection
+    enum rpma_conn_event events[CAPACITY]; // pending
+    uint64_t completions[CAPACITY]; // pending, of this queue or of the connection's own one
     unsigned event_count, completion_count;
     bool was_drained, has_new, is_unarmed; // of a completion queue: see wait_for()
 };
 
 static uint64_t next_context;
-static struct object all[KINDS][MOST];
+static struct object all[KINDS][MAX_OBJECTS];
 static unsigned char memory[MEMORY];
 static struct rpma_mr_remote *remote;
-static unsigned faults; // that fired before the call
-static unsigned long succeeded, failed, disturbed, taken;
+static unsigned faults; // number of faults that fired before the call
+static unsigned long succeeded, failed, faulted, taken;
 
-static struct object *any(enum kind kind) {
-    struct object *found = &all[kind][below(MOST)];
+static struct object *random_object(enum kind kind) {
+    struct object *found = &all[kind][below(MAX_OBJECTS)];
     return found->handle ? found : NULL;
 }
 
-static struct object *place(enum kind kind) {
-    for (unsigned i = 0; i < MOST; i++)
+static struct object *free_object(enum kind kind) {
+    for (unsigned i = 0; i < MAX_OBJECTS; i++)
         if (!all[kind][i].handle)
             return &all[kind][i];
     return NULL;
 }
 
-// Lets one call in five fail somewhere inside.
+// Injects a fault into one call in five.
 static void begin(void) {
     static const int errors[] = {EIO, ENOMEM, EAGAIN, EINVAL};
     unit_begin();
@@ -57,12 +58,12 @@ static void begin(void) {
         fake_fail(NULL, 1 + below(12), errors[below(LENGTH(errors))]);
 }
 
-// Whether the call succeeded. allowed: another code that it may return, disturbed or not.
-static bool passed(int ret, const char *text, int allowed) {
+// Is true if the call succeeded. allowed: a code that it may return even without a fault.
+static bool check_result(int ret, const char *text, int allowed) {
     const char *function = unit_function(text);
     const bool fired = fake_faults_fired() > faults;
     fake_faults_off();
-    disturbed += fired;
+    faulted += fired;
     if (ret == 0) {
         succeeded++;
         return true;
@@ -77,10 +78,10 @@ static bool passed(int ret, const char *text, int allowed) {
     return false;
 }
 
-#define CALL(call) (begin(), passed((call), #call, 0))
-#define ASK(call, allowed) (begin(), passed((call), #call, (allowed)))
+#define CALL(call) (begin(), check_result((call), #call, 0))
+#define CALL_OR(call, allowed) (begin(), check_result((call), #call, (allowed)))
 
-static void use(struct object *user, struct object *used) {
+static void add_dependency(struct object *user, struct object *used) {
     for (unsigned i = 0; used && i < LENGTH(user->needs); i++)
         if (!user->needs[i]) {
             user->needs[i] = used;
@@ -89,7 +90,7 @@ static void use(struct object *user, struct object *used) {
         }
 }
 
-static void forget(struct object *object) {
+static void clear_object(struct object *object) {
     for (unsigned i = 0; i < LENGTH(object->needs); i++)
         if (object->needs[i])
             object->needs[i]->users--;
@@ -98,7 +99,7 @@ static void forget(struct object *object) {
 
 // ---- objects -------------------------------------------------------------------------------
 
-// A call that makes a handle writes it exactly if it succeeds.
+// A call that creates an object sets the handle if, and only if, it succeeds.
 #define MAKE(object, type, maker, ...)       \
     do {                                     \
         type *made = (type *)&all;           \
@@ -112,63 +113,64 @@ static void make_peer(struct object *o) {
     MAKE(o, struct rpma_peer, rpma_peer_new, fake_context(0));
 }
 
-// A function that makes an object which uses one of another kind.
+// Defines a function that creates an object which depends on one of another kind.
 #define MAKER(name, kind, type, maker, ...)              \
     static void name(struct object *o) {                 \
-        struct object *used = any(kind);                 \
+        struct object *used = random_object(kind);       \
         if (!used)                                       \
             return;                                      \
         MAKE(o, type, maker, used->handle, __VA_ARGS__); \
         if (o->handle)                                   \
-            use(o, used);                                \
+            add_dependency(o, used);                     \
     }
 
 MAKER(make_mr, PEER, struct rpma_mr_local, rpma_mr_reg, memory, sizeof(memory),
       FIXTURE_EVERY_USAGE)
 MAKER(make_cq, PEER, struct rpma_cq, rpma_cq_new, NULL)
 MAKER(make_srq, PEER, struct rpma_srq, rpma_srq_new, NULL)
-MAKER(listen_at, PEER, struct rpma_ep, rpma_ep_listen, FIXTURE_ADDRESS, FIXTURE_PORT)
-MAKER(make_batch, CONN, struct rpma_batch, rpma_batch_new, ROOM)
+MAKER(make_listener, PEER, struct rpma_ep, rpma_ep_listen, FIXTURE_ADDRESS, FIXTURE_PORT)
+MAKER(make_batch, CONN, struct rpma_batch, rpma_batch_new, CAPACITY)
 
 static void make_ep(struct object *o) {
     int fd;
-    listen_at(o);
+    make_listener(o);
     if (!o->handle)
         return;
     MUST(rpma_ep_get_fd(o->handle, &fd));
     fixture_nonblocking(fd);
 }
 
-// Borrows queues of the same peer, or none.
+// Sets queues of the same peer, if there are any.
 static struct rpma_conn_cfg *configuration(struct object *o, struct object *peer) {
     struct rpma_conn_cfg *cfg = NULL;
-    struct object *cq = any(CQ), *srq = any(SRQ);
+    struct object *cq = random_object(CQ), *srq = random_object(SRQ);
     MUST(rpma_conn_cfg_new(&cfg));
     if (cq && cq->needs[0] == peer) {
         MUST(rpma_conn_cfg_set_cq(cfg, cq->handle));
-        use(o, cq);
+        add_dependency(o, cq);
     }
     if (srq && srq->needs[0] == peer) {
         MUST(rpma_conn_cfg_set_srq(cfg, srq->handle));
-        use(o, srq);
+        add_dependency(o, srq);
     }
     return cfg;
 }
 
 static void make_req(struct object *o) {
-    struct object *ep = any(EP), *peer = ep ? ep->needs[0] : any(PEER);
+    struct object *ep = random_object(EP), *peer = ep ? ep->needs[0] : random_object(PEER);
     struct rpma_conn_req *made = (struct rpma_conn_req *)&all;
     int fd = -1;
     if (!peer)
         return;
-    use(o, peer);
+    add_dependency(o, peer);
     struct rpma_conn_cfg *cfg = configuration(o, peer);
     if (ep) {
         MUST(rpma_ep_get_fd(ep->handle, &fd));
         const bool asks = fake_pending_on(fd) > 0 || below(3) > 0;
         if (asks && fake_pending_on(fd) == 0)
             fake_cm_event(fd, RDMA_CM_EVENT_CONNECT_REQUEST, "hello", 5);
-        if (ASK(rpma_ep_next_conn_req(ep->handle, cfg, &made), asks ? 0 : RPMA_E_NO_EVENT)) {
+        if (CALL_OR(rpma_ep_next_conn_req(ep->handle, cfg, &made),
+                    asks ? 0 : RPMA_E_NO_EVENT)) {
             assert_true(asks);
             o->handle = made;
         }
@@ -180,7 +182,7 @@ static void make_req(struct object *o) {
     if (o->handle)
         return;
     assert_ptr_equal(made, &all);
-    forget(o);
+    clear_object(o);
 }
 
 static int event_fd(const struct object *conn) {
@@ -189,24 +191,24 @@ static int event_fd(const struct object *conn) {
     return fd;
 }
 
-// The queue of a connection's sends: one of the program, or its own.
+// The completion queue of a connection's sends: a separate one, or its own.
 static struct object *queue_of(struct object *conn) {
     for (unsigned i = 0; i < LENGTH(conn->needs); i++)
-        if (conn->needs[i] >= all[CQ] && conn->needs[i] < all[CQ] + MOST)
+        if (conn->needs[i] >= all[CQ] && conn->needs[i] < all[CQ] + MAX_OBJECTS)
             return conn->needs[i];
     return conn;
 }
 
 static struct rpma_cq *handle_of_queue(struct object *queue) {
     struct rpma_cq *cq = queue->handle;
-    if (queue >= all[CONN] && queue < all[CONN] + MOST)
+    if (queue >= all[CONN] && queue < all[CONN] + MAX_OBJECTS)
         MUST(rpma_conn_get_cq(queue->handle, &cq));
     return cq;
 }
 
-// A request becomes a connection, or is gone.
+// Consumes a request, whether or not it becomes a connection.
 static void make_conn(struct object *o) {
-    struct object *req = any(REQ);
+    struct object *req = random_object(REQ);
     struct rpma_conn *made = (struct rpma_conn *)&all;
     if (!req)
         return;
@@ -216,23 +218,23 @@ static void make_conn(struct object *o) {
     if (is_made) {
         o->handle = made;
         for (unsigned i = 0; i < LENGTH(req->needs); i++)
-            use(o, req->needs[i]);
+            add_dependency(o, req->needs[i]);
         fixture_nonblocking(event_fd(o));
         if (queue_of(o) == o)
             fixture_nonblocking(fixture_cq_fd(handle_of_queue(o)));
     } else {
         assert_ptr_equal(made, &all);
     }
-    forget(req);
+    clear_object(req);
 }
 
 static void (*const makers[KINDS])(struct object *) = {
     make_peer, make_mr, make_cq, make_srq, make_ep, make_req, make_conn, make_batch,
 };
 
-// Deletes an object that nothing uses. What the provider refuses stays, except for requests and
-// connections; of a shared or lent queue the first step alone decides.
-static void drop(enum kind kind, struct object *o) {
+// Deletes an object that has no users. If the provider refuses, the object remains, except for
+// requests and connections. For a shared queue only the first step counts.
+static void delete_object(enum kind kind, struct object *o) {
 #define DELETER(function) \
     { #function, (int (*)(void **))function }
     static const struct {
@@ -248,16 +250,16 @@ static void drop(enum kind kind, struct object *o) {
     if (o->users > 0)
         return;
     begin();
-    const bool is_gone = passed(deleters[kind].function(&handle), deleters[kind].name, 0);
+    const bool is_gone = check_result(deleters[kind].function(&handle), deleters[kind].name, 0);
     assert_true(handle == NULL || (handle == o->handle && !is_gone && stays));
     if (!handle)
-        forget(o);
+        clear_object(o);
 }
 
 // ---- events --------------------------------------------------------------------------------
 
-// A connection comes up, then it ends.
-static void something_happens(struct object *conn) {
+// The first event of a connection establishes it, the second one ends it.
+static void deliver_event(struct object *conn) {
     static const struct {
         enum rdma_cm_event_type type;
         enum rpma_conn_event event;
@@ -266,7 +268,7 @@ static void something_happens(struct object *conn) {
                   {RDMA_CM_EVENT_CONNECT_ERROR, RPMA_CONN_LOST},
                   {RDMA_CM_EVENT_DEVICE_REMOVAL, RPMA_CONN_LOST}};
     const unsigned what = conn->is_up ? 1 + below(LENGTH(events) - 1) : 0;
-    if (conn->is_closed || conn->event_count == ROOM)
+    if (conn->is_closed || conn->event_count == CAPACITY)
         return;
     conn->is_closed = conn->is_up;
     conn->is_up = !conn->is_closed;
@@ -278,7 +280,7 @@ static void take_event(struct object *conn) {
     enum rpma_conn_event event = RPMA_CONN_UNDEFINED;
     const int fd = event_fd(conn);
     const bool waits = conn->event_count > 0;
-    if (ASK(rpma_conn_next_event(conn->handle, &event), waits ? 0 : RPMA_E_NO_EVENT)) {
+    if (CALL_OR(rpma_conn_next_event(conn->handle, &event), waits ? 0 : RPMA_E_NO_EVENT)) {
         assert_true(waits);
         assert_int_equal(event, conn->events[0]);
         taken++;
@@ -312,24 +314,24 @@ static struct rpma_work work_of(enum rpma_work_type kind, const struct object *m
 }
 
 static void post(struct object *conn) {
-    struct object *mr = any(MR);
+    struct object *mr = random_object(MR);
     const enum rpma_work_type kind = (enum rpma_work_type)(1 + below(OPERATION_LAST));
     if (!mr)
         return;
     const struct rpma_work work = work_of(kind, mr);
     begin();
     const bool is_posted =
-        passed(operation_plain(&work, conn->handle), operation_plain_name(kind), 0);
+        check_result(operation_plain(&work, conn->handle), operation_plain_name(kind), 0);
     assert_true(fake_posted_count() == 1 || !is_posted); // the doorbell may fail
     if (is_posted)
         assert_int_equal(fake_posted(0)->wr_id, (uintptr_t)work.op_context);
 }
 
-// The other side, or the device, completes something.
+// Adds a completion to the connection's queue.
 static void complete(struct object *conn) {
     struct object *queue = queue_of(conn);
     uint32_t qp_num = 0;
-    if (queue->completion_count == ROOM)
+    if (queue->completion_count == CAPACITY)
         return;
     MUST(rpma_conn_get_qp_num(conn->handle, &qp_num));
     const struct ibv_wc wc = {.wr_id = ++next_context, .qp_num = qp_num};
@@ -340,12 +342,12 @@ static void complete(struct object *conn) {
 
 static void take_completions(struct object *conn) {
     struct object *queue = queue_of(conn);
-    struct ibv_wc wc[ROOM];
+    struct ibv_wc wc[CAPACITY];
     int got = -1;
-    const int most = 1 + (int)below(ROOM);
+    const int most = 1 + (int)below(CAPACITY);
     const bool waits = queue->completion_count > 0;
-    if (!ASK(rpma_cq_get_wc(handle_of_queue(queue), most, wc, &got),
-             waits ? 0 : RPMA_E_NO_COMPLETION)) {
+    if (!CALL_OR(rpma_cq_get_wc(handle_of_queue(queue), most, wc, &got),
+                 waits ? 0 : RPMA_E_NO_COMPLETION)) {
         queue->was_drained |= !waits && fake_faults_fired() == faults;
         queue->has_new &= waits;
         return;
@@ -360,14 +362,14 @@ static void take_completions(struct object *conn) {
     taken += (unsigned)got;
 }
 
-// Whoever has drained the queue and waits then is woken by every later completion. A wait that
-// failed may have left the queue without a request for the next event.
+// After a program has drained the queue, each later completion ends its wait. A failed wait may
+// leave the queue without a notification request.
 static void wait_for(struct object *conn) {
     struct object *queue = queue_of(conn);
     const bool must_wake = queue->was_drained && queue->has_new && !queue->is_unarmed;
     struct rpma_cq *cq = handle_of_queue(queue);
     fixture_nonblocking(fixture_cq_fd(cq));
-    const bool has_event = ASK(rpma_cq_wait(cq), must_wake ? 0 : RPMA_E_NO_COMPLETION);
+    const bool has_event = CALL_OR(rpma_cq_wait(cq), must_wake ? 0 : RPMA_E_NO_COMPLETION);
     queue->is_unarmed |= !has_event && fake_faults_fired() > faults;
     if (has_event || must_wake)
         queue->was_drained = false;
@@ -376,30 +378,30 @@ static void wait_for(struct object *conn) {
 // ---- the test ------------------------------------------------------------------------------
 
 static void step(void) {
-    static void (*const acts[])(struct object *) = {
-        something_happens, take_event,       take_event, disconnect, post, post,
-        complete,          take_completions, wait_for,
+    static void (*const actions[])(struct object *) = {
+        deliver_event, take_event, take_event,       disconnect, post,
+        post,          complete,   take_completions, wait_for,
     };
     const enum kind kind = below(KINDS);
     const unsigned what = below(10);
-    struct object *o = any(kind), *conn = any(CONN);
-    if (what < 3 && place(kind))
-        makers[kind](place(kind));
+    struct object *o = random_object(kind), *conn = random_object(CONN);
+    if (what < 3 && free_object(kind))
+        makers[kind](free_object(kind));
     else if (what == 3 && o)
-        drop(kind, o);
+        delete_object(kind, o);
     else if (what > 3 && conn)
-        acts[below(LENGTH(acts))](conn);
+        actions[below(LENGTH(actions))](conn);
 }
 
-// Deletes everything from the users to the used.
-static void end(void) {
+// Deletes users before the objects that they use.
+static void delete_all(void) {
     for (enum kind kind = KINDS; kind-- > 0;)
-        for (unsigned i = 0; i < MOST; i++)
+        for (unsigned i = 0; i < MAX_OBJECTS; i++)
             for (unsigned tries = 0; all[kind][i].handle && tries < 100; tries++)
-                drop(kind, &all[kind][i]);
+                delete_object(kind, &all[kind][i]);
 }
 
-static void live(void) {
+static void run_lifecycle(void) {
     fake_reset();
     fake_device()->takes_early = fake_device()->any_range = true;
     memset(all, 0, sizeof(all));
@@ -407,17 +409,17 @@ static void live(void) {
                            FIXTURE_EVERY_USAGE, 0);
     for (int i = 0; i < STEPS; i++)
         step();
-    end();
+    delete_all();
     fake_faults_off();
     MUST(rpma_mr_remote_delete(&remote));
     unit_nothing_left("after a life");
 }
 
 TEST_THAT(lifecycle_matches_the_model) {
-    for (int i = 0; i < LIVES; i++)
-        live();
+    for (int i = 0; i < LIFECYCLES; i++)
+        run_lifecycle();
     print_message("%lu calls succeeded, %lu failed, %lu were disturbed, %lu events and "
                   "completions were taken\n",
-                  succeeded, failed, disturbed, taken);
-    assert_true(succeeded > 10000 && failed > 1000 && disturbed > 1000 && taken > 1000);
+                  succeeded, failed, faulted, taken);
+    assert_true(succeeded > 10000 && failed > 1000 && faulted > 1000 && taken > 1000);
 }
