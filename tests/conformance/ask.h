@@ -25,32 +25,32 @@ static inline const char *name_of(int error) {
     return name ? name : "?";
 }
 
-static inline void is(const char *question, long long value) {
+static inline void print_value(const char *question, long long value) {
     printf("%s\t%lld\n", question, value);
 }
 
-// An answer of the kind "-1 and errno".
-static inline void says(const char *question, int ret) {
+// For functions that return -1 and set errno.
+static inline void print_status(const char *question, int ret) {
     printf("%s\t%d%s%s\n", question, ret, ret == -1 ? " " : "",
            ret == -1 ? name_of(errno) : "");
 }
 
-// A result of the kind "error number".
+// For functions that return an error number.
 static inline const char *result_of(int ret) {
     return ret == 0 ? "0" : ret < 0 ? "negative" : name_of(ret);
 }
 
-static inline void returns(const char *question, int ret) {
+static inline void print_result(const char *question, int ret) {
     printf("%s\t%s\n", question, result_of(ret));
 }
 
-// An answer of the kind "object, or NULL and errno".
-static inline bool makes(const char *question, const void *object) {
+// For functions that return an object, or NULL and set errno.
+static inline bool print_object(const char *question, const void *object) {
     printf("%s\t%s%s\n", question, object ? "made" : "NULL ", object ? "" : name_of(errno));
     return object;
 }
 
-// A step that is no question: the program ends if it fails.
+// A step that prepares a question: the program ends if it fails.
 #define MUST(step) must((step) == 0, #step)
 static void must(bool good, const char *what) {
     if (good)
@@ -75,7 +75,7 @@ static struct rdma_cm_id *new_id(void) {
 static struct rdma_cm_id *bound_id(void) {
     struct rdma_cm_id *id = new_id();
     MUST(rdma_bind_addr(id, &own.any));
-    must(id->verbs, "finding a device behind the address");
+    must(id->verbs, "finding the device of the address");
     return id;
 }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// conformance.c -- asks libibverbs and librdmacm what they answer, and prints a line per
-// question: the question, a tab, the answer. Over the fakes and on a real device the answers
-// have to be the same; README.md says how they are compared.
+// conformance.c -- calls libibverbs and librdmacm, and prints a line per question: the
+// question, a tab, the answer. Over the fakes and on a real device the answers have to be the
+// same; README.md says how they are compared.
 
 #include "ask.h"
 
@@ -19,9 +19,9 @@
 
 static char memory[8192] __attribute__((aligned(4096))); // plain memory
 
-// ---- what the questions need; the kernel releases it at the end of the process -------------
+// ---- objects for the questions; the kernel releases them at the end of the process ---------
 
-struct stand {
+struct objects {
     struct rdma_cm_id *id;
     struct ibv_context *context;
     struct ibv_pd *pd;
@@ -31,8 +31,8 @@ struct stand {
     struct ibv_qp_init_attr_ex qp;
 };
 
-static struct stand setup(void) {
-    struct stand s = {.id = bound_id()};
+static struct objects create_objects(void) {
+    struct objects s = {.id = bound_id()};
     s.context = s.id->verbs;
     MUST(ibv_query_device_ex(s.context, NULL, &s.device));
     must((s.pd = ibv_alloc_pd(s.context)), "ibv_alloc_pd()");
@@ -52,7 +52,7 @@ static struct stand setup(void) {
 static void ask_option(const char *question, struct rdma_cm_id *id, int level, int name,
                        size_t length) {
     uint32_t value = 18;
-    says(question, rdma_set_option(id, level, name, &value, length));
+    print_status(question, rdma_set_option(id, level, name, &value, length));
 }
 
 // The ID that asks for the port without an address has one once it is resolved.
@@ -60,14 +60,17 @@ static void ask_source_port(void) {
     union address source = own, any = {.in = {.sin_family = AF_INET}};
     source.in.sin_port = any.in.sin_port = htons(7301);
     struct rdma_cm_id *id = new_id();
-    says("source port: first", rdma_resolve_addr(id, &source.any, &own.any, 1000));
-    is("source port: kept", id->route.addr.src_sin.sin_port == source.in.sin_port);
-    says("source port: taken", rdma_resolve_addr(new_id(), &source.any, &own.any, 1000));
-    says("source port: of any address", rdma_resolve_addr(new_id(), &any.any, &own.any, 1000));
+    print_status("source port: first", rdma_resolve_addr(id, &source.any, &own.any, 1000));
+    print_value("source port: kept", id->route.addr.src_sin.sin_port == source.in.sin_port);
+    print_status("source port: taken",
+                 rdma_resolve_addr(new_id(), &source.any, &own.any, 1000));
+    print_status("source port: of any address",
+                 rdma_resolve_addr(new_id(), &any.any, &own.any, 1000));
     MUST(rdma_destroy_id(id));
-    says("source port: free again", rdma_resolve_addr(new_id(), &any.any, &own.any, 1000));
-    says("source port: taken without an address",
-         rdma_resolve_addr(new_id(), &source.any, &own.any, 1000));
+    print_status("source port: free again",
+                 rdma_resolve_addr(new_id(), &any.any, &own.any, 1000));
+    print_status("source port: taken without an address",
+                 rdma_resolve_addr(new_id(), &source.any, &own.any, 1000));
 }
 
 static void ask_addresses(void) {
@@ -76,23 +79,23 @@ static void ask_addresses(void) {
         TOS = RDMA_OPTION_ID_TOS,
         TIMEOUT = RDMA_OPTION_ID_ACK_TIMEOUT
     };
-    union address none = {.in.sin_family = AF_UNSPEC}, nobody = {.in.sin_family = AF_INET};
+    union address none = {.in.sin_family = AF_UNSPEC}, foreign = {.in.sin_family = AF_INET};
     union address six = {.in6 = {.sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT}};
-    nobody.in.sin_addr.s_addr = inet_addr("192.0.2.1");
-    says("bind: no address", rdma_bind_addr(new_id(), NULL));
-    says("bind: no family", rdma_bind_addr(new_id(), &none.any));
-    says("bind: the address of another host", rdma_bind_addr(new_id(), &nobody.any));
+    foreign.in.sin_addr.s_addr = inet_addr("192.0.2.1");
+    print_status("bind: no address", rdma_bind_addr(new_id(), NULL));
+    print_status("bind: no family", rdma_bind_addr(new_id(), &none.any));
+    print_status("bind: the address of another host", rdma_bind_addr(new_id(), &foreign.any));
     const struct {
         const char *question;
         struct sockaddr *source, *to;
     } refused[] = {{"resolve: no destination", NULL, NULL},
                    {"resolve: destination without a family", NULL, &none.any},
                    {"resolve: source without a family", &none.any, &own.any},
-                   {"resolve: source address of another host", &nobody.any, &own.any},
+                   {"resolve: source address of another host", &foreign.any, &own.any},
                    {"resolve: families differ", &six.any, &own.any}};
     for (size_t i = 0; i < LENGTH(refused); i++)
-        says(refused[i].question,
-             rdma_resolve_addr(new_id(), refused[i].source, refused[i].to, 1000));
+        print_status(refused[i].question,
+                     rdma_resolve_addr(new_id(), refused[i].source, refused[i].to, 1000));
     struct rdma_cm_id *id = new_id();
     ask_option("option: type of service", id, ID, TOS, 1);
     ask_option("option: type of service, 4 bytes", id, ID, TOS, 4);
@@ -100,21 +103,22 @@ static void ask_addresses(void) {
     ask_option("option: timeout, 4 bytes", id, ID, TIMEOUT, 4);
     ask_option("option: name of no option", id, ID, 99, 1);
     ask_option("option: level of no option", id, 99, TOS, 1);
-    says("resolve: own address", rdma_resolve_addr(id, NULL, &own.any, 1000));
-    is("resolve: device found", id->verbs != NULL);
-    is("resolve: port", id->port_num);
-    is("resolve: destination kept",
-       id->route.addr.dst_sin.sin_addr.s_addr == own.in.sin_addr.s_addr);
-    is("resolve: local port chosen", id->route.addr.src_sin.sin_port != 0);
-    says("resolve: again", rdma_resolve_addr(id, NULL, &own.any, 1000));
-    says("route: first", rdma_resolve_route(id, 1000));
-    says("route: again", rdma_resolve_route(id, 1000));
-    ask_option("option: timeout behind the route", id, ID, TIMEOUT, 1);
+    print_status("resolve: own address", rdma_resolve_addr(id, NULL, &own.any, 1000));
+    print_value("resolve: device found", id->verbs != NULL);
+    print_value("resolve: port", id->port_num);
+    print_value("resolve: destination kept",
+                id->route.addr.dst_sin.sin_addr.s_addr == own.in.sin_addr.s_addr);
+    print_value("resolve: local port chosen", id->route.addr.src_sin.sin_port != 0);
+    print_status("resolve: again", rdma_resolve_addr(id, NULL, &own.any, 1000));
+    print_status("route: first", rdma_resolve_route(id, 1000));
+    print_status("route: again", rdma_resolve_route(id, 1000));
+    ask_option("option: timeout after the route", id, ID, TIMEOUT, 1);
     id = bound_id();
-    is("bind: port chosen", id->route.addr.src_sin.sin_port != 0);
-    is("bind: address kept", id->route.addr.src_sin.sin_addr.s_addr == own.in.sin_addr.s_addr);
-    says("bind: again", rdma_bind_addr(id, &own.any));
-    says("route: without a destination", rdma_resolve_route(id, 1000));
+    print_value("bind: port chosen", id->route.addr.src_sin.sin_port != 0);
+    print_value("bind: address kept",
+                id->route.addr.src_sin.sin_addr.s_addr == own.in.sin_addr.s_addr);
+    print_status("bind: again", rdma_bind_addr(id, &own.any));
+    print_status("route: without a destination", rdma_resolve_route(id, 1000));
     ask_source_port();
 }
 
@@ -125,21 +129,21 @@ static struct rdma_conn_param param = {.responder_resources = RDMA_MAX_RESP_RES,
 static void ask_cm(void) {
     struct rdma_event_channel *channel = rdma_create_event_channel();
     struct rdma_cm_event *event = NULL;
-    makes("event channel", channel);
+    print_object("event channel", channel);
     fcntl(channel->fd, F_SETFL, O_NONBLOCK);
-    says("get event: none", rdma_get_cm_event(channel, &event));
-    says("acknowledge: no event", rdma_ack_cm_event(NULL));
+    print_status("get event: none", rdma_get_cm_event(channel, &event));
+    print_status("acknowledge: no event", rdma_ack_cm_event(NULL));
     struct rdma_cm_id *id = bound_id();
-    says("accept: no request", rdma_accept(id, &param));
-    says("reject: no request", rdma_reject(id, NULL, 0));
-    says("disconnect: no connection", rdma_disconnect(id));
-    says("connect: no destination", rdma_connect(id, &param));
-    says("migrate: synchronous to synchronous", rdma_migrate_id(id, NULL));
-    says("migrate: to a channel", rdma_migrate_id(id, channel));
-    is("migrate: channel taken", id->channel == channel);
-    says("listen", rdma_listen(id, 1));
-    says("listen: again", rdma_listen(id, 1));
-    says("destroy", rdma_destroy_id(id));
+    print_status("accept: no request", rdma_accept(id, &param));
+    print_status("reject: no request", rdma_reject(id, NULL, 0));
+    print_status("disconnect: no connection", rdma_disconnect(id));
+    print_status("connect: no destination", rdma_connect(id, &param));
+    print_status("migrate: synchronous to synchronous", rdma_migrate_id(id, NULL));
+    print_status("migrate: to a channel", rdma_migrate_id(id, channel));
+    print_value("migrate: channel taken", id->channel == channel);
+    print_status("listen", rdma_listen(id, 1));
+    print_status("listen: again", rdma_listen(id, 1));
+    print_status("destroy", rdma_destroy_id(id));
 }
 
 // A client and a listener of one process; the first request that the device takes is sent.
@@ -154,7 +158,7 @@ static void ask_connection(void) {
     struct rdma_cm_event *event = NULL;
     struct rdma_cm_id *listener = bound_id(), *client = new_id();
     union address to = own;
-    struct stand s = setup();
+    struct objects s = create_objects();
     uint8_t sent = 0;
     MUST(rdma_migrate_id(listener, passive));
     MUST(rdma_listen(listener, 1));
@@ -167,39 +171,40 @@ static void ask_connection(void) {
     for (size_t i = 0; i < LENGTH(requests); i++) {
         param.private_data_len = requests[i].length;
         const int ret = rdma_connect(client, &param);
-        says(requests[i].question, ret);
+        print_status(requests[i].question, ret);
         if (ret == 0 && sent == 0)
             sent = requests[i].length;
     }
     if (fake_cm_event) // over the fakes no message arrives by itself
         fake_cm_event(passive->fd, RDMA_CM_EVENT_CONNECT_REQUEST, data, sent);
     MUST(rdma_get_cm_event(passive, &event));
-    is("request: event", event->event);
-    is("request: status", event->status);
-    is("request: bytes of private data", event->param.conn.private_data_len);
-    is("request: sent bytes first", memcmp(event->param.conn.private_data, "hello\0", 7) == 0);
-    is("request: device found", event->id->verbs != NULL);
-    is("request: local port of the listener",
-       event->id->route.addr.src_sin.sin_port == to.in.sin_port);
-    says("request: acknowledge", rdma_ack_cm_event(event));
+    print_value("request: event", event->event);
+    print_value("request: status", event->status);
+    print_value("request: bytes of private data", event->param.conn.private_data_len);
+    print_value("request: sent bytes first",
+                memcmp(event->param.conn.private_data, "hello\0", 7) == 0);
+    print_value("request: device found", event->id->verbs != NULL);
+    print_value("request: local port of the listener",
+                event->id->route.addr.src_sin.sin_port == to.in.sin_port);
+    print_status("request: acknowledge", rdma_ack_cm_event(event));
 }
 
 // ---- questions to libibverbs ---------------------------------------------------------------
 
 static void ask_device(void) {
-    struct stand s = setup();
+    struct objects s = create_objects();
     const struct ibv_device_attr *attr = &s.device.orig_attr;
-    returns("device: query", ibv_query_device_ex(s.context, NULL, &s.device));
-    is("device: max_qp_wr", attr->max_qp_wr);
-    is("device: max_cqe", attr->max_cqe);
-    is("device: max_sge", attr->max_sge);
-    is("device: max_srq_wr", attr->max_srq_wr);
-    is("device: max_srq_sge", attr->max_srq_sge);
-    is("device: global flush", s.device.device_cap_flags_ex >> 38 & 1);
-    is("device: persistent flush", s.device.device_cap_flags_ex >> 39 & 1);
-    is("device: atomic write", s.device.device_cap_flags_ex >> 40 & 1);
-    is("device: on-demand paging", s.device.odp_caps.general_caps & IBV_ODP_SUPPORT);
-    is("device: transport", s.context->device->transport_type);
+    print_result("device: query", ibv_query_device_ex(s.context, NULL, &s.device));
+    print_value("device: max_qp_wr", attr->max_qp_wr);
+    print_value("device: max_cqe", attr->max_cqe);
+    print_value("device: max_sge", attr->max_sge);
+    print_value("device: max_srq_wr", attr->max_srq_wr);
+    print_value("device: max_srq_sge", attr->max_srq_sge);
+    print_value("device: global flush", s.device.device_cap_flags_ex >> 38 & 1);
+    print_value("device: persistent flush", s.device.device_cap_flags_ex >> 39 & 1);
+    print_value("device: atomic write", s.device.device_cap_flags_ex >> 40 & 1);
+    print_value("device: on-demand paging", s.device.odp_caps.general_caps & IBV_ODP_SUPPORT);
+    print_value("device: transport", s.context->device->transport_type);
 }
 
 // The access that a region may have depends on the device and on the memory.
@@ -220,18 +225,18 @@ static void ask_mr(void) {
         {"mr: both flushes", FLUSH_GLOBAL | FLUSH_PERSISTENT},
         {"mr: both flushes on demand", FLUSH_GLOBAL | FLUSH_PERSISTENT | IBV_ACCESS_ON_DEMAND},
     };
-    struct stand s = setup();
+    struct objects s = create_objects();
     for (size_t i = 0; i < LENGTH(cases); i++)
-        makes(cases[i].question,
-              ibv_reg_mr(s.pd, memory, sizeof(memory), (int)cases[i].access));
+        print_object(cases[i].question,
+                     ibv_reg_mr(s.pd, memory, sizeof(memory), (int)cases[i].access));
     struct ibv_mr *mr = ibv_reg_mr(s.pd, memory + 100, 16, IBV_ACCESS_LOCAL_WRITE);
-    is("mr: address kept", mr && mr->addr == memory + 100 && mr->length == 16);
-    returns("mr: domain in use", ibv_dealloc_pd(s.pd));
-    returns("mr: deregister", ibv_dereg_mr(mr));
+    print_value("mr: address kept", mr && mr->addr == memory + 100 && mr->length == 16);
+    print_result("mr: domain in use", ibv_dealloc_pd(s.pd));
+    print_result("mr: deregister", ibv_dereg_mr(mr));
 }
 
 static void ask_cq(void) {
-    struct stand s = setup();
+    struct objects s = create_objects();
     const int most = s.device.orig_attr.max_cqe;
     const struct {
         const char *question;
@@ -250,19 +255,19 @@ static void ask_cq(void) {
     void *context = NULL;
     for (size_t i = 0; i < LENGTH(sizes); i++) {
         cq = ibv_create_cq(s.context, sizes[i].cqe, NULL, s.channel, sizes[i].vector);
-        if (makes(sizes[i].question, cq))
+        if (print_object(sizes[i].question, cq))
             printf("%s, entries\t%d\n", sizes[i].question, cq->cqe);
     }
-    is("cq: poll nothing", ibv_poll_cq(s.cq, 1, &wc));
-    returns("cq: arm", ibv_req_notify_cq(s.cq, 0));
-    returns("cq: arm again", ibv_req_notify_cq(s.cq, 0));
+    print_value("cq: poll nothing", ibv_poll_cq(s.cq, 1, &wc));
+    print_result("cq: arm", ibv_req_notify_cq(s.cq, 0));
+    print_result("cq: arm again", ibv_req_notify_cq(s.cq, 0));
     fcntl(s.channel->fd, F_SETFL, O_NONBLOCK);
-    says("cq: no event", ibv_get_cq_event(s.channel, &cq, &context));
-    returns("cq: channel in use", ibv_destroy_comp_channel(s.channel));
+    print_status("cq: no event", ibv_get_cq_event(s.channel, &cq, &context));
+    print_result("cq: channel in use", ibv_destroy_comp_channel(s.channel));
 }
 
 static void ask_srq(void) {
-    struct stand s = setup();
+    struct objects s = create_objects();
     const struct {
         const char *question;
         int wr, sge;
@@ -273,19 +278,19 @@ static void ask_srq(void) {
     for (size_t i = 0; i < LENGTH(sizes); i++) {
         struct ibv_srq_init_attr attr = {
             .attr = {.max_wr = (uint32_t)sizes[i].wr, .max_sge = (uint32_t)sizes[i].sge}};
-        if (makes(sizes[i].question, ibv_create_srq(s.pd, &attr)))
+        if (print_object(sizes[i].question, ibv_create_srq(s.pd, &attr)))
             printf("%s, entries\t%u\n", sizes[i].question, attr.attr.max_wr);
     }
 }
 
-static void create_qp(const char *question, const struct stand *s,
+static void create_qp(const char *question, const struct objects *s,
                       struct ibv_qp_init_attr_ex attr) {
-    says(question, rdma_create_qp_ex(s->id, &attr));
+    print_status(question, rdma_create_qp_ex(s->id, &attr));
     if (s->id->qp)
         rdma_destroy_qp(s->id);
 }
 
-static void ask_capabilities(const struct stand *s) {
+static void ask_capabilities(const struct objects *s) {
     const uint32_t wr = (uint32_t)s->device.orig_attr.max_qp_wr + 1;
     const uint32_t sge = (uint32_t)s->device.orig_attr.max_sge + 1;
     const struct {
@@ -310,41 +315,41 @@ static void ask_capabilities(const struct stand *s) {
 }
 
 static void ask_qp(void) {
-    struct stand s = setup();
+    struct objects s = create_objects();
     struct ibv_qp_init_attr_ex attr = s.qp;
     struct ibv_recv_wr receive = {.wr_id = 1}, *bad = NULL;
     struct ibv_send_wr send = {.opcode = IBV_WR_SEND}, *bad_send = NULL;
     int posted = 1, ret;
     ask_capabilities(&s);
-    says("qp: create", rdma_create_qp_ex(s.id, &attr));
-    is("qp: send entries", attr.cap.max_send_wr);
-    is("qp: receive entries", attr.cap.max_recv_wr);
-    is("qp: send elements", attr.cap.max_send_sge);
-    is("qp: receive elements", attr.cap.max_recv_sge);
-    is("qp: inline bytes", attr.cap.max_inline_data);
-    is("qp: number", s.id->qp->qp_num > 0);
-    is("qp: domain of the ID", s.id->pd == s.pd);
-    is("qp: no extended queue pair", ibv_qp_to_qp_ex(s.id->qp) == NULL);
-    says("qp: create again", rdma_create_qp_ex(s.id, &s.qp));
-    returns("qp: post a receive", ibv_post_recv(s.id->qp, &receive, &bad));
+    print_status("qp: create", rdma_create_qp_ex(s.id, &attr));
+    print_value("qp: send entries", attr.cap.max_send_wr);
+    print_value("qp: receive entries", attr.cap.max_recv_wr);
+    print_value("qp: send elements", attr.cap.max_send_sge);
+    print_value("qp: receive elements", attr.cap.max_recv_sge);
+    print_value("qp: inline bytes", attr.cap.max_inline_data);
+    print_value("qp: number", s.id->qp->qp_num > 0);
+    print_value("qp: domain of the ID", s.id->pd == s.pd);
+    print_value("qp: no extended queue pair", ibv_qp_to_qp_ex(s.id->qp) == NULL);
+    print_status("qp: create again", rdma_create_qp_ex(s.id, &s.qp));
+    print_result("qp: post a receive", ibv_post_recv(s.id->qp, &receive, &bad));
     while (posted < 100 && (ret = ibv_post_recv(s.id->qp, &receive, &bad)) == 0)
         posted++;
-    returns("qp: receive queue full", posted < 100 ? ret : 0);
-    is("qp: receives posted", posted);
+    print_result("qp: receive queue full", posted < 100 ? ret : 0);
+    print_value("qp: receives posted", posted);
     // Before the connection the doorbell fails, but the requests are in the queue.
-    returns("qp: post a send", ibv_post_send(s.id->qp, &send, &bad_send));
+    print_result("qp: post a send", ibv_post_send(s.id->qp, &send, &bad_send));
     for (posted = 0; posted < 100 && !bad_send; posted++)
         ret = ibv_post_send(s.id->qp, &send, &bad_send);
-    returns("qp: send queue full", ret);
-    is("qp: sends posted", posted);
+    print_result("qp: send queue full", ret);
+    print_value("qp: sends posted", posted);
     rdma_destroy_qp(s.id);
-    is("qp: none after its destruction", s.id->qp == NULL);
+    print_value("qp: none after its destruction", s.id->qp == NULL);
 }
 
 // Before the connection, so no request is executed. The actual number of inline bytes depends
 // on the number of elements.
 static void ask_requests(void) {
-    struct stand s = setup();
+    struct objects s = create_objects();
     uint64_t words[2] = {0};
     struct ibv_mr *mr = ibv_reg_mr(s.pd, words, sizeof(words), IBV_ACCESS_LOCAL_WRITE);
     must(mr, "ibv_reg_mr()");
@@ -352,15 +357,16 @@ static void ask_requests(void) {
     struct ibv_send_wr atomic = {.sg_list = &sge, .num_sge = 1}, *bad;
     s.qp.cap.max_send_sge = 4;
     MUST(rdma_create_qp_ex(s.id, &s.qp));
-    is("request: inline bytes of 4 elements", s.qp.cap.max_inline_data);
+    print_value("request: inline bytes of 4 elements", s.qp.cap.max_inline_data);
     atomic.opcode = IBV_WR_ATOMIC_FETCH_AND_ADD;
     atomic.wr.atomic.remote_addr = 4;
-    returns("request: atomic of an unaligned address", ibv_post_send(s.id->qp, &atomic, &bad));
-    is("request: atomic of an unaligned address named", bad == &atomic);
+    print_result("request: atomic of an unaligned address",
+                 ibv_post_send(s.id->qp, &atomic, &bad));
+    print_value("request: atomic of an unaligned address named", bad == &atomic);
     atomic.wr.atomic.remote_addr = 8;
     sge.length = 4;
-    returns("request: atomic of 4 bytes", ibv_post_send(s.id->qp, &atomic, &bad));
-    is("request: atomic of 4 bytes named", bad == &atomic);
+    print_result("request: atomic of 4 bytes", ibv_post_send(s.id->qp, &atomic, &bad));
+    print_value("request: atomic of 4 bytes named", bad == &atomic);
     rdma_destroy_qp(s.id);
 }
 
@@ -376,12 +382,12 @@ static void ask_built(const char *question, struct ibv_qp_ex *qp, uint32_t reque
         ibv_wr_rdma_write(qp, 1, 8);
         ibv_wr_set_sge_list(qp, elements, sges);
     }
-    returns(question, ibv_wr_complete(qp));
+    print_result(question, ibv_wr_complete(qp));
 }
 
 // The last question shows that a list which is refused leaves no request in the queue.
 static void ask_builders(void) {
-    struct stand s = setup();
+    struct objects s = create_objects();
     s.qp.comp_mask |= IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
     s.qp.send_ops_flags = IBV_QP_EX_WITH_RDMA_WRITE;
     const bool has_builders = rdma_create_qp_ex(s.id, &s.qp) == 0;
@@ -394,28 +400,29 @@ static void ask_builders(void) {
 }
 
 static void ask_order(void) {
-    struct stand s = setup();
+    struct objects s = create_objects();
     struct ibv_srq_init_attr srq_attr = {.attr = {.max_wr = 4, .max_sge = 1}};
     struct ibv_srq *srq = s.qp.srq = ibv_create_srq(s.pd, &srq_attr);
     struct ibv_recv_wr receive = {.wr_id = 1}, *bad = NULL;
     must(srq, "ibv_create_srq()");
     MUST(rdma_create_qp_ex(s.id, &s.qp));
-    // Such a queue pair of siw has no receive queue, and siw_post_recv() reads it all the same
-    // (rdma-core 56, providers/siw/siw.c): the process dies of SIGSEGV. The kernel is well.
+    // Such a queue pair of siw has no receive queue, and siw_post_recv() reads it nevertheless
+    // (rdma-core 56, providers/siw/siw.c): SIGSEGV ends the process. The kernel is not
+    // affected.
     if (s.context->device->transport_type == IBV_TRANSPORT_IWARP) {
         puts("order: post to the queue pair of an SRQ\tnot asked");
         puts("order: refused request named\tnot asked");
     } else {
-        returns("order: post to the queue pair of an SRQ",
-                ibv_post_recv(s.id->qp, &receive, &bad));
-        is("order: refused request named", bad == &receive);
+        print_result("order: post to the queue pair of an SRQ",
+                     ibv_post_recv(s.id->qp, &receive, &bad));
+        print_value("order: refused request named", bad == &receive);
     }
-    returns("order: post to the SRQ", ibv_post_srq_recv(srq, &receive, &bad));
-    returns("order: SRQ in use", ibv_destroy_srq(srq));
-    returns("order: CQ in use", ibv_destroy_cq(s.cq));
-    returns("order: domain in use", ibv_dealloc_pd(s.pd));
+    print_result("order: post to the SRQ", ibv_post_srq_recv(srq, &receive, &bad));
+    print_result("order: SRQ in use", ibv_destroy_srq(srq));
+    print_result("order: CQ in use", ibv_destroy_cq(s.cq));
+    print_result("order: domain in use", ibv_dealloc_pd(s.pd));
     rdma_destroy_qp(s.id);
-    returns("order: SRQ", ibv_destroy_srq(srq));
+    print_result("order: SRQ", ibv_destroy_srq(srq));
 }
 
 // ---- the program ---------------------------------------------------------------------------

@@ -185,7 +185,7 @@ static void finish(void) {
 // ---- answers -------------------------------------------------------------------------------
 
 // A question whose name has two parts.
-static void answers(const char *name, const char *part, const char *format, ...) {
+static void print_answer(const char *name, const char *part, const char *format, ...) {
     va_list list;
     va_start(list, format);
     printf("%s%s\t", name, part);
@@ -197,16 +197,16 @@ static void answers(const char *name, const char *part, const char *format, ...)
 static void show_wc(const char *name, const char *part, const struct ibv_wc *wc) {
     const bool is_receive = wc->opcode & IBV_WC_RECV;
     if ((int)wc->status == NO_WC)
-        answers(name, part, "none");
+        print_answer(name, part, "none");
     else if (wc->status != IBV_WC_SUCCESS)
-        answers(name, part, "%s", ibv_wc_status_str(wc->status));
+        print_answer(name, part, "%s", ibv_wc_status_str(wc->status));
     else if (is_receive && wc->wc_flags & IBV_WC_WITH_IMM)
-        answers(name, part, "opcode %d, %u bytes, data %x", wc->opcode, wc->byte_len,
-                ntohl(wc->imm_data));
+        print_answer(name, part, "opcode %d, %u bytes, data %x", wc->opcode, wc->byte_len,
+                     ntohl(wc->imm_data));
     else if (is_receive)
-        answers(name, part, "opcode %d, %u bytes", wc->opcode, wc->byte_len);
+        print_answer(name, part, "opcode %d, %u bytes", wc->opcode, wc->byte_len);
     else
-        answers(name, part, "opcode %d", wc->opcode);
+        print_answer(name, part, "opcode %d", wc->opcode);
 }
 
 // The asynchronous events of both sides, in alphabetical order.
@@ -323,12 +323,12 @@ static void ask_request(const char *name, enum ibv_wr_opcode opcode, uint32_t le
     if (mistake != NO_RECEIVE)
         MUST(post_receive(mistake));
     const int ret = post_send(opcode, length, mistake, flags | IBV_SEND_SIGNALED);
-    answers(name, ": post", "%s", result_of(ret));
+    print_answer(name, ": post", "%s", result_of(ret));
     if (ret == 0) {
         wc = next_wc(a.send_cq, name);
         show_wc(name, ": completion", &wc);
     } else {
-        answers(name, ": completion", "not asked");
+        print_answer(name, ": completion", "not asked");
     }
     // siw_qp_sq_proc_tx() of Linux 7.3 does not check the access of a read.
     const bool is_read = wc.status == IBV_WC_SUCCESS && wc.opcode == IBV_WC_RDMA_READ;
@@ -345,12 +345,12 @@ static void ask_request(const char *name, enum ibv_wr_opcode opcode, uint32_t le
     if (asks_next)
         show_wc(name, ": next", &wc);
     else if (!is_harmless)
-        answers(name, ": next", "not asked");
+        print_answer(name, ": next", "not asked");
     if (mistake != NO_RECEIVE) {
         wc = last_wc(b.recv_cq, name);
         show_wc(name, ": receive", &wc);
     }
-    answers(name, ": data", "%.*s %.*s", SHOWN, a.memory, SHOWN, b.memory);
+    print_answer(name, ": data", "%.*s %.*s", SHOWN, a.memory, SHOWN, b.memory);
     show_events(name);
     finish();
 }
@@ -428,7 +428,7 @@ static void ask_native(const char *name, unsigned access, int level, uint64_t of
     const struct ibv_wc wc = next_wc(a.send_cq, name);
     show_wc(name, ": completion", &wc);
     disconnect();
-    answers(name, ": data", "%.*s", SHOWN, b.memory);
+    print_answer(name, ": data", "%.*s", SHOWN, b.memory);
     show_events(name);
     finish();
 }
@@ -452,9 +452,9 @@ static void ask_natives(void) {
     };
     for (size_t i = 0; i < LENGTH(rows); i++)
         if (is_iwarp) {
-            answers(rows[i].name, ": completion", "not asked");
-            answers(rows[i].name, ": data", "not asked");
-            answers(rows[i].name, ": events", "not asked");
+            print_answer(rows[i].name, ": completion", "not asked");
+            print_answer(rows[i].name, ": data", "not asked");
+            print_answer(rows[i].name, ": events", "not asked");
         } else
             ask_native(rows[i].name, rows[i].access, rows[i].level, rows[i].offset,
                        rows[i].is_flush);
@@ -468,9 +468,9 @@ static void ask_unsignaled(void) {
     MUST(post_write(IBV_SEND_SIGNALED));
     next_wc(a.send_cq, "the signaled write");
     struct ibv_wc wc;
-    is("unsignaled: more completions", ibv_poll_cq(a.send_cq, 1, &wc));
+    print_value("unsignaled: more completions", ibv_poll_cq(a.send_cq, 1, &wc));
     disconnect();
-    returns("unsignaled: post after the connection", post_write(0));
+    print_result("unsignaled: post after the connection", post_write(0));
     wc = last_wc(a.send_cq, "the flushed write");
     show_wc("unsignaled: after the connection", "", &wc);
     finish();
@@ -500,7 +500,7 @@ static void ask_overrun(const char *name, bool is_receive) {
     int completions = 0;
     for (; ibv_poll_cq(cq, 1, &wc) == 1; completions++)
         show_wc(name, ": completion", &wc);
-    answers(name, ": completions", "%d", completions);
+    print_answer(name, ": completions", "%d", completions);
     if (!is_receive) {
         MUST(post_write(IBV_SEND_SIGNALED));
         wc = next_wc(cq, name);
@@ -525,8 +525,8 @@ static void ask_notification(const char *name, int solicited_only, unsigned flag
         if (mistake != NONE)
             break;
     }
-    answers(name, ": of a", "%u", take_notifications(&a));
-    answers(name, ": of b", "%u", take_notifications(&b));
+    print_answer(name, ": of a", "%u", take_notifications(&a));
+    print_answer(name, ": of b", "%u", take_notifications(&b));
     disconnect();
     finish();
 }
@@ -541,7 +541,7 @@ static void ask_notifications(void) {
     MUST(post_receive(NONE));
     disconnect();
     last_wc(b.recv_cq, "the flushed receive");
-    is("notify of solicited, flushed receive", take_notifications(&b));
+    print_value("notify of solicited, flushed receive", take_notifications(&b));
     finish();
 }
 
@@ -551,15 +551,15 @@ static void ask_srq(void) {
     establish(&(struct setup){.has_srq = true});
     for (int i = 0; i < 3; i++)
         MUST(post_receive(NONE));
-    returns("srq: limit", ibv_modify_srq(b.srq, &attr, IBV_SRQ_LIMIT));
+    print_result("srq: limit", ibv_modify_srq(b.srq, &attr, IBV_SRQ_LIMIT));
     for (int i = 0; i < 2; i++) {
         MUST(post_send(IBV_WR_SEND, 8, NONE, IBV_SEND_SIGNALED));
         next_wc(b.recv_cq, "a message");
     }
-    returns("srq: query", ibv_query_srq(b.srq, &attr));
-    is("srq: limit after its event", attr.srq_limit);
+    print_result("srq: query", ibv_query_srq(b.srq, &attr));
+    print_value("srq: limit after its event", attr.srq_limit);
     disconnect();
-    is("srq: receives flushed", ibv_poll_cq(b.recv_cq, 1, &wc));
+    print_value("srq: receives flushed", ibv_poll_cq(b.recv_cq, 1, &wc));
     show_events("srq");
     finish();
 }
@@ -573,7 +573,7 @@ static void ask_destroyed(void) {
     must(is_readable(a.channel->fd, LIMIT), "the completion");
     disconnect();
     rdma_destroy_qp(a.id);
-    is("destroyed QP: completions left", ibv_poll_cq(a.send_cq, 1, &wc));
+    print_value("destroyed QP: completions left", ibv_poll_cq(a.send_cq, 1, &wc));
     finish();
 }
 
