@@ -3,7 +3,7 @@
 
 // events.cc -- the possible next events, the default one, and their effects
 
-#include "world.hh"
+#include "simulation.hh"
 
 #include <algorithm>
 #include <cstring>
@@ -39,7 +39,7 @@ constexpr int64_t SUSPENDED_MS[] = {4000, 70000}; // how long a program is suspe
 
 } // namespace
 
-bool World::is_ready(const Process &process) {
+bool Simulation::is_ready(const Process &process) {
     if (process.state == Process::OFF || process.frozen_until > now)
         return false;
     return process.state == Process::READY || process.deadline <= now ||
@@ -48,7 +48,7 @@ bool World::is_ready(const Process &process) {
 }
 
 // The time of the next event of a program that depends on time alone, or NEVER.
-int64_t World::next_time() {
+int64_t Simulation::next_time() {
     int64_t next = NEVER;
     for (auto &process : processes) {
         next = std::min({next, process->restart_at, process->machine->reconnect_at});
@@ -61,14 +61,14 @@ int64_t World::next_time() {
 }
 
 // The client that may be started now, or NULL.
-Process *World::next_client() {
+Process *Simulation::next_client() {
     for (unsigned i = 0; i < configuration->clients && !repaired; i++)
         if (!processes[configuration->servers + i]->starts)
             return processes[configuration->servers + i].get();
     return nullptr;
 }
 
-bool World::is_possible_on_link(const Event &event) const {
+bool Simulation::is_possible_on_link(const Event &event) const {
     const Link &link = *network.links[event.object];
     const int side = event.side();
     switch (event.kind) {
@@ -88,7 +88,7 @@ bool World::is_possible_on_link(const Event &event) const {
     }
 }
 
-bool World::is_possible(const Event &event) {
+bool Simulation::is_possible(const Event &event) {
     if (repaired && event.kind >= Event::FIRST_FAULT)
         return false;
     if (event.is_of_link())
@@ -129,7 +129,7 @@ bool World::is_possible(const Event &event) {
 }
 
 // The memory of a server without a file is lost with its program.
-bool World::may_lose_data(const Process &process) const {
+bool Simulation::may_lose_data(const Process &process) const {
     const Configuration &used = *configuration;
     return !process.is_server || !used.oracle->may_lose_memory ||
            used.has_file(process.index) || used.oracle->may_lose_memory(process);
@@ -140,7 +140,7 @@ bool World::may_lose_data(const Process &process) const {
  * then another runs; then messages arrive, those of the oldest connection first; then time
  * passes.
  */
-Event World::default_event() {
+Event Simulation::default_event() {
     if (m_running && is_ready(*m_running))
         return {Event::RUN, m_running->index, 0};
     for (auto &process : processes)
@@ -172,7 +172,7 @@ Event World::default_event() {
     return client ? Event{Event::START, client->index, 0} : Event{Event::TIME, 0, 0};
 }
 
-const std::vector<Event> &World::options() {
+const std::vector<Event> &Simulation::options() {
     m_options.clear();
     uint8_t end = m_schedule->may_fault() ? Event::KINDS : Event::FIRST_FAULT;
     for (uint8_t kind = 0; kind < end; kind++) {
@@ -197,13 +197,13 @@ const std::vector<Event> &World::options() {
 }
 
 // The port of the machine has an event if its own link is down; the fault may be elsewhere.
-void World::disconnect(Machine &machine) {
+void Simulation::disconnect(Machine &machine) {
     machine.port_down = random_bit();
     if (machine.port_down)
         network.set_port(machine, false);
 }
 
-void World::reconnect(Machine &machine) {
+void Simulation::reconnect(Machine &machine) {
     machine.disconnected = machine.no_device = false;
     machine.reconnect_at = NEVER;
     network.reconnect(machine);
@@ -211,7 +211,7 @@ void World::reconnect(Machine &machine) {
     machine.port_down = false;
 }
 
-void World::pass_time() {
+void Simulation::pass_time() {
     int64_t next = std::min(next_time(), network.next_time());
     if (next == NEVER && !faulted)
         finding = "deadlock: no event is possible, and a program has not ended";
@@ -231,7 +231,7 @@ void World::pass_time() {
     }
 }
 
-void World::fail_power(Process &server, unsigned variant) {
+void Simulation::fail_power(Process &server, unsigned variant) {
     server.machine->on = false;
     network.set_power(*server.machine, false);
     kill(server);
@@ -240,12 +240,12 @@ void World::fail_power(Process &server, unsigned variant) {
     server.restart_at = now + RESTART_MS[variant / 3];
 }
 
-void World::kill(Process &process) {
+void Simulation::kill(Process &process) {
     if (process.state != Process::OFF)
         process.end(Process::KILLED);
 }
 
-void World::apply_to_link(const Event &event) {
+void Simulation::apply_to_link(const Event &event) {
     Link &link = *network.links[event.object];
     const int side = event.side();
     switch (event.kind) {
@@ -265,7 +265,7 @@ void World::apply_to_link(const Event &event) {
     }
 }
 
-void World::copy_or_restore(Process &server) {
+void Simulation::copy_or_restore(Process &server) {
     Memory &memory = server.machine->memory;
     std::string &copy = server.machine->copy;
     if (copy.empty()) {
@@ -279,7 +279,7 @@ void World::copy_or_restore(Process &server) {
     server.restart_at = now + RESTART_MS[0];
 }
 
-void World::apply(const Event &event) {
+void Simulation::apply(const Event &event) {
     faulted |= event.kind >= Event::FIRST_FAULT && event.kind != Event::ADDRESS;
     if (tracing && event.kind != Event::RUN)
         trace("- " + describe(event));
@@ -327,7 +327,7 @@ void World::apply(const Event &event) {
     }
 }
 
-std::string World::describe(const Event &event) const {
+std::string Simulation::describe(const Event &event) const {
     std::string object;
     if (event.is_of_link()) {
         const Link &link = *network.links[event.object];

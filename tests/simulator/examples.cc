@@ -5,7 +5,7 @@
 // data that a program called persistent survives every later power failure, and a program
 // fails only after a fault
 
-#include "world.hh"
+#include "simulation.hh"
 
 #include <algorithm>
 #include <arpa/inet.h>
@@ -17,7 +17,7 @@
 namespace {
 
 const Process &server() {
-    return *world.processes[0];
+    return *simulation.processes[0];
 }
 
 const Memory &memory() {
@@ -56,7 +56,7 @@ constexpr Kind kinds[] = {
 };
 
 unsigned example_number() {
-    return static_cast<unsigned>(atoi(world.configuration->example.c_str()));
+    return static_cast<unsigned>(atoi(simulation.configuration->example.c_str()));
 }
 
 const Kind &kind() {
@@ -65,13 +65,14 @@ const Kind &kind() {
 
 // Is true for a client of another example, and for one of rogue/.
 bool is_rogue(const Process &process) {
-    return world.configuration->first_client && process.index == world.configuration->servers;
+    return simulation.configuration->first_client &&
+           process.index == simulation.configuration->servers;
 }
 
 // The number at the end of the configuration's name: the fault of a client of rogue/, or of
 // the replies of a server. 0: no number.
 int fault_number() {
-    const std::string &name = world.configuration->name;
+    const std::string &name = simulation.configuration->name;
     return atoi(name.c_str() + name.rfind('-') + 1);
 }
 
@@ -80,16 +81,16 @@ Arguments arguments_of(const Process &process) {
     if (is_rogue(process))
         return {server().machine->name, "7471", std::to_string(fault_number())};
     Arguments list;
-    const char *option = world.configuration->option;
+    const char *option = simulation.configuration->option;
     if (option && (process.is_server || !kind().is_numbered))
         list.push_back(option);
-    bool has_file = !process.is_server || world.configuration->has_file(0);
+    bool has_file = !process.is_server || simulation.configuration->has_file(0);
     if (process.is_server && kind().has_direct_write && has_file)
         list.push_back("--direct-write");
     list.insert(list.end(), {server().machine->name, "7471"});
-    unsigned clients = world.configuration->clients, number = process.index;
+    unsigned clients = simulation.configuration->clients, number = process.index;
     if (process.is_server || number > clients) // the last client has a server of its own
-        number = process.is_server && !world.repaired ? clients : 1;
+        number = process.is_server && !simulation.repaired ? clients : 1;
     if (kind().is_numbered)
         list.push_back(std::to_string(number));
     if (has_file && (process.is_server ? kind().server_has_file : kind().client_has_file))
@@ -106,19 +107,20 @@ bool has_data() {
 // A client that starts before its server is refused; a server of several clients waits for it.
 // Without a fault, no other call fails.
 void on_end(Process &process) {
-    if (process.is_server && world.configuration->first_client && !world.repaired) {
+    if (process.is_server && simulation.configuration->first_client && !simulation.repaired) {
         if (process.errors.find("requests memory that it was not offered") == std::string::npos)
-            world.fail("does not refuse a rogue client: %s", process.first_error().c_str());
+            simulation.fail("does not refuse a rogue client: %s",
+                            process.first_error().c_str());
         return;
     }
-    if (process.is_server && kind().server_has_file && world.configuration->has_file(0) &&
+    if (process.is_server && kind().server_has_file && simulation.configuration->has_file(0) &&
         !process.status && !has_data())
-        world.fail("succeeds without the data");
+        simulation.fail("succeeds without the data");
     if (process.status && process.errors.empty())
-        world.fail("ends with status %d without an error message", process.status);
-    world.faulted |= process.errors.find("is the server listening?") != std::string::npos;
-    if (process.status && !world.faulted)
-        world.fail("fails without a fault: %s", process.first_error().c_str());
+        simulation.fail("ends with status %d without an error message", process.status);
+    simulation.faulted |= process.errors.find("is the server listening?") != std::string::npos;
+    if (process.status && !simulation.faulted)
+        simulation.fail("fails without a fault: %s", process.first_error().c_str());
 }
 
 // The claim is valid for one run of the program whose memory has the data: after a restart,
@@ -134,17 +136,18 @@ void check_durability() {
     if (claimant && claimed_start == claimant->starts &&
         !keeps_block(claimant->machine->memory, 0, example_number(),
                      kind().blocks * BLOCK_SIZE))
-        world.fail("data that a program reported as persistent is not");
+        simulation.fail("data that a program reported as persistent is not");
 }
 
 // The client reports about the run that it is connected to; another run may have begun since.
 void on_durability_line(Process &process, const char *line) {
     if (kind().has_direct_write && strstr(line, "server: listening") && has_data())
-        world.fail("has the data before the client writes it, so a lost write would not show");
+        simulation.fail(
+            "has the data before the client writes it, so a lost write would not show");
     if (!kind().claim || process.is_server != kind().server_claims)
         return;
     claimant = process.is_server || kind().client_has_file ? &process
-               : world.is_connected(process)               ? &server()
+               : simulation.is_connected(process)          ? &server()
                                                            : nullptr;
     if (!claimant || !strstr(line, kind().claim))
         return begin_durability();
@@ -171,7 +174,7 @@ void begin_log() {
 }
 
 void check_log() {
-    if (changes == memory().changes() || !world.configuration->has_file(0))
+    if (changes == memory().changes() || !simulation.configuration->has_file(0))
         return;
     server().machine->memory.find_own_stores();
     changes = memory().changes();
@@ -183,17 +186,18 @@ void check_log() {
         last = std::max(last, tail);
     });
     if (appended && (!valid || first < appended))
-        world.fail("%zu entries were appended, a power failure may leave %s %zu",
-                   static_cast<size_t>(appended), valid ? "only" : "no signature and",
-                   static_cast<size_t>(first));
+        simulation.fail("%zu entries were appended, a power failure may leave %s %zu",
+                        static_cast<size_t>(appended), valid ? "only" : "no signature and",
+                        static_cast<size_t>(first));
     bool may_be_valid = valid; // after a power failure
     memory().each_outcome(true, SIGNATURE_PLACE, [&](uint64_t word) {
         may_be_valid |= !memcmp(&word, "RPMALOG1", WORD);
     });
     for (uint64_t i = 0; may_be_valid && i < std::min<uint64_t>(last, LOG_ENTRIES); i++)
         if (!keeps_block(memory(), (i + 1) * BLOCK_SIZE, static_cast<unsigned>(i % 100)))
-            return world.fail("entry %zu is before the tail, but a power failure may damage it",
-                              static_cast<size_t>(i));
+            return simulation.fail(
+                "entry %zu is before the tail, but a power failure may damage it",
+                static_cast<size_t>(i));
 }
 
 void on_log_line(Process &, const char *line) {
@@ -201,7 +205,7 @@ void on_log_line(Process &, const char *line) {
     if (sscanf(line, "server: the log in persistent memory had %zu entries and has %zu",
                &before, &after) == 2 &&
         before >= after)
-        world.fail("accepts entries that were not appended: %s", line);
+        simulation.fail("accepts entries that were not appended: %s", line);
 }
 
 // A client's first completion is that of its read of the header, each later one of an entry.
@@ -268,11 +272,11 @@ uint32_t expected_sum() {
 constexpr unsigned DAMAGED_BLOCK = 4;
 
 bool is_damaged(const Process &process) {
-    return world.configuration->name == "mover-damaged" && process.index == 0;
+    return simulation.configuration->name == "mover-damaged" && process.index == 0;
 }
 
 char &damaged_byte() {
-    return world.machines[0]->memory.visible()[DAMAGED_BLOCK * BLOCK_SIZE];
+    return simulation.machines[0]->memory.visible()[DAMAGED_BLOCK * BLOCK_SIZE];
 }
 
 Arguments mover_arguments(const Process &process) {
@@ -284,15 +288,15 @@ Arguments mover_arguments(const Process &process) {
         return arguments;
     }
     if (is_rogue(process)) {
-        arguments = {world.machines[0]->name, "7471"};
+        arguments = {simulation.machines[0]->name, "7471"};
         if (fault_number())
             arguments.push_back(std::to_string(fault_number()));
         return arguments;
     }
-    if (world.configuration->option)
-        arguments.push_back(world.configuration->option);
-    for (unsigned i = 0; i < world.configuration->servers; i++)
-        arguments.insert(arguments.end(), {world.machines[i]->name, "7471"});
+    if (simulation.configuration->option)
+        arguments.push_back(simulation.configuration->option);
+    for (unsigned i = 0; i < simulation.configuration->servers; i++)
+        arguments.insert(arguments.end(), {simulation.machines[i]->name, "7471"});
     arguments.push_back(process.name.substr(strlen("client")));
     return arguments;
 }
@@ -305,9 +309,9 @@ void check_times(Process &process, const char *line) {
         return;
     const char *number = strpbrk(up ? up : gap ? gap : way, "0123456789");
     int64_t ms = number ? atoll(number) : -1;
-    int64_t most = world.now - (up ? process.port_up_at : START);
+    int64_t most = simulation.now - (up ? process.port_up_at : START);
     if (ms < (gap ? 200 : 0) || ms > most)
-        world.fail("reports a time that is not possible: %s", line);
+        simulation.fail("reports a time that is not possible: %s", line);
     if (up)
         process.port_up_at = NEVER;
 }
@@ -324,15 +328,15 @@ void check_patience(Process &process, const char *line) {
         return;
     // Completions that it takes after it has abandoned the server do not count.
     const int64_t received_at =
-        lost->received_at == world.now ? lost->previous_received_at : lost->received_at;
-    if (world.now <= received_at + (int64_t{PATIENCE_MS} << missed))
-        world.fail("abandons a server too early: %s", line);
+        lost->received_at == simulation.now ? lost->previous_received_at : lost->received_at;
+    if (simulation.now <= received_at + (int64_t{PATIENCE_MS} << missed))
+        simulation.fail("abandons a server too early: %s", line);
     missed = std::min(missed + 1, MISSED_MAX);
 }
 
 // The kind of the first server's unexpected reply; 0: none.
 int reply_fault() {
-    return world.configuration->name.starts_with("mover-bad-reply-") ? fault_number() : 0;
+    return simulation.configuration->name.starts_with("mover-bad-reply-") ? fault_number() : 0;
 }
 
 bool rogue_accepted;
@@ -340,7 +344,7 @@ std::string last_reply; // of the connection
 const Link *last_link;
 
 void mover_on_send(const Link &link, int side, std::string &message) {
-    if (!reply_fault() || link.machines[side] != world.machines[0].get())
+    if (!reply_fault() || link.machines[side] != simulation.machines[0].get())
         return;
     struct {
         uint32_t ticket, block, slot, checksum;
@@ -367,85 +371,88 @@ void mover_on_line(Process &process, const char *line) {
     check_patience(process, line);
     rogue_accepted |= process.is_server && strstr(line, " is connected");
     if (strstr(line, "nothing can be sent to it"))
-        world.fail("posts more than a queue holds: %s", line);
-    if (strstr(line, "it sent an invalid request") && !world.configuration->first_client)
-        world.fail("rejects a valid request: %s", line);
+        simulation.fail("posts more than a queue holds: %s", line);
+    if (strstr(line, "it sent an invalid request") && !simulation.configuration->first_client)
+        simulation.fail("rejects a valid request: %s", line);
     if (sscanf(line, "client %u: pass %u: the sum is %x", &number, &pass, &sum) == 3) {
         process.committed++;
         if (sum != expected_sum() || pass != process.committed)
-            world.fail("accepts wrong blocks: %s", line);
+            simulation.fail("accepts wrong blocks: %s", line);
         if (process.port_up_at != NEVER)
-            world.fail("receives blocks without reporting how long its port was down");
-        process.stop_requested = world.configuration->option && pass > PASSES;
+            simulation.fail("receives blocks without reporting how long its port was down");
+        process.stop_requested = simulation.configuration->option && pass > PASSES;
     } else if (sscanf(line, "client %*u: moved %u blocks", &number) == 1) {
         if (number / STORE_BLOCKS != process.committed)
-            world.fail("reports a wrong number of blocks: %s", line);
+            simulation.fail("reports a wrong number of blocks: %s", line);
     } else if (sscanf(line, "server: served %u blocks", &number) == 1) {
         // The last client asked for all blocks. When one of its connections ends, the server
         // has no completions of the last replies.
-        const auto of_last = std::ranges::count_if(world.network.links, [](const auto &link) {
-            return link->machines[0] == world.processes.back()->machine &&
-                   link->ends[0].established;
-        });
-        if (world.configuration->servers == 1 &&
+        const auto of_last =
+            std::ranges::count_if(simulation.network.links, [](const auto &link) {
+                return link->machines[0] == simulation.processes.back()->machine &&
+                       link->ends[0].established;
+            });
+        if (simulation.configuration->servers == 1 &&
             number + DEPTH * of_last < PASSES * STORE_BLOCKS)
-            world.fail("reports too few blocks: %s", line);
+            simulation.fail("reports too few blocks: %s", line);
     } else if (strstr(line, "it sent an unexpected reply")) {
         if (!reply_fault() || !strstr(line, "server machine-of-server1 "))
-            world.fail("reports a bad reply that no server sent: %s", line);
+            simulation.fail("reports a bad reply that no server sent: %s", line);
         process.has_reported_bad_reply = true;
     } else if (strstr(line, "machine-of-server2 is connected") &&
-               is_damaged(*world.processes[0])) {
+               is_damaged(*simulation.processes[0])) {
         damaged_byte() = '?';
     } else if (strstr(line, "is wrong")) {
         std::string damaged = "client " + process.name.substr(strlen("client")) + ": block " +
                               std::to_string(DAMAGED_BLOCK) + " of server machine-of-server1 ";
-        if (!is_damaged(*world.processes[0]) || !strstr(line, damaged.c_str()))
-            world.fail("a block arrives damaged: %s", line);
+        if (!is_damaged(*simulation.processes[0]) || !strstr(line, damaged.c_str()))
+            simulation.fail("a block arrives damaged: %s", line);
     } else if (strstr(line, " is lost: ") && !strstr(line, "it does not reply") &&
-               !world.faulted && !world.repaired) {
-        world.fail("abandons a connection without a fault: %s", line);
+               !simulation.faulted && !simulation.repaired) {
+        simulation.fail("abandons a connection without a fault: %s", line);
     }
 }
 
 // Clients and servers continue, whatever happens to the other programs.
 void mover_on_end(Process &process) {
-    if (is_damaged(*world.processes[0]))
+    if (is_damaged(*simulation.processes[0]))
         damaged_byte() = *example_block(DAMAGED_BLOCK);
     // A device that is removed while a program opens it ends the program.
     const bool can_fail =
         process.lost_device ||
         process.errors.find("no RDMA device for the address") != std::string::npos;
-    if (process.is_server && process.status && !world.repaired)
-        process.restart_at = world.now + 1000; // its device was removed when it opened it
+    if (process.is_server && process.status && !simulation.repaired)
+        process.restart_at = simulation.now + 1000; // its device was removed when it opened it
     if (is_rogue(process)) {
         // The connection of an accepted client may end before it is established.
         if (rogue_accepted != (fault_number() >= 3) || (!rogue_accepted && !process.status))
-            world.fail("should have been %s", rogue_accepted ? "refused" : "accepted");
+            simulation.fail("should have been %s", rogue_accepted ? "refused" : "accepted");
         return;
     }
-    if (process.status && !(can_fail && world.faulted))
-        world.fail("ends with status %d: %s", process.status, process.first_error().c_str());
+    if (process.status && !(can_fail && simulation.faulted))
+        simulation.fail("ends with status %d: %s", process.status,
+                        process.first_error().c_str());
     if (process.is_server && !process.stop_requested && !process.status)
-        world.fail("ends without a stop request");
+        simulation.fail("ends without a stop request");
     if (!process.is_server && reply_fault() && !process.has_reported_bad_reply)
-        world.fail("does not report the bad reply");
+        simulation.fail("does not report the bad reply");
     if (!process.is_server && !process.status &&
-        process.committed != PASSES + (world.configuration->option ? 1 : 0))
-        world.fail("succeeds after %u passes", process.committed);
+        process.committed != PASSES + (simulation.configuration->option ? 1 : 0))
+        simulation.fail("succeeds after %u passes", process.committed);
 }
 
 // The client uses a port that is up again at once: at its next wait, it has a connection to
 // each server, or has started one since.
 void mover_on_wait(Process &process) {
     // Without a connection, the server has a receive for every message that may arrive.
-    const Network &network = world.network;
+    const Network &network = simulation.network;
     for (const auto &[handle, object] : network.fabric().objects())
         if (object->kind == sim::Object::SRQ && object->session == process.caller.session &&
             !network.queue_pairs(process))
             if (const auto &srq = static_cast<const sim::Srq &>(*object);
                 srq.receives.size() < srq.attr.max_wr)
-                world.fail("has %zu receives, not %u", srq.receives.size(), srq.attr.max_wr);
+                simulation.fail("has %zu receives, not %u", srq.receives.size(),
+                                srq.attr.max_wr);
     std::map<const Machine *, unsigned> connections; // of each client
     for (const uint16_t i : network.open_links)
         if (const Link &link = *network.links[i];
@@ -453,9 +460,9 @@ void mover_on_wait(Process &process) {
             connections[link.machines[0]]++;
     if (process.is_server && !process.machine->disconnected &&
         std::ranges::any_of(connections, [](const auto &entry) { return entry.second > 1; }))
-        world.fail("keeps two connections of one client");
+        simulation.fail("keeps two connections of one client");
     if (process.is_server || !process.links_at_port_up ||
-        world.now - PATIENCE_MS > process.port_up_at || process.machine->port_down ||
+        simulation.now - PATIENCE_MS > process.port_up_at || process.machine->port_down ||
         network.has_device_event(process))
         return;
     unsigned begun = 0;
@@ -464,8 +471,8 @@ void mover_on_wait(Process &process) {
         begun += end.owner == &process && end.id &&
                  (end.established || i >= process.links_at_port_up);
     }
-    if (begun < world.configuration->servers)
-        world.fail("waits after its port came up, with %u connections", begun);
+    if (begun < simulation.configuration->servers)
+        simulation.fail("waits after its port came up, with %u connections", begun);
 }
 
 } // namespace

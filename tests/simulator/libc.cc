@@ -5,7 +5,7 @@
 // modules are linked with --wrap for these names, so that the simulator itself keeps the real
 // ones.
 
-#include "world.hh"
+#include "simulation.hh"
 
 #include <algorithm>
 #include <arpa/inet.h>
@@ -31,7 +31,7 @@ struct File : Object {
 namespace {
 
 int print(FILE *stream, const std::string &text) {
-    Process &process = *world.current;
+    Process &process = *simulation.current;
     // Shows the errors of the library's log.
     const bool is_error = text.find("*ERROR* ") != std::string::npos;
     // A server cannot know that a client has gone before it accepts it.
@@ -39,18 +39,18 @@ int print(FILE *stream, const std::string &text) {
                                     (text.find(" rdma_create_qp_ex(") != std::string::npos ||
                                      text.find(" rdma_accept(") != std::string::npos));
     if (is_error || text.find("*WARN*  ") != std::string::npos) {
-        world.trace(process.name + ": " +
-                    text.substr(text.find('*'), text.find('\n') - text.find('*')));
+        simulation.trace(process.name + ": " +
+                         text.substr(text.find('*'), text.find('\n') - text.find('*')));
         return static_cast<int>(text.size());
     }
     std::string &output = stream == stderr ? process.errors : process.output;
     output += text;
     if (stream == stderr || output.empty() || output.back() != '\n')
         return static_cast<int>(text.size());
-    world.preemption_point();
+    simulation.preemption_point();
     std::istringstream lines(std::exchange(output, {}));
     for (std::string line; std::getline(lines, line);)
-        world.handle_line(process, line);
+        simulation.handle_line(process, line);
     return static_cast<int>(text.size());
 }
 
@@ -61,26 +61,26 @@ struct Epoll : Object {
 };
 
 int wait_for_any(struct pollfd *fds, nfds_t count, int timeout) {
-    int64_t deadline = timeout < 0 ? NEVER : world.now + timeout;
-    world.preemption_point();
+    int64_t deadline = timeout < 0 ? NEVER : simulation.now + timeout;
+    simulation.preemption_point();
     for (;;) {
         int ready = 0;
         for (nfds_t i = 0; i < count; i++) {
             fds[i].revents = 0;
-            if (fds[i].fd >= 0 && world.is_readable(fds[i].fd))
+            if (fds[i].fd >= 0 && simulation.is_readable(fds[i].fd))
                 fds[i].revents = POLLIN, ready++;
         }
-        if (ready || world.now >= deadline)
+        if (ready || simulation.now >= deadline)
             return ready;
-        world.current->wait_until(fds, count, deadline);
+        simulation.current->wait_until(fds, count, deadline);
     }
 }
 
 File *file_of(int fd) {
-    Object *object = world.descriptor(fd).object;
+    Object *object = simulation.descriptor(fd).object;
     File *file = object ? object->as_file() : nullptr;
     if (!file)
-        world.fail("uses the descriptor %d, which is no file", fd);
+        simulation.fail("uses the descriptor %d, which is no file", fd);
     return file;
 }
 
@@ -96,7 +96,7 @@ File *file_of(int fd) {
 
 RETURNS(int, __wrap_setvbuf, (FILE *, char *, int, size_t), 0)
 RETURNS(int, __wrap_posix_fallocate, (int, off_t, off_t), 0)
-RETURNS(pid_t, __wrap_getpid, (), 1 + world.current->index)
+RETURNS(pid_t, __wrap_getpid, (), 1 + simulation.current->index)
 
 // ---- input and output
 
@@ -126,13 +126,13 @@ RETURNS(int, __wrap_fputc, (int byte, FILE *stream), print(stream, {static_cast<
 
 // The reader gets the lines of the clients; a client gets lines of different lengths.
 WRAPPED char *__wrap_fgets(char *buffer, int size, FILE *) {
-    Process &process = *world.current;
-    world.preemption_point();
+    Process &process = *simulation.current;
+    simulation.preemption_point();
     if (process.lines_read == process.lines)
         return nullptr;
     unsigned number = process.lines_read++;
-    std::string line = &process == &world.reader
-                           ? world.client_lines[number]
+    std::string line = &process == &simulation.reader
+                           ? simulation.client_lines[number]
                            : process.name + ", line " + std::to_string(number + 1) +
                                  std::string((number + 1) * 7 % 23, '.');
     snprintf(buffer, static_cast<size_t>(size), "%s\n", line.c_str());
@@ -142,61 +142,62 @@ WRAPPED char *__wrap_fgets(char *buffer, int size, FILE *) {
 // ---- the process
 
 WRAPPED void __wrap_exit(int status) {
-    world.current->end(status);
-    world.current->yield();
+    simulation.current->end(status);
+    simulation.current->yield();
     __builtin_unreachable();
 }
 
 // A new number at each call, the same in each run of a schedule.
 WRAPPED ssize_t __wrap_getrandom(void *buffer, size_t size, unsigned) {
-    uint64_t state = world.random_numbers++, number = sim::next_random(state);
+    uint64_t state = simulation.random_numbers++, number = sim::next_random(state);
     memcpy(buffer, &number, std::min(size, sizeof(number)));
     return static_cast<ssize_t>(size);
 }
 
 WRAPPED int __wrap_clock_gettime(clockid_t, struct timespec *time) {
-    time->tv_sec = world.now / 1000;
-    time->tv_nsec = world.now % 1000 * 1000000;
+    time->tv_sec = simulation.now / 1000;
+    time->tv_nsec = simulation.now % 1000 * 1000000;
     return 0;
 }
 
 WRAPPED int __wrap_sigprocmask(int how, const sigset_t *set, sigset_t *) {
     if (how == SIG_BLOCK)
-        world.current->blocked = *set;
+        simulation.current->blocked = *set;
     return 0;
 }
 
 // A signal that is not blocked as well would end the program.
 WRAPPED int __wrap_signalfd(int fd, const sigset_t *set, int flags) {
     if (fd != -1 || (flags & ~(SFD_CLOEXEC | SFD_NONBLOCK)) != 0)
-        world.fail("calls signalfd() with a descriptor or unknown flags");
+        simulation.fail("calls signalfd() with a descriptor or unknown flags");
     for (int signal = 1; signal < NSIG; signal++)
         if ((signal == SIGINT || signal == SIGTERM) != sigismember(set, signal) ||
-            (sigismember(set, signal) && !sigismember(&world.current->blocked, signal)))
-            world.fail("does not wait for SIGINT and SIGTERM alone, or does not block them");
-    return world.open_descriptor(Descriptor::SIGNALS);
+            (sigismember(set, signal) && !sigismember(&simulation.current->blocked, signal)))
+            simulation.fail(
+                "does not wait for SIGINT and SIGTERM alone, or does not block them");
+    return simulation.open_descriptor(Descriptor::SIGNALS);
 }
 
 RETURNS(int, __wrap_epoll_create1, (int),
-        world.open_descriptor(Descriptor::OBJECT, world.make_object<Epoll>()))
+        simulation.open_descriptor(Descriptor::OBJECT, simulation.make_object<Epoll>()))
 
 WRAPPED int __wrap_poll(struct pollfd *fds, nfds_t count, int timeout) {
     for (nfds_t i = 0; i < count; i++)
         if (fds[i].fd >= 0)
-            world.descriptor(fds[i].fd);
-    world.configuration->oracle->on_wait(*world.current);
+            simulation.descriptor(fds[i].fd);
+    simulation.configuration->oracle->on_wait(*simulation.current);
     return wait_for_any(fds, count, timeout);
 }
 
 WRAPPED int __wrap_epoll_ctl(int epoll, int operation, int fd, struct epoll_event *event) {
-    world.descriptor(fd);
-    auto &watched = static_cast<Epoll *>(world.descriptor(epoll).object)->watched;
+    simulation.descriptor(fd);
+    auto &watched = static_cast<Epoll *>(simulation.descriptor(epoll).object)->watched;
     if (operation == EPOLL_CTL_DEL)
         std::erase_if(watched, [fd](const auto &watch) { return watch.first == fd; });
     else if (operation == EPOLL_CTL_ADD && event->events == EPOLLIN)
         watched.emplace_back(fd, epoll_data_t{event->data});
     else
-        world.fail("not simulated: epoll_ctl() with this operation");
+        simulation.fail("not simulated: epoll_ctl() with this operation");
     return 0;
 }
 
@@ -204,20 +205,20 @@ WRAPPED int __wrap_epoll_ctl(int epoll, int operation, int fd, struct epoll_even
 constexpr unsigned WAKE_UPS_MAX = 2000;
 
 WRAPPED int __wrap_epoll_wait(int fd, struct epoll_event *events, int max, int timeout) {
-    auto *epoll = static_cast<Epoll *>(world.descriptor(fd).object);
+    auto *epoll = static_cast<Epoll *>(simulation.descriptor(fd).object);
     std::erase_if(epoll->watched, [](const auto &watch) { // closed with its object
-        return world.descriptor(watch.first).closed;
+        return simulation.descriptor(watch.first).closed;
     });
-    world.configuration->oracle->on_wait(*world.current);
-    world.current->links_at_port_up = 0;
-    if (std::exchange(world.current->wait_began_at, world.now) != world.now)
-        world.current->wake_ups = 0;
-    if (++world.current->wake_ups > WAKE_UPS_MAX)
-        world.fail("wakes up repeatedly for an event that it does not take");
+    simulation.configuration->oracle->on_wait(*simulation.current);
+    simulation.current->links_at_port_up = 0;
+    if (std::exchange(simulation.current->wait_began_at, simulation.now) != simulation.now)
+        simulation.current->wake_ups = 0;
+    if (++simulation.current->wake_ups > WAKE_UPS_MAX)
+        simulation.fail("wakes up repeatedly for an event that it does not take");
     // A descriptor may be no longer ready when the program reads it: see poll(2).
     const auto &early = epoll->watched[epoll->next % epoll->watched.size()];
-    if (world.descriptor(early.first).kind == Descriptor::CHANNEL && world.random_bit() &&
-        world.random_bit()) {
+    if (simulation.descriptor(early.first).kind == Descriptor::CHANNEL &&
+        simulation.random_bit() && simulation.random_bit()) {
         epoll->next++;
         events->events = EPOLLIN;
         events->data = early.second;
@@ -243,17 +244,17 @@ WRAPPED int __wrap_epoll_wait(int fd, struct epoll_event *events, int max, int t
 // ---- names and dynamic memory, also of the libraries
 
 WRAPPED void *__wrap_malloc(size_t size) {
-    return world.current ? world.current->heap.allocate(size) : malloc(size);
+    return simulation.current ? simulation.current->heap.allocate(size) : malloc(size);
 }
 
 WRAPPED void *__wrap_calloc(size_t count, size_t size) {
-    return world.current ? world.current->heap.allocate_zeros(count * size)
-                         : calloc(count, size);
+    return simulation.current ? simulation.current->heap.allocate_zeros(count * size)
+                              : calloc(count, size);
 }
 
 WRAPPED void __wrap_free(void *ptr) {
-    if (ptr && world.current && world.current->heap.contains(ptr))
-        world.current->heap.release(ptr);
+    if (ptr && simulation.current && simulation.current->heap.contains(ptr))
+        simulation.current->heap.release(ptr);
     else
         free(ptr);
 }
@@ -261,9 +262,10 @@ WRAPPED void __wrap_free(void *ptr) {
 // Machine N has the address 10.77.0.N.
 WRAPPED int __wrap_getaddrinfo(const char *node, const char *service, const addrinfo *,
                                addrinfo **names) {
-    const auto found = std::ranges::find_if(
-        world.machines, [node](const auto &machine) { return node && machine->name == node; });
-    if (found == world.machines.end())
+    const auto found = std::ranges::find_if(simulation.machines, [node](const auto &machine) {
+        return node && machine->name == node;
+    });
+    if (found == simulation.machines.end())
         return EAI_NONAME;
     struct Name {
         addrinfo info;
@@ -272,7 +274,7 @@ WRAPPED int __wrap_getaddrinfo(const char *node, const char *service, const addr
     auto *const name = static_cast<Name *>(__wrap_calloc(1, sizeof(Name)));
     name->address.sin_family = AF_INET;
     name->address.sin_addr.s_addr =
-        htonl(0x0a4d0001 + static_cast<uint32_t>(found - world.machines.begin()));
+        htonl(0x0a4d0001 + static_cast<uint32_t>(found - simulation.machines.begin()));
     name->address.sin_port = htons(static_cast<uint16_t>(service ? atoi(service) : 0));
     name->info.ai_family = AF_INET;
     name->info.ai_socktype = SOCK_STREAM;
@@ -284,27 +286,28 @@ WRAPPED int __wrap_getaddrinfo(const char *node, const char *service, const addr
 
 RETURNS(void, __wrap_freeaddrinfo, (addrinfo * names), __wrap_free(names))
 RETURNS(void, __wrap_syslog, (int, const char *, ...), (void)0)
-RETURNS(int, __wrap_sched_yield, (), (world.preemption_point(), 0))
-RETURNS(int, __wrap_nanosleep, (const timespec *, timespec *), (world.preemption_point(), 0))
+RETURNS(int, __wrap_sched_yield, (), (simulation.preemption_point(), 0))
+RETURNS(int, __wrap_nanosleep, (const timespec *, timespec *),
+        (simulation.preemption_point(), 0))
 
 // A program that waits here has an event that no thread will acknowledge.
 WRAPPED int __wrap_pthread_cond_wait(void *, void *) {
-    world.fail("deletes an object with an unacknowledged event, and blocks for ever");
+    simulation.fail("deletes an object with an unacknowledged event, and blocks for ever");
     return 0;
 }
 
 // ---- files and memory
 
 WRAPPED int __wrap_open(const char *name, int, ...) {
-    auto *file = world.make_object<File>();
-    file->machine = world.machine(name);
+    auto *file = simulation.make_object<File>();
+    file->machine = simulation.machine(name);
     if (!file->machine)
-        world.fail("opens %s, which is no file of a machine", name);
-    return world.open_descriptor(Descriptor::OBJECT, file);
+        simulation.fail("opens %s, which is no file of a machine", name);
+    return simulation.open_descriptor(Descriptor::OBJECT, file);
 }
 
 WRAPPED int __wrap_close(int fd) {
-    Descriptor &descriptor = world.descriptor(fd);
+    Descriptor &descriptor = simulation.descriptor(fd);
     descriptor.closed = true;
     if (descriptor.object)
         descriptor.object->alive = false;
@@ -321,9 +324,9 @@ WRAPPED int __wrap_fstat(int fd, struct stat *status) {
 
 // A lock of an open file description; Linux also keeps it while the memory is mapped.
 static int lock_file(File &file, const struct flock &lock) {
-    world.preemption_point();
+    simulation.preemption_point();
     const off_t end = lock.l_start + lock.l_len;
-    for (auto &object : world.objects)
+    for (auto &object : simulation.objects)
         if (const File *other = object->as_file();
             other && other != &file && other->alive && other->machine == file.machine &&
             other->locked_begin < end && lock.l_start < other->locked_end) {
@@ -342,10 +345,10 @@ WRAPPED int __wrap_fcntl(int fd, int command, ...) {
         const struct flock lock = *va_arg(values, const struct flock *);
         va_end(values);
         if (lock.l_type != F_WRLCK || lock.l_whence != SEEK_SET)
-            world.fail("not simulated: this lock");
+            simulation.fail("not simulated: this lock");
         return lock_file(*file_of(fd), lock);
     }
-    Descriptor &descriptor = world.descriptor(fd);
+    Descriptor &descriptor = simulation.descriptor(fd);
     if (command == F_SETFL)
         descriptor.nonblocking = va_arg(values, int) & O_NONBLOCK;
     va_end(values);
@@ -354,15 +357,15 @@ WRAPPED int __wrap_fcntl(int fd, int command, ...) {
 
 WRAPPED void *__wrap_mmap(void *, size_t size, int, int, int fd, off_t offset) {
     if (fd < 0)
-        return world.current->map_memory(size);
-    const Descriptor &descriptor = world.descriptor(fd);
+        return simulation.current->map_memory(size);
+    const Descriptor &descriptor = simulation.descriptor(fd);
     return descriptor.kind == Descriptor::RING
                ? reinterpret_cast<char *>(descriptor.ring)
                : file_of(fd)->machine->memory.visible() + offset;
 }
 
 WRAPPED int __wrap_munmap(void *ptr, size_t) {
-    world.current->unmap_memory(ptr);
+    simulation.current->unmap_memory(ptr);
     return 0;
 }
 
@@ -379,27 +382,27 @@ pmem2_config the_config;
 pmem2_map the_map;
 
 Memory &memory() {
-    return world.current->machine->memory;
+    return simulation.current->machine->memory;
 }
 
 bool is_locked(size_t begin, size_t end) {
-    return std::ranges::any_of(world.objects, [=](const auto &object) {
+    return std::ranges::any_of(simulation.objects, [=](const auto &object) {
         const File *file = object->as_file();
-        return file && file->alive && file->owner == world.current &&
+        return file && file->alive && file->owner == simulation.current &&
                file->locked_begin <= static_cast<off_t>(begin) &&
                static_cast<off_t>(end) <= file->locked_end;
     });
 }
 
 void persist(const void *ptr, size_t size) {
-    world.preemption_point();
+    simulation.preemption_point();
     size_t begin = static_cast<size_t>(static_cast<const char *>(ptr) - memory().visible());
     if (!memory().contains(ptr) || size > MEMORY_SIZE - begin)
-        world.fail("persists memory that is not mapped from a file");
-    if (world.configuration->oracle->locks_files && !is_locked(begin, begin + size))
-        world.fail("uses a part of a file that it has not locked");
+        simulation.fail("persists memory that is not mapped from a file");
+    if (simulation.configuration->oracle->locks_files && !is_locked(begin, begin + size))
+        simulation.fail("uses a part of a file that it has not locked");
     memory().find_own_stores();
-    world.configuration->oracle
+    simulation.configuration->oracle
         ->check(); // the states that a power failure may leave until then
     memory().persist(begin, begin + size);
 }
@@ -407,8 +410,8 @@ void persist(const void *ptr, size_t size) {
 } // namespace
 
 WRAPPED int pmem2_source_from_fd(pmem2_source **source, int fd) {
-    if (file_of(fd)->machine != world.current->machine)
-        world.fail("maps the memory of another machine");
+    if (file_of(fd)->machine != simulation.current->machine)
+        simulation.fail("maps the memory of another machine");
     *source = &the_source;
     return 0;
 }

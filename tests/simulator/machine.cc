@@ -3,7 +3,7 @@
 
 // machine.cc -- faults of machines, devices and programs, as the fabric sees them
 
-#include "world.hh"
+#include "simulation.hh"
 
 #include <algorithm>
 
@@ -15,8 +15,8 @@ constexpr uint64_t NANOSECONDS = 1000000; // per ms
 
 unsigned Network::host_of(const Machine &machine) const {
     const auto found =
-        std::ranges::find(world.machines, &machine, &std::unique_ptr<Machine>::get);
-    return static_cast<unsigned>(found - world.machines.begin()) + 1;
+        std::ranges::find(simulation.machines, &machine, &std::unique_ptr<Machine>::get);
+    return static_cast<unsigned>(found - simulation.machines.begin()) + 1;
 }
 
 // The last device, which is not removed, or not replaced yet.

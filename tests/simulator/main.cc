@@ -3,7 +3,7 @@
 
 // main.cc -- runs schedules: random ones, all with few inserted events, or a recorded one
 
-#include "world.hh"
+#include "simulation.hh"
 
 #include <chrono>
 #include <cinttypes>
@@ -167,9 +167,9 @@ void read_script(const std::string &name) {
     for (std::string line; std::getline(file, line);)
         if (sscanf(line.c_str(), "%127[^|#] | %31s %31s %hu", words, kind, process, &variant) ==
             4)
-            world.script.push_back(
+            simulation.script.push_back(
                 {std::string(words, strlen(words) - 1), process, kind_of(kind), variant});
-    if (world.script.empty())
+    if (simulation.script.empty())
         exit_with_error("no script in " + name);
 }
 
@@ -196,7 +196,7 @@ const Configuration &find_configuration(const std::string &name) {
 
 bool run(Schedule &schedule) {
     schedules++;
-    return world.run(schedule);
+    return simulation.run(schedule);
 }
 
 Schedule with_choices(const Schedule &schedule, std::vector<Choice> choices) {
@@ -216,30 +216,30 @@ bool is_same_finding(std::string one, std::string other) {
 Schedule shorten(const Schedule &schedule, const std::string &finding) {
     const auto fails = [&](const std::vector<Choice> &choices) {
         Schedule candidate = with_choices(schedule, choices);
-        return !run(candidate) && is_same_finding(world.finding, finding);
+        return !run(candidate) && is_same_finding(simulation.finding, finding);
     };
     return with_choices(schedule, sim::shorten(schedule.choices, number("shorten"), fails));
 }
 
 // Prints the steps of the schedule, and the command that repeats it.
 [[noreturn]] void report(const Schedule &found, const std::string &origin) {
-    std::string finding = world.finding;
+    std::string finding = simulation.finding;
     std::vector<Choice> events = found.choices;
     std::erase_if(events, [](const Choice &choice) { return choice.option == 0; });
     Schedule again = with_choices(found, events);
-    if (run(again) || world.finding != finding)
+    if (run(again) || simulation.finding != finding)
         again = with_choices(found, found.choices);
-    if (run(again) || world.finding != finding)
+    if (run(again) || simulation.finding != finding)
         exit_with_error(origin + ": " + finding +
                         "\nThe schedule does not reproduce it: a defect of the simulator.");
     Schedule shortest = shorten(again, finding);
-    world.tracing = true;
+    simulation.tracing = true;
     run(shortest);
-    printf("%s: FOUND: %s\n", origin.c_str(), world.finding.c_str());
+    printf("%s: FOUND: %s\n", origin.c_str(), simulation.finding.c_str());
     printf("(%zu inserted events; without shortening it was %zu: %s)\n",
            shortest.choices.size(), events.size(), finding.c_str());
     if (!text("save").empty()) {
-        if (!shortest.save(text("save"), world.configuration->name))
+        if (!shortest.save(text("save"), simulation.configuration->name))
             exit_with_error("cannot write " + text("save"));
         printf("again: simulator --replay %s\n", text("save").c_str());
     }
@@ -291,11 +291,11 @@ int main(int argc, char *argv[]) {
     bool replays = !text("replay").empty();
     if (replays && !saved.load(text("replay"), name))
         exit_with_error(text("replay") + " is not a saved schedule");
-    world.tracing = replays || !text("trace").empty();
+    simulation.tracing = replays || !text("trace").empty();
     setvbuf(stdout, nullptr, _IOLBF, 0);
-    world.load_programs(find_configuration(name), text("modules"));
+    simulation.load_programs(find_configuration(name), text("modules"));
     struct sigaction crash {};
-    crash.sa_handler = World::crashed;
+    crash.sa_handler = Simulation::crashed;
     crash.sa_flags = SA_NODEFER;
     for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL})
         sigaction(signal, &crash, nullptr);
@@ -309,10 +309,12 @@ int main(int argc, char *argv[]) {
         run_random(number("seed"), number("random"));
     else
         run_all({}, number("exhaustive"), part, parts);
-    if (schedules == 1 && world.finding.empty() && world.next_trigger < world.script.size())
-        world.finding = "no program has printed: " + world.script[world.next_trigger].text;
-    if (!world.finding.empty()) {
-        printf("FOUND: %s\n", world.finding.c_str());
+    if (schedules == 1 && simulation.finding.empty() &&
+        simulation.next_trigger < simulation.script.size())
+        simulation.finding =
+            "no program has printed: " + simulation.script[simulation.next_trigger].text;
+    if (!simulation.finding.empty()) {
+        printf("FOUND: %s\n", simulation.finding.c_str());
         return EXIT_FAILURE;
     }
     std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;

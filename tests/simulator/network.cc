@@ -3,7 +3,7 @@
 
 // network.cc -- the steps of the fabric that a scheduler chooses: the rules of README.md
 
-#include "world.hh"
+#include "simulation.hh"
 
 #include <algorithm>
 #include <cstring>
@@ -150,13 +150,14 @@ void Network::execute(Link &link, int side, Visible visible) {
         apply_placed(link, side, 0, UINT64_MAX);
     const uint32_t rkey = send.wr.rkey;
     if (sim::Engine(*m_fabric).step(qp, send) == sim::Engine::NO_RECEIVE)
-        world.fail("a message arrives without a receive: iWARP ends its connection");
+        simulation.fail("a message arrives without a receive: iWARP ends its connection");
     else if (send.status && m_fabric->has_key(rkey))
-        world.fail("an operation reaches outside of the region, or the region does not allow "
-                   "it, or its own memory");
+        simulation.fail(
+            "an operation reaches outside of the region, or the region does not allow "
+            "it, or its own memory");
     if (opcode == IBV_WR_RDMA_WRITE_WITH_IMM)
         apply_placed(link, side, 0, UINT64_MAX);
-    if (opcode == IBV_WR_RDMA_READ && !send.status && world.configuration->emulated)
+    if (opcode == IBV_WR_RDMA_READ && !send.status && simulation.configuration->emulated)
         flush_by_read(link, side, send);
     m_execution.reset();
 }
@@ -173,7 +174,7 @@ void Network::execute_part(Link &link, int side) {
     const sim::Send &send = *next_send(link, side);
     if (send.wr.opcode == IBV_WR_SEND || send.wr.opcode == IBV_WR_SEND_WITH_IMM) {
         sim::Qp &target = *qp_of(link, 1 - side);
-        if (target.srq && world.random_bit())
+        if (target.srq && simulation.random_bit())
             sim::Engine(*m_fabric).interrupt_receive(target);
         return;
     }
@@ -182,7 +183,7 @@ void Network::execute_part(Link &link, int side) {
     sim::Engine(*m_fabric).keep_data(*qp);
     each_word(send.wr.remote_addr, reinterpret_cast<const char *>(send.inlined.data()),
               send.wr.inline_length, [&](const Part &part) {
-                  if (world.random_bit())
+                  if (simulation.random_bit())
                       link.ends[side].placed.push_back(part);
               });
 }
@@ -199,8 +200,8 @@ void Network::fail(Link &link, int side) {
 
 void Network::break_link(Link &link, Outcome outcome, bool silently) {
     for (int side = 0; side < 2; side++) {
-        while (outcome != NOT_EXECUTED && world.finding.empty() && can_execute(link, side) &&
-               (outcome == ALL_EXECUTED || world.random_bit()))
+        while (outcome != NOT_EXECUTED && simulation.finding.empty() &&
+               can_execute(link, side) && (outcome == ALL_EXECUTED || simulation.random_bit()))
             execute(link, side, SOME);
         if (outcome == PARTLY_EXECUTED)
             execute_part(link, side);
@@ -220,9 +221,9 @@ void Network::break_link(Link &link, Outcome outcome, bool silently) {
 bool Network::end_queue_pair(Link &link, int side) {
     sim::Qp &qp = *qp_of(link, side);
     if (side == 1) {
-        while (can_execute(link, 1) && world.finding.empty() && world.random_bit())
+        while (can_execute(link, 1) && simulation.finding.empty() && simulation.random_bit())
             execute(link, 1, SOME);
-        if (world.random_bit())
+        if (simulation.random_bit())
             execute_part(link, 0);
     }
     apply_placed(link, 1 - side, 0, UINT64_MAX);
@@ -279,9 +280,9 @@ bool Network::write(Process &process, uint64_t address, const void *from, size_t
     }
     std::string data(static_cast<const char *>(from), length);
     if (opcode == IBV_WR_SEND || opcode == IBV_WR_SEND_WITH_IMM)
-        world.configuration->oracle->on_send(*link, side, data);
+        simulation.configuration->oracle->on_send(*link, side, data);
     each_word(address, data.data(), length, [&](const Part &part) {
-        if (!is_write(opcode) || visible == ALL || (visible == SOME && world.random_bit()))
+        if (!is_write(opcode) || visible == ALL || (visible == SOME && simulation.random_bit()))
             apply_word(*process.machine, part, writer_of(*link, side));
         else
             link->ends[side].placed.push_back(part);

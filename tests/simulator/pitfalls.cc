@@ -5,7 +5,7 @@
 // and no pointer exists without its record
 
 #include "pitfalls/pitfalls.h"
-#include "world.hh"
+#include "simulation.hh"
 
 #include <algorithm>
 #include <cstring>
@@ -18,7 +18,7 @@ bool safe;       // a client has reported this
 unsigned number; // the last one that a client called safe
 
 Machine &target() {
-    return *world.machines[0];
+    return *simulation.machines[0];
 }
 
 // The statement of rpma_pmem(7), step 9; in entry 1 the operator skipped the steps before it.
@@ -36,8 +36,8 @@ Arguments arguments_of(const Process &process) {
 
 void begin() {
     char form;
-    if (sscanf(world.configuration->name.c_str(), "pitfall-%u-%c", &entry, &form) != 2)
-        return world.fail("the name of a pitfall is like pitfall-3-wrong");
+    if (sscanf(simulation.configuration->name.c_str(), "pitfall-%u-%c", &entry, &form) != 2)
+        return simulation.fail("the name of a pitfall is like pitfall-3-wrong");
     wrong = form == 'w';
     safe = false;
     number = 0;
@@ -70,8 +70,8 @@ unsigned recovered_number() {
 void check() {
     target().memory.find_own_stores();
     if (entry == 6 && recovered_number() < number)
-        return world.fail("number %u was reported as safe, but %u is found", number,
-                          recovered_number());
+        return simulation.fail("number %u was reported as safe, but %u is found", number,
+                               recovered_number());
     if (entry == 4 || entry == 6)
         return;
     for (bool persistent : {false, true}) {
@@ -79,19 +79,19 @@ void check() {
         target().memory.each_outcome(persistent, POINTER,
                                      [&](uint64_t word) { published |= word == 1; });
         if (published && !has_record(persistent))
-            world.fail("a pointer exists without its record");
+            simulation.fail("a pointer exists without its record");
     }
     // The tests of entry 2 check the visible data, all others each possible state.
     if (safe && !has_record(entry != 2))
-        world.fail("a record reported as safe is lost");
+        simulation.fail("a record reported as safe is lost");
 }
 
 // In entry 4 the client reports that the record is visible at that moment.
 void on_line(Process &client, const char *line) {
     if (client.is_server)
         return;
-    if (entry == 4 && world.is_connected(client) && !has_record(false))
-        world.fail("a record reported as visible is not");
+    if (entry == 4 && simulation.is_connected(client) && !has_record(false))
+        simulation.fail("a record reported as visible is not");
     if (sscanf(line, "client: the number %u is safe", &number) != 1)
         safe = entry != 6;
     check();

@@ -4,7 +4,7 @@
 // process.cc -- loading programs, and switching between them
 
 #include "process.hh"
-#include "world.hh"
+#include "simulation.hh"
 
 #include <cerrno>
 #include <cstdio>
@@ -94,11 +94,11 @@ void Process::end(int status_) {
     state = OFF;
     status = status_;
     frozen_until = 0;
-    world.process_ended(*this);
+    simulation.process_ended(*this);
 }
 
 void Process::entry() {
-    Process *self = world.current;
+    Process *self = simulation.current;
     char *argv[40] = {}; // abandoned with the stack
     int argc = 0;
     for (std::string &argument : self->m_arguments)
@@ -109,7 +109,7 @@ void Process::entry() {
 
 // Only the first entry needs the functions of ucontext, which call the kernel each time.
 void Process::resume() {
-    world.current = this;
+    simulation.current = this;
     state = READY;
     if (!_setjmp(scheduler)) {
         if (!m_is_new)
@@ -117,7 +117,7 @@ void Process::resume() {
         m_is_new = false;
         setcontext(&m_initial_context);
     }
-    world.current = nullptr;
+    simulation.current = nullptr;
 }
 
 void Process::yield() {

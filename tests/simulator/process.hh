@@ -75,7 +75,7 @@ class Process : public Process_state, public Run_state {
     static constexpr int KILLED = -1;
 
     std::string name;
-    uint16_t index; // of those of the world
+    uint16_t index; // in Simulation::processes
     Machine *machine;
     bool is_server;
 

@@ -5,7 +5,7 @@
 // and no power failure leaves a damaged log. The walk over a log follows the description of its
 // format in log.h, so that a mistake in log.c shows.
 
-#include "world.hh"
+#include "simulation.hh"
 
 #include <algorithm>
 #include <array>
@@ -136,7 +136,8 @@ bool are_blank(const Configuration &used) {
 
 // A second server for the log of the first one.
 bool is_second_server(const Process &process) {
-    return world.configuration->first_client && process.index == world.configuration->servers;
+    return simulation.configuration->first_client &&
+           process.index == simulation.configuration->servers;
 }
 
 // The records of a server in both images: the visible one, and the one that every power failure
@@ -157,7 +158,7 @@ void read_log(const Process &server, bool persistent, std::vector<uint32_t> &che
     memory.each_outcome(persistent, TAIL_PLACE, [&](uint64_t word) {
         size_t tail = number_of(TAIL_PLACE, word);
         if (tail < LOG_BEGIN || tail > MEMORY_SIZE || tail % WORD)
-            world.fail("%s: the tail is damaged", name);
+            simulation.fail("%s: the tail is damaged", name);
         first = std::min(first, tail);
         last = std::max(last, tail);
     });
@@ -165,20 +166,20 @@ void read_log(const Process &server, bool persistent, std::vector<uint32_t> &che
     memory.each_outcome(persistent, EPOCH_PLACE, [&](uint64_t word) {
         const uint64_t epoch = number_of(EPOCH_PLACE, word);
         if (epoch > UINT32_MAX)
-            world.fail("%s: the epoch is damaged", name);
-        if (world.configuration->foreign && epoch > FOREIGN_EPOCH &&
-            server.index < world.configuration->log_servers())
-            world.fail("%s: stores the epoch of a client of another log", name);
+            simulation.fail("%s: the epoch is damaged", name);
+        if (simulation.configuration->foreign && epoch > FOREIGN_EPOCH &&
+            server.index < simulation.configuration->log_servers())
+            simulation.fail("%s: stores the epoch of a client of another log", name);
         counts |= epoch > 0;
     });
     memory.each_outcome(persistent, IDENTITY_PLACE, [&](uint64_t word) {
         const uint64_t identity = number_of(IDENTITY_PLACE, word);
         if (identity > UINT32_MAX)
-            world.fail("%s: the identity is damaged", name);
+            simulation.fail("%s: the identity is damaged", name);
         if (counts && !identity)
-            world.fail("%s: the log has an epoch but no identity", name);
+            simulation.fail("%s: the log has an epoch but no identity", name);
     });
-    if (!world.finding.empty())
+    if (!simulation.finding.empty())
         return;
     Record record{LOG_BEGIN, 0, 0};
     for (size_t begin = LOG_BEGIN; begin < last; begin = record.end) {
@@ -186,9 +187,9 @@ void read_log(const Process &server, bool persistent, std::vector<uint32_t> &che
         bool whole = read_record(image, begin, checksums.size(), record) &&
                      record.epoch >= epoch && record.end <= last;
         if (!whole || (persistent && !memory.is_certain(begin, record.end)))
-            return world.fail("%s: record %zu is before the tail, but %s", name,
-                              checksums.size(),
-                              persistent ? "a power failure may damage it" : "damaged");
+            return simulation.fail("%s: record %zu is before the tail, but %s", name,
+                                   checksums.size(),
+                                   persistent ? "a power failure may damage it" : "damaged");
         checksums.push_back(record.checksum);
         if (record.end <= first)
             certain = checksums.size();
@@ -209,23 +210,23 @@ bool has_no_log(const Process &server) {
 
 unsigned count_without_log() {
     unsigned count = 0;
-    for (unsigned i = 0; i < world.configuration->servers; i++)
-        count += has_no_log(*world.processes[i]);
+    for (unsigned i = 0; i < simulation.configuration->servers; i++)
+        count += has_no_log(*simulation.processes[i]);
     return count;
 }
 
 // Only a minority may be without a log at a time.
 bool may_lose_memory(const Process &server) {
-    unsigned plain = world.configuration->plain;
+    unsigned plain = simulation.configuration->plain;
     return (plain || !has_no_log(server)) &&
-           count_without_log() < (world.configuration->servers - 1) / 2 + plain;
+           count_without_log() < (simulation.configuration->servers - 1) / 2 + plain;
 }
 
 void check() {
-    unsigned servers = world.configuration->log_servers();
-    unsigned missing = world.configuration->loses_memory ? count_without_log() : 0;
-    for (unsigned i = 0; i < world.configuration->servers; i++) {
-        Process &server = *world.processes[i];
+    unsigned servers = simulation.configuration->log_servers();
+    unsigned missing = simulation.configuration->loses_memory ? count_without_log() : 0;
+    for (unsigned i = 0; i < simulation.configuration->servers; i++) {
+        Process &server = *simulation.processes[i];
         for (int persistent = 0; persistent < 2; persistent++) {
             Held_records &holding = held_records[i][static_cast<size_t>(persistent)];
             if (holding.changes == server.machine->memory.changes())
@@ -236,7 +237,8 @@ void check() {
         }
     }
     for (const Committed &record : committed)
-        for (size_t persistent = 0; persistent < 2 && world.finding.empty(); persistent++) {
+        for (size_t persistent = 0; persistent < 2 && simulation.finding.empty();
+             persistent++) {
             unsigned holders = 0;
             for (const auto &holding : held_records) {
                 const auto &checksums = holding[persistent].checksums;
@@ -244,9 +246,9 @@ void check() {
                            checksums[record.number] == record.checksum;
             }
             if (holders + missing <= servers / 2)
-                world.fail("record %zu was committed, but only %u of %u servers %s",
-                           static_cast<size_t>(record.number), holders, servers,
-                           persistent ? "keep it after a power failure" : "hold it");
+                simulation.fail("record %zu was committed, but only %u of %u servers %s",
+                                static_cast<size_t>(record.number), holders, servers,
+                                persistent ? "keep it after a power failure" : "hold it");
         }
 }
 
@@ -254,25 +256,25 @@ void begin() {
     committed.clear();
     misconfigured.clear();
     log_exists = false;
-    held_records.assign(world.configuration->servers, {});
+    held_records.assign(simulation.configuration->servers, {});
     Image foreign = empty_log(FOREIGN_EPOCH, FOREIGN_IDENTITY);
     for (uint64_t number = 0; number < 5; number++)
         add_record(foreign, 64, number, FOREIGN_EPOCH);
-    const Configuration &used = *world.configuration;
+    const Configuration &used = *simulation.configuration;
     for (unsigned i = used.log_servers(); i < used.servers && !are_blank(used); i++)
-        set_memory(world.machines[i]->memory, foreign);
+        set_memory(simulation.machines[i]->memory, foreign);
 }
 
 void on_line(Process &process, const char *line) {
-    const Configuration &used = *world.configuration;
+    const Configuration &used = *simulation.configuration;
     unsigned long long number;
     unsigned checksum, members, of;
     if (is_second_server(process))
-        return world.fail("serves a log that another server serves: %s", line);
+        return simulation.fail("serves a log that another server serves: %s", line);
     if (is_misconfigured(process) && strstr(line, "machine-of-server3 has all"))
-        return world.fail("changes a server of another log: %s", line);
+        return simulation.fail("changes a server of another log: %s", line);
     if (is_misconfigured(process)) // the reader reads the right log
-        return world.client_lines.pop_back();
+        return simulation.client_lines.pop_back();
     if (sscanf(line, "client: %llu records, %u of %u", &number, &members, &of) == 3) {
         auto has_all = [number](const auto &holding) {
             return holding[1].checksums.size() >= number;
@@ -281,31 +283,31 @@ void on_line(Process &process, const char *line) {
         if (of != used.log_servers() ||
             (!used.loses_memory &&
              members > std::ranges::count_if(held_records, has_all) + int64_t{used.plain}))
-            world.fail("fewer servers have all records: %s", line);
+            simulation.fail("fewer servers have all records: %s", line);
     }
     if (sscanf(line, "server: the log has %llu records, all right", &number) == 1) {
         check();
         if (!used.plain && number != held_records[process.index][0].checksums.size())
-            world.fail("reports a wrong number of records: %s", line);
+            simulation.fail("reports a wrong number of records: %s", line);
         process.has_reported_records = true;
     }
     size_t bytes;
     if (sscanf(line, "client: server %*s has all %llu records, %zu bytes", &number, &bytes) ==
             2 &&
         bytes > number * 64) // the longest record of these lines
-        world.fail("reports more missing bytes than the log has: %s", line);
+        simulation.fail("reports more missing bytes than the log has: %s", line);
     const End *lost = lost_end(process, line);
     if (lost && strstr(line, "it does not reply") &&
-        world.now <= std::max(lost->received_at, lost->posted_at) + PATIENCE_MS)
-        world.fail("abandons a server before the time limit: %s", line);
+        simulation.now <= std::max(lost->received_at, lost->posted_at) + PATIENCE_MS)
+        simulation.fail("abandons a server before the time limit: %s", line);
     process.has_unreported_disconnect &= !strstr(line, "a client disconnected");
     if (strstr(line, "a queue has no room"))
-        world.fail("overruns its send queue: %s", line);
+        simulation.fail("overruns its send queue: %s", line);
     bool is_committed = sscanf(line, "committed %llu %x", &number, &checksum) == 2;
     if (!is_committed && sscanf(line, "replicated %llu", &number) != 1)
         return;
     if (!is_committed && !used.plain)
-        world.fail("all servers are persistent, but: %s", line);
+        simulation.fail("all servers are persistent, but: %s", line);
     process.committed++;
     log_exists = true;
     if (is_committed)
@@ -317,39 +319,40 @@ void on_line(Process &process, const char *line) {
 void on_end(Process &process) {
     if (is_second_server(process)) {
         if (process.errors.find("another process uses") == std::string::npos)
-            world.fail("is not refused: %s", process.first_error().c_str());
+            simulation.fail("is not refused: %s", process.first_error().c_str());
         return;
     }
     if (process.is_server && (process.status || !process.stop_requested))
-        world.fail("ends with status %d: %s", process.status, process.first_error().c_str());
+        simulation.fail("ends with status %d: %s", process.status,
+                        process.first_error().c_str());
     else if (process.is_server && !process.has_reported_records)
-        world.fail("succeeds without reporting its number of records");
+        simulation.fail("succeeds without reporting its number of records");
     if (!process.is_server && !process.status && !is_misconfigured(process) &&
         process.committed < process.lines_read)
-        world.fail("succeeds after %zu lines, but committed %u records", process.lines_read,
-                   process.committed);
+        simulation.fail("succeeds after %zu lines, but committed %u records",
+                        process.lines_read, process.committed);
     if (process.logged)
-        world.fail(
+        simulation.fail(
             "causes an error in the log for a server that is expected to be unreachable");
     log_exists |= process.errors.find("start without --new") != std::string::npos;
     if (process.status && process.errors.empty())
-        world.fail("ends with status %d without an error message", process.status);
+        simulation.fail("ends with status %d without an error message", process.status);
 }
 
 // A program deletes a connection that has ended before it waits, and reports a client that
 // disconnected.
 void on_wait(Process &process) {
     if (process.has_unreported_disconnect)
-        world.fail("does not report a client that disconnected before it was accepted");
-    for (const uint16_t i : world.network.open_links)
-        for (const End &end : world.network.links[i]->ends)
+        simulation.fail("does not report a client that disconnected before it was accepted");
+    for (const uint16_t i : simulation.network.open_links)
+        for (const End &end : simulation.network.links[i]->ends)
             if (end.owner == &process && end.id && end.ended)
-                world.fail("waits without deleting a connection that has ended");
+                simulation.fail("waits without deleting a connection that has ended");
 }
 
 // The operator makes and begins a log once, and again only after a failure.
 Arguments arguments_of(const Process &process) {
-    const Configuration &used = *world.configuration;
+    const Configuration &used = *simulation.configuration;
     Arguments arguments;
     if (is_second_server(process))
         return {"--direct-write", "--new", process.machine->name,
@@ -362,7 +365,7 @@ Arguments arguments_of(const Process &process) {
         if (are_blank(used))
             arguments.push_back("--new");
         for (unsigned i = 2; i < (wrong == 1 ? used.servers : 3); i++)
-            arguments.insert(arguments.end(), {world.machines[i]->name, "7471"});
+            arguments.insert(arguments.end(), {simulation.machines[i]->name, "7471"});
         return arguments;
     }
     const bool has_log = process.index >= used.log_servers() && !are_blank(used);
@@ -374,7 +377,7 @@ Arguments arguments_of(const Process &process) {
     if (process.is_server && used.has_file(process.index))
         arguments.push_back(process.machine->name);
     for (unsigned i = 0; i < used.log_servers() && !process.is_server; i++)
-        arguments.insert(arguments.end(), {world.machines[i]->name, "7471"});
+        arguments.insert(arguments.end(), {simulation.machines[i]->name, "7471"});
     return arguments;
 }
 
@@ -422,16 +425,16 @@ void expect(bool good, const std::string &what) {
 void start_servers(unsigned count, const Image &image, bool make_new) {
     std::vector<Process *> servers;
     for (unsigned i = 0; i < count; i++) {
-        servers.push_back(world.processes[i].get());
+        servers.push_back(simulation.processes[i].get());
         servers[i]->has_listened = !make_new;
         set_memory(servers[i]->machine->memory, image);
     }
-    world.run_more(servers, false);
+    simulation.run_more(servers, false);
 }
 
 // Checks whether a server accepts the image as its log.
 void check_server(const Image &image, bool make_new, bool starts, const std::string &what) {
-    Process &server = *world.processes[0];
+    Process &server = *simulation.processes[0];
     start_servers(1, image, make_new);
     bool listens = server.state == Process::WAITING;
     bool refuses = server.state == Process::OFF && server.status == EXIT_FAILURE &&
@@ -442,59 +445,59 @@ void check_server(const Image &image, bool make_new, bool starts, const std::str
     expect((starts && make_new) ||
                !memcmp(server.machine->memory.visible(), image.data(), image.size()),
            what + " is overwritten");
-    expect(make_new || world.reader_accepts() == starts, what + ": the reader");
+    expect(make_new || simulation.reader_accepts() == starts, what + ": the reader");
 }
 
 // The reader requires each committed record in a majority of the logs.
 void check_reader(const Image &good, const Image &shorter) {
-    for (unsigned holders = 0; holders <= world.configuration->servers; holders++) {
-        for (unsigned i = 0; i < world.configuration->servers; i++) {
+    for (unsigned holders = 0; holders <= simulation.configuration->servers; holders++) {
+        for (unsigned i = 0; i < simulation.configuration->servers; i++) {
             const Image &image = i < holders ? good : shorter;
-            memcpy(world.machines[i]->memory.visible(), image.data(), image.size());
+            memcpy(simulation.machines[i]->memory.visible(), image.data(), image.size());
         }
-        bool accepted = world.reader_accepts();
+        bool accepted = simulation.reader_accepts();
         std::string says = "only " + std::to_string(holders) + " of ";
-        expect(accepted == (holders > world.configuration->servers / 2) &&
-                   (accepted || world.reader.errors.find(says) != std::string::npos),
+        expect(accepted == (holders > simulation.configuration->servers / 2) &&
+                   (accepted || simulation.reader.errors.find(says) != std::string::npos),
                "the reader of " + std::to_string(holders) + " logs that have all");
     }
     for (const Arguments &few : {Arguments{"reader"}, {"reader", "file"}}) {
-        world.reader.start(few);
-        world.reader.resume();
-        expect(world.reader.status == 2 &&
-                   world.reader.errors.starts_with("usage: reader FILE LOG"),
-               "the usage of the reader: " + world.reader.first_error());
+        simulation.reader.start(few);
+        simulation.reader.resume();
+        expect(simulation.reader.status == 2 &&
+                   simulation.reader.errors.starts_with("usage: reader FILE LOG"),
+               "the usage of the reader: " + simulation.reader.first_error());
     }
-    world.client_lines.push_back("committed 0 12345678");
-    expect(!world.reader_accepts(), "the reader of another record");
-    world.client_lines.pop_back();
+    simulation.client_lines.push_back("committed 0 12345678");
+    expect(!simulation.reader_accepts(), "the reader of another record");
+    simulation.client_lines.pop_back();
 }
 
 // A header is damaged while its server runs: the client continues with the others.
 void check_damaged_server(const Image &good) {
-    start_servers(world.configuration->servers, good, false);
-    world.machines[0]->memory.visible()[FIXED_BEGIN]++;
-    Process &client = *world.processes.back();
-    world.run_more({&client}, true);
+    start_servers(simulation.configuration->servers, good, false);
+    simulation.machines[0]->memory.visible()[FIXED_BEGIN]++;
+    Process &client = *simulation.processes.back();
+    simulation.run_more({&client}, true);
     expect(client.status == EXIT_SUCCESS &&
-               std::ranges::count(world.client_lines,
+               std::ranges::count(simulation.client_lines,
                                   "client: server machine-of-server1 is lost: "
                                   "there is no log"),
            "a header that is damaged later: the client reports: " + client.first_error());
-    for (unsigned i = 0; i < world.configuration->servers; i++)
-        world.processes[i]->end(Process::KILLED);
+    for (unsigned i = 0; i < simulation.configuration->servers; i++)
+        simulation.processes[i]->end(Process::KILLED);
 }
 
 // All servers have this log: the client must end with the wanted line and change no record.
 void check_client(const Image &image, const char *wanted, const std::string &what) {
-    start_servers(world.configuration->servers, image, image.empty());
-    Process &client = *world.processes.back();
-    world.run_more({&client}, true);
+    start_servers(simulation.configuration->servers, image, image.empty());
+    Process &client = *simulation.processes.back();
+    simulation.run_more({&client}, true);
     expect(client.status == EXIT_FAILURE && client.errors.find(wanted) != std::string::npos,
            what + ": the client reports: " + client.first_error());
-    for (unsigned i = 0; i < world.configuration->servers; i++) {
-        const Process &server = *world.processes[i];
-        world.processes[i]->end(Process::KILLED);
+    for (unsigned i = 0; i < simulation.configuration->servers; i++) {
+        const Process &server = *simulation.processes[i];
+        simulation.processes[i]->end(Process::KILLED);
         size_t begin = std::min(FIXED_BEGIN, image.size());
         expect(!memcmp(server.machine->memory.visible() + begin, image.data() + begin,
                        image.size() - begin),
@@ -507,9 +510,9 @@ void check_client(const Image &image, const char *wanted, const std::string &wha
 
 unsigned damage_logs() {
     Schedule default_schedule;
-    if (!world.run(default_schedule))
+    if (!simulation.run(default_schedule))
         return 0;
-    const char *log = world.machines[0]->memory.visible();
+    const char *log = simulation.machines[0]->memory.visible();
     uint32_t tail;
     memcpy(&tail, log, sizeof(tail));
     const Image good(log, tail);
@@ -545,6 +548,6 @@ unsigned damage_logs() {
     check_client(last_epoch, "no epoch is left", "the last epoch");
     check_client(full_log(good, records), "the log is full", "a full log");
     check_client({}, "no valid log", "all servers have lost their logs");
-    world.finding = damage_finding;
+    simulation.finding = damage_finding;
     return damaged_logs;
 }

@@ -11,7 +11,7 @@
 #include "explore/choices.hh"
 
 // Option 0 is the default event, before which the invariants are checked; the others are
-// numbered as World::options() lists them.
+// numbered as Simulation::options() lists them.
 using sim::Choice;
 
 // event_kinds[] describes each kind.
@@ -38,7 +38,7 @@ extern const Event_kind event_kinds[Event::KINDS];
 class Schedule {
   public:
     std::vector<Choice> choices; // choices made, or to be made
-    uint64_t salt = 0;           // for World::random_bit(), whose results are not choices
+    uint64_t salt = 0;           // for Simulation::random_bit(), whose results are not choices
     std::vector<std::vector<Event>> *listed = nullptr; // the options at each position
 
     static Schedule random(uint64_t seed, uint32_t kinds);

@@ -4,7 +4,7 @@
 // verbs.cc -- the calls of libibverbs and librdmacm: each that another program or device may
 // observe is a preemption point
 
-#include "world.hh"
+#include "simulation.hh"
 
 #include "verbs/protocol_cm.hh"
 
@@ -25,11 +25,11 @@ class Process_memory : public sim::Program {
         return true;
     }
     bool write(uint64_t address, const void *from, size_t length) override {
-        return world.network.write(m_process, address, from, length);
+        return simulation.network.write(m_process, address, from, length);
     }
     int pin(const sim::Mr &) override { return 0; }
     void persist(uint64_t address, size_t length) override {
-        world.network.persist(m_process, address, length);
+        simulation.network.persist(m_process, address, length);
     }
     bool is_persistent(uint64_t address, size_t) override {
         const Memory &memory = m_process.machine->memory;
@@ -78,23 +78,23 @@ void check_number(const sim::Qp &qp) {
     for (sim::Ring *const ring : {qp.send_cq->ring, qp.recv_cq->ring})
         for (uint32_t i = ring->taken; i != ring->added; i++)
             if (ring->first()[i % ring->entries].wc.qp_num == qp.number)
-                world.fail(
+                simulation.fail(
                     "creates a queue pair with the number of one that has unread completions");
 }
 
 // CM messages share a queue pair, which soft-RoCE loses if one cannot be sent.
 void check_connect() {
-    if (world.current->sent_over_down_port &&
-        world.configuration->oracle->handles_device_events)
-        world.fail("connects after a message to a port that was down, where soft-RoCE "
-                   "connects nobody any more");
+    if (simulation.current->sent_over_down_port &&
+        simulation.configuration->oracle->handles_device_events)
+        simulation.fail("connects after a message to a port that was down, where soft-RoCE "
+                        "connects nobody any more");
 }
 
 // A CM message is sent. The program must have queried the port since its last wait.
 void note_cm_message() {
-    world.current->sent_over_down_port |=
-        world.current->machine->port_down && !world.current->port_was_up;
-    world.current->port_was_up = false;
+    simulation.current->sent_over_down_port |=
+        simulation.current->machine->port_down && !simulation.current->port_was_up;
+    simulation.current->port_was_up = false;
 }
 
 bool uses(const sim::Qp &qp, uint32_t key) {
@@ -135,7 +135,7 @@ End *Network::end_of_number(uint32_t qp_num) {
     for (const uint16_t i : open_links)
         for (int side = 0; side < 2; side++)
             if (const sim::Qp *const qp = qp_of(*links[i], side);
-                qp && qp->number == qp_num && links[i]->ends[side].owner == world.current)
+                qp && qp->number == qp_num && links[i]->ends[side].owner == simulation.current)
                 return &links[i]->ends[side];
     return nullptr;
 }
@@ -146,13 +146,13 @@ void Network::open_session(Process &process) {
     hello.host = host_of(*process.machine);
     sim::Reply reply;
     if (m_fabric->call(process.caller, &hello, sizeof(hello), reply))
-        world.fail("not simulated: the fabric refuses a program");
+        simulation.fail("not simulated: the fabric refuses a program");
 }
 
 int Network::call(rpma_sim_message &message) {
-    Process &self = *world.current;
+    Process &self = *simulation.current;
     if (is_preemption_point(op_of(message)))
-        world.preemption_point();
+        simulation.preemption_point();
     if (!self.caller.session)
         open_session(self);
     before(self, message);
@@ -187,7 +187,7 @@ void Network::before(Process &self, const rpma_sim_message &message) {
         if (const sim::Qp *const qp = m_fabric->find<sim::Qp>(as<sim::PostSend>(message).qp);
             qp && qp->sends.empty() && qp->send_cq->ring->added == qp->send_cq->ring->taken)
             if (End *const end = end_of_number(qp->number))
-                end->posted_at = world.now;
+                end->posted_at = simulation.now;
         break;
     case sim::OP_DESTROY:
         before_destroy(as<sim::Destroy>(message));
@@ -212,12 +212,12 @@ void Network::before(Process &self, const rpma_sim_message &message) {
 
 void Network::before_destroy(const sim::Destroy &request) {
     const sim::Mr *const mr = m_fabric->find<sim::Mr>(request.handle);
-    if (!mr || mr->session != world.current->caller.session)
+    if (!mr || mr->session != simulation.current->caller.session)
         return;
     for (const auto &[handle, object] : m_fabric->objects())
         if (object->kind == sim::Object::QP && object->session == mr->session &&
             uses(static_cast<const sim::Qp &>(*object), mr->key))
-            world.fail("deregisters a region that an operation or a receive still uses");
+            simulation.fail("deregisters a region that an operation or a receive still uses");
 }
 
 // A queue pair whose requests are still on their way is no object of its program any more.
@@ -225,7 +225,7 @@ bool Network::intercepts(const rpma_sim_message &message, sim::Reply &reply) {
     if (op_of(message) != sim::OP_DESTROY)
         return false;
     const sim::Qp *const qp = m_fabric->find<sim::Qp>(as<sim::Destroy>(message).handle);
-    if (!qp || qp->session != world.current->caller.session)
+    if (!qp || qp->session != simulation.current->caller.session)
         return false;
     Place *const place = place_of(qp->handle);
     reply.as<sim::Destroy::Reply>().async_events = qp->async_events;
@@ -262,9 +262,9 @@ void Network::after(Process &self, const rpma_sim_message &message, int error) {
         link.ends[0].qp = qp->handle;
         m_places[qp->handle] = {&link, 0};
     }
-    if (link.timeout_ms > world.configuration->oracle->resolve_ms &&
-        !world.configuration->first_client)
-        world.fail("uses too long a time limit to resolve a server");
+    if (link.timeout_ms > simulation.configuration->oracle->resolve_ms &&
+        !simulation.configuration->first_client)
+        simulation.fail("uses too long a time limit to resolve a server");
 }
 
 void Network::after_resolve(Process &self, const sim::CmResolveAddr &request) {
@@ -272,7 +272,7 @@ void Network::after_resolve(Process &self, const sim::CmResolveAddr &request) {
     auto link = std::make_unique<Link>();
     link->number = static_cast<Writer>(links.size() + 1);
     link->machines[0] = self.machine;
-    link->machines[1] = world.machines.at(host - 1).get();
+    link->machines[1] = simulation.machines.at(host - 1).get();
     link->timeout_ms = static_cast<int>(request.timeout_ms);
     link->ends[0].owner = &self;
     link->ends[0].id = request.id;
@@ -307,7 +307,7 @@ void Network::after_event(Process &self, const sim::Channel &channel,
                           const sim::TakeEvent::Reply &event, const void *data) {
     if (channel.purpose == sim::Channel::ASYNC && event.type == IBV_EVENT_PORT_ACTIVE) {
         self.links_at_port_up = links.size();
-        self.port_up_at = world.now;
+        self.port_up_at = simulation.now;
     }
     if (channel.purpose != sim::Channel::CONNECTIONS)
         return;
@@ -316,7 +316,7 @@ void Network::after_event(Process &self, const sim::Channel &channel,
     if (!place || event.type == RDMA_CM_EVENT_ADDR_CHANGE)
         return;
     End &end = place->link->ends[place->side];
-    end.note_receive(world.now);
+    end.note_receive(simulation.now);
     switch (event.type) {
     case RDMA_CM_EVENT_CONNECT_REQUEST:
         check_connect();
@@ -341,7 +341,7 @@ void Network::after_event(Process &self, const sim::Channel &channel,
 
 int Network::take_event(int fd, uint32_t channel, sim::TakeEvent::Reply &event, void *data,
                         size_t size) {
-    if (!world.wait_for(fd)) {
+    if (!simulation.wait_for(fd)) {
         errno = EAGAIN;
         return -1;
     }
@@ -349,7 +349,7 @@ int Network::take_event(int fd, uint32_t channel, sim::TakeEvent::Reply &event, 
     request.channel = channel;
     sim::Reply reply;
     if (const int error =
-            m_fabric->call(world.current->caller, &request, sizeof(request), reply)) {
+            m_fabric->call(simulation.current->caller, &request, sizeof(request), reply)) {
         errno = error;
         return -1;
     }
@@ -357,7 +357,7 @@ int Network::take_event(int fd, uint32_t channel, sim::TakeEvent::Reply &event, 
     const size_t rest = reply.bytes.size() - sizeof(event);
     if (data && rest > 0)
         memcpy(data, reply.bytes.data() + sizeof(event), std::min(rest, size));
-    after_event(*world.current, *m_fabric->find<sim::Channel>(channel), event,
+    after_event(*simulation.current, *m_fabric->find<sim::Channel>(channel), event,
                 reply.bytes.data() + sizeof(event));
     return 0;
 }
@@ -365,33 +365,33 @@ int Network::take_event(int fd, uint32_t channel, sim::TakeEvent::Reply &event, 
 // A poll that finds nothing changes nothing.
 void Network::polls(const sim::Ring &ring) {
     if (ring.overrun)
-        world.fail("a completion queue overruns");
+        simulation.fail("a completion queue overruns");
     if (ring.added != ring.taken)
-        world.preemption_point();
+        simulation.preemption_point();
 }
 
 void Network::polled(const ibv_wc *wc, int count) {
     for (int i = 0; i < count; i++) {
-        world.current->completions++;
+        simulation.current->completions++;
         // In example 15 all connections share a queue, and the completion of a send is no
         // reply.
-        const bool is_reply =
-            wc[i].status == IBV_WC_SUCCESS &&
-            (!world.configuration->oracle->handles_device_events || wc[i].opcode & IBV_WC_RECV);
+        const bool is_reply = wc[i].status == IBV_WC_SUCCESS &&
+                              (!simulation.configuration->oracle->handles_device_events ||
+                               wc[i].opcode & IBV_WC_RECV);
         End *const end = is_reply ? end_of_number(wc[i].qp_num) : nullptr;
         if (!end)
             continue;
-        end->note_receive(world.now);
+        end->note_receive(simulation.now);
         end->has_completion = true;
     }
     if (count > 0 && wc->status == IBV_WC_SUCCESS)
-        world.configuration->oracle->on_completion(*world.current);
+        simulation.configuration->oracle->on_completion(*simulation.current);
 }
 
 // ---- the environment of the fabric
 
 int Network::open_channel(uint32_t channel) {
-    return m_descriptors[channel] = world.open_descriptor(Descriptor::CHANNEL);
+    return m_descriptors[channel] = simulation.open_descriptor(Descriptor::CHANNEL);
 }
 
 void Network::close_channel(uint32_t channel) {
@@ -400,18 +400,20 @@ void Network::close_channel(uint32_t channel) {
 
 void Network::raise(uint32_t channel) {
     if (const auto found = m_descriptors.find(channel); found != m_descriptors.end())
-        world.descriptors[static_cast<size_t>(found->second - FIRST_DESCRIPTOR)].raised = true;
+        simulation.descriptors[static_cast<size_t>(found->second - FIRST_DESCRIPTOR)].raised =
+            true;
 }
 
 void Network::lower(uint32_t channel) {
     if (const auto found = m_descriptors.find(channel); found != m_descriptors.end())
-        world.descriptors[static_cast<size_t>(found->second - FIRST_DESCRIPTOR)].raised = false;
+        simulation.descriptors[static_cast<size_t>(found->second - FIRST_DESCRIPTOR)].raised =
+            false;
 }
 
 sim::Ring *Network::open_ring(size_t bytes, int &fd) {
     auto *const ring = static_cast<sim::Ring *>(calloc(1, bytes));
-    fd = world.open_descriptor(Descriptor::RING);
-    world.descriptors.back().ring = ring;
+    fd = simulation.open_descriptor(Descriptor::RING);
+    simulation.descriptors.back().ring = ring;
     return ring;
 }
 
@@ -424,22 +426,22 @@ void Network::close_ring(sim::Ring *ring, size_t) {
 extern "C" {
 
 int rpma_sim_call(rpma_sim_message *message) {
-    const int before = errno, error = world.network.call(*message);
+    const int before = errno, error = simulation.network.call(*message);
     errno = before;
     return error;
 }
 
 int rpma_sim_take_event(int fd, uint32_t channel, sim::TakeEvent::Reply *event, void *data,
                         size_t size) {
-    return world.network.take_event(fd, channel, *event, data, size);
+    return simulation.network.take_event(fd, channel, *event, data, size);
 }
 
 void rpma_sim_polls(const sim::Ring *ring) {
-    world.network.polls(*ring);
+    simulation.network.polls(*ring);
 }
 
 void rpma_sim_polled(const ibv_wc *wc, int count) {
-    world.network.polled(wc, count);
+    simulation.network.polled(wc, count);
 }
 
 } // extern "C"

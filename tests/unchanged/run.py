@@ -28,14 +28,14 @@ NOBODY = {"user": "nobody", "group": "nogroup", "extra_groups": []}
 
 
 class Missing(Exception):
-    """The test cannot run here; the text says what is missing."""
+    """The test cannot run here; the text names what is missing."""
 
 
 def case(name, commands, *expected, options="", status=0, needs=()):
     """A row: programs of several hosts, and regular expressions that their output must match."""
-    def function(world):
-        done = world.sim(*options.split(), "--prefix", *commands.split())
-        world.expect(done, status, *expected)
+    def function(fixture):
+        done = fixture.sim(*options.split(), "--prefix", *commands.split())
+        fixture.expect(done, status, *expected)
     CASES.append((name, needs or [commands.split()[0]], function))
 
 
@@ -102,61 +102,61 @@ case("fi_pingpong", f"fi_pingpong -p verbs -e msg :: fi_pingpong -p verbs -e msg
 
 
 @named("fi_info", "fi_info")
-def fi_info(world):
-    world.expect(world.sim("fi_info", "-p", "verbs", "-t", "FI_EP_MSG"), 0, "provider: verbs",
-                 "domain: rxe0", "type: FI_EP_MSG")
+def fi_info(fixture):
+    fixture.expect(fixture.sim("fi_info", "-p", "verbs", "-t", "FI_EP_MSG"), 0, "provider: verbs",
+                   "domain: rxe0", "type: FI_EP_MSG")
 
 
 @named("Debian's librpma0 and a program linked to it", "cc")
-def debian(world):
+def debian(fixture):
     """The original library and ours run the same executable."""
-    world.run(ABI / "debian.py", "build", world.work)
-    program, root = world.work / "debian-1.2.0", world.work / "librpma0"
+    fixture.run(ABI / "debian.py", "build", fixture.work)
+    program, root = fixture.work / "debian-1.2.0", fixture.work / "librpma0"
     archive = max((pathlib.Path(os.environ.get("XDG_CACHE_HOME", pathlib.Path.home() / ".cache"))
                    / "librpma" / "debian-1.2.0").glob("librpma0_*.deb"))
-    world.run("dpkg-deb", "--extract", archive, root)
-    for library in [next(root.glob("usr/lib/*/librpma.so.0")).parent, world.build / "src"]:
-        world.expect(world.sim("env", f"LD_LIBRARY_PATH={library}:{world.shims}", program, SERVER), 0)
+    fixture.run("dpkg-deb", "--extract", archive, root)
+    for library in [next(root.glob("usr/lib/*/librpma.so.0")).parent, fixture.build / "src"]:
+        fixture.expect(fixture.sim("env", f"LD_LIBRARY_PATH={library}:{fixture.shims}", program, SERVER), 0)
 
 
 @named("programs of old releases", "cc")
-def releases(world):
-    into = world.work / "releases"
+def releases(fixture):
+    into = fixture.work / "releases"
     into.mkdir()
-    world.run(ABI / "releases.py", "--library", world.build / "src", "--into", into, "all")
+    fixture.run(ABI / "releases.py", "--library", fixture.build / "src", "--into", into, "all")
     programs = sorted(path for path in into.iterdir() if os.access(path, os.X_OK))
     assert len(programs) > 5, f"{len(programs)} programs"
     for program in programs:
-        world.expect(world.sim("env", f"LD_LIBRARY_PATH={world.build / 'src'}:{world.shims}", program,
-                               SERVER), 0)
+        fixture.expect(fixture.sim("env", f"LD_LIBRARY_PATH={fixture.build / 'src'}:{fixture.shims}", program,
+                                   SERVER), 0)
 
 
 @named("a thousand connections, forks and clients that die while they connect", "cc")
-def connections(world):
-    program = world.work / "connect"
-    world.run("cc", HERE.parent.parent / "sim" / "tests" / "connect.c", "-o", program, "-lrdmacm", "-libverbs")
+def connections(fixture):
+    program = fixture.work / "connect"
+    fixture.run("cc", HERE.parent.parent / "sim" / "tests" / "connect.c", "-o", program, "-lrdmacm", "-libverbs")
     for device in ["rxe", "siw"]:
         for server, client, status in [("serve 1000", f"open {SERVER} 1000", 0), ("fork 3", f"talk {SERVER} 3", 0),
                                        ("refuse", f"die {SERVER}", 128 + signal.SIGKILL)]:
-            world.expect(world.sim("--device", device, program, *server.split(), "::", program, *client.split()),
-                         status)
-    world.expect(world.sim(program, "cancel"), 0)
+            fixture.expect(fixture.sim("--device", device, program, *server.split(), "::", program, *client.split()),
+                           status)
+    fixture.expect(fixture.sim(program, "cancel"), 0)
 
 
 # ---- faults and leftovers --------------------------------------------------------------------
 
 
-def power_failure(world, *options):
+def power_failure(fixture, *options):
     """The file after the server's host has lost power, when both programs have ended."""
-    file = world.work / "pmem"
+    file = fixture.work / "pmem"
     file.unlink(missing_ok=True)
-    example = world.build / "examples" / "power-failure"
-    done = world.sim("--pmem", file, "--fault", "after host1 power-off host1", "--prefix", *options,
-                     f"{example}-server", "--direct-write", SERVER, "7471", file, "::",
-                     f"{example}-client", SERVER, "7471")
-    world.expect(done, 0, "host1: server: sees both blocks in persistent memory",
-                 "host2: client: wrote block 1 and flushed it: it is persistent",
-                 "host2: client: wrote block 2 and did not flush it")
+    example = fixture.build / "examples" / "power-failure"
+    done = fixture.sim("--pmem", file, "--fault", "after host1 power-off host1", "--prefix", *options,
+                       f"{example}-server", "--direct-write", SERVER, "7471", file, "::",
+                       f"{example}-client", SERVER, "7471")
+    fixture.expect(done, 0, "host1: server: sees both blocks in persistent memory",
+                   "host2: client: wrote block 1 and flushed it: it is persistent",
+                   "host2: client: wrote block 2 and did not flush it")
     return file.read_bytes()
 
 
@@ -166,15 +166,15 @@ def block(number):
 
 
 @named("a flushed write survives a power failure, another one does not")
-def flushed_survives(world):
+def flushed_survives(fixture):
     for device in ["rxe", "mlx5", "siw"]:
-        data = power_failure(world, "--device", device)
+        data = power_failure(fixture, "--device", device)
         assert data == block(1) + bytes(4096), f"{device}: {data!r}"
 
 
 @named("a power failure may lose some words only")
-def loses_some(world):
-    data = power_failure(world, "--lose", "random", "--seed", "7")
+def loses_some(fixture):
+    data = power_failure(fixture, "--lose", "random", "--seed", "7")
     assert data[:4096] == block(1)
     words = [data[4096 + at:4104 + at] for at in range(0, 4096, 8)]
     new = [block(2)[at:at + 8] for at in range(0, 4096, 8)]
@@ -184,23 +184,23 @@ def loses_some(world):
 
 
 @named("a flush by a read does not help where the platform does not write directly")
-def cpu_flush(world):
-    data = power_failure(world, "--device", "mlx5", "--platform", "cpu-flush")
+def cpu_flush(fixture):
+    data = power_failure(fixture, "--device", "mlx5", "--platform", "cpu-flush")
     assert data == bytes(8192), data
 
 
 @named("an address beyond a cut link is not resolved", "rping")
-def cut(world):
-    done = world.sim("--until", "host2", "--fault", "0s cut host1", *f"rping -s -a {SERVER}".split(), "::",
-                     *f"rping -c -a {SERVER}".split())
-    world.expect(done, done.returncode, "RDMA_CM_EVENT_ADDR_ERROR, error -110")
+def cut(fixture):
+    done = fixture.sim("--until", "host2", "--fault", "0s cut host1", *f"rping -s -a {SERVER}".split(), "::",
+                       *f"rping -c -a {SERVER}".split())
+    fixture.expect(done, done.returncode, "RDMA_CM_EVENT_ADDR_ERROR, error -110")
 
 
 @named("a killed server disconnects its client", "rping")
-def killed(world):
-    done = world.sim("--prefix", "--fault", "300ms kill host1", *f"rping -s -a {SERVER}".split(), "::",
-                     *f"rping -c -a {SERVER}".split())
-    world.expect(done, done.returncode, "host2: .*DISCONNECT EVENT")
+def killed(fixture):
+    done = fixture.sim("--prefix", "--fault", "300ms kill host1", *f"rping -s -a {SERVER}".split(), "::",
+                       *f"rping -c -a {SERVER}".split())
+    fixture.expect(done, done.returncode, "host2: .*DISCONNECT EVENT")
 
 
 # Faults, with programs that run until they notice them.
@@ -210,9 +210,9 @@ TRANSPORT_RETRIES, PEER = "cq completion failed status 12", "--device mlx5"
 
 def fault(name, faults, commands, *expected, options="", status=0):
     @named(name, commands.split()[0])
-    def function(world):
+    def function(fixture):
         given = [word for each in faults for word in ("--fault", each)]
-        world.expect(world.sim("--prefix", *options.split(), *given, *commands.split()), status, *expected)
+        fixture.expect(fixture.sim("--prefix", *options.split(), *given, *commands.split()), status, *expected)
 
 
 # Which side notices the cut is the one that has sent something.
@@ -239,51 +239,51 @@ fault("power-on", ["200ms power-off host1", "300ms power-on host1", "600ms kill 
       "sh -c echo${IFS}begun;exec${IFS}sleep${IFS}1000", "host1: begun\nhost1: begun")
 
 
-@named("a frozen program stands still")
-def frozen(world):
-    done = world.sim("--fault", "200ms freeze host1", "--fault", "900ms thaw host1", "--fault", "1200ms kill host1",
-                     "sh", "-c", "while cat /proc/uptime; do sleep 0.02; done")
+@named("a frozen program does not run")
+def frozen(fixture):
+    done = fixture.sim("--fault", "200ms freeze host1", "--fault", "900ms thaw host1", "--fault", "1200ms kill host1",
+                       "sh", "-c", "while cat /proc/uptime; do sleep 0.02; done")
     times = [float(line.split()[0]) for line in done.stdout.splitlines()]
     gaps = sorted(after - before for before, after in zip(times, times[1:]))
     assert gaps[-1] > 0.5 and gaps[-2] < 0.5, gaps
 
 
 @named("a crashing program affects no other", "rping")
-def crash(world):
+def crash(fixture):
     crashing = "kill -SEGV $$"
-    done = world.sim("--prefix", "--together", "sh", "-c", crashing, "::", "@host2",
-                     *f"rping -s -a 10.77.0.2 -C 3 -v".split(), "::", "@host3",
-                     *"sh -c".split(), f"sleep 0.5; exec rping -c -a 10.77.0.2 -C 3 -v")
-    world.expect(done, 128 + signal.SIGSEGV, "host3: ping data: rdma-ping-2")
+    done = fixture.sim("--prefix", "--together", "sh", "-c", crashing, "::", "@host2",
+                       *f"rping -s -a 10.77.0.2 -C 3 -v".split(), "::", "@host3",
+                       *"sh -c".split(), f"sleep 0.5; exec rping -c -a 10.77.0.2 -C 3 -v")
+    fixture.expect(done, 128 + signal.SIGSEGV, "host3: ping data: rdma-ping-2")
 
 
 @named("no process and no file is left", "rping")
-def left(world):
+def left(fixture):
     """Also of programs that leave their process group, and after each signal."""
     for number in [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]:
-        process = world.start("--prefix", "sh", "-c", "setsid sleep 1000 & echo begun; exec sleep 1000", "::",
-                              "rping", "-s")
+        process = fixture.start("--prefix", "sh", "-c", "setsid sleep 1000 & echo begun; exec sleep 1000", "::",
+                                "rping", "-s")
         while "begun" not in process.stdout.readline():
             assert process.poll() is None
         process.send_signal(number)
         assert process.wait(timeout=LIMIT) == 128 + number
         process.stdout.close()
-        world.check_left()
+        fixture.check_left()
 
 
 @named("programs join a running fabric", "rping")
-def joins(world):
+def joins(fixture):
     name = f"test-{os.getpid()}"
-    process = world.start("--name", name, "--hosts", "2", "sh", "-c", "echo begun; exec sleep 1000")
+    process = fixture.start("--name", name, "--hosts", "2", "sh", "-c", "echo begun; exec sleep 1000")
     while "begun" not in process.stdout.readline():
         assert process.poll() is None
-    server = world.start("--join", name, *f"rping -s -a {SERVER} -C 3".split())
+    server = fixture.start("--join", name, *f"rping -s -a {SERVER} -C 3".split())
     deadline = time.monotonic() + LIMIT
     while time.monotonic() < deadline:
-        done = world.sim("--join", name, "--host", "host2", *f"rping -c -a {SERVER} -C 3 -v".split())
+        done = fixture.sim("--join", name, "--host", "host2", *f"rping -c -a {SERVER} -C 3 -v".split())
         if "ping data: rdma-ping-2" in done.stdout:
             break
-    world.expect(done, 0, "ping data: rdma-ping-2")
+    fixture.expect(done, 0, "ping data: rdma-ping-2")
     assert server.wait(timeout=LIMIT) == 0
     process.send_signal(signal.SIGTERM)
     process.wait(timeout=LIMIT)
@@ -292,12 +292,13 @@ def joins(world):
 
 
 @named("a program is linked on the fabric", "cc")
-def links(world):
+def links(fixture):
     """The linker combines librdmacm.so.1 of the fabric with libibverbs.so of the system."""
-    source, program = world.work / "program.c", world.work / "program"
+    source, program = fixture.work / "program.c", fixture.work / "program"
     source.write_text("int main(void) { return 0; }\n", encoding="utf-8")
-    done = world.sim("cc", source, "-o", program, f"-L{world.build}/src", "-Wl,--no-as-needed", "-lrpma", "-libverbs")
-    world.expect(done, 0)
+    done = fixture.sim("cc", source, "-o", program, f"-L{fixture.build}/src", "-Wl,--no-as-needed", "-lrpma",
+                       "-libverbs")
+    fixture.expect(done, 0)
     assert program.exists()
 
 
@@ -305,29 +306,29 @@ def links(world):
 
 
 @named("what cannot run is refused in one line", "cc")
-def refused(world):
-    source = world.work / "program.c"
+def refused(fixture):
+    source = fixture.work / "program.c"
     source.write_text("int main(void) { return 0; }\n", encoding="utf-8")
     links = ["-Wl,--no-as-needed", "-l:libibverbs.so.1"]
 
     def build(name, *options):
-        program = world.work / name
-        world.run("cc", source, "-o", program, *options)
+        program = fixture.work / name
+        fixture.run("cc", source, "-o", program, *options)
         return program
 
-    other = world.work / "other"
+    other = fixture.work / "other"
     other.mkdir()
-    (other / "libibverbs.so.1").symlink_to(world.path_of("libibverbs.so.1"))
+    (other / "libibverbs.so.1").symlink_to(fixture.path_of("libibverbs.so.1"))
     setuid = build("setuid")
     setuid.chmod(0o4755)
     not_executable = build("not-executable")
     not_executable.chmod(0o644)
-    other_machine = world.work / "other-machine"
+    other_machine = fixture.work / "other-machine"
     image = bytearray(build("any").read_bytes())
     image[18:20] = (0xF3 if image[18] != 0xF3 else 0x3E, 0x00)  # e_machine: RISC-V, or x86-64
     other_machine.write_bytes(image)
     other_machine.chmod(0o755)
-    text = world.work / "text"
+    text = fixture.work / "text"
     text.write_text("nothing\n", encoding="utf-8")
     text.chmod(0o755)
     for program, pattern in [
@@ -338,32 +339,32 @@ def refused(world):
             (build("rpath", "-Wl,--disable-new-dtags", f"-Wl,-rpath,{other}", *links),
              "loads another libibverbs.so.1 .*RPATH"),
             (text, "neither a program nor a script"),
-            (world.work / "missing", "No such file"),
+            (fixture.work / "missing", "No such file"),
             ("no-such-program", "not found in PATH"),
-            (world.work, "not a file that can be executed")]:
-        done = world.sim("touch", world.work / "started", "::", program)
-        world.expect(done, 2, f"^rpma-sim: .*{pattern}.*\n$")
-        assert not (world.work / "started").exists()
-    preloaded = world.sim("ibv_devices", environment={"LD_PRELOAD": world.path_of("libibverbs.so.1")})
-    world.expect(preloaded, 2, "^rpma-sim: .*loads another libibverbs.so.1 .*LD_PRELOAD.*\n$")
+            (fixture.work, "not a file that can be executed")]:
+        done = fixture.sim("touch", fixture.work / "started", "::", program)
+        fixture.expect(done, 2, f"^rpma-sim: .*{pattern}.*\n$")
+        assert not (fixture.work / "started").exists()
+    preloaded = fixture.sim("ibv_devices", environment={"LD_PRELOAD": fixture.path_of("libibverbs.so.1")})
+    fixture.expect(preloaded, 2, "^rpma-sim: .*loads another libibverbs.so.1 .*LD_PRELOAD.*\n$")
 
 
 @named("direct verbs are refused in one line", "cc")
-def direct_verbs(world):
-    source = world.work / "direct.c"
+def direct_verbs(fixture):
+    source = fixture.work / "direct.c"
     source.write_text("#include <infiniband/mlx5dv.h>\n#include <stdio.h>\nint main(void) {\n"
                       "struct ibv_device **list = ibv_get_device_list(NULL);\n"
                       "struct mlx5dv_context_attr attr = {0};\n"
                       "printf(\"%d\\n\", mlx5dv_is_supported(list[0]));\n"
                       "return mlx5dv_open_device(list[0], &attr) != NULL; }\n", encoding="utf-8")
-    program = world.work / "direct"
-    world.run("cc", source, "-o", program, "-lmlx5", "-libverbs")
-    world.expect(world.sim("--device", "mlx5", program), 0, "^0$",
-                 "rpma-sim: mlx5dv_open_device: direct verbs are not supported")
+    program = fixture.work / "direct"
+    fixture.run("cc", source, "-o", program, "-lmlx5", "-libverbs")
+    fixture.expect(fixture.sim("--device", "mlx5", program), 0, "^0$",
+                   "rpma-sim: mlx5dv_open_device: direct verbs are not supported")
 
 
 @named("wrong arguments are refused in one line")
-def arguments(world):
+def arguments(fixture):
     for line, pattern in [
             ("--hosts 0 true", "--hosts wants a number from 1 to 254, not '0'"),
             ("--hosts 1 true :: true", "there is no host2, only 1 hosts"),
@@ -376,7 +377,7 @@ def arguments(world):
             ("true ::", "a COMMAND is missing"),
             ("@host0 true", "@ wants a host"),
             ("", "a COMMAND is missing")]:
-        world.expect(world.sim(*line.split()), 2, f"^rpma-sim: .*{re.escape(pattern)}.*\n$")
+        fixture.expect(fixture.sim(*line.split()), 2, f"^rpma-sim: .*{re.escape(pattern)}.*\n$")
     for fault, pattern in [
             ("cut host1", "it begins with a time"), ("2s", "the action is missing"),
             ("2s melt host1", "there is no action 'melt'"), ("2s cut", "a host is missing"),
@@ -384,28 +385,28 @@ def arguments(world):
             ("2s event host1 party", "there is no event 'party'"),
             ("2s kill host1 host1", "'host1' is too much"), ("after cut host1", "followed by a host"),
             ("2s kill host7", "there is no host7")]:
-        world.expect(world.sim("--fault", fault, "true"), 2, f"^rpma-sim: --fault.*{re.escape(pattern)}.*\n$")
+        fixture.expect(fixture.sim("--fault", fault, "true"), 2, f"^rpma-sim: --fault.*{re.escape(pattern)}.*\n$")
 
 
 @named("help that cannot be written")
-def full_output(world):
+def full_output(fixture):
     for options in ["--help", "--version", "--device help", "--fault help"]:
-        done = subprocess.run(f"exec {world.program} {options} >/dev/full", shell=True, text=True,
+        done = subprocess.run(f"exec {fixture.program} {options} >/dev/full", shell=True, text=True,
                               stderr=subprocess.PIPE, check=False)
         assert (done.returncode, done.stderr) == (1, "rpma-sim: standard output: No space left on device\n"), done
 
 
 @named("--help, the page and the completion have the same options and faults")
-def texts(world):
+def texts(fixture):
     root = HERE.parent.parent
     page, explore = ((root / "man" / f"{name}.1").read_text(encoding="utf-8") for name in ("rpma-sim", "rpma-sim-explore"))
     completion = (root / "programs" / "completion" / "rpma-sim").read_text(encoding="utf-8")
-    usage = world.sim("--help").stdout
+    usage = fixture.sim("--help").stdout
     options = set(re.findall(r"^ .*?--([a-z]+)", usage, re.M))
     assert len(options) > 15 and options == set(
         re.findall(r"^\.It .*?Fl Fl ([a-z]+)", page + explore, re.M)), options
     assert options == set(re.findall(r" --([a-z]+)\b", completion.split("compgen -W '-n", 1)[1])), options
-    faults = set(re.findall(r"^  ([a-z-]+) ", world.sim("--fault", "help").stdout, re.M))
+    faults = set(re.findall(r"^  ([a-z-]+) ", fixture.sim("--fault", "help").stdout, re.M))
     assert faults == set(re.findall(r"Cm ([a-z-]+)\b", page[page.index(".Ss Faults"):page.index(".Ss Persistent")])), faults
 
 
@@ -422,7 +423,7 @@ def ordinary(*files):
     return {} if closed else NOBODY
 
 
-class World:
+class Fixture:
     def __init__(self, program, build, work, user):
         self.program, self.build, self.work, self.user = program, build, work, user
         self.shims = pathlib.Path(self.sim("printenv", "LD_LIBRARY_PATH").stdout.split(":")[0].strip())
@@ -478,7 +479,7 @@ def attempt(function, needs, program, build, user):
         work.chmod(0o777)
         (work / "tmp").mkdir()
         (work / "tmp").chmod(0o777)
-        function(World(program, build, work, user))
+        function(Fixture(program, build, work, user))
 
 
 def main():

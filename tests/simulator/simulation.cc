@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// world.cc -- one schedule, from the start of the servers to the reader's judgement
+// simulation.cc -- one schedule, from the start of the servers to the reader's judgement
 
-#include "world.hh"
+#include "simulation.hh"
 
 #include <algorithm>
 #include <cstdarg>
 #include <cstring>
 #include <utility>
 
-World world;
+Simulation simulation;
 
 namespace {
 
@@ -18,7 +18,8 @@ constexpr uint32_t STEPS_MAX = 100000; // a schedule with more steps does not en
 
 } // namespace
 
-void World::load_programs(const Configuration &configuration_, const std::string &modules) {
+void Simulation::load_programs(const Configuration &configuration_,
+                               const std::string &modules) {
     configuration = &configuration_;
     std::string path = modules + "/" + configuration->example;
     for (unsigned i = 0; i <= configuration->servers + configuration->clients; i++) {
@@ -43,10 +44,10 @@ void World::load_programs(const Configuration &configuration_, const std::string
         reader.load(path + "-reader.so");
 }
 
-void World::begin(Schedule &schedule) {
+void Simulation::begin(Schedule &schedule) {
     for (auto &process : processes)
         process->caller = {};
-    static_cast<World_state &>(*this) = {};
+    static_cast<Simulation_state &>(*this) = {};
     m_schedule = &schedule;
     m_random_state = schedule.salt;
     m_checked_changes = m_early_timeouts = 0;
@@ -67,7 +68,7 @@ void World::begin(Schedule &schedule) {
     }
 }
 
-void World::start(Process &process) {
+void Simulation::start(Process &process) {
     Arguments arguments = configuration->oracle->arguments(process);
     arguments.insert(arguments.begin(), process.name);
     process.machine->on = true;
@@ -75,7 +76,7 @@ void World::start(Process &process) {
     process.start(arguments);
 }
 
-bool World::run(Schedule &schedule) {
+bool Simulation::run(Schedule &schedule) {
     begin(schedule);
     while (finding.empty() && !clients_are_done())
         step();
@@ -86,7 +87,7 @@ bool World::run(Schedule &schedule) {
     return finding.empty();
 }
 
-void World::run_more(const std::vector<Process *> &more, bool until_they_end) {
+void Simulation::run_more(const std::vector<Process *> &more, bool until_they_end) {
     finding = "not checked";
     for (Process *process : more)
         start(*process);
@@ -97,14 +98,14 @@ void World::run_more(const std::vector<Process *> &more, bool until_they_end) {
         apply(default_event());
 }
 
-bool World::clients_are_done() {
+bool Simulation::clients_are_done() {
     return std::all_of(
         processes.begin() + configuration->servers, processes.end() - 1,
         [](const auto &client) { return client->state == Process::OFF && client->starts; });
 }
 
 // Ends all faults, so the last client must succeed, and the servers must end.
-void World::repair() {
+void Simulation::repair() {
     repaired = true;
     faulted = false;
     m_schedule->stop_faults();
@@ -144,14 +145,14 @@ void World::repair() {
 }
 
 // Runs the example's own reader on the memories that a power failure leaves.
-void World::run_reader() {
+void Simulation::run_reader() {
     for (unsigned i = 0; i < configuration->servers; i++)
         machines[i]->memory.lose_power([this] { return random_bit(); });
     if (configuration->oracle->has_reader && !reader_accepts() && finding.empty())
         finding = "the reader rejects the logs: " + reader.first_error();
 }
 
-bool World::reader_accepts() {
+bool Simulation::reader_accepts() {
     Arguments arguments{reader.name};
     for (unsigned i = 0; i < configuration->log_servers(); i++)
         if (configuration->has_file(i))
@@ -164,14 +165,14 @@ bool World::reader_accepts() {
     return reader.status == 0;
 }
 
-void World::preemption_point() {
+void Simulation::preemption_point() {
     if (current == &reader || m_schedule->is_default())
         return;
     m_schedule->stop();
     current->yield();
 }
 
-void World::step() {
+void Simulation::step() {
     for (const Event &event : std::exchange(triggered, {}))
         apply(event);
     if (m_schedule->position() > STEPS_MAX) {
@@ -194,11 +195,11 @@ void World::step() {
 
 // ---- calls of processes
 
-bool World::random_bit() {
+bool Simulation::random_bit() {
     return sim::next_random(m_random_state) >> 63;
 }
 
-void World::fail(const char *format, ...) {
+void Simulation::fail(const char *format, ...) {
     char text[512];
     va_list values;
     va_start(values, format);
@@ -209,32 +210,32 @@ void World::fail(const char *format, ...) {
         current->yield(); // does not return
 }
 
-void World::trace(const std::string &text) {
+void Simulation::trace(const std::string &text) {
     if (tracing)
         printf("%6u %8.3f s  %s\n", m_schedule->position(),
                static_cast<double>(now - START) / 1000, text.c_str());
 }
 
 // Handles SIGSEGV and its like; the coroutine that caused it does not continue.
-void World::crashed(int signal) {
-    if (!world.current)
+void Simulation::crashed(int signal) {
+    if (!simulation.current)
         abort();
-    world.fail("ends with signal %d", signal);
+    simulation.fail("ends with signal %d", signal);
 }
 
-int World::open_descriptor(Descriptor::Kind kind, Object *object) {
+int Simulation::open_descriptor(Descriptor::Kind kind, Object *object) {
     descriptors.push_back({.kind = kind, .owner = current, .object = object});
     return FIRST_DESCRIPTOR + static_cast<int>(descriptors.size()) - 1;
 }
 
-Descriptor &World::descriptor(int fd) {
+Descriptor &Simulation::descriptor(int fd) {
     size_t index = static_cast<size_t>(fd - FIRST_DESCRIPTOR);
     if (index >= descriptors.size() || descriptors[index].owner != current)
         fail("uses descriptor %d, which it has not opened", fd);
     return descriptors[index];
 }
 
-bool World::is_readable(int fd) {
+bool Simulation::is_readable(int fd) {
     const Descriptor &descriptor = descriptors[static_cast<size_t>(fd - FIRST_DESCRIPTOR)];
     if (descriptor.closed)
         fail("waits for a descriptor of an object that it has deleted");
@@ -242,7 +243,7 @@ bool World::is_readable(int fd) {
                                                   : descriptor.raised;
 }
 
-bool World::wait_for(int fd) {
+bool Simulation::wait_for(int fd) {
     while (!is_readable(fd)) {
         if (descriptor(fd).nonblocking)
             return false;
@@ -253,20 +254,20 @@ bool World::wait_for(int fd) {
     return true;
 }
 
-Machine *World::machine(const std::string &addr) {
+Machine *Simulation::machine(const std::string &addr) {
     for (auto &machine : machines)
         if (machine->name == addr)
             return machine.get();
     return nullptr;
 }
 
-bool World::is_connected(const Process &client) {
+bool Simulation::is_connected(const Process &client) {
     return std::ranges::any_of(network.links, [&client](const auto &link) {
         return link->ends[0].owner == &client && link->ends[1].qp && link->ends[1].owner;
     });
 }
 
-void World::process_ended(Process &process) {
+void Simulation::process_ended(Process &process) {
     if (process.status == 0 && &process != &reader) {
         if (const char *left = network.leaked_object(process))
             return fail("succeeds without deleting %s", left);
@@ -292,15 +293,15 @@ const End *lost_end(const Process &client, const char *line) {
     char server[64];
     if (sscanf(line, "%*[^:]: server %63s is lost:", server) != 1)
         return nullptr;
-    for (const uint16_t i : world.network.open_links)
-        if (const Link &link = *world.network.links[i]; link.machines[1]->name == server &&
-                                                        link.ends[0].id &&
-                                                        link.ends[0].owner == &client)
+    for (const uint16_t i : simulation.network.open_links)
+        if (const Link &link = *simulation.network.links[i]; link.machines[1]->name == server &&
+                                                             link.ends[0].id &&
+                                                             link.ends[0].owner == &client)
             return &link.ends[0];
     return nullptr;
 }
 
-void World::handle_line(Process &process, const std::string &text) {
+void Simulation::handle_line(Process &process, const std::string &text) {
     std::string line = process.name + " prints: " + text;
     trace(line);
     if (&process == &reader)

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// world.hh -- the programs that run, and their promises; all objects of one schedule, and its
-// possible events
+// simulation.hh -- the programs that run, and their promises; all objects of one schedule, and
+// its possible events
 
-#ifndef SIMULATOR_WORLD_HH
-#define SIMULATOR_WORLD_HH 1
+#ifndef SIMULATOR_SIMULATION_HH
+#define SIMULATOR_SIMULATION_HH 1
 
 #include "network.hh"
 #include "schedule.hh"
@@ -66,7 +66,7 @@ constexpr size_t BLOCK_SIZE = 4096, BLOCKS_MAX = 4;
 const char *example_block(unsigned number);
 
 // Damages logs of example 14 in all ways, and checks its programs. Returns the number of logs;
-// a finding is in world.finding.
+// a finding is in simulation.finding.
 unsigned damage_logs();
 
 extern const Oracle durability, atomic_write, replicated_log, block_mover, pitfalls;
@@ -100,7 +100,7 @@ struct Trigger {
 };
 
 // The initial state of a schedule.
-struct World_state {
+struct Simulation_state {
     std::vector<std::unique_ptr<Object>> objects;
     std::vector<Descriptor> descriptors;
     int64_t now = START;                   // in ms
@@ -113,7 +113,7 @@ struct World_state {
     std::vector<Event> triggered; // events of the triggers that have fired
 };
 
-class World : public World_state {
+class Simulation : public Simulation_state {
   public:
     const Configuration *configuration;
     std::vector<std::unique_ptr<Machine>> machines;  // of each server, then of each client
@@ -192,6 +192,6 @@ class World : public World_state {
     Process *m_running = nullptr; // continues unless another event is chosen
 };
 
-extern World world;
+extern Simulation simulation;
 
 #endif
