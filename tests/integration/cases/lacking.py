@@ -103,9 +103,10 @@ def server_first(test):
     listen(server)
     client("req-new", addr=server.address, port=PORT)
     client("req-recv", mr=0, len=64, ctx=7)
-    client("connect")
-    server("next-req")
+    # The delay begins before the attempt, because siw ends an attempt that has no reply for 10 seconds.
     with disturbed([to_client], "delay", "2s"):
+        client("connect")
+        server("next-req")
         server("connect")
         server.event("ESTABLISHED")
         overtaken(to_client)

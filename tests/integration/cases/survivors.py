@@ -2,6 +2,8 @@
 # Copyright 2026, the librpma developers
 """A side whose other side is gone: how its load ends, and that it works with a new one."""
 
+import errno
+
 from harness import lab
 from harness.case import connect, disconnect, listen, share_region
 from harness.side import expect
@@ -46,13 +48,19 @@ def begin_writes(client, length, count):
 
 
 def ends_broken(side, within=RETRIES_END):
-    """The load ends in time with a failed completion, or with CLOSED."""
+    """
+    The load ends in time with a failed completion, or with CLOSED. siw also refuses a post that meets
+    the end of the connection.
+    """
     code, answer = side.take(timeout=within)
     if code == "ERR_CLOSED" and lab.lacks(lab.LATE_COMPLETIONS):
         expect(answer["event"], "CLOSED", "event")
         return answer
     expect(code, "RPMA_E_PROVIDER", f"{side.name}: end of the load")
-    expect(int(answer["status"]) != 0, True, "a completion says what failed")
+    if lab.lacks(lab.LATE_COMPLETIONS) and int(answer["status"]) == 0:
+        expect(int(answer["errno"]), errno.ENOTCONN, "errno of the refused post")
+        return answer
+    expect(int(answer["status"]) != 0, True, "a completion reports the failure")
     return answer
 
 
