@@ -80,9 +80,9 @@ int rpma_cq_get_wc(struct rpma_cq *cq, int num_entries, struct ibv_wc *wc,
     const int got = ibv_poll_cq(&cq->queue(), num_entries, wc);
     if (got == 0) [[unlikely]] {
         // Programs poll an empty queue in a loop: format the message only if it is logged.
-        if (!is_logged(RPMA_LOG_LEVEL_DEBUG)) [[likely]]
-            return RPMA_E_NO_COMPLETION;
-        return poll_failed(__func__, got, num_entries);
+        if (is_logged(RPMA_LOG_LEVEL_DEBUG)) [[unlikely]]
+            return poll_failed(__func__, got, num_entries);
+        return RPMA_E_NO_COMPLETION;
     }
     if (static_cast<unsigned>(got) > static_cast<unsigned>(num_entries)) [[unlikely]]
         return poll_failed(__func__, got, num_entries);

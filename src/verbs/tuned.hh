@@ -48,5 +48,8 @@ inline void set_flags(ibv_send_wr &wr, unsigned flags, uint32_t imm) {
 //
 // The conditions of a fast path are in the order conn, dst, src, flags, len: gcc 12 compiles
 // others to 2 or 3 instructions more. "len >> 32" is shorter than a comparison with UINT32_MAX.
+//
+// No [[likely]] stands inside of an [[unlikely]] branch: gcc takes the whole branch for likely. In
+// rpma_cq_get_wc() it takes one instruction and two jumps more of a poll, 0.7 ns.
 
 } // namespace rpma
