@@ -4,7 +4,7 @@
 
 """Checks the library against its budgets, bench/*.tsv, and the tables of docs/performance.md against the budgets.
 
-Counts instructions, calls and bytes, so that it may run on a busy machine. Exits with 0, with 1
+Counts instructions, calls and bytes, which do not depend on the load of the machine. Exits with 0, with 1
 (prints one line per fault) or with 77 (skipped: prints the reason).
 """
 
@@ -22,14 +22,14 @@ HERE = pathlib.Path(__file__).resolve().parent
 DOCS = HERE.parent / "docs"
 
 
-# A budget is a measured value. The instructions of a plain call have to be the same, in a list or a
-# call that fails they may be this share fewer.
+# A budget is a measured value. A plain call must take exactly these instructions; a list or a failing
+# call may take this share fewer.
 SLACK = 0.01
-NOT_EXACT = {"refused", "refused_unlogged", "setup", "setup_beside_10000"}
+NOT_EXACT = {"refused", "refused_unlogged", "setup", "setup_with_10000"}
 
 
 def all_builds(build, program, by_hand):
-    """Column of the budgets -> call -> instructions, counted with the library of that column, or written by hand."""
+    """Column of the budgets -> call -> instructions, with the library of the column, or of the loops in verbs."""
     subjects = {column: (program, library) for column, library in measure.LIBRARIES.items()}
     subjects["verbs"] = by_hand, "src"
     return {column: measure.Subject(column, build, name, build / library).instructions()
@@ -37,7 +37,7 @@ def all_builds(build, program, by_hand):
 
 
 def off_budget(name, row, ours, slack):
-    """Yields a fault for each count above its budget, or further below it than slack, in any build."""
+    """Yields a fault for each count that exceeds its budget, or is below it by more than slack, in any build."""
     for column, counts in ours.items():
         if name not in counts:
             continue
@@ -48,7 +48,7 @@ def off_budget(name, row, ours, slack):
 
 
 def write_budget(native, kind, ours):
-    """Writes the counts into the columns of builds with native operations, or without."""
+    """Writes the counts into the columns of this build: with native operations, or without."""
     path = measure.HERE / f"{kind}budget.tsv"
     lines = path.read_text().splitlines()
     names = next(line for line in lines if not line.startswith("#")).split("\t")
@@ -104,7 +104,7 @@ def check_growth(counts):
 
 
 def check_batches(build, write):
-    """Every list keeps its budget."""
+    """Instructions per list within the budget."""
     ours = all_builds(build, "batches-rpma", "batches-verbs")
     plain = measure.Subject("librpma", build, "calls-rpma", build / "src").instructions()
     if write:
@@ -125,7 +125,7 @@ def check_batches(build, write):
 
 
 def check_cpp(build, _):
-    """No call costs more through librpma.hpp than in C."""
+    """No call takes more instructions through librpma.hpp than in C."""
     counts = {program: measure.Subject("librpma", build, program, build / "src").instructions()
               for program in ("calls-rpma", "batches-rpma", "calls-cpp")}
     ours = counts.pop("calls-cpp")
@@ -181,9 +181,9 @@ CHECKS = {"calls": check_calls, "batches": check_batches, "cpp": check_cpp,
 
 
 def main():
-    parser = argparse.ArgumentParser(description="hold librpma to its budgets")
+    parser = argparse.ArgumentParser(description="check librpma against its budgets")
     parser.add_argument("--build", type=pathlib.Path, required=True, help="a build directory")
-    parser.add_argument("--skip", metavar="WHY", help="do not check, say why")
+    parser.add_argument("--skip", metavar="WHY", help="do not check; print this reason")
     parser.add_argument("--write", action="store_true", help="write the counts of calls or batches as the budget, or tables into the page")
     parser.add_argument("what", choices=CHECKS)
     arguments = parser.parse_args()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
 
-"""Runs the programs of bench/ on a library and reads what they print."""
+"""Runs the programs of bench/ with a library and parses their output."""
 
 import collections
 import os
@@ -18,9 +18,9 @@ LENGTHS = 3  # each loop is counted 0, 1, 2 and 3 times COUNTED_CALLS long
 MARKS = LENGTHS + 1
 # The libraries that have budgets: that of the build, and those built as in Debian 12 and 13.
 LIBRARIES = {"budget": "src", "packaged": "bench/packaged", "packaged13": "bench/packaged13"}
-# Loops of which only the instructions of the library itself count: the C library has a part in
-# them that depends on the alignment of the stack, so on the size of the environment.
-IN_LIBRARY = {"refused", "setup", "setup_beside_10000"}
+# Loops of which only librpma's own instructions count: those of the C library depend on the alignment
+# of the stack, and so on the size of the environment.
+IN_LIBRARY = {"refused", "setup", "setup_with_10000"}
 LIBRARY = "librpma.so.0"
 
 
@@ -29,11 +29,11 @@ class Missing(Exception):
 
 
 class Failed(Exception):
-    """A measurement failed; the text says what to do."""
+    """A measurement failed; the text has the reason."""
 
 
 def read_table(path):
-    """The rows of a table: tab-separated; the first line that is no comment has the names."""
+    """The rows of a table: tab-separated; the first line that is not a comment has the names."""
     lines = [line.split("\t") for line in path.read_text().splitlines()
              if line and not line.startswith("#")]
     return [dict(zip(lines[0], line, strict=True)) for line in lines[1:]]
@@ -51,22 +51,22 @@ def read_budget(native, kind=""):
 
 
 def is_native(counts):
-    """Whether calls-rpma, which counted these calls, was built with native operations."""
+    """Returns whether calls-rpma, which counted these calls, was built with native operations."""
     return "native_flush" in counts
 
 
 def batch(name):
-    """Way, plain calls of one operation and length of a loop over batches, from its name."""
-    way, *what, length = name.split("_")
+    """Posting method, plain calls of one operation and length of a loop over lists, from its name."""
+    method, *what, length = name.split("_")
     calls = {"write": ["write"], "recv": ["recv"], "wait": ["wait"], "atomic": ["write"], "read": ["read"],
              "send": ["send"], "flush": ["flush"], "atomicwrite": ["atomic_write"],
              "write flush": ["write", "flush"],
              "write native flush": ["write", "native_flush"]}
-    return way, calls[" ".join(what)], int(length)
+    return method, calls[" ".join(what)], int(length)
 
 
 def run(command, environment=None, directory=None):
-    """Standard output of a command that has to succeed."""
+    """Returns the standard output of a command, which must succeed."""
     done = subprocess.run(command, env=environment, cwd=directory, check=False,
                           capture_output=True, text=True)
     if done.returncode != 0:
@@ -124,7 +124,7 @@ def read_total(part):
     """The instructions of one part of callgrind's output."""
     found = re.search(r"^totals: (\d+)$", part.read_text(), re.MULTILINE)
     if not found:
-        raise Failed(f"callgrind wrote no total into {part.name}: is this valgrind too old?")
+        raise Failed(f"callgrind wrote no total into {part.name}: valgrind may be too old")
     return int(found.group(1))
 
 
@@ -133,9 +133,9 @@ def own_instructions(part):
     names, counts = {}, collections.Counter()
     current, is_call = None, False
     for line in part.read_text().splitlines():
-        named = re.match(r"(c?ob)=(\(\d+\))(?: (.*))?$", line)
-        if named:
-            kind, number, name = named.groups()
+        match = re.match(r"(c?ob)=(\(\d+\))(?: (.*))?$", line)
+        if match:
+            kind, number, name = match.groups()
             if name:
                 names[number] = pathlib.Path(name).name
             if kind == "ob":
@@ -156,15 +156,15 @@ def read_count(name, part):
     if name not in IN_LIBRARY:
         return read_total(part)
     counts = own_instructions(part)
-    return sum(count for thing, count in counts.items() if thing.startswith(LIBRARY))
+    return sum(count for binary, count in counts.items() if binary.startswith(LIBRARY))
 
 
 def per_call(name, lengths):
-    """Each step in length adds the same number of calls, so it must add the same instructions."""
+    """Each step in length adds the same number of calls, and must add the same number of instructions."""
     first, second = (after - before for before, after in zip(lengths, lengths[1:]))
     if first != second:
         raise Failed(f"{name}: {COUNTED_CALLS} calls took {first} instructions, then {second}: "
-                     "the count is disturbed")
+                     "the count is not reproducible")
     return -(-first // COUNTED_CALLS)  # rounded up: only some waits acknowledge events
 
 

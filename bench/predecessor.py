@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
 
-"""Unpacks Debian's librpma0 where it is needed; nothing installs it."""
+"""Unpacks Debian's librpma0 into a directory, without installing it."""
 
 import pathlib
 import subprocess
@@ -15,7 +15,7 @@ import common
 import debian
 
 
-def fetched(directory):
+def fetch(directory):
     """The folder of the library in Debian's package, unpacked into a directory of the caller, and its version."""
     try:
         package = debian.Debian(directory)
@@ -24,9 +24,9 @@ def fetched(directory):
     return package.library.parent, debian.cached("librpma0")[-1].name.split("_")[1]
 
 
-def unpacked(directory):
-    """The same of a package that is unpacked already; the name of its directory ends with the version."""
+def find_unpacked(directory):
+    """The same for a package that is already unpacked; the name of its directory ends with the version."""
     found = sorted(directory.glob(f"usr/lib/*/{common.SONAME}"))
     if not found:
-        raise measure.Failed(f"{directory} holds no {common.SONAME} in usr/lib")
+        raise measure.Failed(f"{directory} has no {common.SONAME} in usr/lib")
     return found[0].parent, directory.name.rpartition("-")[2]

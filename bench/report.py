@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
 
-"""Turns results into tables: medians with quartiles, and shares with their goals."""
+"""Prints results as tables: medians with quartiles, and shares with their goals."""
 
 import math
 import statistics
@@ -15,7 +15,7 @@ OURS, THEIRS = "librpma", "predecessor"
 
 
 def read_lab(text):
-    """kind -> size -> figure -> library -> values, of the lines of guest.py."""
+    """Parses the lines of guest.py: kind -> size -> figure -> library -> values."""
     lab = {}
     for line in text.splitlines():
         library, kind, size, figure, value = line.split("\t")
@@ -61,7 +61,7 @@ def instruction_rows(counts):
 
 
 def time_shares(times, call):
-    """One share for each round, because the speed of a machine changes between rounds."""
+    """Returns one share per round, because the speed of the machine changes between rounds."""
     return [measure.share(ours, theirs, verbs) for ours, theirs, verbs in
             zip(times[OURS][call], times[THEIRS][call], times["verbs"][call])]
 
@@ -84,7 +84,7 @@ CALL_NAMES = {
     "refused": "write to a full queue, in the library",
     "refused_unlogged": "… with the log off, the whole call",
     "setup": "connection made and deleted, in the library",
-    "setup_beside_10000": "… beside 10,000 others"}
+    "setup_with_10000": "… with 10,000 others"}
 
 
 def head(*names):
@@ -118,36 +118,36 @@ def list_tables():
 
     lists = [*head("operation", "length", "by hand", "librpma", "plain calls")]
     for what in ("write", "write_flush"):
-        for way in ("prepared", "array", "built", "set"):
-            names = [name for name in counts[False] if name.startswith(f"{way}_{what}_")
+        for method in ("prepared", "array", "built", "set"):
+            names = [name for name in counts[False] if name.startswith(f"{method}_{what}_")
                      and "native" not in name and measure.batch(name)[1] == what.split("_")]
-            lists += [f"| {what.replace('_', ' + ')}, {way} | {measure.batch(name)[2]} | {each(name, 'verbs')} | "
+            lists += [f"| {what.replace('_', ' + ')}, {method} | {measure.batch(name)[2]} | {each(name, 'verbs')} | "
                       f"{each(name)} | {sum(plain[call] for call in what.split('_'))} |" for name in names]
     kinds = [*head("operation", "plain call", "ready, alone", "ready, of 16", "built, of 16", "set, of 16")]
     for kind in ("write", "read", "send", "flush", "atomicwrite"):
         [call] = measure.batch(f"ready_{kind}_1")[1]
         kinds.append(f"| {call.replace('_', ' ')} | {plain[call]} | " + " | ".join(
-            each(f"{way}_{kind}_{length}")
-            for way, length in (("ready", 1), ("ready", 16), ("built", 16), ("set", 16))) + " |")
+            each(f"{method}_{kind}_{length}")
+            for method, length in (("ready", 1), ("ready", 16), ("built", 16), ("set", 16))) + " |")
     native = [*head("write and native flush", "length", "by hand", "prepared", "built", "array")]
     for length in (1, 4, 16, 64):
-        names = [f"{way}_write_native_flush_{length}" for way in ("prepared", "built", "array")]
+        names = [f"{method}_write_native_flush_{length}" for method in ("prepared", "built", "array")]
         native.append(f"| a pair | {length} | {each(names[0], 'verbs', True)} | " +
                       " | ".join(each(name, native=True) for name in names) + " |")
     whole = [*head("call", "by hand", "librpma")]
-    for text, name in (("write of 1 SGE, in a list", "pieces_write_1"), ("write of 2 SGEs", "pieces_write_2"),
-                       ("write of 4 SGEs", "pieces_write_4"), ("write of 8 SGEs", "pieces_write_8"),
+    for text, name in (("write of 1 SGE, in a list", "sges_write_1"), ("write of 2 SGEs", "sges_write_2"),
+                       ("write of 4 SGEs", "sges_write_4"), ("write of 8 SGEs", "sges_write_8"),
                        ("16 receives, rpma_recv_many()", "array_recv_16"),
                        ("remote atomic", "array_atomic_1"), ("4 remote atomics", "array_atomic_4"),
                        ("write that a full queue refuses", "refused_write_1"),
-                       ("rpma_cq_take_event() and rpma_cq_arm()", "halves_wait_1")):
+                       ("rpma_cq_take_event() and rpma_cq_arm()", "split_wait_1")):
         row = counts[False][name]
         whole.append(f"| {text} | {int(row['verbs']):,} | {int(row['budget']):,} |")
     return [lists, kinds, native, whole]
 
 
 def rows_by_size(sizes, kind=""):
-    """Figure, size and the values of each way or library, of size -> figure -> name -> values."""
+    """Figure, size and the values of each method or library, of size -> figure -> name -> values."""
     for figure in next(iter(sizes.values())):
         for size, by_figure in sizes.items():
             values = by_figure[figure].values()
@@ -156,14 +156,14 @@ def rows_by_size(sizes, kind=""):
 
 
 def cost_of_all(figure, size, value):
-    """The cost of all connections or operations, from a figure that may be per piece or a rate."""
+    """The cost of all connections or operations, from a figure, which may be per unit or a rate."""
     if figure.endswith(" per second"):
         return size / value
     return size * value if figure.startswith("CPU") else value
 
 
 def growth(figure, sizes, library):
-    """The exponent of size that fits the medians best; None where all costs are 0."""
+    """The exponent of size that fits the medians best; None if all costs are 0."""
     costs = [cost_of_all(figure, int(size), quartiles(by_figure[figure][library])[1])
              for size, by_figure in sizes.items()]
     if not any(costs):

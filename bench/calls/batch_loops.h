@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// batch_loops.h -- the loops over lists, the same in both variants: LOOPS(length) of a variant
-// defines way_what_length() for each way and operation; NATIVE_LOOPS(length) does so for a
-// device with native operations
+// batch_loops.h -- the loops over lists of both variants: LOOPS(length) of a variant defines
+// method_what_length() for each method of posting and each operation; NATIVE_LOOPS(length) does
+// so for a device with native operations
 
-#define PIECES(length)                                       \
-    static void pieces_write_##length(unsigned long times) { \
-        pieces(length, times);                               \
+#define SGES(length)                                       \
+    static void sges_write_##length(unsigned long times) { \
+        write_sges(length, times);                         \
     }
 
 LOOPS(1)
@@ -20,10 +20,10 @@ KIND(read)
 KIND(send)
 KIND(flush)
 KIND(atomicwrite)
-PIECES(1)
-PIECES(2)
-PIECES(4)
-PIECES(8)
+SGES(1)
+SGES(2)
+SGES(4)
+SGES(8)
 #ifdef PROVIDER_NATIVE
 NATIVE_LOOPS(1)
 NATIVE_LOOPS(4)
@@ -31,7 +31,7 @@ NATIVE_LOOPS(16)
 NATIVE_LOOPS(64)
 #endif
 
-#define NAME(way, what, length) {#way "_" #what "_" #length, way##_##what##_##length},
+#define NAME(method, what, length) {#method "_" #what "_" #length, method##_##what##_##length},
 #define NAMES(what, length) \
     NAME(prepared, what, length) NAME(built, what, length) NAME(array, what, length)
 #define KIND_NAMES(what) \
@@ -49,12 +49,12 @@ const struct loop loops[] = {
     NAME(ready, write, 1) NAME(ready, write, 16)
     KIND_NAMES(read) KIND_NAMES(send) KIND_NAMES(flush) KIND_NAMES(atomicwrite)
     // clang-format on
-    NAME(pieces, write, 1) NAME(pieces, write, 2) NAME(pieces, write, 4)
-        NAME(pieces, write, 8){"array_recv_16", receives},
+    NAME(sges, write, 1) NAME(sges, write, 2) NAME(sges, write, 4)
+        NAME(sges, write, 8){"array_recv_16", receives},
     {"array_atomic_1", atomics_1},
     {"array_atomic_4", atomics_4},
     {"refused_write_1", refused},
     {"unlogged_write_1", refused_unlogged},
-    {"halves_wait_1", halves_of_wait},
+    {"split_wait_1", take_event_and_arm},
     {0},
 };

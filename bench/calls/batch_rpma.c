@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// batch_rpma.c -- lists as a user of librpma writes them: a batch prepared once, a batch built
-// for each post, or an array filled for each post
+// batch_rpma.c -- lists posted with librpma: a batch prepared once, a batch built for each
+// post, or an array filled for each post
 
 #include "loops.h"
-#include "rpma_side.h"
+#include "rpma_setup.h"
 
-enum { MOST_WORKS = 128, MOST_PIECES = 8, MOST_RECEIVES = 16 };
+enum { MAX_WORKS = 128, MAX_SGES = 8, MAX_RECEIVES = 16 };
 
-void adapt_side(struct rpma_conn_cfg *cfg) {
-    must(rpma_conn_cfg_set_max_sge(cfg, MOST_PIECES) == 0, "rpma_conn_cfg_set_max_sge");
+void add_settings(struct rpma_conn_cfg *cfg) {
+    must(rpma_conn_cfg_set_max_sge(cfg, MAX_SGES) == 0, "rpma_conn_cfg_set_max_sge");
 }
 
 static struct rpma_batch *batch;
 
-// Each function describes one unit of work and returns the number of its operations.
+// Each function fills in the operations of one list entry and returns their number.
 static inline __attribute__((always_inline)) unsigned describe_write(struct rpma_work *work) {
     *work = (struct rpma_work){
         .type = RPMA_WORK_WRITE,
@@ -44,10 +44,10 @@ describe_write_and_flush(struct rpma_work *work) {
     return 2;
 }
 
-// Memory for remote atomics, which no plain descriptor advertises.
+// Memory for remote atomics: only packed private data advertises it, not a descriptor.
 static struct rpma_mr_remote *atomics;
 
-static void offer_atomics(void) {
+static void advertise_atomics(void) {
     static uint64_t word;
     struct rpma_mr_local *mr;
     char packed[64];
@@ -88,7 +88,7 @@ DESCRIBE(atomicwrite, .type = RPMA_WORK_ATOMIC_WRITE, .remote = remote)
 
 typedef unsigned describe_function(struct rpma_work *work);
 
-// Adds length units of work to the batch.
+// Adds `length` entries to the batch.
 static inline __attribute__((always_inline)) void fill(unsigned length,
                                                        describe_function *describe) {
     for (unsigned i = 0; i < length; i++) {
@@ -100,7 +100,7 @@ static inline __attribute__((always_inline)) void fill(unsigned length,
 }
 
 static inline __attribute__((always_inline)) void open_batch(struct rpma_conn *through) {
-    must(rpma_batch_new(through, MOST_WORKS, &batch) == 0, "rpma_batch_new");
+    must(rpma_batch_new(through, MAX_WORKS, &batch) == 0, "rpma_batch_new");
 }
 
 static inline __attribute__((always_inline)) void prepared(struct rpma_conn *through,
@@ -134,9 +134,9 @@ static inline __attribute__((always_inline)) void array(struct rpma_conn *throug
                                                         describe_function *describe,
                                                         unsigned long times) {
     for (unsigned long i = 0; i < times; i++) {
-        struct rpma_work work[MOST_WORKS];
+        struct rpma_work work[MAX_WORKS];
         unsigned used = 0;
-        // Not unrolled, so that a list of any length is filled alike.
+        // Not unrolled: the code that fills a list must not depend on its length.
 #pragma GCC unroll 1
         for (unsigned n = 0; n < length; n++)
             used += describe(&work[used]);
@@ -144,19 +144,19 @@ static inline __attribute__((always_inline)) void array(struct rpma_conn *throug
     }
 }
 
-// Posts an array that was filled before.
+// Posts an array that was filled once.
 static inline __attribute__((always_inline)) void ready(struct rpma_conn *through,
                                                         unsigned length,
                                                         describe_function *describe,
                                                         unsigned long times) {
-    struct rpma_work work[MOST_WORKS];
+    struct rpma_work work[MAX_WORKS];
     for (unsigned n = 0; n < length; n++)
         describe(&work[n]);
     for (unsigned long i = 0; i < times; i++)
         must(rpma_post(through, work, length, NULL) == 0, "rpma_post");
 }
 
-// Changes the remote offset of each operation of a prepared list, without a post.
+// Changes the remote offset of each operation of a prepared list, without posting it.
 static inline __attribute__((always_inline)) void set(struct rpma_conn *through,
                                                       unsigned length,
                                                       describe_function *describe,
@@ -173,10 +173,11 @@ static inline __attribute__((always_inline)) void set(struct rpma_conn *through,
     rpma_batch_delete(&batch);
 }
 
-// Each write gathers length pieces.
-static inline __attribute__((always_inline)) void pieces(unsigned length, unsigned long times) {
+// Each write has a list of `length` SGEs.
+static inline __attribute__((always_inline)) void write_sges(unsigned length,
+                                                             unsigned long times) {
     for (unsigned long i = 0; i < times; i++) {
-        struct rpma_sge sgl[MOST_PIECES];
+        struct rpma_sge sgl[MAX_SGES];
         struct rpma_work work;
         describe_write(&work);
         for (unsigned n = 0; n < length; n++)
@@ -189,14 +190,14 @@ static inline __attribute__((always_inline)) void pieces(unsigned length, unsign
 
 static void receives(unsigned long times) {
     for (unsigned long i = 0; i < times; i++) {
-        struct rpma_receive receive[MOST_RECEIVES];
-        for (unsigned n = 0; n < MOST_RECEIVES; n++)
+        struct rpma_receive receive[MAX_RECEIVES];
+        for (unsigned n = 0; n < MAX_RECEIVES; n++)
             receive[n] = (struct rpma_receive){.local = {.mr = local, .len = TRANSFER_BYTES}};
-        must(rpma_recv_many(conn, receive, MOST_RECEIVES, NULL) == 0, "rpma_recv_many");
+        must(rpma_recv_many(conn, receive, MAX_RECEIVES, NULL) == 0, "rpma_recv_many");
     }
 }
 
-static void halves_of_wait(unsigned long times) {
+static void take_event_and_arm(unsigned long times) {
     for (unsigned long i = 0; i < times; i++) {
         must(rpma_cq_take_event(cq) == 0, "rpma_cq_take_event");
         must(rpma_cq_arm(cq, false) == 0, "rpma_cq_arm");
@@ -204,12 +205,12 @@ static void halves_of_wait(unsigned long times) {
 }
 
 static void atomics_1(unsigned long times) {
-    offer_atomics();
+    advertise_atomics();
     array(conn, 1, describe_atomic, times);
 }
 
 static void atomics_4(unsigned long times) {
-    offer_atomics();
+    advertise_atomics();
     array(conn, 4, describe_atomic, times);
 }
 
@@ -227,11 +228,11 @@ static void refused_unlogged(unsigned long times) {
     log_refusals(true);
 }
 
-#define LOOP(way, what, length, through, describe)             \
-    static void way##_##what##_##length(unsigned long times) { \
-        way(through, length, describe, times);                 \
+#define LOOP(method, what, length, through, describe)             \
+    static void method##_##what##_##length(unsigned long times) { \
+        method(through, length, describe, times);                 \
     }
-#define WAYS(what, length, through, describe)       \
+#define METHODS(what, length, through, describe)    \
     LOOP(prepared, what, length, through, describe) \
     LOOP(built, what, length, through, describe)    \
     LOOP(array, what, length, through, describe)
@@ -241,10 +242,10 @@ static void refused_unlogged(unsigned long times) {
     LOOP(built, what, 16, conn, describe_##what) \
     LOOP(set, what, 16, conn, describe_##what)
 #define LOOPS(length)                              \
-    WAYS(write, length, conn, describe_write)      \
+    METHODS(write, length, conn, describe_write)   \
     LOOP(set, write, length, conn, describe_write) \
-    WAYS(write_flush, length, conn, describe_write_and_flush)
+    METHODS(write_flush, length, conn, describe_write_and_flush)
 #define NATIVE_LOOPS(length) \
-    WAYS(write_native_flush, length, native_conn, describe_write_and_flush)
+    METHODS(write_native_flush, length, native_conn, describe_write_and_flush)
 
 #include "batch_loops.h"

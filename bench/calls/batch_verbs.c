@@ -7,12 +7,12 @@
 #include <stddef.h>
 
 #include "loops.h"
-#include "verbs_side.h"
+#include "verbs_setup.h"
 
-enum { MOST_REQUESTS = 128, MOST_RECEIVES = 16, FLUSH_BYTES = 8 };
+enum { MAX_REQUESTS = 128, MAX_RECEIVES = 16, FLUSH_BYTES = 8 };
 
-static struct ibv_send_wr list[MOST_REQUESTS];
-static struct ibv_sge sges[MOST_REQUESTS];
+static struct ibv_send_wr list[MAX_REQUESTS];
+static struct ibv_sge sges[MAX_REQUESTS];
 
 static inline void describe(unsigned i, enum ibv_wr_opcode opcode, uint32_t bytes,
                             unsigned flags) {
@@ -94,7 +94,7 @@ static inline void built(unsigned length, unsigned (*add)(unsigned), unsigned lo
     }
 }
 
-// An array of librpma corresponds to a list that is built by hand.
+// The counterpart of an array of librpma is a list that is built for each post.
 static inline void array(unsigned length, unsigned (*add)(unsigned), unsigned long times) {
     built(length, add, times);
 }
@@ -106,8 +106,8 @@ static inline void set(unsigned length, unsigned (*add)(unsigned), unsigned long
             ((volatile struct ibv_send_wr *)list)[n].wr.rdma.remote_addr = remote_addr + n;
 }
 
-// Each write gathers length pieces.
-static inline void pieces(unsigned length, unsigned long times) {
+// Each write has a list of `length` SGEs.
+static inline void write_sges(unsigned length, unsigned long times) {
     for (unsigned long i = 0; i < times; i++) {
         describe_write(0);
         for (unsigned n = 1; n < length; n++)
@@ -120,10 +120,10 @@ static inline void pieces(unsigned length, unsigned long times) {
 
 static void receives(unsigned long times) {
     for (unsigned long i = 0; i < times; i++) {
-        struct ibv_recv_wr wrs[MOST_RECEIVES], *bad;
-        for (unsigned n = 0; n < MOST_RECEIVES; n++) {
+        struct ibv_recv_wr wrs[MAX_RECEIVES], *bad;
+        for (unsigned n = 0; n < MAX_RECEIVES; n++) {
             sges[n] = buffer();
-            wrs[n] = (struct ibv_recv_wr){.next = n + 1 < MOST_RECEIVES ? &wrs[n + 1] : NULL,
+            wrs[n] = (struct ibv_recv_wr){.next = n + 1 < MAX_RECEIVES ? &wrs[n + 1] : NULL,
                                           .sg_list = &sges[n],
                                           .num_sge = 1};
         }
@@ -152,8 +152,8 @@ static void refused_unlogged(unsigned long times) {
 }
 
 #ifdef PROVIDER_NATIVE
-// Native operations cannot be prepared: each one is a call of the provider.
-static inline void post_natively(unsigned length, unsigned long times) {
+// Native operations cannot be prepared: each of them is a call of the provider.
+static inline void post_native(unsigned length, unsigned long times) {
     for (unsigned long i = 0; i < times; i++) {
         ibv_wr_start(qpx);
         for (unsigned n = 0; n < length; n++) {
@@ -171,20 +171,20 @@ static inline void post_natively(unsigned length, unsigned long times) {
 }
 #endif
 
-// An array that was filled before corresponds to a list that was built before.
+// The counterpart of an array that was filled once is a list that was built once.
 static inline void ready(unsigned length, unsigned (*add)(unsigned), unsigned long times) {
     prepared(length, add, times);
 }
 
-#define LOOP(way, what, length, through, add) LIST(way, what, length, add)
+#define LOOP(method, what, length, through, add) LIST(method, what, length, add)
 #define KIND(what)                         \
     LIST(ready, what, 1, describe_##what)  \
     LIST(ready, what, 16, describe_##what) \
     LIST(built, what, 16, describe_##what) \
     LIST(set, what, 16, describe_##what)
-#define LIST(way, what, length, add)                           \
-    static void way##_##what##_##length(unsigned long times) { \
-        way(length, add, times);                               \
+#define LIST(method, what, length, add)                           \
+    static void method##_##what##_##length(unsigned long times) { \
+        method(length, add, times);                               \
     }
 #define LOOPS(length)                                             \
     LIST(prepared, write, length, describe_write)                 \
@@ -196,13 +196,13 @@ static inline void ready(unsigned length, unsigned (*add)(unsigned), unsigned lo
     LIST(array, write_flush, length, describe_write_and_flush)
 #define NATIVE_LOOPS(length)                                                \
     static void array_write_native_flush_##length(unsigned long times) {    \
-        post_natively(length, times);                                       \
+        post_native(length, times);                                         \
     }                                                                       \
     static void prepared_write_native_flush_##length(unsigned long times) { \
-        post_natively(length, times);                                       \
+        post_native(length, times);                                         \
     }                                                                       \
     static void built_write_native_flush_##length(unsigned long times) {    \
-        post_natively(length, times);                                       \
+        post_native(length, times);                                         \
     }
 
 #include "batch_loops.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// loops.c -- runs the loops of a variant: for callgrind, or against the clock
+// loops.c -- runs the loops of a variant: for callgrind, or timed
 //
 //   PROGRAM count TIMES       runs each loop 0 to 3 times TIMES long and calls mark() after it,
 //                             for callgrind --dump-before=mark
@@ -14,22 +14,22 @@
 #include <string.h>
 #include <time.h>
 
-enum { WARM_UP = 1000, LENGTHS = 3, PIECES = 200 };
+enum { WARM_UP = 1000, LENGTHS = 3, RUNS = 200 };
 
-void give_up(const char *call) {
-    fprintf(stderr, "bench: %s did not return what it has to\n", call);
+void fail(const char *call) {
+    fprintf(stderr, "bench: %s returned an unexpected result\n", call);
     exit(EXIT_FAILURE);
 }
 
-// A function of its own, so that callgrind can divide its counts at each call.
+// A separate function, so that callgrind can split its counts at each call.
 __attribute__((noinline)) void mark(void);
 void mark(void) {
     __asm__ volatile("");
 }
 
 static void count(const struct loop *loop, unsigned long times) {
-    loop->run(1); // warm-up: everything that happens only once
-    // volatile, so that each length has the same instructions around the loop itself.
+    loop->run(1); // warm-up: excludes one-time costs
+    // volatile: the loop around each length has the same instructions.
     for (volatile unsigned long length = 0; length <= LENGTHS; length++) {
         loop->run(length * times);
         mark();
@@ -43,15 +43,15 @@ static double now(void) {
     return (double)time.tv_sec * 1e9 + (double)time.tv_nsec;
 }
 
-// Reports the fastest of many runs: other work on the machine disturbed the slower ones.
+// Reports the fastest of many runs, because other processes slow runs down.
 static void take_time(const struct loop *loop, unsigned long times) {
     loop->run(WARM_UP);
     double fastest = 0;
-    for (unsigned piece = 0; piece < PIECES; piece++) {
+    for (unsigned run = 0; run < RUNS; run++) {
         const double start = now();
         loop->run(times);
         const double taken = now() - start;
-        if (piece == 0 || taken < fastest)
+        if (run == 0 || taken < fastest)
             fastest = taken;
     }
     printf("%s\t%.4f\n", loop->name, fastest / (double)times);
@@ -64,7 +64,7 @@ int main(int argc, char *argv[]) {
         fprintf(stderr, "usage: %s count|time TIMES\n", argv[0]);
         return 2;
     }
-    connect_side();
+    create_objects();
     for (const struct loop *loop = loops; loop->name != NULL; loop++)
         if (loop->run != NULL)
             (counts ? count : take_time)(loop, times);

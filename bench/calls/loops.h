@@ -17,17 +17,17 @@ struct loop {
     void (*run)(unsigned long times);
 };
 
-// Defined by each variant; ends with NULL. Loops after an entry without a function
-// are only counted.
+// Defined by each variant; ends with an entry without a name. Loops after an entry without a
+// function are counted, but not timed.
 extern const struct loop loops[];
-void connect_side(void);
+void create_objects(void);
 
-__attribute__((noreturn)) void give_up(const char *call);
+__attribute__((noreturn)) void fail(const char *call);
 
 // Ends the program unless the call returned the expected value.
-static inline void must(int is_so, const char *call) {
-    if (!is_so)
-        give_up(call);
+static inline void must(int is_expected, const char *call) {
+    if (!is_expected)
+        fail(call);
 }
 
 #ifdef __cplusplus

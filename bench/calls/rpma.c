@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// rpma.c -- the loops as a user of librpma writes them; runs on any librpma.so.0
+// rpma.c -- the loops over the functions of librpma; runs with any librpma.so.0
 
 #include "loops.h"
-#include "rpma_side.h"
+#include "rpma_setup.h"
 
 enum { MANY_CONNECTIONS = 10000 };
 
-void adapt_side(struct rpma_conn_cfg *cfg) {
+void add_settings(struct rpma_conn_cfg *cfg) {
     (void)cfg;
 }
 
@@ -45,7 +45,7 @@ ATOMIC_WRITE(native_atomic_write, native_conn)
 #endif
 // clang-format on
 
-// The part of one side in a message and its echo.
+// What one side executes for a message and its echo.
 static void message_loop(unsigned long times) {
     for (unsigned long i = 0; i < times; i++) {
         recv_loop(1);
@@ -61,17 +61,17 @@ static void refused_unlogged_loop(unsigned long times) {
     log_refusals(true);
 }
 
-// Makes, establishes and deletes a connection.
+// Creates, establishes and deletes a connection.
 static void setup_loop(unsigned long times) {
     for (unsigned long i = 0; i < times; i++) {
-        struct rpma_conn *made = connect_one();
-        must(rpma_conn_delete(&made) == 0, "rpma_conn_delete");
+        struct rpma_conn *new_conn = connect_one();
+        must(rpma_conn_delete(&new_conn) == 0, "rpma_conn_delete");
     }
 }
 
-static void setup_beside_many_loop(unsigned long times) {
-    static unsigned held;
-    for (; held < MANY_CONNECTIONS; held++)
+static void setup_with_many_loop(unsigned long times) {
+    static unsigned existing;
+    for (; existing < MANY_CONNECTIONS; existing++)
         connect_one();
     setup_loop(times);
 }
@@ -96,6 +96,6 @@ const struct loop loops[] = {
     {"refused", refused_loop},
     {"refused_unlogged", refused_unlogged_loop},
     {"setup", setup_loop},
-    {"setup_beside_10000", setup_beside_many_loop},
+    {"setup_with_10000", setup_with_many_loop},
     {0},
 };

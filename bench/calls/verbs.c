@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// verbs.c -- the loops by hand in verbs; they fill only the fields that the opcode needs
+// verbs.c -- the same loops written in verbs; they set only the fields that the opcode needs
 
 #include <errno.h>
 #include <stddef.h>
 
 #include "loops.h"
-#include "verbs_side.h"
+#include "verbs_setup.h"
 
 static inline int post_to(struct ibv_qp **to, struct ibv_sge *sge, enum ibv_wr_opcode opcode,
                           unsigned flags) {
@@ -77,7 +77,7 @@ static void message_loop(unsigned long times) {
     for (unsigned long i = 0; i < times; i++) {
         recv_loop(1);
         send_loop(1);
-        halves_of_wait(1);
+        take_event_and_arm(1);
         poll_loop(1);
     }
 }
@@ -120,8 +120,8 @@ const struct loop loops[] = {
     {"native_atomic_write", native_atomic_write_loop},
 #endif
     {"only counted", NULL},
-    {"wait", halves_of_wait},
-    {"conn_wait", halves_of_wait},
+    {"wait", take_event_and_arm},
+    {"conn_wait", take_event_and_arm},
     {"message", message_loop},
     {"refused_unlogged", refused_loop},
     {0},

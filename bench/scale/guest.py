@@ -2,13 +2,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
 
-"""Runs in the lab: all measurements of scale/, for each library in turn, round by round.
+"""Runs all measurements of scale/ in the lab: in each round, for each library.
 
-usage: guest.py STAGE ROUNDS MOST     STAGE has the programs scale, lists and queues and a directory
-                                      for each library; MOST is the greatest number of connections
+usage: guest.py STAGE ROUNDS MAX     STAGE has the programs scale, lists and queues and a directory
+                                      for each library; MAX is the greatest number of connections
 
 Prints lines of library, kind, size, figure and value, separated by tabs. For lists, the first
-column is the way of posting instead of the library; for queues, whether all connections share one.
+column is the method of posting instead of the library; for queues, whether all connections share one.
 """
 
 import contextlib
@@ -28,7 +28,7 @@ DEPTHS = [1, 8, 64]
 TIMES = {1: 400, 8: 1500, 64: 3000}
 KINDS = ["write-flush", "send"]
 RECEIVES = 512
-WAYS = ["plain", "array", "built", "prepared", "hand-built", "hand-prepared"]
+METHODS = ["plain", "array", "built", "prepared", "hand-built", "hand-prepared"]
 LIST_KINDS = ["write", "write-flush"]
 LENGTHS = [1, 4, 16, 64]
 LIST_TIMES = 101
@@ -69,11 +69,11 @@ def measure(stage, library, name, kind, size, *words):
 
 
 def measure_lists(stage):
-    """Measures the ways to post a list, one after the other."""
+    """Measures the methods to post a list, in turn."""
     with server(stage, "librpma", 0):
-        for kind, length, way in itertools.product(LIST_KINDS, LENGTHS, WAYS):
-            measure(stage, "librpma", way, "lists", length,
-                    "lists", *SERVER, way, kind, length, LIST_TIMES)
+        for kind, length, method in itertools.product(LIST_KINDS, LENGTHS, METHODS):
+            measure(stage, "librpma", method, "lists", length,
+                    "lists", *SERVER, method, kind, length, LIST_TIMES)
 
 
 def measure_queues(stage, sizes):
@@ -84,19 +84,19 @@ def measure_queues(stage, sizes):
 
 
 def main():
-    stage, rounds, most = pathlib.Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+    stage, rounds, max_connections = pathlib.Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
     resource.setrlimit(resource.RLIMIT_NOFILE, (DESCRIPTORS, DESCRIPTORS))
     operations = [(kind, depth, ["operations", *SERVER, kind, depth, TIMES[depth]])
                   for kind in KINDS for depth in DEPTHS]
     for number in range(rounds):
         print(f"guest: round {number + 1} of {rounds}", file=sys.stderr, flush=True)
         sizes = CONNECTIONS + (MANY_CONNECTIONS if number % MANY_EVERY == 0 else [])
-        sizes = [many for many in sizes if many <= most]
+        sizes = [many for many in sizes if many <= max_connections]
         measure_lists(stage)
         measure_queues(stage, sizes)
         connections = [("connections", many, ["connections", *SERVER, many]) for many in sizes]
         for kind, size, words in operations + connections:
-            # The order alternates, so that no library always runs first.
+            # The order alternates, so that neither library always runs first.
             for library in LIBRARIES if number % 2 == 0 else reversed(LIBRARIES):
                 with server(stage, library, RECEIVES if kind == "send" else 0):
                     measure(stage, library, library, kind, size, "scale", *words)

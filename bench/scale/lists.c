@@ -3,9 +3,9 @@
 
 // lists.c -- the time to post a list of operations to a real device
 //
-//   lists ADDRESS PORT WAY KIND LENGTH TIMES
+//   lists ADDRESS PORT METHOD KIND LENGTH TIMES
 //
-// WAY is plain (a call for each operation), array (rpma_post() of an array filled for each
+// METHOD is plain (a call for each operation), array (rpma_post() of an array filled for each
 // post), built (a batch filled for each post), prepared (a batch filled once), hand-built or
 // hand-prepared (a list of ibv_send_wr). KIND is write, of 64 bytes, or write-flush, of 4 KiB.
 // Only the post is timed, in nanoseconds for each operation. Each list has one completion, and
@@ -24,8 +24,8 @@ static struct side side;
 
 static void open_connection(const char *address, const char *port) {
     side = open_side(address, port, RPMA_UTIL_IBV_CONTEXT_REMOTE);
-    target = connect_with_queues(&side, MOST_REQUESTS);
-    must(rpma_batch_new(target.conn, MOST_REQUESTS, &batch), "rpma_batch_new");
+    target = connect_with_queues(&side, MAX_REQUESTS);
+    must(rpma_batch_new(target.conn, MAX_REQUESTS, &batch), "rpma_batch_new");
 }
 
 // Only the last operation of a list completes.
@@ -65,7 +65,7 @@ static struct rpma_work work_of_flush(unsigned i) {
 }
 
 static void post_array(void) {
-    struct rpma_work work[MOST_REQUESTS];
+    struct rpma_work work[MAX_REQUESTS];
     unsigned used = 0;
     for (unsigned i = 0; i < kind.length; i++) {
         work[used++] = work_of_write(i);
@@ -101,13 +101,13 @@ static void wait_for_list(void) {
     take_completions(target.cq, 1);
 }
 
-static const struct way {
+static const struct method {
     const char *name;
     void (*open)(const char *address, const char *port);
     void (*prepare)(void);
     void (*post)(void);
     void (*wait)(void);
-} ways[] = {
+} methods[] = {
     {"plain", open_connection, NULL, post_plain, wait_for_list},
     {"array", open_connection, NULL, post_array, wait_for_list},
     {"built", open_connection, NULL, post_built, wait_for_list},
@@ -116,38 +116,39 @@ static const struct way {
     {"hand-prepared", open_by_hand, build_by_hand, post_by_hand, wait_by_hand},
 };
 
-static const struct way *way_named(const char *name) {
-    for (size_t i = 0; i < sizeof(ways) / sizeof(*ways); i++)
-        if (strcmp(ways[i].name, name) == 0)
-            return &ways[i];
-    give_up("no such way");
+static const struct method *find_method(const char *name) {
+    for (size_t i = 0; i < sizeof(methods) / sizeof(*methods); i++)
+        if (strcmp(methods[i].name, name) == 0)
+            return &methods[i];
+    fail("no such method");
 }
 
 int main(int argc, char *argv[]) {
     if (argc != 7) {
-        fprintf(stderr, "usage: %s ADDRESS PORT WAY write|write-flush LENGTH TIMES\n", argv[0]);
+        fprintf(stderr, "usage: %s ADDRESS PORT METHOD write|write-flush LENGTH TIMES\n",
+                argv[0]);
         return 2;
     }
-    const struct way *way = way_named(argv[3]);
+    const struct method *method = find_method(argv[3]);
     kind.flushes = strcmp(argv[4], "write-flush") == 0;
     kind.bytes = kind.flushes ? BLOCK : MESSAGE;
     kind.length = (unsigned)number(argv[5]);
     const unsigned long times = number(argv[6]);
-    if (kind.length < 1 || 2 * kind.length > MOST_REQUESTS || times < 1)
-        give_up("LENGTH goes from 1 to 64, TIMES begins at 1");
+    if (kind.length < 1 || 2 * kind.length > MAX_REQUESTS || times < 1)
+        fail("LENGTH must be 1 to 64, TIMES at least 1");
     double *taken = calloc(times, sizeof(*taken));
     if (taken == NULL)
-        give_up("out of memory");
-    way->open(argv[1], argv[2]);
-    if (way->prepare != NULL)
-        way->prepare();
-    way->post(); // warm-up: everything that happens only once
-    way->wait();
+        fail("out of memory");
+    method->open(argv[1], argv[2]);
+    if (method->prepare != NULL)
+        method->prepare();
+    method->post(); // warm-up: excludes one-time costs
+    method->wait();
     for (unsigned long i = 0; i < times; i++) {
         const double start = seconds();
-        way->post();
+        method->post();
         taken[i] = seconds() - start;
-        way->wait();
+        method->wait();
     }
     sort(taken, times);
     print(argv[4], taken[times / 2] * 1e9 / kind.length);

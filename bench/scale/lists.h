@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// lists.h -- the kind of list that is posted, and the ways that are written by hand in verbs
+// lists.h -- the kind of list that is posted, and the methods that are written in verbs
 
 #ifndef LISTS_H
 #define LISTS_H 1
 
-#include "side.h"
+#include "common.h"
 
-enum { MOST_REQUESTS = 128 };
+enum { MAX_REQUESTS = 128 };
 
 extern struct kind {
     bool flushes;    // each write is followed by an emulated flush

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// lists_by_hand.c -- the lists of lists.c in verbs, with a connection made by librdmacm
+// lists_by_hand.c -- the lists of lists.c in verbs, over a connection of librdmacm
 
 #include "lists.h"
 
@@ -15,16 +15,16 @@ static struct rdma_cm_id *id;
 static struct ibv_mr *mr;
 static uint64_t remote_addr;
 static uint32_t rkey;
-static struct ibv_send_wr list[MOST_REQUESTS];
-static struct ibv_sge sges[MOST_REQUESTS];
+static struct ibv_send_wr list[MAX_REQUESTS];
+static struct ibv_sge sges[MAX_REQUESTS];
 
 static void must_not_fail(int result, const char *call) {
     if (result != 0)
-        give_up(call);
+        fail(call);
 }
 
 // The server sends the descriptor of its region: address, size and key, little-endian.
-static void take_descriptor(const struct rdma_cm_id *connected) {
+static void read_descriptor(const struct rdma_cm_id *connected) {
     const unsigned char *descriptor = connected->event->param.conn.private_data;
     memcpy(&remote_addr, descriptor, sizeof(remote_addr));
     memcpy(&rkey, descriptor + 2 * sizeof(remote_addr), sizeof(rkey));
@@ -32,12 +32,12 @@ static void take_descriptor(const struct rdma_cm_id *connected) {
     rkey = le32toh(rkey);
 }
 
-// librdmacm makes the queues and the completion channel itself.
+// librdmacm creates the queues and the completion channel.
 void open_by_hand(const char *address, const char *port) {
     static _Alignas(BLOCK) char memory[BLOCK];
     struct rdma_addrinfo hints = {.ai_port_space = RDMA_PS_TCP, .ai_qp_type = IBV_QPT_RC};
     struct rdma_addrinfo *found;
-    struct ibv_qp_init_attr attributes = {.cap = {.max_send_wr = MOST_REQUESTS,
+    struct ibv_qp_init_attr attributes = {.cap = {.max_send_wr = MAX_REQUESTS,
                                                   .max_recv_wr = 1,
                                                   .max_send_sge = 1,
                                                   .max_recv_sge = 1}};
@@ -50,7 +50,7 @@ void open_by_hand(const char *address, const char *port) {
     mr = ibv_reg_mr(id->pd, memory, BLOCK, IBV_ACCESS_LOCAL_WRITE);
     must_not_fail(mr == NULL, "ibv_reg_mr");
     must_not_fail(rdma_connect(id, &param), "rdma_connect");
-    take_descriptor(id);
+    read_descriptor(id);
 }
 
 static void describe(unsigned i, enum ibv_wr_opcode opcode, uint32_t bytes, unsigned flags) {
@@ -98,5 +98,5 @@ void wait_by_hand(void) {
         must_not_fail(ibv_req_notify_cq(ready, 0), "ibv_req_notify_cq");
     }
     if (got != 1 || wc.status != IBV_WC_SUCCESS)
-        give_up("a list did not complete");
+        fail("a list did not complete");
 }

@@ -3,12 +3,12 @@
 
 // operations.c -- latency, throughput and CPU time of one kind of operation at a queue depth
 
-#include "side.h"
+#include "common.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_DEPTH = MOST_COMPLETIONS };
+enum { MAX_DEPTH = MAX_COMPLETIONS };
 
 static struct target target;
 static struct side side;
@@ -27,19 +27,19 @@ static void send_message(void) {
          "rpma_send");
 }
 
-// Operations complete in the order of the posts, so a ring of start times is enough.
+// Operations complete in the order of the posts: a ring buffer of start times suffices.
 static void run(void (*post)(void), unsigned long depth, unsigned long times,
                 double *latencies) {
-    double starts[MOST_DEPTH];
+    double starts[MAX_DEPTH];
     unsigned long posted = 0, completed = 0;
     while (completed < times) {
         for (; posted < times && posted - completed < depth; posted++) {
             starts[posted % depth] = seconds();
             post();
         }
-        const unsigned long upto = completed + take_completions(target.cq, MOST_DEPTH);
+        const unsigned long end = completed + take_completions(target.cq, MAX_DEPTH);
         const double now = seconds();
-        for (; completed < upto; completed++)
+        for (; completed < end; completed++)
             latencies[completed] = now - starts[completed % depth];
     }
 }
@@ -47,15 +47,15 @@ static void run(void (*post)(void), unsigned long depth, unsigned long times,
 void measure_operations(char **argv) {
     void (*post)(void) = strcmp(argv[2], "send") == 0 ? send_message : write_and_flush;
     const unsigned long depth = number(argv[3]), times = number(argv[4]);
-    if (depth < 1 || depth > MOST_DEPTH || times < MOST_DEPTH)
-        give_up("the depth goes from 1 to 64, the times begin at 64");
+    if (depth < 1 || depth > MAX_DEPTH || times < MAX_DEPTH)
+        fail("DEPTH must be 1 to 64, TIMES at least 64");
     double *latencies = calloc(times, sizeof(*latencies));
     if (latencies == NULL)
-        give_up("out of memory");
+        fail("out of memory");
     side = open_side(argv[0], argv[1], RPMA_UTIL_IBV_CONTEXT_REMOTE);
     target = connect_with_queues(&side, (uint32_t)(2 * depth + 2));
 
-    run(post, depth, MOST_DEPTH, latencies); // warm-up: everything that happens only once
+    run(post, depth, MAX_DEPTH, latencies); // warm-up: excludes one-time costs
     const double start = seconds(), cpu = cpu_seconds();
     run(post, depth, times, latencies);
     print("operations per second", (double)times / (seconds() - start));
@@ -65,6 +65,6 @@ void measure_operations(char **argv) {
     print("p99 us", latencies[times * 99 / 100] * 1e6);
 
     rpma_mr_remote_delete(&target.remote);
-    leave(target.conn);
+    disconnect(target.conn);
     free(latencies);
 }

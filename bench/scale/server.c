@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// server.c -- accepts every connection, offers its memory and receives messages
+// server.c -- accepts all connections, exposes its memory, and receives messages
 
-#include "side.h"
+#include "common.h"
 
 #include <stdlib.h>
 #include <sys/epoll.h>
@@ -12,7 +12,7 @@ enum { BATCH = 32 };
 
 struct client;
 
-// The object of a readable file descriptor.
+// The handler of a readable file descriptor.
 struct watch {
     void (*handle)(struct client *client);
     struct client *client;
@@ -59,10 +59,10 @@ static void handle_request(struct client *none) {
     (void)none;
     struct client *client = calloc(1, sizeof(*client));
     if (client == NULL)
-        give_up("out of memory");
+        fail("out of memory");
     client->conn = accept_next(&side, endpoint, cfg, receives);
     if (client->conn == NULL)
-        give_up("a request could not be accepted");
+        fail("a request could not be accepted");
     client->events = (struct watch){handle_event, client};
     client->completions = (struct watch){handle_completions, client};
     int fd;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// side.h -- functions that both sides of the measurement use
+// common.h -- functions that all programs of this folder use
 
-#ifndef SIDE_H
-#define SIDE_H 1
+#ifndef COMMON_H
+#define COMMON_H 1
 
 #include <librpma.h>
 
@@ -18,9 +18,9 @@ struct side {
     const char *port;
 };
 
-// Ends the program when a call failed.
+// Ends the program if a call failed.
 void must(int ret, const char *call);
-_Noreturn void give_up(const char *what);
+_Noreturn void fail(const char *what);
 
 unsigned long number(const char *text);
 
@@ -29,27 +29,27 @@ struct side open_side(const char *address, const char *port,
 
 // Connects and waits until the connection is established. cfg may be NULL.
 struct rpma_conn *connect_to(const struct side *side, const struct rpma_conn_cfg *cfg);
-// Accepts a request, with that many receives, and offers the memory. cfg may be NULL. Returns
-// NULL if this fails: the client may have ended.
+// Accepts a request, posts receives, and sends the memory's descriptor. cfg may be NULL.
+// Returns NULL if this fails: the client may have ended.
 struct rpma_conn *accept_next(const struct side *side, struct rpma_ep *endpoint,
                               const struct rpma_conn_cfg *cfg, uint32_t receives);
-// A connection and the region that the server described.
+// A connection and the server's region.
 struct target {
     struct rpma_conn *conn;
     struct rpma_cq *cq;
     struct rpma_mr_remote *remote;
 };
 struct target connect_to_target(const struct side *side, const struct rpma_conn_cfg *cfg);
-// Connects with queues of that many entries.
+// Connects with queues of this many entries.
 struct target connect_with_queues(const struct side *side, uint32_t entries);
-// Ends the program when one of the operations failed.
+// Ends the program if an operation failed.
 void must_succeed(const struct ibv_wc *completions, int count);
-// Waits for a completion and takes up to MOST_COMPLETIONS. Ends the program when an operation
+// Waits for a completion and polls up to MAX_COMPLETIONS. Ends the program if an operation
 // failed.
-enum { MOST_COMPLETIONS = 64 };
-unsigned long take_completions(struct rpma_cq *cq, int most);
+enum { MAX_COMPLETIONS = 64 };
+unsigned long take_completions(struct rpma_cq *cq, int max);
 // Disconnects, waits for the other side to disconnect, and deletes the connection.
-void leave(struct rpma_conn *conn);
+void disconnect(struct rpma_conn *conn);
 
 void watch(int epoll, int fd, void *what); // for readability
 
@@ -66,4 +66,4 @@ void serve(char **argv);
 void measure_connections(char **argv);
 void measure_operations(char **argv);
 
-#endif /* SIDE_H */
+#endif /* COMMON_H */

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// verbs_side.h -- the objects that connect_side() creates for loops over verbs
+// verbs_setup.h -- the objects that create_objects() creates for loops over verbs
 
-#ifndef VERBS_SIDE_H
-#define VERBS_SIDE_H 1
+#ifndef VERBS_SETUP_H
+#define VERBS_SETUP_H 1
 
 #include <infiniband/verbs.h>
 
@@ -15,7 +15,7 @@ extern struct ibv_qp *full_qp; // refuses each post
 #ifdef PROVIDER_NATIVE
 extern struct ibv_qp_ex *qpx; // on a device with native operations
 #endif
-extern struct ibv_cq *cq, *empty_cq;     // each poll of cq yields a completion
+extern struct ibv_cq *cq, *empty_cq;     // each poll of cq returns a completion
 extern struct ibv_comp_channel *channel; // of cq
 extern struct ibv_mr *local;
 extern uint64_t remote_addr;
@@ -25,6 +25,6 @@ static inline struct ibv_sge buffer(void) {
     return (struct ibv_sge){(uint64_t)(uintptr_t)local->addr, TRANSFER_BYTES, local->lkey};
 }
 
-void halves_of_wait(unsigned long times); // takes an event of cq and asks for the next one
+void take_event_and_arm(unsigned long times); // takes an event of cq and arms the CQ again
 
-#endif /* VERBS_SIDE_H */
+#endif /* VERBS_SETUP_H */

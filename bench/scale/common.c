@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// side.c -- opening, connecting, leaving, and the clocks
+// common.c -- devices, connections, clocks and output of all programs
 
-#include "side.h"
+#include "common.h"
 
 #include <dirent.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-void give_up(const char *what) {
+void fail(const char *what) {
     fprintf(stderr, "scale: %s\n", what);
     exit(EXIT_FAILURE);
 }
@@ -29,7 +29,7 @@ unsigned long number(const char *text) {
     char *end;
     const unsigned long value = strtoul(text, &end, 10);
     if (*text == '\0' || *end != '\0')
-        give_up("an argument is no number");
+        fail("an argument is not a number");
     return value;
 }
 
@@ -44,7 +44,7 @@ struct side open_side(const char *address, const char *port,
     must(rpma_peer_new(device, &side.peer), "rpma_peer_new");
     side.memory = aligned_alloc(BLOCK, BLOCK);
     if (side.memory == NULL)
-        give_up("out of memory");
+        fail("out of memory");
     memset(side.memory, 'x', BLOCK);
     must(rpma_mr_reg(side.peer, side.memory, BLOCK, usage, &side.mr), "rpma_mr_reg");
     return side;
@@ -59,7 +59,7 @@ struct rpma_conn *connect_to(const struct side *side, const struct rpma_conn_cfg
     must(rpma_conn_req_connect(&req, NULL, &conn), "rpma_conn_req_connect");
     must(rpma_conn_next_event(conn, &event), "rpma_conn_next_event");
     if (event != RPMA_CONN_ESTABLISHED)
-        give_up(rpma_utils_conn_event_2str(event));
+        fail(rpma_utils_conn_event_2str(event));
     return conn;
 }
 
@@ -103,13 +103,13 @@ struct target connect_with_queues(const struct side *side, uint32_t entries) {
 void must_succeed(const struct ibv_wc *completions, int count) {
     for (int i = 0; i < count; i++)
         if (completions[i].status != IBV_WC_SUCCESS)
-            give_up(ibv_wc_status_str(completions[i].status));
+            fail(ibv_wc_status_str(completions[i].status));
 }
 
-unsigned long take_completions(struct rpma_cq *cq, int most) {
-    struct ibv_wc wc[MOST_COMPLETIONS];
+unsigned long take_completions(struct rpma_cq *cq, int max) {
+    struct ibv_wc wc[MAX_COMPLETIONS];
     int got, ret;
-    while ((ret = rpma_cq_get_wc(cq, most, wc, &got)) == RPMA_E_NO_COMPLETION) {
+    while ((ret = rpma_cq_get_wc(cq, max, wc, &got)) == RPMA_E_NO_COMPLETION) {
         ret = rpma_cq_wait(cq);
         if (ret != RPMA_E_NO_COMPLETION)
             must(ret, "rpma_cq_wait");
@@ -119,7 +119,7 @@ unsigned long take_completions(struct rpma_cq *cq, int most) {
     return (unsigned long)got;
 }
 
-void leave(struct rpma_conn *conn) {
+void disconnect(struct rpma_conn *conn) {
     enum rpma_conn_event event;
     must(rpma_conn_disconnect(conn), "rpma_conn_disconnect");
     must(rpma_conn_next_event(conn, &event), "rpma_conn_next_event");
@@ -129,7 +129,7 @@ void leave(struct rpma_conn *conn) {
 void watch(int epoll, int fd, void *what) {
     struct epoll_event event = {.events = EPOLLIN, .data.ptr = what};
     if (epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) != 0)
-        give_up("epoll_ctl failed");
+        fail("epoll_ctl failed");
 }
 
 double seconds(void) {
@@ -149,7 +149,7 @@ double resident_kib(void) {
     unsigned long all, resident;
     FILE *file = fopen("/proc/self/statm", "r");
     if (file == NULL || fscanf(file, "%lu %lu", &all, &resident) != 2)
-        give_up("/proc/self/statm cannot be read");
+        fail("/proc/self/statm cannot be read");
     fclose(file);
     return (double)resident * (double)sysconf(_SC_PAGESIZE) / 1024;
 }
@@ -157,7 +157,7 @@ double resident_kib(void) {
 double descriptors(void) {
     DIR *directory = opendir("/proc/self/fd");
     if (directory == NULL)
-        give_up("/proc/self/fd cannot be read");
+        fail("/proc/self/fd cannot be read");
     unsigned count = 0;
     while (readdir(directory) != NULL)
         count++;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// rpma_side.h -- the objects that connect_side() creates for loops over librpma
+// rpma_setup.h -- the objects that create_objects() creates for loops over librpma
 
-#ifndef RPMA_SIDE_H
-#define RPMA_SIDE_H 1
+#ifndef RPMA_SETUP_H
+#define RPMA_SETUP_H 1
 
 #include <librpma.h>
 
@@ -18,15 +18,15 @@ extern struct rpma_conn *native_conn; // on a device with native operations
 #endif
 extern struct rpma_conn *full_conn;   // its send queue is full
 extern struct rpma_conn *shared_conn; // with a shared completion channel
-extern struct rpma_cq *cq, *empty_cq; // each poll of cq yields a completion
+extern struct rpma_cq *cq, *empty_cq; // each poll of cq returns a completion
 extern struct rpma_peer *peer;
 extern struct rpma_mr_local *local;
 extern struct rpma_mr_remote *remote;
 
-// Defined by the program of the loops: adds the settings that its connections need.
-void adapt_side(struct rpma_conn_cfg *cfg);
+// Defined by each program: adds the settings that its connections need.
+void add_settings(struct rpma_conn_cfg *cfg);
 
-// An established connection with the defaults.
+// Returns an established connection with the default settings.
 struct rpma_conn *connect_one(void);
 
 // Switches the log off, or back to its default level.
@@ -39,4 +39,4 @@ static inline void log_refusals(bool wanted) {
 }
 #endif
 
-#endif /* RPMA_SIDE_H */
+#endif /* RPMA_SETUP_H */

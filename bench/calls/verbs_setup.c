@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// verbs_side.c -- queue pairs over the provider that does nothing, and memory for transfers
+// verbs_setup.c -- queue pairs and memory of the loops over verbs, on the do-nothing provider
 
-#include "verbs_side.h"
+#include "verbs_setup.h"
 
 #include <rdma/rdma_cma.h>
 #include <stddef.h>
@@ -30,7 +30,7 @@ static struct rdma_cm_id *resolve(const char *address) {
     return id;
 }
 
-void halves_of_wait(unsigned long times) {
+void take_event_and_arm(unsigned long times) {
     for (unsigned long i = 0; i < times; i++) {
         struct ibv_cq *ready;
         void *context;
@@ -40,7 +40,7 @@ void halves_of_wait(unsigned long times) {
     }
 }
 
-void connect_side(void) {
+void create_objects(void) {
     static char memory[4096];
     struct rdma_cm_id *id = resolve("127.0.0.1");
     struct ibv_pd *pd = ibv_alloc_pd(id->verbs);
