@@ -5,18 +5,18 @@
 # shellcheck shell=bash
 # shellcheck disable=SC2154 # checkout, root … come from the other files
 
-# Builds are in the checkout, where the guest finds them under the same path.
+# Builds are in the checkout, which has the same path in the guest.
 build_dir() { printf '%s\n' "$checkout/build/$2-$1"; }
 
-# build native|plain WHERE [TARGET…]: WHERE is lab for the lab's root, or machine for this machine;
-# without a TARGET it builds all. It prints nothing when everything is up to date; otherwise its
-# progress, and the compiler's output on failure.
+# build native|plain WHERE [TARGET…]: WHERE is lab for the lab's root, or machine for this machine.
+# Builds all targets without a TARGET. Prints nothing if everything is up to date; otherwise the
+# progress, and after a failure the compiler's output.
 build() {
     local within=in_chroot switch=disabled
-    may_mount || within=in_copy
+    can_mount || within=in_copy
     [[ $1 == plain ]] || switch=enabled
     if [[ $2 == machine ]]; then
-        part "$lab_dir/../setup" build
+        run_child "$lab_dir/../setup" build
         within=on_machine
         # The headers of this machine may be too old for native operations.
         [[ $1 == plain ]] || switch=auto
@@ -26,21 +26,21 @@ build() {
 
 build_locked() {
     local flavour=$1 dir=$2 began=$SECONDS log=$cache/build-$$.log copy unfinished folders=integration,conformance
-    # Of the other tests, only those of unit may differ in the lab's root, in a build with native operations.
+    # Of the other tests, only the unit tests of a build with native operations can differ in the lab's root.
     [[ $1 == plain ]] || folders+=,unit
     shift 2
     copy=$cache/copy-$(digest "$dir") unfinished=("$copy")
     if [[ ! -e $dir/build.ninja ]]; then
-        say "building librpma ($flavour) in $dir …"
+        message "building librpma ($flavour) in $dir …"
         rm -rf -- "$dir"
-        attend "configuring librpma ($flavour)" "$log" "$within" meson setup "$dir" "$checkout" \
+        run_with_progress "configuring librpma ($flavour)" "$log" "$within" meson setup "$dir" "$checkout" \
             -Dsim=disabled \
             "-Dnative_flush=$switch" "-Dnative_atomic_write=$switch" "-Dtest_folders=$folders"
-        [[ $attended -eq 0 ]] || build_failed "$flavour" "$log"
+        [[ $command_status -eq 0 ]] || build_failed "$flavour" "$log"
     fi
-    attend "building librpma ($flavour)" "$log" "$within" ninja -C "$dir" "$@"
-    [[ $attended -eq 0 ]] || build_failed "$flavour" "$log"
-    grep -q 'no work to do' "$log" || say "built librpma ($flavour) in $((SECONDS - began)) s"
+    run_with_progress "building librpma ($flavour)" "$log" "$within" ninja -C "$dir" "$@"
+    [[ $command_status -eq 0 ]] || build_failed "$flavour" "$log"
+    grep -q 'no work to do' "$log" || message "built librpma ($flavour) in $((SECONDS - began)) s"
     rm -f -- "$log"
 }
 
@@ -52,10 +52,10 @@ build_failed() {
     die "librpma ($1) does not build"
 }
 
-may_mount() { unshare --mount --propagation private true 2>/dev/null; }
+can_mount() { unshare --mount --propagation private true 2>/dev/null; }
 need_mount() {
     need_root "$1"
-    may_mount || die "$1 needs the right to mount (CAP_SYS_ADMIN):" \
+    can_mount || die "$1 needs the right to mount (CAP_SYS_ADMIN):" \
         "use a virtual machine, or a container that was started with --privileged"
 }
 
@@ -76,11 +76,11 @@ in_copy() {
     return "$status"
 }
 
-chroot_layer='' # a directory whose content lies above the root's in in_chroot
-chroot_exec=''  # "exec" if nothing follows in_chroot: a signal then reaches its command
+chroot_layer='' # the upper directory of the overlay of in_chroot
+chroot_exec=''  # "exec" if in_chroot is the last command: its command then receives signals
 
-# in_chroot COMMAND…: runs COMMAND in the lab's root, in the checkout. The mounts belong to a mount
-# namespace and disappear with it; an overlay keeps the root unchanged.
+# in_chroot COMMAND…: runs COMMAND in the lab's root, in the checkout. The mounts are in a mount
+# namespace, which ends with the command; an overlay keeps the root unchanged.
 in_chroot() {
     need_root "the lab's root"
     # shellcheck disable=SC2016 # for the inner shell

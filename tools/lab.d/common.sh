@@ -7,18 +7,18 @@
 # shellcheck disable=SC2154 # lab_dir and checkout come from tools/lab
 cache=${LIBRPMA_LAB_CACHE:-${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/librpma-lab}
 
-# After a hang-up there is no terminal to write to, and what still has to be done must be done.
-say() { printf '%s: %s\n' "${0##*/}" "$*" >&2 || true; }
+# Ignores errors: after a hang-up there is no terminal, and the caller must still clean up.
+message() { printf '%s: %s\n' "${0##*/}" "$*" >&2 || true; }
 
 die() {
-    say "$*"
+    message "$*"
     exit 1
 }
 
-# Wrong arguments have an exit status of their own, so that a caller can distinguish them from a failed
+# Wrong arguments have their own exit status, so that a caller can distinguish them from a failed
 # command.
 usage_error() {
-    say "$* (see tools/${0##*/} --help)"
+    message "$* (see tools/${0##*/} --help)"
     exit 2
 }
 
@@ -26,8 +26,8 @@ need_root() {
     [[ $EUID -eq 0 ]] || die "$1 needs root: run it with sudo"
 }
 
-# Gives files that root has built in another user's tree to that user.
-give_back() {
+# Changes the owner of files that root has built in another user's tree to that user.
+restore_owner() {
     [[ $EUID -ne 0 || -O $checkout || ! -d $checkout/build ]] || chown -R --reference="$checkout" -- "$checkout/build"
 }
 
@@ -41,15 +41,15 @@ need_number() {
 # digest TEXT…: a name for the result of these inputs
 digest() { printf '%s\0' "$@" | sha256sum | cut -c 1-12; }
 
-# with_lock NAME COMMAND…: runs one COMMAND at a time per cache, and says when it has to wait. The
-# lock belongs to the file descriptor, so it outlives a killed preparation until the last child ends.
+# with_lock NAME COMMAND…: runs one COMMAND at a time per cache, and prints a message if it must wait. The
+# file descriptor holds the lock, so that the lock of a killed preparation lasts until the last child ends.
 with_lock() {
     local name=$1 fd
     shift
     mkdir -p -- "$cache/locks"
     exec {fd}>"$cache/locks/$name"
     if ! flock --nonblock "$fd"; then
-        say "waiting for another lab that is busy with: $name"
+        message "waiting for another lab that is busy with: $name"
         # In the background, because a shell handles no signal while a foreground command runs.
         flock "$fd" &
         on_end "kill $! 2>/dev/null"
@@ -63,7 +63,7 @@ with_lock() {
 # on_end COMMAND: makes this shell run COMMAND when it ends before off_end, also by a signal. COMMAND
 # runs outside of every function, so it cannot use local variables.
 on_end() {
-    # An interrupt often comes together with a SIGTERM from another process that got it, too. A pending signal must not
+    # An interrupt often arrives together with a SIGTERM from another interrupted process. A pending signal must not
     # end COMMAND: the first trap consumes it, the second one ignores later signals.
     # shellcheck disable=SC2064 # as it is now
     trap "set +e; trap : HUP INT TERM; trap '' HUP INT TERM; $1" EXIT
@@ -73,52 +73,52 @@ on_end() {
 }
 off_end() { trap - EXIT HUP INT TERM; }
 
-# begin COMMAND…: runs COMMAND in the background, in a process group of its own. finish waits for all begun commands;
-# when one fails, it ends the others. One cause often fails several of them at once: only the first that reads from
-# may_say prints the reason. A signal to this shell ends all of them.
-begun=() may_say=''
-begin() {
-    [[ -n $may_say ]] || exec {may_say}< <(printf .)
-    # shellcheck disable=SC2016 # when the signal comes; the last job may not be in begun yet
-    on_end 'end_begun "${begun[@]}" ${!-}'
+# start_job COMMAND…: runs COMMAND in the background, in its own process group. wait_for_jobs waits for all jobs; when
+# one fails, it ends the others. One cause often fails several of them: only the first one that reads from may_report
+# prints the reason. A signal to this shell ends all of them.
+job_pids=() may_report=''
+start_job() {
+    [[ -n $may_report ]] || exec {may_report}< <(printf .)
+    # shellcheck disable=SC2016 # expanded when the signal arrives; the last job may not be in job_pids yet
+    on_end 'end_jobs "${job_pids[@]}" ${!-}'
     set -m
     "$@" </dev/null &
     set +m
-    begun+=("$!")
+    job_pids+=("$!")
 }
-# Not "wait": a second signal that came before the trap was off would end it.
-end_begun() {
+# Polls, because a second signal that arrives before it is ignored would end "wait".
+end_jobs() {
     kill -TERM -- "${@/#/-}" 2>/dev/null
     while kill -0 "$@" 2>/dev/null; do sleep 0.05; done
 }
-# Not "wait -n", which does not know a job that has ended before it is called.
-finish() {
+# Polls, because "wait -n" ignores a job that ended before the call.
+wait_for_jobs() {
     local pid
-    while [[ ${#begun[@]} -gt 0 ]]; do
-        for pid in "${begun[@]}"; do
+    while [[ ${#job_pids[@]} -gt 0 ]]; do
+        for pid in "${job_pids[@]}"; do
             ! kill -0 "$pid" 2>/dev/null || continue
             wait "$pid" || exit
-            ended "$pid"
+            forget_job "$pid"
         done
-        [[ ${#begun[@]} -eq 0 ]] || sleep 0.05
+        [[ ${#job_pids[@]} -eq 0 ]] || sleep 0.05
     done
     off_end
 }
-# No pipe and no process substitution: they would replace $!.
-ended() {
+# Uses neither a pipe nor a process substitution, because they would change $!.
+forget_job() {
     local other left=()
-    for other in "${begun[@]}"; do [[ $other == "$1" ]] || left+=("$other"); done
-    begun=("${left[@]}")
+    for other in "${job_pids[@]}"; do [[ $other == "$1" ]] || left+=("$other"); done
+    job_pids=("${left[@]}")
 }
 
-# part COMMAND…: runs COMMAND so that a signal ends it, and this shell once it has ended; a failure of COMMAND ends
-# this shell, too
-part() { begin "$@"; finish; }
+# run_child COMMAND…: runs COMMAND. A signal ends COMMAND first, then this shell; a failure of COMMAND ends this shell,
+# too
+run_child() { start_job "$@"; wait_for_jobs; }
 
 # step WHAT DIR FUNCTION: FUNCTION fills a directory with a temporary name, which is then renamed to
 # DIR. DIR exists only when it is complete, so an interrupted preparation repeats only its last step.
-# The log is in memory, where a full disk cannot truncate it; when the step fails, it is kept beside
-# DIR.
+# The log is in memory, so that a full disk cannot truncate it; if the step fails, it is moved to
+# DIR.log.
 step() {
     local what=$1 dir=$2 began=$SECONDS log unfinished names
     [[ -e $dir ]] && return
@@ -129,23 +129,23 @@ step() {
     on_end "rm -rf --one-file-system -- $names"
     rm -rf --one-file-system -- "${unfinished[@]}"
     mkdir -p -- "$dir.part" "$dir.part.tmp"
-    say "preparing $what …"
-    TMPDIR=$dir.part.tmp attend "preparing $what" "$log" "$3" "$dir.part"
-    on_end "rm -rf --one-file-system -- $names" # attend has reset on_end
-    [[ $attended -eq 0 ]] || step_failed "$what" "$dir" "$log"
+    message "preparing $what …"
+    TMPDIR=$dir.part.tmp run_with_progress "preparing $what" "$log" "$3" "$dir.part"
+    on_end "rm -rf --one-file-system -- $names" # run_with_progress has reset it
+    [[ $command_status -eq 0 ]] || step_failed "$what" "$dir" "$log"
     mv -T -- "$dir.part" "$dir"
     rm -rf -- "$log" "$dir.part.tmp"
     off_end
-    say "prepared $what in $((SECONDS - began)) s"
+    message "prepared $what in $((SECONDS - began)) s"
 }
 
-# attend WHAT LOG COMMAND…: runs COMMAND with its output in LOG, prints every 10 seconds that WHAT goes
-# on, and leaves COMMAND's status in attended. COMMAND has a process group of its own, so that an
-# interrupt can end all of it; the interrupt also removes LOG and the caller's files in unfinished.
-attend() {
+# run_with_progress WHAT LOG COMMAND…: runs COMMAND with its output in LOG, reports every 10 seconds that WHAT
+# continues, and sets command_status. COMMAND has its own process group, so that an interrupt can end all of
+# it; the interrupt also removes LOG and the caller's files in unfinished.
+run_with_progress() {
     local what=$1 log=$2 began=$SECONDS next=10 names
     shift 2
-    # Not by $(…): bash cannot parse a trap while it parses a command substitution.
+    # Uses no $(…), because bash cannot parse a trap while it parses a command substitution.
     printf -v names ' %q' "$log" "${unfinished[@]}"
     on_end "end_group \"\${!-}\" $names; give_back"
     set -m
@@ -154,13 +154,13 @@ attend() {
     while kill -0 "$!" 2>/dev/null; do
         sleep 0.2
         if ((SECONDS - began >= next)); then
-            say "still $what ($next s$(progress "$log"))"
+            message "still $what ($next s$(progress "$log"))"
             ((next += 10))
         fi
     done
-    attended=0
-    wait "$!" || attended=$?
-    give_back
+    command_status=0
+    wait "$!" || command_status=$?
+    restore_owner
     off_end
 }
 
@@ -176,30 +176,30 @@ end_group() {
     rm -rf --one-file-system -- "${@:2}"
 }
 
-# is_alive GROUP: whether the group has a process that is not a zombie
+# is_alive GROUP: succeeds if the group has a process that is not a zombie
 is_alive() {
     { cat /proc/[0-9]*/stat 2>/dev/null || true; } | sed 's/.*) //' |
         awk -v group="$1" '$1 != "Z" && $3 == group { alive = 1 } END { exit !alive }'
 }
 
-# progress LOG: how far ninja has come, or "meson test"
+# progress LOG: prints the progress of ninja or "meson test"
 progress() {
     sed -nE -e 's|^\[([1-9][0-9]*)/([0-9]+)\].*|, step \1 of \2|p' -e 's|^ *([0-9]+)/([0-9]+) .*|, test \1 of \2|p' "$1" | tail -n 1
 }
 
-# step_failed WHAT DIR LOG: prints the reason in one line. The incomplete files of the step are removed
-# to make room for the log.
+# step_failed WHAT DIR LOG: prints the reason in one line. Removes the incomplete files of the step first, to
+# have space for the log.
 step_failed() {
     local reason
     reason=$(why_failed "$3")
     rm -rf --one-file-system -- "$2".part*
-    [[ -z $may_say ]] || read -r -N 1 -u "$may_say" || exit 1
+    [[ -z $may_report ]] || read -r -N 1 -u "$may_report" || exit 1
     off_end
     ! cp -- "$3" "$2.log" 2>/dev/null || { rm -f -- "$3"; set -- "$1" "$2" "$2.log"; }
     die "could not prepare $1: $reason (log: $3)"
 }
 
-# why_failed LOG: checks first for causes that the last line of a tool's output does not show.
+# why_failed LOG: prints the cause; the last line of a tool's output does not show some causes.
 why_failed() {
     local unreachable free
     free=$(df --block-size=1M --output=avail -- "$cache" | tail -n 1)
@@ -214,7 +214,7 @@ why_failed() {
     fi
 }
 
-# fetch_failure LOG: what apt could not fetch and why, if the log says so
+# fetch_failure LOG: prints what apt could not fetch and why, if the log has it
 fetch_failure() {
     sed -nE -e 's/^[EW]: Failed to fetch ([^ ]+) +([45][0-9][0-9] .*)/\1: \2: is this the address of a Debian archive?/p' \
         -e 's/^[EW]: Failed to fetch ([^ ]+) +(.*[^: ])[: ]*$/\1: \2: is there a network?/p' "$1" | head -n 1

@@ -15,7 +15,7 @@ run_on_hardware() {
     [[ -z $opt_pmem$opt_devdax ]] ||
         usage_error '--pmem and --devdax need the virtual machine: add --vm'
     choose_device
-    say "using this machine's RDMA device $device at $address (--vm for the virtual machine)"
+    message "using this machine's RDMA device $device at $address (--vm for the virtual machine)"
     [[ $opt_no_build == yes ]] || build "$opt_build" machine
     export LAB_RDMA=$device LAB_HOSTS=''
     for ((number = 1; number <= opt_hosts; number++)); do
@@ -30,11 +30,11 @@ run_on_hardware() {
     export LD_LIBRARY_PATH=$LIBRPMA_BUILD_DIR/src
     [[ ${#opt_env[@]} -eq 0 ]] || export "${opt_env[@]}"
     cd "$checkout" || die "no directory $checkout"
-    begin timeout --kill-after=10 "$opt_timeout" "$@"
-    wait "${begun[-1]}" || status=$?
-    ended "${begun[-1]}"
+    start_job timeout --kill-after=10 "$opt_timeout" "$@"
+    wait "${job_pids[-1]}" || status=$?
+    forget_job "${job_pids[-1]}"
     off_end
-    [[ $status -ne 124 ]] || say "the command was stopped at its time limit, $opt_timeout s"
+    [[ $status -ne 124 ]] || message "the command was stopped at its time limit, $opt_timeout s"
     return "$status"
 }
 
@@ -51,8 +51,8 @@ choose_device() {
     die "the network device of $device has no IPv4 address: give it one, or use --vm"
 }
 
-# A RoCE device has the name of its network device beside each GID; with InfiniBand, the network
-# device is a child of the PCI device.
+# sysfs has the name of the network device of a RoCE device next to each GID; with InfiniBand, the
+# network device is a child of the PCI device.
 device_address() {
     local files network
     files=/sys/class/infiniband/$1

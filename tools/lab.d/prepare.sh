@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
 #
-# prepare.sh -- makes the parts in the cache of tools/lab: root, kernel, initramfs and formatted
-# persistent memory; siw.sh makes another
+# prepare.sh -- creates the parts in the cache of tools/lab: root, kernel, initramfs and formatted
+# persistent memory; siw.sh creates soft-iWARP
 # shellcheck shell=bash
 # shellcheck disable=SC2034,SC2154 # the parts share their variables
 
 # rdma_rxe has native flush and atomic write since 6.2 and on-demand paging since 6.16. FS-DAX
-# memory registers only with on-demand paging, hence the backports kernel; the stable kernel shows
-# how librpma behaves without it.
+# memory can be registered only with on-demand paging, hence the backports kernel; the stable kernel is
+# for tests without it.
 suite=trixie
 declare -A kernel_suites=([backports]=trixie-backports [stable]=trixie)
 kernel_pattern='^linux-image-[0-9][0-9.]*\+deb13-amd64$'
@@ -16,8 +16,8 @@ predecessor_suites=(bookworm trixie)
 pmem_size=256M labels_size=1M
 # QEMU has registers for 16 CXL host bridges ("Insufficient space for pxb cxl host register space").
 most_pairs=8
-# In MB. With less memory, the kernel kills a compiler or the virtual machine; the root and its
-# packages need the disk space while the root is made.
+# In MB. With less memory, the kernel kills a compiler or the virtual machine. The disk space is that of
+# the root and its packages while the root is created.
 memory_needed=512 disk_needed=1800
 
 # Modules that the initramfs loads: first those that mount the root, then the other two lists at
@@ -27,21 +27,21 @@ rdma_modules=(rdma_rxe rdma_ucm veth)
 pmem_modules=(nfit nd_pmem dax_pmem device_dax ext4)
 cxl_modules=(cxl_acpi cxl_pci cxl_mem cxl_pmem nd_pmem dax_pmem device_dax ext4)
 
-# A part has a variable for its directory and a function fill_PART. Root and kernel take the
-# longest and are made at the same time; the others need both, and are made in this order. Every run
-# needs all parts but siw and qemu.
+# A part has a variable for its directory and a function fill_PART. Root and kernel take longest and are
+# created in parallel; the others need both, and are created in this order. Every run needs all parts
+# except siw and qemu.
 run_parts=(root kernel initramfs pmem)
 all_parts=("${run_parts[@]}" siw qemu)
 
-# prepare PART…: once root and kernel exist, the command in beside_rest runs beside the other parts
-beside_rest=()
+# prepare PART…: creates the parts. parallel_command needs only root and kernel, and runs in parallel with the rest
+parallel_command=()
 prepare() {
     local part
     check "$@"
     mkdir -p -- "$cache"
-    part "$lab_dir/../setup" lab
+    run_child "$lab_dir/../setup" lab
     if parts_present "$@"; then
-        "${beside_rest[@]:-:}"
+        "${parallel_command[@]:-:}"
     else
         make_parts "$@"
     fi
@@ -104,16 +104,16 @@ parts_present() {
     for part; do [[ -d ${!part} ]] || return; done
 }
 
-# make_parts PART…: makes each part under its own lock, so that another lab can make other parts
+# make_parts PART…: creates each part under its own lock, so that another lab can create other parts
 make_parts() {
     local part
     for part in root kernel qemu; do
-        [[ " $* " != *" $part "* ]] || begin make_part "$part"
+        [[ " $* " != *" $part "* ]] || start_job make_part "$part"
     done
-    finish
-    begin make_rest "$@"
-    [[ ${#beside_rest[@]} -eq 0 ]] || begin "${beside_rest[@]}"
-    finish
+    wait_for_jobs
+    start_job make_rest "$@"
+    [[ ${#parallel_command[@]} -eq 0 ]] || start_job "${parallel_command[@]}"
+    wait_for_jobs
     with_lock forget forget_old_parts
 }
 

@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
 #
-# vm.sh -- runs one command in a virtual machine of its own
+# vm.sh -- runs one command in a new virtual machine
 # shellcheck shell=bash
 # shellcheck disable=SC2153,SC2154 # the parts share their variables; bash sets VM_PID
 
-job='' # directory that carries the command in and the guest's files out
+job='' # directory with the command and the guest's files
 vm_pid=''
 console='' # where the console of a failed machine is kept
 boot_limit=600
-ready='' # yes once the guest runs the command
+ready='' # yes after the guest has booted
 
-# On a busy host the emulated timers and processors sometimes pause; these arguments keep the kernel
-# from taking that for broken hardware.
+# On a busy host the emulated timers and processors sometimes pause. These arguments disable the kernel's
+# checks for it.
 kernel_arguments='console=ttyS0 quiet panic=-1 mitigations=off random.trust_cpu=on no_timer_check
 tsc=reliable nowatchdog rcupdate.rcu_cpu_stall_suppress=1'
 
@@ -29,7 +29,7 @@ run_in_vm() {
     follow_vm || status=$?
     # An emulated kernel on two processors dies once in some hundred boots, while it patches its code.
     if [[ $status -eq 125 && $ready == no ]]; then
-        say 'the command had not started: starting the machine again'
+        message 'the command had not started: starting the machine again'
         status=0
         exec {control}<&-
         start_vm "$fsdax" "$devdax" "$keep"
@@ -66,7 +66,7 @@ write_job() {
 quote() { [[ $# -eq 0 ]] || printf '%q ' "$@"; }
 
 # The guest's serial console goes to a file; the command's output, its errors and the guest's
-# control messages use three virtio ports, so that no kernel message gets in between. The output
+# control messages use three virtio ports, so that the kernel's messages are separate. The output
 # passes through cat, because QEMU makes its own end non-blocking, which must not affect the caller.
 start_vm() {
     local program=(qemu-system-x86_64) arguments=() fd out err terminal_in terminal_out
@@ -80,7 +80,7 @@ start_vm() {
     else
         exec {terminal_in}</dev/null {terminal_out}>/dev/null
     fi
-    # The coprocess' standard output becomes the control channel; no guest outlives its lab.
+    # The coprocess' standard output is the control channel. The guest ends with its lab.
     coproc VM {
         exec 3>&1 4>&"$out" 5>&"$err" <&"$terminal_in" >&"$terminal_out" 2>"$job/qemu.log"
         exec {out}>&- {err}>&-
@@ -117,7 +117,7 @@ vm_arguments() {
     for share in "${opt_shares[@]}"; do
         add_share "share$((number++))" "$share" off
     done
-    # Last, because QEMU plugs a device that names no bus into the newest one.
+    # Last, because QEMU attaches a device without a bus to the newest bus.
     add_"$opt_dimms"_machine
     for ((number = 1; number <= pairs; number++)); do
         add_"$opt_dimms" "$((2 * number - 2))" "$(of_host "$number" "$fsdax")" \
@@ -136,8 +136,8 @@ add_nvdimm() {
     arguments+=(-device "nvdimm,memdev=pmem$1")
 }
 
-# Linux makes no region of CXL memory where it sees a hypervisor, because it cannot empty all caches there
-# (arch/x86/mm/pat/set_memory.c: cpu_cache_has_invalidate_memregion). A device has a host bridge and a window of its own.
+# Linux creates no region of CXL memory under a hypervisor, because it cannot flush all caches there
+# (arch/x86/mm/pat/set_memory.c: cpu_cache_has_invalidate_memregion). Each device has its own host bridge and window.
 add_cxl_machine() {
     local tree=$qemu/usr number windows=''
     for ((number = 0; number < 2 * pairs; number++)); do
@@ -175,35 +175,35 @@ add_share() {
 # Reads the guest's control messages until the guest ends, and reports progress every 10 seconds of the boot. The time
 # limit applies to the command and begins when the guest is up.
 follow_vm() {
-    local began=$SECONDS deadline=$((SECONDS + boot_limit)) left word value verdict
+    local began=$SECONDS deadline=$((SECONDS + boot_limit)) left word value read_status
     ready=no
     while ((left = deadline - SECONDS, left > 0)); do
-        word='' verdict=0
-        read -r -t $((left < 10 ? left : 10)) -u "$control" word value || verdict=$?
+        word='' read_status=0
+        read -r -t $((left < 10 ? left : 10)) -u "$control" word value || read_status=$?
         case $word in
             ready) ready=yes deadline=$((SECONDS + opt_timeout)) ;;
-            left-running) say 'the command left processes running; their output ends here' ;;
-            status) judge_end "$value"; return ;;
+            left-running) message 'the command left processes running; their output ends here' ;;
+            status) handle_end "$value"; return ;;
             kill-power) cut_power; return ;;
-            # read's statuses: above 128 the time is over, otherwise the other end is gone
-            *) ((verdict == 0 || verdict > 128)) || { judge_end ''; return; } ;;
+            # read's status is above 128 after a time-out; otherwise the other end is closed
+            *) ((read_status == 0 || read_status > 128)) || { handle_end ''; return; } ;;
         esac
-        [[ $ready == yes || $verdict -le 128 ]] ||
-            say "still booting the machine ($((SECONDS - began)) s)"
+        [[ $ready == yes || $read_status -le 128 ]] ||
+            message "still booting the machine ($((SECONDS - began)) s)"
     done
     stop_vm
     if [[ $ready == no ]]; then
         keep_console
-        say "the virtual machine was not up after $boot_limit s, killed (console: $console)"
+        message "the virtual machine was not up after $boot_limit s, killed (console: $console)"
         return 125
     fi
-    say "the command was stopped at its time limit, $opt_timeout s"
+    message "the command was stopped at its time limit, $opt_timeout s"
     return 124
 }
 
 cut_power() {
     stop_vm
-    say 'power cut: the virtual machine was killed as the command requested'
+    message 'power cut: the virtual machine was killed as the command requested'
     return 137
 }
 
@@ -215,25 +215,25 @@ stop_vm() {
     wait "${cats[@]}" 2>/dev/null || true
 }
 
-# judge_end STATUS: with a status the command has ended and the machine is not needed any more;
-# without one the machine died
-judge_end() {
-    local trouble
+# handle_end STATUS: with a status, the command has ended and the machine is no longer needed; without
+# one, the machine died
+handle_end() {
+    local problem
     stop_vm
-    # A kernel that starts and dies prints something first; a kernel that runs may print nothing.
+    # A kernel that starts prints something before it fails; a running kernel may print nothing.
     [[ -n $1 || $ready == yes || -s $job/console.log ]] ||
         die "QEMU did not start the machine: $(tail -n 1 "$job/qemu.log")"
-    trouble=$(grep -aE 'Kernel panic|Oops|BUG:|WARNING:|lab-guest:' "$job/console.log" |
+    problem=$(grep -aE 'Kernel panic|Oops|BUG:|WARNING:|lab-guest:' "$job/console.log" |
         tail -n 1 | tr -d '\r') || true
-    if [[ -n $1 && -z $trouble ]]; then
+    if [[ -n $1 && -z $problem ]]; then
         return "$1"
     fi
     keep_console
     if [[ -n $1 ]]; then
-        say "the guest's kernel complained: $trouble (console: $console)"
+        message "the guest's kernel reported: $problem (console: $console)"
         return "$1"
     fi
-    say "the virtual machine died: ${trouble:-$(tail -n 1 "$job/qemu.log")} (console: $console)"
+    message "the virtual machine died: ${problem:-$(tail -n 1 "$job/qemu.log")} (console: $console)"
     return 125
 }
 

@@ -22,27 +22,27 @@ build_dependencies() {
 
 # use_root building|crossing|upgrading|bare|packing RELEASE: sets root, for in_chroot
 use_root() {
-    local fill=fill_package_root besides=()
+    local fill=fill_package_root more_inputs=()
     need_root "a root of Debian $2"
     release=$2 kind=$1
     case $kind in
         building) included="$build_machine $(build_dependencies | paste -sd' ')" ;;
         crossing)
             included=$cross_machine fill=fill_cross_root
-            besides=("$(declare -f fill_cross_root)" "$(sed '/^$/q' "$checkout/debian/control")")
+            more_inputs=("$(declare -f fill_cross_root)" "$(sed '/^$/q' "$checkout/debian/control")")
             ;;
         upgrading) included=$old_machine ;;
         bare) included='git ca-certificates' ;;
         packing) included='git xz-utils' ;;
     esac
-    root=$cache/root-$kind-$release-$(digest "$included" "$(declare -f fill_package_root)" "${besides[@]}")
-    part "$checkout/tools/setup" lab
+    root=$cache/root-$kind-$release-$(digest "$included" "$(declare -f fill_package_root)" "${more_inputs[@]}")
+    run_child "$checkout/tools/setup" lab
     mkdir -p -- "$cache"
     [[ -d $root ]] || with_lock prepare step "the Debian $release root for $kind" "$root" "$fill"
     touch -c -- "$root"
 }
 
-# Unlike the lab's root, this one has manual pages and an apt that knows the archive, as on a user's machine.
+# Unlike the lab's root, this one has manual pages and package lists, as a user's machine.
 fill_package_root() {
     local uri
     uri=$(mirror)

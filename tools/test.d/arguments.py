@@ -10,7 +10,7 @@ import sys
 
 
 class Parser(argparse.ArgumentParser):
-    """Reports wrong arguments in one line, and a help text that cannot be written; argparse ignores the latter."""
+    """Reports wrong arguments in one line, and also a help text that cannot be written, which argparse ignores."""
 
     def __init__(self, tool, description):
         super().__init__(prog=tool, description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -22,14 +22,14 @@ class Parser(argparse.ArgumentParser):
         try:
             print(self.format_help(), end='', file=file, flush=True)
         except OSError as error:
-            sys.stdout = None  # which Python would write again at its end
+            sys.stdout = None  # Python would flush it again at its end
             self.exit(1, f'{pathlib.PurePath(self.prog).name}: cannot write to standard output: {error.strerror}\n')
 
 
-def whole(least, most=10 ** 6):
+def whole_number(least, most=10 ** 6):
     """The type of an argument that is a whole number in this range."""
     def number(text):
         if not re.fullmatch(r'\d{1,18}', text) or not least <= int(text) <= most:
-            raise argparse.ArgumentTypeError(f'{text!r} is no whole number from {least} to {most}')
+            raise argparse.ArgumentTypeError(f'{text!r} is not a whole number from {least} to {most}')
         return int(text)
     return number

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
-"""Counts what the steps of tools/test tested: results.py SINCE STEP:STATUS…
+"""Counts the tests of the steps of tools/test: results.py SINCE STEP:STATUS…
 
 Reads the JUnit files that "meson test --logbase testlog-step_STEP" wrote after the file SINCE. Names each skipped
 test with its reason, and each that failed with the reason and the log. A skip is an error, unless LIBRPMA_MAY_SKIP
@@ -21,14 +21,14 @@ LACKS = {
     'hardware': r'virtual machine|no \S* ?DAX here|no librpma \S+ here',
     'compiler': r'the budget is for|the figures are for',
 }
-# Skips that a case of the integration tests declares for a device of the lab are no errors.
+# Skips that an integration test declares for a device of the lab are not errors.
 DECLARED = r'^(siw on Linux \S+|rxe on Linux 6\.12\S*) has no '
-# The line of a failed test that has the reason; without such a line, the last line is used.
+# Matches the line of a failed test that has the reason; the default is the last line.
 WHY = re.compile(r'^(\[  ERROR   \] --- |.*\b(error|FAILED|FAULT|AssertionError)\b)', re.I)
 SKIP = re.compile('.*skip', re.I)
 
 
-def why(text, pattern):
+def reason_in(text, pattern):
     lines = [line.strip('# \t') for line in text.splitlines() if line.strip('# \t')]
     return next((line for line in lines if pattern.match(line)), (lines or ['no reason is given'])[-1])
 
@@ -38,13 +38,13 @@ def outputs(element):
 
 
 def remarks(tap, name):
-    """The lines with # after the result of the part whose name begins with its number."""
+    """The comment lines after the result of a TAP test; its name begins with its number."""
     found = re.search(rf'^not ok {name.split()[0]}\b.*((?:\n#.*)*)', tap, re.M)
     return found[1] if found else ''
 
 
 def cases(step, since):
-    """(name, result, output, log) of each test, and of each part of one that speaks TAP."""
+    """(name, result, output, log) of each test, and of each part of a test that prints TAP."""
     for path in BUILDS.glob(f'**/meson-logs/testlog-step_{step}*.junit.xml'):
         # The name of a wrapper may follow that of the step.
         if not re.search(rf'_{step}(-[^/]*)?[.]junit[.]xml$', str(path)) or path.stat().st_mtime <= since:
@@ -61,7 +61,7 @@ def cases(step, since):
 def skip_is_allowed(name, reason):
     lack = next((lack for lack, pattern in LACKS.items() if re.search(pattern, reason)), None)
     allowed = re.search(DECLARED, reason) or lack in os.environ.get('LIBRPMA_MAY_SKIP', '').split()
-    hint = f', unless LIBRPMA_MAY_SKIP={lack} says that this machine lacks it' if lack else ''
+    hint = f', unless LIBRPMA_MAY_SKIP={lack} declares that this machine lacks it' if lack else ''
     print(f'skipped: {name}: {reason}' + ('' if allowed else f' (an error{hint})'))
     return allowed
 
@@ -70,25 +70,25 @@ def main():
     if len(sys.argv) < 3:
         sys.exit(__doc__)
     since = os.stat(sys.argv[1]).st_mtime
-    counts, fine, failures = {'passed': 0, 'failed': 0, 'skipped': 0}, True, []
+    counts, skips_are_allowed, failures = {'passed': 0, 'failed': 0, 'skipped': 0}, True, []
     for step, status in (word.split(':') for word in sys.argv[2:]):
         before = counts.copy()
         for name, result, output, log in cases(step, since):
             counts[result] += 1
             if result == 'skipped':
-                fine &= bool(skip_is_allowed(name, why(output, SKIP)))
+                skips_are_allowed &= bool(skip_is_allowed(name, reason_in(output, SKIP)))
             elif result == 'failed':
-                failures.append(f'{step}: {name}: {why(output, WHY)} (log: {log})')
+                failures.append(f'{step}: {name}: {reason_in(output, WHY)} (log: {log})')
         if status != '0' and counts['failed'] == before['failed']:
             log = BUILDS / f'{step}.log'
-            failures.append(f'{step}: {why(log.read_text(errors="replace"), WHY)} (log: {log})')
+            failures.append(f'{step}: {reason_in(log.read_text(errors="replace"), WHY)} (log: {log})')
             counts['failed'] += 1
         elif counts == before:
             counts['passed'] += 1
     for failure in failures:
         print(f'failed: {failure}')
     print(', '.join(f'{number} {result}' for result, number in counts.items()))
-    sys.exit(bool(failures or not fine))
+    sys.exit(bool(failures or not skips_are_allowed))
 
 
 if __name__ == '__main__':

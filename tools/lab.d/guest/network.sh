@@ -1,25 +1,24 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
 #
-# network.sh -- soft-RoCE or soft-iWARP for one host, or for several in network namespaces of
-# their own
-# shellcheck shell=bash disable=SC2154 # the job says lab_hosts and lab_provider
+# network.sh -- soft-RoCE or soft-iWARP for one host, or for several, each in a network namespace
+# shellcheck shell=bash disable=SC2154 # the job sets lab_hosts and lab_provider
 
-# Neither driver can move a device to another namespace, so the RDMA devices stay visible to all
-# ("shared" mode); but each belongs to a network device, its packets leave there, and the
-# connection manager lets a process use only addresses of its own namespace. Hence hosts meet
-# nowhere but on the bridge.
+# Neither driver can move a device to another namespace, so the RDMA devices are visible to all hosts
+# ("shared" mode). But each device sends its packets through its network device, and the connection
+# manager permits a process only addresses of its own namespace: hosts are connected by the bridge
+# only.
 bring_up_network() {
     local number
     LAB_HOSTS=
-    # The initramfs has loaded rdma_rxe; siw comes with the job, because no Debian kernel has it.
+    # The initramfs has loaded rdma_rxe; the job has siw, because no Debian kernel has it.
     [[ $lab_provider != siw ]] || insmod /run/lab/siw.ko || return
-    lay_cables | ip -batch - || return
+    create_links | ip -batch - || return
     if ((lab_hosts == 1)); then
-        give_device 1 || return
+        add_device 1 || return
     else
         for ((number = 1; number <= lab_hosts; number++)); do
-            give_device "$number" "host$number" || return
+            add_device "$number" "host$number" || return
         done
     fi
     wait_for_devices || return
@@ -27,7 +26,7 @@ bring_up_network() {
 }
 
 # Each process costs the emulated machine 0.1 s, so one ip process runs all commands.
-lay_cables() {
+create_links() {
     local number
     if ((lab_hosts == 1)); then
         echo 'link add veth0 type veth peer name port1'
@@ -45,8 +44,8 @@ lay_cables() {
 
 link_address() { printf '02:00:00:00:00:%02x' "$1"; }
 
-# neighbours NUMBER: gives a host the link addresses of the others. Without them, the ARP reply would
-# arrive before the kernel's rdma_resolve_ip() has queued its request, and the first
+# neighbours NUMBER: prints the commands that add the link addresses of the other hosts. Without them, the ARP
+# reply would arrive before the kernel's rdma_resolve_ip() has queued its request, and the first
 # rdma_resolve_addr() would take its whole time limit.
 neighbours() {
     local other
@@ -55,11 +54,11 @@ neighbours() {
     done
 }
 
-# give_device NUMBER [NAMESPACE]: adds the address and the RDMA device to the host's end of the cable
-give_device() {
+# add_device NUMBER [NAMESPACE]: adds the address and the RDMA device to the host's end of the link
+add_device() {
     local number=$1 namespace=${2-} address=10.77.0.$1
     local inside=(${namespace:+ip netns exec "$namespace"})
-    # The addresses on this cable are known, so an IPv6 address needs no duplicate detection.
+    # The addresses on this link are known: no IPv6 duplicate detection is needed.
     ip ${namespace:+-n "$namespace"} -batch - <<END || return
 link set lo up
 addr add $address/24 dev veth0
@@ -71,8 +70,8 @@ END
     LAB_HOSTS+=" host$number"
 }
 
-# A RoCE device can be used once its GID table holds the IPv4 address, an iWARP device once its
-# port is active.
+# A RoCE device is usable once its GID table has the IPv4 address, an iWARP device once its port is
+# active.
 wait_for_devices() {
     local number tries
     for ((number = 1; number <= lab_hosts; number++)); do
@@ -80,7 +79,7 @@ wait_for_devices() {
             is_usable "/sys/class/infiniband/$lab_provider$number/ports/1" && continue 2
             sleep 0.05
         done
-        printf 'lab-guest: %s is not usable after %s looks\n' "$lab_provider$number" "$tries"
+        printf 'lab-guest: %s is not usable after %s checks\n' "$lab_provider$number" "$tries"
         return 1
     done
 }
