@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
 """
-What docs/troubleshooting.md says, for the tests that make it happen: over the fakes
+The entries of docs/troubleshooting.md, for the tests that make them happen: over the fakes
 (unit/properties/lines.py) and on soft-RoCE (integration/harness/page.py).
 
 An entry of the page is one of these:
 
-- A line of a log: a code block of one line. The comment before it names the failure, and says when
-  soft-RoCE cannot have it: <!-- failure: NAME --> or <!-- failure: NAME; not on soft-RoCE -->
+- A line of a log: a code block of one line. The comment before it names the failure, and has a mark
+  if soft-RoCE cannot have it: <!-- failure: NAME --> or <!-- failure: NAME; not on soft-RoCE -->
 - A row of the table of completions, "STATUS: OPERATION"; its last cell has "not on soft-RoCE".
 - A section that has neither, by its heading.
 """
@@ -27,13 +27,13 @@ class Entry:
         self.name, self.elsewhere = name, elsewhere
         self.line, self.status = line, status
 
-    def is_said(self, lines):
+    def is_in(self, lines):
         """Whether one of these lines is the entry's."""
         return any(re.fullmatch(expression(self.line), line) for line in lines)
 
 
 def expression(line):
-    """What a line of the page stands for; "<number>" is one, any other "<...>" a short text."""
+    """The regular expression of a line of the page; "<number>" is a number, any other "<...>" a short text."""
     parts = re.split(r'(<[^<>]+>)', line)
     return ''.join(r'(?:0x[0-9a-f]+|\d+)' if part == '<number>' else
                    r'[^;]+?' if part.startswith('<') else
@@ -56,14 +56,14 @@ def entries_of(text):
 
 
 def faults_of(text):
-    """What of the page no test would see, as a list of sentences."""
+    """Defects of the page that would hide entries from the tests, as a list of sentences."""
     entries = lines_of(text)
     named = {entry.line for entry in entries}
     for line in BLOCK.findall(text):
         if line not in named:
-            yield f'no comment says which failure gives this line:\n  {line}'
+            yield f'no comment names the failure of this line:\n  {line}'
     if len(entries) < text.count('<!-- failure:') or not entries:
-        yield 'a comment that names a failure has no line behind it'
+        yield 'a comment that names a failure has no line after it'
     rows = re.findall(r'^\| `IBV_WC_', text, re.MULTILINE)
     if len(COMPLETION.findall(text)) < len(rows) or not rows:
         yield 'a row of the table of completions is not "| `STATUS` (number) | operation | cause |"'

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
 """
-Boots the lab for run.py and passes its lines on. Each case gets a verdict, also the cases that did
-not run because the machine died or hangs.
+Boots the lab for run.py and prints its lines. Each case gets a verdict, also the cases that did
+not run because the machine ended or hangs.
 """
 
 import argparse
@@ -65,7 +65,7 @@ def main():
         return machine.returncode
     for name in names[tap.number:]:
         tap.add(name, "failed", f"not run to its end: the lab ended with status {machine.returncode}", 0)
-    return tap.end("a machine that died")
+    return tap.end("a machine that ended early")
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@
 """
 Data that was flushed persistently survives a power cut, and data that was only posted does not:
 persistence.py LAB LOGS [cxl] boots the lab twice on one file of emulated persistent memory, with
-cxl on one behind CXL; the first machine is killed at once. Both builds write in the first boot and
+cxl on one that is CXL memory; the first machine is killed at once. Both builds write in the first boot and
 are checked in the second one. Two more boots do the same with rpma-perf --ledger, and with controls
 that must lose records.
 """
@@ -38,14 +38,14 @@ class Runs:
              INSIDE, step, self.directory, *BUILDS],
             text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         self.tap.keep(step + ".log", done.stdout)
-        said = done.stdout.splitlines()
+        output = done.stdout.splitlines()
         for line in lines:
             if done.returncode == SKIPPED:
                 result, reason = "skipped", done.stdout.strip()
-            elif done.returncode == wanted and line in said:
+            elif done.returncode == wanted and line in output:
                 result, reason = "passed", ""
             else:
-                last = (said or ["no output"])[-1]
+                last = (output or ["no output"])[-1]
                 result, reason = "failed", f"status {done.returncode} instead of {wanted}: {last}"
             self.tap.add(f"persistence: {name}: {line}", result, reason, time.monotonic() - began)
 
@@ -70,7 +70,7 @@ def main():
         runs.boot("write", "the power is cut after half of the blocks was flushed", POWER_CUT,
                   of_builds("all blocks are flushed"))
         runs.boot("check", "the next boot finds every flushed block and no other", 0,
-                  of_builds("no block of the control is there"))
+                  of_builds("no block of the control has arrived"))
         runs.boot("cut", "the power is cut while rpma-perf writes records", POWER_CUT, written)
         runs.boot("verify", "the next boot compares them with the ledger", 0, verified)
     return tap.end("four boots on one file")

@@ -11,7 +11,7 @@ its data after the power cut, one that never waits does not. The control is the 
 the flush. Each build has its server and its memory on another host.
 
 cut and verify try rpma-perf --ledger. DIRECTORY is outside of the machine; the ledgers get there
-while the clients stand still, right before the power is cut. Linux writes zeros into a file of the
+while the clients are stopped, right before the power is cut. Linux writes zeros into a file of the
 shared folder that one program reads while another one appends to it. Two controls must fail. The
 memory of one is a device DAX that the next boot does not find again; the other is a copy of the
 ring from before the end, as of a platform that loses the newest data.
@@ -40,7 +40,7 @@ FLUSHED, CONTROL = 0, 1  # the regions, each a file of its own
 CABLES = ("port1", "port2")  # what the bridge sends to the hosts
 
 
-def tell(name, text):
+def report(name, text):
     print(f"{name}: {text}", flush=True)
 
 
@@ -101,7 +101,7 @@ class Pair:
         on_cables("change", "plug", "release_indefinite")
         self.client.end()
         on_cables("del")
-        tell(self.build, "all blocks are flushed")
+        report(self.build, "all blocks are flushed")
 
     def post(self):
         """Writes all blocks while no packet gets through."""
@@ -117,8 +117,8 @@ class Pair:
         for number in range(BLOCKS):
             reader("check", mr=FLUSHED, off=number * BLOCK, len=BLOCK, seed=number)
             code = reader.code("check", mr=CONTROL, off=number * BLOCK, len=BLOCK, seed=number)
-            expect(code, "ERR_MISMATCH", f"block {number} of the control, which nobody flushed")
-        tell(self.build, "no block of the control is there")
+            expect(code, "ERR_MISMATCH", f"block {number} of the control, which was not flushed")
+        report(self.build, "no block of the control has arrived")
 
 
 def write(test, _, builds):
@@ -174,7 +174,7 @@ def cut(test, outside, builds):
         client.signal(signal.SIGSTOP)
     for name, ledger in ledgers.items():
         shutil.copy(ledger, os.path.join(outside, name))
-        tell(name, "records are written")
+        report(name, "records are written")
     os.sync()
     cut_power()
 
@@ -183,10 +183,10 @@ def verify(test, directory, builds):
     for name in (*builds, LOST, EARLY):
         ledger = os.path.join(directory, builds[0] if name == EARLY else name)
         status = MISSING if name in (LOST, EARLY) else FOUND
-        said = Process(test, 1, "--verify", "--ledger", ledger, "--memory", memory_of(name)).end(status)
-        expect("first missing: connection 0, record " in said, status == MISSING, said)
-        tell(name, said.strip())
-        tell(name, "records are missing" if status == MISSING else "no record is missing")
+        output = Process(test, 1, "--verify", "--ledger", ledger, "--memory", memory_of(name)).end(status)
+        expect("first missing: connection 0, record " in output, status == MISSING, output)
+        report(name, output.strip())
+        report(name, "records are missing" if status == MISSING else "no record is missing")
 
 
 def main():

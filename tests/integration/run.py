@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
-"""Runs the integration tests inside the lab and prints TAP; --help says how."""
+"""Runs the integration tests inside the lab and prints TAP; see --help."""
 
 import os
 import platform
@@ -25,7 +25,7 @@ from harness.case import ON_REQUEST, TABLE, Test, seed  # noqa: E402
 
 
 # A busy machine takes this many times as long as an idle one.
-PATIENCE = 10
+SLOW_FACTOR = 10
 # After so many cases that did not end, the rest is not tried.
 TOO_MANY = 3
 
@@ -49,7 +49,7 @@ class Run:
     def guarded(self, action):
         """Runs one part under the case's time limit; the first failure is the outcome."""
         began = time.monotonic()
-        outcome, limit = None, PATIENCE * self.case.limit
+        outcome, limit = None, SLOW_FACTOR * self.case.limit
         signal.signal(signal.SIGALRM, too_slow)
         try:
             try:
@@ -69,11 +69,11 @@ class Run:
     def run(self):
         self.test = Test(self.build)
         self.case.function(self.test, **self.case.values)
-        page.check(self.case.shows, self.test.said(), self.test.transcript)
+        page.check(self.case.shows, self.test.stderr(), self.test.transcript)
         self.test.finish()
 
     def end(self, tap):
-        """Tells the result, and keeps the log."""
+        """Reports the result, and keeps the log."""
         if self.outcome is None:
             self.guarded(self.run)
         if self.test is not None:
@@ -149,7 +149,7 @@ def main():
     descriptors = len(os.listdir("/proc/self/fd"))
     runs = [Run(case, arguments.build) for case in chosen]
     for run in runs:
-        if reason := run.case.why_not():
+        if reason := run.case.skip_reason():
             run.outcome = "skipped", reason
     for run in runs:
         if sum(other.was_slow for other in runs) >= TOO_MANY:

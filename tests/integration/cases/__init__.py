@@ -2,6 +2,6 @@
 # Copyright 2026, the librpma developers
 """The cases; importing this package fills the table in the order of the imports."""
 
-from . import (smoke, data, flush, lacking, atomics, queues, batches, scale, crowd, examples, unlike, faults, denied,
+from . import (smoke, data, flush, lacking, atomics, queues, batches, scale, crowd, examples, interop, faults, denied,
                lost, establishing, threads, fork, events, signals, addresses, limits, device, device_defects, perf,
                perf_faults, troubleshooting, info, tracing)

@@ -10,10 +10,10 @@ from harness.side import expect, wait_until
 
 KINDS = {"global": "fd00:77::", "link-local": "fe80::77:"}
 NAME = "several.test"
-# NOWHERE: networks that a host has, but not through its RDMA device; DISTANT: an address that it has
-# through it. getaddrinfo() puts the address first that shares more leading bits with the host's own
-# one in that network; DISTANT shares fewer bits with it than NOWHERE. IPv6 is before IPv4.
-NOWHERE = {"IPv4": "10.78.0.", "IPv6": "fd00:78::"}
+# OTHER_NETWORK: networks of a host without an RDMA device; DISTANT: an address of its RDMA device.
+# getaddrinfo() puts the address first that shares more leading bits with the host's own one in that
+# network; DISTANT shares fewer bits with it than OTHER_NETWORK. IPv6 is before IPv4.
+OTHER_NETWORK = {"IPv4": "10.78.0.", "IPv6": "fd00:78::"}
 DISTANT = "10.77.0.129"
 PREFIX = {"IPv4": 24, "IPv6": 64}
 
@@ -38,7 +38,7 @@ def wait_for_gid(device, address):
     wait_until(lambda: wanted in lab.gids(device), f"{device} takes the address {address}", 30)
 
 
-def work(server, client):
+def exchange_data(server, client):
     """A write with its flush and a read, so that data go both ways."""
     client("fill", len=4096, seed=1)
     client("write", mr=0, rmr=0, len=4096, flags=1)
@@ -69,26 +69,26 @@ def ipv6(test, kind):
     connect(server, client, server_data="8899", client_data="001122")
     expect(server("pdata")["pdata"][:6], "001122", "data at the server")
     expect(client("pdata")["pdata"][:4], "8899", "data at the client")
-    work(server, client)
+    exchange_data(server, client)
     expect(client("context", addr=server.address, remote=1)["device"], client.device,
            "device towards the server")
 
 
-def nowhere(test, number):
+def add_other_network(test, number):
     """A network device without an RDMA device; returns addresses on it: {family: address}."""
     lab.need_virtual("another network device")
     lab.run("modprobe", "dummy")
     ip = ["ip", "-n", lab.host(number), "link"]
-    lab.run(*ip, "add", "nowhere", "type", "dummy")
-    test.undo.callback(lab.run, *ip, "del", "nowhere")
-    lab.run(*ip, "set", "nowhere", "addrgenmode", "none", "up")
-    own = {family: f"{prefix}{number}" for family, prefix in NOWHERE.items()}
+    lab.run(*ip, "add", "other0", "type", "dummy")
+    test.undo.callback(lab.run, *ip, "del", "other0")
+    lab.run(*ip, "set", "other0", "addrgenmode", "none", "up")
+    own = {family: f"{prefix}{number}" for family, prefix in OTHER_NETWORK.items()}
     for address in own.values():
-        add_address(test, number, address, "nowhere")
+        add_address(test, number, address, "other0")
     return own
 
 
-def knows(test, number, addresses):
+def wrapper_with_hosts(test, number, addresses):
     """
     Returns the command prefix that starts a side for which NAME has these addresses, in this order.
     """
@@ -101,8 +101,8 @@ def knows(test, number, addresses):
     mounts = " && ".join(f'mount --bind "$0/{file}" /etc/{file}'
                          for file in ("hosts", "nsswitch.conf"))
     wrapper = ("unshare", "--mount", "sh", "-c", mounts + ' && exec "$@"', directory)
-    said = lab.run(*lab.on(lab.host(number), *wrapper, "getent", "ahosts", NAME))
-    found = [line.split()[0] for line in said.splitlines() if "STREAM" in line]
+    output = lab.run(*lab.on(lab.host(number), *wrapper, "getent", "ahosts", NAME))
+    found = [line.split()[0] for line in output.splitlines() if "STREAM" in line]
     expect((sorted(found), found[-1]), (sorted(addresses), addresses[-1]), f"addresses of {NAME}")
     return wrapper
 
@@ -111,23 +111,23 @@ def knows(test, number, addresses):
 def names(test):
     add_address(test, 1, DISTANT)
     lab.wait_for_host(2, None, DISTANT)
-    own, _ = (nowhere(test, number)["IPv6"] for number in (1, 2))
-    addresses = [NOWHERE["IPv6"] + "3", DISTANT]
-    server = test.side(1, "server", wrapper=knows(test, 1, [own, DISTANT]))
-    client = test.side(2, "client", wrapper=knows(test, 2, addresses))
+    own, _ = (add_other_network(test, number)["IPv6"] for number in (1, 2))
+    addresses = [OTHER_NETWORK["IPv6"] + "3", DISTANT]
+    server = test.side(1, "server", wrapper=wrapper_with_hosts(test, 1, [own, DISTANT]))
+    client = test.side(2, "client", wrapper=wrapper_with_hosts(test, 2, addresses))
     share_region(server, client)
     expect(server("context", addr=NAME)["device"], server.device, "device of the server's name")
     server("listen", addr=NAME, port=PORT)
-    server.address = NAME  # the name that the client is given
+    server.address = NAME  # the name that the client gets
     connect(server, client)
-    work(server, client)
+    exchange_data(server, client)
     expect(client("context", addr=NAME, remote=1)["device"], client.device, "device towards the server")
 
 
 @case("addresses", "a name without an address: every call reports it",
       shows=("request: unknown name",))
 def unknown_name(test):
-    server = test.side(1, "server", wrapper=knows(test, 1, [lab.address(lab.host(1))]))
+    server = test.side(1, "server", wrapper=wrapper_with_hosts(test, 1, [lab.address(lab.host(1))]))
     unknown = "unknown.invalid"
     for verb, values in (("listen", {"port": PORT}), ("req-new", {"port": PORT}),
                          ("context", {}), ("context", {"remote": 1})):
@@ -166,7 +166,7 @@ def ports(test):
 
 # ---- a bond whose link address is that of its active interface ----------------------------------
 
-BOND, BEYOND = "10.90.0.1", "10.90.0.2"  # of host1 and host2
+BOND, BOND_PEER = "10.90.0.1", "10.90.0.2"  # of host1 and host2
 # Linux compares a new link address with that of the time when a connection was made: an interface a failover.
 BONDED = ("bonded0", "bonded1", "bonded2")
 # Linux takes the size of packets from the client's interface, also where the server's has a smaller MTU.
@@ -196,20 +196,20 @@ def bond(test):
     lab.run(*lab.on(lab.host(1), "rdma", "link", "add", "rxebond", "type", lab.PROVIDER, "netdev", "bond0"))
     test.undo.callback(lab.run, *lab.on(lab.host(1), "rdma", "link", "del", "rxebond"))
     wait_for_gid("rxebond", BOND)
-    add_address(test, 2, BEYOND)
+    add_address(test, 2, BOND_PEER)
 
-    def meet():
-        for number, address in ((1, BEYOND), (2, BOND)):
+    def wait_for_each_other():
+        for number, address in ((1, BOND_PEER), (2, BOND)):
             lab.wait_for_host(number, None, address)
 
-    meet()
+    wait_for_each_other()
     test.before = lab.resources()
     others = iter(BONDED[1:])
 
     def fail_over():
         lab.run(*ip, "link", "set", "bond0", "type", "bond", "active_slave", name := next(others))
         wait_until(lambda: link_address(1, "bond0") == link_address(1, name), f"the bond has the address of {name}")
-        meet()
+        wait_for_each_other()
     return fail_over
 
 
@@ -218,12 +218,12 @@ def bond(test):
 def bond_of_objects(test):
     fail_over = bond(test)
     sides = bonded, other = [test.start(number, name) for number, name in ((1, "bonded"), (2, "other"))]
-    for side, side.address in zip(sides, (BOND, BEYOND)):
+    for side, side.address in zip(sides, (BOND, BOND_PEER)):
         test.with_peer(side)
         listen(side)
     share_region(bonded, other)
     connect(bonded, other)
-    bonded("req-start", req=1, addr=BEYOND, port=PORT)
+    bonded("req-start", req=1, addr=BOND_PEER, port=PORT)
     bonded("req-resolve", req=1)
     for _ in BONDED[1:]:
         fail_over()
@@ -236,4 +236,4 @@ def bond_of_objects(test):
     for side in sides:
         side("conn-delete")
     connect(bonded, other)
-    work(bonded, other)
+    exchange_data(bonded, other)

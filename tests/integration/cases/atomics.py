@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
-"""Remote atomics: results, counting and locking by many clients, and what a side states of them."""
+"""Remote atomics: results, counting and locking by many clients, and which of them a side advertises."""
 
 import struct
 
@@ -13,7 +13,7 @@ from .lacking import still_works, log_line
 
 CLIENTS, TIMES, EACH = 4, 10, 8
 SIZE = 65536
-STATED = 6 + 21  # where the packed data of one region state it
+CAPABILITIES_AT = 6 + 21  # offset of the capabilities in the packed data of one region
 NEEDS, BUILDS = (lab.REMOTE_ATOMICS,), ("native",)
 
 
@@ -26,33 +26,33 @@ def operand(number):
 
 
 def server_of(test, usage=ALL_USAGES | ATOMIC):
-    """A server that listens, and what it states of its region, which is all zeros."""
+    """A server that listens, and its packed region, which is all zeros."""
     server = test.side(1, "server")
     server("reg", size=SIZE, usage=usage)
     listen(server)
     return server, server("pack")["packed"]
 
 
-def client_of(test, server, stated, number=0):
+def client_of(test, server, packed, number=0):
     client = test.side(2, f"client{number}")
     client("reg", size=SIZE, usage=LOCAL_USAGES)
     client("cfg", **PATIENT)
     connect(server, client, number, client_cfg=0)
-    client("unpack", conn=number, packed=stated)
+    client("unpack", conn=number, packed=packed)
     return client
 
 
-def forged(stated):
-    data = bytearray.fromhex(stated)
-    data[STATED] |= 1
+def forged(packed):
+    data = bytearray.fromhex(packed)
+    data[CAPABILITIES_AT] |= 1
     return data.hex()
 
 
 @case("atomics", "by each function, both types change the word and return the old one", builds=BUILDS, needs=NEEDS,
       fabric=True)
 def results(test):
-    server, stated = server_of(test)
-    client = client_of(test, server, stated)
+    server, packed = server_of(test)
+    client = client_of(test, server, packed)
     for way in WAYS:
         for verb, value, compare, before, after in (
                 ("add", 5, 0, 0, 5), ("add", -6, 0, 5, -1), ("add", 3, 0, -1, 2),
@@ -63,15 +63,15 @@ def results(test):
             expect(client.completion(opcode=opcode).ctx, 7, "op_context")
             expect(word(client, 64), before % (1 << 64), f"result of {verb} by {way}")
             expect(word(server, 16), after % (1 << 64), f"the word after {verb} by {way}")
-    expect((word(server, 8), word(server, 24)), (0, 0), "the words beside it")
+    expect((word(server, 8), word(server, 24)), (0, 0), "the words next to it")
     still_works(server, client)
 
 
 @case("atomics", f"{CLIENTS} clients count at once: no addition is lost, no result is returned twice", builds=BUILDS,
       needs=NEEDS, fabric=True)
 def count(test):
-    server, stated = server_of(test)
-    clients = dict(enumerate(client_of(test, server, stated, number) for number in range(CLIENTS)))
+    server, packed = server_of(test)
+    clients = dict(enumerate(client_of(test, server, packed, number) for number in range(CLIENTS)))
     for number, client in clients.items():
         client("batch-new", conn=number, ops=EACH)
         for place in range(EACH):
@@ -91,11 +91,11 @@ def count(test):
 @case("atomics", "a region without the usage: refused locally, or by the target if its descriptor is forged",
       builds=BUILDS, needs=NEEDS, shows=("post: atomic not stated",), fabric=True)
 def not_stated(test):
-    server, stated = server_of(test, ALL_USAGES)
-    client = client_of(test, server, stated)
+    server, packed = server_of(test, ALL_USAGES)
+    client = client_of(test, server, packed)
     client.refuses("RPMA_E_NOSUPP", "add", mr=0, len=8, rmr=0, bytes=operand(1))
     client("remote-delete", rmr=0)
-    client("unpack", packed=forged(stated))
+    client("unpack", packed=forged(packed))
     client("add", mr=0, len=8, rmr=0, bytes=operand(1))
     client.completion("REM_ACCESS_ERR")
     expect(word(server), 0, "the word")
@@ -104,9 +104,9 @@ def not_stated(test):
 @case("lacking", "remote atomics: rpma_mr_reg and rpma_post refuse them and log the reason",
       lacks=lab.REMOTE_ATOMICS, shows=("mr: no atomics",))
 def lacking(test):
-    server, stated = server_of(test, ALL_USAGES)
+    server, packed = server_of(test, ALL_USAGES)
     server.refuses("RPMA_E_NOSUPP", "reg", mr=1, size=SIZE, usage=READ_SRC | ATOMIC)
-    client = client_of(test, server, forged(stated))
+    client = client_of(test, server, forged(packed))
     client.refuses("RPMA_E_NOSUPP", "add", mr=0, len=8, rmr=0, bytes=operand(1))
     log_line(test, "rpma_mr_reg", "has no remote atomics")
     log_line(test, "rpma_post", "has no remote atomics")

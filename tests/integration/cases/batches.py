@@ -11,7 +11,7 @@ from .data import PATIENT, post, send_until_full
 
 FLAG = "0102030405060708"
 SLOT = 64
-QUEUE = 4  # elements of the send queue that a case with a small one asks for
+QUEUE = 4  # requested size of a small send queue
 
 
 def prepared(test, size=1 << 20, sq=100, queues=150):
@@ -22,7 +22,7 @@ def prepared(test, size=1 << 20, sq=100, queues=150):
     return server, client
 
 
-def contexts(side, count, first=0, status="SUCCESS", **values):
+def expect_contexts(side, count, first=0, status="SUCCESS", **values):
     """So many operations complete in the order of their contexts, all with this status."""
     found = [(one.ctx, one.status) for one in side.completions(count, **values)]
     if lab.lacks(lab.ORDERED_COMPLETIONS):
@@ -30,7 +30,7 @@ def contexts(side, count, first=0, status="SUCCESS", **values):
     expect(found, [(number, status) for number in range(first, first + count)], f"{side.name}: completions")
 
 
-def at_rest(*sides):
+def expect_no_completion(*sides):
     for side in sides:
         side.refuses("RPMA_E_NO_COMPLETION", "wc", timeout=0)
 
@@ -53,7 +53,7 @@ def versions_follow(test, versions, length):
         client.completion()
         server.end()
         server("set", len=8, byte=0)
-    at_rest(server, client)
+    expect_no_completion(server, client)
     disconnect(client, server)
 
 
@@ -66,34 +66,34 @@ def add_messages(client, count):
         client("send", batch=0, mr=0, off=number * SLOT, len=SLOT, ctx=number)
 
 
-def received_once(server, count):
+def expect_received_once(server, count):
     """The receives hold these messages, each once and in order, and no other message arrived."""
-    contexts(server, count, busy=1)
+    expect_contexts(server, count, busy=1)
     for number in range(count):
         server("check", off=number * SLOT, len=SLOT, seed=number)
-    at_rest(server)
+    expect_no_completion(server)
 
 
-def rest_posted(client, count, posted):
+def post_rest(client, count, posted):
     """Posts until the device has taken all operations; completions make room."""
     while posted < count:
         code, part = post(client)
         posted += part
         expect(code, "ok" if posted == count else "RPMA_E_AGAIN", f"post up to {posted} of {count}")
         if part:
-            contexts(client, part, posted - part)
-    at_rest(client)
+            expect_contexts(client, part, posted - part)
+    expect_no_completion(client)
 
 
-def nobody_complains(test):
-    """A full queue is a normal answer and no error."""
-    expect([line for line in test.said().splitlines() if "ERROR" in line], [], "errors in the log")
+def expect_no_errors_in_log(test):
+    """A full queue is a normal result, not an error."""
+    expect([line for line in test.stderr().splitlines() if "ERROR" in line], [], "errors in the log")
 
 
 @case("batches", "a send queue that accepts part of the list: the next post continues, and every message arrives once",
       builds=("native",), needs=(lab.FULL_QUEUE,), fabric=True)
 def full_queue(test):
-    """The receives are posted behind the first post, so that no message leaves the queue before."""
+    """The receives are posted after the first post, so that no message leaves the queue earlier."""
     count = 40
     server, client = prepared(test, sq=QUEUE)
     client("batch-new", ops=count)
@@ -101,17 +101,17 @@ def full_queue(test):
     code, posted = post(client)
     server("recv", mr=0, len=SLOT, count=count)
     expect((code, QUEUE <= posted < count), ("RPMA_E_AGAIN", True), f"took {posted}")
-    contexts(client, posted)
-    rest_posted(client, count, posted)
-    received_once(server, count)
-    nobody_complains(test)
+    expect_contexts(client, posted)
+    post_rest(client, count, posted)
+    expect_received_once(server, count)
+    expect_no_errors_in_log(test)
     disconnect(client, server)
 
 
 @case("batches", "link down: a batch fills the send queue and its post reports it, "
       "and each operation completes once after the link is up", lacks=lab.FULL_QUEUE)
 def link_down(test):
-    """TCP buffers fewer bytes than the list has while the cable is out."""
+    """While the link is down, TCP buffers fewer bytes than the list has."""
     cable = cables(test)[1]
     server, client = prepared(test, sq=QUEUE)
     count = 60
@@ -123,12 +123,12 @@ def link_down(test):
     taken, posted = 0, count
     while posted:
         code, posted = post(client)
-        expect(code, "RPMA_E_AGAIN", f"post of the rest behind {taken}")
+        expect(code, "RPMA_E_AGAIN", f"post after the first {taken}")
         taken += posted
-    nobody_complains(test)
+    expect_no_errors_in_log(test)
     mend(cable)
-    contexts(client, taken)
-    rest_posted(client, count, taken)
+    expect_contexts(client, taken)
+    post_rest(client, count, taken)
     client("flush", rmr=0, len=8, persistent=0)
     client.completion()
     server("check", len=1 << 20, seed=1)
@@ -138,7 +138,7 @@ def link_down(test):
 @case("batches", "a list with a flush that exceeds the send queue: a native list is posted in parts that fit, or "
       "not at all")
 def full_queue_with_flush(test):
-    """Other lists go as far as there is room."""
+    """Of other lists, the operations that fit are posted."""
     count = 40
     server, client = prepared(test, sq=QUEUE)
     server("recv", mr=0, len=SLOT, count=count)
@@ -146,14 +146,14 @@ def full_queue_with_flush(test):
     client("flush", batch=0, rmr=0, len=8, persistent=0, ctx=0)
     for number in range(1, count):
         client("send", batch=0, mr=0, off=number * SLOT, len=SLOT, ctx=number)
-    rest_posted(client, count, 0)
+    post_rest(client, count, 0)
     server.completions(count - 1)
     client("batch-reset")
     add_messages(client, QUEUE - 1)
     client("flush", batch=0, rmr=0, len=8, persistent=0, ctx=QUEUE - 1)
     server("recv", mr=0, len=SLOT, count=QUEUE - 2)  # one is left
     expect(post(client), ("ok", QUEUE), "post of as many as the queue has room for")
-    contexts(client, QUEUE)
+    expect_contexts(client, QUEUE)
     server.completions(QUEUE - 1)
     if lab.lacks(lab.WAITING_MESSAGES):
         disconnect(client, server)
@@ -162,10 +162,10 @@ def full_queue_with_flush(test):
     for _ in range(2):
         expect(post(client), ("RPMA_E_AGAIN", 0), "post to a full queue")
     server("recv", mr=0, len=SLOT, count=waiting, ctx=1000)
-    contexts(client, waiting, 1)
+    expect_contexts(client, waiting, 1)
     server.completions(waiting)
     server("recv", mr=0, len=SLOT, count=QUEUE - 1)
     expect(post(client), ("ok", QUEUE), "post to an empty queue")
-    contexts(client, QUEUE)
-    received_once(server, QUEUE - 1)
+    expect_contexts(client, QUEUE)
+    expect_received_once(server, QUEUE - 1)
     disconnect(client, server)

@@ -80,13 +80,13 @@ def crowd(test, count, clients):
     test.wait_until_equal(lab.resources, before, "kernel objects", seconds=60)
 
 
-@case("faults", "server killed with {count} connections: clients see CLOSED, its successor "
+@case("faults", "server killed with {count} connections: clients get CLOSED, a new server "
       "listens on the same port at once", [{"count": 20}], needs=(lab.MANY_CONNECTIONS,))
 def restart(test, count):
-    server, successor = (test.side(1, name) for name in ("server", "successor"))
+    server, new_server = (test.side(1, name) for name in ("server", "new server"))
     client = test.side(2, "client")
     make_client(client)
-    for one in (server, successor):
+    for one in (server, new_server):
         make_server(one, count)
         one.begin("serve")
         client("crowd", count=count, addr=server.address, port=PORT)
@@ -97,4 +97,4 @@ def restart(test, count):
                 client.event("CLOSED", conn=number)
                 client("conn-delete", conn=number)
             client("remote-delete")
-    leave(successor, [client])
+    leave(new_server, [client])

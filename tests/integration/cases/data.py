@@ -6,10 +6,10 @@ completion queue, alone and in lists. All bytes are compared, also those that ha
 """
 
 from harness import lab
-from harness.case import case, connect, disconnect, given, listen, share_region
+from harness.case import case, connect, disconnect, listen, nonempty, share_region
 from harness.side import ALWAYS, LOCAL_USAGES, expect
 
-AROUND = 0xa7
+FILLER = 0xa7
 GUARD = 4096
 REGIONS = 4  # of the client
 SIZE = 1 << 19
@@ -38,7 +38,7 @@ def post(side, batch=0):
     Posts once. Returns (code, number of operations that the device took); batch None posts the held
     operations.
     """
-    code, answer = side.ask("post" if batch is None else "batch-post", **given(batch=batch))
+    code, answer = side.execute("post" if batch is None else "batch-post", **nonempty(batch=batch))
     return code, int(answer["posted"])
 
 
@@ -77,15 +77,15 @@ class Places:
 
     def blank(self):
         for region, places in enumerate(self.taken):
-            self.side("set", mr=region, len=sum(places[-1]) + GUARD if places else 0, byte=AROUND)
+            self.side("set", mr=region, len=sum(places[-1]) + GUARD if places else 0, byte=FILLER)
 
     def check_between(self):
         for region, places in enumerate(self.taken):
             at = 0
             for place, length in places:
-                self.side("check-set", mr=region, off=at, len=place - at, byte=AROUND)
+                self.side("check-set", mr=region, off=at, len=place - at, byte=FILLER)
                 at = place + length
-            self.side("check-set", mr=region, off=at, len=GUARD if places else 0, byte=AROUND)
+            self.side("check-set", mr=region, off=at, len=GUARD if places else 0, byte=FILLER)
 
 
 class Transfer:
@@ -136,7 +136,7 @@ class Transfer:
             if used:
                 side(command, **where, len=used, seed=seed + 100 * self.number + index)
             if command == "check" and side.name == "client" and used < (length or 0):
-                side("check-set", mr=region, off=at + used, len=length - used, byte=AROUND)
+                side("check-set", mr=region, off=at + used, len=length - used, byte=FILLER)
             done += length or 0
 
     def in_two(self):
@@ -190,7 +190,7 @@ class Connection:
         self.is_native = test.is_native
 
     def list_of(self, number):
-        """Each verb with another form; the list's number says with which. A flush is at the end."""
+        """Each verb with another form, which depends on the list's number. A flush is at the end."""
         places = Places(self.client, REGIONS), Places(self.server)
         verbs = [verb for verb in ("write", "read", "write-imm", "recv", "send", "send-imm")
                  if not (verb.endswith("imm") and lab.lacks(lab.IMMEDIATE_DATA))]
@@ -303,10 +303,10 @@ def everything(test, queues, first):
         server(connection.recv, mr=0, len=8)
         client("send", mr=0, len=8)
         client.completion()
-        heard = server("conn-wait")
-        if heard["queue"] != receives:
-            heard = server("conn-wait")
-        expect((heard["queue"], heard["rcq"]), (receives, str(int(receives == "rcq"))), "wake-up")
+        woken = server("conn-wait")
+        if woken["queue"] != receives:
+            woken = server("conn-wait")
+        expect((woken["queue"], woken["rcq"]), (receives, str(int(receives == "rcq"))), "wake-up")
         server.completion(opcode="RECV", queue=receives)
     server.refuses(*(("RPMA_E_SHARED_CHANNEL", "cq-wait") if "shared" in settings else
                      ("RPMA_E_NOT_SHARED_CHNL", "conn-wait")))

@@ -6,23 +6,23 @@ import random
 
 from harness import lab
 from harness.case import case, connect, connected, disconnect, listen, listening
-from harness.network import PORTS, cables, cut, disturbed, mend
+from harness.network import PORTS, cables, cut, impaired, mend
 from harness.side import ALL_USAGES, FLUSH_VISIBILITY, LOCAL_USAGES, READ_SRC, RECV, SEND, WRITE_DST, expect
 
 from .data import post
-from .survivors import again, ends_broken, writing
+from .survivors import begin_load, check_new_connection, expect_load_fails
 
 BLOCK = 4096
-BEYOND = 0x5b
+FILLER = 0x5b
 
 
 def denied(client, verb, conn=0):
     """
-    Where the target answers each operation, the completion reports that it denies the access.
+    Where the target acknowledges each operation, the completion reports that it denies the access.
     Elsewhere the end of the connection does: a write completes when it has left the device, and a
     read never completes.
     """
-    if not lab.lacks(lab.ANSWERS):
+    if not lab.lacks(lab.REMOTE_RESULTS):
         client.completion("REM_ACCESS_ERR", conn=conn)
         return
     client.completion("SUCCESS" if verb == "write" else "WR_FLUSH_ERR", conn=conn)
@@ -30,9 +30,9 @@ def denied(client, verb, conn=0):
 
 
 # The operations, the region of the server and the offset. All regions are the middle page of its memory.
-BEHIND, ONLY_READ, ONLY_WRITTEN, GONE, FOREIGN, FORGED = range(6)
-DENIED = (("write", BEHIND, BLOCK), ("read", BEHIND, BLOCK - 8), ("write", BEHIND, (1 << 64) - 64),
-          ("write", ONLY_READ, 0), ("read", ONLY_WRITTEN, 0), ("write", GONE, 0), ("write", FOREIGN, 0),
+PAST_END, ONLY_READ, ONLY_WRITTEN, DEREGISTERED, FOREIGN, FORGED = range(6)
+DENIED = (("write", PAST_END, BLOCK), ("read", PAST_END, BLOCK - 8), ("write", PAST_END, (1 << 64) - 64),
+          ("write", ONLY_READ, 0), ("read", ONLY_WRITTEN, 0), ("write", DEREGISTERED, 0), ("write", FOREIGN, 0),
           ("write", FORGED, 0), ("write", FORGED + 1, 0), ("write", FORGED + 2, 0))
 
 
@@ -44,14 +44,14 @@ def not_granted(test):
     other = test.side(1, "another peer")
     for side in (server, other):
         side("memory", size=3 * BLOCK)
-        side("set", len=3 * BLOCK, byte=BEYOND)
-    usages = {BEHIND: ALL_USAGES, ONLY_READ: READ_SRC, ONLY_WRITTEN: WRITE_DST, GONE: ALL_USAGES}
+        side("set", len=3 * BLOCK, byte=FILLER)
+    usages = {PAST_END: ALL_USAGES, ONLY_READ: READ_SRC, ONLY_WRITTEN: WRITE_DST, DEREGISTERED: ALL_USAGES}
     for number, usage in usages.items():
         if number:
             server("memory", mr=number, size=3 * BLOCK)
-            server("set", mr=number, len=3 * BLOCK, byte=BEYOND)
+            server("set", mr=number, len=3 * BLOCK, byte=FILLER)
         client("remote", rmr=number, desc=server("reg", mr=number, off=BLOCK, len=BLOCK, usage=usage)["desc"])
-    server("dereg", mr=GONE)
+    server("dereg", mr=DEREGISTERED)
     client("remote", rmr=FOREIGN, desc=other("reg", off=BLOCK, len=BLOCK, usage=ALL_USAGES)["desc"])
     random.seed(7204)
     for number in range(FORGED, FORGED + 3):
@@ -62,16 +62,16 @@ def not_granted(test):
     client("reg", usage=ALL_USAGES)
     listen(server)
     for number, (verb, region, offset) in enumerate(DENIED):
-        if region == ONLY_WRITTEN and lab.PROVIDER == "siw":  # which lets it be read
+        if region == ONLY_WRITTEN and lab.PROVIDER == "siw":  # siw does not check it
             continue
         connect(server, client, number=number)
         client(verb, conn=number, mr=0, rmr=region, roff=offset, len=16)
         denied(client, verb, number)
     for number in usages:
-        server("check-set", mr=number, len=3 * BLOCK, byte=BEYOND)
-    other("check-set", len=3 * BLOCK, byte=BEYOND)
+        server("check-set", mr=number, len=3 * BLOCK, byte=FILLER)
+    other("check-set", len=3 * BLOCK, byte=FILLER)
     client("check-set", len=3 * BLOCK, byte=0)
-    again(server, client, len(DENIED), region_at=BLOCK)
+    check_new_connection(server, client, len(DENIED), region_at=BLOCK)
 
 
 @case("faults", "region deregistered under traffic: a failed completion", fabric=True)
@@ -79,11 +79,11 @@ def deregistered(test):
     size = 1 << 20
     server, client = test.peers()
     listen(server)
-    writing(server, client, size)
+    begin_load(server, client, size)
     server("dereg")
-    server("set", len=size, byte=BEYOND)
-    ends_broken(client)
-    server("check-set", len=size, byte=BEYOND)
+    server("set", len=size, byte=FILLER)
+    expect_load_fails(client)
+    server("check-set", len=size, byte=FILLER)
 
 
 LEAVES = {"write": "WR_FLUSH_ERR", "send": "WR_FLUSH_ERR", "read": "LOC_PROT_ERR"}
@@ -92,7 +92,7 @@ LEAVES = {"write": "WR_FLUSH_ERR", "send": "WR_FLUSH_ERR", "read": "LOC_PROT_ERR
 @case("device", "an operation outside of the local region fails, no data arrives",
       shows=("WR_FLUSH_ERR: write, send", "LOC_PROT_ERR: read"))
 def local_range(test):
-    """The standard has LOC_PROT_ERR for all three; so have most devices."""
+    """The standard requires LOC_PROT_ERR for all three, and most devices report it."""
     server, client = listening(test)
     server("set", len=BLOCK, byte=0)
     client("memory", mr=1, size=2 * BLOCK)
@@ -109,7 +109,7 @@ def local_range(test):
 
 @case("device", "a region for writes and flushes can be read as well, one for reads can be the source of sends")
 def granted(test):
-    """rpma_mr_reg(3) and rpma_security(7): devices do not tell all usages apart."""
+    """rpma_mr_reg(3) and rpma_security(7): devices do not distinguish all usages."""
     server, client = connected(test, usage=WRITE_DST | FLUSH_VISIBILITY)
     client("reg", mr=1, size=BLOCK, usage=READ_SRC)
     client("fill", mr=1, len=BLOCK, seed=1)
@@ -130,11 +130,11 @@ def granted(test):
 @case("data", "a message longer than the receive, or a receive into a region without the usage: both sides fail",
       builds=("native",), shows=("LOC_QP_OP_ERR: receive", "REM_OP_ERR: send"))
 def no_room_in_receive(test):
-    """The standard names either failure otherwise than soft-RoCE does."""
+    """The standard has other statuses for both failures than soft-RoCE."""
     server, client = listening(test)
     server("reg", mr=1, size=BLOCK, usage=SEND)
     for number, length in enumerate((8, BLOCK)):
-        server("set", mr=number, len=BLOCK, byte=BEYOND)
+        server("set", mr=number, len=BLOCK, byte=FILLER)
         connect(server, client, number=number)
         server("recv", conn=number, mr=number, len=length)
         client("send", conn=number, mr=0, len=BLOCK)
@@ -142,17 +142,18 @@ def no_room_in_receive(test):
         if lab.PROVIDER == "rxe":
             expect(found, ["LOC_QP_OP_ERR", "REM_OP_ERR"], "failures")
         elif number == 0:
-            expect(found, ["LOC_LEN_ERR", "SUCCESS" if lab.lacks(lab.ANSWERS) else "REM_INV_REQ_ERR"], "failures")
-        server("check-set", mr=number, off=8, len=BLOCK - 8, byte=BEYOND)
+            at_sender = "SUCCESS" if lab.lacks(lab.REMOTE_RESULTS) else "REM_INV_REQ_ERR"
+            expect(found, ["LOC_LEN_ERR", at_sender], "failures")
+        server("check-set", mr=number, off=8, len=BLOCK - 8, byte=FILLER)
 
 
 # ---- the network -------------------------------------------------------------------------
 
 
 @case("faults", "link down under a batch: neither side has an event; each operation completes once, with an error, "
-      "when the client disconnects; a new connection once it is up", limit=120, needs=(lab.ANSWERS,))
+      "when the client disconnects; a new connection once it is up", limit=120, needs=(lab.REMOTE_RESULTS,))
 def long_outage(test):
-    """The retries of hardware end after some seconds; soft-RoCE retries until it is told to end."""
+    """The retries of hardware end after some seconds; soft-RoCE retries until the connection ends."""
     port = cables(test)[1]
     count = 8
     server, client = connected(test)
@@ -173,7 +174,7 @@ def long_outage(test):
     client("batch-delete")
     mend(port)
     lab.wait_for_host(2, client.address, server.address)
-    again(server, client, 1)
+    check_new_connection(server, client, 1)
 
 
 def all_flushed(client, count):
@@ -188,14 +189,14 @@ def lossy(test, count):
     lab.need_virtual("a bad cable")
     server, client = connected(test, count * 64, client={"cq": 64, "sq": 64})
     client("fill", len=count * 64, seed=1)
-    with disturbed(PORTS, "loss", "5%", "delay", "1ms", "reorder", "25%", "50%"):
+    with impaired(PORTS, "loss", "5%", "delay", "1ms", "reorder", "25%", "50%"):
         answer = client("write-blocks", mr=0, rmr=0, len=64, count=count, window=32)
         expect(answer["done"], str(count), "completions")
         for port in PORTS:
             dropped = lab.run("tc", "-s", "qdisc", "show", "dev", port)
             test.transcript.append(dropped)
             expect("dropped 0," in dropped, False, "the network loses packets")
-    if lab.lacks(lab.ANSWERS):  # a flush tells more than the completions
+    if lab.lacks(lab.REMOTE_RESULTS):  # only a flush shows that the data have arrived
         client("flush", rmr=0, len=8, persistent=0)
         client.completion()
     server("check", len=count * 64, seed=1)

@@ -103,5 +103,5 @@ def server_and_client(test):
     while client is None or client.returncode != 0:  # the server is not listening yet
         expect(server.poll(), None, "the server's exit status")
         client = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-    expect(client.stdout, "done\n", "the client's words")
-    expect(server.communicate()[0], "Connection closed: written from afar\n", "the server's words")
+    expect(client.stdout, "done\n", "output of the client")
+    expect(server.communicate()[0], "Connection closed: written from afar\n", "output of the server")

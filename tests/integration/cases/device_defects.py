@@ -4,7 +4,7 @@
 
 from harness import lab
 from harness.case import case, connected, disconnect
-from harness.network import cables, disturbed
+from harness.network import cables, impaired
 from harness.side import ON_ERROR, Failed, expect
 
 
@@ -15,7 +15,7 @@ def repeated(test, verb, status):
     """
     A defect of the kernel: req_retry() uses 0 as the address of an operation that is neither a read
     nor a write nor an atomic operation with an answer. Here the device repeats the operations
-    behind a message without a receive; lost packets have the same effect.
+    after a message without a receive; lost packets have the same effect.
     """
     lab.need_virtual("soft-RoCE")
     server, client = connected(test)
@@ -36,7 +36,7 @@ def repeated(test, verb, status):
 
 
 def duplicates(device):
-    """How many requests have come to the device again after it had served them."""
+    """The number of repeated requests that the device had executed already."""
     with open(f"/sys/class/infiniband/{device}/ports/1/hw_counters/duplicate_request",
               encoding="utf-8") as file:
         return int(file.read())
@@ -46,13 +46,13 @@ def duplicates(device):
 def reply_lost(test):
     """
     A defect of the kernel: rxe_prepare_res() does not store the packet number of a flush, so
-    duplicate_request() does not find it, drops the repeated request and answers no more. With the
-    retry count 7 rxe_completer() repeats for ever. The answer to a later operation ends it.
+    duplicate_request() does not find it, drops the repeated request and sends no reply. With the
+    retry count 7 rxe_completer() repeats for ever, until the reply to a later operation.
     """
     way_to_client = cables(test)[1:]
     server, client = connected(test)
     before = duplicates("rxe1")
-    with disturbed(way_to_client, "loss", "100%"):
+    with impaired(way_to_client, "loss", "100%"):
         client("flush", rmr=0, len=8, ctx=1, persistent=0)
         while duplicates("rxe1") == before:
             client.refuses("ERR_TIMEOUT", "wc", timeout=50)
@@ -67,18 +67,18 @@ def reply_lost(test):
 
 @case("device", "a native atomic write whose reply arrives after the next one: no later one completes",
       needs=(lab.NATIVE_OPERATIONS,))
-def fence_for_ever(test):
+def fence_stays(test):
     """
-    A defect of the kernel: the answer to a later operation also completes the atomic write, but
-    complete_wqe() does not give back what complete_ack() does (rd_atomic). rxe_wqe_is_fenced() then
-    sees one outstanding for ever: no fenced operation is sent, nor any operation behind it.
+    A defect of the kernel: the reply to a later operation also completes the atomic write, but
+    complete_wqe() does not increment rd_atomic again, as complete_ack() does. For rxe_wqe_is_fenced()
+    one stays outstanding for ever: no fenced operation is sent, nor any later one.
     """
     server, client = connected(test)
     client("batch-new", ops=2)
     client("atomic", batch=0, rmr=0, bytes="01" * 8, flags=ON_ERROR)
     client("flush", batch=0, rmr=0, len=8, persistent=0, ctx=1)
     # The first of two packets is delayed, the second is not.
-    with disturbed(cables(test)[1:], "delay", "200ms", "reorder", "100%", "gap", "2"):
+    with impaired(cables(test)[1:], "delay", "200ms", "reorder", "100%", "gap", "2"):
         client("batch-post")
         expect(client.completion().ctx, 1, "op_context")
     client("atomic", rmr=0, bytes="02" * 8, ctx=2)
@@ -89,8 +89,8 @@ def fence_for_ever(test):
 
 
 PAGE, LEN = 4096, 64
-MENDED = ("rdma_rxe places it right now: remove the notes about it in docs/lab.md and "
-          "examples/README.md and this case")
+FIXED = ("rdma_rxe stores it at the right offset now: remove the notes about it in docs/lab.md and "
+         "examples/README.md and this case")
 
 
 @case("device", "rdma_rxe stores data written into FS-DAX memory at the beginning of the page",
@@ -113,5 +113,5 @@ def misplaced(test):
     disconnect(client, server)
     test.transcript.append(f"where the data are: {found}")
     if all(offset == place for offset, place in found.items()):
-        raise Failed(MENDED)
+        raise Failed(FIXED)
     expect(found, {offset: offset // PAGE * PAGE for offset in found}, "where the data are")

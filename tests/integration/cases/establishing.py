@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
-"""Establishing: refusals, a backlog, a client that gives up, private data, a type of service."""
+"""Establishing: refusals, a backlog, a client that aborts, private data, a type of service."""
 
 import subprocess
 
@@ -10,14 +10,14 @@ from harness.side import expect, wait_until
 
 
 def flood(test, server, count):
-    """A client that asks so many times and finishes no request, without queue pairs."""
+    """A client that sends this number of requests and completes none, without queue pairs."""
     client = test.side(2, "flood")
     client.begin("flood", addr=server.address, port=PORT, count=count)
     return client
 
 
 def received(kind):
-    """How many requests, or refusals, have come in over the device of host 1."""
+    """How many requests, or refusals, have arrived at the device of host 1."""
     path = f"/sys/class/infiniband/rxe1/ports/1/cm_rx_msgs/{kind}"
     with open(path, encoding="ascii") as file:
         return int(file.read())
@@ -32,20 +32,20 @@ def backlog_is_kept(test, backlog, count):
     before = received("req")
     requests = flood(test, server, count)
     requests.end()
-    wait_until(lambda: received("req") >= before + count, f"{count} requests came in")
+    wait_until(lambda: received("req") >= before + count, f"{count} requests have arrived")
     server("nonblock", fd="ep")
-    code, answer = server.ask("next-incoming", count=count, timeout=0)
+    code, answer = server.execute("next-incoming", count=count, timeout=0)
     taken = int(answer["taken"])
     # On a busy machine a repeated request takes the place of one that was just taken.
     expect((code, backlog <= taken < count), ("RPMA_E_NO_EVENT", True), f"{taken} requests that waited")
     server("next-incoming", req=taken, count=count - taken)
     requests.kill()
-    server.code("req-delete", count=count)  # the client is gone: nothing to reject
+    server.code("req-delete", count=count)  # the client has ended: nothing to reject
 
 
 @case("establish", "a client aborts before the server accepts: the queue pair cannot be created",
       needs=(lab.BARE_REQUESTS,))
-def client_gives_up(test):
+def client_aborts(test):
     lab.need_virtual("a network without other requests")
     server, client = test.peers()
     listen(server)
@@ -53,10 +53,10 @@ def client_gives_up(test):
     request(server, client)
     server("next-incoming")
     client("conn-delete")
-    wait_until(lambda: received("rej") > before, "the server's device has heard it")
+    wait_until(lambda: received("rej") > before, "the server's device has received the rejection")
     server("req-resolve")
     server.refuses("RPMA_E_PROVIDER", "req-setup")
-    server.refuses("RPMA_E_PROVIDER", "req-delete")  # the client is gone: nothing to reject
+    server.refuses("RPMA_E_PROVIDER", "req-delete")  # the client has ended: nothing to reject
 
 
 @case("establish", "private data of the largest size; a longer one is refused with the reason")
@@ -65,12 +65,12 @@ def largest_private_data(test):
     The limit depends on the transport: 56 and 196 bytes on InfiniBand and RoCE. siw takes all that
     librpma can pass, but counts 4 bytes of its own in the same 8 bits.
     """
-    asked, answered = (56, 196) if lab.PROVIDER != "siw" else (251, 251)
+    request_bytes, reply_bytes = (56, 196) if lab.PROVIDER != "siw" else (251, 251)
     server, client = test.peers()
     listen(server)
-    connect(server, client, server_data="ef" * answered, client_data="cd" * asked)
-    expect(server("pdata")["pdata"], "cd" * asked, "data of the request")
-    expect(client("pdata")["pdata"], "ef" * answered, "data of the answer")
+    connect(server, client, server_data="ef" * reply_bytes, client_data="cd" * request_bytes)
+    expect(server("pdata")["pdata"], "cd" * request_bytes, "data of the request")
+    expect(client("pdata")["pdata"], "ef" * reply_bytes, "data of the answer")
     disconnect(client, server)
     request(server, client, 1)
     server("next-incoming", req=1)
@@ -81,8 +81,8 @@ def largest_private_data(test):
 
 # ---- type of service -----------------------------------------------------------------------
 
-# The packets of a connection: RoCE to the queue pairs of programs, or TCP. Each line says whether
-# the packet leaves this host, and its type of service.
+# The packets of a connection: RoCE to the queue pairs of programs, or TCP. Each line has the
+# direction of a packet and its type of service.
 LISTENER = f"""
 import socket
 def carries(packet):
@@ -117,12 +117,12 @@ def type_of_service(test):
     lab.need_virtual("a host whose packets can be watched")
     tos = 0x68
     server, client = connected(test, server={"tos": tos ^ 0xff}, client={"tos": tos})
-    heard = listener(test, 1)
+    packets = listener(test, 1)
     seen = set()
     client("read", mr=0, rmr=0, len=8)
     client.completion()
     while len({direction for direction, _ in seen}) < 2:
-        direction, value = heard.readline().split()
+        direction, value = packets.readline().split()
         seen.add((direction, int(value)))
     value = 0 if lab.PROVIDER == "siw" else tos
     expect(seen, {("in", value), ("out", value)}, "packets")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
-"""Events of the device, and the halves of rpma_cq_wait()."""
+"""Events of the device, and rpma_cq_arm() with rpma_cq_take_event()."""
 
 from harness import lab
 from harness.case import case, connect, connected, disconnect, listening
@@ -13,7 +13,7 @@ TYPES = (None, "OTHER", "PORT_UP", "PORT_DOWN", "ADDR_CHANGED", "DEVICE_GONE", "
          "CQ_ERROR", "SRQ_ERROR", "SRQ_LIMIT")
 
 
-def happens(side, wanted, through="own peer", **named):
+def expect_device_event(side, wanted, through="own peer", **named):
     """The device's next event is this one and names these handles, and no others."""
     answer = side("device-event", second=int(through == "another peer"))
     found = {key: value for key, value in answer.items() if key not in ("type", "port")}
@@ -25,12 +25,12 @@ def happens(side, wanted, through="own peer", **named):
     return answer
 
 
-def no_other(side, port):
+def expect_no_other_event(side, port):
     """No event waits: the next is that of a cable which is cut now."""
     cut(port)
-    happens(side, "PORT_DOWN")
+    expect_device_event(side, "PORT_DOWN")
     mend(port)
-    happens(side, "PORT_UP")
+    expect_device_event(side, "PORT_UP")
 
 
 def ip(number, *words):
@@ -53,31 +53,31 @@ def port(test):
     for state, wanted in (("down", "PORT_DOWN"), ("up", "PORT_UP")):
         ip(2, "link", "set", "veth0", state)
         expect(client("epoll-wait")["tag0"], "7", "descriptor")
-        happens(client, wanted)
+        expect_device_event(client, wanted)
     for change in ("add", "del"):
         ip(2, "addr", change, "10.77.9.9/24", "dev", "veth0")
         if lab.PROVIDER == "rxe":
-            happens(client, "ADDR_CHANGED")
-    no_other(client, ports[1])
-    no_other(server, ports[0])
+            expect_device_event(client, "ADDR_CHANGED")
+    expect_no_other_event(client, ports[1])
+    expect_no_other_event(server, ports[0])
     client.refuses("RPMA_E_NO_EVENT", "device-event", polled=0)
 
 
 @case("events", "a write is denied: QP_ERROR with its connection at the target, no event at the "
-      "writer")
+      "client")
 def denied(test):
     ports = cables(test)
     server, client = connected(test, count=3)
     client("raw-write", conn=1, mr=0, rmr=0, roff=1 << 40, len=8)
-    happens(server, "QP_ERROR", conn=1)
+    expect_device_event(server, "QP_ERROR", conn=1)
     for side, end in zip((server, client), ports):
-        no_other(side, end)
+        expect_no_other_event(side, end)
 
 
 @case("events", "fewer than {limit} of 8 receives left: SRQ_LIMIT once, with the queue, and again "
       "after it is set again", [{"limit": 5}])
 def srq_limit(test, limit):
-    """A limit above what waits says so with the next receive that a message takes."""
+    """If fewer receives wait than the limit, the event follows the next message that takes one."""
     ports = cables(test)
     server, client = listening(test)
     server("srq", srq=1, rq=10, rcq=20)
@@ -97,19 +97,19 @@ def srq_limit(test, limit):
         one_message()
     server.refuses("ERR_TIMEOUT", "device-event", timeout=0)
     one_message()
-    happens(server, "SRQ_LIMIT", srq=1)
+    expect_device_event(server, "SRQ_LIMIT", srq=1)
     one_message()
     server("srq-limit", srq=1, limit=limit)
     server.refuses("ERR_TIMEOUT", "device-event", timeout=0)
     one_message()
-    happens(server, "SRQ_LIMIT", srq=1)
+    expect_device_event(server, "SRQ_LIMIT", srq=1)
     server("srq-limit", srq=1, limit=0)
     one_message()
-    no_other(server, ports[0])
+    expect_no_other_event(server, ports[0])
     disconnect(client, server)
 
 
-# ---- the halves of rpma_cq_wait() ---------------------------------------------------------------
+# ---- arming and taking an event, instead of rpma_cq_wait() --------------------------------------
 
 
 @case("events", "messages between all steps of the loop of rpma_cq_arm(3), {how}: no wake-up is lost",
@@ -156,7 +156,7 @@ def loop(test, how):
 @case("events", "a CQ armed for solicited completions has an event for a solicited message, for no other, for no "
       "write, and for no write that failed")
 def solicited(test):
-    """Soft-iWARP stays quiet for a solicited message, too."""
+    """Soft-iWARP has no event for a solicited message either."""
     always, solicited_too = ALWAYS, ALWAYS | 1 << 2  # RPMA_F_SOLICITED
     server, client = connected(test)
     for side in (server, client):
@@ -181,7 +181,7 @@ def solicited(test):
     client("write", mr=0, rmr=0, len=8)
     client.completion(opcode="WRITE", busy=1)
     client.refuses("RPMA_E_NO_COMPLETION", "cq-take-event")
-    if lab.lacks(lab.ANSWERS):
+    if lab.lacks(lab.REMOTE_RESULTS):
         return
     client("raw-write", mr=0, rmr=0, roff=1 << 40, len=8)
     client.completion("REM_ACCESS_ERR", busy=1)

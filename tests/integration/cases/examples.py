@@ -9,10 +9,10 @@ import subprocess
 
 from harness import lab
 from harness.case import BOTH_BUILDS, case
-from harness.network import room_for_early_messages
+from harness.network import delay_early_messages
 from harness.side import Failed, expect
 
-from .unlike import OTHER, library
+from .interop import OTHER, library
 
 RUNNER = os.path.join(lab.CHECKOUT, "examples", "run-pair")
 
@@ -50,12 +50,12 @@ def builds_for(example, memory):
     return ("native",)
 
 
-def check_claim(example, is_stated, said):
+def check_claim(example, is_stated, output):
     """05 and 07 call data persistent where direct write to PMem was stated, and only there."""
     if example[:2] in ("05", "07"):
-        claims = re.findall(r"^client: .*?((?:not known to be )?persistent.*)", said, re.MULTILINE)
+        claims = re.findall(r"^client: .*?((?:not known to be )?persistent.*)", output, re.MULTILINE)
         unknown = "not known to be persistent (see example 09)"
-        expect(claims, ["persistent" if is_stated else unknown], "what the client says")
+        expect(claims, ["persistent" if is_stated else unknown], "claims of the client")
 
 
 def run_pair(test, example, memory, clients, variant, environment=(), others_library=False):
@@ -64,7 +64,7 @@ def run_pair(test, example, memory, clients, variant, environment=(), others_lib
         lab.need({"fsdax": lab.FSDAX, "devdax": lab.DEVDAX}[memory], memory)
     if example[:2] == "14" and not os.path.exists(os.path.join(lab.BUILD_DIR, "examples", f"{example}-client")):
         raise lab.Skipped(f"{example} is not built, because libisal is missing")
-    room_for_early_messages(test)
+    delay_early_messages(test)
     options = ["--memory", memory] if memory != "plain" else []
     options += [f"--{variant.strip()}"] if variant else []
     if others_library:
@@ -76,8 +76,8 @@ def run_pair(test, example, memory, clients, variant, environment=(), others_lib
     if done.returncode != 0:
         raise Failed(f"exit status {done.returncode}: {last}")
     if example != "log":
-        said = set(re.findall(r"^(server|client)", done.stdout, re.MULTILINE))
-        expect(said, {"server", "client"}, "who reports")
+        sides = set(re.findall(r"^(server|client)", done.stdout, re.MULTILINE))
+        expect(sides, {"server", "client"}, "sides that print lines")
     check_claim(example, variant == " direct-write" and memory != "plain", done.stdout)
     test.wait_until_equal(lab.resources, test.before, "kernel objects that stay")
 
@@ -96,5 +96,5 @@ def unlike_pair(test, **run):
 
 @case("examples", "05 ignores a store granularity that the environment sets", builds=("native",))
 def forced_granularity(test):
-    """libpmem2 then answers with the configured value, which says nothing about the platform."""
+    """libpmem2 then returns the configured value, which does not depend on the platform."""
     run_pair(test, "05-flush-to-persistent", "devdax", "3", "", {"PMEM2_FORCE_GRANULARITY": "BYTE"})

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
-"""The other side ends, refuses, hangs or is absent: the event of the survivor, which continues to work."""
+"""The other side ends, refuses, hangs or is absent: the event of the remaining side, which continues to work."""
 
 import errno
 import time
@@ -10,14 +10,14 @@ from harness.case import PORT, case, connect, connected, disconnect, listen, lis
 from harness.network import cables, cut, mend
 from harness.side import expect, wait_until
 
-from .events import happens
-from .survivors import ends_broken, works_with_another, write_and_check, writing
+from .events import expect_device_event
+from .survivors import begin_load, check_new_side, expect_load_fails, write_and_check
 
 # The errno of an accept after the client has ended.
 GONE = {"siw": errno.ECONNRESET}.get(lab.PROVIDER, errno.EINVAL)
 LIMIT = 1000  # milliseconds; a value that a program may choose
-# Seconds until a side gives up: soft-RoCE needs hundredths, soft-iWARP up to ten (rpma_devices(7)).
-GIVING_UP = 30
+# Seconds that deleting a connection may take: soft-RoCE needs hundredths, soft-iWARP up to ten (rpma_devices(7)).
+DELETE_S = 30
 
 
 # ---- progress of both sides --------------------------------------------------------------
@@ -41,7 +41,7 @@ def establish(server, client):
 STAGES = {
     "before it takes the request": request, "before it accepts": take_request, "before it is accepted": take_request,
     "before it takes its event": accept, "while idle": establish,
-    "during writes": lambda server, client: writing(server, client, 4 << 20),
+    "during writes": lambda server, client: begin_load(server, client, 4 << 20),
 }
 ACTIONS = {
     "hangs": lambda side: None,  # its kernel receives messages that the process does not take
@@ -54,10 +54,10 @@ ENDS = [dict(zip(("who", "how", "when", "event", "shows"), row)) for row in (
     ("server", "shuts its endpoint down", "before it takes the request", "REJECTED"),
     ("server", "refuses", "before it accepts", "REJECTED", ("rejected: program",)),
     ("server", "killed", "before it accepts", "REJECTED"),
-    ("server", "hangs", "before it takes the request", "no event and gives up"),
-    ("server", "hangs", "before it accepts", "no event and gives up"),
-    ("client", "cut off", "before it is accepted", "no event and gives up"),
-    ("client", "hangs", "before it takes its event", "no event and gives up"),
+    ("server", "hangs", "before it takes the request", "no event within its time limit"),
+    ("server", "hangs", "before it accepts", "no event within its time limit"),
+    ("client", "cut off", "before it is accepted", "no event within its time limit"),
+    ("client", "hangs", "before it takes its event", "no event within its time limit"),
     ("client", "killed", "before it takes its event", "REJECTED"),
     ("server", "killed", "while idle", "CLOSED"),
     ("client", "killed", "while idle", "CLOSED"),
@@ -86,10 +86,10 @@ def side_ends(test, who, how, when, event):
         server("connect")
     else:
         ACTIONS[how](ending)
-    answer = ends_broken(client) if when == "during writes" and remaining is client else {}
+    answer = expect_load_fails(client) if when == "during writes" and remaining is client else {}
     is_open = lab.PROVIDER != "rxe" and who == "client" and when.startswith("before")
-    if is_open or "gives up" in event:
-        result = gives_up(remaining)
+    if is_open or "no event" in event:
+        result = wait_and_delete(remaining)
         test.transcript.append(f"{who} {how} {when}: {result}")
         expect(is_open or result == "ERR_TIMEOUT", True, f"{remaining.name} got {result}")
     else:
@@ -104,18 +104,18 @@ def side_ends(test, who, how, when, event):
         continue_hung_side(server, client, who, how, when)
     if port:
         mend(port)
-    works_with_another(test, remaining if remaining is server or not server.is_alive else server)
+    check_new_side(test, remaining if remaining is server or not server.is_alive else server)
 
 
-def gives_up(side):
+def wait_and_delete(side):
     """
     The pattern of rpma_conn_next_event(3): wait with poll(2) until the limit, then delete. Returns the event.
     """
     began = time.monotonic()
-    code, answer = side.ask("event", timeout=LIMIT)
+    code, answer = side.execute("event", timeout=LIMIT)
     side("conn-delete")
     spent = time.monotonic() - began
-    expect(spent < LIMIT / 1000 + GIVING_UP, True, f"{side.name}: gave up after {spent:.1f} s")
+    expect(spent < LIMIT / 1000 + DELETE_S, True, f"{side.name}: deleted after {spent:.1f} s")
     return answer.get("event", code)
 
 
@@ -132,13 +132,13 @@ def continue_hung_side(server, client, who, how, when):
     elif how == "hangs" and when == "before it accepts":
         server.code("req-delete")
     elif how == "hangs" and server.code("next-req") == "ok" and server.code("connect") == "ok":
-        gives_up(server)
+        wait_and_delete(server)
     elif how == "shuts its endpoint down":
         listen(server)
 
 
-@case("faults", "client vanishes between request and accept: the accept fails, the next works")
-def client_vanishes(test):
+@case("faults", "client ends between request and accept: the accept fails, the next works")
+def client_ends(test):
     """The next client's request arrives after the end of the first client is known."""
     server, client = test.peers()
     other = test.side(2, "new client")
@@ -171,7 +171,7 @@ def endpoint_shut_down(test):
 # ---- no peer -----------------------------------------------------------------------------
 
 
-@case("faults", "no listener: client sees REJECTED", shows=("rejected: no listener",))
+@case("faults", "no listener: client gets REJECTED", shows=("rejected: no listener",))
 def no_listener(test):
     server, client = test.peers()
     client("req-new", addr=server.address, port="7999")
@@ -182,7 +182,7 @@ def no_listener(test):
     client.event("REJECTED")
 
 
-@case("faults", "no answer: client sees UNREACHABLE", limit=150, shows=("unreachable",))
+@case("faults", "no answer: client gets UNREACHABLE", limit=150, shows=("unreachable",))
 def unreachable(test):
     """
     A host of its own, whose cable is pulled between the request and the connect. The server has
@@ -194,7 +194,7 @@ def unreachable(test):
     client, server = test.side(3, "client"), test.side(1, "server")
     address = client.address + "1"
     lab.run("ip", "-n", lab.host(1), "addr", "add", address + "/24", "dev", "veth0")
-    wait_until(lambda: server.code("listen", addr=address, port=PORT) == "ok", "the device knows the new address")
+    wait_until(lambda: server.code("listen", addr=address, port=PORT) == "ok", "the device has the new address")
     lab.wait_for_host(3, None, address)
     client("req-new", addr=address, port=PORT)
     test.undo.callback(lab.wait_for_host, 3, None, server.address, seconds=60)
@@ -218,7 +218,7 @@ def unreachable(test):
 def device_removed(test, removed):
     lab.need_virtual("a device that can be removed")
     server, client = connected(test)
-    complaints = lab.complaints()
+    warnings = lab.kernel_warnings()
     lost, other = (server, client) if removed == "server" else (client, server)
     waits, answer = {"server": ("next-req", "RPMA_E_INVAL"),
                      "client": ("cq-wait", "RPMA_E_PROVIDER")}[removed]
@@ -229,7 +229,7 @@ def device_removed(test, removed):
     expect(lost.take()[0], answer, f"{removed}: end of {waits}")
     lost.event("LOST")
     other.event("CLOSED")
-    happens(lost, "DEVICE_GONE")
+    expect_device_event(lost, "DEVICE_GONE")
     lost("nonblock", fd="device")
     lost.refuses("RPMA_E_NO_EVENT", "device-event", polled=0)
     lost.refuses("RPMA_E_PROVIDER", "send", mr=0, len=8)
@@ -242,5 +242,5 @@ def device_removed(test, removed):
     lost.quit()
     test.undo.close()
     other("disconnect")
-    expect(lab.complaints(), complaints, "what the kernel complains about")
-    works_with_another(test, other)
+    expect(lab.kernel_warnings(), warnings, "warnings of the kernel")
+    check_new_side(test, other)

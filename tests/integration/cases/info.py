@@ -19,8 +19,8 @@ NO_DEVICE, NOT_REGISTERED = 3, 5
 SIZE = 1 << 20
 
 
-def ask(test, *arguments, number=1, wrapper=()):
-    """The answers of a run on a host, checked against the schema."""
+def run_info(test, *arguments, number=1, wrapper=()):
+    """The output of a run on a host, checked against the schema."""
     command = lab.on(lab.host(number), *wrapper, PROGRAM, *arguments)
     done = subprocess.run([*command, "--json"], capture_output=True, text=True)
     test.transcript.append(f"{' '.join(command)}\n{done.stdout}{done.stderr}")
@@ -37,7 +37,7 @@ def device_of(found, name):
 
 
 def devinfo(name):
-    """What ibv_devinfo says: {key: value}, numbers as such."""
+    """The output of ibv_devinfo: {key: value}, numbers as such."""
     shown = re.findall(r"^\s+(\w+):\s+(\S+)", lab.run("ibv_devinfo", "-v", "-d", name), flags=re.M)
     return {key: int(value, 0) if re.fullmatch("0x[0-9a-f]+|0|[1-9][0-9]*", value) else value for key, value in shown}
 
@@ -52,20 +52,20 @@ LIMITS = {"cq_size": "max_cqe", "sq_size": "max_qp_wr", "rq_size": "max_qp_wr", 
 
 @case("info", "devices, ports, limits and addresses equal those of ibv_devinfo, rdma and ip")
 def devices(test):
-    found = ask(test)
+    found = run_info(test)
     links = {row["ifname"]: row for row in json.loads(lab.run("rdma", "-j", "link", "show"))}
     expect({device["name"] for device in found["devices"]}, set(links), "devices")
     for device in found["devices"]:
         port = device["ports"][0]
-        told = {**{name: device["limits"][key] for key, name in LIMITS.items()},
-                **{key: port[key] for key in ("active_mtu", "max_mtu", "link_layer")},
-                "port_lid": port["lid"] or 0, "state": "PORT_" + port["state"].upper(),
-                "transport": device["transport"], "fw_ver": device["firmware"],
-                "vendor_id": device["vendor_id"], "vendor_part_id": device["vendor_part_id"],
-                "atomic_cap": {None: "ATOMIC_NONE", "device": "ATOMIC_HCA", "machine": "ATOMIC_GLOB"}[
+        reported = {**{name: device["limits"][key] for key, name in LIMITS.items()},
+                    **{key: port[key] for key in ("active_mtu", "max_mtu", "link_layer")},
+                    "port_lid": port["lid"] or 0, "state": "PORT_" + port["state"].upper(),
+                    "transport": device["transport"], "fw_ver": device["firmware"],
+                    "vendor_id": device["vendor_id"], "vendor_part_id": device["vendor_part_id"],
+                    "atomic_cap": {None: "ATOMIC_NONE", "device": "ATOMIC_HCA", "machine": "ATOMIC_GLOB"}[
                     device["operations"]["atomic_with"]]}
         wanted = devinfo(device["name"])
-        expect(told, {name: wanted[name] for name in told}, device["name"])
+        expect(reported, {name: wanted[name] for name in reported}, device["name"])
         gids = {ipaddress.IPv6Address(gid.strip()) for gid in lab.gids(device["name"])}
         expect({ipaddress.IPv6Address(gid["gid"]) for gid in port["gids"]}, gids - {ipaddress.IPv6Address(0)}, "GIDs")
         if lab.IS_VIRTUAL:
@@ -95,14 +95,14 @@ def by_address(test):
     for number, remote in ((1, False), (2, True)):
         if remote and lab.host(2) == lab.host(1):
             continue
-        found = ask(test, lab.address(lab.host(number)))
+        found = run_info(test, lab.address(lab.host(number)))
         expect([found["asked"]["behind"], found["asked"]["remote"], found["exit_status"]],
                [name, remote, 0], lab.host(number))
         expect([device["name"] for device in found["devices"]], [name], "devices")
     # The lab has no route to the address. 127.0.0.1 would not do: rdma_rxe serves it.
     unreachable = [["192.0.2.1"]] if lab.IS_VIRTUAL else []
     for wrong in (*unreachable, ["--device", "no-such-device"]):
-        found = ask(test, *wrong)
+        found = run_info(test, *wrong)
         expect([found["devices"], found["exit_status"]], [[], NO_DEVICE], wrong)
 
 
@@ -110,26 +110,26 @@ def by_address(test):
       builds=BOTH_BUILDS)
 def operations(test):
     side = test.side(1, environment={"RPMA_LOG": "info"})
-    said = re.search(r"native atomic write: (\w+), native flush: (\w+), on-demand paging: (\w+)",
-                     test.said()).groups()
-    device = device_of(ask(test), side.device)
-    told = [device["operations"][key]["is"]
-            for key in ("native_atomic_write", "native_flush", "on_demand_paging")]
-    expect(told, [word == "yes" for word in said], "operations")
-    expect(told[2], not lab.lacks(lab.ON_DEMAND_PAGING), "on-demand paging beside ibv_devinfo")
+    logged = re.search(r"native atomic write: (\w+), native flush: (\w+), on-demand paging: (\w+)",
+                       test.stderr()).groups()
+    device = device_of(run_info(test), side.device)
+    reported = [device["operations"][key]["is"]
+                for key in ("native_atomic_write", "native_flush", "on_demand_paging")]
+    expect(reported, [word == "yes" for word in logged], "operations")
+    expect(reported[2], not lab.lacks(lab.ON_DEMAND_PAGING), "on-demand paging, compared with ibv_devinfo")
     if lab.IS_VIRTUAL:
-        expect(told[:2], [lab.PROVIDER == "rxe" and test.build == "native"] * 2, "native operations")
+        expect(reported[:2], [lab.PROVIDER == "rxe" and test.build == "native"] * 2, "native operations")
     most = device["limits"]["inline_size"]
     side("cfg", cfg=0, inline=most)
     side("req-new", req=0, addr=side.address, port=PORT, cfg=0)
     side("cfg", cfg=1, inline=most + 1)
     side.refuses("RPMA_E_PROVIDER", "req-new", req=1, addr=side.address, port=PORT, cfg=1)
-    emulated = device_of(ask(test, wrapper=("env", "RPMA_FLUSH=emulated")), side.device)
+    emulated = device_of(run_info(test, wrapper=("env", "RPMA_FLUSH=emulated")), side.device)
     expect(emulated["operations"]["native_flush"]["is"], False, "with RPMA_FLUSH=emulated")
 
 
 def where(kind):
-    """(path, what rpma-info has to call it)."""
+    """(path, the kind that rpma-info has to report)."""
     if kind == "device DAX":
         return lab.need(lab.DEVDAX, "device DAX")
     directory = lab.FSDAX if kind == "FS-DAX" else "/var/tmp"
@@ -150,52 +150,52 @@ def memory(test, kind):
         test.undo.callback(os.remove, path)
         with open(path, "wb") as file:
             file.write(content := os.urandom(SIZE))
-    found = ask(test, "--device", side.device, "--memory", path)
+    found = run_info(test, "--device", side.device, "--memory", path)
     if kind != "device DAX":
         with open(path, "rb") as file:
             expect(file.read() == content, True, "the content stays")
-    told, on_device = found["memory"], found["devices"][0]["registration"]
+    reported, on_device = found["memory"], found["devices"][0]["registration"]
     system = lab.run("stat", "-f", "-c", "%T", path).strip()
-    expect(told["kind"], "tmpfs" if kind == "file" and system == "tmpfs" else kind, f"kind on {system}")
+    expect(reported["kind"], "tmpfs" if kind == "file" and system == "tmpfs" else kind, f"kind on {system}")
     is_dax = kind in ("device DAX", "FS-DAX")
-    expect([told["persistent"]["is"], told["map_sync"]],
+    expect([reported["persistent"]["is"], reported["map_sync"]],
            [is_dax, {"device DAX": None, "FS-DAX": True}.get(kind, False)], "memory")
     usages = {"usage_plain": LOCAL_USAGES, "usage_visibility": LOCAL_USAGES | FLUSH_VISIBILITY,
               "usage_persistent": LOCAL_USAGES | FLUSH_PERSISTENT}
     for number, (key, usage) in enumerate(usages.items()):
         expect(on_device[key]["is"], registers(side, number, path, usage, int(kind == "FS-DAX")), key)
     expect(found["exit_status"], 0 if on_device["usage_plain"]["is"] else NOT_REGISTERED, "status")
-    check_flush(test, kind, told, on_device)
-    check_cxl(kind, told["cxl"])
+    check_flush(test, kind, reported, on_device)
+    check_cxl(kind, reported["cxl"])
 
 
-def check_cxl(kind, told):
-    """rpma-info and cxl-list(1) agree about the device behind the memory."""
+def check_cxl(kind, reported):
+    """rpma-info and cxl-list(1) agree about the device that has the memory."""
     place = {"FS-DAX": 0, "device DAX": 1}.get(kind)
-    if not lab.BEHIND_CXL or place is None:
-        expect(told, None, "memory behind CXL")
+    if not lab.ON_CXL or place is None:
+        expect(reported, None, "CXL memory")
         return
-    device, = told["devices"]
+    device, = reported["devices"]
     shown, = json.loads(lab.run("cxl", "list", "-M", "-m", device["memdev"]))
     expect([device["persistent_size"], int(device["serial"], 0)],
            [shown["pmem_size"], shown["serial"]], "cxl list -M")
     # tools/lab.d/vm.sh numbers the devices.
     expect(shown["serial"], place + 1, f"device of {kind}")
-    shown, = json.loads(lab.run("cxl", "list", "-R", "-r", told["region"]))
-    expect([told["mode"], told["size"]], [shown["type"], shown["size"]], "cxl list -R")
+    shown, = json.loads(lab.run("cxl", "list", "-R", "-r", reported["region"]))
+    expect([reported["mode"], reported["size"]], [shown["type"], shown["size"]], "cxl list -R")
 
 
-def check_flush(test, kind, told, on_device):
+def check_flush(test, kind, reported, on_device):
     """
     docs/lab.md: a persistent flush works on DAX where it registers and flush is native, not on
     DRAM.
     """
     is_dax = kind in ("device DAX", "FS-DAX")
-    survives_in_caches = told["persistence_domain"] == "cpu_cache"
+    survives_in_caches = reported["persistence_domain"] == "cpu_cache"
     if lab.IS_VIRTUAL:
         wanted = is_dax and on_device["usage_persistent"]["is"] and (test.is_native or survives_in_caches)
         # It is unknown which data of CXL memory survive a power failure.
-        known = None if wanted and lab.BEHIND_CXL else wanted
+        known = None if wanted and lab.ON_CXL else wanted
         expect(on_device["persistent_flush"]["is"], known, "persistent flush")
         expect(on_device["native_persistent_flush"], wanted and test.is_native, "of the device")
         paged = on_device["usage_plain"]["is"] and not on_device["pinned"]["is"]

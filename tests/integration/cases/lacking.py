@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
-"""A provider without a feature: the error code, the log line, and that everything else goes on."""
+"""A provider without a feature: the error code, the log line, and that all other operations work."""
 
 from harness import lab
 from harness.case import PORT, case, connect, connected, disconnect, listen
-from harness.network import cables, cut, disturbed, mend, overtaken
+from harness.network import cables, cut, impaired, mend, stop_delay
 from harness.side import ALL_USAGES, RECV, SEND, expect
 
 from .data import post
@@ -16,12 +16,12 @@ BLOCK = 4096
 def log_line(test, *words):
     """One line of the log is an error that names the call and what the provider refused."""
     words = ("ERROR", *words)
-    lines = [line for line in test.said().splitlines() if all(word in line for word in words)]
+    lines = [line for line in test.stderr().splitlines() if all(word in line for word in words)]
     expect(len(lines), 1, f"lines with {' and '.join(words)}")
 
 
 def still_works(server, client):
-    """A refused operation leaves no completion behind, and the connection works."""
+    """A refused operation leaves no completion, and the connection works."""
     client.refuses("RPMA_E_NO_COMPLETION", "wc", timeout=0)
     write_and_check(server, client)
     disconnect(client, server)
@@ -104,12 +104,12 @@ def server_first(test):
     client("req-new", addr=server.address, port=PORT)
     client("req-recv", mr=0, len=64, ctx=7)
     # The delay begins before the attempt, because siw ends an attempt that has no reply for 10 seconds.
-    with disturbed([to_client], "delay", "2s"):
+    with impaired([to_client], "delay", "2s"):
         client("connect")
         server("next-req")
         server("connect")
         server.event("ESTABLISHED")
-        overtaken(to_client)
+        stop_delay(to_client)
         server("send", mr=0, len=8)
         client.event("LOST")
         expect(client.completion("WR_FLUSH_ERR").ctx, 7, "op_context")
@@ -131,7 +131,7 @@ def no_room(test):
 @case("lacking", "a write after the connection has ended is accepted, and has no completion",
       lacks=lab.LATE_COMPLETIONS)
 def written_late(test):
-    """The post succeeds nevertheless; only the event tells the client. All objects are released."""
+    """The post succeeds nevertheless; only the event reports the end. All objects are released."""
     server, client = connected(test)
     server.kill()
     client.event("CLOSED")
@@ -154,7 +154,7 @@ def unused_receive(test):
 
 @case("lacking", "a write posted after a read completes before it", lacks=lab.ORDERED_COMPLETIONS)
 def completes_first(test):
-    """The answer to the read cannot come as long as the cable is out."""
+    """The reply to the read cannot arrive while the cable is unplugged."""
     cable = cables(test)[1]
     client = connected(test)[1]
     cut(cable)

@@ -12,9 +12,9 @@ from harness import lab
 from harness.case import case, connect, listen, share_region
 from harness.side import expect
 
-from .addresses import work
+from .addresses import exchange_data
 
-NOBODY = "65534"
+UNPRIVILEGED = "65534"
 LIMIT = 1 << 20
 ENOMEM, ENODEV = "12", "19"
 
@@ -33,7 +33,7 @@ AS_USER = """
 
 def as_user(*limits):
     lab.need_virtual("another user")
-    return (*limits, "sh", "-euc", AS_USER, NOBODY)
+    return (*limits, "sh", "-euc", AS_USER, UNPRIVILEGED)
 
 
 @case("limits", "a user that is not root registers what fits RLIMIT_MEMLOCK, and works with it",
@@ -41,14 +41,14 @@ def as_user(*limits):
 def memlock(test):
     wrapper = as_user("prlimit", f"--memlock={LIMIT}:{LIMIT}")
     server, client = test.peers(wrapper=wrapper)
-    before = len(test.said())
+    before = len(test.stderr())
     client.refuses("RPMA_E_PROVIDER", "reg", errno=ENOMEM, mr=1, size=2 * LIMIT, usage=255)
-    expect(f"may lock {LIMIT >> 10} KiB (RLIMIT_MEMLOCK)" in test.said()[before:], True,
-           "the log says which limit")
+    expect(f"may lock {LIMIT >> 10} KiB (RLIMIT_MEMLOCK)" in test.stderr()[before:], True,
+           "the log names the limit")
     share_region(server, client)
     listen(server)
     connect(server, client)
-    work(server, client)
+    exchange_data(server, client)
 
 
 @case("limits", "a user that is not root listens on a port below 1024", shows=("listen: privileged port",))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
-"""A peer that is gone for good: which side notices, when, and by which side's setting."""
+"""A peer that is lost: which side notices, when, and by which side's setting."""
 
 import time
 
@@ -9,7 +9,7 @@ from harness.case import case, connected, share_region
 from harness.network import cables, cut, mend
 from harness.side import STATUSES, completion, expect
 
-from .survivors import begin_writes, wait_for_bytes, works_with_another
+from .survivors import begin_writes, check_new_side, wait_for_bytes
 
 # Seconds; far above the waits of all cases. A missing completion ends the case all the same.
 TIMEOUT = 60
@@ -41,7 +41,7 @@ def expect_early(what, spent, latest):
 
 
 def post(side, verb, **values):
-    """Posts an operation to the other side's region and returns the time, for fails()."""
+    """Posts an operation to the other side's region and returns the time, for expect_failure()."""
     began = time.monotonic()
     number = int(side.name == "server")
     side(verb, len=8, **({"persistent": 0} if verb == "flush" else {"mr": number}),
@@ -49,15 +49,15 @@ def post(side, verb, **values):
     return began
 
 
-def fails(side, status, posted, earliest, latest, behind=0):
+def expect_failure(side, status, posted, earliest, latest, later=0):
     """The first operation fails with this status and in time; the others are flushed."""
     answer = side("wc", count=1, timeout=TIMEOUT * 1000)
     spent = milliseconds(posted)
     expect(completion(answer["wc0"]).status, status, f"{side.name}: status")
     expect(spent >= earliest, True, f"{side.name}: after {spent} ms, not {earliest}")
     expect_early(side.name, int(answer["ms"]), latest)
-    for one in side.completions(behind) if behind else ():
-        expect(one.status, "WR_FLUSH_ERR", f"{side.name}: an operation behind it")
+    for one in side.completions(later) if later else ():
+        expect(one.status, "WR_FLUSH_ERR", f"{side.name}: a later operation")
 
 
 def expect_no_event(side, seconds=LONG_ENOUGH):
@@ -66,7 +66,7 @@ def expect_no_event(side, seconds=LONG_ENOUGH):
     neighbour (Linux 7.3, drivers/infiniband/core/cma.c, cma_netevent_callback()).
     """
     side.refuses("ERR_TIMEOUT", "wc", timeout=seconds * 1000)
-    code, answer = side.ask("event", timeout=1)
+    code, answer = side.execute("event", timeout=1)
     expect((code, answer.get("event")) in (("ERR_TIMEOUT", None), ("ok", "UNREACHABLE")), True,
            f"{side.name}: {code} {answer}")
 
@@ -91,14 +91,14 @@ LINK_DOWN = [dict(zip(("verb", "poster", "what", "settings", "ack", "retry"), ro
 @case("lost", "{verb} of the {poster}, link down, {what}: RETRY_EXC_ERR in time", LINK_DOWN,
       needs=(lab.LIMITED_RETRIES,), shows=("RETRY_EXC_ERR: any",))
 def link_down_before_posts(test, verb, poster, what, settings, ack, retry):
-    """The other host's cable is out before the operations are posted, and stays out."""
+    """The other host's cable is unplugged before the operations are posted, and stays so."""
     server, client, *ports = with_settings(test, **settings)
     side, other, port = (client, server, ports[0]) if poster == "client" else (server, client, ports[1])
     other("recv", mr=0, len=8, count=3)
     cut(port)
     posted = post(side, "write" if verb == "flush" else verb)
     post(side, verb, ctx=1)
-    fails(side, "RETRY_EXC_ERR", posted, *bounds(ack, retry), behind=1)
+    expect_failure(side, "RETRY_EXC_ERR", posted, *bounds(ack, retry), later=1)
 
 
 @case("lost", "link down during writes: RETRY_EXC_ERR in time",
@@ -129,7 +129,7 @@ def smaller_mtu(test):
     client.completion()
     posted = time.monotonic()
     client("write", mr=0, rmr=0, len=4096)
-    fails(client, "RETRY_EXC_ERR", posted, *bounds(ack, retry))
+    expect_failure(client, "RETRY_EXC_ERR", posted, *bounds(ack, retry))
 
 
 @case("lost", "the server's retry count is not used", needs=(lab.LIMITED_RETRIES,))
@@ -165,7 +165,7 @@ def receivers_rnr_count(test, receiver, sender, count, timer):
     pause, settings = (655, {}) if timer == "default timer" else (123, {"rnr-timer": 100})
     sides = with_settings(test, **{receiver: {"rnr": count, **settings}})
     side = sides[("server", "client").index(sender)]
-    fails(side, "RNR_RETRY_EXC_ERR", post(side, "send"), count * pause, (count + 1) * pause)
+    expect_failure(side, "RNR_RETRY_EXC_ERR", post(side, "send"), count * pause, (count + 1) * pause)
 
 
 # ---- nothing under way ---------------------------------------------------------------------
@@ -189,16 +189,16 @@ def idle(test, how, settings):
     posted = time.monotonic()
     client("batch-post")
     if settings:
-        fails(client, "RETRY_EXC_ERR", posted, *bounds(100, 3))
+        expect_failure(client, "RETRY_EXC_ERR", posted, *bounds(100, 3))
     else:
         expect_no_event(client, seconds=1)
     began = time.monotonic()
     for verb in ("disconnect", "batch-delete", "conn-delete"):
         client(verb)
-    expect(milliseconds(began) < 10000, True, "disconnecting and deleting wait for nobody")
+    expect(milliseconds(began) < 10000, True, "disconnecting and deleting do not wait for the other side")
     mend(port)
     server("conn-delete")
-    works_with_another(test, server)
+    check_new_side(test, server)
 
 
 # ---- iWARP ---------------------------------------------------------------------------------
@@ -219,8 +219,8 @@ def limit_tcp(test, retries):
       [{"verb": verb, "status": status} for verb, status in
        (("write", "SUCCESS"), ("send", "SUCCESS"), ("read", "WR_FLUSH_ERR"))],
       lacks=lab.LIMITED_RETRIES)
-def tcp_gives_up(test, verb, status):
-    """The settings ask for a fraction of a second; two retries of TCP take more than one second."""
+def tcp_limit(test, verb, status):
+    """The settings allow a fraction of a second; two retries of TCP take more than one second."""
     limit_tcp(test, 2)
     server, client, port, _ = with_settings(test, client={"ack": 20, "retry": 0})
     server("recv", mr=0, len=8)
@@ -233,7 +233,7 @@ def tcp_gives_up(test, verb, status):
     if answer["event"] == "UNREACHABLE":  # which expect_no_event() allows, too
         answer = client("event", timeout=300000)
     expect(answer["event"], "CLOSED", "event")
-    expect(milliseconds(posted) > 1000, True, "TCP repeats longer than the settings say")
+    expect(milliseconds(posted) > 1000, True, "TCP retransmits for longer than the settings allow")
 
 
 @case("lost", "TCP retransmits nothing of an idle connection, which stays established",

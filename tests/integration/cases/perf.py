@@ -8,8 +8,8 @@ import signal
 
 from harness import lab
 from harness.case import case
-from harness.network import room_for_early_messages
-from harness.program import PATIENCE, measure, new_file, nothing_leaks, serve, stop
+from harness.network import delay_early_messages
+from harness.program import TIMEOUT, expect_no_leak, measure, new_file, serve, stop
 from harness.side import expect
 
 SCHEMA = os.path.join(lab.CHECKOUT, "programs", "perf", "rpma-perf.schema.json")
@@ -32,11 +32,11 @@ def validated(text):
     return report
 
 
-def ends_at_signal(test, server):
-    """The server may have said something about its clients."""
+def terminate(test, server):
+    """The server may have printed lines about its clients."""
     server.signal(signal.SIGTERM)
-    expect(server.process.wait(PATIENCE), 0, "exit status of the server")
-    nothing_leaks(test)
+    expect(server.process.wait(TIMEOUT), 0, "exit status of the server")
+    expect_no_leak(test)
 
 
 @case("perf", "each operation, verified: {shape}", [
@@ -47,7 +47,7 @@ def ends_at_signal(test, server):
     {"shape": "prepared batches of lists of 5 elements", "operations": LISTED, "sizes": (5, 1001), "connections": 1,
      "options": ("--batch", "4", "--prepared", "-e", "5")}], limit=300, fabric=True)
 def verified(test, shape, operations, sizes, connections, options):
-    room_for_early_messages(test)
+    delay_early_messages(test)
     server = serve(test)
     client = measure(test, "-o", ",".join(operations), "-b", ",".join(map(str, sizes)), "-n", "64",
                      "-w", "16", "-d", "8", "--verify", "--json", *options)
@@ -64,7 +64,7 @@ def persistent(test, kind):
     path = lab.need({"fsdax": lab.FSDAX, "devdax": lab.DEVDAX}[kind], f"{kind} memory")
     if kind == "fsdax":
         path = new_file(test, lab.FSDAX)
-    room_for_early_messages(test)
+    delay_early_messages(test)
     server = serve(test, "--memory", path, "--direct-write")
     client = measure(test, "-o", "flush-persistent,ping-pong", "-b", "100,4096", "-d", "4", "-n",
                      "100", "--verify", "--json")
@@ -82,7 +82,7 @@ MANY = "{connections} connections of one client, and {others} clients at once"
 @case("perf", MANY, [{"connections": 100, "others": 5}], limit=600, needs=(lab.MANY_CONNECTIONS,), fabric=True)
 def many(test, connections, others):
     """The server has one thread for all of them, because reads need no other."""
-    room_for_early_messages(test)
+    delay_early_messages(test)
     server = serve(test)
     clients = [measure(test, "-o", "read", "-D", "600", "--rate", "1") for _ in range(others)]
     for client in clients:
@@ -95,4 +95,4 @@ def many(test, connections, others):
     for client in clients:
         client.signal(signal.SIGINT)
         client.end(1, "interrupted")
-    ends_at_signal(test, server)
+    terminate(test, server)

@@ -8,12 +8,12 @@ import time
 
 from harness import lab
 from harness.case import case
-from harness.network import cables, disturbed, room_for_early_messages
-from harness.program import (PATIENCE, Process, laps_of, ledger_lines, measure, new_file, nothing_leaks, serve,
+from harness.network import cables, delay_early_messages, impaired
+from harness.program import (TIMEOUT, Process, expect_no_leak, laps_of, ledger_lines, measure, new_file, serve,
                              stop, stop_after_failure)
 from harness.side import expect
 
-from .perf import ends_at_signal, validated
+from .perf import terminate, validated
 
 
 # The process, the signal, the phase in which it arrives, and the client's last line.
@@ -26,7 +26,7 @@ ENDS = [dict(zip(("who", "number", "operation", "line"), row)) for row in (
 @case("perf", "the {who} gets {number.name} during {operation}: one line on each side, a server serves the "
       "next client", ENDS, fabric=True)
 def ended(test, who, number, operation, line):
-    room_for_early_messages(test)
+    delay_early_messages(test)
     server = serve(test)
     client = measure(test, "-o", operation, "-D", "120", "-d", "4")
     client.wait_for_threads(2)
@@ -36,12 +36,12 @@ def ended(test, who, number, operation, line):
     if who == "client":
         stop_after_failure(test, server, "closed|gone|failed")
         return
-    status = server.process.wait(PATIENCE)
+    status = server.process.wait(TIMEOUT)
     expect(status in (0, -signal.SIGKILL), True, f"exit status {status} of the server")
-    nothing_leaks(test)
+    expect_no_leak(test)
 
 
-# The cables stay in: a packet of the connection manager that rdma_rxe cannot send, because the port
+# The links stay up: a packet of the connection manager that rdma_rxe cannot send, because the port
 # is down, can leave the device unable to send any other.
 @case("perf", "link down during ping-pong: both sides report it", limit=200,
       needs=(lab.LIMITED_RETRIES,))
@@ -49,19 +49,19 @@ def cable_cut(test):
     server = serve(test, "--once")
     client = measure(test, "-o", "ping-pong", "-D", "120")
     client.wait_for_threads(2)
-    with disturbed(cables(test), "loss", "100%"):
+    with impaired(cables(test), "loss", "100%"):
         client.end(1, "")
         server.end(1, "")
 
 
-def comes_back(test, operation, seconds):
+def measure_restart(test, operation, seconds):
     """The row of a measurement in whose middle the server is killed, and another one takes its place."""
     server = serve(test)
     client = measure(test, "-o", operation, "--reconnect", "-D", str(seconds), "-w", "1", "--json")
     client.wait_for_threads(2)
     time.sleep(1)  # into the measurement, after the warm-up
     server.signal(signal.SIGKILL)
-    server.process.wait(PATIENCE)
+    server.process.wait(TIMEOUT)
     client.wait_for_threads(1)
     server = serve(test)
     row, = validated(client.end())["results"]
@@ -71,11 +71,11 @@ def comes_back(test, operation, seconds):
 
 @case("perf", "the server is killed and restarted: one gap, with {operation}", limit=200,
       table=[{"operation": operation} for operation in ("write", "connect")], fabric=True)
-def server_comes_back(test, operation):
-    """On a busy machine the other server may come behind the measurement: then it has to be longer."""
-    room_for_early_messages(test)
+def server_restarts(test, operation):
+    """On a busy machine the new server may start after the measurement, which is repeated with more time then."""
+    delay_early_messages(test)
     for seconds in (4, 100):
-        row = comes_back(test, operation, seconds)
+        row = measure_restart(test, operation, seconds)
         expect(len(row["gaps"]), 1, f"gaps in {row}")
         gap, = row["gaps"]
         if gap["begin_s"] + gap["seconds"] < row["seconds"]:
@@ -87,11 +87,11 @@ def server_comes_back(test, operation):
 
 @case("perf", "atomics are refused where a device has none: one line", lacks=lab.REMOTE_ATOMICS)
 def no_atomics(test):
-    room_for_early_messages(test)
+    delay_early_messages(test)
     server = serve(test)
     for operation in ("fetch-add", "compare-swap"):
         measure(test, "-o", operation, "-n", "9").end(1, "has no remote atomics")
-    ends_at_signal(test, server)
+    terminate(test, server)
 
 
 # ---- the ledger --------------------------------------------------------------------------
@@ -102,7 +102,7 @@ ALL_FOUND, MISSING = 0, 3
 def begin(test, *options):
     path = new_file(test, "/dev/shm")
     ledger = os.path.join(test.directory(), "ledger")
-    room_for_early_messages(test)
+    delay_early_messages(test)
     server = serve(test, "--memory", path)
     return path, ledger, server, measure(test, "--ledger", ledger, *options)
 
@@ -117,19 +117,19 @@ def client_killed(test):
         test, "-o", "flush-visibility", "--ring", "32", "-d", "8", "--batch", "4", "-c", "3", "-t", "2", "-b", "9000")
     client.wait_until(lambda: laps_of(ledger) >= 3, "three laps of the ring")
     client.signal(signal.SIGKILL)
-    server.wait_until(lambda: server.complained().count("\n") == 1, "line about the client")
+    server.wait_until(lambda: server.stderr().count("\n") == 1, "line about the client")
     verify(test, ledger, path, ALL_FOUND)
-    ends_at_signal(test, server)
+    terminate(test, server)
 
 
 @case("lacking", "rpma-perf --ledger: writes that completed and did not arrive are reported",
-      lacks=lab.ANSWERS, limit=120)
+      lacks=lab.REMOTE_RESULTS, limit=120)
 def never_arrived(test):
-    """What a ledger without flushes names is not there: so a missing record is seen."""
+    """Without flushes the ledger names writes that have not arrived: these must be reported."""
     path, ledger, server, client = begin(test, "-o", "write", "--ring", "512", "-d", "8")
     client.wait_until(lambda: laps_of(ledger) >= 1, "lap of the ring")
     verify(test, ledger, path, ALL_FOUND)
-    test.undo.enter_context(disturbed(cables(test)[:1], "loss", "100%"))
+    test.undo.enter_context(impaired(cables(test)[:1], "loss", "100%"))
     before = ledger_lines(ledger)
     client.wait_until(lambda: ledger_lines(ledger) != before, "record after the cut")
     client.signal(signal.SIGTERM)
@@ -137,4 +137,4 @@ def never_arrived(test):
     expect("first missing: connection 0, record " in verify(test, ledger, path, MISSING), True,
            "the first missing record")
     server.signal(signal.SIGKILL)
-    server.process.wait(PATIENCE)
+    server.process.wait(TIMEOUT)

@@ -7,8 +7,8 @@ from harness.case import case, connect, connected, disconnect, listening
 from harness.side import expect
 
 from .data import send_until_full
-from .events import happens
-from .survivors import works_with_another
+from .events import expect_device_event
+from .survivors import check_new_side
 
 SLOT = 64
 
@@ -37,10 +37,10 @@ def many_receives(test, queue):
     server("srq", rq=4, rcq=0)
     server("cfg", cq=500, rq=4, **({"srq": 0} if queue == "srq-recv" else {}))
     connect(server, client, server_cfg=0)
-    code, answer = server.ask(queue, way="many", mr=0, len=length, count=count)
+    code, answer = server.execute(queue, way="many", mr=0, len=length, count=count)
     taken = int(answer["posted"])
     expect((code, 4 <= taken < count), ("RPMA_E_AGAIN", True), f"post of {count}, took {taken}")
-    expect("ERROR" in test.said(), False, "errors in the log")
+    expect("ERROR" in test.stderr(), False, "errors in the log")
     server.refuses("RPMA_E_PROVIDER", queue, mr=0, len=length)
     for number in range(taken):
         client("fill", len=length, seed=number)
@@ -112,7 +112,7 @@ def finite_retry(test):
         expect(server.completion(status).ctx, ctx, "op_context")
     disconnect(client, server)
     server("conn-delete")
-    works_with_another(test, server)
+    check_new_side(test, server)
 
 
 def nothing_more(side):
@@ -127,7 +127,7 @@ def nothing_more(side):
       shows=("Completions are missing",))
 def writes_overflow(test, whose, count):
     """librdmacm has one context for all peers of a process, so any of them takes the events."""
-    lab.need_virtual("a CQ of exactly the size that was asked for")
+    lab.need_virtual("a CQ of exactly the requested size")
     server, client = listening(test)
     lent = {"lent": 2} if whose == "the program's" else {}
     if lent:
@@ -138,7 +138,7 @@ def writes_overflow(test, whose, count):
     for place in range(count):
         client("write", mr=0, off=place * SLOT, rmr=0, roff=place * SLOT, len=SLOT, ctx=place)
     for _ in range(count - 1):
-        happens(client, "CQ_ERROR", "another peer" if lent else "own peer", queue="main", conn=0, **lent)
+        expect_device_event(client, "CQ_ERROR", "another peer" if lent else "own peer", queue="main", conn=0, **lent)
     expect(client.completion(opcode="WRITE").ctx, 0, "op_context")
     nothing_more(client)
     server("check", len=count * SLOT, seed=1)
@@ -151,12 +151,12 @@ def writes_overflow(test, whose, count):
 @case("overrun", "CQ of 1, {count} messages arrive: the receiver's queue pair fails, no side has an "
       "event, the sender blocks until it disconnects", [{"count": 5}])
 def receives_overflow(test, count):
-    lab.need_virtual("a CQ of exactly the size that was asked for")
+    lab.need_virtual("a CQ of exactly the requested size")
     server, client = connected(test, server={"cq": 1, "rq": count})
     server("recv", mr=0, len=SLOT, count=count)
     for place in range(count):
         client("send", mr=0, len=SLOT, ctx=place)
-    happens(server, "CQ_ERROR", queue="main", conn=0)
+    expect_device_event(server, "CQ_ERROR", queue="main", conn=0)
     expect(client.completion(opcode="SEND").ctx, 0, "op_context")
     expect(server.completion(opcode="RECV").ctx, 0, "op_context")
     server("recv", mr=0, len=SLOT, ctx=count)
@@ -168,4 +168,4 @@ def receives_overflow(test, count):
            [("WR_FLUSH_ERR", place) for place in range(1, count)], "sends")
     server.event("CLOSED")
     server("disconnect")
-    works_with_another(test, server)
+    check_new_side(test, server)

@@ -42,7 +42,7 @@ def requests_without_end(test, count):
     after = {}
 
     def nothing_leaks():
-        server.code("req-delete", count=count)  # the client is gone: nothing to reject
+        server.code("req-delete", count=count)  # the client has ended: nothing to reject
         server.code("next-incoming", count=count, timeout=0)  # requests that arrived since then
         after.update(held_by(server))
         return all(after[kind] == before[kind] for kind in ("descriptors", "qp", "cm_id"))
@@ -51,25 +51,25 @@ def requests_without_end(test, count):
     # librdmacm keeps the table of its numbers, 8 bytes for each, and adds whole blocks to it (indexer.c, idm_grow()).
     # Together with a lost allocation per request, 32 bytes at least, this would be more.
     expect(after["heap"] < before["heap"] + 16 * count + 16384, True,
-           f"{after['heap']} bytes behind the requests, {before['heap']} before")
+           f"{after['heap']} bytes after the requests, {before['heap']} before")
 
 
-LIMIT = 4  # seconds until an unused address is given up
+LIMIT = 4  # seconds until an unreachable address fails
 
 
-def next_step(client, number, asked):
-    """Takes the next step of an attempt: "up" or "failed" when it has ended, None while it goes on."""
-    if number not in asked:
+def next_step(client, number, requested):
+    """Takes the next step of an attempt: "up" or "failed" when it has ended, None while it continues."""
+    if number not in requested:
         code = client.code("req-resolve", req=number, timeout=0)
         for verb in ("req-setup", "connect"):
             code = client.code(verb, req=number, conn=number, cfg=0) if code == "ok" else code
         if code == "ok":
-            asked.add(number)
+            requested.add(number)
         if code in ("ok", "RPMA_E_AGAIN"):
             return None
         client("req-delete", req=number)
         return "failed"
-    code, answer = client.ask("event", conn=number, timeout=0)
+    code, answer = client.execute("event", conn=number, timeout=0)
     if code == "RPMA_E_NO_EVENT":
         return None
     return "up" if answer.get("event") == "ESTABLISHED" else "failed"
@@ -77,7 +77,7 @@ def next_step(client, number, asked):
 
 def connect_to_all(client, addresses):
     """One thread connects to all. Returns the seconds until each attempt ended, and of the longest step."""
-    began, longest, asked, ends = time.monotonic(), 0, set(), {"up": [], "failed": []}
+    began, longest, requested, ends = time.monotonic(), 0, set(), {"up": [], "failed": []}
     for number, address in enumerate(addresses):
         client("req-start", req=number, addr=address, port=PORT, cfg=0)
         client("epoll-add", fd="req", req=number, tag=number)
@@ -85,15 +85,15 @@ def connect_to_all(client, addresses):
         ready = client("epoll-wait")
         for place in range(int(ready["n"])):
             started = time.monotonic()
-            if end := next_step(client, int(ready[f"tag{place}"]), asked):
+            if end := next_step(client, int(ready[f"tag{place}"]), requested):
                 ends[end].append(time.monotonic() - began)
             longest = max(longest, time.monotonic() - started)
     return ends["up"], ends["failed"], longest
 
 
-@case("scale", "connections to {count} addresses in one thread, {dead} of them unreachable: none waits for another",
+@case("scale", "connections to {count} addresses in one thread, {dead} of them unreachable: no attempt delays another",
       [{"count": 40, "dead": 20}], limit=120, fabric=True)
-def none_waits_for_another(test, count, dead):
+def attempts_are_independent(test, count, dead):
     lab.need_virtual("addresses that no host has")
     server, client = test.side(1, "server"), test.side(2, "client")
     make_server(server, count)
@@ -104,7 +104,7 @@ def none_waits_for_another(test, count, dead):
         server.address if number % every else f"{network}.{200 + number // every}" for number in range(count)])
     expect((len(up), len(failed)), (count - dead, dead), "connections and failures")
     # One after another each dead one would take the whole time for resolving an address.
-    expect(failed[-1] < LIMIT * dead / 2, True, f"{failed[-1]} s until the last dead address was told")
+    expect(failed[-1] < LIMIT * dead / 2, True, f"{failed[-1]} s until the last failure was reported")
     expect(longest < LIMIT, True, f"{longest} s for one step")
     client("release")
     pause(server)
@@ -129,7 +129,7 @@ def lend(side, count, receives):
 
 @case("large", EVERYONE, [{"count": 1000, "receives": "in it"}, {"count": 1000, "receives": OWN}],
       limit=300, needs=(lab.MANY_CONNECTIONS,))
-@case("line", EVERYONE, [{"count": 32, "receives": "in it"}, {"count": 16, "receives": OWN}], limit=300, fabric=True)
+@case("scale", EVERYONE, [{"count": 32, "receives": "in it"}, {"count": 16, "receives": OWN}], limit=300, fabric=True)
 def connections_share_a_queue(test, count, receives):
     """In a turn all clients write and send a message, whose answer the server sends when the data are there."""
     pair = server, client = test.peers()
@@ -190,7 +190,7 @@ def connections_share_a_queue(test, count, receives):
             side("lend-no-more", lent=number)
 
 
-@case("line", "a deleted connection leaves its completions in the queue, another one continues")
+@case("scale", "a deleted connection leaves its completions in the queue, another one continues")
 def completions_remain(test):
     server, client = listening(test)
     client("lend", lent=0, size=100)

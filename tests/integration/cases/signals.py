@@ -13,7 +13,7 @@ EVENT, COMPLETION = "rdma_cm", "infinibandevent"
 EINTR, ETIMEDOUT = (str(error) for error in (errno.EINTR, errno.ETIMEDOUT))
 
 
-def ask(server, client):
+def send_request(server, client):
     request(server, client, 2, data="77")
     expect(server.end()["pdata"][:2], "77", "request")
     server("req-delete", req=2)
@@ -34,7 +34,7 @@ def end(server, client):
 
 # Each call: its command, the descriptor that it waits for, its result after a signal, and the event that it waits for.
 CALLS = {
-    "rpma_ep_next_conn_req": ("next-req", {"req": 2, "timeout": 0}, EVENT, "RPMA_E_PROVIDER", ask),
+    "rpma_ep_next_conn_req": ("next-req", {"req": 2, "timeout": 0}, EVENT, "RPMA_E_PROVIDER", send_request),
     "rpma_cq_wait": ("cq-wait", {}, COMPLETION, "RPMA_E_NO_COMPLETION", message),
     "rpma_conn_wait": ("conn-wait", {"conn": 1}, COMPLETION, "RPMA_E_NO_COMPLETION", message),
     "rpma_conn_next_event": ("event", {"timeout": 0}, EVENT, "RPMA_E_PROVIDER", end),
@@ -42,10 +42,10 @@ CALLS = {
 
 
 def send_signal(test, side):
-    """Sends the signal and waits until the handler has said that it ran."""
-    before = test.said().count("signal\n")
+    """Sends the signal and waits until the handler has reported that it ran."""
+    before = test.stderr().count("signal\n")
     os.kill(side.pid, signal.SIGUSR1)
-    wait_until(lambda: test.said().count("signal\n") > before, "the handler runs")
+    wait_until(lambda: test.stderr().count("signal\n") > before, "the handler runs")
 
 
 @case("signals", "blocking calls return at a signal without SA_RESTART, and continue with it",
@@ -59,8 +59,8 @@ def interrupted(test):
         server("cfg", shared=number)
         connect(server, client, number=number, server_cfg=0)
         server("recv", conn=number, mr=0, len=8)
-    for call, (verb, values, kind, wanted, bring_about) in CALLS.items():
-        before = test.said().count("ERROR")
+    for call, (verb, values, kind, wanted, cause_event) in CALLS.items():
+        before = test.stderr().count("ERROR")
         for restart in (0, 1):
             server("handle-signal", signal=int(signal.SIGUSR1), restart=restart)
             server.begin(verb, **values)
@@ -68,11 +68,11 @@ def interrupted(test):
             send_signal(test, server)
             if restart:
                 server.wait_until_blocked(kind)
-                bring_about(server, client, **{"conn": 1} if "conn" in values else {})
+                cause_event(server, client, **{"conn": 1} if "conn" in values else {})
                 continue
             code, answer = server.take(timeout=30)
             expect((code, answer.get("errno")), (wanted, EINTR if kind == EVENT else answer.get("errno")), call)
-        expect(test.said().count("ERROR"), before, "errors in the log")
+        expect(test.stderr().count("ERROR"), before, "errors in the log")
 
 
 @case("signals", "resolving an absent machine ends at a signal without SA_RESTART, and "

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
-"""A side whose other side is gone: how its load ends, and that it works with a new one."""
+"""A side whose other side has ended: how its load ends, and that it works with a new one."""
 
 import errno
 
@@ -9,12 +9,12 @@ from harness.case import connect, disconnect, listen, share_region
 from harness.side import expect
 
 BLOCK = 4096
-# A connection has 7 retries. Hardware gives up after them, some seconds later; soft-RoCE repeats
+# A connection has 7 retries. Hardware fails after them, some seconds later; soft-RoCE repeats
 # without end at 7, so there only the event reports the end. A busy machine takes longer.
 RETRIES_END = 120
 
 
-def works_with_another(test, side):
+def check_new_side(test, side):
     """A new client of a server that is left, or a new server of a client."""
     is_server = side.name == "server"
     new = test.side(2, "new client") if is_server else test.side(1, "new server")
@@ -22,7 +22,7 @@ def works_with_another(test, side):
     share_region(server, client, number=9)
     if not is_server:
         listen(server)
-    again(server, client, 9, region=9)
+    check_new_connection(server, client, 9, region=9)
 
 
 def write_and_check(server, client, number=0, region=0, region_at=0):
@@ -32,7 +32,7 @@ def write_and_check(server, client, number=0, region=0, region_at=0):
     server("check", mr=region, off=region_at, len=BLOCK, seed=number)
 
 
-def again(server, client, number, **values):
+def check_new_connection(server, client, number, **values):
     """A new connection works."""
     connect(server, client, number=number)
     write_and_check(server, client, number, **values)
@@ -47,7 +47,7 @@ def begin_writes(client, length, count):
     client.begin("write-blocks", mr=0, rmr=0, len=length, count=count, window=8, last=last)
 
 
-def ends_broken(side, within=RETRIES_END):
+def expect_load_fails(side, within=RETRIES_END):
     """
     The load ends in time with a failed completion, or with CLOSED. siw also refuses a post that meets
     the end of the connection.
@@ -70,7 +70,7 @@ def wait_for_bytes(server, offset):
         pass
 
 
-def writing(server, client, size):
+def begin_load(server, client, size):
     """Connects, and begins a load of 16-byte writes over size bytes of the server."""
     share_region(server, client, size)
     connect(server, client)

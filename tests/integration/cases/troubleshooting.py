@@ -13,14 +13,14 @@ from harness import lab, page
 from harness.case import PORT, TABLE, case, connect, connected, listen, listening, request
 from harness.side import ALWAYS, LOCAL_USAGES, expect, wait_until
 
-from .addresses import NOWHERE, nowhere, wait_for_gid
+from .addresses import OTHER_NETWORK, add_other_network, wait_for_gid
 
 ENOMEM, EMFILE = "12", "24"
 
 
 @case("troubleshooting", "docs/troubleshooting.md and the cases have the same entries")
 def complete(test):
-    expect(page.faults(), [], "what no test would see")
+    expect(page.faults(), [], "defects of the page that hide entries")
     shown = {name for one in TABLE for name in one.shows}
     wanted = {name for name, entry in page.entries().items() if not entry.elsewhere}
     expect(sorted(wanted - shown), [], "entries that no case shows")
@@ -31,7 +31,7 @@ def complete(test):
 ABSENT = "10.77.0.250"
 REFUSED = {
     "local: no device": (None, "context", {"addr": "0.0.0.0"}),
-    "remote: resolve": (None, "context", {"addr": NOWHERE["IPv4"] + "9", "remote": 1}),
+    "remote: resolve": (None, "context", {"addr": OTHER_NETWORK["IPv4"] + "9", "remote": 1}),
     "listen: bind": (None, "listen", {"addr": ABSENT, "port": PORT}),
     "request: no network": (None, "req-new", {"addr": "192.0.2.1", "port": PORT}),
     "request: no route": ({"timeout": 500}, "req-new", {"addr": ABSENT, "port": PORT}),
@@ -47,7 +47,7 @@ REFUSED = {
       shows=(*REFUSED, "listen: port", "listen: port taken", "remote region: short", "remote region: no usage",
              "request: small cq", "steps: connect early"))
 def refused(test):
-    nowhere(test, 2)
+    add_other_network(test, 2)
     server, client = test.peers()
     other = test.side(1, "second server")
     listen(server)
@@ -121,7 +121,7 @@ def no_descriptors(test):
     used = {int(fd) for fd in os.listdir(f"/proc/{client.pid}/fd")}
     for limit in (number for number in range(1024) if number - 1 not in used):
         lab.run("prlimit", "--pid", str(client.pid), f"--nofile={limit}:1024")
-        code, answer = client.ask("req-new", addr=server.address, port=PORT)
+        code, answer = client.execute("req-new", addr=server.address, port=PORT)
         if code == "ok":
             break
         expect((code, answer.get("errno") in (ENOMEM, EMFILE)), ("RPMA_E_PROVIDER", True),
@@ -152,14 +152,14 @@ def no_local_port(test):
 @case("troubleshooting", "the client has ended before the server replies: {answer}",
       [{"answer": answer, "shows": ("accept: client is gone",) * (answer == "connect")}
        for answer in ("connect", "req-reject", "req-delete")])
-def client_is_gone(test, answer):
+def client_has_ended(test, answer):
     server, client = listening(test)
     request(server, client)
     server("next-req")
     client.kill()
-    wait_until(lambda: lab.resources()[client.device] == test.before[client.device], "the client's objects are gone")
+    wait_until(lambda: lab.resources()[client.device] == test.before[client.device], "the client's objects are deleted")
     server.refuses("RPMA_E_PROVIDER", answer, errno=str(errno.EINVAL))
-    expect("the client may have timed out or exited" in test.said(), True, "the log says why")
+    expect("the client may have timed out or exited" in test.stderr(), True, "the log names the reason")
 
 
 @case("troubleshooting", "the link address of the other side changes", shows=("unreachable: established",))
@@ -175,10 +175,10 @@ def link_address_changes(test):
 
 def second_device(test, number):
     """Another RDMA device of a host, by an interface of its own; returns its address."""
-    address = nowhere(test, number)["IPv4"]
+    address = add_other_network(test, number)["IPv4"]
     host = lab.host(number)
     test.undo.callback(lab.run, "rdma", "link", "delete", "rxe9")
-    lab.run(*lab.on(host, "rdma", "link", "add", "rxe9", "type", "rxe", "netdev", "nowhere"))
+    lab.run(*lab.on(host, "rdma", "link", "add", "rxe9", "type", "rxe", "netdev", "other0"))
     wait_for_gid("rxe9", address)
     return address
 

@@ -19,7 +19,7 @@ PORT = "7204"
 # The builds differ only in how they flush and write atomically. The cases of these groups do not
 # depend on that and run on one build.
 EITHER_BUILD = {"addresses", "device", "establish", "events", "faults", "fork", "info", "large",
-                "limits", "line", "lost", "manual", "overrun", "perf", "queues", "scale", "signals",
+                "limits", "lost", "manual", "overrun", "perf", "queues", "scale", "signals",
                 "tracing", "troubleshooting"}
 BOTH_BUILDS = ("native", "plain")
 # These cases run only when their group is named: the sizes of other cases at which they take minutes.
@@ -40,7 +40,7 @@ class Case:
     def name(self):
         return f"{self.group}: {self.title.format(**self.values)}"
 
-    def why_not(self):
+    def skip_reason(self):
         """The reason why the case cannot run on this machine's devices, or None."""
         if self.lacks and not lab.lacks(self.lacks):
             return f"{lab.PROVIDER} has {self.lacks}"
@@ -72,12 +72,12 @@ def case(group, title, table=({},), limit=60, builds=None, needs=(), lacks=None,
 
 # A thousand connections, and ten thousand requests, need more descriptors than the default limit. Without the
 # allocator's caches per thread, the bytes in use are exactly those not freed.
-ROOMY = ("sh", "-c", 'ulimit -n 65536 || ulimit -n "$(ulimit -H -n)"; exec "$0"')
-EXACT = {"GLIBC_TUNABLES": "glibc.malloc.tcache_count=0"}
+MANY_DESCRIPTORS = ("sh", "-c", 'ulimit -n 65536 || ulimit -n "$(ulimit -H -n)"; exec "$0"')
+EXACT_HEAP = {"GLIBC_TUNABLES": "glibc.malloc.tcache_count=0"}
 PR_SET_CHILD_SUBREAPER = 36
 
 
-def started(command, environment, errors):
+def start_process(command, environment, errors):
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors,
                             env={**os.environ, **(environment or {})})
 
@@ -88,7 +88,8 @@ def seed(host):
     A side that only forks others, because starting a program takes an emulated machine long. This program adopts them.
     """
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
-    side = Side(f"seed of {host}", [], started(lab.on(host, *ROOMY, lab.PEER), EXACT, subprocess.DEVNULL))
+    process = start_process(lab.on(host, *MANY_DESCRIPTORS, lab.PEER), EXACT_HEAP, subprocess.DEVNULL)
+    side = Side(f"seed of {host}", [], process)
     side.wait_for_line()
     return side
 
@@ -115,7 +116,7 @@ class Test:
         host = lab.host(number)
         errors = tempfile.TemporaryFile()
         if wrapper or environment or program != lab.PEER:
-            process = started(lab.on(host, *wrapper, program), environment, errors)
+            process = start_process(lab.on(host, *wrapper, program), environment, errors)
         else:
             try:
                 process = Forked(seed(host), errors)
@@ -160,24 +161,24 @@ class Test:
         """Whether flushes and atomic writes are native operations here."""
         if self.build != "native":
             return False
-        return lab.PROVIDER == "rxe" or "native flush: yes" in self.said()
+        return lab.PROVIDER == "rxe" or "native flush: yes" in self.stderr()
 
-    def words(self):
+    def stderr_by_side(self):
         """(name, its standard error so far) of each side."""
         for name, errors in self.errors:
             # Not by seek(): the side writes at the same offset.
             size = os.fstat(errors.fileno()).st_size
             yield name, os.pread(errors.fileno(), size, 0).decode(errors="replace")
 
-    def said(self):
-        """The same in one text."""
-        return "\n".join(f"==== {name}\n{said}" for name, said in self.words())
+    def stderr(self):
+        """The standard error of all sides in one text."""
+        return "\n".join(f"==== {name}\n{text}" for name, text in self.stderr_by_side())
 
     def finish(self):
-        """All sides release their objects while the processes live; then they end."""
-        living = [side for side in self.sides if side.is_alive]
-        together(living, "release")
-        for side in living:
+        """All sides release their objects while the processes run; then they end."""
+        running = [side for side in self.sides if side.is_alive]
+        together(running, "release")
+        for side in running:
             if side.checked:
                 self.wait_until_equal(side.descriptors, side.baseline,
                                       f"{side.name}: descriptors")
@@ -186,9 +187,9 @@ class Test:
                   if side.device not in foreign}
         self.wait_until_equal(lambda: {device: lab.resources()[device] for device in wanted},
                               wanted, "kernel objects that stay")
-        for side in living:
+        for side in running:
             side.begin("quit")
-        for side in living:
+        for side in running:
             side.wait_for_end()
 
     def wait_until_equal(self, measure, wanted, what, seconds=60):
@@ -200,9 +201,9 @@ class Test:
             time.sleep(0.02)
 
     def abandon(self):
-        """Leaves nothing behind, whatever happened."""
+        """Kills the sides and undoes the changes of the case, whatever happened."""
         for side in self.sides:
-            side.note_rest()
+            side.record_unread_output()
             if side.is_alive:
                 side.kill()
         self.undo.close()
@@ -215,7 +216,7 @@ class Test:
             errors.close()
 
     def log(self):
-        return "\n".join(self.transcript) + "\n" + self.said()
+        return "\n".join(self.transcript) + "\n" + self.stderr()
 
 
 def together(sides, verb, **values):
@@ -231,28 +232,28 @@ def listen(server, port=PORT):
 
 
 def request(server, client, number=0, cfg=None, data="", port=PORT):
-    """The client asks for a connection."""
-    client("req-new", req=number, addr=server.address, port=port, **given(cfg=cfg))
-    client("connect", req=number, conn=number, **given(pdata=data))
+    """The client requests a connection."""
+    client("req-new", req=number, addr=server.address, port=port, **nonempty(cfg=cfg))
+    client("connect", req=number, conn=number, **nonempty(pdata=data))
 
 
 def connect(server, client, number=0, server_cfg=None, client_cfg=None, server_data="",
             client_data="", port=PORT):
     """Connects number on both sides; the server listens already."""
     request(server, client, number, client_cfg, client_data, port)
-    server("next-req", req=number, **given(cfg=server_cfg))
-    server("connect", req=number, conn=number, **given(pdata=server_data))
+    server("next-req", req=number, **nonempty(cfg=server_cfg))
+    server("connect", req=number, conn=number, **nonempty(pdata=server_data))
     client.event("ESTABLISHED", conn=number)
     server.event("ESTABLISHED", conn=number)
 
 
-def given(**values):
-    """Those that have a value."""
+def nonempty(**values):
+    """The values that are neither None nor empty."""
     return {key: value for key, value in values.items() if value not in (None, "")}
 
 
 def listening(test, size=65536, **values):
-    """A server that listens and a client; each has region 0, and the client knows the server's."""
+    """A server that listens and a client; each has region 0, and the client has the descriptor of the server's."""
     server, client = test.peers()
     share_region(server, client, size, **values)
     listen(server)
@@ -271,8 +272,8 @@ def connected(test, size=65536, server=None, client=None, count=1, **values):
 
 def share_region(server, client, size=65536, usage=ALL_USAGES, number=0, file=None, source=None):
     """The server's memory is file, the client's is source; without them it is DRAM."""
-    client("reg", mr=number, size=size, usage=LOCAL_USAGES, **given(file=source))
-    descriptor = server("reg", mr=number, size=size, usage=usage, **given(file=file))["desc"]
+    client("reg", mr=number, size=size, usage=LOCAL_USAGES, **nonempty(file=source))
+    descriptor = server("reg", mr=number, size=size, usage=usage, **nonempty(file=file))["desc"]
     client("remote", rmr=number, desc=descriptor)
     return descriptor
 

@@ -18,7 +18,7 @@ DEVDAX = os.environ.get("LAB_DEVDAX", "")
 CHECKOUT = os.path.realpath(os.path.join(os.path.dirname(__file__), "..", "..", ".."))
 BUILD_DIR = os.environ.get("LIBRPMA_BUILD_DIR", "")
 PROVIDER = os.environ.get("LAB_RDMA", "")
-BEHIND_CXL = os.environ.get("LAB_MEMORY", "") == "cxl"
+ON_CXL = os.environ.get("LAB_MEMORY", "") == "cxl"
 IS_VIRTUAL = PROVIDER in ("rxe", "siw")
 # The hosts are those of rpma-sim, whose devices imitate rdma_rxe and have no objects in the kernel.
 ON_FABRIC = "RPMA_SIM_SOCKET" in os.environ
@@ -27,14 +27,14 @@ PEER = os.path.join(BUILD_DIR, "tests", "integration", "peer")
 PEER_OF_ANY_RELEASE = PEER + "-of-any-release"  # without the functions that are new in 1.4
 
 
-# Features that a case may need and a provider may lack; rpma_devices(7) says what such a device
-# does.
+# Features that a case may need and a provider may lack; rpma_devices(7) describes such
+# devices.
 IMMEDIATE_DATA = "immediate data"
 EMPTY_RECEIVE = "receives without memory"
 WAITING_MESSAGES = "messages that wait for a receive"
 ON_DEMAND_PAGING = "on-demand paging, which FS-DAX memory needs"
 NATIVE_OPERATIONS = "native flush and atomic write"
-ANSWERS = "completion that says what became of a write"
+REMOTE_RESULTS = "completion that reports the result of a write"
 CONNECT_IN_BACKGROUND = "connection attempt that fails later than in the call"
 MANY_CONNECTIONS = "room for more than 48 connections of one process"
 REMOVAL_IN_USE = "removal of a device that programs hold open"
@@ -43,7 +43,7 @@ LATE_COMPLETIONS = "completions of what is posted after the end of a connection"
 EARLY_MESSAGES = "accept that notices a message which follows it at once"
 SERVER_FIRST = "client that takes a message together with the answer to its request"
 LIMITED_RETRIES = "retries that a program can limit"
-ORDERED_COMPLETIONS = "completions in the order of posting behind a read"
+ORDERED_COMPLETIONS = "completions in the order of posting after a read"
 LASTING_RECEIVES = "receives that outlive the other side's end of the connection"
 REPEATED_NATIVE = "native flush or atomic write that may be repeated"
 FULL_QUEUE = "send queue that fills up although its operations can leave"
@@ -51,7 +51,7 @@ BARE_REQUESTS = "requests that need no queue pair"
 REMOTE_ATOMICS = "remote atomics"
 LACKS = {
     "rxe": {REPEATED_NATIVE},
-    "siw": {IMMEDIATE_DATA, EMPTY_RECEIVE, WAITING_MESSAGES, NATIVE_OPERATIONS, ANSWERS,
+    "siw": {IMMEDIATE_DATA, EMPTY_RECEIVE, WAITING_MESSAGES, NATIVE_OPERATIONS, REMOTE_RESULTS,
             CONNECT_IN_BACKGROUND, MANY_CONNECTIONS, REMOVAL_IN_USE, LATE_COMPLETIONS,
             EARLY_MESSAGES, SERVER_FIRST, SMALL_READS, LIMITED_RETRIES, ORDERED_COMPLETIONS,
             LASTING_RECEIVES, FULL_QUEUE, BARE_REQUESTS, REMOTE_ATOMICS},
@@ -59,11 +59,11 @@ LACKS = {
 
 
 class Skipped(Exception):
-    """The case cannot run here; the text says why."""
+    """The case cannot run here; the text has the reason."""
 
 
 def host(number):
-    """The name of a host; on a machine with fewer the last one stands for the rest."""
+    """The name of a host; a machine with fewer hosts uses the last one for the rest."""
     return HOSTS[min(number, len(HOSTS)) - 1]
 
 
@@ -72,12 +72,12 @@ def address(name):
 
 
 def memory_of(kind, number):
-    """The FS-DAX directory or the device DAX (FSDAX, DEVDAX) of a host; behind CXL each has its own."""
+    """The FS-DAX directory or the device DAX (FSDAX, DEVDAX) of a host; each CXL region has its own."""
     return os.environ.get(f"LAB_{kind}_{host(number)}", "")
 
 
 def build_directory(name):
-    """The path of the other build, native or plain, beside this one."""
+    """The path of the other build, native or plain, next to this one."""
     return re.sub("(native|plain)$", name, BUILD_DIR)
 
 
@@ -114,20 +114,20 @@ def owners():
 
 
 def wait_for_host(number, source, target, seconds=20):
-    """Waits until the other address answers; then the neighbour is known, too."""
+    """Waits until the other address replies; then the neighbour table has it, too."""
     command = on(host(number), "ping", "-c", "1", "-W", "1",
                  *(["-I", source.split("%")[0]] if source else []), target)
-    wait_until(lambda: subprocess.run(command, capture_output=True).returncode == 0, f"{target} answers", seconds)
+    wait_until(lambda: subprocess.run(command, capture_output=True).returncode == 0, f"{target} replies", seconds)
 
 
-def complaints():
-    """The warnings and errors of the kernel so far."""
+def kernel_warnings():
+    """The warnings and errors in the log of the kernel so far."""
     return [line for line in run("dmesg").splitlines()
             if any(word in line for word in ("WARNING:", "BUG:", "Oops"))]
 
 
 def add_device(device, name):
-    """Adds the removed RDMA device of a host again and waits until it knows its address."""
+    """Adds the removed RDMA device of a host again and waits until it has its address."""
     run(*on(name, "rdma", "link", "add", device, "type", os.environ["LAB_RDMA"], "netdev", "veth0"))
     wait_until(lambda: any(":ffff:" in gid for gid in gids(device)), f"{device} has an IPv4 address")
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
-"""The cables between the hosts: cut, mended, or bad."""
+"""The cables between the hosts: cut, mended, or impaired."""
 
 import contextlib
 
@@ -11,8 +11,8 @@ PORTS = ("port1", "port2")  # the bridge's ends of the cables of host1 and host2
 
 def cables(test):
     """
-    The bridge's ends of both cables; the case's end mends them and waits until the hosts know each other again. Without
-    that the next case's first request can wait for its neighbour for half a minute.
+    The bridge's ends of both cables; the case's end mends them and waits until the hosts reach each other again.
+    Without that the next case's first request can wait for its neighbour for half a minute.
     """
     lab.need_virtual("a cable that can be pulled")
     for number, other in ((1, 2), (2, 1)):
@@ -30,23 +30,23 @@ def mend(port):
     lab.run("ip", "link", "set", port, "up")
 
 
-def room_for_early_messages(test):
+def delay_early_messages(test):
     """
     Where an accept can miss a message that follows at once, packets to the clients' host are
     delayed, as on a real cable: otherwise a client's first message can arrive before the accept has
     ended.
     """
     if lab.lacks(lab.EARLY_MESSAGES):
-        test.undo.enter_context(disturbed(PORTS[1:], "delay", "50ms"))
+        test.undo.enter_context(impaired(PORTS[1:], "delay", "50ms"))
 
 
-def overtaken(port):
+def stop_delay(port):
     """Packets already delayed on the way to this host stay delayed; later ones are not."""
     lab.run("tc", "qdisc", "change", "dev", port, "root", "netem", "delay", "0ms")
 
 
 @contextlib.contextmanager
-def disturbed(ports, *how):
+def impaired(ports, *how):
     """Delays, loses or reorders the packets to these hosts meanwhile, in netem's words."""
     lab.run("modprobe", "sch_netem")
     with contextlib.ExitStack() as undo:

@@ -12,7 +12,7 @@ from . import lab
 from .side import Failed, expect, wait_until
 
 PROGRAM = os.path.join(lab.BUILD_DIR, "programs", "perf", "rpma-perf")
-PATIENCE = 300  # seconds for a program to end by itself
+TIMEOUT = 300  # seconds for a program to end by itself
 SIZE = 16 << 20  # bytes of a server's memory
 
 
@@ -20,38 +20,38 @@ class Process:
     """rpma-perf on one of the hosts, with its output in files."""
 
     def __init__(self, test, number, *arguments, wrapper=(), environment=None):
-        self.test, self.words = test, " ".join(("rpma-perf", *arguments))
+        self.test, self.command = test, " ".join(("rpma-perf", *arguments))
         self.files = [test.undo.enter_context(tempfile.TemporaryFile()) for _ in range(2)]
         self.process = subprocess.Popen(
             lab.on(lab.host(number), *wrapper, PROGRAM, *arguments), stdout=self.files[0],
             stderr=self.files[1], stdin=subprocess.DEVNULL,
             env={**os.environ, **(environment or {})})
-        test.undo.callback(self.end_by_force)
+        test.undo.callback(self.kill)
 
-    def end_by_force(self):
+    def kill(self):
         if self.process.poll() is None:
             self.process.kill()
             self.process.wait()
-        self.test.transcript.append(f"{self.words}: {self.process.returncode}\n{self.said()}"
-                                    f"{self.complained()}")
+        self.test.transcript.append(f"{self.command}: {self.process.returncode}\n{self.stdout()}"
+                                    f"{self.stderr()}")
 
     def text(self, file):
         size = os.fstat(file.fileno()).st_size
         return os.pread(file.fileno(), size, 0).decode()
 
-    def said(self):
+    def stdout(self):
         return self.text(self.files[0])
 
-    def complained(self):
+    def stderr(self):
         return self.text(self.files[1])
 
     def wait_until(self, is_reached, what):
         def reached():
             if not is_reached() and self.process.poll() is not None:
-                raise Failed(f"{self.words} ended: {self.complained()}")
+                raise Failed(f"{self.command} ended: {self.stderr()}")
             return is_reached()
 
-        wait_until(reached, f"{self.words}: {what}", PATIENCE)
+        wait_until(reached, f"{self.command}: {what}", TIMEOUT)
 
     def threads(self):
         with contextlib.suppress(FileNotFoundError):
@@ -64,15 +64,15 @@ class Process:
     def end(self, status=0, line=None):
         """The program ends with the status; line: part of the one line that it prints then."""
         try:
-            found = self.process.wait(PATIENCE)
+            found = self.process.wait(TIMEOUT)
         except subprocess.TimeoutExpired:
-            raise Failed(f"{self.words} does not end") from None
-        lines = self.complained().splitlines()
-        expect(found, status, f"{self.words}: exit status ({lines})")
-        expect(len(lines), 0 if line is None else 1, f"{self.words}: lines {lines}")
+            raise Failed(f"{self.command} does not end") from None
+        lines = self.stderr().splitlines()
+        expect(found, status, f"{self.command}: exit status ({lines})")
+        expect(len(lines), 0 if line is None else 1, f"{self.command}: lines {lines}")
         if line is not None:
             expect(line in lines[0], True, f"{line!r} in {lines[0]!r}")
-        return self.said()
+        return self.stdout()
 
     def signal(self, number):
         self.process.send_signal(number)
@@ -81,7 +81,7 @@ class Process:
 def serve(test, *arguments, **values):
     """Starts a server on host 1 and waits until it listens."""
     server = Process(test, 1, "--server", *arguments, lab.address(lab.host(1)), **values)
-    server.wait_until(lambda: "listening on" in server.said(), "word that it listens")
+    server.wait_until(lambda: "listening on" in server.stdout(), "the line that it listens")
     return server
 
 
@@ -98,7 +98,7 @@ def ledger_lines(ledger):
 
 
 def laps_of(ledger):
-    """How often each connection has filled its ring, as far as the ledger says."""
+    """How often each connection has filled its ring, according to the ledger."""
     lines = ledger_lines(ledger)
     if not lines:
         return 0
@@ -108,25 +108,25 @@ def laps_of(ledger):
     return min(done for done, _ in lines.values()) // ring if len(lines) == connections else 0
 
 
-def nothing_leaks(test):
+def expect_no_leak(test):
     test.wait_until_equal(lab.resources, test.before, "kernel objects that stay")
 
 
 def stop(test, server):
     server.signal(signal.SIGTERM)
     server.end()
-    nothing_leaks(test)
+    expect_no_leak(test)
 
 
-def stop_after_failure(test, server, words):
+def stop_after_failure(test, server, reasons):
     """The server prints one line about the client, then serves another one and ends."""
-    server.wait_until(lambda: server.complained().count("\n") == 1, "line about the client")
-    expect(any(word in server.complained() for word in words.split("|")), True,
-           f"{words} in {server.complained()}")
+    server.wait_until(lambda: server.stderr().count("\n") == 1, "line about the client")
+    expect(any(reason in server.stderr() for reason in reasons.split("|")), True,
+           f"{reasons} in {server.stderr()}")
     measure(test, "-n", "20", "--verify").end()
     server.signal(signal.SIGTERM)
-    expect(server.process.wait(PATIENCE), 0, "exit status of the server")
-    nothing_leaks(test)
+    expect(server.process.wait(TIMEOUT), 0, "exit status of the server")
+    expect_no_leak(test)
 
 
 def new_file(test, directory):

@@ -19,7 +19,7 @@ class Tap:
         print(f"1..{count}", flush=True)
 
     def keep(self, name, text):
-        """Writes a log whole or not at all, even if the machine dies meanwhile."""
+        """Writes a log whole or not at all, even if the machine ends meanwhile."""
         path = os.path.join(self.directory, name)
         with open(path + ".new", "w", encoding="utf-8") as file:
             file.write(text)

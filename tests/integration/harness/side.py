@@ -31,8 +31,8 @@ class Failed(Exception):
     """The library did not behave as the case expects."""
 
 
-class Died(Failed):
-    """The process of a side ended although nobody asked it to."""
+class Exited(Failed):
+    """The process of a side ended without the command to quit."""
 
 
 def expect(actual, wanted, what):
@@ -40,9 +40,9 @@ def expect(actual, wanted, what):
         raise Failed(f"{what}: {actual!r} instead of {wanted!r}")
 
 
-def wait_until(is_so, what, seconds=60):
+def wait_until(condition, what, seconds=60):
     deadline = time.monotonic() + seconds
-    while not is_so():
+    while not condition():
         if time.monotonic() > deadline:
             raise Failed(f"not within {seconds} s: {what}")
         time.sleep(0.01)
@@ -94,7 +94,7 @@ class Side:
     only sends the command, side.end() takes its answer.
     """
 
-    patience = 900  # seconds for an answer
+    timeout_s = 900  # seconds for an answer
 
     def __init__(self, name, transcript, process):
         self.name = name
@@ -110,11 +110,11 @@ class Side:
     def pid(self):
         return self.process.pid
 
-    def note(self, text):
+    def record(self, text):
         self.transcript.append(f"{time.monotonic():10.3f} {self.name} {text}")
 
     def wait_for_line(self, timeout=None):
-        timeout = self.patience if timeout is None else timeout
+        timeout = self.timeout_s if timeout is None else timeout
         deadline = time.monotonic() + timeout
         while b"\n" not in self.buffer:
             left = deadline - time.monotonic()
@@ -122,29 +122,29 @@ class Side:
                 raise Failed(f"{self.name}: no answer within {timeout} s")
             chunk = os.read(self.process.stdout.fileno(), 65536)
             if not chunk:
-                raise Died(f"{self.name} ended with status {self.status()}" +
-                           (f" in {self.running}" if self.running else ""))
+                raise Exited(f"{self.name} ended with status {self.status()}" +
+                             (f" in {self.running}" if self.running else ""))
             self.buffer += chunk
         line, self.buffer = self.buffer.split(b"\n", 1)
-        self.note("< " + line.decode())
+        self.record("< " + line.decode())
         return line.decode()
 
     def status(self):
         """The status of the process, which closed its output and may take a while to end."""
         try:
-            return self.process.wait(self.patience)
+            return self.process.wait(self.timeout_s)
         except subprocess.TimeoutExpired:
             raise Failed(f"{self.name} closed its output and does not end") from None
 
     def begin(self, verb, **values):
         line = " ".join([verb] + [f"{key}={value}" for key, value in values.items()])
-        self.note("> " + line)
+        self.record("> " + line)
         self.running = line
         try:
             self.process.stdin.write(line.encode() + b"\n")
             self.process.stdin.flush()
         except BrokenPipeError:
-            raise Died(f"{self.name} ended before {line}") from None
+            raise Exited(f"{self.name} ended before {line}") from None
 
     def take(self, timeout=None):
         """(code, answer) of the command that was begun."""
@@ -165,15 +165,15 @@ class Side:
         self.begin(verb, **values)
         return self.end()
 
-    def ask(self, verb, **values):
+    def execute(self, verb, **values):
         self.begin(verb, **values)
         return self.take()
 
     def code(self, verb, **values):
-        return self.ask(verb, **values)[0]
+        return self.execute(verb, **values)[0]
 
     def refuses(self, wanted, verb, errno=None, **values):
-        code, answer = self.ask(verb, **values)
+        code, answer = self.execute(verb, **values)
         expect((code, answer.get("errno") if errno else None), (wanted, errno), f"{self.name}: {verb}")
 
     def completions(self, count=1, **values):
@@ -220,7 +220,7 @@ class Side:
         return self.process.poll() is None
 
     def kill(self):
-        self.note("killed")
+        self.record("killed")
         self.process.send_signal(signal.SIGKILL)
         self.process.wait()
 
@@ -234,7 +234,7 @@ class Side:
         except subprocess.TimeoutExpired:
             raise Failed(f"{self.name} does not end") from None
 
-    def note_rest(self):
+    def record_unread_output(self):
         """Puts unread output into the transcript: it may be the reason why another side failed."""
         while select.select([self.process.stdout], [], [], 0)[0]:
             chunk = os.read(self.process.stdout.fileno(), 65536)
@@ -242,7 +242,7 @@ class Side:
                 break
             self.buffer += chunk
         for line in self.buffer.decode(errors="replace").splitlines():
-            self.note(f"< {line} (nobody asked for it)")
+            self.record(f"< {line} (unexpected output)")
         self.buffer = b""
 
     def close(self):

@@ -154,7 +154,7 @@ def faults_of_page(path, table):
     for name in sorted(set(explained) ^ set(entries)):
         yield f'only the {"table" if name in explained else "page"} has {name}'
     for name in sorted(set(explained) & set(entries)):
-        if not entries[name].is_said([explained[name]]):
+        if not entries[name].is_in([explained[name]]):
             yield f'{name}: the page has\n  {entries[name].line}\nfor\n  {explained[name]}'
 
 

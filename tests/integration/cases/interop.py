@@ -67,11 +67,11 @@ class Pair:
         self.initiator("write", mr=0, rmr=self.number, len=4096, flags=1)
         self.initiator("flush", rmr=self.number, len=4096, persistent=persistent)
         self.initiator("write", mr=0, rmr=self.number, roff=8192, len=8)
-        flush, behind = self.initiator.completions(2)
+        flush, later = self.initiator.completions(2)
         works = flush.status == "SUCCESS"
         if works:
             self.target("check", len=4096, seed=seed)
-        expect(behind.status, "SUCCESS" if works else "WR_FLUSH_ERR", "operation behind the flush")
+        expect(later.status, "SUCCESS" if works else "WR_FLUSH_ERR", "operation after the flush")
         self.end()
         return works
 
@@ -117,7 +117,7 @@ def start_initiator(test, name):
 
 
 def notices(test, side):
-    return next(said.count(NOTICE) for name, said in test.words() if name == side.name)
+    return next(text.count(NOTICE) for name, text in test.stderr_by_side() if name == side.name)
 
 
 def try_pair(test, pair, seeds):
@@ -137,7 +137,7 @@ def try_pair(test, pair, seeds):
     return seen
 
 
-@case("unlike", "every pair of libraries: results equal the table in rpma_flush(3)", limit=240, builds=("native",),
+@case("interop", "every pair of libraries: results equal the table in rpma_flush(3)", limit=240, builds=("native",),
       needs=(lab.NATIVE_OPERATIONS,), shows=("REM_ACCESS_ERR: flush",))
 def pairs(test):
     """An initiator of 1.4 that does not flush natively has the row of one that cannot."""
@@ -169,7 +169,7 @@ def table():
             for initiator, what, words in rows}
 
 
-def words(before, after):
+def verdict(before, after):
     return "works" if before else "if advertised" if after else "fails"
 
 
@@ -177,8 +177,8 @@ def check_table(seen):
     found = {}
     for initiator, letter in NAMES.items():
         for what, of_kind in (("flush", "visibility"), ("atomic write", "atomic write")):
-            found[(letter, what)] = [words(*seen[(initiator, target, of_kind)]) for target in NAMES]
+            found[(letter, what)] = [verdict(*seen[(initiator, target, of_kind)]) for target in NAMES]
     expect(table(), found, "table of pairs")
     both = {pair: results[1] for pair, results in seen.items() if pair[2] == "persistent"}
     same = {pair: seen[(*pair[:2], "visibility")][1] for pair in both}
-    expect(both, same, "persistent flushes beside those for visibility")
+    expect(both, same, "persistent flushes, compared with those for visibility")
