@@ -65,7 +65,7 @@ def crowd(test, count, clients):
         server.begin("serve")
         together(everyone, "crowd", count=connections, addr=server.address, port=PORT)
         now = lab.resources()
-        together(everyone, "crowd-greet")
+        together(everyone, "crowd-exchange")
         expect(pause(server)["present"], str(connections * clients), "connections at the server")
         for number in range(connections * clients):
             server("check", off=number * SHARE, len=SHARE, seed=number)
@@ -90,7 +90,7 @@ def restart(test, count):
         make_server(one, count)
         one.begin("serve")
         client("crowd", count=count, addr=server.address, port=PORT)
-        client("crowd-greet")
+        client("crowd-exchange")
         if one is server:
             server.kill()
             for number in range(count):

@@ -47,7 +47,7 @@ def handshake(test):
 
 
 # The settings of a connection, and its descriptors.
-DESCRIPTORS = (({}, 2), ({"rcq": 10}, 3), ({"rcq": 10, "shared": 1}, 2), ({"lent": 0}, 1))
+DESCRIPTORS = (({}, 2), ({"rcq": 10}, 3), ({"rcq": 10, "shared": 1}, 2), ({"shared_cq": 0}, 1))
 
 
 @case("manual", "descriptors of connections, of an endpoint, of a CQ for many connections, of a shared receive queue",
@@ -64,7 +64,7 @@ def descriptors(test):
 
     grows(server, 1, lambda: listen(server))
     grows(server, 1, lambda: server("srq", rq=10, rcq=10))
-    grows(client, 1, lambda: client("lend", size=100))
+    grows(client, 1, lambda: client("cq-new", size=100))
     for number, (values, count) in enumerate(DESCRIPTORS):
         client("cfg", cfg=number, **values)
         if number == 0:  # a side makes its lasting objects with its first connection

@@ -116,10 +116,10 @@ def srq_limit(test, limit):
       [{"how": "epoll"}, {"how": "poll-then-sleep"}], fabric=True)
 def loop(test, how):
     """Whenever a message comes, the loop either finds it or is woken up by it."""
-    queue = {"queue": "lent", "lent": 0}
+    queue = {"queue": "shared_cq", "shared_cq": 0}
     server, client = listening(test)
-    server("lend", lent=0, size=100)
-    server("cfg", **{"lent-rcq": 0, "rq": 64})
+    server("cq-new", shared_cq=0, size=100)
+    server("cfg", shared_rcq=0, rq=64)
     connect(server, client, server_cfg=0)
     server("recv", mr=0, len=8, count=64)
     server("epoll-add", fd="cq", tag=0, **queue)

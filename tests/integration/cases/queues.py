@@ -58,14 +58,14 @@ def vectors(test):
     server, client = listening(test)
     most = int(client("device-limits")["vectors"])
     for number, vector in enumerate(sorted({0, most - 1})):
-        client("lend", lent=number, size=10, vector=vector)
-        client("cfg", cfg=number, lent=number)
+        client("cq-new", shared_cq=number, size=10, vector=vector)
+        client("cfg", cfg=number, shared_cq=number)
         connect(server, client, number=number, client_cfg=number)
         client("write", conn=number, mr=0, rmr=0, len=8)
-        client("cq-wait", queue="lent", lent=number)
-        client.completion(opcode="WRITE", conn=number, queue="lent", lent=number)
+        client("cq-wait", queue="shared_cq", shared_cq=number)
+        client.completion(opcode="WRITE", conn=number, queue="shared_cq", shared_cq=number)
         disconnect(client, server, number)
-    client.refuses("RPMA_E_INVAL", "lend", lent=5, size=10, vector=most)
+    client.refuses("RPMA_E_INVAL", "cq-new", shared_cq=5, size=10, vector=most)
 
 
 # ---- overrun -----------------------------------------------------------------------------
@@ -129,16 +129,17 @@ def writes_overflow(test, whose, count):
     """librdmacm has one context for all peers of a process, so any of them takes the events."""
     lab.need_virtual("a CQ of exactly the requested size")
     server, client = listening(test)
-    lent = {"lent": 2} if whose == "the program's" else {}
-    if lent:
-        client("lend", size=1, **lent)
-    client("cfg", sq=count, **(lent or {"cq": 1}))
+    shared_cq = {"shared_cq": 2} if whose == "the program's" else {}
+    if shared_cq:
+        client("cq-new", size=1, **shared_cq)
+    client("cfg", sq=count, **(shared_cq or {"cq": 1}))
     connect(server, client, client_cfg=0)
     client("fill", len=count * SLOT, seed=1)
     for place in range(count):
         client("write", mr=0, off=place * SLOT, rmr=0, roff=place * SLOT, len=SLOT, ctx=place)
     for _ in range(count - 1):
-        expect_device_event(client, "CQ_ERROR", "another peer" if lent else "own peer", queue="main", conn=0, **lent)
+        expect_device_event(client, "CQ_ERROR", "another peer" if shared_cq else "own peer", queue="main", conn=0,
+                            **shared_cq)
     expect(client.completion(opcode="WRITE").ctx, 0, "op_context")
     nothing_more(client)
     server("check", len=count * SLOT, seed=1)

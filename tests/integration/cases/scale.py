@@ -119,12 +119,12 @@ EVERYONE = "{count} connections on one queue, receives {receives}: completions o
 OWN = "in one of their own"
 
 
-def lend(side, count, receives):
+def create_queues(side, count, receives):
     """One queue for all completions, or a second one for receives."""
-    side("lend", lent=0, size=count * (SEND_QUEUE + (0 if receives == OWN else RECEIVE_QUEUE)))
+    side("cq-new", shared_cq=0, size=count * (SEND_QUEUE + (0 if receives == OWN else RECEIVE_QUEUE)))
     if receives == OWN:
-        side("lend", lent=1, size=count * RECEIVE_QUEUE)
-    side("cfg", sq=SEND_QUEUE, rq=RECEIVE_QUEUE, lent=0, **({"lent-rcq": 1} if receives == OWN else {}))
+        side("cq-new", shared_cq=1, size=count * RECEIVE_QUEUE)
+    side("cfg", sq=SEND_QUEUE, rq=RECEIVE_QUEUE, shared_cq=0, **({"shared_rcq": 1} if receives == OWN else {}))
 
 
 @case("large", EVERYONE, [{"count": 1000, "receives": "in it"}, {"count": 1000, "receives": OWN}],
@@ -138,7 +138,7 @@ def connections_share_a_queue(test, count, receives):
     share_region(server, client, size=count * TURN)
     listen(server)
     for side in pair:
-        lend(side, count, receives)
+        create_queues(side, count, receives)
     for number in everyone:
         connect(server, client, number=number, server_cfg=0, client_cfg=0)
     owners = {side: {int(side("qp", conn=number)["qp"]): number for number in everyone} for side in pair}
@@ -150,8 +150,8 @@ def connections_share_a_queue(test, count, receives):
         """So many completions of each connection, by their numbers; its sends have come in this order."""
         order, arrived = collections.defaultdict(list), collections.Counter()
         counts = [count * len(sends), count * received]
-        for lent, number in enumerate(counts if queues == 2 else [sum(counts)]):
-            for one in side.completions(number, queue="lent", lent=lent):
+        for shared_cq, number in enumerate(counts if queues == 2 else [sum(counts)]):
+            for one in side.completions(number, queue="shared_cq", shared_cq=shared_cq):
                 expect(one.status, "SUCCESS", "completion")
                 if one.opcode == "RECV":
                     arrived[owners[side][one.qp]] += 1
@@ -180,33 +180,33 @@ def connections_share_a_queue(test, count, receives):
             client("check", off=number * TURN + WORDS, len=WORD, seed=turn * count + number)
             receive(client, number)
     for side in pair:
-        side.refuses("RPMA_E_PROVIDER", "lend-no-more")
+        side.refuses("RPMA_E_PROVIDER", "cq-delete")
     for number in everyone:
         client("conn-delete", conn=number)
         server.event("CLOSED", conn=number)
         server("conn-delete", conn=number)
     for side in pair:
         for number in range(queues):
-            side("lend-no-more", lent=number)
+            side("cq-delete", shared_cq=number)
 
 
 @case("scale", "a deleted connection leaves its completions in the queue, another one continues")
 def completions_remain(test):
     server, client = listening(test)
-    client("lend", lent=0, size=100)
-    client("cfg", lent=0)
+    client("cq-new", shared_cq=0, size=100)
+    client("cfg", shared_cq=0)
     for number in (0, 1):
         connect(server, client, number=number, client_cfg=0)
     first, second = (int(client("qp", conn=number)["qp"]) for number in (0, 1))
     client("write", conn=0, mr=0, rmr=0, len=8, flags=ALWAYS, ctx=10)
-    client("cq-wait", queue="lent")
+    client("cq-wait", queue="shared_cq")
     client("conn-delete", conn=0)
     server.event("CLOSED", conn=0)
     client("write", conn=1, mr=0, rmr=0, len=8, flags=ALWAYS, ctx=11)
-    found = client.completions(2, conn=1, queue="lent")
+    found = client.completions(2, conn=1, queue="shared_cq")
     expect([(one.status, one.ctx, one.qp) for one in found],
            [("SUCCESS", 10, first), ("SUCCESS", 11, second)], "completions")
-    client.refuses("RPMA_E_PROVIDER", "lend-no-more")
+    client.refuses("RPMA_E_PROVIDER", "cq-delete")
     disconnect(client, server, 1)
     client("conn-delete", conn=1)
-    client("lend-no-more")  # acknowledges the event of the wait
+    client("cq-delete")  # acknowledges the event of the wait

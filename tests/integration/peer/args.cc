@@ -30,8 +30,8 @@ const std::string &Args::text(const std::string &key) const {
     return found->second;
 }
 
-std::string Args::text(const std::string &key, const std::string &otherwise) const {
-    return has(key) ? text(key) : otherwise;
+std::string Args::text(const std::string &key, const std::string &default_value) const {
+    return has(key) ? text(key) : default_value;
 }
 
 uint64_t Args::parse(const std::string &key, const std::string &digits, int base) const {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// args.hh -- one line of a script: a verb and key=value words; and the line that answers it
+// args.hh -- one line of a script: a verb and key=value words; and the reply to it
 
 #ifndef PEER_ARGS_HH
 #define PEER_ARGS_HH 1
@@ -22,13 +22,13 @@ class Args {
     // The value of a key. Without the key the default counts; where there is none, the script
     // is wrong, and the process ends with a message.
     const std::string &text(const std::string &key) const;
-    std::string text(const std::string &key, const std::string &otherwise) const;
+    std::string text(const std::string &key, const std::string &default_value) const;
     template <class Number = uint64_t> Number number(const std::string &key) const {
         return static_cast<Number>(parse(key, text(key)));
     }
     template <class Number = uint64_t>
-    Number number(const std::string &key, std::type_identity_t<Number> otherwise) const {
-        return has(key) ? number<Number>(key) : otherwise;
+    Number number(const std::string &key, std::type_identity_t<Number> default_value) const {
+        return has(key) ? number<Number>(key) : default_value;
     }
     bool is(const std::string &key) const { return number<bool>(key, false); }
     // The element of an array that the number with this key names: 0 without the key.
@@ -39,7 +39,7 @@ class Args {
     size_t below(size_t limit, const std::string &key) const;
     // Bytes given in hexadecimal; none without the key.
     std::vector<unsigned char> bytes(const std::string &key) const;
-    // Ends the process: the script asks for something that makes no sense.
+    // Ends the process: the script has an invalid command.
     [[noreturn]] void refuse(const std::string &why) const;
 
   private:
@@ -49,7 +49,7 @@ class Args {
     std::map<std::string, std::string> values_;
 };
 
-// The answer of the running command, to which commands add words.
+// The reply of the running command, to which commands add words.
 extern std::ostringstream answer;
 
 template <class Value> void reply(const std::string &key, const Value &value) {
@@ -58,10 +58,10 @@ template <class Value> void reply(const std::string &key, const Value &value) {
 void reply_bytes(const std::string &key, const void *bytes, size_t count);
 
 // Completes the answer at the end of a scope, also when the command fails.
-template <class Function> struct AtEnd {
+template <class Function> struct ScopeExit {
     Function complete;
-    ~AtEnd() { complete(); }
+    ~ScopeExit() { complete(); }
 };
-template <class Function> AtEnd(Function) -> AtEnd<Function>;
+template <class Function> ScopeExit(Function) -> ScopeExit<Function>;
 
 #endif

@@ -3,10 +3,10 @@
 
 // call.hh -- functions of librpma as commands: call(rpma_ep_listen, {"addr", "port"})
 //
-// The types of the parameters say what a function is given. Handles, and the places of handles,
-// are those whose numbers the command gives. For each other parameter the table has a key:
-// "key", or "key=3" for a number that is 3 unless the command says otherwise. What a function
-// writes is part of the answer under its key, also when the function fails.
+// The types of the parameters determine the arguments. Handles, and pointers to handles, are
+// those whose numbers are in the command. For each other parameter the table has a key:
+// "key", or "key=3" for a number that is 3 unless the command has the key. The outputs of a
+// function are in the reply under their keys, also when the function fails.
 
 #ifndef PEER_CALL_HH
 #define PEER_CALL_HH 1
@@ -16,11 +16,11 @@
 using Keys = std::vector<std::string>;
 using Key = Keys::const_iterator;
 
-template <class Type> class Given {
+template <class Type> class Input {
   public:
-    explicit Given(Type value) : value_(value) {}
+    explicit Input(Type value) : value_(value) {}
     Type value() { return value_; }
-    void tell() const {}
+    void reply_output() const {}
 
   private:
     Type value_;
@@ -34,29 +34,29 @@ inline uint64_t number_with_default(const Args &args, const std::string &key) {
 }
 
 // A number.
-template <class Type> struct Parameter : Given<Type> {
+template <class Type> struct Parameter : Input<Type> {
     Parameter(const Args &args, Key &key)
-        : Given<Type>(static_cast<Type>(number_with_default(args, *key++))) {}
+        : Input<Type>(static_cast<Type>(number_with_default(args, *key++))) {}
 };
 
-template <> struct Parameter<const char *> : Given<const char *> {
-    Parameter(const Args &args, Key &key) : Given(args.text(*key++).c_str()) {}
+template <> struct Parameter<const char *> : Input<const char *> {
+    Parameter(const Args &args, Key &key) : Input(args.text(*key++).c_str()) {}
 };
 
-template <Handle Object> struct Parameter<Object *> : Given<Object *> {
-    Parameter(const Args &args, Key &) : Given<Object *>(the<Object>(args)) {}
+template <Handle Object> struct Parameter<Object *> : Input<Object *> {
+    Parameter(const Args &args, Key &) : Input<Object *>(object_of<Object>(args)) {}
 };
 
 template <Handle Object> struct Parameter<const Object *> : Parameter<Object *> {
     using Parameter<Object *>::Parameter;
 };
 
-template <Handle Object> struct Parameter<Object **> : Given<Object **> {
-    Parameter(const Args &args, Key &) : Given<Object **>(&slot<Object>(args)) {}
+template <Handle Object> struct Parameter<Object **> : Input<Object **> {
+    Parameter(const Args &args, Key &) : Input<Object **>(&handle_of<Object>(args)) {}
 };
 
-template <> struct Parameter<const rpma_conn_cfg *> : Given<const rpma_conn_cfg *> {
-    Parameter(const Args &args, Key &) : Given(the_cfg(args)) {}
+template <> struct Parameter<const rpma_conn_cfg *> : Input<const rpma_conn_cfg *> {
+    Parameter(const Args &args, Key &) : Input(cfg_of(args)) {}
 };
 
 // Private data to be sent; none if it is empty.
@@ -67,14 +67,14 @@ template <> class Parameter<const rpma_conn_private_data *> {
         pdata_ = private_data(bytes_);
         return bytes_.empty() ? nullptr : &pdata_;
     }
-    void tell() const {}
+    void reply_output() const {}
 
   private:
     std::vector<unsigned char> bytes_;
     rpma_conn_private_data pdata_;
 };
 
-// What the function writes.
+// An output of the function.
 template <class Output> class Parameter<Output *> {
   public:
     Parameter(const Args &, Key &key) : key_(*key++), output_() {
@@ -82,7 +82,7 @@ template <class Output> class Parameter<Output *> {
             output_ = static_cast<Output>(~0ULL); // shows where nothing was written
     }
     Output *value() { return &output_; }
-    void tell() const { reply(key_, output_); }
+    void reply_output() const { reply(key_, output_); }
 
   private:
     std::string key_;
@@ -93,8 +93,8 @@ template <class... Types> Command call(int function(Types...), const Keys &keys 
     return [=](const Args &args) {
         Key key = keys.begin();
         std::tuple<Parameter<Types>...> parameters{Parameter<Types>(args, key)...};
-        const AtEnd told{
-            [&] { std::apply([](auto &...each) { (each.tell(), ...); }, parameters); }};
+        const ScopeExit report{
+            [&] { std::apply([](auto &...each) { (each.reply_output(), ...); }, parameters); }};
         must(std::apply([=](auto &...each) { return function(each.value()...); }, parameters));
     };
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// connect.cc -- commands for endpoints, requests and the life of connections
+// connect.cc -- commands for endpoints, requests and connections
 
 #include "call.hh"
 
@@ -21,20 +21,20 @@ void listen(const Args &args) {
     must(rpma_ep_listen_with(fixture.peer, addr, port, cfg.it, &fixture.ep));
 }
 
-// Takes count= requests, 1 if it does not say how many; the answer says how many came.
+// Takes count= requests, 1 by default; the reply has the number that arrived.
 // timeout=0: librpma waits.
 void next_requests(const Args &args, bool has_queues) {
     const size_t first = args.below(MAX_CONNS, "req"), count = args.number("count", 1);
-    const int64_t timeout = args.number<int64_t>("timeout", PATIENCE_MS);
+    const int64_t timeout = args.number<int64_t>("timeout", TIMEOUT_MS);
     size_t taken = 0;
-    const AtEnd told{[&] { reply("taken", taken); }};
+    const ScopeExit report{[&] { reply("taken", taken); }};
     for (; taken < count; taken++) {
         rpma_conn_req *&req = fixture.req[first + taken];
         int code;
         do {
             if (timeout > 0)
                 wait_readable(get(rpma_ep_get_fd, fixture.ep), timeout);
-            code = has_queues ? rpma_ep_next_conn_req(fixture.ep, the_cfg(args), &req)
+            code = has_queues ? rpma_ep_next_conn_req(fixture.ep, cfg_of(args), &req)
                               : rpma_ep_next_incoming(fixture.ep, &req);
         } while (code == RPMA_E_NO_EVENT && timeout > 0);
         must(code);
@@ -42,7 +42,7 @@ void next_requests(const Args &args, bool has_queues) {
     reply("pdata", get(rpma_conn_req_get_private_data, fixture.req[first]));
 }
 
-// Deletes count= requests, 1 if it does not say how many.
+// Deletes count= requests, 1 by default.
 void delete_requests(const Args &args) {
     const size_t first = args.below(MAX_CONNS, "req");
     int failure = 0;
@@ -54,7 +54,7 @@ void delete_requests(const Args &args) {
 
 // Until the request is ready or has failed; timeout=0: or is not yet ready.
 void resolve(const Args &args) {
-    rpma_conn_req *req = the<rpma_conn_req>(args);
+    rpma_conn_req *req = object_of<rpma_conn_req>(args);
     int code;
     while ((code = rpma_conn_req_resolve(req)) == RPMA_E_AGAIN &&
            args.number<bool>("timeout", true))
@@ -64,12 +64,12 @@ void resolve(const Args &args) {
 
 template <Handle Object, int getter(const Object *, sockaddr_storage *)>
 void address(const Args &args) {
-    sockaddr_storage addr = get(getter, the<Object>(args));
+    sockaddr_storage addr = get(getter, object_of<Object>(args));
     char host[NI_MAXHOST] = "", port[NI_MAXSERV] = "";
-    must_system(getnameinfo(reinterpret_cast<sockaddr *>(&addr), sizeof(addr), host,
-                            sizeof(host), port, sizeof(port),
-                            NI_NUMERICHOST | NI_NUMERICSERV) == 0,
-                "getnameinfo");
+    require_system(getnameinfo(reinterpret_cast<sockaddr *>(&addr), sizeof(addr), host,
+                               sizeof(host), port, sizeof(port),
+                               NI_NUMERICHOST | NI_NUMERICSERV) == 0,
+                   "getnameinfo");
     reply("addr", host);
     reply("port", port);
 }
@@ -78,8 +78,8 @@ void address(const Args &args) {
 void next_event(const Args &args) {
     static const char *const names[] = {"ESTABLISHED", "CLOSED", "LOST", "REJECTED",
                                         "UNREACHABLE"};
-    const int64_t timeout = args.number<int64_t>("timeout", PATIENCE_MS);
-    rpma_conn *conn = the<rpma_conn>(args);
+    const int64_t timeout = args.number<int64_t>("timeout", TIMEOUT_MS);
+    rpma_conn *conn = object_of<rpma_conn>(args);
     if (timeout > 0)
         wait_readable(get(rpma_conn_get_event_fd, conn), timeout);
     reply("event", names[get(rpma_conn_next_event, conn)]);
@@ -111,15 +111,15 @@ const Commands here{
 
 } // namespace
 
-const rpma_conn_cfg *the_cfg(const Args &args) {
-    static rpma_conn_cfg *patient; // on a busy machine resolving takes more than a second
+const rpma_conn_cfg *cfg_of(const Args &args) {
+    static rpma_conn_cfg *default_cfg; // on a busy machine resolving takes more than a second
     if (args.has("cfg"))
         return args.in(fixture.cfg, "cfg");
-    if (patient == nullptr) {
-        must(rpma_conn_cfg_new(&patient));
-        must(rpma_conn_cfg_set_timeout(patient, PATIENCE_MS));
+    if (default_cfg == nullptr) {
+        must(rpma_conn_cfg_new(&default_cfg));
+        must(rpma_conn_cfg_set_timeout(default_cfg, TIMEOUT_MS));
     }
-    return patient;
+    return default_cfg;
 }
 
 rpma_conn_private_data private_data(std::vector<unsigned char> &bytes) {

@@ -18,12 +18,12 @@
 
 namespace {
 
-// What a member does at a time.
-enum { WRITES = 1 << 0, ATOMIC_WRITES = 1 << 1, MESSAGES = 1 << 2, EVERYTHING = (1 << 3) - 1 };
+// Kinds of steps of a member.
+enum { WRITES = 1 << 0, ATOMIC_WRITES = 1 << 1, MESSAGES = 1 << 2, ALL_KINDS = (1 << 3) - 1 };
 
-// A member's room in region 0: what it writes, what it reads back, what it sends and receives.
+// A member's room in region 0: data to write, data read back, messages to send and received.
 constexpr size_t BACK = SHARE, SEND_AT = 2 * SHARE, RECV_AT = SEND_AT + MESSAGE;
-constexpr size_t ROOM = RECV_AT + MESSAGE;
+constexpr size_t ROOM_SIZE = RECV_AT + MESSAGE;
 
 // One connection, whose data are all checked.
 class Member {
@@ -31,12 +31,12 @@ class Member {
     explicit Member(size_t number);
 
     // Fills its share with a pattern of its own and exchanges a message.
-    void greet();
-    // Does one of these things, at random.
-    void any_of(int things, bool without_imm);
+    void fill_and_exchange();
+    // Executes one of these kinds of steps, at random.
+    void execute_random(int kinds, bool without_imm);
 
     rpma_conn *conn() const { return conn_; }
-    int tried() const { return tried_; }
+    int executed_kinds() const { return executed_kinds_; }
     uint64_t rounds() const { return rounds_; }
 
   private:
@@ -54,10 +54,10 @@ class Member {
     rpma_conn *conn_;
     rpma_cq *cq_ = nullptr;
     std::minstd_rand random_;
-    size_t room_;   // offset of its room here
-    uint64_t seed_; // of what it writes or sends next; first its number at the server
-    size_t share_;  // offset of its share there
-    int tried_ = 0; // things it has done
+    size_t room_;            // offset of its room in the client
+    uint64_t seed_;          // of the next data; initially its number at the server
+    size_t share_;           // offset of its share in the server
+    int executed_kinds_ = 0; // kinds of steps that it has executed
     uint64_t rounds_ = 0;
 };
 
@@ -67,10 +67,10 @@ std::vector<Member> crowd; // member n has connection n
 // has no room for each member, all use the first one.
 Member::Member(size_t number)
     : conn_(fixture.conn[number]), random_(static_cast<unsigned>(number)),
-      room_((number + 1) * ROOM <= fixture.memory[0].size() ? number * ROOM : 0) {
+      room_((number + 1) * ROOM_SIZE <= fixture.memory[0].size() ? number * ROOM_SIZE : 0) {
     const rpma_conn_private_data pdata = get(rpma_conn_get_private_data, conn_);
     uint32_t own;
-    must_be(pdata.len > sizeof(own), ERR_MISMATCH);
+    require(pdata.len > sizeof(own), ERR_MISMATCH);
     memcpy(&own, pdata.ptr, sizeof(own));
     seed_ = own;
     share_ = own * SHARE;
@@ -80,13 +80,13 @@ Member::Member(size_t number)
     cq_ = queue_of(conn_);
 }
 
-// Reads len bytes at roff back and compares them with what was written.
+// Reads len bytes at roff back and compares them with the data that was written.
 void Member::read_back(size_t roff, const char *wanted, size_t len) {
     memset(at(BACK), 0, len);
     must(rpma_read(conn_, fixture.mr[0], room_ + BACK, fixture.remote[0], share_ + roff, len,
                    RPMA_F_COMPLETION_ALWAYS, nullptr));
     finish();
-    must_be(memcmp(at(BACK), wanted, len) == 0, ERR_MISMATCH);
+    require(memcmp(at(BACK), wanted, len) == 0, ERR_MISMATCH);
 }
 
 void Member::write_pattern(size_t roff, size_t len) {
@@ -121,37 +121,37 @@ void Member::exchange(bool without_imm) {
     ibv_wc received = finish();
     if (const ibv_wc other = finish(); (other.opcode & IBV_WC_RECV) != 0)
         received = other;
-    must_be(received.byte_len == len && memcmp(at(SEND_AT), at(RECV_AT), len) == 0 &&
+    require(received.byte_len == len && memcmp(at(SEND_AT), at(RECV_AT), len) == 0 &&
                 ((received.wc_flags & IBV_WC_WITH_IMM) != 0) == with_imm &&
                 (!with_imm || ntohl(received.imm_data) == imm),
             ERR_MISMATCH);
 }
 
-void Member::greet() {
+void Member::fill_and_exchange() {
     write_pattern(0, SHARE);
     exchange(false);
 }
 
-void Member::any_of(int things, bool without_imm) {
-    int thing;
+void Member::execute_random(int kinds, bool without_imm) {
+    int kind;
     do
-        thing = 1 << pick(3);
-    while ((things & thing) == 0);
+        kind = 1 << pick(3);
+    while ((kinds & kind) == 0);
     seed_++;
-    if (thing == WRITES) {
+    if (kind == WRITES) {
         const size_t len = pick(SHARE) + 1;
         write_pattern(pick(SHARE - len + 1), len);
-    } else if (thing == ATOMIC_WRITES) {
+    } else if (kind == ATOMIC_WRITES) {
         write_atomically();
     } else {
         exchange(without_imm);
     }
     rounds_++;
-    tried_ |= thing;
+    executed_kinds_ |= kind;
 }
 
 // Runs work(n) in count threads; the first failure is thrown when all have ended.
-void in_threads(size_t count, const std::function<void(size_t)> &work) {
+void run_in_threads(size_t count, const std::function<void(size_t)> &work) {
     std::optional<Failed> first;
     std::mutex mutex;
     std::vector<std::jthread> threads;
@@ -173,14 +173,14 @@ void in_threads(size_t count, const std::function<void(size_t)> &work) {
 // Does the work for each member, with threads=1 in a thread of its own.
 void for_each_member(const Args &args, size_t count, const std::function<void(size_t)> &work) {
     if (args.is("threads"))
-        in_threads(count, work);
+        run_in_threads(count, work);
     else
         for (size_t i = 0; i < count; i++)
             work(i);
 }
 
 // Makes count= connections.
-void gather(const Args &args) {
+void connect_all(const Args &args) {
     const size_t count = args.below(MAX_CONNS + 1, "count");
     for_each_member(args, count, [&](size_t number) {
         fixture.conn[number] = connect_to(args);
@@ -190,26 +190,25 @@ void gather(const Args &args) {
         crowd.emplace_back(crowd.size());
 }
 
-void greet(const Args &) {
-    std::ranges::for_each(crowd, &Member::greet);
+void fill_and_exchange(const Args &) {
+    std::ranges::for_each(crowd, &Member::fill_and_exchange);
 }
 
 // Each connection has a thread of its own. imm=0: no immediate data; atomic=0: no atomic write;
 // apart=1: every second thread only exchanges messages, and the others do all the rest.
-void work_in_threads(const Args &args) {
+void load_in_threads(const Args &args) {
     const Clock clock;
-    const AtEnd told{[&] {
+    const ScopeExit report{[&] {
         for (size_t i = 0; i < crowd.size(); i++)
             reply("rounds" + std::to_string(i), crowd[i].rounds());
     }};
-    in_threads(crowd.size(), [&](size_t i) {
-        int things =
-            args.number<bool>("atomic", true) ? EVERYTHING : EVERYTHING & ~ATOMIC_WRITES;
+    run_in_threads(crowd.size(), [&](size_t i) {
+        int kinds = args.number<bool>("atomic", true) ? ALL_KINDS : ALL_KINDS & ~ATOMIC_WRITES;
         if (args.is("apart"))
-            things &= i % 2 == 0 ? ~MESSAGES : MESSAGES;
+            kinds &= i % 2 == 0 ? ~MESSAGES : MESSAGES;
         // On a busy machine the time may be over before a kind has had its first turn.
-        while (crowd[i].tried() != things || clock.ms() < args.number<int64_t>("ms"))
-            crowd[i].any_of(things, !args.number<bool>("imm", true));
+        while (crowd[i].executed_kinds() != kinds || clock.ms() < args.number<int64_t>("ms"))
+            crowd[i].execute_random(kinds, !args.number<bool>("imm", true));
     });
 }
 
@@ -226,9 +225,9 @@ void end(const Args &args) {
 }
 
 const Commands here{
-    {"crowd", gather},
-    {"crowd-greet", greet},
-    {"crowd-in-threads", work_in_threads},
+    {"crowd", connect_all},
+    {"crowd-exchange", fill_and_exchange},
+    {"crowd-in-threads", load_in_threads},
     {"crowd-end", end},
 };
 

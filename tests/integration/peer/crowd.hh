@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// crowd.hh -- what a client with many connections and the server that performs "serve" agree on
+// crowd.hh -- sizes for a client with many connections and a server that executes "serve"
 
 #ifndef PEER_CROWD_HH
 #define PEER_CROWD_HH 1

@@ -25,24 +25,24 @@ const std::map<std::string, rpma_work_type> kinds = {
     {"swap", RPMA_WORK_COMPARE_SWAP},
 };
 
-// An operation with its pieces.
+// An operation with its scatter/gather list.
 struct Operation {
     rpma_work work;
-    std::vector<rpma_sge> pieces;
+    std::vector<rpma_sge> sgl;
 };
 std::vector<Operation> held; // that "post" will post
 
-// The pieces of sgl= as elements of regions.
-std::vector<rpma_sge> the_list(const Args &args) {
-    std::vector<rpma_sge> elements;
-    for (const piece &piece : the_pieces(args))
-        elements.push_back({piece.memory < MAX_REGIONS ? fixture.mr[piece.memory] : nullptr,
-                            piece.offset, piece.len});
-    return elements;
+// The scatter/gather list of sgl=.
+std::vector<rpma_sge> sgl_of(const Args &args) {
+    std::vector<rpma_sge> sgl;
+    for (const memory_range &range : parse_sgl(args))
+        sgl.push_back({range.memory < MAX_REGIONS ? fixture.mr[range.memory] : nullptr,
+                       range.offset, range.len});
+    return sgl;
 }
 
-// The piece mr=, off=, len=; its region is NULL if the command names none.
-rpma_sge the_piece(const Args &args) {
+// The SGE of mr=, off=, len=; its region is NULL if the command names none.
+rpma_sge sge_of(const Args &args) {
     return {args.has("mr") ? args.in(fixture.mr, "mr") : nullptr, args.number("off", 0),
             args.number("len", 0)};
 }
@@ -53,16 +53,16 @@ void copy_value(const Args &args, const char *key, uint64_t *value) {
 }
 
 // Sets members of other kinds as well: the library must not read them.
-Operation the_operation(const Args &args) {
-    Operation operation = {.work = {}, .pieces = the_list(args)};
+Operation operation_of(const Args &args) {
+    Operation operation = {.work = {}, .sgl = sgl_of(args)};
     rpma_work &work = operation.work;
     work.type = kinds.at(args.verb());
     work.imm = args.number<uint32_t>("imm", 0);
     work.remote = args.has("rmr") ? args.in(fixture.remote, "rmr") : nullptr;
     work.remote_offset = args.number("roff", 0);
-    work.local = the_piece(args);
-    work.sgl = operation.pieces.empty() ? nullptr : operation.pieces.data();
-    work.nsge = static_cast<uint32_t>(operation.pieces.size());
+    work.local = sge_of(args);
+    work.sgl = operation.sgl.empty() ? nullptr : operation.sgl.data();
+    work.nsge = static_cast<uint32_t>(operation.sgl.size());
     work.flush_type = work.type == RPMA_WORK_FLUSH && args.number<bool>("persistent")
                           ? RPMA_FLUSH_TYPE_PERSISTENT
                           : RPMA_FLUSH_TYPE_VISIBILITY;
@@ -98,24 +98,24 @@ int post_plain(rpma_conn *conn, const rpma_work &w) {
         return rpma_send(conn, local, offset, len, w.flags, context);
     case RPMA_WORK_SEND_WITH_IMM:
         return rpma_send_with_imm(conn, local, offset, len, w.flags, w.imm, context);
-    default: // the others have none
+    default: // other types have none
         return rpma_post(conn, &w, 1, nullptr);
     }
 }
 
-// batch=: adds to the batch. way=hold: keeps for "post". way=post, or with pieces: rpma_post().
-void perform(const Args &args) {
-    Operation operation = the_operation(args);
+// batch=: adds to the batch. way=hold: keeps for "post". way=post, or with sgl=: rpma_post().
+void execute(const Args &args) {
+    Operation operation = operation_of(args);
     const rpma_work &work = operation.work;
     const std::string way = args.text("way", "");
     if (way == "hold")
         held.push_back(std::move(operation));
     else if (args.has("batch"))
-        must(rpma_batch_add(the<rpma_batch>(args), &work));
+        must(rpma_batch_add(object_of<rpma_batch>(args), &work));
     else if (way == "post" || work.sgl != nullptr)
-        must(rpma_post(the<rpma_conn>(args), &work, 1, nullptr));
+        must(rpma_post(object_of<rpma_conn>(args), &work, 1, nullptr));
     else
-        must(post_plain(the<rpma_conn>(args), work));
+        must(post_plain(object_of<rpma_conn>(args), work));
 }
 
 // Posts the held operations and keeps those that the device did not take.
@@ -124,51 +124,51 @@ void post(const Args &args) {
     uint32_t posted = UINT32_MAX;
     for (const Operation &operation : held)
         works.push_back(operation.work);
-    const AtEnd told{[&] {
+    const ScopeExit report{[&] {
         reply("posted", posted);
         if (posted <= held.size())
             held.erase(held.begin(), held.begin() + posted);
     }};
-    must(rpma_post(the<rpma_conn>(args), works.data(), static_cast<uint32_t>(works.size()),
-                   &posted));
+    must(rpma_post(object_of<rpma_conn>(args), works.data(),
+                   static_cast<uint32_t>(works.size()), &posted));
 }
 
 // count=: so many receives, in adjacent memory and with consecutive contexts. way=many, or with
-// pieces: one call for all, and the answer says how many the queue took. The functions of
-// librpma are those for one kind of queue.
+// sgl=: one call for all, and the reply has the number that the queue accepted. The functions
+// of librpma are those for one kind of queue.
 template <class Queue>
 Command receive(int one(Queue *, rpma_mr_local *, size_t, size_t, const void *),
                 int many(Queue *, const rpma_receive *, uint32_t, uint32_t *)) {
     return [=](const Args &args) {
-        const std::vector<rpma_sge> pieces = the_list(args);
+        const std::vector<rpma_sge> sgl = sgl_of(args);
         std::vector<rpma_receive> receives(args.number("count", 1));
-        rpma_sge piece = the_piece(args);
+        rpma_sge sge = sge_of(args);
         uint64_t context = args.number("ctx", 0);
         uint32_t posted = UINT32_MAX;
         for (rpma_receive &next : receives) {
-            next.local = piece;
-            next.sgl = pieces.empty() ? nullptr : pieces.data();
-            next.nsge = static_cast<uint32_t>(pieces.size());
+            next.local = sge;
+            next.sgl = sgl.empty() ? nullptr : sgl.data();
+            next.nsge = static_cast<uint32_t>(sgl.size());
             next.op_context = context_of(context++);
-            piece.offset += piece.len;
+            sge.offset += sge.len;
         }
-        if (args.text("way", "") == "many" || !pieces.empty()) {
-            const AtEnd told{[&] { reply("posted", posted); }};
-            must(many(the<Queue>(args), receives.data(), static_cast<uint32_t>(receives.size()),
-                      &posted));
+        if (args.text("way", "") == "many" || !sgl.empty()) {
+            const ScopeExit report{[&] { reply("posted", posted); }};
+            must(many(object_of<Queue>(args), receives.data(),
+                      static_cast<uint32_t>(receives.size()), &posted));
             return;
         }
         for (const rpma_receive &next : receives)
-            must(one(the<Queue>(args), const_cast<rpma_mr_local *>(next.local.mr),
+            must(one(object_of<Queue>(args), const_cast<rpma_mr_local *>(next.local.mr),
                      next.local.offset, next.local.len, next.op_context));
     };
 }
 
 // A write that the program posts itself, to the queue pair of a connection.
 void raw_write(const Args &args) {
-    const ibv_mr *mr = get(rpma_mr_get_ibv_mr, the<rpma_mr_local>(args));
+    const ibv_mr *mr = get(rpma_mr_get_ibv_mr, object_of<rpma_mr_local>(args));
     ibv_send_wr *bad = nullptr, wr = {};
-    must(rpma_mr_remote_get_key(the<rpma_mr_remote>(args), &wr.wr.rdma.remote_addr,
+    must(rpma_mr_remote_get_key(object_of<rpma_mr_remote>(args), &wr.wr.rdma.remote_addr,
                                 &wr.wr.rdma.rkey));
     ibv_sge sge = {reinterpret_cast<uintptr_t>(mr->addr) + args.number("off", 0),
                    args.number<uint32_t>("len"), mr->lkey};
@@ -178,15 +178,15 @@ void raw_write(const Args &args) {
     wr.opcode = IBV_WR_RDMA_WRITE;
     wr.send_flags = IBV_SEND_SIGNALED;
     wr.wr.rdma.remote_addr += args.number("roff", 0);
-    errno = ibv_post_send(get(rpma_conn_get_ibv_qp, the<rpma_conn>(args)), &wr, &bad);
-    must_system(errno == 0, "ibv_post_send");
+    errno = ibv_post_send(get(rpma_conn_get_ibv_qp, object_of<rpma_conn>(args)), &wr, &bad);
+    require_system(errno == 0, "ibv_post_send");
 }
 
-// ---- until something breaks --------------------------------------------------------------
+// ---- until a failure ---------------------------------------------------------------------
 
-// Waits for a completion. If the other side leaves meanwhile, disconnects, because a device
-// that keeps retrying completes its outstanding operations only then; the answer says so.
-// ERR_CLOSED: the caller waits for nothing more than the event.
+// Waits for a completion. If the other side disconnects meanwhile, this side does too and
+// reports the event: a device that retries completes outstanding operations only then.
+// ERR_CLOSED: the caller waits for the event only.
 ibv_wc await_either(rpma_conn *conn, bool event_is_last) {
     rpma_cq *cq = queue_of(conn);
     pollfd fds[] = {{.fd = get(rpma_cq_get_fd, cq), .events = POLLIN, .revents = 0},
@@ -199,7 +199,7 @@ ibv_wc await_either(rpma_conn *conn, bool event_is_last) {
             const bool is_closed = get(rpma_conn_next_event, conn) == RPMA_CONN_CLOSED;
             reply("event", is_closed ? "CLOSED" : "another");
             must(rpma_conn_disconnect(conn));
-            must_be(!event_is_last, ERR_CLOSED);
+            require(!event_is_last, ERR_CLOSED);
         } else if ((code = rpma_cq_wait(cq)) != RPMA_E_NO_COMPLETION) {
             must(code);
         }
@@ -209,42 +209,42 @@ ibv_wc await_either(rpma_conn *conn, bool event_is_last) {
 }
 
 // Writes count= blocks, each to its own place, with at most window= of them outstanding. With
-// last=1 an event of the connection ends the load, because no completion need follow.
+// last=1 an event of the connection ends the load, because a completion may not follow.
 void write_blocks(const Args &args) {
-    rpma_conn *conn = the<rpma_conn>(args);
+    rpma_conn *conn = object_of<rpma_conn>(args);
     const uint64_t count = args.number("count"), window = args.number("window");
     const size_t len = args.number("len");
     ibv_wc wc = {};
     uint64_t posted = 0, done = 0;
-    const AtEnd told{[&] {
+    const ScopeExit report{[&] {
         reply("done", done);
         reply("status", int{wc.status});
     }};
     while (done < count) {
         if (posted < count && posted - done < window) {
-            must(rpma_write(conn, the<rpma_mr_remote>(args), posted * len,
-                            the<rpma_mr_local>(args), posted * len, len,
+            must(rpma_write(conn, object_of<rpma_mr_remote>(args), posted * len,
+                            object_of<rpma_mr_local>(args), posted * len, len,
                             RPMA_F_COMPLETION_ALWAYS, context_of(posted)));
             posted++;
             continue;
         }
         wc = await_either(conn, args.is("last"));
-        must_be(wc.status == IBV_WC_SUCCESS, RPMA_E_PROVIDER);
-        must_be(wc.wr_id == done, ERR_MISMATCH);
+        require(wc.status == IBV_WC_SUCCESS, RPMA_E_PROVIDER);
+        require(wc.wr_id == done, ERR_MISMATCH);
         done++;
     }
 }
 
 const Commands here{
-    {"read", perform},
-    {"write", perform},
-    {"write-imm", perform},
-    {"atomic", perform},
-    {"flush", perform},
-    {"send", perform},
-    {"send-imm", perform},
-    {"add", perform},
-    {"swap", perform},
+    {"read", execute},
+    {"write", execute},
+    {"write-imm", execute},
+    {"atomic", execute},
+    {"flush", execute},
+    {"send", execute},
+    {"send-imm", execute},
+    {"add", execute},
+    {"swap", execute},
     {"post", post},
     {"recv", receive(rpma_recv, rpma_recv_many)},
     {"req-recv", receive(rpma_conn_req_recv, rpma_conn_req_recv_many)},
@@ -259,20 +259,20 @@ const Commands here{
 
 } // namespace
 
-std::vector<piece> the_pieces(const Args &args) {
+std::vector<memory_range> parse_sgl(const Args &args) {
     std::istringstream list(args.text("sgl", ""));
-    std::vector<piece> pieces;
+    std::vector<memory_range> ranges;
     for (std::string text; std::getline(list, text, ',');) {
-        piece piece = {MAX_REGIONS, 0, 0};
+        memory_range range = {MAX_REGIONS, 0, 0};
         char memory[3], end;
-        if (sscanf(text.c_str(), "%2[0-9-]:%zu:%zu%c", memory, &piece.offset, &piece.len,
+        if (sscanf(text.c_str(), "%2[0-9-]:%zu:%zu%c", memory, &range.offset, &range.len,
                    &end) != 3)
             args.refuse("sgl= is no list of memory:offset:length");
         if (strcmp(memory, "-") != 0)
-            piece.memory = strtoul(memory, nullptr, 10);
-        if (piece.memory > MAX_REGIONS)
+            range.memory = strtoul(memory, nullptr, 10);
+        if (range.memory > MAX_REGIONS)
             args.refuse("no such memory in sgl=");
-        pieces.push_back(piece);
+        ranges.push_back(range);
     }
-    return pieces;
+    return ranges;
 }

@@ -13,14 +13,14 @@ struct fixture fixture;
 
 namespace {
 
-std::map<std::string, Command> &known() {
+std::map<std::string, Command> &commands_by_name() {
     static std::map<std::string, Command> commands;
     return commands;
 }
 
-void perform(const Args &args) {
-    const auto command = known().find(args.verb());
-    if (command == known().end())
+void execute(const Args &args) {
+    const auto command = commands_by_name().find(args.verb());
+    if (command == commands_by_name().end())
         args.refuse("there is no such command");
     int code = 0;
     answer.str("");
@@ -39,7 +39,7 @@ void perform(const Args &args) {
 
 Commands::Commands(std::initializer_list<std::pair<const char *const, Command>> table) {
     for (const auto &[verb, command] : table)
-        if (!known().emplace(verb, command).second)
+        if (!commands_by_name().emplace(verb, command).second)
             Args(verb).refuse("two commands have this name");
 }
 
@@ -65,7 +65,7 @@ const char *code_name(int code) {
     return name == names.end() ? "an undocumented code" : name->second;
 }
 
-void must_system(bool worked, const char *call) {
+void require_system(bool worked, const char *call) {
     if (worked)
         return;
     reply("errno", errno);
@@ -85,7 +85,7 @@ int main() {
         if (args.verb() == "quit")
             return 0;
         fprintf(stderr, "---- %s\n", args.verb().c_str());
-        perform(args);
+        execute(args);
     }
-    return 3; // the script must say when it is over
+    return 3; // the script must end with quit
 }

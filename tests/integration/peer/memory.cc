@@ -30,10 +30,10 @@ uint64_t pattern_word(uint64_t seed, uint64_t index) {
 void *map_file(const char *path, size_t size, bool sync) {
     struct stat status;
     const int fd = open(path, O_RDWR | O_CREAT, 0600);
-    must_system(fd >= 0 && fstat(fd, &status) == 0, "open");
+    require_system(fd >= 0 && fstat(fd, &status) == 0, "open");
     const bool is_file = S_ISREG(status.st_mode);
     if (is_file && static_cast<size_t>(status.st_size) < size)
-        must_system(ftruncate(fd, static_cast<off_t>(size)) == 0, "ftruncate");
+        require_system(ftruncate(fd, static_cast<off_t>(size)) == 0, "ftruncate");
     const int flags = sync && is_file ? MAP_SHARED_VALIDATE | MAP_SYNC : MAP_SHARED;
     void *base = mmap(nullptr, size, PROT_READ | PROT_WRITE, flags, fd, 0);
     close(fd);
@@ -46,11 +46,11 @@ void map(const Args &args) {
         args.has("file")
             ? map_file(args.text("file").c_str(), size, args.number("sync", 1) != 0)
             : mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    must_system(base != MAP_FAILED, "mmap");
+    require_system(base != MAP_FAILED, "mmap");
     args.in(fixture.memory, "mr") = {static_cast<char *>(base), size};
 }
 
-area the_range(const Args &args) {
+area range_of(const Args &args) {
     return bytes_of(args,
                     {args.below(MAX_REGIONS, "mr"), args.number("off", 0), args.number("len")});
 }
@@ -63,7 +63,7 @@ void register_memory(const Args &args) {
     must(rpma_mr_reg(fixture.peer, memory.data() + args.number("off", 0),
                      args.number("len", memory.size()), args.number<int>("usage"),
                      &args.in(fixture.mr, "mr")));
-    const std::vector<unsigned char> descriptor = descriptor_of(the<rpma_mr_local>(args));
+    const std::vector<unsigned char> descriptor = descriptor_of(object_of<rpma_mr_local>(args));
     reply_bytes("desc", descriptor.data(), descriptor.size());
 }
 
@@ -83,12 +83,13 @@ void expect_all(area range, size_t equal) {
 
 // Waits until the other side's atomic write has made the word at flag= that of bytes=.
 void await_flag(const Args &args) {
-    const piece place = {args.below(MAX_REGIONS, "mr"), args.number("flag"), sizeof(uint64_t)};
+    const memory_range place = {args.below(MAX_REGIONS, "mr"), args.number("flag"),
+                                sizeof(uint64_t)};
     const std::atomic_ref flag(*reinterpret_cast<uint64_t *>(bytes_of(args, place).data()));
     uint64_t wanted = 0;
     memcpy(&wanted, args.bytes("bytes").data(), sizeof(wanted));
     for (const Clock clock; flag.load(std::memory_order_acquire) != wanted;) {
-        must_be(clock.ms() < 10 * PATIENCE_MS, ERR_TIMEOUT);
+        require(clock.ms() < 10 * TIMEOUT_MS, ERR_TIMEOUT);
         std::this_thread::yield();
     }
 }
@@ -96,12 +97,12 @@ void await_flag(const Args &args) {
 void check(const Args &args) {
     if (args.has("flag"))
         await_flag(args);
-    pattern_check(the_range(args), args.number("seed"));
+    pattern_check(range_of(args), args.number("seed"));
 }
 
 // All bytes have one value, so nothing was written around the target.
 void check_set(const Args &args) {
-    const area range = the_range(args);
+    const area range = range_of(args);
     const char byte = args.number<char>("byte");
     const auto other = std::ranges::find_if(range, [=](char found) { return found != byte; });
     expect_all(range, static_cast<size_t>(other - range.begin()));
@@ -120,14 +121,14 @@ const Commands here{
     {"dereg", call(rpma_mr_dereg)},
     {"remote", take_remote},
     {"remote-delete", call(rpma_mr_remote_delete)},
-    {"fill", [](const Args &args) { pattern_fill(the_range(args), args.number("seed")); }},
+    {"fill", [](const Args &args) { pattern_fill(range_of(args), args.number("seed")); }},
     {"set",
-     [](const Args &args) { std::ranges::fill(the_range(args), args.number<char>("byte")); }},
+     [](const Args &args) { std::ranges::fill(range_of(args), args.number<char>("byte")); }},
     {"check", check},
     {"check-set", check_set},
     {"bytes",
      [](const Args &args) {
-         const area range = the_range(args);
+         const area range = range_of(args);
          reply_bytes("bytes", range.data(), range.size());
      }},
     {"heap", heap},
@@ -135,11 +136,11 @@ const Commands here{
 
 } // namespace
 
-area bytes_of(const Args &args, const piece &piece) {
-    if (piece.memory >= MAX_REGIONS ||
-        piece.offset + piece.len > fixture.memory[piece.memory].size())
+area bytes_of(const Args &args, const memory_range &range) {
+    if (range.memory >= MAX_REGIONS ||
+        range.offset + range.len > fixture.memory[range.memory].size())
         args.refuse("outside the memory");
-    return fixture.memory[piece.memory].subspan(piece.offset, piece.len);
+    return fixture.memory[range.memory].subspan(range.offset, range.len);
 }
 
 std::vector<unsigned char> descriptor_of(const rpma_mr_local *mr) {
@@ -155,7 +156,7 @@ void pattern_fill(area bytes, uint64_t seed) {
     }
 }
 
-// Compares each word as soon as it is known: what a flag announced may still be arriving.
+// Compares each word as soon as it is computed: data after its flag may still be arriving.
 void pattern_check(area bytes, uint64_t seed) {
     for (size_t done = 0; done < bytes.size(); done += PATTERN_WORD) {
         const uint64_t word = pattern_word(seed, done / PATTERN_WORD);

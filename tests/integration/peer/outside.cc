@@ -9,39 +9,39 @@
 
 namespace {
 
-// Asks for count= connections, which are never completed; the numbers of the queue pairs are
+// Requests count= connections, which are never completed; the numbers of the queue pairs are
 // made up. They last until the process ends.
 void flood(const Args &args) {
     const uint64_t count = args.number("count");
     rdma_event_channel *events = rdma_create_event_channel();
     rdma_addrinfo hints = {}, *address = nullptr;
     hints.ai_port_space = RDMA_PS_TCP;
-    must_system(rdma_getaddrinfo(args.text("addr").c_str(), args.text("port").c_str(), &hints,
-                                 &address) == 0,
-                "rdma_getaddrinfo");
-    must_system(events != nullptr, "rdma_create_event_channel");
+    require_system(rdma_getaddrinfo(args.text("addr").c_str(), args.text("port").c_str(),
+                                    &hints, &address) == 0,
+                   "rdma_getaddrinfo");
+    require_system(events != nullptr, "rdma_create_event_channel");
     for (uint64_t i = 0; i < count; i++) {
         rdma_cm_id *id = nullptr;
-        must_system(rdma_create_id(events, &id, nullptr, RDMA_PS_TCP) == 0 &&
-                        rdma_resolve_addr(id, nullptr, address->ai_dst_addr, 5000) == 0,
-                    "rdma_resolve_addr");
+        require_system(rdma_create_id(events, &id, nullptr, RDMA_PS_TCP) == 0 &&
+                           rdma_resolve_addr(id, nullptr, address->ai_dst_addr, 5000) == 0,
+                       "rdma_resolve_addr");
     }
-    for (uint64_t asked = 0; asked < count;) {
+    for (uint64_t requested = 0; requested < count;) {
         rdma_cm_event *event = nullptr;
-        must_system(rdma_get_cm_event(events, &event) == 0, "rdma_get_cm_event");
+        require_system(rdma_get_cm_event(events, &event) == 0, "rdma_get_cm_event");
         rdma_cm_id *id = event->id;
         const rdma_cm_event_type type = event->event;
         rdma_ack_cm_event(event);
         if (type == RDMA_CM_EVENT_ADDR_RESOLVED) {
-            must_system(rdma_resolve_route(id, 5000) == 0, "rdma_resolve_route");
+            require_system(rdma_resolve_route(id, 5000) == 0, "rdma_resolve_route");
             continue;
         }
         rdma_conn_param param = {};
-        param.qp_num = 0x100 + static_cast<uint32_t>(asked++);
+        param.qp_num = 0x100 + static_cast<uint32_t>(requested++);
         param.retry_count = 7;
         param.responder_resources = param.initiator_depth = 1;
-        must_system(type == RDMA_CM_EVENT_ROUTE_RESOLVED && rdma_connect(id, &param) == 0,
-                    rdma_event_str(type));
+        require_system(type == RDMA_CM_EVENT_ROUTE_RESOLVED && rdma_connect(id, &param) == 0,
+                       rdma_event_str(type));
     }
 }
 

@@ -4,7 +4,7 @@
 // peer.hh -- the objects of one side and the commands that work on them
 //
 // A test drives one process per side over its standard input; every object has a number, which
-// is 0 unless the command says otherwise.
+// is 0 unless the command has another one.
 
 #ifndef PEER_PEER_HH
 #define PEER_PEER_HH 1
@@ -20,7 +20,7 @@
 #include <utility>
 
 constexpr size_t MAX_CONNS = 10240, MAX_REGIONS = 72, MAX_OTHERS = 8;
-constexpr int PATIENCE_MS = 60000; // to resolve an address or to wait, on a busy machine
+constexpr int TIMEOUT_MS = 60000; // to resolve an address or to wait, on a busy machine
 
 using area = std::span<char>;
 
@@ -33,7 +33,7 @@ struct fixture {
     rpma_mr_remote *remote[MAX_REGIONS];
     rpma_conn_cfg *cfg[MAX_OTHERS];
     rpma_srq *srq[MAX_OTHERS];
-    rpma_cq *lent[MAX_OTHERS]; // made by this program, for its connections
+    rpma_cq *shared_cq[MAX_OTHERS]; // for several connections
     rpma_conn_req *req[MAX_CONNS];
     rpma_conn *conn[MAX_CONNS];
     rpma_batch *batch[MAX_OTHERS];
@@ -46,9 +46,9 @@ extern fixture fixture;
 
 // Results of commands besides the codes of librpma.
 enum {
-    ERR_TIMEOUT = 1,  // an expected completion or event did not come
-    ERR_MISMATCH = 2, // data differ; the answer says where
-    ERR_SYSTEM = 3,   // a call to the system failed; the answer says which
+    ERR_TIMEOUT = 1,  // an expected completion or event did not arrive
+    ERR_MISMATCH = 2, // data differ; the reply has the offset
+    ERR_SYSTEM = 3,   // a system call failed; the reply names it
     ERR_CLOSED = 4,   // the connection ended without a completion that reports it
 };
 
@@ -62,16 +62,16 @@ inline void must(int code) {
         throw Failed{code};
 }
 
-inline void must_be(bool holds, int code) {
+inline void require(bool holds, int code) {
     must(holds ? 0 : code);
 }
 
-// Names the call of the system that failed.
-void must_system(bool worked, const char *call);
+// Names the system call that failed.
+void require_system(bool worked, const char *call);
 
 const char *code_name(int code);
 
-// What a function of librpma gives by its last parameter.
+// The output that a function of librpma stores by its last parameter.
 template <class... Types, class... Given> auto get(int function(Types...), Given... given) {
     using Pointer = std::tuple_element_t<sizeof...(Types) - 1, std::tuple<Types...>>;
     std::remove_pointer_t<Pointer> output{};
@@ -90,15 +90,16 @@ template <class Object, int remove(Object **)> struct Scoped {
 using ScopedPeerCfg = Scoped<rpma_peer_cfg, rpma_peer_cfg_delete>;
 using ScopedReq = Scoped<rpma_conn_req, rpma_conn_req_delete>;
 
-// ---- what a command names ----------------------------------------------------------------
+// ---- objects of a command ----------------------------------------------------------------
 
-// The places of the objects of a kind, the key that names one of them, and what deletes it.
+// The places of the objects of a kind, the key that names one of them, and the function that
+// deletes it.
 template <class Object> struct Places {
     std::span<Object *> all;
     const char *key;
     int (*remove)(Object **object) = nullptr;
 };
-// In the order in which the manual asks for their deletion.
+// In the order in which the manual requires their deletion.
 inline constexpr std::tuple places{
     Places<rpma_batch>{fixture.batch, "batch", rpma_batch_delete},
     Places<rpma_conn>{fixture.conn, "conn", rpma_conn_delete},
@@ -106,7 +107,7 @@ inline constexpr std::tuple places{
     Places<rpma_ep>{{&fixture.ep, 1}, "ep", rpma_ep_shutdown},
     Places<rpma_conn_cfg>{fixture.cfg, "cfg", rpma_conn_cfg_delete},
     Places<rpma_srq>{fixture.srq, "srq", rpma_srq_delete},
-    Places<rpma_cq>{fixture.lent, "lent", rpma_cq_delete},
+    Places<rpma_cq>{fixture.shared_cq, "shared_cq", rpma_cq_delete},
     Places<rpma_mr_local>{fixture.mr, "mr", rpma_mr_dereg},
     Places<rpma_mr_remote>{fixture.remote, "rmr", rpma_mr_remote_delete},
     Places<rpma_peer>{{&fixture.peer, 1}, "peer", rpma_peer_delete},
@@ -120,36 +121,36 @@ constexpr bool is_one_of(const std::tuple<Places<All>...> &) {
 template <class Object>
 concept Handle = is_one_of<Object>(places);
 
-template <Handle Object> Object *&slot(const Args &args) {
+template <Handle Object> Object *&handle_of(const Args &args) {
     const Places<Object> &of = std::get<Places<Object>>(places);
     return of.all[args.below(of.all.size(), of.key)];
 }
 
 // A script that names a missing object is wrong.
-template <Handle Object> Object *the(const Args &args) {
-    Object *object = slot<Object>(args);
+template <Handle Object> Object *object_of(const Args &args) {
+    Object *object = handle_of<Object>(args);
     if (object == nullptr)
         args.refuse("there is no such object");
     return object;
 }
 // The queue of the connection, or another one that queue= names.
-template <> rpma_cq *the<rpma_cq>(const Args &args);
-// Without cfg= the defaults, but for the timeout.
-const rpma_conn_cfg *the_cfg(const Args &args);
+template <> rpma_cq *object_of<rpma_cq>(const Args &args);
+// Without cfg= the defaults, except for the timeout.
+const rpma_conn_cfg *cfg_of(const Args &args);
 
 inline void reply(const std::string &key, const rpma_conn_private_data &pdata) {
     reply_bytes(key, pdata.ptr, pdata.len);
 }
 
-// A piece of the memory of a side.
-struct piece {
+// A range of the memory of a side.
+struct memory_range {
     size_t memory; // MAX_REGIONS: no memory
     size_t offset, len;
 };
-// sgl=0:64:8,-:0:0: pieces of memory 0 and of no memory.
-std::vector<piece> the_pieces(const Args &args);
-// The memory of a piece, which must not be outside.
-area bytes_of(const Args &args, const piece &piece);
+// sgl=0:64:8,-:0:0: ranges of memory 0 and of no memory.
+std::vector<memory_range> parse_sgl(const Args &args);
+// The memory of a range, which must be inside.
+area bytes_of(const Args &args, const memory_range &range);
 
 rpma_conn_private_data private_data(std::vector<unsigned char> &bytes);
 std::vector<unsigned char> descriptor_of(const rpma_mr_local *mr);
@@ -157,7 +158,7 @@ inline const void *context_of(uint64_t number) {
     return reinterpret_cast<const void *>(number);
 }
 
-// A connection that is being made to addr= and port=.
+// A connection that is being established to addr= and port=.
 rpma_conn *connect_to(const Args &args);
 
 // ---- waiting -----------------------------------------------------------------------------
@@ -176,22 +177,22 @@ inline rpma_cq *queue_of(const rpma_conn *conn) {
     return get(rpma_conn_get_cq, conn);
 }
 
-// ERR_TIMEOUT where nothing comes.
-void wait_readable(int fd, int64_t timeout_ms = PATIENCE_MS);
+// Throws ERR_TIMEOUT if nothing arrives.
+void wait_readable(int fd, int64_t timeout_ms = TIMEOUT_MS);
 void make_nonblocking(int fd);
 // Adds a descriptor to fixture.epoll_fd.
 void watch(int fd, uint64_t tag);
 // Waits for the descriptors of fixture.epoll_fd, and returns their tags.
-std::vector<uint64_t> ready_ones(int timeout_ms);
+std::vector<uint64_t> wait_for_ready(int timeout_ms);
 
-// Blocks until a completion comes, which has to be a success.
+// Blocks until the next completion, which has to be a success.
 ibv_wc await_completion(rpma_cq *cq);
 // Blocks until the next event, which has to be this one.
 void await_event(rpma_conn *conn, rpma_conn_event wanted);
 
 // ---- data --------------------------------------------------------------------------------
 
-// Content that depends on seed and place, so that neither old nor moved bytes pass.
+// Content that depends on seed and place, so that a check finds old and moved bytes.
 void pattern_fill(area bytes, uint64_t seed);
 // Fails with the first byte that differs in the answer.
 void pattern_check(area bytes, uint64_t seed);
@@ -200,7 +201,7 @@ void pattern_check(area bytes, uint64_t seed);
 
 using Command = std::function<void(const Args &args)>;
 
-// A file's commands become known before main().
+// Registers the commands of a file before main().
 struct Commands {
     Commands(std::initializer_list<std::pair<const char *const, Command>> table);
 };

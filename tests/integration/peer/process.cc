@@ -22,9 +22,9 @@ void fork_side(const Args &args) {
         {"input", O_RDONLY}, {"output", O_WRONLY}, {"errors", O_WRONLY | O_APPEND}};
     int status = 0;
     const pid_t between = fork();
-    must_system(between >= 0, "fork");
+    require_system(between >= 0, "fork");
     if (between > 0) {
-        must_system(waitpid(between, &status, 0) == between && status == 0, "waitpid");
+        require_system(waitpid(between, &status, 0) == between && status == 0, "waitpid");
         return;
     }
     for (int stream = 0; stream < 3; stream++) {
@@ -40,7 +40,7 @@ void fork_side(const Args &args) {
 // Runs another program, which fails if it inherits a descriptor of a device.
 void run(const Args &) {
     const int status = system("! ls -l /proc/self/fd | grep infiniband >&2");
-    must_be(WIFEXITED(status) && WEXITSTATUS(status) == 0, ERR_SYSTEM);
+    require(WIFEXITED(status) && WEXITSTATUS(status) == 0, ERR_SYSTEM);
 }
 
 // The fork support of libibverbs, as reported by ibv_is_fork_initialized().
@@ -49,18 +49,18 @@ void fork_status(const Args &) {
     reply("fork", names[ibv_is_fork_initialized()]);
 }
 
-// The test reads this line to know that the signal has arrived.
-void say_signal(int) {
-    static const char said[] = "signal\n";
-    if (write(STDERR_FILENO, said, sizeof(said) - 1) < 0)
+// The test waits for this line.
+void report_signal(int) {
+    static const char line[] = "signal\n";
+    if (write(STDERR_FILENO, line, sizeof(line) - 1) < 0)
         _exit(4);
 }
 
 void handle_signal(const Args &args) {
     struct sigaction action = {};
-    action.sa_handler = say_signal;
+    action.sa_handler = report_signal;
     action.sa_flags = args.number<bool>("restart") ? SA_RESTART : 0;
-    must_system(sigaction(args.number<int>("signal"), &action, nullptr) == 0, "sigaction");
+    require_system(sigaction(args.number<int>("signal"), &action, nullptr) == 0, "sigaction");
 }
 
 const Commands here{

@@ -15,25 +15,25 @@
 
 namespace {
 
-// Tags of descriptors: standard input and the endpoint; 2 n is guest n's events, 2 n + 1 its
+// Tags of descriptors: standard input and the endpoint; 2 n is client n's events, 2 n + 1 its
 // queue.
-constexpr uint64_t SCRIPT = UINT64_MAX, ENDPOINT = UINT64_MAX - 1;
+constexpr uint64_t COMMANDS = UINT64_MAX, ENDPOINT = UINT64_MAX - 1;
 
-// Guest n has connection n, share n of region 0, and two places for messages in region 1.
-struct Guest {
+// Client n has connection n, share n of region 0, and two places for messages in region 1.
+struct Client {
     rpma_cq *cq;
     size_t place; // of the next message
 };
 
-Guest guests[MAX_CONNS];
+Client clients[MAX_CONNS];
 
 struct {
     uint64_t echoed;
     size_t present;
-} seen;
+} counts;
 
 size_t message_at(size_t number) {
-    return (2 * number + guests[number].place) * MESSAGE;
+    return (2 * number + clients[number].place) * MESSAGE;
 }
 
 // Makes the descriptor non-blocking, because a wake-up may be stale.
@@ -50,7 +50,7 @@ int next_request(bool in_steps, rpma_conn_req **req) {
     return code != 0 ? code : rpma_conn_req_setup(*req, nullptr);
 }
 
-// The private data of the answer: the guest's number, then the descriptor of region 0, because
+// The private data of the answer: the client's number, then the descriptor of region 0, because
 // padding may follow at the end.
 void accept(rpma_conn_req **req, size_t number) {
     const std::vector<unsigned char> descriptor = descriptor_of(fixture.mr[0]);
@@ -59,13 +59,13 @@ void accept(rpma_conn_req **req, size_t number) {
     memcpy(data.data(), &own, sizeof(own));
     std::ranges::copy(descriptor, data.begin() + sizeof(own));
     const rpma_conn_private_data pdata = private_data(data);
-    guests[number].place = 0;
+    clients[number].place = 0;
     must(rpma_conn_req_recv(*req, fixture.mr[1], message_at(number), MESSAGE, nullptr));
     must(rpma_conn_req_connect(req, &pdata, &fixture.conn[number]));
 }
 
 // A client killed meanwhile does not end the server.
-void welcome(const Args &args) {
+void accept_client(const Args &args) {
     ScopedReq req;
     const auto number = static_cast<size_t>(std::ranges::find(fixture.conn, nullptr) -
                                             std::begin(fixture.conn));
@@ -78,57 +78,57 @@ void welcome(const Args &args) {
         must(code);
         accept(&req.it, number);
     } catch (const Failed &failed) {
-        must_be(failed.code == RPMA_E_PROVIDER, failed.code);
+        require(failed.code == RPMA_E_PROVIDER, failed.code);
         return;
     }
     rpma_conn *conn = fixture.conn[number];
-    guests[number].cq = queue_of(conn);
+    clients[number].cq = queue_of(conn);
     watch_without_blocking(get(rpma_conn_get_event_fd, conn), 2 * number);
-    watch_without_blocking(get(rpma_cq_get_fd, guests[number].cq), 2 * number + 1);
-    seen.present++;
+    watch_without_blocking(get(rpma_cq_get_fd, clients[number].cq), 2 * number + 1);
+    counts.present++;
 }
 
-void heed(size_t number) {
+void handle_event(size_t number) {
     rpma_conn_event event = RPMA_CONN_UNDEFINED;
     const int code = rpma_conn_next_event(fixture.conn[number], &event);
     if (code == RPMA_E_NO_EVENT || (code == 0 && event == RPMA_CONN_ESTABLISHED))
         return;
     must(code);
     if (event == RPMA_CONN_CLOSED)
-        rpma_conn_disconnect(fixture.conn[number]); // finishes what the client began
-    seen.present--;
+        rpma_conn_disconnect(fixture.conn[number]); // completes the disconnection of the client
+    counts.present--;
     must(rpma_conn_delete(&fixture.conn[number]));
 }
 
 // The next message may come before this one's echo has been sent.
 void echo(size_t number, const ibv_wc &wc) {
     const size_t at = message_at(number);
-    guests[number].place ^= 1;
+    clients[number].place ^= 1;
     must(rpma_recv(fixture.conn[number], fixture.mr[1], message_at(number), MESSAGE, nullptr));
     must(send(fixture.conn[number], fixture.mr[1], at, wc.byte_len,
               (wc.wc_flags & IBV_WC_WITH_IMM) != 0, ntohl(wc.imm_data)));
-    seen.echoed++;
+    counts.echoed++;
 }
 
-// Operations fail when the client is gone; the event that follows ends the connection.
+// Operations fail when the client has ended; the event that follows ends the connection.
 void serve_queue(size_t number) {
     ibv_wc wc;
-    int code = rpma_cq_wait(guests[number].cq);
+    int code = rpma_cq_wait(clients[number].cq);
     if (code == 0)
-        while ((code = rpma_cq_get_wc(guests[number].cq, 1, &wc, nullptr)) == 0)
+        while ((code = rpma_cq_get_wc(clients[number].cq, 1, &wc, nullptr)) == 0)
             if (wc.status == IBV_WC_SUCCESS && (wc.opcode & IBV_WC_RECV) != 0)
                 echo(number, wc);
-    must_be(code == RPMA_E_NO_COMPLETION, code);
+    require(code == RPMA_E_NO_COMPLETION, code);
 }
 
 void serve_one(const Args &args, uint64_t tag) {
     const size_t number = tag / 2;
     if (tag == ENDPOINT)
-        welcome(args);
+        accept_client(args);
     else if (fixture.conn[number] == nullptr)
         return; // it ended at an event that was reported together with this one
     else if (tag % 2 == 0)
-        heed(number);
+        handle_event(number);
     else
         serve_queue(number);
 }
@@ -136,17 +136,17 @@ void serve_one(const Args &args, uint64_t tag) {
 // Serves until the next command; the next "serve" serves the remaining clients. steps=1: takes
 // requests in steps.
 void serve(const Args &args) {
-    bool goes_on = false;
-    const AtEnd told{[&] {
-        reply("echoed", seen.echoed);
-        reply("present", seen.present);
+    bool has_command = false;
+    const ScopeExit report{[&] {
+        reply("echoed", counts.echoed);
+        reply("present", counts.present);
     }};
     watch_without_blocking(get(rpma_ep_get_fd, fixture.ep), ENDPOINT);
-    watch(STDIN_FILENO, SCRIPT);
-    while (!goes_on)
-        for (const uint64_t tag : ready_ones(-1)) {
-            if (tag == SCRIPT)
-                goes_on = true;
+    watch(STDIN_FILENO, COMMANDS);
+    while (!has_command)
+        for (const uint64_t tag : wait_for_ready(-1)) {
+            if (tag == COMMANDS)
+                has_command = true;
             else
                 serve_one(args, tag);
         }

@@ -24,18 +24,18 @@ void set(const Args &args, const char *key, Cfg *cfg, int setter(Cfg *, Number))
         must(setter(cfg, args.number<Number>(key)));
 }
 
-void lend(const Args &args) {
+void new_cq(const Args &args) {
     Scoped<rpma_cq_cfg, rpma_cq_cfg_delete> cfg;
     must(rpma_cq_cfg_new(&cfg.it));
     set(args, "size", cfg.it, rpma_cq_cfg_set_size);
     set(args, "vector", cfg.it, rpma_cq_cfg_set_comp_vector);
-    must(rpma_cq_new(fixture.peer, cfg.it, &args.in(fixture.lent, "lent")));
+    must(rpma_cq_new(fixture.peer, cfg.it, &args.in(fixture.shared_cq, "shared_cq")));
 }
 
 void configure(const Args &args) {
     rpma_conn_cfg *&cfg = args.in(fixture.cfg, "cfg");
     must(rpma_conn_cfg_new(&cfg));
-    must(rpma_conn_cfg_set_timeout(cfg, PATIENCE_MS));
+    must(rpma_conn_cfg_set_timeout(cfg, TIMEOUT_MS));
     set(args, "cq", cfg, rpma_conn_cfg_set_cq_size);
     set(args, "rcq", cfg, rpma_conn_cfg_set_rcq_size);
     set(args, "sq", cfg, rpma_conn_cfg_set_sq_size);
@@ -52,10 +52,10 @@ void configure(const Args &args) {
     set(args, "shared", cfg, rpma_conn_cfg_set_compl_channel);
     if (args.has("source"))
         must(rpma_conn_cfg_set_source_addr(cfg, args.text("source").c_str()));
-    if (args.has("lent"))
-        must(rpma_conn_cfg_set_cq(cfg, args.in(fixture.lent, "lent")));
-    if (args.has("lent-rcq"))
-        must(rpma_conn_cfg_set_rcq(cfg, args.in(fixture.lent, "lent-rcq")));
+    if (args.has("shared_cq"))
+        must(rpma_conn_cfg_set_cq(cfg, args.in(fixture.shared_cq, "shared_cq")));
+    if (args.has("shared_rcq"))
+        must(rpma_conn_cfg_set_rcq(cfg, args.in(fixture.shared_cq, "shared_rcq")));
     if (args.has("srq"))
         must(rpma_conn_cfg_set_srq(cfg, args.in(fixture.srq, "srq")));
 }
@@ -69,7 +69,7 @@ void new_srq(const Args &args) {
     must(rpma_srq_new(fixture.peer, cfg.it, &args.in(fixture.srq, "srq")));
 }
 
-// A configuration with the direct write to PMem of direct=; served=1 states what the peer
+// A configuration with the direct write to PMem of direct=; served=1 adds what the peer
 // serves.
 void peer_descriptor(const Args &args) {
     ScopedPeerCfg pcfg;
@@ -86,7 +86,7 @@ void apply(const Args &args) {
     const std::vector<unsigned char> descriptor = args.bytes("desc");
     ScopedPeerCfg pcfg;
     must(rpma_peer_cfg_from_descriptor(descriptor.data(), descriptor.size(), &pcfg.it));
-    must(rpma_conn_apply_remote_peer_cfg(the<rpma_conn>(args), pcfg.it));
+    must(rpma_conn_apply_remote_peer_cfg(object_of<rpma_conn>(args), pcfg.it));
 }
 
 // Packs a region.
@@ -102,7 +102,7 @@ void pack(const Args &args) {
 void unpack(const Args &args) {
     std::vector<unsigned char> data = args.bytes("packed");
     const rpma_conn_private_data pdata =
-        data.empty() ? get(rpma_conn_get_private_data, the<rpma_conn>(args))
+        data.empty() ? get(rpma_conn_get_private_data, object_of<rpma_conn>(args))
                      : private_data(data);
     uint32_t count = 1;
     must(rpma_conn_private_data_unpack(&pdata, &args.in(fixture.remote, "rmr"), &count, nullptr,
@@ -128,7 +128,7 @@ void release(const Args &) {
 // The most elements per work request, and the number of completion vectors.
 void device_limits(const Args &) {
     ibv_device_attr attr;
-    must_system(ibv_query_device(fixture.device, &attr) == 0, "ibv_query_device");
+    require_system(ibv_query_device(fixture.device, &attr) == 0, "ibv_query_device");
     reply("sge", attr.max_sge);
     reply("read_sge", attr.max_sge_rd);
     reply("srq_sge", attr.max_srq_sge);
@@ -144,8 +144,8 @@ const Commands here{
     {"srq", new_srq},
     {"srq-delete", call(rpma_srq_delete)},
     {"srq-limit", call(rpma_srq_set_limit, {"limit"})},
-    {"lend", lend},
-    {"lend-no-more", call(rpma_cq_delete)},
+    {"cq-new", new_cq},
+    {"cq-delete", call(rpma_cq_delete)},
     {"pcfg", peer_descriptor},
     {"apply-pcfg", apply},
     {"pack", pack},

@@ -48,15 +48,15 @@ void wake_up(rpma_conn *conn, rpma_cq *cq, int64_t timeout_ms) {
         must(code);
 }
 
-// Collects count= completions within timeout=; with 0 it only looks. With busy=1 it never
+// Collects count= completions within timeout=; with 0 it polls once. With busy=1 it never
 // sleeps.
 void completions(const Args &args) {
-    rpma_cq *cq = the<rpma_cq>(args);
+    rpma_cq *cq = object_of<rpma_cq>(args);
     const size_t wanted = args.number("count", 1);
-    const int64_t timeout = args.number<int64_t>("timeout", PATIENCE_MS);
+    const int64_t timeout = args.number<int64_t>("timeout", TIMEOUT_MS);
     const Clock clock;
     size_t got = 0;
-    const AtEnd told{[&] { reply("ms", clock.ms()); }};
+    const ScopeExit report{[&] { reply("ms", clock.ms()); }};
     while (got < wanted) {
         const int code = take(cq, wanted, &got);
         if (code != RPMA_E_NO_COMPLETION) {
@@ -64,7 +64,7 @@ void completions(const Args &args) {
             continue;
         }
         const int64_t left = timeout - clock.ms();
-        must_be(left > 0, timeout > 0 ? ERR_TIMEOUT : RPMA_E_NO_COMPLETION);
+        require(left > 0, timeout > 0 ? ERR_TIMEOUT : RPMA_E_NO_COMPLETION);
         if (!args.is("busy"))
             wake_up(args.in(fixture.conn, "conn"), cq, left);
     }
@@ -74,23 +74,23 @@ void completions(const Args &args) {
 void wait_for_connection(const Args &args) {
     rpma_cq *cq = nullptr;
     bool is_rcq = false;
-    must(rpma_conn_wait(the<rpma_conn>(args), 0, &cq, &is_rcq));
-    reply("queue", cq == queue_of(the<rpma_conn>(args)) ? "main" : "rcq");
+    must(rpma_conn_wait(object_of<rpma_conn>(args), 0, &cq, &is_rcq));
+    reply("queue", cq == queue_of(object_of<rpma_conn>(args)) ? "main" : "rcq");
     reply("rcq", is_rcq);
 }
 
-int the_descriptor(const Args &args) {
-    const std::string &what = args.text("fd");
-    return what == "ep"        ? get(rpma_ep_get_fd, fixture.ep)
-           : what == "req"     ? get(rpma_conn_req_get_event_fd, the<rpma_conn_req>(args))
-           : what == "event"   ? get(rpma_conn_get_event_fd, the<rpma_conn>(args))
-           : what == "channel" ? get(rpma_conn_get_compl_fd, the<rpma_conn>(args))
-           : what == "device"  ? get(rpma_peer_get_event_fd, fixture.peer)
-                               : get(rpma_cq_get_fd, the<rpma_cq>(args));
+int descriptor_named(const Args &args) {
+    const std::string &name = args.text("fd");
+    return name == "ep"        ? get(rpma_ep_get_fd, fixture.ep)
+           : name == "req"     ? get(rpma_conn_req_get_event_fd, object_of<rpma_conn_req>(args))
+           : name == "event"   ? get(rpma_conn_get_event_fd, object_of<rpma_conn>(args))
+           : name == "channel" ? get(rpma_conn_get_compl_fd, object_of<rpma_conn>(args))
+           : name == "device"  ? get(rpma_peer_get_event_fd, fixture.peer)
+                               : get(rpma_cq_get_fd, object_of<rpma_cq>(args));
 }
 
 void wait_by_epoll(const Args &args) {
-    const std::vector<uint64_t> tags = ready_ones(args.number<int>("timeout", PATIENCE_MS));
+    const std::vector<uint64_t> tags = wait_for_ready(args.number<int>("timeout", TIMEOUT_MS));
     reply("n", tags.size());
     for (size_t i = 0; i < tags.size(); i++)
         reply("tag" + std::to_string(i), tags[i]);
@@ -106,7 +106,7 @@ void reply_place(const char *key, const Objects &objects, const Object *object) 
         reply(key, found - objects);
 }
 
-// Says whose queue it is, as the argument "queue" of other commands does.
+// Names the queue, as the argument "queue" of other commands does.
 void reply_queue(const rpma_cq *cq) {
     for (const rpma_srq *srq : fixture.srq)
         if (srq != nullptr && get(rpma_srq_get_rcq, srq) == cq) {
@@ -118,7 +118,7 @@ void reply_queue(const rpma_cq *cq) {
             reply("queue", queue_of(conn) == cq ? "main" : "rcq");
             reply_place("conn", fixture.conn, conn);
         }
-    reply_place("lent", fixture.lent, cq);
+    reply_place("shared_cq", fixture.shared_cq, cq);
 }
 
 // Answers with the next event of the device, and the numbers of the handles that it names.
@@ -132,7 +132,7 @@ void device_event(const Args &args) {
     }
     if (args.number<bool>("polled", true))
         wait_readable(get(rpma_peer_get_event_fd, peer),
-                      args.number<int64_t>("timeout", PATIENCE_MS));
+                      args.number<int64_t>("timeout", TIMEOUT_MS));
     const rpma_peer_event event = get(rpma_peer_next_event, peer);
     reply("type", int{event.type});
     reply("port", unsigned{event.port});
@@ -146,9 +146,9 @@ const Commands here{
     {"wc", completions},
     {"cq-wait", call(rpma_cq_wait)},
     {"conn-wait", wait_for_connection},
-    {"nonblock", [](const Args &args) { make_nonblocking(the_descriptor(args)); }},
+    {"nonblock", [](const Args &args) { make_nonblocking(descriptor_named(args)); }},
     // Adds a descriptor that will be reported as tag.
-    {"epoll-add", [](const Args &args) { watch(the_descriptor(args), args.number("tag")); }},
+    {"epoll-add", [](const Args &args) { watch(descriptor_named(args), args.number("tag")); }},
     {"epoll-wait", wait_by_epoll},
     {"device-event", device_event},
     {"cq-take-event", call(rpma_cq_take_event)},
@@ -169,40 +169,41 @@ int64_t Clock::ms() const {
 void wait_readable(int fd, int64_t timeout_ms) {
     pollfd polled = {.fd = fd, .events = POLLIN, .revents = 0};
     const int ready = poll(&polled, 1, static_cast<int>(timeout_ms));
-    must_be(ready != 0 && !(ready < 0 && errno == EINTR), ERR_TIMEOUT);
-    must_system(ready > 0, "poll");
+    require(ready != 0 && !(ready < 0 && errno == EINTR), ERR_TIMEOUT);
+    require_system(ready > 0, "poll");
 }
 
 void make_nonblocking(int fd) {
-    must_system(fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK) == 0, "fcntl");
+    require_system(fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK) == 0, "fcntl");
 }
 
 void watch(int fd, uint64_t tag) {
     epoll_event event = {.events = EPOLLIN, .data = {.u64 = tag}};
     if (fixture.epoll_fd < 0)
         fixture.epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-    must_system(epoll_ctl(fixture.epoll_fd, EPOLL_CTL_ADD, fd, &event) == 0 || errno == EEXIST,
-                "epoll_ctl");
+    require_system(epoll_ctl(fixture.epoll_fd, EPOLL_CTL_ADD, fd, &event) == 0 ||
+                       errno == EEXIST,
+                   "epoll_ctl");
 }
 
-std::vector<uint64_t> ready_ones(int timeout_ms) {
+std::vector<uint64_t> wait_for_ready(int timeout_ms) {
     epoll_event events[64];
     std::vector<uint64_t> tags;
     const int ready = epoll_wait(fixture.epoll_fd, events, std::size(events), timeout_ms);
-    must_be(ready != 0, ERR_TIMEOUT);
-    must_system(ready > 0, "epoll_wait");
+    require(ready != 0, ERR_TIMEOUT);
+    require_system(ready > 0, "epoll_wait");
     for (int i = 0; i < ready; i++)
         tags.push_back(events[i].data.u64);
     return tags;
 }
 
-template <> rpma_cq *the<rpma_cq>(const Args &args) {
+template <> rpma_cq *object_of<rpma_cq>(const Args &args) {
     const std::string name = args.text("queue", "main");
-    rpma_cq *cq = name == "main"   ? queue_of(the<rpma_conn>(args))
-                  : name == "rcq"  ? get(rpma_conn_get_rcq, the<rpma_conn>(args))
-                  : name == "srq"  ? get(rpma_srq_get_rcq, the<rpma_srq>(args))
-                  : name == "lent" ? args.in(fixture.lent, "lent")
-                                   : nullptr;
+    rpma_cq *cq = name == "main"        ? queue_of(object_of<rpma_conn>(args))
+                  : name == "rcq"       ? get(rpma_conn_get_rcq, object_of<rpma_conn>(args))
+                  : name == "srq"       ? get(rpma_srq_get_rcq, object_of<rpma_srq>(args))
+                  : name == "shared_cq" ? args.in(fixture.shared_cq, "shared_cq")
+                                        : nullptr;
     if (cq == nullptr)
         args.refuse("no queue '" + name + "'");
     return cq;
@@ -217,7 +218,7 @@ ibv_wc await_completion(rpma_cq *cq) {
     must(code);
     if (wc.status != IBV_WC_SUCCESS)
         fprintf(stderr, "peer: a completion: %s\n", ibv_wc_status_str(wc.status));
-    must_be(wc.status == IBV_WC_SUCCESS, RPMA_E_PROVIDER);
+    require(wc.status == IBV_WC_SUCCESS, RPMA_E_PROVIDER);
     return wc;
 }
 

@@ -2,7 +2,7 @@
 // Copyright 2026, the librpma developers
 
 /*
- * without_1_4.c -- stands for each function that is new in 1.4, so that the program starts with
+ * without_1_4.c -- replaces each function that is new in 1.4, so that the program starts with
  * the original's library, too; Meson gives it their names
  */
 
