@@ -204,7 +204,7 @@ TEST_THAT(failed_setup_releases_everything) {
 }
 
 // A completion that finds no room is lost. A size that the program set is used as it is.
-// ../objects/cq_lent.c has the other queues.
+// ../objects/cq_shared.c has the other queues.
 TEST_THAT(new_sizes_the_cq_for_all_completions) {
     static const struct {
         uint32_t sq, rq, rcq, set; // 0: none, or the default

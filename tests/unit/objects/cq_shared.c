@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// cq_lent.c -- which completion queue takes which completions: own ones of a connection, and
+// cq_shared.c -- which completion queue takes which completions: own ones of a connection, and
 // those that the program lends to it
 
 #include "fixture.h"

@@ -2,7 +2,7 @@
 // Copyright 2026, the librpma developers
 
 // peer.c -- rpma_peer_new(), rpma_peer_delete(); events of a device, and the handles that they
-// name; cq_lent.c has those of all queues
+// name; cq_shared.c has those of all queues
 
 #include "fixture.h"
 
