@@ -11,7 +11,7 @@ using namespace rpma;
 
 int rpma_conn_delete(struct rpma_conn **conn_ptr) {
     RPMA_REFUSE(conn_ptr == NULL);
-    return delete_anyway(__func__, conn_ptr);
+    return release_and_delete(__func__, conn_ptr);
 }
 
 int rpma_conn_disconnect(struct rpma_conn *conn) {

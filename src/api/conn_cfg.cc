@@ -22,7 +22,7 @@ int rpma_conn_cfg_new(struct rpma_conn_cfg **cfg_ptr) {
 
 int rpma_conn_cfg_delete(struct rpma_conn_cfg **cfg_ptr) {
     RPMA_REFUSE(cfg_ptr == NULL);
-    return discard(cfg_ptr);
+    return delete_and_clear(cfg_ptr);
 }
 
 int rpma_conn_cfg_set_timeout(struct rpma_conn_cfg *cfg, int timeout_ms) {

@@ -85,7 +85,7 @@ int rpma_conn_req_setup(struct rpma_conn_req *req, const struct rpma_conn_cfg *c
 
 int rpma_conn_req_delete(struct rpma_conn_req **req_ptr) {
     RPMA_REFUSE(req_ptr == NULL);
-    return delete_anyway(__func__, req_ptr);
+    return release_and_delete(__func__, req_ptr);
 }
 
 int rpma_conn_req_get_private_data(const struct rpma_conn_req *req,

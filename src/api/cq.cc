@@ -26,7 +26,7 @@ int rpma_cq_delete(struct rpma_cq **cq_ptr) {
                   "shared receive queue deletes it");
         return call.finish();
     }
-    return delete_or_keep(__func__, cq_ptr);
+    return try_delete(__func__, cq_ptr);
 }
 
 int rpma_cq_get_fd(const struct rpma_cq *cq, int *fd) {

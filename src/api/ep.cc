@@ -53,7 +53,7 @@ int rpma_ep_listen_with(struct rpma_peer *peer, const char *addr, const char *po
 
 int rpma_ep_shutdown(struct rpma_ep **ep_ptr) {
     RPMA_REFUSE(ep_ptr == NULL);
-    return delete_or_keep(__func__, ep_ptr);
+    return try_delete(__func__, ep_ptr);
 }
 
 int rpma_ep_get_fd(const struct rpma_ep *ep, int *fd) {

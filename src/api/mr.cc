@@ -35,7 +35,7 @@ int rpma_mr_reg(struct rpma_peer *peer, void *ptr, size_t size, int usage,
 
 int rpma_mr_dereg(struct rpma_mr_local **mr_ptr) {
     RPMA_REFUSE(mr_ptr == NULL);
-    return delete_or_keep(__func__, mr_ptr);
+    return try_delete(__func__, mr_ptr);
 }
 
 int rpma_mr_get_ptr(const struct rpma_mr_local *mr, void **ptr) {
@@ -85,7 +85,7 @@ int rpma_mr_remote_from_descriptor(const void *desc, size_t desc_size,
 
 int rpma_mr_remote_delete(struct rpma_mr_remote **mr_ptr) {
     RPMA_REFUSE(mr_ptr == NULL);
-    return discard(mr_ptr);
+    return delete_and_clear(mr_ptr);
 }
 
 int rpma_mr_remote_get_size(const struct rpma_mr_remote *mr, size_t *size) {

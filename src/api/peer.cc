@@ -18,7 +18,7 @@ int rpma_peer_new(struct ibv_context *ibv_ctx, struct rpma_peer **peer_ptr) {
 
 int rpma_peer_delete(struct rpma_peer **peer_ptr) {
     RPMA_REFUSE(peer_ptr == NULL);
-    return delete_or_keep(__func__, peer_ptr);
+    return try_delete(__func__, peer_ptr);
 }
 
 int rpma_peer_get_ibv_pd(const struct rpma_peer *peer, struct ibv_pd **pd_ptr) {

@@ -23,7 +23,7 @@ int rpma_conn_private_data_pack(const struct rpma_mr_local *const *mrs, uint32_t
     for (uint32_t i = 0; i < nmrs; i++)
         RPMA_REFUSE(mrs[i] == NULL);
     const uint64_t size = PACKED_HEADER_SIZE + uint64_t{nmrs} * PACKED_REGION_SIZE +
-                          (pcfg != nullptr ? PACKED_STATEMENT_SIZE : 0) + len;
+                          (pcfg != nullptr ? PACKED_CAPABILITIES_SIZE : 0) + len;
     if (pdata->len < size) {
         Call call(__func__);
         RPMA_FAIL(
@@ -37,12 +37,12 @@ int rpma_conn_private_data_pack(const struct rpma_mr_local *const *mrs, uint32_t
     auto *out = static_cast<unsigned char *>(pdata->ptr);
     out = put_header(out, nmrs, pcfg != nullptr, len);
     for (uint32_t i = 0; i < nmrs; i++)
-        out = put_packed_region(out, mrs[i]->describe(), mrs[i]->natively);
+        out = put_packed_region(out, mrs[i]->describe(), mrs[i]->native_flush_usage);
     if (pcfg != nullptr) {
         PeerSettings settings = pcfg->read();
         if (settings.served == 0 && nmrs > 0)
             settings.served = mrs[0]->served;
-        out = put_statement(out, settings.direct_write_to_pmem, settings.served);
+        out = put_capabilities(out, settings.direct_write_to_pmem, settings.served);
     }
     if (len > 0)
         std::memcpy(out, bytes, len);
@@ -58,33 +58,35 @@ int rpma_conn_private_data_unpack(const struct rpma_conn_private_data *pdata,
     RPMA_REFUSE(mrs != NULL && nmrs == NULL);
     RPMA_REFUSE(bytes != NULL && len == NULL);
     Call call(__func__);
-    Unpacked from;
-    if (!from.read(call, pdata->ptr, pdata->len))
+    Unpacked unpacked;
+    if (!unpacked.read(call, pdata->ptr, pdata->len))
         return call.finish();
-    const uint32_t regions = mrs != nullptr ? from.regions() : 0;
+    const uint32_t regions = mrs != nullptr ? unpacked.regions() : 0;
     if (regions > 0 && regions > *nmrs) {
         RPMA_REJECT(call, "*nmrs is %u, the number of regions in the private data is %u", *nmrs,
                     regions);
         return call.finish();
     }
     // Create all objects before the first output is written.
-    std::unique_ptr<rpma_mr_remote> made[UINT8_MAX / PACKED_REGION_SIZE];
+    std::unique_ptr<rpma_mr_remote> created[UINT8_MAX / PACKED_REGION_SIZE];
     for (uint32_t i = 0; i < regions && !call.failed(); i++)
-        made[i] = rpma_mr_remote::create(call, from.region(i), from.natively(i));
+        created[i] =
+            rpma_mr_remote::create(call, unpacked.region(i), unpacked.native_flush_usage(i));
     std::unique_ptr<rpma_peer_cfg> pcfg;
-    if (!call.failed() && pcfg_ptr != nullptr && from.has_statement())
-        pcfg = rpma_peer_cfg::create(call, {from.direct_write_to_pmem(), from.served()});
+    if (!call.failed() && pcfg_ptr != nullptr && unpacked.has_capabilities())
+        pcfg =
+            rpma_peer_cfg::create(call, {unpacked.direct_write_to_pmem(), unpacked.served()});
     if (call.failed())
         return call.finish();
     for (uint32_t i = 0; i < regions; i++)
-        mrs[i] = made[i].release();
+        mrs[i] = created[i].release();
     if (nmrs != nullptr)
-        *nmrs = from.regions();
+        *nmrs = unpacked.regions();
     if (pcfg_ptr != nullptr)
         *pcfg_ptr = pcfg.release();
     if (bytes != nullptr)
-        *bytes = from.bytes_size() != 0 ? from.bytes() : nullptr;
+        *bytes = unpacked.bytes_size() != 0 ? unpacked.bytes() : nullptr;
     if (len != nullptr)
-        *len = from.bytes_size();
+        *len = unpacked.bytes_size();
     return 0;
 }

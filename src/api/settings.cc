@@ -19,7 +19,7 @@ int rpma_peer_cfg_new(struct rpma_peer_cfg **pcfg_ptr) {
 
 int rpma_peer_cfg_delete(struct rpma_peer_cfg **pcfg_ptr) {
     RPMA_REFUSE(pcfg_ptr == NULL);
-    return discard(pcfg_ptr);
+    return delete_and_clear(pcfg_ptr);
 }
 
 int rpma_peer_cfg_set_direct_write_to_pmem(struct rpma_peer_cfg *pcfg, bool supported) {
@@ -58,7 +58,7 @@ int rpma_cq_cfg_new(struct rpma_cq_cfg **cfg_ptr) {
 
 int rpma_cq_cfg_delete(struct rpma_cq_cfg **cfg_ptr) {
     RPMA_REFUSE(cfg_ptr == NULL);
-    return discard(cfg_ptr);
+    return delete_and_clear(cfg_ptr);
 }
 
 int rpma_cq_cfg_set_size(struct rpma_cq_cfg *cfg, uint32_t size) {
@@ -87,7 +87,7 @@ int rpma_srq_cfg_new(struct rpma_srq_cfg **cfg_ptr) {
 
 int rpma_srq_cfg_delete(struct rpma_srq_cfg **cfg_ptr) {
     RPMA_REFUSE(cfg_ptr == NULL);
-    return discard(cfg_ptr);
+    return delete_and_clear(cfg_ptr);
 }
 
 int rpma_srq_cfg_set_rq_size(struct rpma_srq_cfg *cfg, uint32_t rq_size) {
@@ -126,7 +126,7 @@ int rpma_ep_cfg_new(struct rpma_ep_cfg **cfg_ptr) {
 
 int rpma_ep_cfg_delete(struct rpma_ep_cfg **cfg_ptr) {
     RPMA_REFUSE(cfg_ptr == NULL);
-    return discard(cfg_ptr);
+    return delete_and_clear(cfg_ptr);
 }
 
 int rpma_ep_cfg_set_backlog(struct rpma_ep_cfg *cfg, uint32_t backlog) {

@@ -17,7 +17,7 @@ int rpma_srq_new(struct rpma_peer *peer, struct rpma_srq_cfg *cfg, struct rpma_s
 
 int rpma_srq_delete(struct rpma_srq **srq_ptr) {
     RPMA_REFUSE(srq_ptr == NULL);
-    return delete_or_keep(__func__, srq_ptr);
+    return try_delete(__func__, srq_ptr);
 }
 
 int rpma_srq_set_limit(struct rpma_srq *srq, uint32_t limit) {

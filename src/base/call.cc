@@ -15,17 +15,17 @@ namespace rpma {
 constinit thread_local LastFailure last_failure = {};
 constinit thread_local char last_message[LOG_MESSAGE_SIZE] = "";
 
-bool Call::note(rpma_log_level level, int code, int error) {
+bool Call::record(rpma_log_level level, int code, int error) {
     if (code_ == 0) {
         code_ = code;
         error_ = error;
     }
-    noted_level_ = level;
-    noted_error_ = error;
+    recorded_level_ = level;
+    recorded_error_ = error;
     return is_logged(level);
 }
 
-bool Call::fails(int code, int error) {
+bool Call::record_failure(int code, int error) {
     // A failure that follows from another one, or before another attempt, is logged for
     // information only. A failure without a known cause may be harmless.
     const bool counts = !tentative_ && !failed();
@@ -35,22 +35,22 @@ bool Call::fails(int code, int error) {
     probe::failure(function_, code, error, level);
     if (counts)
         last_failure = {error, false};
-    return note(level, code, error);
+    return record(level, code, error);
 }
 
-bool Call::rejects() {
+bool Call::record_rejection() {
     last_failure = {};
     probe::failure(function_, RPMA_E_INVAL, 0, RPMA_LOG_LEVEL_INFO);
-    return note(RPMA_LOG_LEVEL_INFO, RPMA_E_INVAL, 0);
+    return record(RPMA_LOG_LEVEL_INFO, RPMA_E_INVAL, 0);
 }
 
-bool Call::is_interrupted() {
+bool Call::record_interruption() {
     last_failure = {EINTR, false};
-    return note(RPMA_LOG_LEVEL_DEBUG, RPMA_E_PROVIDER, EINTR);
+    return record(RPMA_LOG_LEVEL_DEBUG, RPMA_E_PROVIDER, EINTR);
 }
 
-bool Call::would_block(int code, int error) {
-    return note(RPMA_LOG_LEVEL_DEBUG, code, error);
+bool Call::record_would_block(int code, int error) {
+    return record(RPMA_LOG_LEVEL_DEBUG, code, error);
 }
 
 void Call::log(const char *file, int line, const char *advice, const char *format, ...) const {
@@ -64,17 +64,17 @@ void Call::vlog(const char *file, int line, const char *advice, const char *form
                 va_list values) const {
     char what[LOG_FAILURE_SIZE], message[LOG_MESSAGE_SIZE];
     std::vsnprintf(what, sizeof(what), format, values);
-    if (noted_error_ == 0)
+    if (recorded_error_ == 0)
         std::snprintf(message, sizeof(message), "%s%s", what, advice);
     else
         std::snprintf(message, sizeof(message), "%s failed: %s (%d)%s", what,
-                      ErrorText(noted_error_).chars, noted_error_, advice);
-    const bool is_kept = noted_level_ <= RPMA_LOG_LEVEL_WARNING;
-    log_message(noted_level_, {file, line, function_}, message,
-                is_kept ? last_message : nullptr);
+                      ErrorText(recorded_error_).chars, recorded_error_, advice);
+    const bool is_last_failure = recorded_level_ <= RPMA_LOG_LEVEL_WARNING;
+    log_message(recorded_level_, {file, line, function_}, message,
+                is_last_failure ? last_message : nullptr);
     // A log function may have called the library.
-    if (is_kept)
-        last_failure = {noted_error_, true};
+    if (is_last_failure)
+        last_failure = {recorded_error_, true};
 }
 
 void Call::begin_attempt(bool last) {
@@ -90,7 +90,7 @@ int Call::finish() const {
 
 int refuse(const char *function, const char *file, int line, const char *format, ...) {
     Call call(function);
-    if (call.fails(RPMA_E_INVAL, 0)) {
+    if (call.record_failure(RPMA_E_INVAL, 0)) {
         va_list values;
         va_start(values, format);
         call.vlog(file, line, "", format, values);

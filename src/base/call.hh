@@ -40,10 +40,10 @@ class Call {
     // Records a failure. code is an RPMA_E_*; error is the provider's number, 0 if it gives
     // none. Returns true if the log level of its message is enabled. If not, do not format the
     // message or query the device for it.
-    [[gnu::cold, gnu::noinline]] bool fails(int code, int error);
+    [[gnu::cold, gnu::noinline]] bool record_failure(int code, int error);
     // The same for a would-block result, and for a wait on a queue whose channel is another
     // one. Both may be frequent, and are logged for debugging only.
-    [[gnu::cold, gnu::noinline]] bool would_block(int code, int error);
+    [[gnu::cold, gnu::noinline]] bool record_would_block(int code, int error);
     // Logs the latest recorded failure: "<message> failed: <text of error> (error)<advice>", or
     // the message and the advice without a number. advice is text or "".
     [[gnu::cold, gnu::noinline, gnu::format(printf, 5, 6)]] void
@@ -53,9 +53,9 @@ class Call {
 
     // Records that data of another machine is not valid: no failure of this side, so that its
     // message is for information only.
-    [[gnu::cold, gnu::noinline]] bool rejects();
+    [[gnu::cold, gnu::noinline]] bool record_rejection();
     // Records that a signal ended the call: a failure, logged for debugging only.
-    [[gnu::cold, gnu::noinline]] bool is_interrupted();
+    [[gnu::cold, gnu::noinline]] bool record_interruption();
 
     // Brackets alternatives: only the last failure counts. Earlier failures do not reach the
     // caller, and are logged for information only.
@@ -80,15 +80,15 @@ class Call {
     }
 
   private:
-    bool note(rpma_log_level level, int code, int error);
+    bool record(rpma_log_level level, int code, int error);
 
     const char *function_;
     int errno_before_;
     int code_ = 0;
     int error_ = 0;
     bool tentative_ = false;
-    rpma_log_level noted_level_ = {}; // of the latest recorded failure
-    int noted_error_ = 0;
+    rpma_log_level recorded_level_ = {}; // of the latest recorded failure
+    int recorded_error_ = 0;
 };
 
 template <class Write>
@@ -100,18 +100,19 @@ template <class Write>
 } // namespace rpma
 
 // The arguments after error are evaluated only if the message is logged. They are in a lambda,
-// so that fails() is called in one place.
-#define RPMA_FAIL_ADVISING(call, code, error, ...) \
-    rpma::log_if((call).fails(code, error),        \
+// so that record_failure() is called in one place.
+#define RPMA_FAIL_ADVISING(call, code, error, ...)   \
+    rpma::log_if((call).record_failure(code, error), \
                  [&] { (call).log(__FILE__, __LINE__, __VA_ARGS__); })
 #define RPMA_FAIL(call, code, error, ...) RPMA_FAIL_ADVISING(call, code, error, "", __VA_ARGS__)
 // Rejects data of another machine. This is no failure of this side, and is logged for
 // information.
-#define RPMA_REJECT(call, ...) \
-    rpma::log_if((call).rejects(), [&] { (call).log(__FILE__, __LINE__, "", __VA_ARGS__); })
-#define RPMA_WOULD_BLOCK(call, code, error, ...)  \
-    rpma::log_if((call).would_block(code, error), \
+#define RPMA_REJECT(call, ...)              \
+    rpma::log_if((call).record_rejection(), \
                  [&] { (call).log(__FILE__, __LINE__, "", __VA_ARGS__); })
-#define RPMA_INTERRUPTED(call, ...)       \
-    rpma::log_if((call).is_interrupted(), \
+#define RPMA_WOULD_BLOCK(call, code, error, ...)         \
+    rpma::log_if((call).record_would_block(code, error), \
+                 [&] { (call).log(__FILE__, __LINE__, "", __VA_ARGS__); })
+#define RPMA_INTERRUPTED(call, ...)            \
+    rpma::log_if((call).record_interruption(), \
                  [&] { (call).log(__FILE__, __LINE__, "", __VA_ARGS__); })

@@ -24,11 +24,11 @@ namespace rpma {
 namespace {
 
 #ifdef DEBUG
-constexpr rpma_log_level START = RPMA_LOG_LEVEL_DEBUG;
-constexpr rpma_log_level START_AUX = RPMA_LOG_LEVEL_WARNING;
+constexpr rpma_log_level DEFAULT_LEVEL = RPMA_LOG_LEVEL_DEBUG;
+constexpr rpma_log_level DEFAULT_AUX_LEVEL = RPMA_LOG_LEVEL_WARNING;
 #else
-constexpr rpma_log_level START = RPMA_LOG_LEVEL_WARNING;
-constexpr rpma_log_level START_AUX = RPMA_LOG_DISABLED;
+constexpr rpma_log_level DEFAULT_LEVEL = RPMA_LOG_LEVEL_WARNING;
+constexpr rpma_log_level DEFAULT_AUX_LEVEL = RPMA_LOG_DISABLED;
 #endif
 
 // Indexed by level. The tags have been the same since 1.0.0, and scripts search for them.
@@ -53,44 +53,44 @@ void local_time(char *text, std::size_t size) {
     std::snprintf(text + used, size - used, ".%06ld ", now.tv_nsec / 1000);
 }
 
-struct Location {
+struct LocationText {
     char text[256];
 
-    Location(const char *file, int line, const char *function) {
+    LocationText(const char *file, int line, const char *function) {
         std::snprintf(text, sizeof(text), "%s: %3d: %s: ", file, line, function);
     }
 };
 
-void to_stderr(rpma_log_level level, const Location &location, const char *message) {
+void write_to_stderr(rpma_log_level level, const LocationText &location, const char *message) {
     char time[64];
     local_time(time, sizeof(time));
     std::fprintf(stderr, "%s[%ld] %s%s%.*s\n", time, syscall(SYS_gettid), levels[level].tag,
                  location.text, static_cast<int>(std::strcspn(message, "\n")), message);
 }
 
-std::atomic<rpma_log_level> thresholds[RPMA_LOG_THRESHOLD_MAX] = {START, START_AUX};
+std::atomic<rpma_log_level> thresholds[RPMA_LOG_THRESHOLD_MAX] = {DEFAULT_LEVEL,
+                                                                  DEFAULT_AUX_LEVEL};
 // The level that RPMA_LOG sets for stderr. Written before main() only.
 rpma_log_level environment_level = RPMA_LOG_DISABLED;
 
-[[gnu::format(printf, 5, 6)]] void default_function(rpma_log_level level, const char *file_name,
-                                                    const int line_no,
-                                                    const char *function_name,
-                                                    const char *message_format, ...) {
+[[gnu::format(printf, 5, 6)]] void
+default_log_function(rpma_log_level level, const char *file_name, const int line_no,
+                     const char *function_name, const char *message_format, ...) {
     char message[LOG_MESSAGE_SIZE];
     va_list values;
     va_start(values, message_format);
     std::vsnprintf(message, sizeof(message), message_format, values);
     va_end(values);
 
-    const Location location(file_name, line_no, function_name);
+    const LocationText location(file_name, line_no, function_name);
     if (level <= log_threshold(RPMA_LOG_THRESHOLD_AUX) && level > environment_level)
-        to_stderr(level, location, message);
+        write_to_stderr(level, location, message);
     // Pass the facility with each message: only the application may call openlog().
     syslog(LOG_LOCAL7 | levels[level].syslog, "%s%s%s", levels[level].tag, location.text,
            message);
 }
 
-std::atomic<rpma_log_function *> current{default_function};
+std::atomic<rpma_log_function *> log_function{default_log_function};
 
 const char *base_name(const char *path) {
     const char *slash = std::strrchr(path, '/');
@@ -99,7 +99,7 @@ const char *base_name(const char *path) {
 }
 
 // The most verbose level that is currently enabled.
-rpma_log_level wanted_level() {
+rpma_log_level enabled_level() {
     return std::max(thresholds[RPMA_LOG_THRESHOLD].load(), environment_level);
 }
 
@@ -108,8 +108,8 @@ rpma_log_level wanted_level() {
 // after its store.
 void update_level() {
     do
-        log_level.store(wanted_level());
-    while (log_level.load() != wanted_level());
+        log_level.store(enabled_level());
+    while (log_level.load() != enabled_level());
 }
 
 // Lets an operator read the log without a change of the program. Set-user-ID and similar
@@ -117,23 +117,23 @@ void update_level() {
 [[gnu::constructor]] void read_environment() {
     // On the stack: loading the library then reads no page of its constants.
     const char name[] = "RPMA_LOG";
-    const char *wanted = secure_getenv(name);
-    if (wanted == nullptr || wanted[0] == '\0')
+    const char *value = secure_getenv(name);
+    if (value == nullptr || value[0] == '\0')
         return;
     for (int level = RPMA_LOG_LEVEL_FATAL; level <= RPMA_LOG_LEVEL_DEBUG; level++)
-        if (strcasecmp(wanted, levels[level].name) == 0)
+        if (strcasecmp(value, levels[level].name) == 0)
             environment_level = static_cast<rpma_log_level>(level);
     if (environment_level == RPMA_LOG_DISABLED)
         std::fprintf(stderr,
                      "librpma: RPMA_LOG=%s is ignored: use fatal, error, warning, notice, info "
                      "or debug\n",
-                     Visible(wanted).chars);
+                     Visible(value).chars);
     update_level();
 }
 
 } // namespace
 
-std::atomic<rpma_log_level> log_level = START;
+std::atomic<rpma_log_level> log_level = DEFAULT_LEVEL;
 
 rpma_log_level log_threshold(rpma_log_threshold threshold) {
     return thresholds[threshold].load(std::memory_order_relaxed);
@@ -145,32 +145,34 @@ void set_log_threshold(rpma_log_threshold threshold, rpma_log_level level) {
 }
 
 void set_log_function(rpma_log_function *function) {
-    current.store(function != nullptr ? function : default_function, std::memory_order_release);
+    log_function.store(function != nullptr ? function : default_log_function,
+                       std::memory_order_release);
 }
 
-void log(rpma_log_level level, const Place &place, const char *format, ...) {
+void log(rpma_log_level level, const SourceLocation &location, const char *format, ...) {
     char raw[LOG_MESSAGE_SIZE];
     va_list values;
     va_start(values, format);
     std::vsnprintf(raw, sizeof(raw), format, values);
     va_end(values);
-    log_message(level, place, raw, nullptr);
+    log_message(level, location, raw, nullptr);
 }
 
-void log_message(rpma_log_level level, const Place &place, const char *raw, char *kept) {
+void log_message(rpma_log_level level, const SourceLocation &location, const char *raw,
+                 char *copy) {
     // Any message becomes a single line, for every log function.
     char message[LOG_MESSAGE_SIZE];
     make_visible(message, sizeof(message), raw, false);
-    probe::log(level, place.function, message);
+    probe::log(level, location.function, message);
 
-    const char *file = base_name(place.file);
+    const char *file = base_name(location.file);
     if (level <= environment_level)
-        to_stderr(level, Location(file, place.line, place.function), message);
+        write_to_stderr(level, LocationText(file, location.line, location.function), message);
     if (level <= log_threshold(RPMA_LOG_THRESHOLD))
-        current.load(std::memory_order_acquire)(level, file, place.line, place.function, "%s\n",
-                                                message);
-    if (kept != nullptr)
-        std::memcpy(kept, message, std::strlen(message) + 1);
+        log_function.load(std::memory_order_acquire)(level, file, location.line,
+                                                     location.function, "%s\n", message);
+    if (copy != nullptr)
+        std::memcpy(copy, message, std::strlen(message) + 1);
 }
 
 } // namespace rpma

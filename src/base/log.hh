@@ -15,7 +15,7 @@
 namespace rpma {
 
 // The origin of a message. function is the exported function that the program called.
-struct Place {
+struct SourceLocation {
     const char *file;
     int line;
     const char *function;
@@ -36,12 +36,13 @@ void set_log_threshold(rpma_log_threshold threshold, rpma_log_level level);
 void set_log_function(rpma_log_function *function);
 
 // Passes a message, with a newline appended, to the log function and stderr. May change errno.
-[[gnu::format(printf, 3, 4)]] void log(rpma_log_level level, const Place &place,
+[[gnu::format(printf, 3, 4)]] void log(rpma_log_level level, const SourceLocation &location,
                                        const char *format, ...);
 
-// The same for a message that is formatted already. kept, if it is not nullptr, gets a copy of
+// The same for a message that is formatted already. copy, if it is not nullptr, gets a copy of
 // the message after the log functions, which may call the library, have returned.
-void log_message(rpma_log_level level, const Place &place, const char *raw, char *kept);
+void log_message(rpma_log_level level, const SourceLocation &location, const char *raw,
+                 char *copy);
 
 // Size of the longest message; longer ones are truncated, as in all releases. A message with
 // characters that cannot be shown is escaped.
@@ -52,11 +53,11 @@ inline constexpr std::size_t LOG_FAILURE_SIZE = LOG_MESSAGE_SIZE - LOG_ADVICE_SI
 
 } // namespace rpma
 
-#define RPMA_LOG_AT(level, place, ...)            \
-    do {                                          \
-        if (rpma::is_logged(level))               \
-            rpma::log(level, place, __VA_ARGS__); \
+#define RPMA_LOG_AT(level, location, ...)            \
+    do {                                             \
+        if (rpma::is_logged(level))                  \
+            rpma::log(level, location, __VA_ARGS__); \
     } while (false)
 
 #define RPMA_LOG(level, function_name, ...) \
-    RPMA_LOG_AT(level, (rpma::Place{__FILE__, __LINE__, function_name}), __VA_ARGS__)
+    RPMA_LOG_AT(level, (rpma::SourceLocation{__FILE__, __LINE__, function_name}), __VA_ARGS__)

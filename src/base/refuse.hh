@@ -16,7 +16,7 @@ namespace rpma {
 refuse(const char *function, const char *file, int line, const char *format, ...);
 
 // Deletes an object whose destructor releases all its resources.
-template <class T> int discard(T **object) {
+template <class T> int delete_and_clear(T **object) {
     delete *object;
     *object = nullptr;
     return 0;
@@ -24,22 +24,22 @@ template <class T> int discard(T **object) {
 
 // Deletes an object. If the provider refuses, object and handle are unchanged. If the object is
 // deleted but the provider refuses to release a part of it, the call still fails.
-template <class T> int delete_or_keep(const char *function, T **object) {
+template <class T> int try_delete(const char *function, T **object) {
     if (*object == nullptr)
         return 0;
     Call call(function);
     if ((*object)->try_release(call))
-        discard(object);
+        delete_and_clear(object);
     return call.finish();
 }
 
 // Deletes an object even if the provider fails.
-template <class T> int delete_anyway(const char *function, T **object) {
+template <class T> int release_and_delete(const char *function, T **object) {
     if (*object == nullptr)
         return 0;
     Call call(function);
     (*object)->release(call);
-    discard(object);
+    delete_and_clear(object);
     return call.finish();
 }
 

@@ -11,10 +11,10 @@
 
 using namespace rpma;
 
-rpma_mr_local::rpma_mr_local(Mr &&registered, int usage_flags, uint8_t natively_flushed,
+rpma_mr_local::rpma_mr_local(Mr &&registered, int usage_flags, uint8_t native_flush,
                              uint8_t served_by_device)
     : addr(reinterpret_cast<uintptr_t>(registered->addr)), lkey(registered->lkey),
-      usage(static_cast<uint16_t>(usage_flags)), natively(natively_flushed),
+      usage(static_cast<uint16_t>(usage_flags)), native_flush_usage(native_flush),
       served(served_by_device), region(std::move(registered)) {}
 
 Region rpma_mr_local::describe() const {
@@ -52,14 +52,14 @@ void rpma_mr_local::advise(Call &call, std::size_t offset, uint32_t len, int adv
                   advice, flags, range.addr, len);
 }
 
-rpma_mr_remote::rpma_mr_remote(const Region &region, uint8_t natively)
+rpma_mr_remote::rpma_mr_remote(const Region &region, uint8_t native_flush_usage)
     : addr(region.addr), rkey(region.rkey),
-      flush(flush_mask(region.usage & natively), flush_mask(region.usage)), size(region.size),
-      whole_reads(size < FLUSH_READ_SIZE ? 0 : size - FLUSH_READ_SIZE + 1),
+      flush(flush_mask(region.usage & native_flush_usage), flush_mask(region.usage)),
+      size(region.size), whole_reads(size < FLUSH_READ_SIZE ? 0 : size - FLUSH_READ_SIZE + 1),
       usage(region.usage) {}
 
 std::unique_ptr<rpma_mr_remote> rpma_mr_remote::create(Call &call, const Region &region,
-                                                       uint8_t natively) {
+                                                       uint8_t native_flush_usage) {
     if ((region.usage & ~RPMA_MR_USAGE_ATOMIC) == 0) {
         RPMA_REJECT(call, "the descriptor has no usage: addr=0x%" PRIx64 ", size=%" PRIu64,
                     region.addr, region.size);
@@ -76,5 +76,5 @@ std::unique_ptr<rpma_mr_remote> rpma_mr_remote::create(Call &call, const Region 
              "remote region: addr=0x%" PRIx64 ", size=%" PRIu64 ", rkey=0x%" PRIx32
              ", usage=0x%x",
              region.addr, region.size, region.rkey, region.usage);
-    return make<rpma_mr_remote>(call, region, natively);
+    return make<rpma_mr_remote>(call, region, native_flush_usage);
 }

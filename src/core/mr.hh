@@ -20,8 +20,8 @@ inline constexpr uint32_t FLUSH_READ_SIZE = 8;
 } // namespace rpma
 
 struct rpma_mr_local : rpma::Allocated {
-    // natively and served: see the members.
-    rpma_mr_local(rpma::Mr &&region, int usage, uint8_t natively, uint8_t served);
+    // native_flush_usage and served: see the members.
+    rpma_mr_local(rpma::Mr &&region, int usage, uint8_t native_flush_usage, uint8_t served);
 
     rpma::Region describe() const;
     // RPMA_E_INVAL, RPMA_E_NOSUPP, RPMA_E_PROVIDER.
@@ -34,19 +34,19 @@ struct rpma_mr_local : rpma::Allocated {
     // Every operation reads the first two members, copies of the region's.
     uint64_t addr;
     uint32_t lkey;
-    uint16_t usage;   // RPMA_MR_USAGE_*
-    uint8_t natively; // usage bits of the flush types that this side's device serves natively
-    uint8_t served;   // SERVES_*: operations that the device serves natively
+    uint16_t usage;             // RPMA_MR_USAGE_*
+    uint8_t native_flush_usage; // of the flush types that this side's device serves natively
+    uint8_t served;             // SERVES_*: operations that the device serves natively
     rpma::Mr region;
 };
 
 struct rpma_mr_remote : rpma::Allocated {
-    // natively: the usage bits of the flush types that may use the native method. nullptr:
+    // native_flush_usage: the usage bits of the flush types that may be native. nullptr:
     // RPMA_E_INVAL, RPMA_E_NOMEM.
     static std::unique_ptr<rpma_mr_remote> create(rpma::Call &call, const rpma::Region &region,
-                                                  uint8_t natively);
+                                                  uint8_t native_flush_usage);
 
-    rpma_mr_remote(const rpma::Region &region, uint8_t natively);
+    rpma_mr_remote(const rpma::Region &region, uint8_t native_flush_usage);
 
     uint64_t addr;
     uint32_t rkey;

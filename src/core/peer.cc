@@ -147,7 +147,7 @@ unsigned rpma_peer::retry_access([[maybe_unused]] const Call &call, unsigned acc
 namespace {
 
 // The usage bits of the flush types that the device serves natively on memory with that access.
-uint8_t flushed_natively([[maybe_unused]] unsigned access) {
+uint8_t native_flush_usage([[maybe_unused]] unsigned access) {
     unsigned usage = 0;
 #ifdef RPMA_NATIVE_FLUSH
     if ((access & IBV_ACCESS_FLUSH_GLOBAL) != 0)
@@ -173,7 +173,7 @@ std::unique_ptr<rpma_mr_local> rpma_peer::register_memory(Call &call, void *ptr,
     for (;;) {
         ibv_mr *region = ibv_reg_mr(&pd(), ptr, size, access);
         if (region != nullptr)
-            return make<rpma_mr_local>(call, Mr(region), usage, flushed_natively(access),
+            return make<rpma_mr_local>(call, Mr(region), usage, native_flush_usage(access),
                                        served());
         const int error = errno;
         const unsigned next = retry_access(call, access, error);

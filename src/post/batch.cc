@@ -175,7 +175,7 @@ int rpma_batch_new(struct rpma_conn *conn, uint32_t max_ops, struct rpma_batch *
 
 int rpma_batch_delete(struct rpma_batch **batch_ptr) {
     RPMA_REFUSE(batch_ptr == NULL);
-    return discard(batch_ptr);
+    return delete_and_clear(batch_ptr);
 }
 
 int rpma_batch_reset(struct rpma_batch *batch) {

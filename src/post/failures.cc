@@ -25,7 +25,7 @@ int refuse_operation(const CallSite &site, const char *format, ...) {
     if (site.is_later)
         return RPMA_E_INVAL;
     Call call(site.function);
-    if (call.fails(RPMA_E_INVAL, 0)) {
+    if (call.record_failure(RPMA_E_INVAL, 0)) {
         Text text;
         va_list values;
         va_start(values, format);
@@ -116,8 +116,8 @@ struct Rejection {
     int result;
 
     bool note(Call &call) const {
-        return is_again ? call.would_block(RPMA_E_AGAIN, 0)
-                        : call.fails(RPMA_E_PROVIDER, post_error(result));
+        return is_again ? call.record_would_block(RPMA_E_AGAIN, 0)
+                        : call.record_failure(RPMA_E_PROVIDER, post_error(result));
     }
 };
 

@@ -53,7 +53,7 @@ void skip_addr_change(Call &call, CmEvent &&event) {
     if (call.failed())
         return;
     log_addr_change(call);
-    (void)call.would_block(RPMA_E_NO_EVENT, 0);
+    (void)call.record_would_block(RPMA_E_NO_EVENT, 0);
 }
 
 } // namespace rpma

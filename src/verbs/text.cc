@@ -27,10 +27,10 @@ void Text::add(const char *format, ...) {
 }
 
 bool Text::add_member(const char *member) {
-    static constexpr char CUT[] = " ...";
+    static constexpr char ELLIPSIS[] = " ...";
     const std::size_t used = std::strlen(chars);
-    const bool fits = used + 1 + std::strlen(member) + sizeof(CUT) <= sizeof(chars);
-    add(fits ? " %s" : "%.4s", fits ? member : CUT);
+    const bool fits = used + 1 + std::strlen(member) + sizeof(ELLIPSIS) <= sizeof(chars);
+    add(fits ? " %s" : "%.4s", fits ? member : ELLIPSIS);
     return fits;
 }
 

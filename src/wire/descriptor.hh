@@ -31,7 +31,7 @@ inline constexpr uint8_t SERVES = 0xa0;
 inline constexpr uint8_t SERVES_FLUSH = 0x02;
 inline constexpr uint8_t SERVES_ATOMIC_WRITE = 0x04;
 
-constexpr bool is_statement(unsigned byte) {
+constexpr bool is_served_mask(unsigned byte) {
     return (byte & ~unsigned{SERVES_FLUSH | SERVES_ATOMIC_WRITE}) == SERVES;
 }
 
@@ -42,8 +42,8 @@ inline unsigned char put_peer_cfg(bool direct_write_to_pmem, uint8_t served) {
     return direct_write_to_pmem ? static_cast<unsigned char>(1 | served) : 0;
 }
 inline uint8_t served_of(unsigned char byte) {
-    const auto statement = static_cast<uint8_t>(byte & ~1U);
-    return byte != statement && is_statement(statement) ? statement : 0;
+    const auto served = static_cast<uint8_t>(byte & ~1U);
+    return byte != served && is_served_mask(served) ? served : 0;
 }
 
 // Returns false on failure: RPMA_E_INVAL. More bytes than wanted are valid: the rest is

@@ -7,31 +7,33 @@
 
 namespace rpma {
 
-unsigned char *put_header(unsigned char *out, uint32_t regions, bool has_statement,
+unsigned char *put_header(unsigned char *out, uint32_t regions, bool has_capabilities,
                           uint32_t bytes) {
     *out++ = PACKED;
     *out++ = PACKED_VERSION;
     *out++ = static_cast<unsigned char>(regions);
     *out++ = PACKED_REGION_SIZE;
-    *out++ = has_statement ? PACKED_STATEMENT_SIZE : 0;
+    *out++ = has_capabilities ? PACKED_CAPABILITIES_SIZE : 0;
     *out++ = static_cast<unsigned char>(bytes);
     return out;
 }
 
-unsigned char *put_packed_region(unsigned char *out, const Region &region, uint8_t natively) {
+unsigned char *put_packed_region(unsigned char *out, const Region &region,
+                                 uint8_t native_flush_usage) {
     out = put_region(out, region);
-    *out++ = (region.usage & RPMA_MR_USAGE_ATOMIC) != 0 ? natively | TAKES_ATOMICS : natively;
+    *out++ = (region.usage & RPMA_MR_USAGE_ATOMIC) != 0 ? native_flush_usage | ALLOWS_ATOMICS
+                                                        : native_flush_usage;
     return out;
 }
 
 Region Unpacked::region(uint32_t index) const {
-    Region region = get_region(place(index));
-    if ((place(index)[MR_DESCRIPTOR_SIZE] & TAKES_ATOMICS) != 0)
+    Region region = get_region(region_at(index));
+    if ((region_at(index)[MR_DESCRIPTOR_SIZE] & ALLOWS_ATOMICS) != 0)
         region.usage |= RPMA_MR_USAGE_ATOMIC;
     return region;
 }
 
-unsigned char *put_statement(unsigned char *out, bool direct_write_to_pmem, uint8_t served) {
+unsigned char *put_capabilities(unsigned char *out, bool direct_write_to_pmem, uint8_t served) {
     *out++ = put_peer_cfg(direct_write_to_pmem, served);
     *out++ = served;
     return out;
@@ -52,11 +54,11 @@ bool Unpacked::read(Call &call, const void *data, std::size_t size) {
     }
     regions_ = in[2];
     region_size_ = in[3];
-    statement_size_ = in[4];
+    capabilities_size_ = in[4];
     bytes_size_ = in[5];
     data_ = in + PACKED_HEADER_SIZE;
     const std::size_t needed = PACKED_HEADER_SIZE + std::size_t{regions_} * region_size_ +
-                               statement_size_ + bytes_size_;
+                               capabilities_size_ + bytes_size_;
     if (size < needed) {
         RPMA_REJECT(call, "the private data is truncated: its size is %zu, needed are %zu",
                     size, needed);
@@ -68,11 +70,11 @@ bool Unpacked::read(Call &call, const void *data, std::size_t size) {
                     region_size_, PACKED_REGION_SIZE);
         return false;
     }
-    if (statement_size_ != 0 && statement_size_ < PACKED_STATEMENT_SIZE) {
+    if (capabilities_size_ != 0 && capabilities_size_ < PACKED_CAPABILITIES_SIZE) {
         RPMA_REJECT(
             call,
             "the size of the capabilities in the private data is %u, at least %zu are needed",
-            statement_size_, PACKED_STATEMENT_SIZE);
+            capabilities_size_, PACKED_CAPABILITIES_SIZE);
         return false;
     }
     return true;

@@ -12,7 +12,7 @@
 //   s        size of the capabilities, 0 or at least 2; a reader ignores further bytes
 //   b        length of the program's bytes
 //   n * r    regions: the descriptor, and a byte with the flush types that may be native, and
-//            TAKES_ATOMICS; 1.4 reads only the flush types of this byte
+//            ALLOWS_ATOMICS; 1.4 reads only the flush types of this byte
 //   s        capabilities: the descriptor of the peer configuration, and the operations that
 //            the device serves natively
 //   b        the program's bytes
@@ -29,15 +29,16 @@ inline constexpr unsigned char PACKED = 0xf5;
 inline constexpr unsigned char PACKED_VERSION = 1;
 inline constexpr std::size_t PACKED_HEADER_SIZE = 6;
 inline constexpr std::size_t PACKED_REGION_SIZE = MR_DESCRIPTOR_SIZE + 1;
-inline constexpr uint8_t TAKES_ATOMICS = 0x01;
-inline constexpr std::size_t PACKED_STATEMENT_SIZE = PEER_CFG_DESCRIPTOR_SIZE + 1;
+inline constexpr uint8_t ALLOWS_ATOMICS = 0x01;
+inline constexpr std::size_t PACKED_CAPABILITIES_SIZE = PEER_CFG_DESCRIPTOR_SIZE + 1;
 
 // Each of these writes its part and returns the position after it.
-unsigned char *put_header(unsigned char *out, uint32_t regions, bool has_statement,
+unsigned char *put_header(unsigned char *out, uint32_t regions, bool has_capabilities,
                           uint32_t bytes);
-// natively: RPMA_MR_USAGE_FLUSH_TYPE_* bits.
-unsigned char *put_packed_region(unsigned char *out, const Region &region, uint8_t natively);
-unsigned char *put_statement(unsigned char *out, bool direct_write_to_pmem, uint8_t served);
+// native_flush_usage: RPMA_MR_USAGE_FLUSH_TYPE_* bits.
+unsigned char *put_packed_region(unsigned char *out, const Region &region,
+                                 uint8_t native_flush_usage);
+unsigned char *put_capabilities(unsigned char *out, bool direct_write_to_pmem, uint8_t served);
 
 // The parts of packed private data, validated to be complete.
 class Unpacked {
@@ -47,20 +48,24 @@ class Unpacked {
 
     uint32_t regions() const { return regions_; }
     Region region(uint32_t index) const;
-    uint8_t natively(uint32_t index) const { return place(index)[MR_DESCRIPTOR_SIZE]; }
-    bool has_statement() const { return statement_size_ != 0; }
-    bool direct_write_to_pmem() const { return statement()[0] != 0; }
+    uint8_t native_flush_usage(uint32_t index) const {
+        return region_at(index)[MR_DESCRIPTOR_SIZE];
+    }
+    bool has_capabilities() const { return capabilities_size_ != 0; }
+    bool direct_write_to_pmem() const { return capabilities()[0] != 0; }
     // SERVES_*, 0 if not advertised.
-    uint8_t served() const { return is_statement(statement()[1]) ? statement()[1] : 0; }
-    const unsigned char *bytes() const { return statement() + statement_size_; }
+    uint8_t served() const { return is_served_mask(capabilities()[1]) ? capabilities()[1] : 0; }
+    const unsigned char *bytes() const { return capabilities() + capabilities_size_; }
     uint32_t bytes_size() const { return bytes_size_; }
 
   private:
-    const unsigned char *place(std::size_t index) const { return data_ + index * region_size_; }
-    const unsigned char *statement() const { return place(regions_); }
+    const unsigned char *region_at(std::size_t index) const {
+        return data_ + index * region_size_;
+    }
+    const unsigned char *capabilities() const { return region_at(regions_); }
 
     const unsigned char *data_; // after the header
-    uint8_t regions_, region_size_, statement_size_, bytes_size_;
+    uint8_t regions_, region_size_, capabilities_size_, bytes_size_;
 };
 
 } // namespace rpma
