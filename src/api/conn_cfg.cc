@@ -39,7 +39,7 @@ int rpma_conn_cfg_set_source_addr(struct rpma_conn_cfg *cfg, const char *addr) {
     RPMA_REFUSE(cfg == NULL);
     Source source = {};
     if (addr != nullptr)
-        source = numeric_address(addr);
+        source = parse_address(addr);
     RPMA_REFUSE_AS(__func__, addr != NULL && source.sin6_family == AF_UNSPEC,
                    "addr is %s; possible: a numeric IPv4 or IPv6 address, or NULL",
                    Visible(addr).chars);

@@ -17,30 +17,30 @@ using namespace rpma;
 
 namespace {
 
-template <auto begin>
-int ask(const char *function, rpma_peer *peer, const char *addr, const char *port,
-        const rpma_conn_cfg *cfg, rpma_conn_req **req_ptr) {
+template <auto create>
+int create_request(const char *function, rpma_peer *peer, const char *addr, const char *port,
+                   const rpma_conn_cfg *cfg, rpma_conn_req **req_ptr) {
     RPMA_REFUSE_IN(function, peer == NULL);
     RPMA_REFUSE_IN(function, addr == NULL);
     RPMA_REFUSE_IN(function, port == NULL);
     RPMA_REFUSE_IN(function, req_ptr == NULL);
-    RPMA_REFUSE_AS(function, !is_port(port), NO_PORT, Visible(port).chars);
+    RPMA_REFUSE_AS(function, !is_port(port), INVALID_PORT, Visible(port).chars);
     Call call(function);
     RPMA_LOG(RPMA_LOG_LEVEL_NOTICE, function, "requesting a connection to %s:%s",
              Visible(addr).chars, Visible(port).chars);
-    return call.deliver(begin(call, *peer, addr, port, settings_of(cfg)), req_ptr);
+    return call.deliver(create(call, *peer, addr, port, settings_of(cfg)), req_ptr);
 }
 
 } // namespace
 
 int rpma_conn_req_new(struct rpma_peer *peer, const char *addr, const char *port,
                       const struct rpma_conn_cfg *cfg, struct rpma_conn_req **req_ptr) {
-    return ask<rpma_conn_req::outgoing>(__func__, peer, addr, port, cfg, req_ptr);
+    return create_request<rpma_conn_req::outgoing>(__func__, peer, addr, port, cfg, req_ptr);
 }
 
 int rpma_conn_req_start(struct rpma_peer *peer, const char *addr, const char *port,
                         const struct rpma_conn_cfg *cfg, struct rpma_conn_req **req_ptr) {
-    return ask<rpma_conn_req::start>(__func__, peer, addr, port, cfg, req_ptr);
+    return create_request<rpma_conn_req::start>(__func__, peer, addr, port, cfg, req_ptr);
 }
 
 int rpma_conn_req_get_event_fd(const struct rpma_conn_req *req, int *fd) {
@@ -58,15 +58,15 @@ int rpma_conn_req_get_local_addr(const struct rpma_conn_req *req,
                                  struct sockaddr_storage *addr) {
     RPMA_REFUSE(req == NULL);
     RPMA_REFUSE(addr == NULL);
-    RPMA_REFUSE_AS(__func__, req->is_over(), FAILED);
-    RPMA_REFUSE_AS(__func__, !req->is_ready(), NOT_RESOLVED);
+    RPMA_REFUSE_AS(__func__, req->has_failed(), REQUEST_FAILED);
+    RPMA_REFUSE_AS(__func__, !req->is_ready(), REQUEST_NOT_RESOLVED);
     *addr = req->conn().id().local_addr();
     return 0;
 }
 
 int rpma_conn_req_resolve(struct rpma_conn_req *req) {
     RPMA_REFUSE(req == NULL);
-    RPMA_REFUSE_AS(__func__, req->is_over(), FAILED);
+    RPMA_REFUSE_AS(__func__, req->has_failed(), REQUEST_FAILED);
     Call call(__func__);
     req->resolve(call);
     return call.finish();
@@ -74,8 +74,8 @@ int rpma_conn_req_resolve(struct rpma_conn_req *req) {
 
 int rpma_conn_req_setup(struct rpma_conn_req *req, const struct rpma_conn_cfg *cfg) {
     RPMA_REFUSE(req == NULL);
-    RPMA_REFUSE_AS(__func__, req->is_over(), FAILED);
-    RPMA_REFUSE_AS(__func__, !req->is_ready(), NOT_RESOLVED);
+    RPMA_REFUSE_AS(__func__, req->has_failed(), REQUEST_FAILED);
+    RPMA_REFUSE_AS(__func__, !req->is_ready(), REQUEST_NOT_RESOLVED);
     RPMA_REFUSE_AS(__func__, req->is_set_up(),
                    "the request is set up already; a request is set up once");
     Call call(__func__);
@@ -107,7 +107,7 @@ int rpma_conn_req_connect(struct rpma_conn_req **req_ptr,
     std::unique_ptr<rpma_conn_req> req(std::exchange(*req_ptr, nullptr));
     RPMA_REFUSE(conn_ptr == NULL);
     REFUSE_DATA(pdata);
-    RPMA_REFUSE_AS(__func__, !req->is_set_up(), "%s", req->obstacle());
+    RPMA_REFUSE_AS(__func__, !req->is_set_up(), "%s", req->not_set_up_reason());
     Call call(__func__);
     auto conn = req->connect(call, pdata);
     req.reset(); // destroy it before errno is set to the provider's

@@ -14,7 +14,7 @@ int rpma_cq_new(struct rpma_peer *peer, const struct rpma_cq_cfg *cfg,
     RPMA_REFUSE(peer == NULL);
     RPMA_REFUSE(cq_ptr == NULL);
     Call call(__func__);
-    return call.deliver(rpma_cq::of_program(call, *peer, settings_of(cfg)), cq_ptr);
+    return call.deliver(rpma_cq::create_for_program(call, *peer, settings_of(cfg)), cq_ptr);
 }
 
 int rpma_cq_delete(struct rpma_cq **cq_ptr) {
@@ -63,9 +63,9 @@ int rpma_cq_set_moderation(struct rpma_cq *cq, uint32_t count, uint32_t period_u
 
 namespace {
 
-[[gnu::cold, gnu::noinline]] int poll_failed(const char *function, int got, int wanted) {
+[[gnu::cold, gnu::noinline]] int fail_poll(const char *function, int got, int requested) {
     Call call(function);
-    note_poll(call, got, wanted);
+    report_poll(call, got, requested);
     return call.finish();
 }
 
@@ -81,11 +81,11 @@ int rpma_cq_get_wc(struct rpma_cq *cq, int num_entries, struct ibv_wc *wc,
     if (got == 0) [[unlikely]] {
         // Programs poll an empty queue in a loop: format the message only if it is logged.
         if (is_logged(RPMA_LOG_LEVEL_DEBUG)) [[unlikely]]
-            return poll_failed(__func__, got, num_entries);
+            return fail_poll(__func__, got, num_entries);
         return RPMA_E_NO_COMPLETION;
     }
     if (static_cast<unsigned>(got) > static_cast<unsigned>(num_entries)) [[unlikely]]
-        return poll_failed(__func__, got, num_entries);
+        return fail_poll(__func__, got, num_entries);
     if (num_entries_got != nullptr)
         *num_entries_got = got;
     return 0;

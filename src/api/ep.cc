@@ -19,7 +19,7 @@ int listen(const char *function, rpma_peer *peer, const char *addr, const char *
     RPMA_REFUSE_IN(function, addr == NULL);
     RPMA_REFUSE_IN(function, port == NULL);
     RPMA_REFUSE_IN(function, ep_ptr == NULL);
-    RPMA_REFUSE_AS(function, !is_port(port), NO_PORT, Visible(port).chars);
+    RPMA_REFUSE_AS(function, !is_port(port), INVALID_PORT, Visible(port).chars);
     Call call(function);
     auto ep = rpma_ep::listen(call, *peer, addr, port, cfg);
     if (ep)

@@ -12,8 +12,8 @@ using namespace rpma;
 
 namespace {
 
-constexpr int DESCRIBED_USAGE = 0xff; // in the descriptor; at least one must be set
-constexpr int EVERY_USAGE = DESCRIBED_USAGE | RPMA_MR_USAGE_ATOMIC;
+constexpr int DESCRIPTOR_USAGE = 0xff; // in the descriptor; at least one must be set
+constexpr int ALL_USAGE = DESCRIPTOR_USAGE | RPMA_MR_USAGE_ATOMIC;
 constexpr int FLUSH_USAGE =
     RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY | RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT;
 
@@ -25,7 +25,7 @@ int rpma_mr_reg(struct rpma_peer *peer, void *ptr, size_t size, int usage,
     RPMA_REFUSE(ptr == NULL);
     RPMA_REFUSE(mr_ptr == NULL);
     RPMA_REFUSE_VALUE(__func__, size == 0, size, "1 and more");
-    RPMA_REFUSE_AS(__func__, (usage & DESCRIBED_USAGE) == 0 || (usage & ~EVERY_USAGE) != 0,
+    RPMA_REFUSE_AS(__func__, (usage & DESCRIPTOR_USAGE) == 0 || (usage & ~ALL_USAGE) != 0,
                    "usage is 0x%x; possible: RPMA_MR_USAGE_*, one or more of them, "
                    "RPMA_MR_USAGE_ATOMIC together with another",
                    static_cast<unsigned>(usage));

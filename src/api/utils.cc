@@ -23,19 +23,19 @@ ibv_context *device_of(Call &call, const CmId &id, const char *addr) {
 }
 
 ibv_context *find_device(Call &call, const char *addr, Side side) {
-    Names names = resolve_name(call, addr, nullptr, side);
-    if (!names)
+    AddressList addresses = resolve_name(call, addr, nullptr, side);
+    if (!addresses)
         return nullptr;
     if (side == Side::LOCAL)
-        return try_each(call, names, [&](const addrinfo &name) -> ibv_context * {
+        return try_each_address(call, addresses, [&](const addrinfo &address) -> ibv_context * {
             CmId id = CmId::create(call, nullptr);
-            if (!id || !id.bind(call, name.ai_addr))
+            if (!id || !id.bind(call, address.ai_addr))
                 return nullptr;
             return device_of(call, id, addr);
         });
     Source any_source = {};
     return try_each_route(
-        call, names, any_source, addr, nullptr,
+        call, addresses, any_source, addr, nullptr,
         [&](sockaddr *source, sockaddr *destination) -> ibv_context * {
             CmId id = CmId::create(call, nullptr);
             if (!id || !id.resolve_addr(call, source, destination, RPMA_DEFAULT_TIMEOUT_MS))

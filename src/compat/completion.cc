@@ -21,7 +21,7 @@ namespace {
 constexpr int WC_FLUSH = 8;
 constexpr int WC_ATOMIC_WRITE = 9;
 
-std::optional<rpma_op> operation(int opcode) {
+std::optional<rpma_op> to_rpma_op(int opcode) {
     switch (opcode) {
     case IBV_WC_RDMA_READ:
         return RPMA_OP_READ;
@@ -46,7 +46,7 @@ std::optional<rpma_op> operation(int opcode) {
 bool poll_one(Call &call, rpma_cq &cq, ibv_wc &wc) {
     const int got = ibv_poll_cq(&cq.queue(), 1, &wc);
     if (got != 1)
-        note_poll(call, got, 1);
+        report_poll(call, got, 1);
     else if (wc.status != IBV_WC_SUCCESS)
         RPMA_LOG(RPMA_LOG_LEVEL_WARNING, call.function(),
                  "operation 0x%" PRIx64 " failed: %s (%d)", wc.wr_id,
@@ -54,7 +54,7 @@ bool poll_one(Call &call, rpma_cq &cq, ibv_wc &wc) {
     return got == 1;
 }
 
-void refuse_kind(Call &call, int opcode) {
+void reject_opcode(Call &call, int opcode) {
     RPMA_FAIL(call, RPMA_E_NOSUPP, 0,
               "no RPMA_OP_* is defined for the opcode of the completion: %d", opcode);
 }
@@ -68,16 +68,16 @@ void get_completion(Call &call, rpma_cq &cq, rpma_completion &cmpl) {
     if (wc.status != IBV_WC_SUCCESS)
         return;
 
-    auto op = operation(wc.opcode);
+    auto op = to_rpma_op(wc.opcode);
     if (!op) {
-        refuse_kind(call, wc.opcode);
+        reject_opcode(call, wc.opcode);
         return;
     }
     cmpl.op = *op;
     cmpl.byte_len = wc.byte_len;
     cmpl.flags = wc.wc_flags;
-    const bool received = *op == RPMA_OP_RECV || *op == RPMA_OP_RECV_RDMA_WITH_IMM;
-    if (received && (wc.wc_flags & IBV_WC_WITH_IMM) != 0)
+    const bool is_received = *op == RPMA_OP_RECV || *op == RPMA_OP_RECV_RDMA_WITH_IMM;
+    if (is_received && (wc.wc_flags & IBV_WC_WITH_IMM) != 0)
         cmpl.imm = ntohl(wc.imm_data);
 }
 
@@ -108,9 +108,9 @@ void get_completion_0_9(Call &call, rpma_cq &cq, rpma_completion &cmpl) {
     ibv_wc wc = {};
     if (!poll_one(call, cq, wc))
         return;
-    auto op = operation(wc.opcode);
+    auto op = to_rpma_op(wc.opcode);
     if (!op || *op == RPMA_OP_RECV_RDMA_WITH_IMM) {
-        refuse_kind(call, wc.opcode);
+        reject_opcode(call, wc.opcode);
         return;
     }
     cmpl.op_context = reinterpret_cast<void *>(wc.wr_id);

@@ -54,13 +54,13 @@ bool rpma_conn::accept(Call &call, rdma_conn_param &param) {
 
 namespace {
 
-struct Meaning {
+struct ReportedEvent {
     rpma_conn_event event;
     rpma_log_level level;
 };
 
 // RPMA_CONN_UNDEFINED: an event without a meaning for the user of a connection.
-Meaning meaning(rdma_cm_event_type type) {
+ReportedEvent to_reported_event(rdma_cm_event_type type) {
     switch (type) {
     case RDMA_CM_EVENT_ESTABLISHED:
         return {RPMA_CONN_ESTABLISHED, RPMA_LOG_LEVEL_NOTICE};
@@ -81,7 +81,7 @@ Meaning meaning(rdma_cm_event_type type) {
 
 // Is true if the event carries private data of a program. On InfiniBand and RoCE, a rejection
 // without private data carries zeros.
-bool brings_data(const rdma_cm_event &event) {
+bool has_private_data(const rdma_cm_event &event) {
     const rdma_conn_param &param = event.param.conn;
     const auto *bytes = static_cast<const char *>(param.private_data);
     return event.event == RDMA_CM_EVENT_ESTABLISHED ||
@@ -101,13 +101,13 @@ rpma_conn_event rpma_conn::next_event(Call &call) {
         skip_addr_change(call, std::move(event));
         return RPMA_CONN_UNDEFINED;
     }
-    const rdma_cm_event seen = *event.get(); // for the log, after the acknowledgement
-    Received received;
+    const rdma_cm_event copy = *event.get(); // for the log, after the acknowledgement
+    PrivateData private_data;
     const rdma_conn_param &param = event->param.conn;
-    const bool keeps_data = received_.empty() && brings_data(seen);
+    const bool stores_data = private_data_.empty() && has_private_data(copy);
     // The event was taken from the channel and cannot be read again: it is reported even if its
     // private data cannot be copied.
-    if (keeps_data && !received.copy(param.private_data, param.private_data_len))
+    if (stores_data && !private_data.copy(param.private_data, param.private_data_len))
         RPMA_LOG(
             RPMA_LOG_LEVEL_WARNING, call.function(),
             "out of memory: the connection is %s without the %u bytes of private data of the "
@@ -117,23 +117,23 @@ rpma_conn_event rpma_conn::next_event(Call &call) {
     event.release(call);
     if (call.failed())
         return RPMA_CONN_UNDEFINED;
-    if (keeps_data)
-        received_ = std::move(received);
+    if (stores_data)
+        private_data_ = std::move(private_data);
 
     if (type == RDMA_CM_EVENT_ESTABLISHED)
         set_rnr_timer(call);
     const bool was_established =
         std::exchange(is_established_, is_established_ || type == RDMA_CM_EVENT_ESTABLISHED);
-    const Meaning means = meaning(type);
+    const ReportedEvent reported = to_reported_event(type);
     const char *name = rdma_event_str(type);
-    probe::conn_event(this, qp->qp_num, means.event, type, seen.status);
-    if (means.event == RPMA_CONN_UNDEFINED)
+    probe::conn_event(this, qp->qp_num, reported.event, type, copy.status);
+    if (reported.event == RPMA_CONN_UNDEFINED)
         RPMA_FAIL(call, RPMA_E_UNKNOWN, 0, "unexpected event on a connection: %s%s", name,
-                  status_text(seen, id_->verbs, was_established).chars);
+                  status_text(copy, id_->verbs, was_established).chars);
     else
-        RPMA_LOG(means.level, call.function(), "%s (%s)%s", event_text(means.event), name,
-                 status_text(seen, id_->verbs, was_established).chars);
-    return means.event;
+        RPMA_LOG(reported.level, call.function(), "%s (%s)%s", event_text(reported.event), name,
+                 status_text(copy, id_->verbs, was_established).chars);
+    return reported.event;
 }
 
 bool rpma_conn::is_shared(Call &call) const {
@@ -158,13 +158,13 @@ RPMA_POST int rpma_conn::wait(const char *function, rpma_cq **fired) {
         return refuse_wait(function);
     ibv_cq *queue;
     if (!next_cq_event(*shared_.get(), queue)) [[unlikely]]
-        return no_cq_event(function, errno);
-    rpma_cq *of_event = cq()->is(queue) ? cq() : rcq();
-    if (of_event == nullptr || !of_event->is(queue)) [[unlikely]]
-        return foreign_cq_event(function, *queue, "the connection's");
-    const int code = of_event->count_event_and_arm(function);
+        return report_no_cq_event(function, errno);
+    rpma_cq *event_cq = cq()->owns(queue) ? cq() : rcq();
+    if (event_cq == nullptr || !event_cq->owns(queue)) [[unlikely]]
+        return report_foreign_cq_event(function, *queue, "the connection's");
+    const int code = event_cq->count_event_and_arm(function);
     if (code == 0) [[likely]]
-        *fired = of_event;
+        *fired = event_cq;
     return code;
 }
 

@@ -17,7 +17,7 @@
 #include "core/flush.hh"
 #include "core/flush_target.hh"
 #include "core/handle_entry.hh"
-#include "core/received.hh"
+#include "core/private_data.hh"
 #include "verbs/cm.hh"
 
 struct rpma_peer;
@@ -54,7 +54,7 @@ struct rpma_conn : rpma::Allocated {
     rpma::CmId &id() { return id_; }
     // Copies the private data of the other side. Returns false if there is no memory.
     bool copy_private_data(const rdma_conn_param &param) {
-        return received_.copy(param.private_data, param.private_data_len);
+        return private_data_.copy(param.private_data, param.private_data_len);
     }
     // Registers the memory that emulated flushes of peer read to, unless all flushes are
     // native. Returns false on failure: RPMA_E_NOMEM, RPMA_E_PROVIDER.
@@ -84,7 +84,7 @@ struct rpma_conn : rpma::Allocated {
     // The capacities that the device granted to the queue pair; for the log.
     const ibv_qp_cap &granted() const { return granted_; }
     uint32_t rq_size() const { return granted_.max_recv_wr; }
-    rpma_conn_private_data private_data() const { return received_.view(); }
+    rpma_conn_private_data private_data() const { return private_data_.view(); }
 
     // The members that an operation reads come first: they share one cache line.
     ibv_qp *qp = nullptr; // nullptr until set_up()
@@ -117,7 +117,7 @@ struct rpma_conn : rpma::Allocated {
     uint16_t rnr_timer_ms_ = 0;   // to be set; 0: the default, or set already
     ibv_qp_cap granted_;
     rpma_cq *cq_, *rcq_;
-    rpma::Received received_; // the other side's private data
+    rpma::PrivateData private_data_; // the other side's private data
     // The members from here on are released in reverse order.
     rpma::FlushTargetUse flush_target_; // empty if all flushes are native
     rpma::EventChannel events_;

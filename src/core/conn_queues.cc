@@ -22,18 +22,19 @@ rpma_cq *rcq_of(const rpma_srq *srq) {
     return srq != nullptr ? srq->rcq() : nullptr;
 }
 
-// Checks that a queue of cfg is on the device of peer; has is the queue's device.
-bool check_device(Call &call, const rpma_peer &peer, const char *what, const ibv_context *has) {
-    const ibv_context *needed = peer.pd().context;
-    if (has != needed)
+// Checks that a queue of cfg is on the device of peer; actual is its device.
+bool check_device(Call &call, const rpma_peer &peer, const char *what,
+                  const ibv_context *actual) {
+    const ibv_context *expected = peer.pd().context;
+    if (actual != expected)
         RPMA_FAIL(call, RPMA_E_INVAL, 0,
                   "cfg has a %s of another device: it is on %s, the peer is on %s", what,
-                  device_text(has, *needed).chars, ibv_get_device_name(needed->device));
-    return has == needed;
+                  device_text(actual, *expected).chars, ibv_get_device_name(expected->device));
+    return actual == expected;
 }
 
 // Checks that connections of peer may use this queue of the program.
-bool check_borrowed(Call &call, const rpma_peer &peer, const rpma_cq &cq) {
+bool check_program_cq(Call &call, const rpma_peer &peer, const rpma_cq &cq) {
     if (!cq.is_of_program()) {
         RPMA_FAIL(call, RPMA_E_INVAL, 0,
                   "cfg has a completion queue that was not made by rpma_cq_new()");
@@ -43,7 +44,7 @@ bool check_borrowed(Call &call, const rpma_peer &peer, const rpma_cq &cq) {
 }
 
 // The largest number of completions that the main CQ may have to hold.
-uint64_t most_completions(const ConnSettings &cfg) {
+uint64_t max_completions(const ConnSettings &cfg) {
     const rpma_srq *srq = cfg.srq;
     uint64_t completions = cfg.sq_size;
     if (cfg.rcq_size == 0 && cfg.rcq == nullptr && rcq_of(srq) == nullptr)
@@ -56,20 +57,20 @@ uint64_t most_completions(const ConnSettings &cfg) {
 uint32_t main_cq_size(const rpma_peer &peer, const ConnSettings &cfg) {
     if (cfg.cq_size_set)
         return cfg.cq_size;
-    const uint64_t fitting = std::min<uint64_t>(most_completions(cfg), peer.device().max_cqe);
-    return std::max(cfg.cq_size, static_cast<uint32_t>(fitting));
+    const uint64_t size = std::min<uint64_t>(max_completions(cfg), peer.device().max_cqe);
+    return std::max(cfg.cq_size, static_cast<uint32_t>(size));
 }
 
 void warn_of_small_cq(const Call &call, const rpma_peer &peer, const ConnSettings &cfg) {
-    const uint64_t wanted = most_completions(cfg);
-    const uint32_t most = peer.device().max_cqe;
-    if (cfg.cq == nullptr && !cfg.cq_size_set && wanted > most)
+    const uint64_t requested = max_completions(cfg);
+    const uint32_t max_cqe = peer.device().max_cqe;
+    if (cfg.cq == nullptr && !cfg.cq_size_set && requested > max_cqe)
         RPMA_LOG(
             RPMA_LOG_LEVEL_WARNING, call.function(),
             "the main CQ holds %" PRIu32 " completions (max_cqe of the device), the queues "
             "of cfg may need room for %" PRIu64 ": completions without room are lost; make "
             "the queues shorter, or set a receive CQ",
-            most, wanted);
+            max_cqe, requested);
 }
 
 } // namespace
@@ -91,8 +92,8 @@ bool rpma::check_queues(Call &call, const rpma_peer &peer, const ConnSettings &c
             "as well: set one of them";
     if (conflict != nullptr)
         RPMA_FAIL(call, RPMA_E_INVAL, 0, "%s", conflict);
-    return conflict == nullptr && (cq == nullptr || check_borrowed(call, peer, *cq)) &&
-           (rcq == nullptr || check_borrowed(call, peer, *rcq)) &&
+    return conflict == nullptr && (cq == nullptr || check_program_cq(call, peer, *cq)) &&
+           (rcq == nullptr || check_program_cq(call, peer, *rcq)) &&
            (srq == nullptr ||
             check_device(call, peer, "shared receive queue", srq->queue()->context));
 }
@@ -125,8 +126,8 @@ bool rpma_conn::set_up(Call &call, const rpma_peer &peer, const ConnSettings &cf
 #ifdef RPMA_NATIVE_ATOMIC_WRITE
     has_atomic_write = extended != nullptr && extended->wr_atomic_write != nullptr;
 #endif
-    flush.begin(call, flush_mode, cfg.flush_mode == RPMA_FLUSH_MODE_NATIVE, has_flush,
-                has_atomic_write);
+    flush.init(call, flush_mode, cfg.flush_mode == RPMA_FLUSH_MODE_NATIVE, has_flush,
+               has_atomic_write);
     probe::flush_method(this, flush.allowed().bits(), 0);
     return true;
 }

@@ -15,7 +15,7 @@ using namespace rpma;
 namespace {
 
 // Checks, without network access, that a connection of peer can be created from cfg.
-bool check(Call &call, const rpma_peer &peer, const ConnSettings &cfg) {
+bool check_cfg(Call &call, const rpma_peer &peer, const ConnSettings &cfg) {
     return check_queues(call, peer, cfg) &&
            (cfg.flush_mode != RPMA_FLUSH_MODE_NATIVE || peer.check_native_flush(call));
 }
@@ -37,38 +37,40 @@ std::unique_ptr<rpma_conn_req> rpma_conn_req::create(Call &call, rpma_peer &peer
 std::unique_ptr<rpma_conn_req> rpma_conn_req::outgoing(Call &call, rpma_peer &peer,
                                                        const char *addr, const char *port,
                                                        ConnSettings &&cfg) {
-    if (!check(call, peer, cfg))
+    if (!check_cfg(call, peer, cfg))
         return nullptr;
-    Names names = resolve_name(call, addr, port, Side::REMOTE, cfg.source.sin6_family);
-    if (!names)
+    AddressList addresses =
+        resolve_name(call, addr, port, Side::REMOTE, cfg.source.sin6_family);
+    if (!addresses)
         return nullptr;
     return try_each_route(
-        call, names, cfg.source, addr, port,
+        call, addresses, cfg.source, addr, port,
         [&](sockaddr *source, sockaddr *destination) -> std::unique_ptr<rpma_conn_req> {
             CmId id = CmId::create(call, nullptr);
             if (!id || !resolve_addr(call, id, cfg.tos, source, destination, cfg.timeout_ms) ||
                 !id.resolve_route(call, cfg.timeout_ms))
                 return nullptr;
             auto req = create(call, peer, std::move(id));
-            return req && req->make_queues(call, cfg) ? std::move(req) : nullptr;
+            return req && req->set_up_conn(call, cfg) ? std::move(req) : nullptr;
         });
 }
 
 std::unique_ptr<rpma_conn_req> rpma_conn_req::start(Call &call, rpma_peer &peer,
                                                     const char *addr, const char *port,
                                                     ConnSettings &&cfg) {
-    Names names = resolve_name(call, addr, port, Side::REMOTE, cfg.source.sin6_family);
-    if (!names)
+    AddressList addresses =
+        resolve_name(call, addr, port, Side::REMOTE, cfg.source.sin6_family);
+    if (!addresses)
         return nullptr;
     auto req = create(call, peer, {});
     if (!req || !req->conn_->own_events(call, true))
         return nullptr;
-    req->next_ = names.get();
-    req->names_ = std::move(names);
+    req->next_address_ = addresses.get();
+    req->addresses_ = std::move(addresses);
     req->source_ = cfg.source;
     req->tos_ = cfg.tos;
     req->timeout_ms_ = cfg.timeout_ms;
-    req->has_steps_ = true;
+    req->is_asynchronous_ = true;
     return req->try_next_address(call) ? std::move(req) : nullptr;
 }
 
@@ -77,10 +79,10 @@ rpma_conn_req::incoming(Call &call, rpma_peer &peer, CmEvent &&event, const Conn
     CmId id = CmId::incoming(event->id);
     // Check cfg only once the request event is taken: an event left in the channel would keep
     // the descriptor of the endpoint readable for ever.
-    if (cfg != nullptr && !check(call, peer, *cfg))
+    if (cfg != nullptr && !check_cfg(call, peer, *cfg))
         return nullptr;
     auto req = create(call, peer, std::move(id));
-    if (!req || (cfg != nullptr && !req->make_queues(call, *cfg)))
+    if (!req || (cfg != nullptr && !req->set_up_conn(call, *cfg)))
         return nullptr;
     const rdma_conn_param &param = event->param.conn;
     if (!req->conn_->copy_private_data(param)) {
@@ -91,8 +93,8 @@ rpma_conn_req::incoming(Call &call, rpma_peer &peer, CmEvent &&event, const Conn
     event.release(call);
     // From here on the reader of the endpoint receives no event of this connection.
     req->is_incoming_ = true;
-    req->has_steps_ = cfg == nullptr;
-    if (call.failed() || !req->conn_->own_events(call, req->has_steps_))
+    req->is_asynchronous_ = cfg == nullptr;
+    if (call.failed() || !req->conn_->own_events(call, req->is_asynchronous_))
         return nullptr;
     probe::conn_request(req.get(), rdma_get_peer_addr(req->conn_->id().get()),
                         static_cast<int>(req->conn().private_data().len));
@@ -102,10 +104,10 @@ rpma_conn_req::incoming(Call &call, rpma_peer &peer, CmEvent &&event, const Conn
 // Starts resolving the next usable address. Returns false if none is left (RPMA_E_PROVIDER):
 // the failure of the last one counts.
 bool rpma_conn_req::try_next_address(Call &call) {
-    while (next_ != nullptr) {
-        const addrinfo &address = *next_;
-        next_ = address.ai_next;
-        call.begin_attempt(next_ == nullptr);
+    while (next_address_ != nullptr) {
+        const addrinfo &address = *next_address_;
+        next_address_ = address.ai_next;
+        call.begin_attempt(next_address_ == nullptr);
         CmId id = CmId::create(call, conn_->events());
         if (!id)
             continue;
@@ -116,69 +118,69 @@ bool rpma_conn_req::try_next_address(Call &call) {
                          address.ai_addr, timeout_ms_))
             return true;
     }
-    step_ = Step::OVER;
+    step_ = Step::FAILED;
     return false;
 }
 
 // The device of an address is known once the address is resolved.
 bool rpma_conn_req::check_device(Call &call) const {
-    const ibv_context *has = conn_->id()->verbs, *needed = peer_.pd().context;
-    if (has != needed)
+    const ibv_context *actual = conn_->id()->verbs, *expected = peer_.pd().context;
+    if (actual != expected)
         RPMA_FAIL(call, RPMA_E_PROVIDER, 0,
                   "the route to %s uses %s, the peer is on %s: use a peer of the same device",
                   address_text(rdma_get_peer_addr(conn_->id().get())).chars,
-                  device_text(has, *needed).chars, ibv_get_device_name(needed->device));
-    return has == needed;
+                  device_text(actual, *expected).chars, ibv_get_device_name(expected->device));
+    return actual == expected;
 }
 
 // Advances the request by the step that an event completes. Returns false on failure:
 // RPMA_E_PROVIDER.
-bool rpma_conn_req::go_on(Call &call, CmEvent &&event) {
-    const rdma_cm_event seen = *event.get(); // for the log, after the acknowledgement
+bool rpma_conn_req::advance(Call &call, CmEvent &&event) {
+    const rdma_cm_event copy = *event.get(); // for the log, after the acknowledgement
     event.release(call);
     if (call.failed())
         return false;
     CmId &id = conn_->id();
-    const int error = seen.status < 0 ? -seen.status : seen.status;
-    switch (seen.event) {
+    const int error = copy.status < 0 ? -copy.status : copy.status;
+    switch (copy.event) {
     case RDMA_CM_EVENT_ADDR_RESOLVED:
         step_ = Step::ROUTE;
         return check_device(call) && id.resolve_route(call, timeout_ms_);
     case RDMA_CM_EVENT_ROUTE_RESOLVED:
         step_ = Step::READY;
-        next_ = nullptr;
+        next_address_ = nullptr;
         return true;
     case RDMA_CM_EVENT_ADDR_ERROR:
-        id.addr_failed(call, error, source_for(source_, source_.sin6_family),
-                       rdma_get_peer_addr(id.get()), timeout_ms_);
+        id.report_addr_failure(call, error, source_for(source_, source_.sin6_family),
+                               rdma_get_peer_addr(id.get()), timeout_ms_);
         return false;
     case RDMA_CM_EVENT_ROUTE_ERROR:
-        id.route_failed(call, error, timeout_ms_);
+        id.report_route_failure(call, error, timeout_ms_);
         return false;
     case RDMA_CM_EVENT_ADDR_CHANGE:
         log_addr_change(call);
         return true;
     default:
         RPMA_FAIL(call, RPMA_E_PROVIDER, 0, "%s: the request cannot proceed%s",
-                  rdma_event_str(seen.event), status_text(seen, id->verbs, false).chars);
+                  rdma_event_str(copy.event), status_text(copy, id->verbs, false).chars);
         return false;
     }
 }
 
 void rpma_conn_req::resolve(Call &call) {
     // Linux drops all events of an incoming request until it is accepted.
-    if (!has_steps_ || is_incoming_)
+    if (!is_asynchronous_ || is_incoming_)
         return;
     while (CmEvent event = next_event(call, *conn_->events(), is_ready() ? 0 : RPMA_E_AGAIN)) {
-        call.begin_attempt(next_ == nullptr); // not a failure while addresses are left
-        const bool goes_on = go_on(call, std::move(event)) || try_next_address(call);
+        call.begin_attempt(next_address_ == nullptr); // not a failure while addresses are left
+        const bool can_continue = advance(call, std::move(event)) || try_next_address(call);
         call.end_attempts();
-        if (!goes_on)
+        if (!can_continue)
             return;
     }
 }
 
-bool rpma_conn_req::make_queues(Call &call, const ConnSettings &cfg) {
+bool rpma_conn_req::set_up_conn(Call &call, const ConnSettings &cfg) {
     retry_count_ = cfg.retry_count;
     rnr_retry_count_ = cfg.rnr_retry_count;
     if (!conn_->set_up(call, peer_, cfg))
@@ -188,8 +190,8 @@ bool rpma_conn_req::make_queues(Call &call, const ConnSettings &cfg) {
 }
 
 void rpma_conn_req::set_up(Call &call, const ConnSettings &cfg) {
-    if (check(call, peer_, cfg))
-        make_queues(call, cfg);
+    if (check_cfg(call, peer_, cfg))
+        set_up_conn(call, cfg);
 }
 
 // Requests the largest values that the device and the other side support.
@@ -214,11 +216,12 @@ std::unique_ptr<rpma_conn> rpma_conn_req::connect(Call &call,
         return nullptr;
     // Nothing may fail after this step: the connection is established for the other side.
     rdma_conn_param param = parameters(pdata);
-    const bool begun = is_incoming_ ? conn_->accept(call, param) : conn_->connect(call, param);
-    if (begun)
+    const bool is_started =
+        is_incoming_ ? conn_->accept(call, param) : conn_->connect(call, param);
+    if (is_started)
         probe::conn_start(conn_.get(), conn_->qp->qp_num, rdma_get_peer_addr(conn_->id().get()),
                           is_incoming_);
-    return begun ? std::move(conn_) : nullptr;
+    return is_started ? std::move(conn_) : nullptr;
 }
 
 void rpma_conn_req::reject(Call &call, const rpma_conn_private_data *pdata) {

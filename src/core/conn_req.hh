@@ -15,10 +15,11 @@ struct rpma_peer;
 
 namespace rpma {
 
-inline constexpr char FAILED[] = "the request has failed: delete it";
-inline constexpr char NOT_RESOLVED[] =
+inline constexpr char REQUEST_FAILED[] = "the request has failed: delete it";
+inline constexpr char REQUEST_NOT_RESOLVED[] =
     "the request is not resolved: wait until rpma_conn_req_resolve() returns 0";
-inline constexpr char NOT_SET_UP[] = "the request is not set up: rpma_conn_req_setup() does so";
+inline constexpr char REQUEST_NOT_SET_UP[] =
+    "the request is not set up: rpma_conn_req_setup() does so";
 
 } // namespace rpma
 
@@ -49,7 +50,7 @@ struct rpma_conn_req : rpma::Allocated {
     // RPMA_E_PROVIDER: the request has failed for good.
     void resolve(rpma::Call &call);
     bool is_ready() const { return step_ == Step::READY || is_set_up(); }
-    bool is_over() const { return step_ == Step::OVER; }
+    bool has_failed() const { return step_ == Step::FAILED; }
 
     // Creates the queues of a request that is ready. On failure the request is unchanged:
     // RPMA_E_INVAL, RPMA_E_NOSUPP, RPMA_E_PROVIDER.
@@ -57,7 +58,9 @@ struct rpma_conn_req : rpma::Allocated {
     bool is_set_up() const { return step_ == Step::SET_UP; }
     // The reason, for the log, why a request that is not set up can neither connect nor post
     // receives.
-    const char *obstacle() const { return is_over() ? rpma::FAILED : rpma::NOT_SET_UP; }
+    const char *not_set_up_reason() const {
+        return has_failed() ? rpma::REQUEST_FAILED : rpma::REQUEST_NOT_SET_UP;
+    }
 
     // Connects or accepts. The caller deletes the request afterwards, also on failure. nullptr:
     // RPMA_E_NOMEM, RPMA_E_PROVIDER.
@@ -76,13 +79,13 @@ struct rpma_conn_req : rpma::Allocated {
     uint32_t rq_size() const { return conn_->rq_size(); }
 
   private:
-    enum class Step : uint8_t { ADDRESS, ROUTE, READY, SET_UP, OVER };
+    enum class Step : uint8_t { ADDRESS, ROUTE, READY, SET_UP, FAILED };
 
     static std::unique_ptr<rpma_conn_req> create(rpma::Call &call, rpma_peer &peer,
                                                  rpma::CmId &&id);
-    bool make_queues(rpma::Call &call, const rpma::ConnSettings &cfg);
+    bool set_up_conn(rpma::Call &call, const rpma::ConnSettings &cfg);
     bool try_next_address(rpma::Call &call);
-    bool go_on(rpma::Call &call, rpma::CmEvent &&event);
+    bool advance(rpma::Call &call, rpma::CmEvent &&event);
     bool check_device(rpma::Call &call) const;
     rdma_conn_param parameters(const rpma_conn_private_data *pdata) const;
 
@@ -92,10 +95,11 @@ struct rpma_conn_req : rpma::Allocated {
     uint8_t rnr_retry_count_ = 0;
     uint8_t tos_ = 0;
     bool is_incoming_ = false;
-    bool has_steps_ = false; // calls of resolve() advance it
+    bool is_asynchronous_ = false; // calls of resolve() advance it
     Step step_ = Step::READY;
     int timeout_ms_ = 0;
-    rpma::Names names_;
-    const addrinfo *next_ = nullptr; // in names_: the address to try if the current one fails
-    rpma::Source source_;            // set by start()
+    rpma::AddressList addresses_;
+    // In addresses_: the address to try if the current one fails.
+    const addrinfo *next_address_ = nullptr;
+    rpma::Source source_; // set by start()
 };

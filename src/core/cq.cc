@@ -35,8 +35,8 @@ std::optional<rpma_cq> rpma_cq::create(Call &call, ibv_context &device, const Si
     return rpma_cq(std::move(own), std::move(queue));
 }
 
-std::unique_ptr<rpma_cq> rpma_cq::of_program(Call &call, const rpma_peer &peer,
-                                             const CqSettings &cfg) {
+std::unique_ptr<rpma_cq> rpma_cq::create_for_program(Call &call, const rpma_peer &peer,
+                                                     const CqSettings &cfg) {
     ibv_context &device = *peer.pd().context;
     const uint32_t vector = cfg.comp_vector, vectors = number_of_vectors(device);
     if (vector >= vectors) {
@@ -46,11 +46,11 @@ std::unique_ptr<rpma_cq> rpma_cq::of_program(Call &call, const rpma_peer &peer,
     }
     const SizeRequest size = {cfg.size, peer.device().max_cqe, "rpma_cq_cfg_set_size",
                               peer.device().max_cq};
-    auto made = create(call, device, size, vector, nullptr);
-    if (!made)
+    auto created = create(call, device, size, vector, nullptr);
+    if (!created)
         return nullptr;
-    made->of_program_ = true;
-    auto cq = make<rpma_cq>(call, std::move(*made));
+    created->is_of_program_ = true;
+    auto cq = make<rpma_cq>(call, std::move(*created));
     if (cq)
         cq->add_entry();
     return cq;
@@ -74,7 +74,7 @@ void rpma_cq::moderate(Call &call, uint16_t count, uint16_t period_us) {
     ibv_modify_cq_attr attributes = {.attr_mask = IBV_CQ_ATTR_MODERATE,
                                      .moderate = {.cq_count = count, .cq_period = period_us}};
     if (const int error = ibv_modify_cq(queue_.get(), &attributes); error != 0)
-        RPMA_FAIL(call, unless_unsupported(error), error,
+        RPMA_FAIL(call, code_of_optional_call(error), error,
                   "ibv_modify_cq(cq_count=%u, cq_period=%u)", count, period_us);
 }
 
@@ -111,13 +111,14 @@ bool rpma_cq::try_release(Call &call) {
     return true;
 }
 
-void rpma::note_poll(Call &call, int got, int wanted) {
+void rpma::report_poll(Call &call, int got, int requested) {
     if (got == 0)
         RPMA_WOULD_BLOCK(call, RPMA_E_NO_COMPLETION, 0, "the completion queue is empty");
     else if (got < 0) // mlx4 and mlx5 return -2 for every cause, which is not an error number
         RPMA_FAIL(call, RPMA_E_PROVIDER, 0,
-                  "ibv_poll_cq(num_entries=%d) failed, the provider gives no reason", wanted);
+                  "ibv_poll_cq(num_entries=%d) failed, the provider gives no reason",
+                  requested);
     else
-        RPMA_FAIL(call, RPMA_E_UNKNOWN, 0, "ibv_poll_cq(num_entries=%d) returned %d", wanted,
+        RPMA_FAIL(call, RPMA_E_UNKNOWN, 0, "ibv_poll_cq(num_entries=%d) returned %d", requested,
                   got);
 }

@@ -28,23 +28,23 @@ struct rpma_cq : rpma::Allocated {
                                          ibv_comp_channel *shared);
     // Creates a queue that the program owns. Returns nullptr on failure: RPMA_E_INVAL,
     // RPMA_E_NOMEM, RPMA_E_PROVIDER.
-    static std::unique_ptr<rpma_cq> of_program(rpma::Call &call, const rpma_peer &peer,
-                                               const rpma::CqSettings &cfg);
+    static std::unique_ptr<rpma_cq> create_for_program(rpma::Call &call, const rpma_peer &peer,
+                                                       const rpma::CqSettings &cfg);
 
     rpma_cq(rpma_cq &&other) noexcept
         : own_channel_(std::move(other.own_channel_)), queue_(std::move(other.queue_)),
-          unacknowledged_(other.unacknowledged_.load()), of_program_(other.of_program_) {}
+          unacknowledged_(other.unacknowledged_.load()), is_of_program_(other.is_of_program_) {}
     rpma_cq &operator=(rpma_cq &&) = delete;
     ~rpma_cq() { acknowledge_all(); }
 
     ibv_cq &queue() const { return *queue_.get(); }
-    bool is(const ibv_cq *queue) const { return queue_.get() == queue; }
+    bool owns(const ibv_cq *queue) const { return queue_.get() == queue; }
     bool shares_channel() const { return !own_channel_; }
-    bool is_of_program() const { return of_program_; }
+    bool is_of_program() const { return is_of_program_; }
     // Lets events of the device find the queue. The queue must not move afterwards.
     void add_entry() { entry_.add(queue_.get(), this); }
     void add_user() { users_++; }
-    void drop_user() { users_--; }
+    void remove_user() { users_--; }
     int fd() const { return queue_->channel->fd; }
 
     // Reads an event and arms the queue. 0, RPMA_E_NO_COMPLETION, RPMA_E_PROVIDER,
@@ -68,9 +68,10 @@ struct rpma_cq : rpma::Allocated {
             return refuse_wait(function);
         ibv_cq *queue;
         if (!rpma::next_cq_event(*own_channel_.get(), queue)) [[unlikely]]
-            return rpma::no_cq_event(function, errno);
-        if (!is(queue)) [[unlikely]]
-            return rpma::foreign_cq_event(function, *queue, "the one that is waited for");
+            return rpma::report_no_cq_event(function, errno);
+        if (!owns(queue)) [[unlikely]]
+            return rpma::report_foreign_cq_event(function, *queue,
+                                                 "the one that is waited for");
         count_event();
         return 0;
     }
@@ -93,7 +94,7 @@ struct rpma_cq : rpma::Allocated {
 
   private:
     // An acknowledgement takes a lock, so many events are acknowledged at once.
-    static constexpr unsigned ACKNOWLEDGE_AT = 64;
+    static constexpr unsigned MAX_UNACKNOWLEDGED = 64;
 
     [[gnu::cold]] int refuse_wait(const char *function) const;
     rpma_cq(rpma::CompChannel &&own, rpma::Cq &&queue)
@@ -101,12 +102,12 @@ struct rpma_cq : rpma::Allocated {
     int arm_queue(const char *function, bool solicited_only) {
         const int error = rpma::arm(*queue_.get(), solicited_only);
         if (error != 0) [[unlikely]]
-            return rpma::not_armed(function, error);
+            return rpma::report_arm_failure(function, error);
         return error; // equals 0, and saves an instruction
     }
     void acknowledge_all();
     void count_event() {
-        if (unacknowledged_.fetch_add(1) >= ACKNOWLEDGE_AT - 1) [[unlikely]]
+        if (unacknowledged_.fetch_add(1) >= MAX_UNACKNOWLEDGED - 1) [[unlikely]]
             acknowledge_all();
     }
 
@@ -116,25 +117,25 @@ struct rpma_cq : rpma::Allocated {
     // The number of connections that use the queue without owning it. Its owner is the program
     // or a shared receive queue.
     std::atomic<unsigned> users_ = 0;
-    bool of_program_ = false;
+    bool is_of_program_ = false;
     rpma::HandleEntry entry_; // released first, see HandleEntry
 };
 
 namespace rpma {
 
-struct DropCqUser {
-    void operator()(rpma_cq *cq) const { cq->drop_user(); }
+struct RemoveCqUser {
+    void operator()(rpma_cq *cq) const { cq->remove_user(); }
 };
 // The use of a queue by a connection that does not own it. The queue must outlive it.
-using CqUse = std::unique_ptr<rpma_cq, DropCqUser>;
+using CqUse = std::unique_ptr<rpma_cq, RemoveCqUser>;
 
 inline CqUse use(rpma_cq &cq) {
     cq.add_user();
     return CqUse(&cq);
 }
 
-// Reports a poll that returned less than 1 or more than wanted completions:
+// Reports a poll that returned less than 1 or more than requested completions:
 // RPMA_E_NO_COMPLETION, RPMA_E_PROVIDER, RPMA_E_UNKNOWN.
-void note_poll(Call &call, int got, int wanted);
+void report_poll(Call &call, int got, int requested);
 
 } // namespace rpma

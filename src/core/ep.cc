@@ -16,16 +16,16 @@ std::unique_ptr<rpma_ep> rpma_ep::listen(Call &call, rpma_peer &peer, const char
     EventChannel events = create_event_channel(call);
     if (!events)
         return nullptr;
-    Names names = resolve_name(call, addr, port, Side::LOCAL);
-    if (!names)
+    AddressList addresses = resolve_name(call, addr, port, Side::LOCAL);
+    if (!addresses)
         return nullptr;
-    CmId id = try_each(call, names, [&](const addrinfo &name) {
-        CmId made = CmId::create(call, events.get());
-        if (!made ||
-            (cfg.ipv6_only && name.ai_family == AF_INET6 && !made.set_ipv6_only(call)) ||
-            !made.bind(call, name.ai_addr) || !made.listen(call, cfg.backlog))
+    CmId id = try_each_address(call, addresses, [&](const addrinfo &address) {
+        CmId created = CmId::create(call, events.get());
+        if (!created ||
+            (cfg.ipv6_only && address.ai_family == AF_INET6 && !created.set_ipv6_only(call)) ||
+            !created.bind(call, address.ai_addr) || !created.listen(call, cfg.backlog))
             return CmId();
-        return made;
+        return created;
     });
     if (!id)
         return nullptr;

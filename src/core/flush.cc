@@ -18,8 +18,8 @@ pthread_mutex_t methods_lock = PTHREAD_MUTEX_INITIALIZER;
 
 } // namespace
 
-void FlushMethods::begin(const Call &call, rpma_flush_mode mode, bool requires_native,
-                         bool has_flush, bool has_atomic_write) {
+void FlushMethods::init(const Call &call, rpma_flush_mode mode, bool requires_native,
+                        bool has_flush, bool has_atomic_write) {
     mode_ = has_flush ? mode : RPMA_FLUSH_MODE_EMULATED;
     requires_native_ = has_flush && requires_native;
     has_atomic_write_ = has_atomic_write;
@@ -45,7 +45,7 @@ void FlushMethods::apply(const Call &call, bool direct_write_to_pmem, uint8_t se
     const Lock lock(methods_lock);
     allowed_ = masks;
     active_ = is_active ? masks : FlushMasks();
-    writes_natively_ =
+    has_native_write_ =
         has_atomic_write_ && (!is_advertised || (served & SERVES_ATOMIC_WRITE) != 0);
     generation_++;
 }

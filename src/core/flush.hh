@@ -80,8 +80,8 @@ class FlushMethods {
     // requires_native: the program requires NATIVE. has_flush and has_atomic_write are the
     // native operations of the queue pair. The other side has not advertised any capability
     // yet.
-    void begin(const Call &call, rpma_flush_mode mode, bool requires_native, bool has_flush,
-               bool has_atomic_write);
+    void init(const Call &call, rpma_flush_mode mode, bool requires_native, bool has_flush,
+              bool has_atomic_write);
 
     // Applies the capabilities that the other side advertised: direct write to PMem, and the
     // operations that its device serves (SERVES_*, 0 if not advertised).
@@ -102,7 +102,7 @@ class FlushMethods {
     }
 
     // Is true if atomic writes are a native operation.
-    bool writes_natively() const { return writes_natively_.load(std::memory_order_relaxed); }
+    bool has_native_write() const { return has_native_write_.load(std::memory_order_relaxed); }
     // apply() changes this number: the methods of operations that were filled before may have
     // changed. A caller that has read a new number reads the methods of that apply() or of a
     // later one.
@@ -120,7 +120,7 @@ class FlushMethods {
     std::atomic<FlushMasks> active_ = FlushMasks();
     std::atomic<FlushMasks> allowed_ = FlushMasks();
     std::atomic<uint32_t> generation_ = 0;
-    std::atomic<bool> writes_natively_ = false;
+    std::atomic<bool> has_native_write_ = false;
     rpma_flush_mode mode_ : 8 = RPMA_FLUSH_MODE_AUTO;
     bool requires_native_ = false;
     bool has_atomic_write_ = false;

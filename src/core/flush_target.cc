@@ -40,7 +40,7 @@ const rpma_mr_local *FlushTarget::acquire(Call &call, const rpma_peer &peer) {
     return mr_.get();
 }
 
-void FlushTarget::drop_user() {
+void FlushTarget::remove_user() {
     Lock lock(mutex_);
     users_--;
 }

@@ -6,7 +6,7 @@
 // An emulated flush is an RDMA read after the writes. The data read is discarded, so all
 // connections of a peer read into the same 8 bytes.
 //
-// Thread-safety: acquire, drop_user and try_release may be called from any thread.
+// Thread-safety: acquire, remove_user and try_release may be called from any thread.
 
 #pragma once
 
@@ -27,7 +27,7 @@ class FlushTarget {
     // Registers the target unless it is registered already, and adds a user. Returns nullptr on
     // failure: RPMA_E_NOMEM, RPMA_E_PROVIDER.
     const rpma_mr_local *acquire(Call &call, const rpma_peer &peer);
-    void drop_user();
+    void remove_user();
 
     // Deregisters the target. Returns false on failure, also while it has users:
     // RPMA_E_PROVIDER.
@@ -48,10 +48,10 @@ class FlushTarget {
     std::unique_ptr<rpma_mr_local> mr_;
 };
 
-struct DropUser {
-    void operator()(FlushTarget *target) const { target->drop_user(); }
+struct RemoveUser {
+    void operator()(FlushTarget *target) const { target->remove_user(); }
 };
 // The use of the target by one connection. The target must outlive it.
-using FlushTargetUse = std::unique_ptr<FlushTarget, DropUser>;
+using FlushTargetUse = std::unique_ptr<FlushTarget, RemoveUser>;
 
 } // namespace rpma

@@ -23,7 +23,7 @@ Region rpma_mr_local::describe() const {
 
 namespace {
 
-int code_of_advice(int error) {
+int code_of_advise_error(int error) {
     switch (error) {
     case EOPNOTSUPP:
 #if ENOTSUP != EOPNOTSUPP
@@ -46,7 +46,7 @@ void rpma_mr_local::advise(Call &call, std::size_t offset, uint32_t len, int adv
     const int error =
         ibv_advise_mr(region->pd, static_cast<ibv_advise_mr_advice>(advice), flags, &range, 1);
     if (error != 0)
-        RPMA_FAIL(call, code_of_advice(error), error,
+        RPMA_FAIL(call, code_of_advise_error(error), error,
                   "ibv_advise_mr(advice=%d, flags=0x%" PRIx32 ", addr=0x%" PRIx64
                   ", length=%" PRIu32 ")",
                   advice, flags, range.addr, len);
@@ -55,7 +55,8 @@ void rpma_mr_local::advise(Call &call, std::size_t offset, uint32_t len, int adv
 rpma_mr_remote::rpma_mr_remote(const Region &region, uint8_t native_flush_usage)
     : addr(region.addr), rkey(region.rkey),
       flush(flush_mask(region.usage & native_flush_usage), flush_mask(region.usage)),
-      size(region.size), whole_reads(size < FLUSH_READ_SIZE ? 0 : size - FLUSH_READ_SIZE + 1),
+      size(region.size),
+      full_read_limit(size < FLUSH_READ_SIZE ? 0 : size - FLUSH_READ_SIZE + 1),
       usage(region.usage) {}
 
 std::unique_ptr<rpma_mr_remote> rpma_mr_remote::create(Call &call, const Region &region,

@@ -52,6 +52,6 @@ struct rpma_mr_remote : rpma::Allocated {
     uint32_t rkey;
     rpma::FlushMasks flush; // the methods that the region allows
     uint64_t size;
-    uint64_t whole_reads; // FLUSH_READ_SIZE bytes of the region follow each offset below
-    uint16_t usage;       // RPMA_MR_USAGE_*
+    uint64_t full_read_limit; // FLUSH_READ_SIZE bytes of the region follow each offset below
+    uint16_t usage;           // RPMA_MR_USAGE_*
 };

@@ -20,7 +20,7 @@ using namespace rpma;
 
 namespace {
 
-Capabilities capabilities(const ibv_device_attr_ex &attributes) {
+Capabilities capabilities_of(const ibv_device_attr_ex &attributes) {
     Capabilities device;
     device.on_demand_paging = is_odp_capable(attributes);
     device.atomics = attributes.orig_attr.atomic_cap != IBV_ATOMIC_NONE;
@@ -49,16 +49,16 @@ Capabilities capabilities(const ibv_device_attr_ex &attributes) {
 
 // The environment variable RPMA_FLUSH lets an operator connect peers with different
 // capabilities without a change of the program.
-rpma_flush_mode operators_choice(const Call &call, bool device_flushes) {
-    const char *choice = secure_getenv("RPMA_FLUSH");
-    if (choice == nullptr || std::strcmp(choice, "auto") == 0)
+rpma_flush_mode flush_mode_from_environment(const Call &call, bool device_flushes) {
+    const char *value = secure_getenv("RPMA_FLUSH");
+    if (value == nullptr || std::strcmp(value, "auto") == 0)
         return RPMA_FLUSH_MODE_AUTO;
-    if (std::strcmp(choice, "emulated") == 0)
+    if (std::strcmp(value, "emulated") == 0)
         return RPMA_FLUSH_MODE_EMULATED;
-    if (std::strcmp(choice, "native") != 0) {
+    if (std::strcmp(value, "native") != 0) {
         RPMA_LOG(RPMA_LOG_LEVEL_WARNING, call.function(),
                  "RPMA_FLUSH=%s is ignored: use auto, emulated or native",
-                 Visible(choice).chars);
+                 Visible(value).chars);
         return RPMA_FLUSH_MODE_AUTO;
     }
     if (!device_flushes)
@@ -83,13 +83,14 @@ std::unique_ptr<rpma_peer> rpma_peer::create(Call &call, ibv_context &device) {
     if (!pd)
         return nullptr;
 
-    const Capabilities can = capabilities(attributes);
+    const Capabilities capabilities = capabilities_of(attributes);
     RPMA_LOG(RPMA_LOG_LEVEL_INFO, call.function(),
              "native atomic write: %s, native flush: %s, on-demand paging: %s, remote atomics: "
              "%s",
-             can.atomic_write ? "yes" : "no", can.flush ? "yes" : "no",
-             can.on_demand_paging ? "yes" : "no", can.atomics ? "yes" : "no");
-    return make<rpma_peer>(call, std::move(pd), can, operators_choice(call, can.flush));
+             capabilities.atomic_write ? "yes" : "no", capabilities.flush ? "yes" : "no",
+             capabilities.on_demand_paging ? "yes" : "no", capabilities.atomics ? "yes" : "no");
+    return make<rpma_peer>(call, std::move(pd), capabilities,
+                           flush_mode_from_environment(call, capabilities.flush));
 }
 
 bool rpma_peer::try_release(Call &call) {
@@ -97,9 +98,10 @@ bool rpma_peer::try_release(Call &call) {
 }
 
 unsigned rpma_peer::access_flags(int usage) const {
-    constexpr int WRITTEN = RPMA_MR_USAGE_READ_DST | RPMA_MR_USAGE_WRITE_SRC |
-                            RPMA_MR_USAGE_WRITE_DST | RPMA_MR_USAGE_RECV | RPMA_MR_USAGE_ATOMIC;
-    unsigned access = (usage & WRITTEN) != 0 ? IBV_ACCESS_LOCAL_WRITE : 0;
+    constexpr int LOCAL_WRITE_USAGE = RPMA_MR_USAGE_READ_DST | RPMA_MR_USAGE_WRITE_SRC |
+                                      RPMA_MR_USAGE_WRITE_DST | RPMA_MR_USAGE_RECV |
+                                      RPMA_MR_USAGE_ATOMIC;
+    unsigned access = (usage & LOCAL_WRITE_USAGE) != 0 ? IBV_ACCESS_LOCAL_WRITE : 0;
     if ((usage & RPMA_MR_USAGE_READ_SRC) != 0)
         access |= IBV_ACCESS_REMOTE_READ;
     // iWARP: the response to a read is a write into the reader's memory.
@@ -198,9 +200,9 @@ std::unique_ptr<rpma_mr_local> rpma_peer::register_memory(Call &call, void *ptr,
     }
 }
 
-rpma_flush_mode rpma_peer::choose_flush(rpma_flush_mode wanted) const {
+rpma_flush_mode rpma_peer::choose_flush(rpma_flush_mode requested) const {
     if (device_.flush)
-        return wanted != RPMA_FLUSH_MODE_AUTO ? wanted : flush_mode_;
+        return requested != RPMA_FLUSH_MODE_AUTO ? requested : flush_mode_;
     return RPMA_FLUSH_MODE_EMULATED;
 }
 

@@ -64,9 +64,9 @@ struct rpma_peer : rpma::Allocated {
                               uint64_t operations, ibv_cq &cq, ibv_cq &receive_cq,
                               ibv_srq *srq) const;
 
-    // Returns the flush mode of a connection whose configuration requests wanted. AUTO selects
-    // native flushes unless the other side advertises that it does not serve them.
-    rpma_flush_mode choose_flush(rpma_flush_mode wanted) const;
+    // Returns the flush mode of a connection whose configuration has the mode requested. AUTO
+    // selects native flushes unless the other side advertises that it does not serve them.
+    rpma_flush_mode choose_flush(rpma_flush_mode requested) const;
 
     // Returns false if the device has no native flush: RPMA_E_NOSUPP.
     bool check_native_flush(rpma::Call &call) const;

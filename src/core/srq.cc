@@ -22,12 +22,12 @@ std::unique_ptr<rpma_srq> rpma_srq::create(Call &call, const rpma_peer &peer,
     Srq queue = create_srq(call, peer.pd(), size, max_sge);
     if (!queue)
         return nullptr;
-    auto srq = make<rpma_srq>(call, std::move(queue), size.wanted, max_sge);
+    auto srq = make<rpma_srq>(call, std::move(queue), size.requested, max_sge);
     const SizeRequest rcq_size = {cfg.rcq_size, device.max_cqe, "rpma_srq_cfg_set_rcq_size",
                                   device.max_cq};
     if (srq)
         srq->entry_.add(srq->queue_.get(), srq.get());
-    if (!srq || rcq_size.wanted == 0)
+    if (!srq || rcq_size.requested == 0)
         return srq;
     auto rcq = rpma_cq::create(call, *peer.pd().context, rcq_size, 0, nullptr);
     if (!rcq)
@@ -46,7 +46,7 @@ void rpma_srq::set_limit(Call &call, uint32_t limit) {
     }
     ibv_srq_attr attributes = {.max_wr = 0, .max_sge = 0, .srq_limit = limit};
     if (const int error = ibv_modify_srq(queue_.get(), &attributes, IBV_SRQ_LIMIT); error != 0)
-        RPMA_FAIL(call, unless_unsupported(error), error, "ibv_modify_srq(srq_limit=%u)",
+        RPMA_FAIL(call, code_of_optional_call(error), error, "ibv_modify_srq(srq_limit=%u)",
                   limit);
 }
 

@@ -162,7 +162,7 @@ int rpma_batch::record(const char *function, const Outcome &outcome, uint32_t *p
         *posted = next - next_;
     // The next post begins at the operation where this one ended.
     next_ = next < size_ ? next : 0;
-    return outcome.is_good() ? 0 : report_list(function, "batch", conn, outcome, index_of);
+    return outcome.is_success() ? 0 : report_list(function, "batch", conn, outcome, index_of);
 }
 
 int rpma_batch_new(struct rpma_conn *conn, uint32_t max_ops, struct rpma_batch **batch_ptr) {

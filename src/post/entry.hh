@@ -110,7 +110,7 @@ inline void choose_write_method([[maybe_unused]] const rpma_conn &conn, Entry &e
                                 [[maybe_unused]] ListFlags &list_flags) {
     constexpr unsigned INLINE = IBV_SEND_INLINE;
 #ifdef RPMA_NATIVE_ATOMIC_WRITE
-    if (entry.is_aligned && conn.flush.writes_natively()) {
+    if (entry.is_aligned && conn.flush.has_native_write()) {
         fill_native(entry, IBV_WR_ATOMIC_WRITE, list_flags);
         entry.wr.send_flags &= ~INLINE;
         return;
@@ -193,7 +193,7 @@ template <rpma_work_type type>
                                                    ListFlags &list_flags) {
     const rpma_mr_remote *const remote = work.remote;
     if (remote == nullptr || !is_known(work.flush_type) || work.flush_len > UINT32_MAX ||
-        work.remote_offset >= remote->whole_reads) [[unlikely]]
+        work.remote_offset >= remote->full_read_limit) [[unlikely]]
         return false;
     const FlushMethod method =
         choose_method(conn.flush.masks() & remote->flush, work.flush_type);

@@ -112,17 +112,17 @@ uint64_t length_of(const ibv_send_wr &wr) {
 
 // A full queue is a would-block result for a function of 1.4.
 struct Rejection {
-    bool is_again;
+    bool is_would_block;
     int result;
 
-    bool note(Call &call) const {
-        return is_again ? call.record_would_block(RPMA_E_AGAIN, 0)
-                        : call.record_failure(RPMA_E_PROVIDER, post_error(result));
+    bool record(Call &call) const {
+        return is_would_block ? call.record_would_block(RPMA_E_AGAIN, 0)
+                              : call.record_failure(RPMA_E_PROVIDER, post_error(result));
     }
 };
 
 // The advice after a failed post; room is the number of operations that the queue holds.
-Text advice(int result, const char *queue, uint32_t room, const char *setting) {
+Text post_advice(int result, const char *queue, uint32_t room, const char *setting) {
     Text text;
     if (post_error(result) == 0)
         text.add(" failed, the provider gives no reason");
@@ -137,13 +137,13 @@ Text advice(int result, const char *queue, uint32_t room, const char *setting) {
 }
 
 Text send_advice(int result, const rpma_conn &conn, uint64_t bytes) {
-    const ibv_qp_cap &has = conn.granted();
-    if (bytes <= has.max_inline_data)
-        return advice(result, "send", has.max_send_wr, "rpma_conn_cfg_set_sq_size");
+    const ibv_qp_cap &granted = conn.granted();
+    if (bytes <= granted.max_inline_data)
+        return post_advice(result, "send", granted.max_send_wr, "rpma_conn_cfg_set_sq_size");
     Text text;
     text.add("; %" PRIu64 " bytes are to be sent inline, the connection allows %" PRIu32
              " at most: raise it with rpma_conn_cfg_set_inline_size()",
-             bytes, has.max_inline_data);
+             bytes, granted.max_inline_data);
     return text;
 }
 
@@ -161,7 +161,7 @@ Text part_text(const Part *part) {
 
 // Check first for too many inline bytes: a provider may return ENOMEM (mlx5) or ENOSPC
 // (wr_set_inline_data() of rxe) for them, like for a full queue.
-bool is_again(const rpma_conn &conn, int result, uint64_t bytes) {
+bool is_would_block(const rpma_conn &conn, int result, uint64_t bytes) {
     return is_full(result) && bytes <= conn.granted().max_inline_data;
 }
 
@@ -197,7 +197,7 @@ namespace {
 int log_send(const char *function, const rpma_conn &conn, const RejectedSend &wr,
              uint64_t bytes, const Rejection &rejection, const Part *part) {
     Call call(function);
-    if (rejection.note(call))
+    if (rejection.record(call))
         call.log(__FILE__, __LINE__, send_advice(rejection.result, conn, bytes).chars,
                  "%sibv_post_send(opcode=%s, remote_addr=0x%" PRIx64 ", addr=0x%" PRIx64
                  ", length=%" PRIu32 ", wr_id=0x%" PRIx64 ", send_flags=%s)",
@@ -233,13 +233,14 @@ int fail_send(const char *function, const rpma_conn &conn, RejectedSend wr, int 
 int fail_part(const char *function, const rpma_conn &conn, const ibv_send_wr &wr, int result,
               const Part &part) {
     const uint64_t bytes = inline_bytes(wr);
-    const Rejection rejection = {is_again(conn, result, bytes), result};
+    const Rejection rejection = {is_would_block(conn, result, bytes), result};
     probe::post_refused(function, &conn, wr.opcode, wr.wr_id, result);
-    if (rejection.is_again && !is_logged(RPMA_LOG_LEVEL_DEBUG))
+    if (rejection.is_would_block && !is_logged(RPMA_LOG_LEVEL_DEBUG))
         return RPMA_E_AGAIN; // a program may post until the queue is full
-    const RejectedSend seen = {wr.wr_id,  wr.wr.rdma.remote_addr, first_sge(wr), remote_key(wr),
-                               wr.opcode, wr.send_flags};
-    return log_send(function, conn, seen, bytes, rejection, &part);
+    const RejectedSend rejected = {wr.wr_id,      wr.wr.rdma.remote_addr,
+                                   first_sge(wr), remote_key(wr),
+                                   wr.opcode,     wr.send_flags};
+    return log_send(function, conn, rejected, bytes, rejection, &part);
 }
 
 int fail_native(const char *function, const rpma_conn &conn, const ibv_send_wr &first,
@@ -247,10 +248,11 @@ int fail_native(const char *function, const rpma_conn &conn, const ibv_send_wr &
     uint64_t bytes = 0;
     for (const ibv_send_wr *wr = &first; wr != end; wr = wr->next)
         bytes = std::max(bytes, inline_bytes(*wr));
-    const Rejection rejection = {part != nullptr && is_again(conn, result, bytes), result};
+    const Rejection rejection = {part != nullptr && is_would_block(conn, result, bytes),
+                                 result};
     Call call(function);
     probe::post_refused(function, &conn, first.opcode, first.wr_id, result);
-    if (rejection.note(call))
+    if (rejection.record(call))
         call.log(__FILE__, __LINE__, send_advice(result, conn, bytes).chars,
                  "%sibv_wr_complete(first: opcode=%s, remote_addr=0x%" PRIx64
                  ", length=%" PRIu64 ", wr_id=0x%" PRIx64 ")",
@@ -264,8 +266,8 @@ int fail_receive(const char *function, const ReceiveQueue &queue, uint32_t size,
     const Rejection rejection = {part != nullptr && is_full(result), result};
     Call call(function);
     probe::post_refused(function, nullptr, -1, wr.wr_id, result);
-    if (rejection.note(call))
-        call.log(__FILE__, __LINE__, advice(result, "receive", size, queue.setting).chars,
+    if (rejection.record(call))
+        call.log(__FILE__, __LINE__, post_advice(result, "receive", size, queue.setting).chars,
                  "%s%s(addr=0x%" PRIx64 ", length=%" PRIu32 ", wr_id=0x%" PRIx64 ")",
                  part_text(part).chars, queue.post, wr.sge.addr, wr.sge.length, wr.wr_id);
     return call.finish();

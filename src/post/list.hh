@@ -24,7 +24,7 @@ struct Outcome {
     ibv_send_wr *begin = nullptr, *end = nullptr;
     bool is_native = false; // the call was ibv_wr_complete()
 
-    bool is_good() const { return next == nullptr && result == 0; }
+    bool is_success() const { return next == nullptr && result == 0; }
 };
 
 // Continues with an operation that was rejected after earlier ones, with error number 0. Posted

@@ -54,13 +54,13 @@ namespace {
 
 // The size of a queue for receives, for the log. It is looked up only after the queue has
 // rejected a receive: keeping its handle across the provider's call would cost an instruction.
-uint32_t size_of(const rpma_conn_req &req) {
+uint32_t rq_size_of(const rpma_conn_req &req) {
     return req.rq_size();
 }
-uint32_t size_of(const ibv_qp &qp) {
+uint32_t rq_size_of(const ibv_qp &qp) {
     return static_cast<const rpma_conn *>(handle_of(&qp))->rq_size();
 }
-uint32_t size_of(const ibv_srq &srq) {
+uint32_t rq_size_of(const ibv_srq &srq) {
     return static_cast<const rpma_srq *>(handle_of(&srq))->rq_size();
 }
 
@@ -68,7 +68,7 @@ template <class Owner>
 [[gnu::cold, gnu::noinline]] int fail_one_receive(const char *function,
                                                   const ReceiveQueue &names, const Owner &owner,
                                                   RejectedReceive wr, int result) {
-    return fail_receive(function, names, size_of(owner), wr, result);
+    return fail_receive(function, names, rq_size_of(owner), wr, result);
 }
 
 // One receive, and the owner of its queue, see tuned.hh.
@@ -212,7 +212,7 @@ RPMA_POST int rpma_conn_req_recv(struct rpma_conn_req *req, struct rpma_mr_local
     RPMA_REFUSE(req == NULL);
     RPMA_REFUSE(dst == NULL);
     RPMA_REFUSE_LENGTH(__func__, len);
-    RPMA_REFUSE_AS(__func__, !req->is_set_up(), "%s", req->obstacle());
+    RPMA_REFUSE_AS(__func__, !req->is_set_up(), "%s", req->not_set_up_reason());
     return post_receive(__func__, CONN_RECEIVES, ibv_post_recv, req, req->conn().qp, dst,
                         offset, len, op_context);
 }
@@ -240,7 +240,7 @@ int rpma_conn_req_recv_many(struct rpma_conn_req *req, const struct rpma_receive
                             uint32_t count, uint32_t *posted) {
     RPMA_REFUSE(req == NULL);
     RPMA_REFUSE(receives == NULL && count != 0);
-    RPMA_REFUSE_AS(__func__, !req->is_set_up(), "%s", req->obstacle());
+    RPMA_REFUSE_AS(__func__, !req->is_set_up(), "%s", req->not_set_up_reason());
     const rpma_conn &conn = req->conn();
     return post_receives(__func__, CONN_RECEIVES, ibv_post_recv, *req, conn.qp,
                          {conn.max_sge, conn.max_sge, CONN_SGE_SETTER}, receives, count,

@@ -75,7 +75,7 @@ constexpr decltype(&fill_none) FILL[] = RPMA_BY_TYPE(fill_none, fill_type);
         entry[-1].wr.next = nullptr;
         const Outcome outcome =
             post_list(*conn, &entries[0].wr, list_flags, (list_flags & HAS_MANY_SGES) != 0);
-        if (!outcome.is_good()) [[unlikely]] {
+        if (!outcome.is_success()) [[unlikely]] {
             code = report_array(function, *conn, outcome, entries, entry, done);
             break;
         }
@@ -91,11 +91,11 @@ constexpr decltype(&fill_none) FILL[] = RPMA_BY_TYPE(fill_none, fill_type);
                                             ibv_send_wr *bad, int result, uint32_t *posted) {
     const Outcome outcome = plain_outcome(conn.qp, &entry.wr, bad, result);
     uint32_t done = 0;
-    const int code = outcome.is_good()
+    const int code = outcome.is_success()
                          ? 0
                          : report_array("rpma_post", conn, outcome, &entry, &entry + 1, done);
     if (posted != nullptr)
-        *posted = outcome.is_good() ? 1 : done;
+        *posted = outcome.is_success() ? 1 : done;
     return code;
 }
 

@@ -138,9 +138,9 @@ namespace {
 }
 
 #ifdef RPMA_NATIVE_ATOMIC_WRITE
-[[gnu::noinline]] RPMA_POST int write_natively(rpma_conn *conn, rpma_mr_remote *dst,
-                                               size_t dst_offset, const char *src, int flags,
-                                               const void *op_context) {
+[[gnu::noinline]] RPMA_POST int write_native(rpma_conn *conn, rpma_mr_remote *dst,
+                                             size_t dst_offset, const char *src, int flags,
+                                             const void *op_context) {
     const uint64_t remote_addr = dst->addr + dst_offset;
     return post_native(
         "rpma_atomic_write", *conn, IBV_WR_ATOMIC_WRITE, remote_addr,
@@ -159,8 +159,8 @@ RPMA_POST int rpma_atomic_write(struct rpma_conn *conn, struct rpma_mr_remote *d
         dst->addr % RPMA_ATOMIC_WRITE_ALIGNMENT != 0) [[unlikely]]
         return atomic_write_slow(conn, dst, dst_offset, src, flags, op_context);
 #ifdef RPMA_NATIVE_ATOMIC_WRITE
-    if (conn->flush.writes_natively()) [[unlikely]]
-        return write_natively(conn, dst, dst_offset, src, flags, op_context);
+    if (conn->flush.has_native_write()) [[unlikely]]
+        return write_native(conn, dst, dst_offset, src, flags, op_context);
 #endif
     return write_inline(__func__, *conn, *dst, dst_offset, src, flags, op_context);
 }
@@ -193,10 +193,10 @@ namespace {
 }
 
 #ifdef RPMA_NATIVE_FLUSH
-[[gnu::noinline]] RPMA_POST int flush_natively(rpma_conn *conn, rpma_mr_remote *dst,
-                                               size_t dst_offset, size_t len,
-                                               rpma_flush_type type, int flags,
-                                               const void *op_context) {
+[[gnu::noinline]] RPMA_POST int flush_native(rpma_conn *conn, rpma_mr_remote *dst,
+                                             size_t dst_offset, size_t len,
+                                             rpma_flush_type type, int flags,
+                                             const void *op_context) {
     const uint64_t remote_addr = dst->addr + dst_offset;
     return post_native("rpma_flush", *conn, IBV_WR_FLUSH, remote_addr, len,
                        signaled_flag(flags), op_context, [&](ibv_qp_ex *qpx) {
@@ -221,7 +221,7 @@ namespace {
     const FlushMethod method = conn->flush.choose(function, dst->flush, type);
 #ifdef RPMA_NATIVE_FLUSH
     if (method == FlushMethod::NATIVE)
-        return flush_natively(conn, dst, dst_offset, len, type, flags, op_context);
+        return flush_native(conn, dst, dst_offset, len, type, flags, op_context);
 #endif
     if (method == FlushMethod::NONE)
         return refuse_flush({function}, *conn, dst->flush, type);
@@ -246,9 +246,9 @@ RPMA_POST int rpma_flush(struct rpma_conn *conn, struct rpma_mr_remote *dst, siz
     const FlushMethod method = choose_method(conn->flush.masks() & dst->flush, type);
 #ifdef RPMA_NATIVE_FLUSH
     if (method == FlushMethod::NATIVE)
-        return flush_natively(conn, dst, dst_offset, len, type, flags, op_context);
+        return flush_native(conn, dst, dst_offset, len, type, flags, op_context);
 #endif
-    if (method != FlushMethod::READ || dst_offset >= dst->whole_reads) [[unlikely]]
+    if (method != FlushMethod::READ || dst_offset >= dst->full_read_limit) [[unlikely]]
         return flush_slow(conn, dst, dst_offset, len, type, flags, op_context);
     return flush_by_read(__func__, *conn, conn->flush_read, *dst, dst_offset, flags,
                          op_context);

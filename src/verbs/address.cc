@@ -31,17 +31,18 @@ bool is_port(const char *text) {
 }
 
 // rdma_getaddrinfo() would return only the first address of a name.
-Names resolve_name(Call &call, const char *name, const char *port, Side side, int family) {
+AddressList resolve_name(Call &call, const char *name, const char *port, Side side,
+                         int family) {
     addrinfo hints = {};
     hints.ai_flags = side == Side::LOCAL ? AI_PASSIVE : 0;
     hints.ai_family = family;
     hints.ai_socktype = SOCK_STREAM;
     hints.ai_protocol = IPPROTO_TCP;
 
-    addrinfo *names = nullptr;
-    const int result = getaddrinfo(name, port, &hints, &names);
+    addrinfo *addresses = nullptr;
+    const int result = getaddrinfo(name, port, &hints, &addresses);
     if (result == 0)
-        return Names(names);
+        return AddressList(addresses);
     const int error = result == EAI_SYSTEM ? errno : 0;
     const Failure failure = {
         .step = NAME, .error = error != 0 ? error : result, .name = name, .family = family};
@@ -53,22 +54,22 @@ Names resolve_name(Call &call, const char *name, const char *port, Side side, in
     return nullptr;
 }
 
-Source numeric_address(const char *text) {
+Source parse_address(const char *text) {
     addrinfo hints = {};
     hints.ai_flags = AI_NUMERICHOST;
     hints.ai_socktype = SOCK_STREAM;
 
     Source address = {};
-    addrinfo *names = nullptr;
-    if (getaddrinfo(text, nullptr, &hints, &names) != 0)
+    addrinfo *addresses = nullptr;
+    if (getaddrinfo(text, nullptr, &hints, &addresses) != 0)
         return address;
-    std::memcpy(&address, names->ai_addr, names->ai_addrlen);
-    freeaddrinfo(names);
+    std::memcpy(&address, addresses->ai_addr, addresses->ai_addrlen);
+    freeaddrinfo(addresses);
     return address;
 }
 
-Routes routes_to(Call &call, const addrinfo &address, sockaddr *source, const char *name,
-                 const char *port) {
+Routes find_routes(Call &call, const addrinfo &address, sockaddr *source, const char *name,
+                   const char *port) {
     rdma_addrinfo hints = {};
     hints.ai_family = address.ai_family;
     hints.ai_qp_type = IBV_QPT_RC;

@@ -17,26 +17,26 @@ namespace rpma {
 
 enum class Side { LOCAL, REMOTE };
 
-struct NamesDeleter {
-    void operator()(addrinfo *names) const { freeaddrinfo(names); }
+struct FreeAddressList {
+    void operator()(addrinfo *addresses) const { freeaddrinfo(addresses); }
 };
-using Names = std::unique_ptr<addrinfo, NamesDeleter>;
+using AddressList = std::unique_ptr<addrinfo, FreeAddressList>;
 
-struct RoutesDeleter {
+struct FreeRoutes {
     void operator()(rdma_addrinfo *routes) const { rdma_freeaddrinfo(routes); }
 };
-using Routes = std::unique_ptr<rdma_addrinfo, RoutesDeleter>;
+using Routes = std::unique_ptr<rdma_addrinfo, FreeRoutes>;
 
 // Is true if text is a number from 0 to 65535, or may be the name of a service. getaddrinfo()
 // truncates larger and negative numbers to 16 bits.
 bool is_port(const char *text);
-inline constexpr char NO_PORT[] =
+inline constexpr char INVALID_PORT[] =
     "port is \"%s\"; possible: 0 to 65535, or the name of a service";
 
 // All addresses of a name, IPv4 and IPv6, or those of one family; at least one. port may be
 // nullptr. RPMA_E_PROVIDER.
-Names resolve_name(Call &call, const char *name, const char *port, Side side,
-                   int family = AF_UNSPEC);
+AddressList resolve_name(Call &call, const char *name, const char *port, Side side,
+                         int family = AF_UNSPEC);
 
 // The address and port that connections start from. Holds an IPv4 address, too: both families
 // have the port in the same place, in network byte order. Family AF_UNSPEC: any address; port
@@ -44,13 +44,13 @@ Names resolve_name(Call &call, const char *name, const char *port, Side side,
 using Source = sockaddr_in6;
 
 // A numeric address; its family is AF_UNSPEC if text is not one.
-Source numeric_address(const char *text);
+Source parse_address(const char *text);
 
 // The routes to one remote address, from source if it is given. If an IBACM service runs, it
 // adds routes with a source address; the address itself is always included. name and port are
 // for the log. RPMA_E_PROVIDER.
-Routes routes_to(Call &call, const addrinfo &address, sockaddr *source, const char *name,
-                 const char *port);
+Routes find_routes(Call &call, const addrinfo &address, sockaddr *source, const char *name,
+                   const char *port);
 
 // The source for a destination of this family, or nullptr if it has neither an address nor a
 // port. A source without an address becomes the wildcard address of the family.
@@ -68,38 +68,39 @@ inline socklen_t length_of(const sockaddr &address) {
 
 // Calls attempt(const addrinfo &) for each address until it creates an object, and returns the
 // object. If all attempts fail, the failure of the last address counts.
-template <class Attempt> auto try_each(Call &call, const Names &names, Attempt attempt) {
-    for (const addrinfo *name = names.get();; name = name->ai_next) {
-        const bool last = name->ai_next == nullptr;
-        call.begin_attempt(last);
-        auto made = attempt(*name);
-        if (made || last) {
+template <class Attempt>
+auto try_each_address(Call &call, const AddressList &addresses, Attempt attempt) {
+    for (const addrinfo *address = addresses.get();; address = address->ai_next) {
+        const bool is_last = address->ai_next == nullptr;
+        call.begin_attempt(is_last);
+        auto object = attempt(*address);
+        if (object || is_last) {
             call.end_attempts();
-            return made;
+            return object;
         }
     }
 }
 
 // The same for every route to every address: attempt(sockaddr *source, sockaddr *destination).
-// names is the result of resolving name and port; from is the source, see source_for().
+// addresses is the result of resolving name and port; from is the source, see source_for().
 template <class Attempt>
-auto try_each_route(Call &call, const Names &names, Source &from, const char *name,
+auto try_each_route(Call &call, const AddressList &addresses, Source &from, const char *name,
                     const char *port, Attempt attempt) {
-    for (const addrinfo *address = names.get();; address = address->ai_next) {
-        const bool last_name = address->ai_next == nullptr;
-        call.begin_attempt(last_name);
+    for (const addrinfo *address = addresses.get();; address = address->ai_next) {
+        const bool is_last_address = address->ai_next == nullptr;
+        call.begin_attempt(is_last_address);
         Routes routes =
-            routes_to(call, *address, source_for(from, address->ai_family), name, port);
+            find_routes(call, *address, source_for(from, address->ai_family), name, port);
         for (const rdma_addrinfo *route = routes.get(); route != nullptr;
              route = route->ai_next) {
-            call.begin_attempt(last_name && route->ai_next == nullptr);
-            auto made = attempt(route->ai_src_addr, route->ai_dst_addr);
-            if (made) {
+            call.begin_attempt(is_last_address && route->ai_next == nullptr);
+            auto object = attempt(route->ai_src_addr, route->ai_dst_addr);
+            if (object) {
                 call.end_attempts();
-                return made;
+                return object;
             }
         }
-        if (last_name) {
+        if (is_last_address) {
             call.end_attempts();
             return decltype(attempt(nullptr, nullptr)){};
         }

@@ -49,9 +49,9 @@ bool has_capability(unsigned capability) {
 
 void too_large(Text &advice, const Failure &failure) {
     for (const auto &size : failure.sizes)
-        if (size.wanted > size.limit) {
+        if (size.requested > size.limit) {
             advice.add("; the device has %s %" PRIu64 ", %s is %" PRIu64, size.attribute,
-                       size.limit, size.parameter, size.wanted);
+                       size.limit, size.parameter, size.requested);
             advice.add(size.setter != nullptr ? ": reduce it with %s()" : ": reduce it",
                        size.setter);
             return;
@@ -266,7 +266,7 @@ constexpr struct {
     {MR, {EOPNOTSUPP}, fs_dax},
     {~0u, {EMFILE}, files_of_process},
     {~0u, {ENFILE}, files_of_machine},
-    {ID_ALONE, {ENOMEM}, rdma_cm_file},
+    {ID_WITHOUT_CHANNEL, {ENOMEM}, rdma_cm_file},
     {EVENT_CHANNEL, {ENOENT, EACCES, EPERM, ENODEV}, rdma_cm_file},
     {NAME, {EAI_SERVICE}, unknown_service},
     {NAME, {EAI_NONAME, EAI_AGAIN, EAI_FAIL, EAI_NODATA, EAI_ADDRFAMILY}, unknown_name},
@@ -276,7 +276,7 @@ constexpr struct {
     {ADDRESS | ROUTE | CONNECT, {EHOSTUNREACH, ENETUNREACH}, no_route},
     {ADDRESS, {EACCES}, no_route}, // a route of the type "prohibit"
     {ADDRESS | ROUTE, {ETIMEDOUT}, no_answer},
-    {ID | ID_ALONE | BIND | ADDRESS | ROUTE | DEVICE, {ENODEV}, no_device},
+    {ID | ID_WITHOUT_CHANNEL | BIND | ADDRESS | ROUTE | DEVICE, {ENODEV}, no_device},
     {CONNECT | ACCEPT | REJECT, {EINVAL}, too_much_data},
     {ACCEPT | REJECT, {EINVAL}, client_is_gone},
 };

@@ -18,13 +18,13 @@ enum Step : unsigned {
     SRQ = 1 << 4,
     COMP_CHANNEL = 1 << 5,
     EVENT_CHANNEL = 1 << 6,
-    ID = 1 << 7,       // a CM ID on a channel
-    ID_ALONE = 1 << 8, // a CM ID for which librdmacm opens a channel
-    NAME = 1 << 9,     // a name or a service; the error is a code of getaddrinfo()
-    DEVICE = 1 << 10,  // an address without a device: ENODEV
-    BIND = 1 << 11,    // binding or listening
-    ADDRESS = 1 << 12, // resolving an address
-    ROUTE = 1 << 13,   // resolving a route
+    ID = 1 << 7,                 // a CM ID on a channel
+    ID_WITHOUT_CHANNEL = 1 << 8, // a CM ID for which librdmacm opens a channel
+    NAME = 1 << 9,               // a name or a service; the error is a code of getaddrinfo()
+    DEVICE = 1 << 10,            // an address without a device: ENODEV
+    BIND = 1 << 11,              // binding or listening
+    ADDRESS = 1 << 12,           // resolving an address
+    ROUTE = 1 << 13,             // resolving a route
     CONNECT = 1 << 14,
     ACCEPT = 1 << 15,
     REJECT = 1 << 16,
@@ -39,14 +39,14 @@ struct Failure {
     uint32_t objects = 0; // the device's limit of objects of this kind for all programs
     struct {
         const char *parameter, *attribute; // of the provider's call, and of the device
-        uint64_t wanted, limit;
+        uint64_t requested, limit;
         const char *setter; // of the configuration, or nullptr
     } sizes[2] = {};
     uint32_t inline_size = 0;
     unsigned access = 0; // of a memory region
     const sockaddr *source = nullptr;
     const char *name = nullptr;
-    int family = 0;    // the wanted family of the name
+    int family = 0;    // the requested family of the name
     uint32_t data = 0; // bytes of private data
 };
 

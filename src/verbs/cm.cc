@@ -20,7 +20,8 @@ CmId CmId::create(Call &call, rdma_event_channel *channel) {
         const int error = errno;
         RPMA_FAIL_ADVISING(
             call, RPMA_E_PROVIDER, error,
-            advice_for({.step = channel != nullptr ? ID : ID_ALONE, .error = error}).chars,
+            advice_for({.step = channel != nullptr ? ID : ID_WITHOUT_CHANNEL, .error = error})
+                .chars,
             "rdma_create_id(ps=RDMA_PS_TCP)");
         return {};
     }
@@ -81,12 +82,12 @@ bool await_step(rdma_cm_id &id) {
 bool CmId::resolve_addr(Call &call, sockaddr *source, sockaddr *destination, int timeout_ms) {
     if (rdma_resolve_addr(id_, source, destination, timeout_ms) == 0 && await_step(*id_))
         return true;
-    addr_failed(call, errno, source, destination, timeout_ms);
+    report_addr_failure(call, errno, source, destination, timeout_ms);
     return false;
 }
 
-void CmId::addr_failed(Call &call, int error, const sockaddr *source,
-                       const sockaddr *destination, int timeout_ms) const {
+void CmId::report_addr_failure(Call &call, int error, const sockaddr *source,
+                               const sockaddr *destination, int timeout_ms) const {
     RPMA_FAIL_ADVISING(call, RPMA_E_PROVIDER, error,
                        advice_for({.step = ADDRESS, .error = error, .source = source}).chars,
                        "rdma_resolve_addr(src_addr=%s, dst_addr=%s, timeout_ms=%d)",
@@ -96,11 +97,11 @@ void CmId::addr_failed(Call &call, int error, const sockaddr *source,
 bool CmId::resolve_route(Call &call, int timeout_ms) {
     if (rdma_resolve_route(id_, timeout_ms) == 0 && await_step(*id_))
         return true;
-    route_failed(call, errno, timeout_ms);
+    report_route_failure(call, errno, timeout_ms);
     return false;
 }
 
-void CmId::route_failed(Call &call, int error, int timeout_ms) const {
+void CmId::report_route_failure(Call &call, int error, int timeout_ms) const {
     RPMA_FAIL_ADVISING(call, RPMA_E_PROVIDER, error,
                        advice_for({.step = ROUTE, .error = error}).chars,
                        "rdma_resolve_route(dst_addr=%s, timeout_ms=%d)",
@@ -175,8 +176,8 @@ bool CmId::set_tos(Call &call, uint8_t tos) {
 }
 
 bool CmId::set_ipv6_only(Call &call) {
-    int only = 1;
-    if (rdma_set_option(id_, RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY, &only, sizeof(only)) == 0)
+    int value = 1;
+    if (rdma_set_option(id_, RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY, &value, sizeof(value)) == 0)
         return true;
     RPMA_FAIL(call, RPMA_E_PROVIDER, errno, "rdma_set_option(RDMA_OPTION_ID_AFONLY, 1)");
     return false;
@@ -251,9 +252,9 @@ bool CmId::try_release(Call &call) {
     return true;
 }
 
-QueuePair create_qp(Call &call, rdma_cm_id &id, ibv_qp_init_attr_ex &attributes, uint32_t most,
-                    uint32_t objects) {
-    const ibv_qp_cap wanted = attributes.cap;
+QueuePair create_qp(Call &call, rdma_cm_id &id, ibv_qp_init_attr_ex &attributes,
+                    uint32_t max_wr, uint32_t objects) {
+    const ibv_qp_cap requested = attributes.cap;
     if (rdma_create_qp_ex(&id, &attributes) == 0)
         return QueuePair(&id);
     const int error = errno;
@@ -264,16 +265,16 @@ QueuePair create_qp(Call &call, rdma_cm_id &id, ibv_qp_init_attr_ex &attributes,
                     .device = attributes.pd->context,
                     .id_device = id.verbs,
                     .objects = objects,
-                    .sizes = {{"max_send_wr", "max_qp_wr", wanted.max_send_wr, most,
+                    .sizes = {{"max_send_wr", "max_qp_wr", requested.max_send_wr, max_wr,
                                "rpma_conn_cfg_set_sq_size"},
-                              {"max_recv_wr", "max_qp_wr", wanted.max_recv_wr, most,
+                              {"max_recv_wr", "max_qp_wr", requested.max_recv_wr, max_wr,
                                "rpma_conn_cfg_set_rq_size"}},
-                    .inline_size = wanted.max_inline_data})
+                    .inline_size = requested.max_inline_data})
             .chars,
         "rdma_create_qp_ex(max_send_wr=%u, max_recv_wr=%u, max_send_sge=%u, max_recv_sge=%u, "
         "max_inline_data=%u, qp_type=IBV_QPT_RC, sq_sig_all=0)",
-        wanted.max_send_wr, wanted.max_recv_wr, wanted.max_send_sge, wanted.max_recv_sge,
-        wanted.max_inline_data);
+        requested.max_send_wr, requested.max_recv_wr, requested.max_send_sge,
+        requested.max_recv_sge, requested.max_inline_data);
     return {};
 }
 

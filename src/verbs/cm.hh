@@ -77,9 +77,9 @@ class CmId {
     bool resolve_addr(Call &call, sockaddr *source, sockaddr *destination, int timeout_ms);
     bool resolve_route(Call &call, int timeout_ms);
     // Reports that resolving failed; also for an event that reports this.
-    void addr_failed(Call &call, int error, const sockaddr *source, const sockaddr *destination,
-                     int timeout_ms) const;
-    void route_failed(Call &call, int error, int timeout_ms) const;
+    void report_addr_failure(Call &call, int error, const sockaddr *source,
+                             const sockaddr *destination, int timeout_ms) const;
+    void report_route_failure(Call &call, int error, int timeout_ms) const;
 
     // Sets the time after which the connected queue pair retries an unacknowledged operation.
     bool set_ack_timeout(Call &call, int timeout_ms);
@@ -128,8 +128,8 @@ struct QueuePairTraits {
 using QueuePair = Owner<QueuePairTraits>;
 
 // Creates a queue pair for id. On return, attributes.cap holds the actual sizes. The limits of
-// the device: most entries per queue, and objects queue pairs for all programs.
-QueuePair create_qp(Call &call, rdma_cm_id &id, ibv_qp_init_attr_ex &attributes, uint32_t most,
-                    uint32_t objects);
+// the device: max_wr entries per queue, and objects queue pairs for all programs.
+QueuePair create_qp(Call &call, rdma_cm_id &id, ibv_qp_init_attr_ex &attributes,
+                    uint32_t max_wr, uint32_t objects);
 
 } // namespace rpma

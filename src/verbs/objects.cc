@@ -42,22 +42,22 @@ Text queue_advice(Step step, int error, const char *parameter, const char *attri
         {.step = step,
          .error = error,
          .objects = size.objects,
-         .sizes = {{parameter, attribute, size.wanted, size.limit, size.setter}}});
+         .sizes = {{parameter, attribute, size.requested, size.limit, size.setter}}});
 }
 
 } // namespace
 
 Cq create_cq(Call &call, ibv_context &device, const SizeRequest &size, uint32_t comp_vector,
              ibv_comp_channel *channel) {
-    const bool is_int = size.wanted <= INT_MAX;
-    Cq queue(is_int ? ibv_create_cq(&device, static_cast<int>(size.wanted), nullptr, channel,
+    const bool is_int = size.requested <= INT_MAX;
+    Cq queue(is_int ? ibv_create_cq(&device, static_cast<int>(size.requested), nullptr, channel,
                                     static_cast<int>(comp_vector))
                     : nullptr);
     if (!queue) {
         const int error = is_int ? errno : EINVAL;
-        RPMA_FAIL_ADVISING(call, RPMA_E_PROVIDER, error,
-                           queue_advice(CQ, error, "cqe", "max_cqe", size).chars,
-                           "ibv_create_cq(cqe=%u, comp_vector=%u)", size.wanted, comp_vector);
+        RPMA_FAIL_ADVISING(
+            call, RPMA_E_PROVIDER, error, queue_advice(CQ, error, "cqe", "max_cqe", size).chars,
+            "ibv_create_cq(cqe=%u, comp_vector=%u)", size.requested, comp_vector);
     } else if (const int error = arm(*queue.get(), false); error != 0) {
         RPMA_FAIL(call, RPMA_E_PROVIDER, error, "ibv_req_notify_cq()");
         return {};
@@ -76,7 +76,7 @@ CompChannel create_comp_channel(Call &call, ibv_context &device) {
     return channel;
 }
 
-int no_cq_event(const char *function, int error) {
+int report_no_cq_event(const char *function, int error) {
     Call call(function);
     // EWOULDBLOCK is EAGAIN on Linux.
     if (error == EAGAIN || error == EWOULDBLOCK || error == EINTR) // GCOVR_EXCL_BR_LINE
@@ -86,7 +86,7 @@ int no_cq_event(const char *function, int error) {
     return call.finish();
 }
 
-int foreign_cq_event(const char *function, ibv_cq &queue, const char *expected) {
+int report_foreign_cq_event(const char *function, ibv_cq &queue, const char *expected) {
     ibv_ack_cq_events(&queue, 1);
     Call call(function);
     RPMA_FAIL(call, RPMA_E_UNKNOWN, 0, "ibv_get_cq_event() returned a CQ that is not %s",
@@ -94,7 +94,7 @@ int foreign_cq_event(const char *function, ibv_cq &queue, const char *expected) 
     return call.finish();
 }
 
-int not_armed(const char *function, int error) {
+int report_arm_failure(const char *function, int error) {
     Call call(function);
     RPMA_FAIL(call, RPMA_E_PROVIDER, error, "ibv_req_notify_cq()");
     return call.finish();
@@ -102,28 +102,28 @@ int not_armed(const char *function, int error) {
 
 Srq create_srq(Call &call, ibv_pd &pd, SizeRequest &size, uint32_t max_sge) {
     ibv_srq_init_attr attributes = {};
-    attributes.attr.max_wr = size.wanted;
+    attributes.attr.max_wr = size.requested;
     attributes.attr.max_sge = max_sge;
     Srq queue(ibv_create_srq(&pd, &attributes));
     if (!queue) {
         const int error = errno;
         RPMA_FAIL_ADVISING(call, RPMA_E_PROVIDER, error,
                            queue_advice(SRQ, error, "max_wr", "max_srq_wr", size).chars,
-                           "ibv_create_srq(max_wr=%u, max_sge=%u)", size.wanted, max_sge);
+                           "ibv_create_srq(max_wr=%u, max_sge=%u)", size.requested, max_sge);
     }
-    size.wanted = attributes.attr.max_wr;
+    size.requested = attributes.attr.max_wr;
     return queue;
 }
 
 bool check_max_sge(Call &call, const char *attribute, const SizeRequest &sges) {
-    if (sges.wanted > sges.limit)
+    if (sges.requested > sges.limit)
         RPMA_FAIL(call, RPMA_E_INVAL, 0,
                   "max_sge of cfg is %u, the device has %u (%s): reduce it with %s()",
-                  sges.wanted, sges.limit, attribute, sges.setter);
-    else if (sges.wanted > MAX_SGE)
+                  sges.requested, sges.limit, attribute, sges.setter);
+    else if (sges.requested > MAX_SGE)
         RPMA_FAIL(call, RPMA_E_INVAL, 0,
                   "max_sge of cfg is %u, librpma has %u at most: reduce it with %s()",
-                  sges.wanted, MAX_SGE, sges.setter);
+                  sges.requested, MAX_SGE, sges.setter);
     return !call.failed();
 }
 

@@ -17,7 +17,7 @@ namespace rpma {
 // A size that a configuration requests, the limit of the device, the name of the setter, and
 // how many such objects the device has for all programs (0: not known).
 struct SizeRequest {
-    uint32_t wanted, limit;
+    uint32_t requested, limit;
     const char *setter;
     uint32_t objects = 0;
 };
@@ -65,27 +65,28 @@ using CompChannel = Owner<CompChannelTraits>;
 CompChannel create_comp_channel(Call &call, ibv_context &device);
 
 // Reads an event, and sets queue to its CQ. Blocks unless the descriptor of the channel is
-// O_NONBLOCK. False: errno holds the reason, see no_cq_event().
+// O_NONBLOCK. False: errno holds the reason, see report_no_cq_event().
 inline bool next_cq_event(ibv_comp_channel &channel, ibv_cq *&queue) {
     void *context;
     return ibv_get_cq_event(&channel, &queue, &context) == 0;
 }
 // Reports that there is no event. RPMA_E_NO_COMPLETION (channel empty, or interrupted by a
 // signal), RPMA_E_PROVIDER.
-[[gnu::cold]] int no_cq_event(const char *function, int error);
+[[gnu::cold]] int report_no_cq_event(const char *function, int error);
 // Acknowledges and reports an event of an unexpected queue. RPMA_E_UNKNOWN.
-[[gnu::cold]] int foreign_cq_event(const char *function, ibv_cq &queue, const char *expected);
+[[gnu::cold]] int report_foreign_cq_event(const char *function, ibv_cq &queue,
+                                          const char *expected);
 
 // Requests an event for the next completion, or for the next solicited or failed one. Returns
-// an error number, see not_armed().
+// an error number, see report_arm_failure().
 inline int arm(ibv_cq &queue, bool solicited_only) {
     return ibv_req_notify_cq(&queue, solicited_only ? 1 : 0);
 }
 // RPMA_E_PROVIDER.
-[[gnu::cold]] int not_armed(const char *function, int error);
+[[gnu::cold]] int report_arm_failure(const char *function, int error);
 
 // The code for an error number of a call that some devices do not support.
-inline int unless_unsupported(int error) {
+inline int code_of_optional_call(int error) {
     return error == EOPNOTSUPP || error == ENOSYS ? RPMA_E_NOSUPP : RPMA_E_PROVIDER;
 }
 
@@ -96,14 +97,14 @@ struct SrqTraits {
 };
 using Srq = Owner<SrqTraits>;
 
-// size.wanted: in, the wanted size; out, the actual size. RPMA_E_PROVIDER.
+// size.requested: in, the requested size; out, the actual size. RPMA_E_PROVIDER.
 Srq create_srq(Call &call, ibv_pd &pd, SizeRequest &size, uint32_t max_sge);
 
 // The most SGEs of an operation or a receive on any device: rpma_post() holds their array on
 // its stack.
 inline constexpr uint32_t MAX_SGE = 128;
 
-// Returns false (RPMA_E_INVAL) if more SGEs per work request are wanted than the device
+// Returns false (RPMA_E_INVAL) if more SGEs per work request are requested than the device
 // supports, or than librpma does. attribute is the name of the device's limit.
 bool check_max_sge(Call &call, const char *attribute, const SizeRequest &sges);
 

@@ -34,12 +34,12 @@ bool Text::add_member(const char *member) {
     return fits;
 }
 
-Text device_text(const ibv_context *context, const ibv_context &wanted) {
+Text device_text(const ibv_context *context, const ibv_context &expected) {
     Text text;
     if (context == nullptr)
         text.add("no RDMA device");
     else
-        text.add("%s%s", context->device == wanted.device ? "another context of " : "",
+        text.add("%s%s", context->device == expected.device ? "another context of " : "",
                  ibv_get_device_name(context->device));
     return text;
 }

@@ -27,9 +27,9 @@ struct Text {
 
 // "192.168.0.1:7204", "[fe80::1%eth0]:7204"; "any" for NULL.
 Text address_text(const sockaddr *address);
-// "mlx5_0": the device of a context on another device than wanted. On the same device: "another
-// context of mlx5_0".
-Text device_text(const ibv_context *context, const ibv_context &wanted);
+// "mlx5_0": the device of a context on another device than expected. On the same device:
+// "another context of mlx5_0".
+Text device_text(const ibv_context *context, const ibv_context &expected);
 // "IBV_ACCESS_LOCAL_WRITE|IBV_ACCESS_REMOTE_READ", "0" for none.
 Text access_text(unsigned access);
 // "IBV_SEND_SIGNALED|IBV_SEND_FENCE", "0" for none.

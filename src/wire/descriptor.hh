@@ -46,13 +46,13 @@ inline uint8_t served_of(unsigned char byte) {
     return byte != served && is_served_mask(served) ? served : 0;
 }
 
-// Returns false on failure: RPMA_E_INVAL. More bytes than wanted are valid: the rest is
+// Returns false on failure: RPMA_E_INVAL. More bytes than needed are valid: the rest is
 // ignored.
-inline bool check_descriptor_size(Call &call, std::size_t size, std::size_t wanted) {
-    if (size < wanted)
+inline bool check_descriptor_size(Call &call, std::size_t size, std::size_t needed) {
+    if (size < needed)
         RPMA_REJECT(call, "desc_size is %zu, that of a descriptor is %zu at least", size,
-                    wanted);
-    return size >= wanted;
+                    needed);
+    return size >= needed;
 }
 
 // Writes the low size bytes of value, returns the position after them.

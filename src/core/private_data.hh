@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// received.hh -- a copy of the private data of a connection event
+// private_data.hh -- a copy of the private data of a connection event
 
 #pragma once
 
@@ -13,7 +13,7 @@
 
 namespace rpma {
 
-class Received {
+class PrivateData {
   public:
     // Copies len bytes, if there are any. Returns false if there is no memory.
     bool copy(const void *ptr, uint8_t len) {
