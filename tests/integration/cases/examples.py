@@ -32,7 +32,8 @@ def runs():
         variant = " ".join(["", *variant])
         if memory == "plain" and variant == " direct-write" or memory == "fsdax" and example[:2] not in ("03", "05"):
             continue
-        needs = [lab.IMMEDIATE_DATA] * ("with-imm" in example) + [lab.ON_DEMAND_PAGING] * (memory == "fsdax")
+        needs = ([lab.IMMEDIATE_DATA] * ("with-imm" in example) + [lab.ON_DEMAND_PAGING] * (memory == "fsdax") +
+                 [lab.MANY_CONNECTIONS] * (example == "16-coroutines"))
         chosen[example, memory, variant if memory == "plain" else ""] = {
             "example": example, "memory": memory, "clients": clients, "variant": variant,
             "builds": builds_for(example, memory), "needs": needs, "fabric": memory == "plain"}
