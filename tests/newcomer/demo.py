@@ -165,7 +165,8 @@ class Setup:
     """tools/setup in a session of its own, with a terminal, which installs tiny packages: apt and dpkg are those of this
     machine, with an archive, a database and a root below a directory. Each package waits while it is configured."""
 
-    NAMES = ["clang-format", "git", "shellcheck"]  # those of the purpose "style"
+    # A purpose whose list does not begin with that of another one.
+    NAMES = re.search(r"\[style\]='(.*)'", (CHECKOUT / "tools/setup").read_text(encoding="utf-8"))[1].split()
 
     def __init__(self, work, archive=None):
         shutil.rmtree(work, ignore_errors=True)
@@ -255,7 +256,7 @@ def children_of(parent):
 
 def end_of_parts():
     """SIGTERM to a tool alone ends the parts that still run, after another one has ended."""
-    script = '. "$0"/tools/lab.d/common.sh; begin true; begin sh -c \'echo $$; exec sleep 1000\'; finish'
+    script = '. "$0"/tools/lab.d/common.sh; start_job true; start_job sh -c \'echo $$; exec sleep 1000\'; wait_for_jobs'
     with subprocess.Popen(["bash", "-euc", script, CHECKOUT], stdout=subprocess.PIPE, text=True, start_new_session=True) as tool:
         part = int(tool.stdout.readline())
         while set(children_of(tool.pid)) != {"sleep"}:  # the tool itself sleeps, too

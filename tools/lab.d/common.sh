@@ -147,7 +147,7 @@ run_with_progress() {
     shift 2
     # Uses no $(…), because bash cannot parse a trap while it parses a command substitution.
     printf -v names ' %q' "$log" "${unfinished[@]}"
-    on_end "end_group \"\${!-}\" $names; give_back"
+    on_end "end_group \"\${!-}\" $names; restore_owner"
     set -m
     (set -e; "$@") >"$log" 2>&1 </dev/null &
     set +m
