@@ -38,7 +38,7 @@ int main(int argc, char *argv[]) {
     CALL(rpma_conn_get_cq(conn, &cq));
     await_completion(cq);
     printf("client: wrote %zu bytes and flushed them: they are %s\n", BLOCK_SIZE,
-           what_flushed_data_is(direct_write));
+           describe_persistence(direct_write));
 
     CALL(rpma_mr_remote_delete(&target));
     disconnect(&conn);

@@ -55,7 +55,7 @@ static struct rpma_batch *prepare(struct rpma_conn *conn, struct rpma_mr_local *
     return batch;
 }
 
-// The last operation is the same for each entry.
+// The last operation is the same for each entry, and is not replaced.
 static void append(struct rpma_batch *batch, char *entry, uint64_t tail) {
     if (tail >= LOG_ENTRIES)
         fail("the log is full: start the server with another file");
@@ -86,14 +86,14 @@ int main(int argc, char *argv[]) {
                    sizeof(struct log_header), RPMA_F_COMPLETION_ALWAYS, NULL));
     await_completion(cq);
     if (!log_is_valid(&content->header))
-        fail("the server's memory holds no log");
+        fail("the server's memory has no log");
     uint64_t tail = le64toh(content->header.tail);
     for (int i = 0; i < ENTRIES; i++) {
         append(batch, content->entry, tail++);
         await_completion(cq);
     }
     printf("client: appended %d entries, the log has %zu now: they are %s\n", ENTRIES,
-           (size_t)tail, what_flushed_data_is(direct_write));
+           (size_t)tail, describe_persistence(direct_write));
 
     CALL(rpma_batch_delete(&batch));
     CALL(rpma_mr_remote_delete(&remote));

@@ -24,12 +24,12 @@ struct log_header {
     char signature[8];
 };
 
-static inline bool log_is_there(const struct log_header *header) {
+static inline bool has_signature(const struct log_header *header) {
     return !memcmp(header->signature, LOG_SIGNATURE, sizeof(header->signature));
 }
 
 static inline bool log_is_valid(const struct log_header *header) {
-    return log_is_there(header) && le64toh(header->tail) <= LOG_ENTRIES;
+    return has_signature(header) && le64toh(header->tail) <= LOG_ENTRIES;
 }
 
 /* The offset of an entry; the first has number 0. */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// server.c -- holds a log to which a client appends, and checks it afterwards
+// server.c -- has a log to which a client appends, and checks it afterwards
 
 #include "log.h"
 
@@ -12,7 +12,7 @@
      RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT)
 
 static const struct program program = {
-    .does = "Keeps a log in the persistent memory FILE, to which one client appends.",
+    .does = "Offers a log in the persistent memory FILE, to which one client appends.",
     .takes_file = true,
     .states_direct_write = true,
 };
@@ -31,7 +31,7 @@ static size_t check_log(const struct memory *memory) {
 // after a server was killed, the signature may not be persistent.
 static size_t open_log(const struct memory *memory) {
     struct log_header *header = (void *)memory->ptr;
-    if (!log_is_there(header)) {
+    if (!has_signature(header)) {
         memset(memory->ptr, 0, LOG_SIZE);
         memory->persist(memory->ptr, LOG_SIZE);
         memcpy(header->signature, LOG_SIGNATURE, sizeof(header->signature));

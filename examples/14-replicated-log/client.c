@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// client.c -- appends the lines of its standard input to a log that several servers hold
+// client.c -- appends the lines of its standard input to a log on several servers
 
 #include "replica.h"
 
@@ -61,7 +61,7 @@ static bool store_identity(struct replica *replica) {
  * connections to this client. If a majority still answers, no client had taken over when the
  * first server was queried.
  */
-static bool majority_answers(void) {
+static bool majority_replies(void) {
     struct log_state state;
     unsigned count = 0;
     for (unsigned i = 0; i < replicas.count; i++)
@@ -70,8 +70,8 @@ static bool majority_answers(void) {
     return count >= replicas.majority;
 }
 
-// If the logs of too many servers do not count, no majority has all records.
-static void check_forgetful(void) {
+// If too many servers have no valid log, no majority has all records.
+static void check_valid_logs(void) {
     unsigned count = 0;
     for (unsigned i = 0; i < replicas.count; i++)
         count += replicas.replica[i].state == KNOWN && replicas.replica[i].epoch == 0;
@@ -87,7 +87,7 @@ static void check_forgetful(void) {
  * lost its log counts again only when its log is complete, and only if this client still has
  * the log, because the server may also have lost a promise to another client.
  */
-static bool bring_up(struct replica *replica) {
+static bool synchronize(struct replica *replica) {
     size_t tail_place = offsetof(struct log_header, tail);
     struct log_state state;
 
@@ -112,8 +112,8 @@ static bool bring_up(struct replica *replica) {
         return false;
     if (state.epoch == 0) {
         replica->state = KNOWN;
-        check_forgetful();
-        if (!majority_answers())
+        check_valid_logs();
+        if (!majority_replies())
             return false;
     }
     if (!store_epoch(replica))
@@ -126,15 +126,15 @@ static bool bring_up(struct replica *replica) {
 }
 
 // Writes the records that servers missed while they were lost.
-static void bring_up_returned(void) {
+static void synchronize_returned(void) {
     reconnect(&replicas);
-    take_news(&replicas);
+    handle_events(&replicas);
     for (unsigned i = 0; i < replicas.count; i++)
         if (replicas.replica[i].state >= CONNECTED && replicas.replica[i].state < MEMBER)
-            (void)bring_up(&replicas.replica[i]);
+            (void)synchronize(&replicas.replica[i]);
 }
 
-static bool have_majority(void) {
+static bool has_majority(void) {
     return count_replicas(&replicas, MEMBER) >= replicas.majority;
 }
 
@@ -142,7 +142,7 @@ static void connect_servers(void) {
     int64_t until = clock_ms() + START_MS;
     while (clock_ms() < until && count_replicas(&replicas, CONNECTED) < replicas.count) {
         reconnect(&replicas);
-        await_news(&replicas);
+        await_events(&replicas);
     }
 }
 
@@ -248,7 +248,7 @@ static void read_logs(void) {
  * connected before the first is queried. A promise would validate a log that is empty because
  * its server has lost it.
  */
-static bool is_blank(void) {
+static bool all_logs_empty(void) {
     if (count_replicas(&replicas, CONNECTED) < replicas.count)
         return false;
     if (choose_epoch() > LOG_BEGIN)
@@ -260,14 +260,14 @@ static bool is_blank(void) {
  * Makes this client the owner of the log: a majority of the servers, all of which count, has
  * promised it, and their logs were read afterwards, over the same connection.
  */
-static bool take_log(bool new_log) {
+static bool acquire_log(bool new_log) {
     connect_servers();
     if (new_log) {
-        if (!is_blank())
+        if (!all_logs_empty())
             return false;
     } else {
         (void)choose_epoch();
-        check_forgetful();
+        check_valid_logs();
     }
     if (!agree_on_log(new_log))
         return false;
@@ -288,9 +288,9 @@ static void append(const char *payload, size_t size) {
             post_record(&replicas.replica[i], mr, base_of(log_copy), place, tail,
                         extent.count - 1);
     while (count_members(&replicas, extent.count) < replicas.majority) {
-        await_news(&replicas);
-        if (!have_majority())
-            bring_up_returned();
+        await_events(&replicas);
+        if (!has_majority())
+            synchronize_returned();
     }
     // Records in plain memory are lost if a majority fails: they are not committed.
     bool committed = count_persistent(&replicas, extent.count) >= replicas.majority;
@@ -301,21 +301,21 @@ static void append(const char *payload, size_t size) {
 // From now on this client owns the log. An empty record of its epoch commits all earlier ones.
 static void open_log(bool new_log) {
     int64_t until = clock_ms() + MAJORITY_MS;
-    while (!take_log(new_log)) {
+    while (!acquire_log(new_log)) {
         if (clock_ms() >= until)
             fail("%u of %u servers are connected and have a valid log, %u are needed",
                  count_replicas(&replicas, READ), replicas.count,
                  new_log ? replicas.count : replicas.majority);
     }
-    bring_up_returned();
+    synchronize_returned();
     append("", 0);
 }
 
-// Waits until each member lacks at most WINDOW records.
-static void await_members(uint64_t behind) {
-    uint64_t least = extent.count < behind ? 0 : extent.count - behind;
+// Waits until each member lacks at most `lag` records.
+static void await_members(uint64_t lag) {
+    uint64_t least = extent.count < lag ? 0 : extent.count - lag;
     while (count_members(&replicas, least) < count_replicas(&replicas, MEMBER))
-        await_news(&replicas);
+        await_events(&replicas);
 }
 
 int main(int argc, char *argv[]) {
@@ -333,7 +333,7 @@ int main(int argc, char *argv[]) {
 
     open_log(args.make_new);
     while (fgets(line, sizeof(line), stdin)) {
-        bring_up_returned();
+        synchronize_returned();
         append(line, strcspn(line, "\n"));
         await_members(WINDOW - 1);
     }

@@ -17,14 +17,14 @@ static uint32_t crc32c(uint32_t crc, const void *data, size_t size) {
 }
 
 // The checksum includes the position, so that the epoch is not valid as a tail.
-uint64_t seal_number(size_t place, uint64_t number) {
+uint64_t encode_number(size_t place, uint64_t number) {
     const uint64_t sealed[2] = {htole64(place), htole64(number)};
     return htole64((uint64_t)crc32c(0, sealed, sizeof(sealed)) << 32 | number);
 }
 
-static bool open_seal(size_t place, uint64_t word, uint64_t *number) {
+static bool decode_number(size_t place, uint64_t word, uint64_t *number) {
     *number = le64toh(word) & UINT32_MAX;
-    return seal_number(place, *number) == word;
+    return encode_number(place, *number) == word;
 }
 
 static uint32_t header_checksum(const struct log_header *header) {
@@ -46,9 +46,9 @@ unsigned servers_of(uint64_t identity) {
 
 struct log_header make_header(void) {
     struct log_header header = {
-        .tail = seal_number(offsetof(struct log_header, tail), LOG_BEGIN),
-        .epoch = seal_number(offsetof(struct log_header, epoch), 0),
-        .identity = seal_number(offsetof(struct log_header, identity), 0),
+        .tail = encode_number(offsetof(struct log_header, tail), LOG_BEGIN),
+        .epoch = encode_number(offsetof(struct log_header, epoch), 0),
+        .identity = encode_number(offsetof(struct log_header, identity), 0),
         .signature = LOG_SIGNATURE,
         .version = htole32(LOG_VERSION),
         .size = htole32((uint32_t)LOG_SIZE),
@@ -65,12 +65,13 @@ const char *read_header(const struct log_header *header, struct log_state *state
         return "the header of the log is damaged";
     if (le32toh(header->version) != LOG_VERSION || le32toh(header->size) != LOG_SIZE)
         return "the log has another format or size";
-    if (!open_seal(offsetof(struct log_header, tail), header->tail, &tail) ||
+    if (!decode_number(offsetof(struct log_header, tail), header->tail, &tail) ||
         tail < LOG_BEGIN || tail > LOG_SIZE || tail % 8)
         return "the tail of the log is damaged";
-    if (!open_seal(offsetof(struct log_header, epoch), header->epoch, &state->epoch))
+    if (!decode_number(offsetof(struct log_header, epoch), header->epoch, &state->epoch))
         return "the epoch of the log is damaged";
-    if (!open_seal(offsetof(struct log_header, identity), header->identity, &state->identity))
+    if (!decode_number(offsetof(struct log_header, identity), header->identity,
+                       &state->identity))
         return "the identity of the log is damaged";
     state->tail = (size_t)tail;
     return NULL;

@@ -18,7 +18,7 @@
 /*
  * All numbers are little-endian. Tail, epoch and identity change by atomic writes while the log
  * is in use; each has a number in the lower half and a checksum in the upper half
- * (seal_number()). The checksum of the header is CRC32C of the signature, the version and the
+ * (encode_number()). The checksum of the header is CRC32C of the signature, the version and the
  * size.
  */
 struct log_header {
@@ -56,7 +56,7 @@ struct log_state {
 };
 
 /* The encoding of a number at that position of the header. */
-uint64_t seal_number(size_t place, uint64_t number);
+uint64_t encode_number(size_t place, uint64_t number);
 
 /* Creates the identity of a log on this number of servers (at most 15): their number in the
  * lower 4 bits, and 28 random bits. */

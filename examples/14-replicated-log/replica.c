@@ -15,7 +15,7 @@
 #define QUEUE_SIZE (RECORD_OPS * (WINDOW + 1)) // a device may free entries after completion
 #define POLL_MS 50
 #define RESOLVE_MS 200
-#define PART_SIZE ((size_t)256 << 10) // any server can transfer this within PATIENCE_MS
+#define PART_SIZE ((size_t)256 << 10) // any server can transfer this within REPLY_TIMEOUT_MS
 
 int64_t clock_ms(void) {
     struct timespec now;
@@ -37,7 +37,8 @@ static struct rpma_peer *find_peer(const struct arguments *args) {
 }
 
 struct replicas open_replicas(const struct arguments *args) {
-    struct replicas replicas = {.count = (unsigned)args->server_count, .news_time = clock_ms()};
+    struct replicas replicas = {.count = (unsigned)args->server_count,
+                                .polled_time = clock_ms()};
     if (replicas.count > REPLICAS_MAX)
         fail("at most %d servers, not %u", REPLICAS_MAX, replicas.count);
     replicas.majority = replicas.count / 2 + 1;
@@ -77,7 +78,7 @@ static int nonblocking(int fd) {
     return fd;
 }
 
-static void begin_to_connect(struct replica *replica, const struct replicas *replicas) {
+static void start_connecting(struct replica *replica, const struct replicas *replicas) {
     struct rpma_conn_req *req;
     int fd;
     replica->alive_time = clock_ms();
@@ -96,7 +97,7 @@ void reconnect(struct replicas *replicas) {
     for (unsigned i = 0; i < replicas->count; i++) {
         struct replica *replica = &replicas->replica[i];
         if (replica->state == LOST && clock_ms() >= replica->alive_time + RETRY_MS)
-            begin_to_connect(replica, replicas);
+            start_connecting(replica, replicas);
     }
 }
 
@@ -132,17 +133,17 @@ static void take_completions(struct replica *replica) {
 }
 
 // Some devices retry for ever if a server fails, so the client has its own timeout.
-static void look_at(struct replica *replica) {
+static void check_replica(struct replica *replica) {
     if (replica->state >= CONNECTED)
         take_completions(replica);
     if (replica->state != LOST)
         take_event(replica);
     if ((replica->state == CONNECTING || replica->pending > 0) &&
-        clock_ms() > replica->alive_time + PATIENCE_MS)
+        clock_ms() > replica->alive_time + REPLY_TIMEOUT_MS)
         lose_replica(replica, "it does not reply");
 }
 
-void await_news(struct replicas *replicas) {
+void await_events(struct replicas *replicas) {
     struct pollfd fds[2 * REPLICAS_MAX];
     for (unsigned i = 0; i < replicas->count; i++) {
         const struct replica *replica = &replicas->replica[i];
@@ -154,19 +155,19 @@ void await_news(struct replicas *replicas) {
     }
     if (poll(fds, 2 * replicas->count, POLL_MS) < 0 && errno != EINTR)
         fail("poll: %s", strerror(errno));
-    take_news(replicas);
+    handle_events(replicas);
 }
 
 // The time during which this process did not poll does not count as silence of a server.
-void take_news(struct replicas *replicas) {
-    int64_t now = clock_ms(), still = now - replicas->news_time - POLL_MS;
-    replicas->news_time = now;
+void handle_events(struct replicas *replicas) {
+    int64_t now = clock_ms(), still = now - replicas->polled_time - POLL_MS;
+    replicas->polled_time = now;
     for (unsigned i = 0; i < replicas->count; i++) {
         struct replica *replica = &replicas->replica[i];
         int64_t alive_time = replica->alive_time + still;
         if (still > 0 && replica->state != LOST)
             replica->alive_time = alive_time < now ? alive_time : now;
-        look_at(replica);
+        check_replica(replica);
     }
 }
 
@@ -210,7 +211,7 @@ static struct rpma_work number_work(const struct replica *replica, size_t place,
     return (struct rpma_work){.type = RPMA_WORK_ATOMIC_WRITE,
                               .remote = replica->log,
                               .remote_offset = place,
-                              .value = seal_number(place, number),
+                              .value = encode_number(place, number),
                               .flags = RPMA_F_COMPLETION_ON_ERROR};
 }
 
@@ -255,15 +256,15 @@ void post_record(struct replica *replica, const struct rpma_mr_local *mr, size_t
     post(replica, work, RECORD_OPS, number + 1);
 }
 
-static bool settle(struct replicas *replicas, struct replica *replica) {
+static bool await_pending(struct replicas *replicas, struct replica *replica) {
     while (replica->pending > 0)
-        await_news(replicas);
+        await_events(replicas);
     return replica->state != LOST;
 }
 
 bool transfer(struct replicas *replicas, struct replica *replica, enum rpma_work_type type,
               const struct rpma_mr_local *mr, size_t base, size_t begin, size_t end) {
-    for (size_t part_end; settle(replicas, replica) && begin < end; begin = part_end) {
+    for (size_t part_end; await_pending(replicas, replica) && begin < end; begin = part_end) {
         part_end = end - begin < PART_SIZE ? end : begin + PART_SIZE;
         struct rpma_work work[] = {
             part_work(type, replica, mr, base, begin, part_end),
@@ -276,12 +277,12 @@ bool transfer(struct replicas *replicas, struct replica *replica, enum rpma_work
 
 bool store_number(struct replicas *replicas, struct replica *replica, size_t place,
                   uint64_t number) {
-    if (!settle(replicas, replica))
+    if (!await_pending(replicas, replica))
         return false;
     struct rpma_work work[] = {
         number_work(replica, place, number),
         flush_work(replica, place, place + sizeof(uint64_t)),
     };
     post(replica, work, 2, 0);
-    return settle(replicas, replica);
+    return await_pending(replicas, replica);
 }

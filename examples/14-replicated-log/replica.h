@@ -9,11 +9,11 @@
 #include "log.h"
 
 #define REPLICAS_MAX 15
-#define WINDOW 8          /* records by which a slow server may be behind the others */
-#define PATIENCE_MS 2000  /* a server without progress for this time is lost */
-#define START_MS 5000     /* a starting client waits this long for all servers, */
-#define MAJORITY_MS 60000 /* and this long for a majority */
-#define RETRY_MS 500      /* time until the next attempt to connect a lost server */
+#define WINDOW 8              /* records that a slow server may lack */
+#define REPLY_TIMEOUT_MS 2000 /* a server without progress for this time is lost */
+#define START_MS 5000         /* a starting client waits this long for all servers, */
+#define MAJORITY_MS 60000     /* and this long for a majority */
+#define RETRY_MS 500          /* time until the next attempt to connect a lost server */
 
 /*
  * The client's view of a server's state. It was read over the present connection, during which
@@ -50,7 +50,7 @@ struct replicas {
     struct rpma_peer *peer;
     struct rpma_conn_cfg *cfg;
     unsigned count, majority;
-    int64_t news_time; /* in ms: of the client's last poll */
+    int64_t polled_time; /* in ms: of the client's last poll */
     struct replica replica[REPLICAS_MAX];
 };
 
@@ -63,11 +63,11 @@ void close_replicas(struct replicas *replicas);
 /* Starts connecting to the servers that were lost some time ago. */
 void reconnect(struct replicas *replicas);
 
-/* Waits a short time for any event, and processes it like take_news(). */
-void await_news(struct replicas *replicas);
+/* Waits a short time for an event, and calls handle_events(). */
+void await_events(struct replicas *replicas);
 
 /* Processes completed records, new connections and lost servers. */
-void take_news(struct replicas *replicas);
+void handle_events(struct replicas *replicas);
 
 /* The number of servers in that state or a later one. */
 unsigned count_replicas(const struct replicas *replicas, enum replica_state state);

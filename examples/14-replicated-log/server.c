@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// server.c -- holds a log in persistent memory for one client at a time, until it is stopped
+// server.c -- serves a log in persistent memory to one client at a time, until it is stopped
 
 #include "log.h"
 
@@ -133,7 +133,7 @@ int main(int argc, char *argv[]) {
     header = (void *)(memory.ptr + place);
     bool persistent = has_direct_write(&args, &memory);
     if (memory.is_pmem && !persistent)
-        fail("clients cannot know whether %s is persistent: see --direct-write", args.file);
+        fail("clients cannot detect whether %s is persistent: see --direct-write", args.file);
     open_log(&args);
 
     struct rpma_peer *peer = open_peer(args.addr, RPMA_UTIL_IBV_CONTEXT_LOCAL);

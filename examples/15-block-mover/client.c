@@ -10,11 +10,11 @@
 #include <time.h>
 
 #define SERVERS_MAX 4
-#define PASSES 3        // over the whole store
-#define PATIENCE_MS 500 // for the answer of a server, or for connecting
-#define LATE_MAX 4      // the patience for answers is doubled at most so often
-#define GAP_MS 200      // time without a block that is logged
-#define TRIES_MAX 10    // for a block that arrives damaged
+#define PASSES 3             // over the whole store
+#define REPLY_TIMEOUT_MS 500 // for the answer of a server, or for connecting
+#define LATE_MAX 4           // the patience for answers is doubled at most so often
+#define GAP_MS 200           // time without a block that is logged
+#define TRIES_MAX 10         // for a block that arrives damaged
 
 static const struct program program = {
     .does = "Moves the blocks of a store here; its servers have the same blocks. NUMBER "
@@ -31,7 +31,7 @@ struct server {
     bool up;                   // the connection is established
     uint32_t qp_num;           // of the connection
     const char *failed;        // the reason to drop the connection, or NULL
-    unsigned asked;            // requested blocks
+    unsigned requested;        // requested blocks
     unsigned late;             // consecutive connections without an answer in time
     int64_t since;             // time of the last progress
     struct source source;
@@ -95,8 +95,8 @@ static void deliver(const struct slot *slot, uint32_t checksum) {
 }
 
 // Releases the slot, or requests its block again.
-static void settle_slot(struct slot *slot, bool again) {
-    slot->server->asked--;
+static void end_request(struct slot *slot, bool again) {
+    slot->server->requested--;
     slot->server = NULL;
     slot->wanted = again;
     slot->sent = slot->answered = false;
@@ -126,7 +126,7 @@ static void take_answer(struct server *server, const struct answer *answer) {
             fail("block %u is wrong", slot->block);
     }
     if (slot->sent)
-        settle_slot(slot, !right);
+        end_request(slot, !right);
 }
 
 static struct server *choose_server(const struct slot *slot) {
@@ -139,13 +139,13 @@ static struct server *choose_server(const struct slot *slot) {
     return NULL;
 }
 
-static void ask(struct slot *slot, struct server *server) {
+static void request_block(struct slot *slot, struct server *server) {
     size_t number = (size_t)(slot - slots);
     slot->server = server;
     slot->ticket = ++last_ticket;
     content->requests[number] =
         (struct request){htonl(slot->ticket), htonl(slot->block), htonl((uint32_t)number)};
-    if (server->asked++ == 0)
+    if (server->requested++ == 0)
         server->since = clock_ms();
     if (rpma_send(server->conn, side.mr, offsetof(struct content, requests[number]),
                   sizeof(struct request), RPMA_F_COMPLETION_ALWAYS, slot))
@@ -153,7 +153,7 @@ static void ask(struct slot *slot, struct server *server) {
 }
 
 // A pass starts when the previous one has ended.
-static void ask_for_blocks(void) {
+static void request_blocks(void) {
     for (struct slot *slot = slots; slot < slots + DEPTH; slot++) {
         bool more = begun / STORE_BLOCKS == moved / STORE_BLOCKS &&
                     (args.variant || begun < PASSES * STORE_BLOCKS);
@@ -161,7 +161,7 @@ static void ask_for_blocks(void) {
             *slot = (struct slot){.wanted = true, .block = (unsigned)(begun++ % STORE_BLOCKS)};
         struct server *server = slot->wanted && !slot->server ? choose_server(slot) : NULL;
         if (server)
-            ask(slot, server);
+            request_block(slot, server);
     }
 }
 
@@ -246,23 +246,23 @@ static void lose_server(struct server *server) {
     (void)rpma_conn_delete(&server->conn);
     for (struct slot *slot = slots; slot < slots + DEPTH; slot++)
         if (slot->server == server)
-            settle_slot(slot, slot->wanted);
+            end_request(slot, slot->wanted);
     server->up = false;
     server->failed = NULL;
     server->since = clock_ms();
 }
 
-static bool owes(const struct server *server) {
-    return server->req || (server->conn && (!server->up || server->asked > 0));
+static bool is_reply_pending(const struct server *server) {
+    return server->req || (server->conn && (!server->up || server->requested > 0));
 }
 
 // A device may retry a transfer for ever, so the client has its own timeout. If established
 // connections do not answer in time, the machine may be overloaded, so the next gets more time.
-static void look_at_servers(void) {
+static void check_servers(void) {
     int64_t now = clock_ms();
     for (struct server *server = servers; server < servers + args.server_count; server++) {
-        if (owes(server) && !server->failed &&
-            now > server->since + (PATIENCE_MS << (server->up ? server->late : 0))) {
+        if (is_reply_pending(server) && !server->failed &&
+            now > server->since + (REPLY_TIMEOUT_MS << (server->up ? server->late : 0))) {
             server->failed = "it does not reply";
             server->late += server->up && server->late < LATE_MAX;
         }
@@ -297,7 +297,7 @@ static void handle_completion(const struct ibv_wc *wc) {
     } else if (known && good) {
         slot->sent = true;
         if (slot->answered)
-            settle_slot(slot, slot->wanted);
+            end_request(slot, slot->wanted);
     }
 }
 
@@ -336,7 +336,7 @@ static void handle_peer(void *unused) {
     // The pending requests were sent without a network: waiting for the answers would take
     // longer than reconnecting.
     for (struct server *server = servers; server < servers + args.server_count; server++)
-        if (type == RPMA_PEER_EVENT_PORT_UP && owes(server))
+        if (type == RPMA_PEER_EVENT_PORT_UP && is_reply_pending(server))
             server->failed = "the port was down";
     take_completions();
     for (struct server *server = servers; server < servers + args.server_count; server++)
@@ -390,9 +390,9 @@ static bool finished(void) {
 
 static void move_blocks(void) {
     while (!finished() && !device_gone) {
-        look_at_servers();
+        check_servers();
         take_completions();
-        ask_for_blocks();
+        request_blocks();
         run_loop(&loop, RETRY_MS);
         take_completions();
     }

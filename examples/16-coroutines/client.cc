@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// client.cc -- makes many connections in one thread, and asks over each that its block is read
+// client.cc -- opens many connections in one thread, and requests a read of a block over each
 
 #include "exchange.hpp"
 
 enum { ROUNDS = 10 };
 
 static const program program = {
-    .does = "Makes CONNECTIONS connections at once, and offers a block over each.",
+    .does = "Opens CONNECTIONS connections at once, and offers a block over each.",
     .variant = nullptr,
     .number = "CONNECTIONS",
     .many_servers = false,

@@ -9,8 +9,7 @@
 #include <cstring>
 
 static const program program = {
-    .does =
-        "Serves CONNECTIONS connections at once: reads a block of each when it asks for it.",
+    .does = "Serves CONNECTIONS connections at once: reads a block of each on request.",
     .variant = nullptr,
     .number = "CONNECTIONS",
     .many_servers = false,
@@ -64,11 +63,11 @@ static task serve(resources &side, rpma::conn_req req) {
         }));
         slot->reply = checksum(slot->block, BLOCK_SIZE);
         if (slot->reply != slot->request)
-            fail("a client asked for another block");
+            fail("a client requested another block");
         requested = side.queue.post(slot, [&](const void *context) {
             return conn.recv(mr, request, sizeof(slot->request), context);
         });
-        // The client may be gone before it acknowledges its last reply.
+        // The client may end before it acknowledges its last reply.
         (void)co_await side.queue.post(slot, [&](const void *context) {
             return conn.send(mr, reply, sizeof(slot->reply), RPMA_F_COMPLETION_ALWAYS, context);
         });

@@ -21,7 +21,7 @@ struct program {
     const char *number;       /* meaning of its number, or NULL if it has none */
     bool many_servers;        /* takes the address and port of several servers */
     bool takes_file;          /* can work on persistent memory */
-    bool states_direct_write; /* tells the other side about direct write to PMem */
+    bool states_direct_write; /* advertises direct write to PMem to the other side */
     const char *makes_new;    /* effect of the option --new, or NULL if there is none */
 };
 
@@ -74,7 +74,7 @@ void lock_memory(const struct memory *memory, const char *file, size_t begin, si
 const char *memory_kind(const struct memory *memory);
 
 /* The text by which a client describes data that it has flushed to this kind of memory. */
-const char *what_flushed_data_is(bool direct_write);
+const char *describe_persistence(bool direct_write);
 
 /*
  * Returns true if data that the RDMA device writes into the memory survives a power failure

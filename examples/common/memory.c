@@ -129,7 +129,7 @@ const char *memory_kind(const struct memory *memory) {
     return memory->is_pmem ? "persistent memory" : "plain memory";
 }
 
-const char *what_flushed_data_is(bool direct_write) {
+const char *describe_persistence(bool direct_write) {
     return direct_write ? "persistent"
                         : "visible and not known to be persistent (see example 09)";
 }

@@ -48,9 +48,9 @@ int main(int argc, char *argv[]) {
 
     CALL(rpma_log_set_function(RPMA_LOG_USE_DEFAULT_FUNCTION));
     if (!seen[RPMA_LOG_LEVEL_NOTICE] || seen[RPMA_LOG_LEVEL_ERROR] != 1)
-        fail("%u notices and %u errors came", seen[RPMA_LOG_LEVEL_NOTICE],
+        fail("%u notices and %u errors arrived", seen[RPMA_LOG_LEVEL_NOTICE],
              seen[RPMA_LOG_LEVEL_ERROR]);
-    printf("log: %u notices and %u error came here instead of syslog\n",
+    printf("log: %u notices and %u error arrived here instead of syslog\n",
            seen[RPMA_LOG_LEVEL_NOTICE], seen[RPMA_LOG_LEVEL_ERROR]);
     return EXIT_SUCCESS;
 }

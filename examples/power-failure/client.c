@@ -27,7 +27,7 @@ int main(int argc, char *argv[]) {
     CALL(rpma_flush(conn, target, 0, BLOCK_SIZE, type, RPMA_F_COMPLETION_ALWAYS, NULL));
     await_completion(cq);
     printf("client: wrote block 1 and flushed it: it is %s\n",
-           what_flushed_data_is(direct_write));
+           describe_persistence(direct_write));
 
     fill_block(side.memory.ptr + BLOCK_SIZE, BLOCK_SIZE, 2);
     CALL(rpma_write(conn, target, BLOCK_SIZE, side.mr, BLOCK_SIZE, BLOCK_SIZE,

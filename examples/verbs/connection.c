@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define PATIENCE_MS 50
+#define REPLY_TIMEOUT_MS 50
 #define BACKOFF_MS 100
 
 static struct ibv_cq *cq;
@@ -23,13 +23,13 @@ static long now_ms(void) {
 
 /* Waits for the completion of a write; returns 0 if it does not come in time. */
 static int await(const struct connection *connection, struct ibv_wc *wc) {
-    const long end = now_ms() + PATIENCE_MS;
+    const long end = now_ms() + REPLY_TIMEOUT_MS;
     while (now_ms() < end) {
         if (ibv_poll_cq(cq, 1, wc) != 1)
             continue;
 #ifdef FIXED
         if (wc->qp_num != connection->id->qp->qp_num)
-            continue; /* of a connection that was given up */
+            continue; /* of an abandoned connection */
 #else
         (void)connection;
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copyright 2026, the librpma developers */
 
-/* status.c -- a completion says that an operation is over, not that it has succeeded */
+/* status.c -- a completion reports the end of an operation, not its success */
 
 #include "common.h"
 
