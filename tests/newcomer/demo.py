@@ -231,7 +231,7 @@ def interrupt_setup(work, send, status):
     states = subprocess.run(["dpkg-query", *database, "--show", "--showformat", "${Package} ${db:Status-Status}\n"],
                             capture_output=True, text=True, check=False).stdout.split("\n")
     audit = subprocess.run(["dpkg", *database, "--audit"], capture_output=True, text=True, check=False).stdout
-    if audit or sorted(states) != ["", *(f"{name} installed" for name in setup.NAMES)]:
+    if audit or sorted(states) != ["", *(f"{name} installed" for name in sorted(setup.NAMES))]:
         wrong += ["the database of dpkg is damaged", *audit.splitlines(), *states]
     return wrong and wrong + setup.said.decode().splitlines()
 
@@ -384,6 +384,9 @@ def parse():
 
 def main():
     arguments = parse()
+    # Children inherit that a background job of a shell ignores SIGINT, and one of nohup SIGHUP.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     with tempfile.TemporaryDirectory(prefix="librpma-first-") as directory:
         work = pathlib.Path(arguments.keep or directory).resolve()
         work.mkdir(exist_ok=True)
