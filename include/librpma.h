@@ -77,7 +77,7 @@ const char *rpma_err_2str(int ret);
 /*
  * Returns the log message of the latest call that failed in the calling thread; "" if none has
  * failed, or if the log thresholds disabled its message. *provider_error (may be NULL) = its
- * error number of libibverbs or librdmacm, 0 if they gave none. Would-block results
+ * error number of libibverbs or librdmacm, 0 if they returned none. Would-block results
  * (RPMA_E_AGAIN, RPMA_E_NO_COMPLETION, RPMA_E_NO_EVENT, RPMA_E_SHARED_CHANNEL,
  * RPMA_E_NOT_SHARED_CHNL) change neither. Storage of the thread, valid until its next call that
  * fails. Never NULL. Cannot fail.
@@ -129,9 +129,10 @@ int rpma_peer_cfg_get_direct_write_to_pmem(const struct rpma_peer_cfg *pcfg, boo
  * with direct write to PMem. */
 int rpma_peer_cfg_set_served_by(struct rpma_peer_cfg *pcfg, const struct rpma_peer *peer);
 
-/* *is_stated = true if the configuration contains the operations that its side serves natively;
- * if so, *flush and *atomic_write = true if that side serves them, otherwise both are false. */
-int rpma_peer_cfg_get_served(const struct rpma_peer_cfg *pcfg, bool *is_stated, bool *flush,
+/* *is_advertised = true if the configuration contains the operations that its side serves
+ * natively; if so, *flush and *atomic_write = true if that side serves them, otherwise both are
+ * false. */
+int rpma_peer_cfg_get_served(const struct rpma_peer_cfg *pcfg, bool *is_advertised, bool *flush,
                              bool *atomic_write);
 
 /* Writes the network-transferable form to desc: rpma_peer_cfg_get_descriptor_size() bytes. */
@@ -177,8 +178,8 @@ struct rpma_mr_remote; /* memory of the other side, known by its descriptor */
 
 /*
  * Registers size bytes at ptr for usage (RPMA_MR_USAGE_*). The memory still belongs to the
- * caller and must outlive the region. Only rpma_conn_private_data_pack() tells the other side
- * that a region accepts remote atomics, a descriptor does not.
+ * caller and must outlive the region. A descriptor does not contain RPMA_MR_USAGE_ATOMIC, only
+ * the output of rpma_conn_private_data_pack() does.
  */
 int rpma_mr_reg(struct rpma_peer *peer, void *ptr, size_t size, int usage,
                 struct rpma_mr_local **mr_ptr);
@@ -225,8 +226,8 @@ int rpma_mr_remote_get_flush_type(const struct rpma_mr_remote *mr, int *flush_ty
  * itself posts to the queue pair of rpma_conn_get_ibv_qp(). */
 int rpma_mr_remote_get_key(const struct rpma_mr_remote *mr, uint64_t *addr, uint32_t *rkey);
 
-/* An SGE, a piece of local memory: len bytes at offset of a region. An SGE of 0 bytes at offset
- * 0 needs no region. */
+/* An SGE: len bytes of local memory at offset of a region. An SGE of 0 bytes at offset 0 needs
+ * no region. */
 struct rpma_sge {
     const struct rpma_mr_local *mr;
     size_t offset;
@@ -293,8 +294,8 @@ int rpma_srq_recv(struct rpma_srq *srq, struct rpma_mr_local *dst, size_t offset
 
 /*
  * Posts count receives in their order, in one call of the provider. *posted (may be NULL) =
- * number of receives that the queue took, also if the call fails: an invalid receive is
- * rejected, and those before it are posted.
+ * number of receives that the queue accepted, also if the call fails: an invalid receive is
+ * rejected, and earlier ones are posted.
  */
 int rpma_srq_recv_many(struct rpma_srq *srq, const struct rpma_receive *receives,
                        uint32_t count, uint32_t *posted);
@@ -305,7 +306,7 @@ struct rpma_conn_cfg;
 
 /* The flush method of a connection. */
 enum rpma_flush_mode {
-    RPMA_FLUSH_MODE_AUTO,     /* native if both sides serve it, as far as known */
+    RPMA_FLUSH_MODE_AUTO,     /* native unless a side is known not to serve it */
     RPMA_FLUSH_MODE_EMULATED, /* reads a few bytes back */
     RPMA_FLUSH_MODE_NATIVE    /* the device's native operation only */
 };
@@ -515,8 +516,8 @@ int rpma_conn_req_get_event_fd(const struct rpma_conn_req *req, int *fd);
 
 /*
  * Processes pending events and advances the request, to the next step or address; never blocks.
- * 0: the request can be set up. An incoming one always can: if its client has given up, the
- * failure occurs when it is set up or connected.
+ * 0: the request can be set up. An incoming one always can: if its client timed out or exited,
+ * the failure occurs when it is set up or connected.
  */
 int rpma_conn_req_resolve(struct rpma_conn_req *req);
 
@@ -528,10 +529,10 @@ int rpma_conn_req_resolve(struct rpma_conn_req *req);
 int rpma_conn_req_setup(struct rpma_conn_req *req, const struct rpma_conn_cfg *cfg);
 
 /*
- * Rejects an incoming request, set up or not. pdata (copied; may be NULL; at most 148 bytes on
- * InfiniBand and RoCE) is sent to the other side: rpma_conn_get_private_data() returns it after
- * RPMA_CONN_REJECTED. The call consumes the request and sets *req_ptr to NULL even if it fails;
- * with too much data it fails and rejects without data.
+ * Rejects an incoming request, before or after its setup. Sends pdata (copied; may be NULL; at
+ * most 148 bytes on InfiniBand and RoCE) to the client, where rpma_conn_get_private_data()
+ * returns it after RPMA_CONN_REJECTED. If pdata is too long, the call fails and rejects without
+ * data. It consumes the request and sets *req_ptr to NULL even if it fails.
  */
 int rpma_conn_req_reject(struct rpma_conn_req **req_ptr,
                          const struct rpma_conn_private_data *pdata);
@@ -797,10 +798,10 @@ struct rpma_work {
 
 /*
  * Posts count operations in their order, in as few calls of the provider as possible. *posted
- * (may be NULL) = number of operations that the device took, also if the call fails; continue
- * with work + *posted: no operation is posted twice. An invalid operation is rejected, and
- * those before it are posted. If a provider fails to notify the device of operations that it
- * has queued, or may have queued, they count as taken.
+ * (may be NULL) = number of operations that the device accepted, also if the call fails;
+ * continue with work + *posted: no operation is posted twice. An invalid operation is rejected,
+ * and earlier ones are posted. If a provider fails to notify the device of operations that it
+ * has queued, or may have queued, they count as accepted.
  */
 int rpma_post(struct rpma_conn *conn, const struct rpma_work *work, uint32_t count,
               uint32_t *posted);
@@ -832,12 +833,13 @@ int rpma_batch_get_size(const struct rpma_batch *batch, uint32_t *size, uint32_t
 /*
  * Posts the operations in their order, in one call of the provider. The batch keeps them: the
  * next call posts the same list again, with the contents that the regions have at that time.
- * *posted (may be NULL) = number of operations that the device took in this call, also if the
- * call fails; after a failure the next call continues with the first operation that the device
- * did not take, so that no operation is posted twice. A batch with a native flush or atomic
- * write is refused as a whole, unless it has operations with several SGEs: these are posted
- * separately, and the operations between them are refused as a whole. If a provider fails to
- * notify the device of operations that it has queued, or may have queued, they count as taken.
+ * *posted (may be NULL) = number of operations that the device accepted in this call, also if
+ * the call fails; after a failure the next call continues with the first operation that the
+ * device did not accept, so that no operation is posted twice. A batch with a native flush or
+ * atomic write is refused as a whole, unless it has operations with several SGEs: these are
+ * posted separately, and the operations between them are refused as a whole. If a provider
+ * fails to notify the device of operations that it has queued, or may have queued, they count
+ * as accepted.
  */
 int rpma_batch_post(struct rpma_batch *batch, uint32_t *posted);
 
@@ -890,7 +892,7 @@ int rpma_cq_arm(struct rpma_cq *cq, bool solicited_only);
  * have passed since the first; 0 and 0: no delay. Both are at most 65535. */
 int rpma_cq_set_moderation(struct rpma_cq *cq, uint32_t count, uint32_t period_us);
 
-/* Takes up to num_entries (>= 1) completions into wc without blocking; *num_entries_got (may be
+/* Polls up to num_entries (>= 1) completions into wc without blocking; *num_entries_got (may be
  * NULL if num_entries is 1) = their number. */
 int rpma_cq_get_wc(struct rpma_cq *cq, int num_entries, struct ibv_wc *wc,
                    int *num_entries_got);
@@ -908,7 +910,7 @@ enum rpma_peer_event_type {
     RPMA_PEER_EVENT_DEVICE_GONE,  /* the device was removed or failed permanently */
     RPMA_PEER_EVENT_QP_ERROR,     /* a queue pair is in the error state */
     RPMA_PEER_EVENT_CQ_ERROR,     /* a CQ overran: its completions are lost */
-    RPMA_PEER_EVENT_SRQ_ERROR,    /* a shared receive queue takes no more receives */
+    RPMA_PEER_EVENT_SRQ_ERROR,    /* a shared receive queue accepts no receives */
     RPMA_PEER_EVENT_SRQ_LIMIT     /* fewer receives than rpma_srq_set_limit() requires */
 };
 
@@ -1007,7 +1009,7 @@ int rpma_conn_completion_wait(struct rpma_conn *conn)
 int rpma_conn_completion_get(struct rpma_conn *conn, struct rpma_completion *cmpl)
     LIBRPMA_DEPRECATED("use rpma_conn_get_cq and rpma_cq_get_wc");
 
-/* Takes one completion. */
+/* Polls one completion. */
 int rpma_cq_get_completion(struct rpma_cq *cq, struct rpma_completion *cmpl)
     LIBRPMA_DEPRECATED("use rpma_cq_get_wc");
 

@@ -311,11 +311,11 @@ class peer_cfg : public detail::config<peer_cfg, rpma_peer_cfg, rpma_peer_cfg_de
     }
     // std::nullopt if the configuration does not contain it.
     std::optional<served> get_served() const {
-        bool is_stated;
+        bool is_advertised;
         served what;
-        detail::call<rpma_peer_cfg_get_served>(get(), &is_stated, &what.flush,
+        detail::call<rpma_peer_cfg_get_served>(get(), &is_advertised, &what.flush,
                                                &what.atomic_write);
-        return is_stated ? std::optional(what) : std::nullopt;
+        return is_advertised ? std::optional(what) : std::nullopt;
     }
     std::vector<std::byte> get_descriptor() const {
         std::vector<std::byte> bytes(detail::get<rpma_peer_cfg_get_descriptor_size>(get()));
@@ -404,11 +404,11 @@ class cq_ref : public detail::ref<rpma_cq> {
     status arm(bool solicited_only) noexcept {
         return status(rpma_cq_arm(handle_, solicited_only));
     }
-    // Takes one completion.
+    // Polls one completion.
     status get_wc(ibv_wc &wc) noexcept {
         return status(rpma_cq_get_wc(handle_, 1, &wc, nullptr));
     }
-    // Takes completions into room, of at most INT_MAX elements.
+    // Polls completions into room, of at most INT_MAX elements.
     completions get_wc(std::span<ibv_wc> room) noexcept {
         int taken;
         const int ret =

@@ -37,14 +37,14 @@ int rpma_peer_cfg_set_served_by(struct rpma_peer_cfg *pcfg, const struct rpma_pe
     return pcfg->set(&PeerSettings::served, peer->served());
 }
 
-int rpma_peer_cfg_get_served(const struct rpma_peer_cfg *pcfg, bool *is_stated, bool *flush,
+int rpma_peer_cfg_get_served(const struct rpma_peer_cfg *pcfg, bool *is_advertised, bool *flush,
                              bool *atomic_write) {
     RPMA_REFUSE(pcfg == NULL);
-    RPMA_REFUSE(is_stated == NULL);
+    RPMA_REFUSE(is_advertised == NULL);
     RPMA_REFUSE(flush == NULL);
     RPMA_REFUSE(atomic_write == NULL);
     const uint8_t served = pcfg->get(&PeerSettings::served);
-    *is_stated = served != 0;
+    *is_advertised = served != 0;
     *flush = (served & SERVES_FLUSH) != 0;
     *atomic_write = (served & SERVES_ATOMIC_WRITE) != 0;
     return 0;

@@ -12,7 +12,7 @@ using namespace rpma;
 namespace {
 
 const char *served_text(uint8_t served, uint8_t what) {
-    return served == 0 ? "not stated" : (served & what) != 0 ? "yes" : "no";
+    return served == 0 ? "not advertised" : (served & what) != 0 ? "yes" : "no";
 }
 
 } // namespace

@@ -112,7 +112,7 @@ int fill_atomic(const CallSite &site, const rpma_conn &conn, Entry &entry,
     RPMA_REFUSE_OPERATION(site, work.remote == NULL);
     RPMA_REFUSE_OPERATION(site, work.local.mr == NULL);
     RPMA_REFUSE_OPERATION_AS(site, work.local.len != ATOMIC_SIZE,
-                             "local.len is %zu; possible: 8, for what was in the remote word",
+                             "local.len is %zu; possible: 8, the size of the fetched value",
                              work.local.len);
     RPMA_REFUSE_OPERATION_AS(site, work.nsge != 0 || work.sgl != nullptr,
                              "a list is given, nsge is %" PRIu32
@@ -120,8 +120,8 @@ int fill_atomic(const CallSite &site, const rpma_conn &conn, Entry &entry,
                              work.nsge);
     const uint64_t rest = (work.remote->addr + work.remote_offset) % ATOMIC_SIZE;
     RPMA_REFUSE_OPERATION_AS(site, rest != 0,
-                             "remote_offset is %zu, where the remote address is %" PRIu64
-                             " more than a multiple of 8; possible: 0 more",
+                             "remote_offset is %zu, the remote address modulo 8 is %" PRIu64
+                             "; possible: 0",
                              work.remote_offset, rest);
     if (!has_atomics(conn, *work.remote))
         return refuse_atomic(site, conn);

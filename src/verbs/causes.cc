@@ -82,14 +82,15 @@ void other_device(Text &advice, const Failure &failure) {
     if (failure.id_device == failure.device)
         return;
     if (failure.id_device->device == failure.device->device)
-        advice.add("; the peer is on another context of %s than librdmacm: make it on the one "
-                   "of rpma_utils_get_ibv_context()",
-                   ibv_get_device_name(failure.device->device));
-    else
         advice.add(
-            "; the connection is on device %s, the peer on %s: listen on an address of that",
-            ibv_get_device_name(failure.id_device->device),
+            "; the peer is on another context of %s than librdmacm: create it on that of "
+            "rpma_utils_get_ibv_context()",
             ibv_get_device_name(failure.device->device));
+    else
+        advice.add("; the connection is on device %s, the peer on %s: listen on an address of "
+                   "the peer's device",
+                   ibv_get_device_name(failure.id_device->device),
+                   ibv_get_device_name(failure.device->device));
 }
 
 // No attribute of a device holds its limit of inline data.
@@ -184,12 +185,11 @@ void privileged_port(Text &advice, const Failure &failure) {
 }
 
 void no_route(Text &advice, const Failure &) {
-    advice.add("; 'ip route get ADDRESS' asks the routing table of this machine");
+    advice.add("; 'ip route get ADDRESS' shows the route that this machine uses");
 }
 
 void no_answer(Text &advice, const Failure &) {
-    advice.add("; is the other machine up? A connection waits longer with "
-               "rpma_conn_cfg_set_timeout()");
+    advice.add("; is the other machine up? rpma_conn_cfg_set_timeout() sets a longer timeout");
 }
 
 // The list is last, because it may be long.

@@ -50,8 +50,7 @@ inline uint8_t served_of(unsigned char byte) {
 // ignored.
 inline bool check_descriptor_size(Call &call, std::size_t size, std::size_t needed) {
     if (size < needed)
-        RPMA_REJECT(call, "desc_size is %zu, that of a descriptor is %zu at least", size,
-                    needed);
+        RPMA_REJECT(call, "desc_size is %zu; possible: %zu and more", size, needed);
     return size >= needed;
 }
 

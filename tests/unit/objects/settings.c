@@ -139,7 +139,7 @@ static const struct {
 
 TEST_THAT(peer_cfg_survives_its_descriptor) {
     for (unsigned byte = 0; byte <= UINT8_MAX; byte++) {
-        const char *flush = "not stated", *atomic_write = "not stated";
+        const char *flush = "not advertised", *atomic_write = "not advertised";
         unsigned char expected = byte != 0;
         char line[128];
         for (size_t i = 0; i < LENGTH(statements); i++)

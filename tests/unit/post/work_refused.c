@@ -147,11 +147,11 @@ static const struct wrong {
     {ATOMICS, {{LOCAL_LEN, 8 + (1ULL << 32)}}, RESULT_LENGTH, "local.len is 4294967304;"},
 #define PLACE_IS BECAUSE("(address of the remote region + remote_offset) % 8 != 0 (remote atomic)")
     {ATOMICS, {{REMOTE_OFFSET, 16}}, PLACE_IS,
-     "remote_offset is 16, where the remote address is 4 more than"},
+     "remote_offset is 16, the remote address modulo 8 is 4; possible: 0"},
     {ATOMICS, {{REMOTE_OFFSET, 21}}, PLACE_IS,
-     "remote_offset is 21, where the remote address is 1 more than"},
+     "remote_offset is 21, the remote address modulo 8 is 1; possible: 0"},
     {ATOMICS, {{REMOTE_OFFSET, 27}}, PLACE_IS,
-     "remote_offset is 27, where the remote address is 7 more than"},
+     "remote_offset is 27, the remote address modulo 8 is 7; possible: 0"},
 #define NO_LIST "sgl != NULL || nsge != 0 (remote atomic)"
     {ATOMICS, {{NSGE, 1}, {SGL, (uintptr_t)good_list}}, NO_LIST, "nsge != 0 (remote atomic)",
      "a list is given, nsge is 1; possible: local"},

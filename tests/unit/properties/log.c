@@ -35,9 +35,9 @@ static const struct message {
      "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"
      "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx...:1"},
     {RPMA_LOG_LEVEL_INFO, LOG_INFO, "info", "*INFO*  ", "config.cc",
-     "rpma_peer_cfg_from_descriptor: direct write to PMem: yes, native flush: not stated, "
+     "rpma_peer_cfg_from_descriptor: direct write to PMem: yes, native flush: not advertised, "
      "native "
-     "atomic write: not stated"},
+     "atomic write: not advertised"},
     {RPMA_LOG_LEVEL_DEBUG, LOG_DEBUG, "debug", "*DEBUG* ", "mr.cc",
      "rpma_mr_remote_from_descriptor: remote region: addr=0x1, size=2, rkey=0x3, usage=0x1"},
 };
