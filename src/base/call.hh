@@ -19,9 +19,9 @@
 
 namespace rpma {
 
-// The last failure of this thread. Its message is in last_message if a threshold let it
-// through. Not initial-exec: the static TLS block has no room for the message if many
-// libraries are loaded late.
+// The last failure of this thread. Its message is in last_message if its level was enabled. Not
+// initial-exec: the static TLS block has no room for the message if many libraries are loaded
+// late.
 struct LastFailure {
     int error;
     bool has_message;
@@ -41,8 +41,8 @@ class Call {
     // none. Returns true if the log level of its message is enabled. If not, do not format the
     // message or query the device for it.
     [[gnu::cold, gnu::noinline]] bool record_failure(int code, int error);
-    // The same for a would-block result, and for a wait on a queue whose channel is another
-    // one. Both may be frequent, and are logged for debugging only.
+    // The same for a would-block result, and for a wait on the wrong completion channel. Both
+    // may be frequent, and are logged for debugging only.
     [[gnu::cold, gnu::noinline]] bool record_would_block(int code, int error);
     // Logs the latest recorded failure: "<message> failed: <text of error> (error)<advice>", or
     // the message and the advice without a number. advice is text or "".

@@ -112,8 +112,8 @@ void update_level() {
     while (log_level.load() != enabled_level());
 }
 
-// Lets an operator read the log without a change of the program. Set-user-ID and similar
-// programs ignore their caller's environment.
+// With RPMA_LOG, an operator reads the log without changing the program. Set-user-ID and
+// similar programs ignore their caller's environment.
 [[gnu::constructor]] void read_environment() {
     // On the stack: loading the library then reads no page of its constants.
     const char name[] = "RPMA_LOG";

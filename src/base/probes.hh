@@ -46,7 +46,7 @@ RPMA_INLINE void conn_request(const rpma_conn_req *req, const sockaddr *client,
                               int private_data_len) {
     RPMA_PROBE(conn_request, req, client, private_data_len);
 }
-// A request became a connection, which starts to be established.
+// A request became a connection, whose establishment starts.
 RPMA_INLINE void conn_start(const rpma_conn *conn, uint32_t qp_num, const sockaddr *peer,
                             bool is_incoming) {
     RPMA_PROBE(conn_start, conn, qp_num, peer, is_incoming);

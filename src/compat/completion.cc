@@ -41,7 +41,7 @@ std::optional<rpma_op> to_rpma_op(int opcode) {
     }
 }
 
-// Takes one completion. Returns false on failure: RPMA_E_NO_COMPLETION, RPMA_E_PROVIDER,
+// Polls one completion. Returns false on failure: RPMA_E_NO_COMPLETION, RPMA_E_PROVIDER,
 // RPMA_E_UNKNOWN.
 bool poll_one(Call &call, rpma_cq &cq, ibv_wc &wc) {
     const int got = ibv_poll_cq(&cq.queue(), 1, &wc);

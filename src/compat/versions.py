@@ -31,9 +31,9 @@ HEAD = """\
 // Made from the list of exported symbols by versions.py.
 //
 // A function has a name at the version node of each release that had it. Each name is an alias
-// of the implementation, which is renamed: GNU ld takes no plain name together with versioned ones. Only
-// what the compiler knows of as a versioned symbol survives link-time optimization: with GCC
-// that is the symver attribute, with Clang an alias with the versioned name.
+// of the implementation, which is renamed, because GNU ld rejects a plain name next to versioned
+// ones. Link-time optimization removes an alias unless the compiler treats it as a versioned
+// symbol: GCC needs the attribute symver, Clang an alias with the versioned name.
 
 #pragma once
 

@@ -59,7 +59,7 @@ struct ReportedEvent {
     rpma_log_level level;
 };
 
-// RPMA_CONN_UNDEFINED: an event without a meaning for the user of a connection.
+// RPMA_CONN_UNDEFINED: an event that no connection should get.
 ReportedEvent to_reported_event(rdma_cm_event_type type) {
     switch (type) {
     case RDMA_CM_EVENT_ESTABLISHED:

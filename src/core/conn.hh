@@ -60,7 +60,7 @@ struct rpma_conn : rpma::Allocated {
     // native. Returns false on failure: RPMA_E_NOMEM, RPMA_E_PROVIDER.
     bool prepare_flushes(rpma::Call &call, rpma_peer &peer);
 
-    // Once called, these functions let events of the device find the connection. They return
+    // These functions add the connection to the table of handles, also on failure. They return
     // false on failure: RPMA_E_PROVIDER.
     bool connect(rpma::Call &call, rdma_conn_param &param);
     bool accept(rpma::Call &call, rdma_conn_param &param);
@@ -106,7 +106,8 @@ struct rpma_conn : rpma::Allocated {
                            const rpma::ConnSettings &cfg, uint64_t operations);
     void drop_queues();
     bool is_shared(rpma::Call &call) const;
-    // librdmacm leaves the default, whenever it makes the queue pair ready to send.
+    // Call it once the queue pair is ready to send: librdmacm resets the timer to its default
+    // before.
     void set_rnr_timer(const rpma::Call &call) {
         if (rnr_timer_ms_ != 0)
             id_.set_rnr_timer(call, std::exchange(rnr_timer_ms_, 0));

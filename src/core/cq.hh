@@ -41,7 +41,7 @@ struct rpma_cq : rpma::Allocated {
     bool owns(const ibv_cq *queue) const { return queue_.get() == queue; }
     bool shares_channel() const { return !own_channel_; }
     bool is_of_program() const { return is_of_program_; }
-    // Lets events of the device find the queue. The queue must not move afterwards.
+    // Adds the queue to the table of handles. The queue must not move afterwards.
     void add_entry() { entry_.add(queue_.get(), this); }
     void add_user() { users_++; }
     void remove_user() { users_--; }
@@ -60,9 +60,8 @@ struct rpma_cq : rpma::Allocated {
         count_event();
         return arm_queue(function, false);
     }
-    // The halves of wait(). take_event() waits on the queue's own channel. A program can reach
-    // this channel through the ibv_cq and create a queue on it: an event of such a queue is not
-    // an event of this one.
+    // The halves of wait(). take_event() waits on the queue's own channel. A program can get
+    // this channel from the ibv_cq and create a queue on it, whose events are rejected.
     int take_event(const char *function) {
         if (shares_channel()) [[unlikely]]
             return refuse_wait(function);

@@ -14,8 +14,9 @@
 
 namespace rpma {
 
-// The flush types (enum rpma_flush_type) that may use each of the two methods, as masks. A
-// connection has what its device and the other side can do, a remote region what it allows.
+// The flush types (enum rpma_flush_type) that may use each of the two methods, as masks. Those
+// of a connection depend on its mode and the capabilities of both sides, those of a remote
+// region on its flush types.
 class FlushMasks {
   public:
     FlushMasks() = default; // an entry of an array is not initialised

@@ -47,8 +47,8 @@ Capabilities capabilities_of(const ibv_device_attr_ex &attributes) {
     return device;
 }
 
-// The environment variable RPMA_FLUSH lets an operator connect peers with different
-// capabilities without a change of the program.
+// With RPMA_FLUSH, an operator connects peers with different capabilities without changing the
+// program.
 rpma_flush_mode flush_mode_from_environment(const Call &call, bool device_flushes) {
     const char *value = secure_getenv("RPMA_FLUSH");
     if (value == nullptr || std::strcmp(value, "auto") == 0)

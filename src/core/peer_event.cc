@@ -108,8 +108,8 @@ bool rpma_peer::next_event(Call &call, rpma_peer_event &event) const {
     event.type = reported.type;
     event.ibv_event = async_event.event_type;
     set_source(event, reported.source, async_event);
-    // Acknowledge before the log function or the program may delete the object: the deletion
-    // waits for it.
+    // Acknowledge before the log function or the program may delete the object: its deletion
+    // waits for the acknowledgement.
     ibv_ack_async_event(&async_event);
     probe::device_event(ibv_get_device_name(device.device), event.ibv_event, event.port,
                         event.ibv_object);

@@ -252,7 +252,7 @@ template <rpma_work_type type>
         return fill_atomic_fast(conn, entry, work);
 }
 
-// A table of one function for each type: instances of a template, and one for what is no type.
+// A table of one function for each type: instances of a template, and none for other values.
 #define RPMA_BY_TYPE(none, function)                                              \
     {                                                                             \
         none, function<RPMA_WORK_READ>, function<RPMA_WORK_WRITE>,                \

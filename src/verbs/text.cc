@@ -82,7 +82,7 @@ template <std::size_t N> Text flags_text(unsigned flags, const Flag (&names)[N])
 } // namespace
 
 Text access_text(unsigned access) {
-    // Values of flush are numbers, because older headers lack the names.
+    // The flags of flushes are numbers, because older headers lack the names.
     static constexpr Flag names[] = {
         {IBV_ACCESS_LOCAL_WRITE, "IBV_ACCESS_LOCAL_WRITE"},
         {IBV_ACCESS_REMOTE_WRITE, "IBV_ACCESS_REMOTE_WRITE"},
