@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// precompiled.hh -- what most units include from elsewhere and takes longer to parse than they
-// do
+// precompiled.hh -- external headers that most units include, and that take long to parse
 
 #include <fmt/format.h>
 #include <librpma.hpp>

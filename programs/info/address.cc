@@ -16,28 +16,28 @@ std::string device_of(const std::string &address, rpma_util_ibv_context_type typ
     return ibv_get_device_name(rpma::get_ibv_context(address.c_str(), type)->device);
 }
 
-// The address in digits; "" if it is neither IPv4 nor IPv6.
-std::string digits_of(const ifaddrs &from) {
+// The numeric address; "" if it is neither IPv4 nor IPv6.
+std::string address_text(const ifaddrs &entry) {
     char digits[INET6_ADDRSTRLEN] = "";
     sockaddr_in ip4;
     sockaddr_in6 ip6;
-    if (from.ifa_addr == nullptr)
+    if (entry.ifa_addr == nullptr)
         return "";
-    if (from.ifa_addr->sa_family == AF_INET) {
-        std::memcpy(&ip4, from.ifa_addr, sizeof(ip4));
+    if (entry.ifa_addr->sa_family == AF_INET) {
+        std::memcpy(&ip4, entry.ifa_addr, sizeof(ip4));
         (void)inet_ntop(AF_INET, &ip4.sin_addr, digits, sizeof(digits));
-    } else if (from.ifa_addr->sa_family == AF_INET6) {
-        std::memcpy(&ip6, from.ifa_addr, sizeof(ip6));
+    } else if (entry.ifa_addr->sa_family == AF_INET6) {
+        std::memcpy(&ip6, entry.ifa_addr, sizeof(ip6));
         (void)inet_ntop(AF_INET6, &ip6.sin6_addr, digits, sizeof(digits));
         if (IN6_IS_ADDR_LINKLOCAL(&ip6.sin6_addr))
-            return fmt::format("{}%{}", digits, from.ifa_name);
+            return fmt::format("{}%{}", digits, entry.ifa_name);
     }
     return digits;
 }
 
 } // namespace
 
-std::string device_behind(const std::string &address, bool *is_remote) {
+std::string find_device(const std::string &address, bool *is_remote) {
     try {
         return device_of(address, RPMA_UTIL_IBV_CONTEXT_LOCAL);
     } catch (const rpma::error &) {
@@ -49,15 +49,15 @@ std::string device_behind(const std::string &address, bool *is_remote) {
 std::vector<address> find_addresses() {
     std::vector<address> all;
     ifaddrs *list = nullptr;
-    (void)getifaddrs(&list); // without it, there are none
+    (void)getifaddrs(&list); // leaves the list empty if it fails
     for (const ifaddrs *each = list; each != nullptr; each = each->ifa_next) {
-        address found = {digits_of(*each), each->ifa_name, ""};
+        address found = {address_text(*each), each->ifa_name, ""};
         if (found.text.empty())
             continue;
         try {
             found.device = device_of(found.text, RPMA_UTIL_IBV_CONTEXT_LOCAL);
         } catch (const rpma::error &) {
-            // Most addresses lead to no device.
+            // Most addresses belong to no RDMA device.
         }
         all.push_back(found);
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// capability.cc -- the operations that are native on a device, and the limits of the device
+// capability.cc -- the native operations and the limits of a device
 
 #include <algorithm>
 #include <cstdlib>
@@ -10,7 +10,8 @@
 
 namespace {
 
-// From include/uapi/rdma/ib_user_verbs.h of the kernel; Debian 12's headers lack the names.
+// From include/uapi/rdma/ib_user_verbs.h of the kernel; the headers of Debian 12 lack the
+// names.
 constexpr uint64_t DEVICE_FLUSH = UINT64_C(1) << 38 | UINT64_C(1) << 39;
 constexpr uint64_t DEVICE_ATOMIC_WRITE = UINT64_C(1) << 40;
 
@@ -64,7 +65,7 @@ json atomic_with(ibv_atomic_cap has) {
     return has == IBV_ATOMIC_GLOB ? "machine" : "device";
 }
 
-bool takes_inline(ibv_pd *pd, ibv_cq *cq, unsigned size) {
+bool accepts_inline(ibv_pd *pd, ibv_cq *cq, unsigned size) {
     ibv_qp_init_attr attributes = {};
     attributes.send_cq = attributes.recv_cq = cq;
     attributes.qp_type = IBV_QPT_RC;
@@ -77,17 +78,18 @@ bool takes_inline(ibv_pd *pd, ibv_cq *cq, unsigned size) {
     return qp != nullptr && ibv_destroy_qp(qp) == 0;
 }
 
-// No device attribute has the inline limit: queue pairs with librpma's defaults show it.
+// No device attribute reports the inline limit: searches for the largest size with which a
+// queue pair with librpma's defaults can be created.
 json inline_size(ibv_context *context) {
     const owned<ibv_pd, ibv_dealloc_pd> pd(ibv_alloc_pd(context));
     const owned<ibv_cq, ibv_destroy_cq> cq(pd ? ibv_create_cq(context, 20, nullptr, nullptr, 0)
                                               : nullptr);
-    if (!cq || !takes_inline(pd.get(), cq.get(), 0))
+    if (!cq || !accepts_inline(pd.get(), cq.get(), 0))
         return nullptr;
     unsigned taken = 0, refused = MAX_INLINE + 1;
     while (refused - taken > 1) {
         const unsigned middle = taken + (refused - taken) / 2;
-        (takes_inline(pd.get(), cq.get(), middle) ? taken : refused) = middle;
+        (accepts_inline(pd.get(), cq.get(), middle) ? taken : refused) = middle;
     }
     return taken;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// device.cc -- each RDMA device: its usability, and the findings of the other parts
+// device.cc -- each RDMA device: whether it is usable, and the results of the other parts
 
 #include <algorithm>
 #include <cerrno>
@@ -22,13 +22,13 @@ json addresses(const std::vector<address> &all, const std::string &device) {
             found.push_back(
                 {{"address", each.text},
                  {"netdev", each.netdev},
-                 {"netdev_mtu", number_in("/sys/class/net/" + each.netdev + "/mtu")}});
+                 {"netdev_mtu", read_number("/sys/class/net/" + each.netdev + "/mtu")}});
     return found;
 }
 
 json driver(const std::string &device, const ibv_device_attr &limits) {
     const std::string found = real_path("/sys/class/infiniband/" + device + "/device/driver");
-    return !found.empty()                   ? json(last_of(found))
+    return !found.empty()                   ? json(base_name(found))
            : limits.vendor_id == VENDOR_RXE ? json("rdma_rxe")
            : limits.vendor_id == VENDOR_SIW ? json("siw")
                                             : json();
@@ -41,14 +41,14 @@ json guid(uint64_t number) {
                        number >> 16 & 0xffff, number & 0xffff);
 }
 
-// The kernel has no file for software devices, and -1 if the machine does not report the node.
+// sysfs has no file for software devices, and -1 if the machine does not report the node.
 json numa_node(const std::string &device) {
     const std::string path = "/sys/class/infiniband/" + device + "/device/numa_node";
     const std::string line = read_line(path);
-    return line.empty() || line[0] == '-' ? json() : json(number_in(path));
+    return line.empty() || line[0] == '-' ? json() : json(read_number(path));
 }
 
-// An address in the device's GID table that no network device of this namespace has.
+// An address of the device's GID table that belongs to no network device of this namespace.
 std::string foreign_address(const json &device, const std::vector<address> &all) {
     for (const json &port : device.at("ports"))
         for (const json &gid : port.at("gids"))
@@ -85,7 +85,7 @@ json usable(const json &device, const std::vector<address> &all) {
     return device.at("addresses").empty() ? no_address(device, all) : yes();
 }
 
-void add_opened(json &device, ibv_context *context, const search &search) {
+void add_properties(json &device, ibv_context *context, const search &search) {
     ibv_device_attr_ex attributes = {};
     rpma::peer peer;
     try {
@@ -103,7 +103,7 @@ void add_opened(json &device, ibv_context *context, const search &search) {
     device["driver"] = driver(name, limits);
     device["transport"] =
         context->device->transport_type == IBV_TRANSPORT_IWARP ? "iWARP" : "InfiniBand";
-    add_traps(device);
+    add_driver(device);
     device["vendor_id"] = limits.vendor_id;
     device["vendor_part_id"] = limits.vendor_part_id;
     device["firmware"] = limits.fw_ver;
@@ -118,12 +118,12 @@ void add_opened(json &device, ibv_context *context, const search &search) {
         device["registration"] = registration(device, peer, *search.tried);
 }
 
-json closed(const std::string &node, int error) {
+json open_failure(const std::string &node, int error) {
     const int refused = access_error(node, R_OK | W_OK);
     if (refused == 0)
         return no(fmt::format("the device cannot be opened: {}", std::strerror(error)),
                   "see the driver's lines in the kernel log: dmesg");
-    return no(node + ": " + std::strerror(refused), LET_USER);
+    return no(node + ": " + std::strerror(refused), GRANT_ACCESS);
 }
 
 json describe(ibv_device *listed, const search &search) {
@@ -131,9 +131,9 @@ json describe(ibv_device *listed, const search &search) {
     json device = {{"name", ibv_get_device_name(listed)}, {"node", node}};
     const owned<ibv_context, ibv_close_device> context(ibv_open_device(listed));
     if (context)
-        add_opened(device, context.get(), search);
+        add_properties(device, context.get(), search);
     else
-        device["usable"] = closed(node, errno);
+        device["usable"] = open_failure(node, errno);
     return device;
 }
 
@@ -151,8 +151,8 @@ json devices(search &search) {
         if (is_wanted(listed.back()))
             found.push_back(describe(*each, search));
     }
-    // The kernel has devices that libibverbs does not list.
-    const std::vector<std::string> names = names_in("/sys/class/infiniband");
+    // The kernel may have devices that libibverbs does not list.
+    const std::vector<std::string> names = list_directory("/sys/class/infiniband");
     for (const std::string &name : names)
         if (is_wanted(name) && std::find(listed.begin(), listed.end(), name) == listed.end())
             found.push_back(
@@ -161,6 +161,6 @@ json devices(search &search) {
                  {"usable", no("the kernel has the device, but libibverbs does not list it",
                                "modprobe ib_uverbs, and install the providers "
                                "(Debian: ibverbs-providers)")}});
-    search.found_any = !names.empty();
+    search.has_any = !names.empty();
     return found;
 }

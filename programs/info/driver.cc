@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// driver.cc -- the name of a driver in rpma_devices(7), and the traps that this page explains
+// driver.cc -- the name of a driver in rpma_devices(7), and the traps that the page explains
 
 #include <algorithm>
 
@@ -65,7 +65,7 @@ struct {
 
 } // namespace
 
-void add_traps(json &device) {
+void add_driver(json &device) {
     const std::string kernel = text_at(device, "driver"),
                       transport = text_at(device, "transport");
     const auto *const found =

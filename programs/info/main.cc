@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// main.cc -- rpma-info: the operations that librpma supports on this machine, and the reasons
-// why others are missing
+// main.cc -- rpma-info: what librpma supports on this machine, and why it does not support the
+// rest
 
 #include <algorithm>
 #include <cstdio>
@@ -16,26 +16,26 @@
 
 namespace {
 
-// Drops the libraries' output to the standard error, because the report explains it.
-class silence {
+// Discards the libraries' standard error, because the report has the same information.
+class muted_stderr {
   public:
-    silence() {
-        const int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
-        (void)dup2(nowhere, STDERR_FILENO);
-        (void)close(nowhere);
+    muted_stderr() {
+        const int null_device = open("/dev/null", O_WRONLY | O_CLOEXEC);
+        (void)dup2(null_device, STDERR_FILENO);
+        (void)close(null_device);
     }
-    silence(const silence &) = delete;
-    ~silence() {
-        (void)dup2(kept_, STDERR_FILENO);
-        (void)close(kept_);
+    muted_stderr(const muted_stderr &) = delete;
+    ~muted_stderr() {
+        (void)dup2(saved_, STDERR_FILENO);
+        (void)close(saved_);
     }
 
   private:
-    const int kept_ = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    const int saved_ = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
 };
 
-// The user's question, and the device of an address.
-json question(const options &options) {
+// The arguments, and the device of the address.
+json describe_request(const options &options) {
     json asked = {{"address", null_if_empty(options.address)},
                   {"device", null_if_empty(options.device)},
                   {"memory", null_if_empty(options.memory)}};
@@ -43,13 +43,13 @@ json question(const options &options) {
         return asked;
     try {
         bool is_remote = false;
-        const std::string device = device_behind(options.address, &is_remote);
+        const std::string device = find_device(options.address, &is_remote);
         asked["found"] = yes();
         asked["behind"] = device;
         asked["remote"] = is_remote;
     } catch (const rpma::error &error) {
         asked["found"] = no(fmt::format("no device of this machine reaches {}: {}",
-                                        shown(options.address), error.what()),
+                                        escaped(options.address), error.what()),
                             "without ADDRESS, rpma-info lists the addresses that reach "
                             "devices");
     }
@@ -61,7 +61,7 @@ bool any_usable(const json &devices) {
                        [](const json &device) { return is_yes(device.at("usable")); });
 }
 
-bool any_registers(const json &devices) {
+bool any_can_register(const json &devices) {
     return std::any_of(devices.begin(), devices.end(), [](const json &device) {
         return device.contains("registration") &&
                is_yes(device.at("registration").at("usage_plain"));
@@ -78,14 +78,14 @@ json summary(const json &report, const options &options, bool has_devices) {
         return asked.at("found");
     if (!devices.empty())
         return no("no device can be used in its present state", "see the result of the device");
-    return no("there is no device " + shown(options.device),
+    return no("there is no device " + escaped(options.device),
               "without --device, rpma-info lists all devices");
 }
 
 status status_of(const json &report, const options &options) {
     if (!is_yes(report.at("usable")))
         return STATUS_NO_DEVICE;
-    if (!options.memory.empty() && !any_registers(report.at("devices")))
+    if (!options.memory.empty() && !any_can_register(report.at("devices")))
         return STATUS_NOT_REGISTERED;
     return STATUS_POSSIBLE;
 }
@@ -93,7 +93,7 @@ status status_of(const json &report, const options &options) {
 void discard_message(rpma_log_level, const char *, int, const char *, const char *, ...) {}
 
 json make_report(const options &options, const memory *tried) {
-    const silence while_asking;
+    const muted_stderr muted;
     // The report shows the messages of failures, so syslog does not get them.
     (void)rpma_log_set_function(discard_message);
     const char *flush = std::getenv("RPMA_FLUSH");
@@ -104,22 +104,22 @@ json make_report(const options &options, const memory *tried) {
                    {"rpma_flush", flush == nullptr ? json() : json(flush)},
                    {"connection_manager", connection_manager()},
                    {"defaults", defaults()},
-                   {"asked", question(options)}};
+                   {"asked", describe_request(options)}};
     const json &asked = report.at("asked");
     search search = {std::nullopt, addresses, tried, {}};
     if (!options.address.empty())
-        search.device = text_at(asked, "behind"); // "" is no device's name
+        search.device = text_at(asked, "behind"); // "" matches no device
     else if (!options.device.empty())
         search.device = options.device;
     report["devices"] = devices(search);
-    report["usable"] = summary(report, options, search.found_any);
+    report["usable"] = summary(report, options, search.has_any);
     if (tried != nullptr)
         report["memory"] = tried->describe();
     report["exit_status"] = status_of(report, options);
     return report;
 }
 
-// Release 1.4 has the brackets of an empty list on two lines.
+// Prints the brackets of an empty list on two lines, as release 1.4 does.
 std::string json_of(const json &report) {
     std::istringstream lines(report.dump(2, ' ', false, json::error_handler_t::replace));
     std::string text;
@@ -144,19 +144,18 @@ status run(int argc, char **argv) {
 } // namespace
 
 int main(int argc, char **argv) {
-    status ended = STATUS_FAILED;
+    status exit_status = STATUS_FAILED;
     try {
-        ended = run(argc, argv);
+        exit_status = run(argc, argv);
     } catch (const std::exception &error) {
         if (const auto *refused = dynamic_cast<const refusal *>(&error))
-            ended = refused->ended;
+            exit_status = refused->exit_status;
         (void)std::fprintf(stderr, "rpma-info: %s\n", one_line(error.what()).c_str());
     }
-    // A text that is longer than the buffer may have failed earlier, without an error number
-    // here.
+    // A write of a full buffer may have failed earlier: errno is of no use here.
     if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
         (void)std::fputs("rpma-info: cannot write the report\n", stderr);
-        ended = STATUS_FAILED;
+        exit_status = STATUS_FAILED;
     }
-    return ended;
+    return exit_status;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// memory.cc -- the kind of memory that a path names
+// memory.cc -- the kind of memory of a path
 
 #include <algorithm>
 #include <cerrno>
@@ -22,7 +22,7 @@
 
 namespace {
 
-// Registering pins memory without on-demand paging, so only a part of large memory is tried.
+// Registration without on-demand paging pins memory: only a part of large memory is tried.
 constexpr size_t MAPPED_MAX = size_t{64} << 20;
 constexpr int ACCESS = PROT_READ | PROT_WRITE;
 
@@ -32,12 +32,12 @@ std::string number_of(dev_t device) {
 
 bool is_devdax(const struct stat &status) {
     return S_ISCHR(status.st_mode) &&
-           last_of(real_path("/sys/dev/char/" + number_of(status.st_rdev) + "/subsystem")) ==
+           base_name(real_path("/sys/dev/char/" + number_of(status.st_rdev) + "/subsystem")) ==
                "dax";
 }
 
-// Looks at the type before the file is opened, because opening some devices has side effects.
-// Returns why the file is no memory; "" if it may be.
+// Checks the type before the file is opened, because opening some devices has side effects.
+// Returns why the file cannot be memory, or "".
 std::string type_error(const char *path, struct stat *status) {
     if (stat(path, status) != 0)
         return errno == ENOENT
@@ -109,29 +109,29 @@ void memory::map_file(int fd, dev_t device) {
         base = mmap(nullptr, mapped, ACCESS, MAP_SHARED, fd, 0);
     kind = kind_of(fd, system, map_sync);
     if (kind == memory_kind::fsdax)
-        look_at_regions(real_path("/sys/dev/block/" + number_of(device)));
+        find_region(real_path("/sys/dev/block/" + number_of(device)));
 }
 
 void memory::map_device(int fd, dev_t device) {
     kind = memory_kind::devdax;
     const std::string directory = real_path("/sys/dev/char/" + number_of(device));
-    size = number_in(directory + "/size");
-    alignment = number_in(directory + "/align");
+    size = read_number(directory + "/size");
+    alignment = read_number(directory + "/align");
     if (size == 0 || alignment == 0)
         return;
-    look_at_regions(directory);
+    find_region(directory);
     mapped = std::min(size, MAPPED_MAX);
     mapped = std::max(mapped - mapped % alignment, alignment);
     base = mmap(nullptr, mapped, ACCESS, MAP_SHARED, fd, 0);
 }
 
-void memory::look_at_regions(std::string directory) {
+void memory::find_region(std::string directory) {
     nvdimm = directory.find("/ndbus") != std::string::npos;
     for (; !directory.empty() && domain.empty(); directory.resize(directory.rfind('/'))) {
         domain = read_line(directory + "/persistence_domain");
         if (!domain.empty()) {
             region = directory;
-            behind_cxl = read_line(directory + "/../provider") == "CXL";
+            is_cxl = read_line(directory + "/../provider") == "CXL";
         }
         if (read_line(directory + "/devtype") == "nd_volatile")
             nvdimm = false;

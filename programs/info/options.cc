@@ -35,7 +35,7 @@ constexpr char USAGE[] =
 }
 
 // The value of an option that is not given twice and not empty; "" if it is not given.
-std::string only(const char *what, const std::vector<std::string> &values) {
+std::string single_value(const char *what, const std::vector<std::string> &values) {
     if (values.size() > 1)
         refuse(fmt::format("{} was given twice", what));
     if (!values.empty() && values[0].empty())
@@ -82,9 +82,9 @@ std::optional<options> parse_options(int argc, char **argv) {
     if (addresses.size() > 1)
         refuse(fmt::format("{} comes after the address {}: one address at a time", addresses[1],
                            addresses[0]));
-    options.address = only("ADDRESS", addresses);
-    options.device = only("--device", devices);
-    options.memory = only("--memory", paths);
+    options.address = single_value("ADDRESS", addresses);
+    options.device = single_value("--device", devices);
+    options.memory = single_value("--memory", paths);
     if (!options.address.empty() && !options.device.empty())
         refuse("ADDRESS and --device are two ways to name one device: give one of them");
     return options;

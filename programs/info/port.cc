@@ -30,7 +30,7 @@ const char *gid_type_of(uint32_t type) {
                                           : "IB";
 }
 
-std::string digits_of(int family, const void *bytes) {
+std::string address_text(int family, const void *bytes) {
     char digits[INET6_ADDRSTRLEN];
     return inet_ntop(family, bytes, digits, sizeof(digits));
 }
@@ -38,14 +38,14 @@ std::string digits_of(int family, const void *bytes) {
 json gid(const ibv_gid_entry &entry, const std::string &port_directory) {
     in6_addr address;
     std::memcpy(&address, entry.gid.raw, sizeof(address));
-    const std::string text = digits_of(AF_INET6, &address);
-    // A GID has an IPv4 address as an IPv4-mapped IPv6 address, ::ffff:ADDRESS.
-    const std::string of_ip =
-        IN6_IS_ADDR_V4MAPPED(&address) ? digits_of(AF_INET, entry.gid.raw + 12) : text;
+    const std::string text = address_text(AF_INET6, &address);
+    // A GID holds an IPv4 address as an IPv4-mapped IPv6 address, ::ffff:ADDRESS.
+    const std::string ip =
+        IN6_IS_ADDR_V4MAPPED(&address) ? address_text(AF_INET, entry.gid.raw + 12) : text;
     const bool is_roce = entry.gid_type != IBV_GID_TYPE_IB;
     return {{"index", entry.gid_index},
             {"gid", text},
-            {"address", is_roce ? json(of_ip) : json()},
+            {"address", is_roce ? json(ip) : json()},
             {"type", gid_type_of(entry.gid_type)},
             {"netdev", null_if_empty(read_line(fmt::format("{}/gid_attrs/ndevs/{}",
                                                            port_directory, entry.gid_index)))}};
@@ -62,8 +62,8 @@ json gids(ibv_context *context, uint32_t number, const std::string &directory) {
     return found;
 }
 
-// Adds the speed as the kernel reports it: "100 Gb/sec (4X EDR)". If the driver has none, the
-// kernel reports that of SDR (drivers/infiniband/core/sysfs.c, rate_show()).
+// Adds the speed as the kernel reports it: "100 Gb/sec (4X EDR)". If the driver reports
+// none, the kernel reports that of SDR (drivers/infiniband/core/sysfs.c, rate_show()).
 void add_link(json &port, const std::string &directory, bool known) {
     const std::string line = known ? read_line(directory + "/rate") : "";
     char rate[8], speed[8];
@@ -89,11 +89,13 @@ json active(const ibv_port_attr &port, const char *device) {
 
 } // namespace
 
-// rdma_rxe has the name in a file, adapters have it in a directory, siw next to the GID.
+// sysfs has the name in a file for rdma_rxe, in a directory for adapters, next to the GID for
+// siw.
 std::string netdev_of(const std::string &device) {
     const std::string directory = "/sys/class/infiniband/" + device;
     std::string name = read_line(directory + "/parent");
-    if (const auto names = names_in(directory + "/device/net"); name.empty() && !names.empty())
+    if (const auto names = list_directory(directory + "/device/net");
+        name.empty() && !names.empty())
         name = names.back();
     if (name.empty())
         name = read_line(directory + "/ports/1/gid_attrs/ndevs/0");

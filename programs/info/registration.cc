@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// registration.cc -- tries to register a memory with a device, in all ways
+// registration.cc -- tries to register memory with a device, for each usage
 
 #include <cerrno>
 #include <cstring>
@@ -10,7 +10,7 @@
 
 namespace {
 
-// From libibverbs/verbs.h of rdma-core; Debian 12's headers lack the name.
+// From libibverbs/verbs.h of rdma-core; the headers of Debian 12 lack the name.
 constexpr unsigned ACCESS_FLUSH_PERSISTENT = 1U << 9;
 constexpr unsigned ACCESS =
     IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
@@ -19,14 +19,14 @@ constexpr int PLAIN = RPMA_MR_USAGE_READ_SRC | RPMA_MR_USAGE_READ_DST |
                       RPMA_MR_USAGE_WRITE_SRC | RPMA_MR_USAGE_WRITE_DST | RPMA_MR_USAGE_SEND |
                       RPMA_MR_USAGE_RECV;
 
-// A memory, and the device's support of on-demand paging.
+// The memory to register, and the device's support of on-demand paging.
 struct trial {
     rpma::peer &peer;
     const memory &tried;
     bool paging;
 
     // Returns 0, or the error number of the provider.
-    int error_of(unsigned access) const {
+    int registration_error(unsigned access) const {
         const owned<ibv_mr, ibv_dereg_mr> region(
             ibv_reg_mr(peer.get_ibv_pd(), tried.base, tried.mapped, access));
         return region ? 0 : errno;
@@ -34,11 +34,11 @@ struct trial {
     std::string help_for(int error) const;
     json attempt(int error) const;
     json usage(int usage) const;
-    json honesty(const json &device, const json &found) const;
+    json persistent_flush(const json &device, const json &found) const;
 };
 
 std::string trial::help_for(int error) const {
-    if (error == ENOMEM && !may_lock_all())
+    if (error == ENOMEM && !has_cap_ipc_lock())
         return "raise the limit of locked memory: ulimit -l, or LimitMEMLOCK= of systemd";
     if (error == EOPNOTSUPP && tried.kind == memory_kind::fsdax && !paging)
         return "use device DAX, or a device with on-demand paging";
@@ -55,7 +55,7 @@ json trial::attempt(int error) const {
               help_for(error));
 }
 
-// Tries rpma_mr_reg() as a program calls it.
+// Calls rpma_mr_reg() as a program does.
 json trial::usage(int usage) const {
     try {
         const rpma::mr_local region(peer, tried.base, tried.mapped, usage);
@@ -65,8 +65,8 @@ json trial::usage(int usage) const {
     }
 }
 
-// The reliability of a persistent flush to this memory.
-json trial::honesty(const json &device, const json &found) const {
+// Whether data survives a power failure after a persistent flush to this memory.
+json trial::persistent_flush(const json &device, const json &found) const {
     const bool saved =
         found.at("native_persistent_flush") == true || tried.domain == "cpu_cache";
     const std::string driver = text_at(device, "driver");
@@ -75,17 +75,17 @@ json trial::honesty(const json &device, const json &found) const {
     if (!is_yes(found.at("usage_persistent")))
         return no("the memory cannot be registered for it",
                   "see the result of the registration");
-    if (saved && !tried.behind_cxl)
+    if (saved && !tried.is_cxl)
         return yes();
     // soft-RoCE and soft-iWARP copy arriving data with the processor (rxe_mr.c, siw_qp_rx.c of
-    // the kernel), so that the data stays in caches which only a native flush writes back.
+    // the kernel): the data remains in caches, which only a native flush writes back.
     if (!saved && (driver == "rdma_rxe" || driver == "siw"))
         return no("the driver writes into the caches of the processor, which an emulated flush "
                   "does not write back",
                   "a program on this machine that persists the data, or native flush: "
                   "soft-RoCE of Linux 6.2 or later, and a librpma built for it");
-    if (tried.behind_cxl)
-        return power_unknown();
+    if (tried.is_cxl)
+        return unknown_persistence();
     return unknown("an emulated flush is persistent only where writes of the device bypass the "
                    "caches; no program can detect that",
                    "switch DDIO off for the device, and state it with "
@@ -114,18 +114,18 @@ json registration(const json &device, rpma::peer &peer, const memory &tried) {
         {"usage_plain", trial.usage(PLAIN)},
         {"usage_visibility", trial.usage(PLAIN | RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY)},
         {"usage_persistent", trial.usage(PLAIN | RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT)}};
-    const int pinned = trial.error_of(ACCESS);
+    const int pinned = trial.registration_error(ACCESS);
     found["pinned"] = trial.attempt(pinned);
-    found["on_demand"] = trial.paging ? trial.attempt(trial.error_of(ON_DEMAND))
+    found["on_demand"] = trial.paging ? trial.attempt(trial.registration_error(ON_DEMAND))
                                       : no("the device has no on-demand paging",
                                            "see the result of on-demand paging");
     // rpma_mr_reg() uses on-demand paging only for memory that the device cannot pin.
     const bool paged = pinned == EOPNOTSUPP && is_yes(found["usage_plain"]);
     const bool grants_native =
         is_yes(operations.at("native_flush")) &&
-        trial.error_of((paged ? ON_DEMAND : ACCESS) | ACCESS_FLUSH_PERSISTENT) == 0;
+        trial.registration_error((paged ? ON_DEMAND : ACCESS) | ACCESS_FLUSH_PERSISTENT) == 0;
     found["native_persistent_flush"] = grants_native;
-    found["persistent_flush"] = trial.honesty(device, found);
+    found["persistent_flush"] = trial.persistent_flush(device, found);
     found["remarks"] = remarks(device, paged, grants_native);
     return found;
 }

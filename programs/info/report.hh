@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// report.hh -- the report: a JSON document, from which the text is made as well
+// report.hh -- the report: a JSON document, from which the text is generated as well
 //
-// An answer is an object: "is" is true, false, or null where it cannot be known. Unless "is" is
-// true, "why" has the reason and "help" a remedy.
+// An answer is an object: "is" is true, false, or null if no program can determine it. Unless
+// "is" is true, "why" is the reason and "help" a remedy.
 
 #pragma once
 
@@ -24,13 +24,14 @@ enum status {
     STATUS_ARGUMENTS = 2,     // wrong arguments
     STATUS_NO_DEVICE = 3,     // no usable device
     STATUS_NO_MEMORY = 4,     // PATH cannot be used as memory
-    STATUS_NOT_REGISTERED = 5 // PATH registers with none of the chosen devices
+    STATUS_NOT_REGISTERED = 5 // PATH cannot be registered with any selected device
 };
 
-// Ends the program with one line.
+// Ends the program with this line and this exit status.
 struct refusal : std::runtime_error {
-    refusal(status with, const std::string &line) : std::runtime_error(line), ended(with) {}
-    status ended;
+    refusal(status code, const std::string &line)
+        : std::runtime_error(line), exit_status(code) {}
+    status exit_status;
 };
 
 inline json yes() {
@@ -53,7 +54,7 @@ inline bool is_yes(const json &answer) {
     return answer.at("is") == true;
 }
 
-// The member as text: "" when there is none, or it is null.
+// The member as text: "" if it is missing or null.
 inline std::string text_at(const json &parent, const std::string &key) {
     const auto found = parent.find(key);
     return found == parent.end() || found->is_null() ? ""
@@ -61,5 +62,5 @@ inline std::string text_at(const json &parent, const std::string &key) {
                                                      : found->dump();
 }
 
-// The help where a file of the kernel is closed to this user.
-constexpr char LET_USER[] = "let this user read and write it: chmod, or a rule of udev";
+// The remedy if this user may not open a device file.
+constexpr char GRANT_ACCESS[] = "let this user read and write it: chmod, or a rule of udev";

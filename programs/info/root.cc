@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// root.cc -- the kernel's files and librpma's capabilities, for the installed program
+// root.cc -- the root directory and librpma's capabilities, for the installed program
 
 #include "info.hh"
 
-std::string kernel_files() {
+std::string kernel_root() {
     return "";
 }
 

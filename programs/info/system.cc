@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// system.cc -- versions, the limits of this process, and missing parts of the kernel
+// system.cc -- versions, the limits of this process, and missing kernel modules
 
 #include <cerrno>
 #include <cstdio>
@@ -24,7 +24,7 @@ std::string kernel_release() {
     return uname(&kernel) == 0 ? kernel.release : "";
 }
 
-// The file of the libibverbs that is loaded.
+// The path of the loaded libibverbs.
 std::string libibverbs() {
     Dl_info info = {};
     void *function = dlsym(RTLD_DEFAULT, "ibv_open_device");
@@ -33,10 +33,10 @@ std::string libibverbs() {
                : "";
 }
 
-// rdma-core has no call for its version, but the name of the library's file ends with it:
+// rdma-core has no function that returns its version, but the name of the file ends with it:
 // libibverbs.so.1.14.44.0 belongs to rdma-core 44.0 (CMakeLists.txt: rdma_library()).
 std::string rdma_core(const std::string &file) {
-    const std::string name = last_of(file);
+    const std::string name = base_name(file);
     int begin = 0;
     (void)std::sscanf(name.c_str(), "libibverbs.so.%*u.%*u.%n", &begin);
     return begin == 0 ? "" : name.substr(static_cast<size_t>(begin));
@@ -51,11 +51,11 @@ json limit_of(__rlimit_resource_t resource) {
     return {{"soft", number(limit.rlim_cur)}, {"hard", number(limit.rlim_max)}};
 }
 
-// Is true if the running kernel has a module, loaded or not.
+// Returns true if the running kernel has the module, loaded or not.
 bool has_module(const std::string &name) {
     if (access_error("/sys/module/" + name, F_OK) == 0)
         return true;
-    for (const auto &line : lines_of("/lib/modules/" + kernel_release() + "/modules.dep"))
+    for (const auto &line : read_lines("/lib/modules/" + kernel_release() + "/modules.dep"))
         if (line.substr(0, line.find(':')).find("/" + name + ".ko") != std::string::npos)
             return true;
     return false;
@@ -77,9 +77,9 @@ json versions() {
 }
 
 // ib_umem_get() of the kernel applies the limit unless the process has CAP_IPC_LOCK.
-bool may_lock_all() {
+bool has_cap_ipc_lock() {
     static const std::string key = "CapEff:";
-    for (const std::string &line : lines_of("/proc/self/status"))
+    for (const std::string &line : read_lines("/proc/self/status"))
         if (line.starts_with(key))
             return (std::stoull(line.substr(key.size()), nullptr, 16) >> CAP_IPC_LOCK_BIT &
                     1) != 0;
@@ -89,7 +89,7 @@ bool may_lock_all() {
 json limits() {
     json locked = limit_of(RLIMIT_MEMLOCK);
     locked["unlimited"] =
-        may_lock_all() || locked["soft"].is_null()
+        has_cap_ipc_lock() || locked["soft"].is_null()
             ? yes()
             : no(fmt::format("this process may lock {} KiB in all, and registered memory is "
                              "locked",
@@ -127,7 +127,7 @@ json connection_manager() {
     if (error == ENOENT)
         return no("there is no " + node + ", which connections need",
                   "load the module: modprobe rdma_ucm");
-    return no(node + ": " + std::strerror(error), LET_USER);
+    return no(node + ": " + std::strerror(error), GRANT_ACCESS);
 }
 
 json no_device(const std::string &asked) {
@@ -144,6 +144,7 @@ json no_device(const std::string &asked) {
         help = "soft-RoCE creates one on a network device: modprobe rdma_rxe; "
                "rdma link add rxe0 type rxe netdev NETDEV";
     }
-    return no(asked.empty() ? why : fmt::format("there is no device {}: {}", shown(asked), why),
+    return no(asked.empty() ? why
+                            : fmt::format("there is no device {}: {}", escaped(asked), why),
               help);
 }

@@ -14,7 +14,7 @@ namespace {
 
 constexpr size_t WIDTH = 80, NARROWEST = 40, LABEL = 20;
 
-// The columns of a line; output to a file or a pipe is for a terminal of 80 columns.
+// The columns of a line; 80 if the output is not a terminal.
 size_t width() {
     winsize window;
     if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) != 0 || window.ws_col == 0)
@@ -22,8 +22,8 @@ size_t width() {
     return std::max<size_t>(NARROWEST, window.ws_col);
 }
 
-// The pattern with the members of an object in place of their names: "MTU {mtu}".
-std::string filled(std::string pattern, const json &object) {
+// Replaces the names in braces, as in "MTU {mtu}", by the members of the object.
+std::string expand(std::string pattern, const json &object) {
     for (const auto &[key, value] : object.items())
         if (const size_t place = pattern.find(fmt::format("{{{}}}", key));
             place != std::string::npos)
@@ -35,24 +35,24 @@ class lines {
   public:
     std::string text;
 
-    // A label and its words, with the following lines indented below the first word.
+    // Prints a label and words; later lines are indented below the first word.
     void row(const std::string &label, std::string words) {
         const std::string head = fmt::format("  {:<{}}", label, LABEL);
         auto column = head.size();
-        bool begun = false;
+        bool has_word = false;
         text += head;
         words = one_line(words) + ' ';
         for (size_t begin = 0, end; begin < words.size(); begin = end + 1) {
             end = words.find(' ', begin);
-            if (begun && column + 1 + end - begin > limit_) {
+            if (has_word && column + 1 + end - begin > limit_) {
                 text += fmt::format("\n{:{}}", "", head.size());
                 column = head.size();
-                begun = false;
+                has_word = false;
             }
-            column += begun + end - begin;
-            text += begun ? " " : "";
+            column += has_word + end - begin;
+            text += has_word ? " " : "";
             text += words.substr(begin, end - begin);
-            begun = true;
+            has_word = true;
         }
         text += '\n';
     }
@@ -61,14 +61,14 @@ class lines {
         if (is_yes(answer))
             return row(label, yes);
         row(label, std::string(answer.at("is").is_null() ? "unknown" : no) +
-                       filled(": {why}", answer));
-        row("", filled("-> {help}", answer));
+                       expand(": {why}", answer));
+        row("", expand("-> {help}", answer));
     }
 
-    // A row for each object of a list, of which only the first has the label.
-    void each(std::string label, const json &list, const std::string &pattern) {
+    // Prints a row for each element of a list; only the first row has the label.
+    void rows(std::string label, const json &list, const std::string &pattern) {
         for (const json &item : list) {
-            row(label, item.is_string() ? item.get<std::string>() : filled(pattern, item));
+            row(label, item.is_string() ? item.get<std::string>() : expand(pattern, item));
             label.clear();
         }
     }
@@ -95,7 +95,7 @@ void lines::machine(const json &report) {
     const json &limits = report.at("limits"), &files = limits.at("descriptors");
     text += "This machine\n";
     row("librpma", text_at(versions, "librpma"));
-    row("rdma-core", filled(versions.at("rdma_core").is_null()
+    row("rdma-core", expand(versions.at("rdma_core").is_null()
                                 ? "unknown: the name of {libibverbs} has no version"
                                 : "{rdma_core}",
                             versions));
@@ -105,24 +105,24 @@ void lines::machine(const json &report) {
     row("descriptors", fmt::format("{}, at most {}; a connection takes two or three",
                                    limit_text(files.at("soft")), limit_text(files.at("hard"))));
     if (!report.at("rpma_flush").is_null())
-        row("environment", "RPMA_FLUSH=" + shown(text_at(report, "rpma_flush")));
+        row("environment", "RPMA_FLUSH=" + escaped(text_at(report, "rpma_flush")));
     if (asked.contains("behind"))
-        row("address", filled("{address} is reached by {behind}", asked));
+        row("address", expand("{address} is reached by {behind}", asked));
     answer("devices", report.at("usable"), "yes", "none is usable");
 }
 
 void lines::port(const json &port) {
-    row("port", filled("{number}: {state}, {link_layer}, MTU {active_mtu} of {max_mtu}", port));
-    row("link", filled(port.at("speed").is_null() ? "speed unknown"
+    row("port", expand("{number}: {state}, {link_layer}, MTU {active_mtu} of {max_mtu}", port));
+    row("link", expand(port.at("speed").is_null() ? "speed unknown"
                                                   : "{rate_gbit} Gbit/s, {width}X {speed}",
                        port));
     if (port.at("link_layer") == "InfiniBand")
-        row("LID", filled(port.at("lid").is_null() ? "unknown: no subnet manager has set one"
+        row("LID", expand(port.at("lid").is_null() ? "unknown: no subnet manager has set one"
                                                    : "{lid}",
                           port));
     std::string label = "GIDs";
     for (const json &gid : port.at("gids")) {
-        row(label, filled(std::string("{index}: ") +
+        row(label, expand(std::string("{index}: ") +
                               (gid.at("address").is_null() ? "{gid}" : "{address}") +
                               (gid.at("netdev").is_null() ? " {type}" : " on {netdev} {type}"),
                           gid));
@@ -132,7 +132,7 @@ void lines::port(const json &port) {
 
 void lines::limits(const json &limits, const json &defaults) {
     static constexpr struct {
-        const char *label, *limit, *of, *setting;
+        const char *label, *limit, *object, *setting;
     } ROWS[] = {
         {"send queue", "sq_size", "connection", "sq_size"},
         {"receive queue", "rq_size", "connection", "rq_size"},
@@ -148,12 +148,12 @@ void lines::limits(const json &limits, const json &defaults) {
                                     limits.at(each.limit).is_null()
                                         ? "unknown, because no queue pair can be created"
                                         : "at most " + text_at(limits, each.limit),
-                                    text_at(defaults.at(each.of), each.setting)));
-    row("reads and atomics", filled("at most {max_qp_init_rd_atom} outstanding as the "
+                                    text_at(defaults.at(each.object), each.setting)));
+    row("reads and atomics", expand("at most {max_qp_init_rd_atom} outstanding as the "
                                     "initiator, {max_qp_rd_atom} as the target",
                                     limits));
-    row("queue pairs", filled("at most {queue_pairs}", limits));
-    row("regions", filled("at most {regions}", limits));
+    row("queue pairs", expand("at most {queue_pairs}", limits));
+    row("regions", expand("at most {regions}", limits));
 }
 
 void lines::registration(const json &found) {
@@ -163,29 +163,29 @@ void lines::registration(const json &found) {
     answer("pinned", found.at("pinned"), "yes", "no");
     answer("paged on demand", found.at("on_demand"), "yes", "no");
     answer("persistent flush", found.at("persistent_flush"), "yes", "no");
-    each("remarks", found.at("remarks"), "");
+    rows("remarks", found.at("remarks"), "");
 }
 
 void lines::device(const json &device, const json &defaults) {
-    text += filled("\nDevice {name}\n", device);
+    text += expand("\nDevice {name}\n", device);
     answer("usable", device.at("usable"), "yes", "no");
     if (!device.contains("ports"))
         return;
-    row("driver", filled(std::string(device.at("driver").is_null() ? "unknown" : "{driver}") +
+    row("driver", expand(std::string(device.at("driver").is_null() ? "unknown" : "{driver}") +
                              ", {transport}; " +
                              (device.at("rpma_devices").is_null() ? "not" : "{rpma_devices}") +
                              " in rpma_devices(7)",
                          device));
-    each("traps", device.at("traps"), "");
+    rows("traps", device.at("traps"), "");
     row("vendor", fmt::format("{:#06x}, part {}{}{}", device.at("vendor_id").get<uint32_t>(),
                               device.at("vendor_part_id").get<uint32_t>(),
                               device.at("firmware") == "" ? "" : ", firmware ",
                               text_at(device, "firmware")));
     row("node GUID",
-        filled(device.at("node_guid").is_null() ? "unknown" : "{node_guid}", device));
+        expand(device.at("node_guid").is_null() ? "unknown" : "{node_guid}", device));
     row("NUMA node",
-        filled(device.at("numa_node").is_null() ? "unknown" : "{numa_node}", device));
-    each("addresses", device.at("addresses"), "{address} on {netdev} (MTU {netdev_mtu})");
+        expand(device.at("numa_node").is_null() ? "unknown" : "{numa_node}", device));
+    rows("addresses", device.at("addresses"), "{address} on {netdev} (MTU {netdev_mtu})");
     for (const json &one : device.at("ports"))
         port(one);
     const json &operations = device.at("operations");
@@ -203,18 +203,18 @@ void lines::device(const json &device, const json &defaults) {
 }
 
 void lines::cxl(const json &cxl) {
-    row("CXL region", filled("{region}, mode {mode}, {size} bytes", cxl));
+    row("CXL region", expand("{region}, mode {mode}, {size} bytes", cxl));
     for (const json &device : cxl.at("devices")) {
-        row("CXL device", filled("{memdev}, serial number {serial}, {persistent_size} bytes "
+        row("CXL device", expand("{memdev}, serial number {serial}, {persistent_size} bytes "
                                  "persistent, {volatile_size} volatile",
                                  device));
         answer("GPF, device", device.at("flush_of_device"), "yes", "no");
         answer("GPF, port", device.at("flush_of_port"), "yes", "no");
         row("dirty shutdowns",
-            filled(device.at("dirty_shutdowns").is_null() ? "the kernel reports no count"
+            expand(device.at("dirty_shutdowns").is_null() ? "the kernel reports no count"
                                                           : "{dirty_shutdowns}",
                    device));
-        row("poison list", filled(device.at("poison_list") == true
+        row("poison list", expand(device.at("poison_list") == true
                                       ? "'cxl list -m {memdev} --media-errors' shows it"
                                       : "the device has none",
                                   device));
@@ -223,15 +223,15 @@ void lines::cxl(const json &cxl) {
 }
 
 void lines::memory(const json &memory) {
-    text += filled("\nMemory {path}\n", memory);
+    text += expand("\nMemory {path}\n", memory);
     row("kind", text_at(memory, "kind"));
-    row("size", filled("{size} bytes, of which {tried_size} were tried", memory));
+    row("size", expand("{size} bytes, of which {tried_size} were tried", memory));
     row("alignment", text_at(memory, "alignment"));
     if (!memory.at("map_sync").is_null())
         row("MAP_SYNC", memory.at("map_sync") == true ? "yes" : "no");
     if (!memory.at("persistence_domain").is_null())
         row("power failure",
-            filled("data survives that has reached: {persistence_domain}", memory));
+            expand("data survives that has reached: {persistence_domain}", memory));
     answer("persistent", memory.at("persistent"), "yes", "no");
     if (!memory.at("cxl").is_null())
         cxl(memory.at("cxl"));

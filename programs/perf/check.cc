@@ -21,38 +21,38 @@ struct Check {
     std::string first_missing{};
     std::string wanted = std::string(head.plan.size, '\0');
 
-    std::span<const char> place(uint64_t connection, uint64_t number) const {
-        return {memory.data() + head.place(connection, number), head.plan.size};
+    std::span<const char> data_of(uint64_t connection, uint64_t number) const {
+        return {memory.data() + head.offset_of(connection, number), head.plan.size};
     }
 
-    size_t first_wrong(std::span<const char> there, uint64_t connection, uint64_t number) {
+    size_t first_wrong(std::span<const char> data, uint64_t connection, uint64_t number) {
         head.fill(wanted, connection, number);
-        return first_difference(there, wanted.data());
+        return first_difference(data, wanted.data());
     }
 
     std::string describe(uint64_t connection, uint64_t number) {
-        const auto there = place(connection, number);
-        uint64_t named[3]; // run, connection and number of the record found
-        std::memcpy(named, there.data(), sizeof(named));
-        const size_t wrong = first_wrong(there, connection, number), size = head.plan.size;
+        const auto data = data_of(connection, number);
+        uint64_t ids[3]; // run, connection and number of the record found
+        std::memcpy(ids, data.data(), sizeof(ids));
+        const size_t wrong = first_wrong(data, connection, number), size = head.plan.size;
         std::string what = "has no record of this run";
-        if (named[0] == head.run && named[2] != number &&
-            first_wrong(there, connection, named[2]) == size)
-            what = fmt::format("has record {}", named[2]);
-        else if (named[0] == head.run)
+        if (ids[0] == head.run && ids[2] != number &&
+            first_wrong(data, connection, ids[2]) == size)
+            what = fmt::format("has record {}", ids[2]);
+        else if (ids[0] == head.run)
             what = fmt::format("is torn: its byte {} of {} is wrong", wrong, size);
         return fmt::format(", first missing: connection {}, record {}; its place at byte {} {}",
-                           connection, number, head.place(connection, number), what);
+                           connection, number, head.offset_of(connection, number), what);
     }
 
-    // Looks for the recorded records that no later one was allowed to overwrite.
-    void look(const LedgerLine &line) {
+    // Checks the recorded records that no later record may have overwritten.
+    void check_line(const LedgerLine &line) {
         const uint64_t ring = head.plan.ring;
         recorded += line.done;
         for (uint64_t number = line.bound > ring ? line.bound - ring : 0; number < line.done;
              number++) {
             checked++;
-            if (first_wrong(place(line.connection, number), line.connection, number) ==
+            if (first_wrong(data_of(line.connection, number), line.connection, number) ==
                 head.plan.size)
                 found++;
             else if (first_missing.empty())
@@ -72,7 +72,7 @@ int check_ledger(const std::string &ledger, const std::string &path) {
              plan.target_size());
     Check check{content.head, memory};
     for (const LedgerLine &line : content.lines)
-        check.look(line);
+        check.check_line(line);
     if (!check.checked)
         fail("the ledger {} lists no record to check", ledger);
     fmt::print("{}: {} records recorded, {} checked, {} found{}{}\n", plan.op().name,

@@ -23,17 +23,17 @@ constexpr int TICK_MS = 500, RETRY_MS = 100,
 struct Progress {
     uint64_t began = now_ns();
     uint64_t now = began, operations = 0;
-    uint64_t moved = began;    // when an operation last completed
-    uint64_t shown_at = began, // end of the last reported interval
+    uint64_t last_progress = began; // when an operation last completed
+    uint64_t shown_at = began,      // end of the last reported interval
         shown = 0;
 };
 
 // Results of a plan so far.
 struct Measured {
     Result result{};
-    uint64_t since = 0;    // when it began; 0: it has not
+    uint64_t since = 0;    // when the measurement began; 0: not yet
     uint64_t last = 0;     // when the last operation completed
-    uint64_t broke_at = 0; // since when nothing completes; 0: the connections are up
+    uint64_t broke_at = 0; // when the connections were lost; 0: they are established
     bool is_complete = false;
     uint64_t cpu_before = 0;
     std::optional<Progress> progress{};
@@ -46,23 +46,23 @@ class Client {
 
   private:
     Event wait(int milliseconds);
-    void go_on(Connection &connection);
+    void advance(Connection &connection);
     Json await(std::string_view word);
-    Json ask(std::string_view word, std::string_view answer);
-    void connect(int patience_ms);
-    std::string obstacle(const Operation &operation) const;
+    Json call(std::string_view word, std::string_view answer);
+    void connect(int timeout_ms);
+    std::string missing_support(const Operation &operation) const;
     std::vector<uint64_t> allowed_operations() const;
     void run_plan(const Plan &plan);
     void make_generator(const Plan &plan);
-    void prepare_lanes(const Json &ready);
-    void go_on_anyway(Connection &connection);
-    Json last_words();
-    [[noreturn]] void explain();
+    void connect_all(const Json &ready);
+    void advance_ignoring_failure(Connection &connection);
+    Json await_reason();
+    [[noreturn]] void fail_with_reason();
     void do_load(const Plan &plan);
     void run_load();
     void watch(bool (*is_reached)(const LoadGenerator &generator), Progress &progress,
                bool is_measured);
-    void keep_alive(uint64_t &spoke);
+    void keep_alive(uint64_t &last_keepalive);
     void show(Progress &progress, bool is_measured);
     void end_ledger(const char *failure);
     void collect();
@@ -84,9 +84,9 @@ Client::Client(const Options &wanted)
 
 // ---- requests to the server -----------------------------------------------------------------
 
-void Client::go_on(Connection &connection) {
+void Client::advance(Connection &connection) {
     LoadGenerator &generator = *session->generator;
-    const auto step = ::go_on(connection);
+    const auto step = ::advance(connection);
     if (step == Link::Step::ended)
         connection.link.end();
     if (step != Link::Step::established)
@@ -100,7 +100,7 @@ void Client::go_on(Connection &connection) {
 Event Client::wait(int milliseconds) {
     const Event event = session->wait(milliseconds);
     if (event == Event::connection)
-        go_on(session->generator->connections[session->connection]);
+        advance(session->generator->connections[session->connection]);
     return event;
 }
 
@@ -108,13 +108,13 @@ Event Client::wait(int milliseconds) {
     fail("the server refuses: {}", answer.value("reason", "no reason given"));
 }
 
-// Waits for a reply with this word; throws a Failure if the server refuses.
+// Waits for a reply of this type; throws a Failure if the server sends another one.
 Json Client::await(std::string_view word) {
-    const uint64_t asked = now_ns();
+    const uint64_t began = now_ns();
     Event event = Event::worker;
     while ((event == Event::worker || event == Event::connection) &&
-           !is_past(asked, PATIENCE_MS))
-        event = wait(PATIENCE_MS);
+           !is_past(began, PEER_TIMEOUT_MS))
+        event = wait(PEER_TIMEOUT_MS);
     if (event == Event::stop)
         fail("interrupted");
     if (event != Event::message)
@@ -125,7 +125,7 @@ Json Client::await(std::string_view word) {
     return answer;
 }
 
-Json Client::ask(std::string_view word, std::string_view answer) {
+Json Client::call(std::string_view word, std::string_view answer) {
     session->control.send(message(word));
     return await(answer);
 }
@@ -133,36 +133,36 @@ Json Client::ask(std::string_view word, std::string_view answer) {
 // The private data of the connection identifies a server of rpma-perf and its protocol.
 void check_greeting(const Greeting &greeting, const Options &options) {
     if (!greeting.is_ours)
-        fail("{} port {} is not rpma-perf", shown(options.address), options.port);
+        fail("{} port {} is not rpma-perf", escaped(options.address), options.port);
     if (greeting.protocol != PROTOCOL)
         fail("the server uses version {} of the protocol, this client version {}: use the "
              "same rpma-perf on both sides",
              greeting.protocol, PROTOCOL);
 }
 
-void Client::connect(int patience_ms) {
+void Client::connect(int timeout_ms) {
     const uint64_t began = now_ns();
     session.emplace(device.peer);
     Link &link = session->control.link;
     link.start(device.peer, options.address, options.port);
-    session->enter();
+    session->watch_control();
     while (!link.is_established) {
         if (session->wait(TICK_MS) == Event::stop)
             fail("interrupted while connecting");
-        if (is_past(began, patience_ms))
+        if (is_past(began, timeout_ms))
             fail("the other side does not reply");
     }
     check_greeting(greeting_of(link.conn.get_private_data()), options);
     // The client sends first, because on iWARP the server must not.
-    const Json hello = ask("hello", "welcome");
+    const Json hello = call("hello", "welcome");
     self = describe_side(device.name, "dram");
     server = {hello["librpma"], hello["kernel"],       hello["device"],
               hello["memory"],  hello["direct_write"], hello["atomics"]};
 }
 
-// Why the two sides cannot measure the operation; "": they can. Measures a persistent flush
-// only if the server's operator enabled direct write to PMem.
-std::string Client::obstacle(const Operation &operation) const {
+// Why the two sides cannot measure the operation, or "". A persistent flush is measured only if
+// the server's operator stated direct write to PMem.
+std::string Client::missing_support(const Operation &operation) const {
     if (operation.is_persistent() && !server.direct_write)
         return "the server states no direct write to persistent memory: start it with --memory "
                "and --direct-write where that is true (rpma-perf(1) says where)";
@@ -175,18 +175,18 @@ std::string Client::obstacle(const Operation &operation) const {
 }
 
 std::vector<uint64_t> Client::allowed_operations() const {
-    std::vector<uint64_t> kept;
+    std::vector<uint64_t> allowed;
     for (const uint64_t operation : options.operations) {
-        const std::string why = obstacle(operations[operation]);
+        const std::string why = missing_support(operations[operation]);
         if (why.empty()) {
-            kept.push_back(operation);
+            allowed.push_back(operation);
             continue;
         }
-        if (!options.takes_all)
+        if (!options.includes_all)
             fail("{}: {}", operations[operation].name, why);
-        complain(fmt::format("{} is skipped: {}", operations[operation].name, why));
+        print_error(fmt::format("{} is skipped: {}", operations[operation].name, why));
     }
-    return kept;
+    return allowed;
 }
 
 // ---- preparing a load ----------------------------------------------------------------------
@@ -200,9 +200,9 @@ void Client::make_generator(const Plan &plan) {
                  (plan.op().is_fetching() ? RPMA_MR_USAGE_ATOMIC : 0);
     session->begin(std::make_unique<LoadGenerator>(
         plan, device.peer, connection_queues(plan),
-        Memory::allocate(std::max(target_before_connections(plan) +
-                                      plan.connections * connection_memory_size(plan),
-                                  SLOT_ALIGNMENT)), // a load of connections needs none
+        Memory::allocate(std::max(
+            connection_memory_offset(plan) + plan.connections * connection_memory_size(plan),
+            SLOT_ALIGNMENT)), // "connect" uses no memory, but a region cannot be empty
         std::span<char>(), usage));
     session->generator->address = options.address;
     session->generator->port = options.port;
@@ -214,39 +214,39 @@ void Client::make_generator(const Plan &plan) {
 }
 
 // Advances a connection after another one failed; only the first failure is reported.
-void Client::go_on_anyway(Connection &connection) {
+void Client::advance_ignoring_failure(Connection &connection) {
     try {
-        go_on(connection);
+        advance(connection);
     } catch (const Failure &) {
     }
 }
 
 // The server's reason for a failure, if it arrives soon.
-Json Client::last_words() {
+Json Client::await_reason() {
     try {
         Event event = Event::connection;
         while ((event = session->wait(TICK_MS)) == Event::connection)
-            go_on_anyway(session->generator->connections[session->connection]);
+            advance_ignoring_failure(session->generator->connections[session->connection]);
         return event == Event::message ? decode(session->in) : Json();
     } catch (const Failure &) {
         return {};
     }
 }
 
-// Called while handling a failure whose reason the server may have sent.
-void Client::explain() {
-    if (const Json answer = last_words(); answer.contains("reason"))
+// Called in an exception handler: throws the reason if the server sends one, or rethrows.
+void Client::fail_with_reason() {
+    if (const Json answer = await_reason(); answer.contains("reason"))
         fail_refused(answer);
     throw;
 }
 
 // Establishes all connections concurrently.
-void Client::prepare_lanes(const Json &ready) {
-    uint64_t moved = now_ns(); // when a connection was last established
+void Client::connect_all(const Json &ready) {
+    uint64_t last_progress = now_ns(); // when a connection was last established
     LoadGenerator &generator = *session->generator;
     generator.take_target(ready["target"]);
     generator.session = ready["session"];
-    if (generator.operation.is_connect()) // the workers make them
+    if (generator.operation.is_connect()) // the workers establish them
         return;
     try {
         for (Connection &connection : generator.connections) {
@@ -256,16 +256,16 @@ void Client::prepare_lanes(const Json &ready) {
         while (generator.connected < generator.connections.size()) {
             const uint64_t before = generator.connected;
             const Event event = wait(TICK_MS);
-            moved = generator.connected == before ? moved : now_ns();
+            last_progress = generator.connected == before ? last_progress : now_ns();
             if (event == Event::stop)
                 fail("interrupted while connecting");
             if (event == Event::message)
                 fail_refused(decode(session->in));
-            if (is_past(moved, PATIENCE_MS))
+            if (is_past(last_progress, PEER_TIMEOUT_MS))
                 fail("the other side does not reply");
         }
     } catch (const Failure &) {
-        explain();
+        fail_with_reason();
     }
 }
 
@@ -279,16 +279,16 @@ bool all_have_ended(const LoadGenerator &generator) {
     return generator.has_ended();
 }
 
-// The server drops a silent client.
-void Client::keep_alive(uint64_t &spoke) {
-    if (!is_past(spoke, KEEPALIVE_MS))
+// Sends a keepalive: the server disconnects a client that sends nothing.
+void Client::keep_alive(uint64_t &last_keepalive) {
+    if (!is_past(last_keepalive, KEEPALIVE_MS))
         return;
-    ask("alive", "ok");
-    spoke = now_ns();
+    call("alive", "ok");
+    last_keepalive = now_ns();
 }
 
-// Time to wait for an event: at most until the next interval is due.
-static int tick_of(const Options &options, const Progress &progress) {
+// How long to wait for an event: at most until the next interval ends.
+static int wait_time_ms(const Options &options, const Progress &progress) {
     const uint64_t end = progress.shown_at + options.limits.interval_ns;
     if (!options.shows_intervals)
         return TICK_MS;
@@ -313,10 +313,11 @@ void Client::show(Progress &progress, bool is_measured) {
 void Client::watch(bool (*is_reached)(const LoadGenerator &generator), Progress &progress,
                    bool is_measured) {
     const LoadGenerator &generator = *session->generator;
-    const uint64_t before = progress.operations - generator.progress(); // of earlier generators
-    uint64_t spoke = progress.moved = progress.now = now_ns();
+    const uint64_t before =
+        progress.operations - generator.progress(); // operations of earlier generators
+    uint64_t last_keepalive = progress.last_progress = progress.now = now_ns();
     while (!is_reached(generator)) {
-        const Event event = wait(tick_of(options, progress));
+        const Event event = wait(wait_time_ms(options, progress));
         if (generator.recording)
             generator.recording->write();
         const uint64_t operations = before + generator.progress();
@@ -327,17 +328,17 @@ void Client::watch(bool (*is_reached)(const LoadGenerator &generator), Progress 
         if (event == Event::message)
             fail("unexpected message from the server");
         if (progress.operations != operations)
-            progress.moved = progress.now;
+            progress.last_progress = progress.now;
         progress.operations = operations;
-        if (is_past(progress.moved, PATIENCE_MS))
-            fail("no operation completed for {} s", PATIENCE_MS / 1000);
-        keep_alive(spoke);
+        if (is_past(progress.last_progress, PEER_TIMEOUT_MS))
+            fail("no operation completed for {} s", PEER_TIMEOUT_MS / 1000);
+        keep_alive(last_keepalive);
         show(progress, is_measured);
     }
     generator.check();
 }
 
-// Adds the measurements of the stopped generator's workers.
+// Adds the measurements of the workers, which have stopped.
 void Client::collect() {
     const LoadGenerator &generator = *session->generator;
     Result &result = measured.result;
@@ -372,7 +373,7 @@ void Client::run_load() {
     Progress progress;
     generator.start(::run_load);
     watch(all_wait, progress, false);
-    ask("measure", "ok");
+    call("measure", "ok");
     const uint64_t cpu_before = cpu_ns();
     if (!measured.since) {
         measured.since = measured.last = now_ns();
@@ -396,8 +397,8 @@ void Client::run_load() {
     measured.result.server_ns = answer["ns"];
 }
 
-// Reconnects after a break, while its failure is handled. Returns false if the time of the
-// measurement is over.
+// Called in an exception handler: reconnects after a break. Returns false if the measurement
+// has ended meanwhile.
 bool Client::reconnect(const std::string &failure) {
     const uint64_t end = measured.since + options.limits.duration_ns;
     if (!options.reconnect || !measured.since || is_stopping())
@@ -414,9 +415,9 @@ bool Client::reconnect(const std::string &failure) {
         if (measured.is_complete)
             return false;
         if (!is_new) {
-            const Epoll nothing;
-            std::array<epoll_event, 1> room;
-            (void)wait_for(nothing, room, RETRY_MS);
+            const Epoll no_events;
+            std::array<epoll_event, 1> events;
+            (void)wait_for(no_events, events, RETRY_MS);
         }
         if (now_ns() >= end) {
             measured.result.seconds = static_cast<double>(end - measured.since) / 1e9;
@@ -426,8 +427,8 @@ bool Client::reconnect(const std::string &failure) {
         }
         if (is_stopping())
             fail("interrupted");
-        if (is_past(measured.broke_at, PATIENCE_MS))
-            fail("no operation completed for {} s: {}", PATIENCE_MS / 1000, why);
+        if (is_past(measured.broke_at, PEER_TIMEOUT_MS))
+            fail("no operation completed for {} s: {}", PEER_TIMEOUT_MS / 1000, why);
         try {
             connect(ATTEMPT_MS);
             return true;
@@ -437,7 +438,7 @@ bool Client::reconnect(const std::string &failure) {
     }
 }
 
-// Completes the ledger. Its load is expected to end when the server is lost.
+// Completes the ledger. The loss of the server is the expected end of its load.
 void Client::end_ledger(const char *failure) {
     LoadGenerator &generator = *session->generator;
     generator.stop();
@@ -456,9 +457,10 @@ void Client::end_ledger(const char *failure) {
 // Runs a plan and returns its result.
 void Client::do_load(const Plan &plan) {
     make_generator(plan);
-    session->control.send(message_of(plan, plan.both ? session->generator->target(false) : ""));
-    prepare_lanes(await("ready"));
-    ask("begin", "ok");
+    session->control.send(
+        plan_message(plan, plan.both ? session->generator->target(false) : ""));
+    connect_all(await("ready"));
+    call("begin", "ok");
     if (!options.ledger.empty())
         session->generator->recording =
             std::make_unique<Recording>(*session->generator, options.ledger);
@@ -467,7 +469,7 @@ void Client::do_load(const Plan &plan) {
 
 void Client::run_plan(const Plan &plan) {
     if (!session) // the previous session ended in a gap
-        connect(PATIENCE_MS);
+        connect(PEER_TIMEOUT_MS);
     measured = {};
     measured.result.operation = plan.operation;
     measured.result.size = plan.size;
@@ -492,14 +494,14 @@ void Client::run_plan(const Plan &plan) {
 }
 
 void Client::run() {
-    connect(PATIENCE_MS);
-    const auto kept = allowed_operations();
+    connect(PEER_TIMEOUT_MS);
+    const auto allowed = allowed_operations();
     if (!options.plot.empty())
         picture.open(options.plot);
     if (!picture)
         fail("cannot write {}: {}", options.plot, strerror(errno));
     report = begin_report(options, self, server);
-    for (const uint64_t operation : kept)
+    for (const uint64_t operation : allowed)
         for (const Plan &plan : options.plans(operation))
             run_plan(plan);
     if (picture.is_open() && !(picture << plot(plotted) << std::flush))

@@ -40,9 +40,10 @@ uint64_t Server::used() const {
 // ---- connections ---------------------------------------------------------------------------
 
 ClientSession::ClientSession(Server &of, rpma::conn_req &&request, const Greeting &greeting)
-    : server(of), session(server.device.peer), protocol(greeting.protocol), heard(now_ns()) {
+    : server(of), session(server.device.peer), protocol(greeting.protocol),
+      last_activity(now_ns()) {
     session.control.link.take(std::move(request));
-    session.enter();
+    session.watch_control();
 }
 
 void ClientSession::take_connection(rpma::conn_req &&request, const Greeting &greeting) {
@@ -51,7 +52,8 @@ void ClientSession::take_connection(rpma::conn_req &&request, const Greeting &gr
         return; // the destructor rejects the request
     Connection &connection = generator->connections[greeting.number];
     if (generator->operation.is_connect())
-        connection.link = Link(); // the client may have noticed the end of the last one first
+        connection.link =
+            Link(); // the client may detect the end of the previous connection first
     else if (state != State::prepared || connection.link.fd >= 0)
         return;
     try {
@@ -62,14 +64,14 @@ void ClientSession::take_connection(rpma::conn_req &&request, const Greeting &gr
         if (state != State::idle)
             refuse(why.what());
     }
-    heard = now_ns();
+    last_activity = now_ns();
 }
 
-// A client that measures "connect" may disconnect before this side has read that the connection
-// is established; the client measures the effect itself.
+// A client that measures "connect" may disconnect before this side has read the event
+// ESTABLISHED: this is not a failure.
 void ClientSession::on_connection(Connection &connection) {
     try {
-        go_on(connection);
+        advance(connection);
     } catch (const std::exception &) {
         if (!connection.generator->operation.is_connect())
             throw;
@@ -77,9 +79,9 @@ void ClientSession::on_connection(Connection &connection) {
     }
 }
 
-void ClientSession::go_on(Connection &connection) {
+void ClientSession::advance(Connection &connection) {
     LoadGenerator &generator = *connection.generator;
-    switch (connection.link.go_on()) {
+    switch (connection.link.advance()) {
     case Link::Step::none:
         return;
     case Link::Step::ready: {
@@ -96,7 +98,7 @@ void ClientSession::go_on(Connection &connection) {
             prepare(connection);
         }
         generator.connected++;
-        heard = now_ns();
+        last_activity = now_ns();
         return begin();
     case Link::Step::ended: // the client disconnects after a load
         if (generator.operation.is_connect())
@@ -108,9 +110,9 @@ bool ClientSession::is_idle() const {
     return state == State::idle && session.control.link.has_ended;
 }
 
-void ClientSession::go_on() {
+void ClientSession::advance() {
     Event event = Event::none;
-    while ((event = session.look(0)) != Event::none) {
+    while ((event = session.poll(0)) != Event::none) {
         try {
             if (event == Event::message && protocol == PROTOCOL)
                 answer(decode(session.in));
@@ -121,16 +123,16 @@ void ClientSession::go_on() {
                 refuse(why.what()); // reports only the first failure of a load's connections
         }
         if (event == Event::message)
-            heard = now_ns();
+            last_activity = now_ns();
         if (event == Event::connection && session.generator && state != State::idle &&
             session.generator->connections[session.connection].link.has_ended)
             session.generator->connections[session.connection].link.end(); // the client is lost
     }
 }
 
-void ClientSession::tick() {
+void ClientSession::check_timeouts() {
     session.control.keep_alive();
-    if (is_past(heard, IDLE_MS))
+    if (is_past(last_activity, IDLE_MS))
         fail("no message from the client for {} s", IDLE_MS / 1000);
     if (state != State::stopping)
         return;
@@ -146,7 +148,7 @@ void ClientSession::tick() {
 // Reports the failure to the client and to the operator.
 void ClientSession::refuse(const std::string &why) {
     state = State::idle;
-    complain("refused: " + why);
+    print_error("refused: " + why);
     session.control.send(message("refused", {{"reason", printable(why)}}));
 }
 
@@ -160,14 +162,14 @@ void ClientSession::on_hello() {
 }
 
 void ClientSession::make_generator(const Plan &plan) {
-    // The region of a load that moves nothing is never used, and none is empty.
+    // "connect" never uses the region, but a region cannot be empty.
     const uint64_t size = std::max(plan.target_size(), SLOT_ALIGNMENT) +
                           (plan.both ? plan.connections * connection_memory_size(plan) : 0);
     int usage = RPMA_MR_USAGE_READ_SRC | RPMA_MR_USAGE_WRITE_DST | RPMA_MR_USAGE_SEND |
                 RPMA_MR_USAGE_RECV | RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY;
     if (plan.both)
         usage |= RPMA_MR_USAGE_WRITE_SRC | RPMA_MR_USAGE_READ_DST;
-    if (plan.op().is_persistent()) // the client has checked that direct write is stated
+    if (plan.op().is_persistent()) // the client has checked that the server states direct write
         usage |= RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT;
     if (plan.op().is_fetching())
         usage |= RPMA_MR_USAGE_ATOMIC;
@@ -192,12 +194,12 @@ void ClientSession::make_generator(const Plan &plan) {
 void ClientSession::on_plan(const Json &message_of_plan) {
     session.generator.reset();
     state = State::prepared;
-    is_asked_to_begin = false;
+    is_begin_requested = false;
     try {
-        make_generator(plan_of(message_of_plan));
+        make_generator(parse_plan(message_of_plan));
         if (session.generator->plan.both)
             session.generator->take_target(message_of_plan["target"]);
-        // Random, because this number proves that a connection of the load is this client's.
+        // Random, because it authenticates the connections of this client's load.
         session_number = random_number();
         session.control.send(message(
             "ready", {{"session", session_number},
@@ -208,27 +210,28 @@ void ClientSession::on_plan(const Json &message_of_plan) {
     }
 }
 
-// The client may see its connections established before the server does.
+// The client may send this before the server has read that all connections are established.
 void ClientSession::on_begin() {
-    if (state != State::prepared || is_asked_to_begin)
+    if (state != State::prepared || is_begin_requested)
         fail("unexpected message: begin");
-    is_asked_to_begin = true;
+    is_begin_requested = true;
     begin();
 }
 
 void ClientSession::begin() {
     LoadGenerator &generator = *session.generator;
-    if (!is_asked_to_begin ||
+    if (!is_begin_requested ||
         (generator.connected < generator.plan.connections && !generator.operation.is_connect()))
         return;
     if (generator.operation.is_message)
         generator.start(run_serve);
-    is_asked_to_begin = false;
+    is_begin_requested = false;
     state = State::running;
     session.control.send(message("ok"));
 }
 
-// With --both, the server's load begins once the client has sent something on each connection.
+// With --both, the server's load begins after the client's warm-up: on iWARP, the client must
+// send first on each connection.
 void ClientSession::on_measure() {
     if (state != State::running)
         fail("unexpected message: measure");
@@ -244,8 +247,8 @@ void ClientSession::on_measure() {
     session.control.send(message("ok"));
 }
 
-// Some messages may be in flight, and others that the client counted may never arrive:
-// do not block here.
+// Does not block: some messages may be in flight, and some that the client counted may never
+// arrive.
 void ClientSession::on_stop(const std::vector<uint64_t> &done) {
     const uint64_t cpu = cpu_ns() - cpu_before, took = now_ns() - measured_from;
     if (state != State::measuring)
@@ -254,7 +257,7 @@ void ClientSession::on_stop(const std::vector<uint64_t> &done) {
     if (done.size() != generator.connections.size())
         fail("the client did not report its operation counts");
     counts = done;
-    asked = now_ns();
+    counts_received_at = now_ns();
     result = message("result", {{"cpu_ns", cpu},
                                 {"operations", generator.progress()},
                                 {"ns", generator.plan.both ? took : 0}});
@@ -264,8 +267,8 @@ void ClientSession::on_stop(const std::vector<uint64_t> &done) {
 
 void ClientSession::end_load() {
     LoadGenerator &generator = *session.generator;
-    if (generator.plan.verify && !is_past(asked, PATIENCE_MS) && !generator.has_failed() &&
-        !serve_has_all(generator, counts))
+    if (generator.plan.verify && !is_past(counts_received_at, PEER_TIMEOUT_MS) &&
+        !generator.has_failed() && !serve_received_all(generator, counts))
         return;
     generator.check();
     if (generator.plan.verify)
@@ -288,7 +291,7 @@ void ClientSession::answer(const Json &request) {
         return on_stop(request["done"]);
     if (word == "measure")
         return on_measure();
-    if (word != "alive") // which the client sends because a silent one is given up
+    if (word != "alive") // the client's keepalive
         fail("\"{}\" is not a message of a client", word);
     session.control.send(message("ok"));
 }

@@ -16,8 +16,7 @@ struct ClientSession;
 // State shared by all client sessions.
 struct Server {
     explicit Server(const Options &options);
-    // DRAM used by the loads of all clients; with --memory: not 0 if a load uses that
-    // memory.
+    // DRAM used by the loads of all clients; with --memory, not 0 if a load uses that memory.
     uint64_t used() const;
 
     const Options &options;
@@ -28,16 +27,16 @@ struct Server {
 };
 
 struct ClientSession {
-    // Takes the request whose private data is the greeting.
+    // Takes the request; its private data is the greeting.
     ClientSession(Server &server, rpma::conn_req &&request, const Greeting &greeting);
 
     // Handles pending events. Never blocks; throws a Failure when the client is lost.
-    void go_on();
+    void advance();
     // Handles timeouts.
-    void tick();
-    // Is true if the load ends as soon as its messages have arrived.
+    void check_timeouts();
+    // Returns true if the load ends as soon as its messages have arrived.
     bool awaits_messages() const { return state == State::stopping; }
-    // Is true if the client may disconnect without a failure.
+    // Returns true if the client may disconnect without a failure.
     bool is_idle() const;
     // Takes the request if it is a connection of this client's load.
     void take_connection(rpma::conn_req &&request, const Greeting &greeting);
@@ -49,7 +48,7 @@ struct ClientSession {
 
   private:
     void on_connection(Connection &connection);
-    void go_on(Connection &connection);
+    void advance(Connection &connection);
     void answer(const Json &message);
     void refuse(const std::string &why);
     void on_hello();
@@ -65,12 +64,12 @@ struct ClientSession {
     enum class State { idle, prepared, running, measuring, stopping };
 
     State state = State::idle;
-    bool is_asked_to_begin = false;
+    bool is_begin_requested = false;
     uint64_t cpu_before = 0, measured_from = 0;
-    std::vector<uint64_t> counts; // operations per connection, as reported by the client
-    uint64_t asked = 0;           // when it reported them
-    Json result;                  // of the load, from then on
-    uint64_t heard;               // last activity of the client itself, not only of its device
+    std::vector<uint64_t> counts;    // operations per connection, as reported by the client
+    uint64_t counts_received_at = 0; // when the client reported them
+    Json result;                     // of the load, since the client reported its counts
+    uint64_t last_activity;          // of the client's program, not only of its device
 };
 
 #endif

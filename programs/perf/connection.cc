@@ -26,18 +26,18 @@ size_t connection_memory_size(const Plan &plan) {
     return plan.depth * place_size(plan) + receives + plan.stride();
 }
 
-size_t target_before_connections(const Plan &plan) {
+size_t connection_memory_offset(const Plan &plan) {
     return plan.both ? plan.target_size() : 0;
 }
 
-static uint32_t works_of_each(const Plan &plan) {
+static uint32_t requests_per_operation(const Plan &plan) {
     return plan.op().flush == NO_FLUSH ? 1 : 2;
 }
 
 Queues connection_queues(const Plan &plan) {
     if (plan.op().is_message)
         return {plan.sends(), receives_of(plan)};
-    return {plan.depth * works_of_each(plan) + 1, 1};
+    return {plan.depth * requests_per_operation(plan) + 1, 1};
 }
 
 // ---- data ----------------------------------------------------------------------------------
@@ -51,35 +51,35 @@ static rpma_sge element_of(const Connection &connection, uint64_t place, uint64_
             element + 1 < plan.elements ? each : plan.size - each * element};
 }
 
-static size_t scratch_place(const Connection &connection) {
+static size_t scratch_offset(const Connection &connection) {
     return connection.base + connection_memory_size(connection.generator->plan) -
            connection.generator->plan.stride();
 }
 
 static std::span<char> scratch_of(const Connection &connection) {
-    return connection.generator->memory.subspan(scratch_place(connection),
+    return connection.generator->memory.subspan(scratch_offset(connection),
                                                 connection.generator->plan.size);
 }
 
-// Copies between the elements of a place and the scratch.
+// Copies between the elements of a place and the scratch space.
 static void gather(const Connection &connection, uint64_t place, bool to_elements) {
-    char *piece = scratch_of(connection).data();
+    char *scratch = scratch_of(connection).data();
     for (uint64_t i = 0; i < connection.generator->plan.elements; i++) {
         const rpma_sge element = element_of(connection, place, i);
-        char *there = &connection.generator->memory[element.offset];
-        std::memcpy(to_elements ? there : piece, to_elements ? piece : there, element.len);
-        piece += element.len;
+        char *data = &connection.generator->memory[element.offset];
+        std::memcpy(to_elements ? data : scratch, to_elements ? scratch : data, element.len);
+        scratch += element.len;
     }
 }
 
 static void fill(const Connection &connection, uint64_t place, uint64_t number) {
-    const auto piece = scratch_of(connection);
-    if (connection.generator->operation.fetches()) // so that stale data fails the check
-        std::memset(piece.data(), 0xff, piece.size());
+    const auto scratch = scratch_of(connection);
+    if (connection.generator->operation.fetches()) // makes the check of stale data fail
+        std::memset(scratch.data(), 0xff, scratch.size());
     else if (connection.generator->recording)
-        connection.generator->recording->head.fill(piece, connection.index, number);
+        connection.generator->recording->head.fill(scratch, connection.index, number);
     else
-        pattern_fill(piece, connection.index, number);
+        pattern_fill(scratch, connection.index, number);
     gather(connection, place, true);
 }
 
@@ -92,7 +92,7 @@ static void check_data(std::span<const char> data, const Connection &connection,
              connection.index, connection.done, wrong, data.size());
 }
 
-// Both atomics count the operations on their place and return the previous count.
+// Both atomics increment the word of their place and return the previous value.
 void check_fetched(Connection &connection) {
     const uint64_t depth = connection.generator->plan.depth, place = connection.done % depth;
     gather(connection, place, false);
@@ -107,14 +107,14 @@ void check_fetched(Connection &connection) {
     check_data(scratch_of(connection), connection, place);
 }
 
-static size_t receive_place(const Connection &connection, uint64_t number) {
+static size_t receive_offset(const Connection &connection, uint64_t number) {
     const Plan &plan = connection.generator->plan;
     return connection.receive_base + number % receives_of(plan) * plan.stride();
 }
 
 void check_reply(Connection &connection) {
     check_data(
-        connection.generator->memory.subspan(receive_place(connection, connection.replies),
+        connection.generator->memory.subspan(receive_offset(connection, connection.replies),
                                              connection.generator->plan.size),
         connection, connection.replies);
 }
@@ -125,9 +125,9 @@ void post_receive(Connection &connection, uint64_t number) {
     const size_t size = connection.generator->operation.is_echoed
                             ? connection.generator->plan.size
                             : CREDIT_SIZE;
-    must(connection.link.conn.recv(connection.generator->mr, receive_place(connection, number),
-                                   size, &connection),
-         "cannot post a receive");
+    require_ok(connection.link.conn.recv(connection.generator->mr,
+                                         receive_offset(connection, number), size, &connection),
+               "cannot post a receive");
 }
 
 static rpma_work work_of(Connection &connection, uint64_t number, int completion) {
@@ -141,9 +141,9 @@ static rpma_work work_of(Connection &connection, uint64_t number, int completion
     work.flags = completion | (is_inline ? RPMA_F_INLINE : 0);
     work.op_context = &connection;
     work.remote = *connection.generator->remote;
-    work.remote_offset = connection.generator->plan.place(connection.index, number);
-    if (work.type != operation.type) { // reads fetch other data than the writes store
-        work.local = {connection.generator->mr, scratch_place(connection), plan.size};
+    work.remote_offset = connection.generator->plan.offset_of(connection.index, number);
+    if (work.type != operation.type) { // a read among writes: its data is not checked
+        work.local = {connection.generator->mr, scratch_offset(connection), plan.size};
         return work;
     }
     if (plan.elements == 1) {
@@ -170,18 +170,18 @@ static rpma_work flush_of(const Connection &connection, uint64_t number, int typ
     work.flags = completion;
     work.op_context = &connection;
     work.remote = *connection.generator->remote;
-    work.remote_offset = connection.generator->plan.place(connection.index, number);
+    work.remote_offset = connection.generator->plan.offset_of(connection.index, number);
     work.flush_type = static_cast<rpma_flush_type>(type);
     work.flush_len = connection.generator->plan.size;
     return work;
 }
 
-// Adds the operation, and its flush if it has one, to the batch or, without one, posts it.
+// Adds the operation and its flush, if any, to the batch; posts them if there is no batch.
 static void post(Connection &connection, uint64_t number, rpma::batch *batch) {
     const int flush = connection.generator->operation.flush;
     const bool is_signaled = (number + 1) % connection.generator->plan.signal_every() == 0;
     const int completion = is_signaled ? RPMA_F_COMPLETION_ALWAYS : RPMA_F_COMPLETION_ON_ERROR;
-    const uint32_t count = works_of_each(connection.generator->plan);
+    const uint32_t count = requests_per_operation(connection.generator->plan);
     std::array<rpma_work, 2> works;
     works[0] =
         work_of(connection, number, count == 1 ? completion : RPMA_F_COMPLETION_ON_ERROR);
@@ -192,7 +192,7 @@ static void post(Connection &connection, uint64_t number, rpma::batch *batch) {
     if (batch && count == 2 && status == rpma::status::ok)
         status = batch->add(works[1]);
     if (status != rpma::status::ok)
-        must(status, fmt::format("cannot post {}", connection.generator->operation.name));
+        require_ok(status, fmt::format("cannot post {}", connection.generator->operation.name));
 }
 
 static void fill_batch(Connection &connection, uint64_t first, rpma::batch &batch) {
@@ -205,9 +205,9 @@ void start(Connection &connection) {
                           connection.generator->port);
 }
 
-Link::Step go_on(Connection &connection) {
+Link::Step advance(Connection &connection) {
     LoadGenerator &generator = *connection.generator;
-    const auto step = connection.link.go_on();
+    const auto step = connection.link.advance();
     if (step != Link::Step::ready)
         return step;
     const rpma::conn_cfg cfg =
@@ -222,14 +222,14 @@ void prepare(Connection &connection) {
     const Plan &plan = connection.generator->plan;
     const uint64_t batches = plan.batch > 1 ? plan.depth / plan.batch : 0;
     connection.base =
-        target_before_connections(plan) + connection.index * connection_memory_size(plan);
+        connection_memory_offset(plan) + connection.index * connection_memory_size(plan);
     connection.receive_base = connection.base + plan.depth * place_size(plan);
     connection.allowed = plan.receives();
     connection.started.resize(plan.depth);
     for (uint64_t i = 0; i < batches; i++) {
         connection.batches.push_back(attempt("cannot create a batch", [&] {
-            return rpma::batch(connection.link.conn,
-                               static_cast<uint32_t>(plan.batch) * works_of_each(plan));
+            return rpma::batch(connection.link.conn, static_cast<uint32_t>(plan.batch) *
+                                                         requests_per_operation(plan));
         }));
         if (plan.prepared)
             fill_batch(connection, i * plan.batch, connection.batches[i]);
@@ -243,12 +243,12 @@ static void post_batch(Connection &connection) {
     const Plan &plan = connection.generator->plan;
     rpma::batch &batch = connection.batches[connection.posted % plan.depth / plan.batch];
     if (!plan.prepared) {
-        must(batch.reset(), "cannot reset a batch");
+        require_ok(batch.reset(), "cannot reset a batch");
         fill_batch(connection, connection.posted, batch);
     }
     if (const auto status = batch.post(); status != rpma::status::ok)
-        must(status,
-             fmt::format("cannot post a batch of {}", connection.generator->operation.name));
+        require_ok(status, fmt::format("cannot post a batch of {}",
+                                       connection.generator->operation.name));
 }
 
 void post(Connection &connection) {
@@ -256,7 +256,8 @@ void post(Connection &connection) {
     const uint64_t first = connection.posted % plan.depth;
     for (uint64_t i = 0; (plan.verify || plan.ring) && i < plan.batch; i++)
         fill(connection, first + i, connection.posted + i);
-    // An overdue operation counts from its due time, so that a late reply delays no later one.
+    // The latency of an overdue operation begins at its due time, so that it includes the wait
+    // for earlier ones.
     const uint64_t now = connection.due ? connection.due : now_ns();
     for (uint64_t i = 0; i < plan.batch; i++)
         connection.started[first + i] = now;
@@ -268,11 +269,11 @@ void post(Connection &connection) {
         post(connection, connection.posted, nullptr);
     connection.posted += plan.batch;
     if (connection.generator->operation.is_echoed)
-        connection.unretired += plan.batch;
+        connection.outstanding_sends += plan.batch;
 }
 
 void post_flush(Connection &connection) {
     const rpma_work flush =
         flush_of(connection, 0, RPMA_FLUSH_TYPE_VISIBILITY, RPMA_F_COMPLETION_ALWAYS);
-    must(connection.link.conn.post({&flush, 1}), "cannot flush");
+    require_ok(connection.link.conn.post({&flush, 1}), "cannot flush");
 }

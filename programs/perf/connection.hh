@@ -10,14 +10,14 @@
 
 Queues connection_queues(const Plan &plan);
 size_t connection_memory_size(const Plan &plan); // per connection
-// Bytes before the memory of the first connection, which the other side may use.
-size_t target_before_connections(const Plan &plan);
+// Offset of the first connection's memory; the memory before it is the peer's target (--both).
+size_t connection_memory_offset(const Plan &plan);
 
-// Begins to connect.
+// Starts connecting.
 void start(Connection &connection);
 // Advances the connection without blocking.
-Link::Step go_on(Connection &connection);
-// Posts the receives and makes the batches of an established connection.
+Link::Step advance(Connection &connection);
+// Posts the receives and creates the batches of an established connection.
 void prepare(Connection &connection);
 
 // Posts the next operation, or the next batch.
@@ -26,7 +26,8 @@ void post(Connection &connection);
 void post_flush(Connection &connection);
 void post_receive(Connection &connection, uint64_t number);
 
-// The oldest operation that fetches, or the oldest reply, must have brought the right data.
+// Throw a Failure if the oldest fetching operation, or the oldest reply, has returned wrong
+// data.
 void check_fetched(Connection &connection);
 void check_reply(Connection &connection);
 

@@ -15,21 +15,22 @@ static const char receive_context{}, send_context{}, keepalive_context{};
 Control::Control(rpma::peer &peer)
     : memory(Memory::allocate(2 * MESSAGE_SIZE)),
       mr(peer, memory.data(), memory.size(), RPMA_MR_USAGE_SEND | RPMA_MR_USAGE_RECV),
-      nowhere(mr.get_descriptor()) {}
+      keepalive_target(mr.get_descriptor()) {}
 
 void Control::connect() {
     const rpma::conn_cfg cfg = link_cfg();
     attempt("cannot connect", [&] { link.request.setup(cfg); });
-    must(link.request.recv(mr, 0, MESSAGE_SIZE, &receive_context), "cannot post a receive");
+    require_ok(link.request.recv(mr, 0, MESSAGE_SIZE, &receive_context),
+               "cannot post a receive");
     link.connect(greeting_text("control", 0, 0));
     cq = link.conn.get_cq();
     cq_fd_ = cq.get_fd();
     make_nonblocking(cq_fd_);
-    heard = now_ns();
+    last_activity = now_ns();
 }
 
-void Control::go_on() {
-    const auto step = link.go_on();
+void Control::advance() {
+    const auto step = link.advance();
     if (step == Link::Step::ready)
         connect();
     if (step == Link::Step::ended)
@@ -50,8 +51,9 @@ void Control::send(const Json &message) {
 void Control::post_send() {
     const std::string &text = unsent.front();
     text.copy(memory.data() + SEND_AT, text.size());
-    must(link.conn.send(mr, SEND_AT, text.size(), RPMA_F_COMPLETION_ALWAYS, &send_context),
-         "cannot send a message");
+    require_ok(
+        link.conn.send(mr, SEND_AT, text.size(), RPMA_F_COMPLETION_ALWAYS, &send_context),
+        "cannot send a message");
 }
 
 void Control::end_send() {
@@ -60,9 +62,9 @@ void Control::end_send() {
         post_send();
 }
 
-std::string Control::take_bytes(size_t count) {
+std::string Control::copy_message(size_t count) {
     std::string bytes(memory.data(), count);
-    must(link.conn.recv(mr, 0, MESSAGE_SIZE, &receive_context), "cannot post a receive");
+    require_ok(link.conn.recv(mr, 0, MESSAGE_SIZE, &receive_context), "cannot post a receive");
     return bytes;
 }
 
@@ -82,34 +84,35 @@ std::optional<std::string> Control::take() {
     while (link.is_established && (status = cq.get_wc(wc)) == rpma::status::ok) {
         if (wc.status != IBV_WC_SUCCESS)
             end(wc.status);
-        heard = now_ns();
+        last_activity = now_ns();
         if (wc.wr_id == reinterpret_cast<uintptr_t>(&receive_context))
-            return take_bytes(wc.byte_len);
+            return copy_message(wc.byte_len);
         if (wc.wr_id == reinterpret_cast<uintptr_t>(&send_context))
             end_send();
         is_keepalive_outstanding &= wc.wr_id != reinterpret_cast<uintptr_t>(&keepalive_context);
     }
     if (status != rpma::status::no_completion)
-        must(status, "cannot read completions");
+        require_ok(status, "cannot read completions");
     return {};
 }
 
-// Armed before the queue is polled, so that no completion between the two is missed.
+// Arms the CQ before take() polls it, so that no completion in between is missed.
 void Control::take_cq_event() {
     if (const auto status = cq.take_event(); status != rpma::status::no_completion)
-        must(status, "cannot wait for messages");
-    must(cq.arm(false), "cannot wait for messages");
+        require_ok(status, "cannot wait for messages");
+    require_ok(cq.arm(false), "cannot wait for messages");
 }
 
 void Control::keep_alive() {
-    if (!link.is_established || !is_past(heard, KEEPALIVE_MS))
+    if (!link.is_established || !is_past(last_activity, KEEPALIVE_MS))
         return;
-    if (is_keepalive_outstanding && is_past(heard, PATIENCE_MS))
+    if (is_keepalive_outstanding && is_past(last_activity, PEER_TIMEOUT_MS))
         fail("the other side does not reply to keepalives");
     if (!is_keepalive_outstanding)
-        // siw's read always uses one SGE. A work request without one would keep that of
-        // an earlier message, and the other side would close the connection.
-        must(link.conn.read(mr, 0, nowhere, 0, 0, RPMA_F_COMPLETION_ALWAYS, &keepalive_context),
-             "cannot send a keepalive");
+        // siw always uses one SGE for a read. If the work request has none, siw uses that of an
+        // earlier message, and the other side closes the connection.
+        require_ok(link.conn.read(mr, 0, keepalive_target, 0, 0, RPMA_F_COMPLETION_ALWAYS,
+                                  &keepalive_context),
+                   "cannot send a keepalive");
     is_keepalive_outstanding = true;
 }

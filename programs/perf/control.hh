@@ -21,16 +21,16 @@ class Control {
   public:
     explicit Control(rpma::peer &peer);
 
-    // Continues once the descriptor of the started or taken link is readable.
-    void go_on();
-    // Queues a message until the device has released the memory of the previous one.
+    // Advances the link once its descriptor is readable.
+    void advance();
+    // Sends a message, or queues it while the device uses the memory of the previous one.
     void send(const Json &message);
     // The bytes of a message if one has arrived; never blocks.
     std::optional<std::string> take();
-    // After an event of the descriptor of the CQ.
+    // Called when the descriptor of the CQ is readable.
     void take_cq_event();
-    // Called in each iteration of a wait: at intervals it reads from the peer's device as a
-    // keepalive.
+    // Called in each iteration of a wait: posts a read of 0 bytes as a keepalive when it is
+    // due.
     void keep_alive();
 
     int cq_fd() const { return cq_fd_; } // -1: not connected yet
@@ -41,16 +41,17 @@ class Control {
     void connect();
     void post_send();
     void end_send();
-    std::string take_bytes(size_t count);
+    std::string copy_message(size_t count);
     [[noreturn]] void end(ibv_wc_status status);
 
-    Memory memory; // room for a message to receive and one to send
+    Memory memory; // buffers of one received and one sent message
     rpma::mr_local mr;
-    rpma::mr_remote nowhere;        // 0 bytes are read from it, so that its key does not matter
-    std::deque<std::string> unsent; // the first one is in memory
+    rpma::mr_remote
+        keepalive_target; // reads have 0 bytes, so that the device does not check its key
+    std::deque<std::string> unsent; // the first one is being sent from memory
     rpma::cq_ref cq;
     int cq_fd_ = -1;
-    uint64_t heard = 0; // when the last message or keepalive completed
+    uint64_t last_activity = 0; // when the last message or keepalive completed
     bool is_keepalive_outstanding = false;
 };
 

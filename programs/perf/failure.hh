@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// failure.hh -- a failure is an exception whose text is the line printed for the user
+// failure.hh -- the exception of rpma-perf, whose text is printed for the user
 
 #ifndef RPMA_PERF_FAILURE_HH
 #define RPMA_PERF_FAILURE_HH 1
@@ -23,8 +23,7 @@ template <class... Values>
     throw Failure(fmt::format(format, std::forward<Values>(values)...));
 }
 
-// Calls a function of the library; text precedes the reason of a
-// failure.
+// Calls a function of the library. If it throws, fails with the text and the reason.
 template <class Call> auto attempt(std::string_view text, Call call) {
     try {
         return call();
@@ -33,19 +32,19 @@ template <class Call> auto attempt(std::string_view text, Call call) {
     }
 }
 
-inline void must(rpma::status status, std::string_view text) {
+inline void require_ok(rpma::status status, std::string_view text) {
     if (status != rpma::status::ok)
         attempt(text, [status] { rpma::check(status); });
 }
 
-// Earlier output may have failed as well: checks the error flag of the stream.
+// Checks the error flag of the stream, too, because earlier output may have failed.
 inline void check_output() {
     if (fflush(stdout) != 0 || ferror(stdout) != 0)
         fail("cannot write to the standard output");
 }
 
 // Prints one line on standard error.
-inline void complain(std::string_view line) {
+inline void print_error(std::string_view line) {
     fmt::print(stderr, "rpma-perf: {}\n", one_line(std::string(line)));
 }
 

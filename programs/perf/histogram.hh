@@ -5,7 +5,7 @@
 //
 // Each value below 2^BITS has a bucket of its own. Above, each power of two is split into
 // 2^(BITS - 1) buckets, and a bucket is reported as its greatest value. So a reported value is
-// never below the counted one, and at most 1/256 of it above.
+// not below the counted one, and exceeds it by at most 1/256.
 
 #ifndef RPMA_PERF_HISTOGRAM_HH
 #define RPMA_PERF_HISTOGRAM_HH 1
@@ -31,8 +31,8 @@ struct Histogram : Interval {
     void add(uint64_t value);
     void merge(const Histogram &other);
 
-    // The least bucket value such that at least this part (0 to 1) of all values is not
-    // greater; never more than the maximum; 0 when the histogram is empty.
+    // The quantile (0 to 1), rounded up to a bucket value, but at most the maximum; 0 if the
+    // histogram is empty.
     uint64_t at(double part) const;
     double mean() const;
     bool operator==(const Histogram &) const = default;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// ledger.cc -- the records that a client writes, and the file that lists which of them are
-// flushed
+// ledger.cc -- the file that lists the flushed records of a client
 
 #include "ledger.hh"
 
@@ -17,18 +16,18 @@
 
 static constexpr int VERSION = 1;
 
-uint64_t LedgerHead::place(uint64_t connection, uint64_t number) const {
+uint64_t LedgerHead::offset_of(uint64_t connection, uint64_t number) const {
     return (connection * plan.ring + number % plan.ring) * plan.stride();
 }
 
 void LedgerHead::fill(std::span<char> record, uint64_t connection, uint64_t number) const {
-    const uint64_t named[] = {run, connection, number, place(connection, number)};
-    std::memcpy(record.data(), named, sizeof(named));
-    pattern_fill(record.subspan(sizeof(named)), run + connection, number);
+    const uint64_t ids[] = {run, connection, number, offset_of(connection, number)};
+    std::memcpy(record.data(), ids, sizeof(ids));
+    pattern_fill(record.subspan(sizeof(ids)), run + connection, number);
 }
 
 // The line with its checksum, the CRC-32 of Ethernet, gzip and zlib.
-static std::string sealed(const std::string &line) {
+static std::string with_checksum(const std::string &line) {
     uint32_t crc = UINT32_MAX;
     for (const char c : line) {
         crc ^= static_cast<unsigned char>(c);
@@ -39,13 +38,13 @@ static std::string sealed(const std::string &line) {
 }
 
 static std::string text_of(const LedgerHead &head) {
-    return sealed(fmt::format(
+    return with_checksum(fmt::format(
         "rpma-perf ledger {}: run {:016x}, {}, size {}, ring {}, connections {}", VERSION,
         head.run, head.plan.op().name, head.plan.size, head.plan.ring, head.plan.connections));
 }
 
 static std::string text_of(const LedgerLine &line) {
-    return sealed(fmt::format("{} {} {}", line.connection, line.done, line.bound));
+    return with_checksum(fmt::format("{} {} {}", line.connection, line.done, line.bound));
 }
 
 // ---- writing -------------------------------------------------------------------------------
@@ -71,7 +70,7 @@ void Ledger::add(const LedgerLine &line) {
     text += text_of(line);
 }
 
-// A signal that wakes a worker may interrupt both calls where the file is remote.
+// WAKE_SIGNAL may interrupt both calls if the file system is remote.
 void Ledger::sync() {
     for (size_t written = 0; written < text.size();) {
         const ssize_t part = write(fd, &text[written], text.size() - written);
@@ -87,9 +86,8 @@ void Ledger::sync() {
 
 // ---- reading -------------------------------------------------------------------------------
 
-// Each text is compared with the text of its parsed values, so that only the canonical
-// spelling is accepted.
-static bool scan(const std::string &text, LedgerHead &head) {
+// Accepts only the canonical spelling: formats the parsed values and compares the texts.
+static bool parse_head(const std::string &text, LedgerHead &head) {
     Plan &plan = head.plan;
     char name[24];
     if (sscanf(text.c_str(),
@@ -103,8 +101,8 @@ static bool scan(const std::string &text, LedgerHead &head) {
            plan.conflict().empty();
 }
 
-// Accepts a line; the count of a connection never decreases.
-static bool take(const std::string &text, LedgerContent &content) {
+// Rejects a line that decreases the count of a connection.
+static bool parse_line(const std::string &text, LedgerContent &content) {
     LedgerLine line;
     if (sscanf(text.c_str(), "%lu %lu %lu", &line.connection, &line.done, &line.bound) != 3 ||
         text_of(line) != text || line.connection >= content.head.plan.connections ||
@@ -130,7 +128,8 @@ LedgerContent read_ledger(const std::string &path) {
             fail("{} is a ledger of version {}, this rpma-perf reads version {}", path, version,
                  VERSION);
         content.is_torn = number > 1 && !is_whole;
-        if (!content.is_torn && !(number == 1 ? scan(text, content.head) : take(text, content)))
+        if (!content.is_torn &&
+            !(number == 1 ? parse_head(text, content.head) : parse_line(text, content)))
             fail("line {} of the ledger {} is damaged", number, path);
     }
     if (file.bad())

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// ledger.hh -- the records that a client writes, and the file that lists which of them are
-// flushed
+// ledger.hh -- the file that lists the flushed records of a client
 
 #ifndef RPMA_PERF_LEDGER_HH
 #define RPMA_PERF_LEDGER_HH 1
@@ -14,14 +13,14 @@
 #include <string>
 
 constexpr uint64_t RECORD_SIZE_MIN =
-    128; // more than a cache line, so that a record can be torn
+    128; // more than a cache line: a power cut can tear a record
 
-// The first line of a ledger. It determines the place and the bytes of each record.
+// The first line of a ledger. It determines the offset and the bytes of each record.
 struct LedgerHead {
-    uint64_t run = 0; // random, so that no record of an earlier run passes the check
+    uint64_t run = 0; // random: a record of an earlier run must not pass the check
     Plan plan;
 
-    uint64_t place(uint64_t connection, uint64_t number) const;
+    uint64_t offset_of(uint64_t connection, uint64_t number) const;
     void fill(std::span<char> record, uint64_t connection, uint64_t number) const;
 };
 
@@ -34,22 +33,22 @@ struct LedgerLine {
 // The file while it is written. All functions throw a Failure.
 class Ledger {
   public:
-    // Makes the file, which must not exist, with its first line.
+    // Creates the file, which must not exist, with its first line.
     Ledger(std::string path, const LedgerHead &head);
     Ledger(Ledger &&) = delete;
     ~Ledger();
 
     void add(const LedgerLine &line);
-    void sync(); // afterwards all added lines are durable
+    void sync(); // makes all added lines durable
 
   private:
-    std::string path, text; // text: added, and not yet written
+    std::string path, text; // text: lines that are not yet written
     int fd;
 };
 
 struct LedgerContent {
     LedgerHead head;
-    std::array<LedgerLine, CONNECTIONS_MAX> lines; // the last one of each connection
+    std::array<LedgerLine, CONNECTIONS_MAX> lines; // the last line of each connection
     bool is_torn = false; // an incomplete last line, left by a client that
                           // crashed, was ignored
 };

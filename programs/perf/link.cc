@@ -35,7 +35,7 @@ std::string greeting_text(const char *kind, uint64_t session, uint64_t number) {
 
 void Link::start(rpma::peer &peer, const std::string &address, const std::string &port) {
     const rpma::conn_cfg cfg = link_cfg();
-    request = attempt(fmt::format("cannot connect to {} port {}", shown(address), port), [&] {
+    request = attempt(fmt::format("cannot connect to {} port {}", escaped(address), port), [&] {
         return rpma::conn_req::start(peer, address.c_str(), port.c_str(), cfg);
     });
     fd = request.get_event_fd();
@@ -53,7 +53,7 @@ void Link::connect(const std::string &greeting) {
     });
 }
 
-[[noreturn]] static void explain(const Link &link, rpma_conn_event event) {
+[[noreturn]] static void fail_to_connect(const Link &link, rpma_conn_event event) {
     switch (event) {
     case RPMA_CONN_REJECTED:
         if (greeting_of(link.conn.get_private_data()).kind == "full")
@@ -67,7 +67,7 @@ void Link::connect(const std::string &greeting) {
     }
 }
 
-Link::Step Link::go_on() {
+Link::Step Link::advance() {
     if (request.get())
         return attempt("cannot connect", [this] { return request.resolve(); }) ? Step::ready
                                                                                : Step::none;
@@ -76,7 +76,7 @@ Link::Step Link::go_on() {
         const int ret = rpma_conn_next_event(conn, &event);
         if (ret == RPMA_E_NO_EVENT)
             return Step::none;
-        if (ret == RPMA_E_UNKNOWN) // an event that has no meaning here
+        if (ret == RPMA_E_UNKNOWN) // an event that this program ignores
             continue;
         if (ret == 0 && event == RPMA_CONN_ESTABLISHED) {
             is_established = true;
@@ -84,7 +84,7 @@ Link::Step Link::go_on() {
         }
         has_ended = true;
         if (!is_established)
-            explain(*this, ret ? RPMA_CONN_LOST : event);
+            fail_to_connect(*this, ret ? RPMA_CONN_LOST : event);
     }
     return Step::ended;
 }

@@ -10,7 +10,7 @@
 
 #include <string>
 
-// With limits for retries, so that devices that support them notice a lost peer.
+// Limits the retries, so that devices that support these limits detect a lost peer.
 rpma::conn_cfg link_cfg();
 
 void make_nonblocking(int fd);
@@ -29,20 +29,20 @@ struct Link {
 
     // Starts connecting.
     void start(rpma::peer &peer, const std::string &address, const std::string &port);
-    // Takes an incoming request, which is ready.
+    // Takes an incoming request; the next step is ready.
     void take(rpma::conn_req &&incoming);
-    // Connects or accepts the request, which is set up and has its receives.
+    // Connects or accepts the request after its setup and its receives.
     void connect(const std::string &greeting);
     // The next step once the descriptor is readable; never blocks. Throws a Failure if the
     // connection cannot be established.
-    Step go_on();
-    // Of a connection that has ended: flushes its work requests and throws a Failure.
+    Step advance();
+    // Called once the connection has ended: flushes its work requests and throws a Failure.
     [[noreturn]] void end();
 };
 
 // The peer's private data. The peer may use another protocol or may not be rpma-perf.
 struct Greeting {
-    bool is_ours = false;  // the other side is an rpma-perf
+    bool is_ours = false;  // the peer is rpma-perf
     uint64_t protocol = 0; // 64 bits, because a peer may send more than 32
     std::string kind;
     uint64_t session = 0, number = 0;

@@ -10,26 +10,26 @@
 
 #include <algorithm>
 
-// Adds to the interval in which the operation completed; later ones count in the last interval.
-static void note_interval(Worker &worker, uint64_t now, uint64_t latency) {
+// Adds the operation to the interval of its completion, at most to the last interval.
+static void add_to_interval(Worker &worker, uint64_t now, uint64_t latency) {
     const uint64_t length = worker.generator->limits.interval_ns;
     if (!length || !worker.began_at)
         return;
-    const size_t place = std::min((now - worker.began_at) / length, INTERVALS_MAX - 1);
-    if (worker.intervals.size() <= place)
-        worker.intervals.resize(place + 1);
-    worker.intervals[place].add(latency);
+    const size_t index = std::min((now - worker.began_at) / length, INTERVALS_MAX - 1);
+    if (worker.intervals.size() <= index)
+        worker.intervals.resize(index + 1);
+    worker.intervals[index].add(latency);
 }
 
 static void complete(Connection &connection, uint64_t now, uint64_t latency) {
     Worker &worker = *connection.worker;
     worker.histogram.add(latency);
-    note_interval(worker, now, latency);
+    add_to_interval(worker, now, latency);
     worker.first_at = worker.first_at ? worker.first_at : now;
     worker.last_at = now;
     connection.done++;
     connection.completed.store(connection.done, std::memory_order_release);
-    connection.worker->under_way--;
+    connection.worker->outstanding--;
     connection.worker->progress.fetch_add(1, std::memory_order_relaxed);
 }
 
@@ -40,7 +40,7 @@ static void complete(Connection &connection, uint64_t now) {
              now - connection.started[connection.done % connection.generator->plan.depth]);
 }
 
-// Handles a message of the server: the echo of the oldest message, or a credit for more sends.
+// Handles a received message: the echo of the oldest message, or a credit for more sends.
 static void handle_receive(Connection &connection, uint64_t now) {
     const LoadGenerator &generator = *connection.generator;
     if (!generator.operation.is_echoed) {
@@ -58,7 +58,7 @@ static void handle(Connection &connection, const ibv_wc &wc, uint64_t now) {
     if (wc.opcode & IBV_WC_RECV)
         return handle_receive(connection, now);
     if (generator.operation.is_echoed) {
-        connection.unretired -= generator.plan.signal_every();
+        connection.outstanding_sends -= generator.plan.signal_every();
         return;
     }
     if (generator.operation.fetches() && generator.plan.verify)
@@ -66,27 +66,27 @@ static void handle(Connection &connection, const ibv_wc &wc, uint64_t now) {
     complete(connection, now);
 }
 
-static bool has_room(const Connection &connection) {
+static bool can_post(const Connection &connection) {
     const Plan &plan = connection.generator->plan;
     if (connection.posted - connection.done + plan.batch > plan.depth)
         return false;
     if (!connection.generator->operation.is_message)
         return true;
     if (connection.generator->operation.is_echoed)
-        return connection.unretired + plan.batch <= plan.sends();
+        return connection.outstanding_sends + plan.batch <= plan.sends();
     return connection.posted + plan.batch <= connection.allowed;
 }
 
-// Posts as many operations as the connection has room for.
-static void fill_lane(Connection &connection, uint64_t until) {
+// Posts all operations that are due and for which the queue has space.
+static void post_due(Connection &connection, uint64_t until) {
     const LoadGenerator &generator = *connection.generator;
-    while (!connection.is_over && has_room(connection) &&
+    while (!connection.is_finished && can_post(connection) &&
            (!connection.due || connection.due <= now_ns())) {
         if (generator.recording)
             generator.recording->permit(connection);
         post(connection);
-        connection.worker->under_way += generator.plan.batch;
-        connection.is_over =
+        connection.worker->outstanding += generator.plan.batch;
+        connection.is_finished =
             connection.limit
                 ? connection.posted >= connection.limit
                 : connection.started[(connection.posted - 1) % generator.plan.depth] >= until;
@@ -103,30 +103,30 @@ static void begin_connection(Connection &connection, const Epoll &epoll, uint64_
     start(connection);
     epoll.add(connection.link.fd, connection.index);
     connection.posted++;
-    connection.worker->under_way++;
+    connection.worker->outstanding++;
 }
 
 // Disconnects each established connection, and reconnects once it is down.
 static void run_connections(Worker &worker, uint64_t until) {
     const Epoll epoll;
-    std::array<epoll_event, 32> room;
-    worker.each_connection(
+    std::array<epoll_event, 32> events;
+    worker.for_each_connection(
         [&](Connection &connection) { begin_connection(connection, epoll, until); });
-    while (worker.under_way) {
+    while (worker.outstanding) {
         worker.check_stop();
-        const int found = epoll_wait(epoll.fd, room.data(), static_cast<int>(room.size()),
+        const int found = epoll_wait(epoll.fd, events.data(), static_cast<int>(events.size()),
                                      worker.generator->plan.poll ? 0 : -1);
         for (int i = 0; i < found; i++) {
             Connection &connection =
-                worker.generator->connections[room[static_cast<size_t>(i)].data.u64];
-            const auto step = go_on(connection);
+                worker.generator->connections[events[static_cast<size_t>(i)].data.u64];
+            const auto step = advance(connection);
             const uint64_t now = now_ns();
             if (step == Link::Step::established) {
-                connection.took = now - connection.started[0];
+                connection.connect_ns = now - connection.started[0];
                 attempt("cannot disconnect", [&] { connection.link.conn.disconnect(); });
             } else if (step == Link::Step::ended) {
-                complete(connection, now, connection.took);
-                connection.link = Link(); // its descriptor may report more events
+                complete(connection, now, connection.connect_ns);
+                connection.link = Link(); // closes its descriptor
                 begin_connection(connection, epoll, until);
             }
         }
@@ -135,16 +135,17 @@ static void run_connections(Worker &worker, uint64_t until) {
 
 // ---- phases --------------------------------------------------------------------------------
 
-// Posts until the count or the time is reached, and takes the completions of all operations.
+// Posts until the count or the time is reached, and waits for the completions of all
+// operations.
 static void run(Worker &worker, uint64_t count, uint64_t until) {
     const uint64_t now = now_ns();
     worker.histogram = {};
     worker.first_at = worker.last_at = 0;
     const uint64_t rate =
-        worker.began_at ? worker.generator->plan.rate : 0; // none for the warm-up
-    worker.each_connection([=](Connection &connection) {
+        worker.began_at ? worker.generator->plan.rate : 0; // the warm-up has no rate
+    worker.for_each_connection([=](Connection &connection) {
         connection.limit = count ? connection.posted + count : 0;
-        connection.is_over = false;
+        connection.is_finished = false;
         connection.due = rate ? now + connection.index * 1000000000 / rate : 0;
     });
     if (worker.generator->operation.is_connect())
@@ -152,30 +153,30 @@ static void run(Worker &worker, uint64_t count, uint64_t until) {
     for (;;) {
         worker.check_stop();
         bool is_open = false;      // a connection has more operations to post
-        uint64_t due = UINT64_MAX; // and the next of them with room then
-        worker.each_connection([&](Connection &connection) {
-            fill_lane(connection, until);
-            is_open |= !connection.is_over;
-            if (connection.due && !connection.is_over && has_room(connection))
+        uint64_t due = UINT64_MAX; // when the next operation of a connection with space is due
+        worker.for_each_connection([&](Connection &connection) {
+            post_due(connection, until);
+            is_open |= !connection.is_finished;
+            if (connection.due && !connection.is_finished && can_post(connection))
                 due = std::min(due, connection.due);
         });
         const int taken = worker.take(handle);
-        if (!is_open && !worker.under_way)
+        if (!is_open && !worker.outstanding)
             return;
-        // With no operation outstanding, only completions of sends are left, in cq.
+        // If no operation is outstanding, only completions of sends in cq remain.
         if (!taken)
-            worker.wait(worker.rcq && worker.under_way ? *worker.rcq : *worker.cq, due);
+            worker.wait(worker.rcq && worker.outstanding ? *worker.rcq : *worker.cq, due);
     }
 }
 
-// Flushes, so that all written data has arrived before the server checks it.
-static void flush_lanes(Worker &worker) {
-    worker.each_connection([&](Connection &connection) {
+// All written data must have arrived before the server checks it.
+static void flush_connections(Worker &worker) {
+    worker.for_each_connection([&](Connection &connection) {
         post_flush(connection);
-        worker.under_way++;
+        worker.outstanding++;
     });
-    while (worker.under_way)
-        if (!worker.take([&](Connection &, const ibv_wc &, uint64_t) { worker.under_way--; }))
+    while (worker.outstanding)
+        if (!worker.take([&](Connection &, const ibv_wc &, uint64_t) { worker.outstanding--; }))
             worker.wait(*worker.cq);
 }
 
@@ -189,5 +190,5 @@ void run_load(Worker &worker) {
     worker.ended_at = now_ns();
     if (generator.plan.verify && !generator.operation.is_message &&
         !generator.operation.fetches())
-        flush_lanes(worker);
+        flush_connections(worker);
 }

@@ -8,7 +8,7 @@
 
 #include "load_generator.hh"
 
-// The thread of a worker: does the warm-up, waits at the gate, and does the load.
+// Thread function of a worker: executes the warm-up, waits at the gate, executes the load.
 void run_load(Worker &worker);
 
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// load_generator.cc -- the resources of one load; its threads start, wait and stop
+// load_generator.cc -- the resources of one load, and the start and stop of its threads
 
 #include "load_generator.hh"
 
@@ -14,33 +14,34 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-static rpma::cq make_queue(rpma::peer &peer, uint64_t size) {
+static rpma::cq make_cq(rpma::peer &peer, uint64_t size) {
     return attempt(fmt::format("cannot create a completion queue of {} entries", size), [&] {
         rpma::cq_cfg cfg;
         return rpma::cq(peer, cfg.set_size(static_cast<uint32_t>(size)));
     });
 }
 
-LoadGenerator::LoadGenerator(const Plan &wanted, rpma::peer &of, Queues queues, Memory mine,
-                             std::span<char> lent, int usage)
-    : plan(wanted), peer(of), owned(std::move(mine)),
-      memory(owned.size() ? std::span(owned.data(), owned.size()) : lent),
+LoadGenerator::LoadGenerator(const Plan &wanted, rpma::peer &of, Queues queues,
+                             Memory own_memory, std::span<char> borrowed, int usage)
+    : plan(wanted), peer(of), owned(std::move(own_memory)),
+      memory(owned.size() ? std::span(owned.data(), owned.size()) : borrowed),
       mr(attempt(fmt::format("cannot register {} bytes of memory", memory.size()),
                  [&] { return rpma::mr_local(peer, memory.data(), memory.size(), usage); })),
       workers(plan.threads), connections(plan.connections),
       wake_fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
     if (wake_fd < 0)
         fail("eventfd: {}", strerror(errno));
-    const uint64_t connections_of_each = (plan.connections + plan.threads - 1) / plan.threads;
+    const uint64_t connections_per_worker =
+        (plan.connections + plan.threads - 1) / plan.threads;
     const bool is_split = operation.has_receive_cq;
     for (Worker &worker : workers) {
         worker.generator = this;
         worker.first = static_cast<uint64_t>(&worker - workers.data());
-        worker.cq = make_queue(peer, connections_of_each *
-                                         (queues.sends + (is_split ? 0 : queues.receives)));
+        worker.cq = make_cq(peer, connections_per_worker *
+                                      (queues.sends + (is_split ? 0 : queues.receives)));
         if (is_split)
-            worker.rcq = make_queue(peer, connections_of_each * queues.receives);
-        worker.each_connection([&](Connection &connection) {
+            worker.rcq = make_cq(peer, connections_per_worker * queues.receives);
+        worker.for_each_connection([&](Connection &connection) {
             connection.generator = this;
             connection.worker = &worker;
             connection.index = static_cast<uint64_t>(&connection - connections.data());
@@ -54,7 +55,7 @@ LoadGenerator::~LoadGenerator() {
 }
 
 rpma::conn_cfg LoadGenerator::cfg_of(const Connection &connection, Queues queues,
-                                     bool has_lists) {
+                                     bool has_sges) {
     rpma::conn_cfg cfg = link_cfg();
     Worker &worker = *connection.worker;
     cfg.set_sq_size(static_cast<uint32_t>(queues.sends))
@@ -62,9 +63,9 @@ rpma::conn_cfg LoadGenerator::cfg_of(const Connection &connection, Queues queues
         .set_cq(*worker.cq);
     if (worker.rcq)
         cfg.set_rcq(*worker.rcq);
-    if (has_lists)
+    if (has_sges)
         cfg.set_max_sge(static_cast<uint32_t>(plan.elements));
-    if (has_lists && plan.inline_size > ATOMIC_SIZE) // for which every connection has room
+    if (has_sges && plan.inline_size > ATOMIC_SIZE) // every connection accepts this size
         cfg.set_inline_size(static_cast<uint32_t>(plan.inline_size));
     return cfg;
 }
@@ -77,7 +78,7 @@ void LoadGenerator::start(void (*run)(Worker &worker)) {
                 run(worker);
             } catch (const Stopped &) {
             } catch (const std::exception &why) {
-                note(why.what());
+                record_failure(why.what());
             }
             worker.has_ended = true;
             wake_main();
@@ -90,7 +91,8 @@ void LoadGenerator::stop() {
     for (Worker &worker : workers) {
         if (!worker.thread.joinable())
             continue;
-        while (!worker.has_ended) { // a signal just before a wait does not interrupt it
+        while (!worker.has_ended) { // repeated, because a signal just before a wait does not
+                                    // interrupt it
             pthread_kill(worker.thread.native_handle(), WAKE_SIGNAL);
             std::this_thread::sleep_for(std::chrono::milliseconds(5));
         }
@@ -98,7 +100,7 @@ void LoadGenerator::stop() {
     }
 }
 
-void LoadGenerator::note(const char *why) {
+void LoadGenerator::record_failure(const char *why) {
     const std::lock_guard guard(lock);
     if (failure.empty())
         failure = why;
@@ -137,18 +139,18 @@ void LoadGenerator::open_gate() {
     gate.notify_all();
 }
 
-// The memory's place, whether direct write to persistent memory is stated, and which operations
-// the device serves natively.
+// The memory's descriptor, whether this side states direct write to PMem, and the operations
+// that the device serves natively.
 std::string LoadGenerator::target(bool direct_write) const {
     return attempt("no descriptor", [&] {
         rpma::peer_cfg cfg;
         cfg.set_direct_write_to_pmem(direct_write);
-        return digits_of(rpma::packed({mr}, cfg));
+        return to_hex(rpma::packed({mr}, cfg));
     });
 }
 
 void LoadGenerator::take_target(const std::string &digits) {
-    const auto bytes = bytes_of(digits);
+    const auto bytes = from_hex(digits);
     auto found =
         attempt("cannot use the other side's memory", [&] { return rpma::unpack(bytes); });
     if (found.regions.size() != 1 || !found.pcfg)
@@ -181,8 +183,8 @@ void Worker::wait(rpma::cq_ref queue, uint64_t until) const {
         if (ppoll(&poll, 1, &time, nullptr) <= 0)
             return check_stop();
     }
-    // Without a completion, a signal interrupted the wait: the generator may be stopped.
+    // no_completion: a signal interrupted the wait, perhaps to stop the worker.
     if (const auto status = queue.wait(); status != rpma::status::no_completion)
-        must(status, "cannot wait for completions");
+        require_ok(status, "cannot wait for completions");
     check_stop();
 }

@@ -30,47 +30,48 @@ struct Connection {
     uint64_t index = 0;
     Link link;
     // of the side that posts the load:
-    size_t base = 0;         // where the connection's part of the memory begins
-    size_t receive_base = 0; // where the buffers of its receives begin
+    size_t base = 0;         // offset of the connection's part of the memory
+    size_t receive_base = 0; // offset of the buffers of its receives
     std::vector<rpma::batch> batches;
     std::array<rpma_sge, ELEMENTS_MAX> elements{};
     std::vector<uint64_t> started;   // when the operation of each place was posted
     uint64_t posted = 0, done = 0;   // operations
-    uint64_t took = 0;               // the time until the connection was established
+    uint64_t connect_ns = 0;         // the time until the connection was established
     uint64_t due = 0;                // when the next operation is to be posted; 0: at once
     uint64_t limit = 0;              // the greatest value of posted; 0: no limit
-    bool is_over = false;            // nothing more is posted in this phase
+    bool is_finished = false;        // nothing more is posted in this phase
     uint64_t allowed = 0;            // messages for which the server has posted receives
-    uint64_t unretired = 0;          // sends that no completion has covered yet
+    uint64_t outstanding_sends = 0;  // sends that no completion covers yet
     uint64_t replies = 0;            // receives that completed at the client
-    std::atomic<uint64_t> completed; // for a ledger: done, for other threads
-    std::atomic<uint64_t> recorded;  // of these, how many the ledger lists durably
-    uint64_t added = 0;              // of these, how many the ledger may list; under its lock
-    // of the side that answers messages:
+    std::atomic<uint64_t> completed; // copy of done for the thread that writes the ledger
+    std::atomic<uint64_t> recorded;  // how many of these the ledger lists durably
+    uint64_t added = 0; // how many of these were added to the ledger; under its lock
+    // of the side that receives the messages:
     std::atomic<uint64_t> received; // messages
     uint64_t sent = 0;
     uint64_t consumed = 0; // reposted receives not yet credited to the client
 };
 
-struct Stopped {}; // a worker throws it when the generator is stopped
+struct Stopped {}; // thrown in a worker to stop it
 
 struct Worker {
     LoadGenerator *generator = nullptr;
     uint64_t first = 0;          // its connections are first, first + plan.threads, …
     std::optional<rpma::cq> cq;  // set once the generator is constructed
-    std::optional<rpma::cq> rcq; // without it, receives complete in cq
-    uint64_t under_way = 0;      // outstanding operations of all its connections
+    std::optional<rpma::cq> rcq; // nothing: receives complete in cq
+    uint64_t outstanding = 0;    // outstanding operations of all its connections
     std::atomic<uint64_t> progress;
     std::atomic<bool> has_ended;
     Histogram histogram;
     std::vector<Interval> intervals;
     uint64_t began_at = 0, ended_at = 0; // of the measurement
-    uint64_t first_at = 0, last_at = 0;  // when its first and last operation completed; 0: none
+    uint64_t first_at = 0,
+             last_at = 0; // when the first and the last operation completed; 0: none
     std::stop_token token;
     std::jthread thread;
 
-    template <class Use> void each_connection(Use use);
-    // Waits for completions, at most until then, unless the plan polls.
+    template <class Use> void for_each_connection(Use use);
+    // Waits for completions, at most until this time. Returns at once if the plan polls.
     void wait(rpma::cq_ref queue, uint64_t until = UINT64_MAX) const;
     // Takes completions of both CQs and calls handle(connection, wc, now) for each. Returns
     // their number.
@@ -86,34 +87,35 @@ struct Queues {
 };
 
 struct LoadGenerator {
-    // The memory is owned or, if that is empty, lent by the caller.
+    // Uses the owned memory or, if that is empty, memory borrowed from the caller.
     LoadGenerator(const Plan &plan, rpma::peer &peer, Queues queues, Memory owned,
-                  std::span<char> lent, int usage);
+                  std::span<char> borrowed, int usage);
     ~LoadGenerator();
     LoadGenerator(LoadGenerator &&) = delete;
 
     // The configuration of a connection, with the CQs of its worker.
-    rpma::conn_cfg cfg_of(const Connection &connection, Queues queues, bool has_lists);
+    rpma::conn_cfg cfg_of(const Connection &connection, Queues queues, bool has_sges);
 
     void start(void (*run)(Worker &worker));
     // Interrupts all waits and joins all threads.
     void stop();
-    // Throws the first failure of a worker, if there is one.
+    // Throws the first failure of a worker, if any.
     void check() const;
     bool has_failed() const;
     bool has_ended() const;
     void wake_main() const;
 
-    // A worker waits here until open_gate().
+    // Blocks a worker until open_gate().
     void wait_at_gate(const Worker &worker);
     void open_gate();
 
-    // Where the peer may write: target() describes it, take_target() of the peer reads it.
+    // The memory that the peer may access: target() encodes it, the peer's take_target()
+    // decodes it.
     std::string target(bool direct_write) const;
     void take_target(const std::string &digits);
     // Applies the peer's configuration to the connection.
     void apply_target(Connection &connection) const;
-    uint64_t progress() const; // operations that completed, of all workers
+    uint64_t progress() const; // completed operations of all workers
 
     const Plan plan;
     const Operation &operation = plan.op();
@@ -121,14 +123,14 @@ struct LoadGenerator {
     // of the side that connects:
     std::string address, port;
     uint64_t session = 0;  // the number of the load at the server
-    uint64_t began_at = 0; // of the measurement; 0: when a worker begins with it
+    uint64_t began_at = 0; // of the measurement; 0: each worker takes its own time
     Limits limits;         // of the side that posts the load
     const Memory owned;
     const std::span<char> memory;
     rpma::mr_local mr;
     std::optional<rpma::mr_remote> remote; // of the side that posts the load
     std::optional<rpma::peer_cfg> remote_cfg;
-    std::unique_ptr<Recording> recording; // none: there is no ledger
+    std::unique_ptr<Recording> recording; // nullptr: no ledger
     std::vector<Worker> workers;
     std::vector<Connection> connections;
     uint64_t connected = 0;        // number of established connections
@@ -136,15 +138,15 @@ struct LoadGenerator {
     std::atomic<uint64_t> waiting; // workers at the gate
 
   private:
-    void note(const char *why);
+    void record_failure(const char *why);
 
     mutable std::mutex lock;
     std::condition_variable_any gate;
     bool is_open = false;
-    std::string failure; // the first of a worker; "": none
+    std::string failure; // the first failure of a worker; "": none
 };
 
-template <class Use> void Worker::each_connection(Use use) {
+template <class Use> void Worker::for_each_connection(Use use) {
     for (uint64_t i = first; i < generator->connections.size(); i += generator->workers.size())
         use(generator->connections[i]);
 }
@@ -158,7 +160,7 @@ template <class Handle> int Worker::take(Handle handle) {
         const rpma::completions found = queue->get_wc(wcs);
         if (found.status() == rpma::status::no_completion)
             continue;
-        must(found.status(), "cannot read completions");
+        require_ok(found.status(), "cannot read completions");
         const uint64_t now = now_ns();
         for (const ibv_wc &wc : found) {
             if (wc.status != IBV_WC_SUCCESS)

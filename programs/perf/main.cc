@@ -11,8 +11,9 @@
 
 #include <sys/resource.h>
 
-// Each connection has a descriptor, and the usual limit of 1024 serves old uses of select(2).
-static void take_descriptors() {
+// Each connection needs a descriptor. The soft limit of 1024 exists for users of select(2)
+// only.
+static void raise_descriptor_limit() {
     rlimit limit;
     if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
         limit.rlim_cur = limit.rlim_max;
@@ -26,16 +27,16 @@ static void discard_message(rpma_log_level, const char *, int, const char *, con
 int main(int argc, char *argv[]) {
     try {
         const Options options = read_options(argc, argv);
-        // A failure is shown with its message, so syslog does not get it.
+        // Keeps failures out of syslog, because the program prints them.
         (void)rpma_log_set_function(discard_message);
         signals_init();
-        take_descriptors();
+        raise_descriptor_limit();
         if (options.is_check())
             return check_ledger(options.ledger, options.memory);
         return options.is_server ? run_server(options) : run_client(options);
     } catch (const std::exception &why) {
         clear_progress();
-        complain(why.what());
+        print_error(why.what());
         return EXIT_FAILURE;
     }
 }

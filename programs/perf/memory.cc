@@ -68,7 +68,7 @@ Memory Memory::map(const std::string &path, int protection) {
     if (!size)
         fail("{} is empty: its size is the usable size", path);
     Memory memory;
-    // MAP_SYNC works on FS-DAX only; elsewhere the mapping is of the page cache.
+    // Only FS-DAX supports MAP_SYNC; other file systems map the page cache.
     char *place = is_device
                       ? nullptr
                       : map_bytes(size, protection, MAP_SHARED_VALIDATE | MAP_SYNC, file.fd);

@@ -11,7 +11,7 @@
 #include <string>
 #include <utility>
 
-// A mapping, which its owner unmaps.
+// Owns a mapping.
 class Memory {
   public:
     Memory() = default;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// message.cc -- the messages between the two sides: JSON objects that begin with a word
+// message.cc -- the messages between the two sides: JSON objects with a type, "word"
 
 #include "message.hh"
 
@@ -12,7 +12,7 @@
 
 namespace {
 
-enum class Type { number, flag, text, digits, numbers };
+enum class Type { number, flag, text, hex, numbers };
 
 // max: of a number, of the characters of a text, of the elements of a list
 struct Member {
@@ -30,7 +30,7 @@ Schema schema_of_plan() {
     Schema schema;
     for (const Setting &setting : settings)
         schema.push_back({setting.name, Type::number, setting.min, setting.max});
-    schema.push_back({"target", Type::digits, 0, DIGITS_MAX}); // for --both
+    schema.push_back({"target", Type::hex, 0, DIGITS_MAX}); // for --both
     return schema;
 }
 
@@ -52,7 +52,7 @@ const std::map<std::string_view, Schema> &schemas() {
           {"direct_write", Type::flag},
           {"atomics", Type::flag}}},
         {"ready",
-         {{"session", Type::number, 0, UINT64_MAX}, {"target", Type::digits, 2, DIGITS_MAX}}},
+         {{"session", Type::number, 0, UINT64_MAX}, {"target", Type::hex, 2, DIGITS_MAX}}},
         {"ok", {}},
         {"result",
          {{"cpu_ns", Type::number, 0, UINT64_MAX},
@@ -63,31 +63,31 @@ const std::map<std::string_view, Schema> &schemas() {
     return all;
 }
 
-bool is_in(const Member &member, uint64_t value) {
+bool is_in_range(const Member &member, uint64_t value) {
     return value >= member.min && value <= member.max;
 }
 
 bool is_text(const Json &value, const Member &member, std::string_view allowed) {
     const auto *text = value.get_ptr<const Json::string_t *>();
-    return text && is_in(member, text->size()) && std::ranges::all_of(*text, [&](char c) {
+    return text && is_in_range(member, text->size()) && std::ranges::all_of(*text, [&](char c) {
                return allowed.empty() ? c >= ' ' && c <= '~'
                                       : allowed.find(c) != std::string_view::npos;
            });
 }
 
-bool fits(const Json &value, const Member &member) {
+bool is_valid(const Json &value, const Member &member) {
     switch (member.type) {
     case Type::number:
-        return value.is_number_unsigned() && is_in(member, value.get<uint64_t>());
+        return value.is_number_unsigned() && is_in_range(member, value.get<uint64_t>());
     case Type::flag:
         return value.is_boolean();
     case Type::text:
         return is_text(value, member, "");
-    case Type::digits:
+    case Type::hex:
         return is_text(value, member, "0123456789abcdef") && value.size() == 1 &&
                value.get_ref<const std::string &>().size() % 2 == 0;
     case Type::numbers:
-        return value.is_array() && is_in(member, value.size()) &&
+        return value.is_array() && is_in_range(member, value.size()) &&
                std::ranges::all_of(value, [](const Json &count) {
                    return count.is_number_unsigned() && count.get<uint64_t>() <= COUNT_MAX;
                });
@@ -103,7 +103,7 @@ Json message(std::string_view word, const Json &members) {
     return whole;
 }
 
-Json message_of(const Plan &plan, std::string_view target) {
+Json plan_message(const Plan &plan, std::string_view target) {
     Json members;
     for (const Setting &setting : settings)
         members[setting.name] = plan.*setting.field;
@@ -122,7 +122,7 @@ Json decode(std::string_view bytes) {
     if (found == schemas().end())
         fail("the other side sent an unknown message");
     for (const Member &member : found->second)
-        if (!whole.contains(member.name) || !fits(whole[member.name], member))
+        if (!whole.contains(member.name) || !is_valid(whole[member.name], member))
             fail("\"{}\" of the message \"{}\" is missing or out of its range", member.name,
                  word);
     if (whole.size() != found->second.size() + 1)
@@ -130,7 +130,7 @@ Json decode(std::string_view bytes) {
     return whole;
 }
 
-Plan plan_of(const Json &message) {
+Plan parse_plan(const Json &message) {
     Plan plan;
     for (const Setting &setting : settings)
         message.at(setting.name).get_to(plan.*setting.field);
@@ -139,11 +139,11 @@ Plan plan_of(const Json &message) {
     return plan;
 }
 
-std::string digits_of(std::span<const std::byte> bytes) {
-    std::string digits;
+std::string to_hex(std::span<const std::byte> bytes) {
+    std::string hex;
     for (const std::byte byte : bytes)
-        digits += fmt::format("{:02x}", static_cast<unsigned>(byte));
-    return digits;
+        hex += fmt::format("{:02x}", static_cast<unsigned>(byte));
+    return hex;
 }
 
 std::string printable(std::string text) {
@@ -152,7 +152,7 @@ std::string printable(std::string text) {
     return text.substr(0, REASON_MAX);
 }
 
-std::vector<std::byte> bytes_of(const std::string &text) {
+std::vector<std::byte> from_hex(const std::string &text) {
     std::vector<std::byte> bytes;
     for (size_t i = 0; i < text.size(); i += 2)
         bytes.push_back(static_cast<std::byte>(std::stoul(text.substr(i, 2), nullptr, 16)));

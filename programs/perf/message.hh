@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// message.hh -- the messages between the two sides: JSON objects that begin with a word
+// message.hh -- the messages between the two sides: JSON objects with a type, "word"
 
 #ifndef RPMA_PERF_MESSAGE_HH
 #define RPMA_PERF_MESSAGE_HH 1
@@ -17,24 +17,24 @@
 using Json = nlohmann::ordered_json; // keys keep their order
 
 constexpr size_t MESSAGE_SIZE = 16384;
-// Greatest operation count of a connection in a message: the longest message has one for each
-// connection. One operation every nanosecond of the longest duration is less.
+// Limit of a connection's operation count, so that the longest message, with one count for each
+// connection, fits. It exceeds one operation in each nanosecond of the longest duration.
 constexpr uint64_t COUNT_MAX = 99'999'999'999'999;
 constexpr unsigned PROTOCOL = 3; // version of the messages; the two sides must have the same
 
-// A message of a word, with its members: message("refused", {{"reason", "…"}}).
+// A message of a type, with its members: message("refused", {{"reason", "…"}}).
 Json message(std::string_view word, const Json &members = Json::object());
-Json message_of(const Plan &plan, std::string_view target = "");
+Json plan_message(const Plan &plan, std::string_view target = "");
 
-// The message in the received bytes. Throws a Failure unless it is as the schema of its word
-// requires: exactly these members, of these types, in their ranges.
+// Parses a received message. Throws a Failure unless the message has exactly the members of its
+// schema, with values of their types and in their ranges.
 Json decode(std::string_view bytes);
 
-// For a decoded message.
-Plan plan_of(const Json &plan);
-std::vector<std::byte> bytes_of(const std::string &digits);
-std::string digits_of(std::span<const std::byte> bytes);
-// The text, with characters that a message cannot carry replaced, and truncated to fit.
+// Throws a Failure if the settings of the decoded message conflict.
+Plan parse_plan(const Json &plan);
+std::vector<std::byte> from_hex(const std::string &hex);
+std::string to_hex(std::span<const std::byte> bytes);
+// The text, truncated, and with characters replaced that a message must not contain.
 std::string printable(std::string text);
 
 #endif

@@ -45,7 +45,7 @@ constexpr char HELP[] =
 constexpr size_t SIZES_MAX = 64;
 
 [[noreturn]] void refuse(std::string_view line) {
-    complain(line);
+    print_error(line);
     exit(EXIT_USAGE);
 }
 
@@ -60,12 +60,12 @@ uint64_t number(std::string_view option, std::string_view text, uint64_t min, ui
     rest += shift ? 1 : 0;
     if (error != std::errc() || rest != end || value > max >> shift || value << shift < min)
         refuse(fmt::format("--{} takes a number from {} to {}, not \"{}\"{}", option, min, max,
-                           shown(std::string(text)), hint_for_value(option, text)));
+                           escaped(std::string(text)), hint_for_value(option, text)));
     return value << shift;
 }
 
-// Splits at commas. An empty part stays: it is refused like any bad value.
-std::vector<std::string> parts_of(const std::string &text) {
+// Keeps empty parts: they are rejected like other bad values.
+std::vector<std::string> split_at_commas(const std::string &text) {
     std::vector<std::string> parts(1);
     for (const char c : text)
         if (c == ',')
@@ -76,24 +76,24 @@ std::vector<std::string> parts_of(const std::string &text) {
 }
 
 void add_operations(Options &options, const std::string &list) {
-    for (const std::string &name : parts_of(list)) {
+    for (const std::string &name : split_at_commas(list)) {
         const bool is_all = name == "all";
         const uint64_t found = is_all ? 0 : find_operation(name);
         if (found == OPERATION_COUNT)
             refuse(fmt::format("--operation: there is no operation \"{}\"{}; --help lists them",
-                               shown(name), hint_for_value("operation", name)));
-        options.takes_all |= is_all;
+                               escaped(name), hint_for_value("operation", name)));
+        options.includes_all |= is_all;
         for (uint64_t i = found; i < (is_all ? OPERATION_COUNT : found + 1); i++)
-            if (!is_all || !operations[i].is_connect()) // the settings do not apply to it
+            if (!is_all || !operations[i].is_connect()) // its options differ
                 options.operations.push_back(i);
     }
     if (options.operations.size() > OPERATION_COUNT)
         refuse("--operation names more operations than exist");
 }
 
-// Each part is one size, or all sizes of a sweep from the first to the last.
+// Each part is one size, or a sweep from the first to the last size.
 void add_sizes(Options &options, const std::string &list) {
-    for (const std::string &part : parts_of(list)) {
+    for (const std::string &part : split_at_commas(list)) {
         const size_t colon = part.find(':');
         uint64_t size = number("size", part.substr(0, colon), 1, OPERATION_SIZE_MAX);
         const uint64_t greatest =
@@ -112,11 +112,11 @@ uint64_t nanoseconds(std::string_view option, const std::string &text) {
     const double seconds = strtod(text.c_str(), &end);
     if (text[0] < '0' || *end || !(seconds >= 0.001 && seconds <= DURATION_MAX_S))
         refuse(fmt::format("--{} takes seconds from 0.001 to {}, not \"{}\"", option,
-                           DURATION_MAX_S, shown(text)));
+                           DURATION_MAX_S, escaped(text)));
     return static_cast<uint64_t>(seconds * 1e9);
 }
 
-// The parsed arguments, and which mode accepts which.
+// Parses the arguments, and checks them against the mode.
 class Reader {
   public:
     explicit Reader(Options &wanted);
@@ -129,7 +129,7 @@ class Reader {
     void add(Side side, const char *names, std::function<void(const Text &)> take) {
         sides[app.add_option_function<Text>(names, std::move(take))] = side;
     }
-    // With a callback, because CLI11 2.4 counts flags with a variable even if they are not
+    // Uses a callback, because CLI11 2.4 counts flags with a variable even if they are not
     // given.
     template <class Value> void add_flag(Side side, const char *names, Value &value) {
         sides[app.add_flag_callback(names, [&value] { value = true; })
@@ -148,7 +148,7 @@ class Reader {
     bool is_given(const char *name) const { return app.count(name) > 0; }
     void parse(int argc, char *argv[]);
     void check_side() const;
-    void check_check() const;
+    void check_ledger_options() const;
     void complete_for_ledger();
     void complete();
 
@@ -165,7 +165,7 @@ Reader::Reader(Options &wanted) : options(wanted) {
     add_all();
 }
 
-// A setting of the plan; a flag where there are only 0 and 1.
+// Adds a setting of the plan; as a flag if its values are 0 and 1.
 void Reader::add_setting(const char *names) {
     const std::string_view name = std::strrchr(names, '-') + 1;
     for (const Setting &setting : settings)
@@ -256,7 +256,7 @@ void Reader::parse(int argc, char *argv[]) {
     }
 }
 
-// The server has few options: the client sends it all settings of a load.
+// The client sends all settings of a load to the server, which has few options.
 void Reader::check_side() const {
     for (const auto &[option, side] : sides)
         if (option->count() && options.is_server && side == CLIENT)
@@ -272,7 +272,7 @@ void Reader::check_side() const {
 }
 
 // --check excludes a server and all other options.
-void Reader::check_check() const {
+void Reader::check_ledger_options() const {
     for (const CLI::Option *option : app.get_options()) {
         const Text name = option->get_lnames().empty() ? "" : name_of(option);
         if (option->count() && !name.empty() && name != "ledger" && name != "verify" &&
@@ -286,7 +286,7 @@ void Reader::check_check() const {
         refuse("--verify --ledger compares memory of this machine and takes no ADDRESS");
 }
 
-// A ledger belongs to one load, which runs until the server loses power.
+// A ledger is for one load, which runs until the server loses power.
 void Reader::complete_for_ledger() {
     for (const char *name : {"--json", "--plot", "--interval"})
         if (is_given(name))
@@ -328,7 +328,7 @@ void Reader::complete() {
         refuse("--reconnect measures for a --duration, without --count, --ledger, --verify or "
                "--both");
     if (!options.plot.empty() &&
-        !options.limits.interval_ns) // the most that a picture can show
+        !options.limits.interval_ns) // the number of intervals that a plot can show
         options.limits.interval_ns =
             options.limits.count
                 ? 10000000
@@ -342,7 +342,7 @@ void Reader::complete() {
 void Reader::read(int argc, char *argv[]) {
     parse(argc, argv);
     if (options.is_check())
-        return check_check();
+        return check_ledger_options();
     check_side();
     if (addresses.size() != 1)
         refuse(addresses.empty()

@@ -15,7 +15,7 @@ constexpr int EXIT_USAGE = 2;
 constexpr uint64_t DURATION_MAX_S = 86400;
 constexpr uint64_t INTERVALS_MAX = 100000;
 
-// The amount of work of a connection; count 0: until the duration is over.
+// How much a connection executes; count 0: until the duration has passed.
 struct Limits {
     uint64_t warmup = 100;
     uint64_t count = 0;
@@ -27,8 +27,8 @@ struct Options {
     bool is_server = false;
     std::string address, port = "7204";
     std::string memory;                 // path; "": DRAM
-    bool direct_write = false;          // to that memory, as declared by the operator
-    uint64_t limit = UINT64_C(1) << 30; // for the memory of a client's load, without a path
+    bool direct_write = false;          // to that memory, as stated by the operator
+    uint64_t limit = UINT64_C(1) << 30; // of DRAM for the loads of all clients
     bool once = false;
     bool json = false;
     bool shows_intervals = false;
@@ -36,13 +36,14 @@ struct Options {
     std::string plot;       // path; "": none
     std::string ledger;     // path; "": none
     std::vector<uint64_t> operations;
-    bool takes_all = false; // "all": the client skips operations that the server does not allow
+    bool includes_all =
+        false; // "all": the client skips operations that the server does not allow
     std::vector<uint64_t> sizes;
     Plan plan; // operation and size vary
     Limits limits;
 
     bool is_check() const { return !ledger.empty() && plan.verify; }
-    // The plans of an operation: one for each size, and of an atomic write the only one.
+    // The plans of an operation: one for each size; atomics and connections have one plan.
     std::vector<Plan> plans(uint64_t operation) const;
 };
 

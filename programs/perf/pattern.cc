@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// pattern.cc -- data that depends on its connection, operation and position
+// pattern.cc -- test data that depends on the connection, the operation and the position
 
 #include "pattern.hh"
 
@@ -16,8 +16,8 @@ static uint64_t seed_of(uint64_t connection, uint64_t number) {
     return mix(mix(connection + 1) + number);
 }
 
-static uint64_t word_of(uint64_t seed, size_t place) {
-    return mix(seed + (place + 1) * UINT64_C(0x9e3779b97f4a7c15));
+static uint64_t word_of(uint64_t seed, size_t index) {
+    return mix(seed + (index + 1) * UINT64_C(0x9e3779b97f4a7c15));
 }
 
 void pattern_fill(std::span<char> memory, uint64_t connection, uint64_t number) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// pattern.hh -- data that depends on its connection, operation and position
+// pattern.hh -- test data that depends on the connection, the operation and the position
 
 #ifndef RPMA_PERF_PATTERN_HH
 #define RPMA_PERF_PATTERN_HH 1
@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <span>
 
-// Every byte depends on its position, on the connection and on the number of the operation.
+// Fills the memory with the data of an operation of a connection.
 void pattern_fill(std::span<char> memory, uint64_t connection, uint64_t number);
 
 // The position of the first wrong byte, or the size.

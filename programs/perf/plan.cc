@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// plan.cc -- the operations, and the settings of a load of them, which the client chooses
+// plan.cc -- the operations, and the settings of a load, which the client chooses
 
 #include "plan.hh"
 
@@ -16,7 +16,7 @@ uint64_t find_operation(std::string_view name) {
 
 std::string_view Plan::conflict() const {
     const struct {
-        bool is_there;
+        bool applies;
         std::string_view text;
     } conflicts[] = {
         {op().is_atomic() && size != ATOMIC_SIZE, "an atomic operation has 8 bytes"},
@@ -47,26 +47,26 @@ std::string_view Plan::conflict() const {
         {threads > connections, "each thread needs a connection of its own"},
     };
     for (const auto &conflict : conflicts)
-        if (conflict.is_there)
+        if (conflict.applies)
             return conflict.text;
-    // A plan without these conflicts has a size, or no places. Their product may exceed 64
-    // bits.
-    const bool is_too_great =
+    // Without these conflicts, a plan without a size has no places. The product of all factors
+    // may exceed 64 bits.
+    const bool is_too_large =
         size && connections * target_places() > (UINT64_C(1) << 40) / stride();
-    return is_too_great ? "depth, ring or region, size and connections need more than a "
+    return is_too_large ? "depth, ring or region, size and connections need more than a "
                           "tebibyte of memory"
                         : "";
 }
 
 uint64_t Plan::receives() const {
-    // Without echoes the server sends one credit for each half of its receives.
+    // Without echoes, the server sends a credit after each half of its receives.
     return op().is_echoed ? depth : std::max(2 * depth, UINT64_C(32));
 }
 
 uint64_t Plan::target_places() const {
     if (!op().is_message)
         return ring ? ring : region ? region / stride() + (region < stride()) : depth;
-    // An echo is sent from the buffer of its message, which no receive may overwrite meanwhile.
+    // An echo is sent from the buffer of its message: no receive may overwrite it until then.
     return op().is_echoed ? 2 * depth : receives();
 }
 
@@ -74,7 +74,7 @@ uint64_t Plan::target_size() const {
     return connections * target_places() * stride();
 }
 
-uint64_t Plan::place(uint64_t connection, uint64_t number) const {
+uint64_t Plan::offset_of(uint64_t connection, uint64_t number) const {
     const uint64_t next = random ? mix(mix(connection) + number) : number;
     return (connection * target_places() + next % target_places()) * stride();
 }
@@ -90,6 +90,6 @@ uint64_t Plan::signal_every() const {
 }
 
 uint64_t Plan::sends() const {
-    // The peer has replied to all but depth messages, but their completions may arrive later.
+    // The peer has replied to all messages but the last depth ones; completions may be later.
     return 4 * std::max(signal_every(), depth);
 }

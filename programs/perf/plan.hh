@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// plan.hh -- the operations, and the settings of a load of them, which the client chooses
+// plan.hh -- the operations, and the settings of a load, which the client chooses
 
 #ifndef RPMA_PERF_PLAN_HH
 #define RPMA_PERF_PLAN_HH 1
@@ -40,7 +40,7 @@ inline constexpr Operation operations[] = {
     {"ping-pong-rcq", RPMA_WORK_SEND, NO_FLUSH, true, true, true},
     {"fetch-add", RPMA_WORK_FETCH_ADD},
     {"compare-swap", RPMA_WORK_COMPARE_SWAP},
-    {"connect", rpma_work_type{}}, // makes a connection and takes it down
+    {"connect", rpma_work_type{}}, // establishes a connection and closes it
 };
 constexpr uint64_t OPERATION_COUNT = std::size(operations);
 // The operation's index in the table, or OPERATION_COUNT.
@@ -49,7 +49,8 @@ uint64_t find_operation(std::string_view name);
 constexpr uint64_t CONNECTIONS_MAX = 1024, ELEMENTS_MAX = 32;
 constexpr uint64_t RING_MAX = UINT64_C(1) << 24, OPERATION_SIZE_MAX = UINT64_C(1) << 30;
 constexpr uint64_t ATOMIC_SIZE = 8;
-// Where transfers begin: rdma_rxe misplaces others in memory with on-demand paging.
+// Transfers begin at multiples of it: rdma_rxe misplaces others in memory with on-demand
+// paging.
 constexpr uint64_t SLOT_ALIGNMENT = 4096;
 
 // The finalizer of splitmix64: each bit of the input changes half of the output.
@@ -64,9 +65,9 @@ constexpr uint64_t aligned(uint64_t size) {
 }
 
 struct Plan {
-    uint64_t operation = 0; // place in operations[]
+    uint64_t operation = 0; // index in operations[]
     uint64_t size = 64;
-    uint64_t depth = 1; // the greatest number of outstanding operations of a connection
+    uint64_t depth = 1; // maximum number of outstanding operations of a connection
     uint64_t batch = 1; // operations posted at once
     uint64_t prepared = 0;
     uint64_t elements = 1;
@@ -84,22 +85,23 @@ struct Plan {
     uint64_t rate = 0;   // operations per second of all connections at most; 0: no limit
 
     const Operation &op() const { return operations[operation]; }
-    // How many of so many operations of a connection were on this place.
+    // How many of the first `count` operations of a connection used this place.
     uint64_t times(uint64_t place, uint64_t count) const {
         return count > place ? (count - place - 1) / depth + 1 : 0;
     }
-    // Describes the conflict between settings; "" without one.
+    // Describes a conflict between settings; "": none.
     std::string_view conflict() const;
 
     // Both sides derive these values from the plan.
     uint64_t stride() const { return aligned(size); } // bytes from one place to the next
     uint64_t receives() const;                        // per connection, on the server
     uint64_t target_places() const;                   // per connection, in the server's memory
-    uint64_t place(uint64_t connection, uint64_t number) const; // offset of an operation there
-    rpma_work_type type(uint64_t number) const;                 // of an operation
-    uint64_t target_size() const;                               // bytes for all connections
-    uint64_t signal_every() const; // one of this many sends is signaled
-    uint64_t sends() const;        // the most outstanding sends
+    uint64_t offset_of(uint64_t connection,
+                       uint64_t number) const;  // of an operation's place there
+    rpma_work_type type(uint64_t number) const; // of an operation
+    uint64_t target_size() const;               // bytes for all connections
+    uint64_t signal_every() const;              // one of this many sends is signaled
+    uint64_t sends() const;                     // maximum number of outstanding sends
 };
 
 // A setting of the plan: its name in messages, in JSON and as an option, and its range.

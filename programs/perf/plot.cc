@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// plot.cc -- a picture of results: the latency over time, and how it is distributed
+// plot.cc -- an SVG of the results: the latency over time, and its distribution
 
 #include "plot.hh"
 
@@ -52,7 +52,7 @@ struct Axis {
     }
 };
 
-// A scale that has room for all latencies; there may be none.
+// A scale for all latencies of the histogram, which may be empty.
 Axis latency_axis(const Histogram &all, double begin, double end) {
     const double low = std::max(us_of(std::min(all.min, all.max)), 0.001) * 0.9;
     return {low, std::max(us_of(all.max) * 1.1, low * 2), begin, end, true};
@@ -119,16 +119,16 @@ class Picture {
     void curve(const Result &result, const Axis &x, const Axis &y, const char *colour,
                Value value) {
         std::string points;
-        bool goes_on = false; // no line crosses an interval without completions
+        bool has_previous = false; // no line crosses an interval without completions
         for (size_t i = 0; i < result.intervals.size(); i++) {
             const Interval &interval = result.intervals[i];
             const double middle =
                 (static_cast<double>(i) + 0.5) * static_cast<double>(result.interval_ns) / 1e9;
             if (interval.count)
                 fmt::format_to(std::back_inserter(points), "{}{:.1f},{:.1f}{}",
-                               goes_on ? "L" : "M", x.at(std::min(middle, x.high)),
-                               y.at(value(interval)), goes_on ? "" : "h0");
-            goes_on = interval.count;
+                               has_previous ? "L" : "M", x.at(std::min(middle, x.high)),
+                               y.at(value(interval)), has_previous ? "" : "h0");
+            has_previous = interval.count;
         }
         fmt::format_to(out(),
                        "<path d=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"1.5\" "
@@ -148,7 +148,7 @@ class Picture {
         });
     }
 
-    // The labels of two marks may share a place, one below the other.
+    // `below` keeps the labels of two marks apart if they have the same position.
     void mark(const Axis &x, const Axis &y, double us, const char *name, double below) {
         line(x.at(us), y.begin, x.at(us), y.end, RED, "4 3");
         text(x.at(us) + 3, y.end + below, "start", name, 11, RED);

@@ -10,16 +10,16 @@
 #include "load_generator.hh"
 
 struct Recording {
-    // Makes the ledger, a new file.
+    // Creates the ledger, a new file.
     Recording(LoadGenerator &generator, const std::string &path);
 
     // Makes the operations completed so far durable in the ledger. Any thread may call it.
     void write();
-    // Called before a worker posts: a record listed in the ledger is overwritten only after the
-    // ledger permits it, because the client may crash, too.
+    // Called before a worker posts: writes the ledger first if the post may overwrite a record
+    // that the file lists, because the client may crash, too.
     void permit(const Connection &connection);
-    // After the workers have ended: writes the last lines. Returns how many records the ledger
-    // counts.
+    // Called after the workers have ended: writes the last lines. Returns the number of
+    // recorded operations.
     uint64_t end();
 
     LoadGenerator &generator;

@@ -83,8 +83,8 @@ static std::string gaps_of(const Result &result) {
                              seconds_of(longest), seconds_of(result.without_service_ns()));
 }
 
-// Settings shown only if they are set.
-static std::string more_of(const Plan &plan) {
+// Settings that are printed only if they are set.
+static std::string optional_settings(const Plan &plan) {
     std::string more;
     if (plan.region)
         more += fmt::format(", region {}{}", plan.region, plan.random ? " at random" : "");
@@ -101,13 +101,13 @@ static std::string more_of(const Plan &plan) {
 
 namespace {
 
-constexpr char HEADS[] =
+constexpr char HEADER[] =
     "{:<16} {:>8} {:>9} {:>8} {:>8} {:>8} {:>9} {:>9} {:>8} {:>7} {:>7} {:>7}\n";
 constexpr char ROW[] =
     "{:<16} {:>8} {:>9} {:>8.2f} {:>8.2f} {:>8.2f} {:>9.2f} {:>9.0f} {:>8.2f} "
     "{:>7.3f} {:>7.2f} {:>7.2f}{}{}{}\n";
 
-constexpr char PART[] = "{:<16} {:>8} {:>9} {:36} {:>9.0f} {:>8.2f} {:>7.3f}\n";
+constexpr char INTERVAL_ROW[] = "{:<16} {:>8} {:>9} {:36} {:>9.0f} {:>8.2f} {:>7.3f}\n";
 
 class Table : public Report {
   public:
@@ -122,10 +122,10 @@ class Table : public Report {
                    "{}{}\n\n",
                    plan.depth, plan.batch, plan.prepared ? " prepared" : "", plan.elements,
                    plan.inline_size, plan.connections, plan.threads,
-                   plan.poll ? "polling" : "waiting for events", more_of(plan));
-        fmt::print(HEADS, "", "", "", "median", "p99", "p99.9", "max", "", "", "", "CPU/op",
+                   plan.poll ? "polling" : "waiting for events", optional_settings(plan));
+        fmt::print(HEADER, "", "", "", "median", "p99", "p99.9", "max", "", "", "", "CPU/op",
                    "server");
-        fmt::print(HEADS, "operation", "bytes", "operations", "us", "us", "us", "us", "op/s",
+        fmt::print(HEADER, "operation", "bytes", "operations", "us", "us", "us", "us", "op/s",
                    "MiB/s", "Gbit/s", "us", "us");
         check_output();
     }
@@ -134,8 +134,8 @@ class Table : public Report {
         const Result part{
             .size = plan.size, .operations = count, .seconds = seconds_of(to - from)};
         clear_progress();
-        fmt::print(PART, fmt::format("  to {:.2f} s", seconds_of(to)), part.size, count, "",
-                   part.rate(), part.mib_per_second(), part.gbit_per_second());
+        fmt::print(INTERVAL_ROW, fmt::format("  to {:.2f} s", seconds_of(to)), part.size, count,
+                   "", part.rate(), part.mib_per_second(), part.gbit_per_second());
         check_output();
     }
 
@@ -154,8 +154,8 @@ class Table : public Report {
 
 constexpr char MARK = '\1'; // precedes the text of a number
 
-// A number with these decimals, which the JSON library cannot print.
-std::string figure(double value, int decimals = 3) {
+// A number with fixed decimals, which the JSON library cannot print.
+std::string decimal(double value, int decimals = 3) {
     return fmt::format("{}{:.{}f}", MARK, value, decimals);
 }
 
@@ -190,19 +190,19 @@ Json settings_of(const Options &options) {
     if (options.limits.count)
         object["count"] = options.limits.count;
     else
-        object["duration_s"] = figure(seconds_of(options.limits.duration_ns));
+        object["duration_s"] = decimal(seconds_of(options.limits.duration_ns));
     return object;
 }
 
 Json latency_of(const Result &result) {
     const Histogram &latency = result.latency;
-    return {{"min", figure(latency.count ? us_of(latency.min) : 0)},
-            {"mean", figure(latency.mean() / 1000)},
-            {"median", figure(result.us(0.5))},
-            {"p90", figure(result.us(0.9))},
-            {"p99", figure(result.us(0.99))},
-            {"p99_9", figure(result.us(0.999))},
-            {"max", figure(us_of(latency.max))}};
+    return {{"min", decimal(latency.count ? us_of(latency.min) : 0)},
+            {"mean", decimal(latency.mean() / 1000)},
+            {"median", decimal(result.us(0.5))},
+            {"p90", decimal(result.us(0.9))},
+            {"p99", decimal(result.us(0.99))},
+            {"p99_9", decimal(result.us(0.999))},
+            {"max", decimal(us_of(latency.max))}};
 }
 
 Json intervals_of(const Result &result) {
@@ -212,11 +212,11 @@ Json intervals_of(const Result &result) {
         const double begin = seconds_of(from), end = seconds_of(from += result.interval_ns);
         const double last = std::min(end, std::max(result.seconds, begin + 1e-9));
         const auto count = static_cast<double>(interval.count);
-        list.push_back({{"end_s", figure(last)},
+        list.push_back({{"end_s", decimal(last)},
                         {"operations", interval.count},
-                        {"operations_per_second", figure(count / (last - begin))},
-                        {"mean_us", figure(count > 0 ? us_of(interval.sum) / count : 0)},
-                        {"max_us", figure(us_of(interval.max))}});
+                        {"operations_per_second", decimal(count / (last - begin))},
+                        {"mean_us", decimal(count > 0 ? us_of(interval.sum) / count : 0)},
+                        {"max_us", decimal(us_of(interval.max))}});
     }
     return list;
 }
@@ -224,8 +224,8 @@ Json intervals_of(const Result &result) {
 Json json_of(const std::vector<Gap> &gaps) {
     Json list = Json::array();
     for (const Gap &gap : gaps)
-        list.push_back({{"begin_s", figure(seconds_of(gap.begin_ns))},
-                        {"seconds", figure(seconds_of(gap.length_ns))}});
+        list.push_back({{"begin_s", decimal(seconds_of(gap.begin_ns))},
+                        {"seconds", decimal(seconds_of(gap.length_ns))}});
     return list;
 }
 
@@ -250,27 +250,27 @@ class JsonReport : public Report {
             {"operation", result.op().name},
             {"size", result.size},
             {"operations", result.operations},
-            {"seconds", figure(result.seconds, 6)}, // never 0
+            {"seconds", decimal(result.seconds, 6)}, // never 0
             {"latency_us", latency_of(result)},
-            {"operations_per_second", figure(result.rate())},
-            {"bandwidth_mib_per_second", figure(result.mib_per_second())},
-            {"bandwidth_gbit_per_second", figure(result.gbit_per_second())},
+            {"operations_per_second", decimal(result.rate())},
+            {"bandwidth_mib_per_second", decimal(result.mib_per_second())},
+            {"bandwidth_gbit_per_second", decimal(result.gbit_per_second())},
             {"cpu_us_per_operation",
-             {{"client", figure(result.client_cpu_us())},
-              {"server", figure(result.server_cpu_us())}}},
+             {{"client", decimal(result.client_cpu_us())},
+              {"server", decimal(result.server_cpu_us())}}},
             {"verified", result.is_verified},
             {"persistence", result.is_persistent() ? "stated" : "not stated"},
         });
         if (shows_gaps) {
             report["results"].back()["gaps"] = json_of(result.gaps);
             report["results"].back()["without_service_s"] =
-                figure(seconds_of(result.without_service_ns()));
+                decimal(seconds_of(result.without_service_ns()));
         }
         if (shows_intervals)
             report["results"].back()["intervals"] = intervals_of(result);
         if (result.server_ns)
             report["results"].back()["server_operations_per_second"] =
-                figure(result.server_rate());
+                decimal(result.server_rate());
     }
 
     void end() override {

@@ -15,7 +15,7 @@
 struct Side {
     std::string librpma, kernel, device;
     std::string memory;        // kind: "dram", "file", "fsdax" or "devdax"
-    bool direct_write = false; // to the memory, as declared by the server's operator
+    bool direct_write = false; // to the memory, as stated by the server's operator
     bool has_atomics = false;  // the device
 };
 Side describe_side(const std::string &device, const std::string &memory);
@@ -42,11 +42,11 @@ struct Result {
     double server_rate() const;
     double mib_per_second() const;
     double gbit_per_second() const;
-    double us(double part) const; // the latency that this fraction did not exceed
+    double us(double part) const; // the latency's quantile in microseconds
     double client_cpu_us() const; // processor time per operation
     double server_cpu_us() const;
     uint64_t without_service_ns() const;
-    // The persistence of the data as the server declares it: it cannot be measured.
+    // Whether the data is persistent according to the server's statement.
     bool is_persistent() const { return op().is_persistent(); }
 };
 
@@ -54,12 +54,12 @@ class Report {
   public:
     virtual ~Report() = default;
     virtual void add(const Result &result) = 0;
-    // While a load runs: its operations between these times.
+    // Reports the operations of a running load between two times.
     virtual void add_interval(const Plan &, uint64_t /*from*/, uint64_t /*to*/,
                               uint64_t /*operations*/) {}
     virtual void end() {}
 };
-// The table has a line for each result; JSON is one object, printed at the end.
+// The table prints a line for each result, JSON one object at the end.
 std::unique_ptr<Report> begin_report(const Options &options, const Side &client,
                                      const Side &server);
 

@@ -11,14 +11,14 @@
 #include <algorithm>
 
 static constexpr size_t CREDIT_SIZE = 8;
-static constexpr uint64_t CREDITS_UNDER_WAY = 8;
+static constexpr uint64_t CREDITS_MAX = 8;
 
-static size_t place_of(const Connection &connection, uint64_t number) {
-    return connection.generator->plan.place(connection.index, number);
+static size_t offset_of(const Connection &connection, uint64_t number) {
+    return connection.generator->plan.offset_of(connection.index, number);
 }
 
 static std::span<char> data_of(const Connection &connection, uint64_t number) {
-    return connection.generator->memory.subspan(place_of(connection, number),
+    return connection.generator->memory.subspan(offset_of(connection, number),
                                                 connection.generator->plan.size);
 }
 
@@ -27,21 +27,22 @@ Queues serve_queues(const Plan &plan) {
         return connection_queues(plan);
     if (!plan.op().is_message)
         return {1, 1};
-    return {plan.op().is_echoed ? plan.sends() : CREDITS_UNDER_WAY, plan.receives()};
+    return {plan.op().is_echoed ? plan.sends() : CREDITS_MAX, plan.receives()};
 }
 
 void serve_post_receives(Connection &connection) {
     LoadGenerator &generator = *connection.generator;
     for (uint64_t i = 0; generator.operation.is_message && i < generator.plan.receives(); i++)
-        must(connection.link.request.recv(generator.mr, place_of(connection, i),
-                                          generator.plan.size, &connection),
-             "cannot post a receive");
+        require_ok(connection.link.request.recv(generator.mr, offset_of(connection, i),
+                                                generator.plan.size, &connection),
+                   "cannot post a receive");
 }
 
 static void repost_receive(Connection &connection, uint64_t number) {
-    must(connection.link.conn.recv(connection.generator->mr, place_of(connection, number),
-                                   connection.generator->plan.size, &connection),
-         "cannot post a receive");
+    require_ok(connection.link.conn.recv(connection.generator->mr,
+                                         offset_of(connection, number),
+                                         connection.generator->plan.size, &connection),
+               "cannot post a receive");
 }
 
 static void check_data(const Connection &connection, uint64_t place, uint64_t number) {
@@ -60,19 +61,20 @@ static void echo(Connection &connection, uint64_t number) {
     if (plan.size <= plan.inline_size)
         flags |= RPMA_F_INLINE;
     repost_receive(connection, number + plan.depth);
-    must(connection.link.conn.send(connection.generator->mr, place_of(connection, number),
-                                   plan.size, flags, &connection),
-         "cannot send an echo");
+    require_ok(connection.link.conn.send(connection.generator->mr,
+                                         offset_of(connection, number), plan.size, flags,
+                                         &connection),
+               "cannot send an echo");
 }
 
-// Credits the client with more messages once half of the receives are reposted.
-static void give_credit(Connection &connection) {
+// Sends the client a credit for more messages once half of the receives are reposted.
+static void send_credit(Connection &connection) {
     if (++connection.consumed < connection.generator->plan.receives() / 2)
         return;
     connection.consumed = 0;
-    must(connection.link.conn.send(connection.generator->mr, 0, CREDIT_SIZE,
-                                   RPMA_F_COMPLETION_ALWAYS, &connection),
-         "cannot send a credit");
+    require_ok(connection.link.conn.send(connection.generator->mr, 0, CREDIT_SIZE,
+                                         RPMA_F_COMPLETION_ALWAYS, &connection),
+               "cannot send a credit");
 }
 
 static void handle(Connection &connection, const ibv_wc &wc, uint64_t) {
@@ -88,7 +90,7 @@ static void handle(Connection &connection, const ibv_wc &wc, uint64_t) {
     if (connection.generator->operation.is_echoed)
         return echo(connection, number);
     repost_receive(connection, number);
-    give_credit(connection);
+    send_credit(connection);
 }
 
 void run_serve(Worker &worker) {
@@ -107,14 +109,14 @@ void serve_fill(LoadGenerator &generator) {
             pattern_fill(data_of(connection, place), connection.index, place);
 }
 
-bool serve_has_all(const LoadGenerator &generator, const std::vector<uint64_t> &counts) {
+bool serve_received_all(const LoadGenerator &generator, const std::vector<uint64_t> &counts) {
     return !generator.operation.is_message ||
            std::ranges::all_of(generator.connections, [&](const Connection &connection) {
                return connection.received >= counts[connection.index];
            });
 }
 
-// Atomics have counted in the memory itself.
+// Atomics have counted the operations in the memory itself.
 static void check_word(const Connection &connection, uint64_t place, uint64_t times) {
     uint64_t found;
     std::memcpy(&found, data_of(connection, place).data(), sizeof(found));

@@ -18,8 +18,8 @@ void run_serve(Worker &worker);
 
 // Before a verified load: writes the data that reads must return, or zeros.
 void serve_fill(LoadGenerator &generator);
-// Is true if all messages that the client counted have arrived.
-bool serve_has_all(const LoadGenerator &generator, const std::vector<uint64_t> &counts);
+// Returns true if all messages that the client counted have arrived.
+bool serve_received_all(const LoadGenerator &generator, const std::vector<uint64_t> &counts);
 // After a verified load of counts[] operations per connection: checks the data.
 void serve_check(LoadGenerator &generator, const std::vector<uint64_t> &counts);
 

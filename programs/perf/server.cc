@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// server.cc -- serves many clients in one thread without blocking on any
+// server.cc -- serves many clients in one thread, without blocking
 
 #include "client_session.hh"
 #include "sides.hh"
@@ -9,7 +9,7 @@
 namespace {
 
 constexpr size_t CLIENTS_MAX = 1024;
-constexpr int MESSAGES_MS = 1, TICK_MS = 500, ALONE_MS = 60000;
+constexpr int MESSAGES_MS = 1, TICK_MS = 500, NO_CLIENTS_MS = 60000;
 
 class Listener {
   public:
@@ -17,58 +17,58 @@ class Listener {
     int serve();
 
   private:
-    void take_request();
-    void greet(rpma::conn_req &&request);
-    template <class Step> void attend(ClientSession &client, Step step);
-    void tick();
-    int patience() const;
+    void accept_request();
+    void dispatch_request(rpma::conn_req &&request);
+    template <class Step> void run_step(ClientSession &client, Step step);
+    void check_timeouts();
+    int tick_interval() const;
 
     const Options &options;
     Server server;
     rpma::ep ep;
     Epoll epoll; // the endpoint (number 0) and the sessions (by client address)
-    uint64_t ticked = 0;
-    bool is_fine = true, is_over = false; // is_over: the only client has ended
+    uint64_t last_tick = 0;
+    bool has_succeeded = true, is_finished = false; // is_over: the only client has ended
 };
 
 Listener::Listener(const Options &wanted)
     : options(wanted), server(options),
       ep(attempt(
-          fmt::format("cannot listen on {} port {}", shown(options.address), options.port),
+          fmt::format("cannot listen on {} port {}", escaped(options.address), options.port),
           [&] {
               return rpma::ep(server.device.peer, options.address.c_str(),
                               options.port.c_str());
           })) {
     make_nonblocking(ep.get_fd());
     epoll.add(ep.get_fd(), 0);
-    fmt::print("listening on {} port {}: device {}, memory {}{}{}\n", shown(options.address),
+    fmt::print("listening on {} port {}: device {}, memory {}{}{}\n", escaped(options.address),
                options.port, server.device.name, server.self.memory,
                options.memory.empty() ? "" : " that any client may overwrite",
                options.direct_write ? ", direct write stated" : "");
     check_output();
 }
 
-// Runs a step of a client, and drops the client if it fails.
-template <class Step> void Listener::attend(ClientSession &client, Step step) {
-    const bool is_foreign = client.protocol != PROTOCOL;
+// Runs a step of a client, and disconnects the client if it fails.
+template <class Step> void Listener::run_step(ClientSession &client, Step step) {
+    const bool is_other_version = client.protocol != PROTOCOL;
     try {
         step();
         return;
     } catch (const std::exception &why) {
-        is_fine = !is_foreign && client.is_idle();
-        if (is_foreign)
-            complain(fmt::format("a client uses version {} of the protocol, this server "
-                                 "version {}",
-                                 client.protocol, PROTOCOL));
-        else if (!is_fine)
-            complain(why.what());
+        has_succeeded = !is_other_version && client.is_idle();
+        if (is_other_version)
+            print_error(fmt::format("a client uses version {} of the protocol, this server "
+                                    "version {}",
+                                    client.protocol, PROTOCOL));
+        else if (!has_succeeded)
+            print_error(why.what());
     }
     server.clients.remove_if([&](const ClientSession &one) { return &one == &client; });
-    is_over = options.once;
+    is_finished = options.once;
 }
 
-// A new client, or another connection of one. Allocates nothing for other peers.
-void Listener::greet(rpma::conn_req &&request) {
+// Adds a client, or a connection of an existing client. Allocates nothing for other peers.
+void Listener::dispatch_request(rpma::conn_req &&request) {
     const Greeting greeting = greeting_of(request.get_private_data());
     if (!greeting.is_ours)
         fail("a peer that is not rpma-perf connected");
@@ -87,48 +87,48 @@ void Listener::greet(rpma::conn_req &&request) {
     epoll.add(client.session.epoll.fd, reinterpret_cast<uintptr_t>(&client));
 }
 
-void Listener::take_request() {
+void Listener::accept_request() {
     try {
         auto request =
             attempt("cannot accept a connection", [this] { return ep.next_incoming(); });
         if (request)
-            greet(std::move(*request));
+            dispatch_request(std::move(*request));
     } catch (const std::exception &why) {
-        complain(why.what());
+        print_error(why.what());
     }
 }
 
-void Listener::tick() {
-    ticked = now_ns();
+void Listener::check_timeouts() {
+    last_tick = now_ns();
     for (auto next = server.clients.begin(); next != server.clients.end();) {
         ClientSession &client = *next++;
-        attend(client, [&] { client.tick(); });
+        run_step(client, [&] { client.check_timeouts(); });
     }
 }
 
-// How long until the next tick.
-int Listener::patience() const {
+// Milliseconds until the next call of check_timeouts().
+int Listener::tick_interval() const {
     for (const ClientSession &client : server.clients)
         if (client.awaits_messages())
             return MESSAGES_MS;
-    return server.clients.empty() ? ALONE_MS : TICK_MS;
+    return server.clients.empty() ? NO_CLIENTS_MS : TICK_MS;
 }
 
 int Listener::serve() {
-    while (!is_stopping() && !is_over) {
-        std::array<epoll_event, 64> room;
-        for (const epoll_event &event : wait_for(epoll, room, patience())) {
+    while (!is_stopping() && !is_finished) {
+        std::array<epoll_event, 64> events;
+        for (const epoll_event &event : wait_for(epoll, events, tick_interval())) {
             if (event.data.u64 == 0) {
-                take_request();
+                accept_request();
                 continue;
             }
             ClientSession &client = *reinterpret_cast<ClientSession *>(event.data.u64);
-            attend(client, [&] { client.go_on(); });
+            run_step(client, [&] { client.advance(); });
         }
-        if (is_past(ticked, patience()))
-            tick();
+        if (is_past(last_tick, tick_interval()))
+            check_timeouts();
     }
-    return is_fine || !options.once ? EXIT_SUCCESS : EXIT_FAILURE;
+    return has_succeeded || !options.once ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
 } // namespace

@@ -11,7 +11,7 @@
 static ibv_context *open_device(const std::string &address, rpma_util_ibv_context_type type) {
     return attempt(
         fmt::format("no RDMA device for the address {} (rpma-info lists the devices)",
-                    shown(address)),
+                    escaped(address)),
         [&] { return rpma::get_ibv_context(address.c_str(), type); });
 }
 
@@ -26,16 +26,16 @@ bool Device::has_atomics() const {
            attributes.atomic_cap != IBV_ATOMIC_NONE;
 }
 
-void Session::enter() {
+void Session::watch_control() {
     epoll.add(control.link.fd, EVENTS);
-    (void)go_on();
+    (void)advance();
 }
 
-// Is true if the control connection has just been established.
-bool Session::go_on() {
+// Returns true if the control connection has just been established.
+bool Session::advance() {
     const int before = control.cq_fd();
     const bool was_up = control.link.is_established;
-    control.go_on();
+    control.advance();
     if (control.cq_fd() != before)
         epoll.add(control.cq_fd(), CQ);
     return control.link.is_established && !was_up;
@@ -51,9 +51,9 @@ void Session::begin(std::unique_ptr<LoadGenerator> made) {
 }
 
 // Handles the most urgent event; epoll reports the others again.
-Event Session::look(int milliseconds) {
-    std::array<epoll_event, 16> room;
-    const auto found = wait_for(epoll, room, milliseconds);
+Event Session::poll(int milliseconds) {
+    std::array<epoll_event, 16> events;
+    const auto found = wait_for(epoll, events, milliseconds);
     const auto has = [found](uint64_t number) {
         return std::ranges::any_of(
             found, [number](const epoll_event &event) { return event.data.u64 == number; });
@@ -67,7 +67,7 @@ Event Session::look(int milliseconds) {
         in = *std::move(bytes);
         return Event::message;
     }
-    if (has(EVENTS) && go_on())
+    if (has(EVENTS) && advance())
         return Event::up;
     for (const epoll_event &event : found)
         if (event.data.u64 >= CONNECTIONS) {
@@ -84,8 +84,8 @@ Event Session::wait(int milliseconds) {
             return Event::stop;
         const uint64_t now = now_ns();
         const int left = now < until ? static_cast<int>((until - now + 999999) / 1000000) : 0;
-        // A message may have arrived whose CQ event was taken earlier.
-        if (const Event event = look(is_first ? 0 : std::min(left, KEEPALIVE_MS));
+        // Does not wait first: the CQ event of a received message may have been taken earlier.
+        if (const Event event = poll(is_first ? 0 : std::min(left, KEEPALIVE_MS));
             event != Event::none)
             return event;
         control.keep_alive();

@@ -16,10 +16,10 @@ enum class Event {
     connection,
     worker,
     stop
-}; // up: the control connection is
+}; // up: the control connection is established
 
 struct Device {
-    // Opens the device of an address of this machine, or that leads to a remote address.
+    // Opens the device of a local address, or the one that reaches a remote address.
     Device(const std::string &address, rpma_util_ibv_context_type type);
 
     bool has_atomics() const;
@@ -30,17 +30,16 @@ struct Device {
 };
 
 struct Session {
-    // The numbers of its descriptors; a connection's is beyond the last one.
+    // Numbers of the descriptors in epoll; connection i has the number CONNECTIONS + i.
     enum : uint64_t { CQ, EVENTS, WAKE, CONNECTIONS };
 
     explicit Session(rpma::peer &peer) : control(peer) {}
 
-    // Waits for the first of these, at most for this time. Throws a Failure when the other side
-    // is lost.
-    Event look(int milliseconds);
-    // The same, and sends keepalives.
+    // Waits for an event, at most for this time. Throws a Failure when the other side is lost.
+    Event poll(int milliseconds);
+    // Does the same, and sends keepalives.
     Event wait(int milliseconds);
-    void enter(); // once the link of the control connection was started or taken
+    void watch_control(); // called once its link is started or taken
     void watch(const Connection &connection) const;
     void begin(std::unique_ptr<LoadGenerator> made);
 
@@ -48,10 +47,10 @@ struct Session {
     Control control;
     std::string in;                           // the last message received
     uint64_t connection = 0;                  // the connection of the last event
-    std::unique_ptr<LoadGenerator> generator; // of the load in preparation or in progress
+    std::unique_ptr<LoadGenerator> generator; // of the prepared or running load
 
   private:
-    bool go_on();
+    bool advance();
 };
 
 #endif

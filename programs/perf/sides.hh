@@ -8,7 +8,7 @@
 
 #include "options.hh"
 
-// Return the exit status; throw a Failure if the side could not do its work.
+// Return the exit status; throw a Failure if they fail.
 int run_server(const Options &options);
 int run_client(const Options &options);
 

@@ -12,27 +12,27 @@
 #include <unistd.h>
 
 static volatile sig_atomic_t stopping;
-static sigset_t while_waiting;
+static sigset_t wait_mask;
 
-// Without SA_RESTART, so that a signal interrupts waits.
-static void handle(int number, void (*handler)(int)) {
+// Does not set SA_RESTART, so that a signal interrupts waits.
+static void set_handler(int number, void (*handler)(int)) {
     struct sigaction action {};
     action.sa_handler = handler;
     sigaction(number, &action, nullptr);
 }
 
 void signals_init() {
-    sigset_t held;
-    sigemptyset(&held);
-    sigaddset(&held, SIGINT);
-    sigaddset(&held, SIGTERM);
-    pthread_sigmask(SIG_BLOCK, &held, &while_waiting);
+    sigset_t blocked;
+    sigemptyset(&blocked);
+    sigaddset(&blocked, SIGINT);
+    sigaddset(&blocked, SIGTERM);
+    pthread_sigmask(SIG_BLOCK, &blocked, &wait_mask);
     for (int number : {SIGINT, SIGTERM}) {
-        sigdelset(&while_waiting, number);
-        handle(number, [](int) { stopping = 1; });
+        sigdelset(&wait_mask, number);
+        set_handler(number, [](int) { stopping = 1; });
     }
-    handle(WAKE_SIGNAL, [](int) {});
-    handle(SIGPIPE, SIG_IGN);
+    set_handler(WAKE_SIGNAL, [](int) {});
+    set_handler(SIGPIPE, SIG_IGN);
 }
 
 bool is_stopping() {
@@ -56,11 +56,11 @@ void Epoll::add(int readable, uint64_t number) const {
         fail("epoll_ctl: {}", strerror(errno));
 }
 
-std::span<epoll_event> wait_for(const Epoll &epoll, std::span<epoll_event> room,
+std::span<epoll_event> wait_for(const Epoll &epoll, std::span<epoll_event> events,
                                 int milliseconds) {
-    const int found = epoll_pwait(epoll.fd, room.data(), static_cast<int>(room.size()),
-                                  milliseconds, &while_waiting);
-    return room.first(static_cast<size_t>(std::max(found, 0)));
+    const int found = epoll_pwait(epoll.fd, events.data(), static_cast<int>(events.size()),
+                                  milliseconds, &wait_mask);
+    return events.first(static_cast<size_t>(std::max(found, 0)));
 }
 
 static uint64_t clock_ns(clockid_t clock) {

@@ -11,14 +11,14 @@
 #include <span>
 #include <sys/epoll.h>
 
-constexpr int PATIENCE_MS = 60000;   // a side silent for this long counts as lost
-constexpr int WAKE_SIGNAL = SIGUSR1; // interrupts a worker's wait for completions
+constexpr int PEER_TIMEOUT_MS = 60000; // a peer that sends nothing for this long is lost
+constexpr int WAKE_SIGNAL = SIGUSR1;   // interrupts a worker's wait for completions
 
 // SIGINT and SIGTERM stop the program. They are blocked except while wait_for() waits.
 void signals_init();
 bool is_stopping();
 
-// Descriptors to wait for, each with a number. Closing one removes it.
+// Descriptors to wait for, each with a number. Closing a descriptor removes it.
 struct Epoll {
     Epoll();
     ~Epoll();
@@ -28,12 +28,12 @@ struct Epoll {
     const int fd;
 };
 
-// Like epoll_wait(): the readable ones; none after a timeout or a signal.
-std::span<epoll_event> wait_for(const Epoll &epoll, std::span<epoll_event> room,
+// Returns the readable descriptors, like epoll_wait(); none after a timeout or a signal.
+std::span<epoll_event> wait_for(const Epoll &epoll, std::span<epoll_event> events,
                                 int milliseconds);
 
 uint64_t now_ns();
-// Is true if this much time has passed.
+// Returns true if this much time has passed.
 inline bool is_past(uint64_t since_ns, int milliseconds) {
     return now_ns() - since_ns >= static_cast<uint64_t>(milliseconds) * 1000000;
 }

@@ -127,12 +127,12 @@ bool is_message(const std::string &bytes) {
 void check_plan(const Json &message) {
     Plan plan;
     try {
-        plan = plan_of(message);
+        plan = parse_plan(message);
     } catch (const Failure &) {
         return; // settings that conflict
     }
     // The order of the members does not matter.
-    EXPECT(nlohmann::json(message_of(plan, message["target"].get<std::string>())) ==
+    EXPECT(nlohmann::json(plan_message(plan, message["target"].get<std::string>())) ==
            nlohmann::json(message));
     for (const Setting &setting : settings)
         EXPECT(message[setting.name] == plan.*setting.field);
@@ -164,7 +164,7 @@ bool check(const std::string &bytes) {
         check_plan(message);
     if (message["word"] == "ready") {
         const auto target = message["target"].get<std::string>();
-        EXPECT(digits_of(bytes_of(target)) == target);
+        EXPECT(to_hex(from_hex(target)) == target);
     }
     return true;
 }

@@ -31,7 +31,7 @@
 #undef ibv_reg_mr
 #undef ibv_query_port
 
-std::string kernel_files() {
+std::string kernel_root() {
     static const std::string directory = std::getenv("MACHINE");
     return directory;
 }
@@ -41,7 +41,7 @@ namespace {
 const std::multimap<std::string, std::string> &settings() {
     static const auto all = [] {
         std::multimap<std::string, std::string> found;
-        std::ifstream file(kernel_files() + "/machine");
+        std::ifstream file(kernel_root() + "/machine");
         for (std::string key, value; std::getline(file, key, ' ') && std::getline(file, value);)
             found.emplace(key, value);
         return found;
@@ -291,7 +291,7 @@ int rdma_resolve_addr(rdma_cm_id *id, sockaddr *, sockaddr *address, int) {
 // "closed" names the file that this user may neither read nor write; root may, whatever its
 // mode.
 int access(const char *path, int mode) noexcept {
-    if (mode == (R_OK | W_OK) && kernel_files() + text("closed") == path) {
+    if (mode == (R_OK | W_OK) && kernel_root() + text("closed") == path) {
         errno = EACCES;
         return -1;
     }

@@ -10,7 +10,7 @@
 
 #include "info.hh"
 
-std::string kernel_files() {
+std::string kernel_root() {
     return std::getenv("MACHINE");
 }
 
@@ -18,11 +18,11 @@ int main(int argc, char **argv) {
     json stated;
     if (argc == 3) {
         stated = {{"driver", argv[1]}, {"transport", argv[2]}};
-        add_traps(stated);
+        add_driver(stated);
     } else {
         memory memory;
         memory.kind = memory_kind::devdax;
-        memory.look_at_regions(argv[1]);
+        memory.find_region(argv[1]);
         stated = {{"cxl", cxl(memory)}};
     }
     std::puts(stated.dump().c_str());

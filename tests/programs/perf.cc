@@ -276,7 +276,7 @@ static std::string options_of(std::vector<const char *> words) {
                                                    {o.json, " json"},
                                                    {o.shows_intervals, " intervals"},
                                                    {o.reconnect, " reconnect"},
-                                                   {o.takes_all, " takes all"},
+                                                   {o.includes_all, " takes all"},
                                                    {o.is_check(), " check"}};
     for (const auto &[is_there, name] : flags)
         text += is_there ? name : "";
@@ -374,11 +374,11 @@ static void expect_refused(const std::string &bytes, const std::string &part) {
 static void message_survives_encoding(void **) {
     const std::array sent = {std::byte{0}, std::byte{0x7f}, std::byte{0x80}, std::byte{0xff}};
     const Json ready =
-        decode(message("ready", {{"session", UINT64_MAX}, {"target", digits_of(sent)}}).dump());
+        decode(message("ready", {{"session", UINT64_MAX}, {"target", to_hex(sent)}}).dump());
     assert_true(ready["word"] == "ready");
     assert_true(ready["session"] == UINT64_MAX);
     assert_string_equal(ready["target"].get_ref<const std::string &>().c_str(), "007f80ff");
-    assert_true(std::ranges::equal(bytes_of(ready["target"]), sent));
+    assert_true(std::ranges::equal(from_hex(ready["target"]), sent));
     assert_string_equal(decode(message("refused", {{"reason", "a = \"b\""}}).dump())["reason"]
                             .get_ref<const std::string &>()
                             .c_str(),
@@ -393,14 +393,14 @@ static void plan_survives_encoding(void **) {
                     .connections = 3,
                     .threads = 2,
                     .ring = 64};
-    const Plan found = plan_of(decode(message_of(plan).dump()));
+    const Plan found = parse_plan(decode(plan_message(plan).dump()));
     for (const Setting &setting : settings)
         assert_int_equal(found.*setting.field, plan.*setting.field);
-    assert_true(decode(message_of(plan, "00ff").dump())["target"] == "00ff");
-    Json odd = message_of(plan);
+    assert_true(decode(plan_message(plan, "00ff").dump())["target"] == "00ff");
+    Json odd = plan_message(plan);
     odd["depth"] = 6;
     try {
-        (void)plan_of(decode(odd.dump()));
+        (void)parse_plan(decode(odd.dump()));
         fail_msg("settings that conflict are taken");
     } catch (const Failure &why) {
         assert_string_equal(why.what(), "the depth must be a multiple of the batch");
@@ -422,12 +422,12 @@ static void invalid_message_is_rejected(void **) {
 static void numbers_out_of_range_are_rejected(void **) {
     for (const char *value : {"-1", "0", "4097", "1.5", "1e3", "\"1\"", "true", "null", "[1]",
                               "18446744073709551616"}) {
-        std::string text = message_of({}).dump();
+        std::string text = plan_message({}).dump();
         text.replace(text.find("\"depth\":1"), 9, std::string("\"depth\":") + value);
         expect_refused(text,
                        "\"depth\" of the message \"plan\" is missing or out of its range");
     }
-    std::string text = message_of({}).dump();
+    std::string text = plan_message({}).dump();
     expect_refused(text.replace(text.find("\"depth\""), 7, "\"death\""), "\"depth\"");
 }
 

@@ -118,7 +118,7 @@ struct Scenario {
 
 template <uint64_t... numbers> static void operate(Options &options) {
     options.operations = {numbers...};
-    options.takes_all = sizeof...(numbers) > 1;
+    options.includes_all = sizeof...(numbers) > 1;
 }
 static constexpr uint64_t PERSISTENT = 3, FETCH_ADD = 8, CONNECT = 10;
 

@@ -246,8 +246,8 @@ static void measure(LoadGenerator &server, LoadGenerator &client, Outcome &outco
         outcome.done.clear(); // counted after the request, so that the end includes all of them
         for (const Connection &connection : client.connections)
             outcome.done.push_back(connection.completed);
-        return have_ended &&
-               (!plan.op().is_message || !plan.verify || serve_has_all(server, outcome.done));
+        return have_ended && (!plan.op().is_message || !plan.verify ||
+                              serve_received_all(server, outcome.done));
     };
     for (unsigned round = 0; !is_over() && failure_of(server, client).empty(); round++) {
         if (round == 100000)
@@ -286,8 +286,7 @@ static Outcome run(const Plan &plan, const Limits &limits, Spoiled spoils = {}) 
                          Memory::allocate(plan.target_size() + (plan.both ? own : 0) + 1), {},
                          USAGE);
     LoadGenerator client(plan, peer, connection_queues(plan),
-                         Memory::allocate(target_before_connections(plan) + own + 1), {},
-                         USAGE);
+                         Memory::allocate(connection_memory_offset(plan) + own + 1), {}, USAGE);
     Outcome outcome{.done = std::vector<uint64_t>(plan.connections)};
     fake_device()->fast = true;
     sides = {&server, &client};
@@ -652,8 +651,8 @@ TEST_THAT(server_waits_for_messages) {
     std::vector<char> memory(plan.target_size());
     LoadGenerator generator(plan, peer, serve_queues(plan), {}, memory, RPMA_MR_USAGE_RECV);
     generator.connections[0].received = 5;
-    assert_true(serve_has_all(generator, {5}));
-    assert_false(serve_has_all(generator, {6}));
+    assert_true(serve_received_all(generator, {5}));
+    assert_false(serve_received_all(generator, {6}));
     assert_string_equal(failure_of_check(generator, {5}).c_str(), "");
     assert_string_equal(failure_of_check(generator, {4}).c_str(),
                         "verification failed: connection 0: 5 of 4 messages arrived");

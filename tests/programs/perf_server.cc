@@ -18,7 +18,7 @@ static Options options_of_server() {
 }
 
 static std::string plan_text(std::string_view operation, const Plan &plan = {.size = 8}) {
-    return message_of(plan_of_test(operation, plan)).dump();
+    return plan_message(plan_of_test(operation, plan)).dump();
 }
 
 // The private data of all rejections.
@@ -72,7 +72,7 @@ static const Words &words() {
          {{send_message, plan_text("write", {.size = 8, .depth = 2, .inline_size = 64})}}},
         {"persistent", {{send_message, plan_text("flush-persistent")}}},
         {"atomics", {{send_message, plan_text("fetch-add")}}},
-        {"both", {{send_message, message_of(plan_of_test("write", both), TARGET).dump()}}},
+        {"both", {{send_message, plan_message(plan_of_test("write", both), TARGET).dump()}}},
         {"connections", {{send_message, plan_text("connect", {.size = 0})}}},
         {"connection ends", {{disconnect_connection}}},
         {"connection 1 ends", {{disconnect_connection, "1"}}},
@@ -335,7 +335,7 @@ TEST_THAT(server_advertises_its_memory) {
         (void)run_server_with(
             options, script_of(words(), std::string("enter, hello, ") + plan + ", leave"));
         assert_true(sent_messages[0]["direct_write"] == stated);
-        const rpma::received target = rpma::unpack(bytes_of(sent_messages[1]["target"]));
+        const rpma::received target = rpma::unpack(from_hex(sent_messages[1]["target"]));
         assert_int_equal(target.regions.size(), 1);
         assert_int_equal(target.regions[0].get_size(),
                          SLOT_ALIGNMENT * (strcmp(plan, "both") ? 1 : 3));
