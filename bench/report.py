@@ -174,6 +174,8 @@ def growth(figure, sizes, library):
 
 def growth_rows(lab):
     for kind, sizes in lab.items():
+        if len(sizes) == 1:
+            continue
         for figure in next(iter(sizes.values())):
             ours, theirs = (growth(figure, sizes, name) for name in (OURS, THEIRS))
             yield [f"{kind}, {figure}",

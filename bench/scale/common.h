@@ -63,6 +63,7 @@ void print(const char *figure, double value);
 void sort(double *values, size_t count);
 
 void serve(char **argv);
+void serve_echo(char **argv);
 void measure_connections(char **argv);
 void measure_operations(char **argv);
 

@@ -15,9 +15,11 @@ import contextlib
 import itertools
 import os
 import pathlib
+import re
 import resource
 import subprocess
 import sys
+import tempfile
 
 LIBRARIES = ["librpma", "predecessor"]
 CONNECTIONS = [1, 16, 64, 256, 1000]
@@ -27,7 +29,9 @@ DESCRIPTORS = 1 << 16  # a connection has two on each side
 DEPTHS = [1, 8, 64]
 TIMES = {1: 400, 8: 1500, 64: 3000}
 KINDS = ["write-flush", "send"]
-RECEIVES = 512
+RECEIVES = {"send": 512, "echo": 512}
+COUNTED = [64, 128]  # messages; the difference excludes the connection
+SIDES = ["client", "server"]
 METHODS = ["plain", "array", "built", "prepared", "hand-built", "hand-prepared"]
 LIST_KINDS = ["write", "write-flush"]
 LENGTHS = [1, 4, 16, 64]
@@ -37,21 +41,23 @@ LAPS = 5
 SERVER = [os.environ["LAB_ADDR_host2"], 7204]
 
 
-def command(stage, library, host, words):
+def command(stage, library, host, words, counter=()):
     """A program and its arguments on one host, with one library."""
     program, *arguments = words
-    return ["on", host, "env", f"LD_LIBRARY_PATH={stage / library}", stage / program, *map(str, arguments)]
+    return ["on", host, "env", f"LD_LIBRARY_PATH={stage / library}", *counter, stage / program,
+            *map(str, arguments)]
 
 
 @contextlib.contextmanager
-def server(stage, library, receives):
+def server(stage, library, kind="", counter=()):
     """Serves on host2 until the block ends."""
-    process = subprocess.Popen(command(stage, library, "host2", ["scale", "server", *SERVER, receives]),
+    words = ["scale", "echo-server" if kind == "echo" else "server", *SERVER, RECEIVES.get(kind, 0)]
+    process = subprocess.Popen(command(stage, library, "host2", words, counter),
                                stdout=subprocess.PIPE, text=True)
     try:
         if process.stdout.readline() != "listening\n":
             sys.exit("guest: the server did not start")
-        yield
+        yield process
     finally:
         process.kill()
         process.wait()
@@ -68,9 +74,27 @@ def measure(stage, library, name, kind, size, *words):
         print(name, kind, size, line, sep="\t", flush=True)
 
 
+def count_system_calls(stage, library):
+    """Counts the system calls of a message and its echo, on each side."""
+    totals = []
+    for times in COUNTED:
+        with tempfile.TemporaryDirectory() as name:
+            logs = [pathlib.Path(name, side) for side in SIDES]
+            ours, theirs = (["strace", "-fc", "-Ucalls", "-o", log] for log in logs)
+            with server(stage, library, "echo", theirs) as process:
+                words = ["scale", "operations", *SERVER, "echo", 1, times]
+                subprocess.run(command(stage, library, "host1", words, ours), check=True,
+                               stdout=subprocess.DEVNULL)
+                process.wait()
+            totals.append([int(re.search(r"(\d+) total", log.read_text())[1]) for log in logs])
+    for side, few, many in zip(SIDES, *totals):
+        each = (many - few) / (COUNTED[1] - COUNTED[0])
+        print(library, "echo, counted", 1, f"system calls of the {side}", each, sep="\t", flush=True)
+
+
 def measure_lists(stage):
     """Measures the methods to post a list, in turn."""
-    with server(stage, "librpma", 0):
+    with server(stage, "librpma"):
         for kind, length, method in itertools.product(LIST_KINDS, LENGTHS, METHODS):
             measure(stage, "librpma", method, "lists", length,
                     "lists", *SERVER, method, kind, length, LIST_TIMES)
@@ -79,7 +103,7 @@ def measure_lists(stage):
 def measure_queues(stage, sizes):
     """Measures one completion queue for all connections, and one for each."""
     for size, queues in itertools.product(sizes, QUEUES):
-        with server(stage, "librpma", 0):
+        with server(stage, "librpma"):
             measure(stage, "librpma", queues, "queues", size, "queues", *SERVER, queues, size, LAPS)
 
 
@@ -87,18 +111,21 @@ def main():
     stage, rounds, max_connections = pathlib.Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
     resource.setrlimit(resource.RLIMIT_NOFILE, (DESCRIPTORS, DESCRIPTORS))
     operations = [(kind, depth, ["operations", *SERVER, kind, depth, TIMES[depth]])
-                  for kind in KINDS for depth in DEPTHS]
+                  for kind, depth in [*itertools.product(KINDS, DEPTHS), ("echo", 1)]]
     for number in range(rounds):
         print(f"guest: round {number + 1} of {rounds}", file=sys.stderr, flush=True)
         sizes = CONNECTIONS + (MANY_CONNECTIONS if number % MANY_EVERY == 0 else [])
         sizes = [many for many in sizes if many <= max_connections]
         measure_lists(stage)
         measure_queues(stage, sizes)
+        if number == 0:
+            for library in LIBRARIES:
+                count_system_calls(stage, library)
         connections = [("connections", many, ["connections", *SERVER, many]) for many in sizes]
         for kind, size, words in operations + connections:
             # The order alternates, so that neither library always runs first.
             for library in LIBRARIES if number % 2 == 0 else reversed(LIBRARIES):
-                with server(stage, library, RECEIVES if kind == "send" else 0):
+                with server(stage, library, kind):
                     measure(stage, library, library, kind, size, "scale", *words)
 
 

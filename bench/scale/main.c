@@ -4,8 +4,9 @@
 // main.c -- one side of a measurement between two hosts; prints tab-separated figures
 //
 //   scale server ADDRESS PORT RECEIVES              serves until killed
+//   scale echo-server ADDRESS PORT RECEIVES         returns the messages of one client
 //   scale connections ADDRESS PORT COUNT            sets up, holds and tears down connections
-//   scale operations ADDRESS PORT KIND DEPTH TIMES  KIND is write-flush or send
+//   scale operations ADDRESS PORT KIND DEPTH TIMES  KIND is write-flush, send or echo
 
 #include "common.h"
 
@@ -17,6 +18,7 @@ int main(int argc, char **argv) {
         int arguments;
         void (*run)(char **argv);
     } commands[] = {{"server", 3, serve},
+                    {"echo-server", 3, serve_echo},
                     {"connections", 3, measure_connections},
                     {"operations", 5, measure_operations}};
     for (size_t i = 0; i < sizeof(commands) / sizeof(*commands); i++)

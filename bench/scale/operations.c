@@ -5,6 +5,7 @@
 
 #include "common.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,6 +28,13 @@ static void send_message(void) {
          "rpma_send");
 }
 
+// A message that the server returns; it is complete when the echo has arrived.
+static void exchange_messages(void) {
+    must(rpma_recv(target.conn, side.mr, MESSAGE, MESSAGE, NULL), "rpma_recv");
+    must(rpma_send(target.conn, side.mr, 0, MESSAGE, RPMA_F_COMPLETION_ON_ERROR, NULL),
+         "rpma_send");
+}
+
 // Operations complete in the order of the posts: a ring buffer of start times suffices.
 static void run(void (*post)(void), unsigned long depth, unsigned long times,
                 double *latencies) {
@@ -45,7 +53,10 @@ static void run(void (*post)(void), unsigned long depth, unsigned long times,
 }
 
 void measure_operations(char **argv) {
-    void (*post)(void) = strcmp(argv[2], "send") == 0 ? send_message : write_and_flush;
+    const bool is_echo = strcmp(argv[2], "echo") == 0;
+    void (*post)(void) = is_echo                        ? exchange_messages
+                         : strcmp(argv[2], "send") == 0 ? send_message
+                                                        : write_and_flush;
     const unsigned long depth = number(argv[3]), times = number(argv[4]);
     if (depth < 1 || depth > MAX_DEPTH || times < MAX_DEPTH)
         fail("DEPTH must be 1 to 64, TIMES at least 64");
@@ -53,7 +64,9 @@ void measure_operations(char **argv) {
     if (latencies == NULL)
         fail("out of memory");
     side = open_side(argv[0], argv[1], RPMA_UTIL_IBV_CONTEXT_REMOTE);
-    target = connect_with_queues(&side, (uint32_t)(2 * depth + 2));
+    // The sends of "echo" have no completions: the queue has room for all of them.
+    const unsigned long entries = is_echo ? MAX_DEPTH + times : 2 * depth + 2;
+    target = connect_with_queues(&side, (uint32_t)entries);
 
     run(post, depth, MAX_DEPTH, latencies); // warm-up: excludes one-time costs
     const double start = seconds(), cpu = cpu_seconds();

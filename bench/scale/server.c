@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// server.c -- accepts all connections, exposes its memory, and receives messages
+// server.c -- accepts all connections, exposes its memory, and receives or returns messages
 
 #include "common.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
 
@@ -28,6 +29,7 @@ static struct side side;
 static struct rpma_ep *endpoint;
 static struct rpma_conn_cfg *cfg;
 static uint32_t receives; // outstanding receives for each client
+static bool is_echo;      // return the messages of one client, then exit
 static int epoll;
 
 static void handle_event(struct client *client) {
@@ -38,6 +40,15 @@ static void handle_event(struct client *client) {
     (void)rpma_conn_disconnect(client->conn);
     must(rpma_conn_delete(&client->conn), "rpma_conn_delete");
     free(client);
+    if (is_echo)
+        exit(EXIT_SUCCESS);
+}
+
+static void receive_again(const struct client *client) {
+    must(rpma_recv(client->conn, side.mr, 0, MESSAGE, NULL), "rpma_recv");
+    if (is_echo)
+        must(rpma_send(client->conn, side.mr, 0, MESSAGE, RPMA_F_COMPLETION_ON_ERROR, NULL),
+             "rpma_send");
 }
 
 // Posts a new receive for each message that arrived.
@@ -50,7 +61,7 @@ static void handle_completions(struct client *client) {
     while ((ret = rpma_cq_get_wc(client->cq, BATCH, wc, &got)) == 0)
         for (int i = 0; i < got; i++)
             if (wc[i].status == IBV_WC_SUCCESS)
-                must(rpma_recv(client->conn, side.mr, 0, MESSAGE, NULL), "rpma_recv");
+                receive_again(client);
     if (ret != RPMA_E_NO_COMPLETION)
         must(ret, "rpma_cq_get_wc");
 }
@@ -80,6 +91,7 @@ void serve(char **argv) {
     receives = (uint32_t)number(argv[2]);
     must(rpma_conn_cfg_new(&cfg), "rpma_conn_cfg_new");
     if (receives > 0) {
+        must(rpma_conn_cfg_set_sq_size(cfg, receives), "rpma_conn_cfg_set_sq_size");
         must(rpma_conn_cfg_set_rq_size(cfg, receives), "rpma_conn_cfg_set_rq_size");
         must(rpma_conn_cfg_set_cq_size(cfg, receives), "rpma_conn_cfg_set_cq_size");
     }
@@ -100,4 +112,9 @@ void serve(char **argv) {
         const struct watch *ready = event.data.ptr;
         ready->handle(ready->client);
     }
+}
+
+void serve_echo(char **argv) {
+    is_echo = true;
+    serve(argv);
 }
