@@ -10,8 +10,13 @@ Counts instructions, calls and bytes, which do not depend on the load of the mac
 
 import argparse
 import itertools
+import os
 import pathlib
+import re
+import shutil
+import statistics
 import sys
+import tempfile
 
 sys.dont_write_bytecode = True
 
@@ -26,6 +31,9 @@ DOCS = HERE.parent / "docs"
 # call may take this share fewer.
 SLACK = 0.01
 NOT_EXACT = {"refused", "refused_unlogged", "setup", "setup_with_10000"}
+# KiB of the packaged library in the memory of a program that has loaded it and called nothing.
+RESIDENT_KIB = 110
+STARTS = 21
 
 
 def all_builds(build, program, by_hand):
@@ -154,6 +162,26 @@ def check_connection(build, _):
             yield f"{figure} is {ours[figure]}, the budget is {budget}"
 
 
+def resident_kib(library):
+    """KiB of a library in the memory of one program that has loaded it."""
+    maps = measure.run(["cat", "/proc/self/smaps"], {**os.environ, "LD_PRELOAD": str(library)})
+    return sum(int(kib) for kib in re.findall(rf"{library.name}\n(?:\w+: .*\n)*?Rss: +(\d+) kB", maps))
+
+
+def check_size(build, _):
+    """Loading the library maps few of its pages."""
+    with tempfile.TemporaryDirectory(prefix="librpma-size-", dir=build) as directory:
+        library = shutil.copy(build / measure.LIBRARIES["packaged"] / measure.LIBRARY, directory)
+        # Linux maps a file that was just written in larger parts than one that it has read from the disk.
+        with open(library, "rb+") as file:
+            os.fsync(file)
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+        kib = statistics.median(resident_kib(pathlib.Path(library)) for _ in range(STARTS))
+    print(f"resident after loading: {kib} KiB of {RESIDENT_KIB}")
+    if not 0 < kib <= RESIDENT_KIB:
+        yield f"a program that loads the library has {kib} KiB of it in memory, the budget is {RESIDENT_KIB}"
+
+
 def check_tables(_, write):
     """The tables of docs/performance.md show the budgets, line by line."""
     path = DOCS / "performance.md"
@@ -176,7 +204,7 @@ def check_tables(_, write):
 
 
 CHECKS = {"calls": check_calls, "batches": check_batches, "cpp": check_cpp,
-          "connection": check_connection,
+          "connection": check_connection, "size": check_size,
           "tables": check_tables}
 
 
