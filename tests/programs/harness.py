@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
-"""What the tests of the programs share: start a program, compare, report as TAP."""
+"""The functions that the tests of the programs share: start a program, compare, report as TAP."""
 
 import re
 import subprocess
@@ -12,7 +12,7 @@ TESTS = []
 
 
 class Skipped(Exception):
-    """The test cannot run here; the text says why."""
+    """The test cannot run here; the text has the reason."""
 
 
 def test(title):
@@ -35,7 +35,7 @@ def run(program, *arguments, **options):
 
 
 def expect_one_line(done, status, what):
-    """The program failed with this status, and one line says why."""
+    """The program failed with this status, and one line has the reason."""
     expect(done.returncode, status, f"{what}: exit status")
     expect(done.stdout or "", "", f"{what}: standard output")
     lines = done.stderr.splitlines()
@@ -61,7 +61,7 @@ def options_of_page(page):
 
 
 def completed(completion, name, *words):
-    """bash's completions of the last of the words behind the program's name."""
+    """bash's completions of the last of the words after the program's name."""
     script = ('. "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); '
               '"_${1//-/_}" "$1" "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD - 1]}"; '
               '((${#COMPREPLY[@]} == 0)) || printf "%s\\n" "${COMPREPLY[@]}"')
@@ -71,9 +71,9 @@ def completed(completion, name, *words):
 
 
 def check_lists(program, name, page, completion):
-    """Help, manual page and completion know the same options."""
+    """Help, manual page and completion have the same options."""
     of_help = check_help(program)
-    expect(options_of_page(page), of_help, f"options of {page} beside --help")
+    expect(options_of_page(page), of_help, f"options of {page}, compared with --help")
     expect(set(completed(completion, name, "--")), of_help, "options of the completion")
 
 

@@ -3,7 +3,7 @@
 # Copyright 2026, the librpma developers
 """Tests rpma-info on a machine with or without RDMA: info.py PROGRAM SOURCE VERSION
 
-What devices say is compared in the lab (tests/integration/cases/info.py).
+The data of devices are compared in the lab (tests/integration/cases/info.py).
 """
 
 import fcntl
@@ -37,7 +37,7 @@ def has_device():
         return False
 
 
-def answers(*arguments, **options):
+def report(*arguments, **options):
     """The JSON of a run, checked against the schema."""
     done = run(PROGRAM, "--json", *arguments, **options)
     expect(done.stderr, "", "standard error")
@@ -57,14 +57,14 @@ def lists():
                         SOURCE / "programs/completion/rpma-info")
 
 
-@test("the completion offers paths behind --memory")
+@test("the completion offers paths after --memory")
 def completes_paths():
     found = harness.completed(SOURCE / "programs/completion/rpma-info", "rpma-info", "--memory",
                               str(SOURCE / "mes"))
     expect(sorted(found), [str(SOURCE / "meson.build"), str(SOURCE / "meson_options.txt")], "paths")
 
 
-@test("--version tells the version of the project, of the program and of the library")
+@test("--version prints the version of the project, of the program and of the library")
 def version():
     done = run(PROGRAM, "--version")
     expect((done.returncode, done.stdout, done.stderr),
@@ -83,9 +83,9 @@ def wrong_arguments():
         expect(words in run(PROGRAM, *arguments).stderr, True, words)
 
 
-@test("a machine without RDMA gets an answer, in JSON as the schema says")
+@test("a machine without RDMA gets a report, in JSON according to the schema")
 def no_device():
-    found = answers()
+    found = report()
     if has_device():
         expect(found["devices"] != [], True, "devices of a machine that has some")
         return
@@ -94,9 +94,9 @@ def no_device():
     expect("modprobe rdma_rxe" in found["usable"]["help"], True, found["usable"]["help"])
 
 
-@test("the text says what the JSON says, outside a terminal in lines of at most 80 columns")
+@test("the text has the content of the JSON, outside a terminal in lines of at most 80 columns")
 def text():
-    found, done = answers(), run(PROGRAM)
+    found, done = report(), run(PROGRAM)
     expect((done.returncode, done.stderr), (found["exit_status"], ""), "end")
     for line in done.stdout.splitlines():
         expect(len(line) <= 80, True, f"columns of {line!r}")
@@ -111,30 +111,30 @@ def text():
 
 def on_terminal(columns):
     """The text on a terminal of so many columns."""
-    ours, its = pty.openpty()
-    fcntl.ioctl(its, termios.TIOCSWINSZ, struct.pack("4H", 24, columns, 0, 0))
-    process = subprocess.Popen([PROGRAM], stdin=subprocess.DEVNULL, stdout=its)
-    os.close(its)
-    said = b""
+    own_end, other_end = pty.openpty()
+    fcntl.ioctl(other_end, termios.TIOCSWINSZ, struct.pack("4H", 24, columns, 0, 0))
+    process = subprocess.Popen([PROGRAM], stdin=subprocess.DEVNULL, stdout=other_end)
+    os.close(other_end)
+    output = b""
     try:
-        while chunk := os.read(ours, 4096):
-            said += chunk
+        while chunk := os.read(own_end, 4096):
+            output += chunk
     except OSError:  # EIO: the other end is closed
         pass
-    os.close(ours)
+    os.close(own_end)
     process.wait()
-    return said.decode().replace("\r\n", "\n")
+    return output.decode().replace("\r\n", "\n")
 
 
 @test("the text takes the width of the terminal; its words are the same")
 def width():
-    said = run(PROGRAM).stdout
+    output = run(PROGRAM).stdout
     for columns in (60, 1000, 40):
-        expect(on_terminal(columns).split(), said.split(), f"words in {columns} columns")
+        expect(on_terminal(columns).split(), output.split(), f"words in {columns} columns")
     expect(55 < max(map(len, on_terminal(60).splitlines())) <= 60, True, "columns of the narrow text")
     expect(80 < max(map(len, on_terminal(1000).splitlines())), True, "columns of the wide text")
     expect(on_terminal(10), on_terminal(40), "a terminal without room")
-    expect(on_terminal(0), said, "a terminal that tells no width")
+    expect(on_terminal(0), output, "a terminal without a width")
 
 
 @test("limits and versions are those of the system")
@@ -145,7 +145,7 @@ def system():
     def lower():
         for which, values in limits.items():
             resource.setrlimit(which, values)
-    found = answers(preexec_fn=lower)
+    found = report(preexec_fn=lower)
     for name in ("descriptors", "locked_memory"):
         expect([found["limits"][name][key] for key in ("soft", "hard")], [soft, hard], name)
     expect(found["versions"]["kernel"], os.uname().release, "kernel")
@@ -153,13 +153,13 @@ def system():
     package = subprocess.run(["dpkg-query", "-W", "-f", "${source:Upstream-Version}", "libibverbs1"],
                              capture_output=True, text=True, check=False).stdout
     if package:
-        expect(found["versions"]["rdma_core"], package, "rdma-core beside the package")
+        expect(found["versions"]["rdma_core"], package, "rdma-core, compared with the package")
 
 
-@test("a device or an address that is not there: status 3 and an answer")
-def not_there():
+@test("a device or an address that does not exist: status 3 and a report")
+def missing():
     for arguments in (["--device", "no-such-device"], ["192.0.2.1"], ["no-such-host.invalid"]):
-        found = answers(*arguments)
+        found = report(*arguments)
         expect((found["exit_status"], found["usable"]["is"]), (NO_DEVICE, False), arguments)
         if "--device" in arguments:
             expect("no device no-such-device" in found["usable"]["why"], True, found["usable"]["why"])
@@ -177,11 +177,11 @@ def text_from_outside():
         expect_one_line(done, NO_MEMORY, value)
 
 
-@test("the environment: RPMA_FLUSH is told")
+@test("the environment: RPMA_FLUSH is reported")
 def environment():
-    expect(answers(env={**os.environ, "RPMA_FLUSH": "emulated"})["rpma_flush"], "emulated", "with")
+    expect(report(env={**os.environ, "RPMA_FLUSH": "emulated"})["rpma_flush"], "emulated", "with")
     without = {key: value for key, value in os.environ.items() if key != "RPMA_FLUSH"}
-    expect(answers(env=without)["rpma_flush"], None, "without")
+    expect(report(env=without)["rpma_flush"], None, "without")
 
 
 def check_file(directory, size):
@@ -192,7 +192,7 @@ def check_file(directory, size):
         file.flush()
         system = subprocess.run(["stat", "-f", "-c", "%T", file.name], capture_output=True,
                                 text=True, check=True).stdout.strip()
-        found = answers("--memory", file.name)["memory"]
+        found = report("--memory", file.name)["memory"]
         expect((found["path"], found["size"], found["tried_size"], found["kind"]),
                (file.name, size, min(size, 64 << 20), DRAM.get(system, "file")), f"memory on {system}")
         expect((found["persistent"]["is"], found["map_sync"]), (False, False), "persistence")
@@ -211,7 +211,7 @@ def tmpfs():
     expect(check_file("/dev/shm", 1 << 20), "tmpfs", "file system of /dev/shm")
 
 
-@test("--memory with what is no memory: status 4 and one line")
+@test("--memory with a file that is no memory: status 4 and one line")
 def no_memory():
     with tempfile.TemporaryDirectory() as directory:
         empty, pipe = os.path.join(directory, "empty"), os.path.join(directory, "pipe")
@@ -226,20 +226,20 @@ def no_memory():
                 done = run(PROGRAM, *json_too, "--memory", path)
                 expect_one_line(done, NO_MEMORY, path)
                 expect(f"{path}: " in done.stderr and why in done.stderr, True, done.stderr)
-        expect((os.path.exists(missing), os.path.getsize(empty)), (False, 0), "nothing is made")
+        expect((os.path.exists(missing), os.path.getsize(empty)), (False, 0), "no file is created")
         block = [path for path in pathlib.Path("/dev").iterdir() if path.is_block_device()]
         for path in block[:1]:
             expect_one_line(run(PROGRAM, "--memory", str(path)), NO_MEMORY, path)
 
 
-@test("--memory with a file that nobody may write: status 4 and one line")
+@test("--memory with a file that is not writable: status 4 and one line")
 def read_only():
     path = "/sys/kernel/uevent_seqnum"  # not even root opens it for writing
     expect(os.path.getsize(path) > 0, True, f"{path} has a size")
     expect_one_line(run(PROGRAM, "--memory", path), NO_MEMORY, path)
 
 
-@test("answers that cannot be written: status 1 and one line")
+@test("output that cannot be written: status 1 and one line")
 def full():
     for arguments in ([], ["--json"], ["--help"], ["--version"]):
         with open("/dev/full", "w", encoding="utf-8") as nowhere:

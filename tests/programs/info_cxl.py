@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
-"""What rpma-info says about memory behind CXL, from a recorded sysfs: info_cxl.py PROGRAM RECORD
+"""The report of rpma-info about CXL memory, from a recorded sysfs: info_cxl.py PROGRAM RECORD
 
 "info_cxl.py record" prints the record of the machine on which it runs, as root.
 """
@@ -56,10 +56,10 @@ def recorded():
     return found
 
 
-def answer(**changes):
+def report(**changes):
     """
-    What is said of the first region. Of each file whose path ends with the name of a change, the
-    content is that change; None removes the file.
+    The report about the first region. The content of each file whose path ends with the name of
+    a change is that change; None removes the file.
     """
     tree = recorded()
     region = next(path for path in tree if path.endswith("/region0/persistence_domain"))
@@ -84,8 +84,8 @@ def answer(**changes):
 
 
 @test("the region and the device of the lab's machine")
-def lab():
-    found = answer()
+def regions_of_lab():
+    found = report()
     device, = found["devices"]
     expect([found["region"], found["mode"], found["size"]], ["region0", "pmem", 256 << 20], "region")
     expect([device["serial"], device["persistent_size"], device["volatile_size"]],
@@ -93,30 +93,30 @@ def lab():
     expect([device["dirty_shutdowns"], device["poison_list"]], [None, True], "failures")
     expect([device["flush_of_device"]["is"], device["flush_of_port"]["is"]], [True, True], "GPF")
     expect([found["direct_write"]["is"], "rpma_pmem(7)" in found["direct_write"]["help"]],
-           [None, True], "what may be stated")
+           [None, True], "direct write")
 
 
-@test("memory of another bus is not behind CXL")
+@test("memory of another bus is not CXL memory")
 def other_bus():
-    expect(answer(provider="ACPI.NFIT"), None, "cxl")
+    expect(report(provider="ACPI.NFIT"), None, "cxl")
 
 
 @test("a region of two devices has both, without one that is of another bus")
 def two():
     for second, serials in (("nmem1", ["0x1", "0x2"]), ("nmem9", ["0x1"])):
-        devices = answer(mappings="2", mapping1=second + ",0,268435456,1")["devices"]
+        devices = report(mappings="2", mapping1=second + ",0,268435456,1")["devices"]
         expect(sorted(device["serial"] for device in devices), serials, "devices")
 
 
-@test("a count of dirty shutdowns is told, and so is the lack of a poison list")
+@test("a count of dirty shutdowns is reported, and so is a missing poison list")
 def failures():
     for count in (0, 3):
-        expect(answer(dirty_shutdown=str(count))["devices"][0]["dirty_shutdowns"], count, "count")
-    expect(answer(trigger_poison_list=None)["devices"][0]["poison_list"], False, "list")
+        expect(report(dirty_shutdown=str(count))["devices"][0]["dirty_shutdowns"], count, "count")
+    expect(report(trigger_poison_list=None)["devices"][0]["poison_list"], False, "list")
 
 
 def capability(place, identity, vendor, dvsec, following):
-    """A PCI configuration with one extended capability beside the first one."""
+    """A PCI configuration with one extended capability after the first one."""
     content = bytearray(4096)
     struct.pack_into("<I", content, 0x100, 1 | 1 << 16 | place << 20)
     struct.pack_into("<IIH", content, place, identity | 1 << 16 | following << 20, vendor | 1 << 16, dvsec)
@@ -134,7 +134,7 @@ def flush():
             (capability(0x200, 0x23, 0x1e98, 3, 0x200), [False, False]),  # in a circle
             (capability(0x200, 0x23, 0x1e98, 5, 0)[:256], [None, None]),  # no extended capabilities
             (capability(0x200, 0x23, 0x1e98, 5, 0)[:64], [None, None])):  # what a user may read
-        device, = answer(config=config)["devices"]
+        device, = report(config=config)["devices"]
         expect([device["flush_of_device"]["is"], device["flush_of_port"]["is"]], wanted, "GPF")
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
-"""rpma-info warns of what the tables of rpma_devices(7) say: info_drivers.py PROGRAM PAGE"""
+"""rpma-info warns of the traps in the tables of rpma_devices(7): info_drivers.py PROGRAM PAGE"""
 
 import json
 import pathlib
@@ -53,7 +53,7 @@ def rows():
     return found
 
 
-def answer(driver, transport):
+def report(driver, transport):
     done = run(PROGRAM, driver, transport)
     expect((done.returncode, done.stderr), (0, ""), driver)
     return json.loads(done.stdout)
@@ -67,30 +67,30 @@ def complete():
 @test("rpma-info names the row of each device")
 def named():
     for driver, transport, row in FACTS:
-        expect(answer(driver, transport)["rpma_devices"], row.split(",")[0], driver)
+        expect(report(driver, transport)["rpma_devices"], row.split(",")[0], driver)
 
 
 @test("it warns of each trap in the tables, and of no other of them")
-def warned():
+def warnings():
     page = rows()
     for driver, transport, row in FACTS:
-        traps = answer(driver, transport)["traps"]
+        traps = report(driver, transport)["traps"]
         if row == "efa":
             expect(len(traps) == 1 and "cannot use it" in traps[0], True, traps)
             continue
         for column, cell, words in TRAPS:
-            said = page[row][column]
-            wanted = re.fullmatch(cell, said) is not None or (said == "gen. 3" and driver != "idpf")
+            found = page[row][column]
+            wanted = re.fullmatch(cell, found) is not None or (found == "gen. 3" and driver != "idpf")
             if column == "Timeout" and cell.startswith("ignored"):
-                wanted = wanted or transport == "iWARP"  # the text below the table says TCP
+                wanted = wanted or transport == "iWARP"  # the text below the table has TCP
             expect(any(re.search(words, trap) for trap in traps), wanted,
                    f"{driver}, {transport}, {column}: {traps}")
 
 
 @test("a driver that the page does not have")
 def unknown():
-    expect(answer("new", "iWARP")["rpma_devices"], None, "row")
-    expect(answer("new", "iWARP")["traps"], [], "traps")
+    expect(report("new", "iWARP")["rpma_devices"], None, "row")
+    expect(report("new", "iWARP")["traps"], [], "traps")
 
 
 sys.exit(harness.main())

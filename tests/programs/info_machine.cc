@@ -3,9 +3,9 @@
 
 // info_machine.cc -- the recorded machine on which rpma-info runs in place of this one: the
 // files of the kernel are below the directory $MACHINE, and its file "machine" has what the
-// kernel and the providers answer, one "key value" a line (info_recorded.py)
+// kernel and the providers return, one "key value" a line (info_recorded.py)
 //
-// What is defined here precedes libibverbs, librdmacm and the C library.
+// Definitions here precede libibverbs, librdmacm and the C library.
 
 #include <arpa/inet.h>
 #include <cerrno>
@@ -132,7 +132,7 @@ int query_port(ibv_context *, uint8_t asked, ibv_port_attr *to, size_t size) {
     return 0;
 }
 
-ibv_device *the_device() {
+ibv_device *recorded_device() {
     static ibv_device device;
     std::strncpy(device.name, text("name").c_str(), sizeof(device.name) - 1);
     std::strncpy(device.dev_name, "uverbs0", sizeof(device.dev_name) - 1);
@@ -147,12 +147,12 @@ ibv_context *the_context() {
     verbs.query_device_ex = query_device;
     verbs.query_port = query_port;
     verbs.context.abi_compat = __VERBS_ABI_IS_EXTENDED;
-    verbs.context.device = the_device();
+    verbs.context.device = recorded_device();
     verbs.context.num_comp_vectors = count("num_comp_vectors");
     return &verbs.context;
 }
 
-// Why the kernel or the device refuses the registration; 0 if they do not.
+// The error of the kernel or the device for the registration, or 0.
 int access_error(unsigned access) {
     constexpr unsigned FLUSH_GLOBAL = 1U << 8, FLUSH_PERSISTENT = 1U << 9;
     // rpma-info tries the memory for every use.
@@ -194,10 +194,10 @@ rpma::peer_cfg::served served_by(const rpma::peer &) {
 extern "C" {
 
 ibv_device **ibv_get_device_list(int *number_of) {
-    (void)std::fputs("libibverbs: Warning: this is for nobody\n", stderr);
+    (void)std::fputs("libibverbs: Warning: not for the report\n", stderr);
     static ibv_device *list[2];
-    list[0] = text("listed") == "no" ? nullptr : the_device();
-    if (number_of != nullptr) // librdmacm asks
+    list[0] = text("listed") == "no" ? nullptr : recorded_device();
+    if (number_of != nullptr) // librdmacm passes a pointer
         *number_of = list[0] == nullptr ? 0 : 1;
     return list;
 }
@@ -304,8 +304,8 @@ int uname(utsname *to) noexcept {
     return 0;
 }
 
-// "NETDEV ADDRESS leads", or without the last word; an address that is none is of another
-// family, or not there at all.
+// "NETDEV ADDRESS leads", or without the last word; an address that is invalid is of another
+// family, or missing.
 int getifaddrs(ifaddrs **list) noexcept {
     *list = nullptr;
     if (text("address") == "fails")

@@ -4,8 +4,8 @@
 """What rpma-info concludes on recorded machines: info_recorded.py PROGRAM TABLE plain|native
 
 The program is rpma-info over info_machine.cc. TABLE has each fact of its text and of its JSON below
-the machines that state it; with "record" in place of the last argument, from a plain build, the
-answers of the program become the table, which is then to be read: users of these devices read it.
+the machines whose output has it; with "record" in place of the last argument, from a plain build, the
+output of the program becomes the table. Then read the changes, as users of these devices will.
 A machine "plain:…" is for builds of librpma without native operations; those with them run in the lab.
 """
 
@@ -270,8 +270,8 @@ def is_item(path, value):
     return path[-1:].isdigit() and not any(isinstance(each, (dict, list)) for each in value.values())
 
 
-def answers(name):
-    """What the program says on a machine, in text and in JSON, without what depends on this one."""
+def facts_of(name):
+    """The output of the program on a machine, in text and in JSON, without data of this one."""
     device, memory, changes = MACHINES[name]
     named = {"name": re.match(r"\w*", name.split(":")[-1])[0] + "_0"}
     settings = {**named, **device, **MEMORIES.get(memory, {}), **changes}
@@ -287,11 +287,11 @@ def answers(name):
         if "RPMA_FLUSH" in settings:
             environment["RPMA_FLUSH"] = settings["RPMA_FLUSH"]
 
-        def said(*options):
+        def output_of(*options):
             done = run(PROGRAM, *options, *arguments, preexec_fn=limit, env=environment)
             expect(done.stderr != "", done.returncode == NO_MEMORY, f"{name}: standard error {done.stderr!r}")
             return (done.stderr or done.stdout).replace(root, "/machine"), done.returncode
-        (text, status), (report, json_status) = said(), said("--json")
+        (text, status), (report, json_status) = output_of(), output_of("--json")
     if status == NO_MEMORY:
         return [text.rstrip("\n")]
     text = re.sub(r"^(  (librpma|rdma-core) +).*\n( {22}.*\n)*", r"\1…\n", text, flags=re.M)
@@ -300,13 +300,13 @@ def answers(name):
     expect(json.dumps(parsed, indent=2, ensure_ascii=False) + "\n", re.sub(r"\[\n +\]", "[]", report), "layout")
     expect("[]" in report, False, "an empty list in one line")
     expect((json_status, parsed["exit_status"]), (status, status), "exit status")
-    said, values = text_facts(text.splitlines()), list(json_facts(parsed))
+    text_lines, values = text_facts(text.splitlines()), list(json_facts(parsed))
     # The text has each reason, help and trap of the JSON word by word.
     sentences = {fact.partition(": ")[2] for fact in values if re.match(r"[\w.]+ = \w+: ", fact)}
     sentences.update(trap for device in parsed["devices"] for trap in device.get("traps", []))
     for sentence in sentences:
-        expect([sentence] if not any(fact.endswith(": " + sentence) for fact in said) else [], [], "sentences without a place")
-    return [*(fact for fact in said if not fact.endswith(tuple(": " + sentence for sentence in sentences))), *values]
+        expect([sentence] if not any(fact.endswith(": " + sentence) for fact in text_lines) else [], [], "sentences without a place")
+    return [*(fact for fact in text_lines if not fact.endswith(tuple(": " + sentence for sentence in sentences))), *values]
 
 
 def machines():
@@ -327,7 +327,7 @@ def rows():
 def record():
     found = {}  # {fact: machines}
     for name in MACHINES:
-        for fact in answers(name):
+        for fact in facts_of(name):
             found.setdefault(fact, []).append(name)
     groups = {}
     for fact, names in found.items():
@@ -342,16 +342,16 @@ def record():
 
 HEAD = """# SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
-# What rpma-info says on the machines of info_recorded.py, made by its "record": "member = value" in its JSON, where an
-# answer that is not yes has its reason and its help, and "label: sentence" in its text if the JSON lacks the sentence.
-# "@" begins the names of the machines that say what follows.
+# The output of rpma-info on the machines of info_recorded.py, made by its "record": "member = value" in its JSON, where
+# an answer that is not yes has its reason and its help, and "label: sentence" in its text if the JSON lacks the sentence.
+# "@" begins the names of the machines that have the facts below.
 """
 
 
 def check(name):
     differ = difflib.unified_diff(sorted(fact for names, fact in rows() if name in names),
-                                  sorted(answers(name)), "the table", name, lineterm="", n=0)
-    expect("\n".join(differ), "", "what differs")
+                                  sorted(facts_of(name)), "the table", name, lineterm="", n=0)
+    expect("\n".join(differ), "", "differences")
 
 
 if BUILD == "record":

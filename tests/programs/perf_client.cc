@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// perf_client.cc -- what a client of rpma-perf makes of a server, whatever that does, and what
-// it reports of loads whose times are known
+// perf_client.cc -- how a client of rpma-perf handles servers that follow or violate the
+// protocol, and its reports of loads whose times are known
 
 #include "ledger.hh"
 #include "perf_script.hh"
@@ -35,7 +35,7 @@ static std::string refusal(const char *reason) {
 static std::span<const uint64_t> second_group;
 
 // When the first groups have completed, the connection breaks, and nothing happens for 5 ms.
-static void break_off(const std::string &) {
+static void break_connection(const std::string &) {
     finish_groups();
     now += 5000000;
     group_times = second_group;
@@ -47,39 +47,39 @@ static void stop(const std::string &) {
     interrupt("");
 }
 
-static const Words &words() {
-    static const Words all = {
-        {"up", {{establish, GREETING}}},
-        {"stranger", {{establish, "hello"}}},
+static const Actions &actions() {
+    static const Actions all = {
+        {"establish", {{establish, GREETING}}},
+        {"foreign reply", {{establish, "hello"}}},
         {"old server", {{establish, "rpma-perf 2 control 0 0"}}},
-        {"rejected", {{refuse}}},
-        {"busy", {{refuse, "rpma-perf 3 full 0 0"}}},
-        {"hangs", {{ignore_connecting}}},
+        {"reject", {{refuse}}},
+        {"reject as busy", {{refuse, "rpma-perf 3 full 0 0"}}},
+        {"ignore", {{ignore_connecting}}},
         {"unreachable", {{fail_connecting, std::to_string(RDMA_CM_EVENT_UNREACHABLE)}}},
         {"connect error", {{fail_connecting, std::to_string(RDMA_CM_EVENT_CONNECT_ERROR)}}},
         {"flushed", {{fail_receive, std::to_string(IBV_WC_WR_FLUSH_ERR)}}},
         {"times out", {{fail_receive, std::to_string(IBV_WC_RETRY_EXC_ERR)}}},
-        {"dies", {{kill_device}}},
-        {"connection stirs", {{send_unexpected_connection_event}}},
-        {"control stirs", {{send_unexpected_event}}},
+        {"device fails", {{fail_device}}},
+        {"unexpected connection event", {{send_unexpected_connection_event}}},
+        {"unexpected control event", {{send_unexpected_event}}},
         {"welcome", {{send_message, welcome(), "hello"}}},
         {"no atomics", {{send_message, welcome(true, false), "hello"}}},
         {"ready", {{send_message, ready(), "plan"}}},
-        {"begun", {{send_message, text_of("ok"), "begin"}}},
-        {"measuring", {{send_message, text_of("ok"), "measure"}}},
+        {"begin ok", {{send_message, text_of("ok"), "begin"}}},
+        {"measure ok", {{send_message, text_of("ok"), "measure"}}},
         {"result", {{send_message, result(3000), "stop"}}},
         {"ok", {{send_message, text_of("ok")}}},
-        {"no plan", {{send_message, refusal("why"), "plan"}}},
-        {"no begin", {{send_message, refusal("why"), "begin"}}},
-        {"no measure", {{send_message, refusal("why"), "measure"}}},
-        {"refusal", {{send_message, refusal("why")}}},
-        {"leaves", {{disconnect_control}}},
-        {"leaves then", {{disconnect_control, "", "plan"}}},
+        {"refuse plan", {{send_message, refusal("why"), "plan"}}},
+        {"refuse begin", {{send_message, refusal("why"), "begin"}}},
+        {"refuse measure", {{send_message, refusal("why"), "measure"}}},
+        {"refuse", {{send_message, refusal("why")}}},
+        {"disconnect", {{disconnect_control}}},
+        {"disconnect after plan", {{disconnect_control, "", "plan"}}},
         {"connection ends", {{disconnect_connection}}},
-        {"breaks", {{break_off}}},
+        {"break", {{break_connection}}},
         {"interrupt", {{interrupt}}},
-        {"stops", {{stop}}},
-        {"fails", {{interrupt, "", "never"}}},
+        {"interrupt after groups", {{stop}}},
+        {"interrupt after failure", {{interrupt, "", "never"}}},
         {"alive", {{send_message, text_of("ok"), "alive", true}}},
         {"interrupt later", {{interrupt, "", "alive", true}}},
         {"50 s later", {{pause_50_s, "", "alive", true}}},
@@ -88,9 +88,9 @@ static const Words &words() {
     };
     return all;
 }
-#define WELCOMED "up, welcome, "
+#define WELCOMED "establish, welcome, "
 #define PREPARED WELCOMED "ready, "
-#define MEASURED PREPARED "up, begun, measuring, "
+#define MEASURED PREPARED "establish, begin ok, measure ok, "
 
 // Of one write of 8 bytes at a time.
 static Options options_of_client() {
@@ -103,8 +103,7 @@ static Options options_of_client() {
     return options;
 }
 
-// ---- a server that deviates from the protocol
-// ------------------------------------------------------
+// ---- a server that deviates from the protocol ----------------------------------------------
 
 struct Scenario {
     const char *name;
@@ -128,84 +127,86 @@ static void reconnect(Options &options) {
 }
 
 static const Scenario scenarios[] = {
-    {"a stranger is not asked", "stranger", "192.168.0.1 port 7204 is not rpma-perf", ""},
-    {"a server of another version is not asked", "old server",
+    {"a server that is not rpma-perf gets no message", "foreign reply",
+     "192.168.0.1 port 7204 is not rpma-perf", ""},
+    {"a server of another version gets no message", "old server",
      "the server uses version 2 of the protocol, this client version 3: use the same "
      "rpma-perf on both sides",
      ""},
-    {"no listener", "rejected",
+    {"no listener", "reject",
      "the connection is refused: no server listens there, or one that expects something else",
      ""},
-    {"the server is busy", "busy",
+    {"the server is busy", "reject as busy",
      "the connection is refused: the server has as many clients as it serves", ""},
-    {"no answer", "hangs", "the other side does not reply", "", 60000},
-    {"nobody is there", "unreachable", "the other side does not reply", ""},
+    {"no reply", "ignore", "the other side does not reply", "", 60000},
+    {"the server is unreachable", "unreachable", "the other side does not reply", ""},
     {"the connection fails", "connect error",
      "the other side closed the connection while connecting", ""},
     {"interrupted while connecting", "interrupt", "interrupted while connecting", ""},
-    {"no answer to a message", "up", "the server does not reply", "hello", 60000},
-    {"the device of the server is gone, too", "up, dies",
+    {"no reply to a message", "establish", "the server does not reply", "hello", 60000},
+    {"the device of the server does not reply either", "establish, device fails",
      "the other side does not reply to keepalives", "hello", 60000},
-    {"a message that cannot be delivered", "up, times out",
+    {"a message that cannot be delivered", "establish, times out",
      "the other side does not reply to keepalives", "hello"},
-    {"the end of the connection is noticed by its receive", "up, flushed",
+    {"the end of the connection is noticed by its receive", "establish, flushed",
      "the other side closed the connection", "hello"},
-    {"interrupted while waiting", "up, interrupt", "interrupted", "hello"},
-    {"events of the control connection may mean nothing", "up, control stirs, welcome, no plan",
-     "the server refuses: why", "hello, plan"},
-    {"another answer", "up, ok", "the server refuses: no reason given", "hello"},
-    {"a plan is refused", WELCOMED "no plan", "the server refuses: why", "hello, plan"},
-    {"the server leaves", WELCOMED "leaves then", "the other side closed the connection",
+    {"interrupted while waiting", "establish, interrupt", "interrupted", "hello"},
+    {"an unexpected event of the control connection is ignored",
+     "establish, unexpected control event, welcome, refuse plan", "the server refuses: why",
      "hello, plan"},
-    {"a connection of the load does not come up", PREPARED "hangs",
+    {"an unexpected reply", "establish, ok", "the server refuses: no reason given", "hello"},
+    {"a plan is refused", WELCOMED "refuse plan", "the server refuses: why", "hello, plan"},
+    {"the server disconnects", WELCOMED "disconnect after plan",
+     "the other side closed the connection", "hello, plan"},
+    {"a connection of the load is not established", PREPARED "ignore",
      "the other side does not reply", "hello, plan", 60500},
     {"interrupted while the load connects", PREPARED "interrupt",
      "interrupted while connecting", "hello, plan"},
-    {"the server refuses while the load connects", PREPARED "refusal",
-     "the server refuses: why", "hello, plan", 500},
-    {"a refused connection", PREPARED "rejected",
+    {"the server refuses while the load connects", PREPARED "refuse", "the server refuses: why",
+     "hello, plan", 500},
+    {"a refused connection", PREPARED "reject",
      "the connection is refused: no server listens there, or one that expects something else",
      "hello, plan", 500},
-    {"a refused connection has a reason, which comes later", PREPARED "rejected, refusal",
+    {"the reason of a refused connection arrives later", PREPARED "reject, refuse",
      "the server refuses: why", "hello, plan"},
-    {"another connection that is refused changes nothing",
-     PREPARED "rejected, rejected, refusal", "the server refuses: why", "hello, plan", 0,
+    {"a second refused connection changes nothing", PREPARED "reject, reject, refuse",
+     "the server refuses: why", "hello, plan", 0,
      [](Options &options) { options.plan.connections = 2; }},
-    {"the load does not begin", PREPARED "up, no begin", "the server refuses: why",
+    {"the load does not begin", PREPARED "establish, refuse begin", "the server refuses: why",
      "hello, plan, begin"},
-    {"a server speaks without being asked", MEASURED "ok, time passes",
+    {"an unexpected message from the server", MEASURED "ok, time passes",
      "unexpected message from the server", "hello, plan, begin, measure"},
     {"a connection of the load ends", MEASURED "connection ends, time passes",
      "the other side closed the connection", "hello, plan, begin, measure"},
-    {"a server that answers, but completes nothing, is given up", MEASURED "50 s later, ok",
+    {"a server that replies, but completes nothing, is a failure", MEASURED "50 s later, ok",
      "no operation completed for 60 s", "hello, plan, begin, measure, alive", 60000},
-    // It speaks after 5 s, and again 5 s later.
-    {"a client speaks all the time", MEASURED "alive, interrupt later", "interrupted",
-     "hello, plan, begin, measure, alive, alive", 10000},
-    {"no flush is persistent without a statement", "up, welcome",
+    // It sends a keepalive message after 5 s, and again 5 s later.
+    {"a client sends messages during the whole load", MEASURED "alive, interrupt later",
+     "interrupted", "hello, plan, begin, measure, alive, alive", 10000},
+    {"no flush is persistent without a statement", "establish, welcome",
      "flush-persistent: the server states no direct write to persistent memory: start it with "
      "--memory and --direct-write where that is true (rpma-perf(1) says where)",
      "hello", 0, operate<PERSISTENT>},
-    {"a server without atomics", "up, no atomics",
+    {"a server without atomics", "establish, no atomics",
      "fetch-add: the device d of the server has no remote atomics", "hello", 0,
      operate<FETCH_ADD>},
-    {"unsupported operations of all are skipped", "up, no atomics, no plan",
+    {"unsupported operations of all are skipped", "establish, no atomics, refuse plan",
      "the server refuses: why", "hello, plan", 0, operate<FETCH_ADD, PERSISTENT>,
      "fetch-add is skipped: the device d of the server has no remote atomics"},
-    {"a picture has a place", "up, welcome",
+    {"a plot that cannot be written is reported", "establish, welcome",
      "cannot write /nowhere/x: No such file or directory", "hello", 0,
      [](Options &options) { options.plot = "/nowhere/x"; }},
     {"interrupted while measuring", MEASURED "interrupt", "interrupted",
      "hello, plan, begin, measure"},
-    {"interrupted after a break", MEASURED "leaves, interrupt", "interrupted",
+    {"interrupted after a break", MEASURED "disconnect, interrupt", "interrupted",
      "hello, plan, begin, measure", 100, reconnect},
-    {"events of connections may mean nothing",
-     PREPARED
-     "up, begun, connection stirs, measuring, connection stirs, connection ends, time passes",
+    {"unexpected events of connections are ignored",
+     PREPARED "establish, begin ok, unexpected connection event, measure ok, unexpected "
+              "connection event, connection ends, time passes",
      "the other side closed the connection", "hello, plan, begin, measure"},
-    {"a load of connections makes them itself", PREPARED "begun, no measure",
+    {"a load of connections makes them itself", PREPARED "begin ok, refuse measure",
      "the server refuses: why", "hello, plan, begin, measure", 0, operate<CONNECT>},
-    {"a server that is silent during the warm-up", PREPARED "up, begun, time passes",
+    {"a server that is silent during the warm-up", PREPARED "establish, begin ok, time passes",
      "the server does not reply", "hello, plan, begin, alive", 65000,
      [](Options &options) { options.limits.warmup = 1; }},
     {"intervals without an operation are shown", MEASURED "alive, interrupt later",
@@ -216,9 +217,9 @@ static const Scenario scenarios[] = {
      },
      "\n  to 0.70 s             8         0                                              0     "
      "0.00   0.000\n  to 1.40 s "},
-    {"a break ends a run that does not reconnect", MEASURED "leaves",
+    {"a break ends a run that does not reconnect", MEASURED "disconnect",
      "the other side closed the connection", "hello, plan, begin, measure"},
-    {"a server that does not come back", MEASURED "leaves",
+    {"a server that does not restart", MEASURED "disconnect",
      "no operation completed for 60 s: the other side does not reply",
      "hello, plan, begin, measure", 62000, reconnect},
 };
@@ -228,7 +229,7 @@ TEST_THAT(client_handles_each_scenario) {
         Options options = options_of_client();
         scenario.change(options);
         assert_int_equal(unit_setup(nullptr), 0);
-        const Outcome outcome = run_client_with(options, script_of(words(), scenario.script));
+        const Outcome outcome = run_client_with(options, script_of(actions(), scenario.script));
         expect_equal(scenario.name, outcome.failure, scenario.failure);
         expect_equal(scenario.name, sent_summary(), scenario.sent);
         expect_part(scenario.name, outcome.text, scenario.printed);
@@ -242,11 +243,11 @@ TEST_THAT(client_without_atomics_reports_it) {
     Options options = options_of_client();
     operate<FETCH_ADD>(options);
     const std::string failure =
-        run_client_with(options, script_of(words(), "up, welcome")).failure;
+        run_client_with(options, script_of(actions(), "establish, welcome")).failure;
     expect_part("failure", failure, " of the client has no remote atomics");
 }
 
-// ---- known answers --------------------------------------------------------------------------
+// ---- known results --------------------------------------------------------------------------
 
 // Runs one load of the client: its operations take these times, group by group. The processor
 // times are for all operations together.
@@ -263,8 +264,9 @@ static std::string report_of(Options options, const Plan &plan, const Limits &li
     options.shows_intervals = limits.interval_ns;
     std::string script = PREPARED;
     for (uint64_t i = 0; i < plan.connections; i++)
-        script += "up, ";
-    std::vector<ScriptStep> steps = script_of(words(), script + "begun, measuring, result");
+        script += "establish, ";
+    std::vector<ScriptStep> steps =
+        script_of(actions(), script + "begin ok, measure ok, result");
     steps.back().text = plan.both ? result(server_cpu, 3, 12000) : result(server_cpu);
     const Outcome outcome = run_client_with(options, steps);
     expect_equal("failure", outcome.failure, "");
@@ -286,9 +288,9 @@ static const struct {
     std::vector<uint64_t> times;
     uint64_t cpu, server_cpu;
     const char *line;
-    const char *done;      // what the client says of each connection
+    const char *done;      // operations of each connection, which the client sends
     const char *part = ""; // of the text before the line
-} answers[] = {
+} known_reports[] = {
     // Five writes of 8 bytes take 20 us, so 250,000 a second, or 1.907 MiB and 0.016 Gbit. The
     // warm-up does not count. A latency of 3,000 ns is counted in the bucket that ends with
     // 3,007; p99 and above are the slowest, which is exact. Intervals of 6 us are only shown
@@ -351,20 +353,20 @@ static const struct {
 };
 
 TEST_THAT(load_is_reported_in_one_line) {
-    for (const auto &[plan, limits, times, cpu, server_cpu, line, done, part] : answers) {
+    for (const auto &[plan, limits, times, cpu, server_cpu, line, done, part] : known_reports) {
         assert_int_equal(unit_setup(nullptr), 0);
         const std::string text =
             report_of(options_of_client(), plan, limits, times, cpu, server_cpu);
         expect_equal("line", last_line(text), line);
         expect_part("before the line", text, part);
-        expect_part("said", sent_summary(), std::string("stop ") + done);
+        expect_part("messages", sent_summary(), std::string("stop ") + done);
         assert_int_equal(now - START, std::accumulate(times.begin(), times.end(), UINT64_C(0)));
     }
 }
 
 // The same as JSON, in intervals of 6 us: the operations end after 1, 3, 6, 10 and 20 us.
 TEST_THAT(load_is_reported_as_json) {
-    const auto &[plan, limits, times, cpu, server_cpu, line, done, part] = answers[0];
+    const auto &[plan, limits, times, cpu, server_cpu, line, done, part] = known_reports[0];
     Options options = options_of_client();
     options.json = true;
     const Json report = Json::parse(report_of(options, plan, limits, times, cpu, server_cpu));
@@ -391,9 +393,9 @@ TEST_THAT(load_is_reported_as_json) {
         R"("both":false,"rate":0,"reconnect":false,"warmup":2,"count":5})");
 }
 
-// Operations of 1 ms go on over a break. The gap begins with the second one, and ends with the
-// first of the new connection: 5 ms, and 2 ms that this operation takes. Where the server does
-// not come back before the time is over, the gap lasts until then.
+// A break interrupts operations of 1 ms. The gap begins with the second one, and ends with the
+// first of the new connection: 5 ms, and 2 ms that this operation takes. If the server does
+// not restart before the time is over, the gap lasts until then.
 TEST_THAT(gap_is_reported) {
     static const std::vector<uint64_t> before = {5000000, 1000000, 1000000},
                                        after = {2000000, 2000000, 2000000},
@@ -405,7 +407,7 @@ TEST_THAT(gap_is_reported) {
         const char *gaps, *without, *seconds, *cpu;
         std::vector<uint64_t> operations; // in intervals of 4 ms
         size_t loads = 1;
-    } cases[] = {{MEASURED "breaks, " MEASURED "result",
+    } cases[] = {{MEASURED "break, " MEASURED "result",
                   after,
                   10000000,
                   R"([{"begin_s":0.002,"seconds":0.007}])",
@@ -413,7 +415,7 @@ TEST_THAT(gap_is_reported) {
                   "0.013",
                   R"({"client":4.0,"server":1.0})",
                   {2, 0, 2, 1}},
-                 {MEASURED "breaks",
+                 {MEASURED "break",
                   none,
                   10000000000,
                   R"([{"begin_s":0.002,"seconds":9.998}])",
@@ -422,7 +424,7 @@ TEST_THAT(gap_is_reported) {
                   R"({"client":5.0,"server":0.0})",
                   {2}},
                  // The next load connects after a gap that did not end.
-                 {MEASURED "breaks, " MEASURED "result",
+                 {MEASURED "break, " MEASURED "result",
                   long_after,
                   7000000,
                   R"([{"begin_s":0.002,"seconds":0.005}])",
@@ -431,8 +433,8 @@ TEST_THAT(gap_is_reported) {
                   R"({"client":5.0,"server":0.0})",
                   {2},
                   2},
-                 // A second break before any operation goes on with the gap.
-                 {MEASURED "breaks, " MEASURED "breaks",
+                 // A second break before any operation extends the gap.
+                 {MEASURED "break, " MEASURED "break",
                   none,
                   10000000000,
                   R"([{"begin_s":0.002,"seconds":9.998}])",
@@ -452,7 +454,7 @@ TEST_THAT(gap_is_reported) {
         options.shows_intervals = true;
         options.sizes.resize(loads, 8);
         options.limits = {1, 0, duration_ns, 4000000};
-        const Outcome outcome = run_client_with(options, script_of(words(), script));
+        const Outcome outcome = run_client_with(options, script_of(actions(), script));
         expect_equal("failure", outcome.failure, "");
         const Json results = Json::parse(outcome.text)["results"], &report = results[0];
         assert_int_equal(results.size(), loads);
@@ -489,18 +491,26 @@ TEST_THAT(ledger_ends_with_the_server) {
         bool fails;
         uint64_t count, done, bound;
         std::string failure, after; // the number of records and the path
-    } cases[] = {{"breaks",
-                  {1000, 1000, 1000},
-                  false,
-                  0,
-                  3,
-                  5,
-                  "",
-                  std::string(" until the server was lost: ") + lost + "\n"},
-                 {"breaks", {}, false, 0, 0, 2, lost, ""},
-                 {"stops", {1000, 1000, 1000}, false, 0, 3, 5, "interrupted", "\n"},
-                 {"fails", {1000, 1000}, true, 0, 2, 3, "cannot sync the ledger", "\n"},
-                 {"result", {1000, 1000, 1000}, false, 3, 3, 4, "", "\n"}};
+    } cases[] = {
+        {"break",
+         {1000, 1000, 1000},
+         false,
+         0,
+         3,
+         5,
+         "",
+         std::string(" until the server was lost: ") + lost + "\n"},
+        {"break", {}, false, 0, 0, 2, lost, ""},
+        {"interrupt after groups", {1000, 1000, 1000}, false, 0, 3, 5, "interrupted", "\n"},
+        {"interrupt after failure",
+         {1000, 1000},
+         true,
+         0,
+         2,
+         3,
+         "cannot sync the ledger",
+         "\n"},
+        {"result", {1000, 1000, 1000}, false, 3, 3, 4, "", "\n"}};
     for (const auto &[end, times, fails, count, done, bound, failure, after] : cases) {
         char path[] = "/tmp/rpma-perf-XXXXXX";
         close(mkstemp(path));
@@ -516,7 +526,7 @@ TEST_THAT(ledger_ends_with_the_server) {
         options.plan = plan_of_test("write", {.size = 128, .ring = 4});
         options.limits = {0, count, UINT64_C(500000000000)};
         const std::string script = std::string(MEASURED) + end;
-        const Outcome outcome = run_client_with(options, script_of(words(), script));
+        const Outcome outcome = run_client_with(options, script_of(actions(), script));
         const LedgerLine last = read_ledger(path).lines[0];
         unlink(path);
         expect_part("failure", outcome.failure, failure);
@@ -529,8 +539,8 @@ TEST_THAT(ledger_ends_with_the_server) {
     }
 }
 
-// The picture of all loads is drawn at the end.
-TEST_THAT(plot_is_drawn) {
+// The plot of all loads is written at the end.
+TEST_THAT(plot_is_written) {
     char path[] = "/tmp/rpma-perf-XXXXXX";
     close(mkstemp(path));
     const struct {
@@ -543,7 +553,8 @@ TEST_THAT(plot_is_drawn) {
         group_size = 1;
         Options options = options_of_client();
         options.plot = plot;
-        const Outcome outcome = run_client_with(options, script_of(words(), MEASURED "result"));
+        const Outcome outcome =
+            run_client_with(options, script_of(actions(), MEASURED "result"));
         expect_equal("failure", outcome.failure, failure);
     }
     std::ifstream file(path);
@@ -552,8 +563,8 @@ TEST_THAT(plot_is_drawn) {
     unlink(path);
 }
 
-// What the connections of a load are made for: sizes of the queues and of what is inline, and
-// the access to the memory. All of them lead to the address, and prove whose they are.
+// The settings of the connections of a load: sizes of the queues and of inline data, and
+// the access to the memory. All connect to the address, with the number of the session.
 TEST_THAT(client_prepares_its_connections) {
     constexpr unsigned OWN = IBV_ACCESS_LOCAL_WRITE,
                        BOTH = OWN | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
@@ -573,7 +584,7 @@ TEST_THAT(client_prepares_its_connections) {
          1,
          8,
          BOTH | IBV_ACCESS_REMOTE_ATOMIC},
-        // On iWARP the answer of a read is a remote write.
+        // On iWARP the reply to a read is a remote write.
         {"read", {.size = 64}, 2, 1, 1, 8, OWN | IBV_ACCESS_REMOTE_WRITE, SIM_IWARP},
         {"flush-visibility", {.size = 64, .depth = 4}, 9, 1, 1, 8, OWN},
         {"send", {.size = 64, .depth = 4}, 16, 4, 1, 8, OWN},
@@ -590,7 +601,8 @@ TEST_THAT(client_prepares_its_connections) {
         options.sizes = {plan.size};
         expect_equal(
             operation,
-            run_client_with(options, script_of(words(), PREPARED "up, interrupt")).failure,
+            run_client_with(options, script_of(actions(), PREPARED "establish, interrupt"))
+                .failure,
             "interrupted");
         const fake_call &address = *fake_last("getaddrinfo"),
                         &made = *fake_last("rdma_connect"),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// perf_kernel.cc -- what rpma-perf asks of the kernel: signals, waits, clocks and memory. Where
+// perf_kernel.cc -- how rpma-perf uses the kernel: signals, waits, clocks and memory. Where
 // this machine has no persistent memory, calls that are replaced here pretend that it has.
 
 #include "failure.hh"
@@ -149,7 +149,8 @@ static void expect_in_child(bool holds, int step) {
         _exit(step);
 }
 
-// A process of its own: a stop comes in during waits alone, and other signals stop nothing.
+// In a child process: a stop signal is delivered during waits only, and other signals stop
+// nothing.
 [[noreturn]] static void take_signals(int stop) {
     signals_init();
     struct sigaction waking {};

@@ -3,7 +3,7 @@
 # Copyright 2026, the librpma developers
 """
 rpma-perf --verify --ledger over images of memory and ledgers that this program makes by itself:
-perf_ledger.py PROGRAM. With "known" instead it prints the answers that perf.cc expects.
+perf_ledger.py PROGRAM. With "known" instead it prints the bytes that perf.cc expects.
 """
 
 import os
@@ -58,12 +58,12 @@ def put(memory, connection, number, data=None, at=None):
     memory[start:start + SIZE] = data or record(connection, number)
 
 
-def sealed(line):
+def with_checksum(line):
     return f"{line} {zlib.crc32(line.encode()):08x}\n"
 
 
 def ledger(lines=LINES, head=HEAD):
-    return "".join(map(sealed, (head, *lines)))
+    return "".join(map(with_checksum, (head, *lines)))
 
 
 def check(text, memory):
@@ -93,12 +93,12 @@ def expect_refused(text, memory, part):
 
 
 @test("every recorded record that may not have been overwritten is found")
-def all_there():
+def all_found():
     for lines in (LINES, ("0 3 3", *LINES[1:], LINES[2])):
         expect_line(check(ledger(lines), image()), FOUND, "23 records recorded, 10 checked, 10 found")
 
 
-@test("places that later records may have reached are not looked at")
+@test("places that later records may have overwritten are not checked")
 def overwritten():
     memory = image()
     for connection, (done, bound) in LAST.items():
@@ -133,7 +133,7 @@ def several_missing():
                    "this run")
 
 
-@test("one byte that differs is a torn record, wherever it is")
+@test("one byte that differs is a torn record, at any offset")
 def torn():
     for byte in (24, 32, 63, 64, 4095, 4096, SIZE - 1):
         memory = image()
@@ -142,7 +142,7 @@ def torn():
                        f"torn: its byte {byte} of {SIZE} is wrong")
 
 
-@test("a record whose last cache line is of the lap before is torn")
+@test("a record whose last cache line is of the previous lap is torn")
 def mixed():
     memory = image()
     put(memory, 1, 9, record(1, 9)[:4480] + record(1, 1)[4480:])
@@ -150,7 +150,7 @@ def mixed():
                    f"its byte 4480 of {SIZE} is wrong")
 
 
-@test("a whole record of the lap before does not pass")
+@test("a whole record of the previous lap does not pass")
 def older_lap():
     memory = image()
     put(memory, 0, 4, at=12)
@@ -192,7 +192,7 @@ def nothing_recorded():
         expect_refused(ledger(lines), image(), "lists no record to check")
 
 
-@test("what is not a ledger, or one of another version, is refused")
+@test("a file that is not a ledger, or a ledger of another version, is refused")
 def other_files():
     for text in ("", "\n", "hello\n", "{}"):
         expect_refused(text, image(), "is not a ledger of rpma-perf")
@@ -223,13 +223,13 @@ def damaged_head():
 def damaged_line():
     lines = ledger().splitlines(keepends=True)
     for changed in ("0 4" + lines[1][3:], lines[1].replace(" ", "  ", 1), "\n",
-                    lines[1].replace("\n", "\0\n"), "9" * 200 + "\n", sealed("2 1 5"),
-                    sealed("0 5 4"), sealed("0 -1 4"), sealed("0 1")):
+                    lines[1].replace("\n", "\0\n"), "9" * 200 + "\n", with_checksum("2 1 5"),
+                    with_checksum("0 5 4"), with_checksum("0 -1 4"), with_checksum("0 1")):
         expect_refused("".join((lines[0], changed, *lines[2:])), image(), "line 2 of the ledger")
     expect_refused(ledger((*LINES, "0 12 17")), image(), "line 6 of the ledger")
 
 
-@test("files that are not there, or cannot be read, are refused")
+@test("files that do not exist, or cannot be read, are refused")
 def no_files():
     for ledger_path, memory, why in (("/nowhere/ledger", PROGRAM, "/nowhere/ledger: No such file"),
                                      ("/proc/self/mem", PROGRAM, "cannot read /proc/self/mem"),

@@ -3,7 +3,7 @@
 
 // perf_load.cc -- loads of rpma-perf, both sides in one process over the fakes of the unit
 // tests. A thread is the network: it moves the data of each request, so that both sides verify
-// real bytes, and it may spoil one.
+// real bytes, and it may corrupt one.
 
 #include "connection.hh"
 #include "load.hh"
@@ -24,7 +24,7 @@ extern "C" {
 #include "unit.h"
 }
 
-static std::atomic<int> newest_fd; // of a connection that comes up
+static std::atomic<int> newest_fd; // of a connection that is being established
 static std::atomic<uint64_t> now;  // passes where something waits for it, and with each request
 
 // ---- instead of waiting.cc and of the kernel ------------------------------------------------
@@ -61,11 +61,11 @@ extern "C" int ppoll(pollfd *, nfds_t, const timespec *time, const sigset_t *) {
 static std::array<LoadGenerator *, 2> sides;
 static std::map<Connection *, std::deque<fake_receive>> receives;
 // The last byte of this request, from 1, arrives changed or not at all; 0: of none.
-struct Spoiled {
+struct Corruption {
     unsigned request;
     bool is_cut;
 };
-static Spoiled spoiled;
+static Corruption corruption;
 static unsigned moved;            // requests so far
 static std::atomic<bool> is_lost; // a message found no receive
 
@@ -83,8 +83,8 @@ static void complete(Connection &connection, ibv_wc_opcode opcode, size_t length
     fake_complete(queue.get_ibv_cq(), &wc);
 }
 
-// Fills the elements of a request with what it fetches.
-static void bring(const fake_post &post, const char *data) {
+// Copies the fetched data to the elements of a request.
+static void scatter(const fake_post &post, const char *data) {
     for (int i = 0; i < post.num_sge; i++) {
         const ibv_sge &sge = post.elements.sges[i];
         std::memcpy(reinterpret_cast<void *>(sge.addr), data, sge.length);
@@ -121,12 +121,12 @@ static void execute(const fake_post &post) {
                          post.opcode == IBV_WR_ATOMIC_CMP_AND_SWP;
     if (fetches)
         data.assign(remote, data.size());
-    if (++moved == spoiled.request && spoiled.is_cut)
+    if (++moved == corruption.request && corruption.is_cut)
         data.pop_back();
-    else if (moved == spoiled.request)
+    else if (moved == corruption.request)
         data.back() = static_cast<char>(data.back() + 1);
     if (fetches)
-        bring(post, data.data());
+        scatter(post, data.data());
     else if (post.opcode != IBV_WR_SEND)
         data.copy(remote, data.size());
     if (post.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD)
@@ -142,11 +142,11 @@ static void execute(const fake_post &post) {
                                                         : IBV_WC_RDMA_WRITE);
 }
 
-// Answers the requests to connect and to disconnect, where there is one connection at a time.
-static void answer(const char *call, unsigned &answered, uint64_t time,
-                   rdma_cm_event_type type) {
-    if (sides[1]->operation.is_connect() && fake_count(call) > answered) {
-        answered++;
+// Completes the calls that connect and disconnect, if there is one connection at a time.
+static void complete_calls(const char *call, unsigned &completed_calls, uint64_t time,
+                           rdma_cm_event_type type) {
+    if (sides[1]->operation.is_connect() && fake_count(call) > completed_calls) {
+        completed_calls++;
         now += time;
         fake_cm_event(newest_fd, type, nullptr, 0);
     }
@@ -162,15 +162,15 @@ static void run_network(const std::stop_token &token) {
         }
         for (; posted < all; posted++)
             execute(*fake_posted(posted));
-        answer("rdma_connect", connected, 3000, RDMA_CM_EVENT_ESTABLISHED);
-        answer("rdma_disconnect", disconnected, 5000, RDMA_CM_EVENT_DISCONNECTED);
+        complete_calls("rdma_connect", connected, 3000, RDMA_CM_EVENT_ESTABLISHED);
+        complete_calls("rdma_disconnect", disconnected, 5000, RDMA_CM_EVENT_DISCONNECTED);
         usleep(10);
     }
 }
 
 // ---- running a load -------------------------------------------------------------------------
 
-// What a request asks for: places in the memory of the one side and of the other.
+// The operation of a request, with its places in the memories of both sides.
 static std::string text_of(const fake_post &post) {
     const Connection &connection = *reinterpret_cast<const Connection *>(post.wr_id);
     const auto place = [](const LoadGenerator &generator, uint64_t address) {
@@ -190,7 +190,7 @@ static std::string text_of(const fake_post &post) {
     if (post.opcode != IBV_WR_SEND)
         text += fmt::format(" at {}", place(other(*connection.generator), post.remote_addr));
     return text + (post.flags & IBV_SEND_INLINE ? " inline" : "") +
-           (post.flags & IBV_SEND_SIGNALED ? "" : " quiet");
+           (post.flags & IBV_SEND_SIGNALED ? "" : " unsignaled");
 }
 
 struct Outcome {
@@ -199,12 +199,12 @@ struct Outcome {
     std::vector<uint64_t> done;       // of each connection of the client
     std::string ledger;               // its lines
     Histogram latency;                // of the client's first worker
-    uint64_t took = 0;                // its measurement
+    uint64_t duration_ns = 0;         // its measurement
 };
 
 static void connect(LoadGenerator &generator, bool is_server) {
     for (Connection &connection : generator.connections) {
-        // The fakes never take a receive away, and loads post them again and again.
+        // The fakes never consume a receive, and loads post them repeatedly.
         const Queues queues = {is_server ? serve_queues(generator.plan).sends
                                          : connection_queues(generator.plan).sends,
                                500};
@@ -227,7 +227,7 @@ static std::string failure_of(const LoadGenerator &server, const LoadGenerator &
     try {
         server.check();
         client.check();
-        return is_lost ? "a message finds no receive" : "";
+        return is_lost ? "a message has no receive" : "";
     } catch (const Failure &why) {
         return why.what();
     }
@@ -273,8 +273,8 @@ static void read_records(LoadGenerator &server, LoadGenerator &client, const std
     unlink((path + "m").c_str());
 }
 
-// Runs a load of both sides, and lets the server check what it has.
-static Outcome run(const Plan &plan, const Limits &limits, Spoiled spoils = {}) {
+// Runs a load of both sides, and lets the server check its memory.
+static Outcome run(const Plan &plan, const Limits &limits, Corruption corrupted = {}) {
     constexpr int USAGE = RPMA_MR_USAGE_READ_SRC | RPMA_MR_USAGE_READ_DST |
                           RPMA_MR_USAGE_WRITE_SRC | RPMA_MR_USAGE_WRITE_DST |
                           RPMA_MR_USAGE_SEND | RPMA_MR_USAGE_RECV |
@@ -291,7 +291,7 @@ static Outcome run(const Plan &plan, const Limits &limits, Spoiled spoils = {}) 
     fake_device()->fast = true;
     sides = {&server, &client};
     receives.clear();
-    spoiled = spoils;
+    corruption = corrupted;
     moved = 0;
     is_lost = false;
     now = UINT64_C(5000000000000); // which takes more than 32 bits
@@ -329,7 +329,7 @@ static Outcome run(const Plan &plan, const Limits &limits, Spoiled spoils = {}) 
             text_of(post) + "\n";
     }
     outcome.latency = client.workers[0].histogram;
-    outcome.took = client.workers[0].ended_at - client.workers[0].began_at;
+    outcome.duration_ns = client.workers[0].ended_at - client.workers[0].began_at;
     return outcome;
 }
 
@@ -369,14 +369,14 @@ TEST_THAT(every_byte_arrives) {
                 fail_msg("%s of %lu bytes: %s", operation, plan.size, outcome.failure.c_str());
             assert_true(std::ranges::count(outcome.done, each + 2 * plan.batch) ==
                         static_cast<long>(plan.connections));
-            assert_int_equal(timed_waits, 0); // without a rate nothing is due later
+            assert_int_equal(timed_waits, 0); // without a rate no operation is due later
             // The warm-up does not count, and the first worker has every second connection.
             assert_int_equal(outcome.latency.count,
                              each * ((plan.connections + plan.threads - 1) / plan.threads));
         }
 }
 
-// The last byte of one request is spoiled on its way, or that of what it fetches.
+// The last byte of one request is corrupted on its way, or that of the data that it fetches.
 TEST_THAT(every_byte_is_checked) {
     static const struct {
         const char *operation;
@@ -424,8 +424,8 @@ TEST_THAT(operations_post_the_expected_requests) {
          "write 0:4+68:5 at 0 inline\nwrite 8192:4+8260:5 at 4096 inline\n"},
         {"flush-visibility",
          {.size = 9},
-         "write 0:9 at 0 quiet\nflush at 0\nwrite 0:9 at 0 quiet\nflush at 0\n"
-         "write 0:9 at 0 quiet\nflush at 0\nwrite 0:9 at 0 quiet\nflush at 0\n"},
+         "write 0:9 at 0 unsignaled\nflush at 0\nwrite 0:9 at 0 unsignaled\nflush at 0\n"
+         "write 0:9 at 0 unsignaled\nflush at 0\nwrite 0:9 at 0 unsignaled\nflush at 0\n"},
         {"read",
          {.size = 9, .inline_size = 9},
          "read 0:9 at 0\nread 0:9 at 0\nread 0:9 at 0\nread 0:9 at 0\n"},
@@ -440,7 +440,8 @@ TEST_THAT(operations_post_the_expected_requests) {
         {"send", {.size = 9, .inline_size = 8}, "send 0:9\nsend 0:9\nsend 0:9\nsend 0:9\n"},
         {"ping-pong",
          {.size = 9, .depth = 2, .batch = 2, .inline_size = 9},
-         "send 0:9 inline quiet\nsend 4096:9 inline\nsend 0:9 inline quiet\nsend 4096:9 "
+         "send 0:9 inline unsignaled\nsend 4096:9 inline\nsend 0:9 inline unsignaled\nsend "
+         "4096:9 "
          "inline\n"},
     };
     for (const auto &[operation, plan, posts] : cases) {
@@ -477,13 +478,17 @@ TEST_THAT(server_replies_to_the_load) {
         {"ping-pong",
          {.size = 9, .inline_size = 9},
          3,
-         "send 0:9 inline quiet\nsend 4096:9 inline quiet\nsend 0:9 inline quiet\n"},
-        {"ping-pong", {.size = 9, .depth = 2, .batch = 2}, 2, "send 0:9 quiet\nsend 4096:9\n"},
+         "send 0:9 inline unsignaled\nsend 4096:9 inline unsignaled\nsend 0:9 inline "
+         "unsignaled\n"},
+        {"ping-pong",
+         {.size = 9, .depth = 2, .batch = 2},
+         2,
+         "send 0:9 unsignaled\nsend 4096:9\n"},
     };
     for (const auto &[operation, plan, count, posts] : cases) {
         assert_int_equal(unit_setup(nullptr), 0);
         Plan verified = plan_of(operation, plan);
-        verified.verify = 1; // the run goes on until the server has all messages
+        verified.verify = 1; // the run continues until the server has all messages
         const Outcome outcome = run(verified, {.warmup = 0, .count = count});
         assert_string_equal(outcome.failure.c_str(), "");
         assert_string_equal(outcome.posts[0].c_str(), posts);
@@ -491,7 +496,7 @@ TEST_THAT(server_replies_to_the_load) {
 }
 
 // A ledger allows half of its ring beyond what it has recorded, and ends with what was posted
-// and one batch. It names no record that is not there.
+// and one batch. It names no record that is missing.
 TEST_THAT(ledger_permits_records_in_advance) {
     const struct {
         uint64_t batch;
@@ -509,7 +514,7 @@ TEST_THAT(ledger_permits_records_in_advance) {
 
 // Four operations of each connection at 1,000 a second: one each millisecond, on one connection
 // after the other; of batches one each 2 ms, and both connections begin with one. The last
-// takes 1 us. No rate holds the warm-up back.
+// takes 1 us. The rate does not limit the warm-up.
 TEST_THAT(rate_is_limited) {
     const struct {
         uint64_t connections, batch, last_due_ms;
@@ -523,11 +528,12 @@ TEST_THAT(rate_is_limited) {
                                             .rate = 1000});
         const Outcome outcome = run(plan, {.warmup = 100, .count = 4});
         assert_string_equal(outcome.failure.c_str(), "");
-        assert_in_range(outcome.took, last_due_ms * 1000000, last_due_ms * 1000000 + 10000);
+        assert_in_range(outcome.duration_ns, last_due_ms * 1000000,
+                        last_due_ms * 1000000 + 10000);
     }
 }
 
-// Each connection is up after 3 us, which is its latency, and down after 5 us more.
+// Each connection is established after 3 us, which is its latency, and closed after 5 us more.
 TEST_THAT(connections_are_established_sequentially) {
     const Outcome outcome = run(plan_of("connect", {.size = 0}), {.warmup = 2, .count = 4});
     assert_string_equal(outcome.failure.c_str(), "");
@@ -535,10 +541,10 @@ TEST_THAT(connections_are_established_sequentially) {
     assert_int_equal(outcome.latency.count, 4);
     assert_int_equal(outcome.latency.min, 3000);
     assert_int_equal(outcome.latency.max, 3000);
-    assert_int_equal(outcome.took, 4 * 8000);
+    assert_int_equal(outcome.duration_ns, 4 * 8000);
 }
 
-// ---- parts of it ----------------------------------------------------------------------------
+// ---- parts of a load-------------------------------------------------------------------------
 
 // The queues of a worker hold what its connections may have outstanding: 2 of 3 connections,
 // 256 sends and 4 receives each, or 4 operations of one or two work requests, one that ends

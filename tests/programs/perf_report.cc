@@ -53,7 +53,7 @@ static std::vector<Result> make_results() {
     return results;
 }
 
-// What main() has to do before.
+// What main() has to do before the client runs.
 static bool is_prepared() {
     rlimit descriptors;
     sigset_t blocked;
@@ -68,7 +68,7 @@ int run_client(const Options &options) {
     const std::vector<Result> results = make_results();
     show_progress(options.plan, 7, 1.25);
     if (!is_prepared() || options.address == "nowhere")
-        fail("nobody is there");
+        fail("the server is unreachable");
     for (const Result &result : results)
         report->add(result);
     report->add_interval(options.plan, 500000000, 1500000000, 3000);

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
 """
-perf_report.py PROGRAM VERSION: compares what rpma-perf says of the results in perf_report.cc, and of the
-settings, with what follows from them by hand.
+perf_report.py PROGRAM VERSION: compares the output of rpma-perf for the results in perf_report.cc, and for the
+settings, with values that were calculated by hand.
 
 Three latencies of 400, 500 and 3,000 ns: the median is 500, 99 % of three are three. 600,000 ns are
 counted in the bucket that ends with 524,288 + 37 * 2,048 - 1. 3 operations in 1.5 ms are 2,000 a
@@ -101,7 +101,7 @@ RESULTS = [
 
 
 def report(arguments, settings):
-    """The JSON; gaps and intervals are in it where they were asked for."""
+    """The JSON; gaps and intervals are in it if they were requested."""
     left_out = ([] if "--reconnect" in arguments else ["gaps", "without_service_s"]) + \
         ([] if "--interval" in arguments else ["intervals"])
     return {
@@ -117,14 +117,14 @@ def compare(what, wanted, found):
     return list(difflib.unified_diff(wanted.splitlines(), found.splitlines(), "by hand", what, lineterm=""))
 
 
-# Of the picture, which was looked at: all of it but the places, and for each attribute the sum of those.
+# Of the plot, which a person has inspected: a hash without the coordinates, and the sum of each coordinate attribute.
 SKELETON = "5b6dee785aa00920"
-PLACES = {"x": 53008.2, "y": 69525.8, "x1": 41278.4, "y1": 63228.7, "x2": 59078.4, "y2": 60340.7, "stroke-width": 12.0,
-          "width": 40.6, "height": 1208.9, "d": 7117.5}
+COORDINATES = {"x": 53008.2, "y": 69525.8, "x1": 41278.4, "y1": 63228.7, "x2": 59078.4, "y2": 60340.7,
+               "stroke-width": 12.0, "width": 40.6, "height": 1208.9, "d": 7117.5}
 
 
-def picture(text):
-    """What differs in the picture; a place may be rounded in another way on another machine."""
+def plot_differences(text):
+    """The differences in the plot; another machine may round a coordinate differently."""
     svg, sums = text[text.index("<svg"):], {}
     root = xml.etree.ElementTree.fromstring(svg)
     for element in root:
@@ -133,33 +133,33 @@ def picture(text):
                 sums[name] = sums.get(name, 0) + float(place)
     skeleton = re.sub(r'="[^"]*"', lambda value: re.sub(r"\d+\.\d", "#", value[0]), svg)
     found = hashlib.sha256(skeleton.encode()).hexdigest()[:16]
-    wrong = [f"{name}: {sums.get(name)} instead of {total}" for name, total in PLACES.items()
+    wrong = [f"{name}: {sums.get(name)} instead of {total}" for name, total in COORDINATES.items()
              if abs(sums.get(name, 0) - total) > 0.45]
-    wrong += [f"the skeleton has the sum {found}"] if found != SKELETON else []
-    return wrong + ([f"look at this, and enter its sums:\n{svg}"] if wrong else [])
+    wrong += [f"the skeleton has the hash {found}"] if found != SKELETON else []
+    return wrong + ([f"inspect this plot, and enter its hash and sums:\n{svg}"] if wrong else [])
 
 
-def said(*arguments, **options):
+def output_of(*arguments, **options):
     done = run(PROGRAM, *arguments, HOST, **options)
     expect((done.returncode, done.stderr), (0, ""), f"{arguments}: end")
     return done.stdout
 
 
 def loads():
-    """What differs in the tables and in the JSON."""
+    """The differences in the tables and in the JSON."""
     for arguments, settings, of_json in LOADS:
         table = TABLE.format(version=VERSION, kernel=os.uname().release, settings=settings,
                              stated="" if "--both" in arguments else ", direct write stated")
-        yield from compare("table", table, said(*arguments))
+        yield from compare("table", table, output_of(*arguments))
         # The texts of the figures count, and the order of the keys.
         text = re.sub(r'"date": *"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"', '"date": "DATE"',
-                      said(*arguments, "--json"))
+                      output_of(*arguments, "--json"))
         yield from compare("json", json.dumps(report(arguments, of_json), indent=1),
                            json.dumps(json.loads(text, parse_float=str), indent=1))
 
 
 def read_terminal(descriptor):
-    """All that was written to it: one read may return a part."""
+    """All output of the terminal: one read may return a part."""
     chunks = []
     try:
         while chunk := os.read(descriptor, 4096):
@@ -171,12 +171,12 @@ def read_terminal(descriptor):
 
 
 def on_terminal():
-    """What differs where the standard error is a terminal, and where something fails."""
-    for host, end in ((HOST, 5 * "\r\x1b[K"), ("nowhere", "\r\x1b[Krpma-perf: nobody is there\r\n")):
-        ours, its = pty.openpty()
-        subprocess.run([PROGRAM, host], stdout=subprocess.DEVNULL, stderr=its, check=False)
-        os.close(its)
-        yield from compare("terminal", "\rwrite, 64 bytes: 7 operations in 1.2 s\x1b[K" + end, read_terminal(ours))
+    """The differences if the standard error is a terminal, and if a call fails."""
+    for host, end in ((HOST, 5 * "\r\x1b[K"), ("nowhere", "\r\x1b[Krpma-perf: the server is unreachable\r\n")):
+        own_end, other_end = pty.openpty()
+        subprocess.run([PROGRAM, host], stdout=subprocess.DEVNULL, stderr=other_end, check=False)
+        os.close(other_end)
+        yield from compare("terminal", "\rwrite, 64 bytes: 7 operations in 1.2 s\x1b[K" + end, read_terminal(own_end))
     expect_one_line(run(PROGRAM, "--json", "nowhere"), 1, "a failure")
     with open("/dev/full", "w", encoding="ascii") as full:
         for option in ("--json", "--poll", "--interval=1", "--help", "--version"):
@@ -184,7 +184,7 @@ def on_terminal():
 
 
 def main():
-    differences = [*loads(), *picture(said("--plot", "/dev/stdout")), *on_terminal()]
+    differences = [*loads(), *plot_differences(output_of("--plot", "/dev/stdout")), *on_terminal()]
     print("\n".join(differences))
     sys.exit(1 if differences else 0)
 

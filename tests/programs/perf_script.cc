@@ -19,9 +19,9 @@ std::vector<Json> sent_messages;
 std::span<const uint64_t> group_times;
 size_t group_size;
 uint64_t cpu_step;
-static bool is_interrupted, is_server, is_device_dead, is_receiving_stopped;
-static std::vector<const fake_post *> held; // messages that the peer has not received
-static size_t answered; // number of sent_messages at the last step with `after`
+static bool is_interrupted, is_server, is_device_failed, is_receiving_stopped;
+static std::vector<const fake_post *> undelivered; // messages that the peer has not received
+static size_t messages_at_step; // number of sent_messages at the last step with `after`
 static unsigned posts_seen;
 
 // The epoll sets of the tested side in their order of creation. A server's first one is that of
@@ -38,8 +38,8 @@ struct SessionView {
     }
 };
 static std::vector<SessionView> sessions_seen;
-static size_t current;        // index of the selected session of a server
-static std::deque<int> links; // event descriptors of pending connections
+static size_t current;          // index of the selected session of a server
+static std::deque<int> pending; // event descriptors of pending connections
 static std::vector<const fake_post *> outstanding;
 static size_t operations_seen, operations_completed; // of the load
 static uint64_t cpu_used = START;
@@ -81,7 +81,7 @@ void Epoll::add(int readable, uint64_t number) const {
     view->added.emplace_back(number, readable);
     if (view - sessions_seen.begin() >= is_server &&
         (number == Session::EVENTS || number >= Session::CONNECTIONS))
-        links.push_back(readable);
+        pending.push_back(readable);
 }
 
 // The fake reports the capabilities of its device in ibv_query_device_ex() only.
@@ -94,7 +94,8 @@ static SessionView &session() {
     if (is_server)
         return sessions_seen[current + 1];
     return *std::find_if(
-        sessions_seen.rbegin(), sessions_seen.rend(), // a client has a new one after a break
+        sessions_seen.rbegin(),
+        sessions_seen.rend(), // a client has a new session after a break
         [](const SessionView &one) { return one.fd_of(Session::EVENTS) >= 0; });
 }
 
@@ -137,51 +138,52 @@ static void process_posts() {
                 outstanding.push_back(post);
         } else if (post->opcode == IBV_WR_RDMA_READ) {
             assert_int_equal(post->num_sge, 1); // of 0 bytes: see Control::keep_alive()
-            if (!is_device_dead)
+            if (!is_device_failed)
                 complete(post->wr_id, IBV_WC_RDMA_READ);
         } else if (post->opcode == IBV_WR_SEND) {
-            held.push_back(post);
+            undelivered.push_back(post);
         }
     }
-    for (; !is_receiving_stopped && !held.empty(); held.erase(held.begin())) {
-        const ibv_sge &sge = held[0]->sge;
+    for (; !is_receiving_stopped && !undelivered.empty();
+         undelivered.erase(undelivered.begin())) {
+        const ibv_sge &sge = undelivered[0]->sge;
         sent_messages.push_back(decode({reinterpret_cast<const char *>(sge.addr), sge.length}));
-        complete(held[0]->wr_id, IBV_WC_SEND);
+        complete(undelivered[0]->wr_id, IBV_WC_SEND);
     }
     if (!outstanding.empty() && outstanding.size() == group_size)
         complete_group();
 }
 
 static bool is_due(const ScriptStep &step) {
-    return step.after.empty() ||
-           (sent_messages.size() > answered && sent_messages.back()["word"] == step.after);
+    return step.after.empty() || (sent_messages.size() > messages_at_step &&
+                                  sent_messages.back()["word"] == step.after);
 }
 
 std::span<epoll_event> wait_for(const Epoll &epoll, std::span<epoll_event> room,
                                 int milliseconds) {
-    const auto look = [&](int time) {
+    const auto take_events = [&](int time) {
         const int found =
             epoll_wait(epoll.fd, room.data(), static_cast<int>(room.size()), time);
         return room.first(static_cast<size_t>(std::max(found, 0)));
     };
     process_posts();
-    if (const auto found = look(0); !found.empty() || milliseconds == 0)
+    if (const auto found = take_events(0); !found.empty() || milliseconds == 0)
         return found;
     if (!steps.empty() && is_due(steps[0])) {
         const ScriptStep &step = steps[0];
         steps = steps.subspan(1);
         if (!step.after.empty())
-            answered = sent_messages.size();
+            messages_at_step = sent_messages.size();
         step.act(step.text);
     } else if (!steps.empty() && !steps[0].takes_time) {
         std::span<epoll_event> found; // a thread of the load makes it readable, or posts first
-        while ((found = look(1)).empty())
+        while ((found = take_events(1)).empty())
             process_posts();
         return found;
     } else {
         now += static_cast<uint64_t>(milliseconds) * 1000000;
     }
-    return look(0);
+    return take_events(0);
 }
 
 // ---- actions of the other side -------------------------------------------------------------
@@ -200,8 +202,8 @@ void request_data(const std::string &number) {
 }
 
 static void end_connecting(rdma_cm_event_type type, const std::string &text) {
-    const int fd = links.front();
-    links.pop_front();
+    const int fd = pending.front();
+    pending.pop_front();
     SessionView &newest = is_server ? sessions_seen.back() : session();
     if (fd == newest.fd_of(Session::EVENTS) && type == RDMA_CM_EVENT_ESTABLISHED)
         newest.receive = fake_last("ibv_post_recv")->recv;
@@ -222,7 +224,7 @@ void fail_connecting(const std::string &type) {
 }
 
 void ignore_connecting(const std::string &) {
-    links.pop_front();
+    pending.pop_front();
 }
 
 // Puts the text into the receive for messages.
@@ -258,8 +260,8 @@ void fail_receive(const std::string &status) {
              static_cast<ibv_wc_status>(std::stoi(status)));
 }
 
-void kill_device(const std::string &) {
-    is_device_dead = true;
+void fail_device(const std::string &) {
+    is_device_failed = true;
 }
 
 void stop_receiving(const std::string &) {
@@ -278,7 +280,7 @@ void select_session(const std::string &number) {
     current = std::stoul(number);
 }
 
-void forget(const std::string &) {
+void clear_posts(const std::string &) {
     fake_forget();
     posts_seen = 0;
 }
@@ -288,16 +290,16 @@ void finish_groups() {
         process_posts();
 }
 
-std::vector<ScriptStep> script_of(const Words &words, const std::string &script) {
-    std::vector<ScriptStep> steps_of_words;
+std::vector<ScriptStep> script_of(const Actions &actions, const std::string &script) {
+    std::vector<ScriptStep> result;
     for (size_t begin = 0, end; begin < script.size(); begin = end + 2) {
         end = std::min(script.find(", ", begin), script.size());
-        const auto found = words.find(script.substr(begin, end - begin));
-        if (found == words.end())
-            fail_msg("no word of a script: %s", script.c_str() + begin);
-        steps_of_words.insert(steps_of_words.end(), found->second.begin(), found->second.end());
+        const auto found = actions.find(script.substr(begin, end - begin));
+        if (found == actions.end())
+            fail_msg("unknown action in a script: %s", script.c_str() + begin);
+        result.insert(result.end(), found->second.begin(), found->second.end());
     }
-    return steps_of_words;
+    return result;
 }
 
 // ---- running one side ----------------------------------------------------------------------
@@ -311,16 +313,16 @@ static int redirect(int fd, FILE *file) {
 static void begin(std::span<const ScriptStep> script, bool serves) {
     steps = script;
     now = START;
-    is_interrupted = is_device_dead = is_receiving_stopped = false;
-    held = {};
+    is_interrupted = is_device_failed = is_receiving_stopped = false;
+    undelivered = {};
     is_server = serves;
     sent_messages = {};
-    answered = 0;
+    messages_at_step = 0;
     posts_seen = 0;
     outstanding = {};
     operations_seen = operations_completed = 0;
     sessions_seen = {};
-    links = {};
+    pending = {};
     current = 0;
     fake_device()->fast = true; // or the send queues would be full after a few operations
 }

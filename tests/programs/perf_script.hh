@@ -66,20 +66,20 @@ void disconnect_connection(const std::string &number);      // of the load, "": 
 void send_unexpected_event(const std::string &);            // on the control connection
 void send_unexpected_connection_event(const std::string &); // on the first of the load
 void fail_receive(const std::string &status);               // of the control connection
-void kill_device(const std::string &);    // its device no longer executes reads
+void fail_device(const std::string &);    // its device no longer executes reads
 void stop_receiving(const std::string &); // as if it had posted no receives
 void resume_receiving(const std::string &);
 void interrupt(const std::string &);
 // Selects the server's session for the next actions.
 void select_session(const std::string &number);
 // Clears the posts that the fakes recorded: there is room for few.
-void forget(const std::string &);
+void clear_posts(const std::string &);
 // Waits until all groups have completed and the next operation is posted.
 void finish_groups();
 
-// A script of words separated by commas; each word is a list of steps.
-using Words = std::map<std::string, std::vector<ScriptStep>>;
-std::vector<ScriptStep> script_of(const Words &words, const std::string &script);
+// Named lists of steps; a script has their names, separated by commas.
+using Actions = std::map<std::string, std::vector<ScriptStep>>;
+std::vector<ScriptStep> script_of(const Actions &actions, const std::string &script);
 
 // ---- running one side ----------------------------------------------------------------------
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// perf_server.cc -- what a server of rpma-perf answers to clients, whatever they do
+// perf_server.cc -- how a server of rpma-perf handles clients that follow or violate the
+// protocol
 
 #include "perf_script.hh"
 
@@ -34,21 +35,21 @@ static std::string rejections() {
     return all;
 }
 
-static const Words &words() {
+static const Actions &actions() {
     static const Plan deep = {.size = 8, .depth = 2},
                       both = {.size = 8, .inline_size = 64, .both = 1};
-    static const Words all = {
-        {"enter", {{request, GREETING}, {establish}}},
-        {"comes", {{request, GREETING}}},
-        {"is up", {{establish}}},
-        {"stranger", {{request, "hello"}}},
+    static const Actions all = {
+        {"connect", {{request, GREETING}, {establish}}},
+        {"request", {{request, GREETING}}},
+        {"establish", {{establish}}},
+        {"foreign request", {{request, "hello"}}},
         {"other kind", {{request, "rpma-perf 3 other 0 0"}}},
-        {"foreign data", {{request, "rpma-perf 3 data 1 0"}}},
+        {"data of another session", {{request, "rpma-perf 3 data 1 0"}}},
         {"old client", {{request, "rpma-perf 2 control 0 0"}, {establish}}},
         {"large version", {{request, "rpma-perf 4294967299 control 0 0"}, {establish}}},
         {"data", {{request_data}}},
         {"data of 1", {{request_data, "1"}}},
-        {"noise", {{send_message, "hello"}}},
+        {"invalid message", {{send_message, "hello"}}},
         {"hello", {{send_message, text_of("hello")}}},
         {"ok", {{send_message, text_of("ok")}}},
         {"begin", {{send_message, text_of("begin")}}},
@@ -77,15 +78,15 @@ static const Words &words() {
         {"connection ends", {{disconnect_connection}}},
         {"connection 1 ends", {{disconnect_connection, "1"}}},
         {"2 connections", {{send_message, plan_text("write", {.size = 8, .connections = 2})}}},
-        {"leave", {{disconnect_control}}},
-        {"hangs", {{ignore_connecting}}},
+        {"disconnect", {{disconnect_control}}},
+        {"ignore", {{ignore_connecting}}},
         {"flushed", {{fail_receive, std::to_string(IBV_WC_WR_FLUSH_ERR)}}},
         {"times out", {{fail_receive, std::to_string(IBV_WC_RETRY_EXC_ERR)}}},
-        {"dies", {{kill_device}}},
-        {"holds", {{stop_receiving}}},
-        {"goes on", {{resume_receiving}}},
-        {"connection stirs", {{send_unexpected_connection_event}}},
-        {"end", {{interrupt}}},
+        {"device fails", {{fail_device}}},
+        {"stop receiving", {{stop_receiving}}},
+        {"resume receiving", {{resume_receiving}}},
+        {"unexpected connection event", {{send_unexpected_connection_event}}},
+        {"interrupt", {{interrupt}}},
     };
     return all;
 }
@@ -102,98 +103,108 @@ struct Scenario {
 };
 
 static const Scenario scenarios[] = {
-    {"a load begins once", "enter, echo, data, is up, begin, begin, leave",
+    {"a load begins once", "connect, echo, data, establish, begin, begin, disconnect",
      "ready, ok, refused: unexpected message: begin", "refused: unexpected message: begin"},
-    {"a load begins when it is connected, whoever knows it first",
-     "enter, write, begin, begin, write, begin, data, is up, leave",
+    {"a load begins when both sides are connected, in either order",
+     "connect, write, begin, begin, write, begin, data, establish, disconnect",
      "ready, refused: unexpected message: begin, ready, ok", "closed the connection",
      EXIT_FAILURE},
-    {"memory has a limit", "enter, 2 writes, 3 writes, leave",
+    {"memory has a limit", "connect, 2 writes, 3 writes, disconnect",
      "ready, refused: these settings need 12288 bytes of memory, the server's --limit is 8192",
      "refused: these settings need 12288 bytes"},
-    {"two clients share the limit", "enter, write, enter, second, 2 writes, write, end",
+    {"two clients share the limit",
+     "connect, write, connect, second, 2 writes, write, interrupt",
      "ready, refused: these settings need 8192 bytes of memory, the server's --limit is 8192, "
      "and other clients use 4096, ready",
      "", EXIT_SUCCESS, "", 0, 2},
-    {"other messages are refused", "enter, noise, ok, begin, measure, stop 1, hello, leave",
+    {"other messages are refused",
+     "connect, invalid message, ok, begin, measure, stop 1, hello, disconnect",
      "refused: the other side sent an invalid message, "
      "refused: \"ok\" is not a message of a client, refused: unexpected message: begin, "
      "refused: unexpected message: measure, refused: unexpected message: stop, welcome",
      "refused: the other side sent an invalid message"},
-    {"a silent client is given up", "enter, hello", "welcome",
+    {"a silent client is disconnected", "connect, hello", "welcome",
      "no message from the client for 60 s", EXIT_FAILURE, "", 60000},
-    {"a client that speaks is kept", "enter, hello, 50 s, 50 s", "welcome, ok, ok",
-     "no message from the client for 60 s", EXIT_FAILURE, "", 160000},
-    {"a client whose device answers no more is given up", "enter, hello, dies", "welcome",
-     "the other side does not reply to keepalives", EXIT_FAILURE, "", 60000},
-    {"an idle client may leave before the event says so", "enter, hello, flushed", "welcome",
-     ""},
-    {"an idle client may not vanish", "enter, hello, times out", "welcome",
+    {"a client that sends messages stays connected", "connect, hello, 50 s, 50 s",
+     "welcome, ok, ok", "no message from the client for 60 s", EXIT_FAILURE, "", 160000},
+    {"a client whose device does not reply is disconnected", "connect, hello, device fails",
+     "welcome", "the other side does not reply to keepalives", EXIT_FAILURE, "", 60000},
+    {"an idle client may disconnect before the event arrives", "connect, hello, flushed",
+     "welcome", ""},
+    {"the loss of an idle client is a failure", "connect, hello, times out", "welcome",
      "the other side does not reply to keepalives", EXIT_FAILURE},
-    {"another client is told that the server is busy", "enter, comes, hello, leave", "welcome",
-     "", EXIT_SUCCESS, "[rpma-perf 3 full 0 0]"},
-    {"a stranger gets nothing", "stranger, enter, leave", "",
-     "a peer that is not rpma-perf connected", EXIT_SUCCESS, "[]"},
-    {"an unknown kind of connection gets nothing", "other kind, enter, leave", "",
-     "a connection of an unknown client", EXIT_SUCCESS, "[]"},
-    {"nobody joins another client's load", "enter, write, foreign data, leave", "ready",
+    {"a client is rejected while the server is busy", "connect, request, hello, disconnect",
+     "welcome", "", EXIT_SUCCESS, "[rpma-perf 3 full 0 0]"},
+    {"a peer that is not rpma-perf is rejected without data",
+     "foreign request, connect, disconnect", "", "a peer that is not rpma-perf connected",
+     EXIT_SUCCESS, "[]"},
+    {"an unknown kind of connection is rejected without data",
+     "other kind, connect, disconnect", "", "a connection of an unknown client", EXIT_SUCCESS,
+     "[]"},
+    {"a client cannot join another client's load",
+     "connect, write, data of another session, disconnect", "ready",
      "a connection of an unknown client", EXIT_FAILURE, "[]"},
-    {"a load has so many connections and no more, each once",
-     "enter, write, data of 1, data, is up, data, begin, leave", "ready, ok",
+    {"a load has the planned connections, each once",
+     "connect, write, data of 1, data, establish, data, begin, disconnect", "ready, ok",
      "closed the connection", EXIT_FAILURE, "[][]"},
-    {"a client of another version is sent away", "old client, hello, leave", "",
+    {"a client of another version is refused", "old client, hello, disconnect", "",
      "a client uses version 2 of the protocol, this server version 3", EXIT_FAILURE},
-    {"32 bits of a version are not the version", "large version, hello, leave", "",
+    {"more than 32 bits of a version are compared", "large version, hello, disconnect", "",
      "a client uses version 4294967299 of the protocol, this server version 3", EXIT_FAILURE},
     {"a load without messages needs no time of the server",
-     "enter, write, data, is up, begin, measure, stop 1, stop 1, leave",
+     "connect, write, data, establish, begin, measure, stop 1, stop 1, disconnect",
      "ready, ok, ok, result 1234 0 0, refused: unexpected message: stop",
      "refused: unexpected message: stop"},
     {"each connection has a count",
-     "enter, write, data, is up, begin, measure, stop 7 7, leave",
+     "connect, write, data, establish, begin, measure, stop 7 7, disconnect",
      "ready, ok, ok, refused: the client did not report its operation counts", "refused: "},
-    {"a connection that ends says that the client is lost",
-     "enter, write, data, is up, begin, measure, connection ends", "ready, ok, ok",
+    {"a closed connection of a load is the loss of the client",
+     "connect, write, data, establish, begin, measure, connection ends", "ready, ok, ok",
      "the other side closed the connection", EXIT_FAILURE},
     {"after the load connections may end",
-     "enter, write, data, is up, begin, measure, stop 1, connection ends, hello, leave",
+     "connect, write, data, establish, begin, measure, stop 1, connection ends, hello, "
+     "disconnect",
      "ready, ok, ok, result 1234 0 0, welcome", ""},
-    {"connections come and go where they are what is measured",
-     "enter, connections, data, is up, begin, measure, connection ends, data, is up, data, is "
-     "up, "
-     "stop 1, leave",
+    {"connections may close where connecting is measured",
+     "connect, connections, data, establish, begin, measure, connection ends, data, establish, "
+     "data, "
+     "establish, stop 1, disconnect",
      "ready, ok, ok, result 1234 0 0", ""},
-    {"a connection that is measured may end before it is up",
-     "enter, connections, data, hangs, connection ends, data, is up, begin, measure, stop 1, "
-     "leave",
+    {"a measured connection may close before it is established",
+     "connect, connections, data, ignore, connection ends, data, establish, begin, measure, "
+     "stop 1, "
+     "disconnect",
      "ready, ok, ok, result 1234 0 0", ""},
-    {"another one may not", "enter, write, data, hangs, connection ends, hello, leave",
+    {"a connection of another load may not close before it is established",
+     "connect, write, data, ignore, connection ends, hello, disconnect",
      "ready, refused: the other side closed the connection while connecting, welcome",
      "refused: the other side closed"},
-    {"a message waits for the one before it",
-     "enter, holds, noise, begin, hello, goes on, leave",
+    {"a message waits until the previous one is received",
+     "connect, stop receiving, invalid message, begin, hello, resume receiving, disconnect",
      "refused: the other side sent an invalid message, "
      "refused: unexpected message: begin, welcome",
      "refused: unexpected message: begin"},
-    {"of the failures of a load, the client hears the first",
-     "enter, 2 connections, data, hangs, data of 1, hangs, connection ends, connection 1 ends, "
-     "hello, leave",
+    {"the client receives the first failure of a load",
+     "connect, 2 connections, data, ignore, data of 1, ignore, connection ends, connection 1 "
+     "ends, "
+     "hello, disconnect",
      "ready, refused: the other side closed the connection while connecting, welcome",
      "refused: the other side closed"},
-    {"events of connections may mean nothing",
-     "enter, write, data, is up, connection stirs, begin, measure, connection stirs, stop 1, "
-     "leave",
+    {"unexpected events of connections are ignored",
+     "connect, write, data, establish, unexpected connection event, begin, measure, unexpected "
+     "connection event, stop 1, "
+     "disconnect",
      "ready, ok, ok, result 1234 0 0", ""},
-    {"data that never came is found",
-     "enter, verified write, data, is up, begin, measure, stop 1, leave",
+    {"missing data is detected",
+     "connect, verified write, data, establish, begin, measure, stop 1, disconnect",
      "ready, ok, ok, refused: verification failed: connection 0, operation 0: byte 0 of 8 is "
      "wrong in the server's memory",
      "refused: verification failed"},
-    // Messages that a client states may still come: the server waits, but not with its other
-    // clients, and not for ever.
-    {"a liar holds up nobody",
-     "enter, verified send, data, is up, begin, measure, stop 1, enter, second, hello, "
-     "verified send, first, 50 s, 50 s, end",
+    // Messages that a client has counted may still arrive: the server waits for a limited time,
+    // and serves its other clients meanwhile.
+    {"a client with a wrong count does not delay other clients",
+     "connect, verified send, data, establish, begin, measure, stop 1, connect, second, hello, "
+     "verified send, first, 50 s, 50 s, interrupt",
      "ready, ok, ok, welcome, ready, ok, refused: verification failed: connection 0: 0 of 1 "
      "messages arrived, ok",
      "", EXIT_SUCCESS, "", 100000, 64},
@@ -204,7 +215,7 @@ static void play(const Scenario &scenario) {
     options.once = scenario.places == 0;
     options.limit = scenario.places ? scenario.places * SLOT_ALIGNMENT : options.limit;
     assert_int_equal(unit_setup(nullptr), 0);
-    const Outcome outcome = run_server_with(options, script_of(words(), scenario.script));
+    const Outcome outcome = run_server_with(options, script_of(actions(), scenario.script));
     expect_equal(scenario.name, sent_summary(), scenario.sent);
     expect_part(scenario.name, outcome.text + outcome.failure, scenario.printed);
     expect_equal(scenario.name, rejections(), scenario.rejected);
@@ -222,7 +233,7 @@ TEST_THAT(server_handles_each_scenario) {
 
 TEST_THAT(session_cannot_be_guessed) {
     (void)run_server_with(options_of_server(),
-                          script_of(words(), "enter, write, write, leave"));
+                          script_of(actions(), "connect, write, write, disconnect"));
     const auto first = sent_messages.front()["session"].get<uint64_t>(),
                second = sent_messages.back()["session"].get<uint64_t>();
     assert_true(first != second);
@@ -236,7 +247,7 @@ static bool has_written() {
     return false;
 }
 
-static void see_a_write(const std::string &) {
+static void wait_for_write(const std::string &) {
     while (!has_written())
         continue;
 }
@@ -245,8 +256,8 @@ static void see_a_write(const std::string &) {
 // write never completes.
 TEST_THAT(server_runs_its_own_load) {
     std::vector<ScriptStep> script =
-        script_of(words(), "enter, both, data, is up, begin, measure");
-    script.insert(script.end(), {{see_a_write},
+        script_of(actions(), "connect, both, data, establish, begin, measure");
+    script.insert(script.end(), {{wait_for_write},
                                  {pause_50_s},
                                  {send_message, text_of("stop", {{"done", {1}}})},
                                  {disconnect_control}});
@@ -257,7 +268,7 @@ TEST_THAT(server_runs_its_own_load) {
     expect_equal("both", sent_summary(), "ready, ok, ok, result 1234 0 50000000000");
 }
 
-// The server names the file that clients may overwrite before the first of them comes. The
+// The server names the file that clients may overwrite before the first one connects. The
 // first plan needs all of the file, the second one more than that, and a second client finds it
 // used.
 TEST_THAT(server_names_the_file_that_clients_overwrite) {
@@ -268,8 +279,9 @@ TEST_THAT(server_names_the_file_that_clients_overwrite) {
     options.memory = path;
     options.once = false;
     const Outcome outcome = run_server_with(
-        options, script_of(words(), "enter, write, enter, second, 2 writes, write, end"));
-    const std::string words_of_server = sent_summary();
+        options,
+        script_of(actions(), "connect, write, connect, second, 2 writes, write, interrupt"));
+    const std::string messages = sent_summary();
     options.direct_write = true;
     expect_equal("no persistent memory", run_server_with(options, {}).failure,
                  "--direct-write: " + std::string(path) +
@@ -279,24 +291,24 @@ TEST_THAT(server_names_the_file_that_clients_overwrite) {
     assert_int_equal(outcome.status, EXIT_SUCCESS);
     expect_part("output", outcome.text, ", memory file that any client may overwrite\n");
     expect_equal(
-        "file", words_of_server,
+        "file", messages,
         "ready, refused: " + std::string(path) +
             " has 4096 bytes, these settings need 8192, refused: another client uses " + path);
 }
 
-// Some stall before they are connected or send invalid messages: the others continue as if they
-// were not there.
+// Clients that stall before they are connected, or send invalid messages, do not affect the
+// others.
 TEST_THAT(hundreds_of_clients_are_served_at_once) {
     constexpr size_t CLIENTS = 300, HALF_OPEN = 7;
     std::vector<ScriptStep> script;
     for (size_t i = 0; i < CLIENTS; i++) {
-        script.insert(script.end(), {{forget}, {request, GREETING}});
+        script.insert(script.end(), {{clear_posts}, {request, GREETING}});
         script.push_back(i == HALF_OPEN ? ScriptStep{ignore_connecting}
                                         : ScriptStep{establish});
     }
     for (size_t i = 0; i < CLIENTS; i++)
         if (i != HALF_OPEN)
-            script.insert(script.end(), {{forget},
+            script.insert(script.end(), {{clear_posts},
                                          {select_session, std::to_string(i)},
                                          {send_message, i % 10 ? text_of("hello") : "hello"}});
     script.push_back({interrupt});
@@ -310,7 +322,7 @@ TEST_THAT(hundreds_of_clients_are_served_at_once) {
     assert_int_equal(now, START);
 }
 
-// What the operator states reaches the client, and its configuration of the connection; the
+// The operator's statement reaches the client and the configuration of its connection; the
 // memory is registered for what the operation needs.
 TEST_THAT(server_advertises_its_memory) {
     constexpr unsigned ALWAYS =
@@ -332,8 +344,8 @@ TEST_THAT(server_advertises_its_memory) {
         Options options = options_of_server();
         options.direct_write = stated;
         options.limit = 3 * SLOT_ALIGNMENT;
-        (void)run_server_with(
-            options, script_of(words(), std::string("enter, hello, ") + plan + ", leave"));
+        (void)run_server_with(options, script_of(actions(), std::string("connect, hello, ") +
+                                                                plan + ", disconnect"));
         assert_true(sent_messages[0]["direct_write"] == stated);
         const rpma::received target = rpma::unpack(from_hex(sent_messages[1]["target"]));
         assert_int_equal(target.regions.size(), 1);
@@ -345,7 +357,8 @@ TEST_THAT(server_advertises_its_memory) {
     }
 }
 
-// Receives are there before the connection is, and only a server that echoes needs inline data.
+// Receives are posted before the connection exists, and only a server that echoes needs inline
+// data.
 TEST_THAT(server_prepares_its_connections) {
     const struct {
         const char *plan;
@@ -359,8 +372,9 @@ TEST_THAT(server_prepares_its_connections) {
         assert_int_equal(unit_setup(nullptr), 0);
         Options options = options_of_server();
         options.limit = 64 * SLOT_ALIGNMENT;
-        (void)run_server_with(options, script_of(words(), std::string("enter, ") + plan +
-                                                              ", data, is up, leave"));
+        (void)run_server_with(options,
+                              script_of(actions(), std::string("connect, ") + plan +
+                                                       ", data, establish, disconnect"));
         expect_equal(plan, sent_summary(), "ready");
         assert_int_equal(fake_count("rdma_accept"), 2);
         const ibv_qp_cap &cap = fake_last("rdma_create_qp_ex")->qp.cap;

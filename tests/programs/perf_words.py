@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
-"""What rpma-perf says to arguments and about its options: perf_words.py PROGRAM SOURCE VERSION
+"""How rpma-perf checks its arguments and describes its options: perf_words.py PROGRAM SOURCE VERSION
 
-Of the settings that conflict (Plan::conflict()) perf.cc has a table; here stand those that it lacks.
+Conflicts of settings (Plan::conflict()) are a table in perf.cc; this one has those that it lacks.
 """
 
 import pathlib
@@ -195,7 +195,7 @@ def offered(*words):
     return set(harness.completed(COMPLETION, "rpma-perf", *words))
 
 
-@test("wrong arguments: status 2 and one line that says which, before anything is done")
+@test("wrong arguments: status 2 and one line that names the argument, before any other action")
 def arguments():
     for words, part in REFUSED:
         done = run(PROGRAM, *words)
@@ -203,7 +203,7 @@ def arguments():
         expect((done.stderr.startswith("rpma-perf: "), part in done.stderr), (True, True), done.stderr)
 
 
-@test("--help fits a terminal, names the operations and is that of -h; --version tells the versions")
+@test("--help fits a terminal, names the operations and is that of -h; --version prints the versions")
 def helps():
     done = run(PROGRAM, "--help")
     expect((done.returncode, done.stderr), (0, ""), "--help")
@@ -221,8 +221,8 @@ def helps():
 def completion():
     expect(offered("-"), options_of_help(), "options")
     expect(offered("--s"), {option for option in options_of_help() if option.startswith("--s")}, "after --s")
-    expect(offered("-o", ""), {*OPERATIONS, "all"}, "behind -o")
-    expect("write,read" in offered("--operation", "write,r"), True, "a list of operations goes on")
+    expect(offered("-o", ""), {*OPERATIONS, "all"}, "after -o")
+    expect("write,read" in offered("--operation", "write,r"), True, "a list of operations is continued")
 
 
 @test("the page describes each option, and no other, and each operation")

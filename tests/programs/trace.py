@@ -60,7 +60,7 @@ def check_uses(where, text):
             expect(int(argument) < counts[name], True, f"{where}: {name} has the argument {argument}")
 
 
-@test("help, manual page and completion know the same options and scripts")
+@test("help, manual page and completion have the same options and scripts")
 def lists():
     completion = SOURCE / "programs/completion/rpma-trace"
     page = SOURCE / "man/rpma-trace.1"
@@ -92,7 +92,7 @@ WRONG = {
 }
 
 
-@test("an argument that is not valid, and what is missing, is one line")
+@test("an invalid argument, and a missing part, is one line")
 def wrong_arguments():
     with commands(ldconfig="echo none") as environment:
         for status, rows in WRONG.items():
@@ -126,7 +126,7 @@ def runs():
                (["-q", "--no-warnings", script, f"/proc/{process.pid}/root{LIBRARY}", str(process.pid), ""], ""), "--pid")
 
 
-@test("the library has the probes of the page, and the scripts and the page use what it has")
+@test("the library has the probes of the page, and the scripts and the page use only those")
 def probes_agree():
     if not HAS_PROBES:
         expect(probes(), set(), "probes of a library without tracing")
