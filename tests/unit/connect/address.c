@@ -76,7 +76,7 @@ TEST_THAT(every_address_is_tried) {
             assert_int_equal(step->resolve.timeout_ms, user->is_local ? 0 : 1000);
             assert_true(!w.h.context || w.h.context == fake_context(0));
             assert_int_equal(fake_last("rdma_create_id")->channel != NULL, w.h.ep != NULL);
-            fixture_drop(&w);
+            fixture_delete(&w);
 
             fixture_peer(&w);
             fake_faults_off();
@@ -85,7 +85,7 @@ TEST_THAT(every_address_is_tried) {
             expect_failure(user, cause, ETIMEDOUT, NULL);
             assert_int_equal(fake_count(user->steps[i]), 3);
             fake_faults_off();
-            fixture_drop(&w);
+            fixture_delete(&w);
         }
 }
 
@@ -94,7 +94,7 @@ TEST_THAT(every_route_is_tried_before_its_address) {
     for (const struct user *user = users; user < users + LENGTH(users); user++) {
         if (user->is_local)
             continue;
-        fixture_anew();
+        fixture_reset();
         fake_device()->addresses = 20;
         fake_device()->routes = 1;
         fixture_peer(&w);
@@ -158,7 +158,7 @@ TEST_THAT(port_outside_16_bits_is_refused) {
         const size_t i = n % LENGTH(ports);
         char quoted[64];
         snprintf(quoted, sizeof(quoted), "port is \"%s\"; possible: ", ports[i].text);
-        fixture_anew();
+        fixture_reset();
         fixture_peer(&w);
         arguments_good(&a, function, &w);
         (void)arguments_set(&a, "cfg", 0);
@@ -184,9 +184,9 @@ TEST_THAT(port_outside_16_bits_is_refused) {
 
 // ---- text from outside ---------------------------------------------------------------------
 
-static const struct strange {
+static const struct untrusted {
     const char *text, *shown;
-} stranges[] = {
+} untrusted_texts[] = {
     {"two\nlines\r\t\x1b[2J", "two\\nlines\\r\\t\\x1b[2J"},
     {"\x7f\xc2\x9b\xff\xc3", "\\x7f\\xc2\\x9b\\xff\\xc3"},
     {"\xe2\x80\xa8\xe2\x80\xae\xe2\x81\xa6", "\\xe2\\x80\\xa8\\xe2\\x80\\xae\\xe2\\x81\\xa6"},
@@ -242,23 +242,24 @@ TEST_THAT(untrusted_text_is_one_bounded_line_with_the_reason) {
     };
     memset(longest[0], 'x', sizeof(longest[0]) - 1);
     memset(longest[1], '\x1b', sizeof(longest[1]) - 1);
-    for (size_t i = 0; i < LENGTH(stranges) * LENGTH(calls); i++) {
+    for (size_t i = 0; i < LENGTH(untrusted_texts) * LENGTH(calls); i++) {
         const size_t n = i / LENGTH(calls), c = i % LENGTH(calls);
-        const char *text =
-            stranges[n].text ? stranges[n].text : longest[stranges[n].shown[0] == '\\'];
-        fixture_anew();
+        const char *text = untrusted_texts[n].text
+                               ? untrusted_texts[n].text
+                               : longest[untrusted_texts[n].shown[0] == '\\'];
+        fixture_reset();
         fixture_peer(&w);
         MUST(rpma_conn_cfg_new(&w.h.cfg));
         fake_device()->gai_error = EAI_NONAME;
         assert_int_not_equal(
             call_with_text(calls[c].function, text, FIXTURE_PORT, calls[c].type), 0);
-        expect_one_line(calls[c].function, stranges[n].shown,
+        expect_one_line(calls[c].function, untrusted_texts[n].shown,
                         calls[c].reason ? calls[c].reason : gai_strerror(EAI_NONAME));
         if (!calls[c].has_port)
             continue;
         fake_device()->gai_error = EAI_SERVICE;
         assert_int_not_equal(call_with_text(calls[c].function, text, text, calls[c].type), 0);
-        expect_one_line(calls[c].function, stranges[n].shown, gai_strerror(EAI_SERVICE));
+        expect_one_line(calls[c].function, untrusted_texts[n].shown, gai_strerror(EAI_SERVICE));
     }
 }
 
@@ -292,7 +293,7 @@ TEST_THAT(both_sides_report_their_addresses) {
     static const char *const sources[] = {"127.0.0.7", "fd00::7"};
     for (int number = 0; number < 4; number++) {
         struct sockaddr_storage local;
-        fixture_anew();
+        fixture_reset();
         fake_device()->client = number;
         fixture_peer(&w);
         for (int before = 0; before < number; before++)
@@ -322,7 +323,7 @@ TEST_THAT(endpoint_reports_the_port_chosen_by_the_kernel) {
     for (int family = 0; family < 2; family++)
         for (size_t i = 0; i < LENGTH(cases); i++) {
             struct sockaddr_storage addr;
-            fixture_anew();
+            fixture_reset();
             fixture_peer(&w);
             fake_device()->addresses = 2;
             if (family == 1)

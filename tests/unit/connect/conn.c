@@ -14,7 +14,7 @@ static void new_unestablished(const struct shape *shape) {
     MUST(rpma_conn_req_connect(&w.h.req, NULL, &w.h.conn));
 }
 
-static void happen(enum rdma_cm_event_type type) {
+static void deliver_event(enum rdma_cm_event_type type) {
     fake_cm_event(fixture_event_fd(&w), type, NULL, 0);
 }
 
@@ -38,7 +38,7 @@ TEST_THAT(cm_events_map_to_conn_events) {
     fixture_conn(&w, &outgoing);
     for (size_t i = 0; i < LENGTH(cases); i++) {
         enum rpma_conn_event event = RPMA_CONN_UNDEFINED;
-        happen(cases[i].type);
+        deliver_event(cases[i].type);
         MUST(rpma_conn_next_event(w.h.conn, &event));
         assert_int_equal(event, cases[i].event);
         assert_int_equal(logged_count(cases[i].level), 1);
@@ -52,13 +52,13 @@ TEST_THAT(cm_events_map_to_conn_events) {
 TEST_THAT(address_change_keeps_the_connection) {
     for (int established = 0; established < 2; established++) {
         enum rpma_conn_event event = RPMA_CONN_UNDEFINED;
-        fixture_anew();
+        fixture_reset();
         if (established)
             fixture_conn(&w, &outgoing);
         else
             new_unestablished(&outgoing);
-        happen(RDMA_CM_EVENT_ADDR_CHANGE);
-        happen(established ? RDMA_CM_EVENT_DISCONNECTED : RDMA_CM_EVENT_ESTABLISHED);
+        deliver_event(RDMA_CM_EVENT_ADDR_CHANGE);
+        deliver_event(established ? RDMA_CM_EVENT_DISCONNECTED : RDMA_CM_EVENT_ESTABLISHED);
         WATCH(event);
         EXPECT_ERROR(rpma_conn_next_event(w.h.conn, &event), RPMA_E_NO_EVENT,
                      "RDMA_CM_EVENT_ADDR_CHANGE", "RDMA_CM_EVENT_ADDR_CHANGE",
@@ -66,7 +66,7 @@ TEST_THAT(address_change_keeps_the_connection) {
                      .level = RPMA_LOG_LEVEL_INFO);
         MUST(rpma_conn_next_event(w.h.conn, &event));
         assert_int_equal(event, established ? RPMA_CONN_CLOSED : RPMA_CONN_ESTABLISHED);
-        happen(RDMA_CM_EVENT_ADDR_CHANGE);
+        deliver_event(RDMA_CM_EVENT_ADDR_CHANGE);
         fake_fail("rdma_ack_cm_event", 1, EIO);
         WATCH(event);
         EXPECT_ERROR(rpma_conn_next_event(w.h.conn, &event), RPMA_E_PROVIDER,
@@ -178,7 +178,7 @@ TEST_THAT(log_function_may_delete_the_connection) {
     for (size_t i = 0; i < LENGTH(types); i++) {
         enum rpma_conn_event event = RPMA_CONN_UNDEFINED;
         new_unestablished(&outgoing);
-        happen(types[i]);
+        deliver_event(types[i]);
         MUST(rpma_log_set_function(delete_and_note));
         MUST(rpma_conn_next_event(w.h.conn, &event));
         logged_start();
@@ -193,7 +193,7 @@ TEST_THAT(log_function_may_delete_the_connection) {
 TEST_THAT(delete_ignores_pending_events) {
     const struct ibv_wc wc = {.wr_id = 1};
     new_unestablished(&outgoing);
-    happen(RDMA_CM_EVENT_ESTABLISHED);
+    deliver_event(RDMA_CM_EVENT_ESTABLISHED);
     fake_complete(fixture_qp(&w)->send_cq, &wc);
     MUST(rpma_conn_disconnect(w.h.conn));
     assert_string_equal(logged_line(RPMA_LOG_LEVEL_NOTICE, 0)->message, "disconnecting");

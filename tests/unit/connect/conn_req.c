@@ -164,7 +164,7 @@ static void connect_by(enum way way, const struct settings *s) {
 TEST_THAT(every_constructor_applies_the_configuration) {
     for (enum way way = 0; way < WAYS; way++)
         for (int with_others = 0; with_others < 2; with_others++) {
-            fixture_anew();
+            fixture_reset();
             fixture_peer(&w);
             if (with_others)
                 set_others();
@@ -172,11 +172,11 @@ TEST_THAT(every_constructor_applies_the_configuration) {
         }
 }
 
-static void set_up_in_vain(enum way way, const char *fails) {
-    const struct shape lent = {.lent_cq = 8, .lent_rcq = 8};
-    fixture_anew();
+static void expect_failed_setup(enum way way, const char *fails) {
+    const struct shape shared = {.shared_cq = 8, .shared_rcq = 8};
+    fixture_reset();
     fixture_peer(&w);
-    fixture_cfg(&w, &lent);
+    fixture_cfg(&w, &shared);
     MUST(rpma_conn_cfg_set_ack_timeout(w.h.cfg, 500));
     MUST(rpma_conn_cfg_set_retry_count(w.h.cfg, 1));
     request_by(way, NULL);
@@ -189,11 +189,11 @@ static void set_up_in_vain(enum way way, const char *fails) {
 // The request is set up in another way afterwards, and queues of the program are free.
 TEST_THAT(failed_setup_releases_everything) {
     for (enum way way = OUTGOING_STEPS; way < WAYS; way++) {
-        set_up_in_vain(way, "rdma_create_qp_ex");
+        expect_failed_setup(way, "rdma_create_qp_ex");
         assert_int_equal(fake_count("rdma_set_option"), 0);
-        set_up_in_vain(way, "rdma_set_option");
-        MUST(rpma_cq_delete(&w.h.lent_cq));
-        MUST(rpma_cq_delete(&w.h.lent_rcq));
+        expect_failed_setup(way, "rdma_set_option");
+        MUST(rpma_cq_delete(&w.h.shared_cq));
+        MUST(rpma_cq_delete(&w.h.shared_rcq));
         MUST(rpma_conn_req_setup(w.h.req, NULL));
         EXPECT_CALLS(QUEUES);
         expect_queues(&defaults);
@@ -227,7 +227,7 @@ TEST_THAT(new_sizes_the_cq_for_all_completions) {
         {.set = INT32_MAX, .cqe = INT32_MAX, .max_cqe = INT32_MAX},
     };
     for (size_t i = 0; i < LENGTH(cases); i++) {
-        fixture_anew();
+        fixture_reset();
         if (cases[i].max_cqe)
             fake_profile()->attr.max_cqe = cases[i].max_cqe;
         if (cases[i].max_wr)

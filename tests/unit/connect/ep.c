@@ -16,7 +16,7 @@ static void new_ep(void) {
     fixture_listen(&w);
 }
 
-static void ask(const char *data, uint8_t len) {
+static void add_request(const char *data, uint8_t len) {
     fake_cm_event(fixture_ep_fd(&w), RDMA_CM_EVENT_CONNECT_REQUEST, data, len);
 }
 
@@ -25,7 +25,7 @@ static void ask(const char *data, uint8_t len) {
 // With the defaults, which rpma_ep_listen() has, too.
 TEST_THAT(listen_binds_and_listens) {
     for (int with = 0; with < 2; with++) {
-        fixture_anew();
+        fixture_reset();
         fixture_peer(&w);
         if (with)
             MUST(rpma_ep_listen_with(w.h.peer, FIXTURE_ADDRESS, FIXTURE_PORT, NULL, &w.h.ep));
@@ -69,10 +69,10 @@ TEST_THAT(listening_follows_its_configuration) {
 // RPMA_E_NO_EVENT at once, also where the next call would block; the next request is taken.
 TEST_THAT(address_change_keeps_the_endpoint) {
     for (int bare = 0; bare < 2; bare++) {
-        fixture_anew();
+        fixture_reset();
         new_ep();
         fake_cm_event(fixture_ep_fd(&w), RDMA_CM_EVENT_ADDR_CHANGE, NULL, 0);
-        ask(NULL, 0);
+        add_request(NULL, 0);
         WATCH(w.h);
         if (bare)
             EXPECT_ERROR(rpma_ep_next_incoming(w.h.ep, &w.h.req), RPMA_E_NO_EVENT,
@@ -95,10 +95,10 @@ TEST_THAT(address_change_keeps_the_endpoint) {
 TEST_THAT(request_outlives_the_endpoint) {
     const struct shape shape = {.incoming = true};
     for (int bare = 0; bare < 2; bare++) {
-        fixture_anew();
+        fixture_reset();
         fake_profile()->transport = SIM_IWARP; // iWARP requests may have no data
         new_ep();
-        ask(NULL, 0);
+        add_request(NULL, 0);
         if (bare)
             MUST(rpma_ep_next_incoming(w.h.ep, &w.h.req));
         else
@@ -120,7 +120,7 @@ TEST_THAT(many_clients_can_be_rejected) {
     const size_t bytes = fake_bytes_held();
     for (int i = 0; i < 1000; i++) {
         const bool gives_reason = i % 3 == 2;
-        ask("hello", 5);
+        add_request("hello", 5);
         if (i % 3 == 0) {
             MUST(rpma_ep_next_conn_req(w.h.ep, NULL, &w.h.req));
             MUST(rpma_conn_req_delete(&w.h.req));
@@ -148,7 +148,7 @@ TEST_THAT(refused_configuration_rejects_the_client) {
     MUST(rpma_conn_cfg_new(&w.h.cfg));
     MUST(rpma_conn_cfg_set_max_sge(w.h.cfg, FAKE_MAX_SGE + 1));
     for (int bare = 0; bare < 2; bare++) {
-        ask(NULL, 0);
+        add_request(NULL, 0);
         if (bare)
             MUST(rpma_ep_next_incoming(w.h.ep, &w.h.req));
         WATCH(w.h);

@@ -35,7 +35,7 @@ static void register_all(struct packed *c) {
 static void deregister_all(void) {
     for (unsigned i = 0; i < LENGTH(mrs); i++)
         MUST(rpma_mr_dereg(&mrs[i]));
-    fixture_drop(&w);
+    fixture_delete(&w);
 }
 
 static unsigned char counting[PACKED_MOST];
@@ -112,7 +112,7 @@ TEST_THAT(regions_of_different_devices_are_packed_together) {
         static struct packed c;
         struct rpma_peer *peers[2];
         memset(&c, 0, sizeof(c));
-        fixture_anew();
+        fixture_reset();
         for (int i = 0; i < 2; i++) {
             const bool native = i == 0 ? first : !first;
             fake_profile()->has_native_flush = fake_profile()->has_native_atomic_write = native;
@@ -278,7 +278,7 @@ TEST_THAT(unpack_follows_the_format) {
         for (size_t m = 0; m < LENGTH(more); m++)
             for (int direct_write = PACKED_NO_STATEMENT; direct_write < 2; direct_write++) {
                 unsigned char bytes[4 * PACKED_MOST];
-                struct packed c = packed_made_up(regions[r], direct_write, 0xa2, 0, more[m]);
+                struct packed c = packed_arbitrary(regions[r], direct_write, 0xa2, 0, more[m]);
                 const size_t size = packed_form(&c, bytes);
                 if (size > PACKED_MOST)
                     continue;
@@ -287,14 +287,14 @@ TEST_THAT(unpack_follows_the_format) {
                 unpack_and_compare(&c);
             }
     for (unsigned served = 0; served <= UINT8_MAX; served++) {
-        const struct packed c = packed_made_up(0, true, served, 1, 0);
+        const struct packed c = packed_arbitrary(0, true, served, 1, 0);
         unpack_and_compare(&c);
     }
 }
 
 TEST_THAT(unread_log_lines_are_not_formatted) {
     unsigned char bytes[2 * PACKED_MOST];
-    const struct packed c = packed_made_up(3, true, 0xa6, 5, 0);
+    const struct packed c = packed_arbitrary(3, true, 0xa6, 5, 0);
     const struct rpma_conn_private_data pdata = {bytes, (uint8_t)packed_form(&c, bytes)};
     MUST(rpma_conn_private_data_unpack(&pdata, NULL, NULL, NULL, NULL, NULL));
     out = (struct outputs){.nmrs = 0};
@@ -337,7 +337,7 @@ static const char not_packed[] = "the data was not packed by rpma_conn_private_d
 
 TEST_THAT(unpack_refuses_truncated_data) {
     unsigned char bytes[2 * PACKED_MOST];
-    const struct packed c = packed_made_up(2, true, 0xa6, 3, 0);
+    const struct packed c = packed_arbitrary(2, true, 0xa6, 3, 0);
     const size_t whole = packed_form(&c, bytes);
     for (size_t size = 0; size < whole; size++)
         expect_refused(bytes, size, size < PACKED_HEADER ? not_packed : is_cut,
@@ -364,7 +364,7 @@ TEST_THAT(unpack_refuses_other_headers) {
          "the size of the capabilities in the private data is 1, at least 2 are needed"},
     };
     unsigned char bytes[2 * PACKED_MOST] = {0};
-    const struct packed c = packed_made_up(1, true, 0xa6, 3, 0);
+    const struct packed c = packed_arbitrary(1, true, 0xa6, 3, 0);
     for (size_t i = 0; i < LENGTH(cases); i++)
         for (unsigned value = cases[i].from; value <= cases[i].to; value++) {
             packed_form(&c, bytes);

@@ -88,7 +88,7 @@ enum { ADDRESSES = 4 };
 // The first count addresses fail in that way: from the start on, or when the request is
 // resolved, where something has to go wrong with the first address later.
 static void fail_addresses(const struct broken *b, bool in_start, unsigned count) {
-    fixture_anew();
+    fixture_reset();
     fake_device()->addresses = ADDRESSES;
     fixture_peer(&w);
     MUST(rpma_conn_cfg_new(&w.h.cfg));
@@ -182,7 +182,7 @@ TEST_THAT(source_address_is_used) {
     struct sockaddr_storage addr;
     for (int steps = 0; steps < 2; steps++)
         for (int family = 0; family < 2; family++) {
-            fixture_anew();
+            fixture_reset();
             fake_device()->addresses = 4;
             fixture_peer(&w);
             MUST(rpma_conn_cfg_new(&w.h.cfg));
@@ -211,7 +211,7 @@ TEST_THAT(source_port_is_used_with_every_address) {
     for (int steps = 0; steps < 2; steps++)
         for (int with_address = 0; with_address < 2; with_address++) {
             struct sockaddr_storage addr;
-            fixture_anew();
+            fixture_reset();
             fake_device()->addresses = ADDRESSES;
             fixture_peer(&w);
             MUST(rpma_conn_cfg_new(&w.h.cfg));
@@ -260,7 +260,7 @@ TEST_THAT(ready_request_can_fail) {
          "rdma_destroy_event_channel"},
     };
     for (size_t i = 0; i < LENGTH(cases); i++) {
-        fixture_anew();
+        fixture_reset();
         fake_device()->addresses = 2; // the second is not tried any more
         fixture_peer(&w);
         start(NULL);

@@ -24,16 +24,16 @@ static void resolve(void) {
 static void new_in_one_step(void) {
     MUST(rpma_conn_req_new(w.h.peer, FIXTURE_ADDRESS, FIXTURE_PORT, NULL, &w.h.req));
 }
-static void be_asked(void) {
+static void receive_request(void) {
     fixture_listen(&w);
     fake_cm_event(fixture_ep_fd(&w), RDMA_CM_EVENT_CONNECT_REQUEST, NULL, 0);
 }
 static void take_bare(void) {
-    be_asked();
+    receive_request();
     MUST(rpma_ep_next_incoming(w.h.ep, &w.h.req));
 }
 static void take_in_one_step(void) {
-    be_asked();
+    receive_request();
     MUST(rpma_ep_next_conn_req(w.h.ep, NULL, &w.h.req));
 }
 static void set_up_resolved(void) {
@@ -129,7 +129,7 @@ static const struct wrong {
 TEST_THAT(steps_in_wrong_state_are_rejected) {
     static struct arguments a;
     for (const struct wrong *wrong = wrongs; wrong < wrongs + LENGTH(wrongs); wrong++) {
-        fixture_anew();
+        fixture_reset();
         fixture_peer(&w);
         wrong->make();
         const struct rpma_conn_req *const req = w.h.req;

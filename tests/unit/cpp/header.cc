@@ -32,7 +32,7 @@ template <class Owner> constexpr bool is_move_only() {
 
 // An owner converts to its handle, a const owner only to a const handle, and a temporary owner
 // not at all.
-template <class Owner> constexpr bool converts_as_it_should() {
+template <class Owner> constexpr bool has_owner_conversions() {
     using Handle = typename Owner::handle_type;
     return std::is_convertible_v<Owner &, Handle *> &&
            std::is_convertible_v<const Owner &, const Handle *> &&
@@ -43,36 +43,35 @@ template <class Owner> constexpr bool converts_as_it_should() {
            !std::is_constructible_v<Owner, std::nullptr_t> && sizeof(Owner) == sizeof(Handle *);
 }
 
-template <class... Owners> constexpr bool owners_are_sound() {
-    return (... && (is_move_only<Owners>() && converts_as_it_should<Owners>()));
+template <class... Owners> constexpr bool are_owners() {
+    return (... && (is_move_only<Owners>() && has_owner_conversions<Owners>()));
 }
 
-static_assert(
-    owners_are_sound<rpma::peer, rpma::peer_cfg, rpma::mr_local, rpma::mr_remote, rpma::srq,
-                     rpma::srq_cfg, rpma::cq, rpma::cq_cfg, rpma::conn_cfg, rpma::conn_req,
-                     rpma::ep, rpma::ep_cfg, rpma::conn, rpma::batch>());
+static_assert(are_owners<rpma::peer, rpma::peer_cfg, rpma::mr_local, rpma::mr_remote, rpma::srq,
+                         rpma::srq_cfg, rpma::cq, rpma::cq_cfg, rpma::conn_cfg, rpma::conn_req,
+                         rpma::ep, rpma::ep_cfg, rpma::conn, rpma::batch>());
 static_assert(std::is_nothrow_copy_constructible_v<rpma::error>);
 static_assert(!std::is_constructible_v<rpma::cq_ref, std::nullptr_t>);
 // A view of an owner cannot be taken from a temporary owner.
 template <class Owner>
-concept lends_private_data = requires(Owner &&owner) {
+concept has_private_data = requires(Owner &&owner) {
     {
         std::forward<Owner>(owner).get_private_data()
         } -> std::same_as<std::span<const std::byte>>;
 };
 template <class Owner>
-concept lends_cq = requires(Owner &&owner) {
+concept has_cq = requires(Owner &&owner) {
     std::forward<Owner>(owner).get_cq().get();
 };
 template <class Owner>
-concept lends_rcq = requires(Owner &&owner) {
+concept has_rcq = requires(Owner &&owner) {
     std::forward<Owner>(owner).get_rcq()->get();
 };
-static_assert(lends_private_data<rpma::conn &> && !lends_private_data<rpma::conn>);
-static_assert(lends_private_data<rpma::conn_req &> && !lends_private_data<rpma::conn_req>);
-static_assert(lends_cq<rpma::conn &> && !lends_cq<rpma::conn>);
-static_assert(lends_rcq<rpma::conn &> && !lends_rcq<rpma::conn>);
-static_assert(lends_rcq<rpma::srq &> && !lends_rcq<rpma::srq>);
+static_assert(has_private_data<rpma::conn &> && !has_private_data<rpma::conn>);
+static_assert(has_private_data<rpma::conn_req &> && !has_private_data<rpma::conn_req>);
+static_assert(has_cq<rpma::conn &> && !has_cq<rpma::conn>);
+static_assert(has_rcq<rpma::conn &> && !has_rcq<rpma::conn>);
+static_assert(has_rcq<rpma::srq &> && !has_rcq<rpma::srq>);
 static_assert(rpma::detail::name_of<rpma_mr_reg>() == "rpma_mr_reg");
 
 // Functions that post, poll or wait cannot throw, and return a status.

@@ -79,7 +79,7 @@ static void returns_when_the_flush_has_completed(void **) {
     assert_true(all.conn.get_cq().get_wc(wc) == rpma::status::no_completion);
 }
 
-static void says_what_failed(void **) {
+static void reports_the_failure(void **) {
     client all;
     queue = fake_qp(all.conn.get_qp_num())->send_cq;
     const auto persist = [&] { make_persistent(all.conn, all.src, 7); };
@@ -93,7 +93,7 @@ static void says_what_failed(void **) {
     }
 }
 
-static void says_that_nobody_is_there(void **) {
+static void reports_a_missing_server(void **) {
     rpma::peer peer(fake_context(0));
     fake_fail("rdma_connect", 1, ECONNREFUSED);
     assert_non_null(std::strstr(
@@ -106,8 +106,8 @@ static void says_that_nobody_is_there(void **) {
 int main() {
     const struct CMUnitTest tests[] = {
         TEST(returns_when_the_flush_has_completed),
-        TEST(says_what_failed),
-        TEST(says_that_nobody_is_there),
+        TEST(reports_the_failure),
+        TEST(reports_a_missing_server),
     };
     return UNIT_RUN("cpp-page", tests);
 }

@@ -36,14 +36,15 @@ static bool refused(const char *name, size_t bytes) {
 }
 
 // Fills fresh memory, so that it is never zero by chance.
-static void *scribbled(void *block, size_t bytes) {
+static void *fill_with_garbage(void *block, size_t bytes) {
     return block ? memset(block, 0xa5, bytes) : NULL;
 }
 
 static void *hooked_malloc(size_t bytes) {
     FAKE_LOCKED;
-    return refused("malloc", bytes) ? NULL
-                                    : track(FAKE_BLOCK, scribbled(malloc(bytes), bytes), bytes);
+    return refused("malloc", bytes)
+               ? NULL
+               : track(FAKE_BLOCK, fill_with_garbage(malloc(bytes), bytes), bytes);
 }
 
 // Recorded as malloc(), because compilers replace one by the other.
@@ -59,7 +60,7 @@ static void hooked_free(void *block) {
     struct fake_object *o = block ? fake_find(FAKE_BLOCK, block) : NULL;
     if (!o)
         return;
-    scribbled(block, o->bytes);
+    fill_with_garbage(block, o->bytes);
     fake_destroy(o);
     free(block);
 }

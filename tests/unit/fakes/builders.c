@@ -48,7 +48,7 @@ static struct fake_post *build(struct ibv_qp_ex *ex, const char *call, int opcod
     static struct fake_post refused;
     enter(ex, call);
     int error;
-    if (!build_error && built > 0 && fake_fault_asked("send request", &error))
+    if (!build_error && built > 0 && fake_fault_due("send request", &error))
         build_error = error;
     if (build_error)
         return &refused;
@@ -131,7 +131,7 @@ static int wr_complete(struct ibv_qp_ex *ex) {
     for (unsigned i = 0; i < built && !error; i++)
         fake_take(qp, &pending[i]);
     if (!error)
-        (void)fake_fault_asked("doorbell", &error);
+        (void)fake_fault_due("doorbell", &error);
     if (!error && ex->qp_base.state < IBV_QPS_RTS && !fake_device()->takes_early)
         error = EINVAL;
     return error;
@@ -140,26 +140,28 @@ static int wr_complete(struct ibv_qp_ex *ex) {
 // rdma-core 56, providers/rxe/rxe.c, set_qp_send_ops(): a builder that was not asked for is
 // NULL.
 void fake_qp_set_builders(struct fake_qp *qp, uint64_t send_ops_flags) {
-#define ASKED(flag, builder) (send_ops_flags & (flag) ? builder : NULL)
+#define IF_REQUESTED(flag, builder) (send_ops_flags & (flag) ? builder : NULL)
     qp->qp.ex = (struct ibv_qp_ex){
         .qp_base = qp->qp.ex.qp_base,
         .wr_start = wr_start,
         .wr_complete = wr_complete,
         .wr_set_sge_list = wr_set_sge_list,
         .wr_set_inline_data = wr_set_inline_data,
-        .wr_rdma_read = ASKED(IBV_QP_EX_WITH_RDMA_READ, wr_rdma_read),
-        .wr_rdma_write = ASKED(IBV_QP_EX_WITH_RDMA_WRITE, wr_rdma_write),
-        .wr_rdma_write_imm = ASKED(IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM, wr_rdma_write_imm),
-        .wr_send = ASKED(IBV_QP_EX_WITH_SEND, wr_send),
-        .wr_send_imm = ASKED(IBV_QP_EX_WITH_SEND_WITH_IMM, wr_send_imm),
-        .wr_atomic_fetch_add = ASKED(IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD, wr_atomic_fetch_add),
-        .wr_atomic_cmp_swp = ASKED(IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP, wr_atomic_cmp_swp),
-        .wr_atomic_write = ASKED(1 << 12, wr_atomic_write),
+        .wr_rdma_read = IF_REQUESTED(IBV_QP_EX_WITH_RDMA_READ, wr_rdma_read),
+        .wr_rdma_write = IF_REQUESTED(IBV_QP_EX_WITH_RDMA_WRITE, wr_rdma_write),
+        .wr_rdma_write_imm =
+            IF_REQUESTED(IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM, wr_rdma_write_imm),
+        .wr_send = IF_REQUESTED(IBV_QP_EX_WITH_SEND, wr_send),
+        .wr_send_imm = IF_REQUESTED(IBV_QP_EX_WITH_SEND_WITH_IMM, wr_send_imm),
+        .wr_atomic_fetch_add =
+            IF_REQUESTED(IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD, wr_atomic_fetch_add),
+        .wr_atomic_cmp_swp = IF_REQUESTED(IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP, wr_atomic_cmp_swp),
+        .wr_atomic_write = IF_REQUESTED(1 << 12, wr_atomic_write),
 #ifdef FAKE_HEADERS_KNOW_FLUSH
-        .wr_flush = ASKED(1 << 11, wr_flush),
+        .wr_flush = IF_REQUESTED(1 << 11, wr_flush),
 #endif
     };
 #ifndef FAKE_HEADERS_KNOW_FLUSH
-    qp->qp.wr_flush = ASKED(1 << 11, wr_flush);
+    qp->qp.wr_flush = IF_REQUESTED(1 << 11, wr_flush);
 #endif
 }

@@ -10,7 +10,7 @@
 
 struct rdma_event_channel *rdma_create_event_channel(void) {
     FAKE_CALL(NULL);
-    return call->failed ? fake_nothing(call, EINVAL)
+    return call->failed ? fake_return_null(call, EINVAL)
                         : &fake_channel_new(FAKE_EVENT_CHANNEL)->of_ids;
 }
 
@@ -25,7 +25,7 @@ void rdma_destroy_event_channel(struct rdma_event_channel *channel) {
 }
 
 // Puts the ID on that channel, or on one of its own.
-static void stand_on(struct fake_id *id, struct fake_channel *channel) {
+static void attach_to_channel(struct fake_id *id, struct fake_channel *channel) {
     id->channel = channel;
     id->own = channel ? NULL : fake_channel_new(FAKE_EVENT_CHANNEL);
     fake_adopt(&id->object, channel);
@@ -39,7 +39,7 @@ static bool belongs(void *what, void *with) {
     return event->seen->event.id == &((struct fake_id *)with)->id;
 }
 
-static struct fake_channel *home_of(const struct fake_id *id) {
+static struct fake_channel *channel_of(const struct fake_id *id) {
     return id->channel ? id->channel : id->own;
 }
 
@@ -57,7 +57,7 @@ static void leave(struct fake_id *id, struct fake_channel *from, struct fake_cha
 
 struct fake_id *fake_id_new(struct fake_channel *channel) {
     struct fake_id *made = FAKE_NEW(FAKE_ID, struct fake_id, id);
-    stand_on(made, channel);
+    attach_to_channel(made, channel);
     return made;
 }
 
@@ -100,7 +100,7 @@ int rdma_destroy_id(struct rdma_cm_id *id) {
         return fake_refused(fake_refuse(&found->object, call->error));
     if (found->incoming && !found->answered)
         fake_misuse("an incoming request was neither accepted nor rejected");
-    leave(found, home_of(found), NULL);
+    leave(found, channel_of(found), NULL);
     fake_destroy(found);
     return 0;
 }
@@ -114,9 +114,9 @@ int rdma_migrate_id(struct rdma_cm_id *id, struct rdma_event_channel *channel) {
     if (!found || call->failed || (!found->channel && !to))
         return fake_answer(call, EINVAL);
     wait_for_acknowledgements(found);
-    struct fake_channel *from = home_of(found);
-    stand_on(found, to);
-    leave(found, from, home_of(found));
+    struct fake_channel *from = channel_of(found);
+    attach_to_channel(found, to);
+    leave(found, from, channel_of(found));
     return 0;
 }
 
@@ -130,7 +130,7 @@ int rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_event *
     if (!taken)
         return -1;
     FAKE_RELEASED = NULL;
-    struct fake_id *id = taken->counted_on;
+    struct fake_id *id = taken->counting_id;
     struct rdma_cm_event *seen = *event = &taken->seen->event;
     taken->object.internal = false; // from now on the library owes an acknowledgement
     id->unacked++;
@@ -145,7 +145,7 @@ int rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_event *
     }
     // rdma-core 56, librdmacm/cma.c, ucma_process_addr_resolved(): asks for the device
     if (seen->event == RDMA_CM_EVENT_ADDR_RESOLVED)
-        fake_lead_to_device(id);
+        fake_bind_to_device(id);
     // rdma-core 56, librdmacm/cma.c, ucma_process_conn_resp(): up to RTS
     struct ibv_qp *qp = seen->id->qp;
     if (seen->event == RDMA_CM_EVENT_ESTABLISHED && qp && qp->state == IBV_QPS_INIT)
@@ -162,7 +162,7 @@ int rdma_ack_cm_event(struct rdma_cm_event *event) {
     if (!found)
         return fake_refused(EINVAL);
     if (!found->object.refused)
-        found->counted_on->unacked--;
+        found->counting_id->unacked--;
     if (call->failed)
         return fake_refused(fake_refuse(&found->object, call->error));
     fake_destroy(found);
@@ -218,10 +218,10 @@ static void add_event(struct fake_id *id, enum rdma_cm_event_type type, int stat
     id->resolved |= type == RDMA_CM_EVENT_ADDR_RESOLVED;
     id->routed |= type == RDMA_CM_EVENT_ROUTE_RESOLVED;
     struct fake_cm_event *made = FAKE_NEW(FAKE_CM_EVENT, struct fake_cm_event, seen);
-    struct fake_cm_event_seen *seen = fake_give_page(&made->object, sizeof(*seen));
+    struct fake_cm_event_seen *seen = fake_allocate_page(&made->object, sizeof(*seen));
     made->object.internal = true; // not yet the library's
     made->seen = seen;
-    made->counted_on = id;
+    made->counting_id = id;
     const uint8_t length = length_seen(id, type, len);
     seen->event = (struct rdma_cm_event){.id = &id->id, .event = type, .status = status};
     seen->event.param.conn.private_data = length ? seen->data : NULL;
@@ -233,7 +233,7 @@ static void add_event(struct fake_id *id, enum rdma_cm_event_type type, int stat
     fake_queue_push(&id->channel->queue, made);
 }
 
-void fake_tell(struct fake_id *id, enum rdma_cm_event_type type, int status) {
+void fake_report_event(struct fake_id *id, enum rdma_cm_event_type type, int status) {
     add_event(id, type, status, NULL, 0);
 }
 

@@ -20,7 +20,8 @@ static size_t address_length(const struct sockaddr *addr) {
                                          : 0;
 }
 
-static const struct sockaddr *keep(struct sockaddr_storage *to, const struct sockaddr *addr) {
+static const struct sockaddr *copy_address(struct sockaddr_storage *to,
+                                           const struct sockaddr *addr) {
     if (!addr)
         return NULL;
     fake_copy(to, addr, address_length(addr));
@@ -83,7 +84,7 @@ static void bind_source(struct fake_id *id, const struct sockaddr *source, int f
 
 // The kernel has the device as soon as an address leads to it; librdmacm asks for it in
 // ucma_query_addr() and leaves verbs NULL where there is none (wildcard addresses).
-void fake_lead_to_device(struct fake_id *id) {
+void fake_bind_to_device(struct fake_id *id) {
     id->id.verbs = fake_device()->no_device ? NULL : fake_context(0);
     id->id.port_num = 1;
 }
@@ -94,16 +95,16 @@ void fake_lead_to_device(struct fake_id *id) {
 static int begin(struct fake_id *id, const char *name, enum rdma_cm_event_type done,
                  enum rdma_cm_event_type failed) {
     int error;
-    if (fake_fault_asked(name, &error))
-        fake_tell(id, failed, -error);
+    if (fake_fault_due(name, &error))
+        fake_report_event(id, failed, -error);
     else if (!fake_device()->silent)
-        fake_tell(id, done, 0);
+        fake_report_event(id, done, 0);
     return 0;
 }
 
 int rdma_bind_addr(struct rdma_cm_id *id, struct sockaddr *addr) {
     FAKE_ID_CALL(id);
-    call->resolve.addr = keep(&call->resolve.given, addr);
+    call->resolve.addr = copy_address(&call->resolve.given, addr);
     // Linux 7.3, drivers/infiniband/core/cma.c, rdma_bind_addr_dst(): RDMA_CM_IDLE only.
     if (!found || call->failed || address_length(addr) == 0 || found->bound || found->resolved)
         return fake_answer(call, EINVAL);
@@ -112,15 +113,15 @@ int rdma_bind_addr(struct rdma_cm_id *id, struct sockaddr *addr) {
     found->bound = true;
     memcpy(&id->route.addr.src_storage, addr, address_length(addr));
     choose_port(&id->route.addr.src_storage);
-    fake_lead_to_device(found);
+    fake_bind_to_device(found);
     return 0;
 }
 
 int rdma_resolve_addr(struct rdma_cm_id *id, struct sockaddr *src_addr,
                       struct sockaddr *dst_addr, int timeout_ms) {
     FAKE_ID_CALL(id);
-    call->resolve.addr = keep(&call->resolve.given, dst_addr);
-    call->resolve.source = keep(&call->resolve.given_source, src_addr);
+    call->resolve.addr = copy_address(&call->resolve.given, dst_addr);
+    call->resolve.source = copy_address(&call->resolve.given_source, src_addr);
     call->resolve.timeout_ms = timeout_ms;
     if (!found || call->failed || address_length(dst_addr) == 0)
         return fake_answer(call, EINVAL);
@@ -142,7 +143,7 @@ int rdma_resolve_addr(struct rdma_cm_id *id, struct sockaddr *src_addr,
         return begin(found, "address event", RDMA_CM_EVENT_ADDR_RESOLVED,
                      RDMA_CM_EVENT_ADDR_ERROR);
     found->resolved = true;
-    fake_lead_to_device(found);
+    fake_bind_to_device(found);
     return 0;
 }
 
@@ -262,7 +263,7 @@ int rdma_connect(struct rdma_cm_id *id, struct rdma_conn_param *conn_param) {
 }
 
 // Only an unanswered request is accepted or rejected.
-static bool is_asking(const struct fake_id *id) {
+static bool is_pending_request(const struct fake_id *id) {
     if (id->incoming && !id->answered)
         return true;
     fake_misuse("not an unanswered incoming request");
@@ -271,7 +272,7 @@ static bool is_asking(const struct fake_id *id) {
 
 int rdma_accept(struct rdma_cm_id *id, struct rdma_conn_param *conn_param) {
     FAKE_ID_CALL(id);
-    if (found && !is_asking(found) && !call->failed)
+    if (found && !is_pending_request(found) && !call->failed)
         return fake_refused(EINVAL); // Linux 7.3, drivers/infiniband/core/cma.c, rdma_accept()
     const int ret = start_connection(call, found, conn_param, SIM_REPLY);
     if (ret == 0)
@@ -284,7 +285,7 @@ int rdma_accept(struct rdma_cm_id *id, struct rdma_conn_param *conn_param) {
 int rdma_reject(struct rdma_cm_id *id, const void *private_data, uint8_t private_data_len) {
     FAKE_ID_CALL(id);
     note_data(call, private_data, private_data_len);
-    const bool wrong = !found || !is_asking(found);
+    const bool wrong = !found || !is_pending_request(found);
     // Linux 7.3, drivers/infiniband/core/cm.c, cm_send_rej_locked(): checks the length first,
     // and says EINVAL. After any other failure the library cannot answer again.
     const bool is_refused = too_long(call, SIM_REJECTION) ||

@@ -36,7 +36,7 @@ static const char *const kind_names[FAKE_KINDS] = {
     "mapping",
 };
 
-void fake_misuse_of(const char *text) {
+void fake_misuse_text(const char *text) {
     const unsigned long used = strlen(misuses);
     snprintf(misuses + used, sizeof(misuses) - used, "%s: %s\n", fake_function, text);
 }
@@ -78,7 +78,7 @@ void *fake_create(enum fake_kind kind, size_t size) {
     return object;
 }
 
-void *fake_give_page(struct fake_object *object, size_t size) {
+void *fake_allocate_page(struct fake_object *object, size_t size) {
     object->bytes_of_page = size;
     object->page = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     object->outer = object->page;
@@ -178,7 +178,7 @@ int fake_release(const char *name, enum fake_kind kind, const void *outer, bool 
     return 0;
 }
 
-const char *fake_left(void) {
+const char *fake_leaks(void) {
     FAKE_LOCKED;
     unsigned count[FAKE_KINDS] = {0}, unacked = 0;
     unsigned long bytes = 0;

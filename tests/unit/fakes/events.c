@@ -69,7 +69,7 @@ void *fake_queue_remove(struct fake_queue *queue, bool (*match)(void *what, void
 
 static _Thread_local int let_in; // the signal that the next wait of this thread unblocks
 
-void fake_wait_lets_in(int signal) {
+void fake_wait_unblocks(int signal) {
     let_in = signal;
 }
 
@@ -94,7 +94,7 @@ static struct fake_queue *enter(const char *name, const void *object, enum fake_
     FAKE_CALL_OF(name, object);
     struct fake_channel *found = queue ? NULL : fake_find(channel, object);
     if (call->failed || (!queue && !found))
-        return fake_nothing(call, EINVAL);
+        return fake_return_null(call, EINVAL);
     return queue ? queue : &found->queue;
 }
 

@@ -24,7 +24,7 @@ void fake_reset(void);
 
 // The objects that the library still holds, one line per kind; "" if it holds none.
 // Objects whose release a fault refused do not count, because nothing more can release them.
-const char *fake_left(void);
+const char *fake_leaks(void);
 
 // Mistakes of the library (double release, unacknowledged events, use after release …).
 const char *fake_misuses(void);
@@ -169,7 +169,7 @@ const unsigned char *fake_target(uint64_t addr, size_t size, uint32_t rkey);
 // From now on the region of that key takes no remote atomics.
 void fake_target_without_atomics(uint32_t rkey);
 // The target executes this many more operations and none after them.
-void fake_target_stops(unsigned operations);
+void fake_stop_target_after(unsigned operations);
 // Computes the memory after a power failure now; the target itself continues. Each word that is
 // not persistent survives or is lost on its own: bit n % 64 says whether the nth such word, in
 // the order of execution, reached the memory. Returns the number of these words. UINT64_MAX
@@ -275,7 +275,7 @@ uint32_t fake_srq_limit(const struct ibv_srq *srq);
 // The next call of this thread that waits for an event of any kind and that has to wait
 // unblocks this signal meanwhile. The thread blocks it otherwise, so a signal that was sent
 // before the call arrives during the wait.
-void fake_wait_lets_in(int signal);
+void fake_wait_unblocks(int signal);
 
 // ---- connection manager --------------------------------------------------------------------
 

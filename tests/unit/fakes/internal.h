@@ -44,9 +44,9 @@ void fake_show(const int *unused);
     do {                                             \
         char text_[LINE_MAX];                        \
         snprintf(text_, sizeof(text_), __VA_ARGS__); \
-        fake_misuse_of(text_);                       \
+        fake_misuse_text(text_);                     \
     } while (0)
-void fake_misuse_of(const char *text);
+void fake_misuse_text(const char *text);
 // Reads every byte, so that memcheck reports uninitialized ones.
 void fake_touch(const void *bytes, size_t len);
 void fake_copy(void *to, const void *bytes, size_t len); // and copies them
@@ -67,10 +67,10 @@ struct fake_call *fake_note(const char *name, const void *object);
 int fake_error(const struct fake_call *call, int refusal);
 int fake_refused(int error);
 int fake_answer(const struct fake_call *call, int refusal);
-void *fake_nothing(const struct fake_call *call, int refusal);
+void *fake_return_null(const struct fake_call *call, int refusal);
 
 void fake_faults_reset(void);
-bool fake_fault_asked(const char *name, int *error);
+bool fake_fault_due(const char *name, int *error);
 
 // ---- objects -------------------------------------------------------------------------------
 
@@ -119,7 +119,7 @@ struct fake_object {
 void *fake_create(enum fake_kind kind, size_t size);
 void *fake_zeroed(size_t size); // memory of the fakes
 // Puts the outer structure on pages of its own, which fake_destroy() makes unreadable.
-void *fake_give_page(struct fake_object *object, size_t size);
+void *fake_allocate_page(struct fake_object *object, size_t size);
 // The live object of a pointer that the library passed; NULL and a misuse when there is none.
 void *fake_find(enum fake_kind kind, const void *outer);
 // The next older live object of that kind; after NULL the newest one.
@@ -277,7 +277,7 @@ struct fake_cm_event_seen {
 struct fake_cm_event {
     struct fake_object object;
     struct fake_cm_event_seen *seen;
-    struct fake_id *counted_on;
+    struct fake_id *counting_id;
 };
 
 // Enters the call of a function with a CM ID.
@@ -286,9 +286,9 @@ struct fake_cm_event {
     struct fake_id *const found = fake_find(FAKE_ID, id)
 
 struct fake_id *fake_id_new(struct fake_channel *channel);
-void fake_lead_to_device(struct fake_id *id);
+void fake_bind_to_device(struct fake_id *id);
 // Adds the event that reports the result of resolving an address or a route on a channel.
-void fake_tell(struct fake_id *id, enum rdma_cm_event_type type, int status);
+void fake_report_event(struct fake_id *id, enum rdma_cm_event_type type, int status);
 
 // The address of that number: 127.0.0.1 and up, every second one as IPv6.
 socklen_t fake_number_address(struct sockaddr_storage *addr, int number);

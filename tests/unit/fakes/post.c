@@ -55,7 +55,7 @@ static int post_recv(struct fake_call *call, struct fake_receives *queue,
         copy_receive(&receive, pd, wr);
         if (is_first)
             call->recv = receive;
-        if (is_first ? call->failed : fake_fault_asked("receive request", &error))
+        if (is_first ? call->failed : fake_fault_due("receive request", &error))
             error = is_first ? call->error : error;
         else
             error = sim_check_receive(fake_profile(), queue->most, queue->most_sge,
@@ -149,7 +149,7 @@ static int refusal(const struct fake_call *call, const struct fake_qp *qp,
                    const struct fake_post *post, bool is_first) {
     const struct sim_send send = fake_send_of(post);
     int error;
-    if (is_first ? call->failed : fake_fault_asked("send request", &error))
+    if (is_first ? call->failed : fake_fault_due("send request", &error))
         return is_first ? call->error : error;
     return sim_check_send(fake_profile(), &qp->cap, &send, qp->sends);
 }
@@ -179,7 +179,7 @@ static int post_list(struct fake_call *call, struct fake_qp *qp, struct ibv_send
         return fake_profile()->invalid_error;
     if (call->requests == 0)
         return error;
-    if (fake_fault_asked("doorbell", &doorbell_error))
+    if (fake_fault_due("doorbell", &doorbell_error))
         return doorbell_error;
     return fake_profile()->hides_refusals ? 0 : error;
 }

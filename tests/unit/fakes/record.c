@@ -70,7 +70,7 @@ const char *fake_first_fault(void) {
     return first_fault;
 }
 
-bool fake_fault_asked(const char *name, int *error) {
+bool fake_fault_due(const char *name, int *error) {
     bool fails = false;
     for (struct fault *f = faults; f < faults + fault_count; f++) {
         if (f->name && strcmp(f->name, name) != 0)
@@ -99,7 +99,7 @@ int fake_answer(const struct fake_call *call, int refusal) {
     return call->failed || refusal ? fake_refused(fake_error(call, refusal)) : 0;
 }
 
-void *fake_nothing(const struct fake_call *call, int refusal) {
+void *fake_return_null(const struct fake_call *call, int refusal) {
     errno = fake_error(call, refusal);
     return NULL;
 }
@@ -110,7 +110,7 @@ void *fake_nothing(const struct fake_call *call, int refusal) {
 // write() that older kernels know (rdma-core 56, libibverbs/cmd_fallback.c), librdmacm opens
 // devices (librdmacm/cma.c, ucma_init_device()). Calls of the data path, and those that wait
 // for events, leave errno alone.
-static void disturb_errno(const char *name) {
+static void change_errno(const char *name) {
     static const char *const quiet[] = {"ibv_wr_",
                                         "ibv_post_",
                                         "ibv_poll_cq",
@@ -136,7 +136,7 @@ static unsigned next(unsigned *count) {
 }
 
 struct fake_call *fake_note(const char *name, const void *object) {
-    disturb_errno(name);
+    change_errno(name);
     fake_function = name;
     struct fake_call *call = fake_is_quiet() ? &unrecorded : &calls[next(&call_count)];
     memset(call, 0, sizeof(*call));
@@ -147,7 +147,7 @@ struct fake_call *fake_note(const char *name, const void *object) {
 
 struct fake_call *fake_enter(const char *name, const void *object) {
     struct fake_call *call = fake_note(name, object);
-    call->failed = !fake_is_quiet() && fake_fault_asked(name, &call->error);
+    call->failed = !fake_is_quiet() && fake_fault_due(name, &call->error);
     return call;
 }
 

@@ -91,7 +91,7 @@ void fake_target_without_atomics(uint32_t rkey) {
     region_of(rkey)->no_atomics = true;
 }
 
-void fake_target_stops(unsigned operations) {
+void fake_stop_target_after(unsigned operations) {
     FAKE_LOCKED;
     may_execute = operations;
 }
@@ -150,7 +150,7 @@ static bool copy_elements(const struct fake_post *post, unsigned char *bytes, bo
     return true;
 }
 
-static bool is_carried(const struct fake_post *post) { // the request itself has the bytes
+static bool has_inline_data(const struct fake_post *post) { // the request itself has the bytes
     return post->opcode == SIM_WR_ATOMIC_WRITE ||
            sim_is_inline((uint32_t)post->opcode, post->flags);
 }
@@ -159,7 +159,7 @@ static uint64_t length_of(const struct fake_post *post) {
     uint64_t length = 0;
     if (post->opcode == SIM_WR_FLUSH)
         return post->flush_len;
-    if (is_carried(post))
+    if (has_inline_data(post))
         return post->inlined_bytes;
     for (int i = 0; i < post->num_sge; i++)
         length += post->elements.sges[i].length;
@@ -168,7 +168,7 @@ static uint64_t length_of(const struct fake_post *post) {
 
 static bool write_bytes(unsigned qp_num, const struct fake_post *post, struct region *region) {
     unsigned char *bytes = byte_of(region, region->now, post->remote_addr);
-    if (is_carried(post))
+    if (has_inline_data(post))
         memcpy(bytes, post->inlined, post->inlined_bytes);
     else if (!copy_elements(post, bytes, false))
         return false;

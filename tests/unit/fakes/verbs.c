@@ -55,7 +55,7 @@ static struct ibv_mr *reg_mr(struct ibv_pd *pd, void *addr, size_t length, uint6
         fake_misuse("the address is not kept");
     const int error = access_error(access, length);
     if (call->failed || !parent || error)
-        return fake_nothing(call, error);
+        return fake_return_null(call, error);
     struct fake_mr *made = FAKE_NEW(FAKE_MR, struct fake_mr, mr);
     fake_adopt(&made->object, parent);
     made->access = access;
@@ -114,7 +114,7 @@ struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *init
     struct ibv_srq_attr actual = *attr;
     const int refusal = sim_check_srq(fake_profile(), &actual, attr);
     if (call->failed || !parent || refusal)
-        return fake_nothing(call, parent ? refusal : EINVAL);
+        return fake_return_null(call, parent ? refusal : EINVAL);
     struct fake_srq *made = FAKE_NEW(FAKE_SRQ, struct fake_srq, srq);
     fake_adopt(&made->object, parent);
     made->receives = (struct fake_receives){.most = actual.max_wr, .most_sge = actual.max_sge};
@@ -156,7 +156,7 @@ struct ibv_srq *fake_srq(void) {
 struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context) {
     FAKE_CALL(context);
     if (call->failed)
-        return fake_nothing(call, EINVAL);
+        return fake_return_null(call, EINVAL);
     return &fake_channel_new(FAKE_COMP_CHANNEL)->of_cqs;
 }
 
@@ -175,7 +175,7 @@ struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *cq_cont
     struct fake_channel *parent = fake_find(FAKE_COMP_CHANNEL, channel);
     const int refusal = sim_check_cq(fake_profile(), cqe, comp_vector);
     if (call->failed || !parent || refusal)
-        return fake_nothing(call, parent ? refusal : EINVAL);
+        return fake_return_null(call, parent ? refusal : EINVAL);
     struct fake_cq *made = FAKE_NEW(FAKE_CQ, struct fake_cq, cq);
     fake_adopt(&made->object, parent);
     made->channel = parent;

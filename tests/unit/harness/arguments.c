@@ -71,7 +71,7 @@ static uintptr_t handle(const char *type, const struct fixture *w) {
         {"struct rpma_batch *", &w->h.batch},
         {"struct rpma_cq_cfg *", &w->h.cq_cfg},
         {"struct rpma_ep_cfg *", &w->h.ep_cfg},
-        {"struct rpma_cq *", &w->h.lent_cq},
+        {"struct rpma_cq *", &w->h.shared_cq},
     };
     const char *wanted = without_const(type);
     for (size_t i = 0; i < LENGTH(handles); i++) {
@@ -132,7 +132,7 @@ void arguments_good(struct arguments *a, const char *function, const struct fixt
         a->word[i] = good(a, i, w);
 }
 
-int arguments_happen(const char *function, const struct fixture *w, bool nothing) {
+int arguments_trigger(const char *function, const struct fixture *w, bool nothing) {
     const bool waits = strstr(function, "_wait") || strstr(function, "_take_event");
     if (strncmp(function, "rpma_ep_next_", 13) == 0) {
         if (!nothing)

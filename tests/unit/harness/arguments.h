@@ -23,7 +23,7 @@ const struct call_by_name *call_named(const char *name);
 void arguments_good(struct arguments *a, const char *function, const struct fixture *w);
 // Lets happen what the function waits for, unless it is to find nothing, and returns the
 // descriptor on which it waits; -1: it does not wait.
-int arguments_happen(const char *function, const struct fixture *w, bool nothing);
+int arguments_trigger(const char *function, const struct fixture *w, bool nothing);
 // Replaces the argument of that name; false when the function has none.
 bool arguments_set(struct arguments *a, const char *name, uintptr_t value);
 // Remembers all outputs for the next EXPECT_ERROR().

@@ -42,7 +42,7 @@ void fixture_descriptor(unsigned char desc[21], uint64_t addr, uint64_t size, ui
 bool fixture_peer(struct fixture *w) {
     unsigned char desc[21];
     if (!w->sweep)
-        fixture_drop(w);
+        fixture_delete(w);
     w->h = (struct handles){0};
     fixture_descriptor(desc, FIXTURE_REMOTE_ADDR, FIXTURE_REMOTE_SIZE, FIXTURE_REMOTE_RKEY,
                        FIXTURE_EVERY_USAGE);
@@ -61,7 +61,7 @@ bool fixture_peer(struct fixture *w) {
     (fixture_begin(w),               \
      fixture_step(w, NEWER(function)(__VA_ARGS__), #function, __FILE__, __LINE__))
 
-static bool lend(struct fixture *w, uint32_t size, struct rpma_cq **cq) {
+static bool make_shared_cq(struct fixture *w, uint32_t size, struct rpma_cq **cq) {
     return (w->h.cq_cfg || NEWER_STEP(w, rpma_cq_cfg_new, &w->h.cq_cfg)) &&
            NEWER_STEP(w, rpma_cq_cfg_set_size, w->h.cq_cfg, size) &&
            NEWER_STEP(w, rpma_cq_new, w->h.peer, w->h.cq_cfg, cq);
@@ -80,11 +80,12 @@ bool fixture_cfg(struct fixture *w, const struct shape *shape) {
     return STEP(w, rpma_conn_cfg_new(&w->h.cfg)) &&
            STEP(w, rpma_conn_cfg_set_compl_channel(w->h.cfg, shape->shared)) &&
            STEP(w, rpma_conn_cfg_set_rcq_size(w->h.cfg, shape->rcq_size)) &&
-           (!shape->lent_cq || (lend(w, shape->lent_cq, &w->h.lent_cq) &&
-                                NEWER_STEP(w, rpma_conn_cfg_set_cq, w->h.cfg, w->h.lent_cq))) &&
-           (!shape->lent_rcq ||
-            (lend(w, shape->lent_rcq, &w->h.lent_rcq) &&
-             NEWER_STEP(w, rpma_conn_cfg_set_rcq, w->h.cfg, w->h.lent_rcq))) &&
+           (!shape->shared_cq ||
+            (make_shared_cq(w, shape->shared_cq, &w->h.shared_cq) &&
+             NEWER_STEP(w, rpma_conn_cfg_set_cq, w->h.cfg, w->h.shared_cq))) &&
+           (!shape->shared_rcq ||
+            (make_shared_cq(w, shape->shared_rcq, &w->h.shared_rcq) &&
+             NEWER_STEP(w, rpma_conn_cfg_set_rcq, w->h.cfg, w->h.shared_rcq))) &&
            (!shape->max_sge ||
             NEWER_STEP(w, rpma_conn_cfg_set_max_sge, w->h.cfg, shape->max_sge)) &&
            (!shape->flush_mode ||
@@ -97,10 +98,10 @@ bool fixture_listen(struct fixture *w) {
 }
 
 bool fixture_request(struct fixture *w, const struct shape *shape) {
-    return fixture_cfg(w, shape) && fixture_ask(w, shape);
+    return fixture_cfg(w, shape) && fixture_make_req(w, shape);
 }
 
-bool fixture_ask(struct fixture *w, const struct shape *shape) {
+bool fixture_make_req(struct fixture *w, const struct shape *shape) {
     if (!shape->incoming)
         return STEP(w, rpma_conn_req_new(w->h.peer, FIXTURE_ADDRESS, FIXTURE_PORT, w->h.cfg,
                                          &w->h.req));
@@ -119,7 +120,7 @@ static void use_contexts(const struct fixture *w) {
         qp->srq->srq_context = (void *)1;
 }
 
-bool fixture_up(struct fixture *w, const struct shape *shape) {
+bool fixture_establish(struct fixture *w, const struct shape *shape) {
     const struct rpma_conn_private_data pdata = {private_data, shape->private_data};
     if (!STEP(w, rpma_conn_req_connect(&w->h.req, pdata.len ? &pdata : NULL, &w->h.conn)))
         return false;
@@ -130,7 +131,7 @@ bool fixture_up(struct fixture *w, const struct shape *shape) {
 }
 
 bool fixture_connect(struct fixture *w, const struct shape *shape) {
-    return fixture_up(w, shape) &&
+    return fixture_establish(w, shape) &&
            STEP(w, rpma_conn_apply_remote_peer_cfg(w->h.conn, w->h.pcfg));
 }
 
@@ -149,7 +150,7 @@ bool fixture_apply(struct fixture *w, uint8_t statement) {
            STEP(w, rpma_conn_apply_remote_peer_cfg(w->h.conn, w->h.pcfg));
 }
 
-bool fixture_drop(struct fixture *w) {
+bool fixture_delete(struct fixture *w) {
     bool ok = DROP_NEWER(w, batch, rpma_batch_delete);
     ok &= DROP(w, conn, rpma_conn_delete);
     ok &= DROP(w, req, rpma_conn_req_delete);
@@ -157,8 +158,8 @@ bool fixture_drop(struct fixture *w) {
     ok &= DROP(w, cfg, rpma_conn_cfg_delete);
     ok &= DROP_NEWER(w, cq_cfg, rpma_cq_cfg_delete);
     ok &= DROP_NEWER(w, ep_cfg, rpma_ep_cfg_delete);
-    ok &= DROP_NEWER(w, lent_cq, rpma_cq_delete);
-    ok &= DROP_NEWER(w, lent_rcq, rpma_cq_delete);
+    ok &= DROP_NEWER(w, shared_cq, rpma_cq_delete);
+    ok &= DROP_NEWER(w, shared_rcq, rpma_cq_delete);
     ok &= DROP(w, srq, rpma_srq_delete);
     ok &= DROP(w, srq_cfg, rpma_srq_cfg_delete);
     ok &= DROP(w, pcfg, rpma_peer_cfg_delete);
@@ -168,9 +169,9 @@ bool fixture_drop(struct fixture *w) {
     return ok;
 }
 
-void fixture_anew(void) {
+void fixture_reset(void) {
     fake_faults_off();
-    fixture_drop(&w);
+    fixture_delete(&w);
     unit_nothing_left("after a case");
     fake_reset();
 }

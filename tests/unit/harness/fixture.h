@@ -31,7 +31,7 @@ enum { BUILD_WRITES_ATOMICALLY = false };
 #endif
 
 // Bytes of peer configurations with direct write to PMem.
-enum { SILENT = 0x01, SERVES = 0xa1, SERVES_FLUSH = 0x02, SERVES_ATOMIC_WRITE = 0x04 };
+enum { UNADVERTISED = 0x01, SERVES = 0xa1, SERVES_FLUSH = 0x02, SERVES_ATOMIC_WRITE = 0x04 };
 
 struct handles {
     struct rpma_peer *peer;
@@ -47,7 +47,7 @@ struct handles {
     struct rpma_batch *batch;
     struct rpma_cq_cfg *cq_cfg;
     struct rpma_ep_cfg *ep_cfg;
-    struct rpma_cq *lent_cq, *lent_rcq; // of the program, for its connections
+    struct rpma_cq *shared_cq, *shared_rcq; // of the program, for its connections
     // Other outputs of calls, here so that a sweep sees when a failed call writes them.
     struct ibv_context *context;
     struct rpma_cq *fired;
@@ -69,7 +69,7 @@ struct fixture {
 // after the test, without faults.
 extern struct fixture w;
 // The same between two cases of a test; then the fakes are as at its beginning.
-void fixture_anew(void);
+void fixture_reset(void);
 
 // How a connection is configured and made.
 struct shape {
@@ -80,8 +80,8 @@ struct shape {
     bool srq;              // with a shared receive queue
     uint32_t srq_rcq_size; // that owns a receive CQ
     uint8_t private_data;  // bytes both ways
-    uint32_t lent_cq;      // size of a main CQ of the program; 0: the connection has its own
-    uint32_t lent_rcq;     // the same for receives
+    uint32_t shared_cq;    // size of a main CQ of the program; 0: the connection has its own
+    uint32_t shared_rcq;   // the same for receives
     enum rpma_flush_mode flush_mode;
     uint32_t max_sge; // of the connection and of the shared receive queue; 0: the default
 };
@@ -95,15 +95,15 @@ bool fixture_step(struct fixture *w, int ret, const char *text, const char *file
 bool fixture_peer(struct fixture *w);
 bool fixture_cfg(struct fixture *w, const struct shape *shape);
 bool fixture_listen(struct fixture *w);
-bool fixture_request(struct fixture *w, const struct shape *shape); // up to h.req
-bool fixture_ask(struct fixture *w, const struct shape *shape);     // from h.cfg to h.req
-bool fixture_up(struct fixture *w, const struct shape *shape);      // from h.req to h.conn, up
-bool fixture_connect(struct fixture *w, const struct shape *shape); // and h.pcfg applied
-bool fixture_conn(struct fixture *w, const struct shape *shape);    // all of it
+bool fixture_request(struct fixture *w, const struct shape *shape);   // up to h.req
+bool fixture_make_req(struct fixture *w, const struct shape *shape);  // h.req from h.cfg
+bool fixture_establish(struct fixture *w, const struct shape *shape); // h.conn from h.req
+bool fixture_connect(struct fixture *w, const struct shape *shape);   // and h.pcfg applied
+bool fixture_conn(struct fixture *w, const struct shape *shape);      // all of it
 // Applies a statement of the other side: makes h.pcfg from a descriptor with this byte.
 bool fixture_apply(struct fixture *w, uint8_t statement);
 // Deletes whatever there is, in the right order; false when a step failed.
-bool fixture_drop(struct fixture *w);
+bool fixture_delete(struct fixture *w);
 
 // Descriptors of h.conn, of h.req and of h.ep.
 int fixture_event_fd(const struct fixture *w);

@@ -12,7 +12,7 @@
 #include <signal.h>
 
 static sem_t arrived; // posted at a wait, or when the test gives up
-static volatile sig_atomic_t met;
+static volatile sig_atomic_t interrupted;
 static void (*call_later)(void);
 static pthread_t later;
 static struct sigaction before;
@@ -20,7 +20,7 @@ static sigset_t mask_before;
 
 static void arrive(int signal) {
     (void)signal;
-    met = 1;
+    interrupted = 1;
     sem_post(&arrived);
 }
 
@@ -35,22 +35,23 @@ void interrupt_wait(void (*then)(void)) {
     const struct sigaction action = {.sa_handler = arrive};
     sigset_t mask;
     sem_init(&arrived, 0, 0);
-    met = 0;
+    interrupted = 0;
     call_later = then;
     sigaction(SIGUSR1, &action, &before);
     sigemptyset(&mask);
     sigaddset(&mask, SIGUSR1);
     pthread_sigmask(SIG_BLOCK, &mask, &mask_before);
     pthread_kill(pthread_self(), SIGUSR1);
-    fake_wait_lets_in(SIGUSR1);
+    fake_wait_unblocks(SIGUSR1);
     if (then)
         pthread_create(&later, NULL, act_later, NULL);
 }
 
 void interrupt_done(void) {
-    const bool in_time = met;
-    fake_wait_lets_in(0);
-    pthread_sigmask(SIG_SETMASK, &mask_before, NULL); // a signal that met no wait arrives now
+    const bool in_time = interrupted;
+    fake_wait_unblocks(0);
+    pthread_sigmask(SIG_SETMASK, &mask_before,
+                    NULL); // a signal that interrupted no wait arrives now
     if (call_later)
         pthread_join(later, NULL);
     sigaction(SIGUSR1, &before, NULL);

@@ -23,10 +23,10 @@ void list_fixture_new(bool with_srq, uint32_t max_sge) {
                          FIXTURE_EVERY_USAGE, &list_regions[1 + i]));
 }
 
-void list_fixture_drop(void) {
+void list_fixture_delete(void) {
     MUST(rpma_mr_dereg(&list_regions[1]));
     MUST(rpma_mr_dereg(&list_regions[2]));
-    fixture_drop(&w);
+    fixture_delete(&w);
 }
 
 static int receive(const struct rpma_receive *receives, uint32_t count, uint32_t *posted) {
@@ -60,7 +60,7 @@ static void for_each_from(size_t i, void (*what)(const struct list_function *f))
         fake_reset();
         list_fixture_new(functions[i].srq, LIST_MOST);
         what(&functions[i]);
-        list_fixture_drop();
+        list_fixture_delete();
     }
 }
 

@@ -24,7 +24,7 @@ struct list_function {
 extern struct rpma_mr_local *list_regions[3];
 
 void list_fixture_new(bool with_srq, uint32_t max_sge);
-void list_fixture_drop(void);
+void list_fixture_delete(void);
 
 // Calls what() for each function, each time in a new fixture.
 void list_for_each(void (*what)(const struct list_function *f));

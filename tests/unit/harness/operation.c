@@ -50,8 +50,8 @@ struct rpma_work operation_of(const struct fixture *w, enum rpma_work_type kind)
     return o;
 }
 
-struct rpma_work operation_of_pieces(const struct fixture *w, enum rpma_work_type kind,
-                                     uint32_t number) {
+struct rpma_work operation_of_sges(const struct fixture *w, enum rpma_work_type kind,
+                                   uint32_t number) {
     static struct rpma_sge sgl[OPERATION_MOST_SGES];
     struct rpma_work o = operation_of(w, kind);
     for (size_t i = 0; i < LENGTH(sgl); i++)

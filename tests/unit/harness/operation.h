@@ -19,8 +19,8 @@ enum { OPERATION_LAST = RPMA_WORK_SEND_WITH_IMM, OPERATION_MOST_SGES = 8 };
 // kind does not read have wrong values.
 struct rpma_work operation_of(const struct fixture *w, enum rpma_work_type kind);
 // The same with number pieces, of which the third one is empty.
-struct rpma_work operation_of_pieces(const struct fixture *w, enum rpma_work_type kind,
-                                     uint32_t number);
+struct rpma_work operation_of_sges(const struct fixture *w, enum rpma_work_type kind,
+                                   uint32_t number);
 
 // The name and a call of the plain function, as "rpma_read"; for operations without a list.
 const char *operation_plain_name(enum rpma_work_type kind);

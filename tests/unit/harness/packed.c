@@ -31,8 +31,8 @@ size_t packed_form(const struct packed *c, unsigned char *out) {
     return (size_t)(out - start);
 }
 
-struct packed packed_made_up(unsigned regions, int direct_write, unsigned served, unsigned len,
-                             unsigned more) {
+struct packed packed_arbitrary(unsigned regions, int direct_write, unsigned served,
+                               unsigned len, unsigned more) {
     struct packed c = {.regions = regions,
                        .direct_write = direct_write,
                        .served = served,

@@ -15,10 +15,10 @@
 
 #define KIND(name) (1U << RPMA_WORK_##name)
 enum {
-    SOLICITORS = KIND(SEND) | KIND(SEND_WITH_IMM) | KIND(WRITE_WITH_IMM),
-    CARRIERS = SOLICITORS | KIND(WRITE), // of inline data
-    LOCALS = CARRIERS | KIND(READ),
-    ATOMICS = KIND(FETCH_ADD) | KIND(COMPARE_SWAP),
+    SOLICITED_KINDS = KIND(SEND) | KIND(SEND_WITH_IMM) | KIND(WRITE_WITH_IMM),
+    INLINE_KINDS = SOLICITED_KINDS | KIND(WRITE), // of inline data
+    LOCAL_KINDS = INLINE_KINDS | KIND(READ),
+    ATOMIC_KINDS = KIND(FETCH_ADD) | KIND(COMPARE_SWAP),
     INLINE_ROOM = 16 * LIST_MOST, // rxe has room for the elements, or for as many bytes
 };
 
@@ -30,7 +30,7 @@ static bool flushes, writes_atomically;   // natively
 static struct ibv_sge target;             // that emulated flushes read into
 static struct rpma_mr_remote *misaligned; // states that it takes remote atomics
 
-static inline void take_piece(struct fake_elements *to, const struct rpma_sge *piece) {
+static inline void append_sge(struct fake_elements *to, const struct rpma_sge *piece) {
     void *memory = NULL;
     if (piece->len == 0)
         return;
@@ -93,22 +93,22 @@ static inline struct fake_post request(const struct rpma_work *o) {
     }
     if (o->flags & RPMA_F_COMPLETION_ALWAYS & ~RPMA_F_COMPLETION_ON_ERROR)
         post.flags |= IBV_SEND_SIGNALED;
-    if (o->flags & RPMA_F_SOLICITED && is(o, SOLICITORS))
+    if (o->flags & RPMA_F_SOLICITED && is(o, SOLICITED_KINDS))
         post.flags |= IBV_SEND_SOLICITED;
     if (is(o, KIND(SEND_WITH_IMM) | KIND(WRITE_WITH_IMM)))
         post.imm = htonl(o->imm);
-    if (is(o, ATOMICS)) {
+    if (is(o, ATOMIC_KINDS)) {
         const bool swaps = o->type == RPMA_WORK_COMPARE_SWAP;
         post.flags |= IBV_SEND_FENCE;
         post.compare_add = swaps ? o->compare : o->value;
         post.swap = o->value;
     }
-    if (is(o, LOCALS | ATOMICS)) {
-        const bool is_list = o->nsge > 0 && is(o, LOCALS);
+    if (is(o, LOCAL_KINDS | ATOMIC_KINDS)) {
+        const bool is_list = o->nsge > 0 && is(o, LOCAL_KINDS);
         post.opcode = (int)opcodes[o->type];
         for (uint32_t i = 0; i < (is_list ? o->nsge : 1); i++)
-            take_piece(&post.elements, is_list ? &o->sgl[i] : &o->local);
-        if (o->flags & RPMA_F_INLINE && is(o, CARRIERS))
+            append_sge(&post.elements, is_list ? &o->sgl[i] : &o->local);
+        if (o->flags & RPMA_F_INLINE && is(o, INLINE_KINDS))
             take_inline(&post);
     } else if (o->type == RPMA_WORK_FLUSH) {
         flush(&post, o);
@@ -121,7 +121,7 @@ static inline struct fake_post request(const struct rpma_work *o) {
 // A set bit of pattern: this SGE has bytes. The others, with or without a region, are
 // left out. Returns how many pieces there are.
 enum { PATTERNS = 1 << LIST_MOST };
-static inline uint32_t make_pieces(struct rpma_sge sgl[LIST_MOST], unsigned pattern) {
+static inline uint32_t make_sges(struct rpma_sge sgl[LIST_MOST], unsigned pattern) {
     for (int i = 0; i < LIST_MOST; i++)
         sgl[i] = pattern >> i & 1 ? list_element(i)
                  : i % 2          ? (struct rpma_sge){NULL, 0, 0}
@@ -156,7 +156,7 @@ static inline void request_begin(bool flush, bool atomic_write, uint32_t max_ops
 
 static inline void request_end(void) {
     MUST(rpma_mr_remote_delete(&misaligned));
-    list_fixture_drop();
+    list_fixture_delete();
 }
 
 #endif // REQUEST_H

@@ -43,7 +43,8 @@ static void check_handles(struct sweep *s, const struct fixture *w, const char *
     if (strcmp(function, "rpma_srq_delete") == 0 && fake_count("ibv_destroy_cq") > 0)
         expected.srq = NULL;
     if (strcmp(function, "rpma_cq_delete") == 0 && fake_count("ibv_destroy_comp_channel") > 0)
-        *(w->h.lent_cq != expected.lent_cq ? &expected.lent_cq : &expected.lent_rcq) = NULL;
+        *(w->h.shared_cq != expected.shared_cq ? &expected.shared_cq : &expected.shared_rcq) =
+            NULL;
     if (memcmp(&expected, &w->h, sizeof(expected)) != 0)
         fail_msg("%s", describe(s, "an output was written"));
 }
@@ -98,13 +99,13 @@ static bool run_once(struct sweep *s, scenario *run, const void *argument,
         fake_fail(NULL, s->second, s->error);
 
     const bool passed = run(&w, argument);
-    const bool dropped = fixture_drop(&w);
+    const bool dropped = fixture_delete(&w);
     const bool reached = fake_faults_fired() > 0;
     if (!reached && !(passed && dropped))
         fail_msg("%s", describe(s, "failed without a fault"));
     s->cleaning = true;
     fake_faults_off();
-    fixture_drop(&w); // releases the objects whose release was refused before
+    fixture_delete(&w); // releases the objects whose release was refused before
 
     unit_nothing_left(describe(s, "afterwards"));
     fake_reset();

@@ -44,13 +44,13 @@ int unit_setup(void **state) {
 void unit_nothing_left(const char *where) {
     if (*fake_misuses())
         fail_msg("%s: misuse:\n%s", where, fake_misuses());
-    if (*fake_left())
-        fail_msg("%s:\n%s", where, fake_left());
+    if (*fake_leaks())
+        fail_msg("%s:\n%s", where, fake_leaks());
 }
 
 int unit_teardown(void **state) {
     (void)state;
-    fixture_anew();
+    fixture_reset();
     if (unit_descriptors() != descriptors_before)
         fail_msg("%u descriptors before the test, %u after it", descriptors_before,
                  unit_descriptors());
@@ -168,7 +168,7 @@ static enum rpma_log_level level_of(int code) {
 }
 
 // Is true if the message contains a text like "text of an error number (number)".
-static bool tells_error(const char *message) {
+static bool contains_error(const char *message) {
     for (const char *open = message; (open = strchr(open, '(')); open++) {
         const char *text = strerror(atoi(open + 1));
         const ptrdiff_t length = (ptrdiff_t)strlen(text);
@@ -224,7 +224,7 @@ static void check_log(const char *function, const struct expected_error *expecte
              (expected->logs && !strstr(logged->message, expected->logs)) ||
              strncmp(logged->message, call, strlen(call)) != 0)
         wrong = "another cause";
-    else if (!expected->error && !expected->own_error && tells_error(logged->message))
+    else if (!expected->error && !expected->own_error && contains_error(logged->message))
         wrong = "an error number that nobody gave";
     else if (logged->format[strlen(logged->format) - 1] != '\n')
         wrong = "no newline";

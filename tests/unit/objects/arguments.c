@@ -18,7 +18,7 @@ static const unsigned char desc_without_usage[21];
 static const unsigned char desc_that_wraps[21] = {
     1, 0, 0, 0, 0, 0, 0, 0, 255, 255, 255, 255, 255, 255, 255, 255, 0, 0, 0, 0, 1};
 
-static const struct rpma_conn_private_data nowhere = {NULL, 255};
+static const struct rpma_conn_private_data null_with_length = {NULL, 255};
 static const struct rpma_mr_local *const no_region[1] = {NULL};
 
 // A way to make a term of a condition true; a term may have several rows.
@@ -64,7 +64,7 @@ static const struct way {
     {"the usage byte", "usage", NULL, true, false, {{"desc", (uintptr_t)desc_without_usage}}},
     {"the region (address", "ends beyond the last address: addr=0x1",
      "rpma_mr_remote_from_descriptor", true, .set = {{"desc", (uintptr_t)desc_that_wraps}}},
-    {"pdata->ptr == NULL", "pdata->ptr == NULL", .set = {{"pdata", (uintptr_t)&nowhere}}},
+    {"pdata->ptr == NULL", "pdata->ptr == NULL", .set = {{"pdata", (uintptr_t)&null_with_length}}},
     {"dst_offset >= size", "the remote region has 64 bytes; possible: less than that",
      .set = {{"dst_offset", FIXTURE_REMOTE_SIZE}},
      {SIZE_MAX, SIZE_MAX - 6, SIZE_MAX - FIXTURE_REMOTE_SIZE, (uintptr_t)1 << 32}},
@@ -165,7 +165,7 @@ static void is_refused(void **state) {
     unit_expect_error(ret, b->row->function, &expected, __FILE__, __LINE__);
     STEP(&w, rpma_batch_post(w.h.batch, NULL)); // the batch is unchanged
     assert_int_equal(fake_posted_count(), b->way.full);
-    fixture_drop(&w);
+    fixture_delete(&w);
 }
 
 static void add_case(const struct contract_row *row, const char *term, const struct way *way) {

@@ -65,7 +65,7 @@ TEST_THAT(events_are_acknowledged_in_batches) {
         MUST(i % 2 ? rpma_cq_wait(cq) : rpma_cq_take_event(cq));
         assert_int_equal(fake_unacked(queue), i % AT_ONCE);
     }
-    fixture_drop(&w); // a queue with unacknowledged events would be a misuse
+    fixture_delete(&w); // a queue with unacknowledged events would be a misuse
 }
 
 static int wait_of_conn(struct rpma_cq *of_conn) {
@@ -86,7 +86,7 @@ TEST_THAT(event_of_foreign_queue_is_not_counted) {
         assert_int_equal(fake_unacked(queue), 0);
         MUST(takers[i](cq));
         assert_int_equal(fake_unacked(queue), 1);
-        fixture_drop(&w); // an event too many or too few would be a misuse
+        fixture_delete(&w); // an event too many or too few would be a misuse
     }
 }
 
@@ -144,7 +144,7 @@ TEST_THAT(completions_are_returned_unchanged) {
 // ---- rpma_cq_new(), rpma_cq_delete() -------------------------------------------------------
 
 static int new_cq(void) {
-    return rpma_cq_new(w.h.peer, w.h.cq_cfg, &w.h.lent_cq);
+    return rpma_cq_new(w.h.peer, w.h.cq_cfg, &w.h.shared_cq);
 }
 
 // With the defaults; the configuration of the test below is only read during the call.
@@ -154,14 +154,14 @@ TEST_THAT(new_creates_an_armed_cq_with_a_channel) {
     MUST(new_cq());
     assert_int_equal(fake_last("ibv_create_cq")->create_cq.cqe, 100);
     assert_int_equal(fake_last("ibv_create_cq")->create_cq.comp_vector, 0);
-    queue = fake_cq_on(fixture_cq_fd(w.h.lent_cq), 0);
+    queue = fake_cq_on(fixture_cq_fd(w.h.shared_cq), 0);
     assert_true(fake_armed(queue));
     fake_complete(queue, &done);
-    MUST(rpma_cq_wait(w.h.lent_cq));
+    MUST(rpma_cq_wait(w.h.shared_cq));
     assert_true(fake_armed(queue));
-    MUST(rpma_cq_get_wc(w.h.lent_cq, 1, &got, NULL));
+    MUST(rpma_cq_get_wc(w.h.shared_cq, 1, &got, NULL));
     assert_int_equal(got.wr_id, done.wr_id);
-    MUST(rpma_cq_delete(&w.h.lent_cq)); // a misuse unless the event is acknowledged
+    MUST(rpma_cq_delete(&w.h.shared_cq)); // a misuse unless the event is acknowledged
     EXPECT_CALLS("ibv_ack_cq_events ibv_destroy_cq ibv_destroy_comp_channel");
 }
 
@@ -172,7 +172,7 @@ TEST_THAT(new_requests_the_configured_sizes) {
         uint32_t size, vector;
     } cases[] = {{4, 200, 0}, {1, 4, 0}, {4, 4, 1}, {4, 4, 3}};
     for (size_t i = 0; i < LENGTH(cases); i++) {
-        fixture_anew();
+        fixture_reset();
         fake_profile()->attr.max_cqe = 200;
         fake_profile()->vectors = cases[i].vectors;
         fixture_peer(&w);
@@ -186,17 +186,17 @@ TEST_THAT(new_requests_the_configured_sizes) {
     }
 }
 
-static void expect_in_use(struct rpma_cq **lent, const char *users) {
+static void expect_in_use(struct rpma_cq **cq, const char *users) {
     char logs[64];
     snprintf(logs, sizeof(logs), "before its connections (%s)", users);
     WATCH(w.h);
-    EXPECT_ERROR(rpma_cq_delete(lent), RPMA_E_PROVIDER, "the CQ stays",
+    EXPECT_ERROR(rpma_cq_delete(cq), RPMA_E_PROVIDER, "the CQ stays",
                  "or a connection still uses it", .logs = logs, .own_error = EBUSY);
 }
 
 // The provider is not asked, because it may unmap the queue before it refuses.
 TEST_THAT(delete_is_refused_under_requests_and_connections) {
-    const struct shape shape = {.lent_cq = 8, .lent_rcq = 8};
+    const struct shape shape = {.shared_cq = 8, .shared_rcq = 8};
     struct rpma_conn_req *second = NULL;
     fixture_peer(&w);
     fixture_cfg(&w, &shape);
@@ -204,18 +204,18 @@ TEST_THAT(delete_is_refused_under_requests_and_connections) {
     EXPECT_ERROR(rpma_conn_req_new(w.h.peer, FIXTURE_ADDRESS, FIXTURE_PORT, w.h.cfg, &w.h.req),
                  RPMA_E_PROVIDER, "every address was tried", "rdma_create_qp_ex()", EIO,
                  .any_calls = true);
-    fixture_ask(&w, &shape);
+    fixture_make_req(&w, &shape);
     MUST(rpma_conn_req_new(w.h.peer, FIXTURE_ADDRESS, FIXTURE_PORT, w.h.cfg, &second));
-    expect_in_use(&w.h.lent_cq, "2");
+    expect_in_use(&w.h.shared_cq, "2");
     fixture_connect(&w, &shape);
-    expect_in_use(&w.h.lent_cq, "2");
-    expect_in_use(&w.h.lent_rcq, "2");
+    expect_in_use(&w.h.shared_cq, "2");
+    expect_in_use(&w.h.shared_rcq, "2");
     MUST(rpma_conn_req_delete(&second));
-    expect_in_use(&w.h.lent_rcq, "1");
+    expect_in_use(&w.h.shared_rcq, "1");
     MUST(rpma_conn_delete(&w.h.conn));
     EXPECT_CALLS("rdma_destroy_qp rdma_destroy_id rdma_destroy_event_channel");
-    MUST(rpma_cq_delete(&w.h.lent_cq));
-    MUST(rpma_cq_delete(&w.h.lent_rcq));
+    MUST(rpma_cq_delete(&w.h.shared_cq));
+    MUST(rpma_cq_delete(&w.h.shared_rcq));
 }
 
 // ---- shared receive queues -----------------------------------------------------------------

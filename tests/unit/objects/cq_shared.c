@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// cq_shared.c -- which completion queue takes which completions: own ones of a connection, and
-// those that the program lends to it
+// cq_shared.c -- the completion queue of each completion: own queues of a connection, and
+// those of the program that connections share
 
 #include "fixture.h"
 
@@ -13,7 +13,7 @@ static const struct way {
     // of a shared queue up to 127.
     uint32_t makes[2];
     unsigned channels;                  // that it makes
-    const char *sends, *receives, *rcq; // "cq", "rcq": lent; "own", "own rcq", "srq", "none"
+    const char *sends, *receives, *rcq; // "cq", "rcq": shared; "own", "own rcq", "srq", "none"
     struct shape shape;
 } ways[] = {
     {{20}, 1, "own", "own", "none"},
@@ -24,23 +24,23 @@ static const struct way {
     {{10, 4}, 2, "own", "own rcq", "own rcq", {.srq = true, .rcq_size = 4}},
     {{10}, 1, "own", "srq", "none", {.srq = true, .srq_rcq_size = 4}},
     {{10}, 1, "own", "srq", "none", {.srq = true, .srq_rcq_size = 4, .rcq_size = 4}},
-    {{0}, 0, "cq", "cq", "none", {.lent_cq = 8}},
-    {{10}, 1, "own", "rcq", "rcq", {.lent_rcq = 8}},
-    {{0}, 0, "cq", "rcq", "rcq", {.lent_cq = 8, .lent_rcq = 8}},
-    {{5}, 1, "cq", "own rcq", "own rcq", {.lent_cq = 8, .rcq_size = 5}},
-    {{10}, 1, "own", "rcq", "rcq", {.lent_rcq = 8, .rcq_size = 5}},
-    {{0}, 0, "cq", "cq", "none", {.lent_cq = 8, .srq = true}},
-    {{0}, 0, "cq", "srq", "none", {.lent_cq = 8, .srq = true, .srq_rcq_size = 5}},
-    {{10}, 1, "own", "rcq", "rcq", {.lent_rcq = 8, .srq = true}},
-    {{0}, 0, "cq", "rcq", "rcq", {.lent_cq = 8, .lent_rcq = 8, .srq = true}},
+    {{0}, 0, "cq", "cq", "none", {.shared_cq = 8}},
+    {{10}, 1, "own", "rcq", "rcq", {.shared_rcq = 8}},
+    {{0}, 0, "cq", "rcq", "rcq", {.shared_cq = 8, .shared_rcq = 8}},
+    {{5}, 1, "cq", "own rcq", "own rcq", {.shared_cq = 8, .rcq_size = 5}},
+    {{10}, 1, "own", "rcq", "rcq", {.shared_rcq = 8, .rcq_size = 5}},
+    {{0}, 0, "cq", "cq", "none", {.shared_cq = 8, .srq = true}},
+    {{0}, 0, "cq", "srq", "none", {.shared_cq = 8, .srq = true, .srq_rcq_size = 5}},
+    {{10}, 1, "own", "rcq", "rcq", {.shared_rcq = 8, .srq = true}},
+    {{0}, 0, "cq", "rcq", "rcq", {.shared_cq = 8, .shared_rcq = 8, .srq = true}},
 };
 
 static struct rpma_cq *queue_called(const char *name) {
     struct rpma_cq *of_srq = NULL;
     if (strcmp(name, "srq") == 0)
         MUST(rpma_srq_get_rcq(w.h.srq, &of_srq));
-    return strcmp(name, "cq") == 0        ? w.h.lent_cq
-           : strcmp(name, "rcq") == 0     ? w.h.lent_rcq
+    return strcmp(name, "cq") == 0        ? w.h.shared_cq
+           : strcmp(name, "rcq") == 0     ? w.h.shared_rcq
            : strcmp(name, "own") == 0     ? fixture_cq(&w)
            : strcmp(name, "own rcq") == 0 ? fixture_rcq(&w)
                                           : of_srq;
@@ -73,7 +73,7 @@ TEST_THAT(each_completion_is_in_its_queue) {
         for (int incoming = 0; incoming < 2; incoming++) {
             struct shape shape = way->shape;
             shape.incoming = incoming;
-            fixture_anew();
+            fixture_reset();
             fixture_peer(&w);
             fixture_request(&w, &shape);
             assert_int_equal(fake_count("ibv_create_cq"), !!way->makes[0] + !!way->makes[1]);
@@ -95,17 +95,17 @@ TEST_THAT(each_completion_is_in_its_queue) {
 }
 
 TEST_THAT(queue_for_both_directions_is_the_main_cq) {
-    const struct shape shape = {.lent_cq = 8, .rcq_size = 4};
+    const struct shape shape = {.shared_cq = 8, .rcq_size = 4};
     fixture_peer(&w);
     fixture_cfg(&w, &shape);
-    MUST(rpma_conn_cfg_set_rcq(w.h.cfg, w.h.lent_cq));
+    MUST(rpma_conn_cfg_set_rcq(w.h.cfg, w.h.shared_cq));
     MUST(rpma_conn_req_new(w.h.peer, FIXTURE_ADDRESS, FIXTURE_PORT, w.h.cfg, &w.h.req));
     assert_int_equal(fake_count("ibv_create_cq"), 0);
     fixture_connect(&w, &shape);
-    assert_ptr_equal(fixture_cq(&w), w.h.lent_cq);
+    assert_ptr_equal(fixture_cq(&w), w.h.shared_cq);
     assert_null(fixture_rcq(&w));
     assert_ptr_equal(fixture_qp(&w)->recv_cq, fixture_qp(&w)->send_cq);
-    EXPECT_ERROR(rpma_cq_delete(&w.h.lent_cq), RPMA_E_PROVIDER, "the CQ stays",
+    EXPECT_ERROR(rpma_cq_delete(&w.h.shared_cq), RPMA_E_PROVIDER, "the CQ stays",
                  "or a connection still uses it", .logs = "before its connections (1)",
                  .own_error = EBUSY);
 }
@@ -115,11 +115,11 @@ TEST_THAT(queue_of_another_peer_of_the_device_is_accepted) {
     struct rpma_peer *other = NULL;
     fixture_peer(&w);
     MUST(rpma_peer_new(fake_context(0), &other));
-    MUST(rpma_cq_new(other, NULL, &w.h.lent_cq));
+    MUST(rpma_cq_new(other, NULL, &w.h.shared_cq));
     MUST(rpma_conn_cfg_new(&w.h.cfg));
-    MUST(rpma_conn_cfg_set_cq(w.h.cfg, w.h.lent_cq));
+    MUST(rpma_conn_cfg_set_cq(w.h.cfg, w.h.shared_cq));
     MUST(rpma_conn_req_new(w.h.peer, FIXTURE_ADDRESS, FIXTURE_PORT, w.h.cfg, &w.h.req));
     MUST(rpma_conn_req_delete(&w.h.req));
-    MUST(rpma_cq_delete(&w.h.lent_cq));
+    MUST(rpma_cq_delete(&w.h.shared_cq));
     MUST(rpma_peer_delete(&other));
 }

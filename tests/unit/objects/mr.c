@@ -72,7 +72,7 @@ TEST_THAT(usage_maps_to_access_flags) {
             EXPECT_CALLS("ibv_dereg_mr");
             assert_null(w.h.mr);
         }
-        fixture_drop(&w);
+        fixture_delete(&w);
     }
 }
 
@@ -113,7 +113,7 @@ TEST_THAT(reg_fails_with_the_provider) {
     static const struct {
         bool odp, dax;
         int faults[2], error;
-        const char *says, *does_not_say;
+        const char *advice, *absent;
         rlim_t limit;
     } cases[] = {
         {true, false, {EIO}, EIO, access, paging, 65536},
@@ -127,7 +127,7 @@ TEST_THAT(reg_fails_with_the_provider) {
         {true, false, {EOPNOTSUPP, EFAULT}, EFAULT, "ON_DEMAND", lock, 65536},
     };
     for (size_t i = 0; i < LENGTH(cases); i++) {
-        fixture_anew();
+        fixture_reset();
         fake_profile()->has_odp = cases[i].odp;
         fake_device()->dax = cases[i].dax; // memory that only on-demand paging can register
         memlock.rlim_cur = cases[i].limit;
@@ -140,8 +140,8 @@ TEST_THAT(reg_fails_with_the_provider) {
                                  RPMA_MR_USAGE_READ_SRC | RPMA_MR_USAGE_READ_DST, &w.h.mr),
                      RPMA_E_PROVIDER, "ibv_reg_mr() failed", "ibv_reg_mr()", cases[i].error,
                      cases[i].faults[1] ? "ibv_reg_mr ibv_reg_mr" : "ibv_reg_mr",
-                     .logs = cases[i].says);
-        assert_null(strstr(logged_text(), cases[i].does_not_say));
+                     .logs = cases[i].advice);
+        assert_null(strstr(logged_text(), cases[i].absent));
     }
 }
 

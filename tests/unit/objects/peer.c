@@ -86,7 +86,7 @@ static struct rpma_peer_event event_of(struct rpma_peer *peer) {
     return event;
 }
 
-static struct rpma_peer_event happen(enum ibv_event_type type, void *object) {
+static struct rpma_peer_event deliver_event(enum ibv_event_type type, void *object) {
     fake_async_event(fake_context(0), type, object, 0);
     const struct rpma_peer_event event = event_of(w.h.peer);
     assert_ptr_equal(event.ibv_object, object);
@@ -180,9 +180,9 @@ TEST_THAT(events_of_foreign_objects_have_no_handle) {
     assert_int_equal(rdma_create_id(NULL, &id, NULL, RDMA_PS_TCP), 0);
     assert_int_equal(rdma_resolve_addr(id, NULL, (struct sockaddr *)&address, 1), 0);
     assert_int_equal(rdma_create_qp_ex(id, &attr), 0);
-    assert_null(happen(IBV_EVENT_QP_FATAL, id->qp).conn);
-    assert_null(happen(IBV_EVENT_CQ_ERR, cq).cq);
-    assert_null(happen(IBV_EVENT_SRQ_LIMIT_REACHED, srq).srq);
+    assert_null(deliver_event(IBV_EVENT_QP_FATAL, id->qp).conn);
+    assert_null(deliver_event(IBV_EVENT_CQ_ERR, cq).cq);
+    assert_null(deliver_event(IBV_EVENT_SRQ_LIMIT_REACHED, srq).srq);
     rdma_destroy_qp(id);
     assert_int_equal(rdma_destroy_id(id), 0);
     assert_int_equal(ibv_destroy_srq(srq), 0);
@@ -217,18 +217,18 @@ int rdma_connect(struct rdma_cm_id *id, struct rdma_conn_param *param) {
 // librdmacm connects it.
 TEST_THAT(connection_is_registered_once_connecting) {
     for (int incoming = 0; incoming < 2; incoming++) {
-        fixture_anew();
+        fixture_reset();
         fixture_peer(&w);
         fixture_request(&w, &(const struct shape){.incoming = incoming});
         const struct rdma_cm_id *id = fake_last("rdma_create_qp_ex")->object;
         struct ibv_qp *qp = id->qp;
-        assert_null(happen(IBV_EVENT_COMM_EST, qp).conn);
+        assert_null(deliver_event(IBV_EVENT_COMM_EST, qp).conn);
         has_event_meanwhile = true;
         MUST(rpma_conn_req_connect(&w.h.req, NULL, &w.h.conn));
         has_event_meanwhile = false;
         assert_ptr_equal(meanwhile.ibv_object, qp);
         assert_ptr_equal(meanwhile.conn, w.h.conn);
-        assert_ptr_equal(happen(IBV_EVENT_COMM_EST, qp).conn, w.h.conn);
+        assert_ptr_equal(deliver_event(IBV_EVENT_COMM_EST, qp).conn, w.h.conn);
     }
 }
 
@@ -236,37 +236,37 @@ static void delete_queue(enum rpma_log_level level, const char *file, const int 
                          const char *function, const char *format, ...) {
     (void)level, (void)file, (void)line, (void)function, (void)format;
     (void)rpma_log_set_function(NULL);
-    (void)rpma_cq_delete(&w.h.lent_cq);
+    (void)rpma_cq_delete(&w.h.shared_cq);
 }
 
 // A deletion waits for the acknowledgement of the event, which is done by then.
 TEST_THAT(log_function_may_delete_the_object_of_an_event) {
     struct rpma_peer_event event;
     fixture_peer(&w);
-    MUST(rpma_cq_new(w.h.peer, NULL, &w.h.lent_cq));
-    const struct rpma_cq *const cq = w.h.lent_cq;
+    MUST(rpma_cq_new(w.h.peer, NULL, &w.h.shared_cq));
+    const struct rpma_cq *const cq = w.h.shared_cq;
     fake_async_event(fake_context(0), IBV_EVENT_CQ_ERR,
-                     fake_cq_on(fixture_cq_fd(w.h.lent_cq), 0), 0);
+                     fake_cq_on(fixture_cq_fd(w.h.shared_cq), 0), 0);
     MUST(rpma_log_set_function(delete_queue));
     MUST(rpma_peer_next_event(w.h.peer, &event));
     logged_start();
     assert_ptr_equal(event.cq, cq);
-    assert_null(w.h.lent_cq);
+    assert_null(w.h.shared_cq);
 }
 
 TEST_THAT(refused_deletion_keeps_the_handle) {
     fixture_peer(&w);
-    MUST(rpma_cq_new(w.h.peer, NULL, &w.h.lent_cq));
+    MUST(rpma_cq_new(w.h.peer, NULL, &w.h.shared_cq));
     MUST(rpma_srq_new(w.h.peer, NULL, &w.h.srq));
-    struct ibv_cq *cq = fake_cq_on(fixture_cq_fd(w.h.lent_cq), 0);
+    struct ibv_cq *cq = fake_cq_on(fixture_cq_fd(w.h.shared_cq), 0);
     fake_fail("ibv_destroy_cq", 1, EBUSY);
-    EXPECT_ERROR(rpma_cq_delete(&w.h.lent_cq), RPMA_E_PROVIDER, "the CQ stays",
+    EXPECT_ERROR(rpma_cq_delete(&w.h.shared_cq), RPMA_E_PROVIDER, "the CQ stays",
                  "ibv_destroy_cq()", EBUSY, "ibv_destroy_cq");
-    assert_ptr_equal(happen(IBV_EVENT_CQ_ERR, cq).cq, w.h.lent_cq);
+    assert_ptr_equal(deliver_event(IBV_EVENT_CQ_ERR, cq).cq, w.h.shared_cq);
     fake_fail("ibv_destroy_srq", 1, EBUSY);
     EXPECT_ERROR(rpma_srq_delete(&w.h.srq), RPMA_E_PROVIDER, "the queue stays",
                  "ibv_destroy_srq()", EBUSY, "ibv_destroy_srq");
-    assert_ptr_equal(happen(IBV_EVENT_SRQ_ERR, fake_srq()).srq, w.h.srq);
+    assert_ptr_equal(deliver_event(IBV_EVENT_SRQ_ERR, fake_srq()).srq, w.h.srq);
 }
 
 // Deleted in another order than made, so that entries leave the middle of the table's lists.
@@ -282,7 +282,8 @@ TEST_THAT(each_of_many_handles_is_found) {
                 MUST(rpma_cq_delete(&cqs[i]));
             else if (cqs[i])
                 assert_ptr_equal(
-                    happen(IBV_EVENT_CQ_ERR, fake_cq_on(fixture_cq_fd(cqs[i]), 0)).cq, cqs[i]);
+                    deliver_event(IBV_EVENT_CQ_ERR, fake_cq_on(fixture_cq_fd(cqs[i]), 0)).cq,
+                    cqs[i]);
         }
 }
 

@@ -269,7 +269,7 @@ TEST_THAT(settings_are_set_in_the_device) {
             const uint32_t *pair = cases[i].pairs[k / 2];
             const uint32_t wanted = side->incoming && !cases[i].of_both ? NOT_SET : pair[1];
             const bool is_option = cases[i].asked == ack_timeout || cases[i].asked == tos;
-            fixture_anew();
+            fixture_reset();
             begin(side);
             set(cases[i].setting, pair[0]);
             MUST(new_request(side->incoming));
@@ -291,7 +291,7 @@ TEST_THAT(rnr_timer_is_set_in_the_queue_pair) {
     for (size_t i = 0; i < 2 * END; i++) {
         const bool incoming = i % 2;
         const size_t n = i / 2;
-        fixture_anew();
+        fixture_reset();
         if (n == IWARP)
             fake_profile()->transport = SIM_IWARP;
         begin(&sides[incoming]);
@@ -341,7 +341,7 @@ TEST_THAT(sges_reach_the_limit_of_device_and_library) {
     static const int of_device[] = {1, 6, 200};
     for (size_t i = 0; i < LENGTH(of_device); i++) {
         const uint32_t most = of_device[i] > 128 ? 128 : (uint32_t)of_device[i];
-        fixture_anew();
+        fixture_reset();
         fake_profile()->attr.max_sge = fake_profile()->attr.max_srq_sge = of_device[i];
         fake_profile()->max_recv_sge = (uint32_t)of_device[i];
         begin(&sides[0]);

@@ -60,7 +60,8 @@ static void expect_numbers(const char *numbers) {
 static int (*post_to_fake)(struct ibv_qp *, struct ibv_send_wr *, struct ibv_send_wr **);
 static struct ibv_send_wr seen;
 
-static int see_and_post(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad) {
+static int record_and_post(struct ibv_qp *qp, struct ibv_send_wr *wr,
+                           struct ibv_send_wr **bad) {
     memcpy(&seen, wr, sizeof(seen));
     return post_to_fake(qp, wr, bad);
 }
@@ -70,13 +71,13 @@ TEST_THAT(unset_bytes_of_a_request_are_zero) {
     const size_t set = offsetof(struct ibv_send_wr, wr.rdma.rkey) + sizeof(seen.wr.rdma.rkey);
     static const unsigned char zeros[sizeof(seen)];
     for (int kind = RPMA_WORK_READ; kind <= OPERATION_LAST; kind++) {
-        fixture_anew();
+        fixture_reset();
         begin(false);
         const struct rpma_work work = operation_of(&w, (enum rpma_work_type)kind);
         struct ibv_context *context = fixture_qp(&w)->context;
         MUST(rpma_batch_add(w.h.batch, &work));
         post_to_fake = context->ops.post_send;
-        context->ops.post_send = see_and_post;
+        context->ops.post_send = record_and_post;
         const int ret = rpma_batch_post(w.h.batch, NULL);
         context->ops.post_send = post_to_fake;
         assert_int_equal(ret, 0);
@@ -139,7 +140,7 @@ static void replace(const struct rpma_work *old, const struct rpma_work *new, ui
 static struct rpma_work operation(unsigned number) {
     const enum rpma_work_type kind = (enum rpma_work_type)(1 + number / 2);
     return number % 2 && kind != RPMA_WORK_ATOMIC_WRITE && kind != RPMA_WORK_FLUSH
-               ? operation_of_pieces(&w, kind, 2)
+               ? operation_of_sges(&w, kind, 2)
                : operation_of(&w, kind);
 }
 

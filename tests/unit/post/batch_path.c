@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 enum { BOTH = SERVES | SERVES_FLUSH | SERVES_ATOMIC_WRITE };
-#define ORDINARY "ibv_post_send"
+#define POST_SEND "ibv_post_send"
 
 static void new_batch(bool flush, bool atomic_write) {
     fake_profile()->has_native_flush = flush;
@@ -35,15 +35,15 @@ static void expect_way(const char *calls, uint32_t count) {
 TEST_THAT(simple_lists_take_the_fast_path) {
     new_batch(true, true);
     add(RPMA_WORK_WRITE);
-    expect_way(ORDINARY, 1);
+    expect_way(POST_SEND, 1);
     add(RPMA_WORK_FLUSH);
     expect_way(BUILD_FLUSHES ? "ibv_wr_start ibv_wr_rdma_write ibv_wr_set_sge_list "
                                "ibv_wr_flush ibv_wr_complete"
-                             : ORDINARY,
+                             : POST_SEND,
                2);
     MUST(rpma_batch_reset(w.h.batch));
     add(RPMA_WORK_WRITE);
-    expect_way(ORDINARY, 1);
+    expect_way(POST_SEND, 1);
 }
 
 #ifdef TEST_NATIVE_FLUSH
@@ -71,13 +71,13 @@ TEST_THAT(native_flush_leaves_bounds_to_the_device) {
 TEST_THAT(batch_follows_the_peer_capabilities) {
     enum { SIZE = 4, MISSING = SIZE };
     static const uint8_t statements[] = {
-        SERVES, BOTH, SERVES | SERVES_FLUSH, SERVES | SERVES_ATOMIC_WRITE, SILENT,
+        SERVES, BOTH, SERVES | SERVES_FLUSH, SERVES | SERVES_ATOMIC_WRITE, UNADVERTISED,
         SERVES, BOTH};
     for (uint32_t flush = 0; flush <= MISSING; flush++)
         for (uint32_t atomic = 0; atomic <= MISSING; atomic++) {
             if (flush == atomic && flush != MISSING)
                 continue;
-            fixture_anew();
+            fixture_reset();
             new_batch(true, true);
             for (uint32_t i = 0; i < SIZE; i++)
                 add(i == flush    ? RPMA_WORK_FLUSH
@@ -86,9 +86,10 @@ TEST_THAT(batch_follows_the_peer_capabilities) {
             for (size_t i = 0; i < 2 * LENGTH(statements); i++) { // each one for two posts
                 const uint8_t statement = statements[i / 2];
                 const bool flushes =
-                    BUILD_FLUSHES && (statement == SILENT || statement & SERVES_FLUSH);
-                const bool writes = BUILD_WRITES_ATOMICALLY &&
-                                    (statement == SILENT || statement & SERVES_ATOMIC_WRITE);
+                    BUILD_FLUSHES && (statement == UNADVERTISED || statement & SERVES_FLUSH);
+                const bool writes =
+                    BUILD_WRITES_ATOMICALLY &&
+                    (statement == UNADVERTISED || statement & SERVES_ATOMIC_WRITE);
                 if (i % 2 == 0)
                     fixture_apply(&w, statement);
                 MUST(rpma_batch_post(w.h.batch, NULL));
@@ -145,7 +146,7 @@ TEST_THAT(forbidden_flush_rejects_the_list) {
     for (int i = 0; i < 4; i++) {
         const bool native = i % 2, in_part = i / 2;
         uint32_t posted = 77;
-        fixture_anew();
+        fixture_reset();
         new_batch(native, native);
         add(RPMA_WORK_WRITE);
         add(RPMA_WORK_WRITE);
@@ -179,7 +180,7 @@ TEST_THAT(forbidden_flush_rejects_the_list) {
                      "no longer allows a flush", "direct write to PMem",
                      .before = "batch[3]: ");
         MUST(rpma_batch_set(w.h.batch, 3, &write));
-        expect_way(ORDINARY, 4);
+        expect_way(POST_SEND, 4);
         const struct rpma_work flush = operation_of(&w, RPMA_WORK_FLUSH);
         allow(true);
         MUST(rpma_batch_set(w.h.batch, 0, &flush));

@@ -28,7 +28,7 @@ static const struct {
     {"nonsense", RPMA_FLUSH_MODE_AUTO, true},
     {"", RPMA_FLUSH_MODE_AUTO, true},
 };
-static const unsigned statements[] = {SILENT, SERVES, SERVES | SERVES_FLUSH,
+static const unsigned statements[] = {UNADVERTISED, SERVES, SERVES | SERVES_FLUSH,
                                       SERVES | SERVES_ATOMIC_WRITE,
                                       SERVES | SERVES_FLUSH | SERVES_ATOMIC_WRITE};
 // The statement of a region about native flushes.
@@ -54,7 +54,7 @@ static void peer_of(bool flush, bool atomic_write, size_t o) {
     const bool in_vain =
         operators[o].mode == RPMA_FLUSH_MODE_NATIVE && !(flush && BUILD_FLUSHES);
     struct rpma_peer *peer = NULL;
-    fixture_anew();
+    fixture_reset();
     fake_profile()->has_native_flush = flush;
     fake_profile()->has_native_atomic_write = atomic_write;
     if (operators[o].value)
@@ -72,7 +72,7 @@ static void new_conn(bool native, enum rpma_flush_mode mode) {
     peer_of(native, native, 0);
     const struct shape shape = {.flush_mode = mode};
     fixture_request(&w, &shape);
-    fixture_up(&w, &shape);
+    fixture_establish(&w, &shape);
     MUST(rpma_batch_new(w.h.conn, 3, &w.h.batch));
 }
 
@@ -90,7 +90,7 @@ static enum way expected_way(bool possible, enum rpma_flush_mode chosen, bool by
                              unsigned statement, int region, enum rpma_flush_type type) {
     const int bit = type == RPMA_FLUSH_TYPE_PERSISTENT ? PERSISTENT : VISIBILITY;
     const bool region_allows = region == BARE || region & bit;
-    const bool denied = statement != SILENT && (statement & SERVES_FLUSH) == 0;
+    const bool denied = statement != UNADVERTISED && (statement & SERVES_FLUSH) == 0;
     if (!possible || chosen == RPMA_FLUSH_MODE_EMULATED)
         return READ;
     if (chosen == RPMA_FLUSH_MODE_NATIVE)
@@ -170,7 +170,7 @@ static void decide(bool device, enum rpma_flush_mode program, size_t o, bool inc
     MUST(rpma_batch_new(w.h.conn, 3, &w.h.batch));
     make_regions();
     const bool by_program = program == RPMA_FLUSH_MODE_NATIVE;
-    expect_ways(possible, chosen, by_program, SILENT);
+    expect_ways(possible, chosen, by_program, UNADVERTISED);
     expect_atomic_writes(device && BUILD_WRITES_ATOMICALLY);
     for (size_t i = 0; i < LENGTH(statements); i++) {
         fixture_apply(&w, (uint8_t)statements[i]);
@@ -178,11 +178,11 @@ static void decide(bool device, enum rpma_flush_mode program, size_t o, bool inc
         expect_ways(possible, chosen, by_program, statements[i]);
         expect_atomic_writes(
             device && BUILD_WRITES_ATOMICALLY &&
-            (statements[i] == SILENT || (statements[i] & SERVES_ATOMIC_WRITE)));
+            (statements[i] == UNADVERTISED || (statements[i] & SERVES_ATOMIC_WRITE)));
     }
     for (size_t i = 0; i < LENGTH(regions); i++)
         MUST(rpma_mr_remote_delete(&remotes[i]));
-    fixture_drop(&w);
+    fixture_delete(&w);
 }
 
 TEST_THAT(first_usable_flush_method_is_chosen) {
@@ -210,8 +210,8 @@ static void expect_notices(unsigned count, bool native) {
 
 // One notice before any configuration is applied, and one after each that states nothing.
 TEST_THAT(unadvertised_flush_method_is_logged_once) {
-    static const unsigned applied[] = {0,      SILENT, SILENT,
-                                       SERVES, SILENT, SERVES | SERVES_FLUSH};
+    static const unsigned applied[] = {0,      UNADVERTISED, UNADVERTISED,
+                                       SERVES, UNADVERTISED, SERVES | SERVES_FLUSH};
     for (int device = 0; device < 2; device++)
         for (int mode = 0; mode <= (device && BUILD_FLUSHES ? 2 : 1); mode++)
             for (int by = 0; by < OPERATION_WAYS; by++) {
@@ -230,7 +230,7 @@ TEST_THAT(unadvertised_flush_method_is_logged_once) {
                     unit_begin();
                     assert_int_equal(operation_by((enum operation_way)by, &o, &w), 0);
                     // A program that demands a mode needs no statement about it.
-                    expect_notices(applied[i] <= SILENT && mode != RPMA_FLUSH_MODE_NATIVE,
+                    expect_notices(applied[i] <= UNADVERTISED && mode != RPMA_FLUSH_MODE_NATIVE,
                                    native);
                     MUST(flush(RPMA_FLUSH_TYPE_VISIBILITY));
                     expect_notices(0, native);
@@ -263,7 +263,7 @@ TEST_THAT(capability_equals_the_device_operations) {
             bool is_stated = true, flush = true, atomic_write = true;
             peer_of(device & 1, device & 2, o);
             MUST(rpma_peer_cfg_get_descriptor(w.h.pcfg, desc));
-            assert_int_equal(desc[0], SILENT);
+            assert_int_equal(desc[0], UNADVERTISED);
             MUST(rpma_peer_cfg_get_served(w.h.pcfg, &is_stated, &flush, &atomic_write));
             assert_false(is_stated || flush || atomic_write);
             MUST(rpma_peer_cfg_set_served_by(w.h.pcfg, w.h.peer));
@@ -290,7 +290,7 @@ TEST_THAT(capability_applies_without_a_descriptor) {
     fake_profile()->has_native_flush = true;
     MUST(rpma_peer_new(fake_context(0), &w.h.peer));
     fixture_request(&w, &(const struct shape){.name = "AUTO"});
-    fixture_up(&w, &(const struct shape){0});
+    fixture_establish(&w, &(const struct shape){0});
     MUST(rpma_conn_apply_remote_peer_cfg(w.h.conn, w.h.pcfg));
     MUST(flush(RPMA_FLUSH_TYPE_VISIBILITY));
     EXPECT_CALLS("ibv_post_send");

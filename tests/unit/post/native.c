@@ -23,7 +23,7 @@ TEST_THAT(queue_pair_requests_what_the_device_supports) {
             device & 8 ? IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP
                        : 0;                      // not even asked for where the device has none
         const bool flush = global && persistent; // a connection may need either
-        fixture_anew();
+        fixture_reset();
         fake_device()->flush_caps =
             (global ? SIM_CAP_FLUSH_GLOBAL : 0) | (persistent ? SIM_CAP_FLUSH_PERSISTENT : 0);
         fake_profile()->has_native_atomic_write = atomic_write;
@@ -44,7 +44,7 @@ TEST_THAT(queue_pair_requests_what_the_device_supports) {
                                  IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_SEND |
                                  IBV_QP_EX_WITH_SEND_WITH_IMM | atomics);
         MUST(rpma_conn_req_connect(&w.h.req, NULL, &w.h.conn));
-        fixture_drop(&w);
+        fixture_delete(&w);
         assert_string_equal(fake_misuses(), "");
     }
 }
@@ -98,7 +98,7 @@ TEST_THAT(regions_serve_both_kinds_of_initiators) {
         {false, true, BOTH, IBV_ACCESS_ON_DEMAND, ACCESS_GLOBAL | ACCESS_PERSISTENT, 2, 2, 0},
     };
     for (size_t i = 0; i < LENGTH(cases); i++) {
-        fixture_anew();
+        fixture_reset();
         peer_on(cases[i].pmem, cases[i].dax);
         MUST(rpma_mr_reg(w.h.peer, w.memory, 64, cases[i].usage, &w.h.mr));
         assert_int_equal(fake_count("ibv_reg_mr"),

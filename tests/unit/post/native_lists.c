@@ -139,7 +139,7 @@ TEST_THAT(multi_sge_requests_split_a_native_list) {
 
 // Returns true if the nth fault makes a post fail, *posted is the number of queued operations,
 // and the next post continues with the rest, or starts over if there is none.
-static bool goes_on_after(const char *fault, unsigned nth, int error) {
+static bool continues_after(const char *fault, unsigned nth, int error) {
     uint32_t posted = 77;
     begin_every_kind(true, true, RPMA_F_COMPLETION_ALWAYS);
     fake_fail(fault, nth, error);
@@ -180,7 +180,7 @@ TEST_THAT(nothing_is_posted_twice) {
                       {"doorbell", -1, 0},
                       {"ibv_wr_complete", ENOSPC, 0}};
         for (size_t f = 0; f < LENGTH(faults); f++)
-            while (goes_on_after(faults[f].fault, faults[f].places + 1, faults[f].error))
+            while (continues_after(faults[f].fault, faults[f].places + 1, faults[f].error))
                 faults[f].places++;
         const bool is_cut = native && elements > 1;
         const unsigned lists = is_cut ? runs(true) : !native,
@@ -233,7 +233,7 @@ TEST_THAT(log_line_names_the_failed_call) {
         request_begin(true, true, 3);
         for (uintptr_t n = 0; n < 3; n++) {
             const char kind = cases[c].list[n];
-            work[n] = kind == 'L'   ? operation_of_pieces(&w, RPMA_WORK_WRITE, 2)
+            work[n] = kind == 'L'   ? operation_of_sges(&w, RPMA_WORK_WRITE, 2)
                       : kind == 'W' ? operation_of(&w, RPMA_WORK_WRITE)
                       : kind == 'F' ? operation_of(&w, RPMA_WORK_FLUSH)
                                     : operation_of(&w, RPMA_WORK_ATOMIC_WRITE);

@@ -37,8 +37,8 @@ static void make_arrays(const struct list_function *f) {
 }
 
 // Makes a new fixture, because the fakes never consume a receive.
-static void begin_anew(const struct list_function *f) {
-    list_fixture_drop();
+static void begin_case(const struct list_function *f) {
+    list_fixture_delete();
     fake_reset();
     list_fixture_new(f->srq, LIST_MOST);
     make_arrays(f);
@@ -69,16 +69,16 @@ static void expect_taken(const struct list_function *f, uint32_t from, uint32_t 
 
 enum { AT_ONCE = 16 }; // so many of them a provider call gets
 
-static uint32_t calls_for(uint32_t count) {
+static uint32_t expected_calls(uint32_t count) {
     return (count + AT_ONCE - 1) / AT_ONCE;
 }
 
 // Posts all from there on, and expects that none is posted twice.
-static void go_on(const struct list_function *f, uint32_t from) {
+static void post_rest(const struct list_function *f, uint32_t from) {
     uint32_t posted = 77;
     MUST(run(f, from, most - from, &posted));
     assert_int_equal(posted, most - from);
-    assert_int_equal(fake_count(f->call), calls_for(most - from));
+    assert_int_equal(fake_count(f->call), expected_calls(most - from));
     expect_taken(f, from, most - from);
 }
 
@@ -101,10 +101,10 @@ static void expect_error(const struct list_function *f, uint32_t count, uint32_t
 static void post_whole(const struct list_function *f) {
     for (uint32_t count = 0; count <= most; count++) {
         uint32_t posted = 77;
-        begin_anew(f);
+        begin_case(f);
         MUST(run(f, 0, count, &posted));
         assert_int_equal(posted, count);
-        assert_int_equal(fake_count(f->call), calls_for(count));
+        assert_int_equal(fake_count(f->call), expected_calls(count));
         expect_taken(f, 0, count);
     }
     if (most == 1 && f->kind)
@@ -122,12 +122,12 @@ TEST_THAT(lists_are_posted_in_few_calls) {
 // A call takes 128 pieces, so it takes as many operations as have room with all their pieces,
 // one of which may be empty.
 static void fit(const struct list_function *f) {
-    enum { MOST_PIECES = 128, PIECES = FAKE_MAX_SRQ_SGE };
-    static const uint32_t pieces[] = {MOST_PIECES / 8, PIECES};
+    enum { MAX_SGES = 128, PIECES = FAKE_MAX_SRQ_SGE };
+    static const uint32_t pieces[] = {MAX_SGES / 8, PIECES};
     for (size_t i = 0; i < LENGTH(pieces); i++) {
         struct rpma_sge sgl[2][PIECES]; // one list for every other operation
         uint32_t posted = 0;
-        list_fixture_drop();
+        list_fixture_delete();
         fake_reset();
         list_fixture_new(f->srq, PIECES);
         make_arrays(f);
@@ -140,12 +140,12 @@ static void fit(const struct list_function *f) {
         }
         MUST(run(f, 0, MOST, &posted));
         assert_int_equal(posted, MOST);
-        assert_int_equal(fake_count(f->call), MOST / (MOST_PIECES / pieces[i]));
+        assert_int_equal(fake_count(f->call), MOST / (MAX_SGES / pieces[i]));
         for (unsigned n = 0; n < MOST; n++) {
             struct fake_elements expected = {0}, got = f->kind ? fake_posted(n)->elements
                                                                : fake_received(n)->elements;
             for (uint32_t k = 0; k < pieces[i]; k++)
-                take_piece(&expected, &sgl[n % 2][k]);
+                append_sge(&expected, &sgl[n % 2][k]);
             assert_memory_equal(&got, &expected, sizeof(got));
         }
     }
@@ -157,25 +157,25 @@ TEST_THAT(sges_are_split_into_posts) {
 
 // ---- arrays that are posted in part --------------------------------------------------------
 
-static void have_a_wrong_one(const struct list_function *f) {
+static void reject_one_invalid(const struct list_function *f) {
     static const uint32_t counts[] = {1, 2, 16, 17, MOST};
     for (size_t c = 0; c < LENGTH(counts); c++)
         for (uint32_t wrong = 0; wrong < counts[c]; wrong++) {
             const char *const cause = f->kind ? "reserved0 != 0" : "reserved != 0";
-            begin_anew(f);
+            begin_case(f);
             work[wrong].reserved0 = receives[wrong].reserved = 1;
             expect_error(f, counts[c], wrong,
                          (struct expected_error){RPMA_E_INVAL, cause, cause,
                                                  .logs = f->kind ? "work.reserved0 is 0x1"
                                                                  : "receive.reserved is 0x1"});
-            assert_int_equal(fake_count(f->call), calls_for(wrong));
+            assert_int_equal(fake_count(f->call), expected_calls(wrong));
             work[wrong].reserved0 = receives[wrong].reserved = 0;
-            go_on(f, wrong);
+            post_rest(f, wrong);
         }
 }
 
 TEST_THAT(requests_before_an_invalid_one_are_posted) {
-    list_for_each(have_a_wrong_one);
+    list_for_each(reject_one_invalid);
 }
 
 // Makes the provider refuse the element with that number, from 0.
@@ -211,7 +211,7 @@ static void refuse_each(const struct list_function *f) {
     snprintf(failed, sizeof(failed), "%s failed", f->cause);
     for (uint32_t i = 0; i < most * LENGTH(reasons); i++) {
         const uint32_t number = i / LENGTH(reasons), r = i % LENGTH(reasons);
-        begin_anew(f);
+        begin_case(f);
         fake_device()->keeps_bad_wr = i % 2 && f->kind; // of the calls that go well
         refuse(f, number, reasons[r].returned);
         if (r < 2)
@@ -222,7 +222,7 @@ static void refuse_each(const struct list_function *f) {
                          (struct expected_error){RPMA_E_PROVIDER, failed, f->cause,
                                                  reasons[r].error, .logs = reasons[r].logs});
         fake_faults_off();
-        go_on(f, number);
+        post_rest(f, number);
     }
 }
 
@@ -232,9 +232,9 @@ TEST_THAT(next_call_begins_with_the_refused_request) {
 
 // rdma-core 56, providers/siw/siw.c, siw_post_send(): the 0 of its doorbell hides the reason of
 // a refusal. A second call that begins with the refused request returns the reason.
-static void ask_again(const struct list_function *f) {
+static void post_again_after_failure(const struct list_function *f) {
     for (uint32_t number = 1; f->kind && number < 16 && number < most; number++) {
-        begin_anew(f);
+        begin_case(f);
         fake_profile()->hides_refusals = true;
         refuse(f, number, ENOMEM);
         fake_fail("ibv_post_send", 2, ENOMEM);
@@ -242,7 +242,7 @@ static void ask_again(const struct list_function *f) {
                      (struct expected_error){RPMA_E_AGAIN, "the send queue is full",
                                              "the send queue is full"});
         fake_faults_off();
-        go_on(f, number);
+        post_rest(f, number);
         refuse(f, number, ENOMEM);
         MUST(run(f, 0, most, NULL)); // the second call finds room
         expect_taken(f, 0, most);
@@ -250,18 +250,18 @@ static void ask_again(const struct list_function *f) {
 }
 
 TEST_THAT(reject_reasons_are_read_again) {
-    for_each(ask_again);
+    for_each(post_again_after_failure);
 }
 
 // Queued requests are not posted again, whether the device was notified or not.
 static void ring(const struct list_function *f) {
     for (uint32_t count = 1; f->kind && count <= most; count++)
-        for (uint32_t nth = 0; nth < calls_for(count); nth++) {
+        for (uint32_t nth = 0; nth < expected_calls(count); nth++) {
             const uint32_t first = nth * AT_ONCE, rest = count - first;
             const uint32_t taken = first + (rest < AT_ONCE ? rest : AT_ONCE);
             const char *const element = f->element;
             char before[64], last[32] = "";
-            begin_anew(f);
+            begin_case(f);
             fake_fail("doorbell", nth + 1, EIO);
             if (taken - first > 1)
                 snprintf(last, sizeof(last), " to %s[%u]", element, taken - 1);
@@ -271,17 +271,17 @@ static void ring(const struct list_function *f) {
                                                  "ibv_post_send()", EIO, .before = before});
             fake_faults_off();
             if (taken < most)
-                go_on(f, taken);
+                post_rest(f, taken);
         }
     for (uint32_t number = 1; f->kind && number < 16 && number < most; number++) {
-        begin_anew(f);
+        begin_case(f);
         refuse(f, number, EINVAL);
         fake_fail("doorbell", 1, EIO); // its error replaces that of the refusal
         expect_error(f, most, number,
                      (struct expected_error){RPMA_E_PROVIDER, "ibv_post_send() failed",
                                              "ibv_post_send()", EIO});
         fake_faults_off();
-        go_on(f, number);
+        post_rest(f, number);
     }
 }
 

@@ -14,15 +14,15 @@ static void expect_received(const struct list_function *f, const struct rpma_sge
     EXPECT_CALLS(f->call);
     const struct fake_receive got = *fake_received(0);
     for (uint32_t i = 0; i < number; i++)
-        take_piece(&expected.elements, &sgl[i]);
+        append_sge(&expected.elements, &sgl[i]);
     assert_memory_equal(&got, &expected, sizeof(got));
 }
 
-static void receive_pieces(const struct list_function *f) {
+static void receive_sges(const struct list_function *f) {
     const struct rpma_sge alone[] = {list_element(1), {NULL, 0, 0}, {list_regions[1], 5, 0}};
     struct rpma_sge sgl[LIST_MOST];
     for (unsigned pattern = 0; pattern < PATTERNS; pattern++) {
-        const uint32_t number = make_pieces(sgl, pattern);
+        const uint32_t number = make_sges(sgl, pattern);
         MUST_OF(f->name, list_run(f, sgl, number));
         expect_received(f, sgl, number);
     }
@@ -33,7 +33,7 @@ static void receive_pieces(const struct list_function *f) {
 }
 
 TEST_THAT(receives_take_sges) {
-    list_for_each_receive(receive_pieces);
+    list_for_each_receive(receive_sges);
 }
 
 // The function that posts one receive has no "_many" in its name.

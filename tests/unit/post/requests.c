@@ -23,10 +23,10 @@ static const char *name_of(int way, const struct rpma_work *o) {
 static bool takes(int way, const struct rpma_work *o) {
     const int flags = o->flags;
     if (way == PLAIN)
-        return !is(o, ATOMICS) && (o->nsge == 0 || !is(o, LOCALS));
+        return !is(o, ATOMIC_KINDS) && (o->nsge == 0 || !is(o, LOCAL_KINDS));
     return flags & RPMA_F_COMPLETION_ON_ERROR && flags >> 4 == 0 &&
-           (!(flags & RPMA_F_INLINE) || is(o, CARRIERS)) &&
-           (!(flags & RPMA_F_SOLICITED) || is(o, SOLICITORS));
+           (!(flags & RPMA_F_INLINE) || is(o, INLINE_KINDS)) &&
+           (!(flags & RPMA_F_SOLICITED) || is(o, SOLICITED_KINDS));
 }
 
 static void expect(struct rpma_work o) {
@@ -44,12 +44,12 @@ static void expect(struct rpma_work o) {
     bool fits =
         o.nsge > 0 || (o.local.offset < FIXTURE_REMOTE_SIZE && o.local.len <= INLINE_ROOM);
     size_t length = 0;
-    for (uint32_t i = 0; is(&o, LOCALS) && i < o.nsge; i++)
+    for (uint32_t i = 0; is(&o, LOCAL_KINDS) && i < o.nsge; i++)
         length += o.sgl[i].len;
     fits &= length <= INLINE_ROOM;
     for (size_t i = 0; i < LENGTH(flags); i++) {
         o.flags = flags[i];
-        if (o.flags & RPMA_F_INLINE && is(&o, CARRIERS) && !fits)
+        if (o.flags & RPMA_F_INLINE && is(&o, INLINE_KINDS) && !fits)
             continue;
         const struct fake_post expected = request(&o);
         for (int way = 0; way < WAYS; way++) {
@@ -82,14 +82,14 @@ static bool is_possible(const struct rpma_work *o) {
 static void expect_ranges(struct rpma_work o) {
     static const size_t lengths[] = {0, 1, 8, 20, UINT32_MAX};
     static const size_t offsets[] = {0, 8, 20, FIXTURE_REMOTE_SIZE - 3, SIZE_MAX - 7};
-    const bool is_atomic = is(&o, ATOMICS);
+    const bool is_atomic = is(&o, ATOMIC_KINDS);
     o.remote = is_atomic ? misaligned : o.remote;
     for (size_t i = 0; i < LENGTH(lengths); i++)
         for (size_t k = 0; k < LENGTH(offsets); k++) {
             o.remote_offset = offsets[k];
             o.flush_len = lengths[i];
             o.flush_type = i % 2 ? RPMA_FLUSH_TYPE_VISIBILITY : RPMA_FLUSH_TYPE_PERSISTENT;
-            if (is(&o, LOCALS | ATOMICS))
+            if (is(&o, LOCAL_KINDS | ATOMIC_KINDS))
                 o.local =
                     (struct rpma_sge){list_regions[k % 3], offsets[(i + k) % LENGTH(offsets)],
                                       is_atomic ? 8 : lengths[i]};
@@ -101,11 +101,11 @@ static void expect_ranges(struct rpma_work o) {
     expect(o);
 }
 
-static void expect_pieces(struct rpma_work o) {
+static void expect_sges(struct rpma_work o) {
     struct rpma_sge sgl[LIST_MOST];
     o.sgl = sgl;
     for (unsigned pattern = 0; pattern < PATTERNS; pattern++) {
-        o.nsge = make_pieces(sgl, pattern);
+        o.nsge = make_sges(sgl, pattern);
         expect(o);
     }
 }
@@ -126,11 +126,11 @@ TEST_THAT(each_constructor_makes_the_same_request) {
             struct rpma_work o = operation_of(&w, (enum rpma_work_type)kind);
             if (kind != RPMA_WORK_COMPARE_SWAP)
                 o.compare = UINT64_MAX; // members that a kind does not read do not matter
-            if (!is(&o, LOCALS | ATOMICS))
+            if (!is(&o, LOCAL_KINDS | ATOMIC_KINDS))
                 o.sgl = &unread;
             expect_ranges(o);
-            if (is(&o, LOCALS)) {
-                expect_pieces(o);
+            if (is(&o, LOCAL_KINDS)) {
+                expect_sges(o);
                 expect_nothing(o);
             }
         }
@@ -275,7 +275,7 @@ TEST_THAT(refusals_of_the_device_are_logged) {
                 o.remote = NULL;
                 o.remote_offset = 0;
                 o.local = (struct rpma_sge){NULL, 0, 0};
-                if (is(&o, LOCALS))
+                if (is(&o, LOCAL_KINDS))
                     refuse(&o);
             }
         request_end();
@@ -321,7 +321,7 @@ static struct rpma_work carry(enum rpma_work_type kind, bool is_list, size_t len
 
 // Data that fits is rejected only if the queue is full, larger data always: a provider may
 // return the same error for both (send_advice() of post/failures.cc).
-static void carry_too_much(enum rpma_work_type kind, bool is_list, int error) {
+static void exceed_inline_room(enum rpma_work_type kind, bool is_list, int error) {
     static const char says[] =
         "81 bytes are to be sent inline, the connection allows 80 at most: raise "
         "it with rpma_conn_cfg_set_inline_size()";
@@ -354,8 +354,8 @@ TEST_THAT(full_queue_differs_from_oversized_inline_data) {
         fake_profile()->inline_error = errors[e];
         for
             OPERATION_EACH_KIND(kind)
-        for (int is_list = 0; CARRIERS >> kind & 1 && is_list < 2; is_list++)
-            carry_too_much(kind, is_list, errors[e]);
+        for (int is_list = 0; INLINE_KINDS >> kind & 1 && is_list < 2; is_list++)
+            exceed_inline_room(kind, is_list, errors[e]);
         request_end();
     }
 }

@@ -14,11 +14,11 @@ enum { SETS = 4, MOST_SGES = 2 };
 #define KIND(name) (1U << RPMA_WORK_##name)
 #define SENDS (KIND(SEND) | KIND(SEND_WITH_IMM))
 #define TRANSFERS (KIND(READ) | KIND(WRITE) | KIND(WRITE_WITH_IMM))
-#define LOCALS (TRANSFERS | SENDS)
-#define CARRIERS (SENDS | KIND(WRITE) | KIND(WRITE_WITH_IMM))
-#define SOLICITORS (SENDS | KIND(WRITE_WITH_IMM))
-#define ATOMICS (KIND(FETCH_ADD) | KIND(COMPARE_SWAP))
-#define ALL (LOCALS | ATOMICS | KIND(ATOMIC_WRITE) | KIND(FLUSH))
+#define LOCAL_KINDS (TRANSFERS | SENDS)
+#define INLINE_KINDS (SENDS | KIND(WRITE) | KIND(WRITE_WITH_IMM))
+#define SOLICITED_KINDS (SENDS | KIND(WRITE_WITH_IMM))
+#define ATOMIC_KINDS (KIND(FETCH_ADD) | KIND(COMPARE_SWAP))
+#define ALL (LOCAL_KINDS | ATOMIC_KINDS | KIND(ATOMIC_WRITE) | KIND(FLUSH))
 
 // The place of a member, and its size.
 #define AT(member) \
@@ -50,8 +50,8 @@ static const struct wrong {
     int code; // 0: RPMA_E_INVAL
 } wrongs[] = {
 // clang-format off
-#define BECAUSE(condition) condition, condition
-#define TYPE_IS BECAUSE("type is no RPMA_WORK_*"), "; possible: RPMA_WORK_*"
+#define CONDITION(condition) condition, condition
+#define TYPE_IS CONDITION("type is no RPMA_WORK_*"), "; possible: RPMA_WORK_*"
     {ALL, {{TYPE, 0}}, TYPE_IS},
     {ALL, {{TYPE, RPMA_WORK_COMPARE_SWAP + 1}}, TYPE_IS},
     {ALL, {{TYPE, INT32_MAX}}, TYPE_IS},
@@ -68,15 +68,15 @@ static const struct wrong {
     {ALL, {{FLAGS, 0}}, WITHOUT_COMPLETION, "flags are 0x0; possible: "},
     {ALL, {{FLAGS, 2}}, WITHOUT_COMPLETION, "flags are 0x2; possible: "},
     {ALL, {{FLAGS, RPMA_F_INLINE}}, WITHOUT_COMPLETION, "flags are 0x8; possible: "},
-    {ALL & ~SOLICITORS, {{FLAGS, 1 | RPMA_F_SOLICITED}}, BECAUSE(NO_SOLICITED), "flags are 0x5; "},
-    {ALL & ~SOLICITORS, {{FLAGS, 3 | RPMA_F_SOLICITED}}, BECAUSE(NO_SOLICITED), "flags are 0x7; "},
+    {ALL & ~SOLICITED_KINDS, {{FLAGS, 1 | RPMA_F_SOLICITED}}, CONDITION(NO_SOLICITED), "flags are 0x5; "},
+    {ALL & ~SOLICITED_KINDS, {{FLAGS, 3 | RPMA_F_SOLICITED}}, CONDITION(NO_SOLICITED), "flags are 0x7; "},
     {ALL, {{FLAGS, RPMA_F_SOLICITED}}, WITHOUT_COMPLETION, "flags are 0x4; possible: "},
     {ALL, {{FLAGS, 1 << 4 | 1}}, UNKNOWN_BIT, "flags are 0x11; possible: "},
     {ALL, {{FLAGS, UINT32_MAX}}, UNKNOWN_BIT, "flags are 0xffffffff; possible: "},
     {ALL, {{FLAGS, 1U << 31 | 3}}, UNKNOWN_BIT, "flags are 0x80000003; possible: "},
-    {ALL & ~CARRIERS, {{FLAGS, 1 | RPMA_F_INLINE}}, BECAUSE(NO_INLINE),
+    {ALL & ~INLINE_KINDS, {{FLAGS, 1 | RPMA_F_INLINE}}, CONDITION(NO_INLINE),
      "flags are 0x9; possible: only RPMA_F_COMPLETION_*"},
-    {ALL & ~CARRIERS, {{FLAGS, 3 | RPMA_F_INLINE}}, BECAUSE(NO_INLINE), "flags are 0xb; possible: only"},
+    {ALL & ~INLINE_KINDS, {{FLAGS, 3 | RPMA_F_INLINE}}, CONDITION(NO_INLINE), "flags are 0xb; possible: only"},
 #define RESERVED_IS "reserved0 != 0 || reserved1 != 0"
     {ALL, {{RESERVED0, 1}}, RESERVED_IS, "reserved0 != 0", "work.reserved0 is 0x"},
     {ALL, {{RESERVED0, 1U << 31}}, RESERVED_IS, "reserved0 != 0", "work.reserved0 is 0x"},
@@ -84,20 +84,20 @@ static const struct wrong {
     {ALL, {{RESERVED1, 1ULL << 63}}, RESERVED_IS, "reserved1 != 0",
      "work.reserved1 is 0x8000000000000000; possible: 0"},
 #define TOO_MANY "nsge > max_sge of the connection"
-    {LOCALS, {{NSGE, MOST_SGES + 1}, {SGL, (uintptr_t)good_list}}, TOO_MANY, TOO_MANY,
+    {LOCAL_KINDS, {{NSGE, MOST_SGES + 1}, {SGL, (uintptr_t)good_list}}, TOO_MANY, TOO_MANY,
      "nsge is 3; possible: 2 at most; raise it with rpma_conn_cfg_set_max_sge()"},
-    {LOCALS, {{NSGE, UINT32_MAX}, {SGL, (uintptr_t)good_list}}, TOO_MANY, TOO_MANY,
+    {LOCAL_KINDS, {{NSGE, UINT32_MAX}, {SGL, (uintptr_t)good_list}}, TOO_MANY, TOO_MANY,
      "nsge is 4294967295; possible: 2 at most"},
-    {LOCALS, {{NSGE, 1}}, BECAUSE("sgl == NULL && nsge != 0"), "sgl is NULL, nsge is 1"},
-    {LOCALS, {{NSGE, UINT32_MAX}}, BECAUSE("sgl == NULL && nsge != 0"), "sgl is NULL"},
-    {LOCALS, {{SGL, (uintptr_t)good_list}}, BECAUSE("sgl != NULL && nsge == 0"), "sgl != NULL && nsge == 0"},
+    {LOCAL_KINDS, {{NSGE, 1}}, CONDITION("sgl == NULL && nsge != 0"), "sgl is NULL, nsge is 1"},
+    {LOCAL_KINDS, {{NSGE, UINT32_MAX}}, CONDITION("sgl == NULL && nsge != 0"), "sgl is NULL"},
+    {LOCAL_KINDS, {{SGL, (uintptr_t)good_list}}, CONDITION("sgl != NULL && nsge == 0"), "sgl != NULL && nsge == 0"},
 #define LOCAL_IS "local.mr == NULL && (local.offset != 0 || local.len != 0)"
-#define NO_REGION BECAUSE(LOCAL_IS), "local.mr is NULL, offset "
+#define NO_REGION CONDITION(LOCAL_IS), "local.mr is NULL, offset "
 #define NO_LOCAL                                                              \
-    BECAUSE("remote != NULL && local.mr == NULL && nsge == 0 (read, write)"), \
+    CONDITION("remote != NULL && local.mr == NULL && nsge == 0 (read, write)"), \
         "work.remote is given, and neither"
 #define NO_REMOTE                                                                             \
-    BECAUSE("remote == NULL && (local.mr != NULL || nsge != 0 || remote_offset != 0) (read, " \
+    CONDITION("remote == NULL && (local.mr != NULL || nsge != 0 || remote_offset != 0) (read, " \
             "write)")
     {SENDS, {{LOCAL_MR, 0}}, NO_REGION},
     {SENDS, {{LOCAL_MR, 0}, {LOCAL_LEN, 0}}, NO_REGION},
@@ -109,53 +109,53 @@ static const struct wrong {
     {TRANSFERS, {{REMOTE, 0}, {NSGE, 1}, {SGL, (uintptr_t)good_list}}, NO_REMOTE, "work.remote == NULL"},
     {TRANSFERS, {{REMOTE, 0}, {LOCAL_MR, 0}, {LOCAL_OFFSET, 0}, {LOCAL_LEN, 0}}, NO_REMOTE,
      "work.remote is NULL, remote_offset 16; possible: 0"},
-#define PIECE_IS BECAUSE("sgl[i].mr == NULL && (sgl[i].offset != 0 || sgl[i].len != 0)")
-    {LOCALS, {{NSGE, 2}, {SGL, (uintptr_t)offset_of_nothing}}, PIECE_IS,
+#define PIECE_IS CONDITION("sgl[i].mr == NULL && (sgl[i].offset != 0 || sgl[i].len != 0)")
+    {LOCAL_KINDS, {{NSGE, 2}, {SGL, (uintptr_t)offset_of_nothing}}, PIECE_IS,
      "sgl[1]: mr is NULL, offset 1, len 0; possible without memory: 0 and 0"},
-    {LOCALS, {{NSGE, 2}, {SGL, (uintptr_t)bytes_of_nothing}}, PIECE_IS,
+    {LOCAL_KINDS, {{NSGE, 2}, {SGL, (uintptr_t)bytes_of_nothing}}, PIECE_IS,
      "sgl[1]: mr is NULL, offset 0, len 1; possible without memory: 0 and 0"},
-    {LOCALS, {{LOCAL_LEN, 1ULL << 32}}, BECAUSE("local.len > UINT32_MAX"), "UINT32_MAX"},
-    {LOCALS, {{LOCAL_LEN, SIZE_MAX}}, BECAUSE("local.len > UINT32_MAX"), "UINT32_MAX"},
-    {LOCALS, {{NSGE, 2}, {SGL, (uintptr_t)too_long}}, BECAUSE("sum of sgl[i].len > UINT32_MAX"),
+    {LOCAL_KINDS, {{LOCAL_LEN, 1ULL << 32}}, CONDITION("local.len > UINT32_MAX"), "UINT32_MAX"},
+    {LOCAL_KINDS, {{LOCAL_LEN, SIZE_MAX}}, CONDITION("local.len > UINT32_MAX"), "UINT32_MAX"},
+    {LOCAL_KINDS, {{NSGE, 2}, {SGL, (uintptr_t)too_long}}, CONDITION("sum of sgl[i].len > UINT32_MAX"),
      "sgl[1] has len 4294967288, the elements before it have 8; possible: 4294967295 (UINT32_MAX)"},
-#define ALIGNMENT BECAUSE("remote_offset % 8 != 0 (atomic write)")
+#define ALIGNMENT CONDITION("remote_offset % 8 != 0 (atomic write)")
     {KIND(ATOMIC_WRITE), {{REMOTE_OFFSET, 1}}, ALIGNMENT, "remote_offset is 1; possible: multiples of 8"},
     {KIND(ATOMIC_WRITE), {{REMOTE_OFFSET, 4}}, ALIGNMENT, "remote_offset is 4; possible: multiples of 8"},
     {KIND(ATOMIC_WRITE), {{REMOTE_OFFSET, 15}}, ALIGNMENT, "remote_offset is 15; possible: multiples of 8"},
-    {KIND(ATOMIC_WRITE) | KIND(FLUSH) | ATOMICS, {{REMOTE, 0}},
-     BECAUSE("remote == NULL (atomic write, flush, remote atomic)"), "work.remote == NULL"},
+    {KIND(ATOMIC_WRITE) | KIND(FLUSH) | ATOMIC_KINDS, {{REMOTE, 0}},
+     CONDITION("remote == NULL (atomic write, flush, remote atomic)"), "work.remote == NULL"},
 #define FLUSH_TYPE_IS                                                                      \
-    BECAUSE("flush_type not in {RPMA_FLUSH_TYPE_PERSISTENT, RPMA_FLUSH_TYPE_VISIBILITY}")
+    CONDITION("flush_type not in {RPMA_FLUSH_TYPE_PERSISTENT, RPMA_FLUSH_TYPE_VISIBILITY}")
     {KIND(FLUSH), {{FLUSH_TYPE, 2}}, FLUSH_TYPE_IS, "flush_type is 2; possible: RPMA_FLUSH_TYPE_*"},
     {KIND(FLUSH), {{FLUSH_TYPE, UINT32_MAX}}, FLUSH_TYPE_IS, "flush_type is -1; possible: RPMA_FLUSH_TYPE_"},
-    {KIND(FLUSH), {{FLUSH_LEN, 1ULL << 32}}, BECAUSE("flush_len > UINT32_MAX"),
+    {KIND(FLUSH), {{FLUSH_LEN, 1ULL << 32}}, CONDITION("flush_len > UINT32_MAX"),
      "flush_len is 4294967296; possible: 4294967295 (UINT32_MAX) at most"},
-    {KIND(FLUSH), {{FLUSH_LEN, SIZE_MAX}}, BECAUSE("flush_len > UINT32_MAX"), "flush_len is "},
-#define BEHIND BECAUSE("remote_offset >= size of the remote region (emulated flush)")
-    {KIND(FLUSH), {{REMOTE_OFFSET, FIXTURE_REMOTE_SIZE}}, BEHIND,
+    {KIND(FLUSH), {{FLUSH_LEN, SIZE_MAX}}, CONDITION("flush_len > UINT32_MAX"), "flush_len is "},
+#define OUT_OF_RANGE CONDITION("remote_offset >= size of the remote region (emulated flush)")
+    {KIND(FLUSH), {{REMOTE_OFFSET, FIXTURE_REMOTE_SIZE}}, OUT_OF_RANGE,
      "remote_offset is 64, the remote region has 64 bytes; possible: less than that"},
-    {KIND(FLUSH), {{REMOTE_OFFSET, SIZE_MAX - 7}}, BEHIND,
+    {KIND(FLUSH), {{REMOTE_OFFSET, SIZE_MAX - 7}}, OUT_OF_RANGE,
      "remote_offset is 18446744073709551608, the remote region has 64 bytes"},
-    {KIND(FLUSH), {{REMOTE_OFFSET, SIZE_MAX}}, BEHIND, "remote_offset is 18446744073709551615"},
-    {KIND(FLUSH), {{REMOTE_OFFSET, 1ULL << 32}}, BEHIND, "remote_offset is 4294967296"},
+    {KIND(FLUSH), {{REMOTE_OFFSET, SIZE_MAX}}, OUT_OF_RANGE, "remote_offset is 18446744073709551615"},
+    {KIND(FLUSH), {{REMOTE_OFFSET, 1ULL << 32}}, OUT_OF_RANGE, "remote_offset is 4294967296"},
 #define RESULT_IS "local.mr == NULL || local.len != 8 (remote atomic)"
 #define RESULT_LENGTH RESULT_IS, "local.len != 8 (remote atomic)"
-    {ATOMICS, {{LOCAL_MR, 0}}, RESULT_IS, "local.mr == NULL", "work.local.mr == NULL"},
-    {ATOMICS, {{LOCAL_LEN, 0}}, RESULT_LENGTH, "local.len is 0; possible: 8"},
-    {ATOMICS, {{LOCAL_LEN, 7}}, RESULT_LENGTH, "local.len is 7; possible: 8"},
-    {ATOMICS, {{LOCAL_LEN, 9}}, RESULT_LENGTH, "local.len is 9; possible: 8"},
-    {ATOMICS, {{LOCAL_LEN, 8 + (1ULL << 32)}}, RESULT_LENGTH, "local.len is 4294967304;"},
-#define PLACE_IS BECAUSE("(address of the remote region + remote_offset) % 8 != 0 (remote atomic)")
-    {ATOMICS, {{REMOTE_OFFSET, 16}}, PLACE_IS,
+    {ATOMIC_KINDS, {{LOCAL_MR, 0}}, RESULT_IS, "local.mr == NULL", "work.local.mr == NULL"},
+    {ATOMIC_KINDS, {{LOCAL_LEN, 0}}, RESULT_LENGTH, "local.len is 0; possible: 8"},
+    {ATOMIC_KINDS, {{LOCAL_LEN, 7}}, RESULT_LENGTH, "local.len is 7; possible: 8"},
+    {ATOMIC_KINDS, {{LOCAL_LEN, 9}}, RESULT_LENGTH, "local.len is 9; possible: 8"},
+    {ATOMIC_KINDS, {{LOCAL_LEN, 8 + (1ULL << 32)}}, RESULT_LENGTH, "local.len is 4294967304;"},
+#define PLACE_IS CONDITION("(address of the remote region + remote_offset) % 8 != 0 (remote atomic)")
+    {ATOMIC_KINDS, {{REMOTE_OFFSET, 16}}, PLACE_IS,
      "remote_offset is 16, the remote address modulo 8 is 4; possible: 0"},
-    {ATOMICS, {{REMOTE_OFFSET, 21}}, PLACE_IS,
+    {ATOMIC_KINDS, {{REMOTE_OFFSET, 21}}, PLACE_IS,
      "remote_offset is 21, the remote address modulo 8 is 1; possible: 0"},
-    {ATOMICS, {{REMOTE_OFFSET, 27}}, PLACE_IS,
+    {ATOMIC_KINDS, {{REMOTE_OFFSET, 27}}, PLACE_IS,
      "remote_offset is 27, the remote address modulo 8 is 7; possible: 0"},
 #define NO_LIST "sgl != NULL || nsge != 0 (remote atomic)"
-    {ATOMICS, {{NSGE, 1}, {SGL, (uintptr_t)good_list}}, NO_LIST, "nsge != 0 (remote atomic)",
+    {ATOMIC_KINDS, {{NSGE, 1}, {SGL, (uintptr_t)good_list}}, NO_LIST, "nsge != 0 (remote atomic)",
      "a list is given, nsge is 1; possible: local"},
-    {ATOMICS, {{SGL, (uintptr_t)good_list}}, NO_LIST, "sgl != NULL", "nsge is 0; possible: local"},
+    {ATOMIC_KINDS, {{SGL, (uintptr_t)good_list}}, NO_LIST, "sgl != NULL", "nsge is 0; possible: local"},
     // clang-format on
 };
 
@@ -170,7 +170,7 @@ static void make_lists(struct rpma_mr_local *mr) {
 
 // ---- operations ----------------------------------------------------------------------------
 
-static void spoil(struct rpma_work *o, const struct wrong *wrong) {
+static void invalidate(struct rpma_work *o, const struct wrong *wrong) {
     for (int i = 0; i < SETS && wrong->set[i].size; i++) {
         const uint32_t half = (uint32_t)wrong->set[i].value;
         const void *const value =
@@ -232,14 +232,14 @@ TEST_THAT(invalid_members_are_rejected) {
         packed_remote(FIXTURE_REMOTE_ADDR + 4, FIXTURE_REMOTE_SIZE, 78, FIXTURE_EVERY_USAGE, 1);
     for (size_t i = 0; i < LENGTH(wrongs); i++)
         for (unsigned kind = RPMA_WORK_READ; kind <= RPMA_WORK_COMPARE_SWAP; kind++) {
-            const bool is_atomic = ATOMICS >> kind & 1;
+            const bool is_atomic = ATOMIC_KINDS >> kind & 1;
             struct rpma_work o[2] = {
                 operation_of(&w, (enum rpma_work_type)kind)}; // zeros follow it
             if (is_atomic) {
                 o->remote = words;
                 o->remote_offset = 20;
             }
-            spoil(o, &wrongs[i]);
+            invalidate(o, &wrongs[i]);
             if (wrongs[i].kinds >> kind & 1)
                 expect_refused(&wrongs[i], o);
         }
@@ -256,7 +256,7 @@ TEST_THAT(devices_limit_the_sges_of_reads) {
     begin();
     for
         OPERATION_EACH_KIND(kind) {
-            struct rpma_work o = operation_of_pieces(&w, kind, 1);
+            struct rpma_work o = operation_of_sges(&w, kind, 1);
             MUST(rpma_post(w.h.conn, &o, 1, NULL));
             o.nsge = 2;
             if (kind == RPMA_WORK_READ) {
@@ -291,11 +291,11 @@ static const struct lack {
     {KIND(FLUSH), VISIBILITY, RPMA_MR_USAGE_WRITE_DST, BARE, USAGE},
 #define NOT_ALLOWED "direct write to PMem not enabled", "direct write to PMem"
     {KIND(FLUSH), PERSISTENT, FIXTURE_EVERY_USAGE, BARE, NOT_ALLOWED},
-#define NOT_STATED "the remote region does not state RPMA_MR_USAGE_ATOMIC", \
+#define NOT_ADVERTISED "the remote region does not state RPMA_MR_USAGE_ATOMIC", \
     "does not advertise RPMA_MR_USAGE_ATOMIC for the remote region: register it with that usage"
-    {ATOMICS, 0, FIXTURE_EVERY_USAGE, BARE, NOT_STATED},
-    {ATOMICS, 0, FIXTURE_EVERY_USAGE, UINT8_MAX & ~PACKED_ATOMICS, NOT_STATED},
-    {ATOMICS, 0, FIXTURE_EVERY_USAGE, PACKED_ATOMICS,
+    {ATOMIC_KINDS, 0, FIXTURE_EVERY_USAGE, BARE, NOT_ADVERTISED},
+    {ATOMIC_KINDS, 0, FIXTURE_EVERY_USAGE, UINT8_MAX & ~PACKED_ATOMICS, NOT_ADVERTISED},
+    {ATOMIC_KINDS, 0, FIXTURE_EVERY_USAGE, PACKED_ATOMICS,
      "the device has no remote atomics", "fake0 has no remote atomics (IBV_ATOMIC_NONE)"},
     // clang-format on
 };
@@ -327,7 +327,7 @@ TEST_THAT(absent_capabilities_are_not_requested) {
         const struct lack *lack = &lacks[i / 2];
         struct rpma_mr_remote *remote = NULL;
         unsigned char desc[21];
-        fixture_anew();
+        fixture_reset();
         fake_profile()->has_native_flush = i % 2;
         if (lack->natively == PACKED_ATOMICS)
             fake_profile()->attr.atomic_cap = IBV_ATOMIC_NONE;
@@ -365,7 +365,7 @@ static bool is_of_receive(const struct wrong *wrong) {
     return is;
 }
 
-static void spoil_receives(const struct list_function *f) {
+static void reject_invalid_receives(const struct list_function *f) {
     make_lists(w.h.mr);
     for (size_t i = 0; i < LENGTH(wrongs); i++) {
         struct rpma_work o = {.local = list_element(0)};
@@ -382,7 +382,7 @@ static void spoil_receives(const struct list_function *f) {
             logs = f->srq ? "possible: 5 at most; raise it with rpma_srq_cfg_set_max_sge()"
                           : "possible: 5 at most; raise it with rpma_conn_cfg_set_max_sge()";
         }
-        spoil(&o, wrong);
+        invalidate(&o, wrong);
         if (o.nsge == 3)
             o.nsge = LIST_MOST + 1;
         const struct rpma_receive receive = {o.local, o.sgl, o.nsge, o.reserved0, NULL};
@@ -393,7 +393,7 @@ static void spoil_receives(const struct list_function *f) {
 }
 
 TEST_THAT(invalid_members_of_receives_are_rejected) {
-    list_for_each_receive(spoil_receives);
+    list_for_each_receive(reject_invalid_receives);
 }
 
 // ---- sums of pieces ------------------------------------------------------------------------

@@ -27,7 +27,7 @@ static void prepare(const struct subject *s, const char *function) {
 }
 
 static void must(const struct subject *s, const char *function) {
-    (void)arguments_happen(function, &w, false);
+    (void)arguments_trigger(function, &w, false);
     prepare(s, function);
     MUST_OF(function, arguments_call(&a));
 }
@@ -117,7 +117,7 @@ static void make_fail(const struct one *one, int fd) {
     unsigned nth = 0;
     for (size_t i = 0; i <= one->at; i++)
         nth += is(calls[i], f->fails);
-    if (f->how == AS_TOLD)
+    if (f->how == ERROR_NUMBER)
         fake_fail(f->fails, nth, strchr(f->fails, '_') || f->error ? f->error : ENOMEM);
     if (f->how == NOTHING_TO_READ)
         fixture_nonblocking(fd);
@@ -146,7 +146,7 @@ static void expect_failure(const struct one *one) {
         .calls = calls_of(one),
         .level = f->how == SIGNAL && !f->code ? RPMA_LOG_LEVEL_DEBUG : 0,
     };
-    make_fail(one, arguments_happen(s->function, &w, f->how != AS_TOLD));
+    make_fail(one, arguments_trigger(s->function, &w, f->how != ERROR_NUMBER));
     prepare(s, s->function);
     arguments_watch(&a);
     struct handles after = w.h;
@@ -161,7 +161,7 @@ static void expect_failure(const struct one *one) {
     fake_faults_off();
 }
 
-static void leaves_what_it_should(const struct one *one) {
+static void expect_released(const struct one *one) {
     const struct subject *s = one->subject;
     const struct failure *f = &one->failure;
     print_message("  %s fails with %s\n", f->fails ? f->fails : "nothing",
@@ -174,12 +174,12 @@ static void leaves_what_it_should(const struct one *one) {
     must(s, s->function);
     if (!f->gone)
         EXPECT_CALLS(calls_of(&(struct one){.subject = s}));
-    fixture_anew();
+    fixture_reset();
 }
 
 static bool is_described(const struct subject *s, const char *call) {
     for (const struct failure *f = s->failures; f->fails; f++)
-        if (is(f->fails, call) && f->code == 0 && f->how == AS_TOLD)
+        if (is(f->fails, call) && f->code == 0 && f->how == ERROR_NUMBER)
             return true;
     return false;
 }
@@ -187,16 +187,15 @@ static bool is_described(const struct subject *s, const char *call) {
 static void each_call_fails(void **state) {
     const struct subject *s = *state;
     split_calls(s);
-    leaves_what_it_should(&(struct one){.subject = s});
+    expect_released(&(struct one){.subject = s});
     for (size_t i = 0; i < call_count; i++)
         if (!releases(calls[i]) && !is_described(s, calls[i]))
-            leaves_what_it_should(
-                &(struct one){s, {calls[i], is(calls[i], "malloc") ? 0 : EIO}, i});
+            expect_released(&(struct one){s, {calls[i], is(calls[i], "malloc") ? 0 : EIO}, i});
     for (const struct failure *f = s->failures; f->fails; f++) {
         size_t at = 0;
         while (at < call_count && !is(calls[at], f->fails))
             at++;
-        leaves_what_it_should(&(struct one){s, *f, at});
+        expect_released(&(struct one){s, *f, at});
     }
 }
 
@@ -230,7 +229,7 @@ static void has_the_advice_of_its_cause(const struct one *one) {
     const struct subject *s = one->subject;
     const struct failure *f = &one->failure;
     must_all(s, s->before);
-    make_fail(one, arguments_happen(s->function, &w, false));
+    make_fail(one, arguments_trigger(s->function, &w, false));
     prepare(s, s->function);
     unit_begin();
     (void)arguments_call(&a);
@@ -241,10 +240,10 @@ static void has_the_advice_of_its_cause(const struct one *one) {
                      strerrorname_np(f->error), wanted ? "lacks" : "has", row->words,
                      logged_text());
     }
-    fixture_anew();
+    fixture_reset();
 }
 
-static void advice_fits_the_cause(void **state) {
+static void advice_matches_the_failure(void **state) {
     const struct subject *s = *state;
     split_calls(s);
     for (size_t i = 0; i < call_count; i++)
@@ -268,7 +267,7 @@ int main(void) {
         snprintf(names[i], sizeof(names[i]), "advice of %s", subjects[i].function);
         tests[2 * i] = (struct CMUnitTest){subjects[i].function, each_call_fails, unit_setup,
                                            unit_teardown, subject};
-        tests[2 * i + 1] = (struct CMUnitTest){names[i], advice_fits_the_cause, unit_setup,
+        tests[2 * i + 1] = (struct CMUnitTest){names[i], advice_matches_the_failure, unit_setup,
                                                unit_teardown, subject};
     }
     return unit_run("failing", tests, LENGTH(tests));

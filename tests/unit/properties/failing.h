@@ -51,7 +51,7 @@
 // clang-format on
 
 // The cause of a failure.
-enum how { AS_TOLD, NOTHING_TO_READ, SIGNAL };
+enum how { ERROR_NUMBER, NOTHING_TO_READ, SIGNAL };
 
 static const struct subject {
     const char *before, *function; // functions that create the objects that it needs; itself

@@ -71,7 +71,7 @@ static bool found_more;
 static struct choice { unsigned chosen, of; } choices[MAX_CHOICES];
 static unsigned choice_count, depth;
 
-static void hand_over(void) {
+static void switch_thread(void) {
     const int error = errno;
     swapcontext(&running->context, &scheduler);
     errno = error;
@@ -98,7 +98,7 @@ void stepped_access(const void *address, bool writes) {
     if (place->is_written && (place->by & (place->by - 1)) && !place->is_shared)
         place->is_shared = found_more = true;
     if (place->is_shared)
-        hand_over();
+        switch_thread();
 }
 
 static void join(struct view *view, const struct view *other) {
@@ -129,7 +129,7 @@ static struct write *last_write(struct place *place, uint64_t value) {
 }
 
 // The position of the last write of a place that an access must not precede.
-static unsigned known_position(struct place *place, int order) {
+static unsigned oldest_visible(struct place *place, int order) {
     const long index = place - places;
     const unsigned by_thread = place->writes[running->view.known[index]].position;
     const unsigned by_all = place->writes[sequential.known[index]].position;
@@ -163,7 +163,7 @@ uint64_t stepped_load(const void *address, uint64_t latest, int order) {
     const struct write *read = last_write(place, latest);
     if (place->is_shared)
         read = write_at(place,
-                        read->position - choose(place->count - known_position(place, order)));
+                        read->position - choose(place->count - oldest_visible(place, order)));
     know(place, read, order);
     if (acquires(order))
         join(&running->view, &read->view);
@@ -185,7 +185,7 @@ uint64_t stepped_store(const void *address, uint64_t before, uint64_t value, int
         if (acquires(order))
             join(&running->view, &last->view);
     } else if (place->is_shared) {
-        made.position -= choose(place->count - known_position(place, order));
+        made.position -= choose(place->count - oldest_visible(place, order));
         while (made.position < place->count && write_at(place, made.position)->modifies)
             made.position++;
     }
@@ -210,7 +210,7 @@ int stepped_lock(pthread_mutex_t *mutex) {
     stepped_access(mutex, true);
     while (pthread_mutex_trylock(mutex) != 0) {
         running->waits_for = mutex;
-        hand_over();
+        switch_thread();
     }
     if (running)
         join(&running->view, view_of_lock(mutex));
@@ -330,7 +330,7 @@ static void in_every_order(const struct scenario *s) {
     assert_true(orders > 1); // else the threads share nothing
 }
 
-static void say(const char *format, ...) {
+static void record(const char *format, ...) {
     const size_t used = strlen(outcome);
     va_list values;
     va_start(values, format);
@@ -374,7 +374,7 @@ static void begin_waits(void) {
 // A lost acknowledgement leaves an event for ever; ibv_destroy_cq() would wait for it.
 static void end_waits(void) {
     wait_until(0);
-    say("%u open%s", fake_unacked(events()), fake_misuses());
+    record("%u open%s", fake_unacked(events()), fake_misuses());
 }
 
 // ---- flushes and the capabilities of the other side ----------------------------------------
@@ -386,8 +386,8 @@ static int flush(enum rpma_flush_type type) {
     return rpma_flush(w.h.conn, w.h.remote, 0, 8, type, RPMA_F_COMPLETION_ALWAYS, NULL);
 }
 
-static void begin_silent(void) {
-    fixture_apply(&w, SILENT);
+static void begin_unadvertised(void) {
+    fixture_apply(&w, UNADVERTISED);
 }
 
 static void begin_batch(void) {
@@ -411,65 +411,65 @@ static void add(void) {
 
 THREAD(post, rpma_batch_post(w.h.batch, NULL))
 
-static void say_notices(void) {
-    say("%u notices", logged_count(RPMA_LOG_LEVEL_NOTICE));
+static void record_notices(void) {
+    record("%u notices", logged_count(RPMA_LOG_LEVEL_NOTICE));
 }
 
-static void say_result(int code) {
+static void record_result(int code) {
     const struct logged_line *line = logged_line(RPMA_LOG_LEVEL_ERROR, 0);
     const char *message = line ? strstr(line->message, "the ") : "";
-    say("%s %.36s", contract_code_name(code), message);
+    record("%s %.36s", contract_code_name(code), message);
 }
 
-static void say_flush(void) {
+static void record_flush(void) {
     logged_forget();
-    say_result(flush(RPMA_FLUSH_TYPE_PERSISTENT));
+    record_result(flush(RPMA_FLUSH_TYPE_PERSISTENT));
 }
 
-static void say_batch(void) {
+static void record_batch(void) {
     logged_forget();
-    say_result(rpma_batch_post(w.h.batch, NULL));
+    record_result(rpma_batch_post(w.h.batch, NULL));
 }
 
 // ---- one warning, users of a queue ---------------------------------------------------------
 
 static struct rpma_mr_remote *misaligned;
-static const struct shape plain = {.name = "plain", .lent_cq = 8};
+static const struct shape plain = {.name = "plain", .shared_cq = 8};
 
-static void begin_unwarned(void) {
+static void begin_without_warning(void) {
     MUST(rpma_conn_delete(&w.h.conn));
-    (void)(fixture_ask(&w, &plain) && fixture_connect(&w, &plain));
+    (void)(fixture_make_req(&w, &plain) && fixture_connect(&w, &plain));
 }
 
 THREAD(misalign,
        rpma_atomic_write(w.h.conn, misaligned, 0, "8 bytes", RPMA_F_COMPLETION_ALWAYS, NULL))
 
-static void say_warnings(void) {
-    say("%u warnings", logged_count(RPMA_LOG_LEVEL_WARNING));
+static void record_warnings(void) {
+    record("%u warnings", logged_count(RPMA_LOG_LEVEL_WARNING));
 }
 
 static struct rpma_conn_req *request;
 
-static int ask(struct rpma_conn_req **req) {
+static int new_request(struct rpma_conn_req **req) {
     return rpma_conn_req_new(w.h.peer, FIXTURE_ADDRESS, FIXTURE_PORT, w.h.cfg, req);
 }
 
 static void begin_user(void) {
-    MUST(ask(&w.h.req));
+    MUST(new_request(&w.h.req));
 }
 
 THREAD(leave_queue, rpma_conn_req_delete(&w.h.req))
-THREAD(join_queue, ask(&request))
+THREAD(join_queue, new_request(&request))
 
-static void say_users(void) {
-    (void)rpma_cq_delete(&w.h.lent_cq);
-    say("%s", strstr(logged_text(), "its connections (2)") ? "2 users" : logged_text());
+static void record_users(void) {
+    (void)rpma_cq_delete(&w.h.shared_cq);
+    record("%s", strstr(logged_text(), "its connections (2)") ? "2 users" : logged_text());
     (void)rpma_conn_req_delete(&request);
 }
 
 // ---- a configuration that changes while a request is made ----------------------------------
 
-static int asked;
+static int request_code;
 
 // A shared completion channel excludes a queue of the program.
 static void begin_shared(void) {
@@ -477,17 +477,17 @@ static void begin_shared(void) {
     MUST(rpma_conn_cfg_set_compl_channel(w.h.cfg, true));
 }
 
-THREAD(ask_shared, asked = ask(&request))
-THREAD(lend_queue, rpma_conn_cfg_set_cq(w.h.cfg, w.h.lent_cq))
+THREAD(request_shared, request_code = new_request(&request))
+THREAD(set_shared_cq, rpma_conn_cfg_set_cq(w.h.cfg, w.h.shared_cq))
 
-static void say_queue(void) {
+static void record_queue(void) {
     const struct fake_call *made = fake_last("rdma_create_qp_ex");
-    struct ibv_cq *lent = NULL;
-    (void)rpma_cq_get_ibv_cq(w.h.lent_cq, &lent);
-    say("%s, %s queue", contract_code_name(asked),
-        !made                      ? "no"
-        : made->qp.send_cq == lent ? "the program's"
-                                   : "its own");
+    struct ibv_cq *program_cq = NULL;
+    (void)rpma_cq_get_ibv_cq(w.h.shared_cq, &program_cq);
+    record("%s, %s queue", contract_code_name(request_code),
+           !made                            ? "no"
+           : made->qp.send_cq == program_cq ? "the program's"
+                                            : "its own");
     (void)rpma_conn_req_delete(&request);
     (void)rpma_conn_cfg_set_compl_channel(w.h.cfg, false);
 }
@@ -531,8 +531,8 @@ static void make_srq(void) {
     take_event_about(IBV_EVENT_SRQ_ERR, srq_of_program);
 }
 
-static void say_handle(void) {
-    say(event_of_program.cq || event_of_program.srq ? "a handle" : "no handle");
+static void record_handle(void) {
+    record(event_of_program.cq || event_of_program.srq ? "a handle" : "no handle");
     if (cq_of_program)
         (void)ibv_destroy_cq(cq_of_program);
     if (srq_of_program)
@@ -553,12 +553,12 @@ static void begin_log(void) {
 THREAD(log_errors, rpma_log_set_threshold(RPMA_LOG_THRESHOLD, RPMA_LOG_LEVEL_ERROR))
 THREAD(log_nothing, rpma_log_set_threshold(RPMA_LOG_THRESHOLD, RPMA_LOG_DISABLED))
 
-static void say_threshold(void) {
+static void record_threshold(void) {
     enum rpma_log_level threshold = RPMA_LOG_LEVEL_DEBUG;
     (void)rpma_log_get_threshold(RPMA_LOG_THRESHOLD, &threshold);
     logged_forget();
     (void)rpma_mr_get_size(NULL, NULL);
-    say("%d: %u lines", threshold, logged_count(RPMA_LOG_LEVEL_ERROR));
+    record("%d: %u lines", threshold, logged_count(RPMA_LOG_LEVEL_ERROR));
     logged_start();
 }
 
@@ -572,18 +572,18 @@ static void begin_failures(void) {
 THREAD(fail_to_wait, rpma_cq_wait(fixture_cq(&w)))
 THREAD(fail_to_disconnect, rpma_conn_disconnect(w.h.conn))
 
-static void say_failures(void) {
+static void record_failures(void) {
     for (unsigned i = 0; i < 2; i++)
-        say("%s\n", logged_line(RPMA_LOG_LEVEL_ERROR, i)->message);
+        record("%s\n", logged_line(RPMA_LOG_LEVEL_ERROR, i)->message);
     fake_faults_off();
 }
 
 THREAD(change_function, rpma_log_set_function(NULL)) // to syslog
 
-static void say_readers(void) {
+static void record_readers(void) {
     int priority;
-    say("%u heard, %d in syslog", logged_count(RPMA_LOG_LEVEL_ERROR),
-        *fake_syslog(&priority) != 0);
+    record("%u caught, %d in syslog", logged_count(RPMA_LOG_LEVEL_ERROR),
+           *fake_syslog(&priority) != 0);
     fake_faults_off();
 }
 
@@ -611,13 +611,13 @@ static void begin_prepared(void) {
     called = "not called";
 }
 
-static void say_called(void) {
-    say("%s", called);
+static void record_called(void) {
+    record("%s", called);
     fake_faults_off();
     logged_start();
 }
 
-// ---- all of them ---------------------------------------------------------------------------
+// ---- all scenarios ------------------------------------------------------------------------
 
 #define WAIT_FAILS "ibv_get_cq_event() failed: Input/output error (5)\n"
 #define DISCONNECT_FAILS "rdma_disconnect() failed: No space left on device (28)\n"
@@ -627,29 +627,29 @@ static void say_called(void) {
 static const struct scenario scenarios[] = {
     {"waits", begin_waits, {wait_twice, wait_twice}, end_waits, {"0 open"}},
     {"more waits", begin_waits, {wait_once, wait_once, wait_once}, end_waits, {"0 open"}},
-    {"first flushes", begin_silent, {flush_first, flush_first}, say_notices,
+    {"first flushes", begin_unadvertised, {flush_first, flush_first}, record_notices,
      {"1 notices"}},
-    {"a first flush, a statement", begin_silent, {flush_first, apply_other}, say_flush, {REFUSED}},
-    {"statements", begin_silent, {apply, apply_other}, say_flush, {"0 ", REFUSED}},
-    {"an addition, a statement", begin_batch, {add, apply_other}, say_batch, {REFUSED}},
-    {"a batch, a statement", begin_batch, {post, apply_other}, say_batch, {REFUSED}},
-    {"misaligned writes", begin_unwarned, {misalign, misalign, misalign}, say_warnings,
+    {"a first flush, new capabilities", begin_unadvertised, {flush_first, apply_other}, record_flush, {REFUSED}},
+    {"new capabilities", begin_unadvertised, {apply, apply_other}, record_flush, {"0 ", REFUSED}},
+    {"an addition, new capabilities", begin_batch, {add, apply_other}, record_batch, {REFUSED}},
+    {"a batch, new capabilities", begin_batch, {post, apply_other}, record_batch, {REFUSED}},
+    {"misaligned writes", begin_without_warning, {misalign, misalign, misalign}, record_warnings,
      {"1 warnings"}},
-    {"a request, a setting", begin_shared, {ask_shared, lend_queue}, say_queue,
+    {"a request, a setting", begin_shared, {request_shared, set_shared_cq}, record_queue,
      {"0, its own queue", "RPMA_E_INVAL, no queue"}},
-    {"users of a queue", begin_user, {leave_queue, join_queue}, say_users, {"2 users"}},
-    {"a CQ of the program at a deleted one's", begin_deletion, {delete_cq, make_cq}, say_handle,
+    {"users of a queue", begin_user, {leave_queue, join_queue}, record_users, {"2 users"}},
+    {"a CQ of the program at a deleted address", begin_deletion, {delete_cq, make_cq}, record_handle,
      {"no handle"}},
-    {"an SRQ of the program at a deleted one's", begin_deletion, {delete_srq, make_srq}, say_handle,
+    {"an SRQ of the program at a deleted address", begin_deletion, {delete_srq, make_srq}, record_handle,
      {"no handle"}},
-    {"thresholds", begin_log, {log_errors, log_nothing}, say_threshold,
+    {"thresholds", begin_log, {log_errors, log_nothing}, record_threshold,
      {"1: 1 lines", "-1: 0 lines"}},
-    {"failures", begin_failures, {fail_to_wait, fail_to_disconnect}, say_failures,
+    {"failures", begin_failures, {fail_to_wait, fail_to_disconnect}, record_failures,
      {WAIT_FAILS DISCONNECT_FAILS, DISCONNECT_FAILS WAIT_FAILS}},
-    {"a failure, a log function", begin_failures, {fail_to_wait, change_function}, say_readers,
-     {"1 heard, 0 in syslog", "0 heard, 1 in syslog"}},
+    {"a failure, a log function", begin_failures, {fail_to_wait, change_function}, record_readers,
+     {"1 caught, 0 in syslog", "0 caught, 1 in syslog"}},
     {"a failure, data of a log function", begin_prepared, {fail_to_wait, prepare_and_set},
-     say_called, {"prepared", "not called"}},
+     record_called, {"prepared", "not called"}},
 };
 // clang-format on
 

@@ -146,7 +146,7 @@ static void expect_line(const char *text, const char *begin, const struct messag
 }
 
 // The arguments of a function of the program.
-static void expect_heard(const struct message *m) {
+static void expect_logged(const struct message *m) {
     const struct logged_line *line = logged_line(m->level, 0);
     char text[1200];
     snprintf(text, sizeof(text), "%s: %s", line->function, line->message);
@@ -175,7 +175,7 @@ static void expect_readers(const struct message *m, int threshold, int aux, bool
     assert_int_equal(priority, passes && !own ? LOG_LOCAL7 | m->severity : -1);
     assert_int_equal(logged_count(m->level), passes && own);
     if (passes && own)
-        expect_heard(m);
+        expect_logged(m);
     if (m->level <= RPMA_LOG_LEVEL_WARNING) // a failure
         assert_string_equal(
             rpma_err_last_failure(NULL),
@@ -261,10 +261,10 @@ TEST_THAT(last_failure_survives_successes_would_block_results_and_other_threads)
     pthread_t thread;
     struct ibv_wc wc;
     MUST(rpma_peer_new(fake_context(0), &w.h.peer));
-    MUST(rpma_cq_new(w.h.peer, NULL, &w.h.lent_cq));
+    MUST(rpma_cq_new(w.h.peer, NULL, &w.h.shared_cq));
     assert_int_equal(rpma_peer_delete(NULL), RPMA_E_INVAL);
-    assert_int_equal(rpma_cq_get_wc(w.h.lent_cq, 1, &wc, NULL), RPMA_E_NO_COMPLETION);
-    assert_int_equal(rpma_cq_delete(&w.h.lent_cq), 0);
+    assert_int_equal(rpma_cq_get_wc(w.h.shared_cq, 1, &wc, NULL), RPMA_E_NO_COMPLETION);
+    assert_int_equal(rpma_cq_delete(&w.h.shared_cq), 0);
     assert_int_equal(pthread_create(&thread, NULL, fails_in_new_thread, NULL), 0);
     assert_int_equal(pthread_join(thread, NULL), 0);
     assert_string_equal(rpma_err_last_failure(NULL), "peer_ptr == NULL");

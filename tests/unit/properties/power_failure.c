@@ -49,7 +49,7 @@ static void target_end(void) {
     for (int r = 0; r < TARGET_REGIONS; r++)
         MUST(rpma_mr_remote_delete(&target_remotes[r]));
     for (size_t c = 0; c < LENGTH(targets); c++)
-        fixture_drop(&targets[c]);
+        fixture_delete(&targets[c]);
 }
 
 struct step {
@@ -59,7 +59,7 @@ struct step {
 enum target_way { TARGET_ONE_BY_ONE, TARGET_IN_AN_ARRAY, TARGET_BATCHED, TARGET_WAYS };
 
 // The number of first steps that use the same connection.
-static size_t in_a_row(const struct step *steps, size_t count) {
+static size_t batch_length(const struct step *steps, size_t count) {
     size_t row = 1;
     while (row < count && row < TARGET_MOST_STEPS && steps[row].conn == steps[0].conn)
         row++;
@@ -71,7 +71,7 @@ static void target_run(const struct step *steps, size_t count, enum target_way w
     for (size_t row; count > 0; steps += row, count -= row) {
         struct rpma_work work[TARGET_MOST_STEPS];
         const struct handles *h = &targets[steps->conn].h;
-        row = way == TARGET_ONE_BY_ONE ? 1 : in_a_row(steps, count);
+        row = way == TARGET_ONE_BY_ONE ? 1 : batch_length(steps, count);
         for (size_t i = 0; i < row; i++)
             work[i] = steps[i].o;
         if (way == TARGET_ONE_BY_ONE && work[0].nsge == 0) {
@@ -104,7 +104,7 @@ static struct rpma_work target_write(unsigned conn, int region, size_t offset, s
                               .flags = RPMA_F_COMPLETION_ON_ERROR};
 }
 
-// ---- stories -------------------------------------------------------------------------------
+// ---- sequences -----------------------------------------------------------------------------
 
 enum { NO_MEMORY = TARGET_REGIONS }; // a region whose key the target does not know
 
@@ -116,14 +116,14 @@ struct op {
     int region;
     size_t at, len;
 };
-static const struct story {
+static const struct sequence {
     struct op ops[4];
     // The operations whose bytes are found if no word survives that was not flushed, and how
     // many such words there are; at [1] with native flushes.
     unsigned found[2], lost[2];
     bool stops; // the target, before the last operation
     bool no_atomics;
-} stories[] = {
+} sequences[] = {
 // clang-format off
 #define FIRST(n) {(1 << (n)) - 1, (1 << (n)) - 1}
     // Words that a byte of the range is in survive. An emulated flush names where it begins, not
@@ -184,7 +184,7 @@ static const struct story {
 
 static struct rpma_mr_remote *unknown;
 static unsigned char *memory; // of the first connection
-enum { BROUGHT = 1500 };      // where reads put bytes
+enum { READ_AT = 1500 };      // where reads put bytes
 
 static struct rpma_work work_of(const struct op *op) {
     static const enum rpma_work_type types[] = {
@@ -210,7 +210,7 @@ static struct rpma_work work_of(const struct op *op) {
     if (o.type == RPMA_WORK_FETCH_ADD || o.type == RPMA_WORK_COMPARE_SWAP)
         o.local.offset = 3000; // 0 was there
     if (reads)
-        o.local.offset = BROUGHT;
+        o.local.offset = READ_AT;
     if (op->what != 'S' && op->what != 'L')
         return o;
     sgl[reads][0] = (struct rpma_sge){o.local.mr, reads ? 2000 : TARGET_SOURCE, 10};
@@ -220,40 +220,40 @@ static struct rpma_work work_of(const struct op *op) {
     return o;
 }
 
-static void happens(const struct story *story, bool native, enum target_way way) {
-    struct step steps[LENGTH(story->ops)];
+static void run_sequence(const struct sequence *sequence, bool native, enum target_way way) {
+    struct step steps[LENGTH(sequence->ops)];
     unsigned count = 0;
     target_begin(native);
     unknown = target_remote(target_regions[0].addr, 79);
     memory = targets[0].memory;
-    for (; count < LENGTH(steps) && story->ops[count].what; count++) {
-        const struct op *op = &story->ops[count];
+    for (; count < LENGTH(steps) && sequence->ops[count].what; count++) {
+        const struct op *op = &sequence->ops[count];
         steps[count] = (struct step){work_of(op), op->conn};
-        if (story->found[native && BUILD_FLUSHES] >> count & 1 &&
+        if (sequence->found[native && BUILD_FLUSHES] >> count & 1 &&
             steps[count].o.type != RPMA_WORK_FLUSH)
             memcpy(target_expected[op->region] + op->at,
                    targets[op->conn].memory + TARGET_SOURCE, op->len);
     }
-    if (story->stops)
-        fake_target_stops(count - 1);
-    if (story->no_atomics)
+    if (sequence->stops)
+        fake_stop_target_after(count - 1);
+    if (sequence->no_atomics)
         fake_target_without_atomics(target_regions[0].rkey);
     target_run(steps, count, way);
-    assert_int_equal(fake_power_failure(0), story->lost[native && BUILD_FLUSHES]);
+    assert_int_equal(fake_power_failure(0), sequence->lost[native && BUILD_FLUSHES]);
     for (int r = 0; r < TARGET_REGIONS; r++)
         assert_memory_equal(target_found[r], target_expected[r], TARGET_SIZE);
-    if (story->ops[1].what == 'L')
-        memcpy(memory + BROUGHT, memory + 2000, 10);
+    if (sequence->ops[1].what == 'L')
+        memcpy(memory + READ_AT, memory + 2000, 10);
     if (steps[1].o.type == RPMA_WORK_READ)
-        assert_memory_equal(memory + BROUGHT, memory + TARGET_SOURCE, 100);
+        assert_memory_equal(memory + READ_AT, memory + TARGET_SOURCE, 100);
     MUST(rpma_mr_remote_delete(&unknown));
     target_end();
 }
 
 TEST_THAT(writes_after_a_flush_may_be_lost) {
-    for (size_t i = 0; i < LENGTH(stories) * 2 * TARGET_WAYS; i++) {
-        fixture_anew();
-        happens(&stories[i / 2 / TARGET_WAYS], i % 2, i / 2 % TARGET_WAYS);
+    for (size_t i = 0; i < LENGTH(sequences) * 2 * TARGET_WAYS; i++) {
+        fixture_reset();
+        run_sequence(&sequences[i / 2 / TARGET_WAYS], i % 2, i / 2 % TARGET_WAYS);
     }
 }
 

@@ -71,19 +71,19 @@ static uintptr_t argument(unsigned i, const char *text) {
     return (uintptr_t)memcpy(a.scratch[i], &number, sizeof(number));
 }
 
-static void give(const char *name, uintptr_t value) {
+static void set_argument(const char *name, uintptr_t value) {
     (void)arguments_set(&a, name, value);
 }
 
 static void choose_arguments(const char *function, char *rest) {
     static unsigned taken; // operations that a batch took
     arguments_good(&a, function, &w);
-    give("pdata", 0);
+    set_argument("pdata", 0);
     if (script_work_count > 0) {
         const bool is_batch = strncmp(function, "rpma_batch_", 11) == 0;
-        give("work", (uintptr_t)&script_work[is_batch ? taken : 0]);
+        set_argument("work", (uintptr_t)&script_work[is_batch ? taken : 0]);
         taken += is_batch && taken + 1 < script_work_count;
-        give("count", script_work_count);
+        set_argument("count", script_work_count);
     }
     for (char *word; (word = strsep(&rest, " "));) {
         char *text = word;
@@ -98,7 +98,7 @@ static void choose_arguments(const char *function, char *rest) {
 }
 
 // Leaves a pattern where the next call will have its variables.
-__attribute__((noinline)) static void scribble_on_stack(void) {
+__attribute__((noinline)) static void overwrite_stack(void) {
     volatile unsigned char stack[16384];
     for (size_t i = 0; i < sizeof(stack); i++)
         stack[i] = 0xa5;
@@ -117,7 +117,7 @@ static void call(const char *function, char *rest) {
     if (place)
         *place = before;
     unit_begin();
-    scribble_on_stack();
+    overwrite_stack();
     const unsigned texts = fake_formatted();
     called.code = arguments_call(&a);
     called.error = errno;
@@ -259,7 +259,7 @@ SHORT_STEP(poll_gives, fake_poll_returns(atoi(text)))
 SHORT_STEP(nonblocking,
            fixture_nonblocking(w.h.conn ? fixture_event_fd(&w) : fixture_ep_fd(&w)))
 // Takes the connection's own queue for one of rpma_cq_new().
-SHORT_STEP(borrow, w.h.lent_cq = fixture_cq(&w))
+SHORT_STEP(borrow, w.h.shared_cq = fixture_cq(&w))
 SHORT_STEP(environment, (void)putenv((char *)(uintptr_t)text))
 SHORT_STEP(unread, (void)rpma_log_set_threshold(RPMA_LOG_THRESHOLD, RPMA_LOG_DISABLED))
 

@@ -14,15 +14,15 @@
 enum { DAX = 1, NATIVE = 2, DRAM = 4, TWO_ADDRESSES = 8, THREE_ADDRESSES = 16 };
 
 #define LEAVE "rpma_conn_disconnect rpma_conn_next_event"
-#define CONNECTION "peer request early up transfer complete " LEAVE
+#define CONNECTION "peer request early conn transfer complete " LEAVE
 #define REJECTION "peer request rpma_ep_shutdown rpma_conn_req_delete"
 #define REGIONS "peer rpma_mr_get_descriptor rpma_mr_advise"
 #define PACKED "rpma_peer_new rpma_mr_reg rpma_peer_cfg_new pack rpma_peer_cfg_delete unpack"
 #define IN_STEPS                                                        \
     "peer cfg rpma_conn_cfg_set_source_addr start rpma_conn_req_setup " \
-    "rpma_conn_req_get_local_addr early up rpma_conn_get_local_addr " LEAVE
-#define LISTS "peer request receives up receives posts batch"
-#define OPTIONS "peer cfg rpma_conn_cfg_set_ack_timeout rpma_conn_cfg_set_tos ask up " LEAVE
+    "rpma_conn_req_get_local_addr early conn rpma_conn_get_local_addr " LEAVE
+#define LISTS "peer request receives conn receives posts batch"
+#define OPTIONS "peer cfg rpma_conn_cfg_set_ack_timeout rpma_conn_cfg_set_tos req conn " LEAVE
 #define EVENTS                                                                        \
     "peer rpma_srq_new rpma_cq_new events rpma_srq_set_limit rpma_cq_set_moderation " \
     "rpma_cq_take_event rpma_cq_arm rpma_peer_next_event rpma_peer_next_event"
@@ -30,13 +30,14 @@ enum { DAX = 1, NATIVE = 2, DRAM = 4, TWO_ADDRESSES = 8, THREE_ADDRESSES = 16 };
 
 // With the number of calls that can fail. A build without native operations does not use those
 // of the device.
-static const struct life {
+static const struct row {
     const char *name;
     unsigned calls;
-    const char *steps; // functions of the library, called with good arguments, and parts below
+    const char
+        *steps; // functions of the library, called with good arguments, and the parts below
     struct shape shape;
     int device;
-} lives[] = {
+} rows[] = {
     {"peer and regions", 10, REGIONS},
     {"peer and regions, DAX", 11, REGIONS, .device = DAX},
     {"peer and regions, DRAM", 10, REGIONS, .device = NATIVE | DRAM},
@@ -68,7 +69,7 @@ static const struct life {
 };
 
 // Each as an outgoing connection, as an incoming one, and as one that is rejected; with the
-// number of calls of each life, 0: it is left out.
+// number of calls of each kind, 0: it is left out.
 static const struct {
     const char *name;
     unsigned calls[3];
@@ -82,12 +83,12 @@ static const struct {
     {"srq", {64, 68, 36}, {.srq = true}},
     {"srq, shared, rcq", {71, 0, 0}, {.srq = true, .shared = true, .rcq_size = 4}},
     {"srq with rcq", {69, 73, 41}, {.srq = true, .srq_rcq_size = 4}},
-    {"lent cq and rcq", {73, 0, 0}, {.lent_cq = 8, .lent_rcq = 8}},
-    {"lent cq", {0, 76, 39}, {.lent_cq = 8, .rcq_size = 4}},
-    {"srq, lent rcq", {0, 79, 43}, {.srq = true, .lent_rcq = 8}},
+    {"shared cq and rcq", {73, 0, 0}, {.shared_cq = 8, .shared_rcq = 8}},
+    {"shared cq", {0, 76, 39}, {.shared_cq = 8, .rcq_size = 4}},
+    {"srq, shared rcq", {0, 79, 43}, {.srq = true, .shared_rcq = 8}},
 };
 
-// ---- parts of a life -----------------------------------------------------------------------
+// ---- steps ---------------------------------------------------------------------------------
 
 #define PART(name) \
     static bool name(struct fixture *w, __attribute__((unused)) const struct shape *shape)
@@ -150,14 +151,14 @@ PART(posts) {
     const uint32_t most = LENGTH(kinds);
     for (size_t i = 0; i < LENGTH(kinds); i++) {
         work[2 * i] = operation_of(w, kinds[i]);
-        work[2 * i + 1] = operation_of_pieces(w, kinds[i], 3);
+        work[2 * i + 1] = operation_of_sges(w, kinds[i], 3);
     }
     return STEP(w, rpma_post(w->h.conn, work, most, NULL)) &&
            STEP(w, rpma_post(w->h.conn, work + most, most, NULL));
 }
 
 PART(batch) {
-    const struct rpma_work write = operation_of_pieces(w, RPMA_WORK_WRITE, 3);
+    const struct rpma_work write = operation_of_sges(w, RPMA_WORK_WRITE, 3);
     const struct rpma_work flush = operation_of(w, RPMA_WORK_FLUSH);
     const struct rpma_work publish = operation_of(w, RPMA_WORK_ATOMIC_WRITE);
     return STEP(w, rpma_batch_new(w->h.conn, 4, &w->h.batch)) &&
@@ -197,7 +198,7 @@ PART(start) {
 
 PART(events) {
     const struct ibv_wc sent = {.wr_id = 1, .status = IBV_WC_SUCCESS, .opcode = IBV_WC_SEND};
-    struct ibv_cq *queue = fake_cq_on(fixture_cq_fd(w->h.lent_cq), 0);
+    struct ibv_cq *queue = fake_cq_on(fixture_cq_fd(w->h.shared_cq), 0);
     fake_complete(queue, &sent);
     fake_async_event(fake_context(0), IBV_EVENT_CQ_ERR, queue, 0);
     fake_async_event(fake_context(0), IBV_EVENT_SRQ_LIMIT_REACHED, fake_srq(), 0);
@@ -211,18 +212,18 @@ PART(remote) {
 
 static const struct part {
     const char *name;
-    bool (*live)(struct fixture *w, const struct shape *shape);
-} parts[] = {{"peer", peer},         {"cfg", fixture_cfg},    {"request", fixture_request},
-             {"ask", fixture_ask},   {"up", fixture_connect}, {"early", early},
-             {"transfer", transfer}, {"complete", complete},  {"visibly", flush_visibly},
-             {"receives", receives}, {"posts", posts},        {"batch", batch},
-             {"pack", pack},         {"unpack", unpack},      {"start", start},
+    bool (*run)(struct fixture *w, const struct shape *shape);
+} parts[] = {{"peer", peer},         {"cfg", fixture_cfg},      {"request", fixture_request},
+             {"early", early},       {"conn", fixture_connect}, {"req", fixture_make_req},
+             {"transfer", transfer}, {"complete", complete},    {"visibly", flush_visibly},
+             {"receives", receives}, {"posts", posts},          {"batch", batch},
+             {"pack", pack},         {"unpack", unpack},        {"start", start},
              {"events", events},     {"remote", remote}};
 
 // Calls the function with good arguments; one that fails writes no output.
 static bool call(struct fixture *w, const char *function) {
     static struct arguments a, good;
-    (void)arguments_happen(function, w, false);
+    (void)arguments_trigger(function, w, false);
     arguments_good(&a, function, w);
     (void)arguments_set(&a, "pdata", 0);
     good = a;
@@ -236,15 +237,15 @@ static bool call(struct fixture *w, const char *function) {
 // Up to the first that fails.
 static bool steps(struct fixture *w, const struct shape *shape, const char *names) {
     char text[512], *rest = text;
-    bool lives = true;
+    bool good = true;
     snprintf(text, sizeof(text), "%s", names);
-    for (char *name; lives && (name = strsep(&rest, " "));) {
+    for (char *name; good && (name = strsep(&rest, " "));) {
         const struct part *part = parts;
         while (part < parts + LENGTH(parts) && strcmp(part->name, name) != 0)
             part++;
-        lives = part < parts + LENGTH(parts) ? part->live(w, shape) : call(w, name);
+        good = part < parts + LENGTH(parts) ? part->run(w, shape) : call(w, name);
     }
-    return lives;
+    return good;
 }
 
 // ---- sweeps --------------------------------------------------------------------------------
@@ -260,35 +261,35 @@ static void prepare(void) {
         fake_device()->addresses = preparing & TWO_ADDRESSES ? 2 : 3;
 }
 
-static bool live(struct fixture *w, const void *argument) {
-    const struct life *life = argument;
-    return steps(w, &life->shape, life->steps);
+static bool run(struct fixture *w, const void *argument) {
+    const struct row *row = argument;
+    return steps(w, &row->shape, row->steps);
 }
 
-static void passes_and_leaves_nothing(void **state) {
-    const struct life *life = *state;
-    preparing = life->device;
-    sweep(life->name, life->calls, live, life, prepare);
+static void releases_everything(void **state) {
+    const struct row *row = *state;
+    preparing = row->device;
+    sweep(row->name, row->calls, run, row, prepare);
 }
 
-static struct CMUnitTest tests[LENGTH(lives) + 3 * LENGTH(shapes)];
+static struct CMUnitTest tests[LENGTH(rows) + 3 * LENGTH(shapes)];
 static size_t count;
 
-static void add(const struct life *life) {
-    tests[count++] = (struct CMUnitTest){life->name, passes_and_leaves_nothing, unit_setup,
-                                         unit_teardown, (void *)(uintptr_t)life};
+static void add(const struct row *row) {
+    tests[count++] = (struct CMUnitTest){row->name, releases_everything, unit_setup,
+                                         unit_teardown, (void *)(uintptr_t)row};
 }
 
 int main(void) {
     static const char *const ways[] = {"outgoing", "incoming", "rejected"};
-    static struct life of_shapes[3 * LENGTH(shapes)];
+    static struct row of_shapes[3 * LENGTH(shapes)];
     static char names[3 * LENGTH(shapes)][32];
-    for (size_t i = 0; i < LENGTH(lives); i++)
-        add(&lives[i]);
+    for (size_t i = 0; i < LENGTH(rows); i++)
+        add(&rows[i]);
     for (size_t i = 0; i < LENGTH(of_shapes); i++) {
         const unsigned way = i % 3;
-        of_shapes[i] = (struct life){names[i], shapes[i / 3].calls[way],
-                                     way == 2 ? REJECTION : CONNECTION, shapes[i / 3].shape};
+        of_shapes[i] = (struct row){names[i], shapes[i / 3].calls[way],
+                                    way == 2 ? REJECTION : CONNECTION, shapes[i / 3].shape};
         of_shapes[i].shape.incoming = way > 0;
         snprintf(names[i], sizeof(names[i]), "%s, %s", ways[way], shapes[i / 3].name);
         if (of_shapes[i].calls > 0)

@@ -36,7 +36,7 @@ static struct rpma_work work[3];
 
 static void call(const char *function, struct fixture *own, int number) {
     struct arguments a;
-    (void)arguments_happen(function, own, false);
+    (void)arguments_trigger(function, own, false);
     arguments_good(&a, function, own);
     (void)arguments_set(&a, "type", (uintptr_t)number % 2);
     if (strcmp(function, "rpma_log_set_threshold") == 0)
@@ -179,7 +179,7 @@ static void begin(const char *functions) {
     fake_quiet(true);
 }
 
-static void all_do(void **state) {
+static void run_job(void **state) {
     job = *state;
     for (int i = 0; i < (job->anew ? ROUNDS : 1); i++) {
         begin(job->shared);
@@ -190,7 +190,7 @@ static void all_do(void **state) {
             assert_int_equal(fake_count("ibv_reg_mr"), 1);
         fake_quiet(false);
         (void)rpma_log_set_function(NULL);
-        fixture_drop(&w);
+        fixture_delete(&w);
     }
 }
 
@@ -219,20 +219,20 @@ static void *take_events_or_delete(void *number) {
     return NULL;
 }
 
-static void events_name_what_others_delete(void **state) {
+static void events_race_with_deletions(void **state) {
     (void)state;
     begin("");
     fixture_nonblocking(fake_context(0)->async_fd);
     deleting = THREADS - 1;
     in_threads(take_events_or_delete);
     fake_quiet(false);
-    fixture_drop(&w);
+    fixture_delete(&w);
 }
 
 int main(void) {
-    struct CMUnitTest tests[LENGTH(jobs) + 1] = {TEST(events_name_what_others_delete)};
+    struct CMUnitTest tests[LENGTH(jobs) + 1] = {TEST(events_race_with_deletions)};
     for (size_t i = 0; i < LENGTH(jobs); i++)
-        tests[i + 1] = (struct CMUnitTest){jobs[i].name, all_do, unit_setup, unit_teardown,
+        tests[i + 1] = (struct CMUnitTest){jobs[i].name, run_job, unit_setup, unit_teardown,
                                            (void *)(uintptr_t)&jobs[i]};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
