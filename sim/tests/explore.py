@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
-"""rpma-sim explore: the commands of its tutorial, replays, and what is refused.
+"""rpma-sim explore: the commands of its tutorial, replays, and invalid commands.
 
 usage: explore.py RPMA-SIM PAGE EXAMPLES    EXAMPLES is examples/verbs of the sources
 """
@@ -92,7 +92,7 @@ SHORT = ["--check", "true", "--seeds", "1-2"]
 
 
 def commands_of_tutorial():
-    """[(command, lines of its output)]; a line of dots stands for any lines."""
+    """[(command, lines of its output)]; a line of dots matches any lines."""
     found = []
     for block in re.findall(r"\.Bd -literal -offset indent\n(.*?)\n\.Ed", PAGE.read_text(), re.S):
         for line in block.replace("\\e\n", "\\\n").replace("\\\n", " ").splitlines():

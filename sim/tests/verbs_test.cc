@@ -267,7 +267,7 @@ struct Error {
     bool reaches_peer; // whose QP fails as well
 };
 
-// tests/conformance asks rxe and siw, whose answers differ.
+// tests/conformance has these questions for rxe and siw, whose answers differ.
 void errors_have_the_status_of_the_specification(void **) {
     const Error errors[] = {
         {"local key", IBV_WR_RDMA_WRITE, 8,

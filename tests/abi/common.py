@@ -27,11 +27,11 @@ signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
 
 
 class Fault(Exception):
-    """The check found that something is wrong; the text says what."""
+    """The check found that something is wrong; the text describes it."""
 
 
 class Missing(Exception):
-    """The check cannot run here; the text says what is missing."""
+    """The check cannot run here; the text names the missing part."""
 
 
 def read_table(path):
@@ -49,7 +49,7 @@ def project_version():
 
 
 def symbols_of(release, symbols):
-    """The functions of a release and the version node that all of them stand at."""
+    """The functions of a release and the version node of all of them."""
     rows = [row for row in symbols if release in row["releases"]]
     nodes = {row["node"] for row in rows}
     if len(nodes) != 1:
@@ -63,7 +63,7 @@ def without_comments(text):
 
 def read_prototypes():
     """{name: prototype} of the header, each prototype on one line. released.py holds them to the
-    released interfaces, which nobody writes by hand."""
+    released interfaces, which a tool writes."""
     text = re.sub(r"^\s*#.*(\\\n.*)*|LIBRPMA_DEPRECATED\(.*?\)|extern \"C\" \{", "",
                   without_comments(HEADER.read_text(encoding="utf-8")), flags=re.M)
     found = re.findall(r"([^;{}()]*?\b(rpma_\w+)\s*\([^;]*?\))\s*;", text)
@@ -78,7 +78,7 @@ def some(faults, limit=12):
 
 
 def expect_same(found, wanted, more, less):
-    """Each name is in both sets; otherwise a fault says of each which one lacks it."""
+    """Each name is in both sets; otherwise a fault names the set that lacks it."""
     faults = [f"{more}: {name}" for name in found - wanted] + [f"{less}: {name}" for name in wanted - found]
     if faults:
         raise Fault(some(faults))
@@ -104,7 +104,7 @@ def run(command, env=None, cwd=None, check=True):
 def finish(name, checks):
     """Runs the checks, prints each fault, and ends the program with the status of all.
 
-    A check is a function that returns what it did, raises Fault or raises Missing.
+    A check is a function that returns a summary, raises Fault or raises Missing.
     """
     status = 0
     for check in checks:

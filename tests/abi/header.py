@@ -8,7 +8,7 @@ usage: header.py alone|macros|names|deprecated|cpp
 
 alone       compiles by itself under each language standard, without a warning
 macros      have the values of contract/types.tsv, and the types of int and of NULL; enumerators the values
-names       declares what the tables list and nothing else
+names       declares the names of the tables and no other
 deprecated  warns of the five dropped functions and of no other; LIBRPMA_NO_DEPRECATED switches off
 cpp         librpma.hpp and librpma_coroutine.hpp compile with the warnings of their users; the former calls each function, except those that
             rpma_cpp(7) leaves to C, and has each error code
@@ -135,7 +135,7 @@ def check_deprecated():
             if found != wanted:
                 raise common.Fault(f"{compiler}{' '.join(['', *options])}: deprecated or not, against the "
                                    f"wish: {' '.join(sorted(found ^ wanted))}")
-    return f"{len(dropped)} functions are deprecated, until LIBRPMA_NO_DEPRECATED says otherwise"
+    return f"{len(dropped)} functions are deprecated, unless LIBRPMA_NO_DEPRECATED is defined"
 
 
 def check_cpp():

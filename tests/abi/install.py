@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
 
-"""Installs into a directory of its own and builds a program with what is there.
+"""Installs into a directory of its own and builds a program with the installed files.
 
 usage: install.py shared SOURCE BUILD    installs BUILD below a DESTDIR
        install.py static SOURCE BUILD    configures and builds an archive first; installs it with
@@ -59,7 +59,7 @@ class Installed:
         return common.run(["pkg-config", *options, "librpma"], env=self.pkgconfig).strip()
 
     def archive(self):
-        """The same installation for a program that asks for the archive."""
+        """The same installation for a program that links the archive."""
         other = copy.copy(self)
         other.linked = "static"
         return other
@@ -150,7 +150,7 @@ def check_static(installed):
         target = pathlib.Path(directory) / "program"
         common.run(["cc", "-static", PROGRAM, *flags, "-o", target])
         if "INTERP" in common.run(["readelf", "--program-headers", target]):
-            raise common.Fault("a program linked with -static wants a dynamic linker")
+            raise common.Fault("a program linked with -static has a dynamic linker")
         common.run([target])
     return f"a program linked with -static and {' '.join(flags)} runs"
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
 
-"""Checks the built library from outside: what it exports, what it is called, what it needs.
+"""Checks the built library from outside: its exports, its name, its dependencies.
 
 usage: library.py symbols LIBRARY         exports are those of contract/symbols.tsv, no more, no less
        library.py addresses LIBRARY       all nodes of a name lead to its one function
@@ -68,22 +68,22 @@ def check_version_script(library):
 
 
 def check_addresses(library, table):
-    """The rows say which names and nodes share a function."""
-    found, behind = definitions(library), {}
+    """Names and nodes share a function if their rows have the same implementation."""
+    found, functions = definitions(library), {}
     for row in table:
         key = row["symbol"], row["node"], row["default"]
-        behind.setdefault(row["implementation"], {})[found.get(key, "nothing")] = shown(*key)
-    faults = [f"{function} has {len(places)} functions behind its nodes: {' '.join(places.values())}"
-              for function, places in behind.items() if len(places) != 1]
+        functions.setdefault(row["implementation"], {})[found.get(key, "nothing")] = shown(*key)
+    faults = [f"{function} has {len(places)} functions at its nodes: {' '.join(places.values())}"
+              for function, places in functions.items() if len(places) != 1]
     owners = {}
-    for function, places in behind.items():
+    for function, places in functions.items():
         for place in places:
             owners.setdefault(place, []).append(function)
-    faults += [f"one function behind several names: {' '.join(names)}"
+    faults += [f"one function with several names: {' '.join(names)}"
                for names in owners.values() if len(names) > 1]
     if faults:
         raise common.Fault(common.some(faults))
-    return f"{len(behind)} functions, each behind all nodes of its name and of no other"
+    return f"{len(functions)} functions, each at all nodes of its name and of no other"
 
 
 def check_tags():

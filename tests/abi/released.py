@@ -8,7 +8,7 @@ usage: released.py check LIBRARY    nothing at the released version nodes has ch
        released.py write LIBRARY    writes the file of this version, as long as that has no tag
 
 abidw and abidiff look at a witness, not at the library: a C library of the header's prototypes, whose
-functions stand at the library's default nodes. Its debug information has the types as programs see
+functions have the library's default nodes. Its debug information has the types as programs see
 them, which no compiler, option or native operation of a build changes; and each function has one name.
 """
 
@@ -177,9 +177,9 @@ def check(exported, target=None):
 def write(library):
     version = common.project_version()
     target = CONTRACT / f"librpma-{version}.abi"
-    said = common.run(["git", "-C", common.ROOT, "tag", "--list", f"v{version}"], check=False).stdout
-    if said.strip():
-        raise common.Fault(f"{target.name} stays as it is: git says {said.strip()}; a change needs a "
+    tags = common.run(["git", "-C", common.ROOT, "tag", "--list", f"v{version}"], check=False).stdout
+    if tags.strip():
+        raise common.Fault(f"{target.name} is not changed, because git has the tag {tags.strip()}; a change needs a "
                            "new version in meson.build")
     return check(default_nodes(library), target)
 

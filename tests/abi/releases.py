@@ -47,14 +47,14 @@ def parse():
 
 
 def number_of(release):
-    """RELEASE of release.c, which knows 1.0.0 to 1.3.0, whose functions are the same, and today's as 100."""
+    """RELEASE of release.c, which has 1.0.0 to 1.3.0, whose functions are the same, and today's as 100."""
     if release == "today":
         return 100
     return min(100 * common.version(release)[0] + common.version(release)[1], 100)
 
 
 def table_source(functions):
-    """Takes the address of every function of a release: as -z now wants all bound at the start, the
+    """Takes the address of every function of a release: because -z now binds all at the start, the
     loader has to find each at the version node that the release's library gave it."""
     names = "".join(f"    (void (*)(void)){name},\n" for name in functions)
     return ("#include <librpma.h>\n"

@@ -22,7 +22,7 @@ def exported_functions(source):
 
 
 def programs(source):
-    """Names of the programs that are installed beside the library."""
+    """Names of the programs that are installed with the library."""
     texts = [path.read_text(encoding="utf-8") for path in source.glob("programs/*/meson.build")]
     return sorted(re.findall(r"(?:executable|install_data)\('(rpma-[\w-]+)'", "".join(texts)))
 
@@ -56,7 +56,7 @@ def header(source):
 
 
 def types(source):
-    """{name: text} of the types that a reader has to know, as SYNOPSIS shows them, normalised.
+    """{name: text} of the types that a page has to show, as in SYNOPSIS, normalised.
     Enumerators have the values of contract/types.tsv."""
     text, values = header(source), {}
     for row in read_table(source / "contract/types.tsv"):

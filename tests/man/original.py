@@ -16,7 +16,7 @@ def words(text):
 
 
 def key(row):
-    """Ignores the text behind a semicolon, which describes the consequence."""
+    """Ignores the text after a semicolon, which describes the consequence."""
     return row["function"], row["code"], row["condition"].split(";")[0]
 
 
@@ -29,17 +29,17 @@ def compare_original(rows, original):
     for row in original:
         if key(row) in present:
             continue
-        said = [f"{other['condition']} {other['note']}" for other in by_code.get(key(row)[:2], [])]
-        lost = words(row["condition"]) - words(" ".join(said))
-        if lost or not said:
+        texts = [f"{other['condition']} {other['note']}" for other in by_code.get(key(row)[:2], [])]
+        lost = words(row["condition"]) - words(" ".join(texts))
+        if lost or not texts:
             yield (f"{row['function']} {row['code']} {row['condition']!r} was documented: restore "
-                   f"the row, or let a note say what became of {' '.join(sorted(lost)) or 'it'}")
+                   f"the row, or add a note about {' '.join(sorted(lost)) or 'it'}")
     documented = {key(row) for row in original}
     for row in rows:
         literal = row["decision"] == "never" or row["decision"] == "kept" and not row["note"]
         if literal and key(row) not in documented:
             yield (f"{row['function']} {row['code']} {row['condition']!r} is {row['decision']}, "
-                   "but was documented otherwise or not at all: a note must say so")
+                   "but was documented differently or not at all: add a note")
         if row["decision"] == "new" and key(row) in documented:
             yield f"{row['function']} {row['code']} {row['condition']!r} is not new"
         if row["decision"] not in ("kept", "changed", "never", "new"):

@@ -44,7 +44,7 @@ def program_lines(folder):
 
 
 def check_pitfalls(book):
-    """Each entry shows what its programs do, line by line."""
+    """Each entry shows the source of its programs, line by line."""
     shown, numbers = shown_lines(next(page for page in book.pages if page.name == PAGE))
     programs = program_lines(book.source / PROGRAMS)
     if numbers != list(range(1, 11)):

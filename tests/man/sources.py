@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
 
-"""The sources that comments of the manual name; the head of man/rpma_devices.7 says how.
+"""The sources that comments of the manual name; the head of man/rpma_devices.7 has the format.
 
 sources.py packages                 the packages that the comments name
-sources.py paths PACKAGE            what they name of it
-sources.py unpack PACKAGE FOLDER    takes what they name from the tar archive on standard input
+sources.py paths PACKAGE            the paths that they name
+sources.py unpack PACKAGE FOLDER    extracts these paths from the tar archive on standard input
 sources.py look FOLDER              looks for it in FOLDER/PACKAGE; ends with 1 where it is gone
 
 That the comments are complete, "check.py sources" shows, which needs no package.
@@ -46,7 +46,7 @@ class Named:
         return name == self.path
 
     def faults(self, folder):
-        """Yields a line for each word that is not where the comment says."""
+        """Yields a line for each word that is not in the place that the comment names."""
         files = contents(folder / self.package)
         texts = [text for name, text in files.items() if self.means(name)]
         if not texts:
@@ -102,9 +102,9 @@ def check_form(book):
         elif match:
             for text, item in Named(where, match).items:
                 if not item:
-                    yield f"{where}: {text!r} is not what the head of man/rpma_devices.7 allows"
+                    yield f"{where}: {text!r} is not in the format of the head of man/rpma_devices.7"
         elif MEANT.match(line):
-            yield f"{where}: not written as the head of man/rpma_devices.7 says"
+            yield f"{where}: not in the format of the head of man/rpma_devices.7"
     for name in SOURCED:
         yield from check_entries(book.source / "man" / name)
 

@@ -105,7 +105,7 @@ def check_types(book):
 
 
 def check_since(book):
-    """HISTORY says since which release each value exists that is newer than the page's functions."""
+    """HISTORY has the release of each value that is newer than the page's functions."""
     first = contract.first_releases(book.source)
     for page in functions_pages(book):
         history = " ".join(line.text() for line in page.section("HISTORY"))
@@ -115,7 +115,7 @@ def check_since(book):
         for name in {name for name in re.findall(r"\bRPMA_\w+", shown) if first.get(name, (0,)) > newest}:
             release = ".".join(map(str, first[name]))
             if name not in history or release not in history:
-                yield f"man/{page.name}: HISTORY must say that {name} exists since {release}"
+                yield f"man/{page.name}: HISTORY must have {name} and its release {release}"
 
 
 def check_repeated(book):
@@ -126,12 +126,12 @@ def check_repeated(book):
     if f"costs the processor {calls} instructions, {calls - verbs} more than bare verbs" not in readme:
         yield f"README.md: the cost of a write is {calls} instructions, {calls - verbs} more than verbs (docs/performance.md)"
     pages = {page.name: page for page in book.pages}
-    told = {arg for line in pages["rpma_security.7"].part("What a descriptor gives away") for arg in line.args}
+    listed = {arg for line in pages["rpma_security.7"].part("What a descriptor gives away") for arg in line.args}
     usage = None
     for line in pages["rpma_mr_reg.3"].part("Access rights"):
         usage = line.args[1] if line.macro == "It" else usage
-        if any(arg.startswith("IBV_ACCESS_REMOTE") for arg in line.args) and usage not in told:
-            yield f"man/rpma_security.7: {usage} lets the other side in, and the page does not say so"
+        if any(arg.startswith("IBV_ACCESS_REMOTE") for arg in line.args) and usage not in listed:
+            yield f"man/rpma_security.7: {usage} grants the other side access, and the page does not list it"
 
 
 def check_guides(book):
@@ -189,7 +189,7 @@ def check_references(book):
             elif f"{name}.{section}" not in ours and (name, section) not in known:
                 yield f"man/{page.name}:{number}: there is no page {name}({section})"
     if in_manual("ibv_reg_mr", "3") and in_manual("rdma_connect", "3"):
-        yield from (f"man(1) knows no page {name}({section})" for name, section in sorted(providers)
+        yield from (f"man(1) has no page {name}({section})" for name, section in sorted(providers)
                     if not in_manual(name, section))
     else:
         print("note: the pages of libibverbs and librdmacm are not installed, so they were not looked for")

@@ -154,15 +154,15 @@ def check_whatis(book):
     """man-db finds each name in NAME, so that apropos lists it."""
     need("lexgrog")
     with installed(book) as (root, files):
-        said = run(["lexgrog", *files], cwd=root).stdout
-    lines = re.findall(r': "((\S+) - .+)"$', said, flags=re.M)
+        output = run(["lexgrog", *files], cwd=root).stdout
+    lines = re.findall(r': "((\S+) - .+)"$', output, flags=re.M)
     listed = {name for _, name in lines}
     for word, page in SOUGHT.items():
         if page not in {name for line, name in lines if word in line}:
             yield f"man -k '{word}' would not find {page}"
     for name in [*contract.exported_functions(book.source), *contract.programs(book.source), "librpma"]:
         if name not in listed:
-            yield f"whatis would not know {name}: no page has it in NAME"
+            yield f"whatis would not find {name}: no page has it in NAME"
 
 
 # Words that readers give to man -k, and a page that each has to find.

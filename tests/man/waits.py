@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
 
-"""Compares what the pages of section 7 say of waits, codes, statuses and events with contract/ and the headers."""
+"""Compares the waits, codes, statuses and events in the pages of section 7 with contract/ and the headers."""
 
 import pathlib
 import re
@@ -55,12 +55,12 @@ def check_waits(book):
                                  ("What signals do", "RPMA_E_PROVIDER , and errno is EINTR . The log reports", current - signalled)):
         if (found := entry(limits, part, phrase)) != wanted:
             yield f"man/rpma_limits.7: {part}: {phrase!r}: {sorted(found ^ wanted)}"
-    said = set()
+    named = set()
     for page in book.pages:
         text = " ".join(line.text() for line in page.section("ATTRIBUTES"))
-        said |= {page.names()[0] if name == "The" else name for name in BLOCKS.findall(text)}
-    for name in sorted(said ^ functions.keys()):
-        yield f"ATTRIBUTES of {name}: whether it blocks is not what contract/errors.tsv says"
+        named |= {page.names()[0] if name == "The" else name for name in BLOCKS.findall(text)}
+    for name in sorted(named ^ functions.keys()):
+        yield f"ATTRIBUTES of {name}: whether it blocks differs from contract/errors.tsv"
 
 
 def named(source):

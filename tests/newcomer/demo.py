@@ -61,7 +61,7 @@ def time_to_clean():
 
 class Demo:
     def __init__(self, work, checkout=CHECKOUT, wrapper=(), options=("--soft-roce",), **environment):
-        self.work, self.said = work, []
+        self.work, self.output = work, []
         self.mounts = mounts()
         shutil.rmtree(work / "tmp", ignore_errors=True)  # ignores the remains of another demo
         for name in ("cache", "tmp"):
@@ -78,7 +78,7 @@ class Demo:
     def read_until(self, pattern):
         """Whether the demo printed this before it ended."""
         for line in self.process.stdout:
-            self.said.append(line.rstrip("\n"))
+            self.output.append(line.rstrip("\n"))
             if re.search(pattern, line):
                 return True
         return False
@@ -134,7 +134,7 @@ def interrupt(work, stage, number, checkout=CHECKOUT, options=("--soft-roce",)):
     demo = Demo(work, checkout, options=options)
     if not demo.read_until(stage):
         demo.end()
-        return ["it never said so:", *demo.said]
+        return ["the line did not appear:", *demo.output]
     if number == signal.SIGTERM:  # a service manager sends it to one process
         os.kill(demo.process.pid, number)
     else:  # a terminal sends it to the group
@@ -144,12 +144,12 @@ def interrupt(work, stage, number, checkout=CHECKOUT, options=("--soft-roce",)):
     ended = time.monotonic()
     while demo.left() and time.monotonic() < ended + AT_ONCE:
         time.sleep(0.05)
-    wrong = [f"left behind: {name}" for name in demo.left()]
-    said = f"status {status} after {ended - began:.1f} s, of {time_to_clean():.0f} s that it has"
-    print(f"# {said}")
+    wrong = [f"not removed: {name}" for name in demo.left()]
+    output = f"status {status} after {ended - began:.1f} s, of {time_to_clean():.0f} s that it has"
+    print(f"# {output}")
     if status != SIGNALS[number] or ended - began > time_to_clean():
-        wrong.append(f"{said}, wanted {SIGNALS[number]}")
-    return wrong + [line for line in demo.said if re.search("unbound|unexpected|warning", line)]
+        wrong.append(f"{output}, wanted {SIGNALS[number]}")
+    return wrong + [line for line in demo.output if re.search("unbound|unexpected|warning", line)]
 
 
 # The sender of the signal to tools/setup, and the resulting exit status.
@@ -179,7 +179,7 @@ class Setup:
             DPkg::Options {{ "--admindir={work}/dpkg"; "--instdir={work}/root"; "--force-script-chrootless"; }};""",
             encoding="utf-8")
         (work / "archive/Packages").write_text("\n".join(self.package(work, name) for name in self.NAMES), encoding="utf-8")
-        self.said, self.status = b"", None
+        self.output, self.status = b"", None
         self.pid, self.terminal = pty.fork()
         if self.pid == 0:
             os.execve(CHECKOUT / "tools/setup", ["tools/setup", "style"], {
@@ -211,7 +211,7 @@ class Setup:
         while not condition() and not self.has_ended() and time.monotonic() < deadline:
             try:
                 if select.select([self.terminal], [], [], 0.05)[0]:
-                    self.said += os.read(self.terminal, 4096)
+                    self.output += os.read(self.terminal, 4096)
             except OSError:  # closed, by either side
                 time.sleep(0.05)
 
@@ -220,7 +220,7 @@ def interrupt_setup(work, send, status):
     setup = Setup(work)
     setup.wait_for((work / "configuring").exists)
     if setup.has_ended():
-        return ["no package was configured", *setup.said.decode().splitlines()]
+        return ["no package was configured", *setup.output.decode().splitlines()]
     send(setup)
     wrong = ["tools/setup ended while apt worked"] if setup.has_ended() else []
     (work / "go").touch()
@@ -233,16 +233,16 @@ def interrupt_setup(work, send, status):
     audit = subprocess.run(["dpkg", *database, "--audit"], capture_output=True, text=True, check=False).stdout
     if audit or sorted(states) != ["", *(f"{name} installed" for name in sorted(setup.NAMES))]:
         wrong += ["the database of dpkg is damaged", *audit.splitlines(), *states]
-    return wrong and wrong + setup.said.decode().splitlines()
+    return wrong and wrong + setup.output.decode().splitlines()
 
 
 def install_without_archive(work):
-    """One line says what apt could not fetch; the reason that apt gives ends with a colon."""
+    """One line names what apt could not fetch; the reason that apt gives ends with a colon."""
     setup = Setup(work, "http://127.0.0.1:9")
     setup.wait_for(setup.has_ended)
-    said = setup.said.decode().splitlines()
+    output = setup.output.decode().splitlines()
     wanted = r"setup: apt-get install failed: apt cannot fetch http://127[.]0[.]0[.]1:9/\S+: .*[^: ]: is there a network[?]"
-    return [] if setup.status == 1 and len(said) == 2 and re.fullmatch(wanted, said[1]) else [f"status {setup.status}", *said]
+    return [] if setup.status == 1 and len(output) == 2 and re.fullmatch(wanted, output[1]) else [f"status {setup.status}", *output]
 
 
 def children_of(parent):
@@ -338,12 +338,12 @@ def without_room(work, size, last):
 
 def judge(demo, status, last):
     ended = demo.end()
-    wrong = [f"left behind: {name}" for name in demo.left()]
-    if ended != status or not re.fullmatch(last, demo.said[-1]):
+    wrong = [f"not removed: {name}" for name in demo.left()]
+    if ended != status or not re.fullmatch(last, demo.output[-1]):
         wrong.append(f"status {ended}, wanted {status}, and as the last line {last}")
-    if sum("could not prepare" in line for line in demo.said) > 1:
-        wrong.append("two parts failed, and both said so")
-    return wrong and wrong + demo.said
+    if sum("could not prepare" in line for line in demo.output) > 1:
+        wrong.append("two parts failed, and both reported it")
+    return wrong and wrong + demo.output
 
 
 def cases(work):
@@ -378,7 +378,7 @@ def expression(text):
 def parse():
     parser = Parser("tests/newcomer/demo.py", __doc__)
     parser.add_argument("--keep", help="a directory for cache and logs, which stays afterwards")
-    parser.add_argument("pattern", nargs="?", default="", type=expression, help="only what has this in its name")
+    parser.add_argument("pattern", nargs="?", default="", type=expression, help="only the tests whose name matches")
     return parser.parse_args()
 
 

@@ -98,10 +98,10 @@ def with_version(version):
     """{file: (its text, the text that it should have)} of PLACES."""
     texts, numbers = {}, dict(zip(("MAJOR", "MINOR", "PATCH"), version.split(".")))
     for files, pattern in PLACES:
-        said = next((number for name, number in numbers.items() if name in pattern), version)
+        written = next((number for name, number in numbers.items() if name in pattern), version)
         for path in common.ROOT.glob(files):
             old, new = texts.get(path, [path.read_text(encoding="utf-8")] * 2)
-            new, count = re.subn(pattern, rf"\g<1>{said}\g<2>", new, flags=re.M)
+            new, count = re.subn(pattern, rf"\g<1>{written}\g<2>", new, flags=re.M)
             if count != 1:
                 raise common.Fault(f"{path.name} has {count} lines like {pattern}, wanted one")
             texts[path] = old, new

@@ -6,7 +6,7 @@
 mistakes.txt names them. A mistake whose text is no longer in its file is an error, as is one that
 is not found: then the simulator, or a configuration, has become too weak. Each schedule that
 found a mistake is run again from its file, and must find the same. The wrong programs of
-rpma_pitfalls(7) are mistakes already: each is named after what has to be found.
+rpma_pitfalls(7) are mistakes already: each is named after the finding.
 """
 
 import argparse
@@ -106,7 +106,7 @@ class Builder:
 
 
 def look_for(mistake, builder):
-    """Whether the mistake was found, and again, and what the simulator said."""
+    """Whether the mistake was found, and again, and the output of the simulator."""
     name, file, how, edits = mistake
     configuration, *arguments = how.split()
     with tempfile.TemporaryDirectory(dir=builder.scratch) as temporary:

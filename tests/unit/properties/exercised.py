@@ -61,7 +61,7 @@ def wanted(row, native):
 
 
 def is_native(function, operations):
-    """Whether the build does what the function does natively; arrays may hold any operation."""
+    """Whether the build executes the function natively; arrays may hold any operation."""
     if function in ("rpma_batch_post", "rpma_post"):
         return bool(operations)
     return function.removeprefix("rpma_") in operations
@@ -93,7 +93,7 @@ def read_notes(directory, executables):
         with open(path, encoding="utf-8") as lines:
             rows = lines.read().splitlines()
         if not rows or rows.pop() != "complete":
-            sys.exit(f"{name} did not come to its end: run it alone and repair it")
+            sys.exit(f"{name} did not end: run it alone and repair it")
         for line in rows:
             function, code, condition, cause, error = line.split("\t")
             notes.setdefault((function, code, condition), set()).add((cause, error))

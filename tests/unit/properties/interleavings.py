@@ -20,7 +20,7 @@ from mistakes import plant, read_mistakes  # noqa: E402
 
 
 def outcome(mistake, source, sources, test, compiler):
-    """What the test says of a library with the mistake."""
+    """The output of the test for a library with the mistake."""
     name, file, _, edits = mistake
     with tempfile.TemporaryDirectory() as temporary:
         tree = pathlib.Path(temporary) / 'src'
@@ -43,10 +43,10 @@ def main():
     missed = 0
     for mistake in mistakes:
         run = outcome(mistake, pathlib.Path(source), sources, test, sys.argv[split + 1:])
-        said = [line for line in run.stderr.splitlines()
-                if ', order ' in line or 'exception' in line]
-        missed += not said
-        verdict = said[0] if said else f'NOT FOUND, the test ended with {run.returncode}'
+        findings = [line for line in run.stderr.splitlines()
+                    if ', order ' in line or 'exception' in line]
+        missed += not findings
+        verdict = findings[0] if findings else f'NOT FOUND, the test ended with {run.returncode}'
         print(f'{mistake[0]}: {verdict}', flush=True)
     print(f'{len(mistakes) - missed} of {len(mistakes)} mistakes were found')
     return 1 if missed or not mistakes else 0

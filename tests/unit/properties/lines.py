@@ -2,14 +2,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
 #
-# lines.py UNIT-SCRIPT SOURCE_ROOT -- compares what this library logs and returns with two tables
+# lines.py UNIT-SCRIPT SOURCE_ROOT -- compares the log lines and results of this library with two tables
 #
 # script.c explains the steps of both tables. failure_lines.tsv has a row for each failure: the level
 # of the line that is logged, the line, the cause in the contract that the row shows, for exercised.py,
 # and whether docs/troubleshooting.md explains it. The columns "lacks" and "why" are a record: what the
 # line of the original's 1.3.0 had and this one lacks, and the reason.
 #
-# decisions.tsv says, for each id of NEWS.md, what this library shows ("*" stands for any text), and what
+# decisions.tsv says, for each id of NEWS.md, what this library shows ("*" matches any text), and what
 # the releases 1.2.0 and 1.3.0 of the original showed ("unseen: why": the same as this library).
 
 import errno
@@ -45,7 +45,7 @@ def read_table(name):
 
 
 class Seen:
-    """What was printed behind one line of steps."""
+    """The output after one line of steps."""
 
     def __init__(self, steps, block):
         self.steps, self.block = steps, block
@@ -59,7 +59,7 @@ class Seen:
             elif words:
                 self.shown[kind] = '\t'.join(words)
         self.lines = [(level, self.named(text)) for level, text in self.lines]
-        self.shown['line'] = self.told()[1]
+        self.shown['line'] = self.logged_line()[1]
         self.shown['log'] = ' / '.join(text for _, text in self.lines)
         self.shown['warnings'] = str(sum(level == WARNING for level, _ in self.lines))
 
@@ -76,14 +76,14 @@ class Seen:
             return match[0]
         return re.sub(r'0x[0-9a-f]+', name, text)
 
-    def told(self):
+    def logged_line(self):
         """Level and text of the worst lines, which a reader of the log sees of the failure."""
         level = min((line[0] for line in self.lines), default=None)
         return level, ' / '.join(text for at, text in self.lines if at == level)
 
 
 def take(executable, every):
-    """What is seen after each line of steps."""
+    """The output after each line of steps."""
     environment = dict(os.environ)
     environment.pop('RPMA_LOG', None)
     ran = subprocess.run([executable], input='\n'.join(every), capture_output=True, text=True,
@@ -95,15 +95,15 @@ def take(executable, every):
             for steps, (text, last) in zip(every, blocks, strict=True)]
     for one in seen:
         if 'memory' not in one.values:
-            end(1, f'this library did not come to the end of: {one.steps}\n' + '\n'.join(one.block))
+            end(1, f'this library did not execute: {one.steps}\n' + '\n'.join(one.block))
     return seen
 
 
 # ---- the lines of failures -----------------------------------------------------------------------
 
 def faults_of(ours, row):
-    """What is wrong with the lines that this library logs, as sentences."""
-    level, text = ours.told()
+    """Faults of the lines that this library logs, as sentences."""
+    level, text = ours.logged_line()
     wanted = LEVELS.index(row['level'])
     if level != wanted:
         yield f'is logged as {LEVELS[level] if level else "nothing"}, not as {row["level"]}'
@@ -114,11 +114,11 @@ def faults_of(ours, row):
     for at, line in ours.lines:
         if at < DEBUG and (re.search('key', line) or
                            ours.values['rkey'] in numbers(line) - {0}):
-            yield f'tells a key: {line}'
+            yield f'contains a key: {line}'
 
 
 def faults_of_cause(ours, row, contract, notes):
-    """Whether the call fails as the contract says of the cause, which is noted then."""
+    """Whether the call fails as in the contract for the cause, which is noted then."""
     if row['cause'] == '-':
         return
     key = row['line'].split(':')[0], ours.shown['code']
@@ -138,11 +138,11 @@ def faults_of_cause(ours, row, contract, notes):
 def faults_unread(unread):
     """For lines below every threshold, nothing is formatted."""
     if unread.shown['texts'] != '0':
-        yield 'costs something, although nobody reads the line'
+        yield 'costs something, although the line is not logged'
 
 
 def faults_of_page(path, table):
-    """What the page has and the table does not, or the reverse, as sentences."""
+    """Differences between the page and the table, as sentences."""
     with open(path, encoding='utf-8') as file:
         page = file.read()
     yield from troubleshooting_page.faults_of(page)
@@ -171,8 +171,8 @@ def check_lines(executable, root, table):
     seen = take(executable, [row['steps'] for row in table])
     unread = take(executable, ['unread; ' + row['steps'] for row in table])
     for row, ours, silent in zip(table, seen, unread, strict=True):
-        print(f'{row["failure"]}: {ours.shown["code"]}\n    {ours.told()[1]}')
-        wrong += [f'{row["failure"]} {fault}\n    {ours.told()[1]}'
+        print(f'{row["failure"]}: {ours.shown["code"]}\n    {ours.logged_line()[1]}')
+        wrong += [f'{row["failure"]} {fault}\n    {ours.logged_line()[1]}'
                   for fault in [*faults_of(ours, row), *faults_unread(silent),
                                 *faults_of_cause(ours, row, contract, notes)]]
     with open(os.path.join(os.path.dirname(executable), 'exercised', 'script.tsv'), 'w',
