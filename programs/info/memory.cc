@@ -24,7 +24,7 @@ namespace {
 
 // Registration without on-demand paging pins memory: only a part of large memory is tried.
 constexpr size_t MAPPED_MAX = size_t{64} << 20;
-constexpr int ACCESS = PROT_READ | PROT_WRITE;
+constexpr int PROTECTION = PROT_READ | PROT_WRITE;
 
 std::string number_of(dev_t device) {
     return fmt::format("{}:{}", major(device), minor(device));
@@ -103,10 +103,10 @@ void memory::map_file(int fd, dev_t device) {
     alignment = static_cast<size_t>(system.f_type == HUGETLBFS_MAGIC ? system.f_bsize
                                                                      : sysconf(_SC_PAGESIZE));
     mapped = std::min(size, MAPPED_MAX);
-    base = mmap(nullptr, mapped, ACCESS, MAP_SHARED_VALIDATE | MAP_SYNC, fd, 0);
+    base = mmap(nullptr, mapped, PROTECTION, MAP_SHARED_VALIDATE | MAP_SYNC, fd, 0);
     map_sync = base != MAP_FAILED;
     if (!map_sync)
-        base = mmap(nullptr, mapped, ACCESS, MAP_SHARED, fd, 0);
+        base = mmap(nullptr, mapped, PROTECTION, MAP_SHARED, fd, 0);
     kind = kind_of(fd, system, map_sync);
     if (kind == memory_kind::fsdax)
         find_region(real_path("/sys/dev/block/" + number_of(device)));
@@ -122,7 +122,7 @@ void memory::map_device(int fd, dev_t device) {
     find_region(directory);
     mapped = std::min(size, MAPPED_MAX);
     mapped = std::max(mapped - mapped % alignment, alignment);
-    base = mmap(nullptr, mapped, ACCESS, MAP_SHARED, fd, 0);
+    base = mmap(nullptr, mapped, PROTECTION, MAP_SHARED, fd, 0);
 }
 
 void memory::find_region(std::string directory) {

@@ -16,7 +16,7 @@
 
 namespace {
 
-constexpr int TICK_MS = 500, RETRY_MS = 100,
+constexpr int RETRY_MS = 100,
               ATTEMPT_MS = 3000; // shorter than the connection manager's own retries
 
 // Progress of a running load.

@@ -8,8 +8,7 @@
 #include "pattern.hh"
 #include "recording.hh"
 
-static constexpr size_t ELEMENT_GAP = 64; // bytes between the elements of a memory list
-static constexpr size_t CREDIT_SIZE = 8;
+static constexpr size_t ELEMENT_GAP = 64;      // bytes between the elements of a memory list
 static constexpr uint64_t CREDIT_RECEIVES = 4; // the server has at most two outstanding credits
 
 static size_t place_size(const Plan &plan) {

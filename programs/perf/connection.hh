@@ -8,6 +8,8 @@
 
 #include "load_generator.hh"
 
+constexpr size_t CREDIT_SIZE = 8; // of the message that lets the client send more
+
 Queues connection_queues(const Plan &plan);
 size_t connection_memory_size(const Plan &plan); // per connection
 // Offset of the first connection's memory; the memory before it is the peer's target (--both).

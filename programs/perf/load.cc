@@ -53,7 +53,7 @@ static void handle_receive(Connection &connection, uint64_t now) {
     post_receive(connection, connection.replies++);
 }
 
-static void handle(Connection &connection, const ibv_wc &wc, uint64_t now) {
+static void handle_client_completion(Connection &connection, const ibv_wc &wc, uint64_t now) {
     const LoadGenerator &generator = *connection.generator;
     if (wc.opcode & IBV_WC_RECV)
         return handle_receive(connection, now);
@@ -160,7 +160,7 @@ static void run(Worker &worker, uint64_t count, uint64_t until) {
             if (connection.due && !connection.is_finished && can_post(connection))
                 due = std::min(due, connection.due);
         });
-        const int taken = worker.take(handle);
+        const int taken = worker.take(handle_client_completion);
         if (!is_open && !worker.outstanding)
             return;
         // If no operation is outstanding, only completions of sends in cq remain.

@@ -11,13 +11,9 @@
 
 namespace {
 
-constexpr double WIDTH = 960, ROW = 300, TOP = 56, HEIGHT = 190;
+constexpr double WIDTH = 960, ROW_HEIGHT = 300, TOP = 56, HEIGHT = 190;
 constexpr size_t BINS = 60;
 constexpr char BLUE[] = "#1f6fb4", RED[] = "#c8502d", GREY[] = "#606060", GRID[] = "#d8d8d8";
-
-double us_of(uint64_t ns) {
-    return static_cast<double>(ns) / 1000;
-}
 
 // Values from low to high, in pixels from begin to end.
 struct Axis {
@@ -66,7 +62,7 @@ class Picture {
                        "viewBox=\"0 0 {0} {1}\" font-family=\"DejaVu Sans, sans-serif\" "
                        "font-size=\"12\">\n<rect width=\"100%\" height=\"100%\" "
                        "fill=\"white\"/>\n",
-                       WIDTH, ROW * static_cast<double>(rows));
+                       WIDTH, ROW_HEIGHT * static_cast<double>(rows));
     }
 
     void row(const Result &result, double top) {
@@ -193,6 +189,6 @@ class Picture {
 std::string plot(std::span<const Result> results) {
     Picture picture(results.size());
     for (size_t i = 0; i < results.size(); i++)
-        picture.row(results[i], ROW * static_cast<double>(i));
+        picture.row(results[i], ROW_HEIGHT * static_cast<double>(i));
     return picture.end();
 }

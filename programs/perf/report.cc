@@ -46,10 +46,6 @@ static double seconds_of(uint64_t ns) {
     return static_cast<double>(ns) / 1e9;
 }
 
-static double us_of(uint64_t ns) {
-    return static_cast<double>(ns) / 1000;
-}
-
 double Result::us(double part) const {
     return us_of(latency.at(part));
 }

@@ -11,6 +11,10 @@
 
 #include <memory>
 
+inline double us_of(uint64_t ns) {
+    return static_cast<double>(ns) / 1000;
+}
+
 // The software, device and memory of a side.
 struct Side {
     std::string librpma, kernel, device;

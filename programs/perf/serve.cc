@@ -10,7 +10,6 @@
 
 #include <algorithm>
 
-static constexpr size_t CREDIT_SIZE = 8;
 static constexpr uint64_t CREDITS_MAX = 8;
 
 static size_t offset_of(const Connection &connection, uint64_t number) {
@@ -45,7 +44,7 @@ static void repost_receive(Connection &connection, uint64_t number) {
                "cannot post a receive");
 }
 
-static void check_data(const Connection &connection, uint64_t place, uint64_t number) {
+static void check_pattern(const Connection &connection, uint64_t place, uint64_t number) {
     const auto data = data_of(connection, place);
     if (const size_t wrong = pattern_check(data, connection.index, number);
         wrong != data.size())
@@ -77,7 +76,7 @@ static void send_credit(Connection &connection) {
                "cannot send a credit");
 }
 
-static void handle(Connection &connection, const ibv_wc &wc, uint64_t) {
+static void handle_server_completion(Connection &connection, const ibv_wc &wc, uint64_t) {
     const Plan &plan = connection.generator->plan;
     if (!(wc.opcode & IBV_WC_RECV))
         return; // the completion of an echo or a credit
@@ -85,7 +84,7 @@ static void handle(Connection &connection, const ibv_wc &wc, uint64_t) {
     if (wc.byte_len != plan.size)
         fail("a message has {} bytes, not {}", wc.byte_len, plan.size);
     if (plan.verify)
-        check_data(connection, number, number);
+        check_pattern(connection, number, number);
     connection.received.store(number + 1, std::memory_order_relaxed);
     if (connection.generator->operation.is_echoed)
         return echo(connection, number);
@@ -96,7 +95,7 @@ static void handle(Connection &connection, const ibv_wc &wc, uint64_t) {
 void run_serve(Worker &worker) {
     for (;;) {
         worker.check_stop();
-        if (!worker.take(handle))
+        if (!worker.take(handle_server_completion))
             worker.wait(worker.rcq ? *worker.rcq : *worker.cq);
     }
 }
@@ -133,7 +132,7 @@ static void check_places(const Connection &connection, uint64_t count) {
         if (plan.op().is_fetching())
             check_word(connection, place, times);
         else if (times)
-            check_data(connection, place, place + (times - 1) * plan.depth);
+            check_pattern(connection, place, place + (times - 1) * plan.depth);
         else if (std::ranges::any_of(data_of(connection, place),
                                      [](char byte) { return byte != 0; }))
             fail("verification failed: connection {} wrote outside its places",

@@ -9,7 +9,7 @@
 namespace {
 
 constexpr size_t CLIENTS_MAX = 1024;
-constexpr int MESSAGES_MS = 1, TICK_MS = 500, NO_CLIENTS_MS = 60000;
+constexpr int MESSAGES_MS = 1, NO_CLIENTS_MS = 60000;
 
 class Listener {
   public:

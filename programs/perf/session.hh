@@ -9,6 +9,8 @@
 #include "control.hh"
 #include "load_generator.hh"
 
+constexpr int TICK_MS = 500; // the longest wait while anything is in progress
+
 enum class Event {
     none,
     up,

@@ -14,6 +14,10 @@ std::string kernel_root() {
     return std::getenv("MACHINE");
 }
 
+rpma::peer_cfg::served served_by(const rpma::peer &) {
+    return {};
+}
+
 int main(int argc, char **argv) {
     json stated;
     if (argc == 3) {
