@@ -31,8 +31,9 @@ struct Outcome {
 // as the first of a list, it is rejected with its error number.
 [[gnu::cold, gnu::noinline]] Outcome post_rest(ibv_qp *qp, ibv_send_wr *first);
 
-// Is true if an ibv_post_send() of a list accepted all of it: rxe, siw and mlx5 set bad to
-// nullptr first (rxe_post_send(), siw_post_send()) or leave it as it was, which is first.
+// Is true if an ibv_post_send() of a list accepted all of it: rxe and siw set bad to nullptr
+// first (rxe_post_send(), siw_post_send()), mlx5 leaves it as it was, which is first
+// (_mlx5_post_send(), which stores bad in failures only).
 inline bool is_posted(const ibv_send_wr *first, const ibv_send_wr *bad, int result) {
     return result == 0 && (bad == nullptr || bad == first);
 }
