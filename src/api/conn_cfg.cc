@@ -76,7 +76,7 @@ int rpma_conn_cfg_set_cq_size(struct rpma_conn_cfg *cfg, uint32_t cq_size) {
     RPMA_REFUSE(cfg == NULL);
     return cfg->change([&](ConnSettings &settings) {
         settings.cq_size = cq_size;
-        settings.cq_size_set = true;
+        settings.is_cq_size_set = true;
     });
 }
 

@@ -69,14 +69,14 @@ int rpma_conn_private_data_unpack(const struct rpma_conn_private_data *pdata,
     }
     // Create all objects before the first output is written.
     std::unique_ptr<rpma_mr_remote> created[UINT8_MAX / PACKED_REGION_SIZE];
-    for (uint32_t i = 0; i < regions && !call.failed(); i++)
+    for (uint32_t i = 0; i < regions && !call.has_failed(); i++)
         created[i] =
             rpma_mr_remote::create(call, unpacked.region(i), unpacked.native_flush_usage(i));
     std::unique_ptr<rpma_peer_cfg> pcfg;
-    if (!call.failed() && pcfg_ptr != nullptr && unpacked.has_capabilities())
+    if (!call.has_failed() && pcfg_ptr != nullptr && unpacked.has_capabilities())
         pcfg =
             rpma_peer_cfg::create(call, {unpacked.direct_write_to_pmem(), unpacked.served()});
-    if (call.failed())
+    if (call.has_failed())
         return call.finish();
     for (uint32_t i = 0; i < regions; i++)
         mrs[i] = created[i].release();

@@ -28,7 +28,7 @@ bool Call::record(rpma_log_level level, int code, int error) {
 bool Call::record_failure(int code, int error) {
     // A failure that follows from another one, or before another attempt, is logged for
     // information only. A failure without a known cause may be harmless.
-    const bool counts = !tentative_ && !failed();
+    const bool counts = !is_tentative_ && !has_failed();
     const rpma_log_level level = !counts                  ? RPMA_LOG_LEVEL_INFO
                                  : code == RPMA_E_UNKNOWN ? RPMA_LOG_LEVEL_WARNING
                                                           : RPMA_LOG_LEVEL_ERROR;
@@ -79,7 +79,7 @@ void Call::vlog(const char *file, int line, const char *advice, const char *form
 
 void Call::begin_attempt(bool last) {
     code_ = 0;
-    tentative_ = !last;
+    is_tentative_ = !last;
 }
 
 int Call::finish() const {

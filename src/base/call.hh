@@ -35,7 +35,7 @@ class Call {
     Call(const Call &) = delete;
 
     const char *function() const { return function_; }
-    bool failed() const { return code_ != 0; }
+    bool has_failed() const { return code_ != 0; }
 
     // Records a failure. code is an RPMA_E_*; error is the provider's number, 0 if it gives
     // none. Returns true if the log level of its message is enabled. If not, do not format the
@@ -60,7 +60,7 @@ class Call {
     // Brackets alternatives: only the last failure counts. Earlier failures do not reach the
     // caller, and are logged for information only.
     void begin_attempt(bool last);
-    void end_attempts() { tentative_ = false; }
+    void end_attempts() { is_tentative_ = false; }
 
     void restore_errno() const { errno = errno_before_; }
     // Returns the code for the caller. Sets errno to the provider's error number of the first
@@ -70,7 +70,7 @@ class Call {
     // Stores a value or passes an object to the caller, unless the call failed. Returns the
     // code.
     template <class Object, class Out> int deliver(Object &&object, Out *out) const {
-        if (failed())
+        if (has_failed())
             return finish();
         if constexpr (requires { object.release(); })
             *out = object.release();
@@ -86,7 +86,7 @@ class Call {
     int errno_before_;
     int code_ = 0;
     int error_ = 0;
-    bool tentative_ = false;
+    bool is_tentative_ = false;
     rpma_log_level recorded_level_ = {}; // of the latest recorded failure
     int recorded_error_ = 0;
 };

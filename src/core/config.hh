@@ -70,8 +70,8 @@ struct EpSettings {
 struct ConnSettings {
     int timeout_ms = RPMA_DEFAULT_TIMEOUT_MS;
     uint32_t cq_size = 10;
-    bool cq_size_set = false; // set by the caller
-    uint32_t rcq_size = 0;    // 0: no receive CQ
+    bool is_cq_size_set = false; // set by the caller
+    uint32_t rcq_size = 0;       // 0: no receive CQ
     uint32_t sq_size = 10;
     uint32_t rq_size = 10;
     uint32_t max_sge = 1;

@@ -29,7 +29,7 @@ bool rpma_conn::own_events(Call &call, bool nonblocking) {
 bool rpma_conn::prepare_flushes(Call &call, rpma_peer &peer) {
     // Also if flushes are native: a capability that the other side advertises later may change
     // that.
-    if (!flush.may_read())
+    if (!flush.can_read())
         return true;
     const rpma_mr_local *mr = peer.flush_target().acquire(call, peer);
     if (mr == nullptr)
@@ -115,7 +115,7 @@ rpma_conn_event rpma_conn::next_event(Call &call) {
             type == RDMA_CM_EVENT_ESTABLISHED ? "established" : "rejected",
             param.private_data_len);
     event.release(call);
-    if (call.failed())
+    if (call.has_failed())
         return RPMA_CONN_UNDEFINED;
     if (stores_data)
         private_data_ = std::move(private_data);
@@ -153,7 +153,7 @@ int rpma_conn::refuse_wait(const char *function) const {
     return call.finish();
 }
 
-RPMA_POST int rpma_conn::wait(const char *function, rpma_cq **fired) {
+RPMA_POST int rpma_conn::wait(const char *function, rpma_cq **ready_cq) {
     if (!shared_) [[unlikely]]
         return refuse_wait(function);
     ibv_cq *queue;
@@ -164,7 +164,7 @@ RPMA_POST int rpma_conn::wait(const char *function, rpma_cq **fired) {
         return report_foreign_cq_event(function, *queue, "the connection's");
     const int code = event_cq->count_event_and_arm(function);
     if (code == 0) [[likely]]
-        *fired = event_cq;
+        *ready_cq = event_cq;
     return code;
 }
 

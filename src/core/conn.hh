@@ -71,9 +71,9 @@ struct rpma_conn : rpma::Allocated {
     // RPMA_CONN_UNDEFINED: RPMA_E_NO_EVENT, RPMA_E_PROVIDER, RPMA_E_UNKNOWN.
     rpma_conn_event next_event(rpma::Call &call);
 
-    // Waits on the shared channel and sets *fired to the queue that has completions. 0,
+    // Waits on the shared channel and sets *ready_cq to the queue that has completions. 0,
     // RPMA_E_NOT_SHARED_CHNL, RPMA_E_NO_COMPLETION, RPMA_E_UNKNOWN, RPMA_E_PROVIDER.
-    int wait(const char *function, rpma_cq **fired);
+    int wait(const char *function, rpma_cq **ready_cq);
     // The shared channel's descriptor. RPMA_E_NOT_SHARED_CHNL.
     int shared_fd(rpma::Call &call) const;
 

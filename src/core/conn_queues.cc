@@ -55,7 +55,7 @@ uint64_t max_completions(const ConnSettings &cfg) {
 // The default size leaves room for every operation that may complete: if a CQ overruns,
 // completions are lost, on rdma_rxe without an error.
 uint32_t main_cq_size(const rpma_peer &peer, const ConnSettings &cfg) {
-    if (cfg.cq_size_set)
+    if (cfg.is_cq_size_set)
         return cfg.cq_size;
     const uint64_t size = std::min<uint64_t>(max_completions(cfg), peer.device().max_cqe);
     return std::max(cfg.cq_size, static_cast<uint32_t>(size));
@@ -64,7 +64,7 @@ uint32_t main_cq_size(const rpma_peer &peer, const ConnSettings &cfg) {
 void warn_of_small_cq(const Call &call, const rpma_peer &peer, const ConnSettings &cfg) {
     const uint64_t requested = max_completions(cfg);
     const uint32_t max_cqe = peer.device().max_cqe;
-    if (cfg.cq == nullptr && !cfg.cq_size_set && requested > max_cqe)
+    if (cfg.cq == nullptr && !cfg.is_cq_size_set && requested > max_cqe)
         RPMA_LOG(
             RPMA_LOG_LEVEL_WARNING, call.function(),
             "the main CQ holds %" PRIu32 " completions (max_cqe of the device), the queues "

@@ -94,7 +94,7 @@ rpma_conn_req::incoming(Call &call, rpma_peer &peer, CmEvent &&event, const Conn
     // From here on the reader of the endpoint receives no event of this connection.
     req->is_incoming_ = true;
     req->is_asynchronous_ = cfg == nullptr;
-    if (call.failed() || !req->conn_->own_events(call, req->is_asynchronous_))
+    if (call.has_failed() || !req->conn_->own_events(call, req->is_asynchronous_))
         return nullptr;
     probe::conn_request(req.get(), rdma_get_peer_addr(req->conn_->id().get()),
                         static_cast<int>(req->conn().private_data().len));
@@ -138,7 +138,7 @@ bool rpma_conn_req::check_device(Call &call) const {
 bool rpma_conn_req::advance(Call &call, CmEvent &&event) {
     const rdma_cm_event copy = *event.get(); // for the log, after the acknowledgement
     event.release(call);
-    if (call.failed())
+    if (call.has_failed())
         return false;
     CmId &id = conn_->id();
     const int error = copy.status < 0 ? -copy.status : copy.status;

@@ -39,7 +39,7 @@ struct rpma_cq : rpma::Allocated {
 
     ibv_cq &queue() const { return *queue_.get(); }
     bool owns(const ibv_cq *queue) const { return queue_.get() == queue; }
-    bool shares_channel() const { return !own_channel_; }
+    bool has_shared_channel() const { return !own_channel_; }
     bool is_of_program() const { return is_of_program_; }
     // Adds the queue to the table of handles. The queue must not move afterwards.
     void add_entry() { entry_.add(queue_.get(), this); }
@@ -63,7 +63,7 @@ struct rpma_cq : rpma::Allocated {
     // The halves of wait(). take_event() waits on the queue's own channel. A program can get
     // this channel from the ibv_cq and create a queue on it, whose events are rejected.
     int take_event(const char *function) {
-        if (shares_channel()) [[unlikely]]
+        if (has_shared_channel()) [[unlikely]]
             return refuse_wait(function);
         ibv_cq *queue;
         if (!rpma::next_cq_event(*own_channel_.get(), queue)) [[unlikely]]
@@ -75,7 +75,7 @@ struct rpma_cq : rpma::Allocated {
         return 0;
     }
     int arm(const char *function, bool solicited_only) {
-        if (shares_channel()) [[unlikely]]
+        if (has_shared_channel()) [[unlikely]]
             return refuse_wait(function);
         return arm_queue(function, solicited_only);
     }

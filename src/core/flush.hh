@@ -109,7 +109,7 @@ class FlushMethods {
     // later one.
     uint32_t generation() const { return generation_.load(std::memory_order_acquire); }
     // Is true if flushes may use reads, now or after apply().
-    bool may_read() const { return !requires_native_; }
+    bool can_read() const { return !requires_native_; }
     // The present mode of the connection: EMULATED or NATIVE.
     rpma_flush_mode mode() const;
 

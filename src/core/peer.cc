@@ -49,7 +49,7 @@ Capabilities capabilities_of(const ibv_device_attr_ex &attributes) {
 
 // With RPMA_FLUSH, an operator connects peers with different capabilities without changing the
 // program.
-rpma_flush_mode flush_mode_from_environment(const Call &call, bool device_flushes) {
+rpma_flush_mode flush_mode_from_environment(const Call &call, bool has_native_flush) {
     const char *value = secure_getenv("RPMA_FLUSH");
     if (value == nullptr || std::strcmp(value, "auto") == 0)
         return RPMA_FLUSH_MODE_AUTO;
@@ -61,7 +61,7 @@ rpma_flush_mode flush_mode_from_environment(const Call &call, bool device_flushe
                  Visible(value).chars);
         return RPMA_FLUSH_MODE_AUTO;
     }
-    if (!device_flushes)
+    if (!has_native_flush)
         RPMA_LOG(RPMA_LOG_LEVEL_WARNING, call.function(),
                  "RPMA_FLUSH=native is not possible here: flushes are emulated");
     return RPMA_FLUSH_MODE_NATIVE;

@@ -31,7 +31,7 @@ CmId CmId::create(Call &call, rdma_event_channel *channel) {
 CmId::~CmId() {
     if (id_ == nullptr)
         return;
-    if (pending_)
+    if (is_pending_)
         rdma_reject(id_, nullptr, 0);
     rdma_destroy_id(id_);
 }
@@ -203,7 +203,7 @@ bool CmId::connect(Call &call, rdma_conn_param &param) {
 
 bool CmId::accept(Call &call, rdma_conn_param &param) {
     if (rdma_accept(id_, &param) == 0) {
-        pending_ = false;
+        is_pending_ = false;
         return true;
     }
     const int error = errno;
@@ -216,12 +216,12 @@ bool CmId::accept(Call &call, rdma_conn_param &param) {
 
 void CmId::reject(Call &call, const void *data, uint8_t len) {
     if (rdma_reject(id_, data, len) == 0) {
-        pending_ = false;
+        is_pending_ = false;
         return;
     }
     const int error = errno;
-    const bool too_long = error == EINVAL && len > 0;
-    pending_ = too_long; // the release of the ID rejects without the data
+    const bool is_too_long = error == EINVAL && len > 0;
+    is_pending_ = is_too_long; // the release of the ID rejects without the data
     RPMA_FAIL_ADVISING(call, RPMA_E_PROVIDER, error,
                        advice_for({.step = REJECT, .error = error, .data = len}).chars,
                        "rdma_reject(private_data_len=%u)", len);
@@ -233,7 +233,7 @@ void CmId::disconnect(Call &call) {
 }
 
 void CmId::release(Call &call) {
-    if (pending_ && rdma_reject(id_, nullptr, 0) != 0) {
+    if (is_pending_ && rdma_reject(id_, nullptr, 0) != 0) {
         const int error = errno;
         RPMA_FAIL_ADVISING(call, RPMA_E_PROVIDER, error,
                            advice_for({.step = REJECT, .error = error}).chars, "rdma_reject()");

@@ -59,10 +59,10 @@ class CmId {
     static CmId create(Call &call, rdma_event_channel *channel);
 
     CmId(CmId &&other) noexcept
-        : id_(std::exchange(other.id_, nullptr)), pending_(other.pending_) {}
+        : id_(std::exchange(other.id_, nullptr)), is_pending_(other.is_pending_) {}
     CmId &operator=(CmId other) noexcept {
         std::swap(id_, other.id_);
-        std::swap(pending_, other.pending_);
+        std::swap(is_pending_, other.is_pending_);
         return *this;
     }
     ~CmId();
@@ -110,10 +110,10 @@ class CmId {
     bool try_release(Call &call);
 
   private:
-    CmId(rdma_cm_id *id, bool pending) : id_(id), pending_(pending) {}
+    CmId(rdma_cm_id *id, bool is_pending) : id_(id), is_pending_(is_pending) {}
 
     rdma_cm_id *id_ = nullptr;
-    bool pending_ = false; // an incoming request that is not accepted yet
+    bool is_pending_ = false; // an incoming request that is not accepted yet
 };
 
 struct QueuePairTraits {

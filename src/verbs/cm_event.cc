@@ -50,7 +50,7 @@ void log_addr_change(const Call &call) {
 
 void skip_addr_change(Call &call, CmEvent &&event) {
     event.release(call);
-    if (call.failed())
+    if (call.has_failed())
         return;
     log_addr_change(call);
     (void)call.record_would_block(RPMA_E_NO_EVENT, 0);

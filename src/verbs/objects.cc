@@ -124,7 +124,7 @@ bool check_max_sge(Call &call, const char *attribute, const SizeRequest &sges) {
         RPMA_FAIL(call, RPMA_E_INVAL, 0,
                   "max_sge of cfg is %u, librpma has %u at most: reduce it with %s()",
                   sges.requested, MAX_SGE, sges.setter);
-    return !call.failed();
+    return !call.has_failed();
 }
 
 } // namespace rpma
