@@ -72,7 +72,7 @@ bool sim_contains(uint64_t start, uint64_t size, uint64_t address, uint64_t leng
 enum sim_message { SIM_REQUEST, SIM_REPLY, SIM_REJECTION, SIM_UD_REQUEST, SIM_UD_REPLY };
 int sim_check_private_data(const struct sim_profile *device, enum sim_message message,
                            size_t length);
-// The bytes that the receiver of such a message gets.
+// The number of bytes of private data that the receiver of a message gets.
 uint8_t sim_received_data(const struct sim_profile *device, enum sim_message message,
                           uint8_t sent);
 int sim_check_option(int level, int name, size_t length);

@@ -16,7 +16,7 @@ SCHEMA = os.path.join(lab.CHECKOUT, "programs", "perf", "rpma-perf.schema.json")
 ATOMICS = () if lab.lacks(lab.REMOTE_ATOMICS) else ("fetch-add", "compare-swap")
 EIGHT_BYTES = ("atomic-write", *ATOMICS)
 OPERATIONS = ("write", "read", "flush-visibility", "send", "ping-pong", "ping-pong-rcq", *EIGHT_BYTES)
-# A device may be able to read into one element only.
+# soft-iWARP reads into one SGE only.
 LISTED = [name for name in OPERATIONS if name not in EIGHT_BYTES and not (name == "read" and lab.PROVIDER == "siw")]
 
 

@@ -44,7 +44,8 @@ static void pack_and_compare(const struct packed *c) {
     const struct rpma_mr_local *some[LENGTH(mrs)];
     unsigned char wanted[2 * PACKED_MOST], bytes[PACKED_MOST + 1];
     const size_t size = packed_form(c, wanted);
-    const struct rpma_peer_cfg *pcfg = c->direct_write == PACKED_NO_STATEMENT ? NULL : w.h.pcfg;
+    const struct rpma_peer_cfg *pcfg =
+        c->direct_write == PACKED_NO_CAPABILITIES ? NULL : w.h.pcfg;
     const uint8_t room = size % 2 ? PACKED_MOST : (uint8_t)size;
     struct rpma_conn_private_data pdata = {bytes, room};
     for (unsigned i = 0; i < c->regions; i++)
@@ -66,8 +67,8 @@ static void pack_each(struct packed *c, unsigned device) {
     for (size_t i = 0; i < LENGTH(regions); i++)
         for (int way = 0; way < 4; way++) {
             c->regions = regions[i];
-            c->direct_write = way == 3 ? PACKED_NO_STATEMENT : way & 1;
-            // A configuration that states nothing itself gets the statement of a region.
+            c->direct_write = way == 3 ? PACKED_NO_CAPABILITIES : way & 1;
+            // A configuration without capabilities gets those of the first region's device.
             c->served = way == 2 ? 0xa0 : c->regions ? device : 0;
             const unsigned used =
                 PACKED_HEADER + c->regions * PACKED_REGION + (way == 3 ? 0 : PACKED_STATEMENT);
@@ -199,7 +200,7 @@ static void expect_region(const struct packed_region *r, struct rpma_mr_remote *
 
 static void expect_configuration(const struct packed *c) {
     bool direct_write = false, is_stated = false, flush = false, atomic_write = false;
-    assert_int_equal(out.pcfg != NULL, c->direct_write != PACKED_NO_STATEMENT);
+    assert_int_equal(out.pcfg != NULL, c->direct_write != PACKED_NO_CAPABILITIES);
     if (!out.pcfg)
         return;
     MUST(rpma_peer_cfg_get_direct_write_to_pmem(out.pcfg, &direct_write));
@@ -251,7 +252,7 @@ TEST_THAT(bytes_follow_the_format) {
         0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11, // address
         0xef, 0xcd, 0xab, 0x89, 0x67, 0x45, 0x23, 0x01, // size
         0xdd, 0xcc, 0xbb, 0xaa, 0x21, 0x00,             // key, usage, native flushes
-        0xa5, 0xa4,                                     // statement
+        0xa5, 0xa4,                                     // capabilities
         1, 2, 3};
     // clang-format on
     const struct packed c = {
@@ -276,7 +277,7 @@ TEST_THAT(unpack_follows_the_format) {
     static const unsigned regions[] = {0, 1, 2, PACKED_MOST_REGIONS}, more[] = {0, 1, 19};
     for (size_t r = 0; r < LENGTH(regions); r++)
         for (size_t m = 0; m < LENGTH(more); m++)
-            for (int direct_write = PACKED_NO_STATEMENT; direct_write < 2; direct_write++) {
+            for (int direct_write = PACKED_NO_CAPABILITIES; direct_write < 2; direct_write++) {
                 unsigned char bytes[4 * PACKED_MOST];
                 struct packed c = packed_arbitrary(regions[r], direct_write, 0xa2, 0, more[m]);
                 const size_t size = packed_form(&c, bytes);
@@ -344,7 +345,7 @@ TEST_THAT(unpack_refuses_truncated_data) {
                        size < PACKED_HEADER ? "not packed" : "needed are 55");
 }
 
-// One region, a statement and three bytes, in a message with room for more. Each value of a
+// One region, capabilities and three bytes, in a message with room for more. Each value of a
 // byte of the header is refused for the same reason; the line names an unknown version.
 TEST_THAT(unpack_refuses_other_headers) {
     static const struct {
@@ -360,7 +361,7 @@ TEST_THAT(unpack_refuses_other_headers) {
         {2, UINT8_MAX, UINT8_MAX, is_cut, "needed are 5621"},
         {3, 0, PACKED_REGION - 1, "a region of the data has less than 22 bytes",
          "the size of a region in the private data is "},
-        {4, 1, 1, "the statement of the data has 1 byte",
+        {4, 1, 1, "the capabilities of the data have 1 byte",
          "the size of the capabilities in the private data is 1, at least 2 are needed"},
     };
     unsigned char bytes[2 * PACKED_MOST] = {0};

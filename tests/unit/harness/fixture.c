@@ -144,9 +144,9 @@ bool fixture_conn(struct fixture *w, const struct shape *shape) {
 #define DROP_NEWER(w, member, function) \
     (!(w)->h.member || (NEWER_STEP(w, function, &(w)->h.member) && !(w)->h.member))
 
-bool fixture_apply(struct fixture *w, uint8_t statement) {
+bool fixture_apply(struct fixture *w, uint8_t descriptor) {
     return DROP(w, pcfg, rpma_peer_cfg_delete) &&
-           STEP(w, rpma_peer_cfg_from_descriptor(&statement, 1, &w->h.pcfg)) &&
+           STEP(w, rpma_peer_cfg_from_descriptor(&descriptor, 1, &w->h.pcfg)) &&
            STEP(w, rpma_conn_apply_remote_peer_cfg(w->h.conn, w->h.pcfg));
 }
 

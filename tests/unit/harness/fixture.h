@@ -71,7 +71,7 @@ extern struct fixture w;
 // The same between two cases of a test; then the fakes are as at its beginning.
 void fixture_reset(void);
 
-// How a connection is configured and made.
+// The configuration of a connection, and the steps that create it.
 struct shape {
     const char *name;
     bool incoming;         // through an endpoint
@@ -100,8 +100,8 @@ bool fixture_make_req(struct fixture *w, const struct shape *shape);  // h.req f
 bool fixture_establish(struct fixture *w, const struct shape *shape); // h.conn from h.req
 bool fixture_connect(struct fixture *w, const struct shape *shape);   // and h.pcfg applied
 bool fixture_conn(struct fixture *w, const struct shape *shape);      // all of it
-// Applies a statement of the other side: makes h.pcfg from a descriptor with this byte.
-bool fixture_apply(struct fixture *w, uint8_t statement);
+// Applies capabilities of the other side: creates h.pcfg from a descriptor with this byte.
+bool fixture_apply(struct fixture *w, uint8_t descriptor);
 // Deletes whatever there is, in the right order; false when a step failed.
 bool fixture_delete(struct fixture *w);
 

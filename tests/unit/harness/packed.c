@@ -7,7 +7,7 @@
 
 size_t packed_form(const struct packed *c, unsigned char *out) {
     unsigned char *const start = out;
-    const bool states = c->direct_write != PACKED_NO_STATEMENT;
+    const bool states = c->direct_write != PACKED_NO_CAPABILITIES;
     *out++ = 0xf5;
     *out++ = 1;
     *out++ = (unsigned char)c->regions;
@@ -54,7 +54,7 @@ struct rpma_mr_remote *packed_remote(uint64_t addr, uint64_t size, uint32_t rkey
                                      uint8_t natively) {
     const struct packed c = {.regions = 1,
                              .region = {{addr, size, rkey, usage, natively}},
-                             .direct_write = PACKED_NO_STATEMENT};
+                             .direct_write = PACKED_NO_CAPABILITIES};
     unsigned char bytes[PACKED_HEADER + PACKED_REGION];
     const struct rpma_conn_private_data pdata = {bytes, (uint8_t)packed_form(&c, bytes)};
     struct rpma_mr_remote *remote = NULL;

@@ -14,7 +14,7 @@ enum {
     PACKED_STATEMENT = 2,
     PACKED_MOST = 255, // bytes that private data can have
     PACKED_MOST_REGIONS = 11,
-    PACKED_NO_STATEMENT = -1,
+    PACKED_NO_CAPABILITIES = -1,
     PACKED_ATOMICS = 1, // with RPMA_MR_USAGE_FLUSH_TYPE_*, after the descriptor of a region
 };
 
@@ -28,7 +28,7 @@ struct packed_region {
 struct packed {
     unsigned regions;
     struct packed_region region[PACKED_MOST_REGIONS];
-    int direct_write; // or PACKED_NO_STATEMENT
+    int direct_write; // or PACKED_NO_CAPABILITIES
     unsigned served;  // 0: not stated
     unsigned len;     // of the program's bytes, which count from 1
     unsigned more;

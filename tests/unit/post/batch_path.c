@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// batch_path.c -- batches on devices with native flush and atomic write: which of the two ways
-// a list is posted, and how that follows the statement of the other side
+// batch_path.c -- batches on devices with native flush and atomic write: the call of the
+// provider that posts a list, which depends on the capabilities of the other side
 
 #include "operation.h"
 
@@ -64,13 +64,13 @@ TEST_THAT(native_flush_leaves_bounds_to_the_device) {
 }
 #endif
 
-// ---- the statement of the other side -------------------------------------------------------
+// ---- the capabilities of the other side ----------------------------------------------------
 
 // The next post follows each advertised capability, at any places of the two operations, and
 // without one or both of them: no other operation depends on these capabilities.
 TEST_THAT(batch_follows_the_peer_capabilities) {
     enum { SIZE = 4, MISSING = SIZE };
-    static const uint8_t statements[] = {
+    static const uint8_t capabilities[] = {
         SERVES, BOTH, SERVES | SERVES_FLUSH, SERVES | SERVES_ATOMIC_WRITE, UNADVERTISED,
         SERVES, BOTH};
     for (uint32_t flush = 0; flush <= MISSING; flush++)
@@ -83,15 +83,14 @@ TEST_THAT(batch_follows_the_peer_capabilities) {
                 add(i == flush    ? RPMA_WORK_FLUSH
                     : i == atomic ? RPMA_WORK_ATOMIC_WRITE
                                   : RPMA_WORK_WRITE);
-            for (size_t i = 0; i < 2 * LENGTH(statements); i++) { // each one for two posts
-                const uint8_t statement = statements[i / 2];
+            for (size_t i = 0; i < 2 * LENGTH(capabilities); i++) { // each one for two posts
+                const uint8_t served = capabilities[i / 2];
                 const bool flushes =
-                    BUILD_FLUSHES && (statement == UNADVERTISED || statement & SERVES_FLUSH);
-                const bool writes =
-                    BUILD_WRITES_ATOMICALLY &&
-                    (statement == UNADVERTISED || statement & SERVES_ATOMIC_WRITE);
+                    BUILD_FLUSHES && (served == UNADVERTISED || served & SERVES_FLUSH);
+                const bool writes = BUILD_WRITES_ATOMICALLY &&
+                                    (served == UNADVERTISED || served & SERVES_ATOMIC_WRITE);
                 if (i % 2 == 0)
-                    fixture_apply(&w, statement);
+                    fixture_apply(&w, served);
                 MUST(rpma_batch_post(w.h.batch, NULL));
                 assert_int_equal(fake_count("ibv_post_send"),
                                  !(flushes && flush != MISSING) &&

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// flush.c -- the inputs of the method of flushes and atomic writes: the program, the operator,
-// the other side for a connection and for a region, the own device; the notice that is logged
-// if the other side advertises no capability; and the memory that emulated flushes read into
+// flush.c -- the method of flushes and atomic writes depends on the configuration, RPMA_FLUSH,
+// the capabilities and regions of the other side, and this side's device; a notice is logged if
+// the other side advertises no capability; emulated flushes read into memory of the peer
 
 #include "operation.h"
 #include "packed.h"

@@ -109,7 +109,7 @@ static void expect_all_posted_twice(unsigned lists, unsigned runs) {
 
 // ---- lists of every kind -------------------------------------------------------------------
 
-// Counts the operations of several elements, or the runs of other operations between them.
+// Counts the operations with several SGEs, or the runs of other operations between them.
 static unsigned runs(bool of_lists) {
     unsigned count = 0;
     for (unsigned i = 0; i < OPERATIONS; i++) {
@@ -120,8 +120,8 @@ static unsigned runs(bool of_lists) {
     return count;
 }
 
-// wr_set_sge_list() of rxe gets the length of several elements wrong, so these operations go by
-// ibv_post_send().
+// wr_set_sge_list() of rxe computes a wrong length of several SGEs, so ibv_post_send()
+// posts these operations.
 TEST_THAT(multi_sge_requests_split_a_native_list) {
     for (int i = 0; i < 64; i++) {
         elements = 1 + i % 4 % 3;
@@ -162,7 +162,7 @@ static bool continues_after(const char *fault, unsigned nth, int error) {
 }
 
 // Whichever call, operation or doorbell fails, nothing is posted twice and nothing is lost,
-// both in lists that operations of several elements cut and in lists that one call posts. A
+// both in lists that multi-SGE operations split and in lists that one call posts. A
 // native list is refused as a whole.
 TEST_THAT(nothing_is_posted_twice) {
     const bool native = BUILD_FLUSHES || BUILD_WRITES_ATOMICALLY;

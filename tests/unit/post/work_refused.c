@@ -247,7 +247,7 @@ TEST_THAT(invalid_members_are_rejected) {
 }
 
 // rdma-core 56, providers/siw/siw.c, and Linux 7.3, drivers/infiniband/sw/siw/siw.h: iWARP
-// reads into one element (SIW_MAX_SGE_RD), however many a write may have (SIW_MAX_SGE).
+// reads into one SGE (SIW_MAX_SGE_RD), even if a write may have more (SIW_MAX_SGE).
 TEST_THAT(devices_limit_the_sges_of_reads) {
     const struct wrong wrong = {.condition = TOO_MANY,
                                 .cause = "nsge > max_sge_rd of the device (read)",

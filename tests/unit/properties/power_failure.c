@@ -108,8 +108,8 @@ static struct rpma_work target_write(unsigned conn, int region, size_t offset, s
 
 enum { NO_MEMORY = TARGET_REGIONS }; // a region whose key the target does not know
 
-// W writes, I with immediate data, N inline, S from several elements; A writes atomically, P
-// adds to a word, C swaps it; F flushes, V for visibility; R reads, L into several elements.
+// W writes, I with immediate data, N inline, S from several SGEs; A writes atomically, P
+// adds to a word, C swaps it; F flushes, V for visibility; R reads, L into several SGEs.
 struct op {
     char what;
     unsigned conn;
@@ -155,7 +155,7 @@ static const struct sequence {
     {{WRITES, {'F', 0, 0, 40, 9}}, FIRST(1), {2, 2}},
     {{WRITES, {'F', 0, 1, 200, 9}}, {2, 2}, {2, 2}},
     {{WRITES, {'F', 0, 0, 40, 9}, {'F', 0, 1, 200, 9}}, FIRST(2), {0, 0}},
-    // The half word of another connection is lost unless it was there before.
+    // A flush saves half a word of another connection only if it was written earlier.
     {{{'W', 0, 0, 16, 4}, {'W', 1, 0, 20, 4}, {'F', 0, 0, 16, 8}}, FIRST(1), {1, 1}},
     {{{'W', 1, 0, 20, 4}, {'W', 0, 0, 16, 4}, {'F', 0, 0, 16, 8}}, FIRST(2), {0, 0}},
     // A record, then the tail that counts it: no tail is found without its record.
