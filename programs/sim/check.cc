@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// check.cc -- commands that cannot run on the fabric are refused before anything starts
+// check.cc -- refuses commands that cannot run on the fabric, before any of them starts
 
 #include "sim.hh"
 
@@ -32,7 +32,7 @@ bool exists(const std::string &path) {
     return access(path.c_str(), F_OK) == 0;
 }
 
-// The file that execvp() would execute.
+// Returns the file that execvp() would execute.
 std::string find_file(const char *command) {
     if (strchr(command, '/') != nullptr)
         return command;
@@ -80,7 +80,7 @@ void check_file(const std::string &file) {
     if (!S_ISREG(status.st_mode))
         refuse("%s: not a file that can be executed", file.c_str());
     if (access(file.c_str(), X_OK) != 0)
-        refuse("%s: not executable: chmod +x makes it so", file.c_str());
+        refuse("%s: not executable: use chmod +x", file.c_str());
     if ((status.st_mode & (S_ISUID | S_ISGID)) != 0 ||
         getxattr(file.c_str(), "security.capability", nullptr, 0) > 0)
         refuse(
@@ -91,9 +91,9 @@ void check_file(const std::string &file) {
 
 // The output of a process on both streams.
 std::string output_of(char *const argv[], const Libraries &libraries) {
-    int ends[2];
+    int pipe_ends[2];
     std::string output;
-    if (pipe2(ends, O_CLOEXEC) != 0)
+    if (pipe2(pipe_ends, O_CLOEXEC) != 0)
         refuse("pipe: %s", strerror(errno));
     const pid_t pid = fork();
     if (pid == 0) {
@@ -103,16 +103,16 @@ std::string output_of(char *const argv[], const Libraries &libraries) {
                (libraries.shims + ":" + (path == nullptr ? "" : path)).c_str(), 1);
         if (preload != nullptr)
             setenv("LD_PRELOAD", (libraries.preload + ":" + preload).c_str(), 1);
-        dup2(ends[1], STDOUT_FILENO);
-        dup2(ends[1], STDERR_FILENO);
+        dup2(pipe_ends[1], STDOUT_FILENO);
+        dup2(pipe_ends[1], STDERR_FILENO);
         execv(argv[0], argv);
         _exit(127);
     }
-    close(ends[1]);
+    close(pipe_ends[1]);
     char part[4096];
-    for (ssize_t length; (length = read(ends[0], part, sizeof(part))) > 0;)
+    for (ssize_t length; (length = read(pipe_ends[0], part, sizeof(part))) > 0;)
         output.append(part, static_cast<size_t>(length));
-    close(ends[0]);
+    close(pipe_ends[0]);
     if (pid > 0)
         waitpid(pid, nullptr, 0);
     return output;
@@ -130,7 +130,7 @@ void check_line(const std::string &file, const std::string &line, const Librarie
         refuse("%s: needs a newer library: %s", file.c_str(), line.c_str());
     if (line.find("=> not found") != line.npos && sscanf(line.c_str(), " %255s =>", name) == 1)
         refuse("%s: the library %s is missing: install it", file.c_str(), name);
-    // A library of LD_PRELOAD, or one with a path in it, has no arrow.
+    // The line of a library of LD_PRELOAD, or of a library with a path, has no arrow.
     if (sscanf(line.c_str(), " %255s => %4095s", name, path) != 2) {
         if (sscanf(line.c_str(), " %4095s (", path) != 1)
             return;
@@ -143,7 +143,7 @@ void check_line(const std::string &file, const std::string &line, const Librarie
                file.c_str(), name, path);
 }
 
-// Asks the dynamic linker, which implements all rules, for the objects that it would load.
+// Lists the objects that the dynamic linker would load, by its own rules.
 void check_libraries(const std::string &file, const std::string &interpreter,
                      const Libraries &libraries) {
     char *const argv[] = {const_cast<char *>(interpreter.c_str()), const_cast<char *>("--list"),
@@ -156,8 +156,8 @@ void check_libraries(const std::string &file, const std::string &interpreter,
     }
 }
 
-// The first word of a script's "#!" line, or the program that env(1) runs in it; empty: not a
-// script.
+// Returns the first word of a script's "#!" line, or the program that env(1) runs there; empty:
+// not a script.
 std::string interpreter_of_script(int fd) {
     char line[256] = "", word[256] = "", argument[256] = "";
     if (pread(fd, line, sizeof(line) - 1, 0) < 3 || line[0] != '#' || line[1] != '!')
@@ -170,20 +170,20 @@ std::string interpreter_of_script(int fd) {
 
 void check_elf(const std::string &file, const Elf &elf, const Libraries &libraries) {
     const int self = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
-    const Elf own = read_elf(self);
+    const Elf own_elf = read_elf(self);
     close(self);
     if (memcmp(elf.header.e_ident, ELFMAG, SELFMAG) != 0)
         refuse("%s: neither a program nor a script with '#!'", file.c_str());
-    if (elf.header.e_ident[EI_CLASS] != own.header.e_ident[EI_CLASS] ||
-        elf.header.e_ident[EI_DATA] != own.header.e_ident[EI_DATA] ||
-        elf.header.e_machine != own.header.e_machine)
+    if (elf.header.e_ident[EI_CLASS] != own_elf.header.e_ident[EI_CLASS] ||
+        elf.header.e_ident[EI_DATA] != own_elf.header.e_ident[EI_DATA] ||
+        elf.header.e_machine != own_elf.header.e_machine)
         refuse("%s: built for another architecture: use a program for this one", file.c_str());
     if (elf.interpreter.empty())
         refuse("%s: linked statically, so that it loads no libibverbs: link it dynamically",
                file.c_str());
-    if (elf.interpreter != own.interpreter)
+    if (elf.interpreter != own_elf.interpreter)
         refuse("%s: built for another C library (%s): use a program for %s", file.c_str(),
-               elf.interpreter.c_str(), own.interpreter.c_str());
+               elf.interpreter.c_str(), own_elf.interpreter.c_str());
     check_libraries(file, elf.interpreter, libraries);
 }
 

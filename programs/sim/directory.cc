@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// directory.cc -- the directory of a fabric: its socket, and for each host the files that its
-// programs see instead of the kernel's about RDMA devices
+// directory.cc -- the directory of a fabric: its socket, and for each host the files that
+// replace those of the kernel about RDMA devices
 
 #include "sim.hh"
 
@@ -50,7 +50,7 @@ bool has_server(const std::string &directory) {
 
 void make_parents(const std::string &path) {
     for (size_t at = path.find('/', 1); at != path.npos; at = path.find('/', at + 1))
-        (void)mkdir(path.substr(0, at).c_str(), 0700); // it may exist
+        (void)mkdir(path.substr(0, at).c_str(), 0700); // EEXIST is no failure
 }
 
 void write_file(const std::string &path, const std::string &content) {
@@ -65,7 +65,7 @@ void write_line(const std::string &path, const std::string &line) {
 }
 
 // Groups of four hexadecimal digits, as the kernel prints GUIDs and GIDs.
-std::string groups(const uint8_t *bytes, size_t count) {
+std::string hex_groups(const uint8_t *bytes, size_t count) {
     std::string text;
     for (size_t i = 0; i < count; i += 2) {
         char group[8];
@@ -79,7 +79,7 @@ std::string guid_of(const sim::Device &device) {
     uint8_t bytes[8];
     for (unsigned i = 0; i < 8; i++)
         bytes[i] = static_cast<uint8_t>(device.guid >> (56 - 8 * i));
-    return groups(bytes, sizeof(bytes));
+    return hex_groups(bytes, sizeof(bytes));
 }
 
 // drivers/infiniband/core/sysfs.c of Linux has the formats.
@@ -99,7 +99,7 @@ void write_port(const std::string &port, const sim::Device &device) {
     write_line(port + "pkeys/0", "0xffff");
     for (size_t i = 0; i < device.gids.size(); i++) {
         const std::string index = std::to_string(i);
-        write_line(port + "gids/" + index, groups(device.gids[i].raw, sizeof(ibv_gid)));
+        write_line(port + "gids/" + index, hex_groups(device.gids[i].raw, sizeof(ibv_gid)));
         write_line(port + "gid_attrs/types/" + index, is_infiniband ? "IB/RoCE v1" : "RoCE v2");
         write_line(port + "gid_attrs/ndevs/" + index, "sim" + std::to_string(device.index));
     }
@@ -160,13 +160,13 @@ Directory::Directory(const std::string &name) {
         path_ = of_name(name);
         if (has_server(path_))
             refuse("a fabric %s runs already: use another --name, or --join it", name.c_str());
-        remove_tree(path_); // of one that was killed
+        remove_tree(path_); // left by a killed rpma-sim
         if (mkdir(path_.c_str(), 0700) != 0)
             refuse("%s: %s", path_.c_str(), strerror(errno));
     }
-    static std::string made; // refuse() runs no destructors
-    made = path_;
-    atexit([] { remove_tree(made); });
+    static std::string created; // refuse() runs no destructors
+    created = path_;
+    atexit([] { remove_tree(created); });
 }
 
 std::string Directory::of_name(const std::string &name) {

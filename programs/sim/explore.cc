@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// explore.cc -- schedule after schedule, until one has a finding, which is shortened, printed
-// and saved
+// explore.cc -- runs schedules until one has a finding; then shortens, prints and saves it
 
 #include "explore.hh"
 
@@ -27,7 +26,7 @@ void on_signal(int number) {
     received_signal = number;
 }
 
-std::string content_of(const std::string &path) {
+std::string read_all(const std::string &path) {
     std::string content;
     char part[4096];
     FILE *const file = fopen(path.c_str(), "re");
@@ -67,7 +66,7 @@ std::vector<ExploreFault> possible_faults(const Settings &settings) {
         add("refuse", {ExploreFault::REFUSE, host, 0});
         for (unsigned other = host + 1; other <= settings.fabric.hosts; other++) {
             add("cut", {ExploreFault::CUT, host, other});
-            add("cut", {ExploreFault::CUT_FOR_A_TIME, host, other});
+            add("cut", {ExploreFault::TEMPORARY_CUT, host, other});
         }
     }
     for (const auto &[host, path] : settings.pmem) {
@@ -129,7 +128,7 @@ Explorer::Explorer(Settings &settings, const Libraries &libraries)
     if (!settings.save.empty() && (saved == nullptr || fclose(saved) != 0))
         refuse("--save %s: %s", settings.save.c_str(), strerror(errno));
     for (const auto &[host, path] : settings.pmem)
-        exploration_.pmem.push_back(content_of(path));
+        exploration_.pmem.push_back(read_all(path));
     sim::PmemFiles files;
     open_pmem(settings, files);
     sim::Server server(settings.fabric, nullptr, false, true);
@@ -166,8 +165,8 @@ void Explorer::save(uint64_t seed, const std::vector<sim::Choice> &choices) cons
     printf("again: rpma-sim explore --replay %s\n", settings_.save.c_str());
 }
 
-// Findings are of one kind if they differ in numbers only.
-bool is_same(std::string one, std::string other) {
+// Findings are the same if they differ in numbers only.
+bool is_same_finding(std::string one, std::string other) {
     for (std::string *const finding : {&one, &other})
         std::erase_if(*finding, [](char byte) { return byte >= '0' && byte <= '9'; });
     return one == other;
@@ -175,11 +174,11 @@ bool is_same(std::string one, std::string other) {
 
 int Explorer::report(uint64_t seed, const Result &found) {
     const auto fails = [&](const std::vector<sim::Choice> &choices) {
-        return is_same(replay(seed, choices, false).finding, found.finding);
+        return is_same_finding(replay(seed, choices, false).finding, found.finding);
     };
     if (!fails(found.choices)) {
-        printf("seed %llu: FOUND: %s\nBut not again: a program depends on something that "
-               "explore does not control.\n",
+        printf("seed %llu: FOUND: %s\nIt cannot be reproduced: a program depends on something "
+               "that explore does not control.\n",
                static_cast<unsigned long long>(seed), found.finding.c_str());
         return EXIT_FAILURE;
     }

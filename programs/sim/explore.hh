@@ -16,15 +16,14 @@
 // The choices of a schedule: random ones, or recorded ones.
 class Chooser {
   public:
-    // How likely an unusual choice is, and how many faults there are, differs from seed to
-    // seed.
+    // The probability of an unusual choice and the number of faults depend on the seed.
     explicit Chooser(uint64_t seed);
     explicit Chooser(std::vector<sim::Choice> recorded) : choices(std::move(recorded)) {}
     enum Kind { TURN, LATENESS, FAULT, POWER, KINDS };
-    // An option from 1 to `options`, or 0: the usual one.
+    // Returns an option from 1 to `options`, or 0 for the default.
     uint32_t choose(Kind kind, size_t options);
 
-    std::vector<sim::Choice> choices; // made, or to be made
+    std::vector<sim::Choice> choices; // recorded, or to be replayed
   private:
     bool is_random_ = false;
     uint64_t state_ = 0;
@@ -33,17 +32,17 @@ class Chooser {
 };
 
 struct ExploreFault {
-    enum Kind { KILL, PAUSE, CUT, CUT_FOR_A_TIME, REFUSE, POWER, POWER_RANDOM } kind;
+    enum Kind { KILL, PAUSE, CUT, TEMPORARY_CUT, REFUSE, POWER, POWER_RANDOM } kind;
     unsigned one, other; // a program, or hosts
 };
 
-// What all schedules have in common.
+// The state that all schedules share.
 struct Exploration {
     Settings &settings;
     const Libraries &libraries;
     const Directory &directory;
     std::vector<ExploreFault> faults;
-    std::vector<std::string> pmem; // the contents of the files before all schedules
+    std::vector<std::string> pmem; // the contents of the files before the first schedule
     sim::VirtualClock *clock;      // that programs map
     volatile const int *signal;    // that ends the exploration; 0: none
     void restore_pmem() const;
@@ -68,8 +67,8 @@ class Schedule : sim::Watcher {
         std::string name;
         pid_t pid = -1;
         int pidfd = -1, out = -1, err = -1;
-        bool is_alive = true, is_started = false, is_listening = false, is_forgiven = false;
-        bool waits = true; // instead of requesting something
+        bool is_alive = true, is_started = false, is_listening = false, ignores_status = false;
+        bool waits = true; // the pending request is a wait
         sim::Wait wait{};
         uint64_t started_at = 0, paused_until = 0, idle_since = 0, changes = 0;
         int status = 0;
@@ -81,16 +80,16 @@ class Schedule : sim::Watcher {
     void raised(const sim::Channel &) override { changes_++; }
 
     void start(Process &process);
-    bool step(); // false: no program runs any more
-    bool may_start(const Process &process) const;
+    bool step(); // returns false if no program runs
+    bool can_start(const Process &process) const;
     bool is_ready(const Process &process) const;
     uint64_t next_time() const;
     bool pass_time();
     void advance(uint64_t time);
-    void give_turn(Process &process);
+    void run_turn(Process &process);
     void await(Process &process);
     void read_request(Process &process);
-    void ended(Process &process);
+    void handle_exit(Process &process);
     void kill_process(Process &process);
     void end_all();
     void apply(const ExploreFault &fault);
@@ -98,11 +97,11 @@ class Schedule : sim::Watcher {
     void lose_power(unsigned host, bool at_random);
     void lose_power_at_end();
     void check();
-    void find(const std::string &what);
+    void record_finding(const std::string &what);
     std::string waiting() const;
 
-    void show(const char *mark, const std::string &who, const std::string &what);
-    void show_output(Process &process);
+    void add_step(const char *mark, const std::string &who, const std::string &what);
+    void add_output_steps(Process &process);
     std::string output_path(const Process &process, const char *suffix) const;
 
     Exploration &exploration_;
@@ -116,12 +115,12 @@ class Schedule : sim::Watcher {
     std::vector<Process> processes_;
     size_t current_ = 0;
     uint64_t changes_ = 0, progress_at_ = 0, requests_ = 0;
-    bool is_over_ = false;
+    bool is_finished_ = false;
 };
 
-// words.cc
-std::string words_of(const std::vector<std::byte> &request, int error, const sim::Reply &reply);
-std::string words_of(const ibv_wc &wc);
+// describe.cc: the text of a request, and of a completion
+std::string describe(const std::vector<std::byte> &request, int error, const sim::Reply &reply);
+std::string describe(const ibv_wc &wc);
 
 int explore(Settings &settings, const Libraries &libraries); // returns the exit status
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// faults.cc -- the language of --fault
+// faults.cc -- parses --fault
 
 #include "sim.hh"
 
@@ -17,9 +17,9 @@ enum class Argument { NONE, TIME, COUNT, EVENT };
 
 struct {
     const char *name;
-    unsigned least_hosts, most_hosts;
+    unsigned min_hosts, max_hosts;
     Argument argument;
-    const char *arguments, *does;
+    const char *arguments, *effect;
 } const FAULTS[] = {
     {"cut", 1, 2, Argument::NONE, "HOST [HOST]",
      "cuts the link between two hosts, or those of one"},
@@ -105,7 +105,7 @@ void read_argument(Fault &fault, Argument kind, std::string_view word, std::stri
     }
 }
 
-// WHEN: "[at] TIME" or "after HOST [TIME]". Returns the words after it.
+// Reads WHEN, "[at] TIME" or "after HOST [TIME]". Returns the words after it.
 std::span<const std::string_view>
 read_when(Fault &fault, std::span<const std::string_view> words, std::string_view text) {
     if (!words.empty() && words[0] == "at")
@@ -161,12 +161,12 @@ Fault read_fault(std::string_view text) {
     for (const auto &each : FAULTS) {
         if (fault.action != each.name)
             continue;
-        for (words = words.subspan(1); !words.empty() && fault.hosts.size() < each.most_hosts &&
+        for (words = words.subspan(1); !words.empty() && fault.hosts.size() < each.max_hosts &&
                                        words[0].starts_with("host");
              words = words.subspan(1))
             if (fault.hosts.emplace_back(host_number(words[0])) == 0)
                 refuse_fault(text, "there is no host '" + std::string(words[0]) + "'");
-        if (fault.hosts.size() < each.least_hosts)
+        if (fault.hosts.size() < each.min_hosts)
             refuse_fault(text, "a host is missing, such as host1");
         if (each.argument != Argument::NONE) {
             read_argument(fault, each.argument, words.empty() ? "" : words[0], text);
@@ -178,7 +178,7 @@ Fault read_fault(std::string_view text) {
             words = words.subspan(1);
         }
         if (!words.empty())
-            refuse_fault(text, "'" + std::string(words[0]) + "' is too much");
+            refuse_fault(text, "unexpected '" + std::string(words[0]) + "'");
         return fault;
     }
     refuse_fault(text, "there is no action '" + fault.action + "'");
@@ -188,7 +188,7 @@ void print_faults() {
     puts("--fault 'WHEN ACTION', where WHEN is a time after the start (500ms, 2s), or\n"
          "'after HOST [TIME]': when the COMMANDs of HOST have ended.\n");
     for (const auto &each : FAULTS)
-        printf("  %-9s %-16s %s\n", each.name, each.arguments, each.does);
+        printf("  %-9s %-16s %s\n", each.name, each.arguments, each.effect);
     printf("\nEVENT:");
     for (const auto &each : EVENTS)
         printf(" %s", each.name);

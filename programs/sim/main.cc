@@ -11,7 +11,7 @@
 
 namespace {
 
-// The fabric of this process's environment, or one with a name.
+// Runs the command on the fabric of this process's environment, or on one with a name.
 [[noreturn]] void join(const Settings &settings) {
     const char *const own = getenv("RPMA_SIM_SOCKET");
     if (settings.join.empty() && own == nullptr)

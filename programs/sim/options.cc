@@ -51,7 +51,7 @@ the addresses 10.77.0.1 and fd77::1.
                             one before it listens or has ended, or after 1 s)
   -u, --until WHEN          ends when all COMMANDs have ended (all, the default),
                             one of them (first), or those of one HOST
-  -s, --seed N              of what is random (default 1)
+  -s, --seed N              of random choices (default 1)
   -l, --prefix              precedes each line of output with its host
       --name NAME           other programs can join the fabric by this name
       --join NAME           runs COMMAND on the running fabric NAME ("": the own)
@@ -103,7 +103,7 @@ uint64_t number(const char *option, std::string_view text, uint64_t least, uint6
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
     if (error != std::errc() || end != text.data() + text.size() || value < least ||
         value > most)
-        refuse("%s wants a number from %llu to %llu, not '%.*s'", option,
+        refuse("%s takes a number from %llu to %llu, not '%.*s'", option,
                static_cast<unsigned long long>(least), static_cast<unsigned long long>(most),
                static_cast<int>(text.size()), text.data());
     return value;
@@ -112,20 +112,20 @@ uint64_t number(const char *option, std::string_view text, uint64_t least, uint6
 unsigned host(const char *option, std::string_view text) {
     const unsigned found = host_number(text);
     if (found == 0)
-        refuse("%s wants a host, such as host2, not '%.*s'", option,
+        refuse("%s takes a host, such as host2, not '%.*s'", option,
                static_cast<int>(text.size()), text.data());
     return found;
 }
 
 bool choice(const char *option, std::string_view text, const char *first, const char *second) {
     if (text != first && text != second)
-        refuse("%s wants %s or %s, not '%.*s'", option, first, second,
+        refuse("%s takes %s or %s, not '%.*s'", option, first, second,
                static_cast<int>(text.size()), text.data());
     return text == second;
 }
 
-// "[HOST=]VALUE"; a value that merely contains '=' is a value.
-unsigned host_before(std::string_view &text) {
+// Removes and returns the HOST of "[HOST=]VALUE"; 0 if what precedes '=' is not a host.
+unsigned take_host_prefix(std::string_view &text) {
     const size_t at = text.find('=');
     const unsigned found = at == text.npos ? 0 : host_number(text.substr(0, at));
     if (found != 0)
@@ -133,7 +133,7 @@ unsigned host_before(std::string_view &text) {
     return found;
 }
 
-// Ends the program after the help, unless a part of it was not written.
+// Ends the program after the help, with a failure if it could not be written.
 [[noreturn]] void end_help() {
     if (fflush(stdout) != 0 || ferror(stdout) != 0) {
         perror("rpma-sim: standard output");
@@ -154,15 +154,15 @@ unsigned host_before(std::string_view &text) {
 void read_device(Settings &settings, std::string_view text) {
     if (text == "help")
         list_devices();
-    const unsigned of = host_before(text);
+    const unsigned prefix = take_host_prefix(text);
     const sim_profile *const profile = sim_find_profile(text.data());
     if (profile == nullptr)
         refuse("there is no device '%.*s': --device help lists them",
                static_cast<int>(text.size()), text.data());
-    if (of == 0)
+    if (prefix == 0)
         settings.fabric.profile = profile;
     else
-        settings.fabric.of_host[of] = profile;
+        settings.fabric.of_host[prefix] = profile;
 }
 
 void read_until(Settings &settings, std::string_view text) {
@@ -173,7 +173,7 @@ void read_until(Settings &settings, std::string_view text) {
 
 std::string read_name(std::string_view text) {
     if (text.empty() || text.size() > 40 || text.find('/') != text.npos)
-        refuse("--name wants a name of at most 40 characters without '/', not '%.*s'",
+        refuse("--name takes a name of at most 40 characters without '/', not '%.*s'",
                static_cast<int>(text.size()), text.data());
     return std::string(text);
 }
@@ -193,14 +193,14 @@ void read_fault_kinds(Settings &settings, std::string_view text) {
         const std::string_view kind = text.substr(0, end);
         if (kind != "cut" && kind != "kill" && kind != "pause" && kind != "power" &&
             kind != "refuse" && kind != "none")
-            refuse("--faults wants cut, kill, pause, power, refuse or none, not '%.*s'",
+            refuse("--faults takes cut, kill, pause, power, refuse or none, not '%.*s'",
                    static_cast<int>(kind.size()), kind.data());
         settings.fault_kinds.push_back(kind);
         text.remove_prefix(std::min(end + 1, text.size()));
     }
 }
 
-// False: it is not an option of explore.
+// Returns false if it is not an option of explore.
 bool read_explore_option(Settings &settings, int option, const char *value) {
     switch (option) {
     case CHECK:
@@ -248,8 +248,8 @@ void read_option(Settings &settings, int option, const char *value) {
         break;
     case 'p': {
         std::string_view file = value;
-        const unsigned of = host_before(file);
-        settings.pmem.emplace_back(of == 0 ? 1 : of, file);
+        const unsigned prefix = take_host_prefix(file);
+        settings.pmem.emplace_back(prefix == 0 ? 1 : prefix, file);
         break;
     }
     case PLATFORM:
@@ -326,12 +326,12 @@ void check_host(const Settings &settings, const char *where, unsigned number) {
                settings.fabric.hosts);
 }
 
-// Hosts that options name also exist, unless --hosts sets their number.
-void check_hosts(Settings &settings, bool counted) {
+// Sets the number of hosts, and refuses options with other hosts.
+void check_hosts(Settings &settings, bool has_host_count) {
     unsigned most = 1;
     for (const Command &each : settings.commands)
         most = std::max(most, each.host);
-    if (!counted)
+    if (!has_host_count)
         settings.fabric.hosts = std::min(most, MAX_HOSTS);
     check_host(settings, "@HOST", most);
     for (const auto &[number, profile] : settings.fabric.of_host)
@@ -346,7 +346,7 @@ void check_hosts(Settings &settings, bool counted) {
     check_host(settings, "--until", settings.until_host);
 }
 
-// The arguments and the choices of a finding that was saved.
+// Reads the arguments and the choices of a saved finding.
 Settings read_saved(const std::string &path, int argc) {
     static std::vector<std::string> lines;
     std::vector<char *> argv = {const_cast<char *>("rpma-sim"), const_cast<char *>("explore")};

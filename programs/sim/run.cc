@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// run.cc -- starts the commands, serves them, applies faults, and removes all traces
+// run.cc -- starts the commands, serves their requests, applies faults, and ends all processes
 
 #include "run.hh"
 
@@ -23,8 +23,8 @@
 namespace {
 
 constexpr uint64_t SECOND = 1'000'000'000;
-constexpr uint64_t TIME_TO_END = SECOND;    // between SIGTERM and SIGKILL
-constexpr uint64_t TIME_TO_LISTEN = SECOND; // until the next command starts
+constexpr uint64_t TERMINATION_TIMEOUT = SECOND; // between SIGTERM and SIGKILL
+constexpr uint64_t LISTEN_TIMEOUT = SECOND;      // until the next command starts
 constexpr uint64_t LISTEN_INTERVAL = 2'000'000;
 constexpr int SIGNALS[] = {SIGCHLD, SIGINT, SIGTERM, SIGHUP};
 
@@ -44,17 +44,17 @@ void prepend(const char *name, const std::string &value) {
 // Prints the complete lines that have arrived.
 void print_lines(Output &output, bool is_last) {
     size_t end;
-    while ((end = output.rest.find('\n')) != output.rest.npos ||
-           (is_last && !output.rest.empty())) {
-        end = std::min(end, output.rest.size());
-        fprintf(output.to, "host%u: %.*s\n", output.host, static_cast<int>(end),
-                output.rest.c_str());
-        output.rest.erase(0, end + 1);
+    while ((end = output.incomplete_line.find('\n')) != output.incomplete_line.npos ||
+           (is_last && !output.incomplete_line.empty())) {
+        end = std::min(end, output.incomplete_line.size());
+        fprintf(output.stream, "host%u: %.*s\n", output.host, static_cast<int>(end),
+                output.incomplete_line.c_str());
+        output.incomplete_line.erase(0, end + 1);
     }
-    fflush(output.to);
+    fflush(output.stream);
 }
 
-// Also if it is not a child of this process.
+// Works for processes that are not children of this one, too.
 void kill_and_wait(pid_t pid) {
     pollfd event = {static_cast<int>(syscall(SYS_pidfd_open, pid, 0)), POLLIN, 0};
     if (event.fd < 0)
@@ -64,7 +64,7 @@ void kill_and_wait(pid_t pid) {
     close(event.fd);
 }
 
-// All processes for which this holds.
+// Returns all processes for which the predicate is true.
 template <class Predicate> std::vector<pid_t> find_processes(Predicate predicate) {
     std::vector<pid_t> found;
     DIR *const directory = opendir("/proc");
@@ -76,7 +76,7 @@ template <class Predicate> std::vector<pid_t> find_processes(Predicate predicate
     return found;
 }
 
-std::string content_of(pid_t pid, const char *name) {
+std::string read_all(pid_t pid, const char *name) {
     std::string content;
     char path[64], part[4096];
     snprintf(path, sizeof(path), "/proc/%d/%s", pid, name);
@@ -90,7 +90,7 @@ std::string content_of(pid_t pid, const char *name) {
 }
 
 bool is_child(pid_t pid) {
-    const std::string text = content_of(pid, "stat");
+    const std::string text = read_all(pid, "stat");
     // The name of the program, in parentheses, may contain anything.
     const size_t end = text.rfind(')');
     int parent = 0;
@@ -151,7 +151,7 @@ Run::Run(Settings &settings, const Libraries &libraries)
 }
 
 Run::~Run() {
-    kill_everything();
+    kill_all_processes();
     close(signals_);
 }
 
@@ -160,20 +160,20 @@ void Run::report(const char *format, ...) const {
         return;
     va_list arguments;
     va_start(arguments, format);
-    fprintf(stderr, "rpma-sim: %.3f s: ", static_cast<double>(now() - began_) / SECOND);
+    fprintf(stderr, "rpma-sim: %.3f s: ", static_cast<double>(now() - started_at_) / SECOND);
     vfprintf(stderr, format, arguments);
     fprintf(stderr, "\n");
     va_end(arguments);
 }
 
-// The read end of a pipe whose lines are printed with the host; `end` is the write end.
+// Creates a pipe whose lines are printed with the host; `end` is the write end.
 void Run::add_output(unsigned host, FILE *to, int &end) {
-    int ends[2];
-    if (pipe2(ends, O_CLOEXEC) != 0)
+    int pipe_ends[2];
+    if (pipe2(pipe_ends, O_CLOEXEC) != 0)
         refuse("pipe: %s", strerror(errno));
-    fcntl(ends[0], F_SETFL, O_NONBLOCK);
-    end = ends[1];
-    outputs_.push_back({ends[0], host, to, ""});
+    fcntl(pipe_ends[0], F_SETFL, O_NONBLOCK);
+    end = pipe_ends[1];
+    outputs_.push_back({pipe_ends[0], host, to, ""});
 }
 
 void Run::start(const Command &command) {
@@ -192,7 +192,7 @@ void Run::start(const Command &command) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (getppid() != parent)
             _exit(EXIT_FAILURE);
-        // One command alone may be a shell, which uses the terminal.
+        // A single command may be a shell, which uses the terminal.
         if (!is_alone) {
             setpgid(0, 0);
             const int null = open("/dev/null", O_RDONLY);
@@ -225,12 +225,12 @@ std::string Run::listening_path(const Command &command) const {
            std::to_string(&command - settings_.commands.data());
 }
 
-// A client needs its server: a command starts when the one before it listens or has ended.
+// A client needs its server: a command starts when the previous one listens or has ended.
 void Run::start_next() {
     while (started_ < settings_.commands.size()) {
         if (started_ > 0 && !settings_.starts_together) {
             const Child &before = children_.back();
-            if (before.is_running && now() < before.started_at + TIME_TO_LISTEN &&
+            if (before.is_running && now() < before.started_at + LISTEN_TIMEOUT &&
                 access(listening_path(*before.command).c_str(), F_OK) != 0)
                 return;
         }
@@ -239,20 +239,20 @@ void Run::start_next() {
 }
 
 void Run::schedule(const Fault &fault) {
-    const bool is_awaited = fault.after != 0 || fault.action == "power-on";
-    awaited_ += is_awaited;
-    server_.fabric().at(now() + fault.time, [this, &fault, is_awaited] {
-        awaited_ -= is_awaited;
+    const bool keeps_running = fault.after != 0 || fault.action == "power-on";
+    pending_faults_ += keeps_running;
+    server_.fabric().at(now() + fault.time, [this, &fault, keeps_running] {
+        pending_faults_ -= keeps_running;
         apply(fault);
     });
 }
 
-// Those with this directory of the fabric in their environment: also programs that have joined
-// it, and those that have left their process group.
+// Returns the processes with this directory of the fabric in their environment. They include
+// programs that joined the fabric or left their process group.
 std::vector<pid_t> Run::processes(const std::string &root) const {
     const std::string wanted = "RPMA_SIM_ROOT=" + directory_.path() + "/" + root;
     return find_processes([&](pid_t pid) {
-        const std::string variables = content_of(pid, "environ");
+        const std::string variables = read_all(pid, "environ");
         for (size_t at = 0; (at = variables.find(wanted, at)) != variables.npos; at++)
             if ((at == 0 || variables[at - 1] == '\0') &&
                 (root.empty() || variables[at + wanted.size()] == '\0'))
@@ -265,14 +265,14 @@ void Run::signal_host(unsigned host, int number) {
     for (Child &child : children_) {
         if (!child.is_running || child.command->host != host)
             continue;
-        child.is_forgiven = child.is_forgiven || number == SIGKILL;
+        child.ignores_status = child.ignores_status || number == SIGKILL;
         kill(child.has_group ? -child.pid : child.pid, number);
     }
     for (const pid_t pid : processes("host" + std::to_string(host)))
         kill(pid, number);
 }
 
-// Both directions between one host and another, or all others.
+// For both directions between a host and another one, or all others.
 template <class Action> void Run::for_each_link(const Fault &fault, Action action) {
     if (fault.hosts.size() == 2)
         action(fault.hosts[0], fault.hosts[1]);
@@ -292,14 +292,14 @@ void Run::flap(const Fault &fault, bool is_cut) {
 void Run::power_off(unsigned host) {
     server_.fabric().set_power(host, false);
     signal_host(host, SIGKILL);
-    // Before that they may still write to the files.
+    // They may write to the files until they have ended.
     for (const pid_t pid : processes("host" + std::to_string(host)))
         kill_and_wait(pid);
     for (Child &child : children_) {
         int status = 0;
         if (child.is_running && child.command->host == host &&
             waitpid(child.pid, &status, 0) == child.pid)
-            ended(child, status);
+            handle_exit(child, status);
     }
     const uint64_t lost =
         pmem_.lose_power(host, settings_.loses_at_random ? &generator_ : nullptr);
@@ -351,18 +351,18 @@ void Run::apply(const Fault &fault) {
         fabric.remove_device(host, 0);
 }
 
-void Run::ended(Child &child, int status) {
+void Run::handle_exit(Child &child, int status) {
     child.is_running = false;
     const int code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
     report("host%u: %s ended with status %d", child.command->host, child.command->argv[0],
            code);
-    if (code != 0 && !child.is_forgiven && status_ == 0)
+    if (code != 0 && !child.ignores_status && status_ == 0)
         status_ = code;
     if (settings_.until == Until::FIRST)
-        is_over_ = true;
+        is_finished_ = true;
     if (!is_host_running(child.command->host)) {
-        is_over_ = is_over_ || (settings_.until == Until::HOST &&
-                                settings_.until_host == child.command->host);
+        is_finished_ = is_finished_ || (settings_.until == Until::HOST &&
+                                        settings_.until_host == child.command->host);
         for (const Fault &fault : settings_.faults)
             if (fault.after == child.command->host)
                 schedule(fault);
@@ -380,10 +380,10 @@ void Run::reap() {
     for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;)
         for (Child &child : children_)
             if (child.is_running && child.pid == pid)
-                ended(child, status);
+                handle_exit(child, status);
 }
 
-// False: a signal ends everything.
+// Returns false if a signal ends the run.
 bool Run::handle_signals() {
     signalfd_siginfo info;
     while (read(signals_, &info, sizeof(info)) == sizeof(info)) {
@@ -402,7 +402,7 @@ void Run::read_outputs() {
         Output &output = outputs_[i];
         ssize_t length;
         while ((length = read(output.fd, part, sizeof(part))) > 0)
-            output.rest.append(part, static_cast<size_t>(length));
+            output.incomplete_line.append(part, static_cast<size_t>(length));
         const bool is_last = length == 0;
         print_lines(output, is_last);
         if (is_last)
@@ -414,7 +414,7 @@ void Run::read_outputs() {
     }
 }
 
-// Waits until something happens, at most `limit` nanoseconds.
+// Waits for an event, at most `limit` nanoseconds.
 void Run::step(uint64_t limit) {
     std::vector<pollfd> events = {{server_.descriptor(), POLLIN, 0}, {signals_, POLLIN, 0}};
     for (const Output &output : outputs_)
@@ -428,11 +428,11 @@ void Run::step(uint64_t limit) {
     read_outputs();
 }
 
-// Servers get the time to end.
+// Servers have a second to end.
 void Run::end_commands() {
-    const uint64_t limit = now() + TIME_TO_END;
+    const uint64_t limit = now() + TERMINATION_TIMEOUT;
     for (Child &child : children_) {
-        child.is_forgiven = true;
+        child.ignores_status = true;
         if (child.is_running)
             kill(child.has_group ? -child.pid : child.pid, SIGTERM);
     }
@@ -445,8 +445,8 @@ bool Run::is_any_running() const {
                        [](const Child &child) { return child.is_running; });
 }
 
-// Orphans of killed processes become children of this one, until there are none.
-void Run::kill_everything() {
+// Repeats, because orphans of killed processes become children of this one.
+void Run::kill_all_processes() {
     while (waitpid(-1, nullptr, WNOHANG) >= 0) {
         for (const pid_t pid : find_processes(is_child))
             kill(pid, SIGKILL);
@@ -463,12 +463,12 @@ int Run::main() {
             schedule(fault);
     while (handle_signals()) {
         start_next();
-        if (is_over_ && awaited_ == 0) {
+        if (is_finished_ && pending_faults_ == 0) {
             end_commands();
             break;
         }
-        // Without a command, the fabric serves programs that join it.
-        if (!is_any_running() && awaited_ == 0 && !settings_.commands.empty())
+        // A fabric without commands serves programs that join it.
+        if (!is_any_running() && pending_faults_ == 0 && !settings_.commands.empty())
             break;
         step(started_ < settings_.commands.size() ? LISTEN_INTERVAL : UINT64_MAX);
     }

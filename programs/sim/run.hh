@@ -17,8 +17,8 @@
 struct Output {
     int fd;
     unsigned host;
-    FILE *to;
-    std::string rest; // of a line that is not complete
+    FILE *stream;
+    std::string incomplete_line;
 };
 
 struct Child {
@@ -27,7 +27,7 @@ struct Child {
     bool has_group;
     uint64_t started_at;
     bool is_running = true;
-    bool is_forgiven = false; // a fault ends it, so that its status does not count
+    bool ignores_status = false; // a fault has ended it
 };
 
 class Run {
@@ -47,11 +47,11 @@ class Run {
     void report(const char *format, ...) const __attribute__((format(printf, 2, 3)));
     bool handle_signals();
     void reap();
-    void ended(Child &child, int status);
+    void handle_exit(Child &child, int status);
     void read_outputs();
     void step(uint64_t limit);
     void end_commands();
-    void kill_everything();
+    void kill_all_processes();
     bool is_any_running() const;
     bool is_host_running(unsigned host) const;
 
@@ -69,15 +69,16 @@ class Run {
     Directory directory_;
     sim::PmemFiles pmem_;
     sim::Server server_;
-    const uint64_t began_ = now();
+    const uint64_t started_at_ = now();
     std::mt19937_64 generator_;
     std::deque<Child> children_;
     std::vector<Output> outputs_;
     size_t started_ = 0; // commands
     int signals_ = -1;
     int status_ = 0;
-    unsigned awaited_ = 0; // faults that are applied although all commands have ended
-    bool is_over_ = false;
+    unsigned pending_faults_ =
+        0; // faults that keep the run going after all commands have ended
+    bool is_finished_ = false;
 };
 
 #endif // RPMA_SIM_RUN_HH

@@ -3,7 +3,7 @@
 
 // schedule.cc -- one schedule: unchanged programs that run one at a time, in virtual time
 //
-// A program runs until it sends a request. It gets the reply when it is its turn again.
+// A program runs until it sends a request, and receives the reply at its next turn.
 
 #include "explore.hh"
 
@@ -25,13 +25,13 @@ namespace {
 
 constexpr uint64_t NEVER = UINT64_MAX, MICROSECOND = 1'000, SECOND = 1'000'000'000;
 constexpr uint64_t BEGIN = 1000 * SECOND;    // of virtual time
-constexpr uint64_t TIME_TO_LISTEN = SECOND;  // until the next command starts
+constexpr uint64_t LISTEN_TIMEOUT = SECOND;  // until the next command starts
 constexpr uint64_t PAUSE = 10 * SECOND;      // of a program
 constexpr uint64_t MAX_IDLE = 1000 * SECOND; // without a request other than a wait
 constexpr uint64_t MAX_REQUESTS = 200'000;   // of a schedule
 constexpr int MAX_TURN = 10'000;             // milliseconds of real time
 constexpr uint64_t LATE[] = {10 * MICROSECOND, 100'000 * MICROSECOND};
-constexpr const char *LATE_WORDS[] = {"10 us", "100 ms"};
+constexpr const char *LATENESS_TEXTS[] = {"10 us", "100 ms"};
 
 std::string first_line(const std::string &path) {
     char line[256] = "";
@@ -51,7 +51,7 @@ int open_output(const std::string &path) {
     return fd;
 }
 
-std::string words_of(int status) {
+std::string describe(int status) {
     return WIFSIGNALED(status)
                ? std::string("is ended by signal ") + std::to_string(WTERMSIG(status)) + " (" +
                      strsignal(WTERMSIG(status)) + ")"
@@ -75,7 +75,7 @@ uint32_t Chooser::choose(Kind kind, size_t options) {
     const bool is_fault = kind == FAULT || kind == POWER;
     if (options == 0)
         return 0;
-    // A choice that is left out moves none of another kind.
+    // Positions are counted per kind: omitting a choice shifts none of another kind.
     const uint32_t position = positions_[kind]++ * KINDS + kind;
     if (!is_random_) {
         const auto found = std::ranges::find(choices, position, &sim::Choice::position);
@@ -140,7 +140,7 @@ void Schedule::start(Process &process) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (getppid() != parent)
             _exit(EXIT_FAILURE);
-        setpgid(0, 0);                        // a signal of the terminal is for rpma-sim
+        setpgid(0, 0);                        // the terminal's signals are for rpma-sim
         (void)personality(ADDR_NO_RANDOMIZE); // the same addresses in each run
         dup2(open("/dev/null", O_RDONLY | O_CLOEXEC), STDIN_FILENO);
         dup2(process.out, STDOUT_FILENO);
@@ -159,7 +159,7 @@ void Schedule::start(Process &process) {
 
 // ---- turns ---------------------------------------------------------------------------------
 
-// Until the process has sent a request, or has ended.
+// Waits until the process has sent a request, or has ended.
 void Schedule::await(Process &process) {
     pollfd events[] = {{server_->descriptor(), POLLIN, 0}, {process.pidfd, POLLIN, 0}};
     while (server_->held(process.pid) == nullptr) {
@@ -167,11 +167,12 @@ void Schedule::await(Process &process) {
         if (*exploration_.signal != 0)
             return;
         if (count == 0)
-            return find(process.name + " makes no call for 10 s: it loops, or waits for "
-                                       "something that explore does not control");
+            return record_finding(process.name +
+                                  " makes no call for 10 s: it loops, or waits for "
+                                  "something that explore does not control");
         server_->step(0);
         if (events[1].revents != 0)
-            return ended(process);
+            return handle_exit(process);
     }
     read_request(process);
 }
@@ -191,45 +192,47 @@ void Schedule::read_request(Process &process) {
         refuse("%s calls %s(): explore runs programs of one thread and one process, without "
                "sockets of the Internet, timers and signals",
                process.command->argv[0], process.wait.function);
-    // A program that polls is given time in growing steps.
+    // For a program that polls, time advances in growing steps.
     const uint64_t now = server_->fabric().now(), idle = now - process.idle_since;
     if (process.wait.kind == sim::Wait::POLL)
         process.wait.until = now + std::min(std::max(idle / 8, MICROSECOND), SECOND);
 }
 
-void Schedule::ended(Process &process) {
+void Schedule::handle_exit(Process &process) {
     waitpid(process.pid, &process.status, 0);
     process.is_alive = false;
     while (server_->has_client(process.pid))
         server_->step(-1); // its connections are closed
     changes_++;
     progress_at_ = server_->fabric().now();
-    show_output(process);
-    show("  ", process.name, process.is_forgiven ? "is killed" : words_of(process.status));
+    add_output_steps(process);
+    add_step("  ", process.name,
+             process.ignores_status ? "is killed" : describe(process.status));
     const unsigned host = process.command->host;
-    if (process.status != 0 && !process.is_forgiven &&
+    if (process.status != 0 && !process.ignores_status &&
         (faults == 0 || WIFSIGNALED(process.status))) {
         const std::string line = first_line(output_path(process, ".err"));
-        find(process.name + " " + words_of(process.status) + (line.empty() ? "" : ": " + line));
+        record_finding(process.name + " " + describe(process.status) +
+                       (line.empty() ? "" : ": " + line));
     }
     const bool is_host_running = std::ranges::any_of(processes_, [&](const Process &other) {
         return other.is_alive && other.command->host == host;
     });
-    is_over_ =
-        is_over_ || settings_.until == Until::FIRST ||
+    is_finished_ =
+        is_finished_ || settings_.until == Until::FIRST ||
         (settings_.until == Until::HOST && settings_.until_host == host && !is_host_running);
 }
 
 void Schedule::kill_process(Process &process) {
     if (!process.is_alive)
         return;
-    process.is_forgiven = true;
+    process.ignores_status = true;
     kill(process.pid, SIGKILL);
     pollfd event = {process.pidfd, POLLIN, 0};
     while (poll(&event, 1, -1) < 0)
         ;
     server_->step(0); // a request that it sent is dropped with its connection
-    ended(process);
+    handle_exit(process);
 }
 
 void Schedule::end_all() {
@@ -238,13 +241,13 @@ void Schedule::end_all() {
             kill_process(process);
 }
 
-// A client needs its server: a program starts when the one before it listens or has ended.
-bool Schedule::may_start(const Process &process) const {
+// A client needs its server: a program starts when the previous one listens or has ended.
+bool Schedule::can_start(const Process &process) const {
     if (process.number == 1 || settings_.starts_together)
         return true;
     const Process &before = processes_[process.number - 2];
     return !before.is_alive || before.is_listening ||
-           (before.is_started && server_->fabric().now() >= before.started_at + TIME_TO_LISTEN);
+           (before.is_started && server_->fabric().now() >= before.started_at + LISTEN_TIMEOUT);
 }
 
 bool Schedule::is_ready(const Process &process) const {
@@ -252,13 +255,13 @@ bool Schedule::is_ready(const Process &process) const {
     if (!process.is_alive || process.paused_until > now)
         return false;
     if (!process.is_started)
-        return may_start(process);
+        return can_start(process);
     const bool may_change = process.wait.kind != sim::Wait::SLEEP;
     return !process.waits || process.wait.until <= now ||
            (may_change && process.changes != changes_);
 }
 
-// When something happens although no program is ready.
+// Returns the time of the next event if no program is ready.
 uint64_t Schedule::next_time() const {
     uint64_t next = server_->fabric().next_timer();
     for (const Process &process : processes_) {
@@ -269,7 +272,7 @@ uint64_t Schedule::next_time() const {
         else if (process.is_started)
             next = std::min(next, process.wait.until);
         else if (const Process &before = processes_[process.number - 2]; before.is_started)
-            next = std::min(next, before.started_at + TIME_TO_LISTEN);
+            next = std::min(next, before.started_at + LISTEN_TIMEOUT);
     }
     return next;
 }
@@ -288,7 +291,7 @@ std::string Schedule::waiting() const {
     return all;
 }
 
-// False: the programs wait for ever.
+// Returns false if the programs wait for ever.
 bool Schedule::pass_time() {
     const uint64_t next = next_time();
     const bool is_idle = server_->fabric().next_timer() == NEVER &&
@@ -297,20 +300,20 @@ bool Schedule::pass_time() {
         advance(next);
         return true;
     }
-    // After a fault, programs may wait for others that are gone.
+    // After a fault, programs may wait for others that have ended.
     if (faults == 0)
-        find("the programs wait for ever: " + waiting());
+        record_finding("the programs wait for ever: " + waiting());
     return false;
 }
 
 bool Schedule::step() {
-    if (*exploration_.signal != 0 || !finding.empty() || is_over_ ||
+    if (*exploration_.signal != 0 || !finding.empty() || is_finished_ ||
         std::ranges::none_of(processes_, &Process::is_alive))
         return false;
     if (const uint32_t fault = chooser_.choose(Chooser::FAULT, exploration_.faults.size()))
         if (is_possible(exploration_.faults[fault - 1]))
             apply(exploration_.faults[fault - 1]);
-    // Usually a program continues until it waits; then it is the turn of the next one.
+    // By default a program continues until it waits; then the next one runs.
     std::vector<Process *> ready;
     for (size_t i = 0; i < processes_.size(); i++)
         if (Process &process = processes_[(current_ + i) % processes_.size()];
@@ -321,20 +324,20 @@ bool Schedule::step() {
     const uint64_t timer = server_->fabric().next_timer();
     const uint32_t turn = chooser_.choose(Chooser::TURN, ready.size() - 1 + (timer != NEVER));
     if (turn == ready.size()) {
-        show("- ", "", "time passes before a program continues");
+        add_step("- ", "", "time passes before a program continues");
         advance(timer);
         return true;
     }
     if (turn != 0)
-        show("- ", ready[turn]->name, "continues before " + ready[0]->name);
-    give_turn(*ready[turn]);
+        add_step("- ", ready[turn]->name, "continues before " + ready[0]->name);
+    run_turn(*ready[turn]);
     return true;
 }
 
-void Schedule::give_turn(Process &process) {
+void Schedule::run_turn(Process &process) {
     current_ = process.number - 1;
     if (++requests_ > MAX_REQUESTS)
-        return find("the programs do not end within 200000 calls");
+        return record_finding("the programs do not end within 200000 calls");
     if (!process.waits) {
         const std::vector<std::byte> request = *server_->held(process.pid);
         sim::Reply reply;
@@ -345,14 +348,14 @@ void Schedule::give_turn(Process &process) {
         process.is_listening |= op == sim::OP_CM_LISTEN && error == 0;
         progress_at_ = server_->fabric().now();
         // The call is shown before its effects.
-        const std::string words = is_traced_ ? words_of(request, error, reply) : "";
-        show("  ", process.name, words);
+        const std::string words = is_traced_ ? describe(request, error, reply) : "";
+        add_step("  ", process.name, words);
         if (!words.empty())
             std::rotate(steps.begin() + static_cast<ptrdiff_t>(before), steps.end() - 1,
                         steps.end());
     } else {
         if (!process.is_started)
-            show("  ", process.name, "starts");
+            add_step("  ", process.name, "starts");
         if (!process.is_started || process.changes != changes_)
             process.idle_since = server_->fabric().now();
         if (!process.is_started)
@@ -361,23 +364,24 @@ void Schedule::give_turn(Process &process) {
         server_->release_held(process.pid);
     }
     await(process);
-    show_output(process);
+    add_output_steps(process);
 }
 
-// ---- what may be unusual -------------------------------------------------------------------
+// ---- delays and faults
+// -----------------------------------------------------------------------
 
 uint64_t Schedule::lateness(const char *what) {
     const uint32_t option = chooser_.choose(Chooser::LATENESS, std::size(LATE));
     if (option == 0)
         return 0;
-    show("- ", "", std::string(what) + " arrives " + LATE_WORDS[option - 1] + " late");
+    add_step("- ", "", std::string(what) + " arrives " + LATENESS_TEXTS[option - 1] + " late");
     return LATE[option - 1];
 }
 
 void Schedule::completed(const sim::Cq &cq, const ibv_wc &wc) {
     changes_++;
     if (is_traced_ && cq.session != nullptr)
-        show("  ", "host" + std::to_string(cq.session->host->number), words_of(wc));
+        add_step("  ", "host" + std::to_string(cq.session->host->number), describe(wc));
 }
 
 bool Schedule::is_possible(const ExploreFault &fault) const {
@@ -397,24 +401,24 @@ void Schedule::apply(const ExploreFault &fault) {
     faults++;
     switch (fault.kind) {
     case ExploreFault::KILL:
-        show("- ", processes_[fault.one - 1].name, "is killed by a fault");
+        add_step("- ", processes_[fault.one - 1].name, "is killed by a fault");
         return kill_process(processes_[fault.one - 1]);
     case ExploreFault::PAUSE:
-        show("- ", processes_[fault.one - 1].name, "stands still for 10 s");
+        add_step("- ", processes_[fault.one - 1].name, "pauses for 10 s");
         processes_[fault.one - 1].paused_until = fabric.now() + PAUSE;
         return;
     case ExploreFault::CUT:
-    case ExploreFault::CUT_FOR_A_TIME:
-        show("- ", host,
-             "loses the link to host" + std::to_string(fault.other) +
-                 (fault.kind == ExploreFault::CUT ? "" : " for 1 s"));
+    case ExploreFault::TEMPORARY_CUT:
+        add_step("- ", host,
+                 "loses the link to host" + std::to_string(fault.other) +
+                     (fault.kind == ExploreFault::CUT ? "" : " for 1 s"));
         fabric.cut(fault.one, fault.other, true);
-        if (fault.kind == ExploreFault::CUT_FOR_A_TIME)
+        if (fault.kind == ExploreFault::TEMPORARY_CUT)
             fabric.at(fabric.now() + SECOND,
                       [&fabric, fault] { fabric.cut(fault.one, fault.other, false); });
         return;
     case ExploreFault::REFUSE:
-        show("- ", host, "refuses the next post");
+        add_step("- ", host, "refuses the next post");
         return fabric.refuse_post(fault.one, 1, ENOMEM);
     case ExploreFault::POWER:
     case ExploreFault::POWER_RANDOM:
@@ -424,28 +428,28 @@ void Schedule::apply(const ExploreFault &fault) {
 
 void Schedule::lose_power(unsigned host, bool at_random) {
     server_->fabric().set_power(host, false);
-    show("- ", "host" + std::to_string(host), "loses power");
+    add_step("- ", "host" + std::to_string(host), "loses power");
     for (Process &process : processes_)
         if (process.command->host == host)
             kill_process(process);
     const uint64_t lost = pmem_.lose_power(host, at_random ? &generator_ : nullptr);
-    show("  ", "host" + std::to_string(host),
-         "has lost " + std::to_string(lost) + " words that were not persistent");
+    add_step("  ", "host" + std::to_string(host),
+             "has lost " + std::to_string(lost) + " words that were not persistent");
 }
 
-// Each promise outlives the programs.
+// Flushed data must also survive a power failure after the programs have ended.
 void Schedule::lose_power_at_end() {
-    std::vector<ExploreFault> faults_of_power;
+    std::vector<ExploreFault> power_faults;
     for (const ExploreFault &fault : exploration_.faults)
         if (fault.kind >= ExploreFault::POWER)
-            faults_of_power.push_back(fault);
-    if (const uint32_t fault = chooser_.choose(Chooser::POWER, faults_of_power.size()))
-        apply(faults_of_power[fault - 1]);
+            power_faults.push_back(fault);
+    if (const uint32_t fault = chooser_.choose(Chooser::POWER, power_faults.size()))
+        apply(power_faults[fault - 1]);
 }
 
 // ---- the result ----------------------------------------------------------------------------
 
-void Schedule::find(const std::string &what) {
+void Schedule::record_finding(const std::string &what) {
     if (finding.empty())
         finding = what;
 }
@@ -460,8 +464,8 @@ void Schedule::check() {
             setenv(("RPMA_SIM_OUT" + number).c_str(), output_path(process, ".out").c_str(), 1);
             setenv(("RPMA_SIM_ERR" + number).c_str(), output_path(process, ".err").c_str(), 1);
             setenv(("RPMA_SIM_STATUS" + number).c_str(),
-                   process.is_forgiven ? "killed"
-                                       : std::to_string(WEXITSTATUS(process.status)).c_str(),
+                   process.ignores_status ? "killed"
+                                          : std::to_string(WEXITSTATUS(process.status)).c_str(),
                    1);
         }
         setenv("RPMA_SIM_FAULTS", std::to_string(faults).c_str(), 1);
@@ -480,7 +484,7 @@ void Schedule::check() {
     if (WIFEXITED(status) && (WEXITSTATUS(status) == 126 || WEXITSTATUS(status) == 127))
         refuse("--check '%s': %s", settings_.check.c_str(), line.c_str());
     if (status != 0)
-        find("the check fails" + (line.empty() ? "" : ": " + line));
+        record_finding("the check fails" + (line.empty() ? "" : ": " + line));
 }
 
 void Schedule::run() {
@@ -495,12 +499,12 @@ void Schedule::run() {
     if (finding.empty())
         check();
     if (!finding.empty())
-        show("  ", "", "FOUND: " + finding);
+        add_step("  ", "", "FOUND: " + finding);
 }
 
 // ---- steps ---------------------------------------------------------------------------------
 
-void Schedule::show(const char *mark, const std::string &who, const std::string &what) {
+void Schedule::add_step(const char *mark, const std::string &who, const std::string &what) {
     if (!is_traced_ || what.empty())
         return;
     char time[64];
@@ -509,7 +513,7 @@ void Schedule::show(const char *mark, const std::string &who, const std::string 
     steps.push_back(time + std::string(mark) + who + (who.empty() ? "" : " ") + what);
 }
 
-void Schedule::show_output(Process &process) {
+void Schedule::add_output_steps(Process &process) {
     if (!is_traced_)
         return;
     for (auto [fd, shown] : {std::pair{process.out, &process.out_shown},
@@ -521,7 +525,7 @@ void Schedule::show_output(Process &process) {
             text.append(part, static_cast<size_t>(length));
         for (size_t begin = 0; begin < text.size();) {
             const size_t end = std::min(text.find('\n', begin), text.size());
-            show("  ", process.name, "prints: " + text.substr(begin, end - begin));
+            add_step("  ", process.name, "prints: " + text.substr(begin, end - begin));
             begin = end + 1;
         }
     }

@@ -64,7 +64,7 @@ Settings read_options(int argc, char *argv[]);
 unsigned host_number(std::string_view text); // "2" or "host2"; 0: neither
 
 // faults.cc
-Fault read_fault(std::string_view text);       // rejects text that it cannot parse
+Fault read_fault(std::string_view text);       // refuses invalid text
 uint64_t read_duration(std::string_view text); // nanoseconds; UINT64_MAX: none
 void print_faults();
 
@@ -79,8 +79,7 @@ void check_command(const Command &command, const Libraries &libraries);
 // run.cc: opens the files of --pmem, or ends the program.
 void open_pmem(const Settings &settings, sim::PmemFiles &files);
 
-// directory.cc: the socket, and the files that programs see instead of the kernel's; removed at
-// exit
+// directory.cc: the socket, and the files that replace those of the kernel; removed at exit
 class Directory {
   public:
     explicit Directory(const std::string &name); // empty: one without a name

@@ -183,9 +183,9 @@ class Explore(unittest.TestCase):
         for arguments, expected in (
                 ("echo", "explore needs --check CHECK"),
                 ("--check true", "a COMMAND is missing"),
-                ("--check true --seeds 9-1 echo", "--seeds wants a number from 9"),
-                ("--check true --seeds x echo", "--seeds wants a number"),
-                ("--check true --faults fire echo", "--faults wants cut, kill,"),
+                ("--check true --seeds 9-1 echo", "--seeds takes a number from 9"),
+                ("--check true --seeds x echo", "--seeds takes a number"),
+                ("--check true --faults fire echo", "--faults takes cut, kill,"),
                 ("--check true --fault '1s kill host1' echo", "explore chooses faults itself"),
                 ("--check ./missing echo", "./missing"),
                 ("--check true --save /missing/file false", "--save /missing/file: No such file"),

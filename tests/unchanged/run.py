@@ -334,7 +334,7 @@ def refused(fixture):
     for program, pattern in [
             (build("static", "-static"), "linked statically.*link it dynamically"),
             (setuid, "setuid.*run a copy without"),
-            (not_executable, "not executable: chmod"),
+            (not_executable, "not executable: use chmod"),
             (other_machine, "built for another architecture"),
             (build("rpath", "-Wl,--disable-new-dtags", f"-Wl,-rpath,{other}", *links),
              "loads another libibverbs.so.1 .*RPATH"),
@@ -366,16 +366,16 @@ def direct_verbs(fixture):
 @named("wrong arguments are refused in one line")
 def arguments(fixture):
     for line, pattern in [
-            ("--hosts 0 true", "--hosts wants a number from 1 to 254, not '0'"),
+            ("--hosts 0 true", "--hosts takes a number from 1 to 254, not '0'"),
             ("--hosts 1 true :: true", "there is no host2, only 1 hosts"),
             ("--device mlx6 true", "there is no device 'mlx6'"),
             ("--device host3=rxe true", "there is no host3"),
-            ("--platform cpu true", "--platform wants cpu-flush or direct-write"),
-            ("--until host0 true", "--until wants a host"),
+            ("--platform cpu true", "--platform takes cpu-flush or direct-write"),
+            ("--until host0 true", "--until takes a host"),
             ("--join no-such-fabric true", "no fabric 'no-such-fabric' runs"),
             ("--pmem /no/such/file true", "--pmem /no/such/file: No such file"),
             ("true ::", "a COMMAND is missing"),
-            ("@host0 true", "@ wants a host"),
+            ("@host0 true", "@ takes a host"),
             ("", "a COMMAND is missing")]:
         fixture.expect(fixture.sim(*line.split()), 2, f"^rpma-sim: .*{re.escape(pattern)}.*\n$")
     for fault, pattern in [
@@ -383,7 +383,7 @@ def arguments(fixture):
             ("2s melt host1", "there is no action 'melt'"), ("2s cut", "a host is missing"),
             ("2s delay host1", "a time is missing"), ("2s refuse host1 x", "a count is missing"),
             ("2s event host1 party", "there is no event 'party'"),
-            ("2s kill host1 host1", "'host1' is too much"), ("after cut host1", "followed by a host"),
+            ("2s kill host1 host1", "unexpected 'host1'"), ("after cut host1", "followed by a host"),
             ("2s kill host7", "there is no host7")]:
         fixture.expect(fixture.sim("--fault", fault, "true"), 2, f"^rpma-sim: --fault.*{re.escape(pattern)}.*\n$")
 

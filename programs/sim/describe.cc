@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// words.cc -- the steps of a schedule in words
+// describe.cc -- the steps of a schedule as text
 
 #include "explore.hh"
 
@@ -33,7 +33,7 @@ std::string short_name(int event) {
     return std::string(name);
 }
 
-// What other programs may notice; the rest is left out.
+// The requests that other programs may notice; others are not printed.
 constexpr Name CALLS[] = {
     {sim::OP_REG_MR, "ibv_reg_mr"},
     {sim::OP_REREG_MR, "ibv_rereg_mr"},
@@ -95,46 +95,47 @@ template <class T> T at(const std::vector<std::byte> &bytes, size_t offset) {
     return value;
 }
 
-std::string words_of_post(const std::vector<std::byte> &request) {
+std::string describe_post(const std::vector<std::byte> &request) {
     const auto count = at<sim::PostSend>(request, 0).count;
-    std::string words = "ibv_post_send:";
+    std::string text = "ibv_post_send:";
     size_t offset = sizeof(sim::PostSend);
     for (uint32_t i = 0; i < count; i++) {
         const auto wr = at<sim::SendWr>(request, offset);
-        words += (i == 0 ? " " : ", ") + name_of(OPERATIONS, wr.opcode, "operation");
+        text += (i == 0 ? " " : ", ") + name_of(OPERATIONS, wr.opcode, "operation");
         offset += sizeof(wr) + wr.num_sge * sizeof(ibv_sge) + (wr.inline_length + 7) / 8 * 8;
     }
-    return words;
+    return text;
 }
 
 } // namespace
 
-std::string words_of(const std::vector<std::byte> &request, int error,
+std::string describe(const std::vector<std::byte> &request, int error,
                      const sim::Reply &reply) {
     const auto op = at<uint32_t>(request, 0);
-    std::string words;
+    std::string text;
     if (op == sim::OP_POST_SEND) {
-        words = words_of_post(request);
+        text = describe_post(request);
         error = at<sim::PostSend::Reply>(reply.bytes, 0).error;
     } else if (op == sim::OP_TAKE_EVENT && reply.bytes.size() > sizeof(sim::TakeEvent::Reply)) {
         const auto event = at<sim::CmEvent>(reply.bytes, sizeof(sim::TakeEvent::Reply));
-        words = "rdma_get_cm_event: " + short_name(static_cast<int>(event.type));
+        text = "rdma_get_cm_event: " + short_name(static_cast<int>(event.type));
     } else if (op == sim::OP_TAKE_EVENT) {
-        words = at<sim::TakeEvent::Reply>(reply.bytes, 0).type == 0 ? "ibv_get_cq_event"
-                                                                    : "ibv_get_async_event";
+        text = at<sim::TakeEvent::Reply>(reply.bytes, 0).type == 0 ? "ibv_get_cq_event"
+                                                                   : "ibv_get_async_event";
     } else {
         for (const Name &each : CALLS)
             if (each.number == op)
-                words = each.name;
+                text = each.name;
     }
-    if (error != 0 && !words.empty())
-        words += std::string(", which fails: ") + strerror(error);
-    return words;
+    if (error != 0 && !text.empty())
+        text += std::string(", which fails: ") + strerror(error);
+    return text;
 }
 
-std::string words_of(const ibv_wc &wc) {
+std::string describe(const ibv_wc &wc) {
     // The operation of a failed completion is not known.
     if (wc.status != IBV_WC_SUCCESS)
-        return "a completion comes: " + name_of(STATUSES, wc.status, "status");
-    return "a completion comes: " + name_of(COMPLETIONS, wc.opcode, "operation") + ", success";
+        return "a completion arrives: " + name_of(STATUSES, wc.status, "status");
+    return "a completion arrives: " + name_of(COMPLETIONS, wc.opcode, "operation") +
+           ", success";
 }
