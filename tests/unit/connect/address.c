@@ -112,6 +112,13 @@ TEST_THAT(every_route_is_tried_before_its_address) {
         fake_faults_off();
         must(user);
         assert_true(fake_addr_is(fake_last(step_of(user))->resolve.source, FAKE_FIRST_ROUTE));
+
+        fixture_reset();
+        fake_device()->routes = 1;
+        fixture_peer(&w);
+        fake_fail("rdma_resolve_addr", 1, ENETUNREACH);
+        must(user); // by the second route of the only address
+        assert_int_equal(fake_count("rdma_resolve_addr"), 2);
     }
 }
 
