@@ -71,13 +71,14 @@ def check_groff(book):
 
 
 # The tools for developers of the checkout; the programs in programs/ have tests of their own.
-TOOLS = ["tools/[!R]*", "bench/run", "examples/run", "tests/newcomer/demo.py",
+TOOLS = ["tools/[!R]*", "bench/perftest", "bench/run", "examples/run", "tests/newcomer/demo.py",
          "tests/integration/run.py"]
 
 
 # Wrong arguments of the tools, besides an unknown option of each. Programs that a tool would run to prepare its work
 # are replaced in PATH by one that fails the check.
-WRONG = {"bench/run": ["--rounds 0", "--lab-rounds -1", "--predecessor /proc", "--json /proc/1/no/file", "word"],
+WRONG = {"bench/perftest": ["--rounds 0", "word"],
+         "bench/run": ["--rounds 0", "--lab-rounds -1", "--predecessor /proc", "--json /proc/1/no/file", "word"],
          "tests/newcomer/demo.py": ["("],
          "tools/coverage": ["word"],
          "tools/demo": ["word", "--in-lab word"],
