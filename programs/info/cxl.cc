@@ -49,7 +49,8 @@ json gpf(const std::string &directory, unsigned dvsec_id) {
     std::ifstream file(kernel_root() + directory + "/config", std::ios::binary);
     const std::string config(std::istreambuf_iterator<char>(file), {});
     if (config.size() <= EXTENDED_OFFSET)
-        return unknown("only root reads all of the PCI configuration", "run rpma-info as root");
+        return unknown("only root can read all of the PCI configuration",
+                       "run rpma-info as root");
     if (has_gpf(config, dvsec_id))
         return yes();
     return no("its PCI configuration has no Global Persistent Flush",

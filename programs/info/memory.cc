@@ -157,7 +157,7 @@ json memory::persistence() const {
         if (!nvdimm)
             return unknown(
                 "the device belongs to no region of an NVDIMM; its memory may be DRAM",
-                "ask the administrator of the machine; 'daxctl list' and 'cxl list' tell more");
+                "ask the administrator of the machine; 'daxctl list' and 'cxl list' show more");
         return yes();
     }
 }

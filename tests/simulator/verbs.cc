@@ -86,8 +86,8 @@ void check_number(const sim::Qp &qp) {
 void check_connect() {
     if (simulation.current->sent_over_down_port &&
         simulation.configuration->oracle->handles_device_events)
-        simulation.fail("connects after a message to a port that was down, where soft-RoCE "
-                        "connects nobody any more");
+        simulation.fail("connects after a message to a port that was down, after which "
+                        "soft-RoCE accepts no connection");
 }
 
 // A CM message is sent. The program must have queried the port since its last wait.
