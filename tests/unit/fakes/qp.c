@@ -86,7 +86,7 @@ struct ibv_qp *fake_qp(uint32_t qp_num) {
 struct ibv_qp_ex *ibv_qp_to_qp_ex(struct ibv_qp *qp) {
     FAKE_LOCKED;
     if (!fake_profile()->has_qp_ex)
-        fake_misuse("it reads behind the end of a plain queue pair");
+        fake_misuse("it reads beyond the end of a plain queue pair");
     struct fake_qp *found = fake_find(FAKE_QP, qp);
     return found && found->extended ? &found->qp.ex : NULL;
 }

@@ -184,9 +184,9 @@ static bool write_bytes(unsigned qp_num, const struct fake_post *post, struct re
 // a wrong place. On a device that flushes natively, a read persists nothing: that is rxe, which
 // stores with the processor (rxe_mr.c, rxe_mr_copy_xarray()).
 static bool read_bytes(unsigned qp_num, const struct fake_post *post, struct region *region) {
-    const uint64_t behind = post->remote_addr - region->addr;
+    const uint64_t offset = post->remote_addr - region->addr;
     if (!fake_profile()->has_native_flush)
-        persist(qp_num, region, post->remote_addr, region->size - behind);
+        persist(qp_num, region, post->remote_addr, region->size - offset);
     return copy_elements(post, byte_of(region, region->now, post->remote_addr), true);
 }
 

@@ -11,7 +11,7 @@
 #include <semaphore.h>
 #include <signal.h>
 
-static sem_t arrived; // posted at a wait, or when the test gives up
+static sem_t arrived; // posted at a wait, or when the test ends
 static volatile sig_atomic_t interrupted;
 static void (*call_later)(void);
 static pthread_t later;

@@ -225,7 +225,7 @@ static void check_log(const char *function, const struct expected_error *expecte
              strncmp(logged->message, call, strlen(call)) != 0)
         wrong = "another cause";
     else if (!expected->error && !expected->own_error && contains_error(logged->message))
-        wrong = "an error number that nobody gave";
+        wrong = "an unexpected error number";
     else if (logged->format[strlen(logged->format) - 1] != '\n')
         wrong = "no newline";
     else if (level_of(expected->code) != RPMA_LOG_LEVEL_DEBUG &&

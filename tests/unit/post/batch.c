@@ -133,7 +133,7 @@ static void replace(const struct rpma_work *old, const struct rpma_work *new, ui
     MUST(rpma_batch_add(w.h.batch, old));
     MUST(rpma_batch_post(w.h.batch, NULL));
     const struct fake_post got = operation_posted(0), before = request(old);
-    operation_compare(&got, &before, "added behind a reset");
+    operation_compare(&got, &before, "added after a reset");
 }
 
 // An operation of a kind; an odd number has two pieces if the kind allows it.

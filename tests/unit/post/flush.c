@@ -324,7 +324,7 @@ TEST_THAT(arguments_are_checked_after_a_flush) {
     new_conn(false, RPMA_FLUSH_MODE_AUTO);
     struct rpma_mr_remote *unused =
         packed_remote(FIXTURE_REMOTE_ADDR, 64, 1, RPMA_MR_USAGE_WRITE_DST, 0);
-    for (int behind = 0; behind < 2; behind++) {
+    for (int round = 0; round < 2; round++) {
         EXPECT_ERROR(rpma_flush(w.h.conn, unused, 0, 8, (enum rpma_flush_type)7, 1, NULL),
                      RPMA_E_INVAL, "type not in", types_are, .logs = "type");
         MUST(flush(RPMA_FLUSH_TYPE_VISIBILITY));
@@ -335,7 +335,7 @@ TEST_THAT(arguments_are_checked_after_a_flush) {
     MUST(rpma_mr_remote_delete(&unused));
 }
 
-// ---- RPMA_FLUSH in the environment of a stranger -------------------------------------------
+// ---- RPMA_FLUSH in the environment of another user -----------------------------------------
 
 static bool set_user_id; // the process has more rights than its caller
 

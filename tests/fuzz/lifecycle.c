@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// life.c -- random lifecycles of peers, regions, queues, requests, connections and batches:
-// calls in any order that the manual allows, with faults anywhere, against a model of the
-// contract
+// lifecycle.c -- random lifecycles of peers, regions, queues, requests, connections and
+// batches: calls in any order that the manual allows, with faults anywhere, against a model of
+// the contract
 //
-// The model knows which objects are alive and what uses them, which events and completions wait
-// in which order, and which codes the contract documents. A call without an injected fault has
+// The model has the live objects and their users, the events and completions that wait and
+// their order, and the codes of the contract. A call without an injected fault has
 // the model's result. A call with one succeeds, or fails with a documented code and changes
 // nothing. At the end all objects are deleted, and no resource remains.
 
