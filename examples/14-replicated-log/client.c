@@ -99,10 +99,10 @@ static bool synchronize(struct replica *replica) {
         lose_replica(replica, "it has another log");
         return false;
     }
-    if (!state.identity && !store_identity(replica))
+    // Write identity, tail and epoch even if the server has them: the client that wrote them may
+    // not have flushed them. A client flushes the records before it writes the tail.
+    if (!store_identity(replica))
         return false;
-    // Write tail and epoch even if the server has them: the client that wrote them may not have
-    // flushed them. A client flushes the records before it writes the tail.
     struct extent common = common_part(log_copy, extent.end, other_copy, state.tail);
     if ((state.tail > common.end &&
          !store_number(&replicas, replica, tail_place, common.end)) ||
@@ -199,7 +199,7 @@ static bool agree_on_log(bool new_log) {
     if (!promised)
         identity = make_identity(replicas.count);
     for (unsigned i = 0; i < replicas.count; i++)
-        if (replicas.replica[i].identity != identity && !store_identity(&replicas.replica[i]))
+        if (!store_identity(&replicas.replica[i]))
             return false;
     return true;
 }
