@@ -91,7 +91,7 @@ class Demo:
     def left(self):
         """Processes, mounts and files of the demo that still exist."""
         found = [f"process {name}" for name in self.processes()]
-        found += [f"mount {line}" for line in mounts() - self.mounts]
+        found += [f"mount {line}" for line in mounts() - self.mounts if str(self.work) in line]  # not those of other labs
         cache = self.work / "cache"
         for pattern in ("*.part*", "copy-*", "build-*.log"):
             found += map(str, cache.glob(pattern))

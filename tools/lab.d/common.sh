@@ -73,6 +73,10 @@ on_end() {
 }
 off_end() { trap - EXIT HUP INT TERM; }
 
+# pause SECONDS: a builtin, because bash prints "Terminated" if a signal ends a sleep that it waits for
+exec {never_written}<> <(:)
+pause() { read -r -t "$1" -u "$never_written" || true; }
+
 # start_job COMMAND…: runs COMMAND in the background, in its own process group. wait_for_jobs waits for all jobs; when
 # one fails, it ends the others. One cause often fails several of them: only the first one that reads from may_report
 # prints the reason. A signal to this shell ends all of them.
@@ -152,7 +156,7 @@ run_with_progress() {
     (set -e; "$@") >"$log" 2>&1 </dev/null &
     set +m
     while kill -0 "$!" 2>/dev/null; do
-        sleep 0.2
+        pause 0.2
         if ((SECONDS - began >= next)); then
             message "still $what ($next s$(progress "$log"))"
             ((next += 10))
@@ -166,9 +170,8 @@ run_with_progress() {
 
 # end_group GROUP FILE…: ends all processes of the group and removes each FILE.
 end_group() {
-    local tries
     kill -TERM -- "-$1" 2>/dev/null
-    for tries in {1..15}; do
+    for _ in {1..15}; do
         is_alive "$1" || break
         sleep 0.05
     done
