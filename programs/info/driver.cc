@@ -4,6 +4,7 @@
 // driver.cc -- the name of a driver in rpma_devices(7), and the traps that the page explains
 
 #include <algorithm>
+#include <iterator>
 
 #include "info.hh"
 

@@ -6,6 +6,7 @@
 #include "plan.hh"
 
 #include <algorithm>
+#include <iterator>
 
 uint64_t find_operation(std::string_view name) {
     const auto *found =

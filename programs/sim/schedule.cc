@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
+#include <iterator>
 #include <libgen.h>
 #include <poll.h>
 #include <sys/personality.h>

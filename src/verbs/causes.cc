@@ -10,6 +10,7 @@
 #include <cinttypes>
 #include <cstring>
 #include <infiniband/verbs.h>
+#include <iterator>
 #include <linux/capability.h>
 #include <netdb.h>
 #include <netinet/in.h>

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <iterator>
 
 #include "base/error_text.hh"
 #include "verbs/causes.hh"

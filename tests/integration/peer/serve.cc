@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <arpa/inet.h>
 #include <cstring>
+#include <iterator>
 #include <unistd.h>
 
 namespace {

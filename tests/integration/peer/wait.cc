@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cstdio>
 #include <fcntl.h>
+#include <iterator>
 #include <poll.h>
 #include <sys/epoll.h>
 
