@@ -99,8 +99,8 @@ static bool synchronize(struct replica *replica) {
         lose_replica(replica, "it has another log");
         return false;
     }
-    // Write identity, tail and epoch even if the server has them: the client that wrote them may
-    // not have flushed them. A client flushes the records before it writes the tail.
+    // Write identity, tail and epoch even if the server has them: the client that wrote them
+    // may not have flushed them. A client flushes the records before it writes the tail.
     if (!store_identity(replica))
         return false;
     struct extent common = common_part(log_copy, extent.end, other_copy, state.tail);

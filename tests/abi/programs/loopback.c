@@ -10,7 +10,7 @@
 
 #include "fake.h"
 
-#define FAKES(use) use(reset) use(cm_event) use(nth) use(complete) use(left) use(misuses)
+#define FAKES(use) use(reset) use(cm_event) use(nth) use(complete) use(leaks) use(misuses)
 #define MEMBER(name) __typeof__(fake_##name) *name;
 #define LOOK_UP(name) *(void **)&fake.name = find("fake_" #name);
 
@@ -120,5 +120,5 @@ void loopback_run(void) {
 const char *loopback_close(void) {
     if (!is_fake)
         return "";
-    return *fake.misuses() ? fake.misuses() : fake.left();
+    return *fake.misuses() ? fake.misuses() : fake.leaks();
 }
