@@ -3,7 +3,6 @@
 
 """Checks that only need the sources. Each yields one line per fault."""
 
-import pathlib
 import re
 import shutil
 import subprocess

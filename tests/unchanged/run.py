@@ -252,8 +252,8 @@ def frozen(fixture):
 def crash(fixture):
     crashing = "kill -SEGV $$"
     done = fixture.sim("--prefix", "--together", "sh", "-c", crashing, "::", "@host2",
-                       *f"rping -s -a 10.77.0.2 -C 3 -v".split(), "::", "@host3",
-                       *"sh -c".split(), f"sleep 0.5; exec rping -c -a 10.77.0.2 -C 3 -v")
+                       *"rping -s -a 10.77.0.2 -C 3 -v".split(), "::", "@host3",
+                       *"sh -c".split(), "sleep 0.5; exec rping -c -a 10.77.0.2 -C 3 -v")
     fixture.expect(done, 128 + signal.SIGSEGV, "host3: ping data: rdma-ping-2")
 
 
