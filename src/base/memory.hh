@@ -19,6 +19,16 @@ struct Allocated {
     static void operator delete(void *memory) noexcept { std::free(memory); }
 };
 
+// Deletes memory of malloc().
+struct Free {
+    void operator()(void *memory) const { std::free(memory); }
+};
+
+// Ends the use of an object that counts its users.
+struct RemoveUser {
+    template <class T> void operator()(T *used) const { used->remove_user(); }
+};
+
 // RPMA_E_NOMEM.
 template <class T, class... Args> std::unique_ptr<T> make(Call &call, Args &&...args) {
     std::unique_ptr<T> object(new T(std::forward<Args>(args)...));

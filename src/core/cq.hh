@@ -122,11 +122,8 @@ struct rpma_cq : rpma::Allocated {
 
 namespace rpma {
 
-struct RemoveCqUser {
-    void operator()(rpma_cq *cq) const { cq->remove_user(); }
-};
 // The use of a queue by a connection that does not own it. The queue must outlive it.
-using CqUse = std::unique_ptr<rpma_cq, RemoveCqUser>;
+using CqUse = std::unique_ptr<rpma_cq, RemoveUser>;
 
 inline CqUse use(rpma_cq &cq) {
     cq.add_user();

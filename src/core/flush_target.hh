@@ -13,6 +13,7 @@
 #include <memory>
 #include <pthread.h>
 
+#include "base/memory.hh"
 #include "core/mr.hh"
 
 struct rpma_peer;
@@ -48,9 +49,6 @@ class FlushTarget {
     std::unique_ptr<rpma_mr_local> mr_;
 };
 
-struct RemoveUser {
-    void operator()(FlushTarget *target) const { target->remove_user(); }
-};
 // The use of the target by one connection. The target must outlive it.
 using FlushTargetUse = std::unique_ptr<FlushTarget, RemoveUser>;
 

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <memory>
 
+#include "base/memory.hh"
 #include "librpma.h"
 
 namespace rpma {
@@ -32,9 +33,6 @@ class PrivateData {
     rpma_conn_private_data view() const { return {bytes_.get(), len_}; }
 
   private:
-    struct Free {
-        void operator()(void *bytes) const { std::free(bytes); }
-    };
     std::unique_ptr<void, Free> bytes_;
     uint8_t len_ = 0;
 };

@@ -60,9 +60,6 @@ struct rpma_batch : Allocated {
     ListFlags list_flags; // ListFlag
 
   private:
-    struct Free {
-        void operator()(void *memory) const { std::free(memory); }
-    };
     using Entries = std::unique_ptr<Entry, Free>;
 
   public:
