@@ -836,10 +836,10 @@ int rpma_batch_get_size(const struct rpma_batch *batch, uint32_t *size, uint32_t
  * *posted (may be NULL) = number of operations that the device accepted in this call, also if
  * the call fails; after a failure the next call continues with the first operation that the
  * device did not accept, so that no operation is posted twice. A batch with a native flush or
- * atomic write is refused as a whole, unless it has operations with several SGEs: these are
- * posted separately, and the operations between them are refused as a whole. If a provider
- * fails to notify the device of operations that it has queued, or may have queued, they count
- * as accepted.
+ * atomic write is accepted or refused as a whole. If it also has operations with several SGEs,
+ * or is longer than the send queue, this applies to each of its sections (rpma_batch_post(3)).
+ * If a provider fails to notify the device of operations that it has queued, or may have
+ * queued, they count as accepted.
  */
 int rpma_batch_post(struct rpma_batch *batch, uint32_t *posted);
 
