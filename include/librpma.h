@@ -438,8 +438,8 @@ int rpma_ep_cfg_new(struct rpma_ep_cfg **cfg_ptr);
 
 int rpma_ep_cfg_delete(struct rpma_ep_cfg **cfg_ptr);
 
-/* The backlog: the number of pending requests; the kernel rejects further ones. 0, or more than
- * the kernel's limit (sysctl net.rdma_ucm.max_backlog): this limit. */
+/* The backlog: the number of pending requests; the kernel drops further ones (iWARP: rejects
+ * them). 0, or more than the kernel's limit (sysctl net.rdma_ucm.max_backlog): this limit. */
 int rpma_ep_cfg_set_backlog(struct rpma_ep_cfg *cfg, uint32_t backlog);
 int rpma_ep_cfg_get_backlog(const struct rpma_ep_cfg *cfg, uint32_t *backlog);
 
