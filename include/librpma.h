@@ -322,7 +322,7 @@ int rpma_conn_cfg_delete(struct rpma_conn_cfg **cfg_ptr);
 int rpma_conn_cfg_set_timeout(struct rpma_conn_cfg *cfg, int timeout_ms);
 int rpma_conn_cfg_get_timeout(const struct rpma_conn_cfg *cfg, int *timeout_ms);
 
-/* Entries of the main CQ; 0 lets the creation of a connection fail. */
+/* Entries of the main CQ; with 0, creating a connection request fails. */
 int rpma_conn_cfg_set_cq_size(struct rpma_conn_cfg *cfg, uint32_t cq_size);
 int rpma_conn_cfg_get_cq_size(const struct rpma_conn_cfg *cfg, uint32_t *cq_size);
 
@@ -412,7 +412,8 @@ int rpma_conn_cfg_get_srq(const struct rpma_conn_cfg *cfg, struct rpma_srq **srq
 int rpma_conn_cfg_set_cq(struct rpma_conn_cfg *cfg, struct rpma_cq *cq);
 int rpma_conn_cfg_get_cq(const struct rpma_conn_cfg *cfg, struct rpma_cq **cq_ptr);
 
-/* The same for receives. NULL: rcq_size decides. */
+/* The CQ in which receives complete, created and borrowed like the main CQ. NULL: rcq_size
+ * decides. */
 int rpma_conn_cfg_set_rcq(struct rpma_conn_cfg *cfg, struct rpma_cq *rcq);
 int rpma_conn_cfg_get_rcq(const struct rpma_conn_cfg *cfg, struct rpma_cq **rcq_ptr);
 
@@ -673,7 +674,7 @@ int rpma_conn_wait(struct rpma_conn *conn, int flags, struct rpma_cq **cq, bool 
 #define RPMA_F_COMPLETION_ALWAYS (1 << 1 | RPMA_F_COMPLETION_ON_ERROR)
 
 /* For writes and sends, with one of the above: the call copies the data, so that its memory may
- * be reused at once; rpma_conn_cfg_set_inline_size(3) names a driver that does not copy. The
+ * be reused at once; rpma_conn_cfg_set_inline_size(3) names drivers that do not copy. The
  * device may refuse more than inline_size bytes of the connection's configuration
  * (RPMA_E_PROVIDER). Other operations ignore the flag, except that rpma_post() and the
  * functions of batches reject it. */
@@ -992,7 +993,7 @@ struct rpma_completion {
     void *op_context;             /* op_context of the operation */
     enum rpma_op op;              /* type of the operation */
     uint32_t byte_len;            /* bytes received */
-    enum ibv_wc_status op_status; /* if it is a failure, only op_context is valid, too */
+    enum ibv_wc_status op_status; /* after a failure, only this and op_context are valid */
     unsigned flags;               /* IBV_WC_* flags */
     uint32_t imm;                 /* host byte order; valid with IBV_WC_WITH_IMM in flags */
 };
