@@ -56,7 +56,7 @@ the addresses 10.77.0.1 and fd77::1.
       --name NAME           other programs can join the fabric by this name
       --join NAME           runs COMMAND on the running fabric NAME ("": the own)
       --host HOST           on this host (default: host1)
-      --memory WAY          how data is moved: direct or thread (default: direct
+      --memory METHOD       how data is moved: direct or thread (default: direct
                             if the system allows it)
       --check CHECK         explore: a command of the shell that fails if the
                             programs have lost data

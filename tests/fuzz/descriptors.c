@@ -4,7 +4,7 @@
 // descriptors.c -- fuzzes what decodes bytes of the other side: descriptors of regions and of
 // peer configurations, and private data
 //
-// The manual's formats are stated once more below: whatever arrives is decoded as they say, or
+// A second implementation of the manual's formats: each input is decoded as documented, or
 // refused, and then no output is written. With libFuzzer this is a target; other builds run it
 // on inputs of their own.
 
@@ -17,7 +17,7 @@
 #include "librpma.h"
 #include "random.h"
 
-enum { REGION_SIZE = 21, USAGE_AT = 20, HEADER = 6, PACKED_REGION = 22, STATEMENT = 2 };
+enum { REGION_SIZE = 21, USAGE_AT = 20, HEADER = 6, PACKED_REGION = 22, CAPABILITIES = 2 };
 enum { LONGEST = 255, MOST_REGIONS = 11, LONG_RUN = 10000 };
 
 #define EXPECT(condition) expect(condition, #condition)
@@ -70,20 +70,20 @@ static bool is_region(const uint8_t *descriptor) {
 
 // The offsets of the parts of private data.
 struct parts {
-    size_t regions, statement, bytes, end;
+    size_t regions, capabilities, bytes, end;
 };
 
 static struct parts parts_of(const uint8_t *data) {
     struct parts p = {.regions = HEADER};
-    p.statement = p.regions + (size_t)data[2] * data[3];
-    p.bytes = p.statement + data[4];
+    p.capabilities = p.regions + (size_t)data[2] * data[3];
+    p.bytes = p.capabilities + data[4];
     p.end = p.bytes + data[5];
     return p;
 }
 
 static bool is_packed(const uint8_t *data, size_t size) {
     if (size < HEADER || data[0] != 0xf5 || data[1] != 1 || size < parts_of(data).end ||
-        (data[2] != 0 && data[3] < PACKED_REGION) || (data[4] != 0 && data[4] < STATEMENT))
+        (data[2] != 0 && data[3] < PACKED_REGION) || (data[4] != 0 && data[4] < CAPABILITIES))
         return false;
     for (size_t i = 0; i < data[2]; i++)
         if (!is_region(data + HEADER + i * data[3]))
@@ -108,14 +108,14 @@ static void expect_region(const uint8_t *descriptor, struct rpma_mr_remote **mr)
 }
 
 // The byte means yes or no, and may state what the device serves.
-static void expect_configuration(bool yes, uint8_t statement, struct rpma_peer_cfg **pcfg) {
-    bool supported = false, is_stated = false, flush = false, atomic_write = false;
-    const bool states = (statement & ~6) == 0xa0;
+static void expect_configuration(bool yes, uint8_t capabilities, struct rpma_peer_cfg **pcfg) {
+    bool supported = false, is_advertised = false, flush = false, atomic_write = false;
+    const bool advertises = (capabilities & ~6) == 0xa0;
     EXPECT(rpma_peer_cfg_get_direct_write_to_pmem(*pcfg, &supported) == 0);
-    EXPECT(rpma_peer_cfg_get_served(*pcfg, &is_stated, &flush, &atomic_write) == 0);
-    EXPECT(supported == yes && is_stated == states);
-    EXPECT(flush == (states && statement & 2));
-    EXPECT(atomic_write == (states && statement & 4));
+    EXPECT(rpma_peer_cfg_get_served(*pcfg, &is_advertised, &flush, &atomic_write) == 0);
+    EXPECT(supported == yes && is_advertised == advertises);
+    EXPECT(flush == (advertises && capabilities & 2));
+    EXPECT(atomic_write == (advertises && capabilities & 4));
     EXPECT(rpma_peer_cfg_delete(pcfg) == 0);
 }
 
@@ -139,11 +139,11 @@ static void check_configuration(const uint8_t *data, size_t size) {
         EXPECT(pcfg == untouched);
         return;
     }
-    // A byte that states device features is kept; all others mean yes or no.
-    const bool states = (data[0] & ~6) == 0xa1;
+    // A byte with capabilities is kept; all others mean yes or no.
+    const bool advertises = (data[0] & ~6) == 0xa1;
     EXPECT(rpma_peer_cfg_get_descriptor(pcfg, &again) == 0);
-    EXPECT(again == (states ? data[0] : data[0] != 0));
-    expect_configuration(data[0] != 0, states ? data[0] & ~1 : 0, &pcfg);
+    EXPECT(again == (advertises ? data[0] : data[0] != 0));
+    expect_configuration(data[0] != 0, advertises ? data[0] & ~1 : 0, &pcfg);
 }
 
 static void check_private_data(const uint8_t *data, size_t size) {
@@ -169,7 +169,7 @@ static void check_private_data(const uint8_t *data, size_t size) {
         expect_region(data + p.regions + i * data[3], &mrs[i]);
     EXPECT((pcfg != NULL) == (data[4] != 0));
     if (pcfg)
-        expect_configuration(data[p.statement] != 0, data[p.statement + 1], &pcfg);
+        expect_configuration(data[p.capabilities] != 0, data[p.capabilities + 1], &pcfg);
 }
 
 // Decodes the input as it is, then as private data with a header whose counts fit its size. No

@@ -62,10 +62,10 @@ case("rping on IPv6", "rping -s -a fd77::1 -C 2 -v :: rping -c -a fd77::1 -C 2 -
      "host2: ping data: rdma-ping-1: BCDEFG")
 case("rping on iWARP", f"rping -s -a {SERVER} -C 5 -v :: rping -c -a {SERVER} -C 5 -v",
      "host2: ping data: rdma-ping-4: EFGHIJ", options="--device siw")
-for way, moved in [("thread", "by threads of the programs"), ("direct", "directly")]:
-    case(f"rping --memory {way}", f"rping -s -a {SERVER} -C 5 -v :: rping -c -a {SERVER} -C 5 -v",
+for method, moved in [("thread", "by threads of the programs"), ("direct", "directly")]:
+    case(f"rping --memory {method}", f"rping -s -a {SERVER} -C 5 -v :: rping -c -a {SERVER} -C 5 -v",
          "host2: ping data: rdma-ping-4: EFGHIJ", f"^rpma-sim: .*data was moved {moved}$",
-         options=f"--verbose --memory {way}")
+         options=f"--verbose --memory {method}")
 PINGPONG = r"host2: 8192000 bytes in [\d.]+ seconds", r"host2: 1000 iters in [\d.]+ seconds"
 case("ibv_rc_pingpong", f"ibv_rc_pingpong -g 1 :: ibv_rc_pingpong -g 1 {SERVER}", *PINGPONG)
 case("ibv_rc_pingpong -e", f"ibv_rc_pingpong -e -g 1 :: ibv_rc_pingpong -e -g 1 {SERVER}", *PINGPONG)
@@ -215,7 +215,7 @@ def fault(name, faults, commands, *expected, options="", status=0):
         fixture.expect(fixture.sim("--prefix", *options.split(), *given, *commands.split()), status, *expected)
 
 
-# Which side notices the cut is the one that has sent something.
+# The side that has sent something detects the cut.
 fault("cut", ["200ms cut host1 host2"], ENDLESS, f"host[12]: {TRANSPORT_RETRIES}",
       options=f"{PEER} --until first", status=255)
 fault("port-down", ["200ms port-down host2"], ENDLESS, f"host[12]: {TRANSPORT_RETRIES}",

@@ -8,7 +8,7 @@ from harness import lab
 from harness.case import case, connect, listen, together
 from harness.side import ALL_USAGES, ATOMIC, LOCAL_USAGES, READ_SRC, expect
 
-from .data import PATIENT, WAYS, perform
+from .data import METHODS, PATIENT, perform
 from .lacking import still_works, log_line
 
 CLIENTS, TIMES, EACH = 4, 10, 8
@@ -53,16 +53,16 @@ def forged(packed):
 def results(test):
     server, packed = server_of(test)
     client = client_of(test, server, packed)
-    for way in WAYS:
+    for method in METHODS:
         for verb, value, compare, before, after in (
                 ("add", 5, 0, 0, 5), ("add", -6, 0, 5, -1), ("add", 3, 0, -1, 2),
                 ("swap", 9, 1, 2, 2), ("swap", -9, 2, 2, -9), ("swap", 0, -9, -9, 0)):
-            perform(client, way, verb, mr=0, off=64, len=8, rmr=0, roff=16, bytes=operand(value),
+            perform(client, method, verb, mr=0, off=64, len=8, rmr=0, roff=16, bytes=operand(value),
                     compare=operand(compare), ctx=7)
             opcode = "FETCH_ADD" if verb == "add" else "COMP_SWAP"
             expect(client.completion(opcode=opcode).ctx, 7, "op_context")
-            expect(word(client, 64), before % (1 << 64), f"result of {verb} by {way}")
-            expect(word(server, 16), after % (1 << 64), f"the word after {verb} by {way}")
+            expect(word(client, 64), before % (1 << 64), f"result of {verb} by {method}")
+            expect(word(server, 16), after % (1 << 64), f"the word after {verb} by {method}")
     expect((word(server, 8), word(server, 24)), (0, 0), "the words next to it")
     still_works(server, client)
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
 """
-Every data operation: posted in each way, with each form of local memory, over each kind of
+Every data operation: posted by each method, with each form of local memory, over each kind of
 completion queue, alone and in lists. All bytes are compared, also those that have to stay.
 """
 
@@ -18,14 +18,14 @@ QUEUE = 20
 # Milliseconds. On a busy machine an answer can take long, and soft-RoCE repeats neither native operations nor, always,
 # atomics as it should.
 PATIENT = {"ack": 60000}
-# Three ways to post: the operation's own function, rpma_post(), rpma_batch_add().
-WAYS = ("call", "post", "batch")
+# By the operation's own function, rpma_post(), rpma_batch_add().
+METHODS = ("call", "post", "batch")
 
 
-def perform(side, way, verb, **values):
+def perform(side, method, verb, **values):
     """Posts one operation."""
-    if way != "batch":
-        side(verb, way=way, **values)
+    if method != "batch":
+        side(verb, method=method, **values)
         return
     side("batch-new", ops=1)
     side(verb, batch=0, **values)
@@ -203,16 +203,16 @@ class Connection:
             transfers.append(Transfer(verb, form, place, places, most))
         return transfers, places
 
-    def post(self, way, operations, seed):
+    def post(self, method, operations, seed):
         """Posts all at once, or each by its own function."""
-        how = {"call": {}, "post": {"way": "hold"}, "batch": {"batch": 0}}[way]
-        if way != "batch" or seed == 0:
+        how = {"call": {}, "post": {"method": "hold"}, "batch": {"batch": 0}}[method]
+        if method != "batch" or seed == 0:
             for verb, values in operations:
                 self.client(verb, **values, **how)
-        if way != "call":
-            expect(post(self.client, 0 if way == "batch" else None), ("ok", len(operations)), "post")
+        if method != "call":
+            expect(post(self.client, 0 if method == "batch" else None), ("ok", len(operations)), "post")
 
-    def run(self, way, number):
+    def run(self, method, number):
         """A batch is filled once and posted twice, with other bytes."""
         transfers, places = self.list_of(number)
         flag = places[1].take(8, odd=0)
@@ -221,15 +221,15 @@ class Connection:
                       for one in transfers if one.verb != "recv"]
         operations += [("atomic", {"rmr": 0, "roff": flag, "bytes": "0102030405060708", "ctx": 50}),
                        ("flush", {"rmr": 0, "roff": flag, "len": 8, "persistent": 0, "ctx": 51})]
-        if way == "batch":
+        if method == "batch":
             self.client("batch-new", ops=len(operations))
-        for seed in (0, 10000) if way == "batch" else (0,):
+        for seed in (0, 10000) if method == "batch" else (0,):
             for side in places:
                 side.blank()
             for one in transfers:
                 one.fill(self.client, self.server, seed)
             receives = self.post_receives(transfers)
-            self.post(way, operations, seed)
+            self.post(method, operations, seed)
             for one in transfers:
                 if one.verb == "recv":
                     self.server("send", ctx=60, **one.in_two())
@@ -239,7 +239,7 @@ class Connection:
             expect(self.server("bytes", off=flag, len=8)["bytes"], "0102030405060708", "atomic write")
             for side in places:
                 side.check_between()
-        if way == "batch":
+        if method == "batch":
             self.client("batch-delete")
 
     def post_receives(self, transfers):
@@ -280,8 +280,8 @@ class Connection:
 
 
 def lists_per_case():
-    """Where all cases have run, each verb has been posted in each way with each form."""
-    return -(-len(FORMS) * len(WAYS) // len(QUEUES))
+    """After all cases, each verb has been posted by each method with each form."""
+    return -(-len(FORMS) * len(METHODS) // len(QUEUES))
 
 
 EVERYTHING = "all operations over {queues}: posted by each function, with all forms of memory"
@@ -294,7 +294,7 @@ def everything(test, queues, first):
     connection = Connection(test, queues)
     server, client = connection.server, connection.client
     for number in range(first, first + lists_per_case()):
-        connection.run(WAYS[number % len(WAYS)], number)
+        connection.run(METHODS[number % len(METHODS)], number)
     settings, receives = QUEUES[queues]
     if "srq" in settings:
         server.refuses("RPMA_E_PROVIDER", "srq-delete")  # the connection uses it

@@ -115,7 +115,7 @@ def srq_limit(test, limit):
 @case("events", "messages between all steps of the loop of rpma_cq_arm(3), {how}: no wake-up is lost",
       [{"how": "epoll"}, {"how": "poll-then-sleep"}], fabric=True)
 def loop(test, how):
-    """Whenever a message comes, the loop either finds it or is woken up by it."""
+    """The loop finds each message, or wakes up for it, whenever it arrives."""
     queue = {"queue": "shared_cq", "shared_cq": 0}
     server, client = listening(test)
     server("cq-new", shared_cq=0, size=100)
@@ -167,7 +167,7 @@ def solicited(test):
         if armed_for is not None:
             server("cq-arm", solicited=armed_for)
         server("recv", mr=0, len=8)
-        client("send", mr=0, len=8, flags=flags, way="post")
+        client("send", mr=0, len=8, flags=flags, method="post")
         client.completion(opcode="SEND", busy=1)
         server.completion(opcode="RECV", busy=1)
         if wakes:

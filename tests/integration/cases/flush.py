@@ -6,7 +6,7 @@ from harness import lab
 from harness.case import case, connect, connected, disconnect, listening
 from harness.side import expect
 
-from .data import FILLER, GUARD, WAYS, perform
+from .data import FILLER, GUARD, METHODS, perform
 
 SIZES = (0, 1, 8, 4096, 1 << 20)
 PAGED = (lab.ON_DEMAND_PAGING,)  # FS-DAX memory needs it
@@ -40,12 +40,12 @@ def flushes(test, aim, kind, source):
     """Writes and flushes one after the other: only the flush completes."""
     server, client = connected_to(test, kind, source)
     aims = (0, 1) if "persistence" in aim else (0,)
-    rows = [(persistent, *row) for persistent in aims for row in zip(WAYS * 2, SIZES)]
-    for seed, (persistent, way, length) in enumerate(rows):
+    rows = [(persistent, *row) for persistent in aims for row in zip(METHODS * 2, SIZES)]
+    for seed, (persistent, method, length) in enumerate(rows):
         client("fill", off=GUARD, len=length, seed=seed)
         server("set", off=0, len=length + 2 * GUARD, byte=FILLER)
         client("write", mr=0, off=GUARD, rmr=0, roff=GUARD, len=length, flags=1)
-        perform(client, way, "flush", rmr=0, roff=GUARD, len=length, persistent=persistent, ctx=length)
+        perform(client, method, "flush", rmr=0, roff=GUARD, len=length, persistent=persistent, ctx=length)
         expect(client.completion(opcode=opcode_of_flush(test)).ctx, length, "op_context")
         server("check", off=GUARD, len=length, seed=seed)
         for at in (0, GUARD + length):

@@ -2,7 +2,7 @@
 # Copyright 2026, the librpma developers
 """
 Everything between all pairs of libraries (both builds of this one, Debian's librpma0 1.2.0 and 1.3.0), before and after
-the initiator has applied what the target states; and the table in rpma_flush(3), which has to agree with the results.
+the initiator has applied the capabilities of the target. The table in rpma_flush(3) must agree with the results.
 """
 
 import glob
@@ -14,7 +14,7 @@ from harness.case import case, connect, listen
 from harness.side import ALL_USAGES, LOCAL_USAGES, READ_SRC, expect
 
 OTHER = {"native": "plain", "plain": "native"}
-# The columns of the table: this library, native and plain; the original, likewise.
+# The columns of the table: this library, native and plain; the original, native and plain.
 NAMES = {"native": "A", "plain": "B", "1.3.0": "C", "1.2.0": "D"}
 BY_CHOICE = "native with RPMA_FLUSH=emulated"
 SIZE = 2 << 20
@@ -32,11 +32,11 @@ def library(name):
     return path
 
 
-def start(test, number, name, role, way="auto"):
+def start(test, number, name, role, mode="auto"):
     """A side with this library and a peer."""
-    environment = {"LD_LIBRARY_PATH": library(name), "RPMA_FLUSH": way}
+    environment = {"LD_LIBRARY_PATH": library(name), "RPMA_FLUSH": mode}
     is_ours = name in OTHER
-    side = test.side(number, f"{role} {name} {way}", environment=environment, checked=is_ours,
+    side = test.side(number, f"{role} {name} {mode}", environment=environment, checked=is_ours,
                      program=lab.PEER if is_ours else lab.PEER_OF_ANY_RELEASE)
     with open(f"/proc/{side.pid}/maps", encoding="utf-8") as maps:
         expect(environment["LD_LIBRARY_PATH"] in maps.read(), True, "library in use")
@@ -52,7 +52,7 @@ class Pair:
     def connection(self, is_applied):
         connect(self.target, self.initiator)
         if is_applied:
-            self.initiator("apply-pcfg", desc=self.target.statement)
+            self.initiator("apply-pcfg", desc=self.target.capabilities)
 
     def end(self):
         self.initiator("disconnect")
@@ -76,7 +76,7 @@ class Pair:
         return works
 
     def atomic_write(self, is_applied, seed):
-        """Whether it works. Where it does, a message each way and immediate data do."""
+        """Whether it works. If so, also sends a message in each direction, and immediate data."""
         self.connection(is_applied)
         value = f"{seed:02x}" * 8
         self.initiator("atomic", rmr=self.number, roff=64, bytes=value)
@@ -105,7 +105,7 @@ def start_target(test, name, memory):
     target = start(test, 1, name, "target")
     # The original registers a region that flushes may use without the right to read.
     target.region = target("reg", size=SIZE, file=memory, usage=ALL_USAGES & ~READ_SRC)["desc"]
-    target.statement = target("pcfg", direct=1, **({"served": 1} if name in OTHER else {}))["desc"]
+    target.capabilities = target("pcfg", direct=1, **({"served": 1} if name in OTHER else {}))["desc"]
     return target
 
 
@@ -123,7 +123,7 @@ def notices(test, side):
 def try_pair(test, pair, seeds):
     """
     Returns {operation: (before, after)}. This library logs one notice on each connection that
-    flushes without a statement: the one before, and with an older target also the two after.
+    flushes without known capabilities: the one before, and with an older target also the two after.
     """
     before = notices(test, pair.initiator)
     seen = {

@@ -19,7 +19,7 @@ LIMIT = 1 << 20
 ENOMEM, ENODEV = "12", "19"
 
 
-# The user may not enter a checkout below /root, or one made with umask 077: hence a copy.
+# The user cannot access a checkout below /root, or one made with umask 077: hence a copy.
 AS_USER = """
     copy=$(mktemp --directory --tmpdir=/run)
     chmod 755 "$copy"

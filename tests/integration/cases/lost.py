@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
-"""A peer that is lost: which side notices, when, and by which side's setting."""
+"""A lost peer: the side that detects it, the time, and the side whose setting determines it."""
 
 import time
 

@@ -72,7 +72,7 @@ def measure_restart(test, operation, seconds):
 @case("perf", "the server is killed and restarted: one gap, with {operation}", limit=200,
       table=[{"operation": operation} for operation in ("write", "connect")], fabric=True)
 def server_restarts(test, operation):
-    """On a busy machine the new server may start after the measurement, which is repeated with more time then."""
+    """On a busy machine the new server may start after the measurement, which is then repeated with more time."""
     delay_early_messages(test)
     for seconds in (4, 100):
         row = measure_restart(test, operation, seconds)

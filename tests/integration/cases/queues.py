@@ -37,7 +37,7 @@ def many_receives(test, queue):
     server("srq", rq=4, rcq=0)
     server("cfg", cq=500, rq=4, **({"srq": 0} if queue == "srq-recv" else {}))
     connect(server, client, server_cfg=0)
-    code, answer = server.execute(queue, way="many", mr=0, len=length, count=count)
+    code, answer = server.execute(queue, method="many", mr=0, len=length, count=count)
     taken = int(answer["posted"])
     expect((code, 4 <= taken < count), ("RPMA_E_AGAIN", True), f"post of {count}, took {taken}")
     expect("ERROR" in test.stderr(), False, "errors in the log")

@@ -131,7 +131,7 @@ def create_queues(side, count, receives):
       limit=300, needs=(lab.MANY_CONNECTIONS,))
 @case("scale", EVERYONE, [{"count": 32, "receives": "in it"}, {"count": 16, "receives": OWN}], limit=300, fabric=True)
 def connections_share_a_queue(test, count, receives):
-    """In a turn all clients write and send a message, whose answer the server sends when the data are there."""
+    """In a turn all clients write and send a message; the server replies when the data has arrived."""
     pair = server, client = test.peers()
     queues = 2 if receives == OWN else 1
     everyone = range(count)
@@ -147,7 +147,7 @@ def connections_share_a_queue(test, count, receives):
         side("recv", conn=number, mr=0, off=number * TURN + WORDS, len=WORD)
 
     def completed(side, sends, received):
-        """So many completions of each connection, by their numbers; its sends have come in this order."""
+        """Waits for so many completions of each connection; its sends have arrived in the order of their numbers."""
         order, arrived = collections.defaultdict(list), collections.Counter()
         counts = [count * len(sends), count * received]
         for shared_cq, number in enumerate(counts if queues == 2 else [sum(counts)]):

@@ -201,7 +201,7 @@ class Test:
             time.sleep(0.02)
 
     def abandon(self):
-        """Kills the sides and undoes the changes of the case, whatever happened."""
+        """Kills the sides and undoes the changes of the case, also after a failure."""
         for side in self.sides:
             side.record_unread_output()
             if side.is_alive:

@@ -114,7 +114,7 @@ def owners():
 
 
 def wait_for_host(number, source, target, seconds=20):
-    """Waits until the other address replies; then the neighbour table has it, too."""
+    """Waits until the other address replies, so that the neighbour table has it."""
     command = on(host(number), "ping", "-c", "1", "-W", "1",
                  *(["-I", source.split("%")[0]] if source else []), target)
     wait_until(lambda: subprocess.run(command, capture_output=True).returncode == 0, f"{target} replies", seconds)

@@ -62,7 +62,7 @@ class Process:
         self.wait_until(lambda: self.threads() == count, f"{count} threads")
 
     def end(self, status=0, line=None):
-        """The program ends with the status; line: part of the one line that it prints then."""
+        """The program ends with the status; line: part of the one line that it prints."""
         try:
             found = self.process.wait(TIMEOUT)
         except subprocess.TimeoutExpired:

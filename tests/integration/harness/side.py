@@ -190,7 +190,7 @@ class Side:
         return found
 
     def event(self, wanted, within=60, **values):
-        """The connection's next event must be this one and come within so many seconds."""
+        """The connection's next event must be this one and arrive within so many seconds."""
         answer = self("event", timeout=int(within * 1000), **values)
         expect(answer["event"], wanted, f"{self.name}: event")
 

@@ -103,16 +103,17 @@ int post_plain(rpma_conn *conn, const rpma_work &w) {
     }
 }
 
-// batch=: adds to the batch. way=hold: keeps for "post". way=post, or with sgl=: rpma_post().
+// batch=: adds to the batch. method=hold: keeps for "post". method=post, or with sgl=:
+// rpma_post().
 void execute(const Args &args) {
     Operation operation = operation_of(args);
     const rpma_work &work = operation.work;
-    const std::string way = args.text("way", "");
-    if (way == "hold")
+    const std::string method = args.text("method", "");
+    if (method == "hold")
         held.push_back(std::move(operation));
     else if (args.has("batch"))
         must(rpma_batch_add(object_of<rpma_batch>(args), &work));
-    else if (way == "post" || work.sgl != nullptr)
+    else if (method == "post" || work.sgl != nullptr)
         must(rpma_post(object_of<rpma_conn>(args), &work, 1, nullptr));
     else
         must(post_plain(object_of<rpma_conn>(args), work));
@@ -133,9 +134,9 @@ void post(const Args &args) {
                    static_cast<uint32_t>(works.size()), &posted));
 }
 
-// count=: so many receives, in adjacent memory and with consecutive contexts. way=many, or with
-// sgl=: one call for all, and the reply has the number that the queue accepted. The functions
-// of librpma are those for one kind of queue.
+// count=: so many receives, in adjacent memory and with consecutive contexts. method=many, or
+// with sgl=: one call for all, and the reply has the number that the queue accepted. The
+// functions of librpma are those for one kind of queue.
 template <class Queue>
 Command receive(int one(Queue *, rpma_mr_local *, size_t, size_t, const void *),
                 int many(Queue *, const rpma_receive *, uint32_t, uint32_t *)) {
@@ -152,7 +153,7 @@ Command receive(int one(Queue *, rpma_mr_local *, size_t, size_t, const void *),
             next.op_context = context_of(context++);
             sge.offset += sge.len;
         }
-        if (args.text("way", "") == "many" || !sgl.empty()) {
+        if (args.text("method", "") == "many" || !sgl.empty()) {
             const ScopeExit report{[&] { reply("posted", posted); }};
             must(many(object_of<Queue>(args), receives.data(),
                       static_cast<uint32_t>(receives.size()), &posted));

@@ -74,7 +74,7 @@ void require_system(bool worked, const char *call) {
 }
 
 int main() {
-    // The default log function is used: the original's library takes part in these tests, too.
+    // The default log function is used, because these tests also run the original's library.
     rpma_log_set_threshold(RPMA_LOG_THRESHOLD, RPMA_LOG_LEVEL_INFO);
     rpma_log_set_threshold(RPMA_LOG_THRESHOLD_AUX, RPMA_LOG_LEVEL_INFO);
     // "serve" polls for the next command, so none may be read ahead.

@@ -101,7 +101,7 @@ void handle_event(size_t number) {
     must(rpma_conn_delete(&fixture.conn[number]));
 }
 
-// The next message may come before this one's echo has been sent.
+// The next message may arrive before the echo of this one has been sent.
 void echo(size_t number, const ibv_wc &wc) {
     const size_t at = message_at(number);
     clients[number].place ^= 1;

@@ -3,7 +3,7 @@
 
 /*
  * without_1_4.c -- replaces each function that is new in 1.4, so that the program starts with
- * the original's library, too; Meson gives it their names
+ * the original's library as well; Meson passes their names
  */
 
 #include <librpma.h>

@@ -89,7 +89,7 @@ TEST_THAT(every_address_is_tried) {
         }
 }
 
-// A name may have many addresses, and IBACM may know a route with a source to each of them.
+// A name may have many addresses, and IBACM may return a route with a source to each of them.
 TEST_THAT(every_route_is_tried_before_its_address) {
     for (const struct user *user = users; user < users + LENGTH(users); user++) {
         if (user->is_local)
@@ -230,7 +230,7 @@ static void expect_one_line(const char *function, const char *shown, const char 
         assert_false((unsigned char)*at < ' ' || *at == 0x7f);
 }
 
-// Names and ports come from command lines, configuration files and other machines.
+// Names and ports are untrusted text: from command lines, configuration files, other machines.
 TEST_THAT(untrusted_text_is_one_bounded_line_with_the_reason) {
     static char longest[2][5001];
     static const struct {

@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// conn_req.c -- requests of all kinds, and the way of each to a connection
+// conn_req.c -- requests of all kinds, from their creation to the connection
 
 #include "fixture.h"
 
 #include <fcntl.h>
 
 // Made at once or in steps.
-enum way { OUTGOING, INCOMING, OUTGOING_STEPS, INCOMING_STEPS, WAYS };
+enum kind { OUTGOING, INCOMING, OUTGOING_STEPS, INCOMING_STEPS, KINDS };
 
-static void request_by(enum way way, const struct rpma_conn_cfg *cfg) {
-    if (way % 2) {
+static void request_by(enum kind kind, const struct rpma_conn_cfg *cfg) {
+    if (kind % 2) {
         fixture_listen(&w);
         fake_cm_event(fixture_ep_fd(&w), RDMA_CM_EVENT_CONNECT_REQUEST, "hello", 5);
     }
-    if (way == OUTGOING)
+    if (kind == OUTGOING)
         MUST(rpma_conn_req_new(w.h.peer, FIXTURE_ADDRESS, FIXTURE_PORT, cfg, &w.h.req));
-    else if (way == INCOMING)
+    else if (kind == INCOMING)
         MUST(rpma_ep_next_conn_req(w.h.ep, cfg, &w.h.req));
-    else if (way == OUTGOING_STEPS)
+    else if (kind == OUTGOING_STEPS)
         MUST(rpma_conn_req_start(w.h.peer, FIXTURE_ADDRESS, FIXTURE_PORT, cfg, &w.h.req));
     else
         MUST(rpma_ep_next_incoming(w.h.ep, &w.h.req));
@@ -34,7 +34,7 @@ static void request_by(enum way way, const struct rpma_conn_cfg *cfg) {
 
 static const struct calls {
     const char *request, *connect;
-} calls[WAYS] = {
+} calls[KINDS] = {
     {RESOLVED QUEUES " rdma_freeaddrinfo", OWN_CHANNEL " ibv_reg_mr rdma_connect"},
     {"rdma_get_cm_event " QUEUES " rdma_ack_cm_event " OWN_CHANNEL, "ibv_reg_mr rdma_accept"},
     {STARTED, "ibv_reg_mr rdma_connect"},
@@ -58,13 +58,13 @@ static void set_others(void) {
     MUST(rpma_conn_cfg_set_rnr_retry_count(w.h.cfg, others.rnr_retries));
 }
 
-static void expect_resolved(enum way way, const struct settings *s) {
+static void expect_resolved(enum kind kind, const struct settings *s) {
     const struct fake_call *addr = fake_last("rdma_resolve_addr");
     fixture_expect_name(FIXTURE_ADDRESS, FIXTURE_PORT, 0);
     assert_true(fake_addr_is(addr->resolve.addr, 0));
     assert_null(addr->resolve.source);
     assert_int_equal(addr->resolve.timeout_ms, s->timeout);
-    if (way == OUTGOING_STEPS) { // on the channel of its descriptor
+    if (kind == OUTGOING_STEPS) { // on the channel of its descriptor
         const struct rdma_event_channel *channel = fake_last("rdma_create_id")->channel;
         assert_int_equal(channel->fd, fixture_req_fd(&w));
         return;
@@ -100,8 +100,8 @@ static void expect_queues(const struct settings *s) {
     assert_ptr_equal(qp->recv_cq->channel, fake_last("ibv_create_cq")->create_cq.channel);
 }
 
-static void expect_connected(enum way way, const struct settings *s, const void *data) {
-    const struct fake_call *call = fake_last(way % 2 ? "rdma_accept" : "rdma_connect");
+static void expect_connected(enum kind kind, const struct settings *s, const void *data) {
+    const struct fake_call *call = fake_last(kind % 2 ? "rdma_accept" : "rdma_connect");
     const struct rdma_conn_param *param = &call->connect.param;
     assert_int_equal(param->private_data_len, s->data);
     assert_memory_equal(call->connect.data, data, s->data);
@@ -112,29 +112,29 @@ static void expect_connected(enum way way, const struct settings *s, const void 
     assert_int_equal(param->retry_count, s->retries);
     assert_int_equal(param->rnr_retry_count, s->rnr_retries);
     assert_int_equal(fake_ids_on(fixture_event_fd(&w)), 1); // none of its events can get lost
-    if (way % 2)
+    if (kind % 2)
         assert_int_equal(fake_ids_on(fixture_ep_fd(&w)), 1); // only the listener
 }
 
 // The descriptor of a request is that of the connection, and the configuration is forgotten.
-static void connect_by(enum way way, const struct settings *s) {
+static void connect_by(enum kind kind, const struct settings *s) {
     struct rpma_conn_private_data said = {&w, 1}, data = {w.memory, s->data};
     int fd = -1;
-    request_by(way, w.h.cfg);
+    request_by(kind, w.h.cfg);
     if (s == &defaults)
-        EXPECT_CALLS(calls[way].request);
+        EXPECT_CALLS(calls[kind].request);
     const unsigned notices = logged_count(RPMA_LOG_LEVEL_NOTICE);
     assert_string_equal(logged_line(RPMA_LOG_LEVEL_NOTICE, notices - 1)->message,
-                        way % 2 ? "a connection request arrived"
-                                : "requesting a connection to " FIXTURE_ADDRESS
-                                  ":" FIXTURE_PORT);
-    if (way % 2 == 0)
-        expect_resolved(way, s);
-    if (way >= OUTGOING_STEPS || (way % 2 && s != &defaults)) {
+                        kind % 2 ? "a connection request arrived"
+                                 : "requesting a connection to " FIXTURE_ADDRESS
+                                   ":" FIXTURE_PORT);
+    if (kind % 2 == 0)
+        expect_resolved(kind, s);
+    if (kind >= OUTGOING_STEPS || (kind % 2 && s != &defaults)) {
         fd = fixture_req_fd(&w);
         assert_true(fcntl(fd, F_GETFL) & O_NONBLOCK);
     }
-    if (way >= OUTGOING_STEPS) {
+    if (kind >= OUTGOING_STEPS) {
         MUST(rpma_conn_req_resolve(w.h.req));
         MUST(rpma_conn_req_setup(w.h.req, w.h.cfg));
         if (s == &defaults)
@@ -142,18 +142,18 @@ static void connect_by(enum way way, const struct settings *s) {
     }
     expect_queues(s);
     MUST(rpma_conn_req_get_private_data(w.h.req, &said));
-    assert_int_equal(said.len, way % 2 ? 56 : 0); // the whole message
-    assert_int_equal(said.ptr != NULL, way % 2);
-    if (way % 2)
+    assert_int_equal(said.len, kind % 2 ? 56 : 0); // the whole message
+    assert_int_equal(said.ptr != NULL, kind % 2);
+    if (kind % 2)
         assert_memory_equal(said.ptr, "hello\0", 7);
     MUST(rpma_conn_req_recv(w.h.req, w.h.mr, 0, 8, NULL));
     if (w.h.cfg)
         MUST(rpma_conn_cfg_set_retry_count(w.h.cfg, 1));
     MUST(rpma_conn_cfg_delete(&w.h.cfg));
     MUST(rpma_conn_req_connect(&w.h.req, s->data ? &data : NULL, &w.h.conn));
-    EXPECT_CALLS(calls[way].connect);
+    EXPECT_CALLS(calls[kind].connect);
     assert_null(w.h.req);
-    expect_connected(way, s, w.memory);
+    expect_connected(kind, s, w.memory);
     assert_true(fd < 0 || fd == fixture_event_fd(&w));
     assert_int_equal((fcntl(fixture_event_fd(&w), F_GETFL) & O_NONBLOCK) != 0, fd >= 0);
     fake_cm_event(fixture_event_fd(&w), RDMA_CM_EVENT_ESTABLISHED, NULL, 0);
@@ -162,43 +162,43 @@ static void connect_by(enum way way, const struct settings *s) {
 }
 
 TEST_THAT(every_constructor_applies_the_configuration) {
-    for (enum way way = 0; way < WAYS; way++)
+    for (enum kind kind = 0; kind < KINDS; kind++)
         for (int with_others = 0; with_others < 2; with_others++) {
             fixture_reset();
             fixture_peer(&w);
             if (with_others)
                 set_others();
-            connect_by(way, with_others ? &others : &defaults);
+            connect_by(kind, with_others ? &others : &defaults);
         }
 }
 
-static void expect_failed_setup(enum way way, const char *fails) {
+static void expect_failed_setup(enum kind kind, const char *fails) {
     const struct shape shared = {.shared_cq = 8, .shared_rcq = 8};
     fixture_reset();
     fixture_peer(&w);
     fixture_cfg(&w, &shared);
     MUST(rpma_conn_cfg_set_ack_timeout(w.h.cfg, 500));
     MUST(rpma_conn_cfg_set_retry_count(w.h.cfg, 1));
-    request_by(way, NULL);
+    request_by(kind, NULL);
     MUST(rpma_conn_req_resolve(w.h.req));
     fake_fail(fails, 1, EIO);
     unit_begin();
     assert_int_equal(rpma_conn_req_setup(w.h.req, w.h.cfg), RPMA_E_PROVIDER);
 }
 
-// The request is set up in another way afterwards, and queues of the program are free.
+// A second setup of the request with other queues succeeds, and queues of the program are free.
 TEST_THAT(failed_setup_releases_everything) {
-    for (enum way way = OUTGOING_STEPS; way < WAYS; way++) {
-        expect_failed_setup(way, "rdma_create_qp_ex");
+    for (enum kind kind = OUTGOING_STEPS; kind < KINDS; kind++) {
+        expect_failed_setup(kind, "rdma_create_qp_ex");
         assert_int_equal(fake_count("rdma_set_option"), 0);
-        expect_failed_setup(way, "rdma_set_option");
+        expect_failed_setup(kind, "rdma_set_option");
         MUST(rpma_cq_delete(&w.h.shared_cq));
         MUST(rpma_cq_delete(&w.h.shared_rcq));
         MUST(rpma_conn_req_setup(w.h.req, NULL));
         EXPECT_CALLS(QUEUES);
         expect_queues(&defaults);
         MUST(rpma_conn_req_connect(&w.h.req, NULL, &w.h.conn));
-        const struct fake_call *call = fake_last(way % 2 ? "rdma_accept" : "rdma_connect");
+        const struct fake_call *call = fake_last(kind % 2 ? "rdma_accept" : "rdma_connect");
         assert_int_equal(call->connect.param.retry_count, defaults.retries);
     }
 }

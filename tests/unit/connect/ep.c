@@ -22,7 +22,7 @@ static void add_request(const char *data, uint8_t len) {
 
 // ---- rpma_ep_listen() ----------------------------------------------------------------------
 
-// With the defaults, which rpma_ep_listen() has, too.
+// With the defaults, which rpma_ep_listen() also uses.
 TEST_THAT(listen_binds_and_listens) {
     for (int with = 0; with < 2; with++) {
         fixture_reset();
@@ -141,8 +141,8 @@ TEST_THAT(many_clients_can_be_rejected) {
 }
 
 // ../properties/failure_lines.tsv has every configuration that is refused. A request that is
-// not rejected keeps the descriptor readable and its client waiting; one that is looked at can
-// be set up in another way.
+// not rejected keeps the descriptor readable and its client waiting. A request without queues
+// can be set up again with another configuration.
 TEST_THAT(refused_configuration_rejects_the_client) {
     new_ep();
     MUST(rpma_conn_cfg_new(&w.h.cfg));

@@ -65,20 +65,20 @@ static void pack_and_compare(const struct packed *c) {
 static void pack_each(struct packed *c, unsigned device) {
     static const unsigned regions[] = {0, 1, 2, PACKED_MOST_REGIONS};
     for (size_t i = 0; i < LENGTH(regions); i++)
-        for (int way = 0; way < 4; way++) {
+        for (int variant = 0; variant < 4; variant++) {
             c->regions = regions[i];
-            c->direct_write = way == 3 ? PACKED_NO_CAPABILITIES : way & 1;
+            c->direct_write = variant == 3 ? PACKED_NO_CAPABILITIES : variant & 1;
             // A configuration without capabilities gets those of the first region's device.
-            c->served = way == 2 ? 0xa0 : c->regions ? device : 0;
-            const unsigned used =
-                PACKED_HEADER + c->regions * PACKED_REGION + (way == 3 ? 0 : PACKED_STATEMENT);
+            c->served = variant == 2 ? 0xa0 : c->regions ? device : 0;
+            const unsigned used = PACKED_HEADER + c->regions * PACKED_REGION +
+                                  (variant == 3 ? 0 : PACKED_CAPABILITIES);
             const unsigned lens[] = {0, 1, PACKED_MOST - used};
             MUST(rpma_peer_cfg_delete(&w.h.pcfg));
-            if (way == 2) // states that it serves neither operation
+            if (variant == 2) // serves neither operation
                 MUST(rpma_peer_cfg_from_descriptor((unsigned char[]){SERVES}, 1, &w.h.pcfg));
             else
                 MUST(rpma_peer_cfg_new(&w.h.pcfg));
-            MUST(rpma_peer_cfg_set_direct_write_to_pmem(w.h.pcfg, way & 1));
+            MUST(rpma_peer_cfg_set_direct_write_to_pmem(w.h.pcfg, variant & 1));
             for (size_t l = 0; l < LENGTH(lens); l++) {
                 c->len = lens[l];
                 pack_and_compare(c);
@@ -199,17 +199,17 @@ static void expect_region(const struct packed_region *r, struct rpma_mr_remote *
 }
 
 static void expect_configuration(const struct packed *c) {
-    bool direct_write = false, is_stated = false, flush = false, atomic_write = false;
+    bool direct_write = false, is_advertised = false, flush = false, atomic_write = false;
     assert_int_equal(out.pcfg != NULL, c->direct_write != PACKED_NO_CAPABILITIES);
     if (!out.pcfg)
         return;
     MUST(rpma_peer_cfg_get_direct_write_to_pmem(out.pcfg, &direct_write));
-    MUST(rpma_peer_cfg_get_served(out.pcfg, &is_stated, &flush, &atomic_write));
-    const bool states = (c->served & 0xf9) == 0xa0; // any other byte states nothing
+    MUST(rpma_peer_cfg_get_served(out.pcfg, &is_advertised, &flush, &atomic_write));
+    const bool advertises = (c->served & 0xf9) == 0xa0; // any other byte has no capabilities
     assert_int_equal(direct_write, c->direct_write);
-    assert_int_equal(is_stated, states);
-    assert_int_equal(flush, states && c->served & 2);
-    assert_int_equal(atomic_write, states && c->served & 4);
+    assert_int_equal(is_advertised, advertises);
+    assert_int_equal(flush, advertises && c->served & 2);
+    assert_int_equal(atomic_write, advertises && c->served & 4);
 }
 
 // The network adds zeros; the unpacked objects must not refer to the bytes.
@@ -265,7 +265,7 @@ TEST_THAT(bytes_follow_the_format) {
     assert_int_equal(packed_form(&c, bytes), sizeof(wanted));
     assert_memory_equal(bytes, wanted, sizeof(wanted));
     unpack_and_compare(&c);
-    bytes[sizeof(wanted) - 5] = 1; // the other byte states the rest
+    bytes[sizeof(wanted) - 5] = 1; // the other byte has the rest
     const struct rpma_conn_private_data pdata = {bytes, sizeof(wanted)};
     MUST(rpma_conn_private_data_unpack(&pdata, NULL, NULL, &out.pcfg, NULL, NULL));
     expect_configuration(&c);

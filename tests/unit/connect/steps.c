@@ -68,7 +68,7 @@ TEST_THAT(address_change_keeps_the_request) {
     }
 }
 
-// The ways in which an address fails: at its first step, or later.
+// The calls and events by which an address fails: at its first step, or later.
 static const struct broken {
     const char *fails, *cause;
     int error;
@@ -85,8 +85,8 @@ static const struct broken {
 
 enum { ADDRESSES = 4 };
 
-// The first count addresses fail in that way: from the start on, or when the request is
-// resolved, where something has to go wrong with the first address later.
+// The first count addresses fail by b: in rpma_conn_req_start(), or in rpma_conn_req_resolve().
+// The latter needs a first address that fails later.
 static void fail_addresses(const struct broken *b, bool in_start, unsigned count) {
     fixture_reset();
     fake_device()->addresses = ADDRESSES;

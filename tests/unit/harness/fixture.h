@@ -102,7 +102,7 @@ bool fixture_connect(struct fixture *w, const struct shape *shape);   // and h.p
 bool fixture_conn(struct fixture *w, const struct shape *shape);      // all of it
 // Applies capabilities of the other side: creates h.pcfg from a descriptor with this byte.
 bool fixture_apply(struct fixture *w, uint8_t descriptor);
-// Deletes whatever there is, in the right order; false when a step failed.
+// Deletes all existing objects, in the right order; false when a step failed.
 bool fixture_delete(struct fixture *w);
 
 // Descriptors of h.conn, of h.req and of h.ep.
@@ -112,7 +112,7 @@ int fixture_ep_fd(const struct fixture *w);
 struct rpma_cq *fixture_cq(const struct fixture *w);
 struct rpma_cq *fixture_rcq(const struct fixture *w);
 int fixture_cq_fd(struct rpma_cq *cq);
-// The QP of h.conn as the fakes know it.
+// The QP of h.conn in the fakes.
 struct ibv_qp *fixture_qp(const struct fixture *w);
 
 // The last name that was looked up, for TCP, with these flags.

@@ -15,7 +15,7 @@ static const char *const plain_names[OPERATION_LAST + 1] = {
     [RPMA_WORK_SEND_WITH_IMM] = "rpma_send_with_imm",
 };
 
-const struct operation_names operation_names[OPERATION_WAYS] = {
+const struct operation_names operation_names[POST_METHODS] = {
     [OPERATION_POST] = {"rpma_post", "work[0]: "},
     [OPERATION_ARRAY] = {"rpma_post", "work[1]: "},
     [OPERATION_ADD] = {"rpma_batch_add", ""},
@@ -90,24 +90,24 @@ int operation_plain(const struct rpma_work *o, struct rpma_conn *conn) {
     }
 }
 
-int operation_by(enum operation_way way, const struct rpma_work *o, struct fixture *w) {
+int operation_by(enum post_method method, const struct rpma_work *o, struct fixture *w) {
     const struct rpma_work other = {.type = RPMA_WORK_SEND, .flags = RPMA_F_COMPLETION_ALWAYS};
     const struct rpma_work array[] = {other, *o, other};
     struct rpma_batch *const batch = w->h.batch;
-    if (way == OPERATION_POST)
+    if (method == OPERATION_POST)
         return rpma_post(w->h.conn, o, 1, NULL);
-    if (way == OPERATION_ARRAY)
+    if (method == OPERATION_ARRAY)
         return rpma_post(w->h.conn, array, 3, NULL);
     int ret = rpma_batch_reset(batch);
     for (int i = 0; i < 3 && ret == 0; i++)
-        ret = rpma_batch_add(batch, way == OPERATION_SET ? &other : &array[i]);
-    if (ret == 0 && way == OPERATION_SET)
+        ret = rpma_batch_add(batch, method == OPERATION_SET ? &other : &array[i]);
+    if (ret == 0 && method == OPERATION_SET)
         ret = rpma_batch_set(batch, 1, o);
     return ret ? ret : rpma_batch_post(batch, NULL);
 }
 
-struct fake_post operation_got(enum operation_way way) {
-    return operation_posted(way != OPERATION_POST);
+struct fake_post operation_got(enum post_method method) {
+    return operation_posted(method != OPERATION_POST);
 }
 
 struct fake_post operation_posted(unsigned nth) {

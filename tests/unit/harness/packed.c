@@ -7,12 +7,12 @@
 
 size_t packed_form(const struct packed *c, unsigned char *out) {
     unsigned char *const start = out;
-    const bool states = c->direct_write != PACKED_NO_CAPABILITIES;
+    const bool advertises = c->direct_write != PACKED_NO_CAPABILITIES;
     *out++ = 0xf5;
     *out++ = 1;
     *out++ = (unsigned char)c->regions;
     *out++ = (unsigned char)(PACKED_REGION + c->more);
-    *out++ = (unsigned char)(states ? PACKED_STATEMENT + c->more : 0);
+    *out++ = (unsigned char)(advertises ? PACKED_CAPABILITIES + c->more : 0);
     *out++ = (unsigned char)c->len;
     for (const struct packed_region *r = c->region; r < c->region + c->regions; r++) {
         fixture_descriptor(out, r->addr, r->size, r->rkey, r->usage);
@@ -20,7 +20,7 @@ size_t packed_form(const struct packed *c, unsigned char *out) {
         memset(out + PACKED_REGION, 0x99, c->more);
         out += PACKED_REGION + c->more;
     }
-    if (states) {
+    if (advertises) {
         *out++ = (unsigned char)(c->direct_write ? 1 | c->served : 0);
         *out++ = (unsigned char)c->served;
         memset(out, 0x99, c->more);

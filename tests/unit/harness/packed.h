@@ -11,7 +11,7 @@
 enum {
     PACKED_HEADER = 6,
     PACKED_REGION = 22,
-    PACKED_STATEMENT = 2,
+    PACKED_CAPABILITIES = 2,
     PACKED_MOST = 255, // bytes that private data can have
     PACKED_MOST_REGIONS = 11,
     PACKED_NO_CAPABILITIES = -1,

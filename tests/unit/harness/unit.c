@@ -93,7 +93,7 @@ int unit_main(int argc, char **argv) {
     return unit_run(program_invocation_short_name + strlen("unit-"), added.tests, added.count);
 }
 
-__attribute__((weak)) int main(int argc, char **argv) { // of the executables that have none
+__attribute__((weak)) int main(int argc, char **argv) { // of executables without a main()
     return unit_main(argc, argv);
 }
 

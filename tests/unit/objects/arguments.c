@@ -21,8 +21,8 @@ static const unsigned char desc_that_wraps[21] = {
 static const struct rpma_conn_private_data null_with_length = {NULL, 255};
 static const struct rpma_mr_local *const no_region[1] = {NULL};
 
-// A way to make a term of a condition true; a term may have several rows.
-static const struct way {
+// Arguments for which a term of a condition is true; a term may have several rows.
+static const struct violation {
     const char *term;     // of the condition, or its beginning
     const char *logs;     // NULL: the name of the first parameter
     const char *function; // NULL: any
@@ -33,7 +33,7 @@ static const struct way {
         uintptr_t value;
     } set[MAX_SETS];
     uintptr_t others[4]; // values of the first parameter that do as well
-} ways[] = {
+} violations[] = {
     // clang-format off
     {"flags == 0", "possible: RPMA_F_COMPLETION_ALWAYS, RPMA_F_COMPLETION_ON_ERROR",
      .set = {{"flags", 0}}},
@@ -125,8 +125,8 @@ static const char *const left_out[] = {"rpma_conn_req_connect", "rpma_conn_req_r
 static struct bad {
     const struct contract_row *row;
     char term[MAX_CONDITION];
-    struct way way;
-    char null_name[32]; // storage for way.set[0].name of a NULL term
+    struct violation violation;
+    char null_name[32]; // storage for violation.set[0].name of a NULL term
 } bad[MAX_CASES];
 static struct CMUnitTest cases[MAX_CASES];
 static char names[MAX_CASES][64 + MAX_CONDITION];
@@ -144,14 +144,14 @@ static void is_refused(void **state) {
     STEP(&w, rpma_cq_cfg_new(&w.h.cq_cfg));
     STEP(&w, rpma_ep_cfg_new(&w.h.ep_cfg));
     STEP(&w, rpma_batch_new(w.h.conn, 1, &w.h.batch));
-    if (b->way.full)
+    if (b->violation.full)
         STEP(&w, rpma_batch_add(w.h.batch,
                                 &(const struct rpma_work){.type = RPMA_WORK_SEND, .flags = 1}));
 
     arguments_good(&a, b->row->function, &w);
-    for (int i = 0; i < MAX_SETS && b->way.set[i].name; i++)
-        if (!arguments_set(&a, b->way.set[i].name, b->way.set[i].value))
-            fail_msg("%s has no parameter %s", b->row->function, b->way.set[i].name);
+    for (int i = 0; i < MAX_SETS && b->violation.set[i].name; i++)
+        if (!arguments_set(&a, b->violation.set[i].name, b->violation.set[i].value))
+            fail_msg("%s has no parameter %s", b->row->function, b->violation.set[i].name);
     arguments_watch(&a);
     unit_begin();
     const int ret = arguments_call(&a);
@@ -159,16 +159,17 @@ static void is_refused(void **state) {
         .code = RPMA_E_INVAL,
         .condition = b->row->condition,
         .cause = b->term,
-        .logs = b->way.logs ? b->way.logs : b->way.set[0].name,
-        .level = b->way.received ? RPMA_LOG_LEVEL_INFO : 0,
+        .logs = b->violation.logs ? b->violation.logs : b->violation.set[0].name,
+        .level = b->violation.received ? RPMA_LOG_LEVEL_INFO : 0,
     };
     unit_expect_error(ret, b->row->function, &expected, __FILE__, __LINE__);
     STEP(&w, rpma_batch_post(w.h.batch, NULL)); // the batch is unchanged
-    assert_int_equal(fake_posted_count(), b->way.full);
+    assert_int_equal(fake_posted_count(), b->violation.full);
     fixture_delete(&w);
 }
 
-static void add_case(const struct contract_row *row, const char *term, const struct way *way) {
+static void add_case(const struct contract_row *row, const char *term,
+                     const struct violation *violation) {
     struct bad *b = &bad[count];
     if (count == MAX_CASES) {
         fprintf(stderr, "arguments: more than %d cases: raise MAX_CASES\n", MAX_CASES);
@@ -177,22 +178,23 @@ static void add_case(const struct contract_row *row, const char *term, const str
     b->row = row;
     snprintf(b->term, sizeof(b->term), "%s", term);
     snprintf(names[count], sizeof(names[count]), "%s: %s", row->function, term);
-    if (way) {
-        b->way = *way;
+    if (violation) {
+        b->violation = *violation;
     } else { // "name == NULL"
         snprintf(b->null_name, sizeof(b->null_name), "%.*s", (int)strcspn(term, " "), term);
-        b->way.set[0].name = b->null_name;
-        b->way.logs = b->term;
+        b->violation.set[0].name = b->null_name;
+        b->violation.logs = b->term;
     }
     cases[count] = (struct CMUnitTest){names[count], is_refused, unit_setup, unit_teardown, b};
     count++;
 }
 
-static void add_way(const struct contract_row *row, const char *term, struct way way) {
-    add_case(row, term, &way);
-    for (size_t i = 0; i < LENGTH(way.others) && way.others[i]; i++) {
-        way.set[0].value = way.others[i];
-        add_case(row, term, &way);
+static void add_violation(const struct contract_row *row, const char *term,
+                          struct violation violation) {
+    add_case(row, term, &violation);
+    for (size_t i = 0; i < LENGTH(violation.others) && violation.others[i]; i++) {
+        violation.set[0].value = violation.others[i];
+        add_case(row, term, &violation);
     }
 }
 
@@ -202,10 +204,10 @@ static void add_term(const struct contract_row *row, const char *term) {
         add_case(row, term, NULL);
         return;
     }
-    for (size_t i = 0; i < LENGTH(ways); i++)
-        if ((!ways[i].function || strcmp(ways[i].function, row->function) == 0) &&
-            strncmp(ways[i].term, term, strlen(ways[i].term)) == 0)
-            add_way(row, term, ways[i]);
+    for (size_t i = 0; i < LENGTH(violations); i++)
+        if ((!violations[i].function || strcmp(violations[i].function, row->function) == 0) &&
+            strncmp(violations[i].term, term, strlen(violations[i].term)) == 0)
+            add_violation(row, term, violations[i]);
 }
 
 // Splits at "||" outside of brackets; the text after a semicolon is a remark.

@@ -258,7 +258,7 @@ TEST_THAT(new_creates_a_shared_queue_and_its_cq) {
 TEST_THAT(srq_limit_is_set_in_the_device) {
     fixture_peer(&w);
     MUST(rpma_srq_new(w.h.peer, NULL, &w.h.srq));
-    static const uint32_t limits[] = {1, 0, 127}; // 100 were asked for, see sim_queue_size()
+    static const uint32_t limits[] = {1, 0, 127}; // 100 were requested, see sim_queue_size()
     for (size_t i = 0; i < LENGTH(limits); i++) {
         MUST(rpma_srq_set_limit(w.h.srq, limits[i]));
         EXPECT_CALLS("ibv_modify_srq");

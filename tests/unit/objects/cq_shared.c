@@ -8,14 +8,14 @@
 
 // ---- which queue takes which completions ---------------------------------------------------
 
-static const struct way {
+static const struct layout {
     // Sizes of the queues that the connection makes; 0: none. rdma_rxe rounds the 100 receives
     // of a shared queue up to 127.
     uint32_t makes[2];
     unsigned channels;                  // that it makes
     const char *sends, *receives, *rcq; // "cq", "rcq": shared; "own", "own rcq", "srq", "none"
     struct shape shape;
-} ways[] = {
+} layouts[] = {
     {{20}, 1, "own", "own", "none"},
     {{10, 4}, 2, "own", "own rcq", "own rcq", {.rcq_size = 4}},
     {{20}, 1, "own", "own", "none", {.shared = true}},
@@ -47,8 +47,8 @@ static struct rpma_cq *queue_called(const char *name) {
 }
 
 // The queue of the device; on a shared channel, an own receive queue is the second one.
-static struct ibv_cq *device_queue(const struct way *way, const char *name) {
-    const bool second = way->shape.shared && strcmp(name, "own rcq") == 0;
+static struct ibv_cq *device_queue(const struct layout *layout, const char *name) {
+    const bool second = layout->shape.shared && strcmp(name, "own rcq") == 0;
     return fake_cq_on(fixture_cq_fd(queue_called(name)), second);
 }
 
@@ -59,38 +59,40 @@ static struct rpma_peer_event event_of(enum ibv_event_type type, void *object) {
     return event;
 }
 
-// Events of the device name the handles, whoever made them.
-static void expect_handles(const struct way *way, struct ibv_qp *qp) {
+// Events of the device have the handles of all queues, the program's and the connection's.
+static void expect_handles(const struct layout *layout, struct ibv_qp *qp) {
     assert_ptr_equal(event_of(IBV_EVENT_QP_FATAL, qp).conn, w.h.conn);
-    assert_ptr_equal(event_of(IBV_EVENT_CQ_ERR, qp->send_cq).cq, queue_called(way->sends));
-    assert_ptr_equal(event_of(IBV_EVENT_CQ_ERR, qp->recv_cq).cq, queue_called(way->receives));
+    assert_ptr_equal(event_of(IBV_EVENT_CQ_ERR, qp->send_cq).cq, queue_called(layout->sends));
+    assert_ptr_equal(event_of(IBV_EVENT_CQ_ERR, qp->recv_cq).cq,
+                     queue_called(layout->receives));
     if (qp->srq)
         assert_ptr_equal(event_of(IBV_EVENT_SRQ_ERR, qp->srq).srq, w.h.srq);
 }
 
 TEST_THAT(each_completion_is_in_its_queue) {
-    for (const struct way *way = ways; way < ways + LENGTH(ways); way++)
+    for (const struct layout *layout = layouts; layout < layouts + LENGTH(layouts); layout++)
         for (int incoming = 0; incoming < 2; incoming++) {
-            struct shape shape = way->shape;
+            struct shape shape = layout->shape;
             shape.incoming = incoming;
             fixture_reset();
             fixture_peer(&w);
             fixture_request(&w, &shape);
-            assert_int_equal(fake_count("ibv_create_cq"), !!way->makes[0] + !!way->makes[1]);
-            for (unsigned i = 0; i < 2 && way->makes[i]; i++)
+            assert_int_equal(fake_count("ibv_create_cq"),
+                             !!layout->makes[0] + !!layout->makes[1]);
+            for (unsigned i = 0; i < 2 && layout->makes[i]; i++)
                 assert_int_equal(fake_nth("ibv_create_cq", i + 1)->create_cq.cqe,
-                                 way->makes[i]);
-            assert_int_equal(fake_count("ibv_create_comp_channel"), way->channels);
+                                 layout->makes[i]);
+            assert_int_equal(fake_count("ibv_create_comp_channel"), layout->channels);
             fixture_connect(&w, &shape);
             struct ibv_qp *const qp = fixture_qp(&w);
             assert_int_equal(qp->srq != NULL, shape.srq);
-            assert_ptr_equal(qp->send_cq, device_queue(way, way->sends));
-            assert_ptr_equal(qp->recv_cq, device_queue(way, way->receives));
+            assert_ptr_equal(qp->send_cq, device_queue(layout, layout->sends));
+            assert_ptr_equal(qp->recv_cq, device_queue(layout, layout->receives));
             assert_true(fake_armed(qp->send_cq) && fake_armed(qp->recv_cq));
-            assert_ptr_equal(fixture_cq(&w), queue_called(way->sends));
-            assert_ptr_equal(fixture_rcq(&w), queue_called(way->rcq));
+            assert_ptr_equal(fixture_cq(&w), queue_called(layout->sends));
+            assert_ptr_equal(fixture_rcq(&w), queue_called(layout->rcq));
             assert_non_null(fixture_cq(&w));
-            expect_handles(way, qp);
+            expect_handles(layout, qp);
         }
 }
 
@@ -110,7 +112,7 @@ TEST_THAT(queue_for_both_directions_is_the_main_cq) {
                  .own_error = EBUSY);
 }
 
-// A completion queue belongs to a device, whatever its protection domain.
+// A completion queue belongs to a device, independently of the protection domain.
 TEST_THAT(queue_of_another_peer_of_the_device_is_accepted) {
     struct rpma_peer *other = NULL;
     fixture_peer(&w);

@@ -126,11 +126,11 @@ TEST_THAT(failed_deletion_is_logged) {
 
 // ---- the descriptor of a peer configuration ------------------------------------------------
 
-// The four bytes that are statements; all others mean the same as in every release.
+// The four bytes with capabilities; all others mean the same as in every release.
 static const struct {
     unsigned byte;
     const char *flush, *atomic_write;
-} statements[] = {
+} capability_bytes[] = {
     {0xa1, "no", "no"},
     {0xa3, "yes", "no"},
     {0xa5, "no", "yes"},
@@ -142,10 +142,10 @@ TEST_THAT(peer_cfg_survives_its_descriptor) {
         const char *flush = "not advertised", *atomic_write = "not advertised";
         unsigned char expected = byte != 0;
         char line[128];
-        for (size_t i = 0; i < LENGTH(statements); i++)
-            if (statements[i].byte == byte) {
-                flush = statements[i].flush;
-                atomic_write = statements[i].atomic_write;
+        for (size_t i = 0; i < LENGTH(capability_bytes); i++)
+            if (capability_bytes[i].byte == byte) {
+                flush = capability_bytes[i].flush;
+                atomic_write = capability_bytes[i].atomic_write;
                 expected = (unsigned char)byte;
             }
         snprintf(line, sizeof(line),

@@ -15,7 +15,7 @@ static void begin(bool native) {
     MUST(rpma_batch_new(w.h.conn, MOST, &w.h.batch));
 }
 
-// A write with that context, which is distinguished by its memory, too.
+// A write with that context; its memory also identifies it.
 static struct rpma_work write_number(unsigned number) {
     return (struct rpma_work){.type = RPMA_WORK_WRITE,
                               .remote = w.h.remote,

@@ -23,7 +23,7 @@ static void add(enum rpma_work_type kind) {
     MUST(rpma_batch_add(w.h.batch, &work));
 }
 
-static void expect_way(const char *calls, uint32_t count) {
+static void expect_requests(const char *calls, uint32_t count) {
     uint32_t posted = 77;
     MUST(rpma_batch_post(w.h.batch, &posted));
     EXPECT_CALLS(calls);
@@ -35,19 +35,19 @@ static void expect_way(const char *calls, uint32_t count) {
 TEST_THAT(simple_lists_take_the_fast_path) {
     new_batch(true, true);
     add(RPMA_WORK_WRITE);
-    expect_way(POST_SEND, 1);
+    expect_requests(POST_SEND, 1);
     add(RPMA_WORK_FLUSH);
-    expect_way(BUILD_FLUSHES ? "ibv_wr_start ibv_wr_rdma_write ibv_wr_set_sge_list "
-                               "ibv_wr_flush ibv_wr_complete"
-                             : POST_SEND,
-               2);
+    expect_requests(BUILD_FLUSHES ? "ibv_wr_start ibv_wr_rdma_write ibv_wr_set_sge_list "
+                                    "ibv_wr_flush ibv_wr_complete"
+                                  : POST_SEND,
+                    2);
     MUST(rpma_batch_reset(w.h.batch));
     add(RPMA_WORK_WRITE);
-    expect_way(POST_SEND, 1);
+    expect_requests(POST_SEND, 1);
 }
 
 #ifdef TEST_NATIVE_FLUSH
-// A native flush leaves the bounds to the device, which knows them better than the descriptor.
+// The device checks the bounds of a native flush, because the descriptor may be inaccurate.
 // A batch checks them when it has to flush by reading.
 TEST_THAT(native_flush_leaves_bounds_to_the_device) {
     new_batch(true, false);
@@ -55,7 +55,7 @@ TEST_THAT(native_flush_leaves_bounds_to_the_device) {
     uint32_t posted = 77;
     flush.remote_offset = FIXTURE_REMOTE_SIZE;
     MUST(rpma_batch_add(w.h.batch, &flush));
-    expect_way("ibv_wr_start ibv_wr_flush ibv_wr_complete", 1);
+    expect_requests("ibv_wr_start ibv_wr_flush ibv_wr_complete", 1);
     fixture_apply(&w, SERVES);
     EXPECT_ERROR(rpma_batch_post(w.h.batch, &posted), RPMA_E_INVAL, "(emulated flush)",
                  "remote_offset >= size of the remote region (emulated flush)",
@@ -179,7 +179,7 @@ TEST_THAT(forbidden_flush_rejects_the_list) {
                      "no longer allows a flush", "direct write to PMem",
                      .before = "batch[3]: ");
         MUST(rpma_batch_set(w.h.batch, 3, &write));
-        expect_way(POST_SEND, 4);
+        expect_requests(POST_SEND, 4);
         const struct rpma_work flush = operation_of(&w, RPMA_WORK_FLUSH);
         allow(true);
         MUST(rpma_batch_set(w.h.batch, 0, &flush));

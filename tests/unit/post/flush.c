@@ -28,10 +28,10 @@ static const struct {
     {"nonsense", RPMA_FLUSH_MODE_AUTO, true},
     {"", RPMA_FLUSH_MODE_AUTO, true},
 };
-static const unsigned statements[] = {UNADVERTISED, SERVES, SERVES | SERVES_FLUSH,
+static const unsigned advertised[] = {UNADVERTISED, SERVES, SERVES | SERVES_FLUSH,
                                       SERVES | SERVES_ATOMIC_WRITE,
                                       SERVES | SERVES_FLUSH | SERVES_ATOMIC_WRITE};
-// The statement of a region about native flushes.
+// The flush types of a region.
 enum { BARE = -1, VISIBILITY = 0x10, PERSISTENT = 0x20 };
 static const int regions[] = {BARE, 0, VISIBILITY, PERSISTENT, VISIBILITY | PERSISTENT};
 
@@ -82,15 +82,16 @@ static int flush(enum rpma_flush_type type) {
 
 // ---- the flush method ----------------------------------------------------------------------
 
-enum way { READ, NATIVE, REFUSED };
+enum method { READ, NATIVE, REFUSED };
 
-// The first of these that makes a choice decides: the program, the operator, the other side.
-// Only a program that demands native flushes is refused.
-static enum way expected_way(bool possible, enum rpma_flush_mode chosen, bool by_program,
-                             unsigned statement, int region, enum rpma_flush_type type) {
+// In this order of precedence: the program, the operator, the other side.
+// Only a program that requires native flushes is refused.
+static enum method expected_method(bool possible, enum rpma_flush_mode chosen, bool by_program,
+                                   unsigned capabilities, int region,
+                                   enum rpma_flush_type type) {
     const int bit = type == RPMA_FLUSH_TYPE_PERSISTENT ? PERSISTENT : VISIBILITY;
     const bool region_allows = region == BARE || region & bit;
-    const bool denied = statement != UNADVERTISED && (statement & SERVES_FLUSH) == 0;
+    const bool denied = capabilities != UNADVERTISED && (capabilities & SERVES_FLUSH) == 0;
     if (!possible || chosen == RPMA_FLUSH_MODE_EMULATED)
         return READ;
     if (chosen == RPMA_FLUSH_MODE_NATIVE)
@@ -98,7 +99,8 @@ static enum way expected_way(bool possible, enum rpma_flush_mode chosen, bool by
     return region_allows && !denied ? NATIVE : READ;
 }
 
-static void expect_way(enum way way, struct rpma_mr_remote *remote, enum rpma_flush_type type) {
+static void expect_method(enum method method, struct rpma_mr_remote *remote,
+                          enum rpma_flush_type type) {
     struct rpma_work o = operation_of(&w, RPMA_WORK_FLUSH);
     o.remote = remote;
     o.flush_type = type;
@@ -108,24 +110,24 @@ static void expect_way(enum way way, struct rpma_mr_remote *remote, enum rpma_fl
                                                  ? "has no native persistent flush"
                                                  : "has no native visibility flush",
                                      .any_calls = true};
-    if (way == REFUSED)
+    if (method == REFUSED)
         EXPECT_ERROR(rpma_flush(w.h.conn, remote, 8, 8, type, 1, NULL), RPMA_E_NOSUPP,
                      refused.condition, refused.cause, .logs = refused.logs);
     else
         MUST(operation_plain(&o, w.h.conn));
-    EXPECT_CALLS(way == REFUSED  ? ""
-                 : way == NATIVE ? "ibv_wr_start ibv_wr_flush ibv_wr_complete"
-                                 : "ibv_post_send");
-    for (enum operation_way by = 0; by < OPERATION_WAYS; by++) {
+    EXPECT_CALLS(method == REFUSED  ? ""
+                 : method == NATIVE ? "ibv_wr_start ibv_wr_flush ibv_wr_complete"
+                                    : "ibv_post_send");
+    for (enum post_method by = 0; by < POST_METHODS; by++) {
         unit_begin();
         const int ret = operation_by(by, &o, &w);
         refused.before = operation_names[by].element;
-        if (way == REFUSED)
+        if (method == REFUSED)
             unit_expect_error(ret, operation_names[by].function, &refused, __FILE__, __LINE__);
         else
             assert_int_equal(operation_got(by).opcode,
-                             way == NATIVE ? SIM_WR_FLUSH : IBV_WR_RDMA_READ);
-        assert_int_equal(ret, way == REFUSED ? RPMA_E_NOSUPP : 0);
+                             method == NATIVE ? SIM_WR_FLUSH : IBV_WR_RDMA_READ);
+        assert_int_equal(ret, method == REFUSED ? RPMA_E_NOSUPP : 0);
     }
 }
 
@@ -134,27 +136,27 @@ static void expect_atomic_writes(bool native) {
     const struct rpma_work o = operation_of(&w, RPMA_WORK_ATOMIC_WRITE);
     MUST(operation_plain(&o, w.h.conn));
     EXPECT_CALLS(native ? "ibv_wr_start ibv_wr_atomic_write ibv_wr_complete" : "ibv_post_send");
-    for (int by = 0; by < OPERATION_WAYS; by++) {
-        MUST(operation_by((enum operation_way)by, &o, &w));
-        assert_int_equal(operation_got((enum operation_way)by).opcode,
+    for (int by = 0; by < POST_METHODS; by++) {
+        MUST(operation_by((enum post_method)by, &o, &w));
+        assert_int_equal(operation_got((enum post_method)by).opcode,
                          native ? SIM_WR_ATOMIC_WRITE : IBV_WR_RDMA_WRITE);
     }
 }
 
-static void expect_ways(bool possible, enum rpma_flush_mode chosen, bool by_program,
-                        unsigned statement) {
+static void expect_methods(bool possible, enum rpma_flush_mode chosen, bool by_program,
+                           unsigned capabilities) {
     enum rpma_flush_mode mode = RPMA_FLUSH_MODE_AUTO;
     MUST(rpma_conn_get_flush_mode(w.h.conn, &mode));
     EXPECT_CALLS("");
-    assert_int_equal(
-        mode, expected_way(possible, chosen, by_program, statement, BARE, types[0]) == NATIVE
-                  ? RPMA_FLUSH_MODE_NATIVE
-                  : RPMA_FLUSH_MODE_EMULATED);
+    assert_int_equal(mode, expected_method(possible, chosen, by_program, capabilities, BARE,
+                                           types[0]) == NATIVE
+                               ? RPMA_FLUSH_MODE_NATIVE
+                               : RPMA_FLUSH_MODE_EMULATED);
     for (size_t r = 0; r < LENGTH(regions); r++)
         for (size_t t = 0; t < LENGTH(types); t++)
-            expect_way(
-                expected_way(possible, chosen, by_program, statement, regions[r], types[t]),
-                remotes[r], types[t]);
+            expect_method(expected_method(possible, chosen, by_program, capabilities,
+                                          regions[r], types[t]),
+                          remotes[r], types[t]);
 }
 
 static void decide(bool device, enum rpma_flush_mode program, size_t o, bool incoming) {
@@ -170,15 +172,15 @@ static void decide(bool device, enum rpma_flush_mode program, size_t o, bool inc
     MUST(rpma_batch_new(w.h.conn, 3, &w.h.batch));
     make_regions();
     const bool by_program = program == RPMA_FLUSH_MODE_NATIVE;
-    expect_ways(possible, chosen, by_program, UNADVERTISED);
+    expect_methods(possible, chosen, by_program, UNADVERTISED);
     expect_atomic_writes(device && BUILD_WRITES_ATOMICALLY);
-    for (size_t i = 0; i < LENGTH(statements); i++) {
-        fixture_apply(&w, (uint8_t)statements[i]);
+    for (size_t i = 0; i < LENGTH(advertised); i++) {
+        fixture_apply(&w, (uint8_t)advertised[i]);
         EXPECT_CALLS("");
-        expect_ways(possible, chosen, by_program, statements[i]);
+        expect_methods(possible, chosen, by_program, advertised[i]);
         expect_atomic_writes(
             device && BUILD_WRITES_ATOMICALLY &&
-            (statements[i] == UNADVERTISED || (statements[i] & SERVES_ATOMIC_WRITE)));
+            (advertised[i] == UNADVERTISED || (advertised[i] & SERVES_ATOMIC_WRITE)));
     }
     for (size_t i = 0; i < LENGTH(regions); i++)
         MUST(rpma_mr_remote_delete(&remotes[i]));
@@ -208,13 +210,13 @@ static void expect_notices(unsigned count, bool native) {
         strstr(line->message, native ? "RPMA_FLUSH=emulated" : "RPMA_MR_USAGE_READ_SRC"));
 }
 
-// One notice before any configuration is applied, and one after each that states nothing.
+// One notice before any configuration is applied, and one after each that advertises nothing.
 TEST_THAT(unadvertised_flush_method_is_logged_once) {
     static const unsigned applied[] = {0,      UNADVERTISED, UNADVERTISED,
                                        SERVES, UNADVERTISED, SERVES | SERVES_FLUSH};
     for (int device = 0; device < 2; device++)
         for (int mode = 0; mode <= (device && BUILD_FLUSHES ? 2 : 1); mode++)
-            for (int by = 0; by < OPERATION_WAYS; by++) {
+            for (int by = 0; by < POST_METHODS; by++) {
                 const bool native = device && BUILD_FLUSHES && mode != RPMA_FLUSH_MODE_EMULATED;
                 new_conn(device, (enum rpma_flush_mode)mode);
                 struct rpma_work o = operation_of(&w, RPMA_WORK_FLUSH);
@@ -228,8 +230,8 @@ TEST_THAT(unadvertised_flush_method_is_logged_once) {
                                      is_denied);
                     assert_int_equal(logged_count(RPMA_LOG_LEVEL_NOTICE), 0);
                     unit_begin();
-                    assert_int_equal(operation_by((enum operation_way)by, &o, &w), 0);
-                    // A program that demands a mode needs no statement about it.
+                    assert_int_equal(operation_by((enum post_method)by, &o, &w), 0);
+                    // A program that sets a mode by name needs no capabilities of the peer.
                     expect_notices(applied[i] <= UNADVERTISED && mode != RPMA_FLUSH_MODE_NATIVE,
                                    native);
                     MUST(flush(RPMA_FLUSH_TYPE_VISIBILITY));
@@ -251,7 +253,7 @@ TEST_THAT(refused_flush_logs_no_fallback) {
     }
 }
 
-// ---- the statement of this side ------------------------------------------------------------
+// ---- the capabilities of this side ---------------------------------------------------------
 
 // Its device and its build decide; RPMA_FLUSH, which is for its own flushes, does not count.
 TEST_THAT(capability_equals_the_device_operations) {
@@ -260,12 +262,12 @@ TEST_THAT(capability_equals_the_device_operations) {
             const bool flushes = device & 1 && BUILD_FLUSHES;
             const bool writes_atomically = device & 2 && BUILD_WRITES_ATOMICALLY;
             unsigned char desc[1] = {0};
-            bool is_stated = true, flush = true, atomic_write = true;
+            bool is_advertised = true, flush = true, atomic_write = true;
             peer_of(device & 1, device & 2, o);
             MUST(rpma_peer_cfg_get_descriptor(w.h.pcfg, desc));
             assert_int_equal(desc[0], UNADVERTISED);
-            MUST(rpma_peer_cfg_get_served(w.h.pcfg, &is_stated, &flush, &atomic_write));
-            assert_false(is_stated || flush || atomic_write);
+            MUST(rpma_peer_cfg_get_served(w.h.pcfg, &is_advertised, &flush, &atomic_write));
+            assert_false(is_advertised || flush || atomic_write);
             MUST(rpma_peer_cfg_set_served_by(w.h.pcfg, w.h.peer));
             EXPECT_CALLS("");
             MUST(rpma_mr_dereg(&w.h.mr));
@@ -273,14 +275,14 @@ TEST_THAT(capability_equals_the_device_operations) {
             MUST(rpma_peer_cfg_get_descriptor(w.h.pcfg, desc));
             assert_int_equal(desc[0], SERVES | (flushes ? SERVES_FLUSH : 0) |
                                           (writes_atomically ? SERVES_ATOMIC_WRITE : 0));
-            MUST(rpma_peer_cfg_get_served(w.h.pcfg, &is_stated, &flush, &atomic_write));
-            assert_true(is_stated);
+            MUST(rpma_peer_cfg_get_served(w.h.pcfg, &is_advertised, &flush, &atomic_write));
+            assert_true(is_advertised);
             assert_int_equal(flush, flushes);
             assert_int_equal(atomic_write, writes_atomically);
         }
 }
 
-// A statement that does not go through a descriptor needs no direct write to PMem.
+// Capabilities that are not sent as a descriptor need no direct write to PMem.
 TEST_THAT(capability_applies_without_a_descriptor) {
     fixture_peer(&w); // on a device without native flush
     MUST(rpma_peer_cfg_set_served_by(w.h.pcfg, w.h.peer));

@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// requests.c -- the request that the device gets for each kind of operation, in every way of
-// posting it, and the log line of the plain functions when the device rejects it
+// requests.c -- the request that the device gets for each type of operation, by every post
+// method, and the log line of the plain functions when the device rejects it
 
 #include "request.h"
 
-// ---- every way of posting ------------------------------------------------------------------
+// ---- every post method ---------------------------------------------------------------------
 
-enum { PLAIN = OPERATION_WAYS, WAYS }; // by the function that posts one operation of that kind
+enum { PLAIN = POST_METHODS, METHODS }; // the function that posts one operation of that type
 
-static int post_by(int way, const struct rpma_work *o) {
-    return way == PLAIN ? operation_plain(o, w.h.conn)
-                        : operation_by((enum operation_way)way, o, &w);
+static int post_by(int method, const struct rpma_work *o) {
+    return method == PLAIN ? operation_plain(o, w.h.conn)
+                           : operation_by((enum post_method)method, o, &w);
 }
 
-static const char *name_of(int way, const struct rpma_work *o) {
-    return way == PLAIN ? operation_plain_name(o->type) : operation_names[way].function;
+static const char *name_of(int method, const struct rpma_work *o) {
+    return method == PLAIN ? operation_plain_name(o->type) : operation_names[method].function;
 }
 
 // Plain functions have no lists, and ignore the flags that the others refuse.
-static bool takes(int way, const struct rpma_work *o) {
+static bool takes(int method, const struct rpma_work *o) {
     const int flags = o->flags;
-    if (way == PLAIN)
+    if (method == PLAIN)
         return !is(o, ATOMIC_KINDS) && (o->nsge == 0 || !is(o, LOCAL_KINDS));
     return flags & RPMA_F_COMPLETION_ON_ERROR && flags >> 4 == 0 &&
            (!(flags & RPMA_F_INLINE) || is(o, INLINE_KINDS)) &&
@@ -52,13 +52,13 @@ static void expect(struct rpma_work o) {
         if (o.flags & RPMA_F_INLINE && is(&o, INLINE_KINDS) && !fits)
             continue;
         const struct fake_post expected = request(&o);
-        for (int way = 0; way < WAYS; way++) {
-            if (!takes(way, &o))
+        for (int method = 0; method < METHODS; method++) {
+            if (!takes(method, &o))
                 continue;
-            MUST_OF(name_of(way, &o), post_by(way, &o));
+            MUST_OF(name_of(method, &o), post_by(method, &o));
             const struct fake_post got =
-                operation_posted(way != OPERATION_POST && way != PLAIN);
-            operation_compare(&got, &expected, name_of(way, &o));
+                operation_posted(method != OPERATION_POST && method != PLAIN);
+            operation_compare(&got, &expected, name_of(method, &o));
         }
     }
 }
@@ -198,9 +198,9 @@ TEST_THAT(old_atomic_write_reads_its_bytes_from_a_region) {
     request_end();
 }
 
-// A connection warns once, whichever way posts the first misaligned write.
+// A connection logs one warning, whichever method posts the first misaligned write.
 TEST_THAT(misaligned_atomic_writes_warn_once) {
-    for (int i = 0; i < 2 * WAYS; i++) {
+    for (int i = 0; i < 2 * METHODS; i++) {
         const int first = i / 2;
         request_begin(i % 2, i % 2, 3);
         struct rpma_work o = operation_of(&w, RPMA_WORK_ATOMIC_WRITE);
@@ -212,8 +212,8 @@ TEST_THAT(misaligned_atomic_writes_warn_once) {
         assert_string_equal(logged_line(RPMA_LOG_LEVEL_WARNING, 0)->function,
                             name_of(first, &o));
         logged_forget();
-        for (int way = 0; way < WAYS; way++)
-            assert_int_equal(post_by(way, &o), 0);
+        for (int method = 0; method < METHODS; method++)
+            assert_int_equal(post_by(method, &o), 0);
         assert_int_equal(logged_count(RPMA_LOG_LEVEL_WARNING), 0);
         fake_fail("ibv_post_send", 1, ENOMEM);
         EXPECT_ERROR_OF("rpma_atomic_write", post_by(PLAIN, &o), RPMA_E_PROVIDER,
@@ -325,24 +325,25 @@ static void exceed_inline_room(enum rpma_work_type kind, bool is_list, int error
     static const char says[] =
         "81 bytes are to be sent inline, the connection allows 80 at most: raise "
         "it with rpma_conn_cfg_set_inline_size()";
-    for (int way = 0; way < WAYS; way++) {
+    for (int method = 0; method < METHODS; method++) {
         const struct rpma_work fits = carry(kind, is_list, INLINE_ROOM);
-        const bool of_batch = way == OPERATION_ADD || way == OPERATION_SET;
-        const unsigned before = way != OPERATION_POST && way != PLAIN;
-        if (!takes(way, &fits))
+        const bool of_batch = method == OPERATION_ADD || method == OPERATION_SET;
+        const unsigned before = method != OPERATION_POST && method != PLAIN;
+        if (!takes(method, &fits))
             continue;
-        MUST(post_by(way, &fits));
+        MUST(post_by(method, &fits));
         fake_fail(before ? "send request" : "ibv_post_send", 1, ENOMEM);
-        assert_int_equal(post_by(way, &fits), way == PLAIN ? RPMA_E_PROVIDER : RPMA_E_AGAIN);
+        assert_int_equal(post_by(method, &fits),
+                         method == PLAIN ? RPMA_E_PROVIDER : RPMA_E_AGAIN);
         fake_faults_off();
         assert_non_null(strstr(logged_text(), "the send queue is full"));
         const struct rpma_work o = carry(kind, is_list, INLINE_ROOM + 1);
-        EXPECT_ERROR_OF(of_batch ? "rpma_batch_post" : name_of(way, &o), post_by(way, &o),
+        EXPECT_ERROR_OF(of_batch ? "rpma_batch_post" : name_of(method, &o), post_by(method, &o),
                         RPMA_E_PROVIDER, "ibv_post_send() failed", "ibv_post_send()", error,
                         .logs = says, .any_calls = true,
-                        .before = of_batch       ? "batch[1]: "
-                                  : way == PLAIN ? ""
-                                                 : operation_names[way].element);
+                        .before = of_batch          ? "batch[1]: "
+                                  : method == PLAIN ? ""
+                                                    : operation_names[method].element);
         assert_int_equal(fake_posted_count(), before);
     }
 }

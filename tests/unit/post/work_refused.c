@@ -205,22 +205,24 @@ static void expect_unchanged_batch(void) {
 static void expect_refused(const struct wrong *wrong, const struct rpma_work *o) {
     const struct rpma_work other = {.type = RPMA_WORK_SEND, .flags = 1},
                            array[] = {other, *o, other};
-    for (enum operation_way way = 0; way < OPERATION_WAYS; way++) {
+    for (enum post_method method = 0; method < POST_METHODS; method++) {
         uint32_t posted = 77;
         const struct expected_error expected = {wrong->code ? wrong->code : RPMA_E_INVAL,
                                                 wrong->condition,
                                                 wrong->cause,
                                                 .logs = wrong->logs,
-                                                .before = operation_names[way].element,
-                                                .any_calls = way == OPERATION_ARRAY};
+                                                .before = operation_names[method].element,
+                                                .any_calls = method == OPERATION_ARRAY};
         unit_begin();
-        const int ret = way == OPERATION_POST    ? rpma_post(w.h.conn, o, 1, &posted)
-                        : way == OPERATION_ARRAY ? rpma_post(w.h.conn, array, 3, &posted)
-                        : way == OPERATION_ADD   ? rpma_batch_add(w.h.batch, o)
-                                                 : rpma_batch_set(w.h.batch, 1, o);
-        unit_expect_error(ret, operation_names[way].function, &expected, __FILE__, __LINE__);
-        assert_int_equal(posted, way == OPERATION_POST ? 0 : way == OPERATION_ARRAY ? 1 : 77);
-        assert_int_equal(fake_posted_count(), way == OPERATION_ARRAY);
+        const int ret = method == OPERATION_POST    ? rpma_post(w.h.conn, o, 1, &posted)
+                        : method == OPERATION_ARRAY ? rpma_post(w.h.conn, array, 3, &posted)
+                        : method == OPERATION_ADD   ? rpma_batch_add(w.h.batch, o)
+                                                    : rpma_batch_set(w.h.batch, 1, o);
+        unit_expect_error(ret, operation_names[method].function, &expected, __FILE__, __LINE__);
+        assert_int_equal(posted, method == OPERATION_POST    ? 0
+                                 : method == OPERATION_ARRAY ? 1
+                                                             : 77);
+        assert_int_equal(fake_posted_count(), method == OPERATION_ARRAY);
     }
     expect_unchanged_batch();
 }

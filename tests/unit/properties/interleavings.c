@@ -587,7 +587,7 @@ static void record_readers(void) {
     fake_faults_off();
 }
 
-// A log function sees all that the program stored before it set the function.
+// A log function reads all values that the program stored before it set the function.
 static uint64_t prepared;
 static const char *called;
 

@@ -27,11 +27,11 @@ BY(by_cq_0_10, cq_get_0_10(cq, cmpl))
 BY(by_conn_0_10, conn_get_0_10(w.h.conn, cmpl))
 BY(by_conn_0_9, conn_get_0_9(w.h.conn, cmpl))
 
-static const struct way {
+static const struct getter {
     int (*get)(struct rpma_completion *cmpl);
     const char *name;
     bool old; // 24 bytes; checks the kind first
-} ways[] = {
+} getters[] = {
     {by_cq, "rpma_cq_get_completion", false},
     {by_cq_0_10, "rpma_cq_get_completion", false},
     {by_conn_0_10, "rpma_conn_completion_get", false},
@@ -111,9 +111,9 @@ TEST_THAT(legacy_completion_writes_only_its_members) {
         {IBV_WC_RECV_RDMA_WITH_IMM, bad, 0, 0, 0, FAILED},
     };
     new_conn();
-    for (const struct way *way = ways; way < ways + LENGTH(ways); way++)
+    for (const struct getter *getter = getters; getter < getters + LENGTH(getters); getter++)
         for (size_t i = 0; i < LENGTH(cases); i++) {
-            const unsigned written = way->old ? cases[i].old : cases[i].new;
+            const unsigned written = getter->old ? cases[i].old : cases[i].new;
             const struct image wanted =
                 image_of(written, cases[i].op, cases[i].status, cases[i].flags);
             struct image image;
@@ -121,12 +121,12 @@ TEST_THAT(legacy_completion_writes_only_its_members) {
                 continue;
             memset(&image, 0x5a, sizeof(image));
             complete(cases[i].opcode, cases[i].status, cases[i].flags);
-            MUST(way->get((void *)image.cmpl));
+            MUST(getter->get((void *)image.cmpl));
             EXPECT_CALLS("ibv_poll_cq");
             assert_memory_equal(&image, &wanted, sizeof(image));
             if (cases[i].status != IBV_WC_SUCCESS)
                 assert_string_equal(logged_line(RPMA_LOG_LEVEL_WARNING, 0)->function,
-                                    way->name);
+                                    getter->name);
             assert_int_equal(logged_count(RPMA_LOG_LEVEL_WARNING), cases[i].status != good);
         }
 }
@@ -134,24 +134,25 @@ TEST_THAT(legacy_completion_writes_only_its_members) {
 // The caller has room for one completion.
 TEST_THAT(remaining_events_wait_for_the_next_call) {
     new_conn();
-    for (const struct way *way = ways; way < ways + LENGTH(ways); way++) {
+    for (const struct getter *getter = getters; getter < getters + LENGTH(getters); getter++) {
         struct rpma_completion cmpl;
         complete(IBV_WC_SEND, IBV_WC_SUCCESS, 0);
         complete(IBV_WC_RDMA_READ, IBV_WC_SUCCESS, 0);
-        MUST(way->get(&cmpl));
+        MUST(getter->get(&cmpl));
         assert_int_equal(cmpl.op, RPMA_OP_SEND);
-        MUST(way->get(&cmpl));
+        MUST(getter->get(&cmpl));
         assert_int_equal(cmpl.op, RPMA_OP_READ);
     }
 }
 
-static void expect_get_error(const struct way *way, const struct expected_error *expected,
+static void expect_get_error(const struct getter *getter, const struct expected_error *expected,
                              unsigned written) {
     const struct image wanted = image_of(written, 0, IBV_WC_SUCCESS, 0);
     struct image image;
     memset(&image, 0x5a, sizeof(image));
     unit_begin();
-    unit_expect_error(way->get((void *)image.cmpl), way->name, expected, __FILE__, __LINE__);
+    unit_expect_error(getter->get((void *)image.cmpl), getter->name, expected, __FILE__,
+                      __LINE__);
     assert_memory_equal(&image, &wanted, sizeof(image));
 }
 
@@ -167,16 +168,16 @@ TEST_THAT(failures_are_logged) {
         {RPMA_E_UNKNOWN, "ibv_poll_cq() > 1", POLLED, .logs = "num_entries=1) returned 2"},
         {RPMA_E_PROVIDER, "ibv_poll_cq() < 0", POLLED, .logs = "gives no reason"}};
     new_conn();
-    for (const struct way *way = ways; way < ways + LENGTH(ways); way++) {
-        for (size_t i = 0; i < LENGTH(opcodes) - !way->old; i++) {
+    for (const struct getter *getter = getters; getter < getters + LENGTH(getters); getter++) {
+        for (size_t i = 0; i < LENGTH(opcodes) - !getter->old; i++) {
             complete(opcodes[i], IBV_WC_SUCCESS, 0);
-            expect_get_error(way, &failures[0], way->old ? 0 : FAILED);
+            expect_get_error(getter, &failures[0], getter->old ? 0 : FAILED);
         }
-        expect_get_error(way, &failures[1], 0);
+        expect_get_error(getter, &failures[1], 0);
         fake_poll_returns(2);
-        expect_get_error(way, &failures[2], 0);
+        expect_get_error(getter, &failures[2], 0);
         fake_fail("ibv_poll_cq", 1, EIO);
-        expect_get_error(way, &failures[3], 0);
+        expect_get_error(getter, &failures[3], 0);
         fake_faults_off();
     }
 }

@@ -146,7 +146,7 @@ def faults_of_page(path, table):
     with open(path, encoding='utf-8') as file:
         page = file.read()
     yield from troubleshooting_page.faults_of(page)
-    # Lines of libibverbs itself do not come from this library.
+    # The library does not log the lines of libibverbs.
     entries = {entry.name: entry for entry in troubleshooting_page.lines_of(page)
                if entry.line[0] == '*'}
     explained = {row['failure']: f'{TAGS[row["level"]]} {row["line"]}'

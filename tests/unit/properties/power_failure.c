@@ -56,7 +56,7 @@ struct step {
     struct rpma_work o;
     unsigned conn;
 };
-enum target_way { TARGET_ONE_BY_ONE, TARGET_IN_AN_ARRAY, TARGET_BATCHED, TARGET_WAYS };
+enum target_method { TARGET_ONE_BY_ONE, TARGET_IN_AN_ARRAY, TARGET_BATCHED, TARGET_METHODS };
 
 // The number of first steps that use the same connection.
 static size_t batch_length(const struct step *steps, size_t count) {
@@ -67,16 +67,16 @@ static size_t batch_length(const struct step *steps, size_t count) {
 }
 
 // Posts each step by itself, or successive ones on one connection as an array or a batch.
-static void target_run(const struct step *steps, size_t count, enum target_way way) {
+static void target_run(const struct step *steps, size_t count, enum target_method method) {
     for (size_t row; count > 0; steps += row, count -= row) {
         struct rpma_work work[TARGET_MOST_STEPS];
         const struct handles *h = &targets[steps->conn].h;
-        row = way == TARGET_ONE_BY_ONE ? 1 : batch_length(steps, count);
+        row = method == TARGET_ONE_BY_ONE ? 1 : batch_length(steps, count);
         for (size_t i = 0; i < row; i++)
             work[i] = steps[i].o;
-        if (way == TARGET_ONE_BY_ONE && work[0].nsge == 0) {
+        if (method == TARGET_ONE_BY_ONE && work[0].nsge == 0) {
             MUST(operation_plain(&work[0], h->conn));
-        } else if (way != TARGET_BATCHED) {
+        } else if (method != TARGET_BATCHED) {
             MUST(rpma_post(h->conn, work, (uint32_t)row, NULL));
         } else {
             for (size_t i = 0; i < row; i++)
@@ -106,7 +106,7 @@ static struct rpma_work target_write(unsigned conn, int region, size_t offset, s
 
 // ---- sequences -----------------------------------------------------------------------------
 
-enum { NO_MEMORY = TARGET_REGIONS }; // a region whose key the target does not know
+enum { NO_MEMORY = TARGET_REGIONS }; // a region whose key is invalid on the target
 
 // W writes, I with immediate data, N inline, S from several SGEs; A writes atomically, P
 // adds to a word, C swaps it; F flushes, V for visibility; R reads, L into several SGEs.
@@ -142,7 +142,7 @@ static const struct sequence {
     {{WORDS, {'F', 0, 1, 24, 16}}, FIRST(0), {2, 2}},
     {{WORDS, {'V', 0, 0, 24, 16}}, {3, 0}, {0, 2}},
     {{{'F', 0, 0, 24, 16}, WORDS}, FIRST(0), {2, 2}},
-    // Whatever writes, and however much of a word.
+    // For every operation that writes, and every part of a word.
     {{{'W', 0, 0, 0, 0}, {'W', 0, 1, 3, 1}, {'F', 0, 1, 3, 1}}, FIRST(2), {0, 0}},
     {{{'W', 0, 1, 3, 9}, {'W', 0, 1, TARGET_SIZE - 9, 9}, {'F', 0, 1, 0, TARGET_SIZE}},
      FIRST(2), {0, 0}},
@@ -220,7 +220,8 @@ static struct rpma_work work_of(const struct op *op) {
     return o;
 }
 
-static void run_sequence(const struct sequence *sequence, bool native, enum target_way way) {
+static void run_sequence(const struct sequence *sequence, bool native,
+                         enum target_method method) {
     struct step steps[LENGTH(sequence->ops)];
     unsigned count = 0;
     target_begin(native);
@@ -238,7 +239,7 @@ static void run_sequence(const struct sequence *sequence, bool native, enum targ
         fake_stop_target_after(count - 1);
     if (sequence->no_atomics)
         fake_target_without_atomics(target_regions[0].rkey);
-    target_run(steps, count, way);
+    target_run(steps, count, method);
     assert_int_equal(fake_power_failure(0), sequence->lost[native && BUILD_FLUSHES]);
     for (int r = 0; r < TARGET_REGIONS; r++)
         assert_memory_equal(target_found[r], target_expected[r], TARGET_SIZE);
@@ -251,9 +252,9 @@ static void run_sequence(const struct sequence *sequence, bool native, enum targ
 }
 
 TEST_THAT(writes_after_a_flush_may_be_lost) {
-    for (size_t i = 0; i < LENGTH(sequences) * 2 * TARGET_WAYS; i++) {
+    for (size_t i = 0; i < LENGTH(sequences) * 2 * TARGET_METHODS; i++) {
         fixture_reset();
-        run_sequence(&sequences[i / 2 / TARGET_WAYS], i % 2, i / 2 % TARGET_WAYS);
+        run_sequence(&sequences[i / 2 / TARGET_METHODS], i % 2, i / 2 % TARGET_METHODS);
     }
 }
 

@@ -303,7 +303,7 @@ static void take(char *step) {
 
 // ---- a line of input -----------------------------------------------------------------------
 
-// Advice names these limits, whatever this machine allows.
+// Advice names these limits, independently of those of this machine.
 static void limit_to(int resource, rlim_t most) {
     struct rlimit limit;
     assert_int_equal(getrlimit((__rlimit_resource_t)resource, &limit), 0);

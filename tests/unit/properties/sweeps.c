@@ -281,17 +281,17 @@ static void add(const struct row *row) {
 }
 
 int main(void) {
-    static const char *const ways[] = {"outgoing", "incoming", "rejected"};
+    static const char *const roles[] = {"outgoing", "incoming", "rejected"};
     static struct row of_shapes[3 * LENGTH(shapes)];
     static char names[3 * LENGTH(shapes)][32];
     for (size_t i = 0; i < LENGTH(rows); i++)
         add(&rows[i]);
     for (size_t i = 0; i < LENGTH(of_shapes); i++) {
-        const unsigned way = i % 3;
-        of_shapes[i] = (struct row){names[i], shapes[i / 3].calls[way],
-                                    way == 2 ? REJECTION : CONNECTION, shapes[i / 3].shape};
-        of_shapes[i].shape.incoming = way > 0;
-        snprintf(names[i], sizeof(names[i]), "%s, %s", ways[way], shapes[i / 3].name);
+        const unsigned role = i % 3;
+        of_shapes[i] = (struct row){names[i], shapes[i / 3].calls[role],
+                                    role == 2 ? REJECTION : CONNECTION, shapes[i / 3].shape};
+        of_shapes[i].shape.incoming = role > 0;
+        snprintf(names[i], sizeof(names[i]), "%s, %s", roles[role], shapes[i / 3].name);
         if (of_shapes[i].calls > 0)
             add(&of_shapes[i]);
     }
