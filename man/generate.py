@@ -130,7 +130,7 @@ def errors_section(functions, entries):
 
 
 def history(functions, releases):
-    """Since when the functions exist. A release of most of them comes last, without their names."""
+    """The releases that added the functions. The release of most of them is last, without their names."""
     groups = {}
     for name in functions:
         groups.setdefault(releases[name], []).append(name)

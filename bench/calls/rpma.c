@@ -45,7 +45,7 @@ ATOMIC_WRITE(native_atomic_write, native_conn)
 #endif
 // clang-format on
 
-// What one side executes for a message and its echo.
+// The calls of one side for a message and its echo.
 static void message_loop(unsigned long times) {
     for (unsigned long i = 0; i < times; i++) {
         recv_loop(1);

@@ -69,7 +69,7 @@ static int poll_empty_cq(struct ibv_cq *cq, int num_entries, struct ibv_wc *wc) 
 }
 
 static int req_notify_cq(struct ibv_cq *cq, int solicited_only) {
-    if (is_counting) // waits call it, too
+    if (is_counting) // waits also call it
         provider_count("ibv_req_notify_cq");
     return 0;
 }
@@ -123,7 +123,7 @@ int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attrib
     return 0;
 }
 
-// A queue pair with a send queue of PROVIDER_FULL_SQ entries has a context of its own, too.
+// A queue pair with a send queue of PROVIDER_FULL_SQ entries also has a context of its own.
 struct ibv_context *provider_context_of(struct ibv_context *device, uint32_t max_send_wr) {
     static struct ibv_context full;
     if (max_send_wr != PROVIDER_FULL_SQ)

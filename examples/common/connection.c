@@ -155,7 +155,8 @@ void disconnect(struct rpma_conn **conn) {
     CALL(rpma_conn_delete(conn));
 }
 
-// Disconnect here, too: otherwise the other side sees the end only after a timeout.
+// Disconnect on this side as well: otherwise the other side gets the event only after a
+// timeout.
 void await_disconnect(struct rpma_conn **conn) {
     expect_event(*conn, RPMA_CONN_CLOSED);
     CALL(rpma_conn_disconnect(*conn));

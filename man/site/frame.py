@@ -56,7 +56,7 @@ NAME = re.compile(r"(?<![\w./-])((?:docs|examples|programs)/[\w./-]*\w|\w+(?:-\w
 
 
 class Page:
-    """One file of the site: where it lies, and what is to be said of it elsewhere."""
+    """One file of the site: its path, and its description on other pages."""
 
     def __init__(self, url, title, kind, about=""):
         self.url, self.title, self.kind, self.about = url, title, kind, about
@@ -99,7 +99,7 @@ def contents_of(headings):
 
 
 def link_names(body, url, places):
-    """Functions and pages that the text names lead to where they are described: places says where."""
+    """Links functions and pages in the text to their descriptions; places has the targets."""
     root, parts, within = "../" * url.count("/"), [], 0
 
     def link(match):

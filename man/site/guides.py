@@ -12,7 +12,7 @@ import subprocess
 from frame import Page, plain
 from manual import headings_of
 
-# What a reader is led to, in this order; a folder of an example stands for all of its files.
+# The documents in the order of the site; a folder of an example represents all of its files.
 DOCUMENTS = ["README.md", "docs/*.md", "NEWS.md", "programs/**/*.md", "CONTRIBUTING.md", "src/*.md",
              "contract/*.md", "tools/*.md", "tests/*/*.md"]
 EXAMPLES = ["examples/README.md", "examples/*/README.md"]
@@ -130,7 +130,7 @@ def title_of(body):
 
 
 def about_of(body):
-    """The first sentence behind the title."""
+    """The first sentence after the title."""
     found = re.search(r"</h1>\s*<p>(.*?)</p>", body, flags=re.S)
     text = " ".join(plain(found.group(1)).split()) if found else ""
     return re.split(r"(?<=[.!?]) ", text)[0]

@@ -33,7 +33,7 @@ bool has_gpf(const std::string &config, unsigned dvsec_id) {
                static_cast<unsigned>(static_cast<unsigned char>(config[offset + 1])) << 8;
     };
     unsigned offset = EXTENDED_OFFSET;
-    // A capability has at least 4 bytes: the limit ends a circular list, too.
+    // A capability has at least 4 bytes, so the limit also ends a circular list.
     for (auto remaining = config.size() / 4;
          remaining > 0 && offset >= EXTENDED_OFFSET && offset + 12 <= config.size();
          remaining--) {

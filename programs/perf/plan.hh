@@ -81,7 +81,7 @@ struct Plan {
                          // operation under way
     uint64_t random = 0; // places in random order
     uint64_t reads = 0;  // percent of the operations that are reads instead
-    uint64_t both = 0;   // the server posts the same load to the client's memory, too
+    uint64_t both = 0;   // the server also posts the same load to the client's memory
     uint64_t rate = 0;   // operations per second of all connections at most; 0: no limit
 
     const Operation &op() const { return operations[operation]; }

@@ -56,7 +56,7 @@ uint64_t Engine::length_of(const Places &places) {
     return length;
 }
 
-// Memory of a region stays mapped for the device, so a program that unmaps it sees no error.
+// Memory of a region stays mapped for the device, so a program that unmaps it gets no error.
 static bool read_place(const Engine::Place &place, uint64_t offset, void *to, size_t length) {
     if (!place.program) {
         memcpy(to, reinterpret_cast<const char *>(place.address) + offset, length);
@@ -389,7 +389,7 @@ Engine::Result Engine::execute_flush(Qp &peer, Send &send) {
     return done(send, IBV_WC_SUCCESS);
 }
 
-// A datagram without a receiver is lost, which the sender does not see.
+// A datagram without a receiver is lost, without an error for the sender.
 Engine::Result Engine::execute_datagram(Qp &qp, Send &send) {
     Places from, to;
     if (const ibv_wc_status status = source_of(qp, send, from))

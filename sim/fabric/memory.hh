@@ -50,8 +50,8 @@ class Environment {
     // Makes the descriptor readable (one byte), or removes the byte if it is still there.
     virtual void raise(uint32_t channel) = 0;
     virtual void lower(uint32_t channel) = 0;
-    // Memory that the process maps, too, and its descriptor, which the caller owns; NULL: no
-    // memory.
+    // Memory that is shared with the process, and its descriptor, which the caller owns; NULL:
+    // no memory.
     virtual Ring *open_ring(size_t bytes, int &fd) = 0;
     virtual void close_ring(Ring *ring, size_t bytes) = 0;
 };

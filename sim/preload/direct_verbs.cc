@@ -31,7 +31,7 @@ int refuse(const char *function) {
         return nullptr;        \
     }
 
-// The answer is no for every device: a program that asks has another way.
+// Returns false for every device: a program that calls this has a fallback.
 EXPORTED bool mlx5dv_is_supported(const void *) {
     return false;
 }

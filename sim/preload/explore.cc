@@ -104,7 +104,8 @@ void sleep_until(uint64_t until, const char *function) {
     while (now() < until);
 }
 
-// What ready() returns once it is not 0; 0 at that time. Without a time a program polls.
+// Returns the result of ready() once it is not 0, or 0 at that time. Without a time a program
+// polls.
 template <class Ready> int wait_until_ready(uint64_t until, const char *function, Ready ready) {
     int result = ready();
     if (result != 0)

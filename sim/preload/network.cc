@@ -117,7 +117,7 @@ void allow_mapped(int fd, const Address &address) {
         (void)setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
 }
 
-// Binds a socket that has no address yet: the peer shall see the host's.
+// Binds a socket without an address, so that the peer gets the host's address.
 void bind_own(int fd, const Address &to) {
     Address own = {};
     socklen_t length = sizeof(own);

@@ -262,7 +262,7 @@ int sim::post_send(ibv_qp *qp, ibv_send_wr *wr, ibv_send_wr **bad) {
     });
 }
 
-// rdma-core 56, providers/rxe/rxe.c, rxe_post_recv(): no request is named then.
+// rdma-core 56, providers/rxe/rxe.c, rxe_post_recv(): this error names no request.
 int sim::post_recv(ibv_qp *qp, ibv_recv_wr *wr, ibv_recv_wr **bad) {
     if (qp->srq)
         return EINVAL;

@@ -27,7 +27,7 @@ CmAddress pack(const sockaddr *address) {
     return packed;
 }
 
-// Linux asks for CAP_NET_BIND_SERVICE.
+// Linux requires CAP_NET_BIND_SERVICE.
 bool is_privileged() {
     return geteuid() == 0;
 }

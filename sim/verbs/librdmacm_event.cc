@@ -15,7 +15,7 @@ namespace {
 
 struct ShimEvent {
     rdma_cm_event event;
-    ShimId *owner; // whose event it is: of a request, the listening ID
+    ShimId *owner; // the ID of the event; for a request, the listening ID
     uint8_t private_data[256];
 };
 
@@ -104,7 +104,7 @@ void on_response(ShimEvent *made, const CmEvent &from) {
     id->had_connect_error = made->event.status;
 }
 
-// False: the program does not see the event.
+// False: the program does not get the event.
 bool process(ShimEvent *made, const CmEvent &from) {
     ShimId *const id = made->owner;
     copy_parameters(made, from);

@@ -23,7 +23,7 @@ struct ShimDevice {
 };
 
 struct ShimContext {
-    verbs_context verbs; // programs see `context`
+    verbs_context verbs; // programs use `context`
     uint32_t handle, async_channel;
 };
 
@@ -33,7 +33,7 @@ struct ShimChannel {
 };
 
 struct ShimCq {
-    ibv_cq_ex ex; // its beginning is the ibv_cq that programs see
+    ibv_cq_ex ex; // its beginning is the ibv_cq of programs
     pthread_mutex_t lock;
     Ring *ring;
     size_t bytes;
@@ -58,7 +58,7 @@ struct Builder {
 
 // As in rdma-core >= 45, also with older headers, whose ibv_qp_ex ends before wr_flush.
 struct ShimQp {
-    ibv_qp_ex ex; // programs see its qp_base
+    ibv_qp_ex ex; // programs use its qp_base
 #ifndef RPMA_SIM_HEADERS_HAVE_FLUSH
     void (*wr_flush)(ibv_qp_ex *qp, uint32_t rkey, uint64_t remote_addr, size_t len,
                      uint8_t type, uint8_t level);

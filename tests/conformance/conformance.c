@@ -55,7 +55,7 @@ static void ask_option(const char *question, struct rdma_cm_id *id, int level, i
     print_status(question, rdma_set_option(id, level, name, &value, length));
 }
 
-// The ID that asks for the port without an address has one once it is resolved.
+// An ID that is bound to a port without an address has an address once it is resolved.
 static void ask_source_port(void) {
     union address source = own, any = {.in = {.sin_family = AF_INET}};
     source.in.sin_port = any.in.sin_port = htons(7301);

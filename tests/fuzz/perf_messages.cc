@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// perf_messages.cc -- fuzzes the messages of rpma-perf: whatever arrives is refused, or is what
-// the table below allows for its word
+// perf_messages.cc -- fuzzes the messages of rpma-perf: each input is refused, or is valid by
+// the table below
 //
-// The table states the schema once more, so that a member or a range that is forgotten in
+// The table repeats the schema, so that a member or a range that is missing in
 // programs/perf/message.cc is found.
 
 #include "failure.hh"
@@ -123,7 +123,7 @@ bool is_message(const std::string &bytes) {
            is_allowed(message);
 }
 
-// What both sides derive from a plan stays within what they may allocate.
+// The sizes that both sides derive from a plan stay within the limits of their allocations.
 void check_plan(const Json &message) {
     Plan plan;
     try {
@@ -213,8 +213,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 }
 
 #ifndef PERF_MESSAGES_LIBFUZZER
-// perf_messages CORPUS [SEED]: the files of the corpus, each as its name says, then changed
-// ones
+// perf_messages CORPUS [SEED]: the files of the corpus, valid or not by their names, then
+// changed ones
 int main(int argc, char *argv[]) {
     constexpr unsigned CHANGED = 20000;
     std::mt19937_64 random(argc > 2 ? std::strtoull(argv[2], nullptr, 0) : 1);

@@ -13,7 +13,7 @@ ESCAPES = {r"\e": "\\", r"\&": "", r"\-": "-", r"\(aq": "'", r"\(dq": '"', r"\(r
 
 
 def unescape(text):
-    """Replaces the roff escapes that the pages may use by the characters that a reader sees."""
+    """Replaces the roff escapes that the pages may use by the displayed characters."""
     return re.sub(r"\\(\(..|.)", lambda m: ESCAPES.get(m.group(0), m.group(0)), text)
 
 
@@ -35,7 +35,7 @@ class Line:
             self.macro, self.args = (parts[0], parts[1:]) if parts else ("", [])
 
     def text(self):
-        """The text that a reader sees, as far as the checks need it."""
+        """The displayed text, as far as the checks need it."""
         if not self.macro:
             return unescape(self.raw)
         if self.macro in ("Xr", "Fn"):
@@ -124,7 +124,7 @@ class Page:
         return found
 
     def references(self, lines=None):
-        """(line, name, section) of each cross reference, those inside other macros too."""
+        """(line, name, section) of each cross reference, including those inside other macros."""
         found = []
         for line in self.lines if lines is None else lines:
             parts = [line.macro] + line.args

@@ -38,7 +38,7 @@ flush, visibility|flush, persistent|pinned|paged on demand|persistent flush|rema
 MAP_SYNC|power failure|persistent|CXL region|CXL device|GPF, device|GPF, port|dirty shutdowns|poison list|\
 direct write""".split("|")
 
-# Limits that only the firmware knows are round numbers; all others are from Linux 7.3, where
+# Limits that only the firmware determines are round numbers; all others are from Linux 7.3, where
 # include/ and drivers/infiniband/ are left out. max_sge is the lesser of those for sends and receives
 # (core/uverbs_cmd.c, copy_query_dev_fields()); max_inline_data is the most of a queue pair.
 FIRMWARE = {"max_qp": 131072, "max_cq": 65536, "max_mr": 1048576, "max_cqe": 65535, "max_qp_wr": 16384,

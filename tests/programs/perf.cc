@@ -171,7 +171,7 @@ static void pattern_keeps_its_size(void **) {
 
 // ---- plan ----------------------------------------------------------------------------------
 
-// What both sides derive: places of 4096 bytes; one signal for each batch of messages that are
+// Both sides derive places of 4096 bytes; one signal for each batch of messages that are
 // echoed, or for 64 of them; twice the depth, but 32 at least, of receives without echoes.
 static void plan_needs_match_the_table(void **) {
     const struct {
@@ -512,7 +512,7 @@ static void ledger_lines_follow_the_format(void **) {
     close(STDIN_FILENO); // so that the descriptor of the ledger is 0
     const int fd = mkstemp(path);
     close(fd);
-    // What exists is not overwritten.
+    // An existing file is not overwritten.
     assert_int_equal(text_of_ledger(path).find("cannot create the ledger "), 0);
     for (const auto &c : cases) {
         unlink(path);

@@ -306,7 +306,7 @@ static const struct {
      "[7]",
      "\n  to 0.00 s             8         5                                         250000     "
      "1.91   0.016\n"},
-    // What is posted before the time is over counts, and it is over with the first operation
+    // Operations posted before the end of the time count. It ends with the first operation
     // that is posted at that moment or later: of operations of 4 ms within 8 ms, the third.
     {plan_of_test("write"),
      {0, 0, 8000000},

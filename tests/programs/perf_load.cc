@@ -402,7 +402,7 @@ TEST_THAT(message_has_the_requested_size) {
     assert_string_equal(outcome.failure.c_str(), "a message has 7 bytes, not 8");
 }
 
-// What the client posts, for which places: depth places of 4096 bytes on each side; with a
+// The client's operations and their places: depth places of 4096 bytes on each side; with a
 // list, one of elements 64 bytes apart on each of twice as much.
 TEST_THAT(operations_post_the_expected_requests) {
     static const struct {
@@ -425,8 +425,8 @@ TEST_THAT(operations_post_the_expected_requests) {
         {"read",
          {.size = 9, .inline_size = 9},
          "read 0:9 at 0\nread 0:9 at 0\nread 0:9 at 0\nread 0:9 at 0\n"},
-        // The numbers 0 to 3 give 0, 89, 30 and 56 of 100. What is read comes to a place of its
-        // own, after those of the writes.
+        // The numbers 0 to 3 give 0, 89, 30 and 56 of 100. Read data is stored at a place of
+        // its own, after those of the writes.
         {"write",
          {.size = 9, .region = 12289, .reads = 57},
          "read 4096:9 at 0\nwrite 0:9 at 4096\nread 4096:9 at 8192\nread 4096:9 at 0\n"},

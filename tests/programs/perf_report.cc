@@ -53,7 +53,7 @@ static std::vector<Result> make_results() {
     return results;
 }
 
-// What main() has to do before the client runs.
+// The steps of main() before the client runs.
 static bool is_prepared() {
     rlimit descriptors;
     sigset_t blocked;

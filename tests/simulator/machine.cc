@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// machine.cc -- faults of machines, devices and programs, as the fabric sees them
+// machine.cc -- faults of machines, devices and programs in the fabric
 
 #include "simulation.hh"
 

@@ -56,7 +56,7 @@ static struct ibv_qp *other_end(const void *qp) {
 static void receive(struct ibv_qp *qp, const struct fake_post *sent, enum ibv_wc_opcode opcode,
                     bool with_imm, bool with_bytes) {
     const struct fake_call *call = fake.nth("ibv_post_recv", ++receives);
-    CHECK(call); // a message came: was a receive posted?
+    CHECK(call); // a message arrived: was a receive posted?
     const uint32_t len = sent->num_sge ? sent->sge.length : 0;
     if (with_bytes && len)
         memcpy((void *)(uintptr_t)call->recv.sge.addr, (void *)(uintptr_t)sent->sge.addr, len);

@@ -44,7 +44,7 @@ static const uint64_t *read_word(size_t place) {
     return (const uint64_t *)(buffer + offset);
 }
 
-// A message would do, too: see example 09.
+// A message would also be sufficient: see example 09.
 static void ask_server_to_persist(void) {
     const uint64_t yes = 1;
     flush_record(visible);

@@ -210,7 +210,7 @@ TEST_THAT(every_owner_is_moved_and_released) {
     moves(all.batch);
 }
 
-// Assignment releases the previous handle at once, so the fake sees its release.
+// Assignment releases the previous handle at once, so the fake records its release.
 TEST_THAT(assignment_releases_the_previous_object) {
     rpma::peer peer(fake_context(0));
     rpma::mr_local mr(peer, memory.data(), 64, RPMA_MR_USAGE_SEND);
@@ -346,7 +346,7 @@ TEST_THAT(copied_error_has_the_same_text) {
     assert_string_equal(error->what(), text.c_str());
 }
 
-// Each thread fails in its own way, and its errors never carry the line of the other.
+// Each thread has a failure of its own, and its errors never have the line of the other.
 TEST_THAT(errors_of_threads_are_separate) {
     rpma::peer peer(fake_context(0));
     fake_quiet(true);
@@ -618,7 +618,7 @@ TEST_THAT(shared_channel_reports_the_queue) {
 
 // ---- connecting --------------------------------------------------------------------------
 
-// The C functions would see the text up to its first '\0' only.
+// The C functions would use the text up to its first '\0' only.
 TEST_THAT(address_with_a_null_character_is_rejected) {
     using namespace std::string_view_literals;
     rpma::peer peer(fake_context(0));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// alloc.c -- the allocator as librpma.so.0 sees it. Its relocations are redirected after
+// alloc.c -- the allocator of librpma.so.0. Its relocations are redirected after
 // loading, so that nothing else in the process is touched and sanitizers and valgrind still see
 // each block.
 

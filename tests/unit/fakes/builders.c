@@ -54,7 +54,7 @@ static struct fake_post *build(struct ibv_qp_ex *ex, const char *call, int opcod
         return &refused;
     pending = realloc(pending, ++built * sizeof(*pending));
     struct fake_post *post = newest();
-    memset(post, 0, sizeof(*post)); // the padding is compared, too
+    memset(post, 0, sizeof(*post)); // the padding is also compared
     post->opcode = opcode;
     post->wr_id = ex->wr_id;
     post->flags = ex->wr_flags;

@@ -143,7 +143,7 @@ int rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_event *
         seen->listen_id = &id->id;
         seen->id = &child->id;
     }
-    // rdma-core 56, librdmacm/cma.c, ucma_process_addr_resolved(): asks for the device
+    // rdma-core 56, librdmacm/cma.c, ucma_process_addr_resolved(): queries the device
     if (seen->event == RDMA_CM_EVENT_ADDR_RESOLVED)
         fake_bind_to_device(id);
     // rdma-core 56, librdmacm/cma.c, ucma_process_conn_resp(): up to RTS

@@ -126,7 +126,7 @@ int rdma_resolve_addr(struct rdma_cm_id *id, struct sockaddr *src_addr,
     if (!found || call->failed || address_length(dst_addr) == 0)
         return fake_answer(call, EINVAL);
     // Linux 7.3, drivers/infiniband/core/cma.c, resolve_prepare_src(): one family for both,
-    // so the source has one, too.
+    // so the source has one as well.
     if (src_addr && src_addr->sa_family != dst_addr->sa_family)
         return fake_refused(EINVAL);
     if (src_addr && is_foreign(src_addr))

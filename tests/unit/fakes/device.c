@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// device.c -- two devices with their contexts, of which the first has two: the tables behind
+// device.c -- two devices with their contexts, of which the first has two: the tables of
 // the inline verbs.
 
 #include "internal.h"

@@ -243,9 +243,9 @@ uint32_t fake_rkey(const void *addr);
 
 // ---- completions ---------------------------------------------------------------------------
 
-// The QP of that number and, through it, its CQs (send_cq, recv_cq); NULL: no live one.
+// The QP of that number and, through it, its CQs (send_cq, recv_cq); NULL: no such live QP.
 struct ibv_qp *fake_qp(uint32_t qp_num);
-// The nth live CQ (from 0) whose events come on that descriptor.
+// The nth live CQ (from 0) whose events arrive on that descriptor.
 struct ibv_cq *fake_cq_on(int fd, unsigned nth);
 // Adds a completion, and an event when the CQ is armed for any.
 void fake_complete(struct ibv_cq *cq, const struct ibv_wc *wc);
@@ -255,7 +255,7 @@ void fake_complete_solicited(struct ibv_cq *cq, const struct ibv_wc *wc);
 void fake_notify(struct ibv_cq *cq);
 bool fake_armed(const struct ibv_cq *cq);
 unsigned fake_unacked(const struct ibv_cq *cq);
-// An event of a CQ that the library does not know, on that descriptor; returns that CQ.
+// An event of a CQ that is not the library's, on that descriptor; returns that CQ.
 struct ibv_cq *fake_foreign_event(int fd);
 // The next ibv_poll_cq() returns this and no completion. rdma-core 56: mlx4_poll_cq() and
 // poll_cq() of mlx5 (providers/mlx4/cq.c, providers/mlx5/cq.c) return CQ_POLL_ERR, which is -2.

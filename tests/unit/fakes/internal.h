@@ -99,7 +99,7 @@ struct fake_object {
     enum fake_kind kind;
     bool refused;      // a fault refused its release
     bool internal;     // made by the fakes for themselves
-    const void *outer; // the structure that the library sees
+    const void *outer; // the structure of the library
     void *page;        // its pages, if its release makes them unreadable; or NULL
     size_t bytes_of_page;
     size_t bytes;
@@ -217,7 +217,7 @@ struct fake_qp_ex {
 
 struct fake_qp {
     struct fake_object object;
-    struct fake_qp_ex qp; // the library sees its base
+    struct fake_qp_ex qp; // the library uses its base
     bool extended;
     uint32_t sends; // posted since fake_forget()
     struct fake_receives receives;
@@ -237,7 +237,7 @@ int fake_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_r
 int fake_poll_cq(struct ibv_cq *cq, int number, struct ibv_wc *wc);
 int fake_req_notify_cq(struct ibv_cq *cq, int solicited_only);
 
-struct fake_mr *fake_region(uint32_t lkey); // NULL: no live one
+struct fake_mr *fake_region(uint32_t lkey); // NULL: no live region
 // Every element must lie in a live region of the domain, which the device may write if it has
 // to.
 void fake_copy_elements(struct fake_elements *to, const struct ibv_pd *pd, bool is_written,
@@ -268,7 +268,7 @@ struct fake_id {
     bool resolving, routing;            // asked for, on a channel
 };
 
-// The event as the library sees it; freed by its acknowledgement.
+// The event that the library gets; freed by its acknowledgement.
 struct fake_cm_event_seen {
     struct rdma_cm_event event;
     unsigned char data[256];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// names.c -- addresses by number, and getaddrinfo() as librpma.so.0 sees it: names with any
+// names.c -- addresses by number, and getaddrinfo() for librpma.so.0: names with any
 // number of addresses.
 
 #include "internal.h"

@@ -39,7 +39,7 @@ void fake_copy_elements(struct fake_elements *to, const struct ibv_pd *pd, bool 
 
 static void copy_receive(struct fake_receive *to, const struct ibv_pd *pd,
                          const struct ibv_recv_wr *wr) {
-    memset(to, 0, sizeof(*to)); // elements that are not there are compared, too
+    memset(to, 0, sizeof(*to)); // unused elements are also compared
     to->wr_id = wr->wr_id;
     fake_copy_elements(&to->elements, pd, true, wr->sg_list, wr->num_sge);
 }
@@ -123,7 +123,7 @@ static void copy_inlined(struct fake_post *to, const struct ibv_sge *sges, int n
 // copies wr.rdma.remote_addr of all but atomic operations (rdma-core 56).
 static void copy_send(struct fake_post *to, const struct ibv_pd *pd,
                       const struct ibv_send_wr *wr) {
-    memset(to, 0, sizeof(*to)); // the padding is compared and touched, too
+    memset(to, 0, sizeof(*to)); // the padding is also compared and touched
     fake_touch(&wr->wr.rdma.remote_addr, sizeof(wr->wr.rdma.remote_addr));
     to->wr_id = wr->wr_id;
     to->opcode = (int)wr->opcode;

@@ -70,7 +70,7 @@ struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int acce
     return reg_mr(pd, addr, length, (uintptr_t)addr, (unsigned)access);
 }
 
-// What the macro ibv_reg_mr() calls when the compiler does not know the access flags.
+// The macro ibv_reg_mr() calls this function if the access flags are no constant.
 struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
                                 unsigned int access) {
     return reg_mr(pd, addr, length, iova, access);
