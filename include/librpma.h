@@ -533,7 +533,7 @@ int rpma_conn_req_setup(struct rpma_conn_req *req, const struct rpma_conn_cfg *c
  * Rejects an incoming request, before or after its setup. Sends pdata (copied; may be NULL; at
  * most 148 bytes on InfiniBand and RoCE) to the client, where rpma_conn_get_private_data()
  * returns it after RPMA_CONN_REJECTED. If pdata is too long, the call fails and rejects without
- * data. It consumes the request and sets *req_ptr to NULL even if it fails.
+ * data. The call consumes the request and sets *req_ptr to NULL even if it fails.
  */
 int rpma_conn_req_reject(struct rpma_conn_req **req_ptr,
                          const struct rpma_conn_private_data *pdata);
@@ -776,8 +776,8 @@ enum rpma_work_type {
  * remote address that is a multiple of 8, in a region with RPMA_MR_USAGE_ATOMIC. The word, in
  * the byte order of that machine, is set to the sum (modulo 2^64) or, if it equals compare, to
  * value. Its old value is written to 8 bytes of local memory, in host byte order. An atomic
- * takes effect after all earlier operations of the connection. On every device it is atomic
- * only with respect to other remote atomics: rpma_post(3).
+ * takes effect after all earlier operations of the connection. Some devices make it atomic only
+ * with respect to other remote atomics: rpma_post(3).
  */
 struct rpma_work {
     enum rpma_work_type type;
