@@ -12,7 +12,7 @@ namespace {
 constexpr char USAGE[] =
     "usage: rpma-info [--json] [ADDRESS | --device NAME] [--memory PATH]\n"
     "\n"
-    "Shows what librpma can do here; each \"no\" has a reason and a remedy.\n"
+    "Shows which operations are supported; each \"no\" has a reason and a remedy.\n"
     "\n"
     "  ADDRESS        only the device of this address: one of this machine,\n"
     "                 or one of another machine that a device reaches\n"
@@ -24,7 +24,7 @@ constexpr char USAGE[] =
     "  --help         print this\n"
     "\n"
     "Exit status:\n"
-    "  0  what was asked for is possible    3  no device can be used\n"
+    "  0  success                           3  no device can be used\n"
     "  1  the program failed                4  PATH cannot be mapped\n"
     "  2  wrong arguments                   5  no device can register PATH\n"
     "\n"
