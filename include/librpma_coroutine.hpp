@@ -62,7 +62,7 @@ class completion_source final : public source {
 
     // Calls function(op_context), which posts one operation with this op_context and returns
     // its status. Throws if it is not ok. The queue keeps buffer, the memory of the operation,
-    // until the completion was taken.
+    // until the completion was polled.
     template <class Function>
     operation post(std::shared_ptr<void> buffer, const Function &function) {
         const auto state = std::make_shared<operation::state>();

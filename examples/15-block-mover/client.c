@@ -311,7 +311,7 @@ static bool lose_failed_servers(void) {
     return lost;
 }
 
-// Also takes the completions of deleted connections, before a new one may get the same qp_num.
+// Also polls the completions of deleted connections, before a new one may get the same qp_num.
 static void take_completions(void) {
     struct ibv_wc wc;
     do

@@ -166,7 +166,7 @@ static void handle_completion(const struct ibv_wc *wc) {
         answer_held_requests(client);
 }
 
-// Also takes the completions of deleted connections, before a new one may get the same qp_num.
+// Also polls the completions of deleted connections, before a new one may get the same qp_num.
 static void take_completions(void) {
     struct ibv_wc wc;
     do
