@@ -125,7 +125,7 @@ class memory {
 
 // cxl.cc: the region and the devices of CXL memory; null for other memory
 json cxl(const memory &memory);
-// The answer for CXL memory: only the manufacturers can tell which data survives a power
+// The result for CXL memory: only the manufacturers can state which data survives a power
 // failure.
 json unknown_persistence();
 

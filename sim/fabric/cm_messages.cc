@@ -310,7 +310,7 @@ int Cm::disconnect(CmId &id) {
     if (!id.connects())
         return EINVAL;
     if (is_iwarp(id)) {
-        // rdma-core 56, librdmacm/cma.c, rdma_disconnect(): whatever the state of the ID.
+        // rdma-core 56, librdmacm/cma.c, rdma_disconnect(): in every state of the ID.
         Qp *const qp = qp_of(id);
         if (qp && id.state == CmId::ESTABLISHED)
             qp->is_idle = qp->sends.empty() && !id.device->profile->flushes_late_posts;

@@ -23,7 +23,7 @@ class Engine {
     void fail_outstanding(Qp &qp, bool lost_answers);
     void leave_objects(Qp &qp);
     void interrupt_receive(Qp &qp); // the next one of the shared queue fails
-    void keep_data(Qp &qp); // of the requests, which need the memory of the program no more
+    void keep_data(Qp &qp); // copies the data of requests, which outlive the program's memory
     // A receive was posted: peers that wait for one go on.
     void receive_posted();
     void fail(Qp &qp);    // to the error state; flushes the queues

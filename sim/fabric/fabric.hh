@@ -125,7 +125,7 @@ class Fabric {
         objects_.emplace(object->handle, std::move(made));
         return object;
     }
-    void destroy(Object &object); // whatever uses it; removes the events about it
+    void destroy(Object &object); // even one in use; removes its events
     Channel *create_channel(Session *session, Channel::Purpose purpose, Reply &reply);
     void push(Channel &channel, Event event);
     // The first event of the channel, or false. Called after the process took the byte.

@@ -28,7 +28,7 @@ struct sim_profile {
     enum sim_transport transport;
     struct ibv_device_attr attr; // all limits; the GUIDs are set for each device
     uint32_t vectors;
-    uint32_t max_inline;     // the most that a QP can ask for
+    uint32_t max_inline;     // the most that a QP can request
     uint32_t least_inline;   // that each QP has
     uint32_t inline_per_sge; // that a QP has for each SGE of a send
     uint32_t max_recv_sge;   // attr.max_sge is that of sends

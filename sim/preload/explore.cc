@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// explore.cc -- for "rpma-sim explore": time is virtual, a program that would wait asks for its
-// next turn, and what cannot be controlled is refused
+// explore.cc -- for "rpma-sim explore": time is virtual, a program that would wait requests its
+// next turn, and calls that cannot be controlled are rejected
 
 #include <cerrno>
 #include <climits>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// persist.cc -- files of --pmem: they map as on FS-DAX, and rpma-sim learns what a program
-// persists
+// persist.cc -- files of --pmem: they map as on FS-DAX, and rpma-sim is informed of the
+// ranges that a program persists
 //
 // The processor's instructions for flushing cannot be intercepted. So the functions of libpmem
 // and libpmem2 are replaced by requests; a program with such instructions of its own has to

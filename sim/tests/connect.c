@@ -157,7 +157,7 @@ static void refuse(void) {
     struct rdma_cm_event *event = take(channel, RDMA_CM_EVENT_CONNECT_REQUEST);
     struct rdma_cm_id *id = event->id;
     MUST(rdma_ack_cm_event(event) == 0);
-    // Before the fabric notices the death, the request can be accepted.
+    // Before the fabric detects the death, the request can be accepted.
     struct rdma_conn_param param = {.rnr_retry_count = 7};
     if (create_qp(id) == 0) {
         if (rdma_accept(id, &param) == 0) {

@@ -286,7 +286,7 @@ void lose_peer(int socket, bool is_first) {
     do {
         REQUIRE(!side.post(IBV_WR_RDMA_WRITE, 0, 8));
         wc = side.poll();
-    } while (wc.status == IBV_WC_SUCCESS); // until the fabric notices
+    } while (wc.status == IBV_WC_SUCCESS); // until the fabric detects the death
     REQUIRE(wc.status == IBV_WC_RETRY_EXC_ERR);
 }
 

@@ -53,7 +53,7 @@ AT_ONCE = 1  # second after the end; anything left then stays
 
 
 def time_to_clean():
-    """Seconds from the signal to the end, which comes when everything is removed: 14,000 files of a
+    """Seconds from the signal to the end of the program, which first removes everything: 14,000 files of a
     root and 5,000 of a kernel take half a second of processor time, of which other programs leave
     only a share."""
     return 2 * max(1, os.getloadavg()[0] / len(os.sched_getaffinity(0)))

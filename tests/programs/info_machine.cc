@@ -288,8 +288,8 @@ int rdma_resolve_addr(rdma_cm_id *id, sockaddr *, sockaddr *address, int) {
     return errno == 0 ? 0 : -1;
 }
 
-// "closed" names the file that this user may neither read nor write; root may, whatever its
-// mode.
+// "closed" names the file that this user may neither read nor write. The mode of a file would
+// not deny access to root.
 int access(const char *path, int mode) noexcept {
     if (mode == (R_OK | W_OK) && kernel_root() + text("closed") == path) {
         errno = EACCES;

@@ -290,7 +290,7 @@ static Outcome run(const Plan &plan, const Limits &limits, Corruption corrupted 
     corruption = corrupted;
     moved = 0;
     is_lost = false;
-    now = UINT64_C(5000000000000); // which takes more than 32 bits
+    now = UINT64_C(5000000000000); // which needs more than 32 bits
     client.limits = server.limits = limits;
     if (plan.verify || plan.op().is_fetching())
         serve_fill(server);

@@ -34,7 +34,7 @@ int print(FILE *stream, const std::string &text) {
     Process &process = *simulation.current;
     // Shows the errors of the library's log.
     const bool is_error = text.find("*ERROR* ") != std::string::npos;
-    // A server cannot know that a client has gone before it accepts it.
+    // Until it accepts a client, a server cannot detect that the client has ended.
     process.logged |= is_error && !(process.is_server &&
                                     (text.find(" rdma_create_qp_ex(") != std::string::npos ||
                                      text.find(" rdma_accept(") != std::string::npos));

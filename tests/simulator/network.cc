@@ -164,7 +164,7 @@ void Network::execute(Link &link, int side, Visible visible) {
 
 /*
  * The target's device was interrupted in the middle of the next operation. A receive that it
- * took from a shared queue comes back with an error, as on mlx5 (rdma-core 56,
+ * took from a shared queue completes with an error, as on mlx5 (rdma-core 56,
  * providers/mlx5/cq.c, mlx5_parse_cqe(), MLX5_CQE_RESP_ERR).
  */
 void Network::execute_part(Link &link, int side) {

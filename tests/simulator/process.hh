@@ -54,7 +54,7 @@ struct Run_state {
     bool has_reported_records = false; // a server: it has reported its state
     bool port_was_up = false;          // it has queried the port since its last wait
     bool sent_over_down_port =
-        false; // used a connection over a port that it could know to be down
+        false; // used a connection over a port that was down at its last query
     int64_t wait_began_at = NEVER; // when it last began to wait for an epoll descriptor
     unsigned wake_ups = 0;         // number of wake-ups at that time
     size_t links_at_port_up = 0;   // number of links when it took a port's event

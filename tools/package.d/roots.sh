@@ -10,7 +10,7 @@ old_machine='librpma0 librpma-dev libc6-dev gcc pkgconf man-db ibverbs-providers
     librdmacm-dev'
 # libjson-c-dev is for 1.4.0 (need_previous).
 build_machine='build-essential lintian faketime autopkgtest libjson-c-dev'
-# For another architecture; the rest comes in fill_cross_root.
+# For another architecture; fill_cross_root installs the others.
 cross_machine='build-essential lintian crossbuild-essential-arm64 qemu-user'
 opt_shares=()
 

@@ -2,8 +2,8 @@
 // Copyright 2026, the librpma developers
 
 // client.c -- invalid clients. The first two offer no memory that a server
-// of example 15 could use; the next two ask it for blocks that do not exist; the others ask a
-// server of example 09 to persist memory that it has not offered.
+// of example 15 could use; the next two request blocks that do not exist; the others request
+// that a server of example 09 persists memory that it has not offered.
 
 #include "common.h"
 

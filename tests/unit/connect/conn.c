@@ -126,7 +126,7 @@ TEST_THAT(private_data_arrives_with_the_reply) {
         MUST(rpma_conn_next_event(w.h.conn, &event));
         assert_int_equal(event, rejected ? RPMA_CONN_REJECTED : RPMA_CONN_ESTABLISHED);
         assert_int_equal(logged_count(RPMA_LOG_LEVEL_WARNING),
-                         rejected + (cases[i].warning != NULL)); // a rejection is one itself
+                         rejected + (cases[i].warning != NULL)); // a rejection is a warning
         if (cases[i].warning) {
             const struct logged_line *line = logged_line(RPMA_LOG_LEVEL_WARNING, 0);
             assert_string_equal(line->function, "rpma_conn_next_event");

@@ -124,7 +124,7 @@ int rdma_migrate_id(struct rdma_cm_id *id, struct rdma_event_channel *channel) {
 
 // rdma-core 56, librdmacm/cma.c, rdma_get_cm_event(): a request creates a new ID on the channel
 // of the listener, and its event counts as one of the listener (ucma_process_conn_req()). The
-// addresses of the new ID come from the kernel (ucma_query_req_info()).
+// kernel returns the addresses of the new ID (ucma_query_req_info()).
 int rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_event **event) {
     struct fake_cm_event *taken = fake_queue_take(__func__, channel, FAKE_EVENT_CHANNEL, NULL);
     if (!taken)

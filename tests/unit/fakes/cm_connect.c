@@ -82,8 +82,8 @@ static void bind_source(struct fake_id *id, const struct sockaddr *source, int f
     choose_port(local);
 }
 
-// The kernel has the device as soon as an address leads to it; librdmacm asks for it in
-// ucma_query_addr() and leaves verbs NULL where there is none (wildcard addresses).
+// The kernel selects the device of an address; librdmacm queries it in ucma_query_addr(), and
+// leaves verbs NULL if there is none (wildcard addresses).
 void fake_bind_to_device(struct fake_id *id) {
     id->id.verbs = fake_device()->no_device ? NULL : fake_context(0);
     id->id.port_num = 1;
@@ -287,7 +287,7 @@ int rdma_reject(struct rdma_cm_id *id, const void *private_data, uint8_t private
     note_data(call, private_data, private_data_len);
     const bool wrong = !found || !is_pending_request(found);
     // Linux 7.3, drivers/infiniband/core/cm.c, cm_send_rej_locked(): checks the length first,
-    // and says EINVAL. After any other failure the library cannot answer again.
+    // and returns EINVAL. After any other failure the library cannot reply again.
     const bool is_refused = too_long(call, SIM_REJECTION) ||
                             (call->failed && call->error == EINVAL && private_data_len > 0);
     if (!wrong && !is_refused)

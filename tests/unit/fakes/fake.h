@@ -29,8 +29,8 @@ const char *fake_leaks(void);
 // Mistakes of the library (double release, unacknowledged events, use after release …).
 const char *fake_misuses(void);
 
-// For tests with threads: no call is recorded, no fault is injected, and ThreadSanitizer does
-// not see the lock of the data path, which would hide a race from it.
+// For tests with threads: no call is recorded, no fault is injected, and ThreadSanitizer
+// ignores the lock of the data path, which would hide a race.
 void fake_quiet(bool quiet);
 
 // ---- recorded calls ------------------------------------------------------------------------
@@ -171,7 +171,7 @@ void fake_target_without_atomics(uint32_t rkey);
 // The target executes this many more operations and none after them.
 void fake_stop_target_after(unsigned operations);
 // Computes the memory after a power failure now; the target itself continues. Each word that is
-// not persistent survives or is lost on its own: bit n % 64 says whether the nth such word, in
+// not persistent survives or is lost on its own: bit n % 64 is set if the nth such word, in
 // the order of execution, reached the memory. Returns the number of these words. UINT64_MAX
 // leaves the newest content.
 size_t fake_power_failure(uint64_t survivors);
@@ -212,11 +212,11 @@ struct fake_device {
     int other_device;     // CONNECT_REQUESTs arrive on the second device
     uint64_t odp_general; // capability bits that it reports in addition
     uint32_t odp_rc;
-    int client;          // number of the address that CONNECT_REQUESTs come from
+    int client;          // number of the source address of CONNECT_REQUESTs
     bool keeps_bad_wr;   // bad_wr is set only when one request is refused, as in mlx5
     bool fast;           // executes each request before the next one
-    bool any_range;      // elements may miss their region or domain: a completion
-                         // would tell the program, which made the mistake
+    bool any_range;      // SGEs may exceed their region or domain, which a provider
+                         // reports by a completion
     bool silent;         // resolving an address or a route never completes
     bool takes_early;    // sends before the connection: mlx5 does not look at the state
     bool reuses;         // a new object gets the address of one of its kind that was destroyed
@@ -279,7 +279,7 @@ void fake_wait_unblocks(int signal);
 
 // ---- connection manager --------------------------------------------------------------------
 
-// Adds an event for the ID that lives on the event channel of that descriptor. On InfiniBand
+// Adds an event for the ID on the event channel of that descriptor. On InfiniBand
 // and RoCE its private data has the full length of the message, padded with zeros: 56 bytes in
 // a request, 196 in an acceptance, 148 in a rejection. On iWARP it has its own length.
 void fake_cm_event(int fd, enum rdma_cm_event_type type, const void *data, uint8_t len);

@@ -29,7 +29,7 @@ bool fake_is_quiet(void);
 void fake_wait_for_zero(const unsigned *count);
 void fake_acknowledged(void);
 
-// In tests with threads ThreadSanitizer does not see what is done until the end of the scope:
+// In tests with threads ThreadSanitizer ignores accesses until the end of the scope:
 // the lock of the data path would order threads that a device does not.
 #ifdef FAKE_THREAD_SANITIZER
 int fake_hide(void);
@@ -109,7 +109,7 @@ struct fake_object {
     unsigned unacked_async;         // events of the device about it that were taken
 };
 
-// Makes an object of a type whose member outer_ the library sees.
+// Makes an object of a type whose member outer_ is the structure of the library.
 #define FAKE_NEW(kind, type, outer_)                  \
     ({                                                \
         type *new_ = fake_create(kind, sizeof(type)); \
@@ -238,8 +238,8 @@ int fake_poll_cq(struct ibv_cq *cq, int number, struct ibv_wc *wc);
 int fake_req_notify_cq(struct ibv_cq *cq, int solicited_only);
 
 struct fake_mr *fake_region(uint32_t lkey); // NULL: no live region
-// Every element must lie in a live region of the domain, which the device may write if it has
-// to.
+// Every SGE must be within a live region of the domain. If is_written is set, the device must
+// have the right to write the region.
 void fake_copy_elements(struct fake_elements *to, const struct ibv_pd *pd, bool is_written,
                         const struct ibv_sge *sges, int num_sge);
 // Appends to the inline data of a post, if there is room.

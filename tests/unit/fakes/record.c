@@ -107,7 +107,7 @@ void *fake_return_null(const struct fake_call *call, int refusal) {
 // ---- calls ---------------------------------------------------------------------------------
 
 // A successful call may change errno: libibverbs tries an ioctl() before the
-// write() that older kernels know (rdma-core 56, libibverbs/cmd_fallback.c), librdmacm opens
+// write() of older kernels (rdma-core 56, libibverbs/cmd_fallback.c), librdmacm opens
 // devices (librdmacm/cma.c, ucma_init_device()). Calls of the data path, and those that wait
 // for events, leave errno alone.
 static void change_errno(const char *name) {

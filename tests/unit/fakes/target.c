@@ -116,7 +116,7 @@ static void add_stores(unsigned qp_num, struct region *region, uint64_t addr, ui
 }
 
 // Makes words of earlier writes of that queue pair persistent. Older values of these words
-// cannot come back, whichever queue pair wrote them.
+// cannot survive, whichever queue pair wrote them.
 static void persist(unsigned qp_num, struct region *region, uint64_t addr, uint64_t len) {
     if (len == 0) // rxe_flush_pmem_iova() writes nothing back
         return;
@@ -180,9 +180,9 @@ static bool write_bytes(unsigned qp_num, const struct fake_post *post, struct re
 // (Linux 7.3, Documentation/PCI/msi-howto.rst, has them for a read of the processor) it pushes
 // these to memory, which keeps them if the target has direct write. A flush reads up to 8
 // bytes, not the whole range, so the fake persists from the first byte read to the end of the
-// region. A real device persists more, a program may rely on less, and a test notices a read at
-// a wrong place. On a device that flushes natively, a read persists nothing: that is rxe, which
-// stores with the processor (rxe_mr.c, rxe_mr_copy_xarray()).
+// region. A real device persists more, and a program may rely on less; so a test detects a read
+// at a wrong address. On a device that flushes natively, a read persists nothing: that is rxe,
+// which stores with the processor (rxe_mr.c, rxe_mr_copy_xarray()).
 static bool read_bytes(unsigned qp_num, const struct fake_post *post, struct region *region) {
     const uint64_t offset = post->remote_addr - region->addr;
     if (!fake_profile()->has_native_flush)

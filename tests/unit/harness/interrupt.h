@@ -10,8 +10,8 @@
 // event; after that another thread calls then (if any). No timing is involved: the signal is
 // already pending, and the wait unblocks it.
 void interrupt_wait(void (*then)(void));
-// Waits until both have happened, restores the signal's action, and fails the test when no wait
-// met the signal.
+// Waits until both have happened, restores the signal's action, and fails the test if the
+// signal interrupted no wait.
 void interrupt_done(void);
 
 #endif // INTERRUPT_H

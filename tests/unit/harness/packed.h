@@ -39,7 +39,7 @@ size_t packed_form(const struct packed *c, unsigned char *out);
 // Content with regions, and addresses, sizes, keys and usages that all differ.
 struct packed packed_arbitrary(unsigned regions, int direct_write, unsigned served,
                                unsigned len, unsigned more);
-// Copies the bytes to a block of exactly their size, so that sanitizers see an access beyond
+// Copies the bytes to a block of exactly their size, so that sanitizers detect an access beyond
 // it; test_free() frees it.
 struct rpma_conn_private_data packed_exactly(const unsigned char *bytes, size_t size);
 

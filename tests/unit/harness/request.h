@@ -28,7 +28,7 @@ static inline bool is(const struct rpma_work *o, unsigned kinds) {
 
 static bool flushes, writes_atomically;   // natively
 static struct ibv_sge target;             // that emulated flushes read into
-static struct rpma_mr_remote *misaligned; // states that it takes remote atomics
+static struct rpma_mr_remote *misaligned; // advertises remote atomics
 
 static inline void append_sge(struct fake_elements *to, const struct rpma_sge *piece) {
     void *memory = NULL;

@@ -227,7 +227,7 @@ TEST_THAT(misaligned_atomic_writes_warn_once) {
 
 #define FULL "the send queue is full, it holds "
 // Values other than error numbers that providers return, in rdma-core 44: c4iw_post_send() of
-// cxgb4 a negated error number, mthca_tavor_post_send() of mthca -1 whatever the cause. ENOSPC:
+// cxgb4 a negated error number, mthca_tavor_post_send() of mthca -1 for every cause. ENOSPC:
 // rdma-core 56, providers/rxe/rxe_queue.h, check_qp_queue_full(). A doorbell rings for an
 // operation that is queued.
 static const struct refusal {

@@ -35,7 +35,7 @@
 #define LISTENED CHANNEL "getaddrinfo rdma_create_id rdma_bind_addr rdma_listen malloc "
 
 // Errors of waits, in addition to those of each call. A server that loops until a signal
-// handler sets a flag has to see that flag.
+// handler sets a flag must return from the wait.
 // clang-format off
 #define REQUEST_FAILURES                                                                    \
     {{"rdma_get_cm_event", EBADF, .condition = "rdma_get_cm_event() failed"},               \

@@ -9,8 +9,8 @@
 # and whether docs/troubleshooting.md explains it. The columns "lacks" and "why" are a record: what the
 # line of the original's 1.3.0 had and this one lacks, and the reason.
 #
-# decisions.tsv says, for each id of NEWS.md, what this library shows ("*" matches any text), and what
-# the releases 1.2.0 and 1.3.0 of the original showed ("unseen: why": the same as this library).
+# decisions.tsv has, for each id of NEWS.md, the results of this library ("*" matches any text), and those
+# of the releases 1.2.0 and 1.3.0 of the original ("unseen: why": the same as this library).
 
 import errno
 import os
@@ -77,7 +77,7 @@ class Seen:
         return re.sub(r'0x[0-9a-f]+', name, text)
 
     def logged_line(self):
-        """Level and text of the worst lines, which a reader of the log sees of the failure."""
+        """Level and text of the most severe lines of the failure."""
         level = min((line[0] for line in self.lines), default=None)
         return level, ' / '.join(text for at, text in self.lines if at == level)
 

@@ -183,7 +183,7 @@ static void expect_readers(const struct message *m, int threshold, int aux, bool
 }
 
 // The threshold passes messages to the function; of the default one, AUX copies some of them to
-// stderr. RPMA_LOG shows messages there whatever the program has set, and each one once.
+// stderr. RPMA_LOG prints messages there in spite of the program's settings, each message once.
 TEST_THAT(settings_decide_which_messages_are_formatted) {
     MUST(rpma_peer_new(fake_context(0), &w.h.peer));
     for (int i = 0; i < 2 * 7 * 7; i++)

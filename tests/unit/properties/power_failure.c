@@ -2,8 +2,8 @@
 // Copyright 2026, the librpma developers
 
 // power_failure.c -- the bytes that a target still has after a power failure: those flushed
-// after a write, in the range and on the connection of the flush, and no others; whatever is
-// after an operation that the target refuses; and remote atomics
+// after a write, in the range and on the connection of the flush, and no others; operations
+// after one that the target refuses; and remote atomics
 
 #include "operation.h"
 #include "packed.h"
