@@ -3,7 +3,7 @@
 
 // conformance.c -- calls libibverbs and librdmacm, and prints a line per question: the
 // question, a tab, the answer. Over the fakes and on a real device the answers have to be the
-// same; README.md says how they are compared.
+// same; README.md describes the comparison.
 
 #include "ask.h"
 

@@ -118,8 +118,8 @@ def check_since(book):
 
 
 def check_repeated(book):
-    """The README has the cost of docs/performance.md, and rpma_security(7) names each usage that gives the other side a right, as
-    rpma_mr_reg(3) says."""
+    """README.md has the cost of docs/performance.md, and rpma_security(7) names each usage that, by rpma_mr_reg(3), gives
+    the other side a right."""
     readme, measured = ((book.source / name).read_text(encoding="utf-8") for name in ("README.md", "docs/performance.md"))
     verbs, calls = map(int, re.search(r"\| write \| (\d+) \| (\d+) \|", measured).groups())
     if f"costs the processor {calls} instructions, {calls - verbs} more than bare verbs" not in readme:

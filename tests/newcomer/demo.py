@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
-"""tools/demo and tools/demo --soft-roce are interrupted at each of their stages,
-tools/setup while dpkg configures packages, and they run where something is
+"""Interrupts tools/demo and tools/demo --soft-roce at each of their stages, and
+tools/setup while dpkg configures packages. Runs them where something is
 missing.
 
-Whatever ends it, it has the status that says so, and a second after its end no
-process, mount or file of it is left. Speaks TAP. Prepares the lab from nothing
+The exit status shows the reason of the end, and a second later no process,
+mount or file of the program is left. Prints TAP. Prepares the lab from nothing
 in a directory of its own: needs root, the network and 2 GB of disk, and takes
 about 6 minutes.
 """

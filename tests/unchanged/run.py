@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
 """Runs unchanged programs of Debian on the simulated fabric, as an ordinary user if one may enter
-the build directory. Speaks TAP.
+the build directory. Prints TAP.
 
 usage: run.py RPMA-SIM BUILD [CASE...]    BUILD is the build directory of librpma and of its examples
 """

@@ -118,7 +118,7 @@ static void expect_connected(enum kind kind, const struct settings *s, const voi
 
 // The descriptor of a request is that of the connection, and the configuration is forgotten.
 static void connect_by(enum kind kind, const struct settings *s) {
-    struct rpma_conn_private_data said = {&w, 1}, data = {w.memory, s->data};
+    struct rpma_conn_private_data received = {&w, 1}, data = {w.memory, s->data};
     int fd = -1;
     request_by(kind, w.h.cfg);
     if (s == &defaults)
@@ -141,11 +141,11 @@ static void connect_by(enum kind kind, const struct settings *s) {
             EXPECT_CALLS(QUEUES);
     }
     expect_queues(s);
-    MUST(rpma_conn_req_get_private_data(w.h.req, &said));
-    assert_int_equal(said.len, kind % 2 ? 56 : 0); // the whole message
-    assert_int_equal(said.ptr != NULL, kind % 2);
+    MUST(rpma_conn_req_get_private_data(w.h.req, &received));
+    assert_int_equal(received.len, kind % 2 ? 56 : 0); // the whole message
+    assert_int_equal(received.ptr != NULL, kind % 2);
     if (kind % 2)
-        assert_memory_equal(said.ptr, "hello\0", 7);
+        assert_memory_equal(received.ptr, "hello\0", 7);
     MUST(rpma_conn_req_recv(w.h.req, w.h.mr, 0, 8, NULL));
     if (w.h.cfg)
         MUST(rpma_conn_cfg_set_retry_count(w.h.cfg, 1));

@@ -322,7 +322,7 @@ static struct rpma_work carry(enum rpma_work_type kind, bool is_list, size_t len
 // Data that fits is rejected only if the queue is full, larger data always: a provider may
 // return the same error for both (send_advice() of post/failures.cc).
 static void exceed_inline_room(enum rpma_work_type kind, bool is_list, int error) {
-    static const char says[] =
+    static const char line[] =
         "81 bytes are to be sent inline, the connection allows 80 at most: raise "
         "it with rpma_conn_cfg_set_inline_size()";
     for (int method = 0; method < METHODS; method++) {
@@ -340,7 +340,7 @@ static void exceed_inline_room(enum rpma_work_type kind, bool is_list, int error
         const struct rpma_work o = carry(kind, is_list, INLINE_ROOM + 1);
         EXPECT_ERROR_OF(of_batch ? "rpma_batch_post" : name_of(method, &o), post_by(method, &o),
                         RPMA_E_PROVIDER, "ibv_post_send() failed", "ibv_post_send()", error,
-                        .logs = says, .any_calls = true,
+                        .logs = line, .any_calls = true,
                         .before = of_batch          ? "batch[1]: "
                                   : method == PLAIN ? ""
                                                     : operation_names[method].element);
