@@ -103,7 +103,7 @@ struct CmRequests {
         CmId *id;
         if (const int error = find(request.id, id))
             return error;
-        if (id->state == CmId::IDLE) {
+        if (id->state == SIM_CM_IDLE) {
             CmAddress source = request.source;
             if (!source.any.sa_family)
                 source.any.sa_family = request.destination.any.sa_family;
@@ -111,8 +111,8 @@ struct CmRequests {
             if (error)
                 return error;
         }
-        if (id->state != CmId::BOUND)
-            return EINVAL;
+        if (const int error = sim_check_cm_call(id->state, SIM_CM_RESOLVE_ADDR))
+            return error;
         id->destination = request.destination;
         id->bound_source = id->source;
         id->bound_device = id->device;
@@ -126,9 +126,8 @@ struct CmRequests {
         CmId *id;
         if (const int error = find_with_device(request.id, id))
             return error;
-        if (id->state != CmId::RESOLVED)
-            return EINVAL;
-        id->state = CmId::ROUTED;
+        if (const int error = sim_check_cm_call(id->state, SIM_CM_RESOLVE_ROUTE))
+            return error;
         cm.report(*id, {RDMA_CM_EVENT_ROUTE_RESOLVED});
         return 0;
     }
@@ -151,9 +150,9 @@ struct CmRequests {
             return error;
         CmAddress any{};
         any.any.sa_family = AF_INET;
-        int error = id->state == CmId::IDLE ? cm.bind(*id, any, false) : 0;
-        if (error == 0 && id->state != CmId::BOUND)
-            error = EINVAL;
+        int error = id->state == SIM_CM_IDLE ? cm.bind(*id, any, false) : 0;
+        if (error == 0)
+            error = sim_check_cm_call(id->state, SIM_CM_LISTEN);
         if (error == 0 && id->reuses_address)
             error = cm.check_port(*id, false);
         if (error)
@@ -161,7 +160,7 @@ struct CmRequests {
         const bool is_limited = request.backlog > 0 && request.backlog < MAX_BACKLOG;
         id->backlog = is_limited ? request.backlog : MAX_BACKLOG;
         id->reuses_address = false;
-        id->state = CmId::LISTENING;
+        id->state = SIM_CM_LISTENING;
         reply = cm.route(*id);
         return 0;
     }
@@ -171,14 +170,14 @@ struct CmRequests {
         CmId *id;
         if (const int error = find_with_device(request.id, id))
             return error;
-        if (id->state != CmId::ROUTED ||
+        if (sim_check_cm_call(id->state, SIM_CM_CONNECT) ||
             is_too_long(*id, request.param.private_data_len,
                         id->qp_type == IBV_QPT_UD ? SIM_UD_REQUEST : SIM_REQUEST))
             return EINVAL;
         id->local = request.param;
         id->local_ece = request.ece;
         id->psn = static_cast<uint32_t>(fabric.random(1U << 24));
-        id->state = CmId::REQ_SENT;
+        id->state = SIM_CM_REQ_SENT;
         cm.send(*id, Cm::Message::REQ);
         return 0;
     }
@@ -191,13 +190,13 @@ struct CmRequests {
         if (!id->connects())
             return EINVAL;
         const bool is_reply = request.param.valid;
-        if (id->state != (is_reply ? CmId::REQ_RECEIVED : CmId::REP_RECEIVED) ||
+        if (sim_check_cm_call(id->state, is_reply ? SIM_CM_ACCEPT : SIM_CM_CONFIRM) ||
             (is_reply && is_too_long(*id, request.param.private_data_len, SIM_REPLY))) {
             reject(*id, {}, Cm::REJ_CONSUMER_DEFINED);
             return EINVAL;
         }
         if (!is_reply) {
-            id->state = CmId::ESTABLISHED;
+            id->state = SIM_CM_ESTABLISHED;
             cm.send(*id, Cm::Message::RTU);
             return 0;
         }
@@ -205,16 +204,16 @@ struct CmRequests {
         id->local_ece = request.ece;
         id->cookie = request.cookie;
         id->reports_events = true;
-        id->state = CmId::REP_SENT;
+        id->state = SIM_CM_REP_SENT;
         cm.send(*id, Cm::Message::REP, id->local);
         return 0;
     }
 
     // cm.c, cm_send_rej_locked()
     int reject(CmId &id, const CmParam &param, int reason) {
-        if (id.state < CmId::REQ_SENT || id.state > CmId::REP_RECEIVED)
-            return EINVAL;
-        id.state = CmId::CLOSED;
+        if (const int error = sim_check_cm_call(id.state, SIM_CM_REJECT))
+            return error;
+        id.state = SIM_CM_CLOSED;
         cm.send(id, Cm::Message::REJ, param, reason);
         return 0;
     }
@@ -250,9 +249,9 @@ struct CmRequests {
             return 0;
         if (request.event != IBV_EVENT_COMM_EST)
             return EINVAL;
-        if (id->state == CmId::ESTABLISHED)
+        if (id->state == SIM_CM_ESTABLISHED)
             return EISCONN;
-        if (id->state != CmId::REP_SENT)
+        if (id->state != SIM_CM_REP_SENT)
             return EINVAL;
         cm.establish(*id);
         return 0;
@@ -278,12 +277,12 @@ struct CmRequests {
             id.ack_timeout = static_cast<uint8_t>(value);
             id.ack_timeout_was_set = true;
         } else if (name == RDMA_OPTION_ID_REUSEADDR) {
-            if (id.state != CmId::IDLE && (!value || id.state == CmId::LISTENING))
+            if (id.state != SIM_CM_IDLE && (!value || id.state == SIM_CM_LISTENING))
                 return EINVAL;
             id.reuses_address = value;
         } else {
-            if (id.state != CmId::IDLE && id.state != CmId::BOUND)
-                return EINVAL;
+            if (const int error = sim_check_cm_call(id.state, SIM_CM_SET_AFONLY))
+                return error;
             id.is_of_one_family = value;
             id.family_was_set = true;
         }

@@ -27,23 +27,7 @@ struct Reply;
 
 struct CmId : Object {
     static constexpr Kind KIND = CM_ID;
-    enum State {
-        IDLE,
-        BOUND,
-        RESOLVING,
-        RESOLVED,
-        ROUTED,
-        LISTENING,
-        REQ_SENT, // this and the following: a connection was requested
-        REQ_RECEIVED,
-        REP_SENT,
-        REP_RECEIVED,
-        ESTABLISHED,
-        DREQ_SENT,
-        DREQ_RECEIVED,
-        TIMEWAIT,
-        CLOSED, // rejected or unreachable
-    } state = IDLE;
+    sim_cm_state state = SIM_CM_IDLE;
     Channel *channel = nullptr;
     bool reports_events = true; // false: of a request that was not accepted
     bool is_disconnected = false;
@@ -63,7 +47,7 @@ struct CmId : Object {
     ibv_ece local_ece{}, remote_ece{};
     uint64_t timer = 0;
     CmId() : Object(KIND) {}
-    bool connects() const { return state >= REQ_SENT; }
+    bool connects() const { return state >= SIM_CM_REQ_SENT; }
 };
 
 class Cm {

@@ -111,8 +111,8 @@ Device *Cm::device_of(const CmAddress &address) const {
 int Cm::bind(CmId &id, const CmAddress &address, bool is_privileged) {
     if (!is_known_family(address))
         return EAFNOSUPPORT;
-    if (id.state != CmId::IDLE)
-        return EINVAL;
+    if (const int error = sim_check_cm_call(id.state, SIM_CM_BIND))
+        return error;
     Device *const device = is_any(address) ? nullptr : device_of(address);
     if (!is_any(address) && (!device || device->host != id.session->host))
         return EADDRNOTAVAIL;
@@ -126,7 +126,7 @@ int Cm::bind(CmId &id, const CmAddress &address, bool is_privileged) {
         id.device = nullptr;
         return error;
     }
-    id.state = CmId::BOUND;
+    id.state = SIM_CM_BOUND;
     return 0;
 }
 
@@ -219,7 +219,7 @@ CmId *Cm::find_listener(const CmId &from, const Device &at) const {
     for (auto found = first; found != last; ++found) {
         CmId &id = *found->second;
         const bool is_of_family = id.source.any.sa_family == from.destination.any.sa_family;
-        if (id.state == CmId::LISTENING && id.qp_type == from.qp_type &&
+        if (id.state == SIM_CM_LISTENING && id.qp_type == from.qp_type &&
             (is_same_host(id.source, from.destination) ||
              (is_any(id.source) && (is_of_family || !id.is_of_one_family))))
             return &id;
@@ -245,7 +245,7 @@ CmRoute Cm::route(const CmId &id) const {
     route.mtu = IBV_MTU_1024;
     route.rate = IBV_RATE_10_GBPS;
     route.packet_life_time = 16;
-    route.has_path = (id.state >= CmId::ROUTED && id.state != CmId::LISTENING) &&
+    route.has_path = (id.state >= SIM_CM_ROUTED && id.state != SIM_CM_LISTENING) &&
                      id.device->profile->transport != SIM_IWARP;
     return route;
 }
@@ -317,7 +317,7 @@ int Cm::init_qp_attr(const CmId &id, ibv_qp_state state, ibv_qp_attr &attr, int 
         init_iwarp_attr(state, attr, mask);
         return 0;
     }
-    if (id.state > CmId::ESTABLISHED || (id.state == CmId::REQ_SENT && state != IBV_QPS_INIT))
+    if (id.state > SIM_CM_ESTABLISHED || (id.state == SIM_CM_REQ_SENT && state != IBV_QPS_INIT))
         return EINVAL;
     if (state == IBV_QPS_RTR) {
         init_rtr_attr(id, attr, mask);
@@ -338,16 +338,16 @@ int Cm::init_qp_attr(const CmId &id, ibv_qp_state state, ibv_qp_attr &attr, int 
 
 // The passive side's parameters are final; the active side takes their counterparts.
 uint8_t Cm::responder_resources(const CmId &id) {
-    if (id.state == CmId::REQ_RECEIVED)
+    if (id.state == SIM_CM_REQ_RECEIVED)
         return id.remote.initiator_depth;
-    return id.is_passive || id.state == CmId::REQ_SENT ? id.local.responder_resources
+    return id.is_passive || id.state == SIM_CM_REQ_SENT ? id.local.responder_resources
                                                        : id.remote.initiator_depth;
 }
 
 uint8_t Cm::initiator_depth(const CmId &id) {
-    if (id.state == CmId::REQ_RECEIVED)
+    if (id.state == SIM_CM_REQ_RECEIVED)
         return id.remote.responder_resources;
-    return id.is_passive || id.state == CmId::REQ_SENT ? id.local.initiator_depth
+    return id.is_passive || id.state == SIM_CM_REQ_SENT ? id.local.initiator_depth
                                                        : id.remote.responder_resources;
 }
 

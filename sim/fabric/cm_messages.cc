@@ -109,9 +109,9 @@ void Cm::arrive(const Message &message) {
         return send(message, TIMEOUT); // lost on its way
     if (message.kind == Message::ARP || message.kind == Message::REQ) {
         CmId *const from = id_of(message.from);
-        if (from && message.kind == Message::ARP && from->state == CmId::RESOLVING)
+        if (from && message.kind == Message::ARP && from->state == SIM_CM_RESOLVING)
             on_resolved(*from);
-        if (from && message.kind == Message::REQ && from->state == CmId::REQ_SENT)
+        if (from && message.kind == Message::REQ && from->state == SIM_CM_REQ_SENT)
             on_req(*from, *message.destination);
         return;
     }
@@ -150,14 +150,12 @@ void Cm::expire(const Message &message) {
     CmId *const id = id_of(message.from);
     if (!id)
         return;
-    if (message.kind == Message::ARP && id->state == CmId::RESOLVING) {
-        id->state = CmId::BOUND;
+    if (message.kind == Message::ARP && id->state == SIM_CM_RESOLVING) {
         id->source = id->bound_source;
         id->device = id->bound_device;
         report(*id, {RDMA_CM_EVENT_ADDR_ERROR, -ETIMEDOUT});
-    } else if ((message.kind == Message::REQ && id->state == CmId::REQ_SENT) ||
-               (message.kind == Message::REP && id->state == CmId::REP_SENT)) {
-        id->state = CmId::CLOSED;
+    } else if ((message.kind == Message::REQ && id->state == SIM_CM_REQ_SENT) ||
+               (message.kind == Message::REP && id->state == SIM_CM_REP_SENT)) {
         report(*id, {RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT});
     } else if (message.kind == Message::DREQ) {
         on_drep(*id, -ETIMEDOUT);
@@ -169,7 +167,7 @@ void Cm::expire(const Message &message) {
 // A known neighbour needs no request: addr.c, dst_fetch_ha().
 void Cm::resolve(CmId &id, uint64_t timeout) {
     Device *const destination = device_of(id.destination);
-    id.state = CmId::RESOLVING;
+    id.state = SIM_CM_RESOLVING;
     if (destination && !fabric_.options().is_stepped &&
         neighbours_.contains({id.device, destination}))
         return on_resolved(id);
@@ -180,7 +178,6 @@ void Cm::on_resolved(CmId &id) {
     Device *const destination = device_of(id.destination);
     neighbours_.insert({id.device, destination});
     neighbours_.insert({destination, id.device});
-    id.state = CmId::RESOLVED;
     report(id, {RDMA_CM_EVENT_ADDR_RESOLVED});
 }
 
@@ -197,7 +194,7 @@ void Cm::on_req(CmId &from, Device &at) {
         return refuse(from, at, listener ? REJ_CONSUMER_DEFINED : REJ_INVALID_SERVICE_ID);
     CmId &id = *fabric_.create<CmId>(listener->session);
     ids_[id.handle] = &id;
-    id.state = CmId::REQ_RECEIVED;
+    id.state = SIM_CM_REQ_RECEIVED;
     id.channel = listener->channel;
     id.reports_events = false;
     id.is_passive = true;
@@ -220,19 +217,18 @@ void Cm::on_req(CmId &from, Device &at) {
 }
 
 void Cm::on_rep(CmId &id, const CmParam &param) {
-    if (id.state != CmId::REQ_SENT)
+    if (id.state != SIM_CM_REQ_SENT)
         return;
     id.remote = param;
     const CmId *const peer = id_of(id.peer);
     if (peer)
         id.remote_ece = peer->local_ece;
     if (id.qp_type == IBV_QPT_UD) {
-        id.state = CmId::CLOSED; // UD has no further messages
         report(id, {RDMA_CM_EVENT_ESTABLISHED, 0, &id.remote, SIM_UD_REPLY});
+        id.state = SIM_CM_CLOSED; // UD has no further messages
     } else if (is_iwarp(id)) {
         establish_iwarp(id);
     } else {
-        id.state = CmId::REP_RECEIVED;
         report(id, {RDMA_CM_EVENT_CONNECT_RESPONSE, 0, &id.remote, SIM_REPLY});
     }
 }
@@ -242,27 +238,22 @@ void Cm::establish_iwarp(CmId &id) {
     CmId *const peer = id_of(id.peer);
     Qp *const qp = qp_of(id), *const other = peer ? qp_of(*peer) : nullptr;
     if (!qp || !other) {
-        id.state = CmId::CLOSED;
         report(id, {RDMA_CM_EVENT_CONNECT_ERROR, -EINVAL});
         return;
     }
     fabric_.connect_iwarp(*qp, *other);
-    id.state = CmId::ESTABLISHED;
     report(id, {RDMA_CM_EVENT_ESTABLISHED, 0, &id.remote});
     establish(*peer);
 }
 
 void Cm::establish(CmId &id) {
-    if (id.state != CmId::REP_SENT)
-        return;
-    id.state = CmId::ESTABLISHED;
-    report(id, {RDMA_CM_EVENT_ESTABLISHED});
+    if (id.state == SIM_CM_REP_SENT)
+        report(id, {RDMA_CM_EVENT_ESTABLISHED});
 }
 
 void Cm::on_rej(CmId &id, int reason, const CmParam &param) {
-    if (id.state < CmId::REQ_SENT || id.state > CmId::ESTABLISHED)
+    if (id.state < SIM_CM_REQ_SENT || id.state > SIM_CM_ESTABLISHED)
         return;
-    id.state = CmId::CLOSED;
     const int status = reason_of(id, reason);
     if (id.qp_type == IBV_QPT_UD)
         report(id, {RDMA_CM_EVENT_UNREACHABLE, status, &param, SIM_UD_REPLY});
@@ -282,23 +273,23 @@ void Cm::report_disconnected(CmId &id, int status) {
 void Cm::on_dreq(CmId &id) {
     if (is_iwarp(id))
         return close_iwarp(id, qp_of(id));
-    if (id.state < CmId::REP_SENT || id.state == CmId::CLOSED)
+    if (id.state < SIM_CM_REP_SENT || id.state == SIM_CM_CLOSED)
         return;
-    if (id.state == CmId::TIMEWAIT || id.state == CmId::DREQ_RECEIVED)
+    if (id.state == SIM_CM_TIMEWAIT || id.state == SIM_CM_DREQ_RECEIVED)
         return send(id, Message::DREP);
-    id.state = CmId::DREQ_RECEIVED;
+    id.state = SIM_CM_DREQ_RECEIVED;
     report_disconnected(id, 0);
 }
 
 void Cm::on_drep(CmId &id, int status) {
-    if (id.state != CmId::DREQ_SENT)
+    if (id.state != SIM_CM_DREQ_SENT)
         return;
     report_disconnected(id, status);
     enter_timewait(id);
 }
 
 void Cm::enter_timewait(CmId &id) {
-    id.state = CmId::TIMEWAIT;
+    id.state = SIM_CM_TIMEWAIT;
     id.timer = fabric_.at(fabric_.now() + TIMEWAIT, [this, handle = id.handle] {
         if (CmId *const expired = id_of(handle))
             report(*expired, {RDMA_CM_EVENT_TIMEWAIT_EXIT});
@@ -307,22 +298,22 @@ void Cm::enter_timewait(CmId &id) {
 
 // cma.c, rdma_disconnect()
 int Cm::disconnect(CmId &id) {
-    if (!id.connects())
-        return EINVAL;
+    if (const int error = sim_check_cm_call(id.state, SIM_CM_DISCONNECT))
+        return error;
     if (is_iwarp(id)) {
         // rdma-core 56, librdmacm/cma.c, rdma_disconnect(): in every state of the ID.
         Qp *const qp = qp_of(id);
-        if (qp && id.state == CmId::ESTABLISHED)
+        if (qp && id.state == SIM_CM_ESTABLISHED)
             qp->is_idle = qp->sends.empty() && !id.device->profile->flushes_late_posts;
-        if (id.state == CmId::ESTABLISHED)
+        if (id.state == SIM_CM_ESTABLISHED)
             send(id, Message::DREQ);
         close_iwarp(id, qp);
         if (qp)
             fabric_.fail_qp(*qp);
-    } else if (id.state == CmId::ESTABLISHED) {
-        id.state = CmId::DREQ_SENT;
+    } else if (id.state == SIM_CM_ESTABLISHED) {
+        id.state = SIM_CM_DREQ_SENT;
         send(id, Message::DREQ);
-    } else if (id.state == CmId::DREQ_RECEIVED) {
+    } else if (id.state == SIM_CM_DREQ_RECEIVED) {
         send(id, Message::DREP);
         enter_timewait(id);
     }
@@ -331,9 +322,9 @@ int Cm::disconnect(CmId &id) {
 
 // The connection of an iWARP QP is a TCP connection, which ends with it.
 void Cm::close_iwarp(CmId &id, Qp *qp) {
-    if (id.state != CmId::ESTABLISHED)
+    if (id.state != SIM_CM_ESTABLISHED)
         return;
-    id.state = CmId::CLOSED;
+    id.state = SIM_CM_CLOSED;
     if (qp)
         fabric_.fail_qp(*qp);
     report_disconnected(id, 0);
@@ -341,7 +332,7 @@ void Cm::close_iwarp(CmId &id, Qp *qp) {
 
 void Cm::qp_failed(Qp &qp) {
     CmId *const id = id_of(qp);
-    if (!id || !is_iwarp(*id) || id->state != CmId::ESTABLISHED)
+    if (!id || !is_iwarp(*id) || id->state != SIM_CM_ESTABLISHED)
         return;
     send(*id, Message::DREQ);
     close_iwarp(*id, nullptr);
@@ -354,15 +345,15 @@ void Cm::qp_destroyed(Qp &qp) {
 // cm.c, cm_destroy_id(): the peer is notified unless the connection has ended.
 void Cm::leave(CmId &id) {
     switch (id.state) {
-    case CmId::REQ_SENT:
+    case SIM_CM_REQ_SENT:
         return send(id, Message::REJ, {}, REJ_TIMEOUT);
-    case CmId::REQ_RECEIVED:
-    case CmId::REP_SENT:
-    case CmId::REP_RECEIVED:
+    case SIM_CM_REQ_RECEIVED:
+    case SIM_CM_REP_SENT:
+    case SIM_CM_REP_RECEIVED:
         return send(id, Message::REJ, {}, REJ_CONSUMER_DEFINED);
-    case CmId::ESTABLISHED:
+    case SIM_CM_ESTABLISHED:
         return send(id, Message::DREQ);
-    case CmId::DREQ_RECEIVED:
+    case SIM_CM_DREQ_RECEIVED:
         return send(id, Message::DREP);
     default:
         return;
@@ -370,19 +361,16 @@ void Cm::leave(CmId &id) {
 }
 
 void Cm::device_removed(Device &device) {
-    for (const auto &[handle, id] : ids_) {
-        if (id->device != &device)
-            continue;
-        id->state = CmId::CLOSED;
-        report(*id, {RDMA_CM_EVENT_DEVICE_REMOVAL});
-    }
+    for (const auto &[handle, id] : ids_)
+        if (id->device == &device)
+            report(*id, {RDMA_CM_EVENT_DEVICE_REMOVAL});
 }
 
 // cma.c, cma_netdev_change(): of the IDs that belong to the device, which those of
 // addr_handler() do once the address is resolved.
 void Cm::address_changed(Device &device) {
     for (const auto &[handle, id] : ids_)
-        if (id->device == &device && (id->state != CmId::RESOLVING || id->bound_device))
+        if (id->device == &device && (id->state != SIM_CM_RESOLVING || id->bound_device))
             report(*id, {RDMA_CM_EVENT_ADDR_CHANGE});
 }
 
@@ -392,6 +380,7 @@ void Cm::address_changed(Device &device) {
 // sender's initiator is the depth of the receiver's responder: cm.c, cm_format_req_event().
 void Cm::report(CmId &id, const Report &report) {
     const CmId &about = report.about ? *report.about : id;
+    id.state = sim_cm_state_after(id.state, report.type);
     if (!id.reports_events)
         return;
     CmEvent event{};

@@ -4,7 +4,6 @@
 #include "rules.h"
 
 #include <errno.h>
-#include <rdma/rdma_cma.h>
 
 // ---- devices -------------------------------------------------------------------------------
 
@@ -237,6 +236,52 @@ int sim_check_private_data(const struct sim_profile *device, enum sim_message me
 uint8_t sim_received_data(const struct sim_profile *device, enum sim_message message,
                           uint8_t sent) {
     return device->transport == SIM_IWARP ? sent : most_data[message];
+}
+
+// Linux 7.3, drivers/infiniband/core/cma.c: rdma_bind_addr_dst(), rdma_resolve_addr(),
+// rdma_resolve_route(), rdma_listen(), rdma_connect_locked(), rdma_accept(), rdma_disconnect()
+// and rdma_set_afonly(); core/cm.c, cm_send_rej_locked().
+int sim_check_cm_call(enum sim_cm_state state, enum sim_cm_call call) {
+    static const struct {
+        enum sim_cm_state first, last;
+    } allowed[] = {
+        [SIM_CM_BIND] = {SIM_CM_IDLE, SIM_CM_IDLE},
+        [SIM_CM_RESOLVE_ADDR] = {SIM_CM_IDLE, SIM_CM_BOUND},
+        [SIM_CM_RESOLVE_ROUTE] = {SIM_CM_RESOLVED, SIM_CM_RESOLVED},
+        [SIM_CM_LISTEN] = {SIM_CM_IDLE, SIM_CM_BOUND},
+        [SIM_CM_CONNECT] = {SIM_CM_ROUTED, SIM_CM_ROUTED},
+        [SIM_CM_ACCEPT] = {SIM_CM_REQ_RECEIVED, SIM_CM_REQ_RECEIVED},
+        [SIM_CM_CONFIRM] = {SIM_CM_REP_RECEIVED, SIM_CM_REP_RECEIVED},
+        [SIM_CM_REJECT] = {SIM_CM_REQ_SENT, SIM_CM_REP_RECEIVED},
+        [SIM_CM_DISCONNECT] = {SIM_CM_REQ_SENT, SIM_CM_CLOSED},
+        [SIM_CM_SET_AFONLY] = {SIM_CM_IDLE, SIM_CM_BOUND},
+    };
+    return state < allowed[call].first || state > allowed[call].last ? EINVAL : 0;
+}
+
+// Linux 7.3, drivers/infiniband/core/cma.c: addr_handler(), cma_work_handler() and
+// cma_ib_handler().
+enum sim_cm_state sim_cm_state_after(enum sim_cm_state state, enum rdma_cm_event_type event) {
+    switch (event) {
+    case RDMA_CM_EVENT_ADDR_RESOLVED:
+    case RDMA_CM_EVENT_ROUTE_ERROR:
+        return SIM_CM_RESOLVED;
+    case RDMA_CM_EVENT_ADDR_ERROR:
+        return SIM_CM_BOUND;
+    case RDMA_CM_EVENT_ROUTE_RESOLVED:
+        return SIM_CM_ROUTED;
+    case RDMA_CM_EVENT_CONNECT_RESPONSE:
+        return SIM_CM_REP_RECEIVED;
+    case RDMA_CM_EVENT_ESTABLISHED:
+        return SIM_CM_ESTABLISHED;
+    case RDMA_CM_EVENT_CONNECT_ERROR:
+    case RDMA_CM_EVENT_UNREACHABLE:
+    case RDMA_CM_EVENT_REJECTED:
+    case RDMA_CM_EVENT_DEVICE_REMOVAL:
+        return SIM_CM_CLOSED;
+    default:
+        return state;
+    }
 }
 
 // Linux 7.3, drivers/infiniband/core/ucma.c, ucma_set_option_level() and ucma_set_option_id().

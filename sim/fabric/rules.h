@@ -11,6 +11,7 @@
 
 #include "profile.h"
 
+#include <rdma/rdma_cma.h>
 #include <stddef.h>
 
 #ifdef __cplusplus
@@ -75,6 +76,40 @@ int sim_check_private_data(const struct sim_profile *device, enum sim_message me
 // The number of bytes of private data that the receiver of a message gets.
 uint8_t sim_received_data(const struct sim_profile *device, enum sim_message message,
                           uint8_t sent);
+// The states of a CM ID.
+enum sim_cm_state {
+    SIM_CM_IDLE,
+    SIM_CM_BOUND,
+    SIM_CM_RESOLVING,
+    SIM_CM_RESOLVED,
+    SIM_CM_ROUTING,
+    SIM_CM_ROUTED,
+    SIM_CM_LISTENING,
+    SIM_CM_REQ_SENT, // this and the following: a connection was requested
+    SIM_CM_REQ_RECEIVED,
+    SIM_CM_REP_SENT,
+    SIM_CM_REP_RECEIVED,
+    SIM_CM_ESTABLISHED,
+    SIM_CM_DREQ_SENT,
+    SIM_CM_DREQ_RECEIVED,
+    SIM_CM_TIMEWAIT,
+    SIM_CM_CLOSED // rejected or unreachable
+};
+enum sim_cm_call {
+    SIM_CM_BIND,
+    SIM_CM_RESOLVE_ADDR,
+    SIM_CM_RESOLVE_ROUTE,
+    SIM_CM_LISTEN,
+    SIM_CM_CONNECT,
+    SIM_CM_ACCEPT,  // of the side that got the request
+    SIM_CM_CONFIRM, // rdma_accept() of the other side, by librdmacm
+    SIM_CM_REJECT,
+    SIM_CM_DISCONNECT,
+    SIM_CM_SET_AFONLY,
+};
+int sim_check_cm_call(enum sim_cm_state state, enum sim_cm_call call);
+// The state after an event was reported.
+enum sim_cm_state sim_cm_state_after(enum sim_cm_state state, enum rdma_cm_event_type event);
 int sim_check_option(int level, int name, size_t length);
 const char *sim_cm_event_name(int event);
 

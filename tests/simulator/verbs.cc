@@ -201,8 +201,8 @@ void Network::before(Process &self, const rpma_sim_message &message) {
     case sim::OP_CM_DESTROY:
         // Once the other side has ended it, nothing is sent (Linux 6.1, cm.c, cm_destroy_id()).
         if (const sim::CmId *const id = m_fabric->cm().id_of(as<sim::CmDestroy>(message).id);
-            id && id->connects() && id->state < sim::CmId::TIMEWAIT &&
-            id->state != sim::CmId::REQ_RECEIVED)
+            id && id->connects() && id->state < SIM_CM_TIMEWAIT &&
+            id->state != SIM_CM_REQ_RECEIVED)
             note_cm_message();
         break;
     default:

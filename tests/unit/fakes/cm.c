@@ -98,7 +98,7 @@ int rdma_destroy_id(struct rdma_cm_id *id) {
         fake_misuse("its QP is still there");
     if (call->failed)
         return fake_refused(fake_refuse(&found->object, call->error));
-    if (found->incoming && !found->answered)
+    if (found->state == SIM_CM_REQ_RECEIVED)
         fake_misuse("an incoming request was neither accepted nor rejected");
     leave(found, channel_of(found), NULL);
     fake_destroy(found);
@@ -134,9 +134,9 @@ int rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_event *
     struct rdma_cm_event *seen = *event = &taken->seen->event;
     taken->object.internal = false; // from now on the library owes an acknowledgement
     id->unacked++;
-    if (seen->event == RDMA_CM_EVENT_CONNECT_REQUEST && id->listening) {
+    if (seen->event == RDMA_CM_EVENT_CONNECT_REQUEST && id->state == SIM_CM_LISTENING) {
         struct fake_id *child = fake_id_new(id->channel);
-        child->incoming = true;
+        child->state = SIM_CM_REQ_RECEIVED;
         child->id.verbs = fake_context(fake_device()->other_device);
         fake_number_address(&child->id.route.addr.dst_storage, fake_device()->client);
         child->id.route.addr.src_storage = id->id.route.addr.src_storage;
@@ -201,7 +201,7 @@ static uint8_t length_seen(const struct fake_id *id, enum rdma_cm_event_type typ
                            uint8_t len) {
     if (type == RDMA_CM_EVENT_CONNECT_REQUEST)
         return sim_received_data(fake_profile(), SIM_REQUEST, len);
-    if (type == RDMA_CM_EVENT_ESTABLISHED && !id->incoming)
+    if (type == RDMA_CM_EVENT_ESTABLISHED && id->state != SIM_CM_REP_SENT)
         return sim_received_data(fake_profile(), SIM_REPLY, len);
     if (type == RDMA_CM_EVENT_REJECTED)
         return sim_received_data(fake_profile(), SIM_REJECTION, len);
@@ -212,17 +212,15 @@ static void add_event(struct fake_id *id, enum rdma_cm_event_type type, int stat
                       const void *data, uint8_t len) {
     // Linux 7.3, drivers/infiniband/core/ucma.c, ucma_event_handler(): not before
     // rdma_accept().
-    if (id->incoming && !id->answered && type != RDMA_CM_EVENT_CONNECT_REQUEST)
+    if (id->state == SIM_CM_REQ_RECEIVED && type != RDMA_CM_EVENT_CONNECT_REQUEST)
         fake_misuse("an incoming request has no events until it is accepted");
-    // The states of cma.c.
-    id->resolved |= type == RDMA_CM_EVENT_ADDR_RESOLVED;
-    id->routed |= type == RDMA_CM_EVENT_ROUTE_RESOLVED;
     struct fake_cm_event *made = FAKE_NEW(FAKE_CM_EVENT, struct fake_cm_event, seen);
     struct fake_cm_event_seen *seen = fake_allocate_page(&made->object, sizeof(*seen));
     made->object.internal = true; // not yet the library's
     made->seen = seen;
     made->counting_id = id;
     const uint8_t length = length_seen(id, type, len);
+    id->state = sim_cm_state_after(id->state, type);
     seen->event = (struct rdma_cm_event){.id = &id->id, .event = type, .status = status};
     seen->event.param.conn.private_data = length ? seen->data : NULL;
     seen->event.param.conn.private_data_len = length;

@@ -105,12 +105,12 @@ static int begin(struct fake_id *id, const char *name, enum rdma_cm_event_type d
 int rdma_bind_addr(struct rdma_cm_id *id, struct sockaddr *addr) {
     FAKE_ID_CALL(id);
     call->resolve.addr = copy_address(&call->resolve.given, addr);
-    // Linux 7.3, drivers/infiniband/core/cma.c, rdma_bind_addr_dst(): RDMA_CM_IDLE only.
-    if (!found || call->failed || address_length(addr) == 0 || found->bound || found->resolved)
+    if (!found || call->failed || address_length(addr) == 0 ||
+        sim_check_cm_call(found->state, SIM_CM_BIND))
         return fake_answer(call, EINVAL);
     if (is_foreign(addr))
         return fake_refused(EADDRNOTAVAIL);
-    found->bound = true;
+    found->state = SIM_CM_BOUND;
     memcpy(&id->route.addr.src_storage, addr, address_length(addr));
     choose_port(&id->route.addr.src_storage);
     fake_bind_to_device(found);
@@ -123,7 +123,8 @@ int rdma_resolve_addr(struct rdma_cm_id *id, struct sockaddr *src_addr,
     call->resolve.addr = copy_address(&call->resolve.given, dst_addr);
     call->resolve.source = copy_address(&call->resolve.given_source, src_addr);
     call->resolve.timeout_ms = timeout_ms;
-    if (!found || call->failed || address_length(dst_addr) == 0)
+    if (!found || call->failed || address_length(dst_addr) == 0 ||
+        sim_check_cm_call(found->state, SIM_CM_RESOLVE_ADDR))
         return fake_answer(call, EINVAL);
     // Linux 7.3, drivers/infiniband/core/cma.c, resolve_prepare_src(): one family for both,
     // so the source has one as well.
@@ -134,15 +135,13 @@ int rdma_resolve_addr(struct rdma_cm_id *id, struct sockaddr *src_addr,
     const int refusal = src_addr ? source_port_refusal(found, src_addr) : 0;
     if (refusal != 0)
         return fake_refused(refusal);
-    if (found->resolved || found->resolving) // neither RDMA_CM_IDLE nor RDMA_CM_ADDR_BOUND
-        return fake_refused(EINVAL);
     bind_source(found, src_addr, dst_addr->sa_family);
     memcpy(&id->route.addr.dst_storage, dst_addr, address_length(dst_addr));
-    found->resolving = found->channel;
-    if (found->resolving)
+    found->state = SIM_CM_RESOLVING;
+    if (found->channel)
         return begin(found, "address event", RDMA_CM_EVENT_ADDR_RESOLVED,
                      RDMA_CM_EVENT_ADDR_ERROR);
-    found->resolved = true;
+    found->state = SIM_CM_RESOLVED;
     fake_bind_to_device(found);
     return 0;
 }
@@ -152,19 +151,16 @@ int rdma_resolve_route(struct rdma_cm_id *id, int timeout_ms) {
     call->resolve.timeout_ms = timeout_ms;
     if (found && !id->verbs)
         fake_misuse("before the address");
-    // Linux 7.3, drivers/infiniband/core/cma.c, rdma_resolve_route(): RDMA_CM_ADDR_RESOLVED
-    // only.
-    if (!found || call->failed || !found->resolved || found->routed || found->routing)
+    if (!found || call->failed || sim_check_cm_call(found->state, SIM_CM_RESOLVE_ROUTE))
         return fake_answer(call, EINVAL);
-    found->routing = found->channel;
-    if (found->routing)
+    found->state = SIM_CM_ROUTING;
+    if (found->channel)
         return begin(found, "route event", RDMA_CM_EVENT_ROUTE_RESOLVED,
                      RDMA_CM_EVENT_ROUTE_ERROR);
-    found->routed = true;
+    found->state = SIM_CM_ROUTED;
     return 0;
 }
 
-// Linux 7.3, drivers/infiniband/core/cma.c, rdma_set_afonly(): before the ID listens.
 int rdma_set_option(struct rdma_cm_id *id, int level, int optname, void *optval,
                     size_t optlen) {
     FAKE_ID_CALL(id);
@@ -178,18 +174,18 @@ int rdma_set_option(struct rdma_cm_id *id, int level, int optname, void *optval,
         call->option.value = *(const unsigned char *)optval;
     if (!found || call->failed)
         return fake_answer(call, EINVAL);
-    const int refusal = sim_check_option(level, optname, optlen);
-    const bool is_late = optname == RDMA_OPTION_ID_AFONLY && found->listening;
-    return fake_answer(call, !refusal && is_late ? EINVAL : refusal);
+    int refusal = sim_check_option(level, optname, optlen);
+    if (!refusal && optname == RDMA_OPTION_ID_AFONLY)
+        refusal = sim_check_cm_call(found->state, SIM_CM_SET_AFONLY);
+    return fake_answer(call, refusal);
 }
 
-// Linux 7.3, drivers/infiniband/core/cma.c, rdma_listen(): not if it listens.
 int rdma_listen(struct rdma_cm_id *id, int backlog) {
     FAKE_ID_CALL(id);
     call->backlog = backlog;
-    if (!found || call->failed || found->listening)
+    if (!found || call->failed || sim_check_cm_call(found->state, SIM_CM_LISTEN))
         return fake_answer(call, EINVAL);
-    found->listening = true;
+    found->state = SIM_CM_LISTENING;
     return 0;
 }
 
@@ -250,21 +246,19 @@ static int start_connection(struct fake_call *call, struct fake_id *id,
 
 int rdma_connect(struct rdma_cm_id *id, struct rdma_conn_param *conn_param) {
     FAKE_ID_CALL(id);
-    if (found && found->incoming)
+    if (found && found->state == SIM_CM_REQ_RECEIVED)
         fake_misuse("on an incoming request");
-    // Linux 7.3, drivers/infiniband/core/cma.c, rdma_connect_locked(): RDMA_CM_ROUTE_RESOLVED
-    // only.
-    if (found && !call->failed && (!found->routed || found->asked))
+    if (found && !call->failed && sim_check_cm_call(found->state, SIM_CM_CONNECT))
         return fake_refused(EINVAL);
     const int ret = start_connection(call, found, conn_param, SIM_REQUEST);
     if (ret == 0)
-        found->asked = true;
+        found->state = SIM_CM_REQ_SENT;
     return ret;
 }
 
 // Only an unanswered request is accepted or rejected.
 static bool is_pending_request(const struct fake_id *id) {
-    if (id->incoming && !id->answered)
+    if (sim_check_cm_call(id->state, SIM_CM_ACCEPT) == 0)
         return true;
     fake_misuse("not an unanswered incoming request");
     return false;
@@ -273,10 +267,10 @@ static bool is_pending_request(const struct fake_id *id) {
 int rdma_accept(struct rdma_cm_id *id, struct rdma_conn_param *conn_param) {
     FAKE_ID_CALL(id);
     if (found && !is_pending_request(found) && !call->failed)
-        return fake_refused(EINVAL); // Linux 7.3, drivers/infiniband/core/cma.c, rdma_accept()
+        return fake_refused(EINVAL);
     const int ret = start_connection(call, found, conn_param, SIM_REPLY);
     if (ret == 0)
-        found->answered = true;
+        found->state = SIM_CM_REP_SENT;
     if (ret == 0 && id->qp) // rdma-core 56, librdmacm/cma.c, rdma_accept(): up to RTS
         id->qp->state = IBV_QPS_RTS;
     return ret;
@@ -291,7 +285,7 @@ int rdma_reject(struct rdma_cm_id *id, const void *private_data, uint8_t private
     const bool is_refused = too_long(call, SIM_REJECTION) ||
                             (call->failed && call->error == EINVAL && private_data_len > 0);
     if (!wrong && !is_refused)
-        found->answered = true;
+        found->state = SIM_CM_CLOSED;
     return fake_answer(call, wrong || too_long(call, SIM_REJECTION) ? EINVAL : 0);
 }
 
@@ -304,8 +298,7 @@ int rdma_disconnect(struct rdma_cm_id *id) {
         return fake_answer(call, EINVAL);
     if (id->qp)
         id->qp->state = IBV_QPS_ERR;
-    // Linux 7.3, drivers/infiniband/core/cma.c, rdma_disconnect(): not if never connected.
-    return found->asked || found->answered ? 0 : fake_refused(EINVAL);
+    return fake_answer(call, sim_check_cm_call(found->state, SIM_CM_DISCONNECT));
 }
 
 const char *rdma_event_str(enum rdma_cm_event_type event) {

@@ -258,14 +258,11 @@ void fake_target_reset(void);
 struct fake_id {
     struct fake_object object;
     struct rdma_cm_id id;
-    struct fake_channel *channel;       // NULL: synchronous
-    struct fake_channel *own;           // of a synchronous ID
-    unsigned unacked;                   // events taken and not acknowledged
-    bool incoming, listening, answered; // answered: accepted or rejected
-    bool asked;                         // connected, in the sense of rdma_connect()
-    bool bound, resolved, routed;       // progress: the states of Linux 7.3, cma.c
-    bool has_source_port;               // that rdma_resolve_addr() took
-    bool resolving, routing;            // asked for, on a channel
+    struct fake_channel *channel; // NULL: synchronous
+    struct fake_channel *own;     // of a synchronous ID
+    unsigned unacked;             // events taken and not acknowledged
+    enum sim_cm_state state;
+    bool has_source_port; // that rdma_resolve_addr() took
 };
 
 // The event that the library gets; freed by its acknowledgement.
