@@ -60,8 +60,8 @@ constexpr Name OPERATIONS[] = {
     {IBV_WR_RDMA_READ, "read"},
     {IBV_WR_ATOMIC_CMP_AND_SWP, "compare and swap"},
     {IBV_WR_ATOMIC_FETCH_AND_ADD, "fetch and add"},
-    {sim::WR_FLUSH, "flush"},
-    {sim::WR_ATOMIC_WRITE, "atomic write"},
+    {SIM_WR_FLUSH, "flush"},
+    {SIM_WR_ATOMIC_WRITE, "atomic write"},
 };
 
 constexpr Name COMPLETIONS[] = {

@@ -329,7 +329,7 @@ int Cm::init_qp_attr(const CmId &id, ibv_qp_state state, ibv_qp_attr &attr, int 
         if (responder_resources(id) > 0)
             attr.qp_access_flags |= IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
         if (responder_resources(id) > 0 && id.device->profile->has_native_flush)
-            attr.qp_access_flags |= ACCESS_FLUSH_GLOBAL | ACCESS_FLUSH_PERSISTENT;
+            attr.qp_access_flags |= SIM_ACCESS_FLUSH_GLOBAL | SIM_ACCESS_FLUSH_PERSISTENT;
     } else {
         return EINVAL;
     }
@@ -341,14 +341,14 @@ uint8_t Cm::responder_resources(const CmId &id) {
     if (id.state == SIM_CM_REQ_RECEIVED)
         return id.remote.initiator_depth;
     return id.is_passive || id.state == SIM_CM_REQ_SENT ? id.local.responder_resources
-                                                       : id.remote.initiator_depth;
+                                                        : id.remote.initiator_depth;
 }
 
 uint8_t Cm::initiator_depth(const CmId &id) {
     if (id.state == SIM_CM_REQ_RECEIVED)
         return id.remote.responder_resources;
     return id.is_passive || id.state == SIM_CM_REQ_SENT ? id.local.initiator_depth
-                                                       : id.remote.responder_resources;
+                                                        : id.remote.responder_resources;
 }
 
 } // namespace sim

@@ -32,8 +32,6 @@ class Engine {
     void raise_async(Object &about, ibv_event_type type);
     void overrun(Cq &cq);
     void flush_receives(Qp &qp);
-    // Is true if the region holds the range; `address` counts from its iova.
-    static bool contains(const Region &mr, uint64_t address, uint64_t length);
 
     struct Place { // a range of memory; without a program, it is the fabric's own
         std::shared_ptr<Program> program;
@@ -78,7 +76,7 @@ class Engine {
                                Places &places) const;
     ibv_wc_status source_of(const Qp &qp, const Send &send, Places &places) const;
     ibv_wc_status remote_place(const Qp &peer, const SendWr &wr, uint64_t length,
-                               unsigned access, Places &places) const;
+                               Places &places) const;
     static Place place_in(const Region &mr, uint64_t address, uint64_t length);
     static bool copy(const Places &from, const Places &to);
     static uint64_t length_of(const Places &places);

@@ -40,8 +40,10 @@ ibv_wc failed(ibv_wc_status status) {
 
 // ---- memory --------------------------------------------------------------------------------
 
-bool Engine::contains(const Region &mr, uint64_t address, uint64_t length) {
-    return sim_contains(mr.iova, mr.length, address, length);
+sim_fault Fabric::check_range(const ibv_sge &sge, const Pd *pd, unsigned access) const {
+    const Mr *const mr = mr_of(sge.lkey);
+    const sim_region region = mr ? mr->checked() : sim_region{};
+    return sim_check_range(mr ? &region : nullptr, pd, access, sge.addr, sge.length);
 }
 
 Engine::Place Engine::place_in(const Region &mr, uint64_t address, uint64_t length) {
@@ -103,12 +105,9 @@ ibv_wc_status Engine::local_places(const Qp &qp, const std::vector<ibv_sge> &sge
     for (const ibv_sge &sge : sges) {
         if (sge.length == 0)
             continue;
-        const auto found = fabric_.keys_.find(sge.lkey);
-        const Mr *const mr = found == fabric_.keys_.end() ? nullptr : found->second;
-        if (!mr || mr->pd != qp.pd || !contains(*mr, sge.addr, sge.length) ||
-            (is_written && !(mr->access & IBV_ACCESS_LOCAL_WRITE)))
+        if (fabric_.check_range(sge, qp.pd, is_written ? IBV_ACCESS_LOCAL_WRITE : 0))
             return IBV_WC_LOC_PROT_ERR;
-        places.push_back(place_in(*mr, sge.addr, sge.length));
+        places.push_back(place_in(*fabric_.mr_of(sge.lkey), sge.addr, sge.length));
     }
     return IBV_WC_SUCCESS;
 }
@@ -137,22 +136,21 @@ void Engine::keep_data(Qp &qp) {
     }
 }
 
-// Linux 7.3, drivers/infiniband/sw/rxe/rxe_resp.c, check_op_valid() and check_rkey().
 ibv_wc_status Engine::remote_place(const Qp &peer, const SendWr &wr, uint64_t length,
-                                   unsigned access, Places &places) const {
-    const unsigned of_qp =
-        access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC);
-    if (!is_iwarp(peer) && (peer.attr.qp_access_flags & of_qp) != of_qp)
-        return IBV_WC_REM_INV_REQ_ERR;
-    if (length == 0)
-        return IBV_WC_SUCCESS;
-    const auto found = fabric_.keys_.find(wr.rkey);
-    const Mr *const mr = found == fabric_.keys_.end() ? nullptr : found->second;
-    if (!mr || mr->pd != peer.pd || (mr->access & access) != access ||
-        !contains(*mr, wr.remote_addr, length))
-        return IBV_WC_REM_ACCESS_ERR;
-    places.push_back(place_in(*mr, wr.remote_addr, length));
-    return IBV_WC_SUCCESS;
+                                   Places &places) const {
+    const Mr *const mr = fabric_.mr_of(wr.rkey);
+    const sim_region region = mr ? mr->checked() : sim_region{};
+    const sim_send send = {wr.opcode,      wr.flags,      wr.num_sge,    length,
+                           wr.remote_addr, wr.flush_type, wr.flush_level};
+    const ibv_wc_status status =
+        sim_check_target(peer.context->device->profile, &send, peer.attr.qp_access_flags,
+                         mr ? &region : nullptr, peer.pd);
+    if (status == IBV_WC_SUCCESS && wr.opcode == SIM_WR_FLUSH &&
+        wr.flush_level == SIM_FLUSH_REGION)
+        places.push_back(place_in(*mr, mr->iova, mr->length));
+    else if (status == IBV_WC_SUCCESS && length > 0)
+        places.push_back(place_in(*mr, wr.remote_addr, length));
+    return status;
 }
 
 // ---- persistence ---------------------------------------------------------------------------
@@ -207,7 +205,7 @@ void Engine::report_violation(Qp &peer, const Send &send) {
     Receive receive;
     if (is_iwarp(peer) && send.wr.opcode == IBV_WR_RDMA_READ)
         raise_async(peer, IBV_EVENT_QP_REQ_ERR);
-    else if (is_iwarp(peer) && !fabric_.keys_.contains(send.wr.rkey))
+    else if (is_iwarp(peer) && !fabric_.mr_of(send.wr.rkey))
         return;
     else if (send.wr.opcode != IBV_WR_RDMA_WRITE_WITH_IMM)
         raise_async(peer, IBV_EVENT_QP_ACCESS_ERR);
@@ -231,7 +229,7 @@ Engine::Result Engine::execute(Qp &qp, Send &send) {
         return execute_send(qp, *peer, send);
     case IBV_WR_RDMA_READ:
         return execute_read(qp, *peer, send);
-    case WR_FLUSH:
+    case SIM_WR_FLUSH:
         return execute_flush(*peer, send);
     case IBV_WR_ATOMIC_CMP_AND_SWP:
     case IBV_WR_ATOMIC_FETCH_AND_ADD:
@@ -288,7 +286,7 @@ Engine::Result Engine::execute_send(Qp &qp, Qp &peer, Send &send) {
 
 Engine::Result Engine::execute_write(Qp &qp, Qp &peer, Send &send) {
     Places from, to;
-    const bool is_atomic = send.wr.opcode == WR_ATOMIC_WRITE;
+    const bool is_atomic = send.wr.opcode == SIM_WR_ATOMIC_WRITE;
     if (is_atomic)
         from.push_back(
             {nullptr, reinterpret_cast<uint64_t>(&send.wr.compare_add), 8, false, false});
@@ -298,10 +296,9 @@ Engine::Result Engine::execute_write(Qp &qp, Qp &peer, Send &send) {
     const bool takes_receive = send.wr.opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
     if (takes_receive && !has_receive(peer))
         return lacks_receive(peer, send);
-    if (is_atomic && send.wr.remote_addr % 8 != 0)
+    if (is_atomic && lacks_read_resources(peer))
         return refuse(peer, send, IBV_WC_REM_INV_REQ_ERR);
-    if (const ibv_wc_status status =
-            remote_place(peer, send.wr, length, IBV_ACCESS_REMOTE_WRITE, to))
+    if (const ibv_wc_status status = remote_place(peer, send.wr, length, to))
         return refuse(peer, send, status);
     if (!copy(from, to))
         return refuse(peer, send, IBV_WC_REM_OP_ERR);
@@ -321,12 +318,10 @@ Engine::Result Engine::execute_read(Qp &qp, Qp &peer, Send &send) {
             raise_async(qp, IBV_EVENT_QP_ACCESS_ERR); // siw_qp_rx.c, siw_proc_rresp()
         return done(send, status);
     }
-    const unsigned access =
-        peer.context->device->profile->checks_read_access ? IBV_ACCESS_REMOTE_READ : 0;
-    if (const ibv_wc_status status = remote_place(peer, send.wr, length_of(to), access, from))
-        return refuse(peer, send, status);
     if (lacks_read_resources(peer))
         return refuse(peer, send, IBV_WC_REM_INV_REQ_ERR);
+    if (const ibv_wc_status status = remote_place(peer, send.wr, length_of(to), from))
+        return refuse(peer, send, status);
     make_persistent(qp);
     if (!copy(from, to))
         return refuse(peer, send, IBV_WC_REM_OP_ERR);
@@ -345,19 +340,15 @@ Engine::Result Engine::execute_atomic(Qp &qp, Qp &peer, Send &send) {
     const ibv_wc_status local = local_places(qp, send.sges, true, to);
     if (!local && length_of(to) < sizeof(before))
         return done(send, IBV_WC_LOC_LEN_ERR);
-    if (send.wr.remote_addr % sizeof(before) != 0 || lacks_read_resources(peer))
+    if (lacks_read_resources(peer))
         return refuse(peer, send, IBV_WC_REM_INV_REQ_ERR);
-    if (const ibv_wc_status status =
-            remote_place(peer, send.wr, sizeof(before), IBV_ACCESS_REMOTE_ATOMIC, word))
+    if (const ibv_wc_status status = remote_place(peer, send.wr, sizeof(before), word))
         return refuse(peer, send, status);
     const Place own{nullptr, reinterpret_cast<uint64_t>(&before), sizeof(before), false, false};
     if (!read_place(word[0], 0, &before, sizeof(before)))
         return refuse(peer, send, IBV_WC_REM_OP_ERR);
-    uint64_t after = before;
-    if (send.wr.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD)
-        after += send.wr.compare_add;
-    else if (before == send.wr.compare_add)
-        after = send.wr.swap;
+    const uint64_t after =
+        sim_atomic_result(send.wr.opcode, before, send.wr.compare_add, send.wr.swap);
     if (!word[0].program->write(word[0].address, &after, sizeof(after)) && word[0].may_fail)
         return refuse(peer, send, IBV_WC_REM_OP_ERR);
     note_written(qp, word);
@@ -369,22 +360,11 @@ Engine::Result Engine::execute_atomic(Qp &qp, Qp &peer, Send &send) {
 
 // Linux 7.3, drivers/infiniband/sw/rxe/rxe_resp.c, process_flush().
 Engine::Result Engine::execute_flush(Qp &peer, Send &send) {
-    const bool is_persistent = send.wr.flush_type & FLUSH_TYPE_PERSISTENT;
-    const unsigned access = (send.wr.flush_type & FLUSH_TYPE_GLOBAL ? ACCESS_FLUSH_GLOBAL : 0) |
-                            (is_persistent ? ACCESS_FLUSH_PERSISTENT : 0);
-    const bool is_of_region = send.wr.flush_level == FLUSH_LEVEL_MR;
     Places range;
-    const auto found = fabric_.keys_.find(send.wr.rkey);
-    const Mr *const mr = found == fabric_.keys_.end() ? nullptr : found->second;
-    if (is_of_region && mr && mr->pd == peer.pd && (mr->access & access) == access)
-        range.push_back(place_in(*mr, mr->iova, mr->length));
-    else if (is_of_region)
-        return refuse(peer, send, IBV_WC_REM_ACCESS_ERR);
-    else if (const ibv_wc_status status =
-                 remote_place(peer, send.wr, send.wr.flush_length, access, range))
+    if (const ibv_wc_status status = remote_place(peer, send.wr, send.wr.flush_length, range))
         return refuse(peer, send, status);
     for (const Place &place : range)
-        if (is_persistent && place.is_persistent)
+        if ((send.wr.flush_type & SIM_FLUSH_PERSISTENT) && place.is_persistent)
             place.program->persist(place.address, place.length);
     return done(send, IBV_WC_SUCCESS);
 }

@@ -134,7 +134,12 @@ class Fabric {
     int modify_qp(Qp &qp, const ibv_qp_attr &attr, int mask);
     // The program has deleted the QP, or has ended; packets that it sent are still in flight.
     void abandon(Qp &qp);
-    bool has_key(uint32_t rkey) const { return keys_.contains(rkey); }
+    const Mr *mr_of(uint32_t key) const { // NULL: none has the key
+        const auto found = keys_.find(key);
+        return found == keys_.end() ? nullptr : found->second;
+    }
+    // Whether requests of the domain may use the memory of an SGE.
+    sim_fault check_range(const ibv_sge &sge, const Pd *pd, unsigned access) const;
     const std::map<uint32_t, std::unique_ptr<Object>> &objects() const { return objects_; }
     template <class T> T *find(uint32_t handle) { // whose ever it is; NULL: none of this kind
         const auto found = objects_.find(handle);

@@ -64,23 +64,6 @@ int Verbs::hello(const Hello &request, Hello::Reply &reply) {
     return 0;
 }
 
-static uint64_t send_ops_of(const sim_profile &profile) {
-    if (!profile.has_qp_ex)
-        return 0;
-    uint64_t ops = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_SEND;
-    if (profile.has_write_imm)
-        ops |= IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM;
-    if (profile.has_send_imm)
-        ops |= IBV_QP_EX_WITH_SEND_WITH_IMM;
-    if (sim_has_atomics(&profile))
-        ops |= IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD;
-    if (profile.has_native_flush)
-        ops |= QP_EX_WITH_FLUSH;
-    if (profile.has_native_atomic_write)
-        ops |= QP_EX_WITH_ATOMIC_WRITE;
-    return ops;
-}
-
 int Verbs::device(const DeviceInfo &request, DeviceInfo::Reply &reply) {
     const Device *const found = fabric_.device(caller_.session->host->number, request.index);
     if (!found || found->removed)
@@ -96,7 +79,7 @@ int Verbs::device(const DeviceInfo &request, DeviceInfo::Reply &reply) {
     reply.index = found->index;
     reply.vectors = profile.vectors;
     reply.links_by_lid = profile.transport == SIM_INFINIBAND;
-    reply.send_ops = send_ops_of(profile);
+    reply.send_ops = sim_send_ops(&profile);
     return 0;
 }
 
@@ -260,12 +243,8 @@ int Verbs::advise_mr(const AdviseMr &request, Empty &) {
         request.advice > IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT)
         return EINVAL;
     for (const ibv_sge &sge : sges) {
-        const auto found = fabric_.keys_.find(sge.lkey);
-        const Mr *const mr = found == fabric_.keys_.end() ? nullptr : found->second;
-        if (!mr || mr->pd != pd || !(mr->access & IBV_ACCESS_ON_DEMAND))
-            return ENOENT;
-        if (!Engine::contains(*mr, sge.addr, sge.length))
-            return EFAULT;
+        if (const sim_fault fault = fabric_.check_range(sge, pd, IBV_ACCESS_ON_DEMAND))
+            return fault == SIM_OUT_OF_RANGE ? EFAULT : ENOENT;
     }
     return 0;
 }

@@ -73,6 +73,7 @@ struct Region {
     unsigned access = 0;
     uint32_t key = 0;           // lkey and rkey
     bool is_persistent = false; // parts of it are
+    sim_region checked() const { return {pd, iova, length, access}; }
 };
 
 struct Mr : Object, Region {
@@ -85,7 +86,7 @@ struct Cq : Object {
     Context *context = nullptr;
     Channel *channel = nullptr;
     Ring *ring = nullptr;
-    enum { NOT_ARMED, SOLICITED, ANY } armed = NOT_ARMED;
+    sim_armed armed = SIM_NOT_ARMED;
     uint32_t completion_events = 0; // that were taken
     bool ignores_overrun = false;
     Cq() : Object(KIND) {}

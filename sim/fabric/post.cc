@@ -43,7 +43,8 @@ int Verbs::refuse_by_fault() {
 int Verbs::check_send(const Qp &qp, const Send &send, bool is_built) const {
     const sim_profile &profile = *qp.context->device->profile;
     const SendWr &wr = send.wr;
-    sim_send checked = {wr.opcode, wr.flags, wr.num_sge, wr.inline_length, wr.remote_addr};
+    sim_send checked = {wr.opcode,      wr.flags,      wr.num_sge,    wr.inline_length,
+                        wr.remote_addr, wr.flush_type, wr.flush_level};
     for (const ibv_sge &sge : send.sges)
         checked.length += sge.length;
     if (is_built)
@@ -53,9 +54,7 @@ int Verbs::check_send(const Qp &qp, const Send &send, bool is_built) const {
     return sim_check_send(&profile, &qp.attr.cap, &checked, qp.sends.size());
 }
 
-// rdma-core 56, providers/rxe/rxe.c, rxe_post_send(), and Linux 7.3,
-// drivers/infiniband/sw/rxe/rxe_verbs.c, rxe_post_send(): a QP that is not connected yet
-// accepts no requests; one in the error state flushes them.
+// A QP in the error state flushes the requests.
 int Verbs::post_send(const PostSend &request, PostSend::Reply &reply) {
     Qp *const qp = find<Qp>(request.qp);
     if (!qp)
@@ -82,10 +81,8 @@ int Verbs::post_send(const PostSend &request, PostSend::Reply &reply) {
         reply.taken = 0;
         return 0;
     }
-    if (reply.taken > 0 && profile.hides_refusals)
-        reply.error = 0;
-    if (qp->attr.qp_state < IBV_QPS_RTS || qp->is_idle)
-        reply.error = profile.invalid_error;
+    reply.error = sim_post_result(&profile, qp->attr.qp_state >= IBV_QPS_RTS && !qp->is_idle,
+                                  reply.taken, reply.error);
     Engine(fabric_).run(*qp);
     return 0;
 }

@@ -12,54 +12,6 @@ namespace sim {
 
 namespace {
 
-constexpr int AV = IBV_QP_AV, PKEY = IBV_QP_PKEY_INDEX, PORT = IBV_QP_PORT, QKEY = IBV_QP_QKEY,
-              ACCESS = IBV_QP_ACCESS_FLAGS, RNR = IBV_QP_MIN_RNR_TIMER, ALT = IBV_QP_ALT_PATH,
-              MIG = IBV_QP_PATH_MIG_STATE, CUR = IBV_QP_CUR_STATE, SQ_PSN = IBV_QP_SQ_PSN;
-constexpr int RTR_RC =
-    AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | RNR;
-constexpr int RTS_RC =
-    IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC;
-
-struct Transition {
-    ibv_qp_state from, to;
-    ibv_qp_type type;
-    int required, optional;
-};
-
-// Linux 7.3, drivers/infiniband/core/verbs.c, qp_state_table.
-constexpr Transition TRANSITIONS[] = {
-    {IBV_QPS_RESET, IBV_QPS_INIT, IBV_QPT_RC, PKEY | PORT | ACCESS, 0},
-    {IBV_QPS_RESET, IBV_QPS_INIT, IBV_QPT_UD, PKEY | PORT | QKEY, 0},
-    {IBV_QPS_INIT, IBV_QPS_INIT, IBV_QPT_RC, 0, PKEY | PORT | ACCESS},
-    {IBV_QPS_INIT, IBV_QPS_INIT, IBV_QPT_UD, 0, PKEY | PORT | QKEY},
-    {IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPT_RC, RTR_RC, ALT | ACCESS | PKEY},
-    {IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPT_UD, 0, PKEY | QKEY},
-    {IBV_QPS_RTR, IBV_QPS_RTS, IBV_QPT_RC, RTS_RC, CUR | ALT | ACCESS | RNR | MIG},
-    {IBV_QPS_RTR, IBV_QPS_RTS, IBV_QPT_UD, SQ_PSN, CUR | QKEY},
-    {IBV_QPS_RTS, IBV_QPS_RTS, IBV_QPT_RC, 0, CUR | ACCESS | ALT | MIG | RNR},
-    {IBV_QPS_RTS, IBV_QPS_RTS, IBV_QPT_UD, 0, CUR | QKEY},
-    {IBV_QPS_RTS, IBV_QPS_SQD, IBV_QPT_RC, 0, IBV_QP_EN_SQD_ASYNC_NOTIFY},
-    {IBV_QPS_RTS, IBV_QPS_SQD, IBV_QPT_UD, 0, IBV_QP_EN_SQD_ASYNC_NOTIFY},
-    {IBV_QPS_SQD, IBV_QPS_RTS, IBV_QPT_RC, 0, CUR | ALT | ACCESS | RNR | MIG},
-    {IBV_QPS_SQD, IBV_QPS_RTS, IBV_QPT_UD, 0, CUR | QKEY},
-    {IBV_QPS_SQD, IBV_QPS_SQD, IBV_QPT_RC, 0,
-     PORT | AV | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-         IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_MAX_DEST_RD_ATOMIC | ALT | ACCESS | PKEY | RNR | MIG},
-    {IBV_QPS_SQD, IBV_QPS_SQD, IBV_QPT_UD, 0, PKEY | QKEY},
-    {IBV_QPS_SQE, IBV_QPS_RTS, IBV_QPT_UD, 0, CUR | QKEY},
-};
-
-bool is_allowed(ibv_qp_state from, ibv_qp_state to, ibv_qp_type type, int mask) {
-    mask &= ~IBV_QP_STATE;
-    if (to == IBV_QPS_RESET || to == IBV_QPS_ERR)
-        return mask == 0;
-    for (const Transition &row : TRANSITIONS)
-        if (row.from == from && row.to == to && row.type == type)
-            return (mask & row.required) == row.required &&
-                   !(mask & ~(row.required | row.optional));
-    return false;
-}
-
 void copy_attributes(ibv_qp_attr &to, const ibv_qp_attr &from, int mask) {
 #define COPY(bit, member) \
     if (mask & (bit))     \
@@ -83,26 +35,6 @@ void copy_attributes(ibv_qp_attr &to, const ibv_qp_attr &from, int mask) {
     COPY(IBV_QP_PATH_MIG_STATE, path_mig_state);
     COPY(IBV_QP_EN_SQD_ASYNC_NOTIFY, en_sqd_async_notify);
 #undef COPY
-}
-
-// Values that devices refuse: Linux 7.3, drivers/infiniband/core/uverbs_cmd.c, modify_qp(),
-// core/verbs.c, rdma_check_ah_attr(), and drivers/infiniband/sw/rxe/rxe_qp.c,
-// rxe_qp_chk_attr().
-bool are_valid(const Qp &qp, const ibv_qp_attr &attr, int mask) {
-    const ibv_device_attr &limits = qp.context->device->profile->attr;
-    const bool needs_gid = qp.context->device->profile->transport == SIM_ROCE;
-    return !((mask & IBV_QP_AV) && needs_gid && !attr.ah_attr.is_global) &&
-           !((mask & IBV_QP_PORT) && attr.port_num != 1) &&
-           !((mask & IBV_QP_PKEY_INDEX) && attr.pkey_index != 0) &&
-           !((mask & IBV_QP_AV) && attr.ah_attr.port_num != 1 && attr.ah_attr.port_num != 0) &&
-           !((mask & IBV_QP_PATH_MTU) &&
-             (attr.path_mtu < IBV_MTU_256 || attr.path_mtu > IBV_MTU_4096)) &&
-           !((mask & IBV_QP_MAX_QP_RD_ATOMIC) &&
-             attr.max_rd_atomic > limits.max_qp_init_rd_atom) &&
-           !((mask & IBV_QP_MAX_DEST_RD_ATOMIC) &&
-             attr.max_dest_rd_atomic > limits.max_qp_rd_atom) &&
-           !((mask & IBV_QP_TIMEOUT) && attr.timeout > 31) &&
-           !((mask & IBV_QP_CUR_STATE) && attr.cur_qp_state != qp.attr.qp_state);
 }
 
 } // namespace
@@ -166,14 +98,11 @@ int Verbs::resize_cq(const ResizeCq &request, CreateCq::Reply &reply) {
     return 0;
 }
 
-// Linux 7.3, drivers/infiniband/sw/rxe/rxe_verbs.c, rxe_req_notify_cq(): a queue that is armed
-// for any completion stays so.
 int Verbs::req_notify(const ReqNotify &request, Empty &) {
     Cq *const cq = find<Cq>(request.cq);
     if (!cq)
         return EINVAL;
-    if (cq->armed != Cq::ANY)
-        cq->armed = request.solicited_only ? Cq::SOLICITED : Cq::ANY;
+    sim_arm(&cq->armed, request.solicited_only);
     return 0;
 }
 
@@ -198,20 +127,14 @@ int Verbs::create_srq(const CreateSrq &request, CreateSrq::Reply &reply) {
     return 0;
 }
 
-// Linux 7.3, drivers/infiniband/sw/rxe/rxe_srq.c, rxe_srq_chk_attr(): a limit above the size of
-// the queue is refused.
 int Verbs::modify_srq(const ModifySrq &request, Empty &) {
     Srq *const srq = find<Srq>(request.srq);
-    if (!srq || (request.mask & ~(unsigned)(IBV_SRQ_LIMIT | IBV_SRQ_MAX_WR)))
+    if (!srq)
         return EINVAL;
-    const sim_profile &profile = *srq->pd->context->device->profile;
-    const uint32_t max_wr = request.mask & IBV_SRQ_MAX_WR
-                                ? sim_queue_size(&profile, request.attr.max_wr)
-                                : srq->attr.max_wr;
-    if (max_wr > (uint32_t)profile.attr.max_srq_wr || max_wr < srq->receives.size() ||
-        ((request.mask & IBV_SRQ_LIMIT) && request.attr.srq_limit > max_wr))
-        return EINVAL;
-    srq->attr.max_wr = max_wr;
+    if (const int error =
+            sim_check_srq_change(srq->pd->context->device->profile, &request.attr, request.mask,
+                                 &srq->attr.max_wr, srq->receives.size()))
+        return error;
     if (request.mask & IBV_SRQ_LIMIT)
         srq->attr.srq_limit = request.attr.srq_limit;
     return 0;
@@ -284,16 +207,11 @@ int Verbs::query_qp(const QueryQp &request, QueryQp::Reply &reply) {
 
 int Fabric::modify_qp(Qp &qp, const ibv_qp_attr &attr, int mask) {
     const ibv_qp_state to = mask & IBV_QP_STATE ? attr.qp_state : qp.attr.qp_state;
-    const bool is_iwarp = qp.context->device->profile->transport == SIM_IWARP;
     if (qp.context->device->removed)
         return EIO;
-    // On iWARP, the connection manager alone connects: Linux 7.3,
-    // drivers/infiniband/sw/siw/siw_qp.c, siw_qp_modify().
-    if (is_iwarp ? (to == IBV_QPS_RTR || to == IBV_QPS_RTS) && to != qp.attr.qp_state
-                 : !is_allowed(qp.attr.qp_state, to, qp.type, mask))
-        return EINVAL;
-    if (!are_valid(qp, attr, mask))
-        return EINVAL;
+    if (const int error = sim_check_qp_change(qp.context->device->profile, qp.type,
+                                              qp.attr.qp_state, &attr, mask))
+        return error;
     if (to == IBV_QPS_ERR) {
         fail_qp(qp);
         return 0;

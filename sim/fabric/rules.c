@@ -23,6 +23,19 @@ void sim_describe_device(const struct sim_profile *device, struct ibv_device_att
     }
 }
 
+uint64_t sim_send_ops(const struct sim_profile *device) {
+    if (!device->has_qp_ex)
+        return 0;
+    return IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_SEND |
+           (device->has_write_imm ? IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM : 0) |
+           (device->has_send_imm ? IBV_QP_EX_WITH_SEND_WITH_IMM : 0) |
+           (sim_has_atomics(device)
+                ? IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD
+                : 0) |
+           (device->has_native_flush ? SIM_QP_EX_WITH_FLUSH : 0) |
+           (device->has_native_atomic_write ? SIM_QP_EX_WITH_ATOMIC_WRITE : 0);
+}
+
 // Linux 7.3, include/rdma/ib_verbs.h, ib_check_mr_access(); drivers/infiniband/core/umem.c,
 // ib_umem_get(): no region is empty; drivers/infiniband/sw/rxe/rxe_mr.c,
 // rxe_mr_fill_pages_from_sgt(): persistent memory for persistent flushes, which on-demand
@@ -79,6 +92,20 @@ int sim_check_srq(const struct sim_profile *device, struct ibv_srq_attr *attr,
     return 0;
 }
 
+// Linux 7.3, drivers/infiniband/sw/rxe/rxe_srq.c, rxe_srq_chk_attr(): a limit above the size of
+// the queue is refused.
+int sim_check_srq_change(const struct sim_profile *device, const struct ibv_srq_attr *attr,
+                         unsigned mask, uint32_t *max_wr, size_t receives) {
+    const uint32_t changed =
+        mask & IBV_SRQ_MAX_WR ? sim_queue_size(device, attr->max_wr) : *max_wr;
+    if ((mask & ~(unsigned)(IBV_SRQ_LIMIT | IBV_SRQ_MAX_WR)) ||
+        changed > (uint32_t)device->attr.max_srq_wr || changed < receives ||
+        ((mask & IBV_SRQ_LIMIT) && attr->srq_limit > changed))
+        return EINVAL;
+    *max_wr = changed;
+    return 0;
+}
+
 // Linux 7.3, drivers/infiniband/sw/rxe/rxe_qp.c: rxe_qp_chk_cap(), and the sizes of
 // rxe_qp_init_req() and rxe_qp_init_resp(), where inline data takes the place of SGEs.
 int sim_check_qp(const struct sim_profile *device, struct ibv_qp_cap *cap, bool has_srq,
@@ -124,6 +151,95 @@ enum sim_about sim_about_of(enum ibv_event_type type) {
     default:
         return SIM_ABOUT_DEVICE;
     }
+}
+
+// ---- the states of a QP --------------------------------------------------------------------
+
+enum {
+    AV = IBV_QP_AV,
+    PKEY = IBV_QP_PKEY_INDEX,
+    PORT = IBV_QP_PORT,
+    QKEY = IBV_QP_QKEY,
+    ACCESS = IBV_QP_ACCESS_FLAGS,
+    RNR = IBV_QP_MIN_RNR_TIMER,
+    ALT = IBV_QP_ALT_PATH,
+    MIG = IBV_QP_PATH_MIG_STATE,
+    CUR = IBV_QP_CUR_STATE,
+    SQ_PSN = IBV_QP_SQ_PSN,
+    RTR_RC = AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+             IBV_QP_MAX_DEST_RD_ATOMIC | RNR,
+    RTS_RC =
+        IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC
+};
+
+// Linux 7.3, drivers/infiniband/core/verbs.c, qp_state_table.
+static const struct {
+    enum ibv_qp_state from, to;
+    enum ibv_qp_type type;
+    int required, optional;
+} transitions[] = {
+    {IBV_QPS_RESET, IBV_QPS_INIT, IBV_QPT_RC, PKEY | PORT | ACCESS, 0},
+    {IBV_QPS_RESET, IBV_QPS_INIT, IBV_QPT_UD, PKEY | PORT | QKEY, 0},
+    {IBV_QPS_INIT, IBV_QPS_INIT, IBV_QPT_RC, 0, PKEY | PORT | ACCESS},
+    {IBV_QPS_INIT, IBV_QPS_INIT, IBV_QPT_UD, 0, PKEY | PORT | QKEY},
+    {IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPT_RC, RTR_RC, ALT | ACCESS | PKEY},
+    {IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPT_UD, 0, PKEY | QKEY},
+    {IBV_QPS_RTR, IBV_QPS_RTS, IBV_QPT_RC, RTS_RC, CUR | ALT | ACCESS | RNR | MIG},
+    {IBV_QPS_RTR, IBV_QPS_RTS, IBV_QPT_UD, SQ_PSN, CUR | QKEY},
+    {IBV_QPS_RTS, IBV_QPS_RTS, IBV_QPT_RC, 0, CUR | ACCESS | ALT | MIG | RNR},
+    {IBV_QPS_RTS, IBV_QPS_RTS, IBV_QPT_UD, 0, CUR | QKEY},
+    {IBV_QPS_RTS, IBV_QPS_SQD, IBV_QPT_RC, 0, IBV_QP_EN_SQD_ASYNC_NOTIFY},
+    {IBV_QPS_RTS, IBV_QPS_SQD, IBV_QPT_UD, 0, IBV_QP_EN_SQD_ASYNC_NOTIFY},
+    {IBV_QPS_SQD, IBV_QPS_RTS, IBV_QPT_RC, 0, CUR | ALT | ACCESS | RNR | MIG},
+    {IBV_QPS_SQD, IBV_QPS_RTS, IBV_QPT_UD, 0, CUR | QKEY},
+    {IBV_QPS_SQD, IBV_QPS_SQD, IBV_QPT_RC, 0,
+     PORT | AV | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+         IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_MAX_DEST_RD_ATOMIC | ALT | ACCESS | PKEY | RNR | MIG},
+    {IBV_QPS_SQD, IBV_QPS_SQD, IBV_QPT_UD, 0, PKEY | QKEY},
+    {IBV_QPS_SQE, IBV_QPS_RTS, IBV_QPT_UD, 0, CUR | QKEY},
+};
+
+static bool is_allowed(enum ibv_qp_state from, enum ibv_qp_state to, enum ibv_qp_type type,
+                       int mask) {
+    mask &= ~IBV_QP_STATE;
+    if (to == IBV_QPS_RESET || to == IBV_QPS_ERR)
+        return mask == 0;
+    for (size_t i = 0; i < sizeof(transitions) / sizeof(transitions[0]); i++)
+        if (transitions[i].from == from && transitions[i].to == to &&
+            transitions[i].type == type)
+            return (mask & transitions[i].required) == transitions[i].required &&
+                   !(mask & ~(transitions[i].required | transitions[i].optional));
+    return false;
+}
+
+// Linux 7.3, drivers/infiniband/core/uverbs_cmd.c, modify_qp(), core/verbs.c,
+// rdma_check_ah_attr(), and drivers/infiniband/sw/rxe/rxe_qp.c, rxe_qp_chk_attr().
+static bool are_valid(const struct sim_profile *device, enum ibv_qp_state from,
+                      const struct ibv_qp_attr *attr, int mask) {
+    const struct ibv_ah_attr *const path = &attr->ah_attr;
+    return !((mask & IBV_QP_AV) && device->transport == SIM_ROCE && !path->is_global) &&
+           !((mask & IBV_QP_PORT) && attr->port_num != 1) &&
+           !((mask & IBV_QP_PKEY_INDEX) && attr->pkey_index != 0) &&
+           !((mask & IBV_QP_AV) && path->port_num != 1 && path->port_num != 0) &&
+           !((mask & IBV_QP_PATH_MTU) &&
+             (attr->path_mtu < IBV_MTU_256 || attr->path_mtu > IBV_MTU_4096)) &&
+           !((mask & IBV_QP_MAX_QP_RD_ATOMIC) &&
+             attr->max_rd_atomic > device->attr.max_qp_init_rd_atom) &&
+           !((mask & IBV_QP_MAX_DEST_RD_ATOMIC) &&
+             attr->max_dest_rd_atomic > device->attr.max_qp_rd_atom) &&
+           !((mask & IBV_QP_TIMEOUT) && attr->timeout > 31) &&
+           !((mask & IBV_QP_CUR_STATE) && attr->cur_qp_state != from);
+}
+
+// On iWARP, the connection manager alone connects: Linux 7.3,
+// drivers/infiniband/sw/siw/siw_qp.c, siw_qp_modify().
+int sim_check_qp_change(const struct sim_profile *device, enum ibv_qp_type type,
+                        enum ibv_qp_state from, const struct ibv_qp_attr *attr, int mask) {
+    const enum ibv_qp_state to = mask & IBV_QP_STATE ? attr->qp_state : from;
+    const bool connects = (to == IBV_QPS_RTR || to == IBV_QPS_RTS) && to != from;
+    const bool is_possible =
+        device->transport == SIM_IWARP ? !connects : is_allowed(from, to, type, mask);
+    return is_possible && are_valid(device, from, attr, mask) ? 0 : EINVAL;
 }
 
 // ---- requests ------------------------------------------------------------------------------
@@ -197,6 +313,17 @@ int sim_check_built(const struct sim_profile *device, const struct ibv_qp_cap *c
     return fits ? 0 : device->builder_error;
 }
 
+// rdma-core 56, providers/rxe/rxe.c, rxe_post_send(), rings the doorbell in any case, whose
+// error replaces that of a refusal: that of a QP that is not connected yet, Linux 7.3,
+// drivers/infiniband/sw/rxe/rxe_verbs.c, rxe_post_send(). In siw_post_send() of
+// providers/siw/siw.c the 0 of a doorbell that works replaces it, too.
+int sim_post_result(const struct sim_profile *device, bool is_connected, size_t accepted,
+                    int error) {
+    if (!is_connected)
+        return device->invalid_error;
+    return accepted > 0 && device->hides_refusals ? 0 : error;
+}
+
 // rdma-core 56, providers/rxe/rxe.c, rxe_post_one_recv(); providers/siw/siw.c,
 // push_recv_wqe().
 int sim_check_receive(const struct sim_profile *device, uint32_t size, uint32_t max_sge,
@@ -208,9 +335,84 @@ int sim_check_receive(const struct sim_profile *device, uint32_t size, uint32_t 
                : 0;
 }
 
+// ---- execution -----------------------------------------------------------------------------
+
+// Linux 7.3, drivers/infiniband/sw/rxe/rxe_mr.c, lookup_mr()
+enum sim_fault sim_check_key(const struct sim_region *region, const void *pd, unsigned access) {
+    return !region                               ? SIM_NO_REGION
+           : region->pd != pd                    ? SIM_OTHER_PD
+           : (region->access & access) != access ? SIM_NO_ACCESS
+                                                 : SIM_NO_FAULT;
+}
+
 // Linux 7.3, drivers/infiniband/sw/rxe/rxe_mr.c, mr_check_range()
-bool sim_contains(uint64_t start, uint64_t size, uint64_t address, uint64_t length) {
-    return address >= start && length <= size && address - start <= size - length;
+enum sim_fault sim_check_range(const struct sim_region *region, const void *pd, unsigned access,
+                               uint64_t address, uint64_t length) {
+    const enum sim_fault fault = sim_check_key(region, pd, access);
+    if (fault)
+        return fault;
+    const bool is_within = address >= region->start && length <= region->length &&
+                           address - region->start <= region->length - length;
+    return is_within ? SIM_NO_FAULT : SIM_OUT_OF_RANGE;
+}
+
+static unsigned remote_access(const struct sim_profile *device, const struct sim_send *send) {
+    if (send->opcode == SIM_WR_FLUSH)
+        return (send->flush_type & SIM_FLUSH_GLOBAL ? SIM_ACCESS_FLUSH_GLOBAL : 0) |
+               (send->flush_type & SIM_FLUSH_PERSISTENT ? SIM_ACCESS_FLUSH_PERSISTENT : 0);
+    if (send->opcode == IBV_WR_RDMA_READ)
+        return device->checks_read_access ? IBV_ACCESS_REMOTE_READ : 0;
+    return sim_is_atomic(send->opcode) ? IBV_ACCESS_REMOTE_ATOMIC : IBV_ACCESS_REMOTE_WRITE;
+}
+
+// Linux 7.3, drivers/infiniband/sw/rxe/rxe_resp.c: check_op_valid() and check_rkey(), where
+// only a read or a write of no bytes needs no key, and a flush of the region no range;
+// rxe_mr.c: rxe_mr_do_atomic_op() and rxe_mr_do_atomic_write(). iWARP checks no access of QPs.
+enum ibv_wc_status sim_check_target(const struct sim_profile *device,
+                                    const struct sim_send *send, unsigned qp_access,
+                                    const struct sim_region *region, const void *pd) {
+    const unsigned access = remote_access(device, send);
+    const unsigned of_qp =
+        IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
+    const bool is_flush = send->opcode == SIM_WR_FLUSH;
+    if (device->transport != SIM_IWARP && (access & of_qp & ~qp_access))
+        return IBV_WC_REM_INV_REQ_ERR;
+    if (send->length == 0 && !is_flush)
+        return IBV_WC_SUCCESS;
+    const enum sim_fault fault =
+        is_flush && send->flush_level == SIM_FLUSH_REGION
+            ? sim_check_key(region, pd, access)
+            : sim_check_range(region, pd, access, send->remote_addr, send->length);
+    if (fault)
+        return IBV_WC_REM_ACCESS_ERR;
+    const bool is_of_word = sim_is_atomic(send->opcode) || send->opcode == SIM_WR_ATOMIC_WRITE;
+    return is_of_word && send->remote_addr % 8 != 0 ? IBV_WC_REM_INV_REQ_ERR : IBV_WC_SUCCESS;
+}
+
+// Linux 7.3, drivers/infiniband/sw/rxe/rxe_mr.c, rxe_mr_do_atomic_op(): in the byte order of
+// the processor.
+uint64_t sim_atomic_result(uint32_t opcode, uint64_t before, uint64_t compare_add,
+                           uint64_t swap) {
+    if (opcode == IBV_WR_ATOMIC_FETCH_AND_ADD)
+        return before + compare_add;
+    return before == compare_add ? swap : before;
+}
+
+// Linux 7.3, drivers/infiniband/sw/rxe/rxe_verbs.c, rxe_req_notify_cq(): a queue that is armed
+// for any completion stays so.
+void sim_arm(enum sim_armed *armed, bool solicited_only) {
+    if (*armed != SIM_ARMED)
+        *armed = solicited_only ? SIM_ARMED_FOR_SOLICITED : SIM_ARMED;
+}
+
+// Linux 7.3, drivers/infiniband/sw/rxe/rxe_cq.c, rxe_cq_post()
+bool sim_notifies(const struct sim_profile *device, enum sim_armed *armed,
+                  enum ibv_wc_status status, bool is_solicited) {
+    is_solicited |= status != IBV_WC_SUCCESS && device->errors_are_solicited;
+    if (*armed == SIM_NOT_ARMED || (*armed == SIM_ARMED_FOR_SOLICITED && !is_solicited))
+        return false;
+    *armed = SIM_NOT_ARMED;
+    return true;
 }
 
 // ---- connections ---------------------------------------------------------------------------

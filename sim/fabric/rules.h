@@ -21,6 +21,10 @@ extern "C" {
 // Names and values of rdma-core >= 45, for older headers.
 enum { SIM_WR_FLUSH = 14, SIM_WR_ATOMIC_WRITE = 15 };
 enum { SIM_ACCESS_FLUSH_GLOBAL = 1 << 8, SIM_ACCESS_FLUSH_PERSISTENT = 1 << 9 };
+enum { SIM_FLUSH_GLOBAL = 1, SIM_FLUSH_PERSISTENT = 2 }; // types of a flush
+enum { SIM_FLUSH_RANGE = 0, SIM_FLUSH_REGION = 1 };      // and its levels
+#define SIM_QP_EX_WITH_FLUSH (1ULL << 11)
+#define SIM_QP_EX_WITH_ATOMIC_WRITE (1ULL << 12)
 #define SIM_CAP_FLUSH_GLOBAL (1ULL << 38)
 #define SIM_CAP_FLUSH_PERSISTENT (1ULL << 39)
 #define SIM_CAP_ATOMIC_WRITE (1ULL << 40)
@@ -29,6 +33,8 @@ enum { SIM_ACCESS_FLUSH_GLOBAL = 1 << 8, SIM_ACCESS_FLUSH_PERSISTENT = 1 << 9 };
 
 // The result of ibv_query_device_ex(), without GUIDs.
 void sim_describe_device(const struct sim_profile *device, struct ibv_device_attr_ex *attr);
+// The builders of an extended QP: enum ibv_qp_create_send_ops_flags; 0: it has no extended QPs.
+uint64_t sim_send_ops(const struct sim_profile *device);
 int sim_check_region(const struct sim_profile *device, unsigned access, uint64_t length,
                      bool is_persistent);
 // The actual size of a queue.
@@ -37,8 +43,14 @@ int sim_check_cq(const struct sim_profile *device, int64_t entries, int64_t vect
 // These set the actual sizes, and those that the device reports.
 int sim_check_srq(const struct sim_profile *device, struct ibv_srq_attr *attr,
                   struct ibv_srq_attr *reported);
+// Sets the actual size in max_wr if the mask changes it; `receives`: that the queue holds.
+int sim_check_srq_change(const struct sim_profile *device, const struct ibv_srq_attr *attr,
+                         unsigned mask, uint32_t *max_wr, size_t receives);
 int sim_check_qp(const struct sim_profile *device, struct ibv_qp_cap *cap, bool has_srq,
                  struct ibv_qp_cap *reported);
+
+int sim_check_qp_change(const struct sim_profile *device, enum ibv_qp_type type,
+                        enum ibv_qp_state from, const struct ibv_qp_attr *attr, int mask);
 
 // The kind of the objects that asynchronous events of a type are about.
 enum sim_about { SIM_ABOUT_CQ, SIM_ABOUT_SRQ, SIM_ABOUT_QP, SIM_ABOUT_DEVICE };
@@ -46,11 +58,12 @@ enum sim_about sim_about_of(enum ibv_event_type type);
 
 // ---- requests ------------------------------------------------------------------------------
 
-// A send request, as far as a post checks it.
+// A send request, as far as a post and the target check it.
 struct sim_send {
     uint32_t opcode, flags, num_sge;
-    uint64_t length; // of all its data
+    uint64_t length; // of all its data, or of the range of a flush
     uint64_t remote_addr;
+    unsigned flush_type, flush_level;
 };
 
 bool sim_has_atomics(const struct sim_profile *device);
@@ -64,9 +77,40 @@ int sim_check_send(const struct sim_profile *device, const struct ibv_qp_cap *ca
 // The same of a request that ibv_wr_*() built.
 int sim_check_built(const struct sim_profile *device, const struct ibv_qp_cap *cap,
                     const struct sim_send *send, size_t queued);
+// The result of ibv_post_send() after it accepted some requests and, with an error, refused
+// the next one.
+int sim_post_result(const struct sim_profile *device, bool is_connected, size_t accepted,
+                    int error);
 int sim_check_receive(const struct sim_profile *device, uint32_t size, uint32_t max_sge,
                       uint32_t num_sge, size_t queued);
-bool sim_contains(uint64_t start, uint64_t size, uint64_t address, uint64_t length);
+
+// ---- execution -----------------------------------------------------------------------------
+
+// A region that a key names, and its protection domain.
+struct sim_region {
+    const void *pd;
+    uint64_t start, length;
+    unsigned access;
+};
+enum sim_fault { SIM_NO_FAULT, SIM_NO_REGION, SIM_OTHER_PD, SIM_NO_ACCESS, SIM_OUT_OF_RANGE };
+// Whether requests of a domain may use a range of a region (NULL: no region has the key) so.
+enum sim_fault sim_check_key(const struct sim_region *region, const void *pd, unsigned access);
+enum sim_fault sim_check_range(const struct sim_region *region, const void *pd, unsigned access,
+                               uint64_t address, uint64_t length);
+// The same for the region at the target of a request, whose QP has this access and domain.
+enum ibv_wc_status sim_check_target(const struct sim_profile *device,
+                                    const struct sim_send *send, unsigned qp_access,
+                                    const struct sim_region *region, const void *pd);
+// The word after a remote atomic operation.
+uint64_t sim_atomic_result(uint32_t opcode, uint64_t before, uint64_t compare_add,
+                           uint64_t swap);
+
+// What a CQ notifies of.
+enum sim_armed { SIM_NOT_ARMED, SIM_ARMED_FOR_SOLICITED, SIM_ARMED };
+void sim_arm(enum sim_armed *armed, bool solicited_only);
+// Is true if a completion has an event, which disarms the CQ.
+bool sim_notifies(const struct sim_profile *device, enum sim_armed *armed,
+                  enum ibv_wc_status status, bool is_solicited);
 
 // ---- connections ---------------------------------------------------------------------------
 

@@ -35,9 +35,9 @@ ibv_wc_opcode completion_opcode(uint32_t opcode) {
         return IBV_WC_COMP_SWAP;
     case IBV_WR_ATOMIC_FETCH_AND_ADD:
         return IBV_WC_FETCH_ADD;
-    case WR_FLUSH:
+    case SIM_WR_FLUSH:
         return (ibv_wc_opcode)WC_FLUSH;
-    case WR_ATOMIC_WRITE:
+    case SIM_WR_ATOMIC_WRITE:
         return (ibv_wc_opcode)WC_ATOMIC_WRITE;
     default:
         return IBV_WC_SEND;
@@ -46,8 +46,7 @@ ibv_wc_opcode completion_opcode(uint32_t opcode) {
 
 // A fence waits for these.
 bool is_fenced(uint32_t opcode) {
-    return opcode == IBV_WR_RDMA_READ || opcode == IBV_WR_ATOMIC_CMP_AND_SWP ||
-           opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
+    return opcode == IBV_WR_RDMA_READ || sim_is_atomic(opcode);
 }
 
 } // namespace
@@ -247,11 +246,7 @@ bool Engine::add(Cq &cq, const ibv_wc &wc, bool is_solicited) {
         fabric_.options_.watcher->completed(cq, wc);
     ring.first()[ring.added % ring.entries] = {wc, fabric_.now()};
     __atomic_store_n(&ring.added, ring.added + 1, __ATOMIC_RELEASE);
-    is_solicited |= wc.status != IBV_WC_SUCCESS && profile.errors_are_solicited;
-    if (cq.armed == Cq::NOT_ARMED || (cq.armed == Cq::SOLICITED && !is_solicited))
-        return true;
-    cq.armed = Cq::NOT_ARMED;
-    if (cq.channel)
+    if (sim_notifies(&profile, &cq.armed, wc.status, is_solicited) && cq.channel)
         fabric_.push(*cq.channel, {&cq, cq.cookie, 0, 0, {}});
     return true;
 }

@@ -497,12 +497,21 @@ Flush *flush_of(ibv_qp_ex *qp) {
 
 // Linux 7.3, drivers/infiniband/sw/rxe/rxe_resp.c, process_flush() and check_rkey().
 void native_flush_makes_its_range_persistent(void **) {
-    for (const bool has_access : {true, false}) {
+    static const struct {
+        bool has_access;
+        size_t length;
+        ibv_wc_status status;
+        uint64_t persisted;
+    } rows[] = {{true, 64, IBV_WC_SUCCESS, 64},
+                {true, 0, IBV_WC_SUCCESS, 0},
+                {false, 64, IBV_WC_REM_ACCESS_ERR, 0},
+                {false, 0, IBV_WC_REM_ACCESS_ERR, 0}};
+    for (const auto &row : rows) {
         Recorded recorded;
-        Pair pair({.send_ops = QP_EX_WITH_FLUSH | IBV_QP_EX_WITH_RDMA_WRITE,
+        Pair pair({.send_ops = SIM_QP_EX_WITH_FLUSH | IBV_QP_EX_WITH_RDMA_WRITE,
                    .persistence = &recorded});
         pair.direct.use_host(2);
-        const unsigned flushes = has_access ? ACCESS_FLUSH_PERSISTENT : 0;
+        const unsigned flushes = row.has_access ? SIM_ACCESS_FLUSH_PERSISTENT : 0;
         ibv_mr *const mr = ibv_reg_mr_iova2(pair.b.pd, pair.b.memory, BYTES,
                                             (uint64_t)pair.b.memory, ALL_ACCESS | flushes);
         assert_non_null(mr);
@@ -513,11 +522,11 @@ void native_flush_makes_its_range_persistent(void **) {
         ibv_wr_set_sge(qp, pair.a.mr->lkey, (uint64_t)pair.a.memory, 100);
         qp->wr_id = 11;
         qp->wr_flags = IBV_SEND_SIGNALED;
-        flush_of(qp)(qp, mr->rkey, (uint64_t)pair.b.memory, 64, FLUSH_TYPE_PERSISTENT,
-                     FLUSH_LEVEL_RANGE);
+        flush_of(qp)(qp, mr->rkey, (uint64_t)pair.b.memory, row.length, SIM_FLUSH_PERSISTENT,
+                     SIM_FLUSH_RANGE);
         assert_int_equal(ibv_wr_complete(qp), 0);
-        pair.expect(has_access ? IBV_WC_SUCCESS : IBV_WC_REM_ACCESS_ERR);
-        assert_int_equal(recorded.persisted, has_access ? 64 : 0);
+        pair.expect(row.status);
+        assert_int_equal(recorded.persisted, row.persisted);
         pair.direct.use_host(2);
         assert_int_equal(ibv_dereg_mr(mr), 0);
     }

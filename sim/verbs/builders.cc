@@ -104,13 +104,13 @@ void wr_atomic_fetch_add(ibv_qp_ex *ex, uint32_t rkey, uint64_t address, uint64_
     build(ex, head);
 }
 void wr_atomic_write(ibv_qp_ex *ex, uint32_t rkey, uint64_t address, const void *word) {
-    SendWr head = remote(WR_ATOMIC_WRITE, rkey, address);
+    SendWr head = remote(SIM_WR_ATOMIC_WRITE, rkey, address);
     memcpy(&head.compare_add, word, sizeof(head.compare_add));
     build(ex, head);
 }
 void wr_flush(ibv_qp_ex *ex, uint32_t rkey, uint64_t address, size_t length, uint8_t type,
               uint8_t level) {
-    SendWr head = remote(WR_FLUSH, rkey, address);
+    SendWr head = remote(SIM_WR_FLUSH, rkey, address);
     head.flush_length = length;
     head.flush_type = type;
     head.flush_level = level;
@@ -183,11 +183,11 @@ int sim::set_builders(ShimQp *qp) {
     ex.wr_send_imm = if_asked(IBV_QP_EX_WITH_SEND_WITH_IMM, wr_send_imm);
     ex.wr_atomic_cmp_swp = if_asked(IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP, wr_atomic_cmp_swp);
     ex.wr_atomic_fetch_add = if_asked(IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD, wr_atomic_fetch_add);
-    ex.wr_atomic_write = if_asked(QP_EX_WITH_ATOMIC_WRITE, wr_atomic_write);
+    ex.wr_atomic_write = if_asked(SIM_QP_EX_WITH_ATOMIC_WRITE, wr_atomic_write);
 #ifdef RPMA_SIM_HEADERS_HAVE_FLUSH
-    ex.wr_flush = if_asked(QP_EX_WITH_FLUSH, wr_flush);
+    ex.wr_flush = if_asked(SIM_QP_EX_WITH_FLUSH, wr_flush);
 #else
-    qp->wr_flush = if_asked(QP_EX_WITH_FLUSH, wr_flush);
+    qp->wr_flush = if_asked(SIM_QP_EX_WITH_FLUSH, wr_flush);
 #endif
     return 0;
 }

@@ -13,7 +13,7 @@
 #ifndef RPMA_SIM_PROTOCOL_HH
 #define RPMA_SIM_PROTOCOL_HH 1
 
-#include <infiniband/verbs.h>
+#include "../fabric/rules.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -24,14 +24,7 @@ inline constexpr uint32_t PROTOCOL_VERSION = 1;
 inline constexpr size_t MAX_MESSAGE = 65536;
 
 // Names and values of rdma-core >= 45, for older headers.
-inline constexpr unsigned WR_FLUSH = 14, WR_ATOMIC_WRITE = 15, WC_FLUSH = 8,
-                          WC_ATOMIC_WRITE = 9;
-inline constexpr unsigned ACCESS_FLUSH_GLOBAL = 1U << 8, ACCESS_FLUSH_PERSISTENT = 1U << 9;
-inline constexpr uint64_t CAP_FLUSH_GLOBAL = 1ULL << 38, CAP_FLUSH_PERSISTENT = 1ULL << 39,
-                          CAP_ATOMIC_WRITE = 1ULL << 40;
-inline constexpr uint64_t QP_EX_WITH_FLUSH = 1 << 11, QP_EX_WITH_ATOMIC_WRITE = 1 << 12;
-inline constexpr unsigned FLUSH_TYPE_GLOBAL = 1U << 0, FLUSH_TYPE_PERSISTENT = 1U << 1;
-inline constexpr unsigned FLUSH_LEVEL_RANGE = 0, FLUSH_LEVEL_MR = 1;
+inline constexpr unsigned WC_FLUSH = 8, WC_ATOMIC_WRITE = 9;
 
 enum Op : uint32_t {
     OP_HELLO = 1,

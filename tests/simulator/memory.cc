@@ -28,15 +28,16 @@ void clear_map(void *map, size_t size) {
 }
 
 Memory::Memory() {
-    m_visible = map_anonymous(3 * MEMORY_SIZE + WORDS * sizeof(*m_seen));
+    m_visible = map_anonymous(3 * MEMORY_SIZE + WORDS * sizeof(*m_stores.settled));
     m_persistent = m_visible + MEMORY_SIZE;
     m_known = m_persistent + MEMORY_SIZE;
-    m_seen = reinterpret_cast<uint32_t *>(m_known + MEMORY_SIZE);
+    m_stores.persistent = reinterpret_cast<uint64_t *>(m_persistent);
+    m_stores.settled = reinterpret_cast<uint32_t *>(m_known + MEMORY_SIZE);
 }
 
 void Memory::reset() {
     clear_map(m_visible, 3 * MEMORY_SIZE);
-    m_stores.clear();
+    m_stores.count = 0;
     memset(m_pages, 0, sizeof(m_pages));
     m_changes++;
 }
@@ -45,36 +46,17 @@ void Memory::store(const Part &part, Writer writer) {
     size_t index = static_cast<size_t>(part.word - reinterpret_cast<uint64_t *>(m_visible));
     uint64_t value = (*part.word & ~part.mask) | (part.value & part.mask);
     *part.word = word(m_known, index) = value;
-    m_stores.push_back({static_cast<uint32_t>(index), writer, value});
+    sim_add_store(&m_stores, {static_cast<uint32_t>(index), writer, value});
     mark(index);
     m_changes++;
 }
 
-/*
- * Makes the newest store of the writer in a word persistent. Older values of the word never
- * return, of any writer; newer values of other writers may be lost.
- */
 void Memory::flush(Writer writer, const char *from, const char *to) {
     if (!direct_write || !is_pmem || !contains(from))
         return;
     size_t begin = static_cast<size_t>(from - m_visible);
     size_t end = begin + static_cast<size_t>(to - from);
-    m_generation++;
-    size_t kept = m_stores.size();
-    for (size_t i = m_stores.size(); i-- > 0;) {
-        const Store store = m_stores[i];
-        size_t offset = store.word * WORD;
-        bool covered = offset >= begin && offset + WORD <= end; // no part of a word
-        if (covered && m_seen[store.word] == m_generation)
-            continue;
-        if (covered && store.writer == writer) {
-            word(m_persistent, store.word) = store.value;
-            m_seen[store.word] = m_generation;
-            continue;
-        }
-        m_stores[--kept] = store;
-    }
-    m_stores.erase(m_stores.begin(), m_stores.begin() + static_cast<ptrdiff_t>(kept));
+    sim_flush_stores(&m_stores, writer, (begin + WORD - 1) / WORD, end / WORD); // whole words
     m_changes++;
 }
 
@@ -102,9 +84,10 @@ void Memory::persist(size_t begin, size_t end) {
         memcpy(m_persistent + from, m_visible + from, to - from);
         memcpy(m_known + from, m_visible + from, to - from);
     });
-    std::erase_if(m_stores, [&](const Store &store) {
+    const auto removed = std::ranges::remove_if(stores(), [&](const sim_store &store) {
         return store.word * WORD >= begin && store.word * WORD < end;
     });
+    m_stores.count -= removed.size();
     m_changes++;
 }
 
@@ -121,7 +104,7 @@ void Memory::find_own_stores() {
 }
 
 void Memory::restart() {
-    m_stores.clear();
+    m_stores.count = 0;
     clear_map(m_visible, MEMORY_SIZE);
     each_page([&](size_t page) {
         memcpy(m_visible + page, m_persistent + page, PAGE);
@@ -131,7 +114,7 @@ void Memory::restart() {
 }
 
 bool Memory::is_certain(size_t begin, size_t end) const {
-    for (const Store &store : m_stores) {
+    for (const sim_store &store : stores()) {
         size_t offset = store.word * WORD;
         if (offset < end && offset + WORD > begin &&
             store.value != word(m_persistent, store.word))

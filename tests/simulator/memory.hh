@@ -6,9 +6,11 @@
 #ifndef SIMULATOR_MEMORY_HH
 #define SIMULATOR_MEMORY_HH 1
 
+#include "stores.h"
+
 #include <cstddef>
 #include <cstdint>
-#include <vector>
+#include <span>
 
 constexpr size_t WORD = 8; // bytes that a platform writes in one piece
 constexpr size_t PAGE = 4096;
@@ -59,7 +61,7 @@ class Memory {
     template <typename Random> void lose_power(Random random_bit) {
         find_pages();
         find_own_stores();
-        for (const Store &store : m_stores)
+        for (const sim_store &store : stores())
             if (uint64_t mask = surviving(random_bit)) {
                 uint64_t &kept = word(m_persistent, store.word);
                 kept = (kept & ~mask) | (store.value & mask);
@@ -76,7 +78,7 @@ class Memory {
     // failure may leave.
     template <typename Use> void each_outcome(bool persistent, size_t offset, Use use) const {
         use(word(persistent ? m_persistent : m_visible, offset / WORD));
-        for (const Store &store : m_stores)
+        for (const sim_store &store : stores())
             if (persistent && store.word == offset / WORD)
                 use(store.value);
     }
@@ -84,12 +86,7 @@ class Memory {
     bool is_certain(size_t begin, size_t end) const;
 
   private:
-    struct Store {
-        uint32_t word;
-        Writer writer;
-        uint64_t value;
-    };
-
+    std::span<sim_store> stores() const { return {m_stores.all, m_stores.count}; }
     // The bytes of a store that survive.
     template <typename Random> uint64_t surviving(Random random_bit) const {
         uint64_t mask = 0;
@@ -114,11 +111,9 @@ class Memory {
     void restart();
 
     char *m_visible, *m_persistent;
-    char *m_known;    // the visible data without own stores that were not found yet
-    uint32_t *m_seen; // per word the generation in which a later store was persistent already
-    uint32_t m_generation = 0;
+    char *m_known; // the visible data without own stores that were not found yet
     uint64_t m_changes = 0;
-    std::vector<Store> m_stores; // visible but not persistent; the oldest first
+    sim_stores m_stores{};                          // visible but not persistent
     uint64_t m_pages[MEMORY_SIZE / PAGE / 64] = {}; // a bit for each that was touched
 };
 

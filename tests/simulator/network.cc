@@ -143,7 +143,7 @@ void Network::execute(Link &link, int side, Visible visible) {
     sim::Send &send = *std::ranges::find(qp.sends, false, &sim::Send::executed);
     const uint32_t opcode = send.wr.opcode;
     m_execution = {&link, side, visible, opcode};
-    if (opcode == sim::WR_FLUSH)
+    if (opcode == SIM_WR_FLUSH)
         apply_placed(link, side, send.wr.remote_addr,
                      send.wr.remote_addr + send.wr.flush_length);
     else if (opcode != IBV_WR_RDMA_WRITE)
@@ -151,7 +151,7 @@ void Network::execute(Link &link, int side, Visible visible) {
     const uint32_t rkey = send.wr.rkey;
     if (sim::Engine(*m_fabric).step(qp, send) == sim::Engine::NO_RECEIVE)
         simulation.fail("a message arrives without a receive: iWARP ends its connection");
-    else if (send.status && m_fabric->has_key(rkey))
+    else if (send.status && m_fabric->mr_of(rkey))
         simulation.fail(
             "an operation reaches outside of the region, or the region does not allow "
             "it, or its own memory");
@@ -178,7 +178,7 @@ void Network::execute_part(Link &link, int side) {
             sim::Engine(*m_fabric).interrupt_receive(target);
         return;
     }
-    if (!is_write(send.wr.opcode) || !m_fabric->has_key(send.wr.rkey))
+    if (!is_write(send.wr.opcode) || !m_fabric->mr_of(send.wr.rkey))
         return;
     sim::Engine(*m_fabric).keep_data(*qp);
     each_word(send.wr.remote_addr, reinterpret_cast<const char *>(send.inlined.data()),

@@ -156,12 +156,12 @@ void fake_qp_set_builders(struct fake_qp *qp, uint64_t send_ops_flags) {
         .wr_atomic_fetch_add =
             IF_REQUESTED(IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD, wr_atomic_fetch_add),
         .wr_atomic_cmp_swp = IF_REQUESTED(IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP, wr_atomic_cmp_swp),
-        .wr_atomic_write = IF_REQUESTED(1 << 12, wr_atomic_write),
+        .wr_atomic_write = IF_REQUESTED(SIM_QP_EX_WITH_ATOMIC_WRITE, wr_atomic_write),
 #ifdef FAKE_HEADERS_KNOW_FLUSH
-        .wr_flush = IF_REQUESTED(1 << 11, wr_flush),
+        .wr_flush = IF_REQUESTED(SIM_QP_EX_WITH_FLUSH, wr_flush),
 #endif
     };
 #ifndef FAKE_HEADERS_KNOW_FLUSH
-    qp->qp.wr_flush = IF_REQUESTED(1 << 11, wr_flush);
+    qp->qp.wr_flush = IF_REQUESTED(SIM_QP_EX_WITH_FLUSH, wr_flush);
 #endif
 }

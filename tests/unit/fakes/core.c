@@ -235,3 +235,10 @@ struct fake_device *fake_device(void) {
 struct sim_profile *fake_profile(void) {
     return &fake_device_state.profile;
 }
+
+struct sim_profile fake_profile_reported(void) {
+    const uint64_t both = SIM_CAP_FLUSH_GLOBAL | SIM_CAP_FLUSH_PERSISTENT;
+    struct sim_profile profile = *fake_profile();
+    profile.has_native_flush |= fake_device()->flush_caps == both;
+    return profile;
+}

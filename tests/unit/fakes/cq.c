@@ -42,13 +42,11 @@ int fake_poll_cq(struct ibv_cq *cq, int number, struct ibv_wc *wc) {
     return take_completions(inside(cq), number, wc);
 }
 
-// Linux 7.3, drivers/infiniband/sw/rxe/rxe_verbs.c, rxe_req_notify_cq(): a queue that is armed
-// for any completion stays so.
 int fake_req_notify_cq(struct ibv_cq *cq, int solicited_only) {
     FAKE_CALL_OF("ibv_req_notify_cq", cq);
     if (!fake_find(FAKE_CQ, cq) || call->failed)
         return fake_error(call, EINVAL);
-    *(solicited_only ? &inside(cq)->armed_solicited : &inside(cq)->armed) = true;
+    sim_arm(&inside(cq)->armed, solicited_only);
     return 0;
 }
 
@@ -98,8 +96,7 @@ void fake_notify(struct ibv_cq *cq) {
 }
 
 // Linux 7.3, drivers/infiniband/sw/rxe: rxe_comp.c, rxe_completer(), COMPST_ERROR: a completion
-// with an error moves the queue pair to the error state; rxe_cq.c, rxe_cq_post(): which
-// completion gives an event.
+// with an error moves the queue pair to the error state.
 static void complete(struct ibv_cq *cq, const struct ibv_wc *wc, bool solicited) {
     struct ibv_qp *qp = wc->status != IBV_WC_SUCCESS ? fake_qp(wc->qp_num) : NULL;
     FAKE_LOCKED_FOR("fake_complete");
@@ -110,10 +107,8 @@ static void complete(struct ibv_cq *cq, const struct ibv_wc *wc, bool solicited)
         fake_misuse("the test overflows the CQ");
     else
         found->wc[found->wc_count++] = *wc;
-    if (!found->armed && !(found->armed_solicited && solicited))
-        return;
-    fake_queue_push(&found->channel->queue, found);
-    found->armed = found->armed_solicited = false;
+    if (sim_notifies(fake_profile(), &found->armed, wc->status, solicited))
+        fake_queue_push(&found->channel->queue, found);
 }
 
 void fake_complete(struct ibv_cq *cq, const struct ibv_wc *wc) {
@@ -125,7 +120,7 @@ void fake_complete_solicited(struct ibv_cq *cq, const struct ibv_wc *wc) {
 }
 
 bool fake_armed(const struct ibv_cq *cq) {
-    return inside(cq)->armed;
+    return inside(cq)->armed == SIM_ARMED;
 }
 
 unsigned fake_unacked(const struct ibv_cq *cq) {

@@ -188,7 +188,7 @@ struct fake_cq {
     struct fake_object object;
     struct ibv_cq cq;
     struct fake_channel *channel;
-    bool armed, armed_solicited;
+    enum sim_armed armed;
     unsigned unacked;
     struct ibv_wc wc[64];
     int wc_count;
@@ -226,6 +226,7 @@ struct fake_qp {
 
 extern struct fake_device fake_device_state;
 void fake_device_reset(void);
+struct sim_profile fake_profile_reported(void); // with the flush capabilities that it adds
 
 struct ibv_qp *fake_qp_create(struct ibv_qp_init_attr_ex *attr, struct ibv_context *context);
 void fake_qp_set_builders(struct fake_qp *qp, uint64_t send_ops_flags);
@@ -237,7 +238,9 @@ int fake_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_r
 int fake_poll_cq(struct ibv_cq *cq, int number, struct ibv_wc *wc);
 int fake_req_notify_cq(struct ibv_cq *cq, int solicited_only);
 
-struct fake_mr *fake_region(uint32_t lkey); // NULL: no live region
+// Whether requests of a domain may use the memory of an SGE.
+enum sim_fault fake_check_element(const struct ibv_sge *sge, const struct ibv_pd *pd,
+                                  bool is_written);
 // Every SGE must be within a live region of the domain. If is_written is set, the device must
 // have the right to write the region.
 void fake_copy_elements(struct fake_elements *to, const struct ibv_pd *pd, bool is_written,

@@ -9,21 +9,17 @@
 #include <errno.h>
 #include <string.h>
 
-// Linux 7.3, drivers/infiniband/sw/rxe/rxe_mr.c: copy_data() looks up the region of an element
-// by lookup_mr(), which compares key, domain and access, and its range by mr_check_range(). The
-// completion reports the error; a post does not.
+// The completion would report the fault; a post does not.
 static void check_element(const struct ibv_pd *pd, bool is_written, const struct ibv_sge *sge) {
-    const struct fake_mr *region = fake_region(sge->lkey);
-    if (!region)
-        fake_misuse("lkey %u belongs to no live region", sge->lkey);
-    else if (region->mr.pd != pd && !fake_device_state.any_range)
-        fake_misuse("the region of lkey %u is of another domain", sge->lkey);
-    else if (is_written && !(region->access & IBV_ACCESS_LOCAL_WRITE))
-        fake_misuse("the region of lkey %u must not be written", sge->lkey);
-    else if (!fake_device_state.any_range && sge->length > 0 &&
-             !sim_contains((uintptr_t)region->mr.addr, region->mr.length, sge->addr,
-                           sge->length))
-        fake_misuse("an element is not within the region of lkey %u", sge->lkey);
+    static const char *const faults[] = {
+        [SIM_NO_REGION] = "no live region has it",
+        [SIM_OTHER_PD] = "the region is of another domain",
+        [SIM_NO_ACCESS] = "the region must not be written",
+        [SIM_OUT_OF_RANGE] = "the element is not within the region",
+    };
+    const enum sim_fault fault = fake_check_element(sge, pd, is_written);
+    if (fault)
+        fake_misuse("lkey %u: %s", sge->lkey, faults[fault]);
 }
 
 void fake_copy_elements(struct fake_elements *to, const struct ibv_pd *pd, bool is_written,
@@ -90,8 +86,10 @@ int fake_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_r
 // ---- requests to send ----------------------------------------------------------------------
 
 struct sim_send fake_send_of(const struct fake_post *post) {
-    struct sim_send send = {(uint32_t)post->opcode, post->flags, (uint32_t)post->num_sge,
-                            post->inlined_bytes, post->remote_addr};
+    struct sim_send send = {(uint32_t)post->opcode,  post->flags,
+                            (uint32_t)post->num_sge, post->inlined_bytes + post->flush_len,
+                            post->remote_addr,       post->flush_type,
+                            post->flush_level};
     if (!sim_is_inline(send.opcode, send.flags))
         for (int i = 0; i < post->num_sge && i < FAKE_MAX_SGE; i++)
             send.length += post->elements.sges[i].length;
@@ -155,10 +153,7 @@ static int refusal(const struct fake_call *call, const struct fake_qp *qp,
 }
 
 // rdma-core 56, providers/rxe/rxe.c, rxe_post_send(): takes requests up to the first that it
-// refuses, which becomes bad, or NULL. It rings the doorbell in any case, whose error replaces
-// that of the refusal. siw_post_send() of providers/siw/siw.c does the same, but the 0 of a
-// doorbell that works replaces the error of the refusal, too. The doorbell of a queue pair that
-// is not connected fails: Linux 7.3, drivers/infiniband/sw/rxe/rxe_verbs.c, rxe_post_send().
+// refuses, which becomes bad, or NULL.
 static int post_list(struct fake_call *call, struct fake_qp *qp, struct ibv_send_wr *wr,
                      struct ibv_send_wr **bad) {
     struct fake_post post;
@@ -175,13 +170,11 @@ static int post_list(struct fake_call *call, struct fake_qp *qp, struct ibv_send
     }
     if (error || !fake_device()->keeps_bad_wr)
         *bad = wr;
-    if (qp->qp.ex.qp_base.state < IBV_QPS_RTS && !fake_device()->takes_early)
-        return fake_profile()->invalid_error;
-    if (call->requests == 0)
-        return error;
-    if (fake_fault_due("doorbell", &doorbell_error))
+    const bool is_connected =
+        qp->qp.ex.qp_base.state >= IBV_QPS_RTS || fake_device()->takes_early;
+    if (is_connected && call->requests > 0 && fake_fault_due("doorbell", &doorbell_error))
         return doorbell_error;
-    return fake_profile()->hides_refusals ? 0 : error;
+    return sim_post_result(fake_profile(), is_connected, call->requests, error);
 }
 
 int fake_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad) {

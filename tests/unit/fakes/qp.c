@@ -32,7 +32,9 @@ struct ibv_qp *fake_qp_create(struct ibv_qp_init_attr_ex *attr, struct ibv_conte
     // rdma-core 56, providers/rxe/rxe.c, check_qp_init_attr(); libibverbs/verbs.c,
     // ibv_create_qp_ex() of a provider without extended queue pairs.
     errno = EOPNOTSUPP;
-    if (extended && (!fake_profile()->has_qp_ex || attr->send_ops_flags & IBV_QP_EX_WITH_TSO))
+    const struct sim_profile profile = fake_profile_reported();
+    const uint64_t send_ops = sim_send_ops(&profile);
+    if (extended && (send_ops == 0 || (attr->send_ops_flags & ~send_ops)))
         return NULL;
     struct fake_qp *qp = FAKE_NEW(FAKE_QP, struct fake_qp, qp);
     void *const parents[] = {pd, send_cq, recv_cq, srq};
@@ -57,8 +59,7 @@ struct ibv_qp *fake_qp_create(struct ibv_qp_init_attr_ex *attr, struct ibv_conte
     return &qp->qp.ex.qp_base;
 }
 
-// Linux 7.3, drivers/infiniband/core/verbs.c, qp_state_table: in this state the RNR timer may
-// change; drivers/infiniband/hw/irdma/verbs.c, irdma_modify_qp_roce(): with the state only.
+// Linux 7.3, drivers/infiniband/hw/irdma/verbs.c, irdma_modify_qp_roce(): with the state only.
 // iWARP has no such timer.
 int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask) {
     FAKE_CALL(qp);
@@ -66,10 +67,10 @@ int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask) {
     call->modify_qp.mask = mask;
     if (mask != (IBV_QP_STATE | IBV_QP_MIN_RNR_TIMER) || fake_profile()->transport == SIM_IWARP)
         fake_misuse("changes other than the RNR timer");
-    if (call->failed || !fake_find(FAKE_QP, qp) || qp->state != IBV_QPS_RTS ||
-        attr->qp_state != IBV_QPS_RTS || attr->min_rnr_timer > 31)
-        return fake_error(call, EINVAL);
-    return 0;
+    if (!fake_find(FAKE_QP, qp))
+        return EINVAL;
+    return fake_error(call,
+                      sim_check_qp_change(fake_profile(), IBV_QPT_RC, qp->state, attr, mask));
 }
 
 struct ibv_qp *fake_qp(uint32_t qp_num) {

@@ -8,68 +8,60 @@
 // in which words become visible before a flush does not matter, because only a power failure
 // looks at them.
 
+#include "../../simulator/stores.h"
 #include "internal.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { WORD = sizeof(uint64_t), FLUSH_PERSISTENT = 2, FLUSH_MR = 1 };
+enum { WORD = sizeof(uint64_t), WORDS = 4096 };
 
 struct region {
     struct region *next;
-    uint64_t addr, size;
+    struct sim_region checked;
     uint32_t rkey;
-    bool no_atomics; // registered without IBV_ACCESS_REMOTE_ATOMIC
-    unsigned words;
-    uint64_t *now, *kept, *found; // words: newest, persistent, after a power failure
-    unsigned *settled;            // for each word: older stores than this one cannot return
-};
-
-// A word that was written and is not persistent.
-struct store {
-    struct region *region;
-    unsigned word;
-    uint64_t value;
-    unsigned qp_num;
+    uint32_t first, words; // among those of all regions
 };
 
 static struct region *regions;
-static struct store *stores; // in the order of execution
-static unsigned store_count;
+static uint64_t now[WORDS], kept[WORDS], found[WORDS]; // newest, persistent, after a failure
+static uint32_t used, settled[WORDS];
+static struct sim_stores stores = {kept, settled};
 static unsigned may_execute = UINT32_MAX;
 
 void fake_target_reset(void) {
     while (regions) {
         struct region *next = regions->next;
-        free(regions->now);
-        free(regions->settled);
         free(regions);
         regions = next;
     }
+    used = 0;
     may_execute = UINT32_MAX;
 }
 
 static struct region *region_of(uint32_t rkey) {
-    struct region *found = regions;
-    while (found && found->rkey != rkey)
-        found = found->next;
-    return found;
+    struct region *region = regions;
+    while (region && region->rkey != rkey)
+        region = region->next;
+    return region;
 }
 
 static struct region *make_region(uint64_t addr, size_t size, uint32_t rkey) {
     struct region *made = fake_zeroed(sizeof(*made));
-    *made = (struct region){.next = regions, .addr = addr, .size = size, .rkey = rkey};
-    made->words = (unsigned)((addr % WORD + size + WORD - 1) / WORD);
-    made->now = fake_zeroed(made->words * 3 * sizeof(*made->now));
-    made->settled = fake_zeroed(made->words * sizeof(*made->settled));
-    made->kept = made->now + made->words;
-    made->found = made->kept + made->words;
+    *made = (struct region){regions,
+                            {NULL, addr, size, UINT_MAX},
+                            rkey,
+                            used,
+                            (uint32_t)((addr % WORD + size + WORD - 1) / WORD)};
+    used += made->words;
+    if (used > WORDS)
+        abort();
     regions = made;
     return made;
 }
 
-static unsigned word_of(const struct region *region, uint64_t addr) {
-    return (unsigned)((addr - (region->addr & ~(uint64_t)(WORD - 1))) / WORD);
+static uint32_t word_of(const struct region *region, uint64_t addr) {
+    return region->first + (uint32_t)(addr / WORD - region->checked.start / WORD);
 }
 
 static unsigned char *byte_of(const struct region *region, uint64_t *words, uint64_t addr) {
@@ -81,14 +73,15 @@ const unsigned char *fake_target(uint64_t addr, size_t size, uint32_t rkey) {
     struct region *region = region_of(rkey);
     if (!region)
         region = make_region(addr, size, rkey);
-    memset(region->now, 0, 3 * region->words * sizeof(*region->now));
-    store_count = 0;
-    return byte_of(region, region->found, addr);
+    memset(&now[region->first], 0, region->words * sizeof(*now));
+    memset(&kept[region->first], 0, region->words * sizeof(*kept));
+    stores.count = 0;
+    return byte_of(region, found, addr);
 }
 
 void fake_target_without_atomics(uint32_t rkey) {
     FAKE_LOCKED;
-    region_of(rkey)->no_atomics = true;
+    region_of(rkey)->checked.access &= ~(unsigned)IBV_ACCESS_REMOTE_ATOMIC;
 }
 
 void fake_stop_target_after(unsigned operations) {
@@ -98,51 +91,33 @@ void fake_stop_target_after(unsigned operations) {
 
 size_t fake_power_failure(uint64_t survivors) {
     FAKE_LOCKED;
-    for (struct region *r = regions; r; r = r->next)
-        memcpy(r->found, r->kept, r->words * sizeof(*r->kept));
-    for (unsigned i = 0; i < store_count; i++)
+    memcpy(found, kept, sizeof(found));
+    for (size_t i = 0; i < stores.count; i++)
         if (survivors >> i % 64 & 1)
-            stores[i].region->found[stores[i].word] = stores[i].value;
-    return store_count;
+            found[stores.all[i].word] = stores.all[i].value;
+    return stores.count;
 }
 
 // ---- execution -----------------------------------------------------------------------------
 
-static void add_stores(unsigned qp_num, struct region *region, uint64_t addr, uint64_t len) {
-    const unsigned first = word_of(region, addr), end = word_of(region, addr + len - 1) + 1;
-    stores = realloc(stores, (store_count + end - first) * sizeof(*stores));
-    for (unsigned word = first; word < end; word++)
-        stores[store_count++] = (struct store){region, word, region->now[word], qp_num};
+static void add_stores(uint32_t qp_num, struct region *region, uint64_t addr, uint64_t len) {
+    for (uint32_t word = word_of(region, addr); word <= word_of(region, addr + len - 1); word++)
+        sim_add_store(&stores, (struct sim_store){word, qp_num, now[word]});
 }
 
-// Makes words of earlier writes of that queue pair persistent. Older values of these words
-// cannot survive, whichever queue pair wrote them.
-static void persist(unsigned qp_num, struct region *region, uint64_t addr, uint64_t len) {
-    if (len == 0) // rxe_flush_pmem_iova() writes nothing back
-        return;
-    const unsigned first = word_of(region, addr), last = word_of(region, addr + len - 1);
-    unsigned left = 0;
-    for (unsigned i = 0; i < store_count; i++) {
-        const struct store *s = &stores[i];
-        if (s->region != region || s->qp_num != qp_num || s->word < first || s->word > last)
-            continue;
-        region->kept[s->word] = s->value;
-        region->settled[s->word] = i + 1;
-    }
-    for (unsigned i = 0; i < store_count; i++)
-        if (i >= stores[i].region->settled[stores[i].word])
-            stores[left++] = stores[i];
-    store_count = left;
-    memset(region->settled, 0, region->words * sizeof(*region->settled));
+static void persist(uint32_t qp_num, struct region *region, uint64_t addr, uint64_t len) {
+    if (len > 0) // rxe_flush_pmem_iova() writes nothing back
+        sim_flush_stores(&stores, qp_num, word_of(region, addr),
+                         word_of(region, addr + len - 1) + 1);
 }
 
 // rxe_mr.c, copy_data(): copies one element after the other, each within its region.
-static bool copy_elements(const struct fake_post *post, unsigned char *bytes, bool is_read) {
+static bool copy_elements(const struct ibv_qp *qp, const struct fake_post *post,
+                          unsigned char *bytes, bool is_read) {
     for (int i = 0; i < post->num_sge; i++) {
         const struct ibv_sge *sge = &post->elements.sges[i];
-        const struct fake_mr *mr = fake_region(sge->lkey);
         unsigned char *local = (unsigned char *)(uintptr_t)sge->addr;
-        if (!mr || !sim_contains((uintptr_t)mr->mr.addr, mr->mr.length, sge->addr, sge->length))
+        if (fake_check_element(sge, qp->pd, is_read))
             return false;
         memcpy(is_read ? local : bytes, is_read ? bytes : local, sge->length);
         bytes += sge->length;
@@ -150,29 +125,14 @@ static bool copy_elements(const struct fake_post *post, unsigned char *bytes, bo
     return true;
 }
 
-static bool has_inline_data(const struct fake_post *post) { // the request itself has the bytes
-    return post->opcode == SIM_WR_ATOMIC_WRITE ||
-           sim_is_inline((uint32_t)post->opcode, post->flags);
-}
-
-static uint64_t length_of(const struct fake_post *post) {
-    uint64_t length = 0;
-    if (post->opcode == SIM_WR_FLUSH)
-        return post->flush_len;
-    if (has_inline_data(post))
-        return post->inlined_bytes;
-    for (int i = 0; i < post->num_sge; i++)
-        length += post->elements.sges[i].length;
-    return length;
-}
-
-static bool write_bytes(unsigned qp_num, const struct fake_post *post, struct region *region) {
-    unsigned char *bytes = byte_of(region, region->now, post->remote_addr);
-    if (has_inline_data(post))
+static bool write_bytes(const struct ibv_qp *qp, const struct fake_post *post, uint64_t length,
+                        struct region *region) {
+    unsigned char *bytes = byte_of(region, now, post->remote_addr);
+    if (post->inlined_bytes > 0)
         memcpy(bytes, post->inlined, post->inlined_bytes);
-    else if (!copy_elements(post, bytes, false))
+    else if (!copy_elements(qp, post, bytes, false))
         return false;
-    add_stores(qp_num, region, post->remote_addr, length_of(post));
+    add_stores(qp->qp_num, region, post->remote_addr, length);
     return true;
 }
 
@@ -183,62 +143,50 @@ static bool write_bytes(unsigned qp_num, const struct fake_post *post, struct re
 // region. A real device persists more, and a program may rely on less; so a test detects a read
 // at a wrong address. On a device that flushes natively, a read persists nothing: that is rxe,
 // which stores with the processor (rxe_mr.c, rxe_mr_copy_xarray()).
-static bool read_bytes(unsigned qp_num, const struct fake_post *post, struct region *region) {
-    const uint64_t offset = post->remote_addr - region->addr;
+static bool read_bytes(const struct ibv_qp *qp, const struct fake_post *post,
+                       struct region *region) {
+    const uint64_t offset = post->remote_addr - region->checked.start;
     if (!fake_profile()->has_native_flush)
-        persist(qp_num, region, post->remote_addr, region->size - offset);
-    return copy_elements(post, byte_of(region, region->now, post->remote_addr), true);
+        persist(qp->qp_num, region, post->remote_addr, region->checked.length - offset);
+    return copy_elements(qp, post, byte_of(region, now, post->remote_addr), true);
 }
 
-// rxe_resp.c, check_rkey(), looks for IB_ACCESS_REMOTE_ATOMIC of 8 bytes; rxe_mr.c,
-// rxe_mr_do_atomic_op(), refuses an unaligned address, adds or swaps in the byte order of the
-// processor, and yields what was there; rxe_comp.c, do_atomic(), writes that to the memory of
-// the request. The previous value does not become persistent by it.
-static bool do_atomic(unsigned qp_num, const struct fake_post *post, struct region *region) {
-    if (region->no_atomics || post->remote_addr % WORD != 0)
-        return false;
-    uint64_t *const word = &region->now[word_of(region, post->remote_addr)];
+// rxe_comp.c, do_atomic(), writes the previous value to the memory of the request. It does not
+// become persistent by it.
+static bool do_atomic(const struct ibv_qp *qp, const struct fake_post *post,
+                      struct region *region) {
+    uint64_t *const word = &now[word_of(region, post->remote_addr)];
     uint64_t before = *word;
-    if (post->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD)
-        *word += post->compare_add;
-    else if (before == post->compare_add)
-        *word = post->swap;
+    *word = sim_atomic_result((uint32_t)post->opcode, before, post->compare_add, post->swap);
     if (*word != before)
-        add_stores(qp_num, region, post->remote_addr, WORD);
-    return copy_elements(post, (unsigned char *)&before, true);
+        add_stores(qp->qp_num, region, post->remote_addr, WORD);
+    return copy_elements(qp, post, (unsigned char *)&before, true);
 }
 
 // Linux 7.3, drivers/infiniband/sw/rxe/rxe_resp.c: process_flush() writes back the range, or
-// the whole region, only for a persistent flush; check_rkey() checks the key and the range,
-// unless no byte is read or written. rxe_mr.c, rxe_mr_do_atomic_write(), refuses an unaligned
-// address.
-static bool execute(unsigned qp_num, const struct fake_post *post) {
-    const uint64_t length = length_of(post);
+// the whole region, only for a persistent flush.
+static bool execute(const struct ibv_qp *qp, const struct fake_post *post) {
+    const struct sim_send send = fake_send_of(post);
     struct region *region = region_of(post->rkey);
     if (post->opcode == IBV_WR_SEND || post->opcode == IBV_WR_SEND_WITH_IMM)
         return true;
-    if (post->opcode != SIM_WR_FLUSH && length == 0)
-        return true;
-    if (!region || !sim_contains(region->addr, region->size, post->remote_addr, length))
+    if (sim_check_target(fake_profile(), &send, UINT_MAX, region ? &region->checked : NULL,
+                         NULL))
         return false;
     switch (post->opcode) {
     case SIM_WR_FLUSH:
-        if (post->flush_type & FLUSH_PERSISTENT && post->flush_level == FLUSH_MR)
-            persist(qp_num, region, region->addr, region->size);
-        else if (post->flush_type & FLUSH_PERSISTENT)
-            persist(qp_num, region, post->remote_addr, length);
+        if (post->flush_type & SIM_FLUSH_PERSISTENT && post->flush_level == SIM_FLUSH_REGION)
+            persist(qp->qp_num, region, region->checked.start, region->checked.length);
+        else if (post->flush_type & SIM_FLUSH_PERSISTENT)
+            persist(qp->qp_num, region, post->remote_addr, send.length);
         return true;
     case IBV_WR_RDMA_READ:
-        return read_bytes(qp_num, post, region);
+        return send.length == 0 || read_bytes(qp, post, region);
     case IBV_WR_ATOMIC_FETCH_AND_ADD:
     case IBV_WR_ATOMIC_CMP_AND_SWP:
-        return do_atomic(qp_num, post, region);
-    case SIM_WR_ATOMIC_WRITE:
-        if (post->remote_addr % WORD != 0)
-            return false;
-        // fall through
+        return do_atomic(qp, post, region);
     default:
-        return write_bytes(qp_num, post, region);
+        return send.length == 0 || write_bytes(qp, post, send.length, region);
     }
 }
 
@@ -249,6 +197,6 @@ void fake_execute(struct fake_qp *qp, const struct fake_post *post) {
     if (!regions || base->state != IBV_QPS_RTS || may_execute == 0)
         return;
     may_execute--;
-    if (!execute(base->qp_num, post))
+    if (!execute(base, post))
         base->state = IBV_QPS_ERR;
 }

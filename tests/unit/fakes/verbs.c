@@ -36,9 +36,7 @@ int ibv_dealloc_pd(struct ibv_pd *pd) {
 static int access_error(unsigned access, size_t length) {
     const struct fake_device *device = fake_device();
     const bool is_refused = device->dax && !(access & IBV_ACCESS_ON_DEMAND);
-    struct sim_profile profile = device->profile;
-    if (device->flush_caps == (SIM_CAP_FLUSH_GLOBAL | SIM_CAP_FLUSH_PERSISTENT))
-        profile.has_native_flush = true;
+    const struct sim_profile profile = fake_profile_reported();
     const int error = sim_check_region(&profile, access, length, device->pmem || is_refused);
     return !error && is_refused ? EOPNOTSUPP : error;
 }
@@ -98,11 +96,19 @@ uint32_t fake_rkey(const void *addr) {
     return key_at(addr, true);
 }
 
-struct fake_mr *fake_region(uint32_t lkey) {
+enum sim_fault fake_check_element(const struct ibv_sge *sge, const struct ibv_pd *pd,
+                                  bool is_written) {
+    const unsigned access = is_written ? IBV_ACCESS_LOCAL_WRITE : 0;
     struct fake_mr *mr = NULL;
-    while ((mr = fake_next(FAKE_MR, mr)) && mr->mr.lkey != lkey)
+    while ((mr = fake_next(FAKE_MR, mr)) && mr->mr.lkey != sge->lkey)
         ;
-    return mr;
+    if (!mr)
+        return SIM_NO_REGION;
+    const struct sim_region region = {fake_device()->any_range ? pd : mr->mr.pd,
+                                      (uintptr_t)mr->mr.addr, mr->mr.length, mr->access};
+    return sge->length == 0 || fake_device()->any_range
+               ? sim_check_key(&region, pd, access)
+               : sim_check_range(&region, pd, access, sge->addr, sge->length);
 }
 
 struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *init) {
@@ -123,14 +129,14 @@ struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *init
     return &made->srq;
 }
 
-// Linux 7.3, drivers/infiniband/sw/rxe/rxe_srq.c, rxe_srq_chk_attr(): a limit above the actual
-// size of the queue is refused.
 int ibv_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr, int mask) {
     FAKE_CALL(srq);
     struct fake_srq *found = fake_find(FAKE_SRQ, srq);
     if (mask != IBV_SRQ_LIMIT)
         fake_misuse("changes more than the limit");
-    if (call->failed || !found || attr->srq_limit > found->receives.most)
+    if (call->failed || !found ||
+        sim_check_srq_change(fake_profile(), attr, (unsigned)mask, &found->receives.most,
+                             found->receives.posted))
         return fake_error(call, EINVAL);
     found->limit = attr->srq_limit;
     return 0;

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// stores.h -- words that were written and are not persistent: which of their values a power
+// failure may leave, for the simulator and for the fakes of the unit tests
+
+#ifndef SIMULATOR_STORES_H
+#define SIMULATOR_STORES_H 1
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct sim_store {
+    uint32_t word, writer;
+    uint64_t value;
+};
+
+struct sim_stores {
+    uint64_t *persistent; // the words
+    uint32_t *settled;    // for each word: the last flush that made a store persistent
+    uint32_t flushes;
+    struct sim_store *all; // in the order of execution
+    size_t count, room;
+};
+
+void sim_add_store(struct sim_stores *stores, struct sim_store store);
+// Executes a persistent flush of the writer, of the words from first to before end: its newest
+// store in each of them becomes persistent. Older values of the word, of any writer, never
+// return; newer values of other writers may be lost.
+void sim_flush_stores(struct sim_stores *stores, uint32_t writer, size_t first, size_t end);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif // SIMULATOR_STORES_H
