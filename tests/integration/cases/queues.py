@@ -124,7 +124,7 @@ def nothing_more(side):
 
 @case("overrun", "{whose} CQ of 1 and {count} writes: all arrive, one completes, CQ_ERROR for each other completion, "
       "the connection works", [{"whose": "a connection's", "count": 4}, {"whose": "the program's", "count": 4}],
-      shows=("Completions are missing",))
+      shows=("Completions are missing",), fabric=True)
 def writes_overflow(test, whose, count):
     """librdmacm has one context for all peers of a process, so any of them takes the events."""
     lab.need_virtual("a CQ of exactly the requested size")
@@ -150,7 +150,7 @@ def writes_overflow(test, whose, count):
 
 
 @case("overrun", "CQ of 1, {count} messages arrive: the receiver's queue pair fails, no side has an "
-      "event, the sender blocks until it disconnects", [{"count": 5}])
+      "event, the sender blocks until it disconnects", [{"count": 5}], fabric=True)
 def receives_overflow(test, count):
     lab.need_virtual("a CQ of exactly the requested size")
     server, client = connected(test, server={"cq": 1, "rq": count})
