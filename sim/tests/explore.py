@@ -25,6 +25,8 @@ SOCKET = "#include <sys/socket.h>\nint main(void) { return socket(AF_INET, SOCK_
 FOR_EVER = "#include <poll.h>\nint main(void) { return poll(0, 0, -1); }"
 SLEEP = "#include <unistd.h>\nint main(void) { return sleep(100000); }"
 CRASH = "#include <stdlib.h>\nint main(void) { abort(); }"
+FAIL = "#include <stdio.h>\nint main(void) { fputs(\"the reason\\n\", stderr); return 3; }"
+FAIL_ONCE = "#include <fcntl.h>\nint main(void) { return open(\"once\", O_CREAT | O_EXCL, 0600) >= 0; }"
 # Each has a defect that only one kind of fault shows.
 KILL = """
 #include <stdio.h>
@@ -150,7 +152,9 @@ class Explore(unittest.TestCase):
     def test_findings(self):
         for name, text, expected in (
                 ("for_ever", FOR_EVER, "FOUND: the programs wait for ever: host1 waits in poll"),
-                ("crash", CRASH, "FOUND: host1 is ended by signal 6 (Aborted)")):
+                ("crash", CRASH, "FOUND: host1 is ended by signal 6 (Aborted)"),
+                ("fail", FAIL, "FOUND: host1 ends with status 3: the reason"),
+                ("fail_once", FAIL_ONCE, "FOUND: host1 ends with status 1\nIt cannot be reproduced: ")):
             with self.subTest(name):
                 output, status = self.explore("--faults none", *SHORT, self.program(name, text))
                 self.assertIn(expected, output)
@@ -176,6 +180,13 @@ class Explore(unittest.TestCase):
         output, status = self.explore("--faults none --seeds 1-2 --check", check, "echo bye")
         self.assertIn("host1 prints: bye", output)
         self.assertEqual(status, 1)
+        check = "'test $RPMA_SIM_SEED = 0 && grep -qx failure $RPMA_SIM_ERR1'"
+        self.assertEqual(self.explore("--faults none --seeds 0 --check", check, "sh -c 'echo failure >&2'"),
+                         ("1 schedules, 0 with faults: nothing found\n", 0))
+        check = "'test $RPMA_SIM_STATUS1 != killed -o $RPMA_SIM_FAULTS = 0'"
+        output, status = self.explore("--faults kill --seeds 1-200 --check", check, self.program("killed", KILL))
+        self.assertIn("host1 is killed by a fault", output)
+        self.assertEqual(status, 1)
 
     def test_refusals(self):
         static = self.program("static", CRASH, "-static")
@@ -185,6 +196,10 @@ class Explore(unittest.TestCase):
                 ("--check true", "a COMMAND is missing"),
                 ("--check true --seeds 9-1 echo", "--seeds takes a number from 9"),
                 ("--check true --seeds x echo", "--seeds takes a number"),
+                ("--check true --seeds 1-2x echo", "--seeds takes a number from 1"),
+                ("--check true --seeds 1- echo", "--seeds takes a number from 1"),
+                ("--check no-such-command echo", "--check 'no-such-command': "),
+                ("--replay no-finding echo", "--replay takes the arguments from FILE, and no others"),
                 ("--check true --faults fire echo", "--faults takes cut, kill,"),
                 ("--check true --fault '1s kill host1' echo", "explore chooses faults itself"),
                 ("--check ./missing echo", "./missing"),
