@@ -3,9 +3,9 @@
 
 // batch.cc -- batches: operations of one connection, linked as the provider requires
 //
-// An addition fills the next entry and links it to the previous one, so that the list always
-// ends with the last operation: a post is a single call of the provider. Providers copy the
-// work requests.
+// The work requests of all entries are linked when the batch is created; only the end of the
+// list moves, in a post after the number of operations has changed. A post is a single call of
+// the provider. Providers copy the work requests.
 //
 // Thread-safety: one thread at a time.
 
@@ -25,32 +25,34 @@ struct rpma_batch : Allocated {
     bool is_full() const { return size_ == max_ops_; }
     uint32_t room() const { return max_ops_ - size_; }
     Entry &entry(uint32_t index) const {
-        return *reinterpret_cast<Entry *>(reinterpret_cast<char *>(first_) +
+        return *reinterpret_cast<Entry *>(reinterpret_cast<char *>(entries_.get()) +
                                           index * entry_size_);
     }
-    // An entry before the first one, which belongs to no operation.
-    Entry &spare() const { return *entries_; }
+    // An entry after the last one, which belongs to no operation.
+    Entry &spare() const { return entry(max_ops_); }
     // The entry that the next addition fills, unless the batch is full.
     Entry &next_entry() const { return entry(size_); }
-    // Appends next_entry(), which the caller has filled, to the list.
-    void append(Entry &filled) {
-        filled.wr.next = nullptr;
-        // The first one is linked to the spare entry, which is never posted.
-        reinterpret_cast<Entry *>(reinterpret_cast<char *>(&filled) - entry_size_)->wr.next =
-            &filled.wr;
-        size_++;
-    }
+    // Counts next_entry(), which the caller has filled, as an operation.
+    void count_entry() { size_++; }
 
+    // Is true if the linked list ends with the last operation; false if there is none.
+    bool is_ended() const { return linked_ == size_; }
+    void end_list() {
+        entry(linked_ - 1).wr.next = &entry(linked_).wr;
+        entry(size_ - 1).wr.next = nullptr;
+        linked_ = size_;
+    }
     // Posts the rest of the list. *posted, unless nullptr: the number of operations that the
     // device accepted. 0, or the code of the failure, which is logged.
     int post(const char *function, uint32_t *posted);
-    // Is true if a post is one call of the provider with the whole list.
+    // Is true if a post of the list, which has ended, is one call of the provider with all of
+    // it.
     bool is_simple() const {
         const ListFlags flags = list_flags & (HAS_NATIVE | HAS_METHODS);
-        return size_ != 0 && ((next_ | flags) == 0 ||
-                              ((next_ | (flags & HAS_NATIVE)) == 0 && has_current_methods()));
+        return (next_ | flags) == 0 ||
+               ((next_ | (flags & HAS_NATIVE)) == 0 && has_current_methods());
     }
-    ibv_send_wr *first() const { return &first_->wr; }
+    ibv_send_wr *first() const { return &entries_->wr; }
     // Stores where the next post begins, after the provider's call for the rest of the list,
     // and logs a failure.
     int record(const char *function, const Outcome &outcome, uint32_t *posted);
@@ -76,19 +78,19 @@ struct rpma_batch : Allocated {
     uint32_t next_;       // the first operation of the next post
     uint32_t generation_; // of the connection, when the methods were chosen
     uint32_t max_ops_;
-    Entry *first_;
+    uint32_t linked_;        // entries in the linked list; never 0
     std::size_t entry_size_; // in bytes
     Entries entries_;
 };
 
 rpma_batch::rpma_batch(rpma_conn &connection, uint32_t max_ops, Entries &&entries,
                        std::size_t entry_size)
-    : qp(connection.qp), conn(connection), max_ops_(max_ops), entry_size_(entry_size),
-      entries_(std::move(entries)) {
-    first_ = reinterpret_cast<Entry *>(reinterpret_cast<char *>(entries_.get()) + entry_size);
-    spare().wr.sg_list = spare().sges;
-    for (uint32_t i = 0; i < max_ops; i++)
+    : qp(connection.qp), conn(connection), max_ops_(max_ops), linked_(max_ops + 1),
+      entry_size_(entry_size), entries_(std::move(entries)) {
+    for (uint32_t i = 0; i < max_ops; i++) {
         entry(i).wr.sg_list = entry(i).sges;
+        entry(i).wr.next = &entry(i + 1).wr;
+    }
     reset();
 }
 
@@ -151,7 +153,7 @@ int rpma_batch::record(const char *function, const Outcome &outcome, uint32_t *p
         if (wr == nullptr)
             return size_;
         const auto bytes =
-            reinterpret_cast<const char *>(wr) - reinterpret_cast<const char *>(first_);
+            reinterpret_cast<const char *>(wr) - reinterpret_cast<const char *>(first());
         return static_cast<uint32_t>(static_cast<std::size_t>(bytes) / entry_size_);
     };
     const uint32_t next = index_of(outcome.next);
@@ -199,6 +201,14 @@ namespace {
     return batch.record(function, outcome, posted);
 }
 
+// Posts a batch whose number of operations has changed.
+[[gnu::noinline]] int post_changed(rpma_batch *batch, uint32_t *posted) {
+    if (batch->size() == 0)
+        return batch->post("rpma_batch_post", posted);
+    batch->end_list();
+    return rpma_batch_post(batch, posted);
+}
+
 // Slow path: operations that no fast path fills. It has the parameters of the fast paths, so
 // that their tail call moves no register.
 [[gnu::noinline]] int add_slow(rpma_batch *batch, const rpma_work *work, Entry *) {
@@ -213,7 +223,7 @@ namespace {
     if (const int code =
             fill({function}, batch->conn, entry, *work, batch->list_flags, nullptr))
         return code;
-    batch->append(entry);
+    batch->count_entry();
     return 0;
 }
 
@@ -239,7 +249,7 @@ template <rpma_work_type type>
 int add_type(rpma_batch *batch, const rpma_work *work, Entry *entry) {
     if (!fill_fast<type>(batch->conn, *entry, *work, batch->list_flags)) [[unlikely]]
         return add_slow(batch, work, entry);
-    batch->append(*entry);
+    batch->count_entry();
     return 0;
 }
 constexpr decltype(&add_slow) ADD[] = RPMA_BY_TYPE(add_slow, add_type);
@@ -270,6 +280,8 @@ int rpma_batch_set(struct rpma_batch *batch, uint32_t index, const struct rpma_w
 
 RPMA_POST int rpma_batch_post(struct rpma_batch *batch, uint32_t *posted) {
     RPMA_REFUSE(batch == NULL);
+    if (!batch->is_ended()) [[unlikely]]
+        return post_changed(batch, posted);
     if (!batch->is_simple()) [[unlikely]]
         return batch->post(__func__, posted);
     if (posted != nullptr)

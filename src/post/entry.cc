@@ -161,7 +161,7 @@ int fill(const CallSite &site, rpma_conn &conn, Entry &entry, const rpma_work &w
     RPMA_REFUSE_RESERVED(site, work.reserved0);
     RPMA_REFUSE_RESERVED(site, work.reserved1);
     const WorkKind &kind = WORK_KINDS[work.type];
-    if (!has_valid_flags(kind, work))
+    if (invalid_bits(kind, work) != 0)
         return refuse_operation(site, "flags are 0x%x; possible: %s",
                                 static_cast<unsigned>(work.flags), flags_text(kind));
     entry.type = static_cast<uint8_t>(work.type);

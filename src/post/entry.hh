@@ -78,8 +78,13 @@ inline constexpr WorkKind WORK_KINDS[] = {
     {IBV_WR_ATOMIC_CMP_AND_SWP, all_flags_except(0), 0, true, true},
 };
 
-inline bool has_valid_flags(const WorkKind &kind, const rpma_work &work) {
-    return (work.flags & kind.refused_flags) == RPMA_F_COMPLETION_ON_ERROR;
+// 0 if the flags are valid and the reserved members are 0. The flags and reserved0 are
+// adjacent: compilers load and compare both at once.
+constexpr uint64_t invalid_bits(const WorkKind &kind, const rpma_work &work) {
+    const uint64_t flags = uint64_t{work.reserved0} << 32 | static_cast<uint32_t>(work.flags);
+    const uint64_t refused =
+        uint64_t{UINT32_MAX} << 32 | static_cast<uint32_t>(kind.refused_flags);
+    return ((flags & refused) ^ RPMA_F_COMPLETION_ON_ERROR) | work.reserved1;
 }
 
 // Fills an entry with any operation, valid or not. The caller sets the link of the work request
@@ -108,17 +113,17 @@ inline void fill_native(Entry &entry, ibv_wr_opcode opcode, ListFlags &list_flag
 
 inline void choose_write_method([[maybe_unused]] const rpma_conn &conn, Entry &entry,
                                 [[maybe_unused]] ListFlags &list_flags) {
-    constexpr unsigned INLINE = IBV_SEND_INLINE;
 #ifdef RPMA_NATIVE_ATOMIC_WRITE
+    constexpr unsigned INLINE = IBV_SEND_INLINE;
     if (entry.is_aligned && conn.flush.has_native_write()) {
         fill_native(entry, IBV_WR_ATOMIC_WRITE, list_flags);
         entry.wr.send_flags &= ~INLINE;
         return;
     }
+    entry.wr.send_flags |= INLINE;
 #endif
     entry.wr.opcode = IBV_WR_RDMA_WRITE;
     entry.wr.num_sge = 1;
-    entry.wr.send_flags |= INLINE;
     entry.sges[0] = {reinterpret_cast<uintptr_t>(&entry.value), sizeof(entry.value), 0};
 }
 
@@ -129,7 +134,9 @@ inline void choose_write_method([[maybe_unused]] const rpma_conn &conn, Entry &e
     set_remote(entry.wr, remote, work.remote_offset);
     entry.type = RPMA_WORK_FLUSH;
     entry.read_len = FLUSH_READ_SIZE;
+#ifdef RPMA_NATIVE_FLUSH
     entry.flush_len = static_cast<uint32_t>(work.flush_len);
+#endif
     entry.flush_type = static_cast<uint8_t>(work.flush_type);
     entry.flush = remote.flush;
     list_flags |= HAS_METHODS;
@@ -138,8 +145,8 @@ inline void choose_write_method([[maybe_unused]] const rpma_conn &conn, Entry &e
 [[gnu::always_inline]] inline void fill_atomic_write_wr(Entry &entry, const rpma_work &work,
                                                         const rpma_mr_remote &remote,
                                                         ListFlags &list_flags) {
-    fill_wr(entry.wr, IBV_WR_RDMA_WRITE, 1, signaled_flag(work.flags) | IBV_SEND_FENCE, 0,
-            work.op_context);
+    fill_wr(entry.wr, IBV_WR_RDMA_WRITE, 1,
+            signaled_flag(work.flags) | IBV_SEND_FENCE | IBV_SEND_INLINE, 0, work.op_context);
     set_remote(entry.wr, remote, work.remote_offset);
     entry.type = RPMA_WORK_ATOMIC_WRITE;
     entry.value = work.value;
@@ -172,10 +179,9 @@ template <rpma_work_type type>
     constexpr WorkKind kind = WORK_KINDS[type];
     const rpma_mr_local *const local = work.local.mr;
     const rpma_mr_remote *const remote = work.remote;
-    if (!has_valid_flags(kind, work) || local == nullptr ||
-        (work.reserved0 | work.nsge | work.reserved1 | reinterpret_cast<uintptr_t>(work.sgl)) !=
-            0 ||
-        work.local.len - 1 >= UINT32_MAX || (kind.has_remote && remote == nullptr)) [[unlikely]]
+    if ((invalid_bits(kind, work) | work.nsge | reinterpret_cast<uintptr_t>(work.sgl)) != 0 ||
+        local == nullptr || work.local.len - 1 >= UINT32_MAX ||
+        (kind.has_remote && remote == nullptr)) [[unlikely]]
         return false;
     entry.sges[0] = make_sge(*local, work.local.offset, work.local.len);
     entry.type = type;
@@ -242,7 +248,7 @@ template <rpma_work_type type>
     constexpr WorkKind kind = WORK_KINDS[type];
     if constexpr (!kind.is_special)
         return fill_simple<type>(entry, work);
-    if (!has_valid_flags(kind, work) || (work.reserved0 | work.reserved1) != 0) [[unlikely]]
+    if (invalid_bits(kind, work) != 0) [[unlikely]]
         return false;
     if constexpr (type == RPMA_WORK_FLUSH)
         return fill_flush_fast(conn, entry, work, list_flags);

@@ -86,51 +86,60 @@ constexpr decltype(&fill_none) FILL[] = RPMA_BY_TYPE(fill_none, fill_type);
     return code;
 }
 
-// Slow path after the post of one operation.
-[[gnu::cold, gnu::noinline]] int finish_one(const rpma_conn &conn, Entry &entry,
-                                            ibv_send_wr *bad, int result, uint32_t *posted) {
-    const Outcome outcome = plain_outcome(conn.qp, &entry.wr, bad, result);
+// One operation, and what is needed after its post, see tuned.hh.
+struct Single {
+    const rpma_conn *conn;
+    uint32_t *posted;
+    ibv_send_wr *bad;
+    Entry entry;
+};
+
+[[gnu::cold, gnu::noinline]] int fail_single(Single &single, int result) {
+    const Outcome outcome = {single.bad, result, &single.entry.wr};
     uint32_t done = 0;
-    const int code = outcome.is_success()
-                         ? 0
-                         : report_array("rpma_post", conn, outcome, &entry, &entry + 1, done);
-    if (posted != nullptr)
-        *posted = outcome.is_success() ? 1 : done;
+    const int code = report_array("rpma_post", *single.conn, outcome, &single.entry,
+                                  &single.entry + 1, done);
+    if (single.posted != nullptr)
+        *single.posted = done;
     return code;
 }
 
-// Posts an operation whose entry is filled.
-[[gnu::always_inline]] inline int post_one(const rpma_conn &conn, Entry &entry,
-                                           uint32_t *posted) {
-    entry.wr.sg_list = entry.sges;
-    entry.wr.next = nullptr;
-    ibv_send_wr *bad = &entry.wr;
-    const int result = ibv_post_send(conn.qp, &entry.wr, &bad);
-    if (!is_posted(&entry.wr, bad, result)) [[unlikely]]
-        return finish_one(conn, entry, bad, result, posted);
-    if (posted != nullptr)
-        *posted = 1;
-    return 0;
+int post_none(rpma_conn *conn, const rpma_work *work, uint32_t *posted) {
+    return post_array(conn, work, 1, posted);
 }
 
 // Posts one operation of a type.
 template <rpma_work_type type>
-RPMA_POST int post_type(rpma_conn *conn, const rpma_work *work, uint32_t count,
-                        uint32_t *posted) {
-    Entry entry;
+RPMA_POST int post_type(rpma_conn *conn, const rpma_work *work, uint32_t *posted) {
+    Single single;
+    ibv_send_wr &wr = single.entry.wr;
     ListFlags list_flags = 0;
-    if (!fill_fast<type>(*conn, entry, *work, list_flags) || (list_flags & HAS_NATIVE) != 0)
-        [[unlikely]]
-        return post_array(conn, work, count, posted);
-    return post_one(*conn, entry, posted);
+    if (!fill_fast<type>(*conn, single.entry, *work, list_flags) ||
+        (list_flags & HAS_NATIVE) != 0) [[unlikely]]
+        return post_array(conn, work, 1, posted);
+    wr.sg_list = single.entry.sges;
+    wr.next = nullptr;
+    single.bad = &wr;
+    single.conn = conn;
+    single.posted = posted;
+    // A provider that returns 0 has accepted a single operation, unlike a list
+    // (plain_outcome()).
+    const int result = ibv_post_send(conn->qp, &wr, &single.bad);
+    if (result != 0) [[unlikely]]
+        return fail_single(single, result);
+    if (single.posted != nullptr)
+        *single.posted = 1;
+    return 0;
 }
-constexpr decltype(&post_array) POST[] = RPMA_BY_TYPE(post_array, post_type);
+constexpr decltype(&post_none) POST[] = RPMA_BY_TYPE(post_none, post_type);
 
 } // namespace
 
 RPMA_POST int rpma_post(struct rpma_conn *conn, const struct rpma_work *work, uint32_t count,
                         uint32_t *posted) {
-    if (count != 1 || conn == nullptr || work == nullptr || !has_type(*work)) [[unlikely]]
+    if (count != 1) [[unlikely]]
         return post_array(conn, work, count, posted);
-    return POST[work->type](conn, work, count, posted);
+    if (conn == nullptr || work == nullptr || !has_type(*work)) [[unlikely]]
+        return post_none(conn, work, posted);
+    return POST[work->type](conn, work, posted);
 }
