@@ -141,7 +141,7 @@ struct Qp : Object {
     std::deque<Send> sends;
     std::deque<Receive> receives;
     std::vector<Written> written; // not known to be persistent: since the last read of this QP
-    unsigned retries_left = 0, rnr_retries_left = 0;
+    unsigned rnr_retries_left = 0;
     uint64_t gives_up_at = 0; // of the first send that was not executed; 0: not started
     uint64_t timer = 0, timer_time = 0;
     // iWARP: set by the connection manager. InfiniBand and RoCE find the peer by attr.

@@ -39,7 +39,7 @@ struct ShimCq {
     size_t bytes;
     unsigned empty_polls;
     Completion current; // of ibv_start_poll() and ibv_next_poll()
-    bool is_polling, is_single_threaded;
+    bool is_single_threaded;
 };
 
 // A list of requests as bytes of the protocol.

@@ -173,10 +173,6 @@ static const struct hook *hook_of(const char *name) {
     return NULL;
 }
 
-void *fake_hook(const char *name) {
-    return hook_of(name)->instead;
-}
-
 static bool redirect(void **slot, const char *name) {
     const struct hook *hook = hook_of(name);
     const unsigned long page = (unsigned long)sysconf(_SC_PAGESIZE);

@@ -300,9 +300,6 @@ unsigned fake_pending_on(int fd);
 // getaddrinfo(), freeaddrinfo(), syslog(), vsnprintf(), capget() and readlink() to the fakes.
 // To be called once per process, before librpma.
 void fake_hook_allocator(void);
-// The function that librpma.so.0 calls in place of that one.
-#define FAKE_HOOK(function) ((__typeof__(&(function)))fake_hook(#function))
-void *fake_hook(const char *name);
 // Bytes the library holds now.
 size_t fake_bytes_held(void);
 // The text that librpma.so.0 last gave to syslog(), which is hooked in the same way; nothing
