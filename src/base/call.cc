@@ -5,9 +5,8 @@
 
 #include "base/refuse.hh"
 
-#include <cstdio>
-
 #include "base/error_text.hh"
+#include "base/format.hh"
 #include "base/probes.hh"
 
 namespace rpma {
@@ -62,13 +61,13 @@ void Call::log(const char *file, int line, const char *advice, const char *forma
 
 void Call::vlog(const char *file, int line, const char *advice, const char *format,
                 va_list values) const {
-    char what[LOG_FAILURE_SIZE], message[LOG_MESSAGE_SIZE];
-    std::vsnprintf(what, sizeof(what), format, values);
-    if (recorded_error_ == 0)
-        std::snprintf(message, sizeof(message), "%s%s", what, advice);
-    else
-        std::snprintf(message, sizeof(message), "%s failed: %s (%d)%s", what,
-                      ErrorText(recorded_error_).chars, recorded_error_, advice);
+    char message[LOG_MESSAGE_SIZE];
+    char *const end = message + sizeof(message);
+    char *at = vformat(message, LOG_FAILURE_SIZE, format, values);
+    if (recorded_error_ != 0)
+        at = rpma::format(at, static_cast<std::size_t>(end - at), " failed: %s (%d)",
+                          ErrorText(recorded_error_).chars, recorded_error_);
+    rpma::format(at, static_cast<std::size_t>(end - at), "%s", advice);
     const bool is_last_failure = recorded_level_ <= RPMA_LOG_LEVEL_WARNING;
     log_message(recorded_level_, {file, line, function_}, message,
                 is_last_failure ? last_message : nullptr);

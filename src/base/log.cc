@@ -16,6 +16,7 @@
 #include <syslog.h>
 #include <unistd.h>
 
+#include "base/format.hh"
 #include "base/probes.hh"
 #include "base/visible.hh"
 
@@ -153,7 +154,7 @@ void log(rpma_log_level level, const SourceLocation &location, const char *forma
     char raw[LOG_MESSAGE_SIZE];
     va_list values;
     va_start(values, format);
-    std::vsnprintf(raw, sizeof(raw), format, values);
+    vformat(raw, sizeof(raw), format, values);
     va_end(values);
     log_message(level, location, raw, nullptr);
 }

@@ -192,8 +192,8 @@ std::unique_ptr<rpma_mr_local> rpma_peer::register_memory(Call &call, void *ptr,
                                 nullptr}},
                      .access = access})
                     .chars,
-                "ibv_reg_mr(addr=%p, length=%zu, access=%s)", ptr, size,
-                access_text(access).chars);
+                "ibv_reg_mr(addr=0x%" PRIxPTR ", length=%zu, access=%s)",
+                reinterpret_cast<uintptr_t>(ptr), size, access_text(access).chars);
             return nullptr;
         }
         access = next;

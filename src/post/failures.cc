@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cstdarg>
-#include <cstdio>
 
 #include "base/probes.hh"
 #include "post/entry.hh"
@@ -29,7 +28,7 @@ int refuse_operation(const CallSite &site, const char *format, ...) {
         Text text;
         va_list values;
         va_start(values, format);
-        std::vsnprintf(text.chars, sizeof(text.chars), format, values);
+        text.vadd(format, values);
         va_end(values);
         call.log(__FILE__, __LINE__, "", "%s%s", site.prefix().chars, text.chars);
     }

@@ -287,7 +287,7 @@ constexpr struct {
 Text advice_for(const Failure &failure) {
     Text advice;
     for (const auto &[steps, errors, advise] : causes) {
-        if (advice.chars[0] != '\0')
+        if (advice.length > 0)
             break;
         if ((steps & failure.step) != 0 && failure.error != 0 &&
             std::find(errors, std::end(errors), failure.error) != std::end(errors))

@@ -172,7 +172,7 @@ void CmId::set_rnr_timer(const Call &call, int timeout_ms) {
 bool CmId::set_tos(Call &call, uint8_t tos) {
     if (rdma_set_option(id_, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &tos, sizeof(tos)) == 0)
         return true;
-    RPMA_FAIL(call, RPMA_E_PROVIDER, errno, "rdma_set_option(RDMA_OPTION_ID_TOS, 0x%02x)", tos);
+    RPMA_FAIL(call, RPMA_E_PROVIDER, errno, "rdma_set_option(RDMA_OPTION_ID_TOS, 0x%x)", tos);
     return false;
 }
 

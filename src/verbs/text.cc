@@ -7,30 +7,32 @@
 
 #include <cerrno>
 #include <cinttypes>
-#include <cstdarg>
-#include <cstdio>
 #include <cstring>
 #include <infiniband/verbs.h>
 #include <netdb.h>
 #include <rdma/rdma_cma.h>
 
 #include "base/error_text.hh"
+#include "base/format.hh"
 
 namespace rpma {
 
 void Text::add(const char *format, ...) {
-    const std::size_t used = std::strlen(chars);
     va_list values;
     va_start(values, format);
-    std::vsnprintf(chars + used, sizeof(chars) - used, format, values);
+    vadd(format, values);
     va_end(values);
+}
+
+void Text::vadd(const char *format, va_list values) {
+    length = static_cast<std::size_t>(
+        vformat(chars + length, sizeof(chars) - length, format, values) - chars);
 }
 
 bool Text::add_member(const char *member) {
     static constexpr char ELLIPSIS[] = " ...";
-    const std::size_t used = std::strlen(chars);
-    const bool fits = used + 1 + std::strlen(member) + sizeof(ELLIPSIS) <= sizeof(chars);
-    add(fits ? " %s" : "%.4s", fits ? member : ELLIPSIS);
+    const bool fits = length + 1 + std::strlen(member) + sizeof(ELLIPSIS) <= sizeof(chars);
+    add("%s%s", fits ? " " : "", fits ? member : ELLIPSIS);
     return fits;
 }
 
@@ -72,9 +74,9 @@ template <std::size_t N> Text flags_text(unsigned flags, const Flag (&names)[N])
     for (const Flag &flag : names) {
         if ((flags & flag.bit) == 0)
             continue;
-        text.add("%s%s", text.chars[0] != '\0' ? "|" : "", flag.name);
+        text.add("%s%s", text.length > 0 ? "|" : "", flag.name);
     }
-    if (text.chars[0] == '\0')
+    if (text.length == 0)
         text.add("0");
     return text;
 }

@@ -5,6 +5,7 @@
 
 #pragma once
 
+#include <cstdarg>
 #include <cstddef>
 #include <cstdint>
 
@@ -18,9 +19,12 @@ namespace rpma {
 
 // A short text, truncated if it does not fit.
 struct Text {
-    char chars[LOG_ADVICE_SIZE] = "";
+    std::size_t length = 0;
+    char chars[LOG_ADVICE_SIZE];
 
+    Text() { chars[0] = '\0'; } // an initializer would clear the whole array
     [[gnu::format(printf, 2, 3)]] void add(const char *format, ...);
+    [[gnu::format(printf, 2, 0)]] void vadd(const char *format, va_list values);
     // Adds a member of a list. If it does not fit, adds "..." and returns false.
     bool add_member(const char *member);
 };

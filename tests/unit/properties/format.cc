@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// format.cc -- the texts of log lines are those of printf()
+
+#include "base/format.hh"
+
+#include <cinttypes>
+#include <climits>
+#include <cstdio>
+#include <cstring>
+
+namespace {
+
+int failed;
+
+// Compares texts of every size: what fits, with its terminator, and not one byte more.
+[[gnu::format(printf, 2, 3)]] void expect(const char *expected, const char *format, ...) {
+    char text[128];
+    const std::size_t whole = std::strlen(expected);
+    for (std::size_t size = 1; size <= whole + 2; size++) {
+        const std::size_t length = size > whole ? whole : size - 1;
+        std::memset(text, '#', sizeof(text));
+        va_list values;
+        va_start(values, format);
+        const char *end = rpma::vformat(text, size, format, values);
+        va_end(values);
+        if (end == text + length && std::memcmp(text, expected, length) == 0 &&
+            text[length] == '\0' && text[size] == '#')
+            continue;
+        std::fprintf(stderr, "format: '%s' is \"%.*s\" in %zu bytes, expected \"%.*s\"\n",
+                     format, static_cast<int>(sizeof(text)), text, size,
+                     static_cast<int>(length), expected);
+        failed = 1;
+    }
+}
+
+} // namespace
+
+int main() {
+    expect("", "%s", "");
+    expect("no conversion", "no conversion");
+    expect("a, b", "%s, %s", "a", "b");
+    const char *volatile nothing = nullptr; // compilers refuse a constant
+    expect("device (null)", "device %s", nothing);
+    expect("0 -1 2147483647 -2147483648", "%d %d %d %d", 0, -1, INT_MAX, INT_MIN);
+    expect("9223372036854775807 -9223372036854775808", "%ld %lld", LONG_MAX, LLONG_MIN);
+    expect("0 4294967295 18446744073709551615", "%u %" PRIu32 " %zu", 0u, UINT32_MAX, SIZE_MAX);
+    expect("0x0 0xffffffff 0x123456789abcdef0", "0x%x 0x%" PRIx32 " 0x%" PRIx64, 0u, UINT32_MAX,
+           UINT64_C(0x123456789abcdef0));
+    expect("18446744073709551615|-1|x", "%" PRIu64 "|%d|%s", UINT64_MAX, -1, "x");
+    // Values beyond the registers for arguments.
+    expect("1 2 3 4 5 6 7 8", "%d %d %d %d %d %d %d %s", 1, 2, 3, 4, 5, 6, 7, "8");
+    return failed;
+}
