@@ -6,6 +6,7 @@
 #include "core/peer.hh"
 
 #include <algorithm>
+#include <cinttypes>
 #include <cstdlib>
 #include <cstring>
 
