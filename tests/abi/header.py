@@ -156,7 +156,7 @@ rpma_work some(const rpma::mr_remote &remote) { return rpma::write{.remote = rem
     header = re.sub(r"//.*", "", CXX_HEADER.read_text(encoding="utf-8"))
     called = set(re.findall(r"\brpma_\w+(?=[(>,])", header))
     page = (common.ROOT / "man" / "rpma_cpp.7").read_text(encoding="utf-8")
-    sentence = re.search(r"leaves to C:(.*?)deprecated", page, re.S)
+    sentence = re.search(r"call them as in C:(.*?)deprecated", page, re.S)
     left = set(re.findall(r"rpma_\w+", sentence.group(1)))
     symbols = common.read_symbols()
     wanted = {row["symbol"] for row in symbols} - dropped_functions(symbols)
