@@ -40,8 +40,7 @@ ibv_wc failed(ibv_wc_status status) {
 
 // ---- memory --------------------------------------------------------------------------------
 
-sim_fault Fabric::check_range(const ibv_sge &sge, const Pd *pd, unsigned access) const {
-    const Mr *const mr = mr_of(sge.lkey);
+sim_fault Fabric::check_range(const Mr *mr, const ibv_sge &sge, const Pd *pd, unsigned access) {
     const sim_region region = mr ? mr->checked() : sim_region{};
     return sim_check_range(mr ? &region : nullptr, pd, access, sge.addr, sge.length);
 }
@@ -105,9 +104,10 @@ ibv_wc_status Engine::local_places(const Qp &qp, const std::vector<ibv_sge> &sge
     for (const ibv_sge &sge : sges) {
         if (sge.length == 0)
             continue;
-        if (fabric_.check_range(sge, qp.pd, is_written ? IBV_ACCESS_LOCAL_WRITE : 0))
+        const Mr *const mr = fabric_.mr_of(sge.lkey);
+        if (Fabric::check_range(mr, sge, qp.pd, is_written ? IBV_ACCESS_LOCAL_WRITE : 0))
             return IBV_WC_LOC_PROT_ERR;
-        places.push_back(place_in(*fabric_.mr_of(sge.lkey), sge.addr, sge.length));
+        places.push_back(place_in(*mr, sge.addr, sge.length));
     }
     return IBV_WC_SUCCESS;
 }

@@ -138,8 +138,9 @@ class Fabric {
         const auto found = keys_.find(key);
         return found == keys_.end() ? nullptr : found->second;
     }
-    // Whether requests of the domain may use the memory of an SGE.
-    sim_fault check_range(const ibv_sge &sge, const Pd *pd, unsigned access) const;
+    // Why requests of the domain may not access the memory of an SGE, whose key mr has.
+    static sim_fault check_range(const Mr *mr, const ibv_sge &sge, const Pd *pd,
+                                 unsigned access);
     const std::map<uint32_t, std::unique_ptr<Object>> &objects() const { return objects_; }
     template <class T> T *find(uint32_t handle) { // whose ever it is; NULL: none of this kind
         const auto found = objects_.find(handle);

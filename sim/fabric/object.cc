@@ -243,7 +243,9 @@ int Verbs::advise_mr(const AdviseMr &request, Empty &) {
         request.advice > IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT)
         return EINVAL;
     for (const ibv_sge &sge : sges) {
-        if (const sim_fault fault = fabric_.check_range(sge, pd, IBV_ACCESS_ON_DEMAND))
+        const sim_fault fault =
+            Fabric::check_range(fabric_.mr_of(sge.lkey), sge, pd, IBV_ACCESS_ON_DEMAND);
+        if (fault)
             return fault == SIM_OUT_OF_RANGE ? EFAULT : ENOENT;
     }
     return 0;

@@ -93,7 +93,8 @@ struct sim_region {
     unsigned access;
 };
 enum sim_fault { SIM_NO_FAULT, SIM_NO_REGION, SIM_OTHER_PD, SIM_NO_ACCESS, SIM_OUT_OF_RANGE };
-// Whether requests of a domain may use a range of a region (NULL: no region has the key) so.
+// Why requests of a domain may not access the region, or a range of it. NULL: no region has the
+// key.
 enum sim_fault sim_check_key(const struct sim_region *region, const void *pd, unsigned access);
 enum sim_fault sim_check_range(const struct sim_region *region, const void *pd, unsigned access,
                                uint64_t address, uint64_t length);
@@ -105,7 +106,7 @@ enum ibv_wc_status sim_check_target(const struct sim_profile *device,
 uint64_t sim_atomic_result(uint32_t opcode, uint64_t before, uint64_t compare_add,
                            uint64_t swap);
 
-// What a CQ notifies of.
+// The completions for which a CQ creates an event.
 enum sim_armed { SIM_NOT_ARMED, SIM_ARMED_FOR_SOLICITED, SIM_ARMED };
 void sim_arm(enum sim_armed *armed, bool solicited_only);
 // Is true if a completion has an event, which disarms the CQ.
