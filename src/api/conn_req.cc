@@ -49,7 +49,7 @@ int rpma_conn_req_get_event_fd(const struct rpma_conn_req *req, int *fd) {
     const rdma_event_channel *events = req->conn().events();
     RPMA_REFUSE_AS(__func__, events == nullptr,
                    "a request of rpma_conn_req_new() has no events: use rpma_conn_req_start()");
-    make_nonblocking(*events); // the channel of rpma_ep_next_conn_req() blocks
+    make_nonblocking(*events); // rpma_ep_next_conn_req() leaves it blocking
     *fd = events->fd;
     return 0;
 }
@@ -110,7 +110,7 @@ int rpma_conn_req_connect(struct rpma_conn_req **req_ptr,
     RPMA_REFUSE_AS(__func__, !req->is_set_up(), "%s", req->not_set_up_reason());
     Call call(__func__);
     auto conn = req->connect(call, pdata);
-    req.reset(); // destroy it before errno is set to the provider's
+    req.reset(); // its destruction may change errno, which deliver() sets
     return call.deliver(std::move(conn), conn_ptr);
 }
 

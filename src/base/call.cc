@@ -71,7 +71,7 @@ void Call::vlog(const char *file, int line, const char *advice, const char *form
     const bool is_last_failure = recorded_level_ <= RPMA_LOG_LEVEL_WARNING;
     log_message(recorded_level_, {file, line, function_}, message,
                 is_last_failure ? last_message : nullptr);
-    // A log function may have called the library.
+    // A call of the library in a log function may have changed last_failure.
     if (is_last_failure)
         last_failure = {recorded_error_, true};
 }

@@ -37,9 +37,9 @@ class Call {
     const char *function() const { return function_; }
     bool has_failed() const { return code_ != 0; }
 
-    // Records a failure. code is an RPMA_E_*; error is the provider's number, 0 if it gives
-    // none. Returns true if the log level of its message is enabled. If not, do not format the
-    // message or query the device for it.
+    // Records a failure. code is an RPMA_E_*; error is the provider's number, 0 if it returned
+    // none. Returns true if the log level of the message is enabled. Otherwise the caller must
+    // not format a message or query the device.
     [[gnu::cold, gnu::noinline]] bool record_failure(int code, int error);
     // The same for a would-block result, and for a wait on the wrong completion channel. Both
     // may be frequent, and are logged for debugging only.
@@ -51,8 +51,8 @@ class Call {
     [[gnu::format(printf, 5, 0)]] void vlog(const char *file, int line, const char *advice,
                                             const char *format, va_list values) const;
 
-    // Records that data of another machine is not valid: no failure of this side, so that its
-    // message is for information only.
+    // Records that data of another machine is not valid. Its message is for information only,
+    // because this side has not failed.
     [[gnu::cold, gnu::noinline]] bool record_rejection();
     // Records that a signal ended the call: a failure, logged for debugging only.
     [[gnu::cold, gnu::noinline]] bool record_interruption();

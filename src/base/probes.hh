@@ -28,8 +28,8 @@ namespace rpma::probe {
 
 constexpr void unused(auto...) {}
 
-// A call, or one of its attempts, failed. error is the provider's number or 0, level that of
-// the log message, which follows as the probe log on the same thread if it is logged.
+// A call, or one of its attempts, failed. error is the provider's number or 0. level is the
+// level of the log message: if it is enabled, the probe log follows on the same thread.
 RPMA_INLINE void failure(const char *function, int code, int error, int level) {
     RPMA_PROBE(failure, function, code, error, level);
 }
@@ -51,17 +51,17 @@ RPMA_INLINE void conn_start(const rpma_conn *conn, uint32_t qp_num, const sockad
                             bool is_incoming) {
     RPMA_PROBE(conn_start, conn, qp_num, peer, is_incoming);
 }
-// event is that of librpma, -1 if it has none; cm_event and status are those of librdmacm.
+// event is the event of librpma, or -1; cm_event and status are those of librdmacm.
 RPMA_INLINE void conn_event(const rpma_conn *conn, uint32_t qp_num, int event, int cm_event,
                             int status) {
     RPMA_PROBE(conn_event, conn, qp_num, event, cm_event, status);
 }
-// methods has the flush types of each method (FlushMasks); served has the operations that the
-// other side advertised (SERVES_*), 0 if none.
+// methods: the flush types of each method (FlushMasks). served: the operations that the other
+// side advertised (SERVES_*), or 0.
 RPMA_INLINE void flush_method(const rpma_conn *conn, uint32_t methods, int served) {
     RPMA_PROBE(flush_method, conn, methods, served);
 }
-// object is what libibverbs reports the event for, nullptr for the device or a port.
+// object is the object of libibverbs that the event concerns; nullptr: the device or a port.
 RPMA_INLINE void device_event(const char *device, int ibv_event, uint32_t port,
                               const void *object) {
     RPMA_PROBE(device_event, device, ibv_event, port, object);

@@ -3,8 +3,8 @@
 
 // completion.cc -- exports: the completion functions of releases before 0.12
 //
-// In a program of 0.9.0, struct rpma_completion has 24 bytes, since 0.10 it has 32. Therefore
-// rpma_conn_completion_get has two functions, each at its version node.
+// struct rpma_completion has 24 bytes in 0.9.0 and 32 bytes since 0.10. Therefore
+// rpma_conn_completion_get has two implementations, each at its version node.
 
 #include <arpa/inet.h>
 #include <cinttypes>
@@ -102,8 +102,8 @@ int rpma_conn_completion_get(struct rpma_conn *conn, struct rpma_completion *cmp
 #ifdef RPMA_SYMBOL_VERSIONS
 namespace {
 
-// Checks the opcode first, even of a failed completion, and does not write flags and imm: they
-// are beyond the structure of a program of 0.9.0.
+// Checks the opcode first, even of a failed completion, and does not write flags and imm, which
+// the structure of 0.9.0 lacks.
 void get_completion_0_9(Call &call, rpma_cq &cq, rpma_completion &cmpl) {
     ibv_wc wc = {};
     if (!poll_one(call, cq, wc))
