@@ -28,14 +28,14 @@ struct rpma_batch : Allocated {
         return *reinterpret_cast<Entry *>(reinterpret_cast<char *>(entries_.get()) +
                                           index * entry_size_);
     }
-    // An entry after the last one, which belongs to no operation.
+    // A spare entry, after those of the operations.
     Entry &spare() const { return entry(max_ops_); }
-    // The entry that the next addition fills, unless the batch is full.
+    // The entry that the next addition fills. The batch must not be full.
     Entry &next_entry() const { return entry(size_); }
     // Counts next_entry(), which the caller has filled, as an operation.
     void count_entry() { size_++; }
 
-    // Is true if the linked list ends with the last operation; false if there is none.
+    // Is true if the linked list ends with the last operation; is false for an empty batch.
     bool is_ended() const { return linked_ == size_; }
     void end_list() {
         entry(linked_ - 1).wr.next = &entry(linked_).wr;
@@ -43,18 +43,18 @@ struct rpma_batch : Allocated {
         linked_ = size_;
     }
     // Posts the rest of the list. *posted, unless nullptr: the number of operations that the
-    // device accepted. 0, or the code of the failure, which is logged.
+    // device accepted. Returns 0, or the code of the failure, which is logged.
     int post(const char *function, uint32_t *posted);
-    // Is true if a post of the list, which has ended, is one call of the provider with all of
-    // it.
+    // Is true if the next post is one ibv_post_send() of the whole list. is_ended() must be
+    // true.
     bool is_simple() const {
         const ListFlags flags = list_flags & (HAS_NATIVE | HAS_METHODS);
         return (next_ | flags) == 0 ||
                ((next_ | (flags & HAS_NATIVE)) == 0 && has_current_methods());
     }
     ibv_send_wr *first() const { return &entries_->wr; }
-    // Stores where the next post begins, after the provider's call for the rest of the list,
-    // and logs a failure.
+    // Evaluates the provider's calls for the rest of the list: stores the position of the next
+    // post, and logs a failure.
     int record(const char *function, const Outcome &outcome, uint32_t *posted);
 
     ibv_qp *const qp;
@@ -69,8 +69,8 @@ struct rpma_batch : Allocated {
                std::size_t entry_size);
 
   private:
-    // Is true if the methods of the flushes and atomic writes are those that the connection
-    // uses now.
+    // Is true if the connection has not changed its methods since those of the flushes and
+    // atomic writes were chosen.
     bool has_current_methods() const { return generation_ == conn.flush.generation(); }
     int choose_methods(const char *function);
 
@@ -95,8 +95,8 @@ rpma_batch::rpma_batch(rpma_conn &connection, uint32_t max_ops, Entries &&entrie
 }
 
 std::unique_ptr<rpma_batch> rpma_batch::create(Call &call, rpma_conn &conn, uint32_t max_ops) {
-    // No send queue holds more. An allocation of a wrong, huge size would succeed, and its use
-    // would start the kernel's OOM killer.
+    // No send queue holds more. Linux overcommits memory: the allocation of a wrong, huge size
+    // would succeed, and its use would start the OOM killer.
     if (max_ops > conn.device->max_qp_wr) {
         RPMA_FAIL(
             call, RPMA_E_INVAL, 0,
@@ -106,7 +106,7 @@ std::unique_ptr<rpma_batch> rpma_batch::create(Call &call, rpma_conn &conn, uint
         return nullptr;
     }
     const std::size_t entry_size = sizeof(Entry) + (conn.max_sge - 1U) * sizeof(ibv_sge);
-    // Providers copy whole work requests: members that are not filled must be 0.
+    // Providers copy whole work requests: unused members must be 0.
     Entries entries(static_cast<Entry *>(std::calloc(std::size_t{max_ops} + 1, entry_size)));
     if (!entries) {
         RPMA_FAIL(call, RPMA_E_NOMEM, 0, "out of memory: max_ops %u, each of %zu bytes",
@@ -123,8 +123,8 @@ void rpma_batch::reset() {
     generation_ = conn.flush.generation();
 }
 
-// Chooses the flush method of all flushes and atomic writes again. 0, or the code of the first
-// one that is not allowed any more: then no operation of the list may be posted.
+// Chooses the methods of all flushes and atomic writes again. Returns 0, or the code of the
+// first one that is no longer allowed: the list must not be posted.
 int rpma_batch::choose_methods(const char *function) {
     const uint32_t generation = conn.flush.generation();
     list_flags &= ~uint32_t{HAS_NATIVE};
@@ -209,8 +209,8 @@ namespace {
     return rpma_batch_post(batch, posted);
 }
 
-// Slow path: operations that no fast path fills. It has the parameters of the fast paths, so
-// that their tail call moves no register.
+// Slow path: operations that no fast path fills. Same parameters as the fast paths, so that
+// their tail call moves no register.
 [[gnu::noinline]] int add_slow(rpma_batch *batch, const rpma_work *work, Entry *) {
     static constexpr char function[] = "rpma_batch_add";
     RPMA_REFUSE_IN(function, batch == NULL);
@@ -244,7 +244,7 @@ namespace {
                 nullptr);
 }
 
-// The fast paths, of one type each.
+// The fast paths, one for each type.
 template <rpma_work_type type>
 int add_type(rpma_batch *batch, const rpma_work *work, Entry *entry) {
     if (!fill_fast<type>(batch->conn, *entry, *work, batch->list_flags)) [[unlikely]]

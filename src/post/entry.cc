@@ -91,7 +91,7 @@ int fill_all_sges(const CallSite &site, const rpma_conn &conn, Entry &entry,
     ibv_sge *sges = entry.sges;
     if (spare != nullptr && source.nsge > 1 && source.nsge <= limit.max) {
         if (source.nsge > spare->left)
-            return RPMA_E_INVAL; // not for the first of a list
+            return RPMA_E_INVAL; // spare has room for the first operation of each list
         sges = spare->next;
     }
     entry.wr.num_sge = fill_sges(site, source, limit, sges);

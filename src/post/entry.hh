@@ -3,8 +3,8 @@
 
 // entry.hh -- an operation of an array or a batch as a work request
 //
-// An entry is filled from a struct rpma_work. Flushes and atomic writes store what is necessary
-// to fill them again if the other side advertises other capabilities.
+// An entry is filled from a struct rpma_work. The entry of a flush or atomic write holds all
+// values for filling it again, if the other side advertises other capabilities.
 
 #pragma once
 
@@ -56,7 +56,7 @@ struct WorkKind {
     int refused_flags;
     uint32_t imm_mask; // 0: it carries no immediate data
     bool has_remote;
-    bool is_special; // flushes and atomics: their SGE is not local
+    bool is_special; // flushes and atomics: local is not their source or destination
 };
 
 constexpr int all_flags_except(int flags) {
@@ -88,13 +88,13 @@ constexpr uint64_t invalid_bits(const WorkKind &kind, const rpma_work &work) {
 }
 
 // Fills an entry with any operation, valid or not. The caller sets the link of the work request
-// and its pointer to the SGEs. With spare, several SGEs are stored there. 0, or
-// RPMA_E_INVAL or RPMA_E_NOSUPP, which are logged unless earlier operations are posted first;
-// then RPMA_E_INVAL may also mean that spare is used up. On failure the entry is unusable.
+// and its pointer to the SGEs. Several SGEs are stored in spare, unless it is nullptr. Returns
+// 0, or RPMA_E_INVAL or RPMA_E_NOSUPP, which are logged unless site.is_later is set;
+// RPMA_E_INVAL then may also mean that spare is full. On failure the entry is unusable.
 [[gnu::noinline]] int fill(const CallSite &site, rpma_conn &conn, Entry &entry,
                            const rpma_work &work, ListFlags &list_flags, SpareSges *spare);
 
-// Fills the flush or atomic write of an entry for the method that the connection uses now. 0,
+// Fills the flush or atomic write of an entry for the present method of the connection. 0,
 // RPMA_E_INVAL, RPMA_E_NOSUPP.
 int choose_method_again(const CallSite &site, rpma_conn &conn, Entry &entry,
                         ListFlags &list_flags);
@@ -161,7 +161,7 @@ inline void choose_write_method([[maybe_unused]] const rpma_conn &conn, Entry &e
     entry.type = static_cast<uint8_t>(work.type);
     fill_wr(entry.wr, WORK_KINDS[work.type].opcode, 1,
             signaled_flag(work.flags) | IBV_SEND_FENCE, 0, work.op_context);
-    // For an addition, too, init_send_wqe() of rxe copies the swap value.
+    // init_send_wqe() of rxe copies the swap value of both atomics.
     entry.wr.wr.atomic = {work.remote->addr + work.remote_offset,
                           is_swap ? work.compare : work.value, work.value, work.remote->rkey};
 }

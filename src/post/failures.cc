@@ -158,8 +158,8 @@ Text part_text(const Part *part) {
     return text;
 }
 
-// Check first for too many inline bytes: a provider may return ENOMEM (mlx5) or ENOSPC
-// (wr_set_inline_data() of rxe) for them, like for a full queue.
+// Too many inline bytes are no full queue, although a provider may return ENOMEM (mlx5) or
+// ENOSPC (wr_set_inline_data() of rxe) for both.
 bool is_would_block(const rpma_conn &conn, int result, uint64_t bytes) {
     return is_full(result) && bytes <= conn.granted().max_inline_data;
 }
@@ -192,7 +192,7 @@ bool is_full(int result) {
 
 namespace {
 
-// bytes: those that the provider had to copy.
+// bytes: the number of inline bytes.
 int log_send(const char *function, const rpma_conn &conn, const RejectedSend &wr,
              uint64_t bytes, const Rejection &rejection, const Part *part) {
     Call call(function);

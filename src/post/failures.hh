@@ -19,14 +19,14 @@ struct rpma_conn;
 
 namespace rpma {
 
-// Names an operation in the log: as an element of a caller's array, or alone.
+// Identifies an operation in log lines: an element of a caller's array, or a single operation.
 struct CallSite {
     const char *function;
     const char *array = nullptr; // name of the caller's array, or nullptr
     uint32_t index = 0;
-    // Earlier operations are posted first. It is validated again, and logged, once it is the
-    // first of a call: the queue may be full before, which is a would-block result and no
-    // failure.
+    // Earlier operations of the array are posted before this one. If they fill the queue, the
+    // result is a would-block result. Otherwise this operation is validated again, as the first
+    // of a provider's call, and its failure is logged.
     bool is_later = false;
 
     // "work[2]: ", or "".
@@ -37,14 +37,14 @@ struct CallSite {
 [[gnu::cold, gnu::noinline, gnu::format(printf, 2, 3)]] int
 refuse_operation(const CallSite &site, const char *format, ...);
 
-// Logs the reason why there is no method for a flush. Returns its code.
+// Logs why a flush has no method, and returns the code of this failure.
 [[gnu::cold, gnu::noinline]] int refuse_flush(const CallSite &site, const rpma_conn &conn,
                                               FlushMasks region, rpma_flush_type type);
 // The same for remote atomics.
 [[gnu::cold, gnu::noinline]] int refuse_atomic(const CallSite &site, const rpma_conn &conn);
 
 // The operations of an array or a batch in one call of the provider. Only functions added in
-// 1.4 have them.
+// 1.4 post arrays and batches.
 struct Part {
     const char *array;    // name of the array: "batch"
     uint32_t first, last; // indexes, counted from 0
@@ -79,15 +79,16 @@ struct RejectedReceive {
 // tuned.hh.
 [[gnu::cold, gnu::noinline]] int fail_send(const char *function, const rpma_conn &conn,
                                            RejectedSend wr, int result);
-// The same if failures are not logged: a program that posts until the queue is full repeats it.
+// The same while failures are not logged: cheap, for programs that post until the queue is
+// full.
 [[gnu::cold, gnu::noinline]] int fail_unlogged(const char *function, const rpma_conn &conn,
                                                ibv_wr_opcode opcode, uint64_t wr_id,
                                                int result);
 // The same for an operation of a list, and for several SGEs.
 [[gnu::cold, gnu::noinline]] int fail_part(const char *function, const rpma_conn &conn,
                                            const ibv_send_wr &wr, int result, const Part &part);
-// ibv_wr_complete() rejected the operations from first up to end, nullptr for the end of the
-// list. The operations of a part are entries.
+// ibv_wr_complete() rejected the operations from first up to, but without, end; nullptr: up to
+// the end of the list. With part, each work request must be in an Entry.
 [[gnu::cold, gnu::noinline]] int fail_native(const char *function, const rpma_conn &conn,
                                              const ibv_send_wr &first, const ibv_send_wr *end,
                                              int result, const Part *part = nullptr);

@@ -21,9 +21,9 @@ namespace rpma {
 
 namespace {
 
-// Such an operation uses ibv_post_send() even in a list with native ones: ibv_wr_set_sge_list()
-// of rxe uses the length of the first SGE for all of them (wr_set_sge_list() of rdma-core 56;
-// pull request 1744 fixes it).
+// An operation with several SGEs uses ibv_post_send() even in a list with native operations:
+// ibv_wr_set_sge_list() of rxe uses the length of the first SGE for all SGEs (wr_set_sge_list()
+// of rdma-core 56; pull request 1744 fixes it).
 bool has_many_sges(const ibv_send_wr &wr) {
     return wr.num_sge > 1;
 }

@@ -16,7 +16,7 @@
 
 namespace rpma {
 
-// How much of a list was posted.
+// The result of posting a list.
 struct Outcome {
     ibv_send_wr *next; // the first operation that the device did not accept; nullptr: none
     int result = 0;    // result of the provider's call that failed
@@ -31,18 +31,18 @@ struct Outcome {
 // as the first of a list, it is rejected with its error number.
 [[gnu::cold, gnu::noinline]] Outcome post_rest(ibv_qp *qp, ibv_send_wr *first);
 
-// Is true if an ibv_post_send() of a list accepted all of it: rxe and siw set bad to nullptr
-// first (rxe_post_send(), siw_post_send()), mlx5 leaves it as it was, which is first
-// (_mlx5_post_send(), which stores bad in failures only).
+// Is true if ibv_post_send() accepted the whole list. The caller sets bad to first: rxe and siw
+// then set it to nullptr (rxe_post_send(), siw_post_send()), mlx5 changes it on failure only
+// (_mlx5_post_send()).
 inline bool is_posted(const ibv_send_wr *first, const ibv_send_wr *bad, int result) {
     return result == 0 && (bad == nullptr || bad == first);
 }
 
 // The outcome of an ibv_post_send() of a list, which may have stored bad.
 //
-// siw_post_send() of siw rejects an operation and may still return the 0 of its doorbell: bad
-// is that operation. rxe_post_send() and siw_post_send() queue all operations and clear bad
-// before their doorbell fails.
+// siw_post_send() of siw may return the 0 of its doorbell although it rejected an operation:
+// bad then points to this operation. rxe_post_send() and siw_post_send() queue all operations
+// and clear bad before their doorbell fails.
 inline Outcome plain_outcome(ibv_qp *qp, ibv_send_wr *first, ibv_send_wr *bad, int result) {
     if (result != 0) [[unlikely]]
         return {bad, result, first, nullptr, false};
@@ -66,8 +66,8 @@ inline uint32_t max_chunk([[maybe_unused]] const rpma_conn &conn) {
 Outcome post_native_list(const rpma_conn &conn, ibv_send_wr *first, bool is_split);
 #endif
 
-// Posts a list in one call of the provider, unless it is split: with native operations and
-// operations with several SGEs, or with more operations than the send queue holds.
+// Posts a list in one call of the provider. A list is split if it has native operations
+// together with operations with several SGEs, or more operations than the send queue holds.
 [[gnu::always_inline]] inline Outcome post_list(const rpma_conn &conn, ibv_send_wr *first,
                                                 [[maybe_unused]] ListFlags list_flags,
                                                 [[maybe_unused]] bool is_split) {
@@ -80,8 +80,8 @@ Outcome post_native_list(const rpma_conn &conn, ibv_send_wr *first, bool is_spli
     return plain_outcome(conn.qp, first, bad, result);
 }
 
-// Reports a list that the device did not accept without an error, and returns the code.
-// index_of returns the index of a work request in array, also for nullptr, the end of the list.
+// Reports the failure of a list, and returns the code. index_of returns the index of a work
+// request in array; nullptr is the end of the list.
 template <class IndexOf>
 [[gnu::cold, gnu::noinline]] int report_list(const char *function, const char *array,
                                              const rpma_conn &conn, const Outcome &outcome,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// messages.cc -- exports: sends, one at a time, and receives, one at a time and many at once
+// messages.cc -- exports: single sends, single receives and arrays of receives
 
 #include <algorithm>
 
@@ -78,8 +78,8 @@ template <class Owner> struct ReceiveRequest {
     const Owner *owner;
 };
 
-// Receives into one SGE, or into none for a message without data. post is ibv_post_recv() or
-// ibv_post_srq_recv(); owner is the queue itself, or owns it.
+// Receives into one SGE, or into none for an empty message. post is ibv_post_recv() or
+// ibv_post_srq_recv(); owner is the queue or the request, see rq_size_of().
 template <class Owner, class Queue, class Post>
 [[gnu::always_inline]] inline int post_receive(const char *function, const ReceiveQueue &names,
                                                Post post, const Owner *owner, Queue *queue,
@@ -115,7 +115,7 @@ struct ReceiveList {
 
     ibv_recv_wr wrs[MAX_CHUNK];
     ibv_sge sges[MAX_SGE];
-    uint32_t used = 0; // of wrs
+    uint32_t used = 0; // work requests
     uint32_t used_sges = 0;
 };
 
@@ -129,8 +129,8 @@ void append(ReceiveList &to, const rpma_receive &receive, uint32_t number) {
     to.used_sges += number;
 }
 
-// Appends a receive. 0, or RPMA_E_INVAL, which is logged unless earlier receives are posted
-// first; then nothing is appended, and RPMA_E_INVAL may also mean that there is no SGE left.
+// Appends a receive. Returns 0, or RPMA_E_INVAL, and appends nothing. The failure is logged
+// unless site.is_later is set; it then may also mean that no SGE is left.
 [[gnu::noinline]] int append_slow(const CallSite &site, ReceiveList &to,
                                   const rpma_receive &receive, const SgeLimit &limit) {
     RPMA_REFUSE_RESERVED(site, receive.reserved);

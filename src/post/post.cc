@@ -14,8 +14,8 @@ namespace {
 // The most operations in one call of the provider.
 constexpr uint32_t MAX_CHUNK = 16;
 
-// Reports a list that the device did not accept completely. done: in, the number of earlier
-// operations that were posted; out, including those of the list. Returns the code.
+// Reports a list that the device did not accept completely, and returns the code. done is the
+// number of posted operations, to which this function adds those of the list.
 [[gnu::cold, gnu::noinline]] int report_array(const char *function, const rpma_conn &conn,
                                               const Outcome &outcome, const Entry *first,
                                               const Entry *end, uint32_t &done) {

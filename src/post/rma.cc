@@ -13,7 +13,7 @@ using namespace rpma;
 
 namespace {
 
-// dst and src are a local and a remote region, in this order or the other.
+// One of dst and src is a local region, the other one a remote region.
 template <class Dst, class Src>
 [[gnu::always_inline]] inline int
 transfer_slow(const char *function, ibv_wr_opcode opcode, rpma_conn *conn, Dst *dst,
@@ -51,7 +51,7 @@ transfer_slow(const char *function, ibv_wr_opcode opcode, rpma_conn *conn, Dst *
                          imm, op_context);
 }
 
-// Same arguments as the exported function, so the call moves no register.
+// Same parameters as the exported function, so that its tail call moves no register.
 [[gnu::cold, gnu::noinline]] int write_slow(rpma_conn *conn, rpma_mr_remote *dst,
                                             size_t dst_offset, const rpma_mr_local *src,
                                             size_t src_offset, size_t len, int flags,
@@ -113,7 +113,7 @@ namespace {
     return post_request(function, conn, request, bytes);
 }
 
-// With the caller's data, which the provider copies during the call.
+// Sends the caller's data inline: the provider copies it during the call.
 [[gnu::always_inline]] inline int write_inline(const char *function, const rpma_conn &conn,
                                                const rpma_mr_remote &dst, size_t dst_offset,
                                                const char *src, int flags,
@@ -181,7 +181,7 @@ RPMA_POST int rpma_write_atomic(struct rpma_conn *conn, struct rpma_mr_remote *d
 
 namespace {
 
-// By a read after the writes, to dst. The data read is discarded.
+// Emulates a flush: reads to dst, after the writes. The data read is discarded.
 [[gnu::always_inline]] inline int flush_by_read(const char *function, const rpma_conn &conn,
                                                 const ibv_sge &dst, const rpma_mr_remote &src,
                                                 size_t src_offset, int flags,
