@@ -27,8 +27,7 @@ bool rpma_conn::own_events(Call &call, bool nonblocking) {
 }
 
 bool rpma_conn::prepare_flushes(Call &call, rpma_peer &peer) {
-    // Also if flushes are native: a capability that the other side advertises later may change
-    // that.
+    // Native flushes may change to reads: the other side may advertise its capabilities later.
     if (!flush.can_read())
         return true;
     const rpma_mr_local *mr = peer.flush_target().acquire(call, peer);
@@ -59,7 +58,7 @@ struct ReportedEvent {
     rpma_log_level level;
 };
 
-// RPMA_CONN_UNDEFINED: an event that no connection should get.
+// Returns RPMA_CONN_UNDEFINED for an unexpected event.
 ReportedEvent to_reported_event(rdma_cm_event_type type) {
     switch (type) {
     case RDMA_CM_EVENT_ESTABLISHED:

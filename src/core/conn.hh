@@ -27,10 +27,9 @@ namespace rpma {
 struct Capabilities;
 
 // Returns false (RPMA_E_INVAL) if a connection of peer cannot use the completion queues of cfg.
-// The rules: only the connection's own queues can use a shared completion channel, because
-// those of the program and of an SRQ have their own channels; receives complete in one queue; a
-// queue of the program comes from rpma_cq_new(); this queue and the SRQ are on the device of
-// peer.
+// Only the connection's own queues can share a completion channel, because each queue of the
+// program or of an SRQ has a channel. Receives complete in one queue. A queue of the program
+// must be created by rpma_cq_new(), on the device of peer; the SRQ must be on this device.
 bool check_queues(Call &call, const rpma_peer &peer, const ConnSettings &cfg);
 
 // The text of rpma_utils_conn_event_2str().
@@ -56,7 +55,7 @@ struct rpma_conn : rpma::Allocated {
     bool copy_private_data(const rdma_conn_param &param) {
         return private_data_.copy(param.private_data, param.private_data_len);
     }
-    // Registers the memory that emulated flushes of peer read to, unless all flushes are
+    // Registers the destination of the reads of emulated flushes, unless all flushes are
     // native. Returns false on failure: RPMA_E_NOMEM, RPMA_E_PROVIDER.
     bool prepare_flushes(rpma::Call &call, rpma_peer &peer);
 
@@ -86,7 +85,7 @@ struct rpma_conn : rpma::Allocated {
     uint32_t rq_size() const { return granted_.max_recv_wr; }
     rpma_conn_private_data private_data() const { return private_data_.view(); }
 
-    // The members that an operation reads come first: they share one cache line.
+    // Each operation reads the first members, which share a cache line.
     ibv_qp *qp = nullptr; // nullptr until set_up()
 #if defined(RPMA_NATIVE_FLUSH) || defined(RPMA_NATIVE_ATOMIC_WRITE)
     ibv_qp_ex *extended; // the same queue pair for native operations, or nullptr
@@ -106,8 +105,8 @@ struct rpma_conn : rpma::Allocated {
                            const rpma::ConnSettings &cfg, uint64_t operations);
     void drop_queues();
     bool is_shared(rpma::Call &call) const;
-    // Call it once the queue pair is ready to send: librdmacm resets the timer to its default
-    // before.
+    // Call it once the queue pair is ready to send: librdmacm sets the default in earlier
+    // states.
     void set_rnr_timer(const rpma::Call &call) {
         if (rnr_timer_ms_ != 0)
             id_.set_rnr_timer(call, std::exchange(rnr_timer_ms_, 0));
@@ -115,7 +114,7 @@ struct rpma_conn : rpma::Allocated {
     [[gnu::cold, gnu::noinline]] int refuse_wait(const char *function) const;
 
     bool is_established_ = false; // fills a gap in the layout
-    uint16_t rnr_timer_ms_ = 0;   // to be set; 0: the default, or set already
+    uint16_t rnr_timer_ms_ = 0;   // still to be set; 0: none, or already set
     ibv_qp_cap granted_;
     rpma_cq *cq_, *rcq_;
     rpma::PrivateData private_data_; // the other side's private data

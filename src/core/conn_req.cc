@@ -172,7 +172,7 @@ void rpma_conn_req::resolve(Call &call) {
     if (!is_asynchronous_ || is_incoming_)
         return;
     while (CmEvent event = next_event(call, *conn_->events(), is_ready() ? 0 : RPMA_E_AGAIN)) {
-        call.begin_attempt(next_address_ == nullptr); // not a failure while addresses are left
+        call.begin_attempt(next_address_ == nullptr); // only the last address fails the request
         const bool can_continue = advance(call, std::move(event)) || try_next_address(call);
         call.end_attempts();
         if (!can_continue)

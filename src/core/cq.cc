@@ -97,7 +97,8 @@ bool rpma_cq::check_unused(Call &call) const {
 }
 
 // The provider refuses to destroy a channel on which the program created a queue of its own.
-// This queue is destroyed by then, and a handle without a queue would crash every other call.
+// The handle is deleted even then: its queue is already destroyed, so every other call would
+// crash.
 bool rpma_cq::try_release(Call &call) {
     if (!check_unused(call))
         return false;

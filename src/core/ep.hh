@@ -24,7 +24,7 @@ struct rpma_ep : rpma::Allocated {
 
     int fd() const { return events_->fd; }
     const sockaddr_storage &addr() const { return id_.local_addr(); }
-    // Takes a connection request, and sets it up if it shall have queues. Reads cfg after the
+    // Takes a connection request, and sets it up if has_queues is set. Reads cfg after the
     // request has arrived. Returns nullptr on failure: RPMA_E_INVAL, RPMA_E_NO_EVENT,
     // RPMA_E_NOMEM, RPMA_E_NOSUPP, RPMA_E_PROVIDER.
     std::unique_ptr<rpma_conn_req> next_request(rpma::Call &call, bool has_queues,

@@ -37,8 +37,8 @@ void FlushMethods::apply(const Call &call, bool direct_write_to_pmem, uint8_t se
 
     const uint32_t types = mask_of(RPMA_FLUSH_TYPE_VISIBILITY) |
                            (direct_write_to_pmem ? mask_of(RPMA_FLUSH_TYPE_PERSISTENT) : 0);
-    // A native connection reads where the region allows no native flush, unless the program
-    // requires native ones.
+    // On a native connection, a flush of a region without native flushes is a read, unless the
+    // program requires native flushes.
     const FlushMasks masks(uses_reads ? 0 : types, uses_reads || !requires_native_ ? types : 0);
     // An explicit flush mode overrides the peer's capabilities.
     const bool is_active = is_advertised || (mode_ != RPMA_FLUSH_MODE_AUTO && !uses_reads);

@@ -47,7 +47,7 @@ class FlushMasks {
     }
 
   private:
-    static constexpr unsigned NATIVE = 8; // position of this mask; that of reads is 0
+    static constexpr unsigned NATIVE = 8; // the first bit; the mask of reads begins at bit 0
 
     uint32_t bits_;
 };
@@ -67,8 +67,9 @@ constexpr uint32_t flush_mask(unsigned usage) {
 
 enum class FlushMethod { NATIVE, READ, NONE };
 
-// The method of a flush; masks: what both the connection and the region have. A native flush is
-// preferred: a connection in the mode EMULATED has none, and one that has to be NATIVE no read.
+// The method of a flush, from the masks that the connection and the region have in common;
+// native is preferred. A connection in the mode EMULATED has no native flushes, and a
+// connection that requires NATIVE has no reads.
 constexpr FlushMethod choose_method(FlushMasks masks, rpma_flush_type type) {
     if (masks.has_native(type))
         return FlushMethod::NATIVE;
@@ -104,9 +105,9 @@ class FlushMethods {
 
     // Is true if atomic writes are a native operation.
     bool has_native_write() const { return has_native_write_.load(std::memory_order_relaxed); }
-    // apply() changes this number: the methods of operations that were filled before may have
-    // changed. A caller that has read a new number reads the methods of that apply() or of a
-    // later one.
+    // Changed by apply(), because operations that are already filled may then need another
+    // method. A caller that reads a new number also reads the methods of the same or of a later
+    // apply().
     uint32_t generation() const { return generation_.load(std::memory_order_acquire); }
     // Is true if flushes may use reads, now or after apply().
     bool can_read() const { return !requires_native_; }
@@ -114,8 +115,8 @@ class FlushMethods {
     rpma_flush_mode mode() const;
 
   private:
-    // Activates the methods, logs those that are tried without an advertised capability, and
-    // returns all.
+    // Activates and returns the allowed methods, and logs that the other side has not
+    // advertised them.
     FlushMasks activate(const char *function);
 
     std::atomic<FlushMasks> active_ = FlushMasks();

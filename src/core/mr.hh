@@ -31,7 +31,7 @@ struct rpma_mr_local : rpma::Allocated {
     // Returns false if the provider refuses, and the region is unchanged: RPMA_E_PROVIDER.
     bool try_release(rpma::Call &call) { return region.try_release(call); }
 
-    // Every operation reads the first two members, copies of the region's.
+    // Every operation reads the first two members, which are copies of members of the ibv_mr.
     uint64_t addr;
     uint32_t lkey;
     uint16_t usage;             // RPMA_MR_USAGE_*

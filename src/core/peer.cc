@@ -250,7 +250,8 @@ QueuePair rpma_peer::create_qp(Call &call, rdma_cm_id &id, ibv_qp_cap &capacitie
     // 0.
     if (attributes.send_ops_flags != 0) {
         attributes.comp_mask |= IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
-        // A batch posts native operations together with all others.
+        // A batch with a native operation posts its other operations to the same extended queue
+        // pair.
         attributes.send_ops_flags |= IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_RDMA_WRITE |
                                      IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_SEND |
                                      IBV_QP_EX_WITH_SEND_WITH_IMM;

@@ -57,9 +57,9 @@ struct rpma_peer : rpma::Allocated {
                                                    std::size_t size, int usage) const;
 
     // Creates a queue pair with at least these capacities for id, and updates capacities to the
-    // actual ones. It has native operations, sends complete in cq; receives come from srq, or
-    // the queue pair's own receive queue, and complete in receive_cq. Returns an empty owner on
-    // failure: RPMA_E_PROVIDER.
+    // actual ones. It has the native operations of the mask operations. Sends complete in cq.
+    // Receives are posted to srq, or to the queue pair if srq is nullptr, and complete in
+    // receive_cq. Returns an empty owner on failure: RPMA_E_PROVIDER.
     rpma::QueuePair create_qp(rpma::Call &call, rdma_cm_id &id, ibv_qp_cap &capacities,
                               uint64_t operations, ibv_cq &cq, ibv_cq &receive_cq,
                               ibv_srq *srq) const;

@@ -67,8 +67,8 @@ void report_no_event(Call &call, int error) {
         RPMA_FAIL(call, RPMA_E_PROVIDER, error, "ibv_get_async_event()");
 }
 
-// The object exists until the acknowledgement, and so does its handle, unless the program is
-// deleting the handle: its entry is removed first.
+// The object and its handle exist until the acknowledgement. If the program is deleting the
+// handle, its entry is already removed.
 void set_source(rpma_peer_event &event, EventSource source,
                 const ibv_async_event &async_event) {
     if (source == EventSource::PORT)

@@ -39,6 +39,6 @@ struct rpma_srq : rpma::Allocated {
     rpma::Srq queue_;
     uint32_t size_;
     uint32_t max_sge_;
-    mutable std::optional<rpma_cq> rcq_; // the user of a const queue may wait on it
+    mutable std::optional<rpma_cq> rcq_; // a program may wait on the CQ of a const queue
     rpma::HandleEntry entry_;            // released first, see HandleEntry
 };

@@ -38,9 +38,9 @@ inline constexpr char INVALID_PORT[] =
 AddressList resolve_name(Call &call, const char *name, const char *port, Side side,
                          int family = AF_UNSPEC);
 
-// The address and port that connections start from. Holds an IPv4 address, too: both families
-// have the port in the same place, in network byte order. Family AF_UNSPEC: any address; port
-// 0: any.
+// The address and port that connections start from. It can also hold a sockaddr_in: both
+// families have the port at the same offset, in network byte order. Family AF_UNSPEC: any
+// address; port 0: any.
 using Source = sockaddr_in6;
 
 // A numeric address; its family is AF_UNSPEC if text is not one.

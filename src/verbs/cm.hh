@@ -76,7 +76,7 @@ class CmId {
     bool listen(Call &call, uint32_t backlog);
     bool resolve_addr(Call &call, sockaddr *source, sockaddr *destination, int timeout_ms);
     bool resolve_route(Call &call, int timeout_ms);
-    // Reports that resolving failed; also for an event that reports this.
+    // Reports that resolving failed, in a call or by an event.
     void report_addr_failure(Call &call, int error, const sockaddr *source,
                              const sockaddr *destination, int timeout_ms) const;
     void report_route_failure(Call &call, int error, int timeout_ms) const;

@@ -37,23 +37,22 @@ inline void set_flags(ibv_send_wr &wr, unsigned flags, uint32_t imm) {
     wr.imm_data = htonl(imm);
 }
 
-// A failed post needs its connection or queue for the log. It is kept in the struct that the
-// provider gets a pointer into (Request, ReceiveRequest, Single), so in memory: a register
-// would have to be saved across the provider's call, which takes 5 instructions of a write. The
-// functions that log the failure take values, because a pointer to the request takes 3
-// instructions more.
+// The log line of a failed post needs its connection or queue. Both are in the struct that has
+// the work request (Request, ReceiveRequest, Single), in memory: to keep them in a register
+// across the provider's call takes 5 instructions of a write. The functions that log the
+// failure have parameters by value, because a pointer to the request takes 3 instructions more.
 //
-// Lists and batches have one function for each type of operation (RPMA_BY_TYPE): one for all
-// types, with the table in memory, takes 27 instructions more in rpma_batch_set(), 12 of them
-// to save registers, and 12 in rpma_post(). Writes in an array, the most frequent type, are
-// filled inline, which takes 12 fewer.
+// Arrays and batches have one function for each type of operation (RPMA_BY_TYPE). One function
+// for all types, with WORK_KINDS in memory, takes 27 instructions more in rpma_batch_set(), 12
+// of them to save registers, and 12 more in rpma_post(). Writes in an array, the most frequent
+// type, are filled inline, which takes 12 instructions fewer.
 //
 // The conditions of a fast path are in the order conn, dst, src, flags, len: gcc 12 compiles
-// others to 2 or 3 instructions more. It merges the test of count in rpma_post() with others
-// unless it is a statement, which takes 2. "len >> 32" is shorter than a comparison with
-// UINT32_MAX.
+// other orders to 2 or 3 instructions more. The test of count in rpma_post() is a separate
+// statement: merged with other conditions, it takes 2 instructions more. "len >> 32" takes
+// fewer instructions than a comparison with UINT32_MAX.
 //
-// No [[likely]] is nested in an [[unlikely]] branch: gcc treats the whole branch as likely
-// then, which takes one instruction, two jumps and 0.7 ns more in rpma_cq_get_wc().
+// No [[likely]] is nested in an [[unlikely]] branch: gcc then treats the whole branch as
+// likely, which takes one instruction, two jumps and 0.7 ns more in rpma_cq_get_wc().
 
 } // namespace rpma
