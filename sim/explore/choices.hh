@@ -13,7 +13,7 @@
 
 namespace sim {
 
-// At a position where several things may happen, option 0 is the usual one.
+// At a position with several options, option 0 is the default.
 struct Choice {
     uint32_t position, option;
 };

@@ -23,7 +23,7 @@ bool is_too_long(const CmId &id, unsigned length, sim_message message) {
 
 } // namespace
 
-// The requests of one process.
+// Executes the requests of one process.
 struct CmRequests {
     Cm &cm;
     Fabric &fabric;
@@ -41,7 +41,7 @@ struct CmRequests {
         return error;
     }
 
-    // Runs the request whose number it has.
+    // Runs the handler of the request type whose number the message has.
     template <class... Requests> int dispatch(const void *bytes, size_t length) {
         uint32_t op = 0;
         int error = ENOSYS;
@@ -238,7 +238,7 @@ struct CmRequests {
         return error ? error : cm.disconnect(*id);
     }
 
-    // cm.c, cm_establish(): the first message overtook the last one of the connection manager.
+    // cm.c, cm_establish(): the peer's first message overtook its RTU.
     int on(const CmNotify &request, Empty &) {
         CmId *id;
         if (const int error = find_with_device(request.id, id))
@@ -289,7 +289,7 @@ struct CmRequests {
         return 0;
     }
 
-    // ucma.c, ucma_migrate_id(): the events that were not taken follow the ID.
+    // ucma.c, ucma_migrate_id(): moves the events that were not taken.
     int on(const CmMigrate &request, CmMigrate::Reply &reply) {
         Channel *const channel = fabric.find<Channel>(session, request.channel);
         CmId *id;

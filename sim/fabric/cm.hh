@@ -29,17 +29,17 @@ struct CmId : Object {
     static constexpr Kind KIND = CM_ID;
     sim_cm_state state = SIM_CM_IDLE;
     Channel *channel = nullptr;
-    bool reports_events = true; // false: of a request that was not accepted
+    bool reports_events = true; // false until a connect request is accepted
     bool is_disconnected = false;
     unsigned port_space = 0, qp_type = 0;
     Device *device = nullptr;
     CmAddress source{}, destination{};
-    CmAddress bound_source{}; // and device: as before the resolution
+    CmAddress bound_source{}; // with bound_device: the values before the resolution
     Device *bound_device = nullptr;
     bool reuses_address = false, is_of_one_family = false, family_was_set = false;
     bool is_passive = false, ack_timeout_was_set = false;
     uint8_t tos = 0, ack_timeout = 0;
-    int backlog = 0; // requests that can still wait
+    int backlog = 0; // how many more requests can wait
     uint32_t events_taken = 0;
     uint32_t peer = 0; // handle of the other side's CM ID
     uint32_t psn = 0, peer_psn = 0;
@@ -55,9 +55,9 @@ class Cm {
     explicit Cm(Fabric &fabric) : fabric_(fabric) {}
     // A request with a number from OP_CM_FIRST to OP_CM_LAST; returns an error number.
     int call(Caller &caller, const void *request, size_t length, Reply &reply);
-    // Called for each event of a channel of connections that a process took.
+    // Called for each event that a process took from an event channel.
     void event_taken(const Event &event);
-    // Notifications from the rest of the fabric.
+    // Called by the rest of the fabric.
     void session_ends(Session &session); // before its other objects are destroyed
     void qp_failed(Qp &qp);              // iWARP: the connection is closed
     void qp_destroyed(Qp &qp);
@@ -71,14 +71,14 @@ class Cm {
         enum Kind { ARP, REQ, REP, RTU, REJ, DREQ, DREP } kind;
         uint32_t from, to; // handles; a REQ has no receiver yet
         Device *source, *destination;
-        int reason = 0; // of a REJ
+        int reason = 0; // only of a REJ
         CmParam param{};
-        uint64_t timer = 0; // until it expires
+        uint64_t timer = 0; // of its expiry
     };
     const std::map<uint64_t, Message> &waiting() const { return waiting_; } // by number
-    void deliver(uint64_t number);                                          // one that waits
+    void deliver(uint64_t number); // delivers a waiting message
     CmId *id_of(uint32_t handle) const;
-    // As if the network had ended the connection: the ID receives a DREQ.
+    // Sends the ID a DREQ, as if its peer had disconnected.
     void break_connection(const CmId &id);
 
   private:
@@ -132,8 +132,8 @@ class Cm {
         rdma_cm_event_type type;
         int status = 0;
         const CmParam *param = nullptr;
-        sim_message message = SIM_REPLY; // that has the parameters
-        const CmId *about = nullptr;     // of a request: the new ID
+        sim_message message = SIM_REPLY; // contains the parameters
+        const CmId *about = nullptr;     // NULL: the ID itself; for a request, the new ID
     };
     void report(CmId &id, const Report &report);
     // cm.cc
@@ -152,10 +152,10 @@ class Cm {
     std::multimap<Port, CmId *> ports_;
     std::map<CmId *, std::multimap<Port, CmId *>::iterator> port_of_;
     uint16_t last_port_ = 0;
-    std::set<std::pair<Device *, Device *>> neighbours_; // whose addresses were resolved
+    std::set<std::pair<Device *, Device *>> neighbours_; // pairs with resolved addresses
     std::map<uint64_t, Message> waiting_;                // by number
     uint64_t next_message_ = 1;
-    std::map<std::pair<Device *, Device *>, uint64_t> arrivals_; // of the last messages
+    std::map<std::pair<Device *, Device *>, uint64_t> arrivals_; // times of the last messages
 };
 
 } // namespace sim

@@ -87,7 +87,7 @@ ibv_gid gid_of(const Device *device, const CmAddress &address) {
     return device && index < device->gids.size() ? device->gids[index] : ibv_gid{};
 }
 
-// NULL: there is none with these addresses.
+// Returns NULL if no device of the host has this number in its addresses.
 Device *device_of(const Host &host, unsigned number) {
     for (const auto &device : host.devices)
         if (device->number == number && !device->removed)
@@ -130,8 +130,8 @@ int Cm::bind(CmId &id, const CmAddress &address, bool is_privileged) {
     return 0;
 }
 
-// cma.c, cma_resolve_loopback() and addr.c, addr_resolve(): the address and device of the
-// source follow from the destination.
+// cma.c, cma_resolve_loopback() and addr.c, addr_resolve(): the destination determines the
+// address and device of the source.
 int Cm::choose_source(CmId &id) {
     if (id.source.any.sa_family != id.destination.any.sa_family)
         return EINVAL;
@@ -212,7 +212,7 @@ void Cm::release_port(CmId &id) {
     port_of_.erase(found);
 }
 
-// The listening CM ID for a request of `from`: that of the address, or of any address.
+// The CM ID that listens for a request of `from`, at the address or at any address.
 CmId *Cm::find_listener(const CmId &from, const Device &at) const {
     const auto [first, last] =
         ports_.equal_range({at.host->number, from.port_space, port_of(from.destination)});
@@ -336,7 +336,7 @@ int Cm::init_qp_attr(const CmId &id, ibv_qp_state state, ibv_qp_attr &attr, int 
     return 0;
 }
 
-// The passive side's parameters are final; the active side takes their counterparts.
+// The passive side's parameters are final. The active side uses them with exchanged roles.
 uint8_t Cm::responder_resources(const CmId &id) {
     if (id.state == SIM_CM_REQ_RECEIVED)
         return id.remote.initiator_depth;

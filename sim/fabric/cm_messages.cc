@@ -31,7 +31,7 @@ int reason_of(const CmId &id, int reason) {
 
 // ---- transport ------------------------------------------------------------------------------
 
-// A message waits for the link; the kernel repeats it instead, with the same result.
+// A message waits for the link. The kernel repeats it instead, with the same result.
 void Cm::send(const Message &message, uint64_t timeout) {
     const bool has_receiver =
         message.to || message.kind == Message::ARP || message.kind == Message::REQ;
@@ -39,7 +39,7 @@ void Cm::send(const Message &message, uint64_t timeout) {
         return;
     if (!fabric_.options().is_stepped && message.destination &&
         fabric_.reachable(*message.source, *message.destination)) {
-        // None overtakes another.
+        // No message overtakes another.
         uint64_t &arrival = arrivals_[{message.source, message.destination}];
         arrival = std::max(arrival, fabric_.now() +
                                         fabric_.delay(*message.source, *message.destination) +
@@ -58,7 +58,7 @@ void Cm::wait(const Message &message, uint64_t timeout) {
     start_timer(number, timeout);
 }
 
-// A scheduler that is slow is no reason to give up.
+// While the scheduler delays a message between reachable devices, the timer starts again.
 void Cm::start_timer(uint64_t number, uint64_t timeout) {
     waiting_.at(number).timer = fabric_.at(fabric_.now() + timeout, [this, number, timeout] {
         const Message &late = waiting_.at(number);
@@ -70,7 +70,7 @@ void Cm::start_timer(uint64_t number, uint64_t timeout) {
     });
 }
 
-// The other side need not answer a DREQ: cm.c, cm_send_dreq_locked().
+// cm.c, cm_send_dreq_locked(): a DREQ without a reply expires.
 void Cm::deliver(uint64_t number) {
     const auto delivered = waiting_.extract(number);
     const Message message = delivered.mapped();
@@ -106,7 +106,7 @@ void Cm::links_changed() {
 void Cm::arrive(const Message &message) {
     if (!fabric_.options().is_stepped &&
         !fabric_.reachable(*message.source, *message.destination))
-        return send(message, TIMEOUT); // lost on its way
+        return send(message, TIMEOUT); // the link failed in transit
     if (message.kind == Message::ARP || message.kind == Message::REQ) {
         CmId *const from = id_of(message.from);
         if (from && message.kind == Message::ARP && from->state == SIM_CM_RESOLVING)
@@ -137,7 +137,7 @@ void Cm::deliver(const Message &message, CmId &to) {
     }
 }
 
-// The receiver was destroyed: cm.c, cm_issue_drep(). An REP gets no response and expires.
+// The receiver was destroyed: cm.c, cm_issue_drep(). A REP gets no response and expires.
 void Cm::reply_for_missing_id(const Message &message) {
     if (message.kind == Message::DREQ)
         send({Message::DREP, message.to, message.from, message.destination, message.source},
@@ -225,7 +225,7 @@ void Cm::on_rep(CmId &id, const CmParam &param) {
         id.remote_ece = peer->local_ece;
     if (id.qp_type == IBV_QPT_UD) {
         report(id, {RDMA_CM_EVENT_ESTABLISHED, 0, &id.remote, SIM_UD_REPLY});
-        id.state = SIM_CM_CLOSED; // UD has no further messages
+        id.state = SIM_CM_CLOSED; // UD: the last message
     } else if (is_iwarp(id)) {
         establish_iwarp(id);
     } else {
@@ -301,7 +301,8 @@ int Cm::disconnect(CmId &id) {
     if (const int error = sim_check_cm_call(id.state, SIM_CM_DISCONNECT))
         return error;
     if (is_iwarp(id)) {
-        // rdma-core 56, librdmacm/cma.c, rdma_disconnect(): in every state of the ID.
+        // rdma-core 56, librdmacm/cma.c, rdma_disconnect() fails the QP in every state of the
+        // ID.
         Qp *const qp = qp_of(id);
         if (qp && id.state == SIM_CM_ESTABLISHED)
             qp->is_idle = qp->sends.empty() && !id.device->profile->flushes_late_posts;
@@ -320,7 +321,7 @@ int Cm::disconnect(CmId &id) {
     return 0;
 }
 
-// The connection of an iWARP QP is a TCP connection, which ends with it.
+// On iWARP, the end of the TCP connection moves the QP to the error state.
 void Cm::close_iwarp(CmId &id, Qp *qp) {
     if (id.state != SIM_CM_ESTABLISHED)
         return;
@@ -366,8 +367,8 @@ void Cm::device_removed(Device &device) {
             report(*id, {RDMA_CM_EVENT_DEVICE_REMOVAL});
 }
 
-// cma.c, cma_netdev_change(): of the IDs that belong to the device, which those of
-// addr_handler() do once the address is resolved.
+// cma.c, cma_netdev_change(): reports to the IDs of the device. An ID belongs to it after
+// rdma_bind_addr(), or once addr_handler() has resolved the address.
 void Cm::address_changed(Device &device) {
     for (const auto &[handle, id] : ids_)
         if (id->device == &device && (id->state != SIM_CM_RESOLVING || id->bound_device))
@@ -376,8 +377,9 @@ void Cm::address_changed(Device &device) {
 
 // ---- events ---------------------------------------------------------------------------------
 
-// ucma.c, ucma_event_handler(): a request has no events before it is accepted. The depth of the
-// sender's initiator is the depth of the receiver's responder: cm.c, cm_format_req_event().
+// ucma.c, ucma_event_handler(): an ID reports no events before its request is accepted. The
+// depth of the sender's initiator is the depth of the receiver's responder: cm.c,
+// cm_format_req_event().
 void Cm::report(CmId &id, const Report &report) {
     const CmId &about = report.about ? *report.about : id;
     id.state = sim_cm_state_after(id.state, report.type);

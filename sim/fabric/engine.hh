@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// engine.hh -- the execution of requests that were posted.
+// engine.hh -- the execution of posted requests.
 
 #ifndef RPMA_SIM_ENGINE_HH
 #define RPMA_SIM_ENGINE_HH 1
@@ -16,28 +16,29 @@ class Engine {
     // Executes and completes the due requests of the send queue.
     void run(Qp &qp);
     enum Result { DONE, NO_RECEIVE, NO_ANSWER };
-    // For Options::is_stepped: executes the request; completes those that were executed, or
-    // without their answers all that were posted, with errors.
+    // For Options::is_stepped: step() executes a request, complete_sends() completes the
+    // executed ones. fail_outstanding() completes all with errors; `lost_answers`: the first
+    // one as if its retries had failed.
     Result step(Qp &qp, Send &send);
     void complete_sends(Qp &qp);
     void fail_outstanding(Qp &qp, bool lost_answers);
     void leave_objects(Qp &qp);
-    void interrupt_receive(Qp &qp); // the next one of the shared queue fails
-    void keep_data(Qp &qp); // copies the data of requests, which outlive the program's memory
-    // A receive was posted: peers that wait for one go on.
+    void interrupt_receive(Qp &qp); // completes the next receive with an error
+    void keep_data(Qp &qp); // copies the data of requests, before the program's memory is gone
+    // Continues the requests of peers that wait for a receive.
     void receive_posted();
-    void fail(Qp &qp);    // to the error state; flushes the queues
+    void fail(Qp &qp);    // moves the QP to the error state and flushes its queues
     void reset(Qp &qp);   // empties the queues without completions
-    void release(Qp &qp); // before it is deleted
+    void release(Qp &qp); // called before the QP is deleted
     void raise_async(Object &about, ibv_event_type type);
     void overrun(Cq &cq);
     void flush_receives(Qp &qp);
 
-    struct Place { // a range of memory; without a program, it is the fabric's own
+    struct Place { // a range of a program's memory, or of the fabric's own (no program)
         std::shared_ptr<Program> program;
         uint64_t address, length;
-        bool may_fail;      // on-demand paging; else the memory is pinned
-        bool is_persistent; // or may be
+        bool may_fail;      // on-demand paging; otherwise the memory is pinned
+        bool is_persistent; // the memory is, or may be, persistent
     };
 
   private:
@@ -52,7 +53,7 @@ class Engine {
     bool wait(Qp &qp, Send &send, Result result);
     void start_timer(Qp &qp, uint64_t time);
     void finish(Qp &qp, Send &send, ibv_wc_status status);
-    void disconnect(Qp &qp); // an iWARP QP, which does not fail itself
+    void disconnect(Qp &qp); // iWARP: closes the connection; the QP keeps its state
     bool add(Cq &cq, const ibv_wc &wc, bool is_solicited);
     void fail_later(uint32_t number);
     bool complete_receive(Qp &qp, const Receive &receive, ibv_wc wc, bool is_solicited);

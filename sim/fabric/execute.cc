@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// execute.cc -- effects of a request on memory, and on the other side.
+// execute.cc -- the effects of a request on memory and on the other side.
 
 #include "engine.hh"
 
@@ -77,7 +77,8 @@ static bool write_place(const Engine::Place &place, uint64_t offset, const void 
     return true;
 }
 
-// Copies as much as the shorter list has. False: on-demand paging found no memory.
+// Copies up to the length of the shorter list. Returns false if on-demand paging found no
+// memory.
 bool Engine::copy(const Places &from, const Places &to) {
     static char buffer[CHUNK];
     size_t source = 0, target = 0;
@@ -168,8 +169,8 @@ void Engine::note_written(Qp &qp, const Places &places) {
     }
 }
 
-// A read reaches the memory after the writes of its QP: on a platform with direct write, they
-// are persistent.
+// A read makes the earlier writes of its QP reach the memory. On a platform with direct write,
+// these are persistent.
 void Engine::make_persistent(Qp &qp) {
     if (!fabric_.options_.has_direct_write)
         return;
@@ -185,9 +186,9 @@ Engine::Result Engine::done(Send &send, ibv_wc_status status) {
     return DONE;
 }
 
-// The target refuses the request, and its QP fails. On iWARP it closes the connection; a write
-// has completed by then: Linux 7.3, drivers/infiniband/sw/siw/siw_qp_rx.c, siw_proc_write() and
-// siw_init_terminate().
+// The target refuses the request, and its QP fails. On iWARP, the target closes the connection,
+// and a write has completed before: Linux 7.3, drivers/infiniband/sw/siw/siw_qp_rx.c,
+// siw_proc_write() and siw_init_terminate().
 Engine::Result Engine::refuse(Qp &peer, Send &send, ibv_wc_status status) {
     if (status == IBV_WC_REM_ACCESS_ERR)
         report_violation(peer, send);
@@ -198,9 +199,9 @@ Engine::Result Engine::refuse(Qp &peer, Send &send, ibv_wc_status status) {
                 send.wr.opcode == IBV_WR_RDMA_READ ? IBV_WC_WR_FLUSH_ERR : IBV_WC_SUCCESS);
 }
 
-// InfiniBand Architecture Specification, volume 1, C9-222.1: with an event, unless a receive
-// has the error. Linux 7.3, drivers/infiniband/sw/siw/siw_qp_rx.c, siw_proc_write(): without an
-// event if the key is not that of a region; siw_qp_tx.c, siw_qp_sq_process().
+// InfiniBand Architecture Specification, volume 1, C9-222.1: raises an event, unless a receive
+// reports the error. Linux 7.3, drivers/infiniband/sw/siw/siw_qp_rx.c, siw_proc_write(): raises
+// none if no region has the key; siw_qp_tx.c, siw_qp_sq_process().
 void Engine::report_violation(Qp &peer, const Send &send) {
     Receive receive;
     if (is_iwarp(peer) && send.wr.opcode == IBV_WR_RDMA_READ)
@@ -247,9 +248,9 @@ Engine::Result Engine::lacks_receive(Qp &peer, Send &send) {
     return refuse(peer, send, IBV_WC_REM_OP_ERR);
 }
 
-// A QP that cannot complete the receive fails without an answer: Linux 7.3,
-// drivers/infiniband/sw/rxe/rxe_resp.c, RESPST_ERR_CQ_OVERFLOW. TCP has acknowledged the
-// message.
+// A QP that cannot complete the receive fails and sends no response: Linux 7.3,
+// drivers/infiniband/sw/rxe/rxe_resp.c, RESPST_ERR_CQ_OVERFLOW. On iWARP, TCP has already
+// acknowledged the message.
 Engine::Result Engine::deliver(Qp &peer, Send &send, const Receive &receive, const ibv_wc &wc) {
     if (complete_receive(peer, receive, wc, send.wr.flags & IBV_SEND_SOLICITED) ||
         is_iwarp(peer))
@@ -336,7 +337,7 @@ bool Engine::lacks_read_resources(const Qp &peer) {
 Engine::Result Engine::execute_atomic(Qp &qp, Qp &peer, Send &send) {
     Places word, to;
     uint64_t before = 0;
-    // The other side has executed the operation by the time its result has no place.
+    // An invalid SGE fails the request only after the other side has executed it.
     const ibv_wc_status local = local_places(qp, send.sges, true, to);
     if (!local && length_of(to) < sizeof(before))
         return done(send, IBV_WC_LOC_LEN_ERR);
@@ -369,7 +370,7 @@ Engine::Result Engine::execute_flush(Qp &peer, Send &send) {
     return done(send, IBV_WC_SUCCESS);
 }
 
-// A datagram without a receiver is lost, without an error for the sender.
+// A datagram without a receiver is lost, and the sender gets no error.
 Engine::Result Engine::execute_datagram(Qp &qp, Send &send) {
     Places from, to;
     if (const ibv_wc_status status = source_of(qp, send, from))

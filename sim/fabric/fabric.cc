@@ -21,7 +21,7 @@ ibv_gid gid_of_ipv4(uint32_t address) {
     return gid;
 }
 
-// Laid out as by an operating system: the prefix of the subnet or fe80::, and the GUID.
+// The default GID: the prefix fe80:: of the subnet and of link-local addresses, and the GUID.
 ibv_gid gid_of_guid(uint64_t guid) {
     ibv_gid gid{};
     gid.raw[0] = 0xfe;
@@ -150,7 +150,8 @@ void Fabric::push(Channel &channel, Event event) {
     channel.raised = true;
 }
 
-// The byte is there exactly if the queue is not empty, also when another thread took it.
+// The descriptor is readable only if the queue is not empty, even if another thread took the
+// byte.
 bool Fabric::take(Channel &channel, Event &event) {
     if (channel.queue.empty())
         return false;
@@ -191,7 +192,7 @@ void Fabric::destroy(Object &object) {
 }
 
 void Fabric::destroy_all(const std::function<bool(const Object &)> &matches) {
-    // Users before their resources; a context destroys its channel of asynchronous events.
+    // Objects precede the resources that they use; a context destroys its asynchronous channel.
     static constexpr Object::Kind ORDER[] = {Object::CM_ID, Object::AH,      Object::QP,
                                              Object::SRQ,   Object::CQ,      Object::MR,
                                              Object::PD,    Object::CONTEXT, Object::CHANNEL};

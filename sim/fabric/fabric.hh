@@ -17,24 +17,24 @@
 
 namespace sim {
 
-// Of a scheduler of programs.
+// Implemented by a scheduler of programs.
 class Watcher {
   public:
     virtual ~Watcher() = default;
-    // Nanoseconds by which a message is late; `what` describes it.
+    // The nanoseconds by which a message is delayed; `what` describes the message.
     virtual uint64_t lateness(const char *what) = 0;
     virtual void completed(const Cq &cq, const ibv_wc &wc) = 0;
-    virtual void raised(const Channel &channel) = 0; // it has an event
+    virtual void raised(const Channel &channel) = 0; // the channel has an event
 };
 
 struct Options {
     unsigned hosts = 2, devices_per_host = 1;
-    const sim_profile *profile = nullptr;            // of all hosts
+    const sim_profile *profile = nullptr;            // of the devices of all hosts
     std::map<unsigned, const sim_profile *> of_host; // except these
-    bool has_direct_write = true; // data that a device executed is persistent after a read
+    bool has_direct_write = true;                    // a read makes earlier writes persistent
     uint64_t seed = 1;
-    // No request is executed and no message arrives by itself: a scheduler calls Engine::step()
-    // and Cm::deliver(). A QP gets the lowest number of its host that is free.
+    // A scheduler executes each request (Engine::step()) and delivers each message
+    // (Cm::deliver()). A QP gets the lowest free number of its host.
     bool is_stepped = false;
     Watcher *watcher = nullptr;
 };
@@ -42,15 +42,15 @@ struct Options {
 // A process that is connected to the fabric.
 struct Caller {
     std::shared_ptr<Program> program;
-    Session *session = nullptr; // until Hello: NULL
-    bool owns_session = false;  // it made the session, instead of joining it after fork()
+    Session *session = nullptr; // NULL until Hello
+    bool owns_session = false;  // it created the session; a child of fork() joins it
     int pid = 0;
     bool needs_memory_thread = false;
 };
 
 struct Reply {
     std::vector<std::byte> bytes;
-    int descriptor = -1;            // to be passed; the receiver closes it
+    int descriptor = -1;            // passed to the process, which closes it
     bool closes_descriptor = false; // the server closes its copy after passing it
     template <class T> T &as() { return as_at<T>(0); }
     template <class T> T &as_at(size_t offset) {
@@ -73,26 +73,26 @@ class Fabric {
 
     // ---- time: nanoseconds, which never decrease ----
     void advance(uint64_t now);  // runs all timers that are due
-    uint64_t next_timer() const; // UINT64_MAX: none
+    uint64_t next_timer() const; // UINT64_MAX: no timer
     uint64_t now() const { return now_; }
     uint64_t at(uint64_t time, std::function<void()> action); // returns a number for cancel()
-    void cancel(uint64_t timer);                              // also of one that ran
+    void cancel(uint64_t timer);                              // no effect if it has run
     uint64_t random(uint64_t below) { return generator_() % below; }
 
     // ---- faults: hosts are numbered from 1, devices from 0 ----
     void cut(unsigned host, unsigned other, bool is_cut);      // the link between two hosts
-    void set_port(unsigned host, unsigned device, bool is_up); // with its asynchronous event
+    void set_port(unsigned host, unsigned device, bool is_up); // raises the asynchronous event
     void set_delay(unsigned host, unsigned other, uint64_t one_way); // in both directions
-    void set_power(unsigned host, bool has_power); // without power, a host executes nothing
+    void set_power(unsigned host, bool has_power); // a host without power executes nothing
     void refuse_post(unsigned host, unsigned nth,
-                     int error);     // the nth ibv_post_*() from now on
-    void overrun_cqs(unsigned host); // every CQ, with its event
+                     int error);     // refuses the nth ibv_post_*() from now on
+    void overrun_cqs(unsigned host); // overruns every CQ and raises its event
     void raise_async(unsigned host, unsigned device,
-                     ibv_event_type type); // for all objects of it
+                     ibv_event_type type); // for all objects of the device
     void change_address(unsigned host, unsigned device);
     void remove_device(unsigned host, unsigned device);
     void replace_device(unsigned host,
-                        unsigned device); // a removed one: by one with its addresses
+                        unsigned device); // after its removal; the new one has its addresses
 
     // ---- for the connection manager ----
     const Options &options() const { return options_; }
@@ -100,7 +100,7 @@ class Fabric {
     Host *host(unsigned number) {
         return number - 1 < hosts_.size() ? hosts_[number - 1].get() : nullptr;
     }
-    Device *device(unsigned host, unsigned index); // NULL: none
+    Device *device(unsigned host, unsigned index); // NULL: no such device
     Device *device_of(const ibv_gid &gid);
     Device *device_at(const ibv_ah_attr &address);
     bool reachable(const Device &device, const Device &other) const;
@@ -108,7 +108,7 @@ class Fabric {
     uint64_t lateness(const char *what) {
         return options_.watcher ? options_.watcher->lateness(what) : 0;
     }
-    // NULL: no such object of this kind that the session owns.
+    // Returns NULL if the session owns no such object of this kind.
     template <class T> T *find(const Session *session, uint32_t handle) {
         const auto found = objects_.find(handle);
         if (found == objects_.end() || found->second->kind != T::KIND ||
@@ -116,7 +116,7 @@ class Fabric {
             return nullptr;
         return static_cast<T *>(found->second.get());
     }
-    // Owned by the fabric, and by the session of the caller.
+    // Creates an object that the session owns.
     template <class T, class... Args> T *create(Session *session, Args... args) {
         auto made = std::make_unique<T>(args...);
         T *const object = made.get();
@@ -125,33 +125,35 @@ class Fabric {
         objects_.emplace(object->handle, std::move(made));
         return object;
     }
-    void destroy(Object &object); // even one in use; removes its events
+    void destroy(Object &object); // even if it is in use; removes its events
     Channel *create_channel(Session *session, Channel::Purpose purpose, Reply &reply);
     void push(Channel &channel, Event event);
-    // The first event of the channel, or false. Called after the process took the byte.
+    // Takes the first event after the process read the byte. Returns false if there is none.
     bool take(Channel &channel, Event &event);
     void remove_events(Object &about);
     int modify_qp(Qp &qp, const ibv_qp_attr &attr, int mask);
-    // The program has deleted the QP, or has ended; packets that it sent are still in flight.
+    // Detaches the QP from its program, which has deleted it or has ended. Packets of the QP
+    // are still in flight.
     void abandon(Qp &qp);
-    const Mr *mr_of(uint32_t key) const { // NULL: none has the key
+    const Mr *mr_of(uint32_t key) const { // NULL: no region has the key
         const auto found = keys_.find(key);
         return found == keys_.end() ? nullptr : found->second;
     }
-    // Why requests of the domain may not access the memory of an SGE, whose key mr has.
+    // Returns why requests of the domain may not access the memory of an SGE. `mr`: the region
+    // with its key, or NULL.
     static sim_fault check_range(const Mr *mr, const ibv_sge &sge, const Pd *pd,
                                  unsigned access);
     const std::map<uint32_t, std::unique_ptr<Object>> &objects() const { return objects_; }
-    template <class T> T *find(uint32_t handle) { // whose ever it is; NULL: none of this kind
+    template <class T> T *find(uint32_t handle) { // of any session; NULL: none of this kind
         const auto found = objects_.find(handle);
         const bool is_one = found != objects_.end() && found->second->kind == T::KIND;
         return is_one ? static_cast<T *>(found->second.get()) : nullptr;
     }
-    void fail_qp(Qp &qp);                 // to the error state; flushes its requests
-    void connect_iwarp(Qp &qp, Qp &peer); // both to RTS
-    void disconnect_iwarp(Qp &qp);        // both to the error state
+    void fail_qp(Qp &qp);                 // moves it to the error state, flushes its requests
+    void connect_iwarp(Qp &qp, Qp &peer); // moves both to RTS
+    void disconnect_iwarp(Qp &qp);        // moves both to the error state
     Qp *find_qp(const Device &device, uint32_t number);
-    Qp *peer_of(const Qp &qp); // NULL: none that has this one as its peer
+    Qp *peer_of(const Qp &qp); // NULL: not connected, or to a QP with another peer
     Cm &cm() { return cm_; }
 
   private:

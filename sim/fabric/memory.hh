@@ -18,20 +18,21 @@ struct Mr;
 class Program {
   public:
     virtual ~Program() = default;
-    // False if a part of the range is not mapped so; then a prefix may have been transferred.
+    // Return false if a part of the range is not mapped readable or writable. A prefix may then
+    // have been transferred.
     virtual bool read(uint64_t address, void *to, size_t length) = 0;
     virtual bool write(uint64_t address, const void *from, size_t length) = 0;
-    // An error number if the range cannot be registered. Called for each registration, which
-    // `mr` describes; forget() follows when the registration ends.
+    // Called for each registration; returns an error number if the range cannot be registered.
+    // forget() is called when the registration ends.
     virtual int pin(const Mr &mr) = 0;
     virtual void forget(const Mr &) {}
-    // The present content of the range is persistent.
+    // Makes the present content of the range persistent.
     virtual void persist(uint64_t address, size_t length) = 0;
     // Is true if the range is memory for persistent flushes.
     virtual bool is_persistent(uint64_t address, size_t length) = 0;
 };
 
-// Files that lose data that is not persistent when a host loses power. `pid` is a process.
+// Files that lose unflushed data when a host loses power. `pid` is a process.
 class Persistence {
   public:
     virtual ~Persistence() = default;
@@ -44,14 +45,14 @@ class Persistence {
 class Environment {
   public:
     virtual ~Environment() = default;
-    // Makes the descriptor of a new channel; returns the one for the process, or -1.
+    // Creates the descriptors of a new channel. Returns the one for the process, or -1.
     virtual int open_channel(uint32_t channel) = 0;
     virtual void close_channel(uint32_t channel) = 0;
     // Makes the descriptor readable (one byte), or removes the byte if it is still there.
     virtual void raise(uint32_t channel) = 0;
     virtual void lower(uint32_t channel) = 0;
-    // Memory that is shared with the process, and its descriptor, which the caller owns; NULL:
-    // no memory.
+    // Allocates memory that is shared with the process, or returns NULL. The caller owns its
+    // descriptor.
     virtual Ring *open_ring(size_t bytes, int &fd) = 0;
     virtual void close_ring(Ring *ring, size_t bytes) = 0;
 };

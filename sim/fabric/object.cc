@@ -27,7 +27,7 @@ bool Verbs::decode(uint32_t op, int (Verbs::*execute)(const T &, R &), int &erro
 
 int Verbs::call(uint32_t op) {
     int error = EPROTO;
-    // Executes the one function that is for requests with this number.
+    // Executes the function whose request has this number.
     const auto execute = [&](auto... functions) {
         return (decode(op, functions, error) || ...);
     };
@@ -155,8 +155,8 @@ int Verbs::alloc_pd(const AllocPd &request, AllocPd::Reply &reply) {
     return 0;
 }
 
-// The memory is pinned only if the rest of the registration is valid; whether it is persistent
-// is known then.
+// Pins the memory only if the rest of the registration is valid. The second check needs the
+// pinned memory, to know if it is persistent.
 int Verbs::open_region(Mr &mr) {
     const sim_profile &profile = *mr.pd->context->device->profile;
     const bool is_on_demand = mr.access & IBV_ACCESS_ON_DEMAND;
@@ -229,8 +229,8 @@ int Verbs::rereg_mr(const ReregMr &request, RegMr::Reply &reply) {
     return 0;
 }
 
-// Linux 7.3, drivers/infiniband/hw/mlx5/odp.c, mlx5_ib_advise_mr_prefetch(): on-demand paging
-// alone has advice.
+// Linux 7.3, drivers/infiniband/hw/mlx5/odp.c, mlx5_ib_advise_mr_prefetch(): only regions with
+// on-demand paging accept advice.
 int Verbs::advise_mr(const AdviseMr &request, Empty &) {
     const Pd *const pd = find<Pd>(request.pd);
     if (!pd)

@@ -28,8 +28,8 @@ struct Object {
     Session *session = nullptr;
     uint64_t cookie = 0;
     unsigned users = 0;         // objects that depend on this one
-    uint32_t async_events = 0;  // that were taken
-    uint32_t queued_events = 0; // about this object
+    uint32_t async_events = 0;  // asynchronous events that were taken
+    uint32_t queued_events = 0; // events about this object
     explicit Object(Kind object_kind) : kind(object_kind) {}
     virtual ~Object() = default;
     Object(const Object &) = delete;
@@ -37,19 +37,19 @@ struct Object {
 };
 
 struct Event {
-    Object *about; // removed with this object; NULL: none
+    Object *about; // its destruction removes the event; NULL: no object
     uint64_t cookie;
     uint32_t type, port;
-    std::vector<std::byte> data; // of the connection manager
+    std::vector<std::byte> data; // of events of the connection manager
 };
 
-// Completion channels, channels of asynchronous events and of the connection manager.
+// A completion channel, event channel, or channel of asynchronous events.
 struct Channel : Object {
     static constexpr Kind KIND = CHANNEL;
     enum Purpose { COMPLETIONS, ASYNC, CONNECTIONS } purpose;
-    Context *context = nullptr; // of completions
+    Context *context = nullptr; // only of a completion channel
     std::deque<Event> queue;
-    bool raised = false; // the descriptor is readable, or the byte was taken by the process
+    bool raised = false; // the descriptor is readable, or the process has read the byte
     explicit Channel(Purpose of) : Object(KIND), purpose(of) {}
 };
 
@@ -71,8 +71,8 @@ struct Region {
     std::shared_ptr<Program> program;
     uint64_t address = 0, length = 0, iova = 0;
     unsigned access = 0;
-    uint32_t key = 0;           // lkey and rkey
-    bool is_persistent = false; // parts of it are
+    uint32_t key = 0;           // both lkey and rkey
+    bool is_persistent = false; // at least parts of the memory are persistent
     sim_region checked() const { return {pd, iova, length, access}; }
 };
 
@@ -87,7 +87,7 @@ struct Cq : Object {
     Channel *channel = nullptr;
     Ring *ring = nullptr;
     sim_armed armed = SIM_NOT_ARMED;
-    uint32_t completion_events = 0; // that were taken
+    uint32_t completion_events = 0; // completion events that were taken
     bool ignores_overrun = false;
     Cq() : Object(KIND) {}
 };
@@ -137,17 +137,17 @@ struct Qp : Object {
     bool signals_all = false;
     uint64_t send_ops = 0;
     uint32_t number = 0;
-    ibv_qp_attr attr{}; // qp_state is the present state
+    ibv_qp_attr attr{}; // qp_state is the current state
     std::deque<Send> sends;
     std::deque<Receive> receives;
-    std::vector<Written> written; // not known to be persistent: since the last read of this QP
+    std::vector<Written> written; // since the last read of this QP: may not be persistent
     unsigned rnr_retries_left = 0;
-    uint64_t gives_up_at = 0; // of the first send that was not executed; 0: not started
+    uint64_t gives_up_at = 0; // when the first unexecuted send fails; 0: it has no such time
     uint64_t timer = 0, timer_time = 0;
     // iWARP: set by the connection manager. InfiniBand and RoCE find the peer by attr.
     uint32_t iwarp_peer = 0;
-    bool is_idle = false;                 // siw: its connection was closed
-    std::unique_ptr<Context> own_context; // of one that was abandoned
+    bool is_idle = false;                 // siw: the connection was closed
+    std::unique_ptr<Context> own_context; // after Fabric::abandon()
     Qp() : Object(KIND) {}
 };
 
@@ -155,14 +155,14 @@ struct Device {
     Host *host = nullptr;
     const sim_profile *profile = nullptr;
     std::string name;
-    unsigned index = 0, number = 0; // of the host; in its addresses
+    unsigned index = 0, number = 0; // index in Host::devices; number in its addresses
     uint64_t guid = 0;              // in host byte order
     uint16_t lid = 0;
     bool port_is_up = true, removed = false;
     std::vector<ibv_gid> gids; // [0] link-local or of the subnet, [1] IPv4, [2] IPv6
 };
 
-// host N (from 1) and its device D (from 0) have 10.77.D.N and fd77::D:N.
+// The addresses of device D (from 0) of host N (from 1) are 10.77.D.N and fd77::D:N.
 struct Host {
     unsigned number = 0;
     bool has_power = true;

@@ -30,7 +30,7 @@ bool Verbs::get_all(size_t &offset, size_t count, std::vector<T> &values) const 
 }
 template bool Verbs::get_all(size_t &, size_t, std::vector<ibv_sge> &) const;
 
-// The fault that refuses the nth request of a host.
+// Applies the fault that refuses the nth request of a host.
 int Verbs::refuse_by_fault() {
     const auto found = fabric_.refusals_.find(caller_.session->host->number);
     if (found == fabric_.refusals_.end() || --found->second.nth > 0)
@@ -76,7 +76,7 @@ int Verbs::post_send(const PostSend &request, PostSend::Reply &reply) {
         send.sent_at = fabric_.now() + fabric_.lateness("the request");
         qp->sends.push_back(std::move(send));
     }
-    if (reply.error && request.is_built) { // without the doorbell
+    if (reply.error && request.is_built) { // ibv_wr_complete() then rings no doorbell
         qp->sends.erase(qp->sends.end() - reply.taken, qp->sends.end());
         reply.taken = 0;
         return 0;
@@ -87,7 +87,7 @@ int Verbs::post_send(const PostSend &request, PostSend::Reply &reply) {
     return 0;
 }
 
-// The queue is that of a QP or a shared one. Linux 7.3, drivers/infiniband/sw/rxe/rxe_verbs.c,
+// The queue belongs to a QP or is an SRQ. Linux 7.3, drivers/infiniband/sw/rxe/rxe_verbs.c,
 // post_one_recv() and rxe_post_recv().
 int Verbs::post_recv(const PostRecv &request, PostSend::Reply &reply) {
     Qp *const qp = find<Qp>(request.queue);

@@ -17,52 +17,52 @@ extern "C" {
 #endif
 
 enum sim_transport { SIM_INFINIBAND, SIM_ROCE, SIM_IWARP };
-// Of the sizes of queues.
+// Rounding of queue sizes.
 enum sim_rounding { SIM_NOT_ROUNDED, SIM_POWER_OF_TWO, SIM_POWER_OF_TWO_LESS_ONE };
 enum sim_timeout { SIM_TIMEOUT_AS_ASKED, SIM_TIMEOUT_IGNORED, SIM_TIMEOUT_OF_TCP };
 
 struct sim_profile {
-    const char *name;   // as in rpma_devices(7), with the transport where it has several
-    const char *driver; // below /sys/class/infiniband/*/device/driver
+    const char *name;   // as in rpma_devices(7); with the transport if there are several
+    const char *driver; // the target of /sys/class/infiniband/*/device/driver
     const char *prefix; // devices are called prefix0, prefix1 ...
     enum sim_transport transport;
     struct ibv_device_attr attr; // all limits; the GUIDs are set for each device
     uint32_t vectors;
-    uint32_t max_inline;     // the most that a QP can request
-    uint32_t least_inline;   // that each QP has
-    uint32_t inline_per_sge; // that a QP has for each SGE of a send
-    uint32_t max_recv_sge;   // attr.max_sge is that of sends
+    uint32_t max_inline;     // the maximum that a QP can request
+    uint32_t least_inline;   // the minimum of each QP
+    uint32_t inline_per_sge; // the minimum for each SGE of a send
+    uint32_t max_recv_sge;   // attr.max_sge is the limit of sends
     uint32_t max_read_sge;
     enum sim_rounding rounding;
     int full_queue_error; // of ibv_post_send() and ibv_post_recv()
-    int inline_error;     // of too much inline data at ibv_post_send()
-    int invalid_error;    // of another mistake, and of a QP that is not connected yet
-    int builder_error;    // of ibv_wr_complete(), if the queue or a request has no room
-    // Of a request whose data cannot be read, and of a receive whose memory cannot be written,
-    // or is too short.
+    int inline_error;     // of ibv_post_send() for too much inline data
+    int invalid_error;    // for other invalid requests, and before the QP is connected
+    int builder_error;    // of ibv_wr_complete(), if the queue is full or a request too large
+    // Of a request whose data cannot be read; of a receive whose memory cannot be written, or
+    // is too short.
     enum ibv_wc_status source_error, receive_error, length_error;
     bool has_srq, has_send_imm, has_write_imm, has_ud;
     bool has_native_flush, has_native_atomic_write, has_odp, has_qp_ex, has_cq_ex,
         has_resize_cq;
-    bool checks_atomics; // their address and length at ibv_post_send()
+    bool checks_atomics; // ibv_post_send() checks address and length
     bool fences_writes;  // false: a write with a fence does not wait for earlier reads
     bool retry_count_7_is_endless;
-    bool destroy_removes_completions; // of a QP from its CQs
-    bool receives_need_sge;           // one without is refused
-    bool hides_refusals;              // ibv_post_send() returns 0 after a request was accepted
-    bool overrun_is_fatal;            // to the CQ and to its QPs
-    bool errors_are_solicited;        // their completions notify a CQ as solicited ones do
-    bool checks_read_access;          // of the region that a peer reads
-    bool notifies_sender;             // IBV_SEND_SOLICITED does, instead of the receiver
+    bool destroy_removes_completions; // ibv_destroy_qp() removes those of the QP from its CQs
+    bool receives_need_sge;           // a receive without an SGE is refused
+    bool hides_refusals;              // ibv_post_send() returns 0 if it accepted any request
+    bool overrun_is_fatal;            // an overrun fails the CQ and its QPs
+    bool errors_are_solicited;        // completions with errors notify as solicited ones do
+    bool checks_read_access;          // a remote read needs IBV_ACCESS_REMOTE_READ
+    bool notifies_sender;             // IBV_SEND_SOLICITED notifies it, not the receiver
     bool has_query_srq;
     bool flushes_late_posts;  // false: a post to a failed QP has no completion
-    bool reports_asked_sizes; // of QPs and SRQs, instead of the actual ones
+    bool reports_asked_sizes; // QPs and SRQs report the requested sizes, not the actual ones
     enum sim_timeout timeout;
 };
 
 extern const struct sim_profile sim_profiles[]; // the first one is the default
 extern const size_t sim_profile_count;
-const struct sim_profile *sim_find_profile(const char *name); // NULL: there is none
+const struct sim_profile *sim_find_profile(const char *name); // NULL: not found
 
 #ifdef __cplusplus
 }

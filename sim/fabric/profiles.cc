@@ -3,8 +3,8 @@
 
 // profiles.cc -- the devices of rpma_devices(7), which names the sources of their differences
 //
-// Sizes that a device reports for itself, and that page calls "device", are ours: common().
-// Limits of rxe and siw are those that the lab's devices report (tests/conformance).
+// Limits that the page calls "device" depend on the unit; common() sets examples. The limits of
+// rxe and siw are those that the lab's devices report (tests/conformance).
 
 #include "profile.h"
 
@@ -80,12 +80,13 @@ constexpr sim_profile mlx(const char *name, const char *driver, const char *pref
                           sim_transport transport) {
     sim_profile made = common(name, driver, prefix, transport);
     made.attr.vendor_id = 0x02c9;
-    made.max_inline = 912; // the device grants the requested size, up to that of a work request
+    made.max_inline =
+        912; // the device grants the requested size, up to the size of a work request
     made.inline_error = ENOMEM;
     made.attr.atomic_cap = IBV_ATOMIC_HCA;
     made.has_qp_ex = true;
     made.destroy_removes_completions = true;
-    made.timeout = SIM_TIMEOUT_AS_ASKED; // that of the firmware is not known
+    made.timeout = SIM_TIMEOUT_AS_ASKED; // the firmware's rule is not known
     return made;
 }
 constexpr sim_profile mlx5(const char *name, sim_transport transport) {
@@ -137,7 +138,7 @@ constexpr sim_profile cxgb4() {
     made.attr.vendor_id = 0x1425;
     made.max_inline = 280;
     set_sges(made, 4, 1);
-    remove_srq(made); // the firmware may have one
+    remove_srq(made); // the firmware may support SRQs
     made.has_send_imm = made.has_write_imm = false;
     made.fences_writes = false;
     return made;
@@ -166,8 +167,8 @@ constexpr sim_profile mana() {
     sim_profile made = common("mana", "mana", "mana_", SIM_ROCE);
     made.attr.vendor_id = 0x1414;
     made.attr.local_ca_ack_delay = 16;
-    // The driver reports no error for inline data; that it does not copy the data is not
-    // imitated.
+    // The driver accepts inline data without an error. It does not copy the data, which the
+    // fabric does not imitate.
     remove_srq(made);
     return made;
 }
@@ -239,7 +240,7 @@ constexpr sim_profile siw() {
 } // namespace
 
 const sim_profile sim_profiles[] = {
-    rxe(), // without an option
+    rxe(), // the default
     mlx5("mlx5", SIM_ROCE),
     mlx5("mlx5-ib", SIM_INFINIBAND),
     mlx4("mlx4", SIM_ROCE),

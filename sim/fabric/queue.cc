@@ -240,7 +240,7 @@ Qp *Fabric::find_qp(const Device &device, uint32_t number) {
                                                                             : nullptr;
 }
 
-// InfiniBand and RoCE: both sides must name each other, and start with the same packet.
+// InfiniBand and RoCE: both QPs must name each other, and the peer must expect the PSN of `qp`.
 Qp *Fabric::peer_of(const Qp &qp) {
     if (qp.context->device->profile->transport == SIM_IWARP) {
         const auto found = qps_.find(qp.iwarp_peer);

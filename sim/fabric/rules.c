@@ -37,8 +37,8 @@ uint64_t sim_send_ops(const struct sim_profile *device) {
 }
 
 // Linux 7.3, include/rdma/ib_verbs.h, ib_check_mr_access(); drivers/infiniband/core/umem.c,
-// ib_umem_get(): no region is empty; drivers/infiniband/sw/rxe/rxe_mr.c,
-// rxe_mr_fill_pages_from_sgt(): persistent memory for persistent flushes, which on-demand
+// ib_umem_get(): a region is not empty; drivers/infiniband/sw/rxe/rxe_mr.c,
+// rxe_mr_fill_pages_from_sgt(): persistent flushes need persistent memory, which on-demand
 // paging does not check.
 int sim_check_region(const struct sim_profile *device, unsigned access, uint64_t length,
                      bool is_persistent) {
@@ -58,7 +58,7 @@ int sim_check_region(const struct sim_profile *device, unsigned access, uint64_t
 }
 
 // Linux 7.3, drivers/infiniband/sw/rxe/rxe_queue.c, rxe_queue_init(): the next power of two,
-// less the slot that distinguishes full from empty.
+// minus the entry that distinguishes full from empty.
 uint32_t sim_queue_size(const struct sim_profile *device, uint32_t wanted) {
     const bool is_less = device->rounding == SIM_POWER_OF_TWO_LESS_ONE;
     uint64_t size = 1;
@@ -107,7 +107,7 @@ int sim_check_srq_change(const struct sim_profile *device, const struct ibv_srq_
 }
 
 // Linux 7.3, drivers/infiniband/sw/rxe/rxe_qp.c: rxe_qp_chk_cap(), and the sizes of
-// rxe_qp_init_req() and rxe_qp_init_resp(), where inline data takes the place of SGEs.
+// rxe_qp_init_req() and rxe_qp_init_resp(): inline data uses the space of the SGEs.
 int sim_check_qp(const struct sim_profile *device, struct ibv_qp_cap *cap, bool has_srq,
                  struct ibv_qp_cap *reported) {
     const uint32_t max_wr = (uint32_t)device->attr.max_qp_wr;
@@ -313,10 +313,10 @@ int sim_check_built(const struct sim_profile *device, const struct ibv_qp_cap *c
     return fits ? 0 : device->builder_error;
 }
 
-// rdma-core 56, providers/rxe/rxe.c, rxe_post_send(), rings the doorbell in any case, whose
-// error replaces that of a refusal: that of a QP that is not connected yet, Linux 7.3,
-// drivers/infiniband/sw/rxe/rxe_verbs.c, rxe_post_send(). In siw_post_send() of
-// providers/siw/siw.c the 0 of a doorbell that works replaces it, too.
+// rdma-core 56, providers/rxe/rxe.c, rxe_post_send(), rings the doorbell even after a refusal;
+// for an unconnected QP the doorbell's error replaces that of the refusal: Linux 7.3,
+// drivers/infiniband/sw/rxe/rxe_verbs.c, rxe_post_send(). In providers/siw/siw.c,
+// siw_post_send(), even a successful doorbell replaces the error.
 int sim_post_result(const struct sim_profile *device, bool is_connected, size_t accepted,
                     int error) {
     if (!is_connected)
@@ -366,8 +366,9 @@ static unsigned remote_access(const struct sim_profile *device, const struct sim
 }
 
 // Linux 7.3, drivers/infiniband/sw/rxe/rxe_resp.c: check_op_valid() and check_rkey(), where
-// only a read or a write of no bytes needs no key, and a flush of the region no range;
-// rxe_mr.c: rxe_mr_do_atomic_op() and rxe_mr_do_atomic_write(). iWARP checks no access of QPs.
+// a read or write of no bytes needs no key, and a flush of the region needs no range;
+// rxe_mr.c: rxe_mr_do_atomic_op() and rxe_mr_do_atomic_write(). iWARP does not check the access
+// of QPs.
 enum ibv_wc_status sim_check_target(const struct sim_profile *device,
                                     const struct sim_send *send, unsigned qp_access,
                                     const struct sim_region *region, const void *pd) {
@@ -399,7 +400,7 @@ uint64_t sim_atomic_result(uint32_t opcode, uint64_t before, uint64_t compare_ad
 }
 
 // Linux 7.3, drivers/infiniband/sw/rxe/rxe_verbs.c, rxe_req_notify_cq(): a queue that is armed
-// for any completion stays so.
+// for any completion stays armed for any.
 void sim_arm(enum sim_armed *armed, bool solicited_only) {
     if (*armed != SIM_ARMED)
         *armed = solicited_only ? SIM_ARMED_FOR_SOLICITED : SIM_ARMED;
@@ -418,8 +419,8 @@ bool sim_notifies(const struct sim_profile *device, enum sim_armed *armed,
 // ---- connections ---------------------------------------------------------------------------
 
 // Linux 7.3, include/rdma/ib_cm.h, enum ib_cm_data_size; drivers/infiniband/core/cma.c,
-// cma_user_data_offset(): the addresses take 36 bytes of a request. iWARP sends all that
-// struct rdma_conn_param can describe.
+// cma_user_data_offset(): the addresses occupy 36 bytes of a request. iWARP sends any
+// length that struct rdma_conn_param can describe.
 static const uint8_t most_data[] = {[SIM_REQUEST] = 92 - 36,
                                     [SIM_REPLY] = 196,
                                     [SIM_REJECTION] = 148,
@@ -434,7 +435,8 @@ int sim_check_private_data(const struct sim_profile *device, enum sim_message me
 }
 
 // Linux 7.3, drivers/infiniband/core/cma.c: cma_set_req_event_data(), cma_set_rep_event_data()
-// and cma_ib_handler() pass on the whole field; cma_iw_handler() the bytes that were sent.
+// and cma_ib_handler() pass on the whole field; cma_iw_handler() passes on only the bytes that
+// were sent.
 uint8_t sim_received_data(const struct sim_profile *device, enum sim_message message,
                           uint8_t sent) {
     return device->transport == SIM_IWARP ? sent : most_data[message];

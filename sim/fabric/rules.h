@@ -3,8 +3,8 @@
 
 // rules.h -- checks of devices and of the connection manager, and the sizes that they choose.
 //
-// The fabric and the fakes of the unit tests decide by these functions alone. A check returns
-// an error number, or 0.
+// The fabric and the fakes of the unit tests share these functions. A check returns an error
+// number or 0.
 
 #ifndef SIM_RULES_H
 #define SIM_RULES_H 1
@@ -22,7 +22,7 @@ extern "C" {
 enum { SIM_WR_FLUSH = 14, SIM_WR_ATOMIC_WRITE = 15 };
 enum { SIM_ACCESS_FLUSH_GLOBAL = 1 << 8, SIM_ACCESS_FLUSH_PERSISTENT = 1 << 9 };
 enum { SIM_FLUSH_GLOBAL = 1, SIM_FLUSH_PERSISTENT = 2 }; // types of a flush
-enum { SIM_FLUSH_RANGE = 0, SIM_FLUSH_REGION = 1 };      // and its levels
+enum { SIM_FLUSH_RANGE = 0, SIM_FLUSH_REGION = 1 };      // levels of a flush
 #define SIM_QP_EX_WITH_FLUSH (1ULL << 11)
 #define SIM_QP_EX_WITH_ATOMIC_WRITE (1ULL << 12)
 #define SIM_CAP_FLUSH_GLOBAL (1ULL << 38)
@@ -33,17 +33,18 @@ enum { SIM_FLUSH_RANGE = 0, SIM_FLUSH_REGION = 1 };      // and its levels
 
 // The result of ibv_query_device_ex(), without GUIDs.
 void sim_describe_device(const struct sim_profile *device, struct ibv_device_attr_ex *attr);
-// The builders of an extended QP: enum ibv_qp_create_send_ops_flags; 0: it has no extended QPs.
+// The builders of an extended QP (enum ibv_qp_create_send_ops_flags); 0: it has no extended
+// QPs.
 uint64_t sim_send_ops(const struct sim_profile *device);
 int sim_check_region(const struct sim_profile *device, unsigned access, uint64_t length,
                      bool is_persistent);
 // The actual size of a queue.
 uint32_t sim_queue_size(const struct sim_profile *device, uint32_t wanted);
 int sim_check_cq(const struct sim_profile *device, int64_t entries, int64_t vector);
-// These set the actual sizes, and those that the device reports.
+// These set the actual sizes and the sizes that the device reports.
 int sim_check_srq(const struct sim_profile *device, struct ibv_srq_attr *attr,
                   struct ibv_srq_attr *reported);
-// Sets the actual size in max_wr if the mask changes it; `receives`: that the queue holds.
+// Sets max_wr to the actual size if the mask changes it. `receives`: how many the queue holds.
 int sim_check_srq_change(const struct sim_profile *device, const struct ibv_srq_attr *attr,
                          unsigned mask, uint32_t *max_wr, size_t receives);
 int sim_check_qp(const struct sim_profile *device, struct ibv_qp_cap *cap, bool has_srq,
@@ -58,10 +59,10 @@ enum sim_about sim_about_of(enum ibv_event_type type);
 
 // ---- requests ------------------------------------------------------------------------------
 
-// A send request, as far as a post and the target check it.
+// The members of a send request that are checked at the post and at the target.
 struct sim_send {
     uint32_t opcode, flags, num_sge;
-    uint64_t length; // of all its data, or of the range of a flush
+    uint64_t length; // of all SGEs or inline data, or of the range of a flush
     uint64_t remote_addr;
     unsigned flush_type, flush_level;
 };
@@ -71,14 +72,14 @@ bool sim_is_atomic(uint32_t opcode);
 // Is true if the device writes to the memory of the request.
 bool sim_writes_memory(uint32_t opcode);
 bool sim_is_inline(uint32_t opcode, uint32_t flags);
-// `queued`: the requests that the queue holds.
+// `queued`: how many requests the queue holds.
 int sim_check_send(const struct sim_profile *device, const struct ibv_qp_cap *cap,
                    const struct sim_send *send, size_t queued);
-// The same of a request that ibv_wr_*() built.
+// The same check for a request that ibv_wr_*() built.
 int sim_check_built(const struct sim_profile *device, const struct ibv_qp_cap *cap,
                     const struct sim_send *send, size_t queued);
-// The result of ibv_post_send() after it accepted some requests and, with an error, refused
-// the next one.
+// The result of ibv_post_send(), which accepted `accepted` requests and refused the next one
+// with `error`, or none (0).
 int sim_post_result(const struct sim_profile *device, bool is_connected, size_t accepted,
                     int error);
 int sim_check_receive(const struct sim_profile *device, uint32_t size, uint32_t max_sge,
@@ -86,19 +87,19 @@ int sim_check_receive(const struct sim_profile *device, uint32_t size, uint32_t 
 
 // ---- execution -----------------------------------------------------------------------------
 
-// A region that a key names, and its protection domain.
+// The region of a key, and its protection domain.
 struct sim_region {
     const void *pd;
     uint64_t start, length;
     unsigned access;
 };
 enum sim_fault { SIM_NO_FAULT, SIM_NO_REGION, SIM_OTHER_PD, SIM_NO_ACCESS, SIM_OUT_OF_RANGE };
-// Why requests of a domain may not access the region, or a range of it. NULL: no region has the
-// key.
+// Return why requests of a domain may not access the region, or a range of it. `region` is NULL
+// if no region has the key.
 enum sim_fault sim_check_key(const struct sim_region *region, const void *pd, unsigned access);
 enum sim_fault sim_check_range(const struct sim_region *region, const void *pd, unsigned access,
                                uint64_t address, uint64_t length);
-// The same for the region at the target of a request, whose QP has this access and domain.
+// The same check at the target of a request, whose QP has this access and domain.
 enum ibv_wc_status sim_check_target(const struct sim_profile *device,
                                     const struct sim_send *send, unsigned qp_access,
                                     const struct sim_region *region, const void *pd);
@@ -130,7 +131,7 @@ enum sim_cm_state {
     SIM_CM_ROUTING,
     SIM_CM_ROUTED,
     SIM_CM_LISTENING,
-    SIM_CM_REQ_SENT, // this and the following: a connection was requested
+    SIM_CM_REQ_SENT, // from this state on, a connection was requested
     SIM_CM_REQ_RECEIVED,
     SIM_CM_REP_SENT,
     SIM_CM_REP_RECEIVED,
@@ -146,8 +147,8 @@ enum sim_cm_call {
     SIM_CM_RESOLVE_ROUTE,
     SIM_CM_LISTEN,
     SIM_CM_CONNECT,
-    SIM_CM_ACCEPT,  // of the side that got the request
-    SIM_CM_CONFIRM, // rdma_accept() of the other side, by librdmacm
+    SIM_CM_ACCEPT,  // rdma_accept() of the passive side
+    SIM_CM_CONFIRM, // rdma_accept() of the active side, which librdmacm calls
     SIM_CM_REJECT,
     SIM_CM_DISCONNECT,
     SIM_CM_SET_AFONLY,

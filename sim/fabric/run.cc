@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// run.cc -- the order of requests on a queue pair, their completions, and repetition.
+// run.cc -- the order of requests on a queue pair, their completions, and their retries.
 
 #include "engine.hh"
 #include "verbs.hh"
@@ -21,7 +21,7 @@ constexpr uint32_t RNR_TIMES[32] = {65536, 1,    2,    3,     4,     6,     8,  
                                     256,   384,  512,  768,   1024,  1536,  2048,  3072,
                                     4096,  6144, 8192, 12288, 16384, 24576, 32768, 49152};
 
-// The kernel's TCP gives up after net.ipv4.tcp_retries2 = 15 repetitions.
+// TCP of Linux fails after net.ipv4.tcp_retries2 = 15 retransmissions.
 constexpr uint64_t TCP_TIME = 924'600'000'000;
 
 ibv_wc_opcode completion_opcode(uint32_t opcode) {
@@ -44,7 +44,7 @@ ibv_wc_opcode completion_opcode(uint32_t opcode) {
     }
 }
 
-// A fence waits for these.
+// A fence waits for requests with these opcodes.
 bool is_fenced(uint32_t opcode) {
     return opcode == IBV_WR_RDMA_READ || sim_is_atomic(opcode);
 }
@@ -69,7 +69,7 @@ void Engine::run(Qp &qp) {
         complete_sends(qp);
 }
 
-// When the other side receives the request; NEVER: an earlier one has failed.
+// The time when the other side receives the request; NEVER: an earlier one has failed.
 static uint64_t arrival_of(const Qp &qp, const Send &send, uint64_t delay) {
     const bool waits =
         send.wr.flags & IBV_SEND_FENCE &&
@@ -87,7 +87,7 @@ static uint64_t arrival_of(const Qp &qp, const Send &send, uint64_t delay) {
     return sent_at + delay;
 }
 
-// Executes a request if it is due. False: no later one may be executed now.
+// Executes a request if it is due. Returns false if no later one may be executed now.
 bool Engine::advance_send(Qp &qp, Send &send) {
     const Qp *const peer = fabric_.peer_of(qp);
     const uint64_t delay =
@@ -117,7 +117,7 @@ Engine::Result Engine::step(Qp &qp, Send &send) {
     return result;
 }
 
-// Receives of a shared queue stay for others.
+// Receives of an SRQ are kept for other QPs.
 void Engine::fail_outstanding(Qp &qp, bool lost_answers) {
     ibv_wc_status status = IBV_WC_RETRY_EXC_ERR;
     for (Send &send : qp.sends)
@@ -139,9 +139,9 @@ uint64_t Engine::try_time(const Qp &qp) const {
     return qp.attr.timeout == 0 ? NEVER : 4'096ULL << qp.attr.timeout;
 }
 
-// The first request that was not executed waits for an answer or for a receive. False, or true
-// if it failed. Linux 7.3, drivers/infiniband/sw/rxe/rxe_comp.c, COMPST_RNR_RETRY: without a
-// repetition left, a missing receive fails the request at once.
+// Makes the first unexecuted request wait for a response or a receive, or fail. Linux 7.3,
+// drivers/infiniband/sw/rxe/rxe_comp.c, COMPST_RNR_RETRY: without a retry left, a missing
+// receive fails the request at once.
 bool Engine::wait(Qp &qp, Send &send, Result result) {
     const sim_profile &profile = *qp.context->device->profile;
     const bool is_tcp = profile.timeout == SIM_TIMEOUT_OF_TCP;
@@ -177,7 +177,7 @@ bool Engine::wait(Qp &qp, Send &send, Result result) {
     return false;
 }
 
-// The earlier of two times counts: a request arrives while the answer to another is on its way.
+// Keeps the earlier of two times: a request can arrive before the response to another one.
 void Engine::start_timer(Qp &qp, uint64_t time) {
     if (qp.timer != 0 && qp.timer_time <= time)
         return;
@@ -209,7 +209,7 @@ void Engine::complete_sends(Qp &qp) {
         if (status == IBV_WC_LOC_QP_OP_ERR && is_iwarp(qp))
             disconnect(qp);
         else
-            fail(qp); // completes the others
+            fail(qp); // completes the remaining requests
         return;
     }
 }
@@ -217,7 +217,7 @@ void Engine::complete_sends(Qp &qp) {
 void Engine::finish(Qp &qp, Send &send, ibv_wc_status status) {
     if (status == IBV_WC_SUCCESS && !qp.signals_all && !(send.wr.flags & IBV_SEND_SIGNALED))
         return;
-    if (!qp.send_cq) // it was abandoned
+    if (!qp.send_cq) // after Fabric::abandon()
         return;
     ibv_wc wc{};
     wc.wr_id = send.wr.wr_id;
@@ -231,7 +231,7 @@ void Engine::finish(Qp &qp, Send &send, ibv_wc_status status) {
 
 // ---- completions ---------------------------------------------------------------------------
 
-// False: the queue has no room.
+// Returns false if the queue is full.
 bool Engine::add(Cq &cq, const ibv_wc &wc, bool is_solicited) {
     Ring &ring = *cq.ring;
     const sim_profile &profile = *cq.context->device->profile;
@@ -264,7 +264,7 @@ void Engine::overrun(Cq &cq) {
         fail_later(number);
 }
 
-// A QP that may be completing a request now.
+// The QP may be completing a request now, so it fails in a timer.
 void Engine::fail_later(uint32_t number) {
     Fabric &fabric = fabric_;
     fabric_.at(fabric_.now(), [&fabric, number] {
@@ -276,7 +276,7 @@ void Engine::fail_later(uint32_t number) {
 void Engine::raise_async(Object &about, ibv_event_type type) {
     Context *const context = Verbs::context_of(about);
     const bool is_context = &about == context;
-    if (context->async) // NULL: of a QP that was abandoned
+    if (context->async) // NULL after Fabric::abandon()
         fabric_.push(*context->async,
                      {is_context ? nullptr : &about, about.cookie, (uint32_t)type, 1, {}});
 }
@@ -380,7 +380,7 @@ void Engine::reset(Qp &qp) {
     fabric_.no_receive_.erase(qp.number);
 }
 
-// Takes the completions of a QP out of a ring that the process does not read now.
+// Removes the completions of a QP from a ring that the process does not read now.
 static void remove_completions(Ring &ring, uint32_t number) {
     uint32_t kept = ring.taken;
     for (uint32_t i = ring.taken; i != ring.added; i++) {

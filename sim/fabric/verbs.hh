@@ -18,8 +18,8 @@ class Verbs {
           length_(length), reply_(reply) {}
     int call(uint32_t op);
 
-    static Context *context_of(const Object &object);    // NULL: it has none
-    static void release(Fabric &fabric, Object &object); // before it is deleted
+    static Context *context_of(const Object &object);    // NULL: the object has none
+    static void release(Fabric &fabric, Object &object); // called before its deletion
 
   private:
     Fabric &fabric_;
@@ -32,7 +32,7 @@ class Verbs {
         return fabric_.find<T>(caller_.session, handle);
     }
     template <class T> T *create() { return fabric_.create<T>(caller_.session); }
-    // False if `op` is not the number of these requests.
+    // Returns false if `op` is not the number of this request type.
     template <class T, class R>
     bool decode(uint32_t op, int (Verbs::*execute)(const T &, R &), int &error);
 
