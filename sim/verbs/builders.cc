@@ -13,7 +13,7 @@ ShimQp *shim_of_ex(ibv_qp_ex *ex) {
     return reinterpret_cast<ShimQp *>(ex);
 }
 
-// The lock is held until ibv_wr_complete() or ibv_wr_abort().
+// The lock is held until ibv_wr_complete() or ibv_wr_abort() releases it.
 void wr_start(ibv_qp_ex *ex) {
     ShimQp *const qp = shim_of_ex(ex);
     pthread_mutex_lock(&qp->lock);
@@ -137,7 +137,7 @@ void wr_set_sge(ibv_qp_ex *ex, uint32_t lkey, uint64_t address, uint32_t length)
 }
 
 // rxe finds inline data by the send flags (Linux 7.3, drivers/infiniband/sw/rxe/rxe_req.c,
-// finish_packet()); here the call is enough.
+// finish_packet()); here the flag is set by this call.
 void wr_set_inline_data_list(ibv_qp_ex *ex, size_t number, const ibv_data_buf *buffers) {
     extend(ex, [=](Encoder &encoder, SendWr &head) {
         size_t length = 0;

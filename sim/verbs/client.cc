@@ -17,11 +17,11 @@ using namespace sim;
 
 pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 int connection = -1;
-uint32_t session; // of this process or of the parent that it inherited objects from
+uint32_t session; // of this process, or of the parent whose objects it inherited
 rpma_sim_handler *handler;
 const volatile uint64_t probe = Hello::PROBE;
 
-// A thread that were cancelled meanwhile would keep the lock.
+// Disables cancellation: a cancelled thread would keep the lock.
 struct Locked {
     int cancel_state;
     Locked() {
@@ -50,7 +50,7 @@ int open_socket() {
         return -1;
     strcpy(address.sun_path, name);
     socklen_t length = sizeof(address);
-    if (name[0] == '@') { // an abstract name
+    if (name[0] == '@') { // a name in the abstract namespace
         address.sun_path[0] = '\0';
         length = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(name));
     }
@@ -70,7 +70,7 @@ template <class Function> ssize_t restarted(Function function) {
     return result;
 }
 
-// One request and its reply; returns an error number.
+// Sends a request and receives its reply; returns an error number.
 int exchange(int fd, rpma_sim_message *message) {
     ReplyHead head = {};
     union {
@@ -112,8 +112,8 @@ bool transfer(int fd, void *bytes, size_t length, bool is_write) {
     return true;
 }
 
-// Moves bytes between the memory of the process and `bytes` through a pipe, for which a bad
-// address is an error instead of a signal.
+// Moves bytes between the memory of the process and `bytes` through a pipe, because its system
+// calls report a bad address without a signal.
 int32_t access_memory(const int pipe[2], const MemoryRequest &request, char *bytes) {
     void *const address = reinterpret_cast<void *>(request.address);
     for (uint32_t done = 0; done < request.length;) {
@@ -124,7 +124,7 @@ int32_t access_memory(const int pipe[2], const MemoryRequest &request, char *byt
         const ssize_t put = write(pipe[1], from, n);
         const ssize_t got = put > 0 ? read(pipe[0], to, (size_t)put) : -1;
         if (got < 0 && put > 0)
-            transfer(pipe[0], bytes, (size_t)put, false); // the pipe is empty again
+            transfer(pipe[0], bytes, (size_t)put, false); // empties the pipe
         if (got <= 0)
             return EFAULT;
         done += (uint32_t)got;
@@ -153,7 +153,7 @@ void *serve_memory(void *argument) {
     return nullptr;
 }
 
-// The thread that gives the fabric access to the memory of this process.
+// Starts the thread that accesses the memory of this process for the fabric.
 int start_memory_thread(Hello hello, uint32_t pid) {
     hello.is_memory = 1;
     hello.pid = pid;
@@ -177,7 +177,7 @@ int start_memory_thread(Hello hello, uint32_t pid) {
     return failed;
 }
 
-// With the lock held.
+// The caller holds the lock.
 int connect_process() {
     static bool is_prepared;
     if (!is_prepared)
@@ -235,7 +235,8 @@ int rpma_sim_take_event(int fd, uint32_t channel, TakeEvent::Reply *event, void 
     for (;;) {
         char byte;
         const ssize_t got = recv(fd, &byte, 1, 0);
-        if (got == 0) // another thread destroyed the channel: a device leaves this one waiting
+        if (got ==
+            0) // another thread destroyed the channel; with a device, this one waits forever
             pause();
         if (got <= 0)
             return -1;

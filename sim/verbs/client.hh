@@ -34,7 +34,7 @@ int rpma_sim_call(struct rpma_sim_message *message);
 int rpma_sim_take_event(int fd, uint32_t channel, sim::TakeEvent::Reply *event, void *data,
                         size_t size);
 
-// Called before and after a poll of a CQ, which is no request: schedulers replace them.
+// Called before and after a poll of a CQ, which sends no request. Schedulers replace them.
 void rpma_sim_polls(const struct sim::Ring *ring);
 void rpma_sim_polled(const struct ibv_wc *wc, int count);
 
@@ -42,8 +42,8 @@ void rpma_sim_polled(const struct ibv_wc *wc, int count);
 uint32_t rpma_sim_context_handle(const struct ibv_context *context);
 uint32_t rpma_sim_device_index(const struct ibv_device *device);
 
-// Instead of a connection: requests are executed by this function of the same process, which
-// returns an error number.
+// A function of the same process that executes requests, instead of a connection. It returns an
+// error number.
 typedef int rpma_sim_handler(struct rpma_sim_message *message);
 void rpma_sim_set_handler(rpma_sim_handler *handler);
 }

@@ -14,7 +14,7 @@ using namespace sim;
 
 namespace {
 
-// A program that polls must not keep the processor from the fabric and from its peers.
+// A program that polls must leave the processor to the fabric and to its peers.
 void back_off(unsigned empty_polls) {
     const struct timespec pause = {0, 50'000};
     if (empty_polls > 1000)
@@ -139,8 +139,8 @@ bool sim::append_padding(Encoder &to) {
     return to.used % 8 == 0 || append(to, &zero, 8 - to.used % 8);
 }
 
-// A request to a queue with the work requests of the encoder; `taken` grows by the accepted
-// ones.
+// Sends the work requests of the encoder to a queue, and adds the number of accepted ones to
+// `taken`.
 template <class T> static int send_list(T request, Encoder &encoder, uint32_t &taken) {
     request.count = encoder.count;
     typename T::Reply reply;
@@ -182,7 +182,7 @@ static bool append_inline(Encoder &to, SendWr &head, size_t at, const ibv_sge *s
     return append_padding(to);
 }
 
-// Reads only members that the opcode uses: others may be uninitialized, which valgrind reports.
+// Reads only the members that the opcode uses: valgrind reports reads of uninitialized ones.
 static bool encode_send(Encoder &to, const ibv_qp *qp, const ibv_send_wr &wr) {
     const bool is_atomic =
         wr.opcode == IBV_WR_ATOMIC_CMP_AND_SWP || wr.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
@@ -244,7 +244,7 @@ static int post_list(const Post &request, Wr *wr, Wr **bad, const Encode &encode
             continue;
         uint32_t taken = 0, sent = encoder.count;
         error = sent ? send_list(request, encoder, taken) : EINVAL;
-        const bool is_refused = taken < sent; // which siw_post_send() hides
+        const bool is_refused = taken < sent; // siw_post_send() returns 0 for a refusal
         while (taken-- > 0)
             first = first->next;
         *bad = first;
@@ -262,7 +262,7 @@ int sim::post_send(ibv_qp *qp, ibv_send_wr *wr, ibv_send_wr **bad) {
     });
 }
 
-// rdma-core 56, providers/rxe/rxe.c, rxe_post_recv(): this error names no request.
+// rdma-core 56, providers/rxe/rxe.c, rxe_post_recv(): this error leaves bad_wr unchanged.
 int sim::post_recv(ibv_qp *qp, ibv_recv_wr *wr, ibv_recv_wr **bad) {
     if (qp->srq)
         return EINVAL;

@@ -16,7 +16,7 @@ using namespace sim;
 namespace {
 
 constexpr uint32_t MAX_DEVICES = 16;
-ShimDevice devices[MAX_DEVICES]; // they stay: contexts point to them
+ShimDevice devices[MAX_DEVICES]; // never moved or freed: contexts point to them
 pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 bool describe(uint32_t index) {
@@ -310,7 +310,7 @@ int ibv_get_pkey_index(ibv_context *, uint8_t port, __be16 pkey) {
     return -1;
 }
 
-// The fabric finds memory by address and process, so fork() needs no preparation.
+// The fabric accesses memory by process and address, so fork() needs no preparation.
 int ibv_fork_init(void) {
     return 0;
 }

@@ -13,15 +13,14 @@
 
 namespace sim {
 
-// While it exists, the calls of this process use its fabric. Time stops except for
-// advance().
+// While it exists, the calls of this process use its fabric, whose time only advance() changes.
 class Direct {
   public:
     explicit Direct(const Options &options, Persistence *persistence = nullptr);
     ~Direct();
     Direct(const Direct &) = delete;
     Direct &operator=(const Direct &) = delete;
-    void use_host(unsigned host); // for the next calls of this thread
+    void use_host(unsigned host); // on which the next calls of this thread run
     void advance(uint64_t nanoseconds);
     Fabric &fabric() { return fabric_; }
     int call(rpma_sim_message &message);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// encode.hh -- lists of requests as bytes of the protocol.
+// encode.hh -- encodes work request lists for the protocol.
 
 #ifndef RPMA_SIM_ENCODE_HH
 #define RPMA_SIM_ENCODE_HH 1
@@ -10,9 +10,9 @@
 
 namespace sim {
 
-bool append(Encoder &to, const void *bytes, size_t size); // false: no room
+bool append(Encoder &to, const void *bytes, size_t size); // false: it does not fit
 bool append_padding(Encoder &to);
-// Sends the list and empties it; `taken` grows by the requests that were accepted.
+// Posts the requests that ibv_wr_*() built, and empties the encoder.
 int send_built(ibv_qp *qp, Encoder &encoder);
 
 } // namespace sim

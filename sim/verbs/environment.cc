@@ -104,7 +104,7 @@ bool ProcessMemory::access(uint64_t address, void *bytes, size_t length, bool is
     return done == (ssize_t)length;
 }
 
-// Not stopped, and not dead: only such a process has a thread that answers.
+// A stopped or dead process has no thread that replies.
 static bool is_running(int pid) {
     char path[64], text[512];
     snprintf(path, sizeof(path), "/proc/%d/stat", pid);
@@ -113,7 +113,8 @@ static bool is_running(int pid) {
         return false;
     text[fread(text, 1, sizeof(text) - 1, opened)] = '\0';
     fclose(opened);
-    const char *const state = strrchr(text, ')'); // after the name, which may hold anything
+    const char *const state =
+        strrchr(text, ')'); // after the name, which may contain any character
     return state && state[1] == ' ' && !strchr("TtZX", state[2]);
 }
 
@@ -150,7 +151,7 @@ bool ProcessMemory::access_by_thread(uint64_t address, char *bytes, size_t lengt
             (!is_write || transfer(bytes + done, request.length, true)) &&
             transfer(&error, sizeof(error), false) &&
             (is_write || error || transfer(bytes + done, request.length, false));
-        if (!is_answered) { // a late answer would be taken for the next one
+        if (!is_answered) { // a late reply would be read as the next one
             close(thread_);
             thread_ = -1;
         }
@@ -176,7 +177,7 @@ static int check_mappings(int pid, uint64_t begin, uint64_t end, bool is_written
     snprintf(path, sizeof(path), "/proc/%d/maps", pid);
     FILE *const maps = fopen(path, "re");
     if (!maps)
-        return 0; // not our process to read: the access fails instead
+        return 0; // no permission to read: the access will fail
     uint64_t from, to;
     char mode[5];
     while (begin < end && fgets(line, sizeof(line), maps)) {

@@ -13,7 +13,7 @@ namespace sim {
 
 namespace {
 
-// For the requests whose reply is empty and which begin with the ID.
+// Sends a request that begins with the ID and has an empty reply.
 template <class Request> int simple(rdma_cm_id *id, Request request = {}) {
     Empty reply;
     request.id = shim(id)->handle;

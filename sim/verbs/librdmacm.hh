@@ -15,8 +15,8 @@
 #include <rdma/rdma_verbs.h>
 #include <unistd.h>
 
-// A linker that runs on the fabric finds this library by LD_LIBRARY_PATH and may combine it
-// with another libibverbs.so.1; it does not report what is weak as undefined.
+// A linker that runs on the fabric finds this library by LD_LIBRARY_PATH, and may link it with
+// another libibverbs.so.1. It does not report undefined weak symbols.
 #pragma weak rpma_sim_call
 #pragma weak rpma_sim_take_event
 
@@ -24,8 +24,8 @@ namespace sim {
 
 struct CmDevice {
     ibv_device *device;
-    ibv_context *verbs; // NULL: not opened yet
-    ibv_pd *pd;         // of the IDs, unless a program has its own
+    ibv_context *verbs; // NULL until it is opened
+    ibv_pd *pd;         // for IDs whose program passes no PD
     unsigned ids;
     uint8_t max_responder_resources, max_initiator_depth;
     bool is_iwarp;
@@ -34,7 +34,7 @@ struct CmDevice {
 struct ShimEventChannel {
     rdma_event_channel channel;
     uint32_t handle;
-    pid_t process; // that created it
+    pid_t process; // its creator
 };
 
 struct ShimId {
@@ -44,8 +44,8 @@ struct ShimId {
     bool is_synchronous;
     bool had_connect_error;
     uint8_t responder_resources, initiator_depth;
-    ibv_qp_init_attr *qp_attr; // of rdma_create_ep(), for the requests of a listener
-    void *connect_data;        // of the address list, sent before the private data
+    ibv_qp_init_attr *qp_attr; // set by rdma_create_ep() for the requests of a listener
+    void *connect_data;        // from the address list; precedes the private data
     size_t connect_length;
     ibv_ece local_ece, remote_ece;
     uint32_t events_acked;
@@ -60,8 +60,8 @@ inline ShimEventChannel *shim(rdma_event_channel *channel) {
     return reinterpret_cast<ShimEventChannel *>(channel);
 }
 
-// ucma.c, ucma_write(): a child has other credentials than the process that opened the file, so
-// the kernel refuses its requests.
+// ucma.c, ucma_write(): the kernel refuses requests of a child, whose credentials differ from
+// those of the process that opened the file.
 inline bool is_inherited(rdma_event_channel *channel) {
     return shim(channel)->process != getpid();
 }
@@ -70,24 +70,24 @@ int call_on(rdma_event_channel *channel, const T &request, typename T::Reply &re
     return is_inherited(channel) ? EACCES : call(request, reply);
 }
 
-// Returns -1 with errno.
+// Sets errno and returns -1.
 int fail(int error);
 inline int result(int error) {
     return error ? fail(error) : 0;
 }
 
-bool has_devices(); // false with errno
-// The ID is one of the device with that GUID.
+bool has_devices(); // sets errno if it returns false
+// Assigns the ID to the device with this GUID.
 int use_device(ShimId *id, uint64_t guid);
 void leave_device(ShimId *id);
-socklen_t address_length(const sockaddr *address); // 0: of an unknown family
+socklen_t address_length(const sockaddr *address); // 0: unknown family
 // Waits for the event that completes an operation of a synchronous ID.
 int complete(ShimId *id);
 int show_route(ShimId *id, const CmRoute &route);
 ShimId *new_id(rdma_event_channel *channel, void *context, rdma_port_space port_space,
                ibv_qp_type qp_type);
 void free_id(ShimId *id);
-// For rdma_accept() and for the response that accepts it.
+// Called by rdma_accept(), and for the response of the passive side.
 int modify_to_rtr(ShimId *id, uint8_t responder_resources);
 int modify_to_rts(ShimId *id, uint8_t initiator_depth);
 int modify_to_error(ShimId *id);

@@ -35,7 +35,7 @@ int find_devices() {
     for (int i = 0; i < count && device_count < MAX_DEVICES; i++)
         if (!is_known(list[i]))
             devices[device_count++].device = list[i];
-    ibv_free_device_list(list); // the devices stay
+    ibv_free_device_list(list); // keeps the devices
     return count > 0 ? 0 : fail(ENODEV);
 }
 
@@ -177,7 +177,7 @@ static addrinfo hints_for(const rdma_addrinfo *hints) {
     return made;
 }
 
-// The first address that the name has is the source of a passive side, or the destination.
+// The first address of the name is the source of a passive side, or the destination.
 static int resolve_name(const char *node, const char *service, const rdma_addrinfo *hints,
                         rdma_addrinfo *made) {
     addrinfo *found = nullptr;

@@ -51,8 +51,8 @@ void copy_parameters(ShimEvent *made, const CmEvent &from) {
     conn.qp_num = param.qp_num;
 }
 
-// cma.c, ucma_process_conn_req(): a request makes a new ID on the channel of the listening one,
-// or one that is synchronous as that is. False: the request is dropped.
+// cma.c, ucma_process_conn_req(): a request creates an ID on the channel of the listening ID;
+// it is synchronous if the listening ID is. Returns false if the request is dropped.
 bool make_id_of_request(ShimEvent *made, const CmEvent &from) {
     ShimId *const listener = made->owner;
     ShimId *const id = new_id(listener->id.channel, listener->id.context, listener->id.ps,
@@ -104,7 +104,7 @@ void on_response(ShimEvent *made, const CmEvent &from) {
     id->had_connect_error = made->event.status;
 }
 
-// False: the program does not get the event.
+// Returns false if the program does not get the event.
 bool process(ShimEvent *made, const CmEvent &from) {
     ShimId *const id = made->owner;
     copy_parameters(made, from);

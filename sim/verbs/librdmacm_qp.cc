@@ -9,7 +9,7 @@
 
 namespace sim {
 
-// `change` may replace an attribute.
+// `change` can replace an attribute.
 template <class Change>
 static int modify(ShimId *id, ibv_qp *qp, ibv_qp_state to, Change change) {
     ibv_qp_attr attr = {};

@@ -20,7 +20,7 @@ namespace sim {
 
 namespace {
 
-struct Line { // of /proc/PID/maps
+struct Line { // a line of /proc/PID/maps
     uint64_t begin, end, offset, inode;
     dev_t device;
     bool is_shared;
@@ -88,7 +88,7 @@ bool PmemFile::map_all() {
         munmap(live_, mapped_);
     live_ = static_cast<char *>(all);
     mapped_ = size;
-    persistent_.resize(size); // bytes that a file gains are zero until they are made persistent
+    persistent_.resize(size); // new bytes are zero until they are made persistent
     return true;
 }
 
@@ -108,7 +108,7 @@ bool PmemFile::is_mapped_as(dev_t device, ino_t inode) {
 void PmemFile::persist(uint64_t offset, uint64_t length) {
     if (!map_all() || offset >= mapped_)
         return;
-    // Whole words become persistent, as whole cache lines do.
+    // Whole words become persistent, because a flush writes whole cache lines.
     const uint64_t begin = offset & ~UINT64_C(7),
                    end = std::min<uint64_t>((offset + length + 7) & ~UINT64_C(7), mapped_);
     memcpy(persistent_.data() + begin, live_ + begin, end - begin);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// pmem.hh -- files that lose data that was not made persistent when their host loses power.
+// pmem.hh -- files that lose unflushed data when their host loses power.
 
 #ifndef RPMA_SIM_PMEM_HH
 #define RPMA_SIM_PMEM_HH 1
@@ -22,24 +22,24 @@ namespace sim {
 // A file, mapped by programs and here, and the copy of it that survives a power failure.
 class PmemFile {
   public:
-    // Creates the file if it is missing. On failure `error` has the reason.
+    // Creates the file if it is missing. On failure, `error` holds the reason.
     static std::unique_ptr<PmemFile> open(const std::string &path, std::string &error);
     ~PmemFile();
     PmemFile(const PmemFile &) = delete;
     PmemFile &operator=(const PmemFile &) = delete;
 
-    // As /proc/PID/maps names them, which differs from stat() on overlayfs and btrfs.
+    // Compares with /proc/PID/maps, whose numbers differ from stat() on overlayfs and btrfs.
     bool is_mapped_as(dev_t device, ino_t inode);
     // For RPMA_SIM_PMEM: device and inode.
     std::string id() const;
     void persist(uint64_t offset, uint64_t length);
-    // Each word that is not persistent gets its persistent value, or, with a generator, may
-    // keep the new one. Returns how many words differed.
+    // Reverts each word that is not persistent; with a generator, a random half of them keeps
+    // the new value. Returns the number of reverted words.
     uint64_t lose_power(std::mt19937_64 *generator);
 
   private:
     PmemFile(int fd, dev_t device, ino_t inode) : fd_(fd), device_(device), inode_(inode) {}
-    bool map_all(); // also the bytes by which the file has grown
+    bool map_all(); // maps the file again if its size has changed
     int fd_;
     dev_t device_;
     ino_t inode_;
@@ -50,7 +50,7 @@ class PmemFile {
     std::vector<char> persistent_;
 };
 
-// All files of a fabric, and where its processes have mapped them.
+// All files of a fabric, and their mappings in its processes.
 class PmemFiles : public Persistence {
   public:
     void add(unsigned host, std::unique_ptr<PmemFile> file);
@@ -70,11 +70,11 @@ class PmemFiles : public Persistence {
     struct Process {
         std::vector<Mapping> mappings;
         std::map<uint32_t, std::pair<uint64_t, uint64_t>>
-            regions; // by key: where mappings stay
+            regions; // by key: ranges whose mappings are kept
     };
     Process &refreshed(int pid);
     std::multimap<unsigned, std::unique_ptr<PmemFile>> files_; // by host
-    std::map<int, Process> processes_;                         // with regions in files
+    std::map<int, Process> processes_; // processes with regions in files
 };
 
 } // namespace sim

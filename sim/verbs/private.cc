@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// private.cc -- the functions that libibverbs.so.1 has for the libraries of providers
+// private.cc -- the functions that libibverbs.so.1 exports to the libraries of providers
 //
 // Programs that can use direct verbs link libmlx5.so.1 or libefa.so.1, which need these to be
 // loaded. They are not called: no device of the fabric belongs to a provider.

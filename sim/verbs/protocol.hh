@@ -76,7 +76,7 @@ struct Hello : Request<OP_HELLO> {
     uint32_t version = PROTOCOL_VERSION;
     uint32_t host, session;
     uint64_t probe;          // the address of a word that holds PROBE
-    uint32_t is_memory, pid; // is_memory: the connection of the memory thread of process pid
+    uint32_t is_memory, pid; // is_memory: a connection for the memory thread of process pid
     static constexpr uint64_t PROBE = 0x726d612d73696d21;
     struct Reply {
         uint32_t session, devices;
@@ -85,16 +85,15 @@ struct Hello : Request<OP_HELLO> {
     };
 };
 
-// From the fabric to a memory thread, on a stream: `length` bytes follow a request to write,
-// and an error number (int32_t) is the reply; `length` bytes follow it if a request to read
-// succeeds.
+// A request of the fabric to a memory thread, on a stream. `length` bytes follow a request to
+// write. The reply is an error number (int32_t); `length` bytes follow it if a read succeeds.
 struct MemoryRequest {
     uint64_t address;
     uint32_t length, is_write;
     static constexpr uint32_t MAX = 32768;
 };
 
-// Describes a device of the host of the process.
+// Describes a device of the process's host.
 struct DeviceInfo : Request<OP_DEVICE> {
     uint32_t index;
     struct Reply {
@@ -171,7 +170,7 @@ struct CreateChannel : Request<OP_CREATE_CHANNEL> {
 };
 
 // Completions in memory that the process shares with the fabric. Counters only grow; entry n is
-// at n % entries. The process alone changes `taken`.
+// at n % entries. Only the process changes `taken`.
 struct Completion {
     ibv_wc wc;
     uint64_t time; // nanoseconds
@@ -185,7 +184,7 @@ struct Ring {
     }
 };
 
-// The descriptor that is passed is that of the ring's memory.
+// The reply passes the descriptor of the ring's memory.
 struct CreateCq : Request<OP_CREATE_CQ> {
     uint32_t context, channel, vector;
     uint64_t cookie;
@@ -212,7 +211,7 @@ struct TakeEvent : Request<OP_TAKE_EVENT> {
         uint64_t cookie; // of the CQ, QP or SRQ
         uint32_t type;   // of an asynchronous event: enum ibv_event_type
         uint32_t port;   // of an asynchronous event of a port
-        // Bytes may follow: events of the connection manager
+        // The bytes of a CmEvent follow on an event channel.
     };
 };
 
@@ -240,7 +239,7 @@ struct QuerySrq : Request<OP_QUERY_SRQ> {
 
 struct CreateQp : Request<OP_CREATE_QP> {
     uint32_t pd, send_cq, recv_cq, srq, type, sq_sig_all, unused = 0;
-    uint64_t cookie, send_ops; // send_ops: 0, or those of an extended QP
+    uint64_t cookie, send_ops; // send_ops: 0 unless the QP is extended
     ibv_qp_cap cap;
     uint32_t unused_too = 0;
     struct Reply {
@@ -253,7 +252,7 @@ struct ModifyQp : Request<OP_MODIFY_QP> {
     uint32_t qp, mask, unused = 0;
     ibv_qp_attr attr;
     struct Reply {
-        uint32_t state; // the new one
+        uint32_t state; // the new state
     };
 };
 
@@ -272,7 +271,7 @@ struct CreateAh : Request<OP_CREATE_AH> {
     };
 };
 
-// More than a device accepts.
+// No device accepts as many.
 inline constexpr size_t MAX_SGES = 512, MAX_INLINE = 32768;
 
 // A send request, without pointers; num_sge entries of struct ibv_sge follow, or inline_length
@@ -291,8 +290,8 @@ struct SendWr {
     uint32_t ah, remote_qpn, remote_qkey;
 };
 
-// `count` requests (SendWr) follow. Also when it fails, Reply::taken of them were posted; none
-// if ibv_wr_*() built them (`is_built`).
+// `count` requests (SendWr) follow. Even if the call fails, Reply::taken of them were posted;
+// but none of requests that ibv_wr_*() built (`is_built`).
 struct PostSend : Request<OP_POST_SEND> {
     uint32_t qp, count, is_built = 0;
     struct Reply {
@@ -308,12 +307,12 @@ struct RecvWr {
 
 struct PostRecv {
     static constexpr uint32_t OP = OP_POST_RECV;
-    uint32_t op = OP, queue, count, unused = 0; // of a QP or an SRQ
+    uint32_t op = OP, queue, count, unused = 0; // queue: a QP or an SRQ
     using Reply = PostSend::Reply;
 };
 
-// Destroys an object of any kind: EBUSY while another one uses it. The numbers are those of the
-// events that were taken, which have to be acknowledged.
+// Destroys an object of any kind: EBUSY while another one uses it. The reply has the numbers of
+// taken events, which the program must have acknowledged.
 struct Destroy : Request<OP_DESTROY> {
     uint32_t handle;
     struct Reply {
@@ -321,24 +320,26 @@ struct Destroy : Request<OP_DESTROY> {
     };
 };
 
-// The program made a range of its own memory persistent, by msync() or the like.
+// The program made a range of its own memory persistent, for example by msync().
 struct Persist : Request<OP_PERSIST> {
     uint32_t unused = 0;
     uint64_t address, length;
     using Reply = Empty;
 };
 
-// A program whose turns a scheduler chooses waits, or cannot be controlled.
+// From a program that a scheduler runs: it waits, or has called a function that a scheduler
+// cannot control.
 struct Wait {
     static constexpr uint32_t OP = OP_WAIT;
     enum Kind : uint32_t { START, EVENT, SLEEP, POLL, UNSUPPORTED };
     uint32_t op = OP, kind;
-    uint64_t until; // UINT64_MAX: for ever
+    uint64_t until; // UINT64_MAX: forever
     char function[48];
     using Reply = Empty;
 };
 
-// Nanoseconds, in memory that such programs map. All wait while it changes.
+// The time in nanoseconds, in memory that these programs map. All of them wait while it
+// changes.
 struct VirtualClock {
     uint64_t now;
     static constexpr uint64_t EPOCH = 1'767'225'600'000'000'000; // of CLOCK_REALTIME

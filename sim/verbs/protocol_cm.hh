@@ -3,8 +3,8 @@
 
 // protocol_cm.hh -- the requests of librdmacm to the connection manager of the fabric.
 //
-// The events of an event channel follow TakeEvent::Reply as a CmEvent; the cookie there is that
-// of the ID, or of the listening ID for a connect request.
+// On an event channel, a CmEvent follows TakeEvent::Reply. The cookie of the reply belongs to
+// the ID, or for a connect request to the listening ID.
 
 #ifndef RPMA_SIM_PROTOCOL_CM_HH
 #define RPMA_SIM_PROTOCOL_CM_HH 1
@@ -41,7 +41,7 @@ union CmAddress {
     sockaddr_in6 v6;
 };
 
-// For struct rdma_cm_id: the addresses, and the device once it is known.
+// Content of struct rdma_cm_id: the addresses, and the device once it is known.
 struct CmRoute {
     CmAddress source, destination;
     uint32_t has_device, port;
@@ -60,13 +60,13 @@ struct CmParam {
 };
 
 struct CmEvent {
-    uint32_t id; // of a connect request: the new ID
+    uint32_t id; // for a connect request, the new ID
     uint32_t type;
     int32_t status;
     ibv_ece ece;
     CmParam param;
     CmRoute route;    // of the ID
-    ibv_ah_attr path; // of UD, and its key
+    ibv_ah_attr path; // of UD, as qkey
     uint32_t qkey;
 };
 
@@ -84,7 +84,7 @@ template <uint32_t NUMBER, class REPLY = Empty> struct CmSimple : Request<NUMBER
     uint32_t id;
     using Reply = REPLY;
 };
-// The number of events that were taken and have to be acknowledged.
+// The number of taken events, which the program must acknowledge.
 struct CmEventsTaken {
     uint32_t events;
 };

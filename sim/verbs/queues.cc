@@ -162,7 +162,7 @@ ibv_pd *ibv_alloc_pd(ibv_context *context) {
     return made;
 }
 
-// Of a structure without events.
+// Destroys an object without events, and frees its structure.
 static int destroy_simple(uint32_t handle, void *memory) {
     Destroy::Reply reply;
     const int error = destroy(handle, reply);
@@ -398,7 +398,7 @@ int ibv_query_qp(ibv_qp *qp, ibv_qp_attr *attr, int, ibv_qp_init_attr *init) {
     return 0;
 }
 
-// The fabric may take completions of the QP out of its CQs: no other thread polls them now.
+// Locks both CQs against polls, because the fabric may remove completions of the QP.
 int ibv_destroy_qp(ibv_qp *qp) {
     ShimQp *const shim = shim_of(qp);
     ShimCq *const first = shim_of(qp->send_cq < qp->recv_cq ? qp->send_cq : qp->recv_cq);

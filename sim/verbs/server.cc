@@ -125,7 +125,7 @@ void Server::disconnect(int fd) {
     Session *const session = found->second.session;
     close(fd);
     clients_.erase(found);
-    // A child may have closed the connection that it inherited, but not its own.
+    // Children of the owner may still have connections of their own in this session.
     for (auto &[other, client] : clients_)
         if (session && client.caller.session == session)
             client.caller.session = nullptr;
@@ -135,7 +135,7 @@ void Server::disconnect(int fd) {
     std::erase_if(by_pid_, [](const auto &entry) { return entry.second.expired(); });
 }
 
-// One request; all that wait would be served first to the same process.
+// Serves one request only, so that a process with many does not delay the others.
 void Server::serve(int fd) {
     static Buffer buffer;
     const ssize_t length = recv(fd, buffer.bytes, sizeof(buffer.bytes), MSG_DONTWAIT);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// server.hh -- the fabric for processes that connect by a Unix socket.
+// server.hh -- the fabric for processes that connect through a Unix socket.
 
 #ifndef RPMA_SIM_SERVER_HH
 #define RPMA_SIM_SERVER_HH 1
@@ -13,7 +13,7 @@
 
 namespace sim {
 
-// Environment of a fabric: descriptors and memory that are shared with processes.
+// Creates the descriptors and memory that the fabric shares with processes.
 class SharedEnvironment : public Environment {
   public:
     ~SharedEnvironment() override;
@@ -48,7 +48,7 @@ class ProcessMemory : public Program {
 
   private:
     bool access(uint64_t address, void *bytes, size_t length, bool is_write);
-    bool transfer(void *bytes, size_t length, bool is_write); // with the memory thread
+    bool transfer(void *bytes, size_t length, bool is_write); // to or from the memory thread
     bool access_by_thread(uint64_t address, char *bytes, size_t length, bool is_write);
     int pid_;
     int thread_ = -1; // the socket of the memory thread, or -1
@@ -57,7 +57,7 @@ class ProcessMemory : public Program {
 
 class Server {
   public:
-    // `uses_threads`: never process_vm_readv(), as where it is forbidden.
+    // `uses_threads`: uses memory threads instead of process_vm_readv().
     // `holds`: a scheduler executes the requests.
     Server(const Options &options, Persistence *persistence, bool uses_threads,
            bool holds = false);
@@ -66,20 +66,20 @@ class Server {
     Server &operator=(const Server &) = delete;
     // Listens at a path, or at an abstract name that begins with "@"; returns an error number.
     int listen(const std::string &name);
-    // Readable when step() has work; timers apart: next_timer() of the fabric.
+    // Readable if step() has work other than timers, for which Fabric::next_timer() exists.
     int descriptor() const { return epoll_; }
-    // Serves all requests that are due. Waits for one at most `timeout` milliseconds (-1: for
-    // ever), and at most until the next timer.
+    // Serves all pending requests. Waits for one until the next timer, but at most `timeout`
+    // milliseconds (-1: no limit).
     void step(int timeout);
     Fabric &fabric() { return fabric_; }
 
     // For a scheduler: step() keeps the requests, and time passes only by Fabric::advance().
-    const std::vector<std::byte> *held(int pid) const; // the request of a process; NULL: none
-    int execute_held(int pid, Reply &reply);           // and replies; returns an error number
-    void release_held(int pid);                        // replies only
+    const std::vector<std::byte> *held(int pid) const; // NULL: the process has no request
+    int execute_held(int pid, Reply &reply); // executes, replies, returns an error number
+    void release_held(int pid);              // replies without execution
     bool has_client(int pid) const;
 
-    // How many processes are connected, and how many of these have a memory thread.
+    // The numbers of connected processes and of their memory threads.
     size_t processes() const { return clients_.size(); }
     size_t memory_threads() const { return memory_threads_; }
     static uint64_t clock(); // nanoseconds, for Fabric::advance()
@@ -88,14 +88,14 @@ class Server {
     struct Client {
         Caller caller;
         std::shared_ptr<ProcessMemory> memory;
-        Session *session = nullptr; // that ends with this connection
+        Session *session = nullptr; // ends with this connection
         std::vector<std::byte> held;
     };
     void accept_client();
     void serve(int fd);
     void disconnect(int fd);
     void pass_time();
-    int client_with_request(int pid) const; // its descriptor, or -1
+    int client_with_request(int pid) const; // returns its descriptor, or -1
     int greet(Client &client, const Hello &hello, Reply &reply);
     void reply_to(int fd, int error, Reply &reply);
     SharedEnvironment environment_;
@@ -103,7 +103,7 @@ class Server {
     Persistence *persistence_;
     bool uses_threads_, holds_;
     int epoll_ = -1, listener_ = -1;
-    std::string path_; // to be removed
+    std::string path_; // of the socket, which the destructor removes
     size_t memory_threads_ = 0;
     std::unordered_map<int, Client> clients_;
     std::unordered_map<int, std::weak_ptr<ProcessMemory>> by_pid_;

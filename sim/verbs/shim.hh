@@ -14,8 +14,8 @@
 
 namespace sim {
 
-// The space after the structure reads as zero: providers of real devices look there for their
-// functions, find none, and so do not take the device for theirs.
+// Zeros follow the structure: providers of real devices search there for their functions, find
+// none, and do not use the device.
 struct ShimDevice {
     ibv_device device;
     void *of_providers[64];
@@ -23,7 +23,7 @@ struct ShimDevice {
 };
 
 struct ShimContext {
-    verbs_context verbs; // programs use `context`
+    verbs_context verbs; // programs use its `context`
     uint32_t handle, async_channel;
 };
 
@@ -33,7 +33,7 @@ struct ShimChannel {
 };
 
 struct ShimCq {
-    ibv_cq_ex ex; // its beginning is the ibv_cq of programs
+    ibv_cq_ex ex; // programs without extended CQs use its beginning as ibv_cq
     pthread_mutex_t lock;
     Ring *ring;
     size_t bytes;
@@ -42,7 +42,7 @@ struct ShimCq {
     bool is_single_threaded;
 };
 
-// A list of requests as bytes of the protocol.
+// A work request list, encoded for the protocol.
 struct Encoder {
     char bytes[MAX_MESSAGE - 64];
     size_t used;
@@ -52,11 +52,11 @@ struct Encoder {
 // ibv_wr_*() builders between ibv_wr_start() and ibv_wr_complete().
 struct Builder {
     Encoder encoder;
-    size_t at; // of the last request
+    size_t at; // offset of the last request
     int error;
 };
 
-// As in rdma-core >= 45, also with older headers, whose ibv_qp_ex ends before wr_flush.
+// The layout of rdma-core >= 45. With older headers, ibv_qp_ex ends before wr_flush.
 struct ShimQp {
     ibv_qp_ex ex; // programs use its qp_base
 #ifndef RPMA_SIM_HEADERS_HAVE_FLUSH
@@ -95,7 +95,7 @@ template <class T> T *fail(int error) {
     errno = error;
     return nullptr;
 }
-// The structure of the object that the request creates; or NULL and errno.
+// Returns the structure of the object that the request creates, or NULL with errno.
 template <class T, class R>
 T *create(const R &request, typename R::Reply &reply, int *fd = nullptr) {
     T *const made = allocate<T>();
