@@ -23,9 +23,9 @@ static int number_of(const struct sockaddr *addr) {
 
 // As in rdma-core 44, librdmacm/addrinfo.c: rdma_getaddrinfo() returns the first address that
 // getaddrinfo() finds, as the source for a passive side and as the destination for an active
-// one. Without a name it copies the destination of the hints. The answers of IBACM come first
-// in the list; their addresses are GIDs, which the family of the hints requests (acm.c:
-// ucma_ib_resolve(), ucma_ib_set_addr(), ucma_ib_set_connect()).
+// one. Without a name it copies the destination of the hints. Addresses of IBACM precede it in
+// the list; they are GIDs, which the family of the hints requests (acm.c: ucma_ib_resolve(),
+// ucma_ib_set_addr(), ucma_ib_set_connect()).
 int rdma_getaddrinfo(const char *node, const char *service, const struct rdma_addrinfo *hints,
                      struct rdma_addrinfo **res) {
     FAKE_CALL(NULL);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// alloc.c -- the allocator of librpma.so.0. Its relocations are redirected after
-// loading, so that nothing else in the process is touched and sanitizers and valgrind still see
-// each block.
+// alloc.c -- the allocator of librpma.so.0. Its relocations are redirected after loading, so
+// that the rest of the process is unchanged, and sanitizers and valgrind still track each
+// block.
 
 #include "internal.h"
 
@@ -47,7 +47,7 @@ static void *hooked_malloc(size_t bytes) {
                : track(FAKE_BLOCK, fill_with_garbage(malloc(bytes), bytes), bytes);
 }
 
-// Recorded as malloc(), because compilers replace one by the other.
+// Recorded as malloc(), because compilers combine malloc() and memset() into calloc().
 static void *hooked_calloc(size_t number, size_t size) {
     FAKE_LOCKED;
     return refused("malloc", number * size)
@@ -84,7 +84,7 @@ static int hooked_munmap(void *addr, size_t bytes) {
     return munmap(addr, bytes);
 }
 
-// ---- syslog(), whose real output no test could read, and the formatting of text -------------
+// ---- syslog(), whose real output a test cannot read, and text formatting --------------------
 
 static char syslog_text[BUFSIZ];
 static int syslog_priority;
@@ -183,7 +183,7 @@ static bool redirect(void **slot, const char *name) {
     return true;
 }
 
-// An entry of the dynamic section; 0: there is none.
+// An entry of the dynamic section; 0 if it does not exist.
 static ElfW(Addr) entry(const struct link_map *map, ElfW(Sxword) tag) {
     const ElfW(Dyn) *at = map->l_ld;
     while (at->d_tag != tag && at->d_tag != DT_NULL)
@@ -205,7 +205,8 @@ static bool visit_table(const struct link_map *map, ElfW(Sxword) table, ElfW(Sxw
     return found;
 }
 
-// Is true if librpma.so.0 imports that symbol; NULL: redirects those that are hooked.
+// Returns whether librpma.so.0 imports the symbol. With NULL it redirects the hooked symbols
+// instead.
 static bool visit(const char *symbol) {
     const struct link_map *const map = dlopen("librpma.so.0", RTLD_LAZY | RTLD_NOLOAD);
     const bool in_data = visit_table(map, DT_RELA, DT_RELASZ, symbol),

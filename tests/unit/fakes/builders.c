@@ -9,10 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-// The requests between ibv_wr_start() and ibv_wr_complete(), which hold the lock.
-static struct fake_qp *building;  // NULL: nothing
-static int build_error;           // of a request that was refused
-static struct fake_post *pending; // the other requests
+// The requests since ibv_wr_start(). It takes the lock, and ibv_wr_complete() releases it.
+static struct fake_qp *building;  // NULL: between ibv_wr_complete() and ibv_wr_start()
+static int build_error;           // of the rejected request
+static struct fake_post *pending; // the accepted requests
 static unsigned built;
 
 // Records the call of a builder, which must follow ibv_wr_start().
@@ -32,7 +32,7 @@ static void wr_start(struct ibv_qp_ex *ex) {
     built = 0;
 }
 
-// The request that the memory belongs to; NULL after a refusal.
+// The newest request, whose memory a setter adds; NULL after a rejected one.
 static struct fake_post *newest(void) {
     if (build_error)
         return NULL;
@@ -42,8 +42,8 @@ static struct fake_post *newest(void) {
     return NULL;
 }
 
-// rdma-core 56, providers/rxe/rxe.c, wr_rdma_write() and its like: after a refused request, no
-// later one is taken.
+// rdma-core 56, providers/rxe/rxe.c, wr_rdma_write() and the other builders: after a rejected
+// request, they ignore later ones.
 static struct fake_post *build(struct ibv_qp_ex *ex, const char *call, int opcode) {
     static struct fake_post refused;
     enter(ex, call);
@@ -61,8 +61,8 @@ static struct fake_post *build(struct ibv_qp_ex *ex, const char *call, int opcod
     return post;
 }
 
-// A builder with these parameters after the queue pair, which fills in the rest of its
-// request.
+// Defines a builder: its parameters follow the queue pair, and fill sets the fields of the
+// request that depend on them.
 #define BUILDER(name, opcode, fill, ...)                             \
     static void wr_##name(struct ibv_qp_ex *ex, ##__VA_ARGS__) {     \
         FAKE_HIDDEN;                                                 \
@@ -107,13 +107,13 @@ static void wr_set_inline_data(struct ibv_qp_ex *ex, void *bytes, size_t length)
     if (!post)
         return;
     if (!(post->flags & IBV_SEND_INLINE))
-        fake_misuse("without IBV_SEND_INLINE rxe takes it for elements");
+        fake_misuse("without IBV_SEND_INLINE rxe reads the data as SGEs");
     fake_copy_inline_data(post, bytes, length);
 }
 
-// rdma-core 56, providers/rxe/rxe.c, wr_complete(): after a refusal no request is taken.
-// Otherwise store_producer_index() publishes all of them before post_send_db() rings the
-// doorbell, whose error is returned all the same.
+// rdma-core 56, providers/rxe/rxe.c, wr_complete(): after a rejected request it posts nothing.
+// Otherwise store_producer_index() publishes all requests before post_send_db() rings the
+// doorbell. If the doorbell fails, its error is returned although the requests are queued.
 static int wr_complete(struct ibv_qp_ex *ex) {
     FAKE_HIDDEN;
     FAKE_RELEASED = NULL;
@@ -137,7 +137,7 @@ static int wr_complete(struct ibv_qp_ex *ex) {
     return error;
 }
 
-// rdma-core 56, providers/rxe/rxe.c, set_qp_send_ops(): a builder that was not asked for is
+// rdma-core 56, providers/rxe/rxe.c, set_qp_send_ops(): a builder that was not requested is
 // NULL.
 void fake_qp_set_builders(struct fake_qp *qp, uint64_t send_ops_flags) {
 #define IF_REQUESTED(flag, builder) (send_ops_flags & (flag) ? builder : NULL)

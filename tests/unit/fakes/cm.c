@@ -24,7 +24,7 @@ void rdma_destroy_event_channel(struct rdma_event_channel *channel) {
     fake_destroy(found);
 }
 
-// Puts the ID on that channel, or on one of its own.
+// Attaches the ID to the channel, or to one of its own if channel is NULL.
 static void attach_to_channel(struct fake_id *id, struct fake_channel *channel) {
     id->channel = channel;
     id->own = channel ? NULL : fake_channel_new(FAKE_EVENT_CHANNEL);
@@ -43,7 +43,8 @@ static struct fake_channel *channel_of(const struct fake_id *id) {
     return id->channel ? id->channel : id->own;
 }
 
-// Takes the ID from a channel; its events go to another one (if any).
+// Detaches the ID from a channel. Its events move to another channel; without one they are
+// dropped.
 static void leave(struct fake_id *id, struct fake_channel *from, struct fake_channel *to) {
     struct fake_cm_event *event;
     while ((event = fake_queue_remove(&from->queue, belongs, id)))
@@ -62,7 +63,7 @@ struct fake_id *fake_id_new(struct fake_channel *channel) {
 }
 
 // rdma-core 56, librdmacm/cma.c, ucma_alloc_id(): without a channel the ID gets its own, and
-// its calls block until they are done.
+// its calls block until they complete.
 int rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **id, void *context,
                    enum rdma_port_space ps) {
     FAKE_CALL(NULL);
@@ -85,17 +86,17 @@ static void wait_for_acknowledgements(const struct fake_id *id) {
         fake_misuse("%u events are not acknowledged, it would block for ever", id->unacked);
 }
 
-// rdma-core 56, librdmacm/cma.c, rdma_destroy_id(): drops the events that were not taken, and
-// does not destroy a queue pair. The kernel rejects an unanswered request (Linux 7.3,
-// drivers/infiniband/core: cm.c, cm_destroy_id(), and iwcm.c, destroy_cm_id()); here that is a
-// misuse, because librpma promises to reject it itself.
+// rdma-core 56, librdmacm/cma.c, rdma_destroy_id(): drops pending events, and does not destroy
+// the queue pair. The kernel rejects a pending request (Linux 7.3, drivers/infiniband/core:
+// cm.c, cm_destroy_id(), and iwcm.c, destroy_cm_id()); in the fakes this is a misuse, because
+// librpma promises to reject the request itself.
 int rdma_destroy_id(struct rdma_cm_id *id) {
     FAKE_ID_CALL(id);
     if (!found)
         return fake_refused(EINVAL);
     wait_for_acknowledgements(found);
     if (id->qp)
-        fake_misuse("its QP is still there");
+        fake_misuse("the ID still has a QP");
     if (call->failed)
         return fake_refused(fake_refuse(&found->object, call->error));
     if (found->state == SIM_CM_REQ_RECEIVED)
@@ -122,9 +123,10 @@ int rdma_migrate_id(struct rdma_cm_id *id, struct rdma_event_channel *channel) {
 
 // ---- events --------------------------------------------------------------------------------
 
-// rdma-core 56, librdmacm/cma.c, rdma_get_cm_event(): a request creates a new ID on the channel
-// of the listener, and its event counts as one of the listener (ucma_process_conn_req()). The
-// kernel returns the addresses of the new ID (ucma_query_req_info()).
+// rdma-core 56, librdmacm/cma.c, rdma_get_cm_event(): a connect request creates a new ID on
+// the channel of the listener, and its event counts for the listener
+// (ucma_process_conn_req()). The kernel returns the addresses of the new ID
+// (ucma_query_req_info()).
 int rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_event **event) {
     struct fake_cm_event *taken = fake_queue_take(__func__, channel, FAKE_EVENT_CHANNEL, NULL);
     if (!taken)
@@ -132,7 +134,7 @@ int rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_event *
     FAKE_RELEASED = NULL;
     struct fake_id *id = taken->counting_id;
     struct rdma_cm_event *seen = *event = &taken->seen->event;
-    taken->object.internal = false; // from now on the library owes an acknowledgement
+    taken->object.internal = false; // the library has to acknowledge it
     id->unacked++;
     if (seen->event == RDMA_CM_EVENT_CONNECT_REQUEST && id->state == SIM_CM_LISTENING) {
         struct fake_id *child = fake_id_new(id->channel);
@@ -146,16 +148,16 @@ int rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_event *
     // rdma-core 56, librdmacm/cma.c, ucma_process_addr_resolved(): queries the device
     if (seen->event == RDMA_CM_EVENT_ADDR_RESOLVED)
         fake_bind_to_device(id);
-    // rdma-core 56, librdmacm/cma.c, ucma_process_conn_resp(): up to RTS
+    // rdma-core 56, librdmacm/cma.c, ucma_process_conn_resp(): moves the QP to RTS
     struct ibv_qp *qp = seen->id->qp;
     if (seen->event == RDMA_CM_EVENT_ESTABLISHED && qp && qp->state == IBV_QPS_INIT)
         qp->state = IBV_QPS_RTS;
     return 0;
 }
 
-// rdma-core 56, librdmacm/cma.c, rdma_ack_cm_event(): counts the event, frees it, and refuses
-// only NULL. Its manual page mentions failures, so a fault may cause one, after which the
-// library cannot acknowledge the event any more.
+// rdma-core 56, librdmacm/cma.c, rdma_ack_cm_event(): counts and frees the event, and fails
+// only for NULL. Its manual page mentions failures, so a fault may cause one; the library
+// cannot acknowledge the event again after such a failure.
 int rdma_ack_cm_event(struct rdma_cm_event *event) {
     FAKE_CALL(event);
     struct fake_cm_event *found = fake_find(FAKE_CM_EVENT, event);
@@ -210,13 +212,13 @@ static uint8_t length_seen(const struct fake_id *id, enum rdma_cm_event_type typ
 
 static void add_event(struct fake_id *id, enum rdma_cm_event_type type, int status,
                       const void *data, uint8_t len) {
-    // Linux 7.3, drivers/infiniband/core/ucma.c, ucma_event_handler(): not before
+    // Linux 7.3, drivers/infiniband/core/ucma.c, ucma_event_handler(): no event before
     // rdma_accept().
     if (id->state == SIM_CM_REQ_RECEIVED && type != RDMA_CM_EVENT_CONNECT_REQUEST)
         fake_misuse("an incoming request has no events until it is accepted");
     struct fake_cm_event *made = FAKE_NEW(FAKE_CM_EVENT, struct fake_cm_event, seen);
     struct fake_cm_event_seen *seen = fake_allocate_page(&made->object, sizeof(*seen));
-    made->object.internal = true; // not yet the library's
+    made->object.internal = true; // until the library takes it
     made->seen = seen;
     made->counting_id = id;
     const uint8_t length = length_seen(id, type, len);

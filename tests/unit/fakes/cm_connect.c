@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// cm_connect.c -- calls on a CM ID: from an address to a connection, and to its end.
+// cm_connect.c -- calls on a CM ID: addresses, routes, queue pairs, connections.
 
 #include "internal.h"
 
@@ -29,7 +29,7 @@ static const struct sockaddr *copy_address(struct sockaddr_storage *to,
 }
 
 // Linux 7.3, drivers/infiniband/core/addr.c, rdma_translate_ip(): only addresses of this
-// machine can be bound. No machine has one of 192.0.2.0/24 (RFC 5737).
+// machine can be bound. Addresses of 192.0.2.0/24 are reserved for documentation (RFC 5737).
 static bool is_foreign(const struct sockaddr *addr) {
     const struct sockaddr_in *in = (const struct sockaddr_in *)(const void *)addr;
     return addr->sa_family == AF_INET && (ntohl(in->sin_addr.s_addr) >> 8) == 0xc00002u;
@@ -50,8 +50,8 @@ static bool is_wildcard(const struct sockaddr *addr) {
                                        : in->sin_addr.s_addr == INADDR_ANY;
 }
 
-// Linux 7.3, drivers/infiniband/core/cma.c, cma_check_port(), of the source ports alone: the
-// port of a wildcard address is that of every address.
+// Linux 7.3, drivers/infiniband/core/cma.c, cma_check_port(), for source ports only: a
+// wildcard address occupies its port on every address.
 static int source_port_refusal(const struct fake_id *id, const struct sockaddr *source) {
     const in_port_t port = ((const struct sockaddr_in *)(const void *)source)->sin_port;
     for (struct fake_id *other = NULL; (other = fake_next(FAKE_ID, other));) {
@@ -67,8 +67,8 @@ static int source_port_refusal(const struct fake_id *id, const struct sockaddr *
     return 0;
 }
 
-// Takes the local address: the source, and what routes and system choose in place of a wildcard
-// address and port 0. Linux 7.3, drivers/infiniband/core/cma.c, addr_handler().
+// Sets the local address to the source. A wildcard address and port 0 are replaced, as by
+// Linux 7.3, drivers/infiniband/core/cma.c, addr_handler().
 static void bind_source(struct fake_id *id, const struct sockaddr *source, int family) {
     struct sockaddr_storage *const local = &id->id.route.addr.src_storage;
     const in_port_t port =
@@ -89,9 +89,9 @@ void fake_bind_to_device(struct fake_id *id) {
     id->id.port_num = 1;
 }
 
-// rdma-core 56, librdmacm/cma.c, rdma_resolve_addr() and rdma_resolve_route(): on an ID of a
-// channel they return as soon as the kernel has the request, and an event reports the result of
-// it. Linux 7.3, drivers/infiniband/core/cma.c, addr_handler() and cma_work_handler().
+// rdma-core 56, librdmacm/cma.c, rdma_resolve_addr() and rdma_resolve_route(): on an ID with a
+// channel they return once the kernel has the request, and an event reports the result. Linux
+// 7.3, drivers/infiniband/core/cma.c, addr_handler() and cma_work_handler().
 static int begin(struct fake_id *id, const char *name, enum rdma_cm_event_type done,
                  enum rdma_cm_event_type failed) {
     int error;
@@ -126,8 +126,8 @@ int rdma_resolve_addr(struct rdma_cm_id *id, struct sockaddr *src_addr,
     if (!found || call->failed || address_length(dst_addr) == 0 ||
         sim_check_cm_call(found->state, SIM_CM_RESOLVE_ADDR))
         return fake_answer(call, EINVAL);
-    // Linux 7.3, drivers/infiniband/core/cma.c, resolve_prepare_src(): one family for both,
-    // so the source has one as well.
+    // Linux 7.3, drivers/infiniband/core/cma.c, resolve_prepare_src(): both addresses have the
+    // same family, so the family of the source is set.
     if (src_addr && src_addr->sa_family != dst_addr->sa_family)
         return fake_refused(EINVAL);
     if (src_addr && is_foreign(src_addr))
@@ -196,7 +196,7 @@ int rdma_create_qp_ex(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *attr) {
     if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
         fake_touch(&attr->send_ops_flags, sizeof(attr->send_ops_flags));
     call->qp = *attr;
-    // rdma-core 56, librdmacm/cma.c, rdma_create_qp_ex(); another context, too
+    // rdma-core 56, librdmacm/cma.c, rdma_create_qp_ex(): rejects a second QP
     if (!found || call->failed || id->qp)
         return fake_answer(call, EINVAL);
     id->qp = fake_qp_create(attr, id->verbs);
@@ -218,7 +218,7 @@ void rdma_destroy_qp(struct rdma_cm_id *id) {
     }
 }
 
-// ---- making a connection and ending it -----------------------------------------------------
+// ---- connecting and disconnecting ----------------------------------------------------------
 
 static void note_data(struct fake_call *call, const void *data, uint8_t length) {
     call->connect.param.private_data_len = length;
@@ -256,11 +256,11 @@ int rdma_connect(struct rdma_cm_id *id, struct rdma_conn_param *conn_param) {
     return ret;
 }
 
-// Only an unanswered request is accepted or rejected.
+// Only a pending request can be accepted or rejected.
 static bool is_pending_request(const struct fake_id *id) {
     if (sim_check_cm_call(id->state, SIM_CM_ACCEPT) == 0)
         return true;
-    fake_misuse("not an unanswered incoming request");
+    fake_misuse("not a pending incoming request");
     return false;
 }
 
@@ -271,7 +271,7 @@ int rdma_accept(struct rdma_cm_id *id, struct rdma_conn_param *conn_param) {
     const int ret = start_connection(call, found, conn_param, SIM_REPLY);
     if (ret == 0)
         found->state = SIM_CM_REP_SENT;
-    if (ret == 0 && id->qp) // rdma-core 56, librdmacm/cma.c, rdma_accept(): up to RTS
+    if (ret == 0 && id->qp) // rdma-core 56, librdmacm/cma.c, rdma_accept(): moves the QP to RTS
         id->qp->state = IBV_QPS_RTS;
     return ret;
 }
@@ -289,7 +289,7 @@ int rdma_reject(struct rdma_cm_id *id, const void *private_data, uint8_t private
     return fake_answer(call, wrong || too_long(call, SIM_REJECTION) ? EINVAL : 0);
 }
 
-// rdma-core 56, librdmacm/cma.c, rdma_disconnect(): first the QP goes to the error state.
+// rdma-core 56, librdmacm/cma.c, rdma_disconnect(): moves the QP to the error state first.
 int rdma_disconnect(struct rdma_cm_id *id) {
     FAKE_ID_CALL(id);
     if (found && !id->qp)

@@ -137,7 +137,7 @@ void fake_destroy(void *what) {
         fake_abandon(object, object->parents[i]);
     if (object->kind == FAKE_COMP_CHANNEL || object->kind == FAKE_EVENT_CHANNEL)
         fake_queue_close(&((struct fake_channel *)object)->queue);
-    if (object->page) // stays reserved, so that a use crashes instead of hitting another object
+    if (object->page) // stays reserved, so that a use crashes
         mprotect(object->page, object->bytes_of_page, PROT_NONE);
     object->next = dead;
     dead = object;
@@ -157,8 +157,9 @@ void fake_has_users(const struct fake_object *object) {
         fake_misuse("%u objects still use the %s", in_use, kind_names[object->kind]);
 }
 
-// A child whose release was refused blocks a parent only if the library has to release both in
-// order, and a fault refuses the parent as well; other parents release it with themselves.
+// A child whose release was refused blocks its parent only if keeps_order is set; the parent
+// then counts as refused, not as a leak. Other parents are released together with such a
+// child.
 int fake_release(const char *name, enum fake_kind kind, const void *outer, bool keeps_order) {
     FAKE_CALL_OF(name, outer);
     struct fake_object *found = fake_find(kind, outer);

@@ -84,7 +84,7 @@ struct ibv_cq *fake_cq_on(int fd, unsigned nth) {
     unsigned count = 0;
     for (struct fake_cq *cq = NULL; (cq = fake_next(FAKE_CQ, cq));)
         count += cq->channel == channel;
-    for (struct fake_cq *cq = NULL; (cq = fake_next(FAKE_CQ, cq));) // the newest is the first
+    for (struct fake_cq *cq = NULL; (cq = fake_next(FAKE_CQ, cq));) // newest first
         if (cq->channel == channel && --count == nth)
             return &cq->cq;
     return NULL;

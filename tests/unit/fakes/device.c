@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// device.c -- two devices with their contexts, of which the first has two: the tables of
-// the inline verbs.
+// device.c -- two devices and three contexts, two of the first device. The contexts have the
+// function tables of the inline verbs.
 
 #include "internal.h"
 
@@ -14,7 +14,7 @@ void fake_device_reset(void) {
         (struct fake_device){.profile = *sim_find_profile("rxe"), .addresses = 1, .pmem = true};
     struct sim_profile *profile = fake_profile();
     profile->has_odp = profile->has_native_flush = profile->has_native_atomic_write = false;
-    // No device's numbers: each differs, so that a test can distinguish them.
+    // Arbitrary numbers, all different, so that a test can distinguish them.
     profile->attr.max_pd = 1001;
     profile->attr.max_mr = 1002;
     profile->attr.max_cq = 1003;
@@ -34,7 +34,7 @@ static int query_device_ex(struct ibv_context *context,
     full.device_cap_flags_ex |= fake_device()->flush_caps;
     full.odp_caps.general_caps |= fake_device()->odp_general;
     full.odp_caps.per_transport_caps.rc_odp_caps |= fake_device()->odp_rc;
-    memcpy(attr, &full, attr_size); // an older header ends earlier
+    memcpy(attr, &full, attr_size); // an older header has a shorter structure
     return 0;
 }
 
@@ -42,12 +42,12 @@ static int query_device_ex(struct ibv_context *context,
 // extended call returns EOPNOTSUPP.
 int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr) {
     FAKE_CALL(context);
-    (void)attr; // which was cleared there
+    (void)attr; // already cleared by ibv_query_device_ex()
     return fake_error(call, 0);
 }
 
-// rdma-core 56, libibverbs/verbs.h, ibv_advise_mr(): returns an error number. mlx5 has it
-// (providers/mlx5/verbs.c, mlx5_advise_mr()); the EOPNOTSUPP of rdma_rxe is a fault here.
+// rdma-core 56, libibverbs/verbs.h, ibv_advise_mr(): returns an error number. mlx5 implements
+// it (providers/mlx5/verbs.c, mlx5_advise_mr()); a fault injects the EOPNOTSUPP of rdma_rxe.
 static int advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags,
                      struct ibv_sge *sg_list, uint32_t num_sge) {
     FAKE_CALL_OF("ibv_advise_mr", pd);
@@ -60,8 +60,8 @@ static int advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32
 }
 
 // Linux 7.3, drivers/infiniband/hw/mlx5/cq.c, mlx5_ib_modify_cq(): the period has 12 bits.
-// rdma_rxe and siw have no such call, and rdma-core 56, libibverbs/verbs.h, ibv_modify_cq(),
-// answers EOPNOTSUPP in its place.
+// rdma_rxe and siw lack this call, so that ibv_modify_cq() (rdma-core 56, libibverbs/verbs.h)
+// returns EOPNOTSUPP.
 static int modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr) {
     FAKE_CALL_OF("ibv_modify_cq", cq);
     fake_copy(&call->modify_cq, attr, sizeof(*attr));
@@ -104,7 +104,7 @@ struct device_list {
     struct ibv_device *devices[64];
 };
 
-// The list of devices is not recorded, because the library reads it only to describe them.
+// These calls are not recorded, because the library lists devices only to describe them.
 // rdma-core 56, libibverbs/device.c, ibv_get_device_list(): the number is 0 when it fails;
 // ibv_free_device_list() reads the list, so NULL would crash it.
 struct ibv_device **ibv_get_device_list(int *num_devices) {

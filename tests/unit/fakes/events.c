@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// events.c -- events on a real descriptor, so that O_NONBLOCK, poll() and signals are real;
-// and the events of the devices: ports, queue pairs, queues.
+// events.c -- events on real descriptors, so that O_NONBLOCK, poll() and signals have their
+// real effect; asynchronous events of devices: of ports, queue pairs and queues.
 //
-// The kernel's waits behave alike: ucma_get_event() (Linux 7.3, drivers/infiniband/core/ucma.c)
-// and ib_uverbs_event_read() (uverbs_main.c) answer EAGAIN with O_NONBLOCK and end at a signal
-// whose handler was installed without SA_RESTART.
+// The waits of the kernel behave alike: ucma_get_event() (Linux 7.3,
+// drivers/infiniband/core/ucma.c) and ib_uverbs_event_read() (uverbs_main.c) return EAGAIN
+// with O_NONBLOCK and end at a signal whose handler was installed without SA_RESTART.
 
 #include "internal.h"
 
@@ -26,7 +26,7 @@ void fake_queue_open(struct fake_queue *queue) {
         fake_misuse("no descriptor left");
 }
 
-// Removes the node in that place.
+// Removes the node that *at points to.
 static void *take(struct fake_queue *queue, struct fake_node **at) {
     struct fake_node *node = *at;
     void *what = node->what;
@@ -58,7 +58,7 @@ void *fake_queue_remove(struct fake_queue *queue, bool (*match)(void *what, void
     for (struct fake_node **at = &queue->first; *at; at = &(*at)->next) {
         if (!match((*at)->what, with))
             continue;
-        // A thread that is about to take the event has its count already.
+        // Another thread may have read the count already and be about to take an event.
         uint64_t value;
         const struct iovec count = {&value, sizeof(value)};
         (void)!preadv2(queue->fd, &count, 1, -1, RWF_NOWAIT);
@@ -80,7 +80,7 @@ static bool wait_for_one(const struct fake_queue *queue) {
     if (let_in) {
         pthread_sigmask(SIG_SETMASK, NULL, &mask);
         sigdelset(&mask, let_in);
-        if (ppoll(&ready, 1, NULL, &mask) < 0) { // it had to wait
+        if (ppoll(&ready, 1, NULL, &mask) < 0) { // the signal ended the wait
             let_in = 0;
             return false;
         }
@@ -88,7 +88,7 @@ static bool wait_for_one(const struct fake_queue *queue) {
     return read(queue->fd, &value, sizeof(value)) == sizeof(value);
 }
 
-// Of a channel that is found, its queue.
+// Returns queue, or the queue of the channel if queue is NULL.
 static struct fake_queue *enter(const char *name, const void *object, enum fake_kind channel,
                                 struct fake_queue *queue) {
     FAKE_CALL_OF(name, object);
@@ -103,7 +103,7 @@ void *fake_queue_take(const char *name, const void *object, enum fake_kind chann
     queue = enter(name, object, channel, queue);
     while (queue && wait_for_one(queue)) {
         fake_lock(name);
-        if (queue->first) // otherwise it was removed meanwhile
+        if (queue->first) // otherwise the event was removed meanwhile
             return take(queue, &queue->first);
         fake_unlock(NULL);
     }
@@ -131,10 +131,10 @@ struct fake_channel *fake_channel_on(enum fake_kind kind, int fd) {
 
 struct waiting {
     struct ibv_async_event event;
-    struct fake_object *object; // that it is about, or NULL
+    struct fake_object *object; // the object of the event, or NULL
 };
 
-static struct fake_queue queues[3]; // of struct waiting; by number of the context
+static struct fake_queue queues[3]; // of struct waiting, indexed by the number of the context
 
 static struct fake_queue *queue_of(const struct ibv_context *context) {
     int number = 0;
@@ -158,7 +158,8 @@ static void remove_about(struct fake_queue *queue, struct fake_object *object) {
         free(w);
 }
 
-// The descriptors are there before a test counts its own, and stay, because the contexts do.
+// The descriptors are opened before a test counts its own. Like the contexts, they exist until
+// the process ends.
 void fake_async_reset(void) {
     for (unsigned i = 0; i < FAKE_LENGTH(queues); i++) {
         const int fd = fake_async_open((int)i);
@@ -173,8 +174,8 @@ static bool is_same(void *what, void *with) {
 
 // Linux 7.3, drivers/infiniband/core/uverbs_main.c, ib_uverbs_release_uevent(): events that
 // were not taken are dropped. rdma-core 56, libibverbs/cmd_cq.c, ibv_cmd_destroy_cq(),
-// libibverbs/cmd_qp.c, ibv_cmd_destroy_qp(), libibverbs/cmd_srq.c, ibv_cmd_destroy_srq(): waits
-// until those that were taken are acknowledged; without threads it would never return.
+// libibverbs/cmd_qp.c, ibv_cmd_destroy_qp(), libibverbs/cmd_srq.c, ibv_cmd_destroy_srq(): wait
+// until all taken events are acknowledged; without threads such a wait would never end.
 void fake_forget_events(struct fake_object *object) {
     if (fake_is_quiet())
         fake_wait_for_zero(&object->unacked_async);
@@ -202,7 +203,7 @@ void fake_async_event(struct ibv_context *context, enum ibv_event_type type, voi
     if (kind != FAKE_KINDS)
         w->object = fake_find(kind, object);
     if (kind != FAKE_KINDS || object)
-        w->event.element.qp = object; // also a work queue, which the fakes do not have
+        w->event.element.qp = object; // an object of no kind is a work queue
     else
         w->event.element.port_num = port;
     fake_queue_push(queue_of(context), w);
@@ -222,16 +223,16 @@ int ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *eve
     return 0;
 }
 
-// rdma-core 56, libibverbs/device.c, ibv_ack_async_event(): counts the event on its object, in
-// whose memory the count is, and wakes its destruction.
+// rdma-core 56, libibverbs/device.c, ibv_ack_async_event(): increments the counter in the
+// object of the event, and wakes the destruction of the object.
 void ibv_ack_async_event(struct ibv_async_event *event) {
     FAKE_LOCKED;
-    const void *const outer = event->element.qp; // all pointers of the union share one place
+    const void *const outer = event->element.qp; // all pointers of the union overlap
     fake_note(__func__, outer);
     const enum fake_kind kind = kind_of(event->event_type);
     struct fake_object *found = kind != FAKE_KINDS ? fake_find(kind, outer) : NULL;
     if (found && found->unacked_async == 0)
-        fake_misuse("more than were taken");
+        fake_misuse("more acknowledgements than events");
     else if (found)
         found->unacked_async--;
     fake_acknowledged();

@@ -5,7 +5,7 @@
 //
 // The fakes carry the SONAMEs and version nodes of the real libraries, so the same test runs
 // over any librpma.so.0. They record and never fail a test themselves: an assertion inside a
-// fake would leap over C++ frames. A test looks at the record after the call.
+// fake would skip C++ frames. A test checks the record after the call.
 
 #ifndef FAKE_H
 #define FAKE_H 1
@@ -17,13 +17,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// ---- life of the fakes ---------------------------------------------------------------------
+// ---- reset, leaks and misuses --------------------------------------------------------------
 
 // Resets the fakes before every test: no object, record or fault, and the default device.
 void fake_reset(void);
 
-// The objects that the library still holds, one line per kind; "" if it holds none.
-// Objects whose release a fault refused do not count, because nothing more can release them.
+// The objects that the library still holds, one line per kind; "" if it holds none. Objects
+// whose release a fault refused do not count, because they cannot be released any more.
 const char *fake_leaks(void);
 
 // Mistakes of the library (double release, unacknowledged events, use after release …).
@@ -61,7 +61,7 @@ struct fake_post { // a work request of ibv_post_send(), or of an ibv_wr_*() bui
             struct ibv_sge sge; // the first
         };
     };
-    // The bytes themselves: with IBV_SEND_INLINE, or atomic write.
+    // The data of an atomic write, or of a request with IBV_SEND_INLINE.
     unsigned char inlined[FAKE_MAX_INLINE];
     size_t inlined_bytes;
     uint64_t flush_len;
@@ -81,11 +81,11 @@ struct fake_receive {
 };
 
 struct fake_call {
-    const char *name;   // of the function as the program names it
+    const char *name;   // of the function, as programs spell it
     const void *object; // the verbs or CM object it acts on, if any
     bool failed;        // made to fail by a fault
     int error;          // errno of that fault
-    bool libc;          // malloc(), getaddrinfo() and their like, not libibverbs or librdmacm
+    bool libc;          // a function of libc, not of libibverbs or librdmacm
     union {
         size_t bytes; // malloc, calloc, mmap
         struct {
@@ -101,9 +101,9 @@ struct fake_call {
         struct ibv_qp_init_attr_ex qp;
         struct {
             struct fake_post send; // the first request of a list
-            unsigned requests;     // how many the list has
+            unsigned requests;     // number of requests before a rejected one
         };
-        struct fake_receive recv; // the first of a list
+        struct fake_receive recv; // the first request of a list
         struct {
             struct rdma_conn_param param;
             unsigned char data[256];
@@ -116,7 +116,7 @@ struct fake_call {
         struct {
             const struct sockaddr *addr;                 // destination, or the address to bind
             const struct sockaddr *source;               // of rdma_resolve_addr(), or NULL
-            struct sockaddr_storage given, given_source; // the addresses they point to
+            struct sockaddr_storage given, given_source; // copies of both
             int timeout_ms;
         } resolve;
         struct {
@@ -127,7 +127,7 @@ struct fake_call {
         struct {
             int level, name;
             size_t length;
-            int value;       // of an int, else the first byte
+            int value;       // of an int; otherwise the first byte
         } option;            // set_option
         const void *channel; // create_id, migrate_id
         unsigned number;     // ack_cq_events, poll_cq
@@ -140,16 +140,16 @@ struct fake_call {
     };
 };
 
-// Names of the provider calls since fake_forget(), separated by blanks, without libc's.
+// Names of the provider calls since fake_forget(), separated by blanks, without calls of libc.
 const char *fake_calls(void);
 // How often name was called; the last such call (NULL when none).
 unsigned fake_count(const char *name);
 const struct fake_call *fake_last(const char *name);
 // The nth call of that name, from 1.
 const struct fake_call *fake_nth(const char *name, unsigned nth);
-// Clears the record; faults keep their count. The device also executes what the send
-// queues have, which frees their room (Linux 7.3, drivers/infiniband/sw/rxe/rxe_comp.c,
-// do_complete(); it does not wait until the completion is taken).
+// Clears the record; faults keep their count. The device also executes all queued sends, which
+// frees their entries in the send queues (Linux 7.3, drivers/infiniband/sw/rxe/rxe_comp.c,
+// do_complete(); it does not wait until the completion is polled).
 void fake_forget(void);
 
 // Requests that send queues accepted since fake_forget(), in order, from all calls.
@@ -161,38 +161,38 @@ const struct fake_receive *fake_received(unsigned nth);
 
 // ---- memory of a target --------------------------------------------------------------------
 
-// Makes memory of a target, all zeros, at that address and under that key; a repeated call
-// clears it; what is not persistent yet, is forgotten. With it, every request that a queue pair
-// accepts is executed over these bytes at once; without it nothing is executed. Returns the
-// bytes that are found after a power failure.
+// Creates target memory at that address with that key, all zeros. A repeated call clears it
+// and forgets stores that are not persistent. If target memory exists, each request that a
+// queue pair accepts is executed on it at once; otherwise requests are not executed. Returns
+// the bytes after a power failure.
 const unsigned char *fake_target(uint64_t addr, size_t size, uint32_t rkey);
-// From now on the region of that key takes no remote atomics.
+// Makes the region of that key reject remote atomics.
 void fake_target_without_atomics(uint32_t rkey);
-// The target executes this many more operations and none after them.
+// Makes the target stop after this many more operations.
 void fake_stop_target_after(unsigned operations);
-// Computes the memory after a power failure now; the target itself continues. Each word that is
-// not persistent survives or is lost on its own: bit n % 64 is set if the nth such word, in
-// the order of execution, reached the memory. Returns the number of these words. UINT64_MAX
-// leaves the newest content.
+// Computes the memory after a power failure at this moment; the target itself continues. Each
+// word that is not persistent survives or is lost independently: the nth such word, in the
+// order of execution, survives if bit n % 64 of survivors is set. Returns the number of these
+// words.
 size_t fake_power_failure(uint64_t survivors);
 
 // ---- faults --------------------------------------------------------------------------------
 
-// Makes the nth call of that name fail (from now, counted from 1); name NULL: any call that can
-// fail, allocations included. Several faults may be set. error 0: errno is 0. A post may also
-// return a negative number: rdma-core 56, providers/cxgb4/qp.c, c4iw_post_send() and
-// c4iw_post_receive(), return -ENOMEM and -EINVAL. A failed ibv_poll_cq() returns -2 and leaves
-// errno alone, as mlx4 and mlx5 do.
+// Makes the nth call of that name fail (from now, counted from 1); name NULL: any call that
+// can fail, allocations included. Several faults may be set. error 0: errno is 0. A post may
+// also return a negative number: rdma-core 56, providers/cxgb4/qp.c, c4iw_post_send() and
+// c4iw_post_receive(), return -ENOMEM and -EINVAL. A failed ibv_poll_cq() returns -2 and
+// leaves errno alone, as mlx4 and mlx5 do.
 //
-// Parts of a post fail by names of their own, which do not appear in the record: "send request"
-// and "receive request" count the requests after the first of each list and refuse only the
-// nth, so those before it are in the queue; "doorbell" fails after all requests were queued.
-// "address event" and "route event" report a failed resolution on a channel.
+// Steps inside a post have fault names of their own, which do not appear in the record: "send
+// request" and "receive request" count the requests after the first of each list and refuse
+// only the nth, so the requests before it are queued; "doorbell" fails after all requests were
+// queued. "address event" and "route event" report a failed resolution on a channel.
 void fake_fail(const char *name, unsigned nth, int error);
 // The same for the nth call and every later one.
 void fake_fail_from(const char *name, unsigned nth, int error);
 void fake_faults_off(void);
-// How many calls were made to fail since fake_reset(), and the first of them.
+// The number of calls that faults made fail since fake_reset(), and the name of the first.
 unsigned fake_faults_fired(void);
 const char *fake_first_fault(void);
 
@@ -204,7 +204,7 @@ struct fake_device {
     uint64_t flush_caps;                    // SIM_CAP_FLUSH_* that it reports in addition
     bool dax;                               // registers memory only with IBV_ACCESS_ON_DEMAND
     bool pmem;                              // accepts IBV_ACCESS_FLUSH_PERSISTENT
-    bool no_device;                         // addresses lead to no device (wildcard bind)
+    bool no_device;                         // addresses have no device (wildcard bind)
     int addresses;        // results of getaddrinfo(); every second one is IPv6
     int gai_error;        // if not 0: getaddrinfo() returns it and keeps errno
     int routes;           // routes of IBACM, which rdma_getaddrinfo() puts first
@@ -218,19 +218,19 @@ struct fake_device {
     bool any_range;      // SGEs may exceed their region or domain, which a provider
                          // reports by a completion
     bool silent;         // resolving an address or a route never completes
-    bool takes_early;    // sends before the connection: mlx5 does not look at the state
-    bool reuses;         // a new object gets the address of one of its kind that was destroyed
+    bool takes_early;    // accepts sends before the connection, as mlx5 does
+    bool reuses;         // a new object gets the address of a destroyed one of its kind
     int more_devices;    // in the list, all with the same long name
-    bool ipc_lock;       // this process has CAP_IPC_LOCK,
-    bool user_namespace; // and a user namespace of its own
+    bool ipc_lock;       // this process has CAP_IPC_LOCK
+    bool user_namespace; // this process has a user namespace of its own
 };
 
 struct fake_device *fake_device(void);
 struct sim_profile *fake_profile(void); // of that device
 // The context of the first (0) or second (1) device, or another one of the first (2).
 struct ibv_context *fake_context(int number);
-// Whether this is the address with that number (from 0) that getaddrinfo() returned, whatever
-// the port. The addresses of IBACM's routes have higher numbers: sources start at
+// Returns whether this is the address with that number (from 0) of getaddrinfo(); ports are
+// not compared. The addresses of IBACM's routes have higher numbers: sources start at
 // FAKE_FIRST_ROUTE, and the destination of each route to address n is FAKE_ROUTE_TO(n).
 #define FAKE_MOST_ADDRESSES 32
 #define FAKE_FIRST_ROUTE FAKE_MOST_ADDRESSES
@@ -247,23 +247,24 @@ uint32_t fake_rkey(const void *addr);
 struct ibv_qp *fake_qp(uint32_t qp_num);
 // The nth live CQ (from 0) whose events arrive on that descriptor.
 struct ibv_cq *fake_cq_on(int fd, unsigned nth);
-// Adds a completion, and an event when the CQ is armed for any.
+// Adds a completion, and an event if the CQ is armed for all completions.
 void fake_complete(struct ibv_cq *cq, const struct ibv_wc *wc);
-// The same, with an event also when it is armed for solicited ones.
+// Adds a solicited completion, and an event if the CQ is armed for any.
 void fake_complete_solicited(struct ibv_cq *cq, const struct ibv_wc *wc);
 // Adds an event without a completion.
 void fake_notify(struct ibv_cq *cq);
 bool fake_armed(const struct ibv_cq *cq);
 unsigned fake_unacked(const struct ibv_cq *cq);
-// An event of a CQ that is not the library's, on that descriptor; returns that CQ.
+// Creates a CQ without the library, adds an event of it on that descriptor, and returns it.
 struct ibv_cq *fake_foreign_event(int fd);
-// The next ibv_poll_cq() returns this and no completion. rdma-core 56: mlx4_poll_cq() and
-// poll_cq() of mlx5 (providers/mlx4/cq.c, providers/mlx5/cq.c) return CQ_POLL_ERR, which is -2.
+// Makes the next ibv_poll_cq() return this number and no completion. rdma-core 56:
+// mlx4_poll_cq() and poll_cq() of mlx5 (providers/mlx4/cq.c, providers/mlx5/cq.c) return
+// CQ_POLL_ERR, which is -2.
 void fake_poll_returns(int number);
 
 // ---- events of the devices -----------------------------------------------------------------
 
-// Adds an event: of the queue pair, CQ or SRQ whose structure object is, or of that port.
+// Adds an event of object (queue pair, CQ, SRQ), or of the port if object is NULL.
 void fake_async_event(struct ibv_context *context, enum ibv_event_type type, void *object,
                       int port);
 // The newest SRQ, and its limit.
@@ -272,16 +273,16 @@ uint32_t fake_srq_limit(const struct ibv_srq *srq);
 
 // ---- signals -------------------------------------------------------------------------------
 
-// The next call of this thread that waits for an event of any kind and that has to wait
-// unblocks this signal meanwhile. The thread blocks it otherwise, so a signal that was sent
-// before the call arrives during the wait.
+// The next call of this thread that has to wait for an event unblocks this signal during the
+// wait. The thread blocks it otherwise, so that a signal sent before the call arrives during
+// the wait.
 void fake_wait_unblocks(int signal);
 
 // ---- connection manager --------------------------------------------------------------------
 
 // Adds an event for the ID on the event channel of that descriptor. On InfiniBand
 // and RoCE its private data has the full length of the message, padded with zeros: 56 bytes in
-// a request, 196 in an acceptance, 148 in a rejection. On iWARP it has its own length.
+// a request, 196 in a reply, 148 in a rejection. On iWARP it has the length that was sent.
 void fake_cm_event(int fd, enum rdma_cm_event_type type, const void *data, uint8_t len);
 // The same with a status. Linux 7.3, drivers/infiniband/core/cma.c: for a rejection it is the
 // reason of the InfiniBand CM (cma_ib_handler(), IB_CM_REJ_RECEIVED), on iWARP a negative error
@@ -289,26 +290,25 @@ void fake_cm_event(int fd, enum rdma_cm_event_type type, const void *data, uint8
 // number.
 void fake_cm_event_status(int fd, enum rdma_cm_event_type type, int status, const void *data,
                           uint8_t len);
-// Live CM IDs on the event channel of that descriptor.
+// The number of live CM IDs on the event channel of that descriptor.
 unsigned fake_ids_on(int fd);
-// Events that wait on that channel.
+// The number of pending events on that channel.
 unsigned fake_pending_on(int fd);
 
 // ---- the allocator of librpma --------------------------------------------------------------
 
 // Redirects calls that librpma.so.0 (and no other library) makes to the allocator,
 // getaddrinfo(), freeaddrinfo(), syslog(), vsnprintf(), capget() and readlink() to the fakes.
-// To be called once per process, before librpma.
+// A process calls it once, before any function of librpma.
 void fake_hook_allocator(void);
-// Bytes the library holds now.
+// The number of bytes that the library holds.
 size_t fake_bytes_held(void);
-// The text that librpma.so.0 last gave to syslog(), which is hooked in the same way; nothing
-// reaches the log of the system.
+// The last text that librpma.so.0 passed to the hooked syslog(), which writes to no log.
 const char *fake_syslog(int *priority);
 void fake_syslog_forget(void);
-// How many texts librpma.so.0 has formatted so far, hooked in the same way.
+// The number of calls of vsnprintf() that librpma.so.0 has made.
 unsigned fake_formatted(void);
-// Is true if librpma.so.0 imports a symbol.
+// Returns whether librpma.so.0 imports a symbol.
 bool fake_library_imports(const char *symbol);
 
 #endif // FAKE_H

@@ -16,8 +16,8 @@
 
 // ---- the lock, and misuses -----------------------------------------------------------------
 
-// One lock for the state of all fakes, released at the end of the scope; and the function that
-// has it, for which misuses are reported.
+// One lock protects the state of all fakes. It is released at the end of the scope. Reports of
+// misuses name fake_function, the function that holds it.
 extern const char *fake_function;
 void *fake_lock(const char *name);
 void fake_unlock(void *const *unused);
@@ -25,12 +25,13 @@ void fake_unlock(void *const *unused);
 #define FAKE_LOCKED_FOR(name) FAKE_RELEASED = fake_lock(name)
 #define FAKE_LOCKED FAKE_LOCKED_FOR(__func__)
 bool fake_is_quiet(void);
-// Gives the lock up until another thread has decremented the count to 0 and signals.
+// Waits without the lock until another thread has decremented the count to 0 and has called
+// fake_acknowledged().
 void fake_wait_for_zero(const unsigned *count);
 void fake_acknowledged(void);
 
-// In tests with threads ThreadSanitizer ignores accesses until the end of the scope:
-// the lock of the data path would order threads that a device does not.
+// In tests with threads, ThreadSanitizer ignores accesses until the end of the scope, because
+// the lock of the data path would order threads that a device does not order.
 #ifdef FAKE_THREAD_SANITIZER
 int fake_hide(void);
 void fake_show(const int *unused);
@@ -49,7 +50,7 @@ void fake_show(const int *unused);
 void fake_misuse_text(const char *text);
 // Reads every byte, so that memcheck reports uninitialized ones.
 void fake_touch(const void *bytes, size_t len);
-void fake_copy(void *to, const void *bytes, size_t len); // and copies them
+void fake_copy(void *to, const void *bytes, size_t len); // also copies them
 
 // ---- the record ----------------------------------------------------------------------------
 
@@ -57,13 +58,13 @@ void fake_copy(void *to, const void *bytes, size_t len); // and copies them
 struct fake_call *fake_enter(const char *name, const void *object);
 // The same for calls that cannot fail.
 struct fake_call *fake_note(const char *name, const void *object);
-// Takes the lock, and enters the call of a function of that name.
+// Takes the lock and records the call of a function of that name.
 #define FAKE_CALL_OF(name, object) \
     FAKE_LOCKED_FOR(name);         \
     struct fake_call *const call = fake_enter(name, object)
 #define FAKE_CALL(object) FAKE_CALL_OF(__func__, object)
-// The number of the fault, or else of the refusal, or 0; and what functions do with it that
-// report by errno, and return -1 or NULL.
+// Returns the error number of a fault, otherwise refusal. The functions below set errno to an
+// error number and return -1 or NULL; fake_answer() returns 0 if there is no error.
 int fake_error(const struct fake_call *call, int refusal);
 int fake_refused(int error);
 int fake_answer(const struct fake_call *call, int refusal);
@@ -92,24 +93,24 @@ enum fake_kind {
     FAKE_KINDS
 };
 
-// Head of every object. Dead ones stay in memory until the next test, so that a use after
-// release is seen and named instead of being undefined.
+// Header of every object. Released objects stay in memory until the next test, so that a use
+// after release is reported instead of being undefined.
 struct fake_object {
     struct fake_object *next;
     enum fake_kind kind;
     bool refused;      // a fault refused its release
     bool internal;     // made by the fakes for themselves
-    const void *outer; // the structure of the library
-    void *page;        // its pages, if its release makes them unreadable; or NULL
+    const void *outer; // the structure that the library uses
+    void *page;        // pages of outer that its release makes unreadable; or NULL
     size_t bytes_of_page;
     size_t bytes;
-    struct fake_object *parents[4]; // that it depends on
+    struct fake_object *parents[4]; // objects that this one depends on
     unsigned children;              // live objects that depend on this one
-    unsigned refused_children;      // those of them whose release was refused
-    unsigned unacked_async;         // events of the device about it that were taken
+    unsigned refused_children;      // children whose release was refused
+    unsigned unacked_async;         // taken events of the device, not acknowledged
 };
 
-// Makes an object of a type whose member outer_ is the structure of the library.
+// Makes an object of a type whose member outer_ is the structure that the library uses.
 #define FAKE_NEW(kind, type, outer_)                  \
     ({                                                \
         type *new_ = fake_create(kind, sizeof(type)); \
@@ -124,16 +125,16 @@ void *fake_allocate_page(struct fake_object *object, size_t size);
 void *fake_find(enum fake_kind kind, const void *outer);
 // The next older live object of that kind; after NULL the newest one.
 void *fake_next(enum fake_kind kind, const void *object);
-// Object depends on parent (if any), until it is destroyed.
+// Makes object depend on parent (if any) until object is destroyed.
 void fake_adopt(struct fake_object *object, void *parent);
 void fake_abandon(struct fake_object *object, void *parent);
 void fake_destroy(void *object);
 // Notes that a fault refused the release of object.
 int fake_refuse(struct fake_object *object, int error);
-// Misuse when objects depend on this one that the library did not try to release.
+// Reports a misuse if the library has not tried to release all objects that depend on this one.
 void fake_has_users(const struct fake_object *object);
-// A call of libibverbs that releases an object. Another object that depends on it refuses that,
-// and is a misuse where the library has to keep the order.
+// A call of libibverbs that releases an object. It fails while another object depends on this
+// one, which is a misuse if keeps_order is set.
 int fake_release(const char *name, enum fake_kind kind, const void *outer, bool keeps_order);
 
 // ---- events on a descriptor ----------------------------------------------------------------
@@ -151,13 +152,13 @@ void fake_queue_close(struct fake_queue *queue);
 void fake_queue_push(struct fake_queue *queue, void *what);
 void *fake_queue_remove(struct fake_queue *queue, bool (*match)(void *what, void *with),
                         void *with);
-// Enters a call that takes an event of that queue, or of the queue of the channel of that kind.
-// It waits without the lock, unless the descriptor has O_NONBLOCK, and returns the first event
-// with the lock held: FAKE_RELEASED. NULL, errno and no lock if it fails.
+// Records a call that takes an event of queue, or of the channel's queue if queue is NULL. It
+// waits without the lock, unless the descriptor has O_NONBLOCK. It returns the first event with
+// the lock held (FAKE_RELEASED releases it), or NULL, errno and no lock.
 void *fake_queue_take(const char *name, const void *object, enum fake_kind channel,
                       struct fake_queue *queue);
 
-// Of completions and of connections.
+// A completion channel, or an event channel of librdmacm.
 struct fake_channel {
     struct fake_object object;
     struct fake_queue queue; // of struct fake_cq or struct fake_cm_event
@@ -171,9 +172,9 @@ struct fake_channel *fake_channel_on(enum fake_kind kind, int fd);
 
 // Opens the descriptor of the events of a device.
 int fake_async_open(int number);
-// No object and no event of the devices is left.
+// Drops all events of the devices.
 void fake_async_reset(void);
-// The effect of an object's destruction on its events.
+// Drops the events of an object that is destroyed; unacknowledged ones are a misuse.
 void fake_forget_events(struct fake_object *object);
 
 // ---- verbs ---------------------------------------------------------------------------------
@@ -194,7 +195,7 @@ struct fake_cq {
     int wc_count;
 };
 
-// Takes receives, which the fakes never consume.
+// A queue of receives, which the fakes never consume.
 struct fake_receives {
     uint32_t posted, most, most_sge;
 };
@@ -206,7 +207,7 @@ struct fake_srq {
     uint32_t limit;
 };
 
-// Laid out as in rdma-core >= 45, also with older headers, which end before wr_flush.
+// The layout of rdma-core >= 45, also with older headers, which lack wr_flush.
 struct fake_qp_ex {
     struct ibv_qp_ex ex;
 #ifndef FAKE_HEADERS_KNOW_FLUSH
@@ -226,7 +227,7 @@ struct fake_qp {
 
 extern struct fake_device fake_device_state;
 void fake_device_reset(void);
-struct sim_profile fake_profile_reported(void); // with the flush capabilities that it adds
+struct sim_profile fake_profile_reported(void); // with flush_caps
 
 struct ibv_qp *fake_qp_create(struct ibv_qp_init_attr_ex *attr, struct ibv_context *context);
 void fake_qp_set_builders(struct fake_qp *qp, uint64_t send_ops_flags);
@@ -238,7 +239,7 @@ int fake_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_r
 int fake_poll_cq(struct ibv_cq *cq, int number, struct ibv_wc *wc);
 int fake_req_notify_cq(struct ibv_cq *cq, int solicited_only);
 
-// Whether requests of a domain may use the memory of an SGE.
+// Checks whether requests of a domain may use the memory of an SGE.
 enum sim_fault fake_check_element(const struct ibv_sge *sge, const struct ibv_pd *pd,
                                   bool is_written);
 // Every SGE must be within a live region of the domain. If is_written is set, the device must
@@ -247,7 +248,7 @@ void fake_copy_elements(struct fake_elements *to, const struct ibv_pd *pd, bool 
                         const struct ibv_sge *sges, int num_sge);
 // Appends to the inline data of a post, if there is room.
 void fake_copy_inline_data(struct fake_post *to, const void *bytes, size_t length);
-// The request as the rules check it.
+// The request in the form that the rules of sim/fabric check.
 struct sim_send fake_send_of(const struct fake_post *post);
 // Records that the queue accepted the request.
 void fake_take(struct fake_qp *qp, const struct fake_post *post);
@@ -265,7 +266,7 @@ struct fake_id {
     struct fake_channel *own;     // of a synchronous ID
     unsigned unacked;             // events taken and not acknowledged
     enum sim_cm_state state;
-    bool has_source_port; // that rdma_resolve_addr() took
+    bool has_source_port; // that rdma_resolve_addr() bound
 };
 
 // The event that the library gets; freed by its acknowledgement.
@@ -280,7 +281,7 @@ struct fake_cm_event {
     struct fake_id *counting_id;
 };
 
-// Enters the call of a function with a CM ID.
+// Records the call of a function with a CM ID.
 #define FAKE_ID_CALL(id) \
     FAKE_CALL(id);       \
     struct fake_id *const found = fake_find(FAKE_ID, id)

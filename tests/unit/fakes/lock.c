@@ -15,7 +15,7 @@ static pthread_cond_t acknowledged = PTHREAD_COND_INITIALIZER;
 static _Atomic bool quiet;
 
 void *fake_lock(const char *name) {
-    if (pthread_mutex_lock(&lock_of_all) != 0) // this thread has it
+    if (pthread_mutex_lock(&lock_of_all) != 0) // this thread holds it already
         abort();
     fake_function = name;
     return NULL;
@@ -23,7 +23,7 @@ void *fake_lock(const char *name) {
 
 void fake_unlock(void *const *unused) {
     (void)unused;
-    if (pthread_mutex_unlock(&lock_of_all) != 0) // this thread does not have it
+    if (pthread_mutex_unlock(&lock_of_all) != 0) // this thread does not hold it
         abort();
 }
 
@@ -39,7 +39,7 @@ void fake_acknowledged(void) {
 }
 
 #ifdef FAKE_THREAD_SANITIZER
-typedef void annotation(const char *file, int line); // of its library
+typedef void annotation(const char *file, int line); // of the library of ThreadSanitizer
 annotation AnnotateIgnoreReadsBegin, AnnotateIgnoreReadsEnd, AnnotateIgnoreWritesBegin,
     AnnotateIgnoreWritesEnd, AnnotateIgnoreSyncBegin, AnnotateIgnoreSyncEnd;
 

@@ -32,7 +32,7 @@ socklen_t fake_number_address(struct sockaddr_storage *addr, int number) {
     return sizeof(*in6);
 }
 
-// The port of an IPv4 or IPv6 address has the same place.
+// IPv4 and IPv6 addresses have the port at the same offset.
 static void set_port(struct sockaddr_storage *addr, in_port_t port) {
     if (addr->ss_family != AF_IB)
         ((struct sockaddr_in *)addr)->sin_port = port;
@@ -59,8 +59,7 @@ struct names {
     struct sockaddr_storage addr[FAKE_MOST_ADDRESSES];
 };
 
-// Adds the address of that number, or the numeric one, after the others, unless it is of
-// another family than the hints ask for.
+// Appends the address of that number, or the numeric one, if the hints permit its family.
 static void add_address(struct names *names, int *count, const struct addrinfo *hints,
                         const struct addrinfo *numeric, const char *service, int number) {
     struct addrinfo *info = &names->info[*count];

@@ -9,13 +9,13 @@
 #include <errno.h>
 #include <string.h>
 
-// The completion would report the fault; a post does not.
+// A device reports such an error by a completion, not by the result of the post.
 static void check_element(const struct ibv_pd *pd, bool is_written, const struct ibv_sge *sge) {
     static const char *const faults[] = {
-        [SIM_NO_REGION] = "no live region has it",
-        [SIM_OTHER_PD] = "the region is of another domain",
-        [SIM_NO_ACCESS] = "the region must not be written",
-        [SIM_OUT_OF_RANGE] = "the element is not within the region",
+        [SIM_NO_REGION] = "no live region has this key",
+        [SIM_OTHER_PD] = "the region belongs to another domain",
+        [SIM_NO_ACCESS] = "the region has no local write access",
+        [SIM_OUT_OF_RANGE] = "the SGE is not within the region",
     };
     const enum sim_fault fault = fake_check_element(sge, pd, is_written);
     if (fault)
@@ -35,13 +35,13 @@ void fake_copy_elements(struct fake_elements *to, const struct ibv_pd *pd, bool 
 
 static void copy_receive(struct fake_receive *to, const struct ibv_pd *pd,
                          const struct ibv_recv_wr *wr) {
-    memset(to, 0, sizeof(*to)); // unused elements are also compared
+    memset(to, 0, sizeof(*to)); // unused SGEs are also compared
     to->wr_id = wr->wr_id;
     fake_copy_elements(&to->elements, pd, true, wr->sg_list, wr->num_sge);
 }
 
-// rdma-core 56, providers/rxe/rxe.c, rxe_post_recv() and rxe_post_srq_recv(): requests are
-// taken up to the first that is refused, and bad is that one.
+// rdma-core 56, providers/rxe/rxe.c, rxe_post_recv() and rxe_post_srq_recv(): they accept
+// requests up to the first rejected one, which bad names.
 static int post_recv(struct fake_call *call, struct fake_receives *queue,
                      const struct ibv_pd *pd, struct ibv_recv_wr *wr,
                      struct ibv_recv_wr **bad) {
@@ -60,7 +60,7 @@ static int post_recv(struct fake_call *call, struct fake_receives *queue,
             *bad = wr;
             return error;
         }
-        queue->posted += !fake_is_quiet(); // of no use where nothing is recorded
+        queue->posted += !fake_is_quiet(); // without a record, nothing resets the count
         fake_take_receive(&receive);
     }
     return 0;
@@ -102,7 +102,7 @@ void fake_copy_inline_data(struct fake_post *to, const void *bytes, size_t lengt
     to->inlined_bytes += length;
 }
 
-// Reads no data that is too long: rxe checks the lengths first.
+// Data beyond the limit is not read, because rxe checks the length first.
 static void copy_inlined(struct fake_post *to, const struct ibv_sge *sges, int num_sge) {
     size_t length = 0;
     to->num_sge = num_sge;
@@ -152,8 +152,8 @@ static int refusal(const struct fake_call *call, const struct fake_qp *qp,
     return sim_check_send(fake_profile(), &qp->cap, &send, qp->sends);
 }
 
-// rdma-core 56, providers/rxe/rxe.c, rxe_post_send(): takes requests up to the first that it
-// refuses, which becomes bad, or NULL.
+// rdma-core 56, providers/rxe/rxe.c, rxe_post_send(): accepts requests up to the first
+// rejected one, which bad names; bad is NULL if all are accepted.
 static int post_list(struct fake_call *call, struct fake_qp *qp, struct ibv_send_wr *wr,
                      struct ibv_send_wr **bad) {
     struct fake_post post;
@@ -183,7 +183,8 @@ int fake_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr
     struct fake_qp *found = fake_find(FAKE_QP, qp);
     if (!found)
         return EINVAL;
-    // rdma-core 56, providers/mana: mana_post_send() names no request when it can take none.
+    // rdma-core 56, providers/mana: mana_post_send() leaves bad alone if it rejects the whole
+    // call.
     if (fake_device()->keeps_bad_wr && call->failed)
         return call->error;
     return post_list(call, found, wr, bad);

@@ -59,8 +59,8 @@ struct ibv_qp *fake_qp_create(struct ibv_qp_init_attr_ex *attr, struct ibv_conte
     return &qp->qp.ex.qp_base;
 }
 
-// Linux 7.3, drivers/infiniband/hw/irdma/verbs.c, irdma_modify_qp_roce(): with the state only.
-// iWARP has no such timer.
+// Linux 7.3, drivers/infiniband/hw/irdma/verbs.c, irdma_modify_qp_roce(): the RNR timer
+// changes only together with the state. iWARP has no RNR timer.
 int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask) {
     FAKE_CALL(qp);
     fake_copy(&call->modify_qp.attr, attr, sizeof(*attr));

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST = 2048 }; // of each
+enum { MAX_RECORDS = 2048 }; // of each kind
 
 struct fault {
     const char *name;
@@ -19,11 +19,11 @@ struct fault {
     int error;
 };
 
-static struct fake_call calls[MOST], unrecorded;
-static struct fake_post posts[MOST];
-static struct fake_receive received[MOST];
+static struct fake_call calls[MAX_RECORDS], unrecorded;
+static struct fake_post posts[MAX_RECORDS];
+static struct fake_receive received[MAX_RECORDS];
 static unsigned call_count, post_count, received_count;
-static struct fault faults[MOST];
+static struct fault faults[MAX_RECORDS];
 static unsigned fault_count, faults_fired;
 static const char *first_fault = "";
 
@@ -128,9 +128,10 @@ static void change_errno(const char *name) {
     errno = EXFULL; // no call fails with this number
 }
 
-// In a long test only the newest calls and requests matter.
+// When the record is full, it starts again: a long test uses only the newest calls and
+// requests.
 static unsigned next(unsigned *count) {
-    if (*count == MOST)
+    if (*count == MAX_RECORDS)
         *count = 0;
     return (*count)++;
 }
@@ -179,7 +180,7 @@ const struct fake_call *fake_nth(const char *name, unsigned nth) {
 }
 
 const struct fake_call *fake_last(const char *name) {
-    return fake_nth(name, fake_count(name)); // of no call the 0th, which there is not
+    return fake_nth(name, fake_count(name)); // number 0 does not exist
 }
 
 void fake_take(struct fake_qp *qp, const struct fake_post *post) {

@@ -4,9 +4,9 @@
 // target.c -- memory of a target: posted requests are executed over real bytes, and bytes that
 // were not flushed are lost when the power fails.
 //
-// Memory keeps aligned words of 8 bytes whole, so a flush of one byte keeps its word. The order
-// in which words become visible before a flush does not matter, because only a power failure
-// looks at them.
+// Aligned words of 8 bytes survive as a whole, so a flush of one byte persists its word. The
+// order in which words become visible before a flush does not matter, because only a power
+// failure reveals it.
 
 #include "../../simulator/stores.h"
 #include "internal.h"
@@ -20,7 +20,7 @@ struct region {
     struct region *next;
     struct sim_region checked;
     uint32_t rkey;
-    uint32_t first, words; // among those of all regions
+    uint32_t first, words; // in the arrays below
 };
 
 static struct region *regions;
@@ -111,7 +111,7 @@ static void persist(uint32_t qp_num, struct region *region, uint64_t addr, uint6
                          word_of(region, addr + len - 1) + 1);
 }
 
-// rxe_mr.c, copy_data(): copies one element after the other, each within its region.
+// rxe_mr.c, copy_data(): copies SGE by SGE, and checks each against its region.
 static bool copy_elements(const struct ibv_qp *qp, const struct fake_post *post,
                           unsigned char *bytes, bool is_read) {
     for (int i = 0; i < post->num_sge; i++) {
@@ -136,13 +136,13 @@ static bool write_bytes(const struct ibv_qp *qp, const struct fake_post *post, u
     return true;
 }
 
-// A read completes after the writes that its device did before: by the ordering rules of PCI
-// (Linux 7.3, Documentation/PCI/msi-howto.rst, has them for a read of the processor) it pushes
-// these to memory, which keeps them if the target has direct write. A flush reads up to 8
-// bytes, not the whole range, so the fake persists from the first byte read to the end of the
-// region. A real device persists more, and a program may rely on less; so a test detects a read
-// at a wrong address. On a device that flushes natively, a read persists nothing: that is rxe,
-// which stores with the processor (rxe_mr.c, rxe_mr_copy_xarray()).
+// A read completes after the earlier writes of its device: by the ordering rules of PCI (Linux
+// 7.3, Documentation/PCI/msi-howto.rst, describes them for a read of the processor) it pushes
+// these writes to memory, which is persistent if the target has direct write. A flush reads up
+// to 8 bytes. The fake persists all from the first byte read to the end of the region, less
+// than a real device, so that a test detects a read at a wrong address. On a device with
+// native flush, a read persists nothing, as with rxe, which stores with the processor
+// (rxe_mr.c, rxe_mr_copy_xarray()).
 static bool read_bytes(const struct ibv_qp *qp, const struct fake_post *post,
                        struct region *region) {
     const uint64_t offset = post->remote_addr - region->checked.start;
@@ -151,8 +151,8 @@ static bool read_bytes(const struct ibv_qp *qp, const struct fake_post *post,
     return copy_elements(qp, post, byte_of(region, now, post->remote_addr), true);
 }
 
-// rxe_comp.c, do_atomic(), writes the previous value to the memory of the request. It does not
-// become persistent by it.
+// rxe_comp.c, do_atomic(), writes the previous value to the memory of the request. This makes
+// nothing persistent.
 static bool do_atomic(const struct ibv_qp *qp, const struct fake_post *post,
                       struct region *region) {
     uint64_t *const word = &now[word_of(region, post->remote_addr)];

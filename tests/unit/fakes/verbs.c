@@ -50,7 +50,7 @@ static struct ibv_mr *reg_mr(struct ibv_pd *pd, void *addr, size_t length, uint6
     call->reg_mr.access = access;
     struct fake_object *parent = fake_find(FAKE_PD, pd);
     if (iova != (uintptr_t)addr)
-        fake_misuse("the address is not kept");
+        fake_misuse("the IOVA differs from the address");
     const int error = access_error(access, length);
     if (call->failed || !parent || error)
         return fake_return_null(call, error);
@@ -68,7 +68,7 @@ struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int acce
     return reg_mr(pd, addr, length, (uintptr_t)addr, (unsigned)access);
 }
 
-// The macro ibv_reg_mr() calls this function if the access flags are no constant.
+// The macro ibv_reg_mr() calls this function if the access flags are not a constant.
 struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
                                 unsigned int access) {
     return reg_mr(pd, addr, length, iova, access);
@@ -192,9 +192,9 @@ struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *cq_cont
     return &made->cq;
 }
 
-// Linux 7.3, drivers/infiniband/core/verbs.c, ib_destroy_cq_user(): EBUSY while queue pairs use
-// it. rdma-core 56, libibverbs/cmd_cq.c, ibv_cmd_destroy_cq(): then waits until all events that
-// were taken are acknowledged, and drops those that were not taken.
+// Linux 7.3, drivers/infiniband/core/verbs.c, ib_destroy_cq_user(): EBUSY while queue pairs
+// use it. rdma-core 56, libibverbs/cmd_cq.c, ibv_cmd_destroy_cq(): then waits until all taken
+// events are acknowledged, and drops the other events.
 int ibv_destroy_cq(struct ibv_cq *cq) {
     return fake_release(__func__, FAKE_CQ, cq, true);
 }
