@@ -51,7 +51,7 @@ static struct rpma_work random_work(void) {
         .local = {is_empty || now_and_then(20) ? NULL : w.h.mr, is_empty ? 0 : random_size(),
                   is_empty ? 0 : random_size()},
         .sgl = is_list != now_and_then(20) ? sgl : NULL,
-        .nsge = is_list ? 1 + below(LIST_MOST + 1) : 0,
+        .nsge = is_list ? 1 + below(LIST_MAX + 1) : 0,
         .flush_type = (enum rpma_flush_type)(now_and_then(9) ? below(4) : below(2)),
         .flush_len = random_size(),
         .value = random_64(),
@@ -85,7 +85,7 @@ static bool has_valid_sges(const struct rpma_work *o) {
     size_t room = UINT32_MAX;
     if (o->nsge == 0)
         return !o->sgl && is_valid_sge(&o->local) && o->local.len <= UINT32_MAX;
-    if (!o->sgl || o->nsge > LIST_MOST)
+    if (!o->sgl || o->nsge > LIST_MAX)
         return false;
     for (uint32_t i = 0; i < o->nsge; i++) {
         if (!is_valid_sge(&o->sgl[i]) || o->sgl[i].len > room)

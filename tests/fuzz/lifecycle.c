@@ -403,7 +403,7 @@ static void delete_all(void) {
 
 static void run_lifecycle(void) {
     fake_reset();
-    fake_device()->takes_early = fake_device()->any_range = true;
+    fake_device()->accepts_early = fake_device()->any_range = true;
     memset(all, 0, sizeof(all));
     remote = packed_remote(FIXTURE_REMOTE_ADDR, FIXTURE_REMOTE_SIZE, FIXTURE_REMOTE_RKEY,
                            FIXTURE_EVERY_USAGE, 0);

@@ -184,7 +184,7 @@ TEST_THAT(port_outside_16_bits_is_refused) {
         assert_string_equal(fake_last("getaddrinfo")->getaddrinfo.service, ports[i].text);
         if (ports[i].port >= 0)
             assert_int_equal(
-                ntohs(((const struct sockaddr_in *)&last->resolve.given)->sin_port),
+                ntohs(((const struct sockaddr_in *)&last->resolve.addr_copy)->sin_port),
                 ports[i].port);
     }
 }

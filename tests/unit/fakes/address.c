@@ -10,8 +10,8 @@
 
 struct addresses {
     struct fake_object object;
-    struct rdma_addrinfo info[FAKE_MOST_ADDRESSES];
-    struct sockaddr_storage source[FAKE_MOST_ADDRESSES], destination[FAKE_MOST_ADDRESSES];
+    struct rdma_addrinfo info[FAKE_MAX_ADDRESSES];
+    struct sockaddr_storage source[FAKE_MAX_ADDRESSES], destination[FAKE_MAX_ADDRESSES];
 };
 
 static int number_of(const struct sockaddr *addr) {

@@ -94,8 +94,8 @@ static void wr_set_sge_list(struct ibv_qp_ex *ex, size_t num_sge, const struct i
     enter(ex, "ibv_wr_set_sge_list");
     struct fake_post *post = newest();
     if (post)
-        fake_copy_elements(&post->elements, ex->qp_base.pd,
-                           sim_writes_memory((uint32_t)post->opcode), sges, (int)num_sge);
+        fake_copy_sg_list(&post->sg_list, ex->qp_base.pd,
+                          sim_writes_memory((uint32_t)post->opcode), sges, (int)num_sge);
 }
 
 // Linux 7.3, drivers/infiniband/sw/rxe/rxe_req.c, finish_packet(), finds inline data by the
@@ -132,7 +132,7 @@ static int wr_complete(struct ibv_qp_ex *ex) {
         fake_take(qp, &pending[i]);
     if (!error)
         (void)fake_fault_due("doorbell", &error);
-    if (!error && ex->qp_base.state < IBV_QPS_RTS && !fake_device()->takes_early)
+    if (!error && ex->qp_base.state < IBV_QPS_RTS && !fake_device()->accepts_early)
         error = EINVAL;
     return error;
 }

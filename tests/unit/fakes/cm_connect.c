@@ -104,7 +104,7 @@ static int begin(struct fake_id *id, const char *name, enum rdma_cm_event_type d
 
 int rdma_bind_addr(struct rdma_cm_id *id, struct sockaddr *addr) {
     FAKE_ID_CALL(id);
-    call->resolve.addr = copy_address(&call->resolve.given, addr);
+    call->resolve.addr = copy_address(&call->resolve.addr_copy, addr);
     if (!found || call->failed || address_length(addr) == 0 ||
         sim_check_cm_call(found->state, SIM_CM_BIND))
         return fake_answer(call, EINVAL);
@@ -120,8 +120,8 @@ int rdma_bind_addr(struct rdma_cm_id *id, struct sockaddr *addr) {
 int rdma_resolve_addr(struct rdma_cm_id *id, struct sockaddr *src_addr,
                       struct sockaddr *dst_addr, int timeout_ms) {
     FAKE_ID_CALL(id);
-    call->resolve.addr = copy_address(&call->resolve.given, dst_addr);
-    call->resolve.source = copy_address(&call->resolve.given_source, src_addr);
+    call->resolve.addr = copy_address(&call->resolve.addr_copy, dst_addr);
+    call->resolve.source = copy_address(&call->resolve.source_copy, src_addr);
     call->resolve.timeout_ms = timeout_ms;
     if (!found || call->failed || address_length(dst_addr) == 0 ||
         sim_check_cm_call(found->state, SIM_CM_RESOLVE_ADDR))

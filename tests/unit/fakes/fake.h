@@ -39,7 +39,7 @@ void fake_quiet(bool quiet);
 // RXE_MAX_SGE, RXE_MAX_SRQ_SGE, RXE_MAX_INLINE_DATA.
 enum { FAKE_MAX_SGE = 32, FAKE_MAX_SRQ_SGE = 27, FAKE_MAX_INLINE = 512 };
 
-struct fake_elements {
+struct fake_sg_list {
     int num_sge;
     union {
         struct ibv_sge sge; // the first
@@ -55,7 +55,7 @@ struct fake_post { // a work request of ibv_post_send(), or of an ibv_wr_*() bui
     uint64_t remote_addr;
     uint32_t rkey;
     union {
-        struct fake_elements elements;
+        struct fake_sg_list sg_list;
         struct {
             int num_sge;
             struct ibv_sge sge; // the first
@@ -72,7 +72,7 @@ struct fake_post { // a work request of ibv_post_send(), or of an ibv_wr_*() bui
 struct fake_receive {
     uint64_t wr_id;
     union {
-        struct fake_elements elements;
+        struct fake_sg_list sg_list;
         struct {
             int num_sge;
             struct ibv_sge sge; // the first
@@ -114,9 +114,9 @@ struct fake_call {
             int qp_type, port_space;               // rdma_getaddrinfo()
         } getaddrinfo;
         struct {
-            const struct sockaddr *addr;                 // destination, or the address to bind
-            const struct sockaddr *source;               // of rdma_resolve_addr(), or NULL
-            struct sockaddr_storage given, given_source; // copies of both
+            const struct sockaddr *addr;   // destination, or the address to bind
+            const struct sockaddr *source; // of rdma_resolve_addr(), or NULL
+            struct sockaddr_storage addr_copy, source_copy; // copies of both
             int timeout_ms;
         } resolve;
         struct {
@@ -218,7 +218,7 @@ struct fake_device {
     bool any_range;      // SGEs may exceed their region or domain, which a provider
                          // reports by a completion
     bool silent;         // resolving an address or a route never completes
-    bool takes_early;    // accepts sends before the connection, as mlx5 does
+    bool accepts_early;  // accepts sends before the connection, as mlx5 does
     bool reuses;         // a new object gets the address of a destroyed one of its kind
     int more_devices;    // in the list, all with the same long name
     bool ipc_lock;       // this process has CAP_IPC_LOCK
@@ -232,9 +232,9 @@ struct ibv_context *fake_context(int number);
 // Returns whether this is the address with that number (from 0) of getaddrinfo(); ports are
 // not compared. The addresses of IBACM's routes have higher numbers: sources start at
 // FAKE_FIRST_ROUTE, and the destination of each route to address n is FAKE_ROUTE_TO(n).
-#define FAKE_MOST_ADDRESSES 32
-#define FAKE_FIRST_ROUTE FAKE_MOST_ADDRESSES
-#define FAKE_ROUTE_TO(n) (2 * FAKE_MOST_ADDRESSES + (n))
+#define FAKE_MAX_ADDRESSES 32
+#define FAKE_FIRST_ROUTE FAKE_MAX_ADDRESSES
+#define FAKE_ROUTE_TO(n) (2 * FAKE_MAX_ADDRESSES + (n))
 bool fake_addr_is(const struct sockaddr *addr, int number);
 
 // Keys of the newest live region at that address; 0: none.

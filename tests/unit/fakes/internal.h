@@ -197,7 +197,7 @@ struct fake_cq {
 
 // A queue of receives, which the fakes never consume.
 struct fake_receives {
-    uint32_t posted, most, most_sge;
+    uint32_t posted, max_wr, max_sge;
 };
 
 struct fake_srq {
@@ -240,12 +240,12 @@ int fake_poll_cq(struct ibv_cq *cq, int number, struct ibv_wc *wc);
 int fake_req_notify_cq(struct ibv_cq *cq, int solicited_only);
 
 // Checks whether requests of a domain may use the memory of an SGE.
-enum sim_fault fake_check_element(const struct ibv_sge *sge, const struct ibv_pd *pd,
-                                  bool is_written);
+enum sim_fault fake_check_sge(const struct ibv_sge *sge, const struct ibv_pd *pd,
+                              bool is_written);
 // Every SGE must be within a live region of the domain. If is_written is set, the device must
 // have the right to write the region.
-void fake_copy_elements(struct fake_elements *to, const struct ibv_pd *pd, bool is_written,
-                        const struct ibv_sge *sges, int num_sge);
+void fake_copy_sg_list(struct fake_sg_list *to, const struct ibv_pd *pd, bool is_written,
+                       const struct ibv_sge *sges, int num_sge);
 // Appends to the inline data of a post, if there is room.
 void fake_copy_inline_data(struct fake_post *to, const void *bytes, size_t length);
 // The request in the form that the rules of sim/fabric check.

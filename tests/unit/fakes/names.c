@@ -55,8 +55,8 @@ void fake_note_name(struct fake_call *call, const char *node, const char *servic
 
 struct names {
     struct fake_object object;
-    struct addrinfo info[FAKE_MOST_ADDRESSES];
-    struct sockaddr_storage addr[FAKE_MOST_ADDRESSES];
+    struct addrinfo info[FAKE_MAX_ADDRESSES];
+    struct sockaddr_storage addr[FAKE_MAX_ADDRESSES];
 };
 
 // Appends the address of that number, or the numeric one, if the hints permit its family.

@@ -10,24 +10,24 @@
 #include <string.h>
 
 // A device reports such an error by a completion, not by the result of the post.
-static void check_element(const struct ibv_pd *pd, bool is_written, const struct ibv_sge *sge) {
+static void check_sge(const struct ibv_pd *pd, bool is_written, const struct ibv_sge *sge) {
     static const char *const faults[] = {
         [SIM_NO_REGION] = "no live region has this key",
         [SIM_OTHER_PD] = "the region belongs to another domain",
         [SIM_NO_ACCESS] = "the region has no local write access",
         [SIM_OUT_OF_RANGE] = "the SGE is not within the region",
     };
-    const enum sim_fault fault = fake_check_element(sge, pd, is_written);
+    const enum sim_fault fault = fake_check_sge(sge, pd, is_written);
     if (fault)
         fake_misuse("lkey %u: %s", sge->lkey, faults[fault]);
 }
 
-void fake_copy_elements(struct fake_elements *to, const struct ibv_pd *pd, bool is_written,
-                        const struct ibv_sge *sges, int num_sge) {
+void fake_copy_sg_list(struct fake_sg_list *to, const struct ibv_pd *pd, bool is_written,
+                       const struct ibv_sge *sges, int num_sge) {
     to->num_sge = num_sge;
     for (int i = 0; i < num_sge && i < FAKE_MAX_SGE; i++) {
         fake_copy(&to->sges[i], &sges[i], sizeof(sges[i]));
-        check_element(pd, is_written, &sges[i]);
+        check_sge(pd, is_written, &sges[i]);
     }
 }
 
@@ -37,7 +37,7 @@ static void copy_receive(struct fake_receive *to, const struct ibv_pd *pd,
                          const struct ibv_recv_wr *wr) {
     memset(to, 0, sizeof(*to)); // unused SGEs are also compared
     to->wr_id = wr->wr_id;
-    fake_copy_elements(&to->elements, pd, true, wr->sg_list, wr->num_sge);
+    fake_copy_sg_list(&to->sg_list, pd, true, wr->sg_list, wr->num_sge);
 }
 
 // rdma-core 56, providers/rxe/rxe.c, rxe_post_recv() and rxe_post_srq_recv(): they accept
@@ -54,7 +54,7 @@ static int post_recv(struct fake_call *call, struct fake_receives *queue,
         if (is_first ? call->failed : fake_fault_due("receive request", &error))
             error = is_first ? call->error : error;
         else
-            error = sim_check_receive(fake_profile(), queue->most, queue->most_sge,
+            error = sim_check_receive(fake_profile(), queue->max_wr, queue->max_sge,
                                       (unsigned)wr->num_sge, queue->posted);
         if (error) {
             *bad = wr;
@@ -92,7 +92,7 @@ struct sim_send fake_send_of(const struct fake_post *post) {
                             post->flush_level};
     if (!sim_is_inline(send.opcode, send.flags))
         for (int i = 0; i < post->num_sge && i < FAKE_MAX_SGE; i++)
-            send.length += post->elements.sges[i].length;
+            send.length += post->sg_list.sges[i].length;
     return send;
 }
 
@@ -110,7 +110,7 @@ static void copy_inlined(struct fake_post *to, const struct ibv_sge *sges, int n
         length += sges[i].length;
     for (int i = 0; i < num_sge && length <= FAKE_MAX_INLINE; i++) {
         if (i < FAKE_MAX_SGE)
-            to->elements.sges[i] = sges[i];
+            to->sg_list.sges[i] = sges[i];
         fake_copy_inline_data(to, (const void *)(uintptr_t)sges[i].addr, sges[i].length);
     }
     to->inlined_bytes = length;
@@ -130,8 +130,8 @@ static void copy_send(struct fake_post *to, const struct ibv_pd *pd,
     if (wr->send_flags & IBV_SEND_INLINE) // the lkey is not read
         copy_inlined(to, wr->sg_list, wr->num_sge);
     else
-        fake_copy_elements(&to->elements, pd, sim_writes_memory(wr->opcode), wr->sg_list,
-                           wr->num_sge);
+        fake_copy_sg_list(&to->sg_list, pd, sim_writes_memory(wr->opcode), wr->sg_list,
+                          wr->num_sge);
     if (sim_is_atomic(wr->opcode)) {
         to->remote_addr = wr->wr.atomic.remote_addr;
         to->rkey = wr->wr.atomic.rkey;
@@ -171,7 +171,7 @@ static int post_list(struct fake_call *call, struct fake_qp *qp, struct ibv_send
     if (error || !fake_device()->keeps_bad_wr)
         *bad = wr;
     const bool is_connected =
-        qp->qp.ex.qp_base.state >= IBV_QPS_RTS || fake_device()->takes_early;
+        qp->qp.ex.qp_base.state >= IBV_QPS_RTS || fake_device()->accepts_early;
     if (is_connected && call->requests > 0 && fake_fault_due("doorbell", &doorbell_error))
         return doorbell_error;
     return sim_post_result(fake_profile(), is_connected, call->requests, error);

@@ -43,7 +43,7 @@ struct ibv_qp *fake_qp_create(struct ibv_qp_init_attr_ex *attr, struct ibv_conte
     qp->cap = cap;
     attr->cap = reported;
     qp->receives =
-        (struct fake_receives){.most = cap.max_recv_wr, .most_sge = cap.max_recv_sge};
+        (struct fake_receives){.max_wr = cap.max_recv_wr, .max_sge = cap.max_recv_sge};
     qp->qp.ex.qp_base = (struct ibv_qp){.context = context,
                                         .qp_context = attr->qp_context,
                                         .pd = attr->pd,

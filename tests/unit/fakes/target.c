@@ -112,12 +112,12 @@ static void persist(uint32_t qp_num, struct region *region, uint64_t addr, uint6
 }
 
 // rxe_mr.c, copy_data(): copies SGE by SGE, and checks each against its region.
-static bool copy_elements(const struct ibv_qp *qp, const struct fake_post *post,
-                          unsigned char *bytes, bool is_read) {
+static bool copy_sg_list(const struct ibv_qp *qp, const struct fake_post *post,
+                         unsigned char *bytes, bool is_read) {
     for (int i = 0; i < post->num_sge; i++) {
-        const struct ibv_sge *sge = &post->elements.sges[i];
+        const struct ibv_sge *sge = &post->sg_list.sges[i];
         unsigned char *local = (unsigned char *)(uintptr_t)sge->addr;
-        if (fake_check_element(sge, qp->pd, is_read))
+        if (fake_check_sge(sge, qp->pd, is_read))
             return false;
         memcpy(is_read ? local : bytes, is_read ? bytes : local, sge->length);
         bytes += sge->length;
@@ -130,7 +130,7 @@ static bool write_bytes(const struct ibv_qp *qp, const struct fake_post *post, u
     unsigned char *bytes = byte_of(region, now, post->remote_addr);
     if (post->inlined_bytes > 0)
         memcpy(bytes, post->inlined, post->inlined_bytes);
-    else if (!copy_elements(qp, post, bytes, false))
+    else if (!copy_sg_list(qp, post, bytes, false))
         return false;
     add_stores(qp->qp_num, region, post->remote_addr, length);
     return true;
@@ -148,7 +148,7 @@ static bool read_bytes(const struct ibv_qp *qp, const struct fake_post *post,
     const uint64_t offset = post->remote_addr - region->checked.start;
     if (!fake_profile()->has_native_flush)
         persist(qp->qp_num, region, post->remote_addr, region->checked.length - offset);
-    return copy_elements(qp, post, byte_of(region, now, post->remote_addr), true);
+    return copy_sg_list(qp, post, byte_of(region, now, post->remote_addr), true);
 }
 
 // rxe_comp.c, do_atomic(), writes the previous value to the memory of the request. This makes
@@ -160,7 +160,7 @@ static bool do_atomic(const struct ibv_qp *qp, const struct fake_post *post,
     *word = sim_atomic_result((uint32_t)post->opcode, before, post->compare_add, post->swap);
     if (*word != before)
         add_stores(qp->qp_num, region, post->remote_addr, WORD);
-    return copy_elements(qp, post, (unsigned char *)&before, true);
+    return copy_sg_list(qp, post, (unsigned char *)&before, true);
 }
 
 // Linux 7.3, drivers/infiniband/sw/rxe/rxe_resp.c: process_flush() writes back the range, or

@@ -96,8 +96,8 @@ uint32_t fake_rkey(const void *addr) {
     return key_at(addr, true);
 }
 
-enum sim_fault fake_check_element(const struct ibv_sge *sge, const struct ibv_pd *pd,
-                                  bool is_written) {
+enum sim_fault fake_check_sge(const struct ibv_sge *sge, const struct ibv_pd *pd,
+                              bool is_written) {
     const unsigned access = is_written ? IBV_ACCESS_LOCAL_WRITE : 0;
     struct fake_mr *mr = NULL;
     while ((mr = fake_next(FAKE_MR, mr)) && mr->mr.lkey != sge->lkey)
@@ -123,7 +123,7 @@ struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *init
         return fake_return_null(call, parent ? refusal : EINVAL);
     struct fake_srq *made = FAKE_NEW(FAKE_SRQ, struct fake_srq, srq);
     fake_adopt(&made->object, parent);
-    made->receives = (struct fake_receives){.most = actual.max_wr, .most_sge = actual.max_sge};
+    made->receives = (struct fake_receives){.max_wr = actual.max_wr, .max_sge = actual.max_sge};
     made->srq.context = pd->context;
     made->srq.pd = pd;
     return &made->srq;
@@ -135,7 +135,7 @@ int ibv_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr, int mask) {
     if (mask != IBV_SRQ_LIMIT)
         fake_misuse("changes more than the limit");
     if (call->failed || !found ||
-        sim_check_srq_change(fake_profile(), attr, (unsigned)mask, &found->receives.most,
+        sim_check_srq_change(fake_profile(), attr, (unsigned)mask, &found->receives.max_wr,
                              found->receives.posted))
         return fake_error(call, EINVAL);
     found->limit = attr->srq_limit;

@@ -58,7 +58,7 @@ static const struct list_function functions[] = {
 static void for_each_from(size_t i, void (*what)(const struct list_function *f)) {
     for (; i < LENGTH(functions); i++) {
         fake_reset();
-        list_fixture_new(functions[i].srq, LIST_MOST);
+        list_fixture_new(functions[i].srq, LIST_MAX);
         what(&functions[i]);
         list_fixture_delete();
     }
@@ -87,6 +87,6 @@ int list_run(const struct list_function *f, const struct rpma_sge *sgl, uint32_t
     return f->kind ? rpma_post(w.h.conn, &work, 1, NULL) : f->receive(&receive, 1, NULL);
 }
 
-struct rpma_sge list_element(int i) {
+struct rpma_sge list_sge(int i) {
     return (struct rpma_sge){list_regions[i % 3], 10 + (size_t)i, 20 + (size_t)i};
 }

@@ -9,7 +9,7 @@
 
 #include "fixture.h"
 
-enum { LIST_MOST = 5 };
+enum { LIST_MAX = 5 };
 #define LIST_CONTEXT ((void *)0x1234567890)
 
 struct list_function {
@@ -37,6 +37,6 @@ void list_for_each_receive(void (*what)(const struct list_function *f));
 int list_run(const struct list_function *f, const struct rpma_sge *sgl, uint32_t nsge);
 
 // Element i: of region i % 3, at offset 10 + i, with 20 + i bytes.
-struct rpma_sge list_element(int i);
+struct rpma_sge list_sge(int i);
 
 #endif // LISTS_H

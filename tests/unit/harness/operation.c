@@ -117,15 +117,15 @@ struct fake_post operation_posted(unsigned nth) {
                  logged_text());
     struct fake_post copy = *post;
     if (copy.flags & IBV_SEND_INLINE || (copy.num_sge == 1 && copy.sge.length == 0))
-        memset(&copy.elements, 0, sizeof(copy.elements));
+        memset(&copy.sg_list, 0, sizeof(copy.sg_list));
     return copy;
 }
 
 void operation_compare(const struct fake_post *got, const struct fake_post *expected,
                        const char *what) {
     if (memcmp(got, expected, sizeof(*got)) != 0)
-        fail_msg("%s: opcode %d, flags 0x%x, wr_id 0x%lx, %d elements, not opcode %d, flags "
-                 "0x%x, wr_id 0x%lx, %d elements as they should be",
+        fail_msg("%s: opcode %d, flags 0x%x, wr_id 0x%lx, %d SGEs, not opcode %d, flags "
+                 "0x%x, wr_id 0x%lx, %d SGEs as they should be",
                  what, got->opcode, got->flags, (unsigned long)got->wr_id, got->num_sge,
                  expected->opcode, expected->flags, (unsigned long)expected->wr_id,
                  expected->num_sge);

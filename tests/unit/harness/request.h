@@ -19,7 +19,7 @@ enum {
     INLINE_KINDS = SOLICITED_KINDS | KIND(WRITE), // of inline data
     LOCAL_KINDS = INLINE_KINDS | KIND(READ),
     ATOMIC_KINDS = KIND(FETCH_ADD) | KIND(COMPARE_SWAP),
-    INLINE_ROOM = 16 * LIST_MOST, // rxe has room for the elements, or for as many bytes
+    INLINE_ROOM = 16 * LIST_MAX, // rxe has room for the SGEs, or for as many bytes
 };
 
 static inline bool is(const struct rpma_work *o, unsigned kinds) {
@@ -30,7 +30,7 @@ static bool flushes, writes_atomically;   // natively
 static struct ibv_sge target;             // that emulated flushes read into
 static struct rpma_mr_remote *misaligned; // advertises remote atomics
 
-static inline void append_sge(struct fake_elements *to, const struct rpma_sge *piece) {
+static inline void append_sge(struct fake_sg_list *to, const struct rpma_sge *piece) {
     void *memory = NULL;
     if (piece->len == 0)
         return;
@@ -39,13 +39,13 @@ static inline void append_sge(struct fake_elements *to, const struct rpma_sge *p
                                                (uint32_t)piece->len, fake_lkey(memory)};
 }
 
-// The bytes themselves take the place of the elements.
+// The bytes themselves replace the SGEs.
 static inline void take_inline(struct fake_post *post) {
-    const struct fake_elements elements = post->elements;
-    memset(&post->elements, 0, sizeof(post->elements));
+    const struct fake_sg_list list = post->sg_list;
+    memset(&post->sg_list, 0, sizeof(post->sg_list));
     post->flags |= IBV_SEND_INLINE;
-    for (int i = 0; i < elements.num_sge; i++) {
-        const struct ibv_sge *sge = &elements.sges[i];
+    for (int i = 0; i < list.num_sge; i++) {
+        const struct ibv_sge *sge = &list.sges[i];
         memcpy(post->inlined + post->inlined_bytes, (const void *)(uintptr_t)sge->addr,
                sge->length);
         post->inlined_bytes += sge->length;
@@ -107,7 +107,7 @@ static inline struct fake_post request(const struct rpma_work *o) {
         const bool is_list = o->nsge > 0 && is(o, LOCAL_KINDS);
         post.opcode = (int)opcodes[o->type];
         for (uint32_t i = 0; i < (is_list ? o->nsge : 1); i++)
-            append_sge(&post.elements, is_list ? &o->sgl[i] : &o->local);
+            append_sge(&post.sg_list, is_list ? &o->sgl[i] : &o->local);
         if (o->flags & RPMA_F_INLINE && is(o, INLINE_KINDS))
             take_inline(&post);
     } else if (o->type == RPMA_WORK_FLUSH) {
@@ -120,13 +120,13 @@ static inline struct fake_post request(const struct rpma_work *o) {
 
 // A set bit of pattern: this SGE has bytes. The others, with or without a region, are
 // left out. Returns how many pieces there are.
-enum { PATTERNS = 1 << LIST_MOST };
-static inline uint32_t make_sges(struct rpma_sge sgl[LIST_MOST], unsigned pattern) {
-    for (int i = 0; i < LIST_MOST; i++)
-        sgl[i] = pattern >> i & 1 ? list_element(i)
+enum { PATTERNS = 1 << LIST_MAX };
+static inline uint32_t make_sges(struct rpma_sge sgl[LIST_MAX], unsigned pattern) {
+    for (int i = 0; i < LIST_MAX; i++)
+        sgl[i] = pattern >> i & 1 ? list_sge(i)
                  : i % 2          ? (struct rpma_sge){NULL, 0, 0}
                                   : (struct rpma_sge){list_regions[0], SIZE_MAX, 0};
-    return 1 + pattern % LIST_MOST;
+    return 1 + pattern % LIST_MAX;
 }
 
 // A fixture with three regions, whose bytes all differ from 0, and with a batch, on a device
@@ -137,7 +137,7 @@ static inline void request_begin(bool flush, bool atomic_write, uint32_t max_ops
     fake_reset();
     fake_profile()->has_native_flush = flush;
     fake_profile()->has_native_atomic_write = atomic_write;
-    list_fixture_new(false, LIST_MOST);
+    list_fixture_new(false, LIST_MAX);
     for (size_t i = 0; i < LENGTH(list_regions); i++) {
         void *memory = NULL;
         MUST(rpma_mr_get_ptr(list_regions[i], &memory));

@@ -34,7 +34,7 @@ static const struct {
 };
 enum { OPERATIONS = LENGTH(operations) }; // as many as rpma_post() hands over at once
 
-static unsigned elements = 3; // of a list
+static unsigned num_sge = 3; // of a list
 
 // True: tests post an array by rpma_post(), from the first operation that was not taken. False:
 // a batch, which continues at that operation by itself.
@@ -44,15 +44,15 @@ static struct fake_post expected[OPERATIONS];
 static unsigned taken;
 
 static struct rpma_work operation_number(size_t i, int flags) {
-    static struct rpma_sge sgl[LIST_MOST];
+    static struct rpma_sge sgl[LIST_MAX];
     struct rpma_work o = operation_of(&w, operations[i].kind);
     o.flags = flags;
     o.op_context = (void *)(0x100 + i);
-    for (int k = 0; k < LIST_MOST; k++)
-        sgl[k] = list_element(k);
+    for (int k = 0; k < LIST_MAX; k++)
+        sgl[k] = list_sge(k);
     if (operations[i].form == LIST) {
         o.sgl = sgl;
-        o.nsge = elements;
+        o.nsge = num_sge;
     } else if (operations[i].form == MISALIGNED) {
         o.remote = misaligned;
         o.remote_offset = o.type == RPMA_WORK_ATOMIC_WRITE ? 16 : 20;
@@ -124,11 +124,11 @@ static unsigned runs(bool of_lists) {
 // posts these operations.
 TEST_THAT(multi_sge_requests_split_a_native_list) {
     for (int i = 0; i < 64; i++) {
-        elements = 1 + i % 4 % 3;
+        num_sge = 1 + i % 4 % 3;
         by_array = i & 4;
         begin_every_kind(i & 8, i & 16,
                          i & 32 ? RPMA_F_COMPLETION_ALWAYS : RPMA_F_COMPLETION_ON_ERROR);
-        const bool native = flushes || writes_atomically, is_cut = native && elements > 1;
+        const bool native = flushes || writes_atomically, is_cut = native && num_sge > 1;
         fake_device()->keeps_bad_wr = i % 4 == 3;
         expect_all_posted_twice(is_cut ? runs(true) : !native, is_cut ? runs(false) : native);
         request_end();
@@ -167,7 +167,7 @@ static bool continues_after(const char *fault, unsigned nth, int error) {
 TEST_THAT(nothing_is_posted_twice) {
     const bool native = BUILD_FLUSHES || BUILD_WRITES_ATOMICALLY;
     for (int i = 0; i < 4; i++) {
-        elements = i % 2 ? 3 : 1;
+        num_sge = i % 2 ? 3 : 1;
         by_array = i / 2;
         struct {
             const char *fault;
@@ -182,7 +182,7 @@ TEST_THAT(nothing_is_posted_twice) {
         for (size_t f = 0; f < LENGTH(faults); f++)
             while (continues_after(faults[f].fault, faults[f].places + 1, faults[f].error))
                 faults[f].places++;
-        const bool is_cut = native && elements > 1;
+        const bool is_cut = native && num_sge > 1;
         const unsigned lists = is_cut ? runs(true) : !native,
                        others = is_cut ? runs(false) : native;
         assert_int_equal(faults[0].places, others);

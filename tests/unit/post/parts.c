@@ -16,14 +16,14 @@ static uint32_t most = MOST;
 static struct rpma_work work[MOST];
 static struct rpma_receive receives[MOST];
 
-// Makes arrays of one to LIST_MOST pieces, with contexts that count from 0.
+// Makes arrays of one to LIST_MAX pieces, with contexts that count from 0.
 static void make_arrays(const struct list_function *f) {
-    static struct rpma_sge sgl[LIST_MOST];
-    for (int i = 0; i < LIST_MOST; i++)
-        sgl[i] = list_element(i);
+    static struct rpma_sge sgl[LIST_MAX];
+    for (int i = 0; i < LIST_MAX; i++)
+        sgl[i] = list_sge(i);
     for (uint32_t i = 0; i < most; i++) {
         void *const context = (void *)(uintptr_t)i;
-        const uint32_t nsge = most == 1 ? 0 : 1 + i % LIST_MOST;
+        const uint32_t nsge = most == 1 ? 0 : 1 + i % LIST_MAX;
         receives[i] = (struct rpma_receive){
             .local = sgl[0], .sgl = nsge ? sgl : NULL, .nsge = nsge, .op_context = context};
         work[i] = (struct rpma_work){.type = f->kind,
@@ -40,7 +40,7 @@ static void make_arrays(const struct list_function *f) {
 static void begin_case(const struct list_function *f) {
     list_fixture_delete();
     fake_reset();
-    list_fixture_new(f->srq, LIST_MOST);
+    list_fixture_new(f->srq, LIST_MAX);
     make_arrays(f);
 }
 
@@ -57,13 +57,13 @@ static void for_each(void (*what)(const struct list_function *f)) {
     most = MOST;
 }
 
-// Expects these elements and no others, in this order.
+// Expects these SGEs and no others, in this order.
 static void expect_taken(const struct list_function *f, uint32_t from, uint32_t count) {
     assert_int_equal(f->kind ? fake_posted_count() : fake_received_count(), count);
     for (unsigned i = 0; i < count; i++) {
         assert_int_equal(f->kind ? fake_posted(i)->wr_id : fake_received(i)->wr_id, from + i);
         assert_int_equal(f->kind ? fake_posted(i)->num_sge : fake_received(i)->num_sge,
-                         1 + (from + i) % LIST_MOST);
+                         1 + (from + i) % LIST_MAX);
     }
 }
 
@@ -142,8 +142,8 @@ static void fit(const struct list_function *f) {
         assert_int_equal(posted, MOST);
         assert_int_equal(fake_count(f->call), MOST / (MAX_SGES / pieces[i]));
         for (unsigned n = 0; n < MOST; n++) {
-            struct fake_elements expected = {0}, got = f->kind ? fake_posted(n)->elements
-                                                               : fake_received(n)->elements;
+            struct fake_sg_list expected = {0}, got = f->kind ? fake_posted(n)->sg_list
+                                                              : fake_received(n)->sg_list;
             for (uint32_t k = 0; k < pieces[i]; k++)
                 append_sge(&expected, &sgl[n % 2][k]);
             assert_memory_equal(&got, &expected, sizeof(got));

@@ -14,13 +14,13 @@ static void expect_received(const struct list_function *f, const struct rpma_sge
     EXPECT_CALLS(f->call);
     const struct fake_receive got = *fake_received(0);
     for (uint32_t i = 0; i < number; i++)
-        append_sge(&expected.elements, &sgl[i]);
+        append_sge(&expected.sg_list, &sgl[i]);
     assert_memory_equal(&got, &expected, sizeof(got));
 }
 
 static void receive_sges(const struct list_function *f) {
-    const struct rpma_sge alone[] = {list_element(1), {NULL, 0, 0}, {list_regions[1], 5, 0}};
-    struct rpma_sge sgl[LIST_MOST];
+    const struct rpma_sge alone[] = {list_sge(1), {NULL, 0, 0}, {list_regions[1], 5, 0}};
+    struct rpma_sge sgl[LIST_MAX];
     for (unsigned pattern = 0; pattern < PATTERNS; pattern++) {
         const uint32_t number = make_sges(sgl, pattern);
         MUST_OF(f->name, list_run(f, sgl, number));

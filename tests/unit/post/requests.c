@@ -102,7 +102,7 @@ static void expect_ranges(struct rpma_work o) {
 }
 
 static void expect_sges(struct rpma_work o) {
-    struct rpma_sge sgl[LIST_MOST];
+    struct rpma_sge sgl[LIST_MAX];
     o.sgl = sgl;
     for (unsigned pattern = 0; pattern < PATTERNS; pattern++) {
         o.nsge = make_sges(sgl, pattern);
@@ -186,7 +186,7 @@ TEST_THAT(old_atomic_write_reads_its_bytes_from_a_region) {
             .flags = IBV_SEND_FENCE | (flags & 1 << 1 ? IBV_SEND_SIGNALED : 0),
             .remote_addr = FIXTURE_REMOTE_ADDR + 8,
             .rkey = FIXTURE_REMOTE_RKEY,
-            .elements = {1, {{(uintptr_t)w.memory + 16, 8, fake_lkey(w.memory)}}}};
+            .sg_list = {1, {{(uintptr_t)w.memory + 16, 8, fake_lkey(w.memory)}}}};
         MUST(rpma_write_atomic(w.h.conn, w.h.remote, 8, w.h.mr, 16, flags, (void *)7));
         const struct fake_post got = operation_posted(0);
         operation_compare(&got, &expected, "rpma_write_atomic");

@@ -370,7 +370,7 @@ static bool is_of_receive(const struct wrong *wrong) {
 static void reject_invalid_receives(const struct list_function *f) {
     make_lists(w.h.mr);
     for (size_t i = 0; i < LENGTH(wrongs); i++) {
-        struct rpma_work o = {.local = list_element(0)};
+        struct rpma_work o = {.local = list_sge(0)};
         const struct wrong *wrong = &wrongs[i];
         const char *condition = wrong->condition, *logs = wrong->logs;
         uint32_t posted = 77;
@@ -386,7 +386,7 @@ static void reject_invalid_receives(const struct list_function *f) {
         }
         invalidate(&o, wrong);
         if (o.nsge == 3)
-            o.nsge = LIST_MOST + 1;
+            o.nsge = LIST_MAX + 1;
         const struct rpma_receive receive = {o.local, o.sgl, o.nsge, o.reserved0, NULL};
         EXPECT_ERROR_OF(f->name, f->receive(&receive, 1, &posted), RPMA_E_INVAL, condition,
                         condition, .logs = logs, .before = "receives[0]: ");
