@@ -137,7 +137,7 @@ void check_plan(const Json &message) {
     for (const Setting &setting : settings)
         EXPECT(message[setting.name] == plan.*setting.field);
     EXPECT(plan.depth % plan.batch == 0 && plan.threads <= plan.connections);
-    EXPECT((plan.sg_list <= plan.size || plan.op().is_connect()) &&
+    EXPECT((plan.elements <= plan.size || plan.op().is_connect()) &&
            (!plan.ring || plan.ring >= 4 * plan.depth));
     EXPECT(plan.target_size() >= plan.connections * plan.size);
     EXPECT(plan.target_size() <= UINT64_C(1) << 40);
