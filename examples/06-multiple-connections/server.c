@@ -83,7 +83,7 @@ static void handle_completions(struct client *client) {
     check_call(ret, "waiting for a completion");
     // The answer's send may never complete: a client that has the answer may exit before it
     // acknowledges it. Its disconnection also confirms the answer.
-    while (!client->answered && take_completion(cq, &wc))
+    while (!client->answered && poll_completion(cq, &wc))
         handle_completion(client, &wc);
 }
 
@@ -151,7 +151,7 @@ int main(int argc, char *argv[]) {
     CALL(rpma_ep_get_fd(ep, &fd));
     watch(fd, &requests);
 
-    // Take one event at a time: its handler may delete a client to which later events refer.
+    // Fetch one event at a time: its handler may delete a client to which later events refer.
     while (served < args.number) {
         int ready = epoll_wait(epoll_fd, &event, 1, -1);
         if (ready < 0 && errno != EINTR)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// server.c -- takes receives from a receive CQ, its sends complete in the main CQ
+// server.c -- polls a receive CQ for its receives; its sends complete in the main CQ
 
 #include "sum.h"
 
@@ -24,7 +24,7 @@ static struct ibv_wc await(struct rpma_conn *conn, bool receive, bool shared_cha
     CALL(receive ? rpma_conn_get_rcq(conn, &wanted) : rpma_conn_get_cq(conn, &wanted));
     if (!shared_channel)
         return await_completion(wanted);
-    while (!take_completion(wanted, &wc)) {
+    while (!poll_completion(wanted, &wc)) {
         CALL(rpma_conn_wait(conn, 0, &cq, &is_rcq));
         if ((cq == wanted) != (is_rcq == receive))
             fail("the completion is in an unknown CQ");

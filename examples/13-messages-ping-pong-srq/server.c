@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// server.c -- takes the messages of several clients from one shared receive queue
+// server.c -- receives the messages of several clients through one shared receive queue
 
 #include "messages.h"
 

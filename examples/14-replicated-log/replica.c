@@ -117,7 +117,7 @@ static void take_event(struct replica *replica) {
     replica->alive_time = clock_ms();
 }
 
-static void take_completions(struct replica *replica) {
+static void poll_completions(struct replica *replica) {
     struct ibv_wc wc;
     (void)rpma_cq_wait(replica->cq); // arms the descriptor for the next completion
     while (!rpma_cq_get_wc(replica->cq, 1, &wc, NULL)) {
@@ -135,7 +135,7 @@ static void take_completions(struct replica *replica) {
 // Some devices retry for ever if a server fails, so the client has its own timeout.
 static void check_replica(struct replica *replica) {
     if (replica->state >= CONNECTED)
-        take_completions(replica);
+        poll_completions(replica);
     if (replica->state != LOST)
         take_event(replica);
     if ((replica->state == CONNECTING || replica->pending > 0) &&

@@ -12,7 +12,7 @@
 #define SERVERS_MAX 4
 #define PASSES 3             // over the whole store
 #define REPLY_TIMEOUT_MS 500 // for the answer of a server, or for connecting
-#define LATE_MAX 4           // the patience for answers is doubled at most so often
+#define LATE_MAX 4           // the reply timeout is doubled at most this many times
 #define GAP_MS 200           // time without a block that is logged
 #define TRIES_MAX 10         // for a block that arrives damaged
 
@@ -149,7 +149,7 @@ static void request_block(struct slot *slot, struct server *server) {
         server->since = clock_ms();
     if (rpma_send(server->conn, side.mr, offsetof(struct content, requests[number]),
                   sizeof(struct request), RPMA_F_COMPLETION_ALWAYS, slot))
-        server->failed = "nothing can be sent to it";
+        server->failed = "the send was rejected";
 }
 
 // A pass starts when the previous one has ended.
@@ -200,8 +200,8 @@ static void take_resolution(struct server *server) {
     server->since = clock_ms();
     if (!ret)
         return;
-    // No message was sent yet, so the state of the port is irrelevant. soft-iWARP may have
-    // waited for the server: for the same time the others take precedence.
+    // No message was sent yet, so the state of the port is irrelevant. On soft-iWARP this call
+    // may have blocked: the next attempt is later by the same time, for the other servers.
     (void)rpma_conn_req_delete(&server->req);
     server->since += server->since - begin;
 }
@@ -312,7 +312,7 @@ static bool lose_failed_servers(void) {
 }
 
 // Also polls the completions of deleted connections, before a new one may get the same qp_num.
-static void take_completions(void) {
+static void poll_completions(void) {
     struct ibv_wc wc;
     do
         while (!rpma_cq_get_wc(queues.cq, 1, &wc, NULL))
@@ -338,7 +338,7 @@ static void handle_peer(void *unused) {
     for (struct server *server = servers; server < servers + args.server_count; server++)
         if (type == RPMA_PEER_EVENT_PORT_UP && is_reply_pending(server))
             server->failed = "the port was down";
-    take_completions();
+    poll_completions();
     for (struct server *server = servers; server < servers + args.server_count; server++)
         if (!server->req && !server->conn)
             start_connecting(server);
@@ -391,10 +391,10 @@ static bool finished(void) {
 static void move_blocks(void) {
     while (!finished() && !device_gone) {
         check_servers();
-        take_completions();
+        poll_completions();
         request_blocks();
         run_loop(&loop, RETRY_MS);
-        take_completions();
+        poll_completions();
     }
 }
 

@@ -131,7 +131,8 @@ static inline bool rearm(struct rpma_cq *cq) {
 /*
  * Returns true if messages can be sent. Call it right before a connection is deleted or
  * connected, because the event of a port arrives later: otherwise the other side would not be
- * notified, and soft-RoCE makes no more connections once such a message could not be sent.
+ * notified, and soft-RoCE establishes no more connections once such a message could not be
+ * sent.
  */
 static inline bool port_is_up(const struct rpma_peer *peer) {
     struct ibv_port_attr attr;

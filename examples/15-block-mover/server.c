@@ -103,7 +103,7 @@ static void answer(struct client *client, size_t number) {
     CALL(rpma_batch_set(client->batch, 0, &work[0]));
     CALL(rpma_batch_set(client->batch, 1, &work[1]));
     if (rpma_batch_post(client->batch, NULL))
-        client->failed = "nothing can be sent to it";
+        client->failed = "the send was rejected";
     uses[number].held = false;
     client->answering++;
 }
@@ -116,8 +116,8 @@ static void answer_held_requests(struct client *client) {
 
 // ---- clients
 
-// A lost client leaves its messages; the device no longer uses them once the connection is
-// deleted.
+// Frees the messages of a lost client after the deletion of its connection, because only then
+// the device no longer uses them.
 static void lose_client(struct client *client) {
     printf("server: client %u is disconnected: %s\n", client->number, client->failed);
     CALL(rpma_batch_delete(&client->batch));
@@ -167,7 +167,7 @@ static void handle_completion(const struct ibv_wc *wc) {
 }
 
 // Also polls the completions of deleted connections, before a new one may get the same qp_num.
-static void take_completions(void) {
+static void poll_completions(void) {
     struct ibv_wc wc;
     do
         while (!rpma_cq_get_wc(queues.cq, 1, &wc, NULL))
@@ -210,8 +210,8 @@ static struct client *place_for(unsigned number) {
     struct client *place = NULL;
     for (struct client *client = clients; client < clients + CLIENTS_MAX; client++)
         if (client->conn && client->number == number)
-            client->failed = "it connects again";
-    take_completions();
+            client->failed = "it has a newer connection";
+    poll_completions();
     for (struct client *client = clients; client < clients + CLIENTS_MAX && !place; client++)
         place = client->conn ? NULL : client;
     return place;
@@ -319,7 +319,7 @@ int main(int argc, char *argv[]) {
         }
         while (!loop.stopped && !device_gone) {
             run_loop(&loop, -1);
-            take_completions();
+            poll_completions();
         }
         close_server();
     }

@@ -59,7 +59,7 @@ class task {
 
         struct last {
             bool is_detached;
-            bool await_ready() const noexcept { return is_detached; } // then it is destroyed
+            bool await_ready() const noexcept { return is_detached; } // true: destroyed
             void await_suspend(std::coroutine_handle<>) const noexcept {}
             void await_resume() const noexcept {}
         };

@@ -165,14 +165,14 @@ enum completion_kind { OPERATION, RECEIVE };
 
 /*
  * The CQs of a connection. Operations and receives share the main CQ unless there is a receive
- * CQ; one completion of each kind that was taken from a shared CQ may be kept here until it is
- * wanted.
+ * CQ. One completion of each kind that was polled from a shared CQ may be kept here until a
+ * call waits for that kind.
  */
 struct completions {
     struct rpma_conn *conn;
     struct rpma_cq *cq[2]; /* by kind */
     bool shared_channel;
-    bool waiting[2]; /* by kind: wc was taken from the CQ and is kept */
+    bool waiting[2]; /* by kind: wc was polled from the CQ and is kept */
     struct ibv_wc wc[2];
 };
 
@@ -184,8 +184,8 @@ struct completions completions_of(struct rpma_conn *conn, struct rpma_srq *srq,
 struct ibv_wc await_operation(struct completions *completions);
 struct ibv_wc await_receive(struct completions *completions);
 
-/* Takes one completion without waiting: false if there is none. Fails unless a success. */
-bool take_completion(struct rpma_cq *cq, struct ibv_wc *wc);
+/* Polls for one completion: false if there is none. Fails if its status is an error. */
+bool poll_completion(struct rpma_cq *cq, struct ibv_wc *wc);
 
 /* Waits for one completion of a CQ that has its own completion channel. */
 struct ibv_wc await_completion(struct rpma_cq *cq);

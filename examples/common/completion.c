@@ -5,7 +5,7 @@
 
 #include "common.h"
 
-bool take_completion(struct rpma_cq *cq, struct ibv_wc *wc) {
+bool poll_completion(struct rpma_cq *cq, struct ibv_wc *wc) {
     int ret = rpma_cq_get_wc(cq, 1, wc, NULL);
     if (ret == RPMA_E_NO_COMPLETION)
         return false;
@@ -23,7 +23,7 @@ static void check_wait(int ret) {
 
 struct ibv_wc await_completion(struct rpma_cq *cq) {
     struct ibv_wc wc;
-    while (!take_completion(cq, &wc))
+    while (!poll_completion(cq, &wc))
         check_wait(rpma_cq_wait(cq));
     return wc;
 }
@@ -45,7 +45,7 @@ static struct ibv_wc await_kind(struct completions *completions, enum completion
     while (!completions->waiting[wanted]) {
         struct rpma_cq *cq = completions->cq[wanted];
         struct ibv_wc wc;
-        if (take_completion(cq, &wc)) {
+        if (poll_completion(cq, &wc)) {
             enum completion_kind kind = wc.opcode & IBV_WC_RECV ? RECEIVE : OPERATION;
             if (completions->waiting[kind])
                 fail("a second unexpected completion");

@@ -21,7 +21,7 @@ static long now_ms(void) {
     return now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* Waits for the completion of a write; returns 0 if it does not come in time. */
+/* Waits for the completion of a write; returns 0 if none arrives in time. */
 static int await(const struct connection *connection, struct ibv_wc *wc) {
     const long end = now_ms() + REPLY_TIMEOUT_MS;
     while (now_ms() < end) {
@@ -56,7 +56,7 @@ int main(int argc, char *argv[]) {
         post_record(&connections[current], i, &records[i], mr);
         if (await(&connections[current], &wc) && wc.status == IBV_WC_SUCCESS) {
             printf("stored %u\n", i);
-        } else { /* the server does not answer; with a new connection it may */
+        } else { /* the server does not answer: try a new connection */
             printf("not stored %u\n", i);
             usleep(BACKOFF_MS * 1000);
             connect_to(&connections[++current], argv[1], cq);
