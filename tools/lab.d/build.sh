@@ -3,7 +3,7 @@
 #
 # build.sh -- librpma built with the lab root's compiler and RDMA headers
 # shellcheck shell=bash
-# shellcheck disable=SC2154 # checkout, root … come from the other files
+# shellcheck disable=SC2154 # the other files set checkout, root …
 
 # Builds are in the checkout, which has the same path in the guest.
 build_dir() { printf '%s\n' "$checkout/build/$2-$1"; }

@@ -4,7 +4,7 @@
 # common.sh -- messages, paths, locks and preparation steps of tools/lab, and of other tools
 # shellcheck shell=bash
 
-# shellcheck disable=SC2154 # lab_dir and checkout come from tools/lab
+# shellcheck disable=SC2154 # tools/lab sets lab_dir and checkout
 cache=${LIBRPMA_LAB_CACHE:-${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/librpma-lab}
 
 # Ignores errors: after a hang-up there is no terminal, and the caller must still clean up.
@@ -78,8 +78,8 @@ exec {never_written}<> <(:)
 pause() { read -r -t "$1" -u "$never_written" || true; }
 
 # start_job COMMAND…: runs COMMAND in the background, in its own process group. wait_for_jobs waits for all jobs; when
-# one fails, it ends the others. One cause often fails several of them: only the first one that reads from may_report
-# prints the reason. A signal to this shell ends all of them.
+# one fails, it ends the others. If several jobs fail, often of one cause, only the first that reads from may_report
+# prints the reason. A signal to this shell ends all jobs.
 job_pids=() may_report=''
 start_job() {
     [[ -n $may_report ]] || exec {may_report}< <(printf .)
@@ -115,8 +115,8 @@ forget_job() {
     job_pids=("${left[@]}")
 }
 
-# run_child COMMAND…: runs COMMAND. A signal ends COMMAND first, then this shell; a failure of COMMAND ends this shell,
-# too
+# run_child COMMAND…: runs COMMAND. A signal ends COMMAND first, then this shell; a failure of COMMAND also ends this
+# shell.
 run_child() { start_job "$@"; wait_for_jobs; }
 
 # step WHAT DIR FUNCTION: FUNCTION fills a directory with a temporary name, which is then renamed to
@@ -202,7 +202,7 @@ step_failed() {
     die "could not prepare $1: $reason (log: $3)"
 }
 
-# why_failed LOG: prints the cause; the last line of a tool's output does not show some causes.
+# why_failed LOG: prints the cause, which is not always in the last line of a tool's output
 why_failed() {
     local unreachable free
     free=$(df --block-size=1M --output=avail -- "$cache" | tail -n 1)

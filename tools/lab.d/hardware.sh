@@ -4,7 +4,7 @@
 # hardware.sh -- runs a command on this machine's own RDMA device, with the same environment as in
 # the lab
 # shellcheck shell=bash
-# shellcheck disable=SC2154 # lab_dir and the options come from tools/lab
+# shellcheck disable=SC2154 # tools/lab sets lab_dir and the options
 
 device='' address='' # the RDMA device and the address of its network device
 

@@ -6,9 +6,9 @@
 # shellcheck shell=bash
 # shellcheck disable=SC2034,SC2154 # the parts share their variables
 
-# rdma_rxe has native flush and atomic write since 6.2 and on-demand paging since 6.16. FS-DAX
-# memory can be registered only with on-demand paging, hence the backports kernel; the stable kernel is
-# for tests without it.
+# rdma_rxe has native flush and atomic write since 6.2 and on-demand paging since 6.16. FS-DAX memory can
+# be registered only with on-demand paging, so the default is the backports kernel; the stable kernel is
+# for tests without on-demand paging.
 suite=trixie
 declare -A kernel_suites=([backports]=trixie-backports [stable]=trixie)
 kernel_pattern='^linux-image-[0-9][0-9.]*\+deb13-amd64$'
@@ -16,8 +16,8 @@ predecessor_suites=(bookworm trixie)
 pmem_size=256M labels_size=1M
 # QEMU has registers for 16 CXL host bridges ("Insufficient space for pxb cxl host register space").
 most_pairs=8
-# In MB. With less memory, the kernel kills a compiler or the virtual machine. The disk space is that of
-# the root and its packages while the root is created.
+# In MB. With less memory, the kernel kills a compiler or the virtual machine. The root and its packages
+# need the disk space while the root is created.
 memory_needed=512 disk_needed=1800
 
 # Modules that the initramfs loads: first those that mount the root, then the other two lists at
@@ -140,7 +140,7 @@ forget_old_parts() {
 
 root_packages() { sed -e 's/#.*//' -e '/^ *$/d' "$lab_dir/root-packages" | sort; }
 
-# The archive that this machine's apt is configured with; a fresh machine has no package lists yet.
+# The archive in the configuration of this machine's apt; a fresh machine has no package lists yet.
 mirror() {
     local release uri
     if [[ -n ${LIBRPMA_LAB_MIRROR:-} ]]; then
@@ -190,8 +190,8 @@ unpack_predecessor() {
     done
 }
 
-# open_archive DIR URI SUITE [deb-src]: apt lists of its own in DIR/apt, verified with this
-# machine's Debian keys
+# open_archive DIR URI SUITE [deb-src]: downloads separate apt lists to DIR/apt, verified with the
+# Debian keys of this machine
 open_archive() {
     local keys
     keys=$(find /usr/share/keyrings -name 'debian-archive-*.gpg' ! -name '*removed*' |
@@ -246,12 +246,12 @@ take_kernel() {
     mkdir -p "$1/usr/lib/modules"
     mv "$modules" "$1/usr/lib/modules/"
     rm -r "$1/unpacked"
-    # This machine's own depmod, because the root may not be complete yet.
+    # Uses depmod of this machine, because the root may not be complete yet.
     PATH=$PATH:/usr/sbin:/sbin depmod -b "$1/usr" "$version"
     printf '%s\n' "$version" >"$1/version"
 }
 
-# root_program NAME ARGUMENT…: runs a program of the root without a mount, so also in a plain container
+# root_program NAME ARGUMENT…: runs a program of the root without a mount, which works in a plain container
 root_program() {
     "$root/lib64/ld-linux-x86-64.so.2" --library-path "$root/usr/lib/x86_64-linux-gnu" \
         "$root/usr/bin/$1" "${@:2}"
@@ -289,8 +289,8 @@ add_modules() {
     root_program strip -g "$dir"/*.ko
 }
 
-# The QEMU of Debian 12 lacks the event interrupts that cxl_pci of Linux 7.3 needs. This one runs from the cache by its
-# own loader, so nothing is installed, and every machine uses the same.
+# The QEMU of Debian 12 lacks the event interrupts that cxl_pci of Linux 7.3 needs. This newer QEMU runs from the cache
+# with its own loader, so nothing is installed, and every machine uses the same version.
 fill_qemu() {
     network_options >"$1.apt.conf"
     mmdebstrap --variant=extract --mode=root --format=directory --aptopt="$1.apt.conf" \
@@ -298,11 +298,11 @@ fill_qemu() {
         --dpkgopt='path-exclude=/usr/share/*' --dpkgopt='path-include=/usr/share/seabios/*' \
         --dpkgopt='path-include=/usr/share/qemu/*' --include=qemu-system-x86 "$suite" "$1" "$(mirror)"
     rm -f -- "$1.apt.conf"
-    touch -- "$1" # which has the time of a package's directory, so that it seems unused for long
+    touch -- "$1" # has the old time of the package's directory, and would be removed as unused
 }
 
-# Makes blank memory and lets the guest format it; every run without --pmem and --devdax begins with a copy-on-write view
-# of it. A CXL device takes only labels that were written with its own serial number, so that each host's is formatted.
+# Creates blank memory, which the guest formats; every run without --pmem and --devdax begins with a copy-on-write view
+# of it. A CXL device accepts only labels with its own serial number, so the memory of each host is formatted.
 fill_pmem() {
     local number file
     [[ $opt_dimms == nvdimm ]] || pairs=$most_pairs

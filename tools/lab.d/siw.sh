@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
 #
-# siw.sh -- soft-iWARP, built as a module for the lab's kernel: Debian's kernels come without it
+# siw.sh -- soft-iWARP, built as a module for the lab's kernel: Debian's kernels lack it
 # shellcheck shell=bash
 # shellcheck disable=SC2034,SC2154 # the parts share their variables
 

@@ -7,7 +7,7 @@
 
 job='' # directory with the command and the guest's files
 vm_pid=''
-console='' # where the console of a failed machine is kept
+console='' # file with the console of a failed machine
 boot_limit=600
 ready='' # yes after the guest has booted
 
@@ -27,7 +27,7 @@ run_in_vm() {
     write_job "$keep" "$@"
     start_vm "$fsdax" "$devdax" "$keep"
     follow_vm || status=$?
-    # An emulated kernel on two processors dies once in some hundred boots, while it patches its code.
+    # On two emulated processors, one in some hundred boots crashes while the kernel patches its code.
     if [[ $status -eq 125 && $ready == no ]]; then
         message 'the command had not started: starting the machine again'
         status=0
@@ -80,7 +80,7 @@ start_vm() {
     else
         exec {terminal_in}</dev/null {terminal_out}>/dev/null
     fi
-    # The coprocess' standard output is the control channel. The guest ends with its lab.
+    # The coprocess' standard output is the control channel. The guest is killed when this process ends.
     coproc VM {
         exec 3>&1 4>&"$out" 5>&"$err" <&"$terminal_in" >&"$terminal_out" 2>"$job/qemu.log"
         exec {out}>&- {err}>&-
@@ -172,8 +172,8 @@ add_share() {
         "local,path=${2//,/,,},mount_tag=$1,security_model=none,multidevs=remap,readonly=$3")
 }
 
-# Reads the guest's control messages until the guest ends, and reports progress every 10 seconds of the boot. The time
-# limit applies to the command and begins when the guest is up.
+# Reads the guest's control messages until the guest ends, and reports the progress of the boot every 10 seconds. The
+# time limit of the command begins when the guest has booted.
 follow_vm() {
     local began=$SECONDS deadline=$((SECONDS + boot_limit)) left word value read_status
     ready=no

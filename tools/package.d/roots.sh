@@ -10,7 +10,7 @@ old_machine='librpma0 librpma-dev libc6-dev gcc pkgconf man-db ibverbs-providers
     librdmacm-dev'
 # libjson-c-dev is for 1.4.0 (need_previous).
 build_machine='build-essential lintian faketime autopkgtest libjson-c-dev'
-# For another architecture; fill_cross_root installs the others.
+# For another architecture; fill_cross_root installs the remaining packages.
 cross_machine='build-essential lintian crossbuild-essential-arm64 qemu-user'
 opt_shares=()
 
@@ -42,7 +42,7 @@ use_root() {
     touch -c -- "$root"
 }
 
-# Unlike the lab's root, this one has manual pages and package lists, as a user's machine.
+# Unlike the lab's root, this root has manual pages and package lists, like a user's machine.
 fill_package_root() {
     local uri
     uri=$(mirror)
@@ -56,7 +56,7 @@ fill_package_root() {
     mkdir -p "$1/mnt"
 }
 
-# apt takes the build dependencies for arm64 from debian/control, which also tests its architectures and profiles.
+# apt reads the build dependencies for arm64 in debian/control, which also tests its architectures and profiles.
 fill_cross_root() {
     fill_package_root "$1"
     mkdir "$1/source"

@@ -4,8 +4,8 @@
 """Counts the tests of the steps of tools/test: results.py SINCE STEP:STATUS…
 
 Reads the JUnit files that "meson test --logbase testlog-step_STEP" wrote after the file SINCE. Names each skipped
-test with its reason, and each that failed with the reason and the log. A skip is an error, unless LIBRPMA_MAY_SKIP
-names what this machine lacks, or the lab has a device that cannot do what the test needs.
+test with its reason, and each failed test with its reason and log. A skip is an error, unless LIBRPMA_MAY_SKIP
+names the feature that this machine lacks, or the device of the lab does not support the test.
 """
 
 import os

@@ -4,14 +4,13 @@
 # network.sh -- soft-RoCE or soft-iWARP for one host, or for several, each in a network namespace
 # shellcheck shell=bash disable=SC2154 # the job sets lab_hosts and lab_provider
 
-# Neither driver can move a device to another namespace, so the RDMA devices are visible to all hosts
-# ("shared" mode). But each device sends its packets through its network device, and the connection
-# manager permits a process only addresses of its own namespace: hosts are connected by the bridge
-# only.
+# Neither driver can move a device to another namespace, so all hosts can see all RDMA devices ("shared"
+# mode). But each device uses its network device, and the connection manager permits a process only
+# addresses of its own namespace: the bridge is the only link between hosts.
 bring_up_network() {
     local number
     LAB_HOSTS=
-    # The initramfs has loaded rdma_rxe; the job has siw, because no Debian kernel has it.
+    # The initramfs has loaded rdma_rxe. The job contains siw, which Debian's kernels lack.
     [[ $lab_provider != siw ]] || insmod /run/lab/siw.ko || return
     create_links | ip -batch - || return
     if ((lab_hosts == 1)); then
@@ -46,7 +45,7 @@ link_address() { printf '02:00:00:00:00:%02x' "$1"; }
 
 # neighbours NUMBER: prints the commands that add the link addresses of the other hosts. Without them, the ARP
 # reply would arrive before the kernel's rdma_resolve_ip() has queued its request, and the first
-# rdma_resolve_addr() would take its whole time limit.
+# rdma_resolve_addr() would last until its time limit.
 neighbours() {
     local other
     for ((other = 1; other <= lab_hosts; other++)); do

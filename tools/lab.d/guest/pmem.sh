@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
 #
-# pmem.sh -- pairs of persistent memory: the first device of each holds an FS-DAX file system, the second is a device DAX
-# shellcheck shell=bash disable=SC2154 # the job says lab_hosts, lab_keep and lab_pairs
+# pmem.sh -- pairs of persistent memory: the first device of each has an FS-DAX file system, the second is a device DAX
+# shellcheck shell=bash disable=SC2154 # the job sets lab_hosts, lab_keep and lab_pairs
 
-# The lab's preparation, whose memory is blank, makes the namespaces and the file systems. Other runs
-# find them in the memory files, so a file of an earlier run is used as that run left it.
+# The lab's preparation creates namespaces and file systems in blank memory. Other runs use those in the memory
+# files, and do not change the content of an earlier run.
 bring_up_pmem() {
     local regions host pair directories=(/mnt/fsdax{,2,3,4,5,6,7,8})
     make_regions || return
@@ -18,7 +18,7 @@ bring_up_pmem() {
         fi
         mount_fsdax "/dev/pmem${regions[2 * pair]}" "${directories[pair]}" || return
     done
-    # Where the hosts are more than the pairs, the last pair is that of the rest.
+    # If there are more hosts than pairs, the remaining hosts share the last pair.
     for ((host = lab_hosts; host > 0; host--)); do
         pair=$((host < lab_pairs ? host : lab_pairs))
         LAB_FSDAX=${directories[pair - 1]} LAB_DEVDAX=/dev/dax${regions[2 * pair - 1]}.0
@@ -27,8 +27,8 @@ bring_up_pmem() {
     done
 }
 
-# Makes the window of each CXL device a region, as firmware does on hardware. QEMU numbers the devices from 1, Linux in
-# any order.
+# Creates a region in the window of each CXL device, as firmware does on hardware. QEMU numbers the devices from 1,
+# Linux in any order.
 make_regions() {
     local number count=$((2 * lab_pairs)) file
     if [[ $LAB_MEMORY == cxl ]]; then
