@@ -4,8 +4,9 @@
 
 """Completes the manual pages from contract/: generate.py SOURCE TARGET
 
-Each page gets its title, version and date; a page of functions the library, the prototypes, the section ERRORS and the first release of
-each function; rpma_errors(7) the functions that return each rarer code, and rpma_functions(7) all functions by the sections of the header.
+Adds the title, the version and the date to each page; the library, the prototypes, the section ERRORS and the first
+release of each function to a page of functions; the functions that return each rarer code to rpma_errors(7); all
+functions, by the sections of the header, to rpma_functions(7).
 """
 
 import datetime
@@ -25,10 +26,10 @@ MACROS = [(r"(?P<a>[\w-]+)\((?P<b>\d)\)", "Xr {a} {b}"), (r"(?P<a>\w+)\(\)", "Fn
           (r"`\*(?P<a>\w+)`", "Pf * Fa {a}"), (r"`(?P<a>\w+)`", "Fa {a}"),
           (r"(?P<a>RPMA_E_\w+|E[A-Z]{3,})", "Er {a}"), (r"(?P<a>[A-Z]\w*_\w+|NULL)", "Dv {a}")]
 WORD = re.compile(r"(?P<before>\(?)(?P<core>`[^`]+`|[\w§-]+\(\d?\)|.*?)(?P<after>[.,:;)]*)")
-SHARED = 5  # so many entries in common make a list of several functions
-FEW = 10    # rpma_errors(7) lists the functions of a code that at most so many return
+SHARED = 5  # functions with at least this many common entries share a list
+FEW = 10    # rpma_errors(7) lists the functions of a code if there are at most this many
 WIDTH = 78
-# groff 1.22 prints the volume of BSD unless the string is defined.
+# Without this string, groff 1.22 prints the volume of BSD.
 HEAD = """.Dd {date}
 .ds doc-volume-operating-system
 .Dt {title}

@@ -4,9 +4,9 @@
 
 """Builds the HTML site: build.py SOURCE TARGET, as the Meson target `html` does.
 
-The manual pages are rendered by mandoc, the documents by cmark-gfm. The start page lists all of them; search-index.js
-is what search.js looks through. Nothing needs a server. mandoc alone has no index and no search, and its links do not
-find the functions that share a page.
+mandoc renders the manual pages, cmark-gfm the documents. The start page lists all of them; search.js searches
+search-index.js, without a server. mandoc alone makes no index and no search, and its links do not reach the functions
+that share a page.
 """
 
 import argparse
@@ -33,7 +33,7 @@ from manual import Manual
 
 
 def words_of(page):
-    """Each word of a page once, as search.js looks for them."""
+    """Each word of a page once, in the form that search.js searches."""
     words = set(re.findall(r"\w[\w.-]*\w", plain(page.body).lower()))
     return " " + " ".join(sorted(words))
 
@@ -48,7 +48,7 @@ KINDS = {"section1": "program", "section3": "function", "section7": "overview"}
 
 
 def index_of(manual, guides):
-    """What the search box finds: functions, pages, and the sections of the longer texts."""
+    """The entries of the search box: functions, pages, and the sections of the longer texts."""
     places, entries = manual.places(), []
     for page in manual.pages.values():
         kind = KINDS.get(page.kind, "page")
@@ -65,7 +65,7 @@ def index_of(manual, guides):
 
 
 def contents(manual, guides):
-    """The start page: everything there is, by purpose."""
+    """The start page: all pages, by purpose."""
     pages = sorted(manual.pages.values(), key=lambda page: page.title != "librpma(7)")
     groups = {"Overviews": [page for page in pages if page.kind == "section7"],
               "Programs": [page for page in pages if page.kind == "section1"],

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
 
-"""What all pages of the site have in common: the frame, the table of contents, links from names."""
+"""The common parts of all pages of the site: the frame, the table of contents, links from names."""
 
 import html
 import re
@@ -60,8 +60,8 @@ class Page:
 
     def __init__(self, url, title, kind, about=""):
         self.url, self.title, self.kind, self.about = url, title, kind, about
-        self.names = []      # what else it describes: (name, url)
-        self.headings = []   # (level, anchor, text), the text being HTML
+        self.names = []      # the names in the section NAME of a manual page
+        self.headings = []   # (level, anchor, text as HTML)
         self.body = ""
 
     @property

@@ -42,7 +42,7 @@ class Guides:
         return {**self.documents, **self.examples, **self.code}
 
     def places(self):
-        """Where each file is shown, and each folder by its README."""
+        """The page of each file, and of each folder that has a README."""
         places = {name: page.url for name, page in self.all().items() if "/" in name}
         return {**places, **{os.path.dirname(name): url for name, url in places.items()
                              if re.fullmatch(r".*/.*/README.md", name)}}
@@ -77,7 +77,7 @@ class Guides:
         return f'<h2 id="sources">The sources</h2><ul class="files">{items}</ul>'
 
     def mend_links(self, body, name):
-        """Links to files of the checkout lead to their pages here, or become plain text."""
+        """Replaces the target of a link to a file of the checkout by its page; without a page, only the text remains."""
         pages = self.all()
 
         def link(match):
@@ -104,7 +104,7 @@ def run_cmark(cmark, text, name):
 
 
 def number_headings(body):
-    """Each heading gets the anchor that it has on a forge."""
+    """Adds the anchors that GitHub adds to the headings."""
     seen = {}
 
     def heading(match):
@@ -120,7 +120,7 @@ def number_headings(body):
 
 
 def wrap_lines(body):
-    """A block of one line, which is a line of a log more often than not, may be broken."""
+    """Permits line breaks in a block of one line, which is usually a log line."""
     return re.sub(r"<pre([^>]*>(?:<code[^>]*>)?[^\n]*\n</code>)", r'<pre class="line"\1', body)
 
 

@@ -9,13 +9,13 @@ import subprocess
 import generate
 from frame import Page, plain
 
-ONE_LINE = 72   # a longer prototype gets a line for each parameter
+ONE_LINE = 72   # a longer prototype has a line for each parameter
 PARAMETER = (r'<span class="parameter"><var class="Vt">\1</var>'
              r'<var class="Fa">\2</var></span>')
 
 
 class Manual:
-    """The finished pages: which page describes which name, and in what words."""
+    """The finished pages, with the names that each describes."""
 
     def __init__(self, source):
         self.sources, self.pages, self.aliases = dict(sorted(generate.pages(source).items())), {}, {}
@@ -28,7 +28,7 @@ class Manual:
             self.aliases.update((f"{alias}.{section}", name) for alias in page.names[1:])
 
     def places(self):
-        """Where each page is described: 'name(section)', and 'name' for functions and programs."""
+        """{name: its page}; a name is 'name(section)', and also 'name' for functions and programs."""
         places = {}
         for name in [*self.pages, *self.aliases]:
             stem, _, section = name.rpartition(".")
@@ -57,7 +57,7 @@ def run_mandoc(mandoc, name, text):
 
 
 def mend_links(body, places):
-    """Cross references go to the right place; those to pages of others become plain text."""
+    """Links a cross reference to its page; without a page on the site, only the text remains."""
     def link(match):
         name, section, text = match.groups()
         place = places.get(f"{name}({section})")
@@ -69,7 +69,7 @@ def mend_links(body, places):
 
 
 def frame_prototypes(body):
-    """Each prototype of SYNOPSIS becomes a box that can be linked to; long ones get lines."""
+    """Makes a box with an anchor of each prototype in SYNOPSIS; a long prototype has several lines."""
     def box(match):
         result, name, parameters = (" ".join(part.split()) for part in match.groups())
         parameters = re.sub(r'<var class="Fa">([^<]*?[ *])(\w+)</var>', PARAMETER, parameters)
@@ -90,7 +90,7 @@ def frame_prototypes(body):
 
 
 def level_headings(body):
-    """Sections are second to the page's own title, whatever level mandoc gives them."""
+    """Changes sections to the second level, below the page's title; mandoc's levels vary."""
     for kind, level in (("Sh", "2"), ("Ss", "3")):
         body = re.sub(rf'<h\d class="{kind}"(.*?)</h\d>', rf'<h{level} class="{kind}"\1</h{level}>',
                       body, flags=re.S)

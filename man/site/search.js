@@ -5,7 +5,7 @@
 
 var RESULTS = 12;
 
-/* How well an entry of the index answers one word: 0 for not at all. */
+/* The rank of an entry of the index for one word; 0 if it does not match. */
 function match(entry, word) {
     var title = entry.title.toLowerCase(), at = title.indexOf(word);
     if (title === word || title === word + "(" + entry.section + ")")
@@ -40,7 +40,7 @@ function find(index, query) {
     return found.slice(0, RESULTS).map(function (each) { return each.entry; });
 }
 
-/* The box in the head of each page. */
+/* The search box in the head of each page. */
 function start(root) {
     var form = document.querySelector(".search"), input = form.querySelector("input");
     var list = document.getElementById("results");
@@ -57,7 +57,7 @@ function start(root) {
         list.hidden = !list.firstChild;
     }
 
-    /* The index is only read when somebody searches. */
+    /* The index is loaded at the first search. */
     function load() {
         var script = document.createElement("script");
         script.src = root + "search-index.js";
