@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
 
-"""The exported symbols: those of the original's releases, and those that symbols.tsv adds."""
+"""The exported symbols: of the original's releases (original/symbols.tsv), and of later releases (symbols.tsv)."""
 
 import csv
 import pathlib
@@ -22,7 +22,7 @@ def version(release):
 
 
 def node_of(release):
-    """The version node of a release of the original: 0.9.0 had that of 1.0.0 and later releases."""
+    """The version node of a release of the original: 0.9.0 has the same node as 1.0.0 and later releases."""
     return OLD_NODE if version(release)[:2] == (0, 9) or version(release) >= (1,) else f"LIBRPMA_{release[:-2]}"
 
 
@@ -48,7 +48,7 @@ def read_symbols():
 
 
 def first_releases():
-    """{function: the release that it appeared in}"""
+    """{function: its first release}"""
     found = {}
     for row in read_symbols():
         found[row["symbol"]] = min(found.get(row["symbol"], row["releases"][0]), row["releases"][0], key=version)
