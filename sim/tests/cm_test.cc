@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// cm_test.cc -- the connection manager of the fabric, without processes. Expected values are
-// those of Linux, drivers/infiniband/core; each test names the function.
+// cm_test.cc -- the connection manager of the fabric, without processes. The expected values
+// are those of Linux, drivers/infiniband/core; the comment of a test names the function.
 
 #include "../fabric/fabric.hh"
 
@@ -84,7 +84,7 @@ struct Process {
         assert_int_equal(call(request, reply), 0);
         return reply;
     }
-    // For the requests that have only the ID.
+    // Sets the ID of a request and sends it.
     template <class T> int simple(uint32_t id, T request = {}) {
         request.id = id;
         return call(request);
@@ -166,7 +166,7 @@ struct Process {
         return *taken;
     }
     void expect_none() { assert_false(event().has_value()); }
-    void die() { network.fabric.end_session(*caller.session); }
+    void end() { network.fabric.end_session(*caller.session); }
 };
 
 // A server on host 1 and a client on host 2.
@@ -189,15 +189,15 @@ struct Pair : Network {
     }
 };
 
-void reaches_padded(const CmEvent &event, uint8_t length, char filler, unsigned sent) {
+void expect_padded_data(const CmEvent &event, uint8_t length, char filler, unsigned sent) {
     assert_int_equal(event.param.private_data_len, length);
     for (unsigned i = 0; i < length; i++)
         assert_int_equal(event.param.private_data[i], i < sent ? filler : 0);
 }
 
-// cma_set_req_event_data(), cma_set_rep_event_data(): the whole field; the depths are those of
-// the receiver.
-void a_connection_has_the_events_of_both_sides(void **) {
+// cma_set_req_event_data(), cma_set_rep_event_data(): an event has the whole field of private
+// data, and the depths as the receiver sees them.
+void connection_delivers_events_to_both_sides(void **) {
     Pair pair("rxe");
     const uint32_t listener = pair.server.listener();
     const uint32_t active = pair.client.resolved();
@@ -206,20 +206,20 @@ void a_connection_has_the_events_of_both_sides(void **) {
     assert_int_equal(pair.client.connect(active), EINVAL);
     const CmEvent request = pair.server.expect(RDMA_CM_EVENT_CONNECT_REQUEST);
     assert_int_not_equal(request.id, listener);
-    reaches_padded(request, 56, 'q', 56);
+    expect_padded_data(request, 56, 'q', 56);
     assert_int_equal(request.param.responder_resources, 2);
     assert_int_equal(request.param.initiator_depth, 4);
     assert_int_equal(request.route.source.v4.sin_port, htons(7471));
     assert_int_equal(request.route.destination.v4.sin_addr.s_addr, inet_addr("10.77.0.2"));
     assert_int_equal(pair.server.accept(request.id, 3), 0);
-    reaches_padded(pair.client.expect(RDMA_CM_EVENT_CONNECT_RESPONSE), 196, 'a', 3);
+    expect_padded_data(pair.client.expect(RDMA_CM_EVENT_CONNECT_RESPONSE), 196, 'a', 3);
     pair.server.expect_none();
     assert_int_equal(pair.client.simple<CmAccept>(active), 0);
-    reaches_padded(pair.server.expect(RDMA_CM_EVENT_ESTABLISHED), 0, 0, 0);
+    expect_padded_data(pair.server.expect(RDMA_CM_EVENT_ESTABLISHED), 0, 0, 0);
     pair.client.expect_none();
 }
 
-// cma.c, rdma_accept(): the other side is rejected. After that nothing is accepted.
+// cma.c, rdma_accept(): rejects the other side, so that a second call fails.
 void too_much_private_data_in_accept_rejects_the_request(void **) {
     Pair pair("rxe");
     pair.request();
@@ -229,7 +229,7 @@ void too_much_private_data_in_accept_rejects_the_request(void **) {
 }
 
 // cma_ib_handler() and cma_iw_handler()
-void a_rejection_has_the_reason_of_the_transport(void **) {
+void rejection_status_depends_on_transport(void **) {
     static const struct {
         const char *device;
         int refused, unknown;
@@ -245,8 +245,8 @@ void a_rejection_has_the_reason_of_the_transport(void **) {
         memset(reject.private_data, 'r', 4);
         assert_int_equal(pair.server.simple(pair.passive, reject), 0);
         assert_int_equal(pair.server.simple(pair.passive, reject), EINVAL);
-        reaches_padded(pair.client.expect(RDMA_CM_EVENT_REJECTED, row.refused), row.length, 'r',
-                       4);
+        expect_padded_data(pair.client.expect(RDMA_CM_EVENT_REJECTED, row.refused), row.length,
+                           'r', 4);
         const uint32_t other = pair.client.resolved(7472);
         assert_int_equal(pair.client.connect(other), 0);
         pair.client.expect(RDMA_CM_EVENT_REJECTED, row.unknown);
@@ -254,7 +254,7 @@ void a_rejection_has_the_reason_of_the_transport(void **) {
 }
 
 // cma_ib_handler(), IB_CM_REQ_ERROR
-void a_request_over_a_cut_link_waits_or_is_unreachable(void **) {
+void request_over_cut_link_waits_or_is_unreachable(void **) {
     for (const bool is_joined : {false, true}) {
         Pair pair("rxe");
         pair.server.listener();
@@ -277,9 +277,9 @@ void a_request_over_a_cut_link_waits_or_is_unreachable(void **) {
     }
 }
 
-// addr.c, addr_resolve(): without a route at once, without a reply after the time limit; a
-// known neighbour needs no reply.
-void an_address_without_a_reply_is_an_error(void **) {
+// addr.c, addr_resolve(): fails at once without a route, and after the time limit without a
+// reply. A known neighbour needs no reply.
+void address_without_reply_is_an_error(void **) {
     Pair pair("rxe");
     Process &client = pair.client;
     const uint32_t id = client.create();
@@ -376,7 +376,7 @@ void each_side_gets_one_disconnected_event(void **) {
     pair.client.expect_none();
 }
 
-void a_disconnection_over_a_cut_link_times_out(void **) {
+void disconnection_over_cut_link_times_out(void **) {
     Pair pair("rxe");
     pair.connect();
     pair.fabric.cut(1, 2, true);
@@ -388,9 +388,9 @@ void a_disconnection_over_a_cut_link_times_out(void **) {
 }
 
 // cm.c, cm_destroy_id()
-void a_dead_side_is_reported_to_its_peer(void **) {
+void dead_process_is_reported_to_its_peer(void **) {
     static const struct {
-        bool is_established, dies_server;
+        bool is_established, server_ends;
         rdma_cm_event_type type;
         int status;
     } rows[] = {{false, true, RDMA_CM_EVENT_REJECTED, 28},
@@ -402,21 +402,21 @@ void a_dead_side_is_reported_to_its_peer(void **) {
             pair.connect();
         else
             pair.request();
-        (row.dies_server ? pair.server : pair.client).die();
-        (row.dies_server ? pair.client : pair.server).expect(row.type, row.status);
+        (row.server_ends ? pair.server : pair.client).end();
+        (row.server_ends ? pair.client : pair.server).expect(row.type, row.status);
     }
-    Pair pair("rxe"); // a request has no events before it is accepted
+    Pair pair("rxe"); // an ID reports no events before its request is accepted
     pair.request();
-    pair.client.die();
+    pair.client.end();
     pair.server.expect_none();
     assert_int_equal(pair.server.accept(pair.passive), EINVAL);
 }
 
-void a_host_without_power_sends_nothing(void **) {
+void host_without_power_sends_nothing(void **) {
     Pair pair("rxe");
     pair.connect();
     pair.fabric.set_power(1, false);
-    pair.server.die();
+    pair.server.end();
     pair.fabric.set_power(1, true);
     pair.client.expect_none();
     assert_int_equal(pair.client.simple<CmDisconnect>(pair.active), 0);
@@ -424,7 +424,7 @@ void a_host_without_power_sends_nothing(void **) {
 }
 
 // ucma.c, ucma_cleanup_ctx_events()
-void unseen_requests_are_rejected_with_their_listener(void **) {
+void pending_requests_are_rejected_with_their_listener(void **) {
     Pair pair("rxe");
     const uint32_t listener = pair.server.listener();
     assert_int_equal(pair.client.connect(pair.client.resolved()), 0);
@@ -434,7 +434,7 @@ void unseen_requests_are_rejected_with_their_listener(void **) {
 }
 
 // ucma.c, ucma_migrate_id()
-void events_follow_an_id_to_another_channel(void **) {
+void migrated_id_keeps_its_events(void **) {
     Pair pair("rxe");
     Process &client = pair.client;
     const uint32_t id = client.create(), stays = client.create();
@@ -451,7 +451,7 @@ void events_follow_an_id_to_another_channel(void **) {
     assert_int_equal(client.must(request).events, 1);
 }
 
-// cm.c, cm_init_qp_rtr_attr() and cm_init_qp_rts_attr(): rxe's time limit is measured
+// cm.c, cm_init_qp_rtr_attr() and cm_init_qp_rts_attr(); the timeout was measured on rxe
 void attributes_of_qps_follow_the_messages(void **) {
     Pair pair("rxe");
     pair.connect();
@@ -474,29 +474,29 @@ void attributes_of_qps_follow_the_messages(void **) {
     assert_int_equal(pair.server.call(request), EINVAL);
 }
 
-void a_removed_device_is_reported_to_its_ids(void **) {
+void removed_device_is_reported_to_its_ids(void **) {
     Pair pair("rxe");
     pair.connect();
     pair.fabric.remove_device(1, 0);
-    pair.server.expect(RDMA_CM_EVENT_DEVICE_REMOVAL); // of the listener and of the connection
+    pair.server.expect(RDMA_CM_EVENT_DEVICE_REMOVAL); // for the listener and the connection
     pair.server.expect(RDMA_CM_EVENT_DEVICE_REMOVAL);
     pair.server.expect_none();
     assert_int_equal(pair.server.simple<CmDisconnect>(pair.passive), ENXIO); // ucma_get_ctx()
     assert_int_equal(pair.server.simple<CmDestroy>(pair.passive), 0);
 }
 
-void a_changed_address_is_reported_to_accepted_ids(void **) {
+void changed_address_is_reported_to_accepted_ids(void **) {
     Pair pair("rxe");
     pair.request();
     pair.fabric.change_address(1, 0);
-    pair.server.expect(RDMA_CM_EVENT_ADDR_CHANGE); // of the listener alone
+    pair.server.expect(RDMA_CM_EVENT_ADDR_CHANGE); // only for the listener
     pair.server.expect_none();
     pair.client.expect_none();
     pair.fabric.change_address(2, 0);
     assert_int_equal(pair.client.expect(RDMA_CM_EVENT_ADDR_CHANGE).id, pair.active);
 }
 
-// iwcm.c: without QPs nothing is established; there is no response to be accepted.
+// iwcm.c: the connection needs the QPs of both sides, and the response needs no rdma_accept().
 void iwarp_needs_the_qps_of_both_sides(void **) {
     Pair pair("siw");
     pair.request();
@@ -504,7 +504,7 @@ void iwarp_needs_the_qps_of_both_sides(void **) {
     pair.client.expect(RDMA_CM_EVENT_CONNECT_ERROR, -EINVAL);
 }
 
-void a_message_takes_the_delay_of_the_link(void **) {
+void message_arrives_after_delay_of_link(void **) {
     Pair pair("rxe");
     pair.server.listener();
     const uint32_t active = pair.client.resolved();
@@ -520,25 +520,25 @@ void a_message_takes_the_delay_of_the_link(void **) {
 
 int main() {
     static const CMUnitTest tests[] = {
-        cmocka_unit_test(a_connection_has_the_events_of_both_sides),
+        cmocka_unit_test(connection_delivers_events_to_both_sides),
         cmocka_unit_test(too_much_private_data_in_accept_rejects_the_request),
-        cmocka_unit_test(a_rejection_has_the_reason_of_the_transport),
-        cmocka_unit_test(a_request_over_a_cut_link_waits_or_is_unreachable),
-        cmocka_unit_test(an_address_without_a_reply_is_an_error),
+        cmocka_unit_test(rejection_status_depends_on_transport),
+        cmocka_unit_test(request_over_cut_link_waits_or_is_unreachable),
+        cmocka_unit_test(address_without_reply_is_an_error),
         cmocka_unit_test(ports_are_reserved),
         cmocka_unit_test(any_address_accepts_requests_of_both_families),
         cmocka_unit_test(requests_beyond_the_backlog_are_rejected),
         cmocka_unit_test(each_side_gets_one_disconnected_event),
-        cmocka_unit_test(a_disconnection_over_a_cut_link_times_out),
-        cmocka_unit_test(a_dead_side_is_reported_to_its_peer),
-        cmocka_unit_test(a_host_without_power_sends_nothing),
-        cmocka_unit_test(unseen_requests_are_rejected_with_their_listener),
-        cmocka_unit_test(events_follow_an_id_to_another_channel),
+        cmocka_unit_test(disconnection_over_cut_link_times_out),
+        cmocka_unit_test(dead_process_is_reported_to_its_peer),
+        cmocka_unit_test(host_without_power_sends_nothing),
+        cmocka_unit_test(pending_requests_are_rejected_with_their_listener),
+        cmocka_unit_test(migrated_id_keeps_its_events),
         cmocka_unit_test(attributes_of_qps_follow_the_messages),
-        cmocka_unit_test(a_removed_device_is_reported_to_its_ids),
-        cmocka_unit_test(a_changed_address_is_reported_to_accepted_ids),
+        cmocka_unit_test(removed_device_is_reported_to_its_ids),
+        cmocka_unit_test(changed_address_is_reported_to_accepted_ids),
         cmocka_unit_test(iwarp_needs_the_qps_of_both_sides),
-        cmocka_unit_test(a_message_takes_the_delay_of_the_link),
+        cmocka_unit_test(message_arrives_after_delay_of_link),
     };
     return cmocka_run_group_tests(tests, nullptr, nullptr);
 }

@@ -3,12 +3,12 @@
 
 // connect.c -- programs of librdmacm that a test runs on the fabric:
 //   connect serve COUNT                accepts, and waits until all are disconnected
-//   connect open ADDRESS COUNT         opens as many connections at once, and closes them
-//   connect fork COUNT                 serves by synchronous IDs, which a child cannot use
-//   connect talk ADDRESS COUNT         sends a message on one connection after another
+//   connect open ADDRESS COUNT         opens COUNT connections, then closes them
+//   connect fork COUNT                 serves with synchronous IDs, which a child cannot use
+//   connect talk ADDRESS COUNT         sends a message on each of COUNT connections in turn
 //   connect die ADDRESS                is killed while its request waits
 //   connect cancel                     cancels threads during their calls
-//   connect refuse                     accepts the request of a dead client, which fails
+//   connect refuse                     fails to accept the request of a dead client
 
 #include <errno.h>
 #include <poll.h>
@@ -39,7 +39,7 @@ static struct rdma_addrinfo *resolve(const char *address, int flags) {
     return found;
 }
 
-static struct rdma_cm_event *take_any(struct rdma_event_channel *channel) {
+static struct rdma_cm_event *take_next(struct rdma_event_channel *channel) {
     struct pollfd poll_fd = {.fd = channel->fd, .events = POLLIN};
     struct rdma_cm_event *event;
     do {
@@ -51,7 +51,7 @@ static struct rdma_cm_event *take_any(struct rdma_event_channel *channel) {
 
 static struct rdma_cm_event *take(struct rdma_event_channel *channel,
                                   enum rdma_cm_event_type type) {
-    struct rdma_cm_event *const event = take_any(channel);
+    struct rdma_cm_event *const event = take_next(channel);
     if (event->event != type) {
         fprintf(stderr, "%s instead of %s\n", rdma_event_str(event->event),
                 rdma_event_str(type));
@@ -157,14 +157,14 @@ static void refuse(void) {
     struct rdma_cm_event *event = take(channel, RDMA_CM_EVENT_CONNECT_REQUEST);
     struct rdma_cm_id *id = event->id;
     MUST(rdma_ack_cm_event(event) == 0);
-    // Before the fabric detects the death, the request can be accepted.
+    // The request can be accepted until the fabric detects the death.
     struct rdma_conn_param param = {.rnr_retry_count = 7};
     if (create_qp(id) == 0) {
         if (rdma_accept(id, &param) == 0) {
-            event = take_any(channel);
+            event = take_next(channel);
             const enum rdma_cm_event_type type = event->event;
             MUST(rdma_ack_cm_event(event) == 0);
-            if (type == RDMA_CM_EVENT_ESTABLISHED) // only on iWARP
+            if (type == RDMA_CM_EVENT_ESTABLISHED) // possible only on iWARP
                 expect(channel, RDMA_CM_EVENT_DISCONNECTED);
             else
                 MUST(type == RDMA_CM_EVENT_REJECTED);
@@ -194,11 +194,11 @@ static void use_in_child(struct rdma_cm_id *id) {
     MUST(rdma_accept(id, NULL) == -1 && errno == EACCES);
     MUST(rdma_get_cm_event(id->channel, &event) == -1 && errno == EACCES);
     MUST(rdma_destroy_id(id) == -1 && errno == EACCES);
-    rdma_destroy_event_channel(id->channel); // closes the descriptor of the child only
+    rdma_destroy_event_channel(id->channel); // only closes the descriptor of the child
     _exit(0);
 }
 
-static void answer(struct rdma_cm_id *id) {
+static void serve_request(struct rdma_cm_id *id) {
     char text[16];
     struct ibv_mr *mr = rdma_reg_msgs(id, text, sizeof(text));
     MUST(mr && rdma_post_recv(id, NULL, text, sizeof(text), mr) == 0);
@@ -230,7 +230,7 @@ static void serve_by_fork(int count) {
         if (child == 0)
             use_in_child(id);
         MUST(waitpid(child, &status, 0) == child && status == 0);
-        answer(id);
+        serve_request(id);
     }
     rdma_destroy_ep(listener);
     rdma_freeaddrinfo(address);

@@ -23,7 +23,7 @@ extern "C" {
 #include <cmocka.h>
 }
 
-// In a process of the fabric: a failure ends it.
+// Ends a process of the fabric if the condition is false.
 #define REQUIRE(condition)                                                           \
     do {                                                                             \
         if (!(condition)) {                                                          \
@@ -38,7 +38,7 @@ using namespace sim;
 
 constexpr size_t BYTES = 1 << 20;
 
-// The data about its queue pair and memory that a process sends to the other one.
+// The description of its queue pair and memory that a process sends to the other one.
 struct Remote {
     ibv_gid gid;
     uint32_t number, rkey;
@@ -110,7 +110,7 @@ struct Side {
                                    IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC));
         meet(socket);
     }
-    // Returns when both processes are here.
+    // Returns once both processes have called it.
     static void meet(int socket) {
         char byte = 0;
         REQUIRE(write(socket, &byte, 1) == 1 && read(socket, &byte, 1) == 1);
@@ -144,7 +144,8 @@ struct Side {
     }
 };
 
-// ---- actions of processes: the first on host1, the second on host2 -------------------------
+// ---- programs, which run on host1 (is_first) and on host2
+// ------------------------------------
 
 void write_large(int socket, bool is_first) {
     Side side;
@@ -169,7 +170,8 @@ struct Waiter {
     unsigned *events;
 };
 
-// Waits for events together with other threads until one of them has the last.
+// One of several threads that wait for events. The thread that takes the last one ends the
+// process.
 void *wait_for_events(void *argument) {
     const Waiter waiter = *static_cast<Waiter *>(argument);
     for (;;) {
@@ -192,7 +194,7 @@ void *wait_for_events(void *argument) {
     }
 }
 
-// One receives messages by four threads, which wait with and without O_NONBLOCK.
+// Four threads of the second process wait for messages, on a descriptor with O_NONBLOCK.
 void wait_in_threads(int socket, bool is_first) {
     Side side;
     side.connect(socket);
@@ -215,7 +217,7 @@ void wait_in_threads(int socket, bool is_first) {
     wait_for_events(&waiter);
 }
 
-void *write_slots(void *argument) {
+void *write_words(void *argument) {
     const Side &side = *static_cast<Side *>(argument);
     for (size_t i = 0; i < 50; i++)
         REQUIRE(!side.post(IBV_WR_RDMA_WRITE, i * 8, 8));
@@ -227,7 +229,7 @@ void post_in_threads(int socket, bool is_first) {
     side.connect(socket);
     pthread_t threads[4];
     for (pthread_t &thread : threads)
-        REQUIRE(!is_first || !pthread_create(&thread, nullptr, write_slots, &side));
+        REQUIRE(!is_first || !pthread_create(&thread, nullptr, write_words, &side));
     for (const pthread_t thread : threads)
         REQUIRE(!is_first || !pthread_join(thread, nullptr));
     for (int i = 0; is_first && i < 200; i++)
@@ -235,7 +237,7 @@ void post_in_threads(int socket, bool is_first) {
     Side::meet(socket);
 }
 
-// The child has a connection of its own; the end of the child changes nothing for the parent.
+// A child has its own connection to the fabric. Its end does not affect the parent.
 void fork_child(int socket, bool is_first) {
     Side side;
     side.connect(socket);
@@ -256,7 +258,7 @@ void fork_child(int socket, bool is_first) {
     Side::meet(socket);
 }
 
-// Objects end with the last process that has them.
+// Objects exist until the last process that shares them has ended.
 void outlive_parent(int socket, bool is_first) {
     Side side;
     side.connect(socket);
@@ -274,7 +276,7 @@ void outlive_parent(int socket, bool is_first) {
     Side::meet(socket);
 }
 
-// Requests to a process that was killed fail after their repetitions.
+// Requests to a killed process fail after their retries.
 void lose_peer(int socket, bool is_first) {
     Side side;
     side.connect(socket);
