@@ -20,7 +20,7 @@
 
 namespace {
 
-constexpr int MAX_INTERPRETERS = 4; // of scripts, as in Linux
+constexpr int MAX_INTERPRETERS = 4; // nested scripts, as in Linux
 
 std::string read_link(const char *path) {
     char text[PATH_MAX];
@@ -49,7 +49,7 @@ std::string find_file(const char *command) {
 
 struct Elf {
     ElfW(Ehdr) header{};
-    std::string interpreter; // empty: none
+    std::string interpreter; // empty: the program has none
 };
 
 bool read_at(int fd, void *to, size_t length, off_t offset) {
@@ -89,7 +89,7 @@ void check_file(const std::string &file) {
             file.c_str());
 }
 
-// The output of a process on both streams.
+// Runs a program and returns its output on both streams.
 std::string output_of(char *const argv[], const Libraries &libraries) {
     int pipe_ends[2];
     std::string output;
@@ -130,7 +130,7 @@ void check_line(const std::string &file, const std::string &line, const Librarie
         refuse("%s: needs a newer library: %s", file.c_str(), line.c_str());
     if (line.find("=> not found") != line.npos && sscanf(line.c_str(), " %255s =>", name) == 1)
         refuse("%s: the library %s is missing: install it", file.c_str(), name);
-    // The line of a library of LD_PRELOAD, or of a library with a path, has no arrow.
+    // A library of LD_PRELOAD, or one with a path, has a line without an arrow.
     if (sscanf(line.c_str(), " %255s => %4095s", name, path) != 2) {
         if (sscanf(line.c_str(), " %4095s (", path) != 1)
             return;
@@ -143,7 +143,7 @@ void check_line(const std::string &file, const std::string &line, const Librarie
                file.c_str(), name, path);
 }
 
-// Lists the objects that the dynamic linker would load, by its own rules.
+// Checks the libraries that the dynamic linker lists for the file.
 void check_libraries(const std::string &file, const std::string &interpreter,
                      const Libraries &libraries) {
     char *const argv[] = {const_cast<char *>(interpreter.c_str()), const_cast<char *>("--list"),
@@ -156,8 +156,8 @@ void check_libraries(const std::string &file, const std::string &interpreter,
     }
 }
 
-// Returns the first word of a script's "#!" line, or the program that env(1) runs there; empty:
-// not a script.
+// Returns the interpreter of a script's "#!" line, or the program that it runs by env(1).
+// Empty: not a script.
 std::string interpreter_of_script(int fd) {
     char line[256] = "", word[256] = "", argument[256] = "";
     if (pread(fd, line, sizeof(line) - 1, 0) < 3 || line[0] != '#' || line[1] != '!')

@@ -33,7 +33,7 @@ std::string short_name(int event) {
     return std::string(name);
 }
 
-// The requests that other programs may notice; others are not printed.
+// The printed requests: only these affect other programs.
 constexpr Name CALLS[] = {
     {sim::OP_REG_MR, "ibv_reg_mr"},
     {sim::OP_REREG_MR, "ibv_rereg_mr"},
@@ -133,7 +133,7 @@ std::string describe(const std::vector<std::byte> &request, int error,
 }
 
 std::string describe(const ibv_wc &wc) {
-    // The operation of a failed completion is not known.
+    // The opcode of a failed completion is undefined.
     if (wc.status != IBV_WC_SUCCESS)
         return "a completion arrives: " + name_of(STATUSES, wc.status, "status");
     return "a completion arrives: " + name_of(COMPLETIONS, wc.opcode, "operation") +

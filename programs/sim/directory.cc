@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// directory.cc -- the directory of a fabric: its socket, and for each host the files that
-// replace those of the kernel about RDMA devices
+// directory.cc -- the directory of a fabric: its socket, and for each host the files about RDMA
+// devices that replace those of the kernel
 
 #include "sim.hh"
 
@@ -50,7 +50,7 @@ bool has_server(const std::string &directory) {
 
 void make_parents(const std::string &path) {
     for (size_t at = path.find('/', 1); at != path.npos; at = path.find('/', at + 1))
-        (void)mkdir(path.substr(0, at).c_str(), 0700); // EEXIST is no failure
+        (void)mkdir(path.substr(0, at).c_str(), 0700); // it may exist already
 }
 
 void write_file(const std::string &path, const std::string &content) {
@@ -64,7 +64,7 @@ void write_line(const std::string &path, const std::string &line) {
     write_file(path, line + "\n");
 }
 
-// Groups of four hexadecimal digits, as the kernel prints GUIDs and GIDs.
+// Formats a GUID or GID as the kernel does: in groups of four hexadecimal digits.
 std::string hex_groups(const uint8_t *bytes, size_t count) {
     std::string text;
     for (size_t i = 0; i < count; i += 2) {
@@ -82,7 +82,7 @@ std::string guid_of(const sim::Device &device) {
     return hex_groups(bytes, sizeof(bytes));
 }
 
-// drivers/infiniband/core/sysfs.c of Linux has the formats.
+// Linux, drivers/infiniband/core/sysfs.c: the formats of these files.
 void write_port(const std::string &port, const sim::Device &device) {
     const bool is_infiniband = device.profile->transport == SIM_INFINIBAND;
     char lid[16];

@@ -17,7 +17,7 @@
 
 namespace {
 
-constexpr uint64_t MAX_TRIES = 300; // of shorter schedules
+constexpr uint64_t MAX_TRIES = 300; // how many shorter schedules run
 constexpr int SIGNALS[] = {SIGINT, SIGTERM, SIGHUP};
 
 volatile int received_signal;
@@ -165,7 +165,7 @@ void Explorer::save(uint64_t seed, const std::vector<sim::Choice> &choices) cons
     printf("again: rpma-sim explore --replay %s\n", settings_.save.c_str());
 }
 
-// Findings are the same if they differ in numbers only.
+// Two findings are the same if they differ only in numbers.
 bool is_same_finding(std::string one, std::string other) {
     for (std::string *const finding : {&one, &other})
         std::erase_if(*finding, [](char byte) { return byte >= '0' && byte <= '9'; });

@@ -16,24 +16,25 @@
 // The choices of a schedule: random ones, or recorded ones.
 class Chooser {
   public:
-    // The probability of an unusual choice and the number of faults depend on the seed.
+    // The seed determines the number of faults, and how likely other options than the default
+    // are.
     explicit Chooser(uint64_t seed);
     explicit Chooser(std::vector<sim::Choice> recorded) : choices(std::move(recorded)) {}
     enum Kind { TURN, LATENESS, FAULT, POWER, KINDS };
     // Returns an option from 1 to `options`, or 0 for the default.
     uint32_t choose(Kind kind, size_t options);
 
-    std::vector<sim::Choice> choices; // recorded, or to be replayed
+    std::vector<sim::Choice> choices; // the recorded choices, or those to replay
   private:
     bool is_random_ = false;
     uint64_t state_ = 0;
     uint32_t positions_[KINDS] = {}, faults_left_ = 0;
-    uint64_t limits_[KINDS] = {}; // probabilities, out of 2^32
+    uint64_t limits_[KINDS] = {}; // probabilities in units of 2^-32
 };
 
 struct ExploreFault {
     enum Kind { KILL, PAUSE, CUT, TEMPORARY_CUT, REFUSE, POWER, POWER_RANDOM } kind;
-    unsigned one, other; // a program, or hosts
+    unsigned one, other; // one: the number of a program or host; other: of a host
 };
 
 // The state that all schedules share.
@@ -43,8 +44,8 @@ struct Exploration {
     const Directory &directory;
     std::vector<ExploreFault> faults;
     std::vector<std::string> pmem; // the contents of the files before the first schedule
-    sim::VirtualClock *clock;      // that programs map
-    volatile const int *signal;    // that ends the exploration; 0: none
+    sim::VirtualClock *clock;      // mapped by the programs
+    volatile const int *signal;    // the signal that ends the exploration, or 0
     void restore_pmem() const;
 };
 
@@ -56,14 +57,14 @@ class Schedule : sim::Watcher {
     Schedule &operator=(const Schedule &) = delete;
     void run();
 
-    std::string finding;            // empty: none
-    std::vector<std::string> steps; // if it is traced
-    unsigned faults = 0;            // that occurred
+    std::string finding;            // empty: no finding
+    std::vector<std::string> steps; // empty unless the schedule is traced
+    unsigned faults = 0;            // how many have occurred
 
   private:
     struct Process {
         const Command *command;
-        unsigned number; // of the command, from 1
+        unsigned number; // index of the command, from 1
         std::string name;
         pid_t pid = -1;
         int pidfd = -1, out = -1, err = -1;
@@ -118,7 +119,7 @@ class Schedule : sim::Watcher {
     bool is_finished_ = false;
 };
 
-// describe.cc: the text of a request, and of a completion
+// describe.cc: describe a request or a completion in the trace
 std::string describe(const std::vector<std::byte> &request, int error, const sim::Reply &reply);
 std::string describe(const ibv_wc &wc);
 

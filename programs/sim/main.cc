@@ -11,7 +11,7 @@
 
 namespace {
 
-// Runs the command on the fabric of this process's environment, or on one with a name.
+// Runs the command on the named fabric, or without a name on the fabric of this process.
 [[noreturn]] void join(const Settings &settings) {
     const char *const own = getenv("RPMA_SIM_SOCKET");
     if (settings.join.empty() && own == nullptr)

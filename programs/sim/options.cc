@@ -124,7 +124,7 @@ bool choice(const char *option, std::string_view text, const char *first, const 
     return text == second;
 }
 
-// Removes and returns the HOST of "[HOST=]VALUE"; 0 if what precedes '=' is not a host.
+// Removes and returns the HOST of "[HOST=]VALUE"; 0 if no host precedes '='.
 unsigned take_host_prefix(std::string_view &text) {
     const size_t at = text.find('=');
     const unsigned found = at == text.npos ? 0 : host_number(text.substr(0, at));
@@ -133,7 +133,7 @@ unsigned take_host_prefix(std::string_view &text) {
     return found;
 }
 
-// Ends the program after the help, with a failure if it could not be written.
+// Ends the program after the help, with an error status if the output failed.
 [[noreturn]] void end_help() {
     if (fflush(stdout) != 0 || ferror(stdout) != 0) {
         perror("rpma-sim: standard output");
@@ -200,7 +200,7 @@ void read_fault_kinds(Settings &settings, std::string_view text) {
     }
 }
 
-// Returns false if it is not an option of explore.
+// Returns false if this is not an option of explore.
 bool read_explore_option(Settings &settings, int option, const char *value) {
     switch (option) {
     case CHECK:

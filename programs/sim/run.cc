@@ -23,8 +23,8 @@
 namespace {
 
 constexpr uint64_t SECOND = 1'000'000'000;
-constexpr uint64_t TERMINATION_TIMEOUT = SECOND; // between SIGTERM and SIGKILL
-constexpr uint64_t LISTEN_TIMEOUT = SECOND;      // until the next command starts
+constexpr uint64_t TERMINATION_TIMEOUT = SECOND; // from SIGTERM to SIGKILL
+constexpr uint64_t LISTEN_TIMEOUT = SECOND;      // then the next command starts
 constexpr uint64_t LISTEN_INTERVAL = 2'000'000;
 constexpr int SIGNALS[] = {SIGCHLD, SIGINT, SIGTERM, SIGHUP};
 
@@ -41,7 +41,7 @@ void prepend(const char *name, const std::string &value) {
     setenv(name, (old == nullptr || *old == '\0' ? value : value + ":" + old).c_str(), 1);
 }
 
-// Prints the complete lines that have arrived.
+// Prints the complete lines of the output.
 void print_lines(Output &output, bool is_last) {
     size_t end;
     while ((end = output.incomplete_line.find('\n')) != output.incomplete_line.npos ||
@@ -54,11 +54,11 @@ void print_lines(Output &output, bool is_last) {
     fflush(output.stream);
 }
 
-// Works for processes that are not children of this one, too.
+// Also works for processes that are not children of this one.
 void kill_and_wait(pid_t pid) {
     pollfd event = {static_cast<int>(syscall(SYS_pidfd_open, pid, 0)), POLLIN, 0};
     if (event.fd < 0)
-        return; // it has ended
+        return; // the process has ended
     kill(pid, SIGKILL);
     poll(&event, 1, -1);
     close(event.fd);
@@ -91,7 +91,7 @@ std::string read_all(pid_t pid, const char *name) {
 
 bool is_child(pid_t pid) {
     const std::string text = read_all(pid, "stat");
-    // The name of the program, in parentheses, may contain anything.
+    // The name of the program, in parentheses, may contain any character.
     const size_t end = text.rfind(')');
     int parent = 0;
     return end != text.npos && sscanf(text.c_str() + end + 1, " %*c %d", &parent) == 1 &&
@@ -166,7 +166,7 @@ void Run::report(const char *format, ...) const {
     va_end(arguments);
 }
 
-// Creates a pipe whose lines are printed with the host; `end` is the write end.
+// Creates a pipe, whose lines are printed with the host. `end` is its write end.
 void Run::add_output(unsigned host, FILE *to, int &end) {
     int pipe_ends[2];
     if (pipe2(pipe_ends, O_CLOEXEC) != 0)
@@ -192,7 +192,7 @@ void Run::start(const Command &command) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (getppid() != parent)
             _exit(EXIT_FAILURE);
-        // A single command may be a shell, which uses the terminal.
+        // A single command keeps the terminal, because it may be a shell.
         if (!is_alone) {
             setpgid(0, 0);
             const int null = open("/dev/null", O_RDONLY);
@@ -225,7 +225,7 @@ std::string Run::listening_path(const Command &command) const {
            std::to_string(&command - settings_.commands.data());
 }
 
-// A client needs its server: a command starts when the previous one listens or has ended.
+// A command starts when the previous one listens or has ended: a client needs its server.
 void Run::start_next() {
     while (started_ < settings_.commands.size()) {
         if (started_ > 0 && !settings_.starts_together) {
@@ -247,8 +247,8 @@ void Run::schedule(const Fault &fault) {
     });
 }
 
-// Returns the processes with this directory of the fabric in their environment. They include
-// programs that joined the fabric or left their process group.
+// Returns the processes whose environment names this directory of the fabric, including those
+// that joined the fabric or left their process group.
 std::vector<pid_t> Run::processes(const std::string &root) const {
     const std::string wanted = "RPMA_SIM_ROOT=" + directory_.path() + "/" + root;
     return find_processes([&](pid_t pid) {
@@ -272,7 +272,7 @@ void Run::signal_host(unsigned host, int number) {
         kill(pid, number);
 }
 
-// For both directions between a host and another one, or all others.
+// Calls the action for the link of a host to another one, or for its links to all others.
 template <class Action> void Run::for_each_link(const Fault &fault, Action action) {
     if (fault.hosts.size() == 2)
         action(fault.hosts[0], fault.hosts[1]);
@@ -292,7 +292,7 @@ void Run::flap(const Fault &fault, bool is_cut) {
 void Run::power_off(unsigned host) {
     server_.fabric().set_power(host, false);
     signal_host(host, SIGKILL);
-    // They may write to the files until they have ended.
+    // The processes can write to the files until they have ended.
     for (const pid_t pid : processes("host" + std::to_string(host)))
         kill_and_wait(pid);
     for (Child &child : children_) {
@@ -428,7 +428,7 @@ void Run::step(uint64_t limit) {
     read_outputs();
 }
 
-// Servers have a second to end.
+// Servers get a second to end.
 void Run::end_commands() {
     const uint64_t limit = now() + TERMINATION_TIMEOUT;
     for (Child &child : children_) {
@@ -445,7 +445,7 @@ bool Run::is_any_running() const {
                        [](const Child &child) { return child.is_running; });
 }
 
-// Repeats, because orphans of killed processes become children of this one.
+// Repeats the search, because orphans of killed processes become children of this one.
 void Run::kill_all_processes() {
     while (waitpid(-1, nullptr, WNOHANG) >= 0) {
         for (const pid_t pid : find_processes(is_child))
@@ -467,7 +467,7 @@ int Run::main() {
             end_commands();
             break;
         }
-        // A fabric without commands serves programs that join it.
+        // A fabric without commands does not end: it serves programs that join it.
         if (!is_any_running() && pending_faults_ == 0 && !settings_.commands.empty())
             break;
         step(started_ < settings_.commands.size() ? LISTEN_INTERVAL : UINT64_MAX);

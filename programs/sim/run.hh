@@ -27,7 +27,7 @@ struct Child {
     bool has_group;
     uint64_t started_at;
     bool is_running = true;
-    bool ignores_status = false; // a fault has ended it
+    bool ignores_status = false; // a fault has ended the child
 };
 
 class Run {
@@ -73,11 +73,10 @@ class Run {
     std::mt19937_64 generator_;
     std::deque<Child> children_;
     std::vector<Output> outputs_;
-    size_t started_ = 0; // commands
+    size_t started_ = 0; // how many commands have started
     int signals_ = -1;
     int status_ = 0;
-    unsigned pending_faults_ =
-        0; // faults that keep the run going after all commands have ended
+    unsigned pending_faults_ = 0; // faults that still occur after all commands have ended
     bool is_finished_ = false;
 };
 

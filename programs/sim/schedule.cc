@@ -3,7 +3,7 @@
 
 // schedule.cc -- one schedule: unchanged programs that run one at a time, in virtual time
 //
-// A program runs until it sends a request, and receives the reply at its next turn.
+// A program runs until it sends a request. It receives the reply at its next turn.
 
 #include "explore.hh"
 
@@ -25,9 +25,9 @@
 namespace {
 
 constexpr uint64_t NEVER = UINT64_MAX, MICROSECOND = 1'000, SECOND = 1'000'000'000;
-constexpr uint64_t BEGIN = 1000 * SECOND;    // of virtual time
-constexpr uint64_t LISTEN_TIMEOUT = SECOND;  // until the next command starts
-constexpr uint64_t PAUSE = 10 * SECOND;      // of a program
+constexpr uint64_t BEGIN = 1000 * SECOND;    // the virtual time at the start
+constexpr uint64_t LISTEN_TIMEOUT = SECOND;  // then the next command starts
+constexpr uint64_t PAUSE = 10 * SECOND;      // how long a fault pauses a program
 constexpr uint64_t MAX_IDLE = 1000 * SECOND; // without a request other than a wait
 constexpr uint64_t MAX_REQUESTS = 200'000;   // of a schedule
 constexpr int MAX_TURN = 10'000;             // milliseconds of real time
@@ -76,7 +76,8 @@ uint32_t Chooser::choose(Kind kind, size_t options) {
     const bool is_fault = kind == FAULT || kind == POWER;
     if (options == 0)
         return 0;
-    // Positions are counted per kind: omitting a choice shifts none of another kind.
+    // Each kind counts its own positions, so that an omitted choice does not shift those of
+    // others.
     const uint32_t position = positions_[kind]++ * KINDS + kind;
     if (!is_random_) {
         const auto found = std::ranges::find(choices, position, &sim::Choice::position);
@@ -193,7 +194,7 @@ void Schedule::read_request(Process &process) {
         refuse("%s calls %s(): explore runs programs of one thread and one process, without "
                "sockets of the Internet, timers and signals",
                process.command->argv[0], process.wait.function);
-    // For a program that polls, time advances in growing steps.
+    // While a program polls, time advances in growing steps.
     const uint64_t now = server_->fabric().now(), idle = now - process.idle_since;
     if (process.wait.kind == sim::Wait::POLL)
         process.wait.until = now + std::min(std::max(idle / 8, MICROSECOND), SECOND);
@@ -203,7 +204,7 @@ void Schedule::handle_exit(Process &process) {
     waitpid(process.pid, &process.status, 0);
     process.is_alive = false;
     while (server_->has_client(process.pid))
-        server_->step(-1); // its connections are closed
+        server_->step(-1); // closes its connections
     changes_++;
     progress_at_ = server_->fabric().now();
     add_output_steps(process);
@@ -232,7 +233,7 @@ void Schedule::kill_process(Process &process) {
     pollfd event = {process.pidfd, POLLIN, 0};
     while (poll(&event, 1, -1) < 0)
         ;
-    server_->step(0); // a request that it sent is dropped with its connection
+    server_->step(0); // reads a pending request, which is dropped with the connection
     handle_exit(process);
 }
 
@@ -242,7 +243,7 @@ void Schedule::end_all() {
             kill_process(process);
 }
 
-// A client needs its server: a program starts when the previous one listens or has ended.
+// A program starts when the previous one listens or has ended: a client needs its server.
 bool Schedule::can_start(const Process &process) const {
     if (process.number == 1 || settings_.starts_together)
         return true;
@@ -292,7 +293,7 @@ std::string Schedule::waiting() const {
     return all;
 }
 
-// Returns false if the programs wait for ever.
+// Returns false if the programs wait forever.
 bool Schedule::pass_time() {
     const uint64_t next = next_time();
     const bool is_idle = server_->fabric().next_timer() == NEVER &&
@@ -301,7 +302,7 @@ bool Schedule::pass_time() {
         advance(next);
         return true;
     }
-    // After a fault, programs may wait for others that have ended.
+    // After a fault this is no defect: a program can wait for one that the fault has ended.
     if (faults == 0)
         record_finding("the programs wait for ever: " + waiting());
     return false;
@@ -314,7 +315,7 @@ bool Schedule::step() {
     if (const uint32_t fault = chooser_.choose(Chooser::FAULT, exploration_.faults.size()))
         if (is_possible(exploration_.faults[fault - 1]))
             apply(exploration_.faults[fault - 1]);
-    // By default a program continues until it waits; then the next one runs.
+    // By default, a program continues until it waits. Then the next one runs.
     std::vector<Process *> ready;
     for (size_t i = 0; i < processes_.size(); i++)
         if (Process &process = processes_[(current_ + i) % processes_.size()];
@@ -348,7 +349,7 @@ void Schedule::run_turn(Process &process) {
         memcpy(&op, request.data(), sizeof(op));
         process.is_listening |= op == sim::OP_CM_LISTEN && error == 0;
         progress_at_ = server_->fabric().now();
-        // The call is shown before its effects.
+        // Moves the call before its effects.
         const std::string words = is_traced_ ? describe(request, error, reply) : "";
         add_step("  ", process.name, words);
         if (!words.empty())
@@ -368,8 +369,7 @@ void Schedule::run_turn(Process &process) {
     add_output_steps(process);
 }
 
-// ---- delays and faults
-// -----------------------------------------------------------------------
+// ---- delays and faults ---------------------------------------------------------------------
 
 uint64_t Schedule::lateness(const char *what) {
     const uint32_t option = chooser_.choose(Chooser::LATENESS, std::size(LATE));

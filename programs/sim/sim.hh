@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// sim.hh -- rpma-sim: the parsed options, and the parts of the program
+// sim.hh -- rpma-sim: the parsed options, and the interfaces of the program's files
 
 #ifndef RPMA_SIM_SIM_HH
 #define RPMA_SIM_SIM_HH 1
@@ -18,7 +18,7 @@
 constexpr int EXIT_USAGE = 2;
 constexpr char SAVED_FORMAT[] = "rpma-sim explore 1"; // the first line of a finding
 
-// Prints one line, "rpma-sim: ...", and ends the program with the status of bad input.
+// Prints the line "rpma-sim: ..." and ends the program with EXIT_USAGE.
 [[noreturn]] void refuse(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 struct Command {
@@ -27,9 +27,9 @@ struct Command {
 };
 
 struct Fault {
-    uint64_t time = 0;  // nanoseconds after the start, or after the host's programs ended
-    unsigned after = 0; // this host; 0: the start
-    std::string action; // a row of FAULTS in faults.cc
+    uint64_t time = 0;  // nanoseconds after the start, or after the programs of a host ended
+    unsigned after = 0; // the number of this host; 0: after the start
+    std::string action; // a name of FAULTS in faults.cc
     std::vector<unsigned> hosts;
     uint64_t number = 0; // a duration in nanoseconds, or a count
     int error = 0;
@@ -54,18 +54,18 @@ struct Settings {
     bool explores = false;
     uint64_t first_seed = 1, last_seed = 1000;
     std::string check, save, replay;
-    std::vector<std::string_view> fault_kinds; // empty: all
-    std::vector<std::string> arguments;        // to be saved
-    std::vector<sim::Choice> choices;          // to be replayed
+    std::vector<std::string_view> fault_kinds; // empty: all kinds
+    std::vector<std::string> arguments;        // saved with a finding
+    std::vector<sim::Choice> choices;          // of the replayed finding
 };
 
 // options.cc
 Settings read_options(int argc, char *argv[]);
-unsigned host_number(std::string_view text); // "2" or "host2"; 0: neither
+unsigned host_number(std::string_view text); // of "2" or "host2"; 0: other text
 
 // faults.cc
-Fault read_fault(std::string_view text);       // refuses invalid text
-uint64_t read_duration(std::string_view text); // nanoseconds; UINT64_MAX: none
+Fault read_fault(std::string_view text);       // ends the program if the text is invalid
+uint64_t read_duration(std::string_view text); // nanoseconds; UINT64_MAX: invalid
 void print_faults();
 
 // check.cc: refuses a command that cannot run on the fabric.
@@ -79,10 +79,10 @@ void check_command(const Command &command, const Libraries &libraries);
 // run.cc: opens the files of --pmem, or ends the program.
 void open_pmem(const Settings &settings, sim::PmemFiles &files);
 
-// directory.cc: the socket, and the files that replace those of the kernel; removed at exit
+// directory.cc: holds the socket and the files that replace those of the kernel until the exit
 class Directory {
   public:
-    explicit Directory(const std::string &name); // empty: one without a name
+    explicit Directory(const std::string &name); // empty: a unique directory
     const std::string &path() const { return path_; }
     void add_host(const sim::Host &host, const std::string &pmem) const;
     static std::string of_name(const std::string &name);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// direct_verbs.cc -- the functions of libmlx5 and libefa that take an object of libibverbs
+// direct_verbs.cc -- the functions of libmlx5 and libefa with a parameter of libibverbs
 //
-// They cast it to a structure of their own driver, which no object of the fabric is.
+// In the real libraries they cast it to a structure of their driver. An object of the fabric
 
 #include <cerrno>
 #include <cstdio>
@@ -31,7 +31,7 @@ int refuse(const char *function) {
         return nullptr;        \
     }
 
-// Returns false for every device: a program that calls this has a fallback.
+// Returns false for every device, so that the caller uses its fallback.
 EXPORTED bool mlx5dv_is_supported(const void *) {
     return false;
 }

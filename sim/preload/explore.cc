@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// explore.cc -- for "rpma-sim explore": time is virtual, a program that would wait requests its
-// next turn, and calls that cannot be controlled are rejected
+// explore.cc -- for "rpma-sim explore": virtualizes time, turns waits into requests for the
+// next turn, and rejects calls that cannot be controlled
 
 #include <cerrno>
 #include <climits>
@@ -34,7 +34,7 @@ using sim::Wait;
 
 constexpr uint64_t SECOND = 1'000'000'000, NEVER = UINT64_MAX;
 constexpr unsigned MAX_CLOCK_READS =
-    1000; // without another call: a program that polls the clock
+    1000; // in sequence, without another call: the program polls the clock
 
 const volatile sim::VirtualClock *virtual_clock; // NULL: the program is not controlled
 bool is_starting = true;
@@ -58,7 +58,7 @@ void wait_for_turn(Wait::Kind kind, uint64_t until, const char *function) {
     errno = error;
 }
 
-// The output of a program that is killed is there as far as its lines were complete.
+// Line buffering keeps the complete lines of a program that is killed.
 __attribute__((constructor)) void begin() {
     const char *const path = getenv("RPMA_SIM_CLOCK"), *const seed = getenv("RPMA_SIM_SEED");
     const int fd = path == nullptr ? -1 : REAL(open)(path, O_RDONLY | O_CLOEXEC);
@@ -104,8 +104,8 @@ void sleep_until(uint64_t until, const char *function) {
     while (now() < until);
 }
 
-// Returns the result of ready() once it is not 0, or 0 at that time. Without a time a program
-// polls.
+// Returns the result of ready() once it is not 0, or 0 at the time `until`. If this time has
+// passed already, the program is polling.
 template <class Ready> int wait_until_ready(uint64_t until, const char *function, Ready ready) {
     int result = ready();
     if (result != 0)
@@ -206,8 +206,8 @@ EXPORTED ssize_t getrandom(void *to, size_t size, unsigned flags) {
 
 // ---- waiting -------------------------------------------------------------------------------
 
-// One line for each function: its name and parameters, until when it waits, and the call that
-// does not wait.
+// Defines a function by its name and parameters, the time until which it waits, and the
+// arguments of a call that does not wait.
 #define WAITS(name, parameters, arguments, until, ...)                                  \
     EXPORTED int name parameters {                                                      \
         if (virtual_clock == nullptr)                                                   \
@@ -252,7 +252,7 @@ EXPORTED int select(int count, fd_set *in, fd_set *out, fd_set *other, timeval *
     });
 }
 
-// Of ibv_get_cq_event(), ibv_get_async_event() and rdma_get_cm_event().
+// Called by ibv_get_cq_event(), ibv_get_async_event() and rdma_get_cm_event().
 EXPORTED int rpma_sim_take_event(int fd, uint32_t channel, sim::TakeEvent::Reply *event,
                                  void *data, size_t size) {
     if (virtual_clock != nullptr) {
@@ -268,7 +268,7 @@ EXPORTED void rpma_sim_polls(const sim::Ring *ring) {
         wait_for_turn(Wait::POLL, NEVER, "ibv_poll_cq");
 }
 
-// Nothing wakes a program with one thread.
+// A program has one thread, so no other thread can signal the condition.
 EXPORTED int pthread_cond_wait(pthread_cond_t *condition, pthread_mutex_t *mutex) {
     if (virtual_clock == nullptr)
         return REAL(pthread_cond_wait)(condition, mutex);
@@ -283,7 +283,7 @@ EXPORTED int pause() {
     return -1;
 }
 
-// ---- what is refused -----------------------------------------------------------------------
+// ---- refused calls --------------------------------------------------------------------------
 
 #define REFUSED(type, name, parameters, ...)          \
     EXPORTED type name parameters {                   \
@@ -330,7 +330,7 @@ REFUSED(int, epoll_pwait2,
         (int fd, epoll_event *events, int count, const timespec *time, const sigset_t *mask),
         fd, events, count, time, mask)
 
-// Of sockets, those of the Internet.
+// Refuses only sockets of IPv4 and IPv6.
 EXPORTED int socket(int domain, int type, int protocol) noexcept {
     if (virtual_clock != nullptr && !is_starting && (domain == AF_INET || domain == AF_INET6))
         refuse("socket");

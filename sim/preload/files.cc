@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// files.cc -- the kernel's files about RDMA devices, from the tree that rpma-sim makes for a
-// host
+// files.cc -- redirects the kernel's files about RDMA devices to the tree that rpma-sim creates
+// for a host
 
 #include <climits>
 #include <cstdarg>
@@ -21,7 +21,7 @@ namespace {
 
 char root[PATH_MAX / 2];
 
-// A program may change its environment later.
+// Read at the start, because a program can change its environment later.
 __attribute__((constructor)) void read_environment() {
     if (const char *const value = getenv("RPMA_SIM_ROOT"))
         snprintf(root, sizeof(root), "%s", value);
@@ -42,7 +42,7 @@ bool is_replaced(const char *path) {
     return false;
 }
 
-// The path that is opened instead of a program's.
+// The path in the tree of the host, or the unchanged path of another file.
 class Path {
   public:
     explicit Path(const char *path) : text_(path) {
@@ -65,7 +65,7 @@ mode_t mode_of(int flags, va_list arguments) {
 } // namespace
 
 extern "C" {
-// Fortified programs and those linked against glibc before 2.33 call these.
+// Called by fortified programs and by programs that were linked against glibc before 2.33.
 int __open_2(const char *, int);
 int __open64_2(const char *, int);
 int __openat_2(int, const char *, int);
@@ -80,7 +80,7 @@ int __fxstatat(int, int, const char *, struct stat *, int);
 int __fxstatat64(int, int, const char *, struct stat64 *, int);
 }
 
-// One line for each function: its type and name, its parameters, and the call of the real one.
+// Defines a function by its type, name and parameters, and the arguments of the real function.
 #define REPLACE(type, name, parameters, ...) \
     EXPORTED type name parameters {          \
         return REAL(name)(__VA_ARGS__);      \

@@ -3,9 +3,9 @@
 
 // network.cc -- TCP and UDP between simulated hosts, on addresses of the loopback interface
 //
-// Host N has 10.77.0.N and fd77::N. Its sockets use 127.77.0.N: every address below 127/8 works
-// without configuration, and hosts can use the same ports. What a host binds to all addresses,
-// or to 127.0.0.1, is bound to its own.
+// Host N has 10.77.0.N and fd77::N. Its sockets use 127.77.0.N: every address in 127/8 works
+// without configuration, and hosts can use the same ports. A socket that is bound to all
+// addresses, or to 127.0.0.1, uses the address of its host.
 
 #include <arpa/inet.h>
 #include <cerrno>
@@ -49,7 +49,7 @@ union Address {
     sockaddr_storage room;
 };
 
-// The address on the loopback interface; 0 if the address is outside the fabric.
+// Returns the address on the loopback interface, or 0 if the address is outside the fabric.
 uint32_t loopback_of(uint32_t ip) {
     if (ip == INADDR_ANY || ip == INADDR_LOOPBACK)
         return LOOPBACK | host;
@@ -74,7 +74,7 @@ void set_mapped(in6_addr &ip, uint32_t last) {
     memcpy(ip.s6_addr + 12, &last, sizeof(last));
 }
 
-// Copies an address and replaces one of the fabric by that of the loopback interface.
+// Copies an address of the fabric, translated to the loopback interface.
 bool to_loopback(Address &to, const sockaddr *from, socklen_t length) {
     if (host == 0 || from == nullptr || length > sizeof(to) || length < sizeof(sockaddr_in))
         return false;
@@ -110,14 +110,14 @@ void from_loopback(sockaddr *address, socklen_t length) {
     memcpy(address, &found, length);
 }
 
-// An IPv6 socket reaches addresses of IPv4 only if it is not restricted to IPv6.
+// Mapped IPv4 addresses need an IPv6 socket that is not restricted to IPv6.
 void allow_mapped(int fd, const Address &address) {
     const int off = 0;
     if (address.any.sa_family == AF_INET6)
         (void)setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
 }
 
-// Binds a socket without an address, so that the peer gets the host's address.
+// Binds an unbound socket, so that the peer gets the host's address.
 void bind_own(int fd, const Address &to) {
     Address own = {};
     socklen_t length = sizeof(own);
@@ -133,14 +133,14 @@ void bind_own(int fd, const Address &to) {
     (void)REAL(bind)(fd, &own.any, length);
 }
 
-void tell_listening() {
+void report_listening() {
     const int error = errno;
     if (listening[0] != '\0')
         close(open(listening, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
     errno = error;
 }
 
-// "host1" to "host65534"
+// Recognizes "host1" to "host65534".
 bool is_host_name(const char *name, char (&digits)[INET_ADDRSTRLEN]) {
     unsigned number;
     char rest;
@@ -221,17 +221,17 @@ EXPORTED ssize_t recvmsg(int fd, msghdr *message, int flags) {
     return result;
 }
 
-// rpma-sim starts the next program when this one listens.
+// rpma-sim starts the next program once this one listens.
 EXPORTED int listen(int fd, int backlog) noexcept {
     const int result = REAL(listen)(fd, backlog);
     if (result == 0)
-        tell_listening();
+        report_listening();
     return result;
 }
 EXPORTED int rdma_listen(rdma_cm_id *id, int backlog) {
     const int result = REAL(rdma_listen)(id, backlog);
     if (result == 0)
-        tell_listening();
+        report_listening();
     return result;
 }
 
@@ -256,8 +256,8 @@ EXPORTED int gethostname(char *name, size_t size) noexcept {
     return -1;
 }
 
-// The interfaces of a host: lo, and sim0 with the addresses of the fabric. One piece of memory,
-// because glibc's freeifaddrs() is free().
+// The interfaces of a host: lo, and sim0 with the addresses of the fabric. They are in one
+// allocation, because glibc's freeifaddrs() is free().
 EXPORTED int getifaddrs(ifaddrs **list) noexcept {
     if (host == 0)
         return REAL(getifaddrs)(list);

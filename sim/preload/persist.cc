@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// persist.cc -- files of --pmem: they map as on FS-DAX, and rpma-sim is informed of the
-// ranges that a program persists
+// persist.cc -- maps files of --pmem as on FS-DAX, and sends rpma-sim the ranges that a program
+// makes persistent
 //
-// The processor's instructions for flushing cannot be intercepted. So the functions of libpmem
-// and libpmem2 are replaced by requests; a program with such instructions of its own has to
+// The flush instructions of the processor cannot be intercepted. So the functions of libpmem
+// and libpmem2 send requests instead. A program that executes such instructions itself must
 // call msync().
 
 #include <cerrno>
@@ -47,7 +47,7 @@ bool is_persistent(int fd, struct stat &status) {
     return strstr(files, name) != nullptr;
 }
 
-// A connection for one request: rare enough, and right in a child of fork().
+// Each request has a connection of its own: requests are rare, and a child of fork() needs one.
 template <class Request> bool ask(int fd, const Request &request) {
     char reply[sim::MAX_MESSAGE];
     return send(fd, &request, sizeof(request), MSG_NOSIGNAL) == sizeof(request) &&
@@ -67,13 +67,14 @@ void persist(const void *address, size_t length) {
         request.address = reinterpret_cast<uint64_t>(address);
         request.length = length;
         if (!ask(fd, hello) || !ask(fd, request))
-            fprintf(stderr, "rpma-sim: the fabric is gone: nothing is made persistent\n");
+            fprintf(stderr,
+                    "rpma-sim: the fabric has ended: the data is not made persistent\n");
     }
     close(fd);
     errno = error;
 }
 
-// The whole file, as its writes became part of it without a mapping.
+// Makes the whole file persistent: write() changes it without a mapping of the program.
 void persist_file(int fd) {
     struct stat status;
     if (!is_persistent(fd, status) || status.st_size == 0)
@@ -104,7 +105,7 @@ void *pmem2_set(void *to, int value, size_t length, unsigned) {
 }
 void drain() {}
 
-// A file of --pmem maps with MAP_SYNC, which the file system that has it may refuse.
+// Removes MAP_SYNC for a file of --pmem, because its file system may refuse this flag.
 int without_sync(int flags, int fd) {
     struct stat status;
     return (flags & MAP_SYNC) != 0 && is_persistent(fd, status)

@@ -11,7 +11,7 @@
 
 #define EXPORTED extern "C" __attribute__((visibility("default")))
 
-// The function that a program would call without this library.
+// The function that this library replaces.
 #define REAL(name)                                                                            \
     ([] {                                                                                     \
         static auto *const real = reinterpret_cast<decltype(&name)>(dlsym(RTLD_NEXT, #name)); \

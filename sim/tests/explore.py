@@ -27,7 +27,7 @@ SLEEP = "#include <unistd.h>\nint main(void) { return sleep(100000); }"
 CRASH = "#include <stdlib.h>\nint main(void) { abort(); }"
 FAIL = "#include <stdio.h>\nint main(void) { fputs(\"the reason\\n\", stderr); return 3; }"
 FAIL_ONCE = "#include <fcntl.h>\nint main(void) { return open(\"once\", O_CREAT | O_EXCL, 0600) >= 0; }"
-# Each has a defect that only one kind of fault shows.
+# Each of these programs has a defect that only one kind of fault reveals.
 KILL = """
 #include <stdio.h>
 #include <unistd.h>
@@ -83,7 +83,7 @@ int main(int argc, char *argv[]) {
 }
 """
 LINKED = "common.c -lrdmacm -libverbs"
-FAULTS = (  # fault, others that the program tolerates, program, what it is linked to, options
+FAULTS = (  # fault, tolerated faults, program, libraries, options
     ("kill", "pause,refuse", KILL, "", "--check '! grep begin $RPMA_SIM_OUT1 || grep end $RPMA_SIM_OUT1'"),
     ("pause", "kill,refuse", PAUSE, "", "--check '! grep late $RPMA_SIM_OUT1'"),
     ("power", "kill,pause,refuse", POWER, "",
@@ -94,7 +94,7 @@ SHORT = ["--check", "true", "--seeds", "1-2"]
 
 
 def commands_of_tutorial():
-    """[(command, lines of its output)]; a line of dots matches any lines."""
+    """Return [(command, lines of its output)]; a line of dots matches any lines."""
     found = []
     for block in re.findall(r"\.Bd -literal -offset indent\n(.*?)\n\.Ed", PAGE.read_text(), re.S):
         for line in block.replace("\\e\n", "\\\n").replace("\\\n", " ").splitlines():
@@ -106,7 +106,7 @@ def commands_of_tutorial():
 
 
 class Explore(unittest.TestCase):
-    """In a directory with a copy of the examples."""
+    """Run rpma-sim explore in a directory with a copy of the examples."""
 
     @classmethod
     def setUpClass(cls):
@@ -116,7 +116,7 @@ class Explore(unittest.TestCase):
         cls.environment = dict(os.environ, PATH=f"{PROGRAM.parent}:{os.environ['PATH']}")
 
     def run_shell(self, command):
-        """Its output and its status."""
+        """Return the output and the status of a command."""
         done = subprocess.run(command, shell=True, cwd=self.directory, env=self.environment, text=True, timeout=300,
                               check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         return done.stdout, done.returncode
@@ -159,7 +159,7 @@ class Explore(unittest.TestCase):
                 output, status = self.explore("--faults none", *SHORT, self.program(name, text))
                 self.assertIn(expected, output)
                 self.assertEqual(status, 1)
-        # A day of virtual time.
+        # The program sleeps for more than a day of virtual time.
         self.assertEqual(self.explore("--faults none", *SHORT, self.program("sleep", SLEEP)),
                          ("2 schedules, 0 with faults: nothing found\n", 0))
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// verbs_test.cc -- libibverbs.so.1 over a fabric in the same process: two connected queue
-// pairs. Expected values are those of the InfiniBand Architecture Specification, volume 1,
-// chapter 9, and of Linux, drivers/infiniband.
+// verbs_test.cc -- libibverbs.so.1 on a fabric in the same process. The expected values are
+// those of the InfiniBand Architecture Specification, volume 1, chapter 9, and of Linux,
+// drivers/infiniband.
 
 #include "../verbs/direct.hh"
 
@@ -31,7 +31,7 @@ constexpr int ALL_ACCESS =
     IBV_ACCESS_LOCAL_WRITE |
     (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC);
 
-// The range that a host's device made persistent.
+// Counts the bytes that devices made persistent.
 struct Recorded : Persistence {
     uint64_t persisted = 0;
     void registered(int, const Mr &) override {}
@@ -153,7 +153,7 @@ struct Setup {
     Persistence *persistence = nullptr;
 };
 
-// Two hosts with a connected queue pair each.
+// Two hosts, each with a QP that is connected to the other one.
 struct Pair {
     Direct direct;
     Side a, b;
@@ -204,7 +204,7 @@ struct Pair {
     ibv_sge sge(size_t length, size_t offset = 0) const {
         return {(uint64_t)a.memory + offset, (uint32_t)length, a.mr->lkey};
     }
-    // Posts a request of a: `length` bytes at the start of both memories.
+    // Posts a request of side a for the first `length` bytes of both memories.
     int post(ibv_wr_opcode opcode, size_t length,
              const std::function<void(ibv_send_wr &, ibv_sge &)> &change = {}) {
         ibv_sge one = sge(length);
@@ -264,10 +264,10 @@ struct Error {
     size_t length;
     std::function<void(Pair &, ibv_send_wr &, ibv_sge &)> change;
     ibv_wc_status status;
-    bool reaches_peer; // whose QP fails as well
+    bool reaches_peer; // so that its QP also fails
 };
 
-// tests/conformance has these questions for rxe and siw, whose answers differ.
+// rxe and siw return other statuses: tests/conformance.
 void errors_have_the_status_of_the_specification(void **) {
     const Error errors[] = {
         {"local key", IBV_WR_RDMA_WRITE, 8,
@@ -291,7 +291,7 @@ void errors_have_the_status_of_the_specification(void **) {
         pair.expect(error.status);
         assert_int_equal(pair.a.state(), IBV_QPS_ERR);
         assert_int_equal(pair.b.state(), error.reaches_peer ? IBV_QPS_ERR : IBV_QPS_RTS);
-        assert_int_equal(pair.post(IBV_WR_RDMA_WRITE, 8), 0); // the QP flushes it
+        assert_int_equal(pair.post(IBV_WR_RDMA_WRITE, 8), 0); // flushed by the failed QP
         pair.expect(IBV_WC_WR_FLUSH_ERR);
         assert_int_equal(pair.b.memory[0], 2);
     }
@@ -316,7 +316,7 @@ void send_waits_for_a_receive(void **) {
     pair.expect(IBV_WC_SUCCESS);
 }
 
-// A repetition follows after 1.28 ms.
+// The retries are 1.28 ms apart.
 void send_without_a_receive_fails_after_its_retries(void **) {
     for (const uint8_t retries : {uint8_t{0}, uint8_t{2}}) {
         Pair pair({.rnr_retry = retries});
@@ -330,7 +330,7 @@ void send_without_a_receive_fails_after_its_retries(void **) {
     }
 }
 
-// 4.096 us * 2^14, twice: the first attempt and one repetition.
+// 4.096 us * 2^14, twice: the first attempt and one retry.
 void cut_link_fails_requests_after_the_timeout(void **) {
     Pair pair({.retry_cnt = 1});
     pair.direct.fabric().cut(1, 2, true);
@@ -486,7 +486,7 @@ void read_makes_earlier_writes_persistent(void **) {
 
 using Flush = void(ibv_qp_ex *, uint32_t, uint64_t, size_t, uint8_t, uint8_t);
 
-// The builder of rdma-core >= 45; older headers end before it.
+// The flush builder. In headers before rdma-core 45, ibv_qp_ex ends before it.
 Flush *flush_of(ibv_qp_ex *qp) {
 #ifdef RPMA_SIM_HEADERS_HAVE_FLUSH
     return qp->wr_flush;

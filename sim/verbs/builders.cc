@@ -158,8 +158,8 @@ void wr_set_inline_data(ibv_qp_ex *ex, void *bytes, size_t length) {
 
 } // namespace
 
-// rdma-core 56, providers/rxe/rxe.c, set_qp_send_ops(): a builder that was not asked for is
-// NULL.
+// rdma-core 56, providers/rxe/rxe.c, set_qp_send_ops(): a builder that was not requested
+// is NULL.
 int sim::set_builders(ShimQp *qp) {
     qp->builder = static_cast<Builder *>(malloc(sizeof(Builder))); // wr_start() begins it
     if (!qp->builder)

@@ -146,16 +146,16 @@ bool ProcessMemory::access_by_thread(uint64_t address, char *bytes, size_t lengt
                               (uint32_t)std::min<size_t>(length - done, MemoryRequest::MAX),
                               is_write};
         int32_t error = 0;
-        const bool is_answered =
+        const bool has_reply =
             transfer(&request, sizeof(request), true) &&
             (!is_write || transfer(bytes + done, request.length, true)) &&
             transfer(&error, sizeof(error), false) &&
             (is_write || error || transfer(bytes + done, request.length, false));
-        if (!is_answered) { // a late reply would be read as the next one
+        if (!has_reply) { // a late reply would be read as the next one
             close(thread_);
             thread_ = -1;
         }
-        if (!is_answered || error)
+        if (!has_reply || error)
             return false;
         done += request.length;
     }

@@ -270,8 +270,7 @@ const char *rdma_event_str(rdma_cm_event_type event) {
     return sim_cm_event_name(event);
 }
 
-// rsocket(7): programs link against these functions also if they never call them, as rping
-// does.
+// rsocket(7): rping links against these functions but never calls them.
 #define UNSUPPORTED(name)        \
     ssize_t name(void);          \
     ssize_t name(void) {         \
