@@ -28,11 +28,11 @@ static bool is_remote_atomic(const struct rpma_work *o) {
 }
 
 static struct rpma_work random_work(void) {
-    static struct rpma_sge sgls[CAPACITY][OPERATION_MOST_SGES];
+    static struct rpma_sge sgls[CAPACITY][OPERATION_MAX_SGES];
     static unsigned next;
     struct rpma_sge *sgl = sgls[next++ % CAPACITY];
     const bool is_list = now_and_then(3), is_empty = now_and_then(9);
-    for (size_t i = 0; i < OPERATION_MOST_SGES; i++)
+    for (size_t i = 0; i < OPERATION_MAX_SGES; i++)
         sgl[i] = now_and_then(9)
                      ? (struct rpma_sge){NULL, 0, 0}
                      : (struct rpma_sge){now_and_then(30) ? NULL : w.h.mr, random_size(),

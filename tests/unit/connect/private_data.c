@@ -7,7 +7,7 @@
 
 // ---- packing -------------------------------------------------------------------------------
 
-static struct rpma_mr_local *mrs[PACKED_MOST_REGIONS + 1];
+static struct rpma_mr_local *mrs[PACKED_MAX_REGIONS + 1];
 
 // Makes a peer, regions of every usage, and their content. The addresses are never accessed.
 static void register_all(struct packed *c) {
@@ -27,7 +27,7 @@ static void register_all(struct packed *c) {
                 r.usage & (RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY |
                            (fake_device()->pmem ? RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT : 0));
         r.natively |= atomic ? PACKED_ATOMICS : 0;
-        if (i < PACKED_MOST_REGIONS)
+        if (i < PACKED_MAX_REGIONS)
             c->region[i] = r;
     }
 }
@@ -38,15 +38,15 @@ static void deregister_all(void) {
     fixture_delete(&w);
 }
 
-static unsigned char counting[PACKED_MOST];
+static unsigned char counting[PACKED_MAX];
 
 static void pack_and_compare(const struct packed *c) {
     const struct rpma_mr_local *some[LENGTH(mrs)];
-    unsigned char wanted[2 * PACKED_MOST], bytes[PACKED_MOST + 1];
+    unsigned char wanted[2 * PACKED_MAX], bytes[PACKED_MAX + 1];
     const size_t size = packed_form(c, wanted);
     const struct rpma_peer_cfg *pcfg =
         c->direct_write == PACKED_NO_CAPABILITIES ? NULL : w.h.pcfg;
-    const uint8_t room = size % 2 ? PACKED_MOST : (uint8_t)size;
+    const uint8_t room = size % 2 ? PACKED_MAX : (uint8_t)size;
     struct rpma_conn_private_data pdata = {bytes, room};
     for (unsigned i = 0; i < c->regions; i++)
         some[i] = mrs[i];
@@ -63,7 +63,7 @@ static void pack_and_compare(const struct packed *c) {
 
 // Packs every combination of regions, configuration and bytes of the program.
 static void pack_each(struct packed *c, unsigned device) {
-    static const unsigned regions[] = {0, 1, 2, PACKED_MOST_REGIONS};
+    static const unsigned regions[] = {0, 1, 2, PACKED_MAX_REGIONS};
     for (size_t i = 0; i < LENGTH(regions); i++)
         for (int variant = 0; variant < 4; variant++) {
             c->regions = regions[i];
@@ -72,7 +72,7 @@ static void pack_each(struct packed *c, unsigned device) {
             c->served = variant == 2 ? 0xa0 : c->regions ? device : 0;
             const unsigned used = PACKED_HEADER + c->regions * PACKED_REGION +
                                   (variant == 3 ? 0 : PACKED_CAPABILITIES);
-            const unsigned lens[] = {0, 1, PACKED_MOST - used};
+            const unsigned lens[] = {0, 1, PACKED_MAX - used};
             MUST(rpma_peer_cfg_delete(&w.h.pcfg));
             if (variant == 2) // serves neither operation
                 MUST(rpma_peer_cfg_from_descriptor((unsigned char[]){SERVES}, 1, &w.h.pcfg));
@@ -144,7 +144,7 @@ TEST_THAT(regions_of_different_devices_are_packed_together) {
 }
 
 TEST_THAT(pack_refuses_every_smaller_buffer) {
-    enum { REGIONS = PACKED_MOST_REGIONS, ONE_MORE = PACKED_MOST - PACKED_HEADER + 1 };
+    enum { REGIONS = PACKED_MAX_REGIONS, ONE_MORE = PACKED_MAX - PACKED_HEADER + 1 };
     static const struct {
         uint32_t regions, len;
         unsigned from, to; // sizes of the buffer
@@ -152,14 +152,14 @@ TEST_THAT(pack_refuses_every_smaller_buffer) {
     } cases[] = {
         {2, 3, 0, 54, "needed are 55 (regions: 2, a configuration, bytes of the program: 3)"},
         // Each part in turn makes the data too long for an 8-bit length.
-        {REGIONS + 1, 0, PACKED_MOST, PACKED_MOST, "pdata->len is 255"},
-        {0, ONE_MORE, PACKED_MOST, PACKED_MOST, "pdata->len is 255"},
-        {0, UINT32_MAX, PACKED_MOST, PACKED_MOST, "pdata->len is 255"},
-        {REGIONS, ONE_MORE - REGIONS * PACKED_REGION, PACKED_MOST, PACKED_MOST,
+        {REGIONS + 1, 0, PACKED_MAX, PACKED_MAX, "pdata->len is 255"},
+        {0, ONE_MORE, PACKED_MAX, PACKED_MAX, "pdata->len is 255"},
+        {0, UINT32_MAX, PACKED_MAX, PACKED_MAX, "pdata->len is 255"},
+        {REGIONS, ONE_MORE - REGIONS * PACKED_REGION, PACKED_MAX, PACKED_MAX,
          "pdata->len is 255"},
     };
     static struct packed c;
-    unsigned char bytes[PACKED_MOST] = {0};
+    unsigned char bytes[PACKED_MAX] = {0};
     register_all(&c);
     for (size_t i = 0; i < LENGTH(cases); i++)
         for (unsigned size = cases[i].from; size <= cases[i].to; size++) {
@@ -179,7 +179,7 @@ TEST_THAT(pack_refuses_every_smaller_buffer) {
 // ---- unpacking -----------------------------------------------------------------------------
 
 static struct outputs {
-    struct rpma_mr_remote *mrs[PACKED_MOST_REGIONS];
+    struct rpma_mr_remote *mrs[PACKED_MAX_REGIONS];
     struct rpma_peer_cfg *pcfg;
     const void *bytes;
     uint32_t nmrs, len;
@@ -214,8 +214,8 @@ static void expect_configuration(const struct packed *c) {
 
 // The network adds zeros; the unpacked objects must not refer to the bytes.
 static void unpack_and_compare(const struct packed *c) {
-    static const size_t messages[] = {0, 56, 196, PACKED_MOST};
-    unsigned char bytes[2 * PACKED_MOST] = {0};
+    static const size_t messages[] = {0, 56, 196, PACKED_MAX};
+    unsigned char bytes[2 * PACKED_MAX] = {0};
     const size_t size = packed_form(c, bytes);
     for (size_t i = 0; i < LENGTH(messages); i++) {
         if (messages[i] && messages[i] < size)
@@ -261,7 +261,7 @@ TEST_THAT(bytes_follow_the_format) {
         .direct_write = true,
         .served = 0xa4,
         .len = 3};
-    unsigned char bytes[PACKED_MOST];
+    unsigned char bytes[PACKED_MAX];
     assert_int_equal(packed_form(&c, bytes), sizeof(wanted));
     assert_memory_equal(bytes, wanted, sizeof(wanted));
     unpack_and_compare(&c);
@@ -274,17 +274,17 @@ TEST_THAT(bytes_follow_the_format) {
 
 // Unpacks also data of a later release, whose parts are longer.
 TEST_THAT(unpack_follows_the_format) {
-    static const unsigned regions[] = {0, 1, 2, PACKED_MOST_REGIONS}, more[] = {0, 1, 19};
+    static const unsigned regions[] = {0, 1, 2, PACKED_MAX_REGIONS}, more[] = {0, 1, 19};
     for (size_t r = 0; r < LENGTH(regions); r++)
         for (size_t m = 0; m < LENGTH(more); m++)
             for (int direct_write = PACKED_NO_CAPABILITIES; direct_write < 2; direct_write++) {
-                unsigned char bytes[4 * PACKED_MOST];
+                unsigned char bytes[4 * PACKED_MAX];
                 struct packed c = packed_arbitrary(regions[r], direct_write, 0xa2, 0, more[m]);
                 const size_t size = packed_form(&c, bytes);
-                if (size > PACKED_MOST)
+                if (size > PACKED_MAX)
                     continue;
                 unpack_and_compare(&c);
-                c.len = (unsigned)(PACKED_MOST - size);
+                c.len = (unsigned)(PACKED_MAX - size);
                 unpack_and_compare(&c);
             }
     for (unsigned served = 0; served <= UINT8_MAX; served++) {
@@ -294,7 +294,7 @@ TEST_THAT(unpack_follows_the_format) {
 }
 
 TEST_THAT(unread_log_lines_are_not_formatted) {
-    unsigned char bytes[2 * PACKED_MOST];
+    unsigned char bytes[2 * PACKED_MAX];
     const struct packed c = packed_arbitrary(3, true, 0xa6, 5, 0);
     const struct rpma_conn_private_data pdata = {bytes, (uint8_t)packed_form(&c, bytes)};
     MUST(rpma_conn_private_data_unpack(&pdata, NULL, NULL, NULL, NULL, NULL));
@@ -302,7 +302,7 @@ TEST_THAT(unread_log_lines_are_not_formatted) {
     MUST(rpma_conn_private_data_unpack(&pdata, NULL, &out.nmrs, NULL, NULL, &out.len));
     assert_int_equal(out.nmrs, 3);
     assert_int_equal(out.len, 5);
-    out.nmrs = PACKED_MOST_REGIONS; // room for more than there are
+    out.nmrs = PACKED_MAX_REGIONS; // room for more than there are
     MUST(rpma_conn_private_data_unpack(&pdata, out.mrs, &out.nmrs, NULL, NULL, NULL));
     assert_int_equal(out.nmrs, 3);
     for (int i = 0; i < 3; i++) {
@@ -320,7 +320,7 @@ static void expect_refused(const unsigned char *bytes, size_t size, const char *
                            const char *logs) {
     struct rpma_conn_private_data pdata = packed_exactly(bytes, size);
     memset(&out, 0x5a, sizeof(out));
-    out.nmrs = PACKED_MOST_REGIONS;
+    out.nmrs = PACKED_MAX_REGIONS;
     WATCH(out);
     EXPECT_ERROR(rpma_conn_private_data_unpack(&pdata, out.mrs, &out.nmrs, &out.pcfg,
                                                &out.bytes, &out.len),
@@ -337,7 +337,7 @@ static const char not_packed[] = "the data was not packed by rpma_conn_private_d
                   is_cut[] = "the data is shorter than what was packed";
 
 TEST_THAT(unpack_refuses_truncated_data) {
-    unsigned char bytes[2 * PACKED_MOST];
+    unsigned char bytes[2 * PACKED_MAX];
     const struct packed c = packed_arbitrary(2, true, 0xa6, 3, 0);
     const size_t whole = packed_form(&c, bytes);
     for (size_t size = 0; size < whole; size++)
@@ -364,13 +364,13 @@ TEST_THAT(unpack_refuses_other_headers) {
         {4, 1, 1, "the capabilities of the data have 1 byte",
          "the size of the capabilities in the private data is 1, at least 2 are needed"},
     };
-    unsigned char bytes[2 * PACKED_MOST] = {0};
+    unsigned char bytes[2 * PACKED_MAX] = {0};
     const struct packed c = packed_arbitrary(1, true, 0xa6, 3, 0);
     for (size_t i = 0; i < LENGTH(cases); i++)
         for (unsigned value = cases[i].from; value <= cases[i].to; value++) {
             packed_form(&c, bytes);
             bytes[cases[i].at] = (unsigned char)value;
-            expect_refused(bytes, PACKED_MOST, cases[i].condition, cases[i].logs);
+            expect_refused(bytes, PACKED_MAX, cases[i].condition, cases[i].logs);
         }
     const struct rpma_conn_private_data none = {NULL, 56};
     EXPECT_ERROR(rpma_conn_private_data_unpack(&none, NULL, NULL, NULL, NULL, NULL),

@@ -39,7 +39,7 @@ class coroutine {
             handle.destroy();
     }
     bool is_done() const { return handle_.done(); }
-    // The code of the rpma::error that ended it, or 0.
+    // The code of the rpma::error that ended the coroutine, or 0.
     int error() const {
         try {
             if (handle_.promise().failure)
@@ -102,7 +102,7 @@ TEST_THAT(each_completion_resumes_its_coroutine) {
     assert_true(second.is_done() && !first.is_done());
     assert_int_equal(s.seen.size(), 3);
     assert_int_equal(s.seen[1], IBV_WC_REM_ACCESS_ERR);
-    s.queue.ready(); // nothing
+    s.queue.ready(); // no completion left
     assert_true(!first.is_done() && s.others.empty());
 }
 
@@ -152,7 +152,7 @@ TEST_THAT(refused_post_throws_and_releases_the_buffer) {
     const coroutine failed = s.send_twice(buffer);
     assert_true(failed.is_done());
     assert_int_equal(failed.error(), RPMA_E_PROVIDER);
-    assert_int_equal(buffer.use_count(), 2); // that of the parameter
+    assert_int_equal(buffer.use_count(), 2); // the parameter still has it
     rpma::operation sent = s.send();
     s.complete(0);
     fake_poll_returns(-1);
@@ -186,13 +186,13 @@ static rpma::source &source_of(const side &s) {
     return *reinterpret_cast<rpma::source *>(s.others.at(0));
 }
 
-// One edge of the descriptor may announce several events, of which a change of the link address
-// is none for the program.
+// One readable edge of the descriptor may report several events. A change of the link address
+// is not reported to the program.
 TEST_THAT(every_event_reaches_the_coroutine) {
     side s;
     std::vector<rpma_conn_event> events;
     coroutine taking = take_events(s, events);
-    source_of(s).ready(); // nothing
+    source_of(s).ready(); // no event yet
     fake_cm_event(s.conn.get_event_fd(), RDMA_CM_EVENT_ADDR_CHANGE, nullptr, 0);
     fake_cm_event(s.conn.get_event_fd(), RDMA_CM_EVENT_DISCONNECTED, nullptr, 0);
     fake_cm_event(s.conn.get_event_fd(), RDMA_CM_EVENT_TIMEWAIT_EXIT, nullptr, 0);

@@ -234,7 +234,8 @@ TEST_THAT(refused_close_throws_and_keeps_the_handle) {
     assert_int_equal(mr.get_size(), 64);
 }
 
-// Lets the 1st, 2nd, 3rd … call of a scenario fail: the rest of it is released.
+// Makes the 1st, 2nd, 3rd … call of a scenario fail, and expects that all objects are
+// released.
 static void fail_each_call(const std::function<void()> &scenario) {
     unsigned nth = 0;
     do {
@@ -303,7 +304,7 @@ TEST_THAT(failed_poll_reports_no_error_number_of_an_earlier_call) {
     }
 }
 
-// A result that the library does not log has no line of an earlier failure.
+// An error that the library does not log must not contain the line of an earlier failure.
 TEST_THAT(shared_channel_reports_no_line_of_an_earlier_call) {
     rpma::peer peer(fake_context(0));
     rpma::conn_cfg cfg;
@@ -313,7 +314,7 @@ TEST_THAT(shared_channel_reports_no_line_of_an_earlier_call) {
     rpma::cq_ref cq = conn.get_cq();
     rpma::conn own = rpma::conn_req(peer, FIXTURE_ADDRESS, FIXTURE_PORT).connect();
     for (const bool shared : {true, false}) {
-        (void)own.send(nullptr, 1, 1, 0); // refused, with a line that nothing takes
+        (void)own.send(nullptr, 1, 1, 0); // fails; nothing reads its line
         const rpma::error error =
             caught([&] { rpma::check(shared ? cq.wait() : own.wait(cq)); });
         assert_int_equal(error.code().value(),
@@ -329,7 +330,7 @@ TEST_THAT(error_contains_the_log_line) {
     const rpma::error error = caught([&] { rpma::mr_local(peer, memory, RPMA_MR_USAGE_SEND); });
     assert_int_equal(error.provider_error(), EPERM);
     assert_non_null(std::strstr(error.what(), "failed: Operation not permitted (1)"));
-    // The program's own log function still gets each line as it was.
+    // The log function of the program still gets each line unchanged.
     assert_string_equal(error.what(), logged_line(RPMA_LOG_LEVEL_ERROR, 0)->message);
 }
 
@@ -346,7 +347,8 @@ TEST_THAT(copied_error_has_the_same_text) {
     assert_string_equal(error->what(), text.c_str());
 }
 
-// Each thread has a failure of its own, and its errors never have the line of the other.
+// Each thread has its own last failure, so its errors never contain the line of another
+// thread.
 TEST_THAT(errors_of_threads_are_separate) {
     rpma::peer peer(fake_context(0));
     fake_quiet(true);
@@ -379,7 +381,7 @@ TEST_THAT(check_throws_the_code_of_the_data_path) {
     assert_int_equal(failed.code().value(), RPMA_E_PROVIDER);
     assert_int_equal(failed.provider_error(), EIO);
     assert_non_null(std::strstr(failed.what(), "ibv_post_send"));
-    // An unrelated line is not the one of an empty queue.
+    // The error of an empty queue does not contain an unrelated line.
     fake_fail("ibv_post_send", 1, EIO);
     assert_true(all.conn.send(all.mr, 0, 8, RPMA_F_COMPLETION_ALWAYS) ==
                 rpma::status::provider);
@@ -387,7 +389,7 @@ TEST_THAT(check_throws_the_code_of_the_data_path) {
     const rpma::error empty = caught([&] { rpma::check(all.cq.get_wc(wc)); });
     assert_string_equal(empty.what(), "No next completion available");
     assert_true(empty.code() == std::errc::resource_unavailable_try_again);
-    // With the log off, the number is that of this failure, and the earlier message is gone.
+    // With the log off, the error has the number of its own failure, and no earlier message.
     (void)rpma_log_set_threshold(RPMA_LOG_THRESHOLD, RPMA_LOG_DISABLED);
     fake_fail("ibv_post_send", 1, EPERM);
     const rpma::error unlogged =
@@ -420,7 +422,7 @@ TEST_THAT(success_preserves_errno) {
 
 // ---- the data path -----------------------------------------------------------------------
 
-// The operations with a request of the provider, through the header and by the C function.
+// A method, a named operation and the C function make the same request of the provider.
 TEST_THAT(operations_equal_those_of_c) {
     objects all;
     rpma::mr_local target(all.peer, memory, FIXTURE_EVERY_USAGE | RPMA_MR_USAGE_ATOMIC);
@@ -449,49 +451,82 @@ TEST_THAT(operations_equal_those_of_c) {
         c_work.flags = always, c_work.op_context = context;
         return [conn, c_work] { return rpma_post(conn, &c_work, 1, nullptr); };
     };
-    // A method, an operation with named members (or none), and the C function.
-    // clang-format off
+    // Some operations have no method or no named form. clang-format off
 #define BY(...) [&] { return __VA_ARGS__; }
     const struct {
         std::function<rpma::status()> ours, named;
         std::function<int()> theirs;
     } operations[] = {
         {BY(all.conn.read(all.mr, 8, all.remote, 16, 24, always, context)),
-         posts(rpma::read{.remote = all.remote, .remote_offset = 16, .local = {all.mr, 8, 24},
-                          .flags = always, .op_context = context}),
+         posts(rpma::read{.remote = all.remote,
+                          .remote_offset = 16,
+                          .local = {all.mr, 8, 24},
+                          .flags = always,
+                          .op_context = context}),
          BY(rpma_read(conn, mr, 8, remote, 16, 24, always, context))},
         {BY(all.conn.write(all.remote, 8, all.mr, 16, 24, always, context)),
-         posts(rpma::write{.remote = all.remote, .remote_offset = 8, .local = {all.mr, 16, 24},
-                           .flags = always, .op_context = context}),
+         posts(rpma::write{.remote = all.remote,
+                           .remote_offset = 8,
+                           .local = {all.mr, 16, 24},
+                           .flags = always,
+                           .op_context = context}),
          BY(rpma_write(conn, remote, 8, mr, 16, 24, always, context))},
         {BY(all.conn.write_with_imm(all.remote, 8, all.mr, 16, 24, always, 3, context)),
-         posts(rpma::write{.remote = all.remote, .remote_offset = 8, .local = {all.mr, 16, 24}, .imm = 3,
-                           .flags = always, .op_context = context}),
+         posts(rpma::write{.remote = all.remote,
+                           .remote_offset = 8,
+                           .local = {all.mr, 16, 24},
+                           .imm = 3,
+                           .flags = always,
+                           .op_context = context}),
          BY(rpma_write_with_imm(conn, remote, 8, mr, 16, 24, always, 3, context))},
         {BY(all.conn.atomic_write(all.remote, 8, bytes, always, context)),
-         posts(rpma::atomic_write{.remote = all.remote, .remote_offset = 8, .value = value,
-                                  .flags = always, .op_context = context}),
+         posts(rpma::atomic_write{.remote = all.remote,
+                                  .remote_offset = 8,
+                                  .value = value,
+                                  .flags = always,
+                                  .op_context = context}),
          BY(rpma_atomic_write(conn, remote, 8, bytes, always, context))},
         {BY(all.conn.flush(all.remote, 8, 16, RPMA_FLUSH_TYPE_VISIBILITY, always, context)),
-         posts(rpma::flush{.remote = all.remote, .remote_offset = 8, .len = 16,
-                           .type = RPMA_FLUSH_TYPE_VISIBILITY, .flags = always, .op_context = context}),
+         posts(rpma::flush{.remote = all.remote,
+                           .remote_offset = 8,
+                           .len = 16,
+                           .type = RPMA_FLUSH_TYPE_VISIBILITY,
+                           .flags = always,
+                           .op_context = context}),
          BY(rpma_flush(conn, remote, 8, 16, RPMA_FLUSH_TYPE_VISIBILITY, always, context))},
         {BY(all.conn.send(all.mr, 8, 16, always, context)),
          posts(rpma::send{.local = {all.mr, 8, 16}, .flags = always, .op_context = context}),
          BY(rpma_send(conn, mr, 8, 16, always, context))},
         {BY(all.conn.send_with_imm(all.mr, 8, 16, always, 3, context)),
-         posts(rpma::send{.local = {all.mr, 8, 16}, .imm = 3, .flags = always, .op_context = context}),
+         posts(rpma::send{
+             .local = {all.mr, 8, 16}, .imm = 3, .flags = always, .op_context = context}),
          BY(rpma_send_with_imm(conn, mr, 8, 16, always, 3, context))},
         {BY(all.conn.post({&work, 1})), {}, BY(rpma_post(conn, &work, 1, nullptr))},
-        {{}, posts(rpma::write{.remote = all.remote, .remote_offset = 8, .sges = two,
-                               .flags = always, .op_context = context}),
+        {{},
+         posts(rpma::write{.remote = all.remote,
+                           .remote_offset = 8,
+                           .sges = two,
+                           .flags = always,
+                           .op_context = context}),
          posts_in_c({.type = RPMA_WORK_WRITE, .sgl = two, .nsge = 2})},
-        {{}, posts(rpma::fetch_add{.remote = all.remote, .remote_offset = 8, .local = {all.mr, 16, 8},
-                                   .value = 5, .flags = always, .op_context = context}),
+        {{},
+         posts(rpma::fetch_add{.remote = all.remote,
+                               .remote_offset = 8,
+                               .local = {all.mr, 16, 8},
+                               .value = 5,
+                               .flags = always,
+                               .op_context = context}),
          posts_in_c({.type = RPMA_WORK_FETCH_ADD, .local = {mr, 16, 8}, .value = 5})},
-        {{}, posts(rpma::compare_swap{.remote = all.remote, .remote_offset = 8, .local = {all.mr, 16, 8},
-                                      .compare = 6, .value = 5, .flags = always, .op_context = context}),
-         posts_in_c({.type = RPMA_WORK_COMPARE_SWAP, .local = {mr, 16, 8}, .value = 5, .compare = 6})},
+        {{},
+         posts(rpma::compare_swap{.remote = all.remote,
+                                  .remote_offset = 8,
+                                  .local = {all.mr, 16, 8},
+                                  .compare = 6,
+                                  .value = 5,
+                                  .flags = always,
+                                  .op_context = context}),
+         posts_in_c(
+             {.type = RPMA_WORK_COMPARE_SWAP, .local = {mr, 16, 8}, .value = 5, .compare = 6})},
     };
     // clang-format on
     for (const auto &operation : operations)
@@ -504,7 +539,7 @@ TEST_THAT(operations_equal_those_of_c) {
             fake_post ours = *fake_posted(0);
             fake_forget();
             assert_int_equal(operation.theirs(), 0);
-            if (ours.inlined_bytes != 0) // read by the call, from wherever it keeps them
+            if (ours.inlined_bytes != 0) // copied from different addresses
                 ours.sge.addr = fake_posted(0)->sge.addr;
             assert_memory_equal(&ours, fake_posted(0), sizeof(ours));
             assert_int_equal(ours.wr_id, reinterpret_cast<uintptr_t>(context));
@@ -632,7 +667,7 @@ TEST_THAT(address_with_a_null_character_is_rejected) {
              [&] { cfg.set_source_addr("192.168.0.2\0"sv); },
              [&] { rpma::get_ibv_context("\0"sv, RPMA_UTIL_IBV_CONTEXT_LOCAL); }})
         assert_int_equal(caught(call).code().value(), RPMA_E_INVAL);
-    // A part of a longer text is not terminated.
+    // A part of a longer text has no terminating '\0'.
     const std::string both = FIXTURE_ADDRESS "/" FIXTURE_PORT;
     const std::size_t slash = both.find('/');
     rpma::ep(peer, std::string_view(both).substr(0, slash),
@@ -687,7 +722,7 @@ TEST_THAT(both_sides_see_the_private_data) {
     assert_memory_equal(conn.get_private_data().data(), data.data(), data.size());
 }
 
-// Too much private data ends a request as any other failure does.
+// Private data that is too long consumes the request, like any other failure.
 TEST_THAT(connect_and_reject_consume_the_request_when_they_throw) {
     rpma::peer peer(fake_context(0));
     const std::array<std::byte, 256> much{};
@@ -730,7 +765,7 @@ TEST_THAT(packed_data_is_unpacked) {
     assert_int_equal(got.regions[1].get_key().addr, reinterpret_cast<uintptr_t>(memory.data()));
     assert_true(got.pcfg->get_direct_write_to_pmem());
     assert_true(std::ranges::equal(got.bytes, bytes));
-    // Without a configuration and bytes, and with regions that are known at run time only.
+    // No configuration, no bytes, and regions chosen at run time.
     const std::vector<const rpma_mr_local *> chosen = {two};
     const rpma::packed less(chosen);
     const rpma::received little = rpma::unpack(less);
@@ -738,13 +773,14 @@ TEST_THAT(packed_data_is_unpacked) {
     assert_false(little.pcfg.has_value());
     assert_true(little.bytes.empty());
     assert_int_equal(caught([&] { (void)rpma::unpack(bytes); }).code().value(), RPMA_E_INVAL);
-    // No 32 bits of a size are taken for the size.
+    // A size above 32 bits is not truncated.
     const std::span<const std::byte> huge(bytes.data(), (uint64_t{1} << 32) + 1);
     assert_int_equal(caught([&] { (void)rpma::packed({one}, nullptr, huge); }).code().value(),
                      RPMA_E_INVAL);
 }
 
-// The steps of a connection, on both sides: nothing blocks, "not yet" is no error.
+// The steps of a connection, on both sides: no call blocks, and would-block results are not
+// errors.
 TEST_THAT(connection_is_established_in_steps) {
     rpma::peer peer(fake_context(0));
     rpma::conn_req req = rpma::conn_req::start(peer, FIXTURE_ADDRESS, FIXTURE_PORT);

@@ -16,10 +16,10 @@ const struct call_by_name *call_named(const char *name) {
 
 static const struct {
     uintptr_t value;
-    const char *names; // of parameters, between blanks
+    const char *names; // names of parameters, between blanks
 } good_numbers[] = {
     {0, " type threshold level advice offset dst_offset src_offset index nmrs solicited_only "},
-    {0, " port "}, // of the source
+    {0, " port "}, // source port
     {1, " num_entries supported shared comp_vector ipv6_only count "},
     {2, " max_ops "},
     {5, " timeout_ms period_us rq_size rcq_size cq_size sq_size max_sge limit backlog tos "},
@@ -50,8 +50,8 @@ static bool ends_with(const char *name, const char *end) {
     return length >= of_end && strcmp(name + length - of_end, end) == 0;
 }
 
-// The object of the fixture that has this type, or with "**" its place in the fixture; 0 when
-// there is none.
+// The handle in the fixture that has this type, or for "**" its address in the fixture;
+// otherwise 0.
 static uintptr_t handle(const char *type, const struct fixture *w) {
     const struct {
         const char *type;
@@ -113,10 +113,10 @@ static uintptr_t good(struct arguments *a, unsigned i, const struct fixture *w) 
         return (uintptr_t)fake_context(0);
     if (strcmp(type, "struct rpma_cq *") == 0 && w->h.conn)
         return (uintptr_t)fixture_cq(w);
-    // An array of handles, and what a getter or a wait stores, is no place of the fixture.
+    // Arrays of handles and outputs of getters and waits are not handles of the fixture.
     const bool is_place = strstr(type, "**") && ends_with(name, "_ptr");
     const uintptr_t object = strstr(type, "**") && !is_place ? 0 : handle(type, w);
-    if (object == 0 && strcmp(name, "cfg") == 0) // the defaults
+    if (object == 0 && strcmp(name, "cfg") == 0) // NULL: the defaults
         return 0;
     if (object == 0 && type[strlen(type) - 1] != '*')
         fail_msg("%s: no good value for %s %s: add one", a->call->name, type, name);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// calls.h -- the functions of librpma.h that return a code, by name and with plain words as
+// calls.h -- the functions of librpma.h that return a code, by name and with machine words as
 // arguments; made by calls.py.
 
 #ifndef CALLS_H
@@ -13,7 +13,7 @@
 #define LIBRPMA_NO_DEPRECATED
 #include "librpma.h"
 
-// The code of a function that the library does not have.
+// The code of a function that the library lacks.
 enum { CALLS_MAX_PARAMS = 9, CALLS_NO_FUNCTION = INT_MIN };
 
 struct call_by_name {

@@ -14,7 +14,7 @@ PARAMETER = re.compile(r"^(?P<type>.*?[\s*])(?P<name>\w+)(?P<array>\[\d+\])?$")
 
 
 def parameters(text):
-    """(type, name) for each parameter; arrays are pointers."""
+    """Return (type, name) for each parameter; arrays are pointers."""
     result = []
     for parameter in re.sub(r"\s+", " ", text).split(", "):
         match = PARAMETER.match(parameter.strip())
@@ -26,11 +26,12 @@ def parameters(text):
 
 
 def call(name, params):
-    """A function that casts plain words to the types of one prototype, and its description."""
+    """Return a function that casts machine words to one prototype, and its description."""
     arguments = ", ".join(
         f"({kind})word[{i}]" for i, (kind, _) in enumerate(params))
     described = ", ".join(f'{{"{kind}", "{what}"}}' for kind, what in params)
-    # By its name at run time: an executable can then run over a library without it.
+    # The function is looked up at run time, so that an executable also runs over a library
+    # without it.
     return (f"static int call_{name}(const uintptr_t *word)\n{{\n"
             f"    static _Thread_local __typeof__({name}) *found;\n"
             f"    if (!found)\n"

@@ -19,19 +19,20 @@ struct contract_row {
 
 // All rows, in the order of the file; read on first use. Ends the program if it cannot be read.
 const struct contract_row *contract_rows(size_t *count);
-// The only row of that function and code whose condition contains part; otherwise NULL, and
-// *why is the remedy.
+// The only row of that function and code whose condition contains part. If there is none, or
+// more than one, returns NULL, and *why is the remedy.
 const struct contract_row *contract_find(const char *function, int code, const char *part,
                                          const char **why);
-// Is true if the function may return that code.
+// Returns whether the function may return that code.
 bool contract_documents(const char *function, int code);
 // "RPMA_E_INVAL" for the value; "0" for success.
 const char *contract_code_name(int code);
 
-// Notes that the row happened, by that cause and errno (0: none). The check that runs after all
-// tests reads the notes.
+// Notes that a test provoked the row, by that cause and errno (0: none). exercised.py reads
+// the notes after all tests.
 void contract_exercised(const struct contract_row *row, const char *cause, int error);
-// Opens and closes the file of the notes of this executable; after a crash it has no end mark.
+// Open and close the file with the notes of this executable. After a crash the file has no end
+// mark.
 void contract_open_notes(const char *name);
 void contract_close_notes(void);
 

@@ -55,7 +55,7 @@ bool fixture_peer(struct fixture *w) {
 }
 
 // The tests of decisions also run over older releases, so they must not link to newer
-// functions: these are looked up by name when a test uses them.
+// functions: newer ones are looked up by name when a test uses them.
 #define NEWER(function) ((__typeof__(&(function)))dlsym(RTLD_DEFAULT, #function))
 #define NEWER_STEP(w, function, ...) \
     (fixture_begin(w),               \
@@ -112,7 +112,7 @@ bool fixture_make_req(struct fixture *w, const struct shape *shape) {
     return STEP(w, rpma_ep_next_conn_req(w->h.ep, w->h.cfg, &w->h.req));
 }
 
-// The contexts of the objects of libibverbs belong to the program.
+// The contexts of libibverbs objects belong to the program: the library must not use them.
 static void use_contexts(const struct fixture *w) {
     struct ibv_qp *qp = fixture_qp(w);
     qp->qp_context = qp->send_cq->cq_context = qp->recv_cq->cq_context = (void *)1;
@@ -176,7 +176,7 @@ void fixture_reset(void) {
     fake_reset();
 }
 
-// The value that a getter stores; the initial value if it fails.
+// The value that a getter stores, or the initial value if the getter fails.
 #define GETTER(type, name, initial, get, from) \
     type name(const struct fixture *w) {       \
         type value = initial;                  \

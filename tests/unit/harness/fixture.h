@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// fixture.h -- the objects that tests need around them, made through the public header.
+// fixture.h -- the objects that tests need, made through the public header.
 //
-// The same steps serve tests, where each must succeed, and sweeps, where any may fail.
+// Tests and sweeps use the same steps. In a test every step must succeed; in a sweep any may
+// fail.
 
 #ifndef FIXTURE_H
 #define FIXTURE_H 1
@@ -18,7 +19,8 @@
 #define FIXTURE_REMOTE_SIZE 64u
 #define FIXTURE_REMOTE_RKEY 77u
 
-// The operations that the library under test does natively on a device that has them.
+// The operations that the library under test executes natively on a device with native
+// operations.
 #ifdef TEST_NATIVE_FLUSH
 enum { BUILD_FLUSHES = true };
 #else
@@ -36,7 +38,7 @@ enum { UNADVERTISED = 0x01, SERVES = 0xa1, SERVES_FLUSH = 0x02, SERVES_ATOMIC_WR
 struct handles {
     struct rpma_peer *peer;
     struct rpma_mr_local *mr;      // the memory below, for every usage
-    struct rpma_mr_remote *remote; // of a made-up descriptor, for every usage
+    struct rpma_mr_remote *remote; // of an invented descriptor, for every usage
     struct rpma_peer_cfg *pcfg;    // with direct write to PMem
     struct rpma_srq_cfg *srq_cfg;
     struct rpma_srq *srq;
@@ -48,7 +50,7 @@ struct handles {
     struct rpma_cq_cfg *cq_cfg;
     struct rpma_ep_cfg *ep_cfg;
     struct rpma_cq *shared_cq, *shared_rcq; // of the program, for its connections
-    // Other outputs of calls, here so that a sweep sees when a failed call writes them.
+    // Other outputs, so that a sweep detects a failed call that writes them.
     struct ibv_context *context;
     struct rpma_cq *fired;
     struct ibv_wc wc;
@@ -65,33 +67,33 @@ struct fixture {
     unsigned char memory[FIXTURE_MEMORY_SIZE];
 };
 
-// The fixture of the running test: empty at its beginning; the remaining objects are deleted
-// after the test, without faults.
+// The fixture of the running test. It is empty at the start of a test; after the test the
+// remaining objects are deleted without faults.
 extern struct fixture w;
-// The same between two cases of a test; then the fakes are as at its beginning.
+// Deletes the remaining objects between two cases of a test, and resets the fakes.
 void fixture_reset(void);
 
 // The configuration of a connection, and the steps that create it.
 struct shape {
     const char *name;
     bool incoming;         // through an endpoint
-    bool shared;           // one completion channel
+    bool shared;           // the CQs share a completion channel
     uint32_t rcq_size;     // 0: no receive CQ
     bool srq;              // with a shared receive queue
-    uint32_t srq_rcq_size; // that owns a receive CQ
-    uint8_t private_data;  // bytes both ways
+    uint32_t srq_rcq_size; // size of the receive CQ of the SRQ; 0: none
+    uint8_t private_data;  // bytes in both directions
     uint32_t shared_cq;    // size of a main CQ of the program; 0: the connection has its own
-    uint32_t shared_rcq;   // the same for receives
+    uint32_t shared_rcq;   // size of a receive CQ of the program; 0: none
     enum rpma_flush_mode flush_mode;
     uint32_t max_sge; // of the connection and of the shared receive queue; 0: the default
 };
 
-// A step: true when it succeeded. In a plain test a failed step fails the test.
+// A step of a scenario: true if it succeeded. In a plain test a failed step fails the test.
 #define STEP(w, call) (fixture_begin(w), fixture_step(w, (call), #call, __FILE__, __LINE__))
 void fixture_begin(struct fixture *w);
 bool fixture_step(struct fixture *w, int ret, const char *text, const char *file, int line);
 
-// Deletes all objects, then makes peer, mr, remote and pcfg; fixture_conn() begins with it.
+// Deletes all objects, then makes peer, mr, remote and pcfg. fixture_conn() calls it first.
 bool fixture_peer(struct fixture *w);
 bool fixture_cfg(struct fixture *w, const struct shape *shape);
 bool fixture_listen(struct fixture *w);
@@ -99,10 +101,10 @@ bool fixture_request(struct fixture *w, const struct shape *shape);   // up to h
 bool fixture_make_req(struct fixture *w, const struct shape *shape);  // h.req from h.cfg
 bool fixture_establish(struct fixture *w, const struct shape *shape); // h.conn from h.req
 bool fixture_connect(struct fixture *w, const struct shape *shape);   // and h.pcfg applied
-bool fixture_conn(struct fixture *w, const struct shape *shape);      // all of it
-// Applies capabilities of the other side: creates h.pcfg from a descriptor with this byte.
+bool fixture_conn(struct fixture *w, const struct shape *shape);      // all steps
+// Applies capabilities of the peer: creates h.pcfg from a descriptor with this byte.
 bool fixture_apply(struct fixture *w, uint8_t descriptor);
-// Deletes all existing objects, in the right order; false when a step failed.
+// Deletes all existing objects, in the right order; false if a step failed.
 bool fixture_delete(struct fixture *w);
 
 // Descriptors of h.conn, of h.req and of h.ep.
@@ -115,7 +117,7 @@ int fixture_cq_fd(struct rpma_cq *cq);
 // The QP of h.conn in the fakes.
 struct ibv_qp *fixture_qp(const struct fixture *w);
 
-// The last name that was looked up, for TCP, with these flags.
+// Expects that this name was the last one looked up, for TCP, with these flags.
 void fixture_expect_name(const char *node, const char *service, int flags);
 
 void fixture_nonblocking(int fd);

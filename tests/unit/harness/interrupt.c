@@ -51,11 +51,11 @@ void interrupt_done(void) {
     const bool in_time = interrupted;
     fake_wait_unblocks(0);
     pthread_sigmask(SIG_SETMASK, &mask_before,
-                    NULL); // a signal that interrupted no wait arrives now
+                    NULL); // a signal that interrupted no wait arrives here
     if (call_later)
         pthread_join(later, NULL);
     sigaction(SIGUSR1, &before, NULL);
     sem_destroy(&arrived);
     if (!in_time)
-        fail_msg("the call has not waited: the signal did not interrupt it");
+        fail_msg("the call did not wait: the signal did not interrupt it");
 }

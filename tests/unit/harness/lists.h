@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// lists.h -- all that takes local memory in pieces, as one table: the kinds of rpma_post(), and
-// the queues that take receives; with a fixture of several regions for them
+// lists.h -- a table of all functions that use scatter/gather lists: operations of
+// rpma_post(), and the functions that post receives; with a fixture of several regions
 
 #ifndef LISTS_H
 #define LISTS_H 1
@@ -26,17 +26,16 @@ extern struct rpma_mr_local *list_regions[3];
 void list_fixture_new(bool with_srq, uint32_t max_sge);
 void list_fixture_delete(void);
 
-// Calls what() for each function, each time in a new fixture.
+// Calls what() for each function, with a new fixture each time.
 void list_for_each(void (*what)(const struct list_function *f));
-// The same for the three functions of receives.
+// Calls what() for the three functions that post receives only.
 void list_for_each_receive(void (*what)(const struct list_function *f));
 
-// Posts one operation or receive of these pieces, or with nsge 0 of the piece at sgl alone,
-// with LIST_CONTEXT. An operation has RPMA_F_COMPLETION_ALWAYS and accesses a remote region
-// from offset 8 on.
+// Posts one operation or receive with these SGEs (with nsge 0 the single SGE at sgl) and
+// LIST_CONTEXT. An operation has RPMA_F_COMPLETION_ALWAYS, and its remote offset is 8.
 int list_run(const struct list_function *f, const struct rpma_sge *sgl, uint32_t nsge);
 
-// Element i: of region i % 3, at offset 10 + i, with 20 + i bytes.
+// SGE i: in region i % 3, at offset 10 + i, with 20 + i bytes.
 struct rpma_sge list_sge(int i);
 
 #endif // LISTS_H

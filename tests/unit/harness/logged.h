@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// logged.h -- the log lines of the library, caught by a log function.
+// logged.h -- the log lines of the library, stored by a log function.
 
 #ifndef LOGGED_H
 #define LOGGED_H 1
@@ -17,13 +17,13 @@ struct logged_line {
     char message[1024]; // without the newline
 };
 
-// Catches everything from now on.
+// Stores all lines from now on.
 void logged_start(void);
 void logged_forget(void);
 unsigned logged_count(enum rpma_log_level level);
-// The nth line of that level, from 0; NULL when there is none.
+// The nth line of that level, from 0; or NULL.
 const struct logged_line *logged_line(enum rpma_log_level level, unsigned nth);
-// All lines as text, for messages of failed tests.
+// All lines as text, for the messages of failed tests.
 const char *logged_text(void);
 
 #endif // LOGGED_H

@@ -52,7 +52,7 @@ struct rpma_work operation_of(const struct fixture *w, enum rpma_work_type kind)
 
 struct rpma_work operation_of_sges(const struct fixture *w, enum rpma_work_type kind,
                                    uint32_t number) {
-    static struct rpma_sge sgl[OPERATION_MOST_SGES];
+    static struct rpma_sge sgl[OPERATION_MAX_SGES];
     struct rpma_work o = operation_of(w, kind);
     for (size_t i = 0; i < LENGTH(sgl); i++)
         sgl[i] = (struct rpma_sge){w->h.mr, 100 * i, i == 2 ? 0 : 5 + i};
@@ -82,7 +82,7 @@ int operation_plain(const struct rpma_work *o, struct rpma_conn *conn) {
                           o->op_context);
     case RPMA_WORK_SEND:
         return rpma_send(conn, local, from, len, o->flags, o->op_context);
-    case RPMA_WORK_FETCH_ADD: // these have no function of their own
+    case RPMA_WORK_FETCH_ADD: // these types have no plain function
     case RPMA_WORK_COMPARE_SWAP:
         return rpma_post(conn, o, 1, NULL);
     default:
@@ -125,7 +125,7 @@ void operation_compare(const struct fake_post *got, const struct fake_post *expe
                        const char *what) {
     if (memcmp(got, expected, sizeof(*got)) != 0)
         fail_msg("%s: opcode %d, flags 0x%x, wr_id 0x%lx, %d SGEs, not opcode %d, flags "
-                 "0x%x, wr_id 0x%lx, %d SGEs as they should be",
+                 "0x%x, wr_id 0x%lx, %d SGEs as expected",
                  what, got->opcode, got->flags, (unsigned long)got->wr_id, got->num_sge,
                  expected->opcode, expected->flags, (unsigned long)expected->wr_id,
                  expected->num_sge);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// request.h -- the request that the device has to get, as the pages describe it, and
-// pieces of memory of every kind
+// request.h -- the request that the device must get according to the manual pages, and SGEs of
+// every kind
 
 #ifndef REQUEST_H
 #define REQUEST_H 1
@@ -16,30 +16,30 @@
 #define KIND(name) (1U << RPMA_WORK_##name)
 enum {
     SOLICITED_KINDS = KIND(SEND) | KIND(SEND_WITH_IMM) | KIND(WRITE_WITH_IMM),
-    INLINE_KINDS = SOLICITED_KINDS | KIND(WRITE), // of inline data
+    INLINE_KINDS = SOLICITED_KINDS | KIND(WRITE), // that accept RPMA_F_INLINE
     LOCAL_KINDS = INLINE_KINDS | KIND(READ),
     ATOMIC_KINDS = KIND(FETCH_ADD) | KIND(COMPARE_SWAP),
-    INLINE_ROOM = 16 * LIST_MAX, // rxe has room for the SGEs, or for as many bytes
+    INLINE_ROOM = 16 * LIST_MAX, // rxe has room for this many bytes instead of LIST_MAX SGEs
 };
 
 static inline bool is(const struct rpma_work *o, unsigned kinds) {
     return kinds >> o->type & 1;
 }
 
-static bool flushes, writes_atomically;   // natively
-static struct ibv_sge target;             // that emulated flushes read into
+static bool flushes, writes_atomically;   // this fixture uses native operations
+static struct ibv_sge target;             // the memory that emulated flushes read into
 static struct rpma_mr_remote *misaligned; // advertises remote atomics
 
-static inline void append_sge(struct fake_sg_list *to, const struct rpma_sge *piece) {
+static inline void append_sge(struct fake_sg_list *to, const struct rpma_sge *sge) {
     void *memory = NULL;
-    if (piece->len == 0)
+    if (sge->len == 0)
         return;
-    assert_int_equal(rpma_mr_get_ptr(piece->mr, &memory), 0);
-    to->sges[to->num_sge++] = (struct ibv_sge){(uintptr_t)memory + piece->offset,
-                                               (uint32_t)piece->len, fake_lkey(memory)};
+    assert_int_equal(rpma_mr_get_ptr(sge->mr, &memory), 0);
+    to->sges[to->num_sge++] = (struct ibv_sge){(uintptr_t)memory + sge->offset,
+                                               (uint32_t)sge->len, fake_lkey(memory)};
 }
 
-// The bytes themselves replace the SGEs.
+// Replaces the SGEs by their bytes.
 static inline void take_inline(struct fake_post *post) {
     const struct fake_sg_list list = post->sg_list;
     memset(&post->sg_list, 0, sizeof(post->sg_list));
@@ -67,7 +67,7 @@ static inline void flush(struct fake_post *post, const struct rpma_work *o) {
         post->opcode = SIM_WR_FLUSH;
         post->flush_len = o->flush_len;
         post->flush_type = o->flush_type == RPMA_FLUSH_TYPE_PERSISTENT ? 2 : 1;
-        return; // the level is a range, which is 0
+        return; // the level stays 0, which is a range
     }
     const size_t left = size - o->remote_offset;
     post->opcode = IBV_WR_RDMA_READ;
@@ -118,8 +118,8 @@ static inline struct fake_post request(const struct rpma_work *o) {
     return post;
 }
 
-// A set bit of pattern: this SGE has bytes. The others, with or without a region, are
-// left out. Returns how many pieces there are.
+// Makes SGEs that have bytes if their bit of pattern is set. The others are empty, with or
+// without a region. Returns the number of SGEs.
 enum { PATTERNS = 1 << LIST_MAX };
 static inline uint32_t make_sges(struct rpma_sge sgl[LIST_MAX], unsigned pattern) {
     for (int i = 0; i < LIST_MAX; i++)
@@ -129,8 +129,8 @@ static inline uint32_t make_sges(struct rpma_sge sgl[LIST_MAX], unsigned pattern
     return 1 + pattern % LIST_MAX;
 }
 
-// A fixture with three regions, whose bytes all differ from 0, and with a batch, on a device
-// with or without native operations.
+// A fixture with a batch and three regions without zero bytes, on a device with or without
+// native operations.
 static inline void request_begin(bool flush, bool atomic_write, uint32_t max_ops) {
     flushes = flush && BUILD_FLUSHES;
     writes_atomically = atomic_write && BUILD_WRITES_ATOMICALLY;

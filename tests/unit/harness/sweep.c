@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// sweep.c -- every failure of every call, one after the other.
+// sweep.c -- makes each call fail with each error, one after the other.
 
 #include "sweep.h"
 
@@ -10,7 +10,7 @@
 
 enum { MORE_THAN_ANY_SCENARIO = 500 };
 
-// The values of errno that the library distinguishes: retry, "nothing to read" and so on.
+// The values of errno that the library distinguishes: retry, would-block and so on.
 static const int errors[] = {EIO, ENOMEM, EAGAIN, EINVAL, EOPNOTSUPP, EINTR, ENODATA};
 
 // SWEEP_ONE_ERROR leaves only the first, for tools that slow each run down.
@@ -39,7 +39,7 @@ static void check_handles(struct sweep *s, const struct fixture *w, const char *
         expected.req = NULL;
     if (strcmp(function, "rpma_conn_delete") == 0)
         expected.conn = NULL;
-    // These keep the handle when the first release is refused, and clear it on a later one.
+    // These keep the handle if the first release fails, and clear it if a later one fails.
     if (strcmp(function, "rpma_srq_delete") == 0 && fake_count("ibv_destroy_cq") > 0)
         expected.srq = NULL;
     if (strcmp(function, "rpma_cq_delete") == 0 && fake_count("ibv_destroy_comp_channel") > 0)
@@ -79,7 +79,7 @@ bool sweep_step(struct sweep *s, const struct fixture *w, int ret, const char *t
     return false;
 }
 
-// True when the fault was never reached: the scenario has no such call.
+// Returns true if the scenario has too few calls to reach the fault.
 static bool run_once(struct sweep *s, scenario *run, const void *argument,
                      void (*prepare)(void)) {
     static struct fixture w;
@@ -105,7 +105,7 @@ static bool run_once(struct sweep *s, scenario *run, const void *argument,
         fail_msg("%s", describe(s, "failed without a fault"));
     s->cleaning = true;
     fake_faults_off();
-    fixture_delete(&w); // releases the objects whose release was refused before
+    fixture_delete(&w); // releases the objects whose release failed
 
     unit_nothing_left(describe(s, "afterwards"));
     fake_reset();
@@ -123,7 +123,7 @@ static unsigned sweep_error(struct sweep *s, scenario *run, const void *argument
     return 0;
 }
 
-// The second call may be one that only the failure of the first one leads to.
+// The second call may exist only because the first one fails.
 static unsigned sweep_pairs(struct sweep *s, unsigned calls, scenario *run,
                             const void *argument, void (*prepare)(void)) {
     unsigned runs = 0;
@@ -138,12 +138,12 @@ void sweep(const char *name, unsigned calls, scenario *run, const void *argument
     unsigned runs = 0;
     for (int later = 0; later < 2; later++)
         for (size_t i = 0; i < errors_to_try(); i++) {
-            // A blocking wait is repeated as long as signals interrupt it.
+            // A blocking wait is repeated while signals interrupt it, so it would never end.
             if (later && errors[i] == EINTR)
                 continue;
             struct sweep s = {.name = name, .later = later, .error = errors[i]};
             const unsigned found = sweep_error(&s, run, argument, prepare);
-            // The table is that of a plain build.
+            // The numbers of calls are those of a build without native operations.
             if (found != calls && !BUILD_FLUSHES && !BUILD_WRITES_ATOMICALLY)
                 fail_msg("%s: %u calls that can fail instead of %u", name, found, calls);
             runs += found + 1;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// unit.c -- the frame of every unit test.
+// unit.c -- setup, teardown and checks of every unit test.
 
 #include "fixture.h"
 
@@ -57,7 +57,7 @@ int unit_teardown(void **state) {
     return 0;
 }
 
-static const char *only; // test that runs alone; the rows that it exercises are not noted
+static const char *only; // the only test to run; NULL: all, and rows are noted
 
 int unit_run(const char *name, const struct CMUnitTest *tests, size_t count) {
     fake_hook_allocator();
@@ -103,7 +103,8 @@ void unit_begin(void) {
     errno = ERRNO_BEFORE;
 }
 
-// errno is never cleared, and after a failure it is the provider's.
+// The library never clears errno; after a failed provider call errno has the error of the
+// provider.
 static void check_errno(int got, int expected, const char *text, const char *file, int line) {
     if (expected ? got == expected : got != 0)
         return;
@@ -111,10 +112,10 @@ static void check_errno(int got, int expected, const char *text, const char *fil
     _fail(file, line);
 }
 
-bool unit_leaves_errno_out = false;
+bool unit_ignores_errno = false;
 
 void unit_must(int ret, const char *text, const char *file, int line) {
-    if (!unit_leaves_errno_out)
+    if (!unit_ignores_errno)
         check_errno(errno, 0, text, file, line);
     watched_count = 0;
     if (ret != 0) {
@@ -159,7 +160,7 @@ static void check_outputs(const char *text, const char *file, int line) {
     watched_count = 0;
 }
 
-// "Nothing to read" is no error, and an unknown event or completion may be harmless.
+// Would-block results are not errors, and an unknown event or completion may be harmless.
 static enum rpma_log_level level_of(int code) {
     if (code == RPMA_E_NO_EVENT || code == RPMA_E_NO_COMPLETION ||
         code == RPMA_E_SHARED_CHANNEL || code == RPMA_E_NOT_SHARED_CHNL || code == RPMA_E_AGAIN)
@@ -167,7 +168,7 @@ static enum rpma_log_level level_of(int code) {
     return code == RPMA_E_UNKNOWN ? RPMA_LOG_LEVEL_WARNING : RPMA_LOG_LEVEL_ERROR;
 }
 
-// Is true if the message contains a text like "text of an error number (number)".
+// Returns whether the message contains the text of an error number followed by "(number)".
 static bool contains_error(const char *message) {
     for (const char *open = message; (open = strchr(open, '(')); open++) {
         const char *text = strerror(atoi(open + 1));
@@ -178,7 +179,7 @@ static bool contains_error(const char *message) {
     return false;
 }
 
-// Counts lines, but not those of keys, which are only for debugging and may follow a refusal.
+// Counts lines, except those of keys, which may follow a failure and are for debugging only.
 static unsigned count_lines(enum rpma_log_level level) {
     static const char keys[] = "rkey=0x";
     unsigned lines = 0;
@@ -187,7 +188,7 @@ static unsigned count_lines(enum rpma_log_level level) {
     return lines;
 }
 
-// An older library has no such function.
+// An older library lacks rpma_err_last_failure().
 static bool is_last_failure(const char *message, int error) {
     int last_error = -1;
     __typeof__(&rpma_err_last_failure) last_failure = NULL;
@@ -201,7 +202,8 @@ static void check_log(const char *function, const struct expected_error *expecte
                       const char *file, int line) {
     const enum rpma_log_level level =
         expected->level ? expected->level : level_of(expected->code);
-    // The line has a provider call with its parameters: "call(…) failed: text (number)".
+    // The line contains the provider call with its parameters: "call(…) failed: text
+    // (number)".
     char call[128] = "", wanted[256];
     if (expected->error) {
         snprintf(call, sizeof(call), "%s%.*s(", expected->before ? expected->before : "",
@@ -243,7 +245,7 @@ void unit_expect_error(int ret, const char *text, const struct expected_error *e
                        const char *file, int line) {
     int error = expected->error ? expected->error : expected->own_error;
     if (error == 0 && (expected->code == RPMA_E_PROVIDER || expected->code == RPMA_E_AGAIN))
-        error = ERRNO_BEFORE; // the provider gave none, or it is no failure
+        error = ERRNO_BEFORE; // no error number, or no failure
     check_errno(errno, error, text, file, line);
     const char *function = unit_function(text);
     const char *why;

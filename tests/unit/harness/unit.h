@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// unit.h -- what every unit test starts from: CMocka, the public header, the fakes, and the few
-// checks that all tests make.
+// unit.h -- for every unit test: CMocka, the public header, the fakes, and the checks that all
+// tests make.
 
 #ifndef UNIT_H
 #define UNIT_H 1
@@ -30,8 +30,8 @@
 
 // ---- running -------------------------------------------------------------------------------
 
-// A test that starts with fresh fakes and ends with a check that nothing is left. Those of an
-// executable run in source order; the harness has main() for them.
+// A test that starts with reset fakes and ends with a check for leaks. The tests of an
+// executable run in source order; the harness has their main().
 #define TEST_THAT(function)                                               \
     static void function(void **state);                                   \
     __attribute__((constructor)) static void function##_is_a_test(void) { \
@@ -39,58 +39,57 @@
     }                                                                     \
     static void function(__attribute__((unused)) void **state)
 void unit_add(const char *name, CMUnitTestFunction test);
-// Runs them, or the one that is named; --list prints the names. For a main() that has more to
-// do.
+// Runs all tests, or the named one; --list prints the names. Called by a main() that does
+// more.
 int unit_main(int argc, char **argv);
 
-// Runs tests of a list; name is that of the executable and of its notes of exercised rows.
+// Runs a list of tests; name is the name of the executable and of its notes of exercised rows.
 #define UNIT_RUN(name, tests) unit_run(name, tests, LENGTH(tests))
 int unit_run(const char *name, const struct CMUnitTest *tests, size_t count);
 #define TEST(function) cmocka_unit_test_setup_teardown(function, unit_setup, unit_teardown)
 int unit_setup(void **state);
 int unit_teardown(void **state);
 
-// Every provider object, event, descriptor and byte was returned, and nothing was misused.
-// Fails the test otherwise; where describes the earlier steps.
+// Fails the test if a provider object, an event or a byte is left, or after a misuse. where
+// describes the earlier steps.
 void unit_nothing_left(const char *where);
 
 // ---- expecting success ---------------------------------------------------------------------
 
-// The call returns 0, logs no failure and does not clear errno.
+// Expects that the call returns 0, logs no failure and does not clear errno.
 #define MUST(call) MUST_OF(#call, call)
 #define MUST_OF(name, call) unit_must((unit_begin(), (call)), name, __FILE__, __LINE__)
 void unit_must(int ret, const char *text, const char *file, int line);
 // For tests that also run over the original, which clears errno on success (decision E12):
 // MUST() then ignores errno.
-extern bool unit_leaves_errno_out;
+extern bool unit_ignores_errno;
 
-// The provider calls since the last MUST() or EXPECT_ERROR() began.
+// Expects these provider calls since the start of the last MUST() or EXPECT_ERROR().
 #define EXPECT_CALLS(calls) unit_expect_calls(calls, __FILE__, __LINE__)
 void unit_expect_calls(const char *calls, const char *file, int line);
 
 // ---- expecting an error --------------------------------------------------------------------
 
-// How a call fails. A row of contract/errors.tsv is named by the function, the code and a part
-// of its condition that no other row of that function and code contains.
+// The expected failure of a call. A row of contract/errors.tsv is named by the function, the
+// code and a part of its condition that no other row of that function and code contains.
 struct expected_error {
     int code;
     const char *condition; // part of the row's condition
-    const char *cause;     // which of the row's causes: a term, or a provider call as "name()"
-    int error; // errno of the provider, and then the caller's: "cause failed: text (number)" is
-               // logged; 0: none
+    const char *cause;     // a cause of the row: a term, or a provider call as "name()"
+    int error; // errno of the failed provider call, which is returned and logged; 0: none
     const char *calls;         // provider calls made, separated by blanks; NULL: none
-    const char *logs;          // text in the log line, also instead of the cause
+    const char *logs;          // text in the log line; without errno, it replaces the cause
     const char *before;        // the text with which the log line begins
     bool any_calls;            // the provider calls are not checked
-    enum rpma_log_level level; // of the log line; 0: the level that belongs to the code
-    int own_error;             // errno, and the number logged, where no provider call failed
+    enum rpma_log_level level; // of the log line; 0: the usual level of the code
+    int own_error;             // errno and the logged number if no provider call failed
 };
 
 // Expects that the call fails as described: this code, unchanged watched outputs, these
 // provider calls, one log line that names the function and the cause. Notes the row as
 // exercised.
 #define EXPECT_ERROR(call, ...) EXPECT_ERROR_OF(#call, call, __VA_ARGS__)
-// The same for a function that the call does not name.
+// The same, but name is the function instead of the text of the call.
 #define EXPECT_ERROR_OF(name, call, ...)                                                   \
     unit_expect_error((unit_begin(), (call)), name, &(struct expected_error){__VA_ARGS__}, \
                       __FILE__, __LINE__)
@@ -107,7 +106,7 @@ void unit_begin(void);
 // Name of the called function in the text of a call.
 const char *unit_function(const char *text);
 
-// Open descriptors of this process.
+// The number of open descriptors of this process.
 unsigned unit_descriptors(void);
 
 #endif // UNIT_H

@@ -32,7 +32,7 @@ static void target_begin(bool native) {
     fake_profile()->has_native_flush = native && BUILD_FLUSHES;
     fake_profile()->has_native_atomic_write = native && BUILD_WRITES_ATOMICALLY;
     for (size_t c = 0; c < LENGTH(targets); c++) {
-        fixture_conn(&targets[c], &(const struct shape){.max_sge = OPERATION_MOST_SGES});
+        fixture_conn(&targets[c], &(const struct shape){.max_sge = OPERATION_MAX_SGES});
         MUST(rpma_batch_new(targets[c].h.conn, TARGET_MOST_STEPS, &targets[c].h.batch));
         for (size_t i = 0; i < sizeof(targets[c].memory); i++)
             targets[c].memory[i] = (unsigned char)(1 + i % 251);
