@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// address.c -- names, all their addresses and routes, and the devices of these
+// address.c -- names, their addresses and routes, and the devices of the addresses
 
 #include "arguments.h"
 #include "logged.h"
@@ -14,8 +14,8 @@
 
 static const struct user {
     const char *name, *service;
-    bool is_local;        // it binds; otherwise it resolves the address of another machine
-    const char *steps[5]; // each of which may fail with one address
+    bool is_local;        // it binds an address; otherwise it resolves one
+    const char *steps[5]; // each may fail for one address
 } users[] = {
     {"rpma_ep_listen", FIXTURE_PORT, true, {"rdma_create_id", "rdma_bind_addr", "rdma_listen"}},
     {"rpma_conn_req_new", FIXTURE_PORT, false,
@@ -26,7 +26,7 @@ static const struct user {
      .steps = {"rdma_getaddrinfo", "rdma_create_id", "rdma_resolve_addr"}},
 };
 
-// The call that gets the address.
+// The call that uses the address.
 static const char *step_of(const struct user *user) {
     return user->is_local ? "rdma_bind_addr" : "rdma_resolve_addr";
 }
@@ -117,7 +117,7 @@ TEST_THAT(every_route_is_tried_before_its_address) {
         fake_device()->routes = 1;
         fixture_peer(&w);
         fake_fail("rdma_resolve_addr", 1, ENETUNREACH);
-        must(user); // by the second route of the only address
+        must(user); // over the second route of the only address
         assert_int_equal(fake_count("rdma_resolve_addr"), 2);
     }
 }
@@ -126,8 +126,8 @@ TEST_THAT(every_route_is_tried_before_its_address) {
 
 static const struct {
     const char *text;
-    const char *cause; // for which it is refused; NULL: it is a port
-    int port;          // -1: the name of a service
+    const char *cause; // the cause of the rejection; NULL: a valid port
+    int port;          // -1: a service name
 } ports[] = {
     {"7204", NULL, 7204},
     {"0", NULL, 0},
@@ -189,8 +189,6 @@ TEST_THAT(port_outside_16_bits_is_refused) {
     }
 }
 
-// ---- text from outside ---------------------------------------------------------------------
-
 static const struct untrusted {
     const char *text, *shown;
 } untrusted_texts[] = {
@@ -230,14 +228,14 @@ static void expect_one_line(const char *function, const char *shown, const char 
         assert_false((unsigned char)*at < ' ' || *at == 0x7f);
 }
 
-// Names and ports are untrusted text: from command lines, configuration files, other machines.
+// Names and ports are untrusted: they are read from command lines, files and other machines.
 TEST_THAT(untrusted_text_is_one_bounded_line_with_the_reason) {
     static char longest[2][5001];
     static const struct {
         const char *function;
         int type;
         bool has_port;
-        const char *reason; // NULL: that of the failing name
+        const char *reason; // NULL: the reason of the failed name lookup
     } calls[] = {
         {"rpma_ep_listen", 0, true, NULL},
         {"rpma_ep_listen_with", 0, true, NULL},
@@ -294,8 +292,8 @@ static void expect_addresses(const struct sockaddr_storage *local, int peer) {
     MUST(rpma_conn_delete(&w.h.conn));
 }
 
-// IPv4 and IPv6: the address of the client, or the address of the name that was reached; and
-// the address of this side.
+// IPv4 and IPv6. The peer address is that of the client, or the resolved one; the local
+// address is that of this side.
 TEST_THAT(both_sides_report_their_addresses) {
     static const char *const sources[] = {"127.0.0.7", "fd00::7"};
     for (int number = 0; number < 4; number++) {
@@ -310,7 +308,7 @@ TEST_THAT(both_sides_report_their_addresses) {
         MUST(rpma_conn_cfg_set_source_port(w.h.cfg, 7300));
         MUST(rpma_conn_cfg_get_source_addr(w.h.cfg, &local));
         assert_int_equal(port_of(&local), 7300);
-        fake_device()->addresses = 8; // every second one has the family of the source
+        fake_device()->addresses = 8; // every second address has the family of the source
         MUST(rpma_conn_req_new(w.h.peer, "many", FIXTURE_PORT, w.h.cfg, &w.h.req));
         expect_addresses(&local, 2 * number + number % 2);
         fixture_listen(&w);
@@ -325,7 +323,7 @@ TEST_THAT(both_sides_report_their_addresses) {
 TEST_THAT(endpoint_reports_the_port_chosen_by_the_kernel) {
     static const struct {
         const char *asked;
-        int port; // 0: any but 0
+        int port; // 0: any port but 0
     } cases[] = {{"7204", 7204}, {"0", 0}, {"-0", 0}};
     for (int family = 0; family < 2; family++)
         for (size_t i = 0; i < LENGTH(cases); i++) {

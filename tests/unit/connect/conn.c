@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// conn.c -- connections: events, private data, and the objects that they consist of
+// conn.c -- connections: events, private data, and the objects of a connection
 
 #include "fixture.h"
 
 static const struct shape outgoing = {.name = "outgoing"};
 
-// A connection after rpma_conn_req_connect(), before any event was taken.
+// A connection after rpma_conn_req_connect(), before the first event.
 static void new_unestablished(const struct shape *shape) {
     fixture_peer(&w);
     fixture_request(&w, shape);
@@ -20,7 +20,7 @@ static void deliver_event(enum rdma_cm_event_type type) {
 
 // ---- events --------------------------------------------------------------------------------
 
-// ../properties/failure_lines.tsv has the words for their status.
+// ../properties/failure_lines.tsv has the texts of their status.
 TEST_THAT(cm_events_map_to_conn_events) {
     static const struct {
         enum rdma_cm_event_type type;
@@ -47,8 +47,8 @@ TEST_THAT(cm_events_map_to_conn_events) {
     }
 }
 
-// RPMA_E_NO_EVENT at once, also where the next call would block; events before and after it are
-// delivered.
+// The call returns RPMA_E_NO_EVENT instead of waiting for another event; events before and
+// after the address change are returned.
 TEST_THAT(address_change_keeps_the_connection) {
     for (int established = 0; established < 2; established++) {
         enum rpma_conn_event event = RPMA_CONN_UNDEFINED;
@@ -87,16 +87,16 @@ static void expect_data(const void *data, uint8_t len) {
         assert_null(pdata.ptr);
 }
 
-// InfiniBand delivers all bytes of the message, iWARP only those that were sent. A refusal
-// whose bytes are all 0 gives no reason. The event is reported even if there is no memory for
-// the data.
+// InfiniBand delivers all bytes of the message, iWARP only those that were sent. A rejection
+// whose bytes are all 0 has no private data. The event is returned even without memory for its
+// data.
 TEST_THAT(private_data_arrives_with_the_reply) {
     static const struct {
         enum rdma_cm_event_type type;
         enum sim_transport transport;
         int byte;
         uint8_t sent, seen;
-        const char *warning; // where there is no memory
+        const char *warning; // without memory for the data
     } cases[] = {
         {RDMA_CM_EVENT_ESTABLISHED, SIM_ROCE, 1, 0, 196},
         {RDMA_CM_EVENT_ESTABLISHED, SIM_ROCE, 1, 1, 196},
@@ -126,7 +126,7 @@ TEST_THAT(private_data_arrives_with_the_reply) {
         MUST(rpma_conn_next_event(w.h.conn, &event));
         assert_int_equal(event, rejected ? RPMA_CONN_REJECTED : RPMA_CONN_ESTABLISHED);
         assert_int_equal(logged_count(RPMA_LOG_LEVEL_WARNING),
-                         rejected + (cases[i].warning != NULL)); // a rejection is a warning
+                         rejected + (cases[i].warning != NULL)); // a rejection logs a warning
         if (cases[i].warning) {
             const struct logged_line *line = logged_line(RPMA_LOG_LEVEL_WARNING, 0);
             assert_string_equal(line->function, "rpma_conn_next_event");
@@ -135,7 +135,7 @@ TEST_THAT(private_data_arrives_with_the_reply) {
         expect_data(data, cases[i].seen);
         fake_cm_event(fixture_event_fd(&w), RDMA_CM_EVENT_DISCONNECTED, "later", 5);
         MUST(rpma_conn_next_event(w.h.conn, &event));
-        expect_data(data, cases[i].seen); // other events have none
+        expect_data(data, cases[i].seen); // other events have no data
     }
 }
 
@@ -169,7 +169,7 @@ static void delete_and_note(enum rpma_log_level level, const char *file, const i
     (void)rpma_conn_delete(&w.h.conn);
 }
 
-// It has the event by then: nothing of the connection is needed any more.
+// The library reads nothing of the connection after it has logged the event.
 TEST_THAT(log_function_may_delete_the_connection) {
     static const enum rdma_cm_event_type types[] = {
         RDMA_CM_EVENT_ESTABLISHED, RDMA_CM_EVENT_DISCONNECTED, RDMA_CM_EVENT_REJECTED};
@@ -187,9 +187,7 @@ TEST_THAT(log_function_may_delete_the_connection) {
     }
 }
 
-// ---- the end -------------------------------------------------------------------------------
-
-// In any state, with events that were not taken and completions that were not polled.
+// A connection can be deleted in any state, with pending events and completions.
 TEST_THAT(delete_ignores_pending_events) {
     const struct ibv_wc wc = {.wr_id = 1};
     new_unestablished(&outgoing);

@@ -7,7 +7,7 @@
 
 #include <fcntl.h>
 
-// Made at once or in steps.
+// Requests are created in one call or in steps.
 enum kind { OUTGOING, INCOMING, OUTGOING_STEPS, INCOMING_STEPS, KINDS };
 
 static void request_by(enum kind kind, const struct rpma_conn_cfg *cfg) {
@@ -24,8 +24,6 @@ static void request_by(enum kind kind, const struct rpma_conn_cfg *cfg) {
     else
         MUST(rpma_ep_next_incoming(w.h.ep, &w.h.req));
 }
-
-// ---- the queues, and the data sent to the peer ---------------------------------------------
 
 #define RESOLVED "rdma_getaddrinfo rdma_create_id rdma_resolve_addr rdma_resolve_route "
 #define STARTED "rdma_create_event_channel rdma_create_id rdma_resolve_addr"
@@ -44,7 +42,7 @@ static const struct calls {
 static const struct settings {
     int timeout;
     uint32_t cq, rcq, sq, rq, retries, rnr_retries;
-    uint8_t data; // bytes with the request or the answer
+    uint8_t data; // bytes with the request or the reply
 } defaults = {1000, 20, 0, 10, 10, 7, 7, 0}, others = {7, 11, 12, 13, 14, 3, 2, 56};
 
 static void set_others(void) {
@@ -64,7 +62,7 @@ static void expect_resolved(enum kind kind, const struct settings *s) {
     assert_true(fake_addr_is(addr->resolve.addr, 0));
     assert_null(addr->resolve.source);
     assert_int_equal(addr->resolve.timeout_ms, s->timeout);
-    if (kind == OUTGOING_STEPS) { // on the channel of its descriptor
+    if (kind == OUTGOING_STEPS) { // uses the channel of its descriptor
         const struct rdma_event_channel *channel = fake_last("rdma_create_id")->channel;
         assert_int_equal(channel->fd, fixture_req_fd(&w));
         return;
@@ -111,12 +109,13 @@ static void expect_connected(enum kind kind, const struct settings *s, const voi
     assert_int_equal(param->flow_control, 1);
     assert_int_equal(param->retry_count, s->retries);
     assert_int_equal(param->rnr_retry_count, s->rnr_retries);
-    assert_int_equal(fake_ids_on(fixture_event_fd(&w)), 1); // none of its events can get lost
+    assert_int_equal(fake_ids_on(fixture_event_fd(&w)), 1); // no event is lost
     if (kind % 2)
         assert_int_equal(fake_ids_on(fixture_ep_fd(&w)), 1); // only the listener
 }
 
-// The descriptor of a request is that of the connection, and the configuration is forgotten.
+// The connection has the descriptor of its request, which does not use the configuration any
+// more.
 static void connect_by(enum kind kind, const struct settings *s) {
     struct rpma_conn_private_data received = {&w, 1}, data = {w.memory, s->data};
     int fd = -1;
@@ -186,7 +185,7 @@ static void expect_failed_setup(enum kind kind, const char *fails) {
     assert_int_equal(rpma_conn_req_setup(w.h.req, w.h.cfg), RPMA_E_PROVIDER);
 }
 
-// A second setup of the request with other queues succeeds, and queues of the program are free.
+// After the failure, the program can delete its queues and set up the request with others.
 TEST_THAT(failed_setup_releases_everything) {
     for (enum kind kind = OUTGOING_STEPS; kind < KINDS; kind++) {
         expect_failed_setup(kind, "rdma_create_qp_ex");
@@ -203,14 +202,14 @@ TEST_THAT(failed_setup_releases_everything) {
     }
 }
 
-// A completion that finds no room is lost. A size that the program set is used as it is.
+// A completion is lost if the CQ is full. A size that the program set is used unchanged.
 // ../objects/cq_shared.c has the other queues.
 TEST_THAT(new_sizes_the_cq_for_all_completions) {
     static const struct {
-        uint32_t sq, rq, rcq, set; // 0: none, or the default
+        uint32_t sq, rq, rcq, set; // 0: not set
         uint32_t cqe;
-        uint32_t max_wr; // of the device; 0: its own
-        int max_cqe;     // the same
+        uint32_t max_wr; // of the device; 0: unchanged
+        int max_cqe;     // of the device; 0: unchanged
     } cases[] = {
         {.sq = 100, .cqe = 110},
         {.rq = 100, .cqe = 110},

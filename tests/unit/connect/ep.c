@@ -22,7 +22,7 @@ static void add_request(const char *data, uint8_t len) {
 
 // ---- rpma_ep_listen() ----------------------------------------------------------------------
 
-// With the defaults, which rpma_ep_listen() also uses.
+// rpma_ep_listen() uses the defaults of rpma_ep_listen_with().
 TEST_THAT(listen_binds_and_listens) {
     for (int with = 0; with < 2; with++) {
         fixture_reset();
@@ -66,7 +66,8 @@ TEST_THAT(listening_follows_its_configuration) {
 
 // ---- rpma_ep_next_conn_req() ---------------------------------------------------------------
 
-// RPMA_E_NO_EVENT at once, also where the next call would block; the next request is taken.
+// The call returns RPMA_E_NO_EVENT instead of waiting for another event; the next call returns
+// the request.
 TEST_THAT(address_change_keeps_the_endpoint) {
     for (int bare = 0; bare < 2; bare++) {
         fixture_reset();
@@ -110,8 +111,8 @@ TEST_THAT(request_outlives_the_endpoint) {
     }
 }
 
-// In the original, resources of every rejected client were leaked. Nothing is made for a
-// request that is looked at first.
+// The original leaks resources of each rejected client. rpma_ep_next_incoming() creates no
+// queues.
 TEST_THAT(many_clients_can_be_rejected) {
     static char reason[] = "unknown client";
     const struct rpma_conn_private_data why = {reason, sizeof(reason)};
@@ -140,9 +141,8 @@ TEST_THAT(many_clients_can_be_rejected) {
     assert_int_equal(fake_bytes_held(), bytes);
 }
 
-// ../properties/failure_lines.tsv has every configuration that is refused. A request that is
-// not rejected keeps the descriptor readable and its client waiting. A request without queues
-// can be set up again with another configuration.
+// ../properties/failure_lines.tsv has every rejected configuration. Without a rejection, the
+// client would wait. A request without queues can be set up again with another configuration.
 TEST_THAT(refused_configuration_rejects_the_client) {
     new_ep();
     MUST(rpma_conn_cfg_new(&w.h.cfg));

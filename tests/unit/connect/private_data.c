@@ -9,11 +9,12 @@
 
 static struct rpma_mr_local *mrs[PACKED_MAX_REGIONS + 1];
 
-// Makes a peer, regions of every usage, and their content. The addresses are never accessed.
+// Creates a peer and regions with every usage, and describes them in c. The addresses are
+// never accessed.
 static void register_all(struct packed *c) {
     fixture_peer(&w);
     for (unsigned i = 0; i < LENGTH(mrs); i++) {
-        // Either the address or the size has its highest bit set, and each usage.
+        // The highest bit is set in the address or in the size.
         struct packed_region r = {.addr = (i % 2 ? 0xf122334455667788 : 0x1122334455667788) +
                                           0x1000 * i,
                                   .size = (i % 2 ? 0x0123456789ab : 0xd123456789abcdef) + i,
@@ -23,10 +24,10 @@ static void register_all(struct packed *c) {
         MUST(rpma_mr_reg(w.h.peer, ptr, r.size, r.usage | atomic, &mrs[i]));
         r.rkey = fake_rkey(ptr);
         if (fake_profile()->has_native_flush && BUILD_FLUSHES)
-            r.natively =
+            r.native_usage =
                 r.usage & (RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY |
                            (fake_device()->pmem ? RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT : 0));
-        r.natively |= atomic ? PACKED_ATOMICS : 0;
+        r.native_usage |= atomic ? PACKED_ATOMICS : 0;
         if (i < PACKED_MAX_REGIONS)
             c->region[i] = r;
     }
@@ -68,13 +69,14 @@ static void pack_each(struct packed *c, unsigned device) {
         for (int variant = 0; variant < 4; variant++) {
             c->regions = regions[i];
             c->direct_write = variant == 3 ? PACKED_NO_CAPABILITIES : variant & 1;
-            // A configuration without capabilities gets those of the first region's device.
+            // A configuration without capabilities gets the capabilities of the device of the
+            // first region.
             c->served = variant == 2 ? 0xa0 : c->regions ? device : 0;
             const unsigned used = PACKED_HEADER + c->regions * PACKED_REGION +
                                   (variant == 3 ? 0 : PACKED_CAPABILITIES);
             const unsigned lens[] = {0, 1, PACKED_MAX - used};
             MUST(rpma_peer_cfg_delete(&w.h.pcfg));
-            if (variant == 2) // serves neither operation
+            if (variant == 2) // advertises neither operation
                 MUST(rpma_peer_cfg_from_descriptor((unsigned char[]){SERVES}, 1, &w.h.pcfg));
             else
                 MUST(rpma_peer_cfg_new(&w.h.pcfg));
@@ -106,8 +108,8 @@ static unsigned served_by(bool native) {
            (native && BUILD_WRITES_ATOMICALLY ? SERVES_ATOMIC_WRITE : 0);
 }
 
-// Each region has the capabilities of its own device; those of the first one apply to the
-// connection unless the configuration advertises others.
+// Each region has the capabilities of its own device. The capabilities of the first region
+// apply to the connection, unless the configuration advertises others.
 TEST_THAT(regions_of_different_devices_are_packed_together) {
     for (int first = 0; first < 2; first++) {
         static struct packed c;
@@ -151,7 +153,7 @@ TEST_THAT(pack_refuses_every_smaller_buffer) {
         const char *logs;
     } cases[] = {
         {2, 3, 0, 54, "needed are 55 (regions: 2, a configuration, bytes of the program: 3)"},
-        // Each part in turn makes the data too long for an 8-bit length.
+        // In each row, another part makes the data too long for an 8-bit length.
         {REGIONS + 1, 0, PACKED_MAX, PACKED_MAX, "pdata->len is 255"},
         {0, ONE_MORE, PACKED_MAX, PACKED_MAX, "pdata->len is 255"},
         {0, UINT32_MAX, PACKED_MAX, PACKED_MAX, "pdata->len is 255"},
@@ -212,7 +214,7 @@ static void expect_configuration(const struct packed *c) {
     assert_int_equal(atomic_write, advertises && c->served & 4);
 }
 
-// The network adds zeros; the unpacked objects must not refer to the bytes.
+// The network appends zeros. The unpacked objects must not point into the data.
 static void unpack_and_compare(const struct packed *c) {
     static const size_t messages[] = {0, 56, 196, PACKED_MAX};
     unsigned char bytes[2 * PACKED_MAX] = {0};
@@ -244,7 +246,7 @@ static void unpack_and_compare(const struct packed *c) {
     }
 }
 
-// Every value in its place, least significant byte first.
+// All values are little endian.
 TEST_THAT(bytes_follow_the_format) {
     // clang-format off
     static const unsigned char wanted[] = {
@@ -265,14 +267,14 @@ TEST_THAT(bytes_follow_the_format) {
     assert_int_equal(packed_form(&c, bytes), sizeof(wanted));
     assert_memory_equal(bytes, wanted, sizeof(wanted));
     unpack_and_compare(&c);
-    bytes[sizeof(wanted) - 5] = 1; // the other byte has the rest
+    bytes[sizeof(wanted) - 5] = 1; // direct write only; the next byte has the capabilities
     const struct rpma_conn_private_data pdata = {bytes, sizeof(wanted)};
     MUST(rpma_conn_private_data_unpack(&pdata, NULL, NULL, &out.pcfg, NULL, NULL));
     expect_configuration(&c);
     MUST(rpma_peer_cfg_delete(&out.pcfg));
 }
 
-// Unpacks also data of a later release, whose parts are longer.
+// Data of a later release has longer parts.
 TEST_THAT(unpack_follows_the_format) {
     static const unsigned regions[] = {0, 1, 2, PACKED_MAX_REGIONS}, more[] = {0, 1, 19};
     for (size_t r = 0; r < LENGTH(regions); r++)
@@ -302,7 +304,7 @@ TEST_THAT(unread_log_lines_are_not_formatted) {
     MUST(rpma_conn_private_data_unpack(&pdata, NULL, &out.nmrs, NULL, NULL, &out.len));
     assert_int_equal(out.nmrs, 3);
     assert_int_equal(out.len, 5);
-    out.nmrs = PACKED_MAX_REGIONS; // room for more than there are
+    out.nmrs = PACKED_MAX_REGIONS; // more than the number of regions
     MUST(rpma_conn_private_data_unpack(&pdata, out.mrs, &out.nmrs, NULL, NULL, NULL));
     assert_int_equal(out.nmrs, 3);
     for (int i = 0; i < 3; i++) {
@@ -312,9 +314,7 @@ TEST_THAT(unread_log_lines_are_not_formatted) {
     assert_null(out.mrs[3]);
 }
 
-// ---- private data that has not the packed form ---------------------------------------------
-
-// ../properties/failure_lines.tsv has regions that are none, little room and little memory.
+// ../properties/failure_lines.tsv has invalid regions, short arrays and failed allocations.
 
 static void expect_refused(const unsigned char *bytes, size_t size, const char *condition,
                            const char *logs) {
@@ -345,8 +345,8 @@ TEST_THAT(unpack_refuses_truncated_data) {
                        size < PACKED_HEADER ? "not packed" : "needed are 55");
 }
 
-// One region, capabilities and three bytes, in a message with room for more. Each value of a
-// byte of the header is refused for the same reason; the line names an unknown version.
+// One region, capabilities and three bytes, in a longer message. All values of a row are
+// rejected for the same reason; the line names an unknown version.
 TEST_THAT(unpack_refuses_other_headers) {
     static const struct {
         unsigned at, from, to;

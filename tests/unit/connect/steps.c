@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// steps.c -- connections that are made in steps, none of which waits
+// steps.c -- connections that are established in steps that do not block
 
 #include "fixture.h"
 
@@ -37,7 +37,7 @@ TEST_THAT(each_step_waits_for_its_event) {
         EXPECT_CALLS(step ? TAKEN " rdma_get_cm_event"
                           : TAKEN " rdma_resolve_route rdma_get_cm_event");
     }
-    MUST(rpma_conn_req_resolve(w.h.req)); // it stays ready
+    MUST(rpma_conn_req_resolve(w.h.req)); // the request remains resolved
     EXPECT_CALLS("rdma_get_cm_event");
 }
 
@@ -59,7 +59,7 @@ TEST_THAT(address_change_keeps_the_request) {
         assert_false(readable(fd));
         if (step == LENGTH(next))
             break;
-        // The next event follows in the same call.
+        // The same call processes the next event.
         fake_cm_event(fd, RDMA_CM_EVENT_ADDR_CHANGE, NULL, 0);
         fake_cm_event(fd, next[step], NULL, 0);
         unit_begin();
@@ -68,7 +68,7 @@ TEST_THAT(address_change_keeps_the_request) {
     }
 }
 
-// The calls and events by which an address fails: at its first step, or later.
+// The calls and events that make an address fail, in its first step or later.
 static const struct broken {
     const char *fails, *cause;
     int error;
@@ -85,8 +85,8 @@ static const struct broken {
 
 enum { ADDRESSES = 4 };
 
-// The first count addresses fail by b: in rpma_conn_req_start(), or in rpma_conn_req_resolve().
-// The latter needs a first address that fails later.
+// Makes the first count addresses fail by b, in rpma_conn_req_start() or in
+// rpma_conn_req_resolve(). For the latter, the first address must fail after its first step.
 static void fail_addresses(const struct broken *b, bool in_start, unsigned count) {
     fixture_reset();
     fake_device()->addresses = ADDRESSES;
@@ -139,7 +139,7 @@ TEST_THAT(last_failure_is_logged) {
     }
 }
 
-// An address that fails later is replaced while nothing answers for the next ones.
+// A failed address is replaced even if the next addresses never resolve.
 TEST_THAT(skipping_addresses_does_not_wait) {
     fake_device()->addresses = ADDRESSES;
     fake_device()->silent = true;
@@ -153,7 +153,7 @@ TEST_THAT(skipping_addresses_does_not_wait) {
     assert_true(fake_addr_is(fake_last("rdma_resolve_addr")->resolve.addr, 2));
 }
 
-// Without the channel nothing is known of the request, so the failure does not end it.
+// A failure of the channel does not concern the request, so the request remains valid.
 TEST_THAT(failed_channel_keeps_the_connection) {
     fake_device()->addresses = 2;
     fixture_peer(&w);
@@ -205,8 +205,8 @@ TEST_THAT(source_address_is_used) {
         }
 }
 
-// A source port without an address is a port of the wildcard address of each family. Linux
-// gives a port to one ID at a time, so each address gets it after the previous one.
+// A source port without an address is a port of the wildcard address of each family. In Linux
+// one ID at a time can use a port, so the ID of the previous address must be destroyed first.
 TEST_THAT(source_port_is_used_with_every_address) {
     for (int steps = 0; steps < 2; steps++)
         for (int with_address = 0; with_address < 2; with_address++) {
@@ -232,7 +232,7 @@ TEST_THAT(source_port_is_used_with_every_address) {
             expect_source(with_address ? "127.0.0.7" : "::2", (const struct sockaddr *)&addr);
             assert_int_equal(ntohs(((const struct sockaddr_in *)&addr)->sin_port), 7300);
 
-            // Another request cannot have the port, and nothing changes.
+            // Another request cannot use the port, and does not change the first one.
             struct rpma_conn_req *other = NULL;
             unit_begin();
             assert_int_equal(
@@ -247,7 +247,7 @@ TEST_THAT(source_port_is_used_with_every_address) {
         }
 }
 
-// The other side, or the device, may end a request that is ready.
+// The peer or the device may end a resolved request.
 TEST_THAT(ready_request_can_fail) {
     static const struct {
         enum rdma_cm_event_type event;
@@ -261,7 +261,7 @@ TEST_THAT(ready_request_can_fail) {
     };
     for (size_t i = 0; i < LENGTH(cases); i++) {
         fixture_reset();
-        fake_device()->addresses = 2; // the second is not tried any more
+        fake_device()->addresses = 2; // the second one is not tried
         fixture_peer(&w);
         start(NULL);
         MUST(rpma_conn_req_resolve(w.h.req));

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// steps_refused.c -- steps of a connection that are taken in the wrong order or with bad
-// arguments
+// steps_refused.c -- steps of a connection in the wrong order or with invalid arguments
 
 #include "arguments.h"
 
@@ -59,12 +58,12 @@ static void fail_set_up(void) {
 
 static const struct rpma_conn_private_data no_bytes = {&w, 0}, no_pointer = {NULL, 1};
 
-// Receives need queues, and so does a connection. Connecting and rejecting use the request up.
+// Receives and connections need queues. Connecting and rejecting consume the request.
 static const struct wrong {
     void (*make)(void);
     const char *function, *condition, *logs;
-    const char *deleted;   // by these calls; NULL: the request stays as it was
-    const char *parameter; // that has this value; NULL: all are good, and there is no pdata
+    const char *deleted;   // the calls that delete the request; NULL: it is unchanged
+    const char *parameter; // the parameter with value; NULL: all are valid, pdata is NULL
     const void *value;
 } wrongs[] = {
 // clang-format off
@@ -146,8 +145,8 @@ TEST_THAT(steps_in_wrong_state_are_rejected) {
     }
 }
 
-// rpma_conn_req_new() leaves no address to resolve. The descriptor of an incoming request
-// delivers its events.
+// A request of rpma_conn_req_new() is resolved. The descriptor of an incoming request has its
+// events.
 TEST_THAT(new_returns_a_resolved_request) {
     int fd = 7;
     fixture_peer(&w);

@@ -21,18 +21,18 @@ static const unsigned char desc_that_wraps[21] = {
 static const struct rpma_conn_private_data null_with_length = {NULL, 255};
 static const struct rpma_mr_local *const no_region[1] = {NULL};
 
-// Arguments for which a term of a condition is true; a term may have several rows.
+// Arguments that make a term of a condition true; a term may have several rows.
 static const struct violation {
-    const char *term;     // of the condition, or its beginning
+    const char *term;     // the term, or its first characters
     const char *logs;     // NULL: the name of the first parameter
     const char *function; // NULL: any
-    bool received;        // the value is from another machine, so the line has level INFO
-    bool full;            // the batch has no room
+    bool received;        // the value is received, so the line has level INFO
+    bool full;            // the batch is full
     struct {
         const char *name;
         uintptr_t value;
     } set[MAX_SETS];
-    uintptr_t others[4]; // values of the first parameter that do as well
+    uintptr_t others[4]; // other values of the first parameter with the same result
 } violations[] = {
     // clang-format off
     {"flags == 0", "possible: RPMA_F_COMPLETION_ALWAYS, RPMA_F_COMPLETION_ON_ERROR",
@@ -110,7 +110,7 @@ static const struct violation {
     {"(bytes != NULL &&", "len == NULL", .set = {{"len", 0}}},
     {"count > 65535", "possible: 65535 at most", .set = {{"count", 65536}}, {UINT32_MAX}},
     {"period_us > 65535", .set = {{"period_us", 65536}}, {UINT32_MAX}},
-    // The queue is one of 100, for which rdma_rxe has room for 127.
+    // rdma_rxe makes a queue of 127 for a requested size of 100.
     {"limit > size", "limit is ", .set = {{"limit", 128}}, {UINT32_MAX}},
     {"index >= ", "the batch has 0 operations; possible: less than that",
      .set = {{"index", 0}}, {UINT32_MAX}},
@@ -119,7 +119,7 @@ static const struct violation {
     // clang-format on
 };
 
-// A bad argument makes them delete the request: steps_refused.c tests it.
+// steps_refused.c tests them, because they delete the request.
 static const char *const left_out[] = {"rpma_conn_req_connect", "rpma_conn_req_reject"};
 
 static struct bad {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// cq.c -- completion queues: waiting on their own or on a shared channel, polling, and those
-// that the program makes; shared receive queues
+// cq.c -- completion queues of a connection and of the program: waiting, polling, shared
+// channels; shared receive queues
 
 #include "fixture.h"
 
@@ -31,7 +31,7 @@ TEST_THAT(take_event_and_arm_together_equal_wait) {
     MUST(rpma_cq_take_event(cq));
     assert_false(fake_armed(queue));
     MUST(rpma_cq_arm(cq, true));
-    assert_false(fake_armed(queue)); // for solicited ones alone
+    assert_false(fake_armed(queue)); // armed for solicited ones only
     fake_complete(queue, &done);
     EXPECT_ERROR(rpma_cq_take_event(cq), RPMA_E_NO_COMPLETION, "errno in {EAGAIN, EINTR}",
                  "ibv_get_cq_event()", EAGAIN, "ibv_get_cq_event");
@@ -54,18 +54,18 @@ TEST_THAT(moderation_is_set_in_the_device) {
     assert_int_equal(attr->moderate.cq_period, 4095);
 }
 
-// ---- acknowledgements, of all that take events ---------------------------------------------
+// ---- acknowledgements of events ------------------------------------------------------------
 
-// Acknowledging takes a lock, so it is done for many events at once, and before the deletion.
+// Acknowledging locks a mutex, so it is done for many events at once, and before the deletion.
 TEST_THAT(events_are_acknowledged_in_batches) {
-    enum { AT_ONCE = 64 };
+    enum { BATCH = 64 };
     new_conn(&own);
-    for (unsigned i = 1; i <= 3 * AT_ONCE + 1; i++) {
+    for (unsigned i = 1; i <= 3 * BATCH + 1; i++) {
         fake_notify(queue);
         MUST(i % 2 ? rpma_cq_wait(cq) : rpma_cq_take_event(cq));
-        assert_int_equal(fake_unacked(queue), i % AT_ONCE);
+        assert_int_equal(fake_unacked(queue), i % BATCH);
     }
-    fixture_delete(&w); // a queue with unacknowledged events would be a misuse
+    fixture_delete(&w); // deleting a queue with unacknowledged events is a misuse
 }
 
 static int wait_of_conn(struct rpma_cq *of_conn) {
@@ -73,7 +73,7 @@ static int wait_of_conn(struct rpma_cq *of_conn) {
     return rpma_conn_completion_wait(w.h.conn);
 }
 
-// ../properties/failure_lines.tsv has the line of each.
+// ../properties/failure_lines.tsv has the lines.
 TEST_THAT(event_of_foreign_queue_is_not_counted) {
     static int (*const takers[])(struct rpma_cq *) = {rpma_cq_wait, rpma_cq_take_event,
                                                       wait_of_conn};
@@ -86,7 +86,7 @@ TEST_THAT(event_of_foreign_queue_is_not_counted) {
         assert_int_equal(fake_unacked(queue), 0);
         MUST(takers[i](cq));
         assert_int_equal(fake_unacked(queue), 1);
-        fixture_delete(&w); // an event too many or too few would be a misuse
+        fixture_delete(&w); // a wrong number of acknowledgements is a misuse
     }
 }
 
@@ -102,7 +102,7 @@ TEST_THAT(wait_returns_the_queue_with_the_event) {
     assert_false(is_rcq);
     assert_true(fake_armed(queue));
     fake_complete(receive_queue, &done);
-    MUST(rpma_conn_wait(w.h.conn, -1, &fired, &is_rcq)); // the flags do not matter
+    MUST(rpma_conn_wait(w.h.conn, -1, &fired, &is_rcq)); // the flags are ignored
     assert_ptr_equal(fired, fixture_rcq(&w));
     assert_true(is_rcq);
     assert_true(fake_armed(receive_queue));
@@ -147,7 +147,7 @@ static int new_cq(void) {
     return rpma_cq_new(w.h.peer, w.h.cq_cfg, &w.h.shared_cq);
 }
 
-// With the defaults; the configuration of the test below is only read during the call.
+// The default configuration. The library must copy a configuration during the call.
 TEST_THAT(new_creates_an_armed_cq_with_a_channel) {
     struct ibv_wc got = {0};
     fixture_peer(&w);
@@ -194,13 +194,13 @@ static void expect_in_use(struct rpma_cq **cq, const char *users) {
                  "or a connection still uses it", .logs = logs, .own_error = EBUSY);
 }
 
-// The provider is not asked, because it may unmap the queue before it refuses.
+// The provider is not called, because it may unmap the queue before it fails.
 TEST_THAT(delete_is_refused_under_requests_and_connections) {
     const struct shape shape = {.shared_cq = 8, .shared_rcq = 8};
     struct rpma_conn_req *second = NULL;
     fixture_peer(&w);
     fixture_cfg(&w, &shape);
-    fake_fail("rdma_create_qp_ex", 1, EIO); // a request that fails does not keep the queue
+    fake_fail("rdma_create_qp_ex", 1, EIO); // a failed request does not use the queue
     EXPECT_ERROR(rpma_conn_req_new(w.h.peer, FIXTURE_ADDRESS, FIXTURE_PORT, w.h.cfg, &w.h.req),
                  RPMA_E_PROVIDER, "every address was tried", "rdma_create_qp_ex()", EIO,
                  .any_calls = true);
@@ -222,7 +222,7 @@ TEST_THAT(delete_is_refused_under_requests_and_connections) {
 
 TEST_THAT(new_creates_a_shared_queue_and_its_cq) {
     static const struct {
-        uint32_t rq, rcq; // 0, 0: no configuration
+        uint32_t rq, rcq; // 0, 0: NULL as configuration
         uint32_t cqe;     // 0: no CQ
     } cases[] = {{0, 0, 100}, {7, 0, 0}, {7, INT32_MAX, INT32_MAX}};
     const struct ibv_wc wc = {.wr_id = 42};
@@ -258,7 +258,7 @@ TEST_THAT(new_creates_a_shared_queue_and_its_cq) {
 TEST_THAT(srq_limit_is_set_in_the_device) {
     fixture_peer(&w);
     MUST(rpma_srq_new(w.h.peer, NULL, &w.h.srq));
-    static const uint32_t limits[] = {1, 0, 127}; // 100 were requested, see sim_queue_size()
+    static const uint32_t limits[] = {1, 0, 127}; // 127 for a requested size of 100
     for (size_t i = 0; i < LENGTH(limits); i++) {
         MUST(rpma_srq_set_limit(w.h.srq, limits[i]));
         EXPECT_CALLS("ibv_modify_srq");

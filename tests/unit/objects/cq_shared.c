@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// cq_shared.c -- the completion queue of each completion: own queues of a connection, and
-// those of the program that connections share
+// cq_shared.c -- the CQ of each completion: queues of one connection, and queues of the
+// program that connections share
 
 #include "fixture.h"
 
-// ---- which queue takes which completions ---------------------------------------------------
+// ---- the queue of each completion ----------------------------------------------------------
 
 static const struct layout {
-    // Sizes of the queues that the connection makes; 0: none. rdma_rxe rounds the 100 receives
-    // of a shared queue up to 127.
+    // Sizes of the queues that the connection creates; 0: none. rdma_rxe rounds the 100
+    // receives of an SRQ up to 127.
     uint32_t makes[2];
-    unsigned channels;                  // that it makes
+    unsigned channels;                  // channels that it creates
     const char *sends, *receives, *rcq; // "cq", "rcq": shared; "own", "own rcq", "srq", "none"
     struct shape shape;
 } layouts[] = {
@@ -46,7 +46,7 @@ static struct rpma_cq *queue_called(const char *name) {
                                           : of_srq;
 }
 
-// The queue of the device; on a shared channel, an own receive queue is the second one.
+// The provider's CQ. On a shared channel, a receive CQ of the connection is the second one.
 static struct ibv_cq *device_queue(const struct layout *layout, const char *name) {
     const bool second = layout->shape.shared && strcmp(name, "own rcq") == 0;
     return fake_cq_on(fixture_cq_fd(queue_called(name)), second);
@@ -59,7 +59,7 @@ static struct rpma_peer_event event_of(enum ibv_event_type type, void *object) {
     return event;
 }
 
-// Events of the device have the handles of all queues, the program's and the connection's.
+// Expects the right handle in the events of every queue, of the program and of the connection.
 static void expect_handles(const struct layout *layout, struct ibv_qp *qp) {
     assert_ptr_equal(event_of(IBV_EVENT_QP_FATAL, qp).conn, w.h.conn);
     assert_ptr_equal(event_of(IBV_EVENT_CQ_ERR, qp->send_cq).cq, queue_called(layout->sends));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// mr.c -- local memory regions: registration, on-demand paging, descriptors, advice; and remote
-// ones, which the network delivers as 21 bytes
+// mr.c -- local memory regions: registration, on-demand paging, descriptors, advice; remote
+// regions from descriptors of 21 bytes
 
 #include "fixture.h"
 
@@ -81,12 +81,12 @@ TEST_THAT(descriptor_has_the_layout_of_all_releases) {
     new_peer();
     for (int usage = 1; usage <= (FIXTURE_EVERY_USAGE | RPMA_MR_USAGE_ATOMIC); usage++) {
         unsigned char desc[1 + 21 + 1], expected[21];
-        if (usage == RPMA_MR_USAGE_ATOMIC) // alone it would leave no usage in the descriptor
+        if (usage == RPMA_MR_USAGE_ATOMIC) // invalid alone: the descriptor would have no usage
             continue;
         register_with(usage);
         assert_int_equal(fake_last("ibv_reg_mr")->reg_mr.length, 64);
         memset(desc, 0x5a, sizeof(desc));
-        assert_int_equal(rpma_mr_get_descriptor(w.h.mr, desc + 1), 0); // not aligned
+        assert_int_equal(rpma_mr_get_descriptor(w.h.mr, desc + 1), 0); // unaligned
         fixture_descriptor(expected, (uintptr_t)w.memory, 64, fake_rkey(w.memory),
                            (uint8_t)usage);
         assert_memory_equal(desc + 1, expected, sizeof(expected));
@@ -104,7 +104,8 @@ int getrlimit(__rlimit_resource_t resource, struct rlimit *limit) {
     return 0;
 }
 
-// On-demand paging is tried once if the device has it. The line names the missing capability.
+// On-demand paging is tried once if the device supports it. The line names a missing
+// capability.
 TEST_THAT(reg_fails_with_the_provider) {
     static const char access[] =
         "length=64, access=IBV_ACCESS_LOCAL_WRITE|IBV_ACCESS_REMOTE_READ)";
@@ -129,7 +130,7 @@ TEST_THAT(reg_fails_with_the_provider) {
     for (size_t i = 0; i < LENGTH(cases); i++) {
         fixture_reset();
         fake_profile()->has_odp = cases[i].odp;
-        fake_device()->dax = cases[i].dax; // memory that only on-demand paging can register
+        fake_device()->dax = cases[i].dax; // memory that needs on-demand paging
         memlock.rlim_cur = cases[i].limit;
         new_peer();
         for (unsigned n = 0; n < 2; n++)
@@ -166,7 +167,7 @@ static struct rpma_mr_remote *remote;
 TEST_THAT(from_descriptor_reads_every_field) {
     static const uint64_t sizes[] = {0,         1, 64, UINT32_MAX, (uint64_t)UINT32_MAX + 1,
                                      UINT64_MAX};
-    for (size_t i = 0; i < LENGTH(sizes); i++) // each ends at the last address that there is
+    for (size_t i = 0; i < LENGTH(sizes); i++) // each region ends at the highest address
         for (unsigned usage = 1; usage <= UINT8_MAX; usage++) {
             unsigned char unaligned[1 + 21 + 40];
             uint64_t addr = 1;

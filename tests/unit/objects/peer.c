@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// peer.c -- rpma_peer_new(), rpma_peer_delete(); events of a device, and the handles that they
-// name; cq_shared.c has those of all queues
+// peer.c -- rpma_peer_new(), rpma_peer_delete(); events of a device and their handles;
+// cq_shared.c has the events of all queues
 
 #include "fixture.h"
 
@@ -10,7 +10,7 @@
 #include <netinet/in.h>
 #include <stdio.h>
 
-// One line lists the capabilities of device and build.
+// One line lists the capabilities of the device and of the build.
 TEST_THAT(new_logs_the_granted_sizes) {
     for (int device = 0; device < 16; device++) {
         const bool odp = device & 1, flush = device & 2, atomic_write = device & 4;
@@ -40,8 +40,8 @@ static void connect_another(struct rpma_conn **conn) {
     MUST(rpma_conn_req_connect(&w.h.req, NULL, conn));
 }
 
-// 8 bytes that a flush can read into: registered once, shared by the connections of a peer. A
-// deletion that fails may deregister them: the next connection registers others.
+// Flushes read into 8 bytes, which all connections of a peer share. A failed deletion may
+// deregister them; the next connection registers them again.
 TEST_THAT(flush_target_is_made_once_per_peer) {
     struct rpma_conn *first = NULL;
     fixture_peer(&w);
@@ -65,7 +65,7 @@ TEST_THAT(flush_target_is_made_once_per_peer) {
                  "ibv_dereg_mr()", EBUSY, "ibv_dereg_mr");
     WATCH(w.h);
     EXPECT_ERROR(rpma_peer_delete(&w.h.peer), RPMA_E_PROVIDER,
-                 "the peer stays", // because h.mr exists
+                 "the peer stays", // h.mr exists
                  "ibv_dealloc_pd()", EBUSY, "ibv_dereg_mr ibv_dealloc_pd");
     connect_another(&w.h.conn);
     EXPECT_CALLS("rdma_create_event_channel rdma_migrate_id ibv_reg_mr rdma_connect");
@@ -77,7 +77,7 @@ TEST_THAT(flush_target_is_made_once_per_peer) {
 
 // ---- events of the device ------------------------------------------------------------------
 
-// Takes the one event that waits.
+// Takes the only pending event.
 static struct rpma_peer_event event_of(struct rpma_peer *peer) {
     struct rpma_peer_event event;
     memset(&event, 0x5a, sizeof(event));
@@ -93,8 +93,7 @@ static struct rpma_peer_event deliver_event(enum ibv_event_type type, void *obje
     return event;
 }
 
-// The type of each event of libibverbs. A number that libibverbs does not have yet is of the
-// type OTHER.
+// The type of each event of libibverbs. An unknown number has the type OTHER.
 TEST_THAT(each_event_has_its_type) {
     static const struct {
         int ibv_event;
@@ -158,7 +157,7 @@ TEST_THAT(each_event_has_its_type) {
 
 // ---- objects of the program ----------------------------------------------------------------
 
-// Everything in them that the program may choose points to handles of librpma.
+// All pointers of these objects that the program can set point to handles of librpma.
 TEST_THAT(events_of_foreign_objects_have_no_handle) {
     const struct shape shape = {.srq = true};
     struct sockaddr_in address = {.sin_family = AF_INET};
@@ -190,10 +189,10 @@ TEST_THAT(events_of_foreign_objects_have_no_handle) {
     assert_int_equal(ibv_destroy_comp_channel(channel), 0);
 }
 
-// ---- life of a handle ----------------------------------------------------------------------
+// ---- registration of handles ---------------------------------------------------------------
 
-// The executable precedes the fakes, so the library calls these functions. On request of a
-// test, an event of the queue pair arrives and is read while they run.
+// These functions override the fakes. If a test requests it, an event of the queue pair
+// arrives and is taken while they run.
 static bool has_event_meanwhile;
 static struct rpma_peer_event meanwhile;
 
@@ -213,7 +212,7 @@ int rdma_connect(struct rdma_cm_id *id, struct rdma_conn_param *param) {
     return connect_meanwhile("rdma_connect", id, param);
 }
 
-// The program has no connection before it connects; the device may have events of it as soon as
+// No connection exists before the program connects; its device events may arrive as soon as
 // librdmacm connects it.
 TEST_THAT(connection_is_registered_once_connecting) {
     for (int incoming = 0; incoming < 2; incoming++) {
@@ -239,7 +238,7 @@ static void delete_queue(enum rpma_log_level level, const char *file, const int 
     (void)rpma_cq_delete(&w.h.shared_cq);
 }
 
-// A deletion waits for the acknowledgement of the event, which is done by then.
+// The event must be acknowledged before it is logged, because a deletion waits for that.
 TEST_THAT(log_function_may_delete_the_object_of_an_event) {
     struct rpma_peer_event event;
     fixture_peer(&w);
@@ -269,7 +268,8 @@ TEST_THAT(refused_deletion_keeps_the_handle) {
     assert_ptr_equal(deliver_event(IBV_EVENT_SRQ_ERR, fake_srq()).srq, w.h.srq);
 }
 
-// Deleted in another order than made, so that entries leave the middle of the table's lists.
+// The order of deletion differs from the order of creation, so that entries in the middle of a
+// list are removed.
 TEST_THAT(each_of_many_handles_is_found) {
     enum { MANY = 600 };
     static struct rpma_cq *cqs[MANY];
@@ -289,7 +289,7 @@ TEST_THAT(each_of_many_handles_is_found) {
 
 // ---- several peers -------------------------------------------------------------------------
 
-// Those of a device take each other's events, and none of another device's.
+// Peers of the same device share its events; a peer of another device gets none of them.
 TEST_THAT(each_device_has_its_own_events) {
     struct rpma_peer *second = NULL, *other = NULL;
     int fd[2] = {-1, -1};

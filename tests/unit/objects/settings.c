@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// settings.c -- functions that behave alike: setters and getters, configurations without
-// memory, and the deletion of nothing, each by a table over the functions of the header; and
-// settings that go to the device or to the connection manager, on both sides of a connection
+// settings.c -- functions that behave alike (setters and getters, failed allocations, failed
+// deletions), found in a table of the functions of the header; settings of the device and of
+// the connection manager, on both sides of a connection
 
 #include "arguments.h"
 
@@ -13,7 +13,7 @@
 // ---- setters and getters -------------------------------------------------------------------
 
 static const struct setting {
-    const char *object; // rpma_<object>_cfg
+    const char *object; // of rpma_<object>
     const char *name;   // _set_<name>, _get_<name>
     size_t size;        // of the value
     uint64_t start;     // the documented default
@@ -34,7 +34,7 @@ static const struct setting {
     {"conn_cfg", "flush_mode", sizeof(uint32_t), RPMA_FLUSH_MODE_AUTO, {0, 1, 2, 0}},
     {"conn_cfg", "inline_size", sizeof(uint32_t), 8, {0, 8, 64, UINT32_MAX}},
     {"conn_cfg", "compl_channel", sizeof(bool), false, {true, false, true, false}},
-    {"conn_cfg", "srq", sizeof(void *), 0, {0x1000, 0, 0x2000, 0}}, // borrowed, not looked at
+    {"conn_cfg", "srq", sizeof(void *), 0, {0x1000, 0, 0x2000, 0}}, // borrowed, not read
     {"conn_cfg", "cq", sizeof(void *), 0, {0x1000, 0, 0x2000, 0}},
     {"conn_cfg", "rcq", sizeof(void *), 0, {0x1000, 0, 0x2000, 0}},
     {"ep_cfg", "backlog", sizeof(uint32_t), 0, {0, 1, 1024, INT_MAX}},
@@ -56,7 +56,7 @@ static const struct call_by_name *call_of(const struct setting *s, const char *v
     return call;
 }
 
-// Makes or deletes a configuration.
+// Creates or deletes a configuration.
 static void call_with(const char *object, const char *verb, uintptr_t *cfg) {
     char name[96];
     snprintf(name, sizeof(name), "rpma_%s_%s", object, verb);
@@ -64,10 +64,10 @@ static void call_with(const char *object, const char *verb, uintptr_t *cfg) {
 }
 
 static void expect_setting(const struct setting *s, uintptr_t cfg, uint64_t value) {
-    unsigned char got[16], expected[16]; // little or big endian: compared as bytes
+    unsigned char got[16], expected[16]; // compared as bytes
     memset(got, 0x5a, sizeof(got));
     memset(expected, 0x5a, sizeof(expected));
-    const uint8_t as_u8 = (uint8_t)value; // also for a bool
+    const uint8_t as_u8 = (uint8_t)value; // also a bool
     const uint32_t as_u32 = (uint32_t)value;
     const void *as_pointer = (const void *)(uintptr_t)value;
     memcpy(expected,
@@ -80,7 +80,7 @@ static void expect_setting(const struct setting *s, uintptr_t cfg, uint64_t valu
     assert_memory_equal(got, expected, sizeof(got));
 }
 
-// One setting of the configuration has this value, all others are as they start.
+// Expects this value of one setting, and the defaults of all others.
 static void expect_only(const struct setting *one, uintptr_t cfg, uint64_t value) {
     for (const struct setting *s = settings; s < settings + LENGTH(settings); s++)
         if (strcmp(s->object, one->object) == 0)
@@ -103,7 +103,7 @@ TEST_THAT(getters_return_set_values) {
     }
 }
 
-// ---- memory, and nothing to delete ---------------------------------------------------------
+// ---- failed allocations and deletions ------------------------------------------------------
 
 TEST_THAT(failed_deletion_is_logged) {
     static const char *const ends[] = {"_delete", "_dereg", "_shutdown"};
@@ -126,7 +126,7 @@ TEST_THAT(failed_deletion_is_logged) {
 
 // ---- the descriptor of a peer configuration ------------------------------------------------
 
-// The four bytes with capabilities; all others mean the same as in every release.
+// The four bytes with capabilities; the meaning of all others is the same in every release.
 static const struct {
     unsigned byte;
     const char *flush, *atomic_write;
@@ -185,7 +185,7 @@ static void set(const char *name, uint32_t value) {
     MUST(call_named(name)->call((const uintptr_t[]){(uintptr_t)cfg, value}));
 }
 
-// A fixture with a configuration; an incoming request is on its way.
+// A fixture with a configuration; for the passive side, with a pending request.
 static void begin(const struct shape *side) {
     fixture_peer(&w);
     fixture_cfg(&w, side);
@@ -204,7 +204,7 @@ static int new_request(bool incoming) {
 
 // ---- requested sizes -----------------------------------------------------------------------
 
-// The last option of the ID with this name; NOT_SET when nothing was set.
+// The value of the last option, which must have this name; NOT_SET if there is none.
 enum { NOT_SET = UINT16_MAX };
 static uint32_t option(int name) {
     const struct fake_call *call = fake_last("rdma_set_option");
@@ -233,15 +233,15 @@ static uint32_t sges(void) {
 }
 
 // InfiniBand Architecture Specification 1.4, local ACK timeout: 4.096 us * 2^n. The values are
-// those at which n changes: 2^n * 4.096 us in whole milliseconds, and one more. The accepting
-// side takes over the type of service of the request.
+// those at which n changes: 2^n * 4.096 us in whole milliseconds, and one more. The passive
+// side uses the type of service of the request.
 TEST_THAT(settings_are_set_in_the_device) {
-    enum { MOST = 20, END = 77777 };
+    enum { MAX_PAIRS = 20, END = 77777 };
     static const struct {
         const char *setting;
         uint32_t (*asked)(void);
-        bool of_both;            // sides; otherwise nothing is asked of an incoming request
-        uint32_t pairs[MOST][2]; // the value, and the requested size
+        bool of_both;                 // set on both sides; otherwise on the active side only
+        uint32_t pairs[MAX_PAIRS][2]; // value, and what the device gets
     } cases[] = {
         {"rpma_conn_cfg_set_ack_timeout",
          ack_timeout,
@@ -322,7 +322,7 @@ TEST_THAT(rnr_timer_is_set_in_the_queue_pair) {
     }
 }
 
-// Options belong to an ID, and each route and each address has one of its own.
+// Options belong to a CM ID, and each route and each address has its own ID.
 TEST_THAT(every_address_gets_the_settings) {
     begin(&sides[0]);
     fake_device()->addresses = 3;
@@ -336,7 +336,7 @@ TEST_THAT(every_address_gets_the_settings) {
                      fake_last("rdma_resolve_route")->object);
 }
 
-// ../properties/failure_lines.tsv has one more than each of these.
+// ../properties/failure_lines.tsv has the values above these limits.
 TEST_THAT(sges_reach_the_limit_of_device_and_library) {
     static const int of_device[] = {1, 6, 200};
     for (size_t i = 0; i < LENGTH(of_device); i++) {
