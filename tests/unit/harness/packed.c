@@ -16,7 +16,7 @@ size_t packed_form(const struct packed *c, unsigned char *out) {
     *out++ = (unsigned char)c->len;
     for (const struct packed_region *r = c->region; r < c->region + c->regions; r++) {
         fixture_descriptor(out, r->addr, r->size, r->rkey, r->usage);
-        out[21] = r->natively;
+        out[21] = r->native_usage;
         memset(out + PACKED_REGION, 0x99, c->more);
         out += PACKED_REGION + c->more;
     }
@@ -51,9 +51,9 @@ struct rpma_conn_private_data packed_exactly(const unsigned char *bytes, size_t 
 }
 
 struct rpma_mr_remote *packed_remote(uint64_t addr, uint64_t size, uint32_t rkey, uint8_t usage,
-                                     uint8_t natively) {
+                                     uint8_t native_usage) {
     const struct packed c = {.regions = 1,
-                             .region = {{addr, size, rkey, usage, natively}},
+                             .region = {{addr, size, rkey, usage, native_usage}},
                              .direct_write = PACKED_NO_CAPABILITIES};
     unsigned char bytes[PACKED_HEADER + PACKED_REGION];
     const struct rpma_conn_private_data pdata = {bytes, (uint8_t)packed_form(&c, bytes)};

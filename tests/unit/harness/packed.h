@@ -22,7 +22,7 @@ enum {
 struct packed_region {
     uint64_t addr, size;
     uint32_t rkey;
-    uint8_t usage, natively;
+    uint8_t usage, native_usage;
 };
 
 // The content of packed private data.
@@ -44,8 +44,8 @@ struct packed packed_arbitrary(unsigned regions, int direct_write, unsigned serv
 // beyond them; test_free() frees the block.
 struct rpma_conn_private_data packed_exactly(const unsigned char *bytes, size_t size);
 
-// A remote region from packed private data; natively is the byte after its descriptor.
+// A remote region from packed private data; native_usage is the byte after its descriptor.
 struct rpma_mr_remote *packed_remote(uint64_t addr, uint64_t size, uint32_t rkey, uint8_t usage,
-                                     uint8_t natively);
+                                     uint8_t native_usage);
 
 #endif // PACKED_H

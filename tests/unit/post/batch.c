@@ -2,20 +2,20 @@
 // Copyright 2026, the librpma developers
 
 // batch.c -- batches: adding and replacing operations, their number, and the lifetime of a
-// batch; parts.c has the lists that the device takes in part
+// batch; parts.c has lists that the device accepts partially
 
 #include "request.h"
 
-enum { MOST = 8 }; // the room of the batch
+enum { MAX_OPS = 8 }; // max_ops of the batch
 
-// A connection and a batch with room for MOST operations.
+// A connection and a batch with room for MAX_OPS operations.
 static void begin(bool native) {
     fake_profile()->has_native_flush = fake_profile()->has_native_atomic_write = native;
     fixture_conn(&w, &(const struct shape){.max_sge = 2});
-    MUST(rpma_batch_new(w.h.conn, MOST, &w.h.batch));
+    MUST(rpma_batch_new(w.h.conn, MAX_OPS, &w.h.batch));
 }
 
-// A write with that context; its memory also identifies it.
+// A write with this number as context; its offset and length also depend on the number.
 static struct rpma_work write_number(unsigned number) {
     return (struct rpma_work){.type = RPMA_WORK_WRITE,
                               .remote = w.h.remote,
@@ -24,7 +24,7 @@ static struct rpma_work write_number(unsigned number) {
                               .op_context = (void *)(uintptr_t)number};
 }
 
-// Adds writes with the contexts from first on.
+// Adds writes with numbers from first on.
 static void add(unsigned first, unsigned count) {
     for (unsigned i = first; i < first + count; i++)
         MUST(rpma_batch_add(w.h.batch, (const struct rpma_work[]){write_number(i)}));
@@ -36,10 +36,10 @@ static void expect_size(uint32_t expected) {
     MUST(rpma_batch_get_size(w.h.batch, NULL, &room));
     EXPECT_CALLS("");
     assert_int_equal(size, expected);
-    assert_int_equal(room, MOST - expected);
+    assert_int_equal(room, MAX_OPS - expected);
 }
 
-// Replaces an operation by the write with that number.
+// Replaces an operation by the write with this number.
 static void set(uint32_t index, unsigned number) {
     const struct rpma_work work = write_number(number);
     MUST(rpma_batch_set(w.h.batch, index, &work));
@@ -66,7 +66,7 @@ static int record_and_post(struct ibv_qp *qp, struct ibv_send_wr *wr,
     return post_to_fake(qp, wr, bad);
 }
 
-// Providers may copy a whole request, also members that its operation does not set.
+// Providers may copy a whole request with the members that the operation does not use.
 TEST_THAT(unset_bytes_of_a_request_are_zero) {
     const size_t set = offsetof(struct ibv_send_wr, wr.rdma.rkey) + sizeof(seen.wr.rdma.rkey);
     static const unsigned char zeros[sizeof(seen)];
@@ -94,7 +94,7 @@ static void post(const char *numbers) {
     expect_numbers(numbers);
 }
 
-// Posts while the queue has room for this many operations.
+// Posts with room in the send queue for this many operations.
 static void post_with_room(unsigned room, const char *numbers) {
     uint32_t posted = 77;
     fake_fail(room ? "send request" : "ibv_post_send", room ? room : 1, ENOMEM);
@@ -105,10 +105,10 @@ static void post_with_room(unsigned room, const char *numbers) {
     expect_numbers(numbers);
 }
 
-// ---- every kind onto every kind ------------------------------------------------------------
+// ---- replacing operations of every type ----------------------------------------------------
 
-// Replaces an operation among others, before or after the first post. Then adds it again after
-// a reset, in the memory of the new one.
+// Replaces one of three operations, before or after the first post. After a reset, adds the
+// old operation again, which then uses the memory of the new one.
 static void replace(const struct rpma_work *old, const struct rpma_work *new, uint32_t index,
                     bool posted) {
     const struct rpma_work other = write_number(3);
@@ -136,7 +136,7 @@ static void replace(const struct rpma_work *old, const struct rpma_work *new, ui
     operation_compare(&got, &before, "added after a reset");
 }
 
-// An operation of a kind; an odd number has two pieces if the kind allows it.
+// Two operations of each type: with one SGE, and with two if the type permits that.
 static struct rpma_work operation(unsigned number) {
     const enum rpma_work_type kind = (enum rpma_work_type)(1 + number / 2);
     return number % 2 && kind != RPMA_WORK_ATOMIC_WRITE && kind != RPMA_WORK_FLUSH
@@ -146,7 +146,7 @@ static struct rpma_work operation(unsigned number) {
 
 TEST_THAT(every_kind_replaces_every_kind) {
     for (int native = 0; native < 2; native++) {
-        request_begin(native, native, MOST);
+        request_begin(native, native, MAX_OPS);
         for (unsigned i = 0; i < 2 * OPERATION_LAST * 2 * OPERATION_LAST; i++) {
             const struct rpma_work old = operation(i / (2 * OPERATION_LAST));
             struct rpma_work new = operation(i % (2 * OPERATION_LAST));
@@ -157,9 +157,9 @@ TEST_THAT(every_kind_replaces_every_kind) {
     }
 }
 
-// ---- when ----------------------------------------------------------------------------------
+// ---- partially posted lists ----------------------------------------------------------------
 
-// Replacing an operation that was taken counts in the next round, otherwise in this one.
+// If an operation was already posted, its replacement is posted in the next round only.
 TEST_THAT(part_of_a_list_is_replaced) {
     begin(false);
     add(0, 4);
@@ -172,7 +172,7 @@ TEST_THAT(part_of_a_list_is_replaced) {
     post("5176");
     post_with_room(0, "");
     set(0, 8);
-    add(4, 1); // opens the list again
+    add(4, 1); // adding to a list that was posted
     post_with_room(3, "817");
     expect_size(5);
     post("64");
@@ -182,7 +182,7 @@ TEST_THAT(part_of_a_list_is_replaced) {
 TEST_THAT(granted_sizes_are_logged) {
     begin(false);
     expect_size(0);
-    for (unsigned size = 1; size <= MOST; size++) {
+    for (unsigned size = 1; size <= MAX_OPS; size++) {
         add(size - 1, 1);
         expect_size(size);
         MUST(rpma_batch_post(w.h.batch, NULL));
@@ -202,13 +202,13 @@ TEST_THAT(reset_forgets_refused_operations) {
         MUST(rpma_batch_reset(w.h.batch));
         EXPECT_CALLS("");
         post("");
-        add(1, MOST);
+        add(1, MAX_OPS);
         post("12345678");
         MUST(rpma_batch_reset(w.h.batch));
     }
 }
 
-// ---- memory and life -----------------------------------------------------------------------
+// ---- memory and lifetime -------------------------------------------------------------------
 
 TEST_THAT(no_batch_is_longer_than_a_send_queue) {
     fake_profile()->attr.max_qp_wr = 100;
@@ -221,13 +221,12 @@ TEST_THAT(no_batch_is_longer_than_a_send_queue) {
     MUST(rpma_batch_new(w.h.conn, 100, &w.h.batch));
 }
 
-// A batch allocates all its memory at its creation, and frees all of it, also after its
-// connection was deleted with operations outstanding. ../properties/failing.h has the
-// failures.
+// A batch allocates its memory at its creation only. It is deleted correctly after its
+// connection, even with outstanding operations. ../properties/failing.h has the failures.
 TEST_THAT(memory_is_allocated_once) {
     begin(false);
     fake_fail_from("malloc", 1, ENOMEM);
-    add(0, MOST);
+    add(0, MAX_OPS);
     post("01234567");
     fake_faults_off();
     MUST(rpma_conn_delete(&w.h.conn));
@@ -241,7 +240,7 @@ TEST_THAT(long_list_is_refused_near_its_end) {
     enum { LONG = UINT16_MAX + 5 };
     uint32_t size, room, posted = 0;
     begin(false);
-    fake_device()->fast = true; // so the queue is never full
+    fake_device()->fast = true; // the queue is never full
     MUST(rpma_batch_delete(&w.h.batch));
     MUST(rpma_batch_new(w.h.conn, LONG, &w.h.batch));
     MUST(rpma_batch_get_size(w.h.batch, &size, &room));

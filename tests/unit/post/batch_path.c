@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// batch_path.c -- batches on devices with native flush and atomic write: the call of the
-// provider that posts a list, which depends on the capabilities of the other side
+// batch_path.c -- batches on devices with native flush and atomic write: the provider call
+// that posts a list depends on the capabilities of the peer
 
 #include "operation.h"
 
@@ -31,7 +31,7 @@ static void expect_requests(const char *calls, uint32_t count) {
     assert_int_equal(fake_posted_count(), count);
 }
 
-// Only the operations in the list decide, and a reset makes a batch ordinary again.
+// The path depends on the operations in the list only, and a reset restores the fast path.
 TEST_THAT(simple_lists_take_the_fast_path) {
     new_batch(true, true);
     add(RPMA_WORK_WRITE);
@@ -47,8 +47,8 @@ TEST_THAT(simple_lists_take_the_fast_path) {
 }
 
 #ifdef TEST_NATIVE_FLUSH
-// The device checks the bounds of a native flush, because the descriptor may be inaccurate.
-// A batch checks them when it has to flush by reading.
+// The device checks the bounds of a native flush, because the descriptor may be inaccurate. A
+// batch checks them before an emulated flush.
 TEST_THAT(native_flush_leaves_bounds_to_the_device) {
     new_batch(true, false);
     struct rpma_work flush = operation_of(&w, RPMA_WORK_FLUSH);
@@ -64,10 +64,10 @@ TEST_THAT(native_flush_leaves_bounds_to_the_device) {
 }
 #endif
 
-// ---- the capabilities of the other side ----------------------------------------------------
+// ---- the capabilities of the peer ----------------------------------------------------------
 
-// The next post follows each advertised capability, at any places of the two operations, and
-// without one or both of them: no other operation depends on these capabilities.
+// The next post uses the advertised capabilities for a flush and an atomic write, at any
+// position in the list. No other operation depends on them.
 TEST_THAT(batch_follows_the_peer_capabilities) {
     enum { SIZE = 4, MISSING = SIZE };
     static const uint8_t capabilities[] = {
@@ -83,7 +83,7 @@ TEST_THAT(batch_follows_the_peer_capabilities) {
                 add(i == flush    ? RPMA_WORK_FLUSH
                     : i == atomic ? RPMA_WORK_ATOMIC_WRITE
                                   : RPMA_WORK_WRITE);
-            for (size_t i = 0; i < 2 * LENGTH(capabilities); i++) { // each one for two posts
+            for (size_t i = 0; i < 2 * LENGTH(capabilities); i++) { // two posts for each
                 const uint8_t served = capabilities[i / 2];
                 const bool flushes =
                     BUILD_FLUSHES && (served == UNADVERTISED || served & SERVES_FLUSH);
@@ -111,12 +111,13 @@ TEST_THAT(batch_follows_the_peer_capabilities) {
         }
 }
 
-// A send queue of 10, of which the fake makes 15, never takes 30 native operations at once.
+// A list of 30 native operations does not fit into a send queue of 10, which the fake enlarges
+// to 15.
 TEST_THAT(native_lists_are_split_to_fit) {
     enum { OPERATIONS = 30 };
     struct rpma_work work[OPERATIONS];
     new_batch(true, true);
-    fake_device()->fast = true; // or the first part fills the queue
+    fake_device()->fast = true; // otherwise the first part fills the queue
     MUST(rpma_batch_delete(&w.h.batch));
     MUST(rpma_batch_new(w.h.conn, OPERATIONS, &w.h.batch));
     for (int i = 0; i < OPERATIONS; i++) {
@@ -139,8 +140,8 @@ static void allow(bool persistent) {
     MUST(rpma_conn_apply_remote_peer_cfg(w.h.conn, w.h.pcfg));
 }
 
-// The line names the first forbidden flush. Nothing is posted, not even the rest of a list,
-// until flushes are allowed again or the batch has none any more.
+// The line names the first forbidden flush. Nothing is posted, also of a partially posted
+// list, until flushes are allowed again or the batch has no flush.
 TEST_THAT(forbidden_flush_rejects_the_list) {
     for (int i = 0; i < 4; i++) {
         const bool native = i % 2, in_part = i / 2;
@@ -151,7 +152,7 @@ TEST_THAT(forbidden_flush_rejects_the_list) {
         add(RPMA_WORK_WRITE);
         add(RPMA_WORK_FLUSH);
         add(RPMA_WORK_FLUSH);
-        if (in_part) { // a native list is refused as a whole
+        if (in_part) { // a native list is posted completely or not at all
             fake_fail("send request", 1, ENOMEM);
             assert_int_equal(rpma_batch_post(w.h.batch, &posted), RPMA_E_AGAIN);
             fake_faults_off();

@@ -2,8 +2,8 @@
 // Copyright 2026, the librpma developers
 
 // flush.c -- the method of flushes and atomic writes depends on the configuration, RPMA_FLUSH,
-// the capabilities and regions of the other side, and this side's device; a notice is logged if
-// the other side advertises no capability; emulated flushes read into memory of the peer
+// the capabilities and regions of the peer, and the local device; a notice is logged if the
+// peer advertises no capabilities; emulated flushes read into memory of the rpma_peer
 
 #include "operation.h"
 #include "packed.h"
@@ -19,7 +19,7 @@ static const enum rpma_flush_type types[] = {RPMA_FLUSH_TYPE_PERSISTENT,
 static const struct {
     const char *value;
     enum rpma_flush_mode mode;
-    bool warned; // when the peer is made, also of what no device of the build can follow
+    bool warned; // a warning is logged when the rpma_peer is created
 } operators[] = {
     {NULL, RPMA_FLUSH_MODE_AUTO},
     {"auto", RPMA_FLUSH_MODE_AUTO},
@@ -67,7 +67,7 @@ static void peer_of(bool flush, bool atomic_write, size_t o) {
     unsetenv("RPMA_FLUSH");
 }
 
-// A connection on a device that has both operations, or neither.
+// A connection on a device with both native operations, or neither.
 static void new_conn(bool native, enum rpma_flush_mode mode) {
     peer_of(native, native, 0);
     const struct shape shape = {.flush_mode = mode};
@@ -84,8 +84,8 @@ static int flush(enum rpma_flush_type type) {
 
 enum method { READ, NATIVE, REFUSED };
 
-// In this order of precedence: the program, the operator, the other side.
-// Only a program that requires native flushes is refused.
+// Order of precedence: the program, RPMA_FLUSH, the peer. Only a program that requires native
+// flushes gets an error.
 static enum method expected_method(bool possible, enum rpma_flush_mode chosen, bool by_program,
                                    unsigned capabilities, int region,
                                    enum rpma_flush_type type) {
@@ -131,7 +131,7 @@ static void expect_method(enum method method, struct rpma_mr_remote *remote,
     }
 }
 
-// Only the other side decides about them.
+// The method of atomic writes depends on the peer only.
 static void expect_atomic_writes(bool native) {
     const struct rpma_work o = operation_of(&w, RPMA_WORK_ATOMIC_WRITE);
     MUST(operation_plain(&o, w.h.conn));
@@ -196,7 +196,7 @@ TEST_THAT(first_usable_flush_method_is_chosen) {
                         decide(device, (enum rpma_flush_mode)mode, o, incoming);
 }
 
-// ---- the notice about a mode that the other side did not state -----------------------------
+// ---- the notice about a peer without capabilities ------------------------------------------
 
 static void expect_notices(unsigned count, bool native) {
     const struct logged_line *line = logged_line(RPMA_LOG_LEVEL_NOTICE, 0);
@@ -210,7 +210,8 @@ static void expect_notices(unsigned count, bool native) {
         strstr(line->message, native ? "RPMA_FLUSH=emulated" : "RPMA_MR_USAGE_READ_SRC"));
 }
 
-// One notice before any configuration is applied, and one after each that advertises nothing.
+// One notice before the first configuration is applied, and one after each configuration
+// without capabilities.
 TEST_THAT(unadvertised_flush_method_is_logged_once) {
     static const unsigned applied[] = {0,      UNADVERTISED, UNADVERTISED,
                                        SERVES, UNADVERTISED, SERVES | SERVES_FLUSH};
@@ -231,7 +232,7 @@ TEST_THAT(unadvertised_flush_method_is_logged_once) {
                     assert_int_equal(logged_count(RPMA_LOG_LEVEL_NOTICE), 0);
                     unit_begin();
                     assert_int_equal(operation_by((enum post_method)by, &o, &w), 0);
-                    // A program that sets a mode by name needs no capabilities of the peer.
+                    // An explicit mode needs no capabilities of the peer.
                     expect_notices(applied[i] <= UNADVERTISED && mode != RPMA_FLUSH_MODE_NATIVE,
                                    native);
                     MUST(flush(RPMA_FLUSH_TYPE_VISIBILITY));
@@ -240,7 +241,7 @@ TEST_THAT(unadvertised_flush_method_is_logged_once) {
             }
 }
 
-// A refused flush is not tried.
+// A rejected flush is not tried, so it logs no notice.
 TEST_THAT(refused_flush_logs_no_fallback) {
     for (int device = 0; device < 2; device++) {
         new_conn(device, RPMA_FLUSH_MODE_AUTO);
@@ -253,9 +254,9 @@ TEST_THAT(refused_flush_logs_no_fallback) {
     }
 }
 
-// ---- the capabilities of this side ---------------------------------------------------------
+// ---- the local capabilities ----------------------------------------------------------------
 
-// Its device and its build decide; RPMA_FLUSH, which is for its own flushes, does not count.
+// They depend on the device and the build, not on RPMA_FLUSH, which applies to local flushes.
 TEST_THAT(capability_equals_the_device_operations) {
     for (unsigned device = 0; device < 4; device++)
         for (size_t o = 0; o < LENGTH(operators); o++) {
@@ -271,7 +272,7 @@ TEST_THAT(capability_equals_the_device_operations) {
             MUST(rpma_peer_cfg_set_served_by(w.h.pcfg, w.h.peer));
             EXPECT_CALLS("");
             MUST(rpma_mr_dereg(&w.h.mr));
-            MUST(rpma_peer_delete(&w.h.peer)); // the configuration has a copy
+            MUST(rpma_peer_delete(&w.h.peer)); // the configuration has copied the capabilities
             MUST(rpma_peer_cfg_get_descriptor(w.h.pcfg, desc));
             assert_int_equal(desc[0], SERVES | (flushes ? SERVES_FLUSH : 0) |
                                           (writes_atomically ? SERVES_ATOMIC_WRITE : 0));
@@ -282,7 +283,7 @@ TEST_THAT(capability_equals_the_device_operations) {
         }
 }
 
-// Capabilities that are not sent as a descriptor need no direct write to PMem.
+// Only a descriptor with capabilities needs direct write to PMem.
 TEST_THAT(capability_applies_without_a_descriptor) {
     fixture_peer(&w); // on a device without native flush
     MUST(rpma_peer_cfg_set_served_by(w.h.pcfg, w.h.peer));
@@ -298,9 +299,10 @@ TEST_THAT(capability_applies_without_a_descriptor) {
     EXPECT_CALLS("ibv_post_send");
 }
 
-// ---- the page that emulated flushes read into, and the first flush -------------------------
+// ---- the target of emulated flushes, and the first flush -----------------------------------
 
-// After a fork, copy-on-write would give the parent another page, so the page is shared.
+// The page is shared, because copy-on-write after a fork would move a private page of the
+// parent.
 TEST_THAT(flush_target_is_shared_with_children) {
     int status = -1;
     new_conn(false, RPMA_FLUSH_MODE_AUTO);
@@ -317,9 +319,9 @@ TEST_THAT(flush_target_is_shared_with_children) {
     assert_int_equal(*target, 2);
 }
 
-// The first flush takes the slow path, for which arguments.c has every refusal; later ones do
-// not. An unknown type is an error of the program, so it is reported before a missing
-// capability of the peer.
+// arguments.c tests all errors of the slow path of the first flush; later flushes use the fast
+// path. An unknown type is reported before a missing capability of the peer, because it is an
+// error of the program.
 TEST_THAT(arguments_are_checked_after_a_flush) {
     static const char types_are[] =
         "type not in {RPMA_FLUSH_TYPE_PERSISTENT, RPMA_FLUSH_TYPE_VISIBILITY}";
@@ -339,14 +341,14 @@ TEST_THAT(arguments_are_checked_after_a_flush) {
 
 // ---- RPMA_FLUSH in the environment of another user -----------------------------------------
 
-static bool set_user_id; // the process has more rights than its caller
+static bool set_user_id; // the process has more privileges than its caller
 
-// The function of the C library returns NULL in a process of that kind.
+// Like the function of the C library, returns NULL in such a process.
 char *secure_getenv(const char *name) {
     return set_user_id ? NULL : getenv(name);
 }
 
-// The caller of a program that has more rights must not choose for it.
+// The environment of a caller with fewer privileges must be ignored.
 TEST_THAT(environment_is_ignored_in_secure_mode) {
     setenv("RPMA_FLUSH", "nonsense", 1);
     for (int i = 0; i < 2; i++) {

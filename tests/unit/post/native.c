@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// native.c -- queue pairs and regions for native flush and atomic write in builds with these
-// operations, and for emulated ones in others
+// native.c -- queue pairs and regions for native flush and atomic write, and for emulated ones
+// in builds without native operations
 
 #include "fixture.h"
 
@@ -15,13 +15,13 @@ static const struct shape outgoing = {.name = "outgoing"};
 
 // ---- queue pairs ---------------------------------------------------------------------------
 
-// A device without extended queue pairs refuses the mask, whatever the other flags are.
+// A device without extended queue pairs rejects the mask with any other flags.
 TEST_THAT(queue_pair_requests_what_the_device_supports) {
     for (int device = 0; device < 16; device++) {
         const bool global = device & 1, persistent = device & 2, atomic_write = device & 4;
         const uint64_t atomics =
             device & 8 ? IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP
-                       : 0;                      // not even asked for where the device has none
+                       : 0;                      // not requested if the device has none
         const bool flush = global && persistent; // a connection may need either
         fixture_reset();
         fake_device()->flush_caps =
@@ -38,7 +38,7 @@ TEST_THAT(queue_pair_requests_what_the_device_supports) {
         assert_int_equal(qp->comp_mask,
                          IBV_QP_INIT_ATTR_PD |
                              (expected ? (unsigned)IBV_QP_INIT_ATTR_SEND_OPS_FLAGS : 0));
-        if (expected) // with all operations that may be in one list with them
+        if (expected) // and all operations that a list with them may contain
             assert_int_equal(qp->send_ops_flags,
                              expected | IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_RDMA_WRITE |
                                  IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_SEND |
@@ -49,7 +49,7 @@ TEST_THAT(queue_pair_requests_what_the_device_supports) {
     }
 }
 
-// If flushes may have to read after all, the target is there from the beginning.
+// The target of emulated flushes is created with the connection if a flush may be emulated.
 TEST_THAT(flush_target_is_for_emulation) {
     for (int mode = RPMA_FLUSH_MODE_AUTO; mode <= (BUILD_FLUSHES ? 2 : 1); mode++) {
         fake_profile()->has_native_flush = true;
@@ -79,16 +79,16 @@ static void peer_on(bool pmem, bool dax) {
     MUST(rpma_peer_new(fake_context(0), &w.h.peer));
 }
 
-// Targets serve initiators of both kinds, so regions are readable in any case. Programs that
-// flushed ordinary memory persistently keep working on devices that refuse that. The kernel
-// pins the pages before the device looks at them, and refuses FS-DAX memory for that reason
-// alone; on-demand paging does not check the kind of memory, so both flushes stay.
+// Targets support emulated flushes of old initiators, so regions are always readable. Devices
+// may reject persistent flushes of ordinary memory, so the registration is repeated without
+// them. The kernel rejects FS-DAX memory without on-demand paging for any flush type, so both
+// types remain.
 TEST_THAT(regions_serve_both_kinds_of_initiators) {
     static const struct {
         bool pmem, dax;
         int usage;
         unsigned access,
-            native; // with IBV_ACCESS_REMOTE_READ; native: if the build supports it
+            native; // plus IBV_ACCESS_REMOTE_READ; native: only in a build with flush
         unsigned calls, native_calls, native_infos;
     } cases[] = {
         {true, false, RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY, 0, ACCESS_GLOBAL, 1, 1, 0},
@@ -112,7 +112,7 @@ TEST_THAT(regions_serve_both_kinds_of_initiators) {
     }
 }
 
-// The line names the access rights as rdma-core's verbs.h does.
+// The line contains the names of the access flags of verbs.h.
 TEST_THAT(other_refusals_are_final) {
     peer_on(false, false);
     WATCH(w.h);

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// native_lists.c -- arrays and batches on devices with native flush and atomic write: in a
-// build with these operations, an extended queue pair gets the list; in another build the list
-// is like any other. Each test expects one or the other.
+// native_lists.c -- arrays and batches on devices with native flush and atomic write: a build
+// with these operations posts the list to an extended queue pair, any other build posts it as
+// an ordinary list. Each test expects the result of its build.
 
 #include "request.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-// Every kind, with the forms of each.
+// Operations of every type, in each form.
 static const struct {
     enum rpma_work_type kind;
     enum form { ONE, LIST, EMPTY, MISALIGNED } form;
@@ -22,7 +22,7 @@ static const struct {
     {RPMA_WORK_WRITE_WITH_IMM, ONE},
     {RPMA_WORK_WRITE_WITH_IMM, LIST},
     {RPMA_WORK_ATOMIC_WRITE, ONE},
-    {RPMA_WORK_ATOMIC_WRITE, MISALIGNED}, // becomes an ordinary one
+    {RPMA_WORK_ATOMIC_WRITE, MISALIGNED}, // posted as an ordinary write
     {RPMA_WORK_FLUSH, ONE},
     {RPMA_WORK_SEND, ONE},
     {RPMA_WORK_SEND, LIST},
@@ -30,14 +30,14 @@ static const struct {
     {RPMA_WORK_SEND_WITH_IMM, LIST},
     {RPMA_WORK_FETCH_ADD, MISALIGNED},
     {RPMA_WORK_COMPARE_SWAP, MISALIGNED},
-    {RPMA_WORK_WRITE, EMPTY}, // has no bytes that could go inline
+    {RPMA_WORK_WRITE, EMPTY}, // has no inline bytes
 };
-enum { OPERATIONS = LENGTH(operations) }; // as many as rpma_post() hands over at once
+enum { OPERATIONS = LENGTH(operations) }; // as many as rpma_post() posts in one call
 
-static unsigned num_sge = 3; // of a list
+static unsigned num_sge = 3; // SGEs of operations with a list
 
-// True: tests post an array by rpma_post(), from the first operation that was not taken. False:
-// a batch, which continues at that operation by itself.
+// Tests post an array by rpma_post() from the first operation that was not accepted, or a
+// batch, which continues at that operation.
 static bool by_array;
 static struct rpma_work work[OPERATIONS];
 static struct fake_post expected[OPERATIONS];
@@ -76,7 +76,7 @@ static void begin_every_kind(bool flush, bool atomic_write, int flags) {
         EXPECT_CALLS("");
     }
     if (!by_array)
-        memset(work, 'x', sizeof(work)); // was copied
+        memset(work, 'x', sizeof(work)); // the batch has copied it
 }
 
 static int post(uint32_t *posted) {
@@ -94,7 +94,7 @@ static void expect_posted(unsigned from, unsigned count) {
     }
 }
 
-// Posts all operations twice, each time by this many provider calls.
+// Posts all operations twice, and expects these numbers of provider calls each time.
 static void expect_all_posted_twice(unsigned lists, unsigned runs) {
     for (int again = 0; again < 2; again++) {
         uint32_t posted = 0;
@@ -135,7 +135,7 @@ TEST_THAT(multi_sge_requests_split_a_native_list) {
     }
 }
 
-// ---- refusals ------------------------------------------------------------------------------
+// ---- rejected operations -------------------------------------------------------------------
 
 // Returns true if the nth fault makes a post fail, *posted is the number of queued operations,
 // and the next post continues with the rest, or starts over if there is none.
@@ -161,9 +161,9 @@ static bool continues_after(const char *fault, unsigned nth, int error) {
     return ret != 0;
 }
 
-// Whichever call, operation or doorbell fails, nothing is posted twice and nothing is lost,
-// both in lists that multi-SGE operations split and in lists that one call posts. A
-// native list is refused as a whole.
+// After a failed call, operation or doorbell, nothing is posted twice and nothing is lost, in
+// lists with multi-SGE operations and in lists that one call posts. A native list is posted
+// completely or not at all.
 TEST_THAT(nothing_is_posted_twice) {
     const bool native = BUILD_FLUSHES || BUILD_WRITES_ATOMICALLY;
     for (int i = 0; i < 4; i++) {
@@ -195,15 +195,15 @@ TEST_THAT(nothing_is_posted_twice) {
 }
 
 #if defined(TEST_NATIVE_FLUSH) && defined(TEST_NATIVE_ATOMIC_WRITE)
-// The line names the operations of the call, for any value of bad_wr. Each letter of a list
-// is an operation: a List, a Write, a Flush, an Atomic write.
+// The line names the failed operations for any value of bad_wr. The letters of list are
+// operations: write with a List, Write, Flush, Atomic write.
 TEST_THAT(log_line_names_the_failed_call) {
     static const struct {
         const char *list;
         const char *fault; // its nth call fails
         unsigned nth;
         int error;
-        const char *places[2]; // first and last failed operation, and what is known of them
+        const char *places[2]; // first and last failed operation, and their state
         const char *logs;      // of ibv_wr_complete() if it has "first"
     } cases[] = {
     // clang-format off
@@ -259,8 +259,8 @@ TEST_THAT(log_line_names_the_failed_call) {
     }
 }
 
-// With a native flush in the list, none of it is taken, and the error is not reported as a full
-// queue, though it has the same number.
+// A list with a native flush is rejected completely. The error is not reported as a full
+// queue, although it has the same number.
 TEST_THAT(oversized_list_with_a_native_flush_is_refused) {
     uint32_t posted = 7;
     request_begin(true, true, 4);

@@ -8,22 +8,22 @@
 
 #include <stdio.h>
 
-enum { MOST = 40 };
+enum { MAX_REQUESTS = 40 };
 
-// How many there are. 1 of one piece has a path of its own in the code.
-static uint32_t most = MOST;
+// An array of one operation with one SGE has its own code path.
+static uint32_t length = MAX_REQUESTS;
 
-static struct rpma_work work[MOST];
-static struct rpma_receive receives[MOST];
+static struct rpma_work work[MAX_REQUESTS];
+static struct rpma_receive receives[MAX_REQUESTS];
 
-// Makes arrays of one to LIST_MAX pieces, with contexts that count from 0.
+// Operations and receives with 1 to LIST_MAX SGEs, and contexts from 0 on.
 static void make_arrays(const struct list_function *f) {
     static struct rpma_sge sgl[LIST_MAX];
     for (int i = 0; i < LIST_MAX; i++)
         sgl[i] = list_sge(i);
-    for (uint32_t i = 0; i < most; i++) {
+    for (uint32_t i = 0; i < length; i++) {
         void *const context = (void *)(uintptr_t)i;
-        const uint32_t nsge = most == 1 ? 0 : 1 + i % LIST_MAX;
+        const uint32_t nsge = length == 1 ? 0 : 1 + i % LIST_MAX;
         receives[i] = (struct rpma_receive){
             .local = sgl[0], .sgl = nsge ? sgl : NULL, .nsge = nsge, .op_context = context};
         work[i] = (struct rpma_work){.type = f->kind,
@@ -36,7 +36,7 @@ static void make_arrays(const struct list_function *f) {
     }
 }
 
-// Makes a new fixture, because the fakes never consume a receive.
+// Creates a new fixture, because the fakes never consume a receive.
 static void begin_case(const struct list_function *f) {
     list_fixture_delete();
     fake_reset();
@@ -49,15 +49,15 @@ static int run(const struct list_function *f, uint32_t from, uint32_t count, uin
                    : f->receive(receives + from, count, posted);
 }
 
-// Calls what() for arrays of each function, of 40 and of one.
+// Calls what() for each function with arrays of 40 and of 1.
 static void for_each(void (*what)(const struct list_function *f)) {
     list_for_each(what);
-    most = 1;
+    length = 1;
     list_for_each(what);
-    most = MOST;
+    length = MAX_REQUESTS;
 }
 
-// Expects these SGEs and no others, in this order.
+// Expects these requests and no others, in this order.
 static void expect_taken(const struct list_function *f, uint32_t from, uint32_t count) {
     assert_int_equal(f->kind ? fake_posted_count() : fake_received_count(), count);
     for (unsigned i = 0; i < count; i++) {
@@ -67,19 +67,19 @@ static void expect_taken(const struct list_function *f, uint32_t from, uint32_t 
     }
 }
 
-enum { AT_ONCE = 16 }; // so many of them a provider call gets
+enum { CHUNK = 16 }; // requests of one provider call
 
 static uint32_t expected_calls(uint32_t count) {
-    return (count + AT_ONCE - 1) / AT_ONCE;
+    return (count + CHUNK - 1) / CHUNK;
 }
 
-// Posts all from there on, and expects that none is posted twice.
+// Posts the rest of the array, and expects that nothing is posted twice.
 static void post_rest(const struct list_function *f, uint32_t from) {
     uint32_t posted = 77;
-    MUST(run(f, from, most - from, &posted));
-    assert_int_equal(posted, most - from);
-    assert_int_equal(fake_count(f->call), expected_calls(most - from));
-    expect_taken(f, from, most - from);
+    MUST(run(f, from, length - from, &posted));
+    assert_int_equal(posted, length - from);
+    assert_int_equal(fake_count(f->call), expected_calls(length - from));
+    expect_taken(f, from, length - from);
 }
 
 static void expect_error(const struct list_function *f, uint32_t count, uint32_t taken,
@@ -99,7 +99,7 @@ static void expect_error(const struct list_function *f, uint32_t count, uint32_t
 // ---- whole arrays --------------------------------------------------------------------------
 
 static void post_whole(const struct list_function *f) {
-    for (uint32_t count = 0; count <= most; count++) {
+    for (uint32_t count = 0; count <= length; count++) {
         uint32_t posted = 77;
         begin_case(f);
         MUST(run(f, 0, count, &posted));
@@ -107,7 +107,7 @@ static void post_whole(const struct list_function *f) {
         assert_int_equal(fake_count(f->call), expected_calls(count));
         expect_taken(f, 0, count);
     }
-    if (most == 1 && f->kind)
+    if (length == 1 && f->kind)
         EXPECT_ERROR(rpma_post(NULL, work, 1, NULL), RPMA_E_INVAL, "conn == NULL",
                      "conn == NULL", .logs = "conn == NULL");
     MUST(run(f, 0, 0, NULL));
@@ -119,32 +119,31 @@ TEST_THAT(lists_are_posted_in_few_calls) {
     for_each(post_whole);
 }
 
-// A call takes 128 pieces, so it takes as many operations as have room with all their pieces,
-// one of which may be empty.
-static void fit(const struct list_function *f) {
-    enum { MAX_SGES = 128, PIECES = FAKE_MAX_SRQ_SGE };
-    static const uint32_t pieces[] = {MAX_SGES / 8, PIECES};
-    for (size_t i = 0; i < LENGTH(pieces); i++) {
-        struct rpma_sge sgl[2][PIECES]; // one list for every other operation
+// A provider call has at most 128 SGEs, and only complete operations. One SGE may be empty.
+static void post_long_lists(const struct list_function *f) {
+    enum { MAX_SGES = 128, MAX_LIST = FAKE_MAX_SRQ_SGE };
+    static const uint32_t counts[] = {MAX_SGES / 8, MAX_LIST};
+    for (size_t i = 0; i < LENGTH(counts); i++) {
+        struct rpma_sge sgl[2][MAX_LIST]; // operations use them in turn
         uint32_t posted = 0;
         list_fixture_delete();
         fake_reset();
-        list_fixture_new(f->srq, PIECES);
+        list_fixture_new(f->srq, MAX_LIST);
         make_arrays(f);
-        for (int k = 0; k < 2 * PIECES; k++)
+        for (int k = 0; k < 2 * MAX_LIST; k++)
             sgl[k % 2][k / 2] = (struct rpma_sge){list_regions[k / 2 % 3], (size_t)k,
                                                   k / 2 == 1 && i == 1 ? 0 : (size_t)k + 1};
-        for (uint32_t k = 0; k < MOST; k++) {
+        for (uint32_t k = 0; k < MAX_REQUESTS; k++) {
             work[k].sgl = receives[k].sgl = sgl[k % 2];
-            work[k].nsge = receives[k].nsge = pieces[i];
+            work[k].nsge = receives[k].nsge = counts[i];
         }
-        MUST(run(f, 0, MOST, &posted));
-        assert_int_equal(posted, MOST);
-        assert_int_equal(fake_count(f->call), MOST / (MAX_SGES / pieces[i]));
-        for (unsigned n = 0; n < MOST; n++) {
+        MUST(run(f, 0, MAX_REQUESTS, &posted));
+        assert_int_equal(posted, MAX_REQUESTS);
+        assert_int_equal(fake_count(f->call), MAX_REQUESTS / (MAX_SGES / counts[i]));
+        for (unsigned n = 0; n < MAX_REQUESTS; n++) {
             struct fake_sg_list expected = {0}, got = f->kind ? fake_posted(n)->sg_list
                                                               : fake_received(n)->sg_list;
-            for (uint32_t k = 0; k < pieces[i]; k++)
+            for (uint32_t k = 0; k < counts[i]; k++)
                 append_sge(&expected, &sgl[n % 2][k]);
             assert_memory_equal(&got, &expected, sizeof(got));
         }
@@ -152,13 +151,13 @@ static void fit(const struct list_function *f) {
 }
 
 TEST_THAT(sges_are_split_into_posts) {
-    list_for_each(fit);
+    list_for_each(post_long_lists);
 }
 
-// ---- arrays that are posted in part --------------------------------------------------------
+// ---- partially posted arrays ---------------------------------------------------------------
 
 static void reject_one_invalid(const struct list_function *f) {
-    static const uint32_t counts[] = {1, 2, 16, 17, MOST};
+    static const uint32_t counts[] = {1, 2, 16, 17, MAX_REQUESTS};
     for (size_t c = 0; c < LENGTH(counts); c++)
         for (uint32_t wrong = 0; wrong < counts[c]; wrong++) {
             const char *const cause = f->kind ? "reserved0 != 0" : "reserved != 0";
@@ -178,19 +177,18 @@ TEST_THAT(requests_before_an_invalid_one_are_posted) {
     list_for_each(reject_one_invalid);
 }
 
-// Makes the provider refuse the element with that number, from 0.
-static void refuse(const struct list_function *f, uint32_t number, int error) {
-    if (number % AT_ONCE == 0)
-        fake_fail(f->call, number / AT_ONCE + 1, error);
+// Makes the provider reject the request with that number, from 0.
+static void reject(const struct list_function *f, uint32_t number, int error) {
+    if (number % CHUNK == 0)
+        fake_fail(f->call, number / CHUNK + 1, error);
     else
-        fake_fail(f->kind ? "send request" : "receive request", number - number / AT_ONCE,
-                  error);
+        fake_fail(f->kind ? "send request" : "receive request", number - number / CHUNK, error);
 }
 
-// The next call begins with the rejected element, for any reason. Two error numbers mean a full
-// queue; the line about a receive queue names its setting. requests.c has the other numbers
-// that providers return.
-static void refuse_each(const struct list_function *f) {
+// The next call begins with the rejected request, for any error. Two error numbers mean a full
+// queue, whose log line names the setting of its size. requests.c has the other numbers that
+// providers return.
+static void reject_each(const struct list_function *f) {
     static const struct {
         int returned, error;
         const char *logs;
@@ -209,16 +207,16 @@ static void refuse_each(const struct list_function *f) {
              : f->srq ? "rpma_srq_cfg_set_rq_size"
                       : "rpma_conn_cfg_set_rq_size");
     snprintf(failed, sizeof(failed), "%s failed", f->cause);
-    for (uint32_t i = 0; i < most * LENGTH(reasons); i++) {
+    for (uint32_t i = 0; i < length * LENGTH(reasons); i++) {
         const uint32_t number = i / LENGTH(reasons), r = i % LENGTH(reasons);
         begin_case(f);
-        fake_device()->keeps_bad_wr = i % 2 && f->kind; // of the calls that go well
-        refuse(f, number, reasons[r].returned);
+        fake_device()->keeps_bad_wr = i % 2 && f->kind; // also in successful calls
+        reject(f, number, reasons[r].returned);
         if (r < 2)
-            expect_error(f, most, number,
+            expect_error(f, length, number,
                          (struct expected_error){RPMA_E_AGAIN, full, full, .logs = again});
         else
-            expect_error(f, most, number,
+            expect_error(f, length, number,
                          (struct expected_error){RPMA_E_PROVIDER, failed, f->cause,
                                                  reasons[r].error, .logs = reasons[r].logs});
         fake_faults_off();
@@ -227,38 +225,38 @@ static void refuse_each(const struct list_function *f) {
 }
 
 TEST_THAT(next_call_begins_with_the_refused_request) {
-    for_each(refuse_each);
+    for_each(reject_each);
 }
 
-// rdma-core 56, providers/siw/siw.c, siw_post_send(): the 0 of its doorbell hides the reason of
-// a refusal. A second call that begins with the refused request returns the reason.
-static void post_again_after_failure(const struct list_function *f) {
-    for (uint32_t number = 1; f->kind && number < 16 && number < most; number++) {
+// rdma-core 56, providers/siw/siw.c, siw_post_send(): the 0 of its doorbell hides the error of
+// a rejected request. A second call that begins with this request returns the error.
+static void read_hidden_error(const struct list_function *f) {
+    for (uint32_t number = 1; f->kind && number < 16 && number < length; number++) {
         begin_case(f);
         fake_profile()->hides_refusals = true;
-        refuse(f, number, ENOMEM);
+        reject(f, number, ENOMEM);
         fake_fail("ibv_post_send", 2, ENOMEM);
-        expect_error(f, most, number,
+        expect_error(f, length, number,
                      (struct expected_error){RPMA_E_AGAIN, "the send queue is full",
                                              "the send queue is full"});
         fake_faults_off();
         post_rest(f, number);
-        refuse(f, number, ENOMEM);
-        MUST(run(f, 0, most, NULL)); // the second call finds room
-        expect_taken(f, 0, most);
+        reject(f, number, ENOMEM);
+        MUST(run(f, 0, length, NULL)); // the second call has room
+        expect_taken(f, 0, length);
     }
 }
 
 TEST_THAT(reject_reasons_are_read_again) {
-    for_each(post_again_after_failure);
+    for_each(read_hidden_error);
 }
 
-// Queued requests are not posted again, whether the device was notified or not.
-static void ring(const struct list_function *f) {
-    for (uint32_t count = 1; f->kind && count <= most; count++)
+// Queued requests are not posted again, even if the doorbell failed.
+static void fail_doorbell(const struct list_function *f) {
+    for (uint32_t count = 1; f->kind && count <= length; count++)
         for (uint32_t nth = 0; nth < expected_calls(count); nth++) {
-            const uint32_t first = nth * AT_ONCE, rest = count - first;
-            const uint32_t taken = first + (rest < AT_ONCE ? rest : AT_ONCE);
+            const uint32_t first = nth * CHUNK, rest = count - first;
+            const uint32_t taken = first + (rest < CHUNK ? rest : CHUNK);
             const char *const element = f->element;
             char before[64], last[32] = "";
             begin_case(f);
@@ -270,14 +268,14 @@ static void ring(const struct list_function *f) {
                          (struct expected_error){RPMA_E_PROVIDER, "ibv_post_send() failed",
                                                  "ibv_post_send()", EIO, .before = before});
             fake_faults_off();
-            if (taken < most)
+            if (taken < length)
                 post_rest(f, taken);
         }
-    for (uint32_t number = 1; f->kind && number < 16 && number < most; number++) {
+    for (uint32_t number = 1; f->kind && number < 16 && number < length; number++) {
         begin_case(f);
-        refuse(f, number, EINVAL);
-        fake_fail("doorbell", 1, EIO); // its error replaces that of the refusal
-        expect_error(f, most, number,
+        reject(f, number, EINVAL);
+        fake_fail("doorbell", 1, EIO); // replaces the error of the rejected request
+        expect_error(f, length, number,
                      (struct expected_error){RPMA_E_PROVIDER, "ibv_post_send() failed",
                                              "ibv_post_send()", EIO});
         fake_faults_off();
@@ -286,5 +284,5 @@ static void ring(const struct list_function *f) {
 }
 
 TEST_THAT(failed_doorbell_is_reported) {
-    for_each(ring);
+    for_each(fail_doorbell);
 }

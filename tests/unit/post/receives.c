@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// receives.c -- what the queues get for a receive of one piece of memory, of several or of none
+// receives.c -- the receives that queues get, with one SGE, several SGEs or none
 
 #include "arguments.h"
 #include "request.h"
@@ -48,12 +48,12 @@ static void receive_one(const struct list_function *f) {
     fake_device()->any_range = true;
     for (size_t i = 0; i < LENGTH(lengths) - of_request; i++) {
         const size_t offset = lengths[i] == 1 ? SIZE_MAX - 7 : 24;
-        const struct rpma_sge piece = {lengths[i] ? w.h.mr : NULL, lengths[i] ? offset : 0,
-                                       lengths[i]};
-        const uintptr_t words[] = {queue, (uintptr_t)piece.mr, piece.offset, piece.len,
+        const struct rpma_sge sge = {lengths[i] ? w.h.mr : NULL, lengths[i] ? offset : 0,
+                                     lengths[i]};
+        const uintptr_t words[] = {queue, (uintptr_t)sge.mr, sge.offset, sge.len,
                                    (uintptr_t)LIST_CONTEXT};
         MUST_OF(name, call_named(name)->call(words));
-        expect_received(f, &piece, 1);
+        expect_received(f, &sge, 1);
         fake_fail(f->call, 1, ENOMEM);
         EXPECT_ERROR_OF(name, call_named(name)->call(words), RPMA_E_PROVIDER, f->cause,
                         f->cause, ENOMEM, f->call,

@@ -19,7 +19,7 @@ static const char *name_of(int method, const struct rpma_work *o) {
     return method == PLAIN ? operation_plain_name(o->type) : operation_names[method].function;
 }
 
-// Plain functions have no lists, and ignore the flags that the others refuse.
+// Plain functions have no lists, and ignore flags that other methods reject.
 static bool takes(int method, const struct rpma_work *o) {
     const int flags = o->flags;
     if (method == PLAIN)
@@ -40,7 +40,7 @@ static void expect(struct rpma_work o) {
         1 << 4,
         ~0,
     };
-    // Inline data is read at once, so it has to exist.
+    // Inline data is read during the call, so it has to exist.
     bool fits =
         o.nsge > 0 || (o.local.offset < FIXTURE_REMOTE_SIZE && o.local.len <= INLINE_ROOM);
     size_t length = 0;
@@ -63,7 +63,7 @@ static void expect(struct rpma_work o) {
     }
 }
 
-// Is true if the operation takes this place; work_refused.c has the others.
+// Returns whether the remote offset is valid; work_refused.c has invalid ones.
 static bool is_possible(const struct rpma_work *o) {
     switch (o->type) {
     case RPMA_WORK_FLUSH:
@@ -125,7 +125,7 @@ TEST_THAT(each_constructor_makes_the_same_request) {
             static const struct rpma_sge unread = {NULL, 1, 1};
             struct rpma_work o = operation_of(&w, (enum rpma_work_type)kind);
             if (kind != RPMA_WORK_COMPARE_SWAP)
-                o.compare = UINT64_MAX; // members that a kind does not read do not matter
+                o.compare = UINT64_MAX; // members that the type does not use are ignored
             if (!is(&o, LOCAL_KINDS | ATOMIC_KINDS))
                 o.sgl = &unread;
             expect_ranges(o);
@@ -141,7 +141,7 @@ TEST_THAT(each_constructor_makes_the_same_request) {
 #define BITS_32 ((uint64_t)1 << 32)
 #define TO_THE_END (UINT64_MAX - FIXTURE_REMOTE_ADDR)
 
-// A flush that reads takes 8 bytes, or as many as the region has left there.
+// An emulated flush reads 8 bytes, or all bytes up to the end of the region.
 TEST_THAT(flush_reads_inside_the_region) {
     static const struct {
         uint64_t size, offset;
@@ -154,7 +154,7 @@ TEST_THAT(flush_reads_inside_the_region) {
                  {1, 0},
                  {7, 0},
                  {(uint64_t)1 << 48, (uint64_t)1 << 40},
-                 // Above 32 bits by less than 8 bytes, and up to the last address.
+                 // Sizes just above 32 bits, and regions up to the highest address.
                  {BITS_32 + 3, 0},
                  {BITS_32 + 3, BITS_32 - 5},
                  {BITS_32 + 3, BITS_32},
@@ -223,13 +223,13 @@ TEST_THAT(misaligned_atomic_writes_warn_once) {
     }
 }
 
-// ---- log lines of plain functions when the device rejects ----------------------------------
+// ---- log lines of rejected plain operations ------------------------------------------------
 
 #define FULL "the send queue is full, it holds "
 // Values other than error numbers that providers return, in rdma-core 44: c4iw_post_send() of
 // cxgb4 a negated error number, mthca_tavor_post_send() of mthca -1 for every cause. ENOSPC:
-// rdma-core 56, providers/rxe/rxe_queue.h, check_qp_queue_full(). A doorbell rings for an
-// operation that is queued.
+// rdma-core 56, providers/rxe/rxe_queue.h, check_qp_queue_full(). When a doorbell fails, the
+// operation is already queued.
 static const struct refusal {
     const char *fault; // NULL: the call that posts
     int returned, error;
@@ -241,25 +241,25 @@ static const struct refusal {
 };
 
 static void refuse(const struct rpma_work *o) {
-    const bool goes_natively = o->type == RPMA_WORK_FLUSH
-                                   ? flushes
-                                   : o->type == RPMA_WORK_ATOMIC_WRITE && writes_atomically;
+    const bool is_native = o->type == RPMA_WORK_FLUSH
+                               ? flushes
+                               : o->type == RPMA_WORK_ATOMIC_WRITE && writes_atomically;
     for (size_t i = 0; i < LENGTH(refusals); i++) {
         const struct refusal *r = &refusals[i];
-        if (goes_natively && r->returned < 0) // these are no calls of a builder
+        if (is_native && r->returned < 0) // builders return no such values
             continue;
-        fake_fail(r->fault        ? r->fault
-                  : goes_natively ? "ibv_wr_complete"
-                                  : "ibv_post_send",
+        fake_fail(r->fault    ? r->fault
+                  : is_native ? "ibv_wr_complete"
+                              : "ibv_post_send",
                   1, r->returned);
         EXPECT_ERROR_OF(operation_plain_name(o->type), operation_plain(o, w.h.conn),
                         RPMA_E_PROVIDER, "ibv_post_send() failed",
-                        goes_natively ? "ibv_wr_complete()" : "ibv_post_send()", r->error,
+                        is_native ? "ibv_wr_complete()" : "ibv_post_send()", r->error,
                         .logs = r->logs, .any_calls = true);
         assert_int_equal(fake_posted_count(), r->fault != NULL);
         fake_faults_off();
         const char *const key = o->remote ? "rkey=0x4d, lkey=" : "rkey=0x0, lkey=";
-        if (!goes_natively)
+        if (!is_native)
             assert_memory_equal(logged_line(RPMA_LOG_LEVEL_DEBUG, 0)->message, key,
                                 strlen(key));
     }
@@ -283,7 +283,7 @@ TEST_THAT(refusals_of_the_device_are_logged) {
 }
 
 // The key grants access to the memory: only DEBUG logs it. Other requests have another member
-// in its place, which must not be logged as a key.
+// at its offset, which must not be logged as a key.
 TEST_THAT(refused_atomics_are_logged) {
     static const char *const logs[] = {
         "opcode=IBV_WR_ATOMIC_FETCH_AND_ADD, remote_addr=0x10018, ",
@@ -306,8 +306,8 @@ TEST_THAT(refused_atomics_are_logged) {
 
 // ---- too much inline data ------------------------------------------------------------------
 
-// An operation on that many bytes, or on a half of them and on the other.
-static struct rpma_work carry(enum rpma_work_type kind, bool is_list, size_t length) {
+// An inline operation with this many bytes, in one SGE or in two halves.
+static struct rpma_work inline_work(enum rpma_work_type kind, bool is_list, size_t length) {
     static struct rpma_sge sgl[2];
     struct rpma_work o = operation_of(&w, kind);
     sgl[0] = (struct rpma_sge){w.h.mr, 4, length / 2};
@@ -326,7 +326,7 @@ static void exceed_inline_room(enum rpma_work_type kind, bool is_list, int error
         "81 bytes are to be sent inline, the connection allows 80 at most: raise "
         "it with rpma_conn_cfg_set_inline_size()";
     for (int method = 0; method < METHODS; method++) {
-        const struct rpma_work fits = carry(kind, is_list, INLINE_ROOM);
+        const struct rpma_work fits = inline_work(kind, is_list, INLINE_ROOM);
         const bool of_batch = method == OPERATION_ADD || method == OPERATION_SET;
         const unsigned before = method != OPERATION_POST && method != PLAIN;
         if (!takes(method, &fits))
@@ -337,7 +337,7 @@ static void exceed_inline_room(enum rpma_work_type kind, bool is_list, int error
                          method == PLAIN ? RPMA_E_PROVIDER : RPMA_E_AGAIN);
         fake_faults_off();
         assert_non_null(strstr(logged_text(), "the send queue is full"));
-        const struct rpma_work o = carry(kind, is_list, INLINE_ROOM + 1);
+        const struct rpma_work o = inline_work(kind, is_list, INLINE_ROOM + 1);
         EXPECT_ERROR_OF(of_batch ? "rpma_batch_post" : name_of(method, &o), post_by(method, &o),
                         RPMA_E_PROVIDER, "ibv_post_send() failed", "ibv_post_send()", error,
                         .logs = line, .any_calls = true,

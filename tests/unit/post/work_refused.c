@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// work_refused.c -- wrong values in every member of struct rpma_work and struct rpma_receive:
-// each function refuses them if the kind reads the member
+// work_refused.c -- invalid values of every member of struct rpma_work and struct
+// rpma_receive: each function rejects them if the type uses the member
 
 #include "lists.h"
 #include "operation.h"
@@ -10,7 +10,7 @@
 
 #include <stdio.h>
 
-enum { SETS = 4, MOST_SGES = 2 };
+enum { SETS = 4, MAX_SGES = 2 };
 #define KIND(name) (1U << RPMA_WORK_##name)
 #define SENDS (KIND(SEND) | KIND(SEND_WITH_IMM))
 #define TRANSFERS (KIND(READ) | KIND(WRITE) | KIND(WRITE_WITH_IMM))
@@ -20,7 +20,7 @@ enum { SETS = 4, MOST_SGES = 2 };
 #define ATOMIC_KINDS (KIND(FETCH_ADD) | KIND(COMPARE_SWAP))
 #define ALL (LOCAL_KINDS | ATOMIC_KINDS | KIND(ATOMIC_WRITE) | KIND(FLUSH))
 
-// The place of a member, and its size.
+// The offset of a member, and its size.
 #define AT(member) \
     offsetof(struct rpma_work, member), sizeof(((struct rpma_work *)NULL)->member)
 #define TYPE AT(type)
@@ -40,9 +40,9 @@ enum { SETS = 4, MOST_SGES = 2 };
 static struct rpma_sge good_list[3], offset_of_nothing[2], bytes_of_nothing[2], too_long[2];
 
 static const struct wrong {
-    unsigned kinds; // that refuse it for this reason
+    unsigned kinds; // types that reject it for this reason
     struct {
-        size_t at, size; // 0 bytes: none
+        size_t at, size; // size 0: end
         uint64_t value;
     } set[SETS];
     const char *condition, *cause; // of the contract
@@ -84,7 +84,7 @@ static const struct wrong {
     {ALL, {{RESERVED1, 1ULL << 63}}, RESERVED_IS, "reserved1 != 0",
      "work.reserved1 is 0x8000000000000000; possible: 0"},
 #define TOO_MANY "nsge > max_sge of the connection"
-    {LOCAL_KINDS, {{NSGE, MOST_SGES + 1}, {SGL, (uintptr_t)good_list}}, TOO_MANY, TOO_MANY,
+    {LOCAL_KINDS, {{NSGE, MAX_SGES + 1}, {SGL, (uintptr_t)good_list}}, TOO_MANY, TOO_MANY,
      "nsge is 3; possible: 2 at most; raise it with rpma_conn_cfg_set_max_sge()"},
     {LOCAL_KINDS, {{NSGE, UINT32_MAX}, {SGL, (uintptr_t)good_list}}, TOO_MANY, TOO_MANY,
      "nsge is 4294967295; possible: 2 at most"},
@@ -179,10 +179,10 @@ static void invalidate(struct rpma_work *o, const struct wrong *wrong) {
     }
 }
 
-// Makes a batch of three operations that have nothing to do with the others.
+// Creates a batch of three valid operations.
 static void begin(void) {
     const struct rpma_work work = {.type = RPMA_WORK_SEND, .flags = 1, .op_context = &w};
-    fixture_conn(&w, &(const struct shape){.max_sge = MOST_SGES});
+    fixture_conn(&w, &(const struct shape){.max_sge = MAX_SGES});
     make_lists(w.h.mr);
     MUST(rpma_batch_new(w.h.conn, 4, &w.h.batch));
     for (int i = 0; i < 3; i++)
@@ -201,7 +201,7 @@ static void expect_unchanged_batch(void) {
         assert_true(fake_posted(i)->wr_id == (uintptr_t)&w && fake_posted(i)->num_sge == 0);
 }
 
-// Of an array, the operation before it is posted.
+// In an array, the operation in front of the invalid one is posted.
 static void expect_refused(const struct wrong *wrong, const struct rpma_work *o) {
     const struct rpma_work other = {.type = RPMA_WORK_SEND, .flags = 1},
                            array[] = {other, *o, other};
@@ -227,7 +227,7 @@ static void expect_refused(const struct wrong *wrong, const struct rpma_work *o)
     expect_unchanged_batch();
 }
 
-// requests.c has wrong values in members that a kind does not read.
+// requests.c has invalid values of members that a type does not use.
 TEST_THAT(invalid_members_are_rejected) {
     begin();
     struct rpma_mr_remote *words =
@@ -236,7 +236,7 @@ TEST_THAT(invalid_members_are_rejected) {
         for (unsigned kind = RPMA_WORK_READ; kind <= RPMA_WORK_COMPARE_SWAP; kind++) {
             const bool is_atomic = ATOMIC_KINDS >> kind & 1;
             struct rpma_work o[2] = {
-                operation_of(&w, (enum rpma_work_type)kind)}; // zeros follow it
+                operation_of(&w, (enum rpma_work_type)kind)}; // followed by a zeroed operation
             if (is_atomic) {
                 o->remote = words;
                 o->remote_offset = 20;
@@ -274,14 +274,14 @@ TEST_THAT(devices_limit_the_sges_of_reads) {
         }
 }
 
-// ---- capabilities that the other side or the device lacks ----------------------------------
+// ---- missing capabilities of the peer or the device ----------------------------------------
 
-enum { BARE = -1 }; // a region of a descriptor, which has no place for the byte of packed data
+enum { BARE = -1 }; // a region from a descriptor, which has no byte for native usage
 static const struct lack {
     unsigned kinds;
     enum rpma_flush_type flush_type;
     uint8_t usage;
-    int natively; // the byte after the descriptor of the remote region
+    int native_usage; // the byte after the descriptor of the remote region
     const char *condition, *logs;
 } lacks[] = {
 // clang-format off
@@ -323,7 +323,7 @@ static void expect_unsupported(const struct lack *lack, const struct rpma_mr_rem
     }
 }
 
-// The first flush has a code path of its own. The applied configuration is copied.
+// The first flush has its own code path. The connection copies the applied configuration.
 TEST_THAT(absent_capabilities_are_not_requested) {
     for (size_t i = 0; i < 2 * LENGTH(lacks); i++) {
         const struct lack *lack = &lacks[i / 2];
@@ -331,15 +331,15 @@ TEST_THAT(absent_capabilities_are_not_requested) {
         unsigned char desc[21];
         fixture_reset();
         fake_profile()->has_native_flush = i % 2;
-        if (lack->natively == PACKED_ATOMICS)
+        if (lack->native_usage == PACKED_ATOMICS)
             fake_profile()->attr.atomic_cap = IBV_ATOMIC_NONE;
         begin();
         fixture_descriptor(desc, FIXTURE_REMOTE_ADDR, FIXTURE_REMOTE_SIZE, 7, lack->usage);
-        if (lack->natively == BARE)
+        if (lack->native_usage == BARE)
             MUST(rpma_mr_remote_from_descriptor(desc, sizeof(desc), &remote));
         else
             remote = packed_remote(FIXTURE_REMOTE_ADDR, FIXTURE_REMOTE_SIZE, 7, lack->usage,
-                                   (uint8_t)lack->natively);
+                                   (uint8_t)lack->native_usage);
         if (lack->kinds == KIND(FLUSH) && lack->usage == FIXTURE_EVERY_USAGE)
             apply(false);
         expect_unsupported(lack, remote);
@@ -348,14 +348,14 @@ TEST_THAT(absent_capabilities_are_not_requested) {
         apply(true);
         MUST(rpma_peer_cfg_set_direct_write_to_pmem(w.h.pcfg, false));
         MUST(rpma_flush(w.h.conn, w.h.remote, 0, 8, PERSISTENT, 1, NULL));
-        assert_int_equal(fake_count("ibv_query_device_ex"), 0); // asked with the peer
+        assert_int_equal(fake_count("ibv_query_device_ex"), 0); // queried earlier
         MUST(rpma_mr_remote_delete(&remote));
     }
 }
 
 // ---- receives ------------------------------------------------------------------------------
 
-// A receive has these members of an operation.
+// Returns whether a receive has all members that are set.
 static bool is_of_receive(const struct wrong *wrong) {
     bool is = wrong->kinds & KIND(SEND);
     for (int i = 0; i < SETS && wrong->set[i].size; i++) {
@@ -398,9 +398,9 @@ TEST_THAT(invalid_members_of_receives_are_rejected) {
     list_for_each_receive(reject_invalid_receives);
 }
 
-// ---- sums of pieces ------------------------------------------------------------------------
+// ---- sums of SGE lengths -------------------------------------------------------------------
 
-static void add_up(const struct list_function *f) {
+static void check_sum(const struct list_function *f) {
     static const struct {
         size_t len[3];
         bool fits;
@@ -408,7 +408,7 @@ static void add_up(const struct list_function *f) {
         {{UINT32_MAX, 0, 0}, true},       {{0, UINT32_MAX, 0}, true},
         {{UINT32_MAX - 2, 1, 1}, true},   {{UINT32_MAX, 0, 1}, false},
         {{1, 0, UINT32_MAX}, false},      {{(size_t)1 << 31, (size_t)1 << 31, 0}, false},
-        {{0, 0, SIZE_MAX}, false},        {{1, SIZE_MAX, 0}, false}, // 0 if the sum overflowed
+        {{0, 0, SIZE_MAX}, false},        {{1, SIZE_MAX, 0}, false}, // overflows to 0
         {{SIZE_MAX, 1, 0}, false},        {{SIZE_MAX / 2 + 1, SIZE_MAX / 2 + 1, 0}, false},
         {{SIZE_MAX, SIZE_MAX, 2}, false},
     };
@@ -427,5 +427,5 @@ static void add_up(const struct list_function *f) {
 }
 
 TEST_THAT(sum_of_sge_lengths_fits_32_bits) {
-    list_for_each(add_up);
+    list_for_each(check_sum);
 }
