@@ -2,17 +2,18 @@
 // Copyright 2026, the librpma developers
 
 // batches.c -- adds random operations to a batch, replaces them, and posts batches and arrays,
-// valid or not, against a simple model: the list of the valid operations, and how many of them
-// the device accepted
+// valid or not, against a simple model: the list of valid operations, and the number that the
+// device accepted
 //
-// request.h has the work requests that the manual describes, which the posted ones must equal.
+// The posted work requests must equal those of request.h, which implements the manual.
 
 #include "random.h"
 #include "request.h"
 
 enum { FIXTURES = 60, STEPS = 400, CAPACITY = 12 };
 
-// The operations in the batch. taken: how many of them partial posts have already accepted.
+// The operations in the batch. taken: the number of operations that partial posts have
+// accepted.
 static struct fake_post list[CAPACITY];
 static unsigned length, taken;
 static unsigned long accepted, refused, whole, partial;
@@ -70,7 +71,7 @@ static struct rpma_work random_work(void) {
         work.sgl = NULL;
         work.nsge = 0;
     }
-    // rpma_post() copies inline data, and refuses more than the connection's limit.
+    // rpma_post() copies inline data, and rejects more than the limit of the connection.
     if ((work.flags & RPMA_F_INLINE) != 0 &&
         (is_list || work.local.len > 8 || work.local.offset > sizeof(w.memory) - 8))
         work.flags &= ~RPMA_F_INLINE;
@@ -95,7 +96,7 @@ static bool has_valid_sges(const struct rpma_work *o) {
     return true;
 }
 
-// Is true if librpma.h allows the operation.
+// Returns whether librpma.h allows the operation.
 static bool is_valid(const struct rpma_work *o) {
     const bool is_send = o->type == RPMA_WORK_SEND || o->type == RPMA_WORK_SEND_WITH_IMM;
     const bool takes_inline =
@@ -152,9 +153,9 @@ static void add(void) {
     assert_int_equal(room, CAPACITY - length);
 }
 
-// Makes the provider refuse the nth of the pending operations, or none if there are fewer. Then
-// the doorbell may fail, or succeed and so hide the refusal, in which case the library posts
-// the rest again. Returns how many operations are accepted.
+// Makes the provider reject the nth pending operation, if it exists. Then the doorbell may
+// fail, or succeed and hide the rejection, so that the library posts the rest again. Returns
+// the number of accepted operations.
 static unsigned inject_failures(unsigned pending, int *code) {
     const unsigned nth = 1 + below(2 * CAPACITY);
     const bool is_refused = nth <= pending, rings = !now_and_then(4);
@@ -162,7 +163,7 @@ static unsigned inject_failures(unsigned pending, int *code) {
     fake_device()->keeps_bad_wr = keeps;
     fake_profile()->hides_refusals = hides;
     fake_fail(nth == 1 ? "ibv_post_send" : "send request", nth == 1 ? 1 : nth - 1, ENOMEM);
-    // The doorbell cannot fail after a whole list if the provider names no request.
+    // A failed doorbell after a complete list is only detectable if the provider sets bad_wr.
     const bool fails = pending > 0 && !rings && !keeps;
     if (!rings && !keeps)
         fake_fail("doorbell", 1, EIO);
@@ -197,7 +198,7 @@ static void post(void) {
     partial += got < pending;
 }
 
-// An array is posted up to its first operation that is not valid.
+// Posts an array up to its first invalid operation.
 static void post_array(void) {
     struct rpma_work work[CAPACITY];
     struct fake_post expected[CAPACITY];

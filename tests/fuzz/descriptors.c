@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// descriptors.c -- fuzzes what decodes bytes of the other side: descriptors of regions and of
-// peer configurations, and private data
+// descriptors.c -- fuzzes the decoders of received bytes: descriptors of regions and of peer
+// configurations, and private data
 //
 // A second implementation of the manual's formats: each input is decoded as documented, or
-// refused, and then no output is written. With libFuzzer this is a target; other builds run it
-// on inputs of their own.
+// rejected without writing an output. This is a target of libFuzzer; other builds run it on
+// random inputs.
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -28,15 +28,16 @@ static void expect(bool holds, const char *condition) {
     abort(); // libFuzzer reports the input
 }
 
-static unsigned long regions[2], packed[2]; // refused and accepted
+static unsigned long regions[2], packed[2]; // rejected and accepted
 
-// A run whose inputs were all refused, or all accepted, has shown nothing.
+// A run that rejected all inputs, or accepted all, has tested nothing.
 static void at_end(void) {
     fprintf(stderr, "descriptors: %lu accepted, %lu refused; private data: %lu and %lu\n",
             regions[1], regions[0], packed[1], packed[0]);
     if (regions[0] + regions[1] >= LONG_RUN &&
         !(regions[0] && regions[1] && packed[0] && packed[1])) {
-        fprintf(stderr, "one outcome never happened: run longer, or with another seed\n");
+        fprintf(stderr,
+                "all inputs were accepted, or none: run longer, or with another seed\n");
         _exit(1);
     }
 }
@@ -62,7 +63,7 @@ static uint64_t number(const uint8_t *bytes, unsigned size) {
     return value;
 }
 
-// It has a usage, and ends within the address space.
+// A valid region has a usage, and ends within the address space.
 static bool is_region(const uint8_t *descriptor) {
     return descriptor[USAGE_AT] != 0 &&
            number(descriptor + 8, 8) <= UINT64_MAX - number(descriptor, 8);
@@ -91,7 +92,7 @@ static bool is_packed(const uint8_t *data, size_t size) {
     return true;
 }
 
-// ---- what they are decoded to --------------------------------------------------------------
+// ---- the decoded objects -------------------------------------------------------------------
 
 static void expect_region(const uint8_t *descriptor, struct rpma_mr_remote **mr) {
     const int types = RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY | RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT;
@@ -107,7 +108,7 @@ static void expect_region(const uint8_t *descriptor, struct rpma_mr_remote **mr)
     EXPECT(rpma_mr_remote_delete(mr) == 0 && *mr == NULL);
 }
 
-// The byte means yes or no, and may state what the device serves.
+// Expects direct write or not, and the capabilities if the byte has them.
 static void expect_configuration(bool yes, uint8_t capabilities, struct rpma_peer_cfg **pcfg) {
     bool supported = false, is_advertised = false, flush = false, atomic_write = false;
     const bool advertises = (capabilities & ~6) == 0xa0;
@@ -139,7 +140,7 @@ static void check_configuration(const uint8_t *data, size_t size) {
         EXPECT(pcfg == untouched);
         return;
     }
-    // A byte with capabilities is kept; all others mean yes or no.
+    // A byte with capabilities is kept; all others are reduced to 0 or 1.
     const bool advertises = (data[0] & ~6) == 0xa1;
     EXPECT(rpma_peer_cfg_get_descriptor(pcfg, &again) == 0);
     EXPECT(again == (advertises ? data[0] : data[0] != 0));
@@ -172,8 +173,7 @@ static void check_private_data(const uint8_t *data, size_t size) {
         expect_configuration(data[p.capabilities] != 0, data[p.capabilities + 1], &pcfg);
 }
 
-// Decodes the input as it is, then as private data with a header whose counts fit its size. No
-// decoder keeps the bytes.
+// Decodes the input unchanged, then as private data with a valid header.
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     check_region(data, size);
@@ -204,7 +204,7 @@ int LLVMFuzzerInitialize(__attribute__((unused)) int *argc,
 }
 
 #ifndef DESCRIPTORS_LIBFUZZER
-// Copies the bytes to a block of this exact size, so that sanitizers notice an overrun.
+// Copies the bytes to a block of this exact size, so that sanitizers detect an overrun.
 static void run(const uint8_t *bytes, size_t size) {
     uint8_t *copy = malloc(size ? size : 1);
     EXPECT(copy != NULL);
@@ -213,7 +213,7 @@ static void run(const uint8_t *bytes, size_t size) {
     free(copy);
 }
 
-// Small, large and extreme values alike, and now and then a single bit.
+// Small, large and extreme values, and sometimes a single bit.
 static uint64_t random_size(void) {
     const uint64_t value = random_64() >> below(64);
     return now_and_then(50) ? UINT64_MAX : now_and_then(4) ? 1ull << below(64) : value;
@@ -231,7 +231,7 @@ int main(void) {
             memcpy(bytes + at, region, sizeof(region));
         }
         if (now_and_then(2))
-            bytes[0] = (uint8_t)i; // each peer configuration
+            bytes[0] = (uint8_t)i; // every peer configuration
         run(bytes, now_and_then(2) ? below(REGION_SIZE + 5) : below(LONGEST + 1));
     }
     return 0;

@@ -5,10 +5,10 @@
 // batches: calls in any order that the manual allows, with faults anywhere, against a model of
 // the contract
 //
-// The model has the live objects and their users, the events and completions that wait and
-// their order, and the codes of the contract. A call without an injected fault has
-// the model's result. A call with one succeeds, or fails with a documented code and changes
-// nothing. At the end all objects are deleted, and no resource remains.
+// The model has the live objects and their users, the pending events and completions in their
+// order, and the codes of the contract. A call without an injected fault has the result of the
+// model. A call with a fault succeeds, or fails with a documented code and changes nothing. At
+// the end all objects are deleted, and no resource remains.
 
 #include "operation.h"
 #include "packed.h"
@@ -58,7 +58,7 @@ static void begin(void) {
         fake_fail(NULL, 1 + below(12), errors[below(LENGTH(errors))]);
 }
 
-// Is true if the call succeeded. allowed: a code that it may return even without a fault.
+// Returns whether the call succeeded. allowed: a code that it may return without a fault.
 static bool check_result(int ret, const char *text, int allowed) {
     const char *function = unit_function(text);
     const bool fired = fake_faults_fired() > faults;
@@ -113,7 +113,7 @@ static void make_peer(struct object *o) {
     MAKE(o, struct rpma_peer, rpma_peer_new, fake_context(0));
 }
 
-// Defines a function that creates an object which depends on one of another kind.
+// Defines a function that creates an object that depends on an object of another kind.
 #define MAKER(name, kind, type, maker, ...)              \
     static void name(struct object *o) {                 \
         struct object *used = random_object(kind);       \
@@ -191,7 +191,7 @@ static int event_fd(const struct object *conn) {
     return fd;
 }
 
-// The completion queue of a connection's sends: a separate one, or its own.
+// The object with the send CQ of a connection: a separate CQ, or the connection itself.
 static struct object *queue_of(struct object *conn) {
     for (unsigned i = 0; i < LENGTH(conn->needs); i++)
         if (conn->needs[i] >= all[CQ] && conn->needs[i] < all[CQ] + MAX_OBJECTS)
@@ -206,7 +206,7 @@ static struct rpma_cq *handle_of_queue(struct object *queue) {
     return cq;
 }
 
-// Consumes a request, whether or not it becomes a connection.
+// Consumes a request, even if connecting it fails.
 static void make_conn(struct object *o) {
     struct object *req = random_object(REQ);
     struct rpma_conn *made = (struct rpma_conn *)&all;
@@ -232,8 +232,8 @@ static void (*const makers[KINDS])(struct object *) = {
     make_peer, make_mr, make_cq, make_srq, make_ep, make_req, make_conn, make_batch,
 };
 
-// Deletes an object that has no users. If the provider refuses, the object remains, except for
-// requests and connections. For a shared queue only the first step counts.
+// Deletes an object without users. If the provider fails, the object remains, except for
+// requests and connections. An SRQ remains only if its first step fails.
 static void delete_object(enum kind kind, struct object *o) {
 #define DELETER(function) \
     { #function, (int (*)(void **))function }
@@ -258,7 +258,7 @@ static void delete_object(enum kind kind, struct object *o) {
 
 // ---- events --------------------------------------------------------------------------------
 
-// The first event of a connection establishes it, the second one ends it.
+// The first event of a connection establishes it, the second one closes it.
 static void deliver_event(struct object *conn) {
     static const struct {
         enum rdma_cm_event_type type;
@@ -362,8 +362,8 @@ static void take_completions(struct object *conn) {
     taken += (unsigned)got;
 }
 
-// After a program has drained the queue, each later completion ends its wait. A failed wait may
-// leave the queue without a notification request.
+// After the queue was drained, a later completion must end a wait. A failed wait may leave the
+// queue unarmed.
 static void wait_for(struct object *conn) {
     struct object *queue = queue_of(conn);
     const bool must_wake = queue->was_drained && queue->has_new && !queue->is_unarmed;
@@ -412,7 +412,7 @@ static void run_lifecycle(void) {
     delete_all();
     fake_faults_off();
     MUST(rpma_mr_remote_delete(&remote));
-    unit_nothing_left("after a life");
+    unit_nothing_left("after a lifecycle");
 }
 
 TEST_THAT(lifecycle_matches_the_model) {

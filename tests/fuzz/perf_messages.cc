@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// perf_messages.cc -- fuzzes the messages of rpma-perf: each input is refused, or is valid by
+// perf_messages.cc -- fuzzes the messages of rpma-perf: each input is rejected, or is valid by
 // the table below
 //
-// The table repeats the schema, so that a member or a range that is missing in
-// programs/perf/message.cc is found.
+// The table repeats the schema, so that the test detects a missing member or range in
+// programs/perf/message.cc.
 
 #include "failure.hh"
 #include "message.hh"
@@ -144,7 +144,7 @@ void check_plan(const Json &message) {
     EXPECT(plan.sends() >= plan.depth && plan.sends() <= 4 * 4096);
 }
 
-// Whether the bytes are a message. Any exception but a Failure ends the run.
+// Returns whether the bytes are a message. Any exception but a Failure ends the run.
 bool check(const std::string &bytes) {
     Json message;
     bool is_taken = true;
@@ -153,7 +153,7 @@ bool check(const std::string &bytes) {
     } catch (const Failure &why) {
         is_taken = false;
         EXPECT(*why.what() != '\0' && std::string(why.what()).size() < 1024);
-        // The other side gets the reason, which has to be a message as well.
+        // The reason is sent to the other side, so it has to be a valid message as well.
         EXPECT(is_message(::message("refused", {{"reason", printable(why.what())}}).dump()));
     }
     EXPECT(is_taken == is_message(bytes));
@@ -169,7 +169,7 @@ bool check(const std::string &bytes) {
     return true;
 }
 
-// ---- a run of its own, in builds without libFuzzer -----------------------------------------
+// ---- a run in builds without libFuzzer -----------------------------------------------------
 
 [[maybe_unused]] std::string changed(std::string bytes, const std::vector<std::string> &seeds,
                                      std::mt19937_64 &random) {
@@ -213,8 +213,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 }
 
 #ifndef PERF_MESSAGES_LIBFUZZER
-// perf_messages CORPUS [SEED]: the files of the corpus, valid or not by their names, then
-// changed ones
+// perf_messages CORPUS [SEED]: tests the files good-* and bad-* of the corpus, then changed
+// files
 int main(int argc, char *argv[]) {
     constexpr unsigned CHANGED = 20000;
     std::mt19937_64 random(argc > 2 ? std::strtoull(argv[2], nullptr, 0) : 1);
@@ -223,7 +223,7 @@ int main(int argc, char *argv[]) {
     std::vector<std::filesystem::path> files;
     for (const auto &entry : std::filesystem::directory_iterator(argv[1]))
         files.push_back(entry.path());
-    std::ranges::sort(files); // so that each run does the same
+    std::ranges::sort(files); // each run has the same order
     for (const auto &path : files) {
         std::ifstream file(path, std::ios::binary);
         seeds.emplace_back(std::istreambuf_iterator<char>(file),

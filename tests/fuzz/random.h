@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// random.h -- random numbers, the same in each run; SEED in the environment takes others
+// random.h -- random numbers, the same in each run; SEED in the environment changes them
 
 #ifndef RANDOM_H
 #define RANDOM_H 1
