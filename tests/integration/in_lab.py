@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
 """
-Boots the lab for run.py and prints its lines. Each case gets a verdict, also the cases that did
-not run because the machine ended or hangs.
+Boots the lab for run.py and prints its lines. Each case gets a verdict, even if it did not run
+because the machine ended or hung.
 """
 
 import argparse
@@ -20,9 +20,10 @@ sys.dont_write_bytecode = True
 from harness.report import Tap  # noqa: E402
 
 RUN = "tests/integration/run.py"
-# Far above the time of all cases: run.py ends each of them itself, unless its kernel hangs.
+# Far above the time of all cases: run.py itself ends a case that is too slow, unless its kernel
+# hangs.
 LIMIT = "36000"
-# Of tools/lab, with their defaults here.
+# Options of tools/lab, with their defaults here.
 OPTIONS = {"provider": None, "kernel": None, "hosts": "3", "cpus": None, "memory": None}
 
 
@@ -35,10 +36,10 @@ def list_cases(arguments):
 def parse():
     parser = argparse.ArgumentParser(description=__doc__)
     for option, default in OPTIONS.items():
-        parser.add_argument("--" + option, default=default, help="tools/lab's option")
+        parser.add_argument("--" + option, default=default, help="option of tools/lab")
     parser.add_argument("lab", help="tools/lab")
-    parser.add_argument("logs", help="directory that has the logs of each run in one of its own")
-    parser.add_argument("name", help="of that one")
+    parser.add_argument("logs", help="directory with one subdirectory of logs per run")
+    parser.add_argument("name", help="name of the subdirectory")
     parser.add_argument("build", help="native or plain")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help="for run.py")
     return parser.parse_args()
@@ -48,7 +49,7 @@ def main():
     given = parse()
     directory = os.path.join(given.logs, given.name)
     arguments = ["--build", given.build, *given.arguments]
-    if not given.provider and not given.kernel and glob.glob("/sys/class/infiniband/*"):  # tools/lab takes this device
+    if not given.provider and not given.kernel and glob.glob("/sys/class/infiniband/*"):  # tools/lab uses this device
         arguments.append("--all")
     names = list_cases(arguments)
     tap = Tap(given.build, len(names), directory)
@@ -65,7 +66,7 @@ def main():
         return machine.returncode
     for name in names[tap.number:]:
         tap.add(name, "failed", f"not run to its end: the lab ended with status {machine.returncode}", 0)
-    return tap.end("a machine that ended early")
+    return tap.end("a machine that ended too early")
 
 
 if __name__ == "__main__":

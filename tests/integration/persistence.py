@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
 """
-Data that was flushed persistently survives a power cut, and data that was only posted does not:
-persistence.py LAB LOGS [cxl] boots the lab twice on one file of emulated persistent memory, with
-cxl on one that is CXL memory; the first machine is killed at once. Both builds write in the first boot and
-are checked in the second one. Two more boots do the same with rpma-perf --ledger, and with controls
-that must lose records.
+Data flushed for persistence survives a power cut, and data that was only posted does not.
+persistence.py LAB LOGS [cxl] boots the lab twice on one file of emulated persistent memory, or CXL
+memory, and kills the first machine. Both builds write in the first boot and are checked in the
+second. Two more boots do the same with rpma-perf --ledger, and with controls that must lose
+records.
 """
 
 import os
@@ -31,7 +31,7 @@ class Runs:
         self.lab, self.directory, self.options, self.tap = lab, directory, options, tap
 
     def boot(self, step, name, wanted, lines):
-        """Runs one machine; it must end with this status and print each of these lines."""
+        """Runs one machine. It must end with this exit status and print each of these lines."""
         began = time.monotonic()
         done = subprocess.run(
             [self.lab, "run", "--hosts", "2", "--share", self.directory, *self.options, "--",
@@ -58,7 +58,7 @@ def main():
     if len(sys.argv) not in (3, 4):
         sys.exit(__doc__)
     lab, logs, *kind = sys.argv[1:]
-    subprocess.run([lab, "build", "plain"], check=True)  # the lab boots the other build
+    subprocess.run([lab, "build", "plain"], check=True)  # tools/lab run prepares only the native build
     written = of_builds("records are written") + ["lost memory: records are written"]
     verified = of_builds("no record is missing") + [
         "lost memory: records are missing", "early copy: records are missing"]

@@ -2,19 +2,19 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
 """
-What persistence.py runs in the lab: persistence_inside.py STEP DIRECTORY BUILD….
+The steps that persistence.py runs in the lab: persistence_inside.py STEP DIRECTORY BUILD….
 
-write and check: the emulated memory has no cache that a power cut would empty, so data that arrived
-is there. What a client loses without a flush is what has not arrived yet. Therefore the network
-holds all packets back until the client waits for a completion: one that waits for its flush finds
-its data after the power cut, one that never waits does not. The control is the same program without
-the flush. Each build has its server and its memory on another host.
+write and check: the emulated memory has no cache that a power cut would empty, so data survives
+once it has arrived. Without a flush, a client loses the data that has not arrived. Therefore the
+network holds all packets until the client waits for a completion: data whose client waited for its
+flush is found after the power cut, data of the control, which is not flushed, is not. Each build
+has its server and its memory on another host.
 
-cut and verify try rpma-perf --ledger. DIRECTORY is outside of the machine; the ledgers get there
-while the clients are stopped, right before the power is cut. Linux writes zeros into a file of the
-shared folder that one program reads while another one appends to it. Two controls must fail. The
-memory of one is a device DAX that the next boot does not find again; the other is a copy of the
-ring from before the end, as of a platform that loses the newest data.
+cut and verify test rpma-perf --ledger. DIRECTORY is outside the machine; the ledgers are copied to
+it while the clients are stopped, right before the power cut, because Linux writes zeros into a file
+of the shared folder that one program reads while another one appends to it. Two controls must fail:
+one has a device DAX whose content the next boot does not find, the other an early copy of the ring,
+as on a platform that loses the newest data.
 """
 
 import os
@@ -36,8 +36,8 @@ BLOCK = 65536
 BLOCKS = 16
 SIZE = BLOCKS * BLOCK
 BEFORE = 0xa7
-FLUSHED, CONTROL = 0, 1  # the regions, each a file of its own
-CABLES = ("port1", "port2")  # what the bridge sends to the hosts
+FLUSHED, CONTROL = 0, 1  # the regions; each has its own file
+CABLES = ("port1", "port2")  # the bridge's ends, which send to the hosts
 
 
 def report(name, text):
@@ -46,7 +46,7 @@ def report(name, text):
 
 def cut_power():
     subprocess.run(["lab-kill-power"], check=False)
-    raise Failed("there is still power")
+    raise Failed("the machine runs after the power cut")
 
 
 # ---- blocks --------------------------------------------------------------------------------
@@ -62,7 +62,7 @@ def hold_packets():
 
 
 class Pair:
-    """A client and a server of one build, this one on host NUMBER, with a connection for each region."""
+    """A client, and a server on host NUMBER, of one build, with one connection per region."""
 
     def __init__(self, test, number, build):
         self.test, self.number, self.build = test, number, build
@@ -93,7 +93,7 @@ class Pair:
                         flags=ON_ERROR)
 
     def store(self):
-        """Writes all blocks, makes them persistent and waits until they are."""
+        """Writes all blocks, flushes them for persistence and waits for the completion."""
         hold_packets()
         self.write(FLUSHED)
         self.client("flush", conn=FLUSHED, rmr=FLUSHED, len=SIZE, persistent=1)
@@ -104,7 +104,7 @@ class Pair:
         report(self.build, "all blocks are flushed")
 
     def post(self):
-        """Writes all blocks while no packet gets through."""
+        """Writes all blocks while the network holds all packets."""
         self.write(CONTROL)
         self.server("check-set", mr=CONTROL, len=SIZE, byte=BEFORE)
 
@@ -192,7 +192,7 @@ def verify(test, directory, builds):
 def main():
     step, directory, *builds = sys.argv[1:]
     if not lab.IS_VIRTUAL:
-        print("there is no power to cut: this is no virtual machine")
+        print("cutting the power needs a virtual machine")
         return 77
     test = Test(builds[0])
     try:

@@ -24,14 +24,14 @@ from harness import lab, page, report  # noqa: E402
 from harness.case import ON_REQUEST, TABLE, Test, seed  # noqa: E402
 
 
-# A busy machine takes this many times as long as an idle one.
+# The time limits allow for a busy machine, which is slower by this factor.
 SLOW_FACTOR = 10
-# After so many cases that did not end, the rest is not tried.
+# After this number of cases that did not end, the remaining cases are not run.
 TOO_MANY = 3
 
 
 class TooSlow(BaseException):
-    """The time limit of a case; no Exception, so that no case catches it by accident."""
+    """The time limit of a case has passed; no Exception, so that no case catches it accidentally."""
 
 
 def too_slow(*_):
@@ -39,7 +39,7 @@ def too_slow(*_):
 
 
 class Run:
-    """One case."""
+    """The run of one case."""
 
     def __init__(self, case, build):
         self.case, self.build = case, build
@@ -47,7 +47,7 @@ class Run:
         self.seconds, self.was_slow = 0, False
 
     def guarded(self, action):
-        """Runs one part under the case's time limit; the first failure is the outcome."""
+        """Runs one part of a case within its time limit; the first failure is the outcome."""
         began = time.monotonic()
         outcome, limit = None, SLOW_FACTOR * self.case.limit
         signal.signal(signal.SIGALRM, too_slow)
@@ -56,12 +56,12 @@ class Run:
                 signal.alarm(limit)
                 action()
             finally:
-                signal.alarm(0)  # in the outer block: the alarm may come right now
+                signal.alarm(0)  # in the outer block, because the alarm may arrive at this moment
         except lab.Skipped as skipped:
             outcome = "skipped", str(skipped)
         except TooSlow:
             outcome, self.was_slow = ("failed", f"not done after {limit} s"), True
-        except Exception as error:  # any exception: the next case runs
+        except Exception as error:  # any exception, so that the next case runs
             outcome = "failed", f"{type(error).__name__}: {error}"
         self.outcome = self.outcome or outcome
         self.seconds += time.monotonic() - began
@@ -73,7 +73,7 @@ class Run:
         self.test.finish()
 
     def end(self, tap):
-        """Reports the result, and keeps the log."""
+        """Reports the result and keeps the log."""
         if self.outcome is None:
             self.guarded(self.run)
         if self.test is not None:
@@ -88,7 +88,7 @@ class Run:
 def selected(arguments):
     """The cases of this build; the others would show nothing more on it."""
     for case in TABLE:
-        # The cases that show the absence of a feature, and the large ones, run only on request.
+        # Cases that show the absence of a feature, and large ones, run only on request.
         groups = {case.group} | ({"troubleshooting"} if case.shows else set())
         of_group = groups & set(arguments.group) if arguments.group else not case.lacks and not groups & ON_REQUEST
         is_here = case.fabric if lab.ON_FABRIC else (
@@ -100,22 +100,22 @@ def selected(arguments):
 def parse():
     parser = Parser("tests/integration/run.py", __doc__)
     parser.add_argument("--build", default="plain", choices=("native", "plain"),
-                        help="which build LIBRPMA_BUILD_DIR holds (default: plain)")
+                        help="the build in LIBRPMA_BUILD_DIR (default: plain)")
     parser.add_argument("--group", action="append",
-                        help="only cases of this group (repeatable); to troubleshooting belong "
-                             "also those of others that show an entry of docs/troubleshooting.md")
-    parser.add_argument("--all", action="store_true", help="also the cases that --fabric runs")
+                        help="only cases of this group (repeatable); troubleshooting includes the "
+                             "cases of other groups that show an entry of docs/troubleshooting.md")
+    parser.add_argument("--all", action="store_true", help="include the cases that --fabric runs")
     parser.add_argument("--fabric", metavar="RPMA-SIM", help="run the cases that need no kernel on its hosts")
     parser.add_argument("--logs", default=os.path.join(lab.BUILD_DIR, "integration-logs"),
-                        help="directory for logs; what it holds is removed")
+                        help="directory for logs; its previous content is removed")
     parser.add_argument("--list", action="store_true", help="list the cases")
     parser.add_argument("pattern", nargs="?", default="",
-                        help="only cases whose names have this regular expression")
+                        help="only cases whose names match this regular expression")
     return parser.parse_args()
 
 
 def on_fabric(program):
-    """Runs this program again on hosts of rpma-sim, where the command "on" is another one."""
+    """Runs this program again on hosts of rpma-sim, with another command "on"."""
     build = os.path.abspath(os.path.join(os.path.dirname(program), "..", ".."))
     with tempfile.TemporaryDirectory() as directory:
         on = os.path.join(directory, "on")
@@ -154,7 +154,7 @@ def main():
     for run in runs:
         if sum(other.was_slow for other in runs) >= TOO_MANY:
             run.outcome = run.outcome or (
-                "failed", f"not run, because {TOO_MANY} cases before did not end")
+                "failed", f"not run, because {TOO_MANY} earlier cases did not end")
         run.end(tap)
     if (left := len(os.listdir("/proc/self/fd")) - descriptors) > 0:
         sys.exit(f"run.py: the cases left {left} descriptors open in this program")

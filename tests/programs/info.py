@@ -196,7 +196,7 @@ def check_file(directory, size):
         expect((found["path"], found["size"], found["tried_size"], found["kind"]),
                (file.name, size, min(size, 64 << 20), DRAM.get(system, "file")), f"memory on {system}")
         expect((found["persistent"]["is"], found["map_sync"]), (False, False), "persistence")
-        expect(pathlib.Path(file.name).read_bytes() == content, True, "the content stays")
+        expect(pathlib.Path(file.name).read_bytes() == content, True, "unchanged content")
         return system
 
 

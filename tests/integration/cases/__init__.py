@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
-"""The cases; importing this package fills the table in the order of the imports."""
+"""The cases. Importing this package registers them in the order of the imports."""
 
 from . import (smoke, data, flush, lacking, atomics, queues, batches, scale, crowd, examples, interop, faults, denied,
                lost, establishing, threads, fork, events, signals, addresses, limits, device, device_defects, perf,

@@ -11,15 +11,15 @@ from harness.side import expect, wait_until
 KINDS = {"global": "fd00:77::", "link-local": "fe80::77:"}
 NAME = "several.test"
 # OTHER_NETWORK: networks of a host without an RDMA device; DISTANT: an address of its RDMA device.
-# getaddrinfo() puts the address first that shares more leading bits with the host's own one in that
-# network; DISTANT shares fewer bits with it than OTHER_NETWORK. IPv6 is before IPv4.
+# getaddrinfo() sorts IPv6 before IPv4, then by the number of leading bits that an address shares
+# with the host's own address. DISTANT shares fewer of them than OTHER_NETWORK.
 OTHER_NETWORK = {"IPv4": "10.78.0.", "IPv6": "fd00:78::"}
 DISTANT = "10.77.0.129"
 PREFIX = {"IPv4": 24, "IPv6": 64}
 
 
 def add_address(test, number, address, device="veth0"):
-    """Adds the address to a host of the lab; the case's end removes it."""
+    """Adds the address to a host of the lab; the end of the case removes it."""
     lab.need_virtual("a new address")
     version = ipaddress.ip_address(address).version
     words = [f"{address}/{PREFIX[f'IPv{version}']}", "dev", device]
@@ -31,7 +31,7 @@ def add_address(test, number, address, device="veth0"):
 
 
 def wait_for_gid(device, address):
-    """Waits until the device's GID table holds the address; before that nothing can use the device by it."""
+    """Waits until the GID table of the device holds the address. The address is unusable until then."""
     packed = ipaddress.ip_address(address).packed
     digits = (bytes(10) + b"\xff\xff" + packed if len(packed) == 4 else packed).hex()
     wanted = ":".join(digits[place:place + 4] for place in range(0, 32, 4))
@@ -39,7 +39,7 @@ def wait_for_gid(device, address):
 
 
 def exchange_data(server, client):
-    """A write with its flush and a read, so that data go both ways."""
+    """Writes, flushes and reads back, so that data flows in both directions."""
     client("fill", len=4096, seed=1)
     client("write", mr=0, rmr=0, len=4096, flags=1)
     client("flush", rmr=0, len=4096, persistent=0)
@@ -75,7 +75,7 @@ def ipv6(test, kind):
 
 
 def add_other_network(test, number):
-    """A network device without an RDMA device; returns addresses on it: {family: address}."""
+    """Creates a network device without an RDMA device; returns its addresses as {family: address}."""
     lab.need_virtual("another network device")
     lab.run("modprobe", "dummy")
     ip = ["ip", "-n", lab.host(number), "link"]
@@ -90,7 +90,8 @@ def add_other_network(test, number):
 
 def wrapper_with_hosts(test, number, addresses):
     """
-    Returns the command prefix that starts a side for which NAME has these addresses, in this order.
+    Returns the command prefix that starts a side where NAME resolves to these addresses, in this
+    order.
     """
     lab.need_virtual("another list of hosts")
     directory = test.directory()
@@ -118,7 +119,7 @@ def names(test):
     share_region(server, client)
     expect(server("context", addr=NAME)["device"], server.device, "device of the server's name")
     server("listen", addr=NAME, port=PORT)
-    server.address = NAME  # the name that the client gets
+    server.address = NAME  # the name that the client resolves
     connect(server, client)
     exchange_data(server, client)
     expect(client("context", addr=NAME, remote=1)["device"], client.device, "device towards the server")
@@ -164,12 +165,13 @@ def ports(test):
         client("conn-delete", conn=number)
 
 
-# ---- a bond whose link address is that of its active interface ----------------------------------
+# ---- a bond that has the link address of its active interface -----------------------------------
 
 BOND, BOND_PEER = "10.90.0.1", "10.90.0.2"  # of host1 and host2
-# Linux compares a new link address with that of the time when a connection was made: an interface a failover.
+# Each failover needs an interface of its own: Linux compares a new link address with the one at the
+# time of the connection, so a failover back to the first interface would cause no event.
 BONDED = ("bonded0", "bonded1", "bonded2")
-# Linux takes the size of packets from the client's interface, also where the server's has a smaller MTU.
+# Linux derives the packet size from the client's interface even if the server's MTU is smaller.
 HOST_MTU = "9000"
 
 
@@ -178,7 +180,7 @@ def link_address(number, device):
 
 
 def bond(test):
-    """A device on a bond of host1; returns the function that makes the bond's next interface the active one."""
+    """Creates a device on a bond of host1. Returns the function that activates the bond's next interface."""
     lab.need_virtual("a bond")
     lab.run("modprobe", "bonding", "max_bonds=0")
     ip = ["ip", "-n", lab.host(1)]
@@ -229,7 +231,7 @@ def bond_of_objects(test):
         fail_over()
         other.event("UNREACHABLE")  # Linux 6.0 and later
         bonded.refuses("RPMA_E_NO_EVENT", "event")
-        # Without O_NONBLOCK: only the event ends this call.
+        # Without O_NONBLOCK, only the event ends this call.
         bonded.refuses("RPMA_E_NO_EVENT", "next-req", timeout=0)
         bonded("req-resolve", req=1)
     bonded("req-delete", req=1)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
-"""Remote atomics: results, counting and locking by many clients, and which of them a side advertises."""
+"""Remote atomics: results, counters and locks of many clients, and the atomics that a side advertises."""
 
 import struct
 
@@ -26,7 +26,7 @@ def operand(number):
 
 
 def server_of(test, usage=ALL_USAGES | ATOMIC):
-    """A server that listens, and its packed region, which is all zeros."""
+    """Starts a listening server. Returns it and the packed data of its region, which is all zeros."""
     server = test.side(1, "server")
     server("reg", size=SIZE, usage=usage)
     listen(server)

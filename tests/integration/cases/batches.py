@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
-"""Batches and arrays: replaced operations, versions of data, threads, queues that take a part, and early ends."""
+"""Batches and arrays: replaced operations, versions of data, threads, partially accepted lists, and early ends."""
 
 from harness import lab
 from harness.case import case, connected, disconnect
@@ -15,7 +15,7 @@ QUEUE = 4  # requested size of a small send queue
 
 
 def prepared(test, size=1 << 20, sq=100, queues=150):
-    """A connection with room for batches of lists of two; the client has a second region."""
+    """Connects with queues for batches of two-element lists. The client has a second region."""
     settings = {"sge": 2, "sq": sq, "rq": queues, "cq": 3 * queues, **PATIENT}
     server, client = connected(test, size, settings, settings)
     client("reg", mr=1, size=size, usage=LOCAL_USAGES)
@@ -23,7 +23,7 @@ def prepared(test, size=1 << 20, sq=100, queues=150):
 
 
 def expect_contexts(side, count, first=0, status="SUCCESS", **values):
-    """So many operations complete in the order of their contexts, all with this status."""
+    """Expects this number of completions, in the order of their contexts and all with this status."""
     found = [(one.ctx, one.status) for one in side.completions(count, **values)]
     if lab.lacks(lab.ORDERED_COMPLETIONS):
         found.sort()
@@ -39,7 +39,7 @@ def expect_no_completion(*sides):
       "write sees the data", [{"versions": 50, "length": 5000},
                                       {"versions": 5, "length": 1 << 20, "fabric": True}], limit=120)
 def versions_follow(test, versions, length):
-    """The server polls memory for the flag, and checks every version at once."""
+    """The server polls the flag in memory and checks each version as soon as it sees the flag."""
     server, client = prepared(test, size=2 << 20)
     client("batch-new", ops=4)
     client("write", batch=0, mr=0, off=64, rmr=0, roff=64, len=length, flags=ON_ERROR)
@@ -57,7 +57,7 @@ def versions_follow(test, versions, length):
     disconnect(client, server)
 
 
-# ---- queues that take a part --------------------------------------------------------------
+# ---- queues that accept part of a list ----------------------------------------------------
 
 
 def add_messages(client, count):
@@ -67,7 +67,7 @@ def add_messages(client, count):
 
 
 def expect_received_once(server, count):
-    """The receives hold these messages, each once and in order, and no other message arrived."""
+    """Expects these messages in the receives, each once and in order, and no other message."""
     expect_contexts(server, count, busy=1)
     for number in range(count):
         server("check", off=number * SLOT, len=SLOT, seed=number)
@@ -75,7 +75,7 @@ def expect_received_once(server, count):
 
 
 def post_rest(client, count, posted):
-    """Posts until the device has taken all operations; completions make room."""
+    """Posts until the device has accepted all operations. Completions free queue entries."""
     while posted < count:
         code, part = post(client)
         posted += part
@@ -93,14 +93,14 @@ def expect_no_errors_in_log(test):
 @case("batches", "a send queue that accepts part of the list: the next post continues, and every message arrives once",
       builds=("native",), needs=(lab.FULL_QUEUE,), fabric=True)
 def full_queue(test):
-    """The receives are posted after the first post, so that no message leaves the queue earlier."""
+    """The receives are posted after the first post, so that all messages stay queued until then."""
     count = 40
     server, client = prepared(test, sq=QUEUE)
     client("batch-new", ops=count)
     add_messages(client, count)
     code, posted = post(client)
     server("recv", mr=0, len=SLOT, count=count)
-    expect((code, QUEUE <= posted < count), ("RPMA_E_AGAIN", True), f"took {posted}")
+    expect((code, QUEUE <= posted < count), ("RPMA_E_AGAIN", True), f"accepted {posted}")
     expect_contexts(client, posted)
     post_rest(client, count, posted)
     expect_received_once(server, count)
@@ -138,7 +138,7 @@ def link_down(test):
 @case("batches", "a list with a flush that exceeds the send queue: a native list is posted in parts that fit, or "
       "not at all")
 def full_queue_with_flush(test):
-    """Of other lists, the operations that fit are posted."""
+    """Of a list without native operations, the operations that fit are posted."""
     count = 40
     server, client = prepared(test, sq=QUEUE)
     server("recv", mr=0, len=SLOT, count=count)
@@ -151,7 +151,7 @@ def full_queue_with_flush(test):
     client("batch-reset")
     add_messages(client, QUEUE - 1)
     client("flush", batch=0, rmr=0, len=8, persistent=0, ctx=QUEUE - 1)
-    server("recv", mr=0, len=SLOT, count=QUEUE - 2)  # one is left
+    server("recv", mr=0, len=SLOT, count=QUEUE - 2)  # one receive is left from above
     expect(post(client), ("ok", QUEUE), "post of as many as the queue has room for")
     expect_contexts(client, QUEUE)
     server.completions(QUEUE - 1)

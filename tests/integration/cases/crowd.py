@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
-"""Many connections of few processes to a server in one thread, which sends messages back."""
+"""Many connections of few client processes to a server with one thread, which echoes messages."""
 
 from harness import lab
 from harness.case import PORT, case, listen, together
@@ -10,14 +10,14 @@ SHARE, MESSAGES, LOCAL = 8192, 2048, 18432  # bytes: per connection of the serve
 
 
 def make_server(server, room):
-    """Registers memory for so many connections, then listens."""
+    """Registers memory for this number of connections, then listens."""
     server("reg", size=room * SHARE, usage=ALL_USAGES)
     server("reg", mr=1, size=room * MESSAGES, usage=LOCAL_USAGES)
     listen(server)
 
 
 def make_client(client, members=1):
-    """Members whose threads work at the same time need room of their own."""
+    """Members that run in threads at the same time need separate memory."""
     client("reg", size=members * LOCAL, usage=LOCAL_USAGES)
 
 
@@ -26,7 +26,7 @@ def heap(side):
 
 
 def pause(server):
-    """Ends "serve" and returns its answer."""
+    """Ends "serve" and returns its reply."""
     server.begin("heap")
     answer = server.end()
     server.end()
@@ -41,7 +41,7 @@ def serve_until_all_left(server):
 
 
 def leave(server, everyone):
-    """Ends all clients' connections and waits until the server has noticed it."""
+    """Ends all clients' connections and waits until the server has detected it."""
     together(everyone, "crowd-end")
     pause(server)
     serve_until_all_left(server)
@@ -59,7 +59,7 @@ def crowd(test, count, clients):
     everyone = [test.side(2, f"client {number}") for number in range(clients)]
     for client in everyone:
         make_client(client)
-    for connections in (1, count // clients):  # the first connection makes a side's lasting objects
+    for connections in (1, count // clients):  # the first connection creates the side's permanent objects
         before = lab.resources()
         heaps = {side: heap(side) for side in (server, *everyone)}
         server.begin("serve")

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
 """
-Every data operation: posted by each method, with each form of local memory, over each kind of
-completion queue, alone and in lists. All bytes are compared, also those that have to stay.
+Every data operation: with each posting method, each form of local memory and each kind of
+completion queue, alone and in lists. All bytes are compared, including those that must stay
+unchanged.
 """
 
 from harness import lab
@@ -13,12 +14,12 @@ FILLER = 0xa7
 GUARD = 4096
 REGIONS = 4  # of the client
 SIZE = 1 << 19
-INLINE, INLINE_SIZE = 8, 64  # soft-iWARP takes 80 bytes
+INLINE, INLINE_SIZE = 8, 64  # soft-iWARP supports 80 bytes
 QUEUE = 20
-# Milliseconds. On a busy machine an answer can take long, and soft-RoCE repeats neither native operations nor, always,
-# atomics as it should.
+# Milliseconds. Replies can be slow on a busy machine, and soft-RoCE repeats native operations, and
+# sometimes atomics, incorrectly.
 PATIENT = {"ack": 60000}
-# By the operation's own function, rpma_post(), rpma_batch_add().
+# The operation's own function, rpma_post(), rpma_batch_add().
 METHODS = ("call", "post", "batch")
 
 
@@ -35,15 +36,15 @@ def perform(side, method, verb, **values):
 
 def post(side, batch=0):
     """
-    Posts once. Returns (code, number of operations that the device took); batch None posts the held
-    operations.
+    Posts once. Returns (code, number of operations that the device accepted); with batch=None it
+    posts the held operations.
     """
     code, answer = side.execute("post" if batch is None else "batch-post", **nonempty(batch=batch))
     return code, int(answer["posted"])
 
 
 def send_until_full(side, **values):
-    """Sends a message until the queue refuses it. Returns how often it was taken; the contexts begin at 1."""
+    """Sends messages until the queue is full. Returns the number of messages; the contexts begin at 1."""
     count = 0
     while (code := side.code("send", ctx=count + 1, **values)) == "ok":
         count += 1
@@ -53,23 +54,23 @@ def send_until_full(side, **values):
 
 # ---- forms of local memory ---------------------------------------------------------------
 
-# Lengths within a packet, of one, across several, and over pages; their order has no pattern.
+# Lengths below, at and above the size of a packet and of a page, in an irregular order.
 LENGTHS = (1, 4096, 7, 8191, 64, 1024, 5000, 3, 1023, 16384, 2, 512)
-# The lengths of the pieces; None: an element without memory, ALL: as many as the device has.
+# Lengths of the SGEs. None: an SGE without memory; ALL: as many SGEs as the device supports.
 ALL = None
 NOT_INLINE = ([], [0], [1], [8], [4096], [1 << 18], [1001, None, 3095], [4096, 9], ALL)
 FORMS = (*NOT_INLINE, [1], [5, INLINE_SIZE - 5])
 
 
 class Places:
-    """Places in the memory of a side, apart from each other; the bytes between them have to stay."""
+    """Allocates ranges in the memory of a side. The bytes between them must stay unchanged."""
 
     def __init__(self, side, regions=1):
         self.side = side
         self.taken = [[] for _ in range(regions)]
 
     def take(self, length, region=0, odd=1):
-        """An odd offset shows that nothing depends on alignment."""
+        """The default is an odd offset, because no alignment is required."""
         place, before = self.taken[region][-1] if self.taken[region] else (0, 0)
         at = (place + before + GUARD) // 8 * 8 + odd
         self.taken[region].append((at, length))
@@ -90,8 +91,8 @@ class Places:
 
 class Transfer:
     """
-    An operation or a receive of the client, with a list of pieces in its memory and one range in
-    the server's. Both have the same bytes afterwards; a received message lacks the last of them.
+    An operation or a receive of the client: an SGE list in its memory and one range in the
+    server's. Both have the same bytes afterwards; a received message is one byte shorter.
     """
 
     def __init__(self, verb, form, number, places, most):
@@ -118,7 +119,7 @@ class Transfer:
                                 for region, at, length in self.pieces)}
 
     def remote(self):
-        """Without local memory there is no remote memory."""
+        """Without local memory there is no remote range."""
         return {"rmr": 0, "roff": self.at} if self.pieces and "send" not in self.verb else {}
 
     def fill(self, client, server, seed):
@@ -128,7 +129,7 @@ class Transfer:
         self.each_piece(client if self.verb in ("read", "recv") else server, "check", seed)
 
     def each_piece(self, side, command, seed):
-        """Fills or checks the bytes of the pieces, in the client's memory or in the server's."""
+        """Fills or checks the bytes of the SGEs, in the client's memory or in the server's."""
         done = 0
         for index, (region, at, length) in enumerate(self.pieces):
             used = min(length or 0, self.received - done)
@@ -140,7 +141,7 @@ class Transfer:
             done += length or 0
 
     def in_two(self):
-        """The server's range for a message, in two pieces whose border is none of the client's."""
+        """The server's range for a message, as two SGEs that are split at a different offset than the client's."""
         third = self.received // 3
         if self.received == 0:
             return {} if not self.pieces else {"mr": 0, "off": self.at, "len": 0}
@@ -149,7 +150,8 @@ class Transfer:
 
 # ---- kinds of queues ---------------------------------------------------------------------
 
-# (settings of a connection, the queue of its receives); srq: the size of the CQ of a shared one.
+# (connection settings, the queue of the receive completions); srq: the size of the shared receive
+# queue's CQ.
 QUEUES = {
     "one CQ": ({}, "main"),
     "a CQ for receives, on a shared channel": ({"rcq": QUEUE, "shared": 1}, "rcq"),
@@ -162,7 +164,10 @@ QUEUES = {
 
 
 def with_queues(test, queues):
-    """A connection of two such sides, and the number of elements of a list."""
+    """
+    Connects with these queues. Returns both sides and the maximum numbers of SGEs: of any
+    operation, and of a read.
+    """
     settings, _ = QUEUES[queues]
     server, client = test.peers()
     limits = {name: int(value) for name, value in client("device-limits").items()}
@@ -181,7 +186,7 @@ def with_queues(test, queues):
 
 
 class Connection:
-    """Runs lists of transfers over such a connection."""
+    """Executes lists of transfers over a connection."""
 
     def __init__(self, test, queues):
         self.server, self.client, self.most, self.read_most = with_queues(test, queues)
@@ -190,7 +195,7 @@ class Connection:
         self.is_native = test.is_native
 
     def list_of(self, number):
-        """Each verb with another form, which depends on the list's number. A flush is at the end."""
+        """Uses another form for each verb, depending on the list's number. A flush ends the list."""
         places = Places(self.client, REGIONS), Places(self.server)
         verbs = [verb for verb in ("write", "read", "write-imm", "recv", "send", "send-imm")
                  if not (verb.endswith("imm") and lab.lacks(lab.IMMEDIATE_DATA))]
@@ -204,7 +209,7 @@ class Connection:
         return transfers, places
 
     def post(self, method, operations, seed):
-        """Posts all at once, or each by its own function."""
+        """Posts all operations at once, or each by its own function."""
         how = {"call": {}, "post": {"method": "hold"}, "batch": {"batch": 0}}[method]
         if method != "batch" or seed == 0:
             for verb, values in operations:
@@ -213,7 +218,7 @@ class Connection:
             expect(post(self.client, 0 if method == "batch" else None), ("ok", len(operations)), "post")
 
     def run(self, method, number):
-        """A batch is filled once and posted twice, with other bytes."""
+        """A batch is filled once and posted twice, with different bytes."""
         transfers, places = self.list_of(number)
         flag = places[1].take(8, odd=0)
         operations = [(one.verb, {"ctx": one.number, "flags": one.flags, "imm": 0x80000001 + one.number,
@@ -243,7 +248,7 @@ class Connection:
             self.client("batch-delete")
 
     def post_receives(self, transfers):
-        """Returns (op_context, opcode, bytes, immediate data) that each side has to receive."""
+        """Posts the receives. Returns (op_context, opcode, bytes, immediate data) that each side must receive."""
         wanted = {self.server: [], self.client: []}
         for one in transfers:
             imm = 0x80000001 + one.number if one.verb.endswith("imm") else 0
@@ -280,7 +285,7 @@ class Connection:
 
 
 def lists_per_case():
-    """After all cases, each verb has been posted by each method with each form."""
+    """Together the cases post each verb by each method with each form."""
     return -(-len(FORMS) * len(METHODS) // len(QUEUES))
 
 
@@ -299,7 +304,8 @@ def everything(test, queues, first):
     if "srq" in settings:
         server.refuses("RPMA_E_PROVIDER", "srq-delete")  # the connection uses it
     if "shared" in settings:
-        # A stale wake-up may name the queue of a completion already polled; then the next one counts.
+        # A stale wake-up may name the queue of a completion that was already polled; the next one
+        # is valid.
         server(connection.recv, mr=0, len=8)
         client("send", mr=0, len=8)
         client.completion()

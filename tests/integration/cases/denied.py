@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
-"""Memory that an operation may not use, at the other side or at its own; and a network that loses packets."""
+"""Operations on memory that they may not use, remote and local; and a network that loses packets."""
 
 import random
 
@@ -18,9 +18,9 @@ FILLER = 0x5b
 
 def denied(client, verb, conn=0):
     """
-    Where the target acknowledges each operation, the completion reports that it denies the access.
-    Elsewhere the end of the connection does: a write completes when it has left the device, and a
-    read never completes.
+    A target that acknowledges each operation causes a completion with an access error. Without
+    acknowledgements only the end of the connection reports it: a write completes once it has left
+    the device, and a read is flushed.
     """
     if not lab.lacks(lab.REMOTE_RESULTS):
         client.completion("REM_ACCESS_ERR", conn=conn)
@@ -29,7 +29,7 @@ def denied(client, verb, conn=0):
     client.event("CLOSED", conn=conn)
 
 
-# The operations, the region of the server and the offset. All regions are the middle page of its memory.
+# (operation, region of the server, offset). Each region is the middle page of its memory.
 PAST_END, ONLY_READ, ONLY_WRITTEN, DEREGISTERED, FOREIGN, FORGED = range(6)
 DENIED = (("write", PAST_END, BLOCK), ("read", PAST_END, BLOCK - 8), ("write", PAST_END, (1 << 64) - 64),
           ("write", ONLY_READ, 0), ("read", ONLY_WRITTEN, 0), ("write", DEREGISTERED, 0), ("write", FOREIGN, 0),
@@ -39,7 +39,7 @@ DENIED = (("write", PAST_END, BLOCK), ("read", PAST_END, BLOCK - 8), ("write", P
 @case("faults", "operations without the usage at the target: denied, memory unchanged, a new connection works",
       shows=("REM_ACCESS_ERR: read, write",))
 def not_granted(test):
-    """Beyond a region, without the right, with a stale key, at another peer's region, by a forged descriptor."""
+    """Beyond a region, without the usage, with a stale key, in another peer's region, with a forged descriptor."""
     server, client = test.peers()
     other = test.side(1, "another peer")
     for side in (server, other):
@@ -130,7 +130,7 @@ def granted(test):
 @case("data", "a message longer than the receive, or a receive into a region without the usage: both sides fail",
       builds=("native",), shows=("LOC_QP_OP_ERR: receive", "REM_OP_ERR: send"))
 def no_room_in_receive(test):
-    """The standard has other statuses for both failures than soft-RoCE."""
+    """For both failures, soft-RoCE reports other statuses than those of the standard."""
     server, client = listening(test)
     server("reg", mr=1, size=BLOCK, usage=SEND)
     for number, length in enumerate((8, BLOCK)):
@@ -153,7 +153,7 @@ def no_room_in_receive(test):
 @case("faults", "link down under a batch: neither side has an event; each operation completes once, with an error, "
       "when the client disconnects; a new connection once it is up", limit=120, needs=(lab.REMOTE_RESULTS,))
 def long_outage(test):
-    """The retries of hardware end after some seconds; soft-RoCE retries until the connection ends."""
+    """Hardware stops after some seconds of retries; soft-RoCE retries until the connection ends."""
     port = cables(test)[1]
     count = 8
     server, client = connected(test)
@@ -164,11 +164,11 @@ def long_outage(test):
     cut(port)
     expect(post(client), ("ok", count), "post")
     client.refuses("ERR_TIMEOUT", "wc", timeout=3000)
-    server.refuses("ERR_TIMEOUT", "event", timeout=1)  # the idle side gets no event either
+    server.refuses("ERR_TIMEOUT", "event", timeout=1)  # the idle side has no event either
     client("disconnect")
     all_flushed(client, count)
     code, posted = post(client)
-    all_flushed(client, posted)  # the device may have taken operations that it will not execute
+    all_flushed(client, posted)  # the device may have accepted operations that it will not execute
     expect(code, "ok" if posted == count else "RPMA_E_PROVIDER", "post after the end")
     client("conn-delete")
     client("batch-delete")
@@ -196,7 +196,7 @@ def lossy(test, count):
             dropped = lab.run("tc", "-s", "qdisc", "show", "dev", port)
             test.transcript.append(dropped)
             expect("dropped 0," in dropped, False, "the network loses packets")
-    if lab.lacks(lab.REMOTE_RESULTS):  # only a flush shows that the data have arrived
+    if lab.lacks(lab.REMOTE_RESULTS):  # only a flush shows that the data has arrived
         client("flush", rmr=0, len=8, persistent=0)
         client.completion()
     server("check", len=count * 64, seed=1)

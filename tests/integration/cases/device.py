@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
-"""Statements of the manual about real devices that no other group shows."""
+"""Statements of the manual about real devices that no other group covers."""
 
 import os
 import re
@@ -30,7 +30,7 @@ def receives_end(test):
 @case("device", "a server gets ESTABLISHED once the client has taken its own")
 def handshake(test):
     """
-    librpma(7), "Steps of a client": librdmacm completes the handshake when the client takes its
+    librpma(7), "Steps of a client": librdmacm completes the handshake when the client reads its
     event.
     """
     server, client = test.peers()
@@ -39,14 +39,14 @@ def handshake(test):
     server("next-req")
     server("connect")
     client("epoll-add", fd="event", tag=1)
-    client("epoll-wait")  # the server's answer has arrived
+    client("epoll-wait")  # the server's reply has arrived
     server.refuses("ERR_TIMEOUT", "event", timeout=500)
     client.event("ESTABLISHED")
     server.event("ESTABLISHED")
     disconnect(client, server)
 
 
-# The settings of a connection, and its descriptors.
+# (settings of a connection, number of its descriptors).
 DESCRIPTORS = (({}, 2), ({"rcq": 10}, 3), ({"rcq": 10, "shared": 1}, 2), ({"shared_cq": 0}, 1))
 
 
@@ -67,16 +67,16 @@ def descriptors(test):
     grows(client, 1, lambda: client("cq-new", size=100))
     for number, (values, count) in enumerate(DESCRIPTORS):
         client("cfg", cfg=number, **values)
-        if number == 0:  # a side makes its lasting objects with its first connection
+        if number == 0:  # a side creates its permanent objects with its first connection
             connect(server, client, number=9, client_cfg=0)
         grows(client, count, lambda: connect(server, client, number=number, client_cfg=number))
 
 
-# ---- programs that pages show --------------------------------------------------------------
+# ---- programs in manual pages -------------------------------------------------------------
 
 
 def programs_of(page):
-    """The complete programs that a page shows."""
+    """The complete programs in a manual page."""
     with open(os.path.join(lab.CHECKOUT, "man", page), encoding="utf-8") as file:
         text = file.read()
     blocks = re.findall(r"^\.Bd -literal.*\n((?:.*\n)*?)\.Ed$", text, re.MULTILINE)
@@ -91,7 +91,7 @@ def server_and_client(test):
         source = os.path.join(directory, name + ".c")
         with open(source, "w", encoding="utf-8") as file:
             file.write(code)
-        # Not with the libraries of the fabric, which only programs need.
+        # The compiler must not load the libraries of the simulated fabric.
         lab.run("env", "-u", "LD_LIBRARY_PATH", "cc", f"-I{lab.CHECKOUT}/include", source, "-o",
                 os.path.join(directory, name), f"-L{lab.BUILD_DIR}/src", "-lrpma", "-libverbs")
     where = lab.address(lab.host(1)), PORT
@@ -100,7 +100,7 @@ def server_and_client(test):
     test.undo.callback(server.kill)
     command = lab.on(lab.host(2), os.path.join(directory, "client"), *where)
     client = None
-    while client is None or client.returncode != 0:  # the server is not listening yet
+    while client is None or client.returncode != 0:  # until the server listens
         expect(server.poll(), None, "the server's exit status")
         client = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     expect(client.stdout, "done\n", "output of the client")

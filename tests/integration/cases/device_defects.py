@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
-"""Defects of rdma_rxe: where a case fails, the kernel may be fixed, and docs/ has to follow."""
+"""Defects of rdma_rxe. If a case fails, the kernel may be fixed, and docs/ must be updated."""
 
 from harness import lab
 from harness.case import case, connected, disconnect
@@ -14,8 +14,8 @@ from harness.side import ON_ERROR, Failed, expect
 def repeated(test, verb, status):
     """
     A defect of the kernel: req_retry() uses 0 as the address of an operation that is neither a read
-    nor a write nor an atomic operation with an answer. Here the device repeats the operations
-    after a message without a receive; lost packets have the same effect.
+    nor a write nor an atomic operation with a reply. Here a message without a receive causes the
+    repetition; lost packets have the same effect.
     """
     lab.need_virtual("soft-RoCE")
     server, client = connected(test)
@@ -36,7 +36,7 @@ def repeated(test, verb, status):
 
 
 def duplicates(device):
-    """The number of repeated requests that the device had executed already."""
+    """The number of repeated requests that the device had already executed."""
     with open(f"/sys/class/infiniband/{device}/ports/1/hw_counters/duplicate_request",
               encoding="utf-8") as file:
         return int(file.read())
@@ -70,20 +70,21 @@ def reply_lost(test):
 def fence_stays(test):
     """
     A defect of the kernel: the reply to a later operation also completes the atomic write, but
-    complete_wqe() does not increment rd_atomic again, as complete_ack() does. For rxe_wqe_is_fenced()
-    one stays outstanding for ever: no fenced operation is sent, nor any later one.
+    complete_wqe() does not increment rd_atomic again, as complete_ack() does. For
+    rxe_wqe_is_fenced() it stays outstanding for ever, so neither a fenced operation nor any later
+    one is sent.
     """
     server, client = connected(test)
     client("batch-new", ops=2)
     client("atomic", batch=0, rmr=0, bytes="01" * 8, flags=ON_ERROR)
     client("flush", batch=0, rmr=0, len=8, persistent=0, ctx=1)
-    # The first of two packets is delayed, the second is not.
+    # Delays the first of two packets, but not the second.
     with impaired(cables(test)[1:], "delay", "200ms", "reorder", "100%", "gap", "2"):
         client("batch-post")
         expect(client.completion().ctx, 1, "op_context")
     client("atomic", rmr=0, bytes="02" * 8, ctx=2)
     client.refuses("ERR_TIMEOUT", "wc", timeout=2000)
-    expect(server("bytes", len=8)["bytes"], "01" * 8, "what the server has")
+    expect(server("bytes", len=8)["bytes"], "01" * 8, "the server's memory")
     client("batch-delete")
     disconnect(client, server)
 
@@ -97,9 +98,8 @@ FIXED = ("rdma_rxe stores it at the right offset now: remove the notes about it 
       needs=(lab.ON_DEMAND_PAGING,))
 def misplaced(test):
     """
-    A defect of the kernel, shown by work requests that the program posts itself: in memory that is
-    paged on demand the offset within the page gets lost. The examples keep to page boundaries for
-    that reason.
+    A defect of the kernel, shown by raw work requests: in memory with on-demand paging, the offset
+    within the page is lost. Therefore the examples use page boundaries.
     """
     lab.need_virtual("soft-RoCE")
     server, client = connected(test, 2 * PAGE, file=lab.need(lab.FSDAX, "FS-DAX file system") + "/odp-offset")

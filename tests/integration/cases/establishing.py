@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
-"""Establishing: refusals, a backlog, a client that aborts, private data, a type of service."""
+"""Establishing: rejections, a backlog, a client that aborts, private data, a type of service."""
 
 import subprocess
 
@@ -10,14 +10,14 @@ from harness.side import expect, wait_until
 
 
 def flood(test, server, count):
-    """A client that sends this number of requests and completes none, without queue pairs."""
+    """Starts a client that sends this number of requests without queue pairs and completes none."""
     client = test.side(2, "flood")
     client.begin("flood", addr=server.address, port=PORT, count=count)
     return client
 
 
 def received(kind):
-    """How many requests, or refusals, have arrived at the device of host 1."""
+    """The number of requests, or rejections, that have arrived at the device of host 1."""
     path = f"/sys/class/infiniband/rxe1/ports/1/cm_rx_msgs/{kind}"
     with open(path, encoding="ascii") as file:
         return int(file.read())
@@ -36,7 +36,7 @@ def backlog_is_kept(test, backlog, count):
     server("nonblock", fd="ep")
     code, answer = server.execute("next-incoming", count=count, timeout=0)
     taken = int(answer["taken"])
-    # On a busy machine a repeated request takes the place of one that was just taken.
+    # On a busy machine a repeated request replaces one that was just read.
     expect((code, backlog <= taken < count), ("RPMA_E_NO_EVENT", True), f"{taken} requests that waited")
     server("next-incoming", req=taken, count=count - taken)
     requests.kill()
@@ -62,8 +62,8 @@ def client_aborts(test):
 @case("establish", "private data of the largest size; a longer one is refused with the reason")
 def largest_private_data(test):
     """
-    The limit depends on the transport: 56 and 196 bytes on InfiniBand and RoCE. siw takes all that
-    librpma can pass, but counts 4 bytes of its own in the same 8 bits.
+    The limit depends on the transport: 56 and 196 bytes on InfiniBand and RoCE. siw accepts all
+    that librpma can pass, but adds its own 4 bytes to the same 8-bit length.
     """
     request_bytes, reply_bytes = (56, 196) if lab.PROVIDER != "siw" else (251, 251)
     server, client = test.peers()
@@ -76,12 +76,12 @@ def largest_private_data(test):
     server("next-incoming", req=1)
     server("req-reject", req=1, pdata=b"no-room".hex())
     client.event("REJECTED", conn=1)
-    expect(bytes.fromhex(client("pdata", conn=1)["pdata"])[:7], b"no-room", "what a refused client reads")
+    expect(bytes.fromhex(client("pdata", conn=1)["pdata"])[:7], b"no-room", "private data of the rejection")
 
 
 # ---- type of service -----------------------------------------------------------------------
 
-# The packets of a connection: RoCE to the queue pairs of programs, or TCP. Each line has the
+# Prints the packets of a connection, RoCE to the queue pairs of programs or TCP: each line has the
 # direction of a packet and its type of service.
 LISTENER = f"""
 import socket

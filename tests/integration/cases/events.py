@@ -14,7 +14,7 @@ TYPES = (None, "OTHER", "PORT_UP", "PORT_DOWN", "ADDR_CHANGED", "DEVICE_GONE", "
 
 
 def expect_device_event(side, wanted, through="own peer", **named):
-    """The device's next event is this one and names these handles, and no others."""
+    """Expects this event of the device next, with exactly these handles."""
     answer = side("device-event", second=int(through == "another peer"))
     found = {key: value for key, value in answer.items() if key not in ("type", "port")}
     expect((TYPES[int(answer["type"])], found), (wanted, {key: str(value) for key, value
@@ -26,7 +26,7 @@ def expect_device_event(side, wanted, through="own peer", **named):
 
 
 def expect_no_other_event(side, port):
-    """No event waits: the next is that of a cable which is cut now."""
+    """No event is pending: the next one belongs to a cable that is cut now."""
     cut(port)
     expect_device_event(side, "PORT_DOWN")
     mend(port)
@@ -41,8 +41,8 @@ def ip(number, *words):
       "an address is added and removed: ADDR_CHANGED on soft-RoCE")
 def port(test):
     """
-    The GIDs of soft-RoCE are the addresses of the interface; that of soft-iWARP is its MAC. The device's descriptor can
-    be polled, and reads as empty without an event.
+    The GIDs of soft-RoCE are the addresses of the interface; that of soft-iWARP is its MAC. The
+    device's descriptor can be polled; a non-blocking call without an event returns RPMA_E_NO_EVENT.
     """
     ports = cables(test)
     server, client = test.peers()
@@ -77,7 +77,7 @@ def denied(test):
 @case("events", "fewer than {limit} of 8 receives left: SRQ_LIMIT once, with the queue, and again "
       "after it is set again", [{"limit": 5}])
 def srq_limit(test, limit):
-    """If fewer receives wait than the limit, the event follows the next message that takes one."""
+    """The event follows the message that reduces the number of receives below the limit."""
     ports = cables(test)
     server, client = listening(test)
     server("srq", srq=1, rq=10, rcq=20)
@@ -109,13 +109,13 @@ def srq_limit(test, limit):
     disconnect(client, server)
 
 
-# ---- arming and taking an event, instead of rpma_cq_wait() --------------------------------------
+# ---- rpma_cq_arm() and rpma_cq_take_event() instead of rpma_cq_wait() ---------------------------
 
 
 @case("events", "messages between all steps of the loop of rpma_cq_arm(3), {how}: no wake-up is lost",
       [{"how": "epoll"}, {"how": "poll-then-sleep"}], fabric=True)
 def loop(test, how):
-    """The loop finds each message, or wakes up for it, whenever it arrives."""
+    """The loop polls each message, or wakes up for it, whenever it arrives."""
     queue = {"queue": "shared_cq", "shared_cq": 0}
     server, client = listening(test)
     server("cq-new", shared_cq=0, size=100)
@@ -156,7 +156,7 @@ def loop(test, how):
 @case("events", "a CQ armed for solicited completions has an event for a solicited message, for no other, for no "
       "write, and for no write that failed")
 def solicited(test):
-    """Soft-iWARP has no event for a solicited message either."""
+    """Soft-iWARP does not report solicited messages either."""
     always, solicited_too = ALWAYS, ALWAYS | 1 << 2  # RPMA_F_SOLICITED
     server, client = connected(test)
     for side in (server, client):

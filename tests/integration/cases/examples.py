@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
-"""Every example pair, with its variants, on every kind of memory it takes."""
+"""Every example pair, with its variants, on each kind of memory that it supports."""
 
 import glob
 import os
@@ -19,9 +19,9 @@ RUNNER = os.path.join(lab.CHECKOUT, "examples", "run-pair")
 
 def runs():
     """
-    Of the runs that run-pair lists, a line "EXAMPLE MEMORY CLIENTS [variant|direct-write]" each: those on plain memory
-    that need no other one; the last of each example on device DAX; and on FS-DAX, which all examples map with the same
-    function, one whose client has the memory and one whose server has it.
+    Selects from the lines "EXAMPLE MEMORY CLIENTS [variant|direct-write]" of run-pair: all runs on
+    plain memory; the last run of each example on device DAX; and two on FS-DAX, which all examples
+    map with the same function: one with the memory at the client and one at the server.
     """
     if not os.path.exists(RUNNER):
         return []
@@ -41,8 +41,8 @@ def runs():
 
 
 def builds_for(example, memory):
-    """Both on device DAX where it flushes or writes atomically, but for 14, which the simulator runs without native
-    operations."""
+    """Both builds for device DAX if the example flushes or writes atomically. Exception: 14, which
+    the simulator runs without native operations."""
     sources = os.path.join(os.path.dirname(RUNNER), example, "*.c")
     for path in glob.glob(sources) if memory == "devdax" and example[:2] != "14" else ():
         with open(path, encoding="utf-8") as source:
@@ -52,7 +52,7 @@ def builds_for(example, memory):
 
 
 def check_claim(example, is_stated, output):
-    """05 and 07 call data persistent where direct write to PMem was stated, and only there."""
+    """05 and 07 call data persistent only if the server has stated direct write to PMem."""
     if example[:2] in ("05", "07"):
         claims = re.findall(r"^client: .*?((?:not known to be )?persistent.*)", output, re.MULTILINE)
         unknown = "not known to be persistent (see example 09)"
@@ -60,7 +60,7 @@ def check_claim(example, is_stated, output):
 
 
 def run_pair(test, example, memory, clients, variant, environment=(), others_library=False):
-    """The programs check the data themselves; their exit status gives the result."""
+    """The programs check the data themselves; their exit status is the result."""
     if memory != "plain":
         lab.need({"fsdax": lab.FSDAX, "devdax": lab.DEVDAX}[memory], memory)
     if example[:2] == "14" and not os.path.exists(os.path.join(lab.BUILD_DIR, "examples", f"{example}-client")):
@@ -80,7 +80,7 @@ def run_pair(test, example, memory, clients, variant, environment=(), others_lib
         sides = set(re.findall(r"^(server|client)", done.stdout, re.MULTILINE))
         expect(sides, {"server", "client"}, "sides that print lines")
     check_claim(example, variant == " direct-write" and memory != "plain", done.stdout)
-    test.wait_until_equal(lab.resources, test.before, "kernel objects that stay")
+    test.wait_until_equal(lab.resources, test.before, "remaining kernel objects")
 
 
 @case("examples", "{example} on {memory} memory{variant}", runs(), limit=90)
@@ -97,5 +97,5 @@ def unlike_pair(test, **run):
 
 @case("examples", "05 ignores a store granularity that the environment sets", builds=("native",))
 def forced_granularity(test):
-    """libpmem2 then returns the configured value, which does not depend on the platform."""
+    """With this variable libpmem2 returns the configured value, independent of the platform."""
     run_pair(test, "05-flush-to-persistent", "devdax", "3", "", {"PMEM2_FORCE_GRANULARITY": "BYTE"})

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
-"""The other side ends, refuses, hangs or is absent: the event of the remaining side, which continues to work."""
+"""The other side ends, refuses, hangs or is absent: the remaining side gets an event and continues."""
 
 import errno
 import time
@@ -16,11 +16,12 @@ from .survivors import begin_load, check_new_side, expect_load_fails, write_and_
 # The errno of an accept after the client has ended.
 GONE = {"siw": errno.ECONNRESET}.get(lab.PROVIDER, errno.EINVAL)
 LIMIT = 1000  # milliseconds; a value that a program may choose
-# Seconds that deleting a connection may take: soft-RoCE needs hundredths, soft-iWARP up to ten (rpma_devices(7)).
+# The maximum time for deleting a connection, in seconds: soft-RoCE needs hundredths, soft-iWARP up
+# to ten (rpma_devices(7)).
 DELETE_S = 30
 
 
-# ---- progress of both sides --------------------------------------------------------------
+# ---- the state of both sides -------------------------------------------------------------
 
 
 def take_request(server, client):
@@ -44,7 +45,7 @@ STAGES = {
     "during writes": lambda server, client: begin_load(server, client, 4 << 20),
 }
 ACTIONS = {
-    "hangs": lambda side: None,  # its kernel receives messages that the process does not take
+    "hangs": lambda side: None,  # its kernel receives messages that the process does not read
     "killed": lambda side: side.kill(),
     "refuses": lambda side: side("req-delete"),
     "shuts its endpoint down": lambda side: side("ep-shutdown"),
@@ -65,7 +66,7 @@ ENDS = [dict(zip(("who", "how", "when", "event", "shows"), row)) for row in (
     ("server", "killed", "during writes", "CLOSED"),
     ("client", "killed", "during writes", "CLOSED"),
 )]
-# The kernel's actions for a process, and the statements of the pages.
+# The kernel acts for a process, or a page cites the case.
 NEEDS_KERNEL = {("client", "before it is accepted"), ("server", "before it takes the request"),
                  ("server", "while idle"), ("server", "during writes"), ("client", "during writes")}
 for row in ENDS:
@@ -74,7 +75,7 @@ for row in ENDS:
 
 @case("faults", "{who} {how} {when}: the other side gets {event}", ENDS, limit=90)
 def side_ends(test, who, how, when, event):
-    """The event of a server whose client ends before it is established depends on the provider."""
+    """The provider determines the event of a server whose client ends before the connection is established."""
     port = cables(test)[1] if how == "cut off" else None
     server, client = test.peers()
     listen(server)
@@ -93,7 +94,7 @@ def side_ends(test, who, how, when, event):
         test.transcript.append(f"{who} {how} {when}: {result}")
         expect(is_open or result == "ERR_TIMEOUT", True, f"{remaining.name} got {result}")
     else:
-        if "event" not in answer:  # a completion may come first
+        if "event" not in answer:  # a completion may be first
             remaining.event(event)
         if when == "while idle" and remaining is client and not lab.lacks(lab.LATE_COMPLETIONS):
             late_write(client)
@@ -109,7 +110,8 @@ def side_ends(test, who, how, when, event):
 
 def wait_and_delete(side):
     """
-    The pattern of rpma_conn_next_event(3): wait with poll(2) until the limit, then delete. Returns the event.
+    The pattern of rpma_conn_next_event(3): wait with poll(2) until the limit, then delete. Returns
+    the event.
     """
     began = time.monotonic()
     code, answer = side.execute("event", timeout=LIMIT)
@@ -126,9 +128,9 @@ def late_write(client):
 
 
 def continue_hung_side(server, client, who, how, when):
-    """The side that hung continues; a provider may report that the other one has ended."""
+    """The side that hung continues; a provider may report that the other side has ended."""
     if who == "client" and how != "deletes the connection":
-        client("conn-delete")  # otherwise its kernel repeats the request when the cable is back
+        client("conn-delete")  # otherwise its kernel repeats the request once the cable is mended
     elif how == "hangs" and when == "before it accepts":
         server.code("req-delete")
     elif how == "hangs" and server.code("next-req") == "ok" and server.code("connect") == "ok":
@@ -139,7 +141,7 @@ def continue_hung_side(server, client, who, how, when):
 
 @case("faults", "client ends between request and accept: the accept fails, the next works")
 def client_ends(test):
-    """The next client's request arrives after the end of the first client is known."""
+    """The next client's request arrives after the first client's end is detected."""
     server, client = test.peers()
     other = test.side(2, "new client")
     share_region(server, other, number=9)
@@ -168,7 +170,7 @@ def endpoint_shut_down(test):
     disconnect(client, server)
 
 
-# ---- no peer -----------------------------------------------------------------------------
+# ---- no listener, no route -----------------------------------------------------------------
 
 
 @case("faults", "no listener: client gets REJECTED", shows=("rejected: no listener",))
@@ -185,9 +187,9 @@ def no_listener(test):
 @case("faults", "no answer: client gets UNREACHABLE", limit=150, shows=("unreachable",))
 def unreachable(test):
     """
-    A host of its own, whose cable is pulled between the request and the connect. The server has
-    another address for it: the kernel keeps the connections of all namespaces in one table, by
-    address and interface number, so a lost neighbour also ends connections in other namespaces.
+    Uses a host of its own, whose cable is unplugged between the request and the connect, and
+    another address of the server: the kernel keeps the connections of all namespaces in one table,
+    by address and interface number, so a lost neighbour also ends connections in other namespaces.
     """
     lab.need_virtual("a cable that can be pulled")
     lab.need(lab.HOSTS[2:], "third host")

@@ -13,7 +13,7 @@ PAGED = (lab.ON_DEMAND_PAGING,)  # FS-DAX memory needs it
 
 
 def place(kind, host=1):
-    """The file that memory of this kind maps."""
+    """The file that holds memory of this kind."""
     if kind == "FS-DAX":
         return lab.need(lab.memory_of("FSDAX", host), "FS-DAX file system") + "/data"
     if kind == "device DAX":
@@ -22,7 +22,7 @@ def place(kind, host=1):
 
 
 def connected_to(test, kind, source="DRAM"):
-    """The server's memory is of this kind, the client's is the source."""
+    """Connects; the server's memory is of this kind, the client's of kind source."""
     server, client = connected(test, 4 << 20, file=place(kind), source=place(source, host=2))
     client("apply-pcfg", desc=server("pcfg", direct=1)["desc"])
     return server, client
@@ -37,7 +37,7 @@ def opcode_of_flush(test):
        {"aim": "visibility and persistence", "kind": "FS-DAX", "source": "device DAX", "needs": PAGED},
        {"aim": "visibility and persistence", "kind": "device DAX", "source": "FS-DAX", "needs": PAGED}])
 def flushes(test, aim, kind, source):
-    """Writes and flushes one after the other: only the flush completes."""
+    """Each write is followed by its flush, and only the flush completes."""
     server, client = connected_to(test, kind, source)
     aims = (0, 1) if "persistence" in aim else (0,)
     rows = [(persistent, *row) for persistent in aims for row in zip(METHODS * 2, SIZES)]
@@ -67,7 +67,7 @@ def read_by_another(test):
     disconnect(client, server)
 
 
-# (offset, length, persistent, status where flush is native); an emulated one looks at its offset only.
+# (offset, length, persistent, status of a native flush). An emulated flush uses only the offset.
 EDGES = {
     "of length 0": (0, 0, 0, "SUCCESS"),
     "at the last byte of the region": (4095, 1, 0, "SUCCESS"),

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
-"""Processes that fork: which operations keep working, and which a child cannot do."""
+"""Processes that fork: the operations that continue, and those that a child cannot execute."""
 
 from harness import lab
 from harness.case import case, connect, connected, disconnect, listen, share_region
@@ -27,8 +27,9 @@ def write_and_flush(server, client, seed, number=0, persistent=0):
       [{"kind": "DRAM"}, {"kind": "FS-DAX"}])
 def parent_goes_on(test, kind):
     """
-    A child that writes to all its memory would change the parent's pages if they were shared: the kernel copies
-    registered pages, so ibv_fork_init() and RDMAV_FORK_SAFE, which one side has, have nothing to do.
+    If parent and child shared pages, a child that writes to all its memory would change the
+    parent's. The kernel copies registered pages, so ibv_fork_init() and RDMAV_FORK_SAFE, which one
+    side sets, have no effect.
     """
     file = None
     if kind == "FS-DAX":
@@ -66,8 +67,9 @@ def other_program(test):
       shows=("send: another process",))
 def after_first_use(test):
     """
-    librdmacm keeps the device open for the whole process, and the kernel takes operations only from
-    the process that opened the device. A completion that a child takes is missing in the parent.
+    librdmacm keeps the device open for the whole process, and the kernel accepts operations only
+    from the process that opened the device. A completion that a child polls is missing in the
+    parent.
     """
     server, client = connected(test, SIZE)
     child = test.fork(client)
@@ -95,7 +97,7 @@ def child_deletes(test, verb):
     server("set", len=64, byte=0)
     client("set", len=64, byte=1)
     child = test.fork(client)
-    child.code(verb)  # its answer does not matter
+    child.code(verb)  # either result is valid
     child.quit()
     code = client.code("write", mr=0, rmr=0, len=64)
     if code == "ok":
@@ -103,5 +105,5 @@ def child_deletes(test, verb):
     else:
         expect(code, "RPMA_E_PROVIDER", "write")
     server("check-set", len=64, byte=0)
-    client.kill()  # the client cannot release objects that are gone
+    client.kill()  # the client cannot release deleted objects
     server.event("CLOSED")

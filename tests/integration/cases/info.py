@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
-"""rpma-info, compared with other programs and with registrations of the test itself."""
+"""rpma-info, compared with other programs and with registrations by the test itself."""
 
 import ipaddress
 import json
@@ -20,7 +20,7 @@ SIZE = 1 << 20
 
 
 def run_info(test, *arguments, number=1, wrapper=()):
-    """The output of a run on a host, checked against the schema."""
+    """Runs rpma-info on a host. Returns its output, checked against the schema."""
     command = lab.on(lab.host(number), *wrapper, PROGRAM, *arguments)
     done = subprocess.run([*command, "--json"], capture_output=True, text=True)
     test.transcript.append(f"{' '.join(command)}\n{done.stdout}{done.stderr}")
@@ -37,12 +37,12 @@ def device_of(found, name):
 
 
 def devinfo(name):
-    """The output of ibv_devinfo: {key: value}, numbers as such."""
+    """The output of ibv_devinfo: {key: value}, with numbers as int."""
     shown = re.findall(r"^\s+(\w+):\s+(\S+)", lab.run("ibv_devinfo", "-v", "-d", name), flags=re.M)
     return {key: int(value, 0) if re.fullmatch("0x[0-9a-f]+|0|[1-9][0-9]*", value) else value for key, value in shown}
 
 
-# The names of rpma-info's limits in ibv_devinfo.
+# rpma-info's limits and their names in ibv_devinfo.
 LIMITS = {"cq_size": "max_cqe", "sq_size": "max_qp_wr", "rq_size": "max_qp_wr", "srq_size": "max_srq_wr",
           "max_sge": "max_sge", "max_read_sge": "max_sge_rd", "max_srq_sge": "max_srq_sge", "queue_pairs": "max_qp",
           "max_qp_init_rd_atom": "max_qp_init_rd_atom", "max_qp_rd_atom": "max_qp_rd_atom",
@@ -75,7 +75,10 @@ def devices(test):
 
 
 def check_addresses(found, name):
-    """Those of the device's network device in this namespace; other namespaces' devices have none here."""
+    """
+    Expects the addresses of the device's network device in this namespace. Devices of other
+    namespaces have none here.
+    """
     device = device_of(found, name)
     links = json.loads(lab.run(*lab.on(lab.host(1), "rdma", "-j", "link", "show")))
     netdev = next(row["netdev"] for row in links if row["ifname"] == name)
@@ -99,7 +102,7 @@ def by_address(test):
         expect([found["asked"]["behind"], found["asked"]["remote"], found["exit_status"]],
                [name, remote, 0], lab.host(number))
         expect([device["name"] for device in found["devices"]], [name], "devices")
-    # The lab has no route to the address. 127.0.0.1 would not do: rdma_rxe serves it.
+    # The lab has no route to this address. 127.0.0.1 is unsuitable, because rdma_rxe serves it.
     unreachable = [["192.0.2.1"]] if lab.IS_VIRTUAL else []
     for wrong in (*unreachable, ["--device", "no-such-device"]):
         found = run_info(test, *wrong)
@@ -129,7 +132,7 @@ def operations(test):
 
 
 def where(kind):
-    """(path, the kind that rpma-info has to report)."""
+    """(path, the kind that rpma-info must report)."""
     if kind == "device DAX":
         return lab.need(lab.DEVDAX, "device DAX")
     directory = lab.FSDAX if kind == "FS-DAX" else "/var/tmp"
@@ -137,7 +140,7 @@ def where(kind):
 
 
 def registers(side, number, path, usage, is_sync):
-    """Whether rpma_mr_reg() takes as much memory in the peer program as rpma-info tries."""
+    """True if the peer program can register as much memory as rpma-info tries."""
     return side.code("reg", mr=number, size=SIZE, file=path, sync=is_sync, usage=usage) == "ok"
 
 
@@ -153,7 +156,7 @@ def memory(test, kind):
     found = run_info(test, "--device", side.device, "--memory", path)
     if kind != "device DAX":
         with open(path, "rb") as file:
-            expect(file.read() == content, True, "the content stays")
+            expect(file.read() == content, True, "unchanged content")
     reported, on_device = found["memory"], found["devices"][0]["registration"]
     system = lab.run("stat", "-f", "-c", "%T", path).strip()
     expect(reported["kind"], "tmpfs" if kind == "file" and system == "tmpfs" else kind, f"kind on {system}")
@@ -187,14 +190,14 @@ def check_cxl(kind, reported):
 
 def check_flush(test, kind, reported, on_device):
     """
-    docs/lab.md: a persistent flush works on DAX where it registers and flush is native, not on
-    DRAM.
+    docs/lab.md: a persistent flush works on DAX that can be registered and with native flush, but
+    not on DRAM.
     """
     is_dax = kind in ("device DAX", "FS-DAX")
     survives_in_caches = reported["persistence_domain"] == "cpu_cache"
     if lab.IS_VIRTUAL:
         wanted = is_dax and on_device["usage_persistent"]["is"] and (test.is_native or survives_in_caches)
-        # It is unknown which data of CXL memory survive a power failure.
+        # It is unknown which data in CXL memory survives a power failure.
         known = None if wanted and lab.ON_CXL else wanted
         expect(on_device["persistent_flush"]["is"], known, "persistent flush")
         expect(on_device["native_persistent_flush"], wanted and test.is_native, "of the device")

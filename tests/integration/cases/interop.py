@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
 """
-Everything between all pairs of libraries (both builds of this one, Debian's librpma0 1.2.0 and 1.3.0), before and after
-the initiator has applied the capabilities of the target. The table in rpma_flush(3) must agree with the results.
+All operations between all pairs of libraries (both builds of this one, Debian's librpma0 1.2.0 and
+1.3.0), before and after the initiator has applied the capabilities of the target. The table in
+rpma_flush(3) must agree with the results.
 """
 
 import glob
@@ -14,7 +15,7 @@ from harness.case import case, connect, listen
 from harness.side import ALL_USAGES, LOCAL_USAGES, READ_SRC, expect
 
 OTHER = {"native": "plain", "plain": "native"}
-# The columns of the table: this library, native and plain; the original, native and plain.
+# The columns of the table: this library, native and plain; the original 1.3.0 and 1.2.0.
 NAMES = {"native": "A", "plain": "B", "1.3.0": "C", "1.2.0": "D"}
 BY_CHOICE = "native with RPMA_FLUSH=emulated"
 SIZE = 2 << 20
@@ -22,7 +23,7 @@ NOTICE = "the other side does not advertise its flush method"
 
 
 def library(name):
-    """The directory that holds a library."""
+    """The directory of a library."""
     if name in OTHER:
         path = os.path.join(lab.build_directory(name), "src")
     else:
@@ -33,7 +34,7 @@ def library(name):
 
 
 def start(test, number, name, role, mode="auto"):
-    """A side with this library and a peer."""
+    """Starts a side that uses this library and has a peer."""
     environment = {"LD_LIBRARY_PATH": library(name), "RPMA_FLUSH": mode}
     is_ours = name in OTHER
     side = test.side(number, f"{role} {name} {mode}", environment=environment, checked=is_ours,
@@ -61,7 +62,7 @@ class Pair:
         self.initiator("conn-delete")
 
     def flush(self, persistent, is_applied, seed):
-        """Whether the flush works; a failed flush has ended its connection."""
+        """True if the flush works; a failed flush has ended its connection."""
         self.connection(is_applied)
         self.initiator("fill", len=4096, seed=seed)
         self.initiator("write", mr=0, rmr=self.number, len=4096, flags=1)
@@ -76,7 +77,7 @@ class Pair:
         return works
 
     def atomic_write(self, is_applied, seed):
-        """Whether it works. If so, also sends a message in each direction, and immediate data."""
+        """True if it works; also sends a message in each direction, and immediate data."""
         self.connection(is_applied)
         value = f"{seed:02x}" * 8
         self.initiator("atomic", rmr=self.number, roff=64, bytes=value)
@@ -103,7 +104,7 @@ class Pair:
 
 def start_target(test, name, memory):
     target = start(test, 1, name, "target")
-    # The original registers a region that flushes may use without the right to read.
+    # The original can register a region for flushes without the usage for reads.
     target.region = target("reg", size=SIZE, file=memory, usage=ALL_USAGES & ~READ_SRC)["desc"]
     target.capabilities = target("pcfg", direct=1, **({"served": 1} if name in OTHER else {}))["desc"]
     return target
@@ -123,12 +124,13 @@ def notices(test, side):
 def try_pair(test, pair, seeds):
     """
     Returns {operation: (before, after)}. This library logs one notice on each connection that
-    flushes without known capabilities: the one before, and with an older target also the two after.
+    flushes without known capabilities: before applying them, and with an older target also on the
+    two connections after it.
     """
     before = notices(test, pair.initiator)
     seen = {
         "visibility": tuple(pair.flush(0, applied, next(seeds)) for applied in (False, True)),
-        # At first the flush is refused: the server has not declared direct write to PMem.
+        # None: without the capabilities, direct write to PMem is unknown, so the flush is refused.
         "persistent": (None, pair.flush(1, True, next(seeds))),
         "atomic write": tuple(pair.atomic_write(applied, next(seeds)) for applied in (False, True)),
     }
@@ -140,7 +142,7 @@ def try_pair(test, pair, seeds):
 @case("interop", "every pair of libraries: results equal the table in rpma_flush(3)", limit=240, builds=("native",),
       needs=(lab.NATIVE_OPERATIONS,), shows=("REM_ACCESS_ERR: flush",))
 def pairs(test):
-    """An initiator of 1.4 that does not flush natively has the row of one that cannot."""
+    """RPMA_FLUSH=emulated has the results of an initiator without native flush."""
     lab.need_virtual("a device known to have native flush")
     memory = lab.need(lab.DEVDAX, "device DAX")
     seen = {}  # (initiator, target, operation): the results before and after
@@ -162,7 +164,7 @@ def pairs(test):
 
 
 def table():
-    """The rows of rpma_flush(3): (initiator, operation) -> the words of the four targets."""
+    """The rows of rpma_flush(3): (initiator, operation) -> the results of the four targets."""
     with open(os.path.join(lab.CHECKOUT, "man", "rpma_flush.3"), encoding="utf-8") as page:
         rows = re.findall(r'^\.It ([ABCD]) Ta (flush|"atomic write") Ta (.+)$', page.read(), re.MULTILINE)
     return {(initiator, what.strip('"')): [re.sub(r" ?\[\d\]", "", word).strip('"') for word in words.split(" Ta ")]

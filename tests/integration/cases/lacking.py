@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
-"""A provider without a feature: the error code, the log line, and that all other operations work."""
+"""A provider without a feature: the error code, the log line, and all other operations."""
 
 from harness import lab
 from harness.case import PORT, case, connect, connected, disconnect, listen
@@ -14,14 +14,14 @@ BLOCK = 4096
 
 
 def log_line(test, *words):
-    """One line of the log is an error that names the call and what the provider refused."""
+    """Expects one error line in the log, with the call and the provider's function."""
     words = ("ERROR", *words)
     lines = [line for line in test.stderr().splitlines() if all(word in line for word in words)]
     expect(len(lines), 1, f"lines with {' and '.join(words)}")
 
 
 def still_works(server, client):
-    """A refused operation leaves no completion, and the connection works."""
+    """A refused operation has no completion, and the connection continues."""
     client.refuses("RPMA_E_NO_COMPLETION", "wc", timeout=0)
     write_and_check(server, client)
     disconnect(client, server)
@@ -95,7 +95,7 @@ def no_receive(test):
 @case("lacking", "a server that sends first loses a connection whose client receives the message with "
       "the reply", lacks=lab.SERVER_FIRST)
 def server_first(test):
-    """rpma_messages(7): the message overtakes the answer, so TCP delivers both at once."""
+    """rpma_messages(7): the message overtakes the reply, so TCP delivers both at once."""
     server, client = test.peers()
     _, to_client = cables(test)
     server("reg", size=64, usage=SEND)
@@ -103,7 +103,8 @@ def server_first(test):
     listen(server)
     client("req-new", addr=server.address, port=PORT)
     client("req-recv", mr=0, len=64, ctx=7)
-    # The delay begins before the attempt, because siw ends an attempt that has no reply for 10 seconds.
+    # The delay begins before the attempt, because siw aborts an attempt without a reply after 10
+    # seconds.
     with impaired([to_client], "delay", "2s"):
         client("connect")
         server("next-req")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
-"""A user that is not root, with little memory that may be pinned, or without the devices."""
+"""A user other than root, with little memory that may be pinned, or without access to the devices."""
 
 import errno
 import glob
@@ -87,7 +87,7 @@ def rdma_cgroup(test):
        {"nodes": "/dev/infiniband/rdma_cm", "errno": ENOMEM,
         "shows": ("local: rdma_cm closed",)}])
 def nodes_closed(test, nodes, errno):
-    """librdmacm and libibverbs hide the reason: no error number is EACCES."""
+    """librdmacm and libibverbs hide the reason: no call sets errno to EACCES."""
     wrapper = as_user()
     for node in glob.glob(nodes):
         test.undo.callback(os.chmod, node, stat.S_IMODE(os.stat(node).st_mode))

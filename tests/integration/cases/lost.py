@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
-"""A lost peer: the side that detects it, the time, and the side whose setting determines it."""
+"""A lost peer: the side that detects it, the time until then, and the side whose setting applies."""
 
 import time
 
@@ -11,15 +11,15 @@ from harness.side import STATUSES, completion, expect
 
 from .survivors import begin_writes, check_new_side, wait_for_bytes
 
-# Seconds; far above the waits of all cases. A missing completion ends the case all the same.
+# Seconds; far above the waits of all cases. A missing completion ends the case nevertheless.
 TIMEOUT = 60
-# Seconds in which every operation fails whose retries are limited by the settings below.
+# Seconds within which each operation with retries limited by the settings below fails.
 LONG_ENOUGH = 3
 SIZE = 1 << 20
 
 
 def with_settings(test, server=None, client=None):
-    """A server and a client, connected with these settings, and the ends of their cables."""
+    """Connects a server and a client with these settings. Returns them and the ends of their cables."""
     ports = cables(test)
     sides = connected(test, SIZE, server, client)
     share_region(*reversed(sides), SIZE, number=1)
@@ -27,7 +27,7 @@ def with_settings(test, server=None, client=None):
 
 
 def bounds(ack, retry):
-    """Milliseconds, at the earliest and at the latest: rpma_conn_cfg_set_ack_timeout(3)."""
+    """The earliest and the latest failure, in milliseconds: rpma_conn_cfg_set_ack_timeout(3)."""
     return ack * (retry + 1), 8 * ack * (retry + 1)
 
 
@@ -36,7 +36,7 @@ def milliseconds(since):
 
 
 def expect_early(what, spent, latest):
-    """Allows twice the documented time, because other programs use the machine's processors too."""
+    """Allows twice the documented time, because other programs also use the machine's processors."""
     expect(spent <= 2 * latest, True, f"{what}: {spent} ms, not within twice {latest}")
 
 
@@ -50,7 +50,7 @@ def post(side, verb, **values):
 
 
 def expect_failure(side, status, posted, earliest, latest, later=0):
-    """The first operation fails with this status and in time; the others are flushed."""
+    """Expects this status for the first operation, in time; the later operations are flushed."""
     answer = side("wc", count=1, timeout=TIMEOUT * 1000)
     spent = milliseconds(posted)
     expect(completion(answer["wc0"]).status, status, f"{side.name}: status")
@@ -62,8 +62,8 @@ def expect_failure(side, status, posted, earliest, latest, later=0):
 
 def expect_no_event(side, seconds=LONG_ENOUGH):
     """
-    No completion comes, and no event but one that a kernel reports when it happens to look for the
-    neighbour (Linux 7.3, drivers/infiniband/core/cma.c, cma_netevent_callback()).
+    Expects neither a completion nor an event, except UNREACHABLE: a kernel reports it if it happens
+    to update the neighbour (Linux 7.3, drivers/infiniband/core/cma.c, cma_netevent_callback()).
     """
     side.refuses("ERR_TIMEOUT", "wc", timeout=seconds * 1000)
     code, answer = side.execute("event", timeout=1)
@@ -71,11 +71,12 @@ def expect_no_event(side, seconds=LONG_ENOUGH):
            f"{side.name}: {code} {answer}")
 
 
-# ---- under operations ----------------------------------------------------------------------
+# ---- outstanding operations ----------------------------------------------------------------
 
 # The server keeps the timeout of the CM, which is half a second (exponent 17).
 CM_TIMEOUT = (4096 << 17) // 1000000
-# verb, the side that posts it, the settings of both sides, and the result: timeout in ms, retries.
+# verb, the side that posts it, a description, the settings of both sides, and the result: timeout
+# in ms, retries.
 LINK_DOWN = [dict(zip(("verb", "poster", "what", "settings", "ack", "retry"), row)) for row in (
     ("write", "client", "its own 100 ms and 3 retries", {"client": {"ack": 100, "retry": 3}}, 100, 3),
     ("read", "client", "its own 50 ms and 6 retries", {"client": {"ack": 50, "retry": 6}}, 50, 6),
@@ -91,7 +92,7 @@ LINK_DOWN = [dict(zip(("verb", "poster", "what", "settings", "ack", "retry"), ro
 @case("lost", "{verb} of the {poster}, link down, {what}: RETRY_EXC_ERR in time", LINK_DOWN,
       needs=(lab.LIMITED_RETRIES,), shows=("RETRY_EXC_ERR: any",))
 def link_down_before_posts(test, verb, poster, what, settings, ack, retry):
-    """The other host's cable is unplugged before the operations are posted, and stays so."""
+    """The other host's cable is unplugged before the operations are posted, and stays unplugged."""
     server, client, *ports = with_settings(test, **settings)
     side, other, port = (client, server, ports[0]) if poster == "client" else (server, client, ports[1])
     other("recv", mr=0, len=8, count=3)
@@ -135,7 +136,7 @@ def smaller_mtu(test):
 @case("lost", "the server's retry count is not used", needs=(lab.LIMITED_RETRIES,))
 def servers_retry_count(test):
     """
-    With the server's count the write would fail after 20 ms; the client's count 7 is without end.
+    With the server's count the write would fail after 20 ms; the client's count 7 is unlimited.
     """
     server, _, _, port = with_settings(test, server={"ack": 20, "retry": 0})
     cut(port)
@@ -161,14 +162,15 @@ def senders_rnr_count(test):
                            {"receiver": "client", "sender": "server", "count": 2, "timer": "100 ms"}],
       needs=(lab.WAITING_MESSAGES,))
 def receivers_rnr_count(test, receiver, sender, count, timer):
-    # Milliseconds between two tries: of the CM of Linux, and the time of InfiniBand above 100.
+    # Milliseconds between two tries: the default timer of Linux's CM, and InfiniBand's first timer
+    # above 100.
     pause, settings = (655, {}) if timer == "default timer" else (123, {"rnr-timer": 100})
     sides = with_settings(test, **{receiver: {"rnr": count, **settings}})
     side = sides[("server", "client").index(sender)]
     expect_failure(side, "RNR_RETRY_EXC_ERR", post(side, "send"), count * pause, (count + 1) * pause)
 
 
-# ---- nothing under way ---------------------------------------------------------------------
+# ---- no outstanding operation --------------------------------------------------------------
 
 
 @case("lost", "link down, an idle connection: neither side has an event; a prepared read fails, {how}",
@@ -176,7 +178,10 @@ def receivers_rnr_count(test, receiver, sender, count, timer):
         "needs": (lab.LIMITED_RETRIES,)},
        {"how": "after the program's own time limit", "settings": {}}])
 def idle(test, how, settings):
-    """The pattern of rpma_failures(7). A missing answer is enough on every device; all objects can be deleted."""
+    """
+    The pattern of rpma_failures(7): on every device a missing reply is sufficient, and all objects
+    can be deleted.
+    """
     server, client, port, _ = with_settings(test, **settings)
     client("batch-new", ops=1)
     client("read", batch=0, mr=0, rmr=0, len=8)
@@ -207,7 +212,7 @@ TCP_RETRIES = "net.ipv4.tcp_retries2"
 
 
 def limit_tcp(test, retries):
-    """The setting of an operator; the case's end restores the value."""
+    """Sets a value as an operator would; the end of the case restores it."""
     for number in (1, 2):
         on_host = lab.on(lab.host(number), "sysctl", "-nq")
         before = lab.run(*on_host, TCP_RETRIES).strip()
@@ -220,7 +225,7 @@ def limit_tcp(test, retries):
        (("write", "SUCCESS"), ("send", "SUCCESS"), ("read", "WR_FLUSH_ERR"))],
       lacks=lab.LIMITED_RETRIES)
 def tcp_limit(test, verb, status):
-    """The settings allow a fraction of a second; two retries of TCP take more than one second."""
+    """The settings allow a fraction of a second; two retries of TCP need more than one second."""
     limit_tcp(test, 2)
     server, client, port, _ = with_settings(test, client={"ack": 20, "retry": 0})
     server("recv", mr=0, len=8)
@@ -230,7 +235,7 @@ def tcp_limit(test, verb, status):
         client.refuses("ERR_TIMEOUT", "wc", timeout=1000)
     client.completion(status, timeout=300000)
     answer = client("event", timeout=300000)
-    if answer["event"] == "UNREACHABLE":  # which expect_no_event() allows, too
+    if answer["event"] == "UNREACHABLE":  # expect_no_event() describes this event
         answer = client("event", timeout=300000)
     expect(answer["event"], "CLOSED", "event")
     expect(milliseconds(posted) > 1000, True, "TCP retransmits for longer than the settings allow")

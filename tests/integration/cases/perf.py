@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
-"""rpma-perf: its measurements, with every byte checked; figures and words are tests/programs."""
+"""rpma-perf: its measurements, with every byte checked. tests/programs checks figures and texts."""
 
 import json
 import os
@@ -81,7 +81,7 @@ MANY = "{connections} connections of one client, and {others} clients at once"
 @case("large", MANY, [{"connections": 1000, "others": 40}], limit=600, needs=(lab.MANY_CONNECTIONS,))
 @case("perf", MANY, [{"connections": 100, "others": 5}], limit=600, needs=(lab.MANY_CONNECTIONS,), fabric=True)
 def many(test, connections, others):
-    """The server has one thread for all of them, because reads need no other."""
+    """The server serves all clients with one thread, because reads need no other."""
     delay_early_messages(test)
     server = serve(test)
     clients = [measure(test, "-o", "read", "-D", "600", "--rate", "1") for _ in range(others)]

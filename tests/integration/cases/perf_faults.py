@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
-"""rpma-perf: wrong data, sides that end in the middle, and the ledger of what was flushed."""
+"""rpma-perf: wrong data, sides that end during a measurement, and the ledger of flushed data."""
 
 import os
 import signal
@@ -16,7 +16,7 @@ from harness.side import expect
 from .perf import terminate, validated
 
 
-# The process, the signal, the phase in which it arrives, and the client's last line.
+# The process, the signal, the operation during which it arrives, and the client's last line.
 ENDS = [dict(zip(("who", "number", "operation", "line"), row)) for row in (
     ("server", signal.SIGKILL, "write", ""), ("server", signal.SIGKILL, "ping-pong", ""),
     ("client", signal.SIGKILL, "ping-pong", None), ("client", signal.SIGINT, "ping-pong", "interrupted"),
@@ -41,8 +41,8 @@ def ended(test, who, number, operation, line):
     expect_no_leak(test)
 
 
-# The links stay up: a packet of the connection manager that rdma_rxe cannot send, because the port
-# is down, can leave the device unable to send any other.
+# The links stay up: while a port is down, rdma_rxe cannot send packets of the connection manager,
+# and one that it could not send can stop the device from sending any other.
 @case("perf", "link down during ping-pong: both sides report it", limit=200,
       needs=(lab.LIMITED_RETRIES,))
 def cable_cut(test):
@@ -55,11 +55,11 @@ def cable_cut(test):
 
 
 def measure_restart(test, operation, seconds):
-    """The row of a measurement in whose middle the server is killed, and another one takes its place."""
+    """Returns the row of a measurement during which the server is killed and replaced."""
     server = serve(test)
     client = measure(test, "-o", operation, "--reconnect", "-D", str(seconds), "-w", "1", "--json")
     client.wait_for_threads(2)
-    time.sleep(1)  # into the measurement, after the warm-up
+    time.sleep(1)  # after the warm-up, during the measurement
     server.signal(signal.SIGKILL)
     server.process.wait(TIMEOUT)
     client.wait_for_threads(1)
@@ -72,7 +72,7 @@ def measure_restart(test, operation, seconds):
 @case("perf", "the server is killed and restarted: one gap, with {operation}", limit=200,
       table=[{"operation": operation} for operation in ("write", "connect")], fabric=True)
 def server_restarts(test, operation):
-    """On a busy machine the new server may start after the measurement, which is then repeated with more time."""
+    """On a busy machine the new server may start only after the measurement; then a longer one follows."""
     delay_early_messages(test)
     for seconds in (4, 100):
         row = measure_restart(test, operation, seconds)
@@ -125,13 +125,13 @@ def client_killed(test):
 @case("lacking", "rpma-perf --ledger: writes that completed and did not arrive are reported",
       lacks=lab.REMOTE_RESULTS, limit=120)
 def never_arrived(test):
-    """Without flushes the ledger names writes that have not arrived: these must be reported."""
+    """Without flushes the ledger contains writes that have not arrived. They must be reported."""
     path, ledger, server, client = begin(test, "-o", "write", "--ring", "512", "-d", "8")
     client.wait_until(lambda: laps_of(ledger) >= 1, "lap of the ring")
     verify(test, ledger, path, ALL_FOUND)
     test.undo.enter_context(impaired(cables(test)[:1], "loss", "100%"))
     before = ledger_lines(ledger)
-    client.wait_until(lambda: ledger_lines(ledger) != before, "record after the cut")
+    client.wait_until(lambda: ledger_lines(ledger) != before, "a record after the cut")
     client.signal(signal.SIGTERM)
     client.end(1, "interrupted")
     expect("first missing: connection 0, record " in verify(test, ledger, path, MISSING), True,

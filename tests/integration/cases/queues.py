@@ -19,7 +19,7 @@ def full_send_queue(test):
     """Messages without a receive fill the queue."""
     server, client = connected(test, server={"cq": 1000, "sq": 4, "rq": 500}, client={"cq": 1000, "sq": 4})
     posted = send_until_full(client, mr=0, len=8)
-    expect(posted >= 4, True, f"a queue of 4 took {posted}")
+    expect(posted >= 4, True, f"a queue of 4 accepted {posted}")
     client.refuses("RPMA_E_PROVIDER", "write", mr=0, rmr=0, len=8)
     server("recv", mr=0, len=8, count=posted)
     expect([found.ctx for found in client.completions(posted)], list(range(1, posted + 1)), "completions")
@@ -39,7 +39,7 @@ def many_receives(test, queue):
     connect(server, client, server_cfg=0)
     code, answer = server.execute(queue, method="many", mr=0, len=length, count=count)
     taken = int(answer["posted"])
-    expect((code, 4 <= taken < count), ("RPMA_E_AGAIN", True), f"post of {count}, took {taken}")
+    expect((code, 4 <= taken < count), ("RPMA_E_AGAIN", True), f"post of {count}, accepted {taken}")
     expect("ERROR" in test.stderr(), False, "errors in the log")
     server.refuses("RPMA_E_PROVIDER", queue, mr=0, len=length)
     for number in range(taken):
@@ -74,7 +74,7 @@ def vectors(test):
 @case("overrun", "{senders} connections exceed a shared receive queue: messages wait, none is lost",
       [{"senders": 2}], needs=(lab.WAITING_MESSAGES,), fabric=True)
 def srq_exhausted(test, senders):
-    """Each sender's messages arrive in their order, whichever receive takes them."""
+    """The messages of each sender arrive in order, regardless of the receives that they use."""
     server, client = listening(test)
     room, each = 4, 5
     server("srq", rq=room, rcq=20)
@@ -105,7 +105,7 @@ def srq_exhausted(test, senders):
 @case("overrun", "receiver not ready, no retry: RNR_RETRY_EXC_ERR, and the server continues",
       needs=(lab.WAITING_MESSAGES,), shows=("RNR_RETRY_EXC_ERR: send",), fabric=True)
 def finite_retry(test):
-    """The receiver sets how often a message is repeated."""
+    """The receiver sets the number of retries for a message."""
     server, client = connected(test, client={"rnr": 0})
     for ctx, status in ((5, "RNR_RETRY_EXC_ERR"), (6, "WR_FLUSH_ERR")):
         server("send", mr=0, len=8, ctx=ctx)
@@ -116,7 +116,7 @@ def finite_retry(test):
 
 
 def nothing_more(side):
-    """Neither a completion nor an event is outstanding."""
+    """Expects that neither a completion nor an event is outstanding."""
     side.refuses("RPMA_E_NO_COMPLETION", "wc", timeout=0)
     side("nonblock", fd="event")
     side.refuses("RPMA_E_NO_EVENT", "event", timeout=0)
@@ -126,7 +126,7 @@ def nothing_more(side):
       "the connection works", [{"whose": "a connection's", "count": 4}, {"whose": "the program's", "count": 4}],
       shows=("Completions are missing",), fabric=True)
 def writes_overflow(test, whose, count):
-    """librdmacm has one context for all peers of a process, so any of them takes the events."""
+    """librdmacm has one context for all peers of a process, so any of them can read the events."""
     lab.need_virtual("a CQ of exactly the requested size")
     server, client = listening(test)
     shared_cq = {"shared_cq": 2} if whose == "the program's" else {}
@@ -143,7 +143,7 @@ def writes_overflow(test, whose, count):
     expect(client.completion(opcode="WRITE").ctx, 0, "op_context")
     nothing_more(client)
     server("check", len=count * SLOT, seed=1)
-    for place in range(count):  # lost completions take no room in the send queue
+    for place in range(count):  # lost completions occupy no entry of the send queue
         client("write", mr=0, rmr=0, len=SLOT, ctx=place)
         expect(client.completion(opcode="WRITE").ctx, place, "op_context")
     disconnect(client, server)

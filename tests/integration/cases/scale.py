@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
-"""Many: unanswered requests, connections that one thread makes, connections on one queue."""
+"""Large numbers: unanswered requests, connections from one thread, connections on one queue."""
 
 import collections
 import time
@@ -14,7 +14,7 @@ from .establishing import flood
 
 
 def held_by(server):
-    """What a server has open, and objects of its device."""
+    """The server's descriptors, heap and device objects."""
     return {**lab.resources()[server.device], "descriptors": len(server.descriptors()),
             "heap": int(server("heap")["bytes"])}
 
@@ -25,7 +25,7 @@ WITHOUT_END = "{count} requests that are never completed: no queue pair, and not
 @case("large", WITHOUT_END, [{"count": 10000}], limit=600, needs=(lab.BARE_REQUESTS,))
 @case("scale", WITHOUT_END, [{"count": 200}], limit=120, needs=(lab.BARE_REQUESTS,))
 def requests_without_end(test, count):
-    """A server takes requests and answers none, then deletes them."""
+    """A server receives requests and answers none, then deletes them."""
     lab.need_virtual("a network for a flood of requests")
     server = test.side(1, "server")
     listen(server)
@@ -43,13 +43,14 @@ def requests_without_end(test, count):
 
     def nothing_leaks():
         server.code("req-delete", count=count)  # the client has ended: nothing to reject
-        server.code("next-incoming", count=count, timeout=0)  # requests that arrived since then
+        server.code("next-incoming", count=count, timeout=0)  # requests that arrived meanwhile
         after.update(held_by(server))
         return all(after[kind] == before[kind] for kind in ("descriptors", "qp", "cm_id"))
 
     wait_until(nothing_leaks, "descriptors, queue pairs and identifiers are as before the requests")
-    # librdmacm keeps the table of its numbers, 8 bytes for each, and adds whole blocks to it (indexer.c, idm_grow()).
-    # Together with a lost allocation per request, 32 bytes at least, this would be more.
+    # librdmacm keeps a table of identifiers, 8 bytes for each, and extends it by whole blocks
+    # (indexer.c, idm_grow()). One lost allocation per request, at least 32 bytes, would exceed the
+    # limit.
     expect(after["heap"] < before["heap"] + 16 * count + 16384, True,
            f"{after['heap']} bytes after the requests, {before['heap']} before")
 
@@ -58,7 +59,7 @@ LIMIT = 4  # seconds until an unreachable address fails
 
 
 def next_step(client, number, requested):
-    """Takes the next step of an attempt: "up" or "failed" when it has ended, None while it continues."""
+    """Executes the next step of an attempt. Returns "up" or "failed" when it has ended, otherwise None."""
     if number not in requested:
         code = client.code("req-resolve", req=number, timeout=0)
         for verb in ("req-setup", "connect"):
@@ -76,7 +77,10 @@ def next_step(client, number, requested):
 
 
 def connect_to_all(client, addresses):
-    """One thread connects to all. Returns the seconds until each attempt ended, and of the longest step."""
+    """
+    Connects to all addresses in one thread. Returns the seconds until each success and each
+    failure, and of the longest step.
+    """
     began, longest, requested, ends = time.monotonic(), 0, set(), {"up": [], "failed": []}
     for number, address in enumerate(addresses):
         client("req-start", req=number, addr=address, port=PORT, cfg=0)
@@ -103,7 +107,7 @@ def attempts_are_independent(test, count, dead):
     up, failed, longest = connect_to_all(client, [
         server.address if number % every else f"{network}.{200 + number // every}" for number in range(count)])
     expect((len(up), len(failed)), (count - dead, dead), "connections and failures")
-    # One after another each dead one would take the whole time for resolving an address.
+    # In sequence, the failures would need the time limit of an address multiplied by their number.
     expect(failed[-1] < LIMIT * dead / 2, True, f"{failed[-1]} s until the last failure was reported")
     expect(longest < LIMIT, True, f"{longest} s for one step")
     client("release")
@@ -111,16 +115,16 @@ def attempts_are_independent(test, count, dead):
     serve_until_all_left(server)
 
 
-# ---- one queue, which the program made ---------------------------------------------------
+# ---- one queue, created by the program ---------------------------------------------------
 
-WORDS, WORD, TURN = 32, 8, 40  # bytes of a turn: what is written, what is received, both
+WORDS, WORD, TURN = 32, 8, 40  # bytes per turn: written, received, both
 SEND_QUEUE, RECEIVE_QUEUE, TURNS = 8, 2, 3
 EVERYONE = "{count} connections on one queue, receives {receives}: completions of a connection are in order"
 OWN = "in one of their own"
 
 
 def create_queues(side, count, receives):
-    """One queue for all completions, or a second one for receives."""
+    """Creates one queue for all completions, or a second one for receives."""
     side("cq-new", shared_cq=0, size=count * (SEND_QUEUE + (0 if receives == OWN else RECEIVE_QUEUE)))
     if receives == OWN:
         side("cq-new", shared_cq=1, size=count * RECEIVE_QUEUE)
@@ -131,7 +135,7 @@ def create_queues(side, count, receives):
       limit=300, needs=(lab.MANY_CONNECTIONS,))
 @case("scale", EVERYONE, [{"count": 32, "receives": "in it"}, {"count": 16, "receives": OWN}], limit=300, fabric=True)
 def connections_share_a_queue(test, count, receives):
-    """In a turn all clients write and send a message; the server replies when the data has arrived."""
+    """In each turn all clients write and send a message; the server replies after checking the data."""
     pair = server, client = test.peers()
     queues = 2 if receives == OWN else 1
     everyone = range(count)
@@ -147,7 +151,7 @@ def connections_share_a_queue(test, count, receives):
         side("recv", conn=number, mr=0, off=number * TURN + WORDS, len=WORD)
 
     def completed(side, sends, received):
-        """Waits for so many completions of each connection; its sends have arrived in the order of their numbers."""
+        """Expects these sends, in order, and this number of receives from each connection."""
         order, arrived = collections.defaultdict(list), collections.Counter()
         counts = [count * len(sends), count * received]
         for shared_cq, number in enumerate(counts if queues == 2 else [sum(counts)]):

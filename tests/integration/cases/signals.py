@@ -32,7 +32,8 @@ def end(server, client):
     expect(server.end()["event"], "CLOSED", "event")
 
 
-# Each call: its command, the descriptor that it waits for, its result after a signal, and the event that it waits for.
+# Per call: its command, its values, the descriptor it waits for, its result after a signal, and a
+# function that causes the event.
 CALLS = {
     "rpma_ep_next_conn_req": ("next-req", {"req": 2, "timeout": 0}, EVENT, "RPMA_E_PROVIDER", send_request),
     "rpma_cq_wait": ("cq-wait", {}, COMPLETION, "RPMA_E_NO_COMPLETION", message),
@@ -78,7 +79,7 @@ def interrupted(test):
 @case("signals", "resolving an absent machine ends at a signal without SA_RESTART, and "
       "at its time limit with it")
 def unresolved(test):
-    """rpma_limits(7): an address that is being resolved."""
+    """rpma_limits(7): a call that resolves an address."""
     client = test.side(2, "client")
     client("cfg", timeout=3000)
     absent = client.address.rsplit(".", 1)[0] + ".250"

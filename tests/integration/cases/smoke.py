@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
-"""Connecting and the first messages. Other cases of the group, which each change should pass, are in data and flush."""
+"""
+Connecting and the first messages. data and flush have the other cases of the group, which each
+change must pass.
+"""
 
 from harness.case import PORT, case, disconnect, listen
 from harness.side import RECV, SEND, expect
 
 
 def is_prefix(received, sent, what):
-    """The transport may add zeros to private data."""
+    """The transport may pad private data with zeros."""
     expect(received[:len(sent)], sent, what)
     expect(set(received[len(sent):]) <= {"0"}, True, what + ", padding")
 
@@ -33,7 +36,7 @@ def private_data(test):
 @case("smoke", "receives posted on the requests get the first messages, the {first} sends first",
       [{"first": "client"}, {"first": "server"}])
 def early_receive(test, first):
-    """The receives are lists, whose borders are none of the messages'."""
+    """The receives are SGE lists that are split at other offsets than the messages."""
     sides = server, client = test.peers()
     for side in sides:
         side("reg", size=4096, usage=RECV | SEND)

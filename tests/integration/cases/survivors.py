@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
-"""A side whose other side has ended: how its load ends, and that it works with a new one."""
+"""A side whose peer has ended: its load fails, and it works with a new peer."""
 
 import errno
 
@@ -9,13 +9,13 @@ from harness.case import connect, disconnect, listen, share_region
 from harness.side import expect
 
 BLOCK = 4096
-# A connection has 7 retries. Hardware fails after them, some seconds later; soft-RoCE repeats
-# without end at 7, so there only the event reports the end. A busy machine takes longer.
+# A connection has 7 retries. Hardware fails some seconds later; soft-RoCE retries without limit at
+# 7, so only the event reports the end. A busy machine needs more time.
 RETRIES_END = 120
 
 
 def check_new_side(test, side):
-    """A new client of a server that is left, or a new server of a client."""
+    """Connects the remaining server to a new client, or the remaining client to a new server."""
     is_server = side.name == "server"
     new = test.side(2, "new client") if is_server else test.side(1, "new server")
     server, client = (side, new) if is_server else (new, side)
@@ -41,7 +41,7 @@ def check_new_connection(server, client, number, **values):
 
 def begin_writes(client, length, count):
     """
-    Begins the load. Where a completion may be missing after the end, the event ends it as well.
+    Begins the load. On a device that may drop completions after the end, the event ends it as well.
     """
     last = int(lab.lacks(lab.LATE_COMPLETIONS))
     client.begin("write-blocks", mr=0, rmr=0, len=length, count=count, window=8, last=last)
@@ -49,8 +49,8 @@ def begin_writes(client, length, count):
 
 def expect_load_fails(side, within=RETRIES_END):
     """
-    The load ends in time with a failed completion, or with CLOSED. siw also refuses a post that meets
-    the end of the connection.
+    The load ends in time with a failed completion, or with CLOSED. siw may also refuse a post while
+    the connection ends.
     """
     code, answer = side.take(timeout=within)
     if code == "ERR_CLOSED" and lab.lacks(lab.LATE_COMPLETIONS):
@@ -65,7 +65,7 @@ def expect_load_fails(side, within=RETRIES_END):
 
 
 def wait_for_bytes(server, offset):
-    """Waits until the load has written this place."""
+    """Waits until the load has written at this offset."""
     while server("bytes", off=offset, len=8)["bytes"] == "00" * 8:
         pass
 

@@ -15,8 +15,9 @@ THREADS, TIMES, SECONDS = 4, 10, 3
       f"{SECONDS} s", limit=300)
 def mixed_load(test):
     """
-    Every operation's data is read back or echoed. On a device where messages and reads disturb each other they have
-    separate connections. A device that repeats native operations wrongly gets none: a busy machine loses packets.
+    Every operation's data is read back or echoed. On a device where messages and reads interfere
+    they use separate connections. A device that repeats native operations incorrectly executes
+    none, because a busy machine loses packets.
     """
     repeats = not (lab.lacks(lab.REPEATED_NATIVE) and test.is_native)
     environment = {} if repeats else {"RPMA_FLUSH": "emulated"}

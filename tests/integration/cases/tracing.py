@@ -16,15 +16,16 @@ from .data import send_until_full
 
 PROGRAM = os.path.join(lab.CHECKOUT, "programs", "trace", "rpma-trace")
 LIBRARY = os.path.join(lab.BUILD_DIR, "src", "librpma.so.0")
-# Seconds: bpftrace compiles a script for long on an emulated machine.
+# Seconds: on an emulated machine bpftrace needs long to compile a script.
 SLOW = 600
 BREAKPOINT = b"\xcc"
-# The first and the last function that the script names, so that all between them are traced when they are.
+# The first and the last function of the script: once both are traced, all functions between them
+# are.
 TRACED = ("rpma_write", "rpma_flush")
 
 
 def is_traced(side, function):
-    """Whether a breakpoint is in the memory of a process where a function begins."""
+    """True if the process has a breakpoint at the beginning of the function."""
     offset = int(re.search(rf"^(\w+) T {function}@", lab.run("nm", "--dynamic", LIBRARY), re.M)[1], 16)
     with open(f"/proc/{side.process.pid}/maps", encoding="ascii") as maps:
         start = next(int(line.split("-")[0], 16) for line in maps if line.rstrip().endswith("/src/librpma.so.0"))
@@ -34,7 +35,7 @@ def is_traced(side, function):
 
 
 class Trace:
-    """rpma-trace with one script, from the first line of its output on."""
+    """Runs rpma-trace with one script and collects its output."""
 
     def __init__(self, test, script, *options):
         self.path = os.path.join(test.directory(), script)
@@ -95,7 +96,7 @@ def scripts(test):
     wait_until(lambda: use(server, client) and failures.shows("ibv_post_send(") and
                connections.shows("request of a client", "deleted after") and methods.shows("connection"),
                "each script shows a connection", SLOW)
-    use(server, client)  # from its begin on, which the scripts may have missed so far
+    use(server, client)  # a whole connection, because the scripts may have missed the beginning of the previous ones
     found = failures.end()
     for wanted in (rf"\d\d:\d\d:\d\d {pid} rpma_send RPMA_E_PROVIDER errno 12\n +ibv_post_send\(opcode=IBV_WR_SEND",
                    r"@failures\[rpma_send, RPMA_E_PROVIDER, 12\]: \d+\n",
@@ -112,6 +113,7 @@ def scripts(test):
         expect(bool(re.search(wanted, found)), True, wanted)
     found = methods.end()
     mode = "native" if test.is_native else "emulated"
-    for types in ("visibility", "persistence and visibility"):  # before and after apply-pcfg, which states nothing more
+    # before and after apply-pcfg, which adds no other capability
+    for types in ("visibility", "persistence and visibility"):
         wanted = rf"@flush_methods\[{mode}, {types}, unknown\]: \d+\n"
         expect(bool(re.search(wanted, found)), True, wanted)

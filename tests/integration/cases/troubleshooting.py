@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
 """
-The failures of docs/troubleshooting.md, each made to happen. The cases of other groups show some of
-them already (shows=); the rest is here.
+Provokes each failure of docs/troubleshooting.md. Cases of other groups cover some of them (shows=).
 """
 
 import errno
@@ -27,7 +26,8 @@ def complete(test):
     expect(sorted(shown - wanted), [], "cases that show no entry, or one that is not on soft-RoCE")
 
 
-# The entry that a call without a connection shows: configuration of a connection, command, its values.
+# Entries shown by a call without a connection: (configuration of a connection, command, its
+# values).
 ABSENT = "10.77.0.250"
 REFUSED = {
     "local: no device": (None, "context", {"addr": "0.0.0.0"}),
@@ -60,7 +60,7 @@ def refused(test):
     client("cfg", sq=30000, rq=30000)
     client("req-new", cfg=0, **there)
     client("req-delete")
-    for length in (20, 21):  # the second one ends after the last address
+    for length in (20, 21):  # the second one has a byte after the last address
         client.refuses("RPMA_E_INVAL", "remote", desc="ff" * length)
     client.refuses("RPMA_E_INVAL", "remote", desc="ff" * 20 + "00")
     client("req-start", **there)
@@ -70,7 +70,7 @@ def refused(test):
 @case("troubleshooting", "no device for the loopback address",
       shows=("local: no device", "request: loopback"))
 def loopback(test):
-    """librdmacm takes another host's device for it."""
+    """librdmacm uses another host's device for this address."""
     side = test.side(1)
     side.checked = False
     side.refuses("RPMA_E_PROVIDER", "context", addr="127.0.0.1")
@@ -82,8 +82,8 @@ def loopback(test):
              "write: too much inline", "unpack: something else", "connect", "accept", "reject: data"))
 def refused_by_two(test):
     """
-    The limits of InfiniBand and RoCE are 56, 196 and 148 bytes. Soft-RoCE pads private data with zeros; a server that
-    sent nothing delivers zeros.
+    The limits of InfiniBand and RoCE are 56, 196 and 148 bytes. Soft-RoCE pads private data with
+    zeros, so a peer that sent none delivers zeros.
     """
     lab.need_virtual("the limits of soft-RoCE")
     server, client = listening(test)
@@ -112,8 +112,8 @@ def refused_by_two(test):
       shows=("request: no descriptor", "request: channel"))
 def no_descriptors(test):
     """
-    The limit grows by one from try to try, until a request has all its descriptors. librdmacm
-    reports ENOMEM when it has none.
+    Raises the limit by one until a request has all its descriptors. Without one, librdmacm reports
+    ENOMEM.
     """
     lab.need_virtual("a limit of descriptors")
     server, client = test.peers()
@@ -174,7 +174,7 @@ def link_address_changes(test):
 
 
 def second_device(test, number):
-    """Another RDMA device of a host, by an interface of its own; returns its address."""
+    """Adds another RDMA device to a host, on an interface of its own. Returns its address."""
     address = add_other_network(test, number)["IPv4"]
     host = lab.host(number)
     test.undo.callback(lab.run, "rdma", "link", "delete", "rxe9")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
-"""The table of cases, and the objects that a case works with."""
+"""The table of cases, and the objects that cases use."""
 
 import contextlib
 import ctypes
@@ -16,13 +16,13 @@ from .side import ALL_USAGES, LOCAL_USAGES, Forked, Side, expect
 
 TABLE = []
 PORT = "7204"
-# The builds differ only in how they flush and write atomically. The cases of these groups do not
-# depend on that and run on one build.
+# The builds differ only in flushes and atomic writes. The cases of these groups do not depend on
+# them and run on one build.
 EITHER_BUILD = {"addresses", "device", "establish", "events", "faults", "fork", "info", "large",
                 "limits", "lost", "manual", "overrun", "perf", "queues", "scale", "signals",
                 "tracing", "troubleshooting"}
 BOTH_BUILDS = ("native", "plain")
-# These cases run only when their group is named: the sizes of other cases at which they take minutes.
+# These groups run only when they are named. They repeat other cases with sizes that need minutes.
 ON_REQUEST = {"large"}
 
 
@@ -54,12 +54,12 @@ class Case:
 
 def case(group, title, table=({},), limit=60, builds=None, needs=(), lacks=None, shows=(), fabric=False):
     """
-    Enters a function into the table, once per row of values. limit: seconds until the case counts
-    as failed, on an idle machine. builds: the builds it runs on, if the others would show nothing
-    more. needs: features (lab.py) that not every provider has. lacks: the feature whose absence it
-    shows. shows: the entries of docs/troubleshooting.md that it makes happen. fabric: it needs no kernel, so it
-    runs on the simulated fabric, and on a device only when its group is named. A row may have builds, needs, shows
-    and fabric of its own.
+    Registers a function as one case per row of values. limit: seconds until the case fails, on an
+    idle machine. builds: the builds that it runs on, if others would add nothing. needs: features
+    (lab.py) that some providers lack. lacks: the feature whose absence it shows. shows: the entries
+    of docs/troubleshooting.md that it provokes. fabric: it needs no kernel, so it runs on the
+    simulated fabric, and on a device only when its group is named. A row may override builds,
+    needs, shows and fabric.
     """
     builds = builds or (("native",) if group in EITHER_BUILD else BOTH_BUILDS)
 
@@ -70,8 +70,8 @@ def case(group, title, table=({},), limit=60, builds=None, needs=(), lacks=None,
     return enter
 
 
-# A thousand connections, and ten thousand requests, need more descriptors than the default limit. Without the
-# allocator's caches per thread, the bytes in use are exactly those not freed.
+# A thousand connections or ten thousand requests need more descriptors than the default limit.
+# Without the allocator's caches per thread, the number of used bytes is exact.
 MANY_DESCRIPTORS = ("sh", "-c", 'ulimit -n 65536 || ulimit -n "$(ulimit -H -n)"; exec "$0"')
 EXACT_HEAP = {"GLIBC_TUNABLES": "glibc.malloc.tcache_count=0"}
 PR_SET_CHILD_SUBREAPER = 36
@@ -85,7 +85,8 @@ def start_process(command, environment, errors):
 @functools.cache
 def seed(host):
     """
-    A side that only forks others, because starting a program takes an emulated machine long. This program adopts them.
+    Starts a side that only forks others, because an emulated machine needs long to start a program.
+    This program adopts its children.
     """
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
     process = start_process(lab.on(host, *MANY_DESCRIPTORS, lab.PEER), EXACT_HEAP, subprocess.DEVNULL)
@@ -96,8 +97,8 @@ def seed(host):
 
 class Test:
     """
-    Starts sides, and at the end makes them release everything: descriptors and kernel objects are
-    compared with their counts at the start.
+    Starts sides. At the end they release everything, and their descriptors and kernel objects are
+    compared with those at the start.
     """
 
     def __init__(self, build):
@@ -109,7 +110,7 @@ class Test:
         self.before = lab.resources()
 
     def side(self, number, name=None, **values):
-        """A process on host 1 or 2, with a peer on the device."""
+        """Starts a process on host 1 or 2, with a peer on the device."""
         return self.with_peer(self.start(number, name, **values))
 
     def start(self, number, name=None, wrapper=(), environment=None, checked=True, program=lab.PEER):
@@ -136,11 +137,14 @@ class Test:
         return side
 
     def directory(self):
-        """A new directory, which the case's end removes."""
+        """Creates a directory, which the end of the case removes."""
         return self.undo.enter_context(tempfile.TemporaryDirectory())
 
     def fork(self, parent, name="child"):
-        """Forks the process of a side, which has to end before the case does. The child has all that the parent has."""
+        """
+        Forks the process of a side. The child inherits all objects of the parent, and must end
+        before the case does.
+        """
         errors = tempfile.TemporaryFile()
         child = self.add(name, Forked(parent, errors), errors, parent.address)
         child.device = parent.device
@@ -153,12 +157,12 @@ class Test:
         return side
 
     def peers(self, **values):
-        """A server on host 1 and a client on host 2."""
+        """Starts a server on host 1 and a client on host 2."""
         return self.side(1, "server", **values), self.side(2, "client", **values)
 
     @property
     def is_native(self):
-        """Whether flushes and atomic writes are native operations here."""
+        """True if flushes and atomic writes are native operations."""
         if self.build != "native":
             return False
         return lab.PROVIDER == "rxe" or "native flush: yes" in self.stderr()
@@ -166,7 +170,7 @@ class Test:
     def stderr_by_side(self):
         """(name, its standard error so far) of each side."""
         for name, errors in self.errors:
-            # Not by seek(): the side writes at the same offset.
+            # Without seek(), because the side writes at the same offset.
             size = os.fstat(errors.fileno()).st_size
             yield name, os.pread(errors.fileno(), size, 0).decode(errors="replace")
 
@@ -175,7 +179,7 @@ class Test:
         return "\n".join(f"==== {name}\n{text}" for name, text in self.stderr_by_side())
 
     def finish(self):
-        """All sides release their objects while the processes run; then they end."""
+        """All sides release their objects while the processes still run; then the processes end."""
         running = [side for side in self.sides if side.is_alive]
         together(running, "release")
         for side in running:
@@ -186,7 +190,7 @@ class Test:
         wanted = {side.device: self.before[side.device] for side in self.sides
                   if side.device not in foreign}
         self.wait_until_equal(lambda: {device: lab.resources()[device] for device in wanted},
-                              wanted, "kernel objects that stay")
+                              wanted, "remaining kernel objects")
         for side in running:
             side.begin("quit")
         for side in running:
@@ -209,7 +213,7 @@ class Test:
         self.undo.close()
 
     def close(self):
-        """Closes this program's own descriptors, of which every side takes three."""
+        """Closes this program's own descriptors: three per side."""
         for side in self.sides:
             side.close()
         for _, errors in self.errors:
@@ -220,7 +224,7 @@ class Test:
 
 
 def together(sides, verb, **values):
-    """All perform the command at the same time."""
+    """All sides perform the command at the same time."""
     for side in sides:
         side.begin(verb, **values)
     for side in sides:
@@ -239,7 +243,7 @@ def request(server, client, number=0, cfg=None, data="", port=PORT):
 
 def connect(server, client, number=0, server_cfg=None, client_cfg=None, server_data="",
             client_data="", port=PORT):
-    """Connects number on both sides; the server listens already."""
+    """Connects connection number on both sides; the server must be listening."""
     request(server, client, number, client_cfg, client_data, port)
     server("next-req", req=number, **nonempty(cfg=server_cfg))
     server("connect", req=number, conn=number, **nonempty(pdata=server_data))
@@ -253,7 +257,10 @@ def nonempty(**values):
 
 
 def listening(test, size=65536, **values):
-    """A server that listens and a client; each has region 0, and the client has the descriptor of the server's."""
+    """
+    Starts a listening server and a client; each has region 0, and the client has the descriptor of
+    the server's.
+    """
     server, client = test.peers()
     share_region(server, client, size, **values)
     listen(server)
@@ -261,7 +268,7 @@ def listening(test, size=65536, **values):
 
 
 def connected(test, size=65536, server=None, client=None, count=1, **values):
-    """The same with connections, whose settings are these."""
+    """Like listening(), with connections that have these settings."""
     sides = listening(test, size, **values)
     for side, settings in zip(sides, (server, client)):
         side("cfg", **(settings or {}))
@@ -271,7 +278,10 @@ def connected(test, size=65536, server=None, client=None, count=1, **values):
 
 
 def share_region(server, client, size=65536, usage=ALL_USAGES, number=0, file=None, source=None):
-    """The server's memory is file, the client's is source; without them it is DRAM."""
+    """
+    Registers region number on both sides and passes its descriptor. The server maps file, the
+    client source; None is DRAM.
+    """
     client("reg", mr=number, size=size, usage=LOCAL_USAGES, **nonempty(file=source))
     descriptor = server("reg", mr=number, size=size, usage=usage, **nonempty(file=file))["desc"]
     client("remote", rmr=number, desc=descriptor)
@@ -279,7 +289,7 @@ def share_region(server, client, size=65536, usage=ALL_USAGES, number=0, file=No
 
 
 def disconnect(first, second, number=0):
-    """One side starts the disconnection, the other finishes it; both get CLOSED."""
+    """The first side disconnects, then the second; both get CLOSED."""
     first("disconnect", conn=number)
     second.event("CLOSED", conn=number)
     second("disconnect", conn=number)

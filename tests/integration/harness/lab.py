@@ -20,15 +20,14 @@ BUILD_DIR = os.environ.get("LIBRPMA_BUILD_DIR", "")
 PROVIDER = os.environ.get("LAB_RDMA", "")
 ON_CXL = os.environ.get("LAB_MEMORY", "") == "cxl"
 IS_VIRTUAL = PROVIDER in ("rxe", "siw")
-# The hosts are those of rpma-sim, whose devices imitate rdma_rxe and have no objects in the kernel.
+# The hosts belong to rpma-sim, whose devices imitate rdma_rxe and have no kernel objects.
 ON_FABRIC = "RPMA_SIM_SOCKET" in os.environ
 COUNTED = ("pd", "cq", "qp", "cm_id", "mr", "srq")
 PEER = os.path.join(BUILD_DIR, "tests", "integration", "peer")
-PEER_OF_ANY_RELEASE = PEER + "-of-any-release"  # without the functions that are new in 1.4
+PEER_OF_ANY_RELEASE = PEER + "-of-any-release"  # without the functions added in 1.4
 
 
-# Features that a case may need and a provider may lack; rpma_devices(7) describes such
-# devices.
+# Features that a case may need and a provider may lack; rpma_devices(7) describes such devices.
 IMMEDIATE_DATA = "immediate data"
 EMPTY_RECEIVE = "receives without memory"
 WAITING_MESSAGES = "messages that wait for a receive"
@@ -59,11 +58,11 @@ LACKS = {
 
 
 class Skipped(Exception):
-    """The case cannot run here; the text has the reason."""
+    """The case cannot run on this machine; the text is the reason."""
 
 
 def host(number):
-    """The name of a host; a machine with fewer hosts uses the last one for the rest."""
+    """The name of a host. On a machine with fewer hosts, the last one replaces the missing ones."""
     return HOSTS[min(number, len(HOSTS)) - 1]
 
 
@@ -72,12 +71,15 @@ def address(name):
 
 
 def memory_of(kind, number):
-    """The FS-DAX directory or the device DAX (FSDAX, DEVDAX) of a host; each CXL region has its own."""
+    """
+    The FS-DAX directory or the device DAX (FSDAX, DEVDAX) of a host. On CXL memory each host has
+    its own region.
+    """
     return os.environ.get(f"LAB_{kind}_{host(number)}", "")
 
 
 def build_directory(name):
-    """The path of the other build, native or plain, next to this one."""
+    """The path of the other build, native or plain, which has the same parent directory."""
     return re.sub("(native|plain)$", name, BUILD_DIR)
 
 
@@ -102,19 +104,19 @@ def resources():
 
 @functools.cache
 def lacks(feature):
-    """Whether this machine's RDMA devices lack a feature."""
-    if feature == ON_DEMAND_PAGING:  # this depends on the kernel, too
+    """True if this machine's RDMA devices lack a feature."""
+    if feature == ON_DEMAND_PAGING:  # this also depends on the kernel
         return "ODP_SUPPORT" not in run("ibv_devinfo", "-v")
     return feature in LACKS.get(PROVIDER, ())
 
 
 def owners():
-    """The objects and their owners, for a message about a leak."""
+    """The kernel objects and their owners, for a message about a leak."""
     return "".join(run("rdma", "resource", "show", kind) for kind in ("cm_id", "qp", "mr"))
 
 
 def wait_for_host(number, source, target, seconds=20):
-    """Waits until the other address replies, so that the neighbour table has it."""
+    """Waits until the other address replies, so that it is in the neighbour table."""
     command = on(host(number), "ping", "-c", "1", "-W", "1",
                  *(["-I", source.split("%")[0]] if source else []), target)
     wait_until(lambda: subprocess.run(command, capture_output=True).returncode == 0, f"{target} replies", seconds)
@@ -133,7 +135,7 @@ def add_device(device, name):
 
 
 def gids(device):
-    """The first addresses of the device's table; the other places are empty, and reading all takes long."""
+    """The first GIDs of the device's table. The other entries are empty, and reading all is slow."""
     for number in range(16):
         path = f"/sys/class/infiniband/{device}/ports/1/gids/{number}"
         with contextlib.suppress(OSError), open(path, encoding="ascii") as file:

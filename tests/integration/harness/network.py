@@ -11,8 +11,9 @@ PORTS = ("port1", "port2")  # the bridge's ends of the cables of host1 and host2
 
 def cables(test):
     """
-    The bridge's ends of both cables; the case's end mends them and waits until the hosts reach each other again.
-    Without that the next case's first request can wait for its neighbour for half a minute.
+    The bridge's ends of both cables. The end of the case mends them and waits until the hosts reach
+    each other, because the first request of the next case could wait half a minute for its
+    neighbour.
     """
     lab.need_virtual("a cable that can be pulled")
     for number, other in ((1, 2), (2, 1)):
@@ -32,22 +33,22 @@ def mend(port):
 
 def delay_early_messages(test):
     """
-    Where an accept can miss a message that follows at once, packets to the clients' host are
-    delayed, as on a real cable: otherwise a client's first message can arrive before the accept has
-    ended.
+    If a device can lose a message that follows the accept at once, delays packets to the clients'
+    host, as a real cable does. Otherwise a client's first message could arrive before the accept
+    has ended.
     """
     if lab.lacks(lab.EARLY_MESSAGES):
         test.undo.enter_context(impaired(PORTS[1:], "delay", "50ms"))
 
 
 def stop_delay(port):
-    """Packets already delayed on the way to this host stay delayed; later ones are not."""
+    """Packets already delayed on the link to this host stay delayed; later ones are not."""
     lab.run("tc", "qdisc", "change", "dev", port, "root", "netem", "delay", "0ms")
 
 
 @contextlib.contextmanager
 def impaired(ports, *how):
-    """Delays, loses or reorders the packets to these hosts meanwhile, in netem's words."""
+    """Delays, drops or reorders the packets to these hosts inside the block. The words are arguments of netem."""
     lab.run("modprobe", "sch_netem")
     with contextlib.ExitStack() as undo:
         for port in ports:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
-"""Compares docs/troubleshooting.md with the failures that a case made happen."""
+"""Compares docs/troubleshooting.md with the failures that a case provoked."""
 
 import functools
 import os
@@ -33,15 +33,15 @@ def faults():
 
 
 def as_written(line):
-    """A line of standard error as the page writes it: without time, thread and place."""
+    """A line of standard error in the format of the page: without time, thread and source location."""
     found = LOGGED.match(line)
     return f"{found[1]} {found[2]}" if found else line
 
 
 def check(names, stderr, transcript):
     """
-    The page has to have the lines and statuses of a case. It describes soft-RoCE; on other devices
-    only the case itself checks what fails.
+    Expects the lines and statuses of a case in the page. The page describes soft-RoCE; on other
+    devices only the case itself checks the failure.
     """
     if lab.PROVIDER != "rxe":
         return
@@ -49,7 +49,7 @@ def check(names, stderr, transcript):
     for entry in (entries()[name] for name in names):
         if entry.line and not entry.is_in(lines):
             raise Failed(f"docs/troubleshooting.md, {entry.name}: no line was\n{entry.line}\n"
-                         "but these came:\n" + "\n".join(lines))
+                         "but these were:\n" + "\n".join(lines))
         if entry.status and not re.search(rf"\bwc\d+={entry.status}:", "\n".join(transcript)):
             raise Failed(f"docs/troubleshooting.md, {entry.name}: no completion had the status "
                          f"{entry.status}")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
-"""rpma-perf on the hosts: its processes, and the ends expected of them."""
+"""rpma-perf on the hosts: its processes, and their expected ends."""
 
 import contextlib
 import os
@@ -62,7 +62,7 @@ class Process:
         self.wait_until(lambda: self.threads() == count, f"{count} threads")
 
     def end(self, status=0, line=None):
-        """The program ends with the status; line: part of the one line that it prints."""
+        """Expects the end of the program with this status. line: part of the one line that it prints."""
         try:
             found = self.process.wait(TIMEOUT)
         except subprocess.TimeoutExpired:
@@ -81,7 +81,7 @@ class Process:
 def serve(test, *arguments, **values):
     """Starts a server on host 1 and waits until it listens."""
     server = Process(test, 1, "--server", *arguments, lab.address(lab.host(1)), **values)
-    server.wait_until(lambda: "listening on" in server.stdout(), "the line that it listens")
+    server.wait_until(lambda: "listening on" in server.stdout(), "listening")
     return server
 
 
@@ -98,7 +98,7 @@ def ledger_lines(ledger):
 
 
 def laps_of(ledger):
-    """How often each connection has filled its ring, according to the ledger."""
+    """The number of times that each connection has filled its ring, according to the ledger."""
     lines = ledger_lines(ledger)
     if not lines:
         return 0
@@ -109,7 +109,7 @@ def laps_of(ledger):
 
 
 def expect_no_leak(test):
-    test.wait_until_equal(lab.resources, test.before, "kernel objects that stay")
+    test.wait_until_equal(lab.resources, test.before, "remaining kernel objects")
 
 
 def stop(test, server):
@@ -119,7 +119,7 @@ def stop(test, server):
 
 
 def stop_after_failure(test, server, reasons):
-    """The server prints one line about the client, then serves another one and ends."""
+    """Expects one line of the server about the client, serves another client and ends the server."""
     server.wait_until(lambda: server.stderr().count("\n") == 1, "line about the client")
     expect(any(reason in server.stderr() for reason in reasons.split("|")), True,
            f"{reasons} in {server.stderr()}")
@@ -135,7 +135,7 @@ def new_file(test, directory):
 
 
 def new_file_at(path):
-    """Makes a file of SIZE bytes with all its blocks, which outlives the test."""
+    """Creates a file of SIZE bytes with all its blocks allocated. The end of the test does not remove it."""
     with open(path, "wb") as file:
         os.posix_fallocate(file.fileno(), 0, SIZE)
         os.fsync(file.fileno())

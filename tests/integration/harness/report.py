@@ -8,7 +8,7 @@ import shutil
 
 
 class Tap:
-    """Prints a line per case at once, and keeps logs in one directory per run."""
+    """Prints one line per case immediately, and keeps the logs of a run in one directory."""
 
     def __init__(self, build, count, directory):
         self.build, self.directory = build, directory
@@ -19,7 +19,7 @@ class Tap:
         print(f"1..{count}", flush=True)
 
     def keep(self, name, text):
-        """Writes a log whole or not at all, even if the machine ends meanwhile."""
+        """Writes the whole log or nothing, even if the machine ends meanwhile."""
         path = os.path.join(self.directory, name)
         with open(path + ".new", "w", encoding="utf-8") as file:
             file.write(text)
@@ -36,7 +36,7 @@ class Tap:
         print(end="", flush=True)
 
     def end(self, where):
-        """where: the machine and devices of the run. Returns the exit status."""
+        """Prints the counts. where: the machine and devices of the run. Returns the exit status."""
         counts = ", ".join(f"{self.counts[result]} {result}" for result in ("passed", "failed", "skipped"))
         print(f"# {self.build} build on {where}: {counts}; logs in {self.directory}", flush=True)
         return 1 if self.counts["failed"] else 0

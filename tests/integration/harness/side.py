@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
-"""One side of a test: a process of the program `peer`, driven over its standard input."""
+"""One side of a test: a process of the program `peer`, controlled through its standard input."""
 
 import collections
 import contextlib
@@ -32,7 +32,7 @@ class Failed(Exception):
 
 
 class Exited(Failed):
-    """The process of a side ended without the command to quit."""
+    """The process of a side ended without the command "quit"."""
 
 
 def expect(actual, wanted, what):
@@ -56,7 +56,7 @@ def completion(text):
 
 
 class Forked:
-    """The part of subprocess.Popen that a side needs, for a process that another side forks."""
+    """The part of subprocess.Popen that a side uses, for a process that another side has forked."""
 
     def __init__(self, parent, errors):
         (read, write), (answers, answer) = os.pipe(), os.pipe()
@@ -67,7 +67,7 @@ class Forked:
             self.stdin, self.stdout = os.fdopen(write, "wb"), os.fdopen(answers, "rb")
             os.close(read)
             os.close(answer)
-        self.pid = self.returncode = None  # its first line has the number
+        self.pid = self.returncode = None  # its first line has the PID
 
     def poll(self):
         if self.returncode is None:
@@ -89,12 +89,12 @@ class Forked:
 
 class Side:
     """
-    side("verb", key=value, …) performs a command and returns its answer; a command that fails
-    raises Failed. side.code(…) returns the error's name instead, "ok" without one. side.begin(…)
-    only sends the command, side.end() takes its answer.
+    side("verb", key=value, …) executes a command and returns its reply; a command that fails raises
+    Failed. side.code(…) returns the error's name instead, or "ok". side.begin(…) only sends the
+    command, and side.end() reads its reply.
     """
 
-    timeout_s = 900  # seconds for an answer
+    timeout_s = 900  # seconds for a reply
 
     def __init__(self, name, transcript, process):
         self.name = name
@@ -130,7 +130,7 @@ class Side:
         return line.decode()
 
     def status(self):
-        """The status of the process, which closed its output and may take a while to end."""
+        """The exit status. The process has closed its output, but may end some time later."""
         try:
             return self.process.wait(self.timeout_s)
         except subprocess.TimeoutExpired:
@@ -147,7 +147,7 @@ class Side:
             raise Exited(f"{self.name} ended before {line}") from None
 
     def take(self, timeout=None):
-        """(code, answer) of the command that was begun."""
+        """(code, reply) of the command that was begun."""
         words = self.wait_for_line(timeout).split()
         if words[0] == "bad":
             raise Failed(f"{self.name}: {' '.join(words[1:])}")
@@ -177,12 +177,12 @@ class Side:
         expect((code, answer.get("errno") if errno else None), (wanted, errno), f"{self.name}: {verb}")
 
     def completions(self, count=1, **values):
-        """The next count completions; fewer are an error."""
+        """Returns the next count completions; fewer are an error."""
         answer = self("wc", count=count, **values)
         return [completion(answer[f"wc{i}"]) for i in range(count)]
 
     def completion(self, status="SUCCESS", opcode=None, **values):
-        """The next completion, which must have this status and opcode."""
+        """Returns the next completion, which must have this status and opcode."""
         found = self.completions(1, **values)[0]
         expect(found.status, status, f"{self.name}: completion status")
         if opcode is not None:
@@ -190,15 +190,15 @@ class Side:
         return found
 
     def event(self, wanted, within=60, **values):
-        """The connection's next event must be this one and arrive within so many seconds."""
+        """Expects this event of the connection next, within this number of seconds."""
         answer = self("event", timeout=int(within * 1000), **values)
         expect(answer["event"], wanted, f"{self.name}: event")
 
     def blocked_in(self):
-        """The descriptor of a read or write that the process waits in; None while it runs."""
+        """The descriptor of the read or write that blocks the process; None while it runs."""
         with open(f"/proc/{self.pid}/syscall", encoding="utf-8") as file:
             words = file.read().split()
-        if words[0] not in ("0", "1"):  # read and write
+        if words[0] not in ("0", "1"):  # the system calls read and write
             return None
         try:
             return os.readlink(f"/proc/{self.pid}/fd/{int(words[1], 16)}")
@@ -207,7 +207,7 @@ class Side:
 
     def wait_until_blocked(self, kind, timeout=30):
         """
-        Waits until the command that was begun waits in the kernel for a descriptor of this kind.
+        Waits until the command that was begun blocks in the kernel on a descriptor of this kind.
         """
         wait_until(lambda: kind in (self.blocked_in() or ""), f"{self.name}: {self.running} waits for {kind}", timeout)
 
@@ -235,7 +235,7 @@ class Side:
             raise Failed(f"{self.name} does not end") from None
 
     def record_unread_output(self):
-        """Puts unread output into the transcript: it may be the reason why another side failed."""
+        """Adds unread output to the transcript: it may explain the failure of another side."""
         while select.select([self.process.stdout], [], [], 0)[0]:
             chunk = os.read(self.process.stdout.fileno(), 65536)
             if not chunk:
@@ -246,6 +246,6 @@ class Side:
         self.buffer = b""
 
     def close(self):
-        with contextlib.suppress(BrokenPipeError):  # unread commands do not matter
+        with contextlib.suppress(BrokenPipeError):  # unread commands are irrelevant
             self.process.stdin.close()
         self.process.stdout.close()

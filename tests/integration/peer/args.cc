@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// args.cc -- reading commands and answering them
+// args.cc -- parses commands and encodes replies
 
 #include "args.hh"
 
@@ -18,7 +18,7 @@ Args::Args(const std::string &line) {
     for (std::string word; words >> word;) {
         const size_t equals = word.find('=');
         if (equals == std::string::npos)
-            refuse("'" + word + "' is no key=value");
+            refuse("'" + word + "' is not key=value");
         values_[word.substr(0, equals)] = word.substr(equals + 1);
     }
 }
@@ -39,7 +39,7 @@ uint64_t Args::parse(const std::string &key, const std::string &digits, int base
     const char *end = digits.data() + digits.size();
     const auto [rest, error] = std::from_chars(digits.data(), end, number, base);
     if (error != std::errc() || rest != end)
-        refuse(key + "=" + digits + " is no number");
+        refuse(key + "=" + digits + " is not a number");
     return number;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// args.hh -- one line of a script: a verb and key=value words; and the reply to it
+// args.hh -- a command, which is a line with a verb and key=value words; and the reply to it
 
 #ifndef PEER_ARGS_HH
 #define PEER_ARGS_HH 1
@@ -19,8 +19,8 @@ class Args {
 
     const std::string &verb() const { return verb_; }
     bool has(const std::string &key) const { return values_.contains(key); }
-    // The value of a key. Without the key the default counts; where there is none, the script
-    // is wrong, and the process ends with a message.
+    // The value of a key. Without the key and a default value the script is wrong: the process
+    // ends with a message.
     const std::string &text(const std::string &key) const;
     std::string text(const std::string &key, const std::string &default_value) const;
     template <class Number = uint64_t> Number number(const std::string &key) const {
@@ -31,15 +31,15 @@ class Args {
         return has(key) ? number<Number>(key) : default_value;
     }
     bool is(const std::string &key) const { return number<bool>(key, false); }
-    // The element of an array that the number with this key names: 0 without the key.
+    // The element of an array at the index that the key has; without the key, element 0.
     template <class Element, size_t size>
     Element &in(Element (&array)[size], const std::string &key) const {
         return array[below(size, key)];
     }
     size_t below(size_t limit, const std::string &key) const;
-    // Bytes given in hexadecimal; none without the key.
+    // The bytes of a hexadecimal value; none without the key.
     std::vector<unsigned char> bytes(const std::string &key) const;
-    // Ends the process: the script has an invalid command.
+    // Ends the process, because the script has an invalid command.
     [[noreturn]] void refuse(const std::string &why) const;
 
   private:
@@ -57,7 +57,7 @@ template <class Value> void reply(const std::string &key, const Value &value) {
 }
 void reply_bytes(const std::string &key, const void *bytes, size_t count);
 
-// Completes the answer at the end of a scope, also when the command fails.
+// Completes the reply at the end of a scope, even if the command fails.
 template <class Function> struct ScopeExit {
     Function complete;
     ~ScopeExit() { complete(); }

@@ -3,10 +3,10 @@
 
 // call.hh -- functions of librpma as commands: call(rpma_ep_listen, {"addr", "port"})
 //
-// The types of the parameters determine the arguments. Handles, and pointers to handles, are
-// those whose numbers are in the command. For each other parameter the table has a key:
-// "key", or "key=3" for a number that is 3 unless the command has the key. The outputs of a
-// function are in the reply under their keys, also when the function fails.
+// The types of the parameters determine the arguments. The command has the numbers of handles
+// and of pointers to handles. The table has a key for each other parameter: "key", or "key=3"
+// for a number with the default 3. The reply has the outputs of a function under their keys,
+// even if the function fails.
 
 #ifndef PEER_CALL_HH
 #define PEER_CALL_HH 1
@@ -33,7 +33,6 @@ inline uint64_t number_with_default(const Args &args, const std::string &key) {
     return std::stoull(key.substr(equals + 1));
 }
 
-// A number.
 template <class Type> struct Parameter : Input<Type> {
     Parameter(const Args &args, Key &key)
         : Input<Type>(static_cast<Type>(number_with_default(args, *key++))) {}
@@ -59,7 +58,7 @@ template <> struct Parameter<const rpma_conn_cfg *> : Input<const rpma_conn_cfg 
     Parameter(const Args &args, Key &) : Input(cfg_of(args)) {}
 };
 
-// Private data to be sent; none if it is empty.
+// Private data to send; NULL if it is empty.
 template <> class Parameter<const rpma_conn_private_data *> {
   public:
     Parameter(const Args &args, Key &key) : bytes_(args.bytes(*key++)), pdata_() {}
@@ -74,12 +73,12 @@ template <> class Parameter<const rpma_conn_private_data *> {
     rpma_conn_private_data pdata_;
 };
 
-// An output of the function.
+// An output parameter.
 template <class Output> class Parameter<Output *> {
   public:
     Parameter(const Args &, Key &key) : key_(*key++), output_() {
         if constexpr (std::is_integral_v<Output>)
-            output_ = static_cast<Output>(~0ULL); // shows where nothing was written
+            output_ = static_cast<Output>(~0ULL); // a value that no function stores
     }
     Output *value() { return &output_; }
     void reply_output() const { reply(key_, output_); }

@@ -21,8 +21,8 @@ void listen(const Args &args) {
     must(rpma_ep_listen_with(fixture.peer, addr, port, cfg.it, &fixture.ep));
 }
 
-// Takes count= requests, 1 by default; the reply has the number that arrived.
-// timeout=0: librpma waits.
+// Receives count= requests, 1 by default; the reply has the number that arrived. With timeout=0
+// the call of librpma blocks.
 void next_requests(const Args &args, bool has_queues) {
     const size_t first = args.below(MAX_CONNS, "req"), count = args.number("count", 1);
     const int64_t timeout = args.number<int64_t>("timeout", TIMEOUT_MS);
@@ -52,7 +52,7 @@ void delete_requests(const Args &args) {
     must(failure);
 }
 
-// Until the request is ready or has failed; timeout=0: or is not yet ready.
+// Repeats until the request is ready or has failed. With timeout=0 it tries once.
 void resolve(const Args &args) {
     rpma_conn_req *req = object_of<rpma_conn_req>(args);
     int code;
@@ -74,7 +74,7 @@ void address(const Args &args) {
     reply("port", port);
 }
 
-// timeout=0: librpma waits.
+// With timeout=0 the call of librpma blocks.
 void next_event(const Args &args) {
     static const char *const names[] = {"ESTABLISHED", "CLOSED", "LOST", "REJECTED",
                                         "UNREACHABLE"};
@@ -112,7 +112,7 @@ const Commands here{
 } // namespace
 
 const rpma_conn_cfg *cfg_of(const Args &args) {
-    static rpma_conn_cfg *default_cfg; // on a busy machine resolving takes more than a second
+    static rpma_conn_cfg *default_cfg; // on a busy machine, resolving needs more than a second
     if (args.has("cfg"))
         return args.in(fixture.cfg, "cfg");
     if (default_cfg == nullptr) {

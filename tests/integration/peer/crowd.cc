@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// crowd.cc -- commands of a client with many connections to a server that performs "serve"
+// crowd.cc -- commands of a client with many connections to a server that executes "serve"
 
 #include "crowd.hh"
 
@@ -18,19 +18,19 @@
 
 namespace {
 
-// Kinds of steps of a member.
+// Kinds of steps that a member executes.
 enum { WRITES = 1 << 0, ATOMIC_WRITES = 1 << 1, MESSAGES = 1 << 2, ALL_KINDS = (1 << 3) - 1 };
 
-// A member's room in region 0: data to write, data read back, messages to send and received.
+// A member's memory in region 0: data to write, data read back, messages to send and received.
 constexpr size_t BACK = SHARE, SEND_AT = 2 * SHARE, RECV_AT = SEND_AT + MESSAGE;
 constexpr size_t ROOM_SIZE = RECV_AT + MESSAGE;
 
-// One connection, whose data are all checked.
+// A connection that checks all its data.
 class Member {
   public:
     explicit Member(size_t number);
 
-    // Fills its share with a pattern of its own and exchanges a message.
+    // Fills its share with its own pattern and exchanges a message.
     void fill_and_exchange();
     // Executes one of these kinds of steps, at random.
     void execute_random(int kinds, bool without_imm);
@@ -54,17 +54,17 @@ class Member {
     rpma_conn *conn_;
     rpma_cq *cq_ = nullptr;
     std::minstd_rand random_;
-    size_t room_;            // offset of its room in the client
-    uint64_t seed_;          // of the next data; initially its number at the server
+    size_t room_;            // offset of its memory in region 0
+    uint64_t seed_;          // of the next pattern; initially the member's number at the server
     size_t share_;           // offset of its share in the server
-    int executed_kinds_ = 0; // kinds of steps that it has executed
+    int executed_kinds_ = 0; // kinds of steps executed so far
     uint64_t rounds_ = 0;
 };
 
 std::vector<Member> crowd; // member n has connection n
 
-// The private data of the answer have the number at the server, then the region. If the memory
-// has no room for each member, all use the first one.
+// The private data of the reply has the number at the server, then the region's descriptor. If
+// region 0 is too small for all members, all use the memory of the first.
 Member::Member(size_t number)
     : conn_(fixture.conn[number]), random_(static_cast<unsigned>(number)),
       room_((number + 1) * ROOM_SIZE <= fixture.memory[0].size() ? number * ROOM_SIZE : 0) {
@@ -80,7 +80,7 @@ Member::Member(size_t number)
     cq_ = queue_of(conn_);
 }
 
-// Reads len bytes at roff back and compares them with the data that was written.
+// Reads len bytes at roff back and compares them with the written data.
 void Member::read_back(size_t roff, const char *wanted, size_t len) {
     memset(at(BACK), 0, len);
     must(rpma_read(conn_, fixture.mr[0], room_ + BACK, fixture.remote[0], share_ + roff, len,
@@ -109,7 +109,7 @@ void Member::write_atomically() {
     read_back(roff, word, sizeof(word));
 }
 
-// The server returns the message, or the immediate data.
+// The server echoes the message or the immediate data.
 void Member::exchange(bool without_imm) {
     const size_t len = pick(MESSAGE) + 1;
     const bool with_imm = pick(2) != 0 && !without_imm;
@@ -150,7 +150,7 @@ void Member::execute_random(int kinds, bool without_imm) {
     executed_kinds_ |= kind;
 }
 
-// Runs work(n) in count threads; the first failure is thrown when all have ended.
+// Runs work(n) in count threads. Throws the first failure after all threads have ended.
 void run_in_threads(size_t count, const std::function<void(size_t)> &work) {
     std::optional<Failed> first;
     std::mutex mutex;
@@ -170,7 +170,7 @@ void run_in_threads(size_t count, const std::function<void(size_t)> &work) {
         throw Failed(*first);
 }
 
-// Does the work for each member, with threads=1 in a thread of its own.
+// Calls work for each member, with threads=1 in a thread per member.
 void for_each_member(const Args &args, size_t count, const std::function<void(size_t)> &work) {
     if (args.is("threads"))
         run_in_threads(count, work);
@@ -179,7 +179,7 @@ void for_each_member(const Args &args, size_t count, const std::function<void(si
             work(i);
 }
 
-// Makes count= connections.
+// Establishes count= connections.
 void connect_all(const Args &args) {
     const size_t count = args.below(MAX_CONNS + 1, "count");
     for_each_member(args, count, [&](size_t number) {
@@ -194,8 +194,9 @@ void fill_and_exchange(const Args &) {
     std::ranges::for_each(crowd, &Member::fill_and_exchange);
 }
 
-// Each connection has a thread of its own. imm=0: no immediate data; atomic=0: no atomic write;
-// apart=1: every second thread only exchanges messages, and the others do all the rest.
+// Runs one thread per connection. imm=0: without immediate data; atomic=0: without atomic
+// writes; apart=1: every second thread only exchanges messages, and the others do everything
+// else.
 void load_in_threads(const Args &args) {
     const Clock clock;
     const ScopeExit report{[&] {
@@ -206,7 +207,7 @@ void load_in_threads(const Args &args) {
         int kinds = args.number<bool>("atomic", true) ? ALL_KINDS : ALL_KINDS & ~ATOMIC_WRITES;
         if (args.is("apart"))
             kinds &= i % 2 == 0 ? ~MESSAGES : MESSAGES;
-        // On a busy machine the time may be over before a kind has had its first turn.
+        // On a busy machine the time may end before each kind has been executed once.
         while (crowd[i].executed_kinds() != kinds || clock.ms() < args.number<int64_t>("ms"))
             crowd[i].execute_random(kinds, !args.number<bool>("imm", true));
     });
@@ -221,7 +222,7 @@ void end(const Args &args) {
         must(rpma_conn_delete(&fixture.conn[number]));
     });
     must(rpma_mr_remote_delete(&fixture.remote[0]));
-    crowd = std::vector<Member>(); // without the memory, because the test compares the heap
+    crowd = std::vector<Member>(); // frees the memory, because the test compares the heap
 }
 
 const Commands here{

@@ -9,8 +9,7 @@
 #include <cstddef>
 #include <librpma.h>
 
-// Each connection has its share of the server's region 0, and the server has two places for its
-// messages in region 1.
+// Each connection has a share of the server's region 0 and two message buffers in region 1.
 constexpr size_t SHARE = 8192, MESSAGE = 1024;
 
 // Sends a message, or a message with immediate data.

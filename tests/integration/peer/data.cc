@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// data.cc -- commands for operations and receives: single ones, arrays and batches, and many
-// writes
+// data.cc -- commands for operations and receives (single, in arrays, in batches) and for loads
+// of writes
 
 #include "call.hh"
 
@@ -30,9 +30,9 @@ struct Operation {
     rpma_work work;
     std::vector<rpma_sge> sgl;
 };
-std::vector<Operation> held; // that "post" will post
+std::vector<Operation> held; // operations that "post" will post
 
-// The scatter/gather list of sgl=.
+// The SGEs of the argument sgl=.
 std::vector<rpma_sge> sgl_of(const Args &args) {
     std::vector<rpma_sge> sgl;
     for (const memory_range &range : parse_sgl(args))
@@ -41,7 +41,7 @@ std::vector<rpma_sge> sgl_of(const Args &args) {
     return sgl;
 }
 
-// The SGE of mr=, off=, len=; its region is NULL if the command names none.
+// The SGE of mr=, off=, len=. Without mr= its region is NULL.
 rpma_sge sge_of(const Args &args) {
     return {args.has("mr") ? args.in(fixture.mr, "mr") : nullptr, args.number("off", 0),
             args.number("len", 0)};
@@ -52,7 +52,7 @@ void copy_value(const Args &args, const char *key, uint64_t *value) {
     memcpy(value, bytes.data(), std::min(bytes.size(), sizeof(*value)));
 }
 
-// Sets members of other kinds as well: the library must not read them.
+// Also sets members of other types, which the library must not read.
 Operation operation_of(const Args &args) {
     Operation operation = {.work = {}, .sgl = sgl_of(args)};
     rpma_work &work = operation.work;
@@ -74,7 +74,7 @@ Operation operation_of(const Args &args) {
     return operation;
 }
 
-// The operation's own function, which every release has.
+// Uses the operation's own function, which every release has.
 int post_plain(rpma_conn *conn, const rpma_work &w) {
     auto *local = const_cast<rpma_mr_local *>(w.local.mr);
     auto *remote = const_cast<rpma_mr_remote *>(w.remote);
@@ -98,13 +98,13 @@ int post_plain(rpma_conn *conn, const rpma_work &w) {
         return rpma_send(conn, local, offset, len, w.flags, context);
     case RPMA_WORK_SEND_WITH_IMM:
         return rpma_send_with_imm(conn, local, offset, len, w.flags, w.imm, context);
-    default: // other types have none
+    default: // other types have no function of their own
         return rpma_post(conn, &w, 1, nullptr);
     }
 }
 
-// batch=: adds to the batch. method=hold: keeps for "post". method=post, or with sgl=:
-// rpma_post().
+// batch=: adds to the batch. method=hold: keeps the operation for "post". method=post, or with
+// sgl=: rpma_post().
 void execute(const Args &args) {
     Operation operation = operation_of(args);
     const rpma_work &work = operation.work;
@@ -119,7 +119,7 @@ void execute(const Args &args) {
         must(post_plain(object_of<rpma_conn>(args), work));
 }
 
-// Posts the held operations and keeps those that the device did not take.
+// Posts the held operations and keeps those that the device did not accept.
 void post(const Args &args) {
     std::vector<rpma_work> works;
     uint32_t posted = UINT32_MAX;
@@ -134,9 +134,8 @@ void post(const Args &args) {
                    static_cast<uint32_t>(works.size()), &posted));
 }
 
-// count=: so many receives, in adjacent memory and with consecutive contexts. method=many, or
-// with sgl=: one call for all, and the reply has the number that the queue accepted. The
-// functions of librpma are those for one kind of queue.
+// Posts count= receives, in adjacent memory and with consecutive contexts. With method=many or
+// sgl= it uses one call of many(), and the reply has the number that the queue accepted.
 template <class Queue>
 Command receive(int one(Queue *, rpma_mr_local *, size_t, size_t, const void *),
                 int many(Queue *, const rpma_receive *, uint32_t, uint32_t *)) {
@@ -165,7 +164,7 @@ Command receive(int one(Queue *, rpma_mr_local *, size_t, size_t, const void *),
     };
 }
 
-// A write that the program posts itself, to the queue pair of a connection.
+// Posts a write by libibverbs, to the queue pair of a connection.
 void raw_write(const Args &args) {
     const ibv_mr *mr = get(rpma_mr_get_ibv_mr, object_of<rpma_mr_local>(args));
     ibv_send_wr *bad = nullptr, wr = {};
@@ -183,11 +182,11 @@ void raw_write(const Args &args) {
     require_system(errno == 0, "ibv_post_send");
 }
 
-// ---- until a failure ---------------------------------------------------------------------
+// ---- loads -------------------------------------------------------------------------------
 
-// Waits for a completion. If the other side disconnects meanwhile, this side does too and
-// reports the event: a device that retries completes outstanding operations only then.
-// ERR_CLOSED: the caller waits for the event only.
+// Waits for a completion. If the other side disconnects meanwhile, reports the event and
+// disconnects as well, because a device that retries flushes its operations only after this.
+// event_is_last: throws ERR_CLOSED instead of waiting for the flushed operations.
 ibv_wc await_either(rpma_conn *conn, bool event_is_last) {
     rpma_cq *cq = queue_of(conn);
     pollfd fds[] = {{.fd = get(rpma_cq_get_fd, cq), .events = POLLIN, .revents = 0},
@@ -209,7 +208,7 @@ ibv_wc await_either(rpma_conn *conn, bool event_is_last) {
     return wc;
 }
 
-// Writes count= blocks, each to its own place, with at most window= of them outstanding. With
+// Writes count= blocks to consecutive ranges, with at most window= of them outstanding. With
 // last=1 an event of the connection ends the load, because a completion may not follow.
 void write_blocks(const Args &args) {
     rpma_conn *conn = object_of<rpma_conn>(args);

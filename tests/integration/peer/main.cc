@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// main.cc -- one side of an integration test: performs the commands on its standard input
+// main.cc -- one side of an integration test: executes the commands on its standard input
 
 #include "peer.hh"
 
@@ -77,7 +77,7 @@ int main() {
     // The default log function is used, because these tests also run the original's library.
     rpma_log_set_threshold(RPMA_LOG_THRESHOLD, RPMA_LOG_LEVEL_INFO);
     rpma_log_set_threshold(RPMA_LOG_THRESHOLD_AUX, RPMA_LOG_LEVEL_INFO);
-    // "serve" polls for the next command, so none may be read ahead.
+    // Without a buffer, because "serve" polls the descriptor for the next command.
     setvbuf(stdin, nullptr, _IONBF, 0);
     std::cout << "ready pid=" << getpid() << std::endl;
     for (std::string line; std::getline(std::cin, line);) {
@@ -87,5 +87,5 @@ int main() {
         fprintf(stderr, "---- %s\n", args.verb().c_str());
         execute(args);
     }
-    return 3; // the script must end with quit
+    return 3; // the script ended without "quit"
 }

@@ -25,8 +25,8 @@ uint64_t pattern_word(uint64_t seed, uint64_t index) {
     return mixed ^ (mixed >> 32);
 }
 
-// Maps a file on a DAX file system with MAP_SYNC, which the kernel refuses for mappings that
-// are not DAX.
+// With sync, a regular file is mapped with MAP_SYNC, which the kernel refuses outside of DAX
+// file systems.
 void *map_file(const char *path, size_t size, bool sync) {
     struct stat status;
     const int fd = open(path, O_RDWR | O_CREAT, 0600);
@@ -55,7 +55,7 @@ area range_of(const Args &args) {
                     {args.below(MAX_REGIONS, "mr"), args.number("off", 0), args.number("len")});
 }
 
-// size=: maps the memory first.
+// With size= it maps the memory first.
 void register_memory(const Args &args) {
     if (args.has("size"))
         map(args);
@@ -81,7 +81,7 @@ void expect_all(area range, size_t equal) {
     throw Failed{ERR_MISMATCH};
 }
 
-// Waits until the other side's atomic write has made the word at flag= that of bytes=.
+// Waits until the other side's atomic write has stored the bytes= at flag=.
 void await_flag(const Args &args) {
     const memory_range place = {args.below(MAX_REGIONS, "mr"), args.number("flag"),
                                 sizeof(uint64_t)};
@@ -100,7 +100,7 @@ void check(const Args &args) {
     pattern_check(range_of(args), args.number("seed"));
 }
 
-// All bytes have one value, so nothing was written around the target.
+// Checks that all bytes have this value, so that nothing was written around the target.
 void check_set(const Args &args) {
     const area range = range_of(args);
     const char byte = args.number<char>("byte");
@@ -108,7 +108,7 @@ void check_set(const Args &args) {
     expect_all(range, static_cast<size_t>(other - range.begin()));
 }
 
-// Bytes of the heap that are in use.
+// The number of heap bytes in use.
 void heap(const Args &) {
     malloc_trim(0);
     const struct mallinfo2 info = mallinfo2();
@@ -156,7 +156,8 @@ void pattern_fill(area bytes, uint64_t seed) {
     }
 }
 
-// Compares each word as soon as it is computed: data after its flag may still be arriving.
+// Compares each word as soon as it is computed, so that data that arrives after its flag is
+// detected.
 void pattern_check(area bytes, uint64_t seed) {
     for (size_t done = 0; done < bytes.size(); done += PATTERN_WORD) {
         const uint64_t word = pattern_word(seed, done / PATTERN_WORD);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// outside.cc -- a client of librdmacm alone
+// outside.cc -- a client that uses only librdmacm
 
 #include "peer.hh"
 
@@ -9,8 +9,8 @@
 
 namespace {
 
-// Requests count= connections, which are never completed; the numbers of the queue pairs are
-// made up. They last until the process ends.
+// Requests count= connections, with invented queue pair numbers, and completes none. The
+// requests exist until the process ends.
 void flood(const Args &args) {
     const uint64_t count = args.number("count");
     rdma_event_channel *events = rdma_create_event_channel();

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// peer.hh -- the objects of one side and the commands that work on them
+// peer.hh -- the objects of one side and the commands that use them
 //
-// A test drives one process per side over its standard input; every object has a number, which
-// is 0 unless the command has another one.
+// A test controls one process per side through its standard input. Each object has a number,
+// which is 0 unless the command has another one.
 
 #ifndef PEER_PEER_HH
 #define PEER_PEER_HH 1
@@ -20,7 +20,7 @@
 #include <utility>
 
 constexpr size_t MAX_CONNS = 10240, MAX_REGIONS = 72, MAX_OTHERS = 8;
-constexpr int TIMEOUT_MS = 60000; // to resolve an address or to wait, on a busy machine
+constexpr int TIMEOUT_MS = 60000; // for resolving an address or waiting, on a busy machine
 
 using area = std::span<char>;
 
@@ -42,19 +42,19 @@ struct fixture {
 
 extern fixture fixture;
 
-// ---- how a command fails -----------------------------------------------------------------
+// ---- failures of commands ----------------------------------------------------------------
 
-// Results of commands besides the codes of librpma.
+// Results of commands in addition to the codes of librpma.
 enum {
     ERR_TIMEOUT = 1,  // an expected completion or event did not arrive
-    ERR_MISMATCH = 2, // data differ; the reply has the offset
+    ERR_MISMATCH = 2, // data differs; the reply has the offset
     ERR_SYSTEM = 3,   // a system call failed; the reply names it
-    ERR_CLOSED = 4,   // the connection ended without a completion that reports it
+    ERR_CLOSED = 4,   // the connection ended without a completion that reports the end
 };
 
 struct Failed {
     int code;
-    int error = errno; // of the provider, before anything is cleaned up
+    int error = errno; // the provider's errno, before any cleanup
 };
 
 inline void must(int code) {
@@ -66,12 +66,12 @@ inline void require(bool holds, int code) {
     must(holds ? 0 : code);
 }
 
-// Names the system call that failed.
+// Throws ERR_SYSTEM with the name of the system call unless it worked.
 void require_system(bool worked, const char *call);
 
 const char *code_name(int code);
 
-// The output that a function of librpma stores by its last parameter.
+// Calls a function of librpma and returns its last parameter, which is an output.
 template <class... Types, class... Given> auto get(int function(Types...), Given... given) {
     using Pointer = std::tuple_element_t<sizeof...(Types) - 1, std::tuple<Types...>>;
     std::remove_pointer_t<Pointer> output{};
@@ -79,7 +79,7 @@ template <class... Types, class... Given> auto get(int function(Types...), Given
     return output;
 }
 
-// An object deleted at the end of its scope.
+// Deletes its object at the end of the scope.
 template <class Object, int remove(Object **)> struct Scoped {
     Object *it = nullptr;
     Scoped() = default;
@@ -92,14 +92,14 @@ using ScopedReq = Scoped<rpma_conn_req, rpma_conn_req_delete>;
 
 // ---- objects of a command ----------------------------------------------------------------
 
-// The places of the objects of a kind, the key that names one of them, and the function that
-// deletes it.
+// The array of the objects of a type, the key with the index of one, and the function that
+// deletes one.
 template <class Object> struct Places {
     std::span<Object *> all;
     const char *key;
     int (*remove)(Object **object) = nullptr;
 };
-// In the order in which the manual requires their deletion.
+// In the order of deletion that the manual requires.
 inline constexpr std::tuple places{
     Places<rpma_batch>{fixture.batch, "batch", rpma_batch_delete},
     Places<rpma_conn>{fixture.conn, "conn", rpma_conn_delete},
@@ -126,30 +126,30 @@ template <Handle Object> Object *&handle_of(const Args &args) {
     return of.all[args.below(of.all.size(), of.key)];
 }
 
-// A script that names a missing object is wrong.
+// Ends the process if the object does not exist, because the script is wrong.
 template <Handle Object> Object *object_of(const Args &args) {
     Object *object = handle_of<Object>(args);
     if (object == nullptr)
         args.refuse("there is no such object");
     return object;
 }
-// The queue of the connection, or another one that queue= names.
+// The queue of the connection, or the one that queue= names.
 template <> rpma_cq *object_of<rpma_cq>(const Args &args);
-// Without cfg= the defaults, except for the timeout.
+// Without cfg= the default configuration, but with a longer timeout.
 const rpma_conn_cfg *cfg_of(const Args &args);
 
 inline void reply(const std::string &key, const rpma_conn_private_data &pdata) {
     reply_bytes(key, pdata.ptr, pdata.len);
 }
 
-// A range of the memory of a side.
+// A range in the memory of a side.
 struct memory_range {
-    size_t memory; // MAX_REGIONS: no memory
+    size_t memory; // MAX_REGIONS: without memory
     size_t offset, len;
 };
-// sgl=0:64:8,-:0:0: ranges of memory 0 and of no memory.
+// The argument sgl=, as in sgl=0:64:8,-:0:0: ranges of memory 0 and without memory.
 std::vector<memory_range> parse_sgl(const Args &args);
-// The memory of a range, which must be inside.
+// The bytes of a range. Ends the process if the range exceeds the memory.
 area bytes_of(const Args &args, const memory_range &range);
 
 rpma_conn_private_data private_data(std::vector<unsigned char> &bytes);
@@ -158,12 +158,12 @@ inline const void *context_of(uint64_t number) {
     return reinterpret_cast<const void *>(number);
 }
 
-// A connection that is being established to addr= and port=.
+// Starts a connection to addr= and port=.
 rpma_conn *connect_to(const Args &args);
 
 // ---- waiting -----------------------------------------------------------------------------
 
-// Milliseconds since it was made.
+// Milliseconds since its construction.
 class Clock {
   public:
     int64_t ms() const;
@@ -177,24 +177,24 @@ inline rpma_cq *queue_of(const rpma_conn *conn) {
     return get(rpma_conn_get_cq, conn);
 }
 
-// Throws ERR_TIMEOUT if nothing arrives.
+// Throws ERR_TIMEOUT unless the descriptor becomes readable.
 void wait_readable(int fd, int64_t timeout_ms = TIMEOUT_MS);
 void make_nonblocking(int fd);
 // Adds a descriptor to fixture.epoll_fd.
 void watch(int fd, uint64_t tag);
-// Waits for the descriptors of fixture.epoll_fd, and returns their tags.
+// Waits for the descriptors of fixture.epoll_fd and returns the tags of the ready ones.
 std::vector<uint64_t> wait_for_ready(int timeout_ms);
 
-// Blocks until the next completion, which has to be a success.
+// Blocks until the next completion, which must be successful.
 ibv_wc await_completion(rpma_cq *cq);
-// Blocks until the next event, which has to be this one.
+// Blocks until the next event, which must be the wanted one.
 void await_event(rpma_conn *conn, rpma_conn_event wanted);
 
 // ---- data --------------------------------------------------------------------------------
 
-// Content that depends on seed and place, so that a check finds old and moved bytes.
+// The pattern depends on seed and offset, so that a check detects old and moved bytes.
 void pattern_fill(area bytes, uint64_t seed);
-// Fails with the first byte that differs in the answer.
+// Fails at the first byte that differs, and adds its offset to the reply.
 void pattern_check(area bytes, uint64_t seed);
 
 // ---- commands ----------------------------------------------------------------------------

@@ -15,8 +15,8 @@
 
 namespace {
 
-// The new process is a side of its own, with standard streams of its own. It is no child of
-// this one: the test adopts and reaps it.
+// Starts an independent side with its own standard streams. Forking twice leaves the new
+// process without a parent here, so that the test adopts and reaps it.
 void fork_side(const Args &args) {
     static const std::pair<const char *, int> streams[] = {
         {"input", O_RDONLY}, {"output", O_WRONLY}, {"errors", O_WRONLY | O_APPEND}};
@@ -65,7 +65,7 @@ void handle_signal(const Args &args) {
 
 const Commands here{
     {"fork", fork_side},
-    // Forgets the objects of the parent without deleting them: they are still the parent's.
+    // Clears the handles without deleting the objects, which belong to the parent.
     {"forget", [](const Args &) { fixture = {}; }},
     {"run", run},
     {"fork-status", fork_status},

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// serve.cc -- a server of any number of clients in one thread: it gives each client its share
-// of a region and echoes its messages until the client leaves
+// serve.cc -- a server of many clients in one thread: assigns a share of a region to each
+// client and echoes its messages until it disconnects
 
 #include "crowd.hh"
 
@@ -16,14 +16,14 @@
 
 namespace {
 
-// Tags of descriptors: standard input and the endpoint; 2 n is client n's events, 2 n + 1 its
-// queue.
+// Tags of descriptors: standard input, the endpoint, 2 n for the events of client n, 2 n + 1
+// for its queue.
 constexpr uint64_t COMMANDS = UINT64_MAX, ENDPOINT = UINT64_MAX - 1;
 
-// Client n has connection n, share n of region 0, and two places for messages in region 1.
+// Client n has connection n, share n of region 0, and two message buffers in region 1.
 struct Client {
     rpma_cq *cq;
-    size_t place; // of the next message
+    size_t place; // index of the buffer for the next message
 };
 
 Client clients[MAX_CONNS];
@@ -37,13 +37,13 @@ size_t message_at(size_t number) {
     return (2 * number + clients[number].place) * MESSAGE;
 }
 
-// Makes the descriptor non-blocking, because a wake-up may be stale.
+// The descriptor is non-blocking, because a wake-up may be stale.
 void watch_without_blocking(int fd, uint64_t tag) {
     make_nonblocking(fd);
     watch(fd, tag);
 }
 
-// Takes the next request at once, or in steps. NO_EVENT: none waits.
+// Receives the next request in one call or in steps. RPMA_E_NO_EVENT: none is pending.
 int next_request(bool in_steps, rpma_conn_req **req) {
     if (!in_steps)
         return rpma_ep_next_conn_req(fixture.ep, nullptr, req);
@@ -51,8 +51,8 @@ int next_request(bool in_steps, rpma_conn_req **req) {
     return code != 0 ? code : rpma_conn_req_setup(*req, nullptr);
 }
 
-// The private data of the answer: the client's number, then the descriptor of region 0, because
-// padding may follow at the end.
+// The private data of the reply: the client's number, then the descriptor of region 0, because
+// padding may follow it.
 void accept(rpma_conn_req **req, size_t number) {
     const std::vector<unsigned char> descriptor = descriptor_of(fixture.mr[0]);
     const auto own = static_cast<uint32_t>(number);
@@ -96,12 +96,12 @@ void handle_event(size_t number) {
         return;
     must(code);
     if (event == RPMA_CONN_CLOSED)
-        rpma_conn_disconnect(fixture.conn[number]); // completes the disconnection of the client
+        rpma_conn_disconnect(fixture.conn[number]); // completes the client's disconnection
     counts.present--;
     must(rpma_conn_delete(&fixture.conn[number]));
 }
 
-// The next message may arrive before the echo of this one has been sent.
+// Posts the next receive first: the next message may arrive before this echo has been sent.
 void echo(size_t number, const ibv_wc &wc) {
     const size_t at = message_at(number);
     clients[number].place ^= 1;
@@ -111,7 +111,7 @@ void echo(size_t number, const ibv_wc &wc) {
     counts.echoed++;
 }
 
-// Operations fail when the client has ended; the event that follows ends the connection.
+// Operations fail once the client has ended; the event that follows ends the connection.
 void serve_queue(size_t number) {
     ibv_wc wc;
     int code = rpma_cq_wait(clients[number].cq);
@@ -127,15 +127,15 @@ void serve_one(const Args &args, uint64_t tag) {
     if (tag == ENDPOINT)
         accept_client(args);
     else if (fixture.conn[number] == nullptr)
-        return; // it ended at an event that was reported together with this one
+        return; // it ended at an event of the same wake-up
     else if (tag % 2 == 0)
         handle_event(number);
     else
         serve_queue(number);
 }
 
-// Serves until the next command; the next "serve" serves the remaining clients. steps=1: takes
-// requests in steps.
+// Serves until the next command; the next "serve" continues with the remaining clients.
+// steps=1: receives requests in steps.
 void serve(const Args &args) {
     bool has_command = false;
     const ScopeExit report{[&] {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// setup.cc -- commands for devices, peers, configurations, shared receive queues; and the end
+// setup.cc -- commands for devices, peers, configurations, shared receive queues; and the
+// release of all objects
 
 #include "call.hh"
 
@@ -17,7 +18,7 @@ void context(const Args &args) {
     reply("device", ibv_get_device_name(fixture.device->device));
 }
 
-// Sets a number of a configuration that the command gives.
+// Sets a number of a configuration if the command has its key.
 template <class Cfg, class Number>
 void set(const Args &args, const char *key, Cfg *cfg, int setter(Cfg *, Number)) {
     if (args.has(key))
@@ -69,8 +70,8 @@ void new_srq(const Args &args) {
     must(rpma_srq_new(fixture.peer, cfg.it, &args.in(fixture.srq, "srq")));
 }
 
-// A configuration with the direct write to PMem of direct=; served=1 adds what the peer
-// serves.
+// The descriptor of a configuration with direct write to PMem as in direct=; served=1 adds the
+// capabilities of the peer's device.
 void peer_descriptor(const Args &args) {
     ScopedPeerCfg pcfg;
     must(rpma_peer_cfg_new(&pcfg.it));
@@ -98,7 +99,7 @@ void pack(const Args &args) {
     reply("packed", pdata);
 }
 
-// Unpacks a region from packed=, or else from the connection's private data.
+// Unpacks a region from packed=, by default from the connection's private data.
 void unpack(const Args &args) {
     std::vector<unsigned char> data = args.bytes("packed");
     const rpma_conn_private_data pdata =
@@ -109,7 +110,7 @@ void unpack(const Args &args) {
                                        nullptr, nullptr));
 }
 
-// Deletes all objects; the context stays.
+// Deletes all objects except the context.
 void release(const Args &) {
     int first = 0;
     const auto remove_all = [&first](const auto &of) {
@@ -125,7 +126,7 @@ void release(const Args &) {
     must(first);
 }
 
-// The most elements per work request, and the number of completion vectors.
+// The maximum numbers of SGEs per work request, and the number of completion vectors.
 void device_limits(const Args &) {
     ibv_device_attr attr;
     require_system(ibv_query_device(fixture.device, &attr) == 0, "ibv_query_device");

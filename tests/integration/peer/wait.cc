@@ -26,7 +26,7 @@ void reply_completion(const ibv_wc &wc, size_t number) {
     reply("wc" + std::to_string(number), text.str());
 }
 
-// Takes completions until there are wanted ones, and adds each to the answer.
+// Polls once for the missing completions and adds them to the reply.
 int take(rpma_cq *cq, size_t wanted, size_t *got) {
     ibv_wc wc[16];
     int count = 0;
@@ -37,7 +37,7 @@ int take(rpma_cq *cq, size_t wanted, size_t *got) {
     return code;
 }
 
-// The wake-up may be stale: the caller polls the queue again in any case.
+// A stale wake-up is harmless, because the caller polls the queue again.
 void wake_up(rpma_conn *conn, rpma_cq *cq, int64_t timeout_ms) {
     wait_readable(get(rpma_cq_get_fd, cq), timeout_ms);
     int code = rpma_cq_wait(cq);
@@ -71,7 +71,7 @@ void completions(const Args &args) {
     }
 }
 
-// Answers with the queue that the connection's shared channel reports.
+// Replies with the queue that the connection's shared channel reports.
 void wait_for_connection(const Args &args) {
     rpma_cq *cq = nullptr;
     bool is_rcq = false;
@@ -99,7 +99,7 @@ void wait_by_epoll(const Args &args) {
 
 // ---- events of the device ----------------------------------------------------------------
 
-// The number of an object in an array of fixture.
+// Replies with the index of an object in an array of fixture.
 template <class Objects, class Object>
 void reply_place(const char *key, const Objects &objects, const Object *object) {
     const auto *found = std::ranges::find(objects, object);
@@ -107,7 +107,7 @@ void reply_place(const char *key, const Objects &objects, const Object *object) 
         reply(key, found - objects);
 }
 
-// Names the queue, as the argument "queue" of other commands does.
+// Replies with the arguments that name the queue in other commands.
 void reply_queue(const rpma_cq *cq) {
     for (const rpma_srq *srq : fixture.srq)
         if (srq != nullptr && get(rpma_srq_get_rcq, srq) == cq) {
@@ -122,8 +122,8 @@ void reply_queue(const rpma_cq *cq) {
     reply_place("shared_cq", fixture.shared_cq, cq);
 }
 
-// Answers with the next event of the device, and the numbers of the handles that it names.
-// second=1 takes it through another peer on the device.
+// Replies with the next event of the device and the numbers of its handles. second=1 reads it
+// through another peer of the device.
 void device_event(const Args &args) {
     Scoped<rpma_peer, rpma_peer_delete> second;
     rpma_peer *peer = fixture.peer;
@@ -148,7 +148,7 @@ const Commands here{
     {"cq-wait", call(rpma_cq_wait)},
     {"conn-wait", wait_for_connection},
     {"nonblock", [](const Args &args) { make_nonblocking(descriptor_named(args)); }},
-    // Adds a descriptor that will be reported as tag.
+    // Adds a descriptor that "epoll-wait" reports as tag.
     {"epoll-add", [](const Args &args) { watch(descriptor_named(args), args.number("tag")); }},
     {"epoll-wait", wait_by_epoll},
     {"device-event", device_event},

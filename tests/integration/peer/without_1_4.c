@@ -2,8 +2,8 @@
 // Copyright 2026, the librpma developers
 
 /*
- * without_1_4.c -- replaces each function that is new in 1.4, so that the program starts with
- * the original's library as well; Meson passes their names
+ * without_1_4.c -- replaces each function that was added in 1.4, so that the program also
+ * starts with the original's library; Meson passes the names
  */
 
 #include <librpma.h>
