@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
-"""The functions that the tests of the programs share: start a program, compare, report as TAP."""
+"""Functions that the tests of the programs share: start a program, compare, report as TAP."""
 
 import re
 import subprocess
@@ -12,11 +12,11 @@ TESTS = []
 
 
 class Skipped(Exception):
-    """The test cannot run here; the text has the reason."""
+    """The test cannot run here; the text is the reason."""
 
 
 def test(title):
-    """Enters a function into the list of tests."""
+    """Registers a function as a test."""
     def enter(function):
         TESTS.append((title, function))
         return function
@@ -35,7 +35,7 @@ def run(program, *arguments, **options):
 
 
 def expect_one_line(done, status, what):
-    """The program failed with this status, and one line has the reason."""
+    """Expects this exit status, no output, and one line with the reason."""
     expect(done.returncode, status, f"{what}: exit status")
     expect(done.stdout or "", "", f"{what}: standard output")
     lines = done.stderr.splitlines()
@@ -43,25 +43,24 @@ def expect_one_line(done, status, what):
 
 
 def check_help(program):
-    """--help fits a terminal; returns its options."""
+    """Expects that --help fits a terminal; returns its options."""
     done = run(program, "--help")
     expect((done.returncode, done.stderr), (0, ""), "--help")
     lines = done.stdout.splitlines()
     expect(len(lines) <= HELP_LINES, True, f"--help has {len(lines)} lines")
     for line in lines:
         expect(len(line) <= HELP_COLUMNS, True, f"--help: {len(line)} columns: {line}")
-    # Each option is explained in a line of its own.
     return set(re.findall(r"^ +(--[a-z-]+)", done.stdout, flags=re.M))
 
 
 def options_of_page(page):
-    """The options that a manual page explains, each at the head of a list entry."""
+    """The options that a manual page explains: those that begin a list entry."""
     with open(page, encoding="utf-8") as file:
         return {"--" + name for name in re.findall(r"^\.It Fl Fl ([a-z-]+)", file.read(), re.M)}
 
 
 def completed(completion, name, *words):
-    """bash's completions of the last of the words after the program's name."""
+    """bash's completions of the last word."""
     script = ('. "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); '
               '"_${1//-/_}" "$1" "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD - 1]}"; '
               '((${#COMPREPLY[@]} == 0)) || printf "%s\\n" "${COMPREPLY[@]}"')
@@ -71,7 +70,7 @@ def completed(completion, name, *words):
 
 
 def check_lists(program, name, page, completion):
-    """Help, manual page and completion have the same options."""
+    """Expects the same options in help, manual page and completion."""
     of_help = check_help(program)
     expect(options_of_page(page), of_help, f"options of {page}, compared with --help")
     expect(set(completed(completion, name, "--")), of_help, "options of the completion")
@@ -86,7 +85,7 @@ def main():
             print(f"ok {number} - {title}")
         except Skipped as skipped:
             print(f"ok {number} - {title} # SKIP {skipped}")
-        except Exception as error:  # whatever it is, the next test runs
+        except Exception as error:  # any exception, so that the next test runs
             failed += 1
             print(f"not ok {number} - {title}")
             print(f"# {type(error).__name__}: {error}")

@@ -3,7 +3,7 @@
 # Copyright 2026, the librpma developers
 """Tests rpma-info on a machine with or without RDMA: info.py PROGRAM SOURCE VERSION
 
-The data of devices are compared in the lab (tests/integration/cases/info.py).
+The lab compares the data of devices (tests/integration/cases/info.py).
 """
 
 import fcntl
@@ -38,7 +38,7 @@ def has_device():
 
 
 def report(*arguments, **options):
-    """The JSON of a run, checked against the schema."""
+    """Returns the JSON of a run, checked against the schema."""
     done = run(PROGRAM, "--json", *arguments, **options)
     expect(done.stderr, "", "standard error")
     found = json.loads(done.stdout)
@@ -110,7 +110,7 @@ def text():
 
 
 def on_terminal(columns):
-    """The text on a terminal of so many columns."""
+    """The text on a terminal with this number of columns."""
     own_end, other_end = pty.openpty()
     fcntl.ioctl(other_end, termios.TIOCSWINSZ, struct.pack("4H", 24, columns, 0, 0))
     process = subprocess.Popen([PROGRAM], stdin=subprocess.DEVNULL, stdout=other_end)
@@ -185,7 +185,7 @@ def environment():
 
 
 def check_file(directory, size):
-    """rpma-info and stat(1) agree about the file system."""
+    """Expects the file system that stat(1) reports."""
     with tempfile.NamedTemporaryFile(dir=directory) as file:
         content = os.urandom(min(size, 4096)) + bytes(max(size - 4096, 0))
         file.write(content)
@@ -234,7 +234,7 @@ def no_memory():
 
 @test("--memory with a file that is not writable: status 4 and one line")
 def read_only():
-    path = "/sys/kernel/uevent_seqnum"  # not even root opens it for writing
+    path = "/sys/kernel/uevent_seqnum"  # not even root can open it for writing
     expect(os.path.getsize(path) > 0, True, f"{path} has a size")
     expect_one_line(run(PROGRAM, "--memory", path), NO_MEMORY, path)
 

@@ -43,7 +43,7 @@ def record():
 
 
 def recorded():
-    """{path: (kind of line, value)}, with the whole content of each configuration."""
+    """{path: (kind of line, value)}. The value of a PCI configuration is its whole content."""
     found = {}
     for line in RECORD.read_text(encoding="ascii").splitlines():
         path, kind, value = (line.split(" ", 2) + [""])[:3]
@@ -58,8 +58,8 @@ def recorded():
 
 def report(**changes):
     """
-    The report about the first region. The content of each file whose path ends with the name of
-    a change is that change; None removes the file.
+    Returns the report about the first region. A change replaces the content of each file with its
+    name; None removes the file.
     """
     tree = recorded()
     region = next(path for path in tree if path.endswith("/region0/persistence_domain"))
@@ -131,9 +131,9 @@ def flush():
             (capability(0xff4, 0x23, 0x1e98, 4, 0), [False, True]),
             (capability(0x200, 0x0b, 0x1e98, 5, 0), [False, False]),
             (capability(0x200, 0x23, 0x8086, 5, 0), [False, False]),
-            (capability(0x200, 0x23, 0x1e98, 3, 0x200), [False, False]),  # in a circle
+            (capability(0x200, 0x23, 0x1e98, 3, 0x200), [False, False]),  # a loop
             (capability(0x200, 0x23, 0x1e98, 5, 0)[:256], [None, None]),  # no extended capabilities
-            (capability(0x200, 0x23, 0x1e98, 5, 0)[:64], [None, None])):  # what a user may read
+            (capability(0x200, 0x23, 0x1e98, 5, 0)[:64], [None, None])):  # without root, a user reads only this part
         device, = report(config=config)["devices"]
         expect([device["flush_of_device"]["is"], device["flush_of_port"]["is"]], wanted, "GPF")
 

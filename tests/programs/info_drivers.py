@@ -14,7 +14,8 @@ import harness
 from harness import expect, run, test
 
 PROGRAM, PAGE = sys.argv[1], pathlib.Path(sys.argv[2])
-# The sysfs data of each device, and its row in the page, which names the sources.
+# The driver and transport in sysfs of each device, and its row in the page, which names the
+# sources.
 FACTS = [
     ("mlx5_core", "InfiniBand", "mlx5"), ("mlx4_core", "InfiniBand", "mlx4"),
     ("ice", "InfiniBand", "irdma, RoCE"), ("ice", "iWARP", "irdma, iWARP"),
@@ -25,7 +26,7 @@ FACTS = [
     ("qede", "InfiniBand", "qedr"), ("qede", "iWARP", "qedr"),
     ("efa", "InfiniBand", "efa"), ("rdma_rxe", "InfiniBand", "rxe"), ("siw", "iWARP", "siw"),
 ]
-# A cell of the page that describes a trap, and the words of the warning.
+# (column, cell of the page, pattern of the warning) of each trap.
 TRAPS = [
     ("SRQ", r"–", r"^There is no shared receive queue"),
     ("Send", r"–", r"^Messages have no immediate data"),
@@ -82,7 +83,7 @@ def warnings():
             found = page[row][column]
             wanted = re.fullmatch(cell, found) is not None or (found == "gen. 3" and driver != "idpf")
             if column == "Timeout" and cell.startswith("ignored"):
-                wanted = wanted or transport == "iWARP"  # the text below the table has TCP
+                wanted = wanted or transport == "iWARP"  # the text below the table describes TCP
             expect(any(re.search(words, trap) for trap in traps), wanted,
                    f"{driver}, {transport}, {column}: {traps}")
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// info_machine.cc -- the recorded machine on which rpma-info runs in place of this one: the
-// files of the kernel are below the directory $MACHINE, and its file "machine" has what the
-// kernel and the providers return, one "key value" a line (info_recorded.py)
+// info_machine.cc -- a recorded machine that replaces this one for rpma-info: the directory
+// $MACHINE has the files of the kernel, and a file "machine" with the results of the kernel and
+// the providers, one "key value" per line (info_recorded.py)
 //
 // Definitions here precede libibverbs, librdmacm and the C library.
 
@@ -61,7 +61,8 @@ int count(const char *key) {
     return static_cast<int>(number(key));
 }
 
-// The device of each address of this machine or of another: "DEVICE or -", by the address.
+// True if the setting "NETDEV ADDRESS leads" exists for the address, so that it belongs to the
+// recorded device.
 bool leads(const sockaddr *to, const char *key) {
     char digits[INET6_ADDRSTRLEN] = "";
     if (to->sa_family == AF_INET)
@@ -112,7 +113,7 @@ int query_device(ibv_context *, const ibv_query_device_ex_input *, ibv_device_at
     return 0;
 }
 
-// A second port is broken, and a third one reports little.
+// The second port is broken, and the third one reports few values.
 int query_port(ibv_context *, uint8_t asked, ibv_port_attr *to, size_t size) {
     ibv_port_attr port = {};
     if (asked == 2)
@@ -152,10 +153,10 @@ ibv_context *the_context() {
     return &verbs.context;
 }
 
-// The error of the kernel or the device for the registration, or 0.
+// The errno of the kernel or the device for the registration, or 0.
 int access_error(unsigned access) {
     constexpr unsigned FLUSH_GLOBAL = 1U << 8, FLUSH_PERSISTENT = 1U << 9;
-    // rpma-info tries the memory for every use.
+    // rpma-info requests each kind of access.
     constexpr unsigned ALL =
         IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
     if ((access & ALL) != ALL)
@@ -171,7 +172,7 @@ int access_error(unsigned access) {
         // Linux 7.3, mm/gup.c, check_vma_flags(): FS-DAX pages cannot be pinned for long.
         (kind == "fsdax" && !on_demand))
         return EOPNOTSUPP;
-    // Linux 7.3, mm/gup.c, writable_file_mapping_allowed(): nor can those of the page cache.
+    // Linux 7.3, mm/gup.c, writable_file_mapping_allowed(): nor can pages of the page cache.
     if (kind == "file" && !on_demand)
         return EFAULT;
     // Linux 7.3, drivers/infiniband/sw/rxe/rxe_mr.c, rxe_mr_fill_pages_from_sgt()
@@ -288,8 +289,8 @@ int rdma_resolve_addr(rdma_cm_id *id, sockaddr *, sockaddr *address, int) {
     return errno == 0 ? 0 : -1;
 }
 
-// "closed" names the file that this user may neither read nor write. The mode of a file would
-// not deny access to root.
+// "closed" is a file that this user may neither read nor write. A file mode would not deny
+// access to root.
 int access(const char *path, int mode) noexcept {
     if (mode == (R_OK | W_OK) && kernel_root() + text("closed") == path) {
         errno = EACCES;
@@ -304,8 +305,8 @@ int uname(utsname *to) noexcept {
     return 0;
 }
 
-// "NETDEV ADDRESS leads", or without the last word; an address that is invalid is of another
-// family, or missing.
+// The settings are "NETDEV ADDRESS" or "NETDEV ADDRESS leads". An invalid address stands for
+// one of another family, "none" for a missing one.
 int getifaddrs(ifaddrs **list) noexcept {
     *list = nullptr;
     if (text("address") == "fails")
@@ -341,7 +342,7 @@ void freeifaddrs(ifaddrs *list) noexcept {
     }
 }
 
-// The file that --memory names, as a file or a device of that kind.
+// The file that --memory names, as a file or as a device DAX.
 int stat(const char *path, struct stat *to) noexcept {
     if (syscall(SYS_newfstatat, AT_FDCWD, path, to, 0) != 0)
         return -1;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// info_parts.cc -- prints the report of rpma-info about a driver on a transport, or about the
-// memory of a device DAX, from its directory in sysfs, which is below $MACHINE; usage:
-// info_parts DRIVER TRANSPORT | DIRECTORY
+// info_parts.cc -- prints the report of rpma-info about a driver on a transport, or about a
+// device DAX whose sysfs directory is below $MACHINE; usage: info_parts DRIVER TRANSPORT |
+// DIRECTORY
 
 #include <cstdio>
 #include <cstdlib>

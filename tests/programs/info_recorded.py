@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
-"""What rpma-info concludes on recorded machines: info_recorded.py PROGRAM TABLE plain|native
+"""The conclusions of rpma-info on recorded machines: info_recorded.py PROGRAM TABLE plain|native
 
-The program is rpma-info over info_machine.cc. TABLE has each fact of its text and of its JSON below
-the machines whose output has it; with "record" in place of the last argument, from a plain build, the
-output of the program becomes the table. Then read the changes, as users of these devices will.
-A machine "plain:…" is for builds of librpma without native operations; those with them run in the lab.
+PROGRAM is rpma-info over info_machine.cc. TABLE has each fact of its text and JSON below the
+machines with this fact in their output. With "record" as the last argument, a plain build
+replaces the table by the output of the program; then read the changes as a user of these
+devices. A machine "plain:…" is only for builds of librpma without native operations; the lab
+tests the others.
 """
 
 import difflib
@@ -26,10 +27,10 @@ from harness import expect, run, test
 PROGRAM, TABLE, BUILD = sys.argv[1], pathlib.Path(sys.argv[2]), sys.argv[3]
 NO_MEMORY = 4  # the exit status
 ROCE1, ROCE2, IB = 1, 2, 0  # rdma-core, libibverbs/verbs.h, enum ibv_gid_type
-NO_ATOMICS, ATOMIC_HCA, ATOMIC_GLOB = 0, 1, 2  # the same, enum ibv_atomic_cap; the drivers' are in rpma_devices(7)
+NO_ATOMICS, ATOMIC_HCA, ATOMIC_GLOB = 0, 1, 2  # enum ibv_atomic_cap; rpma_devices(7) has the drivers' values
 ETHERNET, INFINIBAND = 2, 1  # IBV_LINK_LAYER_*
 IP6 = "fe80::5054:ff:fe00:1"
-# The heads and labels of the text, in their order.
+# The headings and labels of the text, in order.
 LABELS = """This|librpma|rdma-core|kernel|connection manager|locked memory|descriptors|environment|address|devices|\
 Device|usable|driver|traps|vendor|node GUID|NUMA node|addresses|port|link|LID|GIDs|flush|atomic write|remote atomics|on-demand paging|\
 send queue|\
@@ -38,9 +39,10 @@ flush, visibility|flush, persistent|pinned|paged on demand|persistent flush|rema
 MAP_SYNC|power failure|persistent|CXL region|CXL device|GPF, device|GPF, port|dirty shutdowns|poison list|\
 direct write""".split("|")
 
-# Limits that only the firmware determines are round numbers; all others are from Linux 7.3, where
-# include/ and drivers/infiniband/ are left out. max_sge is the lesser of those for sends and receives
-# (core/uverbs_cmd.c, copy_query_dev_fields()); max_inline_data is the most of a queue pair.
+# Limits that only the firmware determines are round numbers; all others are from Linux 7.3. Paths
+# are relative to include/ or drivers/infiniband/. max_sge is the smaller limit of sends and
+# receives (core/uverbs_cmd.c, copy_query_dev_fields()); max_inline_data is the maximum of a queue
+# pair.
 FIRMWARE = {"max_qp": 131072, "max_cq": 65536, "max_mr": 1048576, "max_cqe": 65535, "max_qp_wr": 16384,
             "max_srq_wr": 16384, "max_sge": 16, "max_sge_rd": 16, "max_srq_sge": 16,
             "max_mr_size": 2**64 - 1, "num_comp_vectors": 8, "vendor_part_id": 4119, "atomic_cap": NO_ATOMICS,
@@ -50,7 +52,7 @@ ROCE = {"transport": "InfiniBand", "link_layer": ETHERNET, "state": 4, "active_m
         "gid": [f"{ROCE1} {IP6}", f"{ROCE2} {IP6}", f"{ROCE1} ::ffff:192.0.2.1", f"{ROCE2} ::ffff:192.0.2.1"],
         "address": ["eth0 192.0.2.1 leads", f"eth0 {IP6} leads"], "remote": ["eth0 192.0.2.2 leads"],
         **FIRMWARE}
-# core/cache.c, config_non_roce_gid_cache(): the GID of iWARP has its network device as well.
+# core/cache.c, config_non_roce_gid_cache(): an iWARP GID also has its network device.
 IWARP = {**ROCE, "transport": "iWARP", "gid": [f"{IB} 5054:1::"]}
 DEVICES = {
     # An adapter on InfiniBand. hw/mlx5/main.c, mlx5_ib_query_device(): max_sge, max_srq_sge, max_mr_size;
@@ -70,8 +72,8 @@ DEVICES = {
             "max_sge": 32, "max_sge_rd": 32, "max_srq_sge": 27, "max_inline_data": 512, "num_comp_vectors": 2,
             "rate": "2.5 Gb/sec (1X SDR)", "active_speed": 1,
             "/sys/class/infiniband/rxe_0/parent": "eth0"},
-    # sw/siw/siw.h; uapi/rdma/siw-abi.h: SIW_MAX_SGE, SIW_MAX_INLINE; sw/siw/siw_verbs.c, siw_query_port():
-    # the speed is that of the network device, in the lab 10 Gbit/s
+    # sw/siw/siw.h; uapi/rdma/siw-abi.h: SIW_MAX_SGE, SIW_MAX_INLINE; sw/siw/siw_verbs.c,
+    # siw_query_port(): the speed of the network device, 10 Gbit/s in the lab
     "siw": {**IWARP, "kernel": None, "vendor_id": 0x626d74, "vendor_part_id": 1,
             "max_qp_init_rd_atom": 128, "max_qp_rd_atom": 128, "fw_ver": "", "max_qp": 102400, "max_cq": 102400,
             "max_mr": 1024000, "max_cqe": 3276800, "max_qp_wr": 32768, "max_srq_wr": 327680, "max_sge": 6,
@@ -102,7 +104,7 @@ def devdax(place, size=2 << 20, align=4096, **files):
 
 
 def cxl():
-    """The region of the lab's machine, which cxl.sysfs has recorded."""
+    """The region of the lab's machine, as recorded in cxl.sysfs."""
     found = {}
     for line in (TABLE.parent / "cxl.sysfs").read_text(encoding="ascii").splitlines():
         path, kind, value = (line.split(" ", 2) + [""])[:3]
@@ -178,8 +180,8 @@ MACHINES = {
     "irdma, another device": (DEVICES["irdma"], None, {"arguments": ["--device", "mlx5_0"]}),
     "irdma, no peer": (DEVICES["irdma"], None, {"query_error": 5}),
     "irdma, addresses fail": (DEVICES["irdma"], None, {"address": ["fails"]}),
-    # core/sysfs.c, rate_show(): where a driver gives no speed, the file has that of SDR.
-    # One of two capabilities of a flush, a limit above that of an int, and three ports.
+    # core/sysfs.c, rate_show(): SDR if a driver reports no speed. One of two flush capabilities, a
+    # limit above INT_MAX, and three ports.
     "new driver": ({**DEVICES["irdma"], "kernel": "brand_new", "node_guid": 0, "active_speed": 0,
                     "rate": "2.5 Gb/sec (1X SDR)", "ports": 3,
                     "/sys/class/infiniband/new_0/ports/3/rate": "10 Gb/sec (1X FDR10)", "max_mr": -1,
@@ -227,24 +229,24 @@ def make(root, settings):
 
 
 def limit():
-    os.close(0)  # the number of the next file that is opened
+    os.close(0)  # so that the next open() returns 0
     resource.setrlimit(resource.RLIMIT_MEMLOCK, (8 << 20, 8 << 20))
     resource.setrlimit(resource.RLIMIT_NOFILE, (1024, 4096))
 
 
 def text_facts(lines):
-    """A fact for each sentence below a label; checks the layout, and the order of the labels."""
+    """Returns a fact for each sentence below a label; checks the layout and the order of the labels."""
     facts, label, place, before = [], "", 0, ""
     for line in lines:
         is_head, has_label, words = line[:1] > " ", line[:3].strip() != "", line[22:]
         expect((len(line) <= 80, is_head), (True, not before and line != ""), f"layout at {line!r}")
         if has_label:
             label = line if is_head else line[2:22].rstrip()
-            # Each port begins again.
+            # Each port restarts the order.
             place = LABELS.index(label.split(" ")[0] if is_head else label, 0 if label == "port" else place)
         if is_head:
             facts.append(line)
-        # A word begins a line if it does not fit the previous one or begins a sentence.
+        # A word begins a line if it does not fit the previous line or begins a sentence.
         elif not has_label and (words.startswith("-> ") or len(before) + 1 + len(words.split(" ")[0]) > 80):
             facts[-1] += " " + words
         elif line:
@@ -254,7 +256,10 @@ def text_facts(lines):
 
 
 def json_facts(value, path=""):
-    """A fact for each value, where an answer is one, with its reason and its help, and an item of a list."""
+    """
+    Yields a fact for each value. An answer with its reason and help is one value, and so is a flat
+    item of a list.
+    """
     if isinstance(value, dict) and "is" in value:
         yield path + " = " + json.dumps(value["is"]) + "".join(
             sign + value[key] for key, sign in (("why", ": "), ("help", " -> ")) if key in value)
@@ -271,7 +276,7 @@ def is_item(path, value):
 
 
 def facts_of(name):
-    """The output of the program on a machine, in text and in JSON, without data of this one."""
+    """Returns the output of the program on a machine, in text and in JSON, without data of this machine."""
     device, memory, changes = MACHINES[name]
     named = {"name": re.match(r"\w*", name.split(":")[-1])[0] + "_0"}
     settings = {**named, **device, **MEMORIES.get(memory, {}), **changes}
@@ -301,7 +306,7 @@ def facts_of(name):
     expect("[]" in report, False, "an empty list in one line")
     expect((json_status, parsed["exit_status"]), (status, status), "exit status")
     text_lines, values = text_facts(text.splitlines()), list(json_facts(parsed))
-    # The text has each reason, help and trap of the JSON word by word.
+    # The text has each reason and trap of the JSON verbatim.
     sentences = {fact.partition(": ")[2] for fact in values if re.match(r"[\w.]+ = \w+: ", fact)}
     sentences.update(trap for device in parsed["devices"] for trap in device.get("traps", []))
     for sentence in sentences:
@@ -314,7 +319,7 @@ def machines():
 
 
 def rows():
-    """(set of machines, fact) of each fact of the table."""
+    """(set of machines, fact) for each fact of the table."""
     names = set()
     for row in TABLE.read_text(encoding="utf-8").splitlines():
         if row.startswith("@"):

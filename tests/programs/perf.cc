@@ -28,7 +28,7 @@ extern "C" {
 }
 
 static constexpr size_t VALUES =
-    20011; // no multiple of 100, so that percentiles are no whole numbers
+    20011; // not a multiple of 100, so that percentiles are not whole numbers
 
 static uint64_t random_state = 42;
 
@@ -37,7 +37,7 @@ static uint64_t next_random(void) {
     return random_state >> 11;
 }
 
-// Values of all magnitudes up to 2^bits, sorted, and in the histogram.
+// Adds values of all magnitudes up to 2^bits to the histogram, and returns them sorted.
 static std::vector<uint64_t> make_values(Histogram &histogram, unsigned bits) {
     std::vector<uint64_t> values(VALUES);
     for (uint64_t &value : values) {
@@ -48,7 +48,7 @@ static std::vector<uint64_t> make_values(Histogram &histogram, unsigned bits) {
     return values;
 }
 
-// By definition: the least value that this part of all values does not exceed.
+// By definition: the smallest value that is at least as large as this part of all values.
 static uint64_t exact(const std::vector<uint64_t> &values, double part) {
     size_t rank = 0;
     while (static_cast<double>(rank + 1) < part * static_cast<double>(VALUES))
@@ -82,7 +82,7 @@ static void small_values_are_exact(void **) {
     }
 }
 
-// Of 100,000 values, the last ones are those that a percentile leaves out.
+// The percentiles exclude the largest 100, 10, 9, 2, 1 and 0 of 100,000 values.
 static void percentiles_beyond_the_third_nine(void **) {
     const struct {
         double part;
@@ -108,7 +108,7 @@ static void bucket_edges_are_within_the_error(void **) {
                 continue;
             Histogram histogram;
             histogram.add(value);
-            histogram.add(UINT64_MAX); // so that the maximum bounds nothing
+            histogram.add(UINT64_MAX); // so that the maximum does not bound the bucket
             expect_near(histogram.at(0.5), value);
             assert_true(histogram.max == UINT64_MAX);
         }
@@ -155,7 +155,7 @@ static void patterns_of_operations_differ(void **) {
     pattern_fill(data, 3, 70);
     assert_true(pattern_check(data, 3, 71) < 4);
     assert_true(pattern_check(data, 4, 70) < 4);
-    std::shift_left(data.begin(), data.end(), 8); // the same words at other places
+    std::shift_left(data.begin(), data.end(), 8); // the same words at other offsets
     assert_true(pattern_check(data, 3, 70) < 4);
 }
 
@@ -171,8 +171,8 @@ static void pattern_keeps_its_size(void **) {
 
 // ---- plan ----------------------------------------------------------------------------------
 
-// Both sides derive places of 4096 bytes; one signal for each batch of messages that are
-// echoed, or for 64 of them; twice the depth, but 32 at least, of receives without echoes.
+// Both sides derive places of 4096 bytes; one signal per batch of echoed messages, or per 64 of
+// them; without echoes, receives for twice the depth, but at least 32.
 static void plan_needs_match_the_table(void **) {
     const struct {
         const char *operation;
@@ -207,7 +207,7 @@ static void plan_needs_match_the_table(void **) {
     }
 }
 
-// Each conflict, and the nearest plan without one.
+// Each invalid plan, and the nearest valid one.
 static void plan_bounds_are_checked(void **) {
     const uint64_t atomic = find_operation("atomic-write"), read = find_operation("read"),
                    connect = find_operation("connect");
@@ -255,7 +255,7 @@ static void plan_bounds_are_checked(void **) {
 
 // ---- options -------------------------------------------------------------------------------
 
-// Settings that differ from the default, operations, sizes, and limits in nanoseconds.
+// The settings that differ from the default, operations, sizes, and limits in nanoseconds.
 static std::string options_of(std::vector<const char *> words) {
     words.insert(words.begin(), "rpma-perf");
     const Options o =
@@ -314,8 +314,7 @@ static void options_set_the_plan(void **) {
           "host"},
          "host:65535 write 64 w1099511627776 n1099511627776 D3000000000 i86400000000000 "
          "intervals f"},
-        // A picture has 200 intervals, of 1 ms at least, or of 10 ms if the
-        // end.
+        // A plot has 200 intervals of at least 1 ms, or intervals of 10 ms without a duration.
         {{"--plot", "f", "-D", "2", "host"},
          "host:7204 write 64 w100 n0 D2000000000 i10000000 f"},
         {{"--plot", "f", "-D", "0.001", "host"},
@@ -342,7 +341,7 @@ static void options_set_the_plan(void **) {
     for (unsigned i = 1; i < 64; i++)
         most += ",8";
     (void)options_of({"-b", most.c_str(), "host"});
-    // One plan for each size, but one in all where the operation has its own.
+    // One plan per size, but only one if the operation has a fixed size.
     const Options three{.sizes = {1, 2, 3}};
     assert_int_equal(three.plans(0).size(), 3);
     assert_int_equal(three.plans(1)[2].size, 3);
@@ -355,7 +354,7 @@ static void options_set_the_plan(void **) {
 
 // ---- messages ------------------------------------------------------------------------------
 
-// Why the bytes are refused; "" if they are not.
+// The reason for rejecting the bytes, or "".
 static std::string refusal(const std::string &bytes) {
     try {
         (void)decode(bytes);
@@ -462,7 +461,7 @@ static void reason_is_truncated_to_the_message_size(void **) {
     assert_int_equal(found.compare(0, 7, "line??x"), 0);
 }
 
-// ---- ledgers: the answers are those of "perf_ledger.py known" -------------------------------
+// ---- ledgers: "perf_ledger.py known" prints the expected values ----------------------------
 
 static const LedgerHead known_head = {
     .run = UINT64_C(0xfedcba9876543210),
@@ -470,7 +469,7 @@ static const LedgerHead known_head = {
 
 static int write_error, sync_error; // of the next call
 
-// Some bytes at a time, as files that are remote may do it.
+// Writes few bytes per call, as remote file systems may do.
 extern "C" ssize_t write(int fd, const void *bytes, size_t size) {
     errno = std::exchange(write_error, 0);
     return errno ? -1 : syscall(SYS_write, fd, bytes, std::min<size_t>(size, 7));
@@ -481,7 +480,7 @@ extern "C" int fdatasync(int) {
     return errno ? -1 : 0;
 }
 
-// The text of a new ledger, or why there is none.
+// The text of a new ledger, or the failure to create it.
 static std::string text_of_ledger(const char *path) {
     try {
         Ledger ledger(path, known_head);
@@ -524,7 +523,7 @@ static void ledger_lines_follow_the_format(void **) {
         struct stat file;
         assert_int_equal(stat(path, &file), 0);
         assert_int_equal(file.st_mode & 0111, 0);
-        const int free = dup(STDERR_FILENO); // the descriptor of the ledger, again
+        const int free = dup(STDERR_FILENO); // the descriptor of the closed ledger
         assert_int_equal(free, fd);
         close(free);
     }
@@ -532,7 +531,7 @@ static void ledger_lines_follow_the_format(void **) {
 }
 
 static void record_bytes_follow_the_format(void **) {
-    // In the byte order of the machine, as the record is.
+    // The record has the byte order of the machine.
     static const uint64_t first[] = {UINT64_C(0xfedcba9876543210),
                                      UINT64_C(0x1),
                                      UINT64_C(0x9),

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// perf_client.cc -- how a client of rpma-perf handles servers that follow or violate the
-// protocol, and its reports of loads whose times are known
+// perf_client.cc -- a client of rpma-perf: its behavior towards servers that follow or violate
+// the protocol, and its reports of loads with known times
 
 #include "ledger.hh"
 #include "perf_script.hh"
@@ -34,7 +34,7 @@ static std::string refusal(const char *reason) {
 
 static std::span<const uint64_t> second_group;
 
-// When the first groups have completed, the connection breaks, and nothing happens for 5 ms.
+// Breaks the connection 5 ms after the first groups have completed.
 static void break_connection(const std::string &) {
     finish_groups();
     now += 5000000;
@@ -92,7 +92,7 @@ static const Actions &actions() {
 #define PREPARED WELCOMED "ready, "
 #define MEASURED PREPARED "establish, begin ok, measure ok, "
 
-// Of one write of 8 bytes at a time.
+// Options for single writes of 8 bytes, one at a time.
 static Options options_of_client() {
     Options options;
     options.address = "192.168.0.1";
@@ -103,16 +103,16 @@ static Options options_of_client() {
     return options;
 }
 
-// ---- a server that deviates from the protocol ----------------------------------------------
+// ---- a server that violates the protocol ---------------------------------------------------
 
 struct Scenario {
     const char *name;
     const char *script;
     const char *failure;
-    const char *sent; // by the client
-    uint64_t ms = 0;  // that pass
+    const char *sent; // messages of the client
+    uint64_t ms = 0;  // time that must pass
     void (*change)(Options &) = [](Options &) {};
-    const char *printed = ""; // a part of its output
+    const char *printed = ""; // part of the client's output
 };
 
 template <uint64_t... numbers> static void operate(Options &options) {
@@ -180,7 +180,7 @@ static const Scenario scenarios[] = {
      "the other side closed the connection", "hello, plan, begin, measure"},
     {"a server that replies, but completes nothing, is a failure", MEASURED "50 s later, ok",
      "no operation completed for 60 s", "hello, plan, begin, measure, alive", 60000},
-    // It sends a keepalive message after 5 s, and again 5 s later.
+    // The client sends a keepalive message after 5 s, and again 5 s later.
     {"a client sends messages during the whole load", MEASURED "alive, interrupt later",
      "interrupted", "hello, plan, begin, measure, alive, alive", 10000},
     {"no flush is persistent without a statement", "establish, welcome",
@@ -249,7 +249,7 @@ TEST_THAT(client_without_atomics_reports_it) {
 
 // ---- known results --------------------------------------------------------------------------
 
-// Runs one load of the client: its operations take these times, group by group. The processor
+// Runs one load of the client with the given completion times of its groups. The processor
 // times are for all operations together.
 static std::string report_of(Options options, const Plan &plan, const Limits &limits,
                              const std::vector<uint64_t> &times, uint64_t cpu,
@@ -288,13 +288,13 @@ static const struct {
     std::vector<uint64_t> times;
     uint64_t cpu, server_cpu;
     const char *line;
-    const char *done;      // operations of each connection, which the client sends
-    const char *part = ""; // of the text before the line
+    const char *done;      // operations of each connection, as the client reports them
+    const char *part = ""; // a part of the text before the line
 } known_reports[] = {
-    // Five writes of 8 bytes take 20 us, so 250,000 a second, or 1.907 MiB and 0.016 Gbit. The
-    // warm-up does not count. A latency of 3,000 ns is counted in the bucket that ends with
-    // 3,007; p99 and above are the slowest, which is exact. Intervals of 6 us are only shown
-    // when the client wakes, here at the end.
+    // Five writes of 8 bytes in 20 us: 250,000 per second, 1.907 MiB and 0.016 Gbit; the
+    // warm-up is excluded. The bucket of a latency of 3,000 ns ends with 3,007; p99 and above
+    // are the maximum, which is exact. An interval of 6 us is shown only when the client wakes
+    // up, here at the end.
     {plan_of_test("write"),
      {2, 5, 0, 6000},
      {7000, 9000, 1000, 2000, 3000, 4000, 10000},
@@ -306,8 +306,8 @@ static const struct {
      "[7]",
      "\n  to 0.00 s             8         5                                         250000     "
      "1.91   0.016\n"},
-    // Operations posted before the end of the time count. It ends with the first operation
-    // that is posted at that moment or later: of operations of 4 ms within 8 ms, the third.
+    // Operations that are posted before the end of the duration are included. The first one
+    // posted at or after it ends the load: with 4 ms per operation and 8 ms, the third.
     {plan_of_test("write"),
      {0, 0, 8000000},
      {4000000, 4000000, 4000000},
@@ -317,8 +317,8 @@ static const struct {
      "0.00"
      "   0.000   10.00    0.00\n",
      "[3]"},
-    // Two connections have four operations outstanding each, posted in pairs: 16 operations in
-    // two groups take 5 ms, 3,200 a second.
+    // Two connections, each with four outstanding operations, which are posted in pairs: 16
+    // operations in two groups of 5 ms in all, 3,200 per second.
     {plan_of_test("read",
                   {.size = 1024, .depth = 4, .batch = 2, .connections = 2, .threads = 2}),
      {0, 8, 0},
@@ -329,7 +329,7 @@ static const struct {
      "3.12"
      "   0.026 1000.00   50.00\n",
      "[8,8]"},
-    // The flush of a verified load belongs to none of its operations.
+    // The flush of a verified load is not counted as an operation.
     {plan_of_test("write", {.size = 8, .verify = 1}),
      {0, 2, 0},
      {1000, 1000, 5000},
@@ -339,8 +339,8 @@ static const struct {
      "7.63"
      "   0.064    1.00    0.00  verified\n",
      "[2]"},
-    // In both directions there is a warm-up, and the three operations that the server does in
-    // 12 us count.
+    // With both directions, the report includes the three operations that the server executes
+    // in 12 us, but not the warm-up.
     {plan_of_test("write", {.size = 8, .both = 1}),
      {0, 2, 0},
      {5000, 1000, 1000},
@@ -364,7 +364,7 @@ TEST_THAT(load_is_reported_in_one_line) {
     }
 }
 
-// The same as JSON, in intervals of 6 us: the operations end after 1, 3, 6, 10 and 20 us.
+// The same load as JSON, in intervals of 6 us: the operations end after 1, 3, 6, 10 and 20 us.
 TEST_THAT(load_is_reported_as_json) {
     const auto &[plan, limits, times, cpu, server_cpu, line, done, part] = known_reports[0];
     Options options = options_of_client();
@@ -393,9 +393,9 @@ TEST_THAT(load_is_reported_as_json) {
         R"("both":false,"rate":0,"reconnect":false,"warmup":2,"count":5})");
 }
 
-// A break interrupts operations of 1 ms. The gap begins with the second one, and ends with the
-// first of the new connection: 5 ms, and 2 ms that this operation takes. If the server does
-// not restart before the time is over, the gap lasts until then.
+// A break interrupts operations of 1 ms. The gap begins at the end of the second one and ends
+// with the first of the new connection: 5 ms without operations, and its own 2 ms. Without a
+// new connection, the gap lasts until the end of the duration.
 TEST_THAT(gap_is_reported) {
     static const std::vector<uint64_t> before = {5000000, 1000000, 1000000},
                                        after = {2000000, 2000000, 2000000},
@@ -405,7 +405,7 @@ TEST_THAT(gap_is_reported) {
         const std::vector<uint64_t> &after;
         uint64_t duration_ns;
         const char *gaps, *without, *seconds, *cpu;
-        std::vector<uint64_t> operations; // in intervals of 4 ms
+        std::vector<uint64_t> operations; // per interval of 4 ms
         size_t loads = 1;
     } cases[] = {{MEASURED "break, " MEASURED "result",
                   after,
@@ -423,7 +423,7 @@ TEST_THAT(gap_is_reported) {
                   "10.0",
                   R"({"client":5.0,"server":0.0})",
                   {2}},
-                 // The next load connects after a gap that did not end.
+                 // The next load connects after a gap that has not ended.
                  {MEASURED "break, " MEASURED "result",
                   long_after,
                   7000000,
@@ -472,7 +472,7 @@ TEST_THAT(gap_is_reported) {
     cpu_step = 0;
 }
 
-static bool fails_to_sync; // once, when two operations have completed
+static bool fails_to_sync; // once, after two completed operations
 
 extern "C" int fdatasync(int) {
     const bool fails = fails_to_sync && now - START >= 2000;
@@ -481,8 +481,8 @@ extern "C" int fdatasync(int) {
     return fails ? -1 : 0;
 }
 
-// A ledger is meant to end with the loss of the server, and to fail when nothing was recorded.
-// Its last line bounds what has been posted, and one operation more.
+// The loss of the server is the expected end of a ledger, unless nothing was recorded. The
+// bound of its last line includes one operation more than were posted.
 TEST_THAT(ledger_ends_with_the_server) {
     static const char lost[] = "the other side closed the connection";
     const struct {
@@ -490,7 +490,7 @@ TEST_THAT(ledger_ends_with_the_server) {
         std::vector<uint64_t> times;
         bool fails;
         uint64_t count, done, bound;
-        std::string failure, after; // the number of records and the path
+        std::string failure, after; // the output after the number of records and the path
     } cases[] = {
         {"break",
          {1000, 1000, 1000},
@@ -539,7 +539,7 @@ TEST_THAT(ledger_ends_with_the_server) {
     }
 }
 
-// The plot of all loads is written at the end.
+// The plot contains all loads and is written at the end.
 TEST_THAT(plot_is_written) {
     char path[] = "/tmp/rpma-perf-XXXXXX";
     close(mkstemp(path));
@@ -563,8 +563,8 @@ TEST_THAT(plot_is_written) {
     unlink(path);
 }
 
-// The settings of the connections of a load: sizes of the queues and of inline data, and
-// the access to the memory. All connect to the address, with the number of the session.
+// Each connection of a load has the expected queue sizes, inline size, access flags and
+// address, and sends the number of its session.
 TEST_THAT(client_prepares_its_connections) {
     constexpr unsigned OWN = IBV_ACCESS_LOCAL_WRITE,
                        BOTH = OWN | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;

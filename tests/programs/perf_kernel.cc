@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// perf_kernel.cc -- how rpma-perf uses the kernel: signals, waits, clocks and memory. Where
-// this machine has no persistent memory, calls that are replaced here pretend that it has.
+// perf_kernel.cc -- rpma-perf and the kernel: signals, waits, clocks and memory. Replaced
+// system calls simulate persistent memory on machines without it.
 
 #include "failure.hh"
 #include "memory.hh"
@@ -41,7 +41,7 @@ extern "C" int munmap(void *at, size_t size) {
     return static_cast<int>(syscall(SYS_munmap, at, size));
 }
 
-// As std::ifstream calls it.
+// std::ifstream calls this function.
 extern "C" FILE *fopen64(const char *path, const char *mode) {
     const bool is_size = has_dax && strcmp(path, "/sys/dev/char/1:5/size") == 0;
     return fdopen(open(is_size ? size_path : path, *mode == 'r' ? O_RDONLY : O_RDWR), mode);
@@ -73,7 +73,7 @@ static void dram_is_zeroed(void **) {
                         "cannot allocate 9223372036854775807 bytes: Cannot allocate memory");
 }
 
-// A file is mapped as a whole, and shared.
+// A file is mapped completely and shared.
 static void files_are_mapped(void **) {
     static const struct {
         bool has_dax;
@@ -121,7 +121,7 @@ static void invalid_memory_is_rejected(void **) {
 
 // ---- waiting --------------------------------------------------------------------------------
 
-// Descriptors are waited for under any numbers, until they are closed.
+// Epoll::add() accepts any number, and the destructor closes the epoll descriptor.
 static void readable_descriptors_are_found(void **) {
     constexpr uint64_t NUMBER = UINT64_C(1) << 40;
     std::array<epoll_event, 2> room;
@@ -149,8 +149,8 @@ static void expect_in_child(bool holds, int step) {
         _exit(step);
 }
 
-// In a child process: a stop signal is delivered during waits only, and other signals stop
-// nothing.
+// Runs in a child process: a stop signal is delivered only during a wait, and other signals do
+// not stop the program.
 [[noreturn]] static void take_signals(int stop) {
     signals_init();
     struct sigaction waking {};
@@ -184,7 +184,7 @@ static uint64_t time_of(clockid_t clock) {
            static_cast<uint64_t>(time.tv_nsec);
 }
 
-// Both are nanoseconds; the processor time is of all threads.
+// Both clocks return nanoseconds; the processor time includes all threads.
 static void clocks_match_the_kernel(void **) {
     std::jthread worker([](const std::stop_token &token) {
         while (!token.stop_requested())

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
 """
-rpma-perf --verify --ledger over images of memory and ledgers that this program makes by itself:
-perf_ledger.py PROGRAM. With "known" instead it prints the bytes that perf.cc expects.
+Tests rpma-perf --verify --ledger with memory images and ledgers of its own: perf_ledger.py PROGRAM.
+With "known" instead, prints the bytes that perf.cc expects.
 """
 
 import os
@@ -23,7 +23,7 @@ FOUND, REFUSED, MISSING = 0, 1, 3
 RUN, SIZE, STRIDE, RING, CONNECTIONS = 0xfedcba9876543210, 4500, 8192, 8, 2
 HEAD = (f"rpma-perf ledger 1: run {RUN:016x}, flush-persistent, size {SIZE}, ring {RING}, "
         f"connections {CONNECTIONS}")
-LINES = ("0 3 7", "1 2 6", "0 13 17", "1 10 12")  # the last ones: from 9, and from 4
+LINES = ("0 3 7", "1 2 6", "0 13 17", "1 10 12")  # required records: 9 to 12, and 4 to 9
 LAST = {0: (13, 17), 1: (10, 12)}
 
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// perf_load.cc -- loads of rpma-perf, both sides in one process over the fakes of the unit
-// tests. A thread is the network: it moves the data of each request, so that both sides verify
-// real bytes, and it may corrupt one.
+// perf_load.cc -- loads of rpma-perf, with both sides in one process over the fakes of the unit
+// tests. A thread simulates the network: it copies the data of each request, so that both sides
+// verify real bytes, and it can corrupt one.
 
 #include "connection.hh"
 #include "load.hh"
@@ -26,10 +26,10 @@ extern "C" {
 #include "unit.h"
 }
 
-static std::atomic<int> newest_fd; // of a connection that is being established
-static std::atomic<uint64_t> now;  // passes where something waits for it, and with each request
+static std::atomic<int> newest_fd; // of the connection that is being established
+static std::atomic<uint64_t> now;  // advances with each request, and during each wait
 
-// ---- instead of the kernel ------------------------------------------------------------------
+// ---- replacements for the kernel ------------------------------------------------------------
 
 extern "C" int clock_gettime(clockid_t, timespec *time) noexcept {
     const uint64_t at = now;
@@ -56,14 +56,14 @@ extern "C" int ppoll(pollfd *, nfds_t, const timespec *time, const sigset_t *) {
 
 static std::array<LoadGenerator *, 2> sides;
 static std::map<Connection *, std::deque<fake_receive>> receives;
-// The last byte of this request, from 1, arrives changed or not at all; 0: of none.
+// The last byte of this request, counted from 1, is changed or cut off; 0: no corruption.
 struct Corruption {
     unsigned request;
     bool is_cut;
 };
 static Corruption corruption;
-static unsigned moved;            // requests so far
-static std::atomic<bool> is_lost; // a message found no receive
+static unsigned moved;            // number of requests so far
+static std::atomic<bool> is_lost; // a message had no receive
 
 static LoadGenerator &other(const LoadGenerator &generator) {
     return *sides[&generator == sides[0]];
@@ -79,7 +79,7 @@ static void complete(Connection &connection, ibv_wc_opcode opcode, size_t length
     fake_complete(queue.get_ibv_cq(), &wc);
 }
 
-// Copies the fetched data to the elements of a request.
+// Copies the fetched data to the SGEs of a request.
 static void scatter(const fake_post &post, const char *data) {
     for (int i = 0; i < post.num_sge; i++) {
         const ibv_sge &sge = post.elements.sges[i];
@@ -138,7 +138,7 @@ static void execute(const fake_post &post) {
                                                         : IBV_WC_RDMA_WRITE);
 }
 
-// Completes the calls that connect and disconnect, if there is one connection at a time.
+// Completes the calls that connect and disconnect, for loads with one connection at a time.
 static void complete_calls(const char *call, unsigned &completed_calls, uint64_t time,
                            rdma_cm_event_type type) {
     if (sides[1]->operation.is_connect() && fake_count(call) > completed_calls) {
@@ -166,7 +166,7 @@ static void run_network(const std::stop_token &token) {
 
 // ---- running a load -------------------------------------------------------------------------
 
-// The operation of a request, with its places in the memories of both sides.
+// The operation of a request, with its offsets in the memories of both sides.
 static std::string text_of(const fake_post &post) {
     const Connection &connection = *reinterpret_cast<const Connection *>(post.wr_id);
     const auto place = [](const LoadGenerator &generator, uint64_t address) {
@@ -190,17 +190,17 @@ static std::string text_of(const fake_post &post) {
 }
 
 struct Outcome {
-    std::string failure;              // the first; "": none
-    std::array<std::string, 2> posts; // of the server, and of the client
-    std::vector<uint64_t> done;       // of each connection of the client
-    std::string ledger;               // its lines
-    Histogram latency;                // of the client's first worker
-    uint64_t duration_ns = 0;         // its measurement
+    std::string failure;              // the first failure; "": none
+    std::array<std::string, 2> posts; // requests of the server, and of the client
+    std::vector<uint64_t> done;       // operations of each connection of the client
+    std::string ledger;               // lines of the ledger
+    Histogram latency;                // latencies of the client's first worker
+    uint64_t duration_ns = 0;         // duration of its measurement
 };
 
 static void connect(LoadGenerator &generator, bool is_server) {
     for (Connection &connection : generator.connections) {
-        // The fakes never consume a receive, and loads post them repeatedly.
+        // The fakes do not remove consumed receives, and loads post receives repeatedly.
         const Queues queues = {is_server ? serve_queues(generator.plan).sends
                                          : connection_queues(generator.plan).sends,
                                500};
@@ -239,7 +239,7 @@ static void measure(LoadGenerator &server, LoadGenerator &client, Outcome &outco
     client.start(run_load);
     const auto is_over = [&] {
         const bool have_ended = client.has_ended() && (!plan.both || server.has_ended());
-        outcome.done.clear(); // counted after the request, so that the end includes all of them
+        outcome.done.clear(); // counted after has_ended(), so that all operations are included
         for (const Connection &connection : client.connections)
             outcome.done.push_back(connection.completed);
         return have_ended && (!plan.op().is_message || !plan.verify ||
@@ -254,7 +254,8 @@ static void measure(LoadGenerator &server, LoadGenerator &client, Outcome &outco
     server.stop();
 }
 
-// The lines of the ledger without its head and their checksums. Then looks for the records.
+// Reads the lines of the ledger without the header and their checksums. Then verifies the
+// records.
 static void read_records(LoadGenerator &server, LoadGenerator &client, const std::string &path,
                          Outcome &outcome) {
     assert_int_equal(client.recording->end(), client.connections[0].done);
@@ -269,7 +270,7 @@ static void read_records(LoadGenerator &server, LoadGenerator &client, const std
     unlink((path + "m").c_str());
 }
 
-// Runs a load of both sides, and lets the server check its memory.
+// Runs a load on both sides. Then the server verifies its memory.
 static Outcome run(const Plan &plan, const Limits &limits, Corruption corrupted = {}) {
     constexpr int USAGE = RPMA_MR_USAGE_READ_SRC | RPMA_MR_USAGE_READ_DST |
                           RPMA_MR_USAGE_WRITE_SRC | RPMA_MR_USAGE_WRITE_DST |
@@ -290,7 +291,7 @@ static Outcome run(const Plan &plan, const Limits &limits, Corruption corrupted 
     corruption = corrupted;
     moved = 0;
     is_lost = false;
-    now = UINT64_C(5000000000000); // which needs more than 32 bits
+    now = UINT64_C(5000000000000); // needs more than 32 bits
     client.limits = server.limits = limits;
     if (plan.verify || plan.op().is_fetching())
         serve_fill(server);
@@ -350,7 +351,7 @@ static const Plan shapes[] = {
     {.size = 5001, .depth = 6, .batch = 3, .prepared = 1, .verify = 1},
 };
 
-// Each operation in each shape: both sides find every byte right.
+// Both sides verify each operation in each shape.
 TEST_THAT(every_byte_arrives) {
     for (const char *operation : {"write", "read", "flush-visibility", "atomic-write", "send",
                                   "ping-pong", "ping-pong-rcq", "fetch-add", "compare-swap"})
@@ -365,14 +366,14 @@ TEST_THAT(every_byte_arrives) {
                 fail_msg("%s of %lu bytes: %s", operation, plan.size, outcome.failure.c_str());
             assert_true(std::ranges::count(outcome.done, each + 2 * plan.batch) ==
                         static_cast<long>(plan.connections));
-            assert_int_equal(timed_waits, 0); // without a rate no operation is due later
-            // The warm-up does not count, and the first worker has every second connection.
+            assert_int_equal(timed_waits, 0); // without a rate no operation is delayed
+            // The warm-up is excluded, and the first worker has every second connection.
             assert_int_equal(outcome.latency.count,
                              each * ((plan.connections + plan.threads - 1) / plan.threads));
         }
 }
 
-// The last byte of one request is corrupted on its way, or that of the data that it fetches.
+// The last byte of one request is corrupted, or of the data that it fetches.
 TEST_THAT(every_byte_is_checked) {
     static const struct {
         const char *operation;
@@ -402,8 +403,9 @@ TEST_THAT(message_has_the_requested_size) {
     assert_string_equal(outcome.failure.c_str(), "a message has 7 bytes, not 8");
 }
 
-// The client's operations and their places: depth places of 4096 bytes on each side; with a
-// list, one of elements 64 bytes apart on each of twice as much.
+// The client's requests with their offsets: each side has depth places of 4096 bytes. With
+// several SGEs, the client has places of twice the size, and gaps of 64 bytes separate the
+// SGEs.
 TEST_THAT(operations_post_the_expected_requests) {
     static const struct {
         const char *operation;
@@ -425,8 +427,8 @@ TEST_THAT(operations_post_the_expected_requests) {
         {"read",
          {.size = 9, .inline_size = 9},
          "read 0:9 at 0\nread 0:9 at 0\nread 0:9 at 0\nread 0:9 at 0\n"},
-        // The numbers 0 to 3 give 0, 89, 30 and 56 of 100. Read data is stored at a place of
-        // its own, after those of the writes.
+        // The numbers 0 to 3 yield 0, 89, 30 and 56 of 100. The place for read data follows the
+        // places of the writes.
         {"write",
          {.size = 9, .region = 12289, .reads = 57},
          "read 4096:9 at 0\nwrite 0:9 at 4096\nread 4096:9 at 8192\nread 4096:9 at 0\n"},
@@ -448,8 +450,8 @@ TEST_THAT(operations_post_the_expected_requests) {
     }
 }
 
-// Of 1024 bytes in two places, the server may use the first on the client, and the client has
-// its own after it.
+// With two places of 1024 bytes per direction, the server may write the first two places of the
+// client, and the client's own places follow.
 TEST_THAT(both_sides_run_the_load) {
     const Plan plan = plan_of("write", {.size = 1024, .depth = 2, .both = 1});
     const Outcome outcome = run(plan, {.warmup = 0, .count = 3});
@@ -459,9 +461,8 @@ TEST_THAT(both_sides_run_the_load) {
                                            "write 8192:1024 at 0\n");
 }
 
-// The server allows 16 more messages for each 16 of 32 receives that it has posted again. An
-// echo is sent from the place of its message, inline where that fits, and one of 64 is
-// signaled.
+// The server allows 16 more messages after posting 16 of its 32 receives again. It sends an
+// echo from the place of the message, inline if it fits, and signals one of 64.
 TEST_THAT(server_replies_to_the_load) {
     static const struct {
         const char *operation;
@@ -484,15 +485,15 @@ TEST_THAT(server_replies_to_the_load) {
     for (const auto &[operation, plan, count, posts] : cases) {
         assert_int_equal(unit_setup(nullptr), 0);
         Plan verified = plan_of(operation, plan);
-        verified.verify = 1; // the run continues until the server has all messages
+        verified.verify = 1; // the run continues until the server has received all messages
         const Outcome outcome = run(verified, {.warmup = 0, .count = count});
         assert_string_equal(outcome.failure.c_str(), "");
         assert_string_equal(outcome.posts[0].c_str(), posts);
     }
 }
 
-// A ledger allows half of its ring beyond what it has recorded, and ends with what was posted
-// and one batch. It names no record that is missing.
+// A ledger permits records in advance, up to half of its ring. Its last line permits the posted
+// records and one more batch. No record is missing.
 TEST_THAT(ledger_permits_records_in_advance) {
     const struct {
         uint64_t batch;
@@ -508,9 +509,9 @@ TEST_THAT(ledger_permits_records_in_advance) {
     }
 }
 
-// Four operations of each connection at 1,000 a second: one each millisecond, on one connection
-// after the other; of batches one each 2 ms, and both connections begin with one. The last
-// takes 1 us. The rate does not limit the warm-up.
+// Four operations per connection at 1,000 per second: one per millisecond, alternating between
+// the connections. With batches of 2, one batch per 2 ms, and both connections begin with one.
+// The last operation needs 1 us. The rate does not limit the warm-up.
 TEST_THAT(rate_is_limited) {
     const struct {
         uint64_t connections, batch, last_due_ms;
@@ -529,7 +530,7 @@ TEST_THAT(rate_is_limited) {
     }
 }
 
-// Each connection is established after 3 us, which is its latency, and closed after 5 us more.
+// Each connection is established after 3 us, which is its latency, and closed 5 us later.
 TEST_THAT(connections_are_established_sequentially) {
     const Outcome outcome = run(plan_of("connect", {.size = 0}), {.warmup = 2, .count = 4});
     assert_string_equal(outcome.failure.c_str(), "");
@@ -540,11 +541,11 @@ TEST_THAT(connections_are_established_sequentially) {
     assert_int_equal(outcome.duration_ns, 4 * 8000);
 }
 
-// ---- parts of a load-------------------------------------------------------------------------
+// ---- parts of a load ------------------------------------------------------------------------
 
-// The queues of a worker hold what its connections may have outstanding: 2 of 3 connections,
-// 256 sends and 4 receives each, or 4 operations of one or two work requests, one that ends
-// them, and a receive.
+// A worker's queues fit all outstanding requests of its connections: for 2 of 3 connections,
+// 256 sends and 4 receives each; or 4 operations of one or two work requests, one final
+// request, and a receive.
 TEST_THAT(queue_sizes_fit_the_plan) {
     const struct {
         const char *operation;
@@ -568,7 +569,7 @@ TEST_THAT(queue_sizes_fit_the_plan) {
     }
 }
 
-// The sum of what the workers have done needs more than 32 bits.
+// The sum of the workers' progress needs more than 32 bits.
 TEST_THAT(progress_sums_all_workers) {
     const Plan plan = plan_of("write", {.size = 8, .connections = 2, .threads = 2});
     rpma::peer peer(fake_context(0));
@@ -597,8 +598,8 @@ static void expect_failure(LoadGenerator &generator, const std::vector<uint64_t>
         fail_msg("\"%s\" instead of \"%s…\"", failure.c_str(), begin.c_str());
 }
 
-// Two connections with three places each have done four operations and two: a place has the
-// data of its last operation, and one without an operation is still empty.
+// Two connections with three places each have executed four and two operations: a place has the
+// data of its last operation, and a place without one is unchanged.
 TEST_THAT(server_verifies_each_place) {
     Plan plan = plan_of("write", {.size = 8, .depth = 3});
     plan.connections = 2;
@@ -629,7 +630,8 @@ TEST_THAT(server_verifies_each_place) {
     expect_failure(generator, {7, 2}, "verification failed: connection 0, operation 6");
 }
 
-// An atomic counts itself: four and two on two places each are 2, 2, 1 and 1.
+// Each atomic increments its word: after four and two operations on two places each, the words
+// are 2, 2, 1 and 1.
 TEST_THAT(server_verifies_each_word) {
     Plan plan = plan_of("fetch-add", {.size = 8, .depth = 2});
     plan.connections = 2;
@@ -646,7 +648,7 @@ TEST_THAT(server_verifies_each_word) {
         "verification failed: connection 1, place 0: it is 1 after 2 operations");
 }
 
-// A message that the client has sent may still be on its way.
+// A message of the client may still be in transit.
 TEST_THAT(server_waits_for_messages) {
     const Plan plan = plan_of("send", {.size = 8, .depth = 1});
     rpma::peer peer(fake_context(0));
@@ -662,7 +664,8 @@ TEST_THAT(server_waits_for_messages) {
                         "verification failed: connection 0: 5 of 6 messages arrived");
 }
 
-// More echoes than messages end the run: fewer than 0 messages would be outstanding.
+// An echo in excess of the messages ends the run, because the count of outstanding messages
+// would become negative.
 TEST_THAT(unexpected_echo_ends_the_run) {
     const Plan plan = plan_of("ping-pong", {.size = 8, .depth = 4});
     rpma::peer peer(fake_context(0));
@@ -684,7 +687,7 @@ TEST_THAT(unexpected_echo_ends_the_run) {
     ibv_cq *cq = fake_cq_on(connection.worker->cq->get_fd(), 0);
     fake_complete(cq, &wc);
     fake_complete(cq, &wc);
-    fake_fail_from("ibv_poll_cq", 2, EIO); // otherwise the load would poll for ever
+    fake_fail_from("ibv_poll_cq", 2, EIO); // otherwise the load would poll endlessly
     std::string failure;
     try {
         run_load(*connection.worker);
@@ -697,7 +700,7 @@ TEST_THAT(unexpected_echo_ends_the_run) {
 }
 
 int main(int argc, char **argv) {
-    struct sigaction waking {}; // without SA_RESTART: it ends waits
+    struct sigaction waking {}; // without SA_RESTART, so that the signal interrupts waits
     waking.sa_handler = [](int) {};
     sigaction(WAKE_SIGNAL, &waking, nullptr);
     return unit_main(argc, argv);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// perf_report.cc -- rpma-perf with another client, which measures nothing: it reports the
-// fixed results below
+// perf_report.cc -- rpma-perf with a client that measures nothing and reports the fixed results
+// below
 
 #include "failure.hh"
 #include "plot.hh"
@@ -18,7 +18,7 @@ static Result with(Result result, std::initializer_list<uint64_t> latencies_ns) 
     return result;
 }
 
-// By numbers of operations[]: flush-persistent, read, send and connect.
+// The operations have their index in operations[]: flush-persistent, read, send and connect.
 static std::vector<Result> make_results() {
     std::vector<Result> results;
     results.push_back(with({.operation = 3,
@@ -53,7 +53,7 @@ static std::vector<Result> make_results() {
     return results;
 }
 
-// The steps of main() before the client runs.
+// True if main() has executed its steps before the client.
 static bool is_prepared() {
     rlimit descriptors;
     sigset_t blocked;

@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
 """
-perf_report.py PROGRAM VERSION: compares the output of rpma-perf for the results in perf_report.cc, and for the
-settings, with values that were calculated by hand.
+perf_report.py PROGRAM VERSION: compares the output of rpma-perf with values that were calculated by
+hand, for the results in perf_report.cc and for the settings.
 
-Three latencies of 400, 500 and 3,000 ns: the median is 500, 99 % of three are three. 600,000 ns are
-counted in the bucket that ends with 524,288 + 37 * 2,048 - 1. 3 operations in 1.5 ms are 2,000 a
-second; of 64 bytes, 0.122 MiB.
+Three latencies of 400, 500 and 3,000 ns: the median is 500, and p99 is the maximum. The bucket of
+600,000 ns ends with 524,288 + 37 * 2,048 - 1. 3 operations in 1.5 ms are 2,000 per second; with 64
+bytes, 0.122 MiB.
 """
 
 import difflib
@@ -27,7 +27,7 @@ from harness import expect, expect_one_line, run
 PROGRAM, VERSION = sys.argv[1:]
 
 HOST = "192.0.2.1"
-# Arguments, their text in the head of the table, and the settings of the JSON that are not the default.
+# Arguments, their text above the table, and the settings of the JSON that differ from the default.
 LOADS = [
     (["--depth", "16", "--batch", "4", "--prepared", "--elements", "2", "--inline", "64", "--connections", "7",
       "--threads", "5", "--verify", "--port", "7471"],
@@ -101,7 +101,7 @@ RESULTS = [
 
 
 def report(arguments, settings):
-    """The JSON; gaps and intervals are in it if they were requested."""
+    """The expected JSON, with gaps and intervals if the arguments request them."""
     left_out = ([] if "--reconnect" in arguments else ["gaps", "without_service_s"]) + \
         ([] if "--interval" in arguments else ["intervals"])
     return {
@@ -117,14 +117,15 @@ def compare(what, wanted, found):
     return list(difflib.unified_diff(wanted.splitlines(), found.splitlines(), "by hand", what, lineterm=""))
 
 
-# Of the plot, which a person has inspected: a hash without the coordinates, and the sum of each coordinate attribute.
+# Of the plot, which was inspected visually: a hash without the coordinates, and the sum of each
+# coordinate attribute.
 SKELETON = "5b6dee785aa00920"
 COORDINATES = {"x": 53008.2, "y": 69525.8, "x1": 41278.4, "y1": 63228.7, "x2": 59078.4, "y2": 60340.7,
                "stroke-width": 12.0, "width": 40.6, "height": 1208.9, "d": 7117.5}
 
 
 def plot_differences(text):
-    """The differences in the plot; another machine may round a coordinate differently."""
+    """The differences in the plot, with a tolerance because machines round coordinates differently."""
     svg, sums = text[text.index("<svg"):], {}
     root = xml.etree.ElementTree.fromstring(svg)
     for element in root:
@@ -151,7 +152,7 @@ def loads():
         table = TABLE.format(version=VERSION, kernel=os.uname().release, settings=settings,
                              stated="" if "--both" in arguments else ", direct write stated")
         yield from compare("table", table, output_of(*arguments))
-        # The texts of the figures count, and the order of the keys.
+        # The number texts and the order of the keys are compared, too.
         text = re.sub(r'"date": *"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"', '"date": "DATE"',
                       output_of(*arguments, "--json"))
         yield from compare("json", json.dumps(report(arguments, of_json), indent=1),
@@ -159,7 +160,7 @@ def loads():
 
 
 def read_terminal(descriptor):
-    """All output of the terminal: one read may return a part."""
+    """The whole output of the terminal: one read may return only part of it."""
     chunks = []
     try:
         while chunk := os.read(descriptor, 4096):
@@ -171,7 +172,7 @@ def read_terminal(descriptor):
 
 
 def on_terminal():
-    """The differences if the standard error is a terminal, and if a call fails."""
+    """The differences if standard error is a terminal, and if a call fails."""
     for host, end in ((HOST, 5 * "\r\x1b[K"), ("nowhere", "\r\x1b[Krpma-perf: the server is unreachable\r\n")):
         own_end, other_end = pty.openpty()
         subprocess.run([PROGRAM, host], stdout=subprocess.DEVNULL, stderr=other_end, check=False)

@@ -11,7 +11,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-static constexpr uint64_t NEVER_MS = 1000000; // no test takes so long
+static constexpr uint64_t NEVER_MS = 1000000; // longer than any test
 
 static std::span<const ScriptStep> steps;
 std::atomic<uint64_t> now;
@@ -24,12 +24,12 @@ static std::vector<const fake_post *> undelivered; // messages that the peer has
 static size_t messages_at_step; // number of sent_messages at the last step with `after`
 static unsigned posts_seen;
 
-// The epoll sets of the tested side in their order of creation. A server's first one is that of
+// The epoll sets of the tested side, in creation order. The first set of a server is that of
 // its endpoint.
 struct SessionView {
     int epoll;
-    std::vector<std::pair<uint64_t, int>> added; // descriptors, by their numbers
-    fake_receive receive;                        // for messages, once it is established
+    std::vector<std::pair<uint64_t, int>> added; // descriptors, with their numbers
+    fake_receive receive;                        // the receive for messages, once established
 
     int fd_of(uint64_t number) const {
         const auto last = std::find_if(added.rbegin(), added.rend(),
@@ -38,13 +38,13 @@ struct SessionView {
     }
 };
 static std::vector<SessionView> sessions_seen;
-static size_t current;          // index of the selected session of a server
+static size_t current;          // index of the server's selected session
 static std::deque<int> pending; // event descriptors of pending connections
 static std::vector<const fake_post *> outstanding;
-static size_t operations_seen, operations_completed; // of the load
+static size_t operations_seen, operations_completed; // operations of the load
 static uint64_t cpu_used = START;
 
-// ---- instead of waiting.cc -----------------------------------------------------------------
+// ---- replacements for waiting.cc -----------------------------------------------------------
 
 uint64_t now_ns() {
     return now;
@@ -84,7 +84,7 @@ void Epoll::add(int readable, uint64_t number) const {
         pending.push_back(readable);
 }
 
-// The fake reports the capabilities of its device in ibv_query_device_ex() only.
+// The fake reports the capabilities of its device only in ibv_query_device_ex().
 int ibv_query_device(ibv_context *, ibv_device_attr *attributes) {
     attributes->atomic_cap = fake_profile()->attr.atomic_cap;
     return 0;
@@ -123,12 +123,12 @@ static void complete_group() {
     outstanding.clear();
 }
 
-// Is true for an operation with data, which only the load posts.
+// True for an operation with data, because only the load posts such operations.
 static bool is_of_load(const fake_post &post) {
     return post.opcode != IBV_WR_SEND && post.num_sge > 0 && post.sge.length > 0;
 }
 
-// The peer receives messages, and its device completes the keepalive reads.
+// The peer receives messages, and its device completes keepalive reads.
 static void process_posts() {
     for (; posts_seen < fake_posted_count(); posts_seen++) {
         const fake_post *post = fake_posted(posts_seen);
@@ -176,7 +176,7 @@ std::span<epoll_event> wait_for(const Epoll &epoll, std::span<epoll_event> room,
             messages_at_step = sent_messages.size();
         step.act(step.text);
     } else if (!steps.empty() && !steps[0].takes_time) {
-        std::span<epoll_event> found; // a thread of the load makes it readable, or posts first
+        std::span<epoll_event> found; // until a thread of the load makes it readable or posts
         while ((found = take_events(1)).empty())
             process_posts();
         return found;
@@ -227,7 +227,7 @@ void ignore_connecting(const std::string &) {
     pending.pop_front();
 }
 
-// Puts the text into the receive for messages.
+// Copies the text into the receive for messages.
 void send_message(const std::string &text) {
     memcpy(reinterpret_cast<void *>(session().receive.sge.addr), text.data(), text.size());
     complete(session().receive.wr_id, IBV_WC_RECV, text.size());
@@ -393,10 +393,10 @@ std::string text_of(std::string_view word, const Json &members) {
 }
 
 int main(int argc, char **argv) {
-    struct sigaction waking {}; // without SA_RESTART: it ends waits
+    struct sigaction waking {}; // without SA_RESTART, so that the signal interrupts waits
     waking.sa_handler = [](int) {};
     sigaction(WAKE_SIGNAL, &waking, nullptr);
-    rlimit limit; // each client has several descriptors
+    rlimit limit; // each client needs several descriptors
     getrlimit(RLIMIT_NOFILE, &limit);
     limit.rlim_cur = limit.rlim_max;
     setrlimit(RLIMIT_NOFILE, &limit);

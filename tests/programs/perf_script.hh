@@ -2,7 +2,7 @@
 // Copyright 2026, the librpma developers
 
 // perf_script.hh -- runs a server or a client of rpma-perf over the fakes of the unit tests,
-// against a scripted peer, which may violate the protocol. The script also sets the time.
+// against a scripted peer that can violate the protocol. The script also sets the time.
 
 #ifndef PERF_SCRIPT_HH
 #define PERF_SCRIPT_HH 1
@@ -30,13 +30,13 @@ struct ScriptStep {
     void (*act)(const std::string &text);
     std::string text{};
     std::string after{};     // executed only after this message of the tested side; "": any
-    bool takes_time = false; // time passes until that message; else only threads are awaited
+    bool takes_time = false; // time passes until that message; otherwise only threads run
 };
 
-// Neither the time nor the processor time fits in 32 bits.
+// Both times begin at a value that needs more than 32 bits.
 constexpr uint64_t START = UINT64_C(5000000000000);
 
-// Packed data: a region of 4096 bytes for every usage; nothing is served natively.
+// Packed data: a region of 4096 bytes for every usage, without native operations.
 constexpr char TARGET[] = "f50101160200"
                           "0000010000000000"
                           "0010000000000000"
@@ -57,14 +57,14 @@ void request(const std::string &greeting);
 void request_data(const std::string &number);  // for the latest "ready"
 void establish(const std::string &greeting);   // the oldest pending connection
 void refuse(const std::string &greeting);      // the same
-void fail_connecting(const std::string &type); // the same, by this event
+void fail_connecting(const std::string &type); // the same, with this event
 void ignore_connecting(const std::string &);   // the same
 void send_message(const std::string &text);
 void pause_50_s(const std::string &);
 void disconnect_control(const std::string &);
 void disconnect_connection(const std::string &number);      // of the load, "": the first
 void send_unexpected_event(const std::string &);            // on the control connection
-void send_unexpected_connection_event(const std::string &); // on the first of the load
+void send_unexpected_connection_event(const std::string &); // on the load's first connection
 void fail_receive(const std::string &status);               // of the control connection
 void fail_device(const std::string &);    // its device no longer executes reads
 void stop_receiving(const std::string &); // as if it had posted no receives
@@ -72,12 +72,12 @@ void resume_receiving(const std::string &);
 void interrupt(const std::string &);
 // Selects the server's session for the next actions.
 void select_session(const std::string &number);
-// Clears the posts that the fakes recorded: there is room for few.
+// Clears the posts that the fakes recorded, because their number is limited.
 void clear_posts(const std::string &);
 // Waits until all groups have completed and the next operation is posted.
 void finish_groups();
 
-// Named lists of steps; a script has their names, separated by commas.
+// Named lists of steps. A script consists of these names, separated by commas.
 using Actions = std::map<std::string, std::vector<ScriptStep>>;
 std::vector<ScriptStep> script_of(const Actions &actions, const std::string &script);
 
@@ -85,7 +85,7 @@ std::vector<ScriptStep> script_of(const Actions &actions, const std::string &scr
 
 struct Outcome {
     std::string text;    // its output
-    std::string failure; // the error that it threw; "": none
+    std::string failure; // text of the exception; "": none
     int status;
 };
 Outcome run_server_with(const Options &options, const std::vector<ScriptStep> &script);
@@ -94,7 +94,7 @@ Outcome run_client_with(const Options &options, const std::vector<ScriptStep> &s
 void expect_equal(const char *name, const std::string &found, const std::string &wanted);
 void expect_part(const char *name, const std::string &text, const std::string &part);
 
-// The messages of the tested side, with their reasons or counts.
+// The messages of the tested side, with their reasons or numbers.
 std::string sent_summary();
 
 Plan plan_of_test(std::string_view operation, Plan plan = {.size = 8});

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// perf_server.cc -- how a server of rpma-perf handles clients that follow or violate the
-// protocol
+// perf_server.cc -- a server of rpma-perf: its behavior towards clients that follow or violate
+// the protocol
 
 #include "perf_script.hh"
 
@@ -94,12 +94,12 @@ static const Actions &actions() {
 struct Scenario {
     const char *name;
     const char *script;
-    const char *sent;    // by the server
-    const char *printed; // a part of its output
+    const char *sent;    // messages of the server
+    const char *printed; // part of the server's output
     int status = EXIT_SUCCESS;
     const char *rejected = "";
-    uint64_t ms = 0;     // that pass
-    uint64_t places = 0; // of memory for several clients; 0: there is one client
+    uint64_t ms = 0;     // time that must pass
+    uint64_t places = 0; // places of memory for several clients; 0: one client
 };
 
 static const Scenario scenarios[] = {
@@ -200,8 +200,8 @@ static const Scenario scenarios[] = {
      "ready, ok, ok, refused: verification failed: connection 0, operation 0: byte 0 of 8 is "
      "wrong in the server's memory",
      "refused: verification failed"},
-    // Messages that a client has counted may still arrive: the server waits for a limited time,
-    // and serves its other clients meanwhile.
+    // Messages that a client has counted may still arrive: the server waits for them for a
+    // limited time, and continues to serve its other clients.
     {"a client with a wrong count does not delay other clients",
      "connect, verified send, data, establish, begin, measure, stop 1, connect, second, hello, "
      "verified send, first, 50 s, 50 s, interrupt",
@@ -237,7 +237,7 @@ TEST_THAT(session_cannot_be_guessed) {
     const auto first = sent_messages.front()["session"].get<uint64_t>(),
                second = sent_messages.back()["session"].get<uint64_t>();
     assert_true(first != second);
-    assert_true(first >> 32 && second >> 32); // of 64 random bits
+    assert_true(first >> 32 && second >> 32); // both have 64 random bits
 }
 
 static bool has_written() {
@@ -252,8 +252,8 @@ static void wait_for_write(const std::string &) {
         continue;
 }
 
-// With both directions the server's load runs from "measure" to "stop", here for 50 s. Its one
-// write never completes.
+// With both directions, the server's load runs from "measure" to "stop", here for 50 s. Its
+// only write never completes.
 TEST_THAT(server_runs_its_own_load) {
     std::vector<ScriptStep> script =
         script_of(actions(), "connect, both, data, establish, begin, measure");
@@ -268,9 +268,9 @@ TEST_THAT(server_runs_its_own_load) {
     expect_equal("both", sent_summary(), "ready, ok, ok, result 1234 0 50000000000");
 }
 
-// The server names the file that clients may overwrite before the first one connects. The
-// first plan needs all of the file, the second one more than that, and a second client finds it
-// used.
+// Before the first client connects, the server prints the name of the file that clients may
+// overwrite. The first plan needs the whole file, the second one more, and a second client is
+// refused while the file is in use.
 TEST_THAT(server_names_the_file_that_clients_overwrite) {
     char path[] = "/tmp/rpma-perf-XXXXXX";
     const int fd = mkstemp(path);
@@ -296,8 +296,8 @@ TEST_THAT(server_names_the_file_that_clients_overwrite) {
             " has 4096 bytes, these settings need 8192, refused: another client uses " + path);
 }
 
-// Clients that stall before they are connected, or send invalid messages, do not affect the
-// others.
+// Clients that stall before the connection is established, or that send invalid messages, do
+// not affect other clients.
 TEST_THAT(hundreds_of_clients_are_served_at_once) {
     constexpr size_t CLIENTS = 300, HALF_OPEN = 7;
     std::vector<ScriptStep> script;
@@ -322,8 +322,8 @@ TEST_THAT(hundreds_of_clients_are_served_at_once) {
     assert_int_equal(now, START);
 }
 
-// The operator's statement reaches the client and the configuration of its connection; the
-// memory is registered for what the operation needs.
+// The server sends the direct write that the operator stated, and registers its memory for the
+// operation of the plan.
 TEST_THAT(server_advertises_its_memory) {
     constexpr unsigned ALWAYS =
         IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
@@ -357,13 +357,13 @@ TEST_THAT(server_advertises_its_memory) {
     }
 }
 
-// Receives are posted before the connection exists, and only a server that echoes needs inline
-// data.
+// Receives are posted before the connection is established, and only a server that echoes needs
+// inline data.
 TEST_THAT(server_prepares_its_connections) {
     const struct {
         const char *plan;
         uint32_t inline_size, sends, room;
-        unsigned receives; // with two for messages of the control connection
+        unsigned receives; // including two for messages of the control connection
     } cases[] = {{"echoes", 64, 256, 2, 2 + 2},
                  {"sends", 8, 8, 32, 32 + 2},
                  {"writes", 8, 1, 1, 2},

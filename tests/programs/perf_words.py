@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
-"""How rpma-perf checks its arguments and describes its options: perf_words.py PROGRAM SOURCE VERSION
+"""Tests the arguments and the option descriptions of rpma-perf: perf_words.py PROGRAM SOURCE
+VERSION
 
-Conflicts of settings (Plan::conflict()) are a table in perf.cc; this one has those that it lacks.
+perf.cc has a table of conflicting settings (Plan::conflict()); the tables here have the other
+errors.
 """
 
 import pathlib
@@ -20,8 +22,7 @@ COMPLETION = SOURCE / "programs/completion/rpma-perf"
 USAGE = 2
 OPERATIONS = ["write", "read", "flush-visibility", "flush-persistent", "atomic-write", "send",
               "ping-pong", "ping-pong-rcq", "fetch-add", "compare-swap", "connect"]
-# Arguments that are refused, and a part of the error message.
-# Options that users of perftest and fio try, and a part of the reply.
+# Options that users of perftest and fio try, and a part of the error message.
 OTHER_TOOLS = [
     ("--iters 1000", "perftest's --iters is -n, --count here"),
     ("--iters=1000", "perftest's --iters is -n, --count here"),
@@ -51,7 +52,8 @@ OTHER_TOOLS = [
     ("--verify=crc32c", "fio's --verify takes no kind here"),
     ("--serverip=192.168.0.1", "fio's --serverip is ADDRESS here"),
 ]
-# All options of the programs of perftest 4.5 in their --help that mean something else, or nothing, here.
+# All options in the --help of the programs of perftest 4.5 that have another meaning, or none,
+# here.
 PERFTEST = """--CPU-freq --MGID --aes_block_size --aes_xts --all --atomic_type --bidirectional --burst_size --client
     --com_rdma_cm --connection --cpu_util --cq-mod --credentials_path --data_enc_key_app_path --data_enc_keys_number
     --dest_ip --dest_mac --dest_port --disable_pcie_relaxed --dlid --dont_xchg_versions --dualport --encrypt_on_tx
@@ -65,6 +67,7 @@ PERFTEST = """--CPU-freq --MGID --aes_block_size --aes_xts --all --atomic_type -
     --source_mac --source_port --tclass --tcp --tos --tx-depth --typical_pkt_size --use-srq --use_hugepages
     --use_old_post_send --use_rss --vector --vlan_en --vlan_pcp --wait_destroy
     -A -B -C -E -F -G -H -I -J -K -L -M -N -O -P -Q -R -S -T -U -W -X -Y -Z -a -f -g -k -l -q -r -u -v -x -y -z"""
+# Arguments that are refused, and a part of the error message.
 REFUSED = [
     ([], "ADDRESS"),
     (["--server"], "ADDRESS"),
@@ -141,8 +144,8 @@ REFUSED = [
     (["--ledger", "file", "--interval", "1", "host"], "--interval is for measurements"),
     *((words.split() + ["host"], part) for words, part in OTHER_TOOLS),
     *(([option, "host"], f"(perftest's {option}") for option in PERFTEST.split()),
-    (["--size", "2G", "host"], '"2G"\n'), # a number, so that perftest's -b was not meant
-    # text from outside: one line, with the reason after it
+    (["--size", "2G", "host"], '"2G"\n'), # no hint at perftest's -b, because it is a number
+    # input with control characters: one line, with the reason after it
     (["--size", "1\n2\x1b[2J", "host"], r'not "1\n2\x1b[2J"'),
     (["--size", "\u009b", "-b", "\u009b\x7f", "host"], r'not "\xc2\x9b\x7f"'),
     (["--size", "9" * 5000, "host"], '9..."'),
@@ -191,7 +194,7 @@ def options_of_help():
 
 
 def offered(*words):
-    """bash's completions of the last of the words."""
+    """bash's completions of the last word."""
     return set(harness.completed(COMPLETION, "rpma-perf", *words))
 
 

@@ -3,7 +3,8 @@
 # Copyright 2026, the librpma developers
 """Tests rpma-trace, its scripts and the probes of the library: trace.py SOURCE LIBRARY HAS_PROBES
 
-The scripts run in the lab (tests/integration/cases/tracing.py); here their probes are compared with the library.
+The lab runs the scripts (tests/integration/cases/tracing.py); this test compares their probes
+with the library.
 """
 
 import contextlib
@@ -24,13 +25,13 @@ SOURCE, LIBRARY, HAS_PROBES = pathlib.Path(sys.argv[1]).resolve(), os.path.realp
 SCRIPTS = SOURCE / "programs/trace"
 PROGRAM = str(SCRIPTS / "rpma-trace")
 PAGE = SOURCE / "man/rpma_tracing.7"
-# Size of an argument in bytes as a probe describes it, negative if it is signed.
+# The size of an argument in bytes, as in the description of a probe: negative if it is signed.
 SIZES = {"int": -4, "uint32_t": 4, "uint64_t": 8, "bool": 1}
 PROBE = re.compile(r"(usdt|uprobe|uretprobe):\S+?:(?:librpma:)?(\w+)\b,?")
 
 
 def probes():
-    """Name -> sizes of the arguments, of each place of each probe in the library."""
+    """The set of (name, argument sizes) of the probes in the library."""
     notes = run("readelf", "--notes", LIBRARY, env={**os.environ, "LC_ALL": "C"}).stdout
     found = re.findall(r"Provider: (\w+)\n +Name: (\w+)\n.*\n +Arguments:(.*)", notes)
     expect({provider for provider, *_ in found} - {"librpma"}, set(), "other providers")
@@ -38,7 +39,7 @@ def probes():
 
 
 def documented():
-    """The same, from the page."""
+    """The set of (name, argument sizes) of the probes in the page."""
     entries = re.findall(r"^\.It Fn (\w+) (.*)", PAGE.read_text(encoding="utf-8"), re.M)
     arguments = {name: [argument.rpartition(" ") for argument in re.findall(r'"(.*?)"', rest)]
                  for name, rest in entries}
@@ -47,7 +48,7 @@ def documented():
 
 
 def check_uses(where, text):
-    """Each probe in a bpftrace program exists and has the arguments that are used."""
+    """Each probe in a bpftrace program exists and has the arguments that the program uses."""
     counts = {name: len(sizes) for name, sizes in probes()}
     exported = set(re.findall(r" T (\w+)@", run("nm", "--dynamic", LIBRARY).stdout))
     uses = list(PROBE.finditer(text))
@@ -75,7 +76,7 @@ def lists():
 
 @contextlib.contextmanager
 def commands(**scripts):
-    """The environment of a PATH that begins with these commands."""
+    """An environment whose PATH begins with these commands."""
     with tempfile.TemporaryDirectory() as directory:
         for name, script in scripts.items():
             path = pathlib.Path(directory, name)
@@ -115,7 +116,7 @@ def runs():
         for arguments in ([], ["--library", LIBRARY]):
             done = run(PROGRAM, *arguments, "failures", env=environment)
             expect((done.stdout.split("\n"), done.stderr), (["-q", "--no-warnings", script, LIBRARY, ""], ""), arguments)
-        # Mapped, not loaded: a library with a sanitizer does not load into Python.
+        # Mapped, not loaded: Python cannot load a library that has a sanitizer.
         user = [sys.executable, "-c", "import mmap, sys; file = open(sys.argv[1]); "
                 "view = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ); print(flush=True); sys.stdin.read()", LIBRARY]
         with subprocess.Popen(user, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
