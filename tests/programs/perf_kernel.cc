@@ -75,32 +75,33 @@ static void dram_is_zeroed(void **) {
 
 // A file is mapped completely and shared.
 static void files_are_mapped(void **) {
+    static constexpr size_t FILE_SIZE = (UINT64_C(1) << 32) + 5000; // needs more than 32 bits
     static const struct {
         bool has_dax;
-        const char *path; // "": a file of 5000 bytes
+        const char *path; // "": a sparse file of FILE_SIZE bytes
         int protection;
         const char *kind;
         bool is_persistent;
         size_t size; // 0: any
     } cases[] = {
-        {false, "", PROT_READ | PROT_WRITE, "file", false, 5000},
-        {true, "", PROT_READ | PROT_WRITE, "fsdax", true, 5000},
+        {false, "", PROT_READ | PROT_WRITE, "file", false, FILE_SIZE},
+        {true, "", PROT_READ | PROT_WRITE, "fsdax", true, FILE_SIZE},
         {true, "/dev/zero", PROT_READ | PROT_WRITE, "devdax", true, 8192},
         {false, "/proc/self/exe", PROT_READ, "file", false, 0}, // not writable
     };
     for (const auto &[dax, given, protection, kind, is_persistent, size] : cases) {
         char path[] = "/tmp/rpma-perf-XXXXXX";
         const int fd = mkstemp(path);
-        assert_true(fd >= 0 && ftruncate(fd, 5000) == 0);
+        assert_true(fd >= 0 && ftruncate(fd, FILE_SIZE) == 0);
         has_dax = dax;
         const Memory memory = Memory::map(*given ? given : path, protection);
         assert_string_equal(memory.kind(), kind);
         assert_int_equal(memory.is_persistent(), is_persistent);
         assert_true(!size || memory.size() == size);
         if (!*given)
-            memory.data()[4999] = 'x';
+            memory.data()[FILE_SIZE - 1] = 'x';
         char byte = 0;
-        assert_true(*given || (pread(fd, &byte, 1, 4999) == 1 && byte == 'x'));
+        assert_true(*given || (pread(fd, &byte, 1, FILE_SIZE - 1) == 1 && byte == 'x'));
         has_dax = false;
         close(fd);
         unlink(path);
