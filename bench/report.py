@@ -78,7 +78,7 @@ def time_rows(results):
 
 CALL_NAMES = {
     "flush": "flush (emulated)", "atomic_write": "atomic write", "poll": "poll, one completion",
-    "poll_empty": "poll, nothing there", "native_flush": "flush by the device",
+    "poll_empty": "poll, empty queue", "native_flush": "flush by the device",
     "native_atomic_write": "atomic write by the device", "wait": "rpma_cq_wait()",
     "conn_wait": "rpma_conn_wait()", "message": "one side of a message and its echo",
     "refused": "write to a full queue, in the library",
