@@ -18,7 +18,7 @@
 #include "random.h"
 
 enum { REGION_SIZE = 21, USAGE_AT = 20, HEADER = 6, PACKED_REGION = 22, CAPABILITIES = 2 };
-enum { LONGEST = 255, MOST_REGIONS = 11, LONG_RUN = 10000 };
+enum { LONGEST = 255, MAX_REGIONS = 11, LONG_RUN = 10000 };
 
 #define EXPECT(condition) expect(condition, #condition)
 static void expect(bool holds, const char *condition) {
@@ -149,18 +149,18 @@ static void check_configuration(const uint8_t *data, size_t size) {
 
 static void check_private_data(const uint8_t *data, size_t size) {
     struct rpma_mr_remote *const no_mr = (struct rpma_mr_remote *)&size;
-    struct rpma_mr_remote *mrs[MOST_REGIONS] = {no_mr};
+    struct rpma_mr_remote *mrs[MAX_REGIONS] = {no_mr};
     struct rpma_peer_cfg *const no_pcfg = (struct rpma_peer_cfg *)&size, *pcfg = no_pcfg;
     const struct rpma_conn_private_data pdata = {(void *)(uintptr_t)data, (uint8_t)size};
     const void *bytes = &size;
-    uint32_t count = MOST_REGIONS, len = LONGEST + 1;
+    uint32_t count = MAX_REGIONS, len = LONGEST + 1;
     const bool good = is_packed(data, size);
     const int ret = rpma_conn_private_data_unpack(&pdata, mrs, &count, &pcfg, &bytes, &len);
     EXPECT(ret == (good ? 0 : RPMA_E_INVAL));
     packed[good]++;
     if (!good) {
         EXPECT(mrs[0] == no_mr && pcfg == no_pcfg && bytes == &size);
-        EXPECT(count == MOST_REGIONS && len == LONGEST + 1);
+        EXPECT(count == MAX_REGIONS && len == LONGEST + 1);
         return;
     }
     const struct parts p = parts_of(data);
@@ -186,7 +186,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     memcpy(mended, data, size);
     mended[0] = 0xf5;
     mended[1] = 1;
-    mended[2] %= MOST_REGIONS + 1;
+    mended[2] %= MAX_REGIONS + 1;
     mended[3] = (uint8_t)(PACKED_REGION - 1 + data[3] % 4);
     mended[4] %= 4;
     mended[5] %= 64;

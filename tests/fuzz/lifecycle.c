@@ -344,15 +344,15 @@ static void take_completions(struct object *conn) {
     struct object *queue = queue_of(conn);
     struct ibv_wc wc[CAPACITY];
     int got = -1;
-    const int most = 1 + (int)below(CAPACITY);
+    const int max = 1 + (int)below(CAPACITY);
     const bool waits = queue->completion_count > 0;
-    if (!CALL_OR(rpma_cq_get_wc(handle_of_queue(queue), most, wc, &got),
+    if (!CALL_OR(rpma_cq_get_wc(handle_of_queue(queue), max, wc, &got),
                  waits ? 0 : RPMA_E_NO_COMPLETION)) {
         queue->was_drained |= !waits && fake_faults_fired() == faults;
         queue->has_new &= waits;
         return;
     }
-    assert_true(got > 0 && got <= most && (unsigned)got <= queue->completion_count);
+    assert_true(got > 0 && got <= max && (unsigned)got <= queue->completion_count);
     for (int i = 0; i < got; i++)
         assert_int_equal(wc[i].wr_id, queue->completions[i]);
     queue->completion_count -= (unsigned)got;

@@ -89,7 +89,7 @@ def count(test):
 
 
 @case("atomics", "a region without the usage: refused locally, or by the target if its descriptor is forged",
-      builds=BUILDS, needs=NEEDS, shows=("post: atomic not stated",), fabric=True)
+      builds=BUILDS, needs=NEEDS, shows=("post: atomic not advertised",), fabric=True)
 def not_stated(test):
     server, packed = server_of(test, ALL_USAGES)
     client = client_of(test, server, packed)

@@ -340,16 +340,16 @@ TEST_THAT(every_address_gets_the_settings) {
 TEST_THAT(sges_reach_the_limit_of_device_and_library) {
     static const int of_device[] = {1, 6, 200};
     for (size_t i = 0; i < LENGTH(of_device); i++) {
-        const uint32_t most = of_device[i] > 128 ? 128 : (uint32_t)of_device[i];
+        const uint32_t limit = of_device[i] > 128 ? 128 : (uint32_t)of_device[i];
         fixture_reset();
         fake_profile()->attr.max_sge = fake_profile()->attr.max_srq_sge = of_device[i];
         fake_profile()->max_recv_sge = (uint32_t)of_device[i];
         begin(&sides[0]);
-        set("rpma_conn_cfg_set_max_sge", most);
-        set("rpma_srq_cfg_set_max_sge", most);
+        set("rpma_conn_cfg_set_max_sge", limit);
+        set("rpma_srq_cfg_set_max_sge", limit);
         MUST(rpma_srq_new(w.h.peer, w.h.srq_cfg, &w.h.srq));
-        assert_int_equal(fake_last("ibv_create_srq")->srq.attr.max_sge, most);
+        assert_int_equal(fake_last("ibv_create_srq")->srq.attr.max_sge, limit);
         MUST(new_request(false));
-        assert_int_equal(fake_last("rdma_create_qp_ex")->qp.cap.max_send_sge, most);
+        assert_int_equal(fake_last("rdma_create_qp_ex")->qp.cap.max_send_sge, limit);
     }
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// advice.h -- the table of failing.c: the advice of each failure; a pair of call
-// and error number that is in no row has none of these words
+// advice.h -- the table of failing.c: the advice of each failure; a pair of call and error
+// number without a row has none of these words
 
 #ifndef ADVICE_H
 #define ADVICE_H 1
@@ -18,7 +18,7 @@ static const struct advice {
     const char *calls;
     int errors[4];
     const char *words;
-    const char *only; // these functions; NULL: all that make the call
+    const char *only; // these functions only; NULL: all that make the call
 } advices[] = {
     {OBJECTS, {ENOMEM}, "may lock 64 KiB (RLIMIT_MEMLOCK)"},
     {"ibv_reg_mr ", {ENOMEM, ENOSPC}, "max_mr 1002"},
@@ -69,7 +69,8 @@ static const struct advice {
     {"rdma_resolve_addr ", {EACCES}, "'ip route get ADDRESS'"},
     {"rdma_resolve_addr rdma_resolve_route ", {ETIMEDOUT}, "is the other machine up?"},
     {"rdma_accept rdma_reject ", {EINVAL}, "the client may have timed out or exited"},
-    // Of nothing in these calls: sizes, inline data and private data are within the limits.
+    // In none of these calls, because sizes, inline data and private data are within the
+    // limits.
     {"", {EIO}, "reduce it"},
     {"", {EIO}, "send less"},
     {"", {EIO}, "CAP_NET_BIND_SERVICE"},

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// error_text.cc -- the texts of error numbers; built for the strerror_r() of glibc and for that
-// of POSIX
+// error_text.cc -- the texts of error numbers; built with the strerror_r() of glibc and with
+// the one of POSIX
 
 #include "base/error_text.hh"
 

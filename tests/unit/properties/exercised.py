@@ -5,8 +5,8 @@
 
 usage: exercised.py [--native WHAT]... NOTES_DIRECTORY EXECUTABLE...
 
-The unit tests note at run time which row they made happen, by which cause and errno; lines.py does so for
-unit-script. WHAT is "flush" or "atomic_write": operations that this build has natively.
+The unit tests write notes at run time: which row a test provoked, by which cause and errno. lines.py
+writes the notes of unit-script. WHAT is "flush" or "atomic_write": operations that this build has natively.
 """
 import argparse
 import os
@@ -21,15 +21,16 @@ from errors import read_errors
 
 PROVIDER_CALL = re.compile(r"\b(?:ibv|rdma)_\w+\(\)")
 ERRNO_SET = re.compile(r"\b(not )?in \{([A-Z0-9, ]+)\}")
-# Functions and beginnings of conditions that need native flushes: a connection that demands them,
-# and a flush that was added as a native one, so that its range was not checked then.
+# Functions and first words of conditions that need native flushes: a connection that requires
+# them, and a flush that was added as a native one, whose range is checked only if it becomes
+# an emulated one.
 NATIVE_ONLY = [("rpma_", "the flush mode is RPMA_FLUSH_MODE_NATIVE &&"),
                ("rpma_batch_post", "remote_offset >= size of the remote region")]
 SAME_ERRNO = {"EWOULDBLOCK": "EAGAIN", "ENOTSUP": "EOPNOTSUPP"}
 
 
 def terms(condition):
-    """The alternatives of a condition: split at || outside of brackets."""
+    """Return the alternatives of a condition: split at || outside of brackets."""
     parts, depth, start = [], 0, 0
     for i, char in enumerate(condition):
         depth += (char == "(") - (char == ")")
@@ -44,7 +45,7 @@ def errnos(text):
 
 
 def wanted(row, native):
-    """The causes and errno values that must occur; the calls that only a native build makes."""
+    """Return the causes and errno values that must occur, and the calls of native builds only."""
     condition, causes, values, elsewhere = row["condition"], set(), set(), set()
     for part in condition.split("; "):
         calls = set(PROVIDER_CALL.findall(part))
@@ -61,7 +62,7 @@ def wanted(row, native):
 
 
 def is_native(function, operations):
-    """Whether the build executes the function natively; arrays may hold any operation."""
+    """Return whether the build executes the function natively; arrays may contain any operation."""
     if function in ("rpma_batch_post", "rpma_post"):
         return bool(operations)
     return function.removeprefix("rpma_") in operations
@@ -70,7 +71,7 @@ def is_native(function, operations):
 def missing(row, notes, native):
     causes, values, elsewhere = wanted(row, native)
     if not notes:
-        return ["no test made it happen"], elsewhere
+        return ["no test provoked it"], elsewhere
     seen = {cause for cause, _ in notes}
     errors = {error for _, error in notes}
     lacking = [f"not by {cause}" for cause in sorted(causes - seen)]
@@ -82,7 +83,7 @@ def missing(row, notes, native):
 
 
 def read_notes(directory, executables):
-    """(function, code, condition) -> set of (cause, errno)."""
+    """Return a dictionary: (function, code, condition) -> set of (cause, errno)."""
     notes = {}
     for executable in executables:
         name = os.path.basename(executable).removeprefix("unit-")
@@ -128,7 +129,7 @@ def main():
     print(f"{len(rows)} rows, {never} that cannot happen, {failures} gaps; "
           f"{sum(len(causes) for causes in notes.values())} different causes were exercised")
     for what in elsewhere:
-        print(f"NOT SHOWN BY THIS BUILD, only by one with native operations: {what}")
+        print(f"NOT TESTED BY THIS BUILD, only by one with native operations: {what}")
     if failures:
         sys.exit(f"{failures} gaps: add a test for each to tests/unit")
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// failing.c -- for each function that creates, releases or waits: every provider call and every
-// allocation that can fail, the returned code, the provider calls that undo the earlier ones,
-// and that the function succeeds once no call fails
+// failing.c -- for each function that creates, releases or waits: every provider call and
+// every allocation that can fail, the returned code, the provider calls that undo earlier
+// ones, and the success of the same call without a failure
 
 #include "failing.h"
 #include "advice.h"
@@ -40,10 +40,10 @@ static void must_all(const struct subject *s, const char *functions) {
             must(s, function);
 }
 
-// A call that fails; the subject's calls, of which it is number at.
+// A failing call; at is its index in the calls of the subject.
 struct one {
     const struct subject *subject;
-    struct failure failure; // without a name: nothing fails
+    struct failure failure; // without a name: no call fails
     size_t at;
 };
 
@@ -91,7 +91,7 @@ static void add(char *text, const char *more, const char *end) {
     assert_true((size_t)snprintf(text + used, room, "%s%s", more, end) < room);
 }
 
-// The provider calls that the function makes, those of libc left out.
+// The provider calls that the function makes, without calls of libc.
 static const char *calls_of(const struct one *one) {
     static char text[MAX_CALLS_TEXT];
     const struct failure *f = &one->failure;
@@ -201,7 +201,7 @@ static void each_call_fails(void **state) {
 
 // ---- advice --------------------------------------------------------------------------------
 
-// words: each with a blank after it
+// words: each followed by a blank
 static bool has_word(const char *words, const char *word) {
     const size_t length = strlen(word);
     for (const char *at = words; *at; at += strcspn(at, " ") + 1)

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// failing.h -- the table of failing.c: the calls of each function, and the failures that do not
-// follow the rule
+// failing.h -- the table of failing.c: the calls of each function, and exceptions from the
+// rule of failing.c
 
 #ifndef FAILING_H
 #define FAILING_H 1
 
 #include "unit.h"
 
-// Functions that create the objects that another one needs.
+// Functions that create the objects that a function needs.
 #define PEER "rpma_conn_cfg_new rpma_cq_cfg_new rpma_srq_cfg_new rpma_ep_cfg_new rpma_peer_new "
 #define REGION "rpma_peer_new rpma_mr_reg "
 #define CONNECTED "rpma_conn_req_new rpma_conn_req_connect "
@@ -34,39 +34,47 @@
 #define INCOMING CHANNEL "rdma_migrate_id "
 #define LISTENED CHANNEL "getaddrinfo rdma_create_id rdma_bind_addr rdma_listen malloc "
 
-// Errors of waits, in addition to those of each call. A server that loops until a signal
-// handler sets a flag must return from the wait.
-// clang-format off
-#define REQUEST_FAILURES                                                                    \
-    {{"rdma_get_cm_event", EBADF, .condition = "rdma_get_cm_event() failed"},               \
-     {"rdma_get_cm_event", EAGAIN, NULL, RPMA_E_NO_EVENT, "errno in"},                                  \
-     {"rdma_get_cm_event", ENODATA, NULL, RPMA_E_NO_EVENT, "errno in"},                                 \
-     {"rdma_get_cm_event", EAGAIN, NULL, RPMA_E_NO_EVENT, "errno in", .how = NOTHING_TO_READ},          \
-     {"rdma_get_cm_event", EINTR, .how = SIGNAL}}
-#define WAIT_FAILURES                                                                       \
-    {{"ibv_get_cq_event", EAGAIN, NULL, RPMA_E_NO_COMPLETION},                              \
-     {"ibv_get_cq_event", EINTR, NULL, RPMA_E_NO_COMPLETION},                               \
-     {"ibv_get_cq_event", EAGAIN, NULL, RPMA_E_NO_COMPLETION, .how = NOTHING_TO_READ},      \
-     {"ibv_get_cq_event", EINTR, NULL, RPMA_E_NO_COMPLETION, .how = SIGNAL}}
+// Errors of waits, in addition to an error of each call. A server that loops until a signal
+// handler sets a flag must return from the wait. clang-format off
+#define REQUEST_FAILURES                                                         \
+    {                                                                            \
+        {"rdma_get_cm_event", EBADF, .condition = "rdma_get_cm_event() failed"}, \
+            {"rdma_get_cm_event", EAGAIN, NULL, RPMA_E_NO_EVENT, "errno in"},    \
+            {"rdma_get_cm_event", ENODATA, NULL, RPMA_E_NO_EVENT, "errno in"},   \
+            {"rdma_get_cm_event", EAGAIN,     NULL,                              \
+             RPMA_E_NO_EVENT,     "errno in", .how = NOTHING_TO_READ},           \
+        {                                                                        \
+            "rdma_get_cm_event", EINTR, .how = SIGNAL                            \
+        }                                                                        \
+    }
+#define WAIT_FAILURES                                                                         \
+    {                                                                                         \
+        {"ibv_get_cq_event", EAGAIN, NULL, RPMA_E_NO_COMPLETION},                             \
+            {"ibv_get_cq_event", EINTR, NULL, RPMA_E_NO_COMPLETION},                          \
+            {"ibv_get_cq_event", EAGAIN, NULL, RPMA_E_NO_COMPLETION, .how = NOTHING_TO_READ}, \
+        {                                                                                     \
+            "ibv_get_cq_event", EINTR, NULL, RPMA_E_NO_COMPLETION, .how = SIGNAL              \
+        }                                                                                     \
+    }
 // clang-format on
 
 // The cause of a failure.
 enum how { ERROR_NUMBER, NOTHING_TO_READ, SIGNAL };
 
 static const struct subject {
-    const char *before, *function; // functions that create the objects that it needs; itself
-    // Its calls. Each fails once, unless it releases an object or has rows in failures[].
+    const char *before, *function; // functions that create the required objects; the tested one
+    // Each of these calls fails once, unless it releases an object or has rows in failures[].
     const char *calls;
-    const char *again; // a function that creates again an object that a failure consumed
-    bool remote;       // the type of an address
+    const char *again; // a function that creates a consumed object again
+    bool remote;       // the argument type, if there is one
     struct failure {
         const char *fails;
         int error;
-        const char *undo; // calls after the one that fails; NULL: releases in reverse order
-        int code;         // 0: RPMA_E_PROVIDER, or RPMA_E_NOMEM of an allocation
-        const char *condition; // of the contract; NULL: of the only row
+        const char *undo;      // calls after the failed one; NULL: releases in reverse order
+        int code;              // 0: RPMA_E_PROVIDER; RPMA_E_NOMEM for an allocation
+        const char *condition; // of the contract; NULL: the only row
         bool gone;             // the first handle is cleared; without undo, all calls are made
-        const char *also;      // fails as well, later and with another error
+        const char *also;      // a later call that also fails, with another error
         enum how how;
     } failures[7]; // the last one has no name
 } subjects[] = {
@@ -77,7 +85,7 @@ static const struct subject {
     {"", "rpma_peer_cfg_new", "malloc "},
     {"", "rpma_peer_cfg_from_descriptor", "malloc "},
     {"", "rpma_mr_remote_from_descriptor", "malloc "},
-    // The errno of ibv_alloc_pd() decides.
+    // The code depends on the errno of ibv_alloc_pd().
     {"", "rpma_peer_new", "ibv_query_device_ex ibv_alloc_pd malloc ",
      .failures = {{"ibv_alloc_pd", ENOMEM, NULL, RPMA_E_NOMEM, "errno == ENOMEM"},
                   {"ibv_alloc_pd", EACCES},
@@ -93,7 +101,7 @@ static const struct subject {
                   {"ibv_advise_mr", ENOMEM}}},
 
     {PEER, "rpma_cq_new", QUEUE "malloc "},
-    // If only the channel stays, no function can use the handle, so it is cleared.
+    // If only the channel is left, no function can use the handle, so it is cleared.
     {PEER "rpma_cq_new", "rpma_cq_delete", DROP_QUEUE,
      .failures = {{"ibv_destroy_cq", EBUSY},
                   {"ibv_destroy_comp_channel", EBUSY, .gone = true}}},
@@ -107,11 +115,11 @@ static const struct subject {
     {LISTENING, "rpma_ep_shutdown", "rdma_destroy_id " DROP_CHANNEL,
      .failures = {{"rdma_destroy_id", EBUSY}}},
     {PEER "rpma_ep_cfg_set_ipv6_only", "rpma_ep_listen_with", LISTENED},
-    // No memory for the connection, for the request, for its data.
+    // The allocations are for the connection, the request and its data.
     {LISTENING, "rpma_ep_next_incoming",
      "rdma_get_cm_event malloc malloc malloc rdma_ack_cm_event " INCOMING,
      .failures = REQUEST_FAILURES},
-    // The request stays as it was.
+    // The request is unchanged.
     {BARE, "rpma_conn_req_setup", QUEUE "rdma_create_qp_ex "},
     {PEER "rpma_conn_cfg_set_ack_timeout rpma_conn_req_start rpma_conn_req_resolve",
      "rpma_conn_req_setup", QUEUE "rdma_create_qp_ex rdma_set_option "},
@@ -126,7 +134,7 @@ static const struct subject {
      "getaddrinfo malloc malloc " CHANNEL "rdma_create_id rdma_resolve_addr "},
     {PEER "rpma_conn_cfg_set_tos", "rpma_conn_req_start",
      CHANNEL "rdma_create_id rdma_set_option rdma_resolve_addr "},
-    // No memory for the connection, for the request, for its data.
+    // The allocations are for the connection, the request and its data.
     {LISTENING, "rpma_ep_next_conn_req",
      "rdma_get_cm_event malloc malloc " QUEUE
      "rdma_create_qp_ex malloc rdma_ack_cm_event " INCOMING,
@@ -137,9 +145,9 @@ static const struct subject {
 
     {PEER, "rpma_conn_req_new",
      RESOLVED "malloc malloc " QUEUE "rdma_create_qp_ex rdma_freeaddrinfo "},
-    // On InfiniBand and RoCE it governs only this side's queue pair: once the route is known,
-    // the request cannot carry it to the other side (Linux 7.3, drivers/infiniband/core/cma.c,
-    // cma_resolve_iboe_route()).
+    // The ACK timeout applies to the local queue pair only, on InfiniBand and RoCE: after the
+    // route is resolved, it is not part of the request to the peer (Linux 7.3,
+    // drivers/infiniband/core/cma.c, cma_resolve_iboe_route()).
     {PEER "rpma_conn_cfg_set_ack_timeout", "rpma_conn_req_new",
      RESOLVED QUEUE "rdma_create_qp_ex rdma_set_option rdma_freeaddrinfo "},
     {PEER "rpma_conn_cfg_set_tos", "rpma_conn_req_new",
@@ -156,7 +164,7 @@ static const struct subject {
                   {"rdma_reject", EIO, .gone = true},
                   {"rdma_destroy_id", EIO, .condition = "incoming:", .gone = true}}},
 
-    // A failure uses the request up and rejects the other side.
+    // A failure consumes the request and rejects the peer.
     {PEER "rpma_conn_req_new", "rpma_conn_req_connect",
      CHANNEL "rdma_migrate_id mmap ibv_reg_mr malloc rdma_connect ", "rpma_conn_req_new",
      .failures = {{"rdma_create_event_channel", EMFILE, DROP_OUTGOING, .gone = true},
@@ -177,7 +185,7 @@ static const struct subject {
     {ASKED "rpma_conn_req_connect", "rpma_conn_delete", DROP_CONN},
     {PEER "rpma_conn_cfg_set_rcq_size " CONNECTED, "rpma_conn_delete",
      DROP_QP DROP_QUEUE "rdma_destroy_id " DROP_CHANNEL},
-    // All steps are taken, and the first failure counts.
+    // All steps are executed, and the first failure is returned.
     {PEER SHARED CONNECTED, "rpma_conn_delete",
      "rdma_destroy_qp ibv_destroy_cq rdma_destroy_id ibv_destroy_comp_channel " DROP_CHANNEL,
      .failures = {{"ibv_destroy_cq", EIO, .gone = true, .also = "rdma_destroy_id"},

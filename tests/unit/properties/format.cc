@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// format.cc -- the texts of log lines are those of printf()
+// format.cc -- log lines are formatted as by printf()
 
 #include "base/format.hh"
 
@@ -14,7 +14,8 @@ namespace {
 
 int failed;
 
-// Compares texts of every size: what fits, with its terminator, and not one byte more.
+// Compares the text in buffers of every size, and checks the terminator and the byte after the
+// buffer.
 [[gnu::format(printf, 2, 3)]] void expect(const char *expected, const char *format, ...) {
     char text[128];
     const std::size_t whole = std::strlen(expected);
@@ -49,7 +50,7 @@ int main() {
     expect("0x0 0xffffffff 0x123456789abcdef0", "0x%x 0x%" PRIx32 " 0x%" PRIx64, 0u, UINT32_MAX,
            UINT64_C(0x123456789abcdef0));
     expect("18446744073709551615|-1|x", "%" PRIu64 "|%d|%s", UINT64_MAX, -1, "x");
-    // Values beyond the registers for arguments.
+    // More arguments than registers.
     expect("1 2 3 4 5 6 7 8", "%d %d %d %d %d %d %d %s", 1, 2, 3, 4, 5, 6, 7, "8");
     return failed;
 }

@@ -2,16 +2,16 @@
 // Copyright 2026, the librpma developers
 
 // interleavings.c -- two or three threads use one object, in every order of their accesses to
-// shared places, and with every value that a load may return
+// shared variables, and with every value that a load may return
 //
-// librpma is compiled once more with interleaving/atomic. The threads are contexts of one
-// thread; each access to an atomic that several of them use, and that one of them writes, may
-// switch to another one. The outcome has to be that of some order of whole calls.
+// librpma is compiled with interleaving/atomic. The threads are contexts of one thread; each
+// access to an atomic that several threads use, and at least one writes, may switch to another
+// thread. The outcome must equal the outcome of some order of complete calls.
 //
-// A load may get an old value unless its memory order, or that of the store, forbids it: the
-// model is the view of "A Promising Semantics for Relaxed-Memory Concurrency" (POPL 2017)
-// without promises, so a load is never reordered with a later store. Plain memory of the
-// library and of the fakes is always seen as it is.
+// A load may return an old value, unless its memory order or the order of the store forbids
+// it: the model has the views of "A Promising Semantics for Relaxed-Memory Concurrency" (POPL
+// 2017) without promises, so a load is never reordered with a later store. Loads of plain
+// memory of the library and of the fakes always return the newest value.
 
 #include "operation.h"
 
@@ -27,12 +27,12 @@ struct scenario {
     void (*begin)(void); // before each order
     void (*threads[THREADS])(void);
     void (*end)(void);                // writes the final state to the outcome
-    const char *allowed[MAX_ALLOWED]; // outcomes
+    const char *allowed[MAX_ALLOWED]; // allowed outcomes
 };
 
 static char outcome[1024];
 
-// Which write of each place is known: those before it cannot be read any more.
+// The known write of each variable: earlier writes cannot be read any more.
 struct view {
     unsigned char known[MAX_PLACES];
 };
@@ -47,22 +47,22 @@ static struct thread {
     bool ended;
 } threads[THREADS], *running;
 static ucontext_t scheduler;
-// Memcheck takes a jump of 2 MB for another stack.
+// Memcheck interprets a jump of more than 2 MB as another stack.
 static unsigned char stacks[THREADS][4 << 20];
 
-// An address stays shared for all later orders; the other members are of this order. A place in
-// the connection is identified by its offset, because memcheck gives no new connection the
-// memory of the previous one.
+// A variable remains shared in all later orders; the other members belong to the current
+// order. A variable in the connection is identified by its offset, because under memcheck a
+// new connection never has the address of the previous one.
 static struct place {
     const void *address;
     unsigned by;
     bool is_written, is_shared;
-    unsigned count; // of writes; the first is the value before
+    unsigned count; // of writes; the first is the initial value
     struct write {
         uint64_t value;
-        unsigned position; // among the writes of the place
-        bool modifies;     // no other write is between it and the previous one
-        struct view view;  // the view that a load with acquire gets
+        unsigned position; // in the modification order of the variable
+        bool modifies;     // no other write may be in front of it
+        struct view view;  // the view that a load with acquire joins
     } writes[MAX_WRITES];
 } places[MAX_PLACES];
 static struct view sequential; // the view of loads and stores with seq_cst
@@ -128,7 +128,7 @@ static struct write *last_write(struct place *place, uint64_t value) {
     return write_at(place, place->count - 1);
 }
 
-// The position of the last write of a place that an access must not precede.
+// Returns the position of the oldest write that the thread may still access.
 static unsigned oldest_visible(struct place *place, int order) {
     const long index = place - places;
     const unsigned by_thread = place->writes[running->view.known[index]].position;
@@ -145,7 +145,7 @@ static void know(const struct place *place, const struct write *write, int order
 
 static unsigned choose(unsigned of);
 
-// Another object is at the address now.
+// A new object has this address.
 void stepped_made(const void *address) {
     if (!running)
         return;
@@ -170,9 +170,9 @@ uint64_t stepped_load(const void *address, uint64_t latest, int order) {
     return read->value;
 }
 
-// A write is after all writes in the view of its thread, and may be before others. One that
-// modifies a value reads the last one, and inherits its view. Returns the value of the last
-// write.
+// A write is placed after all writes in the view of its thread, and may be placed before
+// others. A read-modify-write reads the last write and inherits its view. Returns the value of
+// the last write.
 uint64_t stepped_store(const void *address, uint64_t before, uint64_t value, int order,
                        bool modifies) {
     if (!running)
@@ -201,7 +201,7 @@ uint64_t stepped_store(const void *address, uint64_t before, uint64_t value, int
     return write_at(place, place->count - 1)->value;
 }
 
-// A lock passes on the view of its last owner.
+// A thread that locks a mutex joins the view of the previous owner.
 static struct view *view_of_lock(pthread_mutex_t *mutex) {
     return &last_write(place_of(mutex), 0)->view;
 }
@@ -246,20 +246,21 @@ static void resume(struct thread *thread) {
     running = NULL;
 }
 
-// The number of the choice, of which there are so many; it was 0 the first time.
+// Returns the chosen one of this many alternatives, which is 0 the first time.
 static unsigned choose(unsigned of) {
     if (of == 1)
         return 0;
     assert_true(depth < MAX_CHOICES);
     if (depth == choice_count)
         choices[choice_count++] = (struct choice){.of = of};
-    assert_int_equal(choices[depth].of, of); // else an order does not repeat itself
+    assert_int_equal(choices[depth].of, of); // otherwise an order is not reproducible
     return choices[depth++].chosen;
 }
 
 static void run_in_order(const struct scenario *s) {
     depth = 0;
-    // Forgets the places of one thread alone: memcheck gives each new object another address.
+    // Forgets variables of a single thread, because under memcheck each new object has another
+    // address.
     size_t kept = 0;
     for (struct place *place = places; place->address; place++)
         if (place->is_shared)
@@ -287,7 +288,7 @@ static void run_in_order(const struct scenario *s) {
         resume(ready[choose(count)]);
     }
     for (int i = 0; i < THREADS; i++)
-        assert_true(threads[i].ended || !threads[i].work); // else they wait for each other
+        assert_true(threads[i].ended || !threads[i].work); // otherwise there is a deadlock
 }
 
 static bool next_order(void) {
@@ -327,7 +328,7 @@ static void in_every_order(const struct scenario *s) {
         } while (!found_more && next_order());
     } while (found_more);
     print_message("%-40s %5u orders\n", s->name, orders);
-    assert_true(orders > 1); // else the threads share nothing
+    assert_true(orders > 1); // otherwise the threads share no variable
 }
 
 static void record(const char *format, ...) {
@@ -371,16 +372,15 @@ static void begin_waits(void) {
     wait_until(ACKNOWLEDGED_AT_ONCE - 2);
 }
 
-// A lost acknowledgement leaves an event for ever; ibv_destroy_cq() would wait for it.
+// If an acknowledgement is lost, ibv_destroy_cq() waits for ever.
 static void end_waits(void) {
     wait_until(0);
     record("%u open%s", fake_unacked(events()), fake_misuses());
 }
 
-// ---- flushes and the capabilities of the other side ----------------------------------------
+// ---- flushes and the capabilities of the peer ----------------------------------------------
 
-static struct rpma_peer_cfg
-    *other; // advertises the served operations, without direct write to PMem
+static struct rpma_peer_cfg *other; // with capabilities, without direct write to PMem
 
 static int flush(enum rpma_flush_type type) {
     return rpma_flush(w.h.conn, w.h.remote, 0, 8, type, RPMA_F_COMPLETION_ALWAYS, NULL);
@@ -397,7 +397,7 @@ static void begin_batch(void) {
         MUST(rpma_batch_new(w.h.conn, 2, &w.h.batch));
     MUST(rpma_batch_reset(w.h.batch));
     MUST(rpma_batch_add(w.h.batch, &work));
-    fixture_apply(&w, SERVES); // the next post chooses the methods again
+    fixture_apply(&w, SERVES); // so that the next post chooses the methods again
 }
 
 THREAD(flush_first, flush(RPMA_FLUSH_TYPE_VISIBILITY))
@@ -471,7 +471,7 @@ static void record_users(void) {
 
 static int request_code;
 
-// A shared completion channel excludes a queue of the program.
+// A shared completion channel cannot have a queue of the program.
 static void begin_shared(void) {
     MUST(rpma_conn_cfg_set_cq(w.h.cfg, NULL));
     MUST(rpma_conn_cfg_set_compl_channel(w.h.cfg, true));
@@ -578,7 +578,7 @@ static void record_failures(void) {
     fake_faults_off();
 }
 
-THREAD(change_function, rpma_log_set_function(NULL)) // to syslog
+THREAD(change_function, rpma_log_set_function(NULL)) // the default function: syslog
 
 static void record_readers(void) {
     int priority;
@@ -587,7 +587,7 @@ static void record_readers(void) {
     fake_faults_off();
 }
 
-// A log function reads all values that the program stored before it set the function.
+// A log function must see all values that the program stored before setting it.
 static uint64_t prepared;
 static const char *called;
 

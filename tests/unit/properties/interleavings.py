@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
-"""Plants each mistake of interleavings.txt in a copy of src/ and compiles librpma with
+"""Plant each mistake of interleavings.txt in a copy of src/ and compile librpma with
 interleaving/atomic: unit-interleavings has to find it.
 
-A mistake that hangs the test, or whose text is no longer in its file, is an error, too.
+A mistake that hangs the test, or whose text is no longer in its file, is also an error.
 """
 
 import os
@@ -20,7 +20,7 @@ from mistakes import plant, read_mistakes  # noqa: E402
 
 
 def outcome(mistake, source, sources, test, compiler):
-    """The output of the test for a library with the mistake."""
+    """Run the test over a library with the mistake."""
     name, file, _, edits = mistake
     with tempfile.TemporaryDirectory() as temporary:
         tree = pathlib.Path(temporary) / 'src'

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// legacy.c -- completions as the releases before 0.12 had them, each at its version node
+// legacy.c -- completions of releases before 0.12, each at its version node
 
 #include "fixture.h"
 
 #include <arpa/inet.h>
 #include <dlfcn.h>
 
-enum { WC_FLUSH = 8, WC_ATOMIC_WRITE = 9 }; // younger than some headers
+enum { WC_FLUSH = 8, WC_ATOMIC_WRITE = 9 }; // some headers lack them
 
 static struct rpma_cq *cq;
 static struct ibv_cq *queue;
@@ -30,7 +30,7 @@ BY(by_conn_0_9, conn_get_0_9(w.h.conn, cmpl))
 static const struct getter {
     int (*get)(struct rpma_completion *cmpl);
     const char *name;
-    bool old; // 24 bytes; checks the kind first
+    bool old; // 24 bytes; checks the type of the operation first
 } getters[] = {
     {by_cq, "rpma_cq_get_completion", false},
     {by_cq_0_10, "rpma_cq_get_completion", false},
@@ -55,8 +55,8 @@ static void complete(int opcode, enum ibv_wc_status status, unsigned flags) {
     fake_complete(queue, &wc);
 }
 
-// The bytes of the structure that a call writes: its members have these offsets in every
-// release; the 24 bytes of 0.9.0 have no flags and no immediate data.
+// The members of the structure that a call writes. Their offsets are the same in every
+// release; the structure of 0.9.0 (24 bytes) has no flags and no immediate data.
 enum { CONTEXT = 1, OP = 2, LEN = 4, STATUS = 8, FLAGS = 16, IMM = 32 };
 enum { FAILED = CONTEXT | STATUS, OLD = CONTEXT | OP | LEN | STATUS, NEW = OLD | FLAGS };
 
@@ -92,7 +92,7 @@ TEST_THAT(legacy_completion_writes_only_its_members) {
         enum ibv_wc_status status;
         unsigned flags;
         int op;
-        unsigned old, new; // what is written; old 0: not supported
+        unsigned old, new; // written members; old 0: not supported
     } cases[] = {
         {IBV_WC_RDMA_READ, good, 0, RPMA_OP_READ, OLD, NEW},
         {IBV_WC_RDMA_WRITE, good, IBV_WC_WITH_IMM, RPMA_OP_WRITE, OLD, NEW},
@@ -106,7 +106,7 @@ TEST_THAT(legacy_completion_writes_only_its_members) {
          NEW | IMM},
         {IBV_WC_SEND, bad, 0, RPMA_OP_SEND, OLD, FAILED},
         {IBV_WC_RECV, bad, IBV_WC_WITH_IMM, RPMA_OP_RECV, OLD, FAILED},
-        // The kind does not matter, because it is not valid with a failure.
+        // The type of a failed operation is undefined, so it is ignored.
         {IBV_WC_BIND_MW, bad, 0, 0, 0, FAILED},
         {IBV_WC_RECV_RDMA_WITH_IMM, bad, 0, 0, 0, FAILED},
     };
@@ -131,7 +131,7 @@ TEST_THAT(legacy_completion_writes_only_its_members) {
         }
 }
 
-// The caller has room for one completion.
+// A call returns one completion.
 TEST_THAT(remaining_events_wait_for_the_next_call) {
     new_conn();
     for (const struct getter *getter = getters; getter < getters + LENGTH(getters); getter++) {
@@ -160,7 +160,7 @@ TEST_THAT(failures_are_logged) {
 #define POLLED "ibv_poll_cq()", .calls = "ibv_poll_cq"
     static const int opcodes[] = {IBV_WC_COMP_SWAP,         IBV_WC_FETCH_ADD, IBV_WC_BIND_MW,
                                   IBV_WC_LOCAL_INV,         IBV_WC_TSO,       1000,
-                                  IBV_WC_RECV_RDMA_WITH_IMM}; // the last for 0.9 alone
+                                  IBV_WC_RECV_RDMA_WITH_IMM}; // the last: unknown to 0.9 only
     static const struct expected_error failures[] = {
         {RPMA_E_NOSUPP, "RPMA_OP_*", "RPMA_OP_* is defined for the opcode",
          .calls = "ibv_poll_cq"},
@@ -182,7 +182,7 @@ TEST_THAT(failures_are_logged) {
     }
 }
 
-// The function of 0.9.0 checks its arguments by itself.
+// The function of 0.9.0 has its own checks of arguments.
 TEST_THAT(null_is_refused_at_every_version_node) {
     struct rpma_completion cmpl = {0};
     new_conn();

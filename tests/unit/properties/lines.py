@@ -4,13 +4,13 @@
 #
 # lines.py UNIT-SCRIPT SOURCE_ROOT -- compares the log lines and results of this library with two tables
 #
-# script.c explains the steps of both tables. failure_lines.tsv has a row for each failure: the level
-# of the line that is logged, the line, the cause in the contract that the row shows, for exercised.py,
-# and whether docs/troubleshooting.md explains it. The columns "lacks" and "why" are a record: what the
-# line of the original's 1.3.0 had and this one lacks, and the reason.
+# script.c explains the steps of both tables. failure_lines.tsv has a row for each failure: the level of the
+# log line, the line, the cause of a row of the contract (for exercised.py), and whether
+# docs/troubleshooting.md explains the line. The columns "lacks" and "why" are a record: the content of the
+# line of the original 1.3.0 that is missing in this one, and the reason.
 #
-# decisions.tsv has, for each id of NEWS.md, the results of this library ("*" matches any text), and those
-# of the releases 1.2.0 and 1.3.0 of the original ("unseen: why": the same as this library).
+# decisions.tsv has the results of each id of NEWS.md: of this library ("*" matches any text), and of the
+# releases 1.2.0 and 1.3.0 of the original ("unseen: why": the steps do not show the difference).
 
 import errno
 import os
@@ -45,7 +45,7 @@ def read_table(name):
 
 
 class Seen:
-    """The output after one line of steps."""
+    """The results of one line of steps."""
 
     def __init__(self, steps, block):
         self.steps, self.block = steps, block
@@ -64,7 +64,7 @@ class Seen:
         self.shown['warnings'] = str(sum(level == WARNING for level, _ in self.lines))
 
     def named(self, text):
-        """The text with names instead of addresses, even truncated ones: they differ each run."""
+        """Replace addresses, also truncated ones, by names: they differ in each run."""
         def name(match):
             value = int(match[0], 0)
             for base, size in (('memory', 4096), ('posted', 1)):
@@ -77,13 +77,13 @@ class Seen:
         return re.sub(r'0x[0-9a-f]+', name, text)
 
     def logged_line(self):
-        """Level and text of the most severe lines of the failure."""
+        """Return level and text of the most severe lines of the failure."""
         level = min((line[0] for line in self.lines), default=None)
         return level, ' / '.join(text for at, text in self.lines if at == level)
 
 
 def take(executable, every):
-    """The output after each line of steps."""
+    """Execute the lines of steps, and return the results of each."""
     environment = dict(os.environ)
     environment.pop('RPMA_LOG', None)
     ran = subprocess.run([executable], input='\n'.join(every), capture_output=True, text=True,
@@ -102,7 +102,7 @@ def take(executable, every):
 # ---- the lines of failures -----------------------------------------------------------------------
 
 def faults_of(ours, row):
-    """Faults of the lines that this library logs, as sentences."""
+    """Return the faults of the logged lines, as predicates of sentences."""
     level, text = ours.logged_line()
     wanted = LEVELS.index(row['level'])
     if level != wanted:
@@ -118,7 +118,7 @@ def faults_of(ours, row):
 
 
 def faults_of_cause(ours, row, contract, notes):
-    """Whether the call fails as in the contract for the cause, which is noted then."""
+    """Check the failure against the row of the contract for its cause, and note the row."""
     if row['cause'] == '-':
         return
     key = row['line'].split(':')[0], ours.shown['code']
@@ -136,13 +136,13 @@ def faults_of_cause(ours, row, contract, notes):
 
 
 def faults_unread(unread):
-    """For lines below every threshold, nothing is formatted."""
+    """Check that a line that is not logged is not formatted."""
     if unread.shown['texts'] != '0':
-        yield 'costs something, although the line is not logged'
+        yield 'formats a text, although the line is not logged'
 
 
 def faults_of_page(path, table):
-    """Differences between the page and the table, as sentences."""
+    """Return the differences between the page and the table, as sentences."""
     with open(path, encoding='utf-8') as file:
         page = file.read()
     yield from troubleshooting_page.faults_of(page)
@@ -164,7 +164,7 @@ def numbers(text):
 
 
 def check_lines(executable, root, table):
-    """The findings about this library."""
+    """Return all faults of the lines of this library."""
     wrong = list(faults_of_page(os.path.join(root, 'docs', 'troubleshooting.md'), table))
     contract = read_errors()
     notes = []
@@ -184,7 +184,7 @@ def check_lines(executable, root, table):
 # ---- decisions -----------------------------------------------------------------------------------
 
 def news_ids(root):
-    """The ids: in parentheses at the end of an entry, or in the last cell of a table row."""
+    """Return the ids: in parentheses at the end of an entry, or in the last cell of a table row."""
     label = r'([A-Z]\d+(?:, [A-Z]\d+)*|resources)'
     with open(os.path.join(root, 'NEWS.md'), encoding='utf-8') as file:
         groups = re.findall(rf'(?:\({label}\)|^\|.*\| {label} \|)$', file.read(), re.M)
@@ -192,7 +192,7 @@ def news_ids(root):
 
 
 def check_decisions(executable, table):
-    """Rows without steps show nothing."""
+    """Compare the results of all rows with steps."""
     rows = [row for row in table if row['steps'] != '-']
     for row, seen in zip(rows, take(executable, [row['steps'] for row in rows]), strict=True):
         shown = seen.shown.get(row['shows'], '')

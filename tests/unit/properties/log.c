@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// log.c -- thresholds, log functions of the program, the default function, and RPMA_LOG, which
-// meson.build gives this executable with each of its values
+// log.c -- thresholds, log functions of the program, the default function, and RPMA_LOG, with
+// whose values meson.build runs this executable
 
 #include "fixture.h"
 
@@ -18,18 +18,18 @@
 #include <time.h>
 #include <unistd.h>
 
-// Messages of each level that the library has, from calls that need few objects.
+// A message of each level, from calls that need few objects.
 static const struct message {
     enum rpma_log_level level;
     int severity;
-    const char *name, *tag, *file, *text; // the text begins with the function
+    const char *name, *tag, *file, *text; // the text includes the function
 } messages[] = {
     {RPMA_LOG_LEVEL_FATAL, LOG_CRIT, "fatal", NULL, NULL, NULL},
     {RPMA_LOG_LEVEL_ERROR, LOG_ERR, "error", "*ERROR* ", "mr.cc",
      "rpma_mr_remote_delete: mr_ptr == NULL"},
     {RPMA_LOG_LEVEL_WARNING, LOG_WARNING, "warning", "*WARN*  ", "objects.cc",
      "rpma_peer_new: ibv_alloc_pd() failed, the provider gives no reason"},
-    // Control characters, and more text than there is room for.
+    // A text with control characters that is too long.
     {RPMA_LOG_LEVEL_NOTICE, LOG_NOTICE, "notice", "*NOTE*  ", "conn_req.cc",
      "rpma_conn_req_new: requesting a connection to two\\nlines\\x1b[2J"
      "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"
@@ -72,7 +72,7 @@ static void log_at(enum rpma_log_level level) {
     }
 }
 
-// The text that fd 2 gets from a message of that level.
+// Returns the text that a message of that level writes to fd 2.
 static const char *stderr_of(enum rpma_log_level level) {
     static char text[4096];
     FILE *file = tmpfile();
@@ -91,12 +91,12 @@ static const char *stderr_of(enum rpma_log_level level) {
 
 // ---- thresholds ----------------------------------------------------------------------------
 
-// As in a program with privileges that its caller does not have.
+// With PRIVILEGED, behaves as in a program with more privileges than its caller.
 char *secure_getenv(const char *name) {
     return getenv("PRIVILEGED") ? NULL : getenv(name);
 }
 
-// The level that RPMA_LOG has.
+// The level in RPMA_LOG.
 static int level_of_variable(void) {
     const char *value = secure_getenv("RPMA_LOG");
     for (size_t i = 0; value && i < LENGTH(messages); i++)
@@ -106,7 +106,7 @@ static int level_of_variable(void) {
 }
 
 static enum rpma_log_level threshold_at_start, aux_at_start;
-static bool info_at_start; // on stderr
+static bool info_at_start; // an INFO message was printed to stderr
 
 TEST_THAT(thresholds_start_as_documented) {
     assert_int_equal(threshold_at_start, RPMA_LOG_LEVEL_WARNING);
@@ -124,7 +124,7 @@ static void set_thresholds(int threshold, int aux) {
     assert_int_equal(aux_level, aux);
 }
 
-// One line that is laid out as documented, or nothing.
+// Expects one line in the documented format, or no text.
 static void expect_line(const char *text, const char *begin, const struct message *m,
                         bool any) {
     char pattern[512];
@@ -145,7 +145,7 @@ static void expect_line(const char *text, const char *begin, const struct messag
     assert_int_equal(strlen(text), match.rm_eo + (int)strlen(m->text) + 1);
 }
 
-// The arguments of a function of the program.
+// Expects these arguments of the log function of the program.
 static void expect_logged(const struct message *m) {
     const struct logged_line *line = logged_line(m->level, 0);
     char text[1200];
@@ -182,8 +182,9 @@ static void expect_readers(const struct message *m, int threshold, int aux, bool
             passes || (int)m->level <= level_of_variable() ? strstr(m->text, ": ") + 2 : "");
 }
 
-// The threshold passes messages to the function; of the default one, AUX copies some of them to
-// stderr. RPMA_LOG prints messages there in spite of the program's settings, each message once.
+// Messages up to the threshold are passed to the log function; the default function also
+// prints messages up to AUX to stderr. RPMA_LOG prints messages to stderr with any settings,
+// but no message twice.
 TEST_THAT(settings_decide_which_messages_are_formatted) {
     MUST(rpma_peer_new(fake_context(0), &w.h.peer));
     for (int i = 0; i < 2 * 7 * 7; i++)
@@ -191,7 +192,7 @@ TEST_THAT(settings_decide_which_messages_are_formatted) {
             expect_readers(&messages[m], i / 2 % 7 - 1, i / 2 / 7 - 1, i % 2);
 }
 
-// Device names fill the room that advice has.
+// Device names fill the space for advice.
 TEST_THAT(longest_failure_is_complete_in_syslog) {
     static const struct message longest = {
         .tag = "*ERROR* ",
@@ -206,7 +207,7 @@ TEST_THAT(longest_failure_is_complete_in_syslog) {
             "a_device_with_a_long_name a_device_with_a_long_name a_device_with_a_long_name "
             "a_device_with_a_long_name a_device_with_a_long_name ..."};
     int priority;
-    fake_device()->addresses = 2; // an IPv6 one
+    fake_device()->addresses = 2; // with an IPv6 address
     fake_device()->more_devices = 40;
     fake_fail("rdma_resolve_addr", 1, ENODEV);
     MUST(rpma_peer_new(fake_context(0), &w.h.peer));
@@ -232,11 +233,12 @@ static void logs_again(enum rpma_log_level level, const char *file_name, const i
         errno = ENOENT;
         log_at(RPMA_LOG_LEVEL_ERROR);
     } else {
-        (void)rpma_log_set_function(NULL); // even this
+        (void)rpma_log_set_function(NULL); // a log function may do even this
     }
 }
 
-// It may call the library and change errno: the caller gets the provider's.
+// A log function may call the library and change errno; the caller gets the errno of the
+// provider.
 TEST_THAT(log_function_may_call_the_library) {
     struct rpma_peer *peer = NULL;
     depth = 0;
@@ -272,9 +274,9 @@ TEST_THAT(last_failure_survives_successes_would_block_results_and_other_threads)
 
 // ---- the time ------------------------------------------------------------------------------
 
-// The executable precedes libc, so the library gets the time from the functions below.
+// These functions override the ones of libc in the library.
 static bool clock_fails, calendar_fails;
-static long clock_nanoseconds = -1; // -1: as they are
+static long clock_nanoseconds = -1; // -1: the real ones
 
 int clock_gettime(clockid_t clock, struct timespec *now) {
     int (*next)(clockid_t, struct timespec *) = dlsym(RTLD_NEXT, "clock_gettime");
@@ -285,7 +287,7 @@ int clock_gettime(clockid_t clock, struct timespec *now) {
 }
 struct tm *localtime_r(const time_t *now, struct tm *parts) {
     struct tm *(*next)(const time_t *, struct tm *) = dlsym(RTLD_NEXT, "localtime_r");
-    if (clock_nanoseconds >= 0) { // a day below 10
+    if (clock_nanoseconds >= 0) { // a fixed time, with a day below 10
         *parts = (struct tm){.tm_mon = 8, .tm_mday = 5, .tm_hour = 3, .tm_min = 4, .tm_sec = 6};
         return parts;
     }

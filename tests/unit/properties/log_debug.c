@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// log_debug.c -- the log of a library that was built with DEBUG: it starts with every message,
-// and with warnings on stderr
+// log_debug.c -- the log of a library that was built with DEBUG: by default it logs all
+// messages, and prints warnings to stderr
 
 #include <setjmp.h>
 #include <stdarg.h>

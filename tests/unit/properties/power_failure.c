@@ -1,30 +1,30 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// power_failure.c -- the bytes that a target still has after a power failure: those flushed
-// after a write, in the range and on the connection of the flush, and no others; operations
-// after one that the target refuses; and remote atomics
+// power_failure.c -- the bytes that survive a power failure of the target: bytes that were
+// flushed after a write, in the range and on the connection of the flush, and no others;
+// operations after a rejected one; remote atomics
 
 #include "operation.h"
 #include "packed.h"
 
-// ---- a target whose power may fail, and two connections to it ------------------------------
+// ---- a target and two connections to it ----------------------------------------------------
 
-enum { WORD = 8, TARGET_SIZE = 4096 + 65, TARGET_REGIONS = 2, TARGET_MOST_STEPS = 8 };
-enum { TARGET_SOURCE = 16 }; // where target_write() takes its bytes from
+enum { WORD = 8, TARGET_SIZE = 4096 + 65, TARGET_REGIONS = 2, TARGET_MAX_STEPS = 8 };
+enum { TARGET_SOURCE = 16 }; // offset of the bytes of target_write()
 
-// The first region ends with the first byte of a word, the second begins within one.
+// The first region ends with the first byte of a word, the second begins within a word.
 static const struct {
     uint64_t addr;
     uint32_t rkey;
 } target_regions[TARGET_REGIONS] = {{0x10000, 77}, {0x20005, 78}};
-static struct fixture targets[2]; // with batches; no byte of their memory is 0
+static struct fixture targets[2]; // with batches; their memory has no zero byte
 static struct rpma_mr_remote *target_remotes[TARGET_REGIONS];
 static const unsigned char *target_found[TARGET_REGIONS]; // after fake_power_failure()
 static unsigned char target_expected[TARGET_REGIONS][TARGET_SIZE];
 
 static struct rpma_mr_remote *target_remote(uint64_t addr, uint32_t rkey) {
-    // Every flush may be native, and it takes remote atomics.
+    // Permits native flushes of every type and remote atomics.
     return packed_remote(addr, TARGET_SIZE, rkey, FIXTURE_EVERY_USAGE, 0x31);
 }
 
@@ -33,7 +33,7 @@ static void target_begin(bool native) {
     fake_profile()->has_native_atomic_write = native && BUILD_WRITES_ATOMICALLY;
     for (size_t c = 0; c < LENGTH(targets); c++) {
         fixture_conn(&targets[c], &(const struct shape){.max_sge = OPERATION_MAX_SGES});
-        MUST(rpma_batch_new(targets[c].h.conn, TARGET_MOST_STEPS, &targets[c].h.batch));
+        MUST(rpma_batch_new(targets[c].h.conn, TARGET_MAX_STEPS, &targets[c].h.batch));
         for (size_t i = 0; i < sizeof(targets[c].memory); i++)
             targets[c].memory[i] = (unsigned char)(1 + i % 251);
     }
@@ -56,25 +56,25 @@ struct step {
     struct rpma_work o;
     unsigned conn;
 };
-enum target_method { TARGET_ONE_BY_ONE, TARGET_IN_AN_ARRAY, TARGET_BATCHED, TARGET_METHODS };
+enum target_method { TARGET_SINGLY, TARGET_IN_AN_ARRAY, TARGET_BATCHED, TARGET_METHODS };
 
-// The number of first steps that use the same connection.
+// The number of leading steps that use the same connection.
 static size_t batch_length(const struct step *steps, size_t count) {
     size_t row = 1;
-    while (row < count && row < TARGET_MOST_STEPS && steps[row].conn == steps[0].conn)
+    while (row < count && row < TARGET_MAX_STEPS && steps[row].conn == steps[0].conn)
         row++;
     return row;
 }
 
-// Posts each step by itself, or successive ones on one connection as an array or a batch.
+// Posts each step alone, or successive steps of one connection as an array or a batch.
 static void target_run(const struct step *steps, size_t count, enum target_method method) {
     for (size_t row; count > 0; steps += row, count -= row) {
-        struct rpma_work work[TARGET_MOST_STEPS];
+        struct rpma_work work[TARGET_MAX_STEPS];
         const struct handles *h = &targets[steps->conn].h;
-        row = method == TARGET_ONE_BY_ONE ? 1 : batch_length(steps, count);
+        row = method == TARGET_SINGLY ? 1 : batch_length(steps, count);
         for (size_t i = 0; i < row; i++)
             work[i] = steps[i].o;
-        if (method == TARGET_ONE_BY_ONE && work[0].nsge == 0) {
+        if (method == TARGET_SINGLY && work[0].nsge == 0) {
             MUST(operation_plain(&work[0], h->conn));
         } else if (method != TARGET_BATCHED) {
             MUST(rpma_post(h->conn, work, (uint32_t)row, NULL));
@@ -106,10 +106,11 @@ static struct rpma_work target_write(unsigned conn, int region, size_t offset, s
 
 // ---- sequences -----------------------------------------------------------------------------
 
-enum { NO_MEMORY = TARGET_REGIONS }; // a region whose key is invalid on the target
+enum { NO_MEMORY = TARGET_REGIONS }; // a region with an invalid key
 
-// W writes, I with immediate data, N inline, S from several SGEs; A writes atomically, P
-// adds to a word, C swaps it; F flushes, V for visibility; R reads, L into several SGEs.
+// W: write, I: with immediate data, N: inline, S: from several SGEs, A: atomic write, P: fetch
+// and add, C: compare and swap, F: persistent flush, V: visibility flush, R: read, L: into
+// several SGEs.
 struct op {
     char what;
     unsigned conn;
@@ -118,16 +119,16 @@ struct op {
 };
 static const struct sequence {
     struct op ops[4];
-    // The operations whose bytes are found if no word survives that was not flushed, and how
-    // many such words there are; at [1] with native flushes.
+    // Bit mask of the operations whose bytes are found if no unflushed word survives, and the
+    // number of unflushed words; at [1] with native flushes.
     unsigned found[2], lost[2];
-    bool stops; // the target, before the last operation
+    bool stops; // the target stops before the last operation
     bool no_atomics;
 } sequences[] = {
 // clang-format off
 #define FIRST(n) {(1 << (n)) - 1, (1 << (n)) - 1}
-    // Words that a byte of the range is in survive. An emulated flush names where it begins, not
-    // where it ends: see read_bytes() of the fake.
+    // Words with at least one byte in the range survive. An emulated flush has no end of the
+    // range: see read_bytes() of the fake.
 #define WORDS {'W', 0, 0, 24, 8}, {'W', 0, 0, 32, 8}
     {{WORDS, {'F', 0, 0, 24, 16}}, FIRST(2), {0, 0}},
     {{WORDS, {'F', 0, 0, 24, 1}}, {3, 1}, {0, 1}},
@@ -142,7 +143,7 @@ static const struct sequence {
     {{WORDS, {'F', 0, 1, 24, 16}}, FIRST(0), {2, 2}},
     {{WORDS, {'V', 0, 0, 24, 16}}, {3, 0}, {0, 2}},
     {{{'F', 0, 0, 24, 16}, WORDS}, FIRST(0), {2, 2}},
-    // For every operation that writes, and every part of a word.
+    // Every operation that writes, and every part of a word.
     {{{'W', 0, 0, 0, 0}, {'W', 0, 1, 3, 1}, {'F', 0, 1, 3, 1}}, FIRST(2), {0, 0}},
     {{{'W', 0, 1, 3, 9}, {'W', 0, 1, TARGET_SIZE - 9, 9}, {'F', 0, 1, 0, TARGET_SIZE}},
      FIRST(2), {0, 0}},
@@ -155,21 +156,22 @@ static const struct sequence {
     {{WRITES, {'F', 0, 0, 40, 9}}, FIRST(1), {2, 2}},
     {{WRITES, {'F', 0, 1, 200, 9}}, {2, 2}, {2, 2}},
     {{WRITES, {'F', 0, 0, 40, 9}, {'F', 0, 1, 200, 9}}, FIRST(2), {0, 0}},
-    // A flush saves half a word of another connection only if it was written earlier.
+    // A flush persists half a word of another connection only if that half was written
+    // earlier.
     {{{'W', 0, 0, 16, 4}, {'W', 1, 0, 20, 4}, {'F', 0, 0, 16, 8}}, FIRST(1), {1, 1}},
     {{{'W', 1, 0, 20, 4}, {'W', 0, 0, 16, 4}, {'F', 0, 0, 16, 8}}, FIRST(2), {0, 0}},
-    // A record, then the tail that counts it: no tail is found without its record.
+    // A record, then the tail of its log: the tail never survives without the record.
 #define RECORD {'W', 0, 0, 64, 20}, {'F', 0, 0, 64, 20}
 #define TAIL {'A', 0, 0, 0, WORD}
     {{RECORD}, FIRST(0), {3, 3}, .stops = true},
     {{RECORD, TAIL}, FIRST(1), {0, 0}, .stops = true},
     {{RECORD, TAIL}, FIRST(1), {1, 1}},
     {{RECORD, TAIL, {'F', 0, 0, 0, WORD}}, FIRST(3), {0, 0}},
-    // A read returns data that was not flushed, and persists it as an emulated flush does.
+    // A read returns unflushed data, and persists it like an emulated flush.
     {{{'W', 0, 1, 33, 100}, {'R', 0, 1, 33, 100}}, {1, 0}, {0, 14}},
     {{{'W', 0, 1, 33, 100}, {'L', 0, 1, 33, 100}}, {1, 0}, {0, 14}},
-    // A refused operation breaks the connection, so nothing after it is executed. An emulated
-    // flush does not read beyond the end of the region.
+    // A rejected operation breaks the connection, so later operations are not executed. An
+    // emulated flush does not read beyond the end of the region.
 #define WRITTEN {'W', 0, 0, 40, 16}
 #define FLUSHED {'F', 0, 0, 40, 16}
     {{WRITTEN, {'W', 0, NO_MEMORY, 0, 8}, FLUSHED}, FIRST(0), {2, 2}},
@@ -184,7 +186,7 @@ static const struct sequence {
 
 static struct rpma_mr_remote *unknown;
 static unsigned char *memory; // of the first connection
-enum { READ_AT = 1500 };      // where reads put bytes
+enum { READ_AT = 1500 };      // offset of the bytes that were read
 
 static struct rpma_work work_of(const struct op *op) {
     static const enum rpma_work_type types[] = {
@@ -208,7 +210,7 @@ static struct rpma_work work_of(const struct op *op) {
         o.flags |= RPMA_F_INLINE;
     memcpy(&o.value, memory + TARGET_SOURCE, sizeof(o.value));
     if (o.type == RPMA_WORK_FETCH_ADD || o.type == RPMA_WORK_COMPARE_SWAP)
-        o.local.offset = 3000; // 0 was there
+        o.local.offset = 3000; // for the previous value, which is 0
     if (reads)
         o.local.offset = READ_AT;
     if (op->what != 'S' && op->what != 'L')
@@ -258,11 +260,11 @@ TEST_THAT(writes_after_a_flush_may_be_lost) {
     }
 }
 
-// Each word that was not flushed survives or is lost on its own.
+// Each unflushed word survives or is lost independently.
 TEST_THAT(any_unflushed_words_may_survive) {
     target_begin(false);
     const struct step step = {target_write(0, 0, 64, 24), 0};
-    target_run(&step, 1, TARGET_ONE_BY_ONE);
+    target_run(&step, 1, TARGET_SINGLY);
     for (unsigned survivors = 0; survivors < 8; survivors++) {
         memset(target_expected[0], 0, TARGET_SIZE);
         for (unsigned word = 0; word < 3; word++)
@@ -277,7 +279,7 @@ TEST_THAT(any_unflushed_words_may_survive) {
 
 // ---- remote atomics ------------------------------------------------------------------------
 
-// One after another, on two connections. The neighbours of the word stay as they are.
+// Successive operations on two connections. The words next to the changed one are unchanged.
 TEST_THAT(atomics_change_words_as_their_operands_require) {
     static const struct {
         enum rpma_work_type kind;
@@ -297,10 +299,10 @@ TEST_THAT(atomics_change_words_as_their_operands_require) {
         step.o.type = cases[i].kind;
         step.o.compare = cases[i].compare;
         step.o.value = cases[i].value;
-        target_run(&step, 1, TARGET_ONE_BY_ONE);
+        target_run(&step, 1, TARGET_SINGLY);
         memcpy(&result, targets[conn].memory + TARGET_SOURCE, sizeof(result));
         assert_int_equal(result, cases[i].before);
-        fake_power_failure(UINT64_MAX); // that spares everything
+        fake_power_failure(UINT64_MAX); // all words survive
         memcpy(words, target_found[0], sizeof(words));
         assert_true(words[0] == 0 && words[1] == cases[i].after && words[2] == 0);
     }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// readme.c -- make_persistent() of the README returns 0 once the flush completed, never before
+// readme.c -- make_persistent() of the README returns 0 after the flush has completed, never
+// before
 
 #include "fixture.h"
 #include "interrupt.h"
@@ -24,7 +25,7 @@ static int persist(void) {
     return make_persistent(w.h.conn, w.h.remote, FIXTURE_REMOTE_SIZE);
 }
 
-// Completes the operation that was posted last.
+// Completes the last posted operation.
 static void complete_last(enum ibv_wc_status status) {
     const struct ibv_wc wc = {.wr_id = fake_last("ibv_post_send")->send.wr_id,
                               .status = status};
@@ -39,9 +40,9 @@ static void fail_the_flush(void) {
     complete_last(IBV_WC_REM_ACCESS_ERR);
 }
 
-// A completion of an earlier operation is in the queue, or was polled without a wait, so that
-// its event is stale. The flush completes only in a wait that a signal interrupts first:
-// returning earlier would leave its completion in the queue.
+// An earlier completion is in the queue, or was polled without a wait, so that its event is
+// stale. The flush completes in a wait, after a signal has interrupted the wait. If the call
+// returned earlier, the completion would remain in the queue.
 TEST_THAT(call_returns_after_the_flush) {
     for (int is_stale = 0; is_stale < 2; is_stale++) {
         struct ibv_wc wc;

@@ -4,9 +4,9 @@
 // script.c -- executes the steps of a line of input and prints the results for lines.py, which
 // compares them with its tables
 //
-// Steps are separated by "; ". They are functions of the library, "rpma_read len=24", whose
-// other arguments are good ones, and those of the table at the end. Each line has a process of
-// its own.
+// Steps are separated by "; ". A step is a function of the library, as "rpma_read len=24" with
+// valid values of all other arguments, or a name of the table others[]. Each line runs in its
+// own process.
 
 #include "script.h"
 #include "arguments.h"
@@ -18,7 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { TIME_LIMIT = 60 }; // seconds for a line, which takes milliseconds
+enum { TIME_LIMIT = 60 }; // seconds; a line needs milliseconds
 
 static struct ibv_cq *foreign;
 static unsigned descriptors;
@@ -76,7 +76,7 @@ static void set_argument(const char *name, uintptr_t value) {
 }
 
 static void choose_arguments(const char *function, char *rest) {
-    static unsigned taken; // operations that a batch took
+    static unsigned taken; // operations that were added to a batch
     arguments_good(&a, function, &w);
     set_argument("pdata", 0);
     if (script_work_count > 0) {
@@ -97,7 +97,7 @@ static void choose_arguments(const char *function, char *rest) {
     }
 }
 
-// Leaves a pattern where the next call will have its variables.
+// Fills the stack with a pattern, so that the next call has uninitialized variables.
 __attribute__((noinline)) static void overwrite_stack(void) {
     volatile unsigned char stack[16384];
     for (size_t i = 0; i < sizeof(stack); i++)
@@ -107,7 +107,7 @@ __attribute__((noinline)) static void overwrite_stack(void) {
 static struct {
     int code, error;
     bool writes;
-    unsigned texts; // that were formatted
+    unsigned texts; // formatted texts
 } called;
 
 static void call(const char *function, char *rest) {
@@ -180,14 +180,15 @@ static void show(void) {
         printf("unacknowledged\t%u\n", fake_unacked(foreign));
     show_requests();
     show_lines();
-    // These differ from run to run, or must not be logged.
+    // These values differ in each run, or must not be logged.
     printf("memory\t%#llx\n", (unsigned long long)(uintptr_t)w.memory);
     printf("rkey\t%#x\nlkey\t%#x\n", SCRIPT_RKEY, fake_lkey(w.memory));
 }
 
 // ---- other steps ---------------------------------------------------------------------------
 
-// A remote region whose address needs more than 32 bits: the original cuts them in its log.
+// A remote region whose address has more than 32 bits, which the log of the original
+// truncates.
 static void remote(const char *text) {
     unsigned char desc[21];
     unsigned long long addr = SCRIPT_REMOTE_ADDR;
@@ -198,7 +199,7 @@ static void remote(const char *text) {
     MUST(rpma_mr_remote_from_descriptor(desc, sizeof(desc), &w.h.remote));
 }
 
-// Makes objects up to the one that the step names, of a shape that its other words name.
+// Creates objects up to the one in the step, with the shape of its other words.
 static void make(const char *step) {
     const struct shape shape = {.incoming = strstr(step, "incoming"),
                                 .shared = strstr(step, "shared"),
@@ -223,7 +224,7 @@ static int error_named(const char *name) {
 }
 
 static void fail_once(const char *text) {
-    static char names[8][64]; // the fakes keep the pointers
+    static char names[8][64]; // the fakes store the pointers
     static unsigned count;
     const char *error = strrchr(text, ' ');
     char *const name = names[count++ % LENGTH(names)];
@@ -258,7 +259,7 @@ SHORT_STEP(notify, fake_notify(fixture_qp(&w)->send_cq))
 SHORT_STEP(poll_gives, fake_poll_returns(atoi(text)))
 SHORT_STEP(nonblocking,
            fixture_nonblocking(w.h.conn ? fixture_event_fd(&w) : fixture_ep_fd(&w)))
-// Takes the connection's own queue for one of rpma_cq_new().
+// Uses the CQ of the connection like a CQ of rpma_cq_new().
 SHORT_STEP(borrow, w.h.shared_cq = fixture_cq(&w))
 SHORT_STEP(environment, (void)putenv((char *)(uintptr_t)text))
 SHORT_STEP(unread, (void)rpma_log_set_threshold(RPMA_LOG_THRESHOLD, RPMA_LOG_DISABLED))
@@ -303,17 +304,17 @@ static void take(char *step) {
 
 // ---- a line of input -----------------------------------------------------------------------
 
-// Advice names these limits, independently of those of this machine.
-static void limit_to(int resource, rlim_t most) {
+// Sets the limits that advice contains, so that lines are the same on every machine.
+static void limit_to(int resource, rlim_t maximum) {
     struct rlimit limit;
     assert_int_equal(getrlimit((__rlimit_resource_t)resource, &limit), 0);
-    limit.rlim_cur = most;
+    limit.rlim_cur = maximum;
     assert_int_equal(setrlimit((__rlimit_resource_t)resource, &limit), 0);
 }
 
 static void take_all(void **line) {
     char *rest = *line;
-    signal(SIGSEGV, SIG_DFL); // not CMocka's
+    signal(SIGSEGV, SIG_DFL); // not the handler of CMocka
     limit_to(RLIMIT_MEMLOCK, 48 * 1024);
     limit_to(RLIMIT_NOFILE, 100);
     fake_reset();
@@ -328,7 +329,7 @@ static void take_all(void **line) {
     show();
 }
 
-// Nothing is deleted here, because a delete may fail again. The sweeps look for leaks.
+// The process deletes no objects, because a delete may fail again. The sweeps check for leaks.
 int __lsan_is_turned_off(void);
 int __lsan_is_turned_off(void) {
     return 1;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// script.h -- the parts of the steps of a line of input: values and members by name, operations
+// script.h -- parts of steps: values by name, members of the device by name, operations
 
 #ifndef SCRIPT_H
 #define SCRIPT_H 1
@@ -12,13 +12,13 @@
 #define SCRIPT_REMOTE_SIZE 64u
 #define SCRIPT_RKEY 0x5ec4e7e4u
 
-// A number, or the names of enumerators with '|' between them.
+// A number, or names of enumerators, separated by '|'.
 uint64_t value_of(const char *text);
 
 // Sets members of the fake device: "NAME=VALUE NAME=VALUE".
 void script_set_device(const char *text);
 
-// The operation of the next call: "KIND" or "KIND LEN", from different places.
+// Adds an operation to the next call: "KIND" or "KIND LEN". Each has other offsets.
 extern struct rpma_work script_work[4];
 extern unsigned script_work_count;
 void script_add_work(const char *text);

@@ -2,7 +2,7 @@
 // Copyright 2026, the librpma developers
 
 // sweeps.c -- lifecycles of objects in which every provider call and every allocation fails
-// once, alone and together with all later ones.
+// once, alone and with all later ones.
 
 #include "arguments.h"
 #include "operation.h"
@@ -28,13 +28,12 @@ enum { DAX = 1, NATIVE = 2, DRAM = 4, TWO_ADDRESSES = 8, THREE_ADDRESSES = 16 };
     "rpma_cq_take_event rpma_cq_arm rpma_peer_next_event rpma_peer_next_event"
 #define DEVICES "rpma_utils_get_ibv_context remote rpma_utils_ibv_context_is_odp_capable"
 
-// With the number of calls that can fail. A build without native operations does not use those
-// of the device.
+// calls is the number of calls that can fail. It is the same on devices with native operations
+// if the build has none.
 static const struct row {
     const char *name;
     unsigned calls;
-    const char
-        *steps; // functions of the library, called with good arguments, and the parts below
+    const char *steps; // functions of the library, with valid arguments, and parts[]
     struct shape shape;
     int device;
 } rows[] = {
@@ -68,8 +67,8 @@ static const struct row {
     {"incoming, two addresses", 65, CONNECTION, {.incoming = true}, TWO_ADDRESSES},
 };
 
-// Each as an outgoing connection, as an incoming one, and as one that is rejected; with the
-// number of calls of each kind, 0: it is left out.
+// Each shape is tested as outgoing, incoming and rejected connection. calls are the numbers of
+// calls that can fail; 0: not tested.
 static const struct {
     const char *name;
     unsigned calls[3];
@@ -145,16 +144,16 @@ PART(receives) {
                      : STEP(w, rpma_conn_req_recv_many(w->h.req, receives, 2, NULL));
 }
 
-// Posts each kind, of one piece and of several.
+// Posts each type of operation with one SGE and with several.
 PART(posts) {
     struct rpma_work work[2 * LENGTH(kinds)];
-    const uint32_t most = LENGTH(kinds);
+    const uint32_t half = LENGTH(kinds);
     for (size_t i = 0; i < LENGTH(kinds); i++) {
         work[2 * i] = operation_of(w, kinds[i]);
         work[2 * i + 1] = operation_of_sges(w, kinds[i], 3);
     }
-    return STEP(w, rpma_post(w->h.conn, work, most, NULL)) &&
-           STEP(w, rpma_post(w->h.conn, work + most, most, NULL));
+    return STEP(w, rpma_post(w->h.conn, work, half, NULL)) &&
+           STEP(w, rpma_post(w->h.conn, work + half, half, NULL));
 }
 
 PART(batch) {
@@ -220,7 +219,7 @@ static const struct part {
              {"pack", pack},         {"unpack", unpack},        {"start", start},
              {"events", events},     {"remote", remote}};
 
-// Calls the function with good arguments; one that fails writes no output.
+// Calls the function with valid arguments; a failed call must not write outputs.
 static bool call(struct fixture *w, const char *function) {
     static struct arguments a, good;
     (void)arguments_trigger(function, w, false);
@@ -234,7 +233,7 @@ static bool call(struct fixture *w, const char *function) {
     return fixture_step(w, ret, function, __FILE__, __LINE__);
 }
 
-// Up to the first that fails.
+// Stops at the first step that fails.
 static bool steps(struct fixture *w, const struct shape *shape, const char *names) {
     char text[512], *rest = text;
     bool good = true;

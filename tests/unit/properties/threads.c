@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// threads.c -- several threads make concurrent calls that the manual allows, on their own and
-// on shared objects, under ThreadSanitizer. interleavings.c checks the results.
+// threads.c -- concurrent calls of several threads that the manual allows, on their own and on
+// shared objects, for ThreadSanitizer. interleavings.c checks the results.
 //
-// The allocator is not hooked and the fakes are quiet: their locks would put calls in an order
-// that the library alone does not give them. CMocka's assertions belong to the main thread, so
-// the others check().
+// The allocator is not hooked and the fakes are quiet, because their locks would order calls
+// that the library does not order. Assertions of CMocka work in the main thread only, so other
+// threads use check().
 
 #include "arguments.h"
 
@@ -40,7 +40,7 @@ static void call(const char *function, struct fixture *own, int number) {
     arguments_good(&a, function, own);
     (void)arguments_set(&a, "type", (uintptr_t)number % 2);
     if (strcmp(function, "rpma_log_set_threshold") == 0)
-        (void)arguments_set(&a, "level", RPMA_LOG_LEVEL_DEBUG); // so that all others log
+        (void)arguments_set(&a, "level", RPMA_LOG_LEVEL_DEBUG); // all other threads log
     (void)arguments_set(&a, "log_function", (uintptr_t)ignore);
     if (arguments_set(&a, "work", (uintptr_t)work))
         (void)arguments_set(&a, "count", LENGTH(work));
@@ -58,8 +58,8 @@ static const struct job {
     const char *name;
     const char *shared; // functions that create the objects in the fixture of all threads
     const char *each;   // functions that each thread calls, in a fixture with these objects
-    const char *first;  // before those: the first thread alone, as one thread at a time may
-    bool anew;          // each round has a peer of its own
+    const char *first;  // called before by the first thread only, as the manual requires
+    bool anew;          // each round has a new peer
 } jobs[] = {
 #define CFGS "rpma_conn_cfg_new rpma_srq_cfg_new rpma_cq_cfg_new rpma_ep_cfg_new "
 #define CONNECT "rpma_conn_req_new rpma_conn_req_recv " ESTABLISH
@@ -95,7 +95,7 @@ static const struct job {
      "rpma_conn_cfg_set_source_port rpma_conn_cfg_get_source_port rpma_conn_cfg_set_rnr_timer "
      "rpma_srq_new rpma_srq_delete rpma_cq_new rpma_cq_delete rpma_conn_req_new "
      "rpma_conn_req_delete"},
-    // The first of them makes the flush target, and all others use it.
+    // The first thread creates the flush target, and all others use it.
     {"flush_target_of_one_peer", CFGS,
      CONNECT "rpma_flush rpma_conn_disconnect rpma_conn_delete", .anew = true},
     {"connection_per_thread", CFGS,
@@ -145,7 +145,7 @@ static void *call_in_rounds(void *number) {
     return NULL;
 }
 
-// All threads begin at once with their number; returns when the last has ended.
+// Starts all threads at once, with their number as argument, and waits for their end.
 static void in_threads(void *(*work)(void *number)) {
     pthread_t threads[THREADS];
     pthread_barrier_init(&start, NULL, THREADS);
@@ -158,7 +158,7 @@ static void in_threads(void *(*work)(void *number)) {
         fail_msg("in a thread: %s", failure);
 }
 
-// A misaligned region: threads race for the one warning of a connection as well.
+// The region is misaligned, so that threads also race for the single warning of a connection.
 static void begin(const char *functions) {
     unsigned char desc[21];
     failure = NULL;
@@ -196,10 +196,9 @@ static void run_job(void **state) {
 
 // ---- the events of one device --------------------------------------------------------------
 
-static atomic_int deleting; // threads that still do
+static atomic_int deleting; // number of threads that still delete
 
-// A deletion waits until the event about its queue is acknowledged, which
-// rpma_peer_next_event() does before it returns.
+// A deletion waits until rpma_peer_next_event() has acknowledged the event of the queue.
 static void *take_events_or_delete(void *number) {
     struct rpma_peer_event event;
     pthread_barrier_wait(&start);
