@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// conformance.c -- calls libibverbs and librdmacm, and prints a line per question: the
-// question, a tab, the answer. Over the fakes and on a real device the answers have to be the
-// same; README.md describes the comparison.
+// conformance.c -- calls libibverbs and librdmacm, and prints a line per case: its name, a tab,
+// its result. The fakes and a real device must have the same results; README.md describes the
+// comparison.
 
-#include "ask.h"
+#include "conformance.h"
 
 #include <fcntl.h>
 
 #include "../unit/fakes/fake.h"
 
-// Only with the fakes.
+// Defined only by the fakes.
 #pragma weak fake_reset
 #pragma weak fake_device
 #pragma weak fake_cm_event
@@ -19,7 +19,7 @@
 
 static char memory[8192] __attribute__((aligned(4096))); // plain memory
 
-// ---- objects for the questions; the kernel releases them at the end of the process ---------
+// ---- objects, which the kernel releases at the end of the process --------------------------
 
 struct objects {
     struct rdma_cm_id *id;
@@ -47,16 +47,16 @@ static struct objects create_objects(void) {
     return s;
 }
 
-// ---- questions to librdmacm ----------------------------------------------------------------
+// ---- librdmacm -----------------------------------------------------------------------------
 
-static void ask_option(const char *question, struct rdma_cm_id *id, int level, int name,
+static void set_option(const char *name, struct rdma_cm_id *id, int level, int option,
                        size_t length) {
     uint32_t value = 18;
-    print_status(question, rdma_set_option(id, level, name, &value, length));
+    print_status(name, rdma_set_option(id, level, option, &value, length));
 }
 
-// An ID that is bound to a port without an address has an address once it is resolved.
-static void ask_source_port(void) {
+// After the resolution, an ID that is bound to a port of any address has an address.
+static void test_source_port(void) {
     union address source = own, any = {.in = {.sin_family = AF_INET}};
     source.in.sin_port = any.in.sin_port = htons(7301);
     struct rdma_cm_id *id = new_id();
@@ -73,7 +73,7 @@ static void ask_source_port(void) {
                  rdma_resolve_addr(new_id(), &source.any, &own.any, 1000));
 }
 
-static void ask_addresses(void) {
+static void test_addresses(void) {
     enum {
         ID = RDMA_OPTION_ID,
         TOS = RDMA_OPTION_ID_TOS,
@@ -86,7 +86,7 @@ static void ask_addresses(void) {
     print_status("bind: no family", rdma_bind_addr(new_id(), &none.any));
     print_status("bind: the address of another host", rdma_bind_addr(new_id(), &foreign.any));
     const struct {
-        const char *question;
+        const char *name;
         struct sockaddr *source, *to;
     } refused[] = {{"resolve: no destination", NULL, NULL},
                    {"resolve: destination without a family", NULL, &none.any},
@@ -94,15 +94,15 @@ static void ask_addresses(void) {
                    {"resolve: source address of another host", &foreign.any, &own.any},
                    {"resolve: families differ", &six.any, &own.any}};
     for (size_t i = 0; i < LENGTH(refused); i++)
-        print_status(refused[i].question,
+        print_status(refused[i].name,
                      rdma_resolve_addr(new_id(), refused[i].source, refused[i].to, 1000));
     struct rdma_cm_id *id = new_id();
-    ask_option("option: type of service", id, ID, TOS, 1);
-    ask_option("option: type of service, 4 bytes", id, ID, TOS, 4);
-    ask_option("option: timeout", id, ID, TIMEOUT, 1);
-    ask_option("option: timeout, 4 bytes", id, ID, TIMEOUT, 4);
-    ask_option("option: name of no option", id, ID, 99, 1);
-    ask_option("option: level of no option", id, 99, TOS, 1);
+    set_option("option: type of service", id, ID, TOS, 1);
+    set_option("option: type of service, 4 bytes", id, ID, TOS, 4);
+    set_option("option: timeout", id, ID, TIMEOUT, 1);
+    set_option("option: timeout, 4 bytes", id, ID, TIMEOUT, 4);
+    set_option("option: name of no option", id, ID, 99, 1);
+    set_option("option: level of no option", id, 99, TOS, 1);
     print_status("resolve: own address", rdma_resolve_addr(id, NULL, &own.any, 1000));
     print_value("resolve: device found", id->verbs != NULL);
     print_value("resolve: port", id->port_num);
@@ -112,21 +112,21 @@ static void ask_addresses(void) {
     print_status("resolve: again", rdma_resolve_addr(id, NULL, &own.any, 1000));
     print_status("route: first", rdma_resolve_route(id, 1000));
     print_status("route: again", rdma_resolve_route(id, 1000));
-    ask_option("option: timeout after the route", id, ID, TIMEOUT, 1);
+    set_option("option: timeout after the route", id, ID, TIMEOUT, 1);
     id = bound_id();
     print_value("bind: port chosen", id->route.addr.src_sin.sin_port != 0);
     print_value("bind: address kept",
                 id->route.addr.src_sin.sin_addr.s_addr == own.in.sin_addr.s_addr);
     print_status("bind: again", rdma_bind_addr(id, &own.any));
     print_status("route: without a destination", rdma_resolve_route(id, 1000));
-    ask_source_port();
+    test_source_port();
 }
 
 static struct rdma_conn_param param = {.responder_resources = RDMA_MAX_RESP_RES,
                                        .initiator_depth = RDMA_MAX_INIT_DEPTH,
                                        .retry_count = 7};
 
-static void ask_cm(void) {
+static void test_cm(void) {
     struct rdma_event_channel *channel = rdma_create_event_channel();
     struct rdma_cm_event *event = NULL;
     print_object("event channel", channel);
@@ -146,11 +146,11 @@ static void ask_cm(void) {
     print_status("destroy", rdma_destroy_id(id));
 }
 
-// A client and a listener of one process; the first request that the device takes is sent.
-static void ask_connection(void) {
+// Connects a client to a listener of the same process by the first request that is accepted.
+static void test_connection(void) {
     static const char data[255] = "hello";
     static const struct {
-        const char *question;
+        const char *name;
         uint8_t length;
     } requests[] = {
         {"connect: 57 bytes", 57}, {"connect: 255 bytes", 255}, {"connect: 5 bytes", 5}};
@@ -171,11 +171,11 @@ static void ask_connection(void) {
     for (size_t i = 0; i < LENGTH(requests); i++) {
         param.private_data_len = requests[i].length;
         const int ret = rdma_connect(client, &param);
-        print_status(requests[i].question, ret);
+        print_status(requests[i].name, ret);
         if (ret == 0 && sent == 0)
             sent = requests[i].length;
     }
-    if (fake_cm_event) // over the fakes no message arrives by itself
+    if (fake_cm_event) // delivers the message, which the fakes hold
         fake_cm_event(passive->fd, RDMA_CM_EVENT_CONNECT_REQUEST, data, sent);
     MUST(rdma_get_cm_event(passive, &event));
     print_value("request: event", event->event);
@@ -189,9 +189,9 @@ static void ask_connection(void) {
     print_status("request: acknowledge", rdma_ack_cm_event(event));
 }
 
-// ---- questions to libibverbs ---------------------------------------------------------------
+// ---- libibverbs ----------------------------------------------------------------------------
 
-static void ask_device(void) {
+static void test_device(void) {
     struct objects s = create_objects();
     const struct ibv_device_attr *attr = &s.device.orig_attr;
     print_result("device: query", ibv_query_device_ex(s.context, NULL, &s.device));
@@ -207,10 +207,10 @@ static void ask_device(void) {
     print_value("device: transport", s.context->device->transport_type);
 }
 
-// The access that a region may have depends on the device and on the memory.
-static void ask_mr(void) {
+// The device and the memory determine the valid access of a region.
+static void test_mr(void) {
     static const struct {
-        const char *question;
+        const char *name;
         unsigned access;
     } cases[] = {
         {"mr: nothing", 0},
@@ -227,7 +227,7 @@ static void ask_mr(void) {
     };
     struct objects s = create_objects();
     for (size_t i = 0; i < LENGTH(cases); i++)
-        print_object(cases[i].question,
+        print_object(cases[i].name,
                      ibv_reg_mr(s.pd, memory, sizeof(memory), (int)cases[i].access));
     struct ibv_mr *mr = ibv_reg_mr(s.pd, memory + 100, 16, IBV_ACCESS_LOCAL_WRITE);
     print_value("mr: address kept", mr && mr->addr == memory + 100 && mr->length == 16);
@@ -235,11 +235,11 @@ static void ask_mr(void) {
     print_result("mr: deregister", ibv_dereg_mr(mr));
 }
 
-static void ask_cq(void) {
+static void test_cq(void) {
     struct objects s = create_objects();
     const int most = s.device.orig_attr.max_cqe;
     const struct {
-        const char *question;
+        const char *name;
         int cqe, vector;
     } sizes[] = {{"cq: 0", 0, 0},
                  {"cq: -1", -1, 0},
@@ -255,8 +255,8 @@ static void ask_cq(void) {
     void *context = NULL;
     for (size_t i = 0; i < LENGTH(sizes); i++) {
         cq = ibv_create_cq(s.context, sizes[i].cqe, NULL, s.channel, sizes[i].vector);
-        if (print_object(sizes[i].question, cq))
-            printf("%s, entries\t%d\n", sizes[i].question, cq->cqe);
+        if (print_object(sizes[i].name, cq))
+            printf("%s, entries\t%d\n", sizes[i].name, cq->cqe);
     }
     print_value("cq: poll nothing", ibv_poll_cq(s.cq, 1, &wc));
     print_result("cq: arm", ibv_req_notify_cq(s.cq, 0));
@@ -266,10 +266,10 @@ static void ask_cq(void) {
     print_result("cq: channel in use", ibv_destroy_comp_channel(s.channel));
 }
 
-static void ask_srq(void) {
+static void test_srq(void) {
     struct objects s = create_objects();
     const struct {
-        const char *question;
+        const char *name;
         int wr, sge;
     } sizes[] = {{"srq: 0", 0, 1},
                  {"srq: 10", 10, 1},
@@ -278,23 +278,23 @@ static void ask_srq(void) {
     for (size_t i = 0; i < LENGTH(sizes); i++) {
         struct ibv_srq_init_attr attr = {
             .attr = {.max_wr = (uint32_t)sizes[i].wr, .max_sge = (uint32_t)sizes[i].sge}};
-        if (print_object(sizes[i].question, ibv_create_srq(s.pd, &attr)))
-            printf("%s, entries\t%u\n", sizes[i].question, attr.attr.max_wr);
+        if (print_object(sizes[i].name, ibv_create_srq(s.pd, &attr)))
+            printf("%s, entries\t%u\n", sizes[i].name, attr.attr.max_wr);
     }
 }
 
-static void create_qp(const char *question, const struct objects *s,
+static void create_qp(const char *name, const struct objects *s,
                       struct ibv_qp_init_attr_ex attr) {
-    print_status(question, rdma_create_qp_ex(s->id, &attr));
+    print_status(name, rdma_create_qp_ex(s->id, &attr));
     if (s->id->qp)
         rdma_destroy_qp(s->id);
 }
 
-static void ask_capabilities(const struct objects *s) {
+static void test_capabilities(const struct objects *s) {
     const uint32_t wr = (uint32_t)s->device.orig_attr.max_qp_wr + 1;
     const uint32_t sge = (uint32_t)s->device.orig_attr.max_sge + 1;
     const struct {
-        const char *question;
+        const char *name;
         struct ibv_qp_cap cap;
     } refused[] = {{"qp: send queue too long", {wr, 10, 1, 1, 8}},
                    {"qp: receive queue too long", {10, wr, 1, 1, 8}},
@@ -304,7 +304,7 @@ static void ask_capabilities(const struct objects *s) {
     struct ibv_qp_init_attr_ex attr = s->qp;
     for (size_t i = 0; i < LENGTH(refused); i++) {
         attr.cap = refused[i].cap;
-        create_qp(refused[i].question, s, attr);
+        create_qp(refused[i].name, s, attr);
     }
     attr = s->qp;
     attr.comp_mask |= IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
@@ -314,13 +314,13 @@ static void ask_capabilities(const struct objects *s) {
     create_qp("qp: operations that no RC queue pair has", s, attr);
 }
 
-static void ask_qp(void) {
+static void test_qp(void) {
     struct objects s = create_objects();
     struct ibv_qp_init_attr_ex attr = s.qp;
     struct ibv_recv_wr receive = {.wr_id = 1}, *bad = NULL;
     struct ibv_send_wr send = {.opcode = IBV_WR_SEND}, *bad_send = NULL;
     int posted = 1, ret;
-    ask_capabilities(&s);
+    test_capabilities(&s);
     print_status("qp: create", rdma_create_qp_ex(s.id, &attr));
     print_value("qp: send entries", attr.cap.max_send_wr);
     print_value("qp: receive entries", attr.cap.max_recv_wr);
@@ -336,7 +336,7 @@ static void ask_qp(void) {
         posted++;
     print_result("qp: receive queue full", posted < 100 ? ret : 0);
     print_value("qp: receives posted", posted);
-    // Before the connection the doorbell fails, but the requests are in the queue.
+    // Without a connection the doorbell fails, but the requests are in the queue.
     print_result("qp: post a send", ibv_post_send(s.id->qp, &send, &bad_send));
     for (posted = 0; posted < 100 && !bad_send; posted++)
         ret = ibv_post_send(s.id->qp, &send, &bad_send);
@@ -346,9 +346,9 @@ static void ask_qp(void) {
     print_value("qp: none after its destruction", s.id->qp == NULL);
 }
 
-// Before the connection, so no request is executed. The actual number of inline bytes depends
-// on the number of elements.
-static void ask_requests(void) {
+// The QP is not connected, so that no request is executed. The actual number of inline bytes
+// depends on the number of SGEs.
+static void test_requests(void) {
     struct objects s = create_objects();
     uint64_t words[2] = {0};
     struct ibv_mr *mr = ibv_reg_mr(s.pd, words, sizeof(words), IBV_ACCESS_LOCAL_WRITE);
@@ -370,11 +370,11 @@ static void ask_requests(void) {
     rdma_destroy_qp(s.id);
 }
 
-static void ask_built(const char *question, struct ibv_qp_ex *qp, uint32_t requests,
-                      size_t elements) {
+static void post_built(const char *name, struct ibv_qp_ex *qp, uint32_t requests,
+                       size_t elements) {
     static const struct ibv_sge sges[2];
     if (!qp) {
-        printf("%s\tnot asked\n", question);
+        printf("%s\tnot asked\n", name);
         return;
     }
     ibv_wr_start(qp);
@@ -382,33 +382,32 @@ static void ask_built(const char *question, struct ibv_qp_ex *qp, uint32_t reque
         ibv_wr_rdma_write(qp, 1, 8);
         ibv_wr_set_sge_list(qp, elements, sges);
     }
-    print_result(question, ibv_wr_complete(qp));
+    print_result(name, ibv_wr_complete(qp));
 }
 
-// The last question shows that a list which is refused leaves no request in the queue.
-static void ask_builders(void) {
+// The third case shows that a refused list leaves no request in the queue.
+static void test_builders(void) {
     struct objects s = create_objects();
     s.qp.comp_mask |= IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
     s.qp.send_ops_flags = IBV_QP_EX_WITH_RDMA_WRITE;
     const bool has_builders = rdma_create_qp_ex(s.id, &s.qp) == 0;
     struct ibv_qp_ex *qp = has_builders ? ibv_qp_to_qp_ex(s.id->qp) : NULL;
     const uint32_t entries = s.qp.cap.max_send_wr;
-    ask_built("built: too many elements", qp, 1, 2);
-    ask_built("built: one more than the queue holds", qp, entries + 1, 1);
-    ask_built("built: as many as the queue holds", qp, entries, 1);
-    ask_built("built: queue full", qp, 1, 1);
+    post_built("built: too many elements", qp, 1, 2);
+    post_built("built: one more than the queue holds", qp, entries + 1, 1);
+    post_built("built: as many as the queue holds", qp, entries, 1);
+    post_built("built: queue full", qp, 1, 1);
 }
 
-static void ask_order(void) {
+static void test_order(void) {
     struct objects s = create_objects();
     struct ibv_srq_init_attr srq_attr = {.attr = {.max_wr = 4, .max_sge = 1}};
     struct ibv_srq *srq = s.qp.srq = ibv_create_srq(s.pd, &srq_attr);
     struct ibv_recv_wr receive = {.wr_id = 1}, *bad = NULL;
     must(srq, "ibv_create_srq()");
     MUST(rdma_create_qp_ex(s.id, &s.qp));
-    // Such a queue pair of siw has no receive queue, and siw_post_recv() reads it nevertheless
-    // (rdma-core 56, providers/siw/siw.c): SIGSEGV ends the process. The kernel is not
-    // affected.
+    // Not run on siw: such a QP has no receive queue, but siw_post_recv() reads it (rdma-core
+    // 56, providers/siw/siw.c), so that SIGSEGV ends the process.
     if (s.context->device->transport_type == IBV_TRANSPORT_IWARP) {
         puts("order: post to the queue pair of an SRQ\tnot asked");
         puts("order: refused request named\tnot asked");
@@ -427,7 +426,7 @@ static void ask_order(void) {
 
 // ---- the program ---------------------------------------------------------------------------
 
-// Makes the device of the fakes like rdma_rxe, or like siw.
+// Selects the profile of the fakes' device: rdma_rxe or siw.
 static void prepare_fakes(const char *device) {
     fake_reset();
     fake_device()->pmem = false;
@@ -445,16 +444,16 @@ int main(int argc, char *argv[]) {
     setvbuf(stdout, NULL, _IOLBF, 0);
     if (fake_reset)
         prepare_fakes(as_siw ? "siw" : "rxe");
-    ask_addresses();
-    ask_cm();
-    ask_device();
-    ask_mr();
-    ask_cq();
-    ask_srq();
-    ask_qp();
-    ask_requests();
-    ask_builders();
-    ask_order();
-    ask_connection();
+    test_addresses();
+    test_cm();
+    test_device();
+    test_mr();
+    test_cq();
+    test_srq();
+    test_qp();
+    test_requests();
+    test_builders();
+    test_order();
+    test_connection();
     return 0;
 }

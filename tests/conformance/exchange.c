@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// exchange.c -- asks a device about requests between two connected queue pairs: completions,
-// data and events of both sides. Output as conformance.c.
+// exchange.c -- posts requests between two connected QPs, and prints the completions, data and
+// events of both sides. The output has the format of conformance.c.
 
-#include "ask.h"
+#include "conformance.h"
 
 #include <fcntl.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <time.h>
 
-enum { BYTES = 4096, SHOWN = 10, LIMIT = 30 }; // seconds until a step fails
+enum { BYTES = 4096, SHOWN = 10, LIMIT = 30 }; // LIMIT: seconds until a step fails
 enum {
     ALL = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
           IBV_ACCESS_REMOTE_ATOMIC
 };
 
-enum { NO_WC = -1 }; // the status of a completion that is missing
+enum { NO_WC = -1 }; // the status of a missing completion
 
 struct side {
     struct rdma_cm_id *id;
@@ -26,13 +26,13 @@ struct side {
     struct ibv_comp_channel *channel;
     struct ibv_cq *send_cq, *recv_cq;
     struct ibv_srq *srq;
-    struct ibv_mr *mr, *read_only; // of the same memory
+    struct ibv_mr *mr, *read_only; // both of `memory`
     bool is_disconnected;
     _Alignas(8) char memory[BYTES];
 };
 
 struct setup {
-    int send_entries, recv_entries; // of the CQs; 0: enough
+    int send_entries, recv_entries; // sizes of the CQs; 0: default
     bool has_srq;
     uint64_t send_ops;
 };
@@ -61,8 +61,8 @@ static struct ibv_wc next_wc(struct ibv_cq *cq, const char *what) {
     return wc;
 }
 
-// The last completion of a queue, after disconnect(). siw flushes queues before the end of the
-// connection, if at all.
+// The last completion of a queue, after disconnect(). siw flushes queues before the connection
+// ends, or not at all.
 static struct ibv_wc last_wc(struct ibv_cq *cq, const char *what) {
     struct ibv_wc wc = {.status = (enum ibv_wc_status)NO_WC};
     if (!is_iwarp)
@@ -125,7 +125,7 @@ static void create_objects(struct side *side, const struct setup *setup, char fi
     MUST(rdma_create_qp_ex(side->id, &qp));
 }
 
-// A message without a receive fails at once, and an unanswered one after two attempts.
+// Connects without RNR retries and with one retry of a request.
 static void establish(const struct setup *setup) {
     struct rdma_conn_param param = {
         .responder_resources = 1, .initiator_depth = 1, .retry_count = 1, .rnr_retry_count = 0};
@@ -161,7 +161,7 @@ static void disconnect(void) {
     await_end(&a);
 }
 
-// The domain has the regions that a question adds, so it stays.
+// Keeps the domain, because a case may have left regions in it.
 static void release(struct side *side) {
     if (side->id->qp)
         rdma_destroy_qp(side->id);
@@ -182,10 +182,10 @@ static void finish(void) {
     release(&b);
 }
 
-// ---- answers -------------------------------------------------------------------------------
+// ---- results -------------------------------------------------------------------------------
 
-// A question whose name has two parts.
-static void print_answer(const char *name, const char *part, const char *format, ...) {
+// Prints the result of a case whose name has two parts.
+static void print_part(const char *name, const char *part, const char *format, ...) {
     va_list list;
     va_start(list, format);
     printf("%s%s\t", name, part);
@@ -197,19 +197,19 @@ static void print_answer(const char *name, const char *part, const char *format,
 static void show_wc(const char *name, const char *part, const struct ibv_wc *wc) {
     const bool is_receive = wc->opcode & IBV_WC_RECV;
     if ((int)wc->status == NO_WC)
-        print_answer(name, part, "none");
+        print_part(name, part, "none");
     else if (wc->status != IBV_WC_SUCCESS)
-        print_answer(name, part, "%s", ibv_wc_status_str(wc->status));
+        print_part(name, part, "%s", ibv_wc_status_str(wc->status));
     else if (is_receive && wc->wc_flags & IBV_WC_WITH_IMM)
-        print_answer(name, part, "opcode %d, %u bytes, data %x", wc->opcode, wc->byte_len,
-                     ntohl(wc->imm_data));
+        print_part(name, part, "opcode %d, %u bytes, data %x", wc->opcode, wc->byte_len,
+                   ntohl(wc->imm_data));
     else if (is_receive)
-        print_answer(name, part, "opcode %d, %u bytes", wc->opcode, wc->byte_len);
+        print_part(name, part, "opcode %d, %u bytes", wc->opcode, wc->byte_len);
     else
-        print_answer(name, part, "opcode %d", wc->opcode);
+        print_part(name, part, "opcode %d", wc->opcode);
 }
 
-// The asynchronous events of both sides, in alphabetical order.
+// Prints the asynchronous events: first those of a, then those of b.
 static void show_events(const char *name) {
     static const char *const names[] = {
         [IBV_EVENT_CQ_ERR] = "CQ_ERR",
@@ -314,48 +314,48 @@ static int post_write(unsigned flags) {
     return post_send(IBV_WR_RDMA_WRITE, 8, NONE, flags);
 }
 
-// One request, and one receive of the other side. After a mistake another request follows.
-static void ask_request(const char *name, enum ibv_wr_opcode opcode, uint32_t length,
-                        enum mistake mistake, unsigned flags) {
+// Posts a request and a receive of the other side; after a mistake also another request.
+static void test_request(const char *name, enum ibv_wr_opcode opcode, uint32_t length,
+                         enum mistake mistake, unsigned flags) {
     const bool is_harmless = mistake == NONE || length == 0 || flags & IBV_SEND_INLINE;
     struct ibv_wc wc = {0};
     establish(&(struct setup){0});
     if (mistake != NO_RECEIVE)
         MUST(post_receive(mistake));
     const int ret = post_send(opcode, length, mistake, flags | IBV_SEND_SIGNALED);
-    print_answer(name, ": post", "%s", result_of(ret));
+    print_part(name, ": post", "%s", result_of(ret));
     if (ret == 0) {
         wc = next_wc(a.send_cq, name);
         show_wc(name, ": completion", &wc);
     } else {
-        print_answer(name, ": completion", "not asked");
+        print_part(name, ": completion", "not asked");
     }
-    // siw_qp_sq_proc_tx() of Linux 7.3 does not check the access of a read.
+    // Linux 7.3, siw_qp_sq_proc_tx(): does not check the access of a read.
     const bool is_read = wc.status == IBV_WC_SUCCESS && wc.opcode == IBV_WC_RDMA_READ;
-    const bool asks_next = ret == 0 && !is_harmless && !is_read;
-    if (asks_next && is_iwarp)
+    const bool has_next = ret == 0 && !is_harmless && !is_read;
+    if (has_next && is_iwarp)
         await_end(&a);
-    if (asks_next)
+    if (has_next)
         MUST(post_write(IBV_SEND_SIGNALED));
-    if (asks_next && !is_iwarp)
+    if (has_next && !is_iwarp)
         wc = next_wc(a.send_cq, name);
     disconnect();
-    if (asks_next && is_iwarp)
+    if (has_next && is_iwarp)
         wc = last_wc(a.send_cq, name);
-    if (asks_next)
+    if (has_next)
         show_wc(name, ": next", &wc);
     else if (!is_harmless)
-        print_answer(name, ": next", "not asked");
+        print_part(name, ": next", "not asked");
     if (mistake != NO_RECEIVE) {
         wc = last_wc(b.recv_cq, name);
         show_wc(name, ": receive", &wc);
     }
-    print_answer(name, ": data", "%.*s %.*s", SHOWN, a.memory, SHOWN, b.memory);
+    print_part(name, ": data", "%.*s %.*s", SHOWN, a.memory, SHOWN, b.memory);
     show_events(name);
     finish();
 }
 
-static void ask_requests(void) {
+static void test_requests(void) {
     static const struct {
         const char *name;
         enum ibv_wr_opcode opcode;
@@ -395,23 +395,23 @@ static void ask_requests(void) {
         {"write with data, no receive", IBV_WR_RDMA_WRITE_WITH_IMM, 8, NO_RECEIVE, 0},
     };
     for (size_t i = 0; i < LENGTH(rows); i++)
-        ask_request(rows[i].name, rows[i].opcode, rows[i].length, rows[i].mistake,
-                    rows[i].flags);
+        test_request(rows[i].name, rows[i].opcode, rows[i].length, rows[i].mistake,
+                     rows[i].flags);
 }
 
 // ---- native operations ---------------------------------------------------------------------
 
 #ifdef HEADERS_HAVE_FLUSH
 #define FLUSH(qp) ((qp)->wr_flush)
-#else // of rdma-core >= 45; older headers end before it
+#else // in headers before rdma-core 45, ibv_qp_ex ends before wr_flush
 typedef void flush_fn(struct ibv_qp_ex *, uint32_t, uint64_t, size_t, uint8_t, uint8_t);
 #define FLUSH(qp) (*(flush_fn **)((qp) + 1))
 #endif
-enum { GLOBAL = 1, RANGE = 0, REGION = 1 }; // type and levels of a flush
+enum { GLOBAL = 1, RANGE = 0, REGION = 1 }; // GLOBAL: type of a flush; others: its levels
 
-static void ask_native(const char *name, unsigned access, int level, uint64_t offset,
-                       bool is_flush) {
-    static const uint64_t word = 0x7878787878787878; // 'x'
+static void test_native(const char *name, unsigned access, int level, uint64_t offset,
+                        bool is_flush) {
+    static const uint64_t word = 0x7878787878787878; // "xxxxxxxx"
     establish(&(struct setup){.send_ops = SEND_FLUSH | SEND_ATOMIC_WRITE});
     struct ibv_qp_ex *const qp = ibv_qp_to_qp_ex(a.id->qp);
     const uint64_t address = (uintptr_t)b.memory;
@@ -428,12 +428,12 @@ static void ask_native(const char *name, unsigned access, int level, uint64_t of
     const struct ibv_wc wc = next_wc(a.send_cq, name);
     show_wc(name, ": completion", &wc);
     disconnect();
-    print_answer(name, ": data", "%.*s", SHOWN, b.memory);
+    print_part(name, ": data", "%.*s", SHOWN, b.memory);
     show_events(name);
     finish();
 }
 
-static void ask_natives(void) {
+static void test_natives(void) {
     static const struct {
         const char *name;
         unsigned access;
@@ -452,17 +452,17 @@ static void ask_natives(void) {
     };
     for (size_t i = 0; i < LENGTH(rows); i++)
         if (is_iwarp) {
-            print_answer(rows[i].name, ": completion", "not asked");
-            print_answer(rows[i].name, ": data", "not asked");
-            print_answer(rows[i].name, ": events", "not asked");
+            print_part(rows[i].name, ": completion", "not asked");
+            print_part(rows[i].name, ": data", "not asked");
+            print_part(rows[i].name, ": events", "not asked");
         } else
-            ask_native(rows[i].name, rows[i].access, rows[i].level, rows[i].offset,
-                       rows[i].is_flush);
+            test_native(rows[i].name, rows[i].access, rows[i].level, rows[i].offset,
+                        rows[i].is_flush);
 }
 
 // ---- queues --------------------------------------------------------------------------------
 
-static void ask_unsignaled(void) {
+static void test_unsignaled(void) {
     establish(&(struct setup){0});
     MUST(post_write(0));
     MUST(post_write(IBV_SEND_SIGNALED));
@@ -476,8 +476,8 @@ static void ask_unsignaled(void) {
     finish();
 }
 
-// Entries of the queue beyond those that were asked for have no completion here.
-static void ask_overrun(const char *name, bool is_receive) {
+// Fills all entries of a CQ, which can be more than requested, and adds a completion.
+static void test_overrun(const char *name, bool is_receive) {
     establish(&(struct setup){.send_entries = is_receive ? 0 : 1,
                               .recv_entries = is_receive ? 1 : 0});
     struct ibv_cq *const cq = is_receive ? b.recv_cq : a.send_cq;
@@ -488,7 +488,7 @@ static void ask_overrun(const char *name, bool is_receive) {
             MUST(post_receive(NONE));
         MUST(post_send(is_receive ? IBV_WR_SEND : IBV_WR_RDMA_WRITE, 8, NONE,
                        IBV_SEND_SIGNALED));
-        if (is_receive && i + 1 < posts) // the other side acknowledges the ones before
+        if (is_receive && i + 1 < posts) // the receive of the other side has completed
             next_wc(a.send_cq, name);
     }
     errno = ETIMEDOUT;
@@ -500,7 +500,7 @@ static void ask_overrun(const char *name, bool is_receive) {
     int completions = 0;
     for (; ibv_poll_cq(cq, 1, &wc) == 1; completions++)
         show_wc(name, ": completion", &wc);
-    print_answer(name, ": completions", "%d", completions);
+    print_part(name, ": completions", "%d", completions);
     if (!is_receive) {
         MUST(post_write(IBV_SEND_SIGNALED));
         wc = next_wc(cq, name);
@@ -511,9 +511,9 @@ static void ask_overrun(const char *name, bool is_receive) {
     finish();
 }
 
-// An event without a completion of these kinds would arrive until the end of the connection.
-static void ask_notification(const char *name, int solicited_only, unsigned flags,
-                             enum mistake mistake) {
+// Takes the events after the disconnection, so that a wrong one would have arrived.
+static void test_notification(const char *name, int solicited_only, unsigned flags,
+                              enum mistake mistake) {
     establish(&(struct setup){0});
     MUST(ibv_req_notify_cq(a.send_cq, solicited_only));
     MUST(ibv_req_notify_cq(b.recv_cq, solicited_only));
@@ -525,17 +525,17 @@ static void ask_notification(const char *name, int solicited_only, unsigned flag
         if (mistake != NONE)
             break;
     }
-    print_answer(name, ": of a", "%u", take_notifications(&a));
-    print_answer(name, ": of b", "%u", take_notifications(&b));
+    print_part(name, ": of a", "%u", take_notifications(&a));
+    print_part(name, ": of b", "%u", take_notifications(&b));
     disconnect();
     finish();
 }
 
-static void ask_notifications(void) {
-    ask_notification("notify of any", 0, 0, NONE);
-    ask_notification("notify of solicited", 1, 0, NONE);
-    ask_notification("notify of solicited, solicited", 1, IBV_SEND_SOLICITED, NONE);
-    ask_notification("notify of solicited, errors", 1, 0, SHORT_RECEIVE);
+static void test_notifications(void) {
+    test_notification("notify of any", 0, 0, NONE);
+    test_notification("notify of solicited", 1, 0, NONE);
+    test_notification("notify of solicited, solicited", 1, IBV_SEND_SOLICITED, NONE);
+    test_notification("notify of solicited, errors", 1, 0, SHORT_RECEIVE);
     establish(&(struct setup){0});
     MUST(ibv_req_notify_cq(b.recv_cq, 1));
     MUST(post_receive(NONE));
@@ -545,7 +545,7 @@ static void ask_notifications(void) {
     finish();
 }
 
-static void ask_srq(void) {
+static void test_srq(void) {
     struct ibv_srq_attr attr = {.srq_limit = 2};
     struct ibv_wc wc;
     establish(&(struct setup){.has_srq = true});
@@ -564,7 +564,7 @@ static void ask_srq(void) {
     finish();
 }
 
-static void ask_destroyed(void) {
+static void test_destroyed(void) {
     struct ibv_wc wc;
     establish(&(struct setup){0});
     MUST(ibv_req_notify_cq(a.send_cq, 0));
@@ -585,13 +585,13 @@ int main(int argc, char *argv[]) {
     }
     setvbuf(stdout, NULL, _IOLBF, 0);
     is_iwarp = bound_id()->verbs->device->transport_type == IBV_TRANSPORT_IWARP;
-    ask_requests();
-    ask_natives();
-    ask_unsignaled();
-    ask_overrun("send CQ overrun", false);
-    ask_overrun("receive CQ overrun", true);
-    ask_notifications();
-    ask_srq();
-    ask_destroyed();
+    test_requests();
+    test_natives();
+    test_unsignaled();
+    test_overrun("send CQ overrun", false);
+    test_overrun("receive CQ overrun", true);
+    test_notifications();
+    test_srq();
+    test_destroyed();
     return 0;
 }
