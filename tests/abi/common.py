@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
 
-"""The parts that the ABI checks share: the tables of the contract, commands, and the end of a
-check."""
+"""Functions that the ABI checks share: tables of the contract, commands, and the end of a check."""
 
 import csv
 import pathlib
@@ -22,12 +21,12 @@ sys.path.append(str(ROOT / "contract"))
 from symbols import original_releases, read_symbols, version  # noqa: E402, F401
 
 
-# Meson ends a test with SIGTERM; the exit removes its temporary files.
+# Meson ends a test with SIGTERM; a normal exit also removes the temporary files.
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
 
 
 class Fault(Exception):
-    """The check found that something is wrong; the text describes it."""
+    """The check has found a fault; the text describes it."""
 
 
 class Missing(Exception):
@@ -49,7 +48,7 @@ def project_version():
 
 
 def symbols_of(release, symbols):
-    """The functions of a release and the version node of all of them."""
+    """The functions of a release and their common version node."""
     rows = [row for row in symbols if release in row["releases"]]
     nodes = {row["node"] for row in rows}
     if len(nodes) != 1:
@@ -62,8 +61,8 @@ def without_comments(text):
 
 
 def read_prototypes():
-    """{name: prototype} of the header, each prototype on one line. released.py holds them to the
-    released interfaces, which a tool writes."""
+    """{name: prototype} of the header, each prototype on one line. released.py compares them with
+    the released interfaces, which abidw has written."""
     text = re.sub(r"^\s*#.*(\\\n.*)*|LIBRPMA_DEPRECATED\(.*?\)|extern \"C\" \{", "",
                   without_comments(HEADER.read_text(encoding="utf-8")), flags=re.M)
     found = re.findall(r"([^;{}()]*?\b(rpma_\w+)\s*\([^;]*?\))\s*;", text)
@@ -72,20 +71,20 @@ def read_prototypes():
 
 
 def some(faults, limit=12):
-    """The first faults of many, one per line."""
+    """The first of many faults, one per line."""
     rest = [f"… and {len(faults) - limit} more"] if len(faults) > limit else []
     return "\n  ".join(sorted(faults)[:limit] + rest)
 
 
 def expect_same(found, wanted, more, less):
-    """Each name is in both sets; otherwise a fault names the set that lacks it."""
+    """Raises a fault for each name that one of the sets lacks."""
     faults = [f"{more}: {name}" for name in found - wanted] + [f"{less}: {name}" for name in wanted - found]
     if faults:
         raise Fault(some(faults))
 
 
 def run(command, env=None, cwd=None, check=True):
-    """The output of a command; a failure is a fault that shows its first lines of complaint."""
+    """Returns the output of a command; a failure is a fault with the first lines of the output."""
     command = [str(word) for word in command]
     try:
         done = subprocess.run(command, env=env, cwd=cwd, stdout=subprocess.PIPE,
@@ -102,7 +101,7 @@ def run(command, env=None, cwd=None, check=True):
 
 
 def finish(name, checks):
-    """Runs the checks, prints each fault, and ends the program with the status of all.
+    """Runs the checks, prints each fault, and ends the program with the overall status.
 
     A check is a function that returns a summary, raises Fault or raises Missing.
     """

@@ -2,14 +2,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
 
-"""Compares with Debian's librpma0 and librpma-dev 1.2.0, which are fetched and never installed.
+"""Compares with Debian's librpma0 and librpma-dev 1.2.0, which are downloaded and never installed.
 
 usage: debian.py abidiff BUILD           no incompatible change, by symbols and by types
-       debian.py program BUILD FAKES [CC]  a program linked to Debian's library runs on this one
-       debian.py build DIRECTORY         leaves such a program as DIRECTORY/debian-1.2.0
+       debian.py program BUILD FAKES [CC]  a program linked to Debian's library runs with this one
+       debian.py build DIRECTORY         builds such a program as DIRECTORY/debian-1.2.0
 
-The packages are kept in $XDG_CACHE_HOME/librpma, or ~/.cache/librpma. The program takes the
-address of an RDMA device, and a file on persistent memory or nothing.
+The packages are kept in $XDG_CACHE_HOME/librpma, or ~/.cache/librpma. The arguments of the program
+are the address of an RDMA device and optionally a file on persistent memory.
 """
 
 import functools
@@ -41,7 +41,7 @@ def cached(name):
 
 
 def fetch(name):
-    """Downloads to another directory, so that a broken download never counts as a package."""
+    """Downloads to another directory, so that an incomplete download is never used as a package."""
     with tempfile.TemporaryDirectory(prefix="librpma-abi-") as directory:
         os.chmod(directory, 0o755)
         done = common.run(["apt-get", "download", "-q", f"{name}={VERSION}-*"], cwd=directory,
@@ -70,7 +70,7 @@ class Debian:
         self.include = self.root / "usr" / "include"
         found = sorted(self.root.glob(f"usr/lib/*/{common.SONAME}"))
         if not found:
-            raise common.Fault(f"Debian's packages hold no {common.SONAME}")
+            raise common.Fault(f"Debian's packages do not contain {common.SONAME}")
         self.library = found[0]
 
 
@@ -107,8 +107,7 @@ def check_types(debian):
 
 
 def build_program(debian, directory, cc=("cc",)):
-    """Builds like a user of Debian's librpma-dev: with its header and library, and nothing of
-    ours."""
+    """Builds like a user of Debian's librpma-dev: with its header and library, without any of ours."""
     target = directory / f"debian-{VERSION}"
     common.run([*cc, "-std=gnu11", "-O1", "-I", debian.include, "-I", releases.FAKE_HEADERS,
                 *releases.PROGRAM, "-Wl,--no-as-needed", debian.library, "-Wl,-z,now", "-o", target])
@@ -123,7 +122,7 @@ def check_program(debian, build, fakes, cc="cc"):
     if str(library) not in common.run(["ldd", target], env=environment):
         raise common.Fault(f"the program does not load {library}")
     common.run([target], env=environment)
-    return f"a program linked to Debian's {VERSION} runs here without relinking"
+    return f"a program linked to Debian's {VERSION} runs without relinking"
 
 
 def main():

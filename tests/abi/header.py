@@ -6,12 +6,13 @@
 
 usage: header.py alone|macros|names|deprecated|cpp
 
-alone       compiles by itself under each language standard, without a warning
-macros      have the values of contract/types.tsv, and the types of int and of NULL; enumerators the values
-names       declares the names of the tables and no other
-deprecated  warns of the five dropped functions and of no other; LIBRPMA_NO_DEPRECATED switches off
-cpp         librpma.hpp and librpma_coroutine.hpp compile with the warnings of their users; the former calls each function, except those that
-            rpma_cpp(7) leaves to C, and has each error code
+alone       the header compiles by itself under each language standard, without a warning
+macros      macros have the values of contract/types.tsv and the type of int or NULL; enumerators have
+            the values
+names       the header declares exactly the names of the tables
+deprecated  compilers report exactly the five dropped functions, and none with LIBRPMA_NO_DEPRECATED
+cpp         librpma.hpp and librpma_coroutine.hpp compile with the warnings of their users; the former
+            calls each function, except those that rpma_cpp(7) leaves to C, and has each error code
 """
 
 import functools
@@ -33,7 +34,7 @@ INCLUDE = "#include <librpma.h>\n"
 
 
 def dropped_functions(symbols):
-    """The functions that releases before 1.0 had and later ones lacked."""
+    """The functions of releases before 1.0 that later releases lacked."""
     alive = {row["symbol"] for row in symbols
              if common.version(row["releases"][-1]) >= (1, 0, 0)}
     return {row["symbol"] for row in symbols} - alive
@@ -51,7 +52,7 @@ cxx_compilers = functools.partial(compilers, ["g++", "clang++"])
 
 
 def compiled(compiler, standard, text, options=(), check=True):
-    """The output of a compiler for a piece of text that includes the header."""
+    """Returns the output of a compiler for a source that includes the header."""
     with tempfile.TemporaryDirectory(prefix="librpma-abi-") as directory:
         unit = pathlib.Path(directory) / f"unit{'.cc' if standard.startswith('c++') else '.c'}"
         unit.write_text(text, encoding="utf-8")
@@ -66,7 +67,7 @@ def check_alone():
             for standard in standards:
                 compiled(name, standard, INCLUDE + INCLUDE)
                 count += 1
-    for name in cxx_compilers():  # users of 0.9.0 did so, whose header did not mention C++
+    for name in cxx_compilers():  # as users of 0.9.0 did, whose header did not mention C++
         compiled(name, "c++11",
                        f'#include <infiniband/verbs.h>\nextern "C" {{\n{INCLUDE}}}\n')
     return (f"alone, twice, without a warning: {count} times "
@@ -82,7 +83,7 @@ def assertions(row):
 
 
 def check_macros():
-    """released.py compares types and prototypes with those of the releases, which have no macros."""
+    """released.py compares types and prototypes with those of the releases, but not macros."""
     types = common.read_types()
     rows = [row for row in types if row["kind"] == "macro" and row["value"] and row["name"] != "LIBRPMA_H"]
     enumerators = [f'_Static_assert({row["member"]} == {row["value"]}, "{row["member"]}");\n'
@@ -116,12 +117,12 @@ def check_names():
 
 
 def deprecated_functions(compiler, options):
-    """The functions whose use makes a compiler warn."""
+    """The functions that a compiler reports as deprecated."""
     names = sorted({row["symbol"] for row in common.read_symbols()})
     uses = "".join(f"    (any *){name},\n" for name in names)
     text = (f"{INCLUDE}typedef void any(void);\nextern any *const every[];\n"
             f"any *const every[] = {{\n{uses}}};\n")
-    # -Wcast-function-type would complain of the table, which is never called.
+    # Without -Wcast-function-type, because the table is never called.
     output = compiled(compiler, "gnu11", text, [*options, "-Wno-cast-function-type",
                                                       "-Wno-error=deprecated-declarations"])
     return set(re.findall(r"['‘](rpma_\w+)['’] is deprecated", output))
@@ -133,13 +134,13 @@ def check_deprecated():
         for options, wanted in ([], dropped), (["-DLIBRPMA_NO_DEPRECATED"], set()):
             found = deprecated_functions(compiler, options)
             if found != wanted:
-                raise common.Fault(f"{compiler}{' '.join(['', *options])}: deprecated or not, against the "
-                                   f"wish: {' '.join(sorted(found ^ wanted))}")
+                raise common.Fault(f"{compiler}{' '.join(['', *options])}: wrongly deprecated or missing: "
+                                   f"{' '.join(sorted(found ^ wanted))}")
     return f"{len(dropped)} functions are deprecated, unless LIBRPMA_NO_DEPRECATED is defined"
 
 
 def check_cpp():
-    """An operation with the members that its type needs is complete."""
+    """An operation with the members of its type causes no warning; one without remote memory does."""
     text = """#include <librpma_coroutine.hpp>
 rpma_work some(const rpma::mr_remote &remote);
 rpma_work some(const rpma::mr_remote &remote) { return rpma::write{.remote = remote, .flags = 1}; }
@@ -147,7 +148,7 @@ rpma_work some(const rpma::mr_remote &remote) { return rpma::write{.remote = rem
     options = ["-Wconversion", "-Wshadow", "-Wcast-qual"]
     for compiler in cxx_compilers():
         compiled(compiler, "c++20", text, options)
-        if compiler != "g++":  # clang does not warn of designated initializers
+        if compiler != "g++":  # clang does not warn about designated initializers
             continue
         incomplete = compiled(compiler, "c++20", text.replace(".remote = remote, ", ""),
                               [*options, "-Wno-error"])

@@ -2,17 +2,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
 
-"""Installs into a directory of its own and builds a program with the installed files.
+"""Installs into a separate directory and builds a program with the installed files.
 
 usage: install.py shared SOURCE BUILD    installs BUILD below a DESTDIR
        install.py static SOURCE BUILD    configures and builds an archive first; installs it with
                                          libraries and headers outside of the prefix
        install.py both SOURCE BUILD      the same with the shared library and the archive
 
-Each: the installed files, the fields of librpma.pc, and a program linked with --no-undefined
-through pkg-config and through find_package(librpma), which then has to run. CMake finds the library
-by its prefix, by its own directory, through a symbolic link and after a move, while another prefix
-has an older release. With an archive, a program is linked with -static, too.
+Each checks the installed files, the fields of librpma.pc, and that programs run that were linked with
+--no-undefined through pkg-config and find_package(librpma). CMake finds the library by its prefix, by
+its own directory, through a symbolic link and after a move, while another prefix has an older release.
+With an archive, a program is also linked with -static.
 """
 
 import copy
@@ -38,7 +38,7 @@ PACKAGES = "librdmacm libibverbs"
 
 
 class Installed:
-    """Where librpma was installed to; root is the DESTDIR, or empty."""
+    """The directories of an installation; root is the DESTDIR, or empty."""
 
     def __init__(self, build, root, linked):
         self.root, self.linked = root, linked
@@ -79,13 +79,13 @@ def check_files(installed):
     besides.append(installed.libdir / "rpma-sim")
     outside = {path for path in found if not any(map(path.is_relative_to, besides))
                and not path.match("bin/rpma-*")}
-    common.expect_same(outside, wanted, "installed and not wanted", "wanted and not installed")
+    common.expect_same(outside, wanted, "unexpected file", "missing file")
     if installed.linked != "static":
         link, real = installed.libdir / "librpma.so", installed.libdir / common.SONAME
         if not link.is_symlink() or os.readlink(link) != common.SONAME:
-            raise common.Fault(f"librpma.so is no link to {common.SONAME}")
+            raise common.Fault(f"librpma.so is not a link to {common.SONAME}")
         if not stat.S_ISREG(real.lstat().st_mode):
-            raise common.Fault(f"{common.SONAME} is not the file itself")
+            raise common.Fault(f"{common.SONAME} is not a regular file")
     return f"{len(outside)} files besides the manual and the programs, as wanted"
 
 
@@ -102,7 +102,7 @@ def check_package_fields(installed):
 
 
 def run_program(installed, target, libdir=None):
-    """The program has to load this library at run time, or none if it has its own copy."""
+    """The program must load this library at run time, or none if it contains the archive."""
     libdir = libdir or installed.libdir
     environment = {**os.environ, "LD_LIBRARY_PATH": str(libdir), "ASAN_OPTIONS": "detect_leaks=0"}
     loaded = common.run(["ldd", target], env=environment)
@@ -132,8 +132,8 @@ def check_pkg_config(installed):
 
 
 def check_archive(installed):
-    """A shared object that links the archive exports the functions of the header. Templates of the C++ library, which
-    are weak, stay visible."""
+    """A shared object that links the archive exports only the functions of the header. Weak
+    templates of the C++ library stay visible."""
     symbols = [line.split() for line in
                common.run(["readelf", "--wide", "--syms", installed.libdir / "librpma.a"]).splitlines()]
     visible = {words[7] for words in symbols if len(words) == 8 and words[4:6] == ["GLOBAL", "DEFAULT"]
@@ -144,7 +144,10 @@ def check_archive(installed):
 
 
 def check_static(installed):
-    """Every library that libibverbs and librdmacm need is named, so that no dynamic linker is."""
+    """
+    The link flags name all libraries that libibverbs and librdmacm need, so that the program needs
+    no dynamic linker.
+    """
     flags = shlex.split(installed.field("--cflags", "--static", "--libs"))
     with tempfile.TemporaryDirectory(prefix="librpma-abi-") as directory:
         target = pathlib.Path(directory) / "program"
@@ -156,7 +159,7 @@ def check_static(installed):
 
 
 def older_release(prefix):
-    """A prefix with an older release, with which no program compiles or links."""
+    """Creates a prefix with an older release that breaks every program that uses it."""
     texts = {"include/librpma.h": "#error the header of the older release",
              "lib/librpma/cmake/librpma-config-version.cmake": "set(PACKAGE_VERSION 1.2.0)",
              "lib/librpma/cmake/librpma-config.cmake": "set(librpma_FOUND TRUE)"}
@@ -168,8 +171,8 @@ def older_release(prefix):
     return prefix
 
 
-def ways_to_find(installed, work):
-    """Yields each way to find the package: arguments of CMake, and where library and header are."""
+def search_configurations(installed, work):
+    """Yields each search configuration: arguments of CMake, and the expected directories of library and header."""
     older = older_release(work / "older")
     cmake = "librpma/cmake"
     here = installed.libdir, installed.includedir
@@ -177,20 +180,20 @@ def ways_to_find(installed, work):
     yield [f"-DCMAKE_PREFIX_PATH={older};{installed.cmake_prefix}"], *here
     (work / "link").symlink_to(installed.libdir)
     yield [f"-Dlibrpma_DIR={work}/link/{cmake}", f"-DCMAKE_PREFIX_PATH={older}"], work / "link", here[1]
-    # The common directory of all outputs moves, and nothing stays where the package was configured for.
+    # Moves all outputs together, so that nothing remains in the configured directory.
     top = pathlib.Path(os.path.commonpath(here))
     shutil.move(top, work / "moved")
     there = [work / "moved" / path.relative_to(top) for path in here]
     yield [f"-Dlibrpma_DIR={there[0] / cmake}", f"-DCMAKE_PREFIX_PATH={older}"], *there
     shutil.move(work / "moved", top)
-    # Last, because it is configured in the same directory: nothing remembers where the package was.
+    # Last, because the build directory is reused: CMake must not use a cached location.
     yield [f"-Dlibrpma_DIR={installed.libdir / cmake}", f"-DCMAKE_PREFIX_PATH={older}"], *here
 
 
 def check_cmake(installed, *suffixes):
     with tempfile.TemporaryDirectory(prefix="librpma-abi-") as directory:
         work = pathlib.Path(directory)
-        for count, (arguments, libdir, includedir) in enumerate(ways_to_find(installed, work), 1):
+        for count, (arguments, libdir, includedir) in enumerate(search_configurations(installed, work), 1):
             common.run(["cmake", "-G", "Ninja", "-S", CMAKE_PROJECT, "-B", work / "build", *arguments, *suffixes,
                         f"-DEXPECTED_LIBDIR={libdir}", f"-DEXPECTED_INCLUDEDIR={includedir}",
                         f"-DEXPECTED_VERSION={installed.version}",
@@ -207,9 +210,9 @@ def install_shared(build, directory):
 
 
 def install_built(source, directory, kind):
-    """Below a directory for each output, as distributions like Nix and Guix install."""
+    """Installs into one directory per output, as distributions like Nix and Guix do."""
     build = pathlib.Path(directory) / "build"
-    # Newer Meson defines this macro by itself; the library must not need libstdc++ for it.
+    # Newer Meson defines this macro itself; the library must not need libstdc++ because of it.
     common.run(["meson", "setup", build, source, f"-Ddefault_library={kind}", "-Doptimization=0",
                 "-Dcpp_args=-D_GLIBCXX_ASSERTIONS=1", "-Dtests=disabled", "-Dexamples=disabled",
                 "-Dman=disabled", "-Dprograms=disabled", "-Dsim=disabled", "-Dbench=disabled",

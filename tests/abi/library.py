@@ -4,10 +4,10 @@
 
 """Checks the built library from outside: its exports, its name, its dependencies.
 
-usage: library.py symbols LIBRARY         exports are those of contract/symbols.tsv, no more, no less
-       library.py addresses LIBRARY       all nodes of a name lead to its one function
-       library.py tags                    a reader finds each of them: ctags sees its definition in src/
-       library.py dependencies LIBRARY    SONAME and the libraries that it needs
+usage: library.py symbols LIBRARY         the exports equal contract/symbols.tsv
+       library.py addresses LIBRARY       all nodes of a name have the address of one function
+       library.py tags                    ctags finds the definition of each export in src/
+       library.py dependencies LIBRARY    the SONAME and the needed libraries
 """
 
 import collections
@@ -50,7 +50,7 @@ def shown(name, node, default):
 
 def check_symbols(library, table):
     wanted = {(row["symbol"], row["node"], row["default"]) for row in table}
-    nodes = {(row["node"], row["node"], False) for row in table}  # lld does not export these
+    nodes = {(row["node"], row["node"], False) for row in table}  # lld does not export these symbols
     found = exports(library)
     common.expect_same({f"{shown(*key)} {kind}" for key, kind in found.items() if key not in nodes},
                        {f"{shown(*key)} FUNC" for key in wanted}, "exported and not in the list",
@@ -59,16 +59,16 @@ def check_symbols(library, table):
 
 
 def check_version_script(library):
-    """Only of a library in its build directory, not of an installed one."""
+    """Only for a library in its build directory, not for an installed one."""
     target = pathlib.Path(library).resolve()
     inputs = common.run(["ninja", "-C", target.parent.parent, "-t", "query", f"src/{target.name}"])
-    if not re.search(r"^ +[|] src/librpma[.]map$", inputs, re.M):  # two bars: it only has to exist
+    if not re.search(r"^ +[|] src/librpma[.]map$", inputs, re.M):  # two bars would be an order-only dependency
         raise common.Fault("a change of librpma.map does not link the library again")
     return "a change of the version script links the library again"
 
 
 def check_addresses(library, table):
-    """Names and nodes share a function if their rows have the same implementation."""
+    """Names and nodes share an address if and only if their rows have the same implementation."""
     found, functions = definitions(library), {}
     for row in table:
         key = row["symbol"], row["node"], row["default"]
@@ -87,7 +87,7 @@ def check_addresses(library, table):
 
 
 def check_tags():
-    """Without options, as editors run ctags."""
+    """Runs ctags without options, as editors do."""
     if "Universal Ctags" not in common.run(["ctags", "--version"]):
         raise common.Missing("ctags is not Universal Ctags (tools/setup abi installs it)")
     files = sorted(path for path in (common.ROOT / "src").rglob("*") if path.suffix in (".cc", ".hh"))
@@ -108,7 +108,7 @@ def dynamic(library, tag):
 
 def check_dependencies(library):
     soname = dynamic(library, "SONAME")
-    # The dynamic linker, a part of libc, finds the storage of a thread.
+    # The dynamic linker, a part of libc, locates thread-local storage.
     needed = sorted(name for name in dynamic(library, "NEEDED") if not name.startswith("ld-linux"))
     if soname != [common.SONAME]:
         raise common.Fault(f"SONAME is {soname}, wanted {common.SONAME}")

@@ -5,11 +5,11 @@
 """Compares the interface with those of the releases: contract/librpma-*.abi, which abidw made.
 
 usage: released.py check LIBRARY    nothing at the released version nodes has changed
-       released.py write LIBRARY    writes the file of this version, as long as that has no tag
+       released.py write LIBRARY    writes the file of this version, unless that has a tag
 
-abidw and abidiff look at a witness, not at the library: a C library of the header's prototypes, whose
-functions have the library's default nodes. Its debug information has the types as programs see
-them, which no compiler, option or native operation of a build changes; and each function has one name.
+abidw and abidiff examine a witness instead of the library: a C library with the header's prototypes
+and the library's default nodes. Its debug information has the types that programs see, independent of
+the compiler, the options and the native operations of a build, and one name per function.
 """
 
 import pathlib
@@ -23,13 +23,13 @@ import common
 import library as elf
 
 CONTRACT = common.ROOT / "contract"
-# Of rdma-core as much as the header needs, so that other releases of rdma-core change nothing.
+# Only the parts of rdma-core that the header needs, so that its releases do not matter.
 VERBS = "".join(f"struct ibv_{name};\n" for name in ("context", "pd", "mr", "qp", "cq", "wc")) + \
     "enum ibv_wc_status { IBV_WC_SUCCESS };\n"
 # Reserved words of a released structure that a later release has named: (structure, member) -> the
-# uint64_t that take its place. Programs of that release have zeros there, as they had to.
+# replacing uint64_t members. Programs of the older release set them to zero, as documented.
 NAMED = {("rpma_work", "reserved"): ("compare", "reserved1")}
-# Neither places in files nor the machine.
+# Without source locations and the machine.
 QUIET = ["--no-show-locs", "--no-corpus-path", "--no-comp-dir-path", "--no-architecture",
          "--no-elf-needed", "--no-parameter-names"]
 
@@ -44,7 +44,7 @@ def version_script(exported):
 
 
 def witness(directory, text, exported, prototypes):
-    """A library with the functions {name: node} of a header, and with debug information."""
+    """Builds a library with the functions {name: node} of a header, and with debug information."""
     unknown = exported.keys() - prototypes.keys()
     if unknown:
         raise common.Fault(f"exported, and not in the header: {' '.join(sorted(unknown))}")
@@ -63,7 +63,8 @@ def witness(directory, text, exported, prototypes):
 
 def abidiff(before, after, *options):
     done = common.run(["abidiff", "--no-architecture", *options, before, after], check=False)
-    # Bit 8 means an incompatible change, 4 a change; additions alone give 4 and a summary.
+    # Bit 8 is an incompatible change, bit 4 a change; additions alone set bit 4 and print a
+    # summary.
     report = [line for line in done.stdout.splitlines() if line.strip()]
     summary = [line for line in report if "summary:" in line]
     changes = [line for line in report if "summary:" not in line]
@@ -83,13 +84,13 @@ def nodes(tree):
 
 
 def members(tree, structure):
-    """Name -> the data-member of a structure, which the caller may move, and the structure itself."""
+    """(XML element of a structure, {name: its data-member}), which the caller may modify."""
     kind = next(kind for kind in tree.iter("class-decl") if kind.get("name") == structure)
     return kind, {each.find("var-decl").get("name"): each for each in kind.findall("data-member")}
 
 
 def take_back_names(old, new):
-    """Takes named reserved words out of both, once it is sure that they are in the same place."""
+    """Removes named reserved words from both trees, after checking that their offsets are the same."""
     sizes, types = ({each.get("id"): each.get(what) for each in tree.iter() if each.get(what)}
                     for what, tree in (("size-in-bits", old), ("name", new)))
     for (structure, reserved), names in NAMED.items():
@@ -110,8 +111,8 @@ def take_back_names(old, new):
 
 def check_interface(before, after):
     """Additions are allowed: enumerators, names of reserved words, and functions at a node that no
-    release had. abidiff can be strict with the rest when it does not see them: a member's name, a
-    const count too."""
+    release had. They are removed, so that abidiff can reject any other change, even of a
+    member's name or a const."""
     old, new = xml.parse(before), xml.parse(after)
     released = nodes(old)
     faults = [f"{name}@{node}: {node} is released, its functions are fixed"
@@ -124,7 +125,7 @@ def check_interface(before, after):
         kind, each = mine[key]
         kind.remove(each)
     for element in new.iter():
-        element.attrib.pop("hash", None)  # of libabigail 2.6, made with what was removed
+        element.attrib.pop("hash", None)  # of libabigail 2.6, which includes the removed parts
     count = len(released)
     take_back_names(old, new)
     new.write(after, encoding="utf-8")
@@ -147,12 +148,12 @@ def released():
     """{release: its interface}."""
     found = {path.stem.removeprefix("librpma-"): path for path in CONTRACT.glob("librpma-*.abi")}
     if "1.4.0" not in found:
-        raise common.Fault("contract/librpma-1.4.0.abi is gone")
+        raise common.Fault("contract/librpma-1.4.0.abi is missing")
     return found
 
 
 def check(exported, target=None):
-    """Compares with all releases, or, where a target is given, writes it and compares with the others."""
+    """Compares with all releases. With a target, compares with the other releases and writes it."""
     with tempfile.TemporaryDirectory(prefix="librpma-abi-") as name:
         directory = pathlib.Path(name)
         made = witness(directory / "today", common.HEADER.read_text(encoding="utf-8"), exported,
@@ -165,8 +166,8 @@ def check(exported, target=None):
             try:
                 count = check_interface(before, directory / "today.abi")
             except common.Fault as fault:
-                raise common.Fault(f"{before.name}: {fault}\n  Before that release has its tag, "
-                                   "tests/abi/released.py write LIBRARY writes it anew") from None
+                raise common.Fault(f"{before.name}: {fault}\n  Until that release has its tag, "
+                                   "tests/abi/released.py write LIBRARY replaces the file") from None
             done.append(f"{count} functions of {release}")
         if target:
             dump(made, target)

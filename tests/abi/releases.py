@@ -2,11 +2,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
 
-"""Builds the programs of a release as of its time, and runs them on the library of today, over the
-fakes of libibverbs and librdmacm.
+"""Builds the programs of a release with its header, and runs them with the current library.
 
-RELEASE may be "today": the same sources with include/librpma.h, linked to the library itself. With
---into they are left in a directory, to be run on an RDMA device.
+libibverbs and librdmacm are fakes. RELEASE may be "today": the same sources with include/librpma.h,
+linked to the library itself. With --into the programs are only built, for a run on an RDMA device.
 """
 
 import argparse
@@ -35,7 +34,7 @@ def parse():
                         help="directory of librpma.so.0")
     parser.add_argument("--fakes", type=pathlib.Path, help="directory of the fakes")
     parser.add_argument("--into", type=pathlib.Path, metavar="DIRECTORY",
-                        help="only build, and leave the programs there, to be run elsewhere")
+                        help="only build the programs there, to run them elsewhere")
     parser.add_argument("--cc", default="cc", help="compiler with its options")
     parser.add_argument("releases", nargs="+", metavar="RELEASE", help='"all" means each')
     options = parser.parse_args()
@@ -47,15 +46,15 @@ def parse():
 
 
 def number_of(release):
-    """RELEASE of release.c, which has 1.0.0 to 1.3.0, whose functions are the same, and today's as 100."""
+    """The value of RELEASE in release.c. 1.0.0 to 1.3.0, which have the same functions, and today's are 100."""
     if release == "today":
         return 100
     return min(100 * common.version(release)[0] + common.version(release)[1], 100)
 
 
 def table_source(functions):
-    """Takes the address of every function of a release: because -z now binds all at the start, the
-    loader has to find each at the version node that the release's library gave it."""
+    """Takes the address of every function of a release: -z now binds them all at the start, so the
+    loader must find each at its version node in the library of the release."""
     names = "".join(f"    (void (*)(void)){name},\n" for name in functions)
     return ("#include <librpma.h>\n"
             "extern void (*const every_function[])(void);\n"
@@ -63,7 +62,7 @@ def table_source(functions):
 
 
 class Build:
-    """The header and the library that programs of one release are built with."""
+    """The header and the library for building the programs of one release."""
 
     def __init__(self, release, options, directory):
         self.options, self.directory, self.release = options, directory, release
@@ -83,14 +82,14 @@ class Build:
         (directory / "table.c").write_text(table_source(self.functions), encoding="utf-8")
 
     def symbols(self):
-        """The functions, and the version node of all of them, if there is one."""
+        """The functions, and their common version node, which "today" lacks."""
         table = common.read_symbols()
         if self.today:
             return sorted({row["symbol"] for row in table}), None
         return common.symbols_of(self.release, table)
 
     def program(self, number):
-        """Compiles as a user of that release did; links to the library of that release, and to the
+        """Compiles as a user of the release did, and links to the library of the release and to the
         fakes, if any."""
         target = self.directory / f"program-{number}"
         fakes = ([self.options.fakes / "libibverbs.so.1", self.options.fakes / "librdmacm.so.1"]
@@ -103,7 +102,7 @@ class Build:
 
 
 def check_release(release, options):
-    """The program of a release; those of all of them with the header of today."""
+    """Runs the program of a release. For "today" it runs the programs of all releases with the current header."""
     with tempfile.TemporaryDirectory(prefix="librpma-abi-") as directory:
         build = Build(release, options, pathlib.Path(directory))
         releases = common.original_releases() if build.today else [release]
@@ -116,9 +115,9 @@ def check_release(release, options):
                 f"{build.node or 'their default nodes'}")
 
 
-def leave_program(release, options):
-    """Links the program under its release's name; it takes an address and, optionally, a memory
-    file."""
+def build_into(release, options):
+    """Builds the program under its release's name. Its arguments are an address and optionally a
+    memory file."""
     target = options.into / f"program-{release}"
     with tempfile.TemporaryDirectory(prefix="librpma-abi-") as directory:
         build = Build(release, options, pathlib.Path(directory))
@@ -128,7 +127,7 @@ def leave_program(release, options):
 
 def main():
     options = parse()
-    work = leave_program if options.into else check_release
+    work = build_into if options.into else check_release
     options.library = options.library.resolve()
     options.fakes = options.fakes and options.fakes.resolve()
     common.finish("programs", [functools.partial(work, release, options)

@@ -1,23 +1,23 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
 
-"""Makes the programs' view of a release: its header, and a library that only has its symbols.
+"""Generates the header of a release, and a stub library that has only its symbols.
 
-The header is made of contract/types.tsv and contract/symbols.tsv, so that types of the header of today
-do not reach the programs of old releases; prototypes never changed, and contract/*.abi hold them.
+The header is generated from contract/types.tsv and contract/symbols.tsv, so that programs of old
+releases do not use types of the current header. Prototypes never changed; contract/*.abi has them.
 """
 
 import common
 
 
-def lives_in(row, release):
+def exists_in(row, release):
     at = common.version(release)
     return (common.version(row["first_release"]) <= at and
             (not row["last_release"] or at <= common.version(row["last_release"])))
 
 
 def block(rows, head, kind, name, line):
-    """An enum or a struct with the members that the release had."""
+    """An enum or a struct with the members of the release."""
     body = "".join(f"    {line(row)}\n" for row in rows
                    if row["kind"] == kind and row["name"] == name)
     return f"{head} {{\n{body}}};\n"
@@ -38,7 +38,7 @@ def structure(rows, row):
 
 
 def declaration(rows, row):
-    """One row of the table as C; its structure contains the members."""
+    """One row of the table as C; a structure includes its members."""
     name, text = row["name"], row["type_or_expression"]
     if row["kind"] == "macro" and text != "include guard":
         return f"#define {name} {text}\n"
@@ -65,13 +65,13 @@ def text(release, rows, prototypes):
 
 
 def write(release, directory):
-    """Writes DIRECTORY/include/librpma.h, and stub.c and stub.map of a library that programs can link
-    to and must never call."""
+    """Writes DIRECTORY/include/librpma.h, and stub.c and stub.map of a library for linking, which
+    programs must never call."""
     functions, node = common.symbols_of(release, common.read_symbols())
     prototypes = common.read_prototypes()
     (directory / "include").mkdir()
     (directory / "include" / "librpma.h").write_text(
-        text(release, [row for row in common.read_types() if lives_in(row, release)],
+        text(release, [row for row in common.read_types() if exists_in(row, release)],
              [prototypes[name] for name in functions]), encoding="utf-8")
     (directory / "stub.c").write_text(
         "".join(f"void {name}(void) {{\n    __builtin_trap();\n}}\n" for name in functions), encoding="utf-8")

@@ -4,10 +4,10 @@
 
 """Compares debian/ and packaging/ with the rest of the project.
 
-usage: files.py write          writes the version in meson.build to all places but the changelogs and NEWS.md
+usage: files.py write          writes the version in meson.build to all places except the changelogs and NEWS.md
        files.py symbols        prints debian/librpma0.symbols, from contract/symbols.tsv
-       files.py debian         these symbols require no newer librpma0 than those of Debian's 1.2.0 do
-       files.py version        these places and the newest entries of the changelogs have the version in meson.build
+       files.py debian         these symbols require no newer librpma0 than in Debian's 1.2.0
+       files.py version        all places and the newest entries of the changelogs have that version
 """
 
 import pathlib
@@ -24,19 +24,20 @@ import debian
 # The newest entry of each changelog.
 NEWEST = {common.ROOT / "debian" / "changelog": r"\Alibrpma \(([^)-]+)-[^)]+\) ",
           common.ROOT / "packaging" / "rpm" / "librpma.spec": r"^%changelog\n\*.* - ([0-9.]+)-\d+$"}
-# Where the version is repeated: the files, and the text before and after it; the header and its page have three numbers.
+# Places that repeat the version: the files, and the text before and after it. The header and its
+# page have three numbers.
 PLACES = [("packaging/rpm/librpma.spec", r"^(Version: +)\S+()$"),
           *((file, rf"^(#define RPMA_VERSION_{name} )\d+()$") for file in ("include/librpma.h", "man/rpma_version.3")
             for name in ("MAJOR", "MINOR", "PATCH"))]
 HEAD = [f"{common.SONAME} librpma0 #MINVER#", "* Build-Depends-Package: librpma-dev"]
 # Debian writes "1.0" for the first release at the present node LIBRPMA_1.0.
 DEBIAN_VERSIONS = {"1.0.0": "1.0"}
-# Functions that the original dropped are back since this release.
+# Functions that the original dropped exist again since this release.
 OWN_FIRST = "1.4.0"
 
 
 def since(releases):
-    """The first release since which the symbol was never missing."""
+    """The first release of the latest uninterrupted sequence with the symbol."""
     theirs = common.original_releases()
     own = sorted(releases - set(theirs), key=common.version)
     if own:
@@ -50,7 +51,7 @@ def since(releases):
 
 
 def symbols():
-    """All lines of debian/librpma0.symbols, those of the version nodes included."""
+    """All lines of debian/librpma0.symbols, including those of the version nodes."""
     found = {}
     for row in common.read_symbols():
         releases = set(row["releases"])
@@ -95,7 +96,7 @@ def check_changelogs():
 
 
 def with_version(version):
-    """{file: (its text, the text that it should have)} of PLACES."""
+    """{file: (its text, the expected text)} of PLACES."""
     texts, numbers = {}, dict(zip(("MAJOR", "MINOR", "PATCH"), version.split(".")))
     for files, pattern in PLACES:
         written = next((number for name, number in numbers.items() if name in pattern), version)

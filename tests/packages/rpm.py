@@ -30,7 +30,7 @@ NEEDED = {"librpma": "libibverbs.so.1()(64bit)", "librpma-devel": f"librpma(x86-
 
 
 class Unpacked(install.Installed):
-    """The packages below a directory, with the attributes of an installed build."""
+    """The packages below a directory, with the attributes of an installation."""
 
     def __init__(self, root):  # pylint: disable=super-init-not-called
         self.root, self.linked, self.sanitizer, self.version = root, "shared", "none", VERSION

@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
 
-"""Builds the source as users do who have no checkout. Needs no network.
+"""Builds the source like users without a checkout. Needs no network.
 
-usage: source.py tarball DIRECTORY [TARBALL]    TARBALL, or without it one that meson dist makes there, builds
-                                                and passes the suites unit, abi and man on its own
-       source.py subproject [TARBALL]           another project builds with librpma as its subproject: from
+usage: source.py tarball DIRECTORY [TARBALL]    TARBALL, or one that meson dist creates there, builds and passes
+                                                the suites unit, abi and man
+       source.py subproject [TARBALL]           another project builds librpma as its subproject: from
                                                 the working tree, or from TARBALL by a wrap file as tools/release
                                                 writes it
 """

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// program.cc -- the same for librpma.hpp and librpma_coroutine.hpp
+// program.cc -- the C++ counterpart of program.c, for librpma.hpp and librpma_coroutine.hpp
 
 #include <librpma.hpp>
 #include <librpma_coroutine.hpp>

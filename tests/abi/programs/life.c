@@ -14,8 +14,8 @@
 #define PORT "7305"
 
 // The client's memory is never flushed, so it is not registered for flushes: a device with
-// native flush refuses them for memory that is not persistent, and 1.3.0 does not retry without
-// them.
+// native flush rejects such a registration for memory that is not persistent, and 1.3.0 does
+// not retry without it.
 enum {
     USAGE = RPMA_MR_USAGE_READ_SRC | RPMA_MR_USAGE_READ_DST | RPMA_MR_USAGE_WRITE_SRC |
             RPMA_MR_USAGE_WRITE_DST | RPMA_MR_USAGE_SEND | RPMA_MR_USAGE_RECV,
@@ -28,8 +28,8 @@ static int fd_of(const struct rpma_conn *conn) {
     return fd;
 }
 
-// Maps a file on persistent memory or device DAX, if given: devices with native flush refuse to
-// make other memory persistent.
+// Maps a file on persistent memory, or a device DAX: devices with native flush reject a
+// registration for persistent flushes on other memory.
 static unsigned char *map_file(const char *path) {
     struct stat status;
     const int fd = open(path, O_RDWR | O_CREAT, 0600);
@@ -60,8 +60,8 @@ static void describe(const struct side *side, unsigned char desc[64],
     pdata->len = (uint8_t)size;
 }
 
-// Takes ESTABLISHED, and the other side's region and configuration.
-static void meet(struct side *side) {
+// Receives ESTABLISHED, the other side's region, and its configuration.
+static void finish_connecting(struct side *side) {
     enum rpma_conn_event event = RPMA_CONN_UNDEFINED;
     struct rpma_conn_private_data pdata = {NULL, 0};
     struct rpma_peer_cfg *pcfg = NULL;
@@ -101,8 +101,8 @@ static void connect_both(struct life *life) {
     loopback_event(fd_of(life->client.conn), RDMA_CM_EVENT_ESTABLISHED, from_server.ptr,
                    from_server.len);
     loopback_event(fd_of(life->server.conn), RDMA_CM_EVENT_ESTABLISHED, NULL, 0);
-    meet(&life->client);
-    meet(&life->server);
+    finish_connecting(&life->client);
+    finish_connecting(&life->server);
 }
 
 void life_open(struct life *life, int argc, char *argv[]) {
@@ -130,7 +130,7 @@ static void expect_closed(struct rpma_conn *conn) {
 static void disconnect(struct life *life) {
     MUST(rpma_conn_disconnect(life->client.conn));
     expect_closed(life->server.conn);
-    MUST(rpma_conn_disconnect(life->server.conn)); // the answer that the client waits for
+    MUST(rpma_conn_disconnect(life->server.conn)); // the confirmation that the client waits for
     expect_closed(life->client.conn);
     MUST(rpma_conn_delete(&life->client.conn));
     MUST(rpma_conn_delete(&life->server.conn));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// loopback.c -- executes the other half of every operation over the fakes.
+// loopback.c -- executes the remote half of every operation for the fakes
 
 #include "life.h"
 
@@ -39,7 +39,7 @@ void loopback_event(int fd, enum rdma_cm_event_type type, const void *data, uint
         fake.cm_event(fd, type, data, len);
 }
 
-// The other one of the two latest queue pairs.
+// The other queue pair of the latest two.
 static struct ibv_qp *other_end(const void *qp) {
     unsigned made = 0;
     while (fake.nth("rdma_create_qp_ex", made + 1))
@@ -56,7 +56,7 @@ static struct ibv_qp *other_end(const void *qp) {
 static void receive(struct ibv_qp *qp, const struct fake_post *sent, enum ibv_wc_opcode opcode,
                     bool with_imm, bool with_bytes) {
     const struct fake_call *call = fake.nth("ibv_post_recv", ++receives);
-    CHECK(call); // a message arrived: was a receive posted?
+    CHECK(call); // fails if a message arrives without a receive
     const uint32_t len = sent->num_sge ? sent->sge.length : 0;
     if (with_bytes && len)
         memcpy((void *)(uintptr_t)call->recv.sge.addr, (void *)(uintptr_t)sent->sge.addr, len);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// release.c -- a program as users of release 0.RELEASE.0 wrote it, or, where RELEASE is 100, of
-// 1.0.0 to 1.3.0, whose 84 functions are the same. It does what another release does otherwise;
-// the rest is the same function at each version node.
+// release.c -- a program as users of release 0.RELEASE.0 wrote it, or, if RELEASE is 100, users
+// of 1.0.0 to 1.3.0, which have the same 84 functions. It uses the functions that differ
+// between releases; the others are the same function at each version node.
 
 #include <string.h>
 
@@ -14,7 +14,7 @@
 #endif
 #define IMM 0x12345678u
 
-// Some headers of libibverbs do not have these yet.
+// Some headers of libibverbs lack these opcodes.
 enum { NATIVE_FLUSH = 8, NATIVE_ATOMIC_WRITE = 9 };
 
 // ---- struct rpma_completion, of 24 bytes in 0.9.0, and of 32 in 0.10.0 and 0.11.0 ----------
@@ -148,7 +148,7 @@ int main(int argc, char *argv[]) {
 #if RELEASE == 10 || RELEASE == 11
     write_with_imm(&life, take);
 #endif
-#if RELEASE == 11 // had both ways to take completions
+#if RELEASE == 11 // this release has both functions for completions
     life_write_8(&life, write_atomic, take_wc);
     write_with_imm(&life, take_wc);
 #elif RELEASE <= 13
