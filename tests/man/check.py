@@ -4,7 +4,7 @@
 
 """Checks the manual. Run as: check.py all, or one or more names of checks.
 
-Ends with 0, 1 (one line per fault) or 77 (a tool is missing, so nothing was checked).
+Exit status: 0, 1 (one line per fault) or 77 (a tool is missing, so nothing was checked).
 """
 
 import argparse
@@ -53,7 +53,7 @@ CHECKS = {
 
 
 class Book:
-    """The finished pages, and what they are compared to."""
+    """The finished pages, and the files that they are compared with."""
 
     def __init__(self, source):
         self.source, self.foreign = source, HERE / "foreign-pages.txt"
@@ -61,7 +61,7 @@ class Book:
 
 
 def run_check(name, book):
-    """One check: prints its faults or that it is fine, returns its exit status."""
+    """Runs one check. Prints its faults or a success, and returns its exit status."""
     try:
         faults = list(CHECKS[name](book))
     except tool_checks.Missing as missing:

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
 
-"""The texts that the manual has to agree with: the header, the exported symbols, the table of
-errors."""
+"""The texts that the manual must agree with: the header, the exported symbols, the table of errors."""
 
 import csv
 import re
@@ -17,7 +16,7 @@ def read_table(path):
 
 
 def exported_functions(source):
-    """Names of all exported functions, old releases included."""
+    """Names of all exported functions, including those of old releases."""
     return sorted({row["symbol"] for row in symbols.read_symbols()})
 
 
@@ -28,7 +27,7 @@ def programs(source):
 
 
 def documented_errors():
-    """For each function with an error that can happen: its rows."""
+    """The rows of each function with an error that can happen."""
     rows = {}
     for row in errors.read_errors():
         if row["decision"] != "never":
@@ -37,14 +36,14 @@ def documented_errors():
 
 
 def first_releases(source):
-    """{function, macro or enumerator: the release that it appeared in}, as numbers."""
+    """{function, macro or enumerator: its first release}, as numbers."""
     found = symbols.first_releases()
     found.update((row["member"] or row["name"], row["first_release"]) for row in read_table(source / "contract/types.tsv"))
     return {name: symbols.version(release) for name, release in found.items()}
 
 
 def normalise(text):
-    """One spelling for one type: no space but between words."""
+    """One spelling per type: spaces only between words."""
     text = " ".join(text.split())
     return re.sub(r" ?([*\[\](),{};=]) ?", r"\1", text)
 
@@ -56,8 +55,8 @@ def header(source):
 
 
 def types(source):
-    """{name: text} of the types that a page has to show, as in SYNOPSIS, normalised.
-    Enumerators have the values of contract/types.tsv."""
+    """{name: text} of the types that a page must show, as in SYNOPSIS, normalised. Enumerators have
+    the values of contract/types.tsv."""
     text, values = header(source), {}
     for row in read_table(source / "contract/types.tsv"):
         if row["kind"] == "enumerator":
@@ -78,5 +77,5 @@ def macros(source):
 
 
 def deprecated(source):
-    """The functions that the header marks as those of old releases."""
+    """The functions that the header marks as deprecated."""
     return set(re.findall(r"\b(rpma_\w+)\([^()]*\)\s*LIBRPMA_DEPRECATED", header(source)))

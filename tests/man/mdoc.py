@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
 
-"""Reads the mdoc(7) sources of the manual: the part of the language that the pages use."""
+"""Parses the mdoc(7) sources of the manual, as far as the pages use the language."""
 
 import re
 import shlex
@@ -18,7 +18,7 @@ def unescape(text):
 
 
 def words(text):
-    """Splits the arguments of a macro as roff does: double quotes group."""
+    """Splits the arguments of a macro like roff: double quotes group."""
     lexer = shlex.shlex(text, posix=True)
     lexer.whitespace_split, lexer.quotes = True, '"'
     lexer.commenters = lexer.escape = ""
@@ -26,7 +26,7 @@ def words(text):
 
 
 class Line:
-    """One source line: a macro with arguments, or text (macro is empty then)."""
+    """One source line: a macro with arguments, or text with an empty macro."""
 
     def __init__(self, number, raw):
         self.number, self.raw, self.macro, self.args = number, raw, "", []
@@ -45,7 +45,7 @@ class Line:
 
 
 def joined(parts):
-    """Words of several lines as one text: no space before punctuation."""
+    """Words of several lines as one text, without space before punctuation."""
     return re.sub(r" (?=[.,:;])", "", " ".join(part for part in parts if part))
 
 
@@ -55,7 +55,7 @@ class Page:
     def __init__(self, name, text):
         self.name, self.text = name, text
         self.stem, _, self.volume = name.rpartition(".")
-        # Numbers are those of the source, which has no head.
+        # Line numbers are those of the source, which lacks the generated title.
         self.lines = [Line(number, raw) for number, raw in enumerate(text.splitlines(), 1 - generate.HEAD.count("\n"))
                       if not raw.startswith('.\\"')]
         self.sections, current = {}, []
@@ -88,7 +88,7 @@ class Page:
         return joined(line.text() for line in self.section("NAME") if line.macro == "Nd")
 
     def first_sentence(self):
-        """The sentence that DESCRIPTION begins with."""
+        """The first sentence of DESCRIPTION."""
         text = joined(line.text() for line in self.section("DESCRIPTION"))
         return re.split(r"(?<=[.?!])\s", text, maxsplit=1)[0]
 
@@ -108,7 +108,7 @@ class Page:
         return [(names, joined(text)) for names, text in found if names]
 
     def prototypes(self):
-        """Functions of SYNOPSIS in their order: (name, return type, list of parameters)."""
+        """The functions of SYNOPSIS in order: (name, return type, list of parameters)."""
         found, result, name, args = [], "", None, []
         for line in self.section("SYNOPSIS"):
             if line.macro == "Ft":

@@ -2,7 +2,7 @@
 # Copyright 2026, the librpma developers
 
 """Compares contract/errors.tsv with the manuals of the original, independent of this manual: none
-of their conditions is lost, and no other one is marked as theirs."""
+of their conditions is lost, and no other condition is marked as theirs."""
 
 import re
 
@@ -21,8 +21,8 @@ def key(row):
 
 
 def compare_original(rows, original):
-    """A row contains each documented condition word by word; or the rows of that function and code
-    contain all its words, with the notes, which explain the difference."""
+    """A row contains each documented condition verbatim; otherwise the rows of this function and
+    code, with their notes, contain all its words."""
     present, by_code = {key(row) for row in rows}, {}
     for row in rows:
         by_code.setdefault(key(row)[:2], []).append(row)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
 
-"""rpma_pitfalls(7) shows the lines of its programs: those that a test runs, and no others."""
+"""rpma_pitfalls(7) shows exactly the lines of its programs, which a test runs."""
 
 import re
 
@@ -23,8 +23,8 @@ def shown_lines(page):
 
 
 def program_lines(folder):
-    """The same from the programs: "// N." begins an entry, "if (wrong)" or "if (!wrong)" a form,
-    and its lines are those with a deeper indentation."""
+    """{(number, form): the lines of code} of the programs: "// N." begins an entry, "if (wrong)" or
+    "if (!wrong)" a form, which has the lines with a deeper indentation."""
     found = {}
     for path in sorted(folder.glob("*.c")):
         entry = form = depth = None

@@ -15,9 +15,9 @@ import contract
 from tool_checks import need, run
 
 LINK = re.compile(r'\b(?:href|src)="([^"]*)"')
-# References that would load something from elsewhere, which no page or style may do.
+# References to other sites that load something, which no page or style may have.
 FOREIGN = re.compile(r'<(?:link|script|img)[^>]*="(?:https?:)?//|@import|url\(')
-# Calls find() of search.js for each name and prints the first URL of each answer.
+# Calls find() of search.js for each name and prints the first URL of each result.
 ASK = """
 NAMES.forEach(function (name) {
     var found = find(SEARCH, name);
@@ -28,7 +28,7 @@ NAMES.forEach(function (name) {
 
 @contextlib.contextmanager
 def site_of(book):
-    """(directory, {path: text of the file}, complaint) of the site, built into a temporary directory."""
+    """Builds the site into a temporary directory. Yields (directory, {path: text of the file}, error output)."""
     need("mandoc", "cmark-gfm")
     with tempfile.TemporaryDirectory(prefix="librpma-html-") as directory:
         root = pathlib.Path(directory)
@@ -39,7 +39,7 @@ def site_of(book):
 
 
 def sources(source):
-    """The file in the site of every page, document and example."""
+    """The file of every page, document and example in the site."""
     yield from (f"{path.name}.html" for path in sorted(source.glob("man/*.[1-9]")))
     for pattern in ("*.md", "docs/*.md", "programs/**/*.md", "examples/*.md", "examples/*/*.md"):
         for path in sorted(source.glob(pattern)):
@@ -49,7 +49,7 @@ def sources(source):
 
 
 def leads_to(name, link):
-    """The file and the anchor that a link of the file name leads to."""
+    """The file and the anchor that a link in the file refers to."""
     file, _, anchor = html.unescape(link).partition("#")
     return (posixpath.normpath(posixpath.join(posixpath.dirname(name), file)) if file else name,
             anchor)
@@ -57,9 +57,9 @@ def leads_to(name, link):
 
 def check_html(book):
     """The start page links to every page, and every link has a target."""
-    with site_of(book) as (root, files, complaint):
-        if complaint:
-            yield complaint
+    with site_of(book) as (root, files, error):
+        if error:
+            yield error
             return
         yield from check_start(book, files)
         for page in book.pages:
@@ -69,7 +69,7 @@ def check_html(book):
         places = {name: set(re.findall(r' id="([^"]+)"', text)) for name, text in files.items()}
         for name, text in sorted(files.items()):
             if name.endswith((".html", ".css")) and FOREIGN.search(text):
-                yield f"HTML: {name} loads something from elsewhere"
+                yield f"HTML: {name} loads a file of another site"
             for link in sorted(set(LINK.findall(text)) if name.endswith(".html") else ()):
                 if re.match(r"https?:|mailto:|data:,$", link):
                     continue
@@ -93,11 +93,11 @@ def check_start(book, files):
 
 
 def check_search(book):
-    """The search leads from each function to the place that describes it."""
+    """The search finds the description of each function."""
     need("duk")
-    with site_of(book) as (root, files, complaint):
-        if complaint:
-            yield complaint
+    with site_of(book) as (root, files, error):
+        if error:
+            yield error
             return
         names = contract.exported_functions(book.source)
         script = root / "ask.js"

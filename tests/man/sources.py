@@ -2,14 +2,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
 
-"""The sources that comments of the manual name; the head of man/rpma_devices.7 has the format.
+"""Checks the sources that comments in the manual name, in the format described in man/rpma_devices.7.
 
 sources.py packages                 the packages that the comments name
 sources.py paths PACKAGE            the paths that they name
 sources.py unpack PACKAGE FOLDER    extracts these paths from the tar archive on standard input
-sources.py look FOLDER              looks for it in FOLDER/PACKAGE; ends with 1 where it is gone
+sources.py look FOLDER              searches the words in FOLDER/PACKAGE; ends with 1 if one is missing
 
-That the comments are complete, "check.py sources" shows, which needs no package.
+"check.py sources" checks that the comments are complete. It needs no package.
 """
 
 import functools
@@ -24,14 +24,14 @@ MEANT = re.compile(r'\.\\" (?i:linux|rdma-core|lab|providers)\b')
 NAMED = re.compile(r'\.\\" ((linux|rdma-core)(?:-[\d.]+)?) (\S+?)(?: but (\S+/))?: (.+)')
 CASE = re.compile(r'\.\\" lab (\w+):(.*)')
 ITEM = re.compile(r"(?P<how>no |one )?(?P<word>[\w.]+)(?: = (?P<value>\S+))?")
-# The pages whose entries each need a source, and their parts that draw conclusions from others.
+# The pages in which each entry needs a source, and their parts with conclusions, which need none.
 SOURCED, CONCLUDING = ("rpma_devices.7", "rpma_soft_devices.7"), ("What follows for a program", "Versions")
 # Parts without entries: each has its sources after the title.
 DRIVER = re.compile(r"\.Ss \w+ \(")
 
 
 class Named:
-    """A comment that names words of a file or a folder of a package."""
+    """A comment that names words in a file or a folder of a package."""
 
     def __init__(self, where, match):
         self.where, (self.package, kind, path, but, items) = where, match.groups()
@@ -40,13 +40,13 @@ class Named:
         self.items = [(item, ITEM.fullmatch(item)) for item in items.split(", ")]
 
     def means(self, name):
-        """Whether the comment is about this file of the package."""
+        """True if the comment refers to this file of the package."""
         if self.path.endswith("/"):
             return name.startswith(self.path) and not (self.but and name.startswith(self.but))
         return name == self.path
 
     def faults(self, folder):
-        """Yields a line for each word that is not in the place that the comment names."""
+        """Yields a line for each word that the named file or folder lacks."""
         files = contents(folder / self.package)
         texts = [text for name, text in files.items() if self.means(name)]
         if not texts:
@@ -119,13 +119,13 @@ def check_entries(page):
         if line.startswith((".Ss", ".Sh")):
             part = line[4:] if line.startswith(".Ss") else None
         elif line.startswith(".It") and part and part not in CONCLUDING and not has_source:
-            if not line.startswith(".It Sy"):  # the head row of a table, or an entry of a driver's part
+            if not line.startswith(".It Sy"):  # the heading of a table, or an entry of a driver's part
                 yield f"man/{page.name}:{number}: {line[4:] or 'the entry'} has no source"
         has_source = bool(MEANT.match(line)) or (has_source and line.startswith('.\\"'))
 
 
 def unpack(package, folder):
-    """Reads a tar archive whose names begin with the folder of the package."""
+    """Reads a tar archive in which all names begin with the folder of the package."""
     wanted = [each for each in named(SOURCE / "man") if each.package == package]
     with tarfile.open(fileobj=sys.stdin.buffer, mode="r|*") as archive:
         for member in archive:
@@ -141,7 +141,7 @@ def look(folder):
     faults = [fault for each in checked for fault in each.faults(folder)]
     for fault in faults:
         print(fault)
-    print(f"{sum(len(each.items) for each in checked)} sources, {len(faults)} gone")
+    print(f"{sum(len(each.items) for each in checked)} sources, {len(faults)} missing")
     return 1 if faults else 0
 
 

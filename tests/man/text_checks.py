@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
 
-"""Checks that only need the sources. Each yields one line per fault."""
+"""Checks that need only the sources. Each yields one line per fault."""
 
 import re
 import shutil
@@ -25,8 +25,8 @@ def functions_pages(book):
 
 
 def check_pages(book):
-    """NAME of one page lists each exported function, the page's own first; each program has a page, as
-    has rpma-sim explore."""
+    """The pages list each exported function, each program and rpma-sim explore once in NAME; the
+    page's own name is the first."""
     wanted = [*contract.exported_functions(book.source), *contract.programs(book.source), "rpma-sim-explore"]
     listed = [name for page in book.pages if page.volume in "13" for name in page.names()]
     for name in sorted({*wanted, *listed}):
@@ -39,7 +39,8 @@ def check_pages(book):
 
 def check_topics(book):
     """A page of section 7 is short and begins with the question that it answers. The overview lists
-    the questions, and another page all functions in the words of their pages."""
+    the questions, and rpma_functions(7) lists all functions with the descriptions of their
+    pages."""
     present = {page.name: page for page in book.pages}
     for name in (OVERVIEW, FUNCTIONS):
         if name not in present:
@@ -65,7 +66,7 @@ def check_topics(book):
 
 
 def check_head(book):
-    """A page has the sections that a reader expects, and leaves the title to man/generate.py."""
+    """A page has the expected sections, and man/generate.py writes the title."""
     for page in book.pages:
         if [line.macro for line in page.lines].count("Dt") != 1:
             yield f"man/{page.name}: man/generate.py writes .Dd, .Dt and .Os"
@@ -78,7 +79,7 @@ def check_head(book):
 
 
 def check_synopsis(book):
-    """SYNOPSIS includes the header, and has no prototypes besides the generated ones."""
+    """SYNOPSIS includes the header, and man/generate.py writes all its prototypes."""
     for page in functions_pages(book):
         includes = [line.args for line in page.section("SYNOPSIS") if line.macro == "In"]
         if includes != [["librpma.h"]]:
@@ -88,7 +89,7 @@ def check_synopsis(book):
 
 
 def check_types(book):
-    """SYNOPSIS shows each type that the prototypes name, with the values of its enumerators."""
+    """SYNOPSIS shows each type in the prototypes, with the values of its enumerators."""
     declared, defined = contract.types(book.source), contract.macros(book.source)
     for page in functions_pages(book):
         text = "\n".join(block for _, block in page.literal_blocks("SYNOPSIS"))
@@ -118,8 +119,8 @@ def check_since(book):
 
 
 def check_repeated(book):
-    """README.md has the cost of docs/performance.md, and rpma_security(7) names each usage that, by rpma_mr_reg(3), gives
-    the other side a right."""
+    """README.md has the cost of a write from docs/performance.md, and rpma_security(7) lists each
+    usage that, by rpma_mr_reg(3), allows remote access."""
     readme, measured = ((book.source / name).read_text(encoding="utf-8") for name in ("README.md", "docs/performance.md"))
     verbs, calls = map(int, re.search(r"\| write \| (\d+) \| (\d+) \|", measured).groups())
     if f"costs the processor {calls} instructions, {calls - verbs} more than bare verbs" not in readme:
@@ -134,8 +135,7 @@ def check_repeated(book):
 
 
 def check_guides(book):
-    """A page about functions names a page of section 7 where its reader needs one, not only in
-    SEE ALSO."""
+    """A page about functions refers to a page of section 7 in its text and in SEE ALSO."""
     guides = {page.name for page in book.pages if page.volume == "7" and page.name != OVERVIEW}
     unnamed = set(guides)
     for page in functions_pages(book):
@@ -152,7 +152,7 @@ def check_guides(book):
 
 
 def named_sections(page):
-    """(section, page) where the text names a section of a page."""
+    """(section, page) of each reference to a section of a page."""
     for line in page.lines:
         if line.macro == "Sx":
             yield " ".join(line.args).rstrip(" .,:;)"), page.name
@@ -163,7 +163,7 @@ def named_sections(page):
 
 
 def document_sections(source):
-    """(file, section, page) where a document names a section of a page."""
+    """(file, section, page) of each reference in documents to a section of a page."""
     for pattern in DOCUMENTS:
         for path in sorted(source.glob(pattern)):
             text = " ".join(path.read_text(encoding="utf-8").split())
@@ -172,7 +172,10 @@ def document_sections(source):
 
 
 def check_references(book):
-    """Each cross reference names a page of ours, or a section of one, or a known page of others."""
+    """
+    Each cross reference names an existing page of this manual, an existing section of one, or a
+    known page of others.
+    """
     known = {(name, line[0]) for line in book.foreign.read_text().splitlines()
              if not line.startswith("#") for name in line.split()[1:]}
     ours, providers = {f"{name}.{page.volume}": page for page in book.pages for name in page.names()}, set()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
 
-"""Checks that run the tools of a reader: mandoc, groff, man-db and a C compiler."""
+"""Checks that run the tools of readers: mandoc, groff, man-db and a C compiler."""
 
 import contextlib
 import os
@@ -17,7 +17,7 @@ WIDTH = 80
 
 
 class Missing(Exception):
-    """A tool is missing that the check needs."""
+    """The check needs a tool that is missing."""
 
 
 def need(*tools):
@@ -32,7 +32,7 @@ def run(command, **options):
 
 @contextlib.contextmanager
 def installed(book):
-    """(a temporary directory, the pages there) as installed."""
+    """Yields (a temporary directory, the pages in it), as installed."""
     with tempfile.TemporaryDirectory(prefix="librpma-man-") as directory:
         root, files = pathlib.Path(directory), [f"man{page.volume}/{page.name}" for page in book.pages]
         for page, file in zip(book.pages, files):
@@ -41,8 +41,8 @@ def installed(book):
         yield root, files
 
 
-def complaints(command, root):
-    """The output of a tool that should stay silent."""
+def output_lines(command, root):
+    """The output of a tool that must not print anything."""
     done = run(command, cwd=root)
     for line in (done.stderr + done.stdout).splitlines():
         yield line
@@ -51,23 +51,24 @@ def complaints(command, root):
 
 
 def check_mandoc(book):
-    """mandoc's linter finds nothing to warn about."""
+    """mandoc's linter reports no warning."""
     need("mandoc")
     with installed(book) as (root, files):
         for file in files:
-            yield from complaints(["mandoc", "-T", "lint", "-W", "warning", file], root)
+            yield from output_lines(["mandoc", "-T", "lint", "-W", "warning", file], root)
 
 
 def check_groff(book):
-    """groff formats each page with all warnings enabled and gives none, and does not name BSD in the title, as 1.22
-    does by itself. Since 1.23 it also warns, under the name break, of lines that it does not fill to the margin."""
+    """groff formats each page without any warning. The title does not name BSD, which is the
+    default of 1.22. Since 1.23, the warning "break" reports lines that groff cannot adjust to
+    the margin."""
     need("groff")
     with installed(book) as (root, files):
         for file in files:
             done = run(["groff", "-ww", "-Wbreak", "-mandoc", "-Tutf8", file], cwd=root)
             yield from done.stderr.splitlines()
             if "BSD" in done.stdout.splitlines()[0]:
-                yield f"{file}: the title is that of a page of BSD"
+                yield f"{file}: the title names BSD"
 
 
 # The tools for developers of the checkout; the programs in programs/ have tests of their own.
@@ -75,8 +76,8 @@ TOOLS = ["tools/[!R]*", "bench/perftest", "bench/run", "examples/run", "tests/ne
          "tests/integration/run.py"]
 
 
-# Wrong arguments of the tools, besides an unknown option of each. Programs that a tool would run to prepare its work
-# are replaced in PATH by one that fails the check.
+# Wrong arguments of the tools, in addition to an unknown option for each. In PATH, a failing
+# program replaces those that a tool would run for preparations.
 WRONG = {"bench/perftest": ["--rounds 0", "word"],
          "bench/run": ["--rounds 0", "--lab-rounds -1", "--predecessor /proc", "--json /proc/1/no/file", "word"],
          "tests/newcomer/demo.py": ["("],
@@ -94,7 +95,7 @@ PREPARING = ["apt-get", "meson", "ninja", "mmdebstrap", "cc", "git"]
 
 
 def check_refusals(source, tool, directory):
-    """A tool refuses a wrong argument in one line with status 2, before it prepares anything."""
+    """A tool rejects a wrong argument in one line with status 2, before any preparation."""
     ran = directory / "ran"
     environment = {**os.environ, "PATH": f"{directory}:{os.environ['PATH']}", "LIBRPMA_LAB_CACHE": f"{directory}/cache"}
     for arguments in ["--no-such-option", *WRONG.get(str(tool.relative_to(source)), [])]:
@@ -108,7 +109,7 @@ def check_refusals(source, tool, directory):
 
 
 def check_help(source):
-    """The --help of each tool fits a terminal and ends with success, or with a failure if it cannot be written."""
+    """The --help of each tool fits a terminal and ends successfully, or fails if it cannot be written."""
     tools = [tool for pattern in TOOLS for tool in sorted(source.glob(pattern)) if tool.is_file()]
     with tempfile.TemporaryDirectory(prefix="librpma-man-") as directory:
         for name in PREPARING:
@@ -145,7 +146,7 @@ def check_width(book):
                 text = run(tool, cwd=root).stdout
                 text = re.sub(".\b", "", text)  # overstrikes of bold and underlined characters
                 if len(text.splitlines()) < 10:
-                    yield f"{file}: {tool[0]} renders next to nothing"
+                    yield f"{file}: {tool[0]} renders fewer than 10 lines"
                 for line in text.splitlines():
                     if len(line) > WIDTH:
                         yield f"{file}: {tool[0]} renders {len(line)} columns: {line.strip()}"
@@ -166,7 +167,7 @@ def check_whatis(book):
             yield f"whatis would not find {name}: no page has it in NAME"
 
 
-# Words that readers give to man -k, and a page that each has to find.
+# Words that readers pass to man -k, and the page that must be found.
 SOUGHT = {"reconnect": "rpma_failures", "failover": "rpma_failures", "dead peer": "rpma_failures",
           "poison": "rpma_failures", "statistics": "rpma_network", "tracing": "rpma_tracing", "latency": "rpma_tracing", "bond": "rpma_network", "GPU": "rpma_devices",
           "timeout": "rpma_conn_cfg_set_timeout", "retry": "rpma_conn_cfg_set_retry_count", "queue": "rpma_cq_new",
@@ -200,7 +201,7 @@ def check_examples(book):
                 shown += 1
                 yield from compile_block(tools, flags, f"man/{page.name}", number, code)
             elif re.search(r";$|\brpma_\w+\(", code, flags=re.M):
-                yield (f"man/{page.name}:{number}: code that is no complete unit: "
+                yield (f"man/{page.name}:{number}: incomplete code: "
                        "it must begin with #include or #define")
     for place, number, code in document_blocks(book.source):
         shown += 1

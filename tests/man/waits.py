@@ -16,14 +16,14 @@ BLOCKS = re.compile(r"(\w+)(?:\(\)| function) blocks (?:until|without a time lim
 
 
 def waiting():
-    """{function: (its code when there is nothing, whether a signal gives that code too)}"""
+    """{function: (its code if nothing is available, True if a signal causes the same code)}"""
     return {name: (row["code"], "EINTR" in row["condition"])
             for name, rows in contract.documented_errors().items()
             for row in rows if READS_NOTHING in row["condition"]}
 
 
 def items(lines):
-    """(head, text) of each entry of a list, both as words."""
+    """(heading, text) of each entry of a list, both as words."""
     found = []
     for line in lines:
         if line.macro == "It":
@@ -34,7 +34,7 @@ def items(lines):
 
 
 def entry(page, part, phrase):
-    """The functions of the entry that has the phrase."""
+    """The functions of the entry that contains the phrase."""
     return {name for head, text in items(page.part(part)) if phrase in text
             for macro, name in zip(head, head[1:]) if macro == "Xr"}
 
@@ -78,7 +78,7 @@ def named(source):
 
 
 def check_codes(book):
-    """rpma_errors(7) has each code, status, event and error number with advice."""
+    """rpma_errors(7) has each code, status and event, and each error number with advice."""
     page = next(page for page in book.pages if page.name == "rpma_errors.7")
     for part, wanted in named(book.source).items():
         heads = [word for head, _ in items(page.part(part)) for word in head]
