@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
 """
-The entries of docs/troubleshooting.md, for the tests that make them happen: over the fakes
+The entries of docs/troubleshooting.md, for the tests that provoke them: over the fakes
 (unit/properties/lines.py) and on soft-RoCE (integration/harness/page.py).
 
 An entry of the page is one of these:
 
-- A line of a log: a code block of one line. The comment before it names the failure, and has a mark
-  if soft-RoCE cannot have it: <!-- failure: NAME --> or <!-- failure: NAME; not on soft-RoCE -->
+- A line of a log: a code block of one line. The comment before it names the failure, and is
+  marked if soft-RoCE cannot cause it: <!-- failure: NAME --> or <!-- failure: NAME; not on soft-RoCE -->
 - A row of the table of completions, "STATUS: OPERATION"; its last cell has "not on soft-RoCE".
-- A section that has neither, by its heading.
+- A section without either, named by its heading.
 """
 
 import re
@@ -28,12 +28,12 @@ class Entry:
         self.line, self.status = line, status
 
     def is_in(self, lines):
-        """Whether one of these lines is the entry's."""
+        """True if one of these lines matches the entry."""
         return any(re.fullmatch(expression(self.line), line) for line in lines)
 
 
 def expression(line):
-    """The regular expression of a line of the page; "<number>" is a number, any other "<...>" a short text."""
+    """The regular expression of a line of the page. "<number>" matches a number, any other "<...>" a short text."""
     parts = re.split(r'(<[^<>]+>)', line)
     return ''.join(r'(?:0x[0-9a-f]+|\d+)' if part == '<number>' else
                    r'[^;]+?' if part.startswith('<') else
@@ -46,7 +46,7 @@ def lines_of(text):
 
 
 def entries_of(text):
-    """All of them, by their names."""
+    """All entries of the page, by name."""
     entries = lines_of(text)
     entries += [Entry(f'{status}: {operation}', ELSEWHERE in cause, status=int(number))
                 for status, number, operation, cause in COMPLETION.findall(text)]
@@ -56,7 +56,7 @@ def entries_of(text):
 
 
 def faults_of(text):
-    """Defects of the page that would hide entries from the tests, as a list of sentences."""
+    """Yields defects of the page that would hide entries from the tests."""
     entries = lines_of(text)
     named = {entry.line for entry in entries}
     for line in BLOCK.findall(text):

@@ -2,13 +2,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
 """Interrupts tools/demo and tools/demo --soft-roce at each of their stages, and
-tools/setup while dpkg configures packages. Runs them where something is
-missing.
+tools/setup while dpkg configures packages. Runs them on machines where
+something is missing.
 
-The exit status shows the reason of the end, and a second later no process,
-mount or file of the program is left. Prints TAP. Prepares the lab from nothing
-in a directory of its own: needs root, the network and 2 GB of disk, and takes
-about 6 minutes.
+The exit status must show the reason of the end, and a second later no process,
+mount or file of the program may remain. Prints TAP. Prepares the lab from
+scratch in a separate directory: needs root, the network, 2 GB of disk and about
+6 minutes.
 """
 
 import argparse
@@ -31,8 +31,8 @@ sys.dont_write_bytecode = True
 sys.path.append(str(CHECKOUT / "tools" / "test.d"))
 from arguments import Parser  # noqa: E402
 
-# The last message of the demo before the signal. Each run reaches one stage more than the one
-# before it, because a finished part of the lab stays.
+# The last message of the demo before the signal. Each run reaches one stage more than the previous
+# one, because a completed part of the lab remains.
 STAGES = [
     "setup: installing",
     "lab: preparing the Debian",
@@ -43,19 +43,18 @@ STAGES = [
     "== Booting the lab",
     "== The machine",
 ]
-TWICE = {2, 5, 7}  # where all signals are tried: apt works, the machine boots, the program runs
+TWICE = {2, 5, 7}  # stages with all signals: apt works, the machine boots, the program runs
 SIGNALS = {signal.SIGINT: 130, signal.SIGHUP: 129, signal.SIGTERM: 143}
 PLAIN = ("setpriv", "--inh-caps", "-all", "--bounding-set",
          "-all,+chown,+dac_override,+fowner,+fsetid,+kill,+setgid,+setuid,+setpcap,"
          "+net_bind_service,+net_raw,+sys_chroot,+mknod,+audit_write,+setfcap")
 LIMIT = 1200
-AT_ONCE = 1  # second after the end; anything left then stays
+AT_ONCE = 1  # second after the end; anything that exists later remains
 
 
 def time_to_clean():
-    """Seconds from the signal to the end of the program, which first removes everything: 14,000 files of a
-    root and 5,000 of a kernel take half a second of processor time, of which other programs leave
-    only a share."""
+    """Seconds from the signal to the end of the program, which first removes 14,000 files of a root
+    and 5,000 of a kernel: half a second of processor time, divided among the running programs."""
     return 2 * max(1, os.getloadavg()[0] / len(os.sched_getaffinity(0)))
 
 
@@ -76,7 +75,7 @@ class Demo:
         self.session = self.process.pid
 
     def read_until(self, pattern):
-        """Whether the demo printed this before it ended."""
+        """Returns True once the demo has printed this, False if it ended before."""
         for line in self.process.stdout:
             self.output.append(line.rstrip("\n"))
             if re.search(pattern, line):
@@ -84,7 +83,7 @@ class Demo:
         return False
 
     def end(self):
-        """The exit status; a process that holds the output open delays it."""
+        """Returns the exit status, after all processes have closed the output."""
         self.read_until("(?!)")
         return self.process.wait(timeout=LIMIT)
 
@@ -114,7 +113,7 @@ class Demo:
 
 
 def opened():
-    """The files that processes have open, such as those of another lab: they are not left over."""
+    """The files that processes have open, such as those of another lab: these are no remains."""
     files = set()
     for link in pathlib.Path("/proc").glob("[0-9]*/fd/*"):
         try:
@@ -130,7 +129,7 @@ def mounts():
 
 
 def interrupt(work, stage, number, checkout=CHECKOUT, options=("--soft-roce",)):
-    """None, or the fault."""
+    """Returns the faults, an empty list without one."""
     demo = Demo(work, checkout, options=options)
     if not demo.read_until(stage):
         demo.end()
@@ -152,7 +151,7 @@ def interrupt(work, stage, number, checkout=CHECKOUT, options=("--soft-roce",)):
     return wrong + [line for line in demo.output if re.search("unbound|unexpected|warning", line)]
 
 
-# The sender of the signal to tools/setup, and the resulting exit status.
+# A function that sends the signal, and the expected exit status of tools/setup.
 INTERRUPTS = {
     "SIGINT to the process group": (lambda setup: os.killpg(setup.pid, signal.SIGINT), 130),
     "SIGTERM to the process group": (lambda setup: os.killpg(setup.pid, signal.SIGTERM), 143),
@@ -162,10 +161,11 @@ INTERRUPTS = {
 
 
 class Setup:
-    """tools/setup in a session of its own, with a terminal, which installs tiny packages: apt and dpkg are those of this
-    machine, with an archive, a database and a root below a directory. Each package waits while it is configured."""
+    """tools/setup in its own session with a terminal. It installs tiny packages by this machine's
+    apt and dpkg, with archive, database and root below a directory. The configuration of each
+    package blocks."""
 
-    # A purpose whose list does not begin with that of another one.
+    # The packages of a purpose whose list does not begin with that of another purpose.
     NAMES = re.search(r"\[style\]='(.*)'", (CHECKOUT / "tools/setup").read_text(encoding="utf-8"))[1].split()
 
     def __init__(self, work, archive=None):
@@ -206,7 +206,7 @@ class Setup:
         return self.status is not None
 
     def wait_for(self, condition):
-        """Until the condition holds, or tools/setup has ended; reads the terminal meanwhile."""
+        """Waits until the condition holds or tools/setup has ended; reads the terminal meanwhile."""
         deadline = time.monotonic() + LIMIT
         while not condition() and not self.has_ended() and time.monotonic() < deadline:
             try:
@@ -237,7 +237,7 @@ def interrupt_setup(work, send, status):
 
 
 def install_without_archive(work):
-    """One line names what apt could not fetch; the reason that apt gives ends with a colon."""
+    """One line names the file that apt could not fetch, with apt's reason, which ends with a colon."""
     setup = Setup(work, "http://127.0.0.1:9")
     setup.wait_for(setup.has_ended)
     output = setup.output.decode().splitlines()
@@ -255,11 +255,11 @@ def children_of(parent):
 
 
 def end_of_parts():
-    """SIGTERM to a tool alone ends the parts that still run, after another one has ended."""
+    """SIGTERM to a tool alone ends its parts that still run, although another part has ended."""
     script = '. "$0"/tools/lab.d/common.sh; start_job true; start_job sh -c \'echo $$; exec sleep 1000\'; wait_for_jobs'
     with subprocess.Popen(["bash", "-euc", script, CHECKOUT], stdout=subprocess.PIPE, text=True, start_new_session=True) as tool:
         part = int(tool.stdout.readline())
-        while set(children_of(tool.pid)) != {"sleep"}:  # the tool itself sleeps, too
+        while set(children_of(tool.pid)) != {"sleep"}:  # the tool itself also sleeps
             time.sleep(0.05)
         tool.terminate()
         status = tool.wait()
@@ -267,11 +267,11 @@ def end_of_parts():
         os.kill(part, signal.SIGKILL)
     except ProcessLookupError:
         return status != 143 and [f"status {status}, wanted 143"]
-    return ["a part still ran", f"status {status}"]
+    return ["a part still runs", f"status {status}"]
 
 
 def copy_of(work, spoil=None):
-    """A checkout that everybody may read, or one that does not compile."""
+    """Copies the checkout for all users, or one that does not compile."""
     copy = work / ("spoiled" if spoil else "readable")
     if not copy.exists():
         shutil.copytree(CHECKOUT, copy, ignore=shutil.ignore_patterns("build", ".git"))
@@ -281,8 +281,8 @@ def copy_of(work, spoil=None):
     return copy
 
 
-# A fault of the machine; the folder of its cache; the checkout; the wrapper; the environment; the
-# status; the last message.
+# The defect of the machine; the folder of the cache; the checkout; the wrapper; the environment;
+# the status; the last message.
 CONDITIONS = [
     ("no root rights", ".", copy_of, ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"),
      {}, 1, "lab: the lab needs root: run it with sudo"),
@@ -305,7 +305,7 @@ def under(work, folder, checkout, wrapper, environment, status, last):
 
 
 def on_fabric(work):
-    """An ordinary user, a fresh copy, and again."""
+    """Runs as an ordinary user in a fresh copy, twice."""
     copy = work / "fabric"
     shutil.copytree(CHECKOUT, copy, ignore=shutil.ignore_patterns("build", ".git"))
     subprocess.run([CHECKOUT / "tools/setup", "demo"], check=True)
@@ -323,7 +323,7 @@ def on_fabric(work):
 
 
 def without_room(work, size, last):
-    """A cache in a file system that is too small from the start, or fills up on the way."""
+    """Uses a cache in a file system that is too small from the start, or becomes full."""
     cache = work / "small" / "cache"
     cache.mkdir(parents=True, exist_ok=True)
     subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}m", "tmpfs", cache], check=True)
@@ -372,19 +372,20 @@ def expression(text):
     try:
         return re.compile(text)
     except re.error as error:
-        raise argparse.ArgumentTypeError(f"{text!r} is no regular expression: {error}") from error
+        raise argparse.ArgumentTypeError(f"{text!r} is not a regular expression: {error}") from error
 
 
 def parse():
     parser = Parser("tests/newcomer/demo.py", __doc__)
-    parser.add_argument("--keep", help="a directory for cache and logs, which stays afterwards")
-    parser.add_argument("pattern", nargs="?", default="", type=expression, help="only the tests whose name matches")
+    parser.add_argument("--keep", help="a directory for cache and logs, which is not removed")
+    parser.add_argument("pattern", nargs="?", default="", type=expression, help="only the tests with matching names")
     return parser.parse_args()
 
 
 def main():
     arguments = parse()
-    # Children inherit that a background job of a shell ignores SIGINT, and one of nohup SIGHUP.
+    # A background job of a shell ignores SIGINT, and one of nohup SIGHUP; children would inherit
+    # this.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
     with tempfile.TemporaryDirectory(prefix="librpma-first-") as directory:

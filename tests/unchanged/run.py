@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
-"""Runs unchanged programs of Debian on the simulated fabric, as an ordinary user if one may enter
-the build directory. Prints TAP.
+"""Runs unchanged programs of Debian on the simulated fabric, as an ordinary user if one can
+access the build directory. Prints TAP.
 
 usage: run.py RPMA-SIM BUILD [CASE...]    BUILD is the build directory of librpma and of its examples
 """
@@ -28,11 +28,11 @@ NOBODY = {"user": "nobody", "group": "nogroup", "extra_groups": []}
 
 
 class Missing(Exception):
-    """The test cannot run here; the text names what is missing."""
+    """The test cannot run here; the text names the missing part."""
 
 
 def case(name, commands, *expected, options="", status=0, needs=()):
-    """A row: programs of several hosts, and regular expressions that their output must match."""
+    """Registers a test: programs of several hosts, and regular expressions that their output must match."""
     def function(fixture):
         done = fixture.sim(*options.split(), "--prefix", *commands.split())
         fixture.expect(done, status, *expected)
@@ -109,7 +109,7 @@ def fi_info(fixture):
 
 @named("Debian's librpma0 and a program linked to it", "cc")
 def debian(fixture):
-    """The original library and ours run the same executable."""
+    """The original library and this one run the same executable."""
     fixture.run(ABI / "debian.py", "build", fixture.work)
     program, root = fixture.work / "debian-1.2.0", fixture.work / "librpma0"
     archive = max((pathlib.Path(os.environ.get("XDG_CACHE_HOME", pathlib.Path.home() / ".cache"))
@@ -150,11 +150,14 @@ case("the environment of a program", "sh -c echo${IFS}$RPMA_SIM_HOST,$RPMA_SIM_A
      r"^host1: 1,10\.77\.0\.1,10\.77\.0\.2$")
 
 
-# ---- faults and leftovers --------------------------------------------------------------------
+# ---- faults and remains ----------------------------------------------------------------------
 
 
 def power_failure(fixture, *options, host=1):
-    """The file after the server's host has lost power, when both programs have ended."""
+    """
+    Runs the example until both programs have ended; the server's host loses power. Returns the
+    content of the file.
+    """
     address, other = f"10.77.0.{host}", 3 - host
     file = fixture.work / "pmem"
     file.unlink(missing_ok=True)
@@ -169,11 +172,11 @@ def power_failure(fixture, *options, host=1):
 
 
 def block(number):
-    """As fill_block() of the examples makes it."""
+    """The same content as fill_block() of the examples."""
     return b"".join(b"librpma example %02u, line %06u\n" % (number, line) for line in range(1, 129))
 
 
-@named("a flushed write survives a power failure, another one does not")
+@named("a flushed write survives a power failure, an unflushed one does not")
 def flushed_survives(fixture):
     for device, host in [("rxe", 1), ("mlx5", 2), ("siw", 1)]:
         data = power_failure(fixture, "--device", device, host=host)
@@ -193,7 +196,7 @@ def loses_some(fixture):
     assert power_failure(fixture, "--lose", "random", "--seed", "8") != data
 
 
-@named("a flush by a read does not help where the platform does not write directly")
+@named("a flush by a read persists nothing on a platform without direct write")
 def cpu_flush(fixture):
     data = power_failure(fixture, "--device", "mlx5", "--platform", "cpu-flush")
     assert data == bytes(8192), data
@@ -206,13 +209,16 @@ def cut(fixture):
     fixture.expect(done, done.returncode, "RDMA_CM_EVENT_ADDR_ERROR, error -110")
 
 
-# Faults, with programs that run until they notice them.
+# Faults, with programs that run until a fault ends them.
 ENDLESS = f"rping -s -a {SERVER} :: rping -c -a {SERVER} -v"
 TRANSPORT_RETRIES, PEER = "cq completion failed status 12", "--device mlx5"
 
 
 def run_until(fixture, begun, faults, *commands, options=()):
-    """The faults begin when the output matches begun: the last host's command, for which they wait, ends then."""
+    """
+    The faults begin once the output matches begun: they wait for the end of the last host's
+    command, which then ends.
+    """
     file = fixture.work / "begun"
     file.unlink(missing_ok=True)
     last = f"host{commands.count('::') + 2}"
@@ -237,7 +243,7 @@ def fault(name, faults, commands, *expected, options="", status=0, begun=None):
         fixture.expect(done, status, *expected)
 
 
-# The side that has sent something detects the cut.
+# The side that has sent a message detects the cut.
 fault("cut", ["200ms cut host1 host2"], ENDLESS, f"host[12]: {TRANSPORT_RETRIES}",
       options=f"{PEER} --until first", status=255)
 fault("port-down", ["200ms port-down host2"], ENDLESS, f"host[12]: {TRANSPORT_RETRIES}",
@@ -247,7 +253,7 @@ fault("flap", ["50ms flap host1 host2 30ms"], f"rping -s -a {SERVER} -C 2000 :: 
 fault("join", ["50ms cut host1", "150ms join host1"],
       f"rping -s -a {SERVER} -C 2000 :: rping -c -a {SERVER} -C 2000 -v", "host2: ping data: rdma-ping-1999",
       options=PEER)
-# rping ends with the error number of a send, and with -1 if a receive is refused.
+# rping ends with the error number of a failed send, and with -1 if a receive is rejected.
 PING, DISCONNECTED = "host2: ping data", (0, 255)
 fault("refuse", ["refuse host2 3 ENOSPC"], ENDLESS, "host2: post (recv|send) error:? 28", status=(28, 255), begun=PING)
 fault("remove", ["remove host2"], ENDLESS, "host2: cma detected device removal", options="--until host2", status=255,
@@ -307,9 +313,9 @@ def crash(fixture):
     fixture.expect(done, 128 + signal.SIGSEGV, "host3: ping data: rdma-ping-2")
 
 
-@named("no process and no file is left", "rping")
+@named("no process and no file remains", "rping")
 def left(fixture):
-    """Also of programs that leave their process group, and after each signal."""
+    """Includes programs that leave their process group, and each signal."""
     for number in [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]:
         process = fixture.start("--prefix", "sh", "-c", "setsid sleep 1000 & echo begun; exec sleep 1000", "::",
                                 "rping", "-s")
@@ -357,7 +363,7 @@ def links(fixture):
 # ---- programs that cannot run ----------------------------------------------------------------
 
 
-@named("what cannot run is refused in one line", "cc")
+@named("a program that cannot run is rejected in one line", "cc")
 def refused(fixture):
     source = fixture.work / "program.c"
     source.write_text("int main(void) { return 0; }\n", encoding="utf-8")
@@ -488,7 +494,7 @@ def texts(fixture):
 
 
 def ordinary(*files):
-    """Arguments of Popen() for an ordinary user. A checkout below /root can be entered by root only."""
+    """Arguments of Popen() for an ordinary user. Only root can enter a checkout below /root."""
     if os.getuid() != 0:
         return {}
     closed = [folder for file in files for folder in file.parents if not folder.stat().st_mode & stat.S_IXOTH]
@@ -521,7 +527,7 @@ class Fixture:
 
     def run(self, *command):
         done = subprocess.run(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
-        if done.returncode == 77:  # Debian's package could not be fetched
+        if done.returncode == 77:  # Debian's package could not be downloaded
             raise Missing(done.stdout.strip().splitlines()[-1])
         assert done.returncode == 0, f"{command}: {done.stdout}"
         for path in self.work.rglob("*"):
@@ -533,7 +539,7 @@ class Fixture:
         return re.search(rf"^\s*{re.escape(library)} .*=> (\S+)$", self.run("/sbin/ldconfig", "-p"), re.M).group(1)
 
     def check_left(self):
-        """Files of the fabric; the processes of the fabric have it as an ancestor and end before it."""
+        """Checks files of the fabric only: the fabric is an ancestor of its processes, which end first."""
         names = [path.name for path in (self.work / "tmp").iterdir() if "test-" not in path.name]
         assert not names, f"left: {names}"
 
