@@ -412,7 +412,7 @@ TEST_THAT(codes_map_to_std_errc) {
     assert_false(std::error_code(rpma::status::provider) == std::errc::io_error);
 }
 
-// A call that succeeds leaves errno alone.
+// A successful call does not change errno.
 TEST_THAT(success_preserves_errno) {
     errno = EXDEV;
     const rpma::conn_cfg cfg;
@@ -451,82 +451,49 @@ TEST_THAT(operations_equal_those_of_c) {
         c_work.flags = always, c_work.op_context = context;
         return [conn, c_work] { return rpma_post(conn, &c_work, 1, nullptr); };
     };
-    // Some operations have no method or no named form. clang-format off
+    // Some operations have no method or no named form.
+    // clang-format off
 #define BY(...) [&] { return __VA_ARGS__; }
     const struct {
         std::function<rpma::status()> ours, named;
         std::function<int()> theirs;
     } operations[] = {
         {BY(all.conn.read(all.mr, 8, all.remote, 16, 24, always, context)),
-         posts(rpma::read{.remote = all.remote,
-                          .remote_offset = 16,
-                          .local = {all.mr, 8, 24},
-                          .flags = always,
-                          .op_context = context}),
+         posts(rpma::read{.remote = all.remote, .remote_offset = 16, .local = {all.mr, 8, 24},
+                          .flags = always, .op_context = context}),
          BY(rpma_read(conn, mr, 8, remote, 16, 24, always, context))},
         {BY(all.conn.write(all.remote, 8, all.mr, 16, 24, always, context)),
-         posts(rpma::write{.remote = all.remote,
-                           .remote_offset = 8,
-                           .local = {all.mr, 16, 24},
-                           .flags = always,
-                           .op_context = context}),
+         posts(rpma::write{.remote = all.remote, .remote_offset = 8, .local = {all.mr, 16, 24},
+                           .flags = always, .op_context = context}),
          BY(rpma_write(conn, remote, 8, mr, 16, 24, always, context))},
         {BY(all.conn.write_with_imm(all.remote, 8, all.mr, 16, 24, always, 3, context)),
-         posts(rpma::write{.remote = all.remote,
-                           .remote_offset = 8,
-                           .local = {all.mr, 16, 24},
-                           .imm = 3,
-                           .flags = always,
-                           .op_context = context}),
+         posts(rpma::write{.remote = all.remote, .remote_offset = 8, .local = {all.mr, 16, 24}, .imm = 3,
+                           .flags = always, .op_context = context}),
          BY(rpma_write_with_imm(conn, remote, 8, mr, 16, 24, always, 3, context))},
         {BY(all.conn.atomic_write(all.remote, 8, bytes, always, context)),
-         posts(rpma::atomic_write{.remote = all.remote,
-                                  .remote_offset = 8,
-                                  .value = value,
-                                  .flags = always,
-                                  .op_context = context}),
+         posts(rpma::atomic_write{.remote = all.remote, .remote_offset = 8, .value = value,
+                                  .flags = always, .op_context = context}),
          BY(rpma_atomic_write(conn, remote, 8, bytes, always, context))},
         {BY(all.conn.flush(all.remote, 8, 16, RPMA_FLUSH_TYPE_VISIBILITY, always, context)),
-         posts(rpma::flush{.remote = all.remote,
-                           .remote_offset = 8,
-                           .len = 16,
-                           .type = RPMA_FLUSH_TYPE_VISIBILITY,
-                           .flags = always,
-                           .op_context = context}),
+         posts(rpma::flush{.remote = all.remote, .remote_offset = 8, .len = 16,
+                           .type = RPMA_FLUSH_TYPE_VISIBILITY, .flags = always, .op_context = context}),
          BY(rpma_flush(conn, remote, 8, 16, RPMA_FLUSH_TYPE_VISIBILITY, always, context))},
         {BY(all.conn.send(all.mr, 8, 16, always, context)),
          posts(rpma::send{.local = {all.mr, 8, 16}, .flags = always, .op_context = context}),
          BY(rpma_send(conn, mr, 8, 16, always, context))},
         {BY(all.conn.send_with_imm(all.mr, 8, 16, always, 3, context)),
-         posts(rpma::send{
-             .local = {all.mr, 8, 16}, .imm = 3, .flags = always, .op_context = context}),
+         posts(rpma::send{.local = {all.mr, 8, 16}, .imm = 3, .flags = always, .op_context = context}),
          BY(rpma_send_with_imm(conn, mr, 8, 16, always, 3, context))},
         {BY(all.conn.post({&work, 1})), {}, BY(rpma_post(conn, &work, 1, nullptr))},
-        {{},
-         posts(rpma::write{.remote = all.remote,
-                           .remote_offset = 8,
-                           .sges = two,
-                           .flags = always,
-                           .op_context = context}),
+        {{}, posts(rpma::write{.remote = all.remote, .remote_offset = 8, .sges = two,
+                               .flags = always, .op_context = context}),
          posts_in_c({.type = RPMA_WORK_WRITE, .sgl = two, .nsge = 2})},
-        {{},
-         posts(rpma::fetch_add{.remote = all.remote,
-                               .remote_offset = 8,
-                               .local = {all.mr, 16, 8},
-                               .value = 5,
-                               .flags = always,
-                               .op_context = context}),
+        {{}, posts(rpma::fetch_add{.remote = all.remote, .remote_offset = 8, .local = {all.mr, 16, 8},
+                                   .value = 5, .flags = always, .op_context = context}),
          posts_in_c({.type = RPMA_WORK_FETCH_ADD, .local = {mr, 16, 8}, .value = 5})},
-        {{},
-         posts(rpma::compare_swap{.remote = all.remote,
-                                  .remote_offset = 8,
-                                  .local = {all.mr, 16, 8},
-                                  .compare = 6,
-                                  .value = 5,
-                                  .flags = always,
-                                  .op_context = context}),
-         posts_in_c(
-             {.type = RPMA_WORK_COMPARE_SWAP, .local = {mr, 16, 8}, .value = 5, .compare = 6})},
+        {{}, posts(rpma::compare_swap{.remote = all.remote, .remote_offset = 8, .local = {all.mr, 16, 8},
+                                      .compare = 6, .value = 5, .flags = always, .op_context = context}),
+         posts_in_c({.type = RPMA_WORK_COMPARE_SWAP, .local = {mr, 16, 8}, .value = 5, .compare = 6})},
     };
     // clang-format on
     for (const auto &operation : operations)

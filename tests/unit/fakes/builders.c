@@ -32,7 +32,7 @@ static void wr_start(struct ibv_qp_ex *ex) {
     built = 0;
 }
 
-// The newest request, whose memory a setter adds; NULL after a rejected one.
+// The newest request, which gets the memory of a setter; NULL after a rejected one.
 static struct fake_post *newest(void) {
     if (build_error)
         return NULL;
@@ -98,7 +98,7 @@ static void wr_set_sge_list(struct ibv_qp_ex *ex, size_t num_sge, const struct i
                           sim_writes_memory((uint32_t)post->opcode), sges, (int)num_sge);
 }
 
-// Linux 7.3, drivers/infiniband/sw/rxe/rxe_req.c, finish_packet(), finds inline data by the
+// Linux 7.3, drivers/infiniband/sw/rxe/rxe_req.c, finish_packet(), detects inline data by the
 // send flags, which wr_set_inline_data() of rxe (rdma-core 56) does not change.
 static void wr_set_inline_data(struct ibv_qp_ex *ex, void *bytes, size_t length) {
     FAKE_HIDDEN;

@@ -67,21 +67,21 @@ void *fake_queue_remove(struct fake_queue *queue, bool (*match)(void *what, void
     return NULL;
 }
 
-static _Thread_local int let_in; // the signal that the next wait of this thread unblocks
+static _Thread_local int unblocked; // the signal that the next wait of this thread unblocks
 
 void fake_wait_unblocks(int signal) {
-    let_in = signal;
+    unblocked = signal;
 }
 
 static bool wait_for_one(const struct fake_queue *queue) {
     struct pollfd ready = {.fd = queue->fd, .events = POLLIN};
     uint64_t value;
     sigset_t mask;
-    if (let_in) {
+    if (unblocked) {
         pthread_sigmask(SIG_SETMASK, NULL, &mask);
-        sigdelset(&mask, let_in);
+        sigdelset(&mask, unblocked);
         if (ppoll(&ready, 1, NULL, &mask) < 0) { // the signal ended the wait
-            let_in = 0;
+            unblocked = 0;
             return false;
         }
     }

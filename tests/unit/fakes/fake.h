@@ -23,7 +23,7 @@
 void fake_reset(void);
 
 // The objects that the library still holds, one line per kind; "" if it holds none. Objects
-// whose release a fault refused do not count, because they cannot be released any more.
+// whose release failed by a fault do not count, because they cannot be released any more.
 const char *fake_leaks(void);
 
 // Mistakes of the library (double release, unacknowledged events, use after release …).
@@ -42,7 +42,7 @@ enum { FAKE_MAX_SGE = 32, FAKE_MAX_SRQ_SGE = 27, FAKE_MAX_INLINE = 512 };
 struct fake_sg_list {
     int num_sge;
     union {
-        struct ibv_sge sge; // the first
+        struct ibv_sge sge; // the first SGE
         struct ibv_sge sges[FAKE_MAX_SGE];
     };
 };
@@ -58,7 +58,7 @@ struct fake_post { // a work request of ibv_post_send(), or of an ibv_wr_*() bui
         struct fake_sg_list sg_list;
         struct {
             int num_sge;
-            struct ibv_sge sge; // the first
+            struct ibv_sge sge; // the first SGE
         };
     };
     // The data of an atomic write, or of a request with IBV_SEND_INLINE.
@@ -75,13 +75,13 @@ struct fake_receive {
         struct fake_sg_list sg_list;
         struct {
             int num_sge;
-            struct ibv_sge sge; // the first
+            struct ibv_sge sge; // the first SGE
         };
     };
 };
 
 struct fake_call {
-    const char *name;   // of the function, as programs spell it
+    const char *name;   // the function that a program calls
     const void *object; // the verbs or CM object it acts on, if any
     bool failed;        // made to fail by a fault
     int error;          // errno of that fault
@@ -181,11 +181,11 @@ size_t fake_power_failure(uint64_t survivors);
 // Makes the nth call of that name fail (from now, counted from 1); name NULL: any call that
 // can fail, allocations included. Several faults may be set. error 0: errno is 0. A post may
 // also return a negative number: rdma-core 56, providers/cxgb4/qp.c, c4iw_post_send() and
-// c4iw_post_receive(), return -ENOMEM and -EINVAL. A failed ibv_poll_cq() returns -2 and
-// leaves errno alone, as mlx4 and mlx5 do.
+// c4iw_post_receive(), return -ENOMEM and -EINVAL. A failed ibv_poll_cq() returns -2 and does
+// not change errno, as mlx4 and mlx5 do.
 //
 // Steps inside a post have fault names of their own, which do not appear in the record: "send
-// request" and "receive request" count the requests after the first of each list and refuse
+// request" and "receive request" count the requests after the first of each list and reject
 // only the nth, so the requests before it are queued; "doorbell" fails after all requests were
 // queued. "address event" and "route event" report a failed resolution on a channel.
 void fake_fail(const char *name, unsigned nth, int error);
@@ -255,7 +255,8 @@ void fake_complete_solicited(struct ibv_cq *cq, const struct ibv_wc *wc);
 void fake_notify(struct ibv_cq *cq);
 bool fake_armed(const struct ibv_cq *cq);
 unsigned fake_unacked(const struct ibv_cq *cq);
-// Creates a CQ without the library, adds an event of it on that descriptor, and returns it.
+// Creates a CQ without the library, adds an event of this CQ on that descriptor, and returns
+// the CQ.
 struct ibv_cq *fake_foreign_event(int fd);
 // Makes the next ibv_poll_cq() return this number and no completion. rdma-core 56:
 // mlx4_poll_cq() and poll_cq() of mlx5 (providers/mlx4/cq.c, providers/mlx5/cq.c) return

@@ -101,7 +101,7 @@ struct fake_object {
     bool refused;      // a fault refused its release
     bool internal;     // made by the fakes for themselves
     const void *outer; // the structure that the library uses
-    void *page;        // pages of outer that its release makes unreadable; or NULL
+    void *page;        // the pages of outer, which fake_destroy() makes unreadable; or NULL
     size_t bytes_of_page;
     size_t bytes;
     struct fake_object *parents[4]; // objects that this one depends on
@@ -227,7 +227,7 @@ struct fake_qp {
 
 extern struct fake_device fake_device_state;
 void fake_device_reset(void);
-struct sim_profile fake_profile_reported(void); // with flush_caps
+struct sim_profile fake_profile_reported(void); // including flush_caps
 
 struct ibv_qp *fake_qp_create(struct ibv_qp_init_attr_ex *attr, struct ibv_context *context);
 void fake_qp_set_builders(struct fake_qp *qp, uint64_t send_ops_flags);

@@ -41,7 +41,7 @@ static void copy_receive(struct fake_receive *to, const struct ibv_pd *pd,
 }
 
 // rdma-core 56, providers/rxe/rxe.c, rxe_post_recv() and rxe_post_srq_recv(): they accept
-// requests up to the first rejected one, which bad names.
+// requests up to the first rejected one, to which bad points.
 static int post_recv(struct fake_call *call, struct fake_receives *queue,
                      const struct ibv_pd *pd, struct ibv_recv_wr *wr,
                      struct ibv_recv_wr **bad) {
@@ -71,7 +71,7 @@ int fake_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr
     FAKE_CALL_OF("ibv_post_recv", qp);
     struct fake_qp *found = fake_find(FAKE_QP, qp);
     *bad = NULL;
-    if (!found || qp->srq) // rxe_post_recv() names no request when there is no queue
+    if (!found || qp->srq) // rxe_post_recv() sets no bad request without a queue
         return EINVAL;
     return post_recv(call, &found->receives, qp->pd, wr, bad);
 }
@@ -153,7 +153,7 @@ static int refusal(const struct fake_call *call, const struct fake_qp *qp,
 }
 
 // rdma-core 56, providers/rxe/rxe.c, rxe_post_send(): accepts requests up to the first
-// rejected one, which bad names; bad is NULL if all are accepted.
+// rejected one, to which bad points; bad is NULL if all are accepted.
 static int post_list(struct fake_call *call, struct fake_qp *qp, struct ibv_send_wr *wr,
                      struct ibv_send_wr **bad) {
     struct fake_post post;
@@ -183,7 +183,7 @@ int fake_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr
     struct fake_qp *found = fake_find(FAKE_QP, qp);
     if (!found)
         return EINVAL;
-    // rdma-core 56, providers/mana: mana_post_send() leaves bad alone if it rejects the whole
+    // rdma-core 56, providers/mana: mana_post_send() does not set bad if it rejects the whole
     // call.
     if (fake_device()->keeps_bad_wr && call->failed)
         return call->error;

@@ -82,8 +82,8 @@ struct ibv_qp *fake_qp(uint32_t qp_num) {
 }
 
 // rdma-core 56, libibverbs/verbs.c, ibv_qp_to_qp_ex(): NULL unless the queue pair was created
-// with IBV_QP_INIT_ATTR_SEND_OPS_FLAGS. It reads a mark after the ibv_qp_ex, beyond the end of
-// the queue pair of a provider without extended ones (providers/siw/siw.h, siw_qp).
+// with IBV_QP_INIT_ATTR_SEND_OPS_FLAGS. It reads comp_mask after the ibv_qp_ex, beyond the end
+// of the queue pair of a provider without extended ones (providers/siw/siw.h, siw_qp).
 struct ibv_qp_ex *ibv_qp_to_qp_ex(struct ibv_qp *qp) {
     FAKE_LOCKED;
     if (!fake_profile()->has_qp_ex)

@@ -106,10 +106,10 @@ void *fake_return_null(const struct fake_call *call, int refusal) {
 
 // ---- calls ---------------------------------------------------------------------------------
 
-// A successful call may change errno: libibverbs tries an ioctl() before the
-// write() of older kernels (rdma-core 56, libibverbs/cmd_fallback.c), librdmacm opens
-// devices (librdmacm/cma.c, ucma_init_device()). Calls of the data path, and those that wait
-// for events, leave errno alone.
+// A successful call may change errno: libibverbs tries an ioctl() before the write() of older
+// kernels (rdma-core 56, libibverbs/cmd_fallback.c), librdmacm opens devices (librdmacm/cma.c,
+// ucma_init_device()). Calls of the data path, and those that wait for events, do not change
+// errno.
 static void change_errno(const char *name) {
     static const char *const quiet[] = {"ibv_wr_",
                                         "ibv_post_",

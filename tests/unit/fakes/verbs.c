@@ -18,7 +18,7 @@ struct ibv_pd *ibv_alloc_pd(struct ibv_context *context) {
     const int before = errno;
     FAKE_CALL(context);
     if (call->failed) {
-        errno = call->error ? call->error : before; // 0: the provider leaves errno alone
+        errno = call->error ? call->error : before; // 0: the provider does not set errno
         return NULL;
     }
     struct fake_pd *made = FAKE_NEW(FAKE_PD, struct fake_pd, pd);

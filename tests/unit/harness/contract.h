@@ -20,7 +20,7 @@ struct contract_row {
 // All rows, in the order of the file; read on first use. Ends the program if it cannot be read.
 const struct contract_row *contract_rows(size_t *count);
 // The only row of that function and code whose condition contains part. If there is none, or
-// more than one, returns NULL, and *why is the remedy.
+// more than one, returns NULL, and sets *why to advice.
 const struct contract_row *contract_find(const char *function, int code, const char *part,
                                          const char **why);
 // Returns whether the function may return that code.

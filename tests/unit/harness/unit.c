@@ -57,7 +57,7 @@ int unit_teardown(void **state) {
     return 0;
 }
 
-static const char *only; // the only test to run; NULL: all, and rows are noted
+static const char *only; // the only test to run; NULL: run all, and note the rows
 
 int unit_run(const char *name, const struct CMUnitTest *tests, size_t count) {
     fake_hook_allocator();

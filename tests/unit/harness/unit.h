@@ -39,8 +39,7 @@
     }                                                                     \
     static void function(__attribute__((unused)) void **state)
 void unit_add(const char *name, CMUnitTestFunction test);
-// Runs all tests, or the named one; --list prints the names. Called by a main() that does
-// more.
+// Runs all tests, or the named one; --list prints the names. For a main() that does more.
 int unit_main(int argc, char **argv);
 
 // Runs a list of tests; name is the name of the executable and of its notes of exercised rows.

@@ -13,8 +13,8 @@
 // ---- setters and getters -------------------------------------------------------------------
 
 static const struct setting {
-    const char *object; // of rpma_<object>
-    const char *name;   // _set_<name>, _get_<name>
+    const char *object; // of rpma_<object>_set_<name>()
+    const char *name;   // and rpma_<object>_get_<name>()
     size_t size;        // of the value
     uint64_t start;     // the documented default
     uint64_t values[4];

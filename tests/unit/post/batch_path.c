@@ -140,8 +140,8 @@ static void allow(bool persistent) {
     MUST(rpma_conn_apply_remote_peer_cfg(w.h.conn, w.h.pcfg));
 }
 
-// The line names the first forbidden flush. Nothing is posted, also of a partially posted
-// list, until flushes are allowed again or the batch has no flush.
+// The line names the first forbidden flush. Nothing is posted, not even the rest of a
+// partially posted list, until flushes are allowed again or the batch has no flush.
 TEST_THAT(forbidden_flush_rejects_the_list) {
     for (int i = 0; i < 4; i++) {
         const bool native = i % 2, in_part = i / 2;

@@ -35,27 +35,19 @@
 #define LISTENED CHANNEL "getaddrinfo rdma_create_id rdma_bind_addr rdma_listen malloc "
 
 // Errors of waits, in addition to an error of each call. A server that loops until a signal
-// handler sets a flag must return from the wait. clang-format off
-#define REQUEST_FAILURES                                                         \
-    {                                                                            \
-        {"rdma_get_cm_event", EBADF, .condition = "rdma_get_cm_event() failed"}, \
-            {"rdma_get_cm_event", EAGAIN, NULL, RPMA_E_NO_EVENT, "errno in"},    \
-            {"rdma_get_cm_event", ENODATA, NULL, RPMA_E_NO_EVENT, "errno in"},   \
-            {"rdma_get_cm_event", EAGAIN,     NULL,                              \
-             RPMA_E_NO_EVENT,     "errno in", .how = NOTHING_TO_READ},           \
-        {                                                                        \
-            "rdma_get_cm_event", EINTR, .how = SIGNAL                            \
-        }                                                                        \
-    }
-#define WAIT_FAILURES                                                                         \
-    {                                                                                         \
-        {"ibv_get_cq_event", EAGAIN, NULL, RPMA_E_NO_COMPLETION},                             \
-            {"ibv_get_cq_event", EINTR, NULL, RPMA_E_NO_COMPLETION},                          \
-            {"ibv_get_cq_event", EAGAIN, NULL, RPMA_E_NO_COMPLETION, .how = NOTHING_TO_READ}, \
-        {                                                                                     \
-            "ibv_get_cq_event", EINTR, NULL, RPMA_E_NO_COMPLETION, .how = SIGNAL              \
-        }                                                                                     \
-    }
+// handler sets a flag must return from the wait.
+// clang-format off
+#define REQUEST_FAILURES                                                                    \
+    {{"rdma_get_cm_event", EBADF, .condition = "rdma_get_cm_event() failed"},               \
+     {"rdma_get_cm_event", EAGAIN, NULL, RPMA_E_NO_EVENT, "errno in"},                                  \
+     {"rdma_get_cm_event", ENODATA, NULL, RPMA_E_NO_EVENT, "errno in"},                                 \
+     {"rdma_get_cm_event", EAGAIN, NULL, RPMA_E_NO_EVENT, "errno in", .how = NOTHING_TO_READ},          \
+     {"rdma_get_cm_event", EINTR, .how = SIGNAL}}
+#define WAIT_FAILURES                                                                       \
+    {{"ibv_get_cq_event", EAGAIN, NULL, RPMA_E_NO_COMPLETION},                              \
+     {"ibv_get_cq_event", EINTR, NULL, RPMA_E_NO_COMPLETION},                               \
+     {"ibv_get_cq_event", EAGAIN, NULL, RPMA_E_NO_COMPLETION, .how = NOTHING_TO_READ},      \
+     {"ibv_get_cq_event", EINTR, NULL, RPMA_E_NO_COMPLETION, .how = SIGNAL}}
 // clang-format on
 
 // The cause of a failure.

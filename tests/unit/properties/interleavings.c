@@ -20,7 +20,7 @@
 #include <stdio.h>
 #include <ucontext.h>
 
-enum { THREADS = 3, MAX_PLACES = 64, MAX_WRITES = 32, MAX_CHOICES = 128, MAX_ALLOWED = 4 };
+enum { THREADS = 3, MAX_VARIABLES = 64, MAX_WRITES = 32, MAX_CHOICES = 128, MAX_ALLOWED = 4 };
 
 struct scenario {
     const char *name;
@@ -34,7 +34,7 @@ static char outcome[1024];
 
 // The known write of each variable: earlier writes cannot be read any more.
 struct view {
-    unsigned char known[MAX_PLACES];
+    unsigned char known[MAX_VARIABLES];
 };
 
 // ---- the scheduler -------------------------------------------------------------------------
@@ -53,7 +53,7 @@ static unsigned char stacks[THREADS][4 << 20];
 // A variable remains shared in all later orders; the other members belong to the current
 // order. A variable in the connection is identified by its offset, because under memcheck a
 // new connection never has the address of the previous one.
-static struct place {
+static struct variable {
     const void *address;
     unsigned by;
     bool is_written, is_shared;
@@ -61,10 +61,10 @@ static struct place {
     struct write {
         uint64_t value;
         unsigned position; // in the modification order of the variable
-        bool modifies;     // no other write may be in front of it
+        bool modifies;     // no write may be inserted directly before it
         struct view view;  // the view that a load with acquire joins
     } writes[MAX_WRITES];
-} places[MAX_PLACES];
+} variables[MAX_VARIABLES];
 static struct view sequential; // the view of loads and stores with seq_cst
 static bool found_more;
 
@@ -77,34 +77,34 @@ static void switch_thread(void) {
     errno = error;
 }
 
-static struct place *place_of(const void *address) {
+static struct variable *variable_of(const void *address) {
     const size_t in_conn = (uintptr_t)address - (uintptr_t)w.h.conn;
     if (in_conn < malloc_usable_size(w.h.conn))
         address = (void *)(in_conn + 1);
-    struct place *place = places;
-    while (place->address && place->address != address)
-        place++;
-    assert_true(place + 1 < places + MAX_PLACES);
-    place->address = address;
-    return place;
+    struct variable *variable = variables;
+    while (variable->address && variable->address != address)
+        variable++;
+    assert_true(variable + 1 < variables + MAX_VARIABLES);
+    variable->address = address;
+    return variable;
 }
 
 void stepped_access(const void *address, bool writes) {
     if (!running)
         return;
-    struct place *place = place_of(address);
-    place->by |= 1U << (running - threads);
-    place->is_written |= writes;
-    if (place->is_written && (place->by & (place->by - 1)) && !place->is_shared)
-        place->is_shared = found_more = true;
-    if (place->is_shared)
+    struct variable *variable = variable_of(address);
+    variable->by |= 1U << (running - threads);
+    variable->is_written |= writes;
+    if (variable->is_written && (variable->by & (variable->by - 1)) && !variable->is_shared)
+        variable->is_shared = found_more = true;
+    if (variable->is_shared)
         switch_thread();
 }
 
 static void join(struct view *view, const struct view *other) {
-    for (int i = 0; i < MAX_PLACES; i++)
-        if (places[i].writes[view->known[i]].position <
-            places[i].writes[other->known[i]].position)
+    for (int i = 0; i < MAX_VARIABLES; i++)
+        if (variables[i].writes[view->known[i]].position <
+            variables[i].writes[other->known[i]].position)
             view->known[i] = other->known[i];
 }
 
@@ -115,30 +115,30 @@ static bool releases(int order) {
     return order >= __ATOMIC_RELEASE;
 }
 
-static struct write *write_at(struct place *place, unsigned position) {
-    struct write *write = place->writes;
+static struct write *write_at(struct variable *variable, unsigned position) {
+    struct write *write = variable->writes;
     while (write->position != position)
         write++;
     return write;
 }
 
-static struct write *last_write(struct place *place, uint64_t value) {
-    if (place->count == 0)
-        place->writes[place->count++] = (struct write){.value = value};
-    return write_at(place, place->count - 1);
+static struct write *last_write(struct variable *variable, uint64_t value) {
+    if (variable->count == 0)
+        variable->writes[variable->count++] = (struct write){.value = value};
+    return write_at(variable, variable->count - 1);
 }
 
 // Returns the position of the oldest write that the thread may still access.
-static unsigned oldest_visible(struct place *place, int order) {
-    const long index = place - places;
-    const unsigned by_thread = place->writes[running->view.known[index]].position;
-    const unsigned by_all = place->writes[sequential.known[index]].position;
+static unsigned oldest_visible(struct variable *variable, int order) {
+    const long index = variable - variables;
+    const unsigned by_thread = variable->writes[running->view.known[index]].position;
+    const unsigned by_all = variable->writes[sequential.known[index]].position;
     return order == __ATOMIC_SEQ_CST && by_thread < by_all ? by_all : by_thread;
 }
 
-static void know(const struct place *place, const struct write *write, int order) {
-    const long index = place - places;
-    running->view.known[index] = (unsigned char)(write - place->writes);
+static void know(const struct variable *variable, const struct write *write, int order) {
+    const long index = variable - variables;
+    running->view.known[index] = (unsigned char)(write - variable->writes);
     if (order == __ATOMIC_SEQ_CST)
         sequential.known[index] = running->view.known[index];
 }
@@ -149,22 +149,22 @@ static unsigned choose(unsigned of);
 void stepped_made(const void *address) {
     if (!running)
         return;
-    struct place *place = place_of(address);
-    place->count = 0;
+    struct variable *variable = variable_of(address);
+    variable->count = 0;
     for (int i = 0; i < THREADS; i++)
-        threads[i].view.known[place - places] = 0;
-    sequential.known[place - places] = 0;
+        threads[i].view.known[variable - variables] = 0;
+    sequential.known[variable - variables] = 0;
 }
 
 uint64_t stepped_load(const void *address, uint64_t latest, int order) {
     if (!running)
         return latest;
-    struct place *place = place_of(address);
-    const struct write *read = last_write(place, latest);
-    if (place->is_shared)
-        read = write_at(place,
-                        read->position - choose(place->count - oldest_visible(place, order)));
-    know(place, read, order);
+    struct variable *variable = variable_of(address);
+    const struct write *read = last_write(variable, latest);
+    if (variable->is_shared)
+        read = write_at(variable, read->position - choose(variable->count -
+                                                          oldest_visible(variable, order)));
+    know(variable, read, order);
     if (acquires(order))
         join(&running->view, &read->view);
     return read->value;
@@ -177,33 +177,33 @@ uint64_t stepped_store(const void *address, uint64_t before, uint64_t value, int
                        bool modifies) {
     if (!running)
         return value;
-    struct place *place = place_of(address);
-    const struct write *last = last_write(place, before);
-    struct write made = {.value = value, .position = place->count, .modifies = modifies};
+    struct variable *variable = variable_of(address);
+    const struct write *last = last_write(variable, before);
+    struct write made = {.value = value, .position = variable->count, .modifies = modifies};
     if (modifies) {
         made.view = last->view;
         if (acquires(order))
             join(&running->view, &last->view);
-    } else if (place->is_shared) {
-        made.position -= choose(place->count - oldest_visible(place, order));
-        while (made.position < place->count && write_at(place, made.position)->modifies)
+    } else if (variable->is_shared) {
+        made.position -= choose(variable->count - oldest_visible(variable, order));
+        while (made.position < variable->count && write_at(variable, made.position)->modifies)
             made.position++;
     }
-    assert_true(place->count < MAX_WRITES);
-    for (unsigned i = 0; i < place->count; i++)
-        place->writes[i].position += place->writes[i].position >= made.position;
-    struct write *const write = &place->writes[place->count++];
+    assert_true(variable->count < MAX_WRITES);
+    for (unsigned i = 0; i < variable->count; i++)
+        variable->writes[i].position += variable->writes[i].position >= made.position;
+    struct write *const write = &variable->writes[variable->count++];
     *write = made;
-    know(place, write, order);
+    know(variable, write, order);
     if (releases(order))
         join(&write->view, &running->view);
-    write->view.known[place - places] = running->view.known[place - places];
-    return write_at(place, place->count - 1)->value;
+    write->view.known[variable - variables] = running->view.known[variable - variables];
+    return write_at(variable, variable->count - 1)->value;
 }
 
 // A thread that locks a mutex joins the view of the previous owner.
 static struct view *view_of_lock(pthread_mutex_t *mutex) {
-    return &last_write(place_of(mutex), 0)->view;
+    return &last_write(variable_of(mutex), 0)->view;
 }
 
 int stepped_lock(pthread_mutex_t *mutex) {
@@ -262,10 +262,11 @@ static void run_in_order(const struct scenario *s) {
     // Forgets variables of a single thread, because under memcheck each new object has another
     // address.
     size_t kept = 0;
-    for (struct place *place = places; place->address; place++)
-        if (place->is_shared)
-            places[kept++] = (struct place){.address = place->address, .is_shared = true};
-    memset(&places[kept], 0, (MAX_PLACES - kept) * sizeof(*places));
+    for (struct variable *variable = variables; variable->address; variable++)
+        if (variable->is_shared)
+            variables[kept++] =
+                (struct variable){.address = variable->address, .is_shared = true};
+    memset(&variables[kept], 0, (MAX_VARIABLES - kept) * sizeof(*variables));
     memset(&sequential, 0, sizeof(sequential));
     for (int i = 0; i < THREADS; i++) {
         threads[i] = (struct thread){.work = s->threads[i]};
@@ -275,7 +276,7 @@ static void run_in_order(const struct scenario *s) {
         threads[i].context.uc_link = &scheduler;
         makecontext(&threads[i].context, run, 0);
         if (threads[i].work)
-            resume(&threads[i]); // up to its first access to a shared place
+            resume(&threads[i]); // up to its first access to a shared variable
     }
     for (;;) {
         struct thread *ready[THREADS];
@@ -313,7 +314,7 @@ static void check_outcome(const struct scenario *s) {
 
 static void in_every_order(const struct scenario *s) {
     unsigned orders;
-    memset(places, 0, sizeof(places));
+    memset(variables, 0, sizeof(variables));
     do {
         found_more = false;
         choice_count = orders = 0;
