@@ -36,7 +36,7 @@
 extern "C" {
 #endif
 
-/* Marks declarations of releases before 1.0; LIBRPMA_NO_DEPRECATED silences the warnings. */
+/* Marks declarations of releases before 1.0; LIBRPMA_NO_DEPRECATED suppresses the warnings. */
 #if defined(LIBRPMA_NO_DEPRECATED) || !defined(__GNUC__)
 #define LIBRPMA_DEPRECATED(instead)
 #else
