@@ -23,7 +23,7 @@ import common
 import view
 
 PROGRAMS = common.HERE / "programs"
-PROGRAM = [PROGRAMS / name for name in ("release.c", "life.c", "loopback.c")]
+PROGRAM = [PROGRAMS / name for name in ("release.c", "session.c", "loopback.c")]
 FAKE_HEADERS = common.ROOT / "tests" / "unit" / "fakes"
 WARNINGS = ["-Wall", "-Wextra", "-Werror", "-Wno-missing-field-initializers"]
 

@@ -3,7 +3,7 @@
 
 // loopback.c -- executes the remote half of every operation for the fakes
 
-#include "life.h"
+#include "session.h"
 
 #include <dlfcn.h>
 #include <string.h>

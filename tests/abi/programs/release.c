@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#include "life.h"
+#include "session.h"
 
 #ifndef RELEASE
 #define RELEASE 100
@@ -79,8 +79,8 @@ static void take(struct rpma_conn *conn, const void *op_context, enum kind kind)
 
 #if RELEASE >= 10
 // Writes 8 bytes with immediate data, which completes a receive of the other side.
-static void write_with_imm(struct life *life, life_take *take_one) {
-    struct side *client = &life->client, *server = &life->server;
+static void write_with_imm(struct session *session, session_take *take_one) {
+    struct side *client = &session->client, *server = &session->server;
     MUST(rpma_recv(server->conn, NULL, 0, 0, server));
     MUST(rpma_write_with_imm(client->conn, client->other, 64, client->mr, 64, 8,
                              RPMA_F_COMPLETION_ALWAYS, IMM, client));
@@ -127,36 +127,36 @@ static void take_wc(struct rpma_conn *conn, const void *op_context, enum kind ki
 // ---- the writes of 8 bytes -----------------------------------------------------------------
 
 #if RELEASE <= 13 // from a region, fenced
-static int write_atomic(struct life *life, size_t offset, const void *op_context) {
-    return rpma_write_atomic(life->client.conn, life->client.other, offset, life->client.mr, 0,
-                             RPMA_F_COMPLETION_ALWAYS, op_context);
+static int write_atomic(struct session *session, size_t offset, const void *op_context) {
+    return rpma_write_atomic(session->client.conn, session->client.other, offset,
+                             session->client.mr, 0, RPMA_F_COMPLETION_ALWAYS, op_context);
 }
 #endif
 
 #if RELEASE >= 13
-static int atomic_write(struct life *life, size_t offset, const void *op_context) {
-    return rpma_atomic_write(life->client.conn, life->client.other, offset,
-                             (const char *)life->client.memory, RPMA_F_COMPLETION_ALWAYS,
+static int atomic_write(struct session *session, size_t offset, const void *op_context) {
+    return rpma_atomic_write(session->client.conn, session->client.other, offset,
+                             (const char *)session->client.memory, RPMA_F_COMPLETION_ALWAYS,
                              op_context);
 }
 #endif
 
 int main(int argc, char *argv[]) {
-    struct life life;
-    life_open(&life, argc, argv);
-    life_exchange(&life, take);
+    struct session session;
+    session_open(&session, argc, argv);
+    session_exchange(&session, take);
 #if RELEASE == 10 || RELEASE == 11
-    write_with_imm(&life, take);
+    write_with_imm(&session, take);
 #endif
 #if RELEASE == 11 // this release has both functions for completions
-    life_write_8(&life, write_atomic, take_wc);
-    write_with_imm(&life, take_wc);
+    session_write_8(&session, write_atomic, take_wc);
+    write_with_imm(&session, take_wc);
 #elif RELEASE <= 13
-    life_write_8(&life, write_atomic, take);
+    session_write_8(&session, write_atomic, take);
 #endif
 #if RELEASE >= 13
-    life_write_8(&life, atomic_write, take);
+    session_write_8(&session, atomic_write, take);
 #endif
-    life_close(&life);
+    session_close(&session);
     return 0;
 }

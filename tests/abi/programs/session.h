@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// life.h -- the common part of the programs of all releases: two sides in one process connect,
-// exchange bytes and disconnect. It uses only functions that every release has; the program
-// takes the completions.
+// session.h -- the common part of the programs of all releases: two sides in one process
+// connect, exchange bytes and disconnect. It uses only functions that every release has; the
+// program takes the completions.
 
-#ifndef LIFE_H
-#define LIFE_H 1
+#ifndef SESSION_H
+#define SESSION_H 1
 
 #include <librpma.h>
 #include <rdma/rdma_cma.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { LIFE_MEMORY = 4096 };
+enum { SESSION_MEMORY = 4096 };
 
 struct side {
     struct rpma_mr_local *mr;
     struct rpma_mr_remote *other; // the other side's memory
     struct rpma_conn *conn;
-    unsigned char *memory; // LIFE_MEMORY bytes
+    unsigned char *memory; // SESSION_MEMORY bytes
 };
 
-struct life {
+struct session {
     const char *address;
     struct rpma_peer *peer;
     struct rpma_ep *ep;
@@ -40,21 +40,21 @@ struct life {
 #define MUST(call) CHECK((call) == 0)
 
 // Creates peer, memory, endpoint and a connection, whose server has posted a receive with this
-// life as its op_context. argv: the address, and optionally a file on persistent memory for the
-// server. Without the file, a device gets no persistent flush.
-void life_open(struct life *life, int argc, char *argv[]);
-void life_close(struct life *life);
+// session as its op_context. argv: the address, and optionally a file on persistent memory for
+// the server. Without the file, a device gets no persistent flush.
+void session_open(struct session *session, int argc, char *argv[]);
+void session_close(struct session *session);
 
 enum kind { READ, WRITE, FLUSH, SEND, RECV, RECV_IMM };
 
 // Waits for the completion with this op_context and checks it with the functions of the
 // release.
-typedef void life_take(struct rpma_conn *conn, const void *op_context, enum kind kind);
+typedef void session_take(struct rpma_conn *conn, const void *op_context, enum kind kind);
 // Executes and checks a message, a write, a flush, and a read.
-void life_exchange(struct life *life, life_take *take);
+void session_exchange(struct session *session, session_take *take);
 // Posts a write of 8 bytes to the end of the server's memory, with the function of the release.
-typedef int life_post_8(struct life *life, size_t offset, const void *op_context);
-void life_write_8(struct life *life, life_post_8 *post, life_take *take);
+typedef int session_post_8(struct session *session, size_t offset, const void *op_context);
+void session_write_8(struct session *session, session_post_8 *post, session_take *take);
 
 // On a device, which executes operations, the functions of loopback.c do nothing. With the
 // fakes of tests/unit, which only record, they execute posted operations in memory and deliver
@@ -68,4 +68,4 @@ void loopback_run(void);
 // Returns the library's misuses and leaks, or "".
 const char *loopback_close(void);
 
-#endif // LIFE_H
+#endif // SESSION_H
