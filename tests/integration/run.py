@@ -21,7 +21,7 @@ sys.dont_write_bytecode = True
 import cases  # noqa: E402,F401
 from arguments import Parser  # noqa: E402
 from harness import lab, page, report  # noqa: E402
-from harness.case import ON_REQUEST, TABLE, Test, seed  # noqa: E402
+from harness.case import ON_REQUEST, TABLE, Test, spawner  # noqa: E402
 
 
 # The time limits allow for a busy machine, which is slower by this factor.
@@ -86,7 +86,7 @@ class Run:
 
 
 def selected(arguments):
-    """The cases of this build; the others would show nothing more on it."""
+    """Yields the selected cases of this build. Other cases would repeat the results of the other build."""
     for case in TABLE:
         # Cases that show the absence of a feature, and large ones, run only on request.
         groups = {case.group} | ({"troubleshooting"} if case.shows else set())
@@ -145,7 +145,7 @@ def main():
         sys.exit("run.py: no case matches")
     tap = report.Tap(arguments.build, len(chosen), arguments.logs)
     for host in lab.HOSTS:
-        seed(host)
+        spawner(host)
     descriptors = len(os.listdir("/proc/self/fd"))
     runs = [Run(case, arguments.build) for case in chosen]
     for run in runs:

@@ -48,7 +48,7 @@ def forged(packed):
     return data.hex()
 
 
-@case("atomics", "by each function, both types change the word and return the old one", builds=BUILDS, needs=NEEDS,
+@case("atomics", "both types change the word and return the old value, by each function", builds=BUILDS, needs=NEEDS,
       fabric=True)
 def results(test):
     server, packed = server_of(test)

@@ -10,7 +10,7 @@ from harness.side import LOCAL_USAGES, ON_ERROR, expect
 from .data import PATIENT, post, send_until_full
 
 FLAG = "0102030405060708"
-SLOT = 64
+MESSAGE_SIZE = 64
 QUEUE = 4  # requested size of a small send queue
 
 
@@ -62,15 +62,15 @@ def versions_follow(test, versions, length):
 
 def add_messages(client, count):
     for number in range(count):
-        client("fill", off=number * SLOT, len=SLOT, seed=number)
-        client("send", batch=0, mr=0, off=number * SLOT, len=SLOT, ctx=number)
+        client("fill", off=number * MESSAGE_SIZE, len=MESSAGE_SIZE, seed=number)
+        client("send", batch=0, mr=0, off=number * MESSAGE_SIZE, len=MESSAGE_SIZE, ctx=number)
 
 
 def expect_received_once(server, count):
     """Expects these messages in the receives, each once and in order, and no other message."""
     expect_contexts(server, count, busy=1)
     for number in range(count):
-        server("check", off=number * SLOT, len=SLOT, seed=number)
+        server("check", off=number * MESSAGE_SIZE, len=MESSAGE_SIZE, seed=number)
     expect_no_completion(server)
 
 
@@ -99,7 +99,7 @@ def full_queue(test):
     client("batch-new", ops=count)
     add_messages(client, count)
     code, posted = post(client)
-    server("recv", mr=0, len=SLOT, count=count)
+    server("recv", mr=0, len=MESSAGE_SIZE, count=count)
     expect((code, QUEUE <= posted < count), ("RPMA_E_AGAIN", True), f"accepted {posted}")
     expect_contexts(client, posted)
     post_rest(client, count, posted)
@@ -141,30 +141,30 @@ def full_queue_with_flush(test):
     """Of a list without native operations, the operations that fit are posted."""
     count = 40
     server, client = prepared(test, sq=QUEUE)
-    server("recv", mr=0, len=SLOT, count=count)
+    server("recv", mr=0, len=MESSAGE_SIZE, count=count)
     client("batch-new", ops=count)
     client("flush", batch=0, rmr=0, len=8, persistent=0, ctx=0)
     for number in range(1, count):
-        client("send", batch=0, mr=0, off=number * SLOT, len=SLOT, ctx=number)
+        client("send", batch=0, mr=0, off=number * MESSAGE_SIZE, len=MESSAGE_SIZE, ctx=number)
     post_rest(client, count, 0)
     server.completions(count - 1)
     client("batch-reset")
     add_messages(client, QUEUE - 1)
     client("flush", batch=0, rmr=0, len=8, persistent=0, ctx=QUEUE - 1)
-    server("recv", mr=0, len=SLOT, count=QUEUE - 2)  # one receive is left from above
+    server("recv", mr=0, len=MESSAGE_SIZE, count=QUEUE - 2)  # one receive is left from above
     expect(post(client), ("ok", QUEUE), "post of as many as the queue has room for")
     expect_contexts(client, QUEUE)
     server.completions(QUEUE - 1)
     if lab.lacks(lab.WAITING_MESSAGES):
         disconnect(client, server)
         return
-    waiting = send_until_full(client, mr=0, off=SLOT, len=SLOT)
+    waiting = send_until_full(client, mr=0, off=MESSAGE_SIZE, len=MESSAGE_SIZE)
     for _ in range(2):
         expect(post(client), ("RPMA_E_AGAIN", 0), "post to a full queue")
-    server("recv", mr=0, len=SLOT, count=waiting, ctx=1000)
+    server("recv", mr=0, len=MESSAGE_SIZE, count=waiting, ctx=1000)
     expect_contexts(client, waiting, 1)
     server.completions(waiting)
-    server("recv", mr=0, len=SLOT, count=QUEUE - 1)
+    server("recv", mr=0, len=MESSAGE_SIZE, count=QUEUE - 1)
     expect(post(client), ("ok", QUEUE), "post to an empty queue")
     expect_contexts(client, QUEUE)
     expect_received_once(server, QUEUE - 1)

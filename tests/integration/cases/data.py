@@ -62,31 +62,31 @@ NOT_INLINE = ([], [0], [1], [8], [4096], [1 << 18], [1001, None, 3095], [4096, 9
 FORMS = (*NOT_INLINE, [1], [5, INLINE_SIZE - 5])
 
 
-class Places:
+class Ranges:
     """Allocates ranges in the memory of a side. The bytes between them must stay unchanged."""
 
     def __init__(self, side, regions=1):
         self.side = side
-        self.taken = [[] for _ in range(regions)]
+        self.allocated = [[] for _ in range(regions)]
 
-    def take(self, length, region=0, odd=1):
+    def allocate(self, length, region=0, odd=1):
         """The default is an odd offset, because no alignment is required."""
-        place, before = self.taken[region][-1] if self.taken[region] else (0, 0)
-        at = (place + before + GUARD) // 8 * 8 + odd
-        self.taken[region].append((at, length))
+        previous = sum(self.allocated[region][-1]) if self.allocated[region] else 0
+        at = (previous + GUARD) // 8 * 8 + odd
+        self.allocated[region].append((at, length))
         return at
 
-    def blank(self):
-        for region, places in enumerate(self.taken):
-            self.side("set", mr=region, len=sum(places[-1]) + GUARD if places else 0, byte=FILLER)
+    def fill_with_filler(self):
+        for region, ranges in enumerate(self.allocated):
+            self.side("set", mr=region, len=sum(ranges[-1]) + GUARD if ranges else 0, byte=FILLER)
 
-    def check_between(self):
-        for region, places in enumerate(self.taken):
-            at = 0
-            for place, length in places:
-                self.side("check-set", mr=region, off=at, len=place - at, byte=FILLER)
-                at = place + length
-            self.side("check-set", mr=region, off=at, len=GUARD if places else 0, byte=FILLER)
+    def check_filler(self):
+        for region, ranges in enumerate(self.allocated):
+            end = 0
+            for at, length in ranges:
+                self.side("check-set", mr=region, off=end, len=at - end, byte=FILLER)
+                end = at + length
+            self.side("check-set", mr=region, off=end, len=GUARD if ranges else 0, byte=FILLER)
 
 
 class Transfer:
@@ -95,43 +95,43 @@ class Transfer:
     server's. Both have the same bytes afterwards; a received message is one byte shorter.
     """
 
-    def __init__(self, verb, form, number, places, most):
+    def __init__(self, verb, form, number, ranges, max_sges):
         self.verb, self.number = verb, number
         self.flags = ALWAYS
         if form >= len(NOT_INLINE) and verb not in ("read", "recv"):
             self.flags |= INLINE
         lengths = FORMS[form]
         if lengths is ALL:
-            lengths = [LENGTHS[index % len(LENGTHS)] for index in range(most)]
-        own, others = places
-        self.pieces = [(index % REGIONS, 0 if length is None else own.take(length, index % REGIONS), length)
-                       for index, length in enumerate(lengths[:most])]
-        self.length = sum(piece[2] or 0 for piece in self.pieces)
-        self.at = others.take(self.length)
+            lengths = [LENGTHS[index % len(LENGTHS)] for index in range(max_sges)]
+        local, remote = ranges
+        self.sges = [(index % REGIONS, 0 if length is None else local.allocate(length, index % REGIONS), length)
+                     for index, length in enumerate(lengths[:max_sges])]
+        self.length = sum(sge[2] or 0 for sge in self.sges)
+        self.at = remote.allocate(self.length)
         self.received = self.length - int(verb == "recv" and self.length > 1)
 
     def local(self):
-        if not self.pieces:
+        if not self.sges:
             return {}
-        if len(self.pieces) == 1:
-            return dict(zip(("mr", "off", "len"), self.pieces[0]))
+        if len(self.sges) == 1:
+            return dict(zip(("mr", "off", "len"), self.sges[0]))
         return {"sgl": ",".join("-:0:0" if length is None else f"{region}:{at}:{length}"
-                                for region, at, length in self.pieces)}
+                                for region, at, length in self.sges)}
 
     def remote(self):
         """Without local memory there is no remote range."""
-        return {"rmr": 0, "roff": self.at} if self.pieces and "send" not in self.verb else {}
+        return {"rmr": 0, "roff": self.at} if self.sges and "send" not in self.verb else {}
 
     def fill(self, client, server, seed):
-        self.each_piece(server if self.verb in ("read", "recv") else client, "fill", seed)
+        self.each_sge(server if self.verb in ("read", "recv") else client, "fill", seed)
 
     def check(self, client, server, seed):
-        self.each_piece(client if self.verb in ("read", "recv") else server, "check", seed)
+        self.each_sge(client if self.verb in ("read", "recv") else server, "check", seed)
 
-    def each_piece(self, side, command, seed):
+    def each_sge(self, side, command, seed):
         """Fills or checks the bytes of the SGEs, in the client's memory or in the server's."""
         done = 0
-        for index, (region, at, length) in enumerate(self.pieces):
+        for index, (region, at, length) in enumerate(self.sges):
             used = min(length or 0, self.received - done)
             where = {"mr": region, "off": at} if side.name == "client" else {"mr": 0, "off": self.at + done}
             if used:
@@ -140,11 +140,11 @@ class Transfer:
                 side("check-set", mr=region, off=at + used, len=length - used, byte=FILLER)
             done += length or 0
 
-    def in_two(self):
+    def as_two_sges(self):
         """The server's range for a message, as two SGEs that are split at a different offset than the client's."""
         third = self.received // 3
         if self.received == 0:
-            return {} if not self.pieces else {"mr": 0, "off": self.at, "len": 0}
+            return {} if not self.sges else {"mr": 0, "off": self.at, "len": 0}
         return {"sgl": f"0:{self.at}:{third},0:{self.at + third}:{self.received - third}"}
 
 
@@ -171,42 +171,42 @@ def with_queues(test, queues):
     settings, _ = QUEUES[queues]
     server, client = test.peers()
     limits = {name: int(value) for name, value in client("device-limits").items()}
-    most = min(limits["sge"], limits["srq_sge"] if "srq" in settings else limits["sge"])
+    max_sges = min(limits["sge"], limits["srq_sge"] if "srq" in settings else limits["sge"])
     for side in (server, client):
         if "srq" in settings:
-            side("srq", rq=QUEUE, rcq=settings["srq"], sge=most)
-        side("cfg", sge=most, cq=2 * QUEUE, sq=QUEUE, rq=QUEUE, inline=INLINE_SIZE, **PATIENT,
+            side("srq", rq=QUEUE, rcq=settings["srq"], sge=max_sges)
+        side("cfg", sge=max_sges, cq=2 * QUEUE, sq=QUEUE, rq=QUEUE, inline=INLINE_SIZE, **PATIENT,
              **{key: 0 if key == "srq" else value for key, value in settings.items()})
     for number in range(1, REGIONS):
         client("reg", mr=number, size=SIZE, usage=LOCAL_USAGES)
     share_region(server, client, SIZE)
     listen(server)
     connect(server, client, server_cfg=0, client_cfg=0)
-    return server, client, most, limits["read_sge"]
+    return server, client, max_sges, limits["read_sge"]
 
 
 class Connection:
     """Executes lists of transfers over a connection."""
 
     def __init__(self, test, queues):
-        self.server, self.client, self.most, self.read_most = with_queues(test, queues)
+        self.server, self.client, self.max_sges, self.max_read_sges = with_queues(test, queues)
         settings, self.receives = QUEUES[queues]
         self.recv = "srq-recv" if "srq" in settings else "recv"
         self.is_native = test.is_native
 
     def list_of(self, number):
         """Uses another form for each verb, depending on the list's number. A flush ends the list."""
-        places = Places(self.client, REGIONS), Places(self.server)
+        ranges = Ranges(self.client, REGIONS), Ranges(self.server)
         verbs = [verb for verb in ("write", "read", "write-imm", "recv", "send", "send-imm")
                  if not (verb.endswith("imm") and lab.lacks(lab.IMMEDIATE_DATA))]
         transfers = []
-        for place, verb in enumerate(verbs):
-            form = (number + place) % len(FORMS)
+        for index, verb in enumerate(verbs):
+            form = (number + index) % len(FORMS)
             if form == 0 and verb in ("send", "recv") and lab.lacks(lab.EMPTY_RECEIVE):
                 form = 1
-            most = min(self.most, self.read_most) if verb == "read" else self.most
-            transfers.append(Transfer(verb, form, place, places, most))
-        return transfers, places
+            max_sges = min(self.max_sges, self.max_read_sges) if verb == "read" else self.max_sges
+            transfers.append(Transfer(verb, form, index, ranges, max_sges))
+        return transfers, ranges
 
     def post(self, method, operations, seed):
         """Posts all operations at once, or each by its own function."""
@@ -219,8 +219,8 @@ class Connection:
 
     def run(self, method, number):
         """A batch is filled once and posted twice, with different bytes."""
-        transfers, places = self.list_of(number)
-        flag = places[1].take(8, odd=0)
+        transfers, ranges = self.list_of(number)
+        flag = ranges[1].allocate(8, odd=0)
         operations = [(one.verb, {"ctx": one.number, "flags": one.flags, "imm": 0x80000001 + one.number,
                                   **one.local(), **one.remote()})
                       for one in transfers if one.verb != "recv"]
@@ -229,21 +229,21 @@ class Connection:
         if method == "batch":
             self.client("batch-new", ops=len(operations))
         for seed in (0, 10000) if method == "batch" else (0,):
-            for side in places:
-                side.blank()
+            for side in ranges:
+                side.fill_with_filler()
             for one in transfers:
                 one.fill(self.client, self.server, seed)
             receives = self.post_receives(transfers)
             self.post(method, operations, seed)
             for one in transfers:
                 if one.verb == "recv":
-                    self.server("send", ctx=60, **one.in_two())
+                    self.server("send", ctx=60, **one.as_two_sges())
             self.check_completions(operations, receives)
             for one in transfers:
                 one.check(self.client, self.server, seed)
             expect(self.server("bytes", off=flag, len=8)["bytes"], "0102030405060708", "atomic write")
-            for side in places:
-                side.check_between()
+            for side in ranges:
+                side.check_filler()
         if method == "batch":
             self.client("batch-delete")
 
@@ -259,7 +259,7 @@ class Connection:
                 self.server(self.recv, ctx=one.number)
                 wanted[self.server].append((one.number, "RECV_WITH_IMM", one.length, imm))
             elif one.verb in ("send", "send-imm"):
-                self.server(self.recv, ctx=one.number, **one.in_two())
+                self.server(self.recv, ctx=one.number, **one.as_two_sges())
                 wanted[self.server].append((one.number, "RECV", one.length, imm))
         return wanted
 

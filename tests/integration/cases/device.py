@@ -27,7 +27,7 @@ def receives_end(test):
     client.event("CLOSED")
 
 
-@case("device", "a server gets ESTABLISHED once the client has taken its own")
+@case("device", "a server gets ESTABLISHED once the client has read its own event")
 def handshake(test):
     """
     librpma(7), "Steps of a client": librdmacm completes the handshake when the client reads its

@@ -47,12 +47,12 @@ def reply_lost(test):
     """
     A defect of the kernel: rxe_prepare_res() does not store the packet number of a flush, so
     duplicate_request() does not find it, drops the repeated request and sends no reply. With the
-    retry count 7 rxe_completer() repeats for ever, until the reply to a later operation.
+    retry count 7, rxe_completer() repeats it until the reply to a later operation arrives.
     """
-    way_to_client = cables(test)[1:]
+    cable_to_client = cables(test)[1:]
     server, client = connected(test)
     before = duplicates("rxe1")
-    with impaired(way_to_client, "loss", "100%"):
+    with impaired(cable_to_client, "loss", "100%"):
         client("flush", rmr=0, len=8, ctx=1, persistent=0)
         while duplicates("rxe1") == before:
             client.refuses("ERR_TIMEOUT", "wc", timeout=50)
@@ -67,7 +67,7 @@ def reply_lost(test):
 
 @case("device", "a native atomic write whose reply arrives after the next one: no later one completes",
       needs=(lab.NATIVE_OPERATIONS,))
-def fence_stays(test):
+def fence_never_ends(test):
     """
     A defect of the kernel: the reply to a later operation also completes the atomic write, but
     complete_wqe() does not increment rd_atomic again, as complete_ack() does. For

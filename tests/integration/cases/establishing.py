@@ -59,7 +59,7 @@ def client_aborts(test):
     server.refuses("RPMA_E_PROVIDER", "req-delete")  # the client has ended: nothing to reject
 
 
-@case("establish", "private data of the largest size; a longer one is refused with the reason")
+@case("establish", "private data of the largest size, and the reason of a rejection")
 def largest_private_data(test):
     """
     The limit depends on the transport: 56 and 196 bytes on InfiniBand and RoCE. siw accepts all

@@ -7,7 +7,7 @@ from harness.case import case, connect, connected, disconnect, listening
 from harness.network import cables, cut, mend
 from harness.side import ALWAYS, expect
 
-SLOT = 64
+MESSAGE_SIZE = 64
 # enum rpma_peer_event_type
 TYPES = (None, "OTHER", "PORT_UP", "PORT_DOWN", "ADDR_CHANGED", "DEVICE_GONE", "QP_ERROR",
          "CQ_ERROR", "SRQ_ERROR", "SRQ_LIMIT")
@@ -41,8 +41,9 @@ def ip(number, *words):
       "an address is added and removed: ADDR_CHANGED on soft-RoCE")
 def port(test):
     """
-    The GIDs of soft-RoCE are the addresses of the interface; that of soft-iWARP is its MAC. The
-    device's descriptor can be polled; a non-blocking call without an event returns RPMA_E_NO_EVENT.
+    The GIDs of soft-RoCE are the addresses of the interface; the GID of soft-iWARP is the MAC
+    address. The device's descriptor can be polled; a non-blocking call without an event returns
+    RPMA_E_NO_EVENT.
     """
     ports = cables(test)
     server, client = test.peers()
@@ -84,12 +85,12 @@ def srq_limit(test, limit):
     server("cfg", srq=1)
     connect(server, client, server_cfg=0)
     for place in range(8):
-        server("srq-recv", srq=1, mr=0, off=place * SLOT, len=SLOT, ctx=place)
+        server("srq-recv", srq=1, mr=0, off=place * MESSAGE_SIZE, len=MESSAGE_SIZE, ctx=place)
     server.refuses("RPMA_E_INVAL", "srq-limit", srq=1, limit=1000)
     server("srq-limit", srq=1, limit=limit)
 
     def one_message():
-        client("send", mr=0, len=SLOT)
+        client("send", mr=0, len=MESSAGE_SIZE)
         client.completion(opcode="SEND")
         server.completion(opcode="RECV", queue="srq", srq=1)
 

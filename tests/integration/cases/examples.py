@@ -91,7 +91,7 @@ def example_pair(test, **run):
 @case("examples", "{example} on {memory} memory{variant}, the clients with the other build's library",
       [run for run in runs() if run["example"][:2] == "05" and run["memory"] == "devdax"], limit=90)
 def unlike_pair(test, **run):
-    """One side has native flush and native atomic write, and the other side has not."""
+    """One side has native flush and native atomic write, the other side has neither."""
     run_pair(test, **run, others_library=True)
 
 

@@ -66,7 +66,7 @@ ENDS = [dict(zip(("who", "how", "when", "event", "shows"), row)) for row in (
     ("server", "killed", "during writes", "CLOSED"),
     ("client", "killed", "during writes", "CLOSED"),
 )]
-# The kernel acts for a process, or a page cites the case.
+# These cases need a device: the kernel acts for an ended process, or a page cites the case.
 NEEDS_KERNEL = {("client", "before it is accepted"), ("server", "before it takes the request"),
                  ("server", "while idle"), ("server", "during writes"), ("client", "during writes")}
 for row in ENDS:
@@ -228,7 +228,7 @@ def device_removed(test, removed):
     host = lab.host(1 if removed == "server" else 2)
     test.undo.callback(lab.add_device, lost.device, host)
     lab.run("rdma", "link", "delete", lost.device)
-    expect(lost.take()[0], answer, f"{removed}: end of {waits}")
+    expect(lost.read_reply()[0], answer, f"{removed}: end of {waits}")
     lost.event("LOST")
     other.event("CLOSED")
     expect_device_event(lost, "DEVICE_GONE")

@@ -12,7 +12,7 @@ SIZES = (0, 1, 8, 4096, 1 << 20)
 PAGED = (lab.ON_DEMAND_PAGING,)  # FS-DAX memory needs it
 
 
-def place(kind, host=1):
+def memory_file(kind, host=1):
     """The file that holds memory of this kind."""
     if kind == "FS-DAX":
         return lab.need(lab.memory_of("FSDAX", host), "FS-DAX file system") + "/data"
@@ -23,7 +23,7 @@ def place(kind, host=1):
 
 def connected_to(test, kind, source="DRAM"):
     """Connects; the server's memory is of this kind, the client's of kind source."""
-    server, client = connected(test, 4 << 20, file=place(kind), source=place(source, host=2))
+    server, client = connected(test, 4 << 20, file=memory_file(kind), source=memory_file(source, host=2))
     client("apply-pcfg", desc=server("pcfg", direct=1)["desc"])
     return server, client
 
@@ -62,7 +62,7 @@ def read_by_another(test):
     client("flush", rmr=0, len=GUARD, persistent=1)
     client.completion(opcode=opcode_of_flush(test))
     reader = test.side(1, "reader")
-    reader("memory", file=place("FS-DAX"), size=65536)
+    reader("memory", file=memory_file("FS-DAX"), size=65536)
     reader("check", len=GUARD, seed=4)
     disconnect(client, server)
 

@@ -25,7 +25,7 @@ def write_and_flush(server, client, seed, number=0, persistent=0):
 
 @case("fork", "the parent continues while a child runs and after it has exited, memory on {kind}",
       [{"kind": "DRAM"}, {"kind": "FS-DAX"}])
-def parent_goes_on(test, kind):
+def parent_continues(test, kind):
     """
     If parent and child shared pages, a child that writes to all its memory would change the
     parent's. The kernel copies registered pages, so ibv_fork_init() and RDMAV_FORK_SAFE, which one

@@ -131,7 +131,7 @@ def operations(test):
     expect(emulated["operations"]["native_flush"]["is"], False, "with RPMA_FLUSH=emulated")
 
 
-def where(kind):
+def memory_path(kind):
     """(path, the kind that rpma-info must report)."""
     if kind == "device DAX":
         return lab.need(lab.DEVDAX, "device DAX")
@@ -147,7 +147,7 @@ def registers(side, number, path, usage, is_sync):
 @case("info", "--memory with {kind}: kind and registrations equal those of another program",
       [{"kind": kind} for kind in ("device DAX", "FS-DAX", "file")])
 def memory(test, kind):
-    path = where(kind)
+    path = memory_path(kind)
     side = test.side(1)
     if kind != "device DAX":
         test.undo.callback(os.remove, path)

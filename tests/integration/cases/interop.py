@@ -17,7 +17,7 @@ from harness.side import ALL_USAGES, LOCAL_USAGES, READ_SRC, expect
 OTHER = {"native": "plain", "plain": "native"}
 # The columns of the table: this library, native and plain; the original 1.3.0 and 1.2.0.
 NAMES = {"native": "A", "plain": "B", "1.3.0": "C", "1.2.0": "D"}
-BY_CHOICE = "native with RPMA_FLUSH=emulated"
+EMULATED = "native with RPMA_FLUSH=emulated"
 SIZE = 2 << 20
 NOTICE = "the other side does not advertise its flush method"
 
@@ -111,7 +111,7 @@ def start_target(test, name, memory):
 
 
 def start_initiator(test, name):
-    initiator = (start(test, 2, "native", "initiator", "emulated") if name == BY_CHOICE else
+    initiator = (start(test, 2, "native", "initiator", "emulated") if name == EMULATED else
                  start(test, 2, name, "initiator"))
     initiator("reg", size=SIZE, usage=LOCAL_USAGES)
     return initiator
@@ -147,7 +147,7 @@ def pairs(test):
     memory = lab.need(lab.DEVDAX, "device DAX")
     seen = {}  # (initiator, target, operation): the results before and after
     seeds = iter(range(1, 256))
-    initiators = {name: start_initiator(test, name) for name in (*NAMES, BY_CHOICE)}
+    initiators = {name: start_initiator(test, name) for name in (*NAMES, EMULATED)}
     for number, name in enumerate(NAMES):
         target = start_target(test, name, memory)
         listen(target)
@@ -158,8 +158,8 @@ def pairs(test):
         target("ep-shutdown")
     ours = {pair: results[1] for pair, results in seen.items() if pair[0] in OTHER and pair[1] in OTHER}
     expect(ours, dict.fromkeys(ours, True), "pairs of this library, once the target has advertised")
-    flushes = {pair for pair in seen if pair[0] == BY_CHOICE and pair[2] != "atomic write"}
-    expect({pair: seen[pair] for pair in flushes}, {pair: seen[("plain", *pair[1:])] for pair in flushes}, BY_CHOICE)
+    flushes = {pair for pair in seen if pair[0] == EMULATED and pair[2] != "atomic write"}
+    expect({pair: seen[pair] for pair in flushes}, {pair: seen[("plain", *pair[1:])] for pair in flushes}, EMULATED)
     check_table(seen)
 
 

@@ -36,7 +36,7 @@ def as_user(*limits):
     return (*limits, "sh", "-euc", AS_USER, UNPRIVILEGED)
 
 
-@case("limits", "a user that is not root registers what fits RLIMIT_MEMLOCK, and works with it",
+@case("limits", "a user other than root registers memory within RLIMIT_MEMLOCK and uses it",
       shows=("mr: RLIMIT_MEMLOCK",))
 def memlock(test):
     wrapper = as_user("prlimit", f"--memlock={LIMIT}:{LIMIT}")
@@ -51,14 +51,14 @@ def memlock(test):
     exchange_data(server, client)
 
 
-@case("limits", "a user that is not root listens on a port below 1024", shows=("listen: privileged port",))
+@case("limits", "a user other than root listens on a port below 1024", shows=("listen: privileged port",))
 def privileged_port(test):
     user = test.side(1, "user", wrapper=as_user())
     user.refuses("RPMA_E_PROVIDER", "listen", errno=str(errno.EACCES), addr=user.address, port=1023)
     user("listen", addr=user.address, port=1024)
 
 
-@case("limits", "the rdma cgroup refuses more objects, and to open a device", shows=("mr: cgroup", "local: bind"))
+@case("limits", "the rdma cgroup limits objects and the opening of devices", shows=("mr: cgroup", "local: bind"))
 def rdma_cgroup(test):
     lab.need_virtual("a cgroup")
     directory = tempfile.mkdtemp(dir="/run")

@@ -112,7 +112,7 @@ def link_down_during_writes(test):
     wait_for_bytes(server, 16 * 500)
     cut(port)
     cut_at = time.monotonic()
-    code, answer = client.take(timeout=TIMEOUT)
+    code, answer = client.read_reply(timeout=TIMEOUT)
     expect((code, STATUSES[int(answer["status"])]), ("RPMA_E_PROVIDER", "RETRY_EXC_ERR"), "the load")
     expect_early("the load", milliseconds(cut_at), bounds(ack, retry)[1])
 
@@ -241,7 +241,7 @@ def tcp_limit(test, verb, status):
     expect(milliseconds(posted) > 1000, True, "TCP retransmits for longer than the settings allow")
 
 
-@case("lost", "TCP retransmits nothing of an idle connection, which stays established",
+@case("lost", "an idle connection, on which TCP retransmits nothing, stays established",
       lacks=lab.LIMITED_RETRIES)
 def tcp_idle(test):
     limit_tcp(test, 1)

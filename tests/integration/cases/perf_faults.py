@@ -85,7 +85,7 @@ def server_restarts(test, operation):
            f"service before and after the gap in {row}")
 
 
-@case("perf", "atomics are refused where a device has none: one line", lacks=lab.REMOTE_ATOMICS)
+@case("perf", "a device without atomics: refused in one line", lacks=lab.REMOTE_ATOMICS)
 def no_atomics(test):
     delay_early_messages(test)
     server = serve(test)
@@ -111,7 +111,7 @@ def verify(test, ledger, path, status):
     return Process(test, 1, "--verify", "--ledger", ledger, "--memory", path).end(status)
 
 
-@case("perf", "a killed client has recorded no write that is missing", fabric=True)
+@case("perf", "a client is killed: every recorded write has arrived", fabric=True)
 def client_killed(test):
     path, ledger, server, client = begin(
         test, "-o", "flush-visibility", "--ring", "32", "-d", "8", "--batch", "4", "-c", "3", "-t", "2", "-b", "9000")

@@ -10,10 +10,10 @@ from .data import send_until_full
 from .events import expect_device_event
 from .survivors import check_new_side
 
-SLOT = 64
+MESSAGE_SIZE = 64
 
 
-@case("queues", "a full send queue refuses, and accepts more after completions",
+@case("queues", "a full send queue refuses a post, and accepts it after completions",
       needs=(lab.WAITING_MESSAGES,), shows=("write",))
 def full_send_queue(test):
     """Messages without a receive fill the queue."""
@@ -29,8 +29,8 @@ def full_send_queue(test):
     disconnect(client, server)
 
 
-@case("queues", "more receives in one call than the queue takes, {queue}: the accepted ones are exact, and get a "
-      "message each", [{"queue": "recv", "shows": ("receive",)}, {"queue": "srq-recv"}], fabric=True)
+@case("queues", "more receives in one call than the queue accepts, {queue}: the reported number is exact, each gets "
+      "a message", [{"queue": "recv", "shows": ("receive",)}, {"queue": "srq-recv"}], fabric=True)
 def many_receives(test, queue):
     count, length = 200, 64
     server, client = listening(test)
@@ -53,7 +53,7 @@ def many_receives(test, queue):
     disconnect(client, server)
 
 
-@case("queues", "a queue of each completion vector of the device, and of no further one", fabric=True)
+@case("queues", "a CQ for each completion vector of the device, but for no other", fabric=True)
 def vectors(test):
     server, client = listening(test)
     most = int(client("device-limits")["vectors"])
@@ -81,15 +81,15 @@ def srq_exhausted(test, senders):
     server("cfg", srq=0)
     for number in range(senders):
         connect(server, client, number=number, server_cfg=0)
-    server("srq-recv", mr=0, len=SLOT, count=room)
+    server("srq-recv", mr=0, len=MESSAGE_SIZE, count=room)
     for place in range(senders * each):
-        client("fill", off=place * SLOT, len=SLOT, seed=place)
-        client("send", conn=place // each, mr=0, off=place * SLOT, len=SLOT, ctx=place)
+        client("fill", off=place * MESSAGE_SIZE, len=MESSAGE_SIZE, seed=place)
+        client("send", conn=place // each, mr=0, off=place * MESSAGE_SIZE, len=MESSAGE_SIZE, ctx=place)
     arrived = server.completions(room, queue="srq")
     server.refuses("ERR_TIMEOUT", "wc", queue="srq", timeout=500)
     while (first := len(arrived)) < senders * each:
         more = min(room, senders * each - first)
-        server("srq-recv", mr=0, off=first * SLOT, len=SLOT, count=more, ctx=first)
+        server("srq-recv", mr=0, off=first * MESSAGE_SIZE, len=MESSAGE_SIZE, count=more, ctx=first)
         arrived += server.completions(more, queue="srq")
     for number in range(senders):
         qp = int(server("qp", conn=number)["qp"])
@@ -97,7 +97,7 @@ def srq_exhausted(test, senders):
         expect(len(own), each, "messages of a connection")
         mine = list(range(number * each, number * each + each))
         for place, found in zip(mine, own):
-            server("check", off=found.ctx * SLOT, len=found.len, seed=place)
+            server("check", off=found.ctx * MESSAGE_SIZE, len=found.len, seed=place)
         expect([found.ctx for found in client.completions(each, conn=number)], mine, "sends")
         disconnect(client, server, number)
 
@@ -134,17 +134,17 @@ def writes_overflow(test, whose, count):
         client("cq-new", size=1, **shared_cq)
     client("cfg", sq=count, **(shared_cq or {"cq": 1}))
     connect(server, client, client_cfg=0)
-    client("fill", len=count * SLOT, seed=1)
+    client("fill", len=count * MESSAGE_SIZE, seed=1)
     for place in range(count):
-        client("write", mr=0, off=place * SLOT, rmr=0, roff=place * SLOT, len=SLOT, ctx=place)
+        client("write", mr=0, off=place * MESSAGE_SIZE, rmr=0, roff=place * MESSAGE_SIZE, len=MESSAGE_SIZE, ctx=place)
     for _ in range(count - 1):
         expect_device_event(client, "CQ_ERROR", "another peer" if shared_cq else "own peer", queue="main", conn=0,
                             **shared_cq)
     expect(client.completion(opcode="WRITE").ctx, 0, "op_context")
     nothing_more(client)
-    server("check", len=count * SLOT, seed=1)
+    server("check", len=count * MESSAGE_SIZE, seed=1)
     for place in range(count):  # lost completions occupy no entry of the send queue
-        client("write", mr=0, rmr=0, len=SLOT, ctx=place)
+        client("write", mr=0, rmr=0, len=MESSAGE_SIZE, ctx=place)
         expect(client.completion(opcode="WRITE").ctx, place, "op_context")
     disconnect(client, server)
 
@@ -154,13 +154,13 @@ def writes_overflow(test, whose, count):
 def receives_overflow(test, count):
     lab.need_virtual("a CQ of exactly the requested size")
     server, client = connected(test, server={"cq": 1, "rq": count})
-    server("recv", mr=0, len=SLOT, count=count)
+    server("recv", mr=0, len=MESSAGE_SIZE, count=count)
     for place in range(count):
-        client("send", mr=0, len=SLOT, ctx=place)
+        client("send", mr=0, len=MESSAGE_SIZE, ctx=place)
     expect_device_event(server, "CQ_ERROR", queue="main", conn=0)
     expect(client.completion(opcode="SEND").ctx, 0, "op_context")
     expect(server.completion(opcode="RECV").ctx, 0, "op_context")
-    server("recv", mr=0, len=SLOT, ctx=count)
+    server("recv", mr=0, len=MESSAGE_SIZE, ctx=count)
     expect(server.completion("WR_FLUSH_ERR").ctx, count, "op_context")
     nothing_more(server)
     nothing_more(client)

@@ -71,7 +71,7 @@ def interrupted(test):
                 server.wait_until_blocked(kind)
                 cause_event(server, client, **{"conn": 1} if "conn" in values else {})
                 continue
-            code, answer = server.take(timeout=30)
+            code, answer = server.read_reply(timeout=30)
             expect((code, answer.get("errno")), (wanted, EINTR if kind == EVENT else answer.get("errno")), call)
         expect(test.stderr().count("ERROR"), before, "errors in the log")
 
@@ -88,5 +88,5 @@ def unresolved(test):
         client.begin("req-new", addr=absent, port=PORT, cfg=0)
         client.wait_until_blocked(EVENT)
         send_signal(test, client)
-        code, answer = client.take(timeout=30)
+        code, answer = client.read_reply(timeout=30)
         expect((code, answer["errno"]), ("RPMA_E_PROVIDER", error), f"restart={restart}")

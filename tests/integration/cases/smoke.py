@@ -41,13 +41,13 @@ def early_receive(test, first):
     for side in sides:
         side("reg", size=4096, usage=RECV | SEND)
         side("cfg", sge=2)
-    pieces = "0:1024:100,0:2048:412"
+    sgl = "0:1024:100,0:2048:412"
     listen(server)
     client("req-new", addr=server.address, port=PORT, cfg=0)
-    client("req-recv", sgl=pieces, ctx=1)
+    client("req-recv", sgl=sgl, ctx=1)
     client("connect")
     server("next-req", cfg=0)
-    server("req-recv", sgl=pieces, ctx=2)
+    server("req-recv", sgl=sgl, ctx=2)
     server("connect")
     client.event("ESTABLISHED")
     for sender in sides if first == "server" else sides[::-1]:

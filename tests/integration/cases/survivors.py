@@ -52,7 +52,7 @@ def expect_load_fails(side, within=RETRIES_END):
     The load ends in time with a failed completion, or with CLOSED. siw may also refuse a post while
     the connection ends.
     """
-    code, answer = side.take(timeout=within)
+    code, answer = side.read_reply(timeout=within)
     if code == "ERR_CLOSED" and lab.lacks(lab.LATE_COMPLETIONS):
         expect(answer["event"], "CLOSED", "event")
         return answer

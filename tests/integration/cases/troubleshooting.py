@@ -108,7 +108,7 @@ def refused_by_two(test):
         client.event("REJECTED", conn=number)
 
 
-@case("troubleshooting", "no file descriptor is left",
+@case("troubleshooting", "no file descriptor is available",
       shows=("request: no descriptor", "request: channel"))
 def no_descriptors(test):
     """

@@ -63,11 +63,11 @@ def case(group, title, table=({},), limit=60, builds=None, needs=(), lacks=None,
     """
     builds = builds or (("native",) if group in EITHER_BUILD else BOTH_BUILDS)
 
-    def enter(function):
+    def register(function):
         TABLE.extend(Case(group, title, function, values, limit, builds, needs, lacks, shows, fabric)
                      for values in table)
         return function
-    return enter
+    return register
 
 
 # A thousand connections or ten thousand requests need more descriptors than the default limit.
@@ -83,14 +83,14 @@ def start_process(command, environment, errors):
 
 
 @functools.cache
-def seed(host):
+def spawner(host):
     """
     Starts a side that only forks others, because an emulated machine needs long to start a program.
     This program adopts its children.
     """
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
     process = start_process(lab.on(host, *MANY_DESCRIPTORS, lab.PEER), EXACT_HEAP, subprocess.DEVNULL)
-    side = Side(f"seed of {host}", [], process)
+    side = Side(f"spawner of {host}", [], process)
     side.wait_for_line()
     return side
 
@@ -120,9 +120,9 @@ class Test:
             process = start_process(lab.on(host, *wrapper, program), environment, errors)
         else:
             try:
-                process = Forked(seed(host), errors)
+                process = Forked(spawner(host), errors)
             except BaseException:
-                seed.cache_clear()  # its reply may arrive after the case's time limit and would stay unread
+                spawner.cache_clear()  # its reply may arrive after the case's time limit and would stay unread
                 raise
         side = self.add(name or f"host{number}", process, errors, lab.address(host))
         side.checked = checked

@@ -146,7 +146,7 @@ class Side:
         except BrokenPipeError:
             raise Exited(f"{self.name} ended before {line}") from None
 
-    def take(self, timeout=None):
+    def read_reply(self, timeout=None):
         """(code, reply) of the command that was begun."""
         words = self.wait_for_line(timeout).split()
         if words[0] == "bad":
@@ -156,7 +156,7 @@ class Side:
         return code, dict(pair.split("=", 1) for pair in pairs)
 
     def end(self, timeout=None):
-        code, answer = self.take(timeout)
+        code, answer = self.read_reply(timeout)
         if code != "ok":
             raise Failed(f"{self.name}: {self.running}: {code} {answer or ''}")
         return answer
@@ -167,7 +167,7 @@ class Side:
 
     def execute(self, verb, **values):
         self.begin(verb, **values)
-        return self.take()
+        return self.read_reply()
 
     def code(self, verb, **values):
         return self.execute(verb, **values)[0]

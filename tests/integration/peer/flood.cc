@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// outside.cc -- a client that uses only librdmacm
+// flood.cc -- a client that uses only librdmacm
 
 #include "peer.hh"
 

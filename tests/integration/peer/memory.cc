@@ -67,7 +67,7 @@ void register_memory(const Args &args) {
     reply_bytes("desc", descriptor.data(), descriptor.size());
 }
 
-void take_remote(const Args &args) {
+void import_descriptor(const Args &args) {
     const std::vector<unsigned char> descriptor = args.bytes("desc");
     rpma_mr_remote *&remote = args.in(fixture.remote, "rmr");
     must(rpma_mr_remote_from_descriptor(descriptor.data(), descriptor.size(), &remote));
@@ -119,7 +119,7 @@ const Commands here{
     {"memory", map},
     {"reg", register_memory},
     {"dereg", call(rpma_mr_dereg)},
-    {"remote", take_remote},
+    {"remote", import_descriptor},
     {"remote-delete", call(rpma_mr_remote_delete)},
     {"fill", [](const Args &args) { pattern_fill(range_of(args), args.number("seed")); }},
     {"set",
@@ -156,8 +156,7 @@ void pattern_fill(area bytes, uint64_t seed) {
     }
 }
 
-// Compares each word as soon as it is computed, so that data that arrives after its flag is
-// detected.
+// Compares each word as soon as it is computed, to detect data that arrives after its flag.
 void pattern_check(area bytes, uint64_t seed) {
     for (size_t done = 0; done < bytes.size(); done += PATTERN_WORD) {
         const uint64_t word = pattern_word(seed, done / PATTERN_WORD);

@@ -94,35 +94,35 @@ using ScopedReq = Scoped<rpma_conn_req, rpma_conn_req_delete>;
 
 // The array of the objects of a type, the key with the index of one, and the function that
 // deletes one.
-template <class Object> struct Places {
+template <class Object> struct HandleArray {
     std::span<Object *> all;
     const char *key;
     int (*remove)(Object **object) = nullptr;
 };
 // In the order of deletion that the manual requires.
-inline constexpr std::tuple places{
-    Places<rpma_batch>{fixture.batch, "batch", rpma_batch_delete},
-    Places<rpma_conn>{fixture.conn, "conn", rpma_conn_delete},
-    Places<rpma_conn_req>{fixture.req, "req", rpma_conn_req_delete},
-    Places<rpma_ep>{{&fixture.ep, 1}, "ep", rpma_ep_shutdown},
-    Places<rpma_conn_cfg>{fixture.cfg, "cfg", rpma_conn_cfg_delete},
-    Places<rpma_srq>{fixture.srq, "srq", rpma_srq_delete},
-    Places<rpma_cq>{fixture.shared_cq, "shared_cq", rpma_cq_delete},
-    Places<rpma_mr_local>{fixture.mr, "mr", rpma_mr_dereg},
-    Places<rpma_mr_remote>{fixture.remote, "rmr", rpma_mr_remote_delete},
-    Places<rpma_peer>{{&fixture.peer, 1}, "peer", rpma_peer_delete},
-    Places<ibv_context>{{&fixture.device, 1}, "device"}, // never deleted
+inline constexpr std::tuple handle_arrays{
+    HandleArray<rpma_batch>{fixture.batch, "batch", rpma_batch_delete},
+    HandleArray<rpma_conn>{fixture.conn, "conn", rpma_conn_delete},
+    HandleArray<rpma_conn_req>{fixture.req, "req", rpma_conn_req_delete},
+    HandleArray<rpma_ep>{{&fixture.ep, 1}, "ep", rpma_ep_shutdown},
+    HandleArray<rpma_conn_cfg>{fixture.cfg, "cfg", rpma_conn_cfg_delete},
+    HandleArray<rpma_srq>{fixture.srq, "srq", rpma_srq_delete},
+    HandleArray<rpma_cq>{fixture.shared_cq, "shared_cq", rpma_cq_delete},
+    HandleArray<rpma_mr_local>{fixture.mr, "mr", rpma_mr_dereg},
+    HandleArray<rpma_mr_remote>{fixture.remote, "rmr", rpma_mr_remote_delete},
+    HandleArray<rpma_peer>{{&fixture.peer, 1}, "peer", rpma_peer_delete},
+    HandleArray<ibv_context>{{&fixture.device, 1}, "device"}, // never deleted
 };
 
 template <class Object, class... All>
-constexpr bool is_one_of(const std::tuple<Places<All>...> &) {
+constexpr bool is_one_of(const std::tuple<HandleArray<All>...> &) {
     return (std::is_same_v<Object, All> || ...);
 }
 template <class Object>
-concept Handle = is_one_of<Object>(places);
+concept Handle = is_one_of<Object>(handle_arrays);
 
 template <Handle Object> Object *&handle_of(const Args &args) {
-    const Places<Object> &of = std::get<Places<Object>>(places);
+    const HandleArray<Object> &of = std::get<HandleArray<Object>>(handle_arrays);
     return of.all[args.below(of.all.size(), of.key)];
 }
 

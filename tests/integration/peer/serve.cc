@@ -23,7 +23,7 @@ constexpr uint64_t COMMANDS = UINT64_MAX, ENDPOINT = UINT64_MAX - 1;
 // Client n has connection n, share n of region 0, and two message buffers in region 1.
 struct Client {
     rpma_cq *cq;
-    size_t place; // index of the buffer for the next message
+    size_t buffer; // index of the buffer for the next message
 };
 
 Client clients[MAX_CONNS];
@@ -34,11 +34,11 @@ struct {
 } counts;
 
 size_t message_at(size_t number) {
-    return (2 * number + clients[number].place) * MESSAGE;
+    return (2 * number + clients[number].buffer) * MESSAGE;
 }
 
 // The descriptor is non-blocking, because a wake-up may be stale.
-void watch_without_blocking(int fd, uint64_t tag) {
+void watch_non_blocking(int fd, uint64_t tag) {
     make_nonblocking(fd);
     watch(fd, tag);
 }
@@ -60,7 +60,7 @@ void accept(rpma_conn_req **req, size_t number) {
     memcpy(data.data(), &own, sizeof(own));
     std::ranges::copy(descriptor, data.begin() + sizeof(own));
     const rpma_conn_private_data pdata = private_data(data);
-    clients[number].place = 0;
+    clients[number].buffer = 0;
     must(rpma_conn_req_recv(*req, fixture.mr[1], message_at(number), MESSAGE, nullptr));
     must(rpma_conn_req_connect(req, &pdata, &fixture.conn[number]));
 }
@@ -84,8 +84,8 @@ void accept_client(const Args &args) {
     }
     rpma_conn *conn = fixture.conn[number];
     clients[number].cq = queue_of(conn);
-    watch_without_blocking(get(rpma_conn_get_event_fd, conn), 2 * number);
-    watch_without_blocking(get(rpma_cq_get_fd, clients[number].cq), 2 * number + 1);
+    watch_non_blocking(get(rpma_conn_get_event_fd, conn), 2 * number);
+    watch_non_blocking(get(rpma_cq_get_fd, clients[number].cq), 2 * number + 1);
     counts.present++;
 }
 
@@ -104,7 +104,7 @@ void handle_event(size_t number) {
 // Posts the next receive first: the next message may arrive before this echo has been sent.
 void echo(size_t number, const ibv_wc &wc) {
     const size_t at = message_at(number);
-    clients[number].place ^= 1;
+    clients[number].buffer ^= 1;
     must(rpma_recv(fixture.conn[number], fixture.mr[1], message_at(number), MESSAGE, nullptr));
     must(send(fixture.conn[number], fixture.mr[1], at, wc.byte_len,
               (wc.wc_flags & IBV_WC_WITH_IMM) != 0, ntohl(wc.imm_data)));
@@ -142,7 +142,7 @@ void serve(const Args &args) {
         reply("echoed", counts.echoed);
         reply("present", counts.present);
     }};
-    watch_without_blocking(get(rpma_ep_get_fd, fixture.ep), ENDPOINT);
+    watch_non_blocking(get(rpma_ep_get_fd, fixture.ep), ENDPOINT);
     watch(STDIN_FILENO, COMMANDS);
     while (!has_command)
         for (const uint64_t tag : wait_for_ready(-1)) {

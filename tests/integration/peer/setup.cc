@@ -122,7 +122,7 @@ void release(const Args &) {
     if (fixture.epoll_fd >= 0)
         close(fixture.epoll_fd);
     fixture.epoll_fd = -1;
-    std::apply([&](const auto &...each) { (remove_all(each), ...); }, places);
+    std::apply([&](const auto &...each) { (remove_all(each), ...); }, handle_arrays);
     must(first);
 }
 

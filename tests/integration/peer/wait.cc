@@ -27,7 +27,7 @@ void reply_completion(const ibv_wc &wc, size_t number) {
 }
 
 // Polls once for the missing completions and adds them to the reply.
-int take(rpma_cq *cq, size_t wanted, size_t *got) {
+int poll_completions(rpma_cq *cq, size_t wanted, size_t *got) {
     ibv_wc wc[16];
     int count = 0;
     const int code = rpma_cq_get_wc(
@@ -38,7 +38,7 @@ int take(rpma_cq *cq, size_t wanted, size_t *got) {
 }
 
 // A stale wake-up is harmless, because the caller polls the queue again.
-void wake_up(rpma_conn *conn, rpma_cq *cq, int64_t timeout_ms) {
+void wait_for_wake_up(rpma_conn *conn, rpma_cq *cq, int64_t timeout_ms) {
     wait_readable(get(rpma_cq_get_fd, cq), timeout_ms);
     int code = rpma_cq_wait(cq);
     if (code == RPMA_E_SHARED_CHANNEL) {
@@ -59,7 +59,7 @@ void completions(const Args &args) {
     size_t got = 0;
     const ScopeExit report{[&] { reply("ms", clock.ms()); }};
     while (got < wanted) {
-        const int code = take(cq, wanted, &got);
+        const int code = poll_completions(cq, wanted, &got);
         if (code != RPMA_E_NO_COMPLETION) {
             must(code);
             continue;
@@ -67,7 +67,7 @@ void completions(const Args &args) {
         const int64_t left = timeout - clock.ms();
         require(left > 0, timeout > 0 ? ERR_TIMEOUT : RPMA_E_NO_COMPLETION);
         if (!args.is("busy"))
-            wake_up(args.in(fixture.conn, "conn"), cq, left);
+            wait_for_wake_up(args.in(fixture.conn, "conn"), cq, left);
     }
 }
 
@@ -101,7 +101,7 @@ void wait_by_epoll(const Args &args) {
 
 // Replies with the index of an object in an array of fixture.
 template <class Objects, class Object>
-void reply_place(const char *key, const Objects &objects, const Object *object) {
+void reply_index(const char *key, const Objects &objects, const Object *object) {
     const auto *found = std::ranges::find(objects, object);
     if (object != nullptr && found != std::end(objects))
         reply(key, found - objects);
@@ -112,14 +112,14 @@ void reply_queue(const rpma_cq *cq) {
     for (const rpma_srq *srq : fixture.srq)
         if (srq != nullptr && get(rpma_srq_get_rcq, srq) == cq) {
             reply("queue", "srq");
-            reply_place("srq", fixture.srq, srq);
+            reply_index("srq", fixture.srq, srq);
         }
     for (const rpma_conn *conn : fixture.conn)
         if (conn != nullptr && (queue_of(conn) == cq || get(rpma_conn_get_rcq, conn) == cq)) {
             reply("queue", queue_of(conn) == cq ? "main" : "rcq");
-            reply_place("conn", fixture.conn, conn);
+            reply_index("conn", fixture.conn, conn);
         }
-    reply_place("shared_cq", fixture.shared_cq, cq);
+    reply_index("shared_cq", fixture.shared_cq, cq);
 }
 
 // Replies with the next event of the device and the numbers of its handles. second=1 reads it
@@ -137,8 +137,8 @@ void device_event(const Args &args) {
     const rpma_peer_event event = get(rpma_peer_next_event, peer);
     reply("type", int{event.type});
     reply("port", unsigned{event.port});
-    reply_place("conn", fixture.conn, event.conn);
-    reply_place("srq", fixture.srq, event.srq);
+    reply_index("conn", fixture.conn, event.conn);
+    reply_index("srq", fixture.srq, event.srq);
     if (event.cq != nullptr)
         reply_queue(event.cq);
 }
