@@ -17,10 +17,10 @@ class Skipped(Exception):
 
 def test(title):
     """Registers a function as a test."""
-    def enter(function):
+    def register(function):
         TESTS.append((title, function))
         return function
-    return enter
+    return register
 
 
 def expect(actual, wanted, what):

@@ -126,7 +126,7 @@ def on_terminal(columns):
     return output.decode().replace("\r\n", "\n")
 
 
-@test("the text takes the width of the terminal; its words are the same")
+@test("the text fits the width of the terminal; its words do not change")
 def width():
     output = run(PROGRAM).stdout
     for columns in (60, 1000, 40):
@@ -165,7 +165,7 @@ def missing():
             expect("no device no-such-device" in found["usable"]["why"], True, found["usable"]["why"])
 
 
-@test("text from outside: one row without control characters, and its reason")
+@test("control characters in arguments and the environment: one row without control characters, and its reason")
 def text_from_outside():
     for value, seen in (("x\n\x1b[2J\x7f\u009b", r"x\n\x1b[2J\x7f\xc2\x9b"), ("y" * 5000, "yyyy...")):
         for arguments, times in ((["--device", value], 2), ([value], 1)):
@@ -211,7 +211,7 @@ def tmpfs():
     expect(check_file("/dev/shm", 1 << 20), "tmpfs", "file system of /dev/shm")
 
 
-@test("--memory with a file that is no memory: status 4 and one line")
+@test("--memory with a file that cannot be mapped: status 4 and one line")
 def no_memory():
     with tempfile.TemporaryDirectory() as directory:
         empty, pipe = os.path.join(directory, "empty"), os.path.join(directory, "pipe")

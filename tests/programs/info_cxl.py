@@ -123,7 +123,7 @@ def capability(place, identity, vendor, dvsec, following):
     return bytes(content)
 
 
-@test("Global Persistent Flush is where the PCI configuration has it")
+@test("Global Persistent Flush is reported from the PCI configuration")
 def flush():
     for config, wanted in (
             (capability(0x200, 0x23, 0x1e98, 5, 0), [True, False]),

@@ -71,7 +71,7 @@ def named():
         expect(report(driver, transport)["rpma_devices"], row.split(",")[0], driver)
 
 
-@test("it warns of each trap in the tables, and of no other of them")
+@test("rpma-info warns of exactly the traps in the tables")
 def warnings():
     page = rows()
     for driver, transport, row in FACTS:

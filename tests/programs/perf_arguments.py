@@ -1,11 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
-"""Tests the arguments and the option descriptions of rpma-perf: perf_words.py PROGRAM SOURCE
-VERSION
+"""Tests the arguments and option descriptions of rpma-perf: perf_arguments.py PROGRAM SOURCE VERSION
 
-perf.cc has a table of conflicting settings (Plan::conflict()); the tables here have the other
-errors.
+perf.cc has a table of conflicting settings (Plan::conflict()); the tables here have the other errors.
 """
 
 import pathlib
@@ -206,7 +204,7 @@ def arguments():
         expect((done.stderr.startswith("rpma-perf: "), part in done.stderr), (True, True), done.stderr)
 
 
-@test("--help fits a terminal, names the operations and is that of -h; --version prints the versions")
+@test("--help fits a terminal, names the operations and equals that of -h; --version prints the versions")
 def helps():
     done = run(PROGRAM, "--help")
     expect((done.returncode, done.stderr), (0, ""), "--help")

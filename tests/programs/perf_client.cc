@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// perf_client.cc -- a client of rpma-perf: its behavior towards servers that follow or violate
+// perf_client.cc -- a client of rpma-perf: its behaviour towards servers that follow or violate
 // the protocol, and its reports of loads with known times
 
 #include "ledger.hh"

@@ -92,7 +92,7 @@ def expect_refused(text, memory, part):
     expect(part in done.stderr, True, f"{part!r} in {done.stderr!r}")
 
 
-@test("every recorded record that may not have been overwritten is found")
+@test("every record that was recorded and cannot be overwritten is found")
 def all_found():
     for lines in (LINES, ("0 3 3", *LINES[1:], LINES[2])):
         expect_line(check(ledger(lines), image()), FOUND, "23 records recorded, 10 checked, 10 found")
@@ -176,7 +176,7 @@ def another_run():
                (MISSING, True), done.stdout)
 
 
-@test("a last line without its end does not count")
+@test("an incomplete last line is ignored")
 def cut_ledger():
     text = ledger((*LINES, "0 15 17"))
     for end in (1, 2, 9, 15):
@@ -219,7 +219,7 @@ def damaged_head():
     expect(check(ledger(head=HEAD.replace(f"size {SIZE}", "size 128")), image()).returncode, MISSING, "the least size")
 
 
-@test("a damaged line, and one that cannot follow, is refused with its number")
+@test("a damaged or inconsistent line is refused with its number")
 def damaged_line():
     lines = ledger().splitlines(keepends=True)
     for changed in ("0 4" + lines[1][3:], lines[1].replace(" ", "  ", 1), "\n",

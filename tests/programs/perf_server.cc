@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// perf_server.cc -- a server of rpma-perf: its behavior towards clients that follow or violate
+// perf_server.cc -- a server of rpma-perf: its behaviour towards clients that follow or violate
 // the protocol
 
 #include "perf_script.hh"

@@ -93,7 +93,7 @@ WRONG = {
 }
 
 
-@test("an invalid argument, and a missing part, is one line")
+@test("an invalid argument or a missing program: one line")
 def wrong_arguments():
     with commands(ldconfig="echo none") as environment:
         for status, rows in WRONG.items():
