@@ -8,11 +8,11 @@ import re
 
 import errors
 
-GLUE = {"failed", "of", "or", "the"}
+STOP_WORDS = {"failed", "of", "or", "the"}
 
 
 def words(text):
-    return set(re.findall(r"\w+", text)) - GLUE
+    return set(re.findall(r"\w+", text)) - STOP_WORDS
 
 
 def key(row):

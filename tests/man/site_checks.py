@@ -38,7 +38,7 @@ def site_of(book):
         yield root, files, (done.stderr or done.stdout).strip() if done.returncode else ""
 
 
-def sources(source):
+def site_files(source):
     """The file of every page, document and example in the site."""
     yield from (f"{path.name}.html" for path in sorted(source.glob("man/*.[1-9]")))
     for pattern in ("*.md", "docs/*.md", "programs/**/*.md", "examples/*.md", "examples/*/*.md"):
@@ -48,7 +48,7 @@ def sources(source):
         yield f"{path.relative_to(source)}/README.html"
 
 
-def leads_to(name, link):
+def link_target(name, link):
     """The file and the anchor that a link in the file refers to."""
     file, _, anchor = html.unescape(link).partition("#")
     return (posixpath.normpath(posixpath.join(posixpath.dirname(name), file)) if file else name,
@@ -73,16 +73,16 @@ def check_html(book):
             for link in sorted(set(LINK.findall(text)) if name.endswith(".html") else ()):
                 if re.match(r"https?:|mailto:|data:,$", link):
                     continue
-                file, anchor = leads_to(name, link)
+                file, anchor = link_target(name, link)
                 if file not in files or anchor and anchor not in places[file]:
                     yield f"HTML: {name} links to {link}, which does not exist"
 
 
 def check_start(book, files):
     """The start page, or the page of functions, links to every page, document and example."""
-    linked = {leads_to(start, link)[0] for start in ("index.html", "rpma_functions.7.html")
+    linked = {link_target(start, link)[0] for start in ("index.html", "rpma_functions.7.html")
               for link in LINK.findall(files.get(start, ""))}
-    for file in sources(book.source):
+    for file in site_files(book.source):
         if file not in files:
             yield f"HTML: {file} is missing"
         elif file not in linked:
@@ -108,7 +108,7 @@ def check_search(book):
         if done.returncode:
             yield f"search: search.js fails: {done.stderr.strip()}"
         for name in names:
-            file, anchor = leads_to("", answers.get(name, "-"))
+            file, anchor = link_target("", answers.get(name, "-"))
             text = files.get(file, "")
             if f'<code class="Nm">{name}</code>' not in text or anchor not in ("", name):
                 yield f"search: {name} leads to {answers.get(name, 'nowhere')}"

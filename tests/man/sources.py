@@ -20,12 +20,12 @@ import tarfile
 
 SOURCE = pathlib.Path(__file__).resolve().parent.parent.parent
 BELOW = {"linux": "drivers/infiniband/", "rdma-core": "providers/"}
-MEANT = re.compile(r'\.\\" (?i:linux|rdma-core|lab|providers)\b')
-NAMED = re.compile(r'\.\\" ((linux|rdma-core)(?:-[\d.]+)?) (\S+?)(?: but (\S+/))?: (.+)')
+SOURCE_COMMENT = re.compile(r'\.\\" (?i:linux|rdma-core|lab|providers)\b')
+SOURCE_FORMAT = re.compile(r'\.\\" ((linux|rdma-core)(?:-[\d.]+)?) (\S+?)(?: but (\S+/))?: (.+)')
 CASE = re.compile(r'\.\\" lab (\w+):(.*)')
 ITEM = re.compile(r"(?P<how>no |one )?(?P<word>[\w.]+)(?: = (?P<value>\S+))?")
 # The pages in which each entry needs a source, and their parts with conclusions, which need none.
-SOURCED, CONCLUDING = ("rpma_devices.7", "rpma_soft_devices.7"), ("What follows for a program", "Versions")
+SOURCED, WITHOUT_SOURCES = ("rpma_devices.7", "rpma_soft_devices.7"), ("What follows for a program", "Versions")
 # Parts without entries: each has its sources after the title.
 DRIVER = re.compile(r"\.Ss \w+ \(")
 
@@ -39,7 +39,7 @@ class Named:
         self.but = self.path + but if but else None
         self.items = [(item, ITEM.fullmatch(item)) for item in items.split(", ")]
 
-    def means(self, name):
+    def refers_to(self, name):
         """True if the comment refers to this file of the package."""
         if self.path.endswith("/"):
             return name.startswith(self.path) and not (self.but and name.startswith(self.but))
@@ -48,7 +48,7 @@ class Named:
     def faults(self, folder):
         """Yields a line for each word that the named file or folder lacks."""
         files = contents(folder / self.package)
-        texts = [text for name, text in files.items() if self.means(name)]
+        texts = [text for name, text in files.items() if self.refers_to(name)]
         if not texts:
             yield f"{self.where}: {self.package} has no {self.path}"
             return
@@ -77,7 +77,7 @@ def lines(manual):
 
 
 def named(manual):
-    matches = ((where, NAMED.fullmatch(line)) for where, line in lines(manual))
+    matches = ((where, SOURCE_FORMAT.fullmatch(line)) for where, line in lines(manual))
     return [Named(where, match) for where, match in matches if match]
 
 
@@ -93,7 +93,7 @@ def check_form(book):
     """All comments that name sources have one form, and each entry about a device has one."""
     known = list(cases())
     for where, line in lines(book.source / "man"):
-        match, case = NAMED.fullmatch(line), CASE.fullmatch(line)
+        match, case = SOURCE_FORMAT.fullmatch(line), CASE.fullmatch(line)
         if case:
             title = case[2].strip()
             if not any(group == case[1] and (start.startswith(title) or title.startswith(start))
@@ -103,7 +103,7 @@ def check_form(book):
             for text, item in Named(where, match).items:
                 if not item:
                     yield f"{where}: {text!r} is not in the format of the head of man/rpma_devices.7"
-        elif MEANT.match(line):
+        elif SOURCE_COMMENT.match(line):
             yield f"{where}: not in the format of the head of man/rpma_devices.7"
     for name in SOURCED:
         yield from check_entries(book.source / "man" / name)
@@ -113,15 +113,15 @@ def check_entries(page):
     """Each row and each entry below a .Ss has its sources directly before it."""
     part, has_source, driver = None, False, False
     for number, line in enumerate(page.read_text(encoding="utf-8").splitlines(), 1):
-        if driver and not MEANT.match(line):
+        if driver and not SOURCE_COMMENT.match(line):
             yield f"man/{page.name}:{number}: {part} has no source"
         driver = bool(DRIVER.match(line))
         if line.startswith((".Ss", ".Sh")):
             part = line[4:] if line.startswith(".Ss") else None
-        elif line.startswith(".It") and part and part not in CONCLUDING and not has_source:
+        elif line.startswith(".It") and part and part not in WITHOUT_SOURCES and not has_source:
             if not line.startswith(".It Sy"):  # the heading of a table, or an entry of a driver's part
                 yield f"man/{page.name}:{number}: {line[4:] or 'the entry'} has no source"
-        has_source = bool(MEANT.match(line)) or (has_source and line.startswith('.\\"'))
+        has_source = bool(SOURCE_COMMENT.match(line)) or (has_source and line.startswith('.\\"'))
 
 
 def unpack(package, folder):
@@ -130,7 +130,7 @@ def unpack(package, folder):
     with tarfile.open(fileobj=sys.stdin.buffer, mode="r|*") as archive:
         for member in archive:
             name = member.name.removeprefix("./").partition("/")[2]
-            if member.isfile() and any(each.means(name) for each in wanted):
+            if member.isfile() and any(each.refers_to(name) for each in wanted):
                 target = folder / name
                 target.parent.mkdir(parents=True, exist_ok=True)
                 target.write_bytes(archive.extractfile(member).read())

@@ -43,13 +43,13 @@ STAGES = [
     "== Booting the lab",
     "== The machine",
 ]
-TWICE = {2, 5, 7}  # stages with all signals: apt works, the machine boots, the program runs
+ALL_SIGNALS = {2, 5, 7}  # stages with all signals: apt works, the machine boots, the program runs
 SIGNALS = {signal.SIGINT: 130, signal.SIGHUP: 129, signal.SIGTERM: 143}
-PLAIN = ("setpriv", "--inh-caps", "-all", "--bounding-set",
-         "-all,+chown,+dac_override,+fowner,+fsetid,+kill,+setgid,+setuid,+setpcap,"
-         "+net_bind_service,+net_raw,+sys_chroot,+mknod,+audit_write,+setfcap")
+CONTAINER = ("setpriv", "--inh-caps", "-all", "--bounding-set",
+             "-all,+chown,+dac_override,+fowner,+fsetid,+kill,+setgid,+setuid,+setpcap,"
+             "+net_bind_service,+net_raw,+sys_chroot,+mknod,+audit_write,+setfcap")
 LIMIT = 1200
-AT_ONCE = 1  # second after the end; anything that exists later remains
+CLEANUP_S = 1  # second after the end; anything that exists later remains
 
 
 def time_to_clean():
@@ -141,7 +141,7 @@ def interrupt(work, stage, number, checkout=CHECKOUT, options=("--soft-roce",)):
     began = time.monotonic()
     status = demo.end()
     ended = time.monotonic()
-    while demo.left() and time.monotonic() < ended + AT_ONCE:
+    while demo.left() and time.monotonic() < ended + CLEANUP_S:
         time.sleep(0.05)
     wrong = [f"not removed: {name}" for name in demo.left()]
     output = f"status {status} after {ended - began:.1f} s, of {time_to_clean():.0f} s that it has"
@@ -254,7 +254,7 @@ def children_of(parent):
                 yield name.split("(", 1)[1]
 
 
-def end_of_parts():
+def terminate_parts():
     """SIGTERM to a tool alone ends its parts that still run, although another part has ended."""
     script = '. "$0"/tools/lab.d/common.sh; start_job true; start_job sh -c \'echo $$; exec sleep 1000\'; wait_for_jobs'
     with subprocess.Popen(["bash", "-euc", script, CHECKOUT], stdout=subprocess.PIPE, text=True, start_new_session=True) as tool:
@@ -270,38 +270,38 @@ def end_of_parts():
     return ["a part still runs", f"status {status}"]
 
 
-def copy_of(work, spoil=None):
+def copy_checkout(work, broken_file=None):
     """Copies the checkout for all users, or one that does not compile."""
-    copy = work / ("spoiled" if spoil else "readable")
+    copy = work / ("broken" if broken_file else "readable")
     if not copy.exists():
         shutil.copytree(CHECKOUT, copy, ignore=shutil.ignore_patterns("build", ".git"))
-    if spoil:
-        with open(copy / spoil, "a", encoding="utf-8") as file:
-            file.write("#error spoiled\n")
+    if broken_file:
+        with open(copy / broken_file, "a", encoding="utf-8") as file:
+            file.write("#error broken\n")
     return copy
 
 
 # The defect of the machine; the folder of the cache; the checkout; the wrapper; the environment;
 # the status; the last message.
 CONDITIONS = [
-    ("no root rights", ".", copy_of, ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"),
+    ("no root rights", ".", copy_checkout, ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"),
      {}, 1, "lab: the lab needs root: run it with sudo"),
     ("KVM where there is none", ".", None, ("unshare", "--mount", "sh", "-c",
      '[ ! -e /dev/kvm ] || mount --bind /etc/passwd /dev/kvm; exec "$@"', "-"),
      {"LIBRPMA_LAB_ACCEL": "kvm"}, 1,
      "lab: LIBRPMA_LAB_ACCEL requires KVM, but /dev/kvm is not writable: unset it"),
-    ("a library that does not build", ".", lambda work: copy_of(work, "src/exports.cc"), (), {}, 1,
+    ("a library that does not build", ".", lambda work: copy_checkout(work, "src/exports.cc"), (), {}, 1,
      "lab: librpma .* does not build"),
     ("no network", "fresh", None, ("unshare", "--net"), {}, 1,
      "lab: could not prepare .*apt cannot fetch .*: is there a network[?].*"),
-    ("no right to mount, as in a plain container", ".", None, PLAIN, {}, 0, "== Success .*"),
+    ("no right to mount, as in a plain container", ".", None, CONTAINER, {}, 0, "== Success .*"),
 ]
 
 
-def under(work, folder, checkout, wrapper, environment, status, last):
+def run_condition(work, folder, checkout, wrapper, environment, status, last):
     (work / folder).mkdir(exist_ok=True)
     demo = Demo(work / folder, checkout(work) if checkout else CHECKOUT, wrapper, **environment)
-    return judge(demo, status, last)
+    return check_end(demo, status, last)
 
 
 def on_fabric(work):
@@ -315,14 +315,14 @@ def on_fabric(work):
     user = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
     for limit in (None, 5):
         began = time.monotonic()
-        wrong = wrong or judge(Demo(work, copy, user, (), HOME=str(copy)), 0, "Over real soft-RoCE.* tools/demo --soft-roce")
+        wrong = wrong or check_end(Demo(work, copy, user, (), HOME=str(copy)), 0, "Over real soft-RoCE.* tools/demo --soft-roce")
         taken = time.monotonic() - began
         if limit and taken > limit * max(1, os.getloadavg()[0] / len(os.sched_getaffinity(0))):
             wrong = wrong or [f"{taken:.1f} s when repeated, of {limit} s"]
     return wrong
 
 
-def without_room(work, size, last):
+def with_full_disk(work, size, last):
     """Uses a cache in a file system that is too small from the start, or becomes full."""
     cache = work / "small" / "cache"
     cache.mkdir(parents=True, exist_ok=True)
@@ -331,12 +331,12 @@ def without_room(work, size, last):
         demo = Demo(work / "small")
         if demo.read_until("preparing the Debian"):
             subprocess.run(["mount", "-o", "remount,size=200m", cache], check=True)
-        return judge(demo, 1, last)
+        return check_end(demo, 1, last)
     finally:
         subprocess.run(["umount", cache], check=True)  # no process uses it any more
 
 
-def judge(demo, status, last):
+def check_end(demo, status, last):
     ended = demo.end()
     wrong = [f"not removed: {name}" for name in demo.left()]
     if ended != status or not re.fullmatch(last, demo.output[-1]):
@@ -351,20 +351,20 @@ def cases(work):
     for name, (send, status) in INTERRUPTS.items():
         yield f"{name} while dpkg configures", lambda s=send, e=status: interrupt_setup(work / "setup", s, e)
     yield "no archive for apt", lambda: install_without_archive(work / "setup")
-    yield "SIGTERM to a tool with two parts", end_of_parts
+    yield "SIGTERM to a tool with two parts", terminate_parts
     yield "on the simulated fabric, as an ordinary user", lambda: on_fabric(work)
     qemu = subprocess.run(["dpkg-query", "--show", "qemu-system-x86"], capture_output=True)
     for place, stage in enumerate(STAGES):
         if stage == STAGES[0] and qemu.returncode == 0:
             print("# apt has nothing to install here, so nothing interrupts it")
             continue
-        for number in SIGNALS if place in TWICE else list(SIGNALS)[:1]:
+        for number in SIGNALS if place in ALL_SIGNALS else list(SIGNALS)[:1]:
             yield f"{number.name} at '{stage}'", lambda s=stage, n=number: interrupt(work, s, n)
     for row in CONDITIONS:
-        yield row[0], lambda r=row: under(work, *r[1:])
-    yield "no room", lambda: without_room(
+        yield row[0], lambda r=row: run_condition(work, *r[1:])
+    yield "no room", lambda: with_full_disk(
         work, 300, "lab: the lab needs .* MB of disk, and .* MB are free in .*")
-    yield "a disk that fills up", lambda: without_room(
+    yield "a disk that fills up", lambda: with_full_disk(
         work, 2000, "lab: could not prepare .*: the disk of .* is full: make room .*")
 
 

@@ -40,10 +40,10 @@ def case(name, commands, *expected, options="", status=0, needs=()):
 
 
 def named(name, *needs):
-    def enter(function):
+    def register(function):
         CASES.append((name, needs, function))
         return function
-    return enter
+    return register
 
 
 PERFTEST = "-F -n 1000 -x 1"
