@@ -11,22 +11,22 @@
 // The memory that a power failure leaves; variants of POWER.
 enum Loss { OLD, NEW, MIXED };
 
-// The variants of FAIL, CM_EVENT and COMPLETE are the side; + 3 means: for long, or in silence.
+// The variant of FAIL, CM_EVENT and COMPLETE is the side. Other variants: see each row.
 const Event_kind event_kinds[] = {
     {"run", "%s continues", 1},
     {"request", "the request of %s arrives", 1},
     {"cm-event", "%s: a CM event arrives", 2},
-    {"execute", "%s: the next operation is executed", 6}, // Flow::Visible + 3 * the side
+    {"execute", "%s: the next operation is executed", 6}, // Visible; + 3: of side 1
     {"complete", "%s: completions arrive", 2},
     {"fail", "%s: the outstanding operations fail", 2},
-    {"start", "%s starts", 1}, // and its machine, if it is off
+    {"start", "%s starts", 1}, // also starts its machine
     {"reconnect", "%s is on the network again", 1},
-    {"time", "time passes%s", 1},              // until an event is due
-    {"break", "%s: the connection breaks", 6}, // Link::Outcome + 3
-    {"kill", "%s is killed", 2},               // 1: for long
-    {"power", "%s: the power fails", 6},       // Loss + 3
+    {"time", "time passes%s", 1},              // until the next timer
+    {"break", "%s: the connection breaks", 6}, // Outcome; + 3: neither side is notified
+    {"kill", "%s is killed", 2},               // 1: for a long time
+    {"power", "%s: the power fails", 6},       // Loss; + 3: for a long time
     {"power-all", "the power of all servers fails%s", 3},
-    {"disconnect", "%s loses the network", 4}, // 1: for long, + 2: its device is removed
+    {"disconnect", "%s loses the network", 4}, // 1: for a long time; + 2: its device is removed
     {"freeze", "%s is suspended", 2},
     {"blank", "%s gets a blank memory", 1},
     {"address", "the link address of %s changes", 1},
@@ -34,7 +34,7 @@ const Event_kind event_kinds[] = {
 
 namespace {
 
-constexpr int64_t RESTART_MS[] = {1000, 5000};    // until a failed server or machine is back
+constexpr int64_t RESTART_MS[] = {1000, 5000};    // until a failed server or machine restarts
 constexpr int64_t SUSPENDED_MS[] = {4000, 70000}; // how long a program is suspended
 
 } // namespace
@@ -47,7 +47,7 @@ bool Simulation::is_ready(const Process &process) {
                        [this](const pollfd &fd) { return fd.fd >= 0 && is_readable(fd.fd); });
 }
 
-// The time of the next event of a program that depends on time alone, or NEVER.
+// The time of the next event of a program that depends only on time, or NEVER.
 int64_t Simulation::next_time() {
     int64_t next = NEVER;
     for (auto &process : processes) {
@@ -113,7 +113,7 @@ bool Simulation::is_possible(const Event &event) {
     case Event::DISCONNECT:
         return runs && !process.machine->disconnected &&
                (event.variant < 2 || oracle.handles_device_events);
-    case Event::FREEZE: // else a second server could lock the log first
+    case Event::FREEZE: // a second server must not lock the log before the first one
         return runs && process.frozen_until <= now &&
                (!configuration->first_client || !process.is_server || process.has_listened);
     case Event::ADDRESS:
@@ -135,11 +135,9 @@ bool Simulation::may_lose_data(const Process &process) const {
            used.has_file(process.index) || used.oracle->may_lose_memory(process);
 }
 
-/*
- * The default event, unless the schedule chooses another one: a program runs until it waits,
- * then another runs; then messages arrive, those of the oldest connection first; then time
- * passes.
- */
+// The event without another choice of the schedule: the running program continues until it
+// waits, then another ready one. Otherwise a message of the oldest connection arrives, or time
+// passes.
 Event Simulation::default_event() {
     if (m_running && is_ready(*m_running))
         return {Event::RUN, m_running->index, 0};
@@ -188,15 +186,15 @@ const std::vector<Event> &Simulation::options() {
                 if (is_possible(event))
                     m_options.push_back(event);
                 else if (kind >= Event::FIRST_FAULT)
-                    break; // it has no other variants
+                    break; // no other variant is possible
                 else if (kind == Event::EXECUTE && event.variant % 3 == ALL)
-                    event.variant += SOME; // this side has none
+                    event.variant += SOME; // skips the other variants of this side
         }
     }
     return m_options;
 }
 
-// The port of the machine has an event if its own link is down; the fault may be elsewhere.
+// Half of the faults are in the machine's own link, so that its port has an event.
 void Simulation::disconnect(Machine &machine) {
     machine.port_down = random_bit();
     if (machine.port_down)
@@ -215,7 +213,7 @@ void Simulation::pass_time() {
     int64_t next = std::min(next_time(), network.next_time());
     if (next == NEVER && !faulted)
         finding = "deadlock: no event is possible, and a program has not ended";
-    if (next == NEVER) { // an operator stops the clients that wait for ever
+    if (next == NEVER) { // an operator stops the clients that wait forever
         for (auto &process : processes)
             if (!process->is_server && process->state == Process::WAITING)
                 process->end(Process::KILLED);
@@ -291,7 +289,7 @@ void Simulation::apply(const Event &event) {
     case Event::RUN:
         m_running = &process;
         return process.resume();
-    case Event::START: // a script may be too late
+    case Event::START: // an event of a script may find the program running
         return process.state == Process::OFF ? start(process) : void();
     case Event::RECONNECT:
         return reconnect(machine);

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// examples.cc -- checks of example 15, and of 01 to 13, whose servers end with their clients:
-// data that a program called persistent survives every later power failure, and a program
-// fails only after a fault
+// examples.cc -- checks examples 01 to 13 and 15: data that a program reported as persistent
+// survives every later power failure, and a program fails only after a fault
 
 #include "simulation.hh"
 
@@ -31,12 +30,12 @@ bool keeps_block(const Memory &memory, size_t offset, unsigned number,
            memory.is_certain(offset, offset + size);
 }
 
-// How an example is run, and the data that is persistent once a program prints the claim.
+// The arguments of an example, and the data that is persistent once a program prints the claim.
 struct Kind {
     bool has_direct_write, server_has_file, client_has_file, is_numbered;
-    const char *claim; // or NULL
+    const char *claim; // NULL: the example has none
     bool server_claims;
-    size_t blocks; // of this example's number, persistent after the claim
+    size_t blocks; // number of blocks that are persistent after the claim
 };
 constexpr Kind kinds[] = {
     {},
@@ -63,20 +62,20 @@ const Kind &kind() {
     return kinds[example_number()];
 }
 
-// Is true for a client of another example, and for one of rogue/.
+// Is true for a client of another example or of rogue/.
 bool is_rogue(const Process &process) {
     return simulation.configuration->first_client &&
            process.index == simulation.configuration->servers;
 }
 
-// The number at the end of the configuration's name: the fault of a client of rogue/, or of
-// the replies of a server. 0: no number.
+// The number at the end of the configuration's name, or 0. It selects the fault of a client of
+// rogue/, or of the replies of a server.
 int fault_number() {
     const std::string &name = simulation.configuration->name;
     return atoi(name.c_str() + name.rfind('-') + 1);
 }
 
-// The variant of 06 is one of the server only.
+// Example 06 has a variant only of the server.
 Arguments arguments_of(const Process &process) {
     if (is_rogue(process))
         return {server().machine->name, "7471", std::to_string(fault_number())};
@@ -98,14 +97,14 @@ Arguments arguments_of(const Process &process) {
     return list;
 }
 
-// Is true if the file of a server has the data that its client has to write.
+// Is true if the file of the server contains the data that its client writes.
 bool has_data() {
     return !memcmp(memory().visible(), example_block(example_number()),
                    kind().blocks * BLOCK_SIZE);
 }
 
-// A client that starts before its server is refused; a server of several clients waits for it.
-// Without a fault, no other call fails.
+// Without a fault, a program fails only if it is a client that starts before its server
+// listens. After such a client, a server of several clients waits forever for the missing one.
 void on_end(Process &process) {
     if (process.is_server && simulation.configuration->first_client && !simulation.repaired) {
         if (process.errors.find("requests memory that it was not offered") == std::string::npos)
@@ -123,8 +122,8 @@ void on_end(Process &process) {
         simulation.fail("fails without a fault: %s", process.first_error().c_str());
 }
 
-// The claim is valid for one run of the program whose memory has the data: after a restart,
-// it fills the memory again.
+// The claim is valid until the program whose memory contains the data restarts, because it then
+// initializes the memory.
 const Process *claimant;
 unsigned claimed_start;
 
@@ -139,7 +138,7 @@ void check_durability() {
         simulation.fail("data that a program reported as persistent is not");
 }
 
-// The client reports about the run that it is connected to; another run may have begun since.
+// A line of a client is valid only for the server that it is connected to, not after a restart.
 void on_durability_line(Process &process, const char *line) {
     if (kind().has_direct_write && strstr(line, "server: listening") && has_data())
         simulation.fail(
@@ -160,11 +159,11 @@ void on_durability_line(Process &process, const char *line) {
 
 constexpr size_t TAIL_PLACE = 0, SIGNATURE_PLACE = 8, LOG_ENTRIES = 64;
 constexpr uint64_t OLD_TAIL = 2;
-uint64_t appended; // entries whose last flush a client has completed
+uint64_t appended; // entries whose last flush has completed at a client
 std::map<const Process *, uint64_t> read_tails;
 uint64_t changes;
 
-// The memory held other data before, which look like a tail without entries.
+// The memory contains other data at first, which resembles a tail without entries.
 void begin_log() {
     appended = changes = 0;
     read_tails.clear();
@@ -189,7 +188,7 @@ void check_log() {
         simulation.fail("%zu entries were appended, a power failure may leave %s %zu",
                         static_cast<size_t>(appended), valid ? "only" : "no signature and",
                         static_cast<size_t>(first));
-    bool may_be_valid = valid; // after a power failure
+    bool may_be_valid = valid; // possibly after a power failure
     memory().each_outcome(true, SIGNATURE_PLACE, [&](uint64_t word) {
         may_be_valid |= !memcmp(&word, "RPMALOG1", WORD);
     });
@@ -208,7 +207,7 @@ void on_log_line(Process &, const char *line) {
         simulation.fail("accepts entries that were not appended: %s", line);
 }
 
-// A client's first completion is that of its read of the header, each later one of an entry.
+// The first completion of a client is its read of the header. Each later one is an entry.
 void on_completion(Process &client) {
     if (client.completions == 1)
         read_tails[&client] =
@@ -244,8 +243,8 @@ const Oracle atomic_write = {.serves_one_client = true,
                              .on_end = on_end,
                              .check = check_log};
 
-// ---- example 15: no client accepts a wrong block, and each client that is not stopped moves
-// all blocks
+// ---- example 15: no client accepts a wrong block, and each client moves all blocks unless it
+// is stopped
 
 namespace {
 
@@ -267,8 +266,8 @@ uint32_t expected_sum() {
     return sum;
 }
 
-// In mover-damaged the first server has its store in a file, and a block changes while the
-// client is connected to both servers, which it uses in turn.
+// In mover-damaged, the first server has its store in a file, and a block of it changes while
+// the client is connected to both servers.
 constexpr unsigned DAMAGED_BLOCK = 4;
 
 bool is_damaged(const Process &process) {
@@ -301,13 +300,13 @@ Arguments mover_arguments(const Process &process) {
     return arguments;
 }
 
-// A client cannot report a longer time than has passed.
+// A client must not report a longer time than has passed.
 void check_times(Process &process, const char *line) {
     const char *up = strstr(line, "has a block "), *gap = strstr(line, "continues after ");
-    const char *way = strstr(line, "connected in ");
-    if (!up && !gap && !way)
+    const char *setup = strstr(line, "connected in ");
+    if (!up && !gap && !setup)
         return;
-    const char *number = strpbrk(up ? up : gap ? gap : way, "0123456789");
+    const char *number = strpbrk(up ? up : gap ? gap : setup, "0123456789");
     int64_t ms = number ? atoll(number) : -1;
     int64_t most = simulation.now - (up ? process.port_up_at : START);
     if (ms < (gap ? 200 : 0) || ms > most)
@@ -316,7 +315,7 @@ void check_times(Process &process, const char *line) {
         process.port_up_at = NEVER;
 }
 
-// A server has the time to reply, twice as long after each missing reply.
+// A client must wait PATIENCE_MS for a reply, and twice as long after each missing reply.
 void check_patience(Process &process, const char *line) {
     const End *lost = lost_end(process, line);
     if (!lost)
@@ -326,7 +325,7 @@ void check_patience(Process &process, const char *line) {
         missed = 0;
     if (!strstr(line, "it does not reply"))
         return;
-    // Completions that it takes after it has abandoned the server do not count.
+    // Ignores completions that the client takes after it has abandoned the server.
     const int64_t received_at =
         lost->received_at == simulation.now ? lost->previous_received_at : lost->received_at;
     if (simulation.now <= received_at + (int64_t{PATIENCE_MS} << missed))
@@ -334,13 +333,13 @@ void check_patience(Process &process, const char *line) {
     missed = std::min(missed + 1, MISSED_MAX);
 }
 
-// The kind of the first server's unexpected reply; 0: none.
+// Which kind of wrong replies the first server sends; 0: none.
 int reply_fault() {
     return simulation.configuration->name.starts_with("mover-bad-reply-") ? fault_number() : 0;
 }
 
 bool rogue_accepted;
-std::string last_reply; // of the connection
+std::string last_reply; // on the connection last_link
 const Link *last_link;
 
 void mover_on_send(const Link &link, int side, std::string &message) {
@@ -348,21 +347,21 @@ void mover_on_send(const Link &link, int side, std::string &message) {
         return;
     struct {
         uint32_t ticket, block, slot, checksum;
-    } answer;
+    } reply;
     const std::string correct = message;
-    memcpy(&answer, correct.data(), sizeof(answer));
+    memcpy(&reply, correct.data(), sizeof(reply));
     if (reply_fault() == 1)
-        answer.slot = htonl(DEPTH);
+        reply.slot = htonl(DEPTH);
     else if (reply_fault() == 2)
-        answer.slot = htonl(ntohl(answer.slot) + 0x10000); // its lower half is a slot
+        reply.slot = htonl(ntohl(reply.slot) + 0x10000); // its lower half is a valid slot
     else if (reply_fault() == 3)
-        answer.block = htonl((ntohl(answer.block) + 1) % STORE_BLOCKS);
+        reply.block = htonl((ntohl(reply.block) + 1) % STORE_BLOCKS);
     else if (reply_fault() == 4)
-        answer.ticket = htonl(ntohl(answer.ticket) + 1);
+        reply.ticket = htonl(ntohl(reply.ticket) + 1);
     else if (std::exchange(last_link, &link) == &link)
-        memcpy(&answer, last_reply.data(), sizeof(answer));
+        memcpy(&reply, last_reply.data(), sizeof(reply));
     last_reply = correct;
-    memcpy(message.data(), &answer, sizeof(answer));
+    memcpy(message.data(), &reply, sizeof(reply));
 }
 
 void mover_on_line(Process &process, const char *line) {
@@ -385,8 +384,8 @@ void mover_on_line(Process &process, const char *line) {
         if (number / STORE_BLOCKS != process.committed)
             simulation.fail("reports a wrong number of blocks: %s", line);
     } else if (sscanf(line, "server: served %u blocks", &number) == 1) {
-        // The last client asked for all blocks. When one of its connections ends, the server
-        // has no completions of the last replies.
+        // The last client has requested all blocks. If one of its connections has ended, the
+        // server lacks the completions of the last replies.
         const auto of_last =
             std::ranges::count_if(simulation.network.links, [](const auto &link) {
                 return link->machines[0] == simulation.processes.back()->machine &&
@@ -413,16 +412,16 @@ void mover_on_line(Process &process, const char *line) {
     }
 }
 
-// Clients and servers continue, whatever happens to the other programs.
+// Clients and servers continue after any failure of other programs.
 void mover_on_end(Process &process) {
     if (is_damaged(*simulation.processes[0]))
         damaged_byte() = *example_block(DAMAGED_BLOCK);
-    // A device that is removed while a program opens it ends the program.
+    // A program ends if its device is removed while it opens the device.
     const bool can_fail =
         process.lost_device ||
         process.errors.find("no RDMA device for the address") != std::string::npos;
     if (process.is_server && process.status && !simulation.repaired)
-        process.restart_at = simulation.now + 1000; // its device was removed when it opened it
+        process.restart_at = simulation.now + 1000; // ended because of a removed device
     if (is_rogue(process)) {
         // The connection of an accepted client may end before it is established.
         if (rogue_accepted != (fault_number() >= 3) || (!rogue_accepted && !process.status))
@@ -441,10 +440,10 @@ void mover_on_end(Process &process) {
         simulation.fail("succeeds after %u passes", process.committed);
 }
 
-// The client uses a port that is up again at once: at its next wait, it has a connection to
-// each server, or has started one since.
+// A client must use a port at once when it is up again: at its next wait, it has a connection
+// to each server or has started one.
 void mover_on_wait(Process &process) {
-    // Without a connection, the server has a receive for every message that may arrive.
+    // A server without a connection must have posted all of its shared receives.
     const Network &network = simulation.network;
     for (const auto &[handle, object] : network.fabric().objects())
         if (object->kind == sim::Object::SRQ && object->session == process.caller.session &&
@@ -453,7 +452,7 @@ void mover_on_wait(Process &process) {
                 srq.receives.size() < srq.attr.max_wr)
                 simulation.fail("has %zu receives, not %u", srq.receives.size(),
                                 srq.attr.max_wr);
-    std::map<const Machine *, unsigned> connections; // of each client
+    std::map<const Machine *, unsigned> connections; // their number by the client's machine
     for (const uint16_t i : network.open_links)
         if (const Link &link = *network.links[i];
             link.ends[1].owner == &process && link.ends[1].id && link.ends[1].qp)
@@ -478,7 +477,7 @@ void mover_on_wait(Process &process) {
 } // namespace
 
 const Oracle block_mover = {.handles_device_events = true,
-                            .early_timeouts_max = 30, // its clients start again each time
+                            .early_timeouts_max = 30, // after each, its clients connect again
                             .resolve_ms = PATIENCE_MS,
                             .arguments = mover_arguments,
                             .begin =

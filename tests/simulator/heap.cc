@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// heap.cc -- a run never reuses small blocks that were released, so that a use after the
-// release is detected
+// heap.cc -- the heap of a program: never reuses small blocks, so that a use after free() is
+// detected
 
 #include "heap.hh"
 
@@ -47,7 +47,7 @@ void *Heap::allocate(size_t size) {
     return ptr;
 }
 
-// A program touches few pages of a log that it copies.
+// Releases whole pages instead of clearing them: a program touches few pages of a copied log.
 void *Heap::allocate_zeros(size_t size) {
     char *const ptr = static_cast<char *>(allocate(size));
     if (!ptr)

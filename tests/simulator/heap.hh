@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// heap.hh -- the dynamic memory of a program, which ends with it
+// heap.hh -- the heap of a program, which the next start resets
 
 #ifndef SIMULATOR_HEAP_HH
 #define SIMULATOR_HEAP_HH 1
@@ -13,18 +13,18 @@
 class Heap {
   public:
     void reset();
-    void *allocate(size_t size); // NULL: there is no more
+    void *allocate(size_t size); // NULL: the heap is full
     void *allocate_zeros(size_t size);
     void release(void *ptr);
     size_t size_of(void *ptr) const;
     bool contains(const void *ptr) const;
-    unsigned blocks() const { return m_blocks; } // that were not released
+    unsigned blocks() const { return m_blocks; } // the number of allocated blocks
 
   private:
     char *m_begin = nullptr;
     size_t m_used = 0;
     unsigned m_blocks = 0;
-    std::map<size_t, std::vector<void *>> m_released; // large blocks, by size
+    std::map<size_t, std::vector<void *>> m_released; // free large blocks, by size
 };
 
 #endif

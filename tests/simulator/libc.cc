@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// libc.cc -- the functions of the C library and of libpmem2 that the programs call. Their
-// modules are linked with --wrap for these names, so that the simulator itself keeps the real
-// ones.
+// libc.cc -- the functions of the C library and of libpmem2 that the programs call. Only their
+// modules are linked with --wrap for these names, so the simulator itself calls the real ones.
 
 #include "simulation.hh"
 
@@ -24,7 +23,7 @@
 
 struct File : Object {
     Machine *machine = nullptr;
-    off_t locked_begin = 0, locked_end = 0; // bytes, as long as the file is open
+    off_t locked_begin = 0, locked_end = 0; // the locked bytes while the file is open
     File *as_file() override { return this; }
 };
 
@@ -32,9 +31,9 @@ namespace {
 
 int print(FILE *stream, const std::string &text) {
     Process &process = *simulation.current;
-    // Shows the errors of the library's log.
+    // Prints errors and warnings of the library's log.
     const bool is_error = text.find("*ERROR* ") != std::string::npos;
-    // Until it accepts a client, a server cannot detect that the client has ended.
+    // These calls fail if the client has ended, which a server cannot detect before.
     process.logged |= is_error && !(process.is_server &&
                                     (text.find(" rdma_create_qp_ex(") != std::string::npos ||
                                      text.find(" rdma_accept(") != std::string::npos));
@@ -56,7 +55,7 @@ int print(FILE *stream, const std::string &text) {
 
 struct Epoll : Object {
     std::vector<std::pair<int, epoll_data_t>> watched;
-    std::vector<pollfd> fds; // of the present wait
+    std::vector<pollfd> fds; // of the current epoll_wait()
     size_t next = 0;         // the first descriptor to check
 };
 
@@ -88,7 +87,7 @@ File *file_of(int fd) {
 
 #define WRAPPED extern "C"
 
-// A function that only returns a value.
+// Defines a function that only returns a value.
 #define RETURNS(type, function, parameters, value) \
     WRAPPED type function parameters {             \
         return value;                              \
@@ -124,7 +123,8 @@ WRAPPED int __wrap_printf(const char *format, ...) {
 
 RETURNS(int, __wrap_fputc, (int byte, FILE *stream), print(stream, {static_cast<char>(byte)}))
 
-// The reader gets the lines of the clients; a client gets lines of different lengths.
+// The reader reads the lines that the clients printed. A client reads lines of different
+// lengths.
 WRAPPED char *__wrap_fgets(char *buffer, int size, FILE *) {
     Process &process = *simulation.current;
     simulation.preemption_point();
@@ -147,7 +147,7 @@ WRAPPED void __wrap_exit(int status) {
     __builtin_unreachable();
 }
 
-// A new number at each call, the same in each run of a schedule.
+// Returns a new number at each call, and the same ones in each run of a schedule.
 WRAPPED ssize_t __wrap_getrandom(void *buffer, size_t size, unsigned) {
     uint64_t state = simulation.random_numbers++, number = sim::next_random(state);
     memcpy(buffer, &number, std::min(size, sizeof(number)));
@@ -166,7 +166,7 @@ WRAPPED int __wrap_sigprocmask(int how, const sigset_t *set, sigset_t *) {
     return 0;
 }
 
-// A signal that is not blocked as well would end the program.
+// The program must also block these signals: otherwise they would end it.
 WRAPPED int __wrap_signalfd(int fd, const sigset_t *set, int flags) {
     if (fd != -1 || (flags & ~(SFD_CLOEXEC | SFD_NONBLOCK)) != 0)
         simulation.fail("calls signalfd() with a descriptor or unknown flags");
@@ -201,12 +201,12 @@ WRAPPED int __wrap_epoll_ctl(int epoll, int operation, int fd, struct epoll_even
     return 0;
 }
 
-// More wake-ups than any program has work for while no time passes.
+// More wake-ups than a correct program needs before time passes.
 constexpr unsigned WAKE_UPS_MAX = 2000;
 
 WRAPPED int __wrap_epoll_wait(int fd, struct epoll_event *events, int max, int timeout) {
     auto *epoll = static_cast<Epoll *>(simulation.descriptor(fd).object);
-    std::erase_if(epoll->watched, [](const auto &watch) { // closed with its object
+    std::erase_if(epoll->watched, [](const auto &watch) { // a closed descriptor
         return simulation.descriptor(watch.first).closed;
     });
     simulation.configuration->oracle->on_wait(*simulation.current);
@@ -215,7 +215,7 @@ WRAPPED int __wrap_epoll_wait(int fd, struct epoll_event *events, int max, int t
         simulation.current->wake_ups = 0;
     if (++simulation.current->wake_ups > WAKE_UPS_MAX)
         simulation.fail("wakes up repeatedly for an event that it does not take");
-    // A descriptor may be no longer ready when the program reads it: see poll(2).
+    // A reported descriptor may not be ready when the program reads it: see poll(2).
     const auto &early = epoll->watched[epoll->next % epoll->watched.size()];
     if (simulation.descriptor(early.first).kind == Descriptor::CHANNEL &&
         simulation.random_bit() && simulation.random_bit()) {
@@ -290,7 +290,7 @@ RETURNS(int, __wrap_sched_yield, (), (simulation.preemption_point(), 0))
 RETURNS(int, __wrap_nanosleep, (const timespec *, timespec *),
         (simulation.preemption_point(), 0))
 
-// A program that waits here has an event that no thread will acknowledge.
+// Only the destruction of an object waits here, for an event that no thread will acknowledge.
 WRAPPED int __wrap_pthread_cond_wait(void *, void *) {
     simulation.fail("deletes an object with an unacknowledged event, and blocks for ever");
     return 0;
@@ -322,7 +322,7 @@ WRAPPED int __wrap_fstat(int fd, struct stat *status) {
     return 0;
 }
 
-// A lock of an open file description; Linux also keeps it while the memory is mapped.
+// A lock of an open file description. Linux also keeps it while the file is mapped.
 static int lock_file(File &file, const struct flock &lock) {
     simulation.preemption_point();
     const off_t end = lock.l_start + lock.l_len;
@@ -402,8 +402,8 @@ void persist(const void *ptr, size_t size) {
     if (simulation.configuration->oracle->locks_files && !is_locked(begin, begin + size))
         simulation.fail("uses a part of a file that it has not locked");
     memory().find_own_stores();
-    simulation.configuration->oracle
-        ->check(); // the states that a power failure may leave until then
+    // A power failure can also leave the states before this call.
+    simulation.configuration->oracle->check();
     memory().persist(begin, begin + size);
 }
 

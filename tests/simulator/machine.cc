@@ -9,7 +9,7 @@
 
 namespace {
 
-constexpr uint64_t NANOSECONDS = 1000000; // per ms
+constexpr uint64_t NANOSECONDS = 1000000; // of a millisecond
 
 } // namespace
 
@@ -19,7 +19,7 @@ unsigned Network::host_of(const Machine &machine) const {
     return static_cast<unsigned>(found - simulation.machines.begin()) + 1;
 }
 
-// The last device, which is not removed, or not replaced yet.
+// Returns the last device: earlier ones were removed and replaced.
 unsigned Network::device_of(const Machine &machine) const {
     return static_cast<unsigned>(m_fabric->host(host_of(machine))->devices.size()) - 1;
 }
@@ -28,8 +28,8 @@ void Network::set_port(const Machine &machine, bool is_up) {
     m_fabric->set_port(host_of(machine), device_of(machine), is_up);
 }
 
-// Linux removes a device although programs use it. Its connections end; another device with
-// the same address is added later.
+// Removes a device while programs use it, as Linux does. Its connections end. reconnect() adds
+// a device with the same address.
 void Network::remove_device(Machine &machine) {
     machine.no_device = true;
     for (const uint16_t i : open_links) {
@@ -63,7 +63,7 @@ int64_t Network::next_time() const {
                : START + static_cast<int64_t>((next + NANOSECONDS - 1) / NANOSECONDS);
 }
 
-// The kernel closes the program's descriptors, and notifies the other sides if it can.
+// Closes the descriptors of the program like the kernel, which notifies the other sides.
 void Network::process_ended(Process &process) {
     sim::Session *const session = process.caller.session;
     for (const uint16_t i : open_links)
@@ -79,7 +79,7 @@ void Network::process_ended(Process &process) {
         m_fabric->end_session(*session);
 }
 
-// librdmacm keeps the devices open.
+// Ignores contexts, because librdmacm keeps devices open.
 const char *Network::leaked_object(const Process &process) const {
     static constexpr const char *NAMES[] = {
         nullptr,           "a channel",          "a peer",

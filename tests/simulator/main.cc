@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// main.cc -- runs schedules: random ones, all with few inserted events, or a recorded one
+// main.cc -- runs random schedules, all schedules with few inserted events, or a recorded one
 
 #include "simulation.hh"
 
@@ -50,10 +50,11 @@ const Configuration configurations[] = {
     // The first client is a second server for the log of the first one.
     {"log-3-double", "14-replicated-log", &replicated_log, 3, 3, nullptr, 2, 1, false, 0,
      "14-replicated-log-server"},
-    // Servers 4 and 5 have another log. The second and third client name the wrong servers.
+    // Servers 4 and 5 have another log. The second and third client get a wrong list of
+    // servers.
     {"log-3-lists", "14-replicated-log", &replicated_log, 5, 4, nullptr, 2, 1, false, 0,
      nullptr, 2},
-    // Servers 4 and 5 have no log, and the second and third client start one on them.
+    // Servers 4 and 5 have no log. The second and third client create one on them.
     {"log-3-begun", "14-replicated-log", &replicated_log, 5, 4, nullptr, 2, 1, false, 0,
      nullptr, 2},
     // The operator restores an old copy of a log.
@@ -95,7 +96,7 @@ std::map<std::string, Option> options = {
     {"modules", {".", "DIR", "the directory of the examples' modules"}},
 };
 
-uint32_t kinds = UINT32_MAX; // of inserted events, a bit for each
+uint32_t kinds = UINT32_MAX; // bit mask of the kinds of inserted events
 uint64_t schedules;
 
 [[noreturn]] void exit_with_error(const std::string &problem) {
@@ -119,7 +120,7 @@ uint64_t schedules;
     exit(0);
 }
 
-// Returns the configuration, or nothing.
+// Returns the name of the configuration, or an empty string.
 std::string read_options(int argc, char *argv[]) {
     std::string configuration;
     for (int i = 1; i < argc; i++) {
@@ -159,7 +160,7 @@ uint32_t kinds_of(std::string list) {
     return found;
 }
 
-// Reads lines "TEXT | KIND PROCESS VARIANT"; others are comments.
+// Reads lines "TEXT | KIND PROCESS VARIANT". Other lines are comments.
 void read_script(const std::string &name) {
     char words[128], kind[32], process[32];
     std::ifstream file(name);
@@ -173,8 +174,9 @@ void read_script(const std::string &name) {
         exit_with_error("no script in " + name);
 }
 
-// A name that ends with a dash is continued by a choice of the configuration. In NAME-bonds
-// link addresses change as well; in NAME-emulated devices flush by reads.
+// A configuration whose name ends with a dash needs a suffix, which its oracle reads.
+// NAME-bonds adds changes of link addresses; in NAME-emulated, devices emulate flushes by
+// reads.
 const Configuration &find_configuration(const std::string &name) {
     static Configuration found;
     const bool bonds = name.ends_with("-bonds");
@@ -206,7 +208,7 @@ Schedule with_choices(const Schedule &schedule, std::vector<Choice> choices) {
     return same;
 }
 
-// Is true if two findings are of one kind: names and numbers do not count.
+// Two findings are the same if they differ only in numbers.
 bool is_same_finding(std::string one, std::string other) {
     for (std::string *finding : {&one, &other})
         std::erase_if(*finding, [](char byte) { return byte >= '0' && byte <= '9'; });
@@ -295,7 +297,7 @@ int main(int argc, char *argv[]) {
     setvbuf(stdout, nullptr, _IOLBF, 0);
     simulation.load_programs(find_configuration(name), text("modules"));
     struct sigaction crash {};
-    crash.sa_handler = Simulation::crashed;
+    crash.sa_handler = Simulation::handle_crash;
     crash.sa_flags = SA_NODEFER;
     for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL})
         sigaction(signal, &crash, nullptr);

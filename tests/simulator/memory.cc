@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// memory.cc -- which stores survive: the rules on persistence and power of README.md
+// memory.cc -- stores that survive a power failure, by the rules of README.md
 
 #include "memory.hh"
 
@@ -18,11 +18,11 @@ char *map_anonymous(size_t size) {
         perror("simulator: no memory for a machine or a program");
         exit(EXIT_FAILURE);
     }
-    madvise(map, size, MADV_NOHUGEPAGE); // a schedule touches a few words
+    madvise(map, size, MADV_NOHUGEPAGE); // a schedule touches few words
     return static_cast<char *>(map);
 }
 
-// The kernel frees the pages and returns zeros for them: a schedule touches few of them.
+// The kernel frees the touched pages, which are few, and reads of them return zeros.
 void clear_map(void *map, size_t size) {
     madvise(map, size, MADV_DONTNEED);
 }
@@ -60,7 +60,7 @@ void Memory::flush(Writer writer, const char *from, const char *to) {
     m_changes++;
 }
 
-// Finds the pages that the program has touched, as the kernel reports them.
+// Marks the pages that the program has touched, as reported by the kernel.
 void Memory::find_pages() {
     unsigned char exist[MEMORY_SIZE / PAGE];
     if (mincore(m_visible, MEMORY_SIZE, exist))

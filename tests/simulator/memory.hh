@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// memory.hh -- the persistent memory of a machine: the visible data, and those that survive
+// memory.hh -- the persistent memory of a machine: its visible data and its persistent data
 
 #ifndef SIMULATOR_MEMORY_HH
 #define SIMULATOR_MEMORY_HH 1
@@ -12,7 +12,7 @@
 #include <cstdint>
 #include <span>
 
-constexpr size_t WORD = 8; // bytes that a platform writes in one piece
+constexpr size_t WORD = 8; // how many bytes a platform writes atomically
 constexpr size_t PAGE = 4096;
 constexpr size_t MEMORY_SIZE = size_t{8} << 20;
 constexpr size_t WORDS = MEMORY_SIZE / WORD;
@@ -21,21 +21,21 @@ constexpr size_t WORDS = MEMORY_SIZE / WORD;
 using Writer = uint32_t;
 constexpr Writer OWN = UINT32_MAX;
 
-// A write of a part of a word: the bits of mask.
+// A write of the bits `mask` of a word.
 struct Part {
     uint64_t *word;
     uint64_t value, mask;
 };
 
-char *map_anonymous(size_t size); // zeros
+char *map_anonymous(size_t size); // zero-filled
 void clear_map(void *map, size_t size);
 
 class Memory {
   public:
-    // A flush makes stores persistent; false on a platform whose device writes into caches.
+    // A flush makes stores persistent. False: the device of the platform writes into caches.
     bool direct_write = true;
-    bool is_pmem = true; // else the file is in the page cache: a flush persists nothing
-    bool tears = false;  // a power failure may leave a part of the bytes of a word
+    bool is_pmem = true; // false: in the page cache, where a flush makes nothing persistent
+    bool tears = false;  // a power failure can keep some bytes of a word and lose others
 
     Memory();
     void reset();
@@ -51,13 +51,13 @@ class Memory {
     // Executes a persistent flush of the writer.
     void flush(Writer writer, const char *begin, const char *end);
 
-    // The machine's own program makes a range persistent.
+    // Makes a range persistent for the machine's own program.
     void persist(size_t begin, size_t end);
 
-    // Finds the later stores of the machine's own program, in the pages that are known.
+    // Records the new stores of the machine's own program in the marked pages.
     void find_own_stores();
 
-    // Each word that is not persistent gets one of its values, chosen by chance.
+    // Gives each word that is not persistent one of its possible values, at random.
     template <typename Random> void lose_power(Random random_bit) {
         find_pages();
         find_own_stores();
@@ -69,13 +69,13 @@ class Memory {
         restart();
     }
 
-    // Counts up whenever anything here may have changed.
+    // Increases whenever the memory may have changed.
     uint64_t changes() const { return m_changes; }
 
-    // For the invariants. The visible image, or the one that every power failure leaves.
+    // The visible image, or the persistent one without the stores that may survive.
     const char *image(bool persistent) const { return persistent ? m_persistent : m_visible; }
-    // Calls use(value) for each possible value of a word: the visible one, or all that a power
-    // failure may leave.
+    // Calls use(value) for the visible value of a word, or for each value that a power failure
+    // can leave.
     template <typename Use> void each_outcome(bool persistent, size_t offset, Use use) const {
         use(word(persistent ? m_persistent : m_visible, offset / WORD));
         for (const sim_store &store : stores())
@@ -87,7 +87,7 @@ class Memory {
 
   private:
     std::span<sim_store> stores() const { return {m_stores.all, m_stores.count}; }
-    // The bytes of a store that survive.
+    // The mask of the bytes of a store that survive.
     template <typename Random> uint64_t surviving(Random random_bit) const {
         uint64_t mask = 0;
         for (size_t part = 0; part < (tears ? WORD : 1); part++)
@@ -111,10 +111,10 @@ class Memory {
     void restart();
 
     char *m_visible, *m_persistent;
-    char *m_known; // the visible data without own stores that were not found yet
+    char *m_known; // the visible data without unrecorded stores of the own program
     uint64_t m_changes = 0;
-    sim_stores m_stores{};                          // visible but not persistent
-    uint64_t m_pages[MEMORY_SIZE / PAGE / 64] = {}; // a bit for each that was touched
+    sim_stores m_stores{};                          // stores that are not persistent
+    uint64_t m_pages[MEMORY_SIZE / PAGE / 64] = {}; // bit mask of the touched pages
 };
 
 #endif

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
 
-"""Plants one mistake after another in the examples and in librpma: the simulator has to find each.
+"""Plants one mistake at a time in the examples and in librpma. The simulator must find each one.
 
-mistakes.txt names them. A mistake whose text is no longer in its file is an error, as is one that
-is not found: then the simulator, or a configuration, has become too weak. Each schedule that
-found a mistake is run again from its file, and must find the same. The wrong programs of
-rpma_pitfalls(7) are mistakes already: each is named after the finding.
+mistakes.txt lists them. A mistake fails the test if its text is not in the file, or if the
+simulator does not find it. Each schedule that finds a mistake is saved and replayed, and the
+replay must have the same finding. The wrong programs of rpma_pitfalls(7) need no edits; the name
+of such a mistake is its finding.
 """
 
 import argparse
@@ -24,7 +24,7 @@ PROGRAMS = "client", "server", "reader"
 
 
 def read_mistakes(path):
-    """Blocks as the head of mistakes.txt describes them: (name, file, how it is found, edits)."""
+    """Yield (name, file, configuration and options, edits); mistakes.txt describes its format."""
     def lines_of(edit, marks):
         return "\n".join(line[2:] for line in edit.split("\n") if line[:1] in marks)
 
@@ -45,17 +45,17 @@ def plant(tree, name, file, edits):
 
 
 class Builder:
-    """Builds the modules of an example with a mistake; the code need not be fast."""
+    """Builds the modules of an example with a mistake, without optimization."""
 
     def __init__(self, options, scratch):
         self.options, self.scratch, self.lock = options, scratch, threading.Lock()
 
-    # A compiler may have a prefix, such as ccache: nothing can be between it and its options.
+    # The compiler can be several words, such as "ccache gcc".
     def run(self, *arguments):
         subprocess.run([*self.options.c, "-std=c99", "-O0", "-fPIC", "-w", *arguments], check=True)
 
     def compile_library(self, file, tree):
-        """The object of librpma that has the changed source, perhaps by an #include. Headers are those of a post."""
+        """Compile the object of librpma with the changed source, which exports.cc may include."""
         unit = tree / "src" / "exports.cc"
         if file.endswith(".cc") and f'"{file.removeprefix("src/")}"' not in unit.read_text(encoding="utf-8"):
             unit = tree / file
@@ -75,8 +75,8 @@ class Builder:
 
     def build(self, tree, file, edits, name):
         """
-        Modules that have one program and the sources without a main() each. Returns their folder. A file that examples
-        share, or one of librpma, names the one of them: FILE of EXAMPLE.
+        Build a module of each program that contains the changed file, and return the folder of all modules. For a file
+        of common/ or of librpma, `file` is "FILE of EXAMPLE".
         """
         file, _, example = file.partition(" of ")
         examples, folder, changed = self.options.examples, pathlib.Path(example or file.split("/")[0]), tree / file
@@ -106,7 +106,7 @@ class Builder:
 
 
 def look_for(mistake, builder):
-    """Whether the mistake was found, and again, and the output of the simulator."""
+    """Return whether the simulator finds the mistake and its replay does, and a text about it."""
     name, file, how, edits = mistake
     configuration, *arguments = how.split()
     with tempfile.TemporaryDirectory(dir=builder.scratch) as temporary:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// network.cc -- the steps of the fabric that a scheduler chooses: the rules of README.md
+// network.cc -- the steps of the fabric that a scheduler chooses, by the rules of README.md
 
 #include "simulation.hh"
 
@@ -10,7 +10,7 @@
 
 namespace {
 
-// Splits a write into words; the first and the last of them may be partial.
+// Splits a write into words, of which the first and the last may be partial.
 template <typename Use>
 void each_word(uint64_t target, const char *data, size_t size, Use use) {
     for (size_t done = 0; done < size;) {
@@ -51,7 +51,7 @@ const sim::Send *Network::next_send(const Link &link, int side) const {
     return next == qp->sends.end() ? nullptr : &*next;
 }
 
-// Operations that an initiator sent before it died still arrive.
+// Operations that an initiator posted before its end still arrive.
 bool Network::can_pass(const Link &link, int side) const {
     const sim::Qp *const qp = qp_of(link, side), *const target = qp_of(link, 1 - side);
     return qp && target && target->session && !link.broken && is_connected(*qp) &&
@@ -121,7 +121,7 @@ bool Network::can_break(const Link &link) const {
 
 // ---- steps
 
-// The route to the server is resolved, or a request arrives at the server.
+// Delivers the reply to an address resolution, or a connect request to the server.
 void Network::deliver_request(Link &link) {
     m_fabric->cm().deliver(*first_message(link, 0, true));
     const sim::CmId *const client = m_fabric->cm().id_of(link.ends[0].id);
@@ -137,7 +137,7 @@ void Network::deliver_event(Link &link, int side) {
     m_fabric->cm().deliver(*first_message(link, side, false));
 }
 
-// Some requests make earlier writes visible.
+// A request other than a plain write first makes earlier writes visible.
 void Network::execute(Link &link, int side, Visible visible) {
     sim::Qp &qp = *qp_of(link, side);
     sim::Send &send = *std::ranges::find(qp.sends, false, &sim::Send::executed);
@@ -162,11 +162,9 @@ void Network::execute(Link &link, int side, Visible visible) {
     m_execution.reset();
 }
 
-/*
- * The target's device was interrupted in the middle of the next operation. A receive that it
- * took from a shared queue completes with an error, as on mlx5 (rdma-core 56,
- * providers/mlx5/cq.c, mlx5_parse_cqe(), MLX5_CQE_RESP_ERR).
- */
+// Executes a part of the next operation, as if the target's device was interrupted. A receive
+// that it took from an SRQ completes with an error, as on mlx5 (rdma-core 56,
+// providers/mlx5/cq.c, mlx5_parse_cqe(), MLX5_CQE_RESP_ERR).
 void Network::execute_part(Link &link, int side) {
     sim::Qp *const qp = qp_of(link, side);
     if (!qp || !can_execute(link, side))
@@ -192,7 +190,7 @@ void Network::complete(Link &link, int side) {
     sim::Engine(*m_fabric).complete_sends(*qp_of(link, side));
 }
 
-// Also fails executed operations: their acknowledgements are lost.
+// Also fails executed operations, whose acknowledgements are lost.
 void Network::fail(Link &link, int side) {
     link.broken = true;
     sim::Engine(*m_fabric).fail_outstanding(*qp_of(link, side), true);
@@ -213,11 +211,9 @@ void Network::break_link(Link &link, Outcome outcome, bool silently) {
             m_fabric->cm().break_connection(*id);
 }
 
-/*
- * Called when a side deletes its queue pair, or its program ends: executed operations are in
- * its memory, and nothing can arrive later. Its posted operations may still arrive: at the
- * server later, at the client now. Returns true if the fabric keeps the queue pair for that.
- */
+// Called when a side deletes its QP or its program ends. Executed operations become visible in
+// its memory, and no later ones arrive. Operations that a server posted arrive now or never;
+// those of a client can arrive later, and then the function returns true: the QP is kept.
 bool Network::end_queue_pair(Link &link, int side) {
     sim::Qp &qp = *qp_of(link, side);
     if (side == 1) {
@@ -252,7 +248,8 @@ void Network::forget_closed_links() {
 
 // ---- memory
 
-// Makes a word visible. Plain memory is lost in a power failure, so its stores need no record.
+// Makes a word visible. Stores in plain memory need no record, because a power failure loses
+// it.
 void Network::apply_word(Machine &machine, const Part &part, Writer writer) {
     if (machine.memory.contains(part.word))
         machine.memory.store(part, writer);
@@ -271,7 +268,7 @@ void Network::apply_placed(Link &link, int side, uint64_t begin, uint64_t end) {
     });
 }
 
-// A read writes to the initiator's memory, which its program has to persist itself.
+// A read writes to the initiator's memory. Its program must make the data persistent itself.
 bool Network::write(Process &process, uint64_t address, const void *from, size_t length) {
     const auto &[link, side, visible, opcode] = *m_execution;
     if (&process == link->ends[side].owner) {
@@ -290,8 +287,8 @@ bool Network::write(Process &process, uint64_t address, const void *from, size_t
     return true;
 }
 
-// A read makes earlier writes persistent instead of a flush, of which it has the begin and the
-// region. No program may rely on the rest.
+// A read makes no earlier writes persistent, except as the emulation of a flush
+// (flush_by_read()): no program may rely on more.
 void Network::persist(Process &process, uint64_t address, size_t length) {
     if (m_execution && m_execution->opcode != IBV_WR_RDMA_READ)
         flush(process, address, length);

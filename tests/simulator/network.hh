@@ -17,29 +17,29 @@
 
 // One side of a connection.
 struct End {
-    Process *owner = nullptr; // NULL: none yet, or it has ended
-    uint32_t id = 0, qp = 0;  // the CM ID and the queue pair; 0: none yet, or deleted
-    bool established = false; // its program has the event
-    bool ended = false;       // its program has taken another event
+    Process *owner = nullptr; // NULL: not accepted yet, or the program has ended
+    uint32_t id = 0, qp = 0;  // handles of the CM ID and the QP; 0: not created, or deleted
+    bool established = false; // the program has taken RDMA_CM_EVENT_ESTABLISHED
+    bool ended = false;       // the program has taken an event that ends the connection
     const Machine *server = nullptr;
     int64_t received_at = 0,
-            previous_received_at = 0; // when its program last received from the other side
-    int64_t posted_at = 0;            // when an operation was posted, and none was outstanding
-    bool has_completion = false;      // of it
+            previous_received_at = 0; // when the program last received from the other side
+    int64_t posted_at = 0;            // the last time of a post without outstanding operations
+    bool has_completion = false;      // the program has taken a successful completion
     void note_receive(int64_t now) {
         if (received_at != now)
             previous_received_at = received_at;
         received_at = now;
     }
-    std::vector<Part> placed; // executed writes: words that are not visible yet
+    std::vector<Part> placed; // words of executed writes that are not visible yet
 };
 
 struct Link {
     Writer number;
-    Machine *machines[2]; // of the client and of the server
+    Machine *machines[2]; // [0] of the client, [1] of the server
     End ends[2];
-    int timeout_ms;      // for resolving the server
-    bool broken = false; // permanently: outstanding operations complete with errors
+    int timeout_ms;      // of rdma_resolve_addr()
+    bool broken = false; // forever: outstanding operations complete with errors
     bool silent = false; // neither side is notified
 
     // Is true if messages of the connection manager pass.
@@ -55,7 +55,7 @@ enum Outcome { NOT_EXECUTED, ALL_EXECUTED, PARTLY_EXECUTED };
 class Network : public sim::Environment {
   public:
     std::vector<std::unique_ptr<Link>> links;
-    std::vector<uint16_t> open_links; // links that a side still uses
+    std::vector<uint16_t> open_links; // indices of links that a side still uses
 
     void begin(unsigned machines, bool has_native_operations);
 
@@ -67,7 +67,7 @@ class Network : public sim::Environment {
     void polled(const ibv_wc *wc, int count);
     void process_ended(Process &process);
 
-    // ---- events of a link; the side is the one that posted, or that receives
+    // ---- events of a link. `side` has posted the operation, or receives the event
     bool has_request(const Link &link) const;
     bool has_cm_event(const Link &link, int side) const;
     bool can_execute(const Link &link, int side) const;
@@ -90,15 +90,15 @@ class Network : public sim::Environment {
     void reconnect(const Machine &machine);
     void set_power(const Machine &machine, bool is_on);
     void change_address(const Machine &machine);
-    void advance(int64_t now); // in ms
+    void advance(int64_t now); // to a time in ms
     int64_t next_time() const;
 
-    // ---- for the invariants
+    // ---- state that invariants check
     sim::Fabric &fabric() { return *m_fabric; }
     const sim::Fabric &fabric() const { return *m_fabric; }
-    // An object that the program has not deleted, or NULL.
+    // The name of an object that the program has not deleted, or NULL.
     const char *leaked_object(const Process &process) const;
-    bool has_device_event(const Process &process) const; // that it has not taken
+    bool has_device_event(const Process &process) const; // one that it has not taken
     size_t queue_pairs(const Process &process) const;
     unsigned contexts(const Process &process) const;
 
@@ -110,12 +110,12 @@ class Network : public sim::Environment {
     sim::Ring *open_ring(size_t bytes, int &fd) override;
     void close_ring(sim::Ring *ring, size_t bytes) override;
 
-    // ---- Program of each process
+    // ---- called by the sim::Program of each process
     bool write(Process &process, uint64_t address, const void *from, size_t length);
     void persist(Process &process, uint64_t address, size_t length);
 
   private:
-    // The request that is executed.
+    // The request that is being executed.
     struct Execution {
         Link *link;
         int side;

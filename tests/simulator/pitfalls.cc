@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// pitfalls.cc -- checks of the programs in pitfalls/: data that a client called safe exists,
+// pitfalls.cc -- checks the programs in pitfalls/: data that a client reported as safe exists,
 // and no pointer exists without its record
 
 #include "pitfalls/pitfalls.h"
@@ -15,13 +15,13 @@ namespace {
 unsigned entry; // of rpma_pitfalls(7)
 bool wrong;
 bool safe;       // a client has reported this
-unsigned number; // the last one that a client called safe
+unsigned number; // the last number that a client reported as safe
 
 Machine &target() {
     return *simulation.machines[0];
 }
 
-// The statement of rpma_pmem(7), step 9; in entry 1 the operator skipped the steps before it.
+// --direct-write is step 9 of rpma_pmem(7). In entry 1, the operator has skipped it.
 Arguments arguments_of(const Process &process) {
     Arguments list;
     if (wrong)
@@ -42,13 +42,13 @@ void begin() {
     safe = false;
     number = 0;
     Memory &memory = target().memory;
-    memory.direct_write = entry != 1; // else DDIO is on
+    memory.direct_write = entry != 1; // in entry 1, DDIO is enabled
     memory.is_pmem = entry != 10;
     memory.tears = entry == 6;
 }
 
-// Is true if the record is in the visible data, or in all states that a power failure may
-// leave.
+// Is true if the visible data contains the record, or if each state does that a power failure
+// can leave.
 bool has_record(bool persistent) {
     const Memory &memory = target().memory;
     const char *record = memory.image(persistent) + RECORD;
@@ -56,7 +56,7 @@ bool has_record(bool persistent) {
            (!persistent || memory.is_certain(RECORD, RECORD + LEN));
 }
 
-// The data that the program of entry 6 finds after a restart.
+// The number that the program of entry 6 reads after a restart.
 unsigned recovered_number() {
     unsigned newest = 0;
     for (size_t place : {POINTER, POINTER_2}) {
@@ -81,12 +81,12 @@ void check() {
         if (published && !has_record(persistent))
             simulation.fail("a pointer exists without its record");
     }
-    // The tests of entry 2 check the visible data, all others each possible state.
+    // Entry 2 promises only visible data, all others data that survives a power failure.
     if (safe && !has_record(entry != 2))
         simulation.fail("a record reported as safe is lost");
 }
 
-// In entry 4 the client reports that the record is visible at that moment.
+// In entry 4, the client reports that the record is visible now.
 void on_line(Process &client, const char *line) {
     if (client.is_server)
         return;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// process.cc -- loading programs, and switching between them
+// process.cc -- loads programs and switches between them
 
 #include "process.hh"
 #include "simulation.hh"
@@ -26,7 +26,7 @@ jmp_buf scheduler;
     exit(EXIT_FAILURE);
 }
 
-// The loader loads one file as one module only, so each process gets a file of its own.
+// The loader loads a file only once, so each process needs its own copy of the file.
 std::string copy_module(const std::string &module) {
     char name[] = "/tmp/simulator-XXXXXX";
     std::error_code error;
@@ -38,8 +38,8 @@ std::string copy_module(const std::string &module) {
     return name;
 }
 
-// The initial writable segments. Modules are linked without RELRO, so the loader protects no
-// part of them.
+// Copies the initial writable segments. Modules are linked without RELRO, so that these stay
+// writable.
 std::vector<std::pair<char *, std::string>> find_globals(void *module) {
     std::vector<std::pair<char *, std::string>> globals;
     link_map *map;
@@ -89,7 +89,7 @@ void Process::start(const std::vector<std::string> &arguments) {
     static_cast<Run_state &>(*this) = {};
 }
 
-// Abandons the stack, like that of a killed program.
+// Abandons the stack of the program, as if it was killed.
 void Process::end(int status_) {
     state = OFF;
     status = status_;
@@ -99,7 +99,7 @@ void Process::end(int status_) {
 
 void Process::entry() {
     Process *self = simulation.current;
-    char *argv[40] = {}; // abandoned with the stack
+    char *argv[40] = {}; // needs no release, because the stack is abandoned
     int argc = 0;
     for (std::string &argument : self->m_arguments)
         argv[argc++] = argument.data();
@@ -107,7 +107,7 @@ void Process::entry() {
     self->yield();
 }
 
-// Only the first entry needs the functions of ucontext, which call the kernel each time.
+// Only the first entry uses the functions of ucontext, because each of them calls the kernel.
 void Process::resume() {
     simulation.current = this;
     state = READY;

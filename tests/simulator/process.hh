@@ -21,52 +21,52 @@
 
 constexpr int64_t NEVER = INT64_MAX;
 
-// The state of a machine except its memory; the initializers are its initial state.
+// The state of a machine without its memory, with the initial values.
 struct Machine_state {
     bool on = true, disconnected = false;
-    bool port_down = false;       // while disconnected: its device has the event
-    std::string copy;             // of its memory, to be restored; empty: none
+    bool port_down = false;       // while disconnected: the port of its device is down
+    std::string copy;             // a copy of its memory, or empty
     bool no_device = false;       // while disconnected: its device was removed
     int64_t reconnect_at = NEVER; // in ms
 };
 
 struct Machine : Machine_state {
-    std::string name; // also the address
+    std::string name; // also the address that programs resolve
     Memory memory;
 };
 
-// The state of a program in a schedule; the initializers are its initial state.
+// The state of a program in a schedule, with the initial values.
 struct Process_state {
     enum State { OFF, READY, WAITING } state = OFF;
     int status = 0;                   // if OFF: exit status, or KILLED
-    unsigned starts = 0;              // starts in this schedule
+    unsigned starts = 0;              // number of starts in this schedule
     bool has_listened = false;        // a server: it has listened
-    int64_t frozen_until = 0;         // the process is suspended until then
-    int64_t restart_at = NEVER;       // a server: when it is started again
-    size_t lines = 0, lines_read = 0; // of its standard input
-    unsigned committed = 0;           // records that it reported as committed
-    unsigned completions = 0;         // completions that it has taken
+    int64_t frozen_until = 0;         // the end of its suspension
+    int64_t restart_at = NEVER;       // a server: the time of its restart
+    size_t lines = 0, lines_read = 0; // of the standard input
+    unsigned committed = 0;           // number of records that it reported as committed
+    unsigned completions = 0;         // number of completions that it has taken
 };
 
-// The state between two starts.
+// The state of a program since its last start.
 struct Run_state {
-    bool stop_requested = false;       // SIGTERM
+    bool stop_requested = false;       // by SIGTERM
     bool has_reported_records = false; // a server: it has reported its state
     bool port_was_up = false;          // it has queried the port since its last wait
     bool sent_over_down_port =
-        false; // used a connection over a port that was down at its last query
-    int64_t wait_began_at = NEVER; // when it last began to wait for an epoll descriptor
+        false; // it sent a CM message over a down port that it had not queried
+    int64_t wait_began_at = NEVER; // when it last called epoll_wait()
     unsigned wake_ups = 0;         // number of wake-ups at that time
-    size_t links_at_port_up = 0;   // number of links when it took a port's event
+    size_t links_at_port_up = 0;   // number of links when it took the event of an active port
     int64_t port_up_at = NEVER;    // when it took that event, until it reports it
     bool logged = false;           // the library has logged an unexpected error
     bool lost_device = false;      // it ended before it took the event of a removed device
     bool has_unreported_disconnect =
-        false; // a client had gone when it was accepted, without a report
+        false; // a client had ended when it was accepted, which is not reported yet
     bool has_reported_bad_reply = false; // it has reported an unexpected reply
     std::map<const Machine *, unsigned>
-        missed_replies;         // consecutive missing replies of a server
-    sigset_t blocked{};         // signals
+        missed_replies;         // number of consecutive missing replies of a server
+    sigset_t blocked{};         // blocked signals
     std::string output, errors; // an incomplete line; the text on stderr
 };
 
@@ -86,21 +86,21 @@ class Process : public Process_state, public Run_state {
     void start(const std::vector<std::string> &arguments);
     void end(int status_);
 
-    // Runs until it waits, leaves or ends.
+    // Runs until it waits, yields or ends.
     void resume();
-    // Called by the process itself: the simulation continues.
+    // Called by the process itself: returns to the scheduler.
     void yield();
-    // Called by the process itself: waits until a descriptor is readable or the time is over.
+    // Called by the process itself: waits until a descriptor is readable or the deadline.
     void wait_until(const pollfd *fds, size_t count, int64_t deadline);
 
-    // The descriptors that it waits for, while it is WAITING.
+    // The descriptors that a WAITING process waits for.
     const pollfd *fds;
     size_t fd_count;
     int64_t deadline;
 
-    // Plain memory, initially zero.
+    // Memory of malloc().
     Heap heap;
-    sim::Caller caller; // of the fabric
+    sim::Caller caller; // identifies it in the fabric
 
     void *map_memory(size_t size);
     void unmap_memory(void *ptr);
@@ -114,7 +114,7 @@ class Process : public Process_state, public Run_state {
     static void entry();
 
     int (*m_main)(int, char **);
-    std::vector<std::pair<char *, std::string>> m_globals; // and their initial values
+    std::vector<std::pair<char *, std::string>> m_globals; // with their initial values
     std::vector<Map> m_maps;
     char *m_stack = nullptr;
     std::vector<std::string> m_arguments;

@@ -2,8 +2,8 @@
 // Copyright 2026, the librpma developers
 
 // replicated_log.cc -- the invariants of example 14: no committed record is lost or changed,
-// and no power failure leaves a damaged log. The walk over a log follows the description of its
-// format in log.h, so that a mistake in log.c shows.
+// and no power failure leaves a damaged log. It parses a log by the description of the format
+// in log.h, independently of log.c.
 
 #include "simulation.hh"
 
@@ -44,7 +44,7 @@ bool is_log(const char *image) {
            checksum == crc32c(FIXED, FIXED_END - FIXED_BEGIN);
 }
 
-// The number in a word of the header; UINT64_MAX if the word holds none.
+// Returns the number in a word of the header, or UINT64_MAX if its checksum is wrong.
 uint64_t number_of(size_t place, uint64_t word) {
     const uint64_t sealed[] = {place, word & UINT32_MAX};
     bool good = crc32c(reinterpret_cast<const char *>(sealed), sizeof(sealed)) == word >> 32;
@@ -57,7 +57,7 @@ struct Record {
     uint32_t checksum;
 };
 
-// Reads the record at begin; returns false if it is incomplete.
+// Reads the record at `begin`. Returns false if it is incomplete or damaged.
 bool read_record(const char *image, size_t begin, uint64_t number, Record &record) {
     uint32_t size;
     uint64_t found;
@@ -70,11 +70,11 @@ bool read_record(const char *image, size_t begin, uint64_t number, Record &recor
            crc32c(image + begin + 4, RECORD_HEADER - 4 + size) == record.checksum;
 }
 
-// The log of foreign servers; a third one, which is not simulated, also had it. Its epoch is
-// larger than the number of clients here.
+// The log of the foreign servers, of which a third one is not simulated. Its epoch is larger
+// than any of the clients here.
 constexpr uint64_t FOREIGN_IDENTITY = 0x12345673, FOREIGN_EPOCH = 1 << 30;
 
-// ---- making logs
+// ---- creating logs
 
 using Image = std::string;
 
@@ -96,7 +96,7 @@ Image empty_log(uint64_t epoch, uint64_t identity) {
     return image;
 }
 
-// The record has this many bytes, and is before the tail.
+// Appends a record of `space` bytes and moves the tail to its end.
 void add_record(Image &image, size_t space, uint64_t number, uint64_t epoch) {
     const uint64_t head[] = {(space - RECORD_HEADER) << 32, number, epoch};
     Image record(reinterpret_cast<const char *>(head), sizeof(head));
@@ -113,16 +113,16 @@ void set_memory(Memory &memory, const Image &image) {
     memory.persist(0, std::max(image.size(), WORD));
 }
 
-// ---- the present state
+// ---- the current state
 
-constexpr int PATIENCE_MS = 500; // of a client with a server
+constexpr int PATIENCE_MS = 500; // how long a client waits for a server
 
 struct Committed {
     uint64_t number;
     uint32_t checksum;
 };
 std::vector<Committed> committed;
-bool log_exists;                            // to the operator's knowledge, the log exists
+bool log_exists;                            // the operator assumes that the log exists
 std::vector<const Process *> misconfigured; // clients that were started with the wrong servers
 
 bool is_misconfigured(const Process &process) {
@@ -134,14 +134,13 @@ bool are_blank(const Configuration &used) {
     return used.name == "log-3-begun";
 }
 
-// A second server for the log of the first one.
+// Is true for a second server of the first server's log.
 bool is_second_server(const Process &process) {
     return simulation.configuration->first_client &&
            process.index == simulation.configuration->servers;
 }
 
-// The records of a server in both images: the visible one, and the one that every power failure
-// leaves.
+// The records of a server in one image: the visible one, or the persistent one.
 struct Held_records {
     uint64_t changes;
     std::vector<uint32_t> checksums;
@@ -197,7 +196,7 @@ void read_log(const Process &server, bool persistent, std::vector<uint32_t> &che
     checksums.resize(certain);
 }
 
-// Is true if a server has no valid log, or may have none after a power failure.
+// Is true if a server has no valid log, or if a power failure can leave none.
 bool has_no_log(const Process &server) {
     const Memory &memory = server.machine->memory;
     bool is_missing = !is_log(memory.image(false));
@@ -273,7 +272,7 @@ void on_line(Process &process, const char *line) {
         return simulation.fail("serves a log that another server serves: %s", line);
     if (is_misconfigured(process) && strstr(line, "machine-of-server3 has all"))
         return simulation.fail("changes a server of another log: %s", line);
-    if (is_misconfigured(process)) // the reader reads the right log
+    if (is_misconfigured(process)) // the reader does not read the log of this line
         return simulation.client_lines.pop_back();
     if (sscanf(line, "client: %llu records, %u of %u", &number, &members, &of) == 3) {
         auto has_all = [number](const auto &holding) {
@@ -294,7 +293,7 @@ void on_line(Process &process, const char *line) {
     size_t bytes;
     if (sscanf(line, "client: server %*s has all %llu records, %zu bytes", &number, &bytes) ==
             2 &&
-        bytes > number * 64) // the longest record of these lines
+        bytes > number * 64) // the size of the longest record
         simulation.fail("reports more missing bytes than the log has: %s", line);
     const End *lost = lost_end(process, line);
     if (lost && strstr(line, "it does not reply") &&
@@ -315,7 +314,7 @@ void on_line(Process &process, const char *line) {
     check();
 }
 
-// A client commits each of its lines, or reports why not.
+// A client must commit each of its lines, or end with an error message.
 void on_end(Process &process) {
     if (is_second_server(process)) {
         if (process.errors.find("another process uses") == std::string::npos)
@@ -339,7 +338,7 @@ void on_end(Process &process) {
         simulation.fail("ends with status %d without an error message", process.status);
 }
 
-// A program deletes a connection that has ended before it waits, and reports a client that
+// Before a program waits, it must delete connections that have ended, and report a client that
 // disconnected.
 void on_wait(Process &process) {
     if (process.has_unreported_disconnect)
@@ -350,15 +349,15 @@ void on_wait(Process &process) {
                 simulation.fail("waits without deleting a connection that has ended");
 }
 
-// The operator makes and begins a log once, and again only after a failure.
+// The operator passes --new until a log exists, and again only after a server has lost its log.
 Arguments arguments_of(const Process &process) {
     const Configuration &used = *simulation.configuration;
     Arguments arguments;
     if (is_second_server(process))
         return {"--direct-write", "--new", process.machine->name,
                 "7472",           "1",     process.machine->name};
-    // The second client of wrong ones names one server too few, the first a server of another
-    // log, once there is a log that they can damage.
+    // Once a log exists that they can damage, the second and third client get a wrong list: the
+    // second one servers of both logs, the third one too few servers.
     const unsigned wrong = used.foreign && log_exists ? process.index - used.servers : 0;
     if (wrong == 1 || wrong == 2) {
         misconfigured.push_back(&process);
@@ -398,7 +397,7 @@ const Oracle replicated_log = {.has_reader = true,
 
 namespace {
 
-// Appends records until the log is full, all but the last ones as large as they may be.
+// Appends records until the log is full, of maximum size except the last ones.
 Image full_log(const Image &good, uint64_t number) {
     Image image = good;
     uint32_t epoch;
@@ -421,7 +420,7 @@ void expect(bool good, const std::string &what) {
         damage_finding = what;
 }
 
-// Starts the first servers with the image as their log, or with blank memory.
+// Starts the first servers with the image as their log; an empty image is blank memory.
 void start_servers(unsigned count, const Image &image, bool make_new) {
     std::vector<Process *> servers;
     for (unsigned i = 0; i < count; i++) {
@@ -448,7 +447,7 @@ void check_server(const Image &image, bool make_new, bool starts, const std::str
     expect(make_new || simulation.reader_accepts() == starts, what + ": the reader");
 }
 
-// The reader requires each committed record in a majority of the logs.
+// The reader must find each committed record in a majority of the logs.
 void check_reader(const Image &good, const Image &shorter) {
     for (unsigned holders = 0; holders <= simulation.configuration->servers; holders++) {
         for (unsigned i = 0; i < simulation.configuration->servers; i++) {
@@ -456,9 +455,9 @@ void check_reader(const Image &good, const Image &shorter) {
             memcpy(simulation.machines[i]->memory.visible(), image.data(), image.size());
         }
         bool accepted = simulation.reader_accepts();
-        std::string says = "only " + std::to_string(holders) + " of ";
+        std::string expected = "only " + std::to_string(holders) + " of ";
         expect(accepted == (holders > simulation.configuration->servers / 2) &&
-                   (accepted || simulation.reader.errors.find(says) != std::string::npos),
+                   (accepted || simulation.reader.errors.find(expected) != std::string::npos),
                "the reader of " + std::to_string(holders) + " logs that have all");
     }
     for (const Arguments &few : {Arguments{"reader"}, {"reader", "file"}}) {
@@ -473,7 +472,7 @@ void check_reader(const Image &good, const Image &shorter) {
     simulation.client_lines.pop_back();
 }
 
-// A header is damaged while its server runs: the client continues with the others.
+// The header of a running server is damaged: the client must continue with the others.
 void check_damaged_server(const Image &good) {
     start_servers(simulation.configuration->servers, good, false);
     simulation.machines[0]->memory.visible()[FIXED_BEGIN]++;
@@ -488,7 +487,8 @@ void check_damaged_server(const Image &good) {
         simulation.processes[i]->end(Process::KILLED);
 }
 
-// All servers have this log: the client must end with the wanted line and change no record.
+// All servers have this log: the client must fail with the expected message and change no
+// record.
 void check_client(const Image &image, const char *wanted, const std::string &what) {
     start_servers(simulation.configuration->servers, image, image.empty());
     Process &client = *simulation.processes.back();
@@ -527,7 +527,7 @@ unsigned damage_logs() {
                  "the log of a first client that has no record, with --new");
     for (size_t bit = 0; bit < 8 * (IDENTITY_PLACE + WORD); bit++) {
         if (bit / 8 >= FIXED_END + 4 && bit / 8 < IDENTITY_PLACE)
-            continue; // in no checksum
+            continue; // no checksum covers these bytes
         Image image = good;
         image[bit / 8] = static_cast<char>(image[bit / 8] ^ 1 << bit % 8);
         check_server(image, false, false, "a header with a wrong bit " + std::to_string(bit));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// schedule.cc -- choices: random ones, recorded ones, or all one after the other
+// schedule.cc -- makes choices at random, replays recorded ones, or lists all of them
 
 #include "schedule.hh"
 
@@ -9,8 +9,8 @@
 
 using sim::next_random;
 
-// The frequency and the kinds of events differ from run to run: with rare faults a schedule
-// gets far, other schedules have many close together, and others repeat a few kinds.
+// The frequency and the kinds of events differ between schedules: some have few faults and run
+// long, some have many faults in a short time, and some repeat a few kinds.
 Schedule Schedule::random(uint64_t seed, uint32_t kinds) {
     Schedule schedule;
     uint64_t state = seed;
@@ -46,7 +46,7 @@ void Schedule::stop() {
         choices.push_back({m_position, 0});
 }
 
-// Gives each kind of event the same chance, however many connections there are.
+// Chooses each kind of event with the same probability, for any number of connections.
 uint32_t Schedule::pick(const std::vector<Event> &options) {
     size_t found = 0, end;
     uint64_t kinds = 0;
@@ -69,7 +69,7 @@ bool Schedule::choose(const std::vector<Event> &options, Event &event) {
     uint32_t position = m_position++, option = 0;
     if (m_random && (option = pick(options))) {
         if (!choices.empty() && choices.back().position == position)
-            choices.pop_back(); // the stop
+            choices.pop_back(); // the choice that stop() has recorded
         choices.push_back({position, option});
         m_faults -= m_fault;
     } else if (!m_random && m_next < choices.size() && choices[m_next].position == position) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// schedule.hh -- the choices of a schedule: where another event replaced the default one
+// schedule.hh -- the choices of a schedule: positions where another event replaces the default
 
 #ifndef SIMULATOR_SCHEDULE_HH
 #define SIMULATOR_SCHEDULE_HH 1
@@ -10,8 +10,7 @@
 
 #include "explore/choices.hh"
 
-// Option 0 is the default event, before which the invariants are checked; the others are
-// numbered as Simulation::options() lists them.
+// Option 0 is the default event. Option N is number N - 1 of Simulation::options().
 using sim::Choice;
 
 // event_kinds[] describes each kind.
@@ -37,21 +36,21 @@ extern const Event_kind event_kinds[Event::KINDS];
 
 class Schedule {
   public:
-    std::vector<Choice> choices; // choices made, or to be made
-    uint64_t salt = 0;           // for Simulation::random_bit(), whose results are not choices
-    std::vector<std::vector<Event>> *listed = nullptr; // the options at each position
+    std::vector<Choice> choices; // the recorded choices, or those to replay
+    uint64_t salt = 0;           // the seed of Simulation::random_bit()
+    std::vector<std::vector<Event>> *listed = nullptr; // gets the options at each position
 
     static Schedule random(uint64_t seed, uint32_t kinds);
 
     void begin() { m_position = m_next = 0; }
     uint32_t position() const { return m_position; }
-    // Returns true if the default event is next, and passes the position.
+    // Returns true and advances the position if the default event is next.
     bool is_default();
-    void stop(); // interrupts a program here, for any next event
-    bool may_fault() const { return !m_random || m_fault; } // the options may be faults
-    // Otherwise chooses the event; returns false for the default one.
+    void stop(); // records that the program yields at this position
+    bool may_fault() const { return !m_random || m_fault; } // if the options include faults
+    // Chooses one of the options. Returns false for the default event.
     bool choose(const std::vector<Event> &options, Event &event);
-    void stop_faults() { m_faults = 0; } // from now on
+    void stop_faults() { m_faults = 0; } // from this position on
 
     bool save(const std::string &file, const std::string &configuration) const;
     bool load(const std::string &file, std::string &configuration);
@@ -62,9 +61,9 @@ class Schedule {
     bool m_random = false, m_fault = false;
     uint64_t m_state = 0;
     uint32_t m_position = 0, m_next = 0;
-    uint32_t m_kinds = 0;  // kinds of events of this schedule, besides the default one
-    unsigned m_faults = 0; // faults left
-    uint64_t m_fault_limit = 0, m_other_limit = 0; // probabilities, out of 2^32
+    uint32_t m_kinds = 0;  // bit mask of the kinds of events that replace the default one
+    unsigned m_faults = 0; // how many faults can still occur
+    uint64_t m_fault_limit = 0, m_other_limit = 0; // probabilities in units of 2^-32
 };
 
 #endif

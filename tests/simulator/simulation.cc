@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// simulation.cc -- one schedule, from the start of the servers to the reader's judgement
+// simulation.cc -- runs one schedule, from the start of the servers to the check by the reader
 
 #include "simulation.hh"
 
@@ -14,8 +14,9 @@ Simulation simulation;
 
 namespace {
 
-// A schedule with more steps does not end. Four clients of example 14 that start together take
-// the servers from each other for up to MAJORITY_MS, in 171,808 steps (log-5-amnesia, 40882).
+// A schedule with more steps is reported as endless. Four clients of example 14 that start
+// together compete for the servers for up to MAJORITY_MS, in 171,808 steps (log-5-amnesia, seed
+// 40882).
 constexpr uint32_t STEPS_MAX = 400000;
 
 } // namespace
@@ -125,14 +126,14 @@ void Simulation::repair() {
         if (!process->is_server)
             continue;
         if (configuration->oracle->serves_one_client)
-            kill(*process); // it may wait for a client for ever
+            kill(*process); // it may wait forever for a client
         if (process->state == Process::OFF)
             start(*process);
     }
     step_while([this](const Process &process) { return is_ready(process); });
     Process &last = *processes.back();
     Arguments tried;
-    do { // again if the operator's arguments have changed
+    do { // repeats the start while the operator's arguments change
         tried = configuration->oracle->arguments(last);
         start(last);
         step_while([&last](const Process &) { return last.state != Process::OFF; });
@@ -209,7 +210,7 @@ void Simulation::fail(const char *format, ...) {
     va_end(values);
     finding = (current ? current->name + ": " : "") + text;
     if (current)
-        current->yield(); // does not return
+        current->yield(); // never continues
 }
 
 void Simulation::trace(const std::string &text) {
@@ -218,8 +219,8 @@ void Simulation::trace(const std::string &text) {
                static_cast<double>(now - START) / 1000, text.c_str());
 }
 
-// Handles SIGSEGV and its like; the coroutine that caused it does not continue.
-void Simulation::crashed(int signal) {
+// Handles SIGSEGV and similar signals: ends the schedule, so the coroutine never continues.
+void Simulation::handle_crash(int signal) {
     if (!simulation.current)
         abort();
     simulation.fail("ends with signal %d", signal);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// simulation.hh -- the programs that run, and their promises; all objects of one schedule, and
-// its possible events
+// simulation.hh -- configurations, invariants of the examples, and the state and events of one
+// schedule
 
 #ifndef SIMULATOR_SIMULATION_HH
 #define SIMULATOR_SIMULATION_HH 1
@@ -14,24 +14,24 @@
 
 using Arguments = std::vector<std::string>;
 
-// How the programs of an example are run, and its invariants.
+// The arguments of an example's programs, and its invariants.
 struct Oracle {
     bool has_reader = false;
-    bool serves_one_client = false; // a server ends after its client, and is restarted
+    bool serves_one_client = false; // a server ends after its client and is restarted
     bool locks_files = false;       // a program uses only the part of a file that it has locked
     bool handles_device_events = false;
-    unsigned early_timeouts_max = 0; // how often time may pass before packets arrive, 0: any
-    int resolve_ms = 1000;           // the longest time for resolving a server
+    unsigned early_timeouts_max = 0; // how often time can pass while packets wait; 0: no limit
+    int resolve_ms = 1000;           // the maximum timeout of rdma_resolve_addr()
     Arguments (*arguments)(const Process &process);
-    void (*begin)() = [] {};                                // a schedule begins
+    void (*begin)() = [] {};                                // resets the state for a schedule
     void (*on_line)(Process &, const char *) = ignore_line; // a program printed a line
     void (*on_completion)(Process &) = ignore;              // the client took a completion
-    // A side sends a message, which may be changed.
+    // A side sends a message, which the function can change.
     void (*on_send)(const Link &, int side, std::string &) = ignore_message;
     void (*on_end)(Process &) = ignore;  // a process ended by itself
-    void (*check)() = [] {};             // checks the memories after each step that changed one
-    void (*on_wait)(Process &) = ignore; // a process has no more work
-    bool (*may_lose_memory)(const Process &server) = nullptr; // its memory may be lost now
+    void (*check)() = [] {};             // called after each step that changed a memory
+    void (*on_wait)(Process &) = ignore; // a process waits for events
+    bool (*may_lose_memory)(const Process &server) = nullptr; // if the invariants allow it
 
     static void ignore(Process &) {}
     static void ignore_line(Process &, const char *) {}
@@ -40,38 +40,38 @@ struct Oracle {
 
 struct Configuration {
     std::string name;
-    std::string example; // its directory
+    std::string example; // the directory of the example
     const Oracle *oracle;
-    unsigned servers, clients; // one more client runs at the end
-    const char *option;        // of the example's variant, or NULL
-    unsigned lines;            // of each client's standard input
-    unsigned last_lines;       // of the last client's
-    bool loses_memory;         // memories may be lost
-    unsigned plain;           // the last servers, without a file: each start loses their memory
+    unsigned servers, clients; // without the client that runs at the end
+    const char *option;        // selects a variant of the example, or NULL
+    unsigned lines;            // lines of each client's standard input
+    unsigned last_lines;       // lines of the last client's standard input
+    bool loses_memory;         // servers can lose their memories
+    unsigned plain; // how many servers, the last ones, have no file to keep their memory
     const char *first_client; // the module that is the first client, or NULL
-    unsigned foreign;         // servers that have another log, the last ones
+    unsigned foreign;         // how many servers, the last ones, have another log
     bool copies;              // memories are copied and restored
-    bool bonds;               // link addresses change, which is no fault
+    bool bonds;               // link addresses change; this is not a fault
     bool emulated;            // devices have no native flush and atomic write
 
     unsigned log_servers() const { return servers - foreign; }
     bool has_file(unsigned server) const { return server + plain < servers; }
 };
 
-// The connection that a line of a client reports as lost, or NULL.
+// Returns the connection that a line of a client reports as lost, or NULL.
 const End *lost_end(const Process &client, const char *line);
 
-// The block that fill_block() of the examples makes from a number.
+// Returns the block that fill_block() of the examples generates for a number.
 constexpr size_t BLOCK_SIZE = 4096, BLOCKS_MAX = 4;
 const char *example_block(unsigned number);
 
-// Damages logs of example 14 in all ways, and checks its programs. Returns the number of logs;
-// a finding is in simulation.finding.
+// Checks the programs of example 14 with damaged logs. Returns the number of logs, and sets
+// simulation.finding.
 unsigned damage_logs();
 
 extern const Oracle durability, atomic_write, replicated_log, block_mover, pitfalls;
 
-// A file, or an epoll descriptor. It exists until the schedule ends.
+// An open file or an epoll descriptor. It exists until the schedule ends.
 struct Object {
     Process *owner = nullptr;
     bool alive = true;
@@ -83,16 +83,16 @@ struct Descriptor {
     enum Kind { SIGNALS, CHANNEL, RING, OBJECT } kind;
     Process *owner;
     bool nonblocking = false;
-    bool raised = false; // a channel: it is readable
+    bool raised = false; // of a channel: readable
     bool closed = false;
     sim::Ring *ring = nullptr;
     Object *object = nullptr;
 };
 constexpr int FIRST_DESCRIPTOR = 1000;
-// In ms: a machine that was not started today, and whose clock soon passes a multiple of 2^31.
+// The clock of a machine in ms: it is not near 0, and soon passes a multiple of 2^31.
 constexpr int64_t START = (int64_t{11} << 31) - 1000;
 
-// The event that follows when a program prints a line that contains the text.
+// An event that is inserted when a program prints a line with the text.
 struct Trigger {
     std::string text, process;
     Event::Kind kind;
@@ -103,12 +103,12 @@ struct Trigger {
 struct Simulation_state {
     std::vector<std::unique_ptr<Object>> objects;
     std::vector<Descriptor> descriptors;
-    int64_t now = START;                   // in ms
+    int64_t now = START;                   // the time in ms
     std::vector<std::string> client_lines; // the lines of all clients
     std::string finding;
-    bool repaired = false;        // no more faults: all programs have to succeed
-    bool faulted = false;         // a fault has happened since the beginning, or since repaired
-    uint64_t random_numbers = 0;  // that programs have got
+    bool repaired = false;        // no more faults occur: all programs must succeed
+    bool faulted = false;         // a fault has occurred since the start, or since the repair
+    uint64_t random_numbers = 0;  // how many getrandom() has returned
     size_t next_trigger = 0;      // index of the next trigger in the script
     std::vector<Event> triggered; // events of the triggers that have fired
 };
@@ -116,29 +116,29 @@ struct Simulation_state {
 class Simulation : public Simulation_state {
   public:
     const Configuration *configuration;
-    std::vector<std::unique_ptr<Machine>> machines;  // of each server, then of each client
-    std::vector<std::unique_ptr<Process>> processes; // servers, clients, the last client
+    std::vector<std::unique_ptr<Machine>> machines;  // in the order of `processes`
+    std::vector<std::unique_ptr<Process>> processes; // servers, clients, then the last client
     Process reader;
     Process *current = nullptr;
     Network network;
     bool tracing = false;
-    std::vector<Trigger> script; // in their order
+    std::vector<Trigger> script; // fire in this order
 
     void load_programs(const Configuration &configuration, const std::string &modules);
-    // Runs one schedule: false when there is a finding.
+    // Runs one schedule. Returns false if it has a finding.
     bool run(Schedule &schedule);
-    // After that, without inserted events: starts programs until each of them waits or has
-    // ended, or until all have ended. The invariants are no longer checked.
+    // After run(): starts programs, and runs them without inserted events and without checks of
+    // invariants, until each of them waits or has ended, or until all have ended.
     void run_more(const std::vector<Process *> &more, bool until_they_end);
     // Returns true if the example's reader accepts the memories and the lines of the clients.
     bool reader_accepts();
 
-    // ---- for the library and the other functions that a program calls
+    // ---- for the functions that a program calls
     void preemption_point();
-    // Records a violation. The process that caused it does not continue.
+    // Records a finding. The process that caused it does not continue.
     void fail(const char *format, ...) __attribute__((format(printf, 2, 3)));
-    static void crashed(int signal);
-    // For details that the schedule does not choose, such as which words survive.
+    static void handle_crash(int signal);
+    // Decides details that the schedule does not choose, for example if a word survives.
     bool random_bit();
     template <typename T> T *make_object() {
         auto *object = new T;
@@ -151,8 +151,7 @@ class Simulation : public Simulation_state {
     bool is_readable(int fd);
     bool wait_for(int fd); // false if a read of the descriptor would return EAGAIN
     Machine *machine(const std::string &addr);
-    bool
-    is_connected(const Process &client); // to a program that has not deleted the connection yet
+    bool is_connected(const Process &client); // to a server that has not deleted the connection
     void process_ended(Process &process);
     void handle_line(Process &process, const std::string &text);
     void trace(const std::string &text);
@@ -187,9 +186,9 @@ class Simulation : public Simulation_state {
     Schedule *m_schedule;
     std::vector<Event> m_options;
     uint64_t m_random_state;
-    unsigned m_early_timeouts;    // times that time passed early
+    unsigned m_early_timeouts;    // how often time passed while packets waited
     uint64_t m_checked_changes;   // sum of the changes of all memories
-    Process *m_running = nullptr; // continues unless another event is chosen
+    Process *m_running = nullptr; // continues by default
 };
 
 extern Simulation simulation;

@@ -18,7 +18,7 @@ void sim_add_store(struct sim_stores *stores, struct sim_store store) {
 }
 
 void sim_flush_stores(struct sim_stores *stores, uint32_t writer, size_t first, size_t end) {
-    size_t left = stores->count; // the index of the first one that is not persistent
+    size_t left = stores->count; // the index of the first store that is not persistent
     stores->flushes++;
     for (size_t i = stores->count; i-- > 0;) {
         const struct sim_store store = stores->all[i];

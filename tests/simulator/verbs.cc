@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// verbs.cc -- the calls of libibverbs and librdmacm: each that another program or device may
-// observe is a preemption point
+// verbs.cc -- the calls of libibverbs and librdmacm. Each call that another program or device
+// can observe is a preemption point.
 
 #include "simulation.hh"
 
@@ -48,7 +48,7 @@ uint32_t op_of(const rpma_sim_message &message) {
     return *static_cast<const uint32_t *>(message.request);
 }
 
-// Excludes calls that only query, or create an object that no other program can use yet.
+// Excludes other queries, and the creation of objects that no other program can use yet.
 bool is_preemption_point(uint32_t op) {
     switch (op) {
     case sim::OP_QUERY_PORT:
@@ -73,7 +73,7 @@ bool is_preemption_point(uint32_t op) {
     }
 }
 
-// A program cannot distinguish completions of two connections with one number.
+// A program cannot distinguish the completions of two QPs with the same number.
 void check_number(const sim::Qp &qp) {
     for (sim::Ring *const ring : {qp.send_cq->ring, qp.recv_cq->ring})
         for (uint32_t i = ring->taken; i != ring->added; i++)
@@ -82,7 +82,7 @@ void check_number(const sim::Qp &qp) {
                     "creates a queue pair with the number of one that has unread completions");
 }
 
-// CM messages share a queue pair, which soft-RoCE loses if one cannot be sent.
+// All CM messages share a QP, which fails on soft-RoCE if a message cannot be sent.
 void check_connect() {
     if (simulation.current->sent_over_down_port &&
         simulation.configuration->oracle->handles_device_events)
@@ -90,7 +90,7 @@ void check_connect() {
                         "soft-RoCE accepts no connection");
 }
 
-// A CM message is sent. The program must have queried the port since its last wait.
+// Called when a CM message is sent: the program must have queried the port since its last wait.
 void note_cm_message() {
     simulation.current->sent_over_down_port |=
         simulation.current->machine->port_down && !simulation.current->port_was_up;
@@ -109,7 +109,7 @@ bool uses(const sim::Qp &qp, uint32_t key) {
 
 void Network::begin(unsigned machines, bool has_native_operations) {
     static sim_profile profile = *sim_find_profile("rxe");
-    profile.rounding = SIM_NOT_ROUNDED; // so that a full queue is detected
+    profile.rounding = SIM_NOT_ROUNDED; // to detect each post to a full queue
     profile.has_native_flush = profile.has_native_atomic_write = has_native_operations;
     sim::Options options;
     options.hosts = machines;
@@ -130,7 +130,7 @@ Network::Place *Network::place_of(uint32_t handle) {
     return found == m_places.end() ? nullptr : &found->second;
 }
 
-// The side of the running program whose queue pair has the number.
+// Returns the side of the running program whose QP has this number, or NULL.
 End *Network::end_of_number(uint32_t qp_num) {
     for (const uint16_t i : open_links)
         for (int side = 0; side < 2; side++)
@@ -156,7 +156,7 @@ int Network::call(rpma_sim_message &message) {
     if (!self.caller.session)
         open_session(self);
     before(self, message);
-    static std::vector<std::byte> request; // kept for its memory, as the reply is
+    static std::vector<std::byte> request; // static, like the reply, to reuse its memory
     static sim::Reply reply;
     const auto *const first = static_cast<const std::byte *>(message.request);
     const auto *const more = static_cast<const std::byte *>(message.more);
@@ -199,7 +199,7 @@ void Network::before(Process &self, const rpma_sim_message &message) {
         note_cm_message();
         break;
     case sim::OP_CM_DESTROY:
-        // Once the other side has ended it, nothing is sent (Linux 6.1, cm.c, cm_destroy_id()).
+        // Linux 6.1, cm.c, cm_destroy_id(): sends nothing if the other side has disconnected.
         if (const sim::CmId *const id = m_fabric->cm().id_of(as<sim::CmDestroy>(message).id);
             id && id->connects() && id->state < SIM_CM_TIMEWAIT &&
             id->state != SIM_CM_REQ_RECEIVED)
@@ -220,7 +220,7 @@ void Network::before_destroy(const sim::Destroy &request) {
             simulation.fail("deregisters a region that an operation or a receive still uses");
 }
 
-// A queue pair whose requests are still on their way is no object of its program any more.
+// Returns true if the fabric keeps a QP that its program deletes, for requests in flight.
 bool Network::intercepts(const rpma_sim_message &message, sim::Reply &reply) {
     if (op_of(message) != sim::OP_DESTROY)
         return false;
@@ -362,7 +362,7 @@ int Network::take_event(int fd, uint32_t channel, sim::TakeEvent::Reply &event, 
     return 0;
 }
 
-// A poll that finds nothing changes nothing.
+// A poll of an empty CQ is no preemption point, because it has no effect.
 void Network::polls(const sim::Ring &ring) {
     if (ring.overrun)
         simulation.fail("a completion queue overruns");
@@ -373,8 +373,7 @@ void Network::polls(const sim::Ring &ring) {
 void Network::polled(const ibv_wc *wc, int count) {
     for (int i = 0; i < count; i++) {
         simulation.current->completions++;
-        // In example 15 all connections share a queue, and the completion of a send is no
-        // reply.
+        // In example 15, the queue also has completions of sends, which are no replies.
         const bool is_reply = wc[i].status == IBV_WC_SUCCESS &&
                               (!simulation.configuration->oracle->handles_device_events ||
                                wc[i].opcode & IBV_WC_RECV);
@@ -421,7 +420,7 @@ void Network::close_ring(sim::Ring *ring, size_t) {
     free(ring);
 }
 
-// ---- exported to the programs: the part of libibverbs.so.1 that talks to the fabric
+// ---- exported to the programs: the part of libibverbs.so.1 that calls the fabric
 
 extern "C" {
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// client.c -- the ten ways of rpma_pitfalls(7) to lose data. With --wrong it loses them,
-// without it does not. The page shows the lines after "if (wrong)", "if (!wrong)" and "else".
+// client.c -- the ten entries of rpma_pitfalls(7). With --wrong the program loses data,
+// otherwise not. The page shows the lines after "if (wrong)", "if (!wrong)" and "else".
 
 #include "common.h"
 #include "pitfalls.h"
@@ -24,7 +24,7 @@ static const int always = RPMA_F_COMPLETION_ALWAYS, quiet = RPMA_F_COMPLETION_ON
 static bool wrong, direct_write;
 static struct rpma_conn *conn;
 static struct rpma_cq *cq;
-static struct rpma_mr_local *mr; // of buffer, which holds the record at first
+static struct rpma_mr_local *mr; // of `buffer`, which begins with the record
 static struct rpma_mr_remote *dst;
 static char *buffer;
 
@@ -44,28 +44,28 @@ static const uint64_t *read_word(size_t place) {
     return (const uint64_t *)(buffer + offset);
 }
 
-// A message would also be sufficient: see example 09.
-static void ask_server_to_persist(void) {
+// A message would also do: see example 09.
+static void request_persistence(void) {
     const uint64_t yes = 1;
     flush_record(visible);
     CALL(rpma_atomic_write(conn, dst, REQUEST, (const char *)&yes, quiet, NULL));
-    for (int tries = 0; !*read_word(ANSWER); tries++)
+    for (int tries = 0; !*read_word(REPLY); tries++)
         if (tries == 100)
-            fail("the server does not answer");
+            fail("the server does not reply");
         else
             poll(NULL, 0, 10);
 }
 
-// 1. and 10.: the server decides what it states.
+// 1. and 10.: the server decides if it advertises direct write.
 static void write_for_server(void) {
     write_record(quiet);
     if (direct_write)
         flush_record(persistent);
     else
-        ask_server_to_persist();
+        request_persistence();
 }
 
-// 2.: what is wrong is the test that finds nothing.
+// 2.: the mistake is a test that does not cut the power.
 static void write_without_flush(void) {
     write_record(always);
     await_completion(cq);
@@ -108,7 +108,7 @@ static void publish(void) {
     await_completion(cq);
 }
 
-// A number has the same value in all of its 8 bytes, in the place of a checksum.
+// All 8 bytes of a number have the same value, which replaces a checksum.
 static unsigned read_number(size_t place) {
     const uint64_t number = *read_word(place);
     return number == (number & 0xff) * 0x0101010101010101 ? number & 0xff : 0;

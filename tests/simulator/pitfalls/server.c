@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// server.c -- offers the memory in which the client's record has to be safe. With --wrong it
-// does what entries 1, 7 and 10 of rpma_pitfalls(7) warn of.
+// server.c -- offers the memory for the client's record. With --wrong it makes the mistakes of
+// entries 1, 7 and 10 of rpma_pitfalls(7).
 
 #include "common.h"
 #include "pitfalls.h"
@@ -26,7 +26,7 @@ static const struct program program = {
     .states_direct_write = true,
 };
 
-// Takes any file: libpmem2 reports whether it is PMem, and how to make stores to it persistent.
+// Maps any file: libpmem2 reports if it is PMem, and how stores to it become persistent.
 static struct memory map_any_file(const char *name) {
     const int fd = open(name, O_RDWR);
     struct pmem2_source *source;
@@ -47,19 +47,19 @@ static struct memory map_any_file(const char *name) {
 }
 
 static bool states_direct_write(const struct arguments *args, const struct memory *memory) {
-    const bool wrong = args->variant, operator_says_so = args->direct_write;
+    const bool wrong = args->variant, operator_confirms = args->direct_write;
     const bool is_pmem = memory->is_pmem;
-    bool direct_write = operator_says_so && is_pmem;
+    bool direct_write = operator_confirms && is_pmem;
     if (args->number == 1) { // 1.
         if (wrong)
             direct_write = is_pmem;
         else
-            direct_write = operator_says_so && is_pmem;
+            direct_write = operator_confirms && is_pmem;
     } else if (args->number == 10) { // 10.
         if (wrong)
-            direct_write = operator_says_so;
+            direct_write = operator_confirms;
         else
-            direct_write = operator_says_so && is_pmem;
+            direct_write = operator_confirms && is_pmem;
     }
     return direct_write;
 }
@@ -71,15 +71,16 @@ static void store_record(const struct memory *memory, bool wrong) {
         memory->persist(record, LEN);
 }
 
-// For a while; a client whose request comes later gets no answer, and does not call it safe.
-static void answer_request(const struct memory *memory, struct rpma_conn *conn) {
+// Waits up to one second. A client whose request arrives later gets no reply, and does not
+// report its record as safe.
+static void handle_request(const struct memory *memory, struct rpma_conn *conn) {
     uint64_t *request = (uint64_t *)(memory->ptr + REQUEST);
     struct pollfd event = {.events = POLLIN};
     CALL(rpma_conn_get_event_fd(conn, &event.fd));
     for (int tries = 0; tries < 100 && !poll(&event, 1, 10); tries++)
         if (__atomic_load_n(request, __ATOMIC_ACQUIRE)) {
             memory->persist(memory->ptr + RECORD, LEN);
-            __atomic_store_n((uint64_t *)(memory->ptr + ANSWER), 1, __ATOMIC_RELEASE);
+            __atomic_store_n((uint64_t *)(memory->ptr + REPLY), 1, __ATOMIC_RELEASE);
             return;
         }
 }
@@ -92,14 +93,14 @@ int main(int argc, char *argv[]) {
     struct rpma_mr_local *mr;
     CALL(rpma_mr_reg(peer, memory.ptr, BLOCK_SIZE, USAGE, &mr));
     offer.mr = mr;
-    memset(memory.ptr + REQUEST, 0, ANSWER + 8 - REQUEST);
+    memset(memory.ptr + REQUEST, 0, REPLY + 8 - REQUEST);
     if (args.number == 7)
         store_record(&memory, args.variant);
 
     struct rpma_ep *ep = start_listening(peer, &args);
     struct rpma_conn *conn = accept_client(ep, NULL, &offer);
     if (!offer.direct_write)
-        answer_request(&memory, conn);
+        handle_request(&memory, conn);
     await_disconnect(&conn);
 
     CALL(rpma_ep_shutdown(&ep));

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// client.c -- invalid clients. The first two offer no memory that a server
-// of example 15 could use; the next two request blocks that do not exist; the others request
-// that a server of example 09 persists memory that it has not offered.
+// client.c -- invalid clients. Forms 1 to 4 send a server of example 15 a wrong number of the
+// client, too little memory, or a request for a block or slot that does not exist. Forms 5 to 9
+// request that a server of example 09 persists memory that it has not offered.
 
 #include "common.h"
 
@@ -12,12 +12,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-// As in mover.h, and in messages.h of example 09.
+// Defined in mover.h of example 15 and in messages.h of example 09.
 enum { STORE_BLOCKS = 32, DEPTH = 8, BLOCKS = 4 };
 
 static const struct {
-    unsigned number; // of the client
-    size_t offered;  // bytes
+    unsigned number; // the number of the client
+    size_t offered;  // bytes of its memory
     uint32_t block, slot;
 } forms[] = {
     {0, DEPTH *BLOCK_SIZE, 0, 0},
@@ -26,7 +26,7 @@ static const struct {
     {1, DEPTH *BLOCK_SIZE, 0, DEPTH},
 };
 
-// The end of the first three, or their size alone, exceeds 64 bits.
+// The end of the first three ranges exceeds 64 bits.
 static const struct {
     uint64_t offset, size;
 } ranges[] = {
@@ -68,7 +68,7 @@ int main(int argc, char *argv[]) {
     struct rpma_conn *conn = connect_to_server(side.peer, &args, NULL, &offer);
     CALL(rpma_send(conn, side.mr, 0, make_request(form, side.memory.ptr),
                    RPMA_F_COMPLETION_ON_ERROR, NULL));
-    await_disconnect(&conn); // the server ends it
+    await_disconnect(&conn); // the server disconnects
     CALL(rpma_mr_dereg(&mr));
     close_side(&side);
     return EXIT_SUCCESS;

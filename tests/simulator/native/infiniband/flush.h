@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copyright 2026, the librpma developers */
 
-/* flush.h -- names and values of rdma-core 45 and Linux 6.2 for native flush and atomic write.
- */
+// flush.h -- names and values of rdma-core 45 and Linux 6.2 for native flush and atomic write.
 
 #ifndef SIMULATOR_FLUSH_H
 #define SIMULATOR_FLUSH_H 1
