@@ -9,7 +9,7 @@
 #include <string.h>
 
 static const struct program program = {
-    .does = "Connects to the server and disconnects again.",
+    .purpose = "Connects to the server and disconnects again.",
 };
 
 // Contains all calls of a connection's lifetime; the other examples use common/connection.c.

@@ -9,7 +9,7 @@
 #include <string.h>
 
 static const struct program program = {
-    .does = "Accepts one connection and waits until the client ends it.",
+    .purpose = "Accepts one connection and waits until the client ends it.",
 };
 
 // Contains all calls of a connection's lifetime; the other examples use common/connection.c.

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 static const struct program program = {
-    .does = "Reads a block of the server's memory.",
+    .purpose = "Reads a block of the server's memory.",
 };
 
 int main(int argc, char *argv[]) {

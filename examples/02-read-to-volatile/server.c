@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 static const struct program program = {
-    .does = "Offers a block of memory, which one client reads.",
+    .purpose = "Offers a block of memory, which one client reads.",
 };
 
 int main(int argc, char *argv[]) {

@@ -10,8 +10,8 @@
 #define SIZE (2 * BLOCK_SIZE)
 
 static const struct program program = {
-    .does = "Reads two blocks of the server's memory into the persistent memory FILE.",
-    .takes_file = true,
+    .purpose = "Reads two blocks of the server's memory into the persistent memory FILE.",
+    .uses_file = true,
 };
 
 int main(int argc, char *argv[]) {

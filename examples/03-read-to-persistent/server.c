@@ -10,7 +10,7 @@
 #define SIZE (2 * BLOCK_SIZE)
 
 static const struct program program = {
-    .does = "Offers two blocks of memory, which one client reads.",
+    .purpose = "Offers two blocks of memory, which one client reads.",
 };
 
 int main(int argc, char *argv[]) {

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 static const struct program program = {
-    .does = "Writes a block into the server's memory.",
+    .purpose = "Writes a block into the server's memory.",
 };
 
 int main(int argc, char *argv[]) {

@@ -10,8 +10,8 @@
 #define USAGE (RPMA_MR_USAGE_WRITE_DST | RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY)
 
 static const struct program program = {
-    .does = "Offers the persistent memory FILE, into which one client writes.",
-    .takes_file = true,
+    .purpose = "Offers the persistent memory FILE, into which one client writes.",
+    .uses_file = true,
 };
 
 int main(int argc, char *argv[]) {

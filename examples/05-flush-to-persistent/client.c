@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 static const struct program program = {
-    .does = "Writes a block into the server's persistent memory and flushes it.",
+    .purpose = "Writes a block into the server's persistent memory and flushes it.",
 };
 
 int main(int argc, char *argv[]) {

@@ -12,9 +12,9 @@
      RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT)
 
 static const struct program program = {
-    .does = "Offers the persistent memory FILE, which one client writes and flushes.",
-    .takes_file = true,
-    .states_direct_write = true,
+    .purpose = "Offers the persistent memory FILE, which one client writes and flushes.",
+    .uses_file = true,
+    .direct_write_option = true,
 };
 
 int main(int argc, char *argv[]) {

@@ -14,7 +14,7 @@ struct content {
 };
 
 static const struct program program = {
-    .does = "Offers a block to a server of several clients; NUMBER identifies the client.",
+    .purpose = "Offers a block to a server of several clients; NUMBER identifies the client.",
     .number = "NUMBER",
 };
 

@@ -13,7 +13,7 @@
 #include <sys/epoll.h>
 
 static const struct program program = {
-    .does = "Serves CLIENTS clients at once: reads a block of each.",
+    .purpose = "Serves CLIENTS clients at once: reads a block of each.",
     .variant = "--shared-channel",
     .number = "CLIENTS",
 };

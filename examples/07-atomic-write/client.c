@@ -10,7 +10,7 @@
 #define ENTRIES 5
 
 static const struct program program = {
-    .does = "Appends five entries to the log in the server's memory.",
+    .purpose = "Appends five entries to the log in the server's memory.",
 };
 
 struct content {

@@ -12,9 +12,9 @@
      RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT)
 
 static const struct program program = {
-    .does = "Offers a log in the persistent memory FILE, to which one client appends.",
-    .takes_file = true,
-    .states_direct_write = true,
+    .purpose = "Offers a log in the persistent memory FILE, to which one client appends.",
+    .uses_file = true,
+    .direct_write_option = true,
 };
 
 static size_t check_log(const struct memory *memory) {

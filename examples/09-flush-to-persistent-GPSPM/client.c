@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 static const struct program program = {
-    .does = "Writes blocks into the server's memory and asks it to persist each of them.",
+    .purpose = "Writes blocks into the server's memory and requests that it persists each.",
     .variant = "--shared-channel",
 };
 

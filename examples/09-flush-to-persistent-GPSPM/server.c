@@ -9,9 +9,9 @@
 #include <stdlib.h>
 
 static const struct program program = {
-    .does = "Offers the persistent memory FILE and persists what one client asks for.",
+    .purpose = "Offers the persistent memory FILE, and persists it on request of one client.",
     .variant = "--shared-channel",
-    .takes_file = true,
+    .uses_file = true,
 };
 
 struct content {

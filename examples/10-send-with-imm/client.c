@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 static const struct program program = {
-    .does = "Sends a block and an empty message, each with its checksum as immediate data.",
+    .purpose = "Sends a block and an empty message, each with its checksum as immediate data.",
 };
 
 int main(int argc, char *argv[]) {

@@ -11,7 +11,7 @@
 #define MESSAGES 2
 
 static const struct program program = {
-    .does = "Receives two messages with a checksum as immediate data.",
+    .purpose = "Receives two messages with a checksum as immediate data.",
 };
 
 static void check_message(const char *content, const struct ibv_wc *wc) {

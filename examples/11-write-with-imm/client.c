@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 static const struct program program = {
-    .does = "Writes a block with its checksum as immediate data.",
+    .purpose = "Writes a block with its checksum as immediate data.",
 };
 
 int main(int argc, char *argv[]) {

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 static const struct program program = {
-    .does = "Offers a block of memory, and has a completion when one client has written it.",
+    .purpose = "Offers a block of memory, and is notified when one client has written it.",
 };
 
 int main(int argc, char *argv[]) {

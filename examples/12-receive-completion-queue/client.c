@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 static const struct program program = {
-    .does = "Sends eight numbers to the server, which replies with sums of them.",
+    .purpose = "Sends eight numbers to the server, which replies with sums of them.",
     .variant = "--shared-channel",
 };
 

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 static const struct program program = {
-    .does = "Adds eight numbers of one client, whose receives complete in a CQ of their own.",
+    .purpose = "Adds eight numbers of one client, and receives them through a separate CQ.",
     .variant = "--shared-channel",
 };
 

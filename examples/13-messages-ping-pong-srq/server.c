@@ -11,7 +11,7 @@
 #include <string.h>
 
 static const struct program program = {
-    .does = "Replies to the messages of CLIENTS clients, which share one receive queue.",
+    .purpose = "Replies to the messages of CLIENTS clients, which share one receive queue.",
     .number = "CLIENTS",
 };
 

@@ -9,9 +9,9 @@
 #include <string.h>
 
 static const struct program program = {
-    .does = "Appends each line of its standard input to the log that the servers keep.",
+    .purpose = "Appends each line of its standard input to a log on all servers.",
     .many_servers = true,
-    .makes_new = "begins the log; all servers must be connected, none with a record",
+    .new_option = "begins the log; all servers must be connected, none with a record",
 };
 
 static struct replicas replicas;

@@ -17,11 +17,11 @@
      RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT)
 
 static const struct program program = {
-    .does = "Keeps log number LOG in the persistent memory FILE, to which one client appends.",
+    .purpose = "Serves log number LOG in the persistent memory FILE to one client at a time.",
     .number = "LOG",
-    .takes_file = true,
-    .states_direct_write = true,
-    .makes_new = "makes an empty log in FILE, which is valid once a client has filled it",
+    .uses_file = true,
+    .direct_write_option = true,
+    .new_option = "makes an empty log in FILE, which is valid once a client has filled it",
 };
 
 static struct memory memory;

@@ -17,8 +17,9 @@
 #define TRIES_MAX 10         // for a block that arrives damaged
 
 static const struct program program = {
-    .does = "Moves the blocks of a store here; its servers have the same blocks. NUMBER "
-            "identifies the client.",
+    .purpose =
+        "Moves the blocks of a store to this side; all servers have the same blocks. NUMBER "
+        "identifies the client.",
     .variant = "--endless",
     .number = "NUMBER",
     .many_servers = true,

@@ -17,8 +17,8 @@
 #define OPERATIONS (2 * DEPTH) // of a client: a block and an answer each
 
 static const struct program program = {
-    .does = "Keeps a store of blocks for clients, until it is stopped.",
-    .takes_file = true,
+    .purpose = "Serves the blocks of a store to clients, until it is stopped.",
+    .uses_file = true,
 };
 
 struct client {

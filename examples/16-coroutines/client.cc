@@ -8,13 +8,13 @@
 enum { ROUNDS = 10 };
 
 static const program program = {
-    .does = "Opens CONNECTIONS connections at once, and offers a block over each.",
+    .purpose = "Opens CONNECTIONS connections at once, and offers a block over each.",
     .variant = nullptr,
     .number = "CONNECTIONS",
     .many_servers = false,
-    .takes_file = false,
-    .states_direct_write = false,
-    .makes_new = nullptr,
+    .uses_file = false,
+    .direct_write_option = false,
+    .new_option = nullptr,
 };
 
 static task talk(resources &side, const arguments &args, unsigned number) {

@@ -9,13 +9,13 @@
 #include <cstring>
 
 static const program program = {
-    .does = "Serves CONNECTIONS connections at once: reads a block of each on request.",
+    .purpose = "Serves CONNECTIONS connections at once: reads a block of each on request.",
     .variant = nullptr,
     .number = "CONNECTIONS",
     .many_servers = false,
-    .takes_file = false,
-    .states_direct_write = false,
-    .makes_new = nullptr,
+    .uses_file = false,
+    .direct_write_option = false,
+    .new_option = nullptr,
 };
 
 // Disconnects when the client has disconnected, which ends the receive that the server awaits.

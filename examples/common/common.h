@@ -16,13 +16,13 @@
 /* ---- program.c: arguments, and the exit on failures -------------------------------------- */
 
 struct program {
-    const char *does;         /* one line for the usage */
+    const char *purpose;      /* one line for the usage */
     const char *variant;      /* name of the option that chooses the variant, or NULL */
     const char *number;       /* meaning of its number, or NULL if it has none */
-    bool many_servers;        /* takes the address and port of several servers */
-    bool takes_file;          /* can work on persistent memory */
-    bool states_direct_write; /* advertises direct write to PMem to the other side */
-    const char *makes_new;    /* effect of the option --new, or NULL if there is none */
+    bool many_servers;        /* has the address and port of several servers */
+    bool uses_file;           /* has the argument FILE: persistent memory */
+    bool direct_write_option; /* has the option --direct-write */
+    const char *new_option;   /* effect of the option --new, or NULL if there is none */
 };
 
 struct arguments {

@@ -17,31 +17,31 @@ static void print_usage(FILE *stream, const struct program *program) {
     fprintf(stream, "usage: %s", program_invocation_short_name);
     if (program->variant)
         fprintf(stream, " [%s]", program->variant);
-    if (program->states_direct_write)
+    if (program->direct_write_option)
         fprintf(stream, " [--direct-write]");
-    if (program->makes_new)
+    if (program->new_option)
         fprintf(stream, " [--new]");
     fprintf(stream,
             program->many_servers ? " ADDRESS PORT [ADDRESS PORT]..." : " ADDRESS PORT");
     if (program->number)
         fprintf(stream, " %s", program->number);
-    if (program->takes_file)
+    if (program->uses_file)
         fprintf(stream, " [FILE]");
-    fprintf(stream, "\n%s\n", program->does);
-    if (program->takes_file)
+    fprintf(stream, "\n%s\n", program->purpose);
+    if (program->uses_file)
         fprintf(stream,
                 "FILE: persistent memory, a file on FS-DAX or a DAX device; "
                 "%s\n",
-                program->makes_new ? "its content is kept" : "its beginning is overwritten");
-    if (program->states_direct_write)
+                program->new_option ? "its content is kept" : "its beginning is overwritten");
+    if (program->direct_write_option)
         fprintf(
             stream,
             "--direct-write: states that data which the RDMA device writes into FILE survives\n"
             "    a power failure once it was flushed persistently (DDIO off for the device, or "
             "a\n"
             "    platform whose caches survive; see the README of example 05)\n");
-    if (program->makes_new)
-        fprintf(stream, "--new: %s\n", program->makes_new);
+    if (program->new_option)
+        fprintf(stream, "--new: %s\n", program->new_option);
 }
 
 static void refuse(const struct program *program, const char *problem, const char *value) {
@@ -68,9 +68,9 @@ static void read_option(const char *option, const struct program *program,
     }
     if (program->variant && !strcmp(option, program->variant))
         args->variant = true;
-    else if (program->states_direct_write && !strcmp(option, "--direct-write"))
+    else if (program->direct_write_option && !strcmp(option, "--direct-write"))
         args->direct_write = true;
-    else if (program->makes_new && !strcmp(option, "--new"))
+    else if (program->new_option && !strcmp(option, "--new"))
         args->make_new = true;
     else
         refuse(program, "unknown option ", option);
@@ -99,7 +99,7 @@ struct arguments read_arguments(int argc, char *argv[], const struct program *pr
     if (program->number)
         args.number =
             read_number(argv[next++], NUMBER_MAX, program, "the number must be 1 to 255, not ");
-    if (program->takes_file && next < argc)
+    if (program->uses_file && next < argc)
         args.file = argv[next++];
     if (next < argc)
         refuse(program, "unexpected argument ", argv[next]);

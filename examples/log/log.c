@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 static const struct program program = {
-    .does = "Shows what librpma logs, with ADDRESS being one of this machine.",
+    .purpose = "Shows the log messages of librpma; ADDRESS is one of this machine.",
 };
 
 static const char *const level_names[] = {"fatal",  "error",       "warning",

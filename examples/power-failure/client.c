@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 static const struct program program = {
-    .does = "Writes two blocks into the server's persistent memory and flushes the first.",
+    .purpose = "Writes two blocks into the server's persistent memory and flushes the first.",
 };
 
 int main(int argc, char *argv[]) {

@@ -12,9 +12,9 @@
      RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT)
 
 static const struct program program = {
-    .does = "Offers the persistent memory FILE, into which one client writes two blocks.",
-    .takes_file = true,
-    .states_direct_write = true,
+    .purpose = "Offers the persistent memory FILE, into which one client writes two blocks.",
+    .uses_file = true,
+    .direct_write_option = true,
 };
 
 int main(int argc, char *argv[]) {

@@ -12,7 +12,7 @@
 #include <string.h>
 
 static const struct program program = {
-    .does = "Writes a record into the server's memory and says when it is safe.",
+    .purpose = "Writes a record into the server's memory and prints when it is safe.",
     .variant = "--wrong",
     .number = "ENTRY",
 };

@@ -19,11 +19,11 @@
      RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT)
 
 static const struct program program = {
-    .does = "Offers FILE, into which one client writes a record.",
+    .purpose = "Offers FILE, into which one client writes a record.",
     .variant = "--wrong",
     .number = "ENTRY",
-    .takes_file = true,
-    .states_direct_write = true,
+    .uses_file = true,
+    .direct_write_option = true,
 };
 
 // Maps any file: libpmem2 reports if it is PMem, and how stores to it become persistent.

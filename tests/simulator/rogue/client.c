@@ -39,7 +39,7 @@ static const struct {
 enum { FORMS = sizeof(forms) / sizeof(forms[0]) };
 
 static const struct program program = {
-    .does = "Sends an invalid request to a server.",
+    .purpose = "Sends an invalid request to a server.",
     .number = "FORM",
 };
 
