@@ -26,8 +26,8 @@ inline uint64_t next_random(uint64_t &state) {
     return z ^ z >> 31;
 }
 
-// Leaves out choices without which the schedule still fails: first many at once, then single
-// ones, with at most `tries` calls of still_fails(choices).
+// Removes choices that the failure does not need: first many at once, then single ones, with at
+// most `tries` calls of still_fails(choices).
 template <class Predicate>
 std::vector<Choice> shorten(std::vector<Choice> choices, uint64_t tries,
                             Predicate still_fails) {

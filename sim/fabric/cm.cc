@@ -355,14 +355,14 @@ Qp *Cm::qp_of(const CmId &id) const {
 // ucma.c, ucma_destroy_private_ctx(): requests that the program has not taken are destroyed
 // with the listening ID.
 void Cm::destroy(CmId &id) {
-    std::vector<uint32_t> unseen;
+    std::vector<uint32_t> pending;
     for (const Event &event : id.channel->queue)
         if (event.about == &id && event.type == RDMA_CM_EVENT_CONNECT_REQUEST)
-            unseen.push_back(reinterpret_cast<const CmEvent *>(event.data.data())->id);
-    for (const uint32_t handle : unseen)
+            pending.push_back(reinterpret_cast<const CmEvent *>(event.data.data())->id);
+    for (const uint32_t handle : pending)
         if (CmId *const request = id_of(handle))
             destroy(*request);
-    leave(id);
+    notify_peer(id);
     release_port(id);
     fabric_.cancel(id.timer);
     ids_.erase(id.handle);

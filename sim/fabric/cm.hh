@@ -65,8 +65,8 @@ class Cm {
     void device_removed(Device &device);
     void address_changed(Device &device);
 
-    // A message from one CM ID to another, or the resolution of an address. It waits while the
-    // devices do not reach each other, until it expires; with Options::is_stepped always.
+    // A message from one CM ID to another, or the resolution of an address. While the devices
+    // cannot reach each other, it waits until it expires; with Options::is_stepped, always.
     struct Message {
         enum Kind { ARP, REQ, REP, RTU, REJ, DREQ, DREP } kind;
         uint32_t from, to; // handles; a REQ has no receiver yet
@@ -126,7 +126,7 @@ class Cm {
     void close_iwarp(CmId &id, Qp *qp);
     void enter_timewait(CmId &id);
     int disconnect(CmId &id);
-    void leave(CmId &id);
+    void notify_peer(CmId &id);
     void report_disconnected(CmId &id, int status);
     struct Report {
         rdma_cm_event_type type;

@@ -344,7 +344,7 @@ void Cm::qp_destroyed(Qp &qp) {
 }
 
 // cm.c, cm_destroy_id(): the peer is notified unless the connection has ended.
-void Cm::leave(CmId &id) {
+void Cm::notify_peer(CmId &id) {
     switch (id.state) {
     case SIM_CM_REQ_SENT:
         return send(id, Message::REJ, {}, REJ_TIMEOUT);

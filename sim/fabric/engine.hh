@@ -17,12 +17,12 @@ class Engine {
     void run(Qp &qp);
     enum Result { DONE, NO_RECEIVE, NO_ANSWER };
     // For Options::is_stepped: step() executes a request, complete_sends() completes the
-    // executed ones. fail_outstanding() completes all with errors; `lost_answers`: the first
+    // executed ones. fail_outstanding() completes all with errors; `lost_responses`: the first
     // one as if its retries had failed.
     Result step(Qp &qp, Send &send);
     void complete_sends(Qp &qp);
-    void fail_outstanding(Qp &qp, bool lost_answers);
-    void leave_objects(Qp &qp);
+    void fail_outstanding(Qp &qp, bool lost_responses);
+    void release_objects(Qp &qp);
     void interrupt_receive(Qp &qp); // completes the next receive with an error
     void keep_data(Qp &qp); // copies the data of requests, before the program's memory is gone
     // Continues the requests of peers that wait for a receive.

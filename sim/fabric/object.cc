@@ -155,8 +155,8 @@ int Verbs::alloc_pd(const AllocPd &request, AllocPd::Reply &reply) {
     return 0;
 }
 
-// Pins the memory only if the rest of the registration is valid. The second check needs the
-// pinned memory, to know if it is persistent.
+// Pins the memory only if the rest of the registration is valid. Only the second check takes
+// into account if the pinned memory is persistent.
 int Verbs::open_region(Mr &mr) {
     const sim_profile &profile = *mr.pd->context->device->profile;
     const bool is_on_demand = mr.access & IBV_ACCESS_ON_DEMAND;

@@ -142,7 +142,7 @@ struct Qp : Object {
     std::deque<Receive> receives;
     std::vector<Written> written; // since the last read of this QP: may not be persistent
     unsigned rnr_retries_left = 0;
-    uint64_t gives_up_at = 0; // when the first unexecuted send fails; 0: it has no such time
+    uint64_t gives_up_at = 0; // when the first unexecuted send fails; 0: no such time
     uint64_t timer = 0, timer_time = 0;
     // iWARP: set by the connection manager. InfiniBand and RoCE find the peer by attr.
     uint32_t iwarp_peer = 0;

@@ -19,7 +19,7 @@ extern "C" {
 enum sim_transport { SIM_INFINIBAND, SIM_ROCE, SIM_IWARP };
 // Rounding of queue sizes.
 enum sim_rounding { SIM_NOT_ROUNDED, SIM_POWER_OF_TWO, SIM_POWER_OF_TWO_LESS_ONE };
-enum sim_timeout { SIM_TIMEOUT_AS_ASKED, SIM_TIMEOUT_IGNORED, SIM_TIMEOUT_OF_TCP };
+enum sim_timeout { SIM_TIMEOUT_AS_REQUESTED, SIM_TIMEOUT_IGNORED, SIM_TIMEOUT_OF_TCP };
 
 struct sim_profile {
     const char *name;   // as in rpma_devices(7); with the transport if there are several
@@ -55,8 +55,9 @@ struct sim_profile {
     bool checks_read_access;          // a remote read needs IBV_ACCESS_REMOTE_READ
     bool notifies_sender;             // IBV_SEND_SOLICITED notifies it, not the receiver
     bool has_query_srq;
-    bool flushes_late_posts;  // false: a post to a failed QP has no completion
-    bool reports_asked_sizes; // QPs and SRQs report the requested sizes, not the actual ones
+    bool flushes_late_posts; // false: a post to a failed QP has no completion
+    bool
+        reports_requested_sizes; // QPs and SRQs report the requested sizes, not the actual ones
     enum sim_timeout timeout;
 };
 

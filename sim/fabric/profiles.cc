@@ -59,7 +59,7 @@ constexpr sim_profile common(const char *name, const char *driver, const char *p
     made.has_ud = transport != SIM_IWARP;
     made.has_resize_cq = made.has_cq_ex = true;
     made.fences_writes = true;
-    made.timeout = transport == SIM_IWARP ? SIM_TIMEOUT_OF_TCP : SIM_TIMEOUT_AS_ASKED;
+    made.timeout = transport == SIM_IWARP ? SIM_TIMEOUT_OF_TCP : SIM_TIMEOUT_AS_REQUESTED;
     return made;
 }
 
@@ -86,7 +86,7 @@ constexpr sim_profile mlx(const char *name, const char *driver, const char *pref
     made.attr.atomic_cap = IBV_ATOMIC_HCA;
     made.has_qp_ex = true;
     made.destroy_removes_completions = true;
-    made.timeout = SIM_TIMEOUT_AS_ASKED; // the firmware's rule is not known
+    made.timeout = SIM_TIMEOUT_AS_REQUESTED; // the firmware's rule is not known
     return made;
 }
 constexpr sim_profile mlx5(const char *name, sim_transport transport) {
@@ -223,7 +223,7 @@ constexpr sim_profile siw() {
     made.full_queue_error = -ENOMEM; // rdma-core siw/siw.c: siw_post_send, siw_post_recv
     made.inline_error = made.invalid_error = -EINVAL;
     made.receives_need_sge = true;            // push_recv_wqe()
-    made.reports_asked_sizes = true;          // siw_create_qp()
+    made.reports_requested_sizes = true;      // siw_create_qp()
     made.hides_refusals = true;               // siw_post_send()
     made.overrun_is_fatal = false;            // siw_sqe_complete()
     made.source_error = IBV_WC_LOC_QP_OP_ERR; // siw_qp_sq_process()

@@ -87,7 +87,7 @@ int sim_check_srq(const struct sim_profile *device, struct ibv_srq_attr *attr,
         return EINVAL;
     *reported = *attr;
     attr->max_wr = sim_queue_size(device, attr->max_wr);
-    if (!device->reports_asked_sizes)
+    if (!device->reports_requested_sizes)
         *reported = *attr;
     return 0;
 }
@@ -117,16 +117,16 @@ int sim_check_qp(const struct sim_profile *device, struct ibv_qp_cap *cap, bool 
         return EINVAL;
     const uint32_t of_sges = cap->max_send_sge * device->inline_per_sge;
     const uint32_t least = of_sges > device->least_inline ? of_sges : device->least_inline;
-    const struct ibv_qp_cap asked = *cap;
+    const struct ibv_qp_cap requested = *cap;
     cap->max_send_wr = sim_queue_size(device, cap->max_send_wr);
     cap->max_recv_wr = has_srq ? 0 : sim_queue_size(device, cap->max_recv_wr);
     cap->max_recv_sge = has_srq ? 0 : cap->max_recv_sge;
     if (cap->max_inline_data < least)
         cap->max_inline_data = least;
     *reported = *cap;
-    if (device->reports_asked_sizes) {
-        reported->max_send_wr = asked.max_send_wr;
-        reported->max_recv_wr = asked.max_recv_wr;
+    if (device->reports_requested_sizes) {
+        reported->max_send_wr = requested.max_send_wr;
+        reported->max_recv_wr = requested.max_recv_wr;
     }
     return 0;
 }
@@ -231,7 +231,7 @@ static bool are_valid(const struct sim_profile *device, enum ibv_qp_state from,
            !((mask & IBV_QP_CUR_STATE) && attr->cur_qp_state != from);
 }
 
-// On iWARP, the connection manager alone connects: Linux 7.3,
+// On iWARP, only the connection manager connects QPs: Linux 7.3,
 // drivers/infiniband/sw/siw/siw_qp.c, siw_qp_modify().
 int sim_check_qp_change(const struct sim_profile *device, enum ibv_qp_type type,
                         enum ibv_qp_state from, const struct ibv_qp_attr *attr, int mask) {

@@ -103,7 +103,7 @@ bool Engine::advance_send(Qp &qp, Send &send) {
     if (result != DONE)
         return wait(qp, send, result);
     send.executed = true;
-    send.done_at = fabric_.now() + delay + fabric_.lateness("an answer");
+    send.done_at = fabric_.now() + delay + fabric_.lateness("a response");
     qp.gives_up_at = 0;
     qp.rnr_retries_left = qp.attr.rnr_retry;
     fabric_.no_receive_.erase(qp.number);
@@ -118,10 +118,10 @@ Engine::Result Engine::step(Qp &qp, Send &send) {
 }
 
 // Receives of an SRQ are kept for other QPs.
-void Engine::fail_outstanding(Qp &qp, bool lost_answers) {
+void Engine::fail_outstanding(Qp &qp, bool lost_responses) {
     ibv_wc_status status = IBV_WC_RETRY_EXC_ERR;
     for (Send &send : qp.sends)
-        if (lost_answers && qp.attr.qp_state != IBV_QPS_ERR) {
+        if (lost_responses && qp.attr.qp_state != IBV_QPS_ERR) {
             send.executed = true;
             send.status = std::exchange(status, IBV_WC_WR_FLUSH_ERR);
         }
@@ -264,7 +264,7 @@ void Engine::overrun(Cq &cq) {
         fail_later(number);
 }
 
-// The QP may be completing a request now, so it fails in a timer.
+// Fails the QP in a timer, because it may be completing a request now.
 void Engine::fail_later(uint32_t number) {
     Fabric &fabric = fabric_;
     fabric_.at(fabric_.now(), [&fabric, number] {
@@ -405,10 +405,10 @@ void Engine::release(Qp &qp) {
         for (Cq *const cq : {qp.send_cq, qp.recv_cq})
             if (cq)
                 remove_completions(*cq->ring, qp.number);
-    leave_objects(qp);
+    release_objects(qp);
 }
 
-void Engine::leave_objects(Qp &qp) {
+void Engine::release_objects(Qp &qp) {
     for (Object *const used :
          {(Object *)qp.pd, (Object *)qp.send_cq, (Object *)qp.recv_cq, (Object *)qp.srq})
         if (used)
@@ -420,7 +420,7 @@ void Engine::leave_objects(Qp &qp) {
 
 void Fabric::abandon(Qp &qp) {
     Engine(*this).keep_data(qp);
-    Engine(*this).leave_objects(qp);
+    Engine(*this).release_objects(qp);
     remove_events(qp);
     qp.receives.clear();
     qp.own_context = std::make_unique<Context>();

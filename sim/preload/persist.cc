@@ -48,7 +48,7 @@ bool is_persistent(int fd, struct stat &status) {
 }
 
 // Each request has a connection of its own: requests are rare, and a child of fork() needs one.
-template <class Request> bool ask(int fd, const Request &request) {
+template <class Request> bool exchange(int fd, const Request &request) {
     char reply[sim::MAX_MESSAGE];
     return send(fd, &request, sizeof(request), MSG_NOSIGNAL) == sizeof(request) &&
            recv(fd, reply, sizeof(reply), 0) >= static_cast<ssize_t>(sizeof(sim::ReplyHead));
@@ -66,7 +66,7 @@ void persist(const void *address, size_t length) {
         sim::Persist request = {};
         request.address = reinterpret_cast<uint64_t>(address);
         request.length = length;
-        if (!ask(fd, hello) || !ask(fd, request))
+        if (!exchange(fd, hello) || !exchange(fd, request))
             fprintf(stderr,
                     "rpma-sim: the fabric has ended: the data is not made persistent\n");
     }

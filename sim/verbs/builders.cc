@@ -137,7 +137,7 @@ void wr_set_sge(ibv_qp_ex *ex, uint32_t lkey, uint64_t address, uint32_t length)
 }
 
 // rxe finds inline data by the send flags (Linux 7.3, drivers/infiniband/sw/rxe/rxe_req.c,
-// finish_packet()); here the flag is set by this call.
+// finish_packet()); here, this call sets the flag.
 void wr_set_inline_data_list(ibv_qp_ex *ex, size_t number, const ibv_data_buf *buffers) {
     extend(ex, [=](Encoder &encoder, SendWr &head) {
         size_t length = 0;
@@ -164,7 +164,7 @@ int sim::set_builders(ShimQp *qp) {
     qp->builder = static_cast<Builder *>(malloc(sizeof(Builder))); // wr_start() begins it
     if (!qp->builder)
         return ENOMEM;
-    const auto if_asked = [qp](uint64_t flag, auto *function) {
+    const auto if_requested = [qp](uint64_t flag, auto *function) {
         return qp->send_ops & flag ? function : nullptr;
     };
     ibv_qp_ex &ex = qp->ex;
@@ -176,18 +176,19 @@ int sim::set_builders(ShimQp *qp) {
     ex.wr_set_inline_data = wr_set_inline_data;
     ex.wr_set_inline_data_list = wr_set_inline_data_list;
     ex.wr_set_ud_addr = wr_set_ud_addr;
-    ex.wr_rdma_read = if_asked(IBV_QP_EX_WITH_RDMA_READ, wr_rdma_read);
-    ex.wr_rdma_write = if_asked(IBV_QP_EX_WITH_RDMA_WRITE, wr_rdma_write);
-    ex.wr_rdma_write_imm = if_asked(IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM, wr_rdma_write_imm);
-    ex.wr_send = if_asked(IBV_QP_EX_WITH_SEND, wr_send);
-    ex.wr_send_imm = if_asked(IBV_QP_EX_WITH_SEND_WITH_IMM, wr_send_imm);
-    ex.wr_atomic_cmp_swp = if_asked(IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP, wr_atomic_cmp_swp);
-    ex.wr_atomic_fetch_add = if_asked(IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD, wr_atomic_fetch_add);
-    ex.wr_atomic_write = if_asked(SIM_QP_EX_WITH_ATOMIC_WRITE, wr_atomic_write);
+    ex.wr_rdma_read = if_requested(IBV_QP_EX_WITH_RDMA_READ, wr_rdma_read);
+    ex.wr_rdma_write = if_requested(IBV_QP_EX_WITH_RDMA_WRITE, wr_rdma_write);
+    ex.wr_rdma_write_imm = if_requested(IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM, wr_rdma_write_imm);
+    ex.wr_send = if_requested(IBV_QP_EX_WITH_SEND, wr_send);
+    ex.wr_send_imm = if_requested(IBV_QP_EX_WITH_SEND_WITH_IMM, wr_send_imm);
+    ex.wr_atomic_cmp_swp = if_requested(IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP, wr_atomic_cmp_swp);
+    ex.wr_atomic_fetch_add =
+        if_requested(IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD, wr_atomic_fetch_add);
+    ex.wr_atomic_write = if_requested(SIM_QP_EX_WITH_ATOMIC_WRITE, wr_atomic_write);
 #ifdef RPMA_SIM_HEADERS_HAVE_FLUSH
-    ex.wr_flush = if_asked(SIM_QP_EX_WITH_FLUSH, wr_flush);
+    ex.wr_flush = if_requested(SIM_QP_EX_WITH_FLUSH, wr_flush);
 #else
-    qp->wr_flush = if_asked(SIM_QP_EX_WITH_FLUSH, wr_flush);
+    qp->wr_flush = if_requested(SIM_QP_EX_WITH_FLUSH, wr_flush);
 #endif
     return 0;
 }

@@ -347,7 +347,7 @@ int ibv_read_sysfs_file(const char *directory, const char *file, char *text, siz
     return (int)length;
 }
 
-// The MAC address is of no use to the fabric, which finds devices by GID.
+// The fabric needs no MAC address, because it finds devices by GID.
 int ibv_resolve_eth_l2_from_gid(ibv_context *, ibv_ah_attr *, uint8_t mac[6], uint16_t *vlan) {
     memset(mac, 0, 6);
     if (vlan)

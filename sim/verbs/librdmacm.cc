@@ -128,7 +128,7 @@ ShimId *new_id(rdma_event_channel *channel, void *context, rdma_port_space port_
 }
 
 void free_id(ShimId *id) {
-    leave_device(id);
+    release_device(id);
     pthread_cond_destroy(&id->acked);
     pthread_mutex_destroy(&id->mutex);
     free(id->id.route.path_rec);

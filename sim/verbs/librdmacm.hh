@@ -2,7 +2,7 @@
 // Copyright 2026, the librpma developers
 
 // librdmacm.hh -- shared by the files of librdmacm.so.1. The logic of each function is that of
-// rdma-core, librdmacm/cma.c; the fabric takes the place of the kernel.
+// rdma-core, librdmacm/cma.c; the fabric replaces the kernel.
 
 #ifndef RPMA_SIM_LIBRDMACM_HH
 #define RPMA_SIM_LIBRDMACM_HH 1
@@ -79,7 +79,7 @@ inline int result(int error) {
 bool has_devices(); // sets errno if it returns false
 // Assigns the ID to the device with this GUID.
 int use_device(ShimId *id, uint64_t guid);
-void leave_device(ShimId *id);
+void release_device(ShimId *id);
 socklen_t address_length(const sockaddr *address); // 0: unknown family
 // Waits for the event that completes an operation of a synchronous ID.
 int complete(ShimId *id);

@@ -103,7 +103,7 @@ int use_device(ShimId *id, uint64_t guid) {
     return 0;
 }
 
-void leave_device(ShimId *id) {
+void release_device(ShimId *id) {
     const DevicesLocked locked;
     if (!id->device || --id->device->ids > 0)
         return;

@@ -180,7 +180,7 @@ int rdma_create_qp_ex(rdma_cm_id *id, ibv_qp_init_attr_ex *attr) {
 
 int rdma_create_qp(rdma_cm_id *id, ibv_pd *pd, ibv_qp_init_attr *attr) {
     ibv_qp_init_attr_ex extended = {};
-    memcpy(&extended, attr, sizeof(*attr)); // which it begins with
+    memcpy(&extended, attr, sizeof(*attr)); // attr is its beginning
     extended.comp_mask = IBV_QP_INIT_ATTR_PD;
     extended.pd = pd ? pd : id->pd;
     const int ret = rdma_create_qp_ex(id, &extended);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// pmem.cc -- files that lose data that was not made persistent when their host loses power
+// pmem.cc -- files that lose unflushed data when their host loses power
 
 #include "pmem.hh"
 

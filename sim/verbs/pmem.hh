@@ -19,7 +19,7 @@
 
 namespace sim {
 
-// A file, mapped by programs and here, and the copy of it that survives a power failure.
+// A file that programs and this process map, and its copy that survives a power failure.
 class PmemFile {
   public:
     // Creates the file if it is missing. On failure, `error` holds the reason.

@@ -152,7 +152,7 @@ void Server::serve(int fd) {
     if (op == OP_HELLO && (size_t)length >= sizeof(Hello)) {
         Hello hello;
         memcpy(&hello, buffer.bytes, sizeof(hello));
-        error = greet(client, hello, reply);
+        error = join(client, hello, reply);
     } else if (holds_) {
         client.held.assign(buffer.bytes, buffer.bytes + length);
         return;
@@ -199,7 +199,7 @@ void Server::release_held(int pid) {
 
 // ---- connections ---------------------------------------------------------------------------
 
-int Server::greet(Client &client, const Hello &hello, Reply &reply) {
+int Server::join(Client &client, const Hello &hello, Reply &reply) {
     if (hello.is_memory) {
         const auto found = by_pid_.find((int)hello.pid);
         const auto memory = found == by_pid_.end() ? nullptr : found->second.lock();

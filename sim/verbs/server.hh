@@ -96,7 +96,7 @@ class Server {
     void disconnect(int fd);
     void pass_time();
     int client_with_request(int pid) const; // returns its descriptor, or -1
-    int greet(Client &client, const Hello &hello, Reply &reply);
+    int join(Client &client, const Hello &hello, Reply &reply);
     void reply_to(int fd, int error, Reply &reply);
     SharedEnvironment environment_;
     Fabric fabric_;
