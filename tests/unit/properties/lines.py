@@ -169,7 +169,7 @@ def check_lines(executable, root, table):
     contract = read_errors()
     notes = []
     seen = take(executable, [row['steps'] for row in table])
-    unread = take(executable, ['unread; ' + row['steps'] for row in table])
+    unread = take(executable, ['log off; ' + row['steps'] for row in table])
     for row, ours, silent in zip(table, seen, unread, strict=True):
         print(f'{row["failure"]}: {ours.shown["code"]}\n    {ours.logged_line()[1]}')
         wrong += [f'{row["failure"]} {fault}\n    {ours.logged_line()[1]}'

@@ -256,13 +256,13 @@ static void foreign_event(const char *text) {
         statement;                       \
     }
 SHORT_STEP(notify, fake_notify(fixture_qp(&w)->send_cq))
-SHORT_STEP(poll_gives, fake_poll_returns(atoi(text)))
+SHORT_STEP(poll_returns, fake_poll_returns(atoi(text)))
 SHORT_STEP(nonblocking,
            fixture_nonblocking(w.h.conn ? fixture_event_fd(&w) : fixture_ep_fd(&w)))
 // Uses the CQ of the connection like a CQ of rpma_cq_new().
-SHORT_STEP(borrow, w.h.shared_cq = fixture_cq(&w))
+SHORT_STEP(own_cq, w.h.shared_cq = fixture_cq(&w))
 SHORT_STEP(environment, (void)putenv((char *)(uintptr_t)text))
-SHORT_STEP(unread, (void)rpma_log_set_threshold(RPMA_LOG_THRESHOLD, RPMA_LOG_DISABLED))
+SHORT_STEP(log_off, (void)rpma_log_set_threshold(RPMA_LOG_THRESHOLD, RPMA_LOG_DISABLED))
 
 static const struct {
     const char *name;
@@ -273,11 +273,11 @@ static const struct {
               {"event", cm_event},
               {"notify", notify},
               {"foreign event", foreign_event},
-              {"poll gives", poll_gives},
+              {"poll returns", poll_returns},
               {"nonblocking", nonblocking},
-              {"borrow", borrow},
+              {"own cq", own_cq},
               {"environment", environment},
-              {"unread", unread},
+              {"log off", log_off},
               {"work", script_add_work}};
 
 static void take(char *step) {
