@@ -22,7 +22,7 @@ int rpma_cq_delete(struct rpma_cq **cq_ptr) {
     if (*cq_ptr != nullptr && !(*cq_ptr)->is_of_program()) {
         Call call(__func__);
         RPMA_FAIL(call, RPMA_E_INVAL, 0,
-                  "the completion queue was not made by rpma_cq_new(): its connection or "
+                  "the completion queue was not created by rpma_cq_new(): its connection or "
                   "shared receive queue deletes it");
         return call.finish();
     }

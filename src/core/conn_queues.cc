@@ -37,7 +37,7 @@ bool check_device(Call &call, const rpma_peer &peer, const char *what,
 bool check_program_cq(Call &call, const rpma_peer &peer, const rpma_cq &cq) {
     if (!cq.is_of_program()) {
         RPMA_FAIL(call, RPMA_E_INVAL, 0,
-                  "cfg has a completion queue that was not made by rpma_cq_new()");
+                  "cfg has a completion queue that was not created by rpma_cq_new()");
         return false;
     }
     return check_device(call, peer, "completion queue", cq.queue().context);
