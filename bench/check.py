@@ -27,8 +27,8 @@ HERE = pathlib.Path(__file__).resolve().parent
 DOCS = HERE.parent / "docs"
 
 
-# A budget is a measured value. A plain call must take exactly these instructions; a list or a failing
-# call may take this share fewer.
+# A budget is a measured value. A plain call must take exactly this number of instructions; a list
+# or a failing call may take fewer instructions, by up to this share.
 SLACK = 0.01
 NOT_EXACT = {"refused", "refused_unlogged", "setup", "setup_with_10000"}
 # KiB of the packaged library in the memory of a program that has loaded it and called nothing.
@@ -45,7 +45,7 @@ def all_builds(build, program, by_hand):
 
 
 def off_budget(name, row, ours, slack):
-    """Yields a fault for each count that exceeds its budget, or is below it by more than slack, in any build."""
+    """Yields a fault for each count, of any build, that exceeds its budget or is below it by more than slack."""
     for column, counts in ours.items():
         if name not in counts:
             continue
@@ -71,7 +71,7 @@ def write_budget(native, kind, ours):
 
 
 def check_calls(build, write):
-    """Instructions per call within the budget, and the share above verbs within the goal."""
+    """Checks the instructions of each call against its budget, and their share above verbs against the goal."""
     ours = all_builds(build, "calls-rpma", "calls-verbs")
     verbs = ours["verbs"]
     native = measure.is_native(ours["budget"])
@@ -95,7 +95,7 @@ def check_calls(build, write):
 
 
 def check_growth(counts):
-    """An operation costs no more in a longer list."""
+    """Checks that an operation costs no more in a longer list."""
     lengths = {}
     for name in counts:
         lengths.setdefault(name.rpartition("_")[0], []).append(measure.batch(name)[2])
@@ -112,7 +112,7 @@ def check_growth(counts):
 
 
 def check_batches(build, write):
-    """Instructions per list within the budget."""
+    """Checks the instructions of each list against its budget."""
     ours = all_builds(build, "batches-rpma", "batches-verbs")
     plain = measure.Subject("librpma", build, "calls-rpma", build / "src").instructions()
     if write:
@@ -133,7 +133,7 @@ def check_batches(build, write):
 
 
 def check_cpp(build, _):
-    """No call takes more instructions through librpma.hpp than in C."""
+    """Checks that no call takes more instructions through librpma.hpp than in C."""
     counts = {program: measure.Subject("librpma", build, program, build / "src").instructions()
               for program in ("calls-rpma", "batches-rpma", "calls-cpp")}
     ours = counts.pop("calls-cpp")
@@ -150,7 +150,7 @@ def check_cpp(build, _):
 
 
 def check_connection(build, _):
-    """The costs of a connection within the budget."""
+    """Checks the costs of a connection against their budget."""
     ours = measure.Subject("librpma", build, "connection", build / "src").connection()
     for row in measure.read_table(HERE / "connection.tsv"):
         figure, budget = row["figure"], int(row["budget"])
@@ -169,10 +169,11 @@ def resident_kib(library):
 
 
 def check_size(build, _):
-    """Loading the library maps few of its pages."""
+    """Checks that loading the library maps few of its pages."""
     with tempfile.TemporaryDirectory(prefix="librpma-size-", dir=build) as directory:
         library = shutil.copy(build / measure.LIBRARIES["packaged"] / measure.LIBRARY, directory)
-        # Linux maps a file that was just written in larger parts than one that it has read from the disk.
+        # Linux maps a file that was just written in larger blocks than a file that it has read from
+        # the disk.
         with open(library, "rb+") as file:
             os.fsync(file)
             os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
@@ -183,22 +184,22 @@ def check_size(build, _):
 
 
 def check_tables(_, write):
-    """The tables of docs/performance.md show the budgets, line by line."""
+    """Checks that the tables of docs/performance.md show the budgets."""
     path = DOCS / "performance.md"
     page = path.read_text().splitlines()
     for table in (report.call_table(False), report.call_table(True), *report.list_tables()):
-        wanted = list(table)
-        if wanted[0] not in page:
-            yield f"performance.md has no table with the head {wanted[0]}"
+        expected = list(table)
+        if expected[0] not in page:
+            yield f"performance.md has no table with the head {expected[0]}"
             continue
-        begin = page.index(wanted[0])
+        begin = page.index(expected[0])
         shown = list(itertools.takewhile(lambda line: line.startswith("|"), page[begin:]))
         if write:
-            page[begin:begin + len(shown)] = wanted
-        elif shown != wanted:
+            page[begin:begin + len(shown)] = expected
+        elif shown != expected:
             yield from (f"performance.md: '{line}' should be '{right}'; --write corrects all" for line, right
-                        in itertools.zip_longest(shown, wanted, fillvalue="no line") if line != right)
-        print(f"{len(wanted)} lines: {wanted[0]}")
+                        in itertools.zip_longest(shown, expected, fillvalue="no line") if line != right)
+        print(f"{len(expected)} lines: {expected[0]}")
     if write:
         path.write_text("\n".join(page) + "\n")
 

@@ -18,8 +18,8 @@ LENGTHS = 3  # each loop is counted 0, 1, 2 and 3 times COUNTED_CALLS long
 MARKS = LENGTHS + 1
 # The libraries that have budgets: that of the build, and those built as in Debian 12 and 13.
 LIBRARIES = {"budget": "src", "packaged": "bench/packaged", "packaged13": "bench/packaged13"}
-# Loops of which only librpma's own instructions count: those of the C library depend on the alignment
-# of the stack, and so on the size of the environment.
+# In these loops only librpma's own instructions are counted: those of the C library depend on the
+# alignment of the stack, and so on the size of the environment.
 IN_LIBRARY = {"refused", "setup", "setup_with_10000"}
 LIBRARY = "librpma.so.0"
 
@@ -40,7 +40,7 @@ def read_table(path):
 
 
 def read_budget(native, kind=""):
-    """The budget of builds with native operations or without; with kind "batch-", that for lists."""
+    """The budget of builds with native operations or without; with kind "batch-", the budget of lists."""
     rows = read_table(HERE / f"{kind}budget.tsv")
     for row in rows:
         for column in [column for column in row if column.startswith("native ")]:
@@ -169,5 +169,5 @@ def per_call(name, lengths):
 
 
 def share(ours, predecessor, verbs):
-    """Our overhead above the raw call, in percent of the original's overhead."""
+    """The overhead of librpma above the call of verbs, in percent of the original's overhead."""
     return 100 * (ours - verbs) / (predecessor - verbs)

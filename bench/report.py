@@ -78,12 +78,12 @@ def time_rows(results):
 
 CALL_NAMES = {
     "flush": "flush (emulated)", "atomic_write": "atomic write", "poll": "poll, one completion",
-    "poll_empty": "poll, empty queue", "native_flush": "flush by the device",
-    "native_atomic_write": "atomic write by the device", "wait": "rpma_cq_wait()",
+    "poll_empty": "poll, empty queue", "native_flush": "native flush",
+    "native_atomic_write": "native atomic write", "wait": "rpma_cq_wait()",
     "conn_wait": "rpma_conn_wait()", "message": "one side of a message and its echo",
     "refused": "write to a full queue, in the library",
     "refused_unlogged": "… with the log off, the whole call",
-    "setup": "connection made and deleted, in the library",
+    "setup": "connection created and deleted, in the library",
     "setup_with_10000": "… with 10,000 others"}
 
 
@@ -94,7 +94,7 @@ def head(*names):
 
 
 def call_table(native):
-    """The instructions of calls, of builds with native operations or without."""
+    """The table of the instructions of calls, for builds with native operations or without."""
     yield from head("call", "verbs", "librpma", "packaged, Debian 12", "Debian 13",
                     "original 1.3.0" if native else "original 1.2.0", "above verbs, of the original's")
     for row in measure.read_budget(native):

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// loops.h -- one loop for each data call, counted and timed in the same way in all variants
+// loops.h -- one loop for each data call, counted and timed by the same code in all variants
 
 #ifndef LOOPS_H
 #define LOOPS_H 1

@@ -30,9 +30,9 @@ void add_settings(struct rpma_conn_cfg *cfg);
 struct rpma_conn *connect_one(void);
 
 // Switches the log off, or back to its default level.
-static inline void log_refusals(bool wanted) {
+static inline void log_refusals(bool is_on) {
     rpma_log_set_threshold(RPMA_LOG_THRESHOLD,
-                           wanted ? RPMA_LOG_LEVEL_WARNING : RPMA_LOG_DISABLED);
+                           is_on ? RPMA_LOG_LEVEL_WARNING : RPMA_LOG_DISABLED);
 }
 
 #ifdef __cplusplus

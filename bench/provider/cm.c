@@ -12,7 +12,7 @@
 static struct rdma_cm_id *listener;
 
 // The device of an address.
-static struct ibv_context *device_behind(const struct sockaddr *addr) {
+static struct ibv_context *device_at(const struct sockaddr *addr) {
 #ifdef PROVIDER_NATIVE
     const struct sockaddr_in *in = (const struct sockaddr_in *)(const void *)addr;
     if (in->sin_addr.s_addr == inet_addr(PROVIDER_NATIVE_ADDRESS))
@@ -69,14 +69,14 @@ void rdma_freeaddrinfo(struct rdma_addrinfo *result) {
 
 int rdma_bind_addr(struct rdma_cm_id *id, struct sockaddr *addr) {
     provider_count(__func__);
-    id->verbs = device_behind(addr);
+    id->verbs = device_at(addr);
     return 0;
 }
 
 int rdma_resolve_addr(struct rdma_cm_id *id, struct sockaddr *src, struct sockaddr *dst,
                       int timeout_ms) {
     provider_count(__func__);
-    id->verbs = device_behind(dst);
+    id->verbs = device_at(dst);
     return 0;
 }
 

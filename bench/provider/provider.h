@@ -15,7 +15,7 @@
 struct ibv_context;
 struct ibv_qp;
 
-// A poll of a CQ of this size yields nothing, a poll of any other CQ yields one completion.
+// A poll of a CQ of this size returns no completion, a poll of any other CQ returns one.
 enum { PROVIDER_EMPTY_CQ = 3 };
 
 // A send queue of this size is full.
@@ -34,7 +34,7 @@ struct provider_count {
 const struct provider_count *provider_counts(void);
 void provider_reset(void);
 
-// For the provider itself: count a call, and make a zeroed object that is never freed.
+// For the provider itself: count a call, and create a zeroed object that is never freed.
 void provider_count(const char *call);
 void *provider_object(size_t size);
 struct ibv_context *provider_device(void);

@@ -216,8 +216,8 @@ int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void 
     return 0;
 }
 
-// Takes the lock and signals, like that of libibverbs: a wait that acknowledges each event pays
-// for it.
+// Locks and signals like ibv_ack_cq_events() of libibverbs: the counts must include this cost
+// of a wait that acknowledges its event.
 void ibv_ack_cq_events(struct ibv_cq *cq, unsigned events) {
     pthread_mutex_lock(&cq->mutex);
     cq->comp_events_completed += events;

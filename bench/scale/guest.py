@@ -25,13 +25,13 @@ LIBRARIES = ["librpma", "predecessor"]
 CONNECTIONS = [1, 16, 64, 256, 1000]
 MANY_CONNECTIONS = [10000]
 MANY_EVERY = 5  # rounds: many connections take minutes; odd, so that their order alternates
-DESCRIPTORS = 1 << 16  # a connection has two on each side
+DESCRIPTORS = 1 << 16  # a connection uses two on each side
 DEPTHS = [1, 8, 64]
 TIMES = {1: 400, 8: 1500, 64: 3000}
 KINDS = ["write-flush", "send"]
 RECEIVES = {"send": 512, "echo": 512}
-# Messages of each run. The first run after a boot is discarded: a poll may find a message there before the wait for
-# it, which saves calls. The difference of the others excludes the connection.
+# Messages of each run. The first run after a boot is discarded: its poll may find a message before the wait
+# for it, which saves calls. The difference of the other two runs has no calls of the connection's setup.
 COUNTED = [64, 64, 128]
 SIDES = ["client", "server"]
 METHODS = ["plain", "array", "built", "prepared", "hand-built", "hand-prepared"]
