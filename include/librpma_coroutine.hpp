@@ -19,7 +19,7 @@
 
 namespace rpma::inline v1 {
 // A descriptor, set to O_NONBLOCK, on which coroutines wait. The program watches it (EPOLLIN |
-// EPOLLET) and calls ready(), which resumes them. All this is done by one thread at a time.
+// EPOLLET) and calls ready(), which resumes them. Only one thread at a time may do this.
 class source {
   public:
     explicit source(int fd) : fd_(fd) {
@@ -50,13 +50,13 @@ class [[nodiscard]] operation {
         std::optional<ibv_wc> wc;
     };
     explicit operation(std::shared_ptr<state> posted) : posted_(std::move(posted)) {}
-    std::shared_ptr<state> posted_; // shared with the queue until it took the completion
+    std::shared_ptr<state> posted_; // shared with the queue until the completion
 };
 
 // A completion queue that has a channel of its own. Its coroutines must not delete it.
 class completion_source final : public source {
   public:
-    // other gets the completions of operations that post() did not post.
+    // other is called with each completion of an operation that post() did not post.
     explicit completion_source(cq_ref cq, std::function<void(const ibv_wc &)> other = nullptr)
         : source(cq.get_fd()), cq_(cq), other_(std::move(other)) {}
 
@@ -91,7 +91,7 @@ class completion_source final : public source {
         operation::state &state = *node.mapped();
         state.wc = wc;
         state.buffer = nullptr;
-        if (state.waiting && node.mapped().use_count() > 1) // the operation exists
+        if (state.waiting && node.mapped().use_count() > 1) // the program holds the operation
             state.waiting.resume();
     }
 
@@ -100,8 +100,9 @@ class completion_source final : public source {
     std::unordered_map<uint64_t, std::shared_ptr<operation::state>> posted_;
 };
 
-// A descriptor of events: co_await returns what take() returns once it tests true, such as the
-// std::optional of rpma::conn::next_event(), or throws what take() throws. One coroutine waits.
+// A descriptor of events: co_await calls take() until its result tests true, and returns this
+// result, such as the std::optional of rpma::conn::next_event(). Exceptions of take() are
+// passed on. Only one coroutine may wait.
 template <class Take> class event_source final : public source {
     struct awaiter {
         event_source &from;
@@ -110,7 +111,8 @@ template <class Take> class event_source final : public source {
         std::coroutine_handle<> waiting = nullptr;
 
         ~awaiter() { from.waiter_ = nullptr; }
-        // An event that take() drops may be followed by one that does not change readiness.
+        // take() may drop an event while another one is pending, for which EPOLLET reports
+        // nothing.
         bool await_ready() {
             for (pollfd state = {from.fd(), POLLIN, 0}; !(result = from.take_());)
                 if (poll(&state, 1, 0) != 1)
@@ -139,7 +141,7 @@ template <class Take> class event_source final : public source {
         } catch (...) {
             waiter_->failure = std::current_exception();
         }
-        waiter_->waiting.resume(); // it may delete this source
+        waiter_->waiting.resume(); // the coroutine may delete this source
     }
 
   private:
