@@ -19,7 +19,7 @@ struct Allocated {
     static void operator delete(void *memory) noexcept { std::free(memory); }
 };
 
-// Deletes memory of malloc().
+// Frees memory that malloc() allocated.
 struct Free {
     void operator()(void *memory) const { std::free(memory); }
 };

@@ -14,7 +14,7 @@
 
 using namespace rpma;
 
-bool rpma_conn::own_events(Call &call, bool nonblocking) {
+bool rpma_conn::use_own_channel(Call &call, bool nonblocking) {
     EventChannel channel = create_event_channel(call);
     if (!channel)
         return false;
@@ -160,7 +160,7 @@ RPMA_POST int rpma_conn::wait(const char *function, rpma_cq **ready_cq) {
         return report_no_cq_event(function, errno);
     rpma_cq *event_cq = cq()->owns(queue) ? cq() : rcq();
     if (event_cq == nullptr || !event_cq->owns(queue)) [[unlikely]]
-        return report_foreign_cq_event(function, *queue, "the connection's");
+        return report_unexpected_cq_event(function, *queue, "the connection's");
     const int code = event_cq->count_event_and_arm(function);
     if (code == 0) [[likely]]
         *ready_cq = event_cq;

@@ -46,7 +46,7 @@ struct rpma_conn : rpma::Allocated {
     bool set_up(rpma::Call &call, const rpma_peer &peer, const rpma::ConnSettings &cfg);
     // Creates an event channel for the connection, and moves the events of its ID, if it has
     // one, to this channel. Returns false on failure: RPMA_E_PROVIDER.
-    bool own_events(rpma::Call &call, bool nonblocking);
+    bool use_own_channel(rpma::Call &call, bool nonblocking);
     // nullptr for rpma_conn_req_new() until the request connects.
     rdma_event_channel *events() const { return events_.get(); }
     const rpma::CmId &id() const { return id_; }

@@ -63,7 +63,7 @@ std::unique_ptr<rpma_conn_req> rpma_conn_req::start(Call &call, rpma_peer &peer,
     if (!addresses)
         return nullptr;
     auto req = create(call, peer, {});
-    if (!req || !req->conn_->own_events(call, true))
+    if (!req || !req->conn_->use_own_channel(call, true))
         return nullptr;
     req->next_address_ = addresses.get();
     req->addresses_ = std::move(addresses);
@@ -94,7 +94,7 @@ rpma_conn_req::incoming(Call &call, rpma_peer &peer, CmEvent &&event, const Conn
     // From here on the reader of the endpoint receives no event of this connection.
     req->is_incoming_ = true;
     req->is_asynchronous_ = cfg == nullptr;
-    if (call.has_failed() || !req->conn_->own_events(call, req->is_asynchronous_))
+    if (call.has_failed() || !req->conn_->use_own_channel(call, req->is_asynchronous_))
         return nullptr;
     probe::conn_request(req.get(), rdma_get_peer_addr(req->conn_->id().get()),
                         static_cast<int>(req->conn().private_data().len));
@@ -211,7 +211,7 @@ rdma_conn_param rpma_conn_req::parameters(const rpma_conn_private_data *pdata) c
 
 std::unique_ptr<rpma_conn> rpma_conn_req::connect(Call &call,
                                                   const rpma_conn_private_data *pdata) {
-    if ((conn_->events() == nullptr && !conn_->own_events(call, false)) ||
+    if ((conn_->events() == nullptr && !conn_->use_own_channel(call, false)) ||
         !conn_->prepare_flushes(call, peer_))
         return nullptr;
     // Nothing may fail after this step: the connection is established for the other side.

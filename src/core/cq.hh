@@ -69,8 +69,8 @@ struct rpma_cq : rpma::Allocated {
         if (!rpma::next_cq_event(*own_channel_.get(), queue)) [[unlikely]]
             return rpma::report_no_cq_event(function, errno);
         if (!owns(queue)) [[unlikely]]
-            return rpma::report_foreign_cq_event(function, *queue,
-                                                 "the one that is waited for");
+            return rpma::report_unexpected_cq_event(function, *queue,
+                                                    "the one that is waited for");
         count_event();
         return 0;
     }

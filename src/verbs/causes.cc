@@ -189,7 +189,7 @@ void no_route(Text &advice, const Failure &) {
     advice.add("; 'ip route get ADDRESS' shows the route that this machine uses");
 }
 
-void no_answer(Text &advice, const Failure &) {
+void no_response(Text &advice, const Failure &) {
     advice.add("; is the other machine up? rpma_conn_cfg_set_timeout() sets a longer timeout");
 }
 
@@ -248,7 +248,7 @@ void too_much_data(Text &advice, const Failure &failure) {
 }
 
 // lab lost: a client that exits before its request is accepted
-void client_is_gone(Text &advice, const Failure &) {
+void client_exited(Text &advice, const Failure &) {
     advice.add("; the client may have timed out or exited: serve the next one");
 }
 
@@ -276,10 +276,10 @@ constexpr struct {
     {BIND | ADDRESS, {EACCES}, privileged_port},
     {ADDRESS | ROUTE | CONNECT, {EHOSTUNREACH, ENETUNREACH}, no_route},
     {ADDRESS, {EACCES}, no_route}, // a route of the type "prohibit"
-    {ADDRESS | ROUTE, {ETIMEDOUT}, no_answer},
+    {ADDRESS | ROUTE, {ETIMEDOUT}, no_response},
     {ID | ID_WITHOUT_CHANNEL | BIND | ADDRESS | ROUTE | DEVICE, {ENODEV}, no_device},
     {CONNECT | ACCEPT | REJECT, {EINVAL}, too_much_data},
-    {ACCEPT | REJECT, {EINVAL}, client_is_gone},
+    {ACCEPT | REJECT, {EINVAL}, client_exited},
 };
 
 } // namespace

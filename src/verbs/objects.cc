@@ -86,7 +86,7 @@ int report_no_cq_event(const char *function, int error) {
     return call.finish();
 }
 
-int report_foreign_cq_event(const char *function, ibv_cq &queue, const char *expected) {
+int report_unexpected_cq_event(const char *function, ibv_cq &queue, const char *expected) {
     ibv_ack_cq_events(&queue, 1);
     Call call(function);
     RPMA_FAIL(call, RPMA_E_UNKNOWN, 0, "ibv_get_cq_event() returned a CQ that is not %s",

@@ -74,8 +74,8 @@ inline bool next_cq_event(ibv_comp_channel &channel, ibv_cq *&queue) {
 // signal), RPMA_E_PROVIDER.
 [[gnu::cold]] int report_no_cq_event(const char *function, int error);
 // Acknowledges and reports an event of an unexpected queue. RPMA_E_UNKNOWN.
-[[gnu::cold]] int report_foreign_cq_event(const char *function, ibv_cq &queue,
-                                          const char *expected);
+[[gnu::cold]] int report_unexpected_cq_event(const char *function, ibv_cq &queue,
+                                             const char *expected);
 
 // Requests an event for the next completion, or for the next solicited or failed one. Returns
 // an error number, see report_arm_failure().
