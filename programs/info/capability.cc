@@ -17,7 +17,7 @@ constexpr uint64_t DEVICE_ATOMIC_WRITE = UINT64_C(1) << 40;
 
 constexpr unsigned MAX_INLINE = 65536;
 
-// Why librpma emulates an operation: its build or the device has no native one.
+// Returns why librpma emulates an operation: the device or this build has no native one.
 json not_native(const char *name, const char *instead, bool device_has, bool is_rxe) {
     if (device_has)
         return no(
@@ -55,7 +55,7 @@ json remote_atomics(ibv_atomic_cap has) {
         return yes();
     return no("the device has none, so RPMA_WORK_FETCH_ADD and RPMA_WORK_COMPARE_SWAP are "
               "refused",
-              "another device: rpma_devices(7) says which have them");
+              "another device: rpma_devices(7) lists those that have them");
 }
 
 // The scope of atomicity of remote atomics.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// cxl.cc -- the kernel's data about CXL memory, and what it allows rpma-info to report
+// cxl.cc -- the kernel's data about CXL memory, and the results that follow from this data
 
 #include <fstream>
 #include <iterator>

@@ -72,7 +72,7 @@ json no_address(const json &device, const std::vector<address> &all) {
     return no(
         "the device has no IP address",
         fmt::format("add one to its network device: ip address add ADDRESS/LENGTH dev {}; or "
-                    "run the program in the network namespace of that: ip netns exec",
+                    "run the program in the network namespace that has one: ip netns exec",
                     netdev_of(text_at(device, "name"))));
 }
 
@@ -143,18 +143,18 @@ json devices(search &search) {
     const device_list list(ibv_get_device_list(nullptr));
     std::vector<std::string> listed;
     json found = json::array();
-    const auto is_wanted = [&](const std::string &name) {
+    const auto is_selected = [&](const std::string &name) {
         return search.device.value_or(name) == name;
     };
     for (ibv_device **each = list.get(); each != nullptr && *each != nullptr; each++) {
         listed.push_back(ibv_get_device_name(*each));
-        if (is_wanted(listed.back()))
+        if (is_selected(listed.back()))
             found.push_back(describe(*each, search));
     }
     // The kernel may have devices that libibverbs does not list.
     const std::vector<std::string> names = list_directory("/sys/class/infiniband");
     for (const std::string &name : names)
-        if (is_wanted(name) && std::find(listed.begin(), listed.end(), name) == listed.end())
+        if (is_selected(name) && std::find(listed.begin(), listed.end(), name) == listed.end())
             found.push_back(
                 {{"name", name},
                  {"node", nullptr},

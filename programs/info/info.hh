@@ -31,7 +31,7 @@ json limits();
 bool has_cap_ipc_lock();
 json connection_manager();
 // The reason why this machine has no device, and a remedy.
-json no_device(const std::string &asked);
+json no_device(const std::string &name);
 
 // root.cc: the directory that contains /sys, /proc and /dev (""), and the operations that
 // librpma serves natively on a device. Tests link their own root.cc, so that the installed
@@ -102,7 +102,7 @@ class memory {
     ~memory();
 
     json describe() const;
-    // Whether the memory is persistent, which rpma_flush() relies on.
+    // The result for the persistence of the memory, which rpma_flush() requires.
     json persistence() const;
     // Finds the region of the NVDIMM bus above a directory of sysfs; it has the file
     // persistence_domain.

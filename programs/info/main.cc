@@ -36,24 +36,24 @@ class muted_stderr {
 
 // The arguments, and the device of the address.
 json describe_request(const options &options) {
-    json asked = {{"address", null_if_empty(options.address)},
-                  {"device", null_if_empty(options.device)},
-                  {"memory", null_if_empty(options.memory)}};
+    json request = {{"address", null_if_empty(options.address)},
+                    {"device", null_if_empty(options.device)},
+                    {"memory", null_if_empty(options.memory)}};
     if (options.address.empty())
-        return asked;
+        return request;
     try {
         bool is_remote = false;
         const std::string device = find_device(options.address, &is_remote);
-        asked["found"] = yes();
-        asked["behind"] = device;
-        asked["remote"] = is_remote;
+        request["found"] = yes();
+        request["behind"] = device;
+        request["remote"] = is_remote;
     } catch (const rpma::error &error) {
-        asked["found"] = no(fmt::format("no device of this machine reaches {}: {}",
-                                        escaped(options.address), error.what()),
-                            "without ADDRESS, rpma-info lists the addresses that reach "
-                            "devices");
+        request["found"] = no(fmt::format("no device of this machine reaches {}: {}",
+                                          escaped(options.address), error.what()),
+                              "without ADDRESS, rpma-info lists the addresses that reach "
+                              "devices");
     }
-    return asked;
+    return request;
 }
 
 bool any_usable(const json &devices) {
@@ -69,13 +69,13 @@ bool any_can_register(const json &devices) {
 }
 
 json summary(const json &report, const options &options, bool has_devices) {
-    const json &asked = report.at("asked"), &devices = report.at("devices");
+    const json &request = report.at("asked"), &devices = report.at("devices");
     if (any_usable(devices))
         return yes();
     if (!has_devices)
         return no_device(options.device);
-    if (asked.contains("found") && !is_yes(asked.at("found")))
-        return asked.at("found");
+    if (request.contains("found") && !is_yes(request.at("found")))
+        return request.at("found");
     if (!devices.empty())
         return no("no device can be used in its present state", "see the result of the device");
     return no("there is no device " + escaped(options.device),
@@ -105,10 +105,10 @@ json make_report(const options &options, const memory *tried) {
                    {"connection_manager", connection_manager()},
                    {"defaults", defaults()},
                    {"asked", describe_request(options)}};
-    const json &asked = report.at("asked");
+    const json &request = report.at("asked");
     search search = {std::nullopt, addresses, tried, {}};
     if (!options.address.empty())
-        search.device = text_at(asked, "behind"); // "" matches no device
+        search.device = text_at(request, "behind"); // "" matches no device
     else if (!options.device.empty())
         search.device = options.device;
     report["devices"] = devices(search);

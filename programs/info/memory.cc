@@ -50,7 +50,7 @@ std::string type_error(const char *path, struct stat *status) {
     if (!S_ISREG(status->st_mode) && !is_devdax(*status))
         return "this is neither a file nor a device DAX (/dev/dax*)";
     if (S_ISREG(status->st_mode) && status->st_size == 0)
-        return "the file is empty: give it a size, for example: fallocate -l 1M FILE";
+        return "the file is empty: set its size, for example: fallocate -l 1M FILE";
     return "";
 }
 

@@ -34,7 +34,8 @@ constexpr char USAGE[] =
     throw refusal(STATUS_ARGUMENTS, why + "; rpma-info --help lists the arguments");
 }
 
-// The value of an option that is not given twice and not empty; "" if it is not given.
+// Returns the value of an option, or "" without the option. Refuses repeated options and empty
+// values.
 std::string single_value(const char *what, const std::vector<std::string> &values) {
     if (values.size() > 1)
         refuse(fmt::format("{} was given twice", what));
@@ -70,7 +71,8 @@ std::optional<options> parse_options(int argc, char **argv) {
         print_versions();
         return std::nullopt;
     } catch (const CLI::ParseError &wrong) {
-        // Such as "--device: 1 required TEXT missing"; only a flag's line has no colon.
+        // For example "--device: 1 required TEXT missing"; only the line for a flag has no
+        // colon.
         const std::string line = wrong.what();
         const size_t colon = line.find(':');
         refuse(colon == std::string::npos ? "--json takes no value"
@@ -80,12 +82,12 @@ std::optional<options> parse_options(int argc, char **argv) {
         if (word != "--")
             refuse("there is no option " + word);
     if (addresses.size() > 1)
-        refuse(fmt::format("{} comes after the address {}: one address at a time", addresses[1],
-                           addresses[0]));
+        refuse(fmt::format("{} follows the address {}: only one address is possible",
+                           addresses[1], addresses[0]));
     options.address = single_value("ADDRESS", addresses);
     options.device = single_value("--device", devices);
     options.memory = single_value("--memory", paths);
     if (!options.address.empty() && !options.device.empty())
-        refuse("ADDRESS and --device are two ways to name one device: give one of them");
+        refuse("ADDRESS and --device both select a device: use only one of them");
     return options;
 }

@@ -96,11 +96,11 @@ json remarks(const json &device, bool paged, bool grants_native) {
     json found = json::array();
     if (paged && text_at(device, "driver") == "rdma_rxe")
         found.push_back("rdma_rxe pages this memory on demand, and misplaces transfers that do "
-                        "not begin at a multiple of 4,096: let all of them begin there, and "
-                        "give the network device an MTU of 4,200 or more");
+                        "not begin at a multiple of 4,096: align all of them, and set the MTU "
+                        "of the network device to 4,200 or more");
     if (grants_native)
-        found.push_back("the other side has to flush natively, too: state with "
-                        "rpma_peer_cfg_set_served_by(3) that this side does, and set no "
+        found.push_back("the other side must use native flushes: advertise those of this side "
+                        "with rpma_peer_cfg_set_served_by(3), and do not set "
                         "RPMA_FLUSH=emulated there");
     return found;
 }

@@ -3,7 +3,7 @@
 
 // report.hh -- the report: a JSON document, from which the text is generated as well
 //
-// An answer is an object: "is" is true, false, or null if no program can determine it. Unless
+// A result is an object: "is" is true, false, or null if no program can determine it. Unless
 // "is" is true, "why" is the reason and "help" a remedy.
 
 #pragma once
@@ -19,7 +19,7 @@ using json = nlohmann::ordered_json;
 
 // The exit statuses; rpma-info(1) and --help list them.
 enum status {
-    STATUS_POSSIBLE = 0,      // everything asked for is possible
+    STATUS_POSSIBLE = 0,      // everything requested is possible
     STATUS_FAILED = 1,        // the program itself failed
     STATUS_ARGUMENTS = 2,     // wrong arguments
     STATUS_NO_DEVICE = 3,     // no usable device
@@ -50,8 +50,8 @@ inline json null_if_empty(const std::string &text) {
     return text.empty() ? json() : json(text);
 }
 
-inline bool is_yes(const json &answer) {
-    return answer.at("is") == true;
+inline bool is_yes(const json &result) {
+    return result.at("is") == true;
 }
 
 // The member as text: "" if it is missing or null.

@@ -130,7 +130,7 @@ json connection_manager() {
     return no(node + ": " + std::strerror(error), GRANT_ACCESS);
 }
 
-json no_device(const std::string &asked) {
+json no_device(const std::string &name) {
     std::string why =
         "the kernel has no RDMA device, and /lib/modules has no module rdma_rxe (soft-RoCE)";
     std::string help = "on a machine with the kernel of its distribution: modprobe rdma_rxe; "
@@ -144,7 +144,6 @@ json no_device(const std::string &asked) {
         help = "soft-RoCE creates one on a network device: modprobe rdma_rxe; "
                "rdma link add rxe0 type rxe netdev NETDEV";
     }
-    return no(asked.empty() ? why
-                            : fmt::format("there is no device {}: {}", escaped(asked), why),
+    return no(name.empty() ? why : fmt::format("there is no device {}: {}", escaped(name), why),
               help);
 }

@@ -57,12 +57,12 @@ class lines {
         text += '\n';
     }
 
-    void answer(const std::string &label, const json &answer, const char *yes, const char *no) {
-        if (is_yes(answer))
+    void result(const std::string &label, const json &result, const char *yes, const char *no) {
+        if (is_yes(result))
             return row(label, yes);
-        row(label, std::string(answer.at("is").is_null() ? "unknown" : no) +
-                       expand(": {why}", answer));
-        row("", expand("-> {help}", answer));
+        row(label, std::string(result.at("is").is_null() ? "unknown" : no) +
+                       expand(": {why}", result));
+        row("", expand("-> {help}", result));
     }
 
     // Prints a row for each element of a list; only the first row has the label.
@@ -91,7 +91,7 @@ std::string limit_text(const json &limit) {
 }
 
 void lines::machine(const json &report) {
-    const json &versions = report.at("versions"), &asked = report.at("asked");
+    const json &versions = report.at("versions"), &request = report.at("asked");
     const json &limits = report.at("limits"), &files = limits.at("descriptors");
     text += "This machine\n";
     row("librpma", text_at(versions, "librpma"));
@@ -100,15 +100,15 @@ void lines::machine(const json &report) {
                                 : "{rdma_core}",
                             versions));
     row("kernel", text_at(versions, "kernel"));
-    answer("connection manager", report.at("connection_manager"), "yes", "no");
-    answer("locked memory", limits.at("locked_memory").at("unlimited"), "unlimited", "limited");
-    row("descriptors", fmt::format("{}, at most {}; a connection takes two or three",
+    result("connection manager", report.at("connection_manager"), "yes", "no");
+    result("locked memory", limits.at("locked_memory").at("unlimited"), "unlimited", "limited");
+    row("descriptors", fmt::format("{}, at most {}; a connection uses two or three",
                                    limit_text(files.at("soft")), limit_text(files.at("hard"))));
     if (!report.at("rpma_flush").is_null())
         row("environment", "RPMA_FLUSH=" + escaped(text_at(report, "rpma_flush")));
-    if (asked.contains("behind"))
-        row("address", expand("{address} is reached by {behind}", asked));
-    answer("devices", report.at("usable"), "yes", "none is usable");
+    if (request.contains("behind"))
+        row("address", expand("{address} is reached by {behind}", request));
+    result("devices", report.at("usable"), "yes", "none is usable");
 }
 
 void lines::port(const json &port) {
@@ -157,18 +157,18 @@ void lines::limits(const json &limits, const json &defaults) {
 }
 
 void lines::registration(const json &found) {
-    answer("registration", found.at("usage_plain"), "yes", "no");
-    answer("flush, visibility", found.at("usage_visibility"), "yes", "no");
-    answer("flush, persistent", found.at("usage_persistent"), "yes", "no");
-    answer("pinned", found.at("pinned"), "yes", "no");
-    answer("paged on demand", found.at("on_demand"), "yes", "no");
-    answer("persistent flush", found.at("persistent_flush"), "yes", "no");
+    result("registration", found.at("usage_plain"), "yes", "no");
+    result("flush, visibility", found.at("usage_visibility"), "yes", "no");
+    result("flush, persistent", found.at("usage_persistent"), "yes", "no");
+    result("pinned", found.at("pinned"), "yes", "no");
+    result("paged on demand", found.at("on_demand"), "yes", "no");
+    result("persistent flush", found.at("persistent_flush"), "yes", "no");
     rows("remarks", found.at("remarks"), "");
 }
 
 void lines::device(const json &device, const json &defaults) {
     text += expand("\nDevice {name}\n", device);
-    answer("usable", device.at("usable"), "yes", "no");
+    result("usable", device.at("usable"), "yes", "no");
     if (!device.contains("ports"))
         return;
     row("driver", expand(std::string(device.at("driver").is_null() ? "unknown" : "{driver}") +
@@ -189,14 +189,14 @@ void lines::device(const json &device, const json &defaults) {
     for (const json &one : device.at("ports"))
         port(one);
     const json &operations = device.at("operations");
-    answer("flush", operations.at("native_flush"), "native", "emulated");
-    answer("atomic write", operations.at("native_atomic_write"), "native", "emulated");
-    answer("remote atomics", operations.at("remote_atomics"),
+    result("flush", operations.at("native_flush"), "native", "emulated");
+    result("atomic write", operations.at("native_atomic_write"), "native", "emulated");
+    result("remote atomics", operations.at("remote_atomics"),
            operations.at("atomic_with") == "machine"
                ? "yes, atomic with processors and other devices as well"
                : "yes, atomic among those of the device",
            "no");
-    answer("on-demand paging", operations.at("on_demand_paging"), "yes", "no");
+    result("on-demand paging", operations.at("on_demand_paging"), "yes", "no");
     limits(device.at("limits"), defaults);
     if (device.contains("registration"))
         registration(device.at("registration"));
@@ -208,8 +208,8 @@ void lines::cxl(const json &cxl) {
         row("CXL device", expand("{memdev}, serial number {serial}, {persistent_size} bytes "
                                  "persistent, {volatile_size} volatile",
                                  device));
-        answer("GPF, device", device.at("flush_of_device"), "yes", "no");
-        answer("GPF, port", device.at("flush_of_port"), "yes", "no");
+        result("GPF, device", device.at("flush_of_device"), "yes", "no");
+        result("GPF, port", device.at("flush_of_port"), "yes", "no");
         row("dirty shutdowns",
             expand(device.at("dirty_shutdowns").is_null() ? "the kernel reports no count"
                                                           : "{dirty_shutdowns}",
@@ -219,7 +219,7 @@ void lines::cxl(const json &cxl) {
                                       : "the device has none",
                                   device));
     }
-    answer("direct write", cxl.at("direct_write"), "yes", "no");
+    result("direct write", cxl.at("direct_write"), "yes", "no");
 }
 
 void lines::memory(const json &memory) {
@@ -232,7 +232,7 @@ void lines::memory(const json &memory) {
     if (!memory.at("persistence_domain").is_null())
         row("power failure",
             expand("data survives that has reached: {persistence_domain}", memory));
-    answer("persistent", memory.at("persistent"), "yes", "no");
+    result("persistent", memory.at("persistent"), "yes", "no");
     if (!memory.at("cxl").is_null())
         cxl(memory.at("cxl"));
 }

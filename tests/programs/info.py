@@ -79,7 +79,7 @@ def wrong_arguments():
                       ["--dev", "a", "--", "b"], ["--", "a", "--json"]):
         expect_one_line(run(PROGRAM, *arguments), WRONG_ARGUMENTS, arguments)
     for arguments, words in ((["--json=1"], "--json takes no value;"), (["--memory"], "--memory needs a value;"),
-                             (["a", "b"], "b comes after the address a: one address at a time")):
+                             (["a", "b"], "b follows the address a: only one address is possible")):
         expect(words in run(PROGRAM, *arguments).stderr, True, words)
 
 
