@@ -22,7 +22,7 @@ struct {
     const char *arguments, *effect;
 } const FAULTS[] = {
     {"cut", 1, 2, Argument::NONE, "HOST [HOST]",
-     "cuts the link between two hosts, or those of one"},
+     "cuts the link between two hosts, or all links of one"},
     {"join", 1, 2, Argument::NONE, "HOST [HOST]", "ends the cut"},
     {"flap", 1, 2, Argument::TIME, "HOST [HOST] TIME", "cuts and joins at intervals of TIME"},
     {"delay", 1, 2, Argument::TIME, "HOST [HOST] TIME", "delays each message by TIME"},

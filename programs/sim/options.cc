@@ -50,7 +50,7 @@ the addresses 10.77.0.1 and fd77::1.
   -t, --together            starts all COMMANDs at once (default: each when the
                             one before it listens or has ended, or after 1 s)
   -u, --until WHEN          ends when all COMMANDs have ended (all, the default),
-                            one of them (first), or those of one HOST
+                            one of them (first), or all of one HOST
   -s, --seed N              of random choices (default 1)
   -l, --prefix              precedes each line of output with its host
       --name NAME           other programs can join the fabric by this name
@@ -64,7 +64,7 @@ the addresses 10.77.0.1 and fd77::1.
       --faults KIND[,KIND]  explore: cut, kill, pause, power, refuse, or none
                             (default: all)
       --save FILE           explore: a finding is saved in FILE
-      --replay FILE         explore: runs it again
+      --replay FILE         explore: repeats this finding
   -v, --verbose             reports what rpma-sim does
   -V, --version             prints the version
   -h, --help                prints this

@@ -250,12 +250,12 @@ void Run::schedule(const Fault &fault) {
 // Returns the processes whose environment names this directory of the fabric, including those
 // that joined the fabric or left their process group.
 std::vector<pid_t> Run::processes(const std::string &root) const {
-    const std::string wanted = "RPMA_SIM_ROOT=" + directory_.path() + "/" + root;
+    const std::string variable = "RPMA_SIM_ROOT=" + directory_.path() + "/" + root;
     return find_processes([&](pid_t pid) {
         const std::string variables = read_all(pid, "environ");
-        for (size_t at = 0; (at = variables.find(wanted, at)) != variables.npos; at++)
+        for (size_t at = 0; (at = variables.find(variable, at)) != variables.npos; at++)
             if ((at == 0 || variables[at - 1] == '\0') &&
-                (root.empty() || variables[at + wanted.size()] == '\0'))
+                (root.empty() || variables[at + variable.size()] == '\0'))
                 return true;
         return false;
     });
