@@ -19,15 +19,15 @@ struct Check {
     const Memory &memory;
     uint64_t recorded = 0, checked = 0, found = 0;
     std::string first_missing{};
-    std::string wanted = std::string(head.plan.size, '\0');
+    std::string expected = std::string(head.plan.size, '\0');
 
     std::span<const char> data_of(uint64_t connection, uint64_t number) const {
         return {memory.data() + head.offset_of(connection, number), head.plan.size};
     }
 
     size_t first_wrong(std::span<const char> data, uint64_t connection, uint64_t number) {
-        head.fill(wanted, connection, number);
-        return first_difference(data, wanted.data());
+        head.fill(expected, connection, number);
+        return first_difference(data, expected.data());
     }
 
     std::string describe(uint64_t connection, uint64_t number) {

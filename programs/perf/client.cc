@@ -41,14 +41,14 @@ struct Measured {
 
 class Client {
   public:
-    explicit Client(const Options &wanted);
+    explicit Client(const Options &parsed);
     void run();
 
   private:
     Event wait(int milliseconds);
     void advance(Connection &connection);
-    Json await(std::string_view word);
-    Json call(std::string_view word, std::string_view answer);
+    Json await(std::string_view type);
+    Json call(std::string_view type, std::string_view reply);
     void connect(int timeout_ms);
     std::string missing_support(const Operation &operation) const;
     std::vector<uint64_t> allowed_operations() const;
@@ -79,8 +79,8 @@ class Client {
     std::vector<Result> plotted;
 };
 
-Client::Client(const Options &wanted)
-    : options(wanted), device(options.address, RPMA_UTIL_IBV_CONTEXT_REMOTE) {}
+Client::Client(const Options &parsed)
+    : options(parsed), device(options.address, RPMA_UTIL_IBV_CONTEXT_REMOTE) {}
 
 // ---- requests to the server -----------------------------------------------------------------
 
@@ -96,7 +96,7 @@ void Client::advance(Connection &connection) {
     generator.connected++;
 }
 
-// Waits for the first event; handles events of connections.
+// Waits for the first event, and handles it if it is an event of a connection.
 Event Client::wait(int milliseconds) {
     const Event event = session->wait(milliseconds);
     if (event == Event::connection)
@@ -104,12 +104,12 @@ Event Client::wait(int milliseconds) {
     return event;
 }
 
-[[noreturn]] void fail_refused(const Json &answer) {
-    fail("the server refuses: {}", answer.value("reason", "no reason given"));
+[[noreturn]] void fail_refused(const Json &reply) {
+    fail("the server refuses: {}", reply.value("reason", "no reason given"));
 }
 
 // Waits for a reply of this type; throws a Failure if the server sends another one.
-Json Client::await(std::string_view word) {
+Json Client::await(std::string_view type) {
     const uint64_t began = now_ns();
     Event event = Event::worker;
     while ((event == Event::worker || event == Event::connection) &&
@@ -119,15 +119,15 @@ Json Client::await(std::string_view word) {
         fail("interrupted");
     if (event != Event::message)
         fail("the server does not reply");
-    Json answer = decode(session->in);
-    if (answer["word"] != word)
-        fail_refused(answer);
-    return answer;
+    Json reply = decode(session->in);
+    if (reply["word"] != type)
+        fail_refused(reply);
+    return reply;
 }
 
-Json Client::call(std::string_view word, std::string_view answer) {
-    session->control.send(message(word));
-    return await(answer);
+Json Client::call(std::string_view type, std::string_view reply) {
+    session->control.send(message(type));
+    return await(reply);
 }
 
 // The private data of the connection identifies a server of rpma-perf and its protocol.
@@ -160,12 +160,12 @@ void Client::connect(int timeout_ms) {
               hello["memory"],  hello["direct_write"], hello["atomics"]};
 }
 
-// Why the two sides cannot measure the operation, or "". A persistent flush is measured only if
-// the server's operator stated direct write to PMem.
+// Returns why the two sides cannot measure the operation, or "". A persistent flush is measured
+// only if the server's operator stated direct write to PMem.
 std::string Client::missing_support(const Operation &operation) const {
     if (operation.is_persistent() && !server.direct_write)
         return "the server states no direct write to persistent memory: start it with --memory "
-               "and --direct-write where that is true (rpma-perf(1) says where)";
+               "and --direct-write if its platform has it (see rpma-perf(1))";
     const bool is_here = !device.has_atomics();
     if (operation.is_fetching() && (is_here || !server.has_atomics))
         return fmt::format("the device {} of the {} has no remote atomics",
@@ -202,7 +202,7 @@ void Client::make_generator(const Plan &plan) {
         plan, device.peer, connection_queues(plan),
         Memory::allocate(std::max(
             connection_memory_offset(plan) + plan.connections * connection_memory_size(plan),
-            SLOT_ALIGNMENT)), // "connect" uses no memory, but a region cannot be empty
+            PLACE_ALIGNMENT)), // "connect" uses no memory, but a region cannot be empty
         std::span<char>(), usage));
     session->generator->address = options.address;
     session->generator->port = options.port;
@@ -235,8 +235,8 @@ Json Client::await_reason() {
 
 // Called in an exception handler: throws the reason if the server sends one, or rethrows.
 void Client::fail_with_reason() {
-    if (const Json answer = await_reason(); answer.contains("reason"))
-        fail_refused(answer);
+    if (const Json reply = await_reason(); reply.contains("reason"))
+        fail_refused(reply);
     throw;
 }
 
@@ -287,7 +287,7 @@ void Client::keep_alive(uint64_t &last_keepalive) {
     last_keepalive = now_ns();
 }
 
-// How long to wait for an event: at most until the next interval ends.
+// The timeout of a wait for an event: at most until the next interval ends.
 static int wait_time_ms(const Options &options, const Progress &progress) {
     const uint64_t end = progress.shown_at + options.limits.interval_ns;
     if (!options.shows_intervals)
@@ -391,10 +391,10 @@ void Client::run_load() {
     for (const Connection &connection : generator.connections)
         done.push_back(connection.done);
     session->control.send(message("stop", {{"done", done}}));
-    const Json answer = await("result");
-    measured.result.server_cpu_ns = answer["cpu_ns"];
-    measured.result.server_operations = answer["operations"];
-    measured.result.server_ns = answer["ns"];
+    const Json reply = await("result");
+    measured.result.server_cpu_ns = reply["cpu_ns"];
+    measured.result.server_operations = reply["operations"];
+    measured.result.server_ns = reply["ns"];
 }
 
 // Called in an exception handler: reconnects after a break. Returns false if the measurement

@@ -24,8 +24,8 @@ static Memory map_memory(const Options &options) {
     return memory;
 }
 
-Server::Server(const Options &wanted)
-    : options(wanted), memory(map_memory(options)),
+Server::Server(const Options &parsed)
+    : options(parsed), memory(map_memory(options)),
       device(options.address, RPMA_UTIL_IBV_CONTEXT_LOCAL),
       self(describe_side(device.name, memory.kind())) {}
 
@@ -115,7 +115,7 @@ void ClientSession::advance() {
     while ((event = session.poll(0)) != Event::none) {
         try {
             if (event == Event::message && protocol == PROTOCOL)
-                answer(decode(session.in));
+                handle(decode(session.in));
             if (event == Event::connection && session.generator)
                 on_connection(session.generator->connections[session.connection]);
         } catch (const std::exception &why) {
@@ -163,7 +163,7 @@ void ClientSession::on_hello() {
 
 void ClientSession::make_generator(const Plan &plan) {
     // "connect" never uses the region, but a region cannot be empty.
-    const uint64_t size = std::max(plan.target_size(), SLOT_ALIGNMENT) +
+    const uint64_t size = std::max(plan.target_size(), PLACE_ALIGNMENT) +
                           (plan.both ? plan.connections * connection_memory_size(plan) : 0);
     int usage = RPMA_MR_USAGE_READ_SRC | RPMA_MR_USAGE_WRITE_DST | RPMA_MR_USAGE_SEND |
                 RPMA_MR_USAGE_RECV | RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY;
@@ -279,19 +279,19 @@ void ClientSession::end_load() {
     state = State::idle;
 }
 
-void ClientSession::answer(const Json &request) {
-    const auto &word = request["word"].get_ref<const std::string &>();
-    if (word == "hello")
+void ClientSession::handle(const Json &request) {
+    const auto &type = request["word"].get_ref<const std::string &>();
+    if (type == "hello")
         return on_hello();
-    if (word == "plan")
+    if (type == "plan")
         return on_plan(request);
-    if (word == "begin")
+    if (type == "begin")
         return on_begin();
-    if (word == "stop")
+    if (type == "stop")
         return on_stop(request["done"]);
-    if (word == "measure")
+    if (type == "measure")
         return on_measure();
-    if (word != "alive") // the client's keepalive
-        fail("\"{}\" is not a message of a client", word);
+    if (type != "alive") // the client's keepalive
+        fail("\"{}\" is not a message of a client", type);
     session.control.send(message("ok"));
 }

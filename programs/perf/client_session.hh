@@ -49,7 +49,7 @@ struct ClientSession {
   private:
     void on_connection(Connection &connection);
     void advance(Connection &connection);
-    void answer(const Json &message);
+    void handle(const Json &message);
     void refuse(const std::string &why);
     void on_hello();
     void on_plan(const Json &message);

@@ -8,18 +8,18 @@
 #include "pattern.hh"
 #include "recording.hh"
 
-static constexpr size_t ELEMENT_GAP = 64;      // bytes between the elements of a memory list
+static constexpr size_t SGE_GAP = 64;          // bytes between the SGEs of an operation
 static constexpr uint64_t CREDIT_RECEIVES = 4; // the server has at most two outstanding credits
 
 static size_t place_size(const Plan &plan) {
-    return plan.stride() + (plan.elements > 1 ? aligned(plan.elements * ELEMENT_GAP) : 0);
+    return plan.stride() + (plan.elements > 1 ? aligned(plan.elements * SGE_GAP) : 0);
 }
 
 static uint64_t receives_of(const Plan &plan) {
     return plan.op().is_echoed ? plan.depth : CREDIT_RECEIVES;
 }
 
-// One additional place is scratch space to assemble the elements of a memory list.
+// One additional place is scratch space, in which the SGEs of an operation are assembled.
 size_t connection_memory_size(const Plan &plan) {
     const size_t receives = plan.op().is_message ? receives_of(plan) * plan.stride() : 0;
     return plan.depth * place_size(plan) + receives + plan.stride();
@@ -41,13 +41,13 @@ Queues connection_queues(const Plan &plan) {
 
 // ---- data ----------------------------------------------------------------------------------
 
-// An SGE of the list of a place: its part of the connection's memory.
-static rpma_sge element_of(const Connection &connection, uint64_t place, uint64_t element) {
+// An SGE of the operation in a place.
+static rpma_sge sge_of(const Connection &connection, uint64_t place, uint64_t index) {
     const Plan &plan = connection.generator->plan;
     const size_t each = plan.size / plan.elements;
     return {connection.generator->mr,
-            connection.base + place * place_size(plan) + element * (each + ELEMENT_GAP),
-            element + 1 < plan.elements ? each : plan.size - each * element};
+            connection.base + place * place_size(plan) + index * (each + SGE_GAP),
+            index + 1 < plan.elements ? each : plan.size - each * index};
 }
 
 static size_t scratch_offset(const Connection &connection) {
@@ -60,14 +60,14 @@ static std::span<char> scratch_of(const Connection &connection) {
                                                 connection.generator->plan.size);
 }
 
-// Copies between the elements of a place and the scratch space.
-static void gather(const Connection &connection, uint64_t place, bool to_elements) {
+// Copies between the SGEs of a place and the scratch space.
+static void copy_scratch(const Connection &connection, uint64_t place, bool to_sges) {
     char *scratch = scratch_of(connection).data();
     for (uint64_t i = 0; i < connection.generator->plan.elements; i++) {
-        const rpma_sge element = element_of(connection, place, i);
-        char *data = &connection.generator->memory[element.offset];
-        std::memcpy(to_elements ? data : scratch, to_elements ? scratch : data, element.len);
-        scratch += element.len;
+        const rpma_sge sge = sge_of(connection, place, i);
+        char *data = &connection.generator->memory[sge.offset];
+        std::memcpy(to_sges ? data : scratch, to_sges ? scratch : data, sge.len);
+        scratch += sge.len;
     }
 }
 
@@ -79,7 +79,7 @@ static void fill(const Connection &connection, uint64_t place, uint64_t number) 
         connection.generator->recording->head.fill(scratch, connection.index, number);
     else
         pattern_fill(scratch, connection.index, number);
-    gather(connection, place, true);
+    copy_scratch(connection, place, true);
 }
 
 static void check_data(std::span<const char> data, const Connection &connection,
@@ -94,7 +94,7 @@ static void check_data(std::span<const char> data, const Connection &connection,
 // Both atomics increment the word of their place and return the previous value.
 void check_fetched(Connection &connection) {
     const uint64_t depth = connection.generator->plan.depth, place = connection.done % depth;
-    gather(connection, place, false);
+    copy_scratch(connection, place, false);
     if (connection.generator->operation.is_fetching()) {
         uint64_t found;
         std::memcpy(&found, scratch_of(connection).data(), sizeof(found));
@@ -146,7 +146,7 @@ static rpma_work work_of(Connection &connection, uint64_t number, int completion
         return work;
     }
     if (plan.elements == 1) {
-        work.local = element_of(connection, place, 0);
+        work.local = sge_of(connection, place, 0);
         work.compare = operation.type == RPMA_WORK_COMPARE_SWAP ? number / plan.depth : 0;
         if (operation.is_fetching()) // both add 1
             work.value = work.compare + 1;
@@ -156,8 +156,8 @@ static rpma_work work_of(Connection &connection, uint64_t number, int completion
         return work;
     }
     for (uint64_t i = 0; i < plan.elements; i++)
-        connection.elements[i] = element_of(connection, place, i);
-    work.sgl = connection.elements.data();
+        connection.sges[i] = sge_of(connection, place, i);
+    work.sgl = connection.sges.data();
     work.nsge = static_cast<uint32_t>(plan.elements);
     return work;
 }

@@ -10,11 +10,11 @@
 namespace {
 
 // Values that the other tool's option accepts and rpma-perf's option of this name refuses.
-enum class Values { none, word, number, any };
+enum class Values { none, text, number, any };
 
 struct Hint {
     const char *tool;
-    std::string_view names; // with a blank around each
+    std::string_view names; // with a space before and after each
     const char *text;       // after the name
     std::string_view option = "";
     Values values = Values::none;
@@ -26,14 +26,14 @@ constexpr char ADDRESS_CHOOSES[] = ": here ADDRESS chooses the device, the port 
 constexpr char NO_SUCH_MEMORY[] = ": here memory is ordinary, or --memory of the server";
 
 constexpr Hint HINTS[] = {
-    {PERFTEST, " -b --bidirectional ", " is --both here", "size", Values::word},
-    {PERFTEST, " -d --ib-dev ", ADDRESS_CHOOSES, "depth", Values::word},
+    {PERFTEST, " -b --bidirectional ", " is --both here", "size", Values::text},
+    {PERFTEST, " -d --ib-dev ", ADDRESS_CHOOSES, "depth", Values::text},
     {PERFTEST, " -c --connection ", ": connections are always reliable; its -q is -c here",
-     "connections", Values::word},
+     "connections", Values::text},
     {PERFTEST, " -t --tx-depth ", " is -d, --depth here", "threads", Values::any},
     {PERFTEST, " -e --events ", ": waiting for events is the default here", "elements",
-     Values::word},
-    {PERFTEST, " -i --ib-port ", ADDRESS_CHOOSES, "inline", Values::word},
+     Values::text},
+    {PERFTEST, " -i --ib-port ", ADDRESS_CHOOSES, "inline", Values::text},
     {PERFTEST, " -m --mtu ", ": the MTU of the port is used here", "memory", Values::number},
     {PERFTEST, " -o --outs ", ": -d, --depth bounds outstanding reads here", "operation",
      Values::number},
@@ -42,7 +42,7 @@ constexpr Hint HINTS[] = {
     {PERFTEST, " -a --all ", " is --size 2:8388608 here"},
     {PERFTEST, " -A --atomic_type ", " is -o fetch-add or compare-swap here"},
     {PERFTEST, " -C --report-cycles ", ": figures are in microseconds here"},
-    {PERFTEST, " -f --margin ", ": here -w, --warmup comes before the measurement"},
+    {PERFTEST, " -f --margin ", ": -w, --warmup precedes the measurement here"},
     {PERFTEST, " -F --CPU-freq ", ": the CPU frequency is not checked here"},
     {PERFTEST, " -g --mcg -M --MGID --raw_mcast ", ": there is no multicast here"},
     {PERFTEST, " -H --report-histogram --report-histogrm -U --report-unsorted ",
@@ -50,7 +50,7 @@ constexpr Hint HINTS[] = {
     {PERFTEST, " -I --inline_size ", " is -i, --inline here"},
     {PERFTEST, " -l --post_list ", " is --batch here"},
     {PERFTEST, " -n --iters ", " is -n, --count here"},
-    {PERFTEST, " -N --noPeak ", ": here there is no peak to leave out"},
+    {PERFTEST, " -N --noPeak ", ": the results have no peak here"},
     {PERFTEST, " -O --dualport ", ADDRESS_CHOOSES},
     {PERFTEST, " -q --qp ", " is -c, --connections here"},
     {PERFTEST, " -Q --cq-mod ", ": here every operation completes"},
@@ -125,7 +125,7 @@ constexpr Hint HINTS[] = {
     {FIO, " --write_bw_log --write_lat_log --write_iops_log --write_hist_log ",
      " is --plot here, or -j, --json with --interval"},
     {FIO, " --do_verify --verify_pattern --verify_fatal ", " is --verify here"},
-    {FIO, " --verify ", " takes no kind here", "verify", Values::any},
+    {FIO, " --verify ", " has no value here", "verify", Values::any},
     {FIO, " --ioengine --name --percentile_list --lat_percentiles ",
      ": there is nothing to choose here"},
 };
@@ -136,7 +136,7 @@ std::string text_of(const Hint &hint, std::string_view name) {
 
 } // namespace
 
-// Of the short options only the first of several in one argument.
+// If an argument has several short options, only the first one is looked up.
 std::string hint_for_unknown(std::string_view argument) {
     const std::string_view name = argument.starts_with("--")
                                       ? argument.substr(0, argument.find('='))
@@ -152,7 +152,7 @@ std::string hint_for_value(std::string_view option, std::string_view value) {
     for (const Hint &hint : HINTS)
         if (hint.option == option &&
             (hint.values == Values::any ||
-             hint.values == (is_number ? Values::number : Values::word)))
+             hint.values == (is_number ? Values::number : Values::text)))
             return text_of(hint, hint.names.substr(1, hint.names.find(' ', 1) - 1));
     return "";
 }

@@ -39,11 +39,11 @@ void Histogram::merge(const Histogram &other) {
 
 uint64_t Histogram::at(double part) const {
     const auto rank = static_cast<uint64_t>(std::ceil(part * static_cast<double>(count)));
-    const uint64_t wanted = std::max(rank, UINT64_C(1));
+    const uint64_t target = std::max(rank, UINT64_C(1));
     uint64_t seen = 0;
     for (unsigned bucket = 0; bucket < BUCKETS; bucket++) {
         seen += buckets[bucket];
-        if (seen >= wanted)
+        if (seen >= target)
             return std::min(greatest_of(bucket), max);
     }
     return max;

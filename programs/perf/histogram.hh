@@ -24,8 +24,8 @@ struct Interval {
 
 struct Histogram : Interval {
     static constexpr unsigned BITS = 9, HALF = 1U << (BITS - 1);
-    static constexpr unsigned MAX_BITS = 44; // 2^44 ns are almost five hours; longer ones
-                                             // count as that
+    // 2^44 ns are almost five hours; longer durations count as this maximum.
+    static constexpr unsigned MAX_BITS = 44;
     static constexpr unsigned BUCKETS = (MAX_BITS - BITS + 2) * HALF;
 
     void add(uint64_t value);

@@ -57,7 +57,7 @@ void Link::connect(const std::string &greeting) {
     switch (event) {
     case RPMA_CONN_REJECTED:
         if (greeting_of(link.conn.get_private_data()).kind == "full")
-            fail("the connection is refused: the server has as many clients as it serves");
+            fail("the connection is refused: the server has its maximum number of clients");
         fail("the connection is refused: no server listens there, or one that expects "
              "something else");
     case RPMA_CONN_UNREACHABLE:

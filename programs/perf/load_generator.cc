@@ -21,9 +21,9 @@ static rpma::cq make_cq(rpma::peer &peer, uint64_t size) {
     });
 }
 
-LoadGenerator::LoadGenerator(const Plan &wanted, rpma::peer &of, Queues queues,
+LoadGenerator::LoadGenerator(const Plan &load_plan, rpma::peer &of, Queues queues,
                              Memory own_memory, std::span<char> borrowed, int usage)
-    : plan(wanted), peer(of), owned(std::move(own_memory)),
+    : plan(load_plan), peer(of), owned(std::move(own_memory)),
       memory(owned.size() ? std::span(owned.data(), owned.size()) : borrowed),
       mr(attempt(fmt::format("cannot register {} bytes of memory", memory.size()),
                  [&] { return rpma::mr_local(peer, memory.data(), memory.size(), usage); })),

@@ -33,7 +33,7 @@ struct Connection {
     size_t base = 0;         // offset of the connection's part of the memory
     size_t receive_base = 0; // offset of the buffers of its receives
     std::vector<rpma::batch> batches;
-    std::array<rpma_sge, ELEMENTS_MAX> elements{};
+    std::array<rpma_sge, ELEMENTS_MAX> sges{};
     std::vector<uint64_t> started;   // when the operation of each place was posted
     uint64_t posted = 0, done = 0;   // operations
     uint64_t connect_ns = 0;         // the time until the connection was established
@@ -44,8 +44,8 @@ struct Connection {
     uint64_t outstanding_sends = 0;  // sends that no completion covers yet
     uint64_t replies = 0;            // receives that completed at the client
     std::atomic<uint64_t> completed; // copy of done for the thread that writes the ledger
-    std::atomic<uint64_t> recorded;  // how many of these the ledger lists durably
-    uint64_t added = 0; // how many of these were added to the ledger; under its lock
+    std::atomic<uint64_t> recorded;  // operations that the ledger lists durably
+    uint64_t added = 0;              // operations that were added to the ledger; under its lock
     // of the side that receives the messages:
     std::atomic<uint64_t> received; // messages
     uint64_t sent = 0;

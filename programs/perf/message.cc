@@ -14,7 +14,7 @@ namespace {
 
 enum class Type { number, flag, text, hex, numbers };
 
-// max: of a number, of the characters of a text, of the elements of a list
+// max: the maximum of a number, or the maximum length of a text or a list
 struct Member {
     const char *name;
     Type type;
@@ -97,10 +97,10 @@ bool is_valid(const Json &value, const Member &member) {
 
 } // namespace
 
-Json message(std::string_view word, const Json &members) {
-    Json whole = {{"word", word}};
-    whole.update(members);
-    return whole;
+Json message(std::string_view type, const Json &members) {
+    Json document = {{"word", type}};
+    document.update(members);
+    return document;
 }
 
 Json plan_message(const Plan &plan, std::string_view target) {
@@ -114,20 +114,20 @@ Json plan_message(const Plan &plan, std::string_view target) {
 Json decode(std::string_view bytes) {
     if (bytes.size() > MESSAGE_SIZE)
         fail("a message of {} bytes is longer than {}", bytes.size(), MESSAGE_SIZE);
-    Json whole = Json::parse(bytes, nullptr, false);
-    if (!whole.is_object() || !whole.contains("word") || !whole["word"].is_string())
+    Json document = Json::parse(bytes, nullptr, false);
+    if (!document.is_object() || !document.contains("word") || !document["word"].is_string())
         fail("the other side sent an invalid message");
-    const auto &word = whole["word"].get_ref<const std::string &>();
-    const auto found = schemas().find(word);
+    const auto &type = document["word"].get_ref<const std::string &>();
+    const auto found = schemas().find(type);
     if (found == schemas().end())
         fail("the other side sent an unknown message");
     for (const Member &member : found->second)
-        if (!whole.contains(member.name) || !is_valid(whole[member.name], member))
+        if (!document.contains(member.name) || !is_valid(document[member.name], member))
             fail("\"{}\" of the message \"{}\" is missing or out of its range", member.name,
-                 word);
-    if (whole.size() != found->second.size() + 1)
-        fail("the message \"{}\" has unknown members", word);
-    return whole;
+                 type);
+    if (document.size() != found->second.size() + 1)
+        fail("the message \"{}\" has unknown members", type);
+    return document;
 }
 
 Plan parse_plan(const Json &message) {

@@ -23,7 +23,7 @@ constexpr uint64_t COUNT_MAX = 99'999'999'999'999;
 constexpr unsigned PROTOCOL = 3; // version of the messages; the two sides must have the same
 
 // A message of a type, with its members: message("refused", {{"reason", "…"}}).
-Json message(std::string_view word, const Json &members = Json::object());
+Json message(std::string_view type, const Json &members = Json::object());
 Json plan_message(const Plan &plan, std::string_view target = "");
 
 // Parses a received message. Throws a Failure unless the message has exactly the members of its

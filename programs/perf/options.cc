@@ -22,7 +22,7 @@ constexpr char HELP[] =
     "  -p, --port PORT         of the server (7204)\n"
     "  -m, --memory PATH       server: use, and overwrite, a file or a device DAX\n"
     "      --direct-write      server: states direct write to PATH; see rpma-perf(1)\n"
-    "      --limit BYTES       server: of DRAM, the most that clients get (1G)\n"
+    "      --limit BYTES       server: DRAM for the loads of all clients (1G)\n"
     "  -o, --operation LIST    write, read, flush-visibility, flush-persistent, send,\n"
     "                          atomic-write, ping-pong, ping-pong-rcq, fetch-add,\n"
     "                          compare-swap, connect, all (write)\n"
@@ -84,7 +84,7 @@ void add_operations(Options &options, const std::string &list) {
                                escaped(name), hint_for_value("operation", name)));
         options.includes_all |= is_all;
         for (uint64_t i = found; i < (is_all ? OPERATION_COUNT : found + 1); i++)
-            if (!is_all || !operations[i].is_connect()) // its options differ
+            if (!is_all || !operations[i].is_connect()) // "connect" has other options
                 options.operations.push_back(i);
     }
     if (options.operations.size() > OPERATION_COUNT)
@@ -119,7 +119,7 @@ uint64_t nanoseconds(std::string_view option, const std::string &text) {
 // Parses the arguments, and checks them against the mode.
 class Reader {
   public:
-    explicit Reader(Options &wanted);
+    explicit Reader(Options &parsed);
     void read(int argc, char *argv[]);
 
   private:
@@ -159,7 +159,7 @@ class Reader {
     bool is_help = false, is_version = false;
 };
 
-Reader::Reader(Options &wanted) : options(wanted) {
+Reader::Reader(Options &parsed) : options(parsed) {
     app.set_help_flag();
     app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
     add_all();
@@ -191,7 +191,7 @@ void Reader::add_all() {
         {CLIENT, "--ledger", &options.ledger},
     };
     const std::tuple<Side, const char *, uint64_t *, uint64_t> numbers[] = {
-        {SERVER, "--limit", &options.limit, SLOT_ALIGNMENT},
+        {SERVER, "--limit", &options.limit, PLACE_ALIGNMENT},
         {CLIENT, "-n,--count", &options.limits.count, 1},
         {CLIENT, "-w,--warmup", &options.limits.warmup, 0},
     };
@@ -260,18 +260,18 @@ void Reader::parse(int argc, char *argv[]) {
 void Reader::check_side() const {
     for (const auto &[option, side] : sides)
         if (option->count() && options.is_server && side == CLIENT)
-            refuse(fmt::format("--{} is for the client: the server takes it from there",
+            refuse(fmt::format("--{} is for the client, which sends it to the server",
                                name_of(option)));
         else if (option->count() && !options.is_server && side == SERVER)
-            refuse(fmt::format("--{} is for the server{}: give --server, too", name_of(option),
+            refuse(fmt::format("--{} is for the server{}: add --server", name_of(option),
                                hint_for_value(name_of(option), option->results().back())));
     if (options.direct_write && options.memory.empty())
-        refuse("--direct-write states something about persistent memory: give --memory, too");
+        refuse("--direct-write states a property of persistent memory: add --memory");
     if (!options.memory.empty() && is_given("--limit"))
         refuse("--limit is for DRAM: with --memory, the size of PATH is the limit");
 }
 
-// --check excludes a server and all other options.
+// --verify --ledger compares memory with a ledger, and excludes all other options but --memory.
 void Reader::check_ledger_options() const {
     for (const CLI::Option *option : app.get_options()) {
         const Text name = option->get_lnames().empty() ? "" : name_of(option);
@@ -281,7 +281,7 @@ void Reader::check_ledger_options() const {
                 "--{} cannot be used with --verify --ledger, which measures nothing", name));
     }
     if (options.memory.empty())
-        refuse("--verify --ledger compares memory with FILE: give --memory PATH");
+        refuse("--verify --ledger compares memory with FILE: add --memory PATH");
     if (!addresses.empty())
         refuse("--verify --ledger compares memory of this machine and takes no ADDRESS");
 }

@@ -28,8 +28,8 @@ void pattern_fill(std::span<char> memory, uint64_t connection, uint64_t number) 
     }
 }
 
-size_t first_difference(std::span<const char> memory, const void *wanted) {
-    const auto *bytes = static_cast<const char *>(wanted);
+size_t first_difference(std::span<const char> memory, const void *expected) {
+    const auto *bytes = static_cast<const char *>(expected);
     return static_cast<size_t>(std::mismatch(memory.begin(), memory.end(), bytes).first -
                                memory.begin());
 }

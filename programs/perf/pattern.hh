@@ -17,6 +17,6 @@ void pattern_fill(std::span<char> memory, uint64_t connection, uint64_t number);
 size_t pattern_check(std::span<const char> memory, uint64_t connection, uint64_t number);
 
 // The position of the first byte that differs, or the size; both have the same size.
-size_t first_difference(std::span<const char> memory, const void *wanted);
+size_t first_difference(std::span<const char> memory, const void *expected);
 
 #endif

@@ -21,7 +21,7 @@ std::string_view Plan::conflict() const {
         std::string_view text;
     } conflicts[] = {
         {op().is_atomic() && size != ATOMIC_SIZE, "an atomic operation has 8 bytes"},
-        {op().is_atomic() && elements > 1, "an atomic operation has one element"},
+        {op().is_atomic() && elements > 1, "an atomic operation has one SGE"},
         {op().is_atomic() && prepared && verify,
          "a prepared batch repeats its atomic operations, which cannot be verified"},
         {ring && op().type != RPMA_WORK_WRITE, "a ledger is for writes, alone or with a flush"},
@@ -42,7 +42,7 @@ std::string_view Plan::conflict() const {
         {op().is_connect() && (size || depth > 1 || elements > 1 || inline_size || verify ||
                                region || both || rate),
          "connections are established one at a time on each of --connections, without data"},
-        {elements > size && !op().is_connect(), "an operation needs a byte for each element"},
+        {elements > size && !op().is_connect(), "an operation needs a byte for each SGE"},
         {depth % batch != 0, "the depth must be a multiple of the batch"},
         {prepared && batch == 1, "--prepared needs a batch of 2 operations or more"},
         {threads > connections, "each thread needs a connection of its own"},

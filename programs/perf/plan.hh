@@ -49,9 +49,9 @@ uint64_t find_operation(std::string_view name);
 constexpr uint64_t CONNECTIONS_MAX = 1024, ELEMENTS_MAX = 32;
 constexpr uint64_t RING_MAX = UINT64_C(1) << 24, OPERATION_SIZE_MAX = UINT64_C(1) << 30;
 constexpr uint64_t ATOMIC_SIZE = 8;
-// Transfers begin at multiples of it: rdma_rxe misplaces others in memory with on-demand
-// paging.
-constexpr uint64_t SLOT_ALIGNMENT = 4096;
+// Transfers begin at multiples of this value: rdma_rxe misplaces other transfers in memory with
+// on-demand paging.
+constexpr uint64_t PLACE_ALIGNMENT = 4096;
 
 // The finalizer of splitmix64: each bit of the input changes half of the output.
 constexpr uint64_t mix(uint64_t value) {
@@ -61,7 +61,7 @@ constexpr uint64_t mix(uint64_t value) {
 }
 
 constexpr uint64_t aligned(uint64_t size) {
-    return (size + SLOT_ALIGNMENT - 1) / SLOT_ALIGNMENT * SLOT_ALIGNMENT;
+    return (size + PLACE_ALIGNMENT - 1) / PLACE_ALIGNMENT * PLACE_ALIGNMENT;
 }
 
 struct Plan {
@@ -78,7 +78,7 @@ struct Plan {
     uint64_t verify = 0;
     uint64_t ring = 0;   // with a ledger: places of a connection in the server's memory
     uint64_t region = 0; // bytes of a connection in the server's memory; 0: a place for each
-                         // operation under way
+                         // outstanding operation
     uint64_t random = 0; // places in random order
     uint64_t reads = 0;  // percent of the operations that are reads instead
     uint64_t both = 0;   // the server also posts the same load to the client's memory

@@ -80,12 +80,12 @@ class Picture {
   private:
     std::back_insert_iterator<std::string> out() { return std::back_inserter(svg); }
 
-    void text(double x, double y, const char *anchor, std::string_view words, int size = 12,
+    void text(double x, double y, const char *anchor, std::string_view content, int size = 12,
               const char *colour = "#303030") {
         fmt::format_to(out(),
                        "<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\" font-size=\"{}\" "
                        "fill=\"{}\">{}</text>\n",
-                       x, y, anchor, size, colour, words);
+                       x, y, anchor, size, colour, content);
     }
 
     void line(double x1, double y1, double x2, double y2, const char *colour,

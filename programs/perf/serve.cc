@@ -116,7 +116,7 @@ bool serve_received_all(const LoadGenerator &generator, const std::vector<uint64
 }
 
 // Atomics have counted the operations in the memory itself.
-static void check_word(const Connection &connection, uint64_t place, uint64_t times) {
+static void check_counter(const Connection &connection, uint64_t place, uint64_t times) {
     uint64_t found;
     std::memcpy(&found, data_of(connection, place).data(), sizeof(found));
     if (found != times)
@@ -130,7 +130,7 @@ static void check_places(const Connection &connection, uint64_t count) {
     for (uint64_t place = 0; place < plan.depth; place++) {
         const uint64_t times = plan.times(place, count);
         if (plan.op().is_fetching())
-            check_word(connection, place, times);
+            check_counter(connection, place, times);
         else if (times)
             check_pattern(connection, place, place + (times - 1) * plan.depth);
         else if (std::ranges::any_of(data_of(connection, place),

@@ -13,7 +13,7 @@ constexpr int MESSAGES_MS = 1, NO_CLIENTS_MS = 60000;
 
 class Listener {
   public:
-    explicit Listener(const Options &wanted);
+    explicit Listener(const Options &parsed);
     int serve();
 
   private:
@@ -31,8 +31,8 @@ class Listener {
     bool has_succeeded = true, is_finished = false; // is_over: the only client has ended
 };
 
-Listener::Listener(const Options &wanted)
-    : options(wanted), server(options),
+Listener::Listener(const Options &parsed)
+    : options(parsed), server(options),
       ep(attempt(
           fmt::format("cannot listen on {} port {}", escaped(options.address), options.port),
           [&] {

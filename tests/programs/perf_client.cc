@@ -137,7 +137,7 @@ static const Scenario scenarios[] = {
      "the connection is refused: no server listens there, or one that expects something else",
      ""},
     {"the server is busy", "reject as busy",
-     "the connection is refused: the server has as many clients as it serves", ""},
+     "the connection is refused: the server has its maximum number of clients", ""},
     {"no reply", "ignore", "the other side does not reply", "", 60000},
     {"the server is unreachable", "unreachable", "the other side does not reply", ""},
     {"the connection fails", "connect error",
@@ -185,7 +185,7 @@ static const Scenario scenarios[] = {
      "interrupted", "hello, plan, begin, measure, alive, alive", 10000},
     {"no flush is persistent without a statement", "establish, welcome",
      "flush-persistent: the server states no direct write to persistent memory: start it with "
-     "--memory and --direct-write where that is true (rpma-perf(1) says where)",
+     "--memory and --direct-write if its platform has it (see rpma-perf(1))",
      "hello", 0, operate<PERSISTENT>},
     {"a server without atomics", "establish, no atomics",
      "fetch-add: the device d of the server has no remote atomics", "hello", 0,

@@ -611,7 +611,7 @@ TEST_THAT(server_verifies_each_place) {
     const std::vector<uint64_t> counts = {4, 2};
     serve_fill(generator);
     const auto place = [&](uint64_t connection, uint64_t number) {
-        return std::span(memory).subspan((connection * 3 + number % 3) * SLOT_ALIGNMENT,
+        return std::span(memory).subspan((connection * 3 + number % 3) * PLACE_ALIGNMENT,
                                          plan.size);
     };
     for (uint64_t connection = 0; connection < 2; connection++)
@@ -641,7 +641,7 @@ TEST_THAT(server_verifies_each_word) {
                             RPMA_MR_USAGE_WRITE_DST);
     serve_fill(generator);
     for (size_t place = 0; place < 4; place++)
-        memory[place * SLOT_ALIGNMENT] = place < 2 ? 2 : 1;
+        memory[place * PLACE_ALIGNMENT] = place < 2 ? 2 : 1;
     assert_string_equal(failure_of_check(generator, {4, 2}).c_str(), "");
     assert_string_equal(
         failure_of_check(generator, {4, 3}).c_str(),

@@ -388,8 +388,8 @@ Plan plan_of_test(std::string_view operation, Plan plan) {
     return plan;
 }
 
-std::string text_of(std::string_view word, const Json &members) {
-    return message(word, members).dump();
+std::string text_of(std::string_view type, const Json &members) {
+    return message(type, members).dump();
 }
 
 int main(int argc, char **argv) {

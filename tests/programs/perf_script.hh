@@ -98,6 +98,6 @@ void expect_part(const char *name, const std::string &text, const std::string &p
 std::string sent_summary();
 
 Plan plan_of_test(std::string_view operation, Plan plan = {.size = 8});
-std::string text_of(std::string_view word, const Json &members = Json::object());
+std::string text_of(std::string_view type, const Json &members = Json::object());
 
 #endif

@@ -13,7 +13,7 @@ static Options options_of_server() {
     Options options;
     options.is_server = true;
     options.address = "192.168.0.1";
-    options.limit = 2 * SLOT_ALIGNMENT;
+    options.limit = 2 * PLACE_ALIGNMENT;
     options.once = true;
     return options;
 }
@@ -213,7 +213,7 @@ static const Scenario scenarios[] = {
 static void play(const Scenario &scenario) {
     Options options = options_of_server();
     options.once = scenario.places == 0;
-    options.limit = scenario.places ? scenario.places * SLOT_ALIGNMENT : options.limit;
+    options.limit = scenario.places ? scenario.places * PLACE_ALIGNMENT : options.limit;
     assert_int_equal(unit_setup(nullptr), 0);
     const Outcome outcome = run_server_with(options, script_of(actions(), scenario.script));
     expect_equal(scenario.name, sent_summary(), scenario.sent);
@@ -262,7 +262,7 @@ TEST_THAT(server_runs_its_own_load) {
                                  {send_message, text_of("stop", {{"done", {1}}})},
                                  {disconnect_control}});
     Options options = options_of_server();
-    options.limit = 64 * SLOT_ALIGNMENT;
+    options.limit = 64 * PLACE_ALIGNMENT;
     cpu_step = 1234;
     (void)run_server_with(options, script);
     expect_equal("both", sent_summary(), "ready, ok, ok, result 1234 0 50000000000");
@@ -274,7 +274,7 @@ TEST_THAT(server_runs_its_own_load) {
 TEST_THAT(server_names_the_file_that_clients_overwrite) {
     char path[] = "/tmp/rpma-perf-XXXXXX";
     const int fd = mkstemp(path);
-    assert_true(fd >= 0 && ftruncate(fd, SLOT_ALIGNMENT) == 0);
+    assert_true(fd >= 0 && ftruncate(fd, PLACE_ALIGNMENT) == 0);
     Options options = options_of_server();
     options.memory = path;
     options.once = false;
@@ -343,14 +343,14 @@ TEST_THAT(server_advertises_its_memory) {
         assert_int_equal(unit_setup(nullptr), 0);
         Options options = options_of_server();
         options.direct_write = stated;
-        options.limit = 3 * SLOT_ALIGNMENT;
+        options.limit = 3 * PLACE_ALIGNMENT;
         (void)run_server_with(options, script_of(actions(), std::string("connect, hello, ") +
                                                                 plan + ", disconnect"));
         assert_true(sent_messages[0]["direct_write"] == stated);
         const rpma::received target = rpma::unpack(from_hex(sent_messages[1]["target"]));
         assert_int_equal(target.regions.size(), 1);
         assert_int_equal(target.regions[0].get_size(),
-                         SLOT_ALIGNMENT * (strcmp(plan, "both") ? 1 : 3));
+                         PLACE_ALIGNMENT * (strcmp(plan, "both") ? 1 : 3));
         assert_int_equal(target.regions[0].get_flush_type(), flushes);
         assert_true(target.pcfg->get_direct_write_to_pmem() == stated);
         assert_int_equal(fake_last("ibv_reg_mr")->reg_mr.access, access);
@@ -371,7 +371,7 @@ TEST_THAT(server_prepares_its_connections) {
     for (const auto &[plan, inline_size, sends, room, receives] : cases) {
         assert_int_equal(unit_setup(nullptr), 0);
         Options options = options_of_server();
-        options.limit = 64 * SLOT_ALIGNMENT;
+        options.limit = 64 * PLACE_ALIGNMENT;
         (void)run_server_with(options,
                               script_of(actions(), std::string("connect, ") + plan +
                                                        ", data, establish, disconnect"));
