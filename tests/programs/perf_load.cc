@@ -82,7 +82,7 @@ static void complete(Connection &connection, ibv_wc_opcode opcode, size_t length
 // Copies the fetched data to the SGEs of a request.
 static void scatter(const fake_post &post, const char *data) {
     for (int i = 0; i < post.num_sge; i++) {
-        const ibv_sge &sge = post.elements.sges[i];
+        const ibv_sge &sge = post.sg_list.sges[i];
         std::memcpy(reinterpret_cast<void *>(sge.addr), data, sge.length);
         data += sge.length;
     }
@@ -91,8 +91,8 @@ static void scatter(const fake_post &post, const char *data) {
 static std::string data_of(const fake_post &post) {
     std::string data(reinterpret_cast<const char *>(post.inlined), post.inlined_bytes);
     for (int i = 0; i < post.num_sge && post.inlined_bytes == 0; i++)
-        data.append(reinterpret_cast<const char *>(post.elements.sges[i].addr),
-                    post.elements.sges[i].length);
+        data.append(reinterpret_cast<const char *>(post.sg_list.sges[i].addr),
+                    post.sg_list.sges[i].length);
     return data;
 }
 
@@ -181,8 +181,8 @@ static std::string text_of(const fake_post &post) {
                                                           : "flush";
     for (int i = 0; i < post.num_sge && is_own; i++)
         text += fmt::format("{}{}:{}", i ? "+" : " ",
-                            place(*connection.generator, post.elements.sges[i].addr),
-                            post.elements.sges[i].length);
+                            place(*connection.generator, post.sg_list.sges[i].addr),
+                            post.sg_list.sges[i].length);
     if (post.opcode != IBV_WR_SEND)
         text += fmt::format(" at {}", place(other(*connection.generator), post.remote_addr));
     return text + (post.flags & IBV_SEND_INLINE ? " inline" : "") +
