@@ -194,7 +194,7 @@ progress() {
 # have space for the log.
 step_failed() {
     local reason
-    reason=$(why_failed "$3")
+    reason=$(failure_reason "$3")
     rm -rf --one-file-system -- "$2".part*
     [[ -z $may_report ]] || read -r -N 1 -u "$may_report" || exit 1
     off_end
@@ -202,8 +202,8 @@ step_failed() {
     die "could not prepare $1: $reason (log: $3)"
 }
 
-# why_failed LOG: prints the cause, which is not always in the last line of a tool's output
-why_failed() {
+# failure_reason LOG: prints the cause, which is not always in the last line of a tool's output
+failure_reason() {
     local unreachable free
     free=$(df --block-size=1M --output=avail -- "$cache" | tail -n 1)
     unreachable=$(fetch_failure "$1")

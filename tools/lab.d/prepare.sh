@@ -111,13 +111,13 @@ make_parts() {
         [[ " $* " != *" $part "* ]] || start_job make_part "$part"
     done
     wait_for_jobs
-    start_job make_rest "$@"
+    start_job make_parts_in_order "$@"
     [[ ${#parallel_command[@]} -eq 0 ]] || start_job "${parallel_command[@]}"
     wait_for_jobs
     with_lock forget forget_old_parts
 }
 
-make_rest() {
+make_parts_in_order() {
     local part
     for part; do make_part "$part"; done
 }
