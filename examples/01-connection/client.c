@@ -18,7 +18,7 @@ int main(int argc, char *argv[]) {
     const char greeting[] = "Hello, server!";
     char packed[PRIVATE_DATA_SIZE];
     struct rpma_conn_private_data pdata = {.ptr = packed, .len = sizeof(packed)};
-    const void *answer;
+    const void *reply;
     uint32_t size;
     enum rpma_conn_event event;
     struct ibv_context *context;
@@ -36,12 +36,12 @@ int main(int argc, char *argv[]) {
     if (event != RPMA_CONN_ESTABLISHED)
         fail("%s: is the server listening?", rpma_utils_conn_event_2str(event));
 
-    // The server answers with the same text.
+    // The server replies with the same text.
     CALL(rpma_conn_get_private_data(conn, &pdata));
-    CALL(rpma_conn_private_data_unpack(&pdata, NULL, NULL, NULL, &answer, &size));
-    if (size != sizeof(greeting) || memcmp(answer, greeting, size))
+    CALL(rpma_conn_private_data_unpack(&pdata, NULL, NULL, NULL, &reply, &size));
+    if (size != sizeof(greeting) || memcmp(reply, greeting, size))
         fail("the server's private data is not the greeting");
-    printf("client: connected, the server's greeting is '%s'\n", (const char *)answer);
+    printf("client: connected, the server's greeting is '%s'\n", (const char *)reply);
 
     CALL(rpma_conn_disconnect(conn));
     event = next_event(conn);

@@ -37,7 +37,7 @@ int main(int argc, char *argv[]) {
         fail("the client's private data is no greeting");
     printf("server: the client's greeting is '%s'\n", (const char *)greeting);
 
-    // The received private data belongs to the request: it is sent back as the answer.
+    // The received private data belongs to the request: it is sent back as the reply.
     CALL(rpma_conn_req_connect(&req, &pdata, &conn));
     event = next_event(conn);
     if (event != RPMA_CONN_ESTABLISHED)

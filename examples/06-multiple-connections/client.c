@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// client.c -- offers a block to the server, requests a read of the block, waits for the answer
+// client.c -- offers a block to the server, requests a read of the block, waits for the reply
 
 #include "messages.h"
 
@@ -10,7 +10,7 @@
 
 struct content {
     char block[BLOCK_SIZE];
-    struct message request, answer;
+    struct message request, reply;
 };
 
 static const struct program program = {
@@ -30,9 +30,9 @@ int main(int argc, char *argv[]) {
     fill_block(content->block, BLOCK_SIZE, args.number);
     content->request.checksum = htonl(checksum(content->block, BLOCK_SIZE));
 
-    // Post the receive before the connection is established, so that no answer is lost.
+    // Post the receive before the connection is established, so that no reply is lost.
     CALL(rpma_conn_req_new(side.peer, args.addr, args.port, NULL, &req));
-    CALL(rpma_conn_req_recv(req, side.mr, offsetof(struct content, answer),
+    CALL(rpma_conn_req_recv(req, side.mr, offsetof(struct content, reply),
                             sizeof(struct message), NULL));
     struct rpma_conn *conn = establish(&req, &offer);
     struct completions completions = completions_of(conn, NULL, false);
@@ -40,7 +40,7 @@ int main(int argc, char *argv[]) {
                    RPMA_F_COMPLETION_ALWAYS, NULL));
     await_operation(&completions);
     await_receive(&completions);
-    if (content->answer.checksum != content->request.checksum)
+    if (content->reply.checksum != content->request.checksum)
         fail("the server has read other data");
     printf("client %u: the server has read %zu bytes, all right\n", args.number, BLOCK_SIZE);
 

@@ -8,7 +8,7 @@
 
 #include "common.h"
 
-/* One message in each direction: the client requests a read, the server answers with the
+/* One message in each direction: the client requests a read, the server replies with the
  * result. */
 struct message {
     uint32_t checksum; /* of the block, in network byte order */

@@ -28,7 +28,7 @@ struct source {
 
 struct slot { // a part of the server's registered memory, one for each client
     char block[BLOCK_SIZE];
-    struct message request, answer;
+    struct message request, reply;
 };
 
 struct client {
@@ -36,7 +36,7 @@ struct client {
     struct rpma_cq *cq;
     struct rpma_mr_remote *source;
     unsigned number;
-    bool answered;
+    bool replied;
     struct slot *slot;
     size_t offset; // of the slot
     struct source events, completions;
@@ -57,19 +57,19 @@ static void watch(int fd, struct source *source) {
         fail("cannot watch a descriptor: %s", strerror(errno));
 }
 
-// A request of the client: read its block. A completed read: send the answer.
+// A request of the client: read its block. A completed read: send the reply.
 static void handle_completion(struct client *client, const struct ibv_wc *wc) {
     if (wc->opcode == IBV_WC_RECV) {
         CALL(rpma_read(client->conn, side.mr, client->offset, client->source, 0, BLOCK_SIZE,
                        RPMA_F_COMPLETION_ALWAYS, NULL));
     } else if (wc->opcode == IBV_WC_RDMA_READ) {
         check_block(client->slot->block, BLOCK_SIZE, client->number);
-        client->slot->answer.checksum = htonl(checksum(client->slot->block, BLOCK_SIZE));
-        if (client->slot->answer.checksum != client->slot->request.checksum)
+        client->slot->reply.checksum = htonl(checksum(client->slot->block, BLOCK_SIZE));
+        if (client->slot->reply.checksum != client->slot->request.checksum)
             fail("client %u sent an invalid request", client->number);
-        CALL(rpma_send(client->conn, side.mr, client->offset + offsetof(struct slot, answer),
+        CALL(rpma_send(client->conn, side.mr, client->offset + offsetof(struct slot, reply),
                        sizeof(struct message), RPMA_F_COMPLETION_ALWAYS, NULL));
-        client->answered = true;
+        client->replied = true;
     }
 }
 
@@ -81,9 +81,9 @@ static void handle_completions(struct client *client) {
     if (ret == RPMA_E_NO_COMPLETION)
         return;
     check_call(ret, "waiting for a completion");
-    // The answer's send may never complete: a client that has the answer may exit before it
-    // acknowledges it. Its disconnection also confirms the answer.
-    while (!client->answered && poll_completion(cq, &wc))
+    // The reply's send may never complete: a client that has the reply may exit before it
+    // acknowledges it. Its disconnection also confirms the reply.
+    while (!client->replied && poll_completion(cq, &wc))
         handle_completion(client, &wc);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// client.c -- sends numbers to the server and checks the answers
+// client.c -- sends numbers to the server and checks the replies
 
 #include "ping-pong.h"
 
@@ -28,7 +28,7 @@ int main(int argc, char *argv[]) {
 
     uint64_t number = 1000;
     for (int round = 0; round < ROUNDS; round++) {
-        // Post the receive for an answer before sending the request.
+        // Post the receive for a reply before sending the request.
         if (round > 0)
             post_receive(&side, srq, NULL, conn);
         messages->outgoing = htobe64(number);

@@ -12,7 +12,7 @@
 #define USAGE (RPMA_MR_USAGE_SEND | RPMA_MR_USAGE_RECV)
 
 struct messages {
-    uint64_t incoming, outgoing; /* big-endian; the answer to N is N + 1 */
+    uint64_t incoming, outgoing; /* big-endian; the reply to N is N + 1 */
 };
 
 /* The shared receive queue of the variant; otherwise receives belong to the connection. */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// server.c -- answers each number of the client with the next one
+// server.c -- replies to each number of the client with the next one
 
 #include "ping-pong.h"
 
@@ -30,18 +30,18 @@ int main(int argc, char *argv[]) {
         struct ibv_wc wc = await_receive(&completions);
         if (wc.byte_len != sizeof(uint64_t))
             fail("unexpected message of %u bytes", wc.byte_len);
-        // The memory of the previous answer may be changed once the answer's send has
+        // The memory of the previous reply may be changed once the reply's send has
         // completed.
         if (round > 0)
             await_operation(&completions);
         messages->outgoing = htobe64(be64toh(messages->incoming) + 1);
-        // The client sends again after the answer: post the receive first, then the answer.
+        // The client sends again after the reply: post the receive first, then the reply.
         if (round < ROUNDS - 1)
             post_receive(&side, srq, NULL, conn);
         send_message(&side, conn);
     }
-    // The last send may never complete: a client that has the answer may exit before it
-    // acknowledges it. Its disconnection also confirms the answer.
+    // The last send may never complete: a client that has the reply may exit before it
+    // acknowledges it. Its disconnection also confirms the reply.
     await_disconnect(&conn);
     printf("server: replied to %d messages, to the last with %d\n", ROUNDS,
            (int)be64toh(messages->outgoing));

@@ -16,7 +16,7 @@ static const struct program program = {
 struct content {
     char data[BLOCKS * BLOCK_SIZE];
     struct request request;
-    struct answer answer;
+    struct reply reply;
 };
 
 // A send arrives after earlier writes: when the request is received, the data is in memory.
@@ -30,7 +30,7 @@ static void write_block(struct side *side, struct completions *completions,
                    sizeof(struct request), RPMA_F_COMPLETION_ALWAYS, NULL));
     await_operation(completions);
     await_receive(completions);
-    if (be64toh(content->answer.persisted) != BLOCK_SIZE)
+    if (be64toh(content->reply.persisted) != BLOCK_SIZE)
         fail("the server has not persisted the block at offset %zu", offset);
 }
 
@@ -45,8 +45,8 @@ int main(int argc, char *argv[]) {
     fill_block(side.memory.ptr, BLOCKS * BLOCK_SIZE, 9);
     CALL(rpma_conn_req_new(side.peer, args.addr, args.port, cfg, &req));
     for (int i = 0; i < BLOCKS; i++)
-        CALL(rpma_conn_req_recv(req, side.mr, offsetof(struct content, answer),
-                                sizeof(struct answer), NULL));
+        CALL(rpma_conn_req_recv(req, side.mr, offsetof(struct content, reply),
+                                sizeof(struct reply), NULL));
     struct rpma_conn *conn = establish(&req, NULL);
     struct rpma_mr_remote *target = offered_memory(conn, NULL);
     struct completions completions = completions_of(conn, NULL, args.variant);

@@ -15,7 +15,7 @@ struct request {
     uint64_t offset, size; /* of the data in the memory that the server offers */
 };
 
-struct answer {
+struct reply {
     uint64_t persisted; /* in bytes */
 };
 

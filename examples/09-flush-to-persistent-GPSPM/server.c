@@ -16,7 +16,7 @@ static const struct program program = {
 
 struct content {
     struct request request;
-    struct answer answer;
+    struct reply reply;
 };
 
 static void serve_request(struct content *content, const struct memory *data) {
@@ -25,7 +25,7 @@ static void serve_request(struct content *content, const struct memory *data) {
     if (size > BLOCKS * BLOCK_SIZE || offset > BLOCKS * BLOCK_SIZE - size)
         fail("the client requests memory that it was not offered");
     data->persist(data->ptr + offset, size);
-    content->answer.persisted = htobe64(size);
+    content->reply.persisted = htobe64(size);
 }
 
 int main(int argc, char *argv[]) {
@@ -49,19 +49,19 @@ int main(int argc, char *argv[]) {
 
     for (int i = 0; i < BLOCKS; i++) {
         await_receive(&completions);
-        // The memory of the previous answer may be changed once the answer's send has
+        // The memory of the previous reply may be changed once the reply's send has
         // completed.
         if (i > 0)
             await_operation(&completions);
         serve_request(content, &side.memory);
-        // The client sends again after the answer: post the receive before.
+        // The client sends again after the reply: post the receive before.
         if (i < BLOCKS - 1)
             CALL(rpma_recv(conn, mr, 0, sizeof(struct request), NULL));
-        CALL(rpma_send(conn, mr, offsetof(struct content, answer), sizeof(struct answer),
+        CALL(rpma_send(conn, mr, offsetof(struct content, reply), sizeof(struct reply),
                        RPMA_F_COMPLETION_ALWAYS, NULL));
     }
-    // The last send may never complete: a client that has the answer may exit before it
-    // acknowledges it. Its disconnection also confirms the answer.
+    // The last send may never complete: a client that has the reply may exit before it
+    // acknowledges it. Its disconnection also confirms the reply.
     await_disconnect(&conn);
     check_block(side.memory.ptr, BLOCKS * BLOCK_SIZE, 9);
     printf("server: persisted %d blocks in %s, all right\n", BLOCKS, memory_kind(&side.memory));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// client.c -- sends several messages at once; the answers arrive in a separate receive CQ
+// client.c -- sends several messages at once; the replies arrive in a separate receive CQ
 
 #include "sum.h"
 

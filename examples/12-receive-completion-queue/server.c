@@ -55,15 +55,15 @@ int main(int argc, char *argv[]) {
                 fail("a message is not a number");
             sum += be64toh(content->numbers[half * NUMBERS / 2 + i]);
         }
-        // The client waits for both answers, so it still acknowledges the first one.
+        // The client waits for both replies, so it still acknowledges the first one.
         if (half > 0 && await(conn, false, args.variant).opcode != IBV_WC_SEND)
             fail("unexpected completion in the main CQ instead of the first reply");
         content->sums[half] = htobe64(sum);
         CALL(rpma_send(conn, side.mr, offsetof(struct content, sums[half]), sizeof(uint64_t),
                        RPMA_F_COMPLETION_ALWAYS, NULL));
     }
-    // The last send may never complete: a client that has the answer may exit before it
-    // acknowledges it. Its disconnection also confirms the answer.
+    // The last send may never complete: a client that has the reply may exit before it
+    // acknowledges it. Its disconnection also confirms the reply.
     await_disconnect(&conn);
     printf("server: received %d numbers, replied with their sum %d\n", NUMBERS, (int)sum);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copyright 2026, the librpma developers */
 
-/* sum.h -- the client sends numbers, the server answers with sums of them */
+/* sum.h -- the client sends numbers, the server replies with sums of them */
 
 #ifndef SUM_H
 #define SUM_H 1

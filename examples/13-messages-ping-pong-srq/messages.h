@@ -11,7 +11,7 @@
 #define ROUNDS 5
 #define USAGE (RPMA_MR_USAGE_SEND | RPMA_MR_USAGE_RECV)
 
-/* The server answers with the same numbers, and increments the round. In network byte order. */
+/* The server replies with the same numbers, and increments the round. In network byte order. */
 struct message {
     uint32_t client;
     uint32_t round;

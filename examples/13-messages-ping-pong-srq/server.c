@@ -23,8 +23,8 @@ struct client {
     unsigned round;
 };
 
-// One receive for each client's message, and one for the client whose answer was just sent: it
-// may send again before the memory of its answer is available for messages. On iWARP, a message
+// One receive for each client's message, and one for the client whose reply was just sent: it
+// may send again before the memory of its reply is available for messages. On iWARP, a message
 // without a receive terminates its connection.
 static uint32_t receives_for(uint32_t clients) {
     return clients + 1;
@@ -59,8 +59,8 @@ static void accept_clients(struct rpma_ep *ep, struct rpma_srq *srq, struct clie
 }
 
 // Any client may consume a receive of the shared queue: qp_num of the completion identifies it.
-static void answer(struct side *side, struct rpma_srq *srq, struct client *clients,
-                   const struct ibv_wc *wc) {
+static void reply(struct side *side, struct rpma_srq *srq, struct client *clients,
+                  const struct ibv_wc *wc) {
     struct message *message = (void *)(uintptr_t)wc->wr_id;
     size_t offset = (size_t)((char *)message - side->memory.ptr);
     struct client *client = clients;
@@ -72,11 +72,11 @@ static void answer(struct side *side, struct rpma_srq *srq, struct client *clien
     message->round = htonl(++client->round);
     CALL(rpma_send(client->conn, side->mr, offset, sizeof(*message), RPMA_F_COMPLETION_ALWAYS,
                    NULL));
-    // The last send may never complete: a client that has the answer may exit before it
+    // The last send may never complete: a client that has the reply may exit before it
     // acknowledges it. It sends no more messages, so it needs no receive either.
     if (client->round == ROUNDS)
         return;
-    // Until the answer is sent, its memory must not be used for another message.
+    // Until the reply is sent, its memory must not be used for another message.
     await_completion(client->cq);
     CALL(rpma_srq_recv(srq, side->mr, offset, sizeof(*message), message));
 }
@@ -96,7 +96,7 @@ int main(int argc, char *argv[]) {
     CALL(rpma_srq_get_rcq(srq, &rcq));
     for (unsigned i = 0; i < args.number * ROUNDS; i++) {
         struct ibv_wc wc = await_completion(rcq);
-        answer(&side, srq, clients, &wc);
+        reply(&side, srq, clients, &wc);
     }
     for (unsigned i = 0; i < args.number; i++) {
         if (clients[i].round != ROUNDS)

@@ -58,7 +58,7 @@ static bool store_identity(struct replica *replica) {
 
 /*
  * A client that takes over connects to a majority first, and those servers then end their
- * connections to this client. If a majority still answers, no client had taken over when the
+ * connections to this client. If a majority still replies, no client had taken over when the
  * first server was queried.
  */
 static bool majority_replies(void) {

@@ -11,7 +11,7 @@
 
 #define SERVERS_MAX 4
 #define PASSES 3             // over the whole store
-#define REPLY_TIMEOUT_MS 500 // for the answer of a server, or for connecting
+#define REPLY_TIMEOUT_MS 500 // for the reply of a server, or for connecting
 #define LATE_MAX 4           // the reply timeout is doubled at most this many times
 #define GAP_MS 200           // time without a block that is logged
 #define TRIES_MAX 10         // for a block that arrives damaged
@@ -33,7 +33,7 @@ struct server {
     uint32_t qp_num;           // of the connection
     const char *failed;        // the reason to drop the connection, or NULL
     unsigned requested;        // requested blocks
-    unsigned late;             // consecutive connections without an answer in time
+    unsigned late;             // consecutive connections without a reply in time
     int64_t since;             // time of the last progress
     struct source source;
 };
@@ -44,13 +44,13 @@ struct slot {
     unsigned block, tries;
     struct server *server; // the server with the request, or NULL
     uint32_t ticket;
-    bool sent, answered; // the slot is free again once both are true
+    bool sent, replied; // the slot is free again once both are true
 };
 
 struct content { // of this side's memory
     char blocks[DEPTH][BLOCK_SIZE];
     struct request requests[DEPTH];
-    struct answer answers[DEPTH];
+    struct reply replies[DEPTH];
 };
 
 static struct arguments args;
@@ -100,23 +100,23 @@ static void end_request(struct slot *slot, bool again) {
     slot->server->requested--;
     slot->server = NULL;
     slot->wanted = again;
-    slot->sent = slot->answered = false;
+    slot->sent = slot->replied = false;
 }
 
 // The block is used only after its checksum was verified.
-static void take_answer(struct server *server, const struct answer *answer) {
-    uint32_t number = ntohl(answer->slot);
+static void take_reply(struct server *server, const struct reply *reply) {
+    uint32_t number = ntohl(reply->slot);
     struct slot *slot = number < DEPTH ? &slots[number] : NULL;
-    if (!slot || slot->server != server || slot->ticket != ntohl(answer->ticket) ||
-        slot->block != ntohl(answer->block) || slot->answered) {
+    if (!slot || slot->server != server || slot->ticket != ntohl(reply->ticket) ||
+        slot->block != ntohl(reply->block) || slot->replied) {
         server->failed = "it sent an unexpected reply";
         return;
     }
-    slot->answered = true;
+    slot->replied = true;
     server->since = clock_ms();
     server->late = 0;
     uint32_t found = checksum(content->blocks[number], BLOCK_SIZE);
-    bool right = found == ntohl(answer->checksum);
+    bool right = found == ntohl(reply->checksum);
     if (right) {
         slot->wanted = false;
         deliver(slot, found);
@@ -258,7 +258,7 @@ static bool is_reply_pending(const struct server *server) {
 }
 
 // A device may retry a transfer for ever, so the client has its own timeout. If established
-// connections do not answer in time, the machine may be overloaded, so the next gets more time.
+// connections do not reply in time, the machine may be overloaded, so the next gets more time.
 static void check_servers(void) {
     int64_t now = clock_ms();
     for (struct server *server = servers; server < servers + args.server_count; server++) {
@@ -274,9 +274,9 @@ static void check_servers(void) {
 
 // ---- completions
 
-static void post_receive(struct answer *answer) {
-    size_t offset = (size_t)((char *)answer - side.memory.ptr);
-    device_gone |= rpma_srq_recv(queues.srq, side.mr, offset, sizeof(*answer), answer) != 0;
+static void post_receive(struct reply *reply) {
+    size_t offset = (size_t)((char *)reply - side.memory.ptr);
+    device_gone |= rpma_srq_recv(queues.srq, side.mr, offset, sizeof(*reply), reply) != 0;
 }
 
 // The queue is shared: qp_num of the completion identifies the server, unless its connection
@@ -284,20 +284,20 @@ static void post_receive(struct answer *answer) {
 static void handle_completion(const struct ibv_wc *wc) {
     void *context = (void *)(uintptr_t)wc->wr_id;
     struct slot *slot = context;
-    struct answer *answer = context;
+    struct reply *reply = context;
     struct server *server = servers;
     while (server < servers + SERVERS_MAX && !(server->up && server->qp_num == wc->qp_num))
         server++;
     bool known = server < servers + SERVERS_MAX, good = wc->status == IBV_WC_SUCCESS;
     if (known && !good)
         server->failed = ibv_wc_status_str(wc->status);
-    if (answer >= content->answers && answer < content->answers + DEPTH) {
+    if (reply >= content->replies && reply < content->replies + DEPTH) {
         if (known && good)
-            take_answer(server, answer);
-        post_receive(answer);
+            take_reply(server, reply);
+        post_receive(reply);
     } else if (known && good) {
         slot->sent = true;
-        if (slot->answered)
+        if (slot->replied)
             end_request(slot, slot->wanted);
     }
 }
@@ -334,7 +334,7 @@ static void handle_peer(void *unused) {
         up_time = clock_ms();
     if (type != RPMA_PEER_EVENT_PORT_UP && type != RPMA_PEER_EVENT_ADDR_CHANGED)
         return;
-    // The pending requests were sent without a network: waiting for the answers would take
+    // The pending requests were sent without a network: waiting for the replies would take
     // longer than reconnecting.
     for (struct server *server = servers; server < servers + args.server_count; server++)
         if (type == RPMA_PEER_EVENT_PORT_UP && is_reply_pending(server))
@@ -362,7 +362,7 @@ static bool open_client(void) {
     // A link address that was resolved again may be missed; the timeout detects it.
     CALL(rpma_conn_cfg_set_timeout(queues.cfg, RETRY_MS));
     for (size_t i = 0; i < DEPTH; i++)
-        post_receive(&content->answers[i]);
+        post_receive(&content->replies[i]);
     queues.source = (struct source){handle_cq, NULL};
     CALL(rpma_cq_get_fd(queues.cq, &fd));
     watch(&loop, fd, &queues.source);

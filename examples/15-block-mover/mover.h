@@ -22,7 +22,7 @@
 
 /*
  * The server writes the block to slot SLOT of the memory that the client offers, and then sends
- * the answer on the same connection: when the answer arrives, the block is in memory. All
+ * the reply on the same connection: when the reply arrives, the block is in memory. All
  * numbers are in network byte order. A message fits into one packet, so that no connection ends
  * in the middle of one and occupies a receive of the shared queue.
  */
@@ -30,7 +30,7 @@ struct request {
     uint32_t ticket, block, slot;
 };
 
-struct answer {
+struct reply {
     uint32_t ticket, block, slot, checksum;
 };
 

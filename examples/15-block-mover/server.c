@@ -9,12 +9,12 @@
 #include <stdlib.h>
 
 /*
- * A client has DEPTH requests without an answer. The server has DEPTH answers in progress for
+ * A client has DEPTH requests without a reply. The server has DEPTH replies in progress for
  * it and holds further requests until one of them is sent: this guarantees a receive for every
- * message, and space in the send queue for every answer.
+ * message, and space in the send queue for every reply.
  */
 #define MESSAGES (2 * DEPTH * CLIENTS_MAX)
-#define OPERATIONS (2 * DEPTH) // of a client: a block and an answer each
+#define OPERATIONS (2 * DEPTH) // of a client: a block and a reply each
 
 static const struct program program = {
     .purpose = "Serves the blocks of a store to clients, until it is stopped.",
@@ -24,23 +24,23 @@ static const struct program program = {
 struct client {
     struct rpma_conn *conn;
     struct rpma_mr_remote *target; // the client's memory
-    struct rpma_batch *batch;      // a block and an answer, changed in place
+    struct rpma_batch *batch;      // a block and a reply, changed in place
     uint32_t qp_num;
     unsigned number;    // sent by the client; a newer connection replaces an older one
-    unsigned answering; // answers in progress
+    unsigned replying;  // replies in progress
     const char *failed; // the reason to drop the connection, or NULL
     struct source source;
 };
 
-// A receive, the request that it received, or the answer to the request.
+// A receive, the request that it received, or the reply to the request.
 struct message {
     struct request request;
-    struct answer answer;
+    struct reply reply;
 };
 
 struct use {
     struct client *client; // NULL: the receive is posted
-    bool held;             // the request waits until an answer is sent
+    bool held;             // the request waits until a reply is sent
 };
 
 struct content { // of this side's memory
@@ -70,7 +70,7 @@ static void release(size_t number) {
                                  &message->request) != 0;
 }
 
-// The block, followed by the answer.
+// The block, followed by the reply.
 static void make_work(struct rpma_work work[2], const struct client *client, size_t number,
                       uint32_t block, uint32_t slot) {
     work[0] = (struct rpma_work){
@@ -82,14 +82,14 @@ static void make_work(struct rpma_work work[2], const struct client *client, siz
     };
     work[1] = (struct rpma_work){
         .type = RPMA_WORK_SEND,
-        .local = {side.mr, offsetof(struct content, messages[number].answer),
-                  sizeof(struct answer)},
+        .local = {side.mr, offsetof(struct content, messages[number].reply),
+                  sizeof(struct reply)},
         .flags = RPMA_F_COMPLETION_ALWAYS,
-        .op_context = &content->messages[number].answer,
+        .op_context = &content->messages[number].reply,
     };
 }
 
-static void answer(struct client *client, size_t number) {
+static void reply(struct client *client, size_t number) {
     struct message *message = &content->messages[number];
     uint32_t block = ntohl(message->request.block), slot = ntohl(message->request.slot);
     struct rpma_work work[2];
@@ -97,21 +97,21 @@ static void answer(struct client *client, size_t number) {
         client->failed = "it sent an invalid request";
         return;
     }
-    message->answer = (struct answer){message->request.ticket, message->request.block,
-                                      message->request.slot, htonl(checksums[block])};
+    message->reply = (struct reply){message->request.ticket, message->request.block,
+                                    message->request.slot, htonl(checksums[block])};
     make_work(work, client, number, block, slot);
     CALL(rpma_batch_set(client->batch, 0, &work[0]));
     CALL(rpma_batch_set(client->batch, 1, &work[1]));
     if (rpma_batch_post(client->batch, NULL))
         client->failed = "the send was rejected";
     uses[number].held = false;
-    client->answering++;
+    client->replying++;
 }
 
-static void answer_held_requests(struct client *client) {
-    for (size_t i = 0; i < MESSAGES && client->answering < DEPTH && !client->failed; i++)
+static void reply_to_held_requests(struct client *client) {
+    for (size_t i = 0; i < MESSAGES && client->replying < DEPTH && !client->failed; i++)
         if (uses[i].client == client && uses[i].held)
-            answer(client, i);
+            reply(client, i);
 }
 
 // ---- clients
@@ -158,12 +158,12 @@ static void handle_completion(const struct ibv_wc *wc) {
     } else if (received) {
         release(number);
     } else if (known && good) {
-        client->answering--;
+        client->replying--;
         served++;
         release(number);
     }
     if (known)
-        answer_held_requests(client);
+        reply_to_held_requests(client);
 }
 
 // Also polls the completions of deleted connections, before a new one may get the same qp_num.

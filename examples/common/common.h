@@ -79,7 +79,7 @@ const char *describe_persistence(bool direct_write);
 /*
  * Returns true if data that the RDMA device writes into the memory survives a power failure
  * after a persistent flush. A program can detect this only if the caches of the processor
- * survive a power failure, too; otherwise the operator has to state it.
+ * also survive a power failure; otherwise the operator has to state it.
  */
 bool has_direct_write(const struct arguments *args, const struct memory *memory);
 

@@ -56,7 +56,7 @@ int main(int argc, char *argv[]) {
         post_record(&connections[current], i, &records[i], mr);
         if (await(&connections[current], &wc) && wc.status == IBV_WC_SUCCESS) {
             printf("stored %u\n", i);
-        } else { /* the server does not answer: try a new connection */
+        } else { /* the server does not reply: try a new connection */
             printf("not stored %u\n", i);
             usleep(BACKOFF_MS * 1000);
             connect_to(&connections[++current], argv[1], cq);
