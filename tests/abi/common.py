@@ -70,7 +70,7 @@ def read_prototypes():
             if "typedef" not in statement}
 
 
-def some(faults, limit=12):
+def summary_of(faults, limit=12):
     """The first of many faults, one per line."""
     rest = [f"… and {len(faults) - limit} more"] if len(faults) > limit else []
     return "\n  ".join(sorted(faults)[:limit] + rest)
@@ -80,7 +80,7 @@ def expect_same(found, wanted, more, less):
     """Raises a fault for each name that one of the sets lacks."""
     faults = [f"{more}: {name}" for name in found - wanted] + [f"{less}: {name}" for name in wanted - found]
     if faults:
-        raise Fault(some(faults))
+        raise Fault(summary_of(faults))
 
 
 def run(command, env=None, cwd=None, check=True):

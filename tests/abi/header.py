@@ -169,7 +169,7 @@ rpma_work some(const rpma::mr_remote &remote) { return rpma::write{.remote = rem
     faults += [f"rpma::status has no enumerator of {code}" for code in codes
                if enumerators.get(code.removeprefix("RPMA_E_").lower()) != code]
     if faults:
-        raise common.Fault(common.some(faults))
+        raise common.Fault(common.summary_of(faults))
     return f"{len(called & wanted)} functions, {len(left)} left to C, {len(codes)} codes ({', '.join(cxx_compilers())})"
 
 

@@ -82,7 +82,7 @@ def check_addresses(library, table):
     faults += [f"one function with several names: {' '.join(names)}"
                for names in owners.values() if len(names) > 1]
     if faults:
-        raise common.Fault(common.some(faults))
+        raise common.Fault(common.summary_of(faults))
     return f"{len(functions)} functions, each at all nodes of its name and of no other"
 
 
@@ -97,7 +97,7 @@ def check_tags():
     wanted = {row[column] for row in common.read_symbols() for column in ("symbol", "implementation")}
     faults = [f"{name}: ctags finds {found[name]} definitions of the function" for name in wanted if found[name] != 1]
     if faults:
-        raise common.Fault(common.some(faults))
+        raise common.Fault(common.summary_of(faults))
     return f"ctags finds all {len(wanted)} exported functions"
 
 

@@ -119,7 +119,7 @@ def check_interface(before, after):
               for name, node in nodes(new).items()
               if name not in released and node in released.values()]
     if faults:
-        raise common.Fault(common.some(faults))
+        raise common.Fault(common.summary_of(faults))
     mine = enumerators(new)
     for key in mine.keys() - enumerators(old).keys():
         kind, each = mine[key]

@@ -30,19 +30,19 @@ SOURCED, WITHOUT_SOURCES = ("rpma_devices.7", "rpma_soft_devices.7"), ("What fol
 DRIVER = re.compile(r"\.Ss \w+ \(")
 
 
-class Named:
+class SourceReference:
     """A comment that names words in a file or a folder of a package."""
 
     def __init__(self, where, match):
-        self.where, (self.package, kind, path, but, items) = where, match.groups()
+        self.where, (self.package, kind, path, excluded, items) = where, match.groups()
         self.path = path[1:] if path[0] == "/" else BELOW[kind] + path.removeprefix("./")
-        self.but = self.path + but if but else None
+        self.excluded = self.path + excluded if excluded else None
         self.items = [(item, ITEM.fullmatch(item)) for item in items.split(", ")]
 
     def refers_to(self, name):
         """True if the comment refers to this file of the package."""
         if self.path.endswith("/"):
-            return name.startswith(self.path) and not (self.but and name.startswith(self.but))
+            return name.startswith(self.path) and not (self.excluded and name.startswith(self.excluded))
         return name == self.path
 
     def faults(self, folder):
@@ -78,7 +78,7 @@ def lines(manual):
 
 def named(manual):
     matches = ((where, SOURCE_FORMAT.fullmatch(line)) for where, line in lines(manual))
-    return [Named(where, match) for where, match in matches if match]
+    return [SourceReference(where, match) for where, match in matches if match]
 
 
 def cases():
@@ -100,7 +100,7 @@ def check_form(book):
                        for group, start in known):
                 yield f"{where}: tests/integration has no case {case[1]}: {title}"
         elif match:
-            for text, item in Named(where, match).items:
+            for text, item in SourceReference(where, match).items:
                 if not item:
                     yield f"{where}: {text!r} is not in the format of the head of man/rpma_devices.7"
         elif SOURCE_COMMENT.match(line):

@@ -91,7 +91,7 @@ WRONG = {"bench/perftest": ["--rounds 0", "word"],
          "tools/release": ["word", "--make word"],
          "tools/setup": ["word", "build word", "all word"],
          "tools/test": ["word", "style word"]}
-PREPARING = ["apt-get", "meson", "ninja", "mmdebstrap", "cc", "git"]
+PREPARATION_PROGRAMS = ["apt-get", "meson", "ninja", "mmdebstrap", "cc", "git"]
 
 
 def check_refusals(source, tool, directory):
@@ -112,7 +112,7 @@ def check_help(source):
     """The --help of each tool fits a terminal and ends successfully, or fails if it cannot be written."""
     tools = [tool for pattern in TOOLS for tool in sorted(source.glob(pattern)) if tool.is_file()]
     with tempfile.TemporaryDirectory(prefix="librpma-man-") as directory:
-        for name in PREPARING:
+        for name in PREPARATION_PROGRAMS:
             program = pathlib.Path(directory) / name
             program.write_text(f"#!/bin/sh\necho {name} >>{directory}/ran\nexit 1\n")
             program.chmod(0o755)
@@ -159,7 +159,7 @@ def check_whatis(book):
         output = run(["lexgrog", *files], cwd=root).stdout
     lines = re.findall(r': "((\S+) - .+)"$', output, flags=re.M)
     listed = {name for _, name in lines}
-    for word, page in SOUGHT.items():
+    for word, page in APROPOS_WORDS.items():
         if page not in {name for line, name in lines if word in line}:
             yield f"man -k '{word}' would not find {page}"
     for name in [*contract.exported_functions(book.source), *contract.programs(book.source), "librpma"]:
@@ -168,13 +168,15 @@ def check_whatis(book):
 
 
 # Words that readers pass to man -k, and the page that must be found.
-SOUGHT = {"reconnect": "rpma_failures", "failover": "rpma_failures", "dead peer": "rpma_failures",
-          "poison": "rpma_failures", "statistics": "rpma_network", "tracing": "rpma_tracing", "latency": "rpma_tracing", "bond": "rpma_network", "GPU": "rpma_devices",
-          "timeout": "rpma_conn_cfg_set_timeout", "retry": "rpma_conn_cfg_set_retry_count", "queue": "rpma_cq_new",
-          "remote atomics": "rpma_post", "rolling upgrade": "rpma_upgrading", "soft-RoCE": "rpma_soft_devices",
-          "C++": "rpma_cpp", "signals": "rpma_limits", "huge pages": "rpma_limits", "status": "rpma_errors", "multi-rail": "rpma_network",
-          "Kubernetes": "rpma_processes", "systemd": "rpma_processes", "cancel": "rpma_failures",
-          "byte order": "rpma_memory_model"}
+APROPOS_WORDS = {
+    "reconnect": "rpma_failures", "failover": "rpma_failures", "dead peer": "rpma_failures",
+    "poison": "rpma_failures", "statistics": "rpma_network", "tracing": "rpma_tracing", "latency": "rpma_tracing", "bond": "rpma_network", "GPU": "rpma_devices",
+    "timeout": "rpma_conn_cfg_set_timeout", "retry": "rpma_conn_cfg_set_retry_count", "queue": "rpma_cq_new",
+    "remote atomics": "rpma_post", "rolling upgrade": "rpma_upgrading", "soft-RoCE": "rpma_soft_devices",
+    "C++": "rpma_cpp", "signals": "rpma_limits", "huge pages": "rpma_limits", "status": "rpma_errors", "multi-rail": "rpma_network",
+    "Kubernetes": "rpma_processes", "systemd": "rpma_processes", "cancel": "rpma_failures",
+    "byte order": "rpma_memory_model",
+}
 
 
 def compilers():

@@ -79,7 +79,7 @@ def check_debian():
     faults = [f"{name}: since {ours.get(name)}, in Debian since {since}"
               for name, since in theirs.items() if ours.get(name) != since]
     if faults or not theirs:
-        raise common.Fault("against Debian's librpma0.symbols:\n  " + common.some(faults))
+        raise common.Fault("against Debian's librpma0.symbols:\n  " + common.summary_of(faults))
     return f"the {len(theirs)} symbols of Debian's librpma0 {debian.VERSION} require no newer one"
 
 
@@ -91,7 +91,7 @@ def check_changelogs():
             faults.append(f"the newest entry of {path.name} has {found.group(1) if found else 'no version'}, "
                           f"meson.build has version {version}")
     if faults:
-        raise common.Fault(common.some(faults))
+        raise common.Fault(common.summary_of(faults))
     return f"the newest entries of the changelogs and meson.build agree on {version}"
 
 
@@ -114,7 +114,7 @@ def check_places():
     faults = [path.name for path, (old, new) in texts.items() if old != new]
     if faults:
         raise common.Fault("another version than in meson.build; tests/packages/files.py write corrects it:\n  "
-                           + common.some(faults))
+                           + common.summary_of(faults))
     return f"{len(texts)} other files and meson.build agree on {common.project_version()}"
 
 

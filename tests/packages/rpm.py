@@ -47,7 +47,7 @@ def check_relations(packages):
               for name, wanted in table.items()
               if wanted not in common.run(["rpm", "--query", "--package", option, packages[name]]).splitlines()]
     if faults:
-        raise common.Fault(common.some(faults))
+        raise common.Fault(common.summary_of(faults))
     return f"{len(PROVIDED)} packages provide and {len(NEEDED)} require the expected names"
 
 
@@ -57,7 +57,7 @@ def check_private(packages):
               for line in common.run(["rpm", "--query", "--package", option, packages["rpma-sim"]]).splitlines()
               if line.startswith(("libibverbs", "librdmacm", "librpma"))]
     if faults:
-        raise common.Fault("rpma-sim " + common.some(faults))
+        raise common.Fault("rpma-sim " + common.summary_of(faults))
     return "the libraries of rpma-sim are private"
 
 

@@ -39,7 +39,7 @@ def case(name, commands, *expected, options="", status=0, needs=()):
     CASES.append((name, needs or [commands.split()[0]], function))
 
 
-def named(name, *needs):
+def test(name, *needs):
     def register(function):
         CASES.append((name, needs, function))
         return function
@@ -101,13 +101,13 @@ case("fi_pingpong", f"fi_pingpong -p verbs -e msg :: fi_pingpong -p verbs -e msg
      r"host2: 64 +10 +=10 ", r"host2: 1m +10 +=10 ")
 
 
-@named("fi_info", "fi_info")
+@test("fi_info", "fi_info")
 def fi_info(fixture):
     fixture.expect(fixture.sim("fi_info", "-p", "verbs", "-t", "FI_EP_MSG"), 0, "provider: verbs",
                    "domain: rxe0", "type: FI_EP_MSG")
 
 
-@named("Debian's librpma0 and a program linked to it", "cc")
+@test("Debian's librpma0 and a program linked to it", "cc")
 def debian(fixture):
     """The original library and this one run the same executable."""
     fixture.run(ABI / "debian.py", "build", fixture.work)
@@ -119,7 +119,7 @@ def debian(fixture):
         fixture.expect(fixture.sim("env", f"LD_LIBRARY_PATH={library}:{fixture.shims}", program, SERVER), 0)
 
 
-@named("programs of old releases", "cc")
+@test("programs of old releases", "cc")
 def releases(fixture):
     into = fixture.work / "releases"
     into.mkdir()
@@ -131,7 +131,7 @@ def releases(fixture):
                                    SERVER), 0)
 
 
-@named("a thousand connections, forks and clients that die while they connect", "cc")
+@test("a thousand connections, forks and clients that die while they connect", "cc")
 def connections(fixture):
     program = fixture.work / "connect"
     fixture.run("cc", HERE.parent.parent / "sim" / "tests" / "connect.c", "-o", program, "-lrdmacm", "-libverbs")
@@ -176,14 +176,14 @@ def block(number):
     return b"".join(b"librpma example %02u, line %06u\n" % (number, line) for line in range(1, 129))
 
 
-@named("a flushed write survives a power failure, an unflushed one does not")
+@test("a flushed write survives a power failure, an unflushed one does not")
 def flushed_survives(fixture):
     for device, host in [("rxe", 1), ("mlx5", 2), ("siw", 1)]:
         data = power_failure(fixture, "--device", device, host=host)
         assert data == block(1) + bytes(4096), f"{device}: {data!r}"
 
 
-@named("a power failure may lose some words only")
+@test("a power failure may lose some words only")
 def loses_some(fixture):
     data = power_failure(fixture, "--lose", "random", "--seed", "7")
     assert data[:4096] == block(1)
@@ -196,13 +196,13 @@ def loses_some(fixture):
     assert power_failure(fixture, "--lose", "random", "--seed", "8") != data
 
 
-@named("a flush by a read persists nothing on a platform without direct write")
+@test("a flush by a read persists nothing on a platform without direct write")
 def cpu_flush(fixture):
     data = power_failure(fixture, "--device", "mlx5", "--platform", "cpu-flush")
     assert data == bytes(8192), data
 
 
-@named("an address beyond a cut link is not resolved", "rping")
+@test("an address beyond a cut link is not resolved", "rping")
 def cut(fixture):
     done = fixture.sim("--until", "host2", "--fault", "0s cut host1", *f"rping -s -a {SERVER}".split(), "::",
                        *f"rping -c -a {SERVER}".split())
@@ -235,7 +235,7 @@ def run_until(fixture, begun, faults, *commands, options=()):
 
 
 def fault(name, faults, commands, *expected, options="", status=0, begun=None):
-    @named(name, commands.split()[0])
+    @test(name, commands.split()[0])
     def function(fixture):
         given = [word for each in faults for word in ("--fault", each)]
         done = run_until(fixture, begun, faults, *commands.split(), options=options.split()) if begun else \
@@ -271,7 +271,7 @@ fault("power-on", ["200ms power-off host1", "300ms power-on host1", "600ms kill 
       "sh -c echo${IFS}begun;exec${IFS}sleep${IFS}1000", "host1: begun\nhost1: begun")
 
 
-@named("overrun", "cc")
+@test("overrun", "cc")
 def overrun(fixture):
     source, program = fixture.work / "queue.c", fixture.work / "queue"
     source.write_text("#include <infiniband/verbs.h>\n#include <stdio.h>\nint main(void) {\n"
@@ -286,7 +286,7 @@ def overrun(fixture):
                    "host1: CQ error")
 
 
-@named("the others end by SIGTERM, or by SIGKILL")
+@test("the others end by SIGTERM, or by SIGKILL")
 def until(fixture):
     for action, expected in [("echo ended; exit 5", "host1: ended"), (":", "host1: begun")]:
         done = run_until(fixture, "host1: begun", [], "sh", "-c",
@@ -295,7 +295,7 @@ def until(fixture):
         fixture.expect(done, 0, expected)
 
 
-@named("a frozen program does not run")
+@test("a frozen program does not run")
 def frozen(fixture):
     done = fixture.sim("--fault", "200ms freeze host1", "--fault", "900ms thaw host1", "--fault", "1200ms kill host1",
                        "sh", "-c", "while cat /proc/uptime; do sleep 0.02; done")
@@ -304,7 +304,7 @@ def frozen(fixture):
     assert max(gaps) > 0.5, gaps
 
 
-@named("a crashing program affects no other", "rping")
+@test("a crashing program affects no other", "rping")
 def crash(fixture):
     crashing = "kill -SEGV $$"
     done = fixture.sim("--prefix", "--together", "sh", "-c", crashing, "::", "@host2",
@@ -313,7 +313,7 @@ def crash(fixture):
     fixture.expect(done, 128 + signal.SIGSEGV, "host3: ping data: rdma-ping-2")
 
 
-@named("no process and no file remains", "rping")
+@test("no process and no file remains", "rping")
 def left(fixture):
     """Includes programs that leave their process group, and each signal."""
     for number in [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]:
@@ -327,7 +327,7 @@ def left(fixture):
         fixture.check_left()
 
 
-@named("programs join a running fabric", "rping")
+@test("programs join a running fabric", "rping")
 def joins(fixture):
     name = f"test-{os.getpid()}"
     process = fixture.start("--name", name, "--hosts", "2", "sh", "-c", "echo begun; exec sleep 1000")
@@ -349,7 +349,7 @@ def joins(fixture):
         each.stdout.close()
 
 
-@named("a program is linked on the fabric", "cc")
+@test("a program is linked on the fabric", "cc")
 def links(fixture):
     """The linker combines librdmacm.so.1 of the fabric with libibverbs.so of the system."""
     source, program = fixture.work / "program.c", fixture.work / "program"
@@ -363,7 +363,7 @@ def links(fixture):
 # ---- programs that cannot run ----------------------------------------------------------------
 
 
-@named("a program that cannot run is rejected in one line", "cc")
+@test("a program that cannot run is rejected in one line", "cc")
 def refused(fixture):
     source = fixture.work / "program.c"
     source.write_text("int main(void) { return 0; }\n", encoding="utf-8")
@@ -407,7 +407,7 @@ def refused(fixture):
     fixture.expect(preloaded, 2, "^rpma-sim: .*loads another libibverbs.so.1 .*LD_PRELOAD.*\n$")
 
 
-@named("direct verbs are refused in one line", "cc")
+@test("direct verbs are refused in one line", "cc")
 def direct_verbs(fixture):
     source = fixture.work / "direct.c"
     source.write_text("#include <infiniband/mlx5dv.h>\n#include <stdio.h>\nint main(void) {\n"
@@ -421,7 +421,7 @@ def direct_verbs(fixture):
                    "rpma-sim: mlx5dv_open_device: direct verbs are not supported")
 
 
-@named("wrong arguments are refused in one line")
+@test("wrong arguments are refused in one line")
 def arguments(fixture):
     for line, pattern in [
             ("--hosts 0 true", "--hosts takes a number from 1 to 254, not '0'"),
@@ -466,7 +466,7 @@ def arguments(fixture):
         fixture.expect(fixture.sim("--fault", fault, "true"), 2, f"^rpma-sim: --fault.*{re.escape(pattern)}.*\n$")
 
 
-@named("help that cannot be written")
+@test("help that cannot be written")
 def full_output(fixture):
     for options in ["--help", "--version", "--device help", "--fault help"]:
         done = subprocess.run(f"exec {fixture.program} {options} >/dev/full", shell=True, text=True,
@@ -474,7 +474,7 @@ def full_output(fixture):
         assert (done.returncode, done.stderr) == (1, "rpma-sim: standard output: No space left on device\n"), done
 
 
-@named("--help, the page and the completion have the same options and faults; other help")
+@test("--help, the page and the completion have the same options and faults; other help")
 def texts(fixture):
     root = HERE.parent.parent
     page, explore = ((root / "man" / f"{name}.1").read_text(encoding="utf-8") for name in ("rpma-sim", "rpma-sim-explore"))

@@ -131,8 +131,8 @@ static void expect_closed(struct rpma_conn *conn) {
 static void disconnect(struct session *session) {
     MUST(rpma_conn_disconnect(session->client.conn));
     expect_closed(session->server.conn);
-    MUST(rpma_conn_disconnect(
-        session->server.conn)); // the confirmation that the client waits for
+    // The client waits for this confirmation.
+    MUST(rpma_conn_disconnect(session->server.conn));
     expect_closed(session->client.conn);
     MUST(rpma_conn_delete(&session->client.conn));
     MUST(rpma_conn_delete(&session->server.conn));
