@@ -154,7 +154,7 @@ def history(functions, releases):
 
 
 def names_of(text):
-    """The functions of a page, its own first."""
+    """The functions of a page; the function of its file name is the first."""
     return re.findall(r"^\.Nm (\w+)", text.partition("\n.Nd ")[0], flags=re.M)
 
 

@@ -18,7 +18,7 @@ int main(int argc, char *argv[]) {
     struct rpma_mr_remote *target = offered_memory(conn, NULL);
     struct rpma_cq *cq;
 
-    // The completion of a write does not show that the data is visible; that of a flush does.
+    // Only the completion of the flush shows that the data is visible, not that of the write.
     fill_block(side.memory.ptr, BLOCK_SIZE, 4);
     CALL(rpma_write(conn, target, 0, side.mr, 0, BLOCK_SIZE, RPMA_F_COMPLETION_ON_ERROR, NULL));
     CALL(rpma_flush(conn, target, 0, BLOCK_SIZE, RPMA_FLUSH_TYPE_VISIBILITY,

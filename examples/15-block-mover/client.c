@@ -258,7 +258,7 @@ static bool is_reply_pending(const struct server *server) {
 }
 
 // A device may retry a transfer for ever, so the client has its own timeout. If established
-// connections do not reply in time, the machine may be overloaded, so the next gets more time.
+// connections do not reply in time, the machine may be overloaded: the next one has more time.
 static void check_servers(void) {
     int64_t now = clock_ms();
     for (struct server *server = servers; server < servers + args.server_count; server++) {
