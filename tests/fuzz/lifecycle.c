@@ -316,7 +316,9 @@ static struct rpma_work work_of(enum rpma_work_type kind, const struct object *m
 static void post(struct object *conn) {
     struct object *mr = random_object(MR);
     const enum rpma_work_type kind = (enum rpma_work_type)(1 + below(OPERATION_LAST));
-    if (!mr)
+    uint32_t qp_num = 0;
+    MUST(rpma_conn_get_qp_num(conn->handle, &qp_num));
+    if (!mr || fake_qp(qp_num)->state < IBV_QPS_RTS)
         return;
     const struct rpma_work work = work_of(kind, mr);
     begin();
@@ -403,7 +405,7 @@ static void delete_all(void) {
 
 static void run_lifecycle(void) {
     fake_reset();
-    fake_device()->accepts_early = fake_device()->any_range = true;
+    fake_device()->any_range = true;
     memset(all, 0, sizeof(all));
     remote = packed_remote(FIXTURE_REMOTE_ADDR, FIXTURE_REMOTE_SIZE, FIXTURE_REMOTE_RKEY,
                            FIXTURE_EVERY_USAGE, 0);

@@ -132,7 +132,7 @@ static int wr_complete(struct ibv_qp_ex *ex) {
         fake_take(qp, &pending[i]);
     if (!error)
         (void)fake_fault_due("doorbell", &error);
-    if (!error && ex->qp_base.state < IBV_QPS_RTS && !fake_device()->accepts_early)
+    if (!error && ex->qp_base.state < IBV_QPS_RTS)
         error = EINVAL;
     return error;
 }

@@ -218,7 +218,6 @@ struct fake_device {
     bool any_range;      // SGEs may exceed their region or domain, which a provider
                          // reports by a completion
     bool silent;         // resolving an address or a route never completes
-    bool accepts_early;  // accepts sends before the connection, as mlx5 does
     bool reuses;         // a new object gets the address of a destroyed one of its kind
     int more_devices;    // in the list, all with the same long name
     bool ipc_lock;       // this process has CAP_IPC_LOCK

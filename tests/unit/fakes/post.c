@@ -170,8 +170,7 @@ static int post_list(struct fake_call *call, struct fake_qp *qp, struct ibv_send
     }
     if (error || !fake_device()->keeps_bad_wr)
         *bad = wr;
-    const bool is_connected =
-        qp->qp.ex.qp_base.state >= IBV_QPS_RTS || fake_device()->accepts_early;
+    const bool is_connected = qp->qp.ex.qp_base.state >= IBV_QPS_RTS;
     if (is_connected && call->requests > 0 && fake_fault_due("doorbell", &doorbell_error))
         return doorbell_error;
     return sim_post_result(fake_profile(), is_connected, call->requests, error);
