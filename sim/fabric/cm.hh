@@ -78,6 +78,7 @@ class Cm {
     const std::map<uint64_t, Message> &waiting() const { return waiting_; } // by number
     void deliver(uint64_t number); // delivers a waiting message
     CmId *id_of(uint32_t handle) const;
+    static CmAddress address_of(const Device &device, int family);
     // Sends the ID a DREQ, as if its peer had disconnected.
     void break_connection(const CmId &id);
 

@@ -13,35 +13,16 @@ namespace sim {
 namespace {
 
 uint16_t port_of(const CmAddress &address) {
-    return ntohs(address.any.sa_family == AF_INET6 ? address.v6.sin6_port
-                                                   : address.v4.sin_port);
-}
-
-void set_port(CmAddress &address, uint16_t port) {
-    (address.any.sa_family == AF_INET6 ? address.v6.sin6_port : address.v4.sin_port) =
-        htons(port);
+    return ntohs(sim_port(&address.any));
 }
 
 // cma.c, cma_any_addr(): also the loopback addresses, which no device has.
 bool is_any(const CmAddress &address) {
     const in6_addr &v6 = address.v6.sin6_addr;
-    const uint32_t v4 = ntohl(address.v4.sin_addr.s_addr);
-    return address.any.sa_family == AF_INET6
-               ? IN6_IS_ADDR_UNSPECIFIED(&v6) || IN6_IS_ADDR_LOOPBACK(&v6)
-               : v4 == INADDR_ANY || v4 >> 24 == IN_LOOPBACKNET;
-}
-
-bool is_known_family(const CmAddress &address) {
-    return address.any.sa_family == AF_INET || address.any.sa_family == AF_INET6;
-}
-
-// Ignores the ports.
-bool is_same_host(const CmAddress &one, const CmAddress &other) {
-    if (one.any.sa_family != other.any.sa_family)
-        return false;
-    return one.any.sa_family == AF_INET6
-               ? IN6_ARE_ADDR_EQUAL(&one.v6.sin6_addr, &other.v6.sin6_addr)
-               : one.v4.sin_addr.s_addr == other.v4.sin_addr.s_addr;
+    return sim_is_wildcard(&address.any) ||
+           (address.any.sa_family == AF_INET6
+                ? IN6_IS_ADDR_LOOPBACK(&v6)
+                : ntohl(address.v4.sin_addr.s_addr) >> 24 == IN_LOOPBACKNET);
 }
 
 // Device `device` of host `host`: 10.77.device.host and fd77::device:host.
@@ -59,20 +40,6 @@ bool place_of(const CmAddress &address, Place &place) {
     const uint16_t prefix[6] = {htons(0xfd77)};
     place = {ntohs(words[6]), ntohs(words[7])};
     return memcmp(words, prefix, sizeof(prefix)) == 0;
-}
-
-CmAddress address_of(const Device &device, unsigned family) {
-    CmAddress address{};
-    address.any.sa_family = static_cast<sa_family_t>(family);
-    const unsigned host = device.host->number, index = device.number;
-    if (family == AF_INET) {
-        address.v4.sin_addr.s_addr = htonl(10U << 24 | 77U << 16 | index << 8 | host);
-    } else {
-        address.v6.sin6_addr.s6_addr16[0] = htons(0xfd77);
-        address.v6.sin6_addr.s6_addr16[6] = htons(static_cast<uint16_t>(index));
-        address.v6.sin6_addr.s6_addr16[7] = htons(static_cast<uint16_t>(host));
-    }
-    return address;
 }
 
 // The entry of the GID table that a connection between such addresses uses.
@@ -99,9 +66,23 @@ const unsigned LAST_PRIVILEGED_PORT = 1023, FIRST_ANY_PORT = 32768, LAST_ANY_POR
 
 } // namespace
 
+CmAddress Cm::address_of(const Device &device, int family) {
+    CmAddress address{};
+    address.any.sa_family = static_cast<sa_family_t>(family);
+    const unsigned host = device.host->number, index = device.number;
+    if (family == AF_INET) {
+        address.v4.sin_addr.s_addr = htonl(10U << 24 | 77U << 16 | index << 8 | host);
+    } else {
+        address.v6.sin6_addr.s6_addr16[0] = htons(0xfd77);
+        address.v6.sin6_addr.s6_addr16[6] = htons(static_cast<uint16_t>(index));
+        address.v6.sin6_addr.s6_addr16[7] = htons(static_cast<uint16_t>(host));
+    }
+    return address;
+}
+
 Device *Cm::device_of(const CmAddress &address) const {
     Place place{};
-    Host *const host = is_known_family(address) && place_of(address, place)
+    Host *const host = sim_address_length(&address.any) && place_of(address, place)
                            ? fabric_.host(place.host)
                            : nullptr;
     return host ? sim::device_of(*host, place.device) : nullptr;
@@ -109,7 +90,7 @@ Device *Cm::device_of(const CmAddress &address) const {
 
 // cma.c, rdma_bind_addr_dst()
 int Cm::bind(CmId &id, const CmAddress &address, bool is_privileged) {
-    if (!is_known_family(address))
+    if (!sim_address_length(&address.any))
         return EAFNOSUPPORT;
     if (const int error = sim_check_cm_call(id.state, SIM_CM_BIND))
         return error;
@@ -144,11 +125,11 @@ int Cm::choose_source(CmId &id) {
         return ENETUNREACH;
     if (is_any(id.destination))
         id.destination = address_of(*device, id.source.any.sa_family);
-    set_port(id.destination, port);
+    sim_set_port(&id.destination.any, htons(port));
     if (!place_of(id.destination, place) || place.device != device->number)
         return ENETUNREACH;
     id.source = address_of(*device, id.source.any.sa_family);
-    set_port(id.source, source_port);
+    sim_set_port(&id.source.any, htons(source_port));
     id.device = device;
     return 0;
 }
@@ -168,7 +149,7 @@ int Cm::check_port(const CmId &id, bool reuses_address) const {
             continue;
         if (is_any(id.source) || is_any(other.source))
             return EADDRNOTAVAIL;
-        if (is_same_host(id.source, other.source))
+        if (sim_is_same_host(&id.source.any, &other.source.any))
             return EADDRINUSE;
     }
     return 0;
@@ -197,7 +178,7 @@ int Cm::use_any_port(CmId &id) {
             ports_.contains({id.session->host->number, id.port_space, port}))
             continue;
         last_port_ = port;
-        set_port(id.source, port);
+        sim_set_port(&id.source.any, htons(port));
         take_port(id);
         return 0;
     }
@@ -220,7 +201,7 @@ CmId *Cm::find_listener(const CmId &from, const Device &at) const {
         CmId &id = *found->second;
         const bool is_of_family = id.source.any.sa_family == from.destination.any.sa_family;
         if (id.state == SIM_CM_LISTENING && id.qp_type == from.qp_type &&
-            (is_same_host(id.source, from.destination) ||
+            (sim_is_same_host(&id.source.any, &from.destination.any) ||
              (is_any(id.source) && (is_of_family || !id.is_of_one_family))))
             return &id;
     }

@@ -13,11 +13,14 @@ namespace sim {
 
 namespace {
 
-ibv_gid gid_of_ipv4(uint32_t address) {
+ibv_gid gid_of_address(const CmAddress &address) {
     ibv_gid gid{};
+    if (address.any.sa_family == AF_INET6) {
+        memcpy(gid.raw, &address.v6.sin6_addr, sizeof(gid));
+        return gid;
+    }
     gid.raw[10] = gid.raw[11] = 0xff;
-    for (unsigned i = 0; i < 4; i++)
-        gid.raw[12 + i] = (uint8_t)(address >> (24 - 8 * i));
+    memcpy(gid.raw + 12, &address.v4.sin_addr, sizeof(address.v4.sin_addr));
     return gid;
 }
 
@@ -31,16 +34,6 @@ ibv_gid gid_of_guid(uint64_t guid) {
     return gid;
 }
 
-ibv_gid gid_of_ipv6(unsigned host, unsigned device) {
-    ibv_gid gid{};
-    gid.raw[0] = 0xfd;
-    gid.raw[1] = 0x77;
-    gid.raw[13] = (uint8_t)device;
-    gid.raw[14] = (uint8_t)(host >> 8);
-    gid.raw[15] = (uint8_t)host;
-    return gid;
-}
-
 std::unique_ptr<Device> make_device(Host &host, unsigned number, const sim_profile &profile) {
     auto made = std::make_unique<Device>();
     made->host = &host;
@@ -51,10 +44,9 @@ std::unique_ptr<Device> make_device(Host &host, unsigned number, const sim_profi
     made->guid = 0x0277'00ff'fe00'0000 | (uint64_t)host.number << 8 | made->index;
     made->lid = (uint16_t)(host.number * 16 + made->index + 1);
     made->gids.push_back(gid_of_guid(made->guid));
-    if (profile.transport != SIM_INFINIBAND) {
-        made->gids.push_back(gid_of_ipv4(0x0a4d0000 | number << 8 | host.number));
-        made->gids.push_back(gid_of_ipv6(host.number, number));
-    }
+    if (profile.transport != SIM_INFINIBAND)
+        for (const int family : {AF_INET, AF_INET6})
+            made->gids.push_back(gid_of_address(Cm::address_of(*made, family)));
     return made;
 }
 
@@ -72,8 +64,7 @@ Fabric::Fabric(Environment &environment, const Options &options)
             *(other == options.of_host.end() ? options.profile : other->second);
         auto host = std::make_unique<Host>();
         host->number = number;
-        for (unsigned i = 0; i < options.devices_per_host; i++)
-            host->devices.push_back(make_device(*host, i, profile));
+        host->devices.push_back(make_device(*host, 0, profile));
         hosts_.push_back(std::move(host));
     }
 }

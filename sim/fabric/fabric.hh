@@ -28,7 +28,7 @@ class Watcher {
 };
 
 struct Options {
-    unsigned hosts = 2, devices_per_host = 1;
+    unsigned hosts = 2;
     const sim_profile *profile = nullptr;            // of the devices of all hosts
     std::map<unsigned, const sim_profile *> of_host; // except these
     bool has_direct_write = true;                    // a read makes earlier writes persistent
@@ -151,7 +151,6 @@ class Fabric {
     }
     void fail_qp(Qp &qp);                 // moves it to the error state, flushes its requests
     void connect_iwarp(Qp &qp, Qp &peer); // moves both to RTS
-    void disconnect_iwarp(Qp &qp);        // moves both to the error state
     Qp *find_qp(const Device &device, uint32_t number);
     Qp *peer_of(const Qp &qp); // NULL: not connected, or to a QP with another peer
     Cm &cm() { return cm_; }

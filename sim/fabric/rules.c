@@ -4,6 +4,7 @@
 #include "rules.h"
 
 #include <errno.h>
+#include <string.h>
 
 // ---- devices -------------------------------------------------------------------------------
 
@@ -440,6 +441,46 @@ int sim_check_private_data(const struct sim_profile *device, enum sim_message me
 uint8_t sim_received_data(const struct sim_profile *device, enum sim_message message,
                           uint8_t sent) {
     return device->transport == SIM_IWARP ? sent : most_data[message];
+}
+
+// rdma-core 56, librdmacm/cma.c, ucma_addrlen()
+size_t sim_address_length(const struct sockaddr *address) {
+    if (!address)
+        return 0;
+    return address->sa_family == AF_INET    ? sizeof(struct sockaddr_in)
+           : address->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6)
+                                            : 0;
+}
+
+static const void *host_of(const struct sockaddr *address, size_t *length) {
+    const struct sockaddr_in *const v4 = (const void *)address;
+    const struct sockaddr_in6 *const v6 = (const void *)address;
+    const bool is_v6 = address->sa_family == AF_INET6;
+    *length = is_v6 ? sizeof(v6->sin6_addr) : sizeof(v4->sin_addr);
+    return is_v6 ? (const void *)&v6->sin6_addr : &v4->sin_addr;
+}
+
+in_port_t sim_port(const struct sockaddr *address) {
+    return ((const struct sockaddr_in *)(const void *)address)->sin_port;
+}
+
+void sim_set_port(struct sockaddr *address, in_port_t port) {
+    ((struct sockaddr_in *)(void *)address)->sin_port = port;
+}
+
+// Linux 7.3, include/rdma/ib_addr.h and drivers/infiniband/core/cma.c: cma_zero_addr()
+bool sim_is_wildcard(const struct sockaddr *address) {
+    size_t length;
+    const void *const host = host_of(address, &length);
+    return memcmp(host, &in6addr_any, length) == 0;
+}
+
+// Linux 7.3, drivers/infiniband/core/cma.c, cma_addr_cmp()
+bool sim_is_same_host(const struct sockaddr *one, const struct sockaddr *other) {
+    size_t length;
+    const void *const host = host_of(one, &length);
+    return one->sa_family == other->sa_family &&
+           memcmp(host, host_of(other, &length), length) == 0;
 }
 
 // Linux 7.3, drivers/infiniband/core/cma.c: rdma_bind_addr_dst(), rdma_resolve_addr(),

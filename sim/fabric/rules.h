@@ -122,6 +122,12 @@ int sim_check_private_data(const struct sim_profile *device, enum sim_message me
 // The number of bytes of private data that the receiver of a message gets.
 uint8_t sim_received_data(const struct sim_profile *device, enum sim_message message,
                           uint8_t sent);
+// Addresses of IPv4 and IPv6, whose ports have the same place. Ports are in network byte order.
+size_t sim_address_length(const struct sockaddr *address); // 0: NULL, or another family
+in_port_t sim_port(const struct sockaddr *address);
+void sim_set_port(struct sockaddr *address, in_port_t port);
+bool sim_is_wildcard(const struct sockaddr *address);
+bool sim_is_same_host(const struct sockaddr *one, const struct sockaddr *other);
 // The states of a CM ID.
 enum sim_cm_state {
     SIM_CM_IDLE,

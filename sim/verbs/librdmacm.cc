@@ -23,7 +23,7 @@ template <class Request> int simple(rdma_cm_id *id, Request request = {}) {
 CmAddress pack(const sockaddr *address) {
     CmAddress packed = {};
     if (address)
-        memcpy(&packed, address, address_length(address));
+        memcpy(&packed, address, sim_address_length(address));
     return packed;
 }
 
@@ -163,8 +163,8 @@ static int show_path(rdma_cm_id *id, const CmRoute &route) {
 
 int show_route(ShimId *id, const CmRoute &route) {
     rdma_addr &addr = id->id.route.addr;
-    memcpy(&addr.src_storage, &route.source, address_length(&route.source.any));
-    memcpy(&addr.dst_storage, &route.destination, address_length(&route.destination.any));
+    memcpy(&addr.src_storage, &route.source, sim_address_length(&route.source.any));
+    memcpy(&addr.dst_storage, &route.destination, sim_address_length(&route.destination.any));
     addr.addr.ibaddr.sgid = route.sgid;
     addr.addr.ibaddr.dgid = route.dgid;
     if (route.has_device && !id->device) {
@@ -205,7 +205,7 @@ int rdma_destroy_id(rdma_cm_id *id) {
 int rdma_bind_addr(rdma_cm_id *id, sockaddr *addr) {
     CmBind request = {};
     CmBind::Reply reply;
-    if (!address_length(addr))
+    if (!sim_address_length(addr))
         return fail(EINVAL);
     request.id = shim(id)->handle;
     request.privileged = is_privileged();
@@ -216,7 +216,7 @@ int rdma_bind_addr(rdma_cm_id *id, sockaddr *addr) {
 
 int rdma_resolve_addr(rdma_cm_id *id, sockaddr *src_addr, sockaddr *dst_addr, int timeout_ms) {
     CmResolveAddr request = {};
-    if (!address_length(dst_addr) || (src_addr && !address_length(src_addr)))
+    if (!sim_address_length(dst_addr) || (src_addr && !sim_address_length(src_addr)))
         return fail(EINVAL);
     request.timeout_ms = static_cast<uint32_t>(timeout_ms);
     request.privileged = is_privileged();
@@ -224,7 +224,7 @@ int rdma_resolve_addr(rdma_cm_id *id, sockaddr *src_addr, sockaddr *dst_addr, in
     request.destination = pack(dst_addr);
     if (simple(id, request))
         return -1;
-    memcpy(&id->route.addr.dst_storage, dst_addr, address_length(dst_addr));
+    memcpy(&id->route.addr.dst_storage, dst_addr, sim_address_length(dst_addr));
     return complete(shim(id));
 }
 

@@ -80,7 +80,6 @@ bool has_devices(); // sets errno if it returns false
 // Assigns the ID to the device with this GUID.
 int use_device(ShimId *id, uint64_t guid);
 void release_device(ShimId *id);
-socklen_t address_length(const sockaddr *address); // 0: unknown family
 // Waits for the event that completes an operation of a synchronous ID.
 int complete(ShimId *id);
 int show_route(ShimId *id, const CmRoute &route);

@@ -116,14 +116,6 @@ bool has_devices() {
     return load_devices() == 0;
 }
 
-socklen_t address_length(const sockaddr *address) {
-    if (!address)
-        return 0;
-    return address->sa_family == AF_INET    ? sizeof(sockaddr_in)
-           : address->sa_family == AF_INET6 ? sizeof(sockaddr_in6)
-                                            : 0;
-}
-
 } // namespace sim
 
 using namespace sim;
@@ -251,19 +243,11 @@ void rdma_freeaddrinfo(rdma_addrinfo *res) {
     }
 }
 
-static __be16 port_of(const sockaddr_storage *address) {
-    if (address->ss_family == AF_INET6)
-        return reinterpret_cast<const sockaddr_in6 *>(address)->sin6_port;
-    return address->ss_family == AF_INET
-               ? reinterpret_cast<const sockaddr_in *>(address)->sin_port
-               : __be16{0};
-}
-
 __be16 rdma_get_src_port(rdma_cm_id *id) {
-    return port_of(&id->route.addr.src_storage);
+    return sim_port(&id->route.addr.src_addr);
 }
 __be16 rdma_get_dst_port(rdma_cm_id *id) {
-    return port_of(&id->route.addr.dst_storage);
+    return sim_port(&id->route.addr.dst_addr);
 }
 
 const char *rdma_event_str(rdma_cm_event_type event) {
@@ -276,32 +260,14 @@ const char *rdma_event_str(rdma_cm_event_type event) {
     ssize_t name(void) {         \
         return fail(EOPNOTSUPP); \
     }
-UNSUPPORTED(raccept)
-UNSUPPORTED(rbind)
-UNSUPPORTED(rclose)
-UNSUPPORTED(rconnect)
-UNSUPPORTED(rfcntl)
-UNSUPPORTED(rgetpeername)
-UNSUPPORTED(rgetsockname)
-UNSUPPORTED(rgetsockopt)
-UNSUPPORTED(riomap)
-UNSUPPORTED(riounmap)
-UNSUPPORTED(riowrite)
-UNSUPPORTED(rlisten)
-UNSUPPORTED(rpoll)
-UNSUPPORTED(rread)
-UNSUPPORTED(rreadv)
-UNSUPPORTED(rrecv)
-UNSUPPORTED(rrecvfrom)
-UNSUPPORTED(rrecvmsg)
-UNSUPPORTED(rselect)
-UNSUPPORTED(rsend)
-UNSUPPORTED(rsendmsg)
-UNSUPPORTED(rsendto)
-UNSUPPORTED(rsetsockopt)
-UNSUPPORTED(rshutdown)
-UNSUPPORTED(rsocket)
-UNSUPPORTED(rwrite)
-UNSUPPORTED(rwritev)
+// clang-format off
+UNSUPPORTED(raccept) UNSUPPORTED(rbind) UNSUPPORTED(rclose) UNSUPPORTED(rconnect)
+UNSUPPORTED(rfcntl) UNSUPPORTED(rgetpeername) UNSUPPORTED(rgetsockname) UNSUPPORTED(rgetsockopt)
+UNSUPPORTED(riomap) UNSUPPORTED(riounmap) UNSUPPORTED(riowrite) UNSUPPORTED(rlisten)
+UNSUPPORTED(rpoll) UNSUPPORTED(rread) UNSUPPORTED(rreadv) UNSUPPORTED(rrecv) UNSUPPORTED(rrecvfrom)
+UNSUPPORTED(rrecvmsg) UNSUPPORTED(rselect) UNSUPPORTED(rsend) UNSUPPORTED(rsendmsg)
+UNSUPPORTED(rsendto) UNSUPPORTED(rsetsockopt) UNSUPPORTED(rshutdown) UNSUPPORTED(rsocket)
+UNSUPPORTED(rwrite) UNSUPPORTED(rwritev)
+// clang-format on
 
 } // extern "C"

@@ -12,12 +12,8 @@
 // rdma-core 56, librdmacm/cma.c, ucma_addrlen(), on a kernel with AF_IB: 0 for an address
 // that rdma_bind_addr() and rdma_resolve_addr() refuse with EINVAL.
 static size_t address_length(const struct sockaddr *addr) {
-    if (!addr)
-        return 0;
-    return addr->sa_family == AF_INET    ? sizeof(struct sockaddr_in)
-           : addr->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6)
-           : addr->sa_family == AF_IB    ? sizeof(struct sockaddr_ib)
-                                         : 0;
+    return addr && addr->sa_family == AF_IB ? sizeof(struct sockaddr_ib)
+                                            : sim_address_length(addr);
 }
 
 static const struct sockaddr *copy_address(struct sockaddr_storage *to,
@@ -36,32 +32,22 @@ static bool is_foreign(const struct sockaddr *addr) {
 }
 
 // Linux 7.3, drivers/infiniband/core/cma.c, cma_alloc_any_port().
-static void choose_port(struct sockaddr_storage *addr) {
+static void choose_port(struct sockaddr *addr) {
     static in_port_t last = 40000;
-    in_port_t *port = &((struct sockaddr_in *)(void *)addr)->sin_port;
-    if (addr->ss_family != AF_IB && *port == 0)
-        *port = htons(++last);
-}
-
-static bool is_wildcard(const struct sockaddr *addr) {
-    const struct sockaddr_in *in = (const struct sockaddr_in *)(const void *)addr;
-    const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)(const void *)addr;
-    return addr->sa_family == AF_INET6 ? IN6_IS_ADDR_UNSPECIFIED(&in6->sin6_addr)
-                                       : in->sin_addr.s_addr == INADDR_ANY;
+    if (addr->sa_family != AF_IB && sim_port(addr) == 0)
+        sim_set_port(addr, htons(++last));
 }
 
 // Linux 7.3, drivers/infiniband/core/cma.c, cma_check_port(), for source ports only: a
 // wildcard address occupies its port on every address.
 static int source_port_refusal(const struct fake_id *id, const struct sockaddr *source) {
-    const in_port_t port = ((const struct sockaddr_in *)(const void *)source)->sin_port;
     for (struct fake_id *other = NULL; (other = fake_next(FAKE_ID, other));) {
         const struct sockaddr *taken = &other->id.route.addr.src_addr;
-        if (other == id || !other->has_source_port ||
-            other->id.route.addr.src_sin.sin_port != port)
+        if (other == id || !other->has_source_port || sim_port(taken) != sim_port(source))
             continue;
-        if (is_wildcard(taken) || is_wildcard(source))
+        if (sim_is_wildcard(taken) || sim_is_wildcard(source))
             return EADDRNOTAVAIL;
-        if (memcmp(taken, source, address_length(source)) == 0)
+        if (sim_is_same_host(taken, source))
             return EADDRINUSE;
     }
     return 0;
@@ -70,16 +56,15 @@ static int source_port_refusal(const struct fake_id *id, const struct sockaddr *
 // Sets the local address to the source. A wildcard address and port 0 are replaced, as by
 // Linux 7.3, drivers/infiniband/core/cma.c, addr_handler().
 static void bind_source(struct fake_id *id, const struct sockaddr *source, int family) {
-    struct sockaddr_storage *const local = &id->id.route.addr.src_storage;
-    const in_port_t port =
-        source ? ((const struct sockaddr_in *)(const void *)source)->sin_port : 0;
-    if (source && !is_wildcard(source))
-        memcpy(local, source, address_length(source));
+    struct rdma_addr *const addr = &id->id.route.addr;
+    const in_port_t port = source ? sim_port(source) : 0;
+    if (source && !sim_is_wildcard(source))
+        memcpy(&addr->src_storage, source, address_length(source));
     else
-        fake_number_address(local, family == AF_INET6 ? 1 : 0);
-    ((struct sockaddr_in *)(void *)local)->sin_port = port;
+        fake_number_address(&addr->src_storage, family == AF_INET6 ? 1 : 0);
+    sim_set_port(&addr->src_addr, port);
     id->has_source_port = port != 0;
-    choose_port(local);
+    choose_port(&addr->src_addr);
 }
 
 // The kernel selects the device of an address; librdmacm queries it in ucma_query_addr(), and
@@ -112,7 +97,7 @@ int rdma_bind_addr(struct rdma_cm_id *id, struct sockaddr *addr) {
         return fake_refused(EADDRNOTAVAIL);
     found->state = SIM_CM_BOUND;
     memcpy(&id->route.addr.src_storage, addr, address_length(addr));
-    choose_port(&id->route.addr.src_storage);
+    choose_port(&id->route.addr.src_addr);
     fake_bind_to_device(found);
     return 0;
 }

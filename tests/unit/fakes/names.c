@@ -32,17 +32,11 @@ socklen_t fake_number_address(struct sockaddr_storage *addr, int number) {
     return sizeof(*in6);
 }
 
-// IPv4 and IPv6 addresses have the port at the same offset.
-static void set_port(struct sockaddr_storage *addr, in_port_t port) {
-    if (addr->ss_family != AF_IB)
-        ((struct sockaddr_in *)addr)->sin_port = port;
-}
-
 bool fake_addr_is(const struct sockaddr *addr, int number) {
     struct sockaddr_storage wanted;
     const socklen_t len = fake_number_address(&wanted, number);
-    if (addr)
-        set_port(&wanted, ((const struct sockaddr_in *)addr)->sin_port);
+    if (addr && wanted.ss_family != AF_IB)
+        sim_set_port((struct sockaddr *)&wanted, sim_port(addr));
     return addr && memcmp(addr, &wanted, len) == 0;
 }
 
@@ -65,7 +59,7 @@ static void add_address(struct names *names, int *count, const struct addrinfo *
     struct addrinfo *info = &names->info[*count];
     struct sockaddr_storage *addr = &names->addr[*count];
     info->ai_addrlen = fake_number_address(addr, number);
-    set_port(addr, htons((uint16_t)(service ? atoi(service) : 0)));
+    sim_set_port((struct sockaddr *)addr, htons((uint16_t)(service ? atoi(service) : 0)));
     if (numeric)
         memcpy(addr, numeric->ai_addr, info->ai_addrlen = numeric->ai_addrlen);
     if (hints->ai_family != AF_UNSPEC && hints->ai_family != addr->ss_family)
