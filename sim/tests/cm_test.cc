@@ -292,6 +292,8 @@ void address_without_reply_is_an_error(void **) {
     client.expect_none();
     pair.fabric.advance(2 * SECOND);
     client.expect(RDMA_CM_EVENT_ADDR_ERROR, -ETIMEDOUT);
+    assert_int_equal(client.bind(id, address("10.77.0.2", 0)), EINVAL); // cma.c, addr_handler()
+    assert_int_equal(client.simple<CmResolveRoute>(id), EINVAL);
     pair.fabric.cut(1, 2, true);
     assert_int_equal(client.resolve(id, address("10.77.0.1", 1)), 0);
     client.expect_none();

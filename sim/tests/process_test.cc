@@ -4,6 +4,7 @@
 // process_test.cc -- processes, threads and forked children that use a fabric through a socket.
 
 #include "../verbs/server.hh"
+#include "connect_qp.hh"
 
 #include <cerrno>
 #include <csignal>
@@ -84,30 +85,11 @@ struct Side {
         REQUIRE(write(socket, &own, sizeof(own)) == sizeof(own));
         REQUIRE(read(socket, &remote, sizeof(remote)) == sizeof(remote));
         ibv_qp_attr attr = {};
-        attr.qp_state = IBV_QPS_INIT;
-        attr.port_num = 1;
         attr.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
-        REQUIRE(!ibv_modify_qp(
-            qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS));
-        attr.qp_state = IBV_QPS_RTR;
-        attr.path_mtu = IBV_MTU_1024;
-        attr.dest_qp_num = remote.number;
-        attr.max_dest_rd_atomic = 1;
-        attr.ah_attr.port_num = 1;
-        attr.ah_attr.is_global = 1;
-        attr.ah_attr.grh.dgid = remote.gid;
-        REQUIRE(!ibv_modify_qp(qp, &attr,
-                               IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-                                   IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
-                                   IBV_QP_MIN_RNR_TIMER));
-        attr.qp_state = IBV_QPS_RTS;
+        attr.max_dest_rd_atomic = attr.retry_cnt = 1;
         attr.timeout = 8; // 1 ms
-        attr.retry_cnt = 1;
         attr.rnr_retry = 7;
-        attr.max_rd_atomic = 1;
-        REQUIRE(!ibv_modify_qp(qp, &attr,
-                               IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
-                                   IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC));
+        REQUIRE(!connect_qp(qp, attr, remote.gid, remote.number));
         meet(socket);
     }
     // Returns once both processes have called it.
@@ -296,12 +278,12 @@ void lose_peer(int socket, bool is_first) {
 
 using Program = void(int socket, bool is_first);
 
-pid_t start(Program *program, const std::string &name, unsigned host, int socket, int other) {
+pid_t start(Program *program, const std::string &path, unsigned host, int socket, int other) {
     const pid_t pid = fork();
     if (pid == 0) {
         close(other);
         alarm(60);
-        setenv("RPMA_SIM_SOCKET", name.c_str(), 1);
+        setenv("RPMA_SIM_SOCKET", path.c_str(), 1);
         setenv("RPMA_SIM_HOST", std::to_string(host).c_str(), 1);
         program(socket, host == 1);
         _exit(0);
@@ -313,12 +295,12 @@ void run(Program *program, bool uses_threads) {
     Options options;
     options.profile = sim_find_profile("rxe");
     Server server(options, nullptr, uses_threads);
-    const std::string name = "@rpma-sim-test-" + std::to_string(getpid());
-    assert_int_equal(server.listen(name), 0);
+    const std::string path = "/tmp/rpma-sim-test-" + std::to_string(getpid());
+    assert_int_equal(server.listen(path), 0);
     int ends[2];
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
-    const pid_t first = start(program, name, 1, ends[0], ends[1]);
-    const pid_t second = start(program, name, 2, ends[1], ends[0]);
+    const pid_t first = start(program, path, 1, ends[0], ends[1]);
+    const pid_t second = start(program, path, 2, ends[1], ends[0]);
     close(ends[0]);
     close(ends[1]);
     int running = 2;

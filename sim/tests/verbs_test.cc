@@ -6,6 +6,7 @@
 // drivers/infiniband.
 
 #include "../verbs/direct.hh"
+#include "connect_qp.hh"
 
 #include <cerrno>
 #include <cstdlib>
@@ -106,11 +107,11 @@ struct Side {
     Side(const Side &) = delete;
     Side &operator=(const Side &) = delete;
 
-    int modify(ibv_qp_state state, int mask, const std::function<void(ibv_qp_attr &)> &set) {
+    int modify(ibv_qp_state state, int mask) {
         ibv_qp_attr attr = {};
         direct.use_host(host);
         attr.qp_state = state;
-        set(attr);
+        attr.port_num = 1;
         return ibv_modify_qp(qp, &attr, mask | IBV_QP_STATE);
     }
     ibv_wc poll() const {
@@ -149,7 +150,7 @@ struct Setup {
     bool has_srq = false;
     uint64_t send_ops = 0;
     int entries = 32;
-    uint8_t retry_cnt = 1, rnr_retry = 7;
+    uint8_t retry_cnt = 1, rnr_retry = 7, max_dest_rd_atomic = 1;
     Persistence *persistence = nullptr;
 };
 
@@ -167,39 +168,15 @@ struct Pair {
         direct.use_host(1);
     }
     static void connect(Side &side, const Side &peer, const Setup &setup) {
-        const int init =
-            side.modify(IBV_QPS_INIT, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS,
-                        [](ibv_qp_attr &attr) {
-                            attr.port_num = 1;
-                            attr.qp_access_flags = ALL_ACCESS;
-                        });
-        assert_int_equal(init, 0);
-        const int rtr =
-            side.modify(IBV_QPS_RTR,
-                        IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-                            IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,
-                        [&](ibv_qp_attr &attr) {
-                            attr.path_mtu = IBV_MTU_1024;
-                            attr.dest_qp_num = peer.qp->qp_num;
-                            attr.rq_psn = 7;
-                            attr.max_dest_rd_atomic = 1;
-                            attr.min_rnr_timer = 14; // 1.28 ms
-                            attr.ah_attr.port_num = 1;
-                            attr.ah_attr.is_global = 1;
-                            attr.ah_attr.grh.dgid = peer.gid;
-                        });
-        assert_int_equal(rtr, 0);
-        const int rts = side.modify(IBV_QPS_RTS,
-                                    IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-                                        IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC,
-                                    [&](ibv_qp_attr &attr) {
-                                        attr.timeout = 14; // 67.1 ms
-                                        attr.retry_cnt = setup.retry_cnt;
-                                        attr.rnr_retry = setup.rnr_retry;
-                                        attr.sq_psn = 7;
-                                        attr.max_rd_atomic = 1;
-                                    });
-        assert_int_equal(rts, 0);
+        ibv_qp_attr attr = {};
+        attr.qp_access_flags = ALL_ACCESS;
+        attr.max_dest_rd_atomic = setup.max_dest_rd_atomic;
+        attr.min_rnr_timer = 14; // 1.28 ms
+        attr.timeout = 14;       // 67.1 ms
+        attr.retry_cnt = setup.retry_cnt;
+        attr.rnr_retry = setup.rnr_retry;
+        side.direct.use_host(side.host);
+        assert_int_equal(connect_qp(side.qp, attr, peer.gid, peer.qp->qp_num), 0);
     }
     ibv_sge sge(size_t length, size_t offset = 0) const {
         return {(uint64_t)a.memory + offset, (uint32_t)length, a.mr->lkey};
@@ -276,6 +253,13 @@ void errors_have_the_status_of_the_specification(void **) {
         {"unaligned atomic", IBV_WR_ATOMIC_FETCH_AND_ADD, 8,
          [](Pair &, ibv_send_wr &wr, ibv_sge &) { wr.wr.atomic.remote_addr += 4; },
          IBV_WC_REM_INV_REQ_ERR, true},
+        // Linux 7.3, drivers/infiniband/sw/rxe/rxe_resp.c: check_rkey(), then atomic_reply()
+        {"unaligned atomic, remote key", IBV_WR_ATOMIC_FETCH_AND_ADD, 8,
+         [](Pair &, ibv_send_wr &wr, ibv_sge &) {
+             wr.wr.atomic.remote_addr += 4;
+             wr.wr.atomic.rkey ^= 0xff00;
+         },
+         IBV_WC_REM_ACCESS_ERR, true},
         {"receive too short", IBV_WR_SEND, 65,
          [](Pair &pair, ibv_send_wr &, ibv_sge &) { pair.receive(64); }, IBV_WC_REM_INV_REQ_ERR,
          true},
@@ -294,6 +278,37 @@ void errors_have_the_status_of_the_specification(void **) {
         assert_int_equal(pair.post(IBV_WR_RDMA_WRITE, 8), 0); // flushed by the failed QP
         pair.expect(IBV_WC_WR_FLUSH_ERR);
         assert_int_equal(pair.b.memory[0], 2);
+    }
+}
+
+// Linux 7.3, drivers/infiniband/sw/rxe/rxe_resp.c, check_resource()
+void request_that_needs_a_read_resource_is_refused_without_one(void **) {
+    static const struct {
+        uint64_t builder;
+        std::function<void(ibv_qp_ex *, uint32_t, uint64_t)> build;
+        ibv_wc_status status;
+    } rows[] = {
+        {IBV_QP_EX_WITH_RDMA_WRITE, ibv_wr_rdma_write, IBV_WC_SUCCESS},
+        {IBV_QP_EX_WITH_RDMA_READ, ibv_wr_rdma_read, IBV_WC_REM_INV_REQ_ERR},
+        {IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD,
+         [](auto *qp, auto key, auto at) { ibv_wr_atomic_fetch_add(qp, key, at, 1); },
+         IBV_WC_REM_INV_REQ_ERR},
+        {SIM_QP_EX_WITH_ATOMIC_WRITE,
+         [](auto *qp, auto key, auto at) { ibv_wr_atomic_write(qp, key, at, "8 bytes"); },
+         IBV_WC_REM_INV_REQ_ERR},
+    };
+    for (const auto &row : rows) {
+        Pair pair({.send_ops = row.builder, .max_dest_rd_atomic = 0});
+        ibv_qp_ex *const qp = ibv_qp_to_qp_ex(pair.a.qp);
+        ibv_wr_start(qp);
+        qp->wr_id = 11;
+        qp->wr_flags = IBV_SEND_SIGNALED;
+        row.build(qp, pair.b.mr->rkey, (uint64_t)pair.b.memory);
+        if (row.builder != SIM_QP_EX_WITH_ATOMIC_WRITE)
+            ibv_wr_set_sge(qp, pair.a.mr->lkey, (uint64_t)pair.a.memory, 8);
+        assert_int_equal(ibv_wr_complete(qp), 0);
+        pair.expect(row.status);
+        assert_int_equal(pair.b.memory[0], row.status ? 2 : 1);
     }
 }
 
@@ -390,17 +405,15 @@ void fault_refuses_the_nth_post(void **) {
 void transitions_need_their_attributes(void **) {
     Direct direct(options_of("rxe"));
     Side side(direct, 1, false, 0, 4);
-    const auto nothing = [](ibv_qp_attr &attr) { attr.port_num = 1; };
     const int init = IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS;
-    assert_int_equal(side.modify(IBV_QPS_RTS, 0, nothing), EINVAL);
-    assert_int_equal(side.modify(IBV_QPS_INIT, IBV_QP_PKEY_INDEX | IBV_QP_PORT, nothing),
-                     EINVAL);
-    assert_int_equal(side.modify(IBV_QPS_INIT, init | IBV_QP_SQ_PSN, nothing), EINVAL);
-    assert_int_equal(side.modify(IBV_QPS_INIT, init, nothing), 0);
+    assert_int_equal(side.modify(IBV_QPS_RTS, 0), EINVAL);
+    assert_int_equal(side.modify(IBV_QPS_INIT, IBV_QP_PKEY_INDEX | IBV_QP_PORT), EINVAL);
+    assert_int_equal(side.modify(IBV_QPS_INIT, init | IBV_QP_SQ_PSN), EINVAL);
+    assert_int_equal(side.modify(IBV_QPS_INIT, init), 0);
     assert_int_equal(side.qp->state, IBV_QPS_INIT);
-    assert_int_equal(side.modify(IBV_QPS_RTS, 0, nothing), EINVAL);
-    assert_int_equal(side.modify(IBV_QPS_ERR, 0, nothing), 0);
-    assert_int_equal(side.modify(IBV_QPS_RESET, 0, nothing), 0);
+    assert_int_equal(side.modify(IBV_QPS_RTS, 0), EINVAL);
+    assert_int_equal(side.modify(IBV_QPS_ERR, 0), 0);
+    assert_int_equal(side.modify(IBV_QPS_RESET, 0), 0);
     assert_int_equal(side.state(), IBV_QPS_RESET);
 }
 
@@ -575,6 +588,7 @@ int main() {
     const CMUnitTest tests[] = {
         cmocka_unit_test(inline_data_may_change_after_the_post),
         cmocka_unit_test(errors_have_the_status_of_the_specification),
+        cmocka_unit_test(request_that_needs_a_read_resource_is_refused_without_one),
         cmocka_unit_test(overrun_cq_fails_its_queue_pairs),
         cmocka_unit_test(send_waits_for_a_receive),
         cmocka_unit_test(send_without_a_receive_fails_after_its_retries),

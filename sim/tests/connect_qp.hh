@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// connect_qp.hh -- connects a queue pair without the connection manager.
+
+#ifndef RPMA_SIM_CONNECT_QP_HH
+#define RPMA_SIM_CONNECT_QP_HH 1
+
+#include <infiniband/verbs.h>
+
+// To the queue pair of that number, on the device with that GID. `attr` has the access, the
+// time limits and the numbers of repetitions. Returns an error number.
+inline int connect_qp(ibv_qp *qp, ibv_qp_attr attr, const ibv_gid &gid, uint32_t number) {
+    attr.port_num = attr.ah_attr.port_num = 1;
+    attr.path_mtu = IBV_MTU_1024;
+    attr.dest_qp_num = number;
+    attr.rq_psn = attr.sq_psn = 7;
+    attr.max_rd_atomic = 1;
+    attr.ah_attr.is_global = 1;
+    attr.ah_attr.grh.dgid = gid;
+    attr.qp_state = IBV_QPS_INIT;
+    int error = ibv_modify_qp(
+        qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+    attr.qp_state = IBV_QPS_RTR;
+    if (!error)
+        error =
+            ibv_modify_qp(qp, &attr,
+                          IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+                              IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
+    attr.qp_state = IBV_QPS_RTS;
+    if (!error)
+        error = ibv_modify_qp(qp, &attr,
+                              IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
+                                  IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC);
+    return error;
+}
+
+#endif // RPMA_SIM_CONNECT_QP_HH
