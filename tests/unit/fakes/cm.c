@@ -191,12 +191,8 @@ unsigned fake_ids_on(int fd) {
 
 unsigned fake_pending_on(int fd) {
     FAKE_LOCKED;
-    struct fake_channel *channel = fake_channel_on(FAKE_EVENT_CHANNEL, fd);
-    unsigned count = 0;
-    for (struct fake_node *node = channel ? channel->queue.first : NULL; node;
-         node = node->next)
-        count++;
-    return count;
+    const struct fake_channel *channel = fake_channel_on(FAKE_EVENT_CHANNEL, fd);
+    return channel ? channel->queue.count : 0;
 }
 
 static uint8_t length_seen(const struct fake_id *id, enum rdma_cm_event_type type,

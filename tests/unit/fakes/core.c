@@ -136,7 +136,7 @@ void fake_destroy(void *what) {
     for (unsigned i = 0; i < FAKE_LENGTH(object->parents); i++)
         fake_abandon(object, object->parents[i]);
     if (object->kind == FAKE_COMP_CHANNEL || object->kind == FAKE_EVENT_CHANNEL)
-        fake_queue_close(&((struct fake_channel *)object)->queue);
+        close(((struct fake_channel *)object)->queue.fd);
     if (object->page) // remains reserved, so that a use crashes
         mprotect(object->page, object->bytes_of_page, PROT_NONE);
     object->next = dead;

@@ -15,54 +15,42 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/eventfd.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
 void fake_queue_open(struct fake_queue *queue) {
-    queue->end = &queue->first;
+    queue->count = 0;
     queue->fd = eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC);
     if (queue->fd == -1)
         fake_misuse("no descriptor left");
 }
 
-// Removes the node that *at points to.
-static void *take(struct fake_queue *queue, struct fake_node **at) {
-    struct fake_node *node = *at;
-    void *what = node->what;
-    *at = node->next;
-    if (!node->next)
-        queue->end = at;
-    free(node);
+static void *take(struct fake_queue *queue, unsigned at) {
+    void *const what = queue->all[at], **const place = &queue->all[at];
+    memmove(place, place + 1, (--queue->count - at) * sizeof(*place));
     return what;
 }
 
-void fake_queue_close(struct fake_queue *queue) {
-    while (queue->first)
-        take(queue, &queue->first);
-    close(queue->fd);
-}
-
 void fake_queue_push(struct fake_queue *queue, void *what) {
-    struct fake_node *node = fake_zeroed(sizeof(*node));
     const uint64_t one = 1;
-    if (write(queue->fd, &one, sizeof(one)) != sizeof(one))
+    if (queue->count == FAKE_LENGTH(queue->all) ||
+        write(queue->fd, &one, sizeof(one)) != sizeof(one))
         abort();
-    node->what = what;
-    *queue->end = node;
-    queue->end = &node->next;
+    queue->all[queue->count++] = what;
 }
 
 void *fake_queue_remove(struct fake_queue *queue, bool (*match)(void *what, void *with),
                         void *with) {
-    for (struct fake_node **at = &queue->first; *at; at = &(*at)->next) {
-        if (!match((*at)->what, with))
+    for (unsigned i = 0; i < queue->count; i++) {
+        if (!match(queue->all[i], with))
             continue;
         // Another thread may have read the count already and be about to take an event.
         uint64_t value;
         const struct iovec count = {&value, sizeof(value)};
         (void)!preadv2(queue->fd, &count, 1, -1, RWF_NOWAIT);
-        return take(queue, at);
+        return take(queue, i);
     }
     return NULL;
 }
@@ -103,8 +91,8 @@ void *fake_queue_take(const char *name, const void *object, enum fake_kind chann
     queue = enter(name, object, channel, queue);
     while (queue && wait_for_one(queue)) {
         fake_lock(name);
-        if (queue->first) // otherwise the event was removed meanwhile
-            return take(queue, &queue->first);
+        if (queue->count > 0) // otherwise the event was removed meanwhile
+            return take(queue, 0);
         fake_unlock(NULL);
     }
     return NULL;
@@ -144,7 +132,7 @@ static struct fake_queue *queue_of(const struct ibv_context *context) {
 }
 
 int fake_async_open(int number) {
-    if (!queues[number].end)
+    if (!queues[number].fd)
         fake_queue_open(&queues[number]);
     return queues[number].fd;
 }

@@ -140,15 +140,12 @@ int fake_release(const char *name, enum fake_kind kind, const void *outer, bool 
 // ---- events on a descriptor ----------------------------------------------------------------
 
 struct fake_queue {
-    int fd;
-    struct fake_node {
-        struct fake_node *next;
-        void *what;
-    } * first, **end;
+    int fd; // 0: not open
+    unsigned count;
+    void *all[256];
 };
 
 void fake_queue_open(struct fake_queue *queue);
-void fake_queue_close(struct fake_queue *queue);
 void fake_queue_push(struct fake_queue *queue, void *what);
 void *fake_queue_remove(struct fake_queue *queue, bool (*match)(void *what, void *with),
                         void *with);
