@@ -116,6 +116,27 @@ void set_environment(unsigned host, unsigned hosts, const std::string &directory
                ("10.77.0." + std::to_string(i)).c_str(), 1);
 }
 
+pid_t fork_command(bool has_group, int out, int err) {
+    fflush(nullptr);
+    const pid_t parent = getpid(), pid = fork();
+    if (pid < 0)
+        refuse("fork: %s", strerror(errno));
+    if (pid != 0)
+        return pid;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent)
+        _exit(EXIT_FAILURE);
+    if (has_group) { // the terminal's signals are for rpma-sim
+        setpgid(0, 0);
+        dup2(open("/dev/null", O_RDONLY | O_CLOEXEC), STDIN_FILENO);
+    }
+    if (out >= 0) {
+        dup2(out, STDOUT_FILENO);
+        dup2(err, STDERR_FILENO);
+    }
+    return 0;
+}
+
 void execute(const Command &command) {
     std::vector<char *> argv = command.argv;
     argv.push_back(nullptr);
@@ -182,27 +203,11 @@ void Run::start(const Command &command) {
         add_output(command.host, stdout, out);
         add_output(command.host, stderr, err);
     }
-    fflush(nullptr);
+    // A single command keeps the terminal, because it may be a shell.
     const bool is_alone = settings_.commands.size() == 1;
-    const pid_t parent = getpid(), pid = fork();
-    if (pid < 0)
-        refuse("fork: %s", strerror(errno));
+    const pid_t pid = fork_command(!is_alone, out, err);
     if (pid == 0) {
         const sigset_t signals = handled_signals();
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-        if (getppid() != parent)
-            _exit(EXIT_FAILURE);
-        // A single command keeps the terminal, because it may be a shell.
-        if (!is_alone) {
-            setpgid(0, 0);
-            const int null = open("/dev/null", O_RDONLY);
-            dup2(null, STDIN_FILENO);
-            close(null);
-        }
-        if (out >= 0) {
-            dup2(out, STDOUT_FILENO);
-            dup2(err, STDERR_FILENO);
-        }
         signal(SIGPIPE, SIG_DFL);
         sigprocmask(SIG_UNBLOCK, &signals, nullptr);
         set_environment(command.host, settings_.fabric.hosts, directory_.path(), libraries_,

@@ -17,7 +17,6 @@
 #include <libgen.h>
 #include <poll.h>
 #include <sys/personality.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -133,20 +132,9 @@ void Schedule::start(Process &process) {
     const unsigned host = process.command->host;
     process.out = open_output(output_path(process, ".out"));
     process.err = open_output(output_path(process, ".err"));
-    fflush(nullptr);
-    const pid_t parent = getpid();
-    process.pid = fork();
-    if (process.pid < 0)
-        refuse("fork: %s", strerror(errno));
+    process.pid = fork_command(true, process.out, process.err);
     if (process.pid == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-        if (getppid() != parent)
-            _exit(EXIT_FAILURE);
-        setpgid(0, 0);                        // the terminal's signals are for rpma-sim
         (void)personality(ADDR_NO_RANDOMIZE); // the same addresses in each run
-        dup2(open("/dev/null", O_RDONLY | O_CLOEXEC), STDIN_FILENO);
-        dup2(process.out, STDOUT_FILENO);
-        dup2(process.err, STDERR_FILENO);
         set_environment(host, settings_.fabric.hosts, exploration_.directory.path(),
                         exploration_.libraries, pmem_.ids(host));
         setenv("RPMA_SIM_CLOCK", (exploration_.directory.path() + "/clock").c_str(), 1);

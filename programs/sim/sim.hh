@@ -94,6 +94,9 @@ class Directory {
 // run.cc
 void set_environment(unsigned host, unsigned hosts, const std::string &directory,
                      const Libraries &libraries, const std::string &pmem);
+// A child that ends with this process, and has these outputs unless they are -1; 0 in the
+// child.
+pid_t fork_command(bool has_group, int out, int err);
 [[noreturn]] void execute(const Command &command);
 
 #endif // RPMA_SIM_SIM_HH
