@@ -78,7 +78,6 @@ int Verbs::device(const DeviceInfo &request, DeviceInfo::Reply &reply) {
     reply.transport_type = is_iwarp ? IBV_TRANSPORT_IWARP : IBV_TRANSPORT_IB;
     reply.index = found->index;
     reply.vectors = profile.vectors;
-    reply.links_by_lid = profile.transport == SIM_INFINIBAND;
     reply.send_ops = sim_send_ops(&profile);
     return 0;
 }

@@ -271,13 +271,6 @@ void Fabric::connect_iwarp(Qp &qp, Qp &peer) {
     qp.attr.qp_state = peer.attr.qp_state = IBV_QPS_RTS;
 }
 
-void Fabric::disconnect_iwarp(Qp &qp) {
-    Qp *const peer = peer_of(qp);
-    fail_qp(qp);
-    if (peer)
-        fail_qp(*peer);
-}
-
 void Fabric::fail_qp(Qp &qp) {
     Engine(*this).fail(qp);
 }

@@ -97,12 +97,6 @@ void *set_and_persist(void *to, int value, size_t length) {
     persist(to, length);
     return to;
 }
-void *pmem2_move(void *to, const void *from, size_t length, unsigned) {
-    return move_and_persist(to, from, length);
-}
-void *pmem2_set(void *to, int value, size_t length, unsigned) {
-    return set_and_persist(to, value, length);
-}
 void drain() {}
 
 // Removes MAP_SYNC for a file of --pmem, because its file system may refuse this flag.
@@ -142,67 +136,37 @@ EXPORTED int fdatasync(int fd) {
     return result;
 }
 
-EXPORTED void pmem_persist(const void *address, size_t length) {
-    persist(address, length);
-}
-EXPORTED void pmem_flush(const void *address, size_t length) {
-    persist(address, length);
-}
-EXPORTED void pmem_deep_flush(const void *address, size_t length) {
-    persist(address, length);
-}
-EXPORTED int pmem_deep_persist(const void *address, size_t length) {
-    persist(address, length);
-    return 0;
-}
-EXPORTED int pmem_msync(const void *address, size_t length) {
-    persist(address, length);
-    return 0;
-}
-#define PMEM_MOVES(name)                                             \
-    EXPORTED void *name(void *to, const void *from, size_t length) { \
-        return move_and_persist(to, from, length);                   \
+// One line for each function: its type and name, its parameters, and what it returns.
+#define REPLACE(type, name, parameters, value) \
+    EXPORTED type name parameters {            \
+        return value;                          \
     }
-PMEM_MOVES(pmem_memmove_persist)
-PMEM_MOVES(pmem_memcpy_persist)
-PMEM_MOVES(pmem_memmove_nodrain)
-PMEM_MOVES(pmem_memcpy_nodrain)
-EXPORTED void *pmem_memset_persist(void *to, int value, size_t length) {
-    return set_and_persist(to, value, length);
-}
-EXPORTED void *pmem_memset_nodrain(void *to, int value, size_t length) {
-    return set_and_persist(to, value, length);
-}
-EXPORTED void *pmem_memmove(void *to, const void *from, size_t length, unsigned) {
-    return move_and_persist(to, from, length);
-}
-EXPORTED void *pmem_memcpy(void *to, const void *from, size_t length, unsigned) {
-    return move_and_persist(to, from, length);
-}
-EXPORTED void *pmem_memset(void *to, int value, size_t length, unsigned) {
-    return set_and_persist(to, value, length);
-}
+#define RANGE (const void *address, size_t length)
+#define MOVE (void *to, const void *from, size_t length)
+#define MOVE_BY_FLAGS (void *to, const void *from, size_t length, unsigned)
+#define SET (void *to, int value, size_t length)
+#define SET_BY_FLAGS (void *to, int value, size_t length, unsigned)
 
-using Persist = void (*)(const void *, size_t);
-EXPORTED Persist pmem2_get_persist_fn(void *) {
-    return persist;
-}
-EXPORTED Persist pmem2_get_flush_fn(void *) {
-    return persist;
-}
-EXPORTED void (*pmem2_get_drain_fn(void *))() {
-    return drain;
-}
-EXPORTED void *(*pmem2_get_memmove_fn(void *))(void *, const void *, size_t, unsigned) {
-    return pmem2_move;
-}
-EXPORTED void *(*pmem2_get_memcpy_fn(void *))(void *, const void *, size_t, unsigned) {
-    return pmem2_move;
-}
-EXPORTED void *(*pmem2_get_memset_fn(void *))(void *, int, size_t, unsigned) {
-    return pmem2_set;
-}
-EXPORTED int pmem2_deep_flush(void *, void *address, size_t length) {
-    persist(address, length);
-    return 0;
-}
+REPLACE(void, pmem_persist, RANGE, persist(address, length))
+REPLACE(void, pmem_flush, RANGE, persist(address, length))
+REPLACE(void, pmem_deep_flush, RANGE, persist(address, length))
+REPLACE(int, pmem_deep_persist, RANGE, (persist(address, length), 0))
+REPLACE(int, pmem_msync, RANGE, (persist(address, length), 0))
+REPLACE(void *, pmem_memmove_persist, MOVE, move_and_persist(to, from, length))
+REPLACE(void *, pmem_memcpy_persist, MOVE, move_and_persist(to, from, length))
+REPLACE(void *, pmem_memmove_nodrain, MOVE, move_and_persist(to, from, length))
+REPLACE(void *, pmem_memcpy_nodrain, MOVE, move_and_persist(to, from, length))
+REPLACE(void *, pmem_memmove, MOVE_BY_FLAGS, move_and_persist(to, from, length))
+REPLACE(void *, pmem_memcpy, MOVE_BY_FLAGS, move_and_persist(to, from, length))
+REPLACE(void *, pmem_memset_persist, SET, set_and_persist(to, value, length))
+REPLACE(void *, pmem_memset_nodrain, SET, set_and_persist(to, value, length))
+REPLACE(void *, pmem_memset, SET_BY_FLAGS, set_and_persist(to, value, length))
+
+REPLACE(auto *, pmem2_get_persist_fn, (void *), persist)
+REPLACE(auto *, pmem2_get_flush_fn, (void *), persist)
+REPLACE(auto *, pmem2_get_drain_fn, (void *), drain)
+REPLACE(auto *, pmem2_get_memmove_fn, (void *), pmem_memmove)
+REPLACE(auto *, pmem2_get_memcpy_fn, (void *), pmem_memcpy)
+REPLACE(auto *, pmem2_get_memset_fn, (void *), pmem_memset)
+REPLACE(int, pmem2_deep_flush, (void *, void *address, size_t length),
+        (persist(address, length), 0))

@@ -43,19 +43,14 @@ void forget_connection() {
 }
 
 int open_socket() {
-    const char *const name = getenv("RPMA_SIM_SOCKET");
+    const char *const path = getenv("RPMA_SIM_SOCKET");
     struct sockaddr_un address = {};
     address.sun_family = AF_UNIX;
-    if (!name || strlen(name) >= sizeof(address.sun_path))
+    if (!path || strlen(path) >= sizeof(address.sun_path))
         return -1;
-    strcpy(address.sun_path, name);
-    socklen_t length = sizeof(address);
-    if (name[0] == '@') { // a name in the abstract namespace
-        address.sun_path[0] = '\0';
-        length = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(name));
-    }
+    strcpy(address.sun_path, path);
     const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-    if (fd >= 0 && connect(fd, (struct sockaddr *)&address, length)) {
+    if (fd >= 0 && connect(fd, (struct sockaddr *)&address, sizeof(address))) {
         close(fd);
         return -1;
     }

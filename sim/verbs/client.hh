@@ -38,10 +38,6 @@ int rpma_sim_take_event(int fd, uint32_t channel, sim::TakeEvent::Reply *event, 
 void rpma_sim_polls(const struct sim::Ring *ring);
 void rpma_sim_polled(const struct ibv_wc *wc, int count);
 
-// The device and the handle of a context of libibverbs.so.1.
-uint32_t rpma_sim_context_handle(const struct ibv_context *context);
-uint32_t rpma_sim_device_index(const struct ibv_device *device);
-
 // A function of the same process that executes requests, instead of a connection. It returns an
 // error number.
 typedef int rpma_sim_handler(struct rpma_sim_message *message);

@@ -104,14 +104,6 @@ int sim::destroy(uint32_t handle, Destroy::Reply &reply) {
     return call(request, reply);
 }
 
-uint32_t rpma_sim_context_handle(const ibv_context *context) {
-    return shim_of(const_cast<ibv_context *>(context))->handle;
-}
-
-uint32_t rpma_sim_device_index(const ibv_device *device) {
-    return shim_of(const_cast<ibv_device *>(device))->info.index;
-}
-
 extern "C" {
 
 ibv_device **ibv_get_device_list(int *num_devices) {

@@ -90,7 +90,6 @@ ibv_cq_ex *sim::create_cq_ex(ibv_context *context, ibv_cq_init_attr_ex *attr) {
     cq.cqe = (int)reply.entries;
     init_object(&cq);
     pthread_mutex_init(&made->lock, nullptr);
-    made->is_single_threaded = request.flags & IBV_CREATE_CQ_ATTR_SINGLE_THREADED;
     set_cq_functions(&cq);
     if (attr->channel)
         __atomic_fetch_add(&attr->channel->refcnt, 1, __ATOMIC_RELAXED);

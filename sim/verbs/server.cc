@@ -63,24 +63,18 @@ Server::~Server() {
         unlink(path_.c_str());
 }
 
-int Server::listen(const std::string &name) {
+int Server::listen(const std::string &path) {
     struct sockaddr_un address {};
     address.sun_family = AF_UNIX;
-    if (name.empty() || name.size() >= sizeof(address.sun_path))
+    if (path.empty() || path.size() >= sizeof(address.sun_path))
         return ENAMETOOLONG;
-    memcpy(address.sun_path, name.c_str(), name.size());
-    size_t length = sizeof(address);
-    if (name[0] == '@') {
-        address.sun_path[0] = '\0';
-        length = offsetof(struct sockaddr_un, sun_path) + name.size();
-    }
+    memcpy(address.sun_path, path.c_str(), path.size());
     listener_ = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (listener_ < 0 ||
-        bind(listener_, reinterpret_cast<struct sockaddr *>(&address), (socklen_t)length) ||
+        bind(listener_, reinterpret_cast<struct sockaddr *>(&address), sizeof(address)) ||
         ::listen(listener_, 4096))
         return errno;
-    if (name[0] != '@')
-        path_ = name;
+    path_ = path;
     watch(epoll_, listener_);
     return 0;
 }

@@ -64,8 +64,7 @@ class Server {
     ~Server();
     Server(const Server &) = delete;
     Server &operator=(const Server &) = delete;
-    // Listens at a path, or at an abstract name that begins with "@"; returns an error number.
-    int listen(const std::string &name);
+    int listen(const std::string &path); // returns an error number
     // Readable if step() has work other than timers, for which Fabric::next_timer() exists.
     int descriptor() const { return epoll_; }
     // Serves all pending requests. Waits for one until the next timer, but at most `timeout`

@@ -39,7 +39,6 @@ struct ShimCq {
     size_t bytes;
     unsigned empty_polls;
     Completion current; // of ibv_start_poll() and ibv_next_poll()
-    bool is_single_threaded;
 };
 
 // A work request list, encoded for the protocol.

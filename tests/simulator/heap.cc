@@ -72,10 +72,6 @@ void Heap::release(void *ptr) {
         memset(ptr, RELEASED, size);
 }
 
-size_t Heap::size_of(void *ptr) const {
-    return head_of(ptr);
-}
-
 bool Heap::contains(const void *ptr) const {
     return ptr >= m_begin && ptr < m_begin + HEAP_SIZE;
 }

@@ -16,7 +16,6 @@ class Heap {
     void *allocate(size_t size); // NULL: the heap is full
     void *allocate_zeros(size_t size);
     void release(void *ptr);
-    size_t size_of(void *ptr) const;
     bool contains(const void *ptr) const;
     unsigned blocks() const { return m_blocks; } // the number of allocated blocks
 
