@@ -128,5 +128,5 @@ struct rpma_conn : rpma::Allocated {
     std::optional<rpma_cq> own_cq_;
     std::optional<rpma_cq> own_rcq_;
     rpma::QueuePair queue_pair_;
-    rpma::HandleEntry entry_; // of the queue pair, see HandleEntry
+    rpma::HandleEntry entry_; // the entry of the queue pair, see HandleEntry
 };

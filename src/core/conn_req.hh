@@ -89,7 +89,7 @@ struct rpma_conn_req : rpma::Allocated {
     bool check_device(rpma::Call &call) const;
     rdma_conn_param parameters(const rpma_conn_private_data *pdata) const;
 
-    std::unique_ptr<rpma_conn> conn_; // until it is connected
+    std::unique_ptr<rpma_conn> conn_; // empty once it is connected
     rpma_peer &peer_;
     uint8_t retry_count_ = 0;
     uint8_t rnr_retry_count_ = 0;

@@ -76,7 +76,7 @@ struct rpma_batch : Allocated {
 
     uint32_t size_;       // in operations
     uint32_t next_;       // the first operation of the next post
-    uint32_t generation_; // of the connection, when the methods were chosen
+    uint32_t generation_; // flush.generation() at the choice of the methods
     uint32_t max_ops_;
     uint32_t linked_;        // entries in the linked list; never 0
     std::size_t entry_size_; // in bytes

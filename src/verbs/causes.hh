@@ -38,12 +38,12 @@ struct Failure {
     const ibv_context *id_device = nullptr; // the connection's
     uint32_t objects = 0; // the device's limit of objects of this kind for all programs
     struct {
-        const char *parameter, *attribute; // of the provider's call, and of the device
+        const char *parameter, *attribute; // names for the log: of the call, of the device
         uint64_t requested, limit;
-        const char *setter; // of the configuration, or nullptr
+        const char *setter; // name of the setter, or nullptr
     } sizes[2] = {};
     uint32_t inline_size = 0;
-    unsigned access = 0; // of a memory region
+    unsigned access = 0; // access flags of a memory region
     const sockaddr *source = nullptr;
     const char *name = nullptr;
     int family = 0;    // the requested family of the name
