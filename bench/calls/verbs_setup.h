@@ -16,7 +16,7 @@ extern struct ibv_qp *full_qp; // refuses each post
 extern struct ibv_qp_ex *qpx; // on a device with native operations
 #endif
 extern struct ibv_cq *cq, *empty_cq;     // each poll of cq returns a completion
-extern struct ibv_comp_channel *channel; // of cq
+extern struct ibv_comp_channel *channel; // the channel of cq
 extern struct ibv_mr *local;
 extern uint64_t remote_addr;
 extern uint32_t rkey;

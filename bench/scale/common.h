@@ -51,12 +51,12 @@ unsigned long take_completions(struct rpma_cq *cq, int max);
 // Disconnects, waits for the other side to disconnect, and deletes the connection.
 void disconnect(struct rpma_conn *conn);
 
-void watch(int epoll, int fd, void *what); // for readability
+void watch(int epoll, int fd, void *what); // adds fd to epoll, for EPOLLIN
 
-double seconds(void);     // of the clock
-double cpu_seconds(void); // of this process, kernel included
+double seconds(void);     // the time of the clock
+double cpu_seconds(void); // processor time of this process, kernel included
 
-double resident_kib(void); // of this process
+double resident_kib(void); // memory of this process
 double descriptors(void);
 
 void print(const char *figure, double value);

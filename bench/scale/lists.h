@@ -12,8 +12,8 @@ enum { MAX_REQUESTS = 128 };
 
 extern struct kind {
     bool flushes;    // each write is followed by an emulated flush
-    unsigned bytes;  // of each write
-    unsigned length; // of a list: writes, or pairs of write and flush
+    unsigned bytes;  // size of each write
+    unsigned length; // number of writes, or of pairs of write and flush, in a list
 } kind;
 
 void open_by_hand(const char *address, const char *port);

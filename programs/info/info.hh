@@ -23,7 +23,7 @@ struct options {
 std::optional<options> parse_options(int argc, char **argv);
 
 // system.cc
-std::string library_version(); // of the loaded library
+std::string library_version(); // the version of the loaded library
 json versions();
 // The default settings of connections and shared receive queues.
 json defaults();

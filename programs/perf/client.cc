@@ -23,7 +23,7 @@ constexpr int RETRY_MS = 100,
 struct Progress {
     uint64_t began = now_ns();
     uint64_t now = began, operations = 0;
-    uint64_t last_progress = began; // when an operation last completed
+    uint64_t last_progress = began; // time of the last completion
     uint64_t shown_at = began,      // end of the last reported interval
         shown = 0;
 };
@@ -31,9 +31,9 @@ struct Progress {
 // Results of a plan so far.
 struct Measured {
     Result result{};
-    uint64_t since = 0;    // when the measurement began; 0: not yet
-    uint64_t last = 0;     // when the last operation completed
-    uint64_t broke_at = 0; // when the connections were lost; 0: they are established
+    uint64_t since = 0;    // start of the measurement; 0: it has not started
+    uint64_t last = 0;     // time of the last completion
+    uint64_t broke_at = 0; // time of the loss of the connections; 0: they are established
     bool is_complete = false;
     uint64_t cpu_before = 0;
     std::optional<Progress> progress{};
@@ -242,7 +242,7 @@ void Client::fail_with_reason() {
 
 // Establishes all connections concurrently.
 void Client::connect_all(const Json &ready) {
-    uint64_t last_progress = now_ns(); // when a connection was last established
+    uint64_t last_progress = now_ns(); // time of the last established connection
     LoadGenerator &generator = *session->generator;
     generator.take_target(ready["target"]);
     generator.session = ready["session"];

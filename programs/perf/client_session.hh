@@ -44,7 +44,7 @@ struct ClientSession {
     Server &server;
     Session session;
     const uint64_t protocol;     // version used by the client
-    uint64_t session_number = 0; // of the load
+    uint64_t session_number = 0; // number of the load
 
   private:
     void on_connection(Connection &connection);
@@ -67,9 +67,9 @@ struct ClientSession {
     bool is_begin_requested = false;
     uint64_t cpu_before = 0, measured_from = 0;
     std::vector<uint64_t> counts;    // operations per connection, as reported by the client
-    uint64_t counts_received_at = 0; // when the client reported them
-    Json result;                     // of the load, since the client reported its counts
-    uint64_t last_activity;          // of the client's program, not only of its device
+    uint64_t counts_received_at = 0; // the time of this report
+    Json result;            // result of the load, once the client has reported its counts
+    uint64_t last_activity; // last activity of the client's program, not only of its device
 };
 
 #endif

@@ -8,10 +8,10 @@
 
 #include "load_generator.hh"
 
-constexpr size_t CREDIT_SIZE = 8; // of the message that lets the client send more
+constexpr size_t CREDIT_SIZE = 8; // bytes of the message that permits further sends
 
 Queues connection_queues(const Plan &plan);
-size_t connection_memory_size(const Plan &plan); // per connection
+size_t connection_memory_size(const Plan &plan); // bytes per connection
 // Offset of the first connection's memory; the memory before it is the peer's target (--both).
 size_t connection_memory_offset(const Plan &plan);
 

@@ -51,7 +51,7 @@ class Control {
     std::deque<std::string> unsent; // the first one is being sent from memory
     rpma::cq_ref cq;
     int cq_fd_ = -1;
-    uint64_t last_activity = 0; // when the last message or keepalive completed
+    uint64_t last_activity = 0; // time of the last completed message or keepalive
     bool is_keepalive_outstanding = false;
 };
 

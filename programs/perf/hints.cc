@@ -15,7 +15,7 @@ enum class Values { none, text, number, any };
 struct Hint {
     const char *tool;
     std::string_view names; // with a space before and after each
-    const char *text;       // after the name
+    const char *text;       // follows the name
     std::string_view option = "";
     Values values = Values::none;
 };

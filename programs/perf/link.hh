@@ -22,9 +22,9 @@ struct Link {
     // none: wait for the descriptor; ready: the request can be set up
     enum class Step { none, ready, established, ended };
 
-    rpma::conn_req request; // until it is connected
+    rpma::conn_req request; // empty once it is connected
     rpma::conn conn;
-    int fd = -1; // of the request, and then of the connection
+    int fd = -1; // descriptor of the request, later of the connection
     bool is_established = false, has_ended = false;
 
     // Starts connecting.

@@ -34,12 +34,12 @@ struct Connection {
     size_t receive_base = 0; // offset of the buffers of its receives
     std::vector<rpma::batch> batches;
     std::array<rpma_sge, ELEMENTS_MAX> sges{};
-    std::vector<uint64_t> started;   // when the operation of each place was posted
+    std::vector<uint64_t> started;   // time of the post of each place's operation
     uint64_t posted = 0, done = 0;   // operations
     uint64_t connect_ns = 0;         // the time until the connection was established
-    uint64_t due = 0;                // when the next operation is to be posted; 0: at once
+    uint64_t due = 0;                // due time of the next operation; 0: now
     uint64_t limit = 0;              // the greatest value of posted; 0: no limit
-    bool is_finished = false;        // nothing more is posted in this phase
+    bool is_finished = false;        // no more posts in this phase
     uint64_t allowed = 0;            // messages for which the server has posted receives
     uint64_t outstanding_sends = 0;  // sends that no completion covers yet
     uint64_t replies = 0;            // receives that completed at the client
@@ -64,7 +64,7 @@ struct Worker {
     std::atomic<bool> has_ended;
     Histogram histogram;
     std::vector<Interval> intervals;
-    uint64_t began_at = 0, ended_at = 0; // of the measurement
+    uint64_t began_at = 0, ended_at = 0; // times of the measurement
     uint64_t first_at = 0,
              last_at = 0; // when the first and the last operation completed; 0: none
     std::stop_token token;
@@ -123,8 +123,8 @@ struct LoadGenerator {
     // of the side that connects:
     std::string address, port;
     uint64_t session = 0;  // the number of the load at the server
-    uint64_t began_at = 0; // of the measurement; 0: each worker takes its own time
-    Limits limits;         // of the side that posts the load
+    uint64_t began_at = 0; // start of the measurement; 0: each worker takes its own time
+    Limits limits;         // limits of the side that posts the load
     const Memory owned;
     const std::span<char> memory;
     rpma::mr_local mr;

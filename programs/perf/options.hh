@@ -27,12 +27,12 @@ struct Options {
     bool is_server = false;
     std::string address, port = "7204";
     std::string memory;                 // path; "": DRAM
-    bool direct_write = false;          // to that memory, as stated by the operator
-    uint64_t limit = UINT64_C(1) << 30; // of DRAM for the loads of all clients
+    bool direct_write = false;          // direct write to memory, as stated by the operator
+    uint64_t limit = UINT64_C(1) << 30; // bytes of DRAM for the loads of all clients
     bool once = false;
     bool json = false;
     bool shows_intervals = false;
-    bool reconnect = false; // after a break, instead of failing
+    bool reconnect = false; // reconnects after a break, instead of failing
     std::string plot;       // path; "": none
     std::string ledger;     // path; "": none
     std::vector<uint64_t> operations;

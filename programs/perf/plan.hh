@@ -94,11 +94,11 @@ struct Plan {
 
     // Both sides derive these values from the plan.
     uint64_t stride() const { return aligned(size); } // bytes from one place to the next
-    uint64_t receives() const;                        // per connection, on the server
-    uint64_t target_places() const;                   // per connection, in the server's memory
-    uint64_t offset_of(uint64_t connection,
-                       uint64_t number) const;  // of an operation's place there
-    rpma_work_type type(uint64_t number) const; // of an operation
+    uint64_t receives() const;                        // number per connection, on the server
+    uint64_t target_places() const; // number per connection, in the server's memory
+    // The offset of an operation's place in the server's memory.
+    uint64_t offset_of(uint64_t connection, uint64_t number) const;
+    rpma_work_type type(uint64_t number) const; // the type of an operation
     uint64_t target_size() const;               // bytes for all connections
     uint64_t signal_every() const;              // one of this many sends is signaled
     uint64_t sends() const;                     // maximum number of outstanding sends

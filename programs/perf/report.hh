@@ -19,12 +19,12 @@ inline double us_of(uint64_t ns) {
 struct Side {
     std::string librpma, kernel, device;
     std::string memory;        // kind: "dram", "file", "fsdax" or "devdax"
-    bool direct_write = false; // to the memory, as stated by the server's operator
+    bool direct_write = false; // direct write to memory, as stated by the server's operator
     bool has_atomics = false;  // the device
 };
 Side describe_side(const std::string &device, const std::string &memory);
 
-struct Gap { // without service, from the beginning of the measurement
+struct Gap { // time without service; begin_ns is relative to the measurement
     uint64_t begin_ns = 0, length_ns = 0;
 };
 
@@ -33,10 +33,10 @@ struct Result {
     uint64_t operations = 0; // completed operations of all connections
     double seconds = 0;
     uint64_t client_cpu_ns = 0, server_cpu_ns = 0;
-    std::vector<Gap> gaps{}; // of service, with --reconnect
+    std::vector<Gap> gaps{}; // gaps of service, with --reconnect
     uint64_t served = 0;     // operations covered by the server's processor time
     bool is_verified = false;
-    uint64_t server_operations = 0, server_ns = 0; // of the server's load, with --both
+    uint64_t server_operations = 0, server_ns = 0; // results of the server's load, with --both
     Histogram latency{};
     uint64_t interval_ns = 0;
     std::vector<Interval> intervals{};

@@ -49,7 +49,7 @@ struct Session {
     Control control;
     std::string in;                           // the last message received
     uint64_t connection = 0;                  // the connection of the last event
-    std::unique_ptr<LoadGenerator> generator; // of the prepared or running load
+    std::unique_ptr<LoadGenerator> generator; // the prepared or running load
 
   private:
     bool advance();
