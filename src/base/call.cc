@@ -63,11 +63,12 @@ void Call::vlog(const char *file, int line, const char *advice, const char *form
                 va_list values) const {
     char message[LOG_MESSAGE_SIZE];
     char *const end = message + sizeof(message);
-    char *at = vformat(message, LOG_FAILURE_SIZE, format, values);
+    char *const at = vformat(message, LOG_FAILURE_SIZE, format, values);
+    TextWriter writer(at, static_cast<std::size_t>(end - at));
     if (recorded_error_ != 0)
-        at = rpma::format(at, static_cast<std::size_t>(end - at), " failed: %s (%d)",
-                          ErrorText(recorded_error_).chars, recorded_error_);
-    rpma::format(at, static_cast<std::size_t>(end - at), "%s", advice);
+        writer.add(" failed: ", ErrorText(recorded_error_).chars, " (", recorded_error_, ")");
+    writer.add(advice);
+    writer.end();
     const bool is_last_failure = recorded_level_ <= RPMA_LOG_LEVEL_WARNING;
     log_message(recorded_level_, {file, line, function_}, message,
                 is_last_failure ? last_message : nullptr);

@@ -103,16 +103,16 @@ template <class Write>
 // so that record_failure() is called in one place.
 #define RPMA_FAIL_ADVISING(call, code, error, ...)   \
     rpma::log_if((call).record_failure(code, error), \
-                 [&] { (call).log(__FILE__, __LINE__, __VA_ARGS__); })
+                 [&] { (call).log(__FILE_NAME__, __LINE__, __VA_ARGS__); })
 #define RPMA_FAIL(call, code, error, ...) RPMA_FAIL_ADVISING(call, code, error, "", __VA_ARGS__)
 // Rejects data of another machine. This is no failure of this side, and is logged for
 // information.
 #define RPMA_REJECT(call, ...)              \
     rpma::log_if((call).record_rejection(), \
-                 [&] { (call).log(__FILE__, __LINE__, "", __VA_ARGS__); })
+                 [&] { (call).log(__FILE_NAME__, __LINE__, "", __VA_ARGS__); })
 #define RPMA_WOULD_BLOCK(call, code, error, ...)         \
     rpma::log_if((call).record_would_block(code, error), \
-                 [&] { (call).log(__FILE__, __LINE__, "", __VA_ARGS__); })
+                 [&] { (call).log(__FILE_NAME__, __LINE__, "", __VA_ARGS__); })
 #define RPMA_INTERRUPTED(call, ...)            \
     rpma::log_if((call).record_interruption(), \
-                 [&] { (call).log(__FILE__, __LINE__, "", __VA_ARGS__); })
+                 [&] { (call).log(__FILE_NAME__, __LINE__, "", __VA_ARGS__); })

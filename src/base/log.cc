@@ -93,12 +93,6 @@ default_log_function(rpma_log_level level, const char *file_name, const int line
 
 std::atomic<rpma_log_function *> log_function{default_log_function};
 
-const char *base_name(const char *path) {
-    const char *slash = std::strrchr(path, '/');
-    // Meson compiles by paths with a slash.
-    return slash != nullptr ? slash + 1 : path; // GCOVR_EXCL_BR_LINE
-}
-
 // The most verbose level that is currently enabled.
 rpma_log_level enabled_level() {
     return std::max(thresholds[RPMA_LOG_THRESHOLD].load(), environment_level);
@@ -166,11 +160,11 @@ void log_message(rpma_log_level level, const SourceLocation &location, const cha
     make_visible(message, sizeof(message), raw, false);
     probe::log(level, location.function, message);
 
-    const char *file = base_name(location.file);
     if (level <= environment_level)
-        write_to_stderr(level, LocationText(file, location.line, location.function), message);
+        write_to_stderr(level, LocationText(location.file, location.line, location.function),
+                        message);
     if (level <= log_threshold(RPMA_LOG_THRESHOLD))
-        log_function.load(std::memory_order_acquire)(level, file, location.line,
+        log_function.load(std::memory_order_acquire)(level, location.file, location.line,
                                                      location.function, "%s\n", message);
     if (copy != nullptr)
         std::memcpy(copy, message, std::strlen(message) + 1);

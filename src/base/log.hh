@@ -59,5 +59,6 @@ inline constexpr std::size_t LOG_FAILURE_SIZE = LOG_MESSAGE_SIZE - LOG_ADVICE_SI
             rpma::log(level, location, __VA_ARGS__); \
     } while (false)
 
-#define RPMA_LOG(level, function_name, ...) \
-    RPMA_LOG_AT(level, (rpma::SourceLocation{__FILE__, __LINE__, function_name}), __VA_ARGS__)
+#define RPMA_LOG(level, function_name, ...)                                            \
+    RPMA_LOG_AT(level, (rpma::SourceLocation{__FILE_NAME__, __LINE__, function_name}), \
+                __VA_ARGS__)

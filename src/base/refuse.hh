@@ -51,10 +51,10 @@ template <class T> int release_and_delete(const char *function, T **object) {
 // The same for a function that implements an exported one.
 #define RPMA_REFUSE_IN(function, condition) RPMA_REFUSE_AS(function, condition, #condition)
 // For other arguments: a format and its values, which show the value and the possible ones.
-#define RPMA_REFUSE_AS(function, condition, ...)                            \
-    do {                                                                    \
-        if (condition) [[unlikely]]                                         \
-            return rpma::refuse(function, __FILE__, __LINE__, __VA_ARGS__); \
+#define RPMA_REFUSE_AS(function, condition, ...)                                 \
+    do {                                                                         \
+        if (condition) [[unlikely]]                                              \
+            return rpma::refuse(function, __FILE_NAME__, __LINE__, __VA_ARGS__); \
     } while (false)
 #define RPMA_REFUSE_VALUE(function, condition, argument, possible)                 \
     RPMA_REFUSE_AS(function, condition, #argument " is %lld; possible: " possible, \

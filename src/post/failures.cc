@@ -30,7 +30,7 @@ int refuse_operation(const CallSite &site, const char *format, ...) {
         va_start(values, format);
         text.vadd(format, values);
         va_end(values);
-        call.log(__FILE__, __LINE__, "", "%s%s", site.prefix().chars, text.chars);
+        call.log(__FILE_NAME__, __LINE__, "", "%s%s", site.prefix().chars, text.chars);
     }
     return call.finish();
 }
@@ -129,9 +129,9 @@ Text post_advice(int result, const char *queue, uint32_t room, const char *setti
         text.add("; post from the process, and as the user, that opened the device");
     if (!is_full(result))
         return text;
-    text.add("; the %s queue is full, it holds %" PRIu32
-             ": poll completions before the next post, or raise the size with %s()",
-             queue, room, setting);
+    text.append("; the ", queue, " queue is full, it holds ", room,
+                ": poll completions before the next post, or raise the size with ", setting,
+                "()");
     return text;
 }
 
@@ -196,12 +196,15 @@ namespace {
 int log_send(const char *function, const rpma_conn &conn, const RejectedSend &wr,
              uint64_t bytes, const Rejection &rejection, const Part *part) {
     Call call(function);
-    if (rejection.record(call))
-        call.log(__FILE__, __LINE__, send_advice(rejection.result, conn, bytes).chars,
-                 "%sibv_post_send(opcode=%s, remote_addr=0x%" PRIx64 ", addr=0x%" PRIx64
-                 ", length=%" PRIu32 ", wr_id=0x%" PRIx64 ", send_flags=%s)",
-                 part_text(part).chars, opcode_text(wr.opcode), wr.remote_addr, wr.sge.addr,
-                 wr.sge.length, wr.wr_id, send_flags_text(wr.send_flags).chars);
+    if (rejection.record(call)) {
+        Text text = part_text(part);
+        text.append("ibv_post_send(opcode=", opcode_text(wr.opcode), ", remote_addr=0x",
+                    Hex{wr.remote_addr}, ", addr=0x", Hex{wr.sge.addr},
+                    ", length=", wr.sge.length, ", wr_id=0x", Hex{wr.wr_id},
+                    ", send_flags=", send_flags_text(wr.send_flags).chars, ")");
+        call.log(__FILE_NAME__, __LINE__, send_advice(rejection.result, conn, bytes).chars,
+                 "%s", text.chars);
+    }
     // A key grants access to the memory, so it is logged for debugging only.
     RPMA_LOG(RPMA_LOG_LEVEL_DEBUG, function, "rkey=0x%" PRIx32 ", lkey=0x%" PRIx32, wr.rkey,
              wr.sge.lkey);
@@ -252,7 +255,7 @@ int fail_native(const char *function, const rpma_conn &conn, const ibv_send_wr &
     Call call(function);
     probe::post_refused(function, &conn, first.opcode, first.wr_id, result);
     if (rejection.record(call))
-        call.log(__FILE__, __LINE__, send_advice(result, conn, bytes).chars,
+        call.log(__FILE_NAME__, __LINE__, send_advice(result, conn, bytes).chars,
                  "%sibv_wr_complete(first: opcode=%s, remote_addr=0x%" PRIx64
                  ", length=%" PRIu64 ", wr_id=0x%" PRIx64 ")",
                  part_text(part).chars, opcode_text(first.opcode), first.wr.rdma.remote_addr,
@@ -266,7 +269,8 @@ int fail_receive(const char *function, const ReceiveQueue &queue, uint32_t size,
     Call call(function);
     probe::post_refused(function, nullptr, -1, wr.wr_id, result);
     if (rejection.record(call))
-        call.log(__FILE__, __LINE__, post_advice(result, "receive", size, queue.setting).chars,
+        call.log(__FILE_NAME__, __LINE__,
+                 post_advice(result, "receive", size, queue.setting).chars,
                  "%s%s(addr=0x%" PRIx64 ", length=%" PRIu32 ", wr_id=0x%" PRIx64 ")",
                  part_text(part).chars, queue.post, wr.sge.addr, wr.sge.length, wr.wr_id);
     return call.finish();

@@ -13,7 +13,6 @@
 #include <rdma/rdma_cma.h>
 
 #include "base/error_text.hh"
-#include "base/format.hh"
 
 namespace rpma {
 
@@ -74,10 +73,12 @@ template <std::size_t N> Text flags_text(unsigned flags, const Flag (&names)[N])
     for (const Flag &flag : names) {
         if ((flags & flag.bit) == 0)
             continue;
-        text.add("%s%s", text.length > 0 ? "|" : "", flag.name);
+        if (text.length > 0)
+            text.append("|");
+        text.append(flag.name);
     }
     if (text.length == 0)
-        text.add("0");
+        text.append("0");
     return text;
 }
 

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/format.hh"
 #include "base/log.hh"
 
 struct ibv_context;
@@ -25,6 +26,12 @@ struct Text {
     Text() { chars[0] = '\0'; } // an initializer would clear the whole array
     [[gnu::format(printf, 2, 3)]] void add(const char *format, ...);
     [[gnu::format(printf, 2, 0)]] void vadd(const char *format, va_list values);
+    // Adds strings and numbers, for lines that many posts log.
+    template <class... Parts> [[gnu::always_inline]] void append(const Parts &...parts) {
+        TextWriter writer(chars + length, sizeof(chars) - length);
+        writer.add(parts...);
+        length = static_cast<std::size_t>(writer.end() - chars);
+    }
     // Adds a member of a list. If it does not fit, adds "..." and returns false.
     bool add_member(const char *member);
 };

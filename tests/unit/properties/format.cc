@@ -9,6 +9,7 @@
 #include <climits>
 #include <cstdio>
 #include <cstring>
+#include <string_view>
 
 namespace {
 
@@ -36,6 +37,23 @@ int failed;
     }
 }
 
+// The same for the parts of a text.
+template <class... Parts> void expect_parts(const std::string_view expected, Parts... parts) {
+    char text[128];
+    for (std::size_t size = 1; size <= expected.size() + 2; size++) {
+        std::memset(text, '#', sizeof(text));
+        rpma::TextWriter writer(text, size);
+        writer.add(parts...);
+        const char *end = writer.end();
+        if (std::string_view(text, end - text) == expected.substr(0, size - 1) &&
+            *end == '\0' && text[size] == '#')
+            continue;
+        std::fprintf(stderr, "format: the parts of \"%s\" are \"%.128s\" in %zu bytes\n",
+                     expected.data(), text, size);
+        failed = 1;
+    }
+}
+
 } // namespace
 
 int main() {
@@ -52,5 +70,8 @@ int main() {
     expect("18446744073709551615|-1|x", "%" PRIu64 "|%d|%s", UINT64_MAX, -1, "x");
     // More arguments than registers.
     expect("1 2 3 4 5 6 7 8", "%d %d %d %d %d %d %d %s", 1, 2, 3, 4, 5, 6, 7, "8");
+    expect_parts("a, b", "a", ", ", "b");
+    expect_parts("-2147483648 0 18446744073709551615", INT_MIN, " ", 0u, " ", UINT64_MAX);
+    expect_parts("0xffffffff 0", "0x", rpma::Hex{UINT32_MAX}, " ", rpma::Hex{0});
     return failed;
 }
