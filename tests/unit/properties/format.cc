@@ -45,8 +45,8 @@ template <class... Parts> void expect_parts(const std::string_view expected, Par
         rpma::TextWriter writer(text, size);
         writer.add(parts...);
         const char *end = writer.end();
-        if (std::string_view(text, end - text) == expected.substr(0, size - 1) &&
-            *end == '\0' && text[size] == '#')
+        if (end == text + std::strlen(text) && text == expected.substr(0, size - 1) &&
+            text[size] == '#')
             continue;
         std::fprintf(stderr, "format: the parts of \"%s\" are \"%.128s\" in %zu bytes\n",
                      expected.data(), text, size);
