@@ -468,7 +468,7 @@ void sim_set_port(struct sockaddr *address, in_port_t port) {
     ((struct sockaddr_in *)(void *)address)->sin_port = port;
 }
 
-// Linux 7.3, include/rdma/ib_addr.h and drivers/infiniband/core/cma.c: cma_zero_addr()
+// Linux 7.3, drivers/infiniband/core/cma.c, cma_zero_addr()
 bool sim_is_wildcard(const struct sockaddr *address) {
     size_t length;
     const void *const host = host_of(address, &length);
