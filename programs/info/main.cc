@@ -94,7 +94,7 @@ void discard_message(rpma_log_level, const char *, int, const char *, const char
 
 json make_report(const options &options, const memory *tried) {
     const muted_stderr muted;
-    // The report shows the messages of failures, so syslog does not get them.
+    // The report shows the messages of failures, so they are not sent to syslog.
     (void)rpma_log_set_function(discard_message);
     const char *flush = std::getenv("RPMA_FLUSH");
     const std::vector<address> addresses = find_addresses();

@@ -65,7 +65,7 @@ json trial::usage(int usage) const {
     }
 }
 
-// Whether data survives a power failure after a persistent flush to this memory.
+// The result for persistent flushes: does flushed data survive a power failure in this memory?
 json trial::persistent_flush(const json &device, const json &found) const {
     const bool saved =
         found.at("native_persistent_flush") == true || tried.domain == "cpu_cache";

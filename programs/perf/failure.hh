@@ -37,7 +37,7 @@ inline void require_ok(rpma::status status, std::string_view text) {
         attempt(text, [status] { rpma::check(status); });
 }
 
-// Checks the error flag of the stream, too, because earlier output may have failed.
+// Also checks the error flag of the stream, because earlier output may have failed.
 inline void check_output() {
     if (fflush(stdout) != 0 || ferror(stdout) != 0)
         fail("cannot write to the standard output");

@@ -67,7 +67,8 @@ uint64_t Plan::receives() const {
 uint64_t Plan::target_places() const {
     if (!op().is_message)
         return ring ? ring : region ? region / stride() + (region < stride()) : depth;
-    // An echo is sent from the buffer of its message: no receive may overwrite it until then.
+    // An echo is sent from the buffer of its message: until it is sent, no receive may
+    // overwrite it.
     return op().is_echoed ? 2 * depth : receives();
 }
 

@@ -16,7 +16,7 @@ struct Recording {
     // Makes the operations completed so far durable in the ledger. Any thread may call it.
     void write();
     // Called before a worker posts: writes the ledger first if the post may overwrite a record
-    // that the file lists, because the client may crash, too.
+    // that the file lists, because the client may also crash.
     void permit(const Connection &connection);
     // Called after the workers have ended: writes the last lines. Returns the number of
     // recorded operations.

@@ -39,8 +39,8 @@ void set_log_function(rpma_log_function *function);
 [[gnu::format(printf, 3, 4)]] void log(rpma_log_level level, const SourceLocation &location,
                                        const char *format, ...);
 
-// The same for a message that is formatted already. copy, if it is not nullptr, gets a copy of
-// the message after the log functions, which may call the library, have returned.
+// The same for a formatted message. copy, unless nullptr, receives the message once the log
+// functions have returned, because these may call the library.
 void log_message(rpma_log_level level, const SourceLocation &location, const char *raw,
                  char *copy);
 

@@ -78,7 +78,7 @@ std::unique_ptr<rpma_conn_req>
 rpma_conn_req::incoming(Call &call, rpma_peer &peer, CmEvent &&event, const ConnSettings *cfg) {
     CmId id = CmId::incoming(event->id);
     // Check cfg only once the request event is taken: an event left in the channel would keep
-    // the descriptor of the endpoint readable for ever.
+    // the descriptor of the endpoint readable.
     if (cfg != nullptr && !check_cfg(call, peer, *cfg))
         return nullptr;
     auto req = create(call, peer, std::move(id));

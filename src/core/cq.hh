@@ -60,8 +60,8 @@ struct rpma_cq : rpma::Allocated {
         count_event();
         return arm_queue(function, false);
     }
-    // The halves of wait(). take_event() waits on the queue's own channel. A program can get
-    // this channel from the ibv_cq and create a queue on it, whose events are rejected.
+    // The halves of wait(). take_event() waits on the queue's own channel. A program may create
+    // another queue on the channel of the ibv_cq; events of this queue are rejected.
     int take_event(const char *function) {
         if (has_shared_channel()) [[unlikely]]
             return refuse_wait(function);

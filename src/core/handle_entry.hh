@@ -15,8 +15,8 @@
 
 namespace rpma {
 
-// The entry of one object. Remove it before the object is destroyed: an object of the program
-// may get the same address afterwards.
+// The entry of one object. Remove it before the object is destroyed: later, an object of the
+// program may have the same address.
 class HandleEntry {
   public:
     HandleEntry() = default;

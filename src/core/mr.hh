@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// mr.hh -- memory regions: local ones are registered, remote ones come from a descriptor
+// mr.hh -- memory regions: local ones are registered, remote ones are created from a descriptor
 //
 // Thread-safety: immutable once created, so any thread may use a region for operations.
 
