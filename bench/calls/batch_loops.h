@@ -16,6 +16,7 @@ LOOPS(16)
 LOOPS(64)
 LOOP(ready, write, 1, conn, describe_write)
 LOOP(ready, write, 16, conn, describe_write)
+LOOP(cleared, write, 16, conn, describe_write)
 KIND(read)
 KIND(send)
 KIND(flush)
@@ -46,7 +47,7 @@ const struct loop loops[] = {
 #ifdef PROVIDER_NATIVE
     ALL_LENGTHS(write_native_flush)
 #endif
-    NAME(ready, write, 1) NAME(ready, write, 16)
+    NAME(ready, write, 1) NAME(ready, write, 16) NAME(cleared, write, 16)
     KIND_NAMES(read) KIND_NAMES(send) KIND_NAMES(flush) KIND_NAMES(atomicwrite)
     // clang-format on
     NAME(sges, write, 1) NAME(sges, write, 2) NAME(sges, write, 4)

@@ -15,33 +15,54 @@ void add_settings(struct rpma_conn_cfg *cfg) {
 
 static struct rpma_batch *batch;
 
-// Each function fills in the operations of one list entry and returns their number.
-static inline __attribute__((always_inline)) unsigned describe_write(struct rpma_work *work) {
-    *work = (struct rpma_work){
-        .type = RPMA_WORK_WRITE,
-        .remote = remote,
-        .local = {.mr = local, .len = TRANSFER_BYTES},
-        .flags = RPMA_F_COMPLETION_ALWAYS,
-    };
+// Each function sets the members of the operations of one list entry, as batch_verbs.c does,
+// and returns their number. The other members are 0: a struct is cleared once.
+#define OPERATION static inline __attribute__((always_inline)) unsigned
+
+OPERATION describe(struct rpma_work *work, enum rpma_work_type type, int flags) {
+    work->type = type;
+    work->flags = flags;
+    work->op_context = NULL;
     return 1;
 }
 
-static inline __attribute__((always_inline)) unsigned
-describe_write_and_flush(struct rpma_work *work) {
-    work[0] = (struct rpma_work){
-        .type = RPMA_WORK_WRITE,
-        .remote = remote,
-        .local = {.mr = local, .len = TRANSFER_BYTES},
-        .flags = RPMA_F_COMPLETION_ON_ERROR,
-    };
-    work[1] = (struct rpma_work){
-        .type = RPMA_WORK_FLUSH,
-        .remote = remote,
-        .flush_type = RPMA_FLUSH_TYPE_PERSISTENT,
-        .flush_len = TRANSFER_BYTES,
-        .flags = RPMA_F_COMPLETION_ALWAYS,
-    };
-    return 2;
+OPERATION describe_remote(struct rpma_work *work, enum rpma_work_type type,
+                          const struct rpma_mr_remote *region, int flags) {
+    work->remote = region;
+    work->remote_offset = 0;
+    return describe(work, type, flags);
+}
+
+OPERATION describe_write(struct rpma_work *work) {
+    work->local = (struct rpma_sge){.mr = local, .len = TRANSFER_BYTES};
+    return describe_remote(work, RPMA_WORK_WRITE, remote, RPMA_F_COMPLETION_ALWAYS);
+}
+
+OPERATION describe_read(struct rpma_work *work) {
+    work->local = (struct rpma_sge){.mr = local, .len = TRANSFER_BYTES};
+    return describe_remote(work, RPMA_WORK_READ, remote, RPMA_F_COMPLETION_ALWAYS);
+}
+
+OPERATION describe_send(struct rpma_work *work) {
+    work->local = (struct rpma_sge){.mr = local, .len = TRANSFER_BYTES};
+    return describe(work, RPMA_WORK_SEND, RPMA_F_COMPLETION_ALWAYS);
+}
+
+OPERATION describe_flush(struct rpma_work *work) {
+    work->flush_type = RPMA_FLUSH_TYPE_PERSISTENT;
+    work->flush_len = TRANSFER_BYTES;
+    return describe_remote(work, RPMA_WORK_FLUSH, remote, RPMA_F_COMPLETION_ALWAYS);
+}
+
+OPERATION describe_atomicwrite(struct rpma_work *work) {
+    work->value = 0;
+    return describe_remote(work, RPMA_WORK_ATOMIC_WRITE, remote, RPMA_F_COMPLETION_ALWAYS);
+}
+
+OPERATION describe_write_and_flush(struct rpma_work *work) {
+    describe_write(work);
+    work->flags = RPMA_F_COMPLETION_ON_ERROR;
+    return 1 + describe_flush(work + 1);
 }
 
 // Memory for remote atomics: only packed private data advertises it, not a descriptor.
@@ -63,36 +84,19 @@ static void advertise_atomics(void) {
          "rpma_conn_private_data_unpack");
 }
 
-static inline __attribute__((always_inline)) unsigned describe_atomic(struct rpma_work *work) {
-    *work = (struct rpma_work){
-        .type = RPMA_WORK_FETCH_ADD,
-        .remote = atomics,
-        .local = {.mr = local, .len = sizeof(work->value)},
-        .flags = RPMA_F_COMPLETION_ALWAYS,
-    };
-    return 1;
+OPERATION describe_atomic(struct rpma_work *work) {
+    work->local = (struct rpma_sge){.mr = local, .len = sizeof(work->value)};
+    work->value = 0;
+    return describe_remote(work, RPMA_WORK_FETCH_ADD, atomics, RPMA_F_COMPLETION_ALWAYS);
 }
-
-#define DESCRIBE(name, ...)                                                               \
-    static inline                                                                         \
-        __attribute__((always_inline)) unsigned describe_##name(struct rpma_work *work) { \
-        *work = (struct rpma_work){.flags = RPMA_F_COMPLETION_ALWAYS, __VA_ARGS__};       \
-        return 1;                                                                         \
-    }
-DESCRIBE(read, .type = RPMA_WORK_READ, .remote = remote,
-         .local = {.mr = local, .len = TRANSFER_BYTES})
-DESCRIBE(send, .type = RPMA_WORK_SEND, .local = {.mr = local, .len = TRANSFER_BYTES})
-DESCRIBE(flush, .type = RPMA_WORK_FLUSH, .remote = remote,
-         .flush_type = RPMA_FLUSH_TYPE_PERSISTENT, .flush_len = TRANSFER_BYTES)
-DESCRIBE(atomicwrite, .type = RPMA_WORK_ATOMIC_WRITE, .remote = remote)
 
 typedef unsigned describe_function(struct rpma_work *work);
 
 // Adds `length` entries to the batch.
 static inline __attribute__((always_inline)) void fill(unsigned length,
                                                        describe_function *describe) {
+    static struct rpma_work work[2];
     for (unsigned i = 0; i < length; i++) {
-        struct rpma_work work[2];
         const unsigned used = describe(work);
         for (unsigned n = 0; n < used; n++)
             must(rpma_batch_add(batch, &work[n]) == 0, "rpma_batch_add");
@@ -133,8 +137,8 @@ static inline __attribute__((always_inline)) void array(struct rpma_conn *throug
                                                         unsigned length,
                                                         describe_function *describe,
                                                         unsigned long times) {
+    struct rpma_work work[MAX_WORKS] = {0};
     for (unsigned long i = 0; i < times; i++) {
-        struct rpma_work work[MAX_WORKS];
         unsigned used = 0;
         // Not unrolled: the code that fills a list must not depend on its length.
 #pragma GCC unroll 1
@@ -144,12 +148,30 @@ static inline __attribute__((always_inline)) void array(struct rpma_conn *throug
     }
 }
 
+// The same with a struct that is cleared for each operation.
+static inline __attribute__((always_inline)) void cleared(struct rpma_conn *through,
+                                                          unsigned length,
+                                                          describe_function *describe,
+                                                          unsigned long times) {
+    open_batch(through);
+    for (unsigned long i = 0; i < times; i++) {
+        must(rpma_batch_reset(batch) == 0, "rpma_batch_reset");
+        for (unsigned n = 0; n < length; n++) {
+            struct rpma_work work = {0};
+            describe(&work);
+            must(rpma_batch_add(batch, &work) == 0, "rpma_batch_add");
+        }
+        must(rpma_batch_post(batch, NULL) == 0, "rpma_batch_post");
+    }
+    rpma_batch_delete(&batch);
+}
+
 // Posts an array that was filled once.
 static inline __attribute__((always_inline)) void ready(struct rpma_conn *through,
                                                         unsigned length,
                                                         describe_function *describe,
                                                         unsigned long times) {
-    struct rpma_work work[MAX_WORKS];
+    struct rpma_work work[MAX_WORKS] = {0};
     for (unsigned n = 0; n < length; n++)
         describe(&work[n]);
     for (unsigned long i = 0; i < times; i++)
@@ -161,7 +183,7 @@ static inline __attribute__((always_inline)) void set(struct rpma_conn *through,
                                                       unsigned length,
                                                       describe_function *describe,
                                                       unsigned long times) {
-    struct rpma_work work;
+    struct rpma_work work = {0};
     open_batch(through);
     fill(length, describe);
     describe(&work);
@@ -176,9 +198,9 @@ static inline __attribute__((always_inline)) void set(struct rpma_conn *through,
 // Each write has a list of `length` SGEs.
 static inline __attribute__((always_inline)) void write_sges(unsigned length,
                                                              unsigned long times) {
+    struct rpma_work work = {0};
     for (unsigned long i = 0; i < times; i++) {
         struct rpma_sge sgl[MAX_SGES];
-        struct rpma_work work;
         describe_write(&work);
         for (unsigned n = 0; n < length; n++)
             sgl[n] = (struct rpma_sge){.mr = local, .len = TRANSFER_BYTES};
@@ -215,8 +237,8 @@ static void atomics_4(unsigned long times) {
 }
 
 static void refused(unsigned long times) {
+    struct rpma_work work = {0};
     for (unsigned long i = 0; i < times; i++) {
-        struct rpma_work work;
         describe_write(&work);
         must(rpma_post(full_conn, &work, 1, NULL) == RPMA_E_AGAIN, "rpma_post");
     }

@@ -99,6 +99,11 @@ static inline void array(unsigned length, unsigned (*add)(unsigned), unsigned lo
     built(length, add, times);
 }
 
+// No request is cleared.
+static inline void cleared(unsigned length, unsigned (*add)(unsigned), unsigned long times) {
+    built(length, add, times);
+}
+
 static inline void set(unsigned length, unsigned (*add)(unsigned), unsigned long times) {
     build(length, add);
     for (unsigned long i = 0; i < times; i++)

@@ -177,8 +177,8 @@ int fill(const CallSite &site, rpma_conn &conn, Entry &entry, const rpma_work &w
             return code;
     if (const int code = fill_all_sges(site, conn, entry, work, list_flags, spare))
         return code;
-    fill_wr(entry.wr, kind.opcode, entry.wr.num_sge, message_flags(work.flags),
-            work.imm & kind.imm_mask, work.op_context);
+    fill_wr(entry.wr, kind.opcode, entry.wr.num_sge, flag_bits(work), work.imm & kind.imm_mask,
+            work.op_context);
     if (kind.has_remote && work.remote != nullptr)
         set_remote(entry.wr, *work.remote, work.remote_offset);
     else

@@ -78,13 +78,18 @@ inline constexpr WorkKind WORK_KINDS[] = {
     {IBV_WR_ATOMIC_CMP_AND_SWP, all_flags_except(0), 0, true, true},
 };
 
-// 0 if the flags are valid and the reserved members are 0. The flags and reserved0 are
-// adjacent: compilers load and compare both at once.
+// The flags of a work request, without the bit that every operation has, and reserved0, which
+// is adjacent: compilers load both at once. Without this bit, bit 0 is set in the result.
+constexpr uint64_t flag_bits(const rpma_work &work) {
+    return (uint64_t{work.reserved0} << 32 | static_cast<uint32_t>(work.flags)) -
+           RPMA_F_COMPLETION_ON_ERROR;
+}
+
+// 0 if the flags are valid and the reserved members are 0: then flag_bits() are send flags.
 constexpr uint64_t invalid_bits(const WorkKind &kind, const rpma_work &work) {
-    const uint64_t flags = uint64_t{work.reserved0} << 32 | static_cast<uint32_t>(work.flags);
     const uint64_t refused =
         uint64_t{UINT32_MAX} << 32 | static_cast<uint32_t>(kind.refused_flags);
-    return ((flags & refused) ^ RPMA_F_COMPLETION_ON_ERROR) | work.reserved1;
+    return (flag_bits(work) & refused) | work.reserved1;
 }
 
 // Fills an entry with any operation, valid or not. The caller sets the link of the work request
@@ -130,7 +135,7 @@ inline void choose_write_method([[maybe_unused]] const rpma_conn &conn, Entry &e
 [[gnu::always_inline]] inline void fill_flush_wr(Entry &entry, const rpma_work &work,
                                                  const rpma_mr_remote &remote,
                                                  ListFlags &list_flags) {
-    fill_wr(entry.wr, IBV_WR_RDMA_READ, 1, signaled_flag(work.flags), 0, work.op_context);
+    fill_wr(entry.wr, IBV_WR_RDMA_READ, 1, flag_bits(work), 0, work.op_context);
     set_remote(entry.wr, remote, work.remote_offset);
     entry.type = RPMA_WORK_FLUSH;
     entry.read_len = FLUSH_READ_SIZE;
@@ -145,8 +150,8 @@ inline void choose_write_method([[maybe_unused]] const rpma_conn &conn, Entry &e
 [[gnu::always_inline]] inline void fill_atomic_write_wr(Entry &entry, const rpma_work &work,
                                                         const rpma_mr_remote &remote,
                                                         ListFlags &list_flags) {
-    fill_wr(entry.wr, IBV_WR_RDMA_WRITE, 1,
-            signaled_flag(work.flags) | IBV_SEND_FENCE | IBV_SEND_INLINE, 0, work.op_context);
+    fill_wr(entry.wr, IBV_WR_RDMA_WRITE, 1, flag_bits(work) | IBV_SEND_FENCE | IBV_SEND_INLINE,
+            0, work.op_context);
     set_remote(entry.wr, remote, work.remote_offset);
     entry.type = RPMA_WORK_ATOMIC_WRITE;
     entry.value = work.value;
@@ -159,8 +164,8 @@ inline void choose_write_method([[maybe_unused]] const rpma_conn &conn, Entry &e
     const bool is_swap = work.type == RPMA_WORK_COMPARE_SWAP;
     entry.sges[0] = make_sge(*work.local.mr, work.local.offset, ATOMIC_SIZE);
     entry.type = static_cast<uint8_t>(work.type);
-    fill_wr(entry.wr, WORK_KINDS[work.type].opcode, 1,
-            signaled_flag(work.flags) | IBV_SEND_FENCE, 0, work.op_context);
+    fill_wr(entry.wr, WORK_KINDS[work.type].opcode, 1, flag_bits(work) | IBV_SEND_FENCE, 0,
+            work.op_context);
     // init_send_wqe() of rxe copies the swap value of both atomics.
     entry.wr.wr.atomic = {work.remote->addr + work.remote_offset,
                           is_swap ? work.compare : work.value, work.value, work.remote->rkey};
@@ -185,7 +190,7 @@ template <rpma_work_type type>
         return false;
     entry.sges[0] = make_sge(*local, work.local.offset, work.local.len);
     entry.type = type;
-    fill_wr(entry.wr, kind.opcode, 1, message_flags(work.flags), work.imm & kind.imm_mask,
+    fill_wr(entry.wr, kind.opcode, 1, flag_bits(work), work.imm & kind.imm_mask,
             work.op_context);
     if (kind.has_remote)
         set_remote(entry.wr, *remote, work.remote_offset);

@@ -82,7 +82,7 @@ inline uint64_t wr_id_of(const void *op_context) {
 
 // The caller sets the list of SGEs and the next request. Providers copy the immediate data for
 // every opcode (ibv_cmd_post_send() of libibverbs, rxe_post_send() of rxe).
-inline void fill_wr(ibv_send_wr &wr, ibv_wr_opcode opcode, int num_sge, unsigned flags,
+inline void fill_wr(ibv_send_wr &wr, ibv_wr_opcode opcode, int num_sge, uint64_t flags,
                     uint32_t imm, const void *op_context) {
     wr.wr_id = wr_id_of(op_context);
     wr.num_sge = num_sge;

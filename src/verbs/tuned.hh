@@ -23,17 +23,17 @@ namespace rpma {
 
 // Flags and immediate data are adjacent. If there is no immediate data, one store for both
 // saves 3 instructions of a read, and 1 of a flush, an atomic write and a send.
-inline void set_flags(ibv_send_wr &wr, unsigned flags, uint32_t imm) {
+inline void set_flags(ibv_send_wr &wr, uint64_t flags, uint32_t imm) {
     constexpr std::size_t position = offsetof(ibv_send_wr, send_flags);
     static_assert(offsetof(ibv_send_wr, imm_data) == position + sizeof(wr.send_flags));
     if (__builtin_constant_p(imm) && imm == 0) {
         const uint64_t flags_and_imm =
-            std::endian::native == std::endian::little ? flags : uint64_t{flags} << 32;
+            std::endian::native == std::endian::little ? flags : flags << 32;
         std::memcpy(reinterpret_cast<char *>(&wr) + position, &flags_and_imm,
                     sizeof(flags_and_imm));
         return;
     }
-    wr.send_flags = flags;
+    wr.send_flags = static_cast<unsigned>(flags);
     wr.imm_data = htonl(imm);
 }
 
