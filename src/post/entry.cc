@@ -55,7 +55,8 @@ int fill_flush(const CallSite &site, rpma_conn &conn, Entry &entry, const rpma_w
                              static_cast<int>(work.flush_type));
     RPMA_REFUSE_OPERATION_AS(site, work.flush_len > UINT32_MAX, RPMA_TOO_LONG(flush_len),
                              work.flush_len);
-    fill_flush_wr(entry, work, *work.remote, list_flags);
+    fill_flush_wr(entry, work, *work.remote, IBV_WR_RDMA_READ, 1);
+    list_flags |= HAS_METHODS;
     const uint64_t size = work.remote->size;
     uint64_t rest = 0;
     if (work.remote_offset < size) [[likely]] {

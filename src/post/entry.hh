@@ -134,8 +134,8 @@ inline void choose_write_method([[maybe_unused]] const rpma_conn &conn, Entry &e
 
 [[gnu::always_inline]] inline void fill_flush_wr(Entry &entry, const rpma_work &work,
                                                  const rpma_mr_remote &remote,
-                                                 ListFlags &list_flags) {
-    fill_wr(entry.wr, IBV_WR_RDMA_READ, 1, flag_bits(work), 0, work.op_context);
+                                                 ibv_wr_opcode opcode, int num_sge) {
+    fill_wr(entry.wr, opcode, num_sge, flag_bits(work), 0, work.op_context);
     set_remote(entry.wr, remote, work.remote_offset);
     entry.type = RPMA_WORK_FLUSH;
     entry.read_len = FLUSH_READ_SIZE;
@@ -144,7 +144,6 @@ inline void choose_write_method([[maybe_unused]] const rpma_conn &conn, Entry &e
 #endif
     entry.flush_type = static_cast<uint8_t>(work.flush_type);
     entry.flush = remote.flush;
-    list_flags |= HAS_METHODS;
 }
 
 [[gnu::always_inline]] inline void fill_atomic_write_wr(Entry &entry, const rpma_work &work,
@@ -206,17 +205,18 @@ template <rpma_work_type type>
     if (remote == nullptr || !is_known(work.flush_type) || work.flush_len > UINT32_MAX ||
         work.remote_offset >= remote->full_read_limit) [[unlikely]]
         return false;
-    const FlushMethod method =
-        choose_method(conn.flush.masks() & remote->flush, work.flush_type);
-    if (method == FlushMethod::NONE) [[unlikely]]
-        return false;
-    fill_flush_wr(entry, work, *remote, list_flags);
+    const FlushMasks masks = conn.flush.masks() & remote->flush;
 #ifdef RPMA_NATIVE_FLUSH
-    if (method == FlushMethod::NATIVE) {
-        fill_native(entry, IBV_WR_FLUSH, list_flags);
+    if (masks.has_native(work.flush_type)) {
+        fill_flush_wr(entry, work, *remote, IBV_WR_FLUSH, 0);
+        list_flags |= HAS_METHODS | HAS_NATIVE;
         return true;
     }
 #endif
+    if (!masks.has_read(work.flush_type)) [[unlikely]]
+        return false;
+    fill_flush_wr(entry, work, *remote, IBV_WR_RDMA_READ, 1);
+    list_flags |= HAS_METHODS;
     entry.sges[0] = conn.flush_read;
     return true;
 }
