@@ -36,7 +36,8 @@ struct sim_profile {
     enum sim_rounding rounding;
     int full_queue_error; // of ibv_post_send() and ibv_post_recv()
     int inline_error;     // of ibv_post_send() for too much inline data
-    int invalid_error;    // for other invalid requests, and before the QP is connected
+    int sge_error;        // of ibv_post_send() for too many SGEs, and before RTS
+    int invalid_error;    // for other invalid requests
     int builder_error;    // of ibv_wr_complete(), if the queue is full or a request too large
     // Of a request whose data cannot be read; of a receive whose memory cannot be written, or
     // is too short.

@@ -49,7 +49,7 @@ constexpr sim_profile common(const char *name, const char *driver, const char *p
     made.max_recv_sge = made.max_read_sge = 30;
     made.rounding = SIM_POWER_OF_TWO;
     made.full_queue_error = ENOMEM;
-    made.inline_error = made.invalid_error = EINVAL;
+    made.inline_error = made.sge_error = made.invalid_error = EINVAL;
     made.builder_error = ENOMEM;
     made.source_error = made.receive_error = IBV_WC_LOC_PROT_ERR;
     made.length_error = IBV_WC_LOC_LEN_ERR;
@@ -82,7 +82,7 @@ constexpr sim_profile mlx(const char *name, const char *driver, const char *pref
     made.attr.vendor_id = 0x02c9;
     made.max_inline =
         912; // the device grants the requested size, up to the size of a work request
-    made.inline_error = ENOMEM;
+    made.inline_error = made.sge_error = ENOMEM;
     made.attr.atomic_cap = IBV_ATOMIC_HCA;
     made.has_qp_ex = true;
     made.destroy_removes_completions = true;
@@ -221,7 +221,7 @@ constexpr sim_profile siw() {
     made.max_inline = 80;
     made.least_inline = 8;
     made.full_queue_error = -ENOMEM; // rdma-core siw/siw.c: siw_post_send, siw_post_recv
-    made.inline_error = made.invalid_error = -EINVAL;
+    made.inline_error = made.sge_error = made.invalid_error = -EINVAL;
     made.receives_need_sge = true;            // push_recv_wqe()
     made.reports_requested_sizes = true;      // siw_create_qp()
     made.hides_refusals = true;               // siw_post_send()

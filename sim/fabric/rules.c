@@ -284,8 +284,8 @@ static bool has_opcode(const struct sim_profile *device, uint32_t opcode) {
 }
 
 // rdma-core 56, providers/rxe/rxe.c, validate_send_wr() and post_one_send();
-// providers/mlx5/qp.c, _mlx5_post_send() and set_data_inl_seg(): the errors that differ are in
-// the profile.
+// providers/mlx5/qp.c, _mlx5_post_send() and set_data_inl_seg(); providers/mlx4/qp.c,
+// mlx4_post_send(): the errors that differ are in the profile.
 int sim_check_send(const struct sim_profile *device, const struct ibv_qp_cap *cap,
                    const struct sim_send *send, size_t queued) {
     const bool is_atomic = sim_is_atomic(send->opcode);
@@ -294,8 +294,9 @@ int sim_check_send(const struct sim_profile *device, const struct ibv_qp_cap *ca
     if (sim_is_inline(send->opcode, send->flags) && send->opcode != SIM_WR_ATOMIC_WRITE &&
         send->length > cap->max_inline_data)
         return device->inline_error;
-    if (send->num_sge > cap->max_send_sge ||
-        (send->opcode == IBV_WR_RDMA_READ && send->num_sge > device->max_read_sge) ||
+    if (send->num_sge > cap->max_send_sge)
+        return device->sge_error;
+    if ((send->opcode == IBV_WR_RDMA_READ && send->num_sge > device->max_read_sge) ||
         (is_atomic && send->num_sge != 1) ||
         (is_atomic && device->checks_atomics &&
          (send->remote_addr % 8 != 0 || send->length < 8)))
@@ -317,11 +318,12 @@ int sim_check_built(const struct sim_profile *device, const struct ibv_qp_cap *c
 // rdma-core 56, providers/rxe/rxe.c, rxe_post_send(), rings the doorbell even after a refusal;
 // for an unconnected QP the doorbell's error replaces that of the refusal: Linux 7.3,
 // drivers/infiniband/sw/rxe/rxe_verbs.c, rxe_post_send(). In providers/siw/siw.c,
-// siw_post_send(), even a successful doorbell replaces the error.
+// siw_post_send(), even a successful doorbell replaces the error. In providers/mlx5/verbs.c,
+// mlx5_modify_qp() permits no SGEs before RTS (qp_state_max_gs).
 int sim_post_result(const struct sim_profile *device, bool is_connected, size_t accepted,
                     int error) {
     if (!is_connected)
-        return device->invalid_error;
+        return device->sge_error;
     return accepted > 0 && device->hides_refusals ? 0 : error;
 }
 

@@ -14,6 +14,7 @@
 #include <functional>
 #include <poll.h>
 #include <sys/mman.h>
+#include <vector>
 
 extern "C" {
 #include <setjmp.h>
@@ -402,6 +403,29 @@ void fault_refuses_the_nth_post(void **) {
     assert_true(pair.a.is_empty());
 }
 
+// rdma-core 56, providers/mlx5/qp.c, _mlx5_post_send(), and providers/rxe/rxe.c,
+// validate_send_wr(); Linux 7.3, drivers/infiniband/sw/rxe/rxe_verbs.c, rxe_post_send()
+void refused_send_has_the_error_number_of_its_provider(void **) {
+    static const struct {
+        const char *device;
+        int error;
+    } rows[] = {{"rxe", EINVAL}, {"mlx5", ENOMEM}};
+    for (const auto &row : rows) {
+        Pair pair({.device = row.device});
+        ibv_qp_attr attr;
+        ibv_qp_init_attr init;
+        assert_int_equal(ibv_query_qp(pair.a.qp, &attr, IBV_QP_CAP, &init), 0);
+        std::vector<ibv_sge> list(init.cap.max_send_sge + 1, pair.sge(8));
+        const auto use_list = [&](ibv_send_wr &wr, ibv_sge &) {
+            wr.sg_list = list.data();
+            wr.num_sge = static_cast<int>(list.size());
+        };
+        assert_int_equal(pair.post(IBV_WR_RDMA_WRITE, 8, use_list), row.error);
+        assert_int_equal(pair.a.modify(IBV_QPS_RESET, 0), 0);
+        assert_int_equal(pair.post(IBV_WR_RDMA_WRITE, 8), row.error);
+    }
+}
+
 void transitions_need_their_attributes(void **) {
     Direct direct(options_of("rxe"));
     Side side(direct, 1, false, 0, 4);
@@ -596,6 +620,7 @@ int main() {
         cmocka_unit_test(link_that_returns_in_time_executes_the_request),
         cmocka_unit_test(delay_applies_in_both_directions),
         cmocka_unit_test(fault_refuses_the_nth_post),
+        cmocka_unit_test(refused_send_has_the_error_number_of_its_provider),
         cmocka_unit_test(transitions_need_their_attributes),
         cmocka_unit_test(unmapped_memory_is_not_registered),
         cmocka_unit_test(extended_queue_pair_posts_lists),
