@@ -205,15 +205,16 @@ template <rpma_work_type type>
     if (remote == nullptr || !is_known(work.flush_type) || work.flush_len > UINT32_MAX ||
         work.remote_offset >= remote->full_read_limit) [[unlikely]]
         return false;
-    const FlushMasks masks = conn.flush.masks() & remote->flush;
+    const FlushMethod method =
+        choose_method(conn.flush.masks() & remote->flush, work.flush_type);
 #ifdef RPMA_NATIVE_FLUSH
-    if (masks.has_native(work.flush_type)) {
+    if (method == FlushMethod::NATIVE) {
         fill_flush_wr(entry, work, *remote, IBV_WR_FLUSH, 0);
         list_flags |= HAS_METHODS | HAS_NATIVE;
         return true;
     }
 #endif
-    if (!masks.has_read(work.flush_type)) [[unlikely]]
+    if (method == FlushMethod::NONE) [[unlikely]]
         return false;
     fill_flush_wr(entry, work, *remote, IBV_WR_RDMA_READ, 1);
     list_flags |= HAS_METHODS;
