@@ -103,6 +103,16 @@ static inline __attribute__((always_inline)) void fill(unsigned length,
     }
 }
 
+// The same with a struct that is cleared for each operation.
+static inline __attribute__((always_inline)) void fill_cleared(unsigned length,
+                                                               describe_function *describe) {
+    for (unsigned i = 0; i < length; i++) {
+        struct rpma_work work = {0};
+        describe(&work);
+        must(rpma_batch_add(batch, &work) == 0, "rpma_batch_add");
+    }
+}
+
 static inline __attribute__((always_inline)) void open_batch(struct rpma_conn *through) {
     must(rpma_batch_new(through, MAX_WORKS, &batch) == 0, "rpma_batch_new");
 }
@@ -120,17 +130,32 @@ static inline __attribute__((always_inline)) void prepared(struct rpma_conn *thr
     rpma_batch_delete(&batch);
 }
 
+typedef void fill_function(unsigned length, describe_function *describe);
+
+static inline __attribute__((always_inline)) void
+build_with(fill_function *fill_batch, struct rpma_conn *through, unsigned length,
+           describe_function *describe, unsigned long times) {
+    open_batch(through);
+    for (unsigned long i = 0; i < times; i++) {
+        must(rpma_batch_reset(batch) == 0, "rpma_batch_reset");
+        fill_batch(length, describe);
+        must(rpma_batch_post(batch, NULL) == 0, "rpma_batch_post");
+    }
+    rpma_batch_delete(&batch);
+}
+
 static inline __attribute__((always_inline)) void built(struct rpma_conn *through,
                                                         unsigned length,
                                                         describe_function *describe,
                                                         unsigned long times) {
-    open_batch(through);
-    for (unsigned long i = 0; i < times; i++) {
-        must(rpma_batch_reset(batch) == 0, "rpma_batch_reset");
-        fill(length, describe);
-        must(rpma_batch_post(batch, NULL) == 0, "rpma_batch_post");
-    }
-    rpma_batch_delete(&batch);
+    build_with(fill, through, length, describe, times);
+}
+
+static inline __attribute__((always_inline)) void cleared(struct rpma_conn *through,
+                                                          unsigned length,
+                                                          describe_function *describe,
+                                                          unsigned long times) {
+    build_with(fill_cleared, through, length, describe, times);
 }
 
 static inline __attribute__((always_inline)) void array(struct rpma_conn *through,
@@ -146,24 +171,6 @@ static inline __attribute__((always_inline)) void array(struct rpma_conn *throug
             used += describe(&work[used]);
         must(rpma_post(through, work, used, NULL) == 0, "rpma_post");
     }
-}
-
-// The same with a struct that is cleared for each operation.
-static inline __attribute__((always_inline)) void cleared(struct rpma_conn *through,
-                                                          unsigned length,
-                                                          describe_function *describe,
-                                                          unsigned long times) {
-    open_batch(through);
-    for (unsigned long i = 0; i < times; i++) {
-        must(rpma_batch_reset(batch) == 0, "rpma_batch_reset");
-        for (unsigned n = 0; n < length; n++) {
-            struct rpma_work work = {0};
-            describe(&work);
-            must(rpma_batch_add(batch, &work) == 0, "rpma_batch_add");
-        }
-        must(rpma_batch_post(batch, NULL) == 0, "rpma_batch_post");
-    }
-    rpma_batch_delete(&batch);
 }
 
 // Posts an array that was filled once.
