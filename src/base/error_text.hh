@@ -18,7 +18,7 @@ class ErrorText {
     // Log lines are English in every locale. Without glibc 2.32, and for an unknown number, the
     // C library may translate the text.
     const char *text(int error) {
-#if defined(_GNU_SOURCE) && __GLIBC_MINOR__ >= 32
+#if defined(_GNU_SOURCE) && defined(__GLIBC__) && __GLIBC_MINOR__ >= 32
         if (const char *known = strerrordesc_np(error); known != nullptr)
             return known;
 #endif
