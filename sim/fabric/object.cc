@@ -79,6 +79,7 @@ int Verbs::device(const DeviceInfo &request, DeviceInfo::Reply &reply) {
     reply.index = found->index;
     reply.vectors = profile.vectors;
     reply.send_ops = sim_send_ops(&profile);
+    reply.keeps_bad_wr = profile.keeps_bad_wr;
     return 0;
 }
 

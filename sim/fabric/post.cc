@@ -40,6 +40,10 @@ int Verbs::refuse_by_fault() {
     return error;
 }
 
+static bool is_connected(const Qp &qp) {
+    return qp.attr.qp_state >= IBV_QPS_RTS && !qp.is_idle;
+}
+
 int Verbs::check_send(const Qp &qp, const Send &send, bool is_built) const {
     const sim_profile &profile = *qp.context->device->profile;
     const SendWr &wr = send.wr;
@@ -51,7 +55,7 @@ int Verbs::check_send(const Qp &qp, const Send &send, bool is_built) const {
         return sim_check_built(&profile, &qp.attr.cap, &checked, qp.sends.size());
     if (qp.type == IBV_QPT_UD && wr.opcode != IBV_WR_SEND && wr.opcode != IBV_WR_SEND_WITH_IMM)
         return profile.invalid_error;
-    return sim_check_send(&profile, &qp.attr.cap, &checked, qp.sends.size());
+    return sim_check_send(&profile, is_connected(qp), &qp.attr.cap, &checked, qp.sends.size());
 }
 
 // A QP in the error state flushes the requests.
@@ -81,8 +85,7 @@ int Verbs::post_send(const PostSend &request, PostSend::Reply &reply) {
         reply.taken = 0;
         return 0;
     }
-    reply.error = sim_post_result(&profile, qp->attr.qp_state >= IBV_QPS_RTS && !qp->is_idle,
-                                  reply.taken, reply.error);
+    reply.error = sim_post_result(&profile, is_connected(*qp), reply.taken, reply.error);
     Engine(fabric_).run(*qp);
     return 0;
 }

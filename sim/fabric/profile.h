@@ -36,9 +36,12 @@ struct sim_profile {
     enum sim_rounding rounding;
     int full_queue_error; // of ibv_post_send() and ibv_post_recv()
     int inline_error;     // of ibv_post_send() for too much inline data
-    int sge_error;        // of ibv_post_send() for too many SGEs, and before RTS
-    int invalid_error;    // for other invalid requests
-    int builder_error;    // of ibv_wr_complete(), if the queue is full or a request too large
+    int sge_error;        // of ibv_post_send() for too many SGEs
+    // Of ibv_post_send() before RTS, which refuses each request; 0: it queues them, and its
+    // doorbell fails with invalid_error.
+    int early_error;
+    int invalid_error; // for other invalid requests
+    int builder_error; // of ibv_wr_complete(), if the queue is full or a request too large
     // Of a request whose data cannot be read; of a receive whose memory cannot be written, or
     // is too short.
     enum ibv_wc_status source_error, receive_error, length_error;
@@ -51,10 +54,11 @@ struct sim_profile {
     bool destroy_removes_completions; // ibv_destroy_qp() removes those of the QP from its CQs
     bool receives_need_sge;           // a receive without an SGE is refused
     bool hides_refusals;              // ibv_post_send() returns 0 if it accepted any request
-    bool overrun_is_fatal;            // an overrun fails the CQ and its QPs
-    bool errors_are_solicited;        // completions with errors notify as solicited ones do
-    bool checks_read_access;          // a remote read needs IBV_ACCESS_REMOTE_READ
-    bool notifies_sender;             // IBV_SEND_SOLICITED notifies it, not the receiver
+    bool keeps_bad_wr;         // ibv_post_send() sets bad_wr only if it refuses a request
+    bool overrun_is_fatal;     // an overrun fails the CQ and its QPs
+    bool errors_are_solicited; // completions with errors notify as solicited ones do
+    bool checks_read_access;   // a remote read needs IBV_ACCESS_REMOTE_READ
+    bool notifies_sender;      // IBV_SEND_SOLICITED notifies it, not the receiver
     bool has_query_srq;
     bool flushes_late_posts; // false: a post to a failed QP has no completion
     bool

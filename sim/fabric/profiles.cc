@@ -83,6 +83,7 @@ constexpr sim_profile mlx(const char *name, const char *driver, const char *pref
     made.max_inline =
         912; // the device grants the requested size, up to the size of a work request
     made.inline_error = made.sge_error = ENOMEM;
+    made.keeps_bad_wr = true;
     made.attr.atomic_cap = IBV_ATOMIC_HCA;
     made.has_qp_ex = true;
     made.destroy_removes_completions = true;
@@ -92,6 +93,7 @@ constexpr sim_profile mlx(const char *name, const char *driver, const char *pref
 constexpr sim_profile mlx5(const char *name, sim_transport transport) {
     sim_profile made = mlx(name, "mlx5_core", "mlx5_", transport);
     made.attr.vendor_part_id = 4125;
+    made.early_error = ENOMEM; // rdma-core mlx5/verbs.c: set_qp_operational_state
     made.has_odp = true;
     return made;
 }
@@ -127,6 +129,8 @@ constexpr sim_profile bnxt_re() {
     sim_profile made = common("bnxt_re", "bnxt_en", "bnxt_re", SIM_ROCE);
     made.attr.vendor_id = 0x14e4;
     made.attr.local_ca_ack_delay = 16;
+    made.inline_error = made.sge_error = ENOMEM; // rdma-core bnxt_re/verbs.c: bnxt_re_post_send
+    made.keeps_bad_wr = true;
     made.max_inline = 96;
     set_sges(made, 6, 6);
     made.attr.atomic_cap = IBV_ATOMIC_GLOB;
@@ -146,6 +150,8 @@ constexpr sim_profile cxgb4() {
 constexpr sim_profile hns() {
     sim_profile made = common("hns", "hns3", "hns_", SIM_ROCE);
     made.attr.vendor_id = 0x19e5;
+    made.early_error = EINVAL; // rdma-core hns/hns_roce_u_hw_v2.c: check_qp_send
+    made.keeps_bad_wr = true;
     made.max_inline = 1024;
     set_sges(made, 16, 16);
     made.attr.atomic_cap = IBV_ATOMIC_HCA;

@@ -286,9 +286,11 @@ static bool has_opcode(const struct sim_profile *device, uint32_t opcode) {
 // rdma-core 56, providers/rxe/rxe.c, validate_send_wr() and post_one_send();
 // providers/mlx5/qp.c, _mlx5_post_send() and set_data_inl_seg(); providers/mlx4/qp.c,
 // mlx4_post_send(): the errors that differ are in the profile.
-int sim_check_send(const struct sim_profile *device, const struct ibv_qp_cap *cap,
-                   const struct sim_send *send, size_t queued) {
+int sim_check_send(const struct sim_profile *device, bool is_connected,
+                   const struct ibv_qp_cap *cap, const struct sim_send *send, size_t queued) {
     const bool is_atomic = sim_is_atomic(send->opcode);
+    if (!is_connected && device->early_error)
+        return device->early_error;
     if (!has_opcode(device, send->opcode))
         return device->invalid_error;
     if (sim_is_inline(send->opcode, send->flags) && send->opcode != SIM_WR_ATOMIC_WRITE &&
@@ -318,12 +320,11 @@ int sim_check_built(const struct sim_profile *device, const struct ibv_qp_cap *c
 // rdma-core 56, providers/rxe/rxe.c, rxe_post_send(), rings the doorbell even after a refusal;
 // for an unconnected QP the doorbell's error replaces that of the refusal: Linux 7.3,
 // drivers/infiniband/sw/rxe/rxe_verbs.c, rxe_post_send(). In providers/siw/siw.c,
-// siw_post_send(), even a successful doorbell replaces the error. In providers/mlx5/verbs.c,
-// mlx5_modify_qp() permits no SGEs before RTS (qp_state_max_gs).
+// siw_post_send(), even a successful doorbell replaces the error.
 int sim_post_result(const struct sim_profile *device, bool is_connected, size_t accepted,
                     int error) {
-    if (!is_connected)
-        return device->sge_error;
+    if (!is_connected && !device->early_error)
+        return device->invalid_error;
     return accepted > 0 && device->hides_refusals ? 0 : error;
 }
 

@@ -73,8 +73,8 @@ bool sim_is_atomic(uint32_t opcode);
 bool sim_writes_memory(uint32_t opcode);
 bool sim_is_inline(uint32_t opcode, uint32_t flags);
 // `queued`: how many requests the queue holds.
-int sim_check_send(const struct sim_profile *device, const struct ibv_qp_cap *cap,
-                   const struct sim_send *send, size_t queued);
+int sim_check_send(const struct sim_profile *device, bool is_connected,
+                   const struct ibv_qp_cap *cap, const struct sim_send *send, size_t queued);
 // The same check for a request that ibv_wr_*() built.
 int sim_check_built(const struct sim_profile *device, const struct ibv_qp_cap *cap,
                     const struct sim_send *send, size_t queued);

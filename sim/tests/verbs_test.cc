@@ -184,7 +184,8 @@ struct Pair {
     }
     // Posts a request of side a for the first `length` bytes of both memories.
     int post(ibv_wr_opcode opcode, size_t length,
-             const std::function<void(ibv_send_wr &, ibv_sge &)> &change = {}) {
+             const std::function<void(ibv_send_wr &, ibv_sge &)> &change = {},
+             ibv_send_wr **bad_wr = nullptr) {
         ibv_sge one = sge(length);
         ibv_send_wr wr = {}, *bad = nullptr;
         wr.wr_id = 11;
@@ -202,7 +203,7 @@ struct Pair {
         if (change)
             change(wr, one);
         direct.use_host(1);
-        return ibv_post_send(a.qp, &wr, &bad);
+        return ibv_post_send(a.qp, &wr, bad_wr ? bad_wr : &bad);
     }
     void receive(size_t length, uint32_t lkey = 0) {
         ibv_sge one = {(uint64_t)b.memory, (uint32_t)length, lkey ? lkey : b.mr->lkey};
@@ -403,13 +404,20 @@ void fault_refuses_the_nth_post(void **) {
     assert_true(pair.a.is_empty());
 }
 
-// rdma-core 56, providers/mlx5/qp.c, _mlx5_post_send(), and providers/rxe/rxe.c,
-// validate_send_wr(); Linux 7.3, drivers/infiniband/sw/rxe/rxe_verbs.c, rxe_post_send()
+// rdma-core 56, providers/mlx5/qp.c, _mlx5_post_send(), mlx4/qp.c, mlx4_post_send(),
+// bnxt_re/verbs.c, bnxt_re_post_send(), hns/hns_roce_u_hw_v2.c, check_qp_send(), and
+// rxe/rxe.c, validate_send_wr() and rxe_post_send(); Linux 7.3,
+// drivers/infiniband/sw/rxe/rxe_verbs.c, rxe_post_send()
 void refused_send_has_the_error_number_of_its_provider(void **) {
     static const struct {
         const char *device;
-        int error;
-    } rows[] = {{"rxe", EINVAL}, {"mlx5", ENOMEM}};
+        int many_sges, early;
+        bool queues_early, keeps_bad_wr;
+    } rows[] = {
+        {"rxe", EINVAL, EINVAL, true, false}, {"mlx5", ENOMEM, ENOMEM, false, true},
+        {"mlx4", ENOMEM, EINVAL, true, true}, {"bnxt_re", ENOMEM, EINVAL, true, true},
+        {"hns", EINVAL, EINVAL, false, true},
+    };
     for (const auto &row : rows) {
         Pair pair({.device = row.device});
         ibv_qp_attr attr;
@@ -420,9 +428,14 @@ void refused_send_has_the_error_number_of_its_provider(void **) {
             wr.sg_list = list.data();
             wr.num_sge = static_cast<int>(list.size());
         };
-        assert_int_equal(pair.post(IBV_WR_RDMA_WRITE, 8, use_list), row.error);
+        assert_int_equal(pair.post(IBV_WR_RDMA_WRITE, 8, use_list), row.many_sges);
+        ibv_send_wr other, *bad = &other;
+        assert_int_equal(pair.post(IBV_WR_RDMA_WRITE, 8, {}, &bad), 0);
+        assert_ptr_equal(bad, row.keeps_bad_wr ? &other : nullptr);
         assert_int_equal(pair.a.modify(IBV_QPS_RESET, 0), 0);
-        assert_int_equal(pair.post(IBV_WR_RDMA_WRITE, 8), row.error);
+        bad = &other;
+        assert_int_equal(pair.post(IBV_WR_RDMA_WRITE, 8, {}, &bad), row.early);
+        assert_int_equal(bad == nullptr || bad == &other, row.queues_early);
     }
 }
 

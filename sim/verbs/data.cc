@@ -225,8 +225,10 @@ static bool encode_recv(Encoder &to, const ibv_recv_wr &wr) {
 }
 
 // Sends lists in as few messages as possible; `bad` is the first request that was not taken.
+// If all were taken, it is NULL, or unchanged with `keeps_bad`.
 template <class Post, class Wr, class Encode>
-static int post_list(const Post &request, Wr *wr, Wr **bad, const Encode &encode) {
+static int post_list(const Post &request, Wr *wr, Wr **bad, const Encode &encode,
+                     bool keeps_bad = false) {
     static thread_local Encoder encoder;
     encoder.used = 0;
     encoder.count = 0;
@@ -247,7 +249,8 @@ static int post_list(const Post &request, Wr *wr, Wr **bad, const Encode &encode
         const bool is_refused = taken < sent; // siw_post_send() returns 0 for a refusal
         while (taken-- > 0)
             first = first->next;
-        *bad = first;
+        if (first || !keeps_bad)
+            *bad = first;
         if (is_refused)
             break;
     }
@@ -257,9 +260,10 @@ static int post_list(const Post &request, Wr *wr, Wr **bad, const Encode &encode
 int sim::post_send(ibv_qp *qp, ibv_send_wr *wr, ibv_send_wr **bad) {
     PostSend request;
     request.qp = qp->handle;
-    return post_list(request, wr, bad, [qp](Encoder &to, const ibv_send_wr &one) {
-        return encode_send(to, qp, one);
-    });
+    return post_list(
+        request, wr, bad,
+        [qp](Encoder &to, const ibv_send_wr &one) { return encode_send(to, qp, one); },
+        shim_of(qp->context->device)->info.keeps_bad_wr);
 }
 
 // rdma-core 56, providers/rxe/rxe.c, rxe_post_recv(): this error leaves bad_wr unchanged.

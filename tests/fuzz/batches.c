@@ -160,7 +160,7 @@ static unsigned inject_failures(unsigned pending, int *code) {
     const unsigned nth = 1 + below(2 * CAPACITY);
     const bool is_refused = nth <= pending, rings = !now_and_then(4);
     const bool keeps = now_and_then(2), hides = now_and_then(2);
-    fake_device()->keeps_bad_wr = keeps;
+    fake_profile()->keeps_bad_wr = keeps;
     fake_profile()->hides_refusals = hides;
     fake_fail(nth == 1 ? "ibv_post_send" : "send request", nth == 1 ? 1 : nth - 1, ENOMEM);
     // A failed doorbell after a complete list is only detectable if the provider sets bad_wr.

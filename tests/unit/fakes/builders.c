@@ -132,7 +132,7 @@ static int wr_complete(struct ibv_qp_ex *ex) {
         fake_take(qp, &pending[i]);
     if (!error)
         (void)fake_fault_due("doorbell", &error);
-    if (!error && ex->qp_base.state < IBV_QPS_RTS)
+    if (!error && !fake_can_send(qp))
         error = EINVAL;
     return error;
 }

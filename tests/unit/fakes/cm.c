@@ -151,7 +151,7 @@ int rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_event *
     // rdma-core 56, librdmacm/cma.c, ucma_process_conn_resp(): moves the QP to RTS
     struct ibv_qp *qp = seen->id->qp;
     if (seen->event == RDMA_CM_EVENT_ESTABLISHED && qp && qp->state == IBV_QPS_INIT)
-        qp->state = IBV_QPS_RTS;
+        fake_qp_connect(qp);
     return 0;
 }
 

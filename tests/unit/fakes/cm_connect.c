@@ -257,7 +257,7 @@ int rdma_accept(struct rdma_cm_id *id, struct rdma_conn_param *conn_param) {
     if (ret == 0)
         found->state = SIM_CM_REP_SENT;
     if (ret == 0 && id->qp) // rdma-core 56, librdmacm/cma.c, rdma_accept(): moves the QP to RTS
-        id->qp->state = IBV_QPS_RTS;
+        fake_qp_connect(id->qp);
     return ret;
 }
 

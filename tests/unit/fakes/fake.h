@@ -213,7 +213,6 @@ struct fake_device {
     uint64_t odp_general; // capability bits that it reports in addition
     uint32_t odp_rc;
     int client;          // number of the source address of CONNECT_REQUESTs
-    bool keeps_bad_wr;   // bad_wr is set only when one request is refused, as in mlx5
     bool fast;           // executes each request before the next one
     bool any_range;      // SGEs may exceed their region or domain, which a provider
                          // reports by a completion

@@ -217,6 +217,7 @@ struct fake_qp {
     struct fake_object object;
     struct fake_qp_ex qp; // the library uses its base
     bool extended;
+    bool connected; // the connection manager moved it to RTS; the library may see another state
     uint32_t sends; // posted since fake_forget()
     struct fake_receives receives;
     struct ibv_qp_cap cap; // the actual sizes of the queues
@@ -229,6 +230,8 @@ struct sim_profile fake_profile_reported(void); // including flush_caps
 struct ibv_qp *fake_qp_create(struct ibv_qp_init_attr_ex *attr, struct ibv_context *context);
 void fake_qp_set_builders(struct fake_qp *qp, uint64_t send_ops_flags);
 struct fake_qp *fake_qp_of(struct ibv_qp *qp);
+void fake_qp_connect(struct ibv_qp *qp);
+bool fake_can_send(const struct fake_qp *qp);
 
 int fake_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
 int fake_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);

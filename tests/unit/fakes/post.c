@@ -149,7 +149,7 @@ static int refusal(const struct fake_call *call, const struct fake_qp *qp,
     int error;
     if (is_first ? call->failed : fake_fault_due("send request", &error))
         return is_first ? call->error : error;
-    return sim_check_send(fake_profile(), &qp->cap, &send, qp->sends);
+    return sim_check_send(fake_profile(), fake_can_send(qp), &qp->cap, &send, qp->sends);
 }
 
 // rdma-core 56, providers/rxe/rxe.c, rxe_post_send(): accepts requests up to the first
@@ -168,12 +168,12 @@ static int post_list(struct fake_call *call, struct fake_qp *qp, struct ibv_send
             call->requests++;
         }
     }
-    if (error || !fake_device()->keeps_bad_wr)
+    if (error || !fake_profile()->keeps_bad_wr)
         *bad = wr;
-    const bool is_connected = qp->qp.ex.qp_base.state >= IBV_QPS_RTS;
-    if (is_connected && call->requests > 0 && fake_fault_due("doorbell", &doorbell_error))
+    const bool can_send = fake_can_send(qp);
+    if (can_send && call->requests > 0 && fake_fault_due("doorbell", &doorbell_error))
         return doorbell_error;
-    return sim_post_result(fake_profile(), is_connected, call->requests, error);
+    return sim_post_result(fake_profile(), can_send, call->requests, error);
 }
 
 int fake_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad) {
@@ -184,7 +184,7 @@ int fake_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr
         return EINVAL;
     // rdma-core 56, providers/mana: mana_post_send() does not set bad if it rejects the whole
     // call.
-    if (fake_device()->keeps_bad_wr && call->failed)
+    if (fake_profile()->keeps_bad_wr && call->failed)
         return call->error;
     return post_list(call, found, wr, bad);
 }

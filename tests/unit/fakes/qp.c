@@ -59,6 +59,20 @@ struct ibv_qp *fake_qp_create(struct ibv_qp_init_attr_ex *attr, struct ibv_conte
     return &qp->qp.ex.qp_base;
 }
 
+// rdma-core 56: librdmacm moves the queue pair to RTS by ibv_modify_qp() (librdmacm/cma.c,
+// ucma_modify_qp_rts()), which changes its member `state` (libibverbs/verbs.c). On iWARP the
+// kernel moves it, and the attributes for RTS have no state: Linux 7.3,
+// drivers/infiniband/core/iwcm.c, iwcm_init_qp_rts_attr().
+void fake_qp_connect(struct ibv_qp *qp) {
+    fake_qp_of(qp)->connected = true;
+    if (fake_profile()->transport != SIM_IWARP)
+        qp->state = IBV_QPS_RTS;
+}
+
+bool fake_can_send(const struct fake_qp *qp) {
+    return qp->connected || qp->qp.ex.qp_base.state == IBV_QPS_ERR;
+}
+
 // Linux 7.3, drivers/infiniband/hw/irdma/verbs.c, irdma_modify_qp_roce(): the RNR timer
 // changes only together with the state. iWARP has no RNR timer.
 int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask) {

@@ -194,7 +194,7 @@ static bool execute(const struct ibv_qp *qp, const struct fake_post *post) {
 // and rxe_comp.c, rxe_completer().
 void fake_execute(struct fake_qp *qp, const struct fake_post *post) {
     struct ibv_qp *base = &qp->qp.ex.qp_base;
-    if (!regions || base->state != IBV_QPS_RTS || may_execute == 0)
+    if (!regions || !qp->connected || base->state == IBV_QPS_ERR || may_execute == 0)
         return;
     may_execute--;
     if (!execute(base, post))

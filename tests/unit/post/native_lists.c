@@ -129,7 +129,7 @@ TEST_THAT(multi_sge_requests_split_a_native_list) {
         begin_every_kind(i & 8, i & 16,
                          i & 32 ? RPMA_F_COMPLETION_ALWAYS : RPMA_F_COMPLETION_ON_ERROR);
         const bool native = flushes || writes_atomically, is_cut = native && num_sge > 1;
-        fake_device()->keeps_bad_wr = i % 4 == 3;
+        fake_profile()->keeps_bad_wr = i % 4 == 3;
         expect_all_posted_twice(is_cut ? runs(true) : !native, is_cut ? runs(false) : native);
         request_end();
     }

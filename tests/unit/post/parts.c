@@ -210,7 +210,7 @@ static void reject_each(const struct list_function *f) {
     for (uint32_t i = 0; i < length * LENGTH(reasons); i++) {
         const uint32_t number = i / LENGTH(reasons), r = i % LENGTH(reasons);
         begin_case(f);
-        fake_device()->keeps_bad_wr = i % 2 && f->kind; // successful calls do not set bad_wr
+        fake_profile()->keeps_bad_wr = i % 2 && f->kind; // successful calls do not set bad_wr
         reject(f, number, reasons[r].returned);
         if (r < 2)
             expect_error(f, length, number,
