@@ -15,23 +15,25 @@
 
 namespace rpma {
 
-CmId CmId::create(Call &call, rdma_event_channel *channel) {
-    rdma_cm_id *id = nullptr;
-    if (rdma_create_id(channel, &id, nullptr, RDMA_PS_TCP) != 0) {
-        const int error = errno;
-        RPMA_FAIL_ADVISING(
-            call, RPMA_E_PROVIDER, error,
-            advice_for({.step = channel != nullptr ? ID : ID_WITHOUT_CHANNEL, .error = error})
-                .chars,
-            "rdma_create_id(ps=RDMA_PS_TCP)");
-        return {};
-    }
-    return CmId(id, false);
+void CmId::report_no_id(Call &call, int error, bool has_channel) {
+    RPMA_FAIL_ADVISING(
+        call, RPMA_E_PROVIDER, error,
+        advice_for({.step = has_channel ? ID : ID_WITHOUT_CHANNEL, .error = error}).chars,
+        "rdma_create_id(ps=RDMA_PS_TCP)");
 }
 
-CmId::~CmId() {
-    if (id_ == nullptr)
-        return;
+void CmId::report_failure(Call &call, int error, const char *function) {
+    RPMA_FAIL(call, RPMA_E_PROVIDER, error, "%s()", function);
+}
+
+void CmId::report_failure(Call &call, int error, Step step, const char *function,
+                          uint8_t data_len) {
+    RPMA_FAIL_ADVISING(call, RPMA_E_PROVIDER, error,
+                       advice_for({.step = step, .error = error, .data = data_len}).chars,
+                       "%s(private_data_len=%u)", function, data_len);
+}
+
+void CmId::destroy() {
     if (is_pending_)
         rdma_reject(id_, nullptr, 0);
     rdma_destroy_id(id_);
@@ -59,32 +61,18 @@ bool CmId::listen(Call &call, uint32_t backlog) {
     return false;
 }
 
-namespace {
-
-// For an ID without a channel of the program, librdmacm waits for the event that ends a step,
-// and accepts a changed link address as that event (rdma-core 56, librdmacm/cma.c,
-// ucma_complete()).
-bool await_step(rdma_cm_id &id) {
-    while (id.event != nullptr && id.event->event == RDMA_CM_EVENT_ADDR_CHANGE) {
-        rdma_ack_cm_event(id.event);
-        id.event = nullptr;
-        if (rdma_get_cm_event(id.channel, &id.event) != 0)
+bool CmId::skip_addr_changes() {
+    do {
+        rdma_ack_cm_event(id_->event);
+        id_->event = nullptr;
+        if (rdma_get_cm_event(id_->channel, &id_->event) != 0)
             return false;
-        const int status = id.event->status;
+        const int status = id_->event->status;
         errno = status < 0 ? -status : status;
         if (status != 0)
             return false;
-    }
+    } while (id_->event->event == RDMA_CM_EVENT_ADDR_CHANGE);
     return true;
-}
-
-} // namespace
-
-bool CmId::resolve_addr(Call &call, sockaddr *source, sockaddr *destination, int timeout_ms) {
-    if (rdma_resolve_addr(id_, source, destination, timeout_ms) == 0 && await_step(*id_))
-        return true;
-    report_addr_failure(call, errno, source, destination, timeout_ms);
-    return false;
 }
 
 void CmId::report_addr_failure(Call &call, int error, const sockaddr *source,
@@ -93,13 +81,6 @@ void CmId::report_addr_failure(Call &call, int error, const sockaddr *source,
                        advice_for({.step = ADDRESS, .error = error, .source = source}).chars,
                        "rdma_resolve_addr(src_addr=%s, dst_addr=%s, timeout_ms=%d)",
                        address_text(source).chars, address_text(destination).chars, timeout_ms);
-}
-
-bool CmId::resolve_route(Call &call, int timeout_ms) {
-    if (rdma_resolve_route(id_, timeout_ms) == 0 && await_step(*id_))
-        return true;
-    report_route_failure(call, errno, timeout_ms);
-    return false;
 }
 
 void CmId::report_route_failure(Call &call, int error, int timeout_ms) const {
@@ -184,37 +165,6 @@ bool CmId::set_ipv6_only(Call &call) {
     return false;
 }
 
-bool CmId::migrate(Call &call, const EventChannel &channel) {
-    if (rdma_migrate_id(id_, channel.get()) == 0)
-        return true;
-    RPMA_FAIL(call, RPMA_E_PROVIDER, errno, "rdma_migrate_id()");
-    return false;
-}
-
-bool CmId::connect(Call &call, rdma_conn_param &param) {
-    if (rdma_connect(id_, &param) == 0)
-        return true;
-    const int error = errno;
-    RPMA_FAIL_ADVISING(
-        call, RPMA_E_PROVIDER, error,
-        advice_for({.step = CONNECT, .error = error, .data = param.private_data_len}).chars,
-        "rdma_connect(private_data_len=%u)", param.private_data_len);
-    return false;
-}
-
-bool CmId::accept(Call &call, rdma_conn_param &param) {
-    if (rdma_accept(id_, &param) == 0) {
-        is_pending_ = false;
-        return true;
-    }
-    const int error = errno;
-    RPMA_FAIL_ADVISING(
-        call, RPMA_E_PROVIDER, error,
-        advice_for({.step = ACCEPT, .error = error, .data = param.private_data_len}).chars,
-        "rdma_accept(private_data_len=%u)", param.private_data_len);
-    return false;
-}
-
 void CmId::reject(Call &call, const void *data, uint8_t len) {
     if (rdma_reject(id_, data, len) == 0) {
         is_pending_ = false;
@@ -223,30 +173,25 @@ void CmId::reject(Call &call, const void *data, uint8_t len) {
     const int error = errno;
     const bool is_too_long = error == EINVAL && len > 0;
     is_pending_ = is_too_long; // the release of the ID rejects without the data
-    RPMA_FAIL_ADVISING(call, RPMA_E_PROVIDER, error,
-                       advice_for({.step = REJECT, .error = error, .data = len}).chars,
-                       "rdma_reject(private_data_len=%u)", len);
+    report_failure(call, error, REJECT, "rdma_reject", len);
 }
 
 void CmId::disconnect(Call &call) {
     if (rdma_disconnect(id_) != 0)
-        RPMA_FAIL(call, RPMA_E_PROVIDER, errno, "rdma_disconnect()");
+        report_failure(call, errno, "rdma_disconnect");
 }
 
-void CmId::release(Call &call) {
-    if (is_pending_ && rdma_reject(id_, nullptr, 0) != 0) {
-        const int error = errno;
-        RPMA_FAIL_ADVISING(call, RPMA_E_PROVIDER, error,
-                           advice_for({.step = REJECT, .error = error}).chars, "rdma_reject()");
-    }
-    if (rdma_destroy_id(id_) != 0)
-        RPMA_FAIL(call, RPMA_E_PROVIDER, errno, "rdma_destroy_id()");
-    id_ = nullptr;
+void CmId::reject_pending(Call &call) {
+    if (rdma_reject(id_, nullptr, 0) == 0)
+        return;
+    const int error = errno;
+    RPMA_FAIL_ADVISING(call, RPMA_E_PROVIDER, error,
+                       advice_for({.step = REJECT, .error = error}).chars, "rdma_reject()");
 }
 
 bool CmId::try_release(Call &call) {
     if (rdma_destroy_id(id_) != 0) {
-        RPMA_FAIL(call, RPMA_E_PROVIDER, errno, "rdma_destroy_id()");
+        report_failure(call, errno, "rdma_destroy_id");
         return false;
     }
     id_ = nullptr;

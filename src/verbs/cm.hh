@@ -9,6 +9,7 @@
 
 #include <rdma/rdma_cma.h>
 
+#include "verbs/causes.hh"
 #include "verbs/owner.hh"
 
 namespace rpma {
@@ -23,7 +24,13 @@ struct EventChannelTraits {
 };
 using EventChannel = Owner<EventChannelTraits>;
 
-EventChannel create_event_channel(Call &call);
+[[gnu::cold]] void report_no_event_channel(Call &call, int error);
+inline EventChannel create_event_channel(Call &call) {
+    EventChannel channel(rdma_create_event_channel());
+    if (!channel)
+        report_no_event_channel(call, errno);
+    return channel;
+}
 // Afterwards next_event() no longer blocks.
 void make_nonblocking(const rdma_event_channel &channel);
 
@@ -35,11 +42,18 @@ struct CmEventTraits {
 // Releasing an event acknowledges it and invalidates its pointers.
 using CmEvent = Owner<CmEventTraits>;
 
+[[gnu::cold]] void report_no_event(Call &call, int error, int code_if_empty);
 // Blocks unless the descriptor of the channel is O_NONBLOCK. Returns an empty owner on failure:
 // code_if_empty if the channel is empty (0: not a failure), or RPMA_E_PROVIDER, with EINTR if a
 // signal ended the wait.
-CmEvent next_event(Call &call, rdma_event_channel &channel,
-                   int code_if_empty = RPMA_E_NO_EVENT);
+inline CmEvent next_event(Call &call, rdma_event_channel &channel,
+                          int code_if_empty = RPMA_E_NO_EVENT) {
+    rdma_cm_event *event = nullptr;
+    if (rdma_get_cm_event(&channel, &event) == 0)
+        return CmEvent(event);
+    report_no_event(call, errno, code_if_empty);
+    return {};
+}
 
 // RDMA_CM_EVENT_ADDR_CHANGE ends neither an endpoint nor a request nor a connection: Linux
 // sends it to each of them that uses a bond when the active interface of the bond changes.
@@ -56,7 +70,13 @@ class CmId {
     static CmId incoming(rdma_cm_id *id) { return CmId(id, true); }
     // Without a channel, the calls on the ID are synchronous; with one, events report the
     // result of resolving an address or a route.
-    static CmId create(Call &call, rdma_event_channel *channel);
+    static CmId create(Call &call, rdma_event_channel *channel) {
+        rdma_cm_id *id = nullptr;
+        if (rdma_create_id(channel, &id, nullptr, RDMA_PS_TCP) == 0)
+            return CmId(id, false);
+        report_no_id(call, errno, channel != nullptr);
+        return {};
+    }
 
     CmId(CmId &&other) noexcept
         : id_(std::exchange(other.id_, nullptr)), is_pending_(other.is_pending_) {}
@@ -65,7 +85,10 @@ class CmId {
         std::swap(is_pending_, other.is_pending_);
         return *this;
     }
-    ~CmId();
+    ~CmId() {
+        if (id_ != nullptr)
+            destroy();
+    }
 
     explicit operator bool() const { return id_ != nullptr; }
     rdma_cm_id *get() const { return id_; }
@@ -74,12 +97,22 @@ class CmId {
     // Binding or resolving an address lets librdmacm choose a device: id->verbs, or NULL.
     bool bind(Call &call, sockaddr *address);
     bool listen(Call &call, uint32_t backlog);
-    bool resolve_addr(Call &call, sockaddr *source, sockaddr *destination, int timeout_ms);
-    bool resolve_route(Call &call, int timeout_ms);
+    bool resolve_addr(Call &call, sockaddr *source, sockaddr *destination, int timeout_ms) {
+        if (rdma_resolve_addr(id_, source, destination, timeout_ms) == 0 && await_step())
+            return true;
+        report_addr_failure(call, errno, source, destination, timeout_ms);
+        return false;
+    }
+    bool resolve_route(Call &call, int timeout_ms) {
+        if (rdma_resolve_route(id_, timeout_ms) == 0 && await_step())
+            return true;
+        report_route_failure(call, errno, timeout_ms);
+        return false;
+    }
     // Reports that resolving failed, in a call or by an event.
-    void report_addr_failure(Call &call, int error, const sockaddr *source,
-                             const sockaddr *destination, int timeout_ms) const;
-    void report_route_failure(Call &call, int error, int timeout_ms) const;
+    [[gnu::cold]] void report_addr_failure(Call &call, int error, const sockaddr *source,
+                                           const sockaddr *destination, int timeout_ms) const;
+    [[gnu::cold]] void report_route_failure(Call &call, int error, int timeout_ms) const;
 
     // Sets the time after which the connected queue pair retries an unacknowledged operation.
     bool set_ack_timeout(Call &call, int timeout_ms);
@@ -92,9 +125,26 @@ class CmId {
     const sockaddr_storage &local_addr() const { return id_->route.addr.src_storage; }
     const sockaddr_storage &peer_addr() const { return id_->route.addr.dst_storage; }
 
-    bool migrate(Call &call, const EventChannel &channel);
-    bool connect(Call &call, rdma_conn_param &param);
-    bool accept(Call &call, rdma_conn_param &param);
+    bool migrate(Call &call, const EventChannel &channel) {
+        if (rdma_migrate_id(id_, channel.get()) == 0)
+            return true;
+        report_failure(call, errno, "rdma_migrate_id");
+        return false;
+    }
+    bool connect(Call &call, rdma_conn_param &param) {
+        if (rdma_connect(id_, &param) == 0)
+            return true;
+        report_failure(call, errno, CONNECT, "rdma_connect", param.private_data_len);
+        return false;
+    }
+    bool accept(Call &call, rdma_conn_param &param) {
+        if (rdma_accept(id_, &param) == 0) {
+            is_pending_ = false;
+            return true;
+        }
+        report_failure(call, errno, ACCEPT, "rdma_accept", param.private_data_len);
+        return false;
+    }
     // Rejects a pending request, with private data for the other side. If the data is too long,
     // the ID stays pending.
     void reject(Call &call, const void *data, uint8_t len);
@@ -105,12 +155,36 @@ class CmId {
     void set_rnr_timer(const Call &call, int timeout_ms);
 
     // Rejects a pending request, destroys the ID and drops it even if the provider fails.
-    void release(Call &call);
+    void release(Call &call) {
+        if (is_pending_)
+            reject_pending(call);
+        if (rdma_destroy_id(id_) != 0)
+            report_failure(call, errno, "rdma_destroy_id");
+        id_ = nullptr;
+    }
     // Destroys the ID. Returns false if the provider refuses; the ID is still owned.
     bool try_release(Call &call);
 
   private:
     CmId(rdma_cm_id *id, bool is_pending) : id_(id), is_pending_(is_pending) {}
+
+    // For an ID without a channel of the program, librdmacm waits for the event that ends a
+    // step, and accepts a changed link address as that event (rdma-core 56, librdmacm/cma.c,
+    // ucma_complete()). Returns false, with errno, if the step failed.
+    bool await_step() {
+        const rdma_cm_event *event = id_->event;
+        return event == nullptr || event->event != RDMA_CM_EVENT_ADDR_CHANGE ||
+               skip_addr_changes();
+    }
+    bool skip_addr_changes();
+    void destroy();
+    void reject_pending(Call &call);
+
+    [[gnu::cold]] static void report_no_id(Call &call, int error, bool has_channel);
+    [[gnu::cold]] static void report_failure(Call &call, int error, const char *function);
+    // The same for a call with private data.
+    [[gnu::cold]] static void report_failure(Call &call, int error, Step step,
+                                             const char *function, uint8_t data_len);
 
     rdma_cm_id *id_ = nullptr;
     bool is_pending_ = false; // an incoming request that is not accepted yet

@@ -11,15 +11,10 @@
 
 namespace rpma {
 
-EventChannel create_event_channel(Call &call) {
-    EventChannel channel(rdma_create_event_channel());
-    if (!channel) {
-        const int error = errno;
-        RPMA_FAIL_ADVISING(call, RPMA_E_PROVIDER, error,
-                           advice_for({.step = EVENT_CHANNEL, .error = error}).chars,
-                           "rdma_create_event_channel()");
-    }
-    return channel;
+void report_no_event_channel(Call &call, int error) {
+    RPMA_FAIL_ADVISING(call, RPMA_E_PROVIDER, error,
+                       advice_for({.step = EVENT_CHANNEL, .error = error}).chars,
+                       "rdma_create_event_channel()");
 }
 
 void make_nonblocking(const rdma_event_channel &channel) {
@@ -27,11 +22,7 @@ void make_nonblocking(const rdma_event_channel &channel) {
     (void)fcntl(channel.fd, F_SETFL, fcntl(channel.fd, F_GETFL) | O_NONBLOCK);
 }
 
-CmEvent next_event(Call &call, rdma_event_channel &channel, int code_if_empty) {
-    rdma_cm_event *event = nullptr;
-    if (rdma_get_cm_event(&channel, &event) == 0)
-        return CmEvent(event);
-    const int error = errno;
+void report_no_event(Call &call, int error, int code_if_empty) {
     if (error == EAGAIN || error == EWOULDBLOCK || error == ENODATA) {
         if (code_if_empty != 0)
             RPMA_WOULD_BLOCK(call, code_if_empty, error, "rdma_get_cm_event()");
@@ -39,7 +30,6 @@ CmEvent next_event(Call &call, rdma_event_channel &channel, int code_if_empty) {
         RPMA_INTERRUPTED(call, "rdma_get_cm_event()");
     else
         RPMA_FAIL(call, RPMA_E_PROVIDER, error, "rdma_get_cm_event()");
-    return {};
 }
 
 void log_addr_change(const Call &call) {

@@ -65,15 +65,10 @@ Cq create_cq(Call &call, ibv_context &device, const SizeRequest &size, uint32_t 
     return queue;
 }
 
-CompChannel create_comp_channel(Call &call, ibv_context &device) {
-    CompChannel channel(ibv_create_comp_channel(&device));
-    if (!channel) {
-        const int error = errno;
-        RPMA_FAIL_ADVISING(call, RPMA_E_PROVIDER, error,
-                           advice_for({.step = COMP_CHANNEL, .error = error}).chars,
-                           "ibv_create_comp_channel()");
-    }
-    return channel;
+void report_no_comp_channel(Call &call, int error) {
+    RPMA_FAIL_ADVISING(call, RPMA_E_PROVIDER, error,
+                       advice_for({.step = COMP_CHANNEL, .error = error}).chars,
+                       "ibv_create_comp_channel()");
 }
 
 int report_no_cq_event(const char *function, int error) {
@@ -115,16 +110,15 @@ Srq create_srq(Call &call, ibv_pd &pd, SizeRequest &size, uint32_t max_sge) {
     return queue;
 }
 
-bool check_max_sge(Call &call, const char *attribute, const SizeRequest &sges) {
+void report_max_sge(Call &call, const char *attribute, SizeRequest sges) {
     if (sges.requested > sges.limit)
         RPMA_FAIL(call, RPMA_E_INVAL, 0,
                   "max_sge of cfg is %u, the device has %u (%s): reduce it with %s()",
                   sges.requested, sges.limit, attribute, sges.setter);
-    else if (sges.requested > MAX_SGE)
+    else
         RPMA_FAIL(call, RPMA_E_INVAL, 0,
                   "max_sge of cfg is %u, librpma has %u at most: reduce it with %s()",
                   sges.requested, MAX_SGE, sges.setter);
-    return !call.has_failed();
 }
 
 } // namespace rpma

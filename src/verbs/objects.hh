@@ -61,8 +61,14 @@ struct CompChannelTraits {
 };
 using CompChannel = Owner<CompChannelTraits>;
 
+[[gnu::cold]] void report_no_comp_channel(Call &call, int error);
 // RPMA_E_PROVIDER.
-CompChannel create_comp_channel(Call &call, ibv_context &device);
+inline CompChannel create_comp_channel(Call &call, ibv_context &device) {
+    CompChannel channel(ibv_create_comp_channel(&device));
+    if (!channel)
+        report_no_comp_channel(call, errno);
+    return channel;
+}
 
 // Reads an event, and sets queue to its CQ. Blocks unless the descriptor of the channel is
 // O_NONBLOCK. False: errno holds the reason, see report_no_cq_event().
@@ -104,8 +110,14 @@ Srq create_srq(Call &call, ibv_pd &pd, SizeRequest &size, uint32_t max_sge);
 // its stack.
 inline constexpr uint32_t MAX_SGE = 128;
 
+[[gnu::cold]] void report_max_sge(Call &call, const char *attribute, SizeRequest sges);
 // Returns false (RPMA_E_INVAL) if more SGEs per work request are requested than the device
 // supports, or than librpma does. attribute is the name of the device's limit.
-bool check_max_sge(Call &call, const char *attribute, const SizeRequest &sges);
+inline bool check_max_sge(Call &call, const char *attribute, SizeRequest sges) {
+    const bool is_supported = sges.requested <= sges.limit && sges.requested <= MAX_SGE;
+    if (!is_supported)
+        report_max_sge(call, attribute, sges);
+    return is_supported;
+}
 
 } // namespace rpma
