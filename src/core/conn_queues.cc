@@ -61,6 +61,30 @@ uint32_t main_cq_size(const rpma_peer &peer, const ConnSettings &cfg) {
     return std::max(cfg.cq_size, static_cast<uint32_t>(size));
 }
 
+// The operations (IBV_QP_EX_WITH_*) of the queue pair of a connection with this flush mode:
+// native ones and all that a plain queue pair has. 0: it is a plain one.
+uint64_t extended_operations([[maybe_unused]] const Capabilities &device,
+                             [[maybe_unused]] rpma_flush_mode flush_mode) {
+    uint64_t operations = 0;
+#ifdef RPMA_NATIVE_ATOMIC_WRITE
+    if (device.atomic_write)
+        operations |= IBV_QP_EX_WITH_ATOMIC_WRITE;
+#endif
+#ifdef RPMA_NATIVE_FLUSH
+    if (flush_mode != RPMA_FLUSH_MODE_EMULATED)
+        operations |= IBV_QP_EX_WITH_FLUSH;
+#endif
+    // A batch with a native operation posts its other operations to the same extended queue
+    // pair.
+    if (operations != 0)
+        operations |= IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_RDMA_WRITE |
+                      IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_SEND |
+                      IBV_QP_EX_WITH_SEND_WITH_IMM;
+    if (operations != 0 && device.atomics)
+        operations |= IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP;
+    return operations;
+}
+
 void warn_of_small_cq(const Call &call, const rpma_peer &peer, const ConnSettings &cfg) {
     const uint64_t requested = max_completions(cfg);
     const uint32_t max_cqe = peer.device().max_cqe;
@@ -101,7 +125,7 @@ bool rpma::check_queues(Call &call, const rpma_peer &peer, const ConnSettings &c
 bool rpma_conn::set_up(Call &call, const rpma_peer &peer, const ConnSettings &cfg) {
     const Capabilities &capabilities = peer.device();
     const rpma_flush_mode flush_mode = peer.choose_flush(cfg.flush_mode);
-    const uint64_t operations = peer.native_operations(flush_mode);
+    const uint64_t operations = extended_operations(capabilities, flush_mode);
     if (!check_max_sge(call, "max_sge", {cfg.max_sge, capabilities.max_sge, CONN_SGE_SETTER}))
         return false;
     if (!create_queues(call, peer, cfg) || !create_queue_pair(call, peer, cfg, operations)) {
@@ -132,19 +156,32 @@ bool rpma_conn::set_up(Call &call, const rpma_peer &peer, const ConnSettings &cf
     return true;
 }
 
-bool rpma_conn::create_queue_pair(Call &call, const rpma_peer &peer, const ConnSettings &cfg,
-                                  uint64_t operations) {
+inline bool rpma_conn::create_queue_pair(Call &call, const rpma_peer &peer,
+                                         const ConnSettings &cfg, uint64_t operations) {
     const rpma_cq &receive_cq = used_rcq_ ? *used_rcq_ : own_rcq_ ? *own_rcq_ : *cq_;
-    granted_ = {
+    ibv_qp_init_attr_ex attributes = {};
+    attributes.send_cq = &cq_->queue();
+    attributes.recv_cq = &receive_cq.queue();
+    attributes.srq = cfg.srq != nullptr ? cfg.srq->queue() : nullptr;
+    attributes.cap = {
         .max_send_wr = cfg.sq_size,
         .max_recv_wr = cfg.rq_size,
         .max_send_sge = cfg.max_sge,
         .max_recv_sge = cfg.max_sge,
         .max_inline_data = std::max<uint32_t>(cfg.inline_size, RPMA_ATOMIC_WRITE_ALIGNMENT),
     };
+    attributes.qp_type = IBV_QPT_RC;
+    attributes.comp_mask = IBV_QP_INIT_ATTR_PD;
+    attributes.pd = &peer.pd();
+    // Devices without extended queue pairs refuse this member of the mask even if its value is
+    // 0.
+    if (operations != 0) {
+        attributes.comp_mask |= IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+        attributes.send_ops_flags = operations;
+    }
     queue_pair_ =
-        peer.create_qp(call, *id_.get(), granted_, operations, cq_->queue(), receive_cq.queue(),
-                       cfg.srq != nullptr ? cfg.srq->queue() : nullptr);
+        create_qp(call, *id_.get(), attributes, peer.device().max_qp_wr, peer.device().max_qp);
+    granted_ = attributes.cap;
     // The ack timeout is the last step that may fail, because an option of the ID cannot be
     // reset. Linux applies it when the queue pair becomes ready to send
     // (drivers/infiniband/core/cma.c, rdma_init_qp_attr()).
@@ -152,7 +189,8 @@ bool rpma_conn::create_queue_pair(Call &call, const rpma_peer &peer, const ConnS
            (cfg.ack_timeout_ms <= 0 || id_.set_ack_timeout(call, cfg.ack_timeout_ms));
 }
 
-bool rpma_conn::create_queues(Call &call, const rpma_peer &peer, const ConnSettings &cfg) {
+inline bool rpma_conn::create_queues(Call &call, const rpma_peer &peer,
+                                     const ConnSettings &cfg) {
     const uint32_t max_cqe = peer.device().max_cqe, max_cq = peer.device().max_cq;
     if (cfg.shared_channel) {
         shared_ = create_comp_channel(call, *id_->verbs);
@@ -181,12 +219,9 @@ bool rpma_conn::create_queues(Call &call, const rpma_peer &peer, const ConnSetti
     return true;
 }
 
-bool rpma_conn::create_queue(Call &call, const SizeRequest &size,
-                             std::optional<rpma_cq> &queue) {
-    auto created = rpma_cq::create(call, *id_->verbs, size, 0, shared_.get());
-    if (created)
-        queue.emplace(std::move(*created)).add_entry();
-    return created.has_value();
+inline bool rpma_conn::create_queue(Call &call, const SizeRequest &size,
+                                    std::optional<rpma_cq> &queue) {
+    return queue.emplace().create(call, *id_->verbs, size, 0, shared_.get());
 }
 
 void rpma_conn::drop_queues() {

@@ -20,19 +20,20 @@ uint32_t number_of_vectors(const ibv_context &device) {
 
 } // namespace
 
-std::optional<rpma_cq> rpma_cq::create(Call &call, ibv_context &device, const SizeRequest &size,
-                                       uint32_t comp_vector, ibv_comp_channel *shared) {
-    CompChannel own;
-    if (shared == nullptr) {
-        own = create_comp_channel(call, device);
-        if (!own)
-            return std::nullopt;
+bool rpma_cq::create(Call &call, ibv_context &device, const SizeRequest &size,
+                     uint32_t comp_vector, ibv_comp_channel *shared) {
+    ibv_comp_channel *channel = shared;
+    if (channel == nullptr) {
+        own_channel_ = create_comp_channel(call, device);
+        channel = own_channel_.get();
+        if (channel == nullptr)
+            return false;
     }
-    ibv_comp_channel *channel = shared != nullptr ? shared : own.get();
-    Cq queue = create_cq(call, device, size, comp_vector, channel);
-    if (!queue)
-        return std::nullopt;
-    return rpma_cq(std::move(own), std::move(queue));
+    queue_ = create_cq(call, device, size, comp_vector, channel);
+    if (!queue_)
+        return false;
+    entry_.add(queue_.get(), this);
+    return true;
 }
 
 std::unique_ptr<rpma_cq> rpma_cq::create_for_program(Call &call, const rpma_peer &peer,
@@ -46,13 +47,10 @@ std::unique_ptr<rpma_cq> rpma_cq::create_for_program(Call &call, const rpma_peer
     }
     const SizeRequest size = {cfg.size, peer.device().max_cqe, "rpma_cq_cfg_set_size",
                               peer.device().max_cq};
-    auto created = create(call, device, size, vector, nullptr);
-    if (!created)
+    auto cq = make<rpma_cq>(call);
+    if (!cq || !cq->create(call, device, size, vector, nullptr))
         return nullptr;
-    created->is_of_program_ = true;
-    auto cq = make<rpma_cq>(call, std::move(*created));
-    if (cq)
-        cq->add_entry();
+    cq->is_of_program_ = true;
     return cq;
 }
 
@@ -105,7 +103,7 @@ bool rpma_cq::try_release(Call &call) {
     acknowledge_all();
     entry_.remove();
     if (!queue_.try_release(call)) {
-        add_entry();
+        entry_.add(queue_.get(), this);
         return false;
     }
     own_channel_.release(call);

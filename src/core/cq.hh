@@ -11,7 +11,6 @@
 #pragma once
 
 #include <atomic>
-#include <optional>
 
 #include "base/memory.hh"
 #include "core/config.hh"
@@ -21,28 +20,24 @@
 struct rpma_peer;
 
 struct rpma_cq : rpma::Allocated {
-    // Creates and arms a queue, and a channel for it unless a shared channel is given.
-    // std::nullopt on failure: RPMA_E_PROVIDER.
-    static std::optional<rpma_cq> create(rpma::Call &call, ibv_context &device,
-                                         const rpma::SizeRequest &size, uint32_t comp_vector,
-                                         ibv_comp_channel *shared);
     // Creates a queue that the program owns. Returns nullptr on failure: RPMA_E_INVAL,
     // RPMA_E_NOMEM, RPMA_E_PROVIDER.
     static std::unique_ptr<rpma_cq> create_for_program(rpma::Call &call, const rpma_peer &peer,
                                                        const rpma::CqSettings &cfg);
 
-    rpma_cq(rpma_cq &&other) noexcept
-        : own_channel_(std::move(other.own_channel_)), queue_(std::move(other.queue_)),
-          unacknowledged_(other.unacknowledged_.load()), is_of_program_(other.is_of_program_) {}
-    rpma_cq &operator=(rpma_cq &&) = delete;
+    rpma_cq() = default; // has no queue before create()
     ~rpma_cq() { acknowledge_all(); }
+
+    // Creates and arms a queue, and a channel for it unless a shared channel is given, and adds
+    // the queue to the table of handles. After a failure (false, RPMA_E_PROVIDER), destroy the
+    // object: it may have a channel.
+    bool create(rpma::Call &call, ibv_context &device, const rpma::SizeRequest &size,
+                uint32_t comp_vector, ibv_comp_channel *shared);
 
     ibv_cq &queue() const { return *queue_.get(); }
     bool owns(const ibv_cq *queue) const { return queue_.get() == queue; }
     bool has_shared_channel() const { return !own_channel_; }
     bool is_of_program() const { return is_of_program_; }
-    // Adds the queue to the table of handles. The queue must not move afterwards.
-    void add_entry() { entry_.add(queue_.get(), this); }
     void add_user() { users_++; }
     void remove_user() { users_--; }
     int fd() const { return queue_->channel->fd; }
@@ -96,8 +91,6 @@ struct rpma_cq : rpma::Allocated {
     static constexpr unsigned MAX_UNACKNOWLEDGED = 64;
 
     [[gnu::cold]] int refuse_wait(const char *function) const;
-    rpma_cq(rpma::CompChannel &&own, rpma::Cq &&queue)
-        : own_channel_(std::move(own)), queue_(std::move(queue)) {}
     int arm_queue(const char *function, bool solicited_only) {
         const int error = rpma::arm(*queue_.get(), solicited_only);
         if (error != 0) [[unlikely]]

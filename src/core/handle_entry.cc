@@ -38,9 +38,7 @@ void HandleEntry::add(const void *object, void *handle) {
     first = this;
 }
 
-void HandleEntry::remove() {
-    if (object_ == nullptr)
-        return;
+void HandleEntry::remove_added() {
     Lock lock(mutex);
     *link_ = next_;
     if (next_ != nullptr)

@@ -24,10 +24,16 @@ class HandleEntry {
     ~HandleEntry() { remove(); }
 
     void add(const void *object, void *handle);
-    void remove();
+    // Does nothing if there is no entry.
+    void remove() {
+        if (object_ != nullptr)
+            remove_added();
+    }
 
   private:
     friend void *handle_of(const void *object);
+
+    void remove_added();
 
     const void *object_ = nullptr; // nullptr: no entry
     void *handle_;

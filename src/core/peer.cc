@@ -201,12 +201,6 @@ std::unique_ptr<rpma_mr_local> rpma_peer::register_memory(Call &call, void *ptr,
     }
 }
 
-rpma_flush_mode rpma_peer::choose_flush(rpma_flush_mode requested) const {
-    if (device_.flush)
-        return requested != RPMA_FLUSH_MODE_AUTO ? requested : flush_mode_;
-    return RPMA_FLUSH_MODE_EMULATED;
-}
-
 bool rpma_peer::check_native_flush(Call &call) const {
     if (!device_.flush)
         RPMA_FAIL(call, RPMA_E_NOSUPP, 0,
@@ -219,47 +213,4 @@ bool rpma_peer::check_native_flush(Call &call) const {
 uint8_t rpma_peer::served() const {
     return static_cast<uint8_t>(SERVES | (device_.flush ? SERVES_FLUSH : 0) |
                                 (device_.atomic_write ? SERVES_ATOMIC_WRITE : 0));
-}
-
-uint64_t rpma_peer::native_operations([[maybe_unused]] rpma_flush_mode flush_mode) const {
-    uint64_t operations = 0;
-#ifdef RPMA_NATIVE_ATOMIC_WRITE
-    if (device_.atomic_write)
-        operations |= IBV_QP_EX_WITH_ATOMIC_WRITE;
-#endif
-#ifdef RPMA_NATIVE_FLUSH
-    if (flush_mode != RPMA_FLUSH_MODE_EMULATED)
-        operations |= IBV_QP_EX_WITH_FLUSH;
-#endif
-    return operations;
-}
-
-QueuePair rpma_peer::create_qp(Call &call, rdma_cm_id &id, ibv_qp_cap &capacities,
-                               uint64_t operations, ibv_cq &cq, ibv_cq &receive_cq,
-                               ibv_srq *srq) const {
-    ibv_qp_init_attr_ex attributes = {};
-    attributes.send_cq = &cq;
-    attributes.recv_cq = &receive_cq;
-    attributes.srq = srq;
-    attributes.cap = capacities;
-    attributes.qp_type = IBV_QPT_RC;
-    attributes.pd = &pd();
-    attributes.comp_mask = IBV_QP_INIT_ATTR_PD;
-    attributes.send_ops_flags = operations;
-    // Devices without extended queue pairs refuse this member of the mask even if its value is
-    // 0.
-    if (attributes.send_ops_flags != 0) {
-        attributes.comp_mask |= IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
-        // A batch with a native operation posts its other operations to the same extended queue
-        // pair.
-        attributes.send_ops_flags |= IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_RDMA_WRITE |
-                                     IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_SEND |
-                                     IBV_QP_EX_WITH_SEND_WITH_IMM;
-        if (device_.atomics)
-            attributes.send_ops_flags |=
-                IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP;
-    }
-    QueuePair qp = rpma::create_qp(call, id, attributes, device_.max_qp_wr, device_.max_qp);
-    capacities = attributes.cap;
-    return qp;
 }

@@ -56,24 +56,16 @@ struct rpma_peer : rpma::Allocated {
     std::unique_ptr<rpma_mr_local> register_memory(rpma::Call &call, void *ptr,
                                                    std::size_t size, int usage) const;
 
-    // Creates a queue pair with at least these capacities for id, and updates capacities to the
-    // actual ones. It has the native operations of the mask operations. Sends complete in cq.
-    // Receives are posted to srq, or to the queue pair if srq is nullptr, and complete in
-    // receive_cq. Returns an empty owner on failure: RPMA_E_PROVIDER.
-    rpma::QueuePair create_qp(rpma::Call &call, rdma_cm_id &id, ibv_qp_cap &capacities,
-                              uint64_t operations, ibv_cq &cq, ibv_cq &receive_cq,
-                              ibv_srq *srq) const;
-
     // Returns the flush mode of a connection whose configuration has the mode requested. AUTO
     // selects native flushes unless the other side advertises that it does not serve them.
-    rpma_flush_mode choose_flush(rpma_flush_mode requested) const;
+    rpma_flush_mode choose_flush(rpma_flush_mode requested) const {
+        if (device_.flush)
+            return requested != RPMA_FLUSH_MODE_AUTO ? requested : flush_mode_;
+        return RPMA_FLUSH_MODE_EMULATED;
+    }
 
     // Returns false if the device has no native flush: RPMA_E_NOSUPP.
     bool check_native_flush(rpma::Call &call) const;
-
-    // Returns the native operations (IBV_QP_EX_WITH_*) of the queue pair of a connection with
-    // this flush mode; 0 for a plain queue pair.
-    uint64_t native_operations(rpma_flush_mode flush_mode) const;
 
     // The operations that the device serves for the other side: SERVES with bits SERVES_*.
     uint8_t served() const;

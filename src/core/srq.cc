@@ -29,11 +29,9 @@ std::unique_ptr<rpma_srq> rpma_srq::create(Call &call, const rpma_peer &peer,
         srq->entry_.add(srq->queue_.get(), srq.get());
     if (!srq || rcq_size.requested == 0)
         return srq;
-    auto rcq = rpma_cq::create(call, *peer.pd().context, rcq_size, 0, nullptr);
-    if (!rcq)
-        return nullptr;
-    srq->rcq_.emplace(std::move(*rcq)).add_entry();
-    return srq;
+    const bool has_rcq =
+        srq->rcq_.emplace().create(call, *peer.pd().context, rcq_size, 0, nullptr);
+    return has_rcq ? std::move(srq) : nullptr;
 }
 
 void rpma_srq::set_limit(Call &call, uint32_t limit) {

@@ -7,6 +7,8 @@
 
 #pragma once
 
+#include <optional>
+
 #include "base/memory.hh"
 #include "core/config.hh"
 #include "core/cq.hh"

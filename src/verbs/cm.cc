@@ -198,17 +198,13 @@ bool CmId::try_release(Call &call) {
     return true;
 }
 
-QueuePair create_qp(Call &call, rdma_cm_id &id, ibv_qp_init_attr_ex &attributes,
-                    uint32_t max_wr, uint32_t objects) {
-    const ibv_qp_cap requested = attributes.cap;
-    if (rdma_create_qp_ex(&id, &attributes) == 0)
-        return QueuePair(&id);
-    const int error = errno;
+void report_no_qp(Call &call, int error, const rdma_cm_id &id, const ibv_context *device,
+                  const ibv_qp_cap &requested, uint32_t max_wr, uint32_t objects) {
     RPMA_FAIL_ADVISING(
         call, RPMA_E_PROVIDER, error,
         advice_for({.step = QP,
                     .error = error,
-                    .device = attributes.pd->context,
+                    .device = device,
                     .id_device = id.verbs,
                     .objects = objects,
                     .sizes = {{"max_send_wr", "max_qp_wr", requested.max_send_wr, max_wr,
@@ -221,7 +217,6 @@ QueuePair create_qp(Call &call, rdma_cm_id &id, ibv_qp_init_attr_ex &attributes,
         "max_inline_data=%u, qp_type=IBV_QPT_RC, sq_sig_all=0)",
         requested.max_send_wr, requested.max_recv_wr, requested.max_send_sge,
         requested.max_recv_sge, requested.max_inline_data);
-    return {};
 }
 
 } // namespace rpma

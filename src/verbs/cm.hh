@@ -201,9 +201,20 @@ struct QueuePairTraits {
 // The queue pair of a CM ID; it must be released before the ID.
 using QueuePair = Owner<QueuePairTraits>;
 
-// Creates a queue pair for id. On return, attributes.cap holds the actual sizes. The limits of
-// the device: max_wr entries per queue, and objects queue pairs for all programs.
-QueuePair create_qp(Call &call, rdma_cm_id &id, ibv_qp_init_attr_ex &attributes,
-                    uint32_t max_wr, uint32_t objects);
+// device is that of the protection domain.
+[[gnu::cold]] void report_no_qp(Call &call, int error, const rdma_cm_id &id,
+                                const ibv_context *device, const ibv_qp_cap &requested,
+                                uint32_t max_wr, uint32_t objects);
+// Creates a queue pair for id. In attributes.cap: in, the requested sizes; out, the actual
+// ones. The limits of the device, for the log: max_wr entries per queue, and objects queue
+// pairs for all programs.
+inline QueuePair create_qp(Call &call, rdma_cm_id &id, ibv_qp_init_attr_ex &attributes,
+                           uint32_t max_wr, uint32_t objects) {
+    const ibv_qp_cap requested = attributes.cap;
+    if (rdma_create_qp_ex(&id, &attributes) == 0)
+        return QueuePair(&id);
+    report_no_qp(call, errno, id, attributes.pd->context, requested, max_wr, objects);
+    return {};
+}
 
 } // namespace rpma

@@ -5,8 +5,6 @@
 
 #include "verbs/objects.hh"
 
-#include <climits>
-
 #include "verbs/causes.hh"
 
 namespace rpma {
@@ -47,22 +45,12 @@ Text queue_advice(Step step, int error, const char *parameter, const char *attri
 
 } // namespace
 
-Cq create_cq(Call &call, ibv_context &device, const SizeRequest &size, uint32_t comp_vector,
-             ibv_comp_channel *channel) {
-    const bool is_int = size.requested <= INT_MAX;
-    Cq queue(is_int ? ibv_create_cq(&device, static_cast<int>(size.requested), nullptr, channel,
-                                    static_cast<int>(comp_vector))
-                    : nullptr);
-    if (!queue) {
-        const int error = is_int ? errno : EINVAL;
-        RPMA_FAIL_ADVISING(
-            call, RPMA_E_PROVIDER, error, queue_advice(CQ, error, "cqe", "max_cqe", size).chars,
-            "ibv_create_cq(cqe=%u, comp_vector=%u)", size.requested, comp_vector);
-    } else if (const int error = arm(*queue.get(), false); error != 0) {
-        RPMA_FAIL(call, RPMA_E_PROVIDER, error, "ibv_req_notify_cq()");
-        return {};
-    }
-    return queue;
+void report_no_cq(Call &call, int error, const SizeRequest &size, uint32_t comp_vector) {
+    if (size.requested > INT_MAX)
+        error = EINVAL;
+    RPMA_FAIL_ADVISING(call, RPMA_E_PROVIDER, error,
+                       queue_advice(CQ, error, "cqe", "max_cqe", size).chars,
+                       "ibv_create_cq(cqe=%u, comp_vector=%u)", size.requested, comp_vector);
 }
 
 void report_no_comp_channel(Call &call, int error) {
@@ -89,9 +77,13 @@ int report_unexpected_cq_event(const char *function, ibv_cq &queue, const char *
     return call.finish();
 }
 
+void report_arm_failure(Call &call, int error) {
+    RPMA_FAIL(call, RPMA_E_PROVIDER, error, "ibv_req_notify_cq()");
+}
+
 int report_arm_failure(const char *function, int error) {
     Call call(function);
-    RPMA_FAIL(call, RPMA_E_PROVIDER, error, "ibv_req_notify_cq()");
+    report_arm_failure(call, error);
     return call.finish();
 }
 

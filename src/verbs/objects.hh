@@ -7,6 +7,7 @@
 
 #pragma once
 
+#include <climits>
 #include <infiniband/verbs.h>
 
 #include "verbs/causes.hh"
@@ -50,10 +51,6 @@ struct CqTraits {
 };
 using Cq = Owner<CqTraits>;
 
-// An armed CQ whose events are sent to channel. RPMA_E_PROVIDER.
-Cq create_cq(Call &call, ibv_context &device, const SizeRequest &size, uint32_t comp_vector,
-             ibv_comp_channel *channel);
-
 struct CompChannelTraits {
     using Object = ibv_comp_channel;
     static constexpr const char *NAME = "ibv_destroy_comp_channel";
@@ -90,6 +87,26 @@ inline int arm(ibv_cq &queue, bool solicited_only) {
 }
 // RPMA_E_PROVIDER.
 [[gnu::cold]] int report_arm_failure(const char *function, int error);
+[[gnu::cold]] void report_arm_failure(Call &call, int error);
+
+// error is ignored if the size does not fit the parameter of ibv_create_cq().
+[[gnu::cold]] void report_no_cq(Call &call, int error, const SizeRequest &size,
+                                uint32_t comp_vector);
+// An armed CQ whose events are sent to channel. RPMA_E_PROVIDER.
+inline Cq create_cq(Call &call, ibv_context &device, const SizeRequest &size,
+                    uint32_t comp_vector, ibv_comp_channel *channel) {
+    Cq queue(size.requested <= INT_MAX
+                 ? ibv_create_cq(&device, static_cast<int>(size.requested), nullptr, channel,
+                                 static_cast<int>(comp_vector))
+                 : nullptr);
+    if (!queue) {
+        report_no_cq(call, errno, size, comp_vector);
+    } else if (const int error = arm(*queue.get(), false); error != 0) {
+        report_arm_failure(call, error);
+        return {};
+    }
+    return queue;
+}
 
 // The code for an error number of a call that some devices do not support.
 inline int code_of_optional_call(int error) {

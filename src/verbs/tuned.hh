@@ -54,7 +54,8 @@ inline void set_flags(ibv_send_wr &wr, uint64_t flags, uint32_t imm) {
 //
 // The calls of the provider that set up a connection are inline, and the reports of their
 // failures out of line, with parameters by value. A setup takes 223 instructions fewer, because
-// a function that formats a log line saves registers and checks its stack.
+// a function that formats a log line saves registers and checks its stack. The functions that
+// only set_up() calls are inline, which takes 45 fewer.
 //
 // No [[likely]] is nested in an [[unlikely]] branch: gcc then treats the whole branch as
 // likely, which takes one instruction, two jumps and 0.7 ns more in rpma_cq_get_wc().

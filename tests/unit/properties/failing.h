@@ -92,7 +92,7 @@ static const struct subject {
                   {"ibv_advise_mr", EOPNOTSUPP, NULL, RPMA_E_NOSUPP},
                   {"ibv_advise_mr", ENOMEM}}},
 
-    {PEER, "rpma_cq_new", QUEUE "malloc "},
+    {PEER, "rpma_cq_new", "malloc " QUEUE},
     // If only the channel is left, no function can use the handle, so it is cleared.
     {PEER "rpma_cq_new", "rpma_cq_delete", DROP_QUEUE,
      .failures = {{"ibv_destroy_cq", EBUSY},
