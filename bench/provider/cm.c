@@ -107,6 +107,7 @@ int rdma_create_qp_ex(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *attribu
     id->qp->context = provider_context_of(id->verbs, attributes->cap.max_send_wr);
     id->qp->send_cq = attributes->send_cq;
     id->qp->recv_cq = attributes->recv_cq;
+    id->qp->state = IBV_QPS_RTS; // from the start: no call moves it
     return 0;
 }
 

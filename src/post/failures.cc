@@ -127,7 +127,7 @@ Text post_advice(int result, const char *queue, uint32_t room, const char *setti
         text.add(" failed, the provider gives no reason");
     if (post_error(result) == EACCES)
         text.add("; post from the process, and as the user, that opened the device");
-    if (!is_full(result))
+    if (!is_full_queue_error(result))
         return text;
     text.append("; the ", queue, " queue is full, it holds ", room,
                 ": poll completions before the next post, or raise the size with ", setting,
@@ -135,14 +135,24 @@ Text post_advice(int result, const char *queue, uint32_t room, const char *setti
     return text;
 }
 
+// librdmacm makes the queue pair ready, by ibv_modify_qp(), which sets the state
+// (ucma_modify_qp_rts()). On iWARP the kernel does, and the state remains
+// (iwcm_init_qp_rts_attr() of Linux).
+bool is_ready_to_send(const ibv_qp &qp) {
+    return qp.state >= IBV_QPS_RTS || qp.context->device->transport_type == IBV_TRANSPORT_IWARP;
+}
+
 Text send_advice(int result, const rpma_conn &conn, uint64_t bytes) {
     const ibv_qp_cap &granted = conn.granted();
-    if (bytes <= granted.max_inline_data)
-        return post_advice(result, "send", granted.max_send_wr, "rpma_conn_cfg_set_sq_size");
     Text text;
-    text.add("; %" PRIu64 " bytes are to be sent inline, the connection allows %" PRIu32
-             " at most: raise it with rpma_conn_cfg_set_inline_size()",
-             bytes, granted.max_inline_data);
+    if (!is_ready_to_send(*conn.qp))
+        text.add("; the connection is not established: post after RPMA_CONN_ESTABLISHED");
+    else if (bytes <= granted.max_inline_data)
+        return post_advice(result, "send", granted.max_send_wr, "rpma_conn_cfg_set_sq_size");
+    else
+        text.add("; %" PRIu64 " bytes are to be sent inline, the connection allows %" PRIu32
+                 " at most: raise it with rpma_conn_cfg_set_inline_size()",
+                 bytes, granted.max_inline_data);
     return text;
 }
 
@@ -158,10 +168,15 @@ Text part_text(const Part *part) {
     return text;
 }
 
-// Too many inline bytes are no full queue, although a provider may return ENOMEM (mlx5) or
-// ENOSPC (wr_set_inline_data() of rxe) for both.
-bool is_would_block(const rpma_conn &conn, int result, uint64_t bytes) {
-    return is_full(result) && bytes <= conn.granted().max_inline_data;
+// Providers use the error numbers of a full queue for other causes, too, which polling does not
+// remove: too many inline bytes (mlx5; wr_set_inline_data() of rxe: ENOSPC), and mlx5 a queue
+// pair that is not ready to send (set_qp_operational_state()). The number of SGEs, for which
+// mlx5, mlx4 and bnxt_re use them, is checked before the post. A call takes 9 instructions
+// more.
+[[gnu::always_inline]] inline bool is_would_block(const rpma_conn &conn, int result,
+                                                  uint64_t bytes) {
+    return is_full_queue_error(result) && bytes <= conn.granted().max_inline_data &&
+           is_ready_to_send(*conn.qp);
 }
 
 // 0 for a message
@@ -186,7 +201,7 @@ ibv_sge first_sge(const ibv_send_wr &wr) {
 } // namespace
 
 // Extended queue pairs of rxe return ENOSPC (check_qp_queue_full()).
-bool is_full(int result) {
+bool is_full_queue_error(int result) {
     return post_error(result) == ENOMEM || post_error(result) == ENOSPC;
 }
 
@@ -265,7 +280,7 @@ int fail_native(const char *function, const rpma_conn &conn, const ibv_send_wr &
 
 int fail_receive(const char *function, const ReceiveQueue &queue, uint32_t size,
                  RejectedReceive wr, int result, const Part *part) {
-    const Rejection rejection = {part != nullptr && is_full(result), result};
+    const Rejection rejection = {part != nullptr && is_full_queue_error(result), result};
     Call call(function);
     probe::post_refused(function, nullptr, -1, wr.wr_id, result);
     if (rejection.record(call))

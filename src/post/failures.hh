@@ -97,8 +97,8 @@ struct RejectedReceive {
                                               uint32_t size, RejectedReceive wr, int result,
                                               const Part *part = nullptr);
 
-// Is true if the error of a post means that a queue is full.
-bool is_full(int result);
+// Is true if a post failed with an error number of a full queue. It may have another cause.
+bool is_full_queue_error(int result);
 
 } // namespace rpma
 

@@ -88,7 +88,7 @@ bool has_many_sges(const ibv_send_wr &wr) {
     for (const ibv_send_wr *wr = first; wr != end; wr = wr->next)
         build_request(qpx, *wr);
     const int result = ibv_wr_complete(qpx);
-    return {result != 0 && is_full(result) ? first : end, result, first, end, true};
+    return {result != 0 && is_full_queue_error(result) ? first : end, result, first, end, true};
 }
 
 // Posts one operation with several SGEs, which is not native.

@@ -6,6 +6,8 @@
 
 #include "request.h"
 
+#include <stdio.h>
+
 // ---- every post method ---------------------------------------------------------------------
 
 enum { PLAIN = POST_METHODS, METHODS }; // the function that posts one operation of that type
@@ -358,5 +360,81 @@ TEST_THAT(full_queue_differs_from_oversized_inline_data) {
         for (int is_list = 0; INLINE_KINDS >> kind & 1 && is_list < 2; is_list++)
             exceed_inline_room(kind, is_list, errors[e]);
         request_end();
+    }
+}
+
+// ---- posts before the connection -----------------------------------------------------------
+
+// A connection of a device before its RPMA_CONN_ESTABLISHED, and a batch.
+static void begin_connecting(const char *device, bool incoming) {
+    const struct shape shape = {.incoming = incoming};
+    fixture_reset();
+    fake_device()->profile = *sim_find_profile(device);
+    fixture_peer(&w);
+    fixture_request(&w, &shape);
+    MUST(rpma_conn_req_connect(&w.h.req, NULL, &w.h.conn));
+    MUST(rpma_batch_new(w.h.conn, 3, &w.h.batch));
+}
+
+static void refuse_early(enum rpma_work_type kind, int error, bool is_queued) {
+    const struct rpma_work o = operation_of(&w, kind);
+    for (int method = 0; method < METHODS; method++) {
+        const bool of_batch = method == OPERATION_ADD || method == OPERATION_SET;
+        if (!takes(method, &o))
+            continue;
+        char before[64] = "";
+        const char *const array = of_batch ? "batch" : "work";
+        if (is_queued && method != PLAIN && method != OPERATION_POST)
+            snprintf(before, sizeof(before), "%s[0] to %s[2] (queued): ", array, array);
+        else if (method != PLAIN)
+            snprintf(before, sizeof(before), "%s[0]%s: ", array, is_queued ? " (queued)" : "");
+        EXPECT_ERROR_OF(of_batch ? "rpma_batch_post" : name_of(method, &o), post_by(method, &o),
+                        RPMA_E_PROVIDER, "ibv_post_send() failed", "ibv_post_send()", error,
+                        .logs = "the connection is not established: post after "
+                                "RPMA_CONN_ESTABLISHED",
+                        .any_calls = true, .before = before);
+        assert_int_equal(fake_posted_count() != 0, is_queued);
+    }
+}
+
+// mlx5 has the same error number for both: rdma-core 56, providers/mlx5/qp.c,
+// _mlx5_post_send().
+TEST_THAT(early_post_differs_from_full_queue) {
+    static const struct {
+        const char *device;
+        int error;
+        bool is_queued;
+    } rows[] = {{"mlx5", ENOMEM}, {"mlx5-ib", ENOMEM}, {"hns", EINVAL}, {"rxe", EINVAL, true}};
+    for (size_t i = 0; i < LENGTH(rows); i++)
+        for
+            OPERATION_EACH_KIND(kind) {
+                begin_connecting(rows[i].device, false);
+                if (LOCAL_KINDS >> kind & 1)
+                    refuse_early(kind, rows[i].error, rows[i].is_queued);
+            }
+}
+
+// A server may send as soon as it has accepted: rdma-core 56, librdmacm/cma.c, rdma_accept().
+// On iWARP the state of the queue pair does not show the connection.
+TEST_THAT(full_queue_of_a_server_or_iwarp_is_reported) {
+    static const struct {
+        const char *device;
+        bool incoming;
+    } rows[] = {{"mlx5", true}, {"rxe", true}, {"siw", true}, {"siw", false}};
+    for (size_t i = 0; i < LENGTH(rows); i++) {
+        begin_connecting(rows[i].device, rows[i].incoming);
+        if (!rows[i].incoming) {
+            fake_cm_event(fixture_event_fd(&w), RDMA_CM_EVENT_ESTABLISHED, NULL, 0);
+            MUST(rpma_conn_next_event(w.h.conn, &w.h.event));
+        }
+        const struct rpma_work o = operation_of(&w, RPMA_WORK_WRITE);
+        fake_fail("ibv_post_send", 1, ENOMEM);
+        EXPECT_ERROR(rpma_post(w.h.conn, &o, 1, NULL), RPMA_E_AGAIN, "the send queue is full",
+                     "the send queue is full", .calls = "ibv_post_send", .before = "work[0]: ");
+        fake_fail("ibv_post_send", 1, ENOMEM);
+        EXPECT_ERROR_OF("rpma_write", operation_plain(&o, w.h.conn), RPMA_E_PROVIDER,
+                        "ibv_post_send() failed", "ibv_post_send()", ENOMEM, "ibv_post_send",
+                        FULL);
+        fake_faults_off();
     }
 }

@@ -86,6 +86,7 @@ static const struct {
               FIELD(silent),
               FIELD(unlisted),
               FIELD(user_namespace),
+              PROFILE(early_error),
               PROFILE(has_native_atomic_write),
               PROFILE(has_native_flush),
               PROFILE(has_odp),
