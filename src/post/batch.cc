@@ -136,16 +136,24 @@ int rpma_batch::choose_methods(const char *function) {
     return 0;
 }
 
-int rpma_batch::post(const char *function, uint32_t *posted) {
-    if (posted != nullptr)
-        *posted = 0;
+RPMA_POST int rpma_batch::post(const char *function, uint32_t *posted) {
+    int code = 0;
     if ((list_flags & HAS_METHODS) != 0 && !has_current_methods())
-        if (const int code = choose_methods(function))
-            return code;
-    if (size_ == 0)
-        return 0;
-    const bool is_split = (list_flags & HAS_MANY_SGES) != 0 || size_ > max_chunk(conn);
-    return record(function, post_list(conn, &entry(next_).wr, list_flags, is_split), posted);
+        code = choose_methods(function);
+    if (code != 0 || size_ == 0) {
+        if (posted != nullptr)
+            *posted = 0;
+        return code;
+    }
+    const bool is_split =
+        (list_flags & HAS_MANY_SGES) != 0 || size_ > conn.granted().max_send_wr;
+    const Outcome outcome = post_list(conn, &entry(next_).wr, list_flags, is_split);
+    if (!outcome.is_success()) [[unlikely]]
+        return record(function, outcome, posted);
+    if (posted != nullptr)
+        *posted = size_ - next_;
+    next_ = 0;
+    return 0;
 }
 
 int rpma_batch::record(const char *function, const Outcome &outcome, uint32_t *posted) {

@@ -67,8 +67,11 @@ bool has_many_sges(const ibv_send_wr &wr) {
     case IBV_WR_SEND:
         ibv_wr_send(qpx);
         break;
-    default:
+    case IBV_WR_SEND_WITH_IMM:
         ibv_wr_send_imm(qpx, wr.imm_data);
+        break;
+    default:
+        __builtin_unreachable(); // WORK_KINDS has no other opcode
     }
     if ((wr.send_flags & IBV_SEND_INLINE) != 0 && wr.num_sge == 1)
         ibv_wr_set_inline_data(qpx, reinterpret_cast<void *>(wr.sg_list->addr),
@@ -118,7 +121,7 @@ Outcome post_multi_sge(const rpma_conn &conn, ibv_send_wr *wr) {
 
 } // namespace
 
-Outcome post_native_list(const rpma_conn &conn, ibv_send_wr *first, bool is_split) {
+RPMA_POST Outcome post_native_list(const rpma_conn &conn, ibv_send_wr *first, bool is_split) {
     return is_split ? post_runs(conn, first) : post_native_run(conn, first, nullptr);
 }
 

@@ -15,8 +15,9 @@
 
 // An exported post writes only its work request to the stack, and the provider only reads it; a
 // wait lets the provider write a pointer there. Without the stack protector, which
-// distributions enable, a write and a wait take 6 instructions fewer, and a native flush 8. GCC
-// 11 and clang 11 support the attribute, clang 14 only in this spelling.
+// distributions enable, a write and a wait take 6 instructions fewer, a native flush 8, and a
+// batch with native operations 12. GCC 11 and clang 11 support the attribute, clang 14 only in
+// this spelling.
 #define RPMA_POST __attribute__((no_stack_protector))
 
 namespace rpma {
