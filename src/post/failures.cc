@@ -86,7 +86,9 @@ namespace {
 // providers return an error number; cxgb4 returns it negated (c4iw_post_send()), and mthca
 // returns -1 for every cause (mthca_tavor_post_send()).
 int post_error(int result) {
-    return result == -1 ? 0 : result < 0 ? -result : result;
+    if (result > 0) [[likely]]
+        return result;
+    return result == -1 ? 0 : -result;
 }
 
 uint64_t bytes_of(const ibv_send_wr &wr) {
