@@ -64,6 +64,7 @@ std::vector<ExploreFault> possible_faults(const Settings &settings) {
     }
     for (unsigned host = 1; host <= settings.fabric.hosts; host++) {
         add("refuse", {ExploreFault::REFUSE, host, 0});
+        add("refuse", {ExploreFault::DOORBELL, host, 0});
         for (unsigned other = host + 1; other <= settings.fabric.hosts; other++) {
             add("cut", {ExploreFault::CUT, host, other});
             add("cut", {ExploreFault::TEMPORARY_CUT, host, other});

@@ -33,7 +33,7 @@ class Chooser {
 };
 
 struct ExploreFault {
-    enum Kind { KILL, PAUSE, CUT, TEMPORARY_CUT, REFUSE, POWER, POWER_RANDOM } kind;
+    enum Kind { KILL, PAUSE, CUT, TEMPORARY_CUT, REFUSE, DOORBELL, POWER, POWER_RANDOM } kind;
     unsigned one, other; // one: the number of a program or host; other: of a host
 };
 

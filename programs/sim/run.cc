@@ -346,6 +346,8 @@ void Run::apply(const Fault &fault) {
         power_on(host);
     else if (action == "refuse")
         fabric.refuse_post(host, static_cast<unsigned>(fault.number), fault.error);
+    else if (action == "doorbell")
+        fabric.refuse_post(host, 0, fault.error);
     else if (action == "overrun")
         fabric.overrun_cqs(host);
     else if (action == "event")

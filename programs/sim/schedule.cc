@@ -409,6 +409,9 @@ void Schedule::apply(const ExploreFault &fault) {
     case ExploreFault::REFUSE:
         add_step("- ", host, "refuses the next post");
         return fabric.refuse_post(fault.one, 1, ENOMEM);
+    case ExploreFault::DOORBELL:
+        add_step("- ", host, "executes the next list, but its post fails");
+        return fabric.refuse_post(fault.one, 0, EIO);
     case ExploreFault::POWER:
     case ExploreFault::POWER_RANDOM:
         return lose_power(fault.one, fault.kind == ExploreFault::POWER_RANDOM);

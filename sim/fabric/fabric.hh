@@ -84,8 +84,10 @@ class Fabric {
     void set_port(unsigned host, unsigned device, bool is_up); // raises the asynchronous event
     void set_delay(unsigned host, unsigned other, uint64_t one_way); // in both directions
     void set_power(unsigned host, bool has_power); // a host without power executes nothing
-    void refuse_post(unsigned host, unsigned nth,
-                     int error);     // refuses the nth ibv_post_*() from now on
+    // Refuses the nth request that the host posts from now on. With 0, the next list of sends
+    // is queued, and its post returns the error.
+    void refuse_post(unsigned host, unsigned nth, int error);
+    void accept_posts() { refusals_.clear(); }
     void overrun_cqs(unsigned host); // overruns every CQ and raises its event
     void raise_async(unsigned host, unsigned device,
                      ibv_event_type type); // for all objects of the device

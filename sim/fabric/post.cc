@@ -30,10 +30,11 @@ bool Verbs::get_all(size_t &offset, size_t count, std::vector<T> &values) const 
 }
 template bool Verbs::get_all(size_t &, size_t, std::vector<ibv_sge> &) const;
 
-// Applies the fault that refuses the nth request of a host.
-int Verbs::refuse_by_fault() {
+// Applies the fault of Fabric::refuse_post(), before a request is queued or after the last one.
+int Verbs::refuse_by_fault(bool is_queued) {
     const auto found = fabric_.refusals_.find(caller_.session->host->number);
-    if (found == fabric_.refusals_.end() || --found->second.nth > 0)
+    if (found == fabric_.refusals_.end() || (found->second.nth == 0) != is_queued ||
+        (!is_queued && --found->second.nth > 0))
         return 0;
     const int error = found->second.error;
     fabric_.refusals_.erase(found);
@@ -72,7 +73,7 @@ int Verbs::post_send(const PostSend &request, PostSend::Reply &reply) {
             (send.wr.inline_length <= MAX_INLINE &&
              !get_all(offset, (send.wr.inline_length + 7) / 8 * 8, send.inlined)))
             return EPROTO;
-        reply.error = refuse_by_fault();
+        reply.error = refuse_by_fault(false);
         if (reply.error == 0)
             reply.error = check_send(*qp, send, request.is_built);
         if (reply.error)
@@ -85,7 +86,12 @@ int Verbs::post_send(const PostSend &request, PostSend::Reply &reply) {
         reply.taken = 0;
         return 0;
     }
+    // rdma-core 56, providers/rxe/rxe.c, rxe_post_send() and wr_complete(): return the error of
+    // post_send_db(), a system call, after all requests were queued.
+    const int doorbell_error = reply.error || reply.taken == 0 ? 0 : refuse_by_fault(true);
     reply.error = sim_post_result(&profile, is_connected(*qp), reply.taken, reply.error);
+    if (reply.error == 0)
+        reply.error = doorbell_error;
     Engine(fabric_).run(*qp);
     return 0;
 }
@@ -108,7 +114,7 @@ int Verbs::post_recv(const PostRecv &request, PostSend::Reply &reply) {
         Receive receive;
         if (!get(offset, wr))
             return EPROTO;
-        reply.error = refuse_by_fault();
+        reply.error = refuse_by_fault(false);
         if (reply.error == 0)
             reply.error =
                 sim_check_receive(&profile, most, most_sge, wr.num_sge, receives.size());

@@ -82,6 +82,22 @@ int main(int argc, char *argv[]) {
     puts("stored 1");
 }
 """
+# A failed doorbell: the post fails, but its requests are executed.
+DOORBELL = """
+#include "common.h"
+#include <stdio.h>
+int main(int argc, char *argv[]) {
+    struct connection to;
+    struct record record = {"record 1"};
+    struct ibv_wc wc;
+    connect_to(&to, argv[argc - 1], NULL);
+    struct ibv_mr *mr = rdma_reg_msgs(to.id, &record, sizeof(record));
+    if (rdma_post_write(to.id, NULL, &record, sizeof(record), mr, IBV_SEND_SIGNALED, to.remote.address, to.remote.rkey))
+        puts("refused");
+    else
+        rdma_get_send_comp(to.id, &wc);
+}
+"""
 LINKED = "common.c -lrdmacm -libverbs"
 FAULTS = (  # fault, tolerated faults, program, libraries, options
     ("kill", "pause,refuse", KILL, "", "--check '! grep begin $RPMA_SIM_OUT1 || grep end $RPMA_SIM_OUT1'"),
@@ -89,7 +105,9 @@ FAULTS = (  # fault, tolerated faults, program, libraries, options
     ("power", "kill,pause,refuse", POWER, "",
      "--pmem memory --check '! grep stored $RPMA_SIM_OUT1 || grep -a stored memory'"),
     ("refuse", "cut,kill,pause", REFUSE, LINKED,
-     "--until host2 --pmem memory --check './check memory' ./server memory ::"))
+     "--until host2 --pmem memory --check './check memory' ./server memory ::"),
+    ("refuse", "cut,kill,pause", DOORBELL, LINKED,
+     "--until host2 --pmem memory --check '! grep refused $RPMA_SIM_OUT2 || ! grep -a record memory' ./server memory ::"))
 SHORT = ["--check", "true", "--seeds", "1-2"]
 
 

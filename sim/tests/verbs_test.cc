@@ -383,9 +383,10 @@ void delay_applies_in_both_directions(void **) {
     pair.expect(IBV_WC_SUCCESS);
 }
 
-void fault_refuses_the_nth_post(void **) {
+// `nth` as of Fabric::refuse_post(): of a list of four requests, `taken` are queued.
+void expect_refusal(unsigned nth, size_t taken) {
     Pair pair;
-    pair.direct.fabric().refuse_post(1, 3, ENOMEM);
+    pair.direct.fabric().refuse_post(1, nth, EIO);
     ibv_sge sge = pair.sge(8);
     ibv_send_wr wr[4] = {}, *bad = nullptr;
     for (int i = 0; i < 4; i++) {
@@ -397,11 +398,21 @@ void fault_refuses_the_nth_post(void **) {
         wr[i].wr.rdma.remote_addr = (uint64_t)pair.b.memory;
         wr[i].wr.rdma.rkey = pair.b.mr->rkey;
     }
-    assert_int_equal(ibv_post_send(pair.a.qp, wr, &bad), ENOMEM);
-    assert_ptr_equal(bad, &wr[2]);
-    pair.a.poll();
-    pair.a.poll();
+    assert_int_equal(ibv_post_send(pair.a.qp, wr, &bad), EIO);
+    assert_ptr_equal(bad, taken < 4 ? &wr[taken] : nullptr);
+    for (size_t i = 0; i < taken; i++)
+        assert_int_equal(pair.a.poll().status, IBV_WC_SUCCESS);
     assert_true(pair.a.is_empty());
+    assert_int_equal(ibv_post_send(pair.a.qp, &wr[3], &bad), 0);
+}
+
+void fault_refuses_the_nth_post(void **) {
+    expect_refusal(1, 0);
+    expect_refusal(3, 2);
+}
+
+void doorbell_fails_after_all_requests_are_queued(void **) {
+    expect_refusal(0, 4);
 }
 
 // rdma-core 56, providers/mlx5/qp.c, _mlx5_post_send(), mlx4/qp.c, mlx4_post_send(),
@@ -633,6 +644,7 @@ int main() {
         cmocka_unit_test(link_that_returns_in_time_executes_the_request),
         cmocka_unit_test(delay_applies_in_both_directions),
         cmocka_unit_test(fault_refuses_the_nth_post),
+        cmocka_unit_test(doorbell_fails_after_all_requests_are_queued),
         cmocka_unit_test(refused_send_has_the_error_number_of_its_provider),
         cmocka_unit_test(transitions_need_their_attributes),
         cmocka_unit_test(unmapped_memory_is_not_registered),

@@ -256,6 +256,7 @@ fault("join", ["50ms cut host1", "150ms join host1"],
 # rping ends with the error number of a failed send, and with -1 if a receive is rejected.
 PING, DISCONNECTED = "host2: ping data", (0, 255)
 fault("refuse", ["refuse host2 3 ENOSPC"], ENDLESS, "host2: post (recv|send) error:? 28", status=(28, 255), begun=PING)
+fault("doorbell", ["doorbell host2"], ENDLESS, "host2: post send error:? 5", status=(5, 255), begun=PING)
 fault("remove", ["remove host2"], ENDLESS, "host2: cma detected device removal", options="--until host2", status=255,
       begun=PING)
 fault("a killed server disconnects its client", ["kill host1"], ENDLESS, "host2: .*DISCONNECT EVENT", status=DISCONNECTED,
@@ -462,7 +463,8 @@ def arguments(fixture):
             ("after host1", "the action is missing"), ("2s cut host0", "there is no host 'host0'"),
             ("2s delay host1 0s", "a time is missing"), ("2s refuse host1 0", "a count is missing"),
             ("2s refuse host1 4294967296", "a count is missing"), ("2s refuse host1 3x", "a count is missing"),
-            ("2s refuse host1 3 EFAIL", "there is no error 'EFAIL'")]:
+            ("2s refuse host1 3 EFAIL", "there is no error 'EFAIL'"),
+            ("2s doorbell host1 3", "there is no error '3'"), ("2s doorbell host1 EIO EIO", "unexpected 'EIO'")]:
         fixture.expect(fixture.sim("--fault", fault, "true"), 2, f"^rpma-sim: --fault.*{re.escape(pattern)}.*\n$")
 
 
