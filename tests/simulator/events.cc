@@ -16,7 +16,8 @@ const Event_kind event_kinds[] = {
     {"run", "%s continues", 1},
     {"request", "the request of %s arrives", 1},
     {"cm-event", "%s: a CM event arrives", 2},
-    {"execute", "%s: the next operation is executed", 6}, // Visible; + 3: of side 1
+    // Visible; + 3: of side 1; + 6: the next one that passes earlier reads
+    {"execute", "%s: an operation is executed", 12},
     {"complete", "%s: completions arrive", 2},
     {"fail", "%s: the outstanding operations fail", 2},
     {"start", "%s starts", 1}, // also starts its machine
@@ -30,7 +31,8 @@ const Event_kind event_kinds[] = {
     {"freeze", "%s is suspended", 2},
     {"blank", "%s gets a blank memory", 1},
     {"address", "the link address of %s changes", 1},
-    {"copy", "the memory of %s is copied or restored", 1}};
+    {"copy", "the memory of %s is copied or restored", 1},
+    {"refuse", "the next post of %s fails", 3}}; // Refusal
 
 namespace {
 
@@ -77,8 +79,8 @@ bool Simulation::is_possible_on_link(const Event &event) const {
     case Event::CM_EVENT:
         return network.has_cm_event(link, side);
     case Event::EXECUTE:
-        return network.can_execute(link, side) &&
-               (event.variant % 3 == ALL || network.is_write_next(link, side));
+        return network.can_execute(link, side, event.passes()) &&
+               (event.variant % 3 == ALL || network.is_write_next(link, side, event.passes()));
     case Event::COMPLETE:
         return network.can_complete(link, side);
     case Event::FAIL:
@@ -118,6 +120,8 @@ bool Simulation::is_possible(const Event &event) {
                (!configuration->first_client || !process.is_server || process.has_listened);
     case Event::ADDRESS:
         return configuration->bonds && runs;
+    case Event::REFUSE:
+        return runs;
     case Event::COPY:
         return configuration->copies && process.is_server && process.has_listened;
     case Event::BLANK:
@@ -252,7 +256,8 @@ void Simulation::apply_to_link(const Event &event) {
     case Event::CM_EVENT:
         return network.deliver_event(link, side);
     case Event::EXECUTE:
-        return network.execute(link, side, static_cast<Visible>(event.variant % 3));
+        return network.execute(link, side, static_cast<Visible>(event.variant % 3),
+                               event.passes());
     case Event::COMPLETE:
         return network.complete(link, side);
     case Event::FAIL:
@@ -314,6 +319,9 @@ void Simulation::apply(const Event &event) {
         return network.change_address(machine);
     case Event::COPY:
         return copy_or_restore(process);
+    case Event::REFUSE:
+        machine.refuses_post = true;
+        return network.refuse_post(machine, static_cast<Refusal>(event.variant));
     case Event::BLANK:
         kill(process);
         machine.memory.reset();

@@ -6,6 +6,7 @@
 #include "simulation.hh"
 
 #include <algorithm>
+#include <cerrno>
 
 namespace {
 
@@ -46,6 +47,11 @@ void Network::reconnect(const Machine &machine) {
 
 void Network::set_power(const Machine &machine, bool is_on) {
     m_fabric->set_power(host_of(machine), is_on);
+}
+
+// The number of the error has no meaning for librpma.
+void Network::refuse_post(const Machine &machine, Refusal refusal) {
+    m_fabric->refuse_post(host_of(machine), refusal, EIO);
 }
 
 void Network::change_address(const Machine &machine) {

@@ -43,12 +43,25 @@ sim::Qp *Network::qp_of(const Link &link, int side) const {
     return handle ? m_fabric->find<sim::Qp>(handle) : nullptr;
 }
 
-const sim::Send *Network::next_send(const Link &link, int side) const {
-    const sim::Qp *const qp = qp_of(link, side);
+// InfiniBand Architecture Specification, volume 1, release 1.4, table 79: without a fence, a
+// send or a write may be executed before earlier reads and atomics.
+sim::Send *Network::next_send(const Link &link, int side, bool passes) const {
+    sim::Qp *const qp = qp_of(link, side);
     if (!qp)
         return nullptr;
-    const auto next = std::ranges::find(qp->sends, false, &sim::Send::executed);
-    return next == qp->sends.end() ? nullptr : &*next;
+    bool is_behind_read = false;
+    for (sim::Send &send : qp->sends) {
+        if (send.executed)
+            continue;
+        const uint32_t opcode = send.wr.opcode;
+        const bool is_read = opcode == IBV_WR_RDMA_READ || sim_is_atomic(opcode);
+        if (!passes || (is_behind_read && !is_read && opcode != SIM_WR_FLUSH))
+            return passes && send.wr.flags & IBV_SEND_FENCE ? nullptr : &send;
+        if (!is_read)
+            return nullptr;
+        is_behind_read = true;
+    }
+    return nullptr;
 }
 
 // Operations that an initiator posted before its end still arrive.
@@ -85,14 +98,13 @@ bool Network::has_cm_event(const Link &link, int side) const {
     return link.is_open() && first_message(link, side, false);
 }
 
-bool Network::can_execute(const Link &link, int side) const {
-    const sim::Qp *const qp = qp_of(link, side);
-    return qp && !qp->sends.empty() && !qp->sends.back().executed && can_pass(link, side) &&
-           std::ranges::none_of(qp->sends, &sim::Send::status);
+bool Network::can_execute(const Link &link, int side, bool passes) const {
+    return next_send(link, side, passes) && can_pass(link, side) &&
+           std::ranges::none_of(qp_of(link, side)->sends, &sim::Send::status);
 }
 
-bool Network::is_write_next(const Link &link, int side) const {
-    return is_write(next_send(link, side)->wr.opcode);
+bool Network::is_write_next(const Link &link, int side, bool passes) const {
+    return is_write(next_send(link, side, passes)->wr.opcode);
 }
 
 bool Network::can_complete(const Link &link, int side) const {
@@ -138,9 +150,9 @@ void Network::deliver_event(Link &link, int side) {
 }
 
 // A request other than a plain write first makes earlier writes visible.
-void Network::execute(Link &link, int side, Visible visible) {
+void Network::execute(Link &link, int side, Visible visible, bool passes) {
     sim::Qp &qp = *qp_of(link, side);
-    sim::Send &send = *std::ranges::find(qp.sends, false, &sim::Send::executed);
+    sim::Send &send = *next_send(link, side, passes);
     const uint32_t opcode = send.wr.opcode;
     m_execution = {&link, side, visible, opcode};
     if (opcode == SIM_WR_FLUSH)
@@ -167,9 +179,9 @@ void Network::execute(Link &link, int side, Visible visible) {
 // providers/mlx5/cq.c, mlx5_parse_cqe(), MLX5_CQE_RESP_ERR).
 void Network::execute_part(Link &link, int side) {
     sim::Qp *const qp = qp_of(link, side);
-    if (!qp || !can_execute(link, side))
+    if (!qp || !can_execute(link, side, false))
         return;
-    const sim::Send &send = *next_send(link, side);
+    const sim::Send &send = *next_send(link, side, false);
     if (send.wr.opcode == IBV_WR_SEND || send.wr.opcode == IBV_WR_SEND_WITH_IMM) {
         sim::Qp &target = *qp_of(link, 1 - side);
         if (target.srq && simulation.random_bit())
@@ -199,8 +211,9 @@ void Network::fail(Link &link, int side) {
 void Network::break_link(Link &link, Outcome outcome, bool silently) {
     for (int side = 0; side < 2; side++) {
         while (outcome != NOT_EXECUTED && simulation.finding.empty() &&
-               can_execute(link, side) && (outcome == ALL_EXECUTED || simulation.random_bit()))
-            execute(link, side, SOME);
+               can_execute(link, side, false) &&
+               (outcome == ALL_EXECUTED || simulation.random_bit()))
+            execute(link, side, SOME, false);
         if (outcome == PARTLY_EXECUTED)
             execute_part(link, side);
     }
@@ -217,13 +230,14 @@ void Network::break_link(Link &link, Outcome outcome, bool silently) {
 bool Network::end_queue_pair(Link &link, int side) {
     sim::Qp &qp = *qp_of(link, side);
     if (side == 1) {
-        while (can_execute(link, 1) && simulation.finding.empty() && simulation.random_bit())
-            execute(link, 1, SOME);
+        while (can_execute(link, 1, false) && simulation.finding.empty() &&
+               simulation.random_bit())
+            execute(link, 1, SOME, false);
         if (simulation.random_bit())
             execute_part(link, 0);
     }
     apply_placed(link, 1 - side, 0, UINT64_MAX);
-    if (side == 0 && can_execute(link, 0)) {
+    if (side == 0 && can_execute(link, 0, false)) {
         m_fabric->abandon(qp);
         return true;
     }

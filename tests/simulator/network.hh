@@ -50,6 +50,11 @@ struct Link {
 };
 
 enum Visible { ALL, NONE, SOME };
+enum Refusal {
+    AFTER_LIST,
+    FIRST_REQUEST,
+    SECOND_REQUEST
+}; // how much of the next post is queued
 enum Outcome { NOT_EXECUTED, ALL_EXECUTED, PARTLY_EXECUTED };
 
 class Network : public sim::Environment {
@@ -70,15 +75,16 @@ class Network : public sim::Environment {
     // ---- events of a link. `side` has posted the operation, or receives the event
     bool has_request(const Link &link) const;
     bool has_cm_event(const Link &link, int side) const;
-    bool can_execute(const Link &link, int side) const;
-    bool is_write_next(const Link &link, int side) const;
+    // `passes`: of the next operation, or of the next one that may pass earlier reads
+    bool can_execute(const Link &link, int side, bool passes) const;
+    bool is_write_next(const Link &link, int side, bool passes) const;
     bool can_complete(const Link &link, int side) const;
     bool can_fail(const Link &link, int side) const;
     bool is_broken(const Link &link, int side) const;
     bool can_break(const Link &link) const;
     void deliver_request(Link &link);
     void deliver_event(Link &link, int side);
-    void execute(Link &link, int side, Visible visible);
+    void execute(Link &link, int side, Visible visible, bool passes);
     void complete(Link &link, int side);
     void fail(Link &link, int side);
     void break_link(Link &link, Outcome outcome, bool silently);
@@ -89,6 +95,8 @@ class Network : public sim::Environment {
     void remove_device(Machine &machine);
     void reconnect(const Machine &machine);
     void set_power(const Machine &machine, bool is_on);
+    void refuse_post(const Machine &machine, Refusal refusal);
+    void accept_posts() { m_fabric->accept_posts(); } // of all machines
     void change_address(const Machine &machine);
     void advance(int64_t now); // to a time in ms
     int64_t next_time() const;
@@ -127,7 +135,7 @@ class Network : public sim::Environment {
         int side;
     };
     sim::Qp *qp_of(const Link &link, int side) const;
-    const sim::Send *next_send(const Link &link, int side) const;
+    sim::Send *next_send(const Link &link, int side, bool passes) const;
     bool can_pass(const Link &link, int side) const;
     void execute_part(Link &link, int side);
     void flush(Process &process, uint64_t address, size_t length);

@@ -28,6 +28,7 @@ struct Machine_state {
     std::string copy;             // a copy of its memory, or empty
     bool no_device = false;       // while disconnected: its device was removed
     int64_t reconnect_at = NEVER; // in ms
+    bool refuses_post = false;    // a post of its program fails, or has failed
 };
 
 struct Machine : Machine_state {

@@ -18,14 +18,15 @@ struct Event {
     // clang-format off
     enum Kind : uint8_t { RUN, REQUEST, CM_EVENT, EXECUTE, COMPLETE, FAIL, START, RECONNECT, TIME,
                           BREAK, KILL, POWER, POWER_ALL, DISCONNECT, FREEZE, BLANK, ADDRESS, COPY,
-                          KINDS,
+                          REFUSE, KINDS,
                           FIRST_FAULT = BREAK } kind;
     // clang-format on
     uint16_t object; // a connection, or a process and its machine
     uint16_t variant;
 
     bool is_of_link() const { return (kind >= REQUEST && kind <= FAIL) || kind == BREAK; }
-    int side() const { return kind == EXECUTE ? variant / 3 : kind == BREAK ? 0 : variant; }
+    int side() const { return kind == EXECUTE ? variant / 3 % 2 : kind == BREAK ? 0 : variant; }
+    bool passes() const { return variant >= 6; } // of EXECUTE
 };
 
 struct Event_kind {

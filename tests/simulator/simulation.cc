@@ -118,6 +118,7 @@ void Simulation::repair() {
             while (finding.empty() && condition(*process))
                 step();
     };
+    network.accept_posts();
     for (auto &machine : machines)
         if (machine->disconnected)
             reconnect(*machine);
