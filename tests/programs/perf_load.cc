@@ -229,12 +229,14 @@ static std::string failure_of(const LoadGenerator &server, const LoadGenerator &
     }
 }
 
+static bool has_server = true; // false: the server posts its receives and does nothing else
+
 static void measure(LoadGenerator &server, LoadGenerator &client, Outcome &outcome) {
     const Plan &plan = client.plan;
     const std::jthread network(run_network);
     for (LoadGenerator *generator : {&server, &client})
         generator->open_gate();
-    if (plan.both || plan.op().is_message)
+    if (has_server && (plan.both || plan.op().is_message))
         server.start(plan.both ? run_load : run_serve);
     client.start(run_load);
     const auto is_over = [&] {
@@ -490,6 +492,16 @@ TEST_THAT(server_replies_to_the_load) {
         assert_string_equal(outcome.failure.c_str(), "");
         assert_string_equal(outcome.posts[0].c_str(), posts);
     }
+}
+
+// Without a credit, the client sends one message for each of the server's 32 receives.
+TEST_THAT(client_uses_every_receive) {
+    has_server = false;
+    const Outcome outcome =
+        run(plan_of("send", {.size = 9, .depth = 2}), {.warmup = 0, .count = 32});
+    has_server = true;
+    assert_string_equal(outcome.failure.c_str(), "");
+    assert_true(outcome.done == std::vector<uint64_t>{32});
 }
 
 // A ledger permits records in advance, up to half of its ring. Its last line permits the posted
