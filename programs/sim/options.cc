@@ -29,7 +29,8 @@ namespace {
 constexpr unsigned MAX_HOSTS = 254; // 10.77.0.N
 
 constexpr char USAGE[] =
-    R"(usage: rpma-sim [OPTION...] [@HOST] COMMAND [ARG...] [:: [@HOST] COMMAND [ARG...]]...
+    R"(usage: rpma-sim [OPTION...] [@HOST] COMMAND [ARG...]
+                [:: [@HOST] COMMAND [ARG...]]...
        rpma-sim --join NAME [--host HOST] COMMAND [ARG...]
        rpma-sim explore --check CHECK [OPTION...] COMMAND [ARG...] [:: ...]...
        rpma-sim explore --replay FILE
@@ -45,19 +46,20 @@ the addresses 10.77.0.1 and fd77::1.
   -p, --pmem [HOST=]FILE    FILE is persistent memory (default: of host1)
       --platform PLATFORM   direct-write (default) or cpu-flush: whether data
                             that a read follows is persistent
-      --lose WHAT           of data that is not persistent when the power fails:
-                            all (default) or random words
+      --lose WHAT           of data that is not persistent when the power
+                            fails: all (default) or random words
   -t, --together            starts all COMMANDs at once (default: each when the
                             one before it listens or has ended, or after 1 s)
-  -u, --until WHEN          ends when all COMMANDs have ended (all, the default),
-                            one of them (first), or all of one HOST
+  -u, --until WHEN          ends when all COMMANDs have ended (all, the
+                            default), one of them (first), or all of one HOST
   -s, --seed N              of random choices (default 1)
   -l, --prefix              precedes each line of output with its host
       --name NAME           other programs can join the fabric by this name
-      --join NAME           runs COMMAND on the running fabric NAME ("": the own)
+      --join NAME           runs COMMAND on the running fabric NAME ("": the
+                            own)
       --host HOST           on this host (default: host1)
-      --memory METHOD       how data is moved: direct or thread (default: direct
-                            if the system allows it)
+      --memory METHOD       how data is moved: direct or thread (default:
+                            direct if the system allows it)
       --check CHECK         explore: a command of the shell that fails if the
                             programs have lost data
       --seeds A-B           explore: the schedules (default: 1-1000)

@@ -147,6 +147,11 @@ class Explore(unittest.TestCase):
         self.assertEqual(self.run_shell(f"cc -o {name} {name}.c -pthread {' '.join(options)}"), ("", 0))
         return f"./{name}"
 
+    def test_help_fits_a_terminal(self):
+        output, status = self.run_shell("rpma-sim --help")
+        self.assertEqual(status, 0)
+        self.assertEqual([line for line in output.splitlines() if len(line) > 80], [])
+
     def test_tutorial(self):
         commands = commands_of_tutorial()
         self.assertEqual(len(commands), 10)
