@@ -3,15 +3,18 @@
 
 // conn.cc -- exports: connections
 
-#include "core/conn.hh"
 #include "api/getter.hh"
 #include "base/probes.hh"
+#include "core/conn_req.hh"
 
 using namespace rpma;
 
 int rpma_conn_delete(struct rpma_conn **conn_ptr) {
     RPMA_REFUSE(conn_ptr == NULL);
-    return release_and_delete(__func__, conn_ptr);
+    auto *req = static_cast<rpma_conn_req *>(*conn_ptr);
+    const int code = release_and_delete(__func__, &req);
+    *conn_ptr = nullptr;
+    return code;
 }
 
 int rpma_conn_disconnect(struct rpma_conn *conn) {

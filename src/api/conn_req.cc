@@ -46,7 +46,7 @@ int rpma_conn_req_start(struct rpma_peer *peer, const char *addr, const char *po
 int rpma_conn_req_get_event_fd(const struct rpma_conn_req *req, int *fd) {
     RPMA_REFUSE(req == NULL);
     RPMA_REFUSE(fd == NULL);
-    const rdma_event_channel *events = req->conn().events();
+    const rdma_event_channel *events = req->events();
     RPMA_REFUSE_AS(__func__, events == nullptr,
                    "a request of rpma_conn_req_new() has no events: use rpma_conn_req_start()");
     make_nonblocking(*events); // rpma_ep_next_conn_req() leaves it blocking
@@ -60,7 +60,7 @@ int rpma_conn_req_get_local_addr(const struct rpma_conn_req *req,
     RPMA_REFUSE(addr == NULL);
     RPMA_REFUSE_AS(__func__, req->has_failed(), REQUEST_FAILED);
     RPMA_REFUSE_AS(__func__, !req->is_ready(), REQUEST_NOT_RESOLVED);
-    *addr = req->conn().id().local_addr();
+    *addr = req->id().local_addr();
     return 0;
 }
 
@@ -90,12 +90,12 @@ int rpma_conn_req_delete(struct rpma_conn_req **req_ptr) {
 
 int rpma_conn_req_get_private_data(const struct rpma_conn_req *req,
                                    struct rpma_conn_private_data *pdata) {
-    RPMA_GET(req, pdata, req->conn().private_data());
+    RPMA_GET(req, pdata, req->private_data());
 }
 
 int rpma_conn_req_get_peer_addr(const struct rpma_conn_req *req,
                                 struct sockaddr_storage *addr) {
-    RPMA_GET(req, addr, req->conn().id().peer_addr());
+    RPMA_GET(req, addr, req->id().peer_addr());
 }
 
 int rpma_conn_req_connect(struct rpma_conn_req **req_ptr,
@@ -109,9 +109,12 @@ int rpma_conn_req_connect(struct rpma_conn_req **req_ptr,
     REFUSE_DATA(pdata);
     RPMA_REFUSE_AS(__func__, !req->is_set_up(), "%s", req->not_set_up_reason());
     Call call(__func__);
-    auto conn = req->connect(call, pdata);
-    req.reset(); // its destruction may change errno, which deliver() sets
-    return call.deliver(std::move(conn), conn_ptr);
+    if (!req->connect(call, pdata)) {
+        req.reset(); // its destruction may change errno, which finish() sets
+        return call.finish();
+    }
+    *conn_ptr = req.release();
+    return 0;
 }
 
 int rpma_conn_req_reject(struct rpma_conn_req **req_ptr,

@@ -26,7 +26,8 @@ bool rpma_conn::use_own_channel(Call &call, bool nonblocking) {
     return true;
 }
 
-bool rpma_conn::prepare_flushes(Call &call, rpma_peer &peer) {
+// Registers the destination of the reads of emulated flushes, unless all flushes are native.
+inline bool rpma_conn::prepare_flushes(Call &call) {
     // Native flushes may change to reads: the other side may advertise its capabilities later.
     if (!flush.can_read())
         return true;
@@ -38,16 +39,33 @@ bool rpma_conn::prepare_flushes(Call &call, rpma_peer &peer) {
     return true;
 }
 
-bool rpma_conn::connect(Call &call, rdma_conn_param &param) {
-    entry_.add(qp, this);
-    return id_.connect(call, param);
+// Requests the largest values that the device and the other side support.
+inline rdma_conn_param rpma_conn::parameters(const rpma_conn_private_data *pdata) const {
+    rdma_conn_param param = {};
+    if (pdata != nullptr) {
+        param.private_data = pdata->ptr;
+        param.private_data_len = pdata->len;
+    }
+    param.responder_resources = RDMA_MAX_RESP_RES;
+    param.initiator_depth = RDMA_MAX_INIT_DEPTH;
+    param.flow_control = 1;
+    param.retry_count = retry_count_;
+    param.rnr_retry_count = rnr_retry_count_;
+    return param;
 }
 
-bool rpma_conn::accept(Call &call, rdma_conn_param &param) {
-    entry_.add(qp, this);
-    if (!id_.accept(call, param))
+bool rpma_conn::connect(Call &call, const rpma_conn_private_data *pdata) {
+    if ((!events_ && !use_own_channel(call, false)) || !prepare_flushes(call))
         return false;
-    set_rnr_timer(call);
+    // Nothing may fail after the last step: the connection is established for the other side.
+    entry_.add(qp, this);
+    rdma_conn_param param = parameters(pdata);
+    const bool is_incoming = id_.is_pending();
+    if (!(is_incoming ? id_.accept(call, param) : id_.connect(call, param)))
+        return false;
+    if (is_incoming)
+        set_rnr_timer(call);
+    probe::conn_start(this, qp->qp_num, rdma_get_peer_addr(id_.get()), is_incoming);
     return true;
 }
 

@@ -9,7 +9,6 @@
 #pragma once
 
 #include <atomic>
-#include <optional>
 
 #include "base/memory.hh"
 #include "core/config.hh"
@@ -24,8 +23,6 @@ struct rpma_peer;
 
 namespace rpma {
 
-struct Capabilities;
-
 // Returns false (RPMA_E_INVAL) if a connection of peer cannot use the completion queues of cfg.
 // Only the connection's own queues can share a completion channel, because each queue of the
 // program or of an SRQ has a channel. Receives complete in one queue. A queue of the program
@@ -37,13 +34,11 @@ const char *event_text(rpma_conn_event event);
 
 } // namespace rpma
 
+// Each connection is the base of a request (rpma_conn_req), and is deleted as such.
 struct rpma_conn : rpma::Allocated {
-    explicit rpma_conn(rpma::CmId &&id) : id_(std::move(id)) {}
-
-    // Creates the queues and the queue pair of peer from cfg. Call it before the connection has
-    // events. Returns false on failure, and the connection is unchanged: RPMA_E_INVAL,
-    // RPMA_E_PROVIDER.
-    bool set_up(rpma::Call &call, const rpma_peer &peer, const rpma::ConnSettings &cfg);
+    // Creates the queues and the queue pair from cfg. Call it before the connection has events.
+    // Returns false on failure, and the connection is unchanged: RPMA_E_INVAL, RPMA_E_PROVIDER.
+    bool set_up(rpma::Call &call, const rpma::ConnSettings &cfg);
     // Creates an event channel for the connection, and moves the events of its ID, if it has
     // one, to this channel. Returns false on failure: RPMA_E_PROVIDER.
     bool use_own_channel(rpma::Call &call, bool nonblocking);
@@ -55,14 +50,9 @@ struct rpma_conn : rpma::Allocated {
     bool copy_private_data(const rdma_conn_param &param) {
         return private_data_.copy(param.private_data, param.private_data_len);
     }
-    // Registers the destination of the reads of emulated flushes, unless all flushes are
-    // native. Returns false on failure: RPMA_E_NOMEM, RPMA_E_PROVIDER.
-    bool prepare_flushes(rpma::Call &call, rpma_peer &peer);
-
-    // These functions add the connection to the table of handles, also on failure. They return
-    // false on failure: RPMA_E_PROVIDER.
-    bool connect(rpma::Call &call, rdma_conn_param &param);
-    bool accept(rpma::Call &call, rdma_conn_param &param);
+    // Connects, or accepts an incoming request. Returns false on failure: RPMA_E_NOMEM,
+    // RPMA_E_PROVIDER.
+    bool connect(rpma::Call &call, const rpma_conn_private_data *pdata);
     // Destroys all objects and drops their pointers even if the provider fails.
     // RPMA_E_PROVIDER.
     void release(rpma::Call &call);
@@ -92,18 +82,23 @@ struct rpma_conn : rpma::Allocated {
 #endif
     ibv_sge flush_read = {}; // the SGE that an emulated flush reads to
     rpma::FlushMethods flush;
+    rpma_peer &peer;
     uint16_t max_sge;      // SGEs of an operation
     uint16_t max_read_sge; // SGEs of a read
-    const rpma::Capabilities *device;
     std::atomic<bool> warned_of_misalignment = false;
 
+  protected:
+    rpma_conn(rpma_peer &peer_of_id, rpma::CmId &&id) : peer(peer_of_id), id_(std::move(id)) {}
+    ~rpma_conn() = default;
+
   private:
-    bool create_queues(rpma::Call &call, const rpma_peer &peer, const rpma::ConnSettings &cfg);
-    bool create_queue(rpma::Call &call, const rpma::SizeRequest &size,
-                      std::optional<rpma_cq> &queue);
-    bool create_queue_pair(rpma::Call &call, const rpma_peer &peer,
-                           const rpma::ConnSettings &cfg, uint64_t operations);
+    bool create_queues(rpma::Call &call, const rpma::ConnSettings &cfg);
+    bool create_queue(rpma::Call &call, const rpma::SizeRequest &size, rpma_cq &queue);
+    bool create_queue_pair(rpma::Call &call, const rpma::ConnSettings &cfg,
+                           uint64_t operations);
     void drop_queues();
+    bool prepare_flushes(rpma::Call &call);
+    rdma_conn_param parameters(const rpma_conn_private_data *pdata) const;
     bool is_shared(rpma::Call &call) const;
     // Call it once the queue pair is ready to send: librdmacm sets the default in earlier
     // states.
@@ -113,8 +108,10 @@ struct rpma_conn : rpma::Allocated {
     }
     [[gnu::cold, gnu::noinline]] int refuse_wait(const char *function) const;
 
-    bool is_established_ = false; // fills a gap in the layout
+    bool is_established_ = false; // fills a gap in the layout, as the next three
     uint16_t rnr_timer_ms_ = 0;   // still to be set; 0: none, or already set
+    uint8_t retry_count_;
+    uint8_t rnr_retry_count_;
     ibv_qp_cap granted_;
     rpma_cq *cq_, *rcq_;
     rpma::PrivateData private_data_; // the other side's private data
@@ -125,8 +122,8 @@ struct rpma_conn : rpma::Allocated {
     rpma::CmId id_;
     rpma::CqUse used_cq_;  // a queue of the program
     rpma::CqUse used_rcq_; // a queue of the program or of the SRQ
-    std::optional<rpma_cq> own_cq_;
-    std::optional<rpma_cq> own_rcq_;
+    rpma_cq own_cq_;
+    rpma_cq own_rcq_;
     rpma::QueuePair queue_pair_;
     rpma::HandleEntry entry_; // the entry of the queue pair, see HandleEntry
 };

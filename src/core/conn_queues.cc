@@ -122,21 +122,22 @@ bool rpma::check_queues(Call &call, const rpma_peer &peer, const ConnSettings &c
             check_device(call, peer, "shared receive queue", srq->queue()->context));
 }
 
-bool rpma_conn::set_up(Call &call, const rpma_peer &peer, const ConnSettings &cfg) {
+bool rpma_conn::set_up(Call &call, const ConnSettings &cfg) {
     const Capabilities &capabilities = peer.device();
     const rpma_flush_mode flush_mode = peer.choose_flush(cfg.flush_mode);
     const uint64_t operations = extended_operations(capabilities, flush_mode);
     if (!check_max_sge(call, "max_sge", {cfg.max_sge, capabilities.max_sge, CONN_SGE_SETTER}))
         return false;
-    if (!create_queues(call, peer, cfg) || !create_queue_pair(call, peer, cfg, operations)) {
+    if (!create_queues(call, cfg) || !create_queue_pair(call, cfg, operations)) {
         drop_queues();
         return false;
     }
     warn_of_small_cq(call, peer, cfg);
     qp = id_->qp;
-    device = &capabilities;
     max_sge = static_cast<uint16_t>(cfg.max_sge);
     max_read_sge = static_cast<uint16_t>(std::min(cfg.max_sge, capabilities.max_read_sge));
+    retry_count_ = cfg.retry_count;
+    rnr_retry_count_ = cfg.rnr_retry_count;
     rnr_timer_ms_ = static_cast<uint16_t>(cfg.rnr_timer_ms);
     bool has_flush = false, has_atomic_write = false;
 #if defined(RPMA_NATIVE_FLUSH) || defined(RPMA_NATIVE_ATOMIC_WRITE)
@@ -156,9 +157,9 @@ bool rpma_conn::set_up(Call &call, const rpma_peer &peer, const ConnSettings &cf
     return true;
 }
 
-inline bool rpma_conn::create_queue_pair(Call &call, const rpma_peer &peer,
-                                         const ConnSettings &cfg, uint64_t operations) {
-    const rpma_cq &receive_cq = used_rcq_ ? *used_rcq_ : own_rcq_ ? *own_rcq_ : *cq_;
+inline bool rpma_conn::create_queue_pair(Call &call, const ConnSettings &cfg,
+                                         uint64_t operations) {
+    const rpma_cq &receive_cq = used_rcq_ ? *used_rcq_ : own_rcq_.exists() ? own_rcq_ : *cq_;
     ibv_qp_init_attr_ex attributes = {};
     attributes.send_cq = &cq_->queue();
     attributes.recv_cq = &receive_cq.queue();
@@ -189,8 +190,7 @@ inline bool rpma_conn::create_queue_pair(Call &call, const rpma_peer &peer,
            (cfg.ack_timeout_ms <= 0 || id_.set_ack_timeout(call, cfg.ack_timeout_ms));
 }
 
-inline bool rpma_conn::create_queues(Call &call, const rpma_peer &peer,
-                                     const ConnSettings &cfg) {
+inline bool rpma_conn::create_queues(Call &call, const ConnSettings &cfg) {
     const uint32_t max_cqe = peer.device().max_cqe, max_cq = peer.device().max_cq;
     if (cfg.shared_channel) {
         shared_ = create_comp_channel(call, *id_->verbs);
@@ -203,7 +203,7 @@ inline bool rpma_conn::create_queues(Call &call, const rpma_peer &peer,
                  call, {main_cq_size(peer, cfg), max_cqe, "rpma_conn_cfg_set_cq_size", max_cq},
                  own_cq_))
         return false;
-    cq_ = own_cq_ ? &*own_cq_ : used_cq_.get();
+    cq_ = used_cq_ ? used_cq_.get() : &own_cq_;
 
     rpma_cq *const receive_cq = cfg.rcq != nullptr ? cfg.rcq : rcq_of(cfg.srq);
     if (receive_cq != nullptr) {
@@ -215,19 +215,18 @@ inline bool rpma_conn::create_queues(Call &call, const rpma_peer &peer,
                              {cfg.rcq_size, max_cqe, "rpma_conn_cfg_set_rcq_size", max_cq},
                              own_rcq_))
         return false;
-    rcq_ = own_rcq_ ? &*own_rcq_ : cfg.rcq != nullptr ? used_rcq_.get() : nullptr;
+    rcq_ = own_rcq_.exists() ? &own_rcq_ : cfg.rcq != nullptr ? used_rcq_.get() : nullptr;
     return true;
 }
 
-inline bool rpma_conn::create_queue(Call &call, const SizeRequest &size,
-                                    std::optional<rpma_cq> &queue) {
-    return queue.emplace().create(call, *id_->verbs, size, 0, shared_.get());
+inline bool rpma_conn::create_queue(Call &call, const SizeRequest &size, rpma_cq &queue) {
+    return queue.create(call, *id_->verbs, size, 0, shared_.get());
 }
 
 void rpma_conn::drop_queues() {
     queue_pair_ = {};
-    own_rcq_.reset();
-    own_cq_.reset();
+    own_rcq_.drop();
+    own_cq_.drop();
     used_rcq_.reset();
     used_cq_.reset();
     shared_ = {};
@@ -236,10 +235,8 @@ void rpma_conn::drop_queues() {
 void rpma_conn::release(Call &call) {
     entry_.remove();
     queue_pair_.release(call);
-    if (own_rcq_)
-        own_rcq_->release(call);
-    if (own_cq_)
-        own_cq_->release(call);
+    own_rcq_.release(call);
+    own_cq_.release(call);
     id_.release(call);
     shared_.release(call);
     events_.release(call);

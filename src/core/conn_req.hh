@@ -23,7 +23,9 @@ inline constexpr char REQUEST_NOT_SET_UP[] =
 
 } // namespace rpma
 
-struct rpma_conn_req : rpma::Allocated {
+// Its base is the connection that it creates, so that connecting allocates nothing and moves
+// nothing. The delete of the connection deletes the whole object.
+struct rpma_conn_req : rpma_conn {
     // Resolves addr and port, waits for the result, and sets the request up. Returns nullptr on
     // failure: RPMA_E_INVAL, RPMA_E_NOMEM, RPMA_E_NOSUPP, RPMA_E_PROVIDER.
     static std::unique_ptr<rpma_conn_req> outgoing(rpma::Call &call, rpma_peer &peer,
@@ -43,63 +45,54 @@ struct rpma_conn_req : rpma::Allocated {
                                                    rpma::CmEvent &&event,
                                                    const rpma::ConnSettings *cfg);
 
-    rpma_conn_req(rpma_peer &peer, std::unique_ptr<rpma_conn> &&conn)
-        : conn_(std::move(conn)), peer_(peer) {}
+    rpma_conn_req(rpma_peer &peer_of_id, rpma::CmId &&id)
+        : rpma_conn(peer_of_id, std::move(id)) {}
 
     // Processes pending events and advances the request. RPMA_E_AGAIN: it is not ready yet.
     // RPMA_E_PROVIDER: the request has failed for good.
     void resolve(rpma::Call &call);
-    bool is_ready() const { return step_ == Step::READY || is_set_up(); }
-    bool has_failed() const { return step_ == Step::FAILED; }
+    bool is_ready() const { return !resolution_ || resolution_->step == Step::READY; }
+    bool has_failed() const { return resolution_ && resolution_->step == Step::FAILED; }
 
     // Creates the queues of a request that is ready. On failure the request is unchanged:
     // RPMA_E_INVAL, RPMA_E_NOSUPP, RPMA_E_PROVIDER.
     void set_up(rpma::Call &call, const rpma::ConnSettings &cfg);
-    bool is_set_up() const { return step_ == Step::SET_UP; }
+    bool is_set_up() const { return qp != nullptr && !has_failed(); }
     // The reason, for the log, why a request that is not set up can neither connect nor post
     // receives.
     const char *not_set_up_reason() const {
         return has_failed() ? rpma::REQUEST_FAILED : rpma::REQUEST_NOT_SET_UP;
     }
 
-    // Connects or accepts. The caller deletes the request afterwards, also on failure. nullptr:
-    // RPMA_E_NOMEM, RPMA_E_PROVIDER.
-    std::unique_ptr<rpma_conn> connect(rpma::Call &call, const rpma_conn_private_data *pdata);
+    // Connects or accepts; afterwards only the connection is used. Returns false on failure:
+    // RPMA_E_NOMEM, RPMA_E_PROVIDER. Delete the request then.
+    bool connect(rpma::Call &call, const rpma_conn_private_data *pdata);
 
     // Rejects an incoming request and destroys all objects. RPMA_E_PROVIDER.
     void reject(rpma::Call &call, const rpma_conn_private_data *pdata);
-    bool is_incoming() const { return is_incoming_; }
-
-    // Destroys all objects and drops their pointers even if the provider fails.
-    // RPMA_E_PROVIDER.
-    void release(rpma::Call &call) { conn_->release(call); }
-
-    // The connection that the request makes.
-    const rpma_conn &conn() const { return *conn_; }
-    uint32_t rq_size() const { return conn_->rq_size(); }
+    bool is_incoming() const { return id().is_pending(); }
 
   private:
-    enum class Step : uint8_t { ADDRESS, ROUTE, READY, SET_UP, FAILED };
+    enum class Step : uint8_t { ADDRESS, ROUTE, READY, FAILED };
 
-    static std::unique_ptr<rpma_conn_req> create(rpma::Call &call, rpma_peer &peer,
-                                                 rpma::CmId &&id);
-    bool set_up_conn(rpma::Call &call, const rpma::ConnSettings &cfg);
+    // The state of a request of start() while its address and route are resolved.
+    struct Resolution : rpma::Allocated {
+        Resolution(rpma::AddressList &&list, const rpma::ConnSettings &cfg)
+            : addresses(std::move(list)), next_address(addresses.get()), source(cfg.source),
+              timeout_ms(cfg.timeout_ms), tos(cfg.tos) {}
+
+        rpma::AddressList addresses;
+        // In addresses: the address to try if the current one fails.
+        const addrinfo *next_address;
+        rpma::Source source;
+        int timeout_ms;
+        uint8_t tos;
+        Step step = Step::ADDRESS;
+    };
+
     bool try_next_address(rpma::Call &call);
     bool advance(rpma::Call &call, rpma::CmEvent &&event);
     bool check_device(rpma::Call &call) const;
-    rdma_conn_param parameters(const rpma_conn_private_data *pdata) const;
 
-    std::unique_ptr<rpma_conn> conn_; // empty once it is connected
-    rpma_peer &peer_;
-    uint8_t retry_count_ = 0;
-    uint8_t rnr_retry_count_ = 0;
-    uint8_t tos_ = 0;
-    bool is_incoming_ = false;
-    bool is_asynchronous_ = false; // calls of resolve() advance it
-    Step step_ = Step::READY;
-    int timeout_ms_ = 0;
-    rpma::AddressList addresses_;
-    // In addresses_: the address to try if the current one fails.
-    const addrinfo *next_address_ = nullptr;
-    rpma::Source source_; // set by start()
+    std::unique_ptr<Resolution> resolution_; // only set by start(); reset by connect()
 };

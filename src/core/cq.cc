@@ -64,7 +64,7 @@ int rpma_cq::refuse_wait(const char *function) const {
 // The provider blocks the destruction of a queue until each of its events is acknowledged.
 void rpma_cq::acknowledge_all() {
     const unsigned events = unacknowledged_.exchange(0);
-    if (events > 0 && queue_)
+    if (events > 0)
         ibv_ack_cq_events(queue_.get(), events);
 }
 
@@ -76,7 +76,15 @@ void rpma_cq::moderate(Call &call, uint16_t count, uint16_t period_us) {
                   "ibv_modify_cq(cq_count=%u, cq_period=%u)", count, period_us);
 }
 
+void rpma_cq::drop() {
+    entry_.remove();
+    queue_ = {};
+    own_channel_ = {};
+}
+
 void rpma_cq::release(Call &call) {
+    if (!exists())
+        return;
     entry_.remove();
     acknowledge_all();
     queue_.release(call);

@@ -26,14 +26,21 @@ struct rpma_cq : rpma::Allocated {
                                                        const rpma::CqSettings &cfg);
 
     rpma_cq() = default; // has no queue before create()
-    ~rpma_cq() { acknowledge_all(); }
+    ~rpma_cq() {
+        if (exists())
+            acknowledge_all();
+    }
 
     // Creates and arms a queue, and a channel for it unless a shared channel is given, and adds
-    // the queue to the table of handles. After a failure (false, RPMA_E_PROVIDER), destroy the
-    // object: it may have a channel.
+    // the queue to the table of handles. After a failure (false, RPMA_E_PROVIDER), drop or
+    // destroy the object: it may have a channel.
     bool create(rpma::Call &call, ibv_context &device, const rpma::SizeRequest &size,
                 uint32_t comp_vector, ibv_comp_channel *shared);
 
+    // Destroys queue and channel, as the destructor does.
+    void drop();
+    // Is true if create() has succeeded and the queue is not destroyed.
+    bool exists() const { return static_cast<bool>(queue_); }
     ibv_cq &queue() const { return *queue_.get(); }
     bool owns(const ibv_cq *queue) const { return queue_.get() == queue; }
     bool has_shared_channel() const { return !own_channel_; }

@@ -29,8 +29,7 @@ std::unique_ptr<rpma_srq> rpma_srq::create(Call &call, const rpma_peer &peer,
         srq->entry_.add(srq->queue_.get(), srq.get());
     if (!srq || rcq_size.requested == 0)
         return srq;
-    const bool has_rcq =
-        srq->rcq_.emplace().create(call, *peer.pd().context, rcq_size, 0, nullptr);
+    const bool has_rcq = srq->rcq_.create(call, *peer.pd().context, rcq_size, 0, nullptr);
     return has_rcq ? std::move(srq) : nullptr;
 }
 
@@ -49,7 +48,7 @@ void rpma_srq::set_limit(Call &call, uint32_t limit) {
 }
 
 bool rpma_srq::try_release(Call &call) {
-    if (rcq_ && !rcq_->check_unused(call))
+    if (!rcq_.check_unused(call))
         return false;
     entry_.remove();
     // Release the shared receive queue first: if the provider refuses, the queue still needs
@@ -58,7 +57,6 @@ bool rpma_srq::try_release(Call &call) {
         entry_.add(queue_.get(), this);
         return false;
     }
-    if (rcq_)
-        rcq_->release(call);
+    rcq_.release(call);
     return true;
 }

@@ -7,8 +7,6 @@
 
 #pragma once
 
-#include <optional>
-
 #include "base/memory.hh"
 #include "core/config.hh"
 #include "core/cq.hh"
@@ -27,7 +25,7 @@ struct rpma_srq : rpma::Allocated {
     uint32_t rq_size() const { return size_; }    // receives that it can hold
     uint32_t max_sge() const { return max_sge_; } // SGEs of a receive
     // nullptr: receives complete in a CQ of the connection
-    rpma_cq *rcq() const { return rcq_ ? &*rcq_ : nullptr; }
+    rpma_cq *rcq() const { return rcq_.exists() ? &rcq_ : nullptr; }
 
     // Requests one event from the device once the queue holds fewer receives than limit.
     // RPMA_E_INVAL, RPMA_E_NOSUPP, RPMA_E_PROVIDER.
@@ -41,6 +39,6 @@ struct rpma_srq : rpma::Allocated {
     rpma::Srq queue_;
     uint32_t size_;
     uint32_t max_sge_;
-    mutable std::optional<rpma_cq> rcq_; // a program may wait on the CQ of a const queue
-    rpma::HandleEntry entry_;            // released first, see HandleEntry
+    mutable rpma_cq rcq_;     // a program may wait on the CQ of a const queue
+    rpma::HandleEntry entry_; // released first, see HandleEntry
 };

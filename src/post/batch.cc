@@ -97,12 +97,12 @@ rpma_batch::rpma_batch(rpma_conn &connection, uint32_t max_ops, Entries &&entrie
 std::unique_ptr<rpma_batch> rpma_batch::create(Call &call, rpma_conn &conn, uint32_t max_ops) {
     // No send queue holds more. Linux overcommits memory: the allocation of a wrong, huge size
     // would succeed, and its use would start the OOM killer.
-    if (max_ops > conn.device->max_qp_wr) {
+    if (max_ops > conn.peer.device().max_qp_wr) {
         RPMA_FAIL(
             call, RPMA_E_INVAL, 0,
             "max_ops is %u, a send queue of the device has %u at most (max_qp_wr): use several "
             "batches",
-            max_ops, conn.device->max_qp_wr);
+            max_ops, conn.peer.device().max_qp_wr);
         return nullptr;
     }
     const std::size_t entry_size = sizeof(Entry) + (conn.max_sge - 1U) * sizeof(ibv_sge);

@@ -173,7 +173,7 @@ inline void choose_write_method([[maybe_unused]] const rpma_conn &conn, Entry &e
 // Is true if this side's device has remote atomics and the region advertises that it accepts
 // them.
 inline bool has_atomics(const rpma_conn &conn, const rpma_mr_remote &region) {
-    return (region.usage & RPMA_MR_USAGE_ATOMIC) != 0 && conn.device->atomics;
+    return (region.usage & RPMA_MR_USAGE_ATOMIC) != 0 && conn.peer.device().atomics;
 }
 
 // The fast paths fill an entry if the operation is valid and has one SGE, which is not empty.

@@ -66,7 +66,7 @@ int refuse_atomic(const CallSite &site, const rpma_conn &conn) {
     if (site.is_later)
         return RPMA_E_NOSUPP;
     Call call(site.function);
-    if (!conn.device->atomics)
+    if (!conn.peer.device().atomics)
         RPMA_FAIL(call, RPMA_E_NOSUPP, 0,
                   "%s%s has no remote atomics (IBV_ATOMIC_NONE): execute the operation on the "
                   "other side",

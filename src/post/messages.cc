@@ -213,8 +213,8 @@ RPMA_POST int rpma_conn_req_recv(struct rpma_conn_req *req, struct rpma_mr_local
     RPMA_REFUSE(dst == NULL);
     RPMA_REFUSE_LENGTH(__func__, len);
     RPMA_REFUSE_AS(__func__, !req->is_set_up(), "%s", req->not_set_up_reason());
-    return post_receive(__func__, CONN_RECEIVES, ibv_post_recv, req, req->conn().qp, dst,
-                        offset, len, op_context);
+    return post_receive(__func__, CONN_RECEIVES, ibv_post_recv, req, req->qp, dst, offset, len,
+                        op_context);
 }
 
 RPMA_POST int rpma_srq_recv(struct rpma_srq *srq, struct rpma_mr_local *dst, size_t offset,
@@ -241,10 +241,9 @@ int rpma_conn_req_recv_many(struct rpma_conn_req *req, const struct rpma_receive
     RPMA_REFUSE(req == NULL);
     RPMA_REFUSE(receives == NULL && count != 0);
     RPMA_REFUSE_AS(__func__, !req->is_set_up(), "%s", req->not_set_up_reason());
-    const rpma_conn &conn = req->conn();
-    return post_receives(__func__, CONN_RECEIVES, ibv_post_recv, *req, conn.qp,
-                         {conn.max_sge, conn.max_sge, CONN_SGE_SETTER}, receives, count,
-                         posted);
+    return post_receives<rpma_conn>(__func__, CONN_RECEIVES, ibv_post_recv, *req, req->qp,
+                                    {req->max_sge, req->max_sge, CONN_SGE_SETTER}, receives,
+                                    count, posted);
 }
 
 int rpma_srq_recv_many(struct rpma_srq *srq, const struct rpma_receive *receives,

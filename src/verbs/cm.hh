@@ -91,6 +91,8 @@ class CmId {
     }
 
     explicit operator bool() const { return id_ != nullptr; }
+    // Is true for an incoming request that is neither accepted nor rejected.
+    bool is_pending() const { return is_pending_; }
     rdma_cm_id *get() const { return id_; }
     rdma_cm_id *operator->() const { return id_; }
 
@@ -187,7 +189,7 @@ class CmId {
                                              const char *function, uint8_t data_len);
 
     rdma_cm_id *id_ = nullptr;
-    bool is_pending_ = false; // an incoming request that is not accepted yet
+    bool is_pending_ = false;
 };
 
 struct QueuePairTraits {

@@ -107,9 +107,9 @@ static const struct subject {
     {LISTENING, "rpma_ep_shutdown", "rdma_destroy_id " DROP_CHANNEL,
      .failures = {{"rdma_destroy_id", EBUSY}}},
     {PEER "rpma_ep_cfg_set_ipv6_only", "rpma_ep_listen_with", LISTENED},
-    // The allocations are for the connection, the request and its data.
+    // The allocations are for the request and its data.
     {LISTENING, "rpma_ep_next_incoming",
-     "rdma_get_cm_event malloc malloc malloc rdma_ack_cm_event " INCOMING,
+     "rdma_get_cm_event malloc malloc rdma_ack_cm_event " INCOMING,
      .failures = REQUEST_FAILURES},
     // The request is unchanged.
     {BARE, "rpma_conn_req_setup", QUEUE "rdma_create_qp_ex "},
@@ -126,17 +126,16 @@ static const struct subject {
      "getaddrinfo malloc malloc " CHANNEL "rdma_create_id rdma_resolve_addr "},
     {PEER "rpma_conn_cfg_set_tos", "rpma_conn_req_start",
      CHANNEL "rdma_create_id rdma_set_option rdma_resolve_addr "},
-    // The allocations are for the connection, the request and its data.
+    // The allocations are for the request and its data.
     {LISTENING, "rpma_ep_next_conn_req",
-     "rdma_get_cm_event malloc malloc " QUEUE
-     "rdma_create_qp_ex malloc rdma_ack_cm_event " INCOMING,
+     "rdma_get_cm_event malloc " QUEUE "rdma_create_qp_ex malloc rdma_ack_cm_event " INCOMING,
      .failures = REQUEST_FAILURES},
     {LISTENING "rpma_conn_cfg_set_ack_timeout", "rpma_ep_next_conn_req",
      "rdma_get_cm_event " QUEUE "rdma_create_qp_ex rdma_set_option rdma_ack_cm_event " INCOMING,
      .failures = REQUEST_FAILURES},
 
     {PEER, "rpma_conn_req_new",
-     RESOLVED "malloc malloc " QUEUE "rdma_create_qp_ex rdma_freeaddrinfo "},
+     RESOLVED "malloc " QUEUE "rdma_create_qp_ex rdma_freeaddrinfo "},
     // The ACK timeout applies to the local queue pair only, on InfiniBand and RoCE: after the
     // route is resolved, it is not part of the request to the peer (Linux 7.3,
     // drivers/infiniband/core/cma.c, cma_resolve_iboe_route()).
