@@ -43,6 +43,10 @@ LAPS = 5
 SERVER = [os.environ["LAB_ADDR_host2"], 7204]
 
 
+def print_progress(text):
+    print(f"guest: {text}", file=sys.stderr, flush=True)
+
+
 def command(stage, library, host, words, counter=()):
     """A program and its arguments on one host, with one library."""
     program, *arguments = words
@@ -115,16 +119,19 @@ def main():
     operations = [(kind, depth, ["operations", *SERVER, kind, depth, TIMES[depth]])
                   for kind, depth in [*itertools.product(KINDS, DEPTHS), ("echo", 1)]]
     for number in range(rounds):
-        print(f"guest: round {number + 1} of {rounds}", file=sys.stderr, flush=True)
+        print_progress(f"round {number + 1} of {rounds}: lists")
         sizes = CONNECTIONS + (MANY_CONNECTIONS if number % MANY_EVERY == 0 else [])
         sizes = [many for many in sizes if many <= max_connections]
         measure_lists(stage)
+        print_progress("completion queues")
         measure_queues(stage, sizes)
         if number == 0:
+            print_progress("system calls")
             for library in LIBRARIES:
                 count_system_calls(stage, library)
         connections = [("connections", many, ["connections", *SERVER, many]) for many in sizes]
         for kind, size, words in operations + connections:
+            print_progress(f"{kind}, {size}")
             # The order alternates, so that neither library always runs first.
             for library in LIBRARIES if number % 2 == 0 else reversed(LIBRARIES):
                 with server(stage, library, kind):
