@@ -49,41 +49,46 @@ static void post_plain(void) {
     }
 }
 
-static struct rpma_work work_of_write(unsigned i) {
-    return (struct rpma_work){.type = RPMA_WORK_WRITE,
-                              .remote = target.remote,
-                              .local = {.mr = side.mr, .len = kind.bytes},
-                              .flags = flags_of_write(i)};
+// Both set the members that a list may change. The others are 0: a struct is cleared once.
+static void describe_write(struct rpma_work *work, unsigned i) {
+    work->type = RPMA_WORK_WRITE;
+    work->remote = target.remote;
+    work->remote_offset = 0;
+    work->local = (struct rpma_sge){.mr = side.mr, .len = kind.bytes};
+    work->flags = flags_of_write(i);
+    work->op_context = NULL;
 }
 
-static struct rpma_work work_of_flush(unsigned i) {
-    return (struct rpma_work){.type = RPMA_WORK_FLUSH,
-                              .remote = target.remote,
-                              .flush_type = RPMA_FLUSH_TYPE_VISIBILITY,
-                              .flush_len = kind.bytes,
-                              .flags = flags_of(i)};
+static void describe_flush(struct rpma_work *work, unsigned i) {
+    work->type = RPMA_WORK_FLUSH;
+    work->remote = target.remote;
+    work->remote_offset = 0;
+    work->flush_type = RPMA_FLUSH_TYPE_VISIBILITY;
+    work->flush_len = kind.bytes;
+    work->flags = flags_of(i);
+    work->op_context = NULL;
 }
 
 static void post_array(void) {
-    struct rpma_work work[MAX_REQUESTS];
+    static struct rpma_work work[MAX_REQUESTS];
     unsigned used = 0;
     for (unsigned i = 0; i < kind.length; i++) {
-        work[used++] = work_of_write(i);
+        describe_write(&work[used++], i);
         if (kind.flushes)
-            work[used++] = work_of_flush(i);
+            describe_flush(&work[used++], i);
     }
     must(rpma_post(target.conn, work, used, NULL), "rpma_post");
 }
 
-static void add(struct rpma_work work) {
-    must(rpma_batch_add(batch, &work), "rpma_batch_add");
-}
-
 static void fill(void) {
+    static struct rpma_work write, flush;
     for (unsigned i = 0; i < kind.length; i++) {
-        add(work_of_write(i));
-        if (kind.flushes)
-            add(work_of_flush(i));
+        describe_write(&write, i);
+        must(rpma_batch_add(batch, &write), "rpma_batch_add");
+        if (!kind.flushes)
+            continue;
+        describe_flush(&flush, i);
+        must(rpma_batch_add(batch, &flush), "rpma_batch_add");
     }
 }
 
