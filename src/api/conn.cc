@@ -11,10 +11,7 @@ using namespace rpma;
 
 int rpma_conn_delete(struct rpma_conn **conn_ptr) {
     RPMA_REFUSE(conn_ptr == NULL);
-    auto *req = static_cast<rpma_conn_req *>(*conn_ptr);
-    const int code = release_and_delete(__func__, &req);
-    *conn_ptr = nullptr;
-    return code;
+    return release_and_delete<rpma_conn, rpma_conn_req>(__func__, conn_ptr);
 }
 
 int rpma_conn_disconnect(struct rpma_conn *conn) {

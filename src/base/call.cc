@@ -77,11 +77,6 @@ void Call::vlog(const char *file, int line, const char *advice, const char *form
         last_failure = {recorded_error_, true};
 }
 
-void Call::begin_attempt(bool last) {
-    code_ = 0;
-    is_tentative_ = !last;
-}
-
 int Call::finish() const {
     if (code_ != 0)
         errno = error_ != 0 ? error_ : errno_before_;

@@ -59,7 +59,10 @@ class Call {
 
     // Brackets alternatives: only the last failure counts. Earlier failures do not reach the
     // caller, and are logged for information only.
-    void begin_attempt(bool last);
+    void begin_attempt(bool last) {
+        code_ = 0;
+        is_tentative_ = !last;
+    }
     void end_attempts() { is_tentative_ = false; }
 
     void restore_errno() const { errno = errno_before_; }

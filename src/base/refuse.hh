@@ -33,13 +33,14 @@ template <class T> int try_delete(const char *function, T **object) {
     return call.finish();
 }
 
-// Deletes an object even if the provider fails.
-template <class T> int release_and_delete(const char *function, T **object) {
+// Deletes an object even if the provider fails. Its handle may point to a base, T.
+template <class T, class Object = T> int release_and_delete(const char *function, T **object) {
     if (*object == nullptr)
         return 0;
     Call call(function);
     (*object)->release(call);
-    delete_and_clear(object);
+    delete static_cast<Object *>(*object);
+    *object = nullptr;
     return call.finish();
 }
 

@@ -118,10 +118,10 @@ rpma_conn_event rpma_conn::next_event(Call &call) {
         skip_addr_change(call, std::move(event));
         return RPMA_CONN_UNDEFINED;
     }
-    const rdma_cm_event copy = *event.get(); // for the log, after the acknowledgement
+    const int status = event->status;
     PrivateData private_data;
     const rdma_conn_param &param = event->param.conn;
-    const bool stores_data = private_data_.empty() && has_private_data(copy);
+    const bool stores_data = private_data_.empty() && has_private_data(*event.get());
     // The event was taken from the channel and cannot be read again: it is reported even if its
     // private data cannot be copied.
     if (stores_data && !private_data.copy(param.private_data, param.private_data_len))
@@ -142,14 +142,15 @@ rpma_conn_event rpma_conn::next_event(Call &call) {
     const bool was_established =
         std::exchange(is_established_, is_established_ || type == RDMA_CM_EVENT_ESTABLISHED);
     const ReportedEvent reported = to_reported_event(type);
-    const char *name = rdma_event_str(type);
-    probe::conn_event(this, qp->qp_num, reported.event, type, copy.status);
+    probe::conn_event(this, qp->qp_num, reported.event, type, status);
     if (reported.event == RPMA_CONN_UNDEFINED)
-        RPMA_FAIL(call, RPMA_E_UNKNOWN, 0, "unexpected event on a connection: %s%s", name,
-                  status_text(copy, id_->verbs, was_established).chars);
+        RPMA_FAIL(call, RPMA_E_UNKNOWN, 0, "unexpected event on a connection: %s%s",
+                  rdma_event_str(type),
+                  status_text(type, status, id_->verbs, was_established).chars);
     else
-        RPMA_LOG(reported.level, call.function(), "%s (%s)%s", event_text(reported.event), name,
-                 status_text(copy, id_->verbs, was_established).chars);
+        RPMA_LOG(reported.level, call.function(), "%s (%s)%s", event_text(reported.event),
+                 rdma_event_str(type),
+                 status_text(type, status, id_->verbs, was_established).chars);
     return reported.event;
 }
 

@@ -92,7 +92,7 @@ struct rpma_conn : rpma::Allocated {
     ~rpma_conn() = default;
 
   private:
-    bool create_queues(rpma::Call &call, const rpma::ConnSettings &cfg);
+    bool create_queues(rpma::Call &call, const rpma::ConnSettings &cfg, uint64_t completions);
     bool create_queue(rpma::Call &call, const rpma::SizeRequest &size, rpma_cq &queue);
     bool create_queue_pair(rpma::Call &call, const rpma::ConnSettings &cfg,
                            uint64_t operations);

@@ -54,10 +54,10 @@ uint64_t max_completions(const ConnSettings &cfg) {
 
 // The default size leaves room for every operation that may complete: if a CQ overruns,
 // completions are lost, on rdma_rxe without an error.
-uint32_t main_cq_size(const rpma_peer &peer, const ConnSettings &cfg) {
+uint32_t main_cq_size(const rpma_peer &peer, const ConnSettings &cfg, uint64_t completions) {
     if (cfg.is_cq_size_set)
         return cfg.cq_size;
-    const uint64_t size = std::min<uint64_t>(max_completions(cfg), peer.device().max_cqe);
+    const uint64_t size = std::min<uint64_t>(completions, peer.device().max_cqe);
     return std::max(cfg.cq_size, static_cast<uint32_t>(size));
 }
 
@@ -85,16 +85,16 @@ uint64_t extended_operations([[maybe_unused]] const Capabilities &device,
     return operations;
 }
 
-void warn_of_small_cq(const Call &call, const rpma_peer &peer, const ConnSettings &cfg) {
-    const uint64_t requested = max_completions(cfg);
+void warn_of_small_cq(const Call &call, const rpma_peer &peer, const ConnSettings &cfg,
+                      uint64_t completions) {
     const uint32_t max_cqe = peer.device().max_cqe;
-    if (cfg.cq == nullptr && !cfg.is_cq_size_set && requested > max_cqe)
+    if (cfg.cq == nullptr && !cfg.is_cq_size_set && completions > max_cqe)
         RPMA_LOG(
             RPMA_LOG_LEVEL_WARNING, call.function(),
             "the main CQ holds %" PRIu32 " completions (max_cqe of the device), the queues "
             "of cfg may need room for %" PRIu64 ": completions without room are lost; make "
             "the queues shorter, or set a receive CQ",
-            max_cqe, requested);
+            max_cqe, completions);
 }
 
 } // namespace
@@ -128,11 +128,12 @@ bool rpma_conn::set_up(Call &call, const ConnSettings &cfg) {
     const uint64_t operations = extended_operations(capabilities, flush_mode);
     if (!check_max_sge(call, "max_sge", {cfg.max_sge, capabilities.max_sge, CONN_SGE_SETTER}))
         return false;
-    if (!create_queues(call, cfg) || !create_queue_pair(call, cfg, operations)) {
+    const uint64_t completions = max_completions(cfg);
+    if (!create_queues(call, cfg, completions) || !create_queue_pair(call, cfg, operations)) {
         drop_queues();
         return false;
     }
-    warn_of_small_cq(call, peer, cfg);
+    warn_of_small_cq(call, peer, cfg, completions);
     qp = id_->qp;
     max_sge = static_cast<uint16_t>(cfg.max_sge);
     max_read_sge = static_cast<uint16_t>(std::min(cfg.max_sge, capabilities.max_read_sge));
@@ -190,7 +191,8 @@ inline bool rpma_conn::create_queue_pair(Call &call, const ConnSettings &cfg,
            (cfg.ack_timeout_ms <= 0 || id_.set_ack_timeout(call, cfg.ack_timeout_ms));
 }
 
-inline bool rpma_conn::create_queues(Call &call, const ConnSettings &cfg) {
+inline bool rpma_conn::create_queues(Call &call, const ConnSettings &cfg,
+                                     uint64_t completions) {
     const uint32_t max_cqe = peer.device().max_cqe, max_cq = peer.device().max_cq;
     if (cfg.shared_channel) {
         shared_ = create_comp_channel(call, *id_->verbs);
@@ -199,9 +201,10 @@ inline bool rpma_conn::create_queues(Call &call, const ConnSettings &cfg) {
     }
     if (cfg.cq != nullptr)
         used_cq_ = use(*cfg.cq);
-    else if (!create_queue(
-                 call, {main_cq_size(peer, cfg), max_cqe, "rpma_conn_cfg_set_cq_size", max_cq},
-                 own_cq_))
+    else if (!create_queue(call,
+                           {main_cq_size(peer, cfg, completions), max_cqe,
+                            "rpma_conn_cfg_set_cq_size", max_cq},
+                           own_cq_))
         return false;
     cq_ = used_cq_ ? used_cq_.get() : &own_cq_;
 

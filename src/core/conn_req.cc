@@ -21,8 +21,8 @@ bool check_cfg(Call &call, const rpma_peer &peer, const ConnSettings &cfg) {
 }
 
 // Starts resolving an address. An ID without a channel has resolved it on return.
-bool resolve_addr(Call &call, CmId &id, uint8_t tos, sockaddr *source, sockaddr *destination,
-                  int timeout_ms) {
+inline bool resolve_addr(Call &call, CmId &id, uint8_t tos, sockaddr *source,
+                         sockaddr *destination, int timeout_ms) {
     return (tos == 0 || id.set_tos(call, tos)) &&
            id.resolve_addr(call, source, destination, timeout_ms);
 }
@@ -129,13 +129,14 @@ bool rpma_conn_req::check_device(Call &call) const {
 // Advances the request by the step that an event completes. Returns false on failure:
 // RPMA_E_PROVIDER.
 bool rpma_conn_req::advance(Call &call, CmEvent &&event) {
-    const rdma_cm_event copy = *event.get(); // for the log, after the acknowledgement
+    const rdma_cm_event_type type = event->event;
+    const int status = event->status;
     event.release(call);
     if (call.has_failed())
         return false;
     Resolution &resolution = *resolution_;
-    const int error = copy.status < 0 ? -copy.status : copy.status;
-    switch (copy.event) {
+    const int error = status < 0 ? -status : status;
+    switch (type) {
     case RDMA_CM_EVENT_ADDR_RESOLVED:
         resolution.step = Step::ROUTE;
         return check_device(call) && id().resolve_route(call, resolution.timeout_ms);
@@ -156,7 +157,7 @@ bool rpma_conn_req::advance(Call &call, CmEvent &&event) {
         return true;
     default:
         RPMA_FAIL(call, RPMA_E_PROVIDER, 0, "%s: the request cannot proceed%s",
-                  rdma_event_str(copy.event), status_text(copy, id()->verbs, false).chars);
+                  rdma_event_str(type), status_text(type, status, id()->verbs, false).chars);
         return false;
     }
 }
@@ -179,13 +180,6 @@ void rpma_conn_req::resolve(Call &call) {
 void rpma_conn_req::set_up(Call &call, const ConnSettings &cfg) {
     if (check_cfg(call, peer, cfg))
         rpma_conn::set_up(call, cfg);
-}
-
-bool rpma_conn_req::connect(Call &call, const rpma_conn_private_data *pdata) {
-    if (!rpma_conn::connect(call, pdata))
-        return false;
-    resolution_.reset();
-    return true;
 }
 
 void rpma_conn_req::reject(Call &call, const rpma_conn_private_data *pdata) {

@@ -66,7 +66,12 @@ struct rpma_conn_req : rpma_conn {
 
     // Connects or accepts; afterwards only the connection is used. Returns false on failure:
     // RPMA_E_NOMEM, RPMA_E_PROVIDER. Delete the request then.
-    bool connect(rpma::Call &call, const rpma_conn_private_data *pdata);
+    bool connect(rpma::Call &call, const rpma_conn_private_data *pdata) {
+        if (!rpma_conn::connect(call, pdata))
+            return false;
+        resolution_.reset();
+        return true;
+    }
 
     // Rejects an incoming request and destroys all objects. RPMA_E_PROVIDER.
     void reject(rpma::Call &call, const rpma_conn_private_data *pdata);

@@ -47,7 +47,8 @@ std::unique_ptr<rpma_conn_req> rpma_ep::next_request(Call &call, bool has_queues
         skip_addr_change(call, std::move(event));
     else
         RPMA_FAIL(call, RPMA_E_INVAL, 0, "%s is not a request%s; %s",
-                  rdma_event_str(event->event), status_text(*event.get(), nullptr, false).chars,
+                  rdma_event_str(event->event),
+                  status_text(event->event, event->status, nullptr, false).chars,
                   event->event == RDMA_CM_EVENT_DEVICE_REMOVAL
                       ? "the endpoint receives no more requests"
                       : "call again");

@@ -5,7 +5,6 @@
 
 #include "verbs/address.hh"
 
-#include <climits>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -15,19 +14,15 @@
 namespace rpma {
 
 bool is_port(const char *text) {
-    // Accepts the same numbers as strtoul(), which getaddrinfo() calls, but with any number of
-    // digits.
-    const char *digits = text + std::strspn(text, " \t\n\v\f\r");
-    const bool is_negative = *digits == '-';
-    if (*digits == '-' || *digits == '+')
-        digits++;
-    const std::size_t length = std::strspn(digits, "0123456789");
-    if (length == 0 || digits[length] != '\0')
+    // Accepts the same numbers as strtoul(), which getaddrinfo() calls. A number that long long
+    // cannot hold becomes its greatest or least value.
+    char *end;
+    const int errno_before = errno;
+    const long long value = std::strtoll(text, &end, 10);
+    errno = errno_before;
+    if (end == text || *end != '\0')
         return text[0] != '\0';
-    digits += std::strspn(digits, "0");
-    const unsigned long value =
-        std::strlen(digits) <= 5 ? std::strtoul(digits, nullptr, 10) : ULONG_MAX;
-    return value <= (is_negative ? 0 : UINT16_MAX);
+    return value >= 0 && value <= UINT16_MAX;
 }
 
 // rdma_getaddrinfo() would return only the first address of a name.

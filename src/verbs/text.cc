@@ -154,17 +154,18 @@ const char *reject_reason(int reason) {
 
 } // namespace
 
-Text status_text(const rdma_cm_event &event, const ibv_context *device, bool is_established) {
+Text status_text(rdma_cm_event_type event, int status, const ibv_context *device,
+                 bool is_established) {
     Text text;
     // A positive status of a rejection is a reject reason of the CM, a negative one an error
     // number; iWARP has error numbers only.
-    if (event.event == RDMA_CM_EVENT_REJECTED && event.status > 0) {
-        text.add(": %s (reject reason %d)", reject_reason(event.status), event.status);
-    } else if (event.status != 0) {
-        const int error = event.status < 0 ? -event.status : event.status;
-        text.add(": %s (%d)", ErrorText(error).chars, event.status);
+    if (event == RDMA_CM_EVENT_REJECTED && status > 0) {
+        text.add(": %s (reject reason %d)", reject_reason(status), status);
+    } else if (status != 0) {
+        const int error = status < 0 ? -status : status;
+        text.add(": %s (%d)", ErrorText(error).chars, status);
     }
-    if (event.event != RDMA_CM_EVENT_UNREACHABLE)
+    if (event != RDMA_CM_EVENT_UNREACHABLE)
         return text;
     if (is_established) // Linux 6.0, drivers/infiniband/core/cma.c, cma_netevent_callback()
         text.add("; the IP address of the other side now has another link address: "

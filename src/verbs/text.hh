@@ -8,12 +8,12 @@
 #include <cstdarg>
 #include <cstddef>
 #include <cstdint>
+#include <rdma/rdma_cma.h>
 
 #include "base/format.hh"
 #include "base/log.hh"
 
 struct ibv_context;
-struct rdma_cm_event;
 struct sockaddr;
 
 namespace rpma {
@@ -49,6 +49,7 @@ Text send_flags_text(unsigned flags);
 const char *opcode_text(int opcode);
 // The meaning of the status of a connection event: a reject reason, or an error number.
 // is_established: the connection was established before the event.
-Text status_text(const rdma_cm_event &event, const ibv_context *device, bool is_established);
+Text status_text(rdma_cm_event_type event, int status, const ibv_context *device,
+                 bool is_established);
 
 } // namespace rpma
