@@ -135,8 +135,11 @@ def faults_of_cause(ours, row, contract, notes):
     notes += ['\t'.join([*key, condition, row['cause'], error]) for condition in conditions]
 
 
-def faults_unread(unread):
-    """Check that a line that is not logged is not formatted."""
+def faults_unread(unread, logged):
+    """Check that a line that is not logged is not formatted, and that the call fails in the same way."""
+    for result in ('code', 'errno'):
+        if unread.shown[result] != logged.shown[result]:
+            yield f'has {result} {unread.shown[result]} with the log off'
     if unread.shown['texts'] != '0':
         yield 'formats a text, although the line is not logged'
 
@@ -173,7 +176,7 @@ def check_lines(executable, root, table):
     for row, ours, silent in zip(table, seen, unread, strict=True):
         print(f'{row["failure"]}: {ours.shown["code"]}\n    {ours.logged_line()[1]}')
         wrong += [f'{row["failure"]} {fault}\n    {ours.logged_line()[1]}'
-                  for fault in [*faults_of(ours, row), *faults_unread(silent),
+                  for fault in [*faults_of(ours, row), *faults_unread(silent, ours),
                                 *faults_of_cause(ours, row, contract, notes)]]
     with open(os.path.join(os.path.dirname(executable), 'exercised', 'script.tsv'), 'w',
               encoding='utf-8') as file:
