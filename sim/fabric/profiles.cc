@@ -10,6 +10,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <initializer_list>
 
 namespace {
 
@@ -63,6 +64,13 @@ constexpr sim_profile common(const char *name, const char *driver, const char *p
     return made;
 }
 
+// For providers that return negated error numbers.
+constexpr void negate_errors(sim_profile &profile) {
+    for (int *error : {&profile.full_queue_error, &profile.inline_error, &profile.sge_error,
+                       &profile.invalid_error, &profile.early_error})
+        *error = -*error;
+}
+
 constexpr void set_sges(sim_profile &profile, int sge, int read) {
     profile.attr.max_sge = sge;
     profile.attr.max_sge_rd = read;
@@ -105,6 +113,7 @@ constexpr sim_profile mlx4(const char *name, sim_transport transport) {
 }
 constexpr sim_profile irdma_roce() {
     sim_profile made = common("irdma-roce", "ice", "irdma", SIM_ROCE);
+    made.keeps_bad_wr = true; // rdma-core irdma/uverbs.c: irdma_upost_send
     made.attr.vendor_id = 0x8086;
     made.max_inline = 101;
     set_sges(made, 13, 13);
@@ -116,6 +125,7 @@ constexpr sim_profile irdma_roce() {
 }
 constexpr sim_profile irdma_iwarp() {
     sim_profile made = common("irdma-iwarp", "ice", "irdma", SIM_IWARP);
+    made.keeps_bad_wr = true;
     made.attr.vendor_id = 0x8086;
     made.max_inline = 101;
     set_sges(made, 13, 13);
@@ -142,7 +152,10 @@ constexpr sim_profile cxgb4() {
     made.attr.vendor_id = 0x1425;
     made.max_inline = 280;
     set_sges(made, 4, 1);
-    remove_srq(made); // the firmware may support SRQs
+    remove_srq(made);             // the firmware may support SRQs
+    made.inline_error = EMSGSIZE; // rdma-core cxgb4/qp.c: build_immd
+    negate_errors(made);          // c4iw_post_send
+    made.keeps_bad_wr = true;
     made.has_send_imm = made.has_write_imm = false;
     made.fences_writes = false;
     return made;
@@ -164,6 +177,7 @@ constexpr sim_profile erdma(const char *name, sim_transport transport) {
     made.max_inline = 96;
     set_sges(made, 6, 1);
     made.max_recv_sge = 1;
+    negate_errors(made); // rdma-core erdma/erdma_verbs.c: erdma_post_send
     remove_srq(made);
     made.attr.atomic_cap = IBV_ATOMIC_GLOB;
     made.timeout = SIM_TIMEOUT_IGNORED;
@@ -190,6 +204,9 @@ constexpr sim_profile qedr(const char *name, sim_transport transport) {
     sim_profile made = common(name, "qede", "qedr", transport);
     made.attr.vendor_id = 0x1077;
     set_sges(made, 4, 4);
+    if (transport == SIM_ROCE) // rdma-core qedr/qelr_verbs.c: qelr_post_send
+        made.early_error = EINVAL;
+    negate_errors(made);
     made.attr.atomic_cap = IBV_ATOMIC_GLOB;
     return made;
 }
@@ -226,12 +243,11 @@ constexpr sim_profile siw() {
     made.attr.max_qp_rd_atom = made.attr.max_qp_init_rd_atom = 128;
     made.max_inline = 80;
     made.least_inline = 8;
-    made.full_queue_error = -ENOMEM; // rdma-core siw/siw.c: siw_post_send, siw_post_recv
-    made.inline_error = made.sge_error = made.invalid_error = -EINVAL;
-    made.receives_need_sge = true;            // push_recv_wqe()
-    made.reports_requested_sizes = true;      // siw_create_qp()
-    made.hides_refusals = true;               // siw_post_send()
-    made.overrun_is_fatal = false;            // siw_sqe_complete()
+    negate_errors(made);                 // rdma-core siw/siw.c: siw_post_send, siw_post_recv
+    made.receives_need_sge = true;       // push_recv_wqe()
+    made.reports_requested_sizes = true; // siw_create_qp()
+    made.hides_refusals = true;          // siw_post_send()
+    made.overrun_is_fatal = false;       // siw_sqe_complete()
     made.source_error = IBV_WC_LOC_QP_OP_ERR; // siw_qp_sq_process()
     made.checks_read_access = false; // siw_qp_sq_proc_tx(): siw_check_sgl_tx() without access
     made.flushes_late_posts = false; // siw_post_send(): siw_sq_flush_wr() of kernel requests

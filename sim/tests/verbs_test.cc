@@ -416,9 +416,9 @@ void doorbell_fails_after_all_requests_are_queued(void **) {
 }
 
 // rdma-core 56, providers/mlx5/qp.c, _mlx5_post_send(), mlx4/qp.c, mlx4_post_send(),
-// bnxt_re/verbs.c, bnxt_re_post_send(), hns/hns_roce_u_hw_v2.c, check_qp_send(), and
-// rxe/rxe.c, validate_send_wr() and rxe_post_send(); Linux 7.3,
-// drivers/infiniband/sw/rxe/rxe_verbs.c, rxe_post_send()
+// bnxt_re/verbs.c, bnxt_re_post_send(), hns/hns_roce_u_hw_v2.c, check_qp_send(),
+// qedr/qelr_verbs.c, qelr_post_send(), and rxe/rxe.c, validate_send_wr() and rxe_post_send();
+// Linux 7.3, drivers/infiniband/sw/rxe/rxe_verbs.c, rxe_post_send()
 void refused_send_has_the_error_number_of_its_provider(void **) {
     static const struct {
         const char *device;
@@ -427,7 +427,7 @@ void refused_send_has_the_error_number_of_its_provider(void **) {
     } rows[] = {
         {"rxe", EINVAL, EINVAL, true, false}, {"mlx5", ENOMEM, ENOMEM, false, true},
         {"mlx4", ENOMEM, EINVAL, true, true}, {"bnxt_re", ENOMEM, EINVAL, true, true},
-        {"hns", EINVAL, EINVAL, false, true},
+        {"hns", EINVAL, EINVAL, false, true}, {"qedr", -EINVAL, -EINVAL, false, false},
     };
     for (const auto &row : rows) {
         Pair pair({.device = row.device});
