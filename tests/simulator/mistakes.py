@@ -63,15 +63,19 @@ class Builder:
                         "-c", unit, "-o", tree / "library.o"], check=True)
         return tree / "library.o"
 
+    def home(self, source):
+        """Return the directory with the folder of a program."""
+        return HERE if source.parts[0] == "pitfalls" else self.options.examples
+
     def compile(self, source, target, tree):
-        self.run("-c", tree / source, "-o", target, "-I", self.options.examples / source.parent,
+        self.run("-c", tree / source, "-o", target, "-I", self.home(source) / source.parent,
                  "-I", self.options.examples / "common", "-I", self.options.include)
         return target
 
     def unchanged(self, source):
         target = self.scratch / str(source).replace("/", "-").replace(".c", ".o")
         with self.lock:
-            return target if target.exists() else self.compile(source, target, self.options.examples)
+            return target if target.exists() else self.compile(source, target, self.home(source))
 
     def build(self, tree, file, edits, name):
         """
@@ -90,12 +94,13 @@ class Builder:
             changed.write_bytes((examples / file).read_bytes())
             plant(tree, name, file, edits)
             self.compile(pathlib.Path(file), tree / "changed.o", tree)
-        shared = [*(examples / folder).glob("*.c"), *(examples / "common").glob("*.c")]
-        shared = [path.relative_to(examples) for path in shared if path.stem not in PROGRAMS]
+        home = self.home(folder)
+        shared = [path.relative_to(base) for base, name in ((home, folder), (examples, "common"))
+                  for path in (base / name).glob("*.c") if path.stem not in PROGRAMS]
         for program in PROGRAMS:
             sources = [folder / f"{program}.c", *shared]
             module = f"{folder}-{program}.so"
-            if (library or pathlib.Path(file) in sources) and (examples / sources[0]).exists():
+            if (library or pathlib.Path(file) in sources) and (home / sources[0]).exists():
                 objects = [tree / "changed.o" if source == pathlib.Path(file) else self.unchanged(source)
                            for source in sources]
                 self.run("-shared", "-o", tree / module, *objects, *library, *self.options.libraries)
