@@ -166,16 +166,9 @@ void Explorer::save(uint64_t seed, const std::vector<sim::Choice> &choices) cons
     printf("again: rpma-sim explore --replay %s\n", settings_.save.c_str());
 }
 
-// Two findings are the same if they differ only in numbers.
-bool is_same_finding(std::string one, std::string other) {
-    for (std::string *const finding : {&one, &other})
-        std::erase_if(*finding, [](char byte) { return byte >= '0' && byte <= '9'; });
-    return one == other;
-}
-
 int Explorer::report(uint64_t seed, const Result &found) {
     const auto fails = [&](const std::vector<sim::Choice> &choices) {
-        return is_same_finding(replay(seed, choices, false).finding, found.finding);
+        return sim::is_same_finding(replay(seed, choices, false).finding, found.finding);
     };
     if (!fails(found.choices)) {
         printf("seed %llu: FOUND: %s\nIt cannot be reproduced: a program depends on something "

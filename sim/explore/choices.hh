@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 namespace sim {
@@ -24,6 +25,13 @@ inline uint64_t next_random(uint64_t &state) {
     z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
     z = (z ^ z >> 27) * 0x94d049bb133111eb;
     return z ^ z >> 31;
+}
+
+// Two findings are the same if they differ only in numbers.
+inline bool is_same_finding(std::string one, std::string other) {
+    for (std::string *const finding : {&one, &other})
+        std::erase_if(*finding, [](char byte) { return byte >= '0' && byte <= '9'; });
+    return one == other;
 }
 
 // Removes choices that the failure does not need: first many at once, then single ones, with at

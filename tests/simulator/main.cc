@@ -208,17 +208,10 @@ Schedule with_choices(const Schedule &schedule, std::vector<Choice> choices) {
     return same;
 }
 
-// Two findings are the same if they differ only in numbers.
-bool is_same_finding(std::string one, std::string other) {
-    for (std::string *finding : {&one, &other})
-        std::erase_if(*finding, [](char byte) { return byte >= '0' && byte <= '9'; });
-    return one == other;
-}
-
 Schedule shorten(const Schedule &schedule, const std::string &finding) {
     const auto fails = [&](const std::vector<Choice> &choices) {
         Schedule candidate = with_choices(schedule, choices);
-        return !run(candidate) && is_same_finding(simulation.finding, finding);
+        return !run(candidate) && sim::is_same_finding(simulation.finding, finding);
     };
     return with_choices(schedule, sim::shorten(schedule.choices, number("shorten"), fails));
 }
