@@ -6,25 +6,22 @@
 #include "internal.h"
 
 #include <pthread.h>
-#include <stdlib.h>
 
 const char *fake_function;
 
-static pthread_mutex_t lock_of_all = PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP;
+static pthread_mutex_t lock_of_all = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t acknowledged = PTHREAD_COND_INITIALIZER;
 static _Atomic bool quiet;
 
 void *fake_lock(const char *name) {
-    if (pthread_mutex_lock(&lock_of_all) != 0) // this thread holds it already
-        abort();
+    pthread_mutex_lock(&lock_of_all);
     fake_function = name;
     return NULL;
 }
 
 void fake_unlock(void *const *unused) {
     (void)unused;
-    if (pthread_mutex_unlock(&lock_of_all) != 0) // this thread does not hold it
-        abort();
+    pthread_mutex_unlock(&lock_of_all);
 }
 
 void fake_wait_for_zero(const unsigned *count) {

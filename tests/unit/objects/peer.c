@@ -268,6 +268,15 @@ TEST_THAT(refused_deletion_keeps_the_handle) {
     assert_ptr_equal(deliver_event(IBV_EVENT_SRQ_ERR, fake_srq()).srq, w.h.srq);
 }
 
+// Without a receive CQ of its own, only the device knows that the queue is in use.
+TEST_THAT(shared_receive_queue_of_a_connection_stays) {
+    static const struct shape shape = {.srq = true};
+    fixture_conn(&w, &shape);
+    EXPECT_ERROR(rpma_srq_delete(&w.h.srq), RPMA_E_PROVIDER, "the queue stays",
+                 "ibv_destroy_srq()", EBUSY, "ibv_destroy_srq");
+    assert_non_null(w.h.srq);
+}
+
 // The order of deletion differs from the order of creation, so that entries in the middle of a
 // list are removed.
 TEST_THAT(each_of_many_handles_is_found) {

@@ -33,6 +33,16 @@ TEST_THAT(odp_needs_reads_and_writes_on_connections) {
     }
 }
 
+// rdma-core 56, libibverbs/verbs.h, ibv_query_device_ex(): calls ibv_query_device() for a
+// device without the extended query.
+TEST_THAT(device_without_the_extended_query_is_not_odp_capable) {
+    int capable = -1;
+    fake_fail("ibv_query_device_ex", 1, EOPNOTSUPP);
+    MUST(rpma_utils_ibv_context_is_odp_capable(fake_context(0), &capable));
+    EXPECT_CALLS("ibv_query_device_ex ibv_query_device");
+    assert_int_equal(capable, 0);
+}
+
 // ---- texts ---------------------------------------------------------------------------------
 
 TEST_THAT(codes_have_messages) {
