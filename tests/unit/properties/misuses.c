@@ -137,9 +137,15 @@ static void builders(void **unused) {
             ex = ibv_qp_to_qp_ex(w.qp), ibv_wr_start(ex), ex->wr_flags = 0,
             ibv_wr_rdma_write(ex, 1, 1), ibv_wr_set_inline_data(ex, memory, 1),
             ibv_wr_complete(ex));
-    REPORTS("", ex = ibv_qp_to_qp_ex(w.qp), ibv_wr_start(ex), ex->wr_flags = IBV_SEND_INLINE,
-            ibv_wr_rdma_write(ex, 1, 1), ibv_wr_set_inline_data(ex, memory, 1),
-            ibv_wr_complete(ex));
+    REPORTS("", ex = ibv_qp_to_qp_ex(w.qp), ibv_wr_start(ex), ex->wr_id = 7,
+            ex->wr_flags = IBV_SEND_INLINE, ibv_wr_rdma_write(ex, 1, 1),
+            ibv_wr_set_inline_data(ex, memory, 1), ibv_wr_complete(ex));
+    const struct fake_post *const post = fake_posted(0);
+    assert_int_equal(post->wr_id, 7);
+    assert_int_equal(post->opcode, IBV_WR_RDMA_WRITE);
+    assert_int_equal(post->flags, IBV_SEND_INLINE);
+    assert_int_equal(post->inlined_bytes, 1);
+    assert_int_equal(post->rkey, 1);
     REPORTS("ibv_qp_to_qp_ex: it reads beyond the end of a plain queue pair\n",
             fake_profile()->has_qp_ex = false, ibv_qp_to_qp_ex(w.qp));
 }
