@@ -68,7 +68,7 @@ static int record_and_post(struct ibv_qp *qp, struct ibv_send_wr *wr,
 
 // Providers may copy a whole request with the members that the operation does not use.
 TEST_THAT(unset_bytes_of_a_request_are_zero) {
-    const size_t set = offsetof(struct ibv_send_wr, wr.rdma.rkey) + sizeof(seen.wr.rdma.rkey);
+    const size_t set = offsetof(struct ibv_send_wr, wr.rdma) + sizeof(seen.wr.rdma);
     static const unsigned char zeros[sizeof(seen)];
     for (int kind = RPMA_WORK_READ; kind <= OPERATION_LAST; kind++) {
         fixture_reset();

@@ -2,11 +2,12 @@
 // Copyright 2026, the librpma developers
 
 // misuses.c -- the fakes report each mistake that a test must not pass over. A test of the
-// library relies on them, and the library makes none of these mistakes.
+// library relies on these reports, and the library makes none of these mistakes.
 
 #include "../fakes/fake.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -65,7 +66,7 @@ static void create_all(void) {
     w.pd = ibv_alloc_pd(w.context);
     w.other_pd = ibv_alloc_pd(w.context);
     w.channel = ibv_create_comp_channel(w.context);
-    w.cq = ibv_create_cq(w.context, 3, NULL, w.channel, 0);
+    w.cq = ibv_create_cq(w.context, 3, &w, w.channel, 0);
     w.srq = ibv_create_srq(w.pd, &(struct ibv_srq_init_attr){.attr = {2, 1, 0}});
     w.mr = ibv_reg_mr(w.pd, memory, sizeof(memory), 0);
     w.events = rdma_create_event_channel();
@@ -162,6 +163,7 @@ static void queues(void **unused) {
             ibv_req_notify_cq(w.cq, 0), fake_complete(w.cq, &wc),
             ibv_get_cq_event(w.channel, &cq, &context), rdma_destroy_qp(w.id),
             ibv_destroy_cq(w.cq));
+    assert_ptr_equal(context, &w);
     // as send and as receive CQ
     REPORTS("ibv_destroy_cq: 2 objects still use the CQ\n",
             assert_int_equal(ibv_destroy_cq(w.cq), EBUSY));
@@ -171,6 +173,18 @@ static void queues(void **unused) {
             ibv_modify_srq(w.srq, &(struct ibv_srq_attr){2, 1, 0}, IBV_SRQ_MAX_WR));
     REPORTS("ibv_modify_qp: changes other than the RNR timer\n",
             ibv_modify_qp(w.qp, &(struct ibv_qp_attr){0}, IBV_QP_STATE));
+}
+
+static void results(void **unused) {
+    (void)unused;
+    struct ibv_wc wc;
+    create_all();
+    fake_fail("ibv_poll_cq", 1, EIO);
+    assert_int_equal(ibv_poll_cq(w.cq, 1, &wc), -2); // CQ_POLL_ERR of mlx5
+    assert_int_equal(ibv_poll_cq(w.cq, 1, &wc), 0);
+    fcntl(w.context->async_fd, F_SETFL, fcntl(w.context->async_fd, F_GETFL) | O_NONBLOCK);
+    fake_reset();
+    assert_int_equal(fcntl(w.context->async_fd, F_GETFL) & O_NONBLOCK, 0);
 }
 
 static void other_objects(void **unused) {
@@ -253,13 +267,10 @@ static void objects_that_are_left(void **unused) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(requests),
-        cmocka_unit_test(builders),
-        cmocka_unit_test(queues),
-        cmocka_unit_test(other_objects),
-        cmocka_unit_test(identifiers),
-        cmocka_unit_test(events_of_tests),
-        cmocka_unit_test(objects_that_are_left),
+        cmocka_unit_test(requests),        cmocka_unit_test(builders),
+        cmocka_unit_test(queues),          cmocka_unit_test(results),
+        cmocka_unit_test(other_objects),   cmocka_unit_test(identifiers),
+        cmocka_unit_test(events_of_tests), cmocka_unit_test(objects_that_are_left),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
