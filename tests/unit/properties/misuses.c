@@ -182,6 +182,18 @@ static void results(void **unused) {
     fake_fail("ibv_poll_cq", 1, EIO);
     assert_int_equal(ibv_poll_cq(w.cq, 1, &wc), -2); // CQ_POLL_ERR of mlx5
     assert_int_equal(ibv_poll_cq(w.cq, 1, &wc), 0);
+    char bytes[FAKE_MAX_INLINE] = {[FAKE_MAX_INLINE - 1] = 1};
+    struct ibv_sge sge = {(uintptr_t)bytes, sizeof(bytes), 0};
+    struct ibv_send_wr wr = {.sg_list = &sge, .num_sge = 1, .send_flags = IBV_SEND_INLINE},
+                       *bad;
+    (void)ibv_post_send(w.qp, &wr, &bad);
+    const struct fake_post *const post = &fake_last("ibv_post_send")->send;
+    assert_int_equal(post->inlined_bytes, sizeof(bytes));
+    assert_memory_equal(post->inlined, bytes, sizeof(bytes));
+    struct rdma_addrinfo *list, hints = {.ai_flags = RAI_PASSIVE};
+    fake_device()->routes = 2; // for connecting only
+    assert_int_equal(rdma_getaddrinfo("", NULL, &hints, &list), 0);
+    assert_null(list->ai_next);
     fcntl(w.context->async_fd, F_SETFL, fcntl(w.context->async_fd, F_GETFL) | O_NONBLOCK);
     fake_reset();
     assert_int_equal(fcntl(w.context->async_fd, F_GETFL) & O_NONBLOCK, 0);
@@ -197,6 +209,9 @@ static void other_objects(void **unused) {
     create_all();
     assert_int_equal(ibv_dereg_mr((struct ibv_mr *)memory), EINVAL);
     assert_non_null(strstr(fake_misuses(), " is no MR\n"));
+    create_all();
+    assert_int_equal(rdma_destroy_id((struct rdma_cm_id *)memory), -1);
+    assert_non_null(strstr(fake_misuses(), " is no CM id\n"));
     REPORTS("ibv_reg_mr: the IOVA differs from the address\n",
             ibv_reg_mr_iova2(w.pd, memory, 1, 1, 0));
     REPORTS("ibv_advise_mr: 2 ranges\n",
