@@ -190,6 +190,10 @@ static void results(void **unused) {
     const struct fake_post *const post = &fake_last("ibv_post_send")->send;
     assert_int_equal(post->inlined_bytes, sizeof(bytes));
     assert_memory_equal(post->inlined, bytes, sizeof(bytes));
+    assert_int_equal(post->sg_list.sges[0].length, sizeof(bytes));
+    assert_null(fake_posted(fake_posted_count()));
+    assert_false(fake_addr_is(NULL, 0));
+    assert_string_equal(ibv_wc_status_str(IBV_WC_SUCCESS), "success");
     struct rdma_addrinfo *list, hints = {.ai_flags = RAI_PASSIVE};
     fake_device()->routes = 2; // for connecting only
     assert_int_equal(rdma_getaddrinfo("", NULL, &hints, &list), 0);
