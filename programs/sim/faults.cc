@@ -13,13 +13,14 @@
 
 namespace {
 
-enum class Argument { NONE, TIME, COUNT, EVENT, ERROR };
+enum class Argument { NONE, TIME, COUNT, EVENT };
 
 struct {
     const char *name;
     unsigned min_hosts, max_hosts;
     Argument argument;
     const char *arguments, *effect;
+    int error = 0; // the default of the last argument, an error number; 0: it has none
 } const FAULTS[] = {
     {"cut", 1, 2, Argument::NONE, "HOST [HOST]",
      "cuts the link between two hosts, or all links of one"},
@@ -35,9 +36,9 @@ struct {
      "kills them, and data that is not persistent is lost"},
     {"power-on", 1, 1, Argument::NONE, "HOST", "starts the COMMANDs of the host again"},
     {"refuse", 1, 1, Argument::COUNT, "HOST N [ERRNO]",
-     "the Nth post from now on fails (ENOMEM)"},
-    {"doorbell", 1, 1, Argument::ERROR, "HOST [ERRNO]",
-     "the next list of sends is queued, but its post fails (EIO)"},
+     "the Nth post from now on fails (ENOMEM)", ENOMEM},
+    {"doorbell", 1, 1, Argument::NONE, "HOST [ERRNO]",
+     "the next list of sends is queued, but its post fails (EIO)", EIO},
     {"overrun", 1, 1, Argument::NONE, "HOST", "all completion queues overrun"},
     {"event", 1, 1, Argument::EVENT, "HOST EVENT",
      "an asynchronous event for the objects of the device"},
@@ -83,7 +84,6 @@ std::vector<std::string_view> split(std::string_view text) {
 void read_argument(Fault &fault, Argument kind, std::string_view word, std::string_view text) {
     switch (kind) {
     case Argument::NONE:
-    case Argument::ERROR:
         break;
     case Argument::TIME:
         fault.number = read_duration(word);
@@ -171,14 +171,12 @@ Fault read_fault(std::string_view text) {
                 refuse_fault(text, "there is no host '" + std::string(words[0]) + "'");
         if (fault.hosts.size() < each.min_hosts)
             refuse_fault(text, "a host is missing, such as host1");
-        if (each.argument != Argument::NONE && each.argument != Argument::ERROR) {
+        if (each.argument != Argument::NONE) {
             read_argument(fault, each.argument, words.empty() ? "" : words[0], text);
             words = words.subspan(words.empty() ? 0 : 1);
         }
-        const bool has_error =
-            each.argument == Argument::COUNT || each.argument == Argument::ERROR;
-        fault.error = each.argument == Argument::COUNT ? ENOMEM : EIO;
-        if (has_error && !words.empty()) {
+        fault.error = each.error;
+        if (each.error != 0 && !words.empty()) {
             read_error(fault, words[0], text);
             words = words.subspan(1);
         }
