@@ -55,11 +55,14 @@ sim::Send *Network::next_send(const Link &link, int side, bool passes) const {
             continue;
         const uint32_t opcode = send.wr.opcode;
         const bool is_read = opcode == IBV_WR_RDMA_READ || sim_is_atomic(opcode);
-        if (!passes || (is_behind_read && !is_read && opcode != SIM_WR_FLUSH))
-            return passes && send.wr.flags & IBV_SEND_FENCE ? nullptr : &send;
-        if (!is_read)
-            return nullptr;
-        is_behind_read = true;
+        if (!passes)
+            return &send;
+        if (is_read) {
+            is_behind_read = true;
+            continue;
+        }
+        const bool waits = opcode == SIM_WR_FLUSH || send.wr.flags & IBV_SEND_FENCE;
+        return is_behind_read && !waits ? &send : nullptr;
     }
     return nullptr;
 }
