@@ -64,11 +64,18 @@ struct sim_profile {
     bool
         reports_requested_sizes; // QPs and SRQs report the requested sizes, not the actual ones
     enum sim_timeout timeout;
+    bool has_doorbell_call; // ibv_post_send() ends with a system call, which can fail
+    bool can_be_removed;    // Linux removes it while programs use it
+    uint64_t events;        // the asynchronous events that the driver raises: 1 << the type
 };
 
 extern const struct sim_profile sim_profiles[]; // the first one is the default
 extern const size_t sim_profile_count;
 const struct sim_profile *sim_find_profile(const char *name); // NULL: not found
+// Returns true if the device can have a fault, which has the name of an action of rpma-sim's
+// --fault. `event` is the type of the action "event"; other actions do not use it.
+bool sim_device_has_fault(const struct sim_profile *device, const char *action,
+                          enum ibv_event_type event);
 
 #ifdef __cplusplus
 }

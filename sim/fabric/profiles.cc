@@ -18,6 +18,17 @@ namespace {
 constexpr unsigned COMMON_FLAGS = IBV_DEVICE_PORT_ACTIVE_EVENT | IBV_DEVICE_SYS_IMAGE_GUID |
                                   IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_CURR_QP_STATE_MOD;
 
+template <class... Types> constexpr uint64_t mask_of(Types... types) {
+    return ((1ULL << types) | ...);
+}
+constexpr uint64_t QP_ERRORS =
+    mask_of(IBV_EVENT_QP_FATAL, IBV_EVENT_QP_REQ_ERR, IBV_EVENT_QP_ACCESS_ERR);
+constexpr uint64_t CQ_ERROR = mask_of(IBV_EVENT_CQ_ERR);
+constexpr uint64_t SRQ_LIMIT = mask_of(IBV_EVENT_SRQ_LIMIT_REACHED);
+constexpr uint64_t SRQ_EVENTS = SRQ_LIMIT | mask_of(IBV_EVENT_SRQ_ERR);
+constexpr uint64_t LAST_WQE = mask_of(IBV_EVENT_QP_LAST_WQE_REACHED);
+constexpr uint64_t MIGRATIONS = mask_of(IBV_EVENT_PATH_MIG, IBV_EVENT_PATH_MIG_ERR);
+
 constexpr sim_profile common(const char *name, const char *driver, const char *prefix,
                              sim_transport transport) {
     sim_profile made = {};
@@ -61,6 +72,14 @@ constexpr sim_profile common(const char *name, const char *driver, const char *p
     made.has_resize_cq = made.has_cq_ex = true;
     made.fences_writes = true;
     made.timeout = transport == SIM_IWARP ? SIM_TIMEOUT_OF_TCP : SIM_TIMEOUT_AS_REQUESTED;
+    // Linux core/device.c, ib_dispatch_port_state_event(); core/cache.c,
+    // dispatch_gid_change_event()
+    made.events = mask_of(IBV_EVENT_PORT_ACTIVE, IBV_EVENT_PORT_ERR);
+    if (transport == SIM_ROCE)
+        made.events |= mask_of(IBV_EVENT_GID_CHANGE);
+    // The driver's disassociate_ucontext(); without it, core/uverbs_main.c,
+    // ib_uverbs_remove_one(), waits for the programs.
+    made.can_be_removed = true;
     return made;
 }
 
@@ -96,6 +115,11 @@ constexpr sim_profile mlx(const char *name, const char *driver, const char *pref
     made.has_qp_ex = true;
     made.destroy_removes_completions = true;
     made.timeout = SIM_TIMEOUT_AS_REQUESTED; // the firmware's rule is not known
+    // Linux hw/mlx5: qp.c, cq.c, srq.c, main.c; hw/mlx4: main.c, qp.c, mad.c
+    made.events |= CQ_ERROR | QP_ERRORS | LAST_WQE | SRQ_EVENTS | MIGRATIONS |
+                   mask_of(IBV_EVENT_DEVICE_FATAL, IBV_EVENT_GID_CHANGE);
+    if (transport == SIM_INFINIBAND)
+        made.events |= mask_of(IBV_EVENT_LID_CHANGE, IBV_EVENT_PKEY_CHANGE);
     return made;
 }
 constexpr sim_profile mlx5(const char *name, sim_transport transport) {
@@ -121,6 +145,7 @@ constexpr sim_profile irdma_roce() {
     made.attr.atomic_cap = IBV_ATOMIC_HCA;
     made.destroy_removes_completions = true;
     made.timeout = SIM_TIMEOUT_IGNORED;
+    made.events |= CQ_ERROR | QP_ERRORS; // Linux hw/irdma: hw.c, utils.c
     return made;
 }
 constexpr sim_profile irdma_iwarp() {
@@ -133,6 +158,8 @@ constexpr sim_profile irdma_iwarp() {
     made.attr.atomic_cap = IBV_ATOMIC_HCA;
     made.has_send_imm = false;
     made.destroy_removes_completions = true;
+    // Linux hw/irdma: hw.c, utils.c, irdma_gid_change_event()
+    made.events |= CQ_ERROR | QP_ERRORS | mask_of(IBV_EVENT_GID_CHANGE);
     return made;
 }
 constexpr sim_profile bnxt_re() {
@@ -145,6 +172,8 @@ constexpr sim_profile bnxt_re() {
     set_sges(made, 6, 6);
     made.attr.atomic_cap = IBV_ATOMIC_GLOB;
     made.destroy_removes_completions = true;
+    // Linux hw/bnxt_re/main.c: bnxt_re_handle_cq_async_error(), bnxt_re_handle_qp_async_event()
+    made.events |= CQ_ERROR | QP_ERRORS | LAST_WQE | SRQ_EVENTS;
     return made;
 }
 constexpr sim_profile cxgb4() {
@@ -158,6 +187,8 @@ constexpr sim_profile cxgb4() {
     made.keeps_bad_wr = true;
     made.has_send_imm = made.has_write_imm = false;
     made.fences_writes = false;
+    made.events |= CQ_ERROR | QP_ERRORS | mask_of(IBV_EVENT_DEVICE_FATAL); // hw/cxgb4/ev.c
+    made.can_be_removed = false;
     return made;
 }
 constexpr sim_profile hns() {
@@ -169,6 +200,8 @@ constexpr sim_profile hns() {
     set_sges(made, 16, 16);
     made.attr.atomic_cap = IBV_ATOMIC_HCA;
     made.destroy_removes_completions = true;
+    // Linux hw/hns: hns_roce_cq.c, hns_roce_qp.c, hns_roce_srq.c
+    made.events |= CQ_ERROR | QP_ERRORS | LAST_WQE | SRQ_EVENTS | MIGRATIONS;
     return made;
 }
 constexpr sim_profile erdma(const char *name, sim_transport transport) {
@@ -181,6 +214,7 @@ constexpr sim_profile erdma(const char *name, sim_transport transport) {
     remove_srq(made);
     made.attr.atomic_cap = IBV_ATOMIC_GLOB;
     made.timeout = SIM_TIMEOUT_IGNORED;
+    made.events |= CQ_ERROR | mask_of(IBV_EVENT_QP_FATAL); // Linux hw/erdma/erdma_eq.c
     return made;
 }
 constexpr sim_profile mana() {
@@ -190,6 +224,7 @@ constexpr sim_profile mana() {
     // The driver accepts inline data without an error. It does not copy the data, which the
     // fabric does not imitate.
     remove_srq(made);
+    made.events |= mask_of(IBV_EVENT_QP_FATAL); // Linux hw/mana/main.c: mana_ib_event_handler()
     return made;
 }
 constexpr sim_profile ionic() {
@@ -198,6 +233,8 @@ constexpr sim_profile ionic() {
     remove_srq(made);
     made.attr.atomic_cap = IBV_ATOMIC_GLOB;
     made.destroy_removes_completions = true;
+    // Linux hw/ionic/ionic_controlpath.c: ionic_cq_event(), ionic_qp_event()
+    made.events |= CQ_ERROR | QP_ERRORS;
     return made;
 }
 constexpr sim_profile qedr(const char *name, sim_transport transport) {
@@ -208,6 +245,12 @@ constexpr sim_profile qedr(const char *name, sim_transport transport) {
         made.early_error = EINVAL;
     negate_errors(made);
     made.attr.atomic_cap = IBV_ATOMIC_GLOB;
+    // Linux hw/qedr/main.c: qedr_affiliated_event(), qedr_mac_address_change();
+    // qedr_iw_cm.c: qedr_iw_qp_event(), which reports an overrun of a CQ as QP_FATAL
+    made.events |= SRQ_EVENTS | mask_of(IBV_EVENT_GID_CHANGE);
+    made.events |= transport == SIM_ROCE ? CQ_ERROR | QP_ERRORS
+                                         : mask_of(IBV_EVENT_QP_FATAL, IBV_EVENT_QP_ACCESS_ERR);
+    made.can_be_removed = false;
     return made;
 }
 constexpr sim_profile rxe() {
@@ -232,6 +275,9 @@ constexpr sim_profile rxe() {
     made.has_native_flush = made.has_native_atomic_write = made.has_odp = true;
     made.has_qp_ex = true;
     made.retry_count_7_is_endless = true;
+    made.has_doorbell_call = true; // rdma-core rxe/rxe.c: post_send_db()
+    // Linux sw/rxe: rxe_cq.c, rxe_cq_post(); rxe_resp.c: invalid keys, since Linux 7.1
+    made.events |= CQ_ERROR | LAST_WQE | SRQ_LIMIT | mask_of(IBV_EVENT_QP_ACCESS_ERR);
     return made;
 }
 constexpr sim_profile siw() {
@@ -256,6 +302,10 @@ constexpr sim_profile siw() {
     made.notifies_sender = true; // siw_sqe_complete(), siw_rqe_complete(): siw_cq_notify_now()
     made.has_send_imm = made.has_write_imm = false;
     made.has_cq_ex = made.has_resize_cq = made.has_query_srq = false;
+    made.has_doorbell_call = true; // rdma-core siw/siw.c: siw_db()
+    // Linux sw/siw: siw_qp.c, siw_qp_rx.c, siw_qp_tx.c; siw_main.c, NETDEV_CHANGEADDR
+    made.events |= CQ_ERROR | QP_ERRORS | SRQ_LIMIT | mask_of(IBV_EVENT_LID_CHANGE);
+    made.can_be_removed = false;
     return made;
 }
 
@@ -287,4 +337,21 @@ const sim_profile *sim_find_profile(const char *name) {
         if (strcmp(each.name, name) == 0)
             return &each;
     return nullptr;
+}
+
+bool sim_device_has_fault(const sim_profile *device, const char *action, ibv_event_type event) {
+    const struct {
+        const char *action;
+        bool is_possible;
+    } limited[] = {
+        {"doorbell", device->has_doorbell_call},
+        {"overrun", (device->events & CQ_ERROR) != 0},
+        {"event", (device->events >> event & 1) != 0},
+        {"remove", device->can_be_removed},
+        {"port-down", (device->events & mask_of(IBV_EVENT_PORT_ERR)) != 0},
+    };
+    for (const auto &each : limited)
+        if (strcmp(action, each.action) == 0)
+            return each.is_possible;
+    return true;
 }

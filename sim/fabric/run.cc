@@ -276,6 +276,9 @@ void Engine::fail_later(uint32_t number) {
 void Engine::raise_async(Object &about, ibv_event_type type) {
     Context *const context = Verbs::context_of(about);
     const bool is_context = &about == context;
+    const bool is_raised = context->device->profile->events >> type & 1;
+    if (!is_raised && type != IBV_EVENT_DEVICE_FATAL) // which Linux raises for a removed device
+        return;
     if (context->async) // NULL after Fabric::abandon()
         fabric_.push(*context->async,
                      {is_context ? nullptr : &about, about.cookie, (uint32_t)type, 1, {}});

@@ -263,9 +263,9 @@ fault("a killed server disconnects its client", ["kill host1"], ENDLESS, "host2:
       begun=PING)
 fault("addr-change", ["addr-change host2", "100ms kill host1"], ENDLESS,
       "host2: unhandled event: RDMA_CM_EVENT_ADDR_CHANGE, ignoring", status=DISCONNECTED, begun=PING)
-fault("asynchronous events", ["port-down host1", "100ms port-up host1", "200ms event host1 sm-change", "300ms kill host1"],
+fault("asynchronous events", ["port-down host1", "100ms port-up host1", "200ms event host1 gid-change", "300ms kill host1"],
       "ibv_asyncwatch", "host1:   event_type IBV_EVENT_PORT_ERR", "host1:   event_type IBV_EVENT_PORT_ACTIVE",
-      "host1:   event_type IBV_EVENT_SM_CHANGE", options="--together", begun="async event FD")
+      "host1:   event_type IBV_EVENT_GID_CHANGE", options="--together", begun="async event FD")
 fault("delay", ["0ms delay host1 host2 2ms"], f"ibv_rc_pingpong -n 100 -g 1 :: ibv_rc_pingpong -n 100 -g 1 {SERVER}",
       r"host2: 100 iters in \d+\.\d+ seconds = (?:[4-9]\d|\d{3,})\d\d\.")
 fault("power-on", ["200ms power-off host1", "300ms power-on host1", "600ms kill host1"],
