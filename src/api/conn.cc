@@ -18,7 +18,7 @@ int rpma_conn_disconnect(struct rpma_conn *conn) {
     RPMA_REFUSE(conn == NULL);
     RPMA_LOG(RPMA_LOG_LEVEL_NOTICE, __func__, "disconnecting");
     Call call(__func__);
-    conn->id().disconnect(call);
+    conn->disconnect(call);
     return call.finish();
 }
 

@@ -53,6 +53,8 @@ struct rpma_conn : rpma::Allocated {
     // Connects, or accepts an incoming request. Returns false on failure: RPMA_E_NOMEM,
     // RPMA_E_PROVIDER.
     bool connect(rpma::Call &call, const rpma_conn_private_data *pdata);
+    // Disconnects. A connection that has ended already is not a failure. RPMA_E_PROVIDER.
+    void disconnect(rpma::Call &call) { id_.disconnect(call, is_established_ || has_ended_); }
     // Destroys all objects and drops their pointers even if the provider fails.
     // RPMA_E_PROVIDER.
     void release(rpma::Call &call);
@@ -108,7 +110,8 @@ struct rpma_conn : rpma::Allocated {
     }
     [[gnu::cold, gnu::noinline]] int refuse_wait(const char *function) const;
 
-    bool is_established_ = false; // fills a gap in the layout, as the next three
+    bool is_established_ = false; // fills a gap in the layout, as the next four
+    bool has_ended_ = false;      // an event has reported the end
     uint16_t rnr_timer_ms_ = 0;   // still to be set; 0: none, or already set
     uint8_t retry_count_;
     uint8_t rnr_retry_count_;

@@ -165,11 +165,12 @@ inline bool rpma_conn::create_queue_pair(Call &call, const ConnSettings &cfg,
     attributes.send_cq = &cq_->queue();
     attributes.recv_cq = &receive_cq.queue();
     attributes.srq = cfg.srq != nullptr ? cfg.srq->queue() : nullptr;
+    // A queue pair with an SRQ has no receive queue, but mlx5 checks the requested size.
     attributes.cap = {
         .max_send_wr = cfg.sq_size,
-        .max_recv_wr = cfg.rq_size,
+        .max_recv_wr = cfg.srq != nullptr ? 0 : cfg.rq_size,
         .max_send_sge = cfg.max_sge,
-        .max_recv_sge = cfg.max_sge,
+        .max_recv_sge = cfg.srq != nullptr ? 0 : cfg.max_sge,
         .max_inline_data = std::max<uint32_t>(cfg.inline_size, RPMA_ATOMIC_WRITE_ALIGNMENT),
     };
     attributes.qp_type = IBV_QPT_RC;

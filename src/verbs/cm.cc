@@ -176,9 +176,21 @@ void CmId::reject(Call &call, const void *data, uint8_t len) {
     report_failure(call, error, REJECT, "rdma_reject", len);
 }
 
-void CmId::disconnect(Call &call) {
-    if (rdma_disconnect(id_) != 0)
-        report_failure(call, errno, "rdma_disconnect");
+// On iWARP, librdmacm moves the queue pair to SQD (rdma-core 56, librdmacm/cma.c,
+// ucma_shutdown()), and drivers return EINVAL after the end of the TCP connection and before
+// its beginning: Linux 6.1, drivers/infiniband/hw, c4iw_modify_qp() of cxgb4/qp.c,
+// irdma_modify_qp() of irdma/verbs.c, qedr_update_qp_state() of qedr/verbs.c. On InfiniBand and
+// RoCE the call succeeds in every state (core/cma.c, rdma_disconnect()).
+void CmId::disconnect(Call &call, bool was_connected) {
+    if (rdma_disconnect(id_) == 0)
+        return;
+    const int error = errno;
+    if (error != EINVAL || !was_connected)
+        return report_failure(call, error, "rdma_disconnect");
+    RPMA_LOG(RPMA_LOG_LEVEL_DEBUG, call.function(),
+             "rdma_disconnect() failed: %s (%d); the connection has ended already",
+             ErrorText(error).chars, error);
+    call.restore_errno();
 }
 
 void CmId::reject_pending(Call &call) {

@@ -150,7 +150,8 @@ class CmId {
     // Rejects a pending request, with private data for the other side. If the data is too long,
     // the ID stays pending.
     void reject(Call &call, const void *data, uint8_t len);
-    void disconnect(Call &call);
+    // was_connected: an event has reported that the connection was established or has ended.
+    void disconnect(Call &call, bool was_connected);
 
     // Sets how long the other side waits before it retries a message that found no receive.
     // Call it once the queue pair is ready to send. A failure is only logged.

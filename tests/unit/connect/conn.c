@@ -198,6 +198,48 @@ TEST_THAT(delete_ignores_pending_events) {
     MUST(rpma_conn_delete(&w.h.conn));
 }
 
+// iWARP drivers return EINVAL for a connection that has ended, or that is not established yet.
+TEST_THAT(disconnecting_an_ended_connection_succeeds) {
+    enum { NO_EVENT = -1, EVENTS = 3 };
+    static const struct {
+        int events[EVENTS];
+        bool has_ended_or_was_established;
+    } cases[] = {
+        {{NO_EVENT}, false},
+        {{RDMA_CM_EVENT_ADDR_CHANGE, NO_EVENT}, false},
+        {{RDMA_CM_EVENT_MULTICAST_JOIN, NO_EVENT}, false}, // unexpected
+        {{RDMA_CM_EVENT_ESTABLISHED, NO_EVENT}, true},     // CLOSED is not taken yet
+        {{RDMA_CM_EVENT_ESTABLISHED, RDMA_CM_EVENT_DISCONNECTED, NO_EVENT}, true},
+        {{RDMA_CM_EVENT_ESTABLISHED, RDMA_CM_EVENT_DEVICE_REMOVAL, NO_EVENT}, true},
+        {{RDMA_CM_EVENT_ESTABLISHED, RDMA_CM_EVENT_UNREACHABLE, NO_EVENT}, true},
+        {{RDMA_CM_EVENT_TIMEWAIT_EXIT, NO_EVENT}, true},
+        {{RDMA_CM_EVENT_CONNECT_ERROR, NO_EVENT}, true},
+        {{RDMA_CM_EVENT_REJECTED, NO_EVENT}, true},
+        {{RDMA_CM_EVENT_UNREACHABLE, NO_EVENT}, true},
+    };
+    for (size_t i = 0; i < 2 * LENGTH(cases); i++)
+        for (int error = EINVAL; error > 0; error = error == EINVAL ? EIO : 0) {
+            fixture_reset();
+            new_unestablished(&(const struct shape){.incoming = i % 2 != 0});
+            for (const int *type = cases[i / 2].events; *type != NO_EVENT; type++) {
+                enum rpma_conn_event event;
+                fake_cm_event(fixture_event_fd(&w), (enum rdma_cm_event_type) * type, NULL, 0);
+                (void)rpma_conn_next_event(w.h.conn, &event);
+            }
+            fake_fail("rdma_disconnect", 1, error);
+            unit_begin();
+            errno = EXFULL;
+            const int code = rpma_conn_disconnect(w.h.conn);
+            const bool ends = error == EINVAL && cases[i / 2].has_ended_or_was_established;
+            assert_int_equal(code, ends ? 0 : RPMA_E_PROVIDER);
+            assert_int_equal(errno, ends ? EXFULL : error);
+            assert_int_equal(logged_count(RPMA_LOG_LEVEL_ERROR), !ends);
+            assert_int_equal(logged_count(RPMA_LOG_LEVEL_WARNING), 0);
+            assert_int_equal(logged_count(RPMA_LOG_LEVEL_DEBUG), ends);
+            EXPECT_CALLS("rdma_disconnect");
+        }
+}
+
 // ---- the objects of a connection -----------------------------------------------------------
 
 TEST_THAT(getters_return_the_created_verbs_objects) {

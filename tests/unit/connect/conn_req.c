@@ -98,6 +98,23 @@ static void expect_queues(const struct settings *s) {
     assert_ptr_equal(qp->recv_cq->channel, fake_last("ibv_create_cq")->create_cq.channel);
 }
 
+// The receive queue of a connection with a shared receive queue does not exist, so that no size
+// of it can exceed the device.
+TEST_THAT(rq_size_is_not_used_with_a_shared_receive_queue) {
+    for (int is_incoming = 0; is_incoming < 2; is_incoming++) {
+        const struct shape shape = {.srq = true, .incoming = is_incoming};
+        fixture_reset();
+        fixture_peer(&w);
+        fixture_cfg(&w, &shape);
+        MUST(rpma_conn_cfg_set_rq_size(w.h.cfg, UINT32_MAX));
+        fixture_make_req(&w, &shape);
+        const struct ibv_qp_init_attr_ex *qp = &fake_last("rdma_create_qp_ex")->qp;
+        assert_int_equal(qp->cap.max_recv_wr, 0);
+        assert_int_equal(qp->cap.max_recv_sge, 0);
+        assert_non_null(qp->srq);
+    }
+}
+
 static void expect_connected(enum kind kind, const struct settings *s, const void *data) {
     const struct fake_call *call = fake_last(kind % 2 ? "rdma_accept" : "rdma_connect");
     const struct rdma_conn_param *param = &call->connect.param;

@@ -83,6 +83,9 @@ TEST_THAT(each_completion_is_in_its_queue) {
                 assert_int_equal(fake_nth("ibv_create_cq", i + 1)->create_cq.cqe,
                                  layout->makes[i]);
             assert_int_equal(fake_count("ibv_create_comp_channel"), layout->channels);
+            const struct ibv_qp_cap *cap = &fake_last("rdma_create_qp_ex")->qp.cap;
+            assert_int_equal(cap->max_recv_wr, shape.srq ? 0 : 10);
+            assert_int_equal(cap->max_recv_sge, shape.srq ? 0 : 1);
             fixture_connect(&w, &shape);
             struct ibv_qp *const qp = fixture_qp(&w);
             assert_int_equal(qp->srq != NULL, shape.srq);

@@ -144,7 +144,7 @@ static void show_requests(void) {
     const struct fake_call *built = fake_last("ibv_wr_complete"),
                            *plain = fake_last("ibv_post_send");
     const struct fake_call *cq = fake_last("ibv_create_cq"), *srq = fake_last("ibv_create_srq");
-    const struct fake_call *reg = fake_last("ibv_reg_mr");
+    const struct fake_call *reg = fake_last("ibv_reg_mr"), *qp = fake_last("rdma_create_qp_ex");
     if (plain || built) {
         const struct fake_post *post = &(plain ? plain : built)->send;
         printf("length\t%u\nfence\t%d\n", post->sge.length,
@@ -153,6 +153,8 @@ static void show_requests(void) {
     }
     if (cq)
         printf("cqe\t%d\n", cq->create_cq.cqe);
+    if (qp)
+        printf("receives\t%u\n", qp->qp.cap.max_recv_wr);
     if (reg)
         printf("remote read\t%d\n", (reg->reg_mr.access & IBV_ACCESS_REMOTE_READ) != 0);
     if (srq) {
