@@ -246,9 +246,10 @@ bool Schedule::is_ready(const Process &process) const {
         return false;
     if (!process.is_started)
         return can_start(process);
+    // After exec(), the new program of a started process sends START again.
     const bool may_change = process.wait.kind != sim::Wait::SLEEP;
     return !process.waits || process.wait.until <= now ||
-           (may_change && process.changes != changes_);
+           process.wait.kind == sim::Wait::START || (may_change && process.changes != changes_);
 }
 
 // Returns the time of the next event if no program is ready.

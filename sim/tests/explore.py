@@ -197,6 +197,20 @@ class Explore(unittest.TestCase):
                 self.assertEqual(status, 1)
                 self.assertEqual(self.explore("--faults", others, command)[1], 0)
 
+    def test_program_that_exec_starts_takes_part(self):
+        server = self.program("server", (self.directory / "server.c").read_text(), LINKED)
+        client = self.program("client_of_exec", REFUSE, LINKED)
+        (self.directory / "memory").write_bytes(bytes(4096))
+        script = self.directory / "script"
+        script.write_text('#!/bin/sh\nexec "$@"\n')
+        script.chmod(0o755)
+        for wrapper in ("env A=1", "stdbuf -oL", "./script", "sh -c 'exec \"$@\"' sh"):
+            with self.subTest(wrapper):
+                self.assertEqual(self.explore(
+                    "--faults none --seeds 1-3 --until host2 --pmem memory --check 'grep stored $RPMA_SIM_OUT2'",
+                    f"{wrapper} {server} memory :: {wrapper} {client} 10.77.0.1"),
+                    ("3 schedules, 0 with faults: nothing found\n", 0))
+
     def test_variables_of_check(self):
         check = "'test $RPMA_SIM_FAULTS = 0 -a $RPMA_SIM_STATUS1 = 0 && grep -qx hello $RPMA_SIM_OUT1'"
         self.assertEqual(self.explore("--faults none --seeds 1-2 --check", check, "echo hello")[1], 0)
