@@ -7,36 +7,49 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <csignal>
+#include <climits>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
+#include <fstream>
+#include <poll.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 namespace {
 
+constexpr size_t MAX_LINE = 256;    // of a program's output in a finding
 constexpr uint64_t MAX_TRIES = 300; // how many shorter schedules run
-constexpr int SIGNALS[] = {SIGINT, SIGTERM, SIGHUP};
+// The original of FILE is FILE with this suffix while an exploration runs.
+constexpr char ORIGINAL[] = ".rpma-sim-original";
 
-volatile int received_signal;
-
-void on_signal(int number) {
-    received_signal = number;
+[[noreturn]] void refuse_file(const std::string &path, int error) {
+    refuse("--pmem %s: %s", path.c_str(), strerror(error));
 }
 
-std::string read_all(const std::string &path) {
+std::string read_all(int fd, const std::string &path) {
     std::string content;
-    char part[4096];
-    FILE *const file = fopen(path.c_str(), "re");
-    if (file == nullptr && errno != ENOENT)
-        refuse("--pmem %s: %s", path.c_str(), strerror(errno));
-    for (size_t length; file != nullptr && (length = fread(part, 1, sizeof(part), file)) > 0;)
-        content.append(part, length);
-    if (file != nullptr)
-        fclose(file);
+    char part[65536];
+    ssize_t length;
+    while ((length = read(fd, part, sizeof(part))) > 0)
+        content.append(part, static_cast<size_t>(length));
+    if (length < 0)
+        refuse_file(path, errno);
     return content;
+}
+
+// Returns 0 or an error number.
+int write_all(int fd, std::string_view content) {
+    while (!content.empty()) {
+        const ssize_t length = write(fd, content.data(), content.size());
+        if (length < 0)
+            return errno;
+        content.remove_prefix(static_cast<size_t>(length));
+    }
+    return 0;
 }
 
 sim::VirtualClock *map_clock(const std::string &path) {
@@ -79,15 +92,104 @@ std::vector<ExploreFault> possible_faults(const Settings &settings) {
 
 } // namespace
 
-void Exploration::restore_pmem() const {
-    for (size_t i = 0; i < pmem.size(); i++) {
-        const char *const path = settings.pmem[i].second.c_str();
-        FILE *const file = fopen(path, "we");
-        const size_t written =
-            file == nullptr ? 0 : fwrite(pmem[i].data(), 1, pmem[i].size(), file);
-        if (file == nullptr || fclose(file) != 0 || written != pmem[i].size())
-            refuse("--pmem %s: %s", path, strerror(errno));
+OriginalFile::OriginalFile(const std::string &path) {
+    const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    struct stat status;
+    char real[PATH_MAX];
+    if (fd < 0 || fstat(fd, &status) != 0 || realpath(path.c_str(), real) == nullptr)
+        refuse_file(path, errno);
+    if (!S_ISREG(status.st_mode))
+        refuse("--pmem %s: not a regular file", path.c_str());
+    content_ = read_all(fd, path);
+    close(fd);
+    path_ = real;
+    original_ = path_ + ORIGINAL;
+    if (access(original_.c_str(), F_OK) == 0)
+        refuse(
+            "--pmem %s: an exploration that was killed, or still runs, has left the original "
+            "as %s: move it back",
+            path.c_str(), original_.c_str());
+    std::string copy = path_ + ".rpma-sim-XXXXXX";
+    const int to = mkstemp(copy.data());
+    if (to < 0)
+        refuse("--pmem %s: no copy of it in its directory: %s", path.c_str(), strerror(errno));
+    (void)!fchown(to, status.st_uid, status.st_gid);
+    int error = write_all(to, content_);
+    if (error == 0 && fchmod(to, status.st_mode & 07777) != 0)
+        error = errno;
+    close(to);
+    if (error == 0 && rename(path_.c_str(), original_.c_str()) != 0)
+        error = errno;
+    if (error == 0 && rename(copy.c_str(), path_.c_str()) == 0)
+        return;
+    if (error == 0) {
+        error = errno;
+        (void)rename(original_.c_str(), path_.c_str());
     }
+    unlink(copy.c_str());
+    refuse_file(path, error);
+}
+
+OriginalFile::~OriginalFile() {
+    if (rename(original_.c_str(), path_.c_str()) != 0)
+        fprintf(stderr, "rpma-sim: --pmem %s: %s: the original is %s\n", path_.c_str(),
+                strerror(errno), original_.c_str());
+}
+
+void OriginalFile::restore_copy() const {
+    const int fd = open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    const int error = fd < 0 ? errno : write_all(fd, content_);
+    if (fd >= 0)
+        close(fd);
+    if (error != 0)
+        refuse_file(path_, error);
+}
+
+int open_output(const std::string &path) {
+    const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0600);
+    if (fd < 0)
+        refuse("%s: %s", path.c_str(), strerror(errno));
+    return fd;
+}
+
+std::string first_line(const std::string &path) {
+    std::ifstream file(path);
+    std::string line(MAX_LINE, '\0');
+    file.read(line.data(), MAX_LINE);
+    line.resize(static_cast<size_t>(file.gcount()));
+    return printable(line.substr(0, line.find('\n')));
+}
+
+// Other bytes than printable ones would change the terminal, or end the line.
+std::string printable(std::string_view text) {
+    std::string result;
+    for (const char byte : text) {
+        char code[8] = {byte};
+        const auto value = static_cast<unsigned char>(byte);
+        if ((value < ' ' && byte != '\t') || value == 0x7f)
+            snprintf(code, sizeof(code), "\\x%02x", value);
+        result += code;
+    }
+    return result;
+}
+
+int Exploration::wait_for(pid_t pid) {
+    int status = 0;
+    pollfd event = {signals.descriptor(), POLLIN, 0};
+    while (waitpid(pid, &status, WNOHANG) == 0) {
+        poll(&event, 1, -1); // also SIGCHLD
+        if (signals.received() != 0) {
+            kill(-pid, SIGKILL);
+            waitpid(pid, &status, 0);
+        }
+        check_signals();
+    }
+    return status;
+}
+
+void Exploration::check_signals() {
+    if (const int number = signals.received(); number != 0)
+        throw Exit{128 + number, ""};
 }
 
 namespace {
@@ -96,7 +198,6 @@ class Explorer {
   public:
     Explorer(Settings &settings, const Libraries &libraries);
     int main();
-    void restore_files() const { exploration_.restore_pmem(); }
 
   private:
     struct Result {
@@ -109,6 +210,8 @@ class Explorer {
     Result replay(uint64_t seed, const std::vector<sim::Choice> &choices, bool is_traced) {
         return run(seed, Chooser(choices), is_traced);
     }
+    void refuse_bad_check();
+    static void print_steps(const Result &result);
     int report(uint64_t seed, const Result &found);
     void save(uint64_t seed, const std::vector<sim::Choice> &choices) const;
 
@@ -118,37 +221,45 @@ class Explorer {
 };
 
 Explorer::Explorer(Settings &settings, const Libraries &libraries)
-    : settings_(settings), directory_(""), exploration_{settings,
-                                                        libraries,
-                                                        directory_,
-                                                        possible_faults(settings),
-                                                        {},
-                                                        map_clock(directory_.path() + "/clock"),
-                                                        &received_signal} {
+    : settings_(settings),
+      directory_(""), exploration_{settings, libraries, directory_, possible_faults(settings),
+                                   map_clock(directory_.path() + "/clock")} {
     FILE *const saved = settings.save.empty() ? nullptr : fopen(settings.save.c_str(), "ae");
     if (!settings.save.empty() && (saved == nullptr || fclose(saved) != 0))
         refuse("--save %s: %s", settings.save.c_str(), strerror(errno));
+    if (!settings.check.empty())
+        refuse_bad_check();
     for (const auto &[host, path] : settings.pmem)
-        exploration_.pmem.push_back(read_all(path));
+        exploration_.pmem.emplace_back(path);
     sim::PmemFiles files;
     open_pmem(settings, files);
     sim::Server server(settings.fabric, nullptr, false, true);
     for (const auto &host : server.fabric().hosts())
         directory_.add_host(*host, files.ids(host->number));
-    struct sigaction action {};
-    action.sa_handler = on_signal;
-    for (const int each : SIGNALS)
-        sigaction(each, &action, nullptr);
-    signal(SIGPIPE, SIG_IGN);
+}
+
+// Refuses a CHECK with an error of syntax, or one command that does not exist.
+void Explorer::refuse_bad_check() {
+    constexpr char SCRIPT[] =
+        R"(sh -n -c "$1" || exit; [ "$2" ] || exit 0
+           case $2 in */*) [ -x "$2" ] && ! [ -d "$2" ] ;; *) command -v "$2" >/dev/null ;; esac ||
+               { echo "$2: not found, or not executable"; exit 1; })";
+    const std::string &check = settings_.check, path = directory_.path() + "/check";
+    const std::string word = check.find_first_of(";&|()<>{}$`'\"\\!=*?[#~\n") == check.npos
+                                 ? check.substr(0, check.find_first_of(" \t"))
+                                 : "";
+    const int fd = open_output(path);
+    const pid_t pid = fork_command(true, fd, fd, [&] {
+        execl("/bin/sh", "sh", "-c", SCRIPT, "sh", check.c_str(), word.c_str(), nullptr);
+    });
+    close(fd);
+    if (exploration_.wait_for(pid) != 0)
+        refuse("--check '%s': %s", check.c_str(), first_line(path).c_str());
 }
 
 Explorer::Result Explorer::run(uint64_t seed, Chooser chooser, bool is_traced) {
     Schedule schedule(exploration_, seed, chooser, is_traced);
     schedule.run();
-    if (received_signal != 0)
-        restore_files();
-    if (received_signal != 0)
-        exit(128 + received_signal);
     return {schedule.finding, schedule.steps, chooser.choices, schedule.faults};
 }
 
@@ -163,7 +274,12 @@ void Explorer::save(uint64_t seed, const std::vector<sim::Choice> &choices) cons
         is_good = fprintf(file, "choice %u %u\n", choices[i].position, choices[i].option) > 0;
     if (!is_good || fclose(file) != 0)
         refuse("--save %s: %s", settings_.save.c_str(), strerror(errno));
-    printf("again: rpma-sim explore --replay %s\n", settings_.save.c_str());
+    print("again: rpma-sim explore --replay " + settings_.save + "\n");
+}
+
+void Explorer::print_steps(const Result &result) {
+    for (const std::string &each : result.steps)
+        print(each + "\n");
 }
 
 int Explorer::report(uint64_t seed, const Result &found) {
@@ -171,19 +287,18 @@ int Explorer::report(uint64_t seed, const Result &found) {
         return sim::is_same_finding(replay(seed, choices, false).finding, found.finding);
     };
     if (!fails(found.choices)) {
-        printf("seed %llu: FOUND: %s\nIt cannot be reproduced: a program depends on something "
-               "that explore does not control.\n",
-               static_cast<unsigned long long>(seed), found.finding.c_str());
+        print("seed " + std::to_string(seed) + ": FOUND: " + found.finding +
+              "\nIt cannot be reproduced: a program depends on something that explore does not "
+              "control.\n");
         return EXIT_FAILURE;
     }
     const std::vector<sim::Choice> fewest = sim::shorten(found.choices, MAX_TRIES, fails);
     const Result shortest = replay(seed, fewest, true);
-    for (const std::string &each : shortest.steps)
-        puts(each.c_str());
-    printf("seed %llu: FOUND: %s\n(%zu unusual choices, %u of them faults; without shortening "
-           "%zu)\n",
-           static_cast<unsigned long long>(seed), shortest.finding.c_str(), fewest.size(),
-           shortest.faults, found.choices.size());
+    print_steps(shortest);
+    print("seed " + std::to_string(seed) + ": FOUND: " + shortest.finding + "\n(" +
+          std::to_string(fewest.size()) + " unusual choices, " +
+          std::to_string(shortest.faults) + " of them faults; without shortening " +
+          std::to_string(found.choices.size()) + ")\n");
     if (!settings_.save.empty())
         save(seed, fewest);
     return EXIT_FAILURE;
@@ -192,13 +307,12 @@ int Explorer::report(uint64_t seed, const Result &found) {
 int Explorer::main() {
     if (!settings_.replay.empty()) {
         const Result result = replay(settings_.first_seed, settings_.choices, true);
-        for (const std::string &each : result.steps)
-            puts(each.c_str());
-        puts(result.finding.empty() ? "nothing found" : ("FOUND: " + result.finding).c_str());
+        print_steps(result);
+        print(result.finding.empty() ? "nothing found\n" : "FOUND: " + result.finding + "\n");
         return result.finding.empty() ? EXIT_SUCCESS : EXIT_FAILURE;
     }
     const uint64_t begin = sim::Server::clock();
-    unsigned long long schedules = 0, with_faults = 0;
+    uint64_t schedules = 0, with_faults = 0;
     for (uint64_t seed = settings_.first_seed; seed <= settings_.last_seed; seed++) {
         const Result result = run(seed, Chooser(seed), false);
         schedules++;
@@ -206,7 +320,8 @@ int Explorer::main() {
         if (!result.finding.empty())
             return report(seed, result);
     }
-    printf("%llu schedules, %llu with faults: nothing found\n", schedules, with_faults);
+    print(std::to_string(schedules) + " schedules, " + std::to_string(with_faults) +
+          " with faults: nothing found\n");
     if (settings_.is_verbose)
         fprintf(stderr, "rpma-sim: %.1f schedules per second\n",
                 static_cast<double>(schedules) * 1e9 /
@@ -217,8 +332,5 @@ int Explorer::main() {
 } // namespace
 
 int explore(Settings &settings, const Libraries &libraries) {
-    Explorer explorer(settings, libraries);
-    const int status = explorer.main();
-    explorer.restore_files();
-    return status;
+    return Explorer(settings, libraries).main();
 }

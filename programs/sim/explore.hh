@@ -6,6 +6,7 @@
 #ifndef RPMA_SIM_EXPLORE_HH
 #define RPMA_SIM_EXPLORE_HH 1
 
+#include <list>
 #include <map>
 #include <random>
 
@@ -37,16 +38,32 @@ struct ExploreFault {
     unsigned one, other; // one: the number of a program or host; other: of a host
 };
 
+// A file of --pmem while programs change a copy of it: the original has another name, so that
+// neither a full disk nor SIGKILL loses it.
+class OriginalFile {
+  public:
+    explicit OriginalFile(const std::string &path);
+    ~OriginalFile(); // gives the original its name again
+    OriginalFile(const OriginalFile &) = delete;
+    OriginalFile &operator=(const OriginalFile &) = delete;
+    void restore_copy() const;
+
+  private:
+    std::string path_, original_, content_;
+};
+
 // The state that all schedules share.
 struct Exploration {
     Settings &settings;
     const Libraries &libraries;
     const Directory &directory;
     std::vector<ExploreFault> faults;
-    std::vector<std::string> pmem; // the contents of the files before the first schedule
-    sim::VirtualClock *clock;      // mapped by the programs
-    volatile const int *signal;    // the signal that ends the exploration, or 0
-    void restore_pmem() const;
+    sim::VirtualClock *clock; // mapped by the programs
+    Signals signals{};
+    std::list<OriginalFile> pmem{};
+    void check_signals(); // throws an Exit after a signal
+    // Waits for a shell command, or kills it after a signal. Returns its status.
+    int wait_for(pid_t pid);
 };
 
 class Schedule : sim::Watcher {
@@ -123,6 +140,10 @@ class Schedule : sim::Watcher {
 std::string describe(const std::vector<std::byte> &request, int error, const sim::Reply &reply);
 std::string describe(const ibv_wc &wc);
 
+// explore.cc
+int open_output(const std::string &path);                    // creates the file, or empties it
+std::string printable(std::string_view text);                // with \xNN for control characters
+std::string first_line(const std::string &path);             // empty if there is none
 int explore(Settings &settings, const Libraries &libraries); // returns the exit status
 
 #endif // RPMA_SIM_EXPLORE_HH

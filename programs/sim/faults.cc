@@ -9,6 +9,7 @@
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <span>
 
 namespace {
@@ -187,16 +188,26 @@ Fault read_fault(std::string_view text) {
     refuse_fault(text, "there is no action '" + fault.action + "'");
 }
 
-void print_faults() {
-    puts("--fault 'WHEN ACTION', where WHEN is a time after the start (500ms, 2s), or\n"
-         "'after HOST [TIME]': when the COMMANDs of HOST have ended.\n");
-    for (const auto &each : FAULTS)
-        printf("  %-9s %-16s %s\n", each.name, each.arguments, each.effect);
-    printf("\nEVENT:");
+std::string list_faults() {
+    size_t name_width = 0, argument_width = 0;
+    for (const auto &each : FAULTS) {
+        name_width = std::max(name_width, strlen(each.name));
+        argument_width = std::max(argument_width, strlen(each.arguments));
+    }
+    std::string list =
+        "--fault 'WHEN ACTION', where WHEN is a time after the start (500ms, 2s), or\n"
+        "'after HOST [TIME]': when the COMMANDs of HOST have ended.\n\n";
+    for (const auto &each : FAULTS) {
+        std::string name = each.name, arguments = each.arguments;
+        name.resize(name_width, ' ');
+        arguments.resize(argument_width, ' ');
+        list += "  " + name + " " + arguments + " " + each.effect + "\n";
+    }
+    list += "\nEVENT:";
     for (const auto &each : EVENTS)
-        printf(" %s", each.name);
-    printf("\nERRNO:");
+        list += std::string(" ") + each.name;
+    list += "\nERRNO:";
     for (const auto &each : ERRORS)
-        printf(" %s", each.name);
-    puts("");
+        list += std::string(" ") + each.name;
+    return list + "\n";
 }

@@ -6,7 +6,9 @@
 #include "explore.hh"
 #include "run.hh"
 
+#include <cstdio>
 #include <cstdlib>
+#include <exception>
 #include <unistd.h>
 
 namespace {
@@ -40,9 +42,7 @@ namespace {
     execute(command);
 }
 
-} // namespace
-
-int main(int argc, char *argv[]) {
+int run(int argc, char *argv[]) {
     Settings settings = read_options(argc, argv);
     if (settings.joins)
         join(settings);
@@ -50,4 +50,25 @@ int main(int argc, char *argv[]) {
     for (const Command &command : settings.commands)
         check_command(command, libraries);
     return settings.explores ? explore(settings, libraries) : Run(settings, libraries).main();
+}
+
+} // namespace
+
+int main(int argc, char *argv[]) {
+    Exit exit = {EXIT_FAILURE, ""};
+    try {
+        try {
+            exit.status = run(argc, argv);
+        } catch (const Exit &thrown) {
+            exit = thrown;
+        }
+        flush_output();
+    } catch (const Exit &thrown) {
+        exit = thrown;
+    } catch (const std::exception &error) {
+        exit.line = error.what();
+    }
+    if (!exit.line.empty())
+        fprintf(stderr, "rpma-sim: %s\n", exit.line.c_str());
+    return exit.status;
 }

@@ -5,7 +5,9 @@
 
 #include "sim.hh"
 
+#include <cerrno>
 #include <charconv>
+#include <csignal>
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
@@ -17,11 +19,28 @@
 void refuse(const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
-    fprintf(stderr, "rpma-sim: ");
-    vfprintf(stderr, format, arguments);
-    fprintf(stderr, "\n");
+    char *line = nullptr;
+    const int length = vasprintf(&line, format, arguments);
     va_end(arguments);
-    exit(EXIT_USAGE);
+    Exit refusal = {EXIT_USAGE, length < 0 ? format : line};
+    free(line);
+    throw refusal;
+}
+
+void fail_output(const char *stream, int error) {
+    if (error == EPIPE)
+        throw Exit{128 + SIGPIPE, ""};
+    throw Exit{EXIT_FAILURE, std::string(stream) + ": " + strerror(error)};
+}
+
+void print(std::string_view text) {
+    if (fwrite(text.data(), 1, text.size(), stdout) != text.size())
+        fail_output("standard output", errno);
+}
+
+void flush_output() {
+    if (fflush(stdout) != 0)
+        fail_output("standard output", errno);
 }
 
 namespace {
@@ -135,27 +154,27 @@ unsigned take_host_prefix(std::string_view &text) {
     return found;
 }
 
-// Ends the program after the help, with an error status if the output failed.
-[[noreturn]] void end_help() {
-    if (fflush(stdout) != 0 || ferror(stdout) != 0) {
-        perror("rpma-sim: standard output");
-        exit(EXIT_FAILURE);
-    }
-    exit(EXIT_SUCCESS);
+// Ends the program after a help text.
+[[noreturn]] void print_help(const std::string &text) {
+    print(text);
+    throw Exit{EXIT_SUCCESS, ""};
 }
 
-[[noreturn]] void list_devices() {
-    for (const sim_profile &each : std::span(sim_profiles, sim_profile_count))
-        printf("%-12s %s\n", each.name,
-               each.transport == SIM_INFINIBAND ? "InfiniBand"
-               : each.transport == SIM_ROCE     ? "RoCE"
-                                                : "iWARP");
-    end_help();
+std::string list_devices() {
+    std::string list;
+    for (const sim_profile &each : std::span(sim_profiles, sim_profile_count)) {
+        std::string name = each.name;
+        name.resize(std::max<size_t>(name.size(), 12), ' ');
+        list += name + (each.transport == SIM_INFINIBAND ? " InfiniBand\n"
+                        : each.transport == SIM_ROCE     ? " RoCE\n"
+                                                         : " iWARP\n");
+    }
+    return list;
 }
 
 void read_device(Settings &settings, std::string_view text) {
     if (text == "help")
-        list_devices();
+        print_help(list_devices());
     const unsigned prefix = take_host_prefix(text);
     const sim_profile *const profile = sim_find_profile(text.data());
     if (profile == nullptr)
@@ -242,10 +261,8 @@ void read_option(Settings &settings, int option, const char *value) {
     case 'd':
         return read_device(settings, value);
     case 'f':
-        if (strcmp(value, "help") == 0) {
-            print_faults();
-            end_help();
-        }
+        if (strcmp(value, "help") == 0)
+            print_help(list_faults());
         settings.faults.push_back(read_fault(value));
         break;
     case 'p': {
@@ -289,11 +306,9 @@ void read_option(Settings &settings, int option, const char *value) {
         settings.is_verbose = true;
         break;
     case 'V':
-        printf("rpma-sim %s\n", RPMA_SIM_VERSION);
-        end_help();
+        print_help("rpma-sim " RPMA_SIM_VERSION "\n");
     case 'h':
-        fputs(USAGE, stdout);
-        end_help();
+        print_help(USAGE);
     default:
         refuse("see rpma-sim --help");
     }

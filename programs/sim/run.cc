@@ -27,13 +27,13 @@ constexpr uint64_t TERMINATION_TIMEOUT = SECOND; // from SIGTERM to SIGKILL
 constexpr uint64_t LISTEN_TIMEOUT = SECOND;      // then the next command starts
 constexpr uint64_t LISTEN_INTERVAL = 2'000'000;
 constexpr int SIGNALS[] = {SIGCHLD, SIGINT, SIGTERM, SIGHUP};
+constexpr int WRITE_SIGNALS[] = {SIGPIPE, SIGXFSZ}; // write() returns an error instead
 
-sigset_t handled_signals() {
-    sigset_t set;
+void mask_signals(int how, sigset_t &set) {
     sigemptyset(&set);
     for (const int each : SIGNALS)
         sigaddset(&set, each);
-    return set;
+    sigprocmask(how, &set, nullptr);
 }
 
 void prepend(const char *name, const std::string &value) {
@@ -116,25 +116,58 @@ void set_environment(unsigned host, unsigned hosts, const std::string &directory
                ("10.77.0." + std::to_string(i)).c_str(), 1);
 }
 
-pid_t fork_command(bool has_group, int out, int err) {
+Signals::Signals() {
+    sigset_t set;
+    mask_signals(SIG_BLOCK, set);
+    fd_ = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (fd_ < 0)
+        refuse("signalfd: %s", strerror(errno));
+    for (const int each : WRITE_SIGNALS)
+        signal(each, SIG_IGN);
+}
+
+Signals::~Signals() {
+    close(fd_);
+}
+
+int Signals::received() {
+    signalfd_siginfo info;
+    while (read(fd_, &info, sizeof(info)) == sizeof(info))
+        if (info.ssi_signo != SIGCHLD && received_ == 0)
+            received_ = static_cast<int>(info.ssi_signo);
+    return received_;
+}
+
+pid_t fork_command(bool has_group, int out, int err, const std::function<void()> &function) {
     fflush(nullptr);
     const pid_t parent = getpid(), pid = fork();
     if (pid < 0)
         refuse("fork: %s", strerror(errno));
-    if (pid != 0)
+    if (pid != 0) {
+        if (has_group)
+            setpgid(pid, pid);
         return pid;
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent)
-        _exit(EXIT_FAILURE);
-    if (has_group) { // the terminal's signals are for rpma-sim
-        setpgid(0, 0);
-        dup2(open("/dev/null", O_RDONLY | O_CLOEXEC), STDIN_FILENO);
     }
-    if (out >= 0) {
-        dup2(out, STDOUT_FILENO);
-        dup2(err, STDERR_FILENO);
-    }
-    return 0;
+    // No exception may leave the child: it would run the destructors of its parent.
+    [&]() noexcept {
+        sigset_t set;
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (getppid() != parent)
+            _exit(EXIT_FAILURE);
+        if (has_group) { // the terminal's signals are for rpma-sim
+            setpgid(0, 0);
+            dup2(open("/dev/null", O_RDONLY | O_CLOEXEC), STDIN_FILENO);
+        }
+        if (out >= 0) {
+            dup2(out, STDOUT_FILENO);
+            dup2(err, STDERR_FILENO);
+        }
+        for (const int each : WRITE_SIGNALS)
+            signal(each, SIG_DFL);
+        mask_signals(SIG_UNBLOCK, set);
+        function();
+    }();
+    _exit(EXIT_FAILURE);
 }
 
 void execute(const Command &command) {
@@ -164,16 +197,11 @@ Run::Run(Settings &settings, const Libraries &libraries)
         refuse("%s/socket: %s", directory_.path().c_str(), strerror(error));
     for (const auto &host : server_.fabric().hosts())
         directory_.add_host(*host, pmem_.ids(host->number));
-    const sigset_t signals = handled_signals();
-    sigprocmask(SIG_BLOCK, &signals, nullptr);
-    signals_ = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
-    signal(SIGPIPE, SIG_IGN);
     prctl(PR_SET_CHILD_SUBREAPER, 1);
 }
 
 Run::~Run() {
     kill_all_processes();
-    close(signals_);
 }
 
 void Run::report(const char *format, ...) const {
@@ -205,18 +233,12 @@ void Run::start(const Command &command) {
     }
     // A single command keeps the terminal, because it may be a shell.
     const bool is_alone = settings_.commands.size() == 1;
-    const pid_t pid = fork_command(!is_alone, out, err);
-    if (pid == 0) {
-        const sigset_t signals = handled_signals();
-        signal(SIGPIPE, SIG_DFL);
-        sigprocmask(SIG_UNBLOCK, &signals, nullptr);
+    const pid_t pid = fork_command(!is_alone, out, err, [&] {
         set_environment(command.host, settings_.fabric.hosts, directory_.path(), libraries_,
                         pmem_.ids(command.host));
         setenv("RPMA_SIM_LISTENING", listening_path(command).c_str(), 1);
         execute(command);
-    }
-    if (!is_alone)
-        setpgid(pid, pid);
+    });
     if (out >= 0) {
         close(out);
         close(err);
@@ -392,11 +414,8 @@ void Run::reap() {
 
 // Returns false if a signal ends the run.
 bool Run::handle_signals() {
-    signalfd_siginfo info;
-    while (read(signals_, &info, sizeof(info)) == sizeof(info)) {
-        if (info.ssi_signo == SIGCHLD)
-            continue;
-        status_ = 128 + static_cast<int>(info.ssi_signo);
+    if (const int number = signals_.received(); number != 0) {
+        status_ = 128 + number;
         return false;
     }
     reap();
@@ -423,7 +442,8 @@ void Run::read_outputs() {
 
 // Waits for an event, at most `limit` nanoseconds.
 void Run::step(uint64_t limit) {
-    std::vector<pollfd> events = {{server_.descriptor(), POLLIN, 0}, {signals_, POLLIN, 0}};
+    std::vector<pollfd> events = {{server_.descriptor(), POLLIN, 0},
+                                  {signals_.descriptor(), POLLIN, 0}};
     for (const Output &output : outputs_)
         events.push_back({output.fd, POLLIN, 0});
     const uint64_t timer = server_.fabric().next_timer(), time_now = now();

@@ -67,6 +67,7 @@ class Run {
     Settings &settings_;
     const Libraries &libraries_;
     Directory directory_;
+    Signals signals_;
     sim::PmemFiles pmem_;
     sim::Server server_;
     const uint64_t started_at_ = now();
@@ -74,7 +75,6 @@ class Run {
     std::deque<Child> children_;
     std::vector<Output> outputs_;
     size_t started_ = 0; // how many commands have started
-    int signals_ = -1;
     int status_ = 0;
     unsigned pending_faults_ = 0; // faults that still occur after all commands have ended
     bool is_finished_ = false;

@@ -33,24 +33,6 @@ constexpr int MAX_TURN = 10'000;             // milliseconds of real time
 constexpr uint64_t LATE[] = {10 * MICROSECOND, 100'000 * MICROSECOND};
 constexpr const char *LATENESS_TEXTS[] = {"10 us", "100 ms"};
 
-std::string first_line(const std::string &path) {
-    char line[256] = "";
-    FILE *const file = fopen(path.c_str(), "re");
-    if (file != nullptr) {
-        (void)!fgets(line, sizeof(line), file);
-        fclose(file);
-    }
-    line[strcspn(line, "\n")] = '\0';
-    return line;
-}
-
-int open_output(const std::string &path) {
-    const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0600);
-    if (fd < 0)
-        refuse("%s: %s", path.c_str(), strerror(errno));
-    return fd;
-}
-
 std::string describe(int status) {
     return WIFSIGNALED(status)
                ? std::string("is ended by signal ") + std::to_string(WTERMSIG(status)) + " (" +
@@ -95,7 +77,8 @@ uint32_t Chooser::choose(Kind kind, size_t options) {
 Schedule::Schedule(Exploration &exploration, uint64_t seed, Chooser &chooser, bool is_traced)
     : exploration_(exploration), settings_(exploration.settings), seed_(seed),
       chooser_(chooser), is_traced_(is_traced), generator_(seed) {
-    exploration.restore_pmem();
+    for (const OriginalFile &file : exploration.pmem)
+        file.restore_copy();
     open_pmem(settings_, pmem_);
     sim::Options options = settings_.fabric;
     options.seed = seed;
@@ -132,15 +115,14 @@ void Schedule::start(Process &process) {
     const unsigned host = process.command->host;
     process.out = open_output(output_path(process, ".out"));
     process.err = open_output(output_path(process, ".err"));
-    process.pid = fork_command(true, process.out, process.err);
-    if (process.pid == 0) {
+    process.pid = fork_command(true, process.out, process.err, [&] {
         (void)personality(ADDR_NO_RANDOMIZE); // the same addresses in each run
         set_environment(host, settings_.fabric.hosts, exploration_.directory.path(),
                         exploration_.libraries, pmem_.ids(host));
         setenv("RPMA_SIM_CLOCK", (exploration_.directory.path() + "/clock").c_str(), 1);
         setenv("RPMA_SIM_SEED", std::to_string(seed_ + process.number).c_str(), 1);
         execute(*process.command);
-    }
+    });
     process.pidfd = static_cast<int>(syscall(SYS_pidfd_open, process.pid, 0));
     if (process.pidfd < 0)
         refuse("pidfd_open: %s", strerror(errno));
@@ -151,11 +133,12 @@ void Schedule::start(Process &process) {
 
 // Waits until the process has sent a request, or has ended.
 void Schedule::await(Process &process) {
-    pollfd events[] = {{server_->descriptor(), POLLIN, 0}, {process.pidfd, POLLIN, 0}};
+    pollfd events[] = {{server_->descriptor(), POLLIN, 0},
+                       {process.pidfd, POLLIN, 0},
+                       {exploration_.signals.descriptor(), POLLIN, 0}};
     while (server_->held(process.pid) == nullptr) {
-        const int count = poll(events, 2, MAX_TURN);
-        if (*exploration_.signal != 0)
-            return;
+        const int count = poll(events, std::size(events), MAX_TURN);
+        exploration_.check_signals();
         if (count == 0)
             return record_finding(process.name +
                                   " makes no call for 10 s: it loops, or waits for "
@@ -298,7 +281,7 @@ bool Schedule::pass_time() {
 }
 
 bool Schedule::step() {
-    if (*exploration_.signal != 0 || !finding.empty() || is_finished_ ||
+    if (!finding.empty() || is_finished_ ||
         std::ranges::none_of(processes_, &Process::is_alive))
         return false;
     if (const uint32_t fault = chooser_.choose(Chooser::FAULT, exploration_.faults.size()))
@@ -450,8 +433,7 @@ void Schedule::record_finding(const std::string &what) {
 void Schedule::check() {
     const std::string output = exploration_.directory.path() + "/check";
     const int fd = open_output(output);
-    const pid_t pid = fork();
-    if (pid == 0) {
+    const pid_t pid = fork_command(true, fd, fd, [&] {
         for (const Process &process : processes_) {
             const std::string number = std::to_string(process.number);
             setenv(("RPMA_SIM_OUT" + number).c_str(), output_path(process, ".out").c_str(), 1);
@@ -463,16 +445,11 @@ void Schedule::check() {
         }
         setenv("RPMA_SIM_FAULTS", std::to_string(faults).c_str(), 1);
         setenv("RPMA_SIM_SEED", std::to_string(seed_).c_str(), 1);
-        dup2(fd, STDOUT_FILENO);
-        dup2(fd, STDERR_FILENO);
         execl("/bin/sh", "sh", "-c", settings_.check.c_str(), nullptr);
         _exit(127);
-    }
-    int status = 0;
-    while (pid < 0 || waitpid(pid, &status, 0) < 0)
-        if (errno != EINTR)
-            refuse("--check: %s", strerror(errno));
+    });
     close(fd);
+    const int status = exploration_.wait_for(pid);
     const std::string line = first_line(output);
     if (WIFEXITED(status) && (WEXITSTATUS(status) == 126 || WEXITSTATUS(status) == 127))
         refuse("--check '%s': %s", settings_.check.c_str(), line.c_str());
@@ -486,8 +463,6 @@ void Schedule::run() {
     while (step())
         ;
     end_all();
-    if (*exploration_.signal != 0)
-        return;
     lose_power_at_end();
     if (finding.empty())
         check();
@@ -518,7 +493,8 @@ void Schedule::add_output_steps(Process &process) {
             text.append(part, static_cast<size_t>(length));
         for (size_t begin = 0; begin < text.size();) {
             const size_t end = std::min(text.find('\n', begin), text.size());
-            add_step("  ", process.name, "prints: " + text.substr(begin, end - begin));
+            add_step("  ", process.name,
+                     "prints: " + printable(text.substr(begin, end - begin)));
             begin = end + 1;
         }
     }

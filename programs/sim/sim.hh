@@ -7,6 +7,7 @@
 #define RPMA_SIM_SIM_HH 1
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,8 +19,21 @@
 constexpr int EXIT_USAGE = 2;
 constexpr char SAVED_FORMAT[] = "rpma-sim explore 1"; // the first line of a finding
 
-// Prints the line "rpma-sim: ..." and ends the program with EXIT_USAGE.
+// Ends the program: thrown to main(), so that destructors end programs and restore files.
+struct Exit {
+    int status;
+    std::string line; // main() prints it after "rpma-sim: ", unless it is empty
+};
+
+// Throws an Exit with the line and EXIT_USAGE.
 [[noreturn]] void refuse(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+// Throws an Exit: a stream cannot be written. Without its reader, the status is that of
+// SIGPIPE.
+[[noreturn]] void fail_output(const char *stream, int error);
+// Prints to standard output, or calls fail_output().
+void print(std::string_view text);
+void flush_output();
 
 struct Command {
     unsigned host = 0;
@@ -66,7 +80,7 @@ unsigned host_number(std::string_view text); // of "2" or "host2"; 0: other text
 // faults.cc
 Fault read_fault(std::string_view text);       // ends the program if the text is invalid
 uint64_t read_duration(std::string_view text); // nanoseconds; UINT64_MAX: invalid
-void print_faults();
+std::string list_faults();
 
 // check.cc: refuses a command that cannot run on the fabric.
 struct Libraries {
@@ -91,12 +105,27 @@ class Directory {
     std::string path_;
 };
 
+// run.cc: blocks the signals that end rpma-sim, and SIGCHLD, and receives them.
+class Signals {
+  public:
+    Signals();
+    ~Signals();
+    Signals(const Signals &) = delete;
+    Signals &operator=(const Signals &) = delete;
+    int descriptor() const { return fd_; } // readable after a signal
+    // Reads all signals. Returns the first one that ends rpma-sim, also in later calls, or 0.
+    int received();
+
+  private:
+    int fd_, received_ = 0;
+};
+
 // run.cc
 void set_environment(unsigned host, unsigned hosts, const std::string &directory,
                      const Libraries &libraries, const std::string &pmem);
-// A child that ends with this process, and has these outputs unless they are -1; 0 in the
-// child.
-pid_t fork_command(bool has_group, int out, int err);
+// Returns a child that ends with this process, has these outputs unless they are -1, and calls
+// the function, which does not return.
+pid_t fork_command(bool has_group, int out, int err, const std::function<void()> &function);
 [[noreturn]] void execute(const Command &command);
 
 #endif // RPMA_SIM_SIM_HH

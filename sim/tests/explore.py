@@ -10,9 +10,11 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 PROGRAM, PAGE, EXAMPLES = (pathlib.Path(word).resolve() for word in sys.argv[1:4])
@@ -210,6 +212,58 @@ class Explore(unittest.TestCase):
                     "--faults none --seeds 1-3 --until host2 --pmem memory --check 'grep stored $RPMA_SIM_OUT2'",
                     f"{wrapper} {server} memory :: {wrapper} {client} 10.77.0.1"),
                     ("3 schedules, 0 with faults: nothing found\n", 0))
+
+    def state(self, name):
+        file = self.directory / name
+        status = file.stat()
+        return file.read_bytes(), status.st_ino, status.st_mode, status.st_mtime_ns, sorted(
+            path.name for path in self.directory.iterdir() if path.name.startswith(name))
+
+    def test_original_of_pmem(self):
+        """The original is back after each end; a killed exploration leaves it under another name."""
+        file = self.directory / "original"
+        file.write_bytes(bytes(range(256)) * 16)
+        file.chmod(0o640)
+        (self.directory / "link").symlink_to("original")
+        before = self.state("original")
+        change = "sh -c 'printf changed > original'"
+        for end, status, expected in (
+                (f"--check true {change}", 0, "nothing found"),
+                (f"--check false {change}", 1, "FOUND: the check fails"),
+                (f"--check ./missing {change}", 2, "./missing: not found"),
+                (f"--check 'if; then' {change}", 2, "Syntax error"),
+                (f"--check 'printf changed > original; exit 127' {change}", 2, "--check '"),
+                ("--check true sh -c 'printf changed > original; /bin/true; /bin/true'", 2, "sh calls "),
+                ("--check true rm original", 0, "nothing found"),
+                (f"--check false --save /dev/full {change}", 2, "--save /dev/full: No space left"),
+                (f"--check true --pmem original {change}", 2, "original.rpma-sim-original: move it back"),
+                (f"--check true --pmem . {change}", 2, "--pmem .: Is a directory")):
+            for pmem in "original", "link":
+                with self.subTest(end, pmem=pmem):
+                    output, ended = self.explore("--seeds 1-2 --faults none --pmem", pmem, end)
+                    self.assertIn(expected, output)
+                    self.assertEqual((ended, self.state("original")), (status, before), output)
+        # No space for the copy.
+        self.assertEqual(self.run_shell(f"ulimit -f 1; rpma-sim explore --pmem original --check true {change}"),
+                         ("rpma-sim: --pmem original: File too large\n", 2))
+        self.assertEqual(self.state("original"), before)
+        for number in signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL:
+            with self.subTest(number):
+                command = ["rpma-sim", "explore", "--pmem", "original", "--check",
+                           "echo changed > original; echo x > begun; sleep 1000", "true"]
+                with subprocess.Popen(command, cwd=self.directory, env=self.environment) as process:
+                    while not (self.directory / "begun").exists() and process.poll() is None:
+                        time.sleep(0.01)
+                    process.send_signal(number)
+                    ended = process.wait(timeout=60)
+                (self.directory / "begun").unlink()
+                if number == signal.SIGKILL:
+                    output, _ = self.explore("--pmem original --check true true")
+                    self.assertIn("original.rpma-sim-original: move it back", output)
+                    (self.directory / "original.rpma-sim-original").rename(file)
+                else:
+                    self.assertEqual(ended, 128 + number)
+                self.assertEqual(self.state("original"), before)
 
     def test_variables_of_check(self):
         check = "'test $RPMA_SIM_FAULTS = 0 -a $RPMA_SIM_STATUS1 = 0 && grep -qx hello $RPMA_SIM_OUT1'"
