@@ -6,7 +6,8 @@
 
 Adds the title, the version and the date to each page; the library, the prototypes, the section ERRORS and the first
 release of each function to a page of functions; the functions that return each rarer code to rpma_errors(7); all
-functions, by the sections of the header, to rpma_functions(7).
+functions, by the sections of the header, to rpma_functions(7); the addresses in the file contact to librpma(7) and to
+the pages of programs.
 """
 
 import datetime
@@ -29,11 +30,18 @@ WORD = re.compile(r"(?P<before>\(?)(?P<core>`[^`]+`|[\w§-]+\(\d?\)|.*?)(?P<afte
 SHARED = 5  # functions with at least this many common entries share a list
 FEW = 10    # rpma_errors(7) lists the functions of a code if there are at most this many
 WIDTH = 78
-# Without this string, groff 1.22 prints the volume of BSD.
+# Without the first string, groff 1.22 prints the volume of BSD. The spaces of the second one separate it from long names.
 HEAD = """.Dd {date}
 .ds doc-volume-operating-system
+.ds doc-volume-ds-3 \\ \\ Library Functions Manual\\ \\ \\&
 .Dt {title}
 .Os "librpma {version}"
+"""
+BUGS = """.Sh BUGS
+Report bugs at
+.Lk {issues} ,
+and vulnerabilities by mail to
+.Mt {mail} .
 """
 LIBRARY = ".Sh LIBRARY\nRemote Persistent Memory Access library (librpma, \\-lrpma)\n"
 LAST = ("logging", "return codes", "version", "declarations of releases before 1.0, for their sources")
@@ -127,7 +135,18 @@ def errors_section(functions, entries):
             lines += [f".It Er {code}", *mdoc(words)]
         lines.append(".El")
         seen.update(names)
+    if seen:
+        lines += [".Pp", ".Xr rpma_errors 7", "has the remedy for each code."]
     return "\n".join(lines) + "\n"
+
+
+def with_reference(text, name, section):
+    """Adds a page to SEE ALSO, which is sorted by section and name."""
+    start, title, also = text.partition(".Sh SEE ALSO\n")
+    also, more, rest = also.partition(".Sh ")
+    entries = {(int(number), page) for page, number in re.findall(r"^\.Xr (\S+) (\d)", also, flags=re.M)}
+    listed = [f".Xr {page} {number}" for number, page in sorted(entries | {(section, name)})]
+    return start + title + " ,\n".join(listed) + "\n" + more + rest
 
 
 def history(functions, releases):
@@ -213,7 +232,7 @@ def subjects(text):
         title, _, body = part.partition("\n")
         for sentence in re.findall(r"(?:\A|[.:]\n|\.Pp\n)((?:\.Fn \w+(?: ,)?\n(?:and\n)?)+)", body):
             for name in re.findall(r"Fn (\w+)", sentence):
-                found.setdefault(name, title[0].lower() + title[1:])
+                found.setdefault(name, re.sub(r"^[A-Z](?=[a-z]+\b)", lambda first: first[0].lower(), title))
     return {name: found.get(name) or found.get(name.replace("_get_", "_set_")) or about for name in names}
 
 
@@ -242,6 +261,12 @@ def head(source):
         "{date}", f"{released:%B} {released.day}, {released.year}")
 
 
+def bugs(source):
+    """The section BUGS, with the addresses in the file contact."""
+    lines = (source / "contact").read_text(encoding="utf-8").splitlines()
+    return BUGS.format(**dict(line.split(" ", 1) for line in lines if not line.startswith("#")))
+
+
 def pages(source):
     """{name: text} of all pages."""
     entries = read_entries()
@@ -257,6 +282,10 @@ def pages(source):
                 text = before(text, section, part)
             start_of, _, rest = text.partition(".Sh HISTORY\n")
             made[name] = f"{start_of}.Sh HISTORY\n{history(functions, releases)}{rest}"
+            if ".Xr rpma_errors 7\n" in made[name]:
+                made[name] = with_reference(made[name], "rpma_errors", 7)
+    for name in ("librpma.7", *(name for name in texts if name.endswith(".1"))):
+        made[name] = texts[name] + bugs(source)
     made["rpma_errors.7"] = with_functions(texts["rpma_errors.7"], entries, header)
     made["rpma_functions.7"] = before(texts["rpma_functions.7"], "SEE ALSO", by_purpose(texts, header))
     return {name: start.replace("{title}", name.upper().replace(".", " ")) + text for name, text in (texts | made).items()}

@@ -28,6 +28,8 @@ constexpr char USAGE[] =
     "  1  the program failed                4  PATH cannot be mapped\n"
     "  2  wrong arguments                   5  no device can register PATH\n"
     "\n"
+    "Report bugs at https://example.org/librpma/issues\n"
+    "\n"
     "rpma-info(1) explains the report.\n";
 
 [[noreturn]] void refuse(const std::string &why) {

@@ -89,6 +89,8 @@ the addresses 10.77.0.1 and fd77::1.
   -v, --verbose             reports what rpma-sim does
   -V, --version             prints the version
   -h, --help                prints this
+
+Report bugs at https://example.org/librpma/issues
 )";
 
 enum { PLATFORM = 256, LOSE, NAME, JOIN, HOST, MEMORY, CHECK, SEEDS, FAULTS, SAVE, REPLAY };

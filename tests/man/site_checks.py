@@ -41,9 +41,9 @@ def site_of(book):
 def site_files(source):
     """The file of every page, document and example in the site."""
     yield from (f"{path.name}.html" for path in sorted(source.glob("man/*.[1-9]")))
-    for pattern in ("*.md", "docs/*.md", "programs/**/*.md", "examples/*.md", "examples/*/*.md"):
-        for path in sorted(source.glob(pattern)):
-            yield f"{path.relative_to(source).with_suffix('.html')}"
+    for path in sorted(each.relative_to(source) for each in source.glob("**/*.md")):
+        if not any(part == "build" or part.startswith((".", "obj-")) for part in path.parts):
+            yield f"{path.with_suffix('.html')}"
     for path in sorted(source.glob("examples/[0-9]*/")):
         yield f"{path.relative_to(source)}/README.html"
 

@@ -4,10 +4,12 @@
 
 """Compares debian/ and packaging/ with the rest of the project.
 
-usage: files.py write          writes the version in meson.build to all places except the changelogs and NEWS.md
+usage: files.py write          writes the version in meson.build to all places except the changelogs and NEWS.md, and the
+                               addresses in contact to all places
        files.py symbols        prints debian/librpma0.symbols, from contract/symbols.tsv
        files.py debian         these symbols require no newer librpma0 than in Debian's 1.2.0
-       files.py version        all places and the newest entries of the changelogs have that version
+       files.py version        all places and the newest entries of the changelogs have that version, and all places have
+                               those addresses
 """
 
 import pathlib
@@ -29,6 +31,17 @@ NEWEST = {common.ROOT / "debian" / "changelog": r"\Alibrpma \(([^)-]+)-[^)]+\) "
 PLACES = [("packaging/rpm/librpma.spec", r"^(Version: +)\S+()$"),
           *((file, rf"^(#define RPMA_VERSION_{name} )\d+()$") for file in ("include/librpma.h", "man/rpma_version.3")
             for name in ("MAJOR", "MINOR", "PATCH"))]
+# The programs whose --help has room for the address; the page of each program has it.
+HELPS = ("programs/info/options.cc", "programs/sim/options.cc", "programs/trace/rpma-trace")
+# Places that repeat an address in the file contact, at least once.
+CONTACTS = {"mail": [("debian/control", r"^(Maintainer: .*<)[^>]+(>)$"),
+                     ("debian/copyright", r"^(Upstream-Contact: .*<)[^>]+(>)$"),
+                     ("debian/changelog", r"^( -- .*<)[^>]+(>  .*)$"),
+                     ("packaging/rpm/librpma.spec", r"^(\* .*<)[^>]+(> - .*)$"),
+                     ("SECURITY.md", r"(by mail to <)[^>]+(>)")],
+            "issues": [("README.md", r"(Report bugs at <)[^>]+(>)"), ("SECURITY.md", r"(Report bugs at <)[^>]+(>)"),
+                       ("packaging/rpm/librpma.spec", r"^(BugURL: +)\S+()$"),
+                       *((file, r"(Report bugs at )[^\s\\]+()") for file in HELPS)]}
 HEAD = [f"{common.SONAME} librpma0 #MINVER#", "* Build-Depends-Package: librpma-dev"]
 # Debian writes "1.0" for the first release at the present node LIBRPMA_1.0.
 DEBIAN_VERSIONS = {"1.0.0": "1.0"}
@@ -95,6 +108,25 @@ def check_changelogs():
     return f"the newest entries of the changelogs and meson.build agree on {version}"
 
 
+def contacts():
+    """{name: address} of the file contact."""
+    text = (common.ROOT / "contact").read_text(encoding="utf-8")
+    return dict(line.split(" ", 1) for line in text.splitlines() if not line.startswith("#"))
+
+
+def with_contacts(texts):
+    """Replaces the addresses in {file: (its text, the expected text)}."""
+    for name, address in contacts().items():
+        for file, pattern in CONTACTS[name]:
+            path = common.ROOT / file
+            old, new = texts.get(path, [path.read_text(encoding="utf-8")] * 2)
+            new, count = re.subn(pattern, rf"\g<1>{address}\g<2>", new, flags=re.M)
+            if not count:
+                raise common.Fault(f"{file} has no line like {pattern}, for the {name} address of the file contact")
+            texts[path] = old, new
+    return texts
+
+
 def with_version(version):
     """{file: (its text, the expected text)} of PLACES."""
     texts, numbers = {}, dict(zip(("MAJOR", "MINOR", "PATCH"), version.split(".")))
@@ -110,16 +142,16 @@ def with_version(version):
 
 
 def check_places():
-    texts = with_version(common.project_version())
+    texts = with_contacts(with_version(common.project_version()))
     faults = [path.name for path, (old, new) in texts.items() if old != new]
     if faults:
-        raise common.Fault("another version than in meson.build; tests/packages/files.py write corrects it:\n  "
+        raise common.Fault("another version than in meson.build, or address than in contact; tests/packages/files.py write corrects it:\n  "
                            + common.summary_of(faults))
-    return f"{len(texts)} other files and meson.build agree on {common.project_version()}"
+    return f"{len(texts)} other files agree with meson.build on {common.project_version()} and with contact on addresses"
 
 
 def write():
-    for path, (old, new) in with_version(common.project_version()).items():
+    for path, (old, new) in with_contacts(with_version(common.project_version())).items():
         if old != new:
             path.write_text(new, encoding="utf-8")
 
