@@ -45,7 +45,7 @@ json on_demand_paging(ibv_context *context, bool is_rxe) {
         return yes();
     if (is_rxe)
         return no("rdma_rxe of this kernel has none, so files on FS-DAX cannot be registered",
-                  "Linux 6.16 or later, or device DAX");
+                  "Linux 6.15 or later, or device DAX");
     return no("the device has none, so registering files on FS-DAX may fail",
               "another device, or device DAX");
 }

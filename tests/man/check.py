@@ -17,6 +17,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path += [str(HERE.parent.parent / folder) for folder in ("contract", "man")]
 
 import generate
+import markup
 import mdoc
 import original
 import pitfalls
@@ -40,6 +41,9 @@ CHECKS = {
     "repeated": text_checks.check_repeated,
     "guides": text_checks.check_guides,
     "references": text_checks.check_references,
+    "punctuation": markup.check_punctuation,
+    "columns": markup.check_columns,
+    "titles": markup.check_titles,
     "sources": sources.check_form,
     "pitfalls": pitfalls.check_pitfalls,
     "mandoc": tool_checks.check_mandoc,

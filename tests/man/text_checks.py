@@ -10,7 +10,7 @@ import subprocess
 import contract
 
 SECTIONS = {
-    "1": ["NAME", "SYNOPSIS", "DESCRIPTION", "EXIT STATUS", "EXAMPLES", "SEE ALSO", "HISTORY"],
+    "1": ["NAME", "SYNOPSIS", "DESCRIPTION", "EXIT STATUS", "EXAMPLES", "SEE ALSO", "HISTORY", "BUGS"],
     "3": ["NAME", "LIBRARY", "SYNOPSIS", "DESCRIPTION", "ATTRIBUTES", "RETURN VALUES", "ERRORS",
           "HISTORY", "SEE ALSO"],
     "7": ["NAME", "DESCRIPTION", "SEE ALSO"],
@@ -135,9 +135,17 @@ def check_repeated(book):
 
 
 def check_guides(book):
-    """A page about functions refers to a page of section 7 in its text and in SEE ALSO."""
+    """A page about functions refers to a page of section 7 in its text. SEE ALSO of each page has the pages of sections 1
+    and 7 that its text names."""
     guides = {page.name for page in book.pages if page.volume == "7" and page.name != OVERVIEW}
-    unnamed = set(guides)
+    unnamed, programs = set(guides), {page.name for page in book.pages if page.volume == "1"}
+    for page in book.pages:
+        also = page.section("SEE ALSO")
+        listed, text = ({f"{name}.{section}" for _, name, section in page.references(lines)}
+                        for lines in (also, [line for line in page.lines if line not in also]))
+        if page.name not in (OVERVIEW, FUNCTIONS):
+            for name in sorted(text & (guides | programs) - listed - {page.name}):
+                yield f"man/{page.name}: SEE ALSO lacks {name}"
     for page in functions_pages(book):
         also = page.section("SEE ALSO")
         inside = {f"{name}.7" for _, name, _ in page.references(
@@ -145,8 +153,6 @@ def check_guides(book):
         if not inside:
             yield f"man/{page.name} names no page of section 7 but {OVERVIEW} before SEE ALSO"
         unnamed -= inside
-        for name in sorted(inside - {f"{name}.7" for _, name, _ in page.references(also)}):
-            yield f"man/{page.name}: SEE ALSO lacks {name}"
     for name in sorted(unnamed):
         yield f"man/{name}: no page of section 3 names it before SEE ALSO"
 

@@ -6,9 +6,9 @@
 # shellcheck shell=bash
 # shellcheck disable=SC2034,SC2154 # the parts share their variables
 
-# rdma_rxe has native flush and atomic write since 6.2 and on-demand paging since 6.16. FS-DAX memory can
-# be registered only with on-demand paging, so the default is the backports kernel; the stable kernel is
-# for tests without on-demand paging.
+# rdma_rxe has native flush and atomic write since 6.2 and on-demand paging since 6.15, of these two since 6.16. FS-DAX
+# memory can be registered only with on-demand paging, so the default is the backports kernel; the stable kernel is for
+# tests without on-demand paging.
 suite=trixie
 declare -A kernel_suites=([backports]=trixie-backports [stable]=trixie)
 kernel_pattern='^linux-image-[0-9][0-9.]*\+deb13-amd64$'
