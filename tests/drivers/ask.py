@@ -1,0 +1,127 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright 2026, the librpma developers
+"""
+Asks the questions of questions.c, and compares the results with the recorded ones.
+
+ask.py driver NAME QUESTIONS STUB [--record]   of the driver libNAME of this machine
+ask.py profile NAME RPMA-SIM QUESTIONS         of a device of rpma-sim
+
+recorded/VERSION/NAME.tsv has the results of a driver of rdma-core VERSION. known.tsv names the results of profiles that
+differ, with a reason. A driver that the machine lacks, or without recorded results, is skipped with one line.
+"""
+
+import fnmatch
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+FOLDER = pathlib.Path(__file__).resolve().parent
+SKIPPED = 77
+IB, IWARP = 1, 4  # types of nodes: RDMA_NODE_IB_CA, RDMA_NODE_RNIC
+# name: (device, version of the interface, vendor, device, type of node), by which the library finds its device
+DRIVERS = {
+    "mlx5": ("mlx5_0", 1, 0x15b3, 0x101b, IB),
+}
+PROFILES = {"mlx5": "mlx5", "mlx5-ib": "mlx5"}  # the driver of each profile
+
+
+def write(path, text):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"{text}\n", encoding="utf-8")
+
+
+def make_sysfs(root, name):
+    """Write what libibverbs reads about a device: rdma-core libibverbs/init.c, find_sysfs_devs()."""
+    device, abi, vendor, number, node = DRIVERS[name]
+    verbs, core = root / "class/infiniband_verbs", root / "class/infiniband" / device
+    write(verbs / "abi_version", 6)
+    for file, text in {"ibdev": device, "abi_version": abi, "dev": "1:3"}.items():  # the numbers of /dev/null
+        write(verbs / "uverbs0" / file, text)
+    write(core / "node_type", f"{node}:")
+    write(core / "node_guid", "0000:0000:0000:0001")
+    for folder in (verbs / "uverbs0/device", core / "device"):
+        write(folder / "vendor", f"{vendor:#06x}")
+        write(folder / "device", f"{number:#06x}")
+        write(folder / "modalias", f"pci:v{vendor:08X}d{number:08X}sv00000000sd00000000bc02sc00i00")
+
+
+def table(text):
+    return dict(line.split("\t") for line in text.splitlines() if "\t" in line)
+
+
+def run(command, environment=None):
+    """Return the library that answered, and the results."""
+    done = subprocess.run(command, env=os.environ | (environment or {}), stdout=subprocess.PIPE, text=True, check=False)
+    lines = done.stdout.splitlines() or ["nothing"]
+    if done.returncode != 0 or not lines[0].startswith("# "):
+        sys.exit(f"{' '.join(map(str, command))} ended with status {done.returncode}, after: {lines[-1]}")
+    return pathlib.Path(lines[0][2:]), table(done.stdout)
+
+
+def skip(name, reason):
+    print(f"skipped: {name}: {reason}")
+    sys.exit(SKIPPED)
+
+
+def differences(recorded, got):
+    for question in recorded | got:
+        expected, result = recorded.get(question, "nothing"), got.get(question, "nothing")
+        if result != expected:
+            yield question, f"\"{question}\": {result}, but {expected} is recorded"
+
+
+def report(wrong, count):
+    print(*wrong, f"{count} results, {len(wrong)} differences", sep="\n")
+    return 1 if wrong or not count else 0
+
+
+def ask_driver(name, questions, stub, *options):
+    if name not in DRIVERS:
+        sys.exit(f"ask.py: \"{name}\" is none of the drivers {', '.join(DRIVERS)}")
+    library = subprocess.run([questions, "--library"], stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
+    library = pathlib.Path(library.removeprefix("# "))
+    version = re.search(r"so\.\d+\.\d+\.(\d+)\.\d+$", library.name)
+    if not version:
+        skip(name, f"{library} has no version of rdma-core in its name")
+    if not list(library.parent.glob(f"libibverbs/lib{name}-rdmav*.so")):
+        skip(name, f"rdma-core {version[1]} has no such driver on this machine")
+    path = FOLDER / "recorded" / version[1] / f"{name}.tsv"
+    if not path.exists() and not options:
+        skip(name, f"no results of rdma-core {version[1]} are recorded")
+    with tempfile.TemporaryDirectory() as root:
+        make_sysfs(pathlib.Path(root), name)
+        got = run([questions], {"LD_PRELOAD": stub, "STUB_DRIVER": name, "SYSFS_PATH": root})[1]
+    if options == ("--record",):
+        write(path, "\n".join("\t".join(row) for row in got.items()))
+    return report([text for _, text in differences(table(path.read_text(encoding="utf-8")), got)], len(got))
+
+
+def ask_profile(name, rpma_sim, questions):
+    if name not in PROFILES:
+        sys.exit(f"ask.py: \"{name}\" is none of the profiles {', '.join(PROFILES)}")
+    path = max((FOLDER / "recorded").glob(f"*/{PROFILES[name]}.tsv"), key=lambda path: int(path.parent.name))
+    known = [line.split("\t") for line in (FOLDER / "known.tsv").read_text(encoding="utf-8").splitlines()
+             if line and not line.startswith("#")]
+    got = run([rpma_sim, "--device", name, questions])[1]
+    wrong, used = [], set()
+    for question, text in differences(table(path.read_text(encoding="utf-8")), got):
+        reasons = [row for row in map(tuple, known)
+                   if fnmatch.fnmatch(name, row[0]) and fnmatch.fnmatch(question, row[1])]
+        used.update(reasons)
+        if reasons:
+            print(f"known: {text}: {reasons[0][2]}")
+        else:
+            wrong.append(text)
+    unused = [row for row in map(tuple, known) if row[0] == name and row not in used]
+    wrong += [f"known.tsv: {' '.join(row[:2])}: no result differs" for row in unused]
+    return report(wrong, len(got))
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 5 or sys.argv[1] not in ("driver", "profile"):
+        sys.exit(__doc__.strip())
+    sys.exit({"driver": ask_driver, "profile": ask_profile}[sys.argv[1]](*sys.argv[2:]))

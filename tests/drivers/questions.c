@@ -1,0 +1,605 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// questions.c -- asks the first device of the machine about its queues, and prints a line per
+// question: its name, a tab, the result. The device is a user-space driver of rdma-core without
+// hardware (stub.c), or a device of rpma-sim.
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <infiniband/verbs.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
+enum { MAX_LIST = 4, MAX_SGES = 64, MAX_ENTRIES = 4096 };
+
+static struct ibv_context *context;
+static struct ibv_pd *pd;
+static struct ibv_cq *cq;
+static struct ibv_mr *mr;
+static struct ibv_device_attr device;
+static _Alignas(4096) char memory[65536];
+
+static void must(bool good, const char *what) {
+    if (good)
+        return;
+    fprintf(stderr, "questions: %s failed: %s\n", what, strerror(errno));
+    exit(1);
+}
+
+// ---- results -------------------------------------------------------------------------------
+
+static const char *name_of(int error) {
+    static char text[40];
+    const char *const name = strerrorname_np(error < 0 ? -error : error);
+    snprintf(text, sizeof(text), "%s%s", error < 0 ? "-" : "", name ? name : "unknown error");
+    return error == 0 ? "0" : text;
+}
+
+// The result of a post. `bad` is the request of the list that bad_wr names: its number from 1,
+// 0 for NULL, -1 if the call did not set it.
+struct result {
+    int error, bad;
+};
+
+static void print_result(const char *name, struct result result) {
+    printf("%s\t%s, bad_wr ", name, name_of(result.error));
+    if (result.bad > 0)
+        printf("request %d\n", result.bad);
+    else
+        printf("%s\n", result.bad == 0 ? "NULL" : "not set");
+}
+
+static void print_created(const char *name, const void *object) {
+    printf("%s\t%s\n", name, object ? "created" : name_of(errno));
+}
+
+// ---- objects -------------------------------------------------------------------------------
+
+struct shape { // of a queue pair
+    uint32_t sends, receives, sges, inlined;
+    uint64_t send_ops; // of the builders; 0: none
+    struct ibv_srq *srq;
+};
+
+static struct ibv_qp *create_qp(const struct shape *shape, struct ibv_qp_cap *cap) {
+    struct ibv_qp_init_attr_ex attr = {
+        .send_cq = cq,
+        .recv_cq = cq,
+        .srq = shape->srq,
+        .cap = {shape->sends, shape->receives, shape->sges, shape->sges, shape->inlined},
+        .qp_type = IBV_QPT_RC,
+        .comp_mask =
+            IBV_QP_INIT_ATTR_PD | (shape->send_ops ? IBV_QP_INIT_ATTR_SEND_OPS_FLAGS : 0),
+        .pd = pd,
+        .send_ops_flags = shape->send_ops};
+    struct ibv_qp_init_attr plain = {.send_cq = cq,
+                                     .recv_cq = cq,
+                                     .srq = shape->srq,
+                                     .cap = attr.cap,
+                                     .qp_type = IBV_QPT_RC};
+    errno = 0;
+    struct ibv_qp *const qp =
+        shape->send_ops ? ibv_create_qp_ex(context, &attr) : ibv_create_qp(pd, &plain);
+    *cap = shape->send_ops ? attr.cap : plain.cap;
+    return qp;
+}
+
+static bool set_state(struct ibv_qp *qp, enum ibv_qp_state state) {
+    struct ibv_qp_attr attr = {.qp_state = state,
+                               .port_num = 1,
+                               .qp_access_flags = IBV_ACCESS_REMOTE_WRITE |
+                                                  IBV_ACCESS_REMOTE_READ |
+                                                  IBV_ACCESS_REMOTE_ATOMIC,
+                               .path_mtu = IBV_MTU_1024,
+                               .dest_qp_num = 0xfffffe, // no QP: requests stay in the queue
+                               .max_dest_rd_atomic = 1,
+                               .max_rd_atomic = 1,
+                               .min_rnr_timer = 12,
+                               .timeout = 0, // no limit
+                               .retry_cnt = 7,
+                               .rnr_retry = 7,
+                               .ah_attr = {.is_global = 1, .port_num = 1}};
+    int mask = IBV_QP_STATE;
+    ibv_query_gid(context, 1, 0, &attr.ah_attr.grh.dgid);
+    if (state == IBV_QPS_INIT)
+        mask |= IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS;
+    else if (state == IBV_QPS_RTR)
+        mask |= IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+                IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+    else if (state == IBV_QPS_RTS)
+        mask |= IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
+                IBV_QP_MAX_QP_RD_ATOMIC;
+    const int error = ibv_modify_qp(qp, &attr, mask);
+    errno = error;
+    return error == 0;
+}
+
+// Moves a QP through the states up to `last`.
+static struct ibv_qp *moved(struct ibv_qp *qp, enum ibv_qp_state last) {
+    static const enum ibv_qp_state states[] = {IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS,
+                                               IBV_QPS_ERR};
+    for (size_t i = 0; i < LENGTH(states) && last != IBV_QPS_RESET; i++) {
+        must(set_state(qp, states[i]), "ibv_modify_qp()");
+        if (states[i] == last)
+            break;
+    }
+    return qp;
+}
+
+static const struct shape usual = {.sends = 4, .receives = 4, .sges = 2, .inlined = 32};
+
+static struct ibv_qp *new_qp(enum ibv_qp_state state, struct ibv_qp_cap *cap) {
+    struct ibv_qp *const qp = create_qp(&usual, cap);
+    must(qp, "ibv_create_qp()");
+    return moved(qp, state);
+}
+
+static struct ibv_srq *create_srq(uint32_t receives, uint32_t sges, struct ibv_srq_attr *attr) {
+    struct ibv_srq_init_attr init = {.attr = {.max_wr = receives, .max_sge = sges}};
+    errno = 0;
+    struct ibv_srq *const srq = ibv_create_srq(pd, &init);
+    *attr = init.attr;
+    return srq;
+}
+
+// ---- lists of requests ---------------------------------------------------------------------
+
+struct sends {
+    struct ibv_send_wr wrs[MAX_LIST];
+    struct ibv_sge sges[MAX_SGES];
+};
+
+// A list of writes of 8 bytes, without completions.
+static void fill_sends(struct sends *list, size_t count) {
+    memset(list, 0, sizeof(*list));
+    for (size_t i = 0; i < MAX_SGES; i++)
+        list->sges[i] = (struct ibv_sge){(uintptr_t)memory, 8, mr->lkey};
+    for (size_t i = 0; i < count; i++)
+        list->wrs[i] = (struct ibv_send_wr){
+            .wr_id = i + 1,
+            .next = i + 1 < count ? &list->wrs[i + 1] : NULL,
+            .sg_list = list->sges,
+            .num_sge = 1,
+            .opcode = IBV_WR_RDMA_WRITE,
+            .wr.rdma = {.remote_addr = (uintptr_t)memory, .rkey = mr->rkey}};
+}
+
+static int number_of(const void *bad, const void *untouched, const void *first, size_t size) {
+    if (bad == untouched || !bad)
+        return bad ? -1 : 0;
+    return (int)(((const char *)bad - (const char *)first) / (ptrdiff_t)size) + 1;
+}
+
+static struct result post_sends(struct ibv_qp *qp, struct sends *list) {
+    struct ibv_send_wr untouched, *bad = &untouched;
+    const int error = ibv_post_send(qp, list->wrs, &bad);
+    return (struct result){error, number_of(bad, &untouched, list->wrs, sizeof(list->wrs[0]))};
+}
+
+static struct result post_writes(struct ibv_qp *qp, size_t count) {
+    struct sends list;
+    fill_sends(&list, count);
+    return post_sends(qp, &list);
+}
+
+// Posts to `qp`, or to `srq` if it is not NULL, `count` receives, of which number `wrong` has
+// `sges` SGEs.
+static struct result post_receives(struct ibv_qp *qp, struct ibv_srq *srq, size_t count,
+                                   size_t wrong, uint32_t sges) {
+    struct ibv_sge sge[MAX_SGES];
+    struct ibv_recv_wr wrs[MAX_LIST], untouched, *bad = &untouched;
+    for (size_t i = 0; i < MAX_SGES; i++)
+        sge[i] = (struct ibv_sge){(uintptr_t)memory, 8, mr->lkey};
+    for (size_t i = 0; i < count; i++)
+        wrs[i] = (struct ibv_recv_wr){.wr_id = i + 1,
+                                      .next = i + 1 < count ? &wrs[i + 1] : NULL,
+                                      .sg_list = sge,
+                                      .num_sge = i + 1 == wrong ? (int)sges : 1};
+    const int error = srq ? ibv_post_srq_recv(srq, wrs, &bad) : ibv_post_recv(qp, wrs, &bad);
+    return (struct result){error, number_of(bad, &untouched, wrs, sizeof(wrs[0]))};
+}
+
+// ---- how many requests a queue holds -------------------------------------------------------
+
+static int fill(struct ibv_qp *qp) {
+    int count = 0;
+    while (count < MAX_ENTRIES && post_writes(qp, 1).error == 0)
+        count++;
+    return count;
+}
+
+static int fill_receives(struct ibv_qp *qp, struct ibv_srq *srq) {
+    int count = 0;
+    while (count < MAX_ENTRIES && post_receives(qp, srq, 1, 0, 0).error == 0)
+        count++;
+    return count;
+}
+
+static void ask_sizes(void) {
+    static const uint32_t sizes[] = {1, 4, 13, 40, 100};
+    static const struct { uint32_t sges, inlined; } forms[] = {{1, 0}, {1, 64}, {4, 0}};
+    for (size_t i = 0; i < LENGTH(sizes); i++)
+        for (size_t j = 0; j < LENGTH(forms); j++) {
+            const struct shape shape = {.sends = sizes[i],
+                                        .receives = sizes[i],
+                                        .sges = forms[j].sges,
+                                        .inlined = forms[j].inlined};
+            struct ibv_qp_cap cap;
+            char name[80];
+            struct ibv_qp *const qp = create_qp(&shape, &cap);
+            snprintf(name, sizeof(name), "queues of %u, %u SGEs, %u bytes inline", sizes[i],
+                     forms[j].sges, forms[j].inlined);
+            if (!qp) {
+                print_created(name, qp);
+                continue;
+            }
+            moved(qp, IBV_QPS_RTS);
+            printf("%s: reported sends, SGEs, inline\t%u, %u, %u\n", name, cap.max_send_wr,
+                   cap.max_send_sge, cap.max_inline_data);
+            printf("%s: reported receives, SGEs\t%u, %u\n", name, cap.max_recv_wr,
+                   cap.max_recv_sge);
+            printf("%s: sends\t%d\n", name, fill(qp));
+            printf("%s: receives\t%d\n", name, fill_receives(qp, NULL));
+        }
+    for (size_t i = 0; i < LENGTH(sizes); i++) {
+        struct ibv_cq *const made = ibv_create_cq(context, (int)sizes[i], NULL, NULL, 0);
+        printf("CQ of %u: reported\t%d\n", sizes[i], made ? made->cqe : -1);
+    }
+    for (size_t i = 0; i < LENGTH(sizes); i++)
+        for (uint32_t sges = 1; sges <= 4; sges += 3) {
+            struct ibv_srq_attr attr;
+            struct ibv_srq *const srq = create_srq(sizes[i], sges, &attr);
+            char name[80];
+            snprintf(name, sizeof(name), "SRQ of %u, %u SGEs", sizes[i], sges);
+            if (!srq) {
+                print_created(name, srq);
+                continue;
+            }
+            printf("%s: reported receives, SGEs\t%u, %u\n", name, attr.max_wr, attr.max_sge);
+            printf("%s: receives\t%d\n", name, fill_receives(NULL, srq));
+        }
+}
+
+static void ask_limits(void) {
+    struct ibv_qp_cap cap;
+    struct shape shape = usual;
+    shape.sends = (uint32_t)device.max_qp_wr + 1;
+    print_created("more sends than max_qp_wr", create_qp(&shape, &cap));
+    shape = usual;
+    shape.receives = (uint32_t)device.max_qp_wr + 1;
+    print_created("more receives than max_qp_wr", create_qp(&shape, &cap));
+    shape = usual;
+    shape.sges = (uint32_t)device.max_sge + 1;
+    print_created("more SGEs than max_sge", create_qp(&shape, &cap));
+    shape = usual;
+    shape.inlined = 60000;
+    print_created("60000 bytes inline", create_qp(&shape, &cap));
+    print_created("CQ of 0", ibv_create_cq(context, 0, NULL, NULL, 0));
+    print_created("CQ of more than max_cqe",
+                  ibv_create_cq(context, device.max_cqe + 1, NULL, NULL, 0));
+}
+
+// ---- refused requests ----------------------------------------------------------------------
+
+static void ask_full(void) {
+    struct ibv_qp_cap cap;
+    struct ibv_qp *qp = new_qp(IBV_QPS_RTS, &cap);
+    print_result("send: accepted", post_writes(qp, 1));
+    print_result("receive: accepted", post_receives(qp, NULL, 1, 0, 0));
+    const int most = 1 + fill(qp);
+    print_result("send: full queue", post_writes(qp, 1));
+    print_result("send: full queue, list", post_writes(qp, 3));
+    const int most_receives = 1 + fill_receives(qp, NULL);
+    print_result("receive: full queue", post_receives(qp, NULL, 1, 0, 0));
+    qp = new_qp(IBV_QPS_RTS, &cap);
+    for (int i = 0; i + 1 < most; i++)
+        must(post_writes(qp, 1).error == 0, "ibv_post_send()");
+    print_result("send: list of 3, 1 free entry", post_writes(qp, 3));
+    print_result("send: after that list", post_writes(qp, 1));
+    for (int i = 0; i + 1 < most_receives; i++)
+        must(post_receives(qp, NULL, 1, 0, 0).error == 0, "ibv_post_recv()");
+    print_result("receive: list of 3, 1 free entry", post_receives(qp, NULL, 3, 0, 0));
+    print_result("receive: after that list", post_receives(qp, NULL, 1, 0, 0));
+}
+
+// Posts a list of three, whose second request `change` makes invalid, and counts how many of
+// the list the queue accepted.
+static void ask_invalid(const char *name, void (*change)(struct sends *, struct ibv_send_wr *,
+                                                         const struct ibv_qp_cap *)) {
+    struct ibv_qp_cap cap;
+    struct sends list;
+    char text[80];
+    struct ibv_qp *const full = new_qp(IBV_QPS_RTS, &cap);
+    const int most = fill(full);
+    struct ibv_qp *const qp = new_qp(IBV_QPS_RTS, &cap);
+    fill_sends(&list, 3);
+    change(&list, &list.wrs[1], &cap);
+    print_result(name, post_sends(qp, &list));
+    snprintf(text, sizeof(text), "%s: accepted", name);
+    printf("%s\t%d\n", text, most - fill(qp));
+}
+
+static void too_many_sges(struct sends *list, struct ibv_send_wr *wr,
+                          const struct ibv_qp_cap *cap) {
+    (void)list;
+    wr->num_sge = (int)cap->max_send_sge + 1;
+}
+static void too_much_inline(struct sends *list, struct ibv_send_wr *wr,
+                            const struct ibv_qp_cap *cap) {
+    list->sges[MAX_SGES - 1].length = cap->max_inline_data + 1;
+    wr->sg_list = &list->sges[MAX_SGES - 1];
+    wr->send_flags = IBV_SEND_INLINE;
+}
+static void most_inline(struct sends *list, struct ibv_send_wr *wr,
+                        const struct ibv_qp_cap *cap) {
+    list->sges[MAX_SGES - 1].length = cap->max_inline_data;
+    wr->sg_list = &list->sges[MAX_SGES - 1];
+    wr->send_flags = IBV_SEND_INLINE;
+}
+static void inline_read(struct sends *list, struct ibv_send_wr *wr,
+                        const struct ibv_qp_cap *cap) {
+    (void)list, (void)cap;
+    wr->opcode = IBV_WR_RDMA_READ;
+    wr->send_flags = IBV_SEND_INLINE;
+}
+static void unknown_opcode(struct sends *list, struct ibv_send_wr *wr,
+                           const struct ibv_qp_cap *cap) {
+    (void)list, (void)cap;
+    wr->opcode = (enum ibv_wr_opcode)99;
+}
+static void two_sges(struct sends *list, struct ibv_send_wr *wr, const struct ibv_qp_cap *cap) {
+    (void)list, (void)cap;
+    wr->num_sge = 2;
+}
+static void read_of_two(struct sends *list, struct ibv_send_wr *wr,
+                        const struct ibv_qp_cap *cap) {
+    two_sges(list, wr, cap);
+    wr->opcode = IBV_WR_RDMA_READ;
+}
+static void no_sge(struct sends *list, struct ibv_send_wr *wr, const struct ibv_qp_cap *cap) {
+    (void)list, (void)cap;
+    wr->num_sge = 0;
+}
+static void send_imm(struct sends *list, struct ibv_send_wr *wr, const struct ibv_qp_cap *cap) {
+    (void)list, (void)cap;
+    wr->opcode = IBV_WR_SEND_WITH_IMM;
+}
+static void write_imm(struct sends *list, struct ibv_send_wr *wr,
+                      const struct ibv_qp_cap *cap) {
+    (void)list, (void)cap;
+    wr->opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
+}
+static void atomic(struct sends *list, struct ibv_send_wr *wr, const struct ibv_qp_cap *cap) {
+    (void)list, (void)cap;
+    wr->opcode = IBV_WR_ATOMIC_FETCH_AND_ADD;
+    wr->wr.atomic.remote_addr = (uintptr_t)memory;
+    wr->wr.atomic.compare_add = 1;
+    wr->wr.atomic.rkey = mr->rkey;
+}
+static void unaligned_atomic(struct sends *list, struct ibv_send_wr *wr,
+                             const struct ibv_qp_cap *cap) {
+    atomic(list, wr, cap);
+    wr->wr.atomic.remote_addr++;
+}
+static void atomic_of_4(struct sends *list, struct ibv_send_wr *wr,
+                        const struct ibv_qp_cap *cap) {
+    atomic(list, wr, cap);
+    list->sges[MAX_SGES - 1].length = 4;
+    wr->sg_list = &list->sges[MAX_SGES - 1];
+}
+static void atomic_of_two(struct sends *list, struct ibv_send_wr *wr,
+                          const struct ibv_qp_cap *cap) {
+    atomic(list, wr, cap);
+    wr->num_sge = 2;
+}
+
+static void ask_requests(void) {
+    ask_invalid("send: too many SGEs", too_many_sges);
+    ask_invalid("send: too much inline data", too_much_inline);
+    ask_invalid("send: most inline data", most_inline);
+    ask_invalid("send: inline read", inline_read);
+    ask_invalid("send: unknown opcode", unknown_opcode);
+    ask_invalid("send: no SGE", no_sge);
+    ask_invalid("send: 2 SGEs", two_sges);
+    ask_invalid("read: 2 SGEs", read_of_two);
+    ask_invalid("send: with immediate data", send_imm);
+    ask_invalid("write: with immediate data", write_imm);
+    ask_invalid("atomic", atomic);
+    ask_invalid("atomic: unaligned address", unaligned_atomic);
+    ask_invalid("atomic: 4 bytes", atomic_of_4);
+    ask_invalid("atomic: 2 SGEs", atomic_of_two);
+    struct ibv_qp_cap cap;
+    struct ibv_qp *const qp = new_qp(IBV_QPS_RTS, &cap);
+    print_result("receive: too many SGEs", post_receives(qp, NULL, 3, 2, cap.max_recv_sge + 1));
+    print_result("receive: no SGE", post_receives(qp, NULL, 3, 2, 0));
+}
+
+static void ask_states(void) {
+    static const struct {
+        const char *name;
+        enum ibv_qp_state state;
+    } states[] = {{"RESET", IBV_QPS_RESET},
+                  {"INIT", IBV_QPS_INIT},
+                  {"RTR", IBV_QPS_RTR},
+                  {"ERR", IBV_QPS_ERR}};
+    for (size_t i = 0; i < LENGTH(states); i++) {
+        struct ibv_qp_cap cap;
+        struct ibv_qp *const qp = new_qp(states[i].state, &cap);
+        char name[80];
+        snprintf(name, sizeof(name), "send: state %s", states[i].name);
+        print_result(name, post_writes(qp, 2));
+        snprintf(name, sizeof(name), "receive: state %s", states[i].name);
+        print_result(name, post_receives(qp, NULL, 2, 0, 0));
+    }
+}
+
+static void ask_srq(void) {
+    struct ibv_srq_attr attr;
+    struct ibv_srq *srq = create_srq(4, 2, &attr);
+    struct ibv_qp_cap cap;
+    if (!srq)
+        return;
+    fill_receives(NULL, srq);
+    print_result("SRQ: full", post_receives(NULL, srq, 1, 0, 0));
+    srq = create_srq(4, 2, &attr);
+    print_result("SRQ: too many SGEs", post_receives(NULL, srq, 3, 2, attr.max_sge + 1));
+    struct shape shape = usual;
+    shape.srq = srq;
+    struct ibv_qp *const qp = create_qp(&shape, &cap);
+    print_created("SRQ: QP", qp);
+    if (!qp)
+        return;
+    printf("SRQ: reported receives, SGEs of the QP\t%u, %u\n", cap.max_recv_wr,
+           cap.max_recv_sge);
+    print_result("SRQ: receive of the QP",
+                 post_receives(moved(qp, IBV_QPS_RTS), NULL, 1, 0, 0));
+}
+
+// ---- builders ------------------------------------------------------------------------------
+
+static void build_writes(struct ibv_qp_ex *ex, int count, size_t sges, size_t inlined) {
+    struct ibv_sge list[MAX_SGES];
+    for (size_t i = 0; i < MAX_SGES; i++)
+        list[i] = (struct ibv_sge){(uintptr_t)memory, 8, mr->lkey};
+    for (int i = 0; i < count; i++) {
+        ex->wr_id = (uint64_t)i;
+        ex->wr_flags = 0;
+        ibv_wr_rdma_write(ex, mr->rkey, (uintptr_t)memory);
+        if (inlined)
+            ibv_wr_set_inline_data(ex, memory, inlined);
+        else
+            ibv_wr_set_sge_list(ex, sges, list);
+    }
+}
+
+static void ask_built(const char *name, enum ibv_qp_state state, int count, size_t more_sges,
+                      size_t more_inlined) {
+    struct shape shape = usual;
+    struct ibv_qp_cap cap;
+    char text[80];
+    shape.send_ops = IBV_QP_EX_WITH_RDMA_WRITE;
+    struct ibv_qp *const qp = create_qp(&shape, &cap), *const full = create_qp(&shape, &cap);
+    must(qp && full, "ibv_create_qp_ex()");
+    moved(qp, state);
+    moved(full, IBV_QPS_RTS);
+    const int most = fill(full);
+    struct ibv_qp_ex *const ex = ibv_qp_to_qp_ex(qp);
+    ibv_wr_start(ex);
+    build_writes(ex, count > 0 ? count : most + 1, 1, 0);
+    if (more_sges || more_inlined)
+        build_writes(ex, 1, cap.max_send_sge + more_sges,
+                     more_inlined ? cap.max_inline_data + more_inlined : 0);
+    snprintf(text, sizeof(text), "builder: %s", name);
+    printf("%s\t%s\n", text, name_of(ibv_wr_complete(ex)));
+    if (state != IBV_QPS_RTS)
+        return;
+    snprintf(text, sizeof(text), "builder: %s: accepted", name);
+    printf("%s\t%d\n", text, most - fill(qp));
+}
+
+static void ask_builders(void) {
+    struct shape shape = usual;
+    struct ibv_qp_cap cap;
+    shape.send_ops = IBV_QP_EX_WITH_RDMA_WRITE;
+    struct ibv_qp *const qp = create_qp(&shape, &cap);
+    print_created("builder: QP", qp);
+    if (!qp)
+        return;
+    struct ibv_qp_ex *const ex = ibv_qp_to_qp_ex(moved(qp, IBV_QPS_RTS));
+    ibv_wr_start(ex);
+    printf("builder: no request\t%s\n", name_of(ibv_wr_complete(ex)));
+    ask_built("accepted", IBV_QPS_RTS, 2, 0, 0);
+    ask_built("full queue", IBV_QPS_RTS, 0, 0, 0);
+    ask_built("too many SGEs", IBV_QPS_RTS, 1, 1, 0);
+    ask_built("too much inline data", IBV_QPS_RTS, 1, 0, 1);
+    ask_built("state RESET", IBV_QPS_RESET, 1, 0, 0);
+    ask_built("state INIT", IBV_QPS_INIT, 1, 0, 0);
+    ask_built("state ERR", IBV_QPS_ERR, 1, 0, 0);
+}
+
+// ---- processes and threads -----------------------------------------------------------------
+
+static void *fill_in_thread(void *qp) {
+    return (void *)(intptr_t)fill(qp);
+}
+
+static void ask_threads(void) {
+    struct ibv_qp_cap cap;
+    struct ibv_qp *const qp = new_qp(IBV_QPS_RTS, &cap), *const other =
+                                                             new_qp(IBV_QPS_RTS, &cap);
+    pthread_t threads[2];
+    void *count[2];
+    for (int i = 0; i < 2; i++)
+        must(pthread_create(&threads[i], NULL, fill_in_thread, qp) == 0, "pthread_create()");
+    for (int i = 0; i < 2; i++)
+        pthread_join(threads[i], &count[i]);
+    const int both = (int)((intptr_t)count[0] + (intptr_t)count[1]);
+    printf("threads: 2 fill a queue, and 1 fills another\t%s\n",
+           both == fill(other) ? "equal" : "different");
+}
+
+// Prints how a child that posts ends, and how many entries it leaves to its parent.
+static void ask_fork(void) {
+    struct ibv_qp_cap cap;
+    struct ibv_qp *const qp = new_qp(IBV_QPS_RTS, &cap), *const full =
+                                                             new_qp(IBV_QPS_RTS, &cap);
+    const int most = fill(full);
+    int status;
+    fflush(stdout);
+    const pid_t child = fork();
+    must(child >= 0, "fork()");
+    if (child == 0)
+        _exit(post_writes(qp, 1).error ? 1 : 0);
+    must(waitpid(child, &status, 0) == child, "waitpid()");
+    printf("fork: post of the child\t%s\n", WIFSIGNALED(status)        ? "signal"
+                                            : WEXITSTATUS(status) == 0 ? "accepted"
+                                                                       : "refused");
+    printf("fork: entries that the child used\t%d\n", most - fill(qp));
+}
+
+// The name of the file ends in the version of rdma-core.
+static void print_library(void) {
+    Dl_info info;
+    must(dladdr((void *)(uintptr_t)ibv_open_device, &info) != 0, "dladdr()");
+    char *const path = realpath(info.dli_fname, NULL);
+    printf("# %s\n", path);
+    free(path);
+}
+
+int main(int argc, char **argv) {
+    int count = 0;
+    print_library();
+    if (argc == 2 && strcmp(argv[1], "--library") == 0)
+        return 0;
+    struct ibv_device **const list = ibv_get_device_list(&count);
+    if (!list || count == 0) {
+        fprintf(stderr, "questions: there is no device\n");
+        return 1;
+    }
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    must((context = ibv_open_device(list[0])), "ibv_open_device()");
+    must(ibv_query_device(context, &device) == 0, "ibv_query_device()");
+    must((pd = ibv_alloc_pd(context)), "ibv_alloc_pd()");
+    must((cq = ibv_create_cq(context, 1000, NULL, NULL, 0)), "ibv_create_cq()");
+    must((mr = ibv_reg_mr(pd, memory, sizeof(memory),
+                          IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
+                              IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)),
+         "ibv_reg_mr()");
+    ask_sizes();
+    ask_limits();
+    ask_full();
+    ask_requests();
+    ask_states();
+    ask_srq();
+    ask_builders();
+    ask_threads();
+    ask_fork();
+    return 0;
+}

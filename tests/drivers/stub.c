@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// stub.c -- the kernel's side of uverbs, for LD_PRELOAD: it lets the user-space drivers of
+// rdma-core open a device that does not exist, create objects and post.
+//
+// /dev/infiniband/* opens /dev/null, whose ioctl() fails with ENOTTY. libibverbs then writes
+// its commands (libibverbs/cmd_fallback.c), and write() executes them.
+
+// open() and open64() are two functions here.
+#undef _FILE_OFFSET_BITS
+
+#include "stub.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/netlink.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
+#define NEXT(function) ((__typeof__(function) *)dlsym(RTLD_NEXT, #function))
+
+enum { MAX_DESCRIPTORS = 1024, MAX_PAGES = 4096, EXTENDED = IB_USER_VERBS_CMD_FLAG_EXTENDED };
+
+static bool is_device[MAX_DESCRIPTORS];
+static struct {
+    void *address;
+    size_t size;
+} pages[MAX_PAGES];
+static size_t page_count;
+static uint32_t last_handle;
+
+static const struct stub_driver *driver(void) {
+    static const struct stub_driver *const drivers[] = {
+        &stub_mlx5,
+    };
+    const char *const name = getenv("STUB_DRIVER");
+    for (size_t i = 0; name && i < LENGTH(drivers); i++)
+        if (strcmp(drivers[i]->name, name) == 0)
+            return drivers[i];
+    fprintf(stderr, "stub: STUB_DRIVER does not name a driver\n");
+    exit(2);
+}
+
+void *stub_new_pages(size_t size, uint64_t *offset) {
+    if (page_count == MAX_PAGES)
+        abort();
+    void *const made =
+        NEXT(mmap)(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    pages[page_count].address = made;
+    pages[page_count].size = size;
+    *offset = (++page_count) << 20; // no driver uses such an offset for a doorbell
+    return made;
+}
+
+// ---- commands ------------------------------------------------------------------------------
+
+static const struct ib_uverbs_query_device_resp usual_limits = {
+    .max_mr_size = UINT64_MAX,
+    .page_size_cap = 0xfffff000,
+    .max_qp = 1 << 17,
+    .max_qp_wr = 1 << 15,
+    .max_sge = 30,
+    .max_sge_rd = 30,
+    .max_cq = 1 << 17,
+    .max_cqe = (1 << 22) - 1,
+    .max_mr = 1 << 20,
+    .max_pd = 1 << 20,
+    .max_qp_rd_atom = 16,
+    .max_qp_init_rd_atom = 16,
+    .max_srq = 1 << 20,
+    .max_srq_wr = 1 << 15,
+    .max_srq_sge = 30,
+    .max_ah = 1 << 20,
+    .max_pkeys = 1,
+    .phys_port_cnt = 1,
+};
+static struct ib_uverbs_query_device_resp device; // set by the first command
+
+static void query_port(struct ib_uverbs_query_port_resp *port) {
+    *port = (struct ib_uverbs_query_port_resp){.max_msg_sz = 1 << 30,
+                                               .gid_tbl_len = 1,
+                                               .pkey_tbl_len = 1,
+                                               .state = 4, // active
+                                               .max_mtu = 5,
+                                               .active_mtu = 3,
+                                               .link_layer = 2};
+}
+
+static void create_qp(const struct ib_uverbs_create_qp *request,
+                      struct ib_uverbs_create_qp_resp *response, uint32_t handle) {
+    *response = (struct ib_uverbs_create_qp_resp){.qp_handle = handle,
+                                                  .qpn = handle,
+                                                  .max_send_wr = request->max_send_wr,
+                                                  .max_recv_wr = request->max_recv_wr,
+                                                  .max_send_sge = request->max_send_sge,
+                                                  .max_recv_sge = request->max_recv_sge,
+                                                  .max_inline_data = request->max_inline_data};
+}
+
+// Fills the common part of a response. `handle` is a new one.
+static int execute(struct stub_call *call) {
+    const uint32_t handle = call->handle;
+    void *const response = call->response;
+    switch (call->command) {
+    case IB_USER_VERBS_CMD_GET_CONTEXT:
+        *(struct ib_uverbs_get_context_resp *)response = (struct ib_uverbs_get_context_resp){
+            .async_fd = (uint32_t)eventfd(0, EFD_CLOEXEC), .num_comp_vectors = 4};
+        return 0;
+    case IB_USER_VERBS_CMD_QUERY_DEVICE:
+        *(struct ib_uverbs_query_device_resp *)response = device;
+        return 0;
+    case EXTENDED | IB_USER_VERBS_EX_CMD_QUERY_DEVICE: {
+        struct ib_uverbs_ex_query_device_resp *const made = response;
+        made->base = device;
+        made->response_length = sizeof(*made);
+        return 0;
+    }
+    case IB_USER_VERBS_CMD_QUERY_PORT:
+        query_port(response);
+        return 0;
+    case IB_USER_VERBS_CMD_ALLOC_PD:
+        *(struct ib_uverbs_alloc_pd_resp *)response = (struct ib_uverbs_alloc_pd_resp){handle};
+        return 0;
+    case IB_USER_VERBS_CMD_REG_MR:
+        *(struct ib_uverbs_reg_mr_resp *)response =
+            (struct ib_uverbs_reg_mr_resp){handle, handle, handle};
+        return 0;
+    case IB_USER_VERBS_CMD_CREATE_COMP_CHANNEL:
+        *(struct ib_uverbs_create_comp_channel_resp *)response =
+            (struct ib_uverbs_create_comp_channel_resp){(uint32_t)eventfd(0, EFD_CLOEXEC)};
+        return 0;
+    case IB_USER_VERBS_CMD_CREATE_CQ:
+        if (((const struct ib_uverbs_create_cq *)call->request)->cqe > device.max_cqe)
+            return EINVAL;
+        *(struct ib_uverbs_create_cq_resp *)response = (struct ib_uverbs_create_cq_resp){
+            handle, ((const struct ib_uverbs_create_cq *)call->request)->cqe};
+        return 0;
+    case EXTENDED | IB_USER_VERBS_EX_CMD_CREATE_CQ:
+        if (((const struct ib_uverbs_ex_create_cq *)call->request)->cqe > device.max_cqe)
+            return EINVAL;
+        *(struct ib_uverbs_ex_create_cq_resp *)response = (struct ib_uverbs_ex_create_cq_resp){
+            .base = {handle, ((const struct ib_uverbs_ex_create_cq *)call->request)->cqe},
+            .response_length = sizeof(struct ib_uverbs_ex_create_cq_resp)};
+        return 0;
+    case IB_USER_VERBS_CMD_CREATE_SRQ: {
+        const struct ib_uverbs_create_srq *const request = call->request;
+        *(struct ib_uverbs_create_srq_resp *)response = (struct ib_uverbs_create_srq_resp){
+            handle, request->max_wr, request->max_sge, handle};
+        return 0;
+    }
+    case IB_USER_VERBS_CMD_CREATE_XSRQ: {
+        const struct ib_uverbs_create_xsrq *const request = call->request;
+        *(struct ib_uverbs_create_srq_resp *)response = (struct ib_uverbs_create_srq_resp){
+            handle, request->max_wr, request->max_sge, handle};
+        return 0;
+    }
+    case IB_USER_VERBS_CMD_CREATE_QP:
+        create_qp(call->request, response, handle);
+        return 0;
+    case EXTENDED | IB_USER_VERBS_EX_CMD_CREATE_QP: {
+        const struct ib_uverbs_ex_create_qp *const ex = call->request;
+        const struct ib_uverbs_create_qp request = {.max_send_wr = ex->max_send_wr,
+                                                    .max_recv_wr = ex->max_recv_wr,
+                                                    .max_send_sge = ex->max_send_sge,
+                                                    .max_recv_sge = ex->max_recv_sge,
+                                                    .max_inline_data = ex->max_inline_data};
+        struct ib_uverbs_ex_create_qp_resp *const made = response;
+        create_qp(&request, &made->base, handle);
+        made->response_length = sizeof(*made);
+        return 0;
+    }
+    default: // destroys or changes an object; a response is zero
+        return 0;
+    }
+}
+
+// The sizes of the common parts of the legacy commands that have a driver's part.
+static void split(struct stub_call *call, size_t in_size, size_t out_size) {
+    static const struct {
+        uint32_t command;
+        size_t request, response;
+    } sizes[] = {
+        {IB_USER_VERBS_CMD_GET_CONTEXT, sizeof(struct ib_uverbs_get_context),
+         sizeof(struct ib_uverbs_get_context_resp)},
+        {IB_USER_VERBS_CMD_QUERY_DEVICE, sizeof(struct ib_uverbs_query_device),
+         sizeof(struct ib_uverbs_query_device_resp)},
+        {IB_USER_VERBS_CMD_ALLOC_PD, sizeof(struct ib_uverbs_alloc_pd),
+         sizeof(struct ib_uverbs_alloc_pd_resp)},
+        {IB_USER_VERBS_CMD_REG_MR, sizeof(struct ib_uverbs_reg_mr),
+         sizeof(struct ib_uverbs_reg_mr_resp)},
+        {IB_USER_VERBS_CMD_CREATE_CQ, sizeof(struct ib_uverbs_create_cq),
+         sizeof(struct ib_uverbs_create_cq_resp)},
+        {IB_USER_VERBS_CMD_CREATE_SRQ, sizeof(struct ib_uverbs_create_srq),
+         sizeof(struct ib_uverbs_create_srq_resp)},
+        {IB_USER_VERBS_CMD_CREATE_XSRQ, sizeof(struct ib_uverbs_create_xsrq),
+         sizeof(struct ib_uverbs_create_srq_resp)},
+        {IB_USER_VERBS_CMD_CREATE_QP, sizeof(struct ib_uverbs_create_qp),
+         sizeof(struct ib_uverbs_create_qp_resp)},
+    };
+    for (size_t i = 0; i < LENGTH(sizes); i++)
+        if (sizes[i].command == call->command && sizes[i].request <= in_size &&
+            sizes[i].response <= out_size) {
+            call->in = (const char *)call->request + sizes[i].request;
+            call->in_size = in_size - sizes[i].request;
+            call->out = (char *)call->response + sizes[i].response;
+            call->out_size = out_size - sizes[i].response;
+        }
+}
+
+static void *response_of(uint64_t address) {
+    return (void *)(uintptr_t)address;
+}
+
+static int execute_written(const void *command) {
+    const struct ib_uverbs_cmd_hdr *const header = command;
+    struct stub_call call = {.command = header->command, .handle = ++last_handle};
+    if (header->command & EXTENDED) {
+        const struct ib_uverbs_ex_cmd_hdr *const ex = (const void *)(header + 1);
+        call.request = ex + 1;
+        call.response = response_of(ex->response);
+        call.in = (const char *)call.request + header->in_words * 8;
+        call.in_size = ex->provider_in_words * 8u;
+        call.out = (char *)call.response + header->out_words * 8;
+        call.out_size = ex->provider_out_words * 8u;
+    } else {
+        call.request = header + 1;
+        if (header->out_words > 0) {
+            call.response = response_of(*(const uint64_t *)call.request);
+            memset(call.response, 0, header->out_words * 4u);
+        }
+        split(&call, header->in_words * 4u - sizeof(*header), header->out_words * 4u);
+    }
+    if (device.max_qp == 0) {
+        device = usual_limits;
+        driver()->describe(&device);
+    }
+    const int error = execute(&call);
+    return error ? error : driver()->complete(&call);
+}
+
+// ---- functions of the C library ------------------------------------------------------------
+
+static bool is_of_device(int fd) {
+    return fd >= 0 && fd < MAX_DESCRIPTORS && is_device[fd];
+}
+
+static const char *redirected(const char *path) {
+    return path && strncmp(path, "/dev/infiniband/", 16) == 0 ? "/dev/null" : path;
+}
+
+static int remember(const char *path, int fd) {
+    if (fd >= 0 && fd < MAX_DESCRIPTORS)
+        is_device[fd] = redirected(path) != path;
+    return fd;
+}
+
+int open(const char *path, int flags, ...) {
+    va_list list;
+    va_start(list, flags);
+    const mode_t mode = flags & (O_CREAT | O_TMPFILE) ? va_arg(list, mode_t) : 0;
+    va_end(list);
+    return remember(path, NEXT(open)(redirected(path), flags, mode));
+}
+int open64(const char *path, int flags, ...) __attribute__((alias("open")));
+
+int stat(const char *restrict path, struct stat *restrict found) {
+    return NEXT(stat)(redirected(path), found);
+}
+int stat64(const char *restrict path, struct stat64 *restrict found) {
+    return NEXT(stat64)(redirected(path), found);
+}
+
+int close(int fd) {
+    if (is_of_device(fd))
+        is_device[fd] = false;
+    return NEXT(close)(fd);
+}
+
+ssize_t write(int fd, const void *data, size_t length) {
+    if (!is_of_device(fd))
+        return NEXT(write)(fd, data, length);
+    const int error = execute_written(data);
+    if (error) {
+        errno = error;
+        return -1;
+    }
+    return (ssize_t)length;
+}
+
+void *mmap(void *address, size_t length, int protection, int flags, int fd, off_t offset) {
+    if (!is_of_device(fd))
+        return NEXT(mmap)(address, length, protection, flags, fd, offset);
+    const size_t page = (size_t)offset >> 20;
+    if (page > 0 && page <= page_count && length <= pages[page - 1].size)
+        return pages[page - 1].address;
+    return NEXT(mmap)(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+}
+void *mmap64(void *, size_t, int, int, int, off_t) __attribute__((alias("mmap")));
+
+// The devices of the machine stay hidden: libibverbs then reads SYSFS_PATH.
+int socket(int domain, int type, int protocol) {
+    if (domain == AF_NETLINK && protocol == NETLINK_RDMA) {
+        errno = EPROTONOSUPPORT;
+        return -1;
+    }
+    return NEXT(socket)(domain, type, protocol);
+}

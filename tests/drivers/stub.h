@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// stub.h -- the part of a kernel's driver that a user-space driver of rdma-core calls.
+
+#ifndef DRIVERS_STUB_H
+#define DRIVERS_STUB_H 1
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <linux/types.h>
+#include <rdma/ib_user_verbs.h>
+
+// A command of uverbs. `in` and `out` are the driver's parts of the request and of the
+// response, after those of ib_user_verbs.h.
+struct stub_call {
+    uint32_t command; // with IB_USER_VERBS_CMD_FLAG_EXTENDED
+    const void *request;
+    void *response;
+    const void *in;
+    void *out;
+    size_t in_size, out_size;
+    uint32_t handle; // of the object that the command creates or names
+};
+
+struct stub_driver {
+    const char *name;
+    // Sets the limits of the device.
+    void (*describe)(struct ib_uverbs_query_device_resp *device);
+    // Completes the response, whose common part is filled. Returns an error number.
+    int (*complete)(struct stub_call *call);
+};
+
+extern const struct stub_driver stub_mlx5, stub_mlx4, stub_irdma, stub_bnxt_re, stub_hns,
+    stub_cxgb4, stub_erdma, stub_qedr, stub_rxe;
+
+// Returns zeroed memory that mmap() returns for the offset, which it sets.
+void *stub_new_pages(size_t size, uint64_t *offset);
+
+#endif // DRIVERS_STUB_H

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// stub_mlx5.c -- mlx5, with the limits of a ConnectX-6 (linux hw/mlx5/main.c,
+// set_ucontext_resp)
+
+#include "stub.h"
+
+#include <rdma/mlx5-abi.h>
+
+static void describe(struct ib_uverbs_query_device_resp *device) {
+    device->atomic_cap = 1; // IB_ATOMIC_HCA
+}
+
+static int complete(struct stub_call *call) {
+    switch (call->command) {
+    case IB_USER_VERBS_CMD_GET_CONTEXT:
+        *(struct mlx5_ib_alloc_ucontext_resp *)call->out =
+            (struct mlx5_ib_alloc_ucontext_resp){.qp_tab_size = 1 << 18,
+                                                 .bf_reg_size = 512,
+                                                 .tot_bfregs = 16,
+                                                 .cache_line_size = 64,
+                                                 .max_sq_desc_sz = 1024,
+                                                 .max_rq_desc_sz = 512,
+                                                 .max_send_wqebb = 1 << 15,
+                                                 .max_recv_wr = 1 << 15,
+                                                 .max_srq_recv_wr = (1 << 15) - 1,
+                                                 .num_ports = 1,
+                                                 .response_length = (uint32_t)call->out_size,
+                                                 .cqe_version = 1,
+                                                 .log_uar_size = 12,
+                                                 .num_uars_per_page = 1};
+        return 0;
+    case IB_USER_VERBS_CMD_ALLOC_PD:
+        ((struct mlx5_ib_alloc_pd_resp *)call->out)->pdn = call->handle;
+        return 0;
+    case IB_USER_VERBS_CMD_CREATE_CQ:
+    case IB_USER_VERBS_CMD_FLAG_EXTENDED | IB_USER_VERBS_EX_CMD_CREATE_CQ:
+        ((struct mlx5_ib_create_cq_resp *)call->out)->cqn = call->handle;
+        return 0;
+    case IB_USER_VERBS_CMD_CREATE_SRQ:
+    case IB_USER_VERBS_CMD_CREATE_XSRQ:
+        ((struct mlx5_ib_create_srq_resp *)call->out)->srqn = call->handle;
+        return 0;
+    default:
+        return 0;
+    }
+}
+
+const struct stub_driver stub_mlx5 = {
+    .name = "mlx5", .describe = describe, .complete = complete};
