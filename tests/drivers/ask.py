@@ -25,6 +25,14 @@ IB, IWARP = 1, 4  # types of nodes: RDMA_NODE_IB_CA, RDMA_NODE_RNIC
 # name: (device, version of the interface, vendor, device, type of node), by which the library finds its device
 DRIVERS = {
     "mlx5": ("mlx5_0", 1, 0x15b3, 0x101b, IB),
+    "mlx4": ("mlx4_0", 4, 0x15b3, 0x1003, IB),
+    "irdma": ("irdma0", 5, 0x8086, 0x1592, IB),
+    "bnxt_re": ("bnxt_re0", 1, 0x14e4, 0x1750, IB),
+    "hns": ("hns_0", 1, 0x19e5, 0xa222, IB),
+    "cxgb4": ("cxgb4_0", 3, 0x1425, 0x6401, IWARP),
+    "erdma": ("erdma_0", 1, 0x1ded, 0x107f, IWARP),
+    "qedr": ("qedr0", 8, 0x1077, 0x1656, IB),
+    "rxe": ("rxe0", 2, 0, 0, IB),
 }
 PROFILES = {"mlx5": "mlx5", "mlx5-ib": "mlx5"}  # the driver of each profile
 

@@ -41,9 +41,9 @@ static size_t page_count;
 static uint32_t last_handle;
 
 static const struct stub_driver *driver(void) {
-    static const struct stub_driver *const drivers[] = {
-        &stub_mlx5,
-    };
+    static const struct stub_driver *const drivers[] = {&stub_mlx5,    &stub_mlx4, &stub_irdma,
+                                                        &stub_bnxt_re, &stub_hns,  &stub_cxgb4,
+                                                        &stub_erdma,   &stub_qedr, &stub_rxe};
     const char *const name = getenv("STUB_DRIVER");
     for (size_t i = 0; name && i < LENGTH(drivers); i++)
         if (strcmp(drivers[i]->name, name) == 0)
@@ -86,6 +86,14 @@ static const struct ib_uverbs_query_device_resp usual_limits = {
     .phys_port_cnt = 1,
 };
 static struct ib_uverbs_query_device_resp device; // set by the first command
+
+int stub_check_qp(const struct ib_uverbs_create_qp_resp *qp, uint32_t max_inline) {
+    return qp->max_send_wr > device.max_qp_wr || qp->max_recv_wr > device.max_qp_wr ||
+                   qp->max_send_sge > device.max_sge || qp->max_recv_sge > device.max_sge ||
+                   qp->max_inline_data > max_inline
+               ? EINVAL
+               : 0;
+}
 
 static void query_port(struct ib_uverbs_query_port_resp *port) {
     *port = (struct ib_uverbs_query_port_resp){.max_msg_sz = 1 << 30,
@@ -154,12 +162,16 @@ static int execute(struct stub_call *call) {
             .response_length = sizeof(struct ib_uverbs_ex_create_cq_resp)};
         return 0;
     case IB_USER_VERBS_CMD_CREATE_SRQ: {
+        if (device.max_srq == 0)
+            return EOPNOTSUPP;
         const struct ib_uverbs_create_srq *const request = call->request;
         *(struct ib_uverbs_create_srq_resp *)response = (struct ib_uverbs_create_srq_resp){
             handle, request->max_wr, request->max_sge, handle};
         return 0;
     }
     case IB_USER_VERBS_CMD_CREATE_XSRQ: {
+        if (device.max_srq == 0)
+            return EOPNOTSUPP;
         const struct ib_uverbs_create_xsrq *const request = call->request;
         *(struct ib_uverbs_create_srq_resp *)response = (struct ib_uverbs_create_srq_resp){
             handle, request->max_wr, request->max_sge, handle};
@@ -167,6 +179,7 @@ static int execute(struct stub_call *call) {
     }
     case IB_USER_VERBS_CMD_CREATE_QP:
         create_qp(call->request, response, handle);
+        call->qp = response;
         return 0;
     case EXTENDED | IB_USER_VERBS_EX_CMD_CREATE_QP: {
         const struct ib_uverbs_ex_create_qp *const ex = call->request;
@@ -177,6 +190,7 @@ static int execute(struct stub_call *call) {
                                                     .max_inline_data = ex->max_inline_data};
         struct ib_uverbs_ex_create_qp_resp *const made = response;
         create_qp(&request, &made->base, handle);
+        call->qp = &made->base;
         made->response_length = sizeof(*made);
         return 0;
     }
@@ -245,8 +259,16 @@ static int execute_written(const void *command) {
         device = usual_limits;
         driver()->describe(&device);
     }
-    const int error = execute(&call);
-    return error ? error : driver()->complete(&call);
+    // The driver's part may be shorter than the structure of this kernel's headers.
+    uint64_t made[64] = {0};
+    void *const out = call.out;
+    call.out = made;
+    int error = execute(&call);
+    if (!error)
+        error = driver()->complete(&call);
+    if (!error && call.out_size > 0)
+        memcpy(out, made, call.out_size < sizeof(made) ? call.out_size : sizeof(made));
+    return error;
 }
 
 // ---- functions of the C library ------------------------------------------------------------

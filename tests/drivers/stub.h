@@ -21,7 +21,15 @@ struct stub_call {
     const void *in;
     void *out;
     size_t in_size, out_size;
-    uint32_t handle; // of the object that the command creates or names
+    uint32_t handle; // of the object that the command creates
+    // The common part of the response of a created QP, with the requested sizes; otherwise
+    // NULL.
+    struct ib_uverbs_create_qp_resp *qp;
+};
+
+enum { // the commands that have a driver's part; some drivers use the extended ones
+    STUB_CREATE_CQ_EX = IB_USER_VERBS_CMD_FLAG_EXTENDED | IB_USER_VERBS_EX_CMD_CREATE_CQ,
+    STUB_CREATE_QP_EX = IB_USER_VERBS_CMD_FLAG_EXTENDED | IB_USER_VERBS_EX_CMD_CREATE_QP
 };
 
 struct stub_driver {
@@ -34,6 +42,9 @@ struct stub_driver {
 
 extern const struct stub_driver stub_mlx5, stub_mlx4, stub_irdma, stub_bnxt_re, stub_hns,
     stub_cxgb4, stub_erdma, stub_qedr, stub_rxe;
+
+// Returns EINVAL if a QP is larger than the limits of the device, as most kernel drivers do.
+int stub_check_qp(const struct ib_uverbs_create_qp_resp *qp, uint32_t max_inline);
 
 // Returns zeroed memory that mmap() returns for the offset, which it sets.
 void *stub_new_pages(size_t size, uint64_t *offset);

@@ -35,7 +35,7 @@ static int complete(struct stub_call *call) {
         ((struct mlx5_ib_alloc_pd_resp *)call->out)->pdn = call->handle;
         return 0;
     case IB_USER_VERBS_CMD_CREATE_CQ:
-    case IB_USER_VERBS_CMD_FLAG_EXTENDED | IB_USER_VERBS_EX_CMD_CREATE_CQ:
+    case STUB_CREATE_CQ_EX:
         ((struct mlx5_ib_create_cq_resp *)call->out)->cqn = call->handle;
         return 0;
     case IB_USER_VERBS_CMD_CREATE_SRQ:

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// stub_irdma.c -- irdma, with the limits of an E810 (linux hw/irdma/icrdma_hw.c, user.h)
+
+#include "stub.h"
+
+#include <rdma/irdma-abi.h>
+
+static void describe(struct ib_uverbs_query_device_resp *device) {
+    device->max_qp_wr = 4063;
+    device->max_sge = device->max_sge_rd = 13;
+    device->max_cqe = 1048574;
+    device->max_srq = device->max_srq_wr = device->max_srq_sge = 0;
+}
+
+static int complete(struct stub_call *call) {
+    switch (call->command) {
+    case IB_USER_VERBS_CMD_GET_CONTEXT:
+        *(struct irdma_alloc_ucontext_resp *)call->out =
+            (struct irdma_alloc_ucontext_resp){.max_pds = 1 << 18,
+                                               .max_qps = 1 << 18,
+                                               .wq_size = 8126,
+                                               .kernel_ver = IRDMA_ABI_VER,
+                                               .feature_flags = 3, // RTS_AE, CQ_RESIZE
+                                               .max_hw_wq_frags = 13,
+                                               .max_hw_read_sges = 13,
+                                               .max_hw_inline = 101,
+                                               .max_hw_rq_quanta = 32768,
+                                               .max_hw_wq_quanta = 32768,
+                                               .min_hw_cq_size = 4,
+                                               .max_hw_cq_size = 1048575,
+                                               .max_hw_sq_chunk = 8,
+                                               .hw_rev = 2};
+        return 0;
+    case IB_USER_VERBS_CMD_ALLOC_PD:
+        ((struct irdma_alloc_pd_resp *)call->out)->pd_id = call->handle;
+        return 0;
+    case IB_USER_VERBS_CMD_CREATE_CQ:
+    case STUB_CREATE_CQ_EX:
+        ((struct irdma_create_cq_resp *)call->out)->cq_id = call->handle;
+        return 0;
+    case IB_USER_VERBS_CMD_CREATE_QP: // linux hw/irdma/verbs.c, irdma_create_qp()
+        *(struct irdma_create_qp_resp *)call->out =
+            (struct irdma_create_qp_resp){.qp_id = call->handle,
+                                          .actual_sq_size = call->qp->max_send_wr,
+                                          .actual_rq_size = call->qp->max_recv_wr,
+                                          .qp_caps = 0x7}; // immediate data, RoCE
+        return 0;
+    default:
+        return 0;
+    }
+}
+
+const struct stub_driver stub_irdma = {
+    .name = "irdma", .describe = describe, .complete = complete};

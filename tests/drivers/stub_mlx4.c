@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// stub_mlx4.c -- mlx4, with the limits of a ConnectX-3 (linux hw/mlx4/main.c)
+
+#include "stub.h"
+
+#include <rdma/mlx4-abi.h>
+
+static void describe(struct ib_uverbs_query_device_resp *device) {
+    device->atomic_cap = 1; // IB_ATOMIC_HCA
+    device->max_qp_wr = 16351;
+    device->max_sge = 32;
+    device->max_srq_sge = 31;
+    device->max_srq_wr = 16383;
+}
+
+static int complete(struct stub_call *call) {
+    switch (call->command) {
+    case IB_USER_VERBS_CMD_GET_CONTEXT:
+        *(struct mlx4_ib_alloc_ucontext_resp *)call->out =
+            (struct mlx4_ib_alloc_ucontext_resp){.dev_caps = MLX4_USER_DEV_CAP_LARGE_CQE,
+                                                 .qp_tab_size = 1 << 18,
+                                                 .bf_reg_size = 512,
+                                                 .bf_regs_per_page = 8,
+                                                 .cqe_size = 64};
+        return 0;
+    case IB_USER_VERBS_CMD_ALLOC_PD:
+        ((struct mlx4_ib_alloc_pd_resp *)call->out)->pdn = call->handle;
+        return 0;
+    case IB_USER_VERBS_CMD_CREATE_CQ:
+    case STUB_CREATE_CQ_EX:
+        ((struct mlx4_ib_create_cq_resp *)call->out)->cqn = call->handle;
+        return 0;
+    case IB_USER_VERBS_CMD_CREATE_SRQ:
+    case IB_USER_VERBS_CMD_CREATE_XSRQ:
+        ((struct mlx4_ib_create_srq_resp *)call->out)->srqn = call->handle;
+        return 0;
+    default:
+        return 0;
+    }
+}
+
+const struct stub_driver stub_mlx4 = {
+    .name = "mlx4", .describe = describe, .complete = complete};

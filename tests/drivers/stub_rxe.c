@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// stub_rxe.c -- rdma_rxe (linux sw/rxe/rxe_qp.c, rxe_queue.c, rxe_param.h), which keeps all
+// requests
+
+#include "stub.h"
+
+#include <errno.h>
+#include <rdma/rdma_user_rxe.h>
+
+enum { MAX_SGES = 32, MAX_INLINE = 512 };
+
+static void describe(struct ib_uverbs_query_device_resp *device) {
+    device->atomic_cap = 1; // IB_ATOMIC_HCA
+    device->max_qp_wr = device->max_srq_wr = 1 << 20;
+    device->max_sge = device->max_sge_rd = MAX_SGES;
+    device->max_srq_sge = 27;
+    device->max_cqe = 32767;
+}
+
+// rxe_queue.c, rxe_queue_init(). Returns the number of elements that the queue holds.
+static uint32_t create_queue(struct mminfo *info, uint32_t elements, size_t element) {
+    uint32_t slots = 1, log2_size = 0;
+    while (slots < elements + 1)
+        slots *= 2;
+    while ((1U << log2_size) < element)
+        log2_size++;
+    uint64_t offset;
+    const size_t size = sizeof(struct rxe_queue_buf) + ((size_t)slots << log2_size);
+    struct rxe_queue_buf *const made = stub_new_pages(size, &offset);
+    made->log2_elem_size = log2_size;
+    made->index_mask = slots - 1;
+    info->offset = offset;
+    info->size = (uint32_t)size;
+    return slots - 1;
+}
+
+static int create_qp(struct stub_call *call) {
+    struct rxe_create_qp_resp *const made = call->out;
+    struct ib_uverbs_create_qp_resp *const qp = call->qp;
+    if (stub_check_qp(qp, MAX_INLINE))
+        return EINVAL;
+    const size_t of_sges = qp->max_send_sge * sizeof(struct rxe_sge);
+    const size_t data = of_sges > qp->max_inline_data ? of_sges : qp->max_inline_data;
+    qp->max_inline_data = (uint32_t)data;
+    qp->max_send_wr =
+        create_queue(&made->sq_mi, qp->max_send_wr, sizeof(struct rxe_send_wqe) + data);
+    qp->max_recv_wr =
+        create_queue(&made->rq_mi, qp->max_recv_wr,
+                     sizeof(struct rxe_recv_wqe) + qp->max_recv_sge * sizeof(struct rxe_sge));
+    return 0;
+}
+
+static int complete(struct stub_call *call) {
+    switch (call->command) {
+    case IB_USER_VERBS_CMD_CREATE_CQ: {
+        struct ib_uverbs_create_cq_resp *const cq = call->response;
+        cq->cqe = create_queue(&((struct rxe_create_cq_resp *)call->out)->mi, cq->cqe, 64);
+        return 0;
+    }
+    case IB_USER_VERBS_CMD_CREATE_SRQ: {
+        struct ib_uverbs_create_srq_resp *const srq = call->response;
+        srq->max_wr =
+            create_queue(&((struct rxe_create_srq_resp *)call->out)->mi, srq->max_wr,
+                         sizeof(struct rxe_recv_wqe) + srq->max_sge * sizeof(struct rxe_sge));
+        return 0;
+    }
+    case IB_USER_VERBS_CMD_CREATE_QP:
+    case STUB_CREATE_QP_EX:
+        return create_qp(call);
+    default:
+        return 0;
+    }
+}
+
+const struct stub_driver stub_rxe = {.name = "rxe", .describe = describe, .complete = complete};
