@@ -21,6 +21,10 @@
 #ifndef LIBRPMA_HPP
 #define LIBRPMA_HPP 1
 
+#if __cplusplus < 202002L
+#error "librpma.hpp needs C++20: compile with -std=c++20"
+#else
+
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -587,7 +591,7 @@ template <class Work, class Operation> constexpr Work filled(const Operation &fr
     if constexpr (requires { from.local; })
         work.local = {from.local.mr, from.local.offset, from.local.len};
     if constexpr (requires { from.sges; }) {
-        work.sgl = from.sges.data();
+        work.sgl = from.sges.empty() ? nullptr : from.sges.data();
         work.nsge = static_cast<uint32_t>(from.sges.size());
     }
     return work;
@@ -1005,4 +1009,5 @@ class batch : public detail::owner<detail::ref<rpma_batch>, rpma_batch_delete> {
 } // namespace v1
 } // namespace rpma
 
+#endif // C++20
 #endif // LIBRPMA_HPP

@@ -148,6 +148,11 @@ rpma_work some(const rpma::mr_remote &remote) { return rpma::write{.remote = rem
     options = ["-Wconversion", "-Wshadow", "-Wcast-qual"]
     for compiler in cxx_compilers():
         compiled(compiler, "c++20", text, options)
+        for header in "librpma.hpp", "librpma_coroutine.hpp":
+            done = compiled(compiler, "c++17", f"#include <{header}>\n", check=False)
+            errors = re.findall(r"error: .*", done.stdout)
+            if len(errors) != 1 or "needs C++20" not in errors[0]:
+                raise common.Fault(f"{compiler} without C++20 reports of {header}: {errors}")
         if compiler != "g++":  # clang does not warn about designated initializers
             continue
         incomplete = compiled(compiler, "c++20", text.replace(".remote = remote, ", ""),

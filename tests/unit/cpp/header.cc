@@ -210,17 +210,45 @@ TEST_THAT(every_owner_is_moved_and_released) {
     moves(all.batch);
 }
 
-// Assignment releases the previous handle at once, so the fake records its release.
+// An assignment deletes the previous object at once, and close() the assigned one.
+template <class Make> static void assigns(const Make &make) {
+    const std::string none = fake_leaks();
+    auto owner = make();
+    const std::string one = fake_leaks();
+    assert_string_not_equal(one.c_str(), none.c_str());
+    auto other = make();
+    auto *const handle = other.get();
+    auto &result = owner = std::move(other);
+    assert_ptr_equal(&result, &owner);
+    assert_string_equal(fake_leaks(), one.c_str());
+    assert_ptr_equal(owner.get(), handle);
+    assert_null(other.get());
+    owner = std::move(other); // of none
+    assert_null(owner.get());
+    assert_string_equal(fake_leaks(), none.c_str());
+    owner = make();
+    owner.close();
+    assert_null(owner.get());
+    assert_string_equal(fake_leaks(), none.c_str());
+    owner.close();
+}
+
 TEST_THAT(assignment_releases_the_previous_object) {
-    rpma::peer peer(fake_context(0));
-    rpma::mr_local mr(peer, memory.data(), 64, RPMA_MR_USAGE_SEND);
-    mr = rpma::mr_local(peer, memory.data(), 128, RPMA_MR_USAGE_SEND);
-    assert_int_equal(fake_count("ibv_dereg_mr"), 1);
-    assert_int_equal(mr.get_size(), 128);
-    mr.close();
-    assert_int_equal(fake_count("ibv_dereg_mr"), 2);
-    assert_null(mr.get());
-    mr.close();
+    objects all;
+    assigns([] { return rpma::peer(fake_context(0)); });
+    assigns([&] { return rpma::mr_local(all.peer, memory, RPMA_MR_USAGE_SEND); });
+    assigns([] { return rpma::mr_remote(descriptor_of_remote()); });
+    assigns([] { return rpma::peer_cfg(); });
+    assigns([] { return rpma::cq_cfg(); });
+    assigns([&] { return rpma::cq(all.peer); });
+    assigns([] { return rpma::srq_cfg(); });
+    assigns([&] { return rpma::srq(all.peer); });
+    assigns([] { return rpma::ep_cfg(); });
+    assigns([&] { return rpma::ep(all.peer, FIXTURE_ADDRESS, FIXTURE_PORT); });
+    assigns([] { return rpma::conn_cfg(); });
+    assigns([&] { return rpma::conn_req(all.peer, FIXTURE_ADDRESS, FIXTURE_PORT); });
+    assigns([&] { return rpma::conn_req(all.peer, FIXTURE_ADDRESS, FIXTURE_PORT).connect(); });
+    assigns([&] { return rpma::batch(all.conn, 4); });
 }
 
 TEST_THAT(refused_close_throws_and_keeps_the_handle) {
@@ -484,6 +512,19 @@ TEST_THAT(operations_equal_those_of_c) {
         {BY(all.conn.send_with_imm(all.mr, 8, 16, always, 3, context)),
          posts(rpma::send{.local = {all.mr, 8, 16}, .imm = 3, .flags = always, .op_context = context}),
          BY(rpma_send_with_imm(conn, mr, 8, 16, always, 3, context))},
+        // 0 is immediate data, and an empty span is no list although it is not at nullptr.
+        {BY(all.conn.write_with_imm(all.remote, 8, all.mr, 16, 24, always, 0, context)),
+         posts(rpma::write{.remote = all.remote, .remote_offset = 8, .local = {all.mr, 16, 24},
+                           .sges = std::span(two, 0), .imm = 0, .flags = always, .op_context = context}),
+         BY(rpma_write_with_imm(conn, remote, 8, mr, 16, 24, always, 0, context))},
+        {BY(all.conn.send_with_imm(all.mr, 8, 16, always, 0, context)),
+         posts(rpma::send{.local = {all.mr, 8, 16}, .sges = std::span(two, 0), .imm = 0,
+                          .flags = always, .op_context = context}),
+         BY(rpma_send_with_imm(conn, mr, 8, 16, always, 0, context))},
+        {BY(all.conn.read(all.mr, 8, all.remote, 16, 24, always, context)),
+         posts(rpma::read{.remote = all.remote, .remote_offset = 16, .local = {all.mr, 8, 24},
+                          .sges = std::span(two, 0), .flags = always, .op_context = context}),
+         BY(rpma_read(conn, mr, 8, remote, 16, 24, always, context))},
         {BY(all.conn.post({&work, 1})), {}, BY(rpma_post(conn, &work, 1, nullptr))},
         {{}, posts(rpma::write{.remote = all.remote, .remote_offset = 8, .sges = two,
                                .flags = always, .op_context = context}),
@@ -515,8 +556,11 @@ TEST_THAT(operations_equal_those_of_c) {
 
 TEST_THAT(receives_equal_those_of_c) {
     objects all;
+    const rpma_sge unused[] = {{all.mr, 0, 8}};
     const rpma_receive both[] = {
-        rpma::recv{.local = {.mr = all.mr, .offset = 8, .len = 16}, .op_context = &memory[1]},
+        rpma::recv{.local = {.mr = all.mr, .offset = 8, .len = 16},
+                   .sges = std::span(unused, 0), // no list
+                   .op_context = &memory[1]},
         rpma::recv{.local = {.mr = all.mr, .offset = 24, .len = 32}, .op_context = &memory[2]}};
     uint32_t posted = 0;
     for (const auto &one : std::initializer_list<std::function<rpma::status()>>{
