@@ -64,29 +64,56 @@ sim::VirtualClock *map_clock(const std::string &path) {
     return static_cast<sim::VirtualClock *>(page);
 }
 
-std::vector<ExploreFault> possible_faults(const Settings &settings) {
-    std::vector<ExploreFault> faults;
-    const auto add = [&](std::string_view name, const ExploreFault &fault) {
+// The kinds of faults. Each adds the faults that the programs, hosts and devices can have.
+using Faults = std::vector<ExploreFault>;
+struct FaultKind {
+    const char *name, *text;
+    void (*add)(Faults &faults, const Settings &settings);
+};
+
+constexpr FaultKind FAULT_KINDS[] = {
+    {"cut", "the link between two hosts is cut, for ever or for a second",
+     [](Faults &faults, const Settings &settings) {
+         for (unsigned host = 1; host <= settings.fabric.hosts; host++)
+             for (unsigned other = host + 1; other <= settings.fabric.hosts; other++) {
+                 faults.push_back({ExploreFault::CUT, host, other});
+                 faults.push_back({ExploreFault::TEMPORARY_CUT, host, other});
+             }
+     }},
+    {"kill", "a program is killed",
+     [](Faults &faults, const Settings &settings) {
+         for (unsigned i = 1; i <= settings.commands.size(); i++)
+             faults.push_back({ExploreFault::KILL, i, 0});
+     }},
+    {"pause", "a program pauses for 10 s",
+     [](Faults &faults, const Settings &settings) {
+         for (unsigned i = 1; i <= settings.commands.size(); i++)
+             faults.push_back({ExploreFault::PAUSE, i, 0});
+     }},
+    {"power", "a host with --pmem loses power",
+     [](Faults &faults, const Settings &settings) {
+         for (const auto &[host, path] : settings.pmem) {
+             faults.push_back({ExploreFault::POWER, host, 0});
+             faults.push_back({ExploreFault::POWER_RANDOM, host, 0});
+         }
+     }},
+    {"refuse", "a post fails: nothing is queued, or, with rxe and siw, all requests are",
+     [](Faults &faults, const Settings &settings) {
+         for (unsigned host = 1; host <= settings.fabric.hosts; host++) {
+             faults.push_back({ExploreFault::REFUSE, host, 0});
+             if (settings.device_of(host).has_doorbell_call)
+                 faults.push_back({ExploreFault::DOORBELL, host, 0});
+         }
+     }},
+};
+static_assert(std::ranges::all_of(FAULT_KINDS, &FaultKind::add), "each kind has faults");
+
+Faults possible_faults(const Settings &settings) {
+    Faults faults;
+    for (const FaultKind &each : FAULT_KINDS)
         if (settings.fault_kinds.empty() ||
-            std::ranges::find(settings.fault_kinds, name) != settings.fault_kinds.end())
-            faults.push_back(fault);
-    };
-    for (unsigned i = 1; i <= settings.commands.size(); i++) {
-        add("kill", {ExploreFault::KILL, i, 0});
-        add("pause", {ExploreFault::PAUSE, i, 0});
-    }
-    for (unsigned host = 1; host <= settings.fabric.hosts; host++) {
-        add("refuse", {ExploreFault::REFUSE, host, 0});
-        add("refuse", {ExploreFault::DOORBELL, host, 0});
-        for (unsigned other = host + 1; other <= settings.fabric.hosts; other++) {
-            add("cut", {ExploreFault::CUT, host, other});
-            add("cut", {ExploreFault::TEMPORARY_CUT, host, other});
-        }
-    }
-    for (const auto &[host, path] : settings.pmem) {
-        add("power", {ExploreFault::POWER, host, 0});
-        add("power", {ExploreFault::POWER_RANDOM, host, 0});
-    }
+            std::ranges::find(settings.fault_kinds, each.name) != settings.fault_kinds.end())
+            each.add(faults, settings);
     return faults;
 }
 
@@ -185,6 +212,22 @@ int Exploration::wait_for(pid_t pid) {
         check_signals();
     }
     return status;
+}
+
+bool is_fault_kind(std::string_view name) {
+    return name == "none" || std::ranges::find(FAULT_KINDS, name, [](const FaultKind &each) {
+                                 return std::string_view(each.name);
+                             }) != std::end(FAULT_KINDS);
+}
+
+std::string list_fault_kinds() {
+    std::string list;
+    for (const FaultKind &each : FAULT_KINDS) {
+        std::string name = each.name;
+        name.resize(8, ' ');
+        list += name + each.text + "\n";
+    }
+    return list + "none    no fault\n";
 }
 
 void Exploration::check_signals() {

@@ -1,50 +1,109 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// faults.cc -- parses --fault
+// faults.cc -- the actions of --fault: their arguments, texts and effects
 
-#include "sim.hh"
+#include "run.hh"
 
 #include <cerrno>
 #include <charconv>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <span>
+#include <type_traits>
 
 namespace {
 
+void set_link(Run &run, const Fault &fault, bool is_cut) {
+    run.for_each_link(
+        fault, [&](unsigned one, unsigned other) { run.fabric().cut(one, other, is_cut); });
+}
+
+void flap(Run &run, const Fault &fault, bool is_cut) {
+    set_link(run, fault, is_cut);
+    run.fabric().at(run.fabric().now() + fault.number,
+                    [&run, &fault, is_cut] { flap(run, fault, !is_cut); });
+}
+
 enum class Argument { NONE, TIME, COUNT, EVENT };
 
-struct {
+// An action has an effect: there is no default.
+struct Effect {
+    template <class Function>
+    requires(!std::is_null_pointer_v<Function>) constexpr Effect(Function function)
+        : apply(function) {} // NOLINT: written as a function
+    void (*apply)(Run &, const Fault &);
+};
+
+} // namespace
+
+struct FaultAction {
     const char *name;
     unsigned min_hosts, max_hosts;
     Argument argument;
-    const char *arguments, *effect;
+    const char *arguments, *text;
+    Effect effect;
     int error = 0; // the default of the last argument, an error number; 0: it has none
-} const FAULTS[] = {
+    bool starts_programs = false;
+};
+
+namespace {
+
+const FaultAction FAULTS[] = {
     {"cut", 1, 2, Argument::NONE, "HOST [HOST]",
-     "cuts the link between two hosts, or all links of one"},
-    {"join", 1, 2, Argument::NONE, "HOST [HOST]", "ends the cut"},
-    {"flap", 1, 2, Argument::TIME, "HOST [HOST] TIME", "cuts and joins at intervals of TIME"},
-    {"delay", 1, 2, Argument::TIME, "HOST [HOST] TIME", "delays each message by TIME"},
-    {"port-down", 1, 1, Argument::NONE, "HOST", "the port of the device goes down"},
-    {"port-up", 1, 1, Argument::NONE, "HOST", "the port goes up again"},
-    {"kill", 1, 1, Argument::NONE, "HOST", "kills the programs of the host"},
-    {"freeze", 1, 1, Argument::NONE, "HOST", "stops the programs of the host"},
-    {"thaw", 1, 1, Argument::NONE, "HOST", "continues them"},
+     "cuts the link between two hosts, or all links of one",
+     [](Run &run, const Fault &fault) { set_link(run, fault, true); }},
+    {"join", 1, 2, Argument::NONE, "HOST [HOST]", "ends the cut",
+     [](Run &run, const Fault &fault) { set_link(run, fault, false); }},
+    {"flap", 1, 2, Argument::TIME, "HOST [HOST] TIME", "cuts and joins at intervals of TIME",
+     [](Run &run, const Fault &fault) { flap(run, fault, true); }},
+    {"delay", 1, 2, Argument::TIME, "HOST [HOST] TIME", "delays each message by TIME",
+     [](Run &run, const Fault &fault) {
+         run.for_each_link(fault, [&](unsigned one, unsigned other) {
+             run.fabric().set_delay(one, other, fault.number);
+         });
+     }},
+    {"port-down", 1, 1, Argument::NONE, "HOST", "the port of the device goes down",
+     [](Run &run, const Fault &fault) { run.fabric().set_port(fault.hosts[0], 0, false); }},
+    {"port-up", 1, 1, Argument::NONE, "HOST", "the port goes up again",
+     [](Run &run, const Fault &fault) { run.fabric().set_port(fault.hosts[0], 0, true); }},
+    {"kill", 1, 1, Argument::NONE, "HOST", "kills the programs of the host",
+     [](Run &run, const Fault &fault) { run.signal_host(fault.hosts[0], SIGKILL); }},
+    {"freeze", 1, 1, Argument::NONE, "HOST", "stops the programs of the host",
+     [](Run &run, const Fault &fault) { run.signal_host(fault.hosts[0], SIGSTOP); }},
+    {"thaw", 1, 1, Argument::NONE, "HOST", "continues them",
+     [](Run &run, const Fault &fault) { run.signal_host(fault.hosts[0], SIGCONT); }},
     {"power-off", 1, 1, Argument::NONE, "HOST",
-     "kills them, and data that is not persistent is lost"},
-    {"power-on", 1, 1, Argument::NONE, "HOST", "starts the COMMANDs of the host again"},
+     "kills them, and data that is not persistent is lost",
+     [](Run &run, const Fault &fault) { run.power_off(fault.hosts[0]); }},
+    {"power-on", 1, 1, Argument::NONE, "HOST", "starts the COMMANDs of the host again",
+     [](Run &run, const Fault &fault) { run.power_on(fault.hosts[0]); }, 0, true},
     {"refuse", 1, 1, Argument::COUNT, "HOST N [ERRNO]",
-     "the Nth post from now on fails (ENOMEM)", ENOMEM},
+     "the Nth post from now on fails (ENOMEM)",
+     [](Run &run, const Fault &fault) {
+         run.fabric().refuse_post(fault.hosts[0], static_cast<unsigned>(fault.number),
+                                  fault.error);
+     },
+     ENOMEM},
     {"doorbell", 1, 1, Argument::NONE, "HOST [ERRNO]",
-     "the next list of sends is queued, but its post fails (EIO)", EIO},
-    {"overrun", 1, 1, Argument::NONE, "HOST", "all completion queues overrun"},
+     "the next list of sends is queued, but its post fails (EIO)",
+     [](Run &run, const Fault &fault) {
+         run.fabric().refuse_post(fault.hosts[0], 0, fault.error);
+     },
+     EIO},
+    {"overrun", 1, 1, Argument::NONE, "HOST", "all completion queues overrun",
+     [](Run &run, const Fault &fault) { run.fabric().overrun_cqs(fault.hosts[0]); }},
     {"event", 1, 1, Argument::EVENT, "HOST EVENT",
-     "an asynchronous event for the objects of the device"},
-    {"addr-change", 1, 1, Argument::NONE, "HOST", "the address moves to another interface"},
-    {"remove", 1, 1, Argument::NONE, "HOST", "removes the device"},
+     "an asynchronous event for the objects of the device",
+     [](Run &run, const Fault &fault) {
+         run.fabric().raise_async(fault.hosts[0], 0, fault.event);
+     }},
+    {"addr-change", 1, 1, Argument::NONE, "HOST", "the address moves to another interface",
+     [](Run &run, const Fault &fault) { run.fabric().change_address(fault.hosts[0], 0); }},
+    {"remove", 1, 1, Argument::NONE, "HOST", "removes the device",
+     [](Run &run, const Fault &fault) { run.fabric().remove_device(fault.hosts[0], 0); }},
 };
 
 struct {
@@ -161,10 +220,11 @@ Fault read_fault(std::string_view text) {
     std::span<const std::string_view> words = read_when(fault, all, text);
     if (words.empty())
         refuse_fault(text, "the action is missing");
-    fault.action = words[0];
-    for (const auto &each : FAULTS) {
-        if (fault.action != each.name)
+    fault.text = text;
+    for (const FaultAction &each : FAULTS) {
+        if (words[0] != each.name)
             continue;
+        fault.action = &each;
         for (words = words.subspan(1); !words.empty() && fault.hosts.size() < each.max_hosts &&
                                        words[0].starts_with("host");
              words = words.subspan(1))
@@ -185,23 +245,43 @@ Fault read_fault(std::string_view text) {
             refuse_fault(text, "unexpected '" + std::string(words[0]) + "'");
         return fault;
     }
-    refuse_fault(text, "there is no action '" + fault.action + "'");
+    refuse_fault(text, "there is no action '" + std::string(words[0]) + "'");
+}
+
+void check_fault(const Fault &fault, unsigned host, const sim_profile &device) {
+    if (sim_device_has_fault(&device, fault.action->name, fault.event))
+        return;
+    std::string others;
+    for (const sim_profile &each : std::span(sim_profiles, sim_profile_count))
+        if (sim_device_has_fault(&each, fault.action->name, fault.event))
+            others += std::string(others.empty() ? "" : ", ") + each.name;
+    refuse("--fault '%s': the device %s of host%u cannot have this fault%s%s",
+           fault.text.c_str(), device.name, host,
+           others.empty() ? ", nor can another one" : ": use one of ", others.c_str());
+}
+
+bool starts_programs(const Fault &fault) {
+    return fault.action->starts_programs;
+}
+
+void apply(Run &run, const Fault &fault) {
+    fault.action->effect.apply(run, fault);
 }
 
 std::string list_faults() {
     size_t name_width = 0, argument_width = 0;
-    for (const auto &each : FAULTS) {
+    for (const FaultAction &each : FAULTS) {
         name_width = std::max(name_width, strlen(each.name));
         argument_width = std::max(argument_width, strlen(each.arguments));
     }
     std::string list =
         "--fault 'WHEN ACTION', where WHEN is a time after the start (500ms, 2s), or\n"
         "'after HOST [TIME]': when the COMMANDs of HOST have ended.\n\n";
-    for (const auto &each : FAULTS) {
+    for (const FaultAction &each : FAULTS) {
         std::string name = each.name, arguments = each.arguments;
         name.resize(name_width, ' ');
         arguments.resize(argument_width, ' ');
-        list += "  " + name + " " + arguments + " " + each.effect + "\n";
+        list += "  " + name + " " + arguments + " " + each.text + "\n";
     }
     list += "\nEVENT:";
     for (const auto &each : EVENTS)

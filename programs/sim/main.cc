@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <fcntl.h>
 #include <unistd.h>
 
 namespace {
@@ -42,6 +43,13 @@ namespace {
     execute(command);
 }
 
+// A later descriptor must not become a standard one that is closed. A write to these fails.
+void open_standard_descriptors() {
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0)
+            (void)open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+}
+
 int run(int argc, char *argv[]) {
     Settings settings = read_options(argc, argv);
     if (settings.joins)
@@ -56,6 +64,7 @@ int run(int argc, char *argv[]) {
 
 int main(int argc, char *argv[]) {
     Exit exit = {EXIT_FAILURE, ""};
+    open_standard_descriptors();
     try {
         try {
             exit.status = run(argc, argv);

@@ -5,9 +5,9 @@
 
 #include "sim.hh"
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
-#include <csignal>
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
@@ -25,22 +25,6 @@ void refuse(const char *format, ...) {
     Exit refusal = {EXIT_USAGE, length < 0 ? format : line};
     free(line);
     throw refusal;
-}
-
-void fail_output(const char *stream, int error) {
-    if (error == EPIPE)
-        throw Exit{128 + SIGPIPE, ""};
-    throw Exit{EXIT_FAILURE, std::string(stream) + ": " + strerror(error)};
-}
-
-void print(std::string_view text) {
-    if (fwrite(text.data(), 1, text.size(), stdout) != text.size())
-        fail_output("standard output", errno);
-}
-
-void flush_output() {
-    if (fflush(stdout) != 0)
-        fail_output("standard output", errno);
 }
 
 namespace {
@@ -69,8 +53,9 @@ the addresses 10.77.0.1 and fd77::1.
                             fails: all (default) or random words
   -t, --together            starts all COMMANDs at once (default: each when the
                             one before it listens or has ended, or after 1 s)
-  -u, --until WHEN          ends when all COMMANDs have ended (all, the
-                            default), one of them (first), or all of one HOST
+  -u, --until WHEN          ends when all COMMANDs have ended (all), one of
+                            them (first), or all of one HOST; default: all, or
+                            5 s without a call after one has failed
   -s, --seed N              of random choices (default 1)
   -l, --prefix              precedes each line of output with its host
       --name NAME           other programs can join the fabric by this name
@@ -82,8 +67,8 @@ the addresses 10.77.0.1 and fd77::1.
       --check CHECK         explore: a command of the shell that fails if the
                             programs have lost data
       --seeds A-B           explore: the schedules (default: 1-1000)
-      --faults KIND[,KIND]  explore: cut, kill, pause, power, refuse, or none
-                            (default: all)
+      --faults KIND[,KIND]  explore: kinds of faults (default: all); "help"
+                            lists them
       --save FILE           explore: a finding is saved in FILE
       --replay FILE         explore: repeats this finding
   -v, --verbose             reports what rpma-sim does
@@ -214,9 +199,10 @@ void read_fault_kinds(Settings &settings, std::string_view text) {
     while (!text.empty()) {
         const size_t end = std::min(text.find(','), text.size());
         const std::string_view kind = text.substr(0, end);
-        if (kind != "cut" && kind != "kill" && kind != "pause" && kind != "power" &&
-            kind != "refuse" && kind != "none")
-            refuse("--faults takes cut, kill, pause, power, refuse or none, not '%.*s'",
+        if (kind == "help")
+            print_help(list_fault_kinds());
+        if (!is_fault_kind(kind))
+            refuse("--faults: there is no kind '%.*s': --faults help lists them",
                    static_cast<int>(kind.size()), kind.data());
         settings.fault_kinds.push_back(kind);
         text.remove_prefix(std::min(end + 1, text.size()));
@@ -345,6 +331,13 @@ void check_host(const Settings &settings, const char *where, unsigned number) {
                settings.fabric.hosts);
 }
 
+// Refuses a host without a COMMAND whose end could be awaited.
+void check_commands(const Settings &settings, const char *where, unsigned number) {
+    if (number != 0 &&
+        std::ranges::find(settings.commands, number, &Command::host) == settings.commands.end())
+        refuse("%s: host%u has no COMMAND that could end", where, number);
+}
+
 // Sets the number of hosts, and refuses options with other hosts.
 void check_hosts(Settings &settings, bool has_host_count) {
     unsigned most = 1;
@@ -359,10 +352,14 @@ void check_hosts(Settings &settings, bool has_host_count) {
         check_host(settings, "--pmem", number);
     for (const Fault &fault : settings.faults) {
         check_host(settings, "--fault", fault.after);
-        for (const unsigned number : fault.hosts)
+        check_commands(settings, "--fault 'after'", fault.after);
+        for (const unsigned number : fault.hosts) {
             check_host(settings, "--fault", number);
+            check_fault(fault, number, settings.device_of(number));
+        }
     }
     check_host(settings, "--until", settings.until_host);
+    check_commands(settings, "--until", settings.until_host);
 }
 
 // Reads the arguments and the choices of a saved finding.

@@ -19,11 +19,13 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <utility>
 
 namespace {
 
 constexpr uint64_t SECOND = 1'000'000'000;
 constexpr uint64_t TERMINATION_TIMEOUT = SECOND; // from SIGTERM to SIGKILL
+constexpr uint64_t MAX_IDLE = 5 * SECOND;        // after a failure
 constexpr uint64_t LISTEN_TIMEOUT = SECOND;      // then the next command starts
 constexpr uint64_t LISTEN_INTERVAL = 2'000'000;
 constexpr int SIGNALS[] = {SIGCHLD, SIGINT, SIGTERM, SIGHUP};
@@ -39,19 +41,6 @@ void mask_signals(int how, sigset_t &set) {
 void prepend(const char *name, const std::string &value) {
     const char *const old = getenv(name);
     setenv(name, (old == nullptr || *old == '\0' ? value : value + ":" + old).c_str(), 1);
-}
-
-// Prints the complete lines of the output.
-void print_lines(Output &output, bool is_last) {
-    size_t end;
-    while ((end = output.incomplete_line.find('\n')) != output.incomplete_line.npos ||
-           (is_last && !output.incomplete_line.empty())) {
-        end = std::min(end, output.incomplete_line.size());
-        fprintf(output.stream, "host%u: %.*s\n", output.host, static_cast<int>(end),
-                output.incomplete_line.c_str());
-        output.incomplete_line.erase(0, end + 1);
-    }
-    fflush(output.stream);
 }
 
 // Also works for processes that are not children of this one.
@@ -215,21 +204,11 @@ void Run::report(const char *format, ...) const {
     va_end(arguments);
 }
 
-// Creates a pipe, whose lines are printed with the host. `end` is its write end.
-void Run::add_output(unsigned host, FILE *to, int &end) {
-    int pipe_ends[2];
-    if (pipe2(pipe_ends, O_CLOEXEC) != 0)
-        refuse("pipe: %s", strerror(errno));
-    fcntl(pipe_ends[0], F_SETFL, O_NONBLOCK);
-    end = pipe_ends[1];
-    outputs_.push_back({pipe_ends[0], host, to, ""});
-}
-
 void Run::start(const Command &command) {
     int out = -1, err = -1;
     if (settings_.prefixes) {
-        add_output(command.host, stdout, out);
-        add_output(command.host, stderr, err);
+        out = outputs_.add(command.host, STDOUT_FILENO);
+        err = outputs_.add(command.host, STDERR_FILENO);
     }
     // A single command keeps the terminal, because it may be a shell.
     const bool is_alone = settings_.commands.size() == 1;
@@ -244,7 +223,8 @@ void Run::start(const Command &command) {
         close(err);
     }
     report("host%u starts %s (process %d)", command.host, command.argv[0], pid);
-    children_.push_back({&command, pid, !is_alone, now()});
+    active_at_ = now();
+    children_.push_back({&command, pid, !is_alone, active_at_});
 }
 
 std::string Run::listening_path(const Command &command) const {
@@ -252,11 +232,17 @@ std::string Run::listening_path(const Command &command) const {
            std::to_string(&command - settings_.commands.data());
 }
 
+// The command has started, perhaps several times.
+const Child &Run::last_child_of(const Command &command) const {
+    return *std::find_if(children_.rbegin(), children_.rend(),
+                         [&](const Child &child) { return child.command == &command; });
+}
+
 // A command starts when the previous one listens or has ended: a client needs its server.
 void Run::start_next() {
     while (started_ < settings_.commands.size()) {
         if (started_ > 0 && !settings_.starts_together) {
-            const Child &before = children_.back();
+            const Child &before = last_child_of(settings_.commands[started_ - 1]);
             if (before.is_running && now() < before.started_at + LISTEN_TIMEOUT &&
                 access(listening_path(*before.command).c_str(), F_OK) != 0)
                 return;
@@ -265,13 +251,15 @@ void Run::start_next() {
     }
 }
 
+// Returns true if the run goes on until the fault has occurred.
+bool Run::keeps_running(const Fault &fault) {
+    return fault.after != 0 || starts_programs(fault);
+}
+
 void Run::schedule(const Fault &fault) {
-    const bool keeps_running = fault.after != 0 || fault.action == "power-on";
-    pending_faults_ += keeps_running;
-    server_.fabric().at(now() + fault.time, [this, &fault, keeps_running] {
-        pending_faults_ -= keeps_running;
-        apply(fault);
-    });
+    scheduled_faults_++;
+    pending_faults_ += keeps_running(fault);
+    server_.fabric().at(now() + fault.time, [this, &fault] { due_faults_.push_back(&fault); });
 }
 
 // Returns the processes whose environment names this directory of the fabric, including those
@@ -299,23 +287,6 @@ void Run::signal_host(unsigned host, int number) {
         kill(pid, number);
 }
 
-// Calls the action for the link of a host to another one, or for its links to all others.
-template <class Action> void Run::for_each_link(const Fault &fault, Action action) {
-    if (fault.hosts.size() == 2)
-        action(fault.hosts[0], fault.hosts[1]);
-    else
-        for (unsigned other = 1; other <= settings_.fabric.hosts; other++)
-            if (other != fault.hosts[0])
-                action(fault.hosts[0], other);
-}
-
-void Run::flap(const Fault &fault, bool is_cut) {
-    for_each_link(fault, [&](unsigned host, unsigned other) {
-        server_.fabric().cut(host, other, is_cut);
-    });
-    server_.fabric().at(now() + fault.number, [this, &fault, is_cut] { flap(fault, !is_cut); });
-}
-
 void Run::power_off(unsigned host) {
     server_.fabric().set_power(host, false);
     signal_host(host, SIGKILL);
@@ -336,72 +307,70 @@ void Run::power_off(unsigned host) {
 
 void Run::power_on(unsigned host) {
     server_.fabric().set_power(host, true);
-    for (const Command &command : settings_.commands)
-        if (command.host == host)
+    for (size_t i = 0; i < started_; i++)
+        if (const Command &command = settings_.commands[i];
+            command.host == host && !last_child_of(command).is_running)
             start(command);
 }
 
-void Run::apply(const Fault &fault) {
-    sim::Fabric &fabric = server_.fabric();
-    const unsigned host = fault.hosts[0];
-    report("fault: %s host%u", fault.action.c_str(), host);
-    const std::string_view action = fault.action;
-    if (action == "cut" || action == "join")
-        for_each_link(fault, [&](unsigned one, unsigned other) {
-            fabric.cut(one, other, action == "cut");
-        });
-    else if (action == "flap")
-        flap(fault, true);
-    else if (action == "delay")
-        for_each_link(fault, [&](unsigned one, unsigned other) {
-            fabric.set_delay(one, other, fault.number);
-        });
-    else if (action == "port-down" || action == "port-up")
-        fabric.set_port(host, 0, action == "port-up");
-    else if (action == "kill")
-        signal_host(host, SIGKILL);
-    else if (action == "freeze" || action == "thaw")
-        signal_host(host, action == "freeze" ? SIGSTOP : SIGCONT);
-    else if (action == "power-off")
-        power_off(host);
-    else if (action == "power-on")
-        power_on(host);
-    else if (action == "refuse")
-        fabric.refuse_post(host, static_cast<unsigned>(fault.number), fault.error);
-    else if (action == "doorbell")
-        fabric.refuse_post(host, 0, fault.error);
-    else if (action == "overrun")
-        fabric.overrun_cqs(host);
-    else if (action == "event")
-        fabric.raise_async(host, 0, fault.event);
-    else if (action == "addr-change")
-        fabric.change_address(host, 0);
-    else if (action == "remove")
-        fabric.remove_device(host, 0);
+void Run::apply_due_faults() {
+    for (const Fault *const fault : std::exchange(due_faults_, {})) {
+        report("fault: %s", fault->text.c_str());
+        scheduled_faults_--;
+        pending_faults_ -= keeps_running(*fault);
+        active_at_ = now();
+        apply(*this, *fault);
+    }
 }
 
 void Run::handle_exit(Child &child, int status) {
     child.is_running = false;
-    const int code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+    child.status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+    has_ended_ = true;
+    active_at_ = now();
     report("host%u: %s ended with status %d", child.command->host, child.command->argv[0],
-           code);
-    if (code != 0 && !child.ignores_status && status_ == 0)
-        status_ = code;
-    if (settings_.until == Until::FIRST)
-        is_finished_ = true;
-    if (!is_host_running(child.command->host)) {
-        is_finished_ = is_finished_ || (settings_.until == Until::HOST &&
-                                        settings_.until_host == child.command->host);
-        for (const Fault &fault : settings_.faults)
-            if (fault.after == child.command->host)
-                schedule(fault);
-    }
+           child.status);
+    if (child.status != 0 && !child.ignores_status && failed_ == nullptr)
+        failed_ = &child;
+    if (is_host_running(child.command->host))
+        return;
+    // Each fault occurs once, although its effect may start and end the programs again.
+    std::erase_if(later_faults_, [&](const Fault *fault) {
+        const bool is_now = fault->after == child.command->host;
+        if (is_now)
+            schedule(*fault);
+        return is_now;
+    });
 }
 
+// Also true if a COMMAND of the host has not started yet.
 bool Run::is_host_running(unsigned host) const {
-    return std::any_of(children_.begin(), children_.end(), [&](const Child &child) {
-        return child.is_running && child.command->host == host;
-    });
+    return std::any_of(children_.begin(), children_.end(),
+                       [&](const Child &child) {
+                           return child.is_running && child.command->host == host;
+                       }) ||
+           std::any_of(settings_.commands.begin() + static_cast<std::ptrdiff_t>(started_),
+                       settings_.commands.end(),
+                       [&](const Command &command) { return command.host == host; });
+}
+
+// A fabric without COMMANDs does not end: it serves programs that join it.
+bool Run::is_finished() const {
+    if (pending_faults_ > 0 || settings_.commands.empty())
+        return false;
+    if (started_ == settings_.commands.size() && !is_any_running())
+        return true;
+    return (settings_.until == Until::FIRST && has_ended_) ||
+           (settings_.until == Until::HOST && !is_host_running(settings_.until_host));
+}
+
+// After a failure, returns the time at which the others are ended unless one makes a call: they
+// may wait for the failed program for ever. A program that joins a named fabric may still come.
+uint64_t Run::idle_limit() const {
+    return failed_ == nullptr || scheduled_faults_ > 0 || settings_.until == Until::ALL ||
+                   !settings_.name.empty()
+               ? UINT64_MAX
+               : active_at_ + MAX_IDLE;
 }
 
 void Run::reap() {
@@ -414,45 +383,27 @@ void Run::reap() {
 
 // Returns false if a signal ends the run.
 bool Run::handle_signals() {
-    if (const int number = signals_.received(); number != 0) {
-        status_ = 128 + number;
+    if (signals_.received() != 0)
         return false;
-    }
     reap();
     return true;
 }
 
-void Run::read_outputs() {
-    char part[4096];
-    for (size_t i = 0; i < outputs_.size();) {
-        Output &output = outputs_[i];
-        ssize_t length;
-        while ((length = read(output.fd, part, sizeof(part))) > 0)
-            output.incomplete_line.append(part, static_cast<size_t>(length));
-        const bool is_last = length == 0;
-        print_lines(output, is_last);
-        if (is_last)
-            close(output.fd);
-        if (is_last)
-            outputs_.erase(outputs_.begin() + static_cast<std::ptrdiff_t>(i));
-        else
-            i++;
-    }
-}
-
 // Waits for an event, at most `limit` nanoseconds.
 void Run::step(uint64_t limit) {
-    std::vector<pollfd> events = {{server_.descriptor(), POLLIN, 0},
-                                  {signals_.descriptor(), POLLIN, 0}};
-    for (const Output &output : outputs_)
-        events.push_back({output.fd, POLLIN, 0});
+    std::vector<pollfd> events = {{signals_.descriptor(), POLLIN, 0},
+                                  {server_.descriptor(), POLLIN, 0}};
+    outputs_.add_events(events);
     const uint64_t timer = server_.fabric().next_timer(), time_now = now();
     const uint64_t wait = std::min(limit, timer > time_now ? timer - time_now : 0);
     const timespec time = {static_cast<time_t>(wait / SECOND),
                            static_cast<long>(wait % SECOND)};
     ppoll(events.data(), events.size(), wait == UINT64_MAX ? nullptr : &time, nullptr);
+    if (std::any_of(events.begin() + 1, events.end(),
+                    [](const pollfd &event) { return event.revents != 0; }))
+        active_at_ = now();
     server_.step(0);
-    read_outputs();
+    outputs_.serve();
 }
 
 // Servers get a second to end.
@@ -481,25 +432,36 @@ void Run::kill_all_processes() {
     }
     for (const pid_t pid : processes(""))
         kill_and_wait(pid);
-    read_outputs();
+    outputs_.close_all();
 }
 
 int Run::main() {
     for (const Fault &fault : settings_.faults)
         if (fault.after == 0)
             schedule(fault);
-    while (handle_signals()) {
+        else
+            later_faults_.push_back(&fault);
+    while (handle_signals() && !is_finished()) {
         start_next();
-        if (is_finished_ && pending_faults_ == 0) {
-            end_commands();
+        const uint64_t limit = idle_limit(), time_now = now();
+        if (time_now >= limit) {
+            fprintf(stderr,
+                    "rpma-sim: host%u: %s ended with status %d, and no program has made a call "
+                    "for 5 s: the others are ended; --until all waits for them\n",
+                    failed_->command->host, failed_->command->argv[0], failed_->status);
             break;
         }
-        // A fabric without commands does not end: it serves programs that join it.
-        if (!is_any_running() && pending_faults_ == 0 && !settings_.commands.empty())
-            break;
-        step(started_ < settings_.commands.size() ? LISTEN_INTERVAL : UINT64_MAX);
+        step(std::min(started_ < settings_.commands.size() ? LISTEN_INTERVAL : UINT64_MAX,
+                      limit == UINT64_MAX ? limit : limit - time_now));
+        apply_due_faults();
     }
+    end_commands();
+    kill_all_processes();
+    while (!outputs_.is_written() && signals_.received() == 0)
+        step(UINT64_MAX);
     report("data was moved %s",
            server_.memory_threads() > 0 ? "by threads of the programs" : "directly");
-    return status_;
+    if (const int number = signals_.received(); number != 0)
+        return 128 + number;
+    return failed_ == nullptr ? 0 : failed_->status;
 }

@@ -12,14 +12,8 @@
 #include <random>
 
 #include "../../sim/verbs/server.hh"
+#include "output.hh"
 #include "sim.hh"
-
-struct Output {
-    int fd;
-    unsigned host;
-    FILE *stream;
-    std::string incomplete_line;
-};
 
 struct Child {
     const Command *command;
@@ -28,6 +22,7 @@ struct Child {
     uint64_t started_at;
     bool is_running = true;
     bool ignores_status = false; // a fault has ended the child
+    int status = 0;
 };
 
 class Run {
@@ -38,31 +33,41 @@ class Run {
     Run &operator=(const Run &) = delete;
     int main(); // returns the exit status
 
+    // For the actions of faults.
+    sim::Fabric &fabric() { return server_.fabric(); }
+    // Calls the function for the link of a host to another one, or for its links to all others.
+    template <class Function> void for_each_link(const Fault &fault, Function function) {
+        if (fault.hosts.size() == 2)
+            return function(fault.hosts[0], fault.hosts[1]);
+        for (unsigned other = 1; other <= settings_.fabric.hosts; other++)
+            if (other != fault.hosts[0])
+                function(fault.hosts[0], other);
+    }
+    void signal_host(unsigned host, int number);
+    void power_off(unsigned host);
+    void power_on(unsigned host);
+
   private:
     static uint64_t now() { return sim::Server::clock(); }
     void start(const Command &command);
     void start_next();
     std::string listening_path(const Command &command) const;
-    void add_output(unsigned host, FILE *to, int &end);
     void report(const char *format, ...) const __attribute__((format(printf, 2, 3)));
     bool handle_signals();
     void reap();
     void handle_exit(Child &child, int status);
-    void read_outputs();
     void step(uint64_t limit);
     void end_commands();
     void kill_all_processes();
     bool is_any_running() const;
     bool is_host_running(unsigned host) const;
-
+    bool is_finished() const;
+    uint64_t idle_limit() const;
+    const Child &last_child_of(const Command &command) const;
+    static bool keeps_running(const Fault &fault);
     void schedule(const Fault &fault);
-    void apply(const Fault &fault);
-    template <class Action> void for_each_link(const Fault &fault, Action action);
-    void flap(const Fault &fault, bool is_cut);
-    void signal_host(unsigned host, int number);
+    void apply_due_faults();
     std::vector<pid_t> processes(const std::string &root) const;
-    void power_off(unsigned host);
-    void power_on(unsigned host);
 
     Settings &settings_;
     const Libraries &libraries_;
@@ -73,11 +78,15 @@ class Run {
     const uint64_t started_at_ = now();
     std::mt19937_64 generator_;
     std::deque<Child> children_;
-    std::vector<Output> outputs_;
-    size_t started_ = 0; // how many commands have started
-    int status_ = 0;
+    PrefixedOutput outputs_;
+    size_t started_ = 0;                      // how many commands have started
+    const Child *failed_ = nullptr;           // the first one
+    uint64_t active_at_ = 0;                  // the last call, output, start, end or fault
+    std::vector<const Fault *> later_faults_; // "after HOST": that has not ended yet
+    std::vector<const Fault *> due_faults_;
+    unsigned scheduled_faults_ = 0;
     unsigned pending_faults_ = 0; // faults that still occur after all commands have ended
-    bool is_finished_ = false;
+    bool has_ended_ = false;      // a command
 };
 
 #endif // RPMA_SIM_RUN_HH

@@ -154,6 +154,22 @@ class Explore(unittest.TestCase):
         self.assertEqual(status, 0)
         self.assertEqual([line for line in output.splitlines() if len(line) > 80], [])
 
+    def test_kinds_of_faults(self):
+        output, status = self.explore("--faults help")
+        kinds = re.findall(r"^(\w+) ", output, re.M)
+        page = PAGE.read_text()
+        described = re.findall(r"^\.It Cm (\w+)$", page[page.index("Fl Fl faults Ar KIND"):page.index("Fl Fl save Ar FILE")], re.M)
+        self.assertEqual((status, kinds), (0, [*described, "none"]))
+
+    def test_doorbell_fails_only_where_it_is_a_call(self):
+        """No schedule of another device may execute requests of a post that fails."""
+        self.program("server", (self.directory / "server.c").read_text(), LINKED)
+        (self.directory / "memory").write_bytes(bytes(4096))
+        command = f"--faults refuse --seeds 1-60 {FAULTS[-1][4]} {self.program('doorbell', DOORBELL, LINKED)} 10.77.0.1"
+        for device, status in (("rxe", 1), ("siw", 1), ("mlx5", 0)):
+            with self.subTest(device):
+                self.assertEqual(self.explore("--device", device, command)[1], status)
+
     def test_tutorial(self):
         commands = commands_of_tutorial()
         self.assertEqual(len(commands), 10)
@@ -291,7 +307,7 @@ class Explore(unittest.TestCase):
                 ("--check true --seeds 1- echo", "--seeds takes a number from 1"),
                 ("--check no-such-command echo", "--check 'no-such-command': "),
                 ("--replay no-finding echo", "--replay takes the arguments from FILE, and no others"),
-                ("--check true --faults fire echo", "--faults takes cut, kill,"),
+                ("--check true --faults fire echo", "--faults: there is no kind 'fire': --faults help lists them"),
                 ("--check true --fault '1s kill host1' echo", "explore chooses faults itself"),
                 ("--check ./missing echo", "./missing"),
                 ("--check true --save /missing/file false", "--save /missing/file: No such file"),

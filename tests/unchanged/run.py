@@ -296,6 +296,79 @@ def until(fixture):
         fixture.expect(done, 0, expected)
 
 
+@test("all COMMANDs of a host have ended only if none starts later")
+def all_commands(fixture):
+    fixture.expect(fixture.sim("--until", "host1", "@host1", "true", "::", "@host1", "sh", "-c", "sleep 0.2; echo done"),
+                   0, "^done$")
+    # The fault waits for the second COMMAND, which ends after that of host2.
+    done = fixture.sim("--together", "--fault", "after host1 kill host2", "@host1", "true", "::", "@host2", "sh", "-c",
+                       "sleep 0.2; echo done", "::", "@host1", "sleep", "0.4")
+    fixture.expect(done, 0, "^done$")
+    # A host whose COMMANDs start again has not ended.
+    done = fixture.sim("--until", "host1", "--fault", "200ms power-off host1", "--fault", "300ms power-on host1",
+                       "sh", "-c", "echo begun; sleep 0.4; echo done")
+    fixture.expect(done, 0, "^begun\nbegun\ndone$")
+    done = fixture.sim("--until", "first", "echo", "one", "::", "echo", "two")
+    fixture.expect(done, 0, r"\Aone\n\Z")
+
+
+@test("a fault after the end of a host occurs once")
+def after_once(fixture):
+    for faults, count in [(["200ms power-off host1", "after host1 100ms power-on host1"], 2),
+                          (["after host1 power-on host1"], 2),
+                          (["after host1 power-on host1", "after host1 power-on host1"], 2),
+                          (["after host1 power-on host2", "after host2 100ms power-on host1"], 3)]:
+        given = [word for each in faults for word in ("--fault", each)]
+        commands = ["sh", "-c", "echo run; sleep 0.4", "::", "echo", "run"]
+        done = fixture.sim("--together", *given, *commands[:None if count == 3 else 3])
+        assert (done.returncode, done.stdout) == (0, count * "run\n"), (faults, done)
+    # power-on starts only COMMANDs that do not run.
+    done = fixture.sim("--fault", "100ms power-on host1", "sh", "-c", "echo run; sleep 0.3")
+    fixture.expect(done, 0, r"\Arun\n\Z")
+
+
+@test("a failure ends programs that wait for ever, unless --until all is given")
+def failure_ends(fixture):
+    waiting = ["sh", "-c", "trap 'echo ended; exit 7' TERM; sleep 6.5 & wait; echo waited"]
+    runs = [fixture.start(*options, *waiting, "::", "sh", "-c", "exit 3") for options in ([], ["--until", "all"])]
+    ends, waits = (run.communicate(timeout=LIMIT)[0] for run in runs)
+    assert [run.returncode for run in runs] == [3, 3], (ends, waits)
+    assert ends == ("rpma-sim: host2: sh ended with status 3, and no program has made a call for 5 s: "
+                    "the others are ended; --until all waits for them\nended\n"), ends
+    assert waits == "waited\n", waits
+
+
+@test("--prefix keeps every byte, and reports an output that cannot be written", "ibv_devices")
+def prefix(fixture):
+    sim = f"{fixture.program} --prefix"
+    for command, expected in [(r"printf 'a\0b\n'", b"host1: a\0b\n"), ("printf a", b"host1: a\n"),
+                              (r"printf '\n\n'", b"host1: \nhost1: \n"), (":", b""),
+                              ("head -c 3000000 /dev/zero", b"host1: " + bytes(3000000) + b"\n"),
+                              ("yes | head -c 4000000", 2000000 * b"host1: y\n"),
+                              (r"printf 'a\n' >&2", b"host1: a\n")]:
+        done = subprocess.run([*sim.split(), "sh", "-c", command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                              timeout=LIMIT, check=False)
+        assert (done.returncode, done.stdout) == (0, expected), (command, done.returncode, done.stdout[:100])
+    full, closed = "rpma-sim: standard output: No space left on device\n", "rpma-sim: standard output: Bad file descriptor\n"
+    for command, status, expected in [
+            (f"{sim} echo hi >/dev/full", 1, full), (f"{sim} yes >/dev/full", 1, full),
+            (f"{sim} echo hi >&-", 1, closed), (f"{fixture.program} --help >&-", 1, closed),
+            (f"{sim} sh -c 'echo hi >&2' 2>/dev/full", 1, ""), (f"{sim} true >&-", 0, ""),
+            (f"set -o pipefail; {sim} yes | head -1 >/dev/null", 128 + signal.SIGPIPE, "")]:
+        done = subprocess.run(["bash", "-c", command], text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              timeout=LIMIT, check=False)
+        assert (done.returncode, done.stderr) == (status, expected), (command, done)
+    # Nobody reads: the fabric and signals are served.
+    served = fixture.work / "served"
+    process = fixture.start("--prefix", "yes", "::", "sh", "-c", f"ibv_devices; sleep 0.5; ibv_devices; touch {served}")
+    while not served.exists():
+        assert process.poll() is None
+        time.sleep(0.01)
+    process.terminate()
+    assert process.wait(timeout=LIMIT) == 128 + signal.SIGTERM
+    process.stdout.close()
+
+
 @test("a frozen program does not run")
 def frozen(fixture):
     done = fixture.sim("--fault", "200ms freeze host1", "--fault", "900ms thaw host1", "--fault", "1200ms kill host1",
@@ -445,6 +518,8 @@ def arguments(fixture):
             ("--host host0 true", "--host takes a host"),
             ("--pmem host2=/no/such/file true", "--pmem: there is no host2"),
             ("--until host2 true", "--until: there is no host2"),
+            ("--hosts 2 --until host2 true", "--until: host2 has no COMMAND that could end"),
+            ("--name lab --until host1", "--until: host1 has no COMMAND that could end"),
             ("--hosts 1 @host2 true", "@HOST: there is no host2"),
             ("--join fabric true :: true", "--join takes one COMMAND"),
             ("--join= true", "--join '' is for programs that run on a fabric already"),
@@ -464,8 +539,16 @@ def arguments(fixture):
             ("2s delay host1 0s", "a time is missing"), ("2s refuse host1 0", "a count is missing"),
             ("2s refuse host1 4294967296", "a count is missing"), ("2s refuse host1 3x", "a count is missing"),
             ("2s refuse host1 3 EFAIL", "there is no error 'EFAIL'"),
-            ("2s doorbell host1 3", "there is no error '3'"), ("2s doorbell host1 EIO EIO", "unexpected 'EIO'")]:
+            ("2s doorbell host1 3", "there is no error '3'"), ("2s doorbell host1 EIO EIO", "unexpected 'EIO'"),
+            ("2s event host1 qp-fatal", "the device rxe of host1 cannot have this fault: use one of mlx5, "),
+            ("2s event host1 sm-change", "cannot have this fault, nor can another one")]:
         fixture.expect(fixture.sim("--fault", fault, "true"), 2, f"^rpma-sim: --fault.*{re.escape(pattern)}.*\n$")
+    for device in re.findall(r"^\S+", fixture.sim("--device", "help").stdout, re.M):
+        done = fixture.sim("--device", f"host2={device}", "--fault", "0s doorbell host2", "true", "::", "true")
+        if device in ("rxe", "siw"):
+            fixture.expect(done, 0)
+        else:
+            fixture.expect(done, 2, f"the device {device} of host2 cannot have this fault: use one of rxe, siw\n")
 
 
 @test("help that cannot be written")
