@@ -90,7 +90,7 @@ def run(command, env=None, cwd=None, check=True):
         done = subprocess.run(command, env=env, cwd=cwd, stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, text=True, errors="replace", timeout=1800,
                               check=False)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError, PermissionError):  # by the folders of PATH
         raise Missing(f"{command[0]} is not installed (tools/setup abi does that)") from None
     except subprocess.TimeoutExpired:
         raise Fault(f"no end after 1800 s: {shlex.join(command)}") from None
