@@ -14,7 +14,8 @@ from manual import headings_of
 
 # The documents in the order of the site; a folder of an example represents all of its files.
 DOCUMENTS = ["README.md", "docs/*.md", "NEWS.md", "SECURITY.md", "programs/**/*.md", "packaging/*/*.md", "CONTRIBUTING.md",
-             "src/*.md", "contract/*.md", "tools/*.md", "sim/*.md", "bench/*.md", "man/*.md", "tests/*.md", "tests/*/*.md"]
+             "RELEASING.md", "src/*.md", "contract/*.md", "tools/*.md", "sim/*.md", "bench/*.md", "man/*.md",
+             "tests/*.md", "tests/*/*.md"]
 EXAMPLES = ["examples/README.md", "examples/*/README.md"]
 SOURCES = ["examples/*/*.[ch]"]
 PICTURES = ["docs/*.svg"]

@@ -1,0 +1,188 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright 2026, the librpma developers
+
+"""Checks the rules of CONTRIBUTING.md and of the READMEs that no other test checks. Run as: rules.py [RULE...]
+
+Exit status: 0, or 1 with one line per fault.
+"""
+
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+# src/README.md: a file includes only files of the same layer or a lower one.
+LAYERS = {"api": 3, "post": 3, "compat": 3, "core": 2, "wire": 1, "verbs": 1, "base": 0}
+LINES = 320  # of a file in src/; .clang-tidy limits the lines of a function
+# sim/README.md: the model makes no system calls and has no threads and no clock.
+SYSTEM = r"unistd\.h|fcntl\.h|poll\.h|pthread\.h|s?time\.h|ctime|chrono|thread|mutex|atomic|condition_variable|fstream|sys/"
+# Tests that compile sources of the library: the log of a debug build, and two functions with branches that no public
+# function reaches on one machine.
+INTERNAL = {"tests/unit/meson.build": {"api/log.cc", "base/call.cc", "base/format.cc", "base/log.cc", "base/visible.cc"},
+            "tests/unit/properties/error_text.cc": {"base/error_text.hh"}, "tests/unit/properties/format.cc": {"base/format.hh"}}
+SUBJECT = re.compile(r"[\w./*:, +-]+: \S.{0,70}[^.]")
+
+
+def read(path):
+    return path.read_text(encoding="utf-8")
+
+
+def sources(*patterns):
+    for pattern in patterns:
+        for path in sorted(ROOT.glob(pattern)):
+            if path.is_file():
+                yield str(path.relative_to(ROOT)), read(path)
+
+
+def includes(text):
+    return re.findall(r'^ *# *include ["<]([^">]+)[">]', text, flags=re.M)
+
+
+def check_layers():
+    for name, text in sources("src/*/*.hh", "src/*/*.cc"):
+        own = name.split("/")[1]
+        for file in includes(text):
+            other = file.split("/")[0]
+            if other in LAYERS and LAYERS.get(own, 9) < LAYERS[other]:
+                yield f"{name} includes {file}, of a higher layer"
+            if other in LAYERS and other != own and own in LAYERS and LAYERS[own] == LAYERS[other] == 1:
+                yield f"{name} includes {file}: wire and verbs do not use each other"
+
+
+def check_lengths():
+    for name, text in sources("src/**/*.hh", "src/**/*.cc"):
+        if text.count("\n") > LINES:
+            yield f"{name} has {text.count(chr(10))} lines, more than {LINES}: divide it"
+    # "tools/test style" runs clang-tidy.
+    if "readability-function-size.LineThreshold" not in read(ROOT / ".clang-tidy"):
+        yield ".clang-tidy has no limit for the lines of a function"
+
+
+def check_languages():
+    for name, text in sources("include/*.h", "src/**/*.h", "sim/**/*.h", "tests/**/*.h", "examples/**/*.h", "bench/**/*.h"):
+        if re.search(r"^\s*(namespace|template|class)\b", text, flags=re.M):
+            yield f"{name} is C++: name it .hh"
+
+
+def check_fabric():
+    for name, text in sources("sim/**/*.cc", "sim/**/*.hh", "sim/**/*.[ch]", "sim/**/meson.build", "programs/sim/*"):
+        if any("librpma" in file or re.search(r"(^|/)src/", file) for file in includes(text)) or "librpma_dep" in text:
+            yield f"{name} depends on librpma: the fabric is for every RDMA program"
+    for name, text in sources("sim/fabric/*"):
+        for file in includes(text):
+            if re.fullmatch(f"(?:{SYSTEM}).*", file):
+                yield f"{name} includes {file}: the model makes no system calls and has no threads and no clock"
+
+
+def check_public():
+    for name, text in sources("tests/**/*.[ch]", "tests/**/*.cc", "tests/**/*.hh", "tests/**/meson.build"):
+        used = {file for file in re.findall(r"(?:\.\./)+src/([\w/]+\.(?:cc|hh))", text)}
+        used |= {file for file in includes(text) if file.split("/")[0] in LAYERS and (ROOT / "src" / file).is_file()}
+        for file in sorted(used - INTERNAL.get(name, set())):
+            yield f"{name} uses src/{file}: tests use the public header"
+
+
+# README: the entries of its folder that it names, as a pattern and the form in which it names them.
+NAMED = {"src": ("*/", "{}/"), "sim": ("*/", "`{}/`"), "contract": ("*.*[!y]", "{}"), "tools": ("*", "{}"), "tests": ("*/", "{}"),
+         "programs": ("rpma-*", "{}"), "tests/unit": ("*/", "{}/"), "bench": ("*/", "{}"), "examples": ("[0-9]*/", "{}")}
+NO_README = {"build", "debian", "docs", "include", "packaging", "subprojects", "LICENSES"}
+
+
+def check_readmes():
+    for folder in sorted([*ROOT.glob("*/"), *ROOT.glob("tests/*/")]):
+        name = str(folder.relative_to(ROOT))
+        if not (name in NO_README or folder.name.startswith((".", "_", "build", "obj-")) or (folder / "meson-info").is_dir()):
+            if not (folder / "README.md").is_file():
+                yield f"{name} has no README.md"
+    for folder, (pattern, form) in NAMED.items():
+        readme = ROOT / folder / "README.md"
+        text = read(readme) if readme.is_file() else ""
+        if folder == "tests":  # the second column
+            text = " ".join(re.findall(r"^\| [^|]+ \| ([^|]+) \|", text, flags=re.M))
+        for path in sorted((ROOT / folder).glob(pattern)):
+            if path.name not in ("README.md", "meson.build", "__pycache__") and (path.is_dir() or not pattern.endswith("/")):
+                if form.format(path.name) not in text:
+                    yield f"{folder}/README.md does not name {path.name}"
+
+
+def check_documents():
+    """A path in backquotes or in the target of a link exists, in the folder of the document or in the root."""
+    tops = {path.name for path in ROOT.iterdir()}
+    for name, text in sources("*.md", "docs/*.md", "*/README.md", "*/*/README.md"):
+        if name == "NEWS.md" or name.startswith("build"):
+            continue
+        folder = (ROOT / name).parent
+        text = re.sub(r"^```.*?^```$", "", text, flags=re.M | re.S)
+        paths = {target.partition("#")[0] for target in re.findall(r"\]\(([^)#:]+)[^):]*\)", text)}
+        paths |= {word for code in re.findall(r"`([^`\n]+)`", text) for word in code.split()[:1]
+                  if re.fullmatch(r"[\w.-]+(/[\w.-]+)+/?", word) and word.split("/")[0] in tops - {"build"}}
+        paths |= set(re.findall(r"^\| ([\w./-]+/[\w.-]+) \|", text, flags=re.M))
+        for path in sorted(paths):
+            if not (folder / path).exists() and not (ROOT / path).exists():
+                yield f"{name}: there is no {path}"
+
+
+def check_suites():
+    """tests/README.md lists the suites that `meson test` leaves out."""
+    left_out = set(re.findall(r"'(\w+)'", re.search(r"exclude_suites: \[(.*?)\]", read(ROOT / "tests/meson.build"))[1]))
+    text = " ".join(read(ROOT / "tests/README.md").split())
+    found = re.search(r"leaves out the suites ([\w, ]+)\.", text)
+    listed = set(re.findall(r"\w+", found[1])) - {"and"} if found else set()
+    for name in sorted(left_out ^ listed):
+        yield f"tests/README.md: the list of suites that are left out {'lacks' if name in left_out else 'has'} {name}"
+
+
+def check_programs():
+    for path in sorted(ROOT.glob("man/rpma-*.1")):
+        program = path.stem
+        if program != "rpma-sim-explore" and not (ROOT / "programs/completion" / program).is_file():
+            yield f"{program} has no bash completion"
+
+
+def check_subjects():
+    """The commits since the release was opened and since this check exists; a tarball has none."""
+    if not (ROOT / ".git").exists() or not shutil.which("git"):
+        return
+    git = ["git", "-c", f"safe.directory={ROOT}", "-C", str(ROOT), "log", "--no-merges"]
+
+    def log(*arguments):
+        return subprocess.run([*git, *arguments], capture_output=True, text=True, check=True).stdout.splitlines()
+
+    since = log("-1", "--format=^%H", "--grep=^NEWS: open ") + log("--format=^%H", "--diff-filter=A", "--", "tests/rules.py")
+    for line in log("--format=%h %s", "HEAD", *since):
+        number, _, subject = line.partition(" ")
+        if len(subject) > 72 or not SUBJECT.fullmatch(subject):
+            yield f"commit {number}: the subject is not \"area: change\" of at most 72 characters without a full stop: {subject}"
+
+
+def check_missing():
+    """A test whose program cannot be executed is skipped and names the program, whatever the folders of PATH contain."""
+    with tempfile.TemporaryDirectory(prefix="librpma-rules-") as folder:
+        for program in ("readelf", "mandoc"):
+            (pathlib.Path(folder) / program).write_text("")  # not executable
+        for command, program in (("tests/abi/released.py check /dev/null", "readelf"), ("tests/man/check.py mandoc", "mandoc")):
+            done = subprocess.run([sys.executable, *command.split()], cwd=ROOT, env={**os.environ, "PATH": folder},
+                                  capture_output=True, text=True, check=False)
+            if done.returncode != 77 or program not in done.stdout + done.stderr:
+                yield f"{command}, without {program}: status {done.returncode}: {(done.stderr or done.stdout)[-200:]}"
+
+
+RULES = {name.removeprefix("check_"): check for name, check in list(globals().items()) if name.startswith("check_")}
+
+
+def main():
+    names = sys.argv[1:] or list(RULES)
+    if set(names) - set(RULES):
+        sys.exit(f"{__doc__}\nRULE: {', '.join(RULES)}")
+    faults = [f"rules {name}: {fault}" for name in names for fault in RULES[name]()]
+    print("\n".join(faults) if faults else f"rules: {', '.join(names)}: no fault")
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
