@@ -8,6 +8,7 @@ import shutil
 import subprocess
 
 import contract
+import mdoc
 
 SECTIONS = {
     "1": ["NAME", "SYNOPSIS", "DESCRIPTION", "EXIT STATUS", "EXAMPLES", "SEE ALSO", "HISTORY", "BUGS"],
@@ -132,6 +133,19 @@ def check_repeated(book):
         usage = line.args[1] if line.macro == "It" else usage
         if any(arg.startswith("IBV_ACCESS_REMOTE") for arg in line.args) and usage not in listed:
             yield f"man/rpma_security.7: {usage} grants the other side access, and the page does not list it"
+
+
+VERSION = re.compile(r"\b(?:Linux|rdma-core) (?:release )?\d+(?:\.\d+)?")
+RANGE = re.compile(r"\b(?:[Bb]efore|[Ss]ince|[Ff]rom|[Uu]p to|[Uu]ntil|later)\b")
+
+
+def check_versions(book):
+    """A statement about a release of Linux or rdma-core names the range of releases for which it holds."""
+    for page in book.pages:
+        text = mdoc.joined(line.text() for line in page.lines if line.macro not in ("It", "Bl", "El"))
+        for sentence in re.split(r"(?<=[.:;?])\s", text):
+            if VERSION.search(sentence) and not RANGE.search(sentence):
+                yield f"man/{page.name}: name the range of releases: {sentence}"
 
 
 def check_guides(book):

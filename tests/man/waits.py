@@ -63,6 +63,18 @@ def check_waits(book):
         yield f"ATTRIBUTES of {name}: whether it blocks differs from contract/errors.tsv"
 
 
+def check_addresses(book):
+    """The pages about a changed link address name each function that reports it as RPMA_E_NO_EVENT."""
+    wanted = {name for name, rows in contract.documented_errors().items() for row in rows
+              if row["code"] == "RPMA_E_NO_EVENT" and "ADDR_CHANGE" in row["condition"]}
+    for page in book.pages:
+        for at, line in enumerate(page.lines):
+            near = page.lines[max(0, at - 8):at + 9]
+            if page.name in ("rpma_failures.7", "rpma_network.7") and "RPMA_E_NO_EVENT" in line.args:
+                for name in sorted(wanted - {name for _, name, _ in page.references(near)}):
+                    yield f"man/{page.name}:{line.number}: RPMA_E_NO_EVENT: {name} is missing"
+
+
 def named(source):
     """{part of rpma_errors(7): the codes, statuses or events that it explains}"""
     if not VERBS.exists():
