@@ -19,6 +19,7 @@ BLOCK = re.compile(r'^```\n((?:\*[A-Z]+\*|libibverbs: )[^\n]*)\n```$', re.MULTIL
 FAILURE = re.compile(r'^<!-- failure: (.+?)(; ' + ELSEWHERE + r')? -->\n' + BLOCK.pattern[1:],
                      re.MULTILINE)
 COMPLETION = re.compile(r'^\| `IBV_WC_(\w+)` \((\d+)\)[^|]*\| ([^|]+) \| ([^|]+) \|$', re.MULTILINE)
+REASON = re.compile(r'^\| (\d+|others) \| ([^|]+) \| ([^|]+) \|$', re.MULTILINE)
 SECTION = re.compile(r'^### ([^\n]+)\n(.*?)(?=^##|\Z)', re.MULTILINE | re.DOTALL)
 
 
@@ -53,6 +54,11 @@ def entries_of(text):
     entries += [Entry(heading, False) for heading, body in SECTION.findall(text)
                 if not FAILURE.search(body)]
     return {entry.name: entry for entry in entries}
+
+
+def reasons_of(text):
+    """The rows of the table of reject reasons: a dictionary, number or "others" -> (text, remedy)."""
+    return {reason: (meaning, remedy) for reason, meaning, remedy in REASON.findall(text)}
 
 
 def faults_of(text):

@@ -118,12 +118,32 @@ void add_properties(json &device, ibv_context *context, const search &search) {
         device["registration"] = registration(device, peer, *search.tried);
 }
 
+// What open(2) of a file with sufficient permissions returns. Linux, security/device_cgroup.c,
+// devcgroup_check_permission(): EPERM; drivers/infiniband/core/cgroup.c: EAGAIN.
+std::string remedy_of_open(int error) {
+    static constexpr struct {
+        int error;
+        const char *remedy;
+    } remedies[] = {
+        {EPERM, "in a container: add the devices of /dev/infiniband to its list of devices"},
+        {EAGAIN, "let the rdma cgroup open more devices: hca_handle in rdma.max"},
+        {ENOENT, "in a container: add the devices of /dev/infiniband; otherwise: modprobe "
+                 "ib_uverbs"},
+        {EMFILE, "let this process open more files: ulimit -n, or LimitNOFILE= of systemd"},
+        {ENFILE, "let this machine open more files: sysctl fs.file-max"},
+    };
+    for (const auto &known : remedies)
+        if (known.error == error)
+            return known.remedy;
+    return "see the driver's lines in the kernel log: dmesg";
+}
+
 json open_failure(const std::string &node, int error) {
     const int refused = access_error(node, R_OK | W_OK);
-    if (refused == 0)
-        return no(fmt::format("the device cannot be opened: {}", std::strerror(error)),
-                  "see the driver's lines in the kernel log: dmesg");
-    return no(node + ": " + std::strerror(refused), GRANT_ACCESS);
+    if (refused == EACCES)
+        return no(node + ": " + std::strerror(refused), GRANT_ACCESS);
+    return no(fmt::format("the device cannot be opened: {}", std::strerror(error)),
+              remedy_of_open(refused != 0 ? refused : error));
 }
 
 json describe(ibv_device *listed, const search &search) {

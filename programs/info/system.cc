@@ -126,7 +126,8 @@ json connection_manager() {
         return yes();
     if (error == ENOENT)
         return no("there is no " + node + ", which connections need",
-                  "load the module: modprobe rdma_ucm");
+                  "load the module: modprobe rdma_ucm; in a container, add the devices of "
+                  "/dev/infiniband");
     return no(node + ": " + std::strerror(error), GRANT_ACCESS);
 }
 

@@ -28,7 +28,7 @@ ibv_context *find_device(Call &call, const char *addr, Side side) {
         return nullptr;
     if (side == Side::LOCAL)
         return try_each_address(call, addresses, [&](const addrinfo &address) -> ibv_context * {
-            CmId id = CmId::create(call, nullptr);
+            CmId id = CmId::create(call, nullptr, LOOKUP);
             if (!id || !id.bind(call, address.ai_addr))
                 return nullptr;
             return device_of(call, id, addr);
@@ -37,7 +37,7 @@ ibv_context *find_device(Call &call, const char *addr, Side side) {
     return try_each_route(
         call, addresses, any_source, addr, nullptr,
         [&](sockaddr *source, sockaddr *destination) -> ibv_context * {
-            CmId id = CmId::create(call, nullptr);
+            CmId id = CmId::create(call, nullptr, LOOKUP);
             if (!id || !id.resolve_addr(call, source, destination, RPMA_DEFAULT_TIMEOUT_MS))
                 return nullptr;
             return device_of(call, id, addr);

@@ -148,11 +148,11 @@ rpma_conn_event rpma_conn::next_event(Call &call) {
     if (reported.event == RPMA_CONN_UNDEFINED)
         RPMA_FAIL(call, RPMA_E_UNKNOWN, 0, "unexpected event on a connection: %s%s",
                   rdma_event_str(type),
-                  status_text(type, status, id_->verbs, was_established).chars);
+                  status_text(type, status, id_.get(), was_established).chars);
     else
         RPMA_LOG(reported.level, call.function(), "%s (%s)%s", event_text(reported.event),
                  rdma_event_str(type),
-                 status_text(type, status, id_->verbs, was_established).chars);
+                 status_text(type, status, id_.get(), was_established).chars);
     return reported.event;
 }
 

@@ -183,7 +183,7 @@ inline bool rpma_conn::create_queue_pair(Call &call, const ConnSettings &cfg,
         attributes.send_ops_flags = operations;
     }
     queue_pair_ =
-        create_qp(call, *id_.get(), attributes, peer.device().max_qp_wr, peer.device().max_qp);
+        create_qp(call, id_, attributes, peer.device().max_qp_wr, peer.device().max_qp);
     granted_ = attributes.cap;
     // The ack timeout is the last step that may fail, because an option of the ID cannot be
     // reset. Linux applies it when the queue pair becomes ready to send

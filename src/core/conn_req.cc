@@ -41,7 +41,7 @@ std::unique_ptr<rpma_conn_req> rpma_conn_req::outgoing(Call &call, rpma_peer &pe
     return try_each_route(
         call, addresses, cfg.source, addr, port,
         [&](sockaddr *source, sockaddr *destination) -> std::unique_ptr<rpma_conn_req> {
-            CmId id = CmId::create(call, nullptr);
+            CmId id = CmId::create(call, nullptr, CLIENT);
             if (!id || !resolve_addr(call, id, cfg.tos, source, destination, cfg.timeout_ms) ||
                 !id.resolve_route(call, cfg.timeout_ms))
                 return nullptr;
@@ -100,7 +100,7 @@ bool rpma_conn_req::try_next_address(Call &call) {
         const addrinfo &address = *resolution.next_address;
         resolution.next_address = address.ai_next;
         call.begin_attempt(resolution.next_address == nullptr);
-        CmId created = CmId::create(call, events());
+        CmId created = CmId::create(call, events(), CLIENT);
         if (!created)
             continue;
         // Destroys the previous CM ID, which may hold the source port.
@@ -157,7 +157,7 @@ bool rpma_conn_req::advance(Call &call, CmEvent &&event) {
         return true;
     default:
         RPMA_FAIL(call, RPMA_E_PROVIDER, 0, "%s: the request cannot proceed%s",
-                  rdma_event_str(type), status_text(type, status, id()->verbs, false).chars);
+                  rdma_event_str(type), status_text(type, status, id().get(), false).chars);
         return false;
     }
 }

@@ -20,7 +20,7 @@ std::unique_ptr<rpma_ep> rpma_ep::listen(Call &call, rpma_peer &peer, const char
     if (!addresses)
         return nullptr;
     CmId id = try_each_address(call, addresses, [&](const addrinfo &address) {
-        CmId created = CmId::create(call, events.get());
+        CmId created = CmId::create(call, events.get(), SERVER);
         if (!created ||
             (cfg.ipv6_only && address.ai_family == AF_INET6 && !created.set_ipv6_only(call)) ||
             !created.bind(call, address.ai_addr) || !created.listen(call, cfg.backlog))

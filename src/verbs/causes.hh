@@ -28,16 +28,33 @@ enum Step : unsigned {
     CONNECT = 1 << 14,
     ACCEPT = 1 << 15,
     REJECT = 1 << 16,
+    DISCONNECT = 1 << 17,
 };
 
-// The known facts about a failure; the members after error are used by some steps only.
+// The side of the connection that failed.
+enum Role : unsigned {
+    CLIENT = 1 << 0, // a connection that this side requests
+    SERVER = 1 << 1, // an endpoint, or a connection that another machine has requested
+    LOOKUP = 1 << 2, // rpma_utils_get_ibv_context(), which has no configuration
+    NO_SIDE = 1 << 3,
+};
+
+// ROCE if it is not known yet.
+enum Transport : unsigned { INFINIBAND = 1 << 0, ROCE = 1 << 1, IWARP = 1 << 2 };
+Transport transport_of(const rdma_cm_id &id);
+
+inline constexpr unsigned ANY = ~0U;
+
+// The known facts about a failure; the members after transport are used by some steps only.
 struct Failure {
     Step step;
     int error;
+    Role role = NO_SIDE;
+    Transport transport = ROCE;
     const ibv_context *device = nullptr;    // the peer's
     const ibv_context *id_device = nullptr; // the connection's
     uint32_t objects = 0; // the device's limit of objects of this kind for all programs
-    struct {
+    struct Size {
         const char *parameter, *attribute; // names for the log: of the call, of the device
         uint64_t requested, limit;
         const char *setter; // name of the setter, or nullptr

@@ -27,9 +27,10 @@ void CmId::report_failure(Call &call, int error, const char *function) {
 }
 
 void CmId::report_failure(Call &call, int error, Step step, const char *function,
-                          uint8_t data_len) {
-    RPMA_FAIL_ADVISING(call, RPMA_E_PROVIDER, error,
-                       advice_for({.step = step, .error = error, .data = data_len}).chars,
+                          uint8_t data_len) const {
+    Failure failed = failure(step, error);
+    failed.data = data_len;
+    RPMA_FAIL_ADVISING(call, RPMA_E_PROVIDER, error, advice_for(failed).chars,
                        "%s(private_data_len=%u)", function, data_len);
 }
 
@@ -42,9 +43,9 @@ void CmId::destroy() {
 bool CmId::bind(Call &call, sockaddr *address) {
     if (rdma_bind_addr(id_, address) == 0)
         return true;
-    const int error = errno;
-    RPMA_FAIL_ADVISING(call, RPMA_E_PROVIDER, error,
-                       advice_for({.step = BIND, .error = error, .source = address}).chars,
+    Failure failed = failure(BIND, errno);
+    failed.source = address;
+    RPMA_FAIL_ADVISING(call, RPMA_E_PROVIDER, failed.error, advice_for(failed).chars,
                        "rdma_bind_addr(addr=%s)", address_text(address).chars);
     return false;
 }
@@ -52,10 +53,9 @@ bool CmId::bind(Call &call, sockaddr *address) {
 bool CmId::listen(Call &call, uint32_t backlog) {
     if (rdma_listen(id_, static_cast<int>(backlog)) == 0)
         return true;
-    const int error = errno;
-    const sockaddr *address = rdma_get_local_addr(id_);
-    RPMA_FAIL_ADVISING(call, RPMA_E_PROVIDER, error,
-                       advice_for({.step = BIND, .error = error, .source = address}).chars,
+    Failure failed = failure(BIND, errno);
+    const sockaddr *address = failed.source = rdma_get_local_addr(id_);
+    RPMA_FAIL_ADVISING(call, RPMA_E_PROVIDER, failed.error, advice_for(failed).chars,
                        "rdma_listen(addr=%s, backlog=%u)", address_text(address).chars,
                        backlog);
     return false;
@@ -77,15 +77,15 @@ bool CmId::skip_addr_changes() {
 
 void CmId::report_addr_failure(Call &call, int error, const sockaddr *source,
                                const sockaddr *destination, int timeout_ms) const {
-    RPMA_FAIL_ADVISING(call, RPMA_E_PROVIDER, error,
-                       advice_for({.step = ADDRESS, .error = error, .source = source}).chars,
+    Failure failed = failure(ADDRESS, error);
+    failed.source = source;
+    RPMA_FAIL_ADVISING(call, RPMA_E_PROVIDER, error, advice_for(failed).chars,
                        "rdma_resolve_addr(src_addr=%s, dst_addr=%s, timeout_ms=%d)",
                        address_text(source).chars, address_text(destination).chars, timeout_ms);
 }
 
 void CmId::report_route_failure(Call &call, int error, int timeout_ms) const {
-    RPMA_FAIL_ADVISING(call, RPMA_E_PROVIDER, error,
-                       advice_for({.step = ROUTE, .error = error}).chars,
+    RPMA_FAIL_ADVISING(call, RPMA_E_PROVIDER, error, advice_for(failure(ROUTE, error)).chars,
                        "rdma_resolve_route(dst_addr=%s, timeout_ms=%d)",
                        address_text(rdma_get_peer_addr(id_)).chars, timeout_ms);
 }
@@ -185,8 +185,11 @@ void CmId::disconnect(Call &call, bool was_connected) {
     if (rdma_disconnect(id_) == 0)
         return;
     const int error = errno;
-    if (error != EINVAL || !was_connected)
-        return report_failure(call, error, "rdma_disconnect");
+    if (error != EINVAL || !was_connected) {
+        RPMA_FAIL_ADVISING(call, RPMA_E_PROVIDER, error,
+                           advice_for(failure(DISCONNECT, error)).chars, "rdma_disconnect()");
+        return;
+    }
     RPMA_LOG(RPMA_LOG_LEVEL_DEBUG, call.function(),
              "rdma_disconnect() failed: %s (%d); the connection has ended already",
              ErrorText(error).chars, error);
@@ -197,8 +200,8 @@ void CmId::reject_pending(Call &call) {
     if (rdma_reject(id_, nullptr, 0) == 0)
         return;
     const int error = errno;
-    RPMA_FAIL_ADVISING(call, RPMA_E_PROVIDER, error,
-                       advice_for({.step = REJECT, .error = error}).chars, "rdma_reject()");
+    RPMA_FAIL_ADVISING(call, RPMA_E_PROVIDER, error, advice_for(failure(REJECT, error)).chars,
+                       "rdma_reject()");
 }
 
 bool CmId::try_release(Call &call) {
@@ -210,21 +213,19 @@ bool CmId::try_release(Call &call) {
     return true;
 }
 
-void report_no_qp(Call &call, int error, const rdma_cm_id &id, const ibv_context *device,
+void report_no_qp(Call &call, int error, const CmId &id, const ibv_context *device,
                   const ibv_qp_cap &requested, uint32_t max_wr, uint32_t objects) {
+    Failure failed = id.failure(QP, error);
+    failed.device = device;
+    failed.id_device = id->verbs;
+    failed.objects = objects;
+    failed.sizes[0] = {"max_send_wr", "max_qp_wr", requested.max_send_wr, max_wr,
+                       "rpma_conn_cfg_set_sq_size"};
+    failed.sizes[1] = {"max_recv_wr", "max_qp_wr", requested.max_recv_wr, max_wr,
+                       "rpma_conn_cfg_set_rq_size"};
+    failed.inline_size = requested.max_inline_data;
     RPMA_FAIL_ADVISING(
-        call, RPMA_E_PROVIDER, error,
-        advice_for({.step = QP,
-                    .error = error,
-                    .device = device,
-                    .id_device = id.verbs,
-                    .objects = objects,
-                    .sizes = {{"max_send_wr", "max_qp_wr", requested.max_send_wr, max_wr,
-                               "rpma_conn_cfg_set_sq_size"},
-                              {"max_recv_wr", "max_qp_wr", requested.max_recv_wr, max_wr,
-                               "rpma_conn_cfg_set_rq_size"}},
-                    .inline_size = requested.max_inline_data})
-            .chars,
+        call, RPMA_E_PROVIDER, error, advice_for(failed).chars,
         "rdma_create_qp_ex(max_send_wr=%u, max_recv_wr=%u, max_send_sge=%u, max_recv_sge=%u, "
         "max_inline_data=%u, qp_type=IBV_QPT_RC, sq_sig_all=0)",
         requested.max_send_wr, requested.max_recv_wr, requested.max_send_sge,

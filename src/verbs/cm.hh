@@ -67,21 +67,23 @@ void skip_addr_change(Call &call, CmEvent &&event);
 class CmId {
   public:
     CmId() = default;
-    static CmId incoming(rdma_cm_id *id) { return CmId(id, true); }
+    static CmId incoming(rdma_cm_id *id) { return CmId(id, SERVER, true); }
     // Without a channel, the calls on the ID are synchronous; with one, events report the
     // result of resolving an address or a route.
-    static CmId create(Call &call, rdma_event_channel *channel) {
+    static CmId create(Call &call, rdma_event_channel *channel, Role role) {
         rdma_cm_id *id = nullptr;
         if (rdma_create_id(channel, &id, nullptr, RDMA_PS_TCP) == 0)
-            return CmId(id, false);
+            return CmId(id, role, false);
         report_no_id(call, errno, channel != nullptr);
         return {};
     }
 
     CmId(CmId &&other) noexcept
-        : id_(std::exchange(other.id_, nullptr)), is_pending_(other.is_pending_) {}
+        : id_(std::exchange(other.id_, nullptr)), role_(other.role_),
+          is_pending_(other.is_pending_) {}
     CmId &operator=(CmId other) noexcept {
         std::swap(id_, other.id_);
+        std::swap(role_, other.role_);
         std::swap(is_pending_, other.is_pending_);
         return *this;
     }
@@ -95,6 +97,10 @@ class CmId {
     bool is_pending() const { return is_pending_; }
     rdma_cm_id *get() const { return id_; }
     rdma_cm_id *operator->() const { return id_; }
+    // A failure of this step; its cause depends on side and transport.
+    Failure failure(Step step, int error) const {
+        return {.step = step, .error = error, .role = role_, .transport = transport_of(*id_)};
+    }
 
     // Binding or resolving an address lets librdmacm choose a device: id->verbs, or NULL.
     bool bind(Call &call, sockaddr *address);
@@ -169,7 +175,8 @@ class CmId {
     bool try_release(Call &call);
 
   private:
-    CmId(rdma_cm_id *id, bool is_pending) : id_(id), is_pending_(is_pending) {}
+    CmId(rdma_cm_id *id, Role role, bool is_pending)
+        : id_(id), role_(role), is_pending_(is_pending) {}
 
     // For an ID without a channel of the program, librdmacm waits for the event that ends a
     // step, and accepts a changed link address as that event (rdma-core 56, librdmacm/cma.c,
@@ -186,10 +193,11 @@ class CmId {
     [[gnu::cold]] static void report_no_id(Call &call, int error, bool has_channel);
     [[gnu::cold]] static void report_failure(Call &call, int error, const char *function);
     // The same for a call with private data.
-    [[gnu::cold]] static void report_failure(Call &call, int error, Step step,
-                                             const char *function, uint8_t data_len);
+    [[gnu::cold]] void report_failure(Call &call, int error, Step step, const char *function,
+                                      uint8_t data_len) const;
 
     rdma_cm_id *id_ = nullptr;
+    Role role_ = CLIENT;
     bool is_pending_ = false;
 };
 
@@ -205,17 +213,17 @@ struct QueuePairTraits {
 using QueuePair = Owner<QueuePairTraits>;
 
 // device is that of the protection domain.
-[[gnu::cold]] void report_no_qp(Call &call, int error, const rdma_cm_id &id,
+[[gnu::cold]] void report_no_qp(Call &call, int error, const CmId &id,
                                 const ibv_context *device, const ibv_qp_cap &requested,
                                 uint32_t max_wr, uint32_t objects);
 // Creates a queue pair for id. In attributes.cap: in, the requested sizes; out, the actual
 // ones. The limits of the device, for the log: max_wr entries per queue, and objects queue
 // pairs for all programs.
-inline QueuePair create_qp(Call &call, rdma_cm_id &id, ibv_qp_init_attr_ex &attributes,
+inline QueuePair create_qp(Call &call, const CmId &id, ibv_qp_init_attr_ex &attributes,
                            uint32_t max_wr, uint32_t objects) {
     const ibv_qp_cap requested = attributes.cap;
-    if (rdma_create_qp_ex(&id, &attributes) == 0)
-        return QueuePair(&id);
+    if (rdma_create_qp_ex(id.get(), &attributes) == 0)
+        return QueuePair(id.get());
     report_no_qp(call, errno, id, attributes.pd->context, requested, max_wr, objects);
     return {};
 }

@@ -47,9 +47,10 @@ Text access_text(unsigned access);
 Text send_flags_text(unsigned flags);
 // "IBV_WR_RDMA_READ": the opcode of a work request, enum ibv_wr_opcode.
 const char *opcode_text(int opcode);
-// The meaning of the status of a connection event: a reject reason, or an error number.
-// is_established: the connection was established before the event.
-Text status_text(rdma_cm_event_type event, int status, const ibv_context *device,
+// The meaning of the status of a connection event, and a remedy: a reject reason, or an error
+// number. id: nullptr for an endpoint. is_established: the connection was established before
+// the event.
+Text status_text(rdma_cm_event_type event, int status, const rdma_cm_id *id,
                  bool is_established);
 
 } // namespace rpma

@@ -58,6 +58,8 @@ static void leave(struct fake_id *id, struct fake_channel *from, struct fake_cha
 
 struct fake_id *fake_id_new(struct fake_channel *channel) {
     struct fake_id *made = FAKE_NEW(FAKE_ID, struct fake_id, id);
+    if (fake_device()->infiniband)
+        made->id.route.addr.addr.ibaddr.sgid.global.subnet_prefix = 0x80fe; // fe80::
     attach_to_channel(made, channel);
     return made;
 }

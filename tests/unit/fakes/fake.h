@@ -201,6 +201,7 @@ const char *fake_first_fault(void);
 struct fake_device {
     struct sim_profile profile; // rxe, without on-demand paging and native operations
     enum ibv_transport_type transport_type; // if not 0: reported instead of the profile's
+    bool infiniband;                        // IDs have a GID that is no IP address
     uint64_t flush_caps;                    // SIM_CAP_FLUSH_* that it reports in addition
     bool dax;                               // registers memory only with IBV_ACCESS_ON_DEMAND
     bool pmem;                              // accepts IBV_ACCESS_FLUSH_PERSISTENT

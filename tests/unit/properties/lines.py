@@ -161,6 +161,41 @@ def faults_of_page(path, table):
             yield f'{name}: the page has\n  {entries[name].line}\nfor\n  {explained[name]}'
 
 
+def faults_of_reasons(executable, page):
+    """Compare the lines of all reject reasons with the page, which also has reasons that Linux does not know."""
+    reasons = troubleshooting_page.reasons_of(page)
+    known = {str(number) for number in range(1, 36)} - {'34'}
+    for reason in sorted(known - set(reasons)):
+        yield f'the page has no reject reason {reason}'
+    every = [f'connection; event RDMA_CM_EVENT_REJECTED {number}; rpma_conn_next_event' for number in range(1, 257)]
+    for number, seen in enumerate(take(executable, every), 1):
+        meaning, remedy = reasons.get(str(number), reasons['others'])
+        head = f'rpma_conn_next_event: Connection rejected (RDMA_CM_EVENT_REJECTED): {meaning} (reject reason {number}); '
+        line = seen.shown['line']
+        if not line.startswith(head) or not remedy.startswith(line[len(head):]) or line == head:
+            yield f'the page has "{meaning}" and "{remedy}" for reject reason {number}:\n  {line}'
+
+
+# The errors of each event of a connection; the rejections of InfiniBand and RoCE are reject reasons.
+STATUSES = {'UNREACHABLE': [errno.ETIMEDOUT], 'CONNECT_ERROR': [errno.ECONNABORTED], 'DEVICE_REMOVAL': [0],
+            'MULTICAST_JOIN': [0], 'DISCONNECTED': [0], 'ESTABLISHED': [0]}
+DEVICES = {'InfiniBand': ('infiniband=1', {}), 'RoCE': ('infiniband=0', {}),
+           'iWARP': ('transport=SIM_IWARP', {'REJECTED': [errno.ECONNREFUSED, errno.ECONNRESET]})}
+
+
+def faults_of_events(executable, page):
+    """Return the warnings and errors about an event of a connection that the page lacks."""
+    entries = troubleshooting_page.lines_of(page)
+    every = [f'device {device}; {state}; event RDMA_CM_EVENT_{event} {-status}; rpma_conn_next_event'
+             for device, more in DEVICES.values()
+             for state in ('connection', 'request; rpma_conn_req_connect')
+             for event, statuses in (STATUSES | more).items() for status in statuses]
+    for seen in take(executable, every):
+        level, line = seen.logged_line()
+        if level <= WARNING and not any(entry.is_in([f'{TAGS[LEVELS[level]]} {line}']) for entry in entries):
+            yield f'the page has no line of an event:\n  {line}'
+
+
 def numbers(text):
     values = {int(word, 0) for word in re.findall(rf'(?<![\w+])(?:{WORD})\b', text)}
     return values | {value & 0xffffffff for value in values}
@@ -168,7 +203,10 @@ def numbers(text):
 
 def check_lines(executable, root, table):
     """Return all faults of the lines of this library."""
-    wrong = list(faults_of_page(os.path.join(root, 'docs', 'troubleshooting.md'), table))
+    path = os.path.join(root, 'docs', 'troubleshooting.md')
+    with open(path, encoding='utf-8') as file:
+        page = file.read()
+    wrong = [*faults_of_page(path, table), *faults_of_reasons(executable, page), *faults_of_events(executable, page)]
     contract = read_errors()
     notes = []
     seen = take(executable, [row['steps'] for row in table])

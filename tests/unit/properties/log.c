@@ -200,12 +200,14 @@ TEST_THAT(longest_failure_is_complete_in_syslog) {
         .text =
             "rpma_conn_req_new: rdma_resolve_addr("
             "src_addr=[fd00:1111:2222:3333:4444:5555:6666:7777]:65535, dst_addr=[::2]:7205, "
-            "timeout_ms=2147483647) failed: No such device (19); 'rdma link' shows which "
-            "network device each RDMA device has; if one has the address, this process may "
-            "not open it: the permissions of /dev/infiniband, or its rdma cgroup (hca_handle "
-            "in rdma.max); RDMA devices of this machine: fake0 fake1 "
-            "a_device_with_a_long_name a_device_with_a_long_name a_device_with_a_long_name "
-            "a_device_with_a_long_name a_device_with_a_long_name ..."};
+            "timeout_ms=2147483647) failed: No such device (19); 'ip route get ADDRESS' shows "
+            "the "
+            "network device of the route, 'rdma link' the RDMA device of each; if it has one, "
+            "this process may not open it: the permissions of /dev/infiniband, the container's "
+            "list of devices, or the rdma cgroup (hca_handle in rdma.max); RDMA devices of "
+            "this "
+            "machine: fake0 fake1 a_device_with_a_long_name a_device_with_a_long_name "
+            "a_device_with_a_long_name ..."};
     int priority;
     fake_device()->addresses = 2; // with an IPv6 address
     fake_device()->more_devices = 40;

@@ -78,6 +78,7 @@ static const struct {
 } fields[] = {FIELD(addresses),
               FIELD(dax),
               FIELD(gai_error),
+              FIELD(infiniband),
               FIELD(ipc_lock),
               FIELD(more_devices),
               FIELD(no_device),
