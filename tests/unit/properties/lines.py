@@ -245,8 +245,8 @@ def check_decisions(executable, table):
 def check_ids(table, root):
     news, tested = news_ids(root), {row['id'] for row in table}
     for name in sorted({*news, *tested}):
-        if news.count(name) != 1 or name not in tested:
-            yield f'{name} is in NEWS.md {news.count(name)} times, in decisions.tsv: {name in tested}'
+        if name not in news or name not in tested:
+            yield f'{name} is in NEWS.md: {name in news}, in decisions.tsv: {name in tested}'
     for row in table:
         theirs = [row['1.2.0'], row['1.3.0']]
         if all(cell == row['here'] for cell in theirs) and row['steps'] != '-':
