@@ -42,6 +42,7 @@ CHECKS = {
     "repeated": text_checks.check_repeated,
     "versions": text_checks.check_versions,
     "guides": text_checks.check_guides,
+    "homes": text_checks.check_homes,
     "references": text_checks.check_references,
     "punctuation": markup.check_punctuation,
     "columns": markup.check_columns,

@@ -191,6 +191,23 @@ def document_sections(source):
                 yield path.relative_to(source), title, f"{name}.{number}"
 
 
+# Subjects, and the only page that describes them.
+HOMES = {"soft-iWARP": "rpma_soft_devices", "soft-RoCE": "rpma_soft_devices", "atomic with": "rpma_memory_model"}
+
+
+def check_homes(book):
+    """A reference to the description of a subject names its page."""
+    texts = {f"man/{page.name}": mdoc.joined(line.text().replace("()", "(7)") for line in page.lines) for page in book.pages}
+    for pattern in DOCUMENTS:
+        texts |= {path.relative_to(book.source): path.read_text(encoding="utf-8") for path in book.source.glob(pattern)
+                  if path.name != "NEWS.md"}
+    for where, text in texts.items():
+        for name, what in re.findall(r"(rpma_\w+)\(\d\)\s+(?:describes|explains|lists|shows)\s([^.:;]+)", text):
+            for subject, home in HOMES.items():
+                if subject in " ".join(what.split()) and name != home:
+                    yield f"{where}: {name} does not describe {subject!r}; {home}(7) does"
+
+
 def check_references(book):
     """
     Each cross reference names an existing page of this manual, an existing section of one, or a
