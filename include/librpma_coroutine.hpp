@@ -161,8 +161,8 @@ class completion_source final : public source {
             const uint64_t op_context = next_op_context.fetch_add(1, std::memory_order_relaxed);
             uint32_t posted = 0;
             ~entry() {
-                if (posted == 0)
-                    in->outstanding.erase(op_context);
+                if (posted == 0) // the destructor of the buffer may use the table
+                    (void)in->outstanding.extract(op_context);
             }
         } entry{core_};
         const auto state = std::make_shared<operation::state>();
@@ -175,10 +175,10 @@ class completion_source final : public source {
             else
                 result = function(op_context);
         } catch (const error &failed) {
-            entry.posted += failed.code() == status::provider;
+            entry.posted |= failed.code() == status::provider;
             throw;
         }
-        entry.posted += result == status::ok || result == status::provider;
+        entry.posted |= result == status::ok || result == status::provider;
         check(result);
         return operation(state);
     }

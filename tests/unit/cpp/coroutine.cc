@@ -266,7 +266,7 @@ TEST_THAT(failed_post_keeps_the_buffer_if_the_operation_may_be_executed) {
         {"throws before it posts",
          [](side &, const void *, uint32_t *) -> rpma::status { throw std::runtime_error(""); },
          false, false},
-        {"no room for a part of a list",
+        {"a part of a list is invalid",
          [](side &s, const void *context, uint32_t *posted) {
              rpma_work works[2] = {
                  rpma::send{.local = {s.mr, 0, 8}, .flags = RPMA_F_COMPLETION_ALWAYS},
@@ -289,6 +289,12 @@ TEST_THAT(failed_post_keeps_the_buffer_if_the_operation_may_be_executed) {
              throw std::runtime_error("");
          },
          true, true},
+        {"deletes the source and is refused",
+         [](side &s, const void *, uint32_t *) {
+             s.queue.reset();
+             return rpma::status::again;
+         },
+         false, false},
         {"deletes the source and throws",
          [](side &s, const void *, uint32_t *posted) -> rpma::status {
              *posted = 1;
