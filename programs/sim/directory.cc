@@ -42,6 +42,8 @@ bool has_server(const std::string &directory) {
     sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = ""};
     snprintf(address.sun_path, sizeof(address.sun_path), "%s/socket", directory.c_str());
     const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        throw sim::Failure(std::string("socket: ") + strerror(errno));
     const bool connected =
         connect(fd, reinterpret_cast<const sockaddr *>(&address), sizeof(address)) == 0;
     close(fd);

@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <exception>
 #include <fcntl.h>
+#include <new>
 #include <unistd.h>
 
 namespace {
@@ -50,6 +51,15 @@ void open_standard_descriptors() {
             (void)open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
 }
 
+// The memory with which the programs are ended when no other is left.
+void *reserve[16];
+
+void release_reserve() {
+    std::set_new_handler(nullptr);
+    for (void *const each : reserve)
+        free(each);
+}
+
 int run(int argc, char *argv[]) {
     Settings settings = read_options(argc, argv);
     if (settings.joins)
@@ -57,13 +67,24 @@ int run(int argc, char *argv[]) {
     const Libraries libraries = find_libraries(!settings.pmem.empty(), settings.explores);
     for (const Command &command : settings.commands)
         check_command(command, libraries);
+    raise_file_limit();
     return settings.explores ? explore(settings, libraries) : Run(settings, libraries).main();
 }
 
 } // namespace
 
 int main(int argc, char *argv[]) {
-    Exit exit = {EXIT_FAILURE, ""};
+    Exit exit = {sim::EXIT_FAILED, ""};
+    for (void *&each : reserve)
+        each = malloc(64 << 10); // from the heap
+    std::set_new_handler([] {
+        release_reserve();
+        throw std::bad_alloc();
+    });
+    std::set_terminate([] {
+        fputs("rpma-sim: a second failure, while the programs are ended\n", stderr);
+        std::exit(sim::EXIT_FAILED); // removes the directory; the programs end with this one
+    });
     open_standard_descriptors();
     try {
         try {
@@ -74,6 +95,8 @@ int main(int argc, char *argv[]) {
         flush_output();
     } catch (const Exit &thrown) {
         exit = thrown;
+    } catch (const std::bad_alloc &) {
+        exit.line = "no memory is left";
     } catch (const std::exception &error) {
         exit.line = error.what();
     }

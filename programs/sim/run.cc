@@ -15,6 +15,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -127,6 +128,18 @@ int Signals::received() {
     return received_;
 }
 
+static rlimit files_before; // of this process
+
+void raise_file_limit() {
+    rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &files_before) != 0)
+        throw sim::Failure(std::string("getrlimit: ") + strerror(errno));
+    limit = files_before;
+    limit.rlim_cur = limit.rlim_max;
+    if (setrlimit(RLIMIT_NOFILE, &limit) != 0)
+        throw sim::Failure(std::string("setrlimit: ") + strerror(errno));
+}
+
 pid_t fork_command(bool has_group, int out, int err, const std::function<void()> &function) {
     fflush(nullptr);
     const pid_t parent = getpid(), pid = fork();
@@ -143,6 +156,7 @@ pid_t fork_command(bool has_group, int out, int err, const std::function<void()>
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (getppid() != parent)
             _exit(EXIT_FAILURE);
+        (void)setrlimit(RLIMIT_NOFILE, &files_before); // programs have the user's limit
         if (has_group) { // the terminal's signals are for rpma-sim
             setpgid(0, 0);
             dup2(open("/dev/null", O_RDONLY | O_CLOEXEC), STDIN_FILENO);

@@ -140,6 +140,7 @@ class Signals {
 // run.cc
 void set_environment(unsigned host, unsigned hosts, const std::string &directory,
                      const Libraries &libraries, const std::string &pmem);
+void raise_file_limit(); // of this process only: one descriptor for each channel
 // Returns a child that ends with this process, has these outputs unless they are -1, and calls
 // the function, which does not return.
 pid_t fork_command(bool has_group, int out, int err, const std::function<void()> &function);

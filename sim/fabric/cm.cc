@@ -312,7 +312,7 @@ struct CmRequests {
     int on(const CmCreateChannel &, CmCreateChannel::Reply &reply) {
         Channel *const made = fabric.create_channel(session, Channel::CONNECTIONS, raw_reply);
         if (!made)
-            return EMFILE;
+            return ENFILE;
         reply.channel = made->handle;
         return 0;
     }

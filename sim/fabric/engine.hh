@@ -62,6 +62,8 @@ class Engine {
     uint64_t try_time(const Qp &qp) const;
     // execute.cc
     Result execute(Qp &qp, Send &send);
+    Result execute_on(Qp &qp, Qp &peer, Send &send);
+    bool fill(Qp &qp, const Receive &receive, const Places &from, const Places &to);
     Result execute_send(Qp &qp, Qp &peer, Send &send);
     Result execute_write(Qp &qp, Qp &peer, Send &send);
     Result execute_read(Qp &qp, Qp &peer, Send &send);

@@ -214,7 +214,8 @@ void Engine::report_violation(Qp &peer, const Send &send) {
         complete_receive(peer, receive, failed(IBV_WC_REM_ACCESS_ERR), false);
 }
 
-Engine::Result Engine::execute(Qp &qp, Send &send) {
+// A program that has ended does not respond; its queue pairs are destroyed soon.
+Engine::Result Engine::execute(Qp &qp, Send &send) try {
     if (qp.type == IBV_QPT_UD)
         return execute_datagram(qp, send);
     Qp *const peer = fabric_.peer_of(qp);
@@ -224,19 +225,25 @@ Engine::Result Engine::execute(Qp &qp, Send &send) {
         (!fabric_.options_.is_stepped &&
          !fabric_.reachable(*qp.context->device, *peer->context->device)))
         return NO_ANSWER;
+    return execute_on(qp, *peer, send);
+} catch (const ProgramEnded &) {
+    return NO_ANSWER;
+}
+
+Engine::Result Engine::execute_on(Qp &qp, Qp &peer, Send &send) {
     switch (send.wr.opcode) {
     case IBV_WR_SEND:
     case IBV_WR_SEND_WITH_IMM:
-        return execute_send(qp, *peer, send);
+        return execute_send(qp, peer, send);
     case IBV_WR_RDMA_READ:
-        return execute_read(qp, *peer, send);
+        return execute_read(qp, peer, send);
     case SIM_WR_FLUSH:
-        return execute_flush(*peer, send);
+        return execute_flush(peer, send);
     case IBV_WR_ATOMIC_CMP_AND_SWP:
     case IBV_WR_ATOMIC_FETCH_AND_ADD:
-        return execute_atomic(qp, *peer, send);
+        return execute_atomic(qp, peer, send);
     default:
-        return execute_write(qp, *peer, send);
+        return execute_write(qp, peer, send);
     }
 }
 
@@ -259,6 +266,16 @@ Engine::Result Engine::deliver(Qp &peer, Send &send, const Receive &receive, con
     return NO_ANSWER;
 }
 
+// Copies a message into a receive, which stays posted if one of the programs has ended.
+bool Engine::fill(Qp &qp, const Receive &receive, const Places &from, const Places &to) {
+    try {
+        return copy(from, to);
+    } catch (const ProgramEnded &) {
+        (qp.srq ? qp.srq->receives : qp.receives).push_front(receive);
+        throw;
+    }
+}
+
 Engine::Result Engine::execute_send(Qp &qp, Qp &peer, Send &send) {
     Places from, to;
     if (const ibv_wc_status status = source_of(qp, send, from))
@@ -279,7 +296,7 @@ Engine::Result Engine::execute_send(Qp &qp, Qp &peer, Send &send) {
                       status == IBV_WC_LOC_LEN_ERR ? IBV_WC_REM_INV_REQ_ERR
                                                    : IBV_WC_REM_OP_ERR);
     }
-    if (!copy(from, to))
+    if (!fill(peer, receive, from, to))
         return done(send, IBV_WC_LOC_PROT_ERR);
     note_written(qp, to);
     return deliver(peer, send, receive, received(send, length, IBV_WC_RECV));
@@ -400,7 +417,7 @@ Engine::Result Engine::execute_datagram(Qp &qp, Send &send) {
     if (status == IBV_WC_SUCCESS && length + GRH_BYTES > length_of(to))
         status = IBV_WC_LOC_LEN_ERR;
     if (status == IBV_WC_SUCCESS)
-        copy(from, to);
+        fill(*peer, receive, from, to);
     ibv_wc wc = status ? failed(status) : received(send, length + GRH_BYTES, IBV_WC_RECV);
     wc.src_qp = qp.number;
     wc.slid = qp.context->device->lid;

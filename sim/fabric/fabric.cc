@@ -83,7 +83,12 @@ int Fabric::call(Caller &caller, const void *request, size_t length, Reply &repl
         return EPROTO;
     if (op >= OP_CM_FIRST && op <= OP_CM_LAST)
         return cm_.call(caller, request, length, reply);
-    const int error = Verbs(*this, caller, request, length, reply).call(op);
+    int error;
+    try {
+        error = Verbs(*this, caller, request, length, reply).call(op);
+    } catch (const ProgramEnded &) {
+        error = ESRCH; // nobody waits for the reply
+    }
     advance(now_);
     return error;
 }

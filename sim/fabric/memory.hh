@@ -9,23 +9,36 @@
 
 #include "../verbs/protocol.hh"
 
+#include <stdexcept>
+
 namespace sim {
 
+// The simulator cannot continue: the run ends with this message, because any result of a device
+// would be invented.
+class Failure : public std::runtime_error {
+    using runtime_error::runtime_error;
+};
+
+// The process whose memory a request needs has ended, and the end of its session is not handled
+// yet: it does not respond any more.
+class ProgramEnded : public std::exception {};
+
 struct Channel;
-struct Mr;
+struct Region;
 
 // The memory of a process.
 class Program {
   public:
     virtual ~Program() = default;
     // Return false if a part of the range is not mapped readable or writable. A prefix may then
-    // have been transferred.
+    // have been transferred. Throw ProgramEnded, or Failure if the memory cannot be accessed
+    // for another reason.
     virtual bool read(uint64_t address, void *to, size_t length) = 0;
     virtual bool write(uint64_t address, const void *from, size_t length) = 0;
     // Called for each registration; returns an error number if the range cannot be registered.
     // forget() is called when the registration ends.
-    virtual int pin(const Mr &mr) = 0;
-    virtual void forget(const Mr &) {}
+    virtual int pin(const Region &region) = 0;
+    virtual void forget(const Region &) {}
     // Makes the present content of the range persistent.
     virtual void persist(uint64_t address, size_t length) = 0;
     // Is true if the range is memory for persistent flushes.
@@ -36,8 +49,8 @@ class Program {
 class Persistence {
   public:
     virtual ~Persistence() = default;
-    virtual void registered(int pid, const Mr &mr) = 0;
-    virtual void deregistered(int pid, const Mr &mr) = 0;
+    virtual void registered(int pid, const Region &region) = 0;
+    virtual void deregistered(int pid, const Region &region) = 0;
     virtual void persist(int pid, uint64_t address, size_t length) = 0;
     virtual bool is_persistent(int pid, uint64_t address, size_t length) = 0;
 };
@@ -48,12 +61,12 @@ class Environment {
     // Creates the descriptors of a new channel. Returns the one for the process, or -1.
     virtual int open_channel(uint32_t channel) = 0;
     virtual void close_channel(uint32_t channel) = 0;
-    // Makes the descriptor readable (one byte), or removes the byte if it is still there.
+    // Makes the descriptor readable, or not any more.
     virtual void raise(uint32_t channel) = 0;
     virtual void lower(uint32_t channel) = 0;
-    // Allocates memory that is shared with the process, or returns NULL. The caller owns its
-    // descriptor.
-    virtual Ring *open_ring(size_t bytes, int &fd) = 0;
+    // Allocates memory that is shared with the process, or returns NULL without a descriptor.
+    // `fd` is the memory at `place`.
+    virtual Ring *open_ring(uint32_t session, size_t bytes, RingPlace &place, int &fd) = 0;
     virtual void close_ring(Ring *ring, size_t bytes) = 0;
 };
 

@@ -89,7 +89,7 @@ int Verbs::open_context(const OpenContext &request, OpenContext::Reply &reply) {
         return ENODEV;
     Channel *const async = fabric_.create_channel(caller_.session, Channel::ASYNC, reply_);
     if (!async)
-        return EMFILE;
+        return ENFILE;
     Context *const made = create<Context>();
     made->device = found;
     made->async = async;
@@ -155,6 +155,12 @@ int Verbs::alloc_pd(const AllocPd &request, AllocPd::Reply &reply) {
     return 0;
 }
 
+// Memory with on-demand paging was not pinned.
+static void unpin(const Region &region) {
+    if (!(region.access & IBV_ACCESS_ON_DEMAND))
+        region.program->forget(region);
+}
+
 // Pins the memory only if the rest of the registration is valid. Only the second check takes
 // into account if the pinned memory is persistent.
 int Verbs::open_region(Mr &mr) {
@@ -163,19 +169,21 @@ int Verbs::open_region(Mr &mr) {
     int error = sim_check_region(&profile, mr.access, mr.length, true);
     if (!error && mr.address + mr.length < mr.address)
         error = EINVAL;
-    if (!error && !is_on_demand)
+    if (error)
+        return error;
+    do // before pin(), which stores the region by its key
+        mr.key = (fabric_.next_key_++ << 8) | (uint32_t)fabric_.random(256);
+    while (mr.key == 0 || fabric_.keys_.contains(mr.key));
+    if (!is_on_demand)
         error = mr.program->pin(mr);
     if (error)
         return error;
     mr.is_persistent = mr.program->is_persistent(mr.address, mr.length);
     if (const int refused =
             sim_check_region(&profile, mr.access, mr.length, mr.is_persistent)) {
-        mr.program->forget(mr);
+        unpin(mr);
         return refused;
     }
-    do
-        mr.key = (fabric_.next_key_++ << 8) | (uint32_t)fabric_.random(256);
-    while (mr.key == 0 || fabric_.keys_.contains(mr.key));
     fabric_.keys_.emplace(mr.key, &mr);
     return 0;
 }
@@ -222,6 +230,7 @@ int Verbs::rereg_mr(const ReregMr &request, RegMr::Reply &reply) {
         static_cast<Region &>(*mr) = old;
         return error;
     }
+    unpin(old);
     fabric_.keys_.erase(old.key);
     old.pd->users--;
     mr->pd->users++;
@@ -257,7 +266,7 @@ int Verbs::create_channel(const CreateChannel &request, CreateChannel::Reply &re
         context ? fabric_.create_channel(caller_.session, Channel::COMPLETIONS, reply_)
                 : nullptr;
     if (!made)
-        return context ? EMFILE : EINVAL;
+        return context ? ENFILE : EINVAL;
     made->context = context;
     reply.channel = made->handle;
     return 0;
@@ -355,7 +364,7 @@ void Verbs::release(Fabric &fabric, Object &object) {
     case Object::MR: {
         Mr &mr = static_cast<Mr &>(object);
         mr.pd->users--;
-        mr.program->forget(mr);
+        unpin(mr);
         fabric.keys_.erase(mr.key);
         break;
     }

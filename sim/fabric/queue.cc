@@ -52,11 +52,12 @@ int Verbs::create_cq(const CreateCq &request, CreateCq::Reply &reply) {
     if (const int error = sim_check_cq(&profile, request.entries, request.vector))
         return error;
     const uint32_t entries = sim_queue_size(&profile, request.entries);
-    Ring *const ring = fabric_.environment_.open_ring(Ring::bytes(entries), reply_.descriptor);
+    RingPlace place{};
+    Ring *const ring = fabric_.environment_.open_ring(
+        caller_.session->number, Ring::bytes(entries), place, reply_.descriptor);
     if (!ring)
-        return ENOMEM;
+        return ENFILE;
     ring->entries = entries;
-    reply_.closes_descriptor = true;
     Cq *const made = create<Cq>();
     made->context = context;
     made->channel = channel;
@@ -65,7 +66,7 @@ int Verbs::create_cq(const CreateCq &request, CreateCq::Reply &reply) {
     made->ignores_overrun = request.flags & IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN;
     if (channel)
         channel->users++;
-    reply = {made->handle, entries};
+    reply = {made->handle, entries, place};
     return 0;
 }
 
@@ -82,11 +83,12 @@ int Verbs::resize_cq(const ResizeCq &request, CreateCq::Reply &reply) {
     if (request.entries < used)
         return EINVAL;
     const uint32_t entries = sim_queue_size(&profile, request.entries);
-    Ring *const ring = fabric_.environment_.open_ring(Ring::bytes(entries), reply_.descriptor);
+    RingPlace place{};
+    Ring *const ring = fabric_.environment_.open_ring(
+        caller_.session->number, Ring::bytes(entries), place, reply_.descriptor);
     if (!ring)
-        return ENOMEM;
+        return ENFILE;
     ring->entries = entries;
-    reply_.closes_descriptor = true;
     while (ring->added < used) {
         ring->first()[ring->added] =
             cq->ring->first()[(cq->ring->taken + ring->added) % cq->ring->entries];
@@ -94,7 +96,7 @@ int Verbs::resize_cq(const ResizeCq &request, CreateCq::Reply &reply) {
     }
     fabric_.environment_.close_ring(cq->ring, Ring::bytes(cq->ring->entries));
     cq->ring = ring;
-    reply = {cq->handle, entries};
+    reply = {cq->handle, entries, place};
     return 0;
 }
 

@@ -54,20 +54,23 @@ void wait_for_turn(Wait::Kind kind, uint64_t until, const char *function) {
     snprintf(request.function, sizeof(request.function), "%s", function);
     sim::Empty reply;
     if (sim::call(request, reply) != 0)
-        _exit(EXIT_FAILURE); // rpma-sim has ended
+        _exit(sim::EXIT_FAILED); // rpma-sim has ended
     errno = error;
 }
 
 // Line buffering keeps the complete lines of a program that is killed.
 __attribute__((constructor)) void begin() {
     const char *const path = getenv("RPMA_SIM_CLOCK"), *const seed = getenv("RPMA_SIM_SEED");
-    const int fd = path == nullptr ? -1 : REAL(open)(path, O_RDONLY | O_CLOEXEC);
-    if (fd >= 0) {
+    if (path != nullptr) {
+        const int fd = REAL(open)(path, O_RDONLY | O_CLOEXEC);
         void *const page =
             mmap(nullptr, sizeof(sim::VirtualClock), PROT_READ, MAP_SHARED, fd, 0);
+        if (page == MAP_FAILED) {
+            fprintf(stderr, "rpma-sim: %s: %s\n", path, strerror(errno));
+            _exit(sim::EXIT_FAILED); // it would run without control
+        }
         close(fd);
-        if (page != MAP_FAILED)
-            virtual_clock = static_cast<const sim::VirtualClock *>(page);
+        virtual_clock = static_cast<const sim::VirtualClock *>(page);
         random_state = seed == nullptr ? 0 : strtoull(seed, nullptr, 10);
         setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);
         wait_for_turn(Wait::START, NEVER, "its start");

@@ -50,26 +50,34 @@ bool is_persistent(int fd, struct stat &status) {
 // Each request has a connection of its own: requests are rare, and a child of fork() needs one.
 template <class Request> bool exchange(int fd, const Request &request) {
     char reply[sim::MAX_MESSAGE];
-    return send(fd, &request, sizeof(request), MSG_NOSIGNAL) == sizeof(request) &&
-           recv(fd, reply, sizeof(reply), 0) >= static_cast<ssize_t>(sizeof(sim::ReplyHead));
+    if (send(fd, &request, sizeof(request), MSG_NOSIGNAL) != sizeof(request) ||
+        recv(fd, reply, sizeof(reply), 0) < static_cast<ssize_t>(sizeof(sim::ReplyHead)))
+        return false;
+    sim::ReplyHead head;
+    memcpy(&head, reply, sizeof(head));
+    errno = head.error;
+    return head.error == 0;
+}
+
+// Ends the program, because a success would promise what rpma-sim has not done.
+[[noreturn]] void fail() {
+    fprintf(stderr, "rpma-sim: data cannot be made persistent: %s\n", strerror(errno));
+    _exit(sim::EXIT_FAILED);
 }
 
 void persist(const void *address, size_t length) {
     if (host == 0 || length == 0)
         return;
     const int error = errno, fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-    if (fd < 0)
-        return;
-    if (REAL(connect)(fd, reinterpret_cast<const sockaddr *>(&server), sizeof(server)) == 0) {
-        sim::Hello hello = {};
-        hello.host = host;
-        sim::Persist request = {};
-        request.address = reinterpret_cast<uint64_t>(address);
-        request.length = length;
-        if (!exchange(fd, hello) || !exchange(fd, request))
-            fprintf(stderr,
-                    "rpma-sim: the fabric has ended: the data is not made persistent\n");
-    }
+    sim::Hello hello = {};
+    hello.host = host;
+    sim::Persist request = {};
+    request.address = reinterpret_cast<uint64_t>(address);
+    request.length = length;
+    if (fd < 0 ||
+        REAL(connect)(fd, reinterpret_cast<const sockaddr *>(&server), sizeof(server)) != 0 ||
+        !exchange(fd, hello) || !exchange(fd, request))
+        fail();
     close(fd);
     errno = error;
 }
@@ -82,7 +90,7 @@ void persist_file(int fd) {
     const auto size = static_cast<size_t>(status.st_size);
     void *const all = REAL(mmap)(nullptr, size, PROT_READ, MAP_SHARED, fd, 0);
     if (all == MAP_FAILED)
-        return;
+        fail();
     persist(all, size);
     munmap(all, size);
 }

@@ -28,7 +28,7 @@ struct NoEnvironment : Environment {
     void close_channel(uint32_t) override {}
     void raise(uint32_t) override {}
     void lower(uint32_t) override {}
-    Ring *open_ring(size_t, int &) override { return nullptr; }
+    Ring *open_ring(uint32_t, size_t, RingPlace &, int &) override { return nullptr; }
     void close_ring(Ring *, size_t) override {}
 };
 

@@ -12,10 +12,14 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <rdma/rdma_cma.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <vector>
 
 extern "C" {
 #include <setjmp.h>
@@ -240,11 +244,12 @@ void fork_child(int socket, bool is_first) {
     Side::meet(socket);
 }
 
-// Objects exist until the last process that shares them has ended.
+// Objects exist until the last process that shares them has ended, with the memory.
 void outlive_parent(int socket, bool is_first) {
     Side side;
     side.connect(socket);
     if (!is_first) {
+        strcpy(side.memory, "of a child");
         if (fork() > 0)
             _exit(0);
         Side::meet(socket); // the parent has ended
@@ -253,9 +258,130 @@ void outlive_parent(int socket, bool is_first) {
         _exit(0);
     }
     Side::meet(socket);
-    REQUIRE(!side.post(IBV_WR_RDMA_READ, 0, 8));
+    REQUIRE(!side.post(IBV_WR_RDMA_READ, 0, 16));
     REQUIRE(side.poll().status == IBV_WC_SUCCESS);
+    REQUIRE(strcmp(side.memory, "of a child") == 0);
     Side::meet(socket);
+}
+
+char state_of(pid_t pid) {
+    char path[64], state = 0;
+    snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+    FILE *const file = fopen(path, "r");
+    REQUIRE(file && fscanf(file, "%*d (%*[^)]) %c", &state) == 1);
+    fclose(file);
+    return state;
+}
+
+// A device reads and writes the memory of a stopped program.
+void stop_peer(int socket, bool is_first) {
+    Side side;
+    side.connect(socket);
+    pid_t pid = getpid();
+    if (!is_first) {
+        strcpy(side.memory, "of a stopped program");
+        REQUIRE(write(socket, &pid, sizeof(pid)) == sizeof(pid));
+        raise(SIGSTOP);
+        REQUIRE(strcmp(side.memory + 64, "new") == 0);
+        return;
+    }
+    REQUIRE(read(socket, &pid, sizeof(pid)) == sizeof(pid));
+    while (state_of(pid) != 'T')
+        usleep(1000);
+    REQUIRE(!side.post(IBV_WR_RDMA_READ, 0, 32));
+    REQUIRE(side.poll().status == IBV_WC_SUCCESS);
+    REQUIRE(strcmp(side.memory, "of a stopped program") == 0);
+    strcpy(side.memory + 64, "new");
+    REQUIRE(!side.post(IBV_WR_RDMA_WRITE, 64, 8));
+    REQUIRE(side.poll().status == IBV_WC_SUCCESS);
+    kill(pid, SIGCONT);
+}
+
+// Programs with keys forbid the access to their memory, before or after they open the device.
+void forbid_access(int socket, bool is_first) {
+    if (is_first)
+        REQUIRE(!prctl(PR_SET_DUMPABLE, 0));
+    Side side;
+    REQUIRE(!ibv_reg_mr(side.pd, nullptr, BYTES, 0) && errno == EFAULT);
+    if (!is_first)
+        REQUIRE(!prctl(PR_SET_DUMPABLE, 0));
+    strcpy(side.memory + (is_first ? 0 : 64), is_first ? "first" : "second");
+    side.connect(socket);
+    if (is_first) {
+        REQUIRE(!side.post(IBV_WR_RDMA_WRITE, 0, 8));
+        REQUIRE(side.poll().status == IBV_WC_SUCCESS);
+        REQUIRE(!side.post(IBV_WR_RDMA_READ, 64, 8));
+        REQUIRE(side.poll().status == IBV_WC_SUCCESS);
+    }
+    Side::meet(socket);
+    REQUIRE(strcmp(side.memory, "first") == 0 && strcmp(side.memory + 64, "second") == 0);
+}
+
+// Opens files until the process may open only `left` more; returns the last one.
+int use_descriptors(int left) {
+    rlimit limit;
+    REQUIRE(!getrlimit(RLIMIT_NOFILE, &limit));
+    limit.rlim_cur = 64;
+    REQUIRE(!setrlimit(RLIMIT_NOFILE, &limit));
+    int last = -1;
+    for (int fd; (fd = open("/dev/null", O_RDONLY | O_CLOEXEC)) >= 0;)
+        last = fd;
+    for (; left > 0; left--)
+        close(last--);
+    return last;
+}
+
+void lack_descriptors(int socket, bool) {
+    for (int left = 0, count = 0; count == 0; left++) { // the first call of the process
+        const int last = use_descriptors(left);
+        ibv_free_device_list(ibv_get_device_list(&count));
+        REQUIRE(count == 1 || errno == EMFILE);
+        for (int fd = socket + 1; fd <= last; fd++)
+            if (fcntl(fd, F_GETFD) >= 0 && count == 0)
+                close(fd);
+        REQUIRE(count == 1 || left < 10);
+        if (count == 1)
+            for (int fd = last; fd > last - 30; fd--)
+                close(fd);
+    }
+    const Side side;
+    REQUIRE(rdma_create_event_channel());
+    use_descriptors(0);
+    const auto fails = [](const void *made) { return !made && errno == EMFILE; };
+    REQUIRE(fails(ibv_create_comp_channel(side.context)));
+    REQUIRE(fails(rdma_create_event_channel()));
+    REQUIRE(fails(ibv_open_device(side.context->device)));
+    ibv_cq *const cq = ibv_create_cq(side.context, 10, nullptr, nullptr, 0);
+    REQUIRE(cq && !ibv_resize_cq(cq, 100) && !ibv_destroy_cq(cq));
+    REQUIRE(!ibv_resize_cq(side.cq, 2000));
+    REQUIRE(ibv_resize_cq(side.cq, 32767) == EMFILE && side.cq->cqe < 32767); // needs a mapping
+    ibv_wc wc;
+    REQUIRE(ibv_poll_cq(side.cq, 1, &wc) == 0);
+}
+
+// Executed programs inherit no descriptor of the libraries.
+void inherit_nothing(int, bool) {
+    bool is_open[256];
+    for (int fd = 0; fd < 256; fd++)
+        is_open[fd] = fcntl(fd, F_GETFD) >= 0;
+    const Side side;
+    REQUIRE(rdma_create_event_channel());
+    for (int fd = 0; fd < 256; fd++)
+        REQUIRE(is_open[fd] || fcntl(fd, F_GETFD) < 0 || (fcntl(fd, F_GETFD) & FD_CLOEXEC));
+}
+
+// More than a process can map (vm.max_map_count, 65530), and fewer than max_cq of rxe.
+void create_many_queues(int, bool is_first) {
+    if (!is_first)
+        return;
+    const Side side;
+    std::vector<ibv_cq *> queues;
+    for (int i = 0; i < 66000; i++) {
+        queues.push_back(ibv_create_cq(side.context, 1, nullptr, nullptr, 0));
+        REQUIRE(queues.back());
+    }
+    for (ibv_cq *const each : queues)
+        REQUIRE(!ibv_destroy_cq(each));
 }
 
 // Requests to a killed process fail after their retries.
@@ -317,8 +443,10 @@ void run(Program *program, bool uses_threads) {
     assert_true(!uses_threads || server.memory_threads() >= 2);
 }
 
-constexpr Program *PROGRAMS[] = {write_large, wait_in_threads, post_in_threads,
-                                 fork_child,  outlive_parent,  lose_peer};
+constexpr Program *PROGRAMS[] = {write_large,     wait_in_threads,   post_in_threads,
+                                 fork_child,      outlive_parent,    lose_peer,
+                                 stop_peer,       forbid_access,     lack_descriptors,
+                                 inherit_nothing, create_many_queues};
 
 void programs_run_with_direct_access(void **) {
     for (Program *const program : PROGRAMS)
@@ -327,7 +455,8 @@ void programs_run_with_direct_access(void **) {
 
 void programs_run_with_memory_threads(void **) {
     for (Program *const program : PROGRAMS)
-        if (program != outlive_parent) // the memory thread ends with its process
+        if (program != outlive_parent && // the memory thread ends with its process
+            program != create_many_queues)
             run(program, true);
 }
 

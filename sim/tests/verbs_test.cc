@@ -36,8 +36,14 @@ constexpr int ALL_ACCESS =
 // Counts the bytes that devices made persistent.
 struct Recorded : Persistence {
     uint64_t persisted = 0;
-    void registered(int, const Mr &) override {}
-    void deregistered(int, const Mr &) override {}
+    std::map<uint32_t, uint64_t> regions; // lengths by key
+    void registered(int, const Region &region) override {
+        assert_int_not_equal(region.key, 0);
+        assert_true(regions.emplace(region.key, region.length).second);
+    }
+    void deregistered(int, const Region &region) override {
+        assert_int_equal(regions.erase(region.key), 1);
+    }
     void persist(int, uint64_t, size_t length) override { persisted += length; }
     bool is_persistent(int, uint64_t, size_t) override { return true; }
 };
@@ -545,6 +551,32 @@ void read_makes_earlier_writes_persistent(void **) {
     assert_int_equal(recorded.persisted, 100);
 }
 
+void registration_is_stored_by_its_key_until_its_end(void **) {
+    Recorded recorded;
+    {
+        Pair pair({.device = "mlx5", .persistence = &recorded});
+        pair.direct.use_host(1);
+        const auto length_of = [&](const ibv_mr *mr) { return recorded.regions.at(mr->rkey); };
+        const size_t regions = recorded.regions.size();
+        char memory[64];
+        ibv_mr *const mr = ibv_reg_mr(pair.a.pd, memory, 64, ALL_ACCESS);
+        ibv_mr *const other = ibv_reg_mr(pair.a.pd, memory, 32, ALL_ACCESS);
+        assert_int_equal(length_of(mr), 64);
+        assert_int_equal(length_of(other), 32);
+        assert_int_equal(
+            ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, nullptr, memory, 16, 0), 0);
+        assert_int_equal(length_of(mr), 16);
+        assert_int_equal(recorded.regions.size(), regions + 2);
+        assert_int_equal(ibv_dereg_mr(other), 0);
+        assert_int_equal(ibv_dereg_mr(mr), 0);
+        ibv_mr *const on_demand =
+            ibv_reg_mr(pair.a.pd, memory, 64, ALL_ACCESS | IBV_ACCESS_ON_DEMAND);
+        assert_int_equal(recorded.regions.size(), regions);
+        assert_int_equal(ibv_dereg_mr(on_demand), 0);
+    }
+    assert_true(recorded.regions.empty());
+}
+
 using Flush = void(ibv_qp_ex *, uint32_t, uint64_t, size_t, uint8_t, uint8_t);
 
 // The flush builder. In headers before rdma-core 45, ibv_qp_ex ends before it.
@@ -652,6 +684,7 @@ int main() {
         cmocka_unit_test(extended_cq_reads_completions),
         cmocka_unit_test(read_makes_earlier_writes_persistent),
         cmocka_unit_test(native_flush_makes_its_range_persistent),
+        cmocka_unit_test(registration_is_stored_by_its_key_until_its_end),
         cmocka_unit_test(removed_device_reports_a_fatal_event),
         cmocka_unit_test(port_reports_its_state),
         cmocka_unit_test(destroyed_object_has_no_events),

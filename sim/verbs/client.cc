@@ -3,6 +3,9 @@
 
 #include "client.hh"
 
+#include "mappings.hh"
+
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -17,6 +20,7 @@ using namespace sim;
 
 pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 int connection = -1;
+bool has_memory_thread;
 uint32_t session; // of this process, or of the parent whose objects it inherited
 rpma_sim_handler *handler;
 const volatile uint64_t probe = Hello::PROBE;
@@ -36,25 +40,22 @@ struct Locked {
     Locked &operator=(const Locked &) = delete;
 };
 
-// The parent's connection stays open in the child: the session ends with the last process.
-void forget_connection() {
-    connection = -1;
-    pthread_mutex_unlock(&lock);
-}
-
-int open_socket() {
+// Connects to the fabric; returns an error number.
+int open_socket(int &fd) {
     const char *const path = getenv("RPMA_SIM_SOCKET");
     struct sockaddr_un address = {};
     address.sun_family = AF_UNIX;
     if (!path || strlen(path) >= sizeof(address.sun_path))
-        return -1;
+        return ENODEV;
     strcpy(address.sun_path, path);
-    const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-    if (fd >= 0 && connect(fd, (struct sockaddr *)&address, sizeof(address))) {
-        close(fd);
-        return -1;
-    }
-    return fd;
+    fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return errno;
+    if (!connect(fd, (struct sockaddr *)&address, sizeof(address)))
+        return 0;
+    const int error = errno;
+    close(fd);
+    return error == ENOENT || error == ECONNREFUSED ? ENODEV : error;
 }
 
 template <class Function> ssize_t restarted(Function function) {
@@ -111,35 +112,51 @@ bool transfer(int fd, void *bytes, size_t length, bool is_write) {
 // calls report a bad address without a signal.
 int32_t access_memory(const int pipe[2], const MemoryRequest &request, char *bytes) {
     void *const address = reinterpret_cast<void *>(request.address);
-    for (uint32_t done = 0; done < request.length;) {
-        const uint32_t n = request.length - done < 4096 ? request.length - done : 4096;
+    const bool is_write = request.kind == MemoryRequest::WRITE;
+    for (size_t done = 0; done < request.length;) {
+        const size_t n = request.length - done < 4096 ? request.length - done : 4096;
         void *const at = static_cast<char *>(address) + done;
-        void *const from = request.is_write ? bytes + done : at;
-        void *const to = request.is_write ? at : bytes + done;
+        void *const from = is_write ? bytes + done : at;
+        void *const to = is_write ? at : bytes + done;
         const ssize_t put = write(pipe[1], from, n);
         const ssize_t got = put > 0 ? read(pipe[0], to, (size_t)put) : -1;
         if (got < 0 && put > 0)
             transfer(pipe[0], bytes, (size_t)put, false); // empties the pipe
         if (got <= 0)
             return EFAULT;
-        done += (uint32_t)got;
+        done += (size_t)got;
     }
     return 0;
 }
 
-void *serve_memory(void *argument) {
-    const int fd = (int)(intptr_t)argument;
+int32_t check_memory(const MemoryRequest &request) {
+    const int maps = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+    if (maps < 0)
+        return errno;
+    const int error = check_mappings(maps, request.address, request.address + request.length,
+                                     request.kind == MemoryRequest::CHECK_WRITABLE);
+    close(maps);
+    return error;
+}
+
+struct MemoryThread {
+    int fd, through[2];
+};
+MemoryThread memory_thread = {-1, {-1, -1}};
+
+void *serve_memory(void *) {
+    const auto [fd, through] = memory_thread;
     static char bytes[MemoryRequest::MAX];
-    int through[2];
     MemoryRequest request;
-    if (pipe(through))
-        return nullptr;
     while (transfer(fd, &request, sizeof(request), false)) {
-        if (request.is_write && !transfer(fd, bytes, request.length, false))
+        if (request.kind == MemoryRequest::WRITE && !transfer(fd, bytes, request.length, false))
             break;
-        int32_t error = access_memory(through, request, bytes);
+        int32_t error = request.kind >= MemoryRequest::CHECK
+                            ? check_memory(request)
+                            : access_memory(through, request, bytes);
         if (!transfer(fd, &error, sizeof(error), true) ||
-            (!request.is_write && !error && !transfer(fd, bytes, request.length, true)))
+            (request.kind == MemoryRequest::READ && !error &&
+             !transfer(fd, bytes, request.length, true)))
             break;
     }
     close(through[0]);
@@ -149,40 +166,52 @@ void *serve_memory(void *argument) {
 }
 
 // Starts the thread that accesses the memory of this process for the fabric.
-int start_memory_thread(Hello hello, uint32_t pid) {
+int start_memory_thread(Hello hello, uint32_t session_number, uint32_t pid) {
     hello.is_memory = 1;
+    hello.session = session_number;
     hello.pid = pid;
     Hello::Reply reply;
     rpma_sim_message message{&hello, sizeof(hello), nullptr, 0, &reply, sizeof(reply), 0, -1};
-    const int fd = open_socket();
-    const int error = fd < 0 ? ENODEV : exchange(fd, &message);
-    if (fd >= 0)
+    int fd;
+    if (pipe2(memory_thread.through, O_CLOEXEC))
+        return errno;
+    int error = open_socket(fd);
+    if (!error) {
+        error = exchange(fd, &message);
         close(fd);
-    if (error)
-        return error;
+    }
+    if (!error && message.fd < 0)
+        error = EMFILE;
+    memory_thread.fd = message.fd;
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     pthread_t thread;
-    const int failed =
-        pthread_create(&thread, nullptr, serve_memory, (void *)(intptr_t)message.fd);
+    if (!error)
+        error = pthread_create(&thread, nullptr, serve_memory, nullptr);
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    if (!failed)
+    if (!error)
         pthread_detach(thread);
-    return failed;
+    const int unused[] = {message.fd, memory_thread.through[0], memory_thread.through[1]};
+    for (const int each : unused)
+        if (error && each >= 0)
+            close(each);
+    return error;
 }
+
+void connect_child();
 
 // The caller holds the lock.
 int connect_process() {
     static bool is_prepared;
     if (!is_prepared)
         pthread_atfork([] { pthread_mutex_lock(&lock); }, [] { pthread_mutex_unlock(&lock); },
-                       forget_connection);
+                       connect_child);
     is_prepared = true;
     const char *const host = getenv("RPMA_SIM_HOST");
-    const int fd = open_socket();
-    if (fd < 0)
-        return ENODEV;
+    int fd;
+    if (const int error = open_socket(fd))
+        return error;
     Hello hello = {};
     hello.host = host ? (uint32_t)strtoul(host, nullptr, 10) : 1;
     hello.session = session;
@@ -191,14 +220,27 @@ int connect_process() {
     rpma_sim_message message{&hello, sizeof(hello), nullptr, 0, &reply, sizeof(reply), 0, -1};
     int error = exchange(fd, &message);
     if (!error && reply.needs_memory_thread)
-        error = start_memory_thread(hello, reply.pid);
+        error = start_memory_thread(hello, reply.session, reply.pid);
     if (error) {
         close(fd);
         return error;
     }
     connection = fd;
     session = reply.session;
+    has_memory_thread = reply.needs_memory_thread;
     return 0;
+}
+
+// The parent's connection stays open in the child: the session ends with the last process. The
+// memory of the parent, if it ends first, is that of the child. A child of a process with a
+// memory thread connects when it needs the fabric, because it should not start threads here.
+void connect_child() {
+    const int before = errno;
+    connection = -1;
+    if (session != 0 && !has_memory_thread)
+        (void)connect_process();
+    errno = before;
+    pthread_mutex_unlock(&lock);
 }
 
 } // namespace
@@ -228,12 +270,8 @@ int rpma_sim_take_event(int fd, uint32_t channel, TakeEvent::Reply *event, void 
     TakeEvent request = {};
     request.channel = channel;
     for (;;) {
-        char byte;
-        const ssize_t got = recv(fd, &byte, 1, 0);
-        if (got ==
-            0) // another thread destroyed the channel; with a device, this one waits forever
-            pause();
-        if (got <= 0)
+        uint64_t count;
+        if (read(fd, &count, sizeof(count)) != sizeof(count))
             return -1;
         alignas(8) char reply[sizeof(*event) + 1024];
         rpma_sim_message message{&request, sizeof(request), nullptr, 0,

@@ -29,8 +29,9 @@ struct rpma_sim_message {
 };
 int rpma_sim_call(struct rpma_sim_message *message);
 
-// Waits for the byte of a channel and takes its first event, with at most `size` bytes of data.
-// Returns 0, or -1 with errno as recv() sets it: EAGAIN if the descriptor is non-blocking.
+// Waits until a channel is readable and takes its first event, with at most `size` bytes of
+// data. Returns 0, or -1 with errno as read() sets it: EAGAIN if the descriptor is
+// non-blocking.
 int rpma_sim_take_event(int fd, uint32_t channel, sim::TakeEvent::Reply *event, void *data,
                         size_t size);
 

@@ -19,13 +19,14 @@ constexpr uint32_t MAX_DEVICES = 16;
 ShimDevice devices[MAX_DEVICES]; // never moved or freed: contexts point to them
 pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-bool describe(uint32_t index) {
+// Returns an error number.
+int describe(uint32_t index) {
     ShimDevice &made = devices[index];
     DeviceInfo request;
     request.index = index;
     DeviceInfo::Reply info;
-    if (call(request, info))
-        return false;
+    if (const int error = call(request, info))
+        return error;
     made.info = info;
     made.device.node_type = (ibv_node_type)(int)info.node_type;
     made.device.transport_type = (ibv_transport_type)(int)info.transport_type;
@@ -35,7 +36,7 @@ bool describe(uint32_t index) {
              "/sys/class/infiniband_verbs/uverbs%u", index);
     snprintf(made.device.ibdev_path, sizeof(made.device.ibdev_path), "/sys/class/infiniband/%s",
              info.name);
-    return true;
+    return 0;
 }
 
 int query_device_ex(ibv_context *context, const ibv_query_device_ex_input *input,
@@ -110,14 +111,21 @@ ibv_device **ibv_get_device_list(int *num_devices) {
     pthread_mutex_lock(&lock);
     ibv_device **const list =
         static_cast<ibv_device **>(calloc(MAX_DEVICES + 1, sizeof(ibv_device *)));
-    int count = 0;
-    for (uint32_t i = 0; list && i < MAX_DEVICES; i++)
-        if (describe(i))
+    int count = 0, error = list ? 0 : ENOMEM;
+    for (uint32_t i = 0; !error && i < MAX_DEVICES; i++) {
+        error = describe(i);
+        if (!error)
             list[count++] = &devices[i].device;
+        else if (error == ENODEV) // removed, or after the last one
+            error = 0;
+    }
     pthread_mutex_unlock(&lock);
     if (num_devices)
-        *num_devices = count;
-    return list;
+        *num_devices = error ? 0 : count;
+    if (!error)
+        return list;
+    free(list);
+    return fail<ibv_device *>(error);
 }
 
 void ibv_free_device_list(ibv_device **list) {

@@ -167,7 +167,14 @@ rdma_event_channel *rdma_create_event_channel(void) {
     if (!has_devices())
         return nullptr;
     ShimEventChannel *const made = static_cast<ShimEventChannel *>(calloc(1, sizeof(*made)));
-    const int error = made ? call(request, reply, &fd) : ENOMEM;
+    int error = made ? call(request, reply, &fd) : ENOMEM;
+    if (!error && fd < 0) { // the process has no room for it
+        CmDestroyChannel unused = {};
+        Empty destroyed;
+        unused.channel = reply.channel;
+        (void)call(unused, destroyed);
+        error = EMFILE;
+    }
     if (error) {
         free(made);
         errno = error;

@@ -6,6 +6,7 @@
 #include "pmem.hh"
 
 #include <algorithm>
+#include <cassert>
 #include <cerrno>
 #include <cinttypes>
 #include <cstdio>
@@ -29,17 +30,23 @@ struct Line { // a line of /proc/PID/maps
 template <class Callback> void for_each_mapping(const std::string &process, Callback callback) {
     char text[512], permissions[8];
     FILE *const maps = fopen(("/proc/" + process + "/maps").c_str(), "re");
+    if (maps == nullptr && (errno == ENOENT || errno == ESRCH))
+        throw ProgramEnded();
+    if (maps == nullptr)
+        throw Failure("/proc/" + process + "/maps: " + strerror(errno));
     Line line;
     unsigned major, minor;
-    while (maps != nullptr && fgets(text, sizeof(text), maps) != nullptr)
+    bool is_empty = true; // as of a zombie
+    for (; fgets(text, sizeof(text), maps) != nullptr; is_empty = false)
         if (sscanf(text, "%" SCNx64 "-%" SCNx64 " %7s %" SCNx64 " %x:%x %" SCNu64, &line.begin,
                    &line.end, permissions, &line.offset, &major, &minor, &line.inode) == 7) {
             line.device = makedev(major, minor);
             line.is_shared = permissions[3] == 's';
             callback(line);
         }
-    if (maps != nullptr)
-        fclose(maps);
+    fclose(maps);
+    if (is_empty)
+        throw ProgramEnded();
 }
 
 } // namespace
@@ -161,16 +168,18 @@ PmemFiles::Process &PmemFiles::refreshed(int pid) {
     return process;
 }
 
-void PmemFiles::registered(int pid, const Mr &mr) {
+void PmemFiles::registered(int pid, const Region &region) {
     if (!files_.empty())
-        refreshed(pid).regions[mr.key] = {mr.address, mr.address + mr.length};
+        refreshed(pid).regions[region.key] = {region.address, region.address + region.length};
 }
 
-void PmemFiles::deregistered(int pid, const Mr &mr) {
-    const auto found = processes_.find(pid);
-    if (found == processes_.end())
+// A range that stays known would keep mappings that the process has replaced.
+void PmemFiles::deregistered(int pid, const Region &region) {
+    if (files_.empty())
         return;
-    found->second.regions.erase(mr.key);
+    const auto found = processes_.find(pid);
+    assert(found != processes_.end() && found->second.regions.contains(region.key));
+    found->second.regions.erase(region.key);
     if (found->second.regions.empty())
         processes_.erase(found);
 }

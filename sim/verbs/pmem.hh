@@ -57,8 +57,8 @@ class PmemFiles : public Persistence {
     std::string ids(unsigned host) const; // for RPMA_SIM_PMEM
     uint64_t lose_power(unsigned host, std::mt19937_64 *generator);
 
-    void registered(int pid, const Mr &mr) override;
-    void deregistered(int pid, const Mr &mr) override;
+    void registered(int pid, const Region &region) override;
+    void deregistered(int pid, const Region &region) override;
     void persist(int pid, uint64_t address, size_t length) override;
     bool is_persistent(int pid, uint64_t address, size_t length) override;
 

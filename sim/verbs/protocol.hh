@@ -22,6 +22,7 @@ namespace sim {
 
 inline constexpr uint32_t PROTOCOL_VERSION = 1;
 inline constexpr size_t MAX_MESSAGE = 65536;
+inline constexpr int EXIT_FAILED = 125; // the exit status if the simulator itself fails
 
 // Names and values of rdma-core >= 45, for older headers.
 inline constexpr unsigned WC_FLUSH = 8, WC_ATOMIC_WRITE = 9;
@@ -87,9 +88,12 @@ struct Hello : Request<OP_HELLO> {
 
 // A request of the fabric to a memory thread, on a stream. `length` bytes follow a request to
 // write. The reply is an error number (int32_t); `length` bytes follow it if a read succeeds.
+// The checks return EFAULT unless the range is mapped, and writable.
 struct MemoryRequest {
-    uint64_t address;
-    uint32_t length, is_write;
+    enum Kind : uint32_t { READ, WRITE, CHECK, CHECK_WRITABLE };
+    uint64_t address, length; // length: of data, at most MAX
+    Kind kind;
+    uint32_t unused = 0;
     static constexpr uint32_t MAX = 32768;
 };
 
@@ -185,6 +189,12 @@ struct Ring {
     }
 };
 
+// The memory of rings that a reply passes: a process maps it once, for all rings with its
+// number.
+struct RingPlace {
+    uint64_t number, size, offset; // number 0: only this ring; offset: of the ring
+};
+
 // The reply passes the descriptor of the ring's memory.
 struct CreateCq : Request<OP_CREATE_CQ> {
     uint32_t context, channel, vector;
@@ -192,6 +202,7 @@ struct CreateCq : Request<OP_CREATE_CQ> {
     uint32_t entries, flags; // flags: enum ibv_create_cq_attr_flags
     struct Reply {
         uint32_t cq, entries; // entries: the actual size
+        RingPlace place;
     };
 };
 

@@ -31,12 +31,63 @@ template <class T> void init_object(T *object) {
     pthread_cond_init(&object->cond, nullptr);
 }
 
-// Maps a ring and closes its descriptor.
-Ring *map_ring(int fd, uint32_t entries, size_t &bytes) {
-    bytes = Ring::bytes(entries);
-    void *const mapped = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    close(fd);
-    return mapped == MAP_FAILED ? nullptr : static_cast<Ring *>(mapped);
+// The mappings of this process, which rings share.
+struct RingMapping {
+    RingMapping *next;
+    RingPlace place; // of any of its rings
+    char *base;
+    unsigned rings;
+};
+RingMapping *mappings;
+pthread_mutex_t mappings_lock = PTHREAD_MUTEX_INITIALIZER;
+
+// Returns the link to the mapping of the place, or to the end of the list.
+RingMapping **find_mapping(const RingPlace &place) {
+    RingMapping **link = &mappings;
+    while (*link && (place.number == 0 || (*link)->place.number != place.number))
+        link = &(*link)->next;
+    return link;
+}
+
+RingMapping *map_memory(int fd, const RingPlace &place) {
+    void *const mapped =
+        fd < 0 ? MAP_FAILED
+               : mmap(nullptr, place.size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    RingMapping *const made = mapped == MAP_FAILED ? nullptr : allocate<RingMapping>();
+    if (made)
+        *made = {nullptr, place, static_cast<char *>(mapped), 0};
+    else if (mapped != MAP_FAILED)
+        munmap(mapped, place.size);
+    return made;
+}
+
+// Closes the descriptor. Returns NULL if it is missing, or if the process cannot map more.
+Ring *map_ring(int fd, const RingPlace &place) {
+    pthread_mutex_lock(&mappings_lock);
+    RingMapping **const link = find_mapping(place);
+    if (!*link)
+        *link = map_memory(fd, place);
+    RingMapping *const found = *link;
+    if (found)
+        found->rings++;
+    pthread_mutex_unlock(&mappings_lock);
+    if (fd >= 0)
+        close(fd);
+    return found ? reinterpret_cast<Ring *>(found->base + place.offset) : nullptr;
+}
+
+void unmap_ring(const Ring *ring, const RingPlace &place) {
+    pthread_mutex_lock(&mappings_lock);
+    RingMapping **link = &mappings;
+    while ((*link)->base + place.offset != reinterpret_cast<const char *>(ring))
+        link = &(*link)->next;
+    RingMapping *const found = *link;
+    if (--found->rings == 0) {
+        *link = found->next;
+        munmap(found->base, found->place.size);
+        free(found);
+    }
+    pthread_mutex_unlock(&mappings_lock);
 }
 
 ibv_mr *reg_mr(ibv_pd *pd, void *address, size_t length, uint64_t iova, unsigned access) {
@@ -76,12 +127,16 @@ ibv_cq_ex *sim::create_cq_ex(ibv_context *context, ibv_cq_init_attr_ex *attr) {
     CreateCq::Reply reply;
     int fd;
     int error = call(request, reply, &fd);
-    if (!error && !(made->ring = map_ring(fd, reply.entries, made->bytes)))
-        error = ENOMEM;
+    if (!error && !(made->ring = map_ring(fd, reply.place))) {
+        Destroy::Reply destroyed;
+        (void)destroy(reply.cq, destroyed);
+        error = fd < 0 ? EMFILE : ENOMEM;
+    }
     if (error) {
         free(made);
         return fail<ibv_cq_ex>(error);
     }
+    made->place = reply.place;
     ibv_cq_ex &cq = made->ex;
     cq.context = context;
     cq.channel = attr->channel;
@@ -267,9 +322,16 @@ int ibv_resize_cq(ibv_cq *cq, int cqe) {
     int fd;
     pthread_mutex_lock(&shim->lock);
     int error = cqe <= 0 ? EINVAL : call(request, reply, &fd);
-    if (!error) {
-        munmap(shim->ring, shim->bytes);
-        shim->ring = map_ring(fd, reply.entries, shim->bytes);
+    Ring *ring = error ? nullptr : map_ring(fd, reply.place);
+    if (!error && !ring) { // back to a ring in memory that the process maps already
+        error = fd < 0 ? EMFILE : ENOMEM;
+        request.entries = (uint32_t)cq->cqe;
+        ring = call(request, reply, &fd) ? nullptr : map_ring(fd, reply.place);
+    }
+    if (ring) {
+        unmap_ring(shim->ring, shim->place);
+        shim->ring = ring;
+        shim->place = reply.place;
         cq->cqe = (int)reply.entries;
     }
     pthread_mutex_unlock(&shim->lock);
@@ -285,7 +347,7 @@ int ibv_destroy_cq(ibv_cq *cq) {
     wait_for(cq, cq->async_events_completed, reply.async_events);
     if (cq->channel)
         __atomic_fetch_sub(&cq->channel->refcnt, 1, __ATOMIC_RELAXED);
-    munmap(shim->ring, shim->bytes);
+    unmap_ring(shim->ring, shim->place);
     pthread_mutex_destroy(&shim->lock);
     free_object(cq, shim);
     return 0;

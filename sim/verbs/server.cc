@@ -5,8 +5,11 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <ctime>
+#include <fcntl.h>
 #include <sys/epoll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -31,7 +34,21 @@ void watch(int epoll, int fd) {
     struct epoll_event event {};
     event.events = EPOLLIN;
     event.data.fd = fd;
-    epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event);
+    if (epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event))
+        throw Failure(std::string("epoll_ctl: ") + strerror(errno));
+}
+
+// Programs get ENFILE, because EMFILE would blame their own limit.
+void report_limit() {
+    static bool is_reported;
+    struct rlimit limit;
+    if (is_reported || getrlimit(RLIMIT_NOFILE, &limit))
+        return;
+    is_reported = true;
+    fprintf(stderr,
+            "rpma-sim: rpma-sim itself may open %llu files, one for each channel of all "
+            "programs: raise its hard limit (ulimit -Hn)\n",
+            (unsigned long long)limit.rlim_cur);
 }
 
 } // namespace
@@ -44,7 +61,10 @@ uint64_t Server::clock() {
 
 Server::Server(const Options &options, Persistence *persistence, bool uses_threads, bool holds)
     : fabric_(environment_, options), persistence_(persistence), uses_threads_(uses_threads),
-      holds_(holds), epoll_(epoll_create1(EPOLL_CLOEXEC)) {
+      holds_(holds), epoll_(epoll_create1(EPOLL_CLOEXEC)),
+      spare_(fcntl(epoll_, F_DUPFD_CLOEXEC, 0)) {
+    if (spare_ < 0)
+        throw Failure(std::string("epoll_create1: ") + strerror(errno));
     pass_time();
 }
 
@@ -59,6 +79,7 @@ Server::~Server() {
     if (listener_ >= 0)
         close(listener_);
     close(epoll_);
+    close(spare_);
     if (!path_.empty())
         unlink(path_.c_str());
 }
@@ -90,6 +111,8 @@ void Server::step(int timeout) {
     }
     struct epoll_event events[64];
     const int count = epoll_wait(epoll_, events, 64, timeout);
+    if (count < 0 && errno != EINTR)
+        throw Failure(std::string("epoll_wait: ") + strerror(errno));
     pass_time();
     for (int i = 0; i < count; i++)
         if (events[i].data.fd == listener_)
@@ -100,15 +123,17 @@ void Server::step(int timeout) {
 
 void Server::accept_client() {
     const int fd = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
+    if (fd < 0 && (errno == EMFILE || errno == ENFILE)) {
+        report_limit();
+        close(spare_); // the client would wait for ever
+        close(accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC));
+        spare_ = fcntl(epoll_, F_DUPFD_CLOEXEC, 0);
+    }
     if (fd < 0)
         return;
     Client client;
     client.caller.pid = pid_of(fd);
-    std::weak_ptr<ProcessMemory> &known = by_pid_[client.caller.pid];
-    client.memory = known.lock();
-    if (!client.memory)
-        known = client.memory =
-            std::make_shared<ProcessMemory>(client.caller.pid, persistence_);
+    client.memory = std::make_shared<ProcessMemory>(client.caller.pid, persistence_);
     client.caller.program = client.memory;
     clients_.emplace(fd, std::move(client));
     watch(epoll_, fd);
@@ -126,7 +151,6 @@ void Server::disconnect(int fd) {
     if (session)
         fabric_.end_session(*session);
     pass_time();
-    std::erase_if(by_pid_, [](const auto &entry) { return entry.second.expired(); });
 }
 
 // Serves one request only, so that a process with many does not delay the others.
@@ -195,13 +219,17 @@ void Server::release_held(int pid) {
 
 int Server::join(Client &client, const Hello &hello, Reply &reply) {
     if (hello.is_memory) {
-        const auto found = by_pid_.find((int)hello.pid);
-        const auto memory = found == by_pid_.end() ? nullptr : found->second.lock();
+        const auto owner = std::ranges::find_if(clients_, [&](const auto &entry) {
+            const Caller &other = entry.second.caller;
+            return other.session && other.session->number == hello.session &&
+                   other.pid == (int)hello.pid && other.pid == client.caller.pid;
+        });
         int ends[2];
-        if (!memory || client.caller.pid != (int)hello.pid ||
-            socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends))
+        if (owner == clients_.end())
             return EPROTO;
-        memory->use_thread(ends[0]);
+        if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends))
+            return ENFILE;
+        owner->second.memory->use_thread(ends[0]);
         memory_threads_++;
         reply.descriptor = ends[1];
         reply.closes_descriptor = true;
@@ -213,10 +241,16 @@ int Server::join(Client &client, const Hello &hello, Reply &reply) {
     const int error = fabric_.call(client.caller, &hello, sizeof(hello), reply);
     if (client.caller.owns_session)
         client.session = client.caller.session;
+    else if (!error)
+        for (auto &[fd, other] : clients_)
+            if (other.caller.session == client.caller.session && &other != &client)
+                other.memory->add_child(client.memory);
     return error;
 }
 
 void Server::reply_to(int fd, int error, Reply &reply) {
+    if (error == ENFILE)
+        report_limit();
     ReplyHead head = {error, reply.descriptor >= 0};
     struct iovec parts[] = {{&head, sizeof(head)}, {reply.bytes.data(), reply.bytes.size()}};
     union {
@@ -235,7 +269,10 @@ void Server::reply_to(int fd, int error, Reply &reply) {
         passed->cmsg_len = CMSG_LEN(sizeof(int));
         memcpy(CMSG_DATA(passed), &reply.descriptor, sizeof(int));
     }
-    (void)!sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    // The end of a client is handled when its socket is read.
+    if (sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 && errno != EPIPE &&
+        errno != ECONNRESET)
+        throw Failure(std::string("a reply cannot be sent: ") + strerror(errno));
     if (reply.descriptor >= 0 && reply.closes_descriptor)
         close(reply.descriptor);
 }

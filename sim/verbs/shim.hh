@@ -36,7 +36,7 @@ struct ShimCq {
     ibv_cq_ex ex; // programs without extended CQs use its beginning as ibv_cq
     pthread_mutex_t lock;
     Ring *ring;
-    size_t bytes;
+    RingPlace place;
     unsigned empty_polls;
     Completion current; // of ibv_start_poll() and ibv_next_poll()
 };
@@ -94,22 +94,30 @@ template <class T> T *fail(int error) {
     errno = error;
     return nullptr;
 }
-// Returns the structure of the object that the request creates, or NULL with errno.
-template <class T, class R>
-T *create(const R &request, typename R::Reply &reply, int *fd = nullptr) {
-    T *const made = allocate<T>();
-    const int error = made ? call(request, reply, fd) : ENOMEM;
-    if (!error)
-        return made;
-    free(made);
-    return fail<T>(error);
-}
 inline uint64_t cookie_of(const void *object) {
     return reinterpret_cast<uint64_t>(object);
 }
 
 // Destroys the object in the fabric; returns an error number.
 int destroy(uint32_t handle, Destroy::Reply &reply);
+// Returns the structure of the object that the request creates, or NULL with errno: EMFILE if
+// the process has no room for the descriptor `fd` of the object.
+template <class T, class R>
+T *create(const R &request, typename R::Reply &reply, int *fd = nullptr) {
+    T *const made = allocate<T>();
+    int error = made ? call(request, reply, fd) : ENOMEM;
+    if (!error && fd && *fd < 0) {
+        uint32_t handle; // the first member of each such reply
+        Destroy::Reply destroyed;
+        memcpy(&handle, &reply, sizeof(handle));
+        (void)destroy(handle, destroyed);
+        error = EMFILE;
+    }
+    if (!error)
+        return made;
+    free(made);
+    return fail<T>(error);
+}
 
 // queues.cc
 ibv_cq_ex *create_cq_ex(ibv_context *context, ibv_cq_init_attr_ex *attr);

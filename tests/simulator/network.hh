@@ -115,7 +115,8 @@ class Network : public sim::Environment {
     void close_channel(uint32_t channel) override;
     void raise(uint32_t channel) override;
     void lower(uint32_t channel) override;
-    sim::Ring *open_ring(size_t bytes, int &fd) override;
+    sim::Ring *open_ring(uint32_t session, size_t bytes, sim::RingPlace &place,
+                         int &fd) override;
     void close_ring(sim::Ring *ring, size_t bytes) override;
 
     // ---- called by the sim::Program of each process

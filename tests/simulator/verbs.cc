@@ -27,7 +27,7 @@ class Process_memory : public sim::Program {
     bool write(uint64_t address, const void *from, size_t length) override {
         return simulation.network.write(m_process, address, from, length);
     }
-    int pin(const sim::Mr &) override { return 0; }
+    int pin(const sim::Region &) override { return 0; }
     void persist(uint64_t address, size_t length) override {
         simulation.network.persist(m_process, address, length);
     }
@@ -409,7 +409,8 @@ void Network::lower(uint32_t channel) {
             false;
 }
 
-sim::Ring *Network::open_ring(size_t bytes, int &fd) {
+sim::Ring *Network::open_ring(uint32_t, size_t bytes, sim::RingPlace &place, int &fd) {
+    place = {0, bytes, 0};
     auto *const ring = static_cast<sim::Ring *>(calloc(1, bytes));
     fd = simulation.open_descriptor(Descriptor::RING);
     simulation.descriptors.back().ring = ring;

@@ -423,6 +423,40 @@ def joins(fixture):
         each.stdout.close()
 
 
+MAKE_MANY = """
+#include <infiniband/verbs.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <unistd.h>
+int main(void) {
+    struct rlimit limit = {1, 1};
+    struct ibv_context *context = ibv_open_device(ibv_get_device_list(NULL)[0]);
+    if (prlimit(getppid(), RLIMIT_AS, &limit, NULL)) return 1;
+    while (ibv_alloc_pd(context));
+    return 0;
+}
+"""
+
+
+@test("rpma-sim ends with one line and its own status if no memory is left", "cc")
+def no_memory(fixture):
+    source, program = fixture.work / "many.c", fixture.work / "many"
+    source.write_text(MAKE_MANY, encoding="utf-8")
+    fixture.run("cc", source, "-D_GNU_SOURCE", "-o", program, "-libverbs")
+    fixture.expect(fixture.sim(program), 125, r"\Arpma-sim: no memory is left\n\Z")
+
+
+@test("connections of programs with a limit of 1024 files", "cc")
+def file_limit(fixture):
+    program = fixture.work / "connect"
+    fixture.run("cc", HERE.parent.parent / "sim" / "tests" / "connect.c", "-o", program, "-lrdmacm", "-libverbs")
+    script = f"ulimit -Sn 1024; exec {fixture.program} {program} serve 200 :: {program} open {SERVER} 200"
+    fixture.program = "sh"  # rpma-sim needs a descriptor for each channel of both programs
+    fixture.expect(fixture.sim("-c", script), 0)
+    fixture.expect(fixture.sim("-c", f"ulimit -n 80; exec {script.split('exec ')[1]}"), (1, 2),
+                   "^rpma-sim: rpma-sim itself may open 80 files.*ulimit -Hn")
+
+
 @test("a program is linked on the fabric", "cc")
 def links(fixture):
     """The linker combines librdmacm.so.1 of the fabric with libibverbs.so of the system."""
