@@ -65,8 +65,10 @@ def index_of(manual, guides):
 
 
 def contents(manual, guides):
-    """The start page: all pages, by purpose."""
-    pages = sorted(manual.pages.values(), key=lambda page: page.title != "librpma(7)")
+    """The start page: all pages, by purpose. The overviews have the order of the list in librpma(7)."""
+    first = next(page for page in manual.pages.values() if page.title == "librpma(7)")
+    order = ["librpma(7)", *re.findall(r"rpma_\w+\(7\)", plain(first.body))]
+    pages = sorted(manual.pages.values(), key=lambda page: order.index(page.title) if page.title in order else len(order))
     groups = {"Overviews": [page for page in pages if page.kind == "section7"],
               "Programs": [page for page in pages if page.kind == "section1"],
               "Guides": guides.documents.values(), "Examples": guides.examples.values()}

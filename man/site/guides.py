@@ -131,7 +131,7 @@ def title_of(body):
 
 
 def about_of(body):
-    """The first sentence after the title."""
-    found = re.search(r"</h1>\s*<p>(.*?)</p>", body, flags=re.S)
+    """The first sentence below the title."""
+    found = re.search(r"</h1>.*?<p>(.*?)</p>", body, flags=re.S)
     text = " ".join(plain(found.group(1)).split()) if found else ""
     return re.split(r"(?<=[.!?]) ", text)[0]

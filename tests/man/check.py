@@ -50,6 +50,7 @@ CHECKS = {
     "sources": sources.check_form,
     "pitfalls": pitfalls.check_pitfalls,
     "mandoc": tool_checks.check_mandoc,
+    "displays": tool_checks.check_displays,
     "groff": tool_checks.check_groff,
     "width": tool_checks.check_width,
     "whatis": tool_checks.check_whatis,

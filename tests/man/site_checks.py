@@ -87,6 +87,11 @@ def check_start(book, files):
             yield f"HTML: {file} is missing"
         elif file not in linked:
             yield f"HTML: the start page does not link to {file}"
+    start = files.get("index.html", "")
+    for line in re.findall(r">([^<>]+)</a>: *</li>", start):
+        yield f"HTML: the start page does not describe {line}"
+    if not 0 < start.find("rpma_tutorial(7)</a>") < start.find("rpma_batches(7)</a>"):
+        yield "HTML: the overviews of the start page do not have the order of librpma(7)"
     for name in contract.exported_functions(book.source):
         if f"{name}.3.html" not in files:
             yield f"HTML: {name}.3.html is missing"

@@ -12,6 +12,7 @@ import subprocess
 import tempfile
 
 import contract
+import mdoc
 
 WIDTH = 80
 
@@ -69,6 +70,19 @@ def check_groff(book):
             yield from done.stderr.splitlines()
             if "BSD" in done.stdout.splitlines()[0]:
                 yield f"{file}: the title names BSD"
+
+
+def check_displays(book):
+    """A line in a display is rendered as it is written, so that readers can copy the command."""
+    need("mandoc")
+    with installed(book) as (root, files):
+        for page, file in zip(book.pages, files):
+            text = re.sub(".\b", "", run(["mandoc", "-T", "utf8", "-O", "width=200", file], cwd=root).stdout)
+            text = " ".join(text.replace("’", "'").replace("‘", "`").split())
+            for line in page.lines:
+                wanted = " ".join(mdoc.unescape(line.raw).split()[1:])
+                if line.macro in ("Dl", "D1") and wanted not in text:
+                    yield f"man/{page.name}:{line.number}: not rendered as {wanted!r}"
 
 
 # The tools for developers of the checkout; the programs in programs/ have tests of their own.
