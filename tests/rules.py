@@ -148,16 +148,16 @@ def check_programs():
 
 
 def check_subjects():
-    """The commits since the release was opened and since this check exists; a tarball has none."""
+    """The commits that the upstream branch does not have, or the last one without an upstream; a tarball has none."""
     if not (ROOT / ".git").exists() or not shutil.which("git"):
         return
     git = ["git", "-c", f"safe.directory={ROOT}", "-C", str(ROOT), "log", "--no-merges"]
 
     def log(*arguments):
-        return subprocess.run([*git, *arguments], capture_output=True, text=True, check=True).stdout.splitlines()
+        return subprocess.run([*git, "--format=%h %s", *arguments], capture_output=True, text=True, check=False)
 
-    since = log("-1", "--format=^%H", "--grep=^NEWS: open ") + log("--format=^%H", "--diff-filter=A", "--", "tests/rules.py")
-    for line in log("--format=%h %s", "HEAD", *since):
+    new = log("@{upstream}..")
+    for line in (log("-1") if new.returncode else new).stdout.splitlines():
         number, _, subject = line.partition(" ")
         if len(subject) > 72 or not SUBJECT.fullmatch(subject):
             yield f"commit {number}: the subject is not \"area: change\" of at most 72 characters without a full stop: {subject}"
