@@ -143,15 +143,16 @@ void check_line(const std::string &file, const std::string &line, const Librarie
                file.c_str(), name, path);
 }
 
-// Checks the libraries that the dynamic linker lists for the file.
-void check_libraries(const std::string &file, const std::string &interpreter,
-                     const Libraries &libraries) {
+// Calls the function with each line of the dynamic linker's list of the file's libraries.
+template <class Function>
+void for_each_library(const std::string &file, const std::string &interpreter,
+                      const Libraries &libraries, Function function) {
     char *const argv[] = {const_cast<char *>(interpreter.c_str()), const_cast<char *>("--list"),
                           const_cast<char *>(file.c_str()), nullptr};
     const std::string output = output_of(argv, libraries);
     for (size_t begin = 0; begin < output.size();) {
         const size_t end = std::min(output.find('\n', begin), output.size());
-        check_line(file, output.substr(begin, end - begin), libraries);
+        function(output.substr(begin, end - begin));
         begin = end + 1;
     }
 }
@@ -184,7 +185,8 @@ void check_elf(const std::string &file, const Elf &elf, const Libraries &librari
     if (elf.interpreter != own_elf.interpreter)
         refuse("%s: built for another C library (%s): use a program for %s", file.c_str(),
                elf.interpreter.c_str(), own_elf.interpreter.c_str());
-    check_libraries(file, elf.interpreter, libraries);
+    for_each_library(file, elf.interpreter, libraries,
+                     [&](const std::string &line) { check_line(file, line, libraries); });
 }
 
 } // namespace
@@ -221,4 +223,28 @@ void check_command(const Command &command, const Libraries &libraries) {
         file = interpreter;
     }
     refuse("%s: too many scripts that interpret each other", command.argv[0]);
+}
+
+std::vector<std::string> files_of(const Command &command, const Libraries &libraries) {
+    std::vector<std::string> files;
+    std::string file = find_file(command.argv[0]);
+    for (int i = 0; i < MAX_INTERPRETERS; i++) {
+        const int fd = open(file.c_str(), O_RDONLY | O_CLOEXEC);
+        const std::string interpreter = fd < 0 ? "" : interpreter_of_script(fd);
+        const Elf elf = read_elf(fd);
+        if (fd >= 0)
+            close(fd);
+        files.push_back(file);
+        if (interpreter.empty()) {
+            for_each_library(file, elf.interpreter, libraries, [&](const std::string &line) {
+                char path[PATH_MAX];
+                if (sscanf(line.c_str(), " %*s => %4095s", path) == 1 && path[0] == '/' &&
+                    !std::string(path).starts_with(libraries.shims))
+                    files.push_back(path);
+            });
+            break;
+        }
+        file = interpreter;
+    }
+    return files;
 }

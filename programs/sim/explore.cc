@@ -14,6 +14,7 @@
 #include <fcntl.h>
 #include <fstream>
 #include <poll.h>
+#include <sstream>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -22,12 +23,24 @@
 namespace {
 
 constexpr size_t MAX_LINE = 256;    // of a program's output in a finding
+constexpr int EXIT_NOT_REACHED = 3; // the programs make other calls than at the time of --save
 constexpr uint64_t MAX_TRIES = 300; // how many shorter schedules run
 // The original of FILE is FILE with this suffix while an exploration runs.
 constexpr char ORIGINAL[] = ".rpma-sim-original";
 
 [[noreturn]] void refuse_file(const std::string &path, int error) {
     refuse("--pmem %s: %s", path.c_str(), strerror(error));
+}
+
+std::string count_of(size_t count, const char *what) {
+    return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
+}
+
+// Returns NULL if the finding has no content of the file.
+const std::string *saved_content(const Finding &finding, const std::string &path) {
+    const auto found = finding.pmem.find(path);
+    return found != finding.pmem.end() && found->second.has_content ? &found->second.content
+                                                                    : nullptr;
 }
 
 std::string read_all(int fd, const std::string &path) {
@@ -119,7 +132,7 @@ Faults possible_faults(const Settings &settings) {
 
 } // namespace
 
-OriginalFile::OriginalFile(const std::string &path) {
+OriginalFile::OriginalFile(const std::string &path, const std::string *content) {
     const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     struct stat status;
     char real[PATH_MAX];
@@ -128,6 +141,9 @@ OriginalFile::OriginalFile(const std::string &path) {
     if (!S_ISREG(status.st_mode))
         refuse("--pmem %s: not a regular file", path.c_str());
     content_ = read_all(fd, path);
+    digest_ = digest_of(content_);
+    if (content != nullptr)
+        content_ = *content;
     close(fd);
     path_ = real;
     original_ = path_ + ORIGINAL;
@@ -248,15 +264,21 @@ class Explorer {
         std::vector<std::string> steps;
         std::vector<sim::Choice> choices;
         unsigned faults;
+        size_t reached; // of the choices to replay
     };
     Result run(uint64_t seed, Chooser chooser, bool is_traced);
     Result replay(uint64_t seed, const std::vector<sim::Choice> &choices, bool is_traced) {
         return run(seed, Chooser(choices), is_traced);
     }
     void refuse_bad_check();
+    void try_to_save() const;
     static void print_steps(const Result &result);
     int report(uint64_t seed, const Result &found);
-    void save(uint64_t seed, const std::vector<sim::Choice> &choices) const;
+    std::map<std::string, std::string> digests() const;
+    void save(uint64_t seed, const std::vector<sim::Choice> &choices,
+              const std::string &text) const;
+    void report_differences() const;
+    int replay_saved();
 
     Settings &settings_;
     Directory directory_;
@@ -267,18 +289,29 @@ Explorer::Explorer(Settings &settings, const Libraries &libraries)
     : settings_(settings),
       directory_(""), exploration_{settings, libraries, directory_, possible_faults(settings),
                                    map_clock(directory_.path() + "/clock")} {
-    FILE *const saved = settings.save.empty() ? nullptr : fopen(settings.save.c_str(), "ae");
-    if (!settings.save.empty() && (saved == nullptr || fclose(saved) != 0))
-        refuse("--save %s: %s", settings.save.c_str(), strerror(errno));
+    if (!settings.save.empty() && settings.replay.empty())
+        try_to_save();
     if (!settings.check.empty())
         refuse_bad_check();
     for (const auto &[host, path] : settings.pmem)
-        exploration_.pmem.emplace_back(path);
+        exploration_.pmem.emplace_back(path, saved_content(settings.finding, path));
     sim::PmemFiles files;
     open_pmem(settings, files);
     sim::Server server(settings.fabric, nullptr, false, true);
     for (const auto &host : server.fabric().hosts())
         directory_.add_host(*host, files.ids(host->number));
+}
+
+// Refuses a file of --save that cannot be written, before the exploration.
+void Explorer::try_to_save() const {
+    const char *const path = settings_.save.c_str();
+    const bool is_new = access(path, F_OK) != 0;
+    const int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    if (fd < 0)
+        refuse("--save %s: %s", path, strerror(errno));
+    close(fd);
+    if (is_new)
+        unlink(path);
 }
 
 // Refuses a CHECK with an error of syntax, or one command that does not exist.
@@ -303,21 +336,83 @@ void Explorer::refuse_bad_check() {
 Explorer::Result Explorer::run(uint64_t seed, Chooser chooser, bool is_traced) {
     Schedule schedule(exploration_, seed, chooser, is_traced);
     schedule.run();
-    return {schedule.finding, schedule.steps, chooser.choices, schedule.faults};
+    return {schedule.finding, schedule.steps, chooser.choices, schedule.faults,
+            chooser.reached};
 }
 
-void Explorer::save(uint64_t seed, const std::vector<sim::Choice> &choices) const {
-    FILE *const file = fopen(settings_.save.c_str(), "we");
-    bool is_good = file != nullptr && fprintf(file, "%s\n", SAVED_FORMAT) > 0;
-    for (size_t i = 0; is_good && i < settings_.arguments.size(); i++)
-        is_good = fprintf(file, "argument %s\n", settings_.arguments[i].c_str()) > 0;
-    is_good =
-        is_good && fprintf(file, "seed %llu\n", static_cast<unsigned long long>(seed)) > 0;
-    for (size_t i = 0; is_good && i < choices.size(); i++)
-        is_good = fprintf(file, "choice %u %u\n", choices[i].position, choices[i].option) > 0;
-    if (!is_good || fclose(file) != 0)
-        refuse("--save %s: %s", settings_.save.c_str(), strerror(errno));
-    print("again: rpma-sim explore --replay " + settings_.save + "\n");
+// The programs, their libraries, and other programs among the arguments.
+std::map<std::string, std::string> Explorer::digests() const {
+    std::map<std::string, std::string> found;
+    const auto add = [&](const std::string &path) { found[path] = digest_of_file(path); };
+    std::vector<std::string> words;
+    std::istringstream check(settings_.check);
+    for (std::string word; check >> word;)
+        words.push_back(word);
+    for (const Command &command : settings_.commands) {
+        std::ranges::for_each(files_of(command, exploration_.libraries), add);
+        words.insert(words.end(), command.argv.begin() + 1, command.argv.end());
+    }
+    struct stat status;
+    for (const std::string &word : words)
+        if (word.find('/') != word.npos && access(word.c_str(), X_OK) == 0 &&
+            stat(word.c_str(), &status) == 0 && S_ISREG(status.st_mode))
+            add(word);
+    return found;
+}
+
+void Explorer::save(uint64_t seed, const std::vector<sim::Choice> &choices,
+                    const std::string &text) const {
+    Finding finding;
+    add_environment(finding);
+    finding.arguments = settings_.arguments;
+    finding.files = digests();
+    auto file = exploration_.pmem.begin();
+    for (const auto &[host, path] : settings_.pmem)
+        add_pmem(finding, path, (file++)->content());
+    finding.text = text;
+    finding.seed = seed;
+    finding.choices = choices;
+    write_finding(settings_.save, finding);
+    print("again: rpma-sim explore --replay " + printable(settings_.save) + "\n");
+}
+
+// Prints the differences from the time when the finding was saved.
+void Explorer::report_differences() const {
+    std::vector<std::string> differences = settings_.differences;
+    const std::map<std::string, std::string> now = digests();
+    for (const auto &[path, digest] : settings_.finding.files)
+        if (const auto found = now.find(path); found == now.end() || found->second != digest)
+            differences.push_back(printable(path) + " has changed");
+    auto file = exploration_.pmem.begin();
+    for (const auto &[host, path] : settings_.pmem) {
+        const auto saved = settings_.finding.pmem.find(path);
+        if (saved != settings_.finding.pmem.end() && !file->has_digest(saved->second.digest))
+            differences.push_back(printable(path) + (saved->second.has_content
+                                                         ? " had another content, which is used"
+                                                         : " had another content"));
+        file++;
+    }
+    std::string all;
+    for (const std::string &each : differences)
+        all += (all.empty() ? "" : "; ") + each;
+    if (!all.empty())
+        fprintf(stderr, "rpma-sim: since the finding was saved: %s\n", all.c_str());
+}
+
+int Explorer::replay_saved() {
+    report_differences();
+    const size_t count = settings_.finding.choices.size();
+    const Result result = replay(settings_.finding.seed, settings_.finding.choices, true);
+    print_steps(result);
+    if (!result.finding.empty()) {
+        print("FOUND: " + result.finding + "\n");
+        if (!sim::is_same_finding(result.finding, settings_.finding.text))
+            print("The saved finding is another one: " + settings_.finding.text + "\n");
+        return EXIT_FAILURE;
+    }
+    print("nothing found; " + std::to_string(result.reached) + " of " + std::to_string(count) +
+          " saved choices were reached\n");
+    return result.reached == count ? EXIT_SUCCESS : EXIT_NOT_REACHED;
 }
 
 void Explorer::print_steps(const Result &result) {
@@ -339,21 +434,16 @@ int Explorer::report(uint64_t seed, const Result &found) {
     const Result shortest = replay(seed, fewest, true);
     print_steps(shortest);
     print("seed " + std::to_string(seed) + ": FOUND: " + shortest.finding + "\n(" +
-          std::to_string(fewest.size()) + " unusual choices, " +
-          std::to_string(shortest.faults) + " of them faults; without shortening " +
-          std::to_string(found.choices.size()) + ")\n");
+          count_of(fewest.size(), "choice") + ", " + count_of(shortest.faults, "fault") + "; " +
+          count_of(found.choices.size(), "choice") + " before it was shortened)\n");
     if (!settings_.save.empty())
-        save(seed, fewest);
+        save(seed, fewest, shortest.finding);
     return EXIT_FAILURE;
 }
 
 int Explorer::main() {
-    if (!settings_.replay.empty()) {
-        const Result result = replay(settings_.first_seed, settings_.choices, true);
-        print_steps(result);
-        print(result.finding.empty() ? "nothing found\n" : "FOUND: " + result.finding + "\n");
-        return result.finding.empty() ? EXIT_SUCCESS : EXIT_FAILURE;
-    }
+    if (!settings_.replay.empty())
+        return replay_saved();
     const uint64_t begin = sim::Server::clock();
     uint64_t schedules = 0, with_faults = 0;
     for (uint64_t seed = settings_.first_seed; seed <= settings_.last_seed; seed++) {
@@ -363,7 +453,7 @@ int Explorer::main() {
         if (!result.finding.empty())
             return report(seed, result);
     }
-    print(std::to_string(schedules) + " schedules, " + std::to_string(with_faults) +
+    print(count_of(schedules, "schedule") + ", " + std::to_string(with_faults) +
           " with faults: nothing found\n");
     if (settings_.is_verbose)
         fprintf(stderr, "rpma-sim: %.1f schedules per second\n",

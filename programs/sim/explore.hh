@@ -26,6 +26,7 @@ class Chooser {
     uint32_t choose(Kind kind, size_t options);
 
     std::vector<sim::Choice> choices; // the recorded choices, or those to replay
+    size_t reached = 0;               // how many of those to replay were made
   private:
     bool is_random_ = false;
     uint64_t state_ = 0;
@@ -42,14 +43,17 @@ struct ExploreFault {
 // neither a full disk nor SIGKILL loses it.
 class OriginalFile {
   public:
-    explicit OriginalFile(const std::string &path);
+    // `content`: of the copy, instead of that of the file.
+    OriginalFile(const std::string &path, const std::string *content);
     ~OriginalFile(); // gives the original its name again
     OriginalFile(const OriginalFile &) = delete;
     OriginalFile &operator=(const OriginalFile &) = delete;
     void restore_copy() const;
+    bool has_digest(const std::string &digest) const { return digest == digest_; }
+    const std::string &content() const { return content_; }
 
   private:
-    std::string path_, original_, content_;
+    std::string path_, original_, content_, digest_; // digest_: of the original
 };
 
 // The state that all schedules share.
@@ -142,7 +146,6 @@ std::string describe(const ibv_wc &wc);
 
 // explore.cc
 int open_output(const std::string &path);                    // creates the file, or empties it
-std::string printable(std::string_view text);                // with \xNN for control characters
 std::string first_line(const std::string &path);             // empty if there is none
 int explore(Settings &settings, const Libraries &libraries); // returns the exit status
 

@@ -12,7 +12,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
 #include <getopt.h>
 #include <span>
 
@@ -362,36 +361,22 @@ void check_hosts(Settings &settings, bool has_host_count) {
     check_commands(settings, "--until", settings.until_host);
 }
 
-// Reads the arguments and the choices of a saved finding.
+// Reads the arguments of a saved finding, and restores its environment.
 Settings read_saved(const std::string &path, int argc) {
-    static std::vector<std::string> lines;
+    static Finding finding; // holds the arguments
     std::vector<char *> argv = {const_cast<char *>("rpma-sim"), const_cast<char *>("explore")};
-    std::vector<sim::Choice> choices;
-    unsigned long long seed = 0;
     if (argc != 3 && argc != 2)
         refuse("--replay takes the arguments from FILE, and no others");
-    std::ifstream file(path);
-    std::string line;
-    bool is_good = std::getline(file, line) && line == SAVED_FORMAT;
-    while (is_good && std::getline(file, line)) {
-        sim::Choice choice{};
-        if (line.starts_with("argument "))
-            lines.push_back(line.substr(strlen("argument ")));
-        else if (sscanf(line.c_str(), "choice %u %u", &choice.position, &choice.option) == 2)
-            choices.push_back(choice);
-        else
-            is_good = sscanf(line.c_str(), "seed %llu", &seed) == 1;
-    }
-    if (!is_good || lines.empty())
-        refuse("--replay %s: not a finding that --save has written", path.c_str());
-    for (std::string &each : lines)
+    finding = read_finding(path);
+    for (std::string &each : finding.arguments)
         argv.push_back(each.data());
     argv.push_back(nullptr);
     optind = 0;
+    const std::vector<std::string> differences = restore_environment(finding);
     Settings settings = read_options(static_cast<int>(argv.size()) - 1, argv.data());
-    settings.first_seed = seed;
-    settings.choices = choices;
     settings.replay = path;
+    settings.finding = finding;
+    settings.differences = differences;
     return settings;
 }
 

@@ -62,7 +62,10 @@ uint32_t Chooser::choose(Kind kind, size_t options) {
     const uint32_t position = positions_[kind]++ * KINDS + kind;
     if (!is_random_) {
         const auto found = std::ranges::find(choices, position, &sim::Choice::position);
-        return found != choices.end() && found->option <= options ? found->option : 0;
+        if (found == choices.end() || found->option > options)
+            return 0;
+        reached++;
+        return found->option;
     }
     if (sim::next_random(state_) >> 32 >= limits_[kind] || (is_fault && faults_left_ == 0))
         return 0;

@@ -15,9 +15,9 @@
 #include "../../sim/explore/choices.hh"
 #include "../../sim/fabric/fabric.hh"
 #include "../../sim/verbs/pmem.hh"
+#include "finding.hh"
 
 constexpr int EXIT_USAGE = 2;
-constexpr char SAVED_FORMAT[] = "rpma-sim explore 1"; // the first line of a finding
 
 // Ends the program: thrown to main(), so that destructors end programs and restore files.
 struct Exit {
@@ -78,7 +78,8 @@ struct Settings {
     std::string check, save, replay;
     std::vector<std::string_view> fault_kinds; // empty: all kinds
     std::vector<std::string> arguments;        // saved with a finding
-    std::vector<sim::Choice> choices;          // of the replayed finding
+    Finding finding;                           // the replayed one
+    std::vector<std::string> differences;      // from its environment
 };
 
 // options.cc
@@ -95,7 +96,8 @@ bool starts_programs(const Fault &fault);
 class Run;
 void apply(Run &run, const Fault &fault);
 
-// explore.cc: of --faults
+// explore.cc
+std::string printable(std::string_view text); // with \xNN for control characters
 bool is_fault_kind(std::string_view name);
 std::string list_fault_kinds();
 
@@ -106,6 +108,8 @@ struct Libraries {
 };
 Libraries find_libraries(bool with_pmem, bool explores = false);
 void check_command(const Command &command, const Libraries &libraries);
+// Returns the program, its interpreters and its libraries other than those of rpma-sim.
+std::vector<std::string> files_of(const Command &command, const Libraries &libraries);
 
 // run.cc: opens the files of --pmem, or ends the program.
 void open_pmem(const Settings &settings, sim::PmemFiles &files);

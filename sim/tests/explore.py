@@ -281,6 +281,73 @@ class Explore(unittest.TestCase):
                     self.assertEqual(ended, 128 + number)
                 self.assertEqual(self.state("original"), before)
 
+    def rpma_sim(self, *arguments, cwd=None, **variables):
+        done = subprocess.run(["rpma-sim", "explore", *arguments], cwd=cwd or self.directory, check=False, timeout=300,
+                              env={**self.environment, **variables}, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        return done.stdout, done.stderr.decode(), done.returncode
+
+    def test_saved_finding_has_every_byte_of_an_argument(self):
+        for check in (b"true\nfalse", b"false\n", b"false # \xff\xfe \\ \\x41 \" ' \t \x01 \xc3\xa4", b"  false ",
+                      b"false # " + 100000 * b"x"):
+            for argument in (b"", b"a\nchoice 1 1", b"\xff\\", b" "):
+                with self.subTest(check=check[:30], argument=argument):
+                    saved = self.rpma_sim(*SHORT[2:], "--save", "odd", "--check", check, "echo", argument)
+                    again = self.rpma_sim("--replay", "odd")
+                    self.assertEqual((saved[2], again[1:]), (1, ("", 1)), saved)
+                    steps = saved[0][:saved[0].index(b"seed 1: FOUND")]
+                    self.assertTrue(again[0].startswith(steps), again[0])
+
+    def test_saved_finding_has_environment_and_memory(self):
+        elsewhere = self.directory / "elsewhere"
+        elsewhere.mkdir()
+        (self.directory / "content").write_bytes(bytes(5000) + b"wrong")
+        script = self.directory / "script_of_finding"
+        script.write_text("#!/bin/sh\nread -r word <content\ncase $BUG$word in *1*wrong) exit 4; esac\n")
+        script.chmod(0o755)
+        arguments = ["--check", "true", "--faults", "none", "--pmem", "content", "--save", "variables",
+                     "./script_of_finding"]
+        self.assertEqual(self.rpma_sim(*arguments, BUG="1", MY_TOKEN="private")[2], 1)
+        text = (self.directory / "variables").read_text()
+        self.assertNotIn("private", text)
+        self.assertEqual((self.directory / "variables").stat().st_mode & 0o077, 0)
+        (self.directory / "content").write_bytes(b"changed")
+        before = self.state("content")
+        output, errors, status = self.rpma_sim("--replay", "../variables", cwd=elsewhere, MY_TOKEN="other", NEW="2")
+        self.assertEqual((output.splitlines()[-1], status), (b"FOUND: host1 ends with status 4", 1), errors)
+        self.assertEqual(errors, f"rpma-sim: since the finding was saved: it runs in {self.directory}; "
+                         "the variable BUG is set as saved; the variable MY_TOKEN differs; "
+                         "the variable NEW was not set; content had another content, which is used\n")
+        self.assertEqual(self.state("content"), before)
+        # A signal is a finding too, but not the saved one.
+        script.write_text("#!/bin/sh\nkill -SEGV $$\n")
+        output, errors, status = self.rpma_sim("--replay", "variables", BUG="1", MY_TOKEN="private")
+        self.assertEqual((output.splitlines()[-1], status),
+                         (b"The saved finding is another one: host1 ends with status 4", 1))
+        self.assertIn("./script_of_finding has changed", errors)
+        # No choice was saved, so all are reached.
+        script.write_text("#!/bin/sh\n")
+        output, errors, status = self.rpma_sim("--replay", "variables", BUG="1", MY_TOKEN="private")
+        self.assertEqual((output, status), (b"       0.000 ms   host1 starts\n       0.000 ms   host1 ends with status 0\n"
+                                            b"nothing found; 0 of 0 saved choices were reached\n", 0))
+
+    def test_replay_reports_choices_that_are_not_reached(self):
+        arguments = ["--faults", "kill", "--seeds", "1-200", "--save", "killed_finding", "--check",
+                     "! grep begin $RPMA_SIM_OUT1 || grep end $RPMA_SIM_OUT1", self.program("killed_then", KILL)]
+        self.assertEqual(self.rpma_sim(*arguments)[2], 1)
+        shutil.copy("/bin/true", self.directory / "killed_then")
+        output, errors, status = self.rpma_sim("--replay", "killed_finding")
+        self.assertRegex(output.decode(), r"\nnothing found; 0 of [1-9]\d* saved choices were reached\n\Z")
+        self.assertIn("./killed_then has changed", errors)
+        self.assertEqual(status, 3)
+        saved = (self.directory / "killed_finding").read_text()
+        for text, expected in ((saved.replace("end\n", ""), "or not all of it"), (saved[:-1] + "x\n", "or not all of it"),
+                               (saved.replace("seed ", "seek "), "not a finding that --save"), ("", "not a finding"),
+                               ("rpma-sim explore 1\nargument true\nseed 1\n", "release 1.5 saved this finding")):
+            (self.directory / "bad").write_text(text)
+            output, errors, status = self.rpma_sim("--replay", "bad")
+            self.assertIn(expected, errors)
+            self.assertEqual((output, errors.count("\n"), status), (b"", 1, 2))
+
     def test_variables_of_check(self):
         check = "'test $RPMA_SIM_FAULTS = 0 -a $RPMA_SIM_STATUS1 = 0 && grep -qx hello $RPMA_SIM_OUT1'"
         self.assertEqual(self.explore("--faults none --seeds 1-2 --check", check, "echo hello")[1], 0)
@@ -289,7 +356,7 @@ class Explore(unittest.TestCase):
         self.assertEqual(status, 1)
         check = "'test $RPMA_SIM_SEED = 0 && grep -qx failure $RPMA_SIM_ERR1'"
         self.assertEqual(self.explore("--faults none --seeds 0 --check", check, "sh -c 'echo failure >&2'"),
-                         ("1 schedules, 0 with faults: nothing found\n", 0))
+                         ("1 schedule, 0 with faults: nothing found\n", 0))
         check = "'test $RPMA_SIM_STATUS1 != killed -o $RPMA_SIM_FAULTS = 0'"
         output, status = self.explore("--faults kill --seeds 1-200 --check", check, self.program("killed", KILL))
         self.assertIn("host1 is killed by a fault", output)
