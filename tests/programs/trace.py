@@ -74,6 +74,15 @@ def lists():
     expect(set(re.findall(r"rpma-trace ([a-z]\S+) Ta", PAGE.read_text(encoding="utf-8"))), names, "scripts of rpma_tracing")
 
 
+@test("the version, and an output that cannot be written")
+def version():
+    number = re.search(r"version: '([^']+)'", (SOURCE / "meson.build").read_text(encoding="utf-8")).group(1)
+    expect(run(PROGRAM, "--version").stdout, f"rpma-trace {number}\n", "--version")
+    for option in ("--version", "--help"):
+        with open("/dev/full", "w", encoding="utf-8") as full:
+            expect_one_line(run(PROGRAM, option, stdout=full), 1, f"{option} to a full device")
+
+
 @contextlib.contextmanager
 def commands(**scripts):
     """An environment whose PATH begins with these commands."""
