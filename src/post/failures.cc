@@ -144,11 +144,13 @@ bool is_ready_to_send(const ibv_qp &qp) {
     return qp.state >= IBV_QPS_RTS || qp.context->device->transport_type == IBV_TRANSPORT_IWARP;
 }
 
-Text send_advice(int result, const rpma_conn &conn, uint64_t bytes) {
+Text send_advice(int result, const rpma_conn &conn, uint64_t bytes, const Part *part) {
     const ibv_qp_cap &granted = conn.granted();
     Text text;
     if (!is_ready_to_send(*conn.qp))
         text.add("; the connection is not established: post after RPMA_CONN_ESTABLISHED");
+    else if (part != nullptr && part->may_be_queued())
+        text.add("; do not post them again");
     else if (bytes <= granted.max_inline_data)
         return post_advice(result, "send", granted.max_send_wr, "rpma_conn_cfg_set_sq_size");
     else
@@ -219,8 +221,8 @@ int log_send(const char *function, const rpma_conn &conn, const RejectedSend &wr
                     Hex{wr.remote_addr}, ", addr=0x", Hex{wr.sge.addr},
                     ", length=", wr.sge.length, ", wr_id=0x", Hex{wr.wr_id},
                     ", send_flags=", send_flags_text(wr.send_flags).chars, ")");
-        call.log(__FILE_NAME__, __LINE__, send_advice(rejection.result, conn, bytes).chars,
-                 "%s", text.chars);
+        call.log(__FILE_NAME__, __LINE__,
+                 send_advice(rejection.result, conn, bytes, part).chars, "%s", text.chars);
     }
     // A key grants access to the memory, so it is logged for debugging only.
     RPMA_LOG(RPMA_LOG_LEVEL_DEBUG, function, "rkey=0x%" PRIx32 ", lkey=0x%" PRIx32, wr.rkey,
@@ -252,7 +254,8 @@ int fail_send(const char *function, const rpma_conn &conn, RejectedSend wr, int 
 int fail_part(const char *function, const rpma_conn &conn, const ibv_send_wr &wr, int result,
               const Part &part) {
     const uint64_t bytes = inline_bytes(wr);
-    const Rejection rejection = {is_would_block(conn, result, bytes), result};
+    const Rejection rejection = {!part.may_be_queued() && is_would_block(conn, result, bytes),
+                                 result};
     probe::post_refused(function, &conn, wr.opcode, wr.wr_id, result);
     if (rejection.is_would_block && !is_logged(RPMA_LOG_LEVEL_DEBUG))
         return RPMA_E_AGAIN; // a program may post until the queue is full
@@ -272,7 +275,7 @@ int fail_native(const char *function, const rpma_conn &conn, const ibv_send_wr &
     Call call(function);
     probe::post_refused(function, &conn, first.opcode, first.wr_id, result);
     if (rejection.record(call))
-        call.log(__FILE_NAME__, __LINE__, send_advice(result, conn, bytes).chars,
+        call.log(__FILE_NAME__, __LINE__, send_advice(result, conn, bytes, part).chars,
                  "%sibv_wr_complete(first: opcode=%s, remote_addr=0x%" PRIx64
                  ", length=%" PRIu64 ", wr_id=0x%" PRIx64 ")",
                  part_text(part).chars, opcode_text(first.opcode), first.wr.rdma.remote_addr,

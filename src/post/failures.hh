@@ -49,6 +49,10 @@ struct Part {
     const char *array;    // name of the array: "batch"
     uint32_t first, last; // indexes, counted from 0
     const char *state;    // their state after the call, "" if the provider rejected them
+
+    // The doorbell of rxe and siw may fail with the error number of a full queue (Linux,
+    // drivers/infiniband/core/uverbs_cmd.c, ib_uverbs_post_send(): ENOMEM).
+    bool may_be_queued() const { return state[0] != '\0'; }
 };
 
 // The queue for receives, for the log.

@@ -39,6 +39,7 @@ CHECKS = {
     "addresses": waits.check_addresses,
     "codes": waits.check_codes,
     "since": text_checks.check_since,
+    "posts": text_checks.check_posts,
     "repeated": text_checks.check_repeated,
     "versions": text_checks.check_versions,
     "guides": text_checks.check_guides,

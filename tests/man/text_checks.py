@@ -139,6 +139,23 @@ VERSION = re.compile(r"\b(?:Linux|rdma-core) (?:release )?\d+(?:\.\d+)?")
 RANGE = re.compile(r"\b(?:[Bb]efore|[Ss]ince|[Ff]rom|[Uu]p to|[Uu]ntil|later)\b")
 
 
+def check_posts(book):
+    """The page of each function that posts says that an operation may be executed although its post
+    failed, and where the reader finds more about it."""
+    posting = {row["function"] for row in contract.errors.read_errors()
+               if row["code"] == "RPMA_E_PROVIDER" and re.search(r"\bibv_post_\w+\(\)", row["condition"])}
+    for page in book.pages:
+        if page.volume != "3" or not posting & set(page.names()):
+            continue
+        posting -= set(page.names())
+        sentences = re.sub(r"\s+", " ", re.sub(r"^\.[A-Z][a-z] ", "", page.text, flags=re.MULTILINE))
+        if not re.search(r"failed with RPMA_E_PROVIDER may still (?:be executed|take a message), so its memory is "
+                         r"free only after .*?rpma_failures 7", sentences):
+            yield f"man/{page.name} must say what may happen to an operation whose post failed, as rpma_write(3) does"
+    for name in sorted(posting):
+        yield f"man: no page has {name}, which posts"
+
+
 def check_versions(book):
     """A statement about a release of Linux or rdma-core names the range of releases for which it holds."""
     for page in book.pages:

@@ -259,14 +259,17 @@ static void fail_doorbell(const struct list_function *f) {
             const uint32_t taken = first + (rest < CHUNK ? rest : CHUNK);
             const char *const element = f->element;
             char before[64], last[32] = "";
+            // ENOMEM is also the error number of a full queue.
+            const int error = count % 2 ? ENOMEM : EIO;
             begin_case(f);
-            fake_fail("doorbell", nth + 1, EIO);
+            fake_fail("doorbell", nth + 1, error);
             if (taken - first > 1)
                 snprintf(last, sizeof(last), " to %s[%u]", element, taken - 1);
             snprintf(before, sizeof(before), "%s[%u]%s (queued): ", element, first, last);
             expect_error(f, count, taken,
                          (struct expected_error){RPMA_E_PROVIDER, "ibv_post_send() failed",
-                                                 "ibv_post_send()", EIO, .before = before});
+                                                 "ibv_post_send()", error, .before = before,
+                                                 .logs = "; do not post them again"});
             fake_faults_off();
             if (taken < length)
                 post_rest(f, taken);
