@@ -25,6 +25,7 @@
 namespace {
 
 constexpr uint64_t SECOND = 1'000'000'000;
+constexpr char NO_MEMORY[] = "rpma-sim: no memory is left to start a program\n";
 constexpr uint64_t TERMINATION_TIMEOUT = SECOND; // from SIGTERM to SIGKILL
 constexpr uint64_t MAX_IDLE = 5 * SECOND;        // after a failure
 constexpr uint64_t LISTEN_TIMEOUT = SECOND;      // then the next command starts
@@ -151,7 +152,7 @@ pid_t fork_command(bool has_group, int out, int err, const std::function<void()>
         return pid;
     }
     // No exception may leave the child: it would run the destructors of its parent.
-    [&]() noexcept {
+    try {
         sigset_t set;
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (getppid() != parent)
@@ -169,8 +170,10 @@ pid_t fork_command(bool has_group, int out, int err, const std::function<void()>
             signal(each, SIG_DFL);
         mask_signals(SIG_UNBLOCK, set);
         function();
-    }();
-    _exit(EXIT_FAILURE);
+    } catch (...) {
+        (void)!write(STDERR_FILENO, NO_MEMORY, strlen(NO_MEMORY));
+    }
+    _exit(sim::EXIT_FAILED);
 }
 
 void execute(const Command &command) {

@@ -14,6 +14,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <spawn.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
@@ -180,8 +181,9 @@ EXPORTED int clock_nanosleep(clockid_t id, int flags, const timespec *time, time
     if (virtual_clock == nullptr)
         return REAL(clock_nanosleep)(id, flags, time, left);
     const uint64_t until = nanoseconds(*time);
+    const bool is_real = id == CLOCK_REALTIME || id == CLOCK_TAI;
     const uint64_t start = (flags & TIMER_ABSTIME) == 0 ? now()
-                           : id == CLOCK_REALTIME       ? -sim::VirtualClock::EPOCH
+                           : is_real                    ? -sim::VirtualClock::EPOCH
                                                         : 0;
     sleep_until(start + until, "clock_nanosleep");
     return 0;
@@ -321,7 +323,23 @@ REFUSED(int, setitimer,
 REFUSED(int, timer_create, (clockid_t id, sigevent *event, timer_t *timer) noexcept, id, event,
         timer)
 REFUSED(int, timerfd_create, (clockid_t id, int flags) noexcept, id, flags)
+REFUSED(unsigned, ualarm, (unsigned time, unsigned interval) noexcept, time, interval)
+REFUSED(int, pthread_cond_timedwait,
+        (pthread_cond_t * condition, pthread_mutex_t *mutex, const timespec *time), condition,
+        mutex, time)
+REFUSED(int, pthread_cond_clockwait,
+        (pthread_cond_t * condition, pthread_mutex_t *mutex, clockid_t id,
+         const timespec *time),
+        condition, mutex, id, time)
+REFUSED(int, cnd_timedwait, (cnd_t * condition, mtx_t *mutex, const timespec *time), condition,
+        mutex, time)
+REFUSED(int, sem_timedwait, (sem_t * semaphore, const timespec *time), semaphore, time)
+REFUSED(int, sem_clockwait, (sem_t * semaphore, clockid_t id, const timespec *time), semaphore,
+        id, time)
+REFUSED(int, thrd_sleep, (const timespec *time, timespec *left), time, left)
+REFUSED(int, timespec_get, (timespec * to, int base) noexcept, to, base)
 REFUSED(int, sigwait, (const sigset_t *set, int *number), set, number)
+REFUSED(int, sigwaitinfo, (const sigset_t *set, siginfo_t *info), set, info)
 REFUSED(int, sigsuspend, (const sigset_t *set), set)
 REFUSED(int, sigtimedwait, (const sigset_t *set, siginfo_t *info, const timespec *time), set,
         info, time)

@@ -100,6 +100,42 @@ int main(int argc, char *argv[]) {
         rdma_get_send_comp(to.id, &wc);
 }
 """
+# Calls that wait or read the clock, and are refused: the argument is the name.
+WAITS = """
+#include <pthread.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <string.h>
+#include <threads.h>
+#include <time.h>
+#include <unistd.h>
+#define CALL(name, ...) if (strcmp(argv[1], #name) == 0) name(__VA_ARGS__)
+int main(int argc, char *argv[]) {
+    struct timespec time = {0, 0};
+    pthread_cond_t condition = PTHREAD_COND_INITIALIZER;
+    pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+    sem_t semaphore;
+    sigset_t set;
+    sem_init(&semaphore, 0, 0);
+    sigemptyset(&set);
+    CALL(pthread_cond_timedwait, &condition, &mutex, &time);
+    CALL(pthread_cond_clockwait, &condition, &mutex, CLOCK_MONOTONIC, &time);
+    CALL(cnd_timedwait, (cnd_t *)&condition, (mtx_t *)&mutex, &time);
+    CALL(sem_timedwait, &semaphore, &time);
+    CALL(sem_clockwait, &semaphore, CLOCK_MONOTONIC, &time);
+    CALL(thrd_sleep, &time, NULL);
+    CALL(timespec_get, &time, TIME_UTC);
+    CALL(ualarm, 1, 0);
+    CALL(sigwaitinfo, &set, NULL);
+    CALL(alarm, 1);
+    if (argc > 2) { // five seconds by the clock of atomic time
+        clock_gettime(CLOCK_TAI, &time);
+        time.tv_sec += 5;
+        clock_nanosleep(CLOCK_TAI, TIMER_ABSTIME, &time, NULL);
+    }
+    return argc > 2 ? 0 : 9;
+}
+"""
 LINKED = "common.c -lrdmacm -libverbs"
 FAULTS = (  # fault, tolerated faults, program, libraries, options
     ("kill", "pause,refuse", KILL, "", "--check '! grep begin $RPMA_SIM_OUT1 || grep end $RPMA_SIM_OUT1'"),
@@ -348,6 +384,15 @@ class Explore(unittest.TestCase):
             self.assertIn(expected, errors)
             self.assertEqual((output, errors.count("\n"), status), (b"", 1, 2))
 
+    def test_program_that_waits_for_ever_after_a_fault(self):
+        """It is a finding only if the check tests for it."""
+        waits = self.program("waits_after_fault", PAUSE.replace('puts("late")', "pause()"))
+        command = f"--faults pause --seeds 1-100 {waits}"
+        self.assertEqual(self.explore("--check true", command)[1], 0)
+        output, status = self.explore("--check 'test $RPMA_SIM_STATUS1 != killed'", command)
+        self.assertIn("host1 pauses for 10 s", output)
+        self.assertEqual(status, 1)
+
     def test_variables_of_check(self):
         check = "'test $RPMA_SIM_FAULTS = 0 -a $RPMA_SIM_STATUS1 = 0 && grep -qx hello $RPMA_SIM_OUT1'"
         self.assertEqual(self.explore("--faults none --seeds 1-2 --check", check, "echo hello")[1], 0)
@@ -389,6 +434,14 @@ class Explore(unittest.TestCase):
                 self.assertEqual(status, 2, output)
                 self.assertRegex(output.splitlines()[-1], "^rpma-sim: ")
         self.assertEqual(self.run_shell("rpma-sim --seeds 1-2 echo")[1], 2)
+        waits = self.program("waits", WAITS, "-D_GNU_SOURCE", "-Wno-deprecated-declarations")
+        for call in re.findall(r"CALL\((\w+), [&1T]", WAITS):
+            with self.subTest(call):
+                output, status = self.explore(*SHORT, waits, call)
+                self.assertIn(f"waits calls {call}(): explore runs programs of", output)
+                self.assertEqual(status, 2)
+        output, status = self.explore(*SHORT, "--faults none", "--check false", waits, "clock_nanosleep on TAI")
+        self.assertRegex(output, r"\n +5000\.\d+ ms +host1 ends with status 0\n")
 
 
 if __name__ == "__main__":
