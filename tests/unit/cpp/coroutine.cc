@@ -153,8 +153,10 @@ TEST_THAT(each_completion_resumes_its_coroutine) {
     assert_true(second.is_done() && !first.is_done());
     assert_int_equal(s.seen.size(), 3);
     assert_int_equal(s.seen[1], IBV_WC_REM_ACCESS_ERR);
+    const unsigned armed = fake_count("ibv_req_notify_cq");
     s.queue->ready(); // no completion left
     assert_true(!first.is_done() && s.others.empty());
+    assert_int_equal(fake_count("ibv_req_notify_cq"), armed);
 }
 
 TEST_THAT(completion_before_co_await_does_not_suspend) {
@@ -340,6 +342,24 @@ TEST_THAT(failed_post_keeps_the_buffer_if_the_operation_may_be_executed) {
     }
 }
 
+TEST_THAT(source_without_a_function_drops_other_completions) {
+    side s;
+    s.queue.emplace(s.conn.get_cq());
+    const rpma::operation sent = s.send();
+    s.complete_id(1);
+    s.queue->ready();
+    bool thrown = false;
+    try {
+        (void)sent.await_resume();
+    } catch (const std::bad_optional_access &) {
+        thrown = true;
+    }
+    assert_true(thrown);
+    s.complete(0);
+    s.queue->ready();
+    assert_true(sent.await_ready());
+}
+
 // The completion of an operation of a deleted source arrives at a later source.
 TEST_THAT(completion_of_a_deleted_source_is_dropped) {
     side s;
@@ -373,6 +393,19 @@ TEST_THAT(threads_never_get_the_same_op_context) {
 }
 
 #ifndef HAS_OPERATOR_NEW
+TEST_THAT(ready_allocates_only_for_more_completions_than_before) {
+    side s;
+    s.other = nullptr;
+    s.queue.emplace(s.conn.get_cq());
+    for (unsigned round = 0; round < 100; round++) {
+        for (unsigned i = 0; i < 20; i++)
+            s.complete_id(i);
+        failing_allocation = round == 0 ? 0 : 1;
+        s.queue->ready();
+        failing_allocation = 0;
+    }
+}
+
 TEST_THAT(failed_allocation_loses_nothing) {
     for (unsigned nth = 1, done = 0; done == 0; nth++) { // of post()
         side s;
@@ -749,8 +782,8 @@ class waiting_for_letters {
         delete_at(WAITING);
         letters arrived(sent);
         (void)dup2(arrived.fd(), sender.fd());
+        (void)fcntl(sender.fd(), F_SETFL, O_NONBLOCK);
         if (source_) {
-            (void)fcntl(sender.fd(), F_SETFL, O_NONBLOCK);
             coroutine::passes_on = true;
             try {
                 source_->ready();
@@ -764,6 +797,10 @@ class waiting_for_letters {
             waiting_[ONE].reset(), waiting_[TWO].reset();
             trace_ += " left ";
             const coroutine taking = take_rest(*this);
+        } else {
+            char unread[8];
+            const ssize_t count = read(arrived.fd(), unread, sizeof(unread));
+            trace_ += " unread " + std::string(unread, count > 0 ? std::size_t(count) : 0);
         }
         return trace_;
     }
@@ -807,9 +844,9 @@ class waiting_for_letters {
         kill(AFTERWARDS);
         if (exists[LETTERS]) {
             std::erase(sent, '.');
-            trace = trace + " left " + (kept ? std::string(1, kept) : "") + sent;
+            return trace + " left " + (kept ? std::string(1, kept) : "") + sent;
         }
-        return trace;
+        return trace + " unread " + sent;
     }
 
   private:
@@ -884,6 +921,37 @@ TEST_THAT(events_are_passed_on_in_every_order_of_deletion) {
                                  sent, deleted.size(), at, thrower, found.c_str(),
                                  expected.c_str());
                 });
+}
+
+TEST_THAT(take_may_delete_its_source) {
+    letters none("");
+    std::optional<rpma::event_source<std::function<int()>>> source;
+    source.emplace(none.fd(), [&source] {
+        source.reset();
+        return 1;
+    });
+    const auto wait = [](auto &from) -> coroutine { (void)co_await *from; };
+    assert_true(wait(source).is_done());
+}
+
+// The descriptor is reported, but no event is pending.
+TEST_THAT(closed_descriptor_has_no_event) {
+    int fds[2];
+    assert_int_equal(pipe(fds), 0);
+    close(fds[1]);
+    rpma::event_source source(fds[0], [] { return false; });
+    const auto wait = [](auto &from) -> coroutine { (void)co_await from; };
+    const coroutine waiting = wait(source);
+    source.ready();
+    assert_false(waiting.is_done());
+    close(fds[0]);
+    int error = 0;
+    try {
+        const rpma::event_source refused(fds[0], [] { return true; });
+    } catch (const std::system_error &failed) {
+        error = failed.code().value();
+    }
+    assert_int_equal(error, EBADF);
 }
 
 // The awaiter of the first operation exists until the end of the expression.

@@ -828,11 +828,28 @@ TEST_THAT(events_of_a_device_and_a_queue_are_taken) {
     nonblocking(all.cq.get_fd());
     assert_true(all.cq.take_event() == rpma::status::no_completion);
     rpma::check(all.cq.arm(false));
-    assert_int_equal(fake_count("ibv_modify_cq"), 1);
+    assert_int_equal(fake_last("ibv_modify_cq")->modify_cq.moderate.cq_count, 4);
+    assert_int_equal(fake_last("ibv_modify_cq")->modify_cq.moderate.cq_period, 20);
     assert_int_equal(fake_count("ibv_modify_srq"), 1);
+    // Armed for solicited completions only, the queue reports no other one.
+    const ibv_wc wc = {.wr_id = 1};
+    fake_complete(all.cq.get_ibv_cq(), &wc);
+    rpma::check(all.cq.take_event());
+    rpma::check(all.cq.arm(true));
+    fake_complete(all.cq.get_ibv_cq(), &wc);
+    assert_true(all.cq.take_event() == rpma::status::no_completion);
 }
 
 // ---- values ------------------------------------------------------------------------------
+
+TEST_THAT(part_of_a_string_is_an_address) {
+    rpma::peer peer(fake_context(0));
+    constexpr std::string_view longer = FIXTURE_ADDRESS "0" FIXTURE_PORT "0";
+    constexpr std::size_t end = std::string_view(FIXTURE_ADDRESS).size();
+    const rpma::conn_req req(peer, longer.substr(0, end), longer.substr(end + 1, 4));
+    assert_string_equal(fake_last("getaddrinfo")->getaddrinfo.node, FIXTURE_ADDRESS);
+    assert_string_equal(fake_last("getaddrinfo")->getaddrinfo.service, FIXTURE_PORT);
+}
 
 TEST_THAT(configurations_keep_set_values) {
     rpma::peer peer(fake_context(0));
@@ -884,6 +901,9 @@ TEST_THAT(configurations_keep_set_values) {
     fake_profile()->has_native_flush = true;
     pcfg.set_served_by(peer).set_direct_write_to_pmem(true);
     assert_true(pcfg.get_served().has_value());
+    const std::byte flush_only{SERVES | SERVES_FLUSH};
+    const rpma::peer_cfg serves(std::span(&flush_only, 1));
+    assert_true(serves.get_served()->flush && !serves.get_served()->atomic_write);
     const rpma::peer_cfg same(pcfg.get_descriptor());
     assert_true(same.get_direct_write_to_pmem() && same.get_served().has_value());
 }
@@ -898,8 +918,11 @@ TEST_THAT(getters_return_the_properties_of_objects) {
     assert_int_equal(all.mr.get_size(), memory.size());
     assert_ptr_equal(all.mr.get_ibv_mr()->addr, memory.data());
     assert_ptr_equal(all.mr.get_ibv_mr()->pd, all.peer.get_ibv_pd());
-    all.mr.advise(0, 8, IBV_ADVISE_MR_ADVICE_PREFETCH, IBV_ADVISE_MR_FLAG_FLUSH);
-    assert_int_equal(fake_count("ibv_advise_mr"), 1);
+    all.mr.advise(16, 8, IBV_ADVISE_MR_ADVICE_PREFETCH, IBV_ADVISE_MR_FLAG_FLUSH);
+    const fake_call *const advised = fake_last("ibv_advise_mr");
+    assert_int_equal(advised->advise.flags, IBV_ADVISE_MR_FLAG_FLUSH);
+    assert_int_equal(advised->advise.sge.addr, reinterpret_cast<uintptr_t>(&memory[16]));
+    assert_int_equal(advised->advise.sge.length, 8);
     assert_int_equal(all.remote.get_size(), FIXTURE_REMOTE_SIZE);
     assert_int_equal(all.remote.get_flush_type(),
                      RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY | RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT);
