@@ -40,6 +40,7 @@ CHECKS = {
     "codes": waits.check_codes,
     "since": text_checks.check_since,
     "posts": text_checks.check_posts,
+    "news": text_checks.check_news,
     "repeated": text_checks.check_repeated,
     "versions": text_checks.check_versions,
     "guides": text_checks.check_guides,

@@ -119,6 +119,14 @@ def check_since(book):
                 yield f"man/{page.name}: HISTORY must have {name} and its release {release}"
 
 
+def check_news(book):
+    """Each release in NEWS.md has the table to which rpma_upgrading(7) sends its readers; it may be empty."""
+    parts = re.split(r"^## (\d+\.\d+\.\d+)$", (book.source / "NEWS.md").read_text(encoding="utf-8"), flags=re.M)
+    for release, text in zip(parts[1::2], parts[2::2]):
+        if not re.search(r"^#{3,4} Results that differ$", text, flags=re.M):
+            yield f"NEWS.md: {release} has no section \"Results that differ\""
+
+
 def check_repeated(book):
     """README.md has the cost of a write from docs/performance.md, and rpma_security(7) lists each
     usage that, by rpma_mr_reg(3), allows remote access."""
