@@ -131,12 +131,15 @@ void PrefixedOutput::end_line(Pipe &pipe) {
         print(pipe, pipe.line, true);
 }
 
-// A pipe that is writable accepts PIPE_BUF bytes at once.
+// A pipe that is writable accepts PIPE_BUF bytes at once. Both outputs may be the same file, so
+// that a part ends with a line if it can.
 void PrefixedOutput::write_pending(Sink &sink) {
     size_t written = 0;
     while (written < std::min(sink.pending.size(), PART) && is_writable(sink.fd)) {
-        const size_t size = std::min<size_t>(sink.pending.size() - written, PIPE_BUF);
-        const ssize_t length = write(sink.fd, sink.pending.data() + written, size);
+        const std::string_view part = std::string_view(sink.pending).substr(written, PIPE_BUF);
+        const size_t end = part.rfind('\n');
+        const ssize_t length =
+            write(sink.fd, part.data(), end == part.npos ? part.size() : end + 1);
         if (length < 0 && errno != EAGAIN && errno != EINTR) {
             const int error = errno;
             sink.pending.clear();

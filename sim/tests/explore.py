@@ -302,8 +302,9 @@ class Explore(unittest.TestCase):
         for number in signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL:
             with self.subTest(number):
                 command = ["rpma-sim", "explore", "--pmem", "original", "--check",
-                           "echo changed > original; echo x > begun; sleep 1000", "true"]
-                with subprocess.Popen(command, cwd=self.directory, env=self.environment) as process:
+                           "echo changed > original; echo x > begun; exec sleep 1000", "true"]
+                with subprocess.Popen(command, cwd=self.directory,
+                                      env={**self.environment, "TMPDIR": str(self.directory)}) as process:
                     while not (self.directory / "begun").exists() and process.poll() is None:
                         time.sleep(0.01)
                     process.send_signal(number)

@@ -349,6 +349,10 @@ def prefix(fixture):
         done = subprocess.run([*sim.split(), "sh", "-c", command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                               timeout=LIMIT, check=False)
         assert (done.returncode, done.stdout) == (0, expected), (command, done.returncode, done.stdout[:100])
+    # Both outputs are one pipe.
+    done = subprocess.run([*sim.split(), "sh", "-c", "yes a | head -c 200000 & yes b | head -c 200000 >&2; wait"],
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=LIMIT, check=False)
+    assert sorted(done.stdout.splitlines()) == 100000 * ["host1: a"] + 100000 * ["host1: b"]
     full, closed = "rpma-sim: standard output: No space left on device\n", "rpma-sim: standard output: Bad file descriptor\n"
     for command, status, expected in [
             (f"{sim} echo hi >/dev/full", 1, full), (f"{sim} yes >/dev/full", 1, full),
