@@ -13,11 +13,14 @@
 #include <ftw.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/sysmacros.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 namespace {
 
+constexpr uint64_t MIN_ROOM = 256 << 20; // for 254 hosts
 constexpr size_t MAX_PATH_OF_SOCKET = sizeof(sockaddr_un::sun_path) - sizeof("/socket");
 
 std::string parent_directory() {
@@ -27,7 +30,11 @@ std::string parent_directory() {
             strlen(value) + 60 < MAX_PATH_OF_SOCKET)
             return value;
     }
-    return "/tmp";
+    // Files in memory are created faster; a container may have little room for them.
+    struct statvfs room;
+    const bool has_room = statvfs("/dev/shm", &room) == 0 &&
+                          room.f_bavail * room.f_frsize >= MIN_ROOM && room.f_favail >= 100'000;
+    return has_room && access("/dev/shm", W_OK | X_OK) == 0 ? "/dev/shm" : "/tmp";
 }
 
 int remove_entry(const char *path, const struct stat *, int, FTW *) {
@@ -50,15 +57,30 @@ bool has_server(const std::string &directory) {
     return connected;
 }
 
+// Begins with the last directory, because most of them exist.
 void make_parents(const std::string &path) {
-    for (size_t at = path.find('/', 1); at != path.npos; at = path.find('/', at + 1))
-        (void)mkdir(path.substr(0, at).c_str(), 0700); // it may exist already
+    const std::string parent = path.substr(0, path.rfind('/'));
+    if (parent.empty() || mkdir(parent.c_str(), 0700) == 0 || errno != ENOENT)
+        return;
+    make_parents(parent);
+    (void)mkdir(parent.c_str(), 0700); // fopen() reports a failure
 }
 
 void write_file(const std::string &path, const std::string &content) {
-    make_parents(path);
-    FILE *const file = fopen(path.c_str(), "we");
+    FILE *file = fopen(path.c_str(), "we");
+    if (file == nullptr && errno == ENOENT) {
+        make_parents(path);
+        file = fopen(path.c_str(), "we");
+    }
     if (file == nullptr || fputs(content.c_str(), file) < 0 || fclose(file) != 0)
+        refuse("%s: %s", path.c_str(), strerror(errno));
+}
+
+// A regular file, which sim/preload/files.cc shows as a character device with this number.
+void write_device_file(const std::string &path, dev_t number) {
+    write_file(path, "");
+    if (truncate(path.c_str(), static_cast<off_t>(number)) != 0 ||
+        chmod(path.c_str(), 01666) != 0)
         refuse("%s: %s", path.c_str(), strerror(errno));
 }
 
@@ -143,7 +165,8 @@ void write_device(const std::string &root, const sim::Device &device) {
         make_link(base + "device", parent);
         make_link(verbs + "device", parent);
     }
-    write_file(root + "/dev/infiniband/uverbs" + index, "");
+    write_device_file(root + "/dev/infiniband/uverbs" + index,
+                      makedev(231, 192 + device.index));
     const std::string classes = root + "/sys/class/";
     make_parents(classes + "infiniband/");
     make_parents(classes + "infiniband_verbs/");
@@ -180,6 +203,6 @@ void Directory::add_host(const sim::Host &host, const std::string &pmem) const {
     for (const std::unique_ptr<sim::Device> &device : host.devices)
         write_device(root, *device);
     write_line(root + "/sys/class/infiniband_verbs/abi_version", "6");
-    write_file(root + "/dev/infiniband/rdma_cm", "");
+    write_device_file(root + "/dev/infiniband/rdma_cm", makedev(10, 122));
     write_file(root + "/pmem", pmem);
 }

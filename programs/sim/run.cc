@@ -96,6 +96,8 @@ void set_environment(unsigned host, unsigned hosts, const std::string &directory
     const std::string number = std::to_string(host);
     prepend("LD_LIBRARY_PATH", libraries.shims);
     prepend("LD_PRELOAD", libraries.preload);
+    // A program with the address sanitizer refuses preloaded libraries otherwise.
+    prepend("ASAN_OPTIONS", "verify_asan_link_order=0");
     setenv("RPMA_SIM_SOCKET", (directory + "/socket").c_str(), 1);
     setenv("RPMA_SIM_ROOT", (directory + "/host" + number).c_str(), 1);
     setenv("RPMA_SIM_HOST", number.c_str(), 1);

@@ -72,7 +72,7 @@ struct CmRequests {
             return EINVAL;
         CmId *const id = fabric.create<CmId>(session);
         cm.ids_[id->handle] = id;
-        id->channel = channel;
+        cm.set_channel(*id, *channel);
         id->cookie = request.cookie;
         id->port_space = request.port_space;
         id->qp_type = request.qp_type;
@@ -165,6 +165,12 @@ struct CmRequests {
         return 0;
     }
 
+    void set_local(CmId &id, const CmParam &param) {
+        id.local = param;
+        if (Qp *const qp = cm.qp_of(id))
+            qp->cm_id = id.handle;
+    }
+
     // cma.c, rdma_connect_locked()
     int on(const CmConnect &request, Empty &) {
         CmId *id;
@@ -174,7 +180,7 @@ struct CmRequests {
             is_too_long(*id, request.param.private_data_len,
                         id->qp_type == IBV_QPT_UD ? SIM_UD_REQUEST : SIM_REQUEST))
             return EINVAL;
-        id->local = request.param;
+        set_local(*id, request.param);
         id->local_ece = request.ece;
         id->psn = static_cast<uint32_t>(fabric.random(1U << 24));
         id->state = SIM_CM_REQ_SENT;
@@ -200,7 +206,7 @@ struct CmRequests {
             cm.send(*id, Cm::Message::RTU);
             return 0;
         }
-        id->local = request.param;
+        set_local(*id, request.param);
         id->local_ece = request.ece;
         id->cookie = request.cookie;
         id->reports_events = true;
@@ -302,7 +308,7 @@ struct CmRequests {
             if (event.about == id)
                 events.push_back(event);
         fabric.remove_events(*id);
-        id->channel = channel;
+        cm.set_channel(*id, *channel);
         for (const Event &event : events)
             fabric.push(*channel, event);
         reply.events = id->events_taken;
@@ -322,7 +328,8 @@ struct CmRequests {
         Channel *const channel = fabric.find<Channel>(session, request.channel);
         if (!channel || channel->purpose != Channel::CONNECTIONS)
             return EINVAL;
-        cm.destroy_ids([channel](const CmId &id) { return id.channel == channel; });
+        if (channel->ids > 0)
+            cm.destroy_ids([channel](const CmId &id) { return id.channel == channel; });
         fabric.destroy(*channel);
         return 0;
     }
@@ -336,16 +343,24 @@ int Cm::call(Caller &caller, const void *request, size_t length, Reply &reply) {
                   CmMigrate, CmCreateChannel, CmDestroyChannel>(request, length);
 }
 
+void Cm::set_channel(CmId &id, Channel &channel) {
+    if (id.channel)
+        id.channel->ids--;
+    id.channel = &channel;
+    channel.ids++;
+}
+
 CmId *Cm::id_of(uint32_t handle) const {
     const auto found = ids_.find(handle);
     return found == ids_.end() ? nullptr : found->second;
 }
 
 CmId *Cm::id_of(const Qp &qp) const {
-    for (const auto &[handle, id] : ids_)
-        if (id->device == qp.context->device && id->connects() && id->local.qp_num == qp.number)
-            return id;
-    return nullptr;
+    CmId *const id = id_of(qp.cm_id);
+    return id && id->device == qp.context->device && id->connects() &&
+                   id->local.qp_num == qp.number
+               ? id
+               : nullptr;
 }
 
 Qp *Cm::qp_of(const CmId &id) const {
@@ -366,6 +381,7 @@ void Cm::destroy(CmId &id) {
     release_port(id);
     fabric_.cancel(id.timer);
     ids_.erase(id.handle);
+    id.channel->ids--;
     fabric_.destroy(id);
 }
 

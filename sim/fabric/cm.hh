@@ -140,6 +140,7 @@ class Cm {
     // cm.cc
     CmId *id_of(const Qp &qp) const;
     Qp *qp_of(const CmId &id) const;
+    static void set_channel(CmId &id, Channel &channel);
     void destroy(CmId &id);
     void destroy_ids(const std::function<bool(const CmId &)> &which);
 

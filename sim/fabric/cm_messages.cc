@@ -195,7 +195,7 @@ void Cm::on_req(CmId &from, Device &at) {
     CmId &id = *fabric_.create<CmId>(listener->session);
     ids_[id.handle] = &id;
     id.state = SIM_CM_REQ_RECEIVED;
-    id.channel = listener->channel;
+    set_channel(id, *listener->channel);
     id.reports_events = false;
     id.is_passive = true;
     id.port_space = listener->port_space;

@@ -6,6 +6,7 @@
 #include "engine.hh"
 #include "verbs.hh"
 
+#include <algorithm>
 #include <arpa/inet.h>
 #include <cerrno>
 
@@ -50,6 +51,10 @@ std::unique_ptr<Device> make_device(Host &host, unsigned number, const sim_profi
     return made;
 }
 
+std::pair<uint64_t, uint64_t> key_of(const ibv_gid &gid) {
+    return {gid.global.subnet_prefix, gid.global.interface_id};
+}
+
 std::pair<unsigned, unsigned> link(unsigned host, unsigned other) {
     return {std::min(host, other), std::max(host, other)};
 }
@@ -64,7 +69,7 @@ Fabric::Fabric(Environment &environment, const Options &options)
             *(other == options.of_host.end() ? options.profile : other->second);
         auto host = std::make_unique<Host>();
         host->number = number;
-        host->devices.push_back(make_device(*host, 0, profile));
+        add_device(*host, 0, profile);
         hosts_.push_back(std::move(host));
     }
 }
@@ -166,16 +171,20 @@ void Fabric::remove_events(Object &about) {
     if (about.queued_events == 0)
         return;
     about.queued_events = 0;
-    for (auto &[handle, object] : objects_) {
-        if (object->kind != Object::CHANNEL || object->session != about.session)
+    const Context *const context = Verbs::context_of(about);
+    Channel *const channels[] = {
+        about.kind == Object::CM_ID ? static_cast<CmId &>(about).channel : nullptr,
+        about.kind == Object::CQ ? static_cast<Cq &>(about).channel : nullptr,
+        context ? context->async : nullptr};
+    for (Channel *const channel : channels) {
+        if (!channel)
             continue;
-        Channel &channel = static_cast<Channel &>(*object);
         const size_t removed = std::erase_if(
-            channel.queue, [&](const Event &event) { return event.about == &about; });
-        if (removed == 0 || !channel.queue.empty())
+            channel->queue, [&](const Event &event) { return event.about == &about; });
+        if (removed == 0 || !channel->queue.empty())
             continue;
-        environment_.lower(handle);
-        channel.raised = false;
+        environment_.lower(channel->handle);
+        channel->raised = false;
     }
 }
 
@@ -210,12 +219,16 @@ void Fabric::end_session(Session &session) {
 }
 
 Device *Fabric::device_of(const ibv_gid &gid) {
-    for (const auto &host : hosts_)
-        for (const auto &device : host->devices)
-            for (const ibv_gid &own : device->gids)
-                if (!device->removed && !memcmp(&own, &gid, sizeof(gid)))
-                    return device.get();
-    return nullptr;
+    const auto [begin, end] = by_gid_.equal_range(key_of(gid));
+    const auto found =
+        std::find_if(begin, end, [](const auto &entry) { return !entry.second->removed; });
+    return found == end ? nullptr : found->second;
+}
+
+void Fabric::add_device(Host &host, unsigned number, const sim_profile &profile) {
+    host.devices.push_back(make_device(host, number, profile));
+    for (const ibv_gid &gid : host.devices.back()->gids)
+        by_gid_.emplace(key_of(gid), host.devices.back().get());
 }
 
 bool Fabric::reachable(const Device &device, const Device &other) const {
@@ -319,8 +332,7 @@ void Fabric::remove_device(unsigned number, unsigned index) {
 void Fabric::replace_device(unsigned number, unsigned index) {
     const Device *const found = device(number, index);
     if (found && found->removed)
-        host(number)->devices.push_back(
-            make_device(*host(number), found->number, *found->profile));
+        add_device(*host(number), found->number, *found->profile);
 }
 
 } // namespace sim

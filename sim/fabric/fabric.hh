@@ -162,6 +162,7 @@ class Fabric {
     friend class Engine; // execution
     void links_changed();
     uint32_t free_number(const Host &host);
+    void add_device(Host &host, unsigned number, const sim_profile &profile);
     void destroy_all(const std::function<bool(const Object &)> &matches);
     Environment &environment_;
     Options options_;
@@ -172,6 +173,7 @@ class Fabric {
     std::map<std::pair<uint64_t, uint64_t>, std::function<void()>> timers_;
     std::map<uint64_t, uint64_t> timer_times_;
     std::vector<std::unique_ptr<Host>> hosts_;
+    std::multimap<std::pair<uint64_t, uint64_t>, Device *> by_gid_;
     std::map<uint32_t, std::unique_ptr<Session>> sessions_;
     std::map<uint32_t, std::unique_ptr<Object>> objects_;
     std::map<uint32_t, Mr *> keys_;

@@ -48,6 +48,7 @@ struct Channel : Object {
     static constexpr Kind KIND = CHANNEL;
     enum Purpose { COMPLETIONS, ASYNC, CONNECTIONS } purpose;
     Context *context = nullptr; // only of a completion channel
+    unsigned ids = 0;           // how many CM IDs report events here
     std::deque<Event> queue;
     bool raised = false; // the descriptor is readable, or the process has read the byte
     explicit Channel(Purpose of) : Object(KIND), purpose(of) {}
@@ -146,6 +147,7 @@ struct Qp : Object {
     uint64_t timer = 0, timer_time = 0;
     // iWARP: set by the connection manager. InfiniBand and RoCE find the peer by attr.
     uint32_t iwarp_peer = 0;
+    uint32_t cm_id = 0;                   // handle of the CM ID that connects it
     bool is_idle = false;                 // siw: the connection was closed
     std::unique_ptr<Context> own_context; // after Fabric::abandon()
     Qp() : Object(KIND) {}

@@ -12,6 +12,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
@@ -58,6 +59,31 @@ class Path {
     char buffer_[PATH_MAX];
 };
 
+// directory.cc creates a character device as a regular file with these permissions, whose size
+// is the number of the device.
+template <class Mode> bool is_device(Mode mode) {
+    return root[0] != '\0' && S_ISREG(mode) && (mode & 07777) == 01666;
+}
+
+template <class Stat> int as_device(int result, Stat *to) {
+    if (result == 0 && is_device(to->st_mode)) {
+        to->st_mode = S_IFCHR | 0666;
+        to->st_rdev = static_cast<dev_t>(to->st_size);
+        to->st_size = to->st_blocks = 0;
+    }
+    return result;
+}
+
+int as_device(int result, struct statx *to) {
+    if (result == 0 && is_device(to->stx_mode)) {
+        to->stx_mode = S_IFCHR | 0666;
+        to->stx_rdev_major = major(to->stx_size);
+        to->stx_rdev_minor = minor(to->stx_size);
+        to->stx_size = to->stx_blocks = 0;
+    }
+    return result;
+}
+
 mode_t mode_of(int flags, va_list arguments) {
     return (flags & (O_CREAT | O_TMPFILE)) != 0 ? va_arg(arguments, mode_t) : 0;
 }
@@ -76,6 +102,8 @@ int __xstat(int, const char *, struct stat *);
 int __lxstat(int, const char *, struct stat *);
 int __xstat64(int, const char *, struct stat64 *);
 int __lxstat64(int, const char *, struct stat64 *);
+int __fxstat(int, int, struct stat *);
+int __fxstat64(int, int, struct stat64 *);
 int __fxstatat(int, int, const char *, struct stat *, int);
 int __fxstatat64(int, int, const char *, struct stat64 *, int);
 }
@@ -84,6 +112,10 @@ int __fxstatat64(int, int, const char *, struct stat64 *, int);
 #define REPLACE(type, name, parameters, ...) \
     EXPORTED type name parameters {          \
         return REAL(name)(__VA_ARGS__);      \
+    }
+#define REPLACE_STAT(name, parameters, ...)            \
+    EXPORTED int name parameters {                     \
+        return as_device(REAL(name)(__VA_ARGS__), to); \
     }
 #define REPLACE_OPEN(name, parameters, ...)            \
     EXPORTED int name parameters {                     \
@@ -127,17 +159,17 @@ REPLACE(ssize_t, __readlink_chk, (const char *path, char *to, size_t size, size_
 REPLACE(char *, realpath, (const char *path, char *to) noexcept, Path(path), to)
 REPLACE(char *, __realpath_chk, (const char *path, char *to, size_t room), Path(path), to, room)
 REPLACE(char *, canonicalize_file_name, (const char *path) noexcept, Path(path))
-REPLACE(int, stat, (const char *path, struct stat *to) noexcept, Path(path), to)
-REPLACE(int, lstat, (const char *path, struct stat *to) noexcept, Path(path), to)
-REPLACE(int, stat64, (const char *path, struct stat64 *to) noexcept, Path(path), to)
-REPLACE(int, lstat64, (const char *path, struct stat64 *to) noexcept, Path(path), to)
-REPLACE(int, fstatat, (int at, const char *path, struct stat *to, int flags) noexcept, at,
-        Path(path), to, flags)
-REPLACE(int, fstatat64, (int at, const char *path, struct stat64 *to, int flags) noexcept, at,
-        Path(path), to, flags)
-REPLACE(int, statx,
-        (int at, const char *path, int flags, unsigned mask, struct statx *to) noexcept, at,
-        Path(path), flags, mask, to)
+REPLACE_STAT(stat, (const char *path, struct stat *to) noexcept, Path(path), to)
+REPLACE_STAT(lstat, (const char *path, struct stat *to) noexcept, Path(path), to)
+REPLACE_STAT(stat64, (const char *path, struct stat64 *to) noexcept, Path(path), to)
+REPLACE_STAT(lstat64, (const char *path, struct stat64 *to) noexcept, Path(path), to)
+REPLACE_STAT(fstatat, (int at, const char *path, struct stat *to, int flags) noexcept, at,
+             Path(path), to, flags)
+REPLACE_STAT(fstatat64, (int at, const char *path, struct stat64 *to, int flags) noexcept, at,
+             Path(path), to, flags)
+REPLACE_STAT(statx,
+             (int at, const char *path, int flags, unsigned mask, struct statx *to) noexcept,
+             at, Path(path), flags, mask, to)
 REPLACE(ssize_t, getxattr, (const char *path, const char *name, void *to, size_t size) noexcept,
         Path(path), name, to, size)
 REPLACE(ssize_t, lgetxattr,
@@ -147,15 +179,19 @@ REPLACE(ssize_t, listxattr, (const char *path, char *to, size_t size) noexcept, 
         size)
 REPLACE(ssize_t, llistxattr, (const char *path, char *to, size_t size) noexcept, Path(path), to,
         size)
-REPLACE(int, __xstat, (int version, const char *path, struct stat *to), version, Path(path), to)
-REPLACE(int, __lxstat, (int version, const char *path, struct stat *to), version, Path(path),
-        to)
-REPLACE(int, __xstat64, (int version, const char *path, struct stat64 *to), version, Path(path),
-        to)
-REPLACE(int, __lxstat64, (int version, const char *path, struct stat64 *to), version,
-        Path(path), to)
-REPLACE(int, __fxstatat, (int version, int at, const char *path, struct stat *to, int flags),
-        version, at, Path(path), to, flags)
-REPLACE(int, __fxstatat64,
-        (int version, int at, const char *path, struct stat64 *to, int flags), version, at,
-        Path(path), to, flags)
+REPLACE_STAT(__xstat, (int version, const char *path, struct stat *to), version, Path(path), to)
+REPLACE_STAT(__lxstat, (int version, const char *path, struct stat *to), version, Path(path),
+             to)
+REPLACE_STAT(__xstat64, (int version, const char *path, struct stat64 *to), version, Path(path),
+             to)
+REPLACE_STAT(__lxstat64, (int version, const char *path, struct stat64 *to), version,
+             Path(path), to)
+REPLACE_STAT(__fxstatat, (int version, int at, const char *path, struct stat *to, int flags),
+             version, at, Path(path), to, flags)
+REPLACE_STAT(__fxstatat64,
+             (int version, int at, const char *path, struct stat64 *to, int flags), version, at,
+             Path(path), to, flags)
+REPLACE_STAT(fstat, (int fd, struct stat *to) noexcept, fd, to)
+REPLACE_STAT(fstat64, (int fd, struct stat64 *to) noexcept, fd, to)
+REPLACE_STAT(__fxstat, (int version, int fd, struct stat *to), version, fd, to)
+REPLACE_STAT(__fxstat64, (int version, int fd, struct stat64 *to), version, fd, to)

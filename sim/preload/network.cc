@@ -23,9 +23,6 @@
 
 #include "preload.hh"
 
-struct rdma_cm_id;
-extern "C" int rdma_listen(rdma_cm_id *, int);
-
 namespace {
 
 constexpr uint32_t SIMULATED = 0x0a4d0000, LOOPBACK = 0x7f4d0000, MASK = 0xffff0000;
@@ -228,11 +225,9 @@ EXPORTED int listen(int fd, int backlog) noexcept {
         report_listening();
     return result;
 }
-EXPORTED int rdma_listen(rdma_cm_id *id, int backlog) {
-    const int result = REAL(rdma_listen)(id, backlog);
-    if (result == 0)
-        report_listening();
-    return result;
+// Called by librdmacm.so.1 of the fabric, which a plugin may load with RTLD_LOCAL.
+EXPORTED void rpma_sim_listens() {
+    report_listening();
 }
 
 EXPORTED int getaddrinfo(const char *name, const char *service, const addrinfo *hints,

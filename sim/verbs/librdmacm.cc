@@ -232,12 +232,17 @@ int rdma_resolve_route(rdma_cm_id *id, int) {
     return simple<CmResolveRoute>(id) ? -1 : complete(shim(id));
 }
 
+// Tells rpma-sim to start the next program; the preloaded library has it.
+__attribute__((weak)) void rpma_sim_listens();
+
 int rdma_listen(rdma_cm_id *id, int backlog) {
     CmListen request = {};
     CmListen::Reply reply;
     request.id = shim(id)->handle;
     request.backlog = backlog;
     const int error = call_on(id->channel, request, reply);
+    if (!error && rpma_sim_listens)
+        rpma_sim_listens();
     return error ? fail(error) : show_route(shim(id), reply);
 }
 

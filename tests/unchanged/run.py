@@ -427,6 +427,65 @@ def joins(fixture):
         each.stdout.close()
 
 
+PLUGIN = """
+#include <rdma/rdma_cma.h>
+#include <stdio.h>
+int listens(void) {
+    struct rdma_cm_id *id;
+    struct sockaddr_in any = {.sin_family = AF_INET, .sin_port = 4711};
+    if (rdma_create_id(rdma_create_event_channel(), &id, NULL, RDMA_PS_TCP) ||
+        rdma_bind_addr(id, (struct sockaddr *)&any) || rdma_listen(id, 1)) return 1;
+    puts("listens");
+    return getchar() != EOF;
+}
+"""
+HOST = """
+#include <dlfcn.h>
+int main(int argc, char *argv[]) {
+    void *const plugin = dlopen(argv[argc - 1], RTLD_NOW | RTLD_LOCAL);
+    return plugin ? ((int (*)(void))dlsym(plugin, "listens"))() : 2;
+}
+"""
+
+
+@test("a plugin loads librdmacm", "cc")
+def plugin(fixture):
+    for name, text, options in [("plugin", PLUGIN, ["-shared", "-fPIC", "-lrdmacm"]), ("host", HOST, ["-ldl"])]:
+        (fixture.work / f"{name}.c").write_text(text, encoding="utf-8")
+        fixture.run("cc", fixture.work / f"{name}.c", "-o", fixture.work / name, *options)
+    fixture.expect(fixture.sim(fixture.work / "host", fixture.work / "plugin"), 0, "^listens$")
+
+
+@test("programs with the address sanitizer", "cc")
+def sanitizer(fixture):
+    source, program = fixture.work / "devices.c", fixture.work / "devices"
+    source.write_text("#include <infiniband/verbs.h>\n#include <stdio.h>\nint main(void) {\n"
+                      "struct ibv_device **list = ibv_get_device_list(NULL);\n"
+                      "puts(ibv_get_device_name(list[0])); ibv_free_device_list(list); }\n", encoding="utf-8")
+    fixture.run("cc", "-fsanitize=address", source, "-o", program, "-libverbs")
+    fixture.expect(fixture.sim(program), 0, "^rxe0$")
+    fixture.expect(fixture.sim(program, environment={"ASAN_OPTIONS": "help=1"}), 0, "^rxe0$", "Available flags")
+    fixture.expect(fixture.sim("explore", "--seeds", "1-2", "--faults", "none", "--check", "true", program), 0,
+                   "nothing found")
+
+
+case("the files below /dev/infiniband are character devices",
+     "stat -c %n,%F,%a,%t:%T /dev/infiniband/uverbs0 /dev/infiniband/rdma_cm",
+     "host1: /dev/infiniband/uverbs0,character special file,666,e7:c0$",
+     "host1: /dev/infiniband/rdma_cm,character special file,666,a:7a$")
+case("a program tests an open device", "sh -c test${IFS}-c${IFS}/dev/stdin</dev/infiniband/uverbs0")
+case("ucx_info", "ucx_info -d", "host1: .*Device: rxe0:1")
+UCX = "env UCX_TLS=rc,ud,self UCX_NET_DEVICES=rxe0:1 ucx_perftest -t tag_lat -n 100"
+case("ucx_perftest", f"{UCX} :: {UCX} {SERVER}", r"host2: Final: +100 ", needs=["ucx_perftest"])
+
+
+@test("254 hosts", "ibv_devices")
+def most_hosts(fixture):
+    """Their files are in memory unless TMPDIR names a directory."""
+    done = fixture.sim("--hosts", "254", "@host254", "ibv_devices", environment={"TMPDIR": "", "XDG_RUNTIME_DIR": ""})
+    fixture.expect(done, 0, r"rxe0\s+[0-9a-f]{16}")
+
+
 MAKE_MANY = """
 #include <infiniband/verbs.h>
 #include <stdio.h>
