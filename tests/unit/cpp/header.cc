@@ -595,6 +595,8 @@ TEST_THAT(spans_are_posted_whole) {
     rpma::check(all.conn.post(works, &posted));
     assert_int_equal(posted, 3);
     assert_int_equal(fake_posted_count(), 3);
+    rpma::check(all.conn.post({works[0], works[1]}, &posted));
+    assert_int_equal(posted, 2);
     works[1].reserved0 = 1;
     assert_true(all.conn.post(works, &posted) == rpma::status::inval);
     assert_int_equal(posted, 1);
@@ -799,8 +801,9 @@ TEST_THAT(connection_is_established_in_steps) {
     assert_int_equal(caught([&] { req.setup(); }).code().value(), RPMA_E_INVAL);
     while (!req.resolve()) {
     }
-    req.setup();
+    req.setup(rpma::conn_cfg().set_rcq_size(4));
     rpma::conn conn = std::move(req).connect();
+    assert_true(conn.get_rcq().has_value());
     assert_null(req.get());
     assert_int_equal(conn.get_event_fd(), fd);
     // A new endpoint, whose first request is rejected with a reason.
