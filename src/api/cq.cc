@@ -63,30 +63,44 @@ int rpma_cq_set_moderation(struct rpma_cq *cq, uint32_t count, uint32_t period_u
 
 namespace {
 
-[[gnu::cold, gnu::noinline]] int fail_poll(const char *function, int got, int requested) {
-    Call call(function);
+[[gnu::cold, gnu::noinline]] int fail_poll(int got, int requested) {
+    Call call("rpma_cq_get_wc");
     report_poll(call, got, requested);
     return call.finish();
 }
 
-} // namespace
+// Programs poll an empty queue in a loop: the message is formatted only if it is logged.
+[[gnu::noinline]] int end_poll(int got, int requested) {
+    if (got != 0 || is_logged(RPMA_LOG_LEVEL_DEBUG)) [[unlikely]]
+        return fail_poll(got, requested);
+    return RPMA_E_NO_COMPLETION;
+}
 
-int rpma_cq_get_wc(struct rpma_cq *cq, int num_entries, struct ibv_wc *wc,
-                   int *num_entries_got) {
-    RPMA_REFUSE(cq == NULL);
-    RPMA_REFUSE_VALUE(__func__, num_entries < 1, num_entries, "1 and more");
-    RPMA_REFUSE(wc == NULL);
-    RPMA_REFUSE(num_entries > 1 && num_entries_got == NULL);
+// Slow path: invalid arguments, several completions, or a number to store.
+[[gnu::noinline]] int get_wcs(rpma_cq *cq, int num_entries, ibv_wc *wc, int *num_entries_got) {
+    static constexpr char function[] = "rpma_cq_get_wc";
+    RPMA_REFUSE_IN(function, cq == NULL);
+    RPMA_REFUSE_VALUE(function, num_entries < 1, num_entries, "1 and more");
+    RPMA_REFUSE_IN(function, wc == NULL);
+    RPMA_REFUSE_IN(function, num_entries > 1 && num_entries_got == NULL);
     const int got = ibv_poll_cq(&cq->queue(), num_entries, wc);
-    if (got == 0) [[unlikely]] {
-        // Programs poll an empty queue in a loop: format the message only if it is logged.
-        if (is_logged(RPMA_LOG_LEVEL_DEBUG)) [[unlikely]]
-            return fail_poll(__func__, got, num_entries);
-        return RPMA_E_NO_COMPLETION;
-    }
-    if (static_cast<unsigned>(got) > static_cast<unsigned>(num_entries)) [[unlikely]]
-        return fail_poll(__func__, got, num_entries);
+    if (got < 1 || got > num_entries) [[unlikely]]
+        return end_poll(got, num_entries);
     if (num_entries_got != nullptr)
         *num_entries_got = got;
     return 0;
+}
+
+} // namespace
+
+// The fast path keeps no argument across the provider's call, so it saves no register.
+int rpma_cq_get_wc(struct rpma_cq *cq, int num_entries, struct ibv_wc *wc,
+                   int *num_entries_got) {
+    if (cq == nullptr || wc == nullptr || num_entries != 1 || num_entries_got != nullptr)
+        [[unlikely]]
+        return get_wcs(cq, num_entries, wc, num_entries_got);
+    const int got = ibv_poll_cq(&cq->queue(), 1, wc);
+    if (got == 1) [[likely]]
+        return 0;
+    return end_poll(got, 1);
 }

@@ -63,9 +63,9 @@ int rpma_cq::refuse_wait(const char *function) const {
 
 // The provider blocks the destruction of a queue until each of its events is acknowledged.
 void rpma_cq::acknowledge_all() {
-    const unsigned events = unacknowledged_.exchange(0);
+    const int events = MAX_UNACKNOWLEDGED - acknowledge_after_.exchange(MAX_UNACKNOWLEDGED);
     if (events > 0)
-        ibv_ack_cq_events(queue_.get(), events);
+        ibv_ack_cq_events(queue_.get(), static_cast<unsigned>(events));
 }
 
 void rpma_cq::moderate(Call &call, uint16_t count, uint16_t period_us) {

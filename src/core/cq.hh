@@ -95,7 +95,7 @@ struct rpma_cq : rpma::Allocated {
 
   private:
     // An acknowledgement takes a lock, so many events are acknowledged at once.
-    static constexpr unsigned MAX_UNACKNOWLEDGED = 64;
+    static constexpr int MAX_UNACKNOWLEDGED = 64;
 
     [[gnu::cold]] int refuse_wait(const char *function) const;
     int arm_queue(const char *function, bool solicited_only) {
@@ -106,13 +106,15 @@ struct rpma_cq : rpma::Allocated {
     }
     void acknowledge_all();
     void count_event() {
-        if (unacknowledged_.fetch_add(1) >= MAX_UNACKNOWLEDGED - 1) [[unlikely]]
+        if (acknowledge_after_-- == 1) [[unlikely]]
             acknowledge_all();
     }
 
     rpma::CompChannel own_channel_;
     rpma::Cq queue_;
-    std::atomic<unsigned> unacknowledged_ = 0;
+    // The number of events until the next acknowledgement, below 0 while another thread
+    // acknowledges. Counting down to 0 takes 2 instructions fewer than counting up.
+    std::atomic<int> acknowledge_after_ = MAX_UNACKNOWLEDGED;
     // The number of connections that use the queue without owning it. Its owner is the program
     // or a shared receive queue.
     std::atomic<unsigned> users_ = 0;

@@ -6,87 +6,21 @@
 // The work requests of all entries are linked when the batch is created; only the end of the
 // list moves, in a post after the number of operations has changed. A post is a single call of
 // the provider. Providers copy the work requests.
-//
-// Thread-safety: one thread at a time.
+
+#include "post/batch.hh"
 
 #include <cinttypes>
 
-#include "post/list.hh"
+#include "post/full_queue.hh"
 
 using namespace rpma;
 
-struct rpma_batch : Allocated {
-    // Returns nullptr on failure: RPMA_E_INVAL, RPMA_E_NOMEM.
-    static std::unique_ptr<rpma_batch> create(Call &call, rpma_conn &conn, uint32_t max_ops);
-
-    // Removes all operations.
-    void reset();
-    uint32_t size() const { return size_; }
-    bool is_full() const { return size_ == max_ops_; }
-    uint32_t room() const { return max_ops_ - size_; }
-    Entry &entry(uint32_t index) const {
-        return *reinterpret_cast<Entry *>(reinterpret_cast<char *>(entries_.get()) +
-                                          index * entry_size_);
-    }
-    // A spare entry, after those of the operations.
-    Entry &spare() const { return entry(max_ops_); }
-    // The entry that the next addition fills. The batch must not be full.
-    Entry &next_entry() const { return entry(size_); }
-    // Counts next_entry(), which the caller has filled, as an operation.
-    void count_entry() { size_++; }
-
-    // Is true if the linked list ends with the last operation; is false for an empty batch.
-    bool is_ended() const { return linked_ == size_; }
-    void end_list() {
-        entry(linked_ - 1).wr.next = &entry(linked_).wr;
-        entry(size_ - 1).wr.next = nullptr;
-        linked_ = size_;
-    }
-    // Posts the rest of the list. *posted, unless nullptr: the number of operations that the
-    // device accepted. Returns 0, or the code of the failure, which is logged.
-    int post(const char *function, uint32_t *posted);
-    // Is true if the next post is one ibv_post_send() of the whole list. is_ended() must be
-    // true.
-    bool is_simple() const {
-        const ListFlags flags = list_flags & (HAS_NATIVE | HAS_METHODS);
-        return (next_ | flags) == 0 ||
-               ((next_ | (flags & HAS_NATIVE)) == 0 && has_current_methods());
-    }
-    ibv_send_wr *first() const { return &entries_->wr; }
-    // Evaluates the provider's calls for the rest of the list: stores the position of the next
-    // post, and logs a failure.
-    int record(const char *function, const Outcome &outcome, uint32_t *posted);
-
-    ibv_qp *const qp;
-    rpma_conn &conn;
-    ListFlags list_flags; // ListFlag
-
-  private:
-    using Entries = std::unique_ptr<Entry, Free>;
-
-  public:
-    rpma_batch(rpma_conn &connection, uint32_t max_ops, Entries &&entries,
-               std::size_t entry_size);
-
-  private:
-    // Is true if the connection has not changed its methods since those of the flushes and
-    // atomic writes were chosen.
-    bool has_current_methods() const { return generation_ == conn.flush.generation(); }
-    int choose_methods(const char *function);
-
-    uint32_t size_;       // in operations
-    uint32_t next_;       // the first operation of the next post
-    uint32_t generation_; // flush.generation() at the choice of the methods
-    uint32_t max_ops_;
-    uint32_t linked_;        // entries in the linked list; never 0
-    std::size_t entry_size_; // in bytes
-    Entries entries_;
-};
-
 rpma_batch::rpma_batch(rpma_conn &connection, uint32_t max_ops, Entries &&entries,
                        std::size_t entry_size)
-    : qp(connection.qp), conn(connection), max_ops_(max_ops), linked_(max_ops + 1),
-      entry_size_(entry_size), entries_(std::move(entries)) {
+    : qp(connection.qp),
+      conn(connection), linked_{max_ops + 1,
+                                is_iwarp(*connection.qp) ? uint32_t{HIDES_REJECTIONS} : 0},
+      max_ops_(max_ops), entry_size_(entry_size), entries_(std::move(entries)) {
     for (uint32_t i = 0; i < max_ops; i++) {
         entry(i).wr.sg_list = entry(i).sges;
         entry(i).wr.next = &entry(i + 1).wr;
@@ -117,9 +51,8 @@ std::unique_ptr<rpma_batch> rpma_batch::create(Call &call, rpma_conn &conn, uint
 }
 
 void rpma_batch::reset() {
-    size_ = 0;
+    list_ = {0, 0};
     next_ = 0;
-    list_flags = 0;
     generation_ = conn.flush.generation();
 }
 
@@ -127,10 +60,10 @@ void rpma_batch::reset() {
 // first one that is no longer allowed: the list must not be posted.
 int rpma_batch::choose_methods(const char *function) {
     const uint32_t generation = conn.flush.generation();
-    list_flags &= ~uint32_t{HAS_NATIVE};
-    for (uint32_t i = 0; i < size_; i++)
+    list_.flags &= ~uint32_t{HAS_NATIVE};
+    for (uint32_t i = 0; i < list_.size; i++)
         if (const int code =
-                choose_method_again({function, "batch", i}, conn, entry(i), list_flags))
+                choose_method_again({function, "batch", i}, conn, entry(i), list_.flags))
             return code;
     generation_ = generation;
     return 0;
@@ -138,28 +71,28 @@ int rpma_batch::choose_methods(const char *function) {
 
 RPMA_POST int rpma_batch::post(const char *function, uint32_t *posted) {
     int code = 0;
-    if ((list_flags & HAS_METHODS) != 0 && !has_current_methods())
+    if ((list_.flags & HAS_METHODS) != 0 && !has_current_methods())
         code = choose_methods(function);
-    if (code != 0 || size_ == 0) {
+    if (code != 0 || list_.size == 0) {
         if (posted != nullptr)
             *posted = 0;
         return code;
     }
     const bool is_split =
-        (list_flags & HAS_MANY_SGES) != 0 || size_ > conn.granted().max_send_wr;
-    const Outcome outcome = post_list(conn, &entry(next_).wr, list_flags, is_split);
+        (list_.flags & HAS_MANY_SGES) != 0 || list_.size > conn.granted().max_send_wr;
+    const Outcome outcome = post_list(conn, &entry(next_).wr, list_.flags, is_split);
     if (!outcome.is_success()) [[unlikely]]
         return record(function, outcome, posted);
     if (posted != nullptr)
-        *posted = size_ - next_;
-    next_ = 0;
+        *posted = list_.size - next_;
+    set_next(0);
     return 0;
 }
 
 int rpma_batch::record(const char *function, const Outcome &outcome, uint32_t *posted) {
     const auto index_of = [&](const ibv_send_wr *wr) {
         if (wr == nullptr)
-            return size_;
+            return list_.size;
         const auto bytes =
             reinterpret_cast<const char *>(wr) - reinterpret_cast<const char *>(first());
         return static_cast<uint32_t>(static_cast<std::size_t>(bytes) / entry_size_);
@@ -168,7 +101,7 @@ int rpma_batch::record(const char *function, const Outcome &outcome, uint32_t *p
     if (posted != nullptr)
         *posted = next - next_;
     // The next post begins at the operation where this one ended.
-    next_ = next < size_ ? next : 0;
+    set_next(next < list_.size ? next : 0);
     return outcome.is_success() ? 0 : report_list(function, "batch", conn, outcome, index_of);
 }
 
@@ -229,7 +162,7 @@ namespace {
                    batch->size());
     Entry &entry = batch->next_entry();
     if (const int code =
-            fill({function}, batch->conn, entry, *work, batch->list_flags, nullptr))
+            fill({function}, batch->conn, entry, *work, batch->list_flags(), nullptr))
         return code;
     batch->count_entry();
     return 0;
@@ -246,16 +179,16 @@ namespace {
                    index, batch->size());
     // A rejected operation must not change the batch, so it is filled in the spare entry first.
     if (const int code =
-            fill({function}, batch->conn, batch->spare(), *work, batch->list_flags, nullptr))
+            fill({function}, batch->conn, batch->spare(), *work, batch->list_flags(), nullptr))
         return code;
-    return fill({function}, batch->conn, batch->entry(index), *work, batch->list_flags,
+    return fill({function}, batch->conn, batch->entry(index), *work, batch->list_flags(),
                 nullptr);
 }
 
 // The fast paths, one for each type.
 template <rpma_work_type type>
 int add_type(rpma_batch *batch, const rpma_work *work, Entry *entry) {
-    if (!fill_fast<type>(batch->conn, *entry, *work, batch->list_flags)) [[unlikely]]
+    if (!fill_fast<type>(batch->conn, *entry, *work, batch->list_flags())) [[unlikely]]
         return add_slow(batch, work, entry);
     batch->count_entry();
     return 0;
@@ -264,7 +197,7 @@ constexpr decltype(&add_slow) ADD[] = RPMA_BY_TYPE(add_slow, add_type);
 
 template <rpma_work_type type>
 int set_type(rpma_batch *batch, uint32_t index, const rpma_work *work, Entry *entry) {
-    if (!fill_fast<type>(batch->conn, *entry, *work, batch->list_flags)) [[unlikely]]
+    if (!fill_fast<type>(batch->conn, *entry, *work, batch->list_flags())) [[unlikely]]
         return set_slow(batch, index, work, entry);
     return 0;
 }
@@ -288,10 +221,12 @@ int rpma_batch_set(struct rpma_batch *batch, uint32_t index, const struct rpma_w
 
 RPMA_POST int rpma_batch_post(struct rpma_batch *batch, uint32_t *posted) {
     RPMA_REFUSE(batch == NULL);
-    if (!batch->is_ended()) [[unlikely]]
-        return post_changed(batch, posted);
-    if (!batch->is_simple()) [[unlikely]]
-        return batch->post(__func__, posted);
+    if (!batch->is_ready()) [[unlikely]] {
+        if (!batch->is_ended())
+            return post_changed(batch, posted);
+        if (!batch->is_plain())
+            return batch->post(__func__, posted);
+    }
     if (posted != nullptr)
         *posted = batch->size();
     // On the stack, see tuned.hh.
@@ -301,7 +236,7 @@ RPMA_POST int rpma_batch_post(struct rpma_batch *batch, uint32_t *posted) {
         uint32_t *posted;
     } saved = {batch->first(), batch, posted};
     const int result = ibv_post_send(batch->qp, batch->first(), &saved.bad);
-    if (is_posted(saved.batch->first(), saved.bad, result)) [[likely]]
+    if (result == 0) [[likely]]
         return 0;
     return record_slow(__func__, *saved.batch, saved.bad, result, saved.posted);
 }

@@ -87,8 +87,7 @@ int fill_all_sges(const CallSite &site, const rpma_conn &conn, Entry &entry,
     const SgeList source = choose_sges(site, work.local, work.sgl, work.nsge);
     if (source.sgl == nullptr)
         return RPMA_E_INVAL;
-    const SgeLimit limit = {work.type == RPMA_WORK_READ ? conn.max_read_sge : conn.max_sge,
-                            conn.max_sge, CONN_SGE_SETTER};
+    const SgeLimit limit = sge_limit(conn, work.type);
     ibv_sge *sges = entry.sges;
     if (spare != nullptr && source.nsge > 1 && source.nsge <= limit.max) {
         if (source.nsge > spare->left)

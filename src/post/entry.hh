@@ -40,6 +40,9 @@ enum ListFlag : uint32_t {
     HAS_NATIVE = 1,    // an operation needs an extended queue pair
     HAS_MANY_SGES = 2, // an operation has several SGEs
     HAS_METHODS = 4,   // a flush or atomic write: see FlushMethods::generation()
+    HAS_REST = 8,      // the first operations of a batch are already posted
+    // The provider may return 0 although it rejected an operation, see plain_outcome().
+    HIDES_REJECTIONS = 16,
 };
 using ListFlags = uint32_t;
 
@@ -176,6 +179,20 @@ inline bool has_atomics(const rpma_conn &conn, const rpma_mr_remote &region) {
     return (region.usage & RPMA_MR_USAGE_ATOMIC) != 0 && conn.peer.device().atomics;
 }
 
+// Fills all but the SGEs of a valid operation.
+template <rpma_work_type type>
+[[gnu::always_inline]] inline void fill_request(ibv_send_wr &wr, int num_sge,
+                                                const rpma_work &work,
+                                                const rpma_mr_remote *remote) {
+    constexpr WorkKind kind = WORK_KINDS[type];
+    fill_wr(wr, kind.opcode, num_sge, flag_bits(work), work.imm & kind.imm_mask,
+            work.op_context);
+    if (kind.has_remote)
+        set_remote(wr, *remote, work.remote_offset);
+    else
+        clear_remote(wr);
+}
+
 // The fast paths fill an entry if the operation is valid and has one SGE, which is not empty.
 // If not, the entry is unchanged. type is that of the operation.
 template <rpma_work_type type>
@@ -189,12 +206,7 @@ template <rpma_work_type type>
         return false;
     entry.sges[0] = make_sge(*local, work.local.offset, work.local.len);
     entry.type = type;
-    fill_wr(entry.wr, kind.opcode, 1, flag_bits(work), work.imm & kind.imm_mask,
-            work.op_context);
-    if (kind.has_remote)
-        set_remote(entry.wr, *remote, work.remote_offset);
-    else
-        clear_remote(entry.wr);
+    fill_request<type>(entry.wr, 1, work, remote);
     return true;
 }
 

@@ -10,6 +10,7 @@
 
 #include "base/probes.hh"
 #include "post/entry.hh"
+#include "post/full_queue.hh"
 
 namespace rpma {
 
@@ -82,27 +83,6 @@ int refuse_atomic(const CallSite &site, const rpma_conn &conn) {
 
 namespace {
 
-// The error number of a post that returned result; 0 if result is no error number. Most
-// providers return an error number; cxgb4 returns it negated (c4iw_post_send()), and mthca
-// returns -1 for every cause (mthca_tavor_post_send()).
-int post_error(int result) {
-    if (result > 0) [[likely]]
-        return result;
-    return result == -1 ? 0 : -result;
-}
-
-uint64_t bytes_of(const ibv_send_wr &wr) {
-    uint64_t bytes = 0;
-    for (int i = 0; i < wr.num_sge; i++)
-        bytes += wr.sg_list[i].length;
-    return bytes;
-}
-
-// The number of bytes that the provider copies during the call.
-uint64_t inline_bytes(const ibv_send_wr &wr) {
-    return (wr.send_flags & IBV_SEND_INLINE) != 0 ? bytes_of(wr) : 0;
-}
-
 // The length of an entry's operation in bytes. A native one has no SGEs.
 uint64_t length_of(const ibv_send_wr &wr) {
     const auto &entry = reinterpret_cast<const Entry &>(wr);
@@ -137,13 +117,6 @@ Text post_advice(int result, const char *queue, uint32_t room, const char *setti
     return text;
 }
 
-// librdmacm makes the queue pair ready, by ibv_modify_qp(), which sets the state
-// (ucma_modify_qp_rts()). On iWARP the kernel does, and the state remains
-// (iwcm_init_qp_rts_attr() of Linux).
-bool is_ready_to_send(const ibv_qp &qp) {
-    return qp.state >= IBV_QPS_RTS || qp.context->device->transport_type == IBV_TRANSPORT_IWARP;
-}
-
 Text send_advice(int result, const rpma_conn &conn, uint64_t bytes, const Part *part) {
     const ibv_qp_cap &granted = conn.granted();
     Text text;
@@ -172,17 +145,6 @@ Text part_text(const Part *part) {
     return text;
 }
 
-// Providers use the error numbers of a full queue for other causes, too, which polling does not
-// remove: too many inline bytes (mlx5; wr_set_inline_data() of rxe: ENOSPC), and mlx5 a queue
-// pair that is not ready to send (set_qp_operational_state()). The number of SGEs, for which
-// mlx5, mlx4 and bnxt_re use them, is checked before the post. A call takes 9 instructions
-// more.
-[[gnu::always_inline]] inline bool is_would_block(const rpma_conn &conn, int result,
-                                                  uint64_t bytes) {
-    return is_full_queue_error(result) && bytes <= conn.granted().max_inline_data &&
-           is_ready_to_send(*conn.qp);
-}
-
 // 0 for a message
 uint32_t remote_key(const ibv_send_wr &wr) {
     switch (wr.opcode) {
@@ -201,15 +163,6 @@ uint32_t remote_key(const ibv_send_wr &wr) {
 ibv_sge first_sge(const ibv_send_wr &wr) {
     return wr.num_sge > 0 ? wr.sg_list[0] : ibv_sge{};
 }
-
-} // namespace
-
-// Extended queue pairs of rxe return ENOSPC (check_qp_queue_full()).
-bool is_full_queue_error(int result) {
-    return post_error(result) == ENOMEM || post_error(result) == ENOSPC;
-}
-
-namespace {
 
 // bytes: the number of inline bytes.
 int log_send(const char *function, const rpma_conn &conn, const RejectedSend &wr,
@@ -253,12 +206,12 @@ int fail_send(const char *function, const rpma_conn &conn, RejectedSend wr, int 
 
 int fail_part(const char *function, const rpma_conn &conn, const ibv_send_wr &wr, int result,
               const Part &part) {
+    if (!part.may_be_queued() && is_quiet_full_queue(function, conn, wr, result))
+        return RPMA_E_AGAIN;
     const uint64_t bytes = inline_bytes(wr);
     const Rejection rejection = {!part.may_be_queued() && is_would_block(conn, result, bytes),
                                  result};
     probe::post_refused(function, &conn, wr.opcode, wr.wr_id, result);
-    if (rejection.is_would_block && !is_logged(RPMA_LOG_LEVEL_DEBUG))
-        return RPMA_E_AGAIN; // a program may post until the queue is full
     const RejectedSend rejected = {wr.wr_id,      wr.wr.rdma.remote_addr,
                                    first_sge(wr), remote_key(wr),
                                    wr.opcode,     wr.send_flags};

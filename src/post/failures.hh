@@ -101,9 +101,6 @@ struct RejectedReceive {
                                               uint32_t size, RejectedReceive wr, int result,
                                               const Part *part = nullptr);
 
-// Is true if a post failed with an error number of a full queue. It may have another cause.
-bool is_full_queue_error(int result);
-
 } // namespace rpma
 
 #define RPMA_REFUSE_OPERATION(site, condition) \

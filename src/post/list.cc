@@ -4,6 +4,7 @@
 // list.cc -- lists for extended queue pairs, and failures of lists
 
 #include "post/list.hh"
+#include "post/full_queue.hh"
 
 namespace rpma {
 

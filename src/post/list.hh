@@ -31,14 +31,9 @@ struct Outcome {
 // as the first of a list, it is rejected with its error number.
 [[gnu::cold, gnu::noinline]] Outcome post_rest(ibv_qp *qp, ibv_send_wr *first);
 
-// Is true if ibv_post_send() accepted the whole list. The caller sets bad to first: rxe and siw
-// then set it to nullptr (rxe_post_send(), siw_post_send()), mlx5 changes it on failure only
-// (_mlx5_post_send()).
-inline bool is_posted(const ibv_send_wr *first, const ibv_send_wr *bad, int result) {
-    return result == 0 && (bad == nullptr || bad == first);
-}
-
-// The outcome of an ibv_post_send() of a list, which may have stored bad.
+// The outcome of an ibv_post_send() of a list, which may have stored bad. The caller sets bad
+// to first: rxe and siw then set it to nullptr (rxe_post_send(), siw_post_send()), mlx5 changes
+// it on failure only (_mlx5_post_send()).
 //
 // siw_post_send() of siw may return the 0 of its doorbell although it rejected an operation:
 // bad then points to this operation. rxe_post_send() and siw_post_send() queue all operations

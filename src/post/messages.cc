@@ -4,6 +4,7 @@
 // messages.cc -- exports: single sends, single receives and arrays of receives
 
 #include <algorithm>
+#include <iterator>
 
 #include "core/conn_req.hh"
 #include "core/srq.hh"
@@ -109,51 +110,33 @@ template <class Owner, class Queue, class Post>
 
 constexpr char ARRAY[] = "receives";
 
-// The receives of one call of the provider.
-struct ReceiveList {
-    static constexpr uint32_t MAX_CHUNK = 16;
-
-    ibv_recv_wr wrs[MAX_CHUNK];
-    ibv_sge sges[MAX_SGE];
-    uint32_t used = 0; // work requests
-    uint32_t used_sges = 0;
-};
-
-void append(ReceiveList &to, const rpma_receive &receive, uint32_t number) {
-    ibv_recv_wr &wr = to.wrs[to.used];
-    wr = {wr_id_of(receive.op_context), nullptr, to.sges + to.used_sges,
-          static_cast<int>(number)};
-    if (to.used > 0)
-        to.wrs[to.used - 1].next = &wr;
-    to.used++;
-    to.used_sges += number;
-}
-
-// Appends a receive. Returns 0, or RPMA_E_INVAL, and appends nothing. The failure is logged
-// unless site.is_later is set; it then may also mean that no SGE is left.
-[[gnu::noinline]] int append_slow(const CallSite &site, ReceiveList &to,
-                                  const rpma_receive &receive, const SgeLimit &limit) {
-    RPMA_REFUSE_RESERVED(site, receive.reserved);
-    const SgeList sges = choose_sges(site, receive.local, receive.sgl, receive.nsge);
-    if (sges.sgl == nullptr || (sges.nsge <= limit.max && sges.nsge > MAX_SGE - to.used_sges))
-        return RPMA_E_INVAL;
-    const int used = fill_sges(site, sges, limit, to.sges + to.used_sges);
-    if (used < 0)
-        return RPMA_E_INVAL;
-    append(to, receive, static_cast<uint32_t>(used));
-    return 0;
-}
-
-// Fast path for a receive with one SGE.
-[[gnu::always_inline]] inline bool append_fast(ReceiveList &to, const rpma_receive &receive) {
+// Fills a receive with one SGE, or returns false.
+[[gnu::always_inline]] inline bool fill_receive_fast(ibv_recv_wr &wr, ibv_sge *sges,
+                                                     const ibv_sge *end,
+                                                     const rpma_receive &receive) {
+    const rpma_sge &local = receive.local;
     if ((receive.reserved | receive.nsge | reinterpret_cast<uintptr_t>(receive.sgl)) != 0 ||
-        receive.local.mr == nullptr || receive.local.len == 0 ||
-        receive.local.len > UINT32_MAX || to.used_sges == MAX_SGE) [[unlikely]]
+        local.mr == nullptr || local.len - 1 >= UINT32_MAX || sges == end) [[unlikely]]
         return false;
-    to.sges[to.used_sges] =
-        make_sge(*receive.local.mr, receive.local.offset, receive.local.len);
-    append(to, receive, 1);
+    *sges = make_sge(*local.mr, local.offset, local.len);
+    wr = {wr_id_of(receive.op_context), &wr + 1, sges, 1};
     return true;
+}
+
+// Fills any receive. Returns 0 or RPMA_E_INVAL, which is logged unless site.is_later is set; it
+// then may also mean that too few SGEs are left.
+[[gnu::noinline]] int fill_receive(const CallSite &site, ibv_recv_wr &wr, ibv_sge *sges,
+                                   const ibv_sge *end, const rpma_receive &receive,
+                                   const SgeLimit &limit) {
+    RPMA_REFUSE_RESERVED(site, receive.reserved);
+    const SgeList list = choose_sges(site, receive.local, receive.sgl, receive.nsge);
+    if (list.sgl == nullptr || (list.nsge <= limit.max && list.nsge > end - sges))
+        return RPMA_E_INVAL;
+    const int number = fill_sges(site, list, limit, sges);
+    if (number < 0)
+        return RPMA_E_INVAL;
+    wr = {wr_id_of(receive.op_context), &wr + 1, sges, number};
+    return 0;
 }
 
 // Posts an array of receives to the queue of owner with post, ibv_post_recv() or
@@ -162,33 +145,44 @@ template <class Owner, class Queue, class Post>
 int post_receives(const char *function, const ReceiveQueue &names, Post post,
                   const Owner &owner, Queue *queue, const SgeLimit &limit,
                   const rpma_receive *receives, uint32_t count, uint32_t *posted) {
+    ibv_recv_wr wrs[MAX_CHUNK];
+    ibv_sge sges[MAX_SGE];
     uint32_t done = 0;
     int code = 0;
-    while (code == 0 && done < count) {
-        ReceiveList list;
-        while (code == 0 && list.used < std::min(count - done, ReceiveList::MAX_CHUNK)) {
-            const uint32_t index = done + list.used;
-            if (!append_fast(list, receives[index]))
-                code = append_slow({function, ARRAY, index, list.used > 0}, list,
-                                   receives[index], limit);
+    while (done < count) {
+        const rpma_receive *next = receives + done;
+        const rpma_receive *const end = next + std::min(count - done, MAX_CHUNK);
+        ibv_recv_wr *wr = wrs;
+        ibv_sge *sge = sges;
+        for (; next != end; next++, wr++) {
+            if (!fill_receive_fast(*wr, sge, std::end(sges), *next)) [[unlikely]] {
+                const auto index = static_cast<uint32_t>(next - receives);
+                code = fill_receive({function, ARRAY, index, wr != wrs}, *wr, sge,
+                                    std::end(sges), *next, limit);
+                if (code != 0)
+                    break;
+            }
+            sge += wr->num_sge;
         }
-        if (list.used == 0)
+        if (wr == wrs)
             break;
         code = 0; // a receive rejected after earlier ones is validated again as the first
-        ibv_recv_wr *refused = list.wrs;
-        const int result = post(queue, list.wrs, &refused);
+        wr[-1].next = nullptr;
+        ibv_recv_wr *refused = wrs;
+        const int result = post(queue, wrs, &refused);
         if (result == 0) {
-            done += list.used;
+            done += static_cast<uint32_t>(wr - wrs);
             continue;
         }
         // rxe_post_recv() of rxe stores none if the queue pair has a shared receive queue.
         if (refused == nullptr)
-            refused = list.wrs;
-        done += static_cast<uint32_t>(refused - list.wrs);
+            refused = wrs;
+        done += static_cast<uint32_t>(refused - wrs);
         const Part part = {ARRAY, done, done, ""};
-        const ibv_sge sge = refused->num_sge > 0 ? refused->sg_list[0] : ibv_sge{};
-        code = fail_receive(function, names, owner.rq_size(), {refused->wr_id, sge}, result,
+        const ibv_sge first = refused->num_sge > 0 ? refused->sg_list[0] : ibv_sge{};
+        code = fail_receive(function, names, owner.rq_size(), {refused->wr_id, first}, result,
                             &part);
+        break;
     }
     if (posted != nullptr)
         *posted = done;

@@ -5,14 +5,12 @@
 
 #include <algorithm>
 
+#include "post/full_queue.hh"
 #include "post/list.hh"
 
 using namespace rpma;
 
 namespace {
-
-// The most operations in one call of the provider.
-constexpr uint32_t MAX_CHUNK = 16;
 
 // Reports a list that the device did not accept completely, and returns the code. done is the
 // number of posted operations, to which this function adds those of the list.
@@ -94,7 +92,7 @@ struct Single {
     Entry entry;
 };
 
-[[gnu::cold, gnu::noinline]] int fail_single(Single &single, int result) {
+[[gnu::cold, gnu::noinline]] int report_single(Single &single, int result) {
     const Outcome outcome = {single.bad, result, &single.entry.wr};
     uint32_t done = 0;
     const int code = report_array("rpma_post", *single.conn, outcome, &single.entry,
@@ -104,20 +102,23 @@ struct Single {
     return code;
 }
 
+[[gnu::noinline]] int fail_single(Single &single, int result) {
+    const ibv_send_wr &wr = single.entry.wr;
+    if (single.bad != &wr || !is_quiet_full_queue("rpma_post", *single.conn, wr, result))
+        return report_single(single, result);
+    if (single.posted != nullptr)
+        *single.posted = 0;
+    return RPMA_E_AGAIN;
+}
+
 int post_none(rpma_conn *conn, const rpma_work *work, uint32_t *posted) {
     return post_array(conn, work, 1, posted);
 }
 
-// Posts one operation of a type.
-template <rpma_work_type type>
-RPMA_POST int post_type(rpma_conn *conn, const rpma_work *work, uint32_t *posted) {
-    Single single;
+// Posts a filled operation.
+[[gnu::always_inline]] inline int post_single(Single &single, rpma_conn *conn,
+                                              uint32_t *posted) {
     ibv_send_wr &wr = single.entry.wr;
-    ListFlags list_flags = 0;
-    if (!fill_fast<type>(*conn, single.entry, *work, list_flags) ||
-        (list_flags & HAS_NATIVE) != 0) [[unlikely]]
-        return post_array(conn, work, 1, posted);
-    wr.sg_list = single.entry.sges;
     wr.next = nullptr;
     single.bad = &wr;
     single.conn = conn;
@@ -130,6 +131,45 @@ RPMA_POST int post_type(rpma_conn *conn, const rpma_work *work, uint32_t *posted
     if (single.posted != nullptr)
         *single.posted = 1;
     return 0;
+}
+
+// Posts one operation of a type with a list of SGEs, none of which is empty.
+template <rpma_work_type type>
+[[gnu::noinline]] RPMA_POST int post_sgl(rpma_conn *conn, const rpma_work *work,
+                                         uint32_t *posted) {
+    constexpr WorkKind kind = WORK_KINDS[type];
+    const rpma_mr_remote *const remote = work->remote;
+    const uint32_t max = type == RPMA_WORK_READ ? conn->max_read_sge : conn->max_sge;
+    if (work->nsge - 1 >= max || work->sgl == nullptr || invalid_bits(kind, *work) != 0 ||
+        (kind.has_remote && remote == nullptr)) [[unlikely]]
+        return post_array(conn, work, 1, posted);
+    Single single;
+    ibv_sge sges[MAX_SGE];
+    fill_request<type>(single.entry.wr, static_cast<int>(work->nsge), *work, remote);
+    single.entry.wr.sg_list = sges;
+    const rpma_sge *sge = work->sgl, *const end = sge + work->nsge;
+    uint64_t room = UINT32_MAX; // for further bytes
+    for (ibv_sge *to = sges; sge != end; sge++, to++) {
+        if (sge->mr == nullptr || sge->len - 1 >= room) [[unlikely]]
+            return post_array(conn, work, 1, posted);
+        *to = make_sge(*sge->mr, sge->offset, sge->len);
+        room -= sge->len;
+    }
+    return post_single(single, conn, posted);
+}
+
+// Posts one operation of a type.
+template <rpma_work_type type>
+RPMA_POST int post_type(rpma_conn *conn, const rpma_work *work, uint32_t *posted) {
+    Single single;
+    ibv_send_wr &wr = single.entry.wr;
+    ListFlags list_flags = 0;
+    if (!fill_fast<type>(*conn, single.entry, *work, list_flags) ||
+        (list_flags & HAS_NATIVE) != 0) [[unlikely]]
+        return WORK_KINDS[type].is_special ? post_array(conn, work, 1, posted)
+                                           : post_sgl<type>(conn, work, posted);
+    wr.sg_list = single.entry.sges;
+    return post_single(single, conn, posted);
 }
 constexpr decltype(&post_none) POST[] = RPMA_BY_TYPE(post_none, post_type);
 

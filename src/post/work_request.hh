@@ -47,6 +47,11 @@ struct SgeLimit {
     const char *setter; // its name
 };
 
+inline SgeLimit sge_limit(const rpma_conn &conn, rpma_work_type type) {
+    return {type == RPMA_WORK_READ ? conn.max_read_sge : conn.max_sge, conn.max_sge,
+            CONN_SGE_SETTER};
+}
+
 struct SgeList {
     const rpma_sge *sgl;
     uint32_t nsge;
@@ -75,6 +80,9 @@ inline SgeList choose_sges(const CallSite &site, const rpma_sge &local, const rp
 // Checks the SGEs and writes those that are not empty to sges. Returns their number, or -1 if
 // one is not valid, which is logged.
 int fill_sges(const CallSite &site, SgeList list, const SgeLimit &limit, ibv_sge *sges);
+
+// The most operations of an array in one call of the provider.
+inline constexpr uint32_t MAX_CHUNK = 16;
 
 inline uint64_t wr_id_of(const void *op_context) {
     return reinterpret_cast<uintptr_t>(op_context);

@@ -260,6 +260,27 @@ TEST_THAT(long_list_is_refused_near_its_end) {
     post("2");
 }
 
+// rdma-core 56, providers/siw/siw.c, siw_post_send(): the 0 of its doorbell hides the
+// rejection.
+TEST_THAT(rejection_hidden_by_siw_is_reported_by_each_post) {
+    fake_profile()->transport = SIM_IWARP;
+    fake_profile()->hides_refusals = true;
+    begin(false);
+    add(1, 3);
+    for (int round = 0; round < 2; round++) { // the list has just changed, or is unchanged
+        uint32_t posted = 77;
+        fake_fail("send request", 1, ENOMEM);
+        fake_fail("ibv_post_send", 2, ENOMEM);
+        EXPECT_ERROR(rpma_batch_post(w.h.batch, &posted), RPMA_E_AGAIN,
+                     "the send queue is full", "the send queue is full",
+                     .calls = "ibv_post_send ibv_post_send");
+        fake_faults_off();
+        assert_int_equal(posted, 1);
+        expect_numbers("1");
+        post("23");
+    }
+}
+
 TEST_THAT(message_shows_no_key_of_an_earlier_write) {
     begin(false);
     struct rpma_work message = write_number(0);
