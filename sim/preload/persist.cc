@@ -24,7 +24,7 @@
 
 namespace {
 
-char files[4096]; // "DEVICE:INODE " for each file
+char files[4096]; // a space, then "DEVICE:INODE " for each file
 unsigned host;
 sockaddr_un server = {.sun_family = AF_UNIX, .sun_path = ""};
 
@@ -34,7 +34,7 @@ __attribute__((constructor)) void read_environment() {
     if (list == nullptr || path == nullptr || number == nullptr)
         return;
     host = static_cast<unsigned>(atoi(number));
-    snprintf(files, sizeof(files), "%s", list);
+    snprintf(files, sizeof(files), " %s", list);
     snprintf(server.sun_path, sizeof(server.sun_path), "%s", path);
 }
 
@@ -42,7 +42,7 @@ bool is_persistent(int fd, struct stat &status) {
     char name[64];
     if (fd < 0 || fstat(fd, &status) != 0)
         return false;
-    snprintf(name, sizeof(name), "%llu:%llu ", static_cast<unsigned long long>(status.st_dev),
+    snprintf(name, sizeof(name), " %llu:%llu ", static_cast<unsigned long long>(status.st_dev),
              static_cast<unsigned long long>(status.st_ino));
     return strstr(files, name) != nullptr;
 }
