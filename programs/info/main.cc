@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "info.hh"
+#include "standard_descriptors.hh"
 #include "visible.hh"
 
 namespace {
@@ -144,6 +145,7 @@ status run(int argc, char **argv) {
 } // namespace
 
 int main(int argc, char **argv) {
+    occupy_standard_descriptors();
     status exit_status = STATUS_FAILED;
     try {
         exit_status = run(argc, argv);

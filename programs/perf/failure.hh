@@ -43,9 +43,10 @@ inline void check_output() {
         fail("cannot write to the standard output");
 }
 
-// Prints one line on standard error.
+// Prints one line on standard error. Never throws: fmt::print() does if the write fails, and a
+// full standard error must not end a server.
 inline void print_error(std::string_view line) {
-    fmt::print(stderr, "rpma-perf: {}\n", one_line(std::string(line)));
+    (void)fputs(fmt::format("rpma-perf: {}\n", one_line(std::string(line))).c_str(), stderr);
 }
 
 #endif

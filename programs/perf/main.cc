@@ -7,6 +7,7 @@
 #include "ledger.hh"
 #include "report.hh"
 #include "sides.hh"
+#include "standard_descriptors.hh"
 #include "waiting.hh"
 
 #include <sys/resource.h>
@@ -25,6 +26,7 @@ static void discard_message(rpma_log_level, const char *, int, const char *, con
                             ...) {}
 
 int main(int argc, char *argv[]) {
+    occupy_standard_descriptors();
     try {
         const Options options = read_options(argc, argv);
         // Keeps failures out of syslog, because the program prints them.

@@ -28,7 +28,7 @@ class Listener {
     rpma::ep ep;
     Epoll epoll; // the endpoint (number 0) and the sessions (by client address)
     uint64_t last_tick = 0;
-    bool has_succeeded = true, is_finished = false; // is_over: the only client has ended
+    bool has_succeeded = true, is_finished = false; // is_finished: the only client has ended
 };
 
 Listener::Listener(const Options &parsed)
@@ -45,7 +45,7 @@ Listener::Listener(const Options &parsed)
                options.port, server.device.name, server.self.memory,
                options.memory.empty() ? "" : " that any client may overwrite",
                options.direct_write ? ", direct write stated" : "");
-    check_output();
+    (void)fflush(stdout); // a server without an output serves; serve() checks it
 }
 
 // Runs a step of a client, and disconnects the client if it fails.
@@ -128,6 +128,7 @@ int Listener::serve() {
         if (is_past(last_tick, tick_interval()))
             check_timeouts();
     }
+    check_output();
     return has_succeeded || !options.once ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 

@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <fcntl.h>
 #include <strings.h>
 #include <sys/syscall.h>
 #include <syslog.h>
@@ -62,7 +63,17 @@ struct LocationText {
     }
 };
 
+// In a program that was started with a closed standard error, its number may be that of a
+// device or a channel, and a line would be a command to the driver. libibverbs, librdmacm and
+// the kernel open these with O_CLOEXEC (rdma-core util/open_cdev.c: open_cdev_internal(); Linux
+// rdma_core.c: alloc_begin_fd_uobject()), and a standard error without it.
+bool is_stderr_open() {
+    return fcntl(fileno(stderr), F_GETFD) == 0;
+}
+
 void write_to_stderr(rpma_log_level level, const LocationText &location, const char *message) {
+    if (!is_stderr_open())
+        return;
     char time[64];
     local_time(time, sizeof(time));
     std::fprintf(stderr, "%s[%ld] %s%s%.*s\n", time, syscall(SYS_gettid), levels[level].tag,

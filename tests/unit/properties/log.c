@@ -7,6 +7,7 @@
 #include "fixture.h"
 
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
 #include <regex.h>
@@ -72,6 +73,8 @@ static void log_at(enum rpma_log_level level) {
     }
 }
 
+static int flags_of_stderr; // FD_CLOEXEC: fd 2 is a descriptor of a device
+
 // Returns the text that a message of that level writes to fd 2.
 static const char *stderr_of(enum rpma_log_level level) {
     static char text[4096];
@@ -79,6 +82,7 @@ static const char *stderr_of(enum rpma_log_level level) {
     fflush(stderr);
     const int kept = dup(2);
     dup2(fileno(file), 2);
+    fcntl(2, F_SETFD, flags_of_stderr);
     log_at(level);
     fflush(stderr);
     dup2(kept, 2);
@@ -300,6 +304,14 @@ static const char *error_on_stderr(void) {
     (void)rpma_log_set_function(RPMA_LOG_USE_DEFAULT_FUNCTION);
     set_thresholds(RPMA_LOG_LEVEL_ERROR, RPMA_LOG_LEVEL_ERROR);
     return stderr_of(RPMA_LOG_LEVEL_ERROR);
+}
+
+// A program that starts with a closed standard error may get a device with its number.
+TEST_THAT(default_log_function_writes_no_line_to_a_device_with_the_number_of_stderr) {
+    flags_of_stderr = FD_CLOEXEC;
+    const char *text = error_on_stderr();
+    flags_of_stderr = 0;
+    assert_string_equal(text, "");
 }
 
 TEST_THAT(default_log_line_has_microseconds_or_no_time) {
