@@ -9,6 +9,7 @@
 #include <string.h>
 
 static const struct program program = {
+    .example = 1,
     .purpose = "Connects to the server and disconnects again.",
 };
 
@@ -38,8 +39,8 @@ int main(int argc, char *argv[]) {
 
     // The server replies with the same text.
     CALL(rpma_conn_get_private_data(conn, &pdata));
-    CALL(rpma_conn_private_data_unpack(&pdata, NULL, NULL, NULL, &reply, &size));
-    if (size != sizeof(greeting) || memcmp(reply, greeting, size))
+    if (rpma_conn_private_data_unpack(&pdata, NULL, NULL, NULL, &reply, &size) ||
+        size != sizeof(greeting) || memcmp(reply, greeting, size))
         fail("the server's private data is not the greeting");
     printf("client: connected, the server's greeting is '%s'\n", (const char *)reply);
 

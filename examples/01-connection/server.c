@@ -5,12 +5,23 @@
 
 #include "common.h"
 
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
 static const struct program program = {
+    .example = 1,
     .purpose = "Accepts one connection and waits until the client ends it.",
 };
+
+// Any program can connect: its text is not printed unless it is one.
+static bool is_text(const char *text, uint32_t size) {
+    if (size < 2 || memchr(text, '\0', size) != text + size - 1)
+        return false;
+    while (isprint((unsigned char)*text))
+        text++;
+    return !*text;
+}
 
 // Contains all calls of a connection's lifetime; the other examples use common/connection.c.
 int main(int argc, char *argv[]) {
@@ -24,17 +35,24 @@ int main(int argc, char *argv[]) {
     struct rpma_conn *conn;
     const void *greeting;
     uint32_t size;
+    int ret;
 
     CALL(rpma_utils_get_ibv_context(args.addr, RPMA_UTIL_IBV_CONTEXT_LOCAL, &context));
     CALL(rpma_peer_new(context, &peer));
     CALL(rpma_ep_listen(peer, args.addr, args.port, &ep));
     printf("server: listening on %s port %s\n", args.addr, args.port);
 
-    req = next_request(ep, NULL);
-    CALL(rpma_conn_req_get_private_data(req, &pdata));
-    CALL(rpma_conn_private_data_unpack(&pdata, NULL, NULL, NULL, &greeting, &size));
-    if (size < 2 || memchr(greeting, '\0', size) != (const char *)greeting + size - 1)
-        fail("the client's private data is no greeting");
+    for (;;) {
+        ret = rpma_ep_next_conn_req(ep, NULL, &req);
+        if (ret == RPMA_E_NO_EVENT) // the link address of this side has changed
+            continue;
+        check_call(ret, "rpma_ep_next_conn_req");
+        CALL(rpma_conn_req_get_private_data(req, &pdata));
+        if (!rpma_conn_private_data_unpack(&pdata, NULL, NULL, NULL, &greeting, &size) &&
+            is_text(greeting, size))
+            break;
+        refuse_request(req, "it sent no greeting");
+    }
     printf("server: the client's greeting is '%s'\n", (const char *)greeting);
 
     // The received private data belongs to the request: it is sent back as the reply.

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 static const struct program program = {
+    .example = 2,
     .purpose = "Reads a block of the server's memory.",
 };
 

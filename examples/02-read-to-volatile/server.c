@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 static const struct program program = {
+    .example = 2,
     .purpose = "Offers a block of memory, which one client reads.",
 };
 

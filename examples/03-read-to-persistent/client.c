@@ -10,6 +10,7 @@
 #define SIZE (2 * BLOCK_SIZE)
 
 static const struct program program = {
+    .example = 3,
     .purpose = "Reads two blocks of the server's memory into the persistent memory FILE.",
     .uses_file = true,
 };

@@ -10,6 +10,7 @@
 #define SIZE (2 * BLOCK_SIZE)
 
 static const struct program program = {
+    .example = 3,
     .purpose = "Offers two blocks of memory, which one client reads.",
 };
 

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 static const struct program program = {
+    .example = 4,
     .purpose = "Writes a block into the server's memory.",
 };
 

@@ -10,6 +10,7 @@
 #define USAGE (RPMA_MR_USAGE_WRITE_DST | RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY)
 
 static const struct program program = {
+    .example = 4,
     .purpose = "Offers the persistent memory FILE, into which one client writes.",
     .uses_file = true,
 };

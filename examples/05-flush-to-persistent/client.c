@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 static const struct program program = {
+    .example = 5,
     .purpose = "Writes a block into the server's persistent memory and flushes it.",
 };
 

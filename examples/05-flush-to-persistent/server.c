@@ -12,6 +12,7 @@
      RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT)
 
 static const struct program program = {
+    .example = 5,
     .purpose = "Offers the persistent memory FILE, which one client writes and flushes.",
     .uses_file = true,
     .direct_write_option = true,

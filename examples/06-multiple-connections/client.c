@@ -14,6 +14,7 @@ struct content {
 };
 
 static const struct program program = {
+    .example = 6,
     .purpose = "Offers a block to a server of several clients; NUMBER identifies the client.",
     .number = "NUMBER",
 };

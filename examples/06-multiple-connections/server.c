@@ -13,7 +13,8 @@
 #include <sys/epoll.h>
 
 static const struct program program = {
-    .purpose = "Serves CLIENTS clients at once: reads a block of each.",
+    .example = 6,
+    .purpose = "Serves clients at once, until CLIENTS are served: reads a block of each.",
     .variant = "--shared-channel",
     .number = "CLIENTS",
 };
@@ -32,7 +33,7 @@ struct slot { // a part of the server's registered memory, one for each client
 };
 
 struct client {
-    struct rpma_conn *conn;
+    struct rpma_conn *conn; // NULL: free
     struct rpma_cq *cq;
     struct rpma_mr_remote *source;
     unsigned number;
@@ -47,7 +48,7 @@ static struct side side;
 static struct rpma_ep *ep;
 static struct rpma_conn_cfg *cfg;
 static struct client *clients;
-static unsigned accepted, served;
+static unsigned served;
 static int epoll_fd;
 
 static void watch(int fd, struct source *source) {
@@ -57,34 +58,60 @@ static void watch(int fd, struct source *source) {
         fail("cannot watch a descriptor: %s", strerror(errno));
 }
 
-// A request of the client: read its block. A completed read: send the reply.
-static void handle_completion(struct client *client, const struct ibv_wc *wc) {
+// Deletes the connection before the slot is used again: afterwards the device does not access
+// it, not even for an operation whose post has failed.
+static void end_client(struct client *client) {
+    (void)rpma_conn_disconnect(client->conn);
+    CALL(rpma_mr_remote_delete(&client->source));
+    (void)rpma_conn_delete(&client->conn); // closing its descriptors removes them from epoll
+}
+
+// A client ends only its own connection, whatever it does.
+static void lose_client(struct client *client, const char *reason) {
+    printf("server: client %u is lost: %s\n", client->number, reason);
+    end_client(client);
+}
+
+// A request of the client: read its block. A completed read: send the reply. Returns the reason
+// to lose the client, or NULL.
+static const char *handle_completion(struct client *client, const struct ibv_wc *wc) {
+    const struct slot *slot = client->slot;
+    int ret = 0;
+    if (wc->status != IBV_WC_SUCCESS)
+        return ibv_wc_status_str(wc->status);
     if (wc->opcode == IBV_WC_RECV) {
-        CALL(rpma_read(client->conn, side.mr, client->offset, client->source, 0, BLOCK_SIZE,
-                       RPMA_F_COMPLETION_ALWAYS, NULL));
+        if (wc->byte_len != sizeof(struct message))
+            return "its request has the wrong size";
+        ret = rpma_read(client->conn, side.mr, client->offset, client->source, 0, BLOCK_SIZE,
+                        RPMA_F_COMPLETION_ALWAYS, NULL);
     } else if (wc->opcode == IBV_WC_RDMA_READ) {
-        check_block(client->slot->block, BLOCK_SIZE, client->number);
-        client->slot->reply.checksum = htonl(checksum(client->slot->block, BLOCK_SIZE));
-        if (client->slot->reply.checksum != client->slot->request.checksum)
-            fail("client %u sent an invalid request", client->number);
-        CALL(rpma_send(client->conn, side.mr, client->offset + offsetof(struct slot, reply),
-                       sizeof(struct message), RPMA_F_COMPLETION_ALWAYS, NULL));
+        client->slot->reply.checksum = htonl(checksum(slot->block, BLOCK_SIZE));
+        if (slot->reply.checksum != slot->request.checksum ||
+            !has_block(slot->block, BLOCK_SIZE, client->number))
+            return "its block is wrong";
+        ret = rpma_send(client->conn, side.mr, client->offset + offsetof(struct slot, reply),
+                        sizeof(struct message), RPMA_F_COMPLETION_ALWAYS, NULL);
         client->replied = true;
     }
+    return ret ? rpma_err_2str(ret) : NULL;
 }
 
 static void handle_completions(struct client *client) {
     struct rpma_cq *cq = client->cq;
+    const char *problem = NULL;
     struct ibv_wc wc;
     // With a shared channel, one descriptor serves both CQs: the call returns the ready one.
     int ret = args.variant ? rpma_conn_wait(client->conn, 0, &cq, NULL) : rpma_cq_wait(cq);
     if (ret == RPMA_E_NO_COMPLETION)
         return;
-    check_call(ret, "waiting for a completion");
     // The reply's send may never complete: a client that has the reply may exit before it
     // acknowledges it. Its disconnection also confirms the reply.
-    while (!client->replied && poll_completion(cq, &wc))
-        handle_completion(client, &wc);
+    while (!ret && !problem && !client->replied && !(ret = rpma_cq_get_wc(cq, 1, &wc, NULL)))
+        problem = handle_completion(client, &wc);
+    if (ret && ret != RPMA_E_NO_COMPLETION)
+        problem = rpma_err_2str(ret);
+    if (problem)
+        lose_client(client, problem);
 }
 
 static void handle_event(struct client *client) {
@@ -92,35 +119,19 @@ static void handle_event(struct client *client) {
     int ret = rpma_conn_next_event(client->conn, &event);
     if (ret == RPMA_E_NO_EVENT)
         return;
-    check_call(ret, "rpma_conn_next_event");
-    if (event == RPMA_CONN_ESTABLISHED)
+    if (!ret && event == RPMA_CONN_ESTABLISHED)
         return;
-    if (event != RPMA_CONN_CLOSED)
-        fail("client %u: %s", client->number, rpma_utils_conn_event_2str(event));
+    if (ret || event != RPMA_CONN_CLOSED || !client->replied) {
+        lose_client(client, ret ? rpma_err_2str(ret) : rpma_utils_conn_event_2str(event));
+        return;
+    }
     printf("server: client %u is served\n", client->number);
     served++;
-    CALL(rpma_conn_disconnect(client->conn));
-    CALL(rpma_mr_remote_delete(&client->source));
-    CALL(rpma_conn_delete(&client->conn)); // closing its descriptors removes them from epoll
+    end_client(client);
 }
 
-static void handle_request(struct client *unused) {
-    struct client *client = &clients[accepted];
-    struct rpma_conn_req *req;
-    int fd, ret = rpma_ep_next_conn_req(ep, cfg, &req);
-    (void)unused;
-    if (ret == RPMA_E_NO_EVENT)
-        return;
-    check_call(ret, "rpma_ep_next_conn_req");
-
-    client->slot = (struct slot *)(void *)side.memory.ptr + accepted;
-    client->offset = accepted * sizeof(struct slot);
-    CALL(rpma_conn_req_recv(req, side.mr, client->offset + offsetof(struct slot, request),
-                            sizeof(struct message), NULL));
-    CALL(rpma_conn_req_connect(&req, NULL, &client->conn));
-    client->number = offered_number(client->conn);
-    client->source = offered_memory(client->conn, NULL);
-
+static void watch_client(struct client *client) {
+    int fd;
     client->events = (struct source){handle_event, client};
     CALL(rpma_conn_get_event_fd(client->conn, &fd));
     watch(fd, &client->events);
@@ -129,10 +140,44 @@ static void handle_request(struct client *unused) {
     CALL(args.variant ? rpma_conn_get_compl_fd(client->conn, &fd)
                       : rpma_cq_get_fd(client->cq, &fd));
     watch(fd, &client->completions);
-    if (++accepted == args.number)
-        CALL(rpma_ep_shutdown(&ep));
 }
 
+static struct client *find_free(void) {
+    for (struct client *client = clients; client < clients + args.number; client++)
+        if (!client->conn)
+            return client;
+    return NULL;
+}
+
+static void handle_request(struct client *unused) {
+    struct client *client = find_free();
+    struct rpma_conn_private_data pdata;
+    struct rpma_conn_req *req;
+    (void)unused;
+    if (take_request(ep, cfg, &req))
+        return;
+    if (!client) {
+        refuse_request(req, "all places are taken");
+        return;
+    }
+    size_t place = (size_t)(client - clients);
+    *client = (struct client){.slot = (struct slot *)(void *)side.memory.ptr + place,
+                              .offset = place * sizeof(struct slot)};
+    CALL(rpma_conn_req_get_private_data(req, &pdata));
+    (void)is_offer(&pdata, &client->number);
+    if (rpma_conn_req_recv(req, side.mr, client->offset + offsetof(struct slot, request),
+                           sizeof(struct message), NULL)) {
+        refuse_request(req, "no receive can be posted");
+        return;
+    }
+    if (begin_connection(&req, NULL, &client->conn))
+        return; // the client has gone
+    client->source = find_memory(client->conn, NULL);
+    if (client->source)
+        watch_client(client);
+    else
+        lose_client(client, "it offers no memory");
+}
 int main(int argc, char *argv[]) {
     struct source requests = {handle_request, NULL};
     struct epoll_event event;
@@ -162,6 +207,10 @@ int main(int argc, char *argv[]) {
     }
     printf("server: served %u clients, all data right\n", served);
 
+    for (struct client *client = clients; client < clients + args.number; client++)
+        if (client->conn)
+            lose_client(client, "the server ends");
+    CALL(rpma_ep_shutdown(&ep));
     CALL(cfg ? rpma_conn_cfg_delete(&cfg) : 0);
     free(clients);
     close_side(&side);

@@ -10,6 +10,7 @@
 #define ENTRIES 5
 
 static const struct program program = {
+    .example = 7,
     .purpose = "Appends five entries to the log in the server's memory.",
 };
 

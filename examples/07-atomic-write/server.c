@@ -12,6 +12,7 @@
      RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT)
 
 static const struct program program = {
+    .example = 7,
     .purpose = "Offers a log in the persistent memory FILE, to which one client appends.",
     .uses_file = true,
     .direct_write_option = true,

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 static const struct program program = {
+    .example = 8,
     .purpose = "Plays ping-pong with the server: it replies to each number with the next one.",
     .variant = "--shared-receive-queue",
 };

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 static const struct program program = {
+    .example = 9,
     .purpose = "Writes blocks into the server's memory and requests that it persists each.",
     .variant = "--shared-channel",
 };

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 static const struct program program = {
+    .example = 9,
     .purpose = "Offers the persistent memory FILE, and persists it on request of one client.",
     .variant = "--shared-channel",
     .uses_file = true,

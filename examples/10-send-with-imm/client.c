@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 static const struct program program = {
+    .example = 10,
     .purpose = "Sends a block and an empty message, each with its checksum as immediate data.",
 };
 

@@ -11,6 +11,7 @@
 #define MESSAGES 2
 
 static const struct program program = {
+    .example = 10,
     .purpose = "Receives two messages with a checksum as immediate data.",
 };
 

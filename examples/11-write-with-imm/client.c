@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 static const struct program program = {
+    .example = 11,
     .purpose = "Writes a block with its checksum as immediate data.",
 };
 

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 static const struct program program = {
+    .example = 11,
     .purpose = "Offers a block of memory, and is notified when one client has written it.",
 };
 

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 static const struct program program = {
+    .example = 12,
     .purpose = "Sends eight numbers to the server, which replies with sums of them.",
     .variant = "--shared-channel",
 };

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 static const struct program program = {
+    .example = 12,
     .purpose = "Adds eight numbers of one client, and receives them through a separate CQ.",
     .variant = "--shared-channel",
 };
@@ -21,10 +22,13 @@ static struct ibv_wc await(struct rpma_conn *conn, bool receive, bool shared_cha
     struct rpma_cq *wanted, *cq;
     struct ibv_wc wc;
     bool is_rcq;
+    int fd;
     CALL(receive ? rpma_conn_get_rcq(conn, &wanted) : rpma_conn_get_cq(conn, &wanted));
     if (!shared_channel)
         return await_completion(wanted);
+    CALL(rpma_conn_get_compl_fd(conn, &fd));
     while (!poll_completion(wanted, &wc)) {
+        await_readable(fd);
         CALL(rpma_conn_wait(conn, 0, &cq, &is_rcq));
         if ((cq == wanted) != (is_rcq == receive))
             fail("the completion is in an unknown CQ");

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 static const struct program program = {
+    .example = 13,
     .purpose =
         "Exchanges messages with a server of several clients; NUMBER identifies the client.",
     .number = "NUMBER",

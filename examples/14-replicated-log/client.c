@@ -6,9 +6,9 @@
 #include "replica.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 static const struct program program = {
+    .example = 14,
     .purpose = "Appends each line of its standard input to a log on all servers.",
     .many_servers = true,
     .new_option = "begins the log; all servers must be connected, none with a record",
@@ -296,6 +296,8 @@ static void append(const char *payload, size_t size) {
     bool committed = count_persistent(&replicas, extent.count) >= replicas.majority;
     printf("%s %llu %08x\n", committed ? "committed" : "replicated",
            (unsigned long long)extent.count - 1, (unsigned)extent.checksum);
+    if (ferror(stdout))
+        fail("record %llu cannot be reported", (unsigned long long)extent.count - 1);
 }
 
 // From now on this client owns the log. An empty record of its epoch commits all earlier ones.
@@ -320,7 +322,8 @@ static void await_members(uint64_t lag) {
 
 int main(int argc, char *argv[]) {
     struct arguments args = read_arguments(argc, argv, &program);
-    char line[PAYLOAD_MAX];
+    static char line[PAYLOAD_MAX];
+    size_t length;
 
     // Unreachable servers are expected here: the library logs to syslog only.
     CALL(rpma_log_set_threshold(RPMA_LOG_THRESHOLD_AUX, RPMA_LOG_DISABLED));
@@ -332,9 +335,9 @@ int main(int argc, char *argv[]) {
     other_copy = memory.ptr + LOG_SIZE;
 
     open_log(args.make_new);
-    while (fgets(line, sizeof(line), stdin)) {
+    while (read_line(line, sizeof(line), &length)) {
         synchronize_returned();
-        append(line, strcspn(line, "\n"));
+        append(line, length);
         await_members(WINDOW - 1);
     }
     await_members(0);

@@ -12,7 +12,7 @@
 #define LOG_BEGIN ((size_t)64) /* offset of the first record */
 #define LOG_SIGNATURE "RPMALOG"
 #define LOG_VERSION 4U
-#define PAYLOAD_MAX ((size_t)4096)
+#define PAYLOAD_MAX ((size_t)64 << 10)
 #define EPOCH_MAX UINT32_MAX
 
 /*

@@ -83,7 +83,7 @@ static void start_connecting(struct replica *replica, const struct replicas *rep
     int fd;
     replica->alive_time = clock_ms();
     if (rpma_conn_req_new(replicas->peer, replica->addr, replica->port, replicas->cfg, &req) ||
-        rpma_conn_req_connect(&req, NULL, &replica->conn))
+        begin_connection(&req, NULL, &replica->conn))
         return;
     CALL(rpma_conn_get_event_fd(replica->conn, &fd));
     replica->event_fd = nonblocking(fd);
@@ -110,7 +110,12 @@ static void take_event(struct replica *replica) {
         lose_replica(replica, ret ? rpma_err_2str(ret) : rpma_utils_conn_event_2str(event));
         return;
     }
-    replica->log = offered_memory(replica->conn, &replica->persistent);
+    replica->log = find_memory(replica->conn, &replica->persistent);
+    if (!replica->log) {
+        printf("client: %s is not a server of a log\n", replica->addr);
+        lose_replica(replica, NULL);
+        return;
+    }
     replica->flush_type =
         replica->persistent ? RPMA_FLUSH_TYPE_PERSISTENT : RPMA_FLUSH_TYPE_VISIBILITY;
     replica->state = CONNECTED;

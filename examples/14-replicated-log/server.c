@@ -17,6 +17,7 @@
      RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT)
 
 static const struct program program = {
+    .example = 14,
     .purpose = "Serves log number LOG in the persistent memory FILE to one client at a time.",
     .number = "LOG",
     .uses_file = true,
@@ -71,17 +72,15 @@ static void open_log(const struct arguments *args) {
 
 /*
  * Only the newest client has access to the log: when it connects, the server ends the
- * connection of an older client, which may still run. No failure of a client stops the server.
+ * connection of an older client, which may still run. No failure of a client stops the server,
+ * and a program that is no client of the log does not end the connection of one.
  */
-static void take_request(struct rpma_ep *ep, const struct offer *offer) {
-    char bytes[PRIVATE_DATA_SIZE];
-    struct rpma_conn_private_data pdata = {.ptr = bytes, .len = sizeof(bytes)};
+static void take_client(struct rpma_ep *ep, const struct offer *offer) {
     struct rpma_conn_req *req;
-    if (rpma_ep_next_conn_req(ep, NULL, &req))
+    if (take_request(ep, NULL, &req))
         return;
-    pack_offer(offer, &pdata);
     CALL(rpma_conn_delete(&client));
-    if (rpma_conn_req_connect(&req, &pdata, &client))
+    if (begin_connection(&req, offer, &client))
         printf("server: a client disconnected before it was accepted\n");
 }
 
@@ -116,7 +115,7 @@ static void serve(struct rpma_ep *ep, const struct offer *offer) {
         if (fds[2].revents)
             take_event();
         else if (fds[1].revents)
-            take_request(ep, offer);
+            take_client(ep, offer);
     }
 }
 

@@ -17,6 +17,7 @@
 #define TRIES_MAX 10         // for a block that arrives damaged
 
 static const struct program program = {
+    .example = 15,
     .purpose =
         "Moves the blocks of a store to this side; all servers have the same blocks. NUMBER "
         "identifies the client.",

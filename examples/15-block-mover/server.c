@@ -17,6 +17,7 @@
 #define OPERATIONS (2 * DEPTH) // of a client: a block and a reply each
 
 static const struct program program = {
+    .example = 15,
     .purpose = "Serves the blocks of a store to clients, until it is stopped.",
     .uses_file = true,
 };
@@ -193,15 +194,14 @@ static void handle_client(void *owner) {
 // Validate the data of an unknown client before resources are allocated for it.
 static bool read_offer(const struct rpma_conn_req *req, struct client *client) {
     struct rpma_conn_private_data pdata;
-    const void *bytes;
-    uint32_t count = 1, size;
+    uint32_t count = 1;
     size_t room;
     CALL(rpma_conn_req_get_private_data(req, &pdata));
-    if (rpma_conn_private_data_unpack(&pdata, &client->target, &count, NULL, &bytes, &size) ||
+    if (!is_offer(&pdata, &client->number) ||
+        rpma_conn_private_data_unpack(&pdata, &client->target, &count, NULL, NULL, NULL) ||
         count == 0)
         return false;
     CALL(rpma_mr_remote_get_size(client->target, &room));
-    client->number = size == 1 ? *(const uint8_t *)bytes : 0;
     return client->number > 0 && room >= DEPTH * BLOCK_SIZE;
 }
 

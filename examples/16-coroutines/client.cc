@@ -8,6 +8,7 @@
 enum { ROUNDS = 10 };
 
 static const program program = {
+    .example = 16,
     .purpose = "Opens CONNECTIONS connections at once, and offers a block over each.",
     .variant = nullptr,
     .number = "CONNECTIONS",
@@ -20,7 +21,6 @@ static const program program = {
 static task talk(resources &side, const arguments &args, unsigned number) {
     const std::shared_ptr<slot> slot = side.memory.take();
     rpma::mr_local &mr = side.memory.mr;
-    const uint64_t block = htobe64(side.memory.offset_of(slot->block));
     const std::size_t request = side.memory.offset_of(&slot->request);
     const std::size_t reply = side.memory.offset_of(&slot->reply);
     const auto receive = [&](auto &queue) {
@@ -37,7 +37,9 @@ static task talk(resources &side, const arguments &args, unsigned number) {
     }
     req.setup(side.cfg);
     rpma::operation replied = receive(req);
-    const rpma::packed offer({mr}, nullptr, std::as_bytes(std::span(&block, 1)));
+    const std::array<unsigned char, 2> numbers = {program.example,
+                                                  side.memory.number_of(slot.get())};
+    const rpma::packed offer({mr}, nullptr, std::as_bytes(std::span(numbers)));
     rpma::conn conn = std::move(req).connect(offer);
     conn_events events(conn.get_event_fd(), [&] { return conn.next_event(); });
     const event_loop::watch watching(side.loop, events);

@@ -7,8 +7,10 @@
 #ifndef EXCHANGE_HPP
 #define EXCHANGE_HPP 1
 
+#include <array>
 #include <cstddef>
 #include <librpma_coroutine.hpp>
+#include <stdexcept>
 #include <sys/epoll.h>
 #include <system_error>
 #include <vector>
@@ -32,7 +34,10 @@ class slots {
         for (slot &each : memory_)
             free_.push_back(&each);
     }
+    // nullptr: none is free
     std::shared_ptr<slot> take() {
+        if (free_.empty())
+            return nullptr;
         slot *const taken = free_.back();
         free_.pop_back();
         return {taken, [this](slot *freed) { free_.push_back(freed); }};
@@ -41,6 +46,14 @@ class slots {
     std::size_t offset_of(const void *member) const {
         return static_cast<std::size_t>(static_cast<const char *>(member) -
                                         reinterpret_cast<const char *>(memory_.data()));
+    }
+
+    // The number of a slot, from 1 on: the client sends it, and the server finds the block.
+    unsigned char number_of(const slot *one) const {
+        return static_cast<unsigned char>(one - memory_.data() + 1);
+    }
+    static std::size_t block_of(unsigned number) {
+        return (number - 1) * sizeof(slot) + offsetof(slot, block);
     }
 
   private:
@@ -146,9 +159,16 @@ struct resources {
 
 using conn_events = rpma::event_source<std::function<std::optional<rpma_conn_event>()>>;
 
+// Returns true if the private data are an offer of this example, with the number of a slot.
+inline bool find_number(std::span<const std::byte> data, unsigned &number) {
+    const rpma_conn_private_data pdata = {const_cast<std::byte *>(data.data()),
+                                          static_cast<uint8_t>(data.size())};
+    return is_offer(&pdata, &number) && number > 0;
+}
+
 inline void check_success(const ibv_wc &wc) {
     if (wc.status != IBV_WC_SUCCESS)
-        fail("an operation failed: %s", ibv_wc_status_str(wc.status));
+        throw std::runtime_error(ibv_wc_status_str(wc.status));
 }
 
 #endif

@@ -16,6 +16,7 @@
 /* ---- program.c: arguments, and the exit on failures -------------------------------------- */
 
 struct program {
+    unsigned char example;    /* its number: programs of other examples are refused */
     const char *purpose;      /* one line for the usage */
     const char *variant;      /* name of the option that chooses the variant, or NULL */
     const char *number;       /* meaning of its number, or NULL if it has none */
@@ -37,11 +38,21 @@ struct arguments {
     bool make_new;
 };
 
-/* Reads the arguments; invalid ones print the usage and exit with status 2. */
+/* Called first: /dev/null replaces closed standard descriptors, and the program fails at its
+ * exit if its output could not be written. */
+void begin_program(void);
+
+/* Begins the program and reads the arguments; invalid ones print the usage and exit with
+ * status 2. */
 struct arguments read_arguments(int argc, char *argv[], const struct program *program);
 
 /* Prints one line, "client: …", and exits with EXIT_FAILURE. */
 void fail(const char *format, ...) __attribute__((noreturn, format(printf, 1, 2)));
+
+/* Reads a line of the standard input without its newline: any bytes, at most size of them, and
+ * also the last line if it has no newline. Returns false at the end of the input. Fails if a
+ * line is longer, or if the input cannot be read. */
+bool read_line(char *line, size_t size, size_t *length);
 
 /* Fails unless the call of librpma returned 0. */
 #define CALL(call) check_call((call), #call)
@@ -85,6 +96,8 @@ bool has_direct_write(const struct arguments *args, const struct memory *memory)
 
 /* Writes readable lines that differ from each other and from those of another number. */
 void fill_block(void *ptr, size_t size, unsigned number);
+bool has_block(const void *ptr, size_t size, unsigned number);
+/* Fails unless the block is there. */
 void check_block(const void *ptr, size_t size, unsigned number);
 
 /* FNV-1a: it fits into the immediate data of an operation. */
@@ -109,9 +122,10 @@ struct side open_side(struct rpma_peer *peer, const char *file, size_t size, int
 void close_side(struct side *side);
 
 /*
- * The description that each side sends when it connects: its memory, if it offers some, whether
- * flushed data is persistent in it (has_direct_write()), and the operations that its device
- * serves natively. The other side selects its flush method from this.
+ * The description that each side sends when it connects: the number of the example, its memory,
+ * if it offers some, whether flushed data is persistent in it (has_direct_write()), and the
+ * operations that its device serves natively. The other side selects its flush method from
+ * this.
  */
 struct offer {
     const struct rpma_peer *peer;
@@ -123,14 +137,21 @@ struct offer {
 /* The most private data of a request on InfiniBand and RoCE. */
 #define PRIVATE_DATA_SIZE 56
 
+/* Sets the number of the example in all offers; read_arguments() does. */
+void set_example(unsigned char number);
+
 /* Packs an offer into the pdata->len bytes at pdata->ptr. */
 void pack_offer(const struct offer *offer, struct rpma_conn_private_data *pdata);
 
-/* The number in the offer of the other side. */
-unsigned offered_number(const struct rpma_conn *conn);
+/* Returns true if the private data are an offer of this example; *number (may be NULL) is the
+ * number in it, or 0. Any program can connect, and send anything. */
+bool is_offer(const struct rpma_conn_private_data *pdata, unsigned *number);
 
-/* The memory in the offer of the other side. The rest of the offer is applied to the
+/* The memory in the offer of the other side, or NULL. The rest of the offer is applied to the
  * connection; *direct_write (may be NULL) is its direct write to PMem. */
+struct rpma_mr_remote *find_memory(struct rpma_conn *conn, bool *direct_write);
+
+/* Returns the same, and fails without memory. */
 struct rpma_mr_remote *offered_memory(struct rpma_conn *conn, bool *direct_write);
 
 /* Creates a configuration with a receive CQ of rcq_size entries (0: no receive CQ). */
@@ -143,6 +164,14 @@ struct rpma_ep *start_listening(struct rpma_peer *peer, const struct arguments *
 enum rpma_conn_event next_event(struct rpma_conn *conn);
 struct rpma_conn_req *next_request(struct rpma_ep *ep, const struct rpma_conn_cfg *cfg);
 
+/* Takes a request at an endpoint, if there is one of this example. Refuses others, and one
+ * whose client has gone: then the result is RPMA_E_NO_EVENT too. */
+int take_request(struct rpma_ep *ep, const struct rpma_conn_cfg *cfg,
+                 struct rpma_conn_req **req);
+
+/* Deletes a request, and rejects its client. */
+void refuse_request(struct rpma_conn_req *req, const char *reason);
+
 /* Accepts one connection with the configuration cfg (NULL: defaults). */
 struct rpma_conn *accept_client(struct rpma_ep *ep, const struct rpma_conn_cfg *cfg,
                                 const struct offer *offer);
@@ -151,12 +180,21 @@ struct rpma_conn *accept_client(struct rpma_ep *ep, const struct rpma_conn_cfg *
 struct rpma_conn *connect_to_server(struct rpma_peer *peer, const struct arguments *args,
                                     const struct rpma_conn_cfg *cfg, const struct offer *offer);
 
-/* Connects or accepts, and waits until the connection is established. offer may be NULL. */
+/* Sends an offer with rpma_conn_req_connect(), without waiting. offer may be NULL. */
+int begin_connection(struct rpma_conn_req **req, const struct offer *offer,
+                     struct rpma_conn **conn);
+
+/* Connects or accepts, and waits until the connection is established. offer may be NULL. The
+ * functions below that wait for completions detect the end of this connection. */
 struct rpma_conn *establish(struct rpma_conn_req **req, const struct offer *offer);
 
 /* End a connection: one side disconnects, the other side waits for the disconnection. */
 void disconnect(struct rpma_conn **conn);
 void await_disconnect(struct rpma_conn **conn);
+
+/* Waits until the descriptor of a queue is readable, and fails after a minute. When the
+ * connection ends meanwhile, its operations complete with an error. */
+void await_readable(int fd);
 
 /* ---- completion.c: waiting for completions ------------------------------------------------
  */

@@ -11,7 +11,9 @@ bool poll_completion(struct rpma_cq *cq, struct ibv_wc *wc) {
         return false;
     check_call(ret, "rpma_cq_get_wc");
     if (wc->status != IBV_WC_SUCCESS)
-        fail("an operation failed: %s", ibv_wc_status_str(wc->status));
+        fail("an operation failed: %s%s", ibv_wc_status_str(wc->status),
+             wc->status == IBV_WC_WR_FLUSH_ERR ? ": the other side has ended the connection"
+                                               : "");
     return true;
 }
 
@@ -23,8 +25,12 @@ static void check_wait(int ret) {
 
 struct ibv_wc await_completion(struct rpma_cq *cq) {
     struct ibv_wc wc;
-    while (!poll_completion(cq, &wc))
+    int fd;
+    CALL(rpma_cq_get_fd(cq, &fd));
+    while (!poll_completion(cq, &wc)) {
+        await_readable(fd);
         check_wait(rpma_cq_wait(cq));
+    }
     return wc;
 }
 
@@ -45,6 +51,7 @@ static struct ibv_wc await_kind(struct completions *completions, enum completion
     while (!completions->waiting[wanted]) {
         struct rpma_cq *cq = completions->cq[wanted];
         struct ibv_wc wc;
+        int fd;
         if (poll_completion(cq, &wc)) {
             enum completion_kind kind = wc.opcode & IBV_WC_RECV ? RECEIVE : OPERATION;
             if (completions->waiting[kind])
@@ -53,8 +60,12 @@ static struct ibv_wc await_kind(struct completions *completions, enum completion
             completions->waiting[kind] = true;
         } else if (completions->shared_channel) {
             // cq may be either CQ: the loop polls the wanted one again.
+            CALL(rpma_conn_get_compl_fd(completions->conn, &fd));
+            await_readable(fd);
             check_wait(rpma_conn_wait(completions->conn, 0, &cq, NULL));
         } else {
+            CALL(rpma_cq_get_fd(cq, &fd));
+            await_readable(fd);
             check_wait(rpma_cq_wait(cq));
         }
     }

@@ -31,28 +31,52 @@ static struct memory open_plain_memory(size_t size) {
 #include <sys/stat.h>
 #include <unistd.h>
 
-static int open_file(const char *file, size_t size) {
+// A file that cannot be used gets its old size again, or is removed if it did not exist.
+struct file {
+    int fd;
+    bool was_created;
+    off_t old_size; // -1: its size was not changed
+};
+
+static void restore_file(const struct file *opened, const char *file) {
+    if (opened->old_size >= 0)
+        (void)!ftruncate(opened->fd, opened->old_size);
+    if (opened->was_created)
+        unlink(file);
+}
+
+static struct file open_file(const char *file, size_t size) {
+    struct file opened = {.old_size = -1};
     struct stat status;
-    int fd = open(file, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    if (fd < 0 || fstat(fd, &status))
+    opened.fd = open(file, O_RDWR | O_CLOEXEC);
+    if (opened.fd < 0 && errno == ENOENT) {
+        opened.fd = open(file, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+        opened.was_created = opened.fd >= 0;
+    }
+    if (opened.fd < 0 || fstat(opened.fd, &status))
         fail("cannot open %s: %s", file, strerror(errno));
     if (S_ISREG(status.st_mode) && (size_t)status.st_size < size) {
-        int error = posix_fallocate(fd, 0, (off_t)size);
-        if (error)
+        opened.old_size = status.st_size;
+        int error = posix_fallocate(opened.fd, 0, (off_t)size);
+        if (error) {
+            restore_file(&opened, file);
             fail("cannot make %s %zu bytes large: %s", file, size, strerror(error));
+        }
     }
-    return fd;
+    return opened;
 }
 
 // The granularity is the unit in which stores become persistent: a page means no PMem.
-static struct pmem2_map *map_file(int fd, const char *file) {
+static struct pmem2_map *map_file(const struct file *opened, const char *file) {
     struct pmem2_source *source;
     struct pmem2_config *config;
     struct pmem2_map *map;
-    if (pmem2_source_from_fd(&source, fd) || pmem2_config_new(&config) ||
+    if (pmem2_source_from_fd(&source, opened->fd) || pmem2_config_new(&config) ||
         pmem2_config_set_required_store_granularity(config, PMEM2_GRANULARITY_CACHE_LINE) ||
-        pmem2_map_new(&map, config, source))
+        pmem2_map_new(&map, config, source)) {
+        restore_file(opened, file);
         fail("cannot map %s as persistent memory: %s", file, pmem2_errormsg());
+    }
     pmem2_config_delete(&config);
     pmem2_source_delete(&source);
     return map;
@@ -66,15 +90,15 @@ static bool caches_survive(struct pmem2_map *map) {
 }
 
 static struct memory open_persistent_memory(const char *file, size_t size) {
-    int fd = open_file(file, size);
-    struct pmem2_map *map = map_file(fd, file);
+    struct file opened = open_file(file, size);
+    struct pmem2_map *map = map_file(&opened, file);
     struct memory memory = {.ptr = pmem2_map_get_address(map),
                             .size = pmem2_map_get_size(map),
                             .is_pmem = true,
                             .direct_write = caches_survive(map),
                             .persist = pmem2_get_persist_fn(map),
                             .map = map,
-                            .fd = fd};
+                            .fd = opened.fd};
     if (memory.size < size)
         fail("%s has %zu bytes, %zu are needed", file, memory.size, size);
     return memory;
@@ -151,13 +175,25 @@ void fill_block(void *ptr, size_t size, unsigned number) {
                make_line(line, done / LINE_SIZE + 1, size - done, number));
 }
 
-void check_block(const void *ptr, size_t size, unsigned number) {
+// The offset of the first wrong line, or size.
+static size_t find_wrong_line(const void *ptr, size_t size, unsigned number) {
     char line[LINE_SIZE + 1];
     for (size_t done = 0; done < size; done += LINE_SIZE) {
         size_t part = make_line(line, done / LINE_SIZE + 1, size - done, number);
         if (memcmp((const char *)ptr + done, line, part))
-            fail("the data is wrong in the %zu bytes at offset %zu", part, done);
+            return done;
     }
+    return size;
+}
+
+bool has_block(const void *ptr, size_t size, unsigned number) {
+    return find_wrong_line(ptr, size, number) == size;
+}
+
+void check_block(const void *ptr, size_t size, unsigned number) {
+    size_t wrong = find_wrong_line(ptr, size, number);
+    if (wrong < size)
+        fail("the data is wrong in the %zu bytes at offset %zu", LINE_SIZE, wrong);
 }
 
 uint32_t checksum(const void *ptr, size_t size) {

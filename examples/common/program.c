@@ -6,9 +6,11 @@
 #include "common.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define USAGE_STATUS 2
 #define NUMBER_MAX 255 // of clients: sent as one byte of the private data
@@ -76,11 +78,35 @@ static void read_option(const char *option, const struct program *program,
         refuse(program, "unknown option ", option);
 }
 
+// Otherwise a device gets the number of a standard descriptor that was closed, and the output
+// of the program goes to the device. In the wrong mode, a read or write still fails.
+static void occupy_standard_descriptors(void) {
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0 &&
+            open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) != fd)
+            exit(EXIT_FAILURE);
+}
+
+// Runs at exit: a program whose output was lost fails.
+static void check_output(void) {
+    if (!fflush(stdout) && !ferror(stdout))
+        return;
+    fprintf(stderr, "%s: cannot write to the standard output\n", program_invocation_short_name);
+    _exit(EXIT_FAILURE);
+}
+
+void begin_program(void) {
+    occupy_standard_descriptors();
+    atexit(check_output);
+    setvbuf(stdout, NULL, _IOLBF, 0);
+}
+
 struct arguments read_arguments(int argc, char *argv[], const struct program *program) {
     struct arguments args = {0};
     int next = 1;
 
-    setvbuf(stdout, NULL, _IOLBF, 0);
+    set_example(program->example);
+    begin_program();
     // librpma logs to syslog; the examples also print its warnings to stderr.
     CALL(rpma_log_set_threshold(RPMA_LOG_THRESHOLD_AUX, RPMA_LOG_LEVEL_WARNING));
 
@@ -104,6 +130,19 @@ struct arguments read_arguments(int argc, char *argv[], const struct program *pr
     if (next < argc)
         refuse(program, "unexpected argument ", argv[next]);
     return args;
+}
+
+bool read_line(char *line, size_t size, size_t *length) {
+    int byte = getc(stdin);
+    bool is_end = byte == EOF;
+    for (*length = 0; byte != EOF && byte != '\n'; byte = getc(stdin)) {
+        if (*length == size)
+            fail("a line of the input has more than %zu bytes", size);
+        line[(*length)++] = (char)byte;
+    }
+    if (ferror(stdin))
+        fail("cannot read the standard input: %s", strerror(errno));
+    return !is_end;
 }
 
 void fail(const char *format, ...) {

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 static const struct program program = {
+    .example = 17,
     .purpose = "Writes two blocks into the server's persistent memory and flushes the first.",
 };
 

@@ -12,6 +12,7 @@
      RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT)
 
 static const struct program program = {
+    .example = 17,
     .purpose = "Offers the persistent memory FILE, into which one client writes two blocks.",
     .uses_file = true,
     .direct_write_option = true,

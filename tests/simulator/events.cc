@@ -36,7 +36,8 @@ const Event_kind event_kinds[] = {
 
 namespace {
 
-constexpr int64_t RESTART_MS[] = {1000, 5000};    // until a failed server or machine restarts
+constexpr int64_t RESTART_MS[] = {1000, 5000}; // until a failed server or machine restarts
+constexpr int64_t FLIGHT_MAX_MS = 30000; // no packet arrives later, and no wait ends before it
 constexpr int64_t SUSPENDED_MS[] = {4000, 70000}; // how long a program is suspended
 
 } // namespace
@@ -106,7 +107,7 @@ bool Simulation::is_possible(const Event &event) {
     case Event::RECONNECT:
         return process.machine->disconnected;
     case Event::TIME:
-        return next_time() != NEVER &&
+        return next_time() < now + FLIGHT_MAX_MS &&
                (!oracle.early_timeouts_max || m_early_timeouts < oracle.early_timeouts_max);
     case Event::KILL:
         return runs && (process.is_server || event.variant == 0) && may_lose_data(process);

@@ -115,6 +115,10 @@ void on_end(Process &process) {
     if (process.is_server && kind().server_has_file && simulation.configuration->has_file(0) &&
         !process.status && !has_data())
         simulation.fail("succeeds without the data");
+    // No client ends a server of several, only a failed call of this side.
+    if (process.is_server && process.status && kind().is_numbered && !process.errors.empty() &&
+        process.errors.find("rpma_") == std::string::npos)
+        simulation.fail("is ended by a client: %s", process.first_error().c_str());
     if (process.status && process.errors.empty())
         simulation.fail("ends with status %d without an error message", process.status);
     simulation.faulted |= process.errors.find("is the server listening?") != std::string::npos;
@@ -140,6 +144,8 @@ void check_durability() {
 
 // A line of a client is valid only for the server that it is connected to, not after a restart.
 void on_durability_line(Process &process, const char *line) {
+    if (kind().is_numbered && strstr(line, " is lost: ") && !simulation.faulted)
+        simulation.fail("loses a client without a fault: %s", line);
     if (kind().has_direct_write && strstr(line, "server: listening") && has_data())
         simulation.fail(
             "has the data before the client writes it, so a lost write would not show");

@@ -36,6 +36,7 @@ int print(FILE *stream, const std::string &text) {
     // These calls fail if the client has ended, which a server cannot detect before.
     process.logged |= is_error && !(process.is_server &&
                                     (text.find(" rdma_create_qp_ex(") != std::string::npos ||
+                                     text.find(" rdma_reject(") != std::string::npos ||
                                      text.find(" rdma_accept(") != std::string::npos));
     if (is_error || text.find("*WARN*  ") != std::string::npos) {
         simulation.trace(process.name + ": " +
@@ -95,6 +96,7 @@ File *file_of(int fd) {
 
 RETURNS(int, __wrap_setvbuf, (FILE *, char *, int, size_t), 0)
 RETURNS(int, __wrap_posix_fallocate, (int, off_t, off_t), 0)
+RETURNS(int, __wrap_atexit, (void (*)(void)), 0) // the output of programs does not fail
 RETURNS(pid_t, __wrap_getpid, (), 1 + simulation.current->index)
 
 // ---- input and output
@@ -125,18 +127,21 @@ RETURNS(int, __wrap_fputc, (int byte, FILE *stream), print(stream, {static_cast<
 
 // The reader reads the lines that the clients printed. A client reads lines of different
 // lengths.
-WRAPPED char *__wrap_fgets(char *buffer, int size, FILE *) {
+WRAPPED int __wrap_getc(FILE *) {
     Process &process = *simulation.current;
-    simulation.preemption_point();
-    if (process.lines_read == process.lines)
-        return nullptr;
-    unsigned number = process.lines_read++;
-    std::string line = &process == &simulation.reader
-                           ? simulation.client_lines[number]
-                           : process.name + ", line " + std::to_string(number + 1) +
-                                 std::string((number + 1) * 7 % 23, '.');
-    snprintf(buffer, static_cast<size_t>(size), "%s\n", line.c_str());
-    return buffer;
+    if (process.input_read == process.input.size()) {
+        simulation.preemption_point();
+        if (process.lines_read == process.lines)
+            return EOF;
+        const size_t number = process.lines_read++;
+        process.input = &process == &simulation.reader
+                            ? simulation.client_lines[number]
+                            : process.name + ", line " + std::to_string(number + 1) +
+                                  std::string((number + 1) * 7 % 23, '.');
+        process.input += '\n';
+        process.input_read = 0;
+    }
+    return static_cast<unsigned char>(process.input[process.input_read++]);
 }
 
 // ---- the process
@@ -342,6 +347,10 @@ static int lock_file(File &file, const struct flock &lock) {
 WRAPPED int __wrap_fcntl(int fd, int command, ...) {
     va_list values;
     va_start(values, command);
+    if (command == F_GETFD) { // the standard descriptors are open
+        va_end(values);
+        return fd >= 0 && fd <= 2 ? 0 : -1;
+    }
     if (command == F_OFD_SETLK) {
         const struct flock lock = *va_arg(values, const struct flock *);
         va_end(values);

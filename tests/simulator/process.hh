@@ -45,6 +45,8 @@ struct Process_state {
     int64_t frozen_until = 0;         // the end of its suspension
     int64_t restart_at = NEVER;       // a server: the time of its restart
     size_t lines = 0, lines_read = 0; // of the standard input
+    std::string input;                // the line of the standard input that is being read
+    size_t input_read = 0;            // its bytes that were read
     unsigned committed = 0;           // number of records that it reported as committed
     unsigned completions = 0;         // number of completions that it has taken
 };

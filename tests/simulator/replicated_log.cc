@@ -17,7 +17,7 @@ namespace {
 
 constexpr size_t TAIL_PLACE = 0, EPOCH_PLACE = 8, FIXED_BEGIN = 16, FIXED_END = 32,
                  IDENTITY_PLACE = 40;
-constexpr size_t LOG_BEGIN = 64, PAYLOAD_MAX = 4096, RECORD_HEADER = 24;
+constexpr size_t LOG_BEGIN = 64, PAYLOAD_MAX = 65536, RECORD_HEADER = 24;
 // The part of the header that never changes: signature, version, size.
 constexpr char FIXED[] = "RPMALOG\0\x04\0\0\0\0\0\x80";
 

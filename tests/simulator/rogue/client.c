@@ -38,7 +38,7 @@ static const struct {
 };
 enum { FORMS = sizeof(forms) / sizeof(forms[0]) };
 
-static const struct program program = {
+static struct program program = {
     .purpose = "Sends an invalid request to a server.",
     .number = "FORM",
 };
@@ -57,6 +57,7 @@ static size_t make_request(unsigned form, void *message) {
 }
 
 int main(int argc, char *argv[]) {
+    program.example = argc > 3 && atoi(argv[3]) > FORMS ? 9 : 15;
     struct arguments args = read_arguments(argc, argv, &program);
     struct side side = open_client_side(&args, DEPTH * BLOCK_SIZE, RPMA_MR_USAGE_SEND);
     const unsigned form = args.number - 1, offer_form = form < FORMS ? form : FORMS - 1;

@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright 2026, the librpma developers
+"""The examples on the simulated fabric, with unexpected clients, and with inputs and outputs that are closed or full."""
+
+import concurrent.futures
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+
+from harness import Skipped, expect, main, test
+
+SIM, BUILD = sys.argv[1:3]
+ADDRESS = "10.77.0.1"
+PORTS = 7400  # the server of example N listens on port 7400 + N
+# The clients of these examples try to connect until they are stopped.
+ENDLESS = ("14", "15")
+# The other programs of a number of connections serve one.
+NUMBERED = {"server": ("06", "13", "14", "16"), "client": ("06", "13", "15", "16")}
+LIMIT = 60
+
+
+def examples():
+    names = {name.removesuffix("-server") for name in os.listdir(BUILD) if name.endswith("-server")}
+    return {name[:2]: name for name in sorted(names) if name[:2].isdigit()}
+
+
+def command(side, number, port=None):
+    """The program of an example; a client may connect to a server of another one."""
+    return [f"{BUILD}/{examples()[number]}-{side}", ADDRESS, str(port or PORTS + int(number)),
+            *["1"] * (number in NUMBERED[side])]
+
+
+def read(path):
+    try:
+        with open(path, encoding="utf-8") as file:
+            return file.read()
+    except FileNotFoundError:
+        return ""
+
+
+def wait_until_listening(output):
+    until = time.monotonic() + LIMIT
+    while "listening" not in read(output):
+        if time.monotonic() > until:
+            raise TimeoutError(f"a server does not listen: {read(output)}")
+        time.sleep(0.05)
+
+
+def run_client(words, limit=LIMIT):
+    """Runs a client to its end; one that does not end by itself is killed, as by a crash."""
+    try:
+        done = subprocess.run(words, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=limit, check=False)
+        return done.returncode, done.stdout + done.stderr
+    except subprocess.TimeoutExpired as expired:
+        return "killed", (expired.stdout or b"").decode() + (expired.stderr or b"").decode()
+
+
+def visit(directory, server):
+    """Each client of another example, then the right one."""
+    wait_until_listening(f"{directory}/{server}")
+    return server, {client: run_client(command("client", client, PORTS + int(server)),
+                                       1 if client in ENDLESS and client != server else LIMIT)
+                    for client in sorted(examples(), key=lambda client: (client == server, client))}
+
+
+def run_closed(directory, name):
+    """The client of a pair of closed_descriptors()."""
+    number, variant = name.split(".")
+    server, client = PAIRS[int(variant)]
+    if server not in LOST_OUTPUTS:
+        wait_until_listening(f"{directory}/{name}")
+    words = ["sh", "-c", f"exec {' '.join(command('client', number, port_of(name)))} {client}"]
+    until = time.monotonic() + LIMIT
+    status, text = run_client(words)
+    while server in LOST_OUTPUTS and status != 0 and time.monotonic() < until:  # it may not listen yet
+        status, text = run_client(words)
+    return name, [status, text]
+
+
+def run_clients(kind, directory):
+    """On the host of the clients."""
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        jobs = examples() if kind == "visit" else closed_pairs()
+        results = dict(pool.map(lambda job: (visit if kind == "visit" else run_closed)(directory, job), jobs))
+    with open(f"{directory}/results", "w", encoding="utf-8") as file:
+        json.dump(results, file)
+
+
+def on_fabric(server, client):
+    """Runs a command for the servers, and one for the clients, until the latter has ended."""
+    return subprocess.run([SIM, "--until", "host2", *server, "::", *client], text=True, check=False,
+                          timeout=3 * LIMIT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+
+
+def run_all(kind, directory, servers):
+    """Runs servers, whose outputs go to files with their names, and the clients. Returns the results of the clients."""
+    script = "".join(f"(({words}) >{directory}/{name} 2>&1; echo $? >{directory}/{name}.status) & "
+                     for name, words in servers.items())
+    done = on_fabric(["sh", "-c", script + "wait"], [sys.executable, __file__, SIM, BUILD, kind, directory])
+    expect(done.returncode, 0, f"clients: {done.stdout}")
+    return json.loads(read(f"{directory}/results"))
+
+
+def own_lines(output):
+    """The lines of a program without those of the library's log."""
+    return [line for line in output.splitlines() if "*WARN*" not in line and "*ERROR*" not in line]
+
+
+@test("each server refuses the clients of all other examples, and serves its own afterwards")
+def unexpected_clients():
+    with tempfile.TemporaryDirectory() as directory:
+        results = run_all("visit", directory, {number: f"exec {' '.join(command('server', number))}" for number in examples()})
+        for server, clients in results.items():
+            for client, (status, text) in clients.items():
+                what = f"client {client} of server {server}: {text}"
+                if client == server and server != "14":  # a log in plain memory needs --new
+                    expect(status, 0, what)
+                elif client in ENDLESS:
+                    expect(status in (1, "killed"), True, what)
+                else:
+                    expect((status, len(own_lines(text))), (1, 1), what)
+            expect(read(f"{directory}/{server}.status"), "" if server in ENDLESS else "0\n",
+                   f"server {server}: {read(f'{directory}/{server}')}")
+
+
+# What the server of a pair has closed, and what its client. The client waits for the line of the server, or tries
+# again until it succeeds.
+PAIRS = (("<&-", "<&- >&- 2>&-"), (">&-", "2>&-"), ("2>&-", ">&-"), ("<&- >&- 2>&-", "<&-"))
+LOST_OUTPUTS = (">&-", "<&- >&- 2>&-")
+
+
+def closed_pairs():
+    return [f"{number}.{variant}" for number in examples() if number != "14" for variant in range(len(PAIRS))]
+
+
+def port_of(name):
+    return PORTS + 100 + closed_pairs().index(name)
+
+
+@test("each program works with closed standard descriptors, and fails if its output was lost")
+def closed_descriptors():
+    with tempfile.TemporaryDirectory() as directory:
+        servers = {}
+        for name in closed_pairs():
+            number, variant = name.split(".")
+            servers[name] = f"exec {' '.join(command('server', number, port_of(name)))} {PAIRS[int(variant)][0]}"
+        for name, (status, text) in run_all("closed", directory, servers).items():
+            server, client = PAIRS[int(name.split(".")[1])]
+            expect(status, int(client in LOST_OUTPUTS), f"client {client} of {name}: {text}")
+            if not name.startswith(ENDLESS):
+                expect(read(f"{directory}/{name}.status"), f"{int(server in LOST_OUTPUTS)}\n",
+                       f"server {server} of {name}: {read(f'{directory}/{name}')}")
+
+
+def append(data, log, outputs=""):
+    """Appends data to the log of example 14, on one server."""
+    new = [] if os.path.exists(log) else ["--new"]
+    server, client = command("server", "14"), command("client", "14")
+    with open(f"{log}.input", "wb") as file:
+        file.write(data)
+    return subprocess.run([SIM, "--pmem", log, "--until", "host2", server[0], "--direct-write", *new, *server[1:], log,
+                           "::", "sh", "-c", f"exec {' '.join([client[0], *new, *client[1:]])} <{log}.input {outputs}"],
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False,
+                          timeout=LIMIT)
+
+
+def committed(done):
+    return sum(line.startswith(b"committed ") for line in done.stdout.splitlines())
+
+
+@test("example 14 keeps each byte of a line, refuses a line that is too long, and checks input and output")
+def lines_of_log():
+    if "14" not in examples():
+        raise Skipped("example 14 is not built, because libisal is missing")
+    longest = 64 << 10
+    table = [  # the input, its records, the status
+        (b"first\0second\n", [b"first\0second"], 0),
+        (b"x" * 5000 + b"\nlast line", [b"x" * 5000, b"last line"], 0),
+        (b"y" * longest + b"\n", [b"y" * longest], 0),
+        (b"kept\n" + b"z" * (longest + 1) + b"\n", [b"kept"], 1),
+        (b"", [], 0),
+        (b"\n\0\n", [b"", b"\0"], 0),
+    ]
+    for data, records, status in table:
+        with tempfile.TemporaryDirectory() as directory:
+            log = f"{directory}/log"
+            done = append(data, log)
+            what = f"{data[:20]!r}: {done.stderr!r}"
+            expect((done.returncode, committed(done)), (status, len(records) + 1), what)
+            with open(log, "rb") as file:
+                content = file.read()
+            for record in records:
+                expect(record in content, True, what)
+            expect(b"z" * 100 in content, False, what)
+            reader = [f"{BUILD}/{examples()['14']}-reader", log, "1"]
+            for text, wanted in ((done.stdout, 0), (b"committed 0 f5f92b1\n", 1), (b"committed 0 zz\n", 1)):
+                read_log = subprocess.run(reader, input=text, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
+                expect(read_log.returncode, wanted, f"the reader: {text[:40]!r}: {read_log.stderr!r}")
+            for wrong in ("0", "1x", "-1", "2", "18446744073709551617"):
+                expect(subprocess.run([*reader[:2], wrong], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                      stderr=subprocess.PIPE, check=False).returncode, 1, f"the reader: log {wrong}")
+            expect(subprocess.run(["sh", "-c", f"exec {' '.join(reader)} <&-"], stdout=subprocess.PIPE,
+                                  stderr=subprocess.PIPE, check=False).returncode, 1, "the reader without an input")
+    with tempfile.TemporaryDirectory() as directory:
+        expect(append(b"line\n", f"{directory}/1", ">/dev/full").returncode, 1, "a full output")
+        expect(append(b"", f"{directory}/2", "<&-").returncode, 1, "a closed input")
+
+
+@test("a FILE that is not persistent memory keeps its size, and is not left behind")
+def files_that_cannot_be_used():
+    with tempfile.TemporaryDirectory() as directory:
+        small = f"{directory}/small"
+        with open(small, "wb") as file:
+            file.write(b"content")
+        for path in (small, f"{directory}/new"):
+            done = on_fabric([*command("server", "05"), path], ["sleep", "0.5"])
+            expect("server: listening" in done.stdout, False, done.stdout)
+        expect(os.listdir(directory), ["small"], "files")
+        with open(small, "rb") as file:
+            expect(file.read(), b"content", "its content")
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 3:
+        run_clients(*sys.argv[3:])
+    else:
+        sys.exit(main())
