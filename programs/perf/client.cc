@@ -5,6 +5,7 @@
 
 #include "connection.hh"
 #include "load.hh"
+#include "output_file.hh"
 #include "plot.hh"
 #include "recording.hh"
 #include "report.hh"
@@ -12,7 +13,6 @@
 #include "sides.hh"
 
 #include <algorithm>
-#include <fstream>
 
 namespace {
 
@@ -75,7 +75,7 @@ class Client {
     Side self, server;
     Measured measured;
     std::unique_ptr<Report> report;
-    std::ofstream picture; // created before the first load: a bad path fails early
+    std::optional<OutputFile> picture;
     std::vector<Result> plotted;
 };
 
@@ -497,15 +497,13 @@ void Client::run() {
     connect(PEER_TIMEOUT_MS);
     const auto allowed = allowed_operations();
     if (!options.plot.empty())
-        picture.open(options.plot);
-    if (!picture)
-        fail("cannot write {}: {}", options.plot, strerror(errno));
+        picture.emplace(options.plot);
     report = begin_report(options, self, server);
     for (const uint64_t operation : allowed)
         for (const Plan &plan : options.plans(operation))
             run_plan(plan);
-    if (picture.is_open() && !(picture << plot(plotted) << std::flush))
-        fail("cannot write {}", options.plot);
+    if (picture)
+        picture->write(plot(plotted));
     report->end();
 }
 

@@ -110,9 +110,13 @@ bool ClientSession::is_idle() const {
     return state == State::idle && session.control.link.has_ended;
 }
 
-void ClientSession::advance() {
-    Event event = Event::none;
-    while ((event = session.poll(0)) != Event::none) {
+// A client that sends without a pause must not stop the service of the others.
+bool ClientSession::advance() {
+    constexpr int EVENTS_MAX = 64;
+    for (int i = 0; i < EVENTS_MAX; i++) {
+        const Event event = session.poll(0);
+        if (event == Event::none)
+            return false;
         try {
             if (event == Event::message && protocol == PROTOCOL)
                 handle(decode(session.in));
@@ -128,6 +132,7 @@ void ClientSession::advance() {
             session.generator->connections[session.connection].link.has_ended)
             session.generator->connections[session.connection].link.end(); // the client is lost
     }
+    return true;
 }
 
 void ClientSession::check_timeouts() {

@@ -30,8 +30,9 @@ struct ClientSession {
     // Takes the request; its private data is the greeting.
     ClientSession(Server &server, rpma::conn_req &&request, const Greeting &greeting);
 
-    // Handles pending events. Never blocks; throws a Failure when the client is lost.
-    void advance();
+    // Handles some pending events, and returns true if more may be pending. Never blocks;
+    // throws a Failure when the client is lost.
+    bool advance();
     // Handles timeouts.
     void check_timeouts();
     // Returns true if the load ends as soon as its messages have arrived.
@@ -45,6 +46,7 @@ struct ClientSession {
     Session session;
     const uint64_t protocol;     // version used by the client
     uint64_t session_number = 0; // number of the load
+    bool has_more = false;       // events may be pending, of which epoll reports nothing
 
   private:
     void on_connection(Connection &connection);

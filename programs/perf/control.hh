@@ -35,8 +35,6 @@ class Control {
 
     int cq_fd() const { return cq_fd_; } // -1: not connected yet
 
-    Link link;
-
   private:
     void connect();
     void post_send();
@@ -53,6 +51,9 @@ class Control {
     int cq_fd_ = -1;
     uint64_t last_activity = 0; // time of the last completed message or keepalive
     bool is_keepalive_outstanding = false;
+
+  public:
+    Link link; // deleted before the memory that the device uses
 };
 
 #endif

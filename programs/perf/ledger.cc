@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 static constexpr int VERSION = 1;
+static constexpr size_t LINE_SIZE_MAX = 256; // no line is as long
 
 uint64_t LedgerHead::offset_of(uint64_t connection, uint64_t number) const {
     return (connection * plan.ring + number % plan.ring) * plan.stride();
@@ -58,6 +59,7 @@ Ledger::Ledger(std::string where, const LedgerHead &head)
         sync();
     } catch (...) {
         close(fd);
+        unlink(path.c_str()); // it has no complete first line
         throw;
     }
 }
@@ -115,19 +117,21 @@ static bool parse_line(const std::string &text, LedgerContent &content) {
 LedgerContent read_ledger(const std::string &path) {
     LedgerContent content;
     std::ifstream file(path);
-    std::string text;
+    std::array<char, LINE_SIZE_MAX> line;
     int version = 0;
     if (!file)
         fail("{}: {}", path, strerror(errno));
-    for (unsigned number = 1; std::getline(file, text); number++) {
-        const bool is_whole = !file.eof();
+    for (unsigned number = 1; file.getline(line.data(), line.size()) || file.gcount() > 0;
+         number++) {
+        const bool is_whole = !file.eof() && !file.fail();
+        std::string text(line.data(), static_cast<size_t>(file.gcount()) - is_whole);
         text += is_whole ? "\n" : "";
         if (number == 1 && sscanf(text.c_str(), "rpma-perf ledger %d:", &version) != 1)
             break;
         if (number == 1 && version != VERSION)
             fail("{} is a ledger of version {}, this rpma-perf reads version {}", path, version,
                  VERSION);
-        content.is_torn = number > 1 && !is_whole;
+        content.is_torn = number > 1 && file.eof();
         if (!content.is_torn &&
             !(number == 1 ? parse_head(text, content.head) : parse_line(text, content)))
             fail("line {} of the ledger {} is damaged", number, path);

@@ -108,9 +108,11 @@ void add_sizes(Options &options, const std::string &list) {
 }
 
 uint64_t nanoseconds(std::string_view option, const std::string &text) {
-    char *end = nullptr;
-    const double seconds = strtod(text.c_str(), &end);
-    if (text[0] < '0' || *end || !(seconds >= 0.001 && seconds <= DURATION_MAX_S))
+    double seconds = 0;
+    const char *const end = text.data() + text.size();
+    const auto [rest, error] = std::from_chars(text.data(), end, seconds);
+    if (text[0] < '0' || error != std::errc() || rest != end ||
+        !(seconds >= 0.001 && seconds <= DURATION_MAX_S))
         refuse(fmt::format("--{} takes seconds from 0.001 to {}, not \"{}\"", option,
                            DURATION_MAX_S, escaped(text)));
     return static_cast<uint64_t>(seconds * 1e9);

@@ -6,6 +6,8 @@
 #include "client_session.hh"
 #include "sides.hh"
 
+#include <algorithm>
+
 namespace {
 
 constexpr size_t CLIENTS_MAX = 1024;
@@ -20,8 +22,10 @@ class Listener {
     void accept_request();
     void dispatch_request(rpma::conn_req &&request);
     template <class Step> void run_step(ClientSession &client, Step step);
+    void advance(ClientSession &client);
     void check_timeouts();
     int tick_interval() const;
+    bool has_more() const;
 
     const Options &options;
     Server server;
@@ -98,6 +102,10 @@ void Listener::accept_request() {
     }
 }
 
+void Listener::advance(ClientSession &client) {
+    run_step(client, [&] { client.has_more = client.advance(); });
+}
+
 void Listener::check_timeouts() {
     last_tick = now_ns();
     for (auto next = server.clients.begin(); next != server.clients.end();) {
@@ -114,17 +122,25 @@ int Listener::tick_interval() const {
     return server.clients.empty() ? NO_CLIENTS_MS : TICK_MS;
 }
 
+bool Listener::has_more() const {
+    return std::ranges::any_of(server.clients, &ClientSession::has_more);
+}
+
 int Listener::serve() {
     while (!is_stopping() && !is_finished) {
         std::array<epoll_event, 64> events;
-        for (const epoll_event &event : wait_for(epoll, events, tick_interval())) {
+        for (const epoll_event &event :
+             wait_for(epoll, events, has_more() ? 0 : tick_interval())) {
             if (event.data.u64 == 0) {
                 accept_request();
                 continue;
             }
             ClientSession &client = *reinterpret_cast<ClientSession *>(event.data.u64);
-            run_step(client, [&] { client.advance(); });
+            advance(client);
         }
+        for (auto next = server.clients.begin(); next != server.clients.end();)
+            if (ClientSession &client = *next++; client.has_more)
+                advance(client);
         if (is_past(last_tick, tick_interval()))
             check_timeouts();
     }

@@ -539,13 +539,18 @@ TEST_THAT(ledger_ends_with_the_server) {
     }
 }
 
+static std::string content_of(const std::string &path) {
+    std::ifstream file(path);
+    return {std::istreambuf_iterator<char>(file), {}};
+}
+
 // The plot contains all loads and is written at the end.
 TEST_THAT(plot_is_written) {
     char path[] = "/tmp/rpma-perf-XXXXXX";
     close(mkstemp(path));
     const struct {
         std::string path, failure;
-    } cases[] = {{path, ""}, {"/dev/full", "cannot write /dev/full"}};
+    } cases[] = {{path, ""}, {"/dev/full", "cannot write /dev/full: No space left on device"}};
     for (const auto &[plot, failure] : cases) {
         assert_int_equal(unit_setup(nullptr), 0);
         const std::vector<uint64_t> times = {1000};
@@ -557,10 +562,24 @@ TEST_THAT(plot_is_written) {
             run_client_with(options, script_of(actions(), MEASURED "result"));
         expect_equal("failure", outcome.failure, failure);
     }
-    std::ifstream file(path);
-    const std::string svg(std::istreambuf_iterator<char>(file), {});
+    const std::string svg = content_of(path);
     expect_part("title", svg, "write, 8 bytes");
     unlink(path);
+}
+
+// A load that fails leaves the plot of an earlier run as it is, and no other file.
+TEST_THAT(plot_of_a_failed_load_keeps_its_old_content) {
+    char directory[] = "/tmp/rpma-perf-XXXXXX";
+    assert_non_null(mkdtemp(directory));
+    const std::string path = std::string(directory) + "/plot";
+    std::ofstream(path) << "old";
+    Options options = options_of_client();
+    options.plot = path;
+    const Outcome outcome = run_client_with(options, script_of(actions(), MEASURED "refuse"));
+    assert_false(outcome.failure.empty());
+    expect_equal("content", content_of(path), "old");
+    unlink(path.c_str());
+    assert_int_equal(rmdir(directory), 0);
 }
 
 // Each connection of a load has the expected queue sizes, inline size, access flags and

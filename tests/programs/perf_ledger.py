@@ -229,6 +229,11 @@ def damaged_line():
     expect_refused(ledger((*LINES, "0 12 17")), image(), "line 6 of the ledger")
 
 
+@test("a line that does not end is refused")
+def endless_line():
+    expect_refused(ledger() + "0" * 100000, image(), "line 6 of the ledger")
+
+
 @test("files that do not exist, or cannot be read, are refused")
 def no_files():
     for ledger_path, memory, why in (("/nowhere/ledger", PROGRAM, "/nowhere/ledger: No such file"),
