@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
-"""The examples on the simulated fabric, with unexpected clients, and with inputs and outputs that are closed or full."""
+"""The examples on the simulated fabric: unexpected clients, and inputs and outputs that are closed or full."""
 
 import concurrent.futures
 import json
@@ -13,6 +13,7 @@ import time
 from harness import Skipped, expect, main, test
 
 SIM, BUILD = sys.argv[1:3]
+PROGRAMS = os.path.join(BUILD, "..", "programs")
 ADDRESS = "10.77.0.1"
 PORTS = 7400  # the server of example N listens on port 7400 + N
 # The clients of these examples try to connect until they are stopped.
@@ -52,7 +53,8 @@ def wait_until_listening(output):
 def run_client(words, limit=LIMIT):
     """Runs a client to its end; one that does not end by itself is killed, as by a crash."""
     try:
-        done = subprocess.run(words, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=limit, check=False)
+        done = subprocess.run(words, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=limit,
+                              check=False)
         return done.returncode, done.stdout + done.stderr
     except subprocess.TimeoutExpired as expired:
         return "killed", (expired.stdout or b"").decode() + (expired.stderr or b"").decode()
@@ -112,7 +114,8 @@ def own_lines(output):
 @test("each server refuses the clients of all other examples, and serves its own afterwards")
 def unexpected_clients():
     with tempfile.TemporaryDirectory() as directory:
-        results = run_all("visit", directory, {number: f"exec {' '.join(command('server', number))}" for number in examples()})
+        servers = {number: f"exec {' '.join(command('server', number))}" for number in examples()}
+        results = run_all("visit", directory, servers)
         for server, clients in results.items():
             for client, (status, text) in clients.items():
                 what = f"client {client} of server {server}: {text}"
@@ -153,6 +156,21 @@ def closed_descriptors():
             if not name.startswith(ENDLESS):
                 expect(read(f"{directory}/{name}.status"), f"{int(server in LOST_OUTPUTS)}\n",
                        f"server {server} of {name}: {read(f'{directory}/{name}')}")
+
+
+@test("rpma-perf and rpma-info work with closed standard descriptors, and fail if their output was lost")
+def closed_descriptors_of_programs():
+    perf, info = f"{PROGRAMS}/perf/rpma-perf", f"{PROGRAMS}/info/rpma-info"
+    for server, client in PAIRS:
+        shell = f"exec {perf} -n 100 {ADDRESS} {client}"
+        retry = f"i=0; until sh -c '{shell}'; do [ $((i = i + 1)) -lt 20 ] || exit 7; sleep 0.1; done"
+        done = on_fabric(["sh", "-c", f"exec {perf} --server {ADDRESS} {server}"], ["sh", "-c", retry])
+        expect(done.returncode, 7 if client in LOST_OUTPUTS else 0, f"{server} {client}: {done.stdout}")
+        expect("keepalive" in done.stdout or "Protocol" in done.stdout, False, done.stdout)
+    for options in ("", "--json"):
+        done = subprocess.run([SIM, "sh", "-c", f"exec {info} {options} >&-"], text=True, stderr=subprocess.PIPE,
+                              check=False)
+        expect((done.returncode, done.stderr), (1, "rpma-info: cannot write the report\n"), "rpma-info")
 
 
 def append(data, log, outputs=""):
@@ -197,13 +215,13 @@ def lines_of_log():
             expect(b"z" * 100 in content, False, what)
             reader = [f"{BUILD}/{examples()['14']}-reader", log, "1"]
             for text, wanted in ((done.stdout, 0), (b"committed 0 f5f92b1\n", 1), (b"committed 0 zz\n", 1)):
-                read_log = subprocess.run(reader, input=text, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
+                read_log = subprocess.run(reader, input=text, capture_output=True, check=False)
                 expect(read_log.returncode, wanted, f"the reader: {text[:40]!r}: {read_log.stderr!r}")
             for wrong in ("0", "1x", "-1", "2", "18446744073709551617"):
-                expect(subprocess.run([*reader[:2], wrong], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                      stderr=subprocess.PIPE, check=False).returncode, 1, f"the reader: log {wrong}")
-            expect(subprocess.run(["sh", "-c", f"exec {' '.join(reader)} <&-"], stdout=subprocess.PIPE,
-                                  stderr=subprocess.PIPE, check=False).returncode, 1, "the reader without an input")
+                expect(subprocess.run([*reader[:2], wrong], stdin=subprocess.DEVNULL, capture_output=True,
+                                      check=False).returncode, 1, f"the reader: log {wrong}")
+            expect(subprocess.run(["sh", "-c", f"exec {' '.join(reader)} <&-"], capture_output=True,
+                                  check=False).returncode, 1, "the reader without an input")
     with tempfile.TemporaryDirectory() as directory:
         expect(append(b"line\n", f"{directory}/1", ">/dev/full").returncode, 1, "a full output")
         expect(append(b"", f"{directory}/2", "<&-").returncode, 1, "a closed input")
