@@ -15,14 +15,14 @@ namespace rpma {
 
 namespace {
 
-constexpr char AGAIN[] = "connect again";
-constexpr char PATH[] = "see rpma_network(7), and the counters of the device";
-constexpr char NOT_LINUX[] = "does the other side run the connection manager of Linux?";
+#define AGAIN "connect again"
+#define PATH "see rpma_network(7), and the counters of the device"
+#define NOT_LINUX "does the other side run the connection manager of Linux?"
 
 // Reject reasons of the InfiniBand CM, which RoCE shares: Linux, include/rdma/ib_cm.h, enum
 // ib_cm_rej_reason.
 constexpr struct {
-    const char *text, *remedy;
+    char text[80], remedy[60]; // no pointers, which the loader would have to relocate
 } reasons[] = {
     {"unknown reason", AGAIN},
     {"the other side has lost the queue pair", AGAIN},

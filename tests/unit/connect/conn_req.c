@@ -6,6 +6,8 @@
 #include "fixture.h"
 
 #include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
 
 // Requests are created in one call or in steps.
 enum kind { OUTGOING, INCOMING, OUTGOING_STEPS, INCOMING_STEPS, KINDS };
@@ -98,20 +100,56 @@ static void expect_queues(const struct settings *s) {
     assert_ptr_equal(qp->recv_cq->channel, fake_last("ibv_create_cq")->create_cq.channel);
 }
 
-// The receive queue of a connection with a shared receive queue does not exist, so that no size
-// of it can exceed the device.
-TEST_THAT(rq_size_is_not_used_with_a_shared_receive_queue) {
-    for (int is_incoming = 0; is_incoming < 2; is_incoming++) {
-        const struct shape shape = {.srq = true, .incoming = is_incoming};
+// Settings that the manual calls unused have values here that no device grants.
+static void set_rq_size(void) {
+    MUST(rpma_conn_cfg_set_rq_size(w.h.cfg, UINT32_MAX));
+}
+static void set_cq_size(void) {
+    MUST(rpma_conn_cfg_set_cq_size(w.h.cfg, UINT32_MAX));
+}
+static void set_rcq_size(void) {
+    MUST(rpma_conn_cfg_set_rcq_size(w.h.cfg, UINT32_MAX));
+}
+static void set_client(void) {
+    MUST(rpma_conn_cfg_set_timeout(w.h.cfg, INT_MAX));
+    MUST(rpma_conn_cfg_set_tos(w.h.cfg, UINT8_MAX));
+    MUST(rpma_conn_cfg_set_source_addr(w.h.cfg, "2001:db8::1"));
+    MUST(rpma_conn_cfg_set_source_port(w.h.cfg, UINT16_MAX));
+}
+
+TEST_THAT(unused_settings_are_not_used) {
+    static const struct {
+        struct shape shape;
+        void (*set)(void);
+        bool of_server; // the claim is about the accepting side
+    } cases[] = {{{.srq = true}, set_rq_size},
+                 {{.srq = true, .srq_rcq_size = 4}, set_rq_size},
+                 {{.srq = true, .srq_rcq_size = 4}, set_rcq_size},
+                 {{.shared_cq = 8}, set_cq_size},
+                 {{.shared_cq = 8, .srq = true}, set_cq_size},
+                 {{.shared_rcq = 8}, set_rcq_size},
+                 {{.shared_cq = 8, .shared_rcq = 8}, set_rcq_size},
+                 {{0}, set_client, true}};
+    for (size_t i = 0; i < 4 * LENGTH(cases); i++) {
+        static char without[512];
+        struct shape shape = cases[i / 4].shape;
+        const bool is_set = i % 2;
+        shape.incoming = i / 2 % 2;
+        if (cases[i / 4].of_server && !shape.incoming)
+            continue;
         fixture_reset();
         fixture_peer(&w);
         fixture_cfg(&w, &shape);
-        MUST(rpma_conn_cfg_set_rq_size(w.h.cfg, UINT32_MAX));
+        if (is_set)
+            cases[i / 4].set();
         fixture_make_req(&w, &shape);
         const struct ibv_qp_init_attr_ex *qp = &fake_last("rdma_create_qp_ex")->qp;
-        assert_int_equal(qp->cap.max_recv_wr, 0);
-        assert_int_equal(qp->cap.max_recv_sge, 0);
-        assert_non_null(qp->srq);
+        assert_int_equal(qp->cap.max_recv_wr, shape.srq ? 0 : 10);
+        assert_int_equal(qp->cap.max_recv_sge, shape.srq ? 0 : 1);
+        if (is_set)
+            EXPECT_CALLS(without);
+        else
+            snprintf(without, sizeof(without), "%s", fake_calls());
     }
 }
 

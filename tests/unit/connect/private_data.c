@@ -276,11 +276,14 @@ TEST_THAT(bytes_follow_the_format) {
 
 // Data of a later release has longer parts.
 TEST_THAT(unpack_follows_the_format) {
-    static const unsigned regions[] = {0, 1, 2, PACKED_MAX_REGIONS}, more[] = {0, 1, 19};
+    static const unsigned regions[] = {0, 1, 2, PACKED_MAX_REGIONS},
+                          more[] = {0, 1, 19, 106, 126, 200}; // sizes with the highest bit
     for (size_t r = 0; r < LENGTH(regions); r++)
         for (size_t m = 0; m < LENGTH(more); m++)
             for (int direct_write = PACKED_NO_CAPABILITIES; direct_write < 2; direct_write++) {
                 unsigned char bytes[4 * PACKED_MAX];
+                if (regions[r] * more[m] > PACKED_MAX)
+                    continue;
                 struct packed c = packed_arbitrary(regions[r], direct_write, 0xa2, 0, more[m]);
                 const size_t size = packed_form(&c, bytes);
                 if (size > PACKED_MAX)

@@ -436,5 +436,11 @@ TEST_THAT(full_queue_of_a_server_or_iwarp_is_reported) {
                         "ibv_post_send() failed", "ibv_post_send()", ENOMEM, "ibv_post_send",
                         FULL);
         fake_faults_off();
+        // A failed queue pair was connected: its queue is full as well.
+        MUST(rpma_conn_disconnect(w.h.conn));
+        fake_fail("ibv_post_send", 1, ENOMEM);
+        EXPECT_ERROR(rpma_post(w.h.conn, &o, 1, NULL), RPMA_E_AGAIN, "the send queue is full",
+                     "the send queue is full", .calls = "ibv_post_send", .before = "work[0]: ");
+        fake_faults_off();
     }
 }
