@@ -33,6 +33,8 @@ class Engine {
     void raise_async(Object &about, ibv_event_type type);
     void overrun(Cq &cq);
     void flush_receives(Qp &qp);
+    // Frees the entries whose completions the program has polled.
+    void free_polled(Cq &cq);
 
     struct Place { // a range of a program's memory, or of the fabric's own (no program)
         std::shared_ptr<Program> program;
@@ -54,7 +56,9 @@ class Engine {
     void start_timer(Qp &qp, uint64_t time);
     void finish(Qp &qp, Send &send, ibv_wc_status status);
     void disconnect(Qp &qp); // iWARP: closes the connection; the QP keeps its state
-    bool add(Cq &cq, const ibv_wc &wc, bool is_solicited);
+    bool add(Cq &cq, const ibv_wc &wc, bool is_solicited, const Unpolled &unpolled);
+    void free_entries(const Unpolled &polled);
+    void remove_completions(Cq &cq, uint32_t number);
     void fail_later(uint32_t number);
     bool complete_receive(Qp &qp, const Receive &receive, ibv_wc wc, bool is_solicited);
     bool has_receive(const Qp &qp) const;

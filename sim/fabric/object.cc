@@ -80,6 +80,7 @@ int Verbs::device(const DeviceInfo &request, DeviceInfo::Reply &reply) {
     reply.vectors = profile.vectors;
     reply.send_ops = sim_send_ops(&profile);
     reply.keeps_bad_wr = profile.keeps_bad_wr;
+    reply.keeps_bad_recv = profile.keeps_bad_recv;
     return 0;
 }
 

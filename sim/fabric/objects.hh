@@ -82,6 +82,18 @@ struct Mr : Object, Region {
     Mr() : Object(KIND) {}
 };
 
+// A completion whose poll frees entries (sim_profile::frees_entries_in_poll).
+struct Unpolled {
+    uint32_t qp;    // its number; 0: it was reset
+    uint32_t srq;   // the handle of the SRQ of a receive, or 0
+    uint64_t sends; // units that were posted up to this request; 0: a receive
+};
+
+// How much was posted to a queue, and freed.
+struct Usage {
+    uint64_t posted = 0, freed = 0;
+};
+
 struct Cq : Object {
     static constexpr Kind KIND = CQ;
     Context *context = nullptr;
@@ -90,6 +102,7 @@ struct Cq : Object {
     sim_armed armed = SIM_NOT_ARMED;
     uint32_t completion_events = 0; // completion events that were taken
     bool ignores_overrun = false;
+    std::deque<Unpolled> unpolled; // one for each completion in the ring
     Cq() : Object(KIND) {}
 };
 
@@ -103,6 +116,7 @@ struct Srq : Object {
     Pd *pd = nullptr;
     ibv_srq_attr attr{};
     std::deque<Receive> receives;
+    Usage received;
     Srq() : Object(KIND) {}
 };
 
@@ -121,6 +135,7 @@ struct Send {
     bool executed = false;
     ibv_wc_status status = IBV_WC_SUCCESS;
     uint32_t byte_len = 0;
+    uint64_t posted = 0; // units that were posted to the queue up to this request
 };
 
 struct Written {
@@ -141,6 +156,7 @@ struct Qp : Object {
     ibv_qp_attr attr{}; // qp_state is the current state
     std::deque<Send> sends;
     std::deque<Receive> receives;
+    Usage sent, received;
     std::vector<Written> written; // since the last read of this QP: may not be persistent
     unsigned rnr_retries_left = 0;
     uint64_t gives_up_at = 0; // when the first unexecuted send fails; 0: no such time

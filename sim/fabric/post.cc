@@ -45,18 +45,25 @@ static bool is_connected(const Qp &qp) {
     return qp.attr.qp_state >= IBV_QPS_RTS && !qp.is_idle;
 }
 
-int Verbs::check_send(const Qp &qp, const Send &send, bool is_built) const {
+// Sets send.posted.
+int Verbs::check_send(const Qp &qp, Send &send, bool is_built) const {
     const sim_profile &profile = *qp.context->device->profile;
     const SendWr &wr = send.wr;
     sim_send checked = {wr.opcode,      wr.flags,      wr.num_sge,    wr.inline_length,
                         wr.remote_addr, wr.flush_type, wr.flush_level};
     for (const ibv_sge &sge : send.sges)
         checked.length += sge.length;
+    if (profile.failed_error && qp.attr.qp_state == IBV_QPS_ERR)
+        return profile.failed_error;
+    const size_t queued = profile.frees_entries_in_poll
+                              ? (size_t)(qp.sent.posted - qp.sent.freed)
+                              : qp.sends.size();
+    send.posted = qp.sent.posted + sim_send_units(&profile, &checked);
     if (is_built)
-        return sim_check_built(&profile, &qp.attr.cap, &checked, qp.sends.size());
+        return sim_check_built(&profile, is_connected(qp), &qp.attr.cap, &checked, queued);
     if (qp.type == IBV_QPT_UD && wr.opcode != IBV_WR_SEND && wr.opcode != IBV_WR_SEND_WITH_IMM)
         return profile.invalid_error;
-    return sim_check_send(&profile, is_connected(qp), &qp.attr.cap, &checked, qp.sends.size());
+    return sim_check_send(&profile, is_connected(qp), &qp.attr.cap, &checked, queued);
 }
 
 // A QP in the error state flushes the requests.
@@ -66,6 +73,8 @@ int Verbs::post_send(const PostSend &request, PostSend::Reply &reply) {
         return EINVAL;
     const sim_profile &profile = *qp->context->device->profile;
     size_t offset = sizeof(request);
+    const uint64_t posted = qp->sent.posted;
+    Engine(fabric_).free_polled(*qp->send_cq);
     for (; reply.taken < request.count && reply.error == 0; reply.taken++) {
         Send send{};
         if (!get(offset, send.wr) ||
@@ -79,10 +88,12 @@ int Verbs::post_send(const PostSend &request, PostSend::Reply &reply) {
         if (reply.error)
             break;
         send.sent_at = fabric_.now() + fabric_.lateness("the request");
+        qp->sent.posted = send.posted;
         qp->sends.push_back(std::move(send));
     }
     if (reply.error && request.is_built) { // ibv_wr_complete() then rings no doorbell
         qp->sends.erase(qp->sends.end() - reply.taken, qp->sends.end());
+        qp->sent.posted = posted;
         reply.taken = 0;
         return 0;
     }
@@ -104,11 +115,21 @@ int Verbs::post_recv(const PostRecv &request, PostSend::Reply &reply) {
     if ((!qp && !srq) || (qp && qp->srq))
         return EINVAL;
     std::deque<Receive> &receives = qp ? qp->receives : srq->receives;
+    Usage &usage = qp ? qp->received : srq->received;
     const uint32_t most = qp ? qp->attr.cap.max_recv_wr : srq->attr.max_wr;
     const uint32_t most_sge = qp ? qp->attr.cap.max_recv_sge : srq->attr.max_sge;
     const sim_profile &profile = *context_of(qp ? (Object &)*qp : *srq)->device->profile;
     size_t offset = sizeof(request);
-    reply.error = qp && qp->attr.qp_state < IBV_QPS_INIT ? profile.invalid_error : 0;
+    if (qp)
+        Engine(fabric_).free_polled(*qp->recv_cq);
+    else if (usage.posted - usage.freed + request.count > most) // any CQ may free an entry
+        for (const auto &[handle, object] : fabric_.objects())
+            if (object->kind == Object::CQ)
+                Engine(fabric_).free_polled(static_cast<Cq &>(*object));
+    if (qp && qp->attr.qp_state < IBV_QPS_INIT && !profile.accepts_early)
+        reply.error = profile.invalid_error;
+    if (qp && qp->attr.qp_state == IBV_QPS_ERR && profile.failed_error)
+        reply.error = profile.failed_error;
     for (; reply.taken < request.count && reply.error == 0; reply.taken++) {
         RecvWr wr;
         Receive receive;
@@ -116,13 +137,17 @@ int Verbs::post_recv(const PostRecv &request, PostSend::Reply &reply) {
             return EPROTO;
         reply.error = refuse_by_fault(false);
         if (reply.error == 0)
-            reply.error =
-                sim_check_receive(&profile, most, most_sge, wr.num_sge, receives.size());
+            reply.error = sim_check_receive(
+                &profile, most, most_sge, wr.num_sge,
+                profile.frees_entries_in_poll ? usage.posted - usage.freed : receives.size());
+        if (reply.error && srq && profile.srq_error)
+            reply.error = profile.srq_error;
         if (reply.error)
             break;
         if (!get_all(offset, wr.num_sge, receive.sges))
             return EPROTO;
         receive.wr_id = wr.wr_id;
+        usage.posted++;
         receives.push_back(std::move(receive));
     }
     if (qp && qp->attr.qp_state == IBV_QPS_ERR)

@@ -21,6 +21,11 @@ enum sim_transport { SIM_INFINIBAND, SIM_ROCE, SIM_IWARP };
 enum sim_rounding { SIM_NOT_ROUNDED, SIM_POWER_OF_TWO, SIM_POWER_OF_TWO_LESS_ONE };
 enum sim_timeout { SIM_TIMEOUT_AS_REQUESTED, SIM_TIMEOUT_IGNORED, SIM_TIMEOUT_OF_TCP };
 
+// How a driver sizes queues (sizes.h).
+struct sim_sizing;
+extern const struct sim_sizing sim_sizes_mlx5, sim_sizes_mlx4, sim_sizes_irdma,
+    sim_sizes_bnxt_re, sim_sizes_hns, sim_sizes_cxgb4, sim_sizes_erdma, sim_sizes_qedr;
+
 struct sim_profile {
     const char *name;   // as in rpma_devices(7); with the transport if there are several
     const char *driver; // the target of /sys/class/infiniband/*/device/driver
@@ -33,28 +38,39 @@ struct sim_profile {
     uint32_t inline_per_sge; // the minimum for each SGE of a send
     uint32_t max_recv_sge;   // attr.max_sge is the limit of sends
     uint32_t max_read_sge;
+    const struct sim_sizing *sizing; // NULL: the sizes are rounded
     enum sim_rounding rounding;
     int full_queue_error; // of ibv_post_send() and ibv_post_recv()
     int inline_error;     // of ibv_post_send() for too much inline data
     int sge_error;        // of ibv_post_send() for too many SGEs
     // Of ibv_post_send() before RTS, which refuses each request; 0: it queues them, and its
-    // doorbell fails with invalid_error.
+    // doorbell fails with invalid_error, unless accepts_early.
     int early_error;
-    int invalid_error; // for other invalid requests
-    int builder_error; // of ibv_wr_complete(), if the queue is full or a request too large
+    bool accepts_early;               // the requests are executed after RTS
+    int failed_error;                 // of a post to a failed QP; 0: the request is flushed
+    int invalid_error;                // for other invalid requests
+    int receive_sge_error, srq_error; // of receives; 0: as above
+    // Of ibv_wr_complete(), if the queue is full, a request too large (0: the same error), or
+    // before RTS (0: as early_error says).
+    int builder_error, builder_size_error, builder_early_error;
     // Of a request whose data cannot be read; of a receive whose memory cannot be written, or
     // is too short.
     enum ibv_wc_status source_error, receive_error, length_error;
     bool has_srq, has_send_imm, has_write_imm, has_ud;
     bool has_native_flush, has_native_atomic_write, has_odp, has_qp_ex, has_cq_ex,
         has_resize_cq;
-    bool checks_atomics; // ibv_post_send() checks address and length
-    bool fences_writes;  // false: a write with a fence does not wait for earlier reads
+    // ibv_post_send() checks address and length, or only the length of the first SGE.
+    bool checks_atomics, checks_atomic_length;
+    bool atomics_need_one_sge;  // others use the first one
+    bool checks_inline_reads;   // a read with IBV_SEND_INLINE is refused
+    bool frees_entries_in_poll; // ibv_poll_cq() frees the entries of requests and receives
+    bool fences_writes;         // false: a write with a fence does not wait for earlier reads
     bool retry_count_7_is_endless;
     bool destroy_removes_completions; // ibv_destroy_qp() removes those of the QP from its CQs
     bool receives_need_sge;           // a receive without an SGE is refused
     bool hides_refusals;              // ibv_post_send() returns 0 if it accepted any request
-    bool keeps_bad_wr;         // ibv_post_send() sets bad_wr only if it refuses a request
+    // ibv_post_send(), ibv_post_recv() set bad_wr only if they refuse a request.
+    bool keeps_bad_wr, keeps_bad_recv;
     bool overrun_is_fatal;     // an overrun fails the CQ and its QPs
     bool errors_are_solicited; // completions with errors notify as solicited ones do
     bool checks_read_access;   // a remote read needs IBV_ACCESS_REMOTE_READ

@@ -70,6 +70,7 @@ constexpr sim_profile common(const char *name, const char *driver, const char *p
     made.has_srq = made.has_send_imm = made.has_write_imm = true;
     made.has_ud = transport != SIM_IWARP;
     made.has_resize_cq = made.has_cq_ex = true;
+    made.frees_entries_in_poll = made.keeps_bad_recv = true;
     made.fences_writes = true;
     made.timeout = transport == SIM_IWARP ? SIM_TIMEOUT_OF_TCP : SIM_TIMEOUT_AS_REQUESTED;
     // Linux core/device.c, ib_dispatch_port_state_event(); core/cache.c,
@@ -86,7 +87,8 @@ constexpr sim_profile common(const char *name, const char *driver, const char *p
 // For providers that return negated error numbers.
 constexpr void negate_errors(sim_profile &profile) {
     for (int *error : {&profile.full_queue_error, &profile.inline_error, &profile.sge_error,
-                       &profile.invalid_error, &profile.early_error})
+                       &profile.invalid_error, &profile.early_error, &profile.failed_error,
+                       &profile.receive_sge_error, &profile.srq_error})
         *error = -*error;
 }
 
@@ -107,8 +109,6 @@ constexpr sim_profile mlx(const char *name, const char *driver, const char *pref
                           sim_transport transport) {
     sim_profile made = common(name, driver, prefix, transport);
     made.attr.vendor_id = 0x02c9;
-    made.max_inline =
-        912; // the device grants the requested size, up to the size of a work request
     made.inline_error = made.sge_error = ENOMEM;
     made.keeps_bad_wr = true;
     made.attr.atomic_cap = IBV_ATOMIC_HCA;
@@ -125,24 +125,34 @@ constexpr sim_profile mlx(const char *name, const char *driver, const char *pref
 constexpr sim_profile mlx5(const char *name, sim_transport transport) {
     sim_profile made = mlx(name, "mlx5_core", "mlx5_", transport);
     made.attr.vendor_part_id = 4125;
+    made.max_inline = 828; // rdma-core mlx5/verbs.c: mlx5_calc_send_wqe
+    made.sizing = &sim_sizes_mlx5;
     made.early_error = ENOMEM; // rdma-core mlx5/verbs.c: set_qp_operational_state
+    made.builder_early_error = EINVAL;
     made.has_odp = true;
     return made;
 }
 constexpr sim_profile mlx4(const char *name, sim_transport transport) {
     sim_profile made = mlx(name, "mlx4_core", "mlx4_", transport);
     made.attr.vendor_part_id = 4103;
+    made.attr.max_srq_sge = made.max_recv_sge = 31;
+    made.max_inline = 912; // rdma-core mlx4/verbs.c: verify_sizes
+    made.sizing = &sim_sizes_mlx4;
+    made.accepts_early = true;
+    made.receive_sge_error = ENOMEM; // rdma-core mlx4/qp.c: mlx4_post_recv
+    made.srq_error = -1;             // rdma-core mlx4/srq.c: mlx4_post_srq_recv
     made.has_qp_ex = false;
     return made;
 }
 constexpr sim_profile irdma_roce() {
     sim_profile made = common("irdma-roce", "ice", "irdma", SIM_ROCE);
+    made.sizing = &sim_sizes_irdma;
+    made.accepts_early = true;
     made.keeps_bad_wr = true; // rdma-core irdma/uverbs.c: irdma_upost_send
     made.attr.vendor_id = 0x8086;
     made.max_inline = 101;
     set_sges(made, 13, 13);
-    remove_srq(made); // before generation 3
-    made.attr.atomic_cap = IBV_ATOMIC_HCA;
+    remove_srq(made); // before generation 3, which also has atomics
     made.destroy_removes_completions = true;
     made.timeout = SIM_TIMEOUT_IGNORED;
     made.events |= CQ_ERROR | QP_ERRORS; // Linux hw/irdma: hw.c, utils.c
@@ -150,12 +160,13 @@ constexpr sim_profile irdma_roce() {
 }
 constexpr sim_profile irdma_iwarp() {
     sim_profile made = common("irdma-iwarp", "ice", "irdma", SIM_IWARP);
+    made.sizing = &sim_sizes_irdma;
+    made.accepts_early = true;
     made.keeps_bad_wr = true;
     made.attr.vendor_id = 0x8086;
     made.max_inline = 101;
     set_sges(made, 13, 13);
     remove_srq(made);
-    made.attr.atomic_cap = IBV_ATOMIC_HCA;
     made.has_send_imm = false;
     made.destroy_removes_completions = true;
     // Linux hw/irdma: hw.c, utils.c, irdma_gid_change_event()
@@ -165,6 +176,10 @@ constexpr sim_profile irdma_iwarp() {
 constexpr sim_profile bnxt_re() {
     sim_profile made = common("bnxt_re", "bnxt_en", "bnxt_re", SIM_ROCE);
     made.attr.vendor_id = 0x14e4;
+    made.sizing = &sim_sizes_bnxt_re;
+    made.early_error = EINVAL; // rdma-core 44; 56 divides by the MTU, which is 0
+    made.receive_sge_error = ENOMEM;
+    made.atomics_need_one_sge = true; // bnxt_re_build_tx_sge
     made.attr.local_ca_ack_delay = 16;
     made.inline_error = made.sge_error = ENOMEM; // rdma-core bnxt_re/verbs.c: bnxt_re_post_send
     made.keeps_bad_wr = true;
@@ -179,6 +194,8 @@ constexpr sim_profile bnxt_re() {
 constexpr sim_profile cxgb4() {
     sim_profile made = common("cxgb4", "cxgb4", "cxgb4_", SIM_IWARP);
     made.attr.vendor_id = 0x1425;
+    made.sizing = &sim_sizes_cxgb4;
+    made.accepts_early = true;
     made.max_inline = 280;
     set_sges(made, 4, 1);
     remove_srq(made);             // the firmware may support SRQs
@@ -194,7 +211,10 @@ constexpr sim_profile cxgb4() {
 constexpr sim_profile hns() {
     sim_profile made = common("hns", "hns3", "hns_", SIM_ROCE);
     made.attr.vendor_id = 0x19e5;
-    made.early_error = EINVAL; // rdma-core hns/hns_roce_u_hw_v2.c: check_qp_send
+    made.sizing = &sim_sizes_hns;
+    // rdma-core hns/hns_roce_u_hw_v2.c: check_qp_send, wr_set_sge_list_rc, set_rc_wqe
+    made.early_error = made.builder_early_error = made.builder_size_error = EINVAL;
+    made.checks_inline_reads = made.checks_atomic_length = made.has_qp_ex = true;
     made.keeps_bad_wr = true;
     made.max_inline = 1024;
     set_sges(made, 16, 16);
@@ -207,6 +227,9 @@ constexpr sim_profile hns() {
 constexpr sim_profile erdma(const char *name, sim_transport transport) {
     sim_profile made = common(name, "erdma", "erdma_", transport);
     made.attr.vendor_id = 0x1ded;
+    made.sizing = &sim_sizes_erdma;
+    made.accepts_early = true;
+    made.failed_error = EIO; // rdma-core erdma/erdma_verbs.c: erdma_post_send, erdma_post_recv
     made.max_inline = 96;
     set_sges(made, 6, 1);
     made.max_recv_sge = 1;
@@ -240,6 +263,8 @@ constexpr sim_profile ionic() {
 constexpr sim_profile qedr(const char *name, sim_transport transport) {
     sim_profile made = common(name, "qede", "qedr", transport);
     made.attr.vendor_id = 0x1077;
+    made.sizing = &sim_sizes_qedr;
+    made.receive_sge_error = ENOMEM; // rdma-core qedr/qelr_verbs.c: qelr_post_recv
     set_sges(made, 4, 4);
     if (transport == SIM_ROCE) // rdma-core qedr/qelr_verbs.c: qelr_post_send
         made.early_error = EINVAL;
@@ -264,6 +289,7 @@ constexpr sim_profile rxe() {
     made.attr.max_pkeys = 64;
     made.max_inline = 512;
     made.inline_per_sge = sizeof(ibv_sge);
+    made.frees_entries_in_poll = made.keeps_bad_recv = false;
     made.checks_atomics = true;
     made.builder_error = ENOSPC; // rdma-core rxe/rxe.c: check_qp_queue_full, wr_set_sge_list
     made.source_error = IBV_WC_WR_FLUSH_ERR; // rxe_req.c: the QP fails before its completion
@@ -289,6 +315,7 @@ constexpr sim_profile siw() {
     made.attr.max_qp_rd_atom = made.attr.max_qp_init_rd_atom = 128;
     made.max_inline = 80;
     made.least_inline = 8;
+    made.frees_entries_in_poll = made.keeps_bad_recv = false;
     negate_errors(made);                 // rdma-core siw/siw.c: siw_post_send, siw_post_recv
     made.receives_need_sge = true;       // push_recv_wqe()
     made.reports_requested_sizes = true; // siw_create_qp()

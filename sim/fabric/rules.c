@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-#include "rules.h"
+#include "sizes.h"
 
 #include <errno.h>
 #include <string.h>
@@ -63,6 +63,8 @@ int sim_check_region(const struct sim_profile *device, unsigned access, uint64_t
 uint32_t sim_queue_size(const struct sim_profile *device, uint32_t wanted) {
     const bool is_less = device->rounding == SIM_POWER_OF_TWO_LESS_ONE;
     uint64_t size = 1;
+    if (device->sizing)
+        return device->sizing->cq(wanted);
     if (device->rounding == SIM_NOT_ROUNDED)
         return wanted;
     while (size < (uint64_t)wanted + is_less)
@@ -87,6 +89,10 @@ int sim_check_srq(const struct sim_profile *device, struct ibv_srq_attr *attr,
         attr->max_sge > (uint32_t)device->attr.max_srq_sge)
         return EINVAL;
     *reported = *attr;
+    if (device->sizing) {
+        device->sizing->srq(attr, reported);
+        return 0;
+    }
     attr->max_wr = sim_queue_size(device, attr->max_wr);
     if (!device->reports_requested_sizes)
         *reported = *attr;
@@ -97,8 +103,14 @@ int sim_check_srq(const struct sim_profile *device, struct ibv_srq_attr *attr,
 // the queue is refused.
 int sim_check_srq_change(const struct sim_profile *device, const struct ibv_srq_attr *attr,
                          unsigned mask, uint32_t *max_wr, size_t receives) {
-    const uint32_t changed =
-        mask & IBV_SRQ_MAX_WR ? sim_queue_size(device, attr->max_wr) : *max_wr;
+    struct ibv_srq_attr actual = *attr, reported;
+    if (!(mask & IBV_SRQ_MAX_WR))
+        actual.max_wr = *max_wr;
+    else if (device->sizing)
+        device->sizing->srq(&actual, &reported);
+    else
+        actual.max_wr = sim_queue_size(device, attr->max_wr);
+    const uint32_t changed = actual.max_wr;
     if ((mask & ~(unsigned)(IBV_SRQ_LIMIT | IBV_SRQ_MAX_WR)) ||
         changed > (uint32_t)device->attr.max_srq_wr || changed < receives ||
         ((mask & IBV_SRQ_LIMIT) && attr->srq_limit > changed))
@@ -116,6 +128,12 @@ int sim_check_qp(const struct sim_profile *device, struct ibv_qp_cap *cap, bool 
         cap->max_inline_data > device->max_inline ||
         (!has_srq && (cap->max_recv_wr > max_wr || cap->max_recv_sge > device->max_recv_sge)))
         return EINVAL;
+    if (device->sizing) {
+        if (has_srq)
+            cap->max_recv_wr = cap->max_recv_sge = 0;
+        device->sizing->qp(cap, reported);
+        return 0;
+    }
     const uint32_t of_sges = cap->max_send_sge * device->inline_per_sge;
     const uint32_t least = of_sges > device->least_inline ? of_sges : device->least_inline;
     const struct ibv_qp_cap requested = *cap;
@@ -283,6 +301,16 @@ static bool has_opcode(const struct sim_profile *device, uint32_t opcode) {
     }
 }
 
+uint32_t sim_send_units(const struct sim_profile *device, const struct sim_send *send) {
+    return device->sizing && device->sizing->units ? device->sizing->units(send) : 1;
+}
+
+static bool is_full(const struct sim_profile *device, const struct ibv_qp_cap *cap,
+                    const struct sim_send *send, size_t queued) {
+    const bool checks_one = device->sizing && device->sizing->checks_one_unit;
+    return queued + (checks_one ? 1 : sim_send_units(device, send)) > cap->max_send_wr;
+}
+
 // rdma-core 56, providers/rxe/rxe.c, validate_send_wr() and post_one_send();
 // providers/mlx5/qp.c, _mlx5_post_send() and set_data_inl_seg(); providers/mlx4/qp.c,
 // mlx4_post_send(): the errors that differ are in the profile.
@@ -291,7 +319,9 @@ int sim_check_send(const struct sim_profile *device, bool is_connected,
     const bool is_atomic = sim_is_atomic(send->opcode);
     if (!is_connected && device->early_error)
         return device->early_error;
-    if (!has_opcode(device, send->opcode))
+    if (!has_opcode(device, send->opcode) ||
+        (device->checks_inline_reads && send->opcode == IBV_WR_RDMA_READ &&
+         (send->flags & IBV_SEND_INLINE)))
         return device->invalid_error;
     if (sim_is_inline(send->opcode, send->flags) && send->opcode != SIM_WR_ATOMIC_WRITE &&
         send->length > cap->max_inline_data)
@@ -299,22 +329,27 @@ int sim_check_send(const struct sim_profile *device, bool is_connected,
     if (send->num_sge > cap->max_send_sge)
         return device->sge_error;
     if ((send->opcode == IBV_WR_RDMA_READ && send->num_sge > device->max_read_sge) ||
-        (is_atomic && send->num_sge != 1) ||
-        (is_atomic && device->checks_atomics &&
-         (send->remote_addr % 8 != 0 || send->length < 8)))
+        (is_atomic && device->atomics_need_one_sge && send->num_sge != 1) ||
+        (is_atomic && (device->checks_atomics || device->checks_atomic_length) &&
+         send->length < 8) ||
+        (is_atomic && device->checks_atomics && send->remote_addr % 8 != 0))
         return device->invalid_error;
-    return queued >= cap->max_send_wr ? device->full_queue_error : 0;
+    return is_full(device, cap, send, queued) ? device->full_queue_error : 0;
 }
 
 // rdma-core 56, providers/rxe/rxe.c: check_qp_queue_full(), wr_set_sge_list() and
 // wr_set_inline_data(); providers/mlx5/qp.c: mlx5_send_wr_start() and the builders.
-int sim_check_built(const struct sim_profile *device, const struct ibv_qp_cap *cap,
-                    const struct sim_send *send, size_t queued) {
+int sim_check_built(const struct sim_profile *device, bool is_connected,
+                    const struct ibv_qp_cap *cap, const struct sim_send *send, size_t queued) {
     const bool is_inline = sim_is_inline(send->opcode, send->flags);
-    const bool fits = queued < cap->max_send_wr && send->num_sge <= cap->max_send_sge &&
-                      (!is_inline || send->opcode == SIM_WR_ATOMIC_WRITE ||
-                       send->length <= cap->max_inline_data);
-    return fits ? 0 : device->builder_error;
+    const bool is_small = send->num_sge <= cap->max_send_sge &&
+                          (!is_inline || send->opcode == SIM_WR_ATOMIC_WRITE ||
+                           send->length <= cap->max_inline_data);
+    if (!is_connected && device->builder_early_error)
+        return device->builder_early_error;
+    if (!is_small)
+        return device->builder_size_error ? device->builder_size_error : device->builder_error;
+    return is_full(device, cap, send, queued) ? device->builder_error : 0;
 }
 
 // rdma-core 56, providers/rxe/rxe.c, rxe_post_send(), rings the doorbell even after a refusal;
@@ -323,7 +358,7 @@ int sim_check_built(const struct sim_profile *device, const struct ibv_qp_cap *c
 // siw_post_send(), even a successful doorbell replaces the error.
 int sim_post_result(const struct sim_profile *device, bool is_connected, size_t accepted,
                     int error) {
-    if (!is_connected && !device->early_error)
+    if (!is_connected && !device->early_error && !device->accepts_early)
         return device->invalid_error;
     return accepted > 0 && device->hides_refusals ? 0 : error;
 }
@@ -334,6 +369,8 @@ int sim_check_receive(const struct sim_profile *device, uint32_t size, uint32_t 
                       uint32_t num_sge, size_t queued) {
     if (queued >= size)
         return device->full_queue_error;
+    if (num_sge > max_sge && device->receive_sge_error)
+        return device->receive_sge_error;
     return num_sge > max_sge || (num_sge == 0 && device->receives_need_sge)
                ? device->invalid_error
                : 0;

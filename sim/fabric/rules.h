@@ -38,7 +38,7 @@ void sim_describe_device(const struct sim_profile *device, struct ibv_device_att
 uint64_t sim_send_ops(const struct sim_profile *device);
 int sim_check_region(const struct sim_profile *device, unsigned access, uint64_t length,
                      bool is_persistent);
-// The actual size of a queue.
+// The actual size of a CQ, and of other queues unless the device has a sizing.
 uint32_t sim_queue_size(const struct sim_profile *device, uint32_t wanted);
 int sim_check_cq(const struct sim_profile *device, int64_t entries, int64_t vector);
 // These set the actual sizes and the sizes that the device reports.
@@ -72,12 +72,14 @@ bool sim_is_atomic(uint32_t opcode);
 // Is true if the device writes to the memory of the request.
 bool sim_writes_memory(uint32_t opcode);
 bool sim_is_inline(uint32_t opcode, uint32_t flags);
-// `queued`: how many requests the queue holds.
+// How much of the send queue the request uses; its size, cap->max_send_wr, has the same unit.
+uint32_t sim_send_units(const struct sim_profile *device, const struct sim_send *send);
+// `queued`: how many units the queue holds.
 int sim_check_send(const struct sim_profile *device, bool is_connected,
                    const struct ibv_qp_cap *cap, const struct sim_send *send, size_t queued);
 // The same check for a request that ibv_wr_*() built.
-int sim_check_built(const struct sim_profile *device, const struct ibv_qp_cap *cap,
-                    const struct sim_send *send, size_t queued);
+int sim_check_built(const struct sim_profile *device, bool is_connected,
+                    const struct ibv_qp_cap *cap, const struct sim_send *send, size_t queued);
 // The result of ibv_post_send(), which accepted `accepted` requests and refused the next one
 // with `error`, or none (0).
 int sim_post_result(const struct sim_profile *device, bool is_connected, size_t accepted,

@@ -226,13 +226,14 @@ void Engine::finish(Qp &qp, Send &send, ibv_wc_status status) {
     wc.byte_len = send.byte_len;
     wc.qp_num = qp.number;
     add(*qp.send_cq, wc,
-        send.wr.flags & IBV_SEND_SOLICITED && qp.context->device->profile->notifies_sender);
+        send.wr.flags & IBV_SEND_SOLICITED && qp.context->device->profile->notifies_sender,
+        {qp.number, 0, send.posted});
 }
 
 // ---- completions ---------------------------------------------------------------------------
 
 // Returns false if the queue is full.
-bool Engine::add(Cq &cq, const ibv_wc &wc, bool is_solicited) {
+bool Engine::add(Cq &cq, const ibv_wc &wc, bool is_solicited, const Unpolled &unpolled) {
     Ring &ring = *cq.ring;
     const sim_profile &profile = *cq.context->device->profile;
     if (ring.overrun && profile.overrun_is_fatal)
@@ -245,10 +246,32 @@ bool Engine::add(Cq &cq, const ibv_wc &wc, bool is_solicited) {
     if (fabric_.options_.watcher)
         fabric_.options_.watcher->completed(cq, wc);
     ring.first()[ring.added % ring.entries] = {wc, fabric_.now()};
+    if (profile.frees_entries_in_poll) {
+        free_polled(cq);
+        cq.unpolled.push_back(unpolled);
+    }
     __atomic_store_n(&ring.added, ring.added + 1, __ATOMIC_RELEASE);
     if (sim_notifies(&profile, &cq.armed, wc.status, is_solicited) && cq.channel)
         fabric_.push(*cq.channel, {&cq, cq.cookie, 0, 0, {}});
     return true;
+}
+
+// rdma-core 56, providers/mlx5/cq.c, mlx5_parse_cqe(): a send frees all earlier ones.
+void Engine::free_entries(const Unpolled &polled) {
+    const auto found = fabric_.qps_.find(polled.qp);
+    Qp *const qp = found == fabric_.qps_.end() ? nullptr : found->second;
+    if (polled.sends > 0 && qp)
+        qp->sent.freed = polled.sends;
+    else if (Srq *const srq = polled.srq ? fabric_.find<Srq>(polled.srq) : nullptr)
+        srq->received.freed++;
+    else if (polled.sends == 0 && polled.srq == 0 && qp)
+        qp->received.freed++;
+}
+
+void Engine::free_polled(Cq &cq) {
+    const uint32_t taken = __atomic_load_n(&cq.ring->taken, __ATOMIC_ACQUIRE);
+    for (; cq.unpolled.size() > cq.ring->added - taken; cq.unpolled.pop_front())
+        free_entries(cq.unpolled.front());
 }
 
 void Engine::overrun(Cq &cq) {
@@ -306,7 +329,8 @@ bool Engine::take_receive(Qp &qp, Receive &receive) {
 bool Engine::complete_receive(Qp &qp, const Receive &receive, ibv_wc wc, bool is_solicited) {
     wc.wr_id = receive.wr_id;
     wc.qp_num = qp.number;
-    return add(*qp.recv_cq, wc, is_solicited && !qp.context->device->profile->notifies_sender);
+    return add(*qp.recv_cq, wc, is_solicited && !qp.context->device->profile->notifies_sender,
+               {qp.number, qp.srq ? qp.srq->handle : 0, 0});
 }
 
 void Engine::interrupt_receive(Qp &qp) {
@@ -375,6 +399,12 @@ void Engine::reset(Qp &qp) {
     qp.attr.cap = cap;
     qp.sends.clear();
     qp.receives.clear();
+    qp.sent = qp.received = {};
+    for (Cq *const cq : {qp.send_cq, qp.recv_cq})
+        if (cq)
+            for (Unpolled &each : cq->unpolled)
+                if (each.qp == qp.number && each.srq == 0)
+                    each.qp = 0;
     qp.written.clear();
     qp.gives_up_at = 0;
     qp.rnr_retries_left = 0;
@@ -383,9 +413,17 @@ void Engine::reset(Qp &qp) {
     fabric_.no_receive_.erase(qp.number);
 }
 
-// Removes the completions of a QP from a ring that the process does not read now.
-static void remove_completions(Ring &ring, uint32_t number) {
+// Removes the completions of a QP from a ring that the process does not read now, which frees
+// its receives of an SRQ.
+void Engine::remove_completions(Cq &cq, uint32_t number) {
+    Ring &ring = *cq.ring;
     uint32_t kept = ring.taken;
+    free_polled(cq);
+    std::erase_if(cq.unpolled, [this, number](const Unpolled &each) {
+        if (each.qp == number && each.srq != 0)
+            free_entries(each);
+        return each.qp == number;
+    });
     for (uint32_t i = ring.taken; i != ring.added; i++) {
         const Completion completion = ring.first()[i % ring.entries];
         if (completion.wc.qp_num != number)
@@ -407,7 +445,7 @@ void Engine::release(Qp &qp) {
     if (qp.context->device->profile->destroy_removes_completions)
         for (Cq *const cq : {qp.send_cq, qp.recv_cq})
             if (cq)
-                remove_completions(*cq->ring, qp.number);
+                remove_completions(*cq, qp.number);
     release_objects(qp);
 }
 

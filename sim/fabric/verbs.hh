@@ -67,7 +67,7 @@ class Verbs {
     int post_send(const PostSend &, PostSend::Reply &);
     int post_recv(const PostRecv &, PostSend::Reply &);
     int refuse_by_fault(bool is_queued);
-    int check_send(const Qp &qp, const Send &send, bool is_built) const;
+    int check_send(const Qp &qp, Send &send, bool is_built) const;
     template <class T> bool get(size_t &offset, T &value) const;
     template <class T> bool get_all(size_t &offset, size_t count, std::vector<T> &values) const;
 };

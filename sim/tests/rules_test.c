@@ -432,8 +432,8 @@ static void sends(void **unused) {
         {IBV_WR_ATOMIC_FETCH_AND_ADD, 0, 1, 8, 16, 0},
         {IBV_WR_ATOMIC_FETCH_AND_ADD, 0, 1, 7, 16, EBADF},
         {IBV_WR_ATOMIC_FETCH_AND_ADD, 0, 1, 8, 20, EBADF},
-        {IBV_WR_ATOMIC_FETCH_AND_ADD, 0, 0, 8, 16, EBADF},
-        {IBV_WR_ATOMIC_FETCH_AND_ADD, 0, 2, 16, 16, EBADF},
+        {IBV_WR_ATOMIC_FETCH_AND_ADD, 0, 0, 0, 16, EBADF},
+        {IBV_WR_ATOMIC_FETCH_AND_ADD, 0, 2, 16, 16, 0},
         {SIM_WR_FLUSH, 0, 0, 1 << 20, 3, 0},
         {SIM_WR_FLUSH, IBV_SEND_INLINE, 0, 1 << 20, 3, 0},
         {SIM_WR_ATOMIC_WRITE, IBV_SEND_INLINE, 0, 8, 3, 0},
@@ -473,7 +473,7 @@ static void full_queues_and_late_states(void **unused) {
 static int build(uint32_t opcode, uint32_t flags, uint32_t num_sge, uint64_t length,
                  size_t queued) {
     const struct sim_send send = {opcode, flags, num_sge, length, 0, 0, 0};
-    return sim_check_built(&device, &granted, &send, queued);
+    return sim_check_built(&device, true, &granted, &send, queued);
 }
 
 static void built_sends(void **unused) {

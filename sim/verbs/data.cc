@@ -272,11 +272,13 @@ int sim::post_recv(ibv_qp *qp, ibv_recv_wr *wr, ibv_recv_wr **bad) {
         return EINVAL;
     PostRecv request;
     request.queue = qp->handle;
-    return post_list(request, wr, bad, encode_recv);
+    return post_list(request, wr, bad, encode_recv,
+                     shim_of(qp->context->device)->info.keeps_bad_recv);
 }
 
 int sim::post_srq_recv(ibv_srq *srq, ibv_recv_wr *wr, ibv_recv_wr **bad) {
     PostRecv request;
     request.queue = srq->handle;
-    return post_list(request, wr, bad, encode_recv);
+    return post_list(request, wr, bad, encode_recv,
+                     shim_of(srq->context->device)->info.keeps_bad_recv);
 }

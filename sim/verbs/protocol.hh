@@ -105,8 +105,8 @@ struct DeviceInfo : Request<OP_DEVICE> {
         uint64_t node_guid;                 // in network byte order
         uint32_t node_type, transport_type; // enum ibv_node_type, enum ibv_transport_type
         uint32_t index, vectors;
-        uint64_t send_ops;     // mask of enum ibv_qp_create_send_ops_flags of ibv_qp_ex
-        uint32_t keeps_bad_wr; // as in sim_profile
+        uint64_t send_ops; // mask of enum ibv_qp_create_send_ops_flags of ibv_qp_ex
+        uint32_t keeps_bad_wr, keeps_bad_recv; // as in sim_profile
     };
 };
 

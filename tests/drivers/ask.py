@@ -34,7 +34,9 @@ DRIVERS = {
     "qedr": ("qedr0", 8, 0x1077, 0x1656, IB),
     "rxe": ("rxe0", 2, 0, 0, IB),
 }
-PROFILES = {"mlx5": "mlx5", "mlx5-ib": "mlx5"}  # the driver of each profile
+# The driver of each profile. On iWARP only the connection manager connects, so these are missing.
+PROFILES = {"mlx5": "mlx5", "mlx5-ib": "mlx5", "mlx4": "mlx4", "mlx4-ib": "mlx4", "irdma-roce": "irdma",
+            "bnxt_re": "bnxt_re", "hns": "hns", "erdma-roce": "erdma", "qedr": "qedr", "rxe": "rxe"}
 
 
 def write(path, text):

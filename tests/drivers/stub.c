@@ -52,6 +52,13 @@ static const struct stub_driver *driver(void) {
     exit(2);
 }
 
+uint32_t stub_power_of_two(uint32_t least) {
+    uint32_t size = 1;
+    while (size < least)
+        size *= 2;
+    return size;
+}
+
 void *stub_new_pages(size_t size, uint64_t *offset) {
     if (page_count == MAX_PAGES)
         abort();
@@ -93,6 +100,10 @@ int stub_check_qp(const struct ib_uverbs_create_qp_resp *qp, uint32_t max_inline
                    qp->max_inline_data > max_inline
                ? EINVAL
                : 0;
+}
+
+static bool is_cq_size(uint32_t entries) {
+    return entries > 0 && entries <= device.max_cqe;
 }
 
 static void query_port(struct ib_uverbs_query_port_resp *port) {
@@ -149,13 +160,13 @@ static int execute(struct stub_call *call) {
             (struct ib_uverbs_create_comp_channel_resp){(uint32_t)eventfd(0, EFD_CLOEXEC)};
         return 0;
     case IB_USER_VERBS_CMD_CREATE_CQ:
-        if (((const struct ib_uverbs_create_cq *)call->request)->cqe > device.max_cqe)
+        if (!is_cq_size(((const struct ib_uverbs_create_cq *)call->request)->cqe))
             return EINVAL;
         *(struct ib_uverbs_create_cq_resp *)response = (struct ib_uverbs_create_cq_resp){
             handle, ((const struct ib_uverbs_create_cq *)call->request)->cqe};
         return 0;
     case EXTENDED | IB_USER_VERBS_EX_CMD_CREATE_CQ:
-        if (((const struct ib_uverbs_ex_create_cq *)call->request)->cqe > device.max_cqe)
+        if (!is_cq_size(((const struct ib_uverbs_ex_create_cq *)call->request)->cqe))
             return EINVAL;
         *(struct ib_uverbs_ex_create_cq_resp *)response = (struct ib_uverbs_ex_create_cq_resp){
             .base = {handle, ((const struct ib_uverbs_ex_create_cq *)call->request)->cqe},

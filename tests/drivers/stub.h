@@ -46,6 +46,8 @@ extern const struct stub_driver stub_mlx5, stub_mlx4, stub_irdma, stub_bnxt_re, 
 // Returns EINVAL if a QP is larger than the limits of the device, as most kernel drivers do.
 int stub_check_qp(const struct ib_uverbs_create_qp_resp *qp, uint32_t max_inline);
 
+uint32_t stub_power_of_two(uint32_t least);
+
 // Returns zeroed memory that mmap() returns for the offset, which it sets.
 void *stub_new_pages(size_t size, uint64_t *offset);
 

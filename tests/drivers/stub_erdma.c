@@ -15,13 +15,6 @@ static void describe(struct ib_uverbs_query_device_resp *device) {
     device->max_srq = device->max_srq_wr = device->max_srq_sge = 0;
 }
 
-static uint32_t power_of_two(uint32_t least) {
-    uint32_t size = 1;
-    while (size < least)
-        size *= 2;
-    return size;
-}
-
 static int create_qp(struct stub_call *call) {
     enum { BLOCKS = 4, BLOCK = 32, PAGE = 4096 }; // of a send
     struct erdma_uresp_create_qp *const made = call->out;
@@ -30,8 +23,8 @@ static int create_qp(struct stub_call *call) {
         qp->max_recv_sge > 1)
         return EINVAL;
     made->qp_id = call->handle;
-    made->num_sqe = power_of_two(qp->max_send_wr * BLOCKS);
-    made->num_rqe = power_of_two(qp->max_recv_wr);
+    made->num_sqe = stub_power_of_two(qp->max_send_wr * BLOCKS);
+    made->num_rqe = stub_power_of_two(qp->max_recv_wr);
     made->rq_offset = (made->num_sqe * BLOCK + PAGE - 1) / PAGE * PAGE;
     return 0;
 }

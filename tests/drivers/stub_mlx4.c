@@ -16,6 +16,7 @@ static void describe(struct ib_uverbs_query_device_resp *device) {
 }
 
 static int complete(struct stub_call *call) {
+    struct ib_uverbs_create_srq_resp *const srq = call->response;
     switch (call->command) {
     case IB_USER_VERBS_CMD_GET_CONTEXT:
         *(struct mlx4_ib_alloc_ucontext_resp *)call->out =
@@ -35,6 +36,8 @@ static int complete(struct stub_call *call) {
     case IB_USER_VERBS_CMD_CREATE_SRQ:
     case IB_USER_VERBS_CMD_CREATE_XSRQ:
         ((struct mlx4_ib_create_srq_resp *)call->out)->srqn = call->handle;
+        srq->max_wr =
+            stub_power_of_two(srq->max_wr + 1) - 1; // hw/mlx4/srq.c, mlx4_ib_create_srq()
         return 0;
     default:
         return 0;

@@ -126,7 +126,7 @@ static int wr_complete(struct ibv_qp_ex *ex) {
     int error = fake_error(call, build_error);
     for (unsigned i = 0; i < built && !error; i++) {
         const struct sim_send send = fake_send_of(&pending[i]);
-        error = sim_check_built(fake_profile(), &qp->cap, &send, qp->sends + i);
+        error = sim_check_built(fake_profile(), true, &qp->cap, &send, qp->sends + i);
     }
     for (unsigned i = 0; i < built && !error; i++)
         fake_take(qp, &pending[i]);

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// sizes.h -- how the user-space drivers size queues, and how much of a send queue a request
+// uses.
+
+#ifndef SIM_SIZES_H
+#define SIM_SIZES_H 1
+
+#include "rules.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// The sizes in `actual` are the requested ones, and become those that posts are checked
+// against. `reported`: those that the program gets.
+struct sim_sizing {
+    uint32_t (*cq)(uint32_t entries);
+    void (*srq)(struct ibv_srq_attr *actual, struct ibv_srq_attr *reported); // NULL: no SRQ
+    void (*qp)(struct ibv_qp_cap *actual, struct ibv_qp_cap *reported);
+    // The units of the send queue that a request uses; NULL: its size is in requests.
+    uint32_t (*units)(const struct sim_send *send);
+    bool checks_one_unit; // the last request may use more units than are free
+};
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif // SIM_SIZES_H
