@@ -6,6 +6,7 @@
 
 #include "sim.hh"
 
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -88,6 +89,14 @@ void write_line(const std::string &path, const std::string &line) {
     write_file(path, line + "\n");
 }
 
+// A program that reads the file meanwhile gets the old line or the new one.
+void replace_line(const std::string &path, const std::string &line) {
+    const std::string aside = path + ".new";
+    write_line(aside, line);
+    if (rename(aside.c_str(), path.c_str()) != 0)
+        refuse("%s: %s", path.c_str(), strerror(errno));
+}
+
 // Formats a GUID or GID as the kernel does: in groups of four hexadecimal digits.
 std::string hex_groups(const uint8_t *bytes, size_t count) {
     std::string text;
@@ -111,8 +120,6 @@ void write_port(const std::string &port, const sim::Device &device) {
     const bool is_infiniband = device.profile->transport == SIM_INFINIBAND;
     char lid[16];
     snprintf(lid, sizeof(lid), "0x%x", is_infiniband ? device.lid : 0U);
-    write_line(port + "state", "4: ACTIVE");
-    write_line(port + "phys_state", "5: LinkUp");
     write_line(port + "rate", "100 Gb/sec (4X EDR)");
     write_line(port + "link_layer", is_infiniband ? "InfiniBand" : "Ethernet");
     write_line(port + "lid", lid);
@@ -129,15 +136,40 @@ void write_port(const std::string &port, const sim::Device &device) {
     }
 }
 
+std::string index_of(const sim::Device &device) {
+    return std::to_string(device.index);
+}
+
+std::string device_base(const std::string &root, const sim::Device &device) {
+    return root + "/sys/devices/sim" + index_of(device) + "/infiniband/" + device.name + "/";
+}
+
+// The files that a fault changes. Linux, drivers/infiniband/core/sysfs.c, state_show() and
+// phys_state_show(); Verbs::query_port() has the same numbers.
+void write_state(const std::string &root, const sim::Device &device) {
+    const std::string port = device_base(root, device) + "ports/1/";
+    replace_line(port + "state", device.port_is_up ? "4: ACTIVE" : "1: DOWN");
+    replace_line(port + "phys_state", device.port_is_up ? "5: LinkUp" : "3: Disabled");
+    replace_line(root + "/sys/class/net/sim" + index_of(device) + "/operstate",
+                 device.port_is_up ? "up" : "down");
+}
+
+// The files by which programs find a device. The kernel removes them with it.
+std::array<std::string, 3> device_entries(const std::string &root, const sim::Device &device) {
+    return {root + "/sys/class/infiniband/" + device.name,
+            root + "/sys/class/infiniband_verbs/uverbs" + index_of(device),
+            root + "/dev/infiniband/uverbs" + index_of(device)};
+}
+
 void make_link(const std::string &path, const std::string &target) {
     if (symlink(target.c_str(), path.c_str()) != 0)
         refuse("%s: %s", path.c_str(), strerror(errno));
 }
 
 void write_device(const std::string &root, const sim::Device &device) {
-    const std::string index = std::to_string(device.index);
+    const std::string index = index_of(device);
     const std::string parent = root + "/sys/devices/sim" + index + "/",
-                      base = parent + "infiniband/" + device.name + "/",
+                      base = device_base(root, device),
                       verbs = parent + "infiniband_verbs/uverbs" + index + "/",
                       netdev = root + "/sys/class/net/sim" + index + "/";
     const bool is_iwarp = device.profile->transport == SIM_IWARP;
@@ -153,7 +185,6 @@ void write_device(const std::string &root, const sim::Device &device) {
     write_line(verbs + "abi_version", "1");
     write_line(verbs + "dev", "231:" + std::to_string(192 + device.index));
     write_line(netdev + "mtu", "1500");
-    write_line(netdev + "operstate", "up");
     write_line(netdev + "ifindex", std::to_string(device.index + 2));
     if (is_software) {
         write_line(base + "parent", "sim" + index);
@@ -165,13 +196,13 @@ void write_device(const std::string &root, const sim::Device &device) {
         make_link(base + "device", parent);
         make_link(verbs + "device", parent);
     }
-    write_device_file(root + "/dev/infiniband/uverbs" + index,
-                      makedev(231, 192 + device.index));
-    const std::string classes = root + "/sys/class/";
-    make_parents(classes + "infiniband/");
-    make_parents(classes + "infiniband_verbs/");
-    make_link(classes + "infiniband/" + device.name, base);
-    make_link(classes + "infiniband_verbs/uverbs" + index, verbs);
+    write_state(root, device);
+    const auto [link, verbs_link, device_file] = device_entries(root, device);
+    write_device_file(device_file, makedev(231, 192 + device.index));
+    make_parents(link);
+    make_parents(verbs_link);
+    make_link(link, base);
+    make_link(verbs_link, verbs);
 }
 
 } // namespace
@@ -198,8 +229,22 @@ std::string Directory::of_name(const std::string &name) {
     return parent_directory() + "/rpma-sim-" + std::to_string(getuid()) + "-" + name;
 }
 
+std::string Directory::root_of(const sim::Host &host) const {
+    return path_ + "/host" + std::to_string(host.number);
+}
+
+void Directory::update_host(const sim::Host &host) const {
+    const std::string root = root_of(host);
+    for (const std::unique_ptr<sim::Device> &device : host.devices)
+        if (!device->removed)
+            write_state(root, *device);
+        else
+            for (const std::string &entry : device_entries(root, *device))
+                (void)unlink(entry.c_str()); // may be gone since an earlier fault
+}
+
 void Directory::add_host(const sim::Host &host, const std::string &pmem) const {
-    const std::string root = path_ + "/host" + std::to_string(host.number);
+    const std::string root = root_of(host);
     for (const std::unique_ptr<sim::Device> &device : host.devices)
         write_device(root, *device);
     write_line(root + "/sys/class/infiniband_verbs/abi_version", "6");

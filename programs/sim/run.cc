@@ -339,6 +339,8 @@ void Run::apply_due_faults() {
         pending_faults_ -= keeps_running(*fault);
         active_at_ = now();
         apply(*this, *fault);
+        for (const auto &host : server_.fabric().hosts())
+            directory_.update_host(*host);
     }
 }
 

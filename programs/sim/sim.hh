@@ -120,9 +120,13 @@ class Directory {
     explicit Directory(const std::string &name); // empty: a unique directory
     const std::string &path() const { return path_; }
     void add_host(const sim::Host &host, const std::string &pmem) const;
+    // Writes the state of the devices again, and removes the files of removed ones.
+    void update_host(const sim::Host &host) const;
     static std::string of_name(const std::string &name);
 
   private:
+    std::string root_of(const sim::Host &host) const;
+
     std::string path_;
 };
 

@@ -272,6 +272,19 @@ fault("power-on", ["200ms power-off host1", "300ms power-on host1", "600ms kill 
       "sh -c echo${IFS}begun;exec${IFS}sleep${IFS}1000", "host1: begun\nhost1: begun")
 
 
+@test("sysfs shows the state of the port and of the device")
+def sysfs(fixture):
+    state = "/sys/class/infiniband/rxe0/ports/1/state"
+    done = fixture.sim("--fault", "0ms port-down host1", "sh", "-c", f"until grep DOWN {state}; do sleep 0.01; done")
+    fixture.expect(done, 0, "1: DOWN")
+    done = fixture.sim("--fault", "0ms port-down host1", "--fault", "100ms port-up host1", "sh", "-c",
+                       f"sleep 0.2; until grep ACTIVE {state}; do sleep 0.01; done")
+    fixture.expect(done, 0, "4: ACTIVE")
+    done = fixture.sim("--fault", "0ms remove host1", "sh", "-c",
+                       "while ls /sys/class/infiniband | grep rxe0; do sleep 0.01; done; ls /sys/class/infiniband_verbs")
+    fixture.expect(done, 0, "abi_version\n")
+
+
 @test("overrun", "cc")
 def overrun(fixture):
     source, program = fixture.work / "queue.c", fixture.work / "queue"
