@@ -122,12 +122,15 @@ struct CmRequests {
         return error;
     }
 
+    // cma.c, rdma_resolve_route(), since Linux 5.15: a timeout of 0 is refused.
     int on(const CmResolveRoute &request, Empty &) {
         CmId *id;
         if (const int error = find_with_device(request.id, id))
             return error;
         if (const int error = sim_check_cm_call(id->state, SIM_CM_RESOLVE_ROUTE))
             return error;
+        if (request.timeout_ms == 0)
+            return EINVAL;
         cm.report(*id, {RDMA_CM_EVENT_ROUTE_RESOLVED});
         return 0;
     }
@@ -180,6 +183,8 @@ struct CmRequests {
             is_too_long(*id, request.param.private_data_len,
                         id->qp_type == IBV_QPT_UD ? SIM_UD_REQUEST : SIM_REQUEST))
             return EINVAL;
+        if (const int error = id->qp_type == IBV_QPT_RC ? cm.connect_now(*id) : 0)
+            return error;
         set_local(*id, request.param);
         id->local_ece = request.ece;
         id->psn = static_cast<uint32_t>(fabric.random(1U << 24));

@@ -98,6 +98,7 @@ class Cm {
     void release_port(CmId &id);
     Device *device_of(const CmAddress &address) const;
     CmId *find_listener(const CmId &from, const Device &at) const;
+    int connect_now(const CmId &id) const;
     CmRoute route(const CmId &id) const;
     int init_qp_attr(const CmId &id, ibv_qp_state state, ibv_qp_attr &attr, int &mask) const;
     void init_rtr_attr(const CmId &id, ibv_qp_attr &attr, int &mask) const;

@@ -187,6 +187,18 @@ void Cm::refuse(CmId &from, Device &at, int reason) {
     send({Message::REJ, 0, from.handle, &at, from.device, reason}, TIMEOUT);
 }
 
+// Linux 7.3, drivers/infiniband/sw/siw/siw_cm.c, siw_connect() and kernel_bindconnect(): the
+// call opens the TCP connection. Returns its error; 0 also for drivers that report it by an
+// event.
+int Cm::connect_now(const CmId &id) const {
+    if (!id.device->profile->connects_in_call || fabric_.options().is_stepped)
+        return 0;
+    Device *const at = device_of(id.destination);
+    if (!at || !fabric_.reachable(*id.device, *at))
+        return EHOSTUNREACH;
+    return find_listener(id, *at) ? 0 : ECONNREFUSED;
+}
+
 // cma.c, cma_ib_req_handler(), and ucma.c, ucma_connect_event_handler()
 void Cm::on_req(CmId &from, Device &at) {
     CmId *const listener = find_listener(from, at);

@@ -45,6 +45,8 @@ class Engine {
 
   private:
     using Places = std::vector<Place>;
+    // With on-demand paging, the memory of a place may be missing.
+    enum Copied { COPIED, NO_SOURCE, NO_TARGET };
     static bool is_iwarp(const Qp &qp) {
         return qp.context->device->profile->transport == SIM_IWARP;
     }
@@ -53,6 +55,8 @@ class Engine {
     // run.cc
     bool advance_send(Qp &qp, Send &send);
     bool wait(Qp &qp, Send &send, Result result);
+    uint64_t wait_for_receive(Qp &qp, Send &send);
+    uint64_t wait_for_response(Qp &qp, Send &send);
     void start_timer(Qp &qp, uint64_t time);
     void finish(Qp &qp, Send &send, ibv_wc_status status);
     void disconnect(Qp &qp); // iWARP: closes the connection; the QP keeps its state
@@ -63,11 +67,12 @@ class Engine {
     bool complete_receive(Qp &qp, const Receive &receive, ibv_wc wc, bool is_solicited);
     bool has_receive(const Qp &qp) const;
     bool take_receive(Qp &qp, Receive &receive);
+    void return_receive(Qp &qp, Receive receive);
     uint64_t try_time(const Qp &qp) const;
     // execute.cc
     Result execute(Qp &qp, Send &send);
     Result execute_on(Qp &qp, Qp &peer, Send &send);
-    bool fill(Qp &qp, const Receive &receive, const Places &from, const Places &to);
+    Copied fill(Qp &qp, const Receive &receive, const Places &from, const Places &to);
     Result execute_send(Qp &qp, Qp &peer, Send &send);
     Result execute_write(Qp &qp, Qp &peer, Send &send);
     Result execute_read(Qp &qp, Qp &peer, Send &send);
@@ -85,7 +90,7 @@ class Engine {
     ibv_wc_status remote_place(const Qp &peer, const SendWr &wr, uint64_t length,
                                Places &places) const;
     static Place place_in(const Region &mr, uint64_t address, uint64_t length);
-    static bool copy(const Places &from, const Places &to);
+    static Copied copy(const Places &from, const Places &to);
     static uint64_t length_of(const Places &places);
     static bool lacks_read_resources(const Qp &peer);
     void note_written(Qp &qp, const Places &places);

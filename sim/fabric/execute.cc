@@ -77,9 +77,8 @@ static bool write_place(const Engine::Place &place, uint64_t offset, const void 
     return true;
 }
 
-// Copies up to the length of the shorter list. Returns false if on-demand paging found no
-// memory.
-bool Engine::copy(const Places &from, const Places &to) {
+// Copies up to the length of the shorter list.
+Engine::Copied Engine::copy(const Places &from, const Places &to) {
     static char buffer[CHUNK];
     size_t source = 0, target = 0;
     uint64_t source_offset = 0, target_offset = 0;
@@ -87,9 +86,10 @@ bool Engine::copy(const Places &from, const Places &to) {
         const Place &in = from[source], &out = to[target];
         const size_t n = (size_t)std::min(
             {in.length - source_offset, out.length - target_offset, (uint64_t)CHUNK});
-        if (n > 0 && (!read_place(in, source_offset, buffer, n) ||
-                      (!write_place(out, target_offset, buffer, n) && out.may_fail)))
-            return false;
+        if (n > 0 && !read_place(in, source_offset, buffer, n))
+            return NO_SOURCE;
+        if (n > 0 && !write_place(out, target_offset, buffer, n) && out.may_fail)
+            return NO_TARGET;
         source_offset += n;
         target_offset += n;
         if (source_offset == in.length)
@@ -97,7 +97,7 @@ bool Engine::copy(const Places &from, const Places &to) {
         if (target_offset == out.length)
             target++, target_offset = 0;
     }
-    return true;
+    return COPIED;
 }
 
 ibv_wc_status Engine::local_places(const Qp &qp, const std::vector<ibv_sge> &sges,
@@ -267,11 +267,15 @@ Engine::Result Engine::deliver(Qp &peer, Send &send, const Receive &receive, con
 }
 
 // Copies a message into a receive, which stays posted if one of the programs has ended.
-bool Engine::fill(Qp &qp, const Receive &receive, const Places &from, const Places &to) {
+Engine::Copied Engine::fill(Qp &qp, const Receive &receive, const Places &from,
+                            const Places &to) {
     try {
-        return copy(from, to);
+        const Copied copied = copy(from, to);
+        if (copied == NO_SOURCE) // the message did not end
+            return_receive(qp, receive);
+        return copied;
     } catch (const ProgramEnded &) {
-        (qp.srq ? qp.srq->receives : qp.receives).push_front(receive);
+        return_receive(qp, receive);
         throw;
     }
 }
@@ -284,8 +288,13 @@ Engine::Result Engine::execute_send(Qp &qp, Qp &peer, Send &send) {
     if (!take_receive(peer, receive))
         return lacks_receive(peer, send);
     const uint64_t length = length_of(from);
-    const bool is_protected = local_places(peer, receive.sges, true, to);
-    if (is_protected || length > length_of(to)) {
+    bool is_protected = local_places(peer, receive.sges, true, to);
+    const bool is_too_long = !is_protected && length > length_of(to);
+    const Copied copied = is_protected || is_too_long ? COPIED : fill(peer, receive, from, to);
+    if (copied == NO_SOURCE)
+        return done(send, qp.context->device->profile->source_error);
+    is_protected |= copied == NO_TARGET;
+    if (is_protected || is_too_long) {
         const sim_profile &profile = *peer.context->device->profile;
         const ibv_wc_status status =
             is_protected ? profile.receive_error : profile.length_error;
@@ -296,8 +305,6 @@ Engine::Result Engine::execute_send(Qp &qp, Qp &peer, Send &send) {
                       status == IBV_WC_LOC_LEN_ERR ? IBV_WC_REM_INV_REQ_ERR
                                                    : IBV_WC_REM_OP_ERR);
     }
-    if (!fill(peer, receive, from, to))
-        return done(send, IBV_WC_LOC_PROT_ERR);
     note_written(qp, to);
     return deliver(peer, send, receive, received(send, length, IBV_WC_RECV));
 }
@@ -318,7 +325,9 @@ Engine::Result Engine::execute_write(Qp &qp, Qp &peer, Send &send) {
         return refuse(peer, send, IBV_WC_REM_INV_REQ_ERR);
     if (const ibv_wc_status status = remote_place(peer, send.wr, length, to))
         return refuse(peer, send, status);
-    if (!copy(from, to))
+    if (const Copied copied = copy(from, to); copied == NO_SOURCE)
+        return done(send, qp.context->device->profile->source_error);
+    else if (copied == NO_TARGET)
         return refuse(peer, send, IBV_WC_REM_OP_ERR);
     note_written(qp, to);
     if (is_atomic && fabric_.options_.has_direct_write)
@@ -340,9 +349,12 @@ Engine::Result Engine::execute_read(Qp &qp, Qp &peer, Send &send) {
         return refuse(peer, send, IBV_WC_REM_INV_REQ_ERR);
     if (const ibv_wc_status status = remote_place(peer, send.wr, length_of(to), from))
         return refuse(peer, send, status);
-    make_persistent(qp);
-    if (!copy(from, to))
+    if (const Copied copied = copy(from, to); copied == NO_SOURCE)
         return refuse(peer, send, IBV_WC_REM_OP_ERR);
+    else if (copied == NO_TARGET)
+        return done(send, IBV_WC_LOC_PROT_ERR);
+    if (length_of(to) > 0) // a read of no bytes need not reach the memory
+        make_persistent(qp);
     send.byte_len = (uint32_t)length_of(to);
     return done(send, IBV_WC_SUCCESS);
 }
@@ -371,9 +383,8 @@ Engine::Result Engine::execute_atomic(Qp &qp, Qp &peer, Send &send) {
         return refuse(peer, send, IBV_WC_REM_OP_ERR);
     note_written(qp, word);
     make_persistent(qp);
-    copy({own}, to);
     send.byte_len = sizeof(before);
-    return done(send, local);
+    return done(send, !local && copy({own}, to) ? IBV_WC_LOC_PROT_ERR : local);
 }
 
 // Linux 7.3, drivers/infiniband/sw/rxe/rxe_resp.c, process_flush().
@@ -416,8 +427,11 @@ Engine::Result Engine::execute_datagram(Qp &qp, Send &send) {
     ibv_wc_status status = local_places(*peer, receive.sges, true, to);
     if (status == IBV_WC_SUCCESS && length + GRH_BYTES > length_of(to))
         status = IBV_WC_LOC_LEN_ERR;
-    if (status == IBV_WC_SUCCESS)
-        fill(*peer, receive, from, to);
+    const Copied copied = status == IBV_WC_SUCCESS ? fill(*peer, receive, from, to) : COPIED;
+    if (copied == NO_SOURCE)
+        return done(send, qp.context->device->profile->source_error);
+    if (copied == NO_TARGET)
+        status = peer->context->device->profile->receive_error;
     ibv_wc wc = status ? failed(status) : received(send, length + GRH_BYTES, IBV_WC_RECV);
     wc.src_qp = qp.number;
     wc.slid = qp.context->device->lid;

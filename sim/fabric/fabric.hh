@@ -32,6 +32,7 @@ struct Options {
     const sim_profile *profile = nullptr;            // of the devices of all hosts
     std::map<unsigned, const sim_profile *> of_host; // except these
     bool has_direct_write = true;                    // a read makes earlier writes persistent
+    bool has_fs_dax = false; // persistent memory is files on FS-DAX, not device DAX
     uint64_t seed = 1;
     // A scheduler executes each request (Engine::step()) and delivers each message
     // (Cm::deliver()). A QP gets the lowest free number of its host.

@@ -81,6 +81,9 @@ int Verbs::device(const DeviceInfo &request, DeviceInfo::Reply &reply) {
     reply.send_ops = sim_send_ops(&profile);
     reply.keeps_bad_wr = profile.keeps_bad_wr;
     reply.keeps_bad_recv = profile.keeps_bad_recv;
+    reply.has_rt_values = profile.has_rt_values;
+    reply.failed_send = profile.failed_send;
+    reply.failed_receive = profile.failed_receive;
     return 0;
 }
 
@@ -106,8 +109,10 @@ int Verbs::query_device(const QueryDevice &request, ibv_device_attr_ex &reply) {
     sim_describe_device(&profile, &reply);
     reply.orig_attr.node_guid = reply.orig_attr.sys_image_guid =
         __builtin_bswap64(context->device->guid);
-    reply.completion_timestamp_mask = profile.has_cq_ex ? UINT64_MAX : 0;
-    reply.hca_core_clock = profile.has_cq_ex ? 1000000 : 0; // kHz: nanoseconds
+    if (profile.cq_wc_flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP) {
+        reply.completion_timestamp_mask = UINT64_MAX;
+        reply.hca_core_clock = 1000000; // kHz: nanoseconds
+    }
     return 0;
 }
 
@@ -162,31 +167,30 @@ static void unpin(const Region &region) {
         region.program->forget(region);
 }
 
+sim_memory Verbs::memory_of(const Mr &mr) const {
+    if (!mr.program->is_persistent(mr.address, mr.length))
+        return SIM_VOLATILE;
+    return fabric_.options_.has_fs_dax ? SIM_FS_DAX : SIM_DEVICE_DAX;
+}
+
 // Pins the memory only if the rest of the registration is valid. Only the second check takes
-// into account if the pinned memory is persistent.
+// the kind of the memory into account, which is known after pinning.
 int Verbs::open_region(Mr &mr) {
     const sim_profile &profile = *mr.pd->context->device->profile;
     const bool is_on_demand = mr.access & IBV_ACCESS_ON_DEMAND;
-    int error = sim_check_region(&profile, mr.access, mr.length, true);
+    int error = sim_check_region(&profile, mr.access, mr.length, SIM_DEVICE_DAX);
     if (!error && mr.address + mr.length < mr.address)
         error = EINVAL;
-    if (error)
-        return error;
-    do // before pin(), which stores the region by its key
-        mr.key = (fabric_.next_key_++ << 8) | (uint32_t)fabric_.random(256);
-    while (mr.key == 0 || fabric_.keys_.contains(mr.key));
-    if (!is_on_demand)
+    if (!error && !is_on_demand)
         error = mr.program->pin(mr);
     if (error)
         return error;
-    mr.is_persistent = mr.program->is_persistent(mr.address, mr.length);
-    if (const int refused =
-            sim_check_region(&profile, mr.access, mr.length, mr.is_persistent)) {
+    const sim_memory memory = memory_of(mr);
+    mr.is_persistent = memory != SIM_VOLATILE;
+    error = sim_check_region(&profile, mr.access, mr.length, memory);
+    if (error)
         unpin(mr);
-        return refused;
-    }
-    fabric_.keys_.emplace(mr.key, &mr);
-    return 0;
+    return error;
 }
 
 int Verbs::reg_mr(const RegMr &request, RegMr::Reply &reply) {
@@ -202,61 +206,80 @@ int Verbs::reg_mr(const RegMr &request, RegMr::Reply &reply) {
     made->length = request.length;
     made->iova = request.iova;
     made->access = request.access;
+    do // before pin(), which stores the region by its key
+        made->key = (fabric_.next_key_++ << 8) | (uint32_t)fabric_.random(256);
+    while (made->key == 0 || fabric_.keys_.contains(made->key));
     if (const int error = open_region(*made)) {
         fabric_.objects_.erase(made->handle);
         return error;
     }
+    fabric_.keys_.emplace(made->key, made);
     pd->users++;
     reply = {made->handle, made->key, made->key};
     return 0;
 }
 
+// Linux 7.3, drivers/infiniband/core/uverbs_cmd.c, ib_uverbs_rereg_mr(). rdma-core 65,
+// tests/test_mr.py expects that the keys stay valid; libibverbs/verbs.c, ibv_rereg_mr(): the
+// remote address is the new address.
 int Verbs::rereg_mr(const ReregMr &request, RegMr::Reply &reply) {
     Mr *const mr = find<Mr>(request.mr);
     Pd *const pd = request.flags & IBV_REREG_MR_CHANGE_PD ? find<Pd>(request.pd) : nullptr;
-    if (!mr || (!pd && (request.flags & IBV_REREG_MR_CHANGE_PD)) ||
-        (request.flags & ~(unsigned)IBV_REREG_MR_FLAGS_SUPPORTED))
+    if (!mr)
+        return EINVAL;
+    if (!mr->pd->context->device->profile->has_rereg_mr)
+        return EOPNOTSUPP;
+    if (request.flags == 0 || (!pd && (request.flags & IBV_REREG_MR_CHANGE_PD)))
         return EINVAL;
     const Region old = *mr;
+    unpin(old);
     if (pd)
         mr->pd = pd;
     if (request.flags & IBV_REREG_MR_CHANGE_TRANSLATION) {
-        mr->iova += request.address - mr->address;
-        mr->address = request.address;
+        mr->iova = mr->address = request.address;
         mr->length = request.length;
     }
     if (request.flags & IBV_REREG_MR_CHANGE_ACCESS)
         mr->access = request.access;
-    if (const int error = open_region(*mr)) {
+    const int error = open_region(*mr);
+    if (error) {
         static_cast<Region &>(*mr) = old;
+        if (!(old.access & IBV_ACCESS_ON_DEMAND))
+            (void)mr->program->pin(*mr);
         return error;
     }
-    unpin(old);
-    fabric_.keys_.erase(old.key);
     old.pd->users--;
     mr->pd->users++;
     reply = {mr->handle, mr->key, mr->key};
     return 0;
 }
 
-// Linux 7.3, drivers/infiniband/hw/mlx5/odp.c, mlx5_ib_advise_mr_prefetch(): only regions with
-// on-demand paging accept advice.
+// Only regions with on-demand paging accept advice: Linux 7.3,
+// drivers/infiniband/hw/mlx5/odp.c, mlx5_ib_advise_mr_prefetch(); sw/rxe/rxe_odp.c,
+// rxe_ib_advise_mr_prefetch(), which rdma-core has called since 59.
 int Verbs::advise_mr(const AdviseMr &request, Empty &) {
     const Pd *const pd = find<Pd>(request.pd);
     if (!pd)
         return EINVAL;
-    if (!pd->context->device->profile->has_odp)
+    const sim_profile &profile = *pd->context->device->profile;
+    if (!profile.has_odp)
         return EOPNOTSUPP;
     std::vector<ibv_sge> sges;
     size_t offset = sizeof(request);
     if (request.num_sge == 0 || !get_all(offset, request.num_sge, sges) ||
-        request.advice > IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT)
+        request.advice > IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT ||
+        (request.flags & ~(uint32_t)IBV_ADVISE_MR_FLAG_FLUSH))
         return EINVAL;
     for (const ibv_sge &sge : sges) {
-        const sim_fault fault =
-            Fabric::check_range(fabric_.mr_of(sge.lkey), sge, pd, IBV_ACCESS_ON_DEMAND);
-        if (fault)
-            return fault == SIM_OUT_OF_RANGE ? EFAULT : ENOENT;
+        const Mr *const mr = fabric_.mr_of(sge.lkey);
+        if (!mr || !(mr->access & IBV_ACCESS_ON_DEMAND))
+            return profile.advise_error;
+        const bool is_written = request.advice == IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE ||
+                                profile.advises_writable_only;
+        if (mr->pd != pd || (is_written && !(mr->access & IBV_ACCESS_LOCAL_WRITE)))
+            return profile.advise_access_error;
+        if (Fabric::check_range(mr, sge, pd, 0))
+            return EFAULT;
     }
     return 0;
 }

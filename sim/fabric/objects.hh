@@ -159,7 +159,9 @@ struct Qp : Object {
     Usage sent, received;
     std::vector<Written> written; // since the last read of this QP: may not be persistent
     unsigned rnr_retries_left = 0;
-    uint64_t gives_up_at = 0; // when the first unexecuted send fails; 0: no such time
+    // The first unexecuted send waits for a response or for a receive, and at these times its
+    // retries end, or the next attempt follows; 0: it does not wait for it, or has no limit.
+    uint64_t retries_end_at = 0, rnr_retry_at = 0;
     uint64_t timer = 0, timer_time = 0;
     // iWARP: set by the connection manager. InfiniBand and RoCE find the peer by attr.
     uint32_t iwarp_peer = 0;

@@ -19,6 +19,9 @@ extern "C" {
 enum sim_transport { SIM_INFINIBAND, SIM_ROCE, SIM_IWARP };
 // Rounding of queue sizes.
 enum sim_rounding { SIM_NOT_ROUNDED, SIM_POWER_OF_TWO, SIM_POWER_OF_TWO_LESS_ONE };
+// The members of a failed completion that the driver leaves undefined (the opcode, the length
+// and what depends on them): they are valid, zeros, or memory that is not written.
+enum sim_failed_wc { SIM_WC_VALID, SIM_WC_ZERO, SIM_WC_UNTOUCHED };
 enum sim_timeout { SIM_TIMEOUT_AS_REQUESTED, SIM_TIMEOUT_IGNORED, SIM_TIMEOUT_OF_TCP };
 
 // How a driver sizes queues (sizes.h).
@@ -53,12 +56,22 @@ struct sim_profile {
     // Of ibv_wr_complete(), if the queue is full, a request too large (0: the same error), or
     // before RTS (0: as early_error says).
     int builder_error, builder_size_error, builder_early_error;
+    // Of ibv_advise_mr(): for a region without on-demand paging; for one of another PD, or
+    // that is not writable although the advice, or the driver for any advice, requires it.
+    int advise_error, advise_access_error;
+    bool advises_writable_only;
     // Of a request whose data cannot be read; of a receive whose memory cannot be written, or
     // is too short.
     enum ibv_wc_status source_error, receive_error, length_error;
     bool has_srq, has_send_imm, has_write_imm, has_ud;
-    bool has_native_flush, has_native_atomic_write, has_odp, has_qp_ex, has_cq_ex,
-        has_resize_cq;
+    bool has_native_flush, has_native_atomic_write, has_odp, has_qp_ex, has_resize_cq;
+    bool has_rereg_mr, has_rt_values; // has_rt_values: ibv_query_rt_values_ex()
+    // ibv_create_cq_ex(): the members of a completion that a program can request (wc_flags), or
+    // 0 if there is no such function; what the driver refuses of comp_mask and flags.
+    uint64_t cq_wc_flags;
+    unsigned cq_refused_mask, cq_refused_flags;
+    int cq_mask_error; // of both
+    enum sim_failed_wc failed_send, failed_receive;
     // ibv_post_send() checks address and length, or only the length of the first SGE.
     bool checks_atomics, checks_atomic_length;
     bool atomics_need_one_sge;  // others use the first one
@@ -80,6 +93,7 @@ struct sim_profile {
     bool
         reports_requested_sizes; // QPs and SRQs report the requested sizes, not the actual ones
     enum sim_timeout timeout;
+    bool connects_in_call;  // rdma_connect() fails if no program listens
     bool has_doorbell_call; // ibv_post_send() ends with a system call, which can fail
     bool can_be_removed;    // Linux removes it while programs use it
     uint64_t events;        // the asynchronous events that the driver raises: 1 << the type

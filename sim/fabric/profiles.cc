@@ -29,6 +29,8 @@ constexpr uint64_t SRQ_EVENTS = SRQ_LIMIT | mask_of(IBV_EVENT_SRQ_ERR);
 constexpr uint64_t LAST_WQE = mask_of(IBV_EVENT_QP_LAST_WQE_REACHED);
 constexpr uint64_t MIGRATIONS = mask_of(IBV_EVENT_PATH_MIG, IBV_EVENT_PATH_MIG_ERR);
 
+constexpr uint64_t STANDARD_WC = IBV_WC_STANDARD_FLAGS;
+
 constexpr sim_profile common(const char *name, const char *driver, const char *prefix,
                              sim_transport transport) {
     sim_profile made = {};
@@ -68,9 +70,12 @@ constexpr sim_profile common(const char *name, const char *driver, const char *p
     made.errors_are_solicited = made.overrun_is_fatal = true;
     made.checks_read_access = made.flushes_late_posts = made.has_query_srq = true;
     made.has_srq = made.has_send_imm = made.has_write_imm = true;
-    made.has_ud = transport != SIM_IWARP;
-    made.has_resize_cq = made.has_cq_ex = true;
     made.frees_entries_in_poll = made.keeps_bad_recv = true;
+    // rdma-core libibverbs/cmd_cq.c, ibv_icmd_create_cq_ex(); Linux, .create_cq of the drivers:
+    // no flags
+    made.cq_refused_mask = ~unsigned(IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD);
+    made.cq_refused_flags = IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN;
+    made.cq_mask_error = EOPNOTSUPP;
     made.fences_writes = true;
     made.timeout = transport == SIM_IWARP ? SIM_TIMEOUT_OF_TCP : SIM_TIMEOUT_AS_REQUESTED;
     // Linux core/device.c, ib_dispatch_port_state_event(); core/cache.c,
@@ -112,7 +117,12 @@ constexpr sim_profile mlx(const char *name, const char *driver, const char *pref
     made.inline_error = made.sge_error = ENOMEM;
     made.keeps_bad_wr = true;
     made.attr.atomic_cap = IBV_ATOMIC_HCA;
-    made.has_qp_ex = true;
+    made.has_qp_ex = made.has_rereg_mr = made.has_resize_cq = made.has_ud = true;
+    made.cq_wc_flags = STANDARD_WC | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP;
+    made.cq_refused_mask = ~unsigned(IBV_CQ_INIT_ATTR_MASK_FLAGS); // no parent domain
+    made.has_rt_values = true;
+    // rdma-core mlx5/cq.c, mlx5_parse_cqe(); mlx4/cq.c, mlx4_parse_cqe()
+    made.failed_send = made.failed_receive = SIM_WC_UNTOUCHED;
     made.destroy_removes_completions = true;
     made.timeout = SIM_TIMEOUT_AS_REQUESTED; // the firmware's rule is not known
     // Linux hw/mlx5: qp.c, cq.c, srq.c, main.c; hw/mlx4: main.c, qp.c, mad.c
@@ -130,6 +140,14 @@ constexpr sim_profile mlx5(const char *name, sim_transport transport) {
     made.early_error = ENOMEM; // rdma-core mlx5/verbs.c: set_qp_operational_state
     made.builder_early_error = EINVAL;
     made.has_odp = true;
+    made.advise_access_error = EPERM;
+    made.advise_error = ENOENT; // Linux hw/mlx5/odp.c: get_prefetchable_mr()
+    // rdma-core mlx5/verbs.c: CREATE_CQ_SUPPORTED_WC_FLAGS, without tag matching
+    made.cq_wc_flags |= IBV_WC_EX_WITH_CVLAN | IBV_WC_EX_WITH_FLOW_TAG |
+                        IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK;
+    made.cq_refused_flags =
+        ~unsigned(IBV_CREATE_CQ_ATTR_SINGLE_THREADED | IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN);
+    made.cq_mask_error = EINVAL;
     return made;
 }
 constexpr sim_profile mlx4(const char *name, sim_transport transport) {
@@ -142,35 +160,35 @@ constexpr sim_profile mlx4(const char *name, sim_transport transport) {
     made.receive_sge_error = ENOMEM; // rdma-core mlx4/qp.c: mlx4_post_recv
     made.srq_error = -1;             // rdma-core mlx4/srq.c: mlx4_post_srq_recv
     made.has_qp_ex = false;
+    made.cq_refused_flags = ~unsigned(IBV_CREATE_CQ_ATTR_SINGLE_THREADED); // mlx4/verbs.c
     return made;
+}
+// rdma-core irdma/umain.h: IRDMA_STANDARD_WC_FLAGS_EX; irdma/umain.c: rereg_mr, since 48
+constexpr void set_irdma(sim_profile &profile) {
+    profile.cq_wc_flags = STANDARD_WC & ~uint64_t(IBV_WC_EX_WITH_DLID_PATH_BITS);
+    profile.has_rereg_mr = profile.has_resize_cq = true;
+    profile.sizing = &sim_sizes_irdma;
+    profile.accepts_early = true;
+    profile.keeps_bad_wr = true; // rdma-core irdma/uverbs.c: irdma_upost_send
+    profile.attr.vendor_id = 0x8086;
+    profile.max_inline = 101;
+    set_sges(profile, 13, 13);
+    remove_srq(profile); // before generation 3, which also has atomics
+    profile.destroy_removes_completions = true;
+    profile.events |= CQ_ERROR | QP_ERRORS; // Linux hw/irdma: hw.c, utils.c
 }
 constexpr sim_profile irdma_roce() {
     sim_profile made = common("irdma-roce", "ice", "irdma", SIM_ROCE);
-    made.sizing = &sim_sizes_irdma;
-    made.accepts_early = true;
-    made.keeps_bad_wr = true; // rdma-core irdma/uverbs.c: irdma_upost_send
-    made.attr.vendor_id = 0x8086;
-    made.max_inline = 101;
-    set_sges(made, 13, 13);
-    remove_srq(made); // before generation 3, which also has atomics
-    made.destroy_removes_completions = true;
+    set_irdma(made);
+    made.has_ud = true;
     made.timeout = SIM_TIMEOUT_IGNORED;
-    made.events |= CQ_ERROR | QP_ERRORS; // Linux hw/irdma: hw.c, utils.c
     return made;
 }
 constexpr sim_profile irdma_iwarp() {
     sim_profile made = common("irdma-iwarp", "ice", "irdma", SIM_IWARP);
-    made.sizing = &sim_sizes_irdma;
-    made.accepts_early = true;
-    made.keeps_bad_wr = true;
-    made.attr.vendor_id = 0x8086;
-    made.max_inline = 101;
-    set_sges(made, 13, 13);
-    remove_srq(made);
+    set_irdma(made);
     made.has_send_imm = false;
-    made.destroy_removes_completions = true;
-    // Linux hw/irdma: hw.c, utils.c, irdma_gid_change_event()
-    made.events |= CQ_ERROR | QP_ERRORS | mask_of(IBV_EVENT_GID_CHANGE);
+    made.events |= mask_of(IBV_EVENT_GID_CHANGE); // utils.c, irdma_gid_change_event()
     return made;
 }
 constexpr sim_profile bnxt_re() {
@@ -184,6 +202,8 @@ constexpr sim_profile bnxt_re() {
     made.inline_error = made.sge_error = ENOMEM; // rdma-core bnxt_re/verbs.c: bnxt_re_post_send
     made.keeps_bad_wr = true;
     made.max_inline = 96;
+    made.has_resize_cq = made.has_ud = true;
+    made.has_qp_ex = true; // rdma-core bnxt_re/verbs.c: bnxt_re_send_wr_start, since 56
     set_sges(made, 6, 6);
     made.attr.atomic_cap = IBV_ATOMIC_GLOB;
     made.destroy_removes_completions = true;
@@ -214,9 +234,13 @@ constexpr sim_profile hns() {
     made.sizing = &sim_sizes_hns;
     // rdma-core hns/hns_roce_u_hw_v2.c: check_qp_send, wr_set_sge_list_rc, set_rc_wqe
     made.early_error = made.builder_early_error = made.builder_size_error = EINVAL;
-    made.checks_inline_reads = made.checks_atomic_length = made.has_qp_ex = true;
+    made.checks_inline_reads = made.checks_atomic_length = true;
     made.keeps_bad_wr = true;
     made.max_inline = 1024;
+    // rdma-core hns/hns_roce_u_hw_v2.c: fill_send_wr_ops, since 40; hns_roce_u_verbs.c:
+    // CREATE_CQ_SUPPORTED_WC_FLAGS
+    made.has_qp_ex = made.has_rereg_mr = made.has_ud = true;
+    made.cq_wc_flags = STANDARD_WC | IBV_WC_EX_WITH_CVLAN;
     set_sges(made, 16, 16);
     made.attr.atomic_cap = IBV_ATOMIC_HCA;
     made.destroy_removes_completions = true;
@@ -253,6 +277,13 @@ constexpr sim_profile mana() {
 constexpr sim_profile ionic() {
     sim_profile made = common("ionic", "ionic", "ionic_", SIM_ROCE);
     made.attr.vendor_id = 0x1dd8;
+    // rdma-core ionic/ionic.h: IONIC_QP_SUPPORTED_SEND_OPS_FLAGS, since 65, and
+    // IONIC_CQ_SUPPORTED_WC_FLAGS; ionic_verbs.c: ionic_create_cq_ex, ionic_flush_send
+    made.has_qp_ex = made.has_ud = true;
+    made.cq_wc_flags = STANDARD_WC | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |
+                       IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK;
+    made.cq_refused_mask = made.cq_refused_flags = 0; // not checked
+    made.failed_send = made.failed_receive = SIM_WC_ZERO;
     remove_srq(made);
     made.attr.atomic_cap = IBV_ATOMIC_GLOB;
     made.destroy_removes_completions = true;
@@ -266,7 +297,8 @@ constexpr sim_profile qedr(const char *name, sim_transport transport) {
     made.sizing = &sim_sizes_qedr;
     made.receive_sge_error = ENOMEM; // rdma-core qedr/qelr_verbs.c: qelr_post_recv
     set_sges(made, 4, 4);
-    if (transport == SIM_ROCE) // rdma-core qedr/qelr_verbs.c: qelr_post_send
+    made.failed_receive = SIM_WC_UNTOUCHED; // rdma-core qedr/qelr_verbs.c: process_resp_flush
+    if (transport == SIM_ROCE)              // rdma-core qedr/qelr_verbs.c: qelr_post_send
         made.early_error = EINVAL;
     negate_errors(made);
     made.attr.atomic_cap = IBV_ATOMIC_GLOB;
@@ -299,7 +331,15 @@ constexpr sim_profile rxe() {
     made.rounding = SIM_POWER_OF_TWO_LESS_ONE;
     made.attr.atomic_cap = IBV_ATOMIC_HCA;
     made.has_native_flush = made.has_native_atomic_write = made.has_odp = true;
-    made.has_qp_ex = true;
+    // Linux sw/rxe/rxe_odp.c: rxe_ib_prefetch_sg_list()
+    made.advise_error = made.advise_access_error = EINVAL;
+    made.advises_writable_only = true;
+    made.has_qp_ex = made.has_resize_cq = made.has_ud = true;
+    // rdma-core rxe/rxe.c: RXE_SUP_WC_EX_FLAGS
+    made.cq_wc_flags = STANDARD_WC;
+    // Linux sw/rxe: rxe_comp.c, make_send_cqe(), since 5.14; rxe_resp.c, do_complete() and
+    // flush_recv_wqe()
+    made.failed_send = made.failed_receive = SIM_WC_ZERO;
     made.retry_count_7_is_endless = true;
     made.has_doorbell_call = true; // rdma-core rxe/rxe.c: post_send_db()
     // Linux sw/rxe: rxe_cq.c, rxe_cq_post(); rxe_resp.c: invalid keys, since Linux 7.1
@@ -328,8 +368,9 @@ constexpr sim_profile siw() {
     made.errors_are_solicited = false;
     made.notifies_sender = true; // siw_sqe_complete(), siw_rqe_complete(): siw_cq_notify_now()
     made.has_send_imm = made.has_write_imm = false;
-    made.has_cq_ex = made.has_resize_cq = made.has_query_srq = false;
+    made.has_query_srq = false;
     made.has_doorbell_call = true; // rdma-core siw/siw.c: siw_db()
+    made.connects_in_call = true;  // Linux sw/siw/siw_cm.c: siw_connect()
     // Linux sw/siw: siw_qp.c, siw_qp_rx.c, siw_qp_tx.c; siw_main.c, NETDEV_CHANGEADDR
     made.events |= CQ_ERROR | QP_ERRORS | SRQ_LIMIT | mask_of(IBV_EVENT_LID_CHANGE);
     made.can_be_removed = false;

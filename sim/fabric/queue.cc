@@ -51,6 +51,10 @@ int Verbs::create_cq(const CreateCq &request, CreateCq::Reply &reply) {
         return EIO;
     if (const int error = sim_check_cq(&profile, request.entries, request.vector))
         return error;
+    if (request.is_extended)
+        if (const int error =
+                sim_check_cq_ex(&profile, request.comp_mask, request.flags, request.wc_flags))
+            return error;
     const uint32_t entries = sim_queue_size(&profile, request.entries);
     RingPlace place{};
     Ring *const ring = fabric_.environment_.open_ring(
@@ -219,7 +223,8 @@ int Fabric::modify_qp(Qp &qp, const ibv_qp_attr &attr, int mask) {
         return 0;
     }
     copy_attributes(qp.attr, attr, mask);
-    qp.rnr_retries_left = qp.attr.rnr_retry;
+    if (mask & IBV_QP_RNR_RETRY)
+        qp.rnr_retries_left = qp.attr.rnr_retry;
     if (to == IBV_QPS_RESET)
         Engine(*this).reset(qp);
     else

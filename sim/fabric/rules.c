@@ -37,15 +37,18 @@ uint64_t sim_send_ops(const struct sim_profile *device) {
            (device->has_native_atomic_write ? SIM_QP_EX_WITH_ATOMIC_WRITE : 0);
 }
 
-// Linux 7.3, include/rdma/ib_verbs.h, ib_check_mr_access(); drivers/infiniband/core/umem.c,
-// ib_umem_get(): a region is not empty; drivers/infiniband/sw/rxe/rxe_mr.c,
+// Linux 7.3, include/rdma/ib_verbs.h, ib_check_mr_access() and IB_ACCESS_SUPPORTED;
+// drivers/infiniband/core/umem.c, ib_umem_get(): a region is not empty; mm/gup.c,
+// check_vma_flags(): pages of FS-DAX are not pinned; drivers/infiniband/sw/rxe/rxe_mr.c,
 // rxe_mr_fill_pages_from_sgt(): persistent flushes need persistent memory, which on-demand
 // paging does not check.
 int sim_check_region(const struct sim_profile *device, unsigned access, uint64_t length,
-                     bool is_persistent) {
+                     enum sim_memory memory) {
     const bool is_on_demand = access & IBV_ACCESS_ON_DEMAND;
-    if ((access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)) &&
-        !(access & IBV_ACCESS_LOCAL_WRITE))
+    const unsigned known = (SIM_ACCESS_FLUSH_PERSISTENT << 1) - 1;
+    if (((access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)) &&
+         !(access & IBV_ACCESS_LOCAL_WRITE)) ||
+        (access & ~known & ~(unsigned)IBV_ACCESS_OPTIONAL_RANGE))
         return EINVAL;
     if ((is_on_demand && !device->has_odp) ||
         ((access & (SIM_ACCESS_FLUSH_GLOBAL | SIM_ACCESS_FLUSH_PERSISTENT)) &&
@@ -54,8 +57,11 @@ int sim_check_region(const struct sim_profile *device, unsigned access, uint64_t
         return EOPNOTSUPP;
     if (is_on_demand)
         return 0;
-    return length == 0 || ((access & SIM_ACCESS_FLUSH_PERSISTENT) && !is_persistent) ? EINVAL
-                                                                                     : 0;
+    if (length == 0)
+        return EINVAL;
+    if (memory == SIM_FS_DAX)
+        return EOPNOTSUPP;
+    return (access & SIM_ACCESS_FLUSH_PERSISTENT) && memory == SIM_VOLATILE ? EINVAL : 0;
 }
 
 // Linux 7.3, drivers/infiniband/sw/rxe/rxe_queue.c, rxe_queue_init(): the next power of two,
@@ -78,6 +84,19 @@ int sim_check_cq(const struct sim_profile *device, int64_t entries, int64_t vect
     const bool is_valid = entries > 0 && entries <= device->attr.max_cqe && vector >= 0 &&
                           vector < device->vectors;
     return is_valid ? 0 : EINVAL;
+}
+
+// rdma-core 65: providers/rxe/rxe.c, rxe_create_cq_ex(); mlx5/verbs.c, create_cq();
+// mlx4/verbs.c, mlx4_create_cq_ex(); hns/hns_roce_u_verbs.c, verify_cq_create_attr();
+// irdma/uverbs.c, ucreate_cq(); libibverbs/dummy_ops.c, create_cq_ex().
+int sim_check_cq_ex(const struct sim_profile *device, unsigned comp_mask, unsigned flags,
+                    uint64_t wc_flags) {
+    if (device->cq_wc_flags == 0)
+        return EOPNOTSUPP;
+    if ((comp_mask & device->cq_refused_mask) ||
+        ((comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) && (flags & device->cq_refused_flags)))
+        return device->cq_mask_error;
+    return wc_flags & ~device->cq_wc_flags ? EOPNOTSUPP : 0;
 }
 
 // Linux 7.3, drivers/infiniband/sw/rxe/rxe_srq.c, rxe_srq_chk_init() and rxe_srq_from_init().

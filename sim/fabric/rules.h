@@ -36,11 +36,17 @@ void sim_describe_device(const struct sim_profile *device, struct ibv_device_att
 // The builders of an extended QP (enum ibv_qp_create_send_ops_flags); 0: it has no extended
 // QPs.
 uint64_t sim_send_ops(const struct sim_profile *device);
+// The memory of a region: FS-DAX is a file on a file system with DAX.
+enum sim_memory { SIM_VOLATILE, SIM_DEVICE_DAX, SIM_FS_DAX };
 int sim_check_region(const struct sim_profile *device, unsigned access, uint64_t length,
-                     bool is_persistent);
+                     enum sim_memory memory);
 // The actual size of a CQ, and of other queues unless the device has a sizing.
 uint32_t sim_queue_size(const struct sim_profile *device, uint32_t wanted);
 int sim_check_cq(const struct sim_profile *device, int64_t entries, int64_t vector);
+// The attributes of ibv_create_cq_ex() that ibv_create_cq() does not have. `comp_mask`: enum
+// ibv_cq_init_attr_mask.
+int sim_check_cq_ex(const struct sim_profile *device, unsigned comp_mask, unsigned flags,
+                    uint64_t wc_flags);
 // These set the actual sizes and the sizes that the device reports.
 int sim_check_srq(const struct sim_profile *device, struct ibv_srq_attr *attr,
                   struct ibv_srq_attr *reported);

@@ -104,7 +104,7 @@ bool Engine::advance_send(Qp &qp, Send &send) {
         return wait(qp, send, result);
     send.executed = true;
     send.done_at = fabric_.now() + delay + fabric_.lateness("a response");
-    qp.gives_up_at = 0;
+    qp.retries_end_at = qp.rnr_retry_at = 0;
     qp.rnr_retries_left = qp.attr.rnr_retry;
     fabric_.no_receive_.erase(qp.number);
     return send.status == IBV_WC_SUCCESS;
@@ -139,34 +139,13 @@ uint64_t Engine::try_time(const Qp &qp) const {
     return qp.attr.timeout == 0 ? NEVER : 4'096ULL << qp.attr.timeout;
 }
 
-// Makes the first unexecuted request wait for a response or a receive, or fail. Linux 7.3,
-// drivers/infiniband/sw/rxe/rxe_comp.c, COMPST_RNR_RETRY: without a retry left, a missing
-// receive fails the request at once.
+// Makes the first unexecuted request wait for a response or a receive, or fail.
 bool Engine::wait(Qp &qp, Send &send, Result result) {
-    const sim_profile &profile = *qp.context->device->profile;
-    const bool is_tcp = profile.timeout == SIM_TIMEOUT_OF_TCP;
-    uint64_t time = NEVER;
-    if (result == NO_RECEIVE && !is_tcp) {
-        fabric_.no_receive_.insert(qp.number);
-        const bool is_repeated = qp.gives_up_at == 0 || fabric_.now() >= qp.gives_up_at;
-        if (is_repeated && qp.rnr_retries_left == 0) {
-            send.status = IBV_WC_RNR_RETRY_EXC_ERR;
-        } else if (is_repeated && qp.attr.rnr_retry != 7) {
-            const Qp *const peer = fabric_.peer_of(qp);
-            qp.rnr_retries_left--;
-            qp.gives_up_at =
-                fabric_.now() + 10'000ULL * RNR_TIMES[peer->attr.min_rnr_timer & 31];
-        }
-        time = qp.attr.rnr_retry == 7 ? NEVER : qp.gives_up_at;
-    } else {
-        const bool is_endless = qp.attr.retry_cnt == 7 && profile.retry_count_7_is_endless;
-        const uint64_t one = try_time(qp);
-        if (qp.gives_up_at == 0 && one != NEVER && !is_endless)
-            qp.gives_up_at = fabric_.now() + one * (is_tcp ? 1 : qp.attr.retry_cnt + 1U);
-        else if (qp.gives_up_at != 0 && fabric_.now() >= qp.gives_up_at)
-            send.status = is_tcp ? IBV_WC_WR_FLUSH_ERR : IBV_WC_RETRY_EXC_ERR;
-        time = qp.gives_up_at == 0 ? NEVER : qp.gives_up_at;
-    }
+    const bool is_tcp = qp.context->device->profile->timeout == SIM_TIMEOUT_OF_TCP;
+    const bool lacks_receive = result == NO_RECEIVE && !is_tcp;
+    (lacks_receive ? qp.retries_end_at : qp.rnr_retry_at) = 0; // of the other cause
+    const uint64_t time =
+        lacks_receive ? wait_for_receive(qp, send) : wait_for_response(qp, send);
     if (send.status == IBV_WC_SUCCESS) {
         if (time != NEVER)
             start_timer(qp, time);
@@ -175,6 +154,36 @@ bool Engine::wait(Qp &qp, Send &send, Result result) {
     send.executed = true;
     send.done_at = fabric_.now();
     return false;
+}
+
+// Returns the time of the next attempt. Linux 7.3, drivers/infiniband/sw/rxe/rxe_comp.c,
+// COMPST_RNR_RETRY: without a retry left, a missing receive fails the request at once.
+uint64_t Engine::wait_for_receive(Qp &qp, Send &send) {
+    fabric_.no_receive_.insert(qp.number);
+    const bool is_repeated = qp.rnr_retry_at == 0 || fabric_.now() >= qp.rnr_retry_at;
+    if (qp.attr.rnr_retry == 7)
+        return NEVER;
+    if (is_repeated && qp.rnr_retries_left == 0) {
+        send.status = IBV_WC_RNR_RETRY_EXC_ERR;
+    } else if (is_repeated) {
+        const Qp *const peer = fabric_.peer_of(qp);
+        qp.rnr_retries_left--;
+        qp.rnr_retry_at = fabric_.now() + 10'000ULL * RNR_TIMES[peer->attr.min_rnr_timer & 31];
+    }
+    return qp.rnr_retry_at;
+}
+
+// Returns the time when the retries end.
+uint64_t Engine::wait_for_response(Qp &qp, Send &send) {
+    const sim_profile &profile = *qp.context->device->profile;
+    const bool is_tcp = profile.timeout == SIM_TIMEOUT_OF_TCP;
+    const bool is_endless = qp.attr.retry_cnt == 7 && profile.retry_count_7_is_endless;
+    const uint64_t one = try_time(qp);
+    if (qp.retries_end_at == 0 && one != NEVER && !is_endless)
+        qp.retries_end_at = fabric_.now() + one * (is_tcp ? 1 : qp.attr.retry_cnt + 1U);
+    else if (qp.retries_end_at != 0 && fabric_.now() >= qp.retries_end_at)
+        send.status = is_tcp ? IBV_WC_WR_FLUSH_ERR : IBV_WC_RETRY_EXC_ERR;
+    return qp.retries_end_at == 0 ? NEVER : qp.retries_end_at;
 }
 
 // Keeps the earlier of two times: a request can arrive before the response to another one.
@@ -326,6 +335,10 @@ bool Engine::take_receive(Qp &qp, Receive &receive) {
     return true;
 }
 
+void Engine::return_receive(Qp &qp, Receive receive) {
+    (qp.srq ? qp.srq->receives : qp.receives).push_front(std::move(receive));
+}
+
 bool Engine::complete_receive(Qp &qp, const Receive &receive, ibv_wc wc, bool is_solicited) {
     wc.wr_id = receive.wr_id;
     wc.qp_num = qp.number;
@@ -406,7 +419,7 @@ void Engine::reset(Qp &qp) {
                 if (each.qp == qp.number && each.srq == 0)
                     each.qp = 0;
     qp.written.clear();
-    qp.gives_up_at = 0;
+    qp.retries_end_at = qp.rnr_retry_at = 0;
     qp.rnr_retries_left = 0;
     qp.iwarp_peer = 0;
     qp.is_idle = false;

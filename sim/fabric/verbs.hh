@@ -53,6 +53,7 @@ class Verbs {
     int destroy(const Destroy &, Destroy::Reply &);
     int persist(const Persist &, Empty &);
     int open_region(Mr &mr);
+    sim_memory memory_of(const Mr &mr) const;
     // queue.cc
     int create_cq(const CreateCq &, CreateCq::Reply &);
     int resize_cq(const ResizeCq &, CreateCq::Reply &);

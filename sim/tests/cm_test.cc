@@ -124,7 +124,10 @@ struct Process {
         const uint32_t id = create();
         assert_int_equal(resolve(id, address("10.77.0.1", port)), 0);
         expect(RDMA_CM_EVENT_ADDR_RESOLVED);
-        assert_int_equal(simple<CmResolveRoute>(id), 0);
+        CmResolveRoute route{};
+        assert_int_equal(simple(id, route), EINVAL); // without a timeout
+        route.timeout_ms = 2000;
+        assert_int_equal(simple(id, route), 0);
         expect(RDMA_CM_EVENT_ROUTE_RESOLVED);
         return id;
     }
@@ -234,7 +237,7 @@ void rejection_status_depends_on_transport(void **) {
         const char *device;
         int refused, unknown;
         uint8_t length;
-    } rows[] = {{"rxe", 28, 8, 148}, {"siw", -ECONNREFUSED, -ECONNREFUSED, 4}};
+    } rows[] = {{"rxe", 28, 8, 148}, {"irdma-iwarp", -ECONNREFUSED, -ECONNREFUSED, 4}};
     for (const auto &row : rows) {
         Pair pair(row.device);
         pair.request();
@@ -251,6 +254,20 @@ void rejection_status_depends_on_transport(void **) {
         assert_int_equal(pair.client.connect(other), 0);
         pair.client.expect(RDMA_CM_EVENT_REJECTED, row.unknown);
     }
+}
+
+// siw_cm.c, siw_connect(): the call fails, and the ID keeps its state.
+void siw_connects_in_the_call(void **) {
+    Pair pair("siw");
+    const uint32_t active = pair.client.resolved();
+    assert_int_equal(pair.client.connect(active), ECONNREFUSED);
+    pair.server.listener();
+    pair.fabric.cut(1, 2, true);
+    assert_int_equal(pair.client.connect(active), EHOSTUNREACH);
+    pair.fabric.cut(1, 2, false);
+    pair.client.expect_none();
+    assert_int_equal(pair.client.connect(active), 0);
+    pair.server.expect(RDMA_CM_EVENT_CONNECT_REQUEST);
 }
 
 // cma_ib_handler(), IB_CM_REQ_ERROR
@@ -525,6 +542,7 @@ int main() {
         cmocka_unit_test(connection_delivers_events_to_both_sides),
         cmocka_unit_test(too_much_private_data_in_accept_rejects_the_request),
         cmocka_unit_test(rejection_status_depends_on_transport),
+        cmocka_unit_test(siw_connects_in_the_call),
         cmocka_unit_test(request_over_cut_link_waits_or_is_unreachable),
         cmocka_unit_test(address_without_reply_is_an_error),
         cmocka_unit_test(ports_are_reserved),

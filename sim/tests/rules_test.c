@@ -101,24 +101,24 @@ static void builders(void **unused) {
 static void regions(void **unused) {
     (void)unused;
     const unsigned write = IBV_ACCESS_LOCAL_WRITE, demand = IBV_ACCESS_ON_DEMAND;
-    IS(sim_check_region(&device, 0, 1, false), 0);
-    IS(sim_check_region(&device, 0, 0, false), EINVAL);
-    IS(sim_check_region(&device, demand, 0, false), 0);
-    IS(sim_check_region(&device, write | IBV_ACCESS_REMOTE_WRITE, 1, false), 0);
-    IS(sim_check_region(&device, IBV_ACCESS_REMOTE_WRITE, 1, false), EINVAL);
-    IS(sim_check_region(&device, IBV_ACCESS_REMOTE_ATOMIC, 1, false), EINVAL);
-    IS(sim_check_region(&device, IBV_ACCESS_REMOTE_READ, 1, false), 0);
-    IS(sim_check_region(&device, SIM_ACCESS_FLUSH_GLOBAL, 1, false), 0);
-    IS(sim_check_region(&device, SIM_ACCESS_FLUSH_PERSISTENT, 1, false), EINVAL);
-    IS(sim_check_region(&device, SIM_ACCESS_FLUSH_PERSISTENT, 1, true), 0);
-    IS(sim_check_region(&device, SIM_ACCESS_FLUSH_PERSISTENT | demand, 1, false), 0);
-    IS(sim_check_region(&device, IBV_ACCESS_MW_BIND, 1, false), 0);
+    IS(sim_check_region(&device, 0, 1, SIM_VOLATILE), 0);
+    IS(sim_check_region(&device, 0, 0, SIM_VOLATILE), EINVAL);
+    IS(sim_check_region(&device, demand, 0, SIM_VOLATILE), 0);
+    IS(sim_check_region(&device, write | IBV_ACCESS_REMOTE_WRITE, 1, SIM_VOLATILE), 0);
+    IS(sim_check_region(&device, IBV_ACCESS_REMOTE_WRITE, 1, SIM_VOLATILE), EINVAL);
+    IS(sim_check_region(&device, IBV_ACCESS_REMOTE_ATOMIC, 1, SIM_VOLATILE), EINVAL);
+    IS(sim_check_region(&device, IBV_ACCESS_REMOTE_READ, 1, SIM_VOLATILE), 0);
+    IS(sim_check_region(&device, SIM_ACCESS_FLUSH_GLOBAL, 1, SIM_VOLATILE), 0);
+    IS(sim_check_region(&device, SIM_ACCESS_FLUSH_PERSISTENT, 1, SIM_VOLATILE), EINVAL);
+    IS(sim_check_region(&device, SIM_ACCESS_FLUSH_PERSISTENT, 1, SIM_DEVICE_DAX), 0);
+    IS(sim_check_region(&device, SIM_ACCESS_FLUSH_PERSISTENT | demand, 1, SIM_VOLATILE), 0);
+    IS(sim_check_region(&device, IBV_ACCESS_MW_BIND, 1, SIM_VOLATILE), 0);
     BUT(other.has_odp = other.has_native_flush = false; other.attr.max_mw = 0);
-    IS(sim_check_region(&other, 0, 1, false), 0);
-    IS(sim_check_region(&other, demand, 1, false), EOPNOTSUPP);
-    IS(sim_check_region(&other, SIM_ACCESS_FLUSH_GLOBAL, 1, true), EOPNOTSUPP);
-    IS(sim_check_region(&other, SIM_ACCESS_FLUSH_PERSISTENT, 1, true), EOPNOTSUPP);
-    IS(sim_check_region(&other, IBV_ACCESS_MW_BIND, 1, false), EOPNOTSUPP);
+    IS(sim_check_region(&other, 0, 1, SIM_VOLATILE), 0);
+    IS(sim_check_region(&other, demand, 1, SIM_VOLATILE), EOPNOTSUPP);
+    IS(sim_check_region(&other, SIM_ACCESS_FLUSH_GLOBAL, 1, SIM_DEVICE_DAX), EOPNOTSUPP);
+    IS(sim_check_region(&other, SIM_ACCESS_FLUSH_PERSISTENT, 1, SIM_DEVICE_DAX), EOPNOTSUPP);
+    IS(sim_check_region(&other, IBV_ACCESS_MW_BIND, 1, SIM_VOLATILE), EOPNOTSUPP);
 }
 
 static void queue_sizes(void **unused) {

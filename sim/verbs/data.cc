@@ -32,14 +32,34 @@ bool take(ShimCq *cq, Completion &completion) {
     return true;
 }
 
+// Copies a completion as the driver does, which leaves members of a failed one undefined.
+void copy(const ShimCq *cq, const ibv_wc &from, ibv_wc &to) {
+    const DeviceInfo::Reply &device = shim_of(cq->ex.context->device)->info;
+    const uint32_t rule = from.status == IBV_WC_SUCCESS ? (uint32_t)SIM_WC_VALID
+                          : from.opcode & IBV_WC_RECV   ? device.failed_receive
+                                                        : device.failed_send;
+    if (rule == SIM_WC_VALID)
+        to = from;
+    else if (rule == SIM_WC_ZERO)
+        to = {};
+    to.wr_id = from.wr_id;
+    to.status = from.status;
+    to.vendor_err = from.vendor_err;
+    to.qp_num = from.qp_num;
+}
+
 ShimCq *shim_of_ex(ibv_cq_ex *cq) {
     return reinterpret_cast<ShimCq *>(cq);
 }
 
 int next_poll(ibv_cq_ex *ex) {
     ShimCq *const cq = shim_of_ex(ex);
-    if (!take(cq, cq->current))
+    Completion taken;
+    if (!take(cq, taken))
         return ENOENT;
+    cq->current = {};
+    cq->current.time = taken.time;
+    copy(cq, taken.wc, cq->current.wc);
     ex->status = cq->current.wc.status;
     ex->wr_id = cq->current.wc.wr_id;
     return 0;
@@ -81,6 +101,19 @@ uint64_t read_time(ibv_cq_ex *ex) {
     return shim_of_ex(ex)->current.time;
 }
 
+uint64_t read_wall_clock(ibv_cq_ex *ex) {
+    const auto now = [](clockid_t clock) {
+        timespec time;
+        clock_gettime(clock, &time);
+        return (uint64_t)time.tv_sec * 1'000'000'000 + (uint64_t)time.tv_nsec;
+    };
+    return read_time(ex) + now(CLOCK_REALTIME) - now(CLOCK_MONOTONIC);
+}
+
+template <class Number> Number read_zero(ibv_cq_ex *) {
+    return 0;
+}
+
 } // namespace
 
 int sim::poll_cq(ibv_cq *ibv, int number, ibv_wc *wc) {
@@ -90,7 +123,7 @@ int sim::poll_cq(ibv_cq *ibv, int number, ibv_wc *wc) {
     rpma_sim_polls(cq->ring);
     pthread_mutex_lock(&cq->lock);
     for (; count < number && take(cq, completion); count++)
-        wc[count] = completion.wc;
+        copy(cq, completion.wc, wc[count]);
     const unsigned empty_polls = cq->empty_polls = count == 0 ? cq->empty_polls + 1 : 0;
     pthread_mutex_unlock(&cq->lock);
     rpma_sim_polled(wc, count);
@@ -98,21 +131,31 @@ int sim::poll_cq(ibv_cq *ibv, int number, ibv_wc *wc) {
     return count;
 }
 
-void sim::set_cq_functions(ibv_cq_ex *cq) {
+// rdma-core 65, providers/mlx5/cq.c, mlx5_cq_fill_pfns(): a function that was not requested is
+// NULL.
+void sim::set_cq_functions(ibv_cq_ex *cq, uint64_t wc_flags) {
+    const auto if_requested = [wc_flags](uint64_t flag, auto *function) {
+        return wc_flags & flag ? function : nullptr;
+    };
     cq->start_poll = start_poll;
     cq->next_poll = next_poll;
     cq->end_poll = end_poll;
     cq->read_opcode = read_member<&ibv_wc::opcode>;
     cq->read_vendor_err = read_member<&ibv_wc::vendor_err>;
-    cq->read_byte_len = read_member<&ibv_wc::byte_len>;
-    cq->read_imm_data = read_imm;
-    cq->read_qp_num = read_member<&ibv_wc::qp_num>;
-    cq->read_src_qp = read_member<&ibv_wc::src_qp>;
     cq->read_wc_flags = read_member<&ibv_wc::wc_flags>;
-    cq->read_slid = read_slid;
-    cq->read_sl = read_member<&ibv_wc::sl>;
-    cq->read_dlid_path_bits = read_member<&ibv_wc::dlid_path_bits>;
-    cq->read_completion_ts = read_time;
+    cq->read_byte_len = if_requested(IBV_WC_EX_WITH_BYTE_LEN, read_member<&ibv_wc::byte_len>);
+    cq->read_imm_data = if_requested(IBV_WC_EX_WITH_IMM, read_imm);
+    cq->read_qp_num = if_requested(IBV_WC_EX_WITH_QP_NUM, read_member<&ibv_wc::qp_num>);
+    cq->read_src_qp = if_requested(IBV_WC_EX_WITH_SRC_QP, read_member<&ibv_wc::src_qp>);
+    cq->read_slid = if_requested(IBV_WC_EX_WITH_SLID, read_slid);
+    cq->read_sl = if_requested(IBV_WC_EX_WITH_SL, read_member<&ibv_wc::sl>);
+    cq->read_dlid_path_bits =
+        if_requested(IBV_WC_EX_WITH_DLID_PATH_BITS, read_member<&ibv_wc::dlid_path_bits>);
+    cq->read_completion_ts = if_requested(IBV_WC_EX_WITH_COMPLETION_TIMESTAMP, read_time);
+    cq->read_completion_wallclock_ns =
+        if_requested(IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK, read_wall_clock);
+    cq->read_cvlan = if_requested(IBV_WC_EX_WITH_CVLAN, read_zero<uint16_t>);
+    cq->read_flow_tag = if_requested(IBV_WC_EX_WITH_FLOW_TAG, read_zero<uint32_t>);
 }
 
 int sim::req_notify_cq(ibv_cq *cq, int solicited_only) {

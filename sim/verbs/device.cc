@@ -6,6 +6,7 @@
 #include "../fabric/rules.h"
 #include "shim.hh"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -70,7 +71,9 @@ int query_port_compat(ibv_context *context, uint8_t port, _compat_ibv_port_attr 
                       offsetof(ibv_port_attr, port_cap_flags2));
 }
 
-int query_rt_values(ibv_context *, ibv_values_ex *values) {
+int query_rt_values(ibv_context *context, ibv_values_ex *values) {
+    if (!shim_of(context->device)->info.has_rt_values)
+        return EOPNOTSUPP;
     if (!(values->comp_mask & IBV_VALUES_MASK_RAW_CLOCK))
         return EINVAL;
     values->comp_mask = IBV_VALUES_MASK_RAW_CLOCK;
@@ -149,9 +152,16 @@ ibv_context *ibv_open_device(ibv_device *device) {
     request.device = shim_of(device)->info.index;
     OpenContext::Reply reply;
     int fd;
-    ShimContext *const made = create<ShimContext>(request, reply, &fd);
-    if (!made)
+    // Programs pass it to ibv_import_device(), or poll it; no byte is read from it.
+    const int command = open("/dev/null", O_RDWR | O_CLOEXEC);
+    if (command < 0)
         return nullptr;
+    ShimContext *const made = create<ShimContext>(request, reply, &fd);
+    if (!made) {
+        const int error = errno;
+        close(command);
+        return fail<ibv_context>(error);
+    }
     made->handle = reply.context;
     made->async_channel = reply.async_channel;
     verbs_context &verbs = made->verbs;
@@ -167,7 +177,7 @@ ibv_context *ibv_open_device(ibv_device *device) {
     ibv_context &context = verbs.context;
     context.device = device;
     context.abi_compat = __VERBS_ABI_IS_EXTENDED;
-    context.cmd_fd = -1;
+    context.cmd_fd = command;
     context.async_fd = fd;
     context.num_comp_vectors = (int)shim_of(device)->info.vectors;
     pthread_mutex_init(&context.mutex, nullptr);
@@ -185,6 +195,7 @@ int ibv_close_device(ibv_context *context) {
     Destroy::Reply reply;
     (void)destroy(shim->handle, reply);
     close(context->async_fd);
+    close(context->cmd_fd);
     pthread_mutex_destroy(&context->mutex);
     free(shim);
     return 0;
@@ -253,21 +264,22 @@ int _ibv_query_gid_ex(ibv_context *context, uint32_t port, uint32_t index, ibv_g
     return 0;
 }
 
+// Linux 7.3, drivers/infiniband/core/cache.c, rdma_query_gid_table(): EINVAL if an entry has no
+// room.
 ssize_t _ibv_query_gid_table(ibv_context *context, ibv_gid_entry *entries, size_t max,
                              uint32_t flags, size_t size) {
-    size_t count = 0;
-    while (count < max) {
-        const int error = _ibv_query_gid_ex(
-            context, 1, (uint32_t)count,
-            reinterpret_cast<ibv_gid_entry *>(reinterpret_cast<char *>(entries) + count * size),
-            flags, size);
+    for (size_t count = 0;; count++) {
+        ibv_gid_entry entry;
+        const int error =
+            _ibv_query_gid_ex(context, 1, (uint32_t)count, &entry, flags, sizeof(entry));
         if (error == EINVAL)
-            break;
-        if (error)
-            return -error;
-        count++;
+            return (ssize_t)count;
+        if (error || count == max)
+            return -(error ? error : EINVAL);
+        char *const to = reinterpret_cast<char *>(entries) + count * size;
+        memset(to, 0, size);
+        memcpy(to, &entry, size < sizeof(entry) ? size : sizeof(entry));
     }
-    return (ssize_t)count;
 }
 
 int ibv_query_gid(ibv_context *context, uint8_t port, int index, ibv_gid *gid) {

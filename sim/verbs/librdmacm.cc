@@ -228,8 +228,10 @@ int rdma_resolve_addr(rdma_cm_id *id, sockaddr *src_addr, sockaddr *dst_addr, in
     return complete(shim(id));
 }
 
-int rdma_resolve_route(rdma_cm_id *id, int) {
-    return simple<CmResolveRoute>(id) ? -1 : complete(shim(id));
+int rdma_resolve_route(rdma_cm_id *id, int timeout_ms) {
+    CmResolveRoute request = {};
+    request.timeout_ms = static_cast<uint32_t>(timeout_ms);
+    return simple(id, request) ? -1 : complete(shim(id));
 }
 
 // Tells rpma-sim to start the next program; the preloaded library has it.
@@ -470,7 +472,8 @@ int rdma_get_request(rdma_cm_id *listen, rdma_cm_id **id) {
     }
     if (rdma_get_cm_event(listen->channel, &event))
         return -1;
-    int error = event->status;
+    // cma.c, rdma_get_request(): as in ucma_complete()
+    int error = event->event == RDMA_CM_EVENT_REJECTED ? ECONNREFUSED : abs(event->status);
     if (error == 0 && event->event != RDMA_CM_EVENT_CONNECT_REQUEST)
         error = EINVAL;
     if (error == 0 && own->qp_attr) {

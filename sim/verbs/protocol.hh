@@ -106,7 +106,8 @@ struct DeviceInfo : Request<OP_DEVICE> {
         uint32_t node_type, transport_type; // enum ibv_node_type, enum ibv_transport_type
         uint32_t index, vectors;
         uint64_t send_ops; // mask of enum ibv_qp_create_send_ops_flags of ibv_qp_ex
-        uint32_t keeps_bad_wr, keeps_bad_recv; // as in sim_profile
+        // As in sim_profile.
+        uint32_t keeps_bad_wr, keeps_bad_recv, failed_send, failed_receive, has_rt_values;
     };
 };
 
@@ -199,7 +200,9 @@ struct RingPlace {
 struct CreateCq : Request<OP_CREATE_CQ> {
     uint32_t context, channel, vector;
     uint64_t cookie;
-    uint32_t entries, flags; // flags: enum ibv_create_cq_attr_flags
+    uint32_t entries, flags;         // flags: enum ibv_create_cq_attr_flags
+    uint32_t is_extended, comp_mask; // of ibv_create_cq_ex(), as wc_flags
+    uint64_t wc_flags;
     struct Reply {
         uint32_t cq, entries; // entries: the actual size
         RingPlace place;

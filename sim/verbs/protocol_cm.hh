@@ -89,7 +89,6 @@ struct CmEventsTaken {
     uint32_t events;
 };
 using CmDestroy = CmSimple<OP_CM_DESTROY, CmEventsTaken>;
-using CmResolveRoute = CmSimple<OP_CM_RESOLVE_ROUTE>;
 using CmDisconnect = CmSimple<OP_CM_DISCONNECT>;
 
 struct CmBind {
@@ -102,6 +101,11 @@ struct CmBind {
 struct CmResolveAddr : Request<OP_CM_RESOLVE_ADDR> {
     uint32_t id, timeout_ms, privileged;
     CmAddress source, destination;
+    using Reply = Empty;
+};
+
+struct CmResolveRoute : Request<OP_CM_RESOLVE_ROUTE> {
+    uint32_t id, timeout_ms;
     using Reply = Empty;
 };
 

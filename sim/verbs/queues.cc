@@ -113,7 +113,8 @@ ibv_mr *reg_mr(ibv_pd *pd, void *address, size_t length, uint64_t iova, unsigned
 
 } // namespace
 
-ibv_cq_ex *sim::create_cq_ex(ibv_context *context, ibv_cq_init_attr_ex *attr) {
+static ibv_cq_ex *create_cq(ibv_context *context, const ibv_cq_init_attr_ex *attr,
+                            bool is_extended) {
     ShimCq *const made = allocate<ShimCq>();
     if (!made)
         return fail<ibv_cq_ex>(ENOMEM);
@@ -124,6 +125,9 @@ ibv_cq_ex *sim::create_cq_ex(ibv_context *context, ibv_cq_init_attr_ex *attr) {
     request.cookie = cookie_of(made);
     request.entries = attr->cqe;
     request.flags = attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS ? attr->flags : 0;
+    request.is_extended = is_extended;
+    request.comp_mask = attr->comp_mask;
+    request.wc_flags = attr->wc_flags;
     CreateCq::Reply reply;
     int fd;
     int error = call(request, reply, &fd);
@@ -145,10 +149,14 @@ ibv_cq_ex *sim::create_cq_ex(ibv_context *context, ibv_cq_init_attr_ex *attr) {
     cq.cqe = (int)reply.entries;
     init_object(&cq);
     pthread_mutex_init(&made->lock, nullptr);
-    set_cq_functions(&cq);
+    set_cq_functions(&cq, attr->wc_flags);
     if (attr->channel)
         __atomic_fetch_add(&attr->channel->refcnt, 1, __ATOMIC_RELAXED);
     return &cq;
+}
+
+ibv_cq_ex *sim::create_cq_ex(ibv_context *context, ibv_cq_init_attr_ex *attr) {
+    return create_cq(context, attr, true);
 }
 
 ibv_qp *sim::create_qp_ex(ibv_context *context, ibv_qp_init_attr_ex *attr) {
@@ -246,8 +254,9 @@ ibv_mr *ibv_reg_mr_iova2(ibv_pd *pd, void *address, size_t length, uint64_t iova
 
 // rdma-core 56, libibverbs/verbs.c, ibv_rereg_mr(): results of enum ibv_rereg_mr_err_code.
 int ibv_rereg_mr(ibv_mr *mr, int flags, ibv_pd *pd, void *address, size_t length, int access) {
-    if (!flags || (flags & ~IBV_REREG_MR_FLAGS_SUPPORTED) ||
-        ((flags & IBV_REREG_MR_CHANGE_TRANSLATION) && (!address || length == 0))) {
+    if ((flags & ~IBV_REREG_MR_FLAGS_SUPPORTED) ||
+        ((flags & IBV_REREG_MR_CHANGE_TRANSLATION) && (!address || length == 0)) ||
+        (access && !(flags & IBV_REREG_MR_CHANGE_ACCESS))) {
         errno = EINVAL;
         return IBV_REREG_MR_ERR_INPUT;
     }
@@ -310,7 +319,7 @@ ibv_cq *ibv_create_cq(ibv_context *context, int cqe, void *cq_context,
     attr.cq_context = cq_context;
     attr.channel = channel;
     attr.comp_vector = (uint32_t)vector;
-    return reinterpret_cast<ibv_cq *>(create_cq_ex(context, &attr));
+    return reinterpret_cast<ibv_cq *>(create_cq(context, &attr, false));
 }
 
 int ibv_resize_cq(ibv_cq *cq, int cqe) {

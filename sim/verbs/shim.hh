@@ -124,7 +124,7 @@ ibv_cq_ex *create_cq_ex(ibv_context *context, ibv_cq_init_attr_ex *attr);
 ibv_qp *create_qp_ex(ibv_context *context, ibv_qp_init_attr_ex *attr);
 // data.cc
 int poll_cq(ibv_cq *cq, int number, ibv_wc *wc);
-void set_cq_functions(ibv_cq_ex *cq);
+void set_cq_functions(ibv_cq_ex *cq, uint64_t wc_flags);
 int req_notify_cq(ibv_cq *cq, int solicited_only);
 int post_send(ibv_qp *qp, ibv_send_wr *wr, ibv_send_wr **bad);
 int post_recv(ibv_qp *qp, ibv_recv_wr *wr, ibv_recv_wr **bad);
