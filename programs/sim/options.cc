@@ -46,6 +46,7 @@ the addresses 10.77.0.1 and fd77::1.
                             "help" lists them
   -f, --fault WHEN ACTION   as one argument; "help" lists them
   -p, --pmem [HOST=]FILE    FILE is persistent memory (default: of host1)
+      --dax KIND            device (default) or fs: which files devices can register
       --platform PLATFORM   direct-write (default) or cpu-flush: whether data
                             that a read follows is persistent
       --lose WHAT           of data that is not persistent when the power
@@ -77,7 +78,20 @@ the addresses 10.77.0.1 and fd77::1.
 Report bugs at https://example.org/librpma/issues
 )";
 
-enum { PLATFORM = 256, LOSE, NAME, JOIN, HOST, MEMORY, CHECK, SEEDS, FAULTS, SAVE, REPLAY };
+enum {
+    PLATFORM = 256,
+    DAX,
+    LOSE,
+    NAME,
+    JOIN,
+    HOST,
+    MEMORY,
+    CHECK,
+    SEEDS,
+    FAULTS,
+    SAVE,
+    REPLAY
+};
 
 constexpr option OPTIONS[] = {
     {"hosts", required_argument, nullptr, 'n'},
@@ -85,6 +99,7 @@ constexpr option OPTIONS[] = {
     {"fault", required_argument, nullptr, 'f'},
     {"pmem", required_argument, nullptr, 'p'},
     {"platform", required_argument, nullptr, PLATFORM},
+    {"dax", required_argument, nullptr, DAX},
     {"lose", required_argument, nullptr, LOSE},
     {"until", required_argument, nullptr, 'u'},
     {"seed", required_argument, nullptr, 's'},
@@ -261,6 +276,9 @@ void read_option(Settings &settings, int option, const char *value) {
     case PLATFORM:
         settings.fabric.has_direct_write =
             choice("--platform", value, "cpu-flush", "direct-write");
+        break;
+    case DAX:
+        settings.fabric.has_fs_dax = choice("--dax", value, "device", "fs");
         break;
     case LOSE:
         settings.loses_at_random = choice("--lose", value, "all", "random");

@@ -142,7 +142,8 @@ constexpr sim_profile mlx5(const char *name, sim_transport transport) {
     made.has_odp = true;
     made.advise_access_error = EPERM;
     made.advise_error = ENOENT; // Linux hw/mlx5/odp.c: get_prefetchable_mr()
-    // rdma-core mlx5/verbs.c: CREATE_CQ_SUPPORTED_WC_FLAGS, without tag matching
+    // rdma-core mlx5/verbs.c: CREATE_CQ_SUPPORTED_WC_FLAGS, but the fabric has no tag matching
+    made.has_tag_matching = true;
     made.cq_wc_flags |= IBV_WC_EX_WITH_CVLAN | IBV_WC_EX_WITH_FLOW_TAG |
                         IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK;
     made.cq_refused_flags =

@@ -39,6 +39,12 @@ EXPORTED int efadv_query_device() {
     return EOPNOTSUPP;
 }
 
+// libibumad. umad_init() and the functions that read sysfs work.
+EXPORTED int umad_open_port() {
+    fputs("rpma-sim: umad_open_port: management datagrams are not supported\n", stderr);
+    return -EOPNOTSUPP;
+}
+
 // clang-format off
 NONE(efadv_create_cq) NONE(efadv_create_driver_qp) NONE(efadv_create_qp_ex) NONE(efadv_cq_from_ibv_cq_ex)
 FAILS(efadv_query_ah) FAILS(efadv_query_mr)

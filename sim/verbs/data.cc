@@ -4,6 +4,7 @@
 // data.cc -- the data path of libibverbs.so.1: posting, polling, notification.
 
 #include "encode.hh"
+#include "unsupported.hh"
 
 #include <sched.h>
 #include <time.h>
@@ -255,6 +256,12 @@ static bool encode_send(Encoder &to, const ibv_qp *qp, const ibv_send_wr &wr) {
         head.remote_addr = wr.wr.rdma.remote_addr;
         head.rkey = wr.wr.rdma.rkey;
     }
+    const bool is_known = head.opcode <= IBV_WR_ATOMIC_FETCH_AND_ADD ||
+                          head.opcode == SIM_WR_FLUSH || head.opcode == SIM_WR_ATOMIC_WRITE;
+    if (!is_known)
+        rpma_sim_unsupported("ibv_post_send", wr.opcode == IBV_WR_TSO
+                                                  ? "raw packets are"
+                                                  : "memory windows and invalidation are");
     const size_t at = to.used;
     if (!append(to, &head, sizeof(head)))
         return false;

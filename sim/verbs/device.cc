@@ -92,14 +92,6 @@ int advise_mr(ibv_pd *pd, ibv_advise_mr_advice advice, uint32_t flags, ibv_sge *
     return number > 1000 ? EINVAL : rpma_sim_call(&message);
 }
 
-int modify_cq(ibv_cq *, ibv_modify_cq_attr *) {
-    return EOPNOTSUPP;
-}
-
-int get_srq_num(ibv_srq *, uint32_t *) {
-    return EOPNOTSUPP;
-}
-
 } // namespace
 
 int sim::destroy(uint32_t handle, Destroy::Reply &reply) {
@@ -170,8 +162,7 @@ ibv_context *ibv_open_device(ibv_device *device) {
     verbs.query_port = query_port;
     verbs.query_rt_values = query_rt_values;
     verbs.advise_mr = advise_mr;
-    verbs.modify_cq = modify_cq;
-    verbs.get_srq_num = get_srq_num;
+    set_unsupported(verbs);
     verbs.create_cq_ex = create_cq_ex;
     verbs.create_qp_ex = create_qp_ex;
     ibv_context &context = verbs.context;
@@ -367,34 +358,6 @@ int ibv_resolve_eth_l2_from_gid(ibv_context *, ibv_ah_attr *, uint8_t mac[6], ui
     return 0;
 }
 
-// Functions that no simulated device has.
-ibv_context *ibv_import_device(int) {
-    return fail<ibv_context>(EOPNOTSUPP);
-}
-ibv_pd *ibv_import_pd(ibv_context *, uint32_t) {
-    return fail<ibv_pd>(EOPNOTSUPP);
-}
-void ibv_unimport_pd(ibv_pd *) {}
-ibv_mr *ibv_import_mr(ibv_pd *, uint32_t) {
-    return fail<ibv_mr>(EOPNOTSUPP);
-}
-void ibv_unimport_mr(ibv_mr *) {}
-ibv_dm *ibv_import_dm(ibv_context *, uint32_t) {
-    return fail<ibv_dm>(EOPNOTSUPP);
-}
-void ibv_unimport_dm(ibv_dm *) {}
-ibv_mr *ibv_reg_dmabuf_mr(ibv_pd *, uint64_t, size_t, uint64_t, int, int) {
-    return fail<ibv_mr>(EOPNOTSUPP);
-}
-int ibv_attach_mcast(ibv_qp *, const ibv_gid *, uint16_t) {
-    return EOPNOTSUPP;
-}
-int ibv_detach_mcast(ibv_qp *, const ibv_gid *, uint16_t) {
-    return EOPNOTSUPP;
-}
-int ibv_set_ece(ibv_qp *, ibv_ece *ece) {
-    return ece->vendor_id ? EOPNOTSUPP : 0;
-}
 // rdma-core 56, libibverbs/verbs.c, ibv_query_ece(): without support, all zeros.
 int ibv_query_ece(ibv_qp *, ibv_ece *ece) {
     memset(ece, 0, sizeof(*ece));

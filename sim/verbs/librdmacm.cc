@@ -5,6 +5,7 @@
 
 #include "librdmacm.hh"
 
+#include <infiniband/ib.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -25,6 +26,10 @@ CmAddress pack(const sockaddr *address) {
     if (address)
         memcpy(&packed, address, sim_address_length(address));
     return packed;
+}
+
+int no_multicast(const char *function) {
+    return fail(rpma_sim_unsupported(function, "multicast is"));
 }
 
 // Linux requires CAP_NET_BIND_SERVICE.
@@ -202,11 +207,25 @@ int rdma_destroy_id(rdma_cm_id *id) {
     return 0;
 }
 
+static bool is_multicast(const sockaddr *address) {
+    const auto *const v4 = reinterpret_cast<const sockaddr_in *>(address);
+    const auto *const v6 = reinterpret_cast<const sockaddr_in6 *>(address);
+    return (address->sa_family == AF_INET && IN_MULTICAST(ntohl(v4->sin_addr.s_addr))) ||
+           (address->sa_family == AF_INET6 && IN6_IS_ADDR_MULTICAST(&v6->sin6_addr));
+}
+
+// Returns EINVAL for an address that is missing or of an unknown family.
+static int check_address(const char *function, const sockaddr *address) {
+    if (address && address->sa_family == AF_IB)
+        return rpma_sim_unsupported(function, "GIDs as addresses (AF_IB) are");
+    return sim_address_length(address) ? 0 : EINVAL;
+}
+
 int rdma_bind_addr(rdma_cm_id *id, sockaddr *addr) {
     CmBind request = {};
     CmBind::Reply reply;
-    if (!sim_address_length(addr))
-        return fail(EINVAL);
+    if (const int error = check_address("rdma_bind_addr", addr))
+        return fail(error);
     request.id = shim(id)->handle;
     request.privileged = is_privileged();
     request.address = pack(addr);
@@ -216,8 +235,12 @@ int rdma_bind_addr(rdma_cm_id *id, sockaddr *addr) {
 
 int rdma_resolve_addr(rdma_cm_id *id, sockaddr *src_addr, sockaddr *dst_addr, int timeout_ms) {
     CmResolveAddr request = {};
-    if (!sim_address_length(dst_addr) || (src_addr && !sim_address_length(src_addr)))
+    if (const int error = check_address("rdma_resolve_addr", dst_addr))
+        return fail(error);
+    if (src_addr && !sim_address_length(src_addr))
         return fail(EINVAL);
+    if (is_multicast(dst_addr))
+        return no_multicast("rdma_resolve_addr");
     request.timeout_ms = static_cast<uint32_t>(timeout_ms);
     request.privileged = is_privileged();
     request.source = pack(src_addr);
@@ -489,17 +512,16 @@ int rdma_get_request(rdma_cm_id *listen, rdma_cm_id **id) {
     return 0;
 }
 
-// ---- multicast: no group exists on the fabric
-// -------------------------------------------------
+// ---- multicast -----------------------------------------------------------------------------
 
 int rdma_join_multicast(rdma_cm_id *, sockaddr *, void *) {
-    return fail(EOPNOTSUPP);
+    return no_multicast("rdma_join_multicast");
 }
 int rdma_join_multicast_ex(rdma_cm_id *, rdma_cm_join_mc_attr_ex *, void *) {
-    return fail(EOPNOTSUPP);
+    return no_multicast("rdma_join_multicast_ex");
 }
 int rdma_leave_multicast(rdma_cm_id *, sockaddr *) {
-    return fail(EADDRNOTAVAIL);
+    return no_multicast("rdma_leave_multicast");
 }
 
 } // extern "C"

@@ -9,6 +9,7 @@
 
 #include "client.hh"
 #include "protocol_cm.hh"
+#include "unsupported.hh"
 
 #include <pthread.h>
 #include <rdma/rdma_cma.h>
@@ -19,6 +20,7 @@
 // another libibverbs.so.1. It does not report undefined weak symbols.
 #pragma weak rpma_sim_call
 #pragma weak rpma_sim_take_event
+#pragma weak rpma_sim_unsupported
 
 namespace sim {
 

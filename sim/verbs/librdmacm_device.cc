@@ -255,10 +255,10 @@ const char *rdma_event_str(rdma_cm_event_type event) {
 }
 
 // rsocket(7): rping links against these functions but never calls them.
-#define UNSUPPORTED(name)        \
-    ssize_t name(void);          \
-    ssize_t name(void) {         \
-        return fail(EOPNOTSUPP); \
+#define UNSUPPORTED(name)                                         \
+    ssize_t name(void);                                           \
+    ssize_t name(void) {                                          \
+        return fail(rpma_sim_unsupported(#name, "rsockets are")); \
     }
 // clang-format off
 UNSUPPORTED(raccept) UNSUPPORTED(rbind) UNSUPPORTED(rclose) UNSUPPORTED(rconnect)

@@ -6,7 +6,7 @@
 // Programs that can use direct verbs link libmlx5.so.1 or libefa.so.1, which need these to be
 // loaded. They are not called: no device of the fabric belongs to a provider.
 
-#include <cerrno>
+#include "unsupported.hh"
 
 #define PRIVATE __attribute__((visibility("default")))
 
@@ -19,10 +19,10 @@ void verbs_register_driver_34(const void *) {}
 PRIVATE void __verbs_log(void *, unsigned, const char *, ...);
 void __verbs_log(void *, unsigned, const char *, ...) {}
 
-#define UNSUPPORTED(name)  \
-    PRIVATE int name();    \
-    int name() {           \
-        return EOPNOTSUPP; \
+#define UNSUPPORTED(name)                                                    \
+    PRIVATE int name();                                                      \
+    int name() {                                                             \
+        return rpma_sim_unsupported(#name, "the interface of providers is"); \
     }
 // clang-format off
 UNSUPPORTED(__ioctl_final_num_attrs) UNSUPPORTED(_verbs_init_and_alloc_context)

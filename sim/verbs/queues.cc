@@ -4,6 +4,7 @@
 // queues.cc -- the objects of a context: regions, channels, completion queues, queue pairs.
 
 #include "shim.hh"
+#include "unsupported.hh"
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -131,6 +132,9 @@ static ibv_cq_ex *create_cq(ibv_context *context, const ibv_cq_init_attr_ex *att
     CreateCq::Reply reply;
     int fd;
     int error = call(request, reply, &fd);
+    if (error && is_extended && attr->wc_flags & IBV_WC_EX_WITH_TM_INFO &&
+        shim_of(context->device)->info.has_tag_matching)
+        rpma_sim_unsupported("ibv_create_cq_ex", "tag matching is");
     if (!error && !(made->ring = map_ring(fd, reply.place))) {
         Destroy::Reply destroyed;
         (void)destroy(reply.cq, destroyed);
@@ -160,6 +164,21 @@ ibv_cq_ex *sim::create_cq_ex(ibv_context *context, ibv_cq_init_attr_ex *attr) {
 }
 
 ibv_qp *sim::create_qp_ex(ibv_context *context, ibv_qp_init_attr_ex *attr) {
+    static const struct {
+        unsigned type;
+        const char *feature;
+    } unsupported[] = {{IBV_QPT_UC, "unreliable connections (UC) are"},
+                       {IBV_QPT_RAW_PACKET, "raw packets are"},
+                       {IBV_QPT_XRC_SEND, "XRC is"},
+                       {IBV_QPT_XRC_RECV, "XRC is"},
+                       {IBV_QPT_DRIVER, "queue pairs of drivers are"}};
+    for (const auto &one : unsupported)
+        if (attr->qp_type == one.type)
+            return fail<ibv_qp>(rpma_sim_unsupported("ibv_create_qp", one.feature));
+    if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS &&
+        attr->send_ops_flags &
+            (IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_BIND_MW | IBV_QP_EX_WITH_SEND_WITH_INV))
+        rpma_sim_unsupported("ibv_create_qp_ex", "memory windows and invalidation are");
     constexpr unsigned KNOWN = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
     const bool is_extended = attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
     const uint64_t known_ops = shim_of(context->device)->info.send_ops;

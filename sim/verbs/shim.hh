@@ -129,6 +129,8 @@ int req_notify_cq(ibv_cq *cq, int solicited_only);
 int post_send(ibv_qp *qp, ibv_send_wr *wr, ibv_send_wr **bad);
 int post_recv(ibv_qp *qp, ibv_recv_wr *wr, ibv_recv_wr **bad);
 int post_srq_recv(ibv_srq *srq, ibv_recv_wr *wr, ibv_recv_wr **bad);
+// unsupported.cc
+void set_unsupported(verbs_context &verbs);
 // builders.cc
 int set_builders(ShimQp *qp);
 

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// unsupported.hh -- features that devices have and the fabric lacks.
+
+#ifndef RPMA_SIM_UNSUPPORTED_HH
+#define RPMA_SIM_UNSUPPORTED_HH 1
+
+// Prints one line, once for each feature and process, and returns EOPNOTSUPP. `feature` is a
+// literal.
+extern "C" int rpma_sim_unsupported(const char *function, const char *feature);
+
+#endif // RPMA_SIM_UNSUPPORTED_HH
