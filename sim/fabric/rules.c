@@ -274,6 +274,9 @@ static bool are_valid(const struct sim_profile *device, enum ibv_qp_state from,
 int sim_check_qp_change(const struct sim_profile *device, enum ibv_qp_type type,
                         enum ibv_qp_state from, const struct ibv_qp_attr *attr, int mask) {
     const enum ibv_qp_state to = mask & IBV_QP_STATE ? attr->qp_state : from;
+    if (mask &
+        ~((IBV_QP_DEST_QPN << 1) - 1)) // include/rdma/ib_verbs.h: IB_QP_ATTR_STANDARD_BITS
+        return EOPNOTSUPP;
     const bool connects = (to == IBV_QPS_RTR || to == IBV_QPS_RTS) && to != from;
     const bool is_possible =
         device->transport == SIM_IWARP ? !connects : is_allowed(from, to, type, mask);

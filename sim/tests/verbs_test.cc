@@ -91,7 +91,7 @@ struct Side {
         ibv_qp_init_attr_ex attr = {};
         attr.send_cq = attr.recv_cq = cq;
         attr.srq = srq;
-        attr.cap = {8, 8, 2, 2, 64};
+        attr.cap = {8, 8, 2, 1, 64};
         attr.qp_type = IBV_QPT_RC;
         attr.comp_mask = IBV_QP_INIT_ATTR_PD | (send_ops ? IBV_QP_INIT_ATTR_SEND_OPS_FLAGS : 0);
         attr.pd = pd;
@@ -761,6 +761,90 @@ void file_on_fs_dax_needs_on_demand_paging(void **) {
     }
 }
 
+// The columns of rpma_devices(7), whose comments name the sources of these values.
+void device_refuses_what_its_driver_lacks(void **) {
+    constexpr unsigned SRQ = 1, SEND = 2, WRITE = 4, ATOMIC = 8, EXTENDED = 16, RESIZE = 32,
+                       UD = 64;
+    constexpr unsigned IMM = SEND | WRITE;
+    static const struct {
+        const char *device;
+        unsigned has, max_inline, read_sges; // max_inline 0: not tried
+    } rows[] = {
+        {"rxe", SRQ | IMM | ATOMIC | EXTENDED | RESIZE | UD, 512, 32},
+        {"siw", SRQ, 80, 1},
+        {"mlx5", SRQ | IMM | ATOMIC | EXTENDED | RESIZE | UD, 0, 30},
+        {"mlx5-ib", SRQ | IMM | ATOMIC | EXTENDED | RESIZE | UD, 0, 30},
+        {"mlx4", SRQ | IMM | ATOMIC | RESIZE | UD, 0, 30},
+        {"mlx4-ib", SRQ | IMM | ATOMIC | RESIZE | UD, 0, 30},
+        {"irdma-roce", IMM | RESIZE | UD, 101, 13}, // generation 2
+        {"irdma-iwarp", WRITE | RESIZE, 101, 13},
+        {"bnxt_re", SRQ | IMM | ATOMIC | EXTENDED | RESIZE | UD, 96, 6},
+        {"cxgb4", 0, 280, 1},
+        {"hns", SRQ | IMM | ATOMIC | EXTENDED | UD, 0, 16},
+        {"erdma", IMM | ATOMIC, 96, 1},
+        {"erdma-roce", IMM | ATOMIC, 96, 1},
+        {"mana", IMM, 0, 30},
+        {"ionic", IMM | ATOMIC | EXTENDED | UD, 0, 30},
+        {"qedr", SRQ | IMM | ATOMIC, 0, 4},
+        {"qedr-iwarp", SRQ | IMM | ATOMIC, 0, 4},
+    };
+    assert_int_equal(std::size(rows), sim_profile_count);
+    for (const auto &row : rows) {
+        Pair pair({.device = row.device});
+        const sim_profile &profile = *sim_find_profile(row.device);
+        const Side &a = pair.a;
+        unsigned found = 0;
+        ibv_srq_init_attr srq_attr = {};
+        srq_attr.attr = {16, 1, 0};
+        ibv_srq *const srq = ibv_create_srq(a.pd, &srq_attr);
+        found |= srq ? SRQ : 0;
+        assert_true(!srq || !ibv_destroy_srq(srq));
+        const auto creates = [&](ibv_qp_type type, uint64_t send_ops, uint32_t max_inline) {
+            ibv_qp_init_attr_ex attr = {};
+            attr.send_cq = attr.recv_cq = a.cq;
+            attr.cap = {1, 1, 1, 1, max_inline};
+            attr.qp_type = type;
+            attr.comp_mask = IBV_QP_INIT_ATTR_PD;
+            if (send_ops)
+                attr.comp_mask |= IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+            attr.pd = a.pd;
+            attr.send_ops_flags = send_ops;
+            ibv_qp *const qp = ibv_create_qp_ex(a.context, &attr);
+            assert_true(!qp || !ibv_destroy_qp(qp));
+            return qp != nullptr;
+        };
+        found |= creates(IBV_QPT_RC, IBV_QP_EX_WITH_RDMA_WRITE, 0) ? EXTENDED : 0;
+        found |= creates(IBV_QPT_UD, 0, 0) ? UD : 0;
+        found |= ibv_resize_cq(a.cq, 40) == 0 ? RESIZE : 0;
+        const auto refused = [&](uint32_t opcode, uint32_t sges) {
+            const ibv_qp_cap cap = {8, 8, 64, 1, 0};
+            const sim_send send = {opcode, 0, sges, 8, 0, 0, 0};
+            return sim_check_send(&profile, true, &cap, &send, 0);
+        };
+        found |= refused(IBV_WR_SEND_WITH_IMM, 1) ? 0 : SEND;
+        found |= refused(IBV_WR_RDMA_WRITE_WITH_IMM, 1) ? 0 : WRITE;
+        found |= refused(IBV_WR_ATOMIC_FETCH_AND_ADD, 1) ? 0 : ATOMIC;
+        if (found != row.has)
+            fail_msg("%s: has %#x, not %#x", row.device, found, row.has);
+        assert_false(refused(IBV_WR_RDMA_READ, row.read_sges));
+        assert_true(refused(IBV_WR_RDMA_READ, row.read_sges + 1));
+        if (row.max_inline) {
+            assert_true(creates(IBV_QPT_RC, 0, row.max_inline));
+            assert_false(creates(IBV_QPT_RC, 0, row.max_inline + 1));
+        }
+        // Native flush and atomic write: rxe only. On-demand paging: rxe and mlx5.
+        const bool is_rxe = strcmp(row.device, "rxe") == 0;
+        const bool has_odp = is_rxe || strncmp(row.device, "mlx5", 4) == 0;
+        assert_int_equal(!refused(SIM_WR_FLUSH, 0), is_rxe);
+        assert_int_equal(!refused(SIM_WR_ATOMIC_WRITE, 0), is_rxe);
+        assert_int_equal(!sim_check_region(&profile, SIM_ACCESS_FLUSH_GLOBAL, 8, SIM_VOLATILE),
+                         is_rxe);
+        assert_int_equal(!sim_check_region(&profile, IBV_ACCESS_ON_DEMAND, 8, SIM_FS_DAX),
+                         has_odp);
+        assert_int_equal(sim_check_region(&profile, 0, 8, SIM_FS_DAX), EOPNOTSUPP);
+    }
+}
+
 // With on-demand paging, the memory of a posted receive can be missing: the receive completes.
 void receive_without_memory_completes(void **) {
     Pair pair;
@@ -819,6 +903,16 @@ void gid_table_needs_room_for_each_entry(void **) {
     assert_int_equal(entries[1].gid_index, 1);
     assert_int_equal(ibv_query_gid_table(pair.a.context, entries, 2, 0), -EINVAL);
     assert_int_equal(ibv_query_gid_table(pair.a.context, entries, 4, 1), -EOPNOTSUPP);
+}
+
+// Linux 7.3, drivers/infiniband/sw/rxe/rxe_verbs.c, rxe_modify_qp(); sw/siw/siw_verbs.c,
+// siw_verbs_modify_qp(): only standard attributes.
+void unknown_attribute_of_a_queue_pair_is_refused(void **) {
+    for (const char *const device : {"rxe", "siw"}) {
+        Pair pair({.device = device});
+        for (const int mask : {IBV_QP_RATE_LIMIT + 0, 1 << 28})
+            assert_int_equal(pair.a.modify(IBV_QPS_ERR, mask), EOPNOTSUPP);
+    }
 }
 
 void command_descriptor_is_open(void **) {
@@ -979,9 +1073,11 @@ int main() {
         cmocka_unit_test(failed_completion_is_that_of_the_driver),
         cmocka_unit_test(reregistered_region_keeps_its_keys),
         cmocka_unit_test(file_on_fs_dax_needs_on_demand_paging),
+        cmocka_unit_test(device_refuses_what_its_driver_lacks),
         cmocka_unit_test(receive_without_memory_completes),
         cmocka_unit_test(each_cause_of_a_wait_has_its_own_time),
         cmocka_unit_test(gid_table_needs_room_for_each_entry),
+        cmocka_unit_test(unknown_attribute_of_a_queue_pair_is_refused),
         cmocka_unit_test(command_descriptor_is_open),
         cmocka_unit_test(read_makes_earlier_writes_persistent),
         cmocka_unit_test(native_flush_makes_its_range_persistent),
