@@ -46,7 +46,7 @@ the addresses 10.77.0.1 and fd77::1.
                             "help" lists them
   -f, --fault WHEN ACTION   as one argument; "help" lists them
   -p, --pmem [HOST=]FILE    FILE is persistent memory (default: of host1)
-      --dax KIND            device (default) or fs: which files devices can register
+      --dax KIND            device (default) or fs: the kind of the --pmem files
       --platform PLATFORM   direct-write (default) or cpu-flush: whether data
                             that a read follows is persistent
       --lose WHAT           of data that is not persistent when the power
