@@ -7,6 +7,7 @@ access the build directory. Prints TAP.
 usage: run.py RPMA-SIM BUILD [CASE...]    BUILD is the build directory of librpma and of its examples
 """
 
+import gzip
 import os
 import pathlib
 import re
@@ -23,6 +24,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 ABI = HERE.parent / "abi"
 LIMIT = 120
 SERVER = "10.77.0.1"
+RDMA_CORE_TESTS = 76  # of rdma-core 44, which run on rxe as an ordinary user; the others need another device
 CASES = []
 NOBODY = {"user": "nobody", "group": "nogroup", "extra_groups": []}
 
@@ -489,6 +491,24 @@ case("the files below /dev/infiniband are character devices",
 case("a program tests an open device", "sh -c test${IFS}-c${IFS}/dev/stdin</dev/infiniband/uverbs0")
 case("ucx_info", "ucx_info -d", "host1: .*Device: rxe0:1")
 UCX = "env UCX_TLS=rc,ud,self UCX_NET_DEVICES=rxe0:1 ucx_perftest -t tag_lat -n 100"
+@test("rdma-core's own tests")
+def rdma_core_suite(fixture):
+    """Debian compresses the larger files of the suite."""
+    installed = pathlib.Path("/usr/share/doc/rdma-core/tests")
+    if not (installed / "run_tests.py").exists():
+        raise Missing("no tests of rdma-core here: tools/setup unchanged")
+    for path in installed.iterdir():
+        content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+        target = fixture.work / "tests" / path.name.removesuffix(".gz")
+        target.parent.mkdir(exist_ok=True)
+        target.write_bytes(content)
+    # The python3 of Debian has pyverbs.
+    done = fixture.sim("/usr/bin/python3", str(fixture.work / "tests/run_tests.py"), "--dev", "rxe0", "--gid", "1", "-v")
+    fixture.expect(done, 0, r"^OK \(skipped=")
+    passed = len(re.findall(r"\.\.\. ok$", done.stdout, re.M))
+    assert passed >= RDMA_CORE_TESTS, f"{passed} tests of rdma-core passed, {RDMA_CORE_TESTS} before"
+
+
 case("ucx_perftest", f"{UCX} :: {UCX} {SERVER}", r"host2: Final: +100 ", needs=["ucx_perftest"])
 
 
