@@ -9,10 +9,12 @@
 // call msync().
 
 #include <cerrno>
+#include <climits>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -24,7 +26,7 @@
 
 namespace {
 
-char files[4096]; // a space, then "DEVICE:INODE " for each file
+const char *files = ""; // absolute paths, each with "//" at its end
 unsigned host;
 sockaddr_un server = {.sun_family = AF_UNIX, .sun_path = ""};
 
@@ -34,17 +36,29 @@ __attribute__((constructor)) void read_environment() {
     if (list == nullptr || path == nullptr || number == nullptr)
         return;
     host = static_cast<unsigned>(atoi(number));
-    snprintf(files, sizeof(files), " %s", list);
+    files = strdup(list); // the program may change its environment
     snprintf(server.sun_path, sizeof(server.sun_path), "%s", path);
 }
 
+// Compares with the files that have these paths now: a program may replace a file by another.
+bool is_persistent(const struct stat &status) {
+    const char *end;
+    for (const char *path = files; (end = strstr(path, "//")) != nullptr; path = end + 2) {
+        char name[PATH_MAX];
+        struct stat named;
+        snprintf(name, sizeof(name), "%.*s", static_cast<int>(end - path), path);
+        if (stat(name, &named) == 0 && named.st_dev == status.st_dev &&
+            named.st_ino == status.st_ino)
+            return true;
+    }
+    return false;
+}
+
 bool is_persistent(int fd, struct stat &status) {
-    char name[64];
-    if (fd < 0 || fstat(fd, &status) != 0)
-        return false;
-    snprintf(name, sizeof(name), " %llu:%llu ", static_cast<unsigned long long>(status.st_dev),
-             static_cast<unsigned long long>(status.st_ino));
-    return strstr(files, name) != nullptr;
+    const int error = errno;
+    const bool result = fd >= 0 && fstat(fd, &status) == 0 && is_persistent(status);
+    errno = error;
+    return result;
 }
 
 // Each request has a connection of its own: requests are rare, and a child of fork() needs one.
@@ -88,9 +102,14 @@ void persist_file(int fd) {
     if (!is_persistent(fd, status) || status.st_size == 0)
         return;
     const auto size = static_cast<size_t>(status.st_size);
-    void *const all = REAL(mmap)(nullptr, size, PROT_READ, MAP_SHARED, fd, 0);
+    char path[64]; // fd may be open for writing alone, and a mapping reads
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+    const int readable = open(path, O_RDONLY | O_CLOEXEC);
+    void *const all =
+        REAL(mmap)(nullptr, size, PROT_READ, MAP_SHARED, readable < 0 ? fd : readable, 0);
     if (all == MAP_FAILED)
         fail();
+    close(readable);
     persist(all, size);
     munmap(all, size);
 }
@@ -106,6 +125,23 @@ void *set_and_persist(void *to, int value, size_t length) {
     return to;
 }
 void drain() {}
+
+// The content that a file has when it gets the path of a --pmem file is persistent: the
+// program may have made it so below another path.
+int persist_named(int result, int at, const char *path) {
+    struct stat status;
+    const int error = errno;
+    if (result == 0 && fstatat(at, path, &status, 0) == 0 && S_ISREG(status.st_mode) &&
+        is_persistent(status)) {
+        const int fd = openat(at, path, O_RDONLY | O_CLOEXEC);
+        if (fd < 0)
+            fail();
+        persist_file(fd);
+        close(fd);
+    }
+    errno = error;
+    return result;
+}
 
 // Removes MAP_SYNC for a file of --pmem, because its file system may refuse this flag.
 int without_sync(int flags, int fd) {
@@ -142,6 +178,23 @@ EXPORTED int fdatasync(int fd) {
     if (result == 0)
         persist_file(fd);
     return result;
+}
+EXPORTED int rename(const char *from, const char *to) noexcept {
+    return persist_named(REAL(rename)(from, to), AT_FDCWD, to);
+}
+EXPORTED int renameat(int at, const char *from, int to_at, const char *to) noexcept {
+    return persist_named(REAL(renameat)(at, from, to_at, to), to_at, to);
+}
+EXPORTED int renameat2(int at, const char *from, int to_at, const char *to,
+                       unsigned flags) noexcept {
+    const int result = persist_named(REAL(renameat2)(at, from, to_at, to, flags), to_at, to);
+    return (flags & RENAME_EXCHANGE) != 0 ? persist_named(result, at, from) : result;
+}
+EXPORTED int link(const char *from, const char *to) noexcept {
+    return persist_named(REAL(link)(from, to), AT_FDCWD, to);
+}
+EXPORTED int linkat(int at, const char *from, int to_at, const char *to, int flags) noexcept {
+    return persist_named(REAL(linkat)(at, from, to_at, to, flags), to_at, to);
 }
 
 // One line for each function: its type and name, its parameters, and what it returns.

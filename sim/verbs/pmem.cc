@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <cstring>
 #include <fcntl.h>
+#include <filesystem>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -51,20 +52,23 @@ template <class Callback> void for_each_mapping(const std::string &process, Call
 
 } // namespace
 
-std::unique_ptr<PmemFile> PmemFile::open(const std::string &path, std::string &error) {
+std::unique_ptr<PmemFile> PmemFile::open(const std::string &path, std::string &error,
+                                         Content content) {
     struct stat status;
-    const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    const int create = content == PERSISTENT ? O_CREAT : 0;
+    const int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC | create, 0600);
     if (fd < 0 || fstat(fd, &status) != 0) {
         error = strerror(errno);
         return nullptr;
     }
-    std::unique_ptr<PmemFile> file(new PmemFile(fd, status.st_dev, status.st_ino));
+    std::unique_ptr<PmemFile> file(new PmemFile(fd, path));
     if (!S_ISREG(status.st_mode))
         error = "not a regular file";
     else if (!file->map_all())
         error = strerror(errno);
     else {
-        file->persist(0, file->mapped_);
+        if (content == PERSISTENT)
+            file->persist(0, file->mapped_);
         return file;
     }
     return nullptr;
@@ -76,8 +80,15 @@ PmemFile::~PmemFile() {
     close(fd_);
 }
 
-std::string PmemFile::id() const {
-    return std::to_string(device_) + ":" + std::to_string(inode_) + " ";
+bool PmemFile::is_same(const struct stat &other) const {
+    struct stat status;
+    return fstat(fd_, &status) == 0 && status.st_dev == other.st_dev &&
+           status.st_ino == other.st_ino;
+}
+
+bool PmemFile::is_deleted() const {
+    struct stat status;
+    return fstat(fd_, &status) != 0 || status.st_nlink == 0;
 }
 
 bool PmemFile::map_all() {
@@ -140,24 +151,56 @@ uint64_t PmemFile::lose_power(std::mt19937_64 *generator) {
 }
 
 void PmemFiles::add(unsigned host, std::unique_ptr<PmemFile> file) {
+    const std::filesystem::path path = std::filesystem::absolute(file->path());
+    paths_.emplace(host, std::filesystem::canonical(path.parent_path()) / path.filename());
     files_.emplace(host, std::move(file));
 }
 
 std::string PmemFiles::ids(unsigned host) const {
     std::string all;
-    for (auto [each, end] = files_.equal_range(host); each != end; each++)
-        all += each->second->id();
+    for (auto [each, end] = paths_.equal_range(host); each != end; each++)
+        all += each->second + "//";
     return all;
+}
+
+// A program may unlink a file and create it again, or rename another one over it. The former
+// file is known as long as it has a name, or as long as a region is in it.
+void PmemFiles::find_replaced() {
+    for (const auto &[host, path] : paths_) {
+        struct stat status;
+        if (stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode) ||
+            std::ranges::any_of(files_,
+                                [&](const auto &each) { return each.second->is_same(status); }))
+            continue;
+        std::string error;
+        std::unique_ptr<PmemFile> file = PmemFile::open(path, error, PmemFile::NOT_PERSISTENT);
+        if (!file)
+            throw Failure("--pmem " + path + ", which a program has replaced: " + error);
+        std::erase_if(files_, [&](const auto &each) {
+            return each.second->is_deleted() && !has_region(*each.second);
+        });
+        files_.emplace(host, std::move(file));
+    }
+}
+
+bool PmemFiles::has_region(const PmemFile &file) const {
+    return std::ranges::any_of(processes_, [&](const auto &process) {
+        return std::ranges::any_of(process.second.mappings, [&](const Mapping &mapping) {
+            return mapping.file == &file;
+        });
+    });
 }
 
 uint64_t PmemFiles::lose_power(unsigned host, std::mt19937_64 *generator) {
     uint64_t lost = 0;
+    find_replaced();
     for (auto [each, end] = files_.equal_range(host); each != end; each++)
         lost += each->second->lose_power(generator);
     return lost;
 }
 
 PmemFiles::Process &PmemFiles::refreshed(int pid) {
+    find_replaced();
     Process &process = processes_[pid];
     process.mappings.clear();
     for_each_mapping(std::to_string(pid), [&](const Line &line) {

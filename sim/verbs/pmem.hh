@@ -14,7 +14,8 @@
 #include <memory>
 #include <random>
 #include <string>
-#include <sys/types.h>
+#include <sys/stat.h>
+#include <utility>
 #include <vector>
 
 namespace sim {
@@ -22,27 +23,30 @@ namespace sim {
 // A file that programs and this process map, and its copy that survives a power failure.
 class PmemFile {
   public:
-    // Creates the file if it is missing. On failure, `error` holds the reason.
-    static std::unique_ptr<PmemFile> open(const std::string &path, std::string &error);
+    enum Content : bool { NOT_PERSISTENT, PERSISTENT }; // of the file when it is opened
+    // Creates the file if it is missing and `content` is PERSISTENT. On failure, `error` holds
+    // the reason.
+    static std::unique_ptr<PmemFile> open(const std::string &path, std::string &error,
+                                          Content content = PERSISTENT);
     ~PmemFile();
     PmemFile(const PmemFile &) = delete;
     PmemFile &operator=(const PmemFile &) = delete;
 
     // Compares with /proc/PID/maps, whose numbers differ from stat() on overlayfs and btrfs.
     bool is_mapped_as(dev_t device, ino_t inode);
-    // For RPMA_SIM_PMEM: device and inode.
-    std::string id() const;
+    bool is_same(const struct stat &other) const;
+    bool is_deleted() const;
+    const std::string &path() const { return path_; }
     void persist(uint64_t offset, uint64_t length);
     // Reverts each word that is not persistent; with a generator, a random half of them keeps
     // the new value. Returns the number of reverted words.
     uint64_t lose_power(std::mt19937_64 *generator);
 
   private:
-    PmemFile(int fd, dev_t device, ino_t inode) : fd_(fd), device_(device), inode_(inode) {}
+    PmemFile(int fd, std::string path) : fd_(fd), path_(std::move(path)) {}
     bool map_all(); // maps the file again if its size has changed
     int fd_;
-    dev_t device_;
-    ino_t inode_;
+    std::string path_;
     dev_t mapped_device_ = 0;
     ino_t mapped_inode_ = 0;
     char *live_ = nullptr;
@@ -54,7 +58,8 @@ class PmemFile {
 class PmemFiles : public Persistence {
   public:
     void add(unsigned host, std::unique_ptr<PmemFile> file);
-    std::string ids(unsigned host) const; // for RPMA_SIM_PMEM
+    // For RPMA_SIM_PMEM: absolute paths, each with "//" at its end.
+    std::string ids(unsigned host) const;
     uint64_t lose_power(unsigned host, std::mt19937_64 *generator);
 
     void registered(int pid, const Region &region) override;
@@ -73,7 +78,10 @@ class PmemFiles : public Persistence {
             regions; // by key: ranges whose mappings are kept
     };
     Process &refreshed(int pid);
-    std::multimap<unsigned, std::unique_ptr<PmemFile>> files_; // by host
+    void find_replaced();
+    bool has_region(const PmemFile &file) const;
+    std::multimap<unsigned, std::string> paths_;               // by host
+    std::multimap<unsigned, std::unique_ptr<PmemFile>> files_; // by host, also replaced ones
     std::map<int, Process> processes_; // processes with regions in files
 };
 

@@ -185,6 +185,53 @@ def flushed_survives(fixture):
         assert data == block(1) + bytes(4096), f"{device}: {data!r}"
 
 
+REPLACE = """
+import mmap, os, sys
+path, way, pages = sys.argv[1], sys.argv[2], [b"A" * 4096, b"B" * 4096, b"C" * 4096]
+before = os.open(path, os.O_RDWR)
+former = mmap.mmap(before, 4096)
+former.flush()
+if way == "unlink":
+    os.unlink(path)
+fd = os.open(path + ".new" if way not in ("unlink", "dd") else path, os.O_RDWR | os.O_CREAT)
+if way == "dd":
+    assert os.system(f"mv {path} {path}.old && dd if=/dev/zero of={path} bs=4096 count=3 conv=fsync status=none") == 0
+    fd = os.open(path, os.O_RDWR)
+os.truncate(fd, 12288)
+if way in ("rename", "link", "mv"):
+    os.write(fd, pages[0])
+    os.fsync(fd)
+if way == "rename":
+    os.rename(path + ".new", path)
+elif way == "link":
+    os.unlink(path)
+    os.link(path + ".new", path)
+elif way == "mv":
+    assert os.system(f"mv {path}.new {path}") == 0
+new = mmap.mmap(fd, 12288, flags=0x80003)  # MAP_SHARED_VALIDATE | MAP_SYNC
+if way in ("unlink", "dd"):
+    new[:4096] = pages[0]
+    new.flush(0, 4096)
+new[4096:] = pages[1] + pages[2]
+new.flush(4096, 4096)
+former[:] = b"F" * 4096
+former.flush()
+"""
+
+
+@test("a --pmem file that a program replaces is persistent memory", "/usr/bin/python3")
+def replaced(fixture):
+    for way in ("unlink", "rename", "link", "mv", "dd"):
+        file = fixture.work / f"pmem-{way}"
+        file.write_bytes(b"old " * 1024)
+        file.chmod(0o666)
+        done = fixture.sim("--pmem", file, "--fault", "after host1 power-off host1", "/usr/bin/python3",
+                           "-c", REPLACE, file, way)
+        fixture.expect(done, 0)
+        content = [(letter, content.count(letter)) for content in [file.read_bytes()] for letter in (b"A", b"B", b"\0")]
+        assert content == [(b"A", 4096), (b"B", 4096), (b"\0", 4096)], (way, content)
+
+
 @test("a power failure may lose some words only")
 def loses_some(fixture):
     data = power_failure(fixture, "--lose", "random", "--seed", "7")
