@@ -5,14 +5,19 @@
 
 #include "mappings.hh"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
+
+// In the library that rpma-sim preloads. A wrapper may have cleared LD_PRELOAD.
+extern "C" __attribute__((weak, visibility("default"))) char rpma_sim_preload;
 
 namespace {
 
@@ -47,6 +52,13 @@ int open_socket(int &fd) {
     address.sun_family = AF_UNIX;
     if (!path || strlen(path) >= sizeof(address.sun_path))
         return ENODEV;
+    if (getenv("RPMA_SIM_ROOT") && !&rpma_sim_preload) {
+        fprintf(stderr,
+                "rpma-sim: %s: librpma-sim-preload.so is not loaded: keep the content of "
+                "LD_PRELOAD in the script or program that changes it\n",
+                program_invocation_name);
+        _exit(EXIT_FAILED);
+    }
     strcpy(address.sun_path, path);
     fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
     if (fd < 0)

@@ -658,6 +658,24 @@ def refused(fixture):
     fixture.expect(preloaded, 2, "^rpma-sim: .*loads another libibverbs.so.1 .*LD_PRELOAD.*\n$")
 
 
+@test("a program of a wrapper that is not on the fabric ends with one line", "ibv_devices", "rping",
+      "/usr/bin/python3")
+def wrapped(fixture):
+    other = pathlib.Path(fixture.path_of("libibverbs.so.1")).parent
+    devices = ("import ctypes; n = ctypes.c_int(); "
+               "ctypes.CDLL('libibverbs.so.1').ibv_get_device_list(ctypes.byref(n)); print(n)")
+    for script, pattern in [
+            (f"LD_LIBRARY_PATH={other} exec rping -s -a {SERVER} -C 1", "rping: loads another libibverbs.so.1 .*begin with /"),
+            (f"LD_LIBRARY_PATH={other}:$LD_LIBRARY_PATH ibv_devices", "ibv_devices: loads another libibverbs.so.1 "),
+            ("unset LD_LIBRARY_PATH; env ibv_devices", "ibv_devices: loads another libibverbs.so.1 "),
+            (f"LD_PRELOAD={other}/libm.so.6 ibv_devices", "ibv_devices: librpma-sim-preload.so is not loaded"),
+            ("unset LD_PRELOAD; ibv_devices", "ibv_devices: librpma-sim-preload.so is not loaded")]:
+        fixture.expect(fixture.sim("sh", "-c", script), 125, rf"\Arpma-sim: {pattern}.*\n\Z")
+    for script in ("LD_LIBRARY_PATH=/no/such/directory:$LD_LIBRARY_PATH ibv_devices",
+                   f"LD_LIBRARY_PATH={other} exec /usr/bin/python3 -c \"{devices}\""):
+        fixture.expect(fixture.sim("sh", "-c", script), 0, r"rxe0|c_int\(1\)")
+
+
 @test("direct verbs are refused in one line", "cc")
 def direct_verbs(fixture):
     source = fixture.work / "direct.c"
