@@ -139,11 +139,12 @@ rpma_conn_event rpma_conn::next_event(Call &call) {
 
     if (type == RDMA_CM_EVENT_ESTABLISHED)
         set_rnr_timer(call);
-    const bool was_established =
-        std::exchange(is_established_, is_established_ || type == RDMA_CM_EVENT_ESTABLISHED);
+    const bool was_established = is_established_;
+    if (type == RDMA_CM_EVENT_ESTABLISHED)
+        is_established_ = true;
     const ReportedEvent reported = to_reported_event(type);
-    has_ended_ |=
-        reported.event != RPMA_CONN_UNDEFINED && reported.event != RPMA_CONN_ESTABLISHED;
+    if (reported.event != RPMA_CONN_UNDEFINED && reported.event != RPMA_CONN_ESTABLISHED)
+        has_ended_ = true;
     probe::conn_event(this, qp->qp_num, reported.event, type, status);
     if (reported.event == RPMA_CONN_UNDEFINED)
         RPMA_FAIL(call, RPMA_E_UNKNOWN, 0, "unexpected event on a connection: %s%s",

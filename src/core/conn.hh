@@ -110,9 +110,11 @@ struct rpma_conn : rpma::Allocated {
     }
     [[gnu::cold, gnu::noinline]] int refuse_wait(const char *function) const;
 
-    bool is_established_ = false; // fills a gap in the layout, as the next four
-    bool has_ended_ = false;      // an event has reported the end
-    uint16_t rnr_timer_ms_ = 0;   // still to be set; 0: none, or already set
+    // Set by the thread that takes events; any thread may disconnect. These five fill a gap in
+    // the layout.
+    std::atomic<bool> is_established_ = false;
+    std::atomic<bool> has_ended_ = false; // an event has reported the end
+    uint16_t rnr_timer_ms_ = 0;           // still to be set; 0: none, or already set
     uint8_t retry_count_;
     uint8_t rnr_retry_count_;
     ibv_qp_cap granted_;
