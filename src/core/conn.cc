@@ -140,8 +140,7 @@ rpma_conn_event rpma_conn::next_event(Call &call) {
     if (type == RDMA_CM_EVENT_ESTABLISHED)
         set_rnr_timer(call);
     const bool was_established = is_established_;
-    if (type == RDMA_CM_EVENT_ESTABLISHED)
-        is_established_ = true;
+    is_established_ = was_established || type == RDMA_CM_EVENT_ESTABLISHED;
     const ReportedEvent reported = to_reported_event(type);
     if (reported.event != RPMA_CONN_UNDEFINED && reported.event != RPMA_CONN_ESTABLISHED)
         has_ended_ = true;
