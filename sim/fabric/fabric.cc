@@ -92,7 +92,7 @@ int Fabric::call(Caller &caller, const void *request, size_t length, Reply &repl
     try {
         error = Verbs(*this, caller, request, length, reply).call(op);
     } catch (const ProgramEnded &) {
-        error = ESRCH; // nobody waits for the reply
+        error = ESRCH; // no process receives the reply
     }
     advance(now_);
     return error;

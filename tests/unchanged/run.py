@@ -424,7 +424,7 @@ def prefix(fixture):
         done = subprocess.run(["bash", "-c", command], text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                               timeout=LIMIT, check=False)
         assert (done.returncode, done.stderr) == (status, expected), (command, done)
-    # Nobody reads: the fabric and signals are served.
+    # The output is not read: rpma-sim still serves the fabric and signals.
     served = fixture.work / "served"
     process = fixture.start("--prefix", "yes", "::", "sh", "-c", f"ibv_devices; sleep 0.5; ibv_devices; touch {served}")
     while not served.exists():
