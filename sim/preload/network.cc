@@ -21,7 +21,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "netlink.hh"
 #include "preload.hh"
+
+unsigned own_host;
 
 namespace {
 
@@ -29,14 +32,13 @@ constexpr uint32_t SIMULATED = 0x0a4d0000, LOOPBACK = 0x7f4d0000, MASK = 0xffff0
 constexpr uint8_t SIMULATED_6[14] = {0xfd, 0x77},
                   MAPPED_6[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
 
-unsigned host;
 char listening[PATH_MAX];
 
 __attribute__((constructor)) void read_environment() {
     if (const char *const value = getenv("RPMA_SIM_LISTENING"))
         snprintf(listening, sizeof(listening), "%s", value);
     if (const char *const value = getenv("RPMA_SIM_HOST"))
-        host = static_cast<unsigned>(atoi(value));
+        own_host = static_cast<unsigned>(atoi(value));
 }
 
 union Address {
@@ -49,7 +51,7 @@ union Address {
 // Returns the address on the loopback interface, or 0 if the address is outside the fabric.
 uint32_t loopback_of(uint32_t ip) {
     if (ip == INADDR_ANY || ip == INADDR_LOOPBACK)
-        return LOOPBACK | host;
+        return LOOPBACK | own_host;
     return (ip & MASK) == SIMULATED ? LOOPBACK | (ip & ~MASK) : 0;
 }
 
@@ -58,7 +60,7 @@ uint32_t loopback_of(const in6_addr &ip) {
     memcpy(&last, ip.s6_addr + 12, sizeof(last));
     last = ntohl(last);
     if (IN6_IS_ADDR_UNSPECIFIED(&ip) || IN6_IS_ADDR_LOOPBACK(&ip))
-        return LOOPBACK | host;
+        return LOOPBACK | own_host;
     if (IN6_IS_ADDR_V4MAPPED(&ip))
         return loopback_of(last);
     return memcmp(ip.s6_addr, SIMULATED_6, sizeof(SIMULATED_6)) == 0 ? LOOPBACK | (last & ~MASK)
@@ -73,7 +75,7 @@ void set_mapped(in6_addr &ip, uint32_t last) {
 
 // Copies an address of the fabric, translated to the loopback interface.
 bool to_loopback(Address &to, const sockaddr *from, socklen_t length) {
-    if (host == 0 || from == nullptr || length > sizeof(to) || length < sizeof(sockaddr_in))
+    if (own_host == 0 || from == nullptr || length > sizeof(to) || length < sizeof(sockaddr_in))
         return false;
     memcpy(&to, from, length);
     uint32_t found = 0;
@@ -89,7 +91,7 @@ bool to_loopback(Address &to, const sockaddr *from, socklen_t length) {
 
 void from_loopback(sockaddr *address, socklen_t length) {
     Address found;
-    if (host == 0 || address == nullptr || length < sizeof(sockaddr_in) ||
+    if (own_host == 0 || address == nullptr || length < sizeof(sockaddr_in) ||
         length > sizeof(found))
         return;
     memcpy(&found, address, length);
@@ -123,9 +125,9 @@ void bind_own(int fd, const Address &to) {
         own.any.sa_family != to.any.sa_family)
         return;
     if (own.any.sa_family == AF_INET)
-        own.ip4.sin_addr.s_addr = htonl(LOOPBACK | host);
+        own.ip4.sin_addr.s_addr = htonl(LOOPBACK | own_host);
     else
-        set_mapped(own.ip6.sin6_addr, LOOPBACK | host);
+        set_mapped(own.ip6.sin6_addr, LOOPBACK | own_host);
     (void)setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof(on));
     (void)REAL(bind)(fd, &own.any, length);
 }
@@ -141,7 +143,7 @@ void report_listening() {
 bool is_host_name(const char *name, char (&digits)[INET_ADDRSTRLEN]) {
     unsigned number;
     char rest;
-    if (host == 0 || name == nullptr || sscanf(name, "host%5u%c", &number, &rest) != 1 ||
+    if (own_host == 0 || name == nullptr || sscanf(name, "host%5u%c", &number, &rest) != 1 ||
         number == 0 || number >= ~MASK)
         return false;
     snprintf(digits, sizeof(digits), "10.77.%u.%u", number >> 8 & 0xff, number & 0xff);
@@ -152,6 +154,9 @@ bool is_host_name(const char *name, char (&digits)[INET_ADDRSTRLEN]) {
 
 EXPORTED int bind(int fd, const sockaddr *address, socklen_t length) noexcept {
     Address own;
+    int result;
+    if (netlink::set_port(fd, address, length, result))
+        return result;
     if (!to_loopback(own, address, length))
         return REAL(bind)(fd, address, length);
     allow_mapped(fd, own);
@@ -160,6 +165,8 @@ EXPORTED int bind(int fd, const sockaddr *address, socklen_t length) noexcept {
 
 EXPORTED int connect(int fd, const sockaddr *address, socklen_t length) {
     Address peer;
+    if (netlink::is_socket(fd))
+        return 0;
     if (!to_loopback(peer, address, length))
         return REAL(connect)(fd, address, length);
     allow_mapped(fd, peer);
@@ -170,6 +177,10 @@ EXPORTED int connect(int fd, const sockaddr *address, socklen_t length) {
 EXPORTED ssize_t sendto(int fd, const void *data, size_t size, int flags,
                         const sockaddr *address, socklen_t length) {
     Address peer;
+    const iovec part = {const_cast<void *>(data), size};
+    ssize_t result;
+    if (netlink::execute(fd, &part, 1, address, length, result))
+        return result;
     if (!to_loopback(peer, address, length))
         return REAL(sendto)(fd, data, size, flags, address, length);
     allow_mapped(fd, peer);
@@ -179,6 +190,10 @@ EXPORTED ssize_t sendto(int fd, const void *data, size_t size, int flags,
 
 EXPORTED ssize_t sendmsg(int fd, const msghdr *message, int flags) {
     Address peer;
+    ssize_t result;
+    if (message != nullptr && netlink::execute(fd, message->msg_iov, message->msg_iovlen,
+                                               message->msg_name, message->msg_namelen, result))
+        return result;
     if (message == nullptr ||
         !to_loopback(peer, static_cast<const sockaddr *>(message->msg_name),
                      message->msg_namelen))
@@ -195,26 +210,47 @@ EXPORTED ssize_t sendmsg(int fd, const msghdr *message, int flags) {
     EXPORTED type name parameters {                              \
         const socklen_t room = length != nullptr ? *length : 0;  \
         const type result = REAL(name)(__VA_ARGS__);             \
+        if (result >= 0 && length != nullptr)                    \
+            netlink::replace_sender(address, room, *length);     \
         if (result >= 0 && length != nullptr && *length <= room) \
             from_loopback(address, *length);                     \
         return result;                                           \
     }
+extern "C" ssize_t __recvfrom_chk(int, void *, size_t, size_t, int, sockaddr *, socklen_t *);
 REPLACE_NAMED(int, accept, (int fd, sockaddr *address, socklen_t *length), fd, address, length)
 REPLACE_NAMED(int, accept4, (int fd, sockaddr *address, socklen_t *length, int flags), fd,
               address, length, flags)
-REPLACE_NAMED(int, getsockname, (int fd, sockaddr *address, socklen_t *length) noexcept, fd,
-              address, length)
-REPLACE_NAMED(int, getpeername, (int fd, sockaddr *address, socklen_t *length) noexcept, fd,
-              address, length)
 REPLACE_NAMED(ssize_t, recvfrom,
               (int fd, void *data, size_t size, int flags, sockaddr *address,
                socklen_t *length),
               fd, data, size, flags, address, length)
+// Called by fortified programs.
+REPLACE_NAMED(ssize_t, __recvfrom_chk,
+              (int fd, void *data, size_t size, size_t data_room, int flags, sockaddr *address,
+               socklen_t *length),
+              fd, data, size, data_room, flags, address, length)
+
+#define REPLACE_NAME(name, is_peer)                                            \
+    EXPORTED int name(int fd, sockaddr *address, socklen_t *length) noexcept { \
+        const socklen_t room = length != nullptr ? *length : 0;                \
+        int result;                                                            \
+        if (netlink::name_of(fd, address, length, is_peer, result))            \
+            return result;                                                     \
+        result = REAL(name)(fd, address, length);                              \
+        if (result == 0 && *length <= room)                                    \
+            from_loopback(address, *length);                                   \
+        return result;                                                         \
+    }
+REPLACE_NAME(getsockname, false)
+REPLACE_NAME(getpeername, true)
 
 EXPORTED ssize_t recvmsg(int fd, msghdr *message, int flags) {
+    const socklen_t room = message != nullptr ? message->msg_namelen : 0;
     const ssize_t result = REAL(recvmsg)(fd, message, flags);
-    if (result >= 0 && message->msg_name != nullptr)
+    if (result >= 0 && message->msg_name != nullptr) {
+        netlink::replace_sender(message->msg_name, room, message->msg_namelen);
         from_loopback(static_cast<sockaddr *>(message->msg_name), message->msg_namelen);
+    }
     return result;
 }
 
@@ -242,9 +278,9 @@ EXPORTED hostent *gethostbyname(const char *name) {
 }
 
 EXPORTED int gethostname(char *name, size_t size) noexcept {
-    if (host == 0)
+    if (own_host == 0)
         return REAL(gethostname)(name, size);
-    const int length = snprintf(name, size, "host%u", host);
+    const int length = snprintf(name, size, "host%u", own_host);
     if (static_cast<size_t>(length) < size)
         return 0;
     errno = ENAMETOOLONG;
@@ -254,7 +290,7 @@ EXPORTED int gethostname(char *name, size_t size) noexcept {
 // The interfaces of a host: lo, and sim0 with the addresses of the fabric. They are in one
 // allocation, because glibc's freeifaddrs() is free().
 EXPORTED int getifaddrs(ifaddrs **list) noexcept {
-    if (host == 0)
+    if (own_host == 0)
         return REAL(getifaddrs)(list);
     struct Interfaces {
         ifaddrs entries[4];
@@ -279,8 +315,8 @@ EXPORTED int getifaddrs(ifaddrs **list) noexcept {
                         i < 2 ? static_cast<void *>(&mask.ip4.sin_addr) : &mask.ip6.sin6_addr);
         if (is_simulated) {
             auto *const last = static_cast<uint8_t *>(where) + (i < 2 ? 2 : 14);
-            last[0] = static_cast<uint8_t>(host >> 8);
-            last[1] = static_cast<uint8_t>(host);
+            last[0] = static_cast<uint8_t>(own_host >> 8);
+            last[1] = static_cast<uint8_t>(own_host);
         }
         snprintf(all->names[i], IFNAMSIZ, is_simulated ? "sim0" : "lo");
         all->entries[i] = {i < 3 ? &all->entries[i + 1] : nullptr,

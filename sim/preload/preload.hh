@@ -18,4 +18,7 @@
         return real;                                                                          \
     }())
 
+// The number of the host on which this process runs; 0: it is not in a fabric.
+extern unsigned own_host;
+
 #endif // RPMA_SIM_PRELOAD_HH
