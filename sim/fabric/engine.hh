@@ -72,6 +72,7 @@ class Engine {
     // execute.cc
     Result execute(Qp &qp, Send &send);
     Result execute_on(Qp &qp, Qp &peer, Send &send);
+    Result lose(const Qp &qp, Send &send, Result result = NO_ANSWER);
     Copied fill(Qp &qp, const Receive &receive, const Places &from, const Places &to);
     Result execute_send(Qp &qp, Qp &peer, Send &send);
     Result execute_write(Qp &qp, Qp &peer, Send &send);

@@ -18,6 +18,14 @@ bool has_imm(uint32_t opcode) {
     return opcode == IBV_WR_SEND_WITH_IMM || opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
 }
 
+bool is_send(uint32_t opcode) {
+    return opcode == IBV_WR_SEND || opcode == IBV_WR_SEND_WITH_IMM;
+}
+
+bool is_write(uint32_t opcode) {
+    return opcode == IBV_WR_RDMA_WRITE || opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
+}
+
 ibv_wc received(const Send &send, uint64_t length, ibv_wc_opcode opcode) {
     ibv_wc wc{};
     wc.opcode = opcode;
@@ -188,11 +196,16 @@ Engine::Result Engine::done(Send &send, ibv_wc_status status) {
 
 // The target refuses the request, and its QP fails. On iWARP, the target closes the connection,
 // and a write has completed before: Linux 7.3, drivers/infiniband/sw/siw/siw_qp_rx.c,
-// siw_proc_write() and siw_init_terminate().
+// siw_proc_write() and siw_init_terminate(). UC has no responses, and drops a message unless it
+// was for a receive that is invalid: sw/rxe/rxe_resp.c, rxe_responder().
 Engine::Result Engine::refuse(Qp &peer, Send &send, ibv_wc_status status) {
-    if (status == IBV_WC_REM_ACCESS_ERR)
+    if (status == IBV_WC_REM_ACCESS_ERR && peer.type != IBV_QPT_UC)
         report_violation(peer, send);
-    fail_later(peer.number);
+    const bool fails_receive = is_send(send.wr.opcode);
+    if (peer.type != IBV_QPT_UC || fails_receive)
+        fail_later(peer.number);
+    if (peer.type == IBV_QPT_UC)
+        return done(send, IBV_WC_SUCCESS);
     if (!is_iwarp(peer))
         return done(send, status);
     return done(send,
@@ -224,13 +237,23 @@ Engine::Result Engine::execute(Qp &qp, Send &send) try {
          peer->attr.qp_state != IBV_QPS_SQD) ||
         (!fabric_.options_.is_stepped &&
          !fabric_.reachable(*qp.context->device, *peer->context->device)))
-        return NO_ANSWER;
-    return execute_on(qp, *peer, send);
+        return lose(qp, send);
+    const Result result = execute_on(qp, *peer, send);
+    return result == DONE ? DONE : lose(qp, send, result);
 } catch (const ProgramEnded &) {
-    return NO_ANSWER;
+    return lose(qp, send);
 }
 
+// UC does not wait for a response or a receive.
+Engine::Result Engine::lose(const Qp &qp, Send &send, Result result) {
+    Places from;
+    return qp.type == IBV_QPT_UC ? done(send, source_of(qp, send, from)) : result;
+}
+
+// UC has sends and writes: Linux 7.3, drivers/infiniband/sw/rxe/rxe_req.c, next_opcode_uc().
 Engine::Result Engine::execute_on(Qp &qp, Qp &peer, Send &send) {
+    if (qp.type == IBV_QPT_UC && !is_send(send.wr.opcode) && !is_write(send.wr.opcode))
+        return done(send, IBV_WC_LOC_QP_OP_ERR);
     switch (send.wr.opcode) {
     case IBV_WR_SEND:
     case IBV_WR_SEND_WITH_IMM:

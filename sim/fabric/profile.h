@@ -63,7 +63,7 @@ struct sim_profile {
     // Of a request whose data cannot be read; of a receive whose memory cannot be written, or
     // is too short.
     enum ibv_wc_status source_error, receive_error, length_error;
-    bool has_srq, has_send_imm, has_write_imm, has_ud;
+    bool has_srq, has_send_imm, has_write_imm, has_ud, has_uc;
     bool has_native_flush, has_native_atomic_write, has_odp, has_qp_ex, has_resize_cq;
     bool has_rereg_mr, has_tag_matching,
         has_rt_values; // has_rt_values: ibv_query_rt_values_ex()

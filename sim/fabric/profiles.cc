@@ -118,6 +118,7 @@ constexpr sim_profile mlx(const char *name, const char *driver, const char *pref
     made.keeps_bad_wr = true;
     made.attr.atomic_cap = IBV_ATOMIC_HCA;
     made.has_qp_ex = made.has_rereg_mr = made.has_resize_cq = made.has_ud = true;
+    made.has_uc = true; // Linux hw/mlx5/qp.c: check_qp_type(); hw/mlx4/qp.c: create_qp_common()
     made.cq_wc_flags = STANDARD_WC | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP;
     made.cq_refused_mask = ~unsigned(IBV_CQ_INIT_ATTR_MASK_FLAGS); // no parent domain
     made.has_rt_values = true;
@@ -336,6 +337,7 @@ constexpr sim_profile rxe() {
     made.advise_error = made.advise_access_error = EINVAL;
     made.advises_writable_only = true;
     made.has_qp_ex = made.has_resize_cq = made.has_ud = true;
+    made.has_uc = true; // Linux sw/rxe/rxe_qp.c: rxe_qp_chk_init()
     // rdma-core rxe/rxe.c: RXE_SUP_WC_EX_FLAGS
     made.cq_wc_flags = STANDARD_WC;
     // Linux sw/rxe: rxe_comp.c, make_send_cqe(), since 5.14; rxe_resp.c, do_complete() and

@@ -165,7 +165,8 @@ int Verbs::create_qp(const CreateQp &request, CreateQp::Reply &reply) {
         (srq && srq->pd->context != pd->context))
         return EINVAL;
     const sim_profile &profile = *pd->context->device->profile;
-    if (request.type != IBV_QPT_RC && !(request.type == IBV_QPT_UD && profile.has_ud))
+    if (request.type != IBV_QPT_RC && !(request.type == IBV_QPT_UC && profile.has_uc) &&
+        !(request.type == IBV_QPT_UD && profile.has_ud))
         return EOPNOTSUPP;
     if (pd->context->device->removed)
         return EIO;
@@ -248,6 +249,8 @@ Qp *Fabric::find_qp(const Device &device, uint32_t number) {
 }
 
 // InfiniBand and RoCE: both QPs must name each other, and the peer must expect the PSN of `qp`.
+// Packets of UC do not contain the number of their QP, and the first one of a message has any
+// PSN: Linux 7.3, drivers/infiniband/sw/rxe/rxe_resp.c, check_psn().
 Qp *Fabric::peer_of(const Qp &qp) {
     if (qp.context->device->profile->transport == SIM_IWARP) {
         const auto found = qps_.find(qp.iwarp_peer);
@@ -256,8 +259,10 @@ Qp *Fabric::peer_of(const Qp &qp) {
     }
     Device *const device = device_at(qp.attr.ah_attr);
     Qp *const peer = device ? find_qp(*device, qp.attr.dest_qp_num) : nullptr;
-    const bool is_peer = peer && peer->type == qp.type && peer->attr.dest_qp_num == qp.number &&
-                         peer->attr.rq_psn == qp.attr.sq_psn &&
+    const bool is_expected =
+        qp.type == IBV_QPT_UC ||
+        (peer && peer->attr.dest_qp_num == qp.number && peer->attr.rq_psn == qp.attr.sq_psn);
+    const bool is_peer = peer && peer->type == qp.type && is_expected &&
                          device_at(peer->attr.ah_attr) == qp.context->device;
     return is_peer ? peer : nullptr;
 }

@@ -103,7 +103,9 @@ bool Engine::advance_send(Qp &qp, Send &send) {
     if (result != DONE)
         return wait(qp, send, result);
     send.executed = true;
-    send.done_at = fabric_.now() + delay + fabric_.lateness("a response");
+    send.done_at = fabric_.now();
+    if (qp.type == IBV_QPT_RC)
+        send.done_at += delay + fabric_.lateness("a response");
     qp.retries_end_at = qp.rnr_retry_at = 0;
     qp.rnr_retries_left = qp.attr.rnr_retry;
     fabric_.no_receive_.erase(qp.number);

@@ -68,7 +68,8 @@ struct Side {
     ibv_gid gid;
     alignas(BYTES) char memory[BYTES];
 
-    Side(Direct &on, unsigned number, bool has_srq, uint64_t send_ops, int entries)
+    Side(Direct &on, unsigned number, bool has_srq, uint64_t send_ops, int entries,
+         ibv_qp_type type = IBV_QPT_RC)
         : direct(on), host(number) {
         direct.use_host(host);
         ibv_device **const list = ibv_get_device_list(nullptr);
@@ -92,7 +93,7 @@ struct Side {
         attr.send_cq = attr.recv_cq = cq;
         attr.srq = srq;
         attr.cap = {8, 8, 2, 1, 64};
-        attr.qp_type = IBV_QPT_RC;
+        attr.qp_type = type;
         attr.comp_mask = IBV_QP_INIT_ATTR_PD | (send_ops ? IBV_QP_INIT_ATTR_SEND_OPS_FLAGS : 0);
         attr.pd = pd;
         attr.send_ops_flags = send_ops;
@@ -159,6 +160,7 @@ struct Setup {
     int entries = 32;
     uint8_t retry_cnt = 1, rnr_retry = 7, max_dest_rd_atomic = 1;
     Persistence *persistence = nullptr;
+    ibv_qp_type type = IBV_QPT_RC;
 };
 
 // Two hosts, each with a QP that is connected to the other one.
@@ -168,8 +170,8 @@ struct Pair {
 
     explicit Pair(const Setup &setup = {})
         : direct(options_of(setup.device), setup.persistence),
-          a(direct, 1, setup.has_srq, setup.send_ops, setup.entries),
-          b(direct, 2, setup.has_srq, setup.send_ops, setup.entries) {
+          a(direct, 1, setup.has_srq, setup.send_ops, setup.entries, setup.type),
+          b(direct, 2, setup.has_srq, setup.send_ops, setup.entries, setup.type) {
         connect(a, b, setup);
         connect(b, a, setup);
         direct.use_host(1);
@@ -321,6 +323,109 @@ void request_that_needs_a_read_resource_is_refused_without_one(void **) {
         pair.expect(row.status);
         assert_int_equal(pair.b.memory[0], row.status ? 2 : 1);
     }
+}
+
+// Linux 7.3, drivers/infiniband/sw/rxe: rxe_req.c, next_opcode_uc(); rxe_resp.c,
+// rxe_responder(), which drops the messages of UC that it cannot execute.
+void unreliable_connection_loses_messages_without_an_error(void **) {
+    const auto nothing = [](Pair &) {};
+    const auto cut = [](Pair &pair) { pair.direct.fabric().cut(1, 2, true); };
+    static const struct {
+        const char *what;
+        ibv_wr_opcode opcode;
+        size_t length;
+        std::function<void(Pair &)> prepare;
+        ibv_wc_status status;
+        bool arrives;
+        std::function<void(ibv_send_wr &, ibv_sge &)> change;
+        bool fails_peer;
+    } rows[] = {
+        {"write", IBV_WR_RDMA_WRITE, 8, nothing, IBV_WC_SUCCESS, true, {}, false},
+        {"write of immediate data",
+         IBV_WR_RDMA_WRITE_WITH_IMM,
+         8,
+         [](Pair &pair) { pair.receive(64); },
+         IBV_WC_SUCCESS,
+         true,
+         {},
+         false},
+        {"send",
+         IBV_WR_SEND,
+         8,
+         [](Pair &pair) { pair.receive(64); },
+         IBV_WC_SUCCESS,
+         true,
+         {},
+         false},
+        {"write, cut link", IBV_WR_RDMA_WRITE, 8, cut, IBV_WC_SUCCESS, false, {}, false},
+        {"send without a receive", IBV_WR_SEND, 8, nothing, IBV_WC_SUCCESS, false, {}, false},
+        {"immediate data without a receive",
+         IBV_WR_RDMA_WRITE_WITH_IMM,
+         8,
+         nothing,
+         IBV_WC_SUCCESS,
+         false,
+         {},
+         false},
+        {"remote key", IBV_WR_RDMA_WRITE, 8, nothing, IBV_WC_SUCCESS, false,
+         [](ibv_send_wr &wr, ibv_sge &) { wr.wr.rdma.rkey ^= 0xff00; }, false},
+        {"receive too short",
+         IBV_WR_SEND,
+         65,
+         [](Pair &pair) { pair.receive(64); },
+         IBV_WC_SUCCESS,
+         false,
+         {},
+         true},
+        {"local key", IBV_WR_RDMA_WRITE, 8, nothing, IBV_WC_LOC_PROT_ERR, false,
+         [](ibv_send_wr &, ibv_sge &sge) { sge.lkey ^= 0xff00; }, false},
+        {"local key, cut link", IBV_WR_RDMA_WRITE, 8, cut, IBV_WC_LOC_PROT_ERR, false,
+         [](ibv_send_wr &, ibv_sge &sge) { sge.lkey ^= 0xff00; }, false},
+        {"read", IBV_WR_RDMA_READ, 8, nothing, IBV_WC_LOC_QP_OP_ERR, false, {}, false},
+        {"atomic",
+         IBV_WR_ATOMIC_FETCH_AND_ADD,
+         8,
+         nothing,
+         IBV_WC_LOC_QP_OP_ERR,
+         false,
+         {},
+         false},
+    };
+    for (const auto &row : rows) {
+        print_message("%s\n", row.what);
+        Pair pair({.device = "mlx5", .type = IBV_QPT_UC});
+        row.prepare(pair);
+        assert_int_equal(pair.post(row.opcode, row.length, row.change), 0);
+        pair.expect(row.status);
+        assert_int_equal(pair.b.memory[0], row.arrives ? 1 : 2);
+        assert_int_equal(pair.a.state(), row.status ? IBV_QPS_ERR : IBV_QPS_RTS);
+        assert_int_equal(pair.b.state(), row.fails_peer ? IBV_QPS_ERR : IBV_QPS_RTS);
+    }
+}
+
+// The data arrives after the delay, and there is no response.
+void unreliable_connection_completes_when_its_message_arrives(void **) {
+    Pair pair({.type = IBV_QPT_UC});
+    pair.direct.fabric().set_delay(1, 2, 1'000'000);
+    assert_int_equal(pair.post(IBV_WR_RDMA_WRITE, 8), 0);
+    pair.direct.advance(999'000);
+    assert_true(pair.a.is_empty());
+    assert_int_equal(pair.b.memory[0], 2);
+    pair.direct.advance(1'000);
+    pair.expect(IBV_WC_SUCCESS);
+    assert_int_equal(pair.b.memory[0], 1);
+}
+
+// Packets of UC do not have the number of their queue pair.
+void unreliable_connection_may_have_another_peer(void **) {
+    Pair pair({.type = IBV_QPT_UC});
+    ibv_qp_attr attr = {};
+    attr.qp_access_flags = ALL_ACCESS;
+    assert_int_equal(pair.b.modify(IBV_QPS_RESET, 0), 0);
+    assert_int_equal(connect_qp(pair.b.qp, attr, pair.a.gid, 1), 0);
+    assert_int_equal(pair.post(IBV_WR_RDMA_WRITE, 8), 0);
+    pair.expect(IBV_WC_SUCCESS);
+    assert_int_equal(pair.b.memory[0], 1);
 }
 
 void overrun_cq_fails_its_queue_pairs(void **) {
@@ -764,18 +869,18 @@ void file_on_fs_dax_needs_on_demand_paging(void **) {
 // The columns of rpma_devices(7), whose comments name the sources of these values.
 void device_refuses_what_its_driver_lacks(void **) {
     constexpr unsigned SRQ = 1, SEND = 2, WRITE = 4, ATOMIC = 8, EXTENDED = 16, RESIZE = 32,
-                       UD = 64;
+                       UD = 64, UC = 128;
     constexpr unsigned IMM = SEND | WRITE;
     static const struct {
         const char *device;
         unsigned has, max_inline, read_sges; // max_inline 0: not tried
     } rows[] = {
-        {"rxe", SRQ | IMM | ATOMIC | EXTENDED | RESIZE | UD, 512, 32},
+        {"rxe", SRQ | IMM | ATOMIC | EXTENDED | RESIZE | UD | UC, 512, 32},
         {"siw", SRQ, 80, 1},
-        {"mlx5", SRQ | IMM | ATOMIC | EXTENDED | RESIZE | UD, 0, 30},
-        {"mlx5-ib", SRQ | IMM | ATOMIC | EXTENDED | RESIZE | UD, 0, 30},
-        {"mlx4", SRQ | IMM | ATOMIC | RESIZE | UD, 0, 30},
-        {"mlx4-ib", SRQ | IMM | ATOMIC | RESIZE | UD, 0, 30},
+        {"mlx5", SRQ | IMM | ATOMIC | EXTENDED | RESIZE | UD | UC, 0, 30},
+        {"mlx5-ib", SRQ | IMM | ATOMIC | EXTENDED | RESIZE | UD | UC, 0, 30},
+        {"mlx4", SRQ | IMM | ATOMIC | RESIZE | UD | UC, 0, 30},
+        {"mlx4-ib", SRQ | IMM | ATOMIC | RESIZE | UD | UC, 0, 30},
         {"irdma-roce", IMM | RESIZE | UD, 101, 13}, // generation 2
         {"irdma-iwarp", WRITE | RESIZE, 101, 13},
         {"bnxt_re", SRQ | IMM | ATOMIC | EXTENDED | RESIZE | UD, 96, 6},
@@ -815,6 +920,9 @@ void device_refuses_what_its_driver_lacks(void **) {
         };
         found |= creates(IBV_QPT_RC, IBV_QP_EX_WITH_RDMA_WRITE, 0) ? EXTENDED : 0;
         found |= creates(IBV_QPT_UD, 0, 0) ? UD : 0;
+        found |= creates(IBV_QPT_UC, 0, 0) ? UC : 0;
+        assert_false(creates(IBV_QPT_UC, IBV_QP_EX_WITH_RDMA_READ, 0));
+        assert_false(creates(IBV_QPT_UD, IBV_QP_EX_WITH_RDMA_WRITE, 0));
         found |= ibv_resize_cq(a.cq, 40) == 0 ? RESIZE : 0;
         const auto refused = [&](uint32_t opcode, uint32_t sges) {
             const ibv_qp_cap cap = {8, 8, 64, 1, 0};
@@ -1055,6 +1163,9 @@ int main() {
         cmocka_unit_test(inline_data_may_change_after_the_post),
         cmocka_unit_test(errors_have_the_status_of_the_specification),
         cmocka_unit_test(request_that_needs_a_read_resource_is_refused_without_one),
+        cmocka_unit_test(unreliable_connection_loses_messages_without_an_error),
+        cmocka_unit_test(unreliable_connection_completes_when_its_message_arrives),
+        cmocka_unit_test(unreliable_connection_may_have_another_peer),
         cmocka_unit_test(overrun_cq_fails_its_queue_pairs),
         cmocka_unit_test(send_waits_for_a_receive),
         cmocka_unit_test(send_without_a_receive_fails_after_its_retries),

@@ -163,12 +163,19 @@ ibv_cq_ex *sim::create_cq_ex(ibv_context *context, ibv_cq_init_attr_ex *attr) {
     return create_cq(context, attr, true);
 }
 
+// rdma-core 56, providers/rxe/rxe.c, check_qp_init_attr(); providers/mlx5/qp.c,
+// mlx5_qp_fill_wr_pfns()
+static uint64_t ops_of(ibv_qp_type type) {
+    constexpr uint64_t UD = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM;
+    constexpr uint64_t UC = UD | IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM;
+    return type == IBV_QPT_UD ? UD : type == IBV_QPT_UC ? UC : UINT64_MAX;
+}
+
 ibv_qp *sim::create_qp_ex(ibv_context *context, ibv_qp_init_attr_ex *attr) {
     static const struct {
         unsigned type;
         const char *feature;
-    } unsupported[] = {{IBV_QPT_UC, "unreliable connections (UC) are"},
-                       {IBV_QPT_RAW_PACKET, "raw packets are"},
+    } unsupported[] = {{IBV_QPT_RAW_PACKET, "raw packets are"},
                        {IBV_QPT_XRC_SEND, "XRC is"},
                        {IBV_QPT_XRC_RECV, "XRC is"},
                        {IBV_QPT_DRIVER, "queue pairs of drivers are"}};
@@ -181,7 +188,7 @@ ibv_qp *sim::create_qp_ex(ibv_context *context, ibv_qp_init_attr_ex *attr) {
         rpma_sim_unsupported("ibv_create_qp_ex", "memory windows and invalidation are");
     constexpr unsigned KNOWN = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
     const bool is_extended = attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
-    const uint64_t known_ops = shim_of(context->device)->info.send_ops;
+    const uint64_t known_ops = shim_of(context->device)->info.send_ops & ops_of(attr->qp_type);
     if ((attr->comp_mask & ~KNOWN) || !(attr->comp_mask & IBV_QP_INIT_ATTR_PD) ||
         (is_extended && (known_ops == 0 || (attr->send_ops_flags & ~known_ops))))
         return fail<ibv_qp>(EOPNOTSUPP);

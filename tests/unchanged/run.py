@@ -73,6 +73,7 @@ case("ibv_rc_pingpong", f"ibv_rc_pingpong -g 1 :: ibv_rc_pingpong -g 1 {SERVER}"
 case("ibv_rc_pingpong -e", f"ibv_rc_pingpong -e -g 1 :: ibv_rc_pingpong -e -g 1 {SERVER}", *PINGPONG)
 case("ibv_rc_pingpong on InfiniBand", f"ibv_rc_pingpong :: ibv_rc_pingpong {SERVER}", *PINGPONG,
      options="--device mlx5-ib")
+case("ibv_uc_pingpong", f"ibv_uc_pingpong -g 1 :: ibv_uc_pingpong -g 1 {SERVER}", *PINGPONG)
 case("ibv_srq_pingpong", f"ibv_srq_pingpong -g 1 :: ibv_srq_pingpong -g 1 {SERVER}",
      r"host2: 8192000 bytes in [\d.]+ seconds")
 # Limits of rxe: linux sw/rxe/rxe_param.h and the lab's device.
