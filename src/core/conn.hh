@@ -72,8 +72,11 @@ struct rpma_conn : rpma::Allocated {
     rpma_cq *cq() const { return cq_; }
     // nullptr: receives complete in cq(), or in a queue that the SRQ owns.
     rpma_cq *rcq() const { return rcq_; }
-    // The capacities that the device granted to the queue pair; for the log.
-    const ibv_qp_cap &granted() const { return granted_; }
+    // The capacities that the device granted to the queue pair.
+    struct Granted {
+        uint32_t max_send_wr, max_recv_wr, max_inline_data;
+    };
+    const Granted &granted() const { return granted_; }
     uint32_t rq_size() const { return granted_.max_recv_wr; }
     rpma_conn_private_data private_data() const { return private_data_.view(); }
 
@@ -88,6 +91,9 @@ struct rpma_conn : rpma::Allocated {
     uint16_t max_sge;      // SGEs of an operation
     uint16_t max_read_sge; // SGEs of a read
     std::atomic<bool> warned_of_misalignment = false;
+    // A receive has fewer bytes. 0: the connection uses an SRQ, or is not set up, or has
+    // failed.
+    uint64_t receive_limit = 0;
 
   protected:
     rpma_conn(rpma_peer &peer_of_id, rpma::CmId &&id) : peer(peer_of_id), id_(std::move(id)) {}
@@ -117,7 +123,7 @@ struct rpma_conn : rpma::Allocated {
     uint16_t rnr_timer_ms_ = 0;           // still to be set; 0: none, or already set
     uint8_t retry_count_;
     uint8_t rnr_retry_count_;
-    ibv_qp_cap granted_;
+    Granted granted_;
     rpma_cq *cq_, *rcq_;
     rpma::PrivateData private_data_; // the other side's private data
     // The members from here on are released in reverse order.

@@ -135,6 +135,7 @@ bool rpma_conn::set_up(Call &call, const ConnSettings &cfg) {
     }
     warn_of_small_cq(call, peer, cfg, completions);
     qp = id_->qp;
+    receive_limit = cfg.srq != nullptr ? 0 : uint64_t{UINT32_MAX} + 1;
     max_sge = static_cast<uint16_t>(cfg.max_sge);
     max_read_sge = static_cast<uint16_t>(std::min(cfg.max_sge, capabilities.max_read_sge));
     retry_count_ = cfg.retry_count;
@@ -184,7 +185,8 @@ inline bool rpma_conn::create_queue_pair(Call &call, const ConnSettings &cfg,
     }
     queue_pair_ =
         create_qp(call, id_, attributes, peer.device().max_qp_wr, peer.device().max_qp);
-    granted_ = attributes.cap;
+    const ibv_qp_cap &cap = attributes.cap;
+    granted_ = {cap.max_send_wr, cap.max_recv_wr, cap.max_inline_data};
     // The ack timeout is the last step that may fail, because an option of the ID cannot be
     // reset. Linux applies it when the queue pair becomes ready to send
     // (drivers/infiniband/core/cma.c, rdma_init_qp_attr()).

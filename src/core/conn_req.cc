@@ -112,6 +112,7 @@ bool rpma_conn_req::try_next_address(Call &call) {
             return true;
     }
     resolution.step = Step::FAILED;
+    receive_limit = 0;
     return false;
 }
 

@@ -108,6 +108,25 @@ template <class Owner, class Queue, class Post>
     return post_with(1);
 }
 
+// Without this check, the driver bnxt_re of rdma-core 44 to 56 dereferences the missing queue
+// (bnxt_re_post_recv(), jrqq).
+#define RPMA_USES_SRQ                                                                    \
+    "the connection uses a shared receive queue: post its receives with rpma_srq_recv()" \
+    " or rpma_srq_recv_many()"
+
+// Slow path of a receive whose length is not below the limit.
+[[gnu::cold, gnu::noinline]] int refuse_receive(const char *function, const rpma_conn &,
+                                                size_t len) {
+    RPMA_REFUSE_LENGTH(function, len);
+    return refuse(function, __FILE_NAME__, __LINE__, RPMA_USES_SRQ);
+}
+[[gnu::cold, gnu::noinline]] int refuse_receive(const char *function, const rpma_conn_req &req,
+                                                size_t len) {
+    RPMA_REFUSE_LENGTH(function, len);
+    RPMA_REFUSE_AS(function, !req.is_set_up(), "%s", req.not_set_up_reason());
+    return refuse(function, __FILE_NAME__, __LINE__, RPMA_USES_SRQ);
+}
+
 constexpr char ARRAY[] = "receives";
 
 // Fills a receive with one SGE, or returns false.
@@ -196,7 +215,8 @@ RPMA_POST int rpma_recv(struct rpma_conn *conn, struct rpma_mr_local *dst, size_
     RPMA_REFUSE(conn == NULL);
     RPMA_REFUSE_AS(__func__, dst == NULL && (offset | len) != 0, RPMA_NO_MEMORY, "dst", offset,
                    len);
-    RPMA_REFUSE_LENGTH(__func__, len);
+    if (len >= conn->receive_limit) [[unlikely]]
+        return refuse_receive(__func__, *conn, len);
     return post_receive(__func__, CONN_RECEIVES, ibv_post_recv, conn->qp, conn->qp, dst, offset,
                         len, op_context);
 }
@@ -205,8 +225,8 @@ RPMA_POST int rpma_conn_req_recv(struct rpma_conn_req *req, struct rpma_mr_local
                                  size_t offset, size_t len, const void *op_context) {
     RPMA_REFUSE(req == NULL);
     RPMA_REFUSE(dst == NULL);
-    RPMA_REFUSE_LENGTH(__func__, len);
-    RPMA_REFUSE_AS(__func__, !req->is_set_up(), "%s", req->not_set_up_reason());
+    if (len >= req->receive_limit) [[unlikely]]
+        return refuse_receive(__func__, *req, len);
     return post_receive(__func__, CONN_RECEIVES, ibv_post_recv, req, req->qp, dst, offset, len,
                         op_context);
 }
@@ -225,6 +245,7 @@ int rpma_recv_many(struct rpma_conn *conn, const struct rpma_receive *receives, 
                    uint32_t *posted) {
     RPMA_REFUSE(conn == NULL);
     RPMA_REFUSE(receives == NULL && count != 0);
+    RPMA_REFUSE_AS(__func__, conn->receive_limit == 0, RPMA_USES_SRQ);
     return post_receives(__func__, CONN_RECEIVES, ibv_post_recv, *conn, conn->qp,
                          {conn->max_sge, conn->max_sge, CONN_SGE_SETTER}, receives, count,
                          posted);
@@ -235,6 +256,7 @@ int rpma_conn_req_recv_many(struct rpma_conn_req *req, const struct rpma_receive
     RPMA_REFUSE(req == NULL);
     RPMA_REFUSE(receives == NULL && count != 0);
     RPMA_REFUSE_AS(__func__, !req->is_set_up(), "%s", req->not_set_up_reason());
+    RPMA_REFUSE_AS(__func__, req->receive_limit == 0, RPMA_USES_SRQ);
     return post_receives<rpma_conn>(__func__, CONN_RECEIVES, ibv_post_recv, *req, req->qp,
                                     {req->max_sge, req->max_sge, CONN_SGE_SETTER}, receives,
                                     count, posted);

@@ -66,3 +66,26 @@ static void receive_one(const struct list_function *f) {
 TEST_THAT(plain_receives_take_one_sge_or_none) {
     list_for_each_receive(receive_one);
 }
+
+// The driver must not be called: bnxt_re would end the process.
+TEST_THAT(receives_of_a_connection_with_an_srq_are_refused) {
+    static const char *const names[] = {"rpma_recv", "rpma_recv_many", "rpma_conn_req_recv",
+                                        "rpma_conn_req_recv_many"};
+    const struct rpma_receive empty = {0};
+    list_fixture_new(true, 1);
+    for (size_t i = 0; i < LENGTH(names); i++) {
+        const bool of_request = i >= 2, many = i % 2;
+        const uintptr_t queue = of_request ? (uintptr_t)w.h.req : (uintptr_t)w.h.conn;
+        for (unsigned len = 0; len <= 8; len += 8) {
+            const bool has_region = of_request || len;
+            const uintptr_t one[] = {queue, has_region ? (uintptr_t)w.h.mr : 0, 0, len, 0};
+            const uintptr_t array[] = {queue, (uintptr_t)&empty, len / 8, 0};
+            EXPECT_ERROR_OF(names[i], call_named(names[i])->call(many ? array : one),
+                            RPMA_E_INVAL, "the connection has a shared receive queue",
+                            "the connection has a shared receive queue",
+                            .logs = "post its receives with rpma_srq_recv()");
+            EXPECT_CALLS("");
+        }
+    }
+    list_fixture_delete();
+}
