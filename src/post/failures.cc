@@ -100,13 +100,15 @@ struct Rejection {
         return is_would_block ? call.record_would_block(RPMA_E_AGAIN, 0)
                               : call.record_failure(RPMA_E_PROVIDER, post_error(result));
     }
+    // A line without an error number needs it.
+    const char *failed() const {
+        return !is_would_block && post_error(result) == 0 ? " failed" : "";
+    }
 };
 
 // The advice after a failed post; room is the number of operations that the queue holds.
 Text post_advice(int result, const char *queue, uint32_t room, const char *setting) {
     Text text;
-    if (post_error(result) == 0)
-        text.add(" failed, the provider gives no reason");
     if (post_error(result) == EACCES)
         text.add("; post from the process, and as the user, that opened the device");
     if (!is_full_queue_error(result))
@@ -118,7 +120,7 @@ Text post_advice(int result, const char *queue, uint32_t room, const char *setti
 }
 
 Text send_advice(int result, const rpma_conn &conn, uint64_t bytes, const Part *part) {
-    const ibv_qp_cap &granted = conn.granted();
+    const rpma_conn::Granted &granted = conn.granted();
     Text text;
     if (!is_ready_to_send(*conn.qp))
         text.add("; the connection is not established: post after RPMA_CONN_ESTABLISHED");
@@ -173,7 +175,8 @@ int log_send(const char *function, const rpma_conn &conn, const RejectedSend &wr
         text.append("ibv_post_send(opcode=", opcode_text(wr.opcode), ", remote_addr=0x",
                     Hex{wr.remote_addr}, ", addr=0x", Hex{wr.sge.addr},
                     ", length=", wr.sge.length, ", wr_id=0x", Hex{wr.wr_id},
-                    ", send_flags=", send_flags_text(wr.send_flags).chars, ")");
+                    ", send_flags=", send_flags_text(wr.send_flags).chars, ")",
+                    rejection.failed());
         call.log(__FILE_NAME__, __LINE__,
                  send_advice(rejection.result, conn, bytes, part).chars, "%s", text.chars);
     }
@@ -223,16 +226,18 @@ int fail_native(const char *function, const rpma_conn &conn, const ibv_send_wr &
     uint64_t bytes = 0;
     for (const ibv_send_wr *wr = &first; wr != end; wr = wr->next)
         bytes = std::max(bytes, inline_bytes(*wr));
-    const Rejection rejection = {part != nullptr && is_would_block(conn, result, bytes),
+    const Rejection rejection = {part != nullptr && !part->may_be_queued() &&
+                                     is_would_block(conn, result, bytes),
                                  result};
     Call call(function);
     probe::post_refused(function, &conn, first.opcode, first.wr_id, result);
     if (rejection.record(call))
         call.log(__FILE_NAME__, __LINE__, send_advice(result, conn, bytes, part).chars,
                  "%sibv_wr_complete(first: opcode=%s, remote_addr=0x%" PRIx64
-                 ", length=%" PRIu64 ", wr_id=0x%" PRIx64 ")",
+                 ", length=%" PRIu64 ", wr_id=0x%" PRIx64 ")%s",
                  part_text(part).chars, opcode_text(first.opcode), first.wr.rdma.remote_addr,
-                 part != nullptr ? length_of(first) : bytes_of(first), first.wr_id);
+                 part != nullptr ? length_of(first) : bytes_of(first), first.wr_id,
+                 rejection.failed());
     return call.finish();
 }
 
@@ -244,8 +249,9 @@ int fail_receive(const char *function, const ReceiveQueue &queue, uint32_t size,
     if (rejection.record(call))
         call.log(__FILE_NAME__, __LINE__,
                  post_advice(result, "receive", size, queue.setting).chars,
-                 "%s%s(addr=0x%" PRIx64 ", length=%" PRIu32 ", wr_id=0x%" PRIx64 ")",
-                 part_text(part).chars, queue.post, wr.sge.addr, wr.sge.length, wr.wr_id);
+                 "%s%s(addr=0x%" PRIx64 ", length=%" PRIu32 ", wr_id=0x%" PRIx64 ")%s",
+                 part_text(part).chars, queue.post, wr.sge.addr, wr.sge.length, wr.wr_id,
+                 rejection.failed());
     return call.finish();
 }
 

@@ -12,19 +12,25 @@
 
 namespace rpma {
 
+// The result of mthca for each failed post, and of mlx4 for a receive of an SRQ
+// (mthca_tavor_post_send(), mlx4_post_srq_recv() of rdma-core 44 to 64): the queue is full, or
+// the request has an opcode or a number of SGEs or inline bytes that librpma does not post.
+inline constexpr int NO_ERROR_NUMBER = -1;
+
 // The error number of a post that returned result; 0 if result is no error number. Most
-// providers return an error number; cxgb4 returns it negated (c4iw_post_send()), and mthca
-// returns -1 for every cause (mthca_tavor_post_send()).
+// providers return an error number; cxgb4, erdma, qedr and siw return it negated
+// (c4iw_post_send(), siw_post_send() of rdma-core 44 to 64). -1 is no error number, see
+// NO_ERROR_NUMBER.
 inline int post_error(int result) {
     if (result > 0) [[likely]]
         return result;
-    return result == -1 ? 0 : -result;
+    return result == NO_ERROR_NUMBER ? 0 : -result;
 }
 
-// Returns true if a post failed with an error number of a full queue. It may have another
-// cause. Extended queue pairs of rxe return ENOSPC (check_qp_queue_full()).
+// Returns true if a post failed with a result of a full queue. It may have another cause.
 inline bool is_full_queue_error(int result) {
-    return post_error(result) == ENOMEM || post_error(result) == ENOSPC;
+    return post_error(result) == ENOMEM || post_error(result) == ENOSPC ||
+           result == NO_ERROR_NUMBER;
 }
 
 inline uint64_t bytes_of(const ibv_send_wr &wr) {

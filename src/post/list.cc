@@ -82,9 +82,10 @@ bool has_many_sges(const ibv_send_wr &wr) {
 }
 
 // Posts the operations from first up to end as a whole. wr_complete() of rxe publishes them
-// before it rings the doorbell, whose error is that of a write(). The builders of rxe fail
-// with ENOSPC if the queue is full, other providers with ENOMEM. After any other error the
-// operations may be queued, and count as posted.
+// before it rings the doorbell, a write() that fails with ENOMEM if the kernel has no memory
+// (ib_uverbs_post_send() of Linux). The builders of rxe, the only provider of native
+// operations, fail with ENOSPC if the queue is full (check_qp_queue_full()). After any other
+// error the operations may be queued, and count as posted.
 [[gnu::always_inline]] inline Outcome post_native_run(const rpma_conn &conn, ibv_send_wr *first,
                                                       ibv_send_wr *end) {
     ibv_qp_ex *const qpx = conn.extended;
@@ -92,7 +93,7 @@ bool has_many_sges(const ibv_send_wr &wr) {
     for (const ibv_send_wr *wr = first; wr != end; wr = wr->next)
         build_request(qpx, *wr);
     const int result = ibv_wr_complete(qpx);
-    return {result != 0 && is_full_queue_error(result) ? first : end, result, first, end, true};
+    return {result == ENOSPC ? first : end, result, first, end, true};
 }
 
 // Posts one operation with several SGEs, which is not native.

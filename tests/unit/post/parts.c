@@ -185,18 +185,16 @@ static void reject(const struct list_function *f, uint32_t number, int error) {
         fake_fail(f->kind ? "send request" : "receive request", number - number / CHUNK, error);
 }
 
-// The next call begins with the rejected request, for any error. Two error numbers mean a full
-// queue, whose log line names the setting of its size. requests.c has the other numbers that
-// providers return.
+// The next call begins with the rejected request, for any result of a provider. The first four
+// mean a full queue, whose log line names the setting of its size.
 static void reject_each(const struct list_function *f) {
     static const struct {
         int returned, error;
         const char *logs;
-    } reasons[] = {{ENOMEM, 0, NULL},
-                   {ENOSPC, 0, NULL},
-                   {EINVAL, EINVAL, NULL},
-                   {-EINVAL, EINVAL, NULL},
-                   {-1, 0, "gives no reason"}};
+    } reasons[] = {{ENOMEM, 0, NULL}, {-ENOMEM, 0, NULL},     {ENOSPC, 0, NULL},
+                   {-1, 0, NULL},     {EINVAL, EINVAL, NULL}, {-EINVAL, EINVAL, NULL},
+                   {-EIO, EIO, "(5)"}};
+    enum { FULL = 4 };
     const char *const full = f->kind  ? "the send queue is full"
                              : f->srq ? "the shared receive queue is full"
                                       : "the receive queue is full";
@@ -212,7 +210,7 @@ static void reject_each(const struct list_function *f) {
         begin_case(f);
         fake_profile()->keeps_bad_wr = i % 2 && f->kind; // successful calls do not set bad_wr
         reject(f, number, reasons[r].returned);
-        if (r < 2)
+        if (r < FULL)
             expect_error(f, length, number,
                          (struct expected_error){RPMA_E_AGAIN, full, full, .logs = again});
         else

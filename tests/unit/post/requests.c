@@ -228,8 +228,7 @@ TEST_THAT(misaligned_atomic_writes_warn_once) {
 // ---- log lines of rejected plain operations ------------------------------------------------
 
 #define FULL "the send queue is full, it holds "
-// Values other than error numbers that providers return, in rdma-core 44: c4iw_post_send() of
-// cxgb4 a negated error number, mthca_tavor_post_send() of mthca -1 for every cause. ENOSPC:
+// full_queue.hh has the providers that return a negative number. ENOSPC:
 // rdma-core 56, providers/rxe/rxe_queue.h, check_qp_queue_full(). When a doorbell fails, the
 // operation is already queued.
 static const struct refusal {
@@ -237,9 +236,12 @@ static const struct refusal {
     int returned, error;
     const char *logs;
 } refusals[] = {
-    {NULL, ENOMEM, ENOMEM, FULL},     {NULL, ENOSPC, ENOSPC, FULL},
-    {NULL, EINVAL, EINVAL, "wr_id="}, {"doorbell", EINVAL, EINVAL, "wr_id="},
-    {NULL, -ENOMEM, ENOMEM, FULL},    {NULL, -1, 0, "gives no reason"},
+    {NULL, ENOMEM, ENOMEM, FULL},
+    {NULL, ENOSPC, ENOSPC, FULL},
+    {NULL, EINVAL, EINVAL, "wr_id="},
+    {"doorbell", EINVAL, EINVAL, "wr_id="},
+    {NULL, -ENOMEM, ENOMEM, FULL},
+    {NULL, -1, 0, ") failed; the send queue is full, it holds "},
 };
 
 static void refuse(const struct rpma_work *o) {
