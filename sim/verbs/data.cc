@@ -261,7 +261,7 @@ static bool encode_send(Encoder &to, const ibv_qp *qp, const ibv_send_wr &wr) {
     if (!is_known)
         rpma_sim_unsupported("ibv_post_send", wr.opcode == IBV_WR_TSO
                                                   ? "raw packets are"
-                                                  : "memory windows and invalidation are");
+                                                  : "memory windows and invalidated keys are");
     const size_t at = to.used;
     if (!append(to, &head, sizeof(head)))
         return false;

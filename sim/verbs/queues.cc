@@ -171,21 +171,35 @@ static uint64_t ops_of(ibv_qp_type type) {
     return type == IBV_QPT_UD ? UD : type == IBV_QPT_UC ? UC : UINT64_MAX;
 }
 
-ibv_qp *sim::create_qp_ex(ibv_context *context, ibv_qp_init_attr_ex *attr) {
+// The feature of this queue pair that the fabric lacks, or nullptr.
+static const char *missing_feature(const ibv_qp_init_attr_ex &attr) {
     static const struct {
-        unsigned type;
+        unsigned type, mask;
+        uint64_t ops;
         const char *feature;
-    } unsupported[] = {{IBV_QPT_RAW_PACKET, "raw packets are"},
-                       {IBV_QPT_XRC_SEND, "XRC is"},
-                       {IBV_QPT_XRC_RECV, "XRC is"},
-                       {IBV_QPT_DRIVER, "queue pairs of drivers are"}};
-    for (const auto &one : unsupported)
-        if (attr->qp_type == one.type)
-            return fail<ibv_qp>(rpma_sim_unsupported("ibv_create_qp", one.feature));
-    if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS &&
-        attr->send_ops_flags &
-            (IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_BIND_MW | IBV_QP_EX_WITH_SEND_WITH_INV))
-        rpma_sim_unsupported("ibv_create_qp_ex", "memory windows and invalidation are");
+    } missing[] = {
+        {IBV_QPT_RAW_PACKET, IBV_QP_INIT_ATTR_MAX_TSO_HEADER, IBV_QP_EX_WITH_TSO,
+         "raw packets are"},
+        {IBV_QPT_XRC_SEND, IBV_QP_INIT_ATTR_XRCD, 0, "XRC is"},
+        {IBV_QPT_XRC_RECV, 0, 0, "XRC is"},
+        {IBV_QPT_DRIVER, 0, 0, "queue pairs of drivers are"},
+        {0, IBV_QP_INIT_ATTR_IND_TABLE | IBV_QP_INIT_ATTR_RX_HASH, 0,
+         "separate work queues are"},
+        {0, IBV_QP_INIT_ATTR_CREATE_FLAGS, 0, "creation flags of queue pairs are"},
+        {0, 0, IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_BIND_MW | IBV_QP_EX_WITH_SEND_WITH_INV,
+         "memory windows and invalidated keys are"},
+    };
+    const bool is_extended = attr.comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+    for (const auto &one : missing)
+        if (attr.qp_type == one.type || attr.comp_mask & one.mask ||
+            (is_extended && attr.send_ops_flags & one.ops))
+            return one.feature;
+    return nullptr;
+}
+
+ibv_qp *sim::create_qp_ex(ibv_context *context, ibv_qp_init_attr_ex *attr) {
+    if (const char *feature = missing_feature(*attr))
+        return fail<ibv_qp>(rpma_sim_unsupported("ibv_create_qp", feature));
     constexpr unsigned KNOWN = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
     const bool is_extended = attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
     const uint64_t known_ops = shim_of(context->device)->info.send_ops & ops_of(attr->qp_type);
@@ -465,6 +479,8 @@ ibv_qp_ex *ibv_qp_to_qp_ex(ibv_qp *qp) {
 }
 
 int ibv_modify_qp(ibv_qp *qp, ibv_qp_attr *attr, int mask) {
+    if (mask & IBV_QP_RATE_LIMIT)
+        return rpma_sim_unsupported("ibv_modify_qp", "rate limits are");
     ModifyQp request;
     request.qp = qp->handle;
     request.mask = (uint32_t)mask;

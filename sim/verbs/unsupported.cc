@@ -31,7 +31,8 @@ extern "C" int rpma_sim_unsupported(const char *function, const char *feature) {
 
 namespace {
 
-constexpr char MULTICAST[] = "multicast is", WINDOWS[] = "memory windows are",
+constexpr char MULTICAST[] = "multicast is",
+               WINDOWS[] = "memory windows and invalidated keys are",
                FLOWS[] = "flow steering is", DEVICE_MEMORY[] = "device memory is",
                QUEUES[] = "separate work queues are",
                DOMAINS[] = "thread and parent domains are", XRC[] = "XRC is",
@@ -47,6 +48,13 @@ template <const char *NAME, const char *FEATURE> int refuse(...) {
 template <const char *NAME, const char *FEATURE> void *refuse_object(...) {
     errno = rpma_sim_unsupported(NAME, FEATURE);
     return nullptr;
+}
+
+// Only XRC and tag matching need it: ibv_create_srq_ex() of verbs.h uses ibv_create_srq().
+ibv_srq *create_srq_ex(ibv_context *, ibv_srq_init_attr_ex *attr) {
+    const bool has_tags =
+        attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE && attr->srq_type == IBV_SRQT_TM;
+    return fail<ibv_srq>(rpma_sim_unsupported("ibv_create_srq_ex", has_tags ? TAGS : XRC));
 }
 
 } // namespace
@@ -78,18 +86,25 @@ void sim::set_unsupported(verbs_context &verbs) {
     FAILS(modify_qp_rate_limit, RATES) FAILS(post_srq_ops, TAGS)
     FAILS(destroy_rwq_ind_table, QUEUES) NONE(create_rwq_ind_table, QUEUES)
     NONE(create_wq, QUEUES) FAILS(modify_wq, QUEUES) FAILS(destroy_wq, QUEUES)
-    NONE(open_qp, XRC) NONE(create_srq_ex, XRC) NONE(open_xrcd, XRC) FAILS(close_xrcd, XRC)
+    NONE(open_qp, XRC) NONE(open_xrcd, XRC) FAILS(close_xrcd, XRC)
     FAILS(get_srq_num, XRC) FAILS(modify_cq, MODERATION)
         // clang-format on
-        static constexpr char create_flow[] = "ibv_create_flow",
-                              destroy_flow[] = "ibv_destroy_flow";
+        verbs.create_srq_ex = create_srq_ex;
+    static constexpr char create_flow[] = "ibv_create_flow",
+                          destroy_flow[] = "ibv_destroy_flow";
     verbs.ibv_create_flow = reinterpret_cast<decltype(verbs.ibv_create_flow)>(
         reinterpret_cast<void *>(refuse_object<create_flow, FLOWS>));
     verbs.ibv_destroy_flow = reinterpret_cast<decltype(verbs.ibv_destroy_flow)>(
         reinterpret_cast<void *>(refuse<destroy_flow, FLOWS>));
-    static constexpr char alloc_mw[] = "ibv_alloc_mw";
-    verbs.context.ops.alloc_mw = reinterpret_cast<decltype(verbs.context.ops.alloc_mw)>(
+    ibv_context_ops &ops = verbs.context.ops;
+    static constexpr char alloc_mw[] = "ibv_alloc_mw", dealloc_mw[] = "ibv_dealloc_mw",
+                          bind_mw[] = "ibv_bind_mw";
+    ops.alloc_mw = reinterpret_cast<decltype(ops.alloc_mw)>(
         reinterpret_cast<void *>(refuse_object<alloc_mw, WINDOWS>));
+    ops.dealloc_mw = reinterpret_cast<decltype(ops.dealloc_mw)>(
+        reinterpret_cast<void *>(refuse<dealloc_mw, WINDOWS>));
+    ops.bind_mw = reinterpret_cast<decltype(ops.bind_mw)>(
+        reinterpret_cast<void *>(refuse<bind_mw, WINDOWS>));
 }
 
 extern "C" {
