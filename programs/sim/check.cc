@@ -3,24 +3,20 @@
 
 // check.cc -- refuses commands that cannot run on the fabric, before any of them starts
 
+#include "../../sim/preload/executable.hh"
 #include "sim.hh"
 
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <elf.h>
 #include <fcntl.h>
 #include <libgen.h>
-#include <link.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <sys/xattr.h>
 #include <unistd.h>
 
 namespace {
-
-constexpr int MAX_INTERPRETERS = 4; // nested scripts, as in Linux
 
 std::string read_link(const char *path) {
     char text[PATH_MAX];
@@ -47,32 +43,6 @@ std::string find_file(const char *command) {
     refuse("%s: not found in PATH", command);
 }
 
-struct Elf {
-    ElfW(Ehdr) header{};
-    std::string interpreter; // empty: the program has none
-};
-
-bool read_at(int fd, void *to, size_t length, off_t offset) {
-    return pread(fd, to, length, offset) == static_cast<ssize_t>(length);
-}
-
-Elf read_elf(int fd) {
-    Elf elf;
-    if (!read_at(fd, &elf.header, sizeof(elf.header), 0))
-        elf.header = {};
-    for (unsigned i = 0; i < elf.header.e_phnum; i++) {
-        ElfW(Phdr) segment;
-        char text[PATH_MAX] = "";
-        if (!read_at(fd, &segment, sizeof(segment),
-                     static_cast<off_t>(elf.header.e_phoff + i * sizeof(segment))))
-            break;
-        if (segment.p_type == PT_INTERP && segment.p_filesz < sizeof(text) &&
-            read_at(fd, text, segment.p_filesz, static_cast<off_t>(segment.p_offset)))
-            elf.interpreter = text;
-    }
-    return elf;
-}
-
 void check_file(const std::string &file) {
     struct stat status;
     if (stat(file.c_str(), &status) != 0)
@@ -81,12 +51,6 @@ void check_file(const std::string &file) {
         refuse("%s: not a file that can be executed", file.c_str());
     if (access(file.c_str(), X_OK) != 0)
         refuse("%s: not executable: use chmod +x", file.c_str());
-    if ((status.st_mode & (S_ISUID | S_ISGID)) != 0 ||
-        getxattr(file.c_str(), "security.capability", nullptr, 0) > 0)
-        refuse(
-            "%s: has the rights of another user (setuid, setgid or capabilities), so that the "
-            "dynamic linker ignores the fabric's libraries: run a copy without them",
-            file.c_str());
 }
 
 // Runs a program and returns its output on both streams.
@@ -147,6 +111,8 @@ void check_line(const std::string &file, const std::string &line, const Librarie
 template <class Function>
 void for_each_library(const std::string &file, const std::string &interpreter,
                       const Libraries &libraries, Function function) {
+    if (interpreter.empty()) // linked statically
+        return;
     char *const argv[] = {const_cast<char *>(interpreter.c_str()), const_cast<char *>("--list"),
                           const_cast<char *>(file.c_str()), nullptr};
     const std::string output = output_of(argv, libraries);
@@ -158,35 +124,39 @@ void for_each_library(const std::string &file, const std::string &interpreter,
 }
 
 // Returns the interpreter of a script's "#!" line, or the program that it runs by env(1).
-// Empty: not a script.
-std::string interpreter_of_script(int fd) {
-    char line[256] = "", word[256] = "", argument[256] = "";
-    if (pread(fd, line, sizeof(line) - 1, 0) < 3 || line[0] != '#' || line[1] != '!')
-        return "";
-    (void)sscanf(line + 2, "%255s %255s", word, argument);
-    return strcmp(basename(word), "env") == 0 && argument[0] != '-' && argument[0] != '\0'
-               ? find_file(argument)
-               : word;
+std::string interpreter_of_script(int fd, const char *interpreter) {
+    char line[256] = "", argument[256] = "";
+    if (std::string_view(interpreter).ends_with("/env") &&
+        pread(fd, line, sizeof(line) - 1, 0) > 2 &&
+        sscanf(line + 2, "%*s %255s", argument) == 1 && argument[0] != '-')
+        return find_file(argument);
+    return interpreter;
 }
 
-void check_elf(const std::string &file, const Elf &elf, const Libraries &libraries) {
-    const int self = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
-    const Elf own_elf = read_elf(self);
-    close(self);
-    if (memcmp(elf.header.e_ident, ELFMAG, SELFMAG) != 0)
-        refuse("%s: neither a program nor a script with '#!'", file.c_str());
-    if (elf.header.e_ident[EI_CLASS] != own_elf.header.e_ident[EI_CLASS] ||
-        elf.header.e_ident[EI_DATA] != own_elf.header.e_ident[EI_DATA] ||
-        elf.header.e_machine != own_elf.header.e_machine)
-        refuse("%s: built for another architecture: use a program for this one", file.c_str());
-    if (elf.interpreter.empty())
-        refuse("%s: linked statically, so that it loads no libibverbs: link it dynamically",
-               file.c_str());
-    if (elf.interpreter != own_elf.interpreter)
-        refuse("%s: built for another C library (%s): use a program for %s", file.c_str(),
-               elf.interpreter.c_str(), own_elf.interpreter.c_str());
-    for_each_library(file, elf.interpreter, libraries,
-                     [&](const std::string &line) { check_line(file, line, libraries); });
+// Returns the files that are executed for a command: scripts, and at the end a program, which
+// `executable` describes.
+std::vector<std::string> executed_files(const Command &command, sim::Executable &executable) {
+    std::vector<std::string> files = {find_file(command.argv[0])};
+    while (files.size() <= sim::MAX_INTERPRETERS) {
+        const std::string &file = files.back();
+        check_file(file);
+        const int fd = open(file.c_str(), O_RDONLY | O_CLOEXEC);
+        if (fd < 0)
+            refuse("%s: %s", file.c_str(), strerror(errno));
+        sim::read_executable(fd, executable);
+        if (!executable.is_elf && executable.interpreter[0] != '\0') {
+            files.push_back(interpreter_of_script(fd, executable.interpreter));
+            close(fd);
+            continue;
+        }
+        close(fd);
+        if (!executable.is_elf)
+            refuse("%s: neither a program nor a script with '#!'", file.c_str());
+        if (executable.problem != nullptr)
+            refuse("%s: %s", file.c_str(), executable.problem);
+        return files;
+    }
+    refuse("%s: too many scripts that interpret each other", command.argv[0]);
 }
 
 } // namespace
@@ -209,42 +179,21 @@ Libraries find_libraries(bool with_pmem, bool explores) {
 }
 
 void check_command(const Command &command, const Libraries &libraries) {
-    std::string file = find_file(command.argv[0]);
-    for (int i = 0; i < MAX_INTERPRETERS; i++) {
-        check_file(file);
-        const int fd = open(file.c_str(), O_RDONLY | O_CLOEXEC);
-        if (fd < 0)
-            refuse("%s: %s", file.c_str(), strerror(errno));
-        const std::string interpreter = interpreter_of_script(fd);
-        const Elf elf = read_elf(fd);
-        close(fd);
-        if (interpreter.empty())
-            return check_elf(file, elf, libraries);
-        file = interpreter;
-    }
-    refuse("%s: too many scripts that interpret each other", command.argv[0]);
+    sim::Executable executable;
+    const std::string file = executed_files(command, executable).back();
+    for_each_library(file, executable.interpreter, libraries,
+                     [&](const std::string &line) { check_line(file, line, libraries); });
 }
 
 std::vector<std::string> files_of(const Command &command, const Libraries &libraries) {
-    std::vector<std::string> files;
-    std::string file = find_file(command.argv[0]);
-    for (int i = 0; i < MAX_INTERPRETERS; i++) {
-        const int fd = open(file.c_str(), O_RDONLY | O_CLOEXEC);
-        const std::string interpreter = fd < 0 ? "" : interpreter_of_script(fd);
-        const Elf elf = read_elf(fd);
-        if (fd >= 0)
-            close(fd);
-        files.push_back(file);
-        if (interpreter.empty()) {
-            for_each_library(file, elf.interpreter, libraries, [&](const std::string &line) {
-                char path[PATH_MAX];
-                if (sscanf(line.c_str(), " %*s => %4095s", path) == 1 && path[0] == '/' &&
-                    !std::string(path).starts_with(libraries.shims))
-                    files.push_back(path);
-            });
-            break;
-        }
-        file = interpreter;
-    }
+    sim::Executable executable;
+    std::vector<std::string> files = executed_files(command, executable);
+    for_each_library(files.back(), executable.interpreter, libraries,
+                     [&](const std::string &line) {
+                         char path[PATH_MAX];
+                         if (sscanf(line.c_str(), " %*s => %4095s", path) == 1 &&
+                             path[0] == '/' && !std::string(path).starts_with(libraries.shims))
+                             files.push_back(path);
+                     });
     return files;
 }

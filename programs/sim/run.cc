@@ -98,6 +98,8 @@ void set_environment(unsigned host, unsigned hosts, const std::string &directory
     prepend("LD_PRELOAD", libraries.preload);
     // A program with the address sanitizer refuses preloaded libraries otherwise.
     prepend("ASAN_OPTIONS", "verify_asan_link_order=0");
+    setenv("RPMA_SIM_PRELOAD", libraries.preload.c_str(), 1);
+    unsetenv("RPMA_SIM_LOST");
     setenv("RPMA_SIM_SOCKET", (directory + "/socket").c_str(), 1);
     setenv("RPMA_SIM_ROOT", (directory + "/host" + number).c_str(), 1);
     setenv("RPMA_SIM_HOST", number.c_str(), 1);
@@ -456,7 +458,12 @@ void Run::kill_all_processes() {
     outputs_.close_all();
 }
 
-int Run::main() {
+void Run::write_outputs() {
+    while (!outputs_.is_written() && signals_.received() == 0)
+        step(UINT64_MAX);
+}
+
+void Run::serve() {
     for (const Fault &fault : settings_.faults)
         if (fault.after == 0)
             schedule(fault);
@@ -477,9 +484,18 @@ int Run::main() {
         apply_due_faults();
     }
     end_commands();
+}
+
+int Run::main() {
+    try {
+        serve();
+    } catch (const sim::Failure &) {
+        kill_all_processes();
+        write_outputs();
+        throw;
+    }
     kill_all_processes();
-    while (!outputs_.is_written() && signals_.received() == 0)
-        step(UINT64_MAX);
+    write_outputs();
     report("data was moved %s",
            server_.memory_threads() > 0 ? "by threads of the programs" : "directly");
     if (const int number = signals_.received(); number != 0)

@@ -57,6 +57,8 @@ class Run {
     void reap();
     void handle_exit(Child &child, int status);
     void step(uint64_t limit);
+    void serve();
+    void write_outputs();
     void end_commands();
     void kill_all_processes();
     bool is_any_running() const;

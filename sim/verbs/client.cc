@@ -3,6 +3,7 @@
 
 #include "client.hh"
 
+#include "end_run.hh"
 #include "mappings.hh"
 
 #include <errno.h>
@@ -53,11 +54,9 @@ int open_socket(int &fd) {
     if (!path || strlen(path) >= sizeof(address.sun_path))
         return ENODEV;
     if (getenv("RPMA_SIM_ROOT") && !&rpma_sim_preload) {
-        fprintf(stderr,
-                "rpma-sim: %s: librpma-sim-preload.so is not loaded: keep the content of "
-                "LD_PRELOAD in the script or program that changes it\n",
-                program_invocation_name);
-        _exit(EXIT_FAILED);
+        EndRun request = {};
+        snprintf(request.line, sizeof(request.line), PRELOAD_IS_LOST, program_invocation_name);
+        end_run(path, request);
     }
     strcpy(address.sun_path, path);
     fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);

@@ -55,6 +55,7 @@ enum Op : uint32_t {
     OP_DESTROY,
     OP_PERSIST,
     OP_WAIT,
+    OP_END_RUN,
     OP_CM_FIRST = 100, // the connection manager: protocol_cm.hh
     OP_CM_LAST = 199,
 };
@@ -351,6 +352,14 @@ struct Wait {
     uint32_t op = OP, kind;
     uint64_t until; // UINT64_MAX: forever
     char function[48];
+    using Reply = Empty;
+};
+
+// Ends the run, because a program would run outside the fabric; the line, without control
+// characters, names it. There is no reply, or ESRCH if the process has joined the fabric.
+struct EndRun : Request<OP_END_RUN> {
+    uint32_t unused = 0;
+    char line[2048];
     using Reply = Empty;
 };
 

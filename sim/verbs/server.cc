@@ -30,6 +30,24 @@ int pid_of(int fd) {
     return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) ? 0 : peer.pid;
 }
 
+// Orphans are children of rpma-sim.
+bool is_descendant(int pid) {
+    while (pid > 1 && pid != getpid()) {
+        char path[64], text[4096] = "";
+        snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+        FILE *const file = fopen(path, "re");
+        pid = 0;
+        if (file) {
+            (void)!fread(text, 1, sizeof(text) - 1, file);
+            fclose(file);
+        }
+        // The name of the program, in parentheses, may contain any character.
+        if (const char *const end = strrchr(text, ')'))
+            (void)sscanf(end + 1, " %*c %d", &pid);
+    }
+    return pid == getpid();
+}
+
 void watch(int epoll, int fd) {
     struct epoll_event event {};
     event.events = EPOLLIN;
@@ -171,6 +189,9 @@ void Server::serve(int fd) {
         Hello hello;
         memcpy(&hello, buffer.bytes, sizeof(hello));
         error = join(client, hello, reply);
+    } else if (op == OP_END_RUN && (size_t)length == sizeof(EndRun)) {
+        end_run(fd, buffer.bytes, client.caller.pid);
+        return;
     } else if (holds_) {
         client.held.assign(buffer.bytes, buffer.bytes + length);
         return;
@@ -178,6 +199,17 @@ void Server::serve(int fd) {
         error = fabric_.call(client.caller, buffer.bytes, (size_t)length, reply);
     }
     reply_to(fd, error, reply);
+}
+
+// Without a reply the process waits until it is killed, so that its parent does not continue.
+void Server::end_run(int fd, const void *message, int pid) {
+    EndRun request;
+    Reply reply;
+    memcpy(&request, message, sizeof(request));
+    request.line[sizeof(request.line) - 1] = '\0';
+    if (is_descendant(pid))
+        throw Failure(request.line);
+    reply_to(fd, ESRCH, reply);
 }
 
 // ---- a scheduler ---------------------------------------------------------------------------

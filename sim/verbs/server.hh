@@ -116,6 +116,7 @@ class Server {
     void accept_client();
     void serve(int fd);
     void disconnect(int fd);
+    void end_run(int fd, const void *message, int pid); // throws a Failure if the run ends
     void pass_time();
     int client_with_request(int pid) const; // returns its descriptor, or -1
     int join(Client &client, const Hello &hello, Reply &reply);

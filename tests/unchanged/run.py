@@ -482,6 +482,8 @@ def joins(fixture):
             break
     fixture.expect(done, 0, "ping data: rdma-ping-2")
     assert server.wait(timeout=LIMIT) == 0
+    # A program outside the fabric ends alone.
+    fixture.expect(fixture.sim("--join", name, "env", "-i", shutil.which("rping"), "-s"), 125, r"\Arpma-sim: .*LD_PRELOAD")
     fixture.expect(fixture.sim("--join", name, "--host", "host3", "true"), 2, "there is no host3, only 2 hosts")
     fixture.expect(fixture.sim("--name", name), 2, f"a fabric {name} runs already")
     process.send_signal(signal.SIGTERM)
@@ -615,11 +617,29 @@ def links(fixture):
 # ---- programs that cannot run ----------------------------------------------------------------
 
 
+def build_outside(fixture):
+    """Programs into which the linker does not load the fabric's libraries, and the problems that rpma-sim names."""
+    source, names = fixture.work / "program.c", ["static", "setuid", "other-machine", "other-class", "other-libc"]
+    source.write_text('#include <stdio.h>\nint main(void) { return puts("runs") < 0; }\n', encoding="utf-8")
+    static, setuid, machine, bits, libc = programs = [fixture.work / name for name in names]
+    for program, options in zip(programs, (["-static"], [], [], [], ["-Wl,--dynamic-linker=/lib/ld-other.so.1"])):
+        fixture.run("cc", source, "-o", program, *options)
+    for program, offset, value in ((machine, 18, (0xF3 if machine.read_bytes()[18] != 0xF3 else 0x3E, 0)),  # RISC-V
+                                   (bits, 4, (1,))):  # ELFCLASS32
+        image = bytearray(program.read_bytes())
+        image[offset:offset + len(value)] = value
+        program.write_bytes(image)
+    setuid.chmod(0o4755)
+    return [(static, "linked statically.*link it dynamically"), (setuid, "setuid.*run a copy without"),
+            (machine, "built for another architecture"), (bits, "built for another architecture"),
+            (libc, "built for another C library")]
+
+
 @test("a program that cannot run is rejected in one line", "cc")
 def refused(fixture):
     source = fixture.work / "program.c"
-    source.write_text("int main(void) { return 0; }\n", encoding="utf-8")
     links = ["-Wl,--no-as-needed", "-l:libibverbs.so.1"]
+    outside = build_outside(fixture)
 
     def build(name, *options):
         program = fixture.work / name
@@ -629,23 +649,14 @@ def refused(fixture):
     other = fixture.work / "other"
     other.mkdir()
     (other / "libibverbs.so.1").symlink_to(fixture.path_of("libibverbs.so.1"))
-    setuid = build("setuid")
-    setuid.chmod(0o4755)
     not_executable = build("not-executable")
     not_executable.chmod(0o644)
-    other_machine = fixture.work / "other-machine"
-    image = bytearray(build("any").read_bytes())
-    image[18:20] = (0xF3 if image[18] != 0xF3 else 0x3E, 0x00)  # e_machine: RISC-V, or x86-64
-    other_machine.write_bytes(image)
-    other_machine.chmod(0o755)
     text = fixture.work / "text"
     text.write_text("nothing\n", encoding="utf-8")
     text.chmod(0o755)
     for program, pattern in [
-            (build("static", "-static"), "linked statically.*link it dynamically"),
-            (setuid, "setuid.*run a copy without"),
+            *outside,
             (not_executable, "not executable: use chmod"),
-            (other_machine, "built for another architecture"),
             (build("rpath", "-Wl,--disable-new-dtags", f"-Wl,-rpath,{other}", *links),
              "loads another libibverbs.so.1 .*RPATH"),
             (text, "neither a program nor a script"),
@@ -670,11 +681,100 @@ def wrapped(fixture):
             (f"LD_LIBRARY_PATH={other}:$LD_LIBRARY_PATH ibv_devices", "ibv_devices: loads another libibverbs.so.1 "),
             ("unset LD_LIBRARY_PATH; env ibv_devices", "ibv_devices: loads another libibverbs.so.1 "),
             (f"LD_PRELOAD={other}/libm.so.6 ibv_devices", "ibv_devices: librpma-sim-preload.so is not loaded"),
-            ("unset LD_PRELOAD; ibv_devices", "ibv_devices: librpma-sim-preload.so is not loaded")]:
-        fixture.expect(fixture.sim("sh", "-c", script), 125, rf"\Arpma-sim: {pattern}.*\n\Z")
+            ("unset LD_PRELOAD; ibv_devices", "ibv_devices: librpma-sim-preload.so is not loaded"),
+            ("env -u LD_PRELOAD -u LD_LIBRARY_PATH ibv_devices", "ibv_devices: librpma-sim-preload.so is not loaded"),
+            (f"env -i {shutil.which('ibv_devices')}", "/\\S+ibv_devices: librpma-sim-preload.so is not loaded"),
+            ("env -i nice sh -c 'setsid -w ibv_devices'", "ibv_devices: librpma-sim-preload.so is not loaded")]:
+        # The run ends, whatever becomes of the program's status and output.
+        done = fixture.sim("sh", "-c", f"({script}) >/dev/null 2>&1; exit 0")
+        fixture.expect(done, 125, rf"\Arpma-sim: {pattern}.*\n\Z")
     for script in ("LD_LIBRARY_PATH=/no/such/directory:$LD_LIBRARY_PATH ibv_devices",
                    f"LD_LIBRARY_PATH={other} exec /usr/bin/python3 -c \"{devices}\""):
         fixture.expect(fixture.sim("sh", "-c", script), 0, r"rxe0|c_int\(1\)")
+
+
+# Programs that execute PROGRAM: each by another function of the C library. Their status and output are lost.
+EXECUTE = """
+#include <fcntl.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <wordexp.h>
+extern char **environ;
+int main(int argc, char *argv[]) {
+    char *const none[] = {NULL}, *const name = argv[2], *const list[] = {name, NULL};
+    pid_t pid;
+    wordexp_t words;
+    char command[4096];
+    snprintf(command, sizeof(command), "$(%s)", name);
+    if (argc != 3) return 1;
+    #define CASE(function, call) if (!strcmp(argv[1], #function)) return (int)(call);
+    CASE(execl, execl(name, name, "x", NULL))
+    CASE(execle, execle(name, name, NULL, none))
+    CASE(execlp, execlp(name, name, "x", "y", NULL))
+    CASE(execv, execv(name, list))
+    CASE(execve, execve(name, list, none))
+    CASE(execveat, execveat(AT_FDCWD, name, list, none, 0))
+    CASE(execvp, execvp(name, list))
+    CASE(execvpe, execvpe(name, list, none))
+    CASE(fexecve, fexecve(open(name, O_PATH), list, none))
+    CASE(popen, getc(popen(name, "r")))
+    CASE(posix_spawn, posix_spawn(&pid, name, NULL, NULL, list, none))
+    CASE(posix_spawnp, posix_spawnp(&pid, name, NULL, NULL, list, environ))
+    CASE(system, system(name))
+    CASE(wordexp, wordexp(command, &words, 0))
+    return 2;
+}
+"""
+# Of the same form, but they execute no file of this machine.
+OTHERS = r"posix_spawn(_file_actions|attr)_.*|re_exec|regexec|rexec(_af)?|svcerr_systemerr|__libc_system|_IO_popen"
+
+
+@test("a program outside the fabric ends the run with one line, whatever executes it", "cc")
+def executed(fixture):
+    outside = build_outside(fixture)
+    static = outside[0][0]
+    source, program = fixture.work / "execute.c", fixture.work / "execute"
+    source.write_text(EXECUTE, encoding="utf-8")
+    fixture.run("cc", "-D_GNU_SOURCE", source, "-o", program)
+    symbols = fixture.run("nm", "--dynamic", "--defined-only", fixture.path_of("libc.so.6"))
+    functions = set(re.findall(r"^\S+ [TW] (\w*(?:exec|spawn|popen|system)\w*|wordexp)@", symbols, re.M))
+    functions = sorted(each for each in functions if not re.fullmatch(OTHERS, each))
+    assert functions == re.findall(r"^    CASE\((\w+), ", EXECUTE, re.M), functions
+    script = fixture.work / "script"
+    script.write_text(f"#!{static} option\n", encoding="utf-8")
+    script.chmod(0o755)
+    for command, path, problem in [
+            *[((program, function, static), static, outside[0][1]) for function in functions],
+            *[(("sh", "-c", f"{path} >/dev/null 2>&1; exit 0"), path, problem) for path, problem in outside],
+            *[((*wrapper.split(), static), static, outside[0][1]) for wrapper in
+              ("nice", "timeout 9", "setsid -w", "stdbuf -o0", "env -i", "nohup", "xargs -a /etc/hostname")],
+            (("script", "-qc", static, "/dev/null"), static, outside[0][1]),
+            (("sh", "-c", str(script)), static, outside[0][1]),
+            (("sh", "-c", f"PATH={fixture.work} static"), static, outside[0][1])]:
+        done = fixture.sim(*command)
+        fixture.expect(done, 125, rf"\Arpma-sim: \S*{re.escape(str(path))}, which \S+ executes: .*{problem}.*\n\Z")
+    done = fixture.sim("--prefix", "sh", "-c", f"printf 'two\nlines'; {static}; echo more")
+    fixture.expect(done, 125, r"\Ahost1: two\nhost1: lines\nrpma-sim: .*\n\Z")
+    done = fixture.sim("explore", "--seeds", "1-2", "--check", "true", "sh", "-c", f"exec {static}")
+    fixture.expect(done, 125, r"\Arpma-sim: .*linked statically.*\n\Z")
+
+
+@test("helpers that are linked statically run", "ibv_devices", "/usr/bin/python3")
+def helpers(fixture):
+    """The dynamic linker, ldconfig and valgrind's tools."""
+    linker = re.search(r"interpreter: (\S+)\]", fixture.run("readelf", "-lW", shutil.which("ibv_devices"))).group(1)
+    find = "import ctypes.util; print(ctypes.util.find_library('ibverbs'))"
+    for words, pattern in [((linker, shutil.which("ibv_devices")), "rxe0"),
+                           (("/usr/bin/python3", "-c", find), "libibverbs.so.1"),
+                           (("env", "-i", "sh", "-c", "uname"), "Linux"),
+                           *[(("valgrind", "-q", "ibv_devices"), "rxe0")] * bool(shutil.which("valgrind"))]:
+        fixture.expect(fixture.sim("sh", "-c", 'exec "$@"', "sh", *words), 0, pattern)
+    fixture.expect(fixture.sim(linker, shutil.which("ibv_devices")), 0, "rxe0")
+    done = fixture.sim("explore", "--seeds", "1-2", "--check", "true", "sh", "-c", "exec ibv_devices")
+    fixture.expect(done, 0, "nothing found")
 
 
 @test("direct verbs are refused in one line", "cc")
