@@ -6,6 +6,7 @@ Asks the questions of questions.c, and compares the results with the recorded on
 
 ask.py driver NAME QUESTIONS STUB [--record]   of the driver libNAME of this machine
 ask.py profile NAME RPMA-SIM QUESTIONS         of a device of rpma-sim
+ask.py library NAME LIBRARY STUB               runs library.c over that driver, and compares the sizes of its queues
 
 recorded/VERSION/NAME.tsv has the results of a driver of rdma-core VERSION. known.tsv names the results of profiles that
 differ, with a reason. A driver that the machine lacks, or without recorded results, is skipped with one line.
@@ -49,10 +50,12 @@ def make_sysfs(root, name):
     device, abi, vendor, number, node = DRIVERS[name]
     verbs, core = root / "class/infiniband_verbs", root / "class/infiniband" / device
     write(verbs / "abi_version", 6)
+    write(root / "class/misc/rdma_cm/abi_version", 4)
     for file, text in {"ibdev": device, "abi_version": abi, "dev": "1:3"}.items():  # the numbers of /dev/null
         write(verbs / "uverbs0" / file, text)
     write(core / "node_type", f"{node}:")
     write(core / "node_guid", "0000:0000:0000:0001")
+    write(core / "ports/1/gids/0", "0000:0000:0000:0000:0000:0000:0000:0001")
     for folder in (verbs / "uverbs0/device", core / "device"):
         write(folder / "vendor", f"{vendor:#06x}")
         write(folder / "device", f"{number:#06x}")
@@ -89,10 +92,11 @@ def report(wrong, count):
     return 1 if wrong or not count else 0
 
 
-def ask_driver(name, questions, stub, *options):
+def find_driver(name, program):
+    """Return the recorded results of the driver of this machine, or end with the reason why there are none."""
     if name not in DRIVERS:
         sys.exit(f"ask.py: \"{name}\" is none of the drivers {', '.join(DRIVERS)}")
-    library = subprocess.run([questions, "--library"], stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
+    library = subprocess.run([program, "--library"], stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
     library = pathlib.Path(library.removeprefix("# "))
     version = re.search(r"so\.\d+\.\d+\.(\d+)\.\d+$", library.name)
     if not version:
@@ -100,14 +104,32 @@ def ask_driver(name, questions, stub, *options):
     if not list(library.parent.glob(f"libibverbs/lib{name}-rdmav*.so")):
         skip(name, f"rdma-core {version[1]} has no such driver on this machine")
     path = FOLDER / "recorded" / version[1] / f"{name}.tsv"
-    if not path.exists() and not options:
+    if not path.exists() and sys.argv[-1] != "--record":
         skip(name, f"no results of rdma-core {version[1]} are recorded")
+    return path
+
+
+def run_on_driver(name, program, stub):
     with tempfile.TemporaryDirectory() as root:
         make_sysfs(pathlib.Path(root), name)
-        got = run([questions], {"LD_PRELOAD": stub, "STUB_DRIVER": name, "SYSFS_PATH": root})[1]
+        return run([program], {"LD_PRELOAD": stub, "STUB_DRIVER": name, "SYSFS_PATH": root})[1]
+
+
+def ask_driver(name, questions, stub, *options):
+    path = find_driver(name, questions)
+    got = run_on_driver(name, questions, stub)
     if options == ("--record",):
         write(path, "\n".join("\t".join(row) for row in got.items()))
     return report([text for _, text in differences(table(path.read_text(encoding="utf-8")), got)], len(got))
+
+
+def ask_library(name, library, stub):
+    recorded = table(find_driver(name, library).read_text(encoding="utf-8"))
+    got = run_on_driver(name, library, stub)
+    wrong = [f"{case}: {result}" for case, result in got.items() if case not in recorded and result != "equal"]
+    compared = {question: recorded[question] for question in got if question in recorded}
+    wrong += [text for _, text in differences(compared, {question: got[question] for question in compared})]
+    return report(wrong, len(got) if compared else 0)
 
 
 def ask_profile(name, rpma_sim, questions):
@@ -132,6 +154,6 @@ def ask_profile(name, rpma_sim, questions):
 
 
 if __name__ == "__main__":
-    if len(sys.argv) < 5 or sys.argv[1] not in ("driver", "profile"):
+    if len(sys.argv) < 5 or sys.argv[1] not in ("driver", "profile", "library"):
         sys.exit(__doc__.strip())
-    sys.exit({"driver": ask_driver, "profile": ask_profile}[sys.argv[1]](*sys.argv[2:]))
+    sys.exit({"driver": ask_driver, "profile": ask_profile, "library": ask_library}[sys.argv[1]](*sys.argv[2:]))

@@ -16,6 +16,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/netlink.h>
+#include <malloc.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -32,12 +33,12 @@
 
 enum { MAX_DESCRIPTORS = 1024, MAX_PAGES = 4096, EXTENDED = IB_USER_VERBS_CMD_FLAG_EXTENDED };
 
-static bool is_device[MAX_DESCRIPTORS];
-static struct {
+static enum device { NONE, UVERBS, CM } device_of[MAX_DESCRIPTORS]; // that a descriptor opened
+static struct memory {
     void *address;
     size_t size;
-} pages[MAX_PAGES];
-static size_t page_count;
+} pages[MAX_PAGES], of_driver[MAX_PAGES];
+static size_t page_count, of_driver_count;
 static uint32_t last_handle;
 
 static const struct stub_driver *driver(void) {
@@ -284,8 +285,8 @@ static int execute_written(const void *command) {
 
 // ---- functions of the C library ------------------------------------------------------------
 
-static bool is_of_device(int fd) {
-    return fd >= 0 && fd < MAX_DESCRIPTORS && is_device[fd];
+static enum device opened_by(int fd) {
+    return fd >= 0 && fd < MAX_DESCRIPTORS ? device_of[fd] : NONE;
 }
 
 static const char *redirected(const char *path) {
@@ -294,7 +295,9 @@ static const char *redirected(const char *path) {
 
 static int remember(const char *path, int fd) {
     if (fd >= 0 && fd < MAX_DESCRIPTORS)
-        is_device[fd] = redirected(path) != path;
+        device_of[fd] = redirected(path) == path                       ? NONE
+                        : strcmp(path, "/dev/infiniband/rdma_cm") == 0 ? CM
+                                                                       : UVERBS;
     return fd;
 }
 
@@ -315,15 +318,17 @@ int stat64(const char *restrict path, struct stat64 *restrict found) {
 }
 
 int close(int fd) {
-    if (is_of_device(fd))
-        is_device[fd] = false;
+    if (opened_by(fd) != NONE)
+        device_of[fd] = NONE;
     return NEXT(close)(fd);
 }
 
 ssize_t write(int fd, const void *data, size_t length) {
-    if (!is_of_device(fd))
+    const enum device opened = opened_by(fd);
+    if (opened == NONE)
         return NEXT(write)(fd, data, length);
-    const int error = execute_written(data);
+    const int error =
+        opened == CM ? stub_execute_cm(fd, data, driver()->is_iwarp) : execute_written(data);
     if (error) {
         errno = error;
         return -1;
@@ -331,15 +336,49 @@ ssize_t write(int fd, const void *data, size_t length) {
     return (ssize_t)length;
 }
 
+// Keeps memory that the user-space driver, which calls from `caller`, has got.
+static void *keep(void *address, size_t size, const void *caller) {
+    Dl_info info;
+    if (dladdr(caller, &info) && strstr(info.dli_fname, "-rdmav") && address != MAP_FAILED &&
+        of_driver_count < MAX_PAGES)
+        of_driver[of_driver_count++] = (struct memory){address, size};
+    return address;
+}
+
+size_t stub_memory(void *copy, size_t size) {
+    size_t length = 0;
+    if (size == 0)
+        of_driver_count = 0;
+    for (size_t i = 0; i < of_driver_count && length + of_driver[i].size <= size; i++) {
+        memcpy((char *)copy + length, of_driver[i].address, of_driver[i].size);
+        length += of_driver[i].size;
+    }
+    return length;
+}
+
 void *mmap(void *address, size_t length, int protection, int flags, int fd, off_t offset) {
-    if (!is_of_device(fd))
-        return NEXT(mmap)(address, length, protection, flags, fd, offset);
+    const void *const caller = __builtin_return_address(0);
     const size_t page = (size_t)offset >> 20;
+    if (opened_by(fd) == NONE)
+        return keep(NEXT(mmap)(address, length, protection, flags, fd, offset), length, caller);
     if (page > 0 && page <= page_count && length <= pages[page - 1].size)
-        return pages[page - 1].address;
-    return NEXT(mmap)(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        return keep(pages[page - 1].address, length, caller);
+    return keep(
+        NEXT(mmap)(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0),
+        length, caller);
 }
 void *mmap64(void *, size_t, int, int, int, off_t) __attribute__((alias("mmap")));
+
+void *memalign(size_t alignment, size_t size) {
+    void *const made = NEXT(memalign)(alignment, size);
+    return made ? keep(made, size, __builtin_return_address(0)) : NULL;
+}
+int posix_memalign(void **memory, size_t alignment, size_t size) {
+    const int error = NEXT(posix_memalign)(memory, alignment, size);
+    if (!error)
+        keep(*memory, size, __builtin_return_address(0));
+    return error;
+}
 
 // The devices of the machine stay hidden: libibverbs then reads SYSFS_PATH.
 int socket(int domain, int type, int protocol) {

@@ -6,6 +6,7 @@
 #ifndef DRIVERS_STUB_H
 #define DRIVERS_STUB_H 1
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -34,6 +35,7 @@ enum { // the commands that have a driver's part; some drivers use the extended 
 
 struct stub_driver {
     const char *name;
+    bool is_iwarp; // the kernel, not librdmacm, moves QPs through their states
     // Sets the limits of the device.
     void (*describe)(struct ib_uverbs_query_device_resp *device);
     // Completes the response, whose common part is filled. Returns an error number.
@@ -48,7 +50,15 @@ int stub_check_qp(const struct ib_uverbs_create_qp_resp *qp, uint32_t max_inline
 
 uint32_t stub_power_of_two(uint32_t least);
 
+// Executes a command that librdmacm writes to this descriptor. Returns an error number.
+int stub_execute_cm(int channel, const void *command, bool is_iwarp);
+
 // Returns zeroed memory that mmap() returns for the offset, which it sets.
 void *stub_new_pages(size_t size, uint64_t *offset);
+
+// For the program under test, which finds it by dlsym(): copies the memory that the driver has
+// allocated for queues and mapped for doorbells, and returns its size. With a size of 0 it
+// begins: memory that exists is left out.
+size_t stub_memory(void *copy, size_t size);
 
 #endif // DRIVERS_STUB_H

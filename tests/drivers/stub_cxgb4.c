@@ -94,4 +94,4 @@ static int complete(struct stub_call *call) {
 }
 
 const struct stub_driver stub_cxgb4 = {
-    .name = "cxgb4", .describe = describe, .complete = complete};
+    .name = "cxgb4", .is_iwarp = true, .describe = describe, .complete = complete};

@@ -44,4 +44,4 @@ static int complete(struct stub_call *call) {
 }
 
 const struct stub_driver stub_erdma = {
-    .name = "erdma", .describe = describe, .complete = complete};
+    .name = "erdma", .is_iwarp = true, .describe = describe, .complete = complete};

@@ -6,6 +6,9 @@
 #include "stub.h"
 
 #include <rdma/mlx4-abi.h>
+#include <string.h>
+
+enum { CQE_SIZE = 64 };
 
 static void describe(struct ib_uverbs_query_device_resp *device) {
     device->atomic_cap = 1; // IB_ATOMIC_HCA
@@ -13,6 +16,14 @@ static void describe(struct ib_uverbs_query_device_resp *device) {
     device->max_sge = 32;
     device->max_srq_sge = 31;
     device->max_srq_wr = 16383;
+}
+
+// The entries are invalid before the device writes them: linux net/ethernet/mellanox/mlx4/cq.c,
+// mlx4_init_user_cqes().
+static void create_cq(struct stub_call *call, uint32_t last_entry) {
+    const struct mlx4_ib_create_cq *const request = call->in;
+    memset((void *)(uintptr_t)request->buf_addr, 0xcc, ((size_t)last_entry + 1) * CQE_SIZE);
+    ((struct mlx4_ib_create_cq_resp *)call->out)->cqn = call->handle;
 }
 
 static int complete(struct stub_call *call) {
@@ -24,14 +35,16 @@ static int complete(struct stub_call *call) {
                                                  .qp_tab_size = 1 << 18,
                                                  .bf_reg_size = 512,
                                                  .bf_regs_per_page = 8,
-                                                 .cqe_size = 64};
+                                                 .cqe_size = CQE_SIZE};
         return 0;
     case IB_USER_VERBS_CMD_ALLOC_PD:
         ((struct mlx4_ib_alloc_pd_resp *)call->out)->pdn = call->handle;
         return 0;
     case IB_USER_VERBS_CMD_CREATE_CQ:
+        create_cq(call, ((const struct ib_uverbs_create_cq *)call->request)->cqe);
+        return 0;
     case STUB_CREATE_CQ_EX:
-        ((struct mlx4_ib_create_cq_resp *)call->out)->cqn = call->handle;
+        create_cq(call, ((const struct ib_uverbs_ex_create_cq *)call->request)->cqe);
         return 0;
     case IB_USER_VERBS_CMD_CREATE_SRQ:
     case IB_USER_VERBS_CMD_CREATE_XSRQ:
