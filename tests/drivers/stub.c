@@ -53,6 +53,13 @@ static const struct stub_driver *driver(void) {
     exit(2);
 }
 
+bool stub_complete_writes(uint32_t count) {
+    if (!driver()->complete_writes)
+        return false;
+    driver()->complete_writes(count);
+    return true;
+}
+
 uint32_t stub_power_of_two(uint32_t least) {
     uint32_t size = 1;
     while (size < least)

@@ -40,6 +40,9 @@ struct stub_driver {
     void (*describe)(struct ib_uverbs_query_device_resp *device);
     // Completes the response, whose common part is filled. Returns an error number.
     int (*complete)(struct stub_call *call);
+    // Writes the completions of the first `count` sends of the last QP, which are signaled
+    // writes of one SGE, into the last CQ. NULL: the stub does not know the format.
+    void (*complete_writes)(uint32_t count);
 };
 
 extern const struct stub_driver stub_mlx5, stub_mlx4, stub_irdma, stub_bnxt_re, stub_hns,
@@ -60,5 +63,8 @@ void *stub_new_pages(size_t size, uint64_t *offset);
 // allocated for queues and mapped for doorbells, and returns its size. With a size of 0 it
 // begins: memory that exists is left out.
 size_t stub_memory(void *copy, size_t size);
+
+// For the program under test, too: calls complete_writes(). Returns false if there is none.
+bool stub_complete_writes(uint32_t count);
 
 #endif // DRIVERS_STUB_H

@@ -5,6 +5,7 @@
 
 #include "stub.h"
 
+#include <endian.h>
 #include <rdma/irdma-abi.h>
 
 static void describe(struct ib_uverbs_query_device_resp *device) {
@@ -12,6 +13,21 @@ static void describe(struct ib_uverbs_query_device_resp *device) {
     device->max_sge = device->max_sge_rd = 13;
     device->max_cqe = 1048574;
     device->max_srq = device->max_srq_wr = device->max_srq_sge = 0;
+}
+
+static uint64_t *cqes;   // of the last CQ
+static uint64_t context; // of the last QP
+static uint64_t qp_id;
+
+// rdma-core providers/irdma/uk.c, irdma_uk_cq_poll_cmpl(), with the polarity of the first lap
+static void complete_writes(uint32_t count) {
+    enum { WORDS = 4, CONTEXT = 1, QP_ID = 2, STATE = 3 };
+    enum { INDEX = 32, OF_SENDS = 62, VALID = 63 }; // bits of the state; RDMA write is 0
+    for (uint64_t i = 0; i < count; i++) {
+        cqes[i * WORDS + CONTEXT] = htole64(context);
+        cqes[i * WORDS + QP_ID] = htole64(qp_id << 32);
+        cqes[i * WORDS + STATE] = htole64(i << INDEX | 1ULL << OF_SENDS | 1ULL << VALID);
+    }
 }
 
 static int complete(struct stub_call *call) {
@@ -38,9 +54,12 @@ static int complete(struct stub_call *call) {
         return 0;
     case IB_USER_VERBS_CMD_CREATE_CQ:
     case STUB_CREATE_CQ_EX:
+        cqes = (void *)(uintptr_t)((const struct irdma_create_cq_req *)call->in)->user_cq_buf;
         ((struct irdma_create_cq_resp *)call->out)->cq_id = call->handle;
         return 0;
     case IB_USER_VERBS_CMD_CREATE_QP: // linux hw/irdma/verbs.c, irdma_create_qp()
+        context = ((const struct irdma_create_qp_req *)call->in)->user_compl_ctx;
+        qp_id = call->handle;
         *(struct irdma_create_qp_resp *)call->out =
             (struct irdma_create_qp_resp){.qp_id = call->handle,
                                           .actual_sq_size = call->qp->max_send_wr,
@@ -52,5 +71,7 @@ static int complete(struct stub_call *call) {
     }
 }
 
-const struct stub_driver stub_irdma = {
-    .name = "irdma", .describe = describe, .complete = complete};
+const struct stub_driver stub_irdma = {.name = "irdma",
+                                       .describe = describe,
+                                       .complete = complete,
+                                       .complete_writes = complete_writes};

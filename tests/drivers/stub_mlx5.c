@@ -6,10 +6,30 @@
 
 #include "stub.h"
 
+#include <endian.h>
 #include <rdma/mlx5-abi.h>
+#include <string.h>
 
 static void describe(struct ib_uverbs_query_device_resp *device) {
     device->atomic_cap = 1; // IB_ATOMIC_HCA
+}
+
+static char *cqes;         // of the last CQ
+static uint32_t qpn, uidx; // of the last QP
+
+// rdma-core providers/mlx5/mlx5dv.h, struct mlx5_cqe64, with the opcode MLX5_CQE_REQ and the
+// owner bit of the first lap
+static void complete_writes(uint32_t count) {
+    enum { SIZE = 64, UIDX = 32, OPCODE_QPN = 56, COUNTER = 60, OP_OWN = 63, RDMA_WRITE = 8 };
+    for (uint32_t i = 0; i < count; i++) {
+        char *const cqe = cqes + (size_t)i * SIZE;
+        const uint32_t user = htobe32(uidx), of = htobe32((uint32_t)RDMA_WRITE << 24 | qpn);
+        const uint16_t counter = htobe16((uint16_t)i);
+        memcpy(cqe + UIDX, &user, sizeof(user));
+        memcpy(cqe + OPCODE_QPN, &of, sizeof(of));
+        memcpy(cqe + COUNTER, &counter, sizeof(counter));
+        cqe[OP_OWN] = 0;
+    }
 }
 
 static int complete(struct stub_call *call) {
@@ -36,7 +56,13 @@ static int complete(struct stub_call *call) {
         return 0;
     case IB_USER_VERBS_CMD_CREATE_CQ:
     case STUB_CREATE_CQ_EX:
+        cqes = (char *)(uintptr_t)((const struct mlx5_ib_create_cq *)call->in)->buf_addr;
         ((struct mlx5_ib_create_cq_resp *)call->out)->cqn = call->handle;
+        return 0;
+    case IB_USER_VERBS_CMD_CREATE_QP:
+    case STUB_CREATE_QP_EX:
+        uidx = ((const struct mlx5_ib_create_qp *)call->in)->uidx;
+        qpn = call->handle;
         return 0;
     case IB_USER_VERBS_CMD_CREATE_SRQ:
     case IB_USER_VERBS_CMD_CREATE_XSRQ:
@@ -47,5 +73,7 @@ static int complete(struct stub_call *call) {
     }
 }
 
-const struct stub_driver stub_mlx5 = {
-    .name = "mlx5", .describe = describe, .complete = complete};
+const struct stub_driver stub_mlx5 = {.name = "mlx5",
+                                      .describe = describe,
+                                      .complete = complete,
+                                      .complete_writes = complete_writes};
