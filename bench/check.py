@@ -132,6 +132,43 @@ def check_batches(build, write):
     yield from check_growth(ours["budget"])
 
 
+def driver_counts(build):
+    """Row of the budget of drivers -> column -> instructions."""
+    rows = {}
+    for name in measure.DRIVERS:
+        with tempfile.TemporaryDirectory(prefix="librpma-drivers-") as directory:
+            counts = measure.Driver(name, build, pathlib.Path(directory)).instructions()
+        for loop, by_column in counts.items():
+            row = rows.setdefault(loop.removesuffix("_by_hand"), {})
+            if loop.endswith("_by_hand"):
+                row[f"{name} by hand"], row[f"{name} driver by hand"] = by_column["all"], by_column["driver"]
+            else:
+                row |= {f"{name} {column}": count for column, count in by_column.items()}
+    return rows
+
+
+def check_drivers(build, write):
+    """Checks the instructions of posts and polls over user-space drivers against their budget."""
+    path = HERE / "driver-budget.tsv"
+    ours = driver_counts(build)
+    comments = [line for line in path.read_text().splitlines() if line.startswith("#")]
+    columns = [column for column in next(iter(ours.values())) if not column.endswith("driver by hand")]
+    if write:
+        lines = ["\t".join(["list", *columns])]
+        lines += ["\t".join([name, *(str(row[column]) for column in columns)]) for name, row in ours.items()]
+        path.write_text("\n".join(comments + lines) + "\n")
+    budget = {row.pop("list"): row for row in measure.read_table(path)}
+    if set(budget) != set(ours):
+        yield f"the budget has other lists than calls-drivers: {' '.join(ours)}"
+        return
+    for name, row in ours.items():
+        print(f"{name}:", ", ".join(f"{row[column]} of {budget[name][column]} ({column})" for column in columns))
+        yield from (f"{name} takes {row[column]} instructions, the budget is {budget[name][column]} (column {column}); "
+                    f"--write corrects all" for column in columns if row[column] != int(budget[name][column]))
+        yield from (f"{name}: the instructions of the driver {driver} depend on its caller" for driver in measure.DRIVERS
+                    if row[f"{driver} driver"] != row[f"{driver} driver by hand"])
+
+
 def check_cpp(build, _):
     """Checks that no call takes more instructions through librpma.hpp than in C."""
     counts = {program: measure.Subject("librpma", build, program, build / "src").instructions()
@@ -187,7 +224,7 @@ def check_tables(_, write):
     """Checks that the tables of docs/performance.md show the budgets."""
     path = DOCS / "performance.md"
     page = path.read_text().splitlines()
-    for table in (report.call_table(False), report.call_table(True), *report.list_tables()):
+    for table in (report.call_table(False), report.call_table(True), *report.list_tables(), report.driver_table()):
         expected = list(table)
         if expected[0] not in page:
             yield f"performance.md has no table with the head {expected[0]}"
@@ -204,7 +241,7 @@ def check_tables(_, write):
         path.write_text("\n".join(page) + "\n")
 
 
-CHECKS = {"calls": check_calls, "batches": check_batches, "cpp": check_cpp,
+CHECKS = {"calls": check_calls, "batches": check_batches, "drivers": check_drivers, "cpp": check_cpp,
           "connection": check_connection, "size": check_size,
           "tables": check_tables}
 
@@ -213,7 +250,7 @@ def main():
     parser = argparse.ArgumentParser(description="check librpma against its budgets")
     parser.add_argument("--build", type=pathlib.Path, required=True, help="a build directory")
     parser.add_argument("--skip", metavar="WHY", help="do not check; print this reason")
-    parser.add_argument("--write", action="store_true", help="write the counts of calls or batches as the budget, or tables into the page")
+    parser.add_argument("--write", action="store_true", help="write the counts of calls, batches or drivers as the budget, or tables into the page")
     parser.add_argument("what", choices=CHECKS)
     arguments = parser.parse_args()
     try:

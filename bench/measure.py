@@ -9,7 +9,11 @@ import pathlib
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "tests" / "drivers"))
+import ask
 
 HERE = pathlib.Path(__file__).resolve().parent
 SKIPPED = 77  # exit status of a measurement that cannot run here
@@ -22,6 +26,8 @@ LIBRARIES = {"budget": "src", "packaged": "bench/packaged", "packaged13": "bench
 # alignment of the stack, and so on the size of the environment.
 IN_LIBRARY = {"refused", "setup", "setup_with_10000"}
 LIBRARY = "librpma.so.0"
+# The user-space drivers that have budgets, and the version of rdma-core that these hold for.
+DRIVERS, RDMA_CORE = ("mlx5", "irdma"), "44"
 
 
 class Missing(Exception):
@@ -84,19 +90,22 @@ class Subject:
         path = f"{build / 'bench' / 'provider'}:{library}"
         self.environment = {**os.environ, "LD_LIBRARY_PATH": path, "LD_BIND_NOW": "1"}
 
-    def instructions(self):
-        """Instructions of one call for each loop, including the loop and the provider."""
+    def counts(self, read, calls=COUNTED_CALLS):
+        """Loop -> what read() returns for each of its lengths, a part of callgrind's output."""
         if not shutil.which("valgrind"):
             raise Missing("valgrind is not installed: apt-get install valgrind")
         with tempfile.TemporaryDirectory(prefix="librpma-bench-") as directory:
             output = pathlib.Path(directory) / "callgrind"
             names = run(["valgrind", "--tool=callgrind", "--dump-before=mark",
                          f"--callgrind-out-file={output}", self.program, "count",
-                         str(COUNTED_CALLS)], self.environment, directory).split()
-            return {name: per_call(name, [read_count(name, pathlib.Path(f"{output}.{part + 1}"))
-                                          for part in range(MARKS * number + 1,
-                                                            MARKS * (number + 1))])
+                         str(calls)], self.environment, directory).split()
+            return {name: [read(name, pathlib.Path(f"{output}.{part + 1}"))
+                           for part in range(MARKS * number + 1, MARKS * (number + 1))]
                     for number, name in enumerate(names)}
+
+    def instructions(self):
+        """Instructions of one call for each loop, including the loop and the provider."""
+        return {name: per_call(name, lengths) for name, lengths in self.counts(read_count).items()}
 
     def nanoseconds(self, calls):
         """Nanoseconds of one call for each loop, in one run of the program."""
@@ -118,6 +127,32 @@ class Subject:
             if figure == "connect list":
                 figures[f"{side} registrations"] = calls.count("ibv_reg_mr")
         return figures
+
+
+class Driver(Subject):
+    """calls-drivers with the library of the build, over a user-space driver of the machine and the stub of its kernel."""
+
+    def __init__(self, name, build, directory):
+        super().__init__(name, build, "calls-drivers", build / "src")
+        tests = build / "tests" / "drivers"
+        try:
+            version = ask.find_driver(name, tests / "questions").parent.name
+        except SystemExit as without:
+            raise Missing(f"the driver {name} cannot run") from without
+        if version != RDMA_CORE:
+            raise Missing(f"the budget is for rdma-core {RDMA_CORE}, not {version}")
+        ask.make_sysfs(directory, name)
+        self.environment |= {"LD_LIBRARY_PATH": str(build / "src"), "LD_PRELOAD": str(tests / "libdriver-stub.so"),
+                             "STUB_DRIVER": name, "SYSFS_PATH": str(directory)}
+
+    def instructions(self):
+        """Loop -> the instructions of one call: of all, of the library and of the driver."""
+        calls = 40  # calls/drivers.c: COUNTED
+        lengths = self.counts(lambda _, part: own_instructions(part), calls)
+        return {name: {column: per_call(name, [sum(count for binary, count in length.items() if binary.startswith(prefix))
+                                               for length in parts], calls)
+                       for column, prefix in (("all", ""), ("library", LIBRARY), ("driver", f"lib{self.name}"))}
+                for name, parts in lengths.items()}
 
 
 def read_total(part):
@@ -159,13 +194,13 @@ def read_count(name, part):
     return sum(count for binary, count in counts.items() if binary.startswith(LIBRARY))
 
 
-def per_call(name, lengths):
+def per_call(name, lengths, calls=COUNTED_CALLS):
     """Each step in length adds the same number of calls, and must add the same number of instructions."""
     first, second = (after - before for before, after in zip(lengths, lengths[1:]))
     if first != second:
-        raise Failed(f"{name}: {COUNTED_CALLS} calls took {first} instructions, then {second}: "
+        raise Failed(f"{name}: {calls} calls took {first} instructions, then {second}: "
                      "the count is not reproducible")
-    return -(-first // COUNTED_CALLS)  # rounded up: only some waits acknowledge events
+    return -(-first // calls)  # rounded up: only some waits acknowledge events
 
 
 def share(ours, predecessor, verbs):

@@ -146,6 +146,22 @@ def list_tables():
     return [lists, kinds, native, whole]
 
 
+def driver_table():
+    """The table of posts and polls over user-space drivers."""
+    names = [column for driver in measure.DRIVERS
+             for column in (f"lib{driver}: by hand", "librpma", "in librpma", f"in lib{driver}")]
+    lines = [*head("operation", *names)]
+    texts = {"plain_write_16": "write", "prepared_write_16": "write, prepared batch of 16",
+             "built_write_16": "write, built batch of 16", "poll_one_1": "poll, one completion",
+             "poll_none_1": "poll, empty queue"}
+    for row in measure.read_table(measure.HERE / "driver-budget.tsv"):
+        length = int(row["list"].rpartition("_")[2])
+        cells = [int(row[f"{driver} {column}"]) / length for driver in measure.DRIVERS
+                 for column in ("by hand", "all", "library", "driver")]
+        lines.append(f"| {texts[row['list']]} | " + " | ".join(f"{cell:,.1f}" for cell in cells) + " |")
+    return lines
+
+
 def rows_by_size(sizes, kind=""):
     """Figure, size and the values of each method or library, of size -> figure -> name -> values."""
     for figure in next(iter(sizes.values())):
