@@ -6,8 +6,8 @@
 
 Adds the title, the version and the date to each page; the library, the prototypes, the section ERRORS and the first
 release of each function to a page of functions; the functions that return each rarer code to rpma_errors(7); all
-functions, by the sections of the header, to rpma_functions(7); the addresses in the file contact to librpma(7) and to
-the pages of programs.
+functions, by the sections of the header, to rpma_functions(7); the tables, values and lists of devices.tsv to the pages
+about devices; the addresses in the file contact to librpma(7) and to the pages of programs.
 """
 
 import datetime
@@ -18,6 +18,7 @@ import sys
 sys.dont_write_bytecode = True
 sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "contract"))
 
+import devices
 import errors
 import symbols
 
@@ -252,6 +253,19 @@ def by_purpose(texts, header):
     return "\n".join(lines) + "\n"
 
 
+def with_devices(text):
+    """The text with rows of tables, values and lists of drivers from devices.tsv: contract/README.md."""
+    def rows(match):
+        columns = [devices.cells(key) for key in match[1].split()]
+        return "".join(f".It {' Ta '.join(map(quoted, (name, *(column[name] for column in columns))))}\n"
+                       for name in columns[0]).replace("Ta no", r"Ta \(en")
+
+    text = re.sub(r'^\.\\" devices: (.*)\n', rows, text, flags=re.M)
+    text = text.replace("@kernel_drivers@", joined(devices.kernel_drivers()))
+    text = re.sub(r"@([\w-]+):([\w.]+)@", lambda match: devices.read_devices()[match[1]][match[2]], text)
+    return re.sub(r"@([\w.]+=\w+)@", lambda match: joined(devices.drivers_with(match[1])), text)
+
+
 def head(source):
     """The first lines of each page, without its title. The date is that of the latest release in NEWS.md."""
     build = (source / "meson.build").read_text(encoding="utf-8")
@@ -271,7 +285,7 @@ def pages(source):
     """{name: text} of all pages."""
     entries = read_entries()
     header = (source / "include/librpma.h").read_text(encoding="utf-8")
-    texts = {path.name: path.read_text(encoding="utf-8") for path in sorted(source.glob("man/*.[137]"))}
+    texts = {path.name: with_devices(path.read_text(encoding="utf-8")) for path in sorted(source.glob("man/*.[137]"))}
     declared, made, start = prototypes(header), {}, head(source)
     releases = symbols.first_releases()
     for name, text in texts.items():

@@ -10,6 +10,7 @@
 
 namespace {
 
+constexpr char NO_RC[] = "There are no reliable connections: librpma cannot use it.";
 constexpr char NO_FENCE[] =
     "Writes are not fenced: wait for the completion of a flush before rpma_atomic_write().";
 constexpr char NO_INLINE[] = "Inline data is not supported, and no error reports this: "
@@ -21,47 +22,25 @@ constexpr char NO_SRQ[] =
     "There is no shared receive queue: post receives for each connection.";
 constexpr char NO_SEND_IMM[] = "Messages have no immediate data.";
 constexpr char NO_WRITE_IMM[] = "Writes have no immediate data.";
+constexpr char OWN_TIMEOUT[] =
+    "The firmware may use other timeouts than rpma_conn_cfg_set_ack_timeout() sets.";
+constexpr char LIMITED_TIMEOUT[] =
+    "HIP08 ignores an rpma_conn_cfg_set_ack_timeout() above 4.3 seconds.";
+constexpr char ENDLESS_RETRIES[] =
+    "A retry count of 7, the default of rpma_conn_cfg_set_retry_count(), means no limit.";
+constexpr char JOINED_POSTS[] =
+    "A batch of one write and one message of 16 bytes ignores RPMA_F_INLINE: post the two "
+    "one by one.";
+constexpr char READ_OF_NOTHING[] = "An rpma_read() without regions ends the program.";
+constexpr char LOST_NATIVE[] =
+    "A lost packet fails native flushes, and blocks native atomic writes.";
 
 // kernel: the driver of the device's parent in sysfs; transport: "" for all transports
 struct {
     std::string kernel, transport, name;
     std::vector<std::string> traps;
 } const DRIVERS[] = {
-    {"mlx5_core",
-     "",
-     "mlx5",
-     {"The firmware may use other timeouts than rpma_conn_cfg_set_ack_timeout() sets."}},
-    {"mlx4_core", "", "mlx4", {}},
-    {"ice", "InfiniBand", "irdma", {NO_TIMEOUT, NO_SRQ}},
-    {"idpf", "InfiniBand", "irdma", {NO_TIMEOUT}},
-    {"ice", "iWARP", "irdma", {NO_TIMEOUT, NO_SRQ, NO_SEND_IMM}},
-    {"i40e", "iWARP", "irdma", {NO_TIMEOUT, NO_SRQ, NO_SEND_IMM}},
-    {"bnxt_en", "", "bnxt_re", {}},
-    {"cxgb4",
-     "",
-     "cxgb4",
-     {NO_FENCE, NO_TIMEOUT, NO_SEND_IMM,
-      "A batch of one write and one message of 16 bytes ignores RPMA_F_INLINE: post the two "
-      "one by one."}},
-    {"hns3",
-     "",
-     "hns",
-     {"HIP08 ignores an rpma_conn_cfg_set_ack_timeout() above 4.3 seconds."}},
-    {"erdma",
-     "",
-     "erdma",
-     {NO_TIMEOUT, NO_SRQ, "An rpma_read() without regions ends the program."}},
-    {"mana", "", "mana", {NO_INLINE, NO_SRQ}},
-    {"ionic", "", "ionic", {NO_SRQ}},
-    {"qede", "iWARP", "qedr", {NO_TIMEOUT}},
-    {"qede", "", "qedr", {}},
-    {"efa", "", "efa", {"There are no reliable connections: librpma cannot use it."}},
-    {"rdma_rxe",
-     "",
-     "rxe",
-     {"A retry count of 7, the default of rpma_conn_cfg_set_retry_count(), means no limit.",
-      "A lost packet fails native flushes, and blocks native atomic writes."}},
-    {"siw", "", "siw", {NO_TIMEOUT, NO_SEND_IMM, NO_WRITE_IMM}},
+#include "drivers.inc"
 };
 
 } // namespace

@@ -418,7 +418,7 @@ Settings read_options(int argc, char *argv[]) {
         argv++;
     }
     settings.fabric.hosts = 0;
-    settings.fabric.profile = &sim_profiles[0];
+    settings.fabric.profile = sim_find_profile("rxe");
     opterr = 1;
     argv[0] = const_cast<char *>("rpma-sim");
     for (int option;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// profile.h -- differences between the devices of rpma_devices(7), for the fabric and for the
-// fakes of the unit tests.
+// profile.h -- the members of the devices that contract/devices.tsv describes, for the fabric
+// and for the fakes of the unit tests. contract/devices.py makes sim_profiles of that table.
 
 #ifndef SIM_PROFILE_H
 #define SIM_PROFILE_H 1
@@ -36,11 +36,10 @@ struct sim_profile {
     enum sim_transport transport;
     struct ibv_device_attr attr; // all limits; the GUIDs are set for each device
     uint32_t vectors;
-    uint32_t max_inline;     // the maximum that a QP can request
-    uint32_t least_inline;   // the minimum of each QP
-    uint32_t inline_per_sge; // the minimum for each SGE of a send
-    uint32_t max_recv_sge;   // attr.max_sge is the limit of sends
-    uint32_t max_read_sge;
+    uint32_t max_inline;             // the maximum that a QP can request
+    uint32_t least_inline;           // the minimum of each QP
+    uint32_t inline_per_sge;         // the minimum for each SGE of a send
+    uint32_t max_recv_sge;           // attr.max_sge is the limit of sends
     const struct sim_sizing *sizing; // NULL: the sizes are rounded
     enum sim_rounding rounding;
     int full_queue_error; // of ibv_post_send() and ibv_post_recv()
@@ -100,7 +99,7 @@ struct sim_profile {
     uint64_t events;        // the asynchronous events that the driver raises: 1 << the type
 };
 
-extern const struct sim_profile sim_profiles[]; // the first one is the default
+extern const struct sim_profile sim_profiles[];
 extern const size_t sim_profile_count;
 const struct sim_profile *sim_find_profile(const char *name); // NULL: not found
 // Returns true if the device can have a fault, which has the name of an action of rpma-sim's

@@ -360,7 +360,8 @@ int sim_check_send(const struct sim_profile *device, bool is_connected,
         return device->inline_error;
     if (send->num_sge > cap->max_send_sge)
         return device->sge_error;
-    if ((send->opcode == IBV_WR_RDMA_READ && send->num_sge > device->max_read_sge) ||
+    if ((send->opcode == IBV_WR_RDMA_READ &&
+         send->num_sge > (uint32_t)device->attr.max_sge_rd) ||
         (is_atomic && device->atomics_need_one_sge && send->num_sge != 1) ||
         (is_atomic && (device->checks_atomics || device->checks_atomic_length) &&
          send->length < 8) ||

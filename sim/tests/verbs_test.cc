@@ -13,6 +13,7 @@
 #include <fcntl.h>
 #include <functional>
 #include <poll.h>
+#include <span>
 #include <sys/mman.h>
 #include <vector>
 
@@ -866,37 +867,17 @@ void file_on_fs_dax_needs_on_demand_paging(void **) {
     }
 }
 
-// The columns of rpma_devices(7), whose comments name the sources of these values.
+// contract/devices.tsv has the sources of these values.
 void device_refuses_what_its_driver_lacks(void **) {
     constexpr unsigned SRQ = 1, SEND = 2, WRITE = 4, ATOMIC = 8, EXTENDED = 16, RESIZE = 32,
                        UD = 64, UC = 128;
-    constexpr unsigned IMM = SEND | WRITE;
-    static const struct {
-        const char *device;
-        unsigned has, max_inline, read_sges; // max_inline 0: not tried
-    } rows[] = {
-        {"rxe", SRQ | IMM | ATOMIC | EXTENDED | RESIZE | UD | UC, 512, 32},
-        {"siw", SRQ, 80, 1},
-        {"mlx5", SRQ | IMM | ATOMIC | EXTENDED | RESIZE | UD | UC, 0, 30},
-        {"mlx5-ib", SRQ | IMM | ATOMIC | EXTENDED | RESIZE | UD | UC, 0, 30},
-        {"mlx4", SRQ | IMM | ATOMIC | RESIZE | UD | UC, 0, 30},
-        {"mlx4-ib", SRQ | IMM | ATOMIC | RESIZE | UD | UC, 0, 30},
-        {"irdma-roce", IMM | RESIZE | UD, 101, 13}, // generation 2
-        {"irdma-iwarp", WRITE | RESIZE, 101, 13},
-        {"bnxt_re", SRQ | IMM | ATOMIC | EXTENDED | RESIZE | UD, 96, 6},
-        {"cxgb4", 0, 280, 1},
-        {"hns", SRQ | IMM | ATOMIC | EXTENDED | UD, 0, 16},
-        {"erdma", IMM | ATOMIC, 96, 1},
-        {"erdma-roce", IMM | ATOMIC, 96, 1},
-        {"mana", IMM, 0, 30},
-        {"ionic", IMM | ATOMIC | EXTENDED | UD, 0, 30},
-        {"qedr", SRQ | IMM | ATOMIC, 0, 4},
-        {"qedr-iwarp", SRQ | IMM | ATOMIC, 0, 4},
-    };
-    assert_int_equal(std::size(rows), sim_profile_count);
-    for (const auto &row : rows) {
-        Pair pair({.device = row.device});
-        const sim_profile &profile = *sim_find_profile(row.device);
+    for (const sim_profile &profile : std::span(sim_profiles, sim_profile_count)) {
+        Pair pair({.device = profile.name});
+        const unsigned expected =
+            (profile.has_srq ? SRQ : 0) | (profile.has_send_imm ? SEND : 0) |
+            (profile.has_write_imm ? WRITE : 0) | (profile.attr.atomic_cap ? ATOMIC : 0) |
+            (profile.has_qp_ex ? EXTENDED : 0) | (profile.has_resize_cq ? RESIZE : 0) |
+            (profile.has_ud ? UD : 0) | (profile.has_uc ? UC : 0);
         const Side &a = pair.a;
         unsigned found = 0;
         ibv_srq_init_attr srq_attr = {};
@@ -932,23 +913,19 @@ void device_refuses_what_its_driver_lacks(void **) {
         found |= refused(IBV_WR_SEND_WITH_IMM, 1) ? 0 : SEND;
         found |= refused(IBV_WR_RDMA_WRITE_WITH_IMM, 1) ? 0 : WRITE;
         found |= refused(IBV_WR_ATOMIC_FETCH_AND_ADD, 1) ? 0 : ATOMIC;
-        if (found != row.has)
-            fail_msg("%s: has %#x, not %#x", row.device, found, row.has);
-        assert_false(refused(IBV_WR_RDMA_READ, row.read_sges));
-        assert_true(refused(IBV_WR_RDMA_READ, row.read_sges + 1));
-        if (row.max_inline) {
-            assert_true(creates(IBV_QPT_RC, 0, row.max_inline));
-            assert_false(creates(IBV_QPT_RC, 0, row.max_inline + 1));
-        }
-        // Native flush and atomic write: rxe only. On-demand paging: rxe and mlx5.
-        const bool is_rxe = strcmp(row.device, "rxe") == 0;
-        const bool has_odp = is_rxe || strncmp(row.device, "mlx5", 4) == 0;
-        assert_int_equal(!refused(SIM_WR_FLUSH, 0), is_rxe);
-        assert_int_equal(!refused(SIM_WR_ATOMIC_WRITE, 0), is_rxe);
+        if (found != expected)
+            fail_msg("%s: has %#x, not %#x", profile.name, found, expected);
+        const auto read_sges = static_cast<uint32_t>(profile.attr.max_sge_rd);
+        assert_false(refused(IBV_WR_RDMA_READ, read_sges));
+        assert_true(refused(IBV_WR_RDMA_READ, read_sges + 1));
+        assert_true(creates(IBV_QPT_RC, 0, profile.max_inline));
+        assert_false(creates(IBV_QPT_RC, 0, profile.max_inline + 1));
+        assert_int_equal(!refused(SIM_WR_FLUSH, 0), profile.has_native_flush);
+        assert_int_equal(!refused(SIM_WR_ATOMIC_WRITE, 0), profile.has_native_atomic_write);
         assert_int_equal(!sim_check_region(&profile, SIM_ACCESS_FLUSH_GLOBAL, 8, SIM_VOLATILE),
-                         is_rxe);
+                         profile.has_native_flush);
         assert_int_equal(!sim_check_region(&profile, IBV_ACCESS_ON_DEMAND, 8, SIM_FS_DAX),
-                         has_odp);
+                         profile.has_odp);
         assert_int_equal(sim_check_region(&profile, 0, 8, SIM_FS_DAX), EOPNOTSUPP);
     }
 }

@@ -21,6 +21,11 @@ import sys
 import tempfile
 
 FOLDER = pathlib.Path(__file__).resolve().parent
+sys.dont_write_bytecode = True
+sys.path.append(str(FOLDER.parent.parent / "contract"))
+
+import devices
+
 SKIPPED = 77
 IB, IWARP = 1, 4  # types of nodes: RDMA_NODE_IB_CA, RDMA_NODE_RNIC
 # name: (device, version of the interface, vendor, device, type of node), by which the library finds its device
@@ -36,8 +41,8 @@ DRIVERS = {
     "rxe": ("rxe0", 2, 0, 0, IB),
 }
 # The driver of each profile. On iWARP only the connection manager connects, so these are missing.
-PROFILES = {"mlx5": "mlx5", "mlx5-ib": "mlx5", "mlx4": "mlx4", "mlx4-ib": "mlx4", "irdma-roce": "irdma",
-            "bnxt_re": "bnxt_re", "hns": "hns", "erdma-roce": "erdma", "qedr": "qedr", "rxe": "rxe"}
+PROFILES = {name: device["library"] for name, device in devices.read_devices().items()
+            if device["transport"] != "iWARP" and device["simulated"] == "yes" and device["library"] in DRIVERS}
 
 
 def write(path, text):

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
 
-"""Checks the sources that comments in the manual name, in the format described in man/rpma_devices.7.
+"""Checks the sources that comments in the manual and contract/devices.tsv name, in the format described in
+man/rpma_devices.7.
 
 sources.py packages                 the packages that the comments name
 sources.py paths PACKAGE            the paths that they name
@@ -12,6 +13,7 @@ sources.py look FOLDER              searches the words in FOLDER/PACKAGE; ends w
 "check.py sources" checks that the comments are complete. It needs no package.
 """
 
+import fnmatch
 import functools
 import pathlib
 import re
@@ -19,10 +21,16 @@ import sys
 import tarfile
 
 SOURCE = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.dont_write_bytecode = True
+sys.path.append(str(SOURCE / "contract"))
+
+import devices
+
 BELOW = {"linux": "drivers/infiniband/", "rdma-core": "providers/"}
 SOURCE_COMMENT = re.compile(r'\.\\" (?i:linux|rdma-core|lab|providers)\b')
-SOURCE_FORMAT = re.compile(r'\.\\" ((linux|rdma-core)(?:-[\d.]+)?) (\S+?)(?: but (\S+/))?: (.+)')
-CASE = re.compile(r'\.\\" lab (\w+):(.*)')
+SOURCE_FORMAT = re.compile(r'(?:\.\\" )?((linux|rdma-core)(?:-[\d.]+)?) (\S+?)(?: but (\S+/))?: (.+)')
+CASE = re.compile(r'(?:\.\\" )?lab (\w+):(.*)')
+RUN = re.compile(r"run (.+)")  # of tests/drivers
 ITEM = re.compile(r"(?P<how>no |one )?(?P<word>[\w.]+)(?: = (?P<value>\S+))?")
 # The pages in which each entry needs a source, and their parts with conclusions, which need none.
 SOURCED, WITHOUT_SOURCES = ("rpma_devices.7", "rpma_soft_devices.7"), ("What follows for a program", "Versions")
@@ -76,8 +84,14 @@ def lines(manual):
             yield f"man/{page.name}:{number}", line
 
 
+def sources():
+    """(row, source) of contract/devices.tsv."""
+    return [(row, source) for row in devices.read_rows() for source in row.sources]
+
+
 def named(manual):
-    matches = ((where, SOURCE_FORMAT.fullmatch(line)) for where, line in lines(manual))
+    matches = [(where, SOURCE_FORMAT.fullmatch(line)) for where, line in lines(manual) if line.startswith(".")]
+    matches += [(row.where, SOURCE_FORMAT.fullmatch(source)) for row, source in sources()]
     return [SourceReference(where, match) for where, match in matches if match]
 
 
@@ -91,8 +105,9 @@ def cases():
 
 def check_form(book):
     """All comments that name sources have one form, and each entry about a device has one."""
-    known = list(cases())
-    for where, line in lines(book.source / "man"):
+    known, texts = list(cases()), [(where, line) for where, line in lines(book.source / "man") if line.startswith(".")]
+    texts += [(row.where, source) for row, source in sources()]
+    for where, line in texts:
         match, case = SOURCE_FORMAT.fullmatch(line), CASE.fullmatch(line)
         if case:
             title = case[2].strip()
@@ -105,8 +120,25 @@ def check_form(book):
                     yield f"{where}: {text!r} is not in the format of the head of man/rpma_devices.7"
         elif SOURCE_COMMENT.match(line):
             yield f"{where}: not in the format of the head of man/rpma_devices.7"
+    yield from check_runs()
     for name in SOURCED:
         yield from check_entries(book.source / "man" / name)
+
+
+def check_runs():
+    """Each driver of a row has a result of the question that the row names."""
+    recorded = {}
+    for path in (SOURCE / "tests/drivers/recorded").glob("*/*.tsv"):
+        questions = [line.split("\t")[0] for line in path.read_text(encoding="utf-8").splitlines()]
+        recorded.setdefault(path.stem, []).extend(questions)
+    values = devices.read_devices()
+    others = {(row.property, name) for row in devices.read_rows() if row.patterns != ["*"] for name in devices.named(row)}
+    for row, source in sources():
+        match = RUN.fullmatch(source)
+        for name in devices.named(row) if match else ():
+            is_other = row.patterns == ["*"] and ((row.property, name) in others or values[name]["simulated"] == "no")
+            if not is_other and not fnmatch.filter(recorded.get(values[name]["library"], []), match[1]):
+                yield f"{row.where}: {row.property}: tests/drivers has no result of {values[name]['library']}: {match[1]}"
 
 
 def check_entries(page):
