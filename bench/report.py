@@ -150,15 +150,16 @@ def driver_table():
     """The table of posts and polls over user-space drivers."""
     names = [column for driver in measure.DRIVERS
              for column in (f"lib{driver}: by hand", "librpma", "in librpma", f"in lib{driver}")]
-    lines = [*head("operation", *names)]
+    lines = [*head("operation", *names, "in libfabric")]
     texts = {"plain_write_16": "write", "prepared_write_16": "write, prepared batch of 16",
              "built_write_16": "write, built batch of 16", "poll_one_1": "poll, one completion",
              "poll_none_1": "poll, empty queue"}
     for row in measure.read_table(measure.HERE / "driver-budget.tsv"):
         length = int(row["list"].rpartition("_")[2])
-        cells = [int(row[f"{driver} {column}"]) / length for driver in measure.DRIVERS
-                 for column in ("by hand", "all", "library", "driver")]
-        lines.append(f"| {texts[row['list']]} | " + " | ".join(f"{cell:,.1f}" for cell in cells) + " |")
+        cells = [row[f"{driver} {column}"] for driver in measure.DRIVERS
+                 for column in ("by hand", "all", "library", "driver")] + [row["libfabric"]]
+        lines.append(f"| {texts[row['list']]} | " +
+                     " | ".join(cell if cell == "-" else f"{int(cell) / length:,.1f}" for cell in cells) + " |")
     return lines
 
 

@@ -296,15 +296,21 @@ static enum device opened_by(int fd) {
     return fd >= 0 && fd < MAX_DESCRIPTORS ? device_of[fd] : NONE;
 }
 
+static enum device device_at(const char *path) {
+    if (!path || strncmp(path, "/dev/infiniband/", 16) != 0)
+        return NONE;
+    return strcmp(path, "/dev/infiniband/rdma_cm") == 0 ? CM : UVERBS;
+}
+
+// libfabric waits for events of librdmacm with epoll, which /dev/null does not support.
 static const char *redirected(const char *path) {
-    return path && strncmp(path, "/dev/infiniband/", 16) == 0 ? "/dev/null" : path;
+    const enum device device = device_at(path);
+    return device == NONE ? path : device == CM ? "/dev/random" : "/dev/null";
 }
 
 static int remember(const char *path, int fd) {
     if (fd >= 0 && fd < MAX_DESCRIPTORS)
-        device_of[fd] = redirected(path) == path                       ? NONE
-                        : strcmp(path, "/dev/infiniband/rdma_cm") == 0 ? CM
-                                                                       : UVERBS;
+        device_of[fd] = device_at(path);
     return fd;
 }
 

@@ -21,7 +21,8 @@ enum { CONNECT_RESPONSE = 5, ESTABLISHED = 9, DISCONNECTED = 10 }; // RDMA_CM_EV
 static struct id { // a CM ID, which this index of the array names
     uint64_t uid;
     int channel;
-    struct __kernel_sockaddr_storage destination;
+    bool has_device;
+    struct __kernel_sockaddr_storage source, destination;
 } ids[MAX_IDS];
 static uint32_t id_count;
 
@@ -58,6 +59,7 @@ static void drop_events(uint32_t id) {
 }
 
 static void query(const struct rdma_ucm_query *request, void *response) {
+    const struct id *const id = &ids[request->id];
     struct rdma_ucm_query_addr_resp *const made = response;
     if (request->option == RDMA_USER_CM_QUERY_PATH) {
         ((struct rdma_ucm_query_path_resp *)response)->num_paths = 0;
@@ -65,12 +67,13 @@ static void query(const struct rdma_ucm_query *request, void *response) {
     }
     *made = (struct rdma_ucm_query_addr_resp){.port_num = 1,
                                               .pkey = 0xffff,
-                                              .dst_addr = ids[request->id].destination,
+                                              .src_addr = id->source,
+                                              .dst_addr = id->destination,
+                                              .src_size = sizeof(made->src_addr),
                                               .dst_size = sizeof(made->dst_addr),
                                               .ibdev_index = UINT32_MAX};
-    // The GUID that ask.py writes, in network byte order. An ID has no device before its
-    // address is resolved.
-    if (ids[request->id].destination.ss_family != 0)
+    // The GUID that ask.py writes, in network byte order.
+    if (id->has_device)
         ((unsigned char *)&made->node_guid)[sizeof(made->node_guid) - 1] = 1;
 }
 
@@ -109,8 +112,15 @@ static int create_id(int channel, const struct rdma_ucm_create_id *request,
     return 0;
 }
 
+// librdmacm binds an address of AF_IB to find out whether the kernel supports these.
+static void bind_addr(const struct rdma_ucm_bind *request) {
+    ids[request->id].source = request->addr;
+    ids[request->id].has_device = request->addr.ss_family != AF_IB;
+}
+
 static void resolve_addr(const struct rdma_ucm_resolve_addr *request) {
     enum { ADDR_RESOLVED = 0 };
+    ids[request->id].has_device = true;
     ids[request->id].destination = request->dst_addr;
     add_event(request->id, ADDR_RESOLVED);
 }
@@ -161,6 +171,8 @@ int stub_execute_cm(int channel, const void *command, bool is_iwarp) {
         memset(response_of(request), 0, header->out);
         return get_event(channel, response_of(request));
     case RDMA_USER_CM_CMD_BIND:
+        bind_addr(request);
+        return 0;
     case RDMA_USER_CM_CMD_ACCEPT:
     case RDMA_USER_CM_CMD_SET_OPTION:
         return 0;
