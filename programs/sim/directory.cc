@@ -6,6 +6,7 @@
 
 #include "sim.hh"
 
+#include <arpa/inet.h>
 #include <array>
 #include <cerrno>
 #include <cstdio>
@@ -85,6 +86,11 @@ void write_device_file(const std::string &path, dev_t number) {
         refuse("%s: %s", path.c_str(), strerror(errno));
 }
 
+void make_link(const std::string &path, const std::string &target) {
+    if (symlink(target.c_str(), path.c_str()) != 0)
+        refuse("%s: %s", path.c_str(), strerror(errno));
+}
+
 void write_line(const std::string &path, const std::string &line) {
     write_file(path, line + "\n");
 }
@@ -108,11 +114,29 @@ std::string hex_groups(const uint8_t *bytes, size_t count) {
     return text;
 }
 
+std::string hex_bytes(const std::vector<uint8_t> &bytes) {
+    std::string text;
+    for (const uint8_t byte : bytes) {
+        char digits[8];
+        snprintf(digits, sizeof(digits), "%s%02x", text.empty() ? "" : ":", byte);
+        text += digits;
+    }
+    return text;
+}
+
 std::string guid_of(const sim::Device &device) {
     uint8_t bytes[8];
     for (unsigned i = 0; i < 8; i++)
         bytes[i] = static_cast<uint8_t>(device.guid >> (56 - 8 * i));
     return hex_groups(bytes, sizeof(bytes));
+}
+
+std::string index_of(const sim::Device &device) {
+    return std::to_string(device.index);
+}
+
+std::string netdev_of(const sim::Device &device) {
+    return "sim" + index_of(device);
 }
 
 // Linux, drivers/infiniband/core/sysfs.c: the formats of these files.
@@ -132,16 +156,92 @@ void write_port(const std::string &port, const sim::Device &device) {
         const std::string index = std::to_string(i);
         write_line(port + "gids/" + index, hex_groups(device.gids[i].raw, sizeof(ibv_gid)));
         write_line(port + "gid_attrs/types/" + index, is_infiniband ? "IB/RoCE v1" : "RoCE v2");
-        write_line(port + "gid_attrs/ndevs/" + index, "sim" + std::to_string(device.index));
+        write_line(port + "gid_attrs/ndevs/" + index, netdev_of(device));
     }
-}
-
-std::string index_of(const sim::Device &device) {
-    return std::to_string(device.index);
 }
 
 std::string device_base(const std::string &root, const sim::Device &device) {
     return root + "/sys/devices/sim" + index_of(device) + "/infiniband/" + device.name + "/";
+}
+
+bool is_software(const sim::Device &device) {
+    return strcmp(device.profile->driver, "rdma_rxe") == 0 ||
+           strcmp(device.profile->driver, "siw") == 0;
+}
+
+// The hardware address, from which the kernel derives the GUID: an Ethernet address, or that of
+// IP over InfiniBand, which consists of a QP number and the GID. It changes with the interface
+// of a bond that is active.
+std::string hardware_address(const sim::Device &device) {
+    std::vector<uint8_t> bytes;
+    if (device.profile->transport == SIM_INFINIBAND) {
+        bytes = {0, 0, 0, static_cast<uint8_t>(0x48 + device.address_changes)};
+        bytes.insert(bytes.end(), device.gids[0].raw, device.gids[0].raw + sizeof(ibv_gid));
+    } else {
+        const uint8_t *const guid = device.gids[0].raw + 8;
+        const auto changes = static_cast<uint8_t>(device.address_changes);
+        bytes = {
+            static_cast<uint8_t>(guid[0] ^ 2), guid[1], guid[2], changes, guid[6], guid[7]};
+    }
+    return hex_bytes(bytes);
+}
+
+// Linux, net/core/net-sysfs.c: the files of an interface that faults do not change.
+void write_interface(const std::string &directory, const std::string &name,
+                     std::initializer_list<std::pair<const char *, std::string>> files) {
+    for (const auto &[file, line] : files)
+        write_line(directory + file, line);
+    for (const char *const zero :
+         {"addr_assign_type", "dormant", "link_mode", "netdev_group", "proto_down",
+          "statistics/rx_bytes", "statistics/rx_dropped", "statistics/rx_errors",
+          "statistics/rx_packets", "statistics/tx_bytes", "statistics/tx_dropped",
+          "statistics/tx_errors", "statistics/tx_packets"})
+        write_line(directory + zero, "0");
+    for (const char *const zero : {"dev_id", "dev_port"})
+        write_line(directory + zero, "0x0");
+    write_line(directory + "tx_queue_len", "1000");
+    write_line(directory + "uevent",
+               "INTERFACE=" + name + "\nIFINDEX=" + files.begin()->second);
+}
+
+void write_loopback(const std::string &root) {
+    const std::string directory = root + "/sys/devices/virtual/net/lo/";
+    write_interface(directory, "lo",
+                    {{"ifindex", "1"},
+                     {"iflink", "1"},
+                     {"flags", "0x9"},
+                     {"type", "772"},
+                     {"addr_len", "6"},
+                     {"address", "00:00:00:00:00:00"},
+                     {"broadcast", "00:00:00:00:00:00"},
+                     {"mtu", "65536"},
+                     {"operstate", "unknown"},
+                     {"carrier", "1"},
+                     {"carrier_changes", "0"}});
+    make_parents(root + "/sys/class/net/lo");
+    make_link(root + "/sys/class/net/lo", "../../devices/virtual/net/lo");
+}
+
+void write_netdev(const std::string &root, const sim::Device &device) {
+    const bool is_infiniband = device.profile->transport == SIM_INFINIBAND;
+    const std::string name = netdev_of(device), index = std::to_string(device.index + 2),
+                      parent = is_software(device) ? "virtual" : name;
+    const std::string directory = root + "/sys/devices/" + parent + "/net/" + name + "/";
+    write_interface(
+        directory, name,
+        {{"ifindex", index},
+         {"iflink", index},
+         {"flags", "0x1003"}, // IFF_UP, IFF_BROADCAST and IFF_MULTICAST
+         {"type", is_infiniband ? "32" : "1"},
+         {"addr_len", is_infiniband ? "20" : "6"},
+         {"broadcast", is_infiniband
+                           ? "00:ff:ff:ff:ff:12:40:1b:ff:ff:00:00:00:00:00:00:ff:ff:ff:ff"
+                           : "ff:ff:ff:ff:ff:ff"},
+         {"mtu", is_infiniband ? "2044" : "1500"}});
+    if (!is_software(device))
+        make_link(directory + "device", "../../../" + name);
+    make_parents(root + "/sys/class/net/" + name);
+    make_link(root + "/sys/class/net/" + name, "../../devices/" + parent + "/net/" + name);
 }
 
 // The files that a fault changes. Linux, drivers/infiniband/core/sysfs.c, state_show() and
@@ -150,8 +250,13 @@ void write_state(const std::string &root, const sim::Device &device) {
     const std::string port = device_base(root, device) + "ports/1/";
     replace_line(port + "state", device.port_is_up ? "4: ACTIVE" : "1: DOWN");
     replace_line(port + "phys_state", device.port_is_up ? "5: LinkUp" : "3: Disabled");
-    replace_line(root + "/sys/class/net/sim" + index_of(device) + "/operstate",
-                 device.port_is_up ? "up" : "down");
+    const std::string netdev = root + "/sys/class/net/" + netdev_of(device) + "/";
+    replace_line(netdev + "operstate", device.port_is_up ? "up" : "down");
+    replace_line(netdev + "carrier", device.port_is_up ? "1" : "0");
+    replace_line(netdev + "carrier_changes", std::to_string(device.port_changes));
+    replace_line(netdev + "speed", device.port_is_up ? "100000" : "-1");
+    replace_line(netdev + "duplex", device.port_is_up ? "full" : "unknown");
+    replace_line(netdev + "address", hardware_address(device));
 }
 
 // The files by which programs find a device. The kernel removes them with it.
@@ -161,20 +266,12 @@ std::array<std::string, 3> device_entries(const std::string &root, const sim::De
             root + "/dev/infiniband/uverbs" + index_of(device)};
 }
 
-void make_link(const std::string &path, const std::string &target) {
-    if (symlink(target.c_str(), path.c_str()) != 0)
-        refuse("%s: %s", path.c_str(), strerror(errno));
-}
-
 void write_device(const std::string &root, const sim::Device &device) {
     const std::string index = index_of(device);
     const std::string parent = root + "/sys/devices/sim" + index + "/",
                       base = device_base(root, device),
-                      verbs = parent + "infiniband_verbs/uverbs" + index + "/",
-                      netdev = root + "/sys/class/net/sim" + index + "/";
+                      verbs = parent + "infiniband_verbs/uverbs" + index + "/";
     const bool is_iwarp = device.profile->transport == SIM_IWARP;
-    const bool is_software = strcmp(device.profile->driver, "rdma_rxe") == 0 ||
-                             strcmp(device.profile->driver, "siw") == 0;
     write_line(base + "node_guid", guid_of(device));
     write_line(base + "sys_image_guid", guid_of(device));
     write_line(base + "node_type", is_iwarp ? "4: RNIC" : "1: CA");
@@ -184,25 +281,51 @@ void write_device(const std::string &root, const sim::Device &device) {
     write_line(verbs + "ibdev", device.name);
     write_line(verbs + "abi_version", "1");
     write_line(verbs + "dev", "231:" + std::to_string(192 + device.index));
-    write_line(netdev + "mtu", "1500");
-    write_line(netdev + "ifindex", std::to_string(device.index + 2));
-    if (is_software) {
-        write_line(base + "parent", "sim" + index);
+    write_netdev(root, device);
+    if (is_software(device)) {
+        write_line(base + "parent", netdev_of(device));
     } else {
         write_line(parent + "numa_node", "-1");
-        write_file(parent + "net/sim" + index + "/mtu", "1500\n");
         write_file(root + "/sys/bus/drivers/" + device.profile->driver + "/bind", "");
         make_link(parent + "driver", root + "/sys/bus/drivers/" + device.profile->driver);
-        make_link(base + "device", parent);
-        make_link(verbs + "device", parent);
+        make_link(base + "device", "../../../sim" + index);
+        make_link(verbs + "device", "../../../sim" + index);
     }
     write_state(root, device);
     const auto [link, verbs_link, device_file] = device_entries(root, device);
     write_device_file(device_file, makedev(231, 192 + device.index));
     make_parents(link);
     make_parents(verbs_link);
-    make_link(link, base);
-    make_link(verbs_link, verbs);
+    make_link(link, "../../devices/sim" + index + "/infiniband/" + device.name);
+    make_link(verbs_link, "../../devices/sim" + index + "/infiniband_verbs/uverbs" + index);
+}
+
+// The files of /proc/net that programs read.
+void write_proc(const std::string &root, const sim::Host &host) {
+    constexpr const char *ZEROS = ":       0       0    0    0    0     0          0         0 "
+                                  "       0       0    0    0 "
+                                  "   0     0       0          0\n";
+    std::string dev = "Inter-|   Receive                                                |  "
+                      "Transmit\n face |bytes    packets errs drop fifo frame compressed "
+                      "multicast|bytes    packets errs drop fifo colls carrier compressed\n"
+                      "    lo" +
+                      std::string(ZEROS),
+                route = "Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU"
+                        "\tWindow\tIRTT\n",
+                inet6 = "00000000000000000000000000000001 01 80 10 80       lo\n";
+    for (const std::unique_ptr<sim::Device> &device : host.devices) {
+        char line[128];
+        dev += "  " + netdev_of(*device) + ZEROS;
+        snprintf(line, sizeof(line), "%s\t%08X\t00000000\t0001\t0\t0\t0\t%08X\t0\t0\t0\n",
+                 netdev_of(*device).c_str(), htonl(0x0a4d0000), htonl(0xffff0000));
+        route += line;
+        snprintf(line, sizeof(line), "fd77000000000000000000000000%04x %02x 40 00 80 %8s\n",
+                 host.number, device->index + 2, netdev_of(*device).c_str());
+        inet6 += line;
+    }
+    write_file(root + "/proc/net/dev", dev);
+    write_file(root + "/proc/net/route", route);
+    write_file(root + "/proc/net/if_inet6", inet6);
 }
 
 } // namespace
@@ -245,8 +368,10 @@ void Directory::update_host(const sim::Host &host) const {
 
 void Directory::add_host(const sim::Host &host, const std::string &pmem) const {
     const std::string root = root_of(host);
+    write_loopback(root);
     for (const std::unique_ptr<sim::Device> &device : host.devices)
         write_device(root, *device);
+    write_proc(root, host);
     write_line(root + "/sys/class/infiniband_verbs/abi_version", "6");
     write_device_file(root + "/dev/infiniband/rdma_cm", makedev(10, 122));
     write_file(root + "/pmem", pmem);

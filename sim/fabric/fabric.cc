@@ -286,6 +286,7 @@ void Fabric::set_port(unsigned number, unsigned index, bool is_up) {
     if (!found || found->port_is_up == is_up)
         return;
     found->port_is_up = is_up;
+    found->port_changes++;
     raise_async(number, index, is_up ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR);
     links_changed();
 }
@@ -312,8 +313,10 @@ void Fabric::raise_async(unsigned number, unsigned index, ibv_event_type type) {
 }
 
 void Fabric::change_address(unsigned number, unsigned index) {
-    if (Device *const found = device(number, index))
+    if (Device *const found = device(number, index)) {
+        found->address_changes++;
         cm_.address_changed(*found);
+    }
 }
 
 void Fabric::remove_device(unsigned number, unsigned index) {

@@ -147,6 +147,7 @@ int Verbs::query_gid(const QueryGid &request, QueryGid::Reply &reply) {
         return EINVAL;
     reply.gid = context->device->gids[request.index];
     reply.type = context->device->profile->transport == SIM_ROCE;
+    reply.ifindex = context->device->index + 2; // lo is 1
     return 0;
 }
 

@@ -179,6 +179,7 @@ struct Device {
     uint64_t guid = 0;              // in host byte order
     uint16_t lid = 0;
     bool port_is_up = true, removed = false;
+    unsigned port_changes = 0, address_changes = 0;
     std::vector<ibv_gid> gids; // [0] link-local or of the subnet, [1] IPv4, [2] IPv6
 };
 

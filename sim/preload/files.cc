@@ -28,10 +28,13 @@ __attribute__((constructor)) void read_environment() {
         snprintf(root, sizeof(root), "%s", value);
 }
 
+// Links of the classes lead to the devices, which programs also name themselves.
 constexpr const char *PREFIXES[] = {
     "/sys/class/infiniband",     "/sys/class/infiniband_verbs",
-    "/sys/class/infiniband_mad", "/sys/class/net/sim0",
-    "/dev/infiniband",
+    "/sys/class/infiniband_mad", "/sys/class/net",
+    "/sys/devices/sim0",         "/sys/devices/virtual/net",
+    "/dev/infiniband",           "/proc/net/dev",
+    "/proc/net/if_inet6",        "/proc/net/route",
 };
 
 bool is_replaced(const char *path) {

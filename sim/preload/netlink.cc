@@ -27,7 +27,7 @@ constexpr struct {
     int number;
     Respond *respond;
 } PROTOCOLS[] = {
-    {NETLINK_ROUTE, nullptr}, // the kernel
+    {NETLINK_ROUTE, respond_route},
 };
 
 Respond *function_of(int protocol) {

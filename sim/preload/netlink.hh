@@ -111,6 +111,9 @@ bool name_of(int fd, sockaddr *address, socklen_t *length, bool is_peer, int &re
 // `room`: the bytes at `address`.
 void replace_sender(void *address, socklen_t room, socklen_t &length);
 
+// ---- protocols ----
+Respond respond_route;
+
 } // namespace netlink
 
 #endif // RPMA_SIM_NETLINK_HH

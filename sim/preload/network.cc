@@ -14,8 +14,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
-#include <ifaddrs.h>
-#include <net/if.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -285,49 +283,4 @@ EXPORTED int gethostname(char *name, size_t size) noexcept {
         return 0;
     errno = ENAMETOOLONG;
     return -1;
-}
-
-// The interfaces of a host: lo, and sim0 with the addresses of the fabric. They are in one
-// allocation, because glibc's freeifaddrs() is free().
-EXPORTED int getifaddrs(ifaddrs **list) noexcept {
-    if (own_host == 0)
-        return REAL(getifaddrs)(list);
-    struct Interfaces {
-        ifaddrs entries[4];
-        Address addresses[4], masks[4];
-        char names[4][IFNAMSIZ];
-    };
-    const char *const addresses[] = {"127.0.0.1", "10.77.0.0", "::1", "fd77::"};
-    const char *const masks[] = {"255.0.0.0", "255.255.0.0",
-                                 "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff",
-                                 "ffff:ffff:ffff:ffff::"};
-    auto *const all = static_cast<Interfaces *>(calloc(1, sizeof(Interfaces)));
-    if (all == nullptr)
-        return -1;
-    for (unsigned i = 0; i < 4; i++) {
-        const bool is_simulated = i % 2 == 1;
-        Address &address = all->addresses[i], &mask = all->masks[i];
-        address.any.sa_family = mask.any.sa_family = i < 2 ? AF_INET : AF_INET6;
-        void *const where =
-            i < 2 ? static_cast<void *>(&address.ip4.sin_addr) : &address.ip6.sin6_addr;
-        (void)inet_pton(address.any.sa_family, addresses[i], where);
-        (void)inet_pton(address.any.sa_family, masks[i],
-                        i < 2 ? static_cast<void *>(&mask.ip4.sin_addr) : &mask.ip6.sin6_addr);
-        if (is_simulated) {
-            auto *const last = static_cast<uint8_t *>(where) + (i < 2 ? 2 : 14);
-            last[0] = static_cast<uint8_t>(own_host >> 8);
-            last[1] = static_cast<uint8_t>(own_host);
-        }
-        snprintf(all->names[i], IFNAMSIZ, is_simulated ? "sim0" : "lo");
-        all->entries[i] = {i < 3 ? &all->entries[i + 1] : nullptr,
-                           all->names[i],
-                           (is_simulated ? IFF_BROADCAST | IFF_MULTICAST : 0U | IFF_LOOPBACK) |
-                               IFF_UP | IFF_RUNNING,
-                           &address.any,
-                           &mask.any,
-                           {},
-                           nullptr};
-    }
-    *list = all->entries;
-    return 0;
 }

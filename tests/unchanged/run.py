@@ -298,6 +298,14 @@ fault("cut", ["200ms cut host1 host2"], ENDLESS, f"host[12]: {TRANSPORT_RETRIES}
       options=f"{PEER} --until first", status=255)
 fault("port-down", ["200ms port-down host2"], ENDLESS, f"host[12]: {TRANSPORT_RETRIES}",
       options=f"{PEER} --until first", status=255)
+
+
+@test("ip link after port-down", "ip")
+def link_down(fixture):
+    done = fixture.sim("--fault", "0s port-down host1", "sh", "-c", "until ip link show sim0 | grep DOWN; do :; done")
+    fixture.expect(done, 0, "2: sim0: <NO-CARRIER,BROADCAST,MULTICAST,UP> .*state DOWN")
+
+
 fault("flap", ["50ms flap host1 host2 30ms"], f"rping -s -a {SERVER} -C 2000 :: rping -c -a {SERVER} -C 2000 -v",
       "host2: ping data: rdma-ping-1999", options=PEER)
 fault("join", ["50ms cut host1", "150ms join host1"],
@@ -539,7 +547,14 @@ case("the files below /dev/infiniband are character devices",
      "host1: /dev/infiniband/uverbs0,character special file,666,e7:c0$",
      "host1: /dev/infiniband/rdma_cm,character special file,666,a:7a$")
 case("a program tests an open device", "sh -c test${IFS}-c${IFS}/dev/stdin</dev/infiniband/uverbs0")
-case("ucx_info", "ucx_info -d", "host1: .*Device: rxe0:1")
+case("ucx_info", "ucx_info -d", "host1: .*Device: rxe0:1", "host1: .*Device: sim0$")
+case("ip addr", "ip -o addr", r"host1: 1: lo +inet 127\.0\.0\.1/8 scope host lo",
+     r"host1: 2: sim0 +inet 10\.77\.0\.1/16 brd 10\.77\.255\.255 scope global sim0", "host1: 2: sim0 +inet6 fd77::1/64 scope global")
+case("ip addr of InfiniBand", "ip -j addr show sim0", '"ifname":"sim0".*"mtu":2044.*"operstate":"UP".*"link_type":"infiniband"',
+     options="--device mlx5-ib")
+case("ip route", f"@host2 ip route get {SERVER}", rf"host2: {re.escape(SERVER)} dev sim0 src 10\.77\.0\.2 ", needs=["ip"])
+case("ip neigh", "--hosts 2 ip neigh", r"host1: 10\.77\.0\.2 dev sim0 lladdr 00:77:00:00:02:00 REACHABLE", needs=["ip"])
+case("ip of an unknown interface", "ip link show eth9", 'Device "eth9" does not exist', status=1)
 UCX = "env UCX_TLS=rc,ud,self UCX_NET_DEVICES=rxe0:1 ucx_perftest -t tag_lat -n 100"
 @test("rdma-core's own tests")
 def rdma_core_suite(fixture):
