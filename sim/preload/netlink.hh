@@ -76,7 +76,7 @@ using Respond = int(const nlmsghdr &request, Response &response);
 template <class T> const T *header_of(const nlmsghdr &request) {
     return request.nlmsg_len < NLMSG_LENGTH(sizeof(T))
                ? nullptr
-               : static_cast<const T *>(NLMSG_DATA(&request));
+               : reinterpret_cast<const T *>(&request + 1);
 }
 
 // Returns the first attribute with this type and at least `least` bytes after a header of
