@@ -48,6 +48,7 @@ static struct limits {
     struct shape shape; // of the connections of the cases
     uint32_t sends, receives, shared_receives, read_sges;
     bool has_atomics;
+    bool has_native; // flush and atomic write
 } * limits;
 
 static struct rpma_peer *peer;
@@ -61,6 +62,7 @@ static struct ibv_device_attr device;
 static uint64_t remote_addr;
 static uint32_t key; // local and remote, which are equal in the stub
 static struct ibv_sge flush_target;
+static struct rpma_peer_cfg *pcfg; // of the other side
 
 static void no_log(enum rpma_log_level level, const char *file, const int line,
                    const char *function, const char *format, ...) {
@@ -69,6 +71,7 @@ static void no_log(enum rpma_log_level level, const char *file, const int line,
 
 // Opens the device, and registers the memory, which is also that of the other side.
 static void make_peer(void) {
+    struct rpma_peer_cfg *sent;
     unsigned char packed[64];
     struct rpma_conn_private_data data = {packed, sizeof(packed)};
     uint32_t regions = 1;
@@ -79,9 +82,11 @@ static void make_peer(void) {
     MUST(rpma_mr_reg(peer, memory, sizeof(memory),
                      device.atomic_cap == IBV_ATOMIC_NONE ? 0xff : 0xff | RPMA_MR_USAGE_ATOMIC,
                      &mr));
-    MUST(rpma_conn_private_data_pack((const struct rpma_mr_local *const *)&mr, 1, NULL, NULL, 0,
+    MUST(rpma_peer_cfg_new(&sent));
+    MUST(rpma_peer_cfg_set_direct_write_to_pmem(sent, true));
+    MUST(rpma_conn_private_data_pack((const struct rpma_mr_local *const *)&mr, 1, sent, NULL, 0,
                                      &data));
-    MUST(rpma_conn_private_data_unpack(&data, &remote, &regions, NULL, NULL, NULL));
+    MUST(rpma_conn_private_data_unpack(&data, &remote, &regions, &pcfg, NULL, NULL));
     MUST(rpma_mr_remote_get_key(remote, &remote_addr, &key));
 }
 
@@ -114,11 +119,8 @@ static bool connects(const struct shape *shape) {
 
 static void establish(void) {
     enum rpma_conn_event event;
-    struct rpma_peer_cfg *pcfg;
     MUST(rpma_conn_next_event(conn, &event));
     must(event == RPMA_CONN_ESTABLISHED, "RPMA_CONN_ESTABLISHED");
-    MUST(rpma_peer_cfg_new(&pcfg));
-    MUST(rpma_peer_cfg_set_direct_write_to_pmem(pcfg, true));
     MUST(rpma_conn_apply_remote_peer_cfg(conn, pcfg));
 }
 
@@ -167,6 +169,8 @@ static int capture_target(struct ibv_qp *of, struct ibv_send_wr *wr, struct ibv_
 }
 
 static void find_flush_target(void) {
+    if (limits->has_native)
+        return;
     context->ops.post_send = capture_target;
     MUST(rpma_flush(conn, remote, 0, 8, RPMA_FLUSH_TYPE_PERSISTENT, RPMA_F_COMPLETION_ALWAYS,
                     NULL));
@@ -270,7 +274,8 @@ struct scenario {
 struct outcome {
     int result; // of librpma; by hand, the documented one
     uint32_t posted;
-    uint32_t is_done;
+    bool is_done;
+    int signal; // with which the driver has ended the process, or 0
     size_t size;
     char memory[MEMORY_BYTES];
 };
@@ -377,6 +382,51 @@ static int post_receives(const struct scenario *s, uint32_t first, uint32_t end)
     return error;
 }
 
+#ifdef DRIVERS_NATIVE
+static bool is_native(const struct rpma_work *work) {
+    return limits->has_native &&
+           (work->type == RPMA_WORK_FLUSH || work->type == RPMA_WORK_ATOMIC_WRITE);
+}
+
+static void build(struct ibv_qp_ex *ex, const struct rpma_work *work,
+                  const struct ibv_send_wr *wr) {
+    const uint64_t addr = wr->wr.rdma.remote_addr;
+    ex->wr_id = wr->wr_id;
+    ex->wr_flags = wr->send_flags;
+    if (work->type == RPMA_WORK_FLUSH) {
+        ibv_wr_flush(ex, key, addr, work->flush_len, IBV_FLUSH_PERSISTENT, IBV_FLUSH_RANGE);
+    } else if (work->type == RPMA_WORK_ATOMIC_WRITE) {
+        ex->wr_flags &= ~(unsigned)IBV_SEND_INLINE;
+        ibv_wr_atomic_write(ex, key, addr, &work->value);
+    } else {
+        if (work->type == RPMA_WORK_WRITE)
+            ibv_wr_rdma_write(ex, key, addr);
+        else
+            ibv_wr_send(ex);
+        ibv_wr_set_sge_list(ex, (size_t)wr->num_sge, wr->sg_list);
+    }
+}
+
+// A list with a native operation uses the builders, which accept all of it or nothing: returns
+// false if it has none.
+static bool posts_native(const struct scenario *s, const struct sends *list, uint32_t first,
+                         uint32_t end, int *error) {
+    bool has_native = false;
+    for (uint32_t i = first; i < end; i++)
+        has_native |= is_native(&s->works[i]);
+    if (!has_native)
+        return false;
+    struct ibv_qp_ex *const ex = ibv_qp_to_qp_ex(qp);
+    must(ex != NULL, "ibv_qp_to_qp_ex()");
+    ibv_wr_start(ex);
+    for (uint32_t i = first; i < end; i++)
+        build(ex, &s->works[i], &list->wrs[i - first]);
+    *error = ibv_wr_complete(ex);
+    outcome->posted += *error ? 0 : end - first;
+    return true;
+}
+#endif
+
 // Posts the operations from `first` to `end` as one list. Returns the driver's result.
 static int post_list(const struct scenario *s, uint32_t first, uint32_t end) {
     static struct sends list;
@@ -387,7 +437,12 @@ static int post_list(const struct scenario *s, uint32_t first, uint32_t end) {
         return post_receives(s, first, end);
     for (uint32_t i = first; i < end; i++)
         fill_send(&list, i - first, &s->works[i]);
-    const int error = ibv_post_send(qp, list.wrs, &bad);
+    int error;
+#ifdef DRIVERS_NATIVE
+    if (posts_native(s, &list, first, end, &error))
+        return error;
+#endif
+    error = ibv_post_send(qp, list.wrs, &bad);
     outcome->posted += error ? (uint32_t)(bad - list.wrs) : end - first;
     return error;
 }
@@ -458,7 +513,7 @@ static void run(struct scenario *s, bool by_hand) {
     (by_hand ? post_by_hand : post_by_library)(s);
     outcome->size = copy(outcome->memory, MEMORY_BYTES);
     check_empty_cq();
-    outcome->is_done = 1;
+    outcome->is_done = true;
 }
 
 static void *shared_memory(size_t size) {
@@ -469,12 +524,12 @@ static void *shared_memory(size_t size) {
 }
 
 // Returns 0 in a new process. The other one waits for the end of the new one.
-static pid_t new_process(void) {
+static pid_t new_process(int *status) {
     fflush(stdout);
     const pid_t child = fork();
     must(child >= 0, "fork()");
     if (child > 0)
-        must(waitpid(child, NULL, 0) == child, "waitpid()");
+        must(waitpid(child, status, 0) == child, "waitpid()");
     return child;
 }
 
@@ -483,11 +538,14 @@ static struct outcome *outcomes[2];
 static const struct outcome *in_process(struct scenario *s, bool by_hand) {
     outcome = outcomes[by_hand];
     outcome->result = 0;
-    outcome->posted = outcome->is_done = 0;
-    if (new_process() == 0) {
+    outcome->posted = 0;
+    outcome->is_done = false;
+    int status;
+    if (new_process(&status) == 0) {
         run(s, by_hand);
         _exit(0);
     }
+    outcome->signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
     return outcome;
 }
 
@@ -499,7 +557,10 @@ static void check(struct scenario *s) {
     while (same < got->size && got->memory[same] == expected->memory[same])
         same++;
     printf("%s\t", s->name);
-    if (!got->is_done || !expected->is_done)
+    // bnxt_re 56 divides by the MTU, which is 0 before the connection (known.tsv).
+    if (s->moment == BEFORE && got->signal != 0 && got->signal == expected->signal)
+        printf("equal\n");
+    else if (!got->is_done || !expected->is_done)
         printf("the process that posts by %s does not end\n",
                got->is_done ? "hand" : "librpma");
     else if (got->result != expected->result || got->posted != expected->posted)
@@ -634,15 +695,17 @@ static void check_receives(enum queue queue) {
         }
 }
 
-static void check_full(enum method method) {
+// The middle one of the three operations may be native.
+static void check_full(enum method method, enum rpma_work_type type) {
     for (uint32_t room = 0; room <= 1; room++) {
         struct scenario s = {.shape = limits->shape,
                              .method = method,
                              .queued = limits->sends - room,
                              .most = limits->sends};
-        for (int i = 0; i < 3; i++)
-            add(&s, RPMA_WORK_WRITE);
-        NAME(&s, "3 writes, %u free entries, %s", room, methods[method]);
+        add(&s, RPMA_WORK_WRITE);
+        add(&s, type);
+        add(&s, RPMA_WORK_WRITE);
+        NAME(&s, "write, %s, write, %u free entries, %s", types[type], room, methods[method]);
         check(&s);
     }
 }
@@ -689,7 +752,7 @@ static void check_completions(void) {
     if (!stub_complete(0)) // for this driver the stub writes none
         return;
     printf("completions, and the rest of a batch\t");
-    if (new_process() == 0) {
+    if (new_process(NULL) == 0) {
         complete_some(stub_complete);
         exit(0);
     }
@@ -697,7 +760,8 @@ static void check_completions(void) {
 
 static void check_failures(void) {
     for (enum method method = PLAIN; method < METHODS; method++) {
-        check_full(method);
+        check_full(method, RPMA_WORK_WRITE);
+        check_full(method, RPMA_WORK_FLUSH);
         for (enum moment moment = BEFORE; moment <= AFTER; moment++) {
             struct scenario s = {.shape = limits->shape, .moment = moment, .method = method};
             add(&s, RPMA_WORK_WRITE);
@@ -748,11 +812,19 @@ static void ask_limits(void) {
         shape.sges--;
     must(connects(&shape), "rpma_conn_req_new()");
     establish();
+#ifdef DRIVERS_NATIVE
+    struct ibv_device_attr_ex attr;
+    MUST(ibv_query_device_ex(context, NULL, &attr));
+    const bool has_native = (attr.device_cap_flags_ex & IB_UVERBS_DEVICE_FLUSH_PERSISTENT) != 0;
+#else
+    const bool has_native = false;
+#endif
     *limits = (struct limits){.shape = shape,
                               .sends = (uint32_t)fill(SENDS),
                               .receives = (uint32_t)fill(RECEIVES),
                               .read_sges = (uint32_t)device.max_sge_rd,
-                              .has_atomics = device.atomic_cap != IBV_ATOMIC_NONE};
+                              .has_atomics = device.atomic_cap != IBV_ATOMIC_NONE,
+                              .has_native = has_native};
     shape.has_srq = true;
     if (device.max_srq > 0 && connects(&shape))
         limits->shared_receives = (uint32_t)fill(SHARED_RECEIVES);
@@ -775,7 +847,7 @@ int main(int argc, char **argv) {
     limits = shared_memory(sizeof(*limits));
     for (size_t i = 0; i < LENGTH(outcomes); i++)
         outcomes[i] = shared_memory(sizeof(*outcomes[i]));
-    if (new_process() == 0) {
+    if (new_process(NULL) == 0) {
         ask_limits();
         exit(0);
     }

@@ -31,7 +31,8 @@
 #define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 #define NEXT(function) ((__typeof__(function) *)dlsym(RTLD_NEXT, #function))
 
-enum { MAX_DESCRIPTORS = 1024, MAX_PAGES = 4096, EXTENDED = IB_USER_VERBS_CMD_FLAG_EXTENDED };
+enum { MAX_DESCRIPTORS = 1024, MAX_PAGES = 4096 };
+enum { EXTENDED = IB_USER_VERBS_CMD_FLAG_EXTENDED };
 
 static enum device { NONE, UVERBS, CM } device_of[MAX_DESCRIPTORS]; // that a descriptor opened
 static struct memory {
@@ -150,6 +151,7 @@ static int execute(struct stub_call *call) {
     case EXTENDED | IB_USER_VERBS_EX_CMD_QUERY_DEVICE: {
         struct ib_uverbs_ex_query_device_resp *const made = response;
         made->base = device;
+        made->device_cap_flags_ex = driver()->more_flags;
         made->response_length = sizeof(*made);
         return 0;
     }

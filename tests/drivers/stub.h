@@ -35,7 +35,8 @@ enum { // the commands that have a driver's part; some drivers use the extended 
 
 struct stub_driver {
     const char *name;
-    bool is_iwarp; // the kernel, not librdmacm, moves QPs through their states
+    bool is_iwarp;       // the kernel, not librdmacm, moves QPs through their states
+    uint64_t more_flags; // of the device, device_cap_flags_ex
     // Sets the limits of the device.
     void (*describe)(struct ib_uverbs_query_device_resp *device);
     // Completes the response, whose common part is filled. Returns an error number.

@@ -74,4 +74,11 @@ static int complete(struct stub_call *call) {
     }
 }
 
-const struct stub_driver stub_rxe = {.name = "rxe", .describe = describe, .complete = complete};
+// linux-6.12 sw/rxe/rxe_param.h: IB_DEVICE_FLUSH_GLOBAL, IB_DEVICE_FLUSH_PERSISTENT and
+// IB_DEVICE_ATOMIC_WRITE
+enum { NATIVE_OPERATIONS = 7 };
+
+const struct stub_driver stub_rxe = {.name = "rxe",
+                                     .more_flags = (uint64_t)NATIVE_OPERATIONS << 38,
+                                     .describe = describe,
+                                     .complete = complete};
