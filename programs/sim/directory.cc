@@ -160,6 +160,19 @@ void write_port(const std::string &port, const sim::Device &device) {
     }
 }
 
+// sim/preload/files.cc replaces the content of files with these permissions when a program
+// opens them.
+void write_counters(const std::string &port, const sim::Device &device) {
+    for (const sim::DriverCounter &counter : sim::counters_of(*device.profile)) {
+        const std::string path = port + counter.group + "/" + counter.name;
+        write_line(path, "0");
+        if (chmod(path.c_str(), 01444) != 0)
+            refuse("%s: %s", path.c_str(), strerror(errno));
+    }
+    if (!sim::counters_of(*device.profile).empty())
+        write_line(port + "hw_counters/lifespan", "10");
+}
+
 std::string device_base(const std::string &root, const sim::Device &device) {
     return root + "/sys/devices/sim" + index_of(device) + "/infiniband/" + device.name + "/";
 }
@@ -278,6 +291,7 @@ void write_device(const std::string &root, const sim::Device &device) {
     write_line(base + "node_desc", "simulated");
     write_line(base + "fw_ver", device.profile->attr.fw_ver);
     write_port(base + "ports/1/", device);
+    write_counters(base + "ports/1/", device);
     write_line(verbs + "ibdev", device.name);
     write_line(verbs + "abi_version", "1");
     write_line(verbs + "dev", "231:" + std::to_string(192 + device.index));

@@ -29,6 +29,7 @@ struct CmRequests {
     Fabric &fabric;
     Session *session;
     Reply &raw_reply;
+    int pid;
 
     template <class Request> int run(const void *bytes, size_t length) {
         Request request;
@@ -71,6 +72,7 @@ struct CmRequests {
         if (std::ranges::find(known, request.port_space) == std::end(known))
             return EINVAL;
         CmId *const id = fabric.create<CmId>(session);
+        id->pid = pid;
         cm.ids_[id->handle] = id;
         cm.set_channel(*id, *channel);
         id->cookie = request.cookie;
@@ -341,7 +343,7 @@ struct CmRequests {
 };
 
 int Cm::call(Caller &caller, const void *request, size_t length, Reply &reply) {
-    CmRequests requests{*this, fabric_, caller.session, reply};
+    CmRequests requests{*this, fabric_, caller.session, reply, caller.pid};
     return requests
         .dispatch<CmCreate, CmDestroy, CmBind, CmResolveAddr, CmResolveRoute, CmInitQpAttr,
                   CmListen, CmConnect, CmAccept, CmReject, CmDisconnect, CmNotify, CmSetOption,

@@ -107,6 +107,8 @@ void Cm::arrive(const Message &message) {
     if (!fabric_.options().is_stepped &&
         !fabric_.reachable(*message.source, *message.destination))
         return send(message, TIMEOUT); // the link failed in transit
+    if (message.kind != Message::ARP)
+        Fabric::count_mad(*message.source, message.destination);
     if (message.kind == Message::ARP || message.kind == Message::REQ) {
         CmId *const from = id_of(message.from);
         if (from && message.kind == Message::ARP && from->state == SIM_CM_RESOLVING)
@@ -147,6 +149,8 @@ void Cm::reply_for_missing_id(const Message &message) {
 }
 
 void Cm::expire(const Message &message) {
+    if (message.kind != Message::ARP)
+        Fabric::count_mad(*message.source, nullptr);
     CmId *const id = id_of(message.from);
     if (!id)
         return;
@@ -205,6 +209,7 @@ void Cm::on_req(CmId &from, Device &at) {
     if (!listener || listener->backlog == 0)
         return refuse(from, at, listener ? REJ_CONSUMER_DEFINED : REJ_INVALID_SERVICE_ID);
     CmId &id = *fabric_.create<CmId>(listener->session);
+    id.pid = listener->pid;
     ids_[id.handle] = &id;
     id.state = SIM_CM_REQ_RECEIVED;
     set_channel(id, *listener->channel);

@@ -33,6 +33,7 @@ class Engine {
     void raise_async(Object &about, ibv_event_type type);
     void overrun(Cq &cq);
     void flush_receives(Qp &qp);
+    void count_attempts(Qp &qp);
     // Frees the entries whose completions the program has polled.
     void free_polled(Cq &cq);
 
@@ -69,10 +70,20 @@ class Engine {
     bool take_receive(Qp &qp, Receive &receive);
     void return_receive(Qp &qp, Receive receive);
     uint64_t try_time(const Qp &qp) const;
+    // counters.cc
+    static void count_executed(const Qp &qp, const Qp &peer, const Send &send);
+    static void count_dropped(const Qp &qp, const Qp *peer, const Send &send);
+    static void count_datagram(const Qp &qp, const Qp *peer, uint64_t length, bool has_receive);
+    static void count_send(const Qp &qp, const Send &send, ibv_wc_status status);
+    static void count_receive(const Qp &qp, ibv_wc_status status);
+    // `peer` has no receive; NULL: there is no response.
+    void begin_attempts(Qp &qp, const Send &send, const Qp *peer, uint64_t period,
+                        uint64_t limit);
+    void end_attempts(Qp &qp);
     // execute.cc
     Result execute(Qp &qp, Send &send);
     Result execute_on(Qp &qp, Qp &peer, Send &send);
-    Result lose(const Qp &qp, Send &send, Result result = NO_ANSWER);
+    Result lose(const Qp &qp, const Qp *peer, Send &send, Result result = NO_ANSWER);
     Copied fill(Qp &qp, const Receive &receive, const Places &from, const Places &to);
     Result execute_send(Qp &qp, Qp &peer, Send &send);
     Result execute_write(Qp &qp, Qp &peer, Send &send);

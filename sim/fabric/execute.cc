@@ -199,8 +199,11 @@ Engine::Result Engine::done(Send &send, ibv_wc_status status) {
 // siw_proc_write() and siw_init_terminate(). UC has no responses, and drops a message unless it
 // was for a receive that is invalid: sw/rxe/rxe_resp.c, rxe_responder().
 Engine::Result Engine::refuse(Qp &peer, Send &send, ibv_wc_status status) {
-    if (status == IBV_WC_REM_ACCESS_ERR && peer.type != IBV_QPT_UC)
-        report_violation(peer, send);
+    if (status == IBV_WC_REM_ACCESS_ERR) {
+        peer.context->device->counters[COUNT_ACCESS_REFUSED]++;
+        if (peer.type != IBV_QPT_UC)
+            report_violation(peer, send);
+    }
     const bool fails_receive = is_send(send.wr.opcode);
     if (peer.type != IBV_QPT_UC || fails_receive)
         fail_later(peer.number);
@@ -237,17 +240,24 @@ Engine::Result Engine::execute(Qp &qp, Send &send) try {
          peer->attr.qp_state != IBV_QPS_SQD) ||
         (!fabric_.options_.is_stepped &&
          !fabric_.reachable(*qp.context->device, *peer->context->device)))
-        return lose(qp, send);
+        return lose(qp, nullptr, send);
     const Result result = execute_on(qp, *peer, send);
-    return result == DONE ? DONE : lose(qp, send, result);
+    if (result != DONE)
+        return lose(qp, peer, send, result);
+    count_executed(qp, *peer, send);
+    return DONE;
 } catch (const ProgramEnded &) {
-    return lose(qp, send);
+    return lose(qp, nullptr, send);
 }
 
 // UC does not wait for a response or a receive.
-Engine::Result Engine::lose(const Qp &qp, Send &send, Result result) {
+Engine::Result Engine::lose(const Qp &qp, const Qp *peer, Send &send, Result result) {
     Places from;
-    return qp.type == IBV_QPT_UC ? done(send, source_of(qp, send, from)) : result;
+    if (qp.type != IBV_QPT_UC)
+        return result;
+    done(send, source_of(qp, send, from));
+    count_dropped(qp, peer, send);
+    return DONE;
 }
 
 // UC has sends and writes: Linux 7.3, drivers/infiniband/sw/rxe/rxe_req.c, next_opcode_uc().
@@ -433,12 +443,16 @@ Engine::Result Engine::execute_datagram(Qp &qp, Send &send) {
     if (length > 4096) // the MTU
         return done(send, IBV_WC_LOC_LEN_ERR);
     Device *const device = fabric_.device_at(ah->attr);
-    Qp *const peer = device ? fabric_.find_qp(*device, send.wr.remote_qpn) : nullptr;
+    Qp *peer = device ? fabric_.find_qp(*device, send.wr.remote_qpn) : nullptr;
     const uint32_t qkey = send.wr.remote_qkey & 0x80000000 ? qp.attr.qkey : send.wr.remote_qkey;
     Receive receive;
-    if (!peer || peer->type != IBV_QPT_UD || peer->attr.qp_state < IBV_QPS_RTR ||
-        peer->attr.qp_state == IBV_QPS_ERR || peer->attr.qkey != qkey ||
-        !fabric_.reachable(*qp.context->device, *device) || !take_receive(*peer, receive))
+    if (peer && (peer->type != IBV_QPT_UD || peer->attr.qp_state < IBV_QPS_RTR ||
+                 peer->attr.qp_state == IBV_QPS_ERR || peer->attr.qkey != qkey ||
+                 !fabric_.reachable(*qp.context->device, *device)))
+        peer = nullptr;
+    const bool has_receive = peer && take_receive(*peer, receive);
+    count_datagram(qp, peer, length, has_receive);
+    if (!has_receive)
         return done(send, IBV_WC_SUCCESS);
     ibv_grh grh{};
     grh.hop_limit = ah->attr.grh.hop_limit;

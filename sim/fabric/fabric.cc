@@ -84,7 +84,7 @@ int Fabric::call(Caller &caller, const void *request, size_t length, Reply &repl
     if (length < sizeof(op))
         return EPROTO;
     memcpy(&op, request, sizeof(op));
-    if (!caller.session && op != OP_HELLO)
+    if (!caller.session && op != OP_HELLO && !is_from_system(op))
         return EPROTO;
     if (op >= OP_CM_FIRST && op <= OP_CM_LAST)
         return cm_.call(caller, request, length, reply);
@@ -287,6 +287,7 @@ void Fabric::set_port(unsigned number, unsigned index, bool is_up) {
         return;
     found->port_is_up = is_up;
     found->port_changes++;
+    found->counters[COUNT_PORT_DOWN] += !is_up;
     raise_async(number, index, is_up ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR);
     links_changed();
 }

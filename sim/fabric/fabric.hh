@@ -61,6 +61,12 @@ struct Reply {
     }
 };
 
+// Returns true for a request to the kernel of a host, not to a device. It needs no session, and
+// a scheduler executes it at once.
+inline bool is_from_system(uint32_t op) {
+    return op == OP_READ_COUNTER || op == OP_NETLINK;
+}
+
 class Fabric {
   public:
     Fabric(Environment &environment, const Options &options);
@@ -157,6 +163,9 @@ class Fabric {
     Qp *find_qp(const Device &device, uint32_t number);
     Qp *peer_of(const Qp &qp); // NULL: not connected, or to a QP with another peer
     Cm &cm() { return cm_; }
+    static ibv_port_attr port_of(const Device &device);
+    static void count_mad(Device &from, Device *to); // `to`: NULL if it is lost
+    uint64_t read_counter(const Device &device, const DriverCounter &counter);
 
   private:
     friend class Verbs;  // requests

@@ -4,6 +4,7 @@
 // object.cc -- requests about devices, and the simple objects.
 
 #include "engine.hh"
+#include "netlink.hh"
 #include "verbs.hh"
 
 #include <cerrno>
@@ -37,7 +38,7 @@ int Verbs::call(uint32_t op) {
             &Verbs::resize_cq, &Verbs::req_notify, &Verbs::take_event, &Verbs::create_srq,
             &Verbs::modify_srq, &Verbs::query_srq, &Verbs::create_qp, &Verbs::modify_qp,
             &Verbs::query_qp, &Verbs::create_ah, &Verbs::post_send, &Verbs::post_recv,
-            &Verbs::destroy, &Verbs::persist);
+            &Verbs::destroy, &Verbs::persist, &Verbs::read_counter, &Verbs::netlink);
     return error;
 }
 
@@ -121,24 +122,29 @@ int Verbs::query_port(const QueryPort &request, ibv_port_attr &reply) {
     const Context *const context = find<Context>(request.context);
     if (!context || request.port != 1)
         return EINVAL;
-    const Device &device = *context->device;
+    reply = Fabric::port_of(*context->device);
+    return 0;
+}
+
+ibv_port_attr Fabric::port_of(const Device &device) {
+    ibv_port_attr attr{};
     const bool is_infiniband = device.profile->transport == SIM_INFINIBAND;
     const bool is_up = device.port_is_up && !device.removed;
-    reply.state = is_up ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
-    reply.phys_state = is_up ? 5 : 3; // LinkUp, Disabled
-    reply.max_mtu = IBV_MTU_4096;
-    reply.active_mtu = is_infiniband ? IBV_MTU_4096 : IBV_MTU_1024;
-    reply.gid_tbl_len = (int)device.gids.size();
-    reply.max_msg_sz = 1U << 30;
-    reply.pkey_tbl_len = 1;
-    reply.lid = is_infiniband ? device.lid : 0;
-    reply.sm_lid = is_infiniband ? 1 : 0;
-    reply.max_vl_num = 1;
-    reply.active_width = 2;  // 4X
-    reply.active_speed = 32; // 25 Gbit/s for each lane
-    reply.link_layer = is_infiniband ? IBV_LINK_LAYER_INFINIBAND : IBV_LINK_LAYER_ETHERNET;
-    reply.port_cap_flags = is_infiniband ? 0 : 1 << 16; // IBV_PORT_CM_SUP
-    return 0;
+    attr.state = is_up ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
+    attr.phys_state = is_up ? 5 : 3; // LinkUp, Disabled
+    attr.max_mtu = IBV_MTU_4096;
+    attr.active_mtu = is_infiniband ? IBV_MTU_4096 : IBV_MTU_1024;
+    attr.gid_tbl_len = (int)device.gids.size();
+    attr.max_msg_sz = 1U << 30;
+    attr.pkey_tbl_len = 1;
+    attr.lid = is_infiniband ? device.lid : 0;
+    attr.sm_lid = is_infiniband ? 1 : 0;
+    attr.max_vl_num = 1;
+    attr.active_width = 2;  // 4X
+    attr.active_speed = 32; // 25 Gbit/s for each lane
+    attr.link_layer = is_infiniband ? IBV_LINK_LAYER_INFINIBAND : IBV_LINK_LAYER_ETHERNET;
+    attr.port_cap_flags = is_infiniband ? 0 : 1 << 16; // IBV_PORT_CM_SUP
+    return attr;
 }
 
 int Verbs::query_gid(const QueryGid &request, QueryGid::Reply &reply) {
@@ -351,6 +357,31 @@ int Verbs::destroy(const Destroy &request, Destroy::Reply &reply) {
 int Verbs::persist(const Persist &request, Empty &) {
     caller_.program->persist(request.address, request.length);
     return 0;
+}
+
+int Verbs::read_counter(const ReadCounter &request, ReadCounter::Reply &reply) {
+    const Device *const device = fabric_.device(request.host, request.device);
+    if (!device || device->removed)
+        return ENODEV;
+    const auto is = [](const std::string &text, const auto &array) {
+        return text.size() < sizeof(array) && memcmp(text.c_str(), array, text.size() + 1) == 0;
+    };
+    for (const DriverCounter &counter : counters_of(*device->profile))
+        if (is(counter.group, request.group) && is(counter.name, request.name)) {
+            reply.value = fabric_.read_counter(*device, counter);
+            return 0;
+        }
+    return ENOENT;
+}
+
+int Verbs::netlink(const Netlink &request, Netlink::Reply &reply) {
+    std::vector<std::byte> messages;
+    const int error =
+        rdma_netlink(fabric_, request, {request_ + sizeof(request), length_ - sizeof(request)},
+                     messages, reply.next);
+    reply_.bytes.resize(sizeof(reply));
+    reply_.bytes.insert(reply_.bytes.end(), messages.begin(), messages.end());
+    return error;
 }
 
 Context *Verbs::context_of(const Object &object) {

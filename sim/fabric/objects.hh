@@ -6,6 +6,7 @@
 #ifndef RPMA_SIM_OBJECTS_HH
 #define RPMA_SIM_OBJECTS_HH 1
 
+#include "counters.hh"
 #include "memory.hh"
 #include "rules.h"
 
@@ -26,6 +27,7 @@ struct Object {
     const Kind kind;
     uint32_t handle = 0;
     Session *session = nullptr;
+    int pid = 0; // of the process that created it
     uint64_t cookie = 0;
     unsigned users = 0;         // objects that depend on this one
     uint32_t async_events = 0;  // asynchronous events that were taken
@@ -143,6 +145,14 @@ struct Written {
     uint64_t address, length;
 };
 
+// The attempts of the first unexecuted send, which has no response or no receive.
+struct Attempts {
+    const Send *send = nullptr;
+    bool lacks_receive = false;
+    uint64_t began = 0, period = 0, limit = 0; // period 0: it does not wait
+    uint64_t timeouts = 0, counted = 0;        // how many were counted
+};
+
 struct Qp : Object {
     static constexpr Kind KIND = QP;
     Context *context = nullptr;
@@ -163,6 +173,7 @@ struct Qp : Object {
     // retries end, or the next attempt follows; 0: it does not wait for it, or has no limit.
     uint64_t retries_end_at = 0, rnr_retry_at = 0;
     uint64_t timer = 0, timer_time = 0;
+    Attempts attempts;
     // iWARP: set by the connection manager. InfiniBand and RoCE find the peer by attr.
     uint32_t iwarp_peer = 0;
     uint32_t cm_id = 0;                   // handle of the CM ID that connects it
@@ -181,6 +192,7 @@ struct Device {
     bool port_is_up = true, removed = false;
     unsigned port_changes = 0, address_changes = 0;
     std::vector<ibv_gid> gids; // [0] link-local or of the subnet, [1] IPv4, [2] IPv6
+    Counters counters{};
 };
 
 // The addresses of device D (from 0) of host N (from 1) are 10.77.D.N and fd77::D:N.

@@ -102,6 +102,7 @@ bool Engine::advance_send(Qp &qp, Send &send) {
     const Result result = execute(qp, send);
     if (result != DONE)
         return wait(qp, send, result);
+    end_attempts(qp);
     send.executed = true;
     send.done_at = fabric_.now();
     if (qp.type == IBV_QPT_RC)
@@ -162,15 +163,17 @@ bool Engine::wait(Qp &qp, Send &send, Result result) {
 // COMPST_RNR_RETRY: without a retry left, a missing receive fails the request at once.
 uint64_t Engine::wait_for_receive(Qp &qp, Send &send) {
     fabric_.no_receive_.insert(qp.number);
+    const Qp &peer = *fabric_.peer_of(qp);
+    const uint64_t period = 10'000ULL * RNR_TIMES[peer.attr.min_rnr_timer & 31];
     const bool is_repeated = qp.rnr_retry_at == 0 || fabric_.now() >= qp.rnr_retry_at;
+    begin_attempts(qp, send, &peer, period, qp.attr.rnr_retry == 7 ? NEVER : qp.attr.rnr_retry);
     if (qp.attr.rnr_retry == 7)
         return NEVER;
     if (is_repeated && qp.rnr_retries_left == 0) {
         send.status = IBV_WC_RNR_RETRY_EXC_ERR;
     } else if (is_repeated) {
-        const Qp *const peer = fabric_.peer_of(qp);
         qp.rnr_retries_left--;
-        qp.rnr_retry_at = fabric_.now() + 10'000ULL * RNR_TIMES[peer->attr.min_rnr_timer & 31];
+        qp.rnr_retry_at = fabric_.now() + period;
     }
     return qp.rnr_retry_at;
 }
@@ -181,6 +184,8 @@ uint64_t Engine::wait_for_response(Qp &qp, Send &send) {
     const bool is_tcp = profile.timeout == SIM_TIMEOUT_OF_TCP;
     const bool is_endless = qp.attr.retry_cnt == 7 && profile.retry_count_7_is_endless;
     const uint64_t one = try_time(qp);
+    if (!is_tcp)
+        begin_attempts(qp, send, nullptr, one, is_endless ? NEVER : qp.attr.retry_cnt);
     if (qp.retries_end_at == 0 && one != NEVER && !is_endless)
         qp.retries_end_at = fabric_.now() + one * (is_tcp ? 1 : qp.attr.retry_cnt + 1U);
     else if (qp.retries_end_at != 0 && fabric_.now() >= qp.retries_end_at)
@@ -214,6 +219,7 @@ void Engine::complete_sends(Qp &qp) {
         }
         const ibv_wc_status status = first.executed ? first.status : IBV_WC_WR_FLUSH_ERR;
         finish(qp, first, status);
+        count_send(qp, first, status);
         qp.sends.pop_front();
         if (status == IBV_WC_SUCCESS || qp.attr.qp_state == IBV_QPS_ERR)
             continue;
@@ -344,6 +350,7 @@ void Engine::return_receive(Qp &qp, Receive receive) {
 bool Engine::complete_receive(Qp &qp, const Receive &receive, ibv_wc wc, bool is_solicited) {
     wc.wr_id = receive.wr_id;
     wc.qp_num = qp.number;
+    count_receive(qp, wc.status);
     return add(*qp.recv_cq, wc, is_solicited && !qp.context->device->profile->notifies_sender,
                {qp.number, qp.srq ? qp.srq->handle : 0, 0});
 }
@@ -379,6 +386,7 @@ void Engine::flush_receives(Qp &qp) {
 void Engine::fail(Qp &qp) {
     if (qp.attr.qp_state == IBV_QPS_ERR)
         return;
+    end_attempts(qp);
     qp.attr.qp_state = IBV_QPS_ERR;
     if (!fabric_.options_.is_stepped) {
         fabric_.cancel(qp.timer);
@@ -409,6 +417,7 @@ void Engine::disconnect(Qp &qp) {
 
 void Engine::reset(Qp &qp) {
     fabric_.cancel(qp.timer);
+    end_attempts(qp);
     const ibv_qp_cap cap = qp.attr.cap;
     qp.attr = {};
     qp.attr.cap = cap;
@@ -455,6 +464,7 @@ void Engine::release(Qp &qp) {
             fail(*peer);
         }
     fabric_.cancel(qp.timer);
+    end_attempts(qp);
     fabric_.no_receive_.erase(qp.number);
     fabric_.qps_.erase(qp.number);
     if (qp.context->device->profile->destroy_removes_completions)

@@ -31,7 +31,11 @@ class Verbs {
     template <class T> T *find(uint32_t handle) const {
         return fabric_.find<T>(caller_.session, handle);
     }
-    template <class T> T *create() { return fabric_.create<T>(caller_.session); }
+    template <class T> T *create() {
+        T *const made = fabric_.create<T>(caller_.session);
+        made->pid = caller_.pid;
+        return made;
+    }
     // Returns false if `op` is not the number of this request type.
     template <class T, class R>
     bool decode(uint32_t op, int (Verbs::*execute)(const T &, R &), int &error);
@@ -52,6 +56,8 @@ class Verbs {
     int take_event(const TakeEvent &, TakeEvent::Reply &);
     int destroy(const Destroy &, Destroy::Reply &);
     int persist(const Persist &, Empty &);
+    int read_counter(const ReadCounter &, ReadCounter::Reply &);
+    int netlink(const Netlink &, Netlink::Reply &);
     int open_region(Mr &mr);
     sim_memory memory_of(const Mr &mr) const;
     // queue.cc

@@ -11,12 +11,14 @@
 #include <cstring>
 #include <dirent.h>
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
 #include "preload.hh"
+#include "system.hh"
 
 namespace {
 
@@ -68,23 +70,106 @@ template <class Mode> bool is_device(Mode mode) {
     return root[0] != '\0' && S_ISREG(mode) && (mode & 07777) == 01666;
 }
 
-template <class Stat> int as_device(int result, Stat *to) {
+// It creates a counter with these.
+template <class Mode> bool is_counter(Mode mode) {
+    return root[0] != '\0' && S_ISREG(mode) && (mode & 07777) == 01444;
+}
+constexpr int COUNTER_SIZE = 4096; // of all files in sysfs
+
+template <class Stat> int as_kernel_file(int result, Stat *to) {
     if (result == 0 && is_device(to->st_mode)) {
         to->st_mode = S_IFCHR | 0666;
         to->st_rdev = static_cast<dev_t>(to->st_size);
         to->st_size = to->st_blocks = 0;
+    } else if (result == 0 && is_counter(to->st_mode)) {
+        to->st_mode = S_IFREG | 0444;
+        to->st_size = COUNTER_SIZE;
     }
     return result;
 }
 
-int as_device(int result, struct statx *to) {
+int as_kernel_file(int result, struct statx *to) {
     if (result == 0 && is_device(to->stx_mode)) {
         to->stx_mode = S_IFCHR | 0666;
         to->stx_rdev_major = major(to->stx_size);
         to->stx_rdev_minor = minor(to->stx_size);
         to->stx_size = to->stx_blocks = 0;
+    } else if (result == 0 && is_counter(to->stx_mode)) {
+        to->stx_mode = S_IFREG | 0444;
+        to->stx_size = COUNTER_SIZE;
     }
     return result;
+}
+
+// ---- counters
+// ----------------------------------------------------------------------------------
+
+// Returns an error number. `path`: ROOT/sys/devices/simN/.../GROUP/NAME
+int read_counter(const char *path, uint64_t &value) {
+    sim::ReadCounter request = {};
+    const char *const device = strstr(path, "/sys/devices/sim");
+    const char *const name = strrchr(path, '/');
+    const char *const group =
+        static_cast<const char *>(memrchr(path, '/', static_cast<size_t>(name - path)));
+    if (device == nullptr || group == nullptr)
+        return ENODEV;
+    request.host = own_host;
+    request.device = static_cast<uint32_t>(atoi(device + strlen("/sys/devices/sim")));
+    snprintf(request.group, sizeof(request.group), "%.*s", static_cast<int>(name - group - 1),
+             group + 1);
+    snprintf(request.name, sizeof(request.name), "%s", name + 1);
+    size_t length = sizeof(value);
+    return ask_system(&request, sizeof(request), nullptr, 0, &value, length);
+}
+
+// Replaces an opened counter by a file with its value. Returns an error number.
+int fill_counter(int fd) {
+    struct stat status;
+    char link[64], path[PATH_MAX], text[32];
+    if (fd < 0 || root[0] == '\0' || REAL(fstat)(fd, &status) != 0 ||
+        !is_counter(status.st_mode))
+        return 0;
+    const int flags = fcntl(fd, F_GETFL);
+    if ((flags & O_PATH) != 0)
+        return 0;
+    if ((flags & O_ACCMODE) != O_RDONLY)
+        return EACCES;
+    snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+    const ssize_t length = REAL(readlink)(link, path, sizeof(path) - 1);
+    if (length <= 0)
+        return ENODEV;
+    path[length] = '\0';
+    uint64_t value = 0;
+    if (const int error = read_counter(path, value); error != 0)
+        return error;
+    const int size =
+        snprintf(text, sizeof(text), "%llu\n", static_cast<unsigned long long>(value));
+    const int made = memfd_create("counter", MFD_CLOEXEC);
+    const bool is_made = made >= 0 && write(made, text, static_cast<size_t>(size)) == size &&
+                         lseek(made, 0, SEEK_SET) == 0 && fchmod(made, 01444) == 0 &&
+                         dup3(made, fd, fcntl(fd, F_GETFD) & FD_CLOEXEC ? O_CLOEXEC : 0) == fd;
+    const int error = is_made ? 0 : errno;
+    if (made >= 0)
+        close(made);
+    return error;
+}
+
+int opened(int fd) {
+    const int before = errno;
+    const int error = fill_counter(fd);
+    if (error != 0)
+        close(fd);
+    errno = error != 0 ? error : before;
+    return error != 0 ? -1 : fd;
+}
+
+FILE *opened(FILE *file) {
+    const int before = errno;
+    const int error = file != nullptr ? fill_counter(fileno(file)) : 0;
+    if (error != 0)
+        fclose(file);
+    errno = error != 0 ? error : before;
+    return error != 0 ? nullptr : file;
 }
 
 mode_t mode_of(int flags, va_list arguments) {
@@ -116,9 +201,13 @@ int __fxstatat64(int, int, const char *, struct stat64 *, int);
     EXPORTED type name parameters {          \
         return REAL(name)(__VA_ARGS__);      \
     }
-#define REPLACE_STAT(name, parameters, ...)            \
-    EXPORTED int name parameters {                     \
-        return as_device(REAL(name)(__VA_ARGS__), to); \
+#define REPLACE_OPENED(type, name, parameters, ...) \
+    EXPORTED type name parameters {                 \
+        return opened(REAL(name)(__VA_ARGS__));     \
+    }
+#define REPLACE_STAT(name, parameters, ...)                 \
+    EXPORTED int name parameters {                          \
+        return as_kernel_file(REAL(name)(__VA_ARGS__), to); \
     }
 #define REPLACE_OPEN(name, parameters, ...)            \
     EXPORTED int name parameters {                     \
@@ -126,19 +215,19 @@ int __fxstatat64(int, int, const char *, struct stat64 *, int);
         va_start(arguments, flags);                    \
         const mode_t mode = mode_of(flags, arguments); \
         va_end(arguments);                             \
-        return REAL(name)(__VA_ARGS__, mode);          \
+        return opened(REAL(name)(__VA_ARGS__, mode));  \
     }
 
 REPLACE_OPEN(open, (const char *path, int flags, ...), Path(path), flags)
 REPLACE_OPEN(open64, (const char *path, int flags, ...), Path(path), flags)
 REPLACE_OPEN(openat, (int at, const char *path, int flags, ...), at, Path(path), flags)
 REPLACE_OPEN(openat64, (int at, const char *path, int flags, ...), at, Path(path), flags)
-REPLACE(int, __open_2, (const char *path, int flags), Path(path), flags)
-REPLACE(int, __open64_2, (const char *path, int flags), Path(path), flags)
-REPLACE(int, __openat_2, (int at, const char *path, int flags), at, Path(path), flags)
-REPLACE(int, __openat64_2, (int at, const char *path, int flags), at, Path(path), flags)
-REPLACE(FILE *, fopen, (const char *path, const char *mode), Path(path), mode)
-REPLACE(FILE *, fopen64, (const char *path, const char *mode), Path(path), mode)
+REPLACE_OPENED(int, __open_2, (const char *path, int flags), Path(path), flags)
+REPLACE_OPENED(int, __open64_2, (const char *path, int flags), Path(path), flags)
+REPLACE_OPENED(int, __openat_2, (int at, const char *path, int flags), at, Path(path), flags)
+REPLACE_OPENED(int, __openat64_2, (int at, const char *path, int flags), at, Path(path), flags)
+REPLACE_OPENED(FILE *, fopen, (const char *path, const char *mode), Path(path), mode)
+REPLACE_OPENED(FILE *, fopen64, (const char *path, const char *mode), Path(path), mode)
 REPLACE(DIR *, opendir, (const char *path), Path(path))
 REPLACE(int, scandir,
         (const char *path, dirent ***list, int (*filter)(const dirent *),

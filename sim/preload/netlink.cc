@@ -28,6 +28,7 @@ constexpr struct {
     Respond *respond;
 } PROTOCOLS[] = {
     {NETLINK_ROUTE, respond_route},
+    {NETLINK_RDMA, respond_rdma},
 };
 
 Respond *function_of(int protocol) {

@@ -113,6 +113,7 @@ void replace_sender(void *address, socklen_t room, socklen_t &length);
 
 // ---- protocols ----
 Respond respond_route;
+Respond respond_rdma;
 
 } // namespace netlink
 

@@ -56,6 +56,8 @@ enum Op : uint32_t {
     OP_PERSIST,
     OP_WAIT,
     OP_END_RUN,
+    OP_READ_COUNTER,
+    OP_NETLINK,
     OP_CM_FIRST = 100, // the connection manager: protocol_cm.hh
     OP_CM_LAST = 199,
 };
@@ -361,6 +363,26 @@ struct EndRun : Request<OP_END_RUN> {
     uint32_t unused = 0;
     char line[2048];
     using Reply = Empty;
+};
+
+// Reads a counter of a device, by its path in sysfs: ports/1/GROUP/NAME. Needs no Hello.
+struct ReadCounter : Request<OP_READ_COUNTER> {
+    uint32_t host, device;
+    char group[16], name[48];
+    struct Reply {
+        uint64_t value;
+    };
+};
+
+// A message of NETLINK_RDMA to the kernel of a host, which follows. The reply has the messages
+// of the kernel. Needs no Hello.
+struct Netlink : Request<OP_NETLINK> {
+    uint32_t host, is_admin; // is_admin: the process has CAP_NET_ADMIN
+    uint32_t start, unused;  // start: of the entries of a dump
+    struct Reply {
+        uint32_t next; // the start of the remaining entries; 0: there are none
+        uint32_t unused;
+    };
 };
 
 // The time in nanoseconds, in memory that these programs map. All of them wait while it

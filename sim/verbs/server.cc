@@ -192,7 +192,7 @@ void Server::serve(int fd) {
     } else if (op == OP_END_RUN && (size_t)length == sizeof(EndRun)) {
         end_run(fd, buffer.bytes, client.caller.pid);
         return;
-    } else if (holds_) {
+    } else if (holds_ && !is_from_system(op)) {
         client.held.assign(buffer.bytes, buffer.bytes + length);
         return;
     } else {

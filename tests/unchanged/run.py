@@ -8,6 +8,7 @@ usage: run.py RPMA-SIM BUILD [CASE...]    BUILD is the build directory of librpm
 """
 
 import gzip
+import json
 import os
 import pathlib
 import re
@@ -341,6 +342,187 @@ def sysfs(fixture):
     done = fixture.sim("--fault", "0ms remove host1", "sh", "-c",
                        "while ls /sys/class/infiniband | grep rxe0; do sleep 0.01; done; ls /sys/class/infiniband_verbs")
     fixture.expect(done, 0, "abi_version\n")
+
+
+# ---- rdma of iproute2, and counters ----
+# Creates five queue pairs and three regions, prints its number, and executes its argument.
+OBJECTS = r"""
+#include <infiniband/verbs.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+int main(int argc, char *argv[]) {
+    static char memory[3 * 4096];
+    struct ibv_context *context = ibv_open_device(ibv_get_device_list(NULL)[0]);
+    struct ibv_pd *pd = ibv_alloc_pd(context);
+    struct ibv_cq *cq = ibv_create_cq(context, 100, NULL, NULL, 0);
+    struct ibv_qp_init_attr attr = {.send_cq = cq, .recv_cq = cq, .cap = {1, 1, 1, 1}, .qp_type = IBV_QPT_RC};
+    for (int i = 0; i < 5; i++)
+        if (!ibv_create_qp(pd, &attr))
+            return 1;
+    for (int i = 1; i <= 3; i++)
+        if (!ibv_reg_mr(pd, memory, i * 4096, IBV_ACCESS_LOCAL_WRITE))
+            return 1;
+    printf("%d\n", getpid());
+    fflush(stdout);
+    return argc < 2 || system(argv[1]) != 0;
+}
+"""
+
+
+def with_objects(fixture, *commands, options=()):
+    """Returns the number of a process with the objects, and the parsed output of commands that it executes."""
+    source, program = fixture.work / "objects.c", fixture.work / "objects"
+    source.write_text(OBJECTS, encoding="utf-8")
+    fixture.run("cc", source, "-o", program, "-libverbs")
+    done = fixture.sim(*options, program, " && ".join(commands))
+    fixture.expect(done, 0)
+    pid, *replies = done.stdout.splitlines()
+    return int(pid), [json.loads(reply) for reply in replies]
+
+
+@test("rdma lists the objects of a program", "rdma", "cc")
+def rdma_objects(fixture):
+    pid, replies = with_objects(fixture, *(f"rdma -j -d resource show {kind}" for kind in ["qp", "mr", "pd", "cq", "ctx"]),
+                                "rdma -j resource show")
+    # ib_core has a PD, a CQ and a QP of its own on each device with management datagrams.
+    pairs, regions, domains, queues, contexts = ([row for row in rows if row.get("pid") == pid] for rows in replies[:5])
+    assert [(row["type"], row["state"], row["comm"]) for row in pairs] == [("RC", "RESET", "objects")] * 5, replies
+    assert len({row["lqpn"] for row in pairs}) == 5, pairs
+    assert [row["mrlen"] for row in regions] == [4096, 8192, 12288], regions
+    assert len(domains) == len(queues) == len(contexts) == 1, replies
+    assert {row["pdn"] for row in pairs + regions} == {domains[0]["pdn"]}, replies
+    assert domains[0]["users"] == 5 + 3 and queues[0]["users"] == 2 * 5 and queues[0]["cqe"] >= 100, replies
+    assert domains[0]["ctxn"] == queues[0]["ctxn"] == contexts[0]["ctxn"], replies
+    summary = {name: replies[5][0][name] for name in ["pd", "cq", "qp", "cm_id", "mr", "ctx", "srq"]}
+    assert summary == {"pd": 2, "cq": 2, "qp": 6, "cm_id": 0, "mr": 3, "ctx": 1, "srq": 0}, summary
+    _, replies = with_objects(fixture, "rdma -j resource show", options=["--device", "siw"])
+    assert (replies[0][0]["pd"], replies[0][0]["qp"]) == (1, 5), replies
+
+
+@test("rdma shows devices and ports", "rdma")
+def rdma_devices(fixture):
+    wait = "until rdma link | grep -q DOWN; do sleep 0.01; done; "
+    done = fixture.sim("--fault", "0ms port-down host1", "sh", "-c", wait + "rdma link")
+    fixture.expect(done, 0, "^link rxe0/1 state DOWN physical_state DISABLED netdev sim0 $")
+    done = fixture.sim("--fault", "0ms remove host1", "sh", "-c",
+                       "while rdma dev | grep -q rxe0; do sleep 0.01; done; rdma -j link; rdma -j resource")
+    fixture.expect(done, 0, r"^\[\]$\n^\[\]$")
+    done = fixture.sim("--device", "mlx5-ib", "sh", "-c", "rdma link; rdma dev; rdma system")
+    fixture.expect(done, 0, "^link mlx5_0/1 subnet_prefix fe80:0000:0000:0000 lid 17 sm_lid 1 lmc 0 state ACTIVE "
+                   "physical_state LINK_UP $", "^0: mlx5_0: node_type ca fw 1.0 node_guid 0277:00ff:fe00:0100",
+                   "^netns shared copy-on-fork on$")
+
+
+@test("counters are those of the requests", "rdma", "rping", "ib_write_bw")
+def counters(fixture):
+    show = "; cd /sys/class/infiniband/*/ports/1/hw_counters && rdma -j statistic show && grep . * && stat -c %a%s *s"
+    done = fixture.sim("--until", "all", "rping", "-s", "-C", "3", "::", "sh", "-c",
+                       f"rping -c -a {SERVER} -C 3 >/dev/null" + show)
+    # rping.c: in each round, a side sends two messages and receives two.
+    fixture.expect(done, 0, "^rdma_sends:6$", "^rdma_recvs:6$", "^lifespan:10$", "^4444096$")
+    line, = [line for line in done.stdout.splitlines() if line.startswith("[{")]
+    statistics = json.loads(line)[0]
+    assert (statistics["rdma_sends"], statistics["rdma_recvs"]) == (6, 6) and len(statistics) == 2 + 15, statistics
+    # Six messages; six acknowledgements of messages, three of writes, three responses of reads; the connection.
+    assert 6 + 12 + 2 <= statistics["sent_pkts"] <= 6 + 12 + 4, statistics
+    done = fixture.sim("--device", "mlx5", "sh", "-c", f"ib_write_bw -R {PERFTEST} >/dev/null" + show + "; cat ../counters/port_rcv_packets",
+                       "::", "sh", "-c", f"ib_write_bw -R {PERFTEST} {SERVER} >/dev/null")
+    fixture.expect(done, 0, "^rx_write_requests:1000$", '"rx_write_requests":1000,')
+    assert int(done.stdout.splitlines()[-1]) >= 1000 * 65536 / 1024, done.stdout
+
+
+# A socket that a program fills with arbitrary bytes; its last request is valid.
+REQUESTS = """
+import random, socket, struct
+random.seed(1)
+one = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 20)
+one.setblocking(False)
+def drain():
+    try:
+        while one.recv(1 << 16):
+            pass
+    except BlockingIOError:
+        pass
+for i in range(2000):
+    size = random.randrange(64)
+    kind = 5 << 10 | random.randrange(32)
+    one.send(struct.pack("=IHHII", random.choice([16 + size, size, 0, 1 << 31]), kind, random.choice([1, 5, 0x301]), 1, 0)
+             + random.randbytes(size))
+    drain()
+one.send(struct.pack("=IHHII", 16, 5 << 10 | 1, 0x301, 7, 0))
+print(b"rxe0" in one.recv(1 << 16))
+"""
+
+
+@test("malformed netlink requests", "/usr/bin/python3")
+def malformed_requests(fixture):
+    fixture.expect(fixture.sim("/usr/bin/python3", "-c", REQUESTS), 0, "^True$")
+
+
+# Commands that log lines and pages advise, and what they show in this situation: tests/unchanged/run.py finds them.
+def advised_commands():
+    source = HERE.parent.parent
+    paths = [*source.glob("docs/*.md"), *source.glob("man/*.[1-7]"), *source.glob("src/verbs/*.cc")]
+    pattern = re.compile(r"""(?:^\.Dl [$\#] |^\.Ql |^|['`])(rdma (?:link|dev|res|resource|stat|statistic|system)\b[^'`\n"]*)""", re.M)
+    return {command.strip() for path in paths for command in pattern.findall(path.read_text(encoding="utf-8"))}
+
+
+def show_port_owner(fixture, command):
+    """Two servers want one port: the command names the program that has it."""
+    perf = f"{fixture.build}/programs/perf/rpma-perf"
+    done = fixture.sim("sh", "-c", f"{perf} -s {SERVER} >/dev/null & until rdma resource show cm_id | grep -q LISTEN; do "
+                       f"sleep 0.01; done; echo has $!; {perf} -s {SERVER}; {command}; kill $!; wait",
+                       environment={"RPMA_LOG": "info"})
+    fixture.expect(done, 0, "Address already in use .*'rdma resource show cm_id' names the program that has the port")
+    owner = re.search(r"^has (\d+)$", done.stdout, re.M).group(1)
+    fixture.expect(done, 0, rf"state LISTEN ps TCP pid {owner} comm rpma-perf src-addr 10.77.0.1:7204")
+
+
+def show_timeouts(fixture, command):
+    """The link is cut while the client writes: the counters show the lost responses."""
+    file = fixture.work / "begun"
+    file.unlink(missing_ok=True)
+    sent = "$(cat /sys/class/infiniband/mlx5_0/ports/1/counters/port_xmit_packets)"
+    done = fixture.sim("--device", "mlx5", "--until", "host2", "--fault", "after host3 cut host1 host2",
+                       "sh", "-c", "ib_write_bw -F -x 1 -D 100; true", "::", "sh", "-c",
+                       f"ib_write_bw -F -x 1 -D 100 {SERVER} & until test {sent} -gt 1000; do sleep 0.01; done; "
+                       f"touch {file}; wait $!; {command}", "::", "sh", "-c", f"until test -e {file}; do sleep 0.01; done")
+    # perftest repeats a timeout seven times.
+    fixture.expect(done, 0, " local_ack_timeout_err 8 ", " req_transport_retries_exceeded 1 ")
+
+
+def show_output(*expected, argument=""):
+    def function(fixture, command):
+        source, program = fixture.work / "objects.c", fixture.work / "objects"
+        source.write_text(OBJECTS, encoding="utf-8")
+        fixture.run("cc", source, "-o", program, "-libverbs")
+        fixture.expect(fixture.sim("--device", "mlx5", program, f"{command} {argument}; true"), 0, *expected)
+    return function
+
+
+# The name of a network namespace is that of a file, which no host has.
+REFUSED = "^error: (Operation not|Invalid argument|No such device)|\"NAME\": No such file"
+ADVISED = {
+    "rdma link": show_output("^link mlx5_0/1 state ACTIVE physical_state LINK_UP netdev sim0 $"),
+    "rdma resource": show_output("^0: mlx5_0: pd 2 cq 2 qp 6 cm_id 0 mr 3 ctx 1 srq 0 $"),
+    "rdma resource show qp": show_output("lqpn [0-9]+ .*type RC state RESET .*comm objects"),
+    "rdma resource show cm_id": show_port_owner,
+    "rdma statistic": show_timeouts,
+    "rdma statistic show link mlx5_0/1": show_timeouts,
+    "rdma link add rxe0 type rxe netdev eth0": show_output(REFUSED),
+    "rdma link delete": show_output(REFUSED, argument="mlx5_0"),
+    "rdma system set netns exclusive": show_output(REFUSED),
+    "rdma dev set mlx5_0 netns NAME": show_output(REFUSED),
+}
+
+
+@test("advised commands of rdma show the cause", "rdma", "cc", "ibv_rc_pingpong")
+def advised(fixture):
+    commands = advised_commands()
+    assert commands == set(ADVISED), commands ^ set(ADVISED)
+    for command, check in ADVISED.items():
+        check(fixture, command)
 
 
 @test("overrun", "cc")
