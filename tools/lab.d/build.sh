@@ -26,8 +26,9 @@ build() {
 
 build_locked() {
     local flavour=$1 dir=$2 began=$SECONDS log=$cache/build-$$.log copy unfinished folders=integration,conformance
-    # Of the other tests, only the unit tests of a build with native operations can differ in the lab's root.
-    [[ $1 == plain ]] || folders+=,unit
+    # Of the other tests, only the unit tests and the drivers of a build with native operations can differ in the lab's
+    # root.
+    [[ $1 == plain ]] || folders+=,unit,drivers
     shift 2
     copy=$cache/copy-$(digest "$dir") unfinished=("$copy")
     if [[ ! -e $dir/build.ninja ]]; then
