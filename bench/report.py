@@ -129,6 +129,8 @@ def list_tables():
         kinds.append(f"| {call.replace('_', ' ')} | {plain[call]} | " + " | ".join(
             each(f"{method}_{kind}_{length}")
             for method, length in (("ready", 1), ("ready", 16), ("built", 16), ("set", 16))) + " |")
+        if kind == "write":
+            kinds.append(f"| …, struct cleared for each | {plain[call]} | - | - | {each('cleared_write_16')} | - |")
     native = [*head("write and native flush", "length", "by hand", "prepared", "built", "array")]
     for length in (1, 4, 16, 64):
         names = [f"{method}_write_native_flush_{length}" for method in ("prepared", "built", "array")]
