@@ -86,6 +86,8 @@ int Verbs::device(const DeviceInfo &request, DeviceInfo::Reply &reply) {
     reply.has_rt_values = profile.has_rt_values;
     reply.failed_send = profile.failed_send;
     reply.failed_receive = profile.failed_receive;
+    reply.sent_length = profile.sent_length;
+    reply.writes_vendor_err = profile.writes_vendor_err;
     return 0;
 }
 

@@ -137,6 +137,7 @@ struct Send {
     bool executed = false;
     ibv_wc_status status = IBV_WC_SUCCESS;
     uint32_t byte_len = 0;
+    uint64_t length = 0; // of the data of the request
     uint64_t posted = 0; // units that were posted to the queue up to this request
 };
 

@@ -45,7 +45,7 @@ static bool is_connected(const Qp &qp) {
     return qp.attr.qp_state >= IBV_QPS_RTS && !qp.is_idle;
 }
 
-// Sets send.posted.
+// Sets send.posted and send.length.
 int Verbs::check_send(const Qp &qp, Send &send, bool is_built) const {
     const sim_profile &profile = *qp.context->device->profile;
     const SendWr &wr = send.wr;
@@ -53,6 +53,7 @@ int Verbs::check_send(const Qp &qp, Send &send, bool is_built) const {
                         wr.remote_addr, wr.flush_type, wr.flush_level};
     for (const ibv_sge &sge : send.sges)
         checked.length += sge.length;
+    send.length = checked.length;
     if (profile.failed_error && qp.attr.qp_state == IBV_QPS_ERR)
         return profile.failed_error;
     const size_t queued = profile.frees_entries_in_poll

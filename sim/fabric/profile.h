@@ -20,8 +20,11 @@ enum sim_transport { SIM_INFINIBAND, SIM_ROCE, SIM_IWARP };
 // Rounding of queue sizes.
 enum sim_rounding { SIM_NOT_ROUNDED, SIM_POWER_OF_TWO, SIM_POWER_OF_TWO_LESS_ONE };
 // The members of a failed completion that the driver leaves undefined (the opcode, the length
-// and what depends on them): they are valid, zeros, or memory that is not written.
-enum sim_failed_wc { SIM_WC_VALID, SIM_WC_ZERO, SIM_WC_UNTOUCHED };
+// and what depends on them): they are valid, zeros, or memory that is not written, with or
+// without the flags.
+enum sim_failed_wc { SIM_WC_VALID, SIM_WC_ZERO, SIM_WC_UNTOUCHED, SIM_WC_FLAGS };
+// The length in the completion of a write or a message: 0, not written, or that of the request.
+enum sim_sent_length { SIM_LENGTH_ZERO, SIM_LENGTH_UNTOUCHED, SIM_LENGTH_REQUESTED };
 enum sim_timeout { SIM_TIMEOUT_AS_REQUESTED, SIM_TIMEOUT_IGNORED, SIM_TIMEOUT_OF_TCP };
 
 // How a driver sizes queues (sizes.h).
@@ -72,6 +75,8 @@ struct sim_profile {
     unsigned cq_refused_mask, cq_refused_flags;
     int cq_mask_error; // of both
     enum sim_failed_wc failed_send, failed_receive;
+    enum sim_sent_length sent_length;
+    bool writes_vendor_err; // also of a successful completion
     // ibv_post_send() checks address and length, or only the length of the first SGE.
     bool checks_atomics, checks_atomic_length;
     bool atomics_need_one_sge;  // others use the first one

@@ -236,14 +236,15 @@ void Engine::finish(Qp &qp, Send &send, ibv_wc_status status) {
         return;
     if (!qp.send_cq) // after Fabric::abandon()
         return;
+    const sim_profile &profile = *qp.context->device->profile;
     ibv_wc wc{};
     wc.wr_id = send.wr.wr_id;
     wc.status = status;
     wc.opcode = completion_opcode(send.wr.opcode);
-    wc.byte_len = send.byte_len;
+    wc.byte_len =
+        profile.sent_length == SIM_LENGTH_REQUESTED ? (uint32_t)send.length : send.byte_len;
     wc.qp_num = qp.number;
-    add(*qp.send_cq, wc,
-        send.wr.flags & IBV_SEND_SOLICITED && qp.context->device->profile->notifies_sender,
+    add(*qp.send_cq, wc, send.wr.flags & IBV_SEND_SOLICITED && profile.notifies_sender,
         {qp.number, 0, send.posted});
 }
 

@@ -39,13 +39,20 @@ void copy(const ShimCq *cq, const ibv_wc &from, ibv_wc &to) {
     const uint32_t rule = from.status == IBV_WC_SUCCESS ? (uint32_t)SIM_WC_VALID
                           : from.opcode & IBV_WC_RECV   ? device.failed_receive
                                                         : device.failed_send;
+    const bool is_good = from.status == IBV_WC_SUCCESS,
+               has_length = from.opcode & IBV_WC_RECV || from.byte_len > 0;
+    const ibv_wc own = to;
     if (rule == SIM_WC_VALID)
         to = from;
     else if (rule == SIM_WC_ZERO)
         to = {};
+    else if (rule == SIM_WC_FLAGS)
+        to.wc_flags = 0;
     to.wr_id = from.wr_id;
     to.status = from.status;
-    to.vendor_err = from.vendor_err;
+    to.vendor_err = is_good && !device.writes_vendor_err ? own.vendor_err : from.vendor_err;
+    if (is_good && !has_length && device.sent_length == SIM_LENGTH_UNTOUCHED)
+        to.byte_len = own.byte_len;
     to.qp_num = from.qp_num;
 }
 

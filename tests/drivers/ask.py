@@ -144,8 +144,11 @@ def ask_profile(name, rpma_sim, questions):
     known = [line.split("\t") for line in (FOLDER / "known.tsv").read_text(encoding="utf-8").splitlines()
              if line and not line.startswith("#")]
     got = run([rpma_sim, "--device", name, questions])[1]
+    recorded = table(path.read_text(encoding="utf-8"))
+    if recorded.pop("completions", None):  # the stub does not write those of this driver
+        got = {question: result for question, result in got.items() if not question.startswith("completion")}
     wrong, used = [], set()
-    for question, text in differences(table(path.read_text(encoding="utf-8")), got):
+    for question, text in differences(recorded, got):
         reasons = [row for row in map(tuple, known)
                    if fnmatch.fnmatch(name, row[0]) and fnmatch.fnmatch(question, row[1])]
         used.update(reasons)

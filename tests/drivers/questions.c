@@ -113,6 +113,10 @@ static struct ibv_qp *create_qp(const struct shape *shape, struct ibv_qp_cap *ca
     return qp;
 }
 
+// The QP that connected ones send to. Usually there is none: requests stay in the queue.
+enum { NO_QP = 0xfffffe };
+static uint32_t destination = NO_QP;
+
 static bool set_state(struct ibv_qp *qp, enum ibv_qp_state state) {
     struct ibv_qp_attr attr = {.qp_state = state,
                                .port_num = 1,
@@ -120,7 +124,7 @@ static bool set_state(struct ibv_qp *qp, enum ibv_qp_state state) {
                                                   IBV_ACCESS_REMOTE_READ |
                                                   IBV_ACCESS_REMOTE_ATOMIC,
                                .path_mtu = IBV_MTU_1024,
-                               .dest_qp_num = 0xfffffe, // no QP: requests stay in the queue
+                               .dest_qp_num = destination,
                                .max_dest_rd_atomic = 1,
                                .max_rd_atomic = 1,
                                .min_rnr_timer = 12,
@@ -613,6 +617,158 @@ static void ask_fork(void) {
     printf("fork: entries that the child used\t%d\n", most - fill(qp));
 }
 
+// ---- completions ---------------------------------------------------------------------------
+
+// The stub writes a completion as the device would. The fabric executes requests itself.
+static bool (*stub_complete)(bool is_receive, uint32_t index, uint32_t status);
+
+static void complete(bool is_receive, uint32_t index, enum ibv_wc_status status) {
+    if (stub_complete)
+        stub_complete(is_receive, index, status);
+}
+
+enum { OWN = 0x5a }; // the bytes of a completion before the poll
+
+static const char *in_words(uint32_t value, uint32_t requested) {
+    static char text[4][40];
+    static int last;
+    char *const made = text[last++ % 4];
+    snprintf(made, sizeof(text[0]), value == requested ? "requested" : "%u", value);
+    return value == OWN * 0x01010101U ? "not written" : made;
+}
+
+// Polls all completions of the CQ, and prints a line for each.
+static void print_completions(const char *name, const struct ibv_qp *qp,
+                              const enum ibv_wc_opcode *opcodes, uint32_t length) {
+    struct ibv_wc wc;
+    memset(&wc, OWN, sizeof(wc));
+    for (int i = 1; ibv_poll_cq(cq, 1, &wc) == 1; i++) {
+        printf("completion: %s: %d\trequest %d, %s, opcode %s, byte_len %s, wc_flags %s, "
+               "vendor_err %s, qp_num %s\n",
+               name, i, (int)wc.wr_id, ibv_wc_status_str(wc.status),
+               in_words(wc.opcode, opcodes[wc.wr_id - 1]), in_words(wc.byte_len, length),
+               in_words(wc.wc_flags, UINT32_MAX),
+               wc.vendor_err == OWN * 0x01010101U ? "not written" : "written",
+               in_words(wc.qp_num, qp->qp_num));
+        memset(&wc, OWN, sizeof(wc));
+    }
+}
+
+// A QP with a CQ of its own. `is_connected`: to another QP of this process.
+static struct ibv_qp *new_completing_qp(bool is_connected, struct ibv_qp_cap *cap) {
+    struct ibv_qp *const peer = is_connected ? create_qp(&usual, cap) : NULL;
+    must(!is_connected || peer, "ibv_create_qp()");
+    must((cq = ibv_create_cq(context, 100, NULL, NULL, 0)), "ibv_create_cq()");
+    struct ibv_qp *const qp = create_qp(&usual, cap);
+    must(qp, "ibv_create_qp()");
+    if (is_connected) {
+        destination = qp->qp_num;
+        moved(peer, IBV_QPS_RTS);
+        destination = peer->qp_num;
+    }
+    moved(qp, IBV_QPS_RTS);
+    destination = NO_QP;
+    return qp;
+}
+
+static void post_signaled(struct ibv_qp *qp) {
+    struct sends list;
+    fill_sends(&list, 1);
+    list.wrs[0].send_flags = IBV_SEND_SIGNALED;
+    must(post_sends(qp, &list).error == 0, "ibv_post_send()");
+}
+
+// A completion of the last request only, in a full queue.
+static void ask_free_entries(void) {
+    struct ibv_qp_cap cap;
+    const int most = fill(new_completing_qp(false, &cap));
+    struct ibv_qp *const qp = new_completing_qp(true, &cap);
+    for (int i = 0; i + 1 < most; i++)
+        must(post_writes(qp, 1).error == 0, "ibv_post_send()");
+    post_signaled(qp);
+    complete(false, (uint32_t)most - 1, IBV_WC_SUCCESS);
+    printf("completion: free entries before the poll\t%d\n", fill(qp));
+    print_completions("last write", qp, (enum ibv_wc_opcode[]){IBV_WC_RDMA_WRITE}, 8);
+    const int free = fill(qp);
+    printf("completion: free entries after the poll\t%s\n", free == most ? "all" : "not all");
+}
+
+static void ask_failed(void) {
+    static const enum ibv_wc_opcode sends[] = {IBV_WC_RDMA_READ, IBV_WC_RDMA_WRITE,
+                                               IBV_WC_RDMA_WRITE},
+                                    receives[] = {IBV_WC_RECV, IBV_WC_RECV};
+    struct ibv_qp_cap cap;
+    struct sends list;
+    // The first one fails, and the others, which are not signaled, are flushed.
+    fill_sends(&list, 3);
+    list.wrs[0].opcode = IBV_WR_RDMA_READ;
+    list.wrs[0].send_flags = IBV_SEND_SIGNALED;
+    list.wrs[0].wr.rdma.rkey = 0;
+    struct ibv_qp *qp = new_completing_qp(true, &cap);
+    must(post_sends(qp, &list).error == 0, "ibv_post_send()");
+    for (uint32_t i = 0; i < 3; i++)
+        complete(false, i, i == 0 ? IBV_WC_REM_ACCESS_ERR : IBV_WC_WR_FLUSH_ERR);
+    print_completions("remote access", qp, sends, 8);
+    // Moving to the state ERR flushes all.
+    const int most = fill(new_completing_qp(false, &cap));
+    qp = new_completing_qp(false, &cap);
+    must(post_sends(qp, &list).error == 0, "ibv_post_send()");
+    must(set_state(qp, IBV_QPS_ERR), "ibv_modify_qp()");
+    for (uint32_t i = 0; i < 3; i++)
+        complete(false, i, IBV_WC_WR_FLUSH_ERR);
+    print_completions("flush", qp, sends, 8);
+    const int free = fill(qp);
+    printf("completion: free entries after flushes\t%s\n", free >= most ? "all" : "not all");
+    qp = new_completing_qp(false, &cap);
+    must(post_receives(qp, NULL, 2, 0, 0).error == 0, "ibv_post_recv()");
+    must(set_state(qp, IBV_QPS_ERR), "ibv_modify_qp()");
+    for (uint32_t i = 0; i < 2; i++)
+        complete(true, i, IBV_WC_WR_FLUSH_ERR);
+    print_completions("flushed receive", qp, receives, 8);
+}
+
+// The same through ibv_start_poll().
+static void ask_extended_cq(void) {
+    struct ibv_cq_init_attr_ex attr = {
+        .cqe = 100, .wc_flags = IBV_WC_STANDARD_FLAGS & ~IBV_WC_EX_WITH_DLID_PATH_BITS};
+    struct ibv_poll_cq_attr poll = {0};
+    struct ibv_qp_cap cap;
+    struct ibv_cq_ex *const ex = ibv_create_cq_ex(context, &attr);
+    print_created("completion: extended CQ", ex);
+    if (!ex)
+        return;
+    cq = ibv_cq_ex_to_cq(ex);
+    struct ibv_qp *const qp = new_qp(IBV_QPS_RTS, &cap);
+    post_signaled(qp);
+    must(set_state(qp, IBV_QPS_ERR), "ibv_modify_qp()");
+    complete(false, 0, IBV_WC_WR_FLUSH_ERR);
+    must(ibv_start_poll(ex, &poll) == 0, "ibv_start_poll()");
+    printf("completion: extended CQ: flush\trequest %d, %s\n", (int)ex->wr_id,
+           ibv_wc_status_str(ex->status));
+    if (in_child("completion: extended CQ: opcode")) {
+        printf("completion: extended CQ: opcode\t%s\n",
+               in_words(ibv_wc_read_opcode(ex), IBV_WC_RDMA_WRITE));
+        exit_child();
+    }
+    printf("completion: extended CQ: next\t%s\n", name_of(ibv_next_poll(ex)));
+    ibv_end_poll(ex);
+}
+
+static void ask_completions(void) {
+    struct ibv_cq *const shared = cq;
+    *(void **)&stub_complete = dlsym(RTLD_DEFAULT, "stub_complete");
+    struct ibv_qp_cap cap;
+    new_completing_qp(false, &cap); // nobody polls its CQ
+    if (stub_complete && !stub_complete(false, 0, IBV_WC_WR_FLUSH_ERR)) {
+        printf("completions\tnot known\n");
+        return;
+    }
+    ask_free_entries();
+    ask_failed();
+    ask_extended_cq();
+    cq = shared;
+}
+
 // The name of the file ends in the version of rdma-core.
 static void print_library(void) {
     Dl_info info;
@@ -648,6 +804,7 @@ int main(int argc, char **argv) {
     ask_states();
     ask_srq();
     ask_builders();
+    ask_completions();
     ask_threads();
     ask_fork();
     return 0;

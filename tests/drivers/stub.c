@@ -61,6 +61,13 @@ bool stub_complete_writes(uint32_t count) {
     return true;
 }
 
+bool stub_complete(bool is_receive, uint32_t index, uint32_t status) {
+    const struct stub_completion completion = {is_receive, index, status};
+    if (driver()->complete_one)
+        driver()->complete_one(&completion);
+    return driver()->complete_one != NULL;
+}
+
 uint32_t stub_power_of_two(uint32_t least) {
     uint32_t size = 1;
     while (size < least)

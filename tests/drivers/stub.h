@@ -33,6 +33,12 @@ enum { // the commands that have a driver's part; some drivers use the extended 
     STUB_CREATE_QP_EX = IB_USER_VERBS_CMD_FLAG_EXTENDED | IB_USER_VERBS_EX_CMD_CREATE_QP
 };
 
+struct stub_completion {
+    bool is_receive;
+    uint32_t index;  // of the request in its queue, whose requests are signaled or fail
+    uint32_t status; // enum ibv_wc_status
+};
+
 struct stub_driver {
     const char *name;
     bool is_iwarp;       // the kernel, not librdmacm, moves QPs through their states
@@ -44,6 +50,8 @@ struct stub_driver {
     // Writes the completions of the first `count` sends of the last QP, which are signaled
     // writes of one SGE, into the last CQ. NULL: the stub does not know the format.
     void (*complete_writes)(uint32_t count);
+    // Writes the completion of one request of the last QP into the last CQ. NULL: as above.
+    void (*complete_one)(const struct stub_completion *completion);
 };
 
 extern const struct stub_driver stub_mlx5, stub_mlx4, stub_irdma, stub_bnxt_re, stub_hns,
@@ -67,5 +75,8 @@ size_t stub_memory(void *copy, size_t size);
 
 // For the program under test, too: calls complete_writes(). Returns false if there is none.
 bool stub_complete_writes(uint32_t count);
+
+// The same for complete_one().
+bool stub_complete(bool is_receive, uint32_t index, uint32_t status);
 
 #endif // DRIVERS_STUB_H

@@ -6,6 +6,7 @@
 #include "stub.h"
 
 #include <endian.h>
+#include <infiniband/verbs.h>
 #include <rdma/irdma-abi.h>
 
 static void describe(struct ib_uverbs_query_device_resp *device) {
@@ -16,6 +17,7 @@ static void describe(struct ib_uverbs_query_device_resp *device) {
 }
 
 static uint64_t *cqes;   // of the last CQ
+static size_t produced;  // entries of it that complete_one() has written
 static uint64_t context; // of the last QP
 static uint64_t qp_id;
 
@@ -28,6 +30,24 @@ static void complete_writes(uint32_t count) {
         cqes[i * WORDS + QP_ID] = htole64(qp_id << 32);
         cqes[i * WORDS + STATE] = htole64(i << INDEX | 1ULL << OF_SENDS | 1ULL << VALID);
     }
+}
+
+// rdma-core providers/irdma/uk.c, irdma_uk_cq_poll_cmpl(): the entry of a flush completes all
+// requests of the queue, the first one with its error; uverbs.c,
+// irdma_flush_err_to_ib_wc_status()
+static void complete_one(const struct stub_completion *completion) {
+    enum { WORDS = 4, CONTEXT = 1, QP_ID = 2, STATE = 3, FLUSHED = 1 };
+    enum { MAJOR = 16, INDEX = 32, ERROR = 55, OF_SENDS = 62, VALID = 63 };
+    const uint64_t minor = completion->status == IBV_WC_REM_ACCESS_ERR ? 3 : 1;
+    const uint64_t error = (uint64_t)FLUSHED << MAJOR | minor | 1ULL << ERROR;
+    if (completion->status != IBV_WC_SUCCESS && produced > 0)
+        return;
+    uint64_t *const cqe = cqes + (size_t)produced++ * WORDS;
+    cqe[CONTEXT] = htole64(context);
+    cqe[QP_ID] = htole64(qp_id << 32);
+    cqe[STATE] = htole64((uint64_t)completion->index << INDEX | 1ULL << VALID |
+                         (completion->is_receive ? 0 : 1ULL << OF_SENDS) |
+                         (completion->status == IBV_WC_SUCCESS ? 0 : error));
 }
 
 static int complete(struct stub_call *call) {
@@ -54,6 +74,7 @@ static int complete(struct stub_call *call) {
         return 0;
     case IB_USER_VERBS_CMD_CREATE_CQ:
     case STUB_CREATE_CQ_EX:
+        produced = 0;
         cqes = (void *)(uintptr_t)((const struct irdma_create_cq_req *)call->in)->user_cq_buf;
         ((struct irdma_create_cq_resp *)call->out)->cq_id = call->handle;
         return 0;
@@ -74,4 +95,5 @@ static int complete(struct stub_call *call) {
 const struct stub_driver stub_irdma = {.name = "irdma",
                                        .describe = describe,
                                        .complete = complete,
-                                       .complete_writes = complete_writes};
+                                       .complete_writes = complete_writes,
+                                       .complete_one = complete_one};

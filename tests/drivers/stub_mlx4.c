@@ -5,10 +5,16 @@
 
 #include "stub.h"
 
+#include <endian.h>
+#include <infiniband/verbs.h>
 #include <rdma/mlx4-abi.h>
 #include <string.h>
 
 enum { CQE_SIZE = 64 };
+
+static unsigned char *cqes; // of the last CQ
+static size_t produced;     // entries of it
+static uint32_t qpn;        // of the last QP
 
 static void describe(struct ib_uverbs_query_device_resp *device) {
     device->atomic_cap = 1; // IB_ATOMIC_HCA
@@ -22,8 +28,30 @@ static void describe(struct ib_uverbs_query_device_resp *device) {
 // mlx4_init_user_cqes().
 static void create_cq(struct stub_call *call, uint32_t last_entry) {
     const struct mlx4_ib_create_cq *const request = call->in;
+    cqes = (unsigned char *)(uintptr_t)request->buf_addr;
+    produced = 0;
     memset((void *)(uintptr_t)request->buf_addr, 0xcc, ((size_t)last_entry + 1) * CQE_SIZE);
     ((struct mlx4_ib_create_cq_resp *)call->out)->cqn = call->handle;
+}
+
+// rdma-core providers/mlx4/mlx4.h, struct mlx4_cqe and mlx4_err_cqe, at the end of an entry of
+// 64 bytes; the owner bit of the first lap is 0
+static void complete_one(const struct stub_completion *completion) {
+    enum { QPN = 0, COUNTER = 24, VENDOR = 26, SYNDROME, OPCODE = 31 };
+    enum { IS_SEND = 0x40, RDMA_WRITE = 8, ERROR = 0x1e };
+    const bool is_good = completion->status == IBV_WC_SUCCESS; // of a write
+    unsigned char *const cqe = cqes + (size_t)produced++ * CQE_SIZE + CQE_SIZE / 2;
+    const uint32_t of = htobe32(qpn);
+    const uint16_t counter = htobe16((uint16_t)completion->index);
+    memset(cqe, 0, CQE_SIZE / 2);
+    memcpy(cqe + QPN, &of, sizeof(of));
+    memcpy(cqe + COUNTER, &counter, sizeof(counter));
+    if (!is_good) { // mlx4/cq.c, mlx4_handle_error_cqe()
+        cqe[VENDOR] = 0x88;
+        cqe[SYNDROME] = completion->status == IBV_WC_REM_ACCESS_ERR ? 0x13 : 0x05;
+    }
+    cqe[OPCODE] = (unsigned char)((is_good ? RDMA_WRITE : ERROR) |
+                                  (completion->is_receive ? 0 : IS_SEND));
 }
 
 static int complete(struct stub_call *call) {
@@ -46,6 +74,10 @@ static int complete(struct stub_call *call) {
     case STUB_CREATE_CQ_EX:
         create_cq(call, ((const struct ib_uverbs_ex_create_cq *)call->request)->cqe);
         return 0;
+    case IB_USER_VERBS_CMD_CREATE_QP:
+    case STUB_CREATE_QP_EX:
+        qpn = call->handle;
+        return 0;
     case IB_USER_VERBS_CMD_CREATE_SRQ:
     case IB_USER_VERBS_CMD_CREATE_XSRQ:
         ((struct mlx4_ib_create_srq_resp *)call->out)->srqn = call->handle;
@@ -58,4 +90,4 @@ static int complete(struct stub_call *call) {
 }
 
 const struct stub_driver stub_mlx4 = {
-    .name = "mlx4", .describe = describe, .complete = complete};
+    .name = "mlx4", .describe = describe, .complete = complete, .complete_one = complete_one};

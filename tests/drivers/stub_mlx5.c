@@ -7,7 +7,9 @@
 #include "stub.h"
 
 #include <endian.h>
+#include <infiniband/verbs.h>
 #include <rdma/mlx5-abi.h>
+#include <stdlib.h>
 #include <string.h>
 
 static void describe(struct ib_uverbs_query_device_resp *device) {
@@ -15,21 +17,60 @@ static void describe(struct ib_uverbs_query_device_resp *device) {
 }
 
 static char *cqes;         // of the last CQ
+static uint32_t produced;  // entries of it
 static uint32_t qpn, uidx; // of the last QP
 
 // rdma-core providers/mlx5/mlx5dv.h, struct mlx5_cqe64, with the opcode MLX5_CQE_REQ and the
 // owner bit of the first lap
-static void complete_writes(uint32_t count) {
+static void complete_write(uint32_t index) {
     enum { SIZE = 64, UIDX = 32, OPCODE_QPN = 56, COUNTER = 60, OP_OWN = 63, RDMA_WRITE = 8 };
-    for (uint32_t i = 0; i < count; i++) {
-        char *const cqe = cqes + (size_t)i * SIZE;
-        const uint32_t user = htobe32(uidx), of = htobe32((uint32_t)RDMA_WRITE << 24 | qpn);
-        const uint16_t counter = htobe16((uint16_t)i);
-        memcpy(cqe + UIDX, &user, sizeof(user));
-        memcpy(cqe + OPCODE_QPN, &of, sizeof(of));
-        memcpy(cqe + COUNTER, &counter, sizeof(counter));
-        cqe[OP_OWN] = 0;
+    char *const cqe = cqes + (size_t)produced++ * SIZE;
+    const uint32_t user = htobe32(uidx), of = htobe32((uint32_t)RDMA_WRITE << 24 | qpn);
+    const uint16_t counter = htobe16((uint16_t)index);
+    memcpy(cqe + UIDX, &user, sizeof(user));
+    memcpy(cqe + OPCODE_QPN, &of, sizeof(of));
+    memcpy(cqe + COUNTER, &counter, sizeof(counter));
+    cqe[OP_OWN] = 0;
+}
+
+static void complete_writes(uint32_t count) {
+    for (uint32_t i = 0; i < count; i++)
+        complete_write(i);
+}
+
+// rdma-core providers/mlx5/mlx5dv.h, struct mlx5_err_cqe, and mlx5/cq.c,
+// mlx5_handle_error_cqe()
+static uint32_t syndrome_of(uint32_t status) {
+    switch (status) {
+    case IBV_WC_LOC_LEN_ERR:
+        return 0x01;
+    case IBV_WC_LOC_PROT_ERR:
+        return 0x04;
+    case IBV_WC_WR_FLUSH_ERR:
+        return 0x05;
+    case IBV_WC_REM_ACCESS_ERR:
+        return 0x13;
+    default:
+        abort();
     }
+}
+
+static void complete_one(const struct stub_completion *completion) {
+    enum { SIZE = 64, VENDOR = 54, SYNDROME, UIDX = 32, QPN = 56, COUNTER = 60, OP_OWN = 63 };
+    enum { REQUESTER_ERROR = 13, RESPONDER_ERROR };
+    if (completion->status == IBV_WC_SUCCESS) { // of a write
+        complete_write(completion->index);
+        return;
+    }
+    unsigned char *const cqe = (unsigned char *)cqes + (size_t)produced++ * SIZE;
+    const uint32_t user = htobe32(uidx), of = htobe32(qpn);
+    const uint16_t counter = htobe16((uint16_t)completion->index);
+    memcpy(cqe + UIDX, &user, sizeof(user));
+    memcpy(cqe + QPN, &of, sizeof(of));
+    memcpy(cqe + COUNTER, &counter, sizeof(counter));
+    cqe[VENDOR] = 0x88;
+    cqe[SYNDROME] = (unsigned char)syndrome_of(completion->status);
+    cqe[OP_OWN] = (completion->is_receive ? RESPONDER_ERROR : REQUESTER_ERROR) << 4;
 }
 
 static int complete(struct stub_call *call) {
@@ -56,6 +97,7 @@ static int complete(struct stub_call *call) {
         return 0;
     case IB_USER_VERBS_CMD_CREATE_CQ:
     case STUB_CREATE_CQ_EX:
+        produced = 0;
         cqes = (char *)(uintptr_t)((const struct mlx5_ib_create_cq *)call->in)->buf_addr;
         ((struct mlx5_ib_create_cq_resp *)call->out)->cqn = call->handle;
         return 0;
@@ -76,4 +118,5 @@ static int complete(struct stub_call *call) {
 const struct stub_driver stub_mlx5 = {.name = "mlx5",
                                       .describe = describe,
                                       .complete = complete,
-                                      .complete_writes = complete_writes};
+                                      .complete_writes = complete_writes,
+                                      .complete_one = complete_one};
