@@ -1188,6 +1188,14 @@ void netlink_refuses_what_the_kernel_refuses(void **) {
         assert_int_equal(row.request.call(1, row.is_admin), row.error);
         assert_int_equal(row.request.messages(), row.error == 0);
     }
+    NetlinkRequest too_long(RDMA_NLDEV_CMD_GET, 0, {{INDEX, 0}});
+    too_long.bytes[NLMSG_HDRLEN] = 12; // nla_len exceeds the message
+    assert_int_equal(too_long.call(1), EINVAL);
+    uint32_t text;
+    memcpy(&text, "uver", sizeof(text)); // without a final zero
+    NetlinkRequest not_ended(RDMA_NLDEV_CMD_GET_CHARDEV, 0,
+                             {{RDMA_NLDEV_ATTR_CHARDEV_TYPE, text}});
+    assert_int_equal(not_ended.call(1), EINVAL);
 }
 
 // Each message of a dump has room for some of the QPs.
