@@ -402,10 +402,6 @@ void Cm::destroy_ids(const std::function<bool(const CmId &)> &which) {
             destroy(*id);
 }
 
-void Cm::session_ends(Session &session) {
-    destroy_ids([&session](const CmId &id) { return id.session == &session; });
-}
-
 void Cm::event_taken(const Event &event) {
     CmId &id = *static_cast<CmId *>(event.about);
     id.events_taken++;

@@ -58,8 +58,8 @@ class Cm {
     // Called for each event that a process took from an event channel.
     void event_taken(const Event &event);
     // Called by the rest of the fabric.
-    void session_ends(Session &session); // before its other objects are destroyed
-    void qp_failed(Qp &qp);              // iWARP: the connection is closed
+    void destroy_ids(const std::function<bool(const CmId &)> &which);
+    void qp_failed(Qp &qp); // iWARP: the connection is closed
     void qp_destroyed(Qp &qp);
     void links_changed();
     void device_removed(Device &device);
@@ -143,7 +143,6 @@ class Cm {
     Qp *qp_of(const CmId &id) const;
     static void set_channel(CmId &id, Channel &channel);
     void destroy(CmId &id);
-    void destroy_ids(const std::function<bool(const CmId &)> &which);
 
     Fabric &fabric_;
     std::map<uint32_t, CmId *> ids_; // by handle

@@ -86,6 +86,7 @@ int Fabric::call(Caller &caller, const void *request, size_t length, Reply &repl
     memcpy(&op, request, sizeof(op));
     if (!caller.session && op != OP_HELLO && !is_from_system(op))
         return EPROTO;
+    caller_ = &caller;
     if (op >= OP_CM_FIRST && op <= OP_CM_LAST)
         return cm_.call(caller, request, length, reply);
     int error;
@@ -133,6 +134,7 @@ uint64_t Fabric::next_timer() const {
 
 Channel *Fabric::create_channel(Session *session, Channel::Purpose purpose, Reply &reply) {
     Channel *const channel = create<Channel>(session, purpose);
+    channel->creator = caller_;
     reply.descriptor = environment_.open_channel(channel->handle);
     if (reply.descriptor >= 0)
         return channel;
@@ -212,8 +214,22 @@ void Fabric::destroy_all(const std::function<bool(const Object &)> &matches) {
     }
 }
 
+// As the kernel does when the last copy of a descriptor is closed: the process itself has
+// opened these devices and event channels.
+void Fabric::end_process(const Caller &caller) {
+    cm_.destroy_ids([&](const CmId &id) { return id.channel->creator == &caller; });
+    destroy_all([&](const Object &object) {
+        const Context *const context = Verbs::context_of(object);
+        const Channel *const channel = context ? context->async
+                                       : object.kind == Object::CHANNEL
+                                           ? static_cast<const Channel *>(&object)
+                                           : nullptr;
+        return channel && channel->creator == &caller;
+    });
+}
+
 void Fabric::end_session(Session &session) {
-    cm_.session_ends(session);
+    cm_.destroy_ids([&](const CmId &id) { return id.session == &session; });
     destroy_all([&](const Object &object) { return object.session == &session; });
     sessions_.erase(session.number);
 }

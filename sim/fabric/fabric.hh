@@ -75,6 +75,9 @@ class Fabric {
     // ---- requests ----
     // Executes a request of protocol.hh; returns an error number. `reply` has no ReplyHead.
     int call(Caller &caller, const void *request, size_t length, Reply &reply);
+    // A process that joined a session has ended, with all children that inherited its
+    // descriptors.
+    void end_process(const Caller &caller);
     // The process that created the session has ended, with all children that inherited it.
     void end_session(Session &session);
 
@@ -178,6 +181,7 @@ class Fabric {
     Options options_;
     std::mt19937_64 generator_;
     uint64_t now_ = 0;
+    const Caller *caller_ = nullptr; // of the request
     uint64_t next_timer_ = 1;
     uint32_t next_handle_ = 1, next_session_ = 1, next_key_ = 1, next_qp_ = 17;
     std::map<std::pair<uint64_t, uint64_t>, std::function<void()>> timers_;

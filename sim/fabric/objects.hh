@@ -21,6 +21,7 @@ struct Host;
 struct Device;
 struct Session;
 struct Context;
+struct Caller;
 
 struct Object {
     enum Kind { CONTEXT, CHANNEL, PD, MR, CQ, SRQ, QP, AH, CM_ID };
@@ -51,6 +52,7 @@ struct Channel : Object {
     enum Purpose { COMPLETIONS, ASYNC, CONNECTIONS } purpose;
     Context *context = nullptr; // only of a completion channel
     unsigned ids = 0;           // how many CM IDs report events here
+    const Caller *creator = nullptr;
     std::deque<Event> queue;
     bool raised = false; // the descriptor is readable, or the process has read the byte
     explicit Channel(Purpose of) : Object(KIND), purpose(of) {}

@@ -10,6 +10,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
 #include <rdma/rdma_cma.h>
@@ -244,6 +245,30 @@ void fork_child(int socket, bool is_first) {
     Side::meet(socket);
 }
 
+// The descriptors that a child opened are closed with it, but not those of its parent.
+void end_child(int, bool is_first) {
+    if (!is_first)
+        return;
+    sockaddr_in address = {};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(7471);
+    const Side side;
+    for (int i = 0; i < 2; i++) { // the port is free again for the second child
+        const pid_t child = fork();
+        if (child == 0) {
+            const Side own;
+            rdma_cm_id *id;
+            REQUIRE(!rdma_create_id(rdma_create_event_channel(), &id, nullptr, RDMA_PS_TCP));
+            REQUIRE(!rdma_bind_addr(id, reinterpret_cast<sockaddr *>(&address)));
+            REQUIRE(!rdma_listen(id, 1));
+            _exit(0);
+        }
+        int status;
+        REQUIRE(waitpid(child, &status, 0) == child && status == 0);
+        REQUIRE(ibv_alloc_pd(side.context));
+    }
+}
+
 // Objects exist until the last process that shares them has ended, with the memory.
 void outlive_parent(int socket, bool is_first) {
     Side side;
@@ -443,10 +468,10 @@ void run(Program *program, bool uses_threads) {
     assert_true(!uses_threads || server.memory_threads() >= 2);
 }
 
-constexpr Program *PROGRAMS[] = {write_large,     wait_in_threads,   post_in_threads,
-                                 fork_child,      outlive_parent,    lose_peer,
-                                 stop_peer,       forbid_access,     lack_descriptors,
-                                 inherit_nothing, create_many_queues};
+constexpr Program *PROGRAMS[] = {write_large,      wait_in_threads, post_in_threads,
+                                 fork_child,       outlive_parent,  lose_peer,
+                                 end_child,        stop_peer,       forbid_access,
+                                 lack_descriptors, inherit_nothing, create_many_queues};
 
 void programs_run_with_direct_access(void **) {
     for (Program *const program : PROGRAMS)

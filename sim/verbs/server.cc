@@ -160,6 +160,8 @@ void Server::accept_client() {
 void Server::disconnect(int fd) {
     const auto found = clients_.find(fd);
     Session *const session = found->second.session;
+    if (!session && found->second.caller.session)
+        fabric_.end_process(found->second.caller);
     close(fd);
     clients_.erase(found);
     // Children of the owner may still have connections of their own in this session.
