@@ -187,14 +187,16 @@ static void open_device(void) {
 
 // Creates a connection with completions, which the stub writes for the last connection.
 static void connect_completed(struct connection *made) {
-    bool (*complete_writes)(uint32_t);
-    *(void **)&complete_writes = dlsym(RTLD_DEFAULT, "stub_complete_writes");
+    bool (*complete)(bool is_receive, uint32_t index, uint32_t status);
+    *(void **)&complete = dlsym(RTLD_DEFAULT, "stub_complete");
+    must(complete != NULL, "stub_complete");
     connect_to_device(made);
     for (int i = 0; i < POLLS; i++)
         must(rpma_write(made->conn, remote, 0, local, 0, TRANSFER_BYTES,
                         RPMA_F_COMPLETION_ALWAYS, NULL) == 0,
              "rpma_write");
-    must(complete_writes != NULL && complete_writes(POLLS), "stub_complete_writes");
+    for (uint32_t i = 0; i < POLLS; i++)
+        must(complete(false, i, 0), "stub_complete");
 }
 
 void create_objects(void) {

@@ -96,13 +96,15 @@ static void open_device(void) {
 }
 
 void create_objects(void) {
-    bool (*complete_writes)(uint32_t);
-    *(void **)&complete_writes = dlsym(RTLD_DEFAULT, "stub_complete_writes");
+    bool (*complete)(bool is_receive, uint32_t index, uint32_t status);
+    *(void **)&complete = dlsym(RTLD_DEFAULT, "stub_complete");
+    must(complete != NULL, "stub_complete");
     open_device();
     connect_to_device(&writes);
     connect_to_device(&empty);
     connect_to_device(&polls);
     for (int i = 0; i < POLLS; i++)
         write_to(&polls);
-    must(complete_writes != NULL && complete_writes(POLLS), "stub_complete_writes");
+    for (uint32_t i = 0; i < POLLS; i++)
+        must(complete(false, i, 0), "stub_complete");
 }

@@ -48,8 +48,12 @@ static struct limits {
     struct shape shape; // of the connections of the cases
     uint32_t sends, receives, shared_receives, read_sges;
     bool has_atomics;
-    bool has_native; // flush and atomic write
+    bool has_native;      // flush and atomic write
+    bool has_completions; // of the stub
 } * limits;
+
+// stub_complete() of the stub.
+static bool (*complete_request)(bool is_receive, uint32_t index, uint32_t status);
 
 static struct rpma_peer *peer;
 static struct rpma_conn *conn;
@@ -712,16 +716,13 @@ static void check_full(enum method method, enum rpma_work_type type) {
 
 // Fills the queue, gets completions of the stub, and continues a batch that was refused in
 // part.
-static void complete_some(bool (*stub_complete)(uint32_t)) {
+static void complete_some(void) {
     struct scenario s = {.shape = limits->shape, .method = POST};
     struct rpma_batch *batch;
     struct rpma_cq *cq;
     struct ibv_wc wc[4];
     uint32_t posted;
     int got;
-    make_peer();
-    must(connects(&s.shape), "rpma_conn_req_new()");
-    establish();
     for (uint32_t i = 0; i < 3; i++)
         add(&s, RPMA_WORK_WRITE);
     complete(&s);
@@ -731,7 +732,8 @@ static void complete_some(bool (*stub_complete)(uint32_t)) {
     for (uint32_t i = 0; i + 1 < limits->sends; i++)
         MUST(rpma_write(conn, remote, 0, mr, 0, 8, RPMA_F_COMPLETION_ALWAYS, &wc[i % 4]));
     must(rpma_batch_post(batch, &posted) == RPMA_E_AGAIN && posted == 1, "the full queue");
-    stub_complete(4);
+    for (uint32_t i = 0; i < 4; i++)
+        must(complete_request(false, i, IBV_WC_SUCCESS), "stub_complete()");
     MUST(rpma_conn_get_cq(conn, &cq));
     MUST(rpma_cq_get_wc(cq, 1, &wc[0], NULL));
     must(rpma_cq_get_wc(cq, 4, &wc[1], &got) == 0 && got == 3, "3 completions");
@@ -742,20 +744,38 @@ static void complete_some(bool (*stub_complete)(uint32_t)) {
     must(rpma_cq_get_wc(cq, 1, wc, NULL) == RPMA_E_NO_COMPLETION, "an empty CQ");
     must(rpma_batch_post(batch, &posted) == 0 && posted == 2, "the rest of the batch");
     must(rpma_batch_post(batch, &posted) == RPMA_E_AGAIN && posted == 2, "4 free entries");
-    printf("equal\n");
 }
 
-static void check_completions(void) {
-    bool (*stub_complete)(uint32_t);
-    *(void **)&stub_complete = dlsym(RTLD_DEFAULT, "stub_complete_writes");
-    must(stub_complete != NULL, "stub_complete_writes() of the stub");
-    if (!stub_complete(0)) // for this driver the stub writes none
-        return;
-    printf("completions, and the rest of a batch\t");
-    if (new_process(NULL) == 0) {
-        complete_some(stub_complete);
-        exit(0);
+// A write fails, and the next one is flushed: rpma_cq_get_wc() returns both completions.
+static void fail_some(void) {
+    static const enum ibv_wc_status statuses[] = {IBV_WC_REM_ACCESS_ERR, IBV_WC_WR_FLUSH_ERR};
+    struct rpma_cq *cq;
+    struct ibv_wc wc;
+    MUST(rpma_conn_get_cq(conn, &cq));
+    for (size_t i = 0; i < LENGTH(statuses); i++)
+        MUST(rpma_write(conn, remote, 0, mr, 0, 8, RPMA_F_COMPLETION_ALWAYS, &statuses[i]));
+    for (uint32_t i = 0; i < LENGTH(statuses); i++)
+        must(complete_request(false, i, statuses[i]), "stub_complete()");
+    for (size_t i = 0; i < LENGTH(statuses); i++) {
+        MUST(rpma_cq_get_wc(cq, 1, &wc, NULL));
+        must(wc.wr_id == (uintptr_t)&statuses[i] && wc.status == statuses[i],
+             "the completion of a failed write");
     }
+    must(rpma_cq_get_wc(cq, 1, &wc, NULL) == RPMA_E_NO_COMPLETION, "an empty CQ");
+}
+
+static void check_completions(const char *name, void (*run_case)(void)) {
+    if (new_process(NULL) != 0)
+        return;
+    make_peer();
+    must(connects(&limits->shape), "rpma_conn_req_new()");
+    establish();
+    if (limits->has_completions) {
+        printf("%s\t", name);
+        run_case();
+        printf("equal\n");
+    }
+    exit(0);
 }
 
 static void check_failures(void) {
@@ -819,12 +839,14 @@ static void ask_limits(void) {
 #else
     const bool has_native = false;
 #endif
-    *limits = (struct limits){.shape = shape,
-                              .sends = (uint32_t)fill(SENDS),
-                              .receives = (uint32_t)fill(RECEIVES),
-                              .read_sges = (uint32_t)device.max_sge_rd,
-                              .has_atomics = device.atomic_cap != IBV_ATOMIC_NONE,
-                              .has_native = has_native};
+    *limits =
+        (struct limits){.shape = shape,
+                        .sends = (uint32_t)fill(SENDS),
+                        .receives = (uint32_t)fill(RECEIVES),
+                        .read_sges = (uint32_t)device.max_sge_rd,
+                        .has_atomics = device.atomic_cap != IBV_ATOMIC_NONE,
+                        .has_native = has_native,
+                        .has_completions = complete_request(false, 0, IBV_WC_WR_FLUSH_ERR)};
     shape.has_srq = true;
     if (device.max_srq > 0 && connects(&shape))
         limits->shared_receives = (uint32_t)fill(SHARED_RECEIVES);
@@ -844,6 +866,8 @@ int main(int argc, char **argv) {
     if (argc == 2 && strcmp(argv[1], "--library") == 0)
         return 0;
     ibv_free_device_list(ibv_get_device_list(NULL)); // loads the drivers, once
+    *(void **)&complete_request = dlsym(RTLD_DEFAULT, "stub_complete");
+    must(complete_request != NULL, "stub_complete() of the stub");
     limits = shared_memory(sizeof(*limits));
     for (size_t i = 0; i < LENGTH(outcomes); i++)
         outcomes[i] = shared_memory(sizeof(*outcomes[i]));
@@ -858,6 +882,7 @@ int main(int argc, char **argv) {
     if (limits->shared_receives > 0)
         check_receives(SHARED_RECEIVES);
     check_failures();
-    check_completions();
+    check_completions("completions, and the rest of a batch", complete_some);
+    check_completions("completions with errors", fail_some);
     return 0;
 }

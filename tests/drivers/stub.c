@@ -54,13 +54,6 @@ static const struct stub_driver *driver(void) {
     exit(2);
 }
 
-bool stub_complete_writes(uint32_t count) {
-    if (!driver()->complete_writes)
-        return false;
-    driver()->complete_writes(count);
-    return true;
-}
-
 bool stub_complete(bool is_receive, uint32_t index, uint32_t status) {
     const struct stub_completion completion = {is_receive, index, status};
     if (driver()->complete_one)

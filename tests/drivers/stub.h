@@ -47,10 +47,8 @@ struct stub_driver {
     void (*describe)(struct ib_uverbs_query_device_resp *device);
     // Completes the response, whose common part is filled. Returns an error number.
     int (*complete)(struct stub_call *call);
-    // Writes the completions of the first `count` sends of the last QP, which are signaled
-    // writes of one SGE, into the last CQ. NULL: the stub does not know the format.
-    void (*complete_writes)(uint32_t count);
-    // Writes the completion of one request of the last QP into the last CQ. NULL: as above.
+    // Writes the completion of one request of the last QP into the last CQ; without an error it
+    // is a write of one SGE. NULL: the stub does not know the format.
     void (*complete_one)(const struct stub_completion *completion);
 };
 
@@ -73,10 +71,7 @@ void *stub_new_pages(size_t size, uint64_t *offset);
 // begins: memory that exists is left out.
 size_t stub_memory(void *copy, size_t size);
 
-// For the program under test, too: calls complete_writes(). Returns false if there is none.
-bool stub_complete_writes(uint32_t count);
-
-// The same for complete_one().
+// For the program under test, too: calls complete_one(). Returns false if there is none.
 bool stub_complete(bool is_receive, uint32_t index, uint32_t status);
 
 #endif // DRIVERS_STUB_H

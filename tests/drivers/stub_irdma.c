@@ -21,18 +21,8 @@ static size_t produced;  // entries of it that complete_one() has written
 static uint64_t context; // of the last QP
 static uint64_t qp_id;
 
-// rdma-core providers/irdma/uk.c, irdma_uk_cq_poll_cmpl(), with the polarity of the first lap
-static void complete_writes(uint32_t count) {
-    enum { WORDS = 4, CONTEXT = 1, QP_ID = 2, STATE = 3 };
-    enum { INDEX = 32, OF_SENDS = 62, VALID = 63 }; // bits of the state; RDMA write is 0
-    for (uint64_t i = 0; i < count; i++) {
-        cqes[i * WORDS + CONTEXT] = htole64(context);
-        cqes[i * WORDS + QP_ID] = htole64(qp_id << 32);
-        cqes[i * WORDS + STATE] = htole64(i << INDEX | 1ULL << OF_SENDS | 1ULL << VALID);
-    }
-}
-
-// rdma-core providers/irdma/uk.c, irdma_uk_cq_poll_cmpl(): the entry of a flush completes all
+// rdma-core providers/irdma/uk.c, irdma_uk_cq_poll_cmpl(), with the polarity of the first
+// lap: the entry of a flush completes all
 // requests of the queue, the first one with its error; uverbs.c,
 // irdma_flush_err_to_ib_wc_status()
 static void complete_one(const struct stub_completion *completion) {
@@ -92,8 +82,5 @@ static int complete(struct stub_call *call) {
     }
 }
 
-const struct stub_driver stub_irdma = {.name = "irdma",
-                                       .describe = describe,
-                                       .complete = complete,
-                                       .complete_writes = complete_writes,
-                                       .complete_one = complete_one};
+const struct stub_driver stub_irdma = {
+    .name = "irdma", .describe = describe, .complete = complete, .complete_one = complete_one};

@@ -33,11 +33,6 @@ static void complete_write(uint32_t index) {
     cqe[OP_OWN] = 0;
 }
 
-static void complete_writes(uint32_t count) {
-    for (uint32_t i = 0; i < count; i++)
-        complete_write(i);
-}
-
 // rdma-core providers/mlx5/mlx5dv.h, struct mlx5_err_cqe, and mlx5/cq.c,
 // mlx5_handle_error_cqe()
 static uint32_t syndrome_of(uint32_t status) {
@@ -115,8 +110,5 @@ static int complete(struct stub_call *call) {
     }
 }
 
-const struct stub_driver stub_mlx5 = {.name = "mlx5",
-                                      .describe = describe,
-                                      .complete = complete,
-                                      .complete_writes = complete_writes,
-                                      .complete_one = complete_one};
+const struct stub_driver stub_mlx5 = {
+    .name = "mlx5", .describe = describe, .complete = complete, .complete_one = complete_one};
