@@ -311,10 +311,14 @@ struct CmRequests {
         if (!channel || channel->purpose != Channel::CONNECTIONS)
             return EINVAL;
         std::vector<Event> events;
+        std::vector<Object *> owners = {id};
+        for (const uint32_t handle : id->multicasts)
+            owners.push_back(fabric.find<CmMulticast>(handle));
         for (const Event &event : id->channel->queue)
-            if (event.about == id)
+            if (std::ranges::find(owners, event.about) != owners.end())
                 events.push_back(event);
-        fabric.remove_events(*id);
+        for (Object *const owner : owners)
+            fabric.remove_events(*owner);
         cm.set_channel(*id, *channel);
         for (const Event &event : events)
             fabric.push(*channel, event);
@@ -340,6 +344,23 @@ struct CmRequests {
         fabric.destroy(*channel);
         return 0;
     }
+
+    // ucma.c, ucma_process_join()
+    int on(const CmJoin &request, CmJoin::Reply &reply) {
+        CmId *id;
+        const int error = find_with_device(request.id, id);
+        return error ? error : cm.join(*id, request, reply);
+    }
+
+    // ucma.c, ucma_leave_multicast()
+    int on(const CmLeave &request, CmLeave::Reply &reply) {
+        CmMulticast *const multicast = fabric.find<CmMulticast>(session, request.multicast);
+        if (!multicast)
+            return ENOENT;
+        reply.events = multicast->events_taken;
+        cm.leave(*multicast);
+        return 0;
+    }
 };
 
 int Cm::call(Caller &caller, const void *request, size_t length, Reply &reply) {
@@ -347,7 +368,8 @@ int Cm::call(Caller &caller, const void *request, size_t length, Reply &reply) {
     return requests
         .dispatch<CmCreate, CmDestroy, CmBind, CmResolveAddr, CmResolveRoute, CmInitQpAttr,
                   CmListen, CmConnect, CmAccept, CmReject, CmDisconnect, CmNotify, CmSetOption,
-                  CmMigrate, CmCreateChannel, CmDestroyChannel>(request, length);
+                  CmMigrate, CmCreateChannel, CmDestroyChannel, CmJoin, CmLeave>(request,
+                                                                                 length);
 }
 
 void Cm::set_channel(CmId &id, Channel &channel) {
@@ -384,6 +406,8 @@ void Cm::destroy(CmId &id) {
     for (const uint32_t handle : pending)
         if (CmId *const request = id_of(handle))
             destroy(*request);
+    while (!id.multicasts.empty())
+        leave(*fabric_.find<CmMulticast>(id.multicasts.back()));
     notify_peer(id);
     release_port(id);
     fabric_.cancel(id.timer);
@@ -403,6 +427,10 @@ void Cm::destroy_ids(const std::function<bool(const CmId &)> &which) {
 }
 
 void Cm::event_taken(const Event &event) {
+    if (event.about->kind == Object::CM_MULTICAST) {
+        static_cast<CmMulticast *>(event.about)->events_taken++;
+        return;
+    }
     CmId &id = *static_cast<CmId *>(event.about);
     id.events_taken++;
     if (event.type == RDMA_CM_EVENT_CONNECT_REQUEST)

@@ -46,8 +46,17 @@ struct CmId : Object {
     CmParam local{}, remote{};
     ibv_ece local_ece{}, remote_ece{};
     uint64_t timer = 0;
+    std::vector<uint32_t> multicasts; // handles of the groups that it has joined
     CmId() : Object(KIND) {}
     bool connects() const { return state >= SIM_CM_REQ_SENT; }
+};
+
+// A multicast group that an ID has joined.
+struct CmMulticast : Object {
+    static constexpr Kind KIND = CM_MULTICAST;
+    CmId *id = nullptr;
+    uint32_t events_taken = 0;
+    CmMulticast() : Object(KIND) {}
 };
 
 class Cm {
@@ -138,6 +147,11 @@ class Cm {
         const CmId *about = nullptr;     // NULL: the ID itself; for a request, the new ID
     };
     void report(CmId &id, const Report &report);
+    void push(const CmId &id, Object &owner, const CmEvent &event);
+    // cm_multicast.cc
+    int join(CmId &id, const CmJoin &request, CmJoin::Reply &reply);
+    ibv_ah_attr group_attr(const CmId &id, const CmAddress &address);
+    void leave(CmMulticast &multicast);
     // cm.cc
     CmId *id_of(const Qp &qp) const;
     Qp *qp_of(const CmId &id) const;
@@ -157,6 +171,7 @@ class Cm {
     std::set<std::pair<Device *, Device *>> neighbours_; // pairs with resolved addresses
     std::map<uint64_t, Message> waiting_;                // by number
     uint64_t next_message_ = 1;
+    std::map<std::pair<uint64_t, uint64_t>, uint16_t> lids_; // of InfiniBand's multicast groups
     std::map<std::pair<Device *, Device *>, uint64_t> arrivals_; // times of the last messages
 };
 

@@ -119,14 +119,16 @@ int Cm::choose_source(CmId &id) {
     const uint16_t source_port = port_of(id.source), port = port_of(id.destination);
     Device *device = id.device;
     Place place{};
-    if (!device && (is_any(id.destination) || place_of(id.destination, place)))
-        device = sim::device_of(*id.session->host, is_any(id.destination) ? 0 : place.device);
+    const bool is_multicast = sim_is_multicast(&id.destination.any);
+    const bool is_first = is_any(id.destination) || is_multicast;
+    if (!device && (is_first || place_of(id.destination, place)))
+        device = sim::device_of(*id.session->host, is_first ? 0 : place.device);
     if (!device || device->removed)
         return ENETUNREACH;
     if (is_any(id.destination))
         id.destination = address_of(*device, id.source.any.sa_family);
     sim_set_port(&id.destination.any, htons(port));
-    if (!place_of(id.destination, place) || place.device != device->number)
+    if (!is_multicast && (!place_of(id.destination, place) || place.device != device->number))
         return ENETUNREACH;
     id.source = address_of(*device, id.source.any.sa_family);
     sim_set_port(&id.source.any, htons(source_port));

@@ -172,6 +172,8 @@ void Cm::expire(const Message &message) {
 void Cm::resolve(CmId &id, uint64_t timeout) {
     Device *const destination = device_of(id.destination);
     id.state = SIM_CM_RESOLVING;
+    if (sim_is_multicast(&id.destination.any)) // addr.c: such an address has no neighbour
+        return report(id, {RDMA_CM_EVENT_ADDR_RESOLVED});
     if (destination && !fabric_.options().is_stepped &&
         neighbours_.contains({id.device, destination}))
         return on_resolved(id);
@@ -418,8 +420,13 @@ void Cm::report(CmId &id, const Report &report) {
     if (about.qp_type == IBV_QPT_UD && about.device)
         event.path = path_attr(about);
     event.qkey = RDMA_UDP_QKEY;
+    push(id, id, event);
+}
+
+// The owner of an event is the ID, or one of its multicast groups.
+void Cm::push(const CmId &id, Object &owner, const CmEvent &event) {
     const auto *const bytes = reinterpret_cast<const std::byte *>(&event);
-    fabric_.push(*id.channel, {&id, id.cookie, static_cast<uint32_t>(report.type), 0,
+    fabric_.push(*id.channel, {&owner, owner.cookie, event.type, 0,
                                std::vector<std::byte>(bytes, bytes + sizeof(event))});
 }
 

@@ -335,12 +335,19 @@ void Engine::count_dropped(const Qp &qp, const Qp *peer, const Send &send) {
         peer->context->device->counters[COUNT_NO_RECEIVE]++;
 }
 
-void Engine::count_datagram(const Qp &qp, const Qp *peer, uint64_t length, bool has_receive) {
-    Device &from = *qp.context->device, *const to = peer ? peer->context->device : nullptr;
-    count(from, to, traffic_of(from.profile->transport, length, UINT32_MAX, DETH));
+// The receivers of a datagram count it themselves: there are several if it is for a group.
+void Engine::count_datagram(const Qp &qp, uint64_t length) {
+    Device &from = *qp.context->device;
+    count(from, nullptr, traffic_of(from.profile->transport, length, UINT32_MAX, DETH));
     from.counters[COUNT_SENDS]++;
-    if (to)
-        to->counters[has_receive ? COUNT_SENDS_IN : COUNT_NO_RECEIVE]++;
+}
+
+void Engine::count_delivery(const Qp &peer, uint64_t length, bool has_receive) {
+    Device &to = *peer.context->device;
+    const Traffic traffic = traffic_of(to.profile->transport, length, UINT32_MAX, DETH);
+    to.counters[COUNT_RECEIVED_PACKETS] += traffic.packets;
+    to.counters[COUNT_RECEIVED_BYTES] += traffic.bytes;
+    to.counters[has_receive ? COUNT_SENDS_IN : COUNT_NO_RECEIVE]++;
 }
 
 void Fabric::count_mad(Device &from, Device *to) {

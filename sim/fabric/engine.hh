@@ -73,7 +73,8 @@ class Engine {
     // counters.cc
     static void count_executed(const Qp &qp, const Qp &peer, const Send &send);
     static void count_dropped(const Qp &qp, const Qp *peer, const Send &send);
-    static void count_datagram(const Qp &qp, const Qp *peer, uint64_t length, bool has_receive);
+    static void count_datagram(const Qp &qp, uint64_t length);
+    static void count_delivery(const Qp &peer, uint64_t length, bool has_receive);
     static void count_send(const Qp &qp, const Send &send, ibv_wc_status status);
     static void count_receive(const Qp &qp, ibv_wc_status status);
     // `peer` has no receive; NULL: there is no response.
@@ -91,6 +92,8 @@ class Engine {
     Result execute_atomic(Qp &qp, Qp &peer, Send &send);
     Result execute_flush(Qp &peer, Send &send);
     Result execute_datagram(Qp &qp, Send &send);
+    Copied deliver_datagram(const Qp &qp, const Send &send, const Ah &ah, Places from,
+                            Qp &peer);
     Result done(Send &send, ibv_wc_status status);
     Result refuse(Qp &peer, Send &send, ibv_wc_status status);
     Result lacks_receive(Qp &peer, Send &send);

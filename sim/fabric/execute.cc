@@ -431,50 +431,67 @@ Engine::Result Engine::execute_flush(Qp &peer, Send &send) {
     return done(send, IBV_WC_SUCCESS);
 }
 
-// A datagram without a receiver is lost, and the sender gets no error.
+// A datagram without a receiver is lost, and the sender gets no error. Linux 7.3,
+// drivers/infiniband/sw/rxe/rxe_recv.c, rxe_rcv_mcast_pkt(): each QP of a group gets a copy.
 Engine::Result Engine::execute_datagram(Qp &qp, Send &send) {
-    Places from, to;
+    Places from;
     if (const ibv_wc_status status = source_of(qp, send, from))
         return done(send, status);
-    const uint64_t length = length_of(from);
     const Ah *const ah = fabric_.find<Ah>(qp.session, send.wr.ah);
     if (!ah || ah->pd != qp.pd)
         return done(send, IBV_WC_LOC_QP_OP_ERR);
-    if (length > 4096) // the MTU
+    if (length_of(from) > 4096) // the MTU
         return done(send, IBV_WC_LOC_LEN_ERR);
-    Device *const device = fabric_.device_at(ah->attr);
-    Qp *peer = device ? fabric_.find_qp(*device, send.wr.remote_qpn) : nullptr;
+    count_datagram(qp, length_of(from));
+    std::vector<Qp *> to;
+    if (send.wr.remote_qpn == SIM_MULTICAST_QP)
+        to = fabric_.members_of(ah->attr.grh.dgid);
+    else if (Device *const device = fabric_.device_at(ah->attr))
+        if (Qp *const peer = fabric_.find_qp(*device, send.wr.remote_qpn))
+            to = {peer};
+    for (Qp *const peer : to)
+        if (deliver_datagram(qp, send, *ah, from, *peer) == NO_SOURCE)
+            return done(send, qp.context->device->profile->source_error);
+    return done(send, IBV_WC_SUCCESS);
+}
+
+Engine::Copied Engine::deliver_datagram(const Qp &qp, const Send &send, const Ah &ah,
+                                        Places from, Qp &peer) try {
+    const Device &device = *qp.context->device;
     const uint32_t qkey = send.wr.remote_qkey & 0x80000000 ? qp.attr.qkey : send.wr.remote_qkey;
     Receive receive;
-    if (peer && (peer->type != IBV_QPT_UD || peer->attr.qp_state < IBV_QPS_RTR ||
-                 peer->attr.qp_state == IBV_QPS_ERR || peer->attr.qkey != qkey ||
-                 !fabric_.reachable(*qp.context->device, *device)))
-        peer = nullptr;
-    const bool has_receive = peer && take_receive(*peer, receive);
-    count_datagram(qp, peer, length, has_receive);
+    if (peer.type != IBV_QPT_UD || peer.attr.qp_state < IBV_QPS_RTR ||
+        peer.attr.qp_state == IBV_QPS_ERR || peer.attr.qkey != qkey ||
+        !fabric_.reachable(device, *peer.context->device))
+        return COPIED;
+    const bool has_receive = take_receive(peer, receive);
+    count_delivery(peer, length_of(from), has_receive);
     if (!has_receive)
-        return done(send, IBV_WC_SUCCESS);
+        return COPIED;
     ibv_grh grh{};
-    grh.hop_limit = ah->attr.grh.hop_limit;
-    grh.sgid = qp.context->device->gids[std::min<size_t>(ah->attr.grh.sgid_index,
-                                                         qp.context->device->gids.size() - 1)];
-    grh.dgid = ah->attr.grh.dgid;
+    grh.hop_limit = ah.attr.grh.hop_limit;
+    grh.sgid = device.gids[std::min<size_t>(ah.attr.grh.sgid_index, device.gids.size() - 1)];
+    grh.dgid = ah.attr.grh.dgid;
     from.insert(from.begin(),
                 {nullptr, reinterpret_cast<uint64_t>(&grh), GRH_BYTES, false, false});
-    ibv_wc_status status = local_places(*peer, receive.sges, true, to);
-    if (status == IBV_WC_SUCCESS && length + GRH_BYTES > length_of(to))
+    const uint64_t length = length_of(from);
+    Places to;
+    ibv_wc_status status = local_places(peer, receive.sges, true, to);
+    if (status == IBV_WC_SUCCESS && length > length_of(to))
         status = IBV_WC_LOC_LEN_ERR;
-    const Copied copied = status == IBV_WC_SUCCESS ? fill(*peer, receive, from, to) : COPIED;
+    const Copied copied = status == IBV_WC_SUCCESS ? fill(peer, receive, from, to) : COPIED;
     if (copied == NO_SOURCE)
-        return done(send, qp.context->device->profile->source_error);
+        return NO_SOURCE;
     if (copied == NO_TARGET)
-        status = peer->context->device->profile->receive_error;
-    ibv_wc wc = status ? failed(status) : received(send, length + GRH_BYTES, IBV_WC_RECV);
+        status = peer.context->device->profile->receive_error;
+    ibv_wc wc = status ? failed(status) : received(send, length, IBV_WC_RECV);
     wc.src_qp = qp.number;
-    wc.slid = qp.context->device->lid;
-    wc.wc_flags |= ah->attr.is_global ? IBV_WC_GRH : 0;
-    complete_receive(*peer, receive, wc, send.wr.flags & IBV_SEND_SOLICITED);
-    return done(send, IBV_WC_SUCCESS);
+    wc.slid = device.lid;
+    wc.wc_flags |= ah.attr.is_global ? IBV_WC_GRH : 0;
+    complete_receive(peer, receive, wc, send.wr.flags & IBV_SEND_SOLICITED);
+    return COPIED;
+} catch (const ProgramEnded &) {
+    return COPIED; // one of the programs has ended: the datagram is lost
 }
 
 } // namespace sim

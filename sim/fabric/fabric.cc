@@ -176,6 +176,8 @@ void Fabric::remove_events(Object &about) {
     const Context *const context = Verbs::context_of(about);
     Channel *const channels[] = {
         about.kind == Object::CM_ID ? static_cast<CmId &>(about).channel : nullptr,
+        about.kind == Object::CM_MULTICAST ? static_cast<CmMulticast &>(about).id->channel
+                                           : nullptr,
         about.kind == Object::CQ ? static_cast<Cq &>(about).channel : nullptr,
         context ? context->async : nullptr};
     for (Channel *const channel : channels) {
@@ -232,6 +234,42 @@ void Fabric::end_session(Session &session) {
     cm_.destroy_ids([&](const CmId &id) { return id.session == &session; });
     destroy_all([&](const Object &object) { return object.session == &session; });
     sessions_.erase(session.number);
+}
+
+// ---- multicast -----------------------------------------------------------------------------
+
+const std::vector<Qp *> &Fabric::members_of(const ibv_gid &group) const {
+    static const std::vector<Qp *> none;
+    const auto found = groups_.find(key_of(group));
+    return found == groups_.end() ? none : found->second;
+}
+
+// Linux 7.3, drivers/infiniband/core/uverbs_cmd.c, ib_uverbs_attach_mcast(): a second time has
+// no effect; sw/rxe/rxe_mcast.c, __rxe_init_mca().
+int Fabric::attach(Qp &qp, const ibv_gid &group) {
+    std::vector<Qp *> &members = groups_[key_of(group)];
+    if (std::ranges::find(members, &qp) != members.end())
+        return 0;
+    const Device *const device = qp.context->device;
+    const auto count = std::ranges::count_if(
+        members, [device](const Qp *other) { return other->context->device == device; });
+    if (count >= device->profile->attr.max_mcast_qp_attach)
+        return ENOMEM;
+    members.push_back(&qp);
+    qp.groups.push_back(group);
+    qp.users++; // uverbs_std_types_qp.c, uverbs_free_qp(): its destruction is refused
+    return 0;
+}
+
+int Fabric::detach(Qp &qp, const ibv_gid &group) {
+    const auto found = groups_.find(key_of(group));
+    if (found == groups_.end() || std::erase(found->second, &qp) == 0)
+        return EINVAL;
+    if (found->second.empty())
+        groups_.erase(found);
+    std::erase_if(qp.groups, [&](const ibv_gid &gid) { return key_of(gid) == key_of(group); });
+    qp.users--;
+    return 0;
 }
 
 Device *Fabric::device_of(const ibv_gid &gid) {

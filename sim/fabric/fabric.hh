@@ -143,6 +143,9 @@ class Fabric {
     // Takes the first event after the process read the byte. Returns false if there is none.
     bool take(Channel &channel, Event &event);
     void remove_events(Object &about);
+    const std::vector<Qp *> &members_of(const ibv_gid &group) const; // the attached QPs
+    int attach(Qp &qp, const ibv_gid &group);
+    int detach(Qp &qp, const ibv_gid &group);
     int modify_qp(Qp &qp, const ibv_qp_attr &attr, int mask);
     // Detaches the QP from its program, which has deleted it or has ended. Packets of the QP
     // are still in flight.
@@ -191,7 +194,8 @@ class Fabric {
     std::map<uint32_t, std::unique_ptr<Session>> sessions_;
     std::map<uint32_t, std::unique_ptr<Object>> objects_;
     std::map<uint32_t, Mr *> keys_;
-    std::map<uint32_t, Qp *> qps_;  // by number
+    std::map<uint32_t, Qp *> qps_;                                      // by number
+    std::map<std::pair<uint64_t, uint64_t>, std::vector<Qp *>> groups_; // by GID
     std::set<uint32_t> no_receive_; // numbers of QPs whose peer has no receive
     std::set<std::pair<unsigned, unsigned>> cut_;
     std::map<std::pair<unsigned, unsigned>, uint64_t> delays_;

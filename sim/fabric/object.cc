@@ -37,8 +37,9 @@ int Verbs::call(uint32_t op) {
             &Verbs::rereg_mr, &Verbs::advise_mr, &Verbs::create_channel, &Verbs::create_cq,
             &Verbs::resize_cq, &Verbs::req_notify, &Verbs::take_event, &Verbs::create_srq,
             &Verbs::modify_srq, &Verbs::query_srq, &Verbs::create_qp, &Verbs::modify_qp,
-            &Verbs::query_qp, &Verbs::create_ah, &Verbs::post_send, &Verbs::post_recv,
-            &Verbs::destroy, &Verbs::persist, &Verbs::read_counter, &Verbs::netlink);
+            &Verbs::query_qp, &Verbs::multicast, &Verbs::create_ah, &Verbs::post_send,
+            &Verbs::post_recv, &Verbs::destroy, &Verbs::persist, &Verbs::read_counter,
+            &Verbs::netlink);
     return error;
 }
 

@@ -24,7 +24,7 @@ struct Context;
 struct Caller;
 
 struct Object {
-    enum Kind { CONTEXT, CHANNEL, PD, MR, CQ, SRQ, QP, AH, CM_ID };
+    enum Kind { CONTEXT, CHANNEL, PD, MR, CQ, SRQ, QP, AH, CM_ID, CM_MULTICAST };
     const Kind kind;
     uint32_t handle = 0;
     Session *session = nullptr;
@@ -179,6 +179,7 @@ struct Qp : Object {
     Attempts attempts;
     // iWARP: set by the connection manager. InfiniBand and RoCE find the peer by attr.
     uint32_t iwarp_peer = 0;
+    std::vector<ibv_gid> groups;          // multicast groups that it is attached to
     uint32_t cm_id = 0;                   // handle of the CM ID that connects it
     bool is_idle = false;                 // siw: the connection was closed
     std::unique_ptr<Context> own_context; // after Fabric::abandon()

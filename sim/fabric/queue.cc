@@ -212,6 +212,19 @@ int Verbs::query_qp(const QueryQp &request, QueryQp::Reply &reply) {
     return 0;
 }
 
+int Verbs::multicast(const Multicast &request, Empty &) {
+    Qp *const qp = find<Qp>(request.qp);
+    if (!qp)
+        return EINVAL;
+    if (qp->context->device->removed)
+        return EIO;
+    if (const int error = sim_check_multicast(qp->context->device->profile, qp->type,
+                                              &request.gid, (uint16_t)request.lid))
+        return error;
+    return request.attaches ? fabric_.attach(*qp, request.gid)
+                            : fabric_.detach(*qp, request.gid);
+}
+
 int Fabric::modify_qp(Qp &qp, const ibv_qp_attr &attr, int mask) {
     const ibv_qp_state to = mask & IBV_QP_STATE ? attr.qp_state : qp.attr.qp_state;
     if (qp.context->device->removed)

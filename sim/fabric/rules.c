@@ -293,6 +293,25 @@ int sim_check_qp_change(const struct sim_profile *device, enum ibv_qp_type type,
     return is_possible && are_valid(device, from, attr, mask) ? 0 : EINVAL;
 }
 
+// ---- multicast -----------------------------------------------------------------------------
+
+// Linux 7.3, include/rdma/ib_addr.h, rdma_is_multicast_addr(): also an IPv4 address.
+bool sim_is_multicast_gid(const union ibv_gid *gid) {
+    static const uint8_t of_ipv4[12] = {[10] = 0xff, [11] = 0xff};
+    return gid->raw[0] == 0xff ||
+           (memcmp(gid->raw, of_ipv4, sizeof(of_ipv4)) == 0 && gid->raw[12] >> 4 == 0xe);
+}
+
+// Linux 7.3, drivers/infiniband/core/verbs.c, ib_attach_mcast() and is_valid_mcast_lid()
+int sim_check_multicast(const struct sim_profile *device, enum ibv_qp_type type,
+                        const union ibv_gid *gid, uint16_t lid) {
+    const bool is_lid =
+        device->transport != SIM_INFINIBAND || (lid >= SIM_MULTICAST_LID && lid != 0xffff);
+    if (device->attr.max_mcast_grp == 0)
+        return EOPNOTSUPP;
+    return sim_is_multicast_gid(gid) && type == IBV_QPT_UD && is_lid ? 0 : EINVAL;
+}
+
 // ---- requests ------------------------------------------------------------------------------
 
 bool sim_has_atomics(const struct sim_profile *device) {
@@ -546,6 +565,12 @@ bool sim_is_wildcard(const struct sockaddr *address) {
     size_t length;
     const void *const host = host_of(address, &length);
     return memcmp(host, &in6addr_any, length) == 0;
+}
+
+bool sim_is_multicast(const struct sockaddr *address) {
+    size_t length;
+    const uint8_t *const bytes = host_of(address, &length);
+    return length == sizeof(struct in6_addr) ? bytes[0] == 0xff : bytes[0] >> 4 == 0xe;
 }
 
 // Linux 7.3, drivers/infiniband/core/cma.c, cma_addr_cmp()

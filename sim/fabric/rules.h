@@ -63,6 +63,12 @@ int sim_check_qp_change(const struct sim_profile *device, enum ibv_qp_type type,
 enum sim_about { SIM_ABOUT_CQ, SIM_ABOUT_SRQ, SIM_ABOUT_QP, SIM_ABOUT_DEVICE };
 enum sim_about sim_about_of(enum ibv_event_type type);
 
+enum { SIM_MULTICAST_LID = 0xc000, SIM_MULTICAST_QP = 0xffffff };
+bool sim_is_multicast_gid(const union ibv_gid *gid);
+// Of ibv_attach_mcast() and ibv_detach_mcast().
+int sim_check_multicast(const struct sim_profile *device, enum ibv_qp_type type,
+                        const union ibv_gid *gid, uint16_t lid);
+
 // ---- requests ------------------------------------------------------------------------------
 
 // The members of a send request that are checked at the post and at the target.
@@ -135,6 +141,7 @@ size_t sim_address_length(const struct sockaddr *address); // 0: NULL, or anothe
 in_port_t sim_port(const struct sockaddr *address);
 void sim_set_port(struct sockaddr *address, in_port_t port);
 bool sim_is_wildcard(const struct sockaddr *address);
+bool sim_is_multicast(const struct sockaddr *address);
 bool sim_is_same_host(const struct sockaddr *one, const struct sockaddr *other);
 // The states of a CM ID.
 enum sim_cm_state {

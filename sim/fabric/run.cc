@@ -476,6 +476,8 @@ void Engine::release(Qp &qp) {
 }
 
 void Engine::release_objects(Qp &qp) {
+    while (!qp.groups.empty())
+        (void)fabric_.detach(qp, ibv_gid(qp.groups.back()));
     for (Object *const used :
          {(Object *)qp.pd, (Object *)qp.send_cq, (Object *)qp.recv_cq, (Object *)qp.srq})
         if (used)

@@ -70,6 +70,7 @@ class Verbs {
     int create_qp(const CreateQp &, CreateQp::Reply &);
     int modify_qp(const ModifyQp &, ModifyQp::Reply &);
     int query_qp(const QueryQp &, QueryQp::Reply &);
+    int multicast(const Multicast &, Empty &);
     // post.cc
     int post_send(const PostSend &, PostSend::Reply &);
     int post_recv(const PostRecv &, PostSend::Reply &);

@@ -89,12 +89,13 @@ struct Process {
         request.id = id;
         return call(request);
     }
-    uint32_t create(uint64_t cookie = 1) {
+    uint32_t create(uint64_t cookie = 1, uint32_t port_space = RDMA_PS_TCP,
+                    uint32_t qp_type = IBV_QPT_RC) {
         CmCreate request{};
         request.channel = channel;
         request.cookie = cookie;
-        request.port_space = RDMA_PS_TCP;
-        request.qp_type = IBV_QPT_RC;
+        request.port_space = port_space;
+        request.qp_type = qp_type;
         return must(request).id;
     }
     int bind(uint32_t id, const CmAddress &to, bool privileged = false) {
@@ -470,6 +471,86 @@ void migrated_id_keeps_its_events(void **) {
     assert_int_equal(client.must(request).events, 1);
 }
 
+// cma.c, rdma_join_multicast(), cma_iboe_set_mgid() and cma_set_mgid(); ucma.c,
+// ucma_process_join()
+void group_of_an_address_is_joined(void **) {
+    static const struct {
+        const char *device, *source, *group;
+        unsigned port_space, qp_type, flags;
+        int error;
+        const char *gid;
+        uint16_t lid;
+    } rows[] = {
+        {"rxe", "10.77.0.1", "239.1.2.3", RDMA_PS_UDP, IBV_QPT_UD, 0, 0, "::ffff:239.1.2.3", 0},
+        {"rxe", "10.77.0.1", "239.1.2.3", RDMA_PS_UDP, IBV_QPT_UD, 1, 0, "::ffff:239.1.2.3", 0},
+        {"rxe", "10.77.0.1", "239.1.2.3", RDMA_PS_UDP, IBV_QPT_UD, 2, EINVAL, "", 0},
+        {"rxe", "10.77.0.1", "239.1.2.3", RDMA_PS_TCP, IBV_QPT_RC, 0, EINVAL, "", 0},
+        {"rxe", "10.77.0.1", "0.0.0.0", RDMA_PS_UDP, IBV_QPT_UD, 0, EINVAL, "", 0},
+        {"rxe", "fd77::1", "ff0e::1", RDMA_PS_UDP, IBV_QPT_UD, 0, 524, "", 0},
+        {"rxe", "0.0.0.0", "239.1.2.3", RDMA_PS_UDP, IBV_QPT_UD, 0, EINVAL, "", 0}, // no device
+        {"siw", "10.77.0.1", "239.1.2.3", RDMA_PS_UDP, IBV_QPT_UD, 0, ENOSYS, "", 0},
+        {"mlx5-ib", "10.77.0.1", "239.1.2.3", RDMA_PS_UDP, IBV_QPT_UD, 0, 0,
+         "ff12:4001:ffff::f01:203", 0xc000},
+        {"mlx5-ib", "10.77.0.1", "239.1.2.3", RDMA_PS_IPOIB, IBV_QPT_UD, 0, 0,
+         "ff12:401b:ffff::f01:203", 0xc000},
+        {"mlx5-ib", "fd77::1", "ff0e::1:2:3:4", RDMA_PS_UDP, IBV_QPT_UD, 0, 0,
+         "ff12:6001:ffff::1:2:3:4", 0xc000},
+    };
+    for (const auto &row : rows) {
+        Network network(row.device);
+        Process process(network, 1);
+        CmJoin request{};
+        request.id = process.create(1, row.port_space, row.qp_type);
+        request.flags = row.flags;
+        request.cookie = 7;
+        request.address = address(row.group, 0);
+        assert_int_equal(process.bind(request.id, address(row.source, 0)), 0);
+        CmJoin::Reply joined{};
+        if (process.call(request, joined) != row.error)
+            fail_msg("%s: %s", row.device, row.group);
+        if (row.error)
+            continue;
+        const CmEvent event = process.expect(RDMA_CM_EVENT_MULTICAST_JOIN);
+        ibv_gid gid;
+        inet_pton(AF_INET6, row.gid, &gid);
+        assert_memory_equal(&event.path.grh.dgid, &gid, sizeof(gid));
+        assert_int_equal(event.path.dlid, row.lid);
+        assert_int_equal(event.param.qp_num, 0xffffff);
+        assert_int_equal(event.qkey, RDMA_UDP_QKEY);
+        CmLeave leave{};
+        leave.multicast = joined.multicast;
+        assert_int_equal(process.must(leave).events, 1);
+        assert_int_equal(process.call(leave), ENOENT);
+        process.must(request); // an event that is not taken is removed
+        process.must(request);
+        process.expect(RDMA_CM_EVENT_MULTICAST_JOIN);
+        CmDestroy destroy{};
+        assert_int_equal(process.simple(request.id, destroy), 0);
+        process.expect_none();
+    }
+}
+
+// addr.c, addr_resolve(): a multicast address has no neighbour that could reply.
+void multicast_address_is_resolved_without_a_neighbour(void **) {
+    Network network("rxe");
+    Process process(network, 2);
+    const uint32_t id = process.create(1, RDMA_PS_UDP, IBV_QPT_UD);
+    assert_int_equal(process.resolve(id, address("239.1.2.3", 0)), 0);
+    const CmEvent event = process.expect(RDMA_CM_EVENT_ADDR_RESOLVED);
+    const CmAddress source = address("10.77.0.2", 0);
+    assert_int_equal(event.route.source.v4.sin_addr.s_addr, source.v4.sin_addr.s_addr);
+    CmJoin request{};
+    request.id = id;
+    request.address = address("239.1.2.3", 0);
+    process.must(request);
+    CmMigrate migrate{};
+    migrate.channel = process.must(CmCreateChannel{}).channel;
+    assert_int_equal(process.simple(id, migrate), 0);
+    process.expect_none();
+    process.channel = migrate.channel;
+    process.expect(RDMA_CM_EVENT_MULTICAST_JOIN);
+}
+
 // cm.c, cm_init_qp_rtr_attr() and cm_init_qp_rts_attr(); the timeout was measured on rxe
 void attributes_of_qps_follow_the_messages(void **) {
     Pair pair("rxe");
@@ -554,6 +635,8 @@ int main() {
         cmocka_unit_test(host_without_power_sends_nothing),
         cmocka_unit_test(pending_requests_are_rejected_with_their_listener),
         cmocka_unit_test(migrated_id_keeps_its_events),
+        cmocka_unit_test(group_of_an_address_is_joined),
+        cmocka_unit_test(multicast_address_is_resolved_without_a_neighbour),
         cmocka_unit_test(attributes_of_qps_follow_the_messages),
         cmocka_unit_test(removed_device_is_reported_to_its_ids),
         cmocka_unit_test(changed_address_is_reported_to_accepted_ids),

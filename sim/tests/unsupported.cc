@@ -97,7 +97,7 @@ constexpr char DM[] = "device memory is", FLOWS[] = "flow steering is",
                IMPORT[] = "sharing of objects is", RAW[] = "raw packets are",
                WINDOWS[] = "memory windows and invalidated keys are",
                TAGS[] = "tag matching is", RATES[] = "rate limits are",
-               MULTICAST[] = "multicast is", GIDS[] = "GIDs as addresses (AF_IB) are";
+               GIDS[] = "GIDs as addresses (AF_IB) are";
 
 constexpr int ANY_ERROR = 0; // the device has its own error number for the opcode
 
@@ -174,8 +174,6 @@ const struct Row {
     {"ibv_import_dm", IMPORT, [] { return of(ibv_import_dm(context, 0)); }},
     {"ibv_reg_dmabuf_mr", "registration of a dma-buf is",
      [] { return of(ibv_reg_dmabuf_mr(pd, 0, 8, 0, 0, 0)); }},
-    {"ibv_attach_mcast", MULTICAST, [] { return of(ibv_attach_mcast(qp, any<ibv_gid>(), 0)); }},
-    {"ibv_detach_mcast", MULTICAST, [] { return of(ibv_detach_mcast(qp, any<ibv_gid>(), 0)); }},
     {"ibv_set_ece", "enhanced connections (ECE) are",
      [] {
          ibv_ece ece = {0x15b3, 1, 0};
@@ -202,12 +200,6 @@ const struct Row {
     {"ibv_post_send", WINDOWS, [] { return post(IBV_WR_LOCAL_INV); }, ANY_ERROR},
     {"ibv_post_send", WINDOWS, [] { return post(IBV_WR_SEND_WITH_INV); }, ANY_ERROR},
     {"ibv_post_send", RAW, [] { return post(IBV_WR_TSO); }, ANY_ERROR},
-    {"rdma_join_multicast", MULTICAST,
-     [] { return of(rdma_join_multicast(id, any<sockaddr>(), nullptr)); }},
-    {"rdma_join_multicast_ex", MULTICAST,
-     [] { return of(rdma_join_multicast_ex(id, any<rdma_cm_join_mc_attr_ex>(), nullptr)); }},
-    {"rdma_leave_multicast", MULTICAST,
-     [] { return of(rdma_leave_multicast(id, any<sockaddr>())); }},
     {"rdma_resolve_addr", GIDS, [] { return resolve(AF_IB); }},
     {"rdma_bind_addr", GIDS,
      [] {

@@ -13,6 +13,7 @@
 #include <fcntl.h>
 #include <functional>
 #include <linux/netlink.h>
+#include <memory>
 #include <poll.h>
 #include <random>
 #include <rdma/rdma_netlink.h>
@@ -430,6 +431,151 @@ void unreliable_connection_may_have_another_peer(void **) {
     assert_int_equal(pair.post(IBV_WR_RDMA_WRITE, 8), 0);
     pair.expect(IBV_WC_SUCCESS);
     assert_int_equal(pair.b.memory[0], 1);
+}
+
+constexpr int HEADER = 40; // a GRH
+
+void activate_datagrams(Side &side) {
+    assert_int_equal(side.modify(IBV_QPS_INIT, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY),
+                     0);
+    assert_int_equal(side.modify(IBV_QPS_RTR, 0), 0);
+    assert_int_equal(side.modify(IBV_QPS_RTS, IBV_QP_SQ_PSN), 0);
+}
+
+void receive_datagram(Side &side) {
+    ibv_sge sge = {(uint64_t)side.memory, 64, side.mr->lkey};
+    ibv_recv_wr wr = {}, *bad;
+    wr.sg_list = &sge;
+    wr.num_sge = 1;
+    side.direct.use_host(side.host);
+    assert_int_equal(ibv_post_recv(side.qp, &wr, &bad), 0);
+}
+
+void send_datagram(Side &side, const ibv_gid &to, uint32_t number) {
+    ibv_ah_attr attr = {};
+    attr.port_num = 1;
+    attr.is_global = 1;
+    attr.grh.dgid = to;
+    side.direct.use_host(side.host);
+    ibv_ah *const ah = ibv_create_ah(side.pd, &attr);
+    assert_non_null(ah);
+    ibv_sge sge = {(uint64_t)side.memory + 64, 8, side.mr->lkey};
+    ibv_send_wr wr = {}, *bad;
+    wr.sg_list = &sge;
+    wr.num_sge = 1;
+    wr.opcode = IBV_WR_SEND;
+    wr.send_flags = IBV_SEND_SIGNALED;
+    wr.wr.ud.ah = ah;
+    wr.wr.ud.remote_qpn = number;
+    assert_int_equal(ibv_post_send(side.qp, &wr, &bad), 0);
+    assert_int_equal(ibv_destroy_ah(ah), 0);
+}
+
+int attach(const Side &side, const ibv_gid &group) {
+    side.direct.use_host(side.host);
+    return ibv_attach_mcast(side.qp, &group, 0xc001);
+}
+
+int detach(const Side &side, const ibv_gid &group) {
+    side.direct.use_host(side.host);
+    return ibv_detach_mcast(side.qp, &group, 0xc001);
+}
+
+// Linux 7.3, drivers/infiniband/sw/rxe/rxe_recv.c, rxe_rcv_mcast_pkt(), and core/uverbs_cmd.c,
+// ib_uverbs_attach_mcast()
+void datagram_to_a_group_arrives_at_each_attached_queue_pair(void **) {
+    const ibv_gid group = {{0xff, 0x0e, 1}}, other = {{0xff, 0x0e, 2}};
+    Options options = options_of("rxe");
+    options.hosts = 3;
+    Direct direct(options);
+    Side a(direct, 1, false, 0, 32, IBV_QPT_UD), b(direct, 2, false, 0, 32, IBV_QPT_UD),
+        c(direct, 3, false, 0, 32, IBV_QPT_UD), d(direct, 3, false, 0, 32, IBV_QPT_UD);
+    for (Side *const side : {&a, &b, &c, &d})
+        activate_datagrams(*side);
+    for (Side *const side : {&a, &b, &c})
+        assert_int_equal(attach(*side, group), 0);
+    assert_int_equal(attach(b, group), 0); // again
+    assert_int_equal(attach(d, other), 0);
+    for (Side *const side : {&a, &b, &c, &d})
+        receive_datagram(*side);
+    send_datagram(a, group, 0xffffff);
+    a.poll(); // of the receive
+    assert_int_equal(a.poll().status, IBV_WC_SUCCESS);
+    for (const Side *const side : {&b, &c}) {
+        const ibv_wc wc = side->poll();
+        assert_int_equal(wc.opcode, IBV_WC_RECV);
+        assert_int_equal(wc.byte_len, HEADER + 8);
+        assert_int_equal(wc.src_qp, a.qp->qp_num);
+        assert_memory_equal(side->memory + 24, group.raw, sizeof(group));
+        assert_int_equal(side->memory[HEADER], 1);
+        assert_true(side->is_empty());
+    }
+    assert_true(d.is_empty());
+    // Only members whose link is up, and only by the number of multicasts.
+    for (Side *const side : {&a, &b, &c})
+        receive_datagram(*side);
+    direct.fabric().cut(1, 2, true);
+    send_datagram(a, group, 0xffffff);
+    assert_true(b.is_empty());
+    assert_int_equal(c.poll().opcode, IBV_WC_RECV);
+    receive_datagram(c);
+    send_datagram(a, group, c.qp->qp_num);
+    assert_true(c.is_empty());
+    // A member is not destroyed.
+    direct.use_host(c.host);
+    assert_int_equal(ibv_destroy_qp(c.qp), EBUSY);
+    for (Side *const side : {&a, &b, &c})
+        assert_int_equal(detach(*side, group), 0);
+    assert_int_equal(detach(c, group), EINVAL);
+    assert_int_equal(detach(d, other), 0);
+    send_datagram(a, group, 0xffffff);
+    assert_true(c.is_empty());
+}
+
+// Linux 7.3, drivers/infiniband/core/verbs.c, ib_attach_mcast(); sw/rxe/rxe_mcast.c,
+// __rxe_init_mca()
+void group_is_refused_as_by_the_kernel(void **) {
+    static const struct {
+        const char *device;
+        ibv_qp_type type;
+        ibv_gid group;
+        uint16_t lid;
+        int error;
+    } rows[] = {
+        {"rxe", IBV_QPT_UD, {{0xff, 0x0e}}, 0, 0},
+        {"rxe", IBV_QPT_UD, {{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 239, 1, 1, 1}}, 0, 0},
+        {"rxe",
+         IBV_QPT_UD,
+         {{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 1, 1, 1}},
+         0,
+         EINVAL},
+        {"rxe", IBV_QPT_UD, {{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 239, 1, 1, 1}}, 0, EINVAL},
+        {"rxe", IBV_QPT_UD, {{0xfe, 0x80}}, 0, EINVAL},
+        {"rxe", IBV_QPT_RC, {{0xff, 0x0e}}, 0, EINVAL},
+        {"mlx5-ib", IBV_QPT_UD, {{0xff, 0x12}}, 0xc000, 0},
+        {"mlx5-ib", IBV_QPT_UD, {{0xff, 0x12}}, 0xbfff, EINVAL},
+        {"mlx5-ib", IBV_QPT_UD, {{0xff, 0x12}}, 0xffff, EINVAL},
+        {"hns", IBV_QPT_UD, {{0xff, 0x0e}}, 0, EOPNOTSUPP},
+    };
+    for (const auto &row : rows) {
+        Direct direct(options_of(row.device));
+        const Side side(direct, 1, false, 0, 32, row.type);
+        const int error = ibv_attach_mcast(side.qp, &row.group, row.lid);
+        if (error != row.error)
+            fail_msg("%s, %#x: %d, not %d", row.device, row.lid, error, row.error);
+        assert_true(error || !ibv_detach_mcast(side.qp, &row.group, row.lid));
+    }
+    Direct direct(options_of("irdma-roce")); // at most 8 queue pairs of the device
+    std::vector<std::unique_ptr<Side>> sides;
+    for (unsigned i = 0; i < 9; i++) {
+        sides.push_back(std::make_unique<Side>(direct, 1, false, 0, 32, IBV_QPT_UD));
+        assert_int_equal(attach(*sides.back(), {{0xff}}), i < 8 ? 0 : ENOMEM);
+    }
+    const Side other(direct, 2, false, 0, 32, IBV_QPT_UD);
+    assert_int_equal(attach(other, {{0xff}}), 0);
+    assert_int_equal(detach(other, {{0xff}}), 0);
+    for (unsigned i = 0; i < 8; i++)
+        assert_int_equal(detach(*sides[i], {{0xff}}), 0);
 }
 
 void overrun_cq_fails_its_queue_pairs(void **) {
@@ -1427,6 +1573,8 @@ int main() {
         cmocka_unit_test(unreliable_connection_loses_messages_without_an_error),
         cmocka_unit_test(unreliable_connection_completes_when_its_message_arrives),
         cmocka_unit_test(unreliable_connection_may_have_another_peer),
+        cmocka_unit_test(datagram_to_a_group_arrives_at_each_attached_queue_pair),
+        cmocka_unit_test(group_is_refused_as_by_the_kernel),
         cmocka_unit_test(overrun_cq_fails_its_queue_pairs),
         cmocka_unit_test(send_waits_for_a_receive),
         cmocka_unit_test(send_without_a_receive_fails_after_its_retries),

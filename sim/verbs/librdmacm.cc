@@ -21,17 +21,6 @@ template <class Request> int simple(rdma_cm_id *id, Request request = {}) {
     return result(call_on(id->channel, request, reply));
 }
 
-CmAddress pack(const sockaddr *address) {
-    CmAddress packed = {};
-    if (address)
-        memcpy(&packed, address, sim_address_length(address));
-    return packed;
-}
-
-int no_multicast(const char *function) {
-    return fail(rpma_sim_unsupported(function, "multicast is"));
-}
-
 // Linux requires CAP_NET_BIND_SERVICE.
 bool is_privileged() {
     return geteuid() == 0;
@@ -111,6 +100,13 @@ uint8_t smaller(uint8_t one, uint8_t other) {
 
 } // namespace
 
+CmAddress pack(const sockaddr *address) {
+    CmAddress packed = {};
+    if (address)
+        memcpy(&packed, address, sim_address_length(address));
+    return packed;
+}
+
 ShimId *new_id(rdma_event_channel *channel, void *context, rdma_port_space port_space,
                ibv_qp_type qp_type) {
     ShimId *const made = static_cast<ShimId *>(calloc(1, sizeof(*made)));
@@ -139,6 +135,7 @@ void free_id(ShimId *id) {
     free(id->id.route.path_rec);
     if (id->is_synchronous)
         rdma_destroy_event_channel(id->id.channel);
+    free_multicasts(id);
     free(id->connect_data);
     free(id);
 }
@@ -207,13 +204,6 @@ int rdma_destroy_id(rdma_cm_id *id) {
     return 0;
 }
 
-static bool is_multicast(const sockaddr *address) {
-    const auto *const v4 = reinterpret_cast<const sockaddr_in *>(address);
-    const auto *const v6 = reinterpret_cast<const sockaddr_in6 *>(address);
-    return (address->sa_family == AF_INET && IN_MULTICAST(ntohl(v4->sin_addr.s_addr))) ||
-           (address->sa_family == AF_INET6 && IN6_IS_ADDR_MULTICAST(&v6->sin6_addr));
-}
-
 // Returns EINVAL for an address that is missing or of an unknown family.
 static int check_address(const char *function, const sockaddr *address) {
     if (address && address->sa_family == AF_IB)
@@ -239,8 +229,6 @@ int rdma_resolve_addr(rdma_cm_id *id, sockaddr *src_addr, sockaddr *dst_addr, in
         return fail(error);
     if (src_addr && !sim_address_length(src_addr))
         return fail(EINVAL);
-    if (is_multicast(dst_addr))
-        return no_multicast("rdma_resolve_addr");
     request.timeout_ms = static_cast<uint32_t>(timeout_ms);
     request.privileged = is_privileged();
     request.source = pack(src_addr);
@@ -510,18 +498,6 @@ int rdma_get_request(rdma_cm_id *listen, rdma_cm_id **id) {
     *id = event->id;
     event->id->event = event;
     return 0;
-}
-
-// ---- multicast -----------------------------------------------------------------------------
-
-int rdma_join_multicast(rdma_cm_id *, sockaddr *, void *) {
-    return no_multicast("rdma_join_multicast");
-}
-int rdma_join_multicast_ex(rdma_cm_id *, rdma_cm_join_mc_attr_ex *, void *) {
-    return no_multicast("rdma_join_multicast_ex");
-}
-int rdma_leave_multicast(rdma_cm_id *, sockaddr *) {
-    return no_multicast("rdma_leave_multicast");
 }
 
 } // extern "C"

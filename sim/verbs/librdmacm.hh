@@ -39,6 +39,18 @@ struct ShimEventChannel {
     pid_t process; // its creator
 };
 
+// A multicast group that the ID has joined.
+struct ShimMulticast {
+    ShimMulticast *next;
+    struct ShimId *id;
+    uint32_t handle, flags;
+    void *context;
+    CmAddress address;
+    ibv_gid gid; // with lid: known after the event of the group
+    uint16_t lid;
+    uint32_t events_acked;
+};
+
 struct ShimId {
     rdma_cm_id id;
     uint32_t handle;
@@ -50,6 +62,7 @@ struct ShimId {
     void *connect_data;        // from the address list; precedes the private data
     size_t connect_length;
     ibv_ece local_ece, remote_ece;
+    ShimMulticast *multicasts;
     uint32_t events_acked;
     pthread_mutex_t mutex;
     pthread_cond_t acked;
@@ -88,6 +101,10 @@ int show_route(ShimId *id, const CmRoute &route);
 ShimId *new_id(rdma_event_channel *channel, void *context, rdma_port_space port_space,
                ibv_qp_type qp_type);
 void free_id(ShimId *id);
+void free_multicasts(ShimId *id);
+// Attaches the QP of the ID to the group; returns -1 with errno.
+int on_joined(ShimMulticast *multicast, const ibv_ah_attr &group);
+CmAddress pack(const sockaddr *address);
 // Called by rdma_accept(), and for the response of the passive side.
 int modify_to_rtr(ShimId *id, uint8_t responder_resources);
 int modify_to_rts(ShimId *id, uint8_t initiator_depth);

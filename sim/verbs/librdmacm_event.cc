@@ -15,14 +15,15 @@ namespace {
 
 struct ShimEvent {
     rdma_cm_event event;
-    ShimId *owner; // the ID of the event; for a request, the listening ID
+    ShimId *owner;            // the ID of the event; for a request, the listening ID
+    ShimMulticast *multicast; // NULL unless the event is about a group
     uint8_t private_data[256];
 };
 
-void acknowledge(ShimId *id) {
+void acknowledge(ShimId *id, ShimMulticast *multicast) {
     pthread_mutex_lock(&id->mutex);
-    id->events_acked++;
-    pthread_cond_signal(&id->acked);
+    (multicast ? multicast->events_acked : id->events_acked)++;
+    pthread_cond_broadcast(&id->acked);
     pthread_mutex_unlock(&id->mutex);
 }
 
@@ -124,6 +125,12 @@ bool process(ShimEvent *made, const CmEvent &from) {
     case RDMA_CM_EVENT_CONNECT_RESPONSE:
         on_response(made, from);
         return true;
+    case RDMA_CM_EVENT_MULTICAST_JOIN:
+        made->event.param.ud.private_data = made->multicast->context;
+        made->event.status = on_joined(made->multicast, from.path);
+        if (made->event.status)
+            made->event.event = RDMA_CM_EVENT_MULTICAST_ERROR;
+        return true;
     case RDMA_CM_EVENT_REJECTED:
         if (!id->had_connect_error)
             modify_to_error(id);
@@ -213,13 +220,16 @@ int rdma_get_cm_event(rdma_event_channel *channel, rdma_cm_event **event) {
             return fail(error);
         }
         memset(made, 0, sizeof(*made));
-        made->owner = reinterpret_cast<ShimId *>(head.cookie);
+        if (from.type == RDMA_CM_EVENT_MULTICAST_JOIN)
+            made->multicast = reinterpret_cast<ShimMulticast *>(head.cookie);
+        made->owner =
+            made->multicast ? made->multicast->id : reinterpret_cast<ShimId *>(head.cookie);
         made->event.id = &made->owner->id;
         made->event.event = static_cast<rdma_cm_event_type>(from.type);
         made->event.status = from.status;
         if (process(made, from))
             break;
-        acknowledge(made->owner);
+        acknowledge(made->owner, made->multicast);
     }
     *event = &made->event;
     return 0;
@@ -229,7 +239,7 @@ int rdma_ack_cm_event(rdma_cm_event *event) {
     if (!event)
         return fail(EINVAL);
     ShimEvent *const made = reinterpret_cast<ShimEvent *>(event);
-    acknowledge(made->owner);
+    acknowledge(made->owner, made->multicast);
     free(made);
     return 0;
 }

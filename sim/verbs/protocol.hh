@@ -58,6 +58,7 @@ enum Op : uint32_t {
     OP_END_RUN,
     OP_READ_COUNTER,
     OP_NETLINK,
+    OP_MULTICAST,
     OP_CM_FIRST = 100, // the connection manager: protocol_cm.hh
     OP_CM_LAST = 199,
 };
@@ -288,6 +289,13 @@ struct CreateAh : Request<OP_CREATE_AH> {
     struct Reply {
         uint32_t ah;
     };
+};
+
+// Adds a QP of UD to a multicast group, or removes it.
+struct Multicast : Request<OP_MULTICAST> {
+    uint32_t qp, lid, attaches;
+    ibv_gid gid;
+    using Reply = Empty;
 };
 
 // No device accepts as many.

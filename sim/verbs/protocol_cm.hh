@@ -4,7 +4,7 @@
 // protocol_cm.hh -- the requests of librdmacm to the connection manager of the fabric.
 //
 // On an event channel, a CmEvent follows TakeEvent::Reply. The cookie of the reply belongs to
-// the ID, or for a connect request to the listening ID.
+// the ID, for a connect request to the listening ID, and for a multicast group to CmJoin.
 
 #ifndef RPMA_SIM_PROTOCOL_CM_HH
 #define RPMA_SIM_PROTOCOL_CM_HH 1
@@ -32,6 +32,8 @@ enum CmOp : uint32_t {
     OP_CM_MIGRATE,
     OP_CM_CREATE_CHANNEL,
     OP_CM_DESTROY_CHANNEL,
+    OP_CM_JOIN,
+    OP_CM_LEAVE,
 };
 
 // An IPv4 or IPv6 address with its port, or family 0.
@@ -173,6 +175,22 @@ struct CmCreateChannel : Request<OP_CM_CREATE_CHANNEL> {
 struct CmDestroyChannel : Request<OP_CM_DESTROY_CHANNEL> {
     uint32_t channel;
     using Reply = Empty;
+};
+
+// Joins the multicast group of the address.
+struct CmJoin : Request<OP_CM_JOIN> {
+    uint32_t id, flags; // flags: RDMA_MC_JOIN_FLAG_*
+    uint64_t cookie;
+    CmAddress address;
+    struct Reply {
+        uint32_t multicast;
+    };
+};
+
+struct CmLeave {
+    static constexpr uint32_t OP = OP_CM_LEAVE;
+    uint32_t op = OP, multicast;
+    using Reply = CmEventsTaken;
 };
 
 } // namespace sim

@@ -532,6 +532,24 @@ int ibv_destroy_qp(ibv_qp *qp) {
     return 0;
 }
 
+static int multicast(ibv_qp *qp, const ibv_gid *gid, uint16_t lid, bool attaches) {
+    Multicast request;
+    request.qp = qp->handle;
+    request.lid = lid;
+    request.attaches = attaches;
+    request.gid = *gid;
+    Empty reply;
+    return call(request, reply);
+}
+
+int ibv_attach_mcast(ibv_qp *qp, const ibv_gid *gid, uint16_t lid) {
+    return multicast(qp, gid, lid, true);
+}
+
+int ibv_detach_mcast(ibv_qp *qp, const ibv_gid *gid, uint16_t lid) {
+    return multicast(qp, gid, lid, false);
+}
+
 ibv_ah *ibv_create_ah(ibv_pd *pd, ibv_ah_attr *attr) {
     CreateAh request;
     request.pd = pd->handle;

@@ -31,8 +31,7 @@ extern "C" int rpma_sim_unsupported(const char *function, const char *feature) {
 
 namespace {
 
-constexpr char MULTICAST[] = "multicast is",
-               WINDOWS[] = "memory windows and invalidated keys are",
+constexpr char WINDOWS[] = "memory windows and invalidated keys are",
                FLOWS[] = "flow steering is", DEVICE_MEMORY[] = "device memory is",
                QUEUES[] = "separate work queues are",
                DOMAINS[] = "thread and parent domains are", XRC[] = "XRC is",
@@ -122,8 +121,6 @@ FUNCTION_NONE(ibv_import_pd, ibv_pd, IMPORT, ibv_context *, uint32_t)
 FUNCTION_NONE(ibv_import_mr, ibv_mr, IMPORT, ibv_pd *, uint32_t)
 FUNCTION_NONE(ibv_import_dm, ibv_dm, IMPORT, ibv_context *, uint32_t)
 FUNCTION_NONE(ibv_reg_dmabuf_mr, ibv_mr, DMABUF, ibv_pd *, uint64_t, size_t, uint64_t, int, int)
-FUNCTION_FAILS(ibv_attach_mcast, MULTICAST, ibv_qp *, const ibv_gid *, uint16_t)
-FUNCTION_FAILS(ibv_detach_mcast, MULTICAST, ibv_qp *, const ibv_gid *, uint16_t)
 void ibv_unimport_pd(ibv_pd *) {}
 void ibv_unimport_mr(ibv_mr *) {}
 void ibv_unimport_dm(ibv_dm *) {}

@@ -265,24 +265,39 @@ ENDLESS = f"rping -s -a {SERVER} :: rping -c -a {SERVER} -v"
 TRANSPORT_RETRIES, PEER = "cq completion failed status 12", "--device mlx5"
 
 
-def run_until(fixture, begun, faults, *commands, options=()):
-    """
-    The faults begin once the output matches begun: they wait for the end of the last host's
-    command, which then ends.
-    """
+WAIT = "until test -e {begun}; do sleep 0.01; done"
+
+
+def run_when(fixture, begun, *arguments):
+    """A command with WAIT waits until the output matches begun."""
     file = fixture.work / "begun"
     file.unlink(missing_ok=True)
-    last = f"host{commands.count('::') + 2}"
-    given = [word for each in faults for word in ("--fault", f"after {last} {each}")]
-    process = fixture.start("--prefix", *options, *given, *commands, "::", "sh", "-c",
-                            f"until test -e {file}; do sleep 0.01; done")
+    process = fixture.start("--prefix", *(str(word).replace("{begun}", str(file)) for word in arguments))
     output = ""
     while not re.search(begun, output) and (line := process.stdout.readline()):
         output += line
     file.touch()
     rest, _ = process.communicate(timeout=LIMIT)
     fixture.check_left()
-    return subprocess.CompletedProcess(commands, process.returncode, output + rest, None)
+    return subprocess.CompletedProcess(arguments, process.returncode, output + rest, None)
+
+
+def run_until(fixture, begun, faults, *commands, options=()):
+    """
+    The faults begin once the output matches begun: they wait for the end of the last host's
+    command, which then ends.
+    """
+    last = f"host{commands.count('::') + 2}"
+    given = [word for each in faults for word in ("--fault", f"after {last} {each}")]
+    return run_when(fixture, begun, *options, *given, *commands, "::", "sh", "-c", WAIT)
+
+
+@test("mckey", "mckey")
+def mckey(fixture):
+    done = run_when(fixture, "joined", *"--together stdbuf -oL mckey -m 239.1.1.1 -b 10.77.0.1 :: sh -c".split(),
+                    f"{WAIT}; exec mckey -m 239.1.1.1 -s -b 10.77.0.2")
+    fixture.expect(done, 0, "host1: mckey: joined dgid: ::ffff:239.1.1.1 mlid", "host1: data transfers complete",
+                   "host1: return status 0", "host2: return status 0")
 
 
 def fault(name, faults, commands, *expected, options="", status=0, begun=None):
