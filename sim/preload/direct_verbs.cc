@@ -12,10 +12,11 @@
 
 namespace {
 
-int refuse(const char *function) {
-    fprintf(stderr,
-            "rpma-sim: %s: direct verbs are not supported; use the functions of libibverbs\n",
-            function);
+// The line of rpma_sim_unsupported(), without libibverbs.so.1, which a program of libibumad
+// need not load.
+int refuse(const char *function, const char *feature = "direct verbs are") {
+    fprintf(stderr, "rpma-sim: %s: %s: %s not supported: see Limits in rpma-sim(1)\n",
+            program_invocation_short_name, function, feature);
     return EOPNOTSUPP;
 }
 
@@ -41,8 +42,7 @@ EXPORTED int efadv_query_device() {
 
 // libibumad. umad_init() and the functions that read sysfs work.
 EXPORTED int umad_open_port() {
-    fputs("rpma-sim: umad_open_port: management datagrams are not supported\n", stderr);
-    return -EOPNOTSUPP;
+    return -refuse("umad_open_port", "management datagrams are");
 }
 
 // clang-format off

@@ -52,6 +52,9 @@ bool is_replaced(const char *path) {
 class Path {
   public:
     explicit Path(const char *path) : text_(path) {
+        // glibc declares most paths as not NULL, so that compilers remove the check; Rust
+        // passes NULL to statx().
+        asm("" : "+r"(path));
         if (path != nullptr && root[0] != '\0' && is_replaced(path)) {
             snprintf(buffer_, sizeof(buffer_), "%s%s", root, path);
             text_ = buffer_;

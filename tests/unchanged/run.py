@@ -1000,7 +1000,23 @@ def direct_verbs(fixture):
     program = fixture.work / "direct"
     fixture.run("cc", source, "-o", program, "-lmlx5", "-libverbs")
     fixture.expect(fixture.sim("--device", "mlx5", program), 0, "^0$",
-                   "rpma-sim: mlx5dv_open_device: direct verbs are not supported")
+                   "rpma-sim: direct: mlx5dv_open_device: direct verbs are not supported: see Limits in")
+
+
+NULL_PATH = """
+import ctypes, errno
+libc = ctypes.CDLL(None, use_errno=True)
+for call in ("statx(0, None, 0, 0, None)", "open(None, 0)", "openat(0, None, 0)", "access(None, 0)", "stat(None, None)",
+             "lstat(None, None)", "chdir(None)", "readlink(None, None, 1)"):
+    eval("libc." + call)
+    assert ctypes.get_errno() == errno.EFAULT, (call, ctypes.get_errno())
+"""
+
+
+@test("a path may be NULL", "/usr/bin/python3")
+def null_path(fixture):
+    """Rust tests by such a call whether the kernel has statx()."""
+    fixture.expect(fixture.sim("/usr/bin/python3", "-c", NULL_PATH), 0)
 
 
 @test("wrong arguments are refused in one line")
