@@ -68,7 +68,9 @@ struct sim_profile {
     bool has_srq, has_send_imm, has_write_imm, has_ud, has_uc;
     bool has_native_flush, has_native_atomic_write, has_odp, has_qp_ex, has_resize_cq;
     bool has_rereg_mr, has_tag_matching,
-        has_rt_values; // has_rt_values: ibv_query_rt_values_ex()
+        has_rt_values;    // has_rt_values: ibv_query_rt_values_ex()
+    int cq_error;         // of ibv_create_cq() for a refused size or vector
+    bool rounds_empty_cq; // a CQ of 0 entries is created
     // ibv_create_cq_ex(): the members of a completion that a program can request (wc_flags), or
     // 0 if there is no such function; what the driver refuses of comp_mask and flags.
     uint64_t cq_wc_flags;

@@ -81,9 +81,10 @@ uint32_t sim_queue_size(const struct sim_profile *device, uint32_t wanted) {
 // Linux 7.3, drivers/infiniband/core/uverbs_std_types_cq.c, UVERBS_METHOD_CQ_CREATE;
 // drivers/infiniband/sw/rxe/rxe_verbs.c, rxe_create_cq().
 int sim_check_cq(const struct sim_profile *device, int64_t entries, int64_t vector) {
-    const bool is_valid = entries > 0 && entries <= device->attr.max_cqe && vector >= 0 &&
+    const bool is_valid = entries >= !device->rounds_empty_cq &&
+                          entries <= device->attr.max_cqe && vector >= 0 &&
                           vector < device->vectors;
-    return is_valid ? 0 : EINVAL;
+    return is_valid ? 0 : device->cq_error;
 }
 
 // rdma-core 65: providers/rxe/rxe.c, rxe_create_cq_ex(); mlx5/verbs.c, create_cq();

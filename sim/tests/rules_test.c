@@ -32,6 +32,7 @@ static const struct sim_profile device = {
              .device_cap_flags = IBV_DEVICE_RC_RNR_NAK_GEN,
              .atomic_cap = IBV_ATOMIC_HCA},
     .vectors = 2,
+    .cq_error = EINVAL,
     .max_inline = 0x10080,
     .least_inline = 40,
     .inline_per_sge = 16,
@@ -146,6 +147,9 @@ static void completion_queues(void **unused) {
     IS(sim_check_cq(&device, 0, 0), EINVAL);
     IS(sim_check_cq(&device, 1, 2), EINVAL);
     IS(sim_check_cq(&device, 1, -1), EINVAL);
+    BUT(other.rounds_empty_cq = true, other.cq_error = EIO);
+    IS(sim_check_cq(&other, 0, 0), 0);
+    IS(sim_check_cq(&other, -1, 0), EIO);
 }
 
 static int check_srq(const struct sim_profile *on, uint32_t max_wr, uint32_t max_sge) {

@@ -352,7 +352,7 @@ int ibv_destroy_comp_channel(ibv_comp_channel *channel) {
 
 ibv_cq *ibv_create_cq(ibv_context *context, int cqe, void *cq_context,
                       ibv_comp_channel *channel, int vector) {
-    if (cqe <= 0 || vector < 0)
+    if (cqe < 0 || vector < 0)
         return fail<ibv_cq>(EINVAL);
     ibv_cq_init_attr_ex attr = {};
     attr.cqe = (uint32_t)cqe;
