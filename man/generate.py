@@ -7,7 +7,8 @@
 Adds the title, the version and the date to each page; the library, the prototypes, the section ERRORS and the first
 release of each function to a page of functions; the functions that return each rarer code to rpma_errors(7); all
 functions, by the sections of the header, to rpma_functions(7); the tables, values and lists of devices.tsv to the pages
-about devices; the addresses in the file contact to librpma(7) and to the pages of programs.
+about devices; the packages of tests/unchanged/packages.tsv to rpma-sim(1); the addresses in the file contact to
+librpma(7) and to the pages of programs.
 """
 
 import datetime
@@ -37,6 +38,10 @@ HEAD = """.Dd {date}
 .ds doc-volume-ds-3 \\ \\ Library Functions Manual\\ \\ \\&
 .Dt {title}
 .Os "librpma {version}"
+"""
+PROGRAMS = """.Ss Programs of Debian 12
+Each package of Debian 12 that depends on libibverbs1 or librdmacm1 was tried, and programs in
+Go and Rust.
 """
 BUGS = """.Sh BUGS
 Report bugs at
@@ -275,6 +280,18 @@ def head(source):
         "{date}", f"{released:%B} {released.day}, {released.year}")
 
 
+def programs(source):
+    """The packages that were tried, with those that the same result covers."""
+    lines = [".Bl -tag -width Ds"]
+    for row in (source / "tests/unchanged/packages.tsv").read_text(encoding="utf-8").splitlines():
+        if row.startswith("#"):
+            continue
+        package, version, others, runs, fails = row.split("\t")
+        lines.append(f".It {joined([f'{package} {version}', *others.replace('-', '', others == '-').split()])}")
+        lines += mdoc(f"Runs: {runs}.") * (runs != "-") + mdoc(f"Does not run: {fails}.") * (fails != "-")
+    return PROGRAMS + "\n".join([*lines, ".El"]) + "\n"
+
+
 def bugs(source):
     """The section BUGS, with the addresses in the file contact."""
     lines = (source / "contact").read_text(encoding="utf-8").splitlines()
@@ -300,6 +317,7 @@ def pages(source):
                 made[name] = with_reference(made[name], "rpma_errors", 7)
     for name in ("librpma.7", *(name for name in texts if name.endswith(".1"))):
         made[name] = texts[name] + bugs(source)
+    made["rpma-sim.1"] = before(made["rpma-sim.1"], "ENVIRONMENT", programs(source))
     made["rpma_errors.7"] = with_functions(texts["rpma_errors.7"], entries, header)
     made["rpma_functions.7"] = before(texts["rpma_functions.7"], "SEE ALSO", by_purpose(texts, header))
     return {name: start.replace("{title}", name.upper().replace(".", " ")) + text for name, text in (texts | made).items()}
