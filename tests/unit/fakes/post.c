@@ -122,7 +122,6 @@ static void copy_inlined(struct fake_post *to, const struct ibv_sge *sges, int n
 static void copy_send(struct fake_post *to, const struct ibv_pd *pd,
                       const struct ibv_send_wr *wr) {
     memset(to, 0, sizeof(*to)); // the padding is also compared and touched
-    fake_touch(&wr->wr.rdma.remote_addr, sizeof(wr->wr.rdma.remote_addr));
     to->wr_id = wr->wr_id;
     to->opcode = (int)wr->opcode;
     to->flags = wr->send_flags;
@@ -137,9 +136,10 @@ static void copy_send(struct fake_post *to, const struct ibv_pd *pd,
         to->rkey = wr->wr.atomic.rkey;
         to->compare_add = wr->wr.atomic.compare_add;
         to->swap = wr->wr.atomic.swap;
-    } else if (wr->opcode != IBV_WR_SEND && wr->opcode != IBV_WR_SEND_WITH_IMM) {
-        to->remote_addr = wr->wr.rdma.remote_addr;
-        to->rkey = wr->wr.rdma.rkey;
+    } else {
+        fake_copy(&to->remote_addr, &wr->wr.rdma.remote_addr, sizeof(to->remote_addr));
+        if (wr->opcode != IBV_WR_SEND && wr->opcode != IBV_WR_SEND_WITH_IMM)
+            to->rkey = wr->wr.rdma.rkey;
     }
 }
 
