@@ -138,6 +138,13 @@ TEST_THAT(regions_of_different_devices_are_packed_together) {
         MUST(rpma_peer_cfg_set_served_by(w.h.pcfg, peers[1]));
         c.served = served_by(!first);
         pack_and_compare(&c);
+        // Any build can receive these and pass them on.
+        for (c.served = 0xa0; c.served <= 0xa6; c.served += 2) {
+            const unsigned char desc = (unsigned char)(1 | c.served);
+            MUST(rpma_peer_cfg_delete(&w.h.pcfg));
+            MUST(rpma_peer_cfg_from_descriptor(&desc, 1, &w.h.pcfg));
+            pack_and_compare(&c);
+        }
         for (int i = 0; i < 2; i++) {
             MUST(rpma_mr_dereg(&mrs[i]));
             MUST(rpma_peer_delete(&peers[i]));
