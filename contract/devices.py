@@ -22,7 +22,7 @@ SOURCE = re.compile(r"(?:linux|rdma-core)(?:-[\d.]+)? \S+(?: but \S+/)?: .+|lab 
 NOT_OF_PROFILES = ("library", "row", "simulated", "has_rc", "lacks_inline_silently", "joins_write_and_message",
                    "reads_empty_list", "retry_count", "negates_errors")
 NEGATED = ("full_queue_error", "inline_error", "sge_error", "invalid_error", "early_error", "failed_error",
-           "receive_sge_error", "srq_error")
+           "receive_sge_error", "srq_error", "srq_recv_error")
 # The prefixes of constants of C, by property.
 PREFIXES = {"atomic_cap": "IBV_ATOMIC_", "device_cap_flags": "IBV_DEVICE_", "source_error": "IBV_WC_",
             "receive_error": "IBV_WC_", "length_error": "IBV_WC_", "rounding": "SIM_", "failed_send": "SIM_WC_",

@@ -55,6 +55,7 @@ struct sim_profile {
     int failed_error;                 // of a post to a failed QP; 0: the request is flushed
     int invalid_error;                // for other invalid requests
     int receive_sge_error, srq_error; // of receives; 0: as above
+    int srq_recv_error;               // of ibv_post_recv() for a QP with an SRQ
     // Of ibv_wr_complete(), if the queue is full, a request too large (0: the same error), or
     // before RTS (0: as early_error says).
     int builder_error, builder_size_error, builder_early_error;

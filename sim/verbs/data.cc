@@ -323,14 +323,16 @@ int sim::post_send(ibv_qp *qp, ibv_send_wr *wr, ibv_send_wr **bad) {
         shim_of(qp->context->device)->info.keeps_bad_wr);
 }
 
-// rdma-core 56, providers/rxe/rxe.c, rxe_post_recv(): this error leaves bad_wr unchanged.
+// rdma-core 56, providers/rxe/rxe.c, rxe_post_recv(): bad_wr is NULL if the QP has an SRQ.
 int sim::post_recv(ibv_qp *qp, ibv_recv_wr *wr, ibv_recv_wr **bad) {
-    if (qp->srq)
-        return EINVAL;
+    const auto &device = shim_of(qp->context->device)->info;
+    if (qp->srq) {
+        *bad = device.keeps_bad_recv ? wr : nullptr;
+        return device.srq_recv_error;
+    }
     PostRecv request;
     request.queue = qp->handle;
-    return post_list(request, wr, bad, encode_recv,
-                     shim_of(qp->context->device)->info.keeps_bad_recv);
+    return post_list(request, wr, bad, encode_recv, device.keeps_bad_recv);
 }
 
 int sim::post_srq_recv(ibv_srq *srq, ibv_recv_wr *wr, ibv_recv_wr **bad) {

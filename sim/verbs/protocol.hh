@@ -111,8 +111,8 @@ struct DeviceInfo : Request<OP_DEVICE> {
         uint32_t index, vectors;
         uint64_t send_ops; // mask of enum ibv_qp_create_send_ops_flags of ibv_qp_ex
         // As in sim_profile.
-        uint32_t keeps_bad_wr, keeps_bad_recv, failed_send, failed_receive, has_rt_values,
-            has_tag_matching, sent_length, writes_vendor_err;
+        uint32_t keeps_bad_wr, keeps_bad_recv, srq_recv_error, failed_send, failed_receive,
+            has_rt_values, has_tag_matching, sent_length, writes_vendor_err;
     };
 };
 

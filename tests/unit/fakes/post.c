@@ -71,8 +71,12 @@ int fake_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr
     FAKE_CALL_OF("ibv_post_recv", qp);
     struct fake_qp *found = fake_find(FAKE_QP, qp);
     *bad = NULL;
-    if (!found || qp->srq) // rxe_post_recv() sets no bad request without a queue
+    if (!found)
         return EINVAL;
+    if (qp->srq) {
+        *bad = fake_profile()->keeps_bad_recv ? wr : NULL;
+        return fake_profile()->srq_recv_error;
+    }
     return post_recv(call, &found->receives, qp->pd, wr, bad);
 }
 
