@@ -139,9 +139,8 @@ template <rpma_work_type type>
                                          uint32_t *posted) {
     constexpr WorkKind kind = WORK_KINDS[type];
     const rpma_mr_remote *const remote = work->remote;
-    const uint32_t max = type == RPMA_WORK_READ ? conn->max_read_sge : conn->max_sge;
-    if (work->nsge - 1 >= max || work->sgl == nullptr || invalid_bits(kind, *work) != 0 ||
-        (kind.has_remote && remote == nullptr)) [[unlikely]]
+    if (work->nsge - 1 >= sge_limit(*conn, type).max || work->sgl == nullptr ||
+        invalid_bits(kind, *work) != 0 || (kind.has_remote && remote == nullptr)) [[unlikely]]
         return post_array(conn, work, 1, posted);
     Single single;
     ibv_sge sges[MAX_SGE];

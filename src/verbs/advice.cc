@@ -18,13 +18,13 @@ extern "C" int capget(cap_user_header_t header, cap_user_data_t data);
 
 namespace rpma {
 
-namespace {
-
-rlim_t memlock_limit() {
+uint64_t process_limit(int resource) {
     rlimit limit = {RLIM_INFINITY, RLIM_INFINITY};
-    (void)getrlimit(RLIMIT_MEMLOCK, &limit);
+    (void)getrlimit(resource, &limit);
     return limit.rlim_cur;
 }
+
+namespace {
 
 // Capabilities are effective in the initial user namespace only, whose link has this number:
 // Linux, include/linux/proc_ns.h, PROC_USER_INIT_INO.
@@ -79,7 +79,7 @@ const char *attribute_of(Step step) {
 // Linux, drivers/infiniband/core/umem.c, ib_umem_get(): ENOMEM beyond RLIMIT_MEMLOCK without
 // CAP_IPC_LOCK, EPERM if the limit is 0.
 void locked_memory(Text &advice) {
-    const rlim_t limit = memlock_limit();
+    const rlim_t limit = process_limit(RLIMIT_MEMLOCK);
     if (limit != RLIM_INFINITY && !has_capability(CAP_IPC_LOCK))
         advice.add("; this process may lock %" PRIu64 " KiB (RLIMIT_MEMLOCK): raise it with "
                    "'ulimit -l' or LimitMEMLOCK=",
@@ -95,7 +95,7 @@ void device_objects(Text &advice, const Failure &failure) {
 } // namespace
 
 void no_locked_memory(Text &advice, const Failure &) {
-    if (memlock_limit() == 0)
+    if (process_limit(RLIMIT_MEMLOCK) == 0)
         locked_memory(advice);
 }
 

@@ -10,6 +10,9 @@
 
 namespace rpma {
 
+// The limit of a resource of this process, RLIMIT_*.
+uint64_t process_limit(int resource);
+
 using Advise = void(Text &advice, const Failure &failure);
 
 Advise too_large, no_entries, no_locked_memory, no_pd, out_of_memory, no_objects, other_context,

@@ -15,20 +15,10 @@
 
 namespace rpma {
 
-namespace {
-
-uint64_t file_limit() {
-    rlimit limit = {RLIM_INFINITY, RLIM_INFINITY};
-    (void)getrlimit(RLIMIT_NOFILE, &limit);
-    return limit.rlim_cur;
-}
-
-} // namespace
-
 void files_of_process(Text &advice, const Failure &) {
     advice.add("; this process may open %" PRIu64 " files (RLIMIT_NOFILE): raise it with "
                "'ulimit -n' or LimitNOFILE=",
-               file_limit());
+               process_limit(RLIMIT_NOFILE));
 }
 
 // rdma-core, librdmacm/cma.c, ucma_alloc_id() discards the reason why its channel failed to
@@ -37,7 +27,7 @@ void rdma_cm_file(Text &advice, const Failure &) {
     advice.add("; /dev/infiniband/rdma_cm may not have opened: it needs the module rdma_ucm, "
                "permission, in a container an entry in its list of devices, and one of the "
                "%" PRIu64 " files of this process (RLIMIT_NOFILE, 'ulimit -n')",
-               file_limit());
+               process_limit(RLIMIT_NOFILE));
 }
 
 namespace {
