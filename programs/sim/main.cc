@@ -10,6 +10,8 @@
 #include <cstdlib>
 #include <exception>
 #include <fcntl.h>
+#include <fstream>
+#include <iterator>
 #include <new>
 #include <unistd.h>
 
@@ -32,13 +34,9 @@ namespace {
     const Command &command = settings.commands[0];
     if (command.host > hosts)
         refuse("there is no host%u, only %u hosts", command.host, hosts);
-    char pmem[4096] = "";
-    FILE *const file = fopen((root(command.host) + "/pmem").c_str(), "re");
-    if (file != nullptr) {
-        (void)!fgets(pmem, sizeof(pmem), file);
-        fclose(file);
-    }
-    const Libraries libraries = find_libraries(pmem[0] != '\0');
+    std::ifstream file(root(command.host) + "/pmem");
+    const std::string pmem(std::istreambuf_iterator<char>(file), {});
+    const Libraries libraries = find_libraries(!pmem.empty());
     check_command(command, libraries);
     set_environment(command.host, hosts, directory, libraries, pmem);
     execute(command);
