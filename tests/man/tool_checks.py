@@ -102,7 +102,7 @@ WRONG = {"bench/perftest": ["--rounds 0", "word"],
                        "build word", "chroot", "check word"],
          "tools/mutants": ["no-such-source", "--count -1", "--jobs 0", "--part 2/1", "--again /no/such/log"],
          "tools/package": ["word", "lab bookworm word", "rpm bookworm", "upgrade --option"],
-         "tools/release": ["word", "--make word"],
+         "tools/release": ["word", "--make word", "--rehearsal word"],
          "tools/setup": ["word", "build word", "all word"],
          "tools/test": ["word", "style word"]}
 PREPARATION_PROGRAMS = ["apt-get", "meson", "ninja", "mmdebstrap", "cc", "git"]
