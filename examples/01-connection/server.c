@@ -42,24 +42,32 @@ int main(int argc, char *argv[]) {
     CALL(rpma_ep_listen(peer, args.addr, args.port, &ep));
     printf("server: listening on %s port %s\n", args.addr, args.port);
 
+    // A client may end while it connects: then the server waits for the next one.
     for (;;) {
-        ret = rpma_ep_next_conn_req(ep, NULL, &req);
+        ret = rpma_ep_next_incoming(ep, &req);
         if (ret == RPMA_E_NO_EVENT) // the link address of this side has changed
             continue;
-        check_call(ret, "rpma_ep_next_conn_req");
+        check_call(ret, "rpma_ep_next_incoming");
         CALL(rpma_conn_req_get_private_data(req, &pdata));
-        if (!rpma_conn_private_data_unpack(&pdata, NULL, NULL, NULL, &greeting, &size) &&
-            is_text(greeting, size))
+        if (rpma_conn_private_data_unpack(&pdata, NULL, NULL, NULL, &greeting, &size) ||
+            !is_text(greeting, size)) {
+            refuse_request(req, "it sent no greeting");
+            continue;
+        }
+        if (rpma_conn_req_setup(req, NULL)) {
+            refuse_request(req, "it has gone");
+            continue;
+        }
+        printf("server: the client's greeting is '%s'\n", (const char *)greeting);
+        // The received private data belongs to the request: it is sent back as the reply.
+        if (rpma_conn_req_connect(&req, &pdata, &conn))
+            continue;
+        event = next_event(conn);
+        if (event == RPMA_CONN_ESTABLISHED)
             break;
-        refuse_request(req, "it sent no greeting");
+        printf("server: lost the client: %s\n", rpma_utils_conn_event_2str(event));
+        CALL(rpma_conn_delete(&conn));
     }
-    printf("server: the client's greeting is '%s'\n", (const char *)greeting);
-
-    // The received private data belongs to the request: it is sent back as the reply.
-    CALL(rpma_conn_req_connect(&req, &pdata, &conn));
-    event = next_event(conn);
-    if (event != RPMA_CONN_ESTABLISHED)
-        fail("%s", rpma_utils_conn_event_2str(event));
 
     event = next_event(conn);
     if (event != RPMA_CONN_CLOSED)

@@ -14,6 +14,15 @@ static const struct program program = {
     .variant = "--shared-receive-queue",
 };
 
+// Of a lost client, because the connection of the next one may have the same qp_num.
+static void drop_completions(struct rpma_srq *srq) {
+    struct rpma_cq *rcq;
+    struct ibv_wc wc;
+    CALL(rpma_srq_get_rcq(srq, &rcq));
+    while (!rpma_cq_get_wc(rcq, 1, &wc, NULL))
+        ;
+}
+
 int main(int argc, char *argv[]) {
     struct arguments args = read_arguments(argc, argv, &program);
     struct side side = open_server_side(&args, sizeof(struct messages), USAGE);
@@ -22,9 +31,14 @@ int main(int argc, char *argv[]) {
     struct rpma_srq *srq = open_srq(&side, cfg, args.variant);
 
     struct rpma_ep *ep = start_listening(side.peer, &args);
-    struct rpma_conn_req *req = next_request(ep, cfg);
-    post_receive(&side, srq, req, NULL);
-    struct rpma_conn *conn = establish(&req, NULL);
+    struct rpma_conn *conn = NULL;
+    while (!conn) {
+        struct rpma_conn_req *req = next_request(ep, cfg);
+        post_receive(&side, srq, req, NULL);
+        conn = try_accept(&req, NULL);
+        if (!conn && srq)
+            drop_completions(srq);
+    }
     struct completions completions = completions_of(conn, srq, false);
 
     for (int round = 0; round < ROUNDS; round++) {

@@ -43,9 +43,12 @@ int main(int argc, char *argv[]) {
                      RPMA_MR_USAGE_SEND | RPMA_MR_USAGE_RECV, &mr));
 
     struct rpma_ep *ep = start_listening(side.peer, &args);
-    struct rpma_conn_req *req = next_request(ep, cfg);
-    CALL(rpma_conn_req_recv(req, mr, 0, sizeof(struct request), NULL));
-    struct rpma_conn *conn = establish(&req, &offer);
+    struct rpma_conn *conn = NULL;
+    while (!conn) {
+        struct rpma_conn_req *req = next_request(ep, cfg);
+        CALL(rpma_conn_req_recv(req, mr, 0, sizeof(struct request), NULL));
+        conn = try_accept(&req, &offer);
+    }
     struct completions completions = completions_of(conn, NULL, args.variant);
 
     for (int i = 0; i < BLOCKS; i++) {

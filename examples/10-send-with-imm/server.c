@@ -38,9 +38,12 @@ int main(int argc, char *argv[]) {
     unsigned total = 0;
 
     struct rpma_ep *ep = start_listening(side.peer, &args);
-    struct rpma_conn_req *req = next_request(ep, NULL);
-    CALL(rpma_conn_req_recv_many(req, receives, MESSAGES, NULL));
-    struct rpma_conn *conn = establish(&req, NULL);
+    struct rpma_conn *conn = NULL;
+    while (!conn) {
+        struct rpma_conn_req *req = next_request(ep, NULL);
+        CALL(rpma_conn_req_recv_many(req, receives, MESSAGES, NULL));
+        conn = try_accept(&req, NULL);
+    }
     CALL(rpma_conn_get_cq(conn, &cq));
 
     for (int i = 0; i < MESSAGES; i++) {

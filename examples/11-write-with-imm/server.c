@@ -22,9 +22,12 @@ int main(int argc, char *argv[]) {
 
     // The write consumes a receive, but not its memory: the client selects the destination.
     struct rpma_ep *ep = start_listening(side.peer, &args);
-    struct rpma_conn_req *req = next_request(ep, NULL);
-    CALL(rpma_conn_req_recv(req, side.mr, 0, 1, NULL));
-    struct rpma_conn *conn = establish(&req, &offer);
+    struct rpma_conn *conn = NULL;
+    while (!conn) {
+        struct rpma_conn_req *req = next_request(ep, NULL);
+        CALL(rpma_conn_req_recv(req, side.mr, 0, 1, NULL));
+        conn = try_accept(&req, &offer);
+    }
     CALL(rpma_conn_get_cq(conn, &cq));
 
     struct ibv_wc wc = await_completion(cq);

@@ -45,13 +45,16 @@ int main(int argc, char *argv[]) {
     uint64_t sum = 0;
 
     struct rpma_ep *ep = start_listening(side.peer, &args);
-    struct rpma_conn_req *req = next_request(ep, cfg);
+    struct rpma_conn *conn = NULL;
     for (size_t i = 0; i < NUMBERS; i++)
         receives[i] = (struct rpma_receive){
             .local = {side.mr, i * sizeof(uint64_t), sizeof(uint64_t)},
         };
-    CALL(rpma_conn_req_recv_many(req, receives, NUMBERS, NULL));
-    struct rpma_conn *conn = establish(&req, NULL);
+    while (!conn) {
+        struct rpma_conn_req *req = next_request(ep, cfg);
+        CALL(rpma_conn_req_recv_many(req, receives, NUMBERS, NULL));
+        conn = try_accept(&req, NULL);
+    }
 
     for (size_t half = 0; half < 2; half++) {
         for (size_t i = 0; i < NUMBERS / 2; i++) {

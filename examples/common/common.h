@@ -172,6 +172,10 @@ int take_request(struct rpma_ep *ep, const struct rpma_conn_cfg *cfg,
 /* Deletes a request, and rejects its client. */
 void refuse_request(struct rpma_conn_req *req, const char *reason);
 
+/* Accepts a request and waits until the connection is established. Returns NULL if the client
+ * has gone: then the next one can be accepted. offer may be NULL. */
+struct rpma_conn *try_accept(struct rpma_conn_req **req, const struct offer *offer);
+
 /* Accepts one connection with the configuration cfg (NULL: defaults). */
 struct rpma_conn *accept_client(struct rpma_ep *ep, const struct rpma_conn_cfg *cfg,
                                 const struct offer *offer);
@@ -184,8 +188,8 @@ struct rpma_conn *connect_to_server(struct rpma_peer *peer, const struct argumen
 int begin_connection(struct rpma_conn_req **req, const struct offer *offer,
                      struct rpma_conn **conn);
 
-/* Connects or accepts, and waits until the connection is established. offer may be NULL. The
- * functions below that wait for completions detect the end of this connection. */
+/* Connects, and waits until the connection is established. offer may be NULL. The functions
+ * below that wait for completions detect the end of this connection, or of an accepted one. */
 struct rpma_conn *establish(struct rpma_conn_req **req, const struct offer *offer);
 
 /* End a connection: one side disconnects, the other side waits for the disconnection. */

@@ -214,6 +214,12 @@ int begin_connection(struct rpma_conn_req **req, const struct offer *offer,
     return rpma_conn_req_connect(req, &pdata, conn);
 }
 
+static struct rpma_conn *watch_connection(struct rpma_conn *conn) {
+    watched = conn;
+    end_event = RPMA_CONN_UNDEFINED;
+    return conn;
+}
+
 struct rpma_conn *establish(struct rpma_conn_req **req, const struct offer *offer) {
     struct rpma_conn_private_data pdata;
     struct rpma_conn *conn;
@@ -222,15 +228,29 @@ struct rpma_conn *establish(struct rpma_conn_req **req, const struct offer *offe
     CALL(rpma_conn_get_private_data(conn, &pdata));
     if (!is_offer(&pdata, NULL))
         fail("the other side is not of this example");
-    watched = conn;
-    end_event = RPMA_CONN_UNDEFINED;
-    return conn;
+    return watch_connection(conn);
+}
+
+struct rpma_conn *try_accept(struct rpma_conn_req **req, const struct offer *offer) {
+    struct rpma_conn *conn = NULL;
+    int ret = begin_connection(req, offer, &conn);
+    enum rpma_conn_event event = ret ? RPMA_CONN_LOST : next_event(conn);
+    if (event == RPMA_CONN_ESTABLISHED)
+        return watch_connection(conn);
+    printf("server: lost a client while it connected: %s\n",
+           ret ? rpma_err_2str(ret) : rpma_utils_conn_event_2str(event));
+    CALL(rpma_conn_delete(&conn));
+    return NULL;
 }
 
 struct rpma_conn *accept_client(struct rpma_ep *ep, const struct rpma_conn_cfg *cfg,
                                 const struct offer *offer) {
-    struct rpma_conn_req *req = next_request(ep, cfg);
-    return establish(&req, offer);
+    struct rpma_conn *conn = NULL;
+    while (!conn) {
+        struct rpma_conn_req *req = next_request(ep, cfg);
+        conn = try_accept(&req, offer);
+    }
+    return conn;
 }
 
 struct rpma_conn *connect_to_server(struct rpma_peer *peer, const struct arguments *args,

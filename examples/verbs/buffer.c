@@ -18,7 +18,7 @@ int main(int argc, char *argv[]) {
     struct connection connection;
     struct record buffers[BUFFERS];
     struct ibv_wc wc;
-    must(argc == 2, "usage: buffer SERVER");
+    begin_program(argc == 2, "buffer SERVER");
     connect_to(&connection, argv[1], NULL);
     struct ibv_mr *const mr = rdma_reg_msgs(connection.id, buffers, sizeof(buffers));
     must(mr != NULL, "rdma_reg_msgs");

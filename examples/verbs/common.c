@@ -6,9 +6,33 @@
 #include "common.h"
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+/* Runs at exit: a program whose output was lost fails. */
+static void check_output(void) {
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return;
+    fputs("the standard output cannot be written\n", stderr);
+    _exit(EXIT_FAILURE);
+}
+
+void begin_program(int is_right, const char *usage) {
+    /* Otherwise a device gets the number of a standard descriptor that was closed, and the
+     * output of the program goes to the device. */
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0 &&
+            open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) != fd)
+            exit(EXIT_FAILURE);
+    atexit(check_output);
+    if (!is_right) {
+        fprintf(stderr, "usage: %s\n", usage);
+        exit(2);
+    }
+}
 
 void must(int is_good, const char *call) {
     if (!is_good) {

@@ -27,6 +27,10 @@ struct connection {
     struct region remote;
 };
 
+/* Opens standard descriptors that are closed, lets the program fail at its end if its output
+ * cannot be written, and ends it with the usage unless the arguments are right. */
+void begin_program(int is_right, const char *usage);
+
 /* Ends the program unless a call has succeeded. */
 void must(int is_good, const char *call);
 

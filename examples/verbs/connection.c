@@ -43,7 +43,7 @@ int main(int argc, char *argv[]) {
     struct record records[RECORDS + 1];
     struct ibv_wc wc;
     unsigned current = 0;
-    must(argc == 2, "usage: connection SERVER");
+    begin_program(argc == 2, "connection SERVER");
 
     /* The first connection has the completion queue that all of them use. */
     connect_to(&connections[0], argv[1], NULL);

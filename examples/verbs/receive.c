@@ -55,6 +55,7 @@ static void send_record(const char *server) {
 }
 
 int main(int argc, char *argv[]) {
+    begin_program(argc <= 2, "receive [SERVER]");
     if (argc == 2)
         send_record(argv[1]);
     else

@@ -13,7 +13,7 @@
 
 int main(int argc, char *argv[]) {
     const size_t size = RECORDS * sizeof(struct record);
-    must(argc == 2, "usage: server FILE");
+    begin_program(argc == 2, "server FILE");
     const int fd = open(argv[1], O_RDWR | O_CREAT, 0600);
     must(fd >= 0 && posix_fallocate(fd, 0, (off_t)size) == 0, argv[1]); /* never shorter */
     void *const file = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);

@@ -12,7 +12,7 @@ int main(int argc, char *argv[]) {
     struct connection connection;
     struct record record;
     struct ibv_wc wc;
-    must(argc == 2, "usage: status SERVER");
+    begin_program(argc == 2, "status SERVER");
     connect_to(&connection, argv[1], NULL);
     struct ibv_mr *const mr = rdma_reg_msgs(connection.id, &record, sizeof(record));
     must(mr != NULL, "rdma_reg_msgs");

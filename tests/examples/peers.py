@@ -5,6 +5,7 @@
 import concurrent.futures
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -12,8 +13,9 @@ import time
 
 from harness import Skipped, expect, main, test
 
-SIM, BUILD = sys.argv[1:3]
+SIM, BUILD, STRANGER = sys.argv[1:4]
 PROGRAMS = os.path.join(BUILD, "..", "programs")
+PERF = f"{PROGRAMS}/perf/rpma-perf"
 ADDRESS = "10.77.0.1"
 PORTS = 7400  # the server of example N listens on port 7400 + N
 # The clients of these examples try to connect until they are stopped.
@@ -29,7 +31,9 @@ def examples():
 
 
 def command(side, number, port=None):
-    """The program of an example; a client may connect to a server of another one."""
+    """The program of an example, or rpma-perf; a client may connect to a server of another one."""
+    if number == "perf":
+        return [PERF, *(["--server"] if side == "server" else ["-n", "100"]), "-p", str(port), ADDRESS]
     return [f"{BUILD}/{examples()[number]}-{side}", ADDRESS, str(port or PORTS + int(number)),
             *["1"] * (number in NUMBERED[side])]
 
@@ -47,6 +51,12 @@ def wait_until_listening(output):
     while "listening" not in read(output):
         if time.monotonic() > until:
             raise TimeoutError(f"a server does not listen: {read(output)}")
+        time.sleep(0.05)
+
+
+def wait_for_end(directory, server):
+    until = time.monotonic() + LIMIT
+    while not read(f"{directory}/{server}.status") and time.monotonic() < until:
         time.sleep(0.05)
 
 
@@ -82,11 +92,64 @@ def run_closed(directory, name):
     return name, [status, text]
 
 
+def stranger(what, server, number=None):
+    """A client with the private data of an example, by default of the server's."""
+    number = number or (1 if server == "perf" else int(server[:2]))
+    return [STRANGER, ADDRESS, str(port_of_hostile(server)), str(number), what]
+
+
+def begin_silent(server):
+    """A client that does nothing after it is connected; one of rpma-perf is stopped while it measures."""
+    words = [PERF, "-D", "100", "--interval", "0.1", "-p", str(port_of_hostile(server)), ADDRESS]
+    process = subprocess.Popen(words if server == "perf" else stranger("silent", server), stdout=subprocess.PIPE, text=True)
+    begun = "operation" if server == "perf" else "stranger: silent"
+    lines = iter(process.stdout.readline, "")
+    expect(any(line.startswith(begun) for line in lines), True, f"a silent client of {server}")
+    if server == "perf":
+        os.kill(process.pid, signal.SIGSTOP)
+    return process
+
+
+def end_silent(process):
+    process.kill()
+    process.wait()
+    process.stdout.close()
+
+
+def run_hostile(directory, server):
+    """Strangers, then clients of the server's example. Returns the results of the latter."""
+    wait_until_listening(f"{directory}/{server}")
+    if server.endswith(".silent"):  # has one client
+        end_silent(begin_silent(server))
+        wait_for_end(directory, server)
+        return server, []
+    flood = (0, "stranger: flood\n")
+    expect(run_client(stranger("flood", server, 255)), flood, f"a flood of wrong requests for {server}")
+    pid = int(read(f"{directory}/{server}.pid"))
+    for _ in range(3):  # the server finds the request of a client that is gone
+        os.kill(pid, signal.SIGSTOP)
+        expect(run_client(stranger("die", server))[0], -signal.SIGKILL, f"a killed client of {server}")
+        os.kill(pid, signal.SIGCONT)
+    expect(run_client(stranger("vanish", server))[0], -signal.SIGKILL, f"a vanishing client of {server}")
+    silent = begin_silent(server) if server in (*SHARED, *UNTIL_STOPPED) else None
+    if silent:
+        expect(run_client(stranger("flood", server)), flood, f"a flood of requests for {server}")
+    words = command("client", server, port_of_hostile(server))
+    results = [run_client(words[:1] + ["--new"] * (server == "14") + words[1:])
+               for _ in range(PLACES if server in SHARED else 1)]
+    if silent:
+        end_silent(silent)
+    if server not in UNTIL_STOPPED:
+        wait_for_end(directory, server)
+    return server, results
+
+
 def run_clients(kind, directory):
     """On the host of the clients."""
+    run, jobs = {"visit": (visit, examples), "closed": (run_closed, closed_pairs),
+                 "hostile": (run_hostile, hostile_servers)}[kind]
     with concurrent.futures.ThreadPoolExecutor(8) as pool:
-        jobs = examples() if kind == "visit" else closed_pairs()
-        results = dict(pool.map(lambda job: (visit if kind == "visit" else run_closed)(directory, job), jobs))
+        results = dict(pool.map(lambda job: run(directory, job), jobs()))
     with open(f"{directory}/results", "w", encoding="utf-8") as file:
         json.dump(results, file)
 
@@ -101,7 +164,7 @@ def run_all(kind, directory, servers):
     """Runs servers, whose outputs go to files with their names, and the clients. Returns the results of the clients."""
     script = "".join(f"(({words}) >{directory}/{name} 2>&1; echo $? >{directory}/{name}.status) & "
                      for name, words in servers.items())
-    done = on_fabric(["sh", "-c", script + "wait"], [sys.executable, __file__, SIM, BUILD, kind, directory])
+    done = on_fabric(["sh", "-c", script + "wait"], [sys.executable, __file__, SIM, BUILD, STRANGER, kind, directory])
     expect(done.returncode, 0, f"clients: {done.stdout}")
     return json.loads(read(f"{directory}/results"))
 
@@ -127,6 +190,37 @@ def unexpected_clients():
                     expect((status, len(own_lines(text))), (1, 1), what)
             expect(read(f"{directory}/{server}.status"), "" if server in ENDLESS else "0\n",
                    f"server {server}: {read(f'{directory}/{server}')}")
+
+
+# These serve a given number of clients, also while another one is silent.
+SHARED = ("06", "13", "16")
+PLACES = 2
+UNTIL_STOPPED = (*ENDLESS, "perf")
+
+
+def hostile_servers():
+    return [*examples(), "perf", *(f"{number}.silent" for number in examples() if number not in (*SHARED, *ENDLESS))]
+
+
+def port_of_hostile(server):
+    return PORTS + 200 + hostile_servers().index(server)
+
+
+@test("each server survives floods of requests, silent clients, and clients that are killed while they connect")
+def hostile_clients():
+    with tempfile.TemporaryDirectory() as directory:
+        servers = {}
+        for server in hostile_servers():
+            words = command("server", server.split(".")[0], port_of_hostile(server))
+            words[-1] = str(PLACES) if server in SHARED else words[-1]
+            servers[server] = f"exec sh -c 'echo $$ >{directory}/{server}.pid; exec {' '.join(words)}'"
+        for server, results in run_all("hostile", directory, servers).items():
+            output = read(f"{directory}/{server}")
+            for status, text in results:
+                expect(status, 0, f"a client of {server}: {text}; {output}")
+            # The server of a silent client ends with it. It may report the loss.
+            statuses = ("",) if server in UNTIL_STOPPED else ("0\n", "1\n") if server.endswith(".silent") else ("0\n",)
+            expect(read(f"{directory}/{server}.status") in statuses, True, f"the status of server {server}: {output}")
 
 
 # What the server of a pair has closed, and what its client. The client waits for the line of the server, or tries
@@ -160,17 +254,38 @@ def closed_descriptors():
 
 @test("rpma-perf and rpma-info work with closed standard descriptors, and fail if their output was lost")
 def closed_descriptors_of_programs():
-    perf, info = f"{PROGRAMS}/perf/rpma-perf", f"{PROGRAMS}/info/rpma-info"
+    info = f"{PROGRAMS}/info/rpma-info"
     for server, client in PAIRS:
-        shell = f"exec {perf} -n 100 {ADDRESS} {client}"
+        shell = f"exec {PERF} -n 100 {ADDRESS} {client}"
         retry = f"i=0; until sh -c '{shell}'; do [ $((i = i + 1)) -lt 20 ] || exit 7; sleep 0.1; done"
-        done = on_fabric(["sh", "-c", f"exec {perf} --server {ADDRESS} {server}"], ["sh", "-c", retry])
+        done = on_fabric(["sh", "-c", f"exec {PERF} --server {ADDRESS} {server}"], ["sh", "-c", retry])
         expect(done.returncode, 7 if client in LOST_OUTPUTS else 0, f"{server} {client}: {done.stdout}")
         expect("keepalive" in done.stdout or "Protocol" in done.stdout, False, done.stdout)
     for options in ("", "--json"):
         done = subprocess.run([SIM, "sh", "-c", f"exec {info} {options} >&-"], text=True, stderr=subprocess.PIPE,
                               check=False)
         expect((done.returncode, done.stderr), (1, "rpma-info: cannot write the report\n"), "rpma-info")
+
+
+@test("the verbs examples work with closed standard descriptors, and fail if their output was lost")
+def closed_descriptors_of_verbs():
+    verbs = f"{BUILD}/verbs"
+    with tempfile.TemporaryDirectory() as directory:
+        for server, client in ((f"server {directory}/records", "status-fixed"), ("receive-fixed", "receive-fixed")):
+            serves_one = server == "receive-fixed"  # and prints a line
+            for closed in ("<&-", ">&-", "2>&-", "<&- >&- 2>&-", ">/dev/full"):
+                loses = ">&-" in closed.split() or closed == ">/dev/full"
+                script = f"exec {verbs}/{server} {closed}"
+                done = subprocess.run([SIM, *([] if serves_one else ["--until", "host2"]), "sh", "-c", script, "::",
+                                       f"{verbs}/{client}", ADDRESS], capture_output=True, check=False, timeout=LIMIT)
+                expect(done.returncode, int(serves_one and loses), f"{server} {closed}: {done.stderr!r}")
+                script = f"exec {verbs}/{client} {ADDRESS} {closed}"
+                done = subprocess.run([SIM, "--until", "host2", f"{verbs}/{server.split()[0]}", *server.split()[1:], "::",
+                                       "sh", "-c", script], capture_output=True, check=False, timeout=LIMIT)
+                expect(done.returncode, int(loses), f"{client} {closed}: {done.stderr!r}")
+    for program in ("buffer", "connection", "receive", "server", "status"):
+        done = subprocess.run([f"{verbs}/{program}", "1", "2"], capture_output=True, text=True, check=False)
+        expect((done.returncode, done.stderr.startswith(f"usage: {program} ")), (2, True), program)
 
 
 def append(data, log, outputs=""):
@@ -242,7 +357,7 @@ def files_that_cannot_be_used():
 
 
 if __name__ == "__main__":
-    if len(sys.argv) > 3:
-        run_clients(*sys.argv[3:])
+    if len(sys.argv) > 4:
+        run_clients(*sys.argv[4:])
     else:
         sys.exit(main())
