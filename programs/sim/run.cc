@@ -203,6 +203,10 @@ Run::Run(Settings &settings, const Libraries &libraries)
       server_(settings.fabric, &pmem_, settings.uses_threads),
       generator_(settings.fabric.seed) {
     open_pmem(settings, pmem_);
+    server_.fabric().set_between_steps([this] {
+        if (const int number = signals_.received())
+            throw Exit{128 + number, ""};
+    });
     if (const int error = server_.listen(directory_.path() + "/socket"); error != 0)
         refuse("%s/socket: %s", directory_.path().c_str(), strerror(error));
     for (const auto &host : server_.fabric().hosts())
@@ -489,7 +493,7 @@ void Run::serve() {
 int Run::main() {
     try {
         serve();
-    } catch (const sim::Failure &) {
+    } catch (...) {
         kill_all_processes();
         write_outputs();
         throw;

@@ -87,6 +87,7 @@ Schedule::Schedule(Exploration &exploration, uint64_t seed, Chooser &chooser, bo
     options.seed = seed;
     options.watcher = this;
     server_ = std::make_unique<sim::Server>(options, &pmem_, settings_.uses_threads, true);
+    server_->fabric().set_between_steps([&exploration] { exploration.check_signals(); });
     if (const int error = server_->listen(exploration.directory.path() + "/socket"))
         refuse("%s/socket: %s", exploration.directory.path().c_str(), strerror(error));
     advance(BEGIN);

@@ -75,6 +75,7 @@ Fabric::Fabric(Environment &environment, const Options &options)
 }
 
 Fabric::~Fabric() {
+    between_steps_ = nullptr; // a destructor may not throw
     while (!sessions_.empty())
         end_session(*sessions_.begin()->second);
 }
@@ -205,15 +206,18 @@ void Fabric::destroy_all(const std::function<bool(const Object &)> &matches) {
     static constexpr Object::Kind ORDER[] = {Object::CM_ID, Object::AH,      Object::QP,
                                              Object::SRQ,   Object::CQ,      Object::MR,
                                              Object::PD,    Object::CONTEXT, Object::CHANNEL};
-    for (const Object::Kind kind : ORDER) {
-        std::vector<uint32_t> ended;
-        for (const auto &[handle, object] : objects_)
-            if (object->kind == kind && matches(*object))
-                ended.push_back(handle);
-        for (const uint32_t handle : ended)
+    std::vector<uint32_t> ended[std::size(ORDER)]; // by kind
+    for (const auto &[handle, object] : objects_)
+        if (matches(*object))
+            ended[object->kind].push_back(handle);
+    unsigned count = 0;
+    for (const Object::Kind kind : ORDER)
+        for (const uint32_t handle : ended[kind]) {
             if (const auto found = objects_.find(handle); found != objects_.end())
                 destroy(*found->second);
-    }
+            if (++count % OBJECTS_OF_STEP == 0 && between_steps_)
+                between_steps_();
+        }
 }
 
 // As the kernel does when the last copy of a descriptor is closed: the process itself has

@@ -87,6 +87,10 @@ class Fabric {
     uint64_t now() const { return now_; }
     uint64_t at(uint64_t time, std::function<void()> action); // returns a number for cancel()
     void cancel(uint64_t timer);                              // no effect if it has run
+    // Is called repeatedly while many objects are destroyed. May throw to end the program.
+    void set_between_steps(std::function<void()> function) {
+        between_steps_ = std::move(function);
+    }
     uint64_t random(uint64_t below) { return generator_() % below; }
 
     // ---- faults: hosts are numbered from 1, devices from 0 ----
@@ -180,6 +184,8 @@ class Fabric {
     uint32_t free_number(const Host &host);
     void add_device(Host &host, unsigned number, const sim_profile &profile);
     void destroy_all(const std::function<bool(const Object &)> &matches);
+    static constexpr unsigned OBJECTS_OF_STEP = 256;
+    std::function<void()> between_steps_;
     Environment &environment_;
     Options options_;
     std::mt19937_64 generator_;

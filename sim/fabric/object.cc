@@ -167,8 +167,12 @@ int Verbs::alloc_pd(const AllocPd &request, AllocPd::Reply &reply) {
         return EINVAL;
     if (context->device->removed)
         return EIO;
-    Pd *const made = create<Pd>();
+    int error;
+    Pd *const made = create<Pd>(*context->device, error);
+    if (!made)
+        return error;
     made->context = context;
+    context->objects++;
     reply.pd = made->handle;
     return 0;
 }
@@ -211,7 +215,10 @@ int Verbs::reg_mr(const RegMr &request, RegMr::Reply &reply) {
         return EINVAL;
     if (pd->context->device->removed)
         return EIO;
-    Mr *const made = create<Mr>();
+    int error;
+    Mr *const made = create<Mr>(*pd->context->device, error);
+    if (!made)
+        return error;
     made->program = caller_.program;
     made->pd = pd;
     made->address = request.address;
@@ -221,7 +228,8 @@ int Verbs::reg_mr(const RegMr &request, RegMr::Reply &reply) {
     do // before pin(), which stores the region by its key
         made->key = (fabric_.next_key_++ << 8) | (uint32_t)fabric_.random(256);
     while (made->key == 0 || fabric_.keys_.contains(made->key));
-    if (const int error = open_region(*made)) {
+    error = open_region(*made);
+    if (error) {
         fabric_.objects_.erase(made->handle);
         return error;
     }
@@ -304,6 +312,7 @@ int Verbs::create_channel(const CreateChannel &request, CreateChannel::Reply &re
     if (!made)
         return context ? ENFILE : EINVAL;
     made->context = context;
+    context->objects++;
     reply.channel = made->handle;
     return 0;
 }
@@ -317,7 +326,10 @@ int Verbs::create_ah(const CreateAh &request, CreateAh::Reply &reply) {
     // Linux 7.3, drivers/infiniband/core/verbs.c, rdma_check_ah_attr(): Ethernet needs a GID.
     if (pd->context->device->profile->transport == SIM_ROCE && !request.attr.is_global)
         return EINVAL;
-    Ah *const made = create<Ah>();
+    int error;
+    Ah *const made = create<Ah>(*pd->context->device, error);
+    if (!made)
+        return error;
     made->pd = pd;
     made->attr = request.attr;
     pd->users++;
@@ -388,6 +400,19 @@ int Verbs::netlink(const Netlink &request, Netlink::Reply &reply) {
     return error;
 }
 
+int Verbs::check_count(const Device &device, Object::Kind kind) {
+    const ibv_device_attr &attr = device.profile->attr;
+    const int limit = kind == Object::PD    ? attr.max_pd
+                      : kind == Object::MR  ? attr.max_mr
+                      : kind == Object::CQ  ? attr.max_cq
+                      : kind == Object::SRQ ? attr.max_srq
+                      : kind == Object::QP  ? attr.max_qp
+                                            : attr.max_ah;
+    if (device.counts[kind] < limit)
+        return 0;
+    return kind == Object::MR ? ENOMEM : device.profile->excess_error;
+}
+
 Context *Verbs::context_of(const Object &object) {
     switch (object.kind) {
     case Object::CONTEXT:
@@ -414,13 +439,19 @@ Context *Verbs::context_of(const Object &object) {
 void Verbs::release(Fabric &fabric, Object &object) {
     switch (object.kind) {
     case Object::CONTEXT:
-        fabric.destroy_all([&](const Object &other) {
-            return &other != &object && context_of(other) == &object;
-        });
+        if (static_cast<Context &>(object).objects > 0)
+            fabric.destroy_all([&](const Object &other) {
+                return &other != &object && context_of(other) == &object;
+            });
         fabric.destroy(*static_cast<Context &>(object).async);
         break;
     case Object::CHANNEL:
+        if (Context *const context = static_cast<Channel &>(object).context)
+            context->objects--;
         fabric.environment_.close_channel(object.handle);
+        break;
+    case Object::PD:
+        static_cast<Pd &>(object).context->objects--;
         break;
     case Object::MR: {
         Mr &mr = static_cast<Mr &>(object);
@@ -431,6 +462,7 @@ void Verbs::release(Fabric &fabric, Object &object) {
     }
     case Object::CQ: {
         Cq &cq = static_cast<Cq &>(object);
+        cq.context->objects--;
         if (cq.channel)
             cq.channel->users--;
         fabric.environment_.close_ring(cq.ring, Ring::bytes(cq.ring->entries));

@@ -33,8 +33,12 @@ struct Object {
     unsigned users = 0;         // objects that depend on this one
     uint32_t async_events = 0;  // asynchronous events that were taken
     uint32_t queued_events = 0; // events about this object
+    int *count = nullptr;       // of its kind on its device; NULL: it is not counted
     explicit Object(Kind object_kind) : kind(object_kind) {}
-    virtual ~Object() = default;
+    virtual ~Object() {
+        if (count)
+            --*count;
+    }
     Object(const Object &) = delete;
     Object &operator=(const Object &) = delete;
 };
@@ -62,6 +66,7 @@ struct Context : Object {
     static constexpr Kind KIND = CONTEXT;
     Device *device = nullptr;
     Channel *async = nullptr;
+    unsigned objects = 0; // its PDs, CQs and completion channels
     Context() : Object(KIND) {}
 };
 
@@ -195,7 +200,8 @@ struct Device {
     uint16_t lid = 0;
     bool port_is_up = true, removed = false;
     unsigned port_changes = 0, address_changes = 0;
-    std::vector<ibv_gid> gids; // [0] link-local or of the subnet, [1] IPv4, [2] IPv6
+    int counts[Object::AH + 1] = {}; // objects by kind
+    std::vector<ibv_gid> gids;       // [0] link-local or of the subnet, [1] IPv4, [2] IPv6
     Counters counters{};
 };
 

@@ -45,6 +45,7 @@ struct sim_profile {
     uint32_t max_recv_sge;           // attr.max_sge is the limit of sends
     const struct sim_sizing *sizing; // NULL: the sizes are rounded
     enum sim_rounding rounding;
+    int excess_error;     // of an object beyond the limit of the device; of an MR: ENOMEM
     int full_queue_error; // of ibv_post_send() and ibv_post_recv()
     int inline_error;     // of ibv_post_send() for too much inline data
     int sge_error;        // of ibv_post_send() for too many SGEs

@@ -57,13 +57,19 @@ int Verbs::create_cq(const CreateCq &request, CreateCq::Reply &reply) {
             return error;
     const uint32_t entries = sim_queue_size(&profile, request.entries);
     RingPlace place{};
+    int error;
+    Cq *const made = create<Cq>(*context->device, error);
+    if (!made)
+        return error;
     Ring *const ring = fabric_.environment_.open_ring(
         caller_.session->number, Ring::bytes(entries), place, reply_.descriptor);
-    if (!ring)
+    if (!ring) {
+        fabric_.objects_.erase(made->handle);
         return ENFILE;
+    }
     ring->entries = entries;
-    Cq *const made = create<Cq>();
     made->context = context;
+    context->objects++;
     made->channel = channel;
     made->ring = ring;
     made->cookie = request.cookie;
@@ -121,9 +127,10 @@ int Verbs::create_srq(const CreateSrq &request, CreateSrq::Reply &reply) {
     const sim_profile &profile = *pd->context->device->profile;
     ibv_srq_attr attr = request.attr;
     ibv_srq_attr reported;
-    if (const int error = sim_check_srq(&profile, &attr, &reported))
+    int error = sim_check_srq(&profile, &attr, &reported);
+    Srq *const made = error ? nullptr : create<Srq>(*pd->context->device, error);
+    if (!made)
         return error;
-    Srq *const made = create<Srq>();
     made->pd = pd;
     made->cookie = request.cookie;
     made->attr = attr;
@@ -171,9 +178,10 @@ int Verbs::create_qp(const CreateQp &request, CreateQp::Reply &reply) {
     if (pd->context->device->removed)
         return EIO;
     ibv_qp_cap cap = request.cap, reported;
-    if (const int error = sim_check_qp(&profile, &cap, srq, &reported))
+    int error = sim_check_qp(&profile, &cap, srq, &reported);
+    Qp *const made = error ? nullptr : create<Qp>(*pd->context->device, error);
+    if (!made)
         return error;
-    Qp *const made = create<Qp>();
     made->context = pd->context;
     made->pd = pd;
     made->send_cq = send_cq;

@@ -36,6 +36,18 @@ class Verbs {
         made->pid = caller_.pid;
         return made;
     }
+    // Creates an object that the device counts. Returns NULL and sets `error` if it has as many
+    // already as it can.
+    template <class T> T *create(Device &device, int &error) {
+        error = check_count(device, T::KIND);
+        if (error)
+            return nullptr;
+        T *const made = create<T>();
+        made->count = &device.counts[T::KIND];
+        ++*made->count;
+        return made;
+    }
+    static int check_count(const Device &device, Object::Kind kind);
     // Returns false if `op` is not the number of this request type.
     template <class T, class R>
     bool decode(uint32_t op, int (Verbs::*execute)(const T &, R &), int &error);

@@ -1563,6 +1563,97 @@ void destroyed_object_has_no_events(void **) {
     assert_false(pair.a.has_event());
 }
 
+// Each device has its own objects. A destroyed one is not counted, nor one whose creation
+// failed.
+void object_beyond_the_limit_of_the_device_is_refused(void **) {
+    for (const char *const name : {"rxe", "siw", "mlx5"}) {
+        sim_profile profile = *sim_find_profile(name);
+        constexpr int LIMIT = 5;
+        for (int *const limit :
+             {&profile.attr.max_pd, &profile.attr.max_mr, &profile.attr.max_cq,
+              &profile.attr.max_srq, &profile.attr.max_qp, &profile.attr.max_ah})
+            *limit = LIMIT;
+        Options options;
+        options.profile = &profile;
+        Direct direct(options);
+        Side side(direct, 1, false, 0, 8);
+        Side other(direct, 2, false, 0, 8);
+        ibv_srq_init_attr srq = {};
+        srq.attr = {8, 1, 0};
+        ibv_qp_init_attr qp = {};
+        qp.qp_type = IBV_QPT_RC;
+        qp.send_cq = qp.recv_cq = side.cq;
+        qp.cap = {1, 1, 1, 1, 0};
+        ibv_ah_attr ah = {};
+        ah.is_global = ah.port_num = 1;
+        ah.grh.dgid = side.gid;
+        const struct {
+            int before; // those of the side
+            std::function<void *()> create;
+            std::function<int(void *)> destroy;
+            bool is_mr = false;
+        } kinds[] = {
+            {1, [&] { return ibv_alloc_pd(side.context); },
+             [](void *pd) { return ibv_dealloc_pd(static_cast<ibv_pd *>(pd)); }},
+            {1, [&] { return ibv_reg_mr(side.pd, side.memory, BYTES, ALL_ACCESS); },
+             [](void *mr) { return ibv_dereg_mr(static_cast<ibv_mr *>(mr)); }, true},
+            {1, [&] { return ibv_create_cq(side.context, 1, nullptr, nullptr, 0); },
+             [](void *cq) { return ibv_destroy_cq(static_cast<ibv_cq *>(cq)); }},
+            {0, [&] { return ibv_create_srq(side.pd, &srq); },
+             [](void *made) { return ibv_destroy_srq(static_cast<ibv_srq *>(made)); }},
+            {1, [&] { return ibv_create_qp(side.pd, &qp); },
+             [](void *made) { return ibv_destroy_qp(static_cast<ibv_qp *>(made)); }},
+            {0, [&] { return ibv_create_ah(side.pd, &ah); },
+             [](void *made) { return ibv_destroy_ah(static_cast<ibv_ah *>(made)); }},
+        };
+        direct.use_host(1);
+        for (const auto &kind : kinds) {
+            if (&kind - kinds == 5 && !profile.has_ud)
+                continue;
+            std::vector<void *> made;
+            for (int i = kind.before; i < LIMIT; i++) {
+                made.push_back(kind.create());
+                assert_non_null(made.back());
+            }
+            for (int i = 0; i < 2; i++) {
+                errno = 0;
+                assert_null(kind.create());
+                assert_int_equal(errno, kind.is_mr ? ENOMEM : profile.excess_error);
+                assert_int_equal(kind.destroy(made.back()), 0);
+                made.back() = kind.create();
+                assert_non_null(made.back());
+            }
+            for (void *const each : made)
+                assert_int_equal(kind.destroy(each), 0);
+        }
+        // A failed creation is not counted.
+        for (int i = 0; i < LIMIT; i++)
+            assert_null(ibv_reg_mr(side.pd, nullptr, BYTES, ALL_ACCESS));
+        ibv_mr *const mr = ibv_reg_mr(side.pd, side.memory, BYTES, ALL_ACCESS);
+        assert_non_null(mr);
+        assert_int_equal(ibv_dereg_mr(mr), 0);
+    }
+}
+
+// A signal can end rpma-sim while it destroys many objects.
+void end_of_many_objects_can_be_interrupted(void **) {
+    constexpr unsigned OBJECTS = 4096;
+    Direct direct(options_of("rxe"));
+    direct.use_host(1);
+    ibv_device **const list = ibv_get_device_list(nullptr);
+    ibv_context *const context = ibv_open_device(list[0]);
+    ibv_free_device_list(list);
+    ibv_pd *const pd = ibv_alloc_pd(context);
+    for (unsigned i = 0; i < OBJECTS; i++)
+        assert_non_null(ibv_alloc_pd(context));
+    unsigned steps = 0;
+    direct.fabric().set_between_steps([&steps] { steps++; });
+    assert_int_equal(ibv_dealloc_pd(pd), 0);
+    assert_int_equal(steps, 0);
+    assert_int_equal(ibv_close_device(context), 0);
+    assert_in_range(steps, OBJECTS / 512, OBJECTS);
+}
+
 } // namespace
 
 int main() {
@@ -1612,6 +1703,8 @@ int main() {
         cmocka_unit_test(removed_device_reports_a_fatal_event),
         cmocka_unit_test(port_reports_its_state),
         cmocka_unit_test(destroyed_object_has_no_events),
+        cmocka_unit_test(end_of_many_objects_can_be_interrupted),
+        cmocka_unit_test(object_beyond_the_limit_of_the_device_is_refused),
     };
     return cmocka_run_group_tests(tests, nullptr, nullptr);
 }
