@@ -99,6 +99,6 @@ int main(int argc, char *argv[]) {
         exit.line = error.what();
     }
     if (!exit.line.empty())
-        fprintf(stderr, "rpma-sim: %s\n", exit.line.c_str());
+        fprintf(stderr, "rpma-sim: %s\n", printable(exit.line).c_str());
     return exit.status;
 }

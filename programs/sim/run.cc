@@ -184,8 +184,9 @@ void execute(const Command &command) {
     std::vector<char *> argv = command.argv;
     argv.push_back(nullptr);
     execvp(argv[0], argv.data());
-    fprintf(stderr, "rpma-sim: %s: %s\n", argv[0], strerror(errno));
-    _exit(errno == ENOENT ? 127 : 126);
+    const int error = errno;
+    fprintf(stderr, "rpma-sim: %s: %s\n", printable(argv[0]).c_str(), strerror(error));
+    _exit(error == ENOENT ? 127 : 126);
 }
 
 void open_pmem(const Settings &settings, sim::PmemFiles &files) {
@@ -222,11 +223,12 @@ void Run::report(const char *format, ...) const {
     if (!settings_.is_verbose)
         return;
     va_list arguments;
+    char line[4096];
     va_start(arguments, format);
-    fprintf(stderr, "rpma-sim: %.3f s: ", static_cast<double>(now() - started_at_) / SECOND);
-    vfprintf(stderr, format, arguments);
-    fprintf(stderr, "\n");
+    vsnprintf(line, sizeof(line), format, arguments);
     va_end(arguments);
+    fprintf(stderr, "rpma-sim: %.3f s: %s\n", static_cast<double>(now() - started_at_) / SECOND,
+            printable(line).c_str());
 }
 
 void Run::start(const Command &command) {
@@ -480,7 +482,8 @@ void Run::serve() {
             fprintf(stderr,
                     "rpma-sim: host%u: %s ended with status %d, and no program has made a call "
                     "for 5 s: the others are ended; --until all waits for them\n",
-                    failed_->command->host, failed_->command->argv[0], failed_->status);
+                    failed_->command->host, printable(failed_->command->argv[0]).c_str(),
+                    failed_->status);
             break;
         }
         step(std::min(started_ < settings_.commands.size() ? LISTEN_INTERVAL : UINT64_MAX,

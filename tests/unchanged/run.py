@@ -873,6 +873,7 @@ def refused(fixture):
              "loads another libibverbs.so.1 .*RPATH"),
             (text, "neither a program nor a script"),
             (fixture.work / "missing", "No such file"),
+            (fixture.work / "new\nline", r"/new\\x0aline: No such file"),
             ("no-such-program", "not found in PATH"),
             (fixture.work, "not a file that can be executed")]:
         done = fixture.sim("touch", fixture.work / "started", "::", program)
