@@ -71,12 +71,15 @@ void set_mapped(in6_addr &ip, uint32_t last) {
     memcpy(ip.s6_addr + 12, &last, sizeof(last));
 }
 
-// Copies an address of the fabric, translated to the loopback interface.
-bool to_loopback(Address &to, const sockaddr *from, socklen_t length) {
+// Copies an address of the fabric, translated to the loopback interface. `any4` is another
+// family of all IPv4 addresses.
+bool to_loopback(Address &to, const sockaddr *from, socklen_t length, int any4 = AF_INET) {
     if (own_host == 0 || from == nullptr || length > sizeof(to) || length < sizeof(sockaddr_in))
         return false;
     memcpy(&to, from, length);
     uint32_t found = 0;
+    if (to.any.sa_family == any4 && to.ip4.sin_addr.s_addr == INADDR_ANY)
+        to.any.sa_family = AF_INET;
     if (to.any.sa_family == AF_INET) {
         found = loopback_of(ntohl(to.ip4.sin_addr.s_addr));
         to.ip4.sin_addr.s_addr = htonl(found);
@@ -85,6 +88,15 @@ bool to_loopback(Address &to, const sockaddr *from, socklen_t length) {
         set_mapped(to.ip6.sin6_addr, found);
     }
     return found != 0;
+}
+
+// Returns true if a host has the translated address, or all hosts do (broadcast).
+bool is_local(const Address &address) {
+    uint32_t ip = address.ip4.sin_addr.s_addr;
+    if (address.any.sa_family == AF_INET6)
+        memcpy(&ip, address.ip6.sin6_addr.s6_addr + 12, sizeof(ip));
+    ip = ntohl(ip) & ~MASK;
+    return ip == own_host || (address.any.sa_family == AF_INET && ip == ~MASK);
 }
 
 void from_loopback(sockaddr *address, socklen_t length) {
@@ -155,8 +167,13 @@ EXPORTED int bind(int fd, const sockaddr *address, socklen_t length) noexcept {
     int result;
     if (netlink::set_port(fd, address, length, result))
         return result;
-    if (!to_loopback(own, address, length))
+    // Linux 6.1, net/ipv4/af_inet.c, __inet_bind() accepts AF_UNSPEC, which Open MPI uses.
+    if (!to_loopback(own, address, length, AF_UNSPEC))
         return REAL(bind)(fd, address, length);
+    if (!is_local(own)) {
+        errno = EADDRNOTAVAIL;
+        return -1;
+    }
     allow_mapped(fd, own);
     return REAL(bind)(fd, &own.any, length);
 }

@@ -279,6 +279,23 @@ def inside_sockets():
     equal(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), 2)
 
 
+def inside_addresses():
+    """A socket can have the addresses of its own host only."""
+    for family, own, others in [(socket.AF_INET, ["10.77.0.1", "0.0.0.0", "127.0.0.1", "127.5.5.5", "10.77.255.255"],
+                                 ["10.77.0.2", "10.77.0.0", "10.77.1.1", "10.78.0.1"]),
+                                (socket.AF_INET6, ["fd77::1", "::", "::1", "::ffff:10.77.0.1"], ["fd77::2", "::ffff:10.77.0.2"])]:
+        for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM):
+            for address in own:
+                socket.socket(family, kind).bind((address, 0))
+            for address in others:
+                equal((address, error_of(socket.socket(family, kind).bind, (address, 0))), (address, errno.EADDRNOTAVAIL))
+    # bind() accepts AF_UNSPEC with all IPv4 addresses only.
+    for address, expected in [("0.0.0.0", 0), ("10.77.0.1", errno.EAFNOSUPPORT)]:
+        bound = socket.socket()
+        failed = LIBC.bind(bound.fileno(), struct.pack("=HH4s8x", 0, 0, socket.inet_aton(address)), 16)
+        equal((failed != 0, ctypes.get_errno() if failed else bound.getsockname()[0]), (expected != 0, expected or "10.77.0.1"))
+
+
 def inside_fault(fault):
     """Waits until the fault has occurred: everything shows the same state."""
     limit = time.monotonic() + 30
@@ -346,7 +363,7 @@ class Interfaces(unittest.TestCase):
             self.assertEqual(kinds.split(), [kind for kind in all_kinds.split() if kind in kinds.split()])
 
 
-for inside in ("c_library", "ioctl", "netlink", "netlink_errors", "netlink_random", "sockets"):
+for inside in ("c_library", "ioctl", "netlink", "netlink_errors", "netlink_random", "sockets", "addresses"):
     setattr(Interfaces, f"test_{inside}",
             lambda self, name=f"inside_{inside}": self.assertEqual(self.run_inside(name, options=["--hosts", "3"]), ""))
 
