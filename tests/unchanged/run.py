@@ -752,7 +752,7 @@ case("ip addr of InfiniBand", "ip -j addr show sim0", '"ifname":"sim0".*"mtu":20
 case("ip route", f"@host2 ip route get {SERVER}", rf"host2: {re.escape(SERVER)} dev sim0 src 10\.77\.0\.2 ", needs=["ip"])
 case("ip neigh", "--hosts 2 ip neigh", r"host1: 10\.77\.0\.2 dev sim0 lladdr 00:77:00:00:02:00 REACHABLE", needs=["ip"])
 case("ip of an unknown interface", "ip link show eth9", 'Device "eth9" does not exist', status=1)
-UCX = "env UCX_TLS=rc,ud,self UCX_NET_DEVICES=rxe0:1 ucx_perftest -t tag_lat -n 100"
+UCX = "env UCX_TLS={},self UCX_NET_DEVICES=rxe0:1 ucx_perftest -n 100 -t"
 @test("rdma-core's own tests")
 def rdma_core_suite(fixture):
     """Debian compresses the larger files of the suite."""
@@ -771,7 +771,10 @@ def rdma_core_suite(fixture):
     assert passed >= RDMA_CORE_TESTS, f"{passed} tests of rdma-core passed, {RDMA_CORE_TESTS} before"
 
 
-case("ucx_perftest", f"{UCX} :: {UCX} {SERVER}", r"host2: Final: +100 ", needs=["ucx_perftest"])
+# rc_v is rc_verbs, which connects over ud_verbs.
+for transport, kind in [("rc,ud", "tag_lat"), ("rc_v", "tag_bw"), ("rc_v", "ucp_fadd"), ("ud_verbs", "tag_lat")]:
+    ucx = f"{UCX.format(transport)} {kind}"
+    case(f"ucx_perftest {kind} over {transport}", f"{ucx} :: {ucx} {SERVER}", r"host2: Final: +100 ", needs=["ucx_perftest"])
 
 
 @test("254 hosts", "ibv_devices")
