@@ -64,6 +64,27 @@ def dapl(program, provider, options=""):
     return " :: ".join(sides)
 
 
+def mpi(launcher, program, options="", device="rxe"):
+    """Two ranks on two hosts: the launcher runs on host1 and starts the other rank with rsh.sh."""
+    return (f"--device {device} --hosts 2 env RPMA_SIM={{sim}} OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 "
+            f"HOME={{files}} {launcher} {options} {{files}}/{program}", "rank 1 on host2: sum 1, written 0")
+
+
+def open_mpi(options, device="rxe"):
+    return mpi(f"mpirun.openmpi --host host1,host2 --mca plm rsh --mca plm_rsh_agent {HERE}/rsh.sh", "openmpi",
+               options, device)
+
+
+def mpich(transport):
+    """The ranks must not have the environment of the launcher, which names host1."""
+    return mpi(f"mpirun.mpich -launcher rsh -launcher-exec {HERE}/rsh.sh -hosts host1,host2 -n 2 -genvnone", "mpich",
+               f"-env UCX_TLS {transport},self -env UCX_NET_DEVICES rxe0:1")
+
+
+UCX = "--mca pml ucx --mca osc ucx --mca btl ^openib -x UCX_NET_DEVICES=rxe0:1 -x UCX_TLS="
+OFI = "--mca pml cm --mca mtl ofi --mca btl ^openib --mca mtl_ofi_provider_include 'verbs;ofi_rxm'"
+
+
 # The cases of a package: arguments of rpma-sim, what its output contains, and optionally the output after which a
 # command with WAIT continues, and the status (None: any). {files} is a directory.
 PACKAGES = {
@@ -110,6 +131,12 @@ PACKAGES = {
         (target_and(f"iscsi-inq {URL} && iscsi-readcapacity16 {URL}"), "host2: Total size:16777216"),
         (target_and(f"iscsi-perf -t 1 {URL}"), r"iops average [1-9]")],
     "mstflint": [("--device mlx5 mstflint -d mlx5_0 q", "host1: -E- Cannot open Device: mlx5_0", None, 1)],
+    "mpich": [(f"mpicc.mpich {HERE}/ring.c -o {{files}}/mpich", ""), mpich("rc_v"), mpich("ud_verbs")],
+    "openmpi-bin": [
+        (f"mpicc.openmpi {HERE}/ring.c -o {{files}}/openmpi", ""),
+        *(open_mpi(f"{UCX}{transport},self") for transport in ("rc_v", "ud_verbs")),
+        open_mpi(OFI, "mlx5"), open_mpi(f"{OFI} -x FI_UNIVERSE_SIZE=2"),
+        open_mpi("--mca pml ob1 --mca btl openib,self --mca btl_openib_allow_ib 1", "mlx5-ib")],
     "opa-basic-tools": [("opainfo", "host1: opainfo: No HFIs found", None, 1)],
     "opensm": [("--device mlx5-ib env OSM_CACHE_DIR={files} OSM_TMP_DIR={files} opensm -o -f {files}/log",
                 f"rpma-sim: opensm: {UMAD} not supported", None, None)],
@@ -182,7 +209,7 @@ def try_package(fixture, package, cases):
     files.chmod(0o777)
     for arguments, pattern, *rest in cases:
         begun, status = (*rest, None, 0)[:2] if len(rest) < 2 else rest
-        words = shlex.split(arguments.replace("{files}", str(files)))
+        words = shlex.split(arguments.replace("{files}", str(files)).replace("{sim}", fixture.program))
         for old in files.iterdir():
             if old.name in ("ready", "disk", "mon"):
                 shutil.rmtree(old) if old.is_dir() else old.unlink()
@@ -191,8 +218,8 @@ def try_package(fixture, package, cases):
         print(f"# {shlex.join(words)}", flush=True)
 
 
-# Tried by run.py, and not tried yet.
-ELSEWHERE = {"librpma0", "libopenmpi3"}
+# Tried by run.py.
+ELSEWHERE = {"librpma0"}
 
 
 def check_list():
