@@ -152,9 +152,10 @@ void write_port(const std::string &port, const sim::Device &device) {
     write_line(port + "sm_sl", "0");
     write_line(port + "cap_mask", "0x00010000");
     write_line(port + "pkeys/0", "0xffff");
-    for (size_t i = 0; i < device.gids.size(); i++) {
+    for (unsigned i = 0; i < device.gid_count(); i++) {
         const std::string index = std::to_string(i);
-        write_line(port + "gids/" + index, hex_groups(device.gids[i].raw, sizeof(ibv_gid)));
+        const ibv_gid gid = device.reported_gid(i);
+        write_line(port + "gids/" + index, hex_groups(gid.raw, sizeof(gid)));
         write_line(port + "gid_attrs/types/" + index, is_infiniband ? "IB/RoCE v1" : "RoCE v2");
         write_line(port + "gid_attrs/ndevs/" + index, netdev_of(device));
     }

@@ -94,6 +94,9 @@ class Engine {
     Result execute_datagram(Qp &qp, Send &send);
     Copied deliver_datagram(const Qp &qp, const Send &send, const Ah &ah, Places from,
                             Qp &peer);
+    Result execute_window(Qp &qp, Send &send);
+    bool bind(const Qp &qp, const SendWr &wr);
+    bool invalidate(uint32_t key);
     Result done(Send &send, ibv_wc_status status);
     Result refuse(Qp &peer, Send &send, ibv_wc_status status);
     Result lacks_receive(Qp &peer, Send &send);
@@ -102,6 +105,7 @@ class Engine {
     ibv_wc_status local_places(const Qp &qp, const std::vector<ibv_sge> &sges, bool is_written,
                                Places &places) const;
     ibv_wc_status source_of(const Qp &qp, const Send &send, Places &places) const;
+    const Mw *window_of(const Qp &peer, uint32_t key) const;
     ibv_wc_status remote_place(const Qp &peer, const SendWr &wr, uint64_t length,
                                Places &places) const;
     static Place place_in(const Region &mr, uint64_t address, uint64_t length);

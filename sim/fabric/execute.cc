@@ -19,7 +19,8 @@ bool has_imm(uint32_t opcode) {
 }
 
 bool is_send(uint32_t opcode) {
-    return opcode == IBV_WR_SEND || opcode == IBV_WR_SEND_WITH_IMM;
+    return opcode == IBV_WR_SEND || opcode == IBV_WR_SEND_WITH_IMM ||
+           opcode == IBV_WR_SEND_WITH_INV;
 }
 
 bool is_write(uint32_t opcode) {
@@ -30,8 +31,9 @@ ibv_wc received(const Send &send, uint64_t length, ibv_wc_opcode opcode) {
     ibv_wc wc{};
     wc.opcode = opcode;
     wc.byte_len = (uint32_t)length;
-    if (has_imm(send.wr.opcode)) {
-        wc.wc_flags = IBV_WC_WITH_IMM;
+    const bool invalidates = send.wr.opcode == IBV_WR_SEND_WITH_INV;
+    if (has_imm(send.wr.opcode) || invalidates) {
+        wc.wc_flags = invalidates ? IBV_WC_WITH_INV : IBV_WC_WITH_IMM;
         wc.imm_data = send.wr.imm_data;
     }
     return wc;
@@ -145,10 +147,20 @@ void Engine::keep_data(Qp &qp) {
     }
 }
 
+// Returns the bound window with this key if the QP may use it. Linux 7.3,
+// drivers/infiniband/sw/rxe/rxe_mw.c, rxe_lookup_mw()
+const Mw *Engine::window_of(const Qp &peer, uint32_t key) const {
+    const Mw *const mw = fabric_.mw_of(key);
+    const bool is_usable =
+        mw && mw->key == key && mw->mr && (mw->type == IBV_MW_TYPE_1 || mw->qp == peer.number);
+    return is_usable ? mw : nullptr;
+}
+
 ibv_wc_status Engine::remote_place(const Qp &peer, const SendWr &wr, uint64_t length,
                                    Places &places) const {
-    const Mr *const mr = fabric_.mr_of(wr.rkey);
-    const sim_region region = mr ? mr->checked() : sim_region{};
+    const Mw *const mw = window_of(peer, wr.rkey);
+    const Mr *const mr = mw ? mw->mr : fabric_.mr_of(wr.rkey);
+    const sim_region region = mw ? mw->checked() : mr ? mr->checked() : sim_region{};
     const sim_send send = {wr.opcode,      wr.flags,      wr.num_sge,    length,
                            wr.remote_addr, wr.flush_type, wr.flush_level};
     const ibv_wc_status status =
@@ -156,10 +168,62 @@ ibv_wc_status Engine::remote_place(const Qp &peer, const SendWr &wr, uint64_t le
                          mr ? &region : nullptr, peer.pd);
     if (status == IBV_WC_SUCCESS && wr.opcode == SIM_WR_FLUSH &&
         wr.flush_level == SIM_FLUSH_REGION)
-        places.push_back(place_in(*mr, mr->iova, mr->length));
+        places.push_back(mw ? place_in(*mr, mw->start, mw->length)
+                            : place_in(*mr, mr->iova, mr->length));
     else if (status == IBV_WC_SUCCESS && length > 0)
-        places.push_back(place_in(*mr, wr.remote_addr, length));
+        places.push_back(place_in(
+            *mr, wr.remote_addr + (mw && mw->is_zero_based() ? mw->start : 0), length));
     return status;
+}
+
+// ---- memory windows ------------------------------------------------------------------------
+
+// Linux 7.3, drivers/infiniband/sw/rxe/rxe_mw.c, rxe_bind_mw() and rxe_check_bind_mw()
+bool Engine::bind(const Qp &qp, const SendWr &wr) {
+    Mw *const mw = fabric_.find<Mw>(qp.session, wr.window);
+    const uint64_t length = wr.flush_length;
+    if (!mw || mw->key != wr.window_rkey)
+        return false;
+    const Mr *const found = length > 0 ? fabric_.mr_of(wr.region_lkey) : nullptr;
+    if (length > 0 &&
+        (!found || !(found->access & IBV_ACCESS_MW_BIND) ||
+         ((wr.window_access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)) &&
+          !(found->access & IBV_ACCESS_LOCAL_WRITE)) ||
+         Fabric::check_range(found, {wr.remote_addr, 0, 0}, found->pd, 0) ||
+         length > found->iova + found->length - wr.remote_addr))
+        return false;
+    if (mw->type == IBV_MW_TYPE_1 ? (wr.window_access & IBV_ACCESS_ZERO_BASED) != 0
+                                  : mw->mr || mw->pd != qp.pd || length == 0)
+        return false;
+    if (mw->mr)
+        mw->mr->users--;
+    mw->mr = const_cast<Mr *>(found);
+    if (mw->mr)
+        mw->mr->users++;
+    mw->key = (mw->key & ~0xffU) | (wr.rkey & 0xff);
+    mw->qp = qp.number;
+    mw->start = wr.remote_addr;
+    mw->length = length;
+    mw->access = wr.window_access;
+    return true;
+}
+
+// Linux 7.3, drivers/infiniband/sw/rxe/rxe_mw.c, rxe_invalidate_mw(); rxe_mr.c,
+// rxe_invalidate_mr(), refuses the key of a region of a program.
+bool Engine::invalidate(uint32_t key) {
+    Mw *const mw = fabric_.mw_of(key);
+    if (!mw || mw->key != key || mw->type != IBV_MW_TYPE_2 || !mw->mr)
+        return false;
+    mw->mr->users--;
+    mw->mr = nullptr;
+    return true;
+}
+
+// Linux 7.3, drivers/infiniband/sw/rxe/rxe_req.c, rxe_do_local_ops()
+Engine::Result Engine::execute_window(Qp &qp, Send &send) {
+    if (send.wr.opcode == IBV_WR_BIND_MW)
+        return done(send, bind(qp, send.wr) ? IBV_WC_SUCCESS : IBV_WC_MW_BIND_ERR);
+    return done(send, invalidate(send.wr.imm_data) ? IBV_WC_SUCCESS : IBV_WC_LOC_QP_OP_ERR);
 }
 
 // ---- persistence ---------------------------------------------------------------------------
@@ -232,6 +296,8 @@ void Engine::report_violation(Qp &peer, const Send &send) {
 
 // A program that has ended does not respond; its queue pairs are destroyed soon.
 Engine::Result Engine::execute(Qp &qp, Send &send) try {
+    if (send.wr.opcode == IBV_WR_BIND_MW || send.wr.opcode == IBV_WR_LOCAL_INV)
+        return execute_window(qp, send);
     if (qp.type == IBV_QPT_UD)
         return execute_datagram(qp, send);
     Qp *const peer = fabric_.peer_of(qp);
@@ -267,6 +333,7 @@ Engine::Result Engine::execute_on(Qp &qp, Qp &peer, Send &send) {
     switch (send.wr.opcode) {
     case IBV_WR_SEND:
     case IBV_WR_SEND_WITH_IMM:
+    case IBV_WR_SEND_WITH_INV:
         return execute_send(qp, peer, send);
     case IBV_WR_RDMA_READ:
         return execute_read(qp, peer, send);
@@ -339,6 +406,11 @@ Engine::Result Engine::execute_send(Qp &qp, Qp &peer, Send &send) {
                                                    : IBV_WC_REM_OP_ERR);
     }
     note_written(qp, to);
+    // Linux 7.3, drivers/infiniband/sw/rxe/rxe_resp.c, RESPST_ERR_INVALIDATE_RKEY
+    if (send.wr.opcode == IBV_WR_SEND_WITH_INV && !invalidate(send.wr.imm_data)) {
+        complete_receive(peer, receive, failed(IBV_WC_REM_INV_REQ_ERR), false);
+        return refuse(peer, send, IBV_WC_REM_INV_REQ_ERR);
+    }
     return deliver(peer, send, receive, received(send, length, IBV_WC_RECV));
 }
 

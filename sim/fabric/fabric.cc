@@ -61,6 +61,20 @@ std::pair<unsigned, unsigned> link(unsigned host, unsigned other) {
 
 } // namespace
 
+// Linux 7.3, drivers/infiniband/sw/siw/siw_verbs.c, siw_query_gid(), and the other drivers of
+// iWARP: the link address
+ibv_gid Device::reported_gid(unsigned i) const {
+    if (profile->transport != SIM_IWARP)
+        return gids[i];
+    ibv_gid gid{};
+    for (unsigned byte = 0; byte < 3; byte++) {
+        gid.raw[byte] = (uint8_t)(guid >> (56 - 8 * byte));
+        gid.raw[byte + 3] = (uint8_t)(guid >> (16 - 8 * byte));
+    }
+    gid.raw[0] ^= 2; // include/net/addrconf.h, addrconf_addr_eui48(), made the GUID
+    return gid;
+}
+
 Fabric::Fabric(Environment &environment, const Options &options)
     : environment_(environment), options_(options), generator_(options.seed), cm_(*this) {
     for (unsigned number = 1; number <= options.hosts; number++) {
@@ -203,10 +217,10 @@ void Fabric::destroy(Object &object) {
 
 void Fabric::destroy_all(const std::function<bool(const Object &)> &matches) {
     // Objects precede the resources that they use; a context destroys its asynchronous channel.
-    static constexpr Object::Kind ORDER[] = {Object::CM_ID, Object::AH,      Object::QP,
-                                             Object::SRQ,   Object::CQ,      Object::MR,
-                                             Object::PD,    Object::CONTEXT, Object::CHANNEL};
-    std::vector<uint32_t> ended[std::size(ORDER)]; // by kind
+    static constexpr Object::Kind ORDER[] = {
+        Object::CM_ID, Object::AH, Object::QP, Object::SRQ,     Object::CQ,
+        Object::MW,    Object::MR, Object::PD, Object::CONTEXT, Object::CHANNEL};
+    std::vector<uint32_t> ended[Object::KINDS];
     for (const auto &[handle, object] : objects_)
         if (matches(*object))
             ended[object->kind].push_back(handle);

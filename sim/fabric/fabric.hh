@@ -158,6 +158,11 @@ class Fabric {
         const auto found = keys_.find(key);
         return found == keys_.end() ? nullptr : found->second;
     }
+    // The window with this index, which is the key without its last byte; NULL: there is none.
+    Mw *mw_of(uint32_t key) const {
+        const auto found = windows_.find(key >> 8);
+        return found == windows_.end() ? nullptr : found->second;
+    }
     // Returns why requests of the domain may not access the memory of an SGE. `mr`: the region
     // with its key, or NULL.
     static sim_fault check_range(const Mr *mr, const ibv_sge &sge, const Pd *pd,
@@ -200,7 +205,8 @@ class Fabric {
     std::map<uint32_t, std::unique_ptr<Session>> sessions_;
     std::map<uint32_t, std::unique_ptr<Object>> objects_;
     std::map<uint32_t, Mr *> keys_;
-    std::map<uint32_t, Qp *> qps_;                                      // by number
+    std::map<uint32_t, Mw *> windows_; // by the index of their keys
+    std::map<uint32_t, Qp *> qps_;     // by number
     std::map<std::pair<uint64_t, uint64_t>, std::vector<Qp *>> groups_; // by GID
     std::set<uint32_t> no_receive_; // numbers of QPs whose peer has no receive
     std::set<std::pair<unsigned, unsigned>> cut_;

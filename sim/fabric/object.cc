@@ -8,6 +8,7 @@
 #include "verbs.hh"
 
 #include <cerrno>
+#include <climits>
 
 namespace sim {
 
@@ -34,12 +35,12 @@ int Verbs::call(uint32_t op) {
     };
     execute(&Verbs::hello, &Verbs::device, &Verbs::open_context, &Verbs::query_device,
             &Verbs::query_port, &Verbs::query_gid, &Verbs::alloc_pd, &Verbs::reg_mr,
-            &Verbs::rereg_mr, &Verbs::advise_mr, &Verbs::create_channel, &Verbs::create_cq,
-            &Verbs::resize_cq, &Verbs::req_notify, &Verbs::take_event, &Verbs::create_srq,
-            &Verbs::modify_srq, &Verbs::query_srq, &Verbs::create_qp, &Verbs::modify_qp,
-            &Verbs::query_qp, &Verbs::multicast, &Verbs::create_ah, &Verbs::post_send,
-            &Verbs::post_recv, &Verbs::destroy, &Verbs::persist, &Verbs::read_counter,
-            &Verbs::netlink);
+            &Verbs::rereg_mr, &Verbs::advise_mr, &Verbs::alloc_mw, &Verbs::create_channel,
+            &Verbs::create_cq, &Verbs::resize_cq, &Verbs::req_notify, &Verbs::take_event,
+            &Verbs::create_srq, &Verbs::modify_srq, &Verbs::query_srq, &Verbs::create_qp,
+            &Verbs::modify_qp, &Verbs::query_qp, &Verbs::multicast, &Verbs::create_ah,
+            &Verbs::post_send, &Verbs::post_recv, &Verbs::destroy, &Verbs::persist,
+            &Verbs::read_counter, &Verbs::netlink);
     return error;
 }
 
@@ -80,7 +81,11 @@ int Verbs::device(const DeviceInfo &request, DeviceInfo::Reply &reply) {
     reply.transport_type = is_iwarp ? IBV_TRANSPORT_IWARP : IBV_TRANSPORT_IB;
     reply.index = found->index;
     reply.vectors = profile.vectors;
-    reply.send_ops = sim_send_ops(&profile);
+    for (const ibv_qp_type type : {IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD})
+        reply.send_ops[type] = sim_send_ops(&profile, type);
+    reply.has_create_flags = profile.has_create_flags;
+    reply.gid_count = found->gid_count();
+    reply.gid_entries = profile.gid_entries;
     reply.keeps_bad_wr = profile.keeps_bad_wr;
     reply.keeps_bad_recv = profile.keeps_bad_recv;
     reply.srq_recv_error = profile.srq_recv_error;
@@ -138,7 +143,7 @@ ibv_port_attr Fabric::port_of(const Device &device) {
     attr.phys_state = is_up ? 5 : 3; // LinkUp, Disabled
     attr.max_mtu = IBV_MTU_4096;
     attr.active_mtu = is_infiniband ? IBV_MTU_4096 : IBV_MTU_1024;
-    attr.gid_tbl_len = (int)device.gids.size();
+    attr.gid_tbl_len = (int)device.profile->gid_entries;
     attr.max_msg_sz = 1U << 30;
     attr.pkey_tbl_len = 1;
     attr.lid = is_infiniband ? device.lid : 0;
@@ -153,9 +158,11 @@ ibv_port_attr Fabric::port_of(const Device &device) {
 
 int Verbs::query_gid(const QueryGid &request, QueryGid::Reply &reply) {
     const Context *const context = find<Context>(request.context);
-    if (!context || request.port != 1 || request.index >= context->device->gids.size())
+    if (!context || request.port != 1 || request.index >= context->device->profile->gid_entries)
         return EINVAL;
-    reply.gid = context->device->gids[request.index];
+    if (request.index >= context->device->gid_count())
+        return ENODATA;
+    reply.gid = context->device->reported_gid(request.index);
     reply.type = context->device->profile->transport == SIM_ROCE;
     reply.ifindex = context->device->index + 2; // lo is 1
     return 0;
@@ -209,6 +216,14 @@ int Verbs::open_region(Mr &mr) {
     return error;
 }
 
+uint32_t Verbs::new_key() {
+    uint32_t key;
+    do
+        key = (fabric_.next_key_++ << 8) | (uint32_t)fabric_.random(256);
+    while (key == 0 || fabric_.keys_.contains(key) || fabric_.mw_of(key));
+    return key;
+}
+
 int Verbs::reg_mr(const RegMr &request, RegMr::Reply &reply) {
     Pd *const pd = find<Pd>(request.pd);
     if (!pd)
@@ -225,9 +240,7 @@ int Verbs::reg_mr(const RegMr &request, RegMr::Reply &reply) {
     made->length = request.length;
     made->iova = request.iova;
     made->access = request.access;
-    do // before pin(), which stores the region by its key
-        made->key = (fabric_.next_key_++ << 8) | (uint32_t)fabric_.random(256);
-    while (made->key == 0 || fabric_.keys_.contains(made->key));
+    made->key = new_key(); // before pin(), which stores the region by its key
     error = open_region(*made);
     if (error) {
         fabric_.objects_.erase(made->handle);
@@ -304,6 +317,28 @@ int Verbs::advise_mr(const AdviseMr &request, Empty &) {
     return 0;
 }
 
+// Linux 7.3, drivers/infiniband/core/uverbs_cmd.c, ib_uverbs_alloc_mw()
+int Verbs::alloc_mw(const AllocMw &request, AllocMw::Reply &reply) {
+    Pd *const pd = find<Pd>(request.pd);
+    if (!pd)
+        return EINVAL;
+    if (!pd->context->device->profile->has_windows)
+        return EOPNOTSUPP;
+    if (request.type != IBV_MW_TYPE_1 && request.type != IBV_MW_TYPE_2)
+        return EINVAL;
+    int error;
+    Mw *const made = create<Mw>(*pd->context->device, error);
+    if (!made)
+        return error;
+    made->pd = pd;
+    made->type = (ibv_mw_type)request.type;
+    made->key = new_key();
+    fabric_.windows_.emplace(made->key >> 8, made);
+    pd->users++;
+    reply = {made->handle, made->key};
+    return 0;
+}
+
 int Verbs::create_channel(const CreateChannel &request, CreateChannel::Reply &reply) {
     Context *const context = find<Context>(request.context);
     Channel *const made =
@@ -361,8 +396,10 @@ int Verbs::destroy(const Destroy &request, Destroy::Reply &reply) {
     if (found == fabric_.objects_.end() || found->second->session != caller_.session)
         return EINVAL;
     Object &object = *found->second;
+    // Linux 7.3, drivers/infiniband/sw/rxe/rxe_verbs.c, rxe_dereg_mr(), of a region with
+    // windows
     if (object.users > 0)
-        return EBUSY;
+        return object.kind == Object::MR ? EINVAL : EBUSY;
     if (object.kind == Object::CQ)
         reply.completion_events = static_cast<Cq &>(object).completion_events;
     reply.async_events = object.async_events;
@@ -407,7 +444,9 @@ int Verbs::check_count(const Device &device, Object::Kind kind) {
                       : kind == Object::CQ  ? attr.max_cq
                       : kind == Object::SRQ ? attr.max_srq
                       : kind == Object::QP  ? attr.max_qp
-                                            : attr.max_ah;
+                      : kind == Object::AH  ? attr.max_ah
+                      : attr.max_mw > 0     ? attr.max_mw
+                                            : INT_MAX; // mlx4 reports none
     if (device.counts[kind] < limit)
         return 0;
     return kind == Object::MR ? ENOMEM : device.profile->excess_error;
@@ -423,6 +462,8 @@ Context *Verbs::context_of(const Object &object) {
         return static_cast<const Pd &>(object).context;
     case Object::MR:
         return static_cast<const Mr &>(object).pd->context;
+    case Object::MW:
+        return static_cast<const Mw &>(object).pd->context;
     case Object::CQ:
         return static_cast<const Cq &>(object).context;
     case Object::SRQ:
@@ -458,6 +499,17 @@ void Verbs::release(Fabric &fabric, Object &object) {
         mr.pd->users--;
         unpin(mr);
         fabric.keys_.erase(mr.key);
+        for (const auto &[index, mw] : fabric.windows_)
+            if (mw->mr == &mr)
+                mw->mr = nullptr;
+        break;
+    }
+    case Object::MW: {
+        Mw &mw = static_cast<Mw &>(object);
+        mw.pd->users--;
+        if (mw.mr)
+            mw.mr->users--;
+        fabric.windows_.erase(mw.key >> 8);
         break;
     }
     case Object::CQ: {

@@ -24,7 +24,7 @@ struct Context;
 struct Caller;
 
 struct Object {
-    enum Kind { CONTEXT, CHANNEL, PD, MR, CQ, SRQ, QP, AH, CM_ID, CM_MULTICAST };
+    enum Kind { CONTEXT, CHANNEL, PD, MR, MW, CQ, SRQ, QP, AH, CM_ID, CM_MULTICAST, KINDS };
     const Kind kind;
     uint32_t handle = 0;
     Session *session = nullptr;
@@ -89,6 +89,23 @@ struct Region {
 struct Mr : Object, Region {
     static constexpr Kind KIND = MR;
     Mr() : Object(KIND) {}
+};
+
+// A memory window. A window of type 1 is bound again; one of type 2 is bound by one QP and
+// invalidated.
+struct Mw : Object {
+    static constexpr Kind KIND = MW;
+    Pd *pd = nullptr;
+    ibv_mw_type type = IBV_MW_TYPE_1;
+    uint32_t key = 0;
+    Mr *mr = nullptr;   // NULL: not bound
+    uint32_t qp = 0;    // type 2: the number of the QP that bound it
+    uint64_t start = 0; // of the range in the region
+    uint64_t length = 0;
+    unsigned access = 0;
+    bool is_zero_based() const { return access & IBV_ACCESS_ZERO_BASED; }
+    sim_region checked() const { return {pd, is_zero_based() ? 0 : start, length, access}; }
+    Mw() : Object(KIND) {}
 };
 
 // A completion whose poll frees entries (sim_profile::frees_entries_in_poll).
@@ -200,9 +217,14 @@ struct Device {
     uint16_t lid = 0;
     bool port_is_up = true, removed = false;
     unsigned port_changes = 0, address_changes = 0;
-    int counts[Object::AH + 1] = {}; // objects by kind
-    std::vector<ibv_gid> gids;       // [0] link-local or of the subnet, [1] IPv4, [2] IPv6
+    int counts[Object::KINDS] = {}; // objects by kind
+    std::vector<ibv_gid> gids;      // [0] link-local or of the subnet, [1] IPv4, [2] IPv6
     Counters counters{};
+    // The GID table that programs see; iWARP has one GID.
+    unsigned gid_count() const {
+        return profile->transport == SIM_IWARP ? 1 : (unsigned)gids.size();
+    }
+    ibv_gid reported_gid(unsigned i) const; // i < gid_count()
 };
 
 // The addresses of device D (from 0) of host N (from 1) are 10.77.D.N and fd77::D:N.

@@ -39,6 +39,7 @@ struct sim_profile {
     enum sim_transport transport;
     struct ibv_device_attr attr; // all limits; the GUIDs are set for each device
     uint32_t vectors;
+    uint32_t gid_entries;            // of the GID table
     uint32_t max_inline;             // the maximum that a QP can request
     uint32_t least_inline;           // the minimum of each QP
     uint32_t inline_per_sge;         // the minimum for each SGE of a send
@@ -68,6 +69,9 @@ struct sim_profile {
     // is too short.
     enum ibv_wc_status source_error, receive_error, length_error;
     bool has_srq, has_send_imm, has_write_imm, has_ud, has_uc;
+    bool has_windows;      // memory windows
+    bool has_create_flags; // ibv_create_qp_ex() accepts IBV_QP_INIT_ATTR_CREATE_FLAGS
+    uint32_t ud_odp_caps;  // of struct ibv_odp_caps
     bool has_native_flush, has_native_atomic_write, has_odp, has_qp_ex, has_resize_cq;
     bool has_rereg_mr, has_tag_matching,
         has_rt_values;    // has_rt_values: ibv_query_rt_values_ex()
@@ -103,6 +107,8 @@ struct sim_profile {
         reports_requested_sizes; // QPs and SRQs report the requested sizes, not the actual ones
     enum sim_timeout timeout;
     bool connects_in_call;  // rdma_connect() fails if no program listens
+    bool ignores_rtr;       // iWARP: ibv_modify_qp() to RTR changes no state
+    bool reports_init;      // iWARP: ibv_query_qp() reports INIT from the creation on
     bool has_doorbell_call; // ibv_post_send() ends with a system call, which can fail
     bool can_be_removed;    // Linux removes it while programs use it
     uint64_t events;        // the asynchronous events that the driver raises: 1 << the type

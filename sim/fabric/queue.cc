@@ -49,15 +49,15 @@ int Verbs::create_cq(const CreateCq &request, CreateCq::Reply &reply) {
     const sim_profile &profile = *context->device->profile;
     if (context->device->removed)
         return EIO;
-    if (const int error = sim_check_cq(&profile, request.entries, request.vector))
+    int error = request.is_extended ? sim_check_cq_ex(&profile, request.comp_mask,
+                                                      request.flags, request.wc_flags)
+                                    : 0;
+    if (!error)
+        error = sim_check_cq(&profile, request.entries, request.vector);
+    if (error)
         return error;
-    if (request.is_extended)
-        if (const int error =
-                sim_check_cq_ex(&profile, request.comp_mask, request.flags, request.wc_flags))
-            return error;
     const uint32_t entries = sim_queue_size(&profile, request.entries);
     RingPlace place{};
-    int error;
     Cq *const made = create<Cq>(*context->device, error);
     if (!made)
         return error;
@@ -216,7 +216,9 @@ int Verbs::query_qp(const QueryQp &request, QueryQp::Reply &reply) {
     if (!qp)
         return EINVAL;
     reply.attr = qp->attr;
-    reply.attr.cur_qp_state = qp->attr.qp_state;
+    if (qp->context->device->profile->reports_init && qp->attr.qp_state <= IBV_QPS_RTR)
+        reply.attr.qp_state = IBV_QPS_INIT;
+    reply.attr.cur_qp_state = reply.attr.qp_state;
     return 0;
 }
 

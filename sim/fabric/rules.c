@@ -20,16 +20,29 @@ void sim_describe_device(const struct sim_profile *device, struct ibv_device_att
         attr->odp_caps.general_caps = IBV_ODP_SUPPORT;
         attr->odp_caps.per_transport_caps.rc_odp_caps =
             IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV | IBV_ODP_SUPPORT_WRITE |
-            IBV_ODP_SUPPORT_READ | (sim_has_atomics(device) ? IBV_ODP_SUPPORT_ATOMIC : 0);
+            IBV_ODP_SUPPORT_READ | IBV_ODP_SUPPORT_SRQ_RECV |
+            (sim_has_atomics(device) ? IBV_ODP_SUPPORT_ATOMIC : 0);
+        attr->odp_caps.per_transport_caps.ud_odp_caps = device->ud_odp_caps;
     }
 }
 
-uint64_t sim_send_ops(const struct sim_profile *device) {
+// rdma-core 65, providers/rxe/rxe.c: RXE_SUP_RC_QP_SEND_OPS_FLAGS and those of UC and UD;
+// providers/mlx5/qp.c, mlx5_qp_fill_wr_pfns()
+uint64_t sim_send_ops(const struct sim_profile *device, enum ibv_qp_type type) {
     if (!device->has_qp_ex)
         return 0;
-    return IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_SEND |
-           (device->has_write_imm ? IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM : 0) |
-           (device->has_send_imm ? IBV_QP_EX_WITH_SEND_WITH_IMM : 0) |
+    const uint64_t sends =
+        IBV_QP_EX_WITH_SEND | (device->has_send_imm ? IBV_QP_EX_WITH_SEND_WITH_IMM : 0);
+    if (type == IBV_QPT_UD)
+        return sends;
+    const uint64_t unreliable =
+        sends | IBV_QP_EX_WITH_RDMA_WRITE |
+        (device->has_write_imm ? IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM : 0) |
+        (device->has_windows ? IBV_QP_EX_WITH_BIND_MW | IBV_QP_EX_WITH_SEND_WITH_INV : 0);
+    if (type == IBV_QPT_UC)
+        return unreliable;
+    return unreliable | IBV_QP_EX_WITH_RDMA_READ |
+           (device->has_windows ? IBV_QP_EX_WITH_LOCAL_INV : 0) |
            (sim_has_atomics(device)
                 ? IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD
                 : 0) |
@@ -52,8 +65,7 @@ int sim_check_region(const struct sim_profile *device, unsigned access, uint64_t
         return EINVAL;
     if ((is_on_demand && !device->has_odp) ||
         ((access & (SIM_ACCESS_FLUSH_GLOBAL | SIM_ACCESS_FLUSH_PERSISTENT)) &&
-         !device->has_native_flush) ||
-        ((access & IBV_ACCESS_MW_BIND) && device->attr.max_mw == 0))
+         !device->has_native_flush))
         return EOPNOTSUPP;
     if (is_on_demand)
         return 0;
@@ -205,9 +217,8 @@ enum {
     MIG = IBV_QP_PATH_MIG_STATE,
     CUR = IBV_QP_CUR_STATE,
     SQ_PSN = IBV_QP_SQ_PSN,
-    RTR_RC = AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-             IBV_QP_MAX_DEST_RD_ATOMIC | RNR,
     RTR_UC = AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN,
+    RTR_RC = RTR_UC | IBV_QP_MAX_DEST_RD_ATOMIC | RNR,
     RTS_RC =
         IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC
 };
@@ -281,14 +292,15 @@ static bool are_valid(const struct sim_profile *device, enum ibv_qp_state from,
 }
 
 // On iWARP, only the connection manager connects QPs: Linux 7.3,
-// drivers/infiniband/sw/siw/siw_qp.c, siw_qp_modify().
+// drivers/infiniband/sw/siw/siw_qp.c, siw_qp_nextstate_from_idle(), which ignores RTR.
 int sim_check_qp_change(const struct sim_profile *device, enum ibv_qp_type type,
                         enum ibv_qp_state from, const struct ibv_qp_attr *attr, int mask) {
     const enum ibv_qp_state to = mask & IBV_QP_STATE ? attr->qp_state : from;
     if (mask &
         ~((IBV_QP_DEST_QPN << 1) - 1)) // include/rdma/ib_verbs.h: IB_QP_ATTR_STANDARD_BITS
         return EOPNOTSUPP;
-    const bool connects = (to == IBV_QPS_RTR || to == IBV_QPS_RTS) && to != from;
+    const bool connects =
+        to != from && (to == IBV_QPS_RTS || (to == IBV_QPS_RTR && !device->ignores_rtr));
     const bool is_possible =
         device->transport == SIM_IWARP ? !connects : is_allowed(from, to, type, mask);
     return is_possible && are_valid(device, from, attr, mask) ? 0 : EINVAL;
@@ -344,6 +356,10 @@ static bool has_opcode(const struct sim_profile *device, uint32_t opcode) {
     case IBV_WR_ATOMIC_CMP_AND_SWP:
     case IBV_WR_ATOMIC_FETCH_AND_ADD:
         return sim_has_atomics(device);
+    case IBV_WR_BIND_MW:
+    case IBV_WR_LOCAL_INV:
+    case IBV_WR_SEND_WITH_INV:
+        return device->has_windows;
     case SIM_WR_FLUSH:
         return device->has_native_flush;
     case SIM_WR_ATOMIC_WRITE:
@@ -385,7 +401,8 @@ int sim_check_send(const struct sim_profile *device, bool is_connected,
         (is_atomic && device->atomics_need_one_sge && send->num_sge != 1) ||
         (is_atomic && (device->checks_atomics || device->checks_atomic_length) &&
          send->length < 8) ||
-        (is_atomic && device->checks_atomics && send->remote_addr % 8 != 0))
+        (is_atomic && device->checks_atomics && send->remote_addr % 8 != 0) ||
+        (send->opcode == IBV_WR_BIND_MW && send->num_sge > 0))
         return device->invalid_error;
     return is_full(device, cap, send, queued) ? device->full_queue_error : 0;
 }

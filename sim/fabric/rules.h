@@ -35,7 +35,7 @@ enum { SIM_FLUSH_RANGE = 0, SIM_FLUSH_REGION = 1 };      // levels of a flush
 void sim_describe_device(const struct sim_profile *device, struct ibv_device_attr_ex *attr);
 // The builders of an extended QP (enum ibv_qp_create_send_ops_flags); 0: it has no extended
 // QPs.
-uint64_t sim_send_ops(const struct sim_profile *device);
+uint64_t sim_send_ops(const struct sim_profile *device, enum ibv_qp_type type);
 // The memory of a region: FS-DAX is a file on a file system with DAX.
 enum sim_memory { SIM_VOLATILE, SIM_DEVICE_DAX, SIM_FS_DAX };
 int sim_check_region(const struct sim_profile *device, unsigned access, uint64_t length,

@@ -35,6 +35,10 @@ ibv_wc_opcode completion_opcode(uint32_t opcode) {
         return IBV_WC_COMP_SWAP;
     case IBV_WR_ATOMIC_FETCH_AND_ADD:
         return IBV_WC_FETCH_ADD;
+    case IBV_WR_BIND_MW:
+        return IBV_WC_BIND_MW;
+    case IBV_WR_LOCAL_INV:
+        return IBV_WC_LOCAL_INV;
     case SIM_WR_FLUSH:
         return (ibv_wc_opcode)WC_FLUSH;
     case SIM_WR_ATOMIC_WRITE:

@@ -63,6 +63,7 @@ class Verbs {
     int reg_mr(const RegMr &, RegMr::Reply &);
     int rereg_mr(const ReregMr &, ReregMr::Reply &);
     int advise_mr(const AdviseMr &, Empty &);
+    int alloc_mw(const AllocMw &, AllocMw::Reply &);
     int create_channel(const CreateChannel &, CreateChannel::Reply &);
     int create_ah(const CreateAh &, CreateAh::Reply &);
     int take_event(const TakeEvent &, TakeEvent::Reply &);
@@ -70,6 +71,7 @@ class Verbs {
     int persist(const Persist &, Empty &);
     int read_counter(const ReadCounter &, ReadCounter::Reply &);
     int netlink(const Netlink &, Netlink::Reply &);
+    uint32_t new_key();
     int open_region(Mr &mr);
     sim_memory memory_of(const Mr &mr) const;
     // queue.cc

@@ -26,7 +26,6 @@ static const struct sim_profile device = {
              .max_cqe = 0x10020,
              .max_srq_wr = 0x10010,
              .max_srq_sge = 0x10003,
-             .max_mw = 1,
              .max_qp_init_rd_atom = 8,
              .max_qp_rd_atom = 6,
              .device_cap_flags = IBV_DEVICE_RC_RNR_NAK_GEN,
@@ -63,7 +62,7 @@ static const struct sim_profile device = {
 static void capabilities(void **unused) {
     (void)unused;
     const uint64_t plain = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV | IBV_ODP_SUPPORT_WRITE |
-                           IBV_ODP_SUPPORT_READ;
+                           IBV_ODP_SUPPORT_READ | IBV_ODP_SUPPORT_SRQ_RECV;
     struct ibv_device_attr_ex attr;
     sim_describe_device(&device, &attr);
     IS(attr.phys_port_cnt_ex, 1);
@@ -87,16 +86,24 @@ static void builders(void **unused) {
     (void)unused;
     const uint64_t plain =
         IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_SEND;
-    IS(sim_send_ops(&device),
+    IS(sim_send_ops(&device, IBV_QPT_RC),
        plain | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_SEND_WITH_IMM |
            IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD |
            SIM_QP_EX_WITH_FLUSH | SIM_QP_EX_WITH_ATOMIC_WRITE);
     BUT(other.has_write_imm = other.has_send_imm = other.has_native_flush =
             other.has_native_atomic_write = false);
     other.attr.atomic_cap = IBV_ATOMIC_NONE;
-    IS(sim_send_ops(&other), plain);
+    IS(sim_send_ops(&other, IBV_QPT_RC), plain);
+    other.has_windows = true;
+    IS(sim_send_ops(&other, IBV_QPT_RC), plain | IBV_QP_EX_WITH_BIND_MW |
+                                             IBV_QP_EX_WITH_LOCAL_INV |
+                                             IBV_QP_EX_WITH_SEND_WITH_INV);
+    IS(sim_send_ops(&other, IBV_QPT_UC), IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_SEND |
+                                             IBV_QP_EX_WITH_BIND_MW |
+                                             IBV_QP_EX_WITH_SEND_WITH_INV);
+    IS(sim_send_ops(&other, IBV_QPT_UD), IBV_QP_EX_WITH_SEND);
     other.has_qp_ex = false;
-    IS(sim_send_ops(&other), 0);
+    IS(sim_send_ops(&other, IBV_QPT_RC), 0);
 }
 
 static void regions(void **unused) {
@@ -114,12 +121,11 @@ static void regions(void **unused) {
     IS(sim_check_region(&device, SIM_ACCESS_FLUSH_PERSISTENT, 1, SIM_DEVICE_DAX), 0);
     IS(sim_check_region(&device, SIM_ACCESS_FLUSH_PERSISTENT | demand, 1, SIM_VOLATILE), 0);
     IS(sim_check_region(&device, IBV_ACCESS_MW_BIND, 1, SIM_VOLATILE), 0);
-    BUT(other.has_odp = other.has_native_flush = false; other.attr.max_mw = 0);
+    BUT(other.has_odp = other.has_native_flush = false);
     IS(sim_check_region(&other, 0, 1, SIM_VOLATILE), 0);
     IS(sim_check_region(&other, demand, 1, SIM_VOLATILE), EOPNOTSUPP);
     IS(sim_check_region(&other, SIM_ACCESS_FLUSH_GLOBAL, 1, SIM_DEVICE_DAX), EOPNOTSUPP);
     IS(sim_check_region(&other, SIM_ACCESS_FLUSH_PERSISTENT, 1, SIM_DEVICE_DAX), EOPNOTSUPP);
-    IS(sim_check_region(&other, IBV_ACCESS_MW_BIND, 1, SIM_VOLATILE), EOPNOTSUPP);
 }
 
 static void queue_sizes(void **unused) {

@@ -31,7 +31,6 @@ ibv_pd *pd;
 ibv_cq *cq;
 ibv_qp *qp;
 rdma_cm_id *id;
-char memory[8];
 
 // An object that no call can create. Each of its words is the context, which the inline
 // functions of verbs.h read.
@@ -60,6 +59,7 @@ Result create_qp(int type, unsigned mask = 0, uint64_t ops = 0) {
     attr.pd = pd;
     attr.comp_mask = IBV_QP_INIT_ATTR_PD | mask | (ops ? IBV_QP_INIT_ATTR_SEND_OPS_FLAGS : 0);
     attr.send_ops_flags = ops;
+    attr.create_flags = IBV_QP_CREATE_SCATTER_FCS;
     return of(ibv_create_qp_ex(context, &attr));
 }
 
@@ -84,18 +84,10 @@ Result resolve(int family) {
     return of(rdma_resolve_addr(id, nullptr, reinterpret_cast<sockaddr *>(&address), 100));
 }
 
-Result bind_window() {
-    static ibv_mw_bind bind;
-    auto *const window = any<ibv_mw>();
-    bind.bind_info.mr = ibv_reg_mr(pd, memory, sizeof(memory), 0);
-    return of(window->context->ops.bind_mw(qp, window, &bind));
-}
-
 constexpr char DM[] = "device memory is", FLOWS[] = "flow steering is",
                COUNTERS[] = "counters are", DOMAINS[] = "thread and parent domains are",
                QUEUES[] = "separate work queues are", XRC[] = "XRC is",
                IMPORT[] = "sharing of objects is", RAW[] = "raw packets are",
-               WINDOWS[] = "memory windows and invalidated keys are",
                TAGS[] = "tag matching is", RATES[] = "rate limits are",
                GIDS[] = "GIDs as addresses (AF_IB) are";
 
@@ -165,9 +157,6 @@ const struct Row {
     {"ibv_create_srq_ex", TAGS, [] { return create_srq(IBV_SRQT_TM); }},
     {"ibv_modify_cq", "moderation of completions is",
      [] { return of(ibv_modify_cq(cq, any<ibv_modify_cq_attr>())); }},
-    {"ibv_alloc_mw", WINDOWS, [] { return of(ibv_alloc_mw(pd, IBV_MW_TYPE_1)); }},
-    {"ibv_dealloc_mw", WINDOWS, [] { return of(ibv_dealloc_mw(any<ibv_mw>())); }},
-    {"ibv_bind_mw", WINDOWS, bind_window},
     {"ibv_import_device", IMPORT, [] { return of(ibv_import_device(0)); }},
     {"ibv_import_pd", IMPORT, [] { return of(ibv_import_pd(context, 0)); }},
     {"ibv_import_mr", IMPORT, [] { return of(ibv_import_mr(pd, 0)); }},
@@ -191,14 +180,6 @@ const struct Row {
     {"ibv_create_qp", QUEUES, [] { return create_qp(IBV_QPT_RC, IBV_QP_INIT_ATTR_IND_TABLE); }},
     {"ibv_create_qp", "creation flags of queue pairs are",
      [] { return create_qp(IBV_QPT_RC, IBV_QP_INIT_ATTR_CREATE_FLAGS); }},
-    {"ibv_create_qp", WINDOWS, [] { return create_qp(IBV_QPT_RC, 0, IBV_QP_EX_WITH_BIND_MW); }},
-    {"ibv_create_qp", WINDOWS,
-     [] { return create_qp(IBV_QPT_RC, 0, IBV_QP_EX_WITH_LOCAL_INV); }},
-    {"ibv_create_qp", WINDOWS,
-     [] { return create_qp(IBV_QPT_RC, 0, IBV_QP_EX_WITH_SEND_WITH_INV); }},
-    {"ibv_post_send", WINDOWS, [] { return post(IBV_WR_BIND_MW); }, ANY_ERROR},
-    {"ibv_post_send", WINDOWS, [] { return post(IBV_WR_LOCAL_INV); }, ANY_ERROR},
-    {"ibv_post_send", WINDOWS, [] { return post(IBV_WR_SEND_WITH_INV); }, ANY_ERROR},
     {"ibv_post_send", RAW, [] { return post(IBV_WR_TSO); }, ANY_ERROR},
     {"rdma_resolve_addr", GIDS, [] { return resolve(AF_IB); }},
     {"rdma_bind_addr", GIDS,

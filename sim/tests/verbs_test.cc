@@ -253,6 +253,192 @@ void inline_data_may_change_after_the_post(void **) {
     assert_string_equal(pair.b.memory, "inline");
 }
 
+// A window of side b over the first half of its memory.
+struct Window {
+    Pair &pair;
+    ibv_mr *region;
+    ibv_mw *mw;
+
+    Window(Pair &of, ibv_mw_type type, unsigned access = ALL_ACCESS | IBV_ACCESS_MW_BIND)
+        : pair(of) {
+        pair.direct.use_host(2);
+        region = ibv_reg_mr(pair.b.pd, pair.b.memory, BYTES, (int)access);
+        mw = ibv_alloc_mw(pair.b.pd, type);
+        assert_non_null(region);
+        assert_non_null(mw);
+    }
+    ~Window() {
+        pair.direct.use_host(2);
+        assert_int_equal(ibv_dealloc_mw(mw), 0);
+        assert_int_equal(ibv_dereg_mr(region), 0);
+    }
+    ibv_wc_status bind(uint32_t key, uint64_t offset = 0, uint64_t length = BYTES / 2,
+                       unsigned access = IBV_ACCESS_REMOTE_WRITE) {
+        ibv_send_wr wr = {};
+        wr.opcode = IBV_WR_BIND_MW;
+        wr.send_flags = IBV_SEND_SIGNALED;
+        wr.bind_mw.mw = mw;
+        wr.bind_mw.rkey = key;
+        wr.bind_mw.bind_info = {region, (uint64_t)pair.b.memory + offset, length, access};
+        return post(wr);
+    }
+    ibv_wc_status invalidate(uint32_t key) {
+        ibv_send_wr wr = {};
+        wr.opcode = IBV_WR_LOCAL_INV;
+        wr.send_flags = IBV_SEND_SIGNALED;
+        wr.invalidate_rkey = key;
+        return post(wr);
+    }
+    ibv_wc_status post(ibv_send_wr &wr) {
+        ibv_send_wr *bad;
+        pair.direct.use_host(2);
+        assert_int_equal(ibv_post_send(pair.b.qp, &wr, &bad), 0);
+        const ibv_wc wc = pair.b.poll();
+        assert_int_equal(wc.opcode, wc.status                     ? wc.opcode
+                                    : wr.opcode == IBV_WR_BIND_MW ? IBV_WC_BIND_MW
+                                                                  : IBV_WC_LOCAL_INV);
+        return wc.status;
+    }
+    // A request of side a with the key, at an offset in the memory of side b.
+    ibv_wc_status use(uint32_t key, uint64_t offset = 0,
+                      ibv_wr_opcode opcode = IBV_WR_RDMA_WRITE) {
+        assert_int_equal(pair.post(opcode, 8,
+                                   [&](ibv_send_wr &wr, ibv_sge &) {
+                                       wr.wr.rdma.rkey = key;
+                                       wr.wr.rdma.remote_addr =
+                                           (uint64_t)pair.b.memory + offset;
+                                   }),
+                         0);
+        return pair.a.poll().status;
+    }
+};
+
+void window_of_type_1_permits_its_range_and_access_until_it_is_bound_again(void **) {
+    const struct {
+        uint64_t offset;
+        ibv_wr_opcode opcode;
+        ibv_wc_status status;
+    } rows[] = {{BYTES / 2 - 8, IBV_WR_RDMA_WRITE, IBV_WC_SUCCESS},
+                {BYTES / 2 - 7, IBV_WR_RDMA_WRITE, IBV_WC_REM_ACCESS_ERR},
+                {0, IBV_WR_RDMA_READ, IBV_WC_REM_ACCESS_ERR}};
+    for (const auto &row : rows) {
+        Pair pair;
+        Window window(pair, IBV_MW_TYPE_1);
+        ibv_mw_bind bind = {};
+        bind.send_flags = IBV_SEND_SIGNALED;
+        bind.bind_info = {window.region, (uint64_t)pair.b.memory, BYTES / 2,
+                          IBV_ACCESS_REMOTE_WRITE};
+        const uint32_t before = window.mw->rkey;
+        assert_int_equal(ibv_bind_mw(pair.b.qp, window.mw, &bind), 0);
+        assert_int_equal(pair.b.poll().status, IBV_WC_SUCCESS);
+        assert_int_equal(window.mw->rkey, ibv_inc_rkey(before));
+        assert_int_equal(ibv_dereg_mr(window.region), EINVAL); // the window uses it
+        assert_int_equal(window.use(window.mw->rkey, row.offset, row.opcode), row.status);
+    }
+    Pair pair;
+    Window window(pair, IBV_MW_TYPE_1);
+    const uint32_t key = window.mw->rkey;
+    assert_int_equal(window.bind(ibv_inc_rkey(key)), IBV_WC_SUCCESS);
+    assert_int_equal(window.use(ibv_inc_rkey(key)), IBV_WC_SUCCESS);
+    window.mw->rkey = ibv_inc_rkey(key);
+    assert_int_equal(window.bind(key, 0, 0), IBV_WC_SUCCESS); // of no bytes
+    window.mw->rkey = key;
+    assert_int_equal(window.use(key), IBV_WC_REM_ACCESS_ERR);
+}
+
+void window_of_type_2_is_bound_by_one_queue_pair_until_it_is_invalidated(void **) {
+    for (const bool by_message : {false, true}) {
+        Pair pair;
+        Window window(pair, IBV_MW_TYPE_2);
+        const uint32_t key = ibv_inc_rkey(window.mw->rkey);
+        assert_int_equal(window.bind(key), IBV_WC_SUCCESS);
+        window.mw->rkey = key;
+        assert_int_equal(window.use(key), IBV_WC_SUCCESS);
+        if (by_message) {
+            pair.receive(64);
+            assert_int_equal(
+                pair.post(IBV_WR_SEND_WITH_INV, 8,
+                          [&](ibv_send_wr &wr, ibv_sge &) { wr.invalidate_rkey = key; }),
+                0);
+            pair.expect(IBV_WC_SUCCESS);
+            const ibv_wc wc = pair.b.poll();
+            assert_int_equal(wc.wc_flags, IBV_WC_WITH_INV);
+            assert_int_equal(wc.invalidated_rkey, key);
+        } else {
+            assert_int_equal(window.invalidate(key), IBV_WC_SUCCESS);
+        }
+        assert_int_equal(window.use(key), IBV_WC_REM_ACCESS_ERR);
+    }
+}
+
+void invalid_bind_or_invalidation_fails_its_queue_pair(void **) {
+    const struct {
+        const char *what;
+        ibv_mw_type type;
+        unsigned of_region;
+        std::function<ibv_wc_status(Window &, uint32_t)> request;
+        ibv_wc_status status;
+    } rows[] = {
+        {"a region without the access", IBV_MW_TYPE_2, ALL_ACCESS,
+         [](Window &window, uint32_t key) { return window.bind(key); }, IBV_WC_MW_BIND_ERR},
+        {"a range beyond the region", IBV_MW_TYPE_2, ALL_ACCESS | IBV_ACCESS_MW_BIND,
+         [](Window &window, uint32_t key) { return window.bind(key, 1, BYTES); },
+         IBV_WC_MW_BIND_ERR},
+        {"writes to a region that is read-only", IBV_MW_TYPE_2, IBV_ACCESS_MW_BIND,
+         [](Window &window, uint32_t key) { return window.bind(key); }, IBV_WC_MW_BIND_ERR},
+        {"type 2 of no bytes", IBV_MW_TYPE_2, ALL_ACCESS | IBV_ACCESS_MW_BIND,
+         [](Window &window, uint32_t key) { return window.bind(key, 0, 0); },
+         IBV_WC_MW_BIND_ERR},
+        {"type 1 that begins at zero", IBV_MW_TYPE_1, ALL_ACCESS | IBV_ACCESS_MW_BIND,
+         [](Window &window, uint32_t key) {
+             return window.bind(key, 0, 8, IBV_ACCESS_ZERO_BASED);
+         },
+         IBV_WC_MW_BIND_ERR},
+        {"a window that is bound", IBV_MW_TYPE_2, ALL_ACCESS | IBV_ACCESS_MW_BIND,
+         [](Window &window, uint32_t key) {
+             assert_int_equal(window.bind(key), IBV_WC_SUCCESS);
+             window.mw->rkey = key;
+             return window.bind(ibv_inc_rkey(key));
+         },
+         IBV_WC_MW_BIND_ERR},
+        {"an earlier key", IBV_MW_TYPE_1, ALL_ACCESS | IBV_ACCESS_MW_BIND,
+         [](Window &window, uint32_t key) {
+             assert_int_equal(window.bind(key), IBV_WC_SUCCESS);
+             return window.bind(ibv_inc_rkey(key));
+         },
+         IBV_WC_MW_BIND_ERR},
+        {"invalidation of a window that is not bound", IBV_MW_TYPE_2, ALL_ACCESS,
+         [](Window &window, uint32_t) { return window.invalidate(window.mw->rkey); },
+         IBV_WC_LOC_QP_OP_ERR},
+        {"invalidation of a region", IBV_MW_TYPE_2, ALL_ACCESS,
+         [](Window &window, uint32_t) { return window.invalidate(window.region->rkey); },
+         IBV_WC_LOC_QP_OP_ERR},
+    };
+    for (const auto &row : rows) {
+        print_message("%s\n", row.what);
+        Pair pair;
+        Window window(pair, row.type, row.of_region);
+        assert_int_equal(row.request(window, ibv_inc_rkey(window.mw->rkey)), row.status);
+        assert_int_equal(pair.b.state(), IBV_QPS_ERR);
+    }
+}
+
+void message_that_invalidates_no_window_fails_both_sides(void **) {
+    Pair pair;
+    pair.receive(64);
+    assert_int_equal(pair.post(IBV_WR_SEND_WITH_INV, 8), 0);
+    pair.expect(IBV_WC_REM_INV_REQ_ERR);
+    assert_int_equal(pair.b.poll().status, IBV_WC_REM_INV_REQ_ERR);
+}
+
+void device_without_windows_refuses_them(void **) {
+    Direct direct(options_of("bnxt_re"));
+    Side side(direct, 1, false, 0, 8);
+    errno = 0;
+    assert_null(ibv_alloc_mw(side.pd, IBV_MW_TYPE_1));
+    assert_int_equal(errno, EOPNOTSUPP);
+}
+
 struct Error {
     const char *what;
     ibv_wr_opcode opcode;
@@ -1420,6 +1606,15 @@ void gid_table_needs_room_for_each_entry(void **) {
     assert_int_equal(ibv_query_gid_table(pair.a.context, entries, 4, 1), -EOPNOTSUPP);
 }
 
+// Linux 6.1, drivers/infiniband/sw/siw/siw_verbs.c, siw_query_gid()
+void gid_of_iwarp_is_the_link_address(void **) {
+    const Pair pair({.device = "siw"});
+    static const uint8_t address[16] = {0x00, 0x77, 0, 0, 1, 0}; // of sim0 of host1
+    ibv_gid gid;
+    assert_int_equal(ibv_query_gid(pair.a.context, 1, 0, &gid), 0);
+    assert_memory_equal(gid.raw, address, sizeof(gid.raw));
+}
+
 // Linux 7.3, drivers/infiniband/sw/rxe/rxe_verbs.c, rxe_modify_qp(); sw/siw/siw_verbs.c,
 // siw_verbs_modify_qp(): only standard attributes.
 void unknown_attribute_of_a_queue_pair_is_refused(void **) {
@@ -1571,7 +1766,8 @@ void object_beyond_the_limit_of_the_device_is_refused(void **) {
         constexpr int LIMIT = 5;
         for (int *const limit :
              {&profile.attr.max_pd, &profile.attr.max_mr, &profile.attr.max_cq,
-              &profile.attr.max_srq, &profile.attr.max_qp, &profile.attr.max_ah})
+              &profile.attr.max_srq, &profile.attr.max_qp, &profile.attr.max_ah,
+              &profile.attr.max_mw})
             *limit = LIMIT;
         Options options;
         options.profile = &profile;
@@ -1591,7 +1787,7 @@ void object_beyond_the_limit_of_the_device_is_refused(void **) {
             int before; // those of the side
             std::function<void *()> create;
             std::function<int(void *)> destroy;
-            bool is_mr = false;
+            bool is_mr = false, is_offered = true;
         } kinds[] = {
             {1, [&] { return ibv_alloc_pd(side.context); },
              [](void *pd) { return ibv_dealloc_pd(static_cast<ibv_pd *>(pd)); }},
@@ -1604,11 +1800,15 @@ void object_beyond_the_limit_of_the_device_is_refused(void **) {
             {1, [&] { return ibv_create_qp(side.pd, &qp); },
              [](void *made) { return ibv_destroy_qp(static_cast<ibv_qp *>(made)); }},
             {0, [&] { return ibv_create_ah(side.pd, &ah); },
-             [](void *made) { return ibv_destroy_ah(static_cast<ibv_ah *>(made)); }},
+             [](void *made) { return ibv_destroy_ah(static_cast<ibv_ah *>(made)); }, false,
+             profile.has_ud},
+            {0, [&] { return ibv_alloc_mw(side.pd, IBV_MW_TYPE_2); },
+             [](void *mw) { return ibv_dealloc_mw(static_cast<ibv_mw *>(mw)); }, false,
+             profile.has_windows},
         };
         direct.use_host(1);
         for (const auto &kind : kinds) {
-            if (&kind - kinds == 5 && !profile.has_ud)
+            if (!kind.is_offered)
                 continue;
             std::vector<void *> made;
             for (int i = kind.before; i < LIMIT; i++) {
@@ -1695,10 +1895,16 @@ int main() {
         cmocka_unit_test(netlink_lists_many_objects_in_parts),
         cmocka_unit_test(malformed_netlink_requests_are_refused),
         cmocka_unit_test(gid_table_needs_room_for_each_entry),
+        cmocka_unit_test(gid_of_iwarp_is_the_link_address),
         cmocka_unit_test(unknown_attribute_of_a_queue_pair_is_refused),
         cmocka_unit_test(command_descriptor_is_open),
         cmocka_unit_test(read_makes_earlier_writes_persistent),
         cmocka_unit_test(native_flush_makes_its_range_persistent),
+        cmocka_unit_test(window_of_type_1_permits_its_range_and_access_until_it_is_bound_again),
+        cmocka_unit_test(window_of_type_2_is_bound_by_one_queue_pair_until_it_is_invalidated),
+        cmocka_unit_test(invalid_bind_or_invalidation_fails_its_queue_pair),
+        cmocka_unit_test(message_that_invalidates_no_window_fails_both_sides),
+        cmocka_unit_test(device_without_windows_refuses_them),
         cmocka_unit_test(registration_is_stored_by_its_key_until_its_end),
         cmocka_unit_test(removed_device_reports_a_fatal_event),
         cmocka_unit_test(port_reports_its_state),

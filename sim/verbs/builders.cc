@@ -91,6 +91,21 @@ void wr_send_imm(ibv_qp_ex *ex, __be32 imm) {
     head.imm_data = imm;
     build(ex, head);
 }
+void wr_send_inv(ibv_qp_ex *ex, uint32_t rkey) {
+    SendWr head = remote(IBV_WR_SEND_WITH_INV, 0, 0);
+    head.imm_data = rkey;
+    build(ex, head);
+}
+void wr_local_inv(ibv_qp_ex *ex, uint32_t rkey) {
+    SendWr head = remote(IBV_WR_LOCAL_INV, 0, 0);
+    head.imm_data = rkey;
+    build(ex, head);
+}
+void wr_bind_mw(ibv_qp_ex *ex, ibv_mw *mw, uint32_t rkey, const ibv_mw_bind_info *info) {
+    SendWr head = remote(IBV_WR_BIND_MW, 0, 0);
+    set_window(head, *mw, rkey, *info);
+    build(ex, head);
+}
 void wr_atomic_cmp_swp(ibv_qp_ex *ex, uint32_t rkey, uint64_t address, uint64_t compare,
                        uint64_t swap) {
     SendWr head = remote(IBV_WR_ATOMIC_CMP_AND_SWP, rkey, address);
@@ -181,6 +196,9 @@ int sim::set_builders(ShimQp *qp) {
     ex.wr_rdma_write_imm = if_requested(IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM, wr_rdma_write_imm);
     ex.wr_send = if_requested(IBV_QP_EX_WITH_SEND, wr_send);
     ex.wr_send_imm = if_requested(IBV_QP_EX_WITH_SEND_WITH_IMM, wr_send_imm);
+    ex.wr_send_inv = if_requested(IBV_QP_EX_WITH_SEND_WITH_INV, wr_send_inv);
+    ex.wr_local_inv = if_requested(IBV_QP_EX_WITH_LOCAL_INV, wr_local_inv);
+    ex.wr_bind_mw = if_requested(IBV_QP_EX_WITH_BIND_MW, wr_bind_mw);
     ex.wr_atomic_cmp_swp = if_requested(IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP, wr_atomic_cmp_swp);
     ex.wr_atomic_fetch_add =
         if_requested(IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD, wr_atomic_fetch_add);

@@ -233,6 +233,17 @@ static bool append_inline(Encoder &to, SendWr &head, size_t at, const ibv_sge *s
     return append_padding(to);
 }
 
+void sim::set_window(SendWr &head, const ibv_mw &mw, uint32_t rkey,
+                     const ibv_mw_bind_info &info) {
+    head.window = mw.handle;
+    head.window_rkey = mw.rkey;
+    head.rkey = rkey;
+    head.region_lkey = info.mr ? info.mr->lkey : 0;
+    head.remote_addr = info.addr;
+    head.flush_length = info.length;
+    head.window_access = info.mw_access_flags;
+}
+
 // Reads only the members that the opcode uses: valgrind reports reads of uninitialized ones.
 static bool encode_send(Encoder &to, const ibv_qp *qp, const ibv_send_wr &wr) {
     const bool is_atomic =
@@ -247,7 +258,7 @@ static bool encode_send(Encoder &to, const ibv_qp *qp, const ibv_send_wr &wr) {
     head.flags = wr.send_flags;
     head.num_sge = (uint32_t)wr.num_sge;
     if (wr.opcode == IBV_WR_SEND_WITH_IMM || wr.opcode == IBV_WR_SEND_WITH_INV ||
-        wr.opcode == IBV_WR_RDMA_WRITE_WITH_IMM)
+        wr.opcode == IBV_WR_RDMA_WRITE_WITH_IMM || wr.opcode == IBV_WR_LOCAL_INV)
         head.imm_data = wr.imm_data;
     if (qp->qp_type == IBV_QPT_UD) {
         head.ah = wr.wr.ud.ah ? wr.wr.ud.ah->handle : 0;
@@ -259,16 +270,14 @@ static bool encode_send(Encoder &to, const ibv_qp *qp, const ibv_send_wr &wr) {
         head.compare_add = wr.wr.atomic.compare_add;
         if (wr.opcode == IBV_WR_ATOMIC_CMP_AND_SWP)
             head.swap = wr.wr.atomic.swap;
-    } else if (!is_send) {
+    } else if (wr.opcode == IBV_WR_BIND_MW) {
+        set_window(head, *wr.bind_mw.mw, wr.bind_mw.rkey, wr.bind_mw.bind_info);
+    } else if (!is_send && wr.opcode != IBV_WR_LOCAL_INV) {
         head.remote_addr = wr.wr.rdma.remote_addr;
         head.rkey = wr.wr.rdma.rkey;
     }
-    const bool is_known = head.opcode <= IBV_WR_ATOMIC_FETCH_AND_ADD ||
-                          head.opcode == SIM_WR_FLUSH || head.opcode == SIM_WR_ATOMIC_WRITE;
-    if (!is_known)
-        rpma_sim_unsupported("ibv_post_send", wr.opcode == IBV_WR_TSO
-                                                  ? "raw packets are"
-                                                  : "memory windows and invalidated keys are");
+    if (wr.opcode == IBV_WR_TSO)
+        rpma_sim_unsupported("ibv_post_send", "raw packets are");
     const size_t at = to.used;
     if (!append(to, &head, sizeof(head)))
         return false;

@@ -173,6 +173,9 @@ ibv_context *ibv_open_device(ibv_device *device) {
     context.num_comp_vectors = (int)shim_of(device)->info.vectors;
     pthread_mutex_init(&context.mutex, nullptr);
     context.ops._compat_query_port = query_port_compat;
+    context.ops.alloc_mw = alloc_mw;
+    context.ops.dealloc_mw = dealloc_mw;
+    context.ops.bind_mw = bind_mw;
     context.ops.poll_cq = poll_cq;
     context.ops.req_notify_cq = req_notify_cq;
     context.ops.post_send = post_send;
@@ -237,6 +240,9 @@ int _ibv_query_gid_ex(ibv_context *context, uint32_t port, uint32_t index, ibv_g
                       uint32_t flags, size_t size) {
     if (flags)
         return EOPNOTSUPP;
+    const DeviceInfo::Reply &info = shim_of(context->device)->info;
+    if (port == 1 && index >= info.gid_count && index < info.gid_entries)
+        return ENODATA; // without a request, because programs walk through the table
     QueryGid request;
     request.context = shim_of(context)->handle;
     request.port = port;
@@ -263,7 +269,7 @@ ssize_t _ibv_query_gid_table(ibv_context *context, ibv_gid_entry *entries, size_
         ibv_gid_entry entry;
         const int error =
             _ibv_query_gid_ex(context, 1, (uint32_t)count, &entry, flags, sizeof(entry));
-        if (error == EINVAL)
+        if (error == EINVAL || error == ENODATA)
             return (ssize_t)count;
         if (error || count == max)
             return -(error ? error : EINVAL);
@@ -277,6 +283,10 @@ int ibv_query_gid(ibv_context *context, uint8_t port, int index, ibv_gid *gid) {
     ibv_gid_entry entry;
     const int error =
         _ibv_query_gid_ex(context, port, (uint32_t)index, &entry, 0, sizeof(entry));
+    if (error == ENODATA) { // rdma-core 56, libibverbs/verbs.c, ibv_query_gid()
+        *gid = {};
+        return 0;
+    }
     if (error) {
         errno = error;
         return -1;
@@ -287,9 +297,9 @@ int ibv_query_gid(ibv_context *context, uint8_t port, int index, ibv_gid *gid) {
 
 int ibv_query_gid_type(ibv_context *context, uint8_t port, unsigned index, unsigned *type);
 int ibv_query_gid_type(ibv_context *context, uint8_t port, unsigned index, unsigned *type) {
-    ibv_gid_entry entry;
+    ibv_gid_entry entry = {};
     const int error = _ibv_query_gid_ex(context, port, index, &entry, 0, sizeof(entry));
-    if (error) {
+    if (error && error != ENODATA) { // libibverbs/verbs.c, ibv_query_gid_type()
         errno = error;
         return -1;
     }

@@ -12,6 +12,7 @@ namespace sim {
 
 bool append(Encoder &to, const void *bytes, size_t size); // false: it does not fit
 bool append_padding(Encoder &to);
+void set_window(SendWr &head, const ibv_mw &mw, uint32_t rkey, const ibv_mw_bind_info &info);
 // Posts the requests that ibv_wr_*() built, and empties the encoder.
 int send_built(ibv_qp *qp, Encoder &encoder);
 

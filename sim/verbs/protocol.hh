@@ -38,6 +38,7 @@ enum Op : uint32_t {
     OP_REG_MR,
     OP_REREG_MR,
     OP_ADVISE_MR,
+    OP_ALLOC_MW,
     OP_CREATE_CHANNEL,
     OP_CREATE_CQ,
     OP_RESIZE_CQ,
@@ -109,10 +110,11 @@ struct DeviceInfo : Request<OP_DEVICE> {
         uint64_t node_guid;                 // in network byte order
         uint32_t node_type, transport_type; // enum ibv_node_type, enum ibv_transport_type
         uint32_t index, vectors;
-        uint64_t send_ops; // mask of enum ibv_qp_create_send_ops_flags of ibv_qp_ex
+        uint64_t send_ops[IBV_QPT_UD + 1]; // sim_send_ops() of each type of QP
         // As in sim_profile.
         uint32_t keeps_bad_wr, keeps_bad_recv, srq_recv_error, failed_send, failed_receive,
-            has_rt_values, has_tag_matching, sent_length, writes_vendor_err;
+            has_rt_values, has_tag_matching, sent_length, writes_vendor_err, has_create_flags;
+        uint32_t gid_count, gid_entries; // gid_count: of the entries that are not empty
     };
 };
 
@@ -171,6 +173,13 @@ struct ReregMr {
 struct AdviseMr : Request<OP_ADVISE_MR> {
     uint32_t pd, advice, flags, num_sge;
     using Reply = Empty;
+};
+
+struct AllocMw : Request<OP_ALLOC_MW> {
+    uint32_t pd, type, unused = 0; // type: enum ibv_mw_type
+    struct Reply {
+        uint32_t mw, rkey;
+    };
 };
 
 struct CreateChannel : Request<OP_CREATE_CHANNEL> {
@@ -315,6 +324,9 @@ struct SendWr {
     uint8_t flush_type, flush_level; // enum ibv_placement_type, ibv_selectivity_level
     uint16_t unused;
     uint32_t ah, remote_qpn, remote_qkey;
+    // IBV_WR_BIND_MW, whose range is remote_addr and flush_length, and whose new key is rkey.
+    uint32_t window, window_rkey, region_lkey, window_access; // window: a handle
+    uint32_t unused_too;
 };
 
 // `count` requests (SendWr) follow. Even if the call fails, Reply::taken of them were posted;

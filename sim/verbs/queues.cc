@@ -163,12 +163,50 @@ ibv_cq_ex *sim::create_cq_ex(ibv_context *context, ibv_cq_init_attr_ex *attr) {
     return create_cq(context, attr, true);
 }
 
-// rdma-core 56, providers/rxe/rxe.c, check_qp_init_attr(); providers/mlx5/qp.c,
-// mlx5_qp_fill_wr_pfns()
-static uint64_t ops_of(ibv_qp_type type) {
-    constexpr uint64_t UD = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM;
-    constexpr uint64_t UC = UD | IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM;
-    return type == IBV_QPT_UD ? UD : type == IBV_QPT_UC ? UC : UINT64_MAX;
+// Destroys an object without events, and frees its structure.
+static int destroy_simple(uint32_t handle, void *memory) {
+    Destroy::Reply reply;
+    const int error = destroy(handle, reply);
+    if (!error)
+        free(memory);
+    return error;
+}
+
+ibv_mw *sim::alloc_mw(ibv_pd *pd, ibv_mw_type type) {
+    AllocMw request;
+    request.pd = pd->handle;
+    request.type = type;
+    AllocMw::Reply reply;
+    ibv_mw *const made = create<ibv_mw>(request, reply);
+    if (!made)
+        return nullptr;
+    made->context = pd->context;
+    made->pd = pd;
+    made->rkey = reply.rkey;
+    made->handle = reply.mw;
+    made->type = type;
+    return made;
+}
+
+int sim::dealloc_mw(ibv_mw *mw) {
+    return destroy_simple(mw->handle, mw);
+}
+
+// rdma-core 56, providers/rxe/rxe.c, rxe_bind_mw(); providers/mlx5/verbs.c, mlx5_bind_mw()
+int sim::bind_mw(ibv_qp *qp, ibv_mw *mw, ibv_mw_bind *bind) {
+    ibv_send_wr wr = {}, *bad;
+    wr.wr_id = bind->wr_id;
+    wr.opcode = IBV_WR_BIND_MW;
+    wr.send_flags = bind->send_flags;
+    wr.bind_mw.mw = mw;
+    wr.bind_mw.rkey = ibv_inc_rkey(mw->rkey);
+    wr.bind_mw.bind_info = bind->bind_info;
+    const int error = bind->bind_info.mw_access_flags & IBV_ACCESS_ZERO_BASED
+                          ? EINVAL
+                          : post_send(qp, &wr, &bad);
+    if (!error)
+        mw->rkey = wr.bind_mw.rkey;
+    return error;
 }
 
 // The feature of this queue pair that the fabric lacks, or nullptr.
@@ -185,25 +223,26 @@ static const char *missing_feature(const ibv_qp_init_attr_ex &attr) {
         {IBV_QPT_DRIVER, 0, 0, "queue pairs of drivers are"},
         {0, IBV_QP_INIT_ATTR_IND_TABLE | IBV_QP_INIT_ATTR_RX_HASH, 0,
          "separate work queues are"},
-        {0, IBV_QP_INIT_ATTR_CREATE_FLAGS, 0, "creation flags of queue pairs are"},
-        {0, 0, IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_BIND_MW | IBV_QP_EX_WITH_SEND_WITH_INV,
-         "memory windows and invalidated keys are"},
     };
     const bool is_extended = attr.comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
     for (const auto &one : missing)
         if (attr.qp_type == one.type || attr.comp_mask & one.mask ||
             (is_extended && attr.send_ops_flags & one.ops))
             return one.feature;
-    return nullptr;
+    return attr.comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS && attr.create_flags
+               ? "creation flags of queue pairs are"
+               : nullptr;
 }
 
 ibv_qp *sim::create_qp_ex(ibv_context *context, ibv_qp_init_attr_ex *attr) {
     if (const char *feature = missing_feature(*attr))
         return fail<ibv_qp>(rpma_sim_unsupported("ibv_create_qp", feature));
-    constexpr unsigned KNOWN = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+    const DeviceInfo::Reply &info = shim_of(context->device)->info;
+    const unsigned known = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS |
+                           (info.has_create_flags ? IBV_QP_INIT_ATTR_CREATE_FLAGS : 0);
     const bool is_extended = attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
-    const uint64_t known_ops = shim_of(context->device)->info.send_ops & ops_of(attr->qp_type);
-    if ((attr->comp_mask & ~KNOWN) || !(attr->comp_mask & IBV_QP_INIT_ATTR_PD) ||
+    const uint64_t known_ops = attr->qp_type <= IBV_QPT_UD ? info.send_ops[attr->qp_type] : 0;
+    if ((attr->comp_mask & ~known) || !(attr->comp_mask & IBV_QP_INIT_ATTR_PD) ||
         (is_extended && (known_ops == 0 || (attr->send_ops_flags & ~known_ops))))
         return fail<ibv_qp>(EOPNOTSUPP);
     if (!attr->pd || !attr->send_cq || !attr->recv_cq)
@@ -262,15 +301,6 @@ ibv_pd *ibv_alloc_pd(ibv_context *context) {
     made->context = context;
     made->handle = reply.pd;
     return made;
-}
-
-// Destroys an object without events, and frees its structure.
-static int destroy_simple(uint32_t handle, void *memory) {
-    Destroy::Reply reply;
-    const int error = destroy(handle, reply);
-    if (!error)
-        free(memory);
-    return error;
 }
 
 int ibv_dealloc_pd(ibv_pd *pd) {

@@ -122,6 +122,9 @@ T *create(const R &request, typename R::Reply &reply, int *fd = nullptr) {
 // queues.cc
 ibv_cq_ex *create_cq_ex(ibv_context *context, ibv_cq_init_attr_ex *attr);
 ibv_qp *create_qp_ex(ibv_context *context, ibv_qp_init_attr_ex *attr);
+ibv_mw *alloc_mw(ibv_pd *pd, ibv_mw_type type);
+int dealloc_mw(ibv_mw *mw);
+int bind_mw(ibv_qp *qp, ibv_mw *mw, ibv_mw_bind *bind);
 // data.cc
 int poll_cq(ibv_cq *cq, int number, ibv_wc *wc);
 void set_cq_functions(ibv_cq_ex *cq, uint64_t wc_flags);

@@ -31,8 +31,7 @@ extern "C" int rpma_sim_unsupported(const char *function, const char *feature) {
 
 namespace {
 
-constexpr char WINDOWS[] = "memory windows and invalidated keys are",
-               FLOWS[] = "flow steering is", DEVICE_MEMORY[] = "device memory is",
+constexpr char FLOWS[] = "flow steering is", DEVICE_MEMORY[] = "device memory is",
                QUEUES[] = "separate work queues are",
                DOMAINS[] = "thread and parent domains are", XRC[] = "XRC is",
                COUNTERS[] = "counters are", IMPORT[] = "sharing of objects is",
@@ -95,15 +94,6 @@ void sim::set_unsupported(verbs_context &verbs) {
         reinterpret_cast<void *>(refuse_object<create_flow, FLOWS>));
     verbs.ibv_destroy_flow = reinterpret_cast<decltype(verbs.ibv_destroy_flow)>(
         reinterpret_cast<void *>(refuse<destroy_flow, FLOWS>));
-    ibv_context_ops &ops = verbs.context.ops;
-    static constexpr char alloc_mw[] = "ibv_alloc_mw", dealloc_mw[] = "ibv_dealloc_mw",
-                          bind_mw[] = "ibv_bind_mw";
-    ops.alloc_mw = reinterpret_cast<decltype(ops.alloc_mw)>(
-        reinterpret_cast<void *>(refuse_object<alloc_mw, WINDOWS>));
-    ops.dealloc_mw = reinterpret_cast<decltype(ops.dealloc_mw)>(
-        reinterpret_cast<void *>(refuse<dealloc_mw, WINDOWS>));
-    ops.bind_mw = reinterpret_cast<decltype(ops.bind_mw)>(
-        reinterpret_cast<void *>(refuse<bind_mw, WINDOWS>));
 }
 
 extern "C" {

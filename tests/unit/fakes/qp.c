@@ -33,7 +33,7 @@ struct ibv_qp *fake_qp_create(struct ibv_qp_init_attr_ex *attr, struct ibv_conte
     // ibv_create_qp_ex() of a provider without extended queue pairs.
     errno = EOPNOTSUPP;
     const struct sim_profile profile = fake_profile_reported();
-    const uint64_t send_ops = sim_send_ops(&profile);
+    const uint64_t send_ops = sim_send_ops(&profile, IBV_QPT_RC);
     if (extended && (send_ops == 0 || (attr->send_ops_flags & ~send_ops)))
         return NULL;
     struct fake_qp *qp = FAKE_NEW(FAKE_QP, struct fake_qp, qp);
