@@ -7,7 +7,6 @@ access the build directory. Prints TAP.
 usage: run.py RPMA-SIM BUILD [CASE...]    BUILD is the build directory of librpma and of its examples
 """
 
-import gzip
 import json
 import os
 import pathlib
@@ -21,11 +20,15 @@ import tempfile
 import time
 import traceback
 
+import rdma_core
+
 HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "conformance"))
+import compare  # noqa: E402
+
 ABI = HERE.parent / "abi"
 LIMIT = 120
 SERVER = "10.77.0.1"
-RDMA_CORE_TESTS = 76  # of rdma-core 44, which run on rxe as an ordinary user; the others need another device
 CASES = []
 NOBODY = {"user": "nobody", "group": "nogroup", "extra_groups": []}
 
@@ -753,23 +756,35 @@ case("ip route", f"@host2 ip route get {SERVER}", rf"host2: {re.escape(SERVER)} 
 case("ip neigh", "--hosts 2 ip neigh", r"host1: 10\.77\.0\.2 dev sim0 lladdr 00:77:00:00:02:00 REACHABLE", needs=["ip"])
 case("ip of an unknown interface", "ip link show eth9", 'Device "eth9" does not exist', status=1)
 UCX = "env UCX_TLS={},self UCX_NET_DEVICES=rxe0:1 ucx_perftest -n 100 -t"
-@test("rdma-core's own tests")
-def rdma_core_suite(fixture):
-    """Debian compresses the larger files of the suite."""
-    installed = pathlib.Path("/usr/share/doc/rdma-core/tests")
-    if not (installed / "run_tests.py").exists():
-        raise Missing("no tests of rdma-core here: tools/setup unchanged")
-    for path in installed.iterdir():
-        content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-        target = fixture.work / "tests" / path.name.removesuffix(".gz")
-        target.parent.mkdir(exist_ok=True)
-        target.write_bytes(content)
-    # The python3 of Debian has pyverbs.
-    done = fixture.sim("/usr/bin/python3", str(fixture.work / "tests/run_tests.py"), "--dev", "rxe0", "--gid", "1", "-v")
-    fixture.expect(done, 0, r"^OK \(skipped=")
-    passed = len(re.findall(r"\.\.\. ok$", done.stdout, re.M))
-    assert passed >= RDMA_CORE_TESTS, f"{passed} tests of rdma-core passed, {RDMA_CORE_TESTS} before"
 
+# Reasons of skipped tests that depend on the machine, not on the device.
+OF_MACHINE = re.compile("skipped: (There are no huge pages|Allocating dmabuf|cuda-python)")
+
+
+def rdma_core_suite(device, record, *arguments):
+    """Compares the results with the record of the lab, and those that differ in DEVICE's file."""
+    @test(f"rdma-core's own tests on {device}")
+    def function(fixture):
+        record_file = HERE / f"rdma-core_{record}.tsv"
+        recorded_version = re.match("# rdma-core ([0-9.]+)", record_file.read_text(encoding="utf-8")).group(1)
+        if rdma_core.version() != recorded_version:
+            raise Missing(f"no tests of rdma-core {recorded_version} here: tools/setup unchanged")
+        is_root = os.getuid() == 0 and not fixture.user
+        expected = compare.overlay(compare.read(record_file), HERE / "rdma-core_root.tsv" if is_root else None)
+        own = HERE / f"rdma-core_sim-{device}.tsv"
+        expected = compare.overlay(expected, own if own.exists() else None)
+        rdma_core.unpack(fixture.work / "tests")
+        done = fixture.sim("--device", device, rdma_core.PYTHON, str(HERE / "rdma_core.py"), "run",
+                           str(fixture.work / "tests"), *arguments, errors=subprocess.DEVNULL)
+        got = compare.table(done.stdout, "the output")
+        expected = {name: result for name, result in expected.items() if not OF_MACHINE.match(result)}
+        wrong = list(compare.differences(expected, {name: got[name] for name in got if name in expected}))
+        assert done.returncode == 0 and not wrong, "\n".join(wrong)
+
+
+# GID 0 of RoCE is that of a link-local address, which the lab's interface does not have.
+rdma_core_suite("rxe", "rxe", "rxe0", "1")
+rdma_core_suite("siw", "siw", "siw0", "0")
 
 # rc_v is rc_verbs, which connects over ud_verbs.
 for transport, kind in [("rc,ud", "tag_lat"), ("rc_v", "tag_bw"), ("rc_v", "ucp_fadd"), ("ud_verbs", "tag_lat")]:
@@ -1121,14 +1136,14 @@ class Fixture:
         self.program, self.build, self.work, self.user = program, build, work, user
         self.shims = pathlib.Path(self.sim("printenv", "LD_LIBRARY_PATH").stdout.split(":")[0].strip())
 
-    def start(self, *arguments, environment=None):
+    def start(self, *arguments, environment=None, errors=subprocess.STDOUT):
         return subprocess.Popen([self.program, *arguments], text=True, stdin=subprocess.DEVNULL,
-                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd="/", **self.user,
+                                stdout=subprocess.PIPE, stderr=errors, cwd="/", **self.user,
                                 env={**os.environ, "TMPDIR": str(self.work / "tmp"), "HOME": "/nonexistent",
                                      **(environment or {})})
 
-    def sim(self, *arguments, environment=None):
-        process = self.start(*arguments, environment=environment)
+    def sim(self, *arguments, environment=None, errors=subprocess.STDOUT):
+        process = self.start(*arguments, environment=environment, errors=errors)
         try:
             output, _ = process.communicate(timeout=LIMIT)
         except subprocess.TimeoutExpired:
