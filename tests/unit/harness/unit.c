@@ -97,8 +97,8 @@ __attribute__((weak)) int main(int argc, char **argv) { // of executables withou
     return unit_main(argc, argv);
 }
 
-// A member that the next call leaves uninitialised on the stack is then neither 0 nor the value of
-// an earlier call, so that the record of the fakes differs.
+// A member that the next call leaves uninitialised on the stack is then neither 0 nor the value
+// of an earlier call, so that the record of the fakes differs.
 static __attribute__((noinline)) void spoil_stack(void) {
     unsigned char frame[8192];
     memset(frame, 0xa5, sizeof(frame));
