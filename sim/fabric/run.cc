@@ -496,8 +496,9 @@ void Fabric::abandon(Qp &qp) {
     Engine(*this).release_objects(qp);
     remove_events(qp);
     qp.receives.clear();
+    Device *const device = qp.context->device; // of the own context after an earlier call
     qp.own_context = std::make_unique<Context>();
-    qp.own_context->device = qp.context->device;
+    qp.own_context->device = device;
     qp.context = qp.own_context.get();
     qp.session = nullptr;
 }
