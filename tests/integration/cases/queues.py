@@ -72,7 +72,7 @@ def vectors(test):
 
 
 @case("overrun", "{senders} connections exceed a shared receive queue: messages wait, none is lost",
-      [{"senders": 2}], needs=(lab.WAITING_MESSAGES,), fabric=True)
+      [{"senders": 2}], needs=(lab.WAITING_MESSAGES,), shows=("shared queue: rpma_recv",), fabric=True)
 def srq_exhausted(test, senders):
     """The messages of each sender arrive in order, regardless of the receives that they use."""
     server, client = listening(test)
@@ -81,6 +81,7 @@ def srq_exhausted(test, senders):
     server("cfg", srq=0)
     for number in range(senders):
         connect(server, client, number=number, server_cfg=0)
+    server.refuses("RPMA_E_INVAL", "recv", mr=0, len=MESSAGE_SIZE)
     server("srq-recv", mr=0, len=MESSAGE_SIZE, count=room)
     for place in range(senders * each):
         client("fill", off=place * MESSAGE_SIZE, len=MESSAGE_SIZE, seed=place)
