@@ -88,12 +88,12 @@ struct rpma_conn : rpma::Allocated {
     ibv_sge flush_read = {}; // the SGE that an emulated flush reads to
     rpma::FlushMethods flush;
     rpma_peer &peer;
-    uint16_t max_sge;      // SGEs of an operation
-    uint16_t max_read_sge; // SGEs of a read
-    std::atomic<bool> warned_of_misalignment = false;
     // A receive has fewer bytes. 0: the connection uses an SRQ, or is not set up, or has
     // failed.
     uint64_t receive_limit = 0;
+    uint16_t max_sge;      // SGEs of an operation
+    uint16_t max_read_sge; // SGEs of a read
+    std::atomic<bool> warned_of_misalignment = false;
 
   protected:
     rpma_conn(rpma_peer &peer_of_id, rpma::CmId &&id) : peer(peer_of_id), id_(std::move(id)) {}
