@@ -337,7 +337,7 @@ int sim::post_recv(ibv_qp *qp, ibv_recv_wr *wr, ibv_recv_wr **bad) {
     const auto &device = shim_of(qp->context->device)->info;
     if (qp->srq) {
         *bad = device.keeps_bad_recv ? wr : nullptr;
-        return device.srq_recv_error;
+        return (int)device.srq_recv_error;
     }
     PostRecv request;
     request.queue = qp->handle;
