@@ -758,7 +758,7 @@ static void ask_completions(void) {
     struct ibv_cq *const shared = cq;
     *(void **)&stub_complete = dlsym(RTLD_DEFAULT, "stub_complete");
     struct ibv_qp_cap cap;
-    new_completing_qp(false, &cap); // nobody polls its CQ
+    new_completing_qp(false, &cap); // its completions stay in its CQ
     if (stub_complete && !stub_complete(false, 0, IBV_WC_WR_FLUSH_ERR)) {
         printf("completions\tnot known\n");
         return;
