@@ -135,10 +135,6 @@ std::string index_of(const sim::Device &device) {
     return std::to_string(device.index);
 }
 
-std::string netdev_of(const sim::Device &device) {
-    return "sim" + index_of(device);
-}
-
 // Linux, drivers/infiniband/core/sysfs.c: the formats of these files.
 void write_port(const std::string &port, const sim::Device &device) {
     const bool is_infiniband = device.profile->transport == SIM_INFINIBAND;
@@ -157,7 +153,7 @@ void write_port(const std::string &port, const sim::Device &device) {
         const ibv_gid gid = device.reported_gid(i);
         write_line(port + "gids/" + index, hex_groups(gid.raw, sizeof(gid)));
         write_line(port + "gid_attrs/types/" + index, is_infiniband ? "IB/RoCE v1" : "RoCE v2");
-        write_line(port + "gid_attrs/ndevs/" + index, netdev_of(device));
+        write_line(port + "gid_attrs/ndevs/" + index, device.interface());
     }
 }
 
@@ -178,11 +174,6 @@ std::string device_base(const std::string &root, const sim::Device &device) {
     return root + "/sys/devices/sim" + index_of(device) + "/infiniband/" + device.name + "/";
 }
 
-bool is_software(const sim::Device &device) {
-    return strcmp(device.profile->driver, "rdma_rxe") == 0 ||
-           strcmp(device.profile->driver, "siw") == 0;
-}
-
 // The hardware address, from which the kernel derives the GUID: an Ethernet address, or that of
 // IP over InfiniBand, which consists of a QP number and the GID. It changes with the interface
 // of a bond that is active.
@@ -192,10 +183,9 @@ std::string hardware_address(const sim::Device &device) {
         bytes = {0, 0, 0, static_cast<uint8_t>(0x48 + device.address_changes)};
         bytes.insert(bytes.end(), device.gids[0].raw, device.gids[0].raw + sizeof(ibv_gid));
     } else {
-        const uint8_t *const guid = device.gids[0].raw + 8;
-        const auto changes = static_cast<uint8_t>(device.address_changes);
-        bytes = {
-            static_cast<uint8_t>(guid[0] ^ 2), guid[1], guid[2], changes, guid[6], guid[7]};
+        const auto address = device.link_address();
+        bytes.assign(address.begin(), address.end());
+        bytes[3] = static_cast<uint8_t>(device.address_changes);
     }
     return hex_bytes(bytes);
 }
@@ -238,8 +228,9 @@ void write_loopback(const std::string &root) {
 
 void write_netdev(const std::string &root, const sim::Device &device) {
     const bool is_infiniband = device.profile->transport == SIM_INFINIBAND;
-    const std::string name = netdev_of(device), index = std::to_string(device.index + 2),
-                      parent = is_software(device) ? "virtual" : name;
+    const std::string name = device.interface(),
+                      index = std::to_string(device.interface_index()),
+                      parent = sim_is_software(device.profile) ? "virtual" : name;
     const std::string directory = root + "/sys/devices/" + parent + "/net/" + name + "/";
     write_interface(
         directory, name,
@@ -252,7 +243,7 @@ void write_netdev(const std::string &root, const sim::Device &device) {
                            ? "00:ff:ff:ff:ff:12:40:1b:ff:ff:00:00:00:00:00:00:ff:ff:ff:ff"
                            : "ff:ff:ff:ff:ff:ff"},
          {"mtu", is_infiniband ? "2044" : "1500"}});
-    if (!is_software(device))
+    if (!sim_is_software(device.profile))
         make_link(directory + "device", "../../../" + name);
     make_parents(root + "/sys/class/net/" + name);
     make_link(root + "/sys/class/net/" + name, "../../devices/" + parent + "/net/" + name);
@@ -264,7 +255,7 @@ void write_state(const std::string &root, const sim::Device &device) {
     const std::string port = device_base(root, device) + "ports/1/";
     replace_line(port + "state", device.port_is_up ? "4: ACTIVE" : "1: DOWN");
     replace_line(port + "phys_state", device.port_is_up ? "5: LinkUp" : "3: Disabled");
-    const std::string netdev = root + "/sys/class/net/" + netdev_of(device) + "/";
+    const std::string netdev = root + "/sys/class/net/" + device.interface() + "/";
     replace_line(netdev + "operstate", device.port_is_up ? "up" : "down");
     replace_line(netdev + "carrier", device.port_is_up ? "1" : "0");
     replace_line(netdev + "carrier_changes", std::to_string(device.port_changes));
@@ -295,10 +286,11 @@ void write_device(const std::string &root, const sim::Device &device) {
     write_counters(base + "ports/1/", device);
     write_line(verbs + "ibdev", device.name);
     write_line(verbs + "abi_version", "1");
-    write_line(verbs + "dev", "231:" + std::to_string(192 + device.index));
+    write_line(verbs + "dev", std::to_string(sim::Device::DEVICE_MAJOR) + ":" +
+                                  std::to_string(device.device_minor()));
     write_netdev(root, device);
-    if (is_software(device)) {
-        write_line(base + "parent", netdev_of(device));
+    if (sim_is_software(device.profile)) {
+        write_line(base + "parent", device.interface());
     } else {
         write_line(parent + "numa_node", "-1");
         write_file(root + "/sys/bus/drivers/" + device.profile->driver + "/bind", "");
@@ -308,7 +300,7 @@ void write_device(const std::string &root, const sim::Device &device) {
     }
     write_state(root, device);
     const auto [link, verbs_link, device_file] = device_entries(root, device);
-    write_device_file(device_file, makedev(231, 192 + device.index));
+    write_device_file(device_file, makedev(sim::Device::DEVICE_MAJOR, device.device_minor()));
     make_parents(link);
     make_parents(verbs_link);
     make_link(link, "../../devices/sim" + index + "/infiniband/" + device.name);
@@ -330,12 +322,12 @@ void write_proc(const std::string &root, const sim::Host &host) {
                 inet6 = "00000000000000000000000000000001 01 80 10 80       lo\n";
     for (const std::unique_ptr<sim::Device> &device : host.devices) {
         char line[128];
-        dev += "  " + netdev_of(*device) + ZEROS;
+        dev += "  " + device->interface() + ZEROS;
         snprintf(line, sizeof(line), "%s\t%08X\t00000000\t0001\t0\t0\t0\t%08X\t0\t0\t0\n",
-                 netdev_of(*device).c_str(), htonl(0x0a4d0000), htonl(0xffff0000));
+                 device->interface().c_str(), htonl(0x0a4d0000), htonl(0xffff0000));
         route += line;
         snprintf(line, sizeof(line), "fd77000000000000000000000000%04x %02x 40 00 80 %8s\n",
-                 host.number, device->index + 2, netdev_of(*device).c_str());
+                 host.number, device->interface_index(), device->interface().c_str());
         inet6 += line;
     }
     write_file(root + "/proc/net/dev", dev);

@@ -233,6 +233,10 @@ std::vector<DriverCounter> make_counters(const sim_profile &profile) {
     return made;
 }
 
+struct Traffic {
+    uint64_t packets, bytes;
+};
+
 // InfiniBand Architecture Specification, volume 1, chapter 9: the lengths of headers. A packet
 // has LRH, BTH, ICRC and VCRC; on RoCE, Ethernet, IPv4, UDP, BTH and ICRC.
 constexpr uint64_t INFINIBAND_BYTES = 26, ROCE_BYTES = 58;
@@ -250,14 +254,32 @@ Count kind_of(uint32_t opcode) {
     return opcode == IBV_WR_SEND || opcode == IBV_WR_SEND_WITH_IMM ? COUNT_SENDS : COUNT_WRITES;
 }
 
-// `to` is NULL if the packets are lost.
-void count(Device &from, Device *to, const Traffic &traffic) {
+void count_sent(Device &from, const Traffic &traffic) {
     from.counters[COUNT_SENT_PACKETS] += traffic.packets;
     from.counters[COUNT_SENT_BYTES] += traffic.bytes;
-    if (to) {
-        to->counters[COUNT_RECEIVED_PACKETS] += traffic.packets;
-        to->counters[COUNT_RECEIVED_BYTES] += traffic.bytes;
-    }
+}
+
+void count_received(Device &to, const Traffic &traffic) {
+    to.counters[COUNT_RECEIVED_PACKETS] += traffic.packets;
+    to.counters[COUNT_RECEIVED_BYTES] += traffic.bytes;
+}
+
+// `to` is NULL if the packets are lost.
+void count(Device &from, Device *to, const Traffic &traffic) {
+    count_sent(from, traffic);
+    if (to)
+        count_received(*to, traffic);
+}
+
+// The packets of a message with `length` bytes, and their bytes.
+Traffic traffic_of(sim_transport transport, uint64_t length, uint64_t mtu, uint64_t headers) {
+    const uint64_t packets = length == 0 ? 1 : (length + mtu - 1) / mtu;
+    const uint64_t each = transport == SIM_INFINIBAND ? INFINIBAND_BYTES : ROCE_BYTES;
+    return {packets, packets * each + headers + (length + 3) / 4 * 4};
+}
+
+Traffic datagram_of(const Device &device, uint64_t length) {
+    return traffic_of(device.profile->transport, length, UINT32_MAX, DETH);
 }
 
 bool is_nak(ibv_wc_status status) {
@@ -272,12 +294,6 @@ const std::vector<DriverCounter> &counters_of(const sim_profile &profile) {
     const auto found = made.find(&profile);
     return found != made.end() ? found->second
                                : made.emplace(&profile, make_counters(profile)).first->second;
-}
-
-Traffic traffic_of(sim_transport transport, uint64_t length, uint64_t mtu, uint64_t headers) {
-    const uint64_t packets = length == 0 ? 1 : (length + mtu - 1) / mtu;
-    const uint64_t each = transport == SIM_INFINIBAND ? INFINIBAND_BYTES : ROCE_BYTES;
-    return {packets, packets * each + headers + (length + 3) / 4 * 4};
 }
 
 // ---- counting ------------------------------------------------------------------------------
@@ -338,15 +354,13 @@ void Engine::count_dropped(const Qp &qp, const Qp *peer, const Send &send) {
 // The receivers of a datagram count it themselves: there are several if it is for a group.
 void Engine::count_datagram(const Qp &qp, uint64_t length) {
     Device &from = *qp.context->device;
-    count(from, nullptr, traffic_of(from.profile->transport, length, UINT32_MAX, DETH));
+    count_sent(from, datagram_of(from, length));
     from.counters[COUNT_SENDS]++;
 }
 
 void Engine::count_delivery(const Qp &peer, uint64_t length, bool has_receive) {
     Device &to = *peer.context->device;
-    const Traffic traffic = traffic_of(to.profile->transport, length, UINT32_MAX, DETH);
-    to.counters[COUNT_RECEIVED_PACKETS] += traffic.packets;
-    to.counters[COUNT_RECEIVED_BYTES] += traffic.bytes;
+    count_received(to, datagram_of(to, length));
     to.counters[has_receive ? COUNT_SENDS_IN : COUNT_NO_RECEIVE]++;
 }
 

@@ -60,12 +60,6 @@ struct DriverCounter {
 // The counters of a device, in the order of its driver.
 const std::vector<DriverCounter> &counters_of(const sim_profile &profile);
 
-// The packets of a message with `length` bytes, and their bytes.
-struct Traffic {
-    uint64_t packets, bytes;
-};
-Traffic traffic_of(sim_transport transport, uint64_t length, uint64_t mtu, uint64_t headers);
-
 } // namespace sim
 
 #endif // RPMA_SIM_COUNTERS_HH

@@ -61,17 +61,24 @@ std::pair<unsigned, unsigned> link(unsigned host, unsigned other) {
 
 } // namespace
 
+// The address from which include/net/addrconf.h, addrconf_addr_eui48(), makes the GUID.
+std::array<uint8_t, 6> Device::link_address() const {
+    std::array<uint8_t, 6> address;
+    for (unsigned byte = 0; byte < 3; byte++) {
+        address[byte] = (uint8_t)(guid >> (56 - 8 * byte));
+        address[byte + 3] = (uint8_t)(guid >> (16 - 8 * byte));
+    }
+    address[0] ^= 2;
+    return address;
+}
+
 // Linux 7.3, drivers/infiniband/sw/siw/siw_verbs.c, siw_query_gid(), and the other drivers of
 // iWARP: the link address
 ibv_gid Device::reported_gid(unsigned i) const {
     if (profile->transport != SIM_IWARP)
         return gids[i];
     ibv_gid gid{};
-    for (unsigned byte = 0; byte < 3; byte++) {
-        gid.raw[byte] = (uint8_t)(guid >> (56 - 8 * byte));
-        gid.raw[byte + 3] = (uint8_t)(guid >> (16 - 8 * byte));
-    }
-    gid.raw[0] ^= 2; // include/net/addrconf.h, addrconf_addr_eui48(), made the GUID
+    std::ranges::copy(link_address(), gid.raw);
     return gid;
 }
 

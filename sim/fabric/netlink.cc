@@ -213,7 +213,7 @@ class Handler {
     // ---- resources ----
     std::vector<Entry> entries_of(const Resource &resource, const Device &device) const;
     int get_resource(const Request &request);
-    int dump_resource(const Request &request);
+    int dump_resource(const Request &request) { return dump_resource(request, *resource_); }
     int dump_resource(const Request &request, const Resource &resource);
     int dump_entries(const Resource &resource, const Device &device, bool is_of_port);
     bool is_listed(const Object &object, const Device &device) const;
@@ -228,6 +228,7 @@ class Handler {
     void fill_qps_of(const Srq &srq, Attributes &to);
 
     // ---- statistics ----
+    void put_counters(const Device &device, bool has_values);
     int get_statistics(const Request &request);
     int dump_statistics(const Request &request);
     int get_counter_names(const Request &request);
@@ -240,6 +241,7 @@ class Handler {
     Attributes made_; // of the current message
     uint16_t type_ = 0;
     unsigned command_ = 0;
+    const Resource *resource_ = nullptr; // of the command
 };
 
 const Resource Handler::RESOURCES[] = {
@@ -286,8 +288,9 @@ int Handler::execute(const nlmsghdr &head, std::span<const std::byte> payload) {
     const bool is_dump = head.nlmsg_flags & NLM_F_DUMP;
     const auto found = std::ranges::find_if(
         COMMANDS, [this](const Command &each) { return each.number == command_; });
-    const bool is_resource = std::ranges::any_of(
+    resource_ = std::ranges::find_if(
         RESOURCES, [this](const Resource &each) { return each.command == command_; });
+    const bool is_resource = resource_ != std::end(RESOURCES);
     const Command resource = {
         command_, &Handler::get_resource, &Handler::dump_resource, false, false, false};
     if (found == std::end(COMMANDS) && !is_resource)
@@ -313,8 +316,7 @@ int Handler::get_device_with(const Request &request, void (Handler::*fill)(const
 }
 
 bool has_firmware(const sim_profile &profile) {
-    return strcmp(profile.driver, "rdma_rxe") != 0 && strcmp(profile.driver, "siw") != 0 &&
-           strcmp(profile.driver, "erdma") != 0;
+    return !sim_is_software(&profile) && strcmp(profile.driver, "erdma") != 0;
 }
 
 // fill_dev_info(). mlx5 moderates completions of the kernel: hw/mlx5/main.c, use_cq_dim.
@@ -351,8 +353,8 @@ void Handler::fill_port(const Device &device) {
     made_.put(RDMA_NLDEV_ATTR_PORT_PHYS_STATE, attr.phys_state);
     if (is_infiniband)
         return;
-    made_.put(RDMA_NLDEV_ATTR_NDEV_INDEX, uint32_t{device.index + 2});
-    made_.put_string(RDMA_NLDEV_ATTR_NDEV_NAME, "sim" + std::to_string(device.index));
+    made_.put(RDMA_NLDEV_ATTR_NDEV_INDEX, uint32_t{device.interface_index()});
+    made_.put_string(RDMA_NLDEV_ATTR_NDEV_NAME, device.interface());
 }
 
 // fill_res_info()
@@ -414,7 +416,8 @@ int Handler::get_character_device(const Request &request) {
         made_.put(RDMA_NLDEV_ATTR_UVERBS_DRIVER_ID, driver_id_of(*device->profile));
     // huge_encode_dev()
     made_.put(RDMA_NLDEV_ATTR_CHARDEV,
-              uint64_t{is_verbs ? 231U << 8 | (192 + device->index) : 10U << 8 | 122});
+              uint64_t{is_verbs ? Device::DEVICE_MAJOR << 8 | device->device_minor()
+                                : 10U << 8 | 122});
     made_.put(RDMA_NLDEV_ATTR_CHARDEV_ABI, uint64_t{is_verbs ? 1U : 4U});
     made_.put_string(RDMA_NLDEV_ATTR_CHARDEV_NAME,
                      is_verbs ? "uverbs" + std::to_string(device->index) : "rdma_cm");
@@ -432,7 +435,7 @@ int Handler::add_link(const Request &request) {
         name.empty() || name.find('%') != name.npos)
         return EINVAL;
     for (const auto &device : fabric_.host(request_.host)->devices)
-        if (request.text(RDMA_NLDEV_ATTR_NDEV_NAME) == "sim" + std::to_string(device->index))
+        if (request.text(RDMA_NLDEV_ATTR_NDEV_NAME) == device->interface())
             return EEXIST;
     return ENODEV;
 }
@@ -440,9 +443,7 @@ int Handler::add_link(const Request &request) {
 // nldev_dellink(): only soft-RoCE and soft-iWARP (IBK_ALLOW_USER_UNREG)
 int Handler::delete_link(const Request &request) {
     const Device *const device = device_of(request);
-    const bool is_software = device && (strcmp(device->profile->driver, "rdma_rxe") == 0 ||
-                                        strcmp(device->profile->driver, "siw") == 0);
-    return is_software ? EOPNOTSUPP : EINVAL;
+    return device && sim_is_software(device->profile) ? EOPNOTSUPP : EINVAL;
 }
 
 // ---- resources -----------------------------------------------------------------------------
@@ -657,8 +658,7 @@ bool Handler::fill_srq(const Entry &entry, Attributes &to) {
 
 // res_get_common_doit()
 int Handler::get_resource(const Request &request) {
-    const Resource &resource = *std::ranges::find_if(
-        RESOURCES, [this](const Resource &each) { return each.command == command_; });
+    const Resource &resource = *resource_;
     const Device *const device = device_of(request);
     const bool is_of_port = request.has(RDMA_NLDEV_ATTR_PORT_INDEX);
     if (!device || !request.has(resource.id) || (is_of_port && !has_port(request)) ||
@@ -671,13 +671,6 @@ int Handler::get_resource(const Request &request) {
         return ENOENT;
     begin(*device);
     return (this->*resource.fill)(*found, made_) || !is_of_port ? end() : EAGAIN;
-}
-
-int Handler::dump_resource(const Request &request) {
-    return dump_resource(request,
-                         *std::ranges::find_if(RESOURCES, [this](const Resource &each) {
-                             return each.command == command_;
-                         }));
 }
 
 // res_get_common_dumpit(): without entries, there is no message.
@@ -718,6 +711,25 @@ bool has_hardware_counters(const Device &device) {
     return std::ranges::any_of(counters_of(*device.profile), is_hardware_counter);
 }
 
+// The hardware counters with their values, or with their numbers.
+void Handler::put_counters(const Device &device, bool has_values) {
+    uint32_t index = 0;
+    const size_t table = made_.nest(RDMA_NLDEV_ATTR_STAT_HWCOUNTERS | NLA_F_NESTED);
+    for (const DriverCounter &counter : counters_of(*device.profile)) {
+        if (!is_hardware_counter(counter))
+            continue;
+        const size_t entry = made_.nest(RDMA_NLDEV_ATTR_STAT_HWCOUNTER_ENTRY | NLA_F_NESTED);
+        made_.put_string(RDMA_NLDEV_ATTR_STAT_HWCOUNTER_ENTRY_NAME, counter.name);
+        if (has_values)
+            made_.put(RDMA_NLDEV_ATTR_STAT_HWCOUNTER_ENTRY_VALUE,
+                      fabric_.read_counter(device, counter));
+        else
+            made_.put(RDMA_NLDEV_ATTR_STAT_HWCOUNTER_INDEX, index++);
+        made_.unnest(entry);
+    }
+    made_.unnest(table);
+}
+
 // nldev_stat_get_doit()
 int Handler::get_statistics(const Request &request) {
     const Device *const device = device_of(request);
@@ -736,17 +748,7 @@ int Handler::get_statistics(const Request &request) {
     }
     if (request.has(RDMA_NLDEV_ATTR_STAT_RES) || !has_hardware_counters(*device))
         return EINVAL;
-    const size_t table = made_.nest(RDMA_NLDEV_ATTR_STAT_HWCOUNTERS | NLA_F_NESTED);
-    for (const DriverCounter &counter : counters_of(*device->profile)) {
-        if (!is_hardware_counter(counter))
-            continue;
-        const size_t entry = made_.nest(RDMA_NLDEV_ATTR_STAT_HWCOUNTER_ENTRY | NLA_F_NESTED);
-        made_.put_string(RDMA_NLDEV_ATTR_STAT_HWCOUNTER_ENTRY_NAME, counter.name);
-        made_.put(RDMA_NLDEV_ATTR_STAT_HWCOUNTER_ENTRY_VALUE,
-                  fabric_.read_counter(*device, counter));
-        made_.unnest(entry);
-    }
-    made_.unnest(table);
+    put_counters(*device, true);
     return end();
 }
 
@@ -775,19 +777,9 @@ int Handler::get_counter_names(const Request &request) {
     const Device *const device = device_of(request);
     if (!device || !has_port(request) || !has_hardware_counters(*device))
         return EINVAL;
-    uint32_t index = 0;
     begin(*device);
     made_.put(RDMA_NLDEV_ATTR_PORT_INDEX, PORT);
-    const size_t table = made_.nest(RDMA_NLDEV_ATTR_STAT_HWCOUNTERS | NLA_F_NESTED);
-    for (const DriverCounter &counter : counters_of(*device->profile)) {
-        if (!is_hardware_counter(counter))
-            continue;
-        const size_t entry = made_.nest(RDMA_NLDEV_ATTR_STAT_HWCOUNTER_ENTRY | NLA_F_NESTED);
-        made_.put_string(RDMA_NLDEV_ATTR_STAT_HWCOUNTER_ENTRY_NAME, counter.name);
-        made_.put(RDMA_NLDEV_ATTR_STAT_HWCOUNTER_INDEX, index++);
-        made_.unnest(entry);
-    }
-    made_.unnest(table);
+    put_counters(*device, false);
     return end();
 }
 

@@ -164,7 +164,7 @@ int Verbs::query_gid(const QueryGid &request, QueryGid::Reply &reply) {
         return ENODATA;
     reply.gid = context->device->reported_gid(request.index);
     reply.type = context->device->profile->transport == SIM_ROCE;
-    reply.ifindex = context->device->index + 2; // lo is 1
+    reply.ifindex = context->device->interface_index();
     return 0;
 }
 

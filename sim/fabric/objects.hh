@@ -10,6 +10,7 @@
 #include "memory.hh"
 #include "rules.h"
 
+#include <array>
 #include <deque>
 #include <memory>
 #include <string>
@@ -225,6 +226,13 @@ struct Device {
         return profile->transport == SIM_IWARP ? 1 : (unsigned)gids.size();
     }
     ibv_gid reported_gid(unsigned i) const; // i < gid_count()
+    // Its network interface.
+    std::string interface() const { return "sim" + std::to_string(index); }
+    unsigned interface_index() const { return index + 2; } // lo is 1
+    std::array<uint8_t, 6> link_address() const;
+    // Of its character device, as in include/rdma/ib.h and core/uverbs_main.c of Linux.
+    static constexpr unsigned DEVICE_MAJOR = 231;
+    unsigned device_minor() const { return 192 + index; }
 };
 
 // The addresses of device D (from 0) of host N (from 1) are 10.77.D.N and fd77::D:N.

@@ -15,6 +15,10 @@ const sim_profile *sim_find_profile(const char *name) {
     return nullptr;
 }
 
+bool sim_is_software(const sim_profile *device) {
+    return strcmp(device->driver, "rdma_rxe") == 0 || strcmp(device->driver, "siw") == 0;
+}
+
 bool sim_device_has_fault(const sim_profile *device, const char *action, ibv_event_type event) {
     const auto has_event = [&](ibv_event_type type) {
         return (device->events >> type & 1) != 0;

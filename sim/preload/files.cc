@@ -104,8 +104,7 @@ int as_kernel_file(int result, struct statx *to) {
     return result;
 }
 
-// ---- counters
-// ----------------------------------------------------------------------------------
+// ---- counters ------------------------------------------------------------------------------
 
 // Returns an error number. `path`: ROOT/sys/devices/simN/.../GROUP/NAME
 int read_counter(const char *path, uint64_t &value) {

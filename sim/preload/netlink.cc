@@ -246,10 +246,8 @@ int respond_all(int fd, const Name &name, const char *bytes, size_t size) {
         if (request.nlmsg_len < NLMSG_HDRLEN || request.nlmsg_len > size - at)
             break;
         Response response(fd, name.port(), request);
-        const bool is_request =
-            (request.nlmsg_flags & NLM_F_REQUEST) != 0 && request.nlmsg_type >= NLMSG_MIN_TYPE;
-        error =
-            response.finish(is_request ? function_of(name.protocol())(request, response) : 0);
+        error = response.finish(
+            is_executed(request) ? function_of(name.protocol())(request, response) : 0);
         at += NLMSG_ALIGN(request.nlmsg_len) < size - at ? NLMSG_ALIGN(request.nlmsg_len)
                                                          : size - at;
     }
