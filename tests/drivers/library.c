@@ -22,19 +22,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../unit/harness/operation_plain.h"
+#include "program.h"
 #include "stub.h"
 
-#define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 enum { MAX_LIST = 16, MAX_SGES = 4, MEMORY_BYTES = 1 << 24, MAX_ENTRIES = 4096 };
 
 static _Alignas(4096) char memory[8192];
 
-static void must(bool good, const char *what) {
-    if (good)
-        return;
-    fprintf(stderr, "library: %s failed: %s\n", what, strerror(errno));
-    exit(1);
-}
 #define MUST(call) must((call) == 0, #call)
 
 // ---- objects -------------------------------------------------------------------------------
@@ -285,29 +280,6 @@ struct outcome {
 };
 static struct outcome *outcome;
 
-static int post_plain(const struct rpma_work *o) {
-    const size_t from = o->local.offset, to = o->remote_offset, len = o->local.len;
-    switch (o->type) {
-    case RPMA_WORK_READ:
-        return rpma_read(conn, mr, from, remote, to, len, o->flags, o->op_context);
-    case RPMA_WORK_WRITE:
-        return rpma_write(conn, remote, to, mr, from, len, o->flags, o->op_context);
-    case RPMA_WORK_WRITE_WITH_IMM:
-        return rpma_write_with_imm(conn, remote, to, mr, from, len, o->flags, o->imm,
-                                   o->op_context);
-    case RPMA_WORK_ATOMIC_WRITE:
-        return rpma_atomic_write(conn, remote, to, (const char *)&o->value, o->flags,
-                                 o->op_context);
-    case RPMA_WORK_FLUSH:
-        return rpma_flush(conn, remote, to, o->flush_len, o->flush_type, o->flags,
-                          o->op_context);
-    case RPMA_WORK_SEND:
-        return rpma_send(conn, mr, from, len, o->flags, o->op_context);
-    default:
-        return rpma_send_with_imm(conn, mr, from, len, o->flags, o->imm, o->op_context);
-    }
-}
-
 static int post_batch(const struct scenario *s) {
     const struct rpma_work other = {.type = RPMA_WORK_SEND, .flags = RPMA_F_COMPLETION_ALWAYS};
     struct rpma_batch *batch;
@@ -362,7 +334,7 @@ static void post_by_library(struct scenario *s) {
         }
     } else if (s->method == PLAIN) {
         for (uint32_t i = 0; i < s->count && outcome->result == 0; i++) {
-            outcome->result = post_plain(&s->works[i]);
+            outcome->result = operation_plain(&s->works[i], conn);
             outcome->posted += outcome->result == 0;
         }
     } else {
@@ -850,15 +822,6 @@ static void ask_limits(void) {
     shape.has_srq = true;
     if (device.max_srq > 0 && connects(&shape))
         limits->shared_receives = (uint32_t)fill(SHARED_RECEIVES);
-}
-
-// The name of the file ends in the version of rdma-core.
-static void print_library(void) {
-    Dl_info info;
-    must(dladdr((void *)(uintptr_t)ibv_open_device, &info) != 0, "dladdr()");
-    char *const path = realpath(info.dli_fname, NULL);
-    printf("# %s\n", path);
-    free(path);
 }
 
 int main(int argc, char **argv) {

@@ -17,7 +17,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
+#include "program.h"
+
 enum { MAX_LIST = 4, MAX_SGES = 64, MAX_ENTRIES = 4096 };
 
 static struct ibv_context *context;
@@ -26,13 +27,6 @@ static struct ibv_cq *cq;
 static struct ibv_mr *mr;
 static struct ibv_device_attr device;
 static _Alignas(4096) char memory[65536];
-
-static void must(bool good, const char *what) {
-    if (good)
-        return;
-    fprintf(stderr, "questions: %s failed: %s\n", what, strerror(errno));
-    exit(1);
-}
 
 // ---- results -------------------------------------------------------------------------------
 
@@ -767,15 +761,6 @@ static void ask_completions(void) {
     ask_failed();
     ask_extended_cq();
     cq = shared;
-}
-
-// The name of the file ends in the version of rdma-core.
-static void print_library(void) {
-    Dl_info info;
-    must(dladdr((void *)(uintptr_t)ibv_open_device, &info) != 0, "dladdr()");
-    char *const path = realpath(info.dli_fname, NULL);
-    printf("# %s\n", path);
-    free(path);
 }
 
 int main(int argc, char **argv) {

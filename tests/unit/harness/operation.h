@@ -8,6 +8,7 @@
 #define OPERATION_H 1
 
 #include "fixture.h"
+#include "operation_plain.h"
 
 // The types of operations are numbered from 1.
 enum { OPERATION_LAST = RPMA_WORK_SEND_WITH_IMM, OPERATION_MAX_SGES = 8 };
@@ -22,10 +23,8 @@ struct rpma_work operation_of(const struct fixture *w, enum rpma_work_type kind)
 struct rpma_work operation_of_sges(const struct fixture *w, enum rpma_work_type kind,
                                    uint32_t number);
 
-// The plain function of a type, such as rpma_read(): its name and a call of it, for operations
-// without a list.
+// The name of the function that operation_plain() calls.
 const char *operation_plain_name(enum rpma_work_type kind);
-int operation_plain(const struct rpma_work *o, struct rpma_conn *conn);
 
 enum post_method {
     OPERATION_POST,  // rpma_post() of this operation only
