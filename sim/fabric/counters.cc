@@ -426,9 +426,12 @@ void Engine::count_attempts(Qp &qp) {
 
 // ---- reading -------------------------------------------------------------------------------
 
-uint64_t Fabric::read_counter(const Device &device, const DriverCounter &counter) {
+void Fabric::count_attempts() {
     for (const auto &[number, qp] : qps_)
         Engine(*this).count_attempts(*qp);
+}
+
+uint64_t Fabric::read_counter(const Device &device, const DriverCounter &counter) const {
     if (counter.count < COUNTS)
         return device.counters[counter.count] / counter.unit;
     return (uint64_t)std::ranges::count_if(objects_, [&](const auto &entry) {

@@ -184,7 +184,7 @@ bool Engine::bind(const Qp &qp, const SendWr &wr) {
     const uint64_t length = wr.flush_length;
     if (!mw || mw->key != wr.window_rkey)
         return false;
-    const Mr *const found = length > 0 ? fabric_.mr_of(wr.region_lkey) : nullptr;
+    Mr *const found = length > 0 ? fabric_.mr_of(wr.region_lkey) : nullptr;
     if (length > 0 &&
         (!found || !(found->access & IBV_ACCESS_MW_BIND) ||
          ((wr.window_access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)) &&
@@ -195,11 +195,7 @@ bool Engine::bind(const Qp &qp, const SendWr &wr) {
     if (mw->type == IBV_MW_TYPE_1 ? (wr.window_access & IBV_ACCESS_ZERO_BASED) != 0
                                   : mw->mr || mw->pd != qp.pd || length == 0)
         return false;
-    if (mw->mr)
-        mw->mr->users--;
-    mw->mr = const_cast<Mr *>(found);
-    if (mw->mr)
-        mw->mr->users++;
+    mw->use(found);
     mw->key = (mw->key & ~0xffU) | (wr.rkey & 0xff);
     mw->qp = qp.number;
     mw->start = wr.remote_addr;
@@ -214,8 +210,7 @@ bool Engine::invalidate(uint32_t key) {
     Mw *const mw = fabric_.mw_of(key);
     if (!mw || mw->key != key || mw->type != IBV_MW_TYPE_2 || !mw->mr)
         return false;
-    mw->mr->users--;
-    mw->mr = nullptr;
+    mw->use(nullptr);
     return true;
 }
 

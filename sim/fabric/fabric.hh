@@ -154,7 +154,7 @@ class Fabric {
     // Detaches the QP from its program, which has deleted it or has ended. Packets of the QP
     // are still in flight.
     void abandon(Qp &qp);
-    const Mr *mr_of(uint32_t key) const { // NULL: no region has the key
+    Mr *mr_of(uint32_t key) const { // NULL: no region has the key
         const auto found = keys_.find(key);
         return found == keys_.end() ? nullptr : found->second;
     }
@@ -180,7 +180,9 @@ class Fabric {
     Cm &cm() { return cm_; }
     static ibv_port_attr port_of(const Device &device);
     static void count_mad(Device &from, Device *to); // `to`: NULL if it is lost
-    uint64_t read_counter(const Device &device, const DriverCounter &counter);
+    // Counts the attempts of requests that wait, up to now. It precedes read_counter().
+    void count_attempts();
+    uint64_t read_counter(const Device &device, const DriverCounter &counter) const;
 
   private:
     friend class Verbs;  // requests

@@ -714,6 +714,7 @@ bool has_hardware_counters(const Device &device) {
 // The hardware counters with their values, or with their numbers.
 void Handler::put_counters(const Device &device, bool has_values) {
     uint32_t index = 0;
+    fabric_.count_attempts();
     const size_t table = made_.nest(RDMA_NLDEV_ATTR_STAT_HWCOUNTERS | NLA_F_NESTED);
     for (const DriverCounter &counter : counters_of(*device.profile)) {
         if (!is_hardware_counter(counter))

@@ -421,6 +421,7 @@ int Verbs::read_counter(const ReadCounter &request, ReadCounter::Reply &reply) {
     };
     for (const DriverCounter &counter : counters_of(*device->profile))
         if (is(counter.group, request.group) && is(counter.name, request.name)) {
+            fabric_.count_attempts();
             reply.value = fabric_.read_counter(*device, counter);
             return 0;
         }
@@ -507,8 +508,7 @@ void Verbs::release(Fabric &fabric, Object &object) {
     case Object::MW: {
         Mw &mw = static_cast<Mw &>(object);
         mw.pd->users--;
-        if (mw.mr)
-            mw.mr->users--;
+        mw.use(nullptr);
         fabric.windows_.erase(mw.key >> 8);
         break;
     }

@@ -106,6 +106,14 @@ struct Mw : Object {
     unsigned access = 0;
     bool is_zero_based() const { return access & IBV_ACCESS_ZERO_BASED; }
     sim_region checked() const { return {pd, is_zero_based() ? 0 : start, length, access}; }
+    // Binds it to the region, or, with NULL, unbinds it.
+    void use(Mr *region) {
+        if (mr)
+            mr->users--;
+        mr = region;
+        if (mr)
+            mr->users++;
+    }
     Mw() : Object(KIND) {}
 };
 

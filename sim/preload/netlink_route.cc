@@ -35,6 +35,15 @@ bool matches(unsigned requested, int family) {
            requested == static_cast<unsigned>(family);
 }
 
+// Calls the function for each interface and family of a dump.
+template <class Function> void for_each(const nlmsghdr &request, Function function) {
+    const Interfaces all;
+    for (const int family : FAMILIES)
+        for (const Interface &each : all)
+            if (matches(header_of<rtgenmsg>(request)->rtgen_family, family))
+                function(each, family);
+}
+
 // ---- interfaces: net/core/rtnetlink.c ------------------------------------------------------
 
 void put_link(Response &response, const Interface &interface, bool has_statistics) {
@@ -131,13 +140,11 @@ void put_address(Response &response, const Interface &interface, int family) {
 }
 
 int get_address(const nlmsghdr &request, Response &response) {
-    const Interfaces all;
     if (!response.is_dump())
         return EOPNOTSUPP;
-    for (const int family : FAMILIES)
-        for (const Interface &each : all)
-            if (matches(header_of<rtgenmsg>(request)->rtgen_family, family))
-                put_address(response, each, family);
+    for_each(request, [&](const Interface &interface, int family) {
+        put_address(response, interface, family);
+    });
     return 0;
 }
 
@@ -251,13 +258,11 @@ int find_route(const nlmsghdr &request, Response &response) {
 }
 
 int get_route(const nlmsghdr &request, Response &response) {
-    const Interfaces all;
     if (!response.is_dump())
         return find_route(request, response);
-    for (const int family : FAMILIES)
-        for (const Interface &each : all)
-            if (matches(header_of<rtgenmsg>(request)->rtgen_family, family))
-                put_routes(response, each, family);
+    for_each(request, [&](const Interface &interface, int family) {
+        put_routes(response, interface, family);
+    });
     return 0;
 }
 
@@ -292,14 +297,12 @@ bool put_neighbors(Response &response, const Interface &interface, int family, c
 }
 
 int get_neighbor(const nlmsghdr &request, Response &response) {
-    const Interfaces all;
     const auto *const header = header_of<ndmsg>(request);
     if (response.is_dump()) {
-        for (const int family : FAMILIES)
-            for (const Interface &each : all)
-                if ((each.flags & IFF_LOOPBACK) == 0 &&
-                    matches(header_of<rtgenmsg>(request)->rtgen_family, family))
-                    put_neighbors(response, each, family, nullptr);
+        for_each(request, [&](const Interface &interface, int family) {
+            if ((interface.flags & IFF_LOOPBACK) == 0)
+                put_neighbors(response, interface, family, nullptr);
+        });
         return 0;
     }
     if (header == nullptr || (header->ndm_family != AF_INET && header->ndm_family != AF_INET6))
@@ -308,6 +311,7 @@ int get_neighbor(const nlmsghdr &request, Response &response) {
                                             header->ndm_family == AF_INET ? 4 : 16);
     if (to == nullptr)
         return EINVAL;
+    const Interfaces all;
     const Interface *const found = all.find(static_cast<unsigned>(header->ndm_ifindex));
     if (found == nullptr)
         return ENODEV;

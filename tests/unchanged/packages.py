@@ -85,6 +85,8 @@ UCX = "--mca pml ucx --mca osc ucx --mca btl ^openib -x UCX_NET_DEVICES=rxe0:1 -
 OFI = "--mca pml cm --mca mtl ofi --mca btl ^openib --mca mtl_ofi_provider_include 'verbs;ofi_rxm'"
 
 
+DEFAULTS = (None, 0)  # begun, status
+
 # The cases of a package: arguments of rpma-sim, what its output contains, and optionally the output after which a
 # command with WAIT continues, and the status (None: any). {files} is a directory.
 PACKAGES = {
@@ -208,7 +210,7 @@ def try_package(fixture, package, cases):
     files.mkdir()
     files.chmod(0o777)
     for arguments, pattern, *rest in cases:
-        begun, status = (*rest, None, 0)[:2] if len(rest) < 2 else rest
+        begun, status = [*rest, *DEFAULTS[len(rest):]]
         words = shlex.split(arguments.replace("{files}", str(files)).replace("{sim}", fixture.program))
         for old in files.iterdir():
             if old.name in ("ready", "disk", "mon"):
