@@ -23,6 +23,11 @@ NOT_OF_PROFILES = ("library", "row", "simulated", "has_rc", "lacks_inline_silent
                    "reads_empty_list", "retry_count", "negates_errors")
 NEGATED = ("full_queue_error", "inline_error", "sge_error", "invalid_error", "early_error", "failed_error",
            "receive_sge_error", "srq_error", "srq_recv_error")
+# Of these, reports of rpma-check have the others; sizing is code.
+NOT_OF_REPORTS = ("library", "row", "simulated", "kernel_driver", "prefix", "transport", "sizing", "negates_errors")
+# Limits that follow from others.
+SHARED_LIMITS = ("max_recv_sge", "attr.max_srq", "attr.max_srq_wr", "attr.max_srq_sge")
+BITS = ("attr.device_cap_flags", "ud_odp_caps", "cq_wc_flags", "cq_refused_mask", "cq_refused_flags", "events")
 # The prefixes of constants of C, by property.
 PREFIXES = {"atomic_cap": "IBV_ATOMIC_", "device_cap_flags": "IBV_DEVICE_", "source_error": "IBV_WC_",
             "receive_error": "IBV_WC_", "length_error": "IBV_WC_", "rounding": "SIM_", "failed_send": "SIM_WC_",
@@ -130,6 +135,62 @@ def cells(key):
     return {name: ", ".join(value for value in values if value != "no") or "no" for name, values in found.items()}
 
 
+# ---- reports of rpma-check ------------------------------------------------------------------
+
+
+@functools.cache
+def attributes():
+    """{property of a report: the kind of its value, a definition of programs/check/report.schema.json}"""
+    values = {}
+    for device in read_devices().values():
+        for key, value in device.items():
+            if key not in NOT_OF_REPORTS:
+                values.setdefault(key, set()).add(of_fabric(value))
+    return {key: kind(key, found) for key, found in values.items()}
+
+
+def kind(key, values):
+    if values <= {"yes", "no"}:
+        return "yes_no"
+    if key in BITS:
+        return "bits"
+    if key in ("timeout", "retry_count"):
+        return "behaviour"
+    if key.removeprefix("attr.") in PREFIXES:
+        return "constant"
+    return "error" if key.endswith("_error") else "number"
+
+
+def reported(name):
+    """The attributes of the report of a device, in the order of the table."""
+    device, found = read_devices()[name], {}
+    for key, kind_of_value in attributes().items():
+        value = resolved(key, device)
+        if kind_of_value == "yes_no":
+            found[key] = value == "yes"
+        elif kind_of_value == "number":
+            found[key] = number(value)
+        elif kind_of_value == "error" and key in NEGATED and device["negates_errors"] == "yes" and value[0] == "E":
+            found[key] = f"-{value}"
+        else:
+            found[key] = value
+    return found
+
+
+def resolved(key, device):
+    """The value for the fabric, without words for another property."""
+    value = of_fabric(device.get(key, "no"))
+    if key.startswith("attr.max_srq") and of_fabric(device["has_srq"]) == "no":
+        return "0"
+    others = {"max_sge": "attr.max_sge", "max_recv_sge": "max_recv_sge"}
+    return resolved(others[value], device) if value in others else value
+
+
+def number(expression):
+    """The value of a constant expression of C."""
+    return eval(expression.replace("sizeof(struct ibv_sge)", "16"), {"UINT64_MAX": 2**64 - 1})
+
+
 # ---- tables of C ----------------------------------------------------------------------------
 
 
@@ -163,13 +224,10 @@ def in_c(key, value, device):
 def profile(name, device):
     """The profile of a device: limits that follow from others are not in the table."""
     values = {key: value for key, value in device.items() if key not in NOT_OF_PROFILES}
-    values["max_recv_sge"] = values["max_recv_sge"].replace("max_sge", values["attr.max_sge"])
-    values["attr.max_srq_sge"] = values["attr.max_srq_sge"].replace("max_recv_sge", values["max_recv_sge"])
+    values |= {key: resolved(key, device) for key in SHARED_LIMITS}
     values["attr.max_qp_init_rd_atom"] = values["attr.max_qp_rd_atom"]
     values["retry_count_7_is_endless"] = "yes" if device["retry_count"] == "yes, not 7" else "no"
     values["driver"] = values.pop("kernel_driver")
-    if of_fabric(values["has_srq"]) == "no":
-        values |= dict.fromkeys(("attr.max_srq", "attr.max_srq_wr", "attr.max_srq_sge"), "0")
     members = ",\n     ".join(f".{key} = {in_c('kernel_driver' if key == 'driver' else key, value, device)}"
                               for key, value in values.items())
     return f"    {{.name = \"{name}\",\n     .attr.fw_ver = \"1.0\",\n     {members}}},\n"
