@@ -9,13 +9,7 @@
 
 #include <fcntl.h>
 
-#include "../unit/fakes/fake.h"
-
-// Defined only by the fakes.
-#pragma weak fake_reset
-#pragma weak fake_device
-#pragma weak fake_cm_event
-#pragma weak sim_find_profile
+void (*conformance_deliver)(int fd, const void *data, uint8_t length);
 
 static char memory[8192] __attribute__((aligned(4096))); // plain memory
 
@@ -175,8 +169,8 @@ static void test_connection(void) {
         if (ret == 0 && sent == 0)
             sent = requests[i].length;
     }
-    if (fake_cm_event) // delivers the message, which the fakes hold
-        fake_cm_event(passive->fd, RDMA_CM_EVENT_CONNECT_REQUEST, data, sent);
+    if (conformance_deliver)
+        conformance_deliver(passive->fd, data, sent);
     MUST(rdma_get_cm_event(passive, &event));
     print_value("request: event", event->event);
     print_value("request: status", event->status);
@@ -424,36 +418,14 @@ static void test_order(void) {
     print_result("order: SRQ", ibv_destroy_srq(srq));
 }
 
-// ---- the program ---------------------------------------------------------------------------
+// ---- the table -----------------------------------------------------------------------------
 
-// Selects the profile of the fakes' device: rdma_rxe or siw.
-static void prepare_fakes(const char *device) {
-    fake_reset();
-    fake_device()->pmem = false;
-    fake_device()->profile = *sim_find_profile(device);
+static void (*const tests[])(void) = {test_addresses, test_cm,    test_device,    test_mr,
+                                      test_cq,        test_srq,   test_qp,        test_requests,
+                                      test_builders,  test_order, test_connection};
+
+static void run(size_t index) {
+    tests[index]();
 }
 
-int main(int argc, char *argv[]) {
-    const bool as_siw = fake_reset && argc == 3 && strcmp(argv[2], "siw") == 0;
-    own.in.sin_family = AF_INET;
-    if (argc != 2 + as_siw || inet_pton(AF_INET, argv[1], &own.in.sin_addr) != 1) {
-        fprintf(stderr, "usage: conformance ADDRESS (of an RDMA device of this machine)\n"
-                        "       conformance-fakes ADDRESS [siw]\n");
-        return 2;
-    }
-    setvbuf(stdout, NULL, _IOLBF, 0);
-    if (fake_reset)
-        prepare_fakes(as_siw ? "siw" : "rxe");
-    test_addresses();
-    test_cm();
-    test_device();
-    test_mr();
-    test_cq();
-    test_srq();
-    test_qp();
-    test_requests();
-    test_builders();
-    test_order();
-    test_connection();
-    return 0;
-}
+const struct cases conformance_cases = {"conformance", set_address, LENGTH(tests), run};

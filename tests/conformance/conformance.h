@@ -14,6 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cases.h"
+
 #define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 enum { FLUSH_GLOBAL = 1 << 8, FLUSH_PERSISTENT = 1 << 9 }; // access flags of rdma-core 45
 enum { SEND_FLUSH = 1 << 11, SEND_ATOMIC_WRITE = 1 << 12 };
@@ -64,6 +66,11 @@ static union address {
     struct sockaddr_in in;
     struct sockaddr_in6 in6;
 } own; // the address of the device
+
+static bool set_address(const char *address) {
+    own.in.sin_family = AF_INET;
+    return inet_pton(AF_INET, address, &own.in.sin_addr) == 1;
+}
 
 static struct rdma_cm_id *new_id(void) {
     struct rdma_cm_id *id = NULL;

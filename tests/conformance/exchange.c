@@ -17,6 +17,7 @@ enum {
           IBV_ACCESS_REMOTE_ATOMIC
 };
 
+enum { OTHERS = 6 }; // functions that are no row of a table
 enum { NO_WC = -1 }; // the status of a missing completion
 
 struct side {
@@ -355,49 +356,44 @@ static void test_request(const char *name, enum ibv_wr_opcode opcode, uint32_t l
     finish();
 }
 
-static void test_requests(void) {
-    static const struct {
-        const char *name;
-        enum ibv_wr_opcode opcode;
-        uint32_t length;
-        enum mistake mistake;
-        unsigned flags;
-    } rows[] = {
-        {"write", IBV_WR_RDMA_WRITE, 8, NONE, 0},
-        {"write, inline", IBV_WR_RDMA_WRITE, 8, LOCAL_KEY, IBV_SEND_INLINE},
-        {"write of nothing, remote key", IBV_WR_RDMA_WRITE, 0, REMOTE_KEY, 0},
-        {"write with data", IBV_WR_RDMA_WRITE_WITH_IMM, 8, NONE, 0},
-        {"read", IBV_WR_RDMA_READ, 8, NONE, 0},
-        {"send", IBV_WR_SEND, 8, NONE, 0},
-        {"send with data", IBV_WR_SEND_WITH_IMM, 8, NONE, 0},
-        {"send of nothing", IBV_WR_SEND, 0, NONE, 0},
-        {"add", IBV_WR_ATOMIC_FETCH_AND_ADD, 8, NONE, 0},
-        {"compare and swap", IBV_WR_ATOMIC_CMP_AND_SWP, 8, NONE, 0},
-        {"write, local key", IBV_WR_RDMA_WRITE, 8, LOCAL_KEY, 0},
-        {"write, local range", IBV_WR_RDMA_WRITE, 8, LOCAL_RANGE, 0},
-        {"send, local range", IBV_WR_SEND, 8, LOCAL_RANGE, 0},
-        {"read, local range", IBV_WR_RDMA_READ, 8, LOCAL_RANGE, 0},
-        {"read, local access", IBV_WR_RDMA_READ, 8, LOCAL_ACCESS, 0},
-        {"add, local access", IBV_WR_ATOMIC_FETCH_AND_ADD, 8, LOCAL_ACCESS, 0},
-        {"write, remote key", IBV_WR_RDMA_WRITE, 8, REMOTE_KEY, 0},
-        {"write, remote range", IBV_WR_RDMA_WRITE, 8, REMOTE_RANGE, 0},
-        {"write, remote access", IBV_WR_RDMA_WRITE, 8, REMOTE_ACCESS, 0},
-        {"write with data, remote key", IBV_WR_RDMA_WRITE_WITH_IMM, 8, REMOTE_KEY, 0},
-        {"read, remote key", IBV_WR_RDMA_READ, 8, REMOTE_KEY, 0},
-        {"read, remote range", IBV_WR_RDMA_READ, 8, REMOTE_RANGE, 0},
-        {"read, remote access", IBV_WR_RDMA_READ, 8, REMOTE_ACCESS, 0},
-        {"add, remote key", IBV_WR_ATOMIC_FETCH_AND_ADD, 8, REMOTE_KEY, 0},
-        {"add, remote access", IBV_WR_ATOMIC_FETCH_AND_ADD, 8, REMOTE_ACCESS, 0},
-        {"send, no receive", IBV_WR_SEND, 8, NO_RECEIVE, 0},
-        {"send, short receive", IBV_WR_SEND, 8, SHORT_RECEIVE, 0},
-        {"send, key of the receive", IBV_WR_SEND, 8, RECEIVE_KEY, 0},
-        {"send, access of the receive", IBV_WR_SEND, 8, RECEIVE_ACCESS, 0},
-        {"write with data, no receive", IBV_WR_RDMA_WRITE_WITH_IMM, 8, NO_RECEIVE, 0},
-    };
-    for (size_t i = 0; i < LENGTH(rows); i++)
-        test_request(rows[i].name, rows[i].opcode, rows[i].length, rows[i].mistake,
-                     rows[i].flags);
-}
+static const struct {
+    const char *name;
+    enum ibv_wr_opcode opcode;
+    uint32_t length;
+    enum mistake mistake;
+    unsigned flags;
+} requests[] = {
+    {"write", IBV_WR_RDMA_WRITE, 8, NONE, 0},
+    {"write, inline", IBV_WR_RDMA_WRITE, 8, LOCAL_KEY, IBV_SEND_INLINE},
+    {"write of nothing, remote key", IBV_WR_RDMA_WRITE, 0, REMOTE_KEY, 0},
+    {"write with data", IBV_WR_RDMA_WRITE_WITH_IMM, 8, NONE, 0},
+    {"read", IBV_WR_RDMA_READ, 8, NONE, 0},
+    {"send", IBV_WR_SEND, 8, NONE, 0},
+    {"send with data", IBV_WR_SEND_WITH_IMM, 8, NONE, 0},
+    {"send of nothing", IBV_WR_SEND, 0, NONE, 0},
+    {"add", IBV_WR_ATOMIC_FETCH_AND_ADD, 8, NONE, 0},
+    {"compare and swap", IBV_WR_ATOMIC_CMP_AND_SWP, 8, NONE, 0},
+    {"write, local key", IBV_WR_RDMA_WRITE, 8, LOCAL_KEY, 0},
+    {"write, local range", IBV_WR_RDMA_WRITE, 8, LOCAL_RANGE, 0},
+    {"send, local range", IBV_WR_SEND, 8, LOCAL_RANGE, 0},
+    {"read, local range", IBV_WR_RDMA_READ, 8, LOCAL_RANGE, 0},
+    {"read, local access", IBV_WR_RDMA_READ, 8, LOCAL_ACCESS, 0},
+    {"add, local access", IBV_WR_ATOMIC_FETCH_AND_ADD, 8, LOCAL_ACCESS, 0},
+    {"write, remote key", IBV_WR_RDMA_WRITE, 8, REMOTE_KEY, 0},
+    {"write, remote range", IBV_WR_RDMA_WRITE, 8, REMOTE_RANGE, 0},
+    {"write, remote access", IBV_WR_RDMA_WRITE, 8, REMOTE_ACCESS, 0},
+    {"write with data, remote key", IBV_WR_RDMA_WRITE_WITH_IMM, 8, REMOTE_KEY, 0},
+    {"read, remote key", IBV_WR_RDMA_READ, 8, REMOTE_KEY, 0},
+    {"read, remote range", IBV_WR_RDMA_READ, 8, REMOTE_RANGE, 0},
+    {"read, remote access", IBV_WR_RDMA_READ, 8, REMOTE_ACCESS, 0},
+    {"add, remote key", IBV_WR_ATOMIC_FETCH_AND_ADD, 8, REMOTE_KEY, 0},
+    {"add, remote access", IBV_WR_ATOMIC_FETCH_AND_ADD, 8, REMOTE_ACCESS, 0},
+    {"send, no receive", IBV_WR_SEND, 8, NO_RECEIVE, 0},
+    {"send, short receive", IBV_WR_SEND, 8, SHORT_RECEIVE, 0},
+    {"send, key of the receive", IBV_WR_SEND, 8, RECEIVE_KEY, 0},
+    {"send, access of the receive", IBV_WR_SEND, 8, RECEIVE_ACCESS, 0},
+    {"write with data, no receive", IBV_WR_RDMA_WRITE_WITH_IMM, 8, NO_RECEIVE, 0},
+};
 
 // ---- native operations ---------------------------------------------------------------------
 
@@ -412,6 +408,12 @@ enum { GLOBAL = 1, RANGE = 0, REGION = 1 }; // GLOBAL: type of a flush; others: 
 static void test_native(const char *name, unsigned access, int level, uint64_t offset,
                         bool is_flush) {
     static const uint64_t word = 0x7878787878787878; // "xxxxxxxx"
+    if (is_iwarp) {
+        print_part(name, ": completion", "not asked");
+        print_part(name, ": data", "not asked");
+        print_part(name, ": events", "not asked");
+        return;
+    }
     establish(&(struct setup){.send_ops = SEND_FLUSH | SEND_ATOMIC_WRITE});
     struct ibv_qp_ex *const qp = ibv_qp_to_qp_ex(a.id->qp);
     const uint64_t address = (uintptr_t)b.memory;
@@ -433,32 +435,22 @@ static void test_native(const char *name, unsigned access, int level, uint64_t o
     finish();
 }
 
-static void test_natives(void) {
-    static const struct {
-        const char *name;
-        unsigned access;
-        int level;
-        uint64_t offset;
-        bool is_flush;
-    } rows[] = {
-        {"flush", FLUSH_GLOBAL, RANGE, 0, true},
-        {"flush, remote access", ALL, RANGE, 0, true},
-        {"flush, remote range", FLUSH_GLOBAL, RANGE, BYTES, true},
-        {"flush of a region, remote range", FLUSH_GLOBAL, REGION, BYTES, true},
-        {"atomic write", ALL, 0, 0, false},
-        {"atomic write, remote access", FLUSH_GLOBAL, 0, 0, false},
-        {"atomic write, remote range", ALL, 0, BYTES, false},
-        {"atomic write, unaligned", ALL, 0, 4, false},
-    };
-    for (size_t i = 0; i < LENGTH(rows); i++)
-        if (is_iwarp) {
-            print_part(rows[i].name, ": completion", "not asked");
-            print_part(rows[i].name, ": data", "not asked");
-            print_part(rows[i].name, ": events", "not asked");
-        } else
-            test_native(rows[i].name, rows[i].access, rows[i].level, rows[i].offset,
-                        rows[i].is_flush);
-}
+static const struct {
+    const char *name;
+    unsigned access;
+    int level;
+    uint64_t offset;
+    bool is_flush;
+} natives[] = {
+    {"flush", FLUSH_GLOBAL, RANGE, 0, true},
+    {"flush, remote access", ALL, RANGE, 0, true},
+    {"flush, remote range", FLUSH_GLOBAL, RANGE, BYTES, true},
+    {"flush of a region, remote range", FLUSH_GLOBAL, REGION, BYTES, true},
+    {"atomic write", ALL, 0, 0, false},
+    {"atomic write, remote access", FLUSH_GLOBAL, 0, 0, false},
+    {"atomic write, remote range", ALL, 0, BYTES, false},
+    {"atomic write, unaligned", ALL, 0, 4, false},
+};
 
 // ---- queues --------------------------------------------------------------------------------
 
@@ -577,21 +569,38 @@ static void test_destroyed(void) {
     finish();
 }
 
-int main(int argc, char *argv[]) {
-    own.in.sin_family = AF_INET;
-    if (argc != 2 || inet_pton(AF_INET, argv[1], &own.in.sin_addr) != 1) {
-        fputs("usage: exchange ADDRESS (of an RDMA device of this machine)\n", stderr);
-        return 2;
-    }
-    setvbuf(stdout, NULL, _IOLBF, 0);
-    is_iwarp = bound_id()->verbs->device->transport_type == IBV_TRANSPORT_IWARP;
-    test_requests();
-    test_natives();
-    test_unsignaled();
+// ---- the table -----------------------------------------------------------------------------
+
+static void test_send_overrun(void) {
     test_overrun("send CQ overrun", false);
-    test_overrun("receive CQ overrun", true);
-    test_notifications();
-    test_srq();
-    test_destroyed();
-    return 0;
 }
+
+static void test_receive_overrun(void) {
+    test_overrun("receive CQ overrun", true);
+}
+
+// Each row of the two tables, and each function, is one entry.
+static void run(size_t index) {
+    static void (*const tests[])(void) = {
+        test_unsignaled,    test_send_overrun, test_receive_overrun,
+        test_notifications, test_srq,          test_destroyed};
+    _Static_assert(LENGTH(tests) == OTHERS, "the number of functions");
+    if (index < LENGTH(requests))
+        test_request(requests[index].name, requests[index].opcode, requests[index].length,
+                     requests[index].mistake, requests[index].flags);
+    else if ((index -= LENGTH(requests)) < LENGTH(natives))
+        test_native(natives[index].name, natives[index].access, natives[index].level,
+                    natives[index].offset, natives[index].is_flush);
+    else
+        tests[index - LENGTH(natives)]();
+}
+
+static bool prepare(const char *address) {
+    if (!set_address(address))
+        return false;
+    is_iwarp = bound_id()->verbs->device->transport_type == IBV_TRANSPORT_IWARP;
+    return true;
+}
+
+const struct cases exchange_cases = {"exchange", prepare,
+                                     LENGTH(requests) + LENGTH(natives) + OTHERS, run};
