@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// check.hh -- the parts of rpma-check that have no state
+
+#ifndef RPMA_CHECK_CHECK_HH
+#define RPMA_CHECK_CHECK_HH 1
+
+#include "visible.hh"
+
+#include <fmt/format.h>
+#include <infiniband/verbs.h>
+#include <librpma.hpp>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+// Keeps the order of the members.
+using json = nlohmann::ordered_json;
+
+enum ExitStatus { EXIT_AS_EXPECTED = 0, EXIT_DIFFERENCES = 1, EXIT_NOT_RUN = 2 };
+
+// Ends the program with this line.
+struct Failure : std::runtime_error {
+    using std::runtime_error::runtime_error;
+};
+
+template <class... Values>
+[[noreturn]] void fail(fmt::format_string<Values...> format, Values &&...values) {
+    throw Failure(fmt::format(format, std::forward<Values>(values)...));
+}
+
+// options.cc
+struct Options {
+    std::string address, port = "7206", report, memory, power_cut, verify;
+    bool is_server = false, once = false, json = false, port_down = false;
+};
+// Exits after --help, --version and wrong arguments.
+Options read_options(int argc, char *argv[]);
+
+// power_cut.cc
+
+#endif
