@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
 
-"""Compares the interface with those of the releases: contract/librpma-*.abi, which abidw made.
+"""Compares the interface with that of the last release: contract/librpma.abi, which abidw made.
 
 usage: released.py check LIBRARY    nothing at the released version nodes has changed
-       released.py write LIBRARY    writes the file of this version, unless that has a tag
+       released.py write LIBRARY    the same, then replaces the file
 
 abidw and abidiff examine a witness instead of the library: a C library with the header's prototypes
 and the library's default nodes. Its debug information has the types that programs see, independent of
@@ -22,13 +22,10 @@ sys.dont_write_bytecode = True
 import common
 import library as elf
 
-CONTRACT = common.ROOT / "contract"
+RELEASED = common.ROOT / "contract" / "librpma.abi"
 # Only the parts of rdma-core that the header needs, so that its releases do not matter.
 VERBS = "".join(f"struct ibv_{name};\n" for name in ("context", "pd", "mr", "qp", "cq", "wc")) + \
     "enum ibv_wc_status { IBV_WC_SUCCESS };\n"
-# Reserved words of a released structure that a later release has named: (structure, member) -> the
-# replacing uint64_t members. Programs of the older release set them to zero, as documented.
-NAMED = {("rpma_work", "reserved"): ("compare", "reserved1")}
 # Without source locations and the machine.
 QUIET = ["--no-show-locs", "--no-corpus-path", "--no-comp-dir-path", "--no-architecture",
          "--no-elf-needed", "--no-parameter-names"]
@@ -83,36 +80,9 @@ def nodes(tree):
     return {symbol.get("name"): symbol.get("version") for symbol in tree.iter("elf-symbol")}
 
 
-def members(tree, structure):
-    """(XML element of a structure, {name: its data-member}), which the caller may modify."""
-    kind = next(kind for kind in tree.iter("class-decl") if kind.get("name") == structure)
-    return kind, {each.find("var-decl").get("name"): each for each in kind.findall("data-member")}
-
-
-def take_back_names(old, new):
-    """Removes named reserved words from both trees, after checking that their offsets are the same."""
-    sizes, types = ({each.get("id"): each.get(what) for each in tree.iter() if each.get(what)}
-                    for what, tree in (("size-in-bits", old), ("name", new)))
-    for (structure, reserved), names in NAMED.items():
-        (before, had), (after, has) = members(old, structure), members(new, structure)
-        if reserved not in had:
-            continue
-        begin = int(had[reserved].get("layout-offset-in-bits"))
-        size = int(sizes[had[reserved].find("var-decl").get("type-id")])
-        places = [(int(has[name].get("layout-offset-in-bits")),
-                   types.get(has[name].find("var-decl").get("type-id"))) for name in names]
-        if size != 64 * len(names) or \
-                places != [(begin + 64 * i, "uint64_t") for i in range(len(names))]:
-            raise common.Fault(f"{structure}: {' and '.join(names)} are not where {reserved} was")
-        before.remove(had[reserved])
-        for name in names:
-            after.remove(has[name])
-
-
 def check_interface(before, after):
-    """Additions are allowed: enumerators, names of reserved words, and functions at a node that no
-    release had. They are removed, so that abidiff can reject any other change, even of a
-    member's name or a const."""
+    """Additions are allowed: enumerators, and functions at a node that no release had. They are
+    removed, so that abidiff can reject any other change, even of a member's name or a const."""
     old, new = xml.parse(before), xml.parse(after)
     released = nodes(old)
     faults = [f"{name}@{node}: {node} is released, its functions are fixed"
@@ -126,13 +96,9 @@ def check_interface(before, after):
         kind.remove(each)
     for element in new.iter():
         element.attrib.pop("hash", None)  # of libabigail 2.6, which includes the removed parts
-    count = len(released)
-    take_back_names(old, new)
     new.write(after, encoding="utf-8")
-    seen = after.with_name(before.name)
-    old.write(seen, encoding="utf-8")
-    abidiff(seen, after, "--no-added-syms", "--harmless")
-    return count
+    abidiff(before, after, "--no-added-syms", "--harmless")
+    return len(released)
 
 
 def dump(library, target):
@@ -144,45 +110,27 @@ def default_nodes(library):
     return {name: node for name, node, default in elf.exports(library) if default}
 
 
-def released():
-    """{release: its interface}."""
-    found = {path.stem.removeprefix("librpma-"): path for path in CONTRACT.glob("librpma-*.abi")}
-    if "1.4.0" not in found:
-        raise common.Fault("contract/librpma-1.4.0.abi is missing")
-    return found
+def is_release():
+    """Is true if the first section of NEWS.md has a date."""
+    return "\nReleased on" in (common.ROOT / "NEWS.md").read_text(encoding="utf-8").split("\n## ")[1]
 
 
-def check(exported, target=None):
-    """Compares with all releases. With a target, compares with the other releases and writes it."""
+def check(exported, writes=False):
+    """Compares with the last release. Then replaces its file, if writes is set."""
     with tempfile.TemporaryDirectory(prefix="librpma-abi-") as name:
         directory = pathlib.Path(name)
         made = witness(directory / "today", common.HEADER.read_text(encoding="utf-8"), exported,
                        common.read_prototypes())
-        done = []
-        for release, before in sorted(released().items()):
-            if before == target:
-                continue
-            dump(made, directory / "today.abi")
-            try:
-                count = check_interface(before, directory / "today.abi")
-            except common.Fault as fault:
-                raise common.Fault(f"{before.name}: {fault}\n  Until that release has its tag, "
-                                   "tests/abi/released.py write LIBRARY replaces the file") from None
-            done.append(f"{count} functions of {release}")
-        if target:
-            dump(made, target)
-            return f"{len(exported)} functions in {target}"
-    return f"{', '.join(done)}: they and their types have not changed"
-
-
-def write(library):
-    version = common.project_version()
-    target = CONTRACT / f"librpma-{version}.abi"
-    tags = common.run(["git", "-C", common.ROOT, "tag", "--list", f"v{version}"], check=False).stdout
-    if tags.strip():
-        raise common.Fault(f"{target.name} is not changed, because git has the tag {tags.strip()}; a change needs a "
-                           "new version in meson.build")
-    return check(default_nodes(library), target)
+        dump(made, directory / "today.abi")
+        missing = exported.keys() - nodes(xml.parse(RELEASED)).keys()
+        if missing and is_release() and not writes:
+            raise common.Fault(f"NEWS.md dates this release, and {RELEASED.name} lacks {' '.join(sorted(missing))}: "
+                               "tests/abi/released.py write LIBRARY")
+        count = check_interface(RELEASED, directory / "today.abi")
+        if writes:
+            dump(made, RELEASED)
+            return f"{len(exported)} functions in {RELEASED}"
+    return f"{count} functions of the last release: they and their types have not changed"
 
 
 def main():
@@ -190,7 +138,7 @@ def main():
         sys.exit(__doc__)
     library = sys.argv[2]
     checks = {"check": [lambda: check(default_nodes(library))],
-              "write": [lambda: write(library)]}
+              "write": [lambda: check(default_nodes(library), writes=True)]}
     common.finish("released", checks[sys.argv[1]])
 
 

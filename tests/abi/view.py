@@ -4,7 +4,7 @@
 """Generates the header of a release, and a stub library that has only its symbols.
 
 The header is generated from contract/types.tsv and contract/symbols.tsv, so that programs of old
-releases do not use types of the current header. Prototypes never changed; contract/*.abi has them.
+releases do not use types of the current header. Prototypes never changed; contract/librpma.abi has them.
 """
 
 import common
