@@ -58,7 +58,6 @@ CHECKS = {
     "whatis": tool_checks.check_whatis,
     "examples": tool_checks.check_examples,
     "html": site_checks.check_html,
-    "search": site_checks.check_search,
 }
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
 
-"""Checks of the HTML site: its contents, the targets of its links, the results of its search."""
+"""Checks of the HTML site: its contents, and the targets of its links."""
 
 import contextlib
 import html
@@ -17,14 +17,6 @@ from tool_checks import need, run
 LINK = re.compile(r'\b(?:href|src)="([^"]*)"')
 # References to other sites that load something, which no page or style may have.
 FOREIGN = re.compile(r'<(?:link|script|img)[^>]*="(?:https?:)?//|@import|url\(')
-# Calls find() of search.js for each name and prints the first URL of each result.
-ASK = """
-NAMES.forEach(function (name) {
-    var found = find(SEARCH, name);
-    print(name + " " + (found.length > 0 ? found[0].url : "-"));
-});
-"""
-
 
 @contextlib.contextmanager
 def site_of(book):
@@ -32,7 +24,7 @@ def site_of(book):
     need("mandoc", "cmark-gfm")
     with tempfile.TemporaryDirectory(prefix="librpma-html-") as directory:
         root = pathlib.Path(directory)
-        done = run([sys.executable, str(book.source / "man/site/build.py"), str(book.source), directory])
+        done = run([sys.executable, str(book.source / "man/site.py"), str(book.source), directory])
         files = {str(path.relative_to(root)): path.read_text(encoding="utf-8")
                  for path in root.rglob("*") if path.is_file()}
         yield root, files, (done.stderr or done.stdout).strip() if done.returncode else ""
@@ -41,11 +33,10 @@ def site_of(book):
 def site_files(source):
     """The file of every page, document and example in the site."""
     yield from (f"{path.name}.html" for path in sorted(source.glob("man/*.[1-9]")))
-    for path in sorted(each.relative_to(source) for each in source.glob("**/*.md")):
-        if not any(part == "build" or part.startswith((".", "obj-")) for part in path.parts):
-            yield f"{path.with_suffix('.html')}"
-    for path in sorted(source.glob("examples/[0-9]*/")):
-        yield f"{path.relative_to(source)}/README.html"
+    for pattern in ("*.md", "docs/*.md", "examples/*/README.md"):
+        for path in sorted(source.glob(pattern)):
+            if path.name not in ("CONTRIBUTING.md", "RELEASING.md"):
+                yield f"{path.relative_to(source).with_suffix('.html')}"
 
 
 def link_target(name, link):
@@ -62,10 +53,6 @@ def check_html(book):
             yield error
             return
         yield from check_start(book, files)
-        for page in book.pages:
-            for function, _, _ in page.prototypes():
-                if f'<p class="proto" id="{function}">' not in files[f"{page.name}.html"]:
-                    yield f"HTML: the prototype of {function} has no box"
         places = {name: set(re.findall(r' id="([^"]+)"', text)) for name, text in files.items()}
         for name, text in sorted(files.items()):
             if name.endswith((".html", ".css")) and FOREIGN.search(text):
@@ -79,9 +66,8 @@ def check_html(book):
 
 
 def check_start(book, files):
-    """The start page, or the page of functions, links to every page, document and example."""
-    linked = {link_target(start, link)[0] for start in ("index.html", "rpma_functions.7.html")
-              for link in LINK.findall(files.get(start, ""))}
+    """The start page links to every page, document and example."""
+    linked = {link_target("index.html", link)[0] for link in LINK.findall(files.get("index.html", ""))}
     for file in site_files(book.source):
         if file not in files:
             yield f"HTML: {file} is missing"
@@ -95,25 +81,3 @@ def check_start(book, files):
     for name in contract.exported_functions(book.source):
         if f"{name}.3.html" not in files:
             yield f"HTML: {name}.3.html is missing"
-
-
-def check_search(book):
-    """The search finds the description of each function."""
-    need("duk")
-    with site_of(book) as (root, files, error):
-        if error:
-            yield error
-            return
-        names = contract.exported_functions(book.source)
-        script = root / "ask.js"
-        script.write_text(f"var NAMES = {names!r};\n" + files["search.js"]
-                          + files["search-index.js"] + ASK, encoding="utf-8")
-        done = run(["duk", str(script)])
-        answers = dict(line.split(" ", 1) for line in done.stdout.splitlines() if " " in line)
-        if done.returncode:
-            yield f"search: search.js fails: {done.stderr.strip()}"
-        for name in names:
-            file, anchor = link_target("", answers.get(name, "-"))
-            text = files.get(file, "")
-            if f'<code class="Nm">{name}</code>' not in text or anchor not in ("", name):
-                yield f"search: {name} leads to {answers.get(name, 'nowhere')}"
