@@ -419,8 +419,13 @@ static int post_list(const struct scenario *s, uint32_t first, uint32_t end) {
         return error;
 #endif
     error = ibv_post_send(qp, list.wrs, &bad);
-    outcome->posted += error ? (uint32_t)(bad - list.wrs) : end - first;
-    return error;
+    // Without bad_wr, the doorbell has failed, and all are in the queue. libsiw returns 0 for a
+    // refused request if it accepted another one.
+    if (bad)
+        outcome->posted += (uint32_t)(bad - list.wrs);
+    else if (!error || s->method != PLAIN)
+        outcome->posted += end - first;
+    return bad && !error ? EINVAL : error;
 }
 
 static void post_by_hand(struct scenario *s) {

@@ -210,6 +210,13 @@ static struct result post_writes(struct ibv_qp *qp, size_t count) {
     return post_sends(qp, &list);
 }
 
+static struct result post_signaled(struct ibv_qp *qp) {
+    struct sends list;
+    fill_sends(&list, 1);
+    list.wrs[0].send_flags = IBV_SEND_SIGNALED;
+    return post_sends(qp, &list);
+}
+
 // Posts to `qp`, or to `srq` if it is not NULL, `count` receives, of which number `wrong` has
 // `sges` SGEs.
 static struct result post_receives(struct ibv_qp *qp, struct ibv_srq *srq, size_t count,
@@ -665,13 +672,6 @@ static struct ibv_qp *new_completing_qp(bool is_connected, struct ibv_qp_cap *ca
     return qp;
 }
 
-static void post_signaled(struct ibv_qp *qp) {
-    struct sends list;
-    fill_sends(&list, 1);
-    list.wrs[0].send_flags = IBV_SEND_SIGNALED;
-    must(post_sends(qp, &list).error == 0, "ibv_post_send()");
-}
-
 // A completion of the last request only, in a full queue.
 static void ask_free_entries(void) {
     struct ibv_qp_cap cap;
@@ -679,7 +679,7 @@ static void ask_free_entries(void) {
     struct ibv_qp *const qp = new_completing_qp(true, &cap);
     for (int i = 0; i + 1 < most; i++)
         must(post_writes(qp, 1).error == 0, "ibv_post_send()");
-    post_signaled(qp);
+    must(post_signaled(qp).error == 0, "ibv_post_send()");
     complete(false, (uint32_t)most - 1, IBV_WC_SUCCESS);
     printf("completion: free entries before the poll\t%d\n", fill(qp));
     print_completions("last write", qp, (enum ibv_wc_opcode[]){IBV_WC_RDMA_WRITE}, 8);
@@ -733,7 +733,7 @@ static void ask_extended_cq(void) {
         return;
     cq = ibv_cq_ex_to_cq(ex);
     struct ibv_qp *const qp = new_qp(IBV_QPS_RTS, &cap);
-    post_signaled(qp);
+    must(post_signaled(qp).error == 0, "ibv_post_send()");
     must(set_state(qp, IBV_QPS_ERR), "ibv_modify_qp()");
     complete(false, 0, IBV_WC_WR_FLUSH_ERR);
     must(ibv_start_poll(ex, &poll) == 0, "ibv_start_poll()");
@@ -763,6 +763,17 @@ static void ask_completions(void) {
     cq = shared;
 }
 
+// libmana has these QPs, and CQs for them, since rdma-core 53.
+static bool has_rc_qps(void) {
+    struct ibv_qp_cap cap;
+    errno = 0;
+    const bool has =
+        (cq = ibv_create_cq(context, 1000, NULL, NULL, 0)) && create_qp(&usual, &cap);
+    if (!has)
+        print_created("RC QP", NULL);
+    return has;
+}
+
 int main(int argc, char **argv) {
     int count = 0;
     print_library();
@@ -777,11 +788,12 @@ int main(int argc, char **argv) {
     must((context = ibv_open_device(list[0])), "ibv_open_device()");
     must(ibv_query_device(context, &device) == 0, "ibv_query_device()");
     must((pd = ibv_alloc_pd(context)), "ibv_alloc_pd()");
-    must((cq = ibv_create_cq(context, 1000, NULL, NULL, 0)), "ibv_create_cq()");
     must((mr = ibv_reg_mr(pd, memory, sizeof(memory),
                           IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
                               IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)),
          "ibv_reg_mr()");
+    if (!has_rc_qps())
+        return 0;
     ask_sizes();
     ask_limits();
     ask_full();

@@ -12,10 +12,8 @@
 
 #include "stub.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/netlink.h>
 #include <malloc.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -24,14 +22,12 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
-#define NEXT(function) ((__typeof__(function) *)dlsym(RTLD_NEXT, #function))
 
-enum { MAX_DESCRIPTORS = 1024, MAX_PAGES = 4096 };
+enum { MAX_DESCRIPTORS = 1024, MAX_PAGES = 4096, MAX_HANDLES = 8192 };
 enum { EXTENDED = IB_USER_VERBS_CMD_FLAG_EXTENDED };
 
 static enum device { NONE, UVERBS, CM } device_of[MAX_DESCRIPTORS]; // that a descriptor opened
@@ -41,11 +37,12 @@ static struct memory {
 } pages[MAX_PAGES], of_driver[MAX_PAGES];
 static size_t page_count, of_driver_count;
 static uint32_t last_handle;
+static uint8_t qp_states[MAX_HANDLES]; // enum ibv_qp_state
 
-static const struct stub_driver *driver(void) {
-    static const struct stub_driver *const drivers[] = {&stub_mlx5,    &stub_mlx4, &stub_irdma,
-                                                        &stub_bnxt_re, &stub_hns,  &stub_cxgb4,
-                                                        &stub_erdma,   &stub_qedr, &stub_rxe};
+const struct stub_driver *stub_driver(void) {
+    static const struct stub_driver *const drivers[] = {
+        &stub_mlx5,  &stub_mlx4, &stub_irdma, &stub_bnxt_re, &stub_hns, &stub_cxgb4,
+        &stub_erdma, &stub_mana, &stub_qedr,  &stub_rxe,     &stub_siw};
     const char *const name = getenv("STUB_DRIVER");
     for (size_t i = 0; name && i < LENGTH(drivers); i++)
         if (strcmp(drivers[i]->name, name) == 0)
@@ -56,9 +53,9 @@ static const struct stub_driver *driver(void) {
 
 bool stub_complete(bool is_receive, uint32_t index, uint32_t status) {
     const struct stub_completion completion = {is_receive, index, status};
-    if (driver()->complete_one)
-        driver()->complete_one(&completion);
-    return driver()->complete_one != NULL;
+    if (stub_driver()->complete_one)
+        stub_driver()->complete_one(&completion);
+    return stub_driver()->complete_one != NULL;
 }
 
 uint32_t stub_power_of_two(uint32_t least) {
@@ -72,7 +69,7 @@ void *stub_new_pages(size_t size, uint64_t *offset) {
     if (page_count == MAX_PAGES)
         abort();
     void *const made =
-        NEXT(mmap)(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        STUB_NEXT(mmap)(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     pages[page_count].address = made;
     pages[page_count].size = size;
     *offset = (++page_count) << 20; // no driver uses such an offset for a doorbell
@@ -109,6 +106,21 @@ int stub_check_qp(const struct ib_uverbs_create_qp_resp *qp, uint32_t max_inline
                    qp->max_inline_data > max_inline
                ? EINVAL
                : 0;
+}
+
+void stub_set_qp_state(uint32_t handle, uint32_t state) {
+    if (handle < MAX_HANDLES)
+        qp_states[handle] = (uint8_t)state;
+}
+
+static void modify_qp(const struct ib_uverbs_modify_qp *request) {
+    enum { QP_STATE = 1 }; // IB_QP_STATE
+    if (request->attr_mask & QP_STATE)
+        stub_set_qp_state(request->qp_handle, request->qp_state);
+}
+
+uint32_t stub_qp_state(uint32_t handle) {
+    return handle < MAX_HANDLES ? qp_states[handle] : 0;
 }
 
 static bool is_cq_size(uint32_t entries) {
@@ -151,7 +163,7 @@ static int execute(struct stub_call *call) {
     case EXTENDED | IB_USER_VERBS_EX_CMD_QUERY_DEVICE: {
         struct ib_uverbs_ex_query_device_resp *const made = response;
         made->base = device;
-        made->device_cap_flags_ex = driver()->more_flags;
+        made->device_cap_flags_ex = stub_driver()->more_flags;
         made->response_length = sizeof(*made);
         return 0;
     }
@@ -215,6 +227,10 @@ static int execute(struct stub_call *call) {
         made->response_length = sizeof(*made);
         return 0;
     }
+    case IB_USER_VERBS_CMD_MODIFY_QP:
+    case EXTENDED | IB_USER_VERBS_EX_CMD_MODIFY_QP: // begins with the same structure
+        modify_qp(call->request);
+        return 0;
     default: // destroys or changes an object; a response is zero
         return 0;
     }
@@ -278,7 +294,7 @@ static int execute_written(const void *command) {
     }
     if (device.max_qp == 0) {
         device = usual_limits;
-        driver()->describe(&device);
+        stub_driver()->describe(&device);
     }
     // The driver's part may be shorter than the structure of this kernel's headers.
     uint64_t made[64] = {0};
@@ -286,7 +302,7 @@ static int execute_written(const void *command) {
     call.out = made;
     int error = execute(&call);
     if (!error)
-        error = driver()->complete(&call);
+        error = stub_driver()->complete(&call);
     if (!error && call.out_size > 0)
         memcpy(out, made, call.out_size < sizeof(made) ? call.out_size : sizeof(made));
     return error;
@@ -321,29 +337,30 @@ int open(const char *path, int flags, ...) {
     va_start(list, flags);
     const mode_t mode = flags & (O_CREAT | O_TMPFILE) ? va_arg(list, mode_t) : 0;
     va_end(list);
-    return remember(path, NEXT(open)(redirected(path), flags, mode));
+    return remember(path, STUB_NEXT(open)(redirected(path), flags, mode));
 }
 int open64(const char *path, int flags, ...) __attribute__((alias("open")));
 
 int stat(const char *restrict path, struct stat *restrict found) {
-    return NEXT(stat)(redirected(path), found);
+    return STUB_NEXT(stat)(redirected(path), found);
 }
 int stat64(const char *restrict path, struct stat64 *restrict found) {
-    return NEXT(stat64)(redirected(path), found);
+    return STUB_NEXT(stat64)(redirected(path), found);
 }
 
 int close(int fd) {
+    stub_close_netlink(fd);
     if (opened_by(fd) != NONE)
         device_of[fd] = NONE;
-    return NEXT(close)(fd);
+    return STUB_NEXT(close)(fd);
 }
 
 ssize_t write(int fd, const void *data, size_t length) {
     const enum device opened = opened_by(fd);
     if (opened == NONE)
-        return NEXT(write)(fd, data, length);
-    const int error =
-        opened == CM ? stub_execute_cm(fd, data, driver()->is_iwarp) : execute_written(data);
+        return STUB_NEXT(write)(fd, data, length);
+    const int error = opened == CM ? stub_execute_cm(fd, data, stub_driver()->is_iwarp)
+                                   : execute_written(data);
     if (error) {
         errno = error;
         return -1;
@@ -375,31 +392,23 @@ void *mmap(void *address, size_t length, int protection, int flags, int fd, off_
     const void *const caller = __builtin_return_address(0);
     const size_t page = (size_t)offset >> 20;
     if (opened_by(fd) == NONE)
-        return keep(NEXT(mmap)(address, length, protection, flags, fd, offset), length, caller);
+        return keep(STUB_NEXT(mmap)(address, length, protection, flags, fd, offset), length,
+                    caller);
     if (page > 0 && page <= page_count && length <= pages[page - 1].size)
         return keep(pages[page - 1].address, length, caller);
-    return keep(
-        NEXT(mmap)(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0),
-        length, caller);
+    return keep(STUB_NEXT(mmap)(NULL, length, PROT_READ | PROT_WRITE,
+                                MAP_SHARED | MAP_ANONYMOUS, -1, 0),
+                length, caller);
 }
 void *mmap64(void *, size_t, int, int, int, off_t) __attribute__((alias("mmap")));
 
 void *memalign(size_t alignment, size_t size) {
-    void *const made = NEXT(memalign)(alignment, size);
+    void *const made = STUB_NEXT(memalign)(alignment, size);
     return made ? keep(made, size, __builtin_return_address(0)) : NULL;
 }
 int posix_memalign(void **memory, size_t alignment, size_t size) {
-    const int error = NEXT(posix_memalign)(memory, alignment, size);
+    const int error = STUB_NEXT(posix_memalign)(memory, alignment, size);
     if (!error)
         keep(*memory, size, __builtin_return_address(0));
     return error;
-}
-
-// The devices of the machine stay hidden: libibverbs then reads SYSFS_PATH.
-int socket(int domain, int type, int protocol) {
-    if (domain == AF_NETLINK && protocol == NETLINK_RDMA) {
-        errno = EPROTONOSUPPORT;
-        return -1;
-    }
-    return NEXT(socket)(domain, type, protocol);
 }

@@ -10,8 +10,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <dlfcn.h>
 #include <linux/types.h>
+#include <rdma/ib_user_ioctl_verbs.h>
 #include <rdma/ib_user_verbs.h>
+
+// The device, of which ask.py writes files of sysfs.
+#define STUB_DEVICE "stub0"
+enum { STUB_GUID = 1 };
+
+// The function that this one replaces.
+#define STUB_NEXT(function) ((__typeof__(function) *)dlsym(RTLD_NEXT, #function))
 
 // A command of uverbs. `in` and `out` are the driver's parts of the request and of the
 // response, after those of ib_user_verbs.h.
@@ -41,6 +50,8 @@ struct stub_completion {
 
 struct stub_driver {
     const char *name;
+    uint32_t id;         // enum rdma_driver_id, by which libibverbs finds the library
+    uint32_t abi;        // the version of the interface
     bool is_iwarp;       // the kernel, not librdmacm, moves QPs through their states
     uint64_t more_flags; // of the device, device_cap_flags_ex
     // Sets the limits of the device.
@@ -53,15 +64,25 @@ struct stub_driver {
 };
 
 extern const struct stub_driver stub_mlx5, stub_mlx4, stub_irdma, stub_bnxt_re, stub_hns,
-    stub_cxgb4, stub_erdma, stub_qedr, stub_rxe;
+    stub_cxgb4, stub_erdma, stub_mana, stub_qedr, stub_rxe, stub_siw;
+
+const struct stub_driver *stub_driver(void); // that STUB_DRIVER names
 
 // Returns EINVAL if a QP is larger than the limits of the device, as most kernel drivers do.
 int stub_check_qp(const struct ib_uverbs_create_qp_resp *qp, uint32_t max_inline);
+
+// The state of a QP (enum ibv_qp_state), which the program requests, or stub_cm.c sets on
+// iWARP. The number of a QP is its handle.
+uint32_t stub_qp_state(uint32_t handle);
+void stub_set_qp_state(uint32_t handle, uint32_t state);
 
 uint32_t stub_power_of_two(uint32_t least);
 
 // Executes a command that librdmacm writes to this descriptor. Returns an error number.
 int stub_execute_cm(int channel, const void *command, bool is_iwarp);
+
+// Closes the other end of a netlink socket. Does nothing if `fd` is another descriptor.
+void stub_close_netlink(int fd);
 
 // Returns zeroed memory that mmap() returns for the offset, which it sets.
 void *stub_new_pages(size_t size, uint64_t *offset);

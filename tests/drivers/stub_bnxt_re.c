@@ -51,5 +51,8 @@ static int complete(struct stub_call *call) {
     }
 }
 
-const struct stub_driver stub_bnxt_re = {
-    .name = "bnxt_re", .describe = describe, .complete = complete};
+const struct stub_driver stub_bnxt_re = {.name = "bnxt_re",
+                                         .id = RDMA_DRIVER_BNXT_RE,
+                                         .abi = 1,
+                                         .describe = describe,
+                                         .complete = complete};

@@ -7,6 +7,7 @@
 
 #include "stub.h"
 
+#include <endian.h>
 #include <errno.h>
 #include <infiniband/verbs.h>
 #include <stdbool.h>
@@ -21,6 +22,7 @@ enum { CONNECT_RESPONSE = 5, ESTABLISHED = 9, DISCONNECTED = 10 }; // RDMA_CM_EV
 static struct id { // a CM ID, which this index of the array names
     uint64_t uid;
     int channel;
+    uint32_t qp;
     bool has_device;
     struct __kernel_sockaddr_storage source, destination;
 } ids[MAX_IDS];
@@ -72,9 +74,8 @@ static void query(const struct rdma_ucm_query *request, void *response) {
                                               .src_size = sizeof(made->src_addr),
                                               .dst_size = sizeof(made->dst_addr),
                                               .ibdev_index = UINT32_MAX};
-    // The GUID that ask.py writes, in network byte order.
     if (id->has_device)
-        ((unsigned char *)&made->node_guid)[sizeof(made->node_guid) - 1] = 1;
+        made->node_guid = htobe64(STUB_GUID);
 }
 
 // core/cma.c, rdma_init_qp_attr(), with the values of ib_uverbs_qp_attr of RoCE.
@@ -125,6 +126,20 @@ static void resolve_addr(const struct rdma_ucm_resolve_addr *request) {
     add_event(request->id, ADDR_RESOLVED);
 }
 
+// On iWARP the kernel alone moves the QP.
+static void connect_id(const struct rdma_ucm_connect *request, bool is_iwarp) {
+    ids[request->id].qp = request->conn_param.qp_num;
+    add_event(request->id, is_iwarp ? ESTABLISHED : CONNECT_RESPONSE);
+    if (is_iwarp)
+        stub_set_qp_state(request->conn_param.qp_num, IBV_QPS_RTS);
+}
+
+static void disconnect_id(uint32_t id, bool is_iwarp) {
+    add_event(id, DISCONNECTED);
+    if (is_iwarp)
+        stub_set_qp_state(ids[id].qp, IBV_QPS_ERR);
+}
+
 // Each command that has a response begins with its address, but for creating an ID.
 static void *response_of(const void *request) {
     return (void *)(uintptr_t)(*(const uint64_t *)request);
@@ -156,12 +171,11 @@ int stub_execute_cm(int channel, const void *command, bool is_iwarp) {
         init_qp_attr(((const struct rdma_ucm_init_qp_attr *)request)->qp_state,
                      response_of(request));
         return 0;
-    case RDMA_USER_CM_CMD_CONNECT: // on iWARP the kernel alone moves the QP
-        add_event(((const struct rdma_ucm_connect *)request)->id,
-                  is_iwarp ? ESTABLISHED : CONNECT_RESPONSE);
+    case RDMA_USER_CM_CMD_CONNECT:
+        connect_id(request, is_iwarp);
         return 0;
     case RDMA_USER_CM_CMD_DISCONNECT:
-        add_event(((const struct rdma_ucm_disconnect *)request)->id, DISCONNECTED);
+        disconnect_id(((const struct rdma_ucm_disconnect *)request)->id, is_iwarp);
         return 0;
     case RDMA_USER_CM_CMD_MIGRATE_ID:
         ids[((const struct rdma_ucm_migrate_id *)request)->id].channel = channel;

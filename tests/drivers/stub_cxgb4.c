@@ -93,5 +93,9 @@ static int complete(struct stub_call *call) {
     }
 }
 
-const struct stub_driver stub_cxgb4 = {
-    .name = "cxgb4", .is_iwarp = true, .describe = describe, .complete = complete};
+const struct stub_driver stub_cxgb4 = {.name = "cxgb4",
+                                       .id = RDMA_DRIVER_CXGB4,
+                                       .abi = 3,
+                                       .is_iwarp = true,
+                                       .describe = describe,
+                                       .complete = complete};

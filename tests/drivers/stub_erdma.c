@@ -43,5 +43,9 @@ static int complete(struct stub_call *call) {
     }
 }
 
-const struct stub_driver stub_erdma = {
-    .name = "erdma", .is_iwarp = true, .describe = describe, .complete = complete};
+const struct stub_driver stub_erdma = {.name = "erdma",
+                                       .id = RDMA_DRIVER_ERDMA,
+                                       .abi = 1,
+                                       .is_iwarp = true,
+                                       .describe = describe,
+                                       .complete = complete};

@@ -56,4 +56,5 @@ static int complete(struct stub_call *call) {
     }
 }
 
-const struct stub_driver stub_hns = {.name = "hns", .describe = describe, .complete = complete};
+const struct stub_driver stub_hns = {
+    .name = "hns", .id = RDMA_DRIVER_HNS, .abi = 1, .describe = describe, .complete = complete};

@@ -82,5 +82,9 @@ static int complete(struct stub_call *call) {
     }
 }
 
-const struct stub_driver stub_irdma = {
-    .name = "irdma", .describe = describe, .complete = complete, .complete_one = complete_one};
+const struct stub_driver stub_irdma = {.name = "irdma",
+                                       .id = RDMA_DRIVER_IRDMA,
+                                       .abi = 5,
+                                       .describe = describe,
+                                       .complete = complete,
+                                       .complete_one = complete_one};

@@ -89,5 +89,9 @@ static int complete(struct stub_call *call) {
     }
 }
 
-const struct stub_driver stub_mlx4 = {
-    .name = "mlx4", .describe = describe, .complete = complete, .complete_one = complete_one};
+const struct stub_driver stub_mlx4 = {.name = "mlx4",
+                                      .id = RDMA_DRIVER_MLX4,
+                                      .abi = 4,
+                                      .describe = describe,
+                                      .complete = complete,
+                                      .complete_one = complete_one};

@@ -110,5 +110,9 @@ static int complete(struct stub_call *call) {
     }
 }
 
-const struct stub_driver stub_mlx5 = {
-    .name = "mlx5", .describe = describe, .complete = complete, .complete_one = complete_one};
+const struct stub_driver stub_mlx5 = {.name = "mlx5",
+                                      .id = RDMA_DRIVER_MLX5,
+                                      .abi = 1,
+                                      .describe = describe,
+                                      .complete = complete,
+                                      .complete_one = complete_one};

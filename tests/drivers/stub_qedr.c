@@ -49,5 +49,8 @@ static int complete(struct stub_call *call) {
     }
 }
 
-const struct stub_driver stub_qedr = {
-    .name = "qedr", .describe = describe, .complete = complete};
+const struct stub_driver stub_qedr = {.name = "qedr",
+                                      .id = RDMA_DRIVER_QEDR,
+                                      .abi = 8,
+                                      .describe = describe,
+                                      .complete = complete};

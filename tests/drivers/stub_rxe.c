@@ -7,6 +7,7 @@
 #include "stub.h"
 
 #include <errno.h>
+#include <infiniband/verbs.h>
 #include <rdma/rdma_user_rxe.h>
 
 enum { MAX_SGES = 32, MAX_INLINE = 512 };
@@ -36,6 +37,13 @@ static uint32_t create_queue(struct mminfo *info, uint32_t elements, size_t elem
     return slots - 1;
 }
 
+static bool is_of_srq(const struct stub_call *call) {
+    return call->command == STUB_CREATE_QP_EX
+               ? ((const struct ib_uverbs_ex_create_qp *)call->request)->is_srq
+               : ((const struct ib_uverbs_create_qp *)call->request)->is_srq;
+}
+
+// rxe_qp.c, rxe_qp_init_req() and rxe_qp_init_resp()
 static int create_qp(struct stub_call *call) {
     struct rxe_create_qp_resp *const made = call->out;
     struct ib_uverbs_create_qp_resp *const qp = call->qp;
@@ -46,10 +54,17 @@ static int create_qp(struct stub_call *call) {
     qp->max_inline_data = (uint32_t)data;
     qp->max_send_wr =
         create_queue(&made->sq_mi, qp->max_send_wr, sizeof(struct rxe_send_wqe) + data);
+    if (is_of_srq(call)) // which reports the requested sizes
+        return 0;
     qp->max_recv_wr =
         create_queue(&made->rq_mi, qp->max_recv_wr,
                      sizeof(struct rxe_recv_wqe) + qp->max_recv_sge * sizeof(struct rxe_sge));
     return 0;
+}
+
+// rxe_verbs.c, rxe_post_send()
+static int ring_doorbell(const struct ib_uverbs_post_send *request) {
+    return stub_qp_state(request->qp_handle) < IBV_QPS_RTS ? EINVAL : 0;
 }
 
 static int complete(struct stub_call *call) {
@@ -69,6 +84,8 @@ static int complete(struct stub_call *call) {
     case IB_USER_VERBS_CMD_CREATE_QP:
     case STUB_CREATE_QP_EX:
         return create_qp(call);
+    case IB_USER_VERBS_CMD_POST_SEND:
+        return ring_doorbell(call->request);
     default:
         return 0;
     }
@@ -79,6 +96,8 @@ static int complete(struct stub_call *call) {
 enum { NATIVE_OPERATIONS = 7 };
 
 const struct stub_driver stub_rxe = {.name = "rxe",
+                                     .id = RDMA_DRIVER_RXE,
+                                     .abi = 2,
                                      .more_flags = (uint64_t)NATIVE_OPERATIONS << 38,
                                      .describe = describe,
                                      .complete = complete};
