@@ -207,7 +207,9 @@ int rdma_destroy_id(rdma_cm_id *id) {
 // Returns EINVAL for an address that is missing or of an unknown family.
 static int check_address(const char *function, const sockaddr *address) {
     if (address && address->sa_family == AF_IB)
-        return rpma_sim_unsupported(function, "GIDs as addresses (AF_IB) are");
+        return creates_rsocket
+                   ? EINVAL
+                   : rpma_sim_unsupported(function, "GIDs as addresses (AF_IB) are");
     return sim_address_length(address) ? 0 : EINVAL;
 }
 

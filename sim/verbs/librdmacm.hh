@@ -52,18 +52,22 @@ struct ShimMulticast {
 };
 
 struct ShimId {
+    // As struct cma_id_private of rdma-core 17 to 56, because the machine's rsocket.c reads
+    // cma_dev and sync: librdmacm/cma.c, ucma_max_qpsize() and ucma_complete().
     rdma_cm_id id;
+    void *cma_dev;      // NULL: the limits of queues are the smallest of all devices
+    void *connect_data; // from the address list; precedes the private data
+    size_t connect_length;
+    uint32_t events_acked;
+    int connect_error;
+    int is_synchronous;
+
     uint32_t handle;
     CmDevice *device;
-    bool is_synchronous;
-    bool had_connect_error;
     uint8_t responder_resources, initiator_depth;
     ibv_qp_init_attr *qp_attr; // set by rdma_create_ep() for the requests of a listener
-    void *connect_data;        // from the address list; precedes the private data
-    size_t connect_length;
     ibv_ece local_ece, remote_ece;
     ShimMulticast *multicasts;
-    uint32_t events_acked;
     pthread_mutex_t mutex;
     pthread_cond_t acked;
 };
@@ -90,6 +94,9 @@ int fail(int error);
 inline int result(int error) {
     return error ? fail(error) : 0;
 }
+
+// The thread is in rsocket(), which tries whether GIDs can be addresses.
+extern thread_local bool creates_rsocket;
 
 bool has_devices(); // sets errno if it returns false
 // Assigns the ID to the device with this GUID.

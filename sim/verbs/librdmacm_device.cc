@@ -254,20 +254,4 @@ const char *rdma_event_str(rdma_cm_event_type event) {
     return sim_cm_event_name(event);
 }
 
-// rsocket(7): rping links against these functions but never calls them.
-#define UNSUPPORTED(name)                                         \
-    ssize_t name(void);                                           \
-    ssize_t name(void) {                                          \
-        return fail(rpma_sim_unsupported(#name, "rsockets are")); \
-    }
-// clang-format off
-UNSUPPORTED(raccept) UNSUPPORTED(rbind) UNSUPPORTED(rclose) UNSUPPORTED(rconnect)
-UNSUPPORTED(rfcntl) UNSUPPORTED(rgetpeername) UNSUPPORTED(rgetsockname) UNSUPPORTED(rgetsockopt)
-UNSUPPORTED(riomap) UNSUPPORTED(riounmap) UNSUPPORTED(riowrite) UNSUPPORTED(rlisten)
-UNSUPPORTED(rpoll) UNSUPPORTED(rread) UNSUPPORTED(rreadv) UNSUPPORTED(rrecv) UNSUPPORTED(rrecvfrom)
-UNSUPPORTED(rrecvmsg) UNSUPPORTED(rselect) UNSUPPORTED(rsend) UNSUPPORTED(rsendmsg)
-UNSUPPORTED(rsendto) UNSUPPORTED(rsetsockopt) UNSUPPORTED(rshutdown) UNSUPPORTED(rsocket)
-UNSUPPORTED(rwrite) UNSUPPORTED(rwritev)
-// clang-format on
-
 } // extern "C"

@@ -102,7 +102,7 @@ void on_response(ShimEvent *made, const CmEvent &from) {
     made->event.status = accept_response(id);
     made->event.event =
         made->event.status ? RDMA_CM_EVENT_CONNECT_ERROR : RDMA_CM_EVENT_ESTABLISHED;
-    id->had_connect_error = made->event.status;
+    id->connect_error = made->event.status;
 }
 
 // Returns false if the program does not get the event.
@@ -132,11 +132,11 @@ bool process(ShimEvent *made, const CmEvent &from) {
             made->event.event = RDMA_CM_EVENT_MULTICAST_ERROR;
         return true;
     case RDMA_CM_EVENT_REJECTED:
-        if (!id->had_connect_error)
+        if (!id->connect_error)
             modify_to_error(id);
-        return !id->had_connect_error;
+        return !id->connect_error;
     case RDMA_CM_EVENT_DISCONNECTED:
-        return !id->had_connect_error;
+        return !id->connect_error;
     default:
         return true;
     }

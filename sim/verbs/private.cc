@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// private.cc -- the functions that libibverbs.so.1 exports to the libraries of providers
+// private.cc -- the functions that libibverbs.so.1 exports to the libraries of providers, and
+// to librdmacm.so.1
 //
 // Programs that can use direct verbs link libmlx5.so.1 or libefa.so.1, which need these to be
-// loaded. They are not called: no device of the fabric belongs to a provider.
+// loaded, and rsocket.cc loads librdmacm.so.1 of the machine. They are not called: no device of
+// the fabric belongs to a provider, and the fabric has the calls of the kernel.
 
 #include "unsupported.hh"
 
@@ -48,7 +50,9 @@ UNSUPPORTED(ibv_cmd_query_context) UNSUPPORTED(ibv_cmd_query_device_any)
 UNSUPPORTED(ibv_cmd_query_mr) UNSUPPORTED(ibv_cmd_query_port) UNSUPPORTED(ibv_cmd_query_qp)
 UNSUPPORTED(ibv_cmd_query_srq) UNSUPPORTED(ibv_cmd_read_counters) UNSUPPORTED(ibv_cmd_reg_dm_mr)
 UNSUPPORTED(ibv_cmd_reg_dmabuf_mr) UNSUPPORTED(ibv_cmd_reg_mr) UNSUPPORTED(ibv_cmd_req_notify_cq)
-UNSUPPORTED(ibv_cmd_rereg_mr) UNSUPPORTED(ibv_cmd_resize_cq) UNSUPPORTED(ibv_read_ibdev_sysfs_file)
+UNSUPPORTED(ibv_cmd_rereg_mr) UNSUPPORTED(ibv_cmd_resize_cq) UNSUPPORTED(ibv_copy_ah_attr_from_kern)
+UNSUPPORTED(ibv_copy_path_rec_from_kern) UNSUPPORTED(ibv_copy_path_rec_to_kern)
+UNSUPPORTED(ibv_copy_qp_attr_from_kern) UNSUPPORTED(ibv_read_ibdev_sysfs_file)
 UNSUPPORTED(ibv_wr_opcode_str) UNSUPPORTED(verbs_init_cq) UNSUPPORTED(verbs_open_device)
 UNSUPPORTED(verbs_set_ops) UNSUPPORTED(verbs_uninit_context)
 // clang-format on

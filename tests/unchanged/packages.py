@@ -30,7 +30,7 @@ TABLE = HERE / "packages.tsv"
 # Refused by the fabric, in one line.
 UMAD = "umad_open_port: management datagrams are"
 XRC = "XRC is"
-RSOCKETS = "rsocket: rsockets are"
+RSPRELOAD = "LD_PRELOAD=$(echo /usr/lib/*/rsocket/librspreload.so):$LD_PRELOAD exec"
 IQN = "iqn.2026-11.sim"
 DISK = f"driver=iscsi,transport=iser,portal={SERVER},target={IQN}:disk,lun=1,initiator-name={IQN}:client"
 URL = f"-i {IQN}:client iser://{SERVER}/{IQN}:disk/1"
@@ -178,8 +178,16 @@ PACKAGES = {
           for device in ("rxe", "mlx5-ib")),
         (f"--until host2 rdma_xserver -c x :: rdma_xclient -c x -s {SERVER}", f"ibv_create_qp: {XRC} not supported",
          None, None),
-        *(refused(f"{program} -s {SERVER}", RSOCKETS) for program in ("rstream", "riostream", "udpong")),
-        refused(f"rcopy /etc/passwd {SERVER}", RSOCKETS)],
+        *((f"--device {device} {program} -S 4096 -C 100 :: {program} -s {SERVER} -S 4096 -C 100",
+           "host2: custom +4k +100 ")
+          for program, device in (("rstream", "rxe"), ("rstream", "siw"), ("riostream", "rxe"))),
+        (f"--device mlx5-ib --until host2 udpong -b {SERVER} -S 1024 -C 100 :: "
+         f"udpong -s {SERVER} -b 10.77.0.2 -S 1024 -C 100", "host2: custom +1k +100 "),
+        (f"--until host2 rcopy :: rcopy /etc/services {SERVER}:{{files}}/copy", r"host2: \d+ bytes in "),
+        ("cmp /etc/services {files}/copy", ""),
+        (f"gcc {HERE}/tcp.c -o {{files}}/tcp", ""),
+        (f"sh -c '{RSPRELOAD} {{files}}/tcp' :: sh -c '{RSPRELOAD} {{files}}/tcp {SERVER}'",
+         r"host1: sent by TCP\nhost1: [1-9]")],
     "rustc": [(f"rustc --edition 2021 -O {HERE}/devices.rs -o {{files}}/devices", ""),
               (both("{files}/devices", "--until host2"), "host2: connect: Connection refused")],
     "srptools": [refused("ibsrpdm", UMAD, "--device mlx5-ib")],
