@@ -22,12 +22,8 @@
 
 namespace {
 
-char root[PATH_MAX / 2];
-
-// Read at the start, because a program can change its environment later.
-__attribute__((constructor)) void read_environment() {
-    if (const char *const value = getenv("RPMA_SIM_ROOT"))
-        snprintf(root, sizeof(root), "%s", value);
+const char *root() {
+    return settings().root;
 }
 
 // Links of the classes lead to the devices, which programs also name themselves.
@@ -55,8 +51,8 @@ class Path {
         // glibc declares most paths as not NULL, so that compilers remove the check; Rust
         // passes NULL to statx().
         asm("" : "+r"(path));
-        if (path != nullptr && root[0] != '\0' && is_replaced(path)) {
-            snprintf(buffer_, sizeof(buffer_), "%s%s", root, path);
+        if (path != nullptr && root()[0] != '\0' && is_replaced(path)) {
+            snprintf(buffer_, sizeof(buffer_), "%s%s", root(), path);
             text_ = buffer_;
         }
     }
@@ -70,12 +66,12 @@ class Path {
 // directory.cc creates a character device as a regular file with these permissions, whose size
 // is the number of the device.
 template <class Mode> bool is_device(Mode mode) {
-    return root[0] != '\0' && S_ISREG(mode) && (mode & 07777) == 01666;
+    return root()[0] != '\0' && S_ISREG(mode) && (mode & 07777) == 01666;
 }
 
 // It creates a counter with these.
 template <class Mode> bool is_counter(Mode mode) {
-    return root[0] != '\0' && S_ISREG(mode) && (mode & 07777) == 01444;
+    return root()[0] != '\0' && S_ISREG(mode) && (mode & 07777) == 01444;
 }
 constexpr int COUNTER_SIZE = 4096; // of all files in sysfs
 
@@ -115,7 +111,7 @@ int read_counter(const char *path, uint64_t &value) {
         static_cast<const char *>(memrchr(path, '/', static_cast<size_t>(name - path)));
     if (device == nullptr || group == nullptr)
         return ENODEV;
-    request.host = own_host;
+    request.host = settings().host;
     request.device = static_cast<uint32_t>(atoi(device + strlen("/sys/devices/sim")));
     snprintf(request.group, sizeof(request.group), "%.*s", static_cast<int>(name - group - 1),
              group + 1);
@@ -128,7 +124,7 @@ int read_counter(const char *path, uint64_t &value) {
 int fill_counter(int fd) {
     struct stat status;
     char link[64], path[PATH_MAX], text[32];
-    if (fd < 0 || root[0] == '\0' || REAL(fstat)(fd, &status) != 0 ||
+    if (fd < 0 || root()[0] == '\0' || REAL(fstat)(fd, &status) != 0 ||
         !is_counter(status.st_mode))
         return 0;
     const int flags = fcntl(fd, F_GETFL);

@@ -126,8 +126,8 @@ InterfaceAddress address_of(const Interface &interface, int family) {
         (void)inet_pton(AF_INET6, is_loopback ? "::1" : "fd77::", address.bytes);
     }
     if (!is_loopback) {
-        address.bytes[address.size() - 2] = static_cast<uint8_t>(own_host >> 8);
-        address.bytes[address.size() - 1] = static_cast<uint8_t>(own_host);
+        address.bytes[address.size() - 2] = static_cast<uint8_t>(settings().host >> 8);
+        address.bytes[address.size() - 1] = static_cast<uint8_t>(settings().host);
     }
     return address;
 }
@@ -149,10 +149,7 @@ uint32_t broadcast_of(const InterfaceAddress &address) {
 
 size_t hardware_address_of(unsigned host, const Interface &interface, uint8_t (&to)[32]) {
     char path[512], text[128];
-    const char *const root = getenv("RPMA_SIM_ROOT");
-    if (root == nullptr)
-        return 0;
-    snprintf(path, sizeof(path), "%s/../host%u/sys/class/net/%s/address", root, host,
+    snprintf(path, sizeof(path), "%s/../host%u/sys/class/net/%s/address", settings().root, host,
              interface.name);
     return read_file(path, text, sizeof(text)) ? read_bytes(text, to) : 0;
 }
@@ -160,7 +157,7 @@ size_t hardware_address_of(unsigned host, const Interface &interface, uint8_t (&
 // ---- functions of the C library ------------------------------------------------------------
 
 EXPORTED unsigned if_nametoindex(const char *name) noexcept {
-    if (own_host == 0)
+    if (settings().host == 0)
         return REAL(if_nametoindex)(name);
     const Interfaces all;
     const Interface *const found = all.find(name);
@@ -171,7 +168,7 @@ EXPORTED unsigned if_nametoindex(const char *name) noexcept {
 }
 
 EXPORTED char *if_indextoname(unsigned index, char *name) noexcept {
-    if (own_host == 0)
+    if (settings().host == 0)
         return REAL(if_indextoname)(index, name);
     const Interfaces all;
     const Interface *const found = all.find(index);
@@ -183,7 +180,7 @@ EXPORTED char *if_indextoname(unsigned index, char *name) noexcept {
 
 // if_freenameindex() of glibc frees each name and the array.
 EXPORTED struct if_nameindex *if_nameindex() noexcept {
-    if (own_host == 0)
+    if (settings().host == 0)
         return REAL(if_nameindex)();
     const Interfaces all;
     const auto count = static_cast<size_t>(all.end() - all.begin());
@@ -263,7 +260,7 @@ void fill_entry(Entry &entry, const Interface &interface, int family) {
 } // namespace
 
 EXPORTED int getifaddrs(ifaddrs **list) noexcept {
-    if (own_host == 0)
+    if (settings().host == 0)
         return REAL(getifaddrs)(list);
     const Interfaces all;
     const auto count = static_cast<size_t>(all.end() - all.begin());
@@ -436,7 +433,7 @@ EXPORTED int ioctl(int fd, unsigned long request, ...) noexcept {
     va_end(arguments);
     int type, error = -1;
     socklen_t length = sizeof(type);
-    if (own_host != 0 && request >> 8 == SIOCGIFNAME >> 8 &&
+    if (settings().host != 0 && request >> 8 == SIOCGIFNAME >> 8 &&
         getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &length) == 0)
         error = execute(request, argument);
     if (error < 0)

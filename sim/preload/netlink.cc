@@ -349,7 +349,7 @@ bool name_of(int fd, sockaddr *address, socklen_t *length, bool is_peer, int &re
 
 EXPORTED int socket(int domain, int type, int protocol) noexcept {
     using namespace netlink;
-    if (domain != AF_NETLINK || own_host == 0 || function_of(protocol) == nullptr)
+    if (domain != AF_NETLINK || settings().host == 0 || function_of(protocol) == nullptr)
         return REAL(socket)(domain, type, protocol);
     const int kind = type & ~(SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (kind != SOCK_RAW && kind != SOCK_DGRAM)

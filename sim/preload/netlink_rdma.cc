@@ -43,7 +43,7 @@ void copy_messages(const Reply &reply, size_t length, Response &response) {
 
 int respond_rdma(const nlmsghdr &request, Response &response) {
     sim::Netlink asked = {};
-    asked.host = own_host;
+    asked.host = settings().host;
     asked.is_admin = has_admin_capability();
     auto *const reply = static_cast<Reply *>(malloc(sizeof(Reply)));
     if (reply == nullptr)

@@ -276,7 +276,8 @@ bool put_neighbors(Response &response, const Interface &interface, int family, c
         InterfaceAddress other = address_of(interface, family);
         uint8_t hardware[32];
         other.bytes[other.size() - 1] = static_cast<uint8_t>(host);
-        if (host == own_host || (to != nullptr && memcmp(to, other.bytes, other.size()) != 0))
+        if (host == settings().host ||
+            (to != nullptr && memcmp(to, other.bytes, other.size()) != 0))
             continue;
         const size_t size = hardware_address_of(host, interface, hardware);
         if (size == 0)

@@ -11,7 +11,6 @@
 #include <cerrno>
 #include <climits>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
 #include <netdb.h>
@@ -22,22 +21,11 @@
 #include "netlink.hh"
 #include "preload.hh"
 
-unsigned own_host;
-
 namespace {
 
 constexpr uint32_t SIMULATED = 0x0a4d0000, LOOPBACK = 0x7f4d0000, MASK = 0xffff0000;
 constexpr uint8_t SIMULATED_6[14] = {0xfd, 0x77},
                   MAPPED_6[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
-
-char listening[PATH_MAX];
-
-__attribute__((constructor)) void read_environment() {
-    if (const char *const value = getenv("RPMA_SIM_LISTENING"))
-        snprintf(listening, sizeof(listening), "%s", value);
-    if (const char *const value = getenv("RPMA_SIM_HOST"))
-        own_host = static_cast<unsigned>(atoi(value));
-}
 
 union Address {
     sockaddr any;
@@ -49,7 +37,7 @@ union Address {
 // Returns the address on the loopback interface, or 0 if the address is outside the fabric.
 uint32_t loopback_of(uint32_t ip) {
     if (ip == INADDR_ANY || ip == INADDR_LOOPBACK)
-        return LOOPBACK | own_host;
+        return LOOPBACK | settings().host;
     return (ip & MASK) == SIMULATED ? LOOPBACK | (ip & ~MASK) : 0;
 }
 
@@ -58,7 +46,7 @@ uint32_t loopback_of(const in6_addr &ip) {
     memcpy(&last, ip.s6_addr + 12, sizeof(last));
     last = ntohl(last);
     if (IN6_IS_ADDR_UNSPECIFIED(&ip) || IN6_IS_ADDR_LOOPBACK(&ip))
-        return LOOPBACK | own_host;
+        return LOOPBACK | settings().host;
     if (IN6_IS_ADDR_V4MAPPED(&ip))
         return loopback_of(last);
     return memcmp(ip.s6_addr, SIMULATED_6, sizeof(SIMULATED_6)) == 0 ? LOOPBACK | (last & ~MASK)
@@ -74,7 +62,8 @@ void set_mapped(in6_addr &ip, uint32_t last) {
 // Copies an address of the fabric, translated to the loopback interface. `any4` is another
 // family of all IPv4 addresses.
 bool to_loopback(Address &to, const sockaddr *from, socklen_t length, int any4 = AF_INET) {
-    if (own_host == 0 || from == nullptr || length > sizeof(to) || length < sizeof(sockaddr_in))
+    if (settings().host == 0 || from == nullptr || length > sizeof(to) ||
+        length < sizeof(sockaddr_in))
         return false;
     memcpy(&to, from, length);
     uint32_t found = 0;
@@ -96,12 +85,12 @@ bool is_local(const Address &address) {
     if (address.any.sa_family == AF_INET6)
         memcpy(&ip, address.ip6.sin6_addr.s6_addr + 12, sizeof(ip));
     ip = ntohl(ip) & ~MASK;
-    return ip == own_host || (address.any.sa_family == AF_INET && ip == ~MASK);
+    return ip == settings().host || (address.any.sa_family == AF_INET && ip == ~MASK);
 }
 
 void from_loopback(sockaddr *address, socklen_t length) {
     Address found;
-    if (own_host == 0 || address == nullptr || length < sizeof(sockaddr_in) ||
+    if (settings().host == 0 || address == nullptr || length < sizeof(sockaddr_in) ||
         length > sizeof(found))
         return;
     memcpy(&found, address, length);
@@ -135,17 +124,17 @@ void bind_own(int fd, const Address &to) {
         own.any.sa_family != to.any.sa_family)
         return;
     if (own.any.sa_family == AF_INET)
-        own.ip4.sin_addr.s_addr = htonl(LOOPBACK | own_host);
+        own.ip4.sin_addr.s_addr = htonl(LOOPBACK | settings().host);
     else
-        set_mapped(own.ip6.sin6_addr, LOOPBACK | own_host);
+        set_mapped(own.ip6.sin6_addr, LOOPBACK | settings().host);
     (void)setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof(on));
     (void)REAL(bind)(fd, &own.any, length);
 }
 
 void report_listening() {
     const int error = errno;
-    if (listening[0] != '\0')
-        close(open(listening, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+    if (settings().listening[0] != '\0')
+        close(open(settings().listening, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
     errno = error;
 }
 
@@ -153,8 +142,8 @@ void report_listening() {
 bool is_host_name(const char *name, char (&digits)[INET_ADDRSTRLEN]) {
     unsigned number;
     char rest;
-    if (own_host == 0 || name == nullptr || sscanf(name, "host%5u%c", &number, &rest) != 1 ||
-        number == 0 || number >= ~MASK)
+    if (settings().host == 0 || name == nullptr ||
+        sscanf(name, "host%5u%c", &number, &rest) != 1 || number == 0 || number >= ~MASK)
         return false;
     snprintf(digits, sizeof(digits), "10.77.%u.%u", number >> 8 & 0xff, number & 0xff);
     return true;
@@ -293,9 +282,9 @@ EXPORTED hostent *gethostbyname(const char *name) {
 }
 
 EXPORTED int gethostname(char *name, size_t size) noexcept {
-    if (own_host == 0)
+    if (settings().host == 0)
         return REAL(gethostname)(name, size);
-    const int length = snprintf(name, size, "host%u", own_host);
+    const int length = snprintf(name, size, "host%u", settings().host);
     if (static_cast<size_t>(length) < size)
         return 0;
     errno = ENAMETOOLONG;

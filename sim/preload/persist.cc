@@ -12,7 +12,6 @@
 #include <climits>
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -26,24 +25,11 @@
 
 namespace {
 
-const char *files = ""; // absolute paths, each with "//" at its end
-unsigned host;
-sockaddr_un server = {.sun_family = AF_UNIX, .sun_path = ""};
-
-__attribute__((constructor)) void read_environment() {
-    const char *const list = getenv("RPMA_SIM_PMEM"), *const path = getenv("RPMA_SIM_SOCKET"),
-                      *const number = getenv("RPMA_SIM_HOST");
-    if (list == nullptr || path == nullptr || number == nullptr)
-        return;
-    host = static_cast<unsigned>(atoi(number));
-    files = strdup(list); // the program may change its environment
-    snprintf(server.sun_path, sizeof(server.sun_path), "%s", path);
-}
-
 // Compares with the files that have these paths now: a program may replace a file by another.
 bool is_persistent(const struct stat &status) {
     const char *end;
-    for (const char *path = files; (end = strstr(path, "//")) != nullptr; path = end + 2) {
+    for (const char *path = settings().persistent; (end = strstr(path, "//")) != nullptr;
+         path = end + 2) {
         char name[PATH_MAX];
         struct stat named;
         snprintf(name, sizeof(name), "%.*s", static_cast<int>(end - path), path);
@@ -80,11 +66,13 @@ template <class Request> bool exchange(int fd, const Request &request) {
 }
 
 void persist(const void *address, size_t length) {
-    if (host == 0 || length == 0)
+    if (settings().persistent[0] == '\0' || length == 0)
         return;
+    sockaddr_un server = {.sun_family = AF_UNIX, .sun_path = ""};
+    snprintf(server.sun_path, sizeof(server.sun_path), "%s", settings().socket);
     const int error = errno, fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
     sim::Hello hello = {};
-    hello.host = host;
+    hello.host = settings().host;
     sim::Persist request = {};
     request.address = reinterpret_cast<uint64_t>(address);
     request.length = length;

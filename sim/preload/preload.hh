@@ -9,6 +9,8 @@
 
 #include <dlfcn.h>
 
+#include "settings.hh"
+
 #define EXPORTED extern "C" __attribute__((visibility("default")))
 
 // The function that this library replaces.
@@ -17,8 +19,5 @@
         static auto *const real = reinterpret_cast<decltype(&name)>(dlsym(RTLD_NEXT, #name)); \
         return real;                                                                          \
     }())
-
-// The number of the host on which this process runs; 0: it is not in a fabric.
-extern unsigned own_host;
 
 #endif // RPMA_SIM_PRELOAD_HH

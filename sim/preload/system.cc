@@ -5,7 +5,6 @@
 
 #include <cerrno>
 #include <cstdio>
-#include <cstdlib>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
@@ -14,13 +13,6 @@
 #include "preload.hh"
 
 namespace {
-
-sockaddr_un server = {.sun_family = AF_UNIX, .sun_path = ""};
-
-__attribute__((constructor)) void read_environment() {
-    if (const char *const path = getenv("RPMA_SIM_SOCKET"))
-        snprintf(server.sun_path, sizeof(server.sun_path), "%s", path);
-}
 
 // System calls, because programs and other preloaded libraries replace the functions.
 template <class... Arguments> long call(long number, Arguments... arguments) {
@@ -33,6 +25,8 @@ template <class... Arguments> long call(long number, Arguments... arguments) {
 
 int exchange(int fd, const msghdr &sent, msghdr &received, size_t &length) {
     sim::ReplyHead head = {};
+    sockaddr_un server = {.sun_family = AF_UNIX, .sun_path = ""};
+    snprintf(server.sun_path, sizeof(server.sun_path), "%s", settings().socket);
     received.msg_iov[0] = {&head, sizeof(head)};
     if (call(SYS_connect, fd, &server, sizeof(server)) != 0 ||
         call(SYS_sendmsg, fd, &sent, MSG_NOSIGNAL) < 0)

@@ -4,7 +4,7 @@
 """
 The network interfaces of a simulated host: functions of the C library, ioctl(), sysfs and netlink.
 
-usage: interfaces.py RPMA-SIM
+usage: EARLY=LIBRARY interfaces.py RPMA-SIM
 
 Each test runs its own function `inside_...` on the fabric. The loopback interface is compared with
 that of the kernel.
@@ -342,6 +342,12 @@ class Interfaces(unittest.TestCase):
         for fault in ("port-down", "addr-change"):
             with self.subTest(fault):
                 self.run_inside("inside_fault", fault, options=["--fault", f"0s {fault} host1"])
+
+    def test_constructors_of_libraries_run_on_the_host(self):
+        command = 'LD_PRELOAD="$LD_PRELOAD:$EARLY" exec /bin/true'
+        done = subprocess.run([PROGRAM, "@host2", "sh", "-c", command], text=True, stdout=subprocess.PIPE, timeout=60,
+                              check=True)
+        self.assertEqual(done.stdout, "host2 2 0\n")
 
     def test_files_describe_the_device(self):
         for device, expected in [

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+#include "settings.hh"
+
+#include <cstdlib>
+#include <cstring>
+#include <initializer_list>
+
+namespace {
+
+Settings current;
+bool is_read;
+
+const char *value_of(const char *name) {
+    const char *const value = getenv(name);
+    return value != nullptr ? value : "";
+}
+
+void read_environment() {
+    if (__atomic_load_n(&is_read, __ATOMIC_ACQUIRE))
+        return;
+    current = {static_cast<unsigned>(atoi(value_of("RPMA_SIM_HOST"))),
+               value_of("RPMA_SIM_ROOT"), value_of("RPMA_SIM_SOCKET"),
+               value_of("RPMA_SIM_LISTENING"), value_of("RPMA_SIM_PMEM")};
+    __atomic_store_n(&is_read, true, __ATOMIC_RELEASE);
+}
+
+// A program can change its environment later. The first call copies nothing, because malloc()
+// of the program may be the caller.
+__attribute__((constructor)) void keep() {
+    read_environment();
+    for (const char **const value :
+         {&current.root, &current.socket, &current.listening, &current.persistent})
+        if (const char *const copy = strdup(*value))
+            *value = copy;
+}
+
+} // namespace
+
+const Settings &settings() {
+    read_environment();
+    return current;
+}
