@@ -189,7 +189,7 @@ APROPOS_WORDS = {
     "remote atomics": "rpma_post", "rolling upgrade": "rpma_upgrading", "soft-RoCE": "rpma_soft_devices",
     "C++": "rpma_cpp", "signals": "rpma_limits", "huge pages": "rpma_limits", "status": "rpma_errors", "multi-rail": "rpma_network",
     "Kubernetes": "rpma_processes", "systemd": "rpma_processes", "cancel": "rpma_failures",
-    "byte order": "rpma_memory_model", "libfabric": "rpma_memory_model", "hang": "rpma_failures", "memlock": "rpma_limits",
+    "byte order": "rpma_memory_model", "libfabric": "rpma_memory_model", "hang": "rpma_hangs", "memlock": "rpma_limits",
     "Docker": "rpma_processes", "CXL": "rpma_pmem", "encryption": "rpma_security",
 }
 
