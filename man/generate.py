@@ -7,7 +7,7 @@
 Adds the title, the version and the date to each page; the library, the prototypes, the section ERRORS and the first
 release of each function to a page of functions; the functions that return each rarer code to rpma_errors(7); all
 functions, by the sections of the header, to rpma_functions(7); the tables, values and lists of devices.tsv to the pages
-about devices; the packages of tests/unchanged/packages.tsv to rpma-sim(1); the addresses in the file contact to
+about devices; the packages of sim/tests/programs/packages.tsv to rpma-sim(1); the addresses in the file contact to
 librpma(7) and to the pages of programs.
 """
 
@@ -17,7 +17,7 @@ import re
 import sys
 
 sys.dont_write_bytecode = True
-sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "contract"))
+sys.path += [str(pathlib.Path(__file__).resolve().parent.parent / folder) for folder in ("contract", "sim/device")]
 
 import devices
 import errors
@@ -283,7 +283,7 @@ def head(source):
 def programs(source):
     """The packages that were tried, with those that the same result covers."""
     lines = [".Bl -tag -width Ds"]
-    for row in (source / "tests/unchanged/packages.tsv").read_text(encoding="utf-8").splitlines():
+    for row in (source / "sim/tests/programs/packages.tsv").read_text(encoding="utf-8").splitlines():
         if row.startswith("#"):
             continue
         package, version, others, runs, fails = row.split("\t")

@@ -72,10 +72,10 @@ def check_languages():
 
 
 def check_fabric():
-    for name, text in sources("sim/**/*.cc", "sim/**/*.hh", "sim/**/*.[ch]", "sim/**/meson.build", "programs/sim/*"):
+    for name, text in sources("sim/**/*.cc", "sim/**/*.hh", "sim/**/*.[ch]", "sim/**/meson.build"):
         if any("librpma" in file or re.search(r"(^|/)src/", file) for file in includes(text)) or "librpma_dep" in text:
             yield f"{name} depends on librpma: the fabric is for every RDMA program"
-    for name, text in sources("sim/fabric/*"):
+    for name, text in sources("sim/device/*", "sim/model/*"):
         for file in includes(text):
             if re.fullmatch(f"(?:{SYSTEM}).*", file):
                 yield f"{name} includes {file}: the model makes no system calls and has no threads and no clock"
@@ -143,7 +143,8 @@ def check_suites():
 def check_programs():
     for path in sorted(ROOT.glob("man/rpma-*.1")):
         program = path.stem
-        if program != "rpma-sim-explore" and not (ROOT / "programs/completion" / program).is_file():
+        file = ROOT / ("sim/cli/completion" if program == "rpma-sim" else f"programs/completion/{program}")
+        if program != "rpma-sim-explore" and not file.is_file():
             yield f"{program} has no bash completion"
 
 

@@ -14,7 +14,7 @@ import sys
 sys.dont_write_bytecode = True
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path += [str(HERE.parent.parent / folder) for folder in ("contract", "man")]
+sys.path += [str(HERE.parent.parent / folder) for folder in ("contract", "sim/device", "man")]
 
 import generate
 import markup

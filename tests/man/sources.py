@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
 
-"""Checks the sources that comments in the manual and contract/devices.tsv name, in the format described in
+"""Checks the sources that comments in the manual and sim/device/devices.tsv name, in the format described in
 man/rpma_devices.7.
 
 sources.py packages                 the packages that the comments name
@@ -22,7 +22,7 @@ import tarfile
 
 SOURCE = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.dont_write_bytecode = True
-sys.path.append(str(SOURCE / "contract"))
+sys.path.append(str(SOURCE / "sim/device"))
 
 import devices
 
@@ -85,7 +85,7 @@ def lines(manual):
 
 
 def sources():
-    """(row, source) of contract/devices.tsv."""
+    """(row, source) of sim/device/devices.tsv."""
     return [(row, source) for row in devices.read_rows() for source in row.sources]
 
 

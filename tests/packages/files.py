@@ -33,7 +33,7 @@ PLACES = [("packaging/rpm/librpma.spec", r"^(Version: +)\S+()$"),
           *((file, rf"^(#define RPMA_VERSION_{name} )\d+()$") for file in ("include/librpma.h", "man/rpma_version.3")
             for name in ("MAJOR", "MINOR", "PATCH"))]
 # The programs whose --help has room for the address; the page of each program has it.
-HELPS = ("programs/info/options.cc", "programs/sim/options.cc", "programs/trace/rpma-trace")
+HELPS = ("programs/info/options.cc", "sim/cli/options.cc", "programs/trace/rpma-trace")
 # Places that repeat an address in the file contact, at least once.
 CONTACTS = {"mail": [("debian/control", r"^(Maintainer: .*<)[^>]+(>)$"),
                      ("debian/copyright", r"^(Upstream-Contact: .*<)[^>]+(>)$"),

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
-"""rpma-info warns of the traps in contract/devices.tsv: info_drivers.py PROGRAM CONTRACT"""
+"""rpma-info warns of the traps in sim/device/devices.tsv: info_drivers.py PROGRAM FOLDER"""
 
 import json
 import re

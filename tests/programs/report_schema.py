@@ -18,7 +18,7 @@ PRIVATE = ["10.77.0.1", "fe80::5054:ff:fe12:3456", "0002:c903:0001:e8f0", "fd77:
            "52:54:00:12:34:56", "caf\u00e9", "a\nb", "", "x" * 201]
 
 
-@test("the attributes are the properties of contract/devices.tsv, with the types of their values")
+@test("the attributes are the properties of sim/device/devices.tsv, with the types of their values")
 def attributes():
     schema = json.loads(reports.SCHEMA.read_text(encoding="utf-8"))["properties"]["attributes"]["properties"]
     wanted = {key: {"$ref": f"#/definitions/{kind}"} for key, kind in reports.devices.attributes().items()}

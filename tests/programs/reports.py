@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
-"""Reports of rpma-check, made of the rows of contract/devices.tsv."""
+"""Reports of rpma-check, made of the rows of sim/device/devices.tsv."""
 
 import json
 import pathlib
@@ -8,7 +8,7 @@ import sys
 
 sys.dont_write_bytecode = True
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(SOURCE / "contract"))
+sys.path.insert(0, str(SOURCE / "sim" / "device"))
 
 import devices
 from harness import Skipped
@@ -21,7 +21,7 @@ def simulated():
 
 
 def side(name):
-    """What a report has about a device of contract/devices.tsv."""
+    """What a report has about a device of sim/device/devices.tsv."""
     device = devices.read_devices()[name]
     vendor, part = (devices.number(device[f"attr.vendor_{key}"]) for key in ("id", "part_id"))
     return {"driver": device["kernel_driver"], "model": f"0x{vendor:04x}/{part}", "firmware": "1.0",

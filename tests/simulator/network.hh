@@ -9,8 +9,8 @@
 
 #include "process.hh"
 
-#include "fabric/engine.hh"
-#include "verbs/client.hh"
+#include "client/client.hh"
+#include "model/engine.hh"
 
 #include <optional>
 #include <unordered_map>

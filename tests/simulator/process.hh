@@ -10,7 +10,7 @@
 #include "heap.hh"
 #include "memory.hh"
 
-#include "fabric/fabric.hh"
+#include "model/fabric.hh"
 
 #include <csetjmp>
 #include <csignal>

@@ -6,7 +6,7 @@
 
 #include "simulation.hh"
 
-#include "verbs/protocol_cm.hh"
+#include "protocol/protocol_cm.hh"
 
 #include <algorithm>
 #include <arpa/inet.h>

@@ -10,7 +10,7 @@
 #ifndef FAKE_H
 #define FAKE_H 1
 
-#include "../../../sim/fabric/rules.h"
+#include "../../../sim/device/rules.h"
 
 #include <rdma/rdma_cma.h>
 #include <stdbool.h>

@@ -248,7 +248,7 @@ void fake_copy_sg_list(struct fake_sg_list *to, const struct ibv_pd *pd, bool is
                        const struct ibv_sge *sges, int num_sge);
 // Appends to the inline data of a post, if there is room.
 void fake_copy_inline_data(struct fake_post *to, const void *bytes, size_t length);
-// The request in the form that the rules of sim/fabric check.
+// The request in the form that the rules of sim/device check.
 struct sim_send fake_send_of(const struct fake_post *post);
 // Records that the queue accepted the request.
 void fake_take(struct fake_qp *qp, const struct fake_post *post);

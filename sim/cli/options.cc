@@ -1,0 +1,443 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// options.cc -- the command line
+
+#include "../run/sim.hh"
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstdarg>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <getopt.h>
+#include <span>
+
+void refuse(const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    char *line = nullptr;
+    const int length = vasprintf(&line, format, arguments);
+    va_end(arguments);
+    Exit refusal = {EXIT_USAGE, length < 0 ? format : line};
+    free(line);
+    throw refusal;
+}
+
+namespace {
+
+constexpr unsigned MAX_HOSTS = 254; // 10.77.0.N
+
+constexpr char USAGE[] =
+    R"(usage: rpma-sim [OPTION...] [@HOST] COMMAND [ARG...]
+                [:: [@HOST] COMMAND [ARG...]]...
+       rpma-sim --join NAME [--host HOST] COMMAND [ARG...]
+       rpma-sim explore --check CHECK [OPTION...] COMMAND [ARG...] [:: ...]...
+       rpma-sim explore --replay FILE
+
+Runs unchanged RDMA programs on a simulated fabric: the first COMMAND on host1,
+the next one on host2, and so on, or on the HOST that precedes it. host1 has
+the addresses 10.77.0.1 and fd77::1.
+
+  -n, --hosts N             number of hosts (default: one for each COMMAND)
+  -d, --device [HOST=]NAME  RDMA device of all hosts or of one (default: rxe);
+                            "help" lists them
+  -f, --fault WHEN ACTION   as one argument; "help" lists them
+  -p, --pmem [HOST=]FILE    FILE is persistent memory (default: of host1)
+      --dax KIND            device (default) or fs: the kind of the --pmem files
+      --platform PLATFORM   direct-write (default) or cpu-flush: whether data
+                            that a read follows is persistent
+      --lose WHAT           of data that is not persistent when the power
+                            fails: all (default) or random words
+  -t, --together            starts all COMMANDs at once (default: each when the
+                            one before it listens or has ended, or after 1 s)
+  -u, --until WHEN          ends when all COMMANDs have ended (all), one of
+                            them (first), or all of one HOST; default: all, or
+                            5 s without a call after one has failed
+  -s, --seed N              of random choices (default 1)
+  -l, --prefix              precedes each line of output with its host
+      --name NAME           other programs can join the fabric by this name
+      --join NAME           runs COMMAND on the running fabric NAME ("": the
+                            own)
+      --host HOST           on this host (default: host1)
+      --memory METHOD       how data is moved: direct or thread (default:
+                            direct if the system allows it)
+      --check CHECK         explore: a command of the shell that fails if the
+                            programs have lost data
+      --seeds A-B           explore: the schedules (default: 1-1000)
+      --faults KIND[,KIND]  explore: kinds of faults (default: all); "help"
+                            lists them
+      --save FILE           explore: a finding is saved in FILE
+      --replay FILE         explore: repeats this finding
+  -v, --verbose             reports what rpma-sim does
+  -V, --version             prints the version
+  -h, --help                prints this
+
+Report bugs at https://example.org/librpma/issues
+)";
+
+enum {
+    PLATFORM = 256,
+    DAX,
+    LOSE,
+    NAME,
+    JOIN,
+    HOST,
+    MEMORY,
+    CHECK,
+    SEEDS,
+    FAULTS,
+    SAVE,
+    REPLAY
+};
+
+constexpr option OPTIONS[] = {
+    {"hosts", required_argument, nullptr, 'n'},
+    {"device", required_argument, nullptr, 'd'},
+    {"fault", required_argument, nullptr, 'f'},
+    {"pmem", required_argument, nullptr, 'p'},
+    {"platform", required_argument, nullptr, PLATFORM},
+    {"dax", required_argument, nullptr, DAX},
+    {"lose", required_argument, nullptr, LOSE},
+    {"until", required_argument, nullptr, 'u'},
+    {"seed", required_argument, nullptr, 's'},
+    {"prefix", no_argument, nullptr, 'l'},
+    {"together", no_argument, nullptr, 't'},
+    {"name", required_argument, nullptr, NAME},
+    {"join", required_argument, nullptr, JOIN},
+    {"host", required_argument, nullptr, HOST},
+    {"memory", required_argument, nullptr, MEMORY},
+    {"check", required_argument, nullptr, CHECK},
+    {"seeds", required_argument, nullptr, SEEDS},
+    {"faults", required_argument, nullptr, FAULTS},
+    {"save", required_argument, nullptr, SAVE},
+    {"replay", required_argument, nullptr, REPLAY},
+    {"verbose", no_argument, nullptr, 'v'},
+    {"version", no_argument, nullptr, 'V'},
+    {"help", no_argument, nullptr, 'h'},
+    {nullptr, 0, nullptr, 0},
+};
+
+uint64_t number(const char *option, std::string_view text, uint64_t least, uint64_t most) {
+    uint64_t value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error != std::errc() || end != text.data() + text.size() || value < least ||
+        value > most)
+        refuse("%s takes a number from %llu to %llu, not '%.*s'", option,
+               static_cast<unsigned long long>(least), static_cast<unsigned long long>(most),
+               static_cast<int>(text.size()), text.data());
+    return value;
+}
+
+unsigned host(const char *option, std::string_view text) {
+    const unsigned found = host_number(text);
+    if (found == 0)
+        refuse("%s takes a host, such as host2, not '%.*s'", option,
+               static_cast<int>(text.size()), text.data());
+    return found;
+}
+
+bool choice(const char *option, std::string_view text, const char *first, const char *second) {
+    if (text != first && text != second)
+        refuse("%s takes %s or %s, not '%.*s'", option, first, second,
+               static_cast<int>(text.size()), text.data());
+    return text == second;
+}
+
+// Removes and returns the HOST of "[HOST=]VALUE"; 0 if no host precedes '='.
+unsigned take_host_prefix(std::string_view &text) {
+    const size_t at = text.find('=');
+    const unsigned found = at == text.npos ? 0 : host_number(text.substr(0, at));
+    if (found != 0)
+        text.remove_prefix(at + 1);
+    return found;
+}
+
+// Ends the program after a help text.
+[[noreturn]] void print_help(const std::string &text) {
+    print(text);
+    throw Exit{EXIT_SUCCESS, ""};
+}
+
+std::string list_devices() {
+    std::string list;
+    for (const sim_profile &each : std::span(sim_profiles, sim_profile_count)) {
+        std::string name = each.name;
+        name.resize(std::max<size_t>(name.size(), 12), ' ');
+        list += name + (each.transport == SIM_INFINIBAND ? " InfiniBand\n"
+                        : each.transport == SIM_ROCE     ? " RoCE\n"
+                                                         : " iWARP\n");
+    }
+    return list;
+}
+
+void read_device(Settings &settings, std::string_view text) {
+    if (text == "help")
+        print_help(list_devices());
+    const unsigned prefix = take_host_prefix(text);
+    const sim_profile *const profile = sim_find_profile(text.data());
+    if (profile == nullptr)
+        refuse("there is no device '%.*s': --device help lists them",
+               static_cast<int>(text.size()), text.data());
+    if (prefix == 0)
+        settings.fabric.profile = profile;
+    else
+        settings.fabric.of_host[prefix] = profile;
+}
+
+void read_until(Settings &settings, std::string_view text) {
+    settings.until = text == "all" ? Until::ALL : text == "first" ? Until::FIRST : Until::HOST;
+    if (settings.until == Until::HOST)
+        settings.until_host = host("--until", text);
+}
+
+std::string read_name(std::string_view text) {
+    if (text.empty() || text.size() > 40 || text.find('/') != text.npos)
+        refuse("--name takes a name of at most 40 characters without '/', not '%.*s'",
+               static_cast<int>(text.size()), text.data());
+    return std::string(text);
+}
+
+void read_seeds(Settings &settings, std::string_view text) {
+    const size_t dash = std::min(text.find('-'), text.size());
+    const std::string_view last = text.substr(std::min(dash + 1, text.size()));
+    settings.first_seed = number("--seeds", text.substr(0, dash), 0, UINT64_MAX - 1);
+    settings.last_seed = dash == text.size()
+                             ? settings.first_seed
+                             : number("--seeds", last, settings.first_seed, UINT64_MAX - 1);
+}
+
+void read_fault_kinds(Settings &settings, std::string_view text) {
+    while (!text.empty()) {
+        const size_t end = std::min(text.find(','), text.size());
+        const std::string_view kind = text.substr(0, end);
+        if (kind == "help")
+            print_help(list_fault_kinds());
+        if (!is_fault_kind(kind))
+            refuse("--faults: there is no kind '%.*s': --faults help lists them",
+                   static_cast<int>(kind.size()), kind.data());
+        settings.fault_kinds.push_back(kind);
+        text.remove_prefix(std::min(end + 1, text.size()));
+    }
+}
+
+// Returns false if this is not an option of explore.
+bool read_explore_option(Settings &settings, int option, const char *value) {
+    switch (option) {
+    case CHECK:
+        settings.check = value;
+        return true;
+    case SEEDS:
+        read_seeds(settings, value);
+        return true;
+    case FAULTS:
+        read_fault_kinds(settings, value);
+        return true;
+    case SAVE:
+        settings.save = value;
+        return true;
+    case REPLAY:
+        settings.replay = value;
+        return true;
+    default:
+        return false;
+    }
+}
+
+void read_option(Settings &settings, int option, const char *value) {
+    if (option >= CHECK && !settings.explores)
+        refuse("--check, --seeds, --faults, --save and --replay are for rpma-sim explore");
+    if (settings.explores &&
+        (option == 'f' || option == 's' || option == 'l' || option == NAME || option == JOIN ||
+         option == HOST || option == LOSE))
+        refuse("explore chooses faults itself, and takes no --fault, --lose, --seed, --prefix, "
+               "--name, --join or --host");
+    if (read_explore_option(settings, option, value))
+        return;
+    switch (option) {
+    case 'n':
+        settings.fabric.hosts = static_cast<unsigned>(number("--hosts", value, 1, MAX_HOSTS));
+        break;
+    case 'd':
+        return read_device(settings, value);
+    case 'f':
+        if (strcmp(value, "help") == 0)
+            print_help(list_faults());
+        settings.faults.push_back(read_fault(value));
+        break;
+    case 'p': {
+        std::string_view file = value;
+        const unsigned prefix = take_host_prefix(file);
+        settings.pmem.emplace_back(prefix == 0 ? 1 : prefix, file);
+        break;
+    }
+    case PLATFORM:
+        settings.fabric.has_direct_write =
+            choice("--platform", value, "cpu-flush", "direct-write");
+        break;
+    case DAX:
+        settings.fabric.has_fs_dax = choice("--dax", value, "device", "fs");
+        break;
+    case LOSE:
+        settings.loses_at_random = choice("--lose", value, "all", "random");
+        break;
+    case 'u':
+        return read_until(settings, value);
+    case 't':
+        settings.starts_together = true;
+        break;
+    case 's':
+        settings.fabric.seed = number("--seed", value, 0, UINT64_MAX);
+        break;
+    case 'l':
+        settings.prefixes = true;
+        break;
+    case NAME:
+        settings.name = read_name(value);
+        break;
+    case JOIN:
+        settings.joins = true;
+        settings.join = *value == '\0' ? "" : read_name(value);
+        break;
+    case HOST:
+        settings.join_host = host("--host", value);
+        break;
+    case MEMORY:
+        settings.uses_threads = choice("--memory", value, "direct", "thread");
+        break;
+    case 'v':
+        settings.is_verbose = true;
+        break;
+    case 'V':
+        print_help("rpma-sim " RPMA_SIM_VERSION "\n");
+    case 'h':
+        print_help(USAGE);
+    default:
+        refuse("see rpma-sim --help");
+    }
+}
+
+void read_commands(Settings &settings, char *argv[]) {
+    Command command;
+    const auto add = [&] {
+        if (command.argv.empty())
+            refuse("a COMMAND is missing: see rpma-sim --help");
+        if (command.host == 0)
+            command.host = static_cast<unsigned>(settings.commands.size()) + 1;
+        settings.commands.push_back(command);
+        command = {};
+    };
+    for (; *argv != nullptr; argv++) {
+        if (strcmp(*argv, "::") == 0)
+            add();
+        else if (command.argv.empty() && command.host == 0 && **argv == '@')
+            command.host = host("@", *argv + 1);
+        else
+            command.argv.push_back(*argv);
+    }
+    if (!settings.commands.empty() || !command.argv.empty() || settings.name.empty() ||
+        settings.joins)
+        add();
+}
+
+void check_host(const Settings &settings, const char *where, unsigned number) {
+    if (number > settings.fabric.hosts)
+        refuse("%s: there is no host%u, only %u hosts: see --hosts", where, number,
+               settings.fabric.hosts);
+}
+
+// Refuses a host without a COMMAND whose end could be awaited.
+void check_commands(const Settings &settings, const char *where, unsigned number) {
+    if (number != 0 &&
+        std::ranges::find(settings.commands, number, &Command::host) == settings.commands.end())
+        refuse("%s: host%u has no COMMAND that could end", where, number);
+}
+
+// Sets the number of hosts, and refuses options with other hosts.
+void check_hosts(Settings &settings, bool has_host_count) {
+    unsigned most = 1;
+    for (const Command &each : settings.commands)
+        most = std::max(most, each.host);
+    if (!has_host_count)
+        settings.fabric.hosts = std::min(most, MAX_HOSTS);
+    check_host(settings, "@HOST", most);
+    for (const auto &[number, profile] : settings.fabric.of_host)
+        check_host(settings, "--device", number);
+    for (const auto &[number, file] : settings.pmem)
+        check_host(settings, "--pmem", number);
+    for (const Fault &fault : settings.faults) {
+        check_host(settings, "--fault", fault.after);
+        check_commands(settings, "--fault 'after'", fault.after);
+        for (const unsigned number : fault.hosts) {
+            check_host(settings, "--fault", number);
+            check_fault(fault, number, settings.device_of(number));
+        }
+    }
+    check_host(settings, "--until", settings.until_host);
+    check_commands(settings, "--until", settings.until_host);
+}
+
+// Reads the arguments of a saved finding, and restores its environment.
+Settings read_saved(const std::string &path, int argc) {
+    static Finding finding; // holds the arguments
+    std::vector<char *> argv = {const_cast<char *>("rpma-sim"), const_cast<char *>("explore")};
+    if (argc != 3 && argc != 2)
+        refuse("--replay takes the arguments from FILE, and no others");
+    finding = read_finding(path);
+    for (std::string &each : finding.arguments)
+        argv.push_back(each.data());
+    argv.push_back(nullptr);
+    optind = 0;
+    const std::vector<std::string> differences = restore_environment(finding);
+    Settings settings = read_options(static_cast<int>(argv.size()) - 1, argv.data());
+    settings.replay = path;
+    settings.finding = finding;
+    settings.differences = differences;
+    return settings;
+}
+
+} // namespace
+
+unsigned host_number(std::string_view text) {
+    if (text.starts_with("host"))
+        text.remove_prefix(4);
+    unsigned found = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), found);
+    return error == std::errc() && end == text.data() + text.size() && found <= MAX_HOSTS
+               ? found
+               : 0;
+}
+
+Settings read_options(int argc, char *argv[]) {
+    Settings settings;
+    settings.explores = argc > 1 && strcmp(argv[1], "explore") == 0;
+    if (settings.explores) {
+        argc--;
+        argv++;
+    }
+    settings.fabric.hosts = 0;
+    settings.fabric.profile = sim_find_profile("rxe");
+    opterr = 1;
+    argv[0] = const_cast<char *>("rpma-sim");
+    for (int option;
+         (option = getopt_long(argc, argv, "+n:d:f:p:tu:s:lvVh", OPTIONS, nullptr)) != -1;)
+        read_option(settings, option, optarg);
+    if (!settings.replay.empty())
+        return read_saved(settings.replay, argc);
+    if (settings.explores && settings.check.empty())
+        refuse("explore needs --check CHECK: a command that fails if the programs have lost "
+               "data; 'true' finds only failures, crashes and programs that wait for ever");
+    for (int i = 1; i < argc; i++)
+        settings.arguments.push_back(argv[i]);
+    read_commands(settings, argv + optind);
+    if (!settings.joins) {
+        check_hosts(settings, settings.fabric.hosts != 0);
+        return settings;
+    }
+    if (settings.commands.size() != 1)
+        refuse("--join takes one COMMAND");
+    settings.commands[0].host = settings.join_host;
+    return settings;
+}

@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+#include "client.hh"
+
+#include "../protocol/mappings.hh"
+#include "end_run.hh"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+// In the library that rpma-sim preloads. A wrapper may have cleared LD_PRELOAD.
+extern "C" __attribute__((weak, visibility("default"))) char rpma_sim_preload;
+
+namespace {
+
+using namespace sim;
+
+pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+int connection = -1;
+bool has_memory_thread;
+uint32_t session; // of this process, or of the parent whose objects it inherited
+rpma_sim_handler *handler;
+const volatile uint64_t probe = Hello::PROBE;
+
+// Disables cancellation: a cancelled thread would keep the lock.
+struct Locked {
+    int cancel_state;
+    Locked() {
+        pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
+        pthread_mutex_lock(&lock);
+    }
+    ~Locked() {
+        pthread_mutex_unlock(&lock);
+        pthread_setcancelstate(cancel_state, nullptr);
+    }
+    Locked(const Locked &) = delete;
+    Locked &operator=(const Locked &) = delete;
+};
+
+// Connects to the fabric; returns an error number.
+int open_socket(int &fd) {
+    const char *const path = getenv("RPMA_SIM_SOCKET");
+    struct sockaddr_un address = {};
+    address.sun_family = AF_UNIX;
+    if (!path || strlen(path) >= sizeof(address.sun_path))
+        return ENODEV;
+    if (getenv("RPMA_SIM_ROOT") && !&rpma_sim_preload) {
+        EndRun request = {};
+        snprintf(request.line, sizeof(request.line), PRELOAD_IS_LOST, program_invocation_name);
+        end_run(path, request);
+    }
+    strcpy(address.sun_path, path);
+    fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return errno;
+    if (!connect(fd, (struct sockaddr *)&address, sizeof(address)))
+        return 0;
+    const int error = errno;
+    close(fd);
+    return error == ENOENT || error == ECONNREFUSED ? ENODEV : error;
+}
+
+template <class Function> ssize_t restarted(Function function) {
+    ssize_t result;
+    do
+        result = function();
+    while (result < 0 && errno == EINTR);
+    return result;
+}
+
+// Sends a request and receives its reply; returns an error number.
+int exchange(int fd, rpma_sim_message *message) {
+    ReplyHead head = {};
+    union {
+        struct cmsghdr head;
+        char bytes[CMSG_SPACE(sizeof(int))];
+    } control;
+    struct iovec out[] = {{const_cast<void *>(message->request), message->request_size},
+                          {const_cast<void *>(message->more), message->more_size}};
+    struct iovec in[] = {{&head, sizeof(head)}, {message->reply, message->reply_size}};
+    struct msghdr sent = {};
+    sent.msg_iov = out;
+    sent.msg_iovlen = 2;
+    struct msghdr received = {};
+    received.msg_iov = in;
+    received.msg_iovlen = 2;
+    received.msg_control = &control;
+    received.msg_controllen = sizeof(control);
+    if (restarted([&] { return sendmsg(fd, &sent, MSG_NOSIGNAL); }) < 0)
+        return EIO;
+    const ssize_t length = restarted([&] { return recvmsg(fd, &received, MSG_CMSG_CLOEXEC); });
+    if (length < (ssize_t)sizeof(head))
+        return EIO;
+    message->length = (size_t)length - sizeof(head);
+    if (const struct cmsghdr *passed = CMSG_FIRSTHDR(&received))
+        memcpy(&message->fd, CMSG_DATA(passed), sizeof(int));
+    return head.error;
+}
+
+bool transfer(int fd, void *bytes, size_t length, bool is_write) {
+    for (size_t done = 0; done < length;) {
+        char *const at = static_cast<char *>(bytes) + done;
+        const ssize_t n = restarted([&] {
+            return is_write ? write(fd, at, length - done) : read(fd, at, length - done);
+        });
+        if (n <= 0)
+            return false;
+        done += (size_t)n;
+    }
+    return true;
+}
+
+// Moves bytes between the memory of the process and `bytes` through a pipe, because its system
+// calls report a bad address without a signal.
+int32_t access_memory(const int pipe[2], const MemoryRequest &request, char *bytes) {
+    void *const address = reinterpret_cast<void *>(request.address);
+    const bool is_write = request.kind == MemoryRequest::WRITE;
+    for (size_t done = 0; done < request.length;) {
+        const size_t n = request.length - done < 4096 ? request.length - done : 4096;
+        void *const at = static_cast<char *>(address) + done;
+        void *const from = is_write ? bytes + done : at;
+        void *const to = is_write ? at : bytes + done;
+        const ssize_t put = write(pipe[1], from, n);
+        const ssize_t got = put > 0 ? read(pipe[0], to, (size_t)put) : -1;
+        if (got < 0 && put > 0)
+            transfer(pipe[0], bytes, (size_t)put, false); // empties the pipe
+        if (got <= 0)
+            return EFAULT;
+        done += (size_t)got;
+    }
+    return 0;
+}
+
+int32_t check_memory(const MemoryRequest &request) {
+    const int maps = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+    if (maps < 0)
+        return errno;
+    const int error = check_mappings(maps, request.address, request.address + request.length,
+                                     request.kind == MemoryRequest::CHECK_WRITABLE);
+    close(maps);
+    return error;
+}
+
+struct MemoryThread {
+    int fd, through[2];
+};
+MemoryThread memory_thread = {-1, {-1, -1}};
+
+void *serve_memory(void *) {
+    const auto [fd, through] = memory_thread;
+    static char bytes[MemoryRequest::MAX];
+    MemoryRequest request;
+    while (transfer(fd, &request, sizeof(request), false)) {
+        if (request.kind == MemoryRequest::WRITE && !transfer(fd, bytes, request.length, false))
+            break;
+        int32_t error = request.kind >= MemoryRequest::CHECK
+                            ? check_memory(request)
+                            : access_memory(through, request, bytes);
+        if (!transfer(fd, &error, sizeof(error), true) ||
+            (request.kind == MemoryRequest::READ && !error &&
+             !transfer(fd, bytes, request.length, true)))
+            break;
+    }
+    close(through[0]);
+    close(through[1]);
+    close(fd);
+    return nullptr;
+}
+
+// Starts the thread that accesses the memory of this process for the fabric.
+int start_memory_thread(Hello hello, uint32_t session_number, uint32_t pid) {
+    hello.is_memory = 1;
+    hello.session = session_number;
+    hello.pid = pid;
+    Hello::Reply reply;
+    rpma_sim_message message{&hello, sizeof(hello), nullptr, 0, &reply, sizeof(reply), 0, -1};
+    int fd;
+    if (pipe2(memory_thread.through, O_CLOEXEC))
+        return errno;
+    int error = open_socket(fd);
+    if (!error) {
+        error = exchange(fd, &message);
+        close(fd);
+    }
+    if (!error && message.fd < 0)
+        error = EMFILE;
+    memory_thread.fd = message.fd;
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    pthread_t thread;
+    if (!error)
+        error = pthread_create(&thread, nullptr, serve_memory, nullptr);
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    if (!error)
+        pthread_detach(thread);
+    const int unused[] = {message.fd, memory_thread.through[0], memory_thread.through[1]};
+    for (const int each : unused)
+        if (error && each >= 0)
+            close(each);
+    return error;
+}
+
+void connect_child();
+
+// The caller holds the lock.
+int connect_process() {
+    static bool is_prepared;
+    if (!is_prepared)
+        pthread_atfork([] { pthread_mutex_lock(&lock); }, [] { pthread_mutex_unlock(&lock); },
+                       connect_child);
+    is_prepared = true;
+    const char *const host = getenv("RPMA_SIM_HOST");
+    int fd;
+    if (const int error = open_socket(fd))
+        return error;
+    Hello hello = {};
+    hello.host = host ? (uint32_t)strtoul(host, nullptr, 10) : 1;
+    hello.session = session;
+    hello.probe = reinterpret_cast<uint64_t>(&probe);
+    Hello::Reply reply;
+    rpma_sim_message message{&hello, sizeof(hello), nullptr, 0, &reply, sizeof(reply), 0, -1};
+    int error = exchange(fd, &message);
+    if (!error && reply.needs_memory_thread)
+        error = start_memory_thread(hello, reply.session, reply.pid);
+    if (error) {
+        close(fd);
+        return error;
+    }
+    connection = fd;
+    session = reply.session;
+    has_memory_thread = reply.needs_memory_thread;
+    return 0;
+}
+
+// The parent's connection stays open in the child: the session ends with the last process. The
+// memory of the parent, if it ends first, is that of the child. A child of a process with a
+// memory thread connects when it needs the fabric, because it should not start threads here.
+void connect_child() {
+    const int before = errno;
+    connection = -1;
+    if (session != 0 && !has_memory_thread)
+        (void)connect_process();
+    errno = before;
+    pthread_mutex_unlock(&lock);
+}
+
+} // namespace
+
+int rpma_sim_call(rpma_sim_message *message) {
+    message->fd = -1;
+    if (handler)
+        return handler(message);
+    const int before = errno;
+    const Locked locked;
+    int error = connection < 0 ? connect_process() : 0;
+    if (!error)
+        error = exchange(connection, message);
+    errno = before;
+    return error;
+}
+
+void rpma_sim_polls(const Ring *) {}
+void rpma_sim_polled(const ibv_wc *, int) {}
+
+void rpma_sim_set_handler(rpma_sim_handler *new_handler) {
+    handler = new_handler;
+}
+
+int rpma_sim_take_event(int fd, uint32_t channel, TakeEvent::Reply *event, void *data,
+                        size_t size) {
+    TakeEvent request = {};
+    request.channel = channel;
+    for (;;) {
+        uint64_t count;
+        if (read(fd, &count, sizeof(count)) != sizeof(count))
+            return -1;
+        alignas(8) char reply[sizeof(*event) + 1024];
+        rpma_sim_message message{&request, sizeof(request), nullptr, 0,
+                                 reply,    sizeof(reply),   0,       -1};
+        const int error = rpma_sim_call(&message);
+        if (error == EAGAIN)
+            continue;
+        if (error) {
+            errno = error;
+            return -1;
+        }
+        memcpy(event, reply, sizeof(*event));
+        const size_t rest = message.length - sizeof(*event);
+        if (data)
+            memcpy(data, reply + sizeof(*event), rest < size ? rest : size);
+        return 0;
+    }
+}

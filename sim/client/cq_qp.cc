@@ -1,0 +1,628 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// cq_qp.cc -- the objects of a context: regions, channels, completion queues, queue pairs.
+
+#include "shim.hh"
+#include "unsupported.hh"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+using namespace sim;
+
+namespace {
+
+// Waits until `counter` events are acknowledged: rdma-core 56, libibverbs/cmd_qp.c.
+template <class T> void wait_for(T *object, const uint32_t &counter, uint32_t events) {
+    pthread_mutex_lock(&object->mutex);
+    while (counter != events)
+        pthread_cond_wait(&object->cond, &object->mutex);
+    pthread_mutex_unlock(&object->mutex);
+}
+
+template <class T> void free_object(T *object, void *memory) {
+    pthread_cond_destroy(&object->cond);
+    pthread_mutex_destroy(&object->mutex);
+    free(memory);
+}
+
+template <class T> void init_object(T *object) {
+    pthread_mutex_init(&object->mutex, nullptr);
+    pthread_cond_init(&object->cond, nullptr);
+}
+
+// The mappings of this process, which rings share.
+struct RingMapping {
+    RingMapping *next;
+    RingPlace place; // of any of its rings
+    char *base;
+    unsigned rings;
+};
+RingMapping *mappings;
+pthread_mutex_t mappings_lock = PTHREAD_MUTEX_INITIALIZER;
+
+// Returns the link to the mapping of the place, or to the end of the list.
+RingMapping **find_mapping(const RingPlace &place) {
+    RingMapping **link = &mappings;
+    while (*link && (place.number == 0 || (*link)->place.number != place.number))
+        link = &(*link)->next;
+    return link;
+}
+
+RingMapping *map_memory(int fd, const RingPlace &place) {
+    void *const mapped =
+        fd < 0 ? MAP_FAILED
+               : mmap(nullptr, place.size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    RingMapping *const made = mapped == MAP_FAILED ? nullptr : allocate<RingMapping>();
+    if (made)
+        *made = {nullptr, place, static_cast<char *>(mapped), 0};
+    else if (mapped != MAP_FAILED)
+        munmap(mapped, place.size);
+    return made;
+}
+
+// Closes the descriptor. Returns NULL if it is missing, or if the process cannot map more.
+Ring *map_ring(int fd, const RingPlace &place) {
+    pthread_mutex_lock(&mappings_lock);
+    RingMapping **const link = find_mapping(place);
+    if (!*link)
+        *link = map_memory(fd, place);
+    RingMapping *const found = *link;
+    if (found)
+        found->rings++;
+    pthread_mutex_unlock(&mappings_lock);
+    if (fd >= 0)
+        close(fd);
+    return found ? reinterpret_cast<Ring *>(found->base + place.offset) : nullptr;
+}
+
+void unmap_ring(const Ring *ring, const RingPlace &place) {
+    pthread_mutex_lock(&mappings_lock);
+    RingMapping **link = &mappings;
+    while ((*link)->base + place.offset != reinterpret_cast<const char *>(ring))
+        link = &(*link)->next;
+    RingMapping *const found = *link;
+    if (--found->rings == 0) {
+        *link = found->next;
+        munmap(found->base, found->place.size);
+        free(found);
+    }
+    pthread_mutex_unlock(&mappings_lock);
+}
+
+ibv_mr *reg_mr(ibv_pd *pd, void *address, size_t length, uint64_t iova, unsigned access) {
+    RegMr request;
+    request.pd = pd->handle;
+    request.address = cookie_of(address);
+    request.length = length;
+    request.iova = iova;
+    request.access = access & ~(unsigned)IBV_ACCESS_OPTIONAL_RANGE;
+    RegMr::Reply reply;
+    ibv_mr *const made = create<ibv_mr>(request, reply);
+    if (!made)
+        return nullptr;
+    made->context = pd->context;
+    made->pd = pd;
+    made->addr = address;
+    made->length = length;
+    made->handle = reply.mr;
+    made->lkey = reply.lkey;
+    made->rkey = reply.rkey;
+    return made;
+}
+
+} // namespace
+
+static ibv_cq_ex *create_cq(ibv_context *context, const ibv_cq_init_attr_ex *attr,
+                            bool is_extended) {
+    ShimCq *const made = allocate<ShimCq>();
+    if (!made)
+        return fail<ibv_cq_ex>(ENOMEM);
+    CreateCq request;
+    request.context = shim_of(context)->handle;
+    request.channel = attr->channel ? shim_of(attr->channel)->handle : 0;
+    request.vector = attr->comp_vector;
+    request.cookie = cookie_of(made);
+    request.entries = attr->cqe;
+    request.flags = attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS ? attr->flags : 0;
+    request.is_extended = is_extended;
+    request.comp_mask = attr->comp_mask;
+    request.wc_flags = attr->wc_flags;
+    CreateCq::Reply reply;
+    int fd;
+    int error = call(request, reply, &fd);
+    if (error && is_extended && attr->wc_flags & IBV_WC_EX_WITH_TM_INFO &&
+        shim_of(context->device)->info.has_tag_matching)
+        rpma_sim_unsupported("ibv_create_cq_ex", "tag matching is");
+    if (!error && !(made->ring = map_ring(fd, reply.place))) {
+        Destroy::Reply destroyed;
+        (void)destroy(reply.cq, destroyed);
+        error = fd < 0 ? EMFILE : ENOMEM;
+    }
+    if (error) {
+        free(made);
+        return fail<ibv_cq_ex>(error);
+    }
+    made->place = reply.place;
+    ibv_cq_ex &cq = made->ex;
+    cq.context = context;
+    cq.channel = attr->channel;
+    cq.cq_context = attr->cq_context;
+    cq.handle = reply.cq;
+    cq.cqe = (int)reply.entries;
+    init_object(&cq);
+    pthread_mutex_init(&made->lock, nullptr);
+    set_cq_functions(&cq, attr->wc_flags);
+    if (attr->channel)
+        __atomic_fetch_add(&attr->channel->refcnt, 1, __ATOMIC_RELAXED);
+    return &cq;
+}
+
+ibv_cq_ex *sim::create_cq_ex(ibv_context *context, ibv_cq_init_attr_ex *attr) {
+    return create_cq(context, attr, true);
+}
+
+// Destroys an object without events, and frees its structure.
+static int destroy_simple(uint32_t handle, void *memory) {
+    Destroy::Reply reply;
+    const int error = destroy(handle, reply);
+    if (!error)
+        free(memory);
+    return error;
+}
+
+ibv_mw *sim::alloc_mw(ibv_pd *pd, ibv_mw_type type) {
+    AllocMw request;
+    request.pd = pd->handle;
+    request.type = type;
+    AllocMw::Reply reply;
+    ibv_mw *const made = create<ibv_mw>(request, reply);
+    if (!made)
+        return nullptr;
+    made->context = pd->context;
+    made->pd = pd;
+    made->rkey = reply.rkey;
+    made->handle = reply.mw;
+    made->type = type;
+    return made;
+}
+
+int sim::dealloc_mw(ibv_mw *mw) {
+    return destroy_simple(mw->handle, mw);
+}
+
+// rdma-core 56, providers/rxe/rxe.c, rxe_bind_mw(); providers/mlx5/verbs.c, mlx5_bind_mw()
+int sim::bind_mw(ibv_qp *qp, ibv_mw *mw, ibv_mw_bind *bind) {
+    ibv_send_wr wr = {}, *bad;
+    wr.wr_id = bind->wr_id;
+    wr.opcode = IBV_WR_BIND_MW;
+    wr.send_flags = bind->send_flags;
+    wr.bind_mw.mw = mw;
+    wr.bind_mw.rkey = ibv_inc_rkey(mw->rkey);
+    wr.bind_mw.bind_info = bind->bind_info;
+    const int error = bind->bind_info.mw_access_flags & IBV_ACCESS_ZERO_BASED
+                          ? EINVAL
+                          : post_send(qp, &wr, &bad);
+    if (!error)
+        mw->rkey = wr.bind_mw.rkey;
+    return error;
+}
+
+// The feature of this queue pair that the fabric lacks, or nullptr.
+static const char *missing_feature(const ibv_qp_init_attr_ex &attr) {
+    static const struct {
+        unsigned type, mask;
+        uint64_t ops;
+        const char *feature;
+    } missing[] = {
+        {IBV_QPT_RAW_PACKET, IBV_QP_INIT_ATTR_MAX_TSO_HEADER, IBV_QP_EX_WITH_TSO,
+         "raw packets are"},
+        {IBV_QPT_XRC_SEND, IBV_QP_INIT_ATTR_XRCD, 0, "XRC is"},
+        {IBV_QPT_XRC_RECV, 0, 0, "XRC is"},
+        {IBV_QPT_DRIVER, 0, 0, "queue pairs of drivers are"},
+        {0, IBV_QP_INIT_ATTR_IND_TABLE | IBV_QP_INIT_ATTR_RX_HASH, 0,
+         "separate work queues are"},
+    };
+    const bool is_extended = attr.comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+    for (const auto &one : missing)
+        if (attr.qp_type == one.type || attr.comp_mask & one.mask ||
+            (is_extended && attr.send_ops_flags & one.ops))
+            return one.feature;
+    return attr.comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS && attr.create_flags
+               ? "creation flags of queue pairs are"
+               : nullptr;
+}
+
+ibv_qp *sim::create_qp_ex(ibv_context *context, ibv_qp_init_attr_ex *attr) {
+    if (const char *feature = missing_feature(*attr))
+        return fail<ibv_qp>(rpma_sim_unsupported("ibv_create_qp", feature));
+    const DeviceInfo::Reply &info = shim_of(context->device)->info;
+    const unsigned known = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS |
+                           (info.has_create_flags ? IBV_QP_INIT_ATTR_CREATE_FLAGS : 0);
+    const bool is_extended = attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+    const uint64_t known_ops = attr->qp_type <= IBV_QPT_UD ? info.send_ops[attr->qp_type] : 0;
+    if ((attr->comp_mask & ~known) || !(attr->comp_mask & IBV_QP_INIT_ATTR_PD) ||
+        (is_extended && (known_ops == 0 || (attr->send_ops_flags & ~known_ops))))
+        return fail<ibv_qp>(EOPNOTSUPP);
+    if (!attr->pd || !attr->send_cq || !attr->recv_cq)
+        return fail<ibv_qp>(EINVAL);
+    ShimQp *const made = allocate<ShimQp>();
+    if (!made)
+        return fail<ibv_qp>(ENOMEM);
+    CreateQp request;
+    request.pd = attr->pd->handle;
+    request.send_cq = attr->send_cq->handle;
+    request.recv_cq = attr->recv_cq->handle;
+    request.srq = attr->srq ? attr->srq->handle : 0;
+    request.type = (uint32_t)attr->qp_type;
+    request.sq_sig_all = attr->sq_sig_all != 0;
+    request.cookie = cookie_of(made);
+    request.send_ops = is_extended ? attr->send_ops_flags : 0;
+    request.cap = attr->cap;
+    CreateQp::Reply reply;
+    made->is_extended = is_extended;
+    made->send_ops = request.send_ops;
+    int error = is_extended ? set_builders(made) : 0;
+    if (!error)
+        error = call(request, reply);
+    if (error) {
+        free(made->builder);
+        free(made);
+        return fail<ibv_qp>(error);
+    }
+    ibv_qp &qp = made->ex.qp_base;
+    qp.context = context;
+    qp.qp_context = attr->qp_context;
+    qp.pd = attr->pd;
+    qp.send_cq = attr->send_cq;
+    qp.recv_cq = attr->recv_cq;
+    qp.srq = attr->srq;
+    qp.handle = reply.qp;
+    qp.qp_num = reply.qp_num;
+    qp.state = IBV_QPS_RESET;
+    qp.qp_type = attr->qp_type;
+    init_object(&qp);
+    pthread_mutex_init(&made->lock, nullptr);
+    made->sq_sig_all = attr->sq_sig_all;
+    made->cap = attr->cap = reply.cap;
+    return &qp;
+}
+
+extern "C" {
+
+ibv_pd *ibv_alloc_pd(ibv_context *context) {
+    AllocPd request;
+    request.context = shim_of(context)->handle;
+    AllocPd::Reply reply;
+    ibv_pd *const made = create<ibv_pd>(request, reply);
+    if (!made)
+        return nullptr;
+    made->context = context;
+    made->handle = reply.pd;
+    return made;
+}
+
+int ibv_dealloc_pd(ibv_pd *pd) {
+    return destroy_simple(pd->handle, pd);
+}
+
+#undef ibv_reg_mr
+ibv_mr *ibv_reg_mr(ibv_pd *pd, void *address, size_t length, int access) {
+    return reg_mr(pd, address, length, cookie_of(address), (unsigned)access);
+}
+
+#undef ibv_reg_mr_iova
+ibv_mr *ibv_reg_mr_iova(ibv_pd *pd, void *address, size_t length, uint64_t iova, int access) {
+    return reg_mr(pd, address, length, iova, (unsigned)access);
+}
+
+ibv_mr *ibv_reg_mr_iova2(ibv_pd *pd, void *address, size_t length, uint64_t iova,
+                         unsigned access) {
+    return reg_mr(pd, address, length, iova, access);
+}
+
+// rdma-core 56, libibverbs/verbs.c, ibv_rereg_mr(): results of enum ibv_rereg_mr_err_code.
+int ibv_rereg_mr(ibv_mr *mr, int flags, ibv_pd *pd, void *address, size_t length, int access) {
+    if ((flags & ~IBV_REREG_MR_FLAGS_SUPPORTED) ||
+        ((flags & IBV_REREG_MR_CHANGE_TRANSLATION) && (!address || length == 0)) ||
+        (access && !(flags & IBV_REREG_MR_CHANGE_ACCESS))) {
+        errno = EINVAL;
+        return IBV_REREG_MR_ERR_INPUT;
+    }
+    ReregMr request;
+    request.mr = mr->handle;
+    request.flags = (uint32_t)flags;
+    request.pd = flags & IBV_REREG_MR_CHANGE_PD ? pd->handle : 0;
+    request.address = cookie_of(address);
+    request.length = length;
+    request.access = (uint32_t)access;
+    RegMr::Reply reply;
+    if (const int error = call(request, reply)) {
+        errno = error;
+        return IBV_REREG_MR_ERR_CMD;
+    }
+    mr->lkey = reply.lkey;
+    mr->rkey = reply.rkey;
+    if (flags & IBV_REREG_MR_CHANGE_PD)
+        mr->pd = pd;
+    if (flags & IBV_REREG_MR_CHANGE_TRANSLATION) {
+        mr->addr = address;
+        mr->length = length;
+    }
+    return 0;
+}
+
+int ibv_dereg_mr(ibv_mr *mr) {
+    return destroy_simple(mr->handle, mr);
+}
+
+ibv_comp_channel *ibv_create_comp_channel(ibv_context *context) {
+    CreateChannel request;
+    request.context = shim_of(context)->handle;
+    CreateChannel::Reply reply;
+    int fd = -1;
+    ShimChannel *const made = create<ShimChannel>(request, reply, &fd);
+    if (!made)
+        return nullptr;
+    made->channel.context = context;
+    made->channel.fd = fd;
+    made->handle = reply.channel;
+    return &made->channel;
+}
+
+int ibv_destroy_comp_channel(ibv_comp_channel *channel) {
+    const int fd = channel->fd;
+    const int error =
+        channel->refcnt ? EBUSY : destroy_simple(shim_of(channel)->handle, channel);
+    if (!error)
+        close(fd);
+    return error;
+}
+
+ibv_cq *ibv_create_cq(ibv_context *context, int cqe, void *cq_context,
+                      ibv_comp_channel *channel, int vector) {
+    if (cqe < 0 || vector < 0)
+        return fail<ibv_cq>(EINVAL);
+    ibv_cq_init_attr_ex attr = {};
+    attr.cqe = (uint32_t)cqe;
+    attr.cq_context = cq_context;
+    attr.channel = channel;
+    attr.comp_vector = (uint32_t)vector;
+    return reinterpret_cast<ibv_cq *>(create_cq(context, &attr, false));
+}
+
+int ibv_resize_cq(ibv_cq *cq, int cqe) {
+    ShimCq *const shim = shim_of(cq);
+    ResizeCq request;
+    request.cq = cq->handle;
+    request.entries = (uint32_t)cqe;
+    CreateCq::Reply reply;
+    int fd;
+    pthread_mutex_lock(&shim->lock);
+    int error = cqe <= 0 ? EINVAL : call(request, reply, &fd);
+    Ring *ring = error ? nullptr : map_ring(fd, reply.place);
+    if (!error && !ring) { // back to a ring in memory that the process maps already
+        error = fd < 0 ? EMFILE : ENOMEM;
+        request.entries = (uint32_t)cq->cqe;
+        ring = call(request, reply, &fd) ? nullptr : map_ring(fd, reply.place);
+    }
+    if (ring) {
+        unmap_ring(shim->ring, shim->place);
+        shim->ring = ring;
+        shim->place = reply.place;
+        cq->cqe = (int)reply.entries;
+    }
+    pthread_mutex_unlock(&shim->lock);
+    return error;
+}
+
+int ibv_destroy_cq(ibv_cq *cq) {
+    ShimCq *const shim = shim_of(cq);
+    Destroy::Reply reply;
+    if (const int error = destroy(cq->handle, reply))
+        return error;
+    wait_for(cq, cq->comp_events_completed, reply.completion_events);
+    wait_for(cq, cq->async_events_completed, reply.async_events);
+    if (cq->channel)
+        __atomic_fetch_sub(&cq->channel->refcnt, 1, __ATOMIC_RELAXED);
+    unmap_ring(shim->ring, shim->place);
+    pthread_mutex_destroy(&shim->lock);
+    free_object(cq, shim);
+    return 0;
+}
+
+int ibv_get_cq_event(ibv_comp_channel *channel, ibv_cq **cq, void **cq_context) {
+    TakeEvent::Reply event;
+    if (rpma_sim_take_event(channel->fd, shim_of(channel)->handle, &event, nullptr, 0))
+        return -1;
+    *cq = reinterpret_cast<ibv_cq *>(event.cookie);
+    *cq_context = (*cq)->cq_context;
+    return 0;
+}
+
+void ibv_ack_cq_events(ibv_cq *cq, unsigned events) {
+    pthread_mutex_lock(&cq->mutex);
+    cq->comp_events_completed += events;
+    pthread_cond_signal(&cq->cond);
+    pthread_mutex_unlock(&cq->mutex);
+}
+
+ibv_srq *ibv_create_srq(ibv_pd *pd, ibv_srq_init_attr *attr) {
+    ibv_srq *const made = allocate<ibv_srq>();
+    CreateSrq request;
+    request.pd = pd->handle;
+    request.cookie = cookie_of(made);
+    request.attr = attr->attr;
+    CreateSrq::Reply reply;
+    const int error = made ? call(request, reply) : ENOMEM;
+    if (error) {
+        free(made);
+        return fail<ibv_srq>(error);
+    }
+    made->context = pd->context;
+    made->srq_context = attr->srq_context;
+    made->pd = pd;
+    made->handle = reply.srq;
+    init_object(made);
+    attr->attr = reply.attr;
+    return made;
+}
+
+int ibv_modify_srq(ibv_srq *srq, ibv_srq_attr *attr, int mask) {
+    ModifySrq request;
+    request.srq = srq->handle;
+    request.mask = (uint32_t)mask;
+    request.attr = *attr;
+    Empty reply;
+    return call(request, reply);
+}
+
+int ibv_query_srq(ibv_srq *srq, ibv_srq_attr *attr) {
+    QuerySrq request;
+    request.srq = srq->handle;
+    return call(request, *attr);
+}
+
+int ibv_destroy_srq(ibv_srq *srq) {
+    Destroy::Reply reply;
+    if (const int error = destroy(srq->handle, reply))
+        return error;
+    wait_for(srq, srq->events_completed, reply.async_events);
+    free_object(srq, srq);
+    return 0;
+}
+
+ibv_qp *ibv_create_qp(ibv_pd *pd, ibv_qp_init_attr *attr) {
+    ibv_qp_init_attr_ex extended = {};
+    memcpy(static_cast<void *>(&extended), attr, sizeof(*attr));
+    extended.comp_mask = IBV_QP_INIT_ATTR_PD;
+    extended.pd = pd;
+    ibv_qp *const qp = create_qp_ex(pd->context, &extended);
+    if (qp)
+        attr->cap = extended.cap;
+    return qp;
+}
+
+ibv_qp_ex *ibv_qp_to_qp_ex(ibv_qp *qp) {
+    return shim_of(qp)->is_extended ? &shim_of(qp)->ex : nullptr;
+}
+
+int ibv_modify_qp(ibv_qp *qp, ibv_qp_attr *attr, int mask) {
+    if (mask & IBV_QP_RATE_LIMIT)
+        return rpma_sim_unsupported("ibv_modify_qp", "rate limits are");
+    ModifyQp request;
+    request.qp = qp->handle;
+    request.mask = (uint32_t)mask;
+    request.attr = *attr;
+    ModifyQp::Reply reply;
+    const int error = call(request, reply);
+    if (!error && (mask & IBV_QP_STATE))
+        qp->state = attr->qp_state;
+    return error;
+}
+
+int ibv_query_qp(ibv_qp *qp, ibv_qp_attr *attr, int, ibv_qp_init_attr *init) {
+    QueryQp request;
+    request.qp = qp->handle;
+    QueryQp::Reply reply;
+    if (const int error = call(request, reply))
+        return error;
+    *attr = reply.attr;
+    init->qp_context = qp->qp_context;
+    init->send_cq = qp->send_cq;
+    init->recv_cq = qp->recv_cq;
+    init->srq = qp->srq;
+    init->qp_type = qp->qp_type;
+    init->cap = reply.attr.cap;
+    init->sq_sig_all = shim_of(qp)->sq_sig_all;
+    qp->state = attr->qp_state;
+    return 0;
+}
+
+// Locks both CQs against polls, because the fabric may remove completions of the QP.
+int ibv_destroy_qp(ibv_qp *qp) {
+    ShimQp *const shim = shim_of(qp);
+    ShimCq *const first = shim_of(qp->send_cq < qp->recv_cq ? qp->send_cq : qp->recv_cq);
+    ShimCq *const second = shim_of(qp->send_cq < qp->recv_cq ? qp->recv_cq : qp->send_cq);
+    pthread_mutex_lock(&first->lock);
+    if (second != first)
+        pthread_mutex_lock(&second->lock);
+    Destroy::Reply reply;
+    const int error = destroy(qp->handle, reply);
+    if (second != first)
+        pthread_mutex_unlock(&second->lock);
+    pthread_mutex_unlock(&first->lock);
+    if (error)
+        return error;
+    wait_for(qp, qp->events_completed, reply.async_events);
+    pthread_mutex_destroy(&shim->lock);
+    free(shim->builder);
+    free_object(qp, shim);
+    return 0;
+}
+
+static int multicast(ibv_qp *qp, const ibv_gid *gid, uint16_t lid, bool attaches) {
+    Multicast request;
+    request.qp = qp->handle;
+    request.lid = lid;
+    request.attaches = attaches;
+    request.gid = *gid;
+    Empty reply;
+    return call(request, reply);
+}
+
+int ibv_attach_mcast(ibv_qp *qp, const ibv_gid *gid, uint16_t lid) {
+    return multicast(qp, gid, lid, true);
+}
+
+int ibv_detach_mcast(ibv_qp *qp, const ibv_gid *gid, uint16_t lid) {
+    return multicast(qp, gid, lid, false);
+}
+
+ibv_ah *ibv_create_ah(ibv_pd *pd, ibv_ah_attr *attr) {
+    CreateAh request;
+    request.pd = pd->handle;
+    request.attr = *attr;
+    CreateAh::Reply reply;
+    ibv_ah *const made = create<ibv_ah>(request, reply);
+    if (!made)
+        return nullptr;
+    made->context = pd->context;
+    made->pd = pd;
+    made->handle = reply.ah;
+    return made;
+}
+
+int ibv_destroy_ah(ibv_ah *ah) {
+    return destroy_simple(ah->handle, ah);
+}
+
+int ibv_init_ah_from_wc(ibv_context *context, uint8_t port, ibv_wc *wc, ibv_grh *grh,
+                        ibv_ah_attr *attr) {
+    memset(attr, 0, sizeof(*attr));
+    attr->dlid = wc->slid;
+    attr->sl = wc->sl;
+    attr->src_path_bits = wc->dlid_path_bits;
+    attr->port_num = port;
+    if (!(wc->wc_flags & IBV_WC_GRH))
+        return 0;
+    attr->is_global = 1;
+    attr->grh.dgid = grh->sgid;
+    attr->grh.hop_limit = 0xff;
+    ibv_gid own;
+    for (int index = 0; !ibv_query_gid(context, port, index, &own); index++)
+        if (!memcmp(&own, &grh->dgid, sizeof(own))) {
+            attr->grh.sgid_index = (uint8_t)index;
+            return 0;
+        }
+    return -1;
+}
+
+ibv_ah *ibv_create_ah_from_wc(ibv_pd *pd, ibv_wc *wc, ibv_grh *grh, uint8_t port) {
+    ibv_ah_attr attr;
+    if (ibv_init_ah_from_wc(pd->context, port, wc, grh, &attr))
+        return nullptr;
+    return ibv_create_ah(pd, &attr);
+}
+}

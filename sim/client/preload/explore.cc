@@ -1,0 +1,359 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// explore.cc -- for "rpma-sim explore": virtualizes time, turns waits into requests for the
+// next turn, and rejects calls that cannot be controlled
+
+#include <cerrno>
+#include <climits>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <spawn.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/select.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/timerfd.h>
+#include <threads.h>
+#include <unistd.h>
+
+#include "../client.hh"
+#include "preload.hh"
+
+namespace {
+
+using sim::Wait;
+
+constexpr uint64_t SECOND = 1'000'000'000, NEVER = UINT64_MAX;
+constexpr unsigned MAX_CLOCK_READS =
+    1000; // in sequence, without another call: the program polls the clock
+
+const volatile sim::VirtualClock *virtual_clock; // NULL: the program is not controlled
+bool is_starting = true;
+unsigned clock_reads;
+uint64_t random_state;
+
+uint64_t now() {
+    return virtual_clock->now;
+}
+
+void wait_for_turn(Wait::Kind kind, uint64_t until, const char *function) {
+    const int error = errno;
+    clock_reads = 0;
+    Wait request = {};
+    request.kind = kind;
+    request.until = until;
+    snprintf(request.function, sizeof(request.function), "%s", function);
+    sim::Empty reply;
+    if (sim::call(request, reply) != 0)
+        _exit(sim::EXIT_FAILED); // rpma-sim has ended
+    errno = error;
+}
+
+// Line buffering keeps the complete lines of a program that is killed.
+__attribute__((constructor)) void begin() {
+    const char *const path = getenv("RPMA_SIM_CLOCK"), *const seed = getenv("RPMA_SIM_SEED");
+    if (path != nullptr) {
+        const int fd = REAL(open)(path, O_RDONLY | O_CLOEXEC);
+        void *const page =
+            mmap(nullptr, sizeof(sim::VirtualClock), PROT_READ, MAP_SHARED, fd, 0);
+        if (page == MAP_FAILED) {
+            fprintf(stderr, "rpma-sim: %s: %s\n", path, strerror(errno));
+            _exit(sim::EXIT_FAILED); // it would run without control
+        }
+        close(fd);
+        virtual_clock = static_cast<const sim::VirtualClock *>(page);
+        random_state = seed == nullptr ? 0 : strtoull(seed, nullptr, 10);
+        setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);
+        wait_for_turn(Wait::START, NEVER, "its start");
+    }
+    is_starting = false;
+}
+
+uint64_t nanoseconds(const timespec &time) {
+    return static_cast<uint64_t>(time.tv_sec) * SECOND + static_cast<uint64_t>(time.tv_nsec);
+}
+
+timespec to_timespec(uint64_t time) {
+    return {static_cast<time_t>(time / SECOND), static_cast<long>(time % SECOND)};
+}
+
+uint64_t read_clock() {
+    if (++clock_reads >= MAX_CLOCK_READS)
+        wait_for_turn(Wait::POLL, NEVER, "a loop that reads the clock");
+    return now();
+}
+
+bool is_of_processor(clockid_t id) {
+    return id == CLOCK_PROCESS_CPUTIME_ID || id == CLOCK_THREAD_CPUTIME_ID || id < 0;
+}
+
+uint64_t read_clock(clockid_t id) {
+    const bool is_real = id == CLOCK_REALTIME || id == CLOCK_REALTIME_COARSE || id == CLOCK_TAI;
+    return read_clock() + (is_real ? sim::VirtualClock::EPOCH : 0);
+}
+
+void sleep_until(uint64_t until, const char *function) {
+    do
+        wait_for_turn(Wait::SLEEP, until, function);
+    while (now() < until);
+}
+
+// Returns the result of ready() once it is not 0, or 0 at the time `until`. If this time has
+// passed already, the program is polling.
+template <class Ready> int wait_until_ready(uint64_t until, const char *function, Ready ready) {
+    int result = ready();
+    if (result != 0)
+        return result;
+    if (until <= now()) {
+        wait_for_turn(Wait::POLL, NEVER, function);
+        return ready();
+    }
+    while (result == 0 && now() < until) {
+        wait_for_turn(Wait::EVENT, until, function);
+        result = ready();
+    }
+    return result;
+}
+
+uint64_t after(uint64_t duration) {
+    return now() + duration;
+}
+uint64_t after_ms(int timeout) {
+    return timeout < 0 ? NEVER : after(static_cast<uint64_t>(timeout) * 1'000'000);
+}
+uint64_t after(const timespec *timeout) {
+    return timeout == nullptr ? NEVER : after(nanoseconds(*timeout));
+}
+
+[[noreturn]] void refuse(const char *function) {
+    wait_for_turn(Wait::UNSUPPORTED, NEVER, function);
+    _exit(EXIT_FAILURE);
+}
+
+} // namespace
+
+extern "C" {
+int __poll_chk(pollfd *, nfds_t, int, size_t);
+int __ppoll_chk(pollfd *, nfds_t, const timespec *, const sigset_t *, size_t);
+int pthread_cond_clockwait(pthread_cond_t *, pthread_mutex_t *, clockid_t, const timespec *);
+}
+
+// ---- time ----------------------------------------------------------------------------------
+
+EXPORTED int clock_gettime(clockid_t id, timespec *to) noexcept {
+    if (virtual_clock == nullptr || is_of_processor(id))
+        return REAL(clock_gettime)(id, to);
+    *to = to_timespec(read_clock(id));
+    return 0;
+}
+EXPORTED int gettimeofday(timeval *to, void *zone) noexcept {
+    if (virtual_clock == nullptr)
+        return REAL(gettimeofday)(to, zone);
+    const timespec time = to_timespec(read_clock(CLOCK_REALTIME));
+    *to = {time.tv_sec, time.tv_nsec / 1000};
+    return 0;
+}
+EXPORTED time_t time(time_t *to) noexcept {
+    if (virtual_clock == nullptr)
+        return REAL(time)(to);
+    const auto seconds = static_cast<time_t>(read_clock(CLOCK_REALTIME) / SECOND);
+    if (to != nullptr)
+        *to = seconds;
+    return seconds;
+}
+EXPORTED int nanosleep(const timespec *time, timespec *left) {
+    if (virtual_clock == nullptr)
+        return REAL(nanosleep)(time, left);
+    sleep_until(after(nanoseconds(*time)), "nanosleep");
+    return 0;
+}
+EXPORTED int clock_nanosleep(clockid_t id, int flags, const timespec *time, timespec *left) {
+    if (virtual_clock == nullptr)
+        return REAL(clock_nanosleep)(id, flags, time, left);
+    const uint64_t until = nanoseconds(*time);
+    const bool is_real = id == CLOCK_REALTIME || id == CLOCK_TAI;
+    const uint64_t start = (flags & TIMER_ABSTIME) == 0 ? now()
+                           : is_real                    ? -sim::VirtualClock::EPOCH
+                                                        : 0;
+    sleep_until(start + until, "clock_nanosleep");
+    return 0;
+}
+EXPORTED int usleep(useconds_t time) {
+    if (virtual_clock == nullptr)
+        return REAL(usleep)(time);
+    sleep_until(after(time * uint64_t{1000}), "usleep");
+    return 0;
+}
+EXPORTED unsigned sleep(unsigned time) {
+    if (virtual_clock == nullptr)
+        return REAL(sleep)(time);
+    sleep_until(after(time * SECOND), "sleep");
+    return 0;
+}
+EXPORTED ssize_t getrandom(void *to, size_t size, unsigned flags) {
+    if (virtual_clock == nullptr)
+        return REAL(getrandom)(to, size, flags);
+    for (size_t i = 0; i < size; i++)
+        static_cast<uint8_t *>(to)[i] =
+            static_cast<uint8_t>((random_state = random_state * 6364136223846793005 + 1) >> 56);
+    return static_cast<ssize_t>(size);
+}
+
+// ---- waiting -------------------------------------------------------------------------------
+
+// Defines a function by its name and parameters, the time until which it waits, and the
+// arguments of a call that does not wait.
+#define WAITS(name, parameters, arguments, until, ...)                                  \
+    EXPORTED int name parameters {                                                      \
+        if (virtual_clock == nullptr)                                                   \
+            return REAL(name) arguments;                                                \
+        return wait_until_ready(until, #name, [&] { return REAL(name)(__VA_ARGS__); }); \
+    }
+constexpr timespec AT_ONCE = {0, 0};
+
+WAITS(poll, (pollfd * fds, nfds_t count, int timeout), (fds, count, timeout), after_ms(timeout),
+      fds, count, 0)
+WAITS(__poll_chk, (pollfd * fds, nfds_t count, int timeout, size_t size),
+      (fds, count, timeout, size), after_ms(timeout), fds, count, 0, size)
+WAITS(ppoll, (pollfd * fds, nfds_t count, const timespec *timeout, const sigset_t *mask),
+      (fds, count, timeout, mask), after(timeout), fds, count, &AT_ONCE, mask)
+WAITS(__ppoll_chk,
+      (pollfd * fds, nfds_t count, const timespec *timeout, const sigset_t *mask, size_t size),
+      (fds, count, timeout, mask, size), after(timeout), fds, count, &AT_ONCE, mask, size)
+WAITS(epoll_wait, (int fd, epoll_event *events, int count, int timeout),
+      (fd, events, count, timeout), after_ms(timeout), fd, events, count, 0)
+WAITS(epoll_pwait, (int fd, epoll_event *events, int count, int timeout, const sigset_t *mask),
+      (fd, events, count, timeout, mask), after_ms(timeout), fd, events, count, 0, mask)
+
+// select() overwrites its sets.
+EXPORTED int select(int count, fd_set *in, fd_set *out, fd_set *other, timeval *timeout) {
+    if (virtual_clock == nullptr)
+        return REAL(select)(count, in, out, other, timeout);
+    fd_set *const sets[] = {in, out, other};
+    fd_set before[3];
+    for (int i = 0; i < 3; i++)
+        if (sets[i] != nullptr)
+            before[i] = *sets[i];
+    const uint64_t until = timeout == nullptr
+                               ? NEVER
+                               : after(static_cast<uint64_t>(timeout->tv_sec) * SECOND +
+                                       static_cast<uint64_t>(timeout->tv_usec) * 1000);
+    return wait_until_ready(until, "select", [&] {
+        timeval at_once = {0, 0};
+        for (int i = 0; i < 3; i++)
+            if (sets[i] != nullptr)
+                *sets[i] = before[i];
+        return REAL(select)(count, in, out, other, &at_once);
+    });
+}
+
+// Called by ibv_get_cq_event(), ibv_get_async_event() and rdma_get_cm_event().
+EXPORTED int rpma_sim_take_event(int fd, uint32_t channel, sim::TakeEvent::Reply *event,
+                                 void *data, size_t size) {
+    if (virtual_clock != nullptr) {
+        pollfd ready = {fd, POLLIN, 0};
+        const bool waits = (fcntl(fd, F_GETFL) & O_NONBLOCK) == 0;
+        (void)wait_until_ready(waits ? NEVER : 0, "ibv_get_cq_event or rdma_get_cm_event",
+                               [&] { return REAL(poll)(&ready, 1, 0); });
+    }
+    return REAL(rpma_sim_take_event)(fd, channel, event, data, size);
+}
+EXPORTED void rpma_sim_polls(const sim::Ring *ring) {
+    if (virtual_clock != nullptr && ring->added == ring->taken)
+        wait_for_turn(Wait::POLL, NEVER, "ibv_poll_cq");
+}
+
+// A program has one thread, so no other thread can signal the condition.
+EXPORTED int pthread_cond_wait(pthread_cond_t *condition, pthread_mutex_t *mutex) {
+    if (virtual_clock == nullptr)
+        return REAL(pthread_cond_wait)(condition, mutex);
+    wait_for_turn(Wait::EVENT, NEVER, "pthread_cond_wait");
+    return 0;
+}
+EXPORTED int pause() {
+    if (virtual_clock == nullptr)
+        return REAL(pause)();
+    wait_for_turn(Wait::EVENT, NEVER, "pause");
+    errno = EINTR;
+    return -1;
+}
+
+// ---- refused calls --------------------------------------------------------------------------
+
+#define REFUSED(type, name, parameters, ...)          \
+    EXPORTED type name parameters {                   \
+        if (virtual_clock != nullptr && !is_starting) \
+            refuse(#name);                            \
+        return REAL(name)(__VA_ARGS__);               \
+    }
+using ThreadFunction = void *(void *);
+
+REFUSED(int, pthread_create,
+        (pthread_t * thread, const pthread_attr_t *attr, ThreadFunction *function,
+         void *argument) noexcept,
+        thread, attr, function, argument)
+REFUSED(int, thrd_create, (thrd_t * thread, thrd_start_t function, void *argument), thread,
+        function, argument)
+REFUSED(pid_t, fork, () noexcept)
+REFUSED(pid_t, vfork, () noexcept)
+REFUSED(int, system, (const char *command), command)
+REFUSED(FILE *, popen, (const char *command, const char *mode), command, mode)
+REFUSED(int, posix_spawn,
+        (pid_t * pid, const char *path, const posix_spawn_file_actions_t *actions,
+         const posix_spawnattr_t *attr, char *const argv[], char *const environment[]),
+        pid, path, actions, attr, argv, environment)
+REFUSED(int, posix_spawnp,
+        (pid_t * pid, const char *path, const posix_spawn_file_actions_t *actions,
+         const posix_spawnattr_t *attr, char *const argv[], char *const environment[]),
+        pid, path, actions, attr, argv, environment)
+REFUSED(unsigned, alarm, (unsigned seconds) noexcept, seconds)
+REFUSED(int, setitimer,
+        (__itimer_which_t which, const itimerval *value, itimerval *before) noexcept, which,
+        value, before)
+REFUSED(int, timer_create, (clockid_t id, sigevent *event, timer_t *timer) noexcept, id, event,
+        timer)
+REFUSED(int, timerfd_create, (clockid_t id, int flags) noexcept, id, flags)
+REFUSED(unsigned, ualarm, (unsigned time, unsigned interval) noexcept, time, interval)
+REFUSED(int, pthread_cond_timedwait,
+        (pthread_cond_t * condition, pthread_mutex_t *mutex, const timespec *time), condition,
+        mutex, time)
+REFUSED(int, pthread_cond_clockwait,
+        (pthread_cond_t * condition, pthread_mutex_t *mutex, clockid_t id,
+         const timespec *time),
+        condition, mutex, id, time)
+REFUSED(int, cnd_timedwait, (cnd_t * condition, mtx_t *mutex, const timespec *time), condition,
+        mutex, time)
+REFUSED(int, sem_timedwait, (sem_t * semaphore, const timespec *time), semaphore, time)
+REFUSED(int, sem_clockwait, (sem_t * semaphore, clockid_t id, const timespec *time), semaphore,
+        id, time)
+REFUSED(int, thrd_sleep, (const timespec *time, timespec *left), time, left)
+REFUSED(int, timespec_get, (timespec * to, int base) noexcept, to, base)
+REFUSED(int, sigwait, (const sigset_t *set, int *number), set, number)
+REFUSED(int, sigwaitinfo, (const sigset_t *set, siginfo_t *info), set, info)
+REFUSED(int, sigsuspend, (const sigset_t *set), set)
+REFUSED(int, sigtimedwait, (const sigset_t *set, siginfo_t *info, const timespec *time), set,
+        info, time)
+REFUSED(int, pselect,
+        (int count, fd_set *in, fd_set *out, fd_set *other, const timespec *time,
+         const sigset_t *mask),
+        count, in, out, other, time, mask)
+REFUSED(int, epoll_pwait2,
+        (int fd, epoll_event *events, int count, const timespec *time, const sigset_t *mask),
+        fd, events, count, time, mask)
+
+// Refuses only sockets of IPv4 and IPv6.
+EXPORTED int socket(int domain, int type, int protocol) noexcept {
+    if (virtual_clock != nullptr && !is_starting && (domain == AF_INET || domain == AF_INET6))
+        refuse("socket");
+    return REAL(socket)(domain, type, protocol);
+}

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// describe.cc -- the steps of a schedule as text
+
+#include "explore.hh"
+
+#include <cstring>
+
+#include "../device/rules.h"
+#include "../protocol/protocol_cm.hh"
+
+namespace {
+
+struct Name {
+    uint32_t number;
+    const char *name;
+};
+
+template <size_t N>
+std::string name_of(const Name (&names)[N], uint32_t number, const char *kind) {
+    for (const Name &each : names)
+        if (each.number == number)
+            return each.name;
+    return std::string(kind) + " " + std::to_string(number);
+}
+
+std::string short_name(int event) {
+    constexpr std::string_view PREFIX = "RDMA_CM_EVENT_";
+    std::string_view name = sim_cm_event_name(event);
+    if (name.starts_with(PREFIX))
+        name.remove_prefix(PREFIX.size());
+    return std::string(name);
+}
+
+// The printed requests: only these affect other programs.
+constexpr Name CALLS[] = {
+    {sim::OP_REG_MR, "ibv_reg_mr"},
+    {sim::OP_REREG_MR, "ibv_rereg_mr"},
+    {sim::OP_REQ_NOTIFY, "ibv_req_notify_cq"},
+    {sim::OP_CREATE_QP, "ibv_create_qp"},
+    {sim::OP_POST_RECV, "ibv_post_recv"},
+    {sim::OP_PERSIST, "makes memory persistent"},
+    {sim::OP_CM_DESTROY, "rdma_destroy_id"},
+    {sim::OP_CM_BIND, "rdma_bind_addr"},
+    {sim::OP_CM_RESOLVE_ADDR, "rdma_resolve_addr"},
+    {sim::OP_CM_RESOLVE_ROUTE, "rdma_resolve_route"},
+    {sim::OP_CM_LISTEN, "rdma_listen"},
+    {sim::OP_CM_CONNECT, "rdma_connect"},
+    {sim::OP_CM_ACCEPT, "rdma_accept"},
+    {sim::OP_CM_REJECT, "rdma_reject"},
+    {sim::OP_CM_DISCONNECT, "rdma_disconnect"},
+};
+
+constexpr Name OPERATIONS[] = {
+    {IBV_WR_RDMA_WRITE, "write"},
+    {IBV_WR_RDMA_WRITE_WITH_IMM, "write with immediate data"},
+    {IBV_WR_SEND, "send"},
+    {IBV_WR_SEND_WITH_IMM, "send with immediate data"},
+    {IBV_WR_RDMA_READ, "read"},
+    {IBV_WR_ATOMIC_CMP_AND_SWP, "compare and swap"},
+    {IBV_WR_ATOMIC_FETCH_AND_ADD, "fetch and add"},
+    {SIM_WR_FLUSH, "flush"},
+    {SIM_WR_ATOMIC_WRITE, "atomic write"},
+};
+
+constexpr Name COMPLETIONS[] = {
+    {IBV_WC_SEND, "send"},
+    {IBV_WC_RDMA_WRITE, "write"},
+    {IBV_WC_RDMA_READ, "read"},
+    {IBV_WC_COMP_SWAP, "compare and swap"},
+    {IBV_WC_FETCH_ADD, "fetch and add"},
+    {IBV_WC_RECV, "receive"},
+    {IBV_WC_RECV_RDMA_WITH_IMM, "receive"},
+    {sim::WC_FLUSH, "flush"},
+    {sim::WC_ATOMIC_WRITE, "atomic write"},
+};
+
+constexpr Name STATUSES[] = {
+    {IBV_WC_SUCCESS, "success"},
+    {IBV_WC_LOC_LEN_ERR, "LOC_LEN_ERR"},
+    {IBV_WC_LOC_PROT_ERR, "LOC_PROT_ERR"},
+    {IBV_WC_WR_FLUSH_ERR, "WR_FLUSH_ERR"},
+    {IBV_WC_REM_INV_REQ_ERR, "REM_INV_REQ_ERR"},
+    {IBV_WC_REM_ACCESS_ERR, "REM_ACCESS_ERR"},
+    {IBV_WC_REM_OP_ERR, "REM_OP_ERR"},
+    {IBV_WC_RETRY_EXC_ERR, "RETRY_EXC_ERR"},
+    {IBV_WC_RNR_RETRY_EXC_ERR, "RNR_RETRY_EXC_ERR"},
+};
+
+template <class T> T at(const std::vector<std::byte> &bytes, size_t offset) {
+    T value{};
+    if (bytes.size() >= offset + sizeof(T))
+        memcpy(&value, bytes.data() + offset, sizeof(T));
+    return value;
+}
+
+std::string describe_post(const std::vector<std::byte> &request) {
+    const auto count = at<sim::PostSend>(request, 0).count;
+    std::string text = "ibv_post_send:";
+    size_t offset = sizeof(sim::PostSend);
+    for (uint32_t i = 0; i < count; i++) {
+        const auto wr = at<sim::SendWr>(request, offset);
+        text += (i == 0 ? " " : ", ") + name_of(OPERATIONS, wr.opcode, "operation");
+        offset += sizeof(wr) + wr.num_sge * sizeof(ibv_sge) + (wr.inline_length + 7) / 8 * 8;
+    }
+    return text;
+}
+
+} // namespace
+
+std::string describe(const std::vector<std::byte> &request, int error,
+                     const sim::Reply &reply) {
+    const auto op = at<uint32_t>(request, 0);
+    std::string text;
+    if (op == sim::OP_POST_SEND) {
+        text = describe_post(request);
+        error = at<sim::PostSend::Reply>(reply.bytes, 0).error;
+    } else if (op == sim::OP_TAKE_EVENT && reply.bytes.size() > sizeof(sim::TakeEvent::Reply)) {
+        const auto event = at<sim::CmEvent>(reply.bytes, sizeof(sim::TakeEvent::Reply));
+        text = "rdma_get_cm_event: " + short_name(static_cast<int>(event.type));
+    } else if (op == sim::OP_TAKE_EVENT) {
+        text = at<sim::TakeEvent::Reply>(reply.bytes, 0).type == 0 ? "ibv_get_cq_event"
+                                                                   : "ibv_get_async_event";
+    } else {
+        for (const Name &each : CALLS)
+            if (each.number == op)
+                text = each.name;
+    }
+    if (error != 0 && !text.empty())
+        text += std::string(", which fails: ") + strerror(error);
+    return text;
+}
+
+std::string describe(const ibv_wc &wc) {
+    // The opcode of a failed completion is undefined.
+    if (wc.status != IBV_WC_SUCCESS)
+        return "a completion arrives: " + name_of(STATUSES, wc.status, "status");
+    return "a completion arrives: " + name_of(COMPLETIONS, wc.opcode, "operation") +
+           ", success";
+}

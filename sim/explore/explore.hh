@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// explore.hh -- "rpma-sim explore": one schedule of programs that run one at a time
+
+#ifndef RPMA_SIM_EXPLORE_HH
+#define RPMA_SIM_EXPLORE_HH 1
+
+#include <list>
+#include <map>
+#include <random>
+
+#include "../../sim/explore/choices.hh"
+#include "../run/sim.hh"
+#include "../server/server.hh"
+
+// The choices of a schedule: random ones, or recorded ones.
+class Chooser {
+  public:
+    // The seed determines the number of faults, and how likely other options than the default
+    // are.
+    explicit Chooser(uint64_t seed);
+    explicit Chooser(std::vector<sim::Choice> recorded) : choices(std::move(recorded)) {}
+    enum Kind { TURN, LATENESS, FAULT, POWER, KINDS };
+    // Returns an option from 1 to `options`, or 0 for the default.
+    uint32_t choose(Kind kind, size_t options);
+
+    std::vector<sim::Choice> choices; // the recorded choices, or those to replay
+    size_t reached = 0;               // how many of those to replay were made
+  private:
+    bool is_random_ = false;
+    uint64_t state_ = 0;
+    uint32_t positions_[KINDS] = {}, faults_left_ = 0;
+    uint64_t limits_[KINDS] = {}; // probabilities in units of 2^-32
+};
+
+struct ExploreFault {
+    enum Kind { KILL, PAUSE, CUT, TEMPORARY_CUT, REFUSE, DOORBELL, POWER, POWER_RANDOM } kind;
+    unsigned one, other; // one: the number of a program or host; other: of a host
+};
+
+// A file of --pmem while programs change a copy of it: the original has another name, so that
+// neither a full disk nor SIGKILL loses it.
+class OriginalFile {
+  public:
+    // `content`: of the copy, instead of that of the file.
+    OriginalFile(const std::string &path, const std::string *content);
+    ~OriginalFile(); // gives the original its name again
+    OriginalFile(const OriginalFile &) = delete;
+    OriginalFile &operator=(const OriginalFile &) = delete;
+    void restore_copy() const;
+    bool has_digest(const std::string &digest) const { return digest == digest_; }
+    const std::string &content() const { return content_; }
+
+  private:
+    std::string path_, original_, content_, digest_; // digest_: of the original
+};
+
+// The state that all schedules share.
+struct Exploration {
+    Settings &settings;
+    const Libraries &libraries;
+    const Directory &directory;
+    std::vector<ExploreFault> faults;
+    sim::VirtualClock *clock; // mapped by the programs
+    Signals signals{};
+    std::list<OriginalFile> pmem{};
+    void check_signals(); // throws an Exit after a signal
+    // Waits for a shell command, or kills it after a signal. Returns its status.
+    int wait_for(pid_t pid);
+};
+
+class Schedule : sim::Watcher {
+  public:
+    Schedule(Exploration &exploration, uint64_t seed, Chooser &chooser, bool is_traced);
+    ~Schedule() override;
+    Schedule(const Schedule &) = delete;
+    Schedule &operator=(const Schedule &) = delete;
+    void run();
+
+    std::string finding;            // empty: no finding
+    std::vector<std::string> steps; // empty unless the schedule is traced
+    unsigned faults = 0;            // how many have occurred
+
+  private:
+    struct Process {
+        const Command *command;
+        unsigned number; // index of the command, from 1
+        std::string name;
+        pid_t pid = -1;
+        int pidfd = -1, out = -1, err = -1;
+        bool is_alive = true, is_started = false, is_listening = false, ignores_status = false;
+        bool waits = true; // the pending request is a wait
+        sim::Wait wait{};
+        uint64_t started_at = 0, paused_until = 0, idle_since = 0, changes = 0;
+        int status = 0;
+        off_t out_shown = 0, err_shown = 0;
+    };
+
+    uint64_t lateness(const char *what) override;
+    void completed(const sim::Cq &cq, const ibv_wc &wc) override;
+    void raised(const sim::Channel &) override { changes_++; }
+
+    void start(Process &process);
+    bool step(); // returns false if no program runs
+    bool can_start(const Process &process) const;
+    bool is_ready(const Process &process) const;
+    uint64_t next_time() const;
+    bool pass_time();
+    void advance(uint64_t time);
+    void run_turn(Process &process);
+    void await(Process &process);
+    void read_request(Process &process);
+    void handle_exit(Process &process);
+    void kill_process(Process &process);
+    void end_all();
+    void apply(const ExploreFault &fault);
+    bool is_possible(const ExploreFault &fault) const;
+    void lose_power(unsigned host, bool at_random);
+    void lose_power_at_end();
+    void check();
+    void record_finding(const std::string &what);
+    std::string waiting() const;
+
+    void add_step(const char *mark, const std::string &who, const std::string &what);
+    void add_output_steps(Process &process);
+    std::string output_path(const Process &process, const char *suffix) const;
+
+    Exploration &exploration_;
+    Settings &settings_;
+    const uint64_t seed_;
+    Chooser &chooser_;
+    const bool is_traced_;
+    sim::PmemFiles pmem_;
+    std::unique_ptr<sim::Server> server_;
+    std::mt19937_64 generator_;
+    std::vector<Process> processes_;
+    size_t current_ = 0;
+    uint64_t changes_ = 0, progress_at_ = 0, requests_ = 0;
+    bool is_finished_ = false;
+};
+
+// describe.cc: describe a request or a completion in the trace
+std::string describe(const std::vector<std::byte> &request, int error, const sim::Reply &reply);
+std::string describe(const ibv_wc &wc);
+
+// explore.cc
+int open_output(const std::string &path);                    // creates the file, or empties it
+std::string first_line(const std::string &path);             // empty if there is none
+int explore(Settings &settings, const Libraries &libraries); // returns the exit status
+
+#endif // RPMA_SIM_EXPLORE_HH

@@ -1,0 +1,564 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// resp.cc -- the effects of a request on memory and on the other side.
+
+#include "engine.hh"
+
+#include <algorithm>
+
+namespace sim {
+
+namespace {
+
+constexpr size_t CHUNK = 256 << 10;
+constexpr uint32_t GRH_BYTES = 40;
+
+bool has_imm(uint32_t opcode) {
+    return opcode == IBV_WR_SEND_WITH_IMM || opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
+}
+
+bool is_send(uint32_t opcode) {
+    return opcode == IBV_WR_SEND || opcode == IBV_WR_SEND_WITH_IMM ||
+           opcode == IBV_WR_SEND_WITH_INV;
+}
+
+bool is_write(uint32_t opcode) {
+    return opcode == IBV_WR_RDMA_WRITE || opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
+}
+
+ibv_wc received(const Send &send, uint64_t length, ibv_wc_opcode opcode) {
+    ibv_wc wc{};
+    wc.opcode = opcode;
+    wc.byte_len = (uint32_t)length;
+    const bool invalidates = send.wr.opcode == IBV_WR_SEND_WITH_INV;
+    if (has_imm(send.wr.opcode) || invalidates) {
+        wc.wc_flags = invalidates ? IBV_WC_WITH_INV : IBV_WC_WITH_IMM;
+        wc.imm_data = send.wr.imm_data;
+    }
+    return wc;
+}
+
+ibv_wc failed(ibv_wc_status status) {
+    ibv_wc wc{};
+    wc.status = status;
+    wc.opcode = IBV_WC_RECV;
+    return wc;
+}
+
+} // namespace
+
+// ---- memory --------------------------------------------------------------------------------
+
+sim_fault Fabric::check_range(const Mr *mr, const ibv_sge &sge, const Pd *pd, unsigned access) {
+    const sim_region region = mr ? mr->checked() : sim_region{};
+    return sim_check_range(mr ? &region : nullptr, pd, access, sge.addr, sge.length);
+}
+
+Engine::Place Engine::place_in(const Region &mr, uint64_t address, uint64_t length) {
+    return {mr.program, mr.address + (address - mr.iova), length,
+            (mr.access & IBV_ACCESS_ON_DEMAND) != 0, mr.is_persistent};
+}
+
+uint64_t Engine::length_of(const Places &places) {
+    uint64_t length = 0;
+    for (const Place &place : places)
+        length += place.length;
+    return length;
+}
+
+// Memory of a region stays mapped for the device, so a program that unmaps it gets no error.
+static bool read_place(const Engine::Place &place, uint64_t offset, void *to, size_t length) {
+    if (!place.program) {
+        memcpy(to, reinterpret_cast<const char *>(place.address) + offset, length);
+        return true;
+    }
+    if (place.program->read(place.address + offset, to, length))
+        return true;
+    memset(to, 0, length);
+    return !place.may_fail;
+}
+
+static bool write_place(const Engine::Place &place, uint64_t offset, const void *from,
+                        size_t length) {
+    if (place.program)
+        return place.program->write(place.address + offset, from, length);
+    memcpy(reinterpret_cast<char *>(place.address) + offset, from, length);
+    return true;
+}
+
+// Copies up to the length of the shorter list.
+Engine::Copied Engine::copy(const Places &from, const Places &to) {
+    static char buffer[CHUNK];
+    size_t source = 0, target = 0;
+    uint64_t source_offset = 0, target_offset = 0;
+    while (source < from.size() && target < to.size()) {
+        const Place &in = from[source], &out = to[target];
+        const size_t n = (size_t)std::min(
+            {in.length - source_offset, out.length - target_offset, (uint64_t)CHUNK});
+        if (n > 0 && !read_place(in, source_offset, buffer, n))
+            return NO_SOURCE;
+        if (n > 0 && !write_place(out, target_offset, buffer, n) && out.may_fail)
+            return NO_TARGET;
+        source_offset += n;
+        target_offset += n;
+        if (source_offset == in.length)
+            source++, source_offset = 0;
+        if (target_offset == out.length)
+            target++, target_offset = 0;
+    }
+    return COPIED;
+}
+
+ibv_wc_status Engine::local_places(const Qp &qp, const std::vector<ibv_sge> &sges,
+                                   bool is_written, Places &places) const {
+    for (const ibv_sge &sge : sges) {
+        if (sge.length == 0)
+            continue;
+        const Mr *const mr = fabric_.mr_of(sge.lkey);
+        if (Fabric::check_range(mr, sge, qp.pd, is_written ? IBV_ACCESS_LOCAL_WRITE : 0))
+            return IBV_WC_LOC_PROT_ERR;
+        places.push_back(place_in(*mr, sge.addr, sge.length));
+    }
+    return IBV_WC_SUCCESS;
+}
+
+ibv_wc_status Engine::source_of(const Qp &qp, const Send &send, Places &places) const {
+    if (send.wr.inline_length == 0)
+        return local_places(qp, send.sges, false, places)
+                   ? qp.context->device->profile->source_error
+                   : IBV_WC_SUCCESS;
+    places.push_back({nullptr, reinterpret_cast<uint64_t>(send.inlined.data()),
+                      send.wr.inline_length, false, false});
+    return IBV_WC_SUCCESS;
+}
+
+void Engine::keep_data(Qp &qp) {
+    for (Send &send : qp.sends) {
+        Places from;
+        const bool has_data = send.wr.opcode != IBV_WR_RDMA_READ && !send.executed;
+        if (has_data && !source_of(qp, send, from) && send.wr.inline_length == 0) {
+            send.inlined.resize(length_of(from));
+            send.wr.inline_length = (uint32_t)send.inlined.size();
+            copy(from, {{nullptr, reinterpret_cast<uint64_t>(send.inlined.data()),
+                         send.inlined.size(), false, false}});
+        }
+        send.sges.clear();
+    }
+}
+
+// Returns the bound window with this key if the QP may use it. Linux 7.3,
+// drivers/infiniband/sw/rxe/rxe_mw.c, rxe_lookup_mw()
+const Mw *Engine::window_of(const Qp &peer, uint32_t key) const {
+    const Mw *const mw = fabric_.mw_of(key);
+    const bool is_usable =
+        mw && mw->key == key && mw->mr && (mw->type == IBV_MW_TYPE_1 || mw->qp == peer.number);
+    return is_usable ? mw : nullptr;
+}
+
+ibv_wc_status Engine::remote_place(const Qp &peer, const SendWr &wr, uint64_t length,
+                                   Places &places) const {
+    const Mw *const mw = window_of(peer, wr.rkey);
+    const Mr *const mr = mw ? mw->mr : fabric_.mr_of(wr.rkey);
+    const sim_region region = mw ? mw->checked() : mr ? mr->checked() : sim_region{};
+    const sim_send send = {wr.opcode,      wr.flags,      wr.num_sge,    length,
+                           wr.remote_addr, wr.flush_type, wr.flush_level};
+    const ibv_wc_status status =
+        sim_check_target(peer.context->device->profile, &send, peer.attr.qp_access_flags,
+                         mr ? &region : nullptr, peer.pd);
+    if (status == IBV_WC_SUCCESS && wr.opcode == SIM_WR_FLUSH &&
+        wr.flush_level == SIM_FLUSH_REGION)
+        places.push_back(mw ? place_in(*mr, mw->start, mw->length)
+                            : place_in(*mr, mr->iova, mr->length));
+    else if (status == IBV_WC_SUCCESS && length > 0)
+        places.push_back(place_in(
+            *mr, wr.remote_addr + (mw && mw->is_zero_based() ? mw->start : 0), length));
+    return status;
+}
+
+// ---- memory windows ------------------------------------------------------------------------
+
+// Linux 7.3, drivers/infiniband/sw/rxe/rxe_mw.c, rxe_bind_mw() and rxe_check_bind_mw()
+bool Engine::bind(const Qp &qp, const SendWr &wr) {
+    Mw *const mw = fabric_.find<Mw>(qp.session, wr.window);
+    const uint64_t length = wr.flush_length;
+    if (!mw || mw->key != wr.window_rkey)
+        return false;
+    Mr *const found = length > 0 ? fabric_.mr_of(wr.region_lkey) : nullptr;
+    if (length > 0 &&
+        (!found || !(found->access & IBV_ACCESS_MW_BIND) ||
+         ((wr.window_access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)) &&
+          !(found->access & IBV_ACCESS_LOCAL_WRITE)) ||
+         Fabric::check_range(found, {wr.remote_addr, 0, 0}, found->pd, 0) ||
+         length > found->iova + found->length - wr.remote_addr))
+        return false;
+    if (mw->type == IBV_MW_TYPE_1 ? (wr.window_access & IBV_ACCESS_ZERO_BASED) != 0
+                                  : mw->mr || mw->pd != qp.pd || length == 0)
+        return false;
+    mw->use(found);
+    mw->key = (mw->key & ~0xffU) | (wr.rkey & 0xff);
+    mw->qp = qp.number;
+    mw->start = wr.remote_addr;
+    mw->length = length;
+    mw->access = wr.window_access;
+    return true;
+}
+
+// Linux 7.3, drivers/infiniband/sw/rxe/rxe_mw.c, rxe_invalidate_mw(); rxe_mr.c,
+// rxe_invalidate_mr(), refuses the key of a region of a program.
+bool Engine::invalidate(uint32_t key) {
+    Mw *const mw = fabric_.mw_of(key);
+    if (!mw || mw->key != key || mw->type != IBV_MW_TYPE_2 || !mw->mr)
+        return false;
+    mw->use(nullptr);
+    return true;
+}
+
+// Linux 7.3, drivers/infiniband/sw/rxe/rxe_req.c, rxe_do_local_ops()
+Engine::Result Engine::execute_window(Qp &qp, Send &send) {
+    if (send.wr.opcode == IBV_WR_BIND_MW)
+        return done(send, bind(qp, send.wr) ? IBV_WC_SUCCESS : IBV_WC_MW_BIND_ERR);
+    return done(send, invalidate(send.wr.imm_data) ? IBV_WC_SUCCESS : IBV_WC_LOC_QP_OP_ERR);
+}
+
+// ---- persistence ---------------------------------------------------------------------------
+
+void Engine::note_written(Qp &qp, const Places &places) {
+    for (const Place &place : places) {
+        if (!place.is_persistent)
+            continue;
+        Written *const last = qp.written.empty() ? nullptr : &qp.written.back();
+        if (last && last->program == place.program &&
+            last->address + last->length == place.address)
+            last->length += place.length;
+        else
+            qp.written.push_back({place.program, place.address, place.length});
+    }
+}
+
+// A read makes the earlier writes of its QP reach the memory. On a platform with direct write,
+// these are persistent.
+void Engine::make_persistent(Qp &qp) {
+    if (!fabric_.options_.has_direct_write)
+        return;
+    for (const Written &written : qp.written)
+        written.program->persist(written.address, written.length);
+    qp.written.clear();
+}
+
+// ---- requests ------------------------------------------------------------------------------
+
+Engine::Result Engine::done(Send &send, ibv_wc_status status) {
+    send.status = status;
+    return DONE;
+}
+
+// The target refuses the request, and its QP fails. On iWARP, the target closes the connection,
+// and a write has completed before: Linux 7.3, drivers/infiniband/sw/siw/siw_qp_rx.c,
+// siw_proc_write() and siw_init_terminate(). UC has no responses, and drops a message unless it
+// was for a receive that is invalid: sw/rxe/rxe_resp.c, rxe_responder().
+Engine::Result Engine::refuse(Qp &peer, Send &send, ibv_wc_status status) {
+    if (status == IBV_WC_REM_ACCESS_ERR) {
+        peer.context->device->counters[COUNT_ACCESS_REFUSED]++;
+        if (peer.type != IBV_QPT_UC)
+            report_violation(peer, send);
+    }
+    const bool fails_receive = is_send(send.wr.opcode);
+    if (peer.type != IBV_QPT_UC || fails_receive)
+        fail_later(peer.number);
+    if (peer.type == IBV_QPT_UC)
+        return done(send, IBV_WC_SUCCESS);
+    if (!is_iwarp(peer))
+        return done(send, status);
+    return done(send,
+                send.wr.opcode == IBV_WR_RDMA_READ ? IBV_WC_WR_FLUSH_ERR : IBV_WC_SUCCESS);
+}
+
+// InfiniBand Architecture Specification, volume 1, C9-222.1: raises an event, unless a receive
+// reports the error. Linux 7.3, drivers/infiniband/sw/siw/siw_qp_rx.c, siw_proc_write(): raises
+// none if no region has the key; siw_qp_tx.c, siw_qp_sq_process().
+void Engine::report_violation(Qp &peer, const Send &send) {
+    Receive receive;
+    if (is_iwarp(peer) && send.wr.opcode == IBV_WR_RDMA_READ)
+        raise_async(peer, IBV_EVENT_QP_REQ_ERR);
+    else if (is_iwarp(peer) && !fabric_.mr_of(send.wr.rkey))
+        return;
+    else if (send.wr.opcode != IBV_WR_RDMA_WRITE_WITH_IMM)
+        raise_async(peer, IBV_EVENT_QP_ACCESS_ERR);
+    else if (take_receive(peer, receive))
+        complete_receive(peer, receive, failed(IBV_WC_REM_ACCESS_ERR), false);
+}
+
+// A program that has ended does not respond; its queue pairs are destroyed soon.
+Engine::Result Engine::execute(Qp &qp, Send &send) try {
+    if (send.wr.opcode == IBV_WR_BIND_MW || send.wr.opcode == IBV_WR_LOCAL_INV)
+        return execute_window(qp, send);
+    if (qp.type == IBV_QPT_UD)
+        return execute_datagram(qp, send);
+    Qp *const peer = fabric_.peer_of(qp);
+    if (!peer ||
+        (peer->attr.qp_state != IBV_QPS_RTR && peer->attr.qp_state != IBV_QPS_RTS &&
+         peer->attr.qp_state != IBV_QPS_SQD) ||
+        (!fabric_.options_.is_stepped &&
+         !fabric_.reachable(*qp.context->device, *peer->context->device)))
+        return lose(qp, nullptr, send);
+    const Result result = execute_on(qp, *peer, send);
+    if (result != DONE)
+        return lose(qp, peer, send, result);
+    count_executed(qp, *peer, send);
+    return DONE;
+} catch (const ProgramEnded &) {
+    return lose(qp, nullptr, send);
+}
+
+// UC does not wait for a response or a receive.
+Engine::Result Engine::lose(const Qp &qp, const Qp *peer, Send &send, Result result) {
+    Places from;
+    if (qp.type != IBV_QPT_UC)
+        return result;
+    done(send, source_of(qp, send, from));
+    count_dropped(qp, peer, send);
+    return DONE;
+}
+
+// UC has sends and writes: Linux 7.3, drivers/infiniband/sw/rxe/rxe_req.c, next_opcode_uc().
+Engine::Result Engine::execute_on(Qp &qp, Qp &peer, Send &send) {
+    if (qp.type == IBV_QPT_UC && !is_send(send.wr.opcode) && !is_write(send.wr.opcode))
+        return done(send, IBV_WC_LOC_QP_OP_ERR);
+    switch (send.wr.opcode) {
+    case IBV_WR_SEND:
+    case IBV_WR_SEND_WITH_IMM:
+    case IBV_WR_SEND_WITH_INV:
+        return execute_send(qp, peer, send);
+    case IBV_WR_RDMA_READ:
+        return execute_read(qp, peer, send);
+    case SIM_WR_FLUSH:
+        return execute_flush(peer, send);
+    case IBV_WR_ATOMIC_CMP_AND_SWP:
+    case IBV_WR_ATOMIC_FETCH_AND_ADD:
+        return execute_atomic(qp, peer, send);
+    default:
+        return execute_write(qp, peer, send);
+    }
+}
+
+// iWARP does not wait for a receive: Linux 7.3, drivers/infiniband/sw/siw/siw_qp_rx.c,
+// siw_proc_send().
+Engine::Result Engine::lacks_receive(Qp &peer, Send &send) {
+    if (!is_iwarp(peer))
+        return NO_RECEIVE;
+    return refuse(peer, send, IBV_WC_REM_OP_ERR);
+}
+
+// A QP that cannot complete the receive fails and sends no response: Linux 7.3,
+// drivers/infiniband/sw/rxe/rxe_resp.c, RESPST_ERR_CQ_OVERFLOW. On iWARP, TCP has already
+// acknowledged the message.
+Engine::Result Engine::deliver(Qp &peer, Send &send, const Receive &receive, const ibv_wc &wc) {
+    if (complete_receive(peer, receive, wc, send.wr.flags & IBV_SEND_SOLICITED) ||
+        is_iwarp(peer))
+        return done(send, IBV_WC_SUCCESS);
+    fail_later(peer.number);
+    return NO_ANSWER;
+}
+
+// Copies a message into a receive, which stays posted if one of the programs has ended.
+Engine::Copied Engine::fill(Qp &qp, const Receive &receive, const Places &from,
+                            const Places &to) {
+    try {
+        const Copied copied = copy(from, to);
+        if (copied == NO_SOURCE) // the message did not end
+            return_receive(qp, receive);
+        return copied;
+    } catch (const ProgramEnded &) {
+        return_receive(qp, receive);
+        throw;
+    }
+}
+
+Engine::Result Engine::execute_send(Qp &qp, Qp &peer, Send &send) {
+    Places from, to;
+    if (const ibv_wc_status status = source_of(qp, send, from))
+        return done(send, status);
+    Receive receive;
+    if (!take_receive(peer, receive))
+        return lacks_receive(peer, send);
+    const uint64_t length = length_of(from);
+    bool is_protected = local_places(peer, receive.sges, true, to);
+    const bool is_too_long = !is_protected && length > length_of(to);
+    const Copied copied = is_protected || is_too_long ? COPIED : fill(peer, receive, from, to);
+    if (copied == NO_SOURCE)
+        return done(send, qp.context->device->profile->source_error);
+    is_protected |= copied == NO_TARGET;
+    if (is_protected || is_too_long) {
+        const sim_profile &profile = *peer.context->device->profile;
+        const ibv_wc_status status =
+            is_protected ? profile.receive_error : profile.length_error;
+        complete_receive(peer, receive, failed(status), false);
+        if (is_iwarp(peer)) // siw_qp_rx.c, siw_proc_send()
+            raise_async(peer, is_protected ? IBV_EVENT_QP_ACCESS_ERR : IBV_EVENT_QP_FATAL);
+        return refuse(peer, send,
+                      status == IBV_WC_LOC_LEN_ERR ? IBV_WC_REM_INV_REQ_ERR
+                                                   : IBV_WC_REM_OP_ERR);
+    }
+    note_written(qp, to);
+    // Linux 7.3, drivers/infiniband/sw/rxe/rxe_resp.c, RESPST_ERR_INVALIDATE_RKEY
+    if (send.wr.opcode == IBV_WR_SEND_WITH_INV && !invalidate(send.wr.imm_data)) {
+        complete_receive(peer, receive, failed(IBV_WC_REM_INV_REQ_ERR), false);
+        return refuse(peer, send, IBV_WC_REM_INV_REQ_ERR);
+    }
+    return deliver(peer, send, receive, received(send, length, IBV_WC_RECV));
+}
+
+Engine::Result Engine::execute_write(Qp &qp, Qp &peer, Send &send) {
+    Places from, to;
+    const bool is_atomic = send.wr.opcode == SIM_WR_ATOMIC_WRITE;
+    if (is_atomic)
+        from.push_back(
+            {nullptr, reinterpret_cast<uint64_t>(&send.wr.compare_add), 8, false, false});
+    else if (const ibv_wc_status status = source_of(qp, send, from))
+        return done(send, status);
+    const uint64_t length = length_of(from);
+    const bool takes_receive = send.wr.opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
+    if (takes_receive && !has_receive(peer))
+        return lacks_receive(peer, send);
+    if (is_atomic && lacks_read_resources(peer))
+        return refuse(peer, send, IBV_WC_REM_INV_REQ_ERR);
+    if (const ibv_wc_status status = remote_place(peer, send.wr, length, to))
+        return refuse(peer, send, status);
+    if (const Copied copied = copy(from, to); copied == NO_SOURCE)
+        return done(send, qp.context->device->profile->source_error);
+    else if (copied == NO_TARGET)
+        return refuse(peer, send, IBV_WC_REM_OP_ERR);
+    note_written(qp, to);
+    if (is_atomic && fabric_.options_.has_direct_write)
+        make_persistent(qp);
+    Receive receive;
+    if (takes_receive && take_receive(peer, receive))
+        return deliver(peer, send, receive, received(send, length, IBV_WC_RECV_RDMA_WITH_IMM));
+    return done(send, IBV_WC_SUCCESS);
+}
+
+Engine::Result Engine::execute_read(Qp &qp, Qp &peer, Send &send) {
+    Places from, to;
+    if (const ibv_wc_status status = local_places(qp, send.sges, true, to)) {
+        if (is_iwarp(peer))
+            raise_async(qp, IBV_EVENT_QP_ACCESS_ERR); // siw_qp_rx.c, siw_proc_rresp()
+        return done(send, status);
+    }
+    if (lacks_read_resources(peer))
+        return refuse(peer, send, IBV_WC_REM_INV_REQ_ERR);
+    if (const ibv_wc_status status = remote_place(peer, send.wr, length_of(to), from))
+        return refuse(peer, send, status);
+    if (const Copied copied = copy(from, to); copied == NO_SOURCE)
+        return refuse(peer, send, IBV_WC_REM_OP_ERR);
+    else if (copied == NO_TARGET)
+        return done(send, IBV_WC_LOC_PROT_ERR);
+    if (length_of(to) > 0) // a read of no bytes need not reach the memory
+        make_persistent(qp);
+    send.byte_len = (uint32_t)length_of(to);
+    return done(send, IBV_WC_SUCCESS);
+}
+
+bool Engine::lacks_read_resources(const Qp &peer) {
+    return !is_iwarp(peer) && peer.attr.max_dest_rd_atomic == 0;
+}
+
+Engine::Result Engine::execute_atomic(Qp &qp, Qp &peer, Send &send) {
+    Places word, to;
+    uint64_t before = 0;
+    // An invalid SGE fails the request only after the other side has executed it.
+    const ibv_wc_status local = local_places(qp, send.sges, true, to);
+    if (!local && length_of(to) < sizeof(before))
+        return done(send, IBV_WC_LOC_LEN_ERR);
+    if (lacks_read_resources(peer))
+        return refuse(peer, send, IBV_WC_REM_INV_REQ_ERR);
+    if (const ibv_wc_status status = remote_place(peer, send.wr, sizeof(before), word))
+        return refuse(peer, send, status);
+    const Place own{nullptr, reinterpret_cast<uint64_t>(&before), sizeof(before), false, false};
+    if (!read_place(word[0], 0, &before, sizeof(before)))
+        return refuse(peer, send, IBV_WC_REM_OP_ERR);
+    const uint64_t after =
+        sim_atomic_result(send.wr.opcode, before, send.wr.compare_add, send.wr.swap);
+    if (!word[0].program->write(word[0].address, &after, sizeof(after)) && word[0].may_fail)
+        return refuse(peer, send, IBV_WC_REM_OP_ERR);
+    note_written(qp, word);
+    make_persistent(qp);
+    send.byte_len = sizeof(before);
+    return done(send, !local && copy({own}, to) ? IBV_WC_LOC_PROT_ERR : local);
+}
+
+// Linux 7.3, drivers/infiniband/sw/rxe/rxe_resp.c, process_flush().
+Engine::Result Engine::execute_flush(Qp &peer, Send &send) {
+    Places range;
+    if (const ibv_wc_status status = remote_place(peer, send.wr, send.wr.flush_length, range))
+        return refuse(peer, send, status);
+    for (const Place &place : range)
+        if ((send.wr.flush_type & SIM_FLUSH_PERSISTENT) && place.is_persistent)
+            place.program->persist(place.address, place.length);
+    return done(send, IBV_WC_SUCCESS);
+}
+
+// A datagram without a receiver is lost, and the sender gets no error. Linux 7.3,
+// drivers/infiniband/sw/rxe/rxe_recv.c, rxe_rcv_mcast_pkt(): each QP of a group gets a copy.
+Engine::Result Engine::execute_datagram(Qp &qp, Send &send) {
+    Places from;
+    if (const ibv_wc_status status = source_of(qp, send, from))
+        return done(send, status);
+    const Ah *const ah = fabric_.find<Ah>(qp.session, send.wr.ah);
+    if (!ah || ah->pd != qp.pd)
+        return done(send, IBV_WC_LOC_QP_OP_ERR);
+    if (length_of(from) > 4096) // the MTU
+        return done(send, IBV_WC_LOC_LEN_ERR);
+    count_datagram(qp, length_of(from));
+    std::vector<Qp *> to;
+    if (send.wr.remote_qpn == SIM_MULTICAST_QP)
+        to = fabric_.members_of(ah->attr.grh.dgid);
+    else if (Device *const device = fabric_.device_at(ah->attr))
+        if (Qp *const peer = fabric_.find_qp(*device, send.wr.remote_qpn))
+            to = {peer};
+    for (Qp *const peer : to)
+        if (deliver_datagram(qp, send, *ah, from, *peer) == NO_SOURCE)
+            return done(send, qp.context->device->profile->source_error);
+    return done(send, IBV_WC_SUCCESS);
+}
+
+Engine::Copied Engine::deliver_datagram(const Qp &qp, const Send &send, const Ah &ah,
+                                        Places from, Qp &peer) try {
+    const Device &device = *qp.context->device;
+    const uint32_t qkey = send.wr.remote_qkey & 0x80000000 ? qp.attr.qkey : send.wr.remote_qkey;
+    Receive receive;
+    if (peer.type != IBV_QPT_UD || peer.attr.qp_state < IBV_QPS_RTR ||
+        peer.attr.qp_state == IBV_QPS_ERR || peer.attr.qkey != qkey ||
+        !fabric_.reachable(device, *peer.context->device))
+        return COPIED;
+    const bool has_receive = take_receive(peer, receive);
+    count_delivery(peer, length_of(from), has_receive);
+    if (!has_receive)
+        return COPIED;
+    ibv_grh grh{};
+    grh.hop_limit = ah.attr.grh.hop_limit;
+    grh.sgid = device.gids[std::min<size_t>(ah.attr.grh.sgid_index, device.gids.size() - 1)];
+    grh.dgid = ah.attr.grh.dgid;
+    from.insert(from.begin(),
+                {nullptr, reinterpret_cast<uint64_t>(&grh), GRH_BYTES, false, false});
+    const uint64_t length = length_of(from);
+    Places to;
+    ibv_wc_status status = local_places(peer, receive.sges, true, to);
+    if (status == IBV_WC_SUCCESS && length > length_of(to))
+        status = IBV_WC_LOC_LEN_ERR;
+    const Copied copied = status == IBV_WC_SUCCESS ? fill(peer, receive, from, to) : COPIED;
+    if (copied == NO_SOURCE)
+        return NO_SOURCE;
+    if (copied == NO_TARGET)
+        status = peer.context->device->profile->receive_error;
+    ibv_wc wc = status ? failed(status) : received(send, length, IBV_WC_RECV);
+    wc.src_qp = qp.number;
+    wc.slid = device.lid;
+    wc.wc_flags |= ah.attr.is_global ? IBV_WC_GRH : 0;
+    complete_receive(peer, receive, wc, send.wr.flags & IBV_SEND_SOLICITED);
+    return COPIED;
+} catch (const ProgramEnded &) {
+    return COPIED; // one of the programs has ended: the datagram is lost
+}
+
+} // namespace sim

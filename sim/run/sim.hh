@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// sim.hh -- rpma-sim: the parsed options, and the interfaces of the program's files
+
+#ifndef RPMA_SIM_SIM_HH
+#define RPMA_SIM_SIM_HH 1
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "../../sim/explore/choices.hh"
+#include "../explore/finding.hh"
+#include "../model/fabric.hh"
+#include "../server/pmem.hh"
+
+constexpr int EXIT_USAGE = 2;
+
+// Ends the program: thrown to main(), so that destructors end programs and restore files.
+struct Exit {
+    int status;
+    std::string line; // main() prints it after "rpma-sim: ", unless it is empty
+};
+
+// Throws an Exit with the line and EXIT_USAGE.
+[[noreturn]] void refuse(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+// Throws an Exit: a stream cannot be written. Without its reader, the status is that of
+// SIGPIPE.
+[[noreturn]] void fail_output(const char *stream, int error);
+// Prints to standard output, or calls fail_output().
+void print(std::string_view text);
+void flush_output();
+
+struct Command {
+    unsigned host = 0;
+    std::vector<char *> argv; // without the final NULL
+};
+
+struct FaultAction; // a row of FAULTS in faults.cc
+
+struct Fault {
+    uint64_t time = 0;  // nanoseconds after the start, or after the programs of a host ended
+    unsigned after = 0; // the number of this host; 0: after the start
+    std::string text;   // as it was given
+    const FaultAction *action = nullptr;
+    std::vector<unsigned> hosts;
+    uint64_t number = 0; // a duration in nanoseconds, or a count
+    int error = 0;
+    ibv_event_type event{};
+};
+
+enum class Until { DEFAULT, ALL, FIRST, HOST };
+
+struct Settings {
+    const sim_profile &device_of(unsigned host) const {
+        const auto found = fabric.of_host.find(host);
+        return found == fabric.of_host.end() ? *fabric.profile : *found->second;
+    }
+
+    sim::Options fabric;
+    std::vector<std::pair<unsigned, std::string>> pmem; // files by host
+    std::vector<Fault> faults;
+    Until until = Until::DEFAULT;
+    unsigned until_host = 0;
+    bool joins = false, starts_together = false, loses_at_random = false, prefixes = false,
+         is_verbose = false, uses_threads = false;
+    std::string name, join;
+    unsigned join_host = 1;
+    std::vector<Command> commands;
+
+    // explore
+    bool explores = false;
+    uint64_t first_seed = 1, last_seed = 1000;
+    std::string check, save, replay;
+    std::vector<std::string_view> fault_kinds; // empty: all kinds
+    std::vector<std::string> arguments;        // saved with a finding
+    Finding finding;                           // the replayed one
+    std::vector<std::string> differences;      // from its environment
+};
+
+// options.cc
+Settings read_options(int argc, char *argv[]);
+unsigned host_number(std::string_view text); // of "2" or "host2"; 0: other text
+
+// faults.cc
+Fault read_fault(std::string_view text);       // ends the program if the text is invalid
+uint64_t read_duration(std::string_view text); // nanoseconds; UINT64_MAX: invalid
+std::string list_faults();
+// Refuses a fault that the device of one of its hosts cannot have.
+void check_fault(const Fault &fault, unsigned host, const sim_profile &device);
+bool starts_programs(const Fault &fault);
+class Run;
+void apply(Run &run, const Fault &fault);
+
+// explore.cc
+std::string printable(std::string_view text); // with \xNN for control characters
+bool is_fault_kind(std::string_view name);
+std::string list_fault_kinds();
+
+// check.cc: refuses a command that cannot run on the fabric.
+struct Libraries {
+    std::string shims;   // directory of libibverbs.so.1 and librdmacm.so.1
+    std::string preload; // paths for LD_PRELOAD
+};
+Libraries find_libraries(bool with_pmem, bool explores = false);
+void check_command(const Command &command, const Libraries &libraries);
+// Returns the program, its interpreters and its libraries other than those of rpma-sim.
+std::vector<std::string> files_of(const Command &command, const Libraries &libraries);
+
+// run.cc: opens the files of --pmem, or ends the program.
+void open_pmem(const Settings &settings, sim::PmemFiles &files);
+
+// directory.cc: holds the socket and the files that replace those of the kernel until the exit
+class Directory {
+  public:
+    explicit Directory(const std::string &name); // empty: a unique directory
+    const std::string &path() const { return path_; }
+    void add_host(const sim::Host &host, const std::string &pmem) const;
+    // Writes the state of the devices again, and removes the files of removed ones.
+    void update_host(const sim::Host &host) const;
+    static std::string of_name(const std::string &name);
+
+  private:
+    std::string root_of(const sim::Host &host) const;
+
+    std::string path_;
+};
+
+// run.cc: blocks the signals that end rpma-sim, and SIGCHLD, and receives them.
+class Signals {
+  public:
+    Signals();
+    ~Signals();
+    Signals(const Signals &) = delete;
+    Signals &operator=(const Signals &) = delete;
+    int descriptor() const { return fd_; } // readable after a signal
+    // Reads all signals. Returns the first one that ends rpma-sim, also in later calls, or 0.
+    int received();
+
+  private:
+    int fd_, received_ = 0;
+};
+
+// run.cc
+void set_environment(unsigned host, unsigned hosts, const std::string &directory,
+                     const Libraries &libraries, const std::string &pmem);
+void raise_file_limit(); // of this process only: one descriptor for each channel
+// Returns a child that ends with this process, has these outputs unless they are -1, and calls
+// the function, which does not return.
+pid_t fork_command(bool has_group, int out, int err, const std::function<void()> &function);
+[[noreturn]] void execute(const Command &command);
+
+#endif // RPMA_SIM_SIM_HH

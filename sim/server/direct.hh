@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// direct.hh -- the fabric in the process that uses libibverbs.so.1 and librdmacm.so.1.
+
+#ifndef RPMA_SIM_DIRECT_HH
+#define RPMA_SIM_DIRECT_HH 1
+
+#include "../client/client.hh"
+#include "server.hh"
+
+#include <mutex>
+
+namespace sim {
+
+// While it exists, the calls of this process use its fabric, whose time only advance() changes.
+class Direct {
+  public:
+    explicit Direct(const Options &options, Persistence *persistence = nullptr);
+    ~Direct();
+    Direct(const Direct &) = delete;
+    Direct &operator=(const Direct &) = delete;
+    void use_host(unsigned host); // on which the next calls of this thread run
+    void advance(uint64_t nanoseconds);
+    Fabric &fabric() { return fabric_; }
+    int call(rpma_sim_message &message);
+
+  private:
+    std::mutex lock_;
+    SharedEnvironment environment_;
+    Fabric fabric_;
+    std::map<unsigned, Caller> callers_; // by host
+    std::shared_ptr<Program> memory_;
+};
+
+} // namespace sim
+
+#endif // RPMA_SIM_DIRECT_HH

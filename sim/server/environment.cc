@@ -1,0 +1,348 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// environment.cc -- resources shared by fabric and processes: descriptors, rings, memory.
+
+#include "server.hh"
+
+#include "../protocol/mappings.hh"
+
+#include <algorithm>
+#include <cerrno>
+#include <cinttypes>
+#include <cstdio>
+#include <cstring>
+#include <fcntl.h>
+#include <poll.h>
+#include <string>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+namespace sim {
+
+// ---- descriptors and rings -----------------------------------------------------------------
+
+SharedEnvironment::~SharedEnvironment() {
+    for (const auto &[channel, fd] : channels_)
+        close(fd);
+}
+
+int SharedEnvironment::open_channel(uint32_t channel) {
+    const int fd = eventfd(0, EFD_CLOEXEC);
+    if (fd < 0)
+        return -1;
+    channels_[channel] = fd;
+    return fd;
+}
+
+void SharedEnvironment::close_channel(uint32_t channel) {
+    const auto found = channels_.find(channel);
+    if (found == channels_.end())
+        return;
+    close(found->second);
+    channels_.erase(found);
+}
+
+void SharedEnvironment::raise(uint32_t channel) {
+    const uint64_t one = 1;
+    if (write(channels_.at(channel), &one, sizeof(one)) != sizeof(one))
+        throw Failure(std::string("an event cannot be signaled: ") + strerror(errno));
+}
+
+void SharedEnvironment::lower(uint32_t channel) {
+    uint64_t count;
+    const struct iovec to = {&count, sizeof(count)};
+    // The process, which shares the file description, decides whether it blocks.
+    if (preadv2(channels_.at(channel), &to, 1, -1, RWF_NOWAIT) < 0 && errno != EAGAIN)
+        throw Failure(std::string("an event cannot be cleared (Linux 5.8 can): ") +
+                      strerror(errno));
+}
+
+// A process and rpma-sim can map 65530 ranges each (vm.max_map_count), but a device may have
+// more CQs: the rings of a session share mappings.
+Ring *SharedEnvironment::open_ring(uint32_t session, size_t bytes, RingPlace &place, int &fd) {
+    constexpr size_t SMALLEST = 1 << 20, ALIGNMENT = 64;
+    bytes = (bytes + ALIGNMENT - 1) & ~(ALIGNMENT - 1);
+    std::vector<uint64_t> &of_session = memories_of_[session];
+    for (const uint64_t number : of_session)
+        if (Ring *const ring = memories_.at(number).take(bytes)) {
+            place = memories_.at(number).place_of(number, ring);
+            fd = memories_.at(number).fd;
+            return ring;
+        }
+    RingMemory made;
+    made.session = session;
+    made.size = std::max(bytes, SMALLEST << std::min<size_t>(of_session.size(), 6));
+    made.fd = memfd_create("rpma-sim-cq", MFD_CLOEXEC);
+    if (made.fd < 0)
+        return nullptr;
+    void *const mapped =
+        ftruncate(made.fd, (off_t)made.size)
+            ? MAP_FAILED
+            : mmap(nullptr, made.size, PROT_READ | PROT_WRITE, MAP_SHARED, made.fd, 0);
+    if (mapped == MAP_FAILED) {
+        close(made.fd);
+        throw Failure(std::string("memory of completion queues: ") + strerror(errno));
+    }
+    made.base = static_cast<char *>(mapped);
+    const uint64_t number = ++last_memory_;
+    of_session.push_back(number);
+    RingMemory &memory = memories_[number] = made;
+    by_address_[made.base] = number;
+    Ring *const ring = memory.take(bytes);
+    place = memory.place_of(number, ring);
+    fd = memory.fd;
+    return ring;
+}
+
+void SharedEnvironment::close_ring(Ring *ring, size_t bytes) {
+    const auto found = std::prev(by_address_.upper_bound(reinterpret_cast<char *>(ring)));
+    const uint64_t number = found->second;
+    RingMemory &memory = memories_.at(number);
+    memory.give_back(ring, (bytes + 63) & ~size_t{63});
+    if (memory.rings > 0)
+        return;
+    munmap(memory.base, memory.size);
+    close(memory.fd);
+    std::erase(memories_of_[memory.session], number);
+    by_address_.erase(found);
+    memories_.erase(number);
+}
+
+Ring *RingMemory::take(size_t bytes) {
+    size_t offset = used;
+    if (const auto found = free.find(bytes); found != free.end()) {
+        offset = found->second;
+        free.erase(found);
+    } else if (size - used < bytes) {
+        return nullptr;
+    } else {
+        used += bytes;
+    }
+    rings++;
+    Ring *const ring = reinterpret_cast<Ring *>(base + offset);
+    *ring = {};
+    return ring;
+}
+
+void RingMemory::give_back(Ring *ring, size_t bytes) {
+    free.emplace(bytes, (size_t)(reinterpret_cast<char *>(ring) - base));
+    rings--;
+}
+
+RingPlace RingMemory::place_of(uint64_t number, const Ring *ring) const {
+    return {number, size, (uint64_t)(reinterpret_cast<const char *>(ring) - base)};
+}
+
+// ---- memory of processes -------------------------------------------------------------------
+
+// A file that is opened before the process gives up the permission of rpma-sim to access its
+// memory, with PR_SET_DUMPABLE or setuid(), stays usable; it belongs to the program of now, not
+// to one that the process executes later.
+ProcessMemory::ProcessMemory(int pid, Persistence *persistence)
+    : pid_(pid), persistence_(persistence) {
+    const std::string directory = "/proc/" + std::to_string(pid) + "/";
+    file_ = open((directory + "mem").c_str(), O_RDWR | O_CLOEXEC);
+    maps_ = open((directory + "maps").c_str(), O_RDONLY | O_CLOEXEC);
+}
+
+ProcessMemory::~ProcessMemory() {
+    use_thread(-1);
+    for (const int fd : {file_, maps_})
+        if (fd >= 0)
+            close(fd);
+}
+
+void ProcessMemory::use_thread(int socket) {
+    if (thread_ >= 0)
+        close(thread_);
+    thread_ = socket;
+}
+
+bool ProcessMemory::is_accessible(uint64_t address) const {
+    uint64_t word = 0;
+    struct iovec own {
+        &word, sizeof(word)
+    };
+    struct iovec other {
+        reinterpret_cast<void *>(address), sizeof(word)
+    };
+    return process_vm_readv(pid_, &own, 1, &other, 1, 0) == sizeof(word) &&
+           word == Hello::PROBE;
+}
+
+// The state of a process in /proc/PID/stat; 'X': it has ended, or ends now.
+static char state_of(int pid) {
+    char path[64], text[512];
+    snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+    FILE *const opened = fopen(path, "re");
+    if (!opened && errno != ENOENT && errno != ESRCH)
+        throw Failure(std::string(path) + ": " + strerror(errno));
+    if (!opened)
+        return 'X';
+    text[fread(text, 1, sizeof(text) - 1, opened)] = '\0';
+    fclose(opened);
+    // After the name, which may contain any character. proc_pid_stat(5): the ninth field has
+    // the flags of Linux, include/linux/sched.h.
+    const char *const rest = strrchr(text, ')');
+    constexpr unsigned PF_EXITING = 4;
+    char state;
+    unsigned flags;
+    if (!rest || sscanf(rest + 1, " %c %*d %*d %*d %*d %*d %u", &state, &flags) != 2 ||
+        strchr("ZX", state) || (flags & PF_EXITING))
+        return 'X';
+    return state;
+}
+
+// A child that the process has forked has the same memory, and keeps the registrations if the
+// process ends.
+bool ProcessMemory::access(uint64_t address, void *bytes, size_t length, bool is_write) {
+    try {
+        return thread_ >= 0
+                   ? access_by_thread(address, static_cast<char *>(bytes), length, is_write)
+                   : access_directly(address, static_cast<char *>(bytes), length, is_write);
+    } catch (const ProgramEnded &) {
+        for (const std::weak_ptr<ProcessMemory> &child : children_)
+            if (const auto living = child.lock(); living && state_of(living->pid_) != 'X')
+                return living->access(address, bytes, length, is_write);
+        throw;
+    }
+}
+
+bool ProcessMemory::access_directly(uint64_t address, char *bytes, size_t length,
+                                    bool is_write) {
+    struct iovec own {
+        bytes, length
+    };
+    struct iovec other {
+        reinterpret_cast<void *>(address), length
+    };
+    const ssize_t done = is_write ? process_vm_writev(pid_, &own, 1, &other, 1, 0)
+                                  : process_vm_readv(pid_, &own, 1, &other, 1, 0);
+    if (done >= 0 || errno == EFAULT)
+        return done == (ssize_t)length;
+    if (errno == ESRCH)
+        throw ProgramEnded();
+    return access_by_file(address, bytes, length, is_write);
+}
+
+// Linux, fs/proc/base.c, mem_rw(): 0 if the process has ended or executes another program, and
+// EIO if the memory is not mapped.
+bool ProcessMemory::access_by_file(uint64_t address, char *bytes, size_t length,
+                                   bool is_write) {
+    for (size_t done = 0; done < length;) {
+        const auto at = (off_t)(address + done);
+        const ssize_t n = is_write ? pwrite(file_, bytes + done, length - done, at)
+                                   : pread(file_, bytes + done, length - done, at);
+        if (n == 0 || (n < 0 && state_of(pid_) == 'X'))
+            throw ProgramEnded();
+        if (n < 0 && (errno == EIO || errno == EFAULT))
+            return false;
+        if (n < 0 && errno != EINTR)
+            throw Failure("the memory of process " + std::to_string(pid_) +
+                          " cannot be accessed: use --memory thread, and do not stop programs");
+        done += n > 0 ? (size_t)n : 0;
+    }
+    return true;
+}
+
+// Returns false if the thread does not reply.
+bool ProcessMemory::transfer(void *bytes, size_t length, bool is_write) {
+    for (size_t done = 0; done < length;) {
+        struct pollfd ready {
+            thread_, (short)(is_write ? POLLOUT : POLLIN), 0
+        };
+        if (poll(&ready, 1, 100) <= 0) {
+            if (strchr("TtX", state_of(pid_)))
+                return false;
+            continue;
+        }
+        char *const at = static_cast<char *>(bytes) + done;
+        const ssize_t n = is_write
+                              ? send(thread_, at, length - done, MSG_NOSIGNAL | MSG_DONTWAIT)
+                              : recv(thread_, at, length - done, MSG_DONTWAIT);
+        if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
+            return false;
+        done += n > 0 ? (size_t)n : 0;
+    }
+    return true;
+}
+
+// A stopped process has no thread that replies, but its memory stays reachable for a device.
+bool ProcessMemory::access_by_thread(uint64_t address, char *bytes, size_t length,
+                                     bool is_write) {
+    if (strchr("TtX", state_of(pid_)))
+        return access_directly(address, bytes, length, is_write);
+    for (size_t done = 0; done < length;) {
+        MemoryRequest request{address + done,
+                              std::min<size_t>(length - done, MemoryRequest::MAX),
+                              is_write ? MemoryRequest::WRITE : MemoryRequest::READ};
+        int32_t error = 0;
+        const bool has_reply =
+            transfer(&request, sizeof(request), true) &&
+            (!is_write || transfer(bytes + done, request.length, true)) &&
+            transfer(&error, sizeof(error), false) &&
+            (is_write || error || transfer(bytes + done, request.length, false));
+        if (!has_reply) { // a late reply would be read as the next one
+            use_thread(-1);
+            return access_directly(address, bytes, length, is_write);
+        }
+        if (error)
+            return false;
+        done += request.length;
+    }
+    return true;
+}
+
+bool ProcessMemory::read(uint64_t address, void *to, size_t length) {
+    return access(address, to, length, false);
+}
+
+bool ProcessMemory::write(uint64_t address, const void *from, size_t length) {
+    return access(address, const_cast<void *>(from), length, true);
+}
+
+// Asks the memory thread if rpma-sim may not read the mappings.
+int ProcessMemory::check(uint64_t begin, uint64_t end, bool is_written) {
+    int32_t error = EACCES;
+    MemoryRequest request{begin, end - begin,
+                          is_written ? MemoryRequest::CHECK_WRITABLE : MemoryRequest::CHECK};
+    if (maps_ >= 0)
+        error = check_mappings(maps_, begin, end, is_written);
+    else if (thread_ >= 0 && (!transfer(&request, sizeof(request), true) ||
+                              !transfer(&error, sizeof(error), false)))
+        error = EACCES;
+    if (error == ESRCH || (error && state_of(pid_) == 'X'))
+        throw ProgramEnded();
+    if (error && error != EFAULT)
+        throw Failure("/proc/" + std::to_string(pid_) + "/maps: " + strerror(error));
+    return error;
+}
+
+int ProcessMemory::pin(const Region &region) {
+    const bool is_written = region.access & (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
+                                             IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND);
+    const int error = check(region.address, region.address + region.length, is_written);
+    if (!error && persistence_)
+        persistence_->registered(pid_, region);
+    return error;
+}
+
+void ProcessMemory::forget(const Region &region) {
+    if (persistence_)
+        persistence_->deregistered(pid_, region);
+}
+
+void ProcessMemory::persist(uint64_t address, size_t length) {
+    if (persistence_)
+        persistence_->persist(pid_, address, length);
+}
+
+bool ProcessMemory::is_persistent(uint64_t address, size_t length) {
+    return persistence_ && persistence_->is_persistent(pid_, address, length);
+}
+
+} // namespace sim

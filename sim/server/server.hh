@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// server.hh -- the fabric for processes that connect through a Unix socket.
+
+#ifndef RPMA_SIM_SERVER_HH
+#define RPMA_SIM_SERVER_HH 1
+
+#include "../model/fabric.hh"
+
+#include <cstdio>
+#include <string>
+#include <unordered_map>
+
+namespace sim {
+
+// A mapping with the rings of a session.
+struct RingMemory {
+    Ring *take(size_t bytes); // NULL: no room
+    void give_back(Ring *ring, size_t bytes);
+    RingPlace place_of(uint64_t number, const Ring *ring) const;
+    uint32_t session;
+    int fd;
+    char *base;
+    size_t size, used = 0;
+    unsigned rings = 0;
+    std::multimap<size_t, size_t> free; // offsets by size
+};
+
+// Creates the descriptors and memory that the fabric shares with processes.
+class SharedEnvironment : public Environment {
+  public:
+    ~SharedEnvironment() override;
+    int open_channel(uint32_t channel) override;
+    void close_channel(uint32_t channel) override;
+    void raise(uint32_t channel) override;
+    void lower(uint32_t channel) override;
+    Ring *open_ring(uint32_t session, size_t bytes, RingPlace &place, int &fd) override;
+    void close_ring(Ring *ring, size_t bytes) override;
+
+  private:
+    std::unordered_map<uint32_t, int> channels_; // eventfd(2): the value is 1 or 0
+    uint64_t last_memory_ = 0;
+    std::unordered_map<uint64_t, RingMemory> memories_;               // by number
+    std::unordered_map<uint32_t, std::vector<uint64_t>> memories_of_; // numbers by session
+    std::map<char *, uint64_t> by_address_;                           // numbers
+};
+
+// The memory of another process.
+class ProcessMemory : public Program {
+  public:
+    ProcessMemory(int pid, Persistence *persistence);
+    ~ProcessMemory() override;
+    bool read(uint64_t address, void *to, size_t length) override;
+    bool write(uint64_t address, const void *from, size_t length) override;
+    int pin(const Region &region) override;
+    void forget(const Region &region) override;
+    void persist(uint64_t address, size_t length) override;
+    bool is_persistent(uint64_t address, size_t length) override;
+    // Is true if process_vm_readv() may read the memory; `address` holds Hello::PROBE.
+    bool is_accessible(uint64_t address) const;
+    void use_thread(int socket); // -1: no thread
+    void add_child(const std::shared_ptr<ProcessMemory> &child) { children_.push_back(child); }
+    ProcessMemory(const ProcessMemory &) = delete;
+    ProcessMemory &operator=(const ProcessMemory &) = delete;
+
+  private:
+    int check(uint64_t begin, uint64_t end, bool is_written); // EFAULT: not mapped
+    bool access_directly(uint64_t address, char *bytes, size_t length, bool is_write);
+    bool access_by_file(uint64_t address, char *bytes, size_t length, bool is_write);
+    bool access(uint64_t address, void *bytes, size_t length, bool is_write);
+    bool transfer(void *bytes, size_t length, bool is_write); // to or from the memory thread
+    bool access_by_thread(uint64_t address, char *bytes, size_t length, bool is_write);
+    int pid_;
+    int thread_ = -1;           // the socket of the memory thread, or -1
+    int file_ = -1, maps_ = -1; // /proc/PID/mem and maps
+    std::vector<std::weak_ptr<ProcessMemory>> children_;
+    Persistence *persistence_;
+};
+
+class Server {
+  public:
+    // `uses_threads`: uses memory threads instead of process_vm_readv().
+    // `holds`: a scheduler executes the requests.
+    Server(const Options &options, Persistence *persistence, bool uses_threads,
+           bool holds = false);
+    ~Server();
+    Server(const Server &) = delete;
+    Server &operator=(const Server &) = delete;
+    int listen(const std::string &path); // returns an error number
+    // Readable if step() has work other than timers, for which Fabric::next_timer() exists.
+    int descriptor() const { return epoll_; }
+    // Serves all pending requests. Waits for one until the next timer, but at most `timeout`
+    // milliseconds (-1: no limit).
+    void step(int timeout);
+    Fabric &fabric() { return fabric_; }
+
+    // For a scheduler: step() keeps the requests, and time passes only by Fabric::advance().
+    const std::vector<std::byte> *held(int pid) const; // NULL: the process has no request
+    int execute_held(int pid, Reply &reply); // executes, replies, returns an error number
+    void release_held(int pid);              // replies without execution
+    bool has_client(int pid) const;
+
+    // The numbers of connected processes and of their memory threads.
+    size_t processes() const { return clients_.size(); }
+    size_t memory_threads() const { return memory_threads_; }
+    static uint64_t clock(); // nanoseconds, for Fabric::advance()
+
+  private:
+    struct Client {
+        Caller caller;
+        std::shared_ptr<ProcessMemory> memory;
+        Session *session = nullptr; // ends with this connection
+        std::vector<std::byte> held;
+    };
+    void accept_client();
+    void serve(int fd);
+    void disconnect(int fd);
+    void end_run(int fd, const void *message, int pid); // throws a Failure if the run ends
+    void pass_time();
+    int client_with_request(int pid) const; // returns its descriptor, or -1
+    int join(Client &client, const Hello &hello, Reply &reply);
+    void reply_to(int fd, int error, Reply &reply);
+    SharedEnvironment environment_;
+    Fabric fabric_;
+    Persistence *persistence_;
+    bool uses_threads_, holds_;
+    int epoll_ = -1, listener_ = -1;
+    int spare_ = -1;   // a descriptor to reject a client without another one
+    std::string path_; // of the socket, which the destructor removes
+    size_t memory_threads_ = 0;
+    std::unordered_map<int, Client> clients_;
+};
+
+} // namespace sim
+
+#endif // RPMA_SIM_SERVER_HH

@@ -1,0 +1,496 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// process_test.cc -- processes, threads and forked children that use a fabric through a socket.
+
+#include "../../server/server.hh"
+#include "connect_qp.hh"
+
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <pthread.h>
+#include <rdma/rdma_cma.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <vector>
+
+extern "C" {
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+}
+
+// Ends a process of the fabric if the condition is false.
+#define REQUIRE(condition)                                                           \
+    do {                                                                             \
+        if (!(condition)) {                                                          \
+            fprintf(stderr, "line %d: %s: error %d\n", __LINE__, #condition, errno); \
+            _exit(1);                                                                \
+        }                                                                            \
+    } while (0)
+
+namespace {
+
+using namespace sim;
+
+constexpr size_t BYTES = 1 << 20;
+
+// The description of its queue pair and memory that a process sends to the other one.
+struct Remote {
+    ibv_gid gid;
+    uint32_t number, rkey;
+    uint64_t address;
+};
+
+struct Side {
+    ibv_context *context = nullptr;
+    ibv_pd *pd = nullptr;
+    ibv_comp_channel *channel = nullptr;
+    ibv_cq *cq = nullptr;
+    ibv_qp *qp = nullptr;
+    ibv_mr *mr = nullptr;
+    char *memory = nullptr;
+    Remote remote{};
+
+    Side() {
+        ibv_device **const list = ibv_get_device_list(nullptr);
+        REQUIRE(list && list[0]);
+        context = ibv_open_device(list[0]);
+        REQUIRE(context);
+        ibv_free_device_list(list);
+        pd = ibv_alloc_pd(context);
+        channel = ibv_create_comp_channel(context);
+        cq = ibv_create_cq(context, 1024, nullptr, channel, 0);
+        memory = static_cast<char *>(
+            mmap(nullptr, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+        mr = ibv_reg_mr(pd, memory, BYTES,
+                        IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
+                            IBV_ACCESS_REMOTE_READ);
+        ibv_qp_init_attr init = {};
+        init.send_cq = init.recv_cq = cq;
+        init.cap = {256, 256, 1, 1, 0};
+        init.qp_type = IBV_QPT_RC;
+        qp = ibv_create_qp(pd, &init);
+        REQUIRE(cq);
+        REQUIRE(mr);
+        REQUIRE(qp);
+    }
+    void connect(int socket) {
+        Remote own{{}, qp->qp_num, mr->rkey, (uint64_t)memory};
+        REQUIRE(ibv_query_gid(context, 1, 0, &own.gid) == 0);
+        REQUIRE(write(socket, &own, sizeof(own)) == sizeof(own));
+        REQUIRE(read(socket, &remote, sizeof(remote)) == sizeof(remote));
+        ibv_qp_attr attr = {};
+        attr.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
+        attr.max_dest_rd_atomic = attr.retry_cnt = 1;
+        attr.timeout = 8; // 1 ms
+        attr.rnr_retry = 7;
+        REQUIRE(!connect_qp(qp, attr, remote.gid, remote.number));
+        meet(socket);
+    }
+    // Returns once both processes have called it.
+    static void meet(int socket) {
+        char byte = 0;
+        REQUIRE(write(socket, &byte, 1) == 1 && read(socket, &byte, 1) == 1);
+    }
+    int post(ibv_wr_opcode opcode, size_t offset, size_t length) const {
+        ibv_sge sge = {(uint64_t)memory + offset, (uint32_t)length, mr->lkey};
+        ibv_send_wr wr = {}, *bad;
+        wr.wr_id = offset;
+        wr.sg_list = &sge;
+        wr.num_sge = 1;
+        wr.opcode = opcode;
+        wr.send_flags = IBV_SEND_SIGNALED;
+        wr.wr.rdma.remote_addr = remote.address + offset;
+        wr.wr.rdma.rkey = remote.rkey;
+        return ibv_post_send(qp, &wr, &bad);
+    }
+    void receive(size_t length) const {
+        ibv_sge sge = {(uint64_t)memory, (uint32_t)length, mr->lkey};
+        ibv_recv_wr wr = {}, *bad;
+        wr.sg_list = &sge;
+        wr.num_sge = 1;
+        REQUIRE(!ibv_post_recv(qp, &wr, &bad));
+    }
+    ibv_wc poll() const {
+        ibv_wc wc;
+        int count;
+        while ((count = ibv_poll_cq(cq, 1, &wc)) == 0)
+            ;
+        REQUIRE(count == 1);
+        return wc;
+    }
+};
+
+// ---- programs, which run on host1 (is_first) and on host2
+// ------------------------------------
+
+void write_large(int socket, bool is_first) {
+    Side side;
+    side.connect(socket);
+    memset(side.memory, is_first ? 'a' : 'b', BYTES);
+    Side::meet(socket);
+    if (is_first) {
+        REQUIRE(!side.post(IBV_WR_RDMA_WRITE, 0, BYTES));
+        REQUIRE(side.poll().status == IBV_WC_SUCCESS);
+        memset(side.memory, 0, BYTES);
+        REQUIRE(!side.post(IBV_WR_RDMA_READ, 0, BYTES));
+        REQUIRE(side.poll().status == IBV_WC_SUCCESS);
+        for (size_t i = 0; i < BYTES; i++)
+            REQUIRE(side.memory[i] == 'a');
+    }
+    Side::meet(socket);
+    REQUIRE(side.memory[0] == 'a' && side.memory[BYTES - 1] == 'a');
+}
+
+struct Waiter {
+    const Side *side;
+    unsigned *events;
+};
+
+// One of several threads that wait for events. The thread that takes the last one ends the
+// process.
+void *wait_for_events(void *argument) {
+    const Waiter waiter = *static_cast<Waiter *>(argument);
+    for (;;) {
+        ibv_cq *cq;
+        void *context;
+        if (ibv_get_cq_event(waiter.side->channel, &cq, &context)) {
+            REQUIRE(errno == EAGAIN);
+            pollfd ready = {waiter.side->channel->fd, POLLIN, 0};
+            REQUIRE(::poll(&ready, 1, -1) == 1);
+            continue;
+        }
+        ibv_ack_cq_events(cq, 1);
+        REQUIRE(!ibv_req_notify_cq(cq, 0));
+        ibv_wc wc;
+        while (ibv_poll_cq(cq, 1, &wc) == 1) {
+            REQUIRE(wc.status == IBV_WC_SUCCESS);
+            if (__atomic_add_fetch(waiter.events, 1, __ATOMIC_SEQ_CST) == 200)
+                _exit(0);
+        }
+    }
+}
+
+// Four threads of the second process wait for messages, on a descriptor with O_NONBLOCK.
+void wait_in_threads(int socket, bool is_first) {
+    Side side;
+    side.connect(socket);
+    if (is_first) {
+        for (int i = 0; i < 200; i++) {
+            REQUIRE(!side.post(IBV_WR_SEND, 0, 8));
+            REQUIRE(side.poll().status == IBV_WC_SUCCESS);
+        }
+        return;
+    }
+    unsigned events = 0;
+    Waiter waiter{&side, &events};
+    fcntl(side.channel->fd, F_SETFL, O_NONBLOCK);
+    REQUIRE(!ibv_req_notify_cq(side.cq, 0));
+    pthread_t thread;
+    for (int i = 0; i < 3; i++)
+        REQUIRE(!pthread_create(&thread, nullptr, wait_for_events, &waiter));
+    for (int i = 0; i < 200; i++)
+        side.receive(64);
+    wait_for_events(&waiter);
+}
+
+void *write_words(void *argument) {
+    const Side &side = *static_cast<Side *>(argument);
+    for (size_t i = 0; i < 50; i++)
+        REQUIRE(!side.post(IBV_WR_RDMA_WRITE, i * 8, 8));
+    return nullptr;
+}
+
+void post_in_threads(int socket, bool is_first) {
+    Side side;
+    side.connect(socket);
+    pthread_t threads[4];
+    for (pthread_t &thread : threads)
+        REQUIRE(!is_first || !pthread_create(&thread, nullptr, write_words, &side));
+    for (const pthread_t thread : threads)
+        REQUIRE(!is_first || !pthread_join(thread, nullptr));
+    for (int i = 0; is_first && i < 200; i++)
+        REQUIRE(side.poll().status == IBV_WC_SUCCESS);
+    Side::meet(socket);
+}
+
+// A child has its own connection to the fabric. Its end does not affect the parent.
+void fork_child(int socket, bool is_first) {
+    Side side;
+    side.connect(socket);
+    const pid_t child = fork();
+    if (child == 0) {
+        ibv_device_attr attr;
+        REQUIRE(!ibv_query_device(side.context, &attr));
+        Side own;
+        _exit(0);
+    }
+    int status;
+    REQUIRE(waitpid(child, &status, 0) == child && status == 0);
+    Side::meet(socket);
+    if (is_first) {
+        REQUIRE(!side.post(IBV_WR_RDMA_WRITE, 0, 8));
+        REQUIRE(side.poll().status == IBV_WC_SUCCESS);
+    }
+    Side::meet(socket);
+}
+
+// The descriptors that a child opened are closed with it, but not those of its parent.
+void end_child(int, bool is_first) {
+    if (!is_first)
+        return;
+    sockaddr_in address = {};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(7471);
+    const Side side;
+    for (int i = 0; i < 2; i++) { // the port is free again for the second child
+        const pid_t child = fork();
+        if (child == 0) {
+            const Side own;
+            rdma_cm_id *id;
+            REQUIRE(!rdma_create_id(rdma_create_event_channel(), &id, nullptr, RDMA_PS_TCP));
+            REQUIRE(!rdma_bind_addr(id, reinterpret_cast<sockaddr *>(&address)));
+            REQUIRE(!rdma_listen(id, 1));
+            _exit(0);
+        }
+        int status;
+        REQUIRE(waitpid(child, &status, 0) == child && status == 0);
+        REQUIRE(ibv_alloc_pd(side.context));
+    }
+}
+
+// Objects exist until the last process that shares them has ended, with the memory.
+void outlive_parent(int socket, bool is_first) {
+    Side side;
+    side.connect(socket);
+    if (!is_first) {
+        strcpy(side.memory, "of a child");
+        if (fork() > 0)
+            _exit(0);
+        Side::meet(socket); // the parent has ended
+        usleep(1000);
+        Side::meet(socket);
+        _exit(0);
+    }
+    Side::meet(socket);
+    REQUIRE(!side.post(IBV_WR_RDMA_READ, 0, 16));
+    REQUIRE(side.poll().status == IBV_WC_SUCCESS);
+    REQUIRE(strcmp(side.memory, "of a child") == 0);
+    Side::meet(socket);
+}
+
+char state_of(pid_t pid) {
+    char path[64], state = 0;
+    snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+    FILE *const file = fopen(path, "r");
+    REQUIRE(file && fscanf(file, "%*d (%*[^)]) %c", &state) == 1);
+    fclose(file);
+    return state;
+}
+
+// A device reads and writes the memory of a stopped program.
+void stop_peer(int socket, bool is_first) {
+    Side side;
+    side.connect(socket);
+    pid_t pid = getpid();
+    if (!is_first) {
+        strcpy(side.memory, "of a stopped program");
+        REQUIRE(write(socket, &pid, sizeof(pid)) == sizeof(pid));
+        raise(SIGSTOP);
+        REQUIRE(strcmp(side.memory + 64, "new") == 0);
+        return;
+    }
+    REQUIRE(read(socket, &pid, sizeof(pid)) == sizeof(pid));
+    while (state_of(pid) != 'T')
+        usleep(1000);
+    REQUIRE(!side.post(IBV_WR_RDMA_READ, 0, 32));
+    REQUIRE(side.poll().status == IBV_WC_SUCCESS);
+    REQUIRE(strcmp(side.memory, "of a stopped program") == 0);
+    strcpy(side.memory + 64, "new");
+    REQUIRE(!side.post(IBV_WR_RDMA_WRITE, 64, 8));
+    REQUIRE(side.poll().status == IBV_WC_SUCCESS);
+    kill(pid, SIGCONT);
+}
+
+// Programs with keys forbid the access to their memory, before or after they open the device.
+void forbid_access(int socket, bool is_first) {
+    if (is_first)
+        REQUIRE(!prctl(PR_SET_DUMPABLE, 0));
+    Side side;
+    REQUIRE(!ibv_reg_mr(side.pd, nullptr, BYTES, 0) && errno == EFAULT);
+    if (!is_first)
+        REQUIRE(!prctl(PR_SET_DUMPABLE, 0));
+    strcpy(side.memory + (is_first ? 0 : 64), is_first ? "first" : "second");
+    side.connect(socket);
+    if (is_first) {
+        REQUIRE(!side.post(IBV_WR_RDMA_WRITE, 0, 8));
+        REQUIRE(side.poll().status == IBV_WC_SUCCESS);
+        REQUIRE(!side.post(IBV_WR_RDMA_READ, 64, 8));
+        REQUIRE(side.poll().status == IBV_WC_SUCCESS);
+    }
+    Side::meet(socket);
+    REQUIRE(strcmp(side.memory, "first") == 0 && strcmp(side.memory + 64, "second") == 0);
+}
+
+// Opens files until the process may open only `left` more; returns the last one.
+int use_descriptors(int left) {
+    rlimit limit;
+    REQUIRE(!getrlimit(RLIMIT_NOFILE, &limit));
+    limit.rlim_cur = 64;
+    REQUIRE(!setrlimit(RLIMIT_NOFILE, &limit));
+    int last = -1;
+    for (int fd; (fd = open("/dev/null", O_RDONLY | O_CLOEXEC)) >= 0;)
+        last = fd;
+    for (; left > 0; left--)
+        close(last--);
+    return last;
+}
+
+void lack_descriptors(int socket, bool) {
+    for (int left = 0, count = 0; count == 0; left++) { // the first call of the process
+        const int last = use_descriptors(left);
+        ibv_free_device_list(ibv_get_device_list(&count));
+        REQUIRE(count == 1 || errno == EMFILE);
+        for (int fd = socket + 1; fd <= last; fd++)
+            if (fcntl(fd, F_GETFD) >= 0 && count == 0)
+                close(fd);
+        REQUIRE(count == 1 || left < 10);
+        if (count == 1)
+            for (int fd = last; fd > last - 30; fd--)
+                close(fd);
+    }
+    const Side side;
+    REQUIRE(rdma_create_event_channel());
+    use_descriptors(0);
+    const auto fails = [](const void *made) { return !made && errno == EMFILE; };
+    REQUIRE(fails(ibv_create_comp_channel(side.context)));
+    REQUIRE(fails(rdma_create_event_channel()));
+    REQUIRE(fails(ibv_open_device(side.context->device)));
+    ibv_cq *const cq = ibv_create_cq(side.context, 10, nullptr, nullptr, 0);
+    REQUIRE(cq && !ibv_resize_cq(cq, 100) && !ibv_destroy_cq(cq));
+    REQUIRE(!ibv_resize_cq(side.cq, 2000));
+    REQUIRE(ibv_resize_cq(side.cq, 32767) == EMFILE && side.cq->cqe < 32767); // needs a mapping
+    ibv_wc wc;
+    REQUIRE(ibv_poll_cq(side.cq, 1, &wc) == 0);
+}
+
+// Executed programs inherit no descriptor of the libraries.
+void inherit_nothing(int, bool) {
+    bool is_open[256];
+    for (int fd = 0; fd < 256; fd++)
+        is_open[fd] = fcntl(fd, F_GETFD) >= 0;
+    const Side side;
+    REQUIRE(rdma_create_event_channel());
+    for (int fd = 0; fd < 256; fd++)
+        REQUIRE(is_open[fd] || fcntl(fd, F_GETFD) < 0 || (fcntl(fd, F_GETFD) & FD_CLOEXEC));
+}
+
+// More than a process can map (vm.max_map_count, 65530), and fewer than max_cq of rxe.
+void create_many_queues(int, bool is_first) {
+    if (!is_first)
+        return;
+    const Side side;
+    std::vector<ibv_cq *> queues;
+    for (int i = 0; i < 66000; i++) {
+        queues.push_back(ibv_create_cq(side.context, 1, nullptr, nullptr, 0));
+        REQUIRE(queues.back());
+    }
+    for (ibv_cq *const each : queues)
+        REQUIRE(!ibv_destroy_cq(each));
+}
+
+// Requests to a killed process fail after their retries.
+void lose_peer(int socket, bool is_first) {
+    Side side;
+    side.connect(socket);
+    if (!is_first)
+        raise(SIGKILL);
+    char byte;
+    REQUIRE(read(socket, &byte, 1) == 0);
+    ibv_wc wc;
+    do {
+        REQUIRE(!side.post(IBV_WR_RDMA_WRITE, 0, 8));
+        wc = side.poll();
+    } while (wc.status == IBV_WC_SUCCESS); // until the fabric detects the death
+    REQUIRE(wc.status == IBV_WC_RETRY_EXC_ERR);
+}
+
+// ---- the fabric ----------------------------------------------------------------------------
+
+using Program = void(int socket, bool is_first);
+
+pid_t start(Program *program, const std::string &path, unsigned host, int socket, int other) {
+    const pid_t pid = fork();
+    if (pid == 0) {
+        close(other);
+        alarm(60);
+        setenv("RPMA_SIM_SOCKET", path.c_str(), 1);
+        setenv("RPMA_SIM_HOST", std::to_string(host).c_str(), 1);
+        program(socket, host == 1);
+        _exit(0);
+    }
+    return pid;
+}
+
+void run(Program *program, bool uses_threads) {
+    Options options;
+    options.profile = sim_find_profile("rxe");
+    Server server(options, nullptr, uses_threads);
+    const std::string path = "/tmp/rpma-sim-test-" + std::to_string(getpid());
+    assert_int_equal(server.listen(path), 0);
+    int ends[2];
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+    const pid_t first = start(program, path, 1, ends[0], ends[1]);
+    const pid_t second = start(program, path, 2, ends[1], ends[0]);
+    close(ends[0]);
+    close(ends[1]);
+    int running = 2;
+    while (running > 0 || server.processes() > 0) {
+        server.step(10);
+        int status;
+        for (pid_t ended; running > 0 && (ended = waitpid(-1, &status, WNOHANG)) > 0;
+             running--) {
+            const bool is_killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
+            assert_true(ended == first || ended == second);
+            assert_true(status == 0 || (program == lose_peer && ended == second && is_killed));
+        }
+    }
+    assert_true(!uses_threads || server.memory_threads() >= 2);
+}
+
+constexpr Program *PROGRAMS[] = {write_large,      wait_in_threads, post_in_threads,
+                                 fork_child,       outlive_parent,  lose_peer,
+                                 end_child,        stop_peer,       forbid_access,
+                                 lack_descriptors, inherit_nothing, create_many_queues};
+
+void programs_run_with_direct_access(void **) {
+    for (Program *const program : PROGRAMS)
+        run(program, false);
+}
+
+void programs_run_with_memory_threads(void **) {
+    for (Program *const program : PROGRAMS)
+        if (program != outlive_parent && // the memory thread ends with its process
+            program != create_many_queues)
+            run(program, true);
+}
+
+} // namespace
+
+int main() {
+    const CMUnitTest tests[] = {
+        cmocka_unit_test(programs_run_with_direct_access),
+        cmocka_unit_test(programs_run_with_memory_threads),
+    };
+    return cmocka_run_group_tests(tests, nullptr, nullptr);
+}
