@@ -43,7 +43,7 @@ the addresses 10.77.0.1 and fd77::1.
 
   -n, --hosts N             number of hosts (default: one for each COMMAND)
   -d, --device [HOST=]NAME  RDMA device of all hosts or of one (default: rxe);
-                            "help" lists them
+                            "help" lists them; or FILE, a report of rpma-check
   -f, --fault WHEN ACTION   as one argument; "help" lists them
   -p, --pmem [HOST=]FILE    FILE is persistent memory (default: of host1)
       --dax KIND            device (default) or fs: the kind of the --pmem files
@@ -177,7 +177,10 @@ void read_device(Settings &settings, std::string_view text) {
     if (text == "help")
         print_help(list_devices());
     const unsigned prefix = take_host_prefix(text);
-    const sim_profile *const profile = sim_find_profile(text.data());
+    // No name of a device has these characters.
+    const bool is_file = text.find_first_of("/.") != text.npos;
+    const sim_profile *const profile =
+        is_file ? read_report(std::string(text)) : sim_find_profile(text.data());
     if (profile == nullptr)
         refuse("there is no device '%.*s': --device help lists them",
                static_cast<int>(text.size()), text.data());

@@ -6,6 +6,7 @@
 
 devices.py fabric   the profiles of rpma-sim: C, for profile.h
 devices.py info     the drivers that rpma-info knows: C++, for programs/info/driver.cc
+devices.py replay   what a report of rpma-check changes in a profile: C++, for sim/run/report.cc
 """
 
 import csv
@@ -27,6 +28,9 @@ NEGATED = ("full_queue_error", "inline_error", "sge_error", "invalid_error", "ea
 NOT_OF_REPORTS = ("library", "row", "simulated", "kernel_driver", "prefix", "transport", "sizing", "negates_errors")
 # Limits that follow from others.
 SHARED_LIMITS = ("max_recv_sge", "attr.max_srq", "attr.max_srq_wr", "attr.max_srq_sge")
+# Properties of reports that each device of the fabric has alike.
+FIXED = {"attr.phys_port_cnt": 1, "has_rc": 1, "lacks_inline_silently": 0, "joins_write_and_message": 0,
+         "reads_empty_list": 0}
 BITS = ("attr.device_cap_flags", "ud_odp_caps", "cq_wc_flags", "cq_refused_mask", "cq_refused_flags", "events")
 # The prefixes of constants of C, by property.
 PREFIXES = {"atomic_cap": "IBV_ATOMIC_", "device_cap_flags": "IBV_DEVICE_", "source_error": "IBV_WC_",
@@ -254,8 +258,43 @@ def info():
     return "".join(lines)
 
 
+def replay():
+    """The macros of sim/run/report.cc for each property, and the rows of answers.tsv."""
+    lines = []
+    for key, kind_of_value in attributes().items():
+        member = "retry_count_7_is_endless" if key == "retry_count" else key
+        if key in FIXED:
+            lines.append(f"FIXED({kind_of_value.upper()}, \"{key}\", {FIXED[key]})")
+            continue
+        names = values_in_c(key) if kind_of_value in ("constant", "bits", "behaviour") else {}
+        lines.append(f"MEMBER({kind_of_value.upper()}, \"{key}\", {member}"
+                     + "".join(f', {{"{name}", {value}}}' for name, value in names.items()) + ")")
+    answers = []
+    with open(HERE / "answers.tsv", encoding="utf-8", newline="") as table:
+        rows = csv.DictReader((line for line in table if not line.startswith("#")), delimiter="\t", quoting=csv.QUOTE_NONE)
+        for row in rows:
+            results = [each.rpartition("=") for each in row["results"].split(" | ")]
+            form = results[0][2] if not results[0][1] else "WORDS"
+            words = "".join(f', {{"{word}", {"true" if value == "yes" else "false"}}}' for word, _, value in results if word)
+            answers.append(f'ANSWER({form.replace(" ", "_")}, "{row["property"]}", "{row["question"]}"{words})')
+    return "\n".join(["const Attribute ATTRIBUTES[] = {", *(f"    {line}," for line in lines), "};",
+                      "const Answer ANSWERS[] = {", *(f"    {line}," for line in answers), "};", ""])
+
+
+def values_in_c(key):
+    """{name in a report: value of C}"""
+    if key == "retry_count":
+        return {of_fabric(device[key]): str(device[key] == "yes, not 7").lower() for device in read_devices().values()}
+    names = {}
+    for device in read_devices().values():
+        for name in [of_fabric(device[key])] if key not in BITS else device[key].removeprefix("all but ").split():
+            if name != "none":
+                names[name] = in_c(key, name, device)
+    return names
+
+
 if __name__ == "__main__":
-    made = {"fabric": fabric, "info": info}.get(sys.argv[1] if len(sys.argv) == 2 else None)
+    made = {"fabric": fabric, "info": info, "replay": replay}.get(sys.argv[1] if len(sys.argv) == 2 else None)
     if not made:
         sys.exit(__doc__.strip())
     print("// Made by sim/device/devices.py of sim/device/devices.tsv.\n")

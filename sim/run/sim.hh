@@ -86,6 +86,10 @@ struct Settings {
 Settings read_options(int argc, char *argv[]);
 unsigned host_number(std::string_view text); // of "2" or "host2"; 0: other text
 
+// report.cc: returns the device of a report of rpma-check, or ends the program. Prints a line
+// with what the fabric cannot replay.
+const sim_profile *read_report(const std::string &path);
+
 // faults.cc
 Fault read_fault(std::string_view text);       // ends the program if the text is invalid
 uint64_t read_duration(std::string_view text); // nanoseconds; UINT64_MAX: invalid

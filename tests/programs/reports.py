@@ -2,6 +2,7 @@
 # Copyright 2026, the librpma developers
 """Reports of rpma-check, made of the rows of sim/device/devices.tsv."""
 
+import functools
 import json
 import pathlib
 import sys
@@ -35,6 +36,7 @@ def report(name, **changes):
             "attributes": devices.reported(name), "answers": {}, "promises": {}, "differences": []} | changes
 
 
+@functools.cache
 def validator():
     try:
         import jsonschema
