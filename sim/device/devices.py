@@ -18,7 +18,7 @@ import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 SOURCE = re.compile(r"(?:linux|rdma-core)(?:-[\d.]+)? \S+(?: but \S+/)?: .+|lab \w+:.*|run .+|conformance|"
-                    r"(?:InfiniBand|assumed): .+|example|librpma")
+                    r"(?:InfiniBand|assumed): .+|example|librpma|report [\w-]+")
 # Properties of the pages, rpma-info and tests, which no profile has.
 NOT_OF_PROFILES = ("library", "row", "simulated", "has_rc", "lacks_inline_silently", "joins_write_and_message",
                    "reads_empty_list", "retry_count", "negates_errors")
@@ -79,6 +79,8 @@ def read_devices():
         for source in row.sources:
             if not SOURCE.fullmatch(source):
                 row.fails(f"\"{source}\" is not in the form of contract/README.md")
+            if source.startswith("report ") and not (HERE / "reports" / f"{source[7:]}.json").is_file():
+                row.fails(f"reports/ has no {source[7:]}.json")
         for name in named(row):
             values, (added, value) = found[name], (row.value.startswith("+ "), row.value.removeprefix("+ "))
             if row.patterns == ["*"]:

@@ -39,8 +39,9 @@ CONTACTS = {"mail": [("debian/control", r"^(Maintainer: .*<)[^>]+(>)$"),
                      ("debian/copyright", r"^(Upstream-Contact: .*<)[^>]+(>)$"),
                      ("debian/changelog", r"^( -- .*<)[^>]+(>  .*)$"),
                      ("packaging/rpm/librpma.spec", r"^(\* .*<)[^>]+(> - .*)$"),
-                     ("SECURITY.md", r"(by mail to <)[^>]+(>)")],
+                     ("SECURITY.md", r"(by mail to <)[^>]+(>)"), ("docs/hardware.md", r"(by mail to <)[^>]+(>)")],
             "issues": [("README.md", r"(Report bugs at <)[^>]+(>)"), ("SECURITY.md", r"(Report bugs at <)[^>]+(>)"),
+                       ("docs/hardware.md", r"(Report it at <)[^>]+(>)"),
                        ("packaging/rpm/librpma.spec", r"^(BugURL: +)\S+()$"),
                        *((file, r"(Report bugs at )[^\s\\]+()") for file in HELPS)]}
 HEAD = [f"{common.SONAME} librpma0 #MINVER#", "* Build-Depends-Package: librpma-dev"]

@@ -74,5 +74,17 @@ def private():
         expect(is_refused(**changes), True, f"{changes}")
 
 
+@test("the received reports are valid, and docs/hardware.md has the table of them")
+def received():
+    for name, found in reports.received().items():
+        expect([error.message for error in reports.validator().iter_errors(found)], [], name)
+    page = (reports.SOURCE / "docs/hardware.md").read_text(encoding="utf-8")
+    expect(page.partition("`sim/device/reports/`.\n\n")[2], reports.table(reports.received()), "the end of docs/hardware.md")
+    example = {"mlx5-1": reports.report("mlx5", differences=[DIFFERENCE, DIFFERENCE]), "siw-1": reports.report("siw")}
+    expect(reports.table(example).splitlines()[2:],
+           ["| mlx5-1 | mlx5_core | 0x02c9/4125 | 1.0 | 6.1.0-28, 44.0 | RoCE, 100 Gbit/s, MTU 1024 | page is wrong: 2 |",
+            "| siw-1 | siw | 0x626d74/0 | 1.0 | 6.1.0-28, 44.0 | iWARP, 100 Gbit/s, MTU 1024 | none |"], "the table")
+
+
 if __name__ == "__main__":
     sys.exit(harness.main())

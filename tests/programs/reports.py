@@ -36,6 +36,28 @@ def report(name, **changes):
             "attributes": devices.reported(name), "answers": {}, "promises": {}, "differences": []} | changes
 
 
+def received():
+    """{name: report} of the reports that users have sent."""
+    return {path.stem: json.loads(path.read_text(encoding="utf-8"))
+            for path in sorted((SOURCE / "sim/device/reports").glob("*.json"))}
+
+
+def table(reports):
+    """The table of docs/hardware.md."""
+    if not reports:
+        return "No report has been received yet.\n"
+    lines = ["| report | driver | model | firmware | kernel, rdma-core | link | differences |", "| --- |" + " --- |" * 6]
+    for name, report in reports.items():
+        of, link = report["device"], report["device"]["link"]
+        counts = {each["severity"]: 0 for each in report["differences"]}
+        for each in report["differences"]:
+            counts[each["severity"]] += 1
+        lines.append(f"| {name} | {of['driver']} | {of['model']} | {of['firmware']} | {of['kernel']}, {of['rdma_core']} | "
+                     f"{link['transport']}, {link['rate_gbps']} Gbit/s, MTU {link['mtu']} | "
+                     f"{', '.join(f'{key}: {count}' for key, count in sorted(counts.items())) or 'none'} |")
+    return "\n".join(lines) + "\n"
+
+
 @functools.cache
 def validator():
     try:

@@ -133,6 +133,13 @@ def missing():
         expect("fw_ver:\t\t\t\t1.0\n" in done.stdout, True, done.stdout)
 
 
+@test("rpma-sim reads each received report")
+def received():
+    with files(*reports.received().values()) as paths:
+        for name, path in zip(reports.received(), paths):
+            expect(sim(path).returncode, 0, name)
+
+
 def broken():
     """(what, content of the file, words of the line)"""
     good = reports.report("mlx5")
