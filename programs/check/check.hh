@@ -35,11 +35,14 @@ template <class... Values>
 // options.cc
 struct Options {
     std::string address, port = "7206", report, memory, power_cut, verify;
-    bool is_server = false, once = false, json = false, port_down = false;
+    bool is_server = false, once = false, json = false, port_down = false, no_flush = false;
 };
 // Exits after --help, --version and wrong arguments.
 Options read_options(int argc, char *argv[]);
 
-// power_cut.cc
+// power_cut.cc: the client, the server, and the comparison after the power cut
+int write_records(const Options &options);
+int serve_records(const Options &options);
+int verify_records(const Options &options);
 
 #endif

@@ -12,7 +12,10 @@ int main(int argc, char *argv[]) {
     occupy_standard_descriptors();
     try {
         const Options options = read_options(argc, argv);
-        (void)options;
+        if (!options.verify.empty())
+            return verify_records(options);
+        if (!options.power_cut.empty())
+            return options.is_server ? serve_records(options) : write_records(options);
         fail("not implemented");
     } catch (const std::exception &why) {
         (void)std::fprintf(stderr, "rpma-check: %s\n", one_line(why.what()).c_str());

@@ -25,6 +25,9 @@ constexpr char HELP[] =
     "  -j, --json           print the report as JSON\n"
     "  -r, --report FILE    write the report (JSON) to FILE, to send it to the project;\n"
     "                       it has no names, addresses or serial numbers\n"
+    "      --power-cut FILE server: persistent memory; client: lists the flushed records\n"
+    "      --no-flush       client: without flushes, to show that records can be lost\n"
+    "      --verify FILE    after the cut: find the records of FILE in --memory PATH\n"
     "  -h, --help, -V, --version\n"
     "\n"
     "Exit status: 0 no difference, 1 differences, 2 the check could not run\n"
@@ -42,6 +45,29 @@ constexpr char HELP[] =
     std::exit(EXIT_SUCCESS);
 }
 
+// Refuses options of other uses. Returns true if the options are complete: --verify.
+bool check_power_cut(const Options &options, size_t addresses) {
+    const bool verifies = !options.verify.empty(), cuts = !options.power_cut.empty();
+    const std::tuple<bool, const char *> others[] = {
+        {options.json, "--json"},
+        {!options.report.empty(), "--report"},
+        {options.port_down, "--port-down"},
+        {options.once, "--once"},
+        {verifies && cuts, "--power-cut"},
+        {verifies && options.is_server, "--server"},
+        {cuts && !options.memory.empty(), "--memory"}};
+    for (const auto &[given, name] : others)
+        if (given && (verifies || cuts))
+            refuse(fmt::format("{} cannot be used with {}", name,
+                               verifies ? "--verify" : "--power-cut"));
+    if (options.no_flush && (!cuts || options.is_server))
+        refuse("--no-flush is for a client with --power-cut");
+    if (verifies && (options.memory.empty() || addresses != 0))
+        refuse("--verify compares FILE with memory of this machine: add --memory PATH, and no "
+               "ADDRESS");
+    return verifies;
+}
+
 } // namespace
 
 Options read_options(int argc, char *argv[]) {
@@ -51,14 +77,15 @@ Options read_options(int argc, char *argv[]) {
     bool is_help = false, is_version = false;
     app.set_help_flag();
     app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
-    const std::pair<const char *, bool *> flags[] = {{"-s,--server", &options.is_server},
-                                                     {"-1,--once", &options.once},
-                                                     {"-j,--json", &options.json},
-                                                     {"--port-down", &options.port_down},
-                                                     {"-h,--help", &is_help},
-                                                     {"-V,--version", &is_version}};
+    const std::pair<const char *, bool *> flags[] = {
+        {"-s,--server", &options.is_server}, {"-1,--once", &options.once},
+        {"-j,--json", &options.json},        {"--port-down", &options.port_down},
+        {"--no-flush", &options.no_flush},   {"-h,--help", &is_help},
+        {"-V,--version", &is_version}};
     const std::pair<const char *, std::string *> texts[] = {{"-p,--port", &options.port},
                                                             {"-m,--memory", &options.memory},
+                                                            {"--power-cut", &options.power_cut},
+                                                            {"--verify", &options.verify},
                                                             {"-r,--report", &options.report}};
     for (const auto &[names, value] : flags)
         app.add_flag_callback(names, [to = value] { *to = true; })->disable_flag_override();
@@ -81,6 +108,8 @@ Options read_options(int argc, char *argv[]) {
     if (*end != '\0' || options.port.empty() || number < 1 || number > 65535)
         refuse(fmt::format("--port takes a number from 1 to 65535, not \"{}\"",
                            escaped(options.port)));
+    if (check_power_cut(options, addresses.size()))
+        return options;
     if (addresses.size() != 1 || addresses[0].empty())
         refuse(addresses.size() > 1 ? "only one address is possible"
                                     : "the address of the server is missing");
