@@ -28,7 +28,7 @@ void refuse(const char *format, ...) {
 
 namespace {
 
-constexpr unsigned MAX_HOSTS = 254; // 10.77.0.N
+using sim::MAX_HOSTS, sim::Fault;
 
 constexpr char USAGE[] =
     R"(usage: rpma-sim [OPTION...] [@HOST] COMMAND [ARG...]
@@ -132,7 +132,7 @@ uint64_t number(const char *option, std::string_view text, uint64_t least, uint6
 }
 
 unsigned host(const char *option, std::string_view text) {
-    const unsigned found = host_number(text);
+    const unsigned found = sim::read_host(text);
     if (found == 0)
         refuse("%s takes a host, such as host2, not '%.*s'", option,
                static_cast<int>(text.size()), text.data());
@@ -149,7 +149,7 @@ bool choice(const char *option, std::string_view text, const char *first, const 
 // Removes and returns the HOST of "[HOST=]VALUE"; 0 if no host precedes '='.
 unsigned take_host_prefix(std::string_view &text) {
     const size_t at = text.find('=');
-    const unsigned found = at == text.npos ? 0 : host_number(text.substr(0, at));
+    const unsigned found = at == text.npos ? 0 : sim::read_host(text.substr(0, at));
     if (found != 0)
         text.remove_prefix(at + 1);
     return found;
@@ -217,13 +217,34 @@ void read_fault_kinds(Settings &settings, std::string_view text) {
         const size_t end = std::min(text.find(','), text.size());
         const std::string_view kind = text.substr(0, end);
         if (kind == "help")
-            print_help(list_fault_kinds());
-        if (!is_fault_kind(kind))
+            print_help(sim::list_explored_faults());
+        if (kind != "none" && !sim::is_explored(kind))
             refuse("--faults: there is no kind '%.*s': --faults help lists them",
                    static_cast<int>(kind.size()), kind.data());
         settings.fault_kinds.push_back(kind);
         text.remove_prefix(std::min(end + 1, text.size()));
     }
+}
+
+void read_fault(Settings &settings, const char *text) {
+    try {
+        settings.faults.push_back(sim::read_fault(text));
+    } catch (const sim::BadFault &bad) {
+        refuse("--fault '%s': %s: --fault help explains them", text, bad.why.c_str());
+    }
+}
+
+// Refuses a fault that the device of one of its hosts cannot have.
+void check_fault(const Fault &fault, unsigned host, const sim_profile &device) {
+    if (is_possible(device, fault))
+        return;
+    std::string others;
+    for (const sim_profile &each : std::span(sim_profiles, sim_profile_count))
+        if (is_possible(each, fault))
+            others += std::string(others.empty() ? "" : ", ") + each.name;
+    refuse("--fault '%s': the device %s of host%u cannot have this fault%s%s",
+           fault.text.c_str(), device.name, host,
+           others.empty() ? ", nor can another one" : ": use one of ", others.c_str());
 }
 
 // Returns false if this is not an option of explore.
@@ -267,8 +288,8 @@ void read_option(Settings &settings, int option, const char *value) {
         return read_device(settings, value);
     case 'f':
         if (strcmp(value, "help") == 0)
-            print_help(list_faults());
-        settings.faults.push_back(read_fault(value));
+            print_help(sim::list_faults());
+        read_fault(settings, value);
         break;
     case 'p': {
         std::string_view file = value;
@@ -373,6 +394,7 @@ void check_hosts(Settings &settings, bool has_host_count) {
     for (const Fault &fault : settings.faults) {
         check_host(settings, "--fault", fault.after);
         check_commands(settings, "--fault 'after'", fault.after);
+        check_host(settings, "--fault", fault.caller);
         for (const unsigned number : fault.hosts) {
             check_host(settings, "--fault", number);
             check_fault(fault, number, settings.device_of(number));
@@ -402,16 +424,6 @@ Settings read_saved(const std::string &path, int argc) {
 }
 
 } // namespace
-
-unsigned host_number(std::string_view text) {
-    if (text.starts_with("host"))
-        text.remove_prefix(4);
-    unsigned found = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), found);
-    return error == std::errc() && end == text.data() + text.size() && found <= MAX_HOSTS
-               ? found
-               : 0;
-}
 
 Settings read_options(int argc, char *argv[]) {
     Settings settings;

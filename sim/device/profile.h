@@ -117,12 +117,8 @@ struct sim_profile {
 extern const struct sim_profile sim_profiles[];
 extern const size_t sim_profile_count;
 const struct sim_profile *sim_find_profile(const char *name); // NULL: not found
-// Returns true if the device can have a fault, which has the name of an action of rpma-sim's
-// --fault. `event` is the type of the action "event"; other actions do not use it.
 // Returns true for soft-RoCE and soft-iWARP: they have no parent device.
 bool sim_is_software(const struct sim_profile *device);
-bool sim_device_has_fault(const struct sim_profile *device, const char *action,
-                          enum ibv_event_type event);
 
 #ifdef __cplusplus
 }

@@ -33,25 +33,6 @@ std::string short_name(int event) {
     return std::string(name);
 }
 
-// The printed requests: only these affect other programs.
-constexpr Name CALLS[] = {
-    {sim::OP_REG_MR, "ibv_reg_mr"},
-    {sim::OP_REREG_MR, "ibv_rereg_mr"},
-    {sim::OP_REQ_NOTIFY, "ibv_req_notify_cq"},
-    {sim::OP_CREATE_QP, "ibv_create_qp"},
-    {sim::OP_POST_RECV, "ibv_post_recv"},
-    {sim::OP_PERSIST, "makes memory persistent"},
-    {sim::OP_CM_DESTROY, "rdma_destroy_id"},
-    {sim::OP_CM_BIND, "rdma_bind_addr"},
-    {sim::OP_CM_RESOLVE_ADDR, "rdma_resolve_addr"},
-    {sim::OP_CM_RESOLVE_ROUTE, "rdma_resolve_route"},
-    {sim::OP_CM_LISTEN, "rdma_listen"},
-    {sim::OP_CM_CONNECT, "rdma_connect"},
-    {sim::OP_CM_ACCEPT, "rdma_accept"},
-    {sim::OP_CM_REJECT, "rdma_reject"},
-    {sim::OP_CM_DISCONNECT, "rdma_disconnect"},
-};
-
 constexpr Name OPERATIONS[] = {
     {IBV_WR_RDMA_WRITE, "write"},
     {IBV_WR_RDMA_WRITE_WITH_IMM, "write with immediate data"},
@@ -95,9 +76,9 @@ template <class T> T at(const std::vector<std::byte> &bytes, size_t offset) {
     return value;
 }
 
-std::string describe_post(const std::vector<std::byte> &request) {
+std::string describe_post(const char *call, const std::vector<std::byte> &request) {
     const auto count = at<sim::PostSend>(request, 0).count;
-    std::string text = "ibv_post_send:";
+    std::string text = std::string(call) + ":";
     size_t offset = sizeof(sim::PostSend);
     for (uint32_t i = 0; i < count; i++) {
         const auto wr = at<sim::SendWr>(request, offset);
@@ -109,23 +90,18 @@ std::string describe_post(const std::vector<std::byte> &request) {
 
 } // namespace
 
-std::string describe(const std::vector<std::byte> &request, int error,
-                     const sim::Reply &reply) {
+std::string describe(const sim::CallName *call, const std::vector<std::byte> &request,
+                     int error, const sim::Reply &reply) {
     const auto op = at<uint32_t>(request, 0);
-    std::string text;
+    std::string text = op == sim::OP_PERSIST ? "makes memory persistent" : "";
+    if (call != nullptr && call->is_traced)
+        text = call->name;
     if (op == sim::OP_POST_SEND) {
-        text = describe_post(request);
+        text = describe_post(call->name, request);
         error = at<sim::PostSend::Reply>(reply.bytes, 0).error;
     } else if (op == sim::OP_TAKE_EVENT && reply.bytes.size() > sizeof(sim::TakeEvent::Reply)) {
         const auto event = at<sim::CmEvent>(reply.bytes, sizeof(sim::TakeEvent::Reply));
-        text = "rdma_get_cm_event: " + short_name(static_cast<int>(event.type));
-    } else if (op == sim::OP_TAKE_EVENT) {
-        text = at<sim::TakeEvent::Reply>(reply.bytes, 0).type == 0 ? "ibv_get_cq_event"
-                                                                   : "ibv_get_async_event";
-    } else {
-        for (const Name &each : CALLS)
-            if (each.number == op)
-                text = each.name;
+        text += ": " + short_name(static_cast<int>(event.type));
     }
     if (error != 0 && !text.empty())
         text += std::string(", which fails: ") + strerror(error);

@@ -77,57 +77,36 @@ sim::VirtualClock *map_clock(const std::string &path) {
     return static_cast<sim::VirtualClock *>(page);
 }
 
-// The kinds of faults. Each adds the faults that the programs, hosts and devices can have.
-using Faults = std::vector<ExploreFault>;
-struct FaultKind {
-    const char *name, *text;
-    void (*add)(Faults &faults, const Settings &settings);
-};
+sim::ExploredFaults possible_faults(const Settings &settings,
+                                    const std::vector<std::string_view> &names) {
+    sim::ExploredHosts hosts;
+    for (unsigned host = 1; host <= settings.fabric.hosts; host++)
+        hosts.devices.push_back(&settings.device_of(host));
+    for (const Command &command : settings.commands)
+        hosts.programs.push_back(command.host);
+    for (const auto &[host, path] : settings.pmem)
+        hosts.pmem.push_back(host);
+    for (const std::string_view name : names)
+        if (name != "none" && sim::explored_faults(hosts, {name}).groups.empty())
+            refuse("--faults %.*s: no host, device or file of --pmem can have this fault",
+                   static_cast<int>(name.size()), name.data());
+    return sim::explored_faults(hosts, names);
+}
 
-constexpr FaultKind FAULT_KINDS[] = {
-    {"cut", "the link between two hosts is cut, for ever or for a second",
-     [](Faults &faults, const Settings &settings) {
-         for (unsigned host = 1; host <= settings.fabric.hosts; host++)
-             for (unsigned other = host + 1; other <= settings.fabric.hosts; other++) {
-                 faults.push_back({ExploreFault::CUT, host, other});
-                 faults.push_back({ExploreFault::TEMPORARY_CUT, host, other});
-             }
-     }},
-    {"kill", "a program is killed",
-     [](Faults &faults, const Settings &settings) {
-         for (unsigned i = 1; i <= settings.commands.size(); i++)
-             faults.push_back({ExploreFault::KILL, i, 0});
-     }},
-    {"pause", "a program pauses for 10 s",
-     [](Faults &faults, const Settings &settings) {
-         for (unsigned i = 1; i <= settings.commands.size(); i++)
-             faults.push_back({ExploreFault::PAUSE, i, 0});
-     }},
-    {"power", "a host with --pmem loses power",
-     [](Faults &faults, const Settings &settings) {
-         for (const auto &[host, path] : settings.pmem) {
-             faults.push_back({ExploreFault::POWER, host, 0});
-             faults.push_back({ExploreFault::POWER_RANDOM, host, 0});
-         }
-     }},
-    {"refuse", "a post fails: nothing is queued, or, with rxe and siw, all requests are",
-     [](Faults &faults, const Settings &settings) {
-         for (unsigned host = 1; host <= settings.fabric.hosts; host++) {
-             faults.push_back({ExploreFault::REFUSE, host, 0});
-             if (settings.device_of(host).has_doorbell_call)
-                 faults.push_back({ExploreFault::DOORBELL, host, 0});
-         }
-     }},
-};
-static_assert(std::ranges::all_of(FAULT_KINDS, &FaultKind::add), "each kind has faults");
-
-Faults possible_faults(const Settings &settings) {
-    Faults faults;
-    for (const FaultKind &each : FAULT_KINDS)
-        if (settings.fault_kinds.empty() ||
-            std::ranges::find(settings.fault_kinds, each.name) != settings.fault_kinds.end())
-            each.add(faults, settings);
-    return faults;
+// Those after which no program starts.
+sim::ExploredFaults power_failures(const Settings &settings) {
+    const auto is_named = [&](std::string_view name) {
+        return settings.fault_kinds.empty() ||
+               std::ranges::find(settings.fault_kinds, name) != settings.fault_kinds.end();
+    };
+    if (!is_named("power-off") && !is_named("power"))
+        return {};
+    if (settings.pmem.empty())
+        return {};
+    sim::ExploredFaults found = possible_faults(settings, {"power-off"});
+    for (sim::ExploredFaults::Group &group : found.groups)
+        std::erase_if(group.faults, [](const sim::Fault &fault) { return fault.lasts != 0; });
+    return found;
 }
 
 } // namespace
@@ -230,22 +209,6 @@ int Exploration::wait_for(pid_t pid) {
     return status;
 }
 
-bool is_fault_kind(std::string_view name) {
-    return name == "none" || std::ranges::find(FAULT_KINDS, name, [](const FaultKind &each) {
-                                 return std::string_view(each.name);
-                             }) != std::end(FAULT_KINDS);
-}
-
-std::string list_fault_kinds() {
-    std::string list;
-    for (const FaultKind &each : FAULT_KINDS) {
-        std::string name = each.name;
-        name.resize(8, ' ');
-        list += name + each.text + "\n";
-    }
-    return list + "none    no fault\n";
-}
-
 void Exploration::check_signals() {
     if (const int number = signals.received(); number != 0)
         throw Exit{128 + number, ""};
@@ -287,7 +250,11 @@ class Explorer {
 
 Explorer::Explorer(Settings &settings, const Libraries &libraries)
     : settings_(settings),
-      directory_(""), exploration_{settings, libraries, directory_, possible_faults(settings),
+      directory_(""), exploration_{settings,
+                                   libraries,
+                                   directory_,
+                                   possible_faults(settings, settings.fault_kinds),
+                                   power_failures(settings),
                                    map_clock(directory_.path() + "/clock")} {
     if (!settings.save.empty() && settings.replay.empty())
         try_to_save();

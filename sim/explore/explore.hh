@@ -23,20 +23,22 @@ class Chooser {
     explicit Chooser(std::vector<sim::Choice> recorded) : choices(std::move(recorded)) {}
     enum Kind { TURN, LATENESS, FAULT, POWER, KINDS };
     // Returns an option from 1 to `options`, or 0 for the default.
-    uint32_t choose(Kind kind, size_t options);
+    uint32_t choose(Kind kind, size_t options) { return choose(kind, options, nullptr); }
+    // Returns NULL for no fault.
+    const sim::Fault *choose(Kind kind, const sim::ExploredFaults &faults) {
+        const uint32_t option = choose(kind, faults.size(), &faults);
+        return option == 0 ? nullptr : &faults[option - 1];
+    }
 
     std::vector<sim::Choice> choices; // the recorded choices, or those to replay
     size_t reached = 0;               // how many of those to replay were made
   private:
+    // `faults`: the options, which have weights; NULL: all options are alike.
+    uint32_t choose(Kind kind, size_t options, const sim::ExploredFaults *faults);
     bool is_random_ = false;
     uint64_t state_ = 0;
     uint32_t positions_[KINDS] = {}, faults_left_ = 0;
     uint64_t limits_[KINDS] = {}; // probabilities in units of 2^-32
-};
-
-struct ExploreFault {
-    enum Kind { KILL, PAUSE, CUT, TEMPORARY_CUT, REFUSE, DOORBELL, POWER, POWER_RANDOM } kind;
-    unsigned one, other; // one: the number of a program or host; other: of a host
 };
 
 // A file of --pmem while programs change a copy of it: the original has another name, so that
@@ -61,8 +63,8 @@ struct Exploration {
     Settings &settings;
     const Libraries &libraries;
     const Directory &directory;
-    std::vector<ExploreFault> faults;
-    sim::VirtualClock *clock; // mapped by the programs
+    sim::ExploredFaults faults, power_failures; // power_failures: after the programs' end
+    sim::VirtualClock *clock;                   // mapped by the programs
     Signals signals{};
     std::list<OriginalFile> pmem{};
     void check_signals(); // throws an Exit after a signal
@@ -70,7 +72,7 @@ struct Exploration {
     int wait_for(pid_t pid);
 };
 
-class Schedule : sim::Watcher {
+class Schedule : sim::Watcher, sim::Machines {
   public:
     Schedule(Exploration &exploration, uint64_t seed, Chooser &chooser, bool is_traced);
     ~Schedule() override;
@@ -89,6 +91,7 @@ class Schedule : sim::Watcher {
         std::string name;
         pid_t pid = -1;
         int pidfd = -1, out = -1, err = -1;
+        bool restarts = false; // a fault starts it again
         bool is_alive = true, is_started = false, is_listening = false, ignores_status = false;
         bool waits = true; // the pending request is a wait
         sim::Wait wait{};
@@ -114,10 +117,15 @@ class Schedule : sim::Watcher {
     void handle_exit(Process &process);
     void kill_process(Process &process);
     void end_all();
-    void apply(const ExploreFault &fault);
-    bool is_possible(const ExploreFault &fault) const;
-    void lose_power(unsigned host, bool at_random);
-    void lose_power_at_end();
+    sim::Fabric &fabric() override { return server_->fabric(); }
+    template <class Function> void for_each_process(const sim::Fault &fault, Function function);
+    void kill(const sim::Fault &fault) override;
+    void start(const sim::Fault &fault) override;
+    void suspend(const sim::Fault &fault, bool is_suspended) override;
+    void power_off(const sim::Fault &fault) override;
+    void apply(const sim::Fault &fault);
+    void end_due_faults();
+    bool has_process(const sim::Fault &fault) const;
     void check();
     void record_finding(const std::string &what);
     std::string waiting() const;
@@ -135,13 +143,16 @@ class Schedule : sim::Watcher {
     std::unique_ptr<sim::Server> server_;
     std::mt19937_64 generator_;
     std::vector<Process> processes_;
+    std::vector<const sim::Fault *> due_ends_; // faults that end now
+    unsigned pending_ends_ = 0;                // faults that end later
     size_t current_ = 0;
     uint64_t changes_ = 0, progress_at_ = 0, requests_ = 0;
     bool is_finished_ = false;
 };
 
 // describe.cc: describe a request or a completion in the trace
-std::string describe(const std::vector<std::byte> &request, int error, const sim::Reply &reply);
+std::string describe(const sim::CallName *call, const std::vector<std::byte> &request,
+                     int error, const sim::Reply &reply);
 std::string describe(const ibv_wc &wc);
 
 // explore.cc

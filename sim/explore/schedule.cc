@@ -26,7 +26,6 @@ namespace {
 constexpr uint64_t NEVER = UINT64_MAX, MICROSECOND = 1'000, SECOND = 1'000'000'000;
 constexpr uint64_t BEGIN = 1000 * SECOND;    // the virtual time at the start
 constexpr uint64_t LISTEN_TIMEOUT = SECOND;  // then the next command starts
-constexpr uint64_t PAUSE = 10 * SECOND;      // how long a fault pauses a program
 constexpr uint64_t MAX_IDLE = 1000 * SECOND; // without a request other than a wait
 constexpr uint64_t MAX_REQUESTS = 200'000;   // of a schedule
 constexpr int MAX_TURN = 10'000;             // milliseconds of real time
@@ -53,7 +52,7 @@ Chooser::Chooser(uint64_t seed) : is_random_(true), state_(seed) {
     limits_[POWER] = uint64_t{1} << 31;
 }
 
-uint32_t Chooser::choose(Kind kind, size_t options) {
+uint32_t Chooser::choose(Kind kind, size_t options, const sim::ExploredFaults *faults) {
     const bool is_fault = kind == FAULT || kind == POWER;
     if (options == 0)
         return 0;
@@ -70,8 +69,9 @@ uint32_t Chooser::choose(Kind kind, size_t options) {
     if (sim::next_random(state_) >> 32 >= limits_[kind] || (is_fault && faults_left_ == 0))
         return 0;
     faults_left_ -= is_fault;
-    choices.push_back(
-        {position, static_cast<uint32_t>(sim::next_random(state_) % options) + 1});
+    const uint64_t random = sim::next_random(state_);
+    const uint64_t option = faults != nullptr ? faults->choose(random) : random % options;
+    choices.push_back({position, static_cast<uint32_t>(option) + 1});
     return choices.back().option;
 }
 
@@ -117,8 +117,10 @@ std::string Schedule::output_path(const Process &process, const char *suffix) co
 
 void Schedule::start(Process &process) {
     const unsigned host = process.command->host;
-    process.out = open_output(output_path(process, ".out"));
-    process.err = open_output(output_path(process, ".err"));
+    if (process.out < 0) {
+        process.out = open_output(output_path(process, ".out"));
+        process.err = open_output(output_path(process, ".err"));
+    }
     process.pid = fork_command(true, process.out, process.err, [&] {
         (void)personality(ADDR_NO_RANDOMIZE); // the same addresses in each run
         set_environment(host, settings_.fabric.hosts, exploration_.directory.path(),
@@ -195,6 +197,8 @@ void Schedule::handle_exit(Process &process) {
     const bool is_host_running = std::ranges::any_of(processes_, [&](const Process &other) {
         return other.is_alive && other.command->host == host;
     });
+    if (process.restarts)
+        return;
     is_finished_ =
         is_finished_ || settings_.until == Until::FIRST ||
         (settings_.until == Until::HOST && settings_.until_host == host && !is_host_running);
@@ -204,7 +208,7 @@ void Schedule::kill_process(Process &process) {
     if (!process.is_alive)
         return;
     process.ignores_status = true;
-    kill(process.pid, SIGKILL);
+    ::kill(process.pid, SIGKILL);
     pollfd event = {process.pidfd, POLLIN, 0};
     while (poll(&event, 1, -1) < 0)
         ;
@@ -285,12 +289,13 @@ bool Schedule::pass_time() {
 }
 
 bool Schedule::step() {
-    if (!finding.empty() || is_finished_ ||
-        std::ranges::none_of(processes_, &Process::is_alive))
+    end_due_faults();
+    const bool is_any_alive = std::ranges::any_of(processes_, &Process::is_alive);
+    if (!finding.empty() || is_finished_ || (!is_any_alive && pending_ends_ == 0))
         return false;
-    if (const uint32_t fault = chooser_.choose(Chooser::FAULT, exploration_.faults.size()))
-        if (is_possible(exploration_.faults[fault - 1]))
-            apply(exploration_.faults[fault - 1]);
+    if (const sim::Fault *const fault = chooser_.choose(Chooser::FAULT, exploration_.faults);
+        fault != nullptr && has_process(*fault))
+        apply(*fault);
     // By default, a program continues until it waits. Then the next one runs.
     std::vector<Process *> ready;
     for (size_t i = 0; i < processes_.size(); i++)
@@ -320,13 +325,15 @@ void Schedule::run_turn(Process &process) {
         const std::vector<std::byte> request = *server_->held(process.pid);
         sim::Reply reply;
         const size_t before = steps.size();
+        const sim::CallName *const call =
+            is_traced_ ? name_of_call(fabric(), request) : nullptr;
         const int error = server_->execute_held(process.pid, reply);
         uint32_t op;
         memcpy(&op, request.data(), sizeof(op));
         process.is_listening |= op == sim::OP_CM_LISTEN && error == 0;
         progress_at_ = server_->fabric().now();
         // Moves the call before its effects.
-        const std::string words = is_traced_ ? describe(request, error, reply) : "";
+        const std::string words = is_traced_ ? describe(call, request, error, reply) : "";
         add_step("  ", process.name, words);
         if (!words.empty())
             std::rotate(steps.begin() + static_cast<ptrdiff_t>(before), steps.end() - 1,
@@ -361,70 +368,83 @@ void Schedule::completed(const sim::Cq &cq, const ibv_wc &wc) {
         add_step("  ", "host" + std::to_string(cq.session->host->number), describe(wc));
 }
 
-bool Schedule::is_possible(const ExploreFault &fault) const {
-    const auto runs_on = [&](unsigned host) {
-        return std::ranges::any_of(processes_, [&](const Process &process) {
-            return process.is_alive && process.command->host == host;
-        });
-    };
-    if (fault.kind == ExploreFault::KILL || fault.kind == ExploreFault::PAUSE)
-        return processes_[fault.one - 1].is_alive && processes_[fault.one - 1].is_started;
-    return runs_on(fault.one);
+// Calls the function for the program of the fault, or for all programs of its host.
+template <class Function>
+void Schedule::for_each_process(const sim::Fault &fault, Function function) {
+    for (Process &process : processes_)
+        if (fault.program != 0 ? process.number == fault.program
+                               : process.command->host == fault.hosts[0])
+            function(process);
 }
 
-void Schedule::apply(const ExploreFault &fault) {
-    sim::Fabric &fabric = server_->fabric();
-    const std::string host = "host" + std::to_string(fault.one);
+bool Schedule::has_process(const sim::Fault &fault) const {
+    return std::ranges::any_of(processes_, [&](const Process &process) {
+        return process.is_alive &&
+               (fault.program == 0 ? process.command->host == fault.hosts[0]
+                                   : process.number == fault.program && process.is_started);
+    });
+}
+
+void Schedule::apply(const sim::Fault &fault) {
     faults++;
-    switch (fault.kind) {
-    case ExploreFault::KILL:
-        add_step("- ", processes_[fault.one - 1].name, "is killed by a fault");
-        return kill_process(processes_[fault.one - 1]);
-    case ExploreFault::PAUSE:
-        add_step("- ", processes_[fault.one - 1].name, "pauses for 10 s");
-        processes_[fault.one - 1].paused_until = fabric.now() + PAUSE;
+    std::string text = "fault: " + fault.text;
+    if (fault.program != 0)
+        if (const std::string &name = processes_[fault.program - 1].name;
+            fault.text.find(name) == fault.text.npos)
+            text += " (" + name + ")";
+    add_step("- ", "", text);
+    sim::apply(*this, fault);
+    if (fault.lasts == 0)
         return;
-    case ExploreFault::CUT:
-    case ExploreFault::TEMPORARY_CUT:
-        add_step("- ", host,
-                 "loses the link to host" + std::to_string(fault.other) +
-                     (fault.kind == ExploreFault::CUT ? "" : " for 1 s"));
-        fabric.cut(fault.one, fault.other, true);
-        if (fault.kind == ExploreFault::TEMPORARY_CUT)
-            fabric.at(fabric.now() + SECOND,
-                      [&fabric, fault] { fabric.cut(fault.one, fault.other, false); });
-        return;
-    case ExploreFault::REFUSE:
-        add_step("- ", host, "refuses the next post");
-        return fabric.refuse_post(fault.one, 1, ENOMEM);
-    case ExploreFault::DOORBELL:
-        add_step("- ", host, "executes the next list, but its post fails");
-        return fabric.refuse_post(fault.one, 0, EIO);
-    case ExploreFault::POWER:
-    case ExploreFault::POWER_RANDOM:
-        return lose_power(fault.one, fault.kind == ExploreFault::POWER_RANDOM);
+    pending_ends_++;
+    fabric().at(fabric().now() + fault.lasts, [this, &fault] { due_ends_.push_back(&fault); });
+}
+
+// Not in the timer: the end of a fault may start programs.
+void Schedule::end_due_faults() {
+    for (const sim::Fault *const fault : std::exchange(due_ends_, {})) {
+        add_step("  ", "", "the fault ends: " + fault->text);
+        pending_ends_--;
+        sim::end(*this, *fault);
     }
 }
 
-void Schedule::lose_power(unsigned host, bool at_random) {
-    server_->fabric().set_power(host, false);
-    add_step("- ", "host" + std::to_string(host), "loses power");
-    for (Process &process : processes_)
-        if (process.command->host == host)
-            kill_process(process);
-    const uint64_t lost = pmem_.lose_power(host, at_random ? &generator_ : nullptr);
-    add_step("  ", "host" + std::to_string(host),
-             "has lost " + std::to_string(lost) + " words that were not persistent");
+void Schedule::kill(const sim::Fault &fault) {
+    for_each_process(fault, [&](Process &process) {
+        process.restarts = fault.lasts != 0;
+        kill_process(process);
+    });
 }
 
-// Flushed data must also survive a power failure after the programs have ended.
-void Schedule::lose_power_at_end() {
-    std::vector<ExploreFault> power_faults;
-    for (const ExploreFault &fault : exploration_.faults)
-        if (fault.kind >= ExploreFault::POWER)
-            power_faults.push_back(fault);
-    if (const uint32_t fault = chooser_.choose(Chooser::POWER, power_faults.size()))
-        apply(power_faults[fault - 1]);
+// A program that has ended by itself, or has not started yet, is not started.
+void Schedule::start(const sim::Fault &fault) {
+    for_each_process(fault, [&](Process &process) {
+        if (process.is_alive || !std::exchange(process.restarts, false))
+            return;
+        close(process.pidfd);
+        process = {.command = process.command,
+                   .number = process.number,
+                   .name = process.name,
+                   .out = process.out, // the new output follows the old one
+                   .err = process.err,
+                   .out_shown = process.out_shown,
+                   .err_shown = process.err_shown};
+        start(process);
+    });
+}
+
+void Schedule::suspend(const sim::Fault &fault, bool is_suspended) {
+    for_each_process(
+        fault, [&](Process &process) { process.paused_until = is_suspended ? NEVER : 0; });
+}
+
+void Schedule::power_off(const sim::Fault &fault) {
+    const unsigned host = fault.hosts[0];
+    fabric().set_power(host, false);
+    kill(fault);
+    const uint64_t lost = pmem_.lose_power(host, fault.is_random ? &generator_ : nullptr);
+    add_step("  ", "host" + std::to_string(host),
+             "has lost " + std::to_string(lost) + " words that were not persistent");
 }
 
 // ---- the result ----------------------------------------------------------------------------
@@ -467,7 +487,10 @@ void Schedule::run() {
     while (step())
         ;
     end_all();
-    lose_power_at_end();
+    // Flushed data must also survive a power failure after the programs have ended.
+    if (const sim::Fault *const fault =
+            chooser_.choose(Chooser::POWER, exploration_.power_failures))
+        apply(*fault);
     if (finding.empty())
         check();
     if (!finding.empty())

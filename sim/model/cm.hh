@@ -118,6 +118,7 @@ class Cm {
     // cm_messages.cc
     void send(const Message &message, uint64_t timeout);
     void wait(const Message &message, uint64_t timeout);
+    void repeat(const Message &message); // which was lost
     void start_timer(uint64_t number, uint64_t timeout);
     void send(const CmId &from, Message::Kind kind, const CmParam &param = {}, int reason = 0);
     void arrive(const Message &message);

@@ -39,6 +39,8 @@ void Cm::send(const Message &message, uint64_t timeout) {
         return;
     if (!fabric_.options().is_stepped && message.destination &&
         fabric_.reachable(*message.source, *message.destination)) {
+        if (message.kind != Message::ARP && fabric_.loses_cm_message(*message.source))
+            return repeat(message);
         // No message overtakes another.
         uint64_t &arrival = arrivals_[{message.source, message.destination}];
         arrival = std::max(arrival, fabric_.now() +
@@ -50,6 +52,16 @@ void Cm::send(const Message &message, uint64_t timeout) {
         return;
     }
     wait(message, timeout);
+}
+
+// cm.c: ib_post_send_mad() repeats a message without a response after its timeout, unless the
+// ID is destroyed meanwhile. A lost response is sent again for the repeated request.
+void Cm::repeat(const Message &message) {
+    const bool is_response = message.kind == Message::REJ || message.kind == Message::DREP;
+    fabric_.at(fabric_.now() + TIMEOUT, [this, message, is_response] {
+        if (is_response || id_of(message.from))
+            send(message, TIMEOUT);
+    });
 }
 
 void Cm::wait(const Message &message, uint64_t timeout) {
@@ -200,7 +212,7 @@ int Cm::connect_now(const CmId &id) const {
     if (!id.device->profile->connects_in_call || fabric_.options().is_stepped)
         return 0;
     Device *const at = device_of(id.destination);
-    if (!at || !fabric_.reachable(*id.device, *at))
+    if (!at || !fabric_.reachable(*id.device, *at) || !fabric_.reachable(*at, *id.device))
         return EHOSTUNREACH;
     return find_listener(id, *at) ? 0 : ECONNREFUSED;
 }

@@ -55,6 +55,7 @@ class Engine {
 
     // req.cc
     bool advance_send(Qp &qp, Send &send);
+    Result attempt(Qp &qp, Send &send);
     bool wait(Qp &qp, Send &send, Result result);
     uint64_t wait_for_receive(Qp &qp, Send &send);
     uint64_t wait_for_response(Qp &qp, Send &send);

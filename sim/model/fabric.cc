@@ -109,6 +109,12 @@ int Fabric::call(Caller &caller, const void *request, size_t length, Reply &repl
     if (!caller.session && op != OP_HELLO && !is_from_system(op))
         return EPROTO;
     caller_ = &caller;
+    if (before_call_ && caller.session &&
+        !before_call_(caller, {static_cast<const std::byte *>(request), length}))
+        return ESRCH;
+    if (!failures_.empty() && caller.session)
+        if (const int failure = fail_by_fault(caller, op))
+            return failure;
     if (op >= OP_CM_FIRST && op <= OP_CM_LAST)
         return cm_.call(caller, request, length, reply);
     int error;
@@ -315,7 +321,7 @@ bool Fabric::reachable(const Device &device, const Device &other) const {
         if (!end->host->has_power || !end->port_is_up || end->removed)
             return false;
     return device.profile->transport == other.profile->transport &&
-           !cut_.contains(link(device.host->number, other.host->number));
+           !cut_.contains({device.host->number, other.host->number});
 }
 
 uint64_t Fabric::delay(const Device &device, const Device &other) const {
@@ -338,11 +344,63 @@ void Fabric::links_changed() {
 }
 
 void Fabric::cut(unsigned host, unsigned other, bool is_cut) {
-    if (is_cut)
-        cut_.insert(link(host, other));
-    else
-        cut_.erase(link(host, other));
+    for (const auto &way : {std::pair(host, other), std::pair(other, host)})
+        if (is_cut)
+            cut_.insert(way);
+        else
+            cut_.erase(way);
     links_changed();
+}
+
+void Fabric::cut_one_way(unsigned from, unsigned to, bool is_cut) {
+    if (is_cut)
+        cut_.insert({from, to});
+    else
+        cut_.erase({from, to});
+    links_changed();
+}
+
+void Fabric::fail_call(unsigned number, uint32_t op, unsigned nth, int error) {
+    failures_.push_back({number, nth, op, error});
+}
+
+void Fabric::change_datagram(unsigned number, unsigned nth, Fate fate) {
+    fates_.push_back({number, nth, 0, 0, fate});
+}
+
+void Fabric::lose_cm_message(unsigned number, unsigned nth) {
+    lost_messages_.push_back({number, nth});
+}
+
+bool Fabric::is_next(std::vector<Countdown> &all, unsigned number, uint32_t op,
+                     Countdown &found) {
+    for (Countdown &each : all)
+        if (each.host == number && each.op == op && each.nth > 0)
+            each.nth--;
+    const auto last = std::ranges::find_if(all, [&](const Countdown &each) {
+        return each.host == number && each.op == op && each.nth == 0;
+    });
+    if (last == all.end())
+        return false;
+    found = *last;
+    all.erase(last);
+    return true;
+}
+
+int Fabric::fail_by_fault(const Caller &caller, uint32_t op) {
+    Countdown found;
+    return is_next(failures_, caller.session->host->number, op, found) ? found.error : 0;
+}
+
+Fate Fabric::fate_of_datagram(const Device &device) {
+    Countdown found;
+    return !fates_.empty() && is_next(fates_, device.host->number, 0, found) ? found.fate
+                                                                             : Fate::ARRIVES;
+}
+
+bool Fabric::loses_cm_message(const Device &device) {
+    Countdown found;
+    return !lost_messages_.empty() && is_next(lost_messages_, device.host->number, 0, found);
 }
 
 void Fabric::set_delay(unsigned host, unsigned other, uint64_t one_way) {

@@ -14,6 +14,7 @@
 #include <map>
 #include <random>
 #include <set>
+#include <span>
 
 namespace sim {
 
@@ -39,6 +40,9 @@ struct Options {
     bool is_stepped = false;
     Watcher *watcher = nullptr;
 };
+
+// What happens to a datagram.
+enum class Fate { ARRIVES, LOST, REPEATED };
 
 // A process that is connected to the fabric.
 struct Caller {
@@ -91,10 +95,15 @@ class Fabric {
     void set_between_steps(std::function<void()> function) {
         between_steps_ = std::move(function);
     }
+    // Is called before each request of a session. Returns false if its process has ended: then
+    // it is not executed.
+    using BeforeCall = std::function<bool(const Caller &, std::span<const std::byte>)>;
+    void set_before_call(BeforeCall function) { before_call_ = std::move(function); }
     uint64_t random(uint64_t below) { return generator_() % below; }
 
     // ---- faults: hosts are numbered from 1, devices from 0 ----
     void cut(unsigned host, unsigned other, bool is_cut);      // the link between two hosts
+    void cut_one_way(unsigned from, unsigned to, bool is_cut); // no message arrives at `to`
     void set_port(unsigned host, unsigned device, bool is_up); // raises the asynchronous event
     void set_delay(unsigned host, unsigned other, uint64_t one_way); // in both directions
     void set_power(unsigned host, bool has_power); // a host without power executes nothing
@@ -102,6 +111,9 @@ class Fabric {
     // is queued, and its post returns the error.
     void refuse_post(unsigned host, unsigned nth, int error);
     void accept_posts() { refusals_.clear(); }
+    void fail_call(unsigned host, uint32_t op, unsigned nth, int error); // the nth from now on
+    void change_datagram(unsigned host, unsigned nth, Fate fate); // the nth that it sends
+    void lose_cm_message(unsigned host, unsigned nth);            // it is repeated later
     void overrun_cqs(unsigned host); // overruns every CQ and raises its event
     void raise_async(unsigned host, unsigned device,
                      ibv_event_type type); // for all objects of the device
@@ -119,8 +131,10 @@ class Fabric {
     Device *device(unsigned host, unsigned index); // NULL: no such device
     Device *device_of(const ibv_gid &gid);
     Device *device_at(const ibv_ah_attr &address);
+    // Returns true if the messages of a device arrive at the other one.
     bool reachable(const Device &device, const Device &other) const;
     uint64_t delay(const Device &device, const Device &other) const;
+    bool loses_cm_message(const Device &device); // this one, by lose_cm_message()
     uint64_t lateness(const char *what) {
         return options_.watcher ? options_.watcher->lateness(what) : 0;
     }
@@ -188,6 +202,18 @@ class Fabric {
     friend class Verbs;  // requests
     friend class Engine; // execution
     void links_changed();
+    // A fault of the nth message or call.
+    struct Countdown {
+        unsigned host, nth;
+        uint32_t op = 0; // of fail_call()
+        int error = 0;
+        Fate fate = Fate::ARRIVES;
+    };
+    // Counts the faults of a host down. Returns true, and removes one, if its count has ended.
+    static bool is_next(std::vector<Countdown> &all, unsigned host, uint32_t op,
+                        Countdown &found);
+    int fail_by_fault(const Caller &caller, uint32_t op);
+    Fate fate_of_datagram(const Device &device);
     uint32_t free_number(const Host &host);
     void add_device(Host &host, unsigned number, const sim_profile &profile);
     void destroy_all(const std::function<bool(const Object &)> &matches);
@@ -210,14 +236,16 @@ class Fabric {
     std::map<uint32_t, Mw *> windows_; // by the index of their keys
     std::map<uint32_t, Qp *> qps_;     // by number
     std::map<std::pair<uint64_t, uint64_t>, std::vector<Qp *>> groups_; // by GID
-    std::set<uint32_t> no_receive_; // numbers of QPs whose peer has no receive
-    std::set<std::pair<unsigned, unsigned>> cut_;
+    std::set<uint32_t> no_receive_;               // numbers of QPs whose peer has no receive
+    std::set<std::pair<unsigned, unsigned>> cut_; // pairs of sender and receiver
     std::map<std::pair<unsigned, unsigned>, uint64_t> delays_;
     struct Refusal {
         unsigned nth;
         int error;
     };
     std::map<unsigned, Refusal> refusals_; // by host
+    std::vector<Countdown> failures_, fates_, lost_messages_;
+    BeforeCall before_call_;
     Cm cm_;
 };
 

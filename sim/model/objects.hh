@@ -168,6 +168,7 @@ struct Send {
     std::vector<std::byte> inlined;
     uint64_t sent_at = 0, done_at = 0;
     bool executed = false;
+    bool lacks_response = false; // it was executed, but its response was lost
     ibv_wc_status status = IBV_WC_SUCCESS;
     uint32_t byte_len = 0;
     uint64_t length = 0; // of the data of the request
@@ -235,8 +236,8 @@ struct Device {
     }
     ibv_gid reported_gid(unsigned i) const; // i < gid_count()
     // Its network interface.
-    std::string interface() const { return "sim" + std::to_string(index); }
-    unsigned interface_index() const { return index + 2; } // lo is 1
+    std::string interface() const { return "sim" + std::to_string(number); }
+    unsigned interface_index() const { return number + 2; } // lo is 1
     std::array<uint8_t, 6> link_address() const;
     // Of its character device, as in include/rdma/ib.h and core/uverbs_main.c of Linux.
     static constexpr unsigned DEVICE_MAJOR = 231;

@@ -91,6 +91,24 @@ static uint64_t arrival_of(const Qp &qp, const Send &send, uint64_t delay) {
     return sent_at + delay;
 }
 
+// The target executes a request once, although a lost response makes the requester repeat it;
+// it executes a repeated read again: InfiniBand Architecture Specification, volume 1, 9.4.4 and
+// 9.7.5.1.3. A lost refusal is not repeated, because the QP of the target has failed.
+Engine::Result Engine::attempt(Qp &qp, Send &send) {
+    const Qp *const peer =
+        fabric_.cut_.empty() || qp.type != IBV_QPT_RC ? nullptr : fabric_.peer_of(qp);
+    const bool is_answered =
+        !peer || fabric_.reachable(*peer->context->device, *qp.context->device);
+    if (!is_answered && send.wr.opcode == IBV_WR_RDMA_READ)
+        return NO_ANSWER;
+    const Result result = send.lacks_response ? DONE : execute(qp, send);
+    if (result != DONE || is_answered)
+        return result;
+    send.lacks_response = send.status == IBV_WC_SUCCESS;
+    send.status = IBV_WC_SUCCESS;
+    return NO_ANSWER;
+}
+
 // Executes a request if it is due. Returns false if no later one may be executed now.
 bool Engine::advance_send(Qp &qp, Send &send) {
     const Qp *const peer = fabric_.peer_of(qp);
@@ -103,7 +121,7 @@ bool Engine::advance_send(Qp &qp, Send &send) {
         start_timer(qp, arrival);
         return false;
     }
-    const Result result = execute(qp, send);
+    const Result result = attempt(qp, send);
     if (result != DONE)
         return wait(qp, send, result);
     end_attempts(qp);

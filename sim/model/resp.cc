@@ -510,12 +510,18 @@ Engine::Result Engine::execute_datagram(Qp &qp, Send &send) {
     if (length_of(from) > 4096) // the MTU
         return done(send, IBV_WC_LOC_LEN_ERR);
     count_datagram(qp, length_of(from));
+    const Fate fate = fabric_.fate_of_datagram(*qp.context->device);
     std::vector<Qp *> to;
     if (send.wr.remote_qpn == SIM_MULTICAST_QP)
         to = fabric_.members_of(ah->attr.grh.dgid);
     else if (Device *const device = fabric_.device_at(ah->attr))
         if (Qp *const peer = fabric_.find_qp(*device, send.wr.remote_qpn))
             to = {peer};
+    if (fate == Fate::LOST)
+        to.clear();
+    else if (fate == Fate::REPEATED)
+        for (size_t i = 0, count = to.size(); i < count; i++)
+            to.push_back(to[i]);
     for (Qp *const peer : to)
         if (deliver_datagram(qp, send, *ah, from, *peer) == NO_SOURCE)
             return done(send, qp.context->device->profile->source_error);

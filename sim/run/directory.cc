@@ -6,6 +6,7 @@
 
 #include "sim.hh"
 
+#include <algorithm>
 #include <arpa/inet.h>
 #include <array>
 #include <cerrno>
@@ -87,7 +88,9 @@ void write_device_file(const std::string &path, dev_t number) {
         refuse("%s: %s", path.c_str(), strerror(errno));
 }
 
+// Replaces the link of a removed device.
 void make_link(const std::string &path, const std::string &target) {
+    (void)unlink(path.c_str());
     if (symlink(target.c_str(), path.c_str()) != 0)
         refuse("%s: %s", path.c_str(), strerror(errno));
 }
@@ -336,6 +339,18 @@ void write_proc(const std::string &root, const sim::Host &host) {
     write_file(root + "/proc/net/if_inet6", inet6);
 }
 
+// The files may be gone since an earlier fault. A device that replaces this one has its name.
+void remove_device(const std::string &root, const sim::Host &host, const sim::Device &device) {
+    const auto [link, verbs_link, device_file] = device_entries(root, device);
+    const bool is_replaced = std::ranges::any_of(host.devices, [&](const auto &other) {
+        return !other->removed && other->name == device.name;
+    });
+    if (!is_replaced)
+        (void)unlink(link.c_str());
+    (void)unlink(verbs_link.c_str());
+    (void)unlink(device_file.c_str());
+}
+
 } // namespace
 
 Directory::Directory(const std::string &name) {
@@ -367,11 +382,12 @@ std::string Directory::root_of(const sim::Host &host) const {
 void Directory::update_host(const sim::Host &host) const {
     const std::string root = root_of(host);
     for (const std::unique_ptr<sim::Device> &device : host.devices)
-        if (!device->removed)
+        if (!device->removed && access(device_base(root, *device).c_str(), F_OK) != 0)
+            write_device(root, *device); // it replaces a removed one
+        else if (!device->removed)
             write_state(root, *device);
         else
-            for (const std::string &entry : device_entries(root, *device))
-                (void)unlink(entry.c_str()); // may be gone since an earlier fault
+            remove_device(root, host, *device);
 }
 
 void Directory::add_host(const sim::Host &host, const std::string &pmem) const {

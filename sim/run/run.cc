@@ -278,15 +278,14 @@ void Run::start_next() {
     }
 }
 
-// Returns true if the run goes on until the fault has occurred.
-bool Run::keeps_running(const Fault &fault) {
-    return fault.after != 0 || starts_programs(fault);
+void Run::schedule(const sim::Fault &fault) {
+    schedule({&fault, false, fault.after != 0 || fault.kind->starts_programs}, fault.time);
 }
 
-void Run::schedule(const Fault &fault) {
+void Run::schedule(const DueFault &due, uint64_t delay) {
     scheduled_faults_++;
-    pending_faults_ += keeps_running(fault);
-    server_.fabric().at(now() + fault.time, [this, &fault] { due_faults_.push_back(&fault); });
+    pending_faults_ += due.keeps_running;
+    server_.fabric().at(now() + delay, [this, due] { due_faults_.push_back(due); });
 }
 
 // Returns the processes whose environment names this directory of the fabric, including those
@@ -308,13 +307,25 @@ void Run::signal_host(unsigned host, int number) {
         if (!child.is_running || child.command->host != host)
             continue;
         child.ignores_status = child.ignores_status || number == SIGKILL;
-        kill(child.has_group ? -child.pid : child.pid, number);
+        ::kill(child.has_group ? -child.pid : child.pid, number);
     }
     for (const pid_t pid : processes("host" + std::to_string(host)))
-        kill(pid, number);
+        ::kill(pid, number);
+    if (number == SIGKILL)
+        killed_host_ = host;
 }
 
-void Run::power_off(unsigned host) {
+void Run::kill(const sim::Fault &fault) {
+    signal_host(fault.hosts[0], SIGKILL);
+}
+
+void Run::suspend(const sim::Fault &fault, bool is_suspended) {
+    signal_host(fault.hosts[0], is_suspended ? SIGSTOP : SIGCONT);
+}
+
+void Run::power_off(const sim::Fault &fault) {
+    const unsigned host = fault.hosts[0];
+    const bool is_random = fault.is_random || settings_.loses_at_random;
     server_.fabric().set_power(host, false);
     signal_host(host, SIGKILL);
     // The processes can write to the files until they have ended.
@@ -326,30 +337,58 @@ void Run::power_off(unsigned host) {
             waitpid(child.pid, &status, 0) == child.pid)
             handle_exit(child, status);
     }
-    const uint64_t lost =
-        pmem_.lose_power(host, settings_.loses_at_random ? &generator_ : nullptr);
+    const uint64_t lost = pmem_.lose_power(host, is_random ? &generator_ : nullptr);
     report("host%u lost power, and %llu words of its files", host,
            static_cast<unsigned long long>(lost));
 }
 
-void Run::power_on(unsigned host) {
-    server_.fabric().set_power(host, true);
+void Run::start(const sim::Fault &fault) {
     for (size_t i = 0; i < started_; i++)
         if (const Command &command = settings_.commands[i];
-            command.host == host && !last_child_of(command).is_running)
+            command.host == fault.hosts[0] && !last_child_of(command).is_running)
             start(command);
 }
 
+// The end of a fault may start programs: the run waits for it.
+void Run::apply(const DueFault &due) {
+    const sim::Fault &fault = *due.fault;
+    report("%s: %s", due.is_end ? "the fault ends" : "fault", fault.text.c_str());
+    active_at_ = now();
+    if (due.is_end)
+        sim::end(*this, fault);
+    else
+        sim::apply(*this, fault);
+    if (!due.is_end && fault.lasts != 0)
+        schedule({&fault, true, true}, fault.lasts);
+    for (const auto &host : server_.fabric().hosts())
+        directory_.update_host(*host);
+}
+
 void Run::apply_due_faults() {
-    for (const Fault *const fault : std::exchange(due_faults_, {})) {
-        report("fault: %s", fault->text.c_str());
+    for (const DueFault &due : std::exchange(due_faults_, {})) {
         scheduled_faults_--;
-        pending_faults_ -= keeps_running(*fault);
-        active_at_ = now();
-        apply(*this, *fault);
-        for (const auto &host : server_.fabric().hosts())
-            directory_.update_host(*host);
+        pending_faults_ -= due.keeps_running;
+        apply(due);
     }
+}
+
+// Applies the faults of this call. Returns false if they have killed its program.
+bool Run::before_call(const sim::Caller &caller, std::span<const std::byte> request) {
+    killed_host_ = 0;
+    for (const sim::Fault *const fault : call_faults_.take(fabric(), caller, request))
+        if (fault->time != 0)
+            schedule(*fault);
+        else
+            apply({fault, false, false});
+    return killed_host_ != caller.session->host->number;
+}
+
+void Run::report_missing_calls() const {
+    for (const auto &each : call_faults_.pending())
+        fprintf(stderr,
+                "rpma-sim: --fault '%s' did not occur: host%u has called %s() %llu times\n",
+                each.fault->text.c_str(), each.fault->caller, each.fault->call->name,
+                static_cast<unsigned long long>(each.calls));
 }
 
 void Run::handle_exit(Child &child, int status) {
@@ -364,7 +403,7 @@ void Run::handle_exit(Child &child, int status) {
     if (is_host_running(child.command->host))
         return;
     // Each fault occurs once, although its effect may start and end the programs again.
-    std::erase_if(later_faults_, [&](const Fault *fault) {
+    std::erase_if(later_faults_, [&](const sim::Fault *fault) {
         const bool is_now = fault->after == child.command->host;
         if (is_now)
             schedule(*fault);
@@ -441,7 +480,7 @@ void Run::end_commands() {
     for (Child &child : children_) {
         child.ignores_status = true;
         if (child.is_running)
-            kill(child.has_group ? -child.pid : child.pid, SIGTERM);
+            ::kill(child.has_group ? -child.pid : child.pid, SIGTERM);
     }
     while (is_any_running() && now() < limit && handle_signals())
         step(limit - std::min(limit, now()));
@@ -456,7 +495,7 @@ bool Run::is_any_running() const {
 void Run::kill_all_processes() {
     while (waitpid(-1, nullptr, WNOHANG) >= 0) {
         for (const pid_t pid : find_processes(is_child))
-            kill(pid, SIGKILL);
+            ::kill(pid, SIGKILL);
         usleep(1000);
     }
     for (const pid_t pid : processes(""))
@@ -470,11 +509,18 @@ void Run::write_outputs() {
 }
 
 void Run::serve() {
-    for (const Fault &fault : settings_.faults)
-        if (fault.after == 0)
+    for (const sim::Fault &fault : settings_.faults)
+        if (fault.call != nullptr)
+            call_faults_.add(fault);
+        else if (fault.after == 0)
             schedule(fault);
         else
             later_faults_.push_back(&fault);
+    if (!call_faults_.pending().empty())
+        server_.fabric().set_before_call(
+            [this](const sim::Caller &caller, std::span<const std::byte> request) {
+                return before_call(caller, request);
+            });
     while (handle_signals() && !is_finished()) {
         start_next();
         const uint64_t limit = idle_limit(), time_now = now();
@@ -491,6 +537,7 @@ void Run::serve() {
         apply_due_faults();
     }
     end_commands();
+    report_missing_calls();
 }
 
 int Run::main() {

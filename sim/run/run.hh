@@ -25,29 +25,21 @@ struct Child {
     int status = 0;
 };
 
-class Run {
+class Run : sim::Machines {
   public:
     Run(Settings &settings, const Libraries &libraries);
-    ~Run();
+    ~Run() override;
     Run(const Run &) = delete;
     Run &operator=(const Run &) = delete;
     int main(); // returns the exit status
 
-    // For the actions of faults.
-    sim::Fabric &fabric() { return server_.fabric(); }
-    // Calls the function for the link of a host to another one, or for its links to all others.
-    template <class Function> void for_each_link(const Fault &fault, Function function) {
-        if (fault.hosts.size() == 2)
-            return function(fault.hosts[0], fault.hosts[1]);
-        for (unsigned other = 1; other <= settings_.fabric.hosts; other++)
-            if (other != fault.hosts[0])
-                function(fault.hosts[0], other);
-    }
-    void signal_host(unsigned host, int number);
-    void power_off(unsigned host);
-    void power_on(unsigned host);
-
   private:
+    sim::Fabric &fabric() override { return server_.fabric(); }
+    void kill(const sim::Fault &fault) override;
+    void start(const sim::Fault &fault) override;
+    void suspend(const sim::Fault &fault, bool is_suspended) override;
+    void power_off(const sim::Fault &fault) override;
+    void signal_host(unsigned host, int number);
     static uint64_t now() { return sim::Server::clock(); }
     void start(const Command &command);
     void start_next();
@@ -66,9 +58,17 @@ class Run {
     bool is_finished() const;
     uint64_t idle_limit() const;
     const Child &last_child_of(const Command &command) const;
-    static bool keeps_running(const Fault &fault);
-    void schedule(const Fault &fault);
+    struct DueFault {
+        const sim::Fault *fault;
+        bool is_end;
+        bool keeps_running; // the run goes on until it has occurred
+    };
+    void schedule(const sim::Fault &fault);
+    void schedule(const DueFault &due, uint64_t delay);
+    void apply(const DueFault &due);
     void apply_due_faults();
+    bool before_call(const sim::Caller &caller, std::span<const std::byte> request);
+    void report_missing_calls() const;
     std::vector<pid_t> processes(const std::string &root) const;
 
     Settings &settings_;
@@ -81,11 +81,13 @@ class Run {
     std::mt19937_64 generator_;
     std::deque<Child> children_;
     PrefixedOutput outputs_;
-    size_t started_ = 0;                      // how many commands have started
-    const Child *failed_ = nullptr;           // the first one
-    uint64_t active_at_ = 0;                  // the last call, output, start, end or fault
-    std::vector<const Fault *> later_faults_; // "after HOST": that has not ended yet
-    std::vector<const Fault *> due_faults_;
+    size_t started_ = 0;                           // how many commands have started
+    const Child *failed_ = nullptr;                // the first one
+    uint64_t active_at_ = 0;                       // the last call, output, start, end or fault
+    std::vector<const sim::Fault *> later_faults_; // "after HOST": that has not ended yet
+    std::vector<DueFault> due_faults_;
+    sim::CallFaults call_faults_;
+    unsigned killed_host_ = 0; // by the last fault; 0: none
     unsigned scheduled_faults_ = 0;
     unsigned pending_faults_ = 0; // faults that still occur after all commands have ended
     bool has_ended_ = false;      // a command

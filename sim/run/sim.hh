@@ -12,9 +12,9 @@
 #include <string_view>
 #include <vector>
 
-#include "../../sim/explore/choices.hh"
+#include "../explore/choices.hh"
 #include "../explore/finding.hh"
-#include "../model/fabric.hh"
+#include "../model/faults.hh"
 #include "../server/pmem.hh"
 
 constexpr int EXIT_USAGE = 2;
@@ -40,19 +40,6 @@ struct Command {
     std::vector<char *> argv; // without the final NULL
 };
 
-struct FaultAction; // a row of FAULTS in faults.cc
-
-struct Fault {
-    uint64_t time = 0;  // nanoseconds after the start, or after the programs of a host ended
-    unsigned after = 0; // the number of this host; 0: after the start
-    std::string text;   // as it was given
-    const FaultAction *action = nullptr;
-    std::vector<unsigned> hosts;
-    uint64_t number = 0; // a duration in nanoseconds, or a count
-    int error = 0;
-    ibv_event_type event{};
-};
-
 enum class Until { DEFAULT, ALL, FIRST, HOST };
 
 struct Settings {
@@ -63,7 +50,7 @@ struct Settings {
 
     sim::Options fabric;
     std::vector<std::pair<unsigned, std::string>> pmem; // files by host
-    std::vector<Fault> faults;
+    std::vector<sim::Fault> faults;
     Until until = Until::DEFAULT;
     unsigned until_host = 0;
     bool joins = false, starts_together = false, loses_at_random = false, prefixes = false,
@@ -84,26 +71,13 @@ struct Settings {
 
 // options.cc
 Settings read_options(int argc, char *argv[]);
-unsigned host_number(std::string_view text); // of "2" or "host2"; 0: other text
 
 // report.cc: returns the device of a report of rpma-check, or ends the program. Prints a line
 // with what the fabric cannot replay.
 const sim_profile *read_report(const std::string &path);
 
-// faults.cc
-Fault read_fault(std::string_view text);       // ends the program if the text is invalid
-uint64_t read_duration(std::string_view text); // nanoseconds; UINT64_MAX: invalid
-std::string list_faults();
-// Refuses a fault that the device of one of its hosts cannot have.
-void check_fault(const Fault &fault, unsigned host, const sim_profile &device);
-bool starts_programs(const Fault &fault);
-class Run;
-void apply(Run &run, const Fault &fault);
-
 // explore.cc
 std::string printable(std::string_view text); // with \xNN for control characters
-bool is_fault_kind(std::string_view name);
-std::string list_fault_kinds();
 
 // check.cc: refuses a command that cannot run on the fabric.
 struct Libraries {

@@ -138,13 +138,13 @@ int main(int argc, char *argv[]) {
 """
 LINKED = "common.c -lrdmacm -libverbs"
 FAULTS = (  # fault, tolerated faults, program, libraries, options
-    ("kill", "pause,refuse", KILL, "", "--check '! grep begin $RPMA_SIM_OUT1 || grep end $RPMA_SIM_OUT1'"),
-    ("pause", "kill,refuse", PAUSE, "", "--check '! grep late $RPMA_SIM_OUT1'"),
-    ("power", "kill,pause,refuse", POWER, "",
+    ("kill", "freeze,refuse", KILL, "", "--check '! grep begin $RPMA_SIM_OUT1 || grep end $RPMA_SIM_OUT1'"),
+    ("freeze", "kill,refuse", PAUSE, "", "--check '! grep late $RPMA_SIM_OUT1'"),
+    ("power-off", "kill,freeze,refuse", POWER, "",
      "--pmem memory --check '! grep stored $RPMA_SIM_OUT1 || grep -a stored memory'"),
-    ("refuse", "cut,kill,pause", REFUSE, LINKED,
+    ("refuse", "cut,kill,freeze", REFUSE, LINKED,
      "--until host2 --pmem memory --check './check memory' ./server memory ::"),
-    ("refuse", "cut,kill,pause", DOORBELL, LINKED,
+    ("doorbell", "cut,kill,freeze", DOORBELL, LINKED,
      "--until host2 --pmem memory --check '! grep refused $RPMA_SIM_OUT2 || ! grep -a record memory' ./server memory ::"))
 SHORT = ["--check", "true", "--seeds", "1-2"]
 
@@ -192,19 +192,33 @@ class Explore(unittest.TestCase):
 
     def test_kinds_of_faults(self):
         output, status = self.explore("--faults help")
-        kinds = re.findall(r"^(\w+) ", output, re.M)
+        kinds = re.findall(r"^([\w-]+) ", output, re.M)
         page = PAGE.read_text()
-        described = re.findall(r"^\.It Cm (\w+)$", page[page.index("Fl Fl faults Ar KIND"):page.index("Fl Fl save Ar FILE")], re.M)
+        described = re.findall(r"^\.It Cm ([\w-]+)$", page[page.index("Fl Fl faults Ar KIND"):page.index("Fl Fl save Ar FILE")], re.M)
         self.assertEqual((status, kinds), (0, [*described, "none"]))
 
+    def test_page_describes_each_fault(self):
+        """Its actions, with their arguments, are those of --fault help."""
+        output, status = self.run_shell("rpma-sim --fault help")
+        help_text = output[output.index("\n\n"):output.index("\nEVENT:")]
+        listed = re.findall(r"^  ([a-z-]+) [ *]+((?:\[?(?:[A-Z]+|random)\]? )+)", help_text, re.M)
+        page = PAGE.with_name("rpma-sim.1").read_text()
+        page = page[page.index(".Ss Faults"):page.index("The status of a program that a fault kills")]
+        described = [(name, re.findall(r"[A-Z]{1,}\b|random", re.sub(r"\b(Ar|Op|Oo|Oc|Cm)\b", "", arguments)))
+                     for name, arguments in re.findall(r"^\.It Cm ([a-z-]+)(.*)$", page, re.M)]
+        self.assertEqual(status, 0)
+        self.assertEqual([(name, re.findall(r"[A-Z]+|random", arguments)) for name, arguments in listed], described)
+        self.assertGreater(len(listed), 20)
+
     def test_doorbell_fails_only_where_it_is_a_call(self):
-        """No schedule of another device may execute requests of a post that fails."""
+        """Another device cannot have the fault, and no post that fails executes its requests."""
         self.program("server", (self.directory / "server.c").read_text(), LINKED)
         (self.directory / "memory").write_bytes(bytes(4096))
-        command = f"--faults refuse --seeds 1-60 {FAULTS[-1][4]} {self.program('doorbell', DOORBELL, LINKED)} 10.77.0.1"
-        for device, status in (("rxe", 1), ("siw", 1), ("mlx5", 0)):
-            with self.subTest(device):
-                self.assertEqual(self.explore("--device", device, command)[1], status)
+        command = f"--seeds 1-60 {FAULTS[-1][4]} {self.program('doorbell', DOORBELL, LINKED)} 10.77.0.1"
+        for device, fault, status in (("rxe", "doorbell", 1), ("siw", "doorbell", 1), ("mlx5", "doorbell", 2),
+                                      ("mlx5", "refuse", 0)):
+            with self.subTest(device, fault=fault):
+                self.assertEqual(self.explore("--device", device, "--faults", fault, command)[1], status)
 
     def test_tutorial(self):
         commands = commands_of_tutorial()
@@ -391,7 +405,7 @@ class Explore(unittest.TestCase):
         command = f"--faults pause --seeds 1-100 {waits}"
         self.assertEqual(self.explore("--check true", command)[1], 0)
         output, status = self.explore("--check 'test $RPMA_SIM_STATUS1 != killed'", command)
-        self.assertIn("host1 pauses for 10 s", output)
+        self.assertIn("- fault: freeze host1 for 10s\n", output)
         self.assertEqual(status, 1)
 
     def test_variables_of_check(self):
@@ -405,7 +419,7 @@ class Explore(unittest.TestCase):
                          ("1 schedule, 0 with faults: nothing found\n", 0))
         check = "'test $RPMA_SIM_STATUS1 != killed -o $RPMA_SIM_FAULTS = 0'"
         output, status = self.explore("--faults kill --seeds 1-200 --check", check, self.program("killed", KILL))
-        self.assertIn("host1 is killed by a fault", output)
+        self.assertRegex(output, "- fault: kill host1( for 1s)?\n")
         self.assertEqual(status, 1)
 
     def test_refusals(self):
@@ -421,6 +435,9 @@ class Explore(unittest.TestCase):
                 ("--check no-such-command echo", "--check 'no-such-command': "),
                 ("--replay no-finding echo", "--replay takes the arguments from FILE, and no others"),
                 ("--check true --faults fire echo", "--faults: there is no kind 'fire': --faults help lists them"),
+                ("--check true --faults doorbell --device mlx5 echo", "--faults doorbell: no host, device or file"),
+                ("--check true --faults power-off echo", "--faults power-off: no host, device or file of --pmem"),
+                ("--check true --faults cut echo", "--faults cut: no host, device or file of --pmem can"),
                 ("--check true --fault '1s kill host1' echo", "explore chooses faults itself"),
                 ("--check ./missing echo", "./missing"),
                 ("--check true --save /missing/file false", "--save /missing/file: No such file"),

@@ -749,74 +749,6 @@ static void options_and_names(void **unused) {
     assert_string_equal(sim_cm_event_name(-1), "UNKNOWN EVENT");
 }
 
-// ---- faults --------------------------------------------------------------------------------
-
-// The limited faults that each device can have. The sources
-// are those of profiles.cc.
-static void device_has_only_faults_of_its_driver(void **unused) {
-    (void)unused;
-    static const struct {
-        const char *device, *faults;
-    } rows[] = {
-        {"rxe", "doorbell overrun remove cq-err qp-access-err gid-change"},
-        {"siw", "doorbell overrun cq-err qp-fatal qp-req-err qp-access-err lid-change"},
-        {"mlx5",
-         "overrun remove cq-err qp-fatal qp-req-err qp-access-err path-mig path-mig-err "
-         "srq-err device-fatal gid-change"},
-        {"mlx5-ib", "overrun remove cq-err qp-fatal qp-req-err qp-access-err path-mig "
-                    "path-mig-err srq-err device-fatal lid-change pkey-change gid-change"},
-        {"mlx4",
-         "overrun remove cq-err qp-fatal qp-req-err qp-access-err path-mig path-mig-err "
-         "srq-err device-fatal gid-change"},
-        {"mlx4-ib", "overrun remove cq-err qp-fatal qp-req-err qp-access-err path-mig "
-                    "path-mig-err srq-err device-fatal lid-change pkey-change gid-change"},
-        {"irdma-roce", "overrun remove cq-err qp-fatal qp-req-err qp-access-err gid-change"},
-        {"irdma-iwarp", "overrun remove cq-err qp-fatal qp-req-err qp-access-err gid-change"},
-        {"bnxt_re",
-         "overrun remove cq-err qp-fatal qp-req-err qp-access-err srq-err gid-change"},
-        {"cxgb4", "overrun cq-err qp-fatal qp-req-err qp-access-err device-fatal"},
-        {"hns", "overrun remove cq-err qp-fatal qp-req-err qp-access-err path-mig path-mig-err "
-                "srq-err gid-change"},
-        {"erdma", "overrun remove cq-err qp-fatal"},
-        {"erdma-roce", "overrun remove cq-err qp-fatal gid-change"},
-        {"mana", "remove qp-fatal gid-change"},
-        {"ionic", "overrun remove cq-err qp-fatal qp-req-err qp-access-err gid-change"},
-        {"qedr", "overrun cq-err qp-fatal qp-req-err qp-access-err srq-err gid-change"},
-        {"qedr-iwarp", "qp-fatal qp-access-err srq-err gid-change"},
-    };
-    static const struct {
-        const char *name, *action;
-        enum ibv_event_type event;
-    } faults[] = {
-        {"doorbell", "doorbell", 0},
-        {"overrun", "overrun", 0},
-        {"remove", "remove", 0},
-        {"cq-err", "event", IBV_EVENT_CQ_ERR},
-        {"qp-fatal", "event", IBV_EVENT_QP_FATAL},
-        {"qp-req-err", "event", IBV_EVENT_QP_REQ_ERR},
-        {"qp-access-err", "event", IBV_EVENT_QP_ACCESS_ERR},
-        {"path-mig", "event", IBV_EVENT_PATH_MIG},
-        {"path-mig-err", "event", IBV_EVENT_PATH_MIG_ERR},
-        {"srq-err", "event", IBV_EVENT_SRQ_ERR},
-        {"device-fatal", "event", IBV_EVENT_DEVICE_FATAL},
-        {"lid-change", "event", IBV_EVENT_LID_CHANGE},
-        {"pkey-change", "event", IBV_EVENT_PKEY_CHANGE},
-        {"gid-change", "event", IBV_EVENT_GID_CHANGE},
-        {"sm-change", "event", IBV_EVENT_SM_CHANGE}, // of none of these drivers
-    };
-    IS(sizeof(rows) / sizeof(rows[0]), sim_profile_count);
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        const struct sim_profile *const profile = sim_find_profile(rows[i].device);
-        char found[256] = "";
-        for (size_t k = 0; k < sizeof(faults) / sizeof(faults[0]); k++)
-            if (sim_device_has_fault(profile, faults[k].action, faults[k].event))
-                strcat(strcat(found, found[0] ? " " : ""), faults[k].name);
-        assert_string_equal(found, rows[i].faults);
-        assert_true(sim_device_has_fault(profile, "port-down", 0));
-        assert_true(sim_device_has_fault(profile, "cut", 0));
-    }
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(capabilities),
@@ -844,7 +776,6 @@ int main(void) {
         cmocka_unit_test(calls_by_state),
         cmocka_unit_test(states_after_events),
         cmocka_unit_test(options_and_names),
-        cmocka_unit_test(device_has_only_faults_of_its_driver),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -346,6 +346,25 @@ fault("asynchronous events", ["port-down host1", "100ms port-up host1", "200ms e
       "host1:   event_type IBV_EVENT_GID_CHANGE", options="--together", begun="async event FD")
 fault("delay", ["0ms delay host1 host2 2ms"], f"ibv_rc_pingpong -n 100 -g 1 :: ibv_rc_pingpong -n 100 -g 1 {SERVER}",
       r"host2: 100 iters in \d+\.\d+ seconds = (?:[4-9]\d|\d{3,})\d\d\.")
+# By call: the second post of the client, with whatever its time is.
+fault("kill at a call", ["host2:ibv_post_send:2 kill for 100ms"], f"rping -s -P -a {SERVER} :: rping -c -a {SERVER} -C 2",
+      options="-v --until host2", status=0)
+
+
+@test("faults at calls", "rping")
+def at_calls(fixture):
+    done = fixture.sim("--until", "host2", "--fault", "host2:ibv_reg_mr:2 fail", *f"rping -s -P -a {SERVER}".split(), "::",
+                       *f"rping -c -a {SERVER} -C 2".split())
+    fixture.expect(done, 12, "^rping_setup_buffers failed: 12$")
+    done = fixture.sim("--fault", "host1:ibv_reg_mr:2 kill", "true")
+    fixture.expect(done, 0, r"^rpma-sim: --fault 'host1:ibv_reg_mr:2 kill' did not occur: host1 has called ibv_reg_mr\(\) "
+                   "0 times$")
+    # A removed device comes back.
+    done = fixture.sim("--fault", "host1:ibv_open_device remove for 50ms", "sh", "-c",
+                       "ibv_devinfo; until ibv_devinfo | grep hca_id; do sleep 0.01; done")
+    fixture.expect(done, 0, "^hca_id:\trxe0$")
+
+
 fault("power-on", ["200ms power-off host1", "300ms power-on host1", "600ms kill host1"],
       "sh -c echo${IFS}begun;exec${IFS}sleep${IFS}1000", "host1: begun\nhost1: begun")
 
@@ -1073,7 +1092,7 @@ def arguments(fixture):
     for fault, pattern in [
             ("cut host1", "it begins with a time"), ("2s", "the action is missing"),
             ("2s melt host1", "there is no action 'melt'"), ("2s cut", "a host is missing"),
-            ("2s delay host1", "a time is missing"), ("2s refuse host1 x", "a count is missing"),
+            ("2s delay host1", "a time is missing"), ("2s refuse host1 x", "there is no error 'x'"),
             ("2s event host1 party", "there is no event 'party'"),
             ("2s kill host1 host1", "unexpected 'host1'"), ("after cut host1", "followed by a host"),
             ("2s kill host7", "there is no host7"), ("after host7 kill host1", "there is no host7"),
@@ -1084,10 +1103,18 @@ def arguments(fixture):
             ("2s refuse host1 4294967296", "a count is missing"), ("2s refuse host1 3x", "a count is missing"),
             ("2s refuse host1 3 EFAIL", "there is no error 'EFAIL'"),
             ("2s doorbell host1 3", "there is no error '3'"), ("2s doorbell host1 EIO EIO", "unexpected 'EIO'"),
+            ("host2:ibv_post_send:3 kill", "there is no host2"), ("host1:ibv_fly kill", "there is no call 'ibv_fly'"),
+            ("host1:ibv_post_send:x kill", "the number of the call is missing"),
+            ("1s fail host1 ibv_poll_cq", "there is no call 'ibv_poll_cq'"),
+            ("1s cut-one-way host1", "two hosts are missing"), ("1s overrun host1 for 1s", "overrun does not last"),
             ("2s event host1 qp-fatal", "the device rxe of host1 cannot have this fault: use one of mlx5, "),
             ("2s event host1 sm-change", "cannot have this fault, nor can another one")]:
         fixture.expect(fixture.sim("--fault", fault, "true"), 2, f"^rpma-sim: --fault.*{re.escape(pattern)}.*\n$")
     for device in re.findall(r"^\S+", fixture.sim("--device", "help").stdout, re.M):
+        for action in ("overrun", "remove", "insert", "drop-datagram", "repeat-datagram", "drop-cm", "event qp-req-err"):
+            done = fixture.sim("--device", device, "--fault", f"host1:ibv_post_send {action}", "true")
+            if done.returncode:
+                fixture.expect(done, 2, rf"\A.*: the device {device} of host1 cannot have this fault: use one of .*\n\Z")
         done = fixture.sim("--device", f"host2={device}", "--fault", "0s doorbell host2", "true", "::", "true")
         if device in ("rxe", "siw"):
             fixture.expect(done, 0)
@@ -1116,7 +1143,7 @@ def texts(fixture):
     fixture.expect(fixture.sim("--version"), 0, r"\Arpma-sim \d+\.\d+\.\d+\n\Z")
     fixture.expect(fixture.sim("--device", "help"), 0, "^rxe +RoCE$", "^siw +iWARP$", "^mlx5-ib +InfiniBand$")
     faults = set(re.findall(r"^  ([a-z-]+) ", fixture.sim("--fault", "help").stdout, re.M))
-    assert faults == set(re.findall(r"Cm ([a-z-]+)\b", page[page.index(".Ss Faults"):page.index(".Ss Persistent")])), faults
+    assert faults == set(re.findall(r"\.It Cm ([a-z-]+)\b", page[page.index(".Ss Faults"):page.index(".Ss Persistent")])), faults
 
 
 # ---- running them ----------------------------------------------------------------------------
