@@ -128,7 +128,9 @@ Signals::~Signals() {
 int Signals::received() {
     signalfd_siginfo info;
     while (read(fd_, &info, sizeof(info)) == sizeof(info))
-        if (info.ssi_signo != SIGCHLD && received_ == 0)
+        if (info.ssi_signo == SIGCHLD)
+            has_child_ = true;
+        else if (received_ == 0)
             received_ = static_cast<int>(info.ssi_signo);
     return received_;
 }
@@ -208,6 +210,7 @@ Run::Run(Settings &settings, const Libraries &libraries)
         if (const int number = signals_.received())
             throw Exit{128 + number, ""};
     });
+    server_.wake_by(signals_.descriptor());
     if (const int error = server_.listen(directory_.path() + "/socket"); error != 0)
         refuse("%s/socket: %s", directory_.path().c_str(), strerror(error));
     for (const auto &host : server_.fabric().hosts())
@@ -451,26 +454,35 @@ void Run::reap() {
 
 // Returns false if a signal ends the run.
 bool Run::handle_signals() {
-    if (signals_.received() != 0)
+    if (server_.is_woken())
+        signals_.received();
+    if (signals_.first() != 0)
         return false;
-    reap();
+    if (signals_.take_child())
+        reap();
     return true;
 }
 
-// Waits for an event, at most `limit` nanoseconds.
+// Waits for an event, at most `limit` nanoseconds. Without a time limit and pipes of programs,
+// the server waits, which takes one system call per request instead of two.
 void Run::step(uint64_t limit) {
-    std::vector<pollfd> events = {{signals_.descriptor(), POLLIN, 0},
-                                  {server_.descriptor(), POLLIN, 0}};
-    outputs_.add_events(events);
     const uint64_t timer = server_.fabric().next_timer(), time_now = now();
     const uint64_t wait = std::min(limit, timer > time_now ? timer - time_now : 0);
+    std::vector<pollfd> events;
+    outputs_.add_events(events);
+    if (wait == UINT64_MAX && events.empty()) {
+        if (server_.step(-1))
+            active_at_ = now();
+        return;
+    }
+    events.push_back({server_.descriptor(), POLLIN, 0});
     const timespec time = {static_cast<time_t>(wait / SECOND),
                            static_cast<long>(wait % SECOND)};
     ppoll(events.data(), events.size(), wait == UINT64_MAX ? nullptr : &time, nullptr);
-    if (std::any_of(events.begin() + 1, events.end(),
-                    [](const pollfd &event) { return event.revents != 0; }))
+    const bool has_output = std::any_of(events.begin(), events.end() - 1,
+                                        [](const pollfd &event) { return event.revents != 0; });
+    if (server_.step(0) || has_output)
         active_at_ = now();
-    server_.step(0);
     outputs_.serve();
 }
 

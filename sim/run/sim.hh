@@ -10,6 +10,7 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "../explore/choices.hh"
@@ -118,9 +119,13 @@ class Signals {
     int descriptor() const { return fd_; } // readable after a signal
     // Reads all signals. Returns the first one that ends rpma-sim, also in later calls, or 0.
     int received();
+    int first() const { return received_; } // the same, without reading
+    // Returns true if a child has ended since the last call.
+    bool take_child() { return std::exchange(has_child_, false); }
 
   private:
     int fd_, received_ = 0;
+    bool has_child_ = false;
 };
 
 // run.cc

@@ -118,7 +118,12 @@ int Server::listen(const std::string &path) {
     return 0;
 }
 
-void Server::step(int timeout) {
+void Server::wake_by(int fd) {
+    wake_ = fd;
+    watch(epoll_, fd);
+}
+
+bool Server::step(int timeout) {
     pass_time();
     const uint64_t next = holds_ ? UINT64_MAX : fabric_.next_timer();
     if (next != UINT64_MAX) {
@@ -132,11 +137,15 @@ void Server::step(int timeout) {
     if (count < 0 && errno != EINTR)
         throw Failure(std::string("epoll_wait: ") + strerror(errno));
     pass_time();
+    is_woken_ = false;
     for (int i = 0; i < count; i++)
         if (events[i].data.fd == listener_)
             accept_client();
+        else if (events[i].data.fd == wake_)
+            is_woken_ = true;
         else if (clients_.contains(events[i].data.fd))
             serve(events[i].data.fd);
+    return count > is_woken_;
 }
 
 void Server::accept_client() {

@@ -91,8 +91,11 @@ class Server {
     // Readable if step() has work other than timers, for which Fabric::next_timer() exists.
     int descriptor() const { return epoll_; }
     // Serves all pending requests. Waits for one until the next timer, but at most `timeout`
-    // milliseconds (-1: no limit).
-    void step(int timeout);
+    // milliseconds (-1: no limit). Returns true if a client had one.
+    bool step(int timeout);
+    // Ends the waits of step() also while `fd` is readable; is_woken() then returns true.
+    void wake_by(int fd);
+    bool is_woken() const { return is_woken_; }
     Fabric &fabric() { return fabric_; }
 
     // For a scheduler: step() keeps the requests, and time passes only by Fabric::advance().
@@ -125,7 +128,8 @@ class Server {
     Fabric fabric_;
     Persistence *persistence_;
     bool uses_threads_, holds_;
-    int epoll_ = -1, listener_ = -1;
+    int epoll_ = -1, listener_ = -1, wake_ = -1;
+    bool is_woken_ = false;
     int spare_ = -1;   // a descriptor to reject a client without another one
     std::string path_; // of the socket, which the destructor removes
     size_t memory_threads_ = 0;
