@@ -6,6 +6,7 @@
 #include "shim.hh"
 #include "unsupported.hh"
 
+#include <algorithm>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -26,6 +27,30 @@ template <class T> void free_object(T *object, void *memory) {
     pthread_mutex_destroy(&object->mutex);
     free(memory);
 }
+
+// Locks both CQs against polls while the fabric may remove completions of the QP.
+class LockedCqs {
+  public:
+    explicit LockedCqs(const ibv_qp &qp, bool locks = true)
+        : first_(locks ? shim_of(std::min(qp.send_cq, qp.recv_cq)) : nullptr),
+          second_(locks ? shim_of(std::max(qp.send_cq, qp.recv_cq)) : nullptr) {
+        if (first_)
+            pthread_mutex_lock(&first_->lock);
+        if (second_ != first_)
+            pthread_mutex_lock(&second_->lock);
+    }
+    ~LockedCqs() {
+        if (second_ != first_)
+            pthread_mutex_unlock(&second_->lock);
+        if (first_)
+            pthread_mutex_unlock(&first_->lock);
+    }
+    LockedCqs(const LockedCqs &) = delete;
+    LockedCqs &operator=(const LockedCqs &) = delete;
+
+  private:
+    ShimCq *first_, *second_;
+};
 
 template <class T> void init_object(T *object) {
     pthread_mutex_init(&object->mutex, nullptr);
@@ -516,7 +541,12 @@ int ibv_modify_qp(ibv_qp *qp, ibv_qp_attr *attr, int mask) {
     request.mask = (uint32_t)mask;
     request.attr = *attr;
     ModifyQp::Reply reply;
-    const int error = call(request, reply);
+    const bool resets = (mask & IBV_QP_STATE) && attr->qp_state == IBV_QPS_RESET;
+    int error;
+    {
+        const LockedCqs locked(*qp, resets);
+        error = call(request, reply);
+    }
     if (!error && (mask & IBV_QP_STATE))
         qp->state = attr->qp_state;
     return error;
@@ -540,19 +570,14 @@ int ibv_query_qp(ibv_qp *qp, ibv_qp_attr *attr, int, ibv_qp_init_attr *init) {
     return 0;
 }
 
-// Locks both CQs against polls, because the fabric may remove completions of the QP.
 int ibv_destroy_qp(ibv_qp *qp) {
     ShimQp *const shim = shim_of(qp);
-    ShimCq *const first = shim_of(qp->send_cq < qp->recv_cq ? qp->send_cq : qp->recv_cq);
-    ShimCq *const second = shim_of(qp->send_cq < qp->recv_cq ? qp->recv_cq : qp->send_cq);
-    pthread_mutex_lock(&first->lock);
-    if (second != first)
-        pthread_mutex_lock(&second->lock);
     Destroy::Reply reply;
-    const int error = destroy(qp->handle, reply);
-    if (second != first)
-        pthread_mutex_unlock(&second->lock);
-    pthread_mutex_unlock(&first->lock);
+    int error;
+    {
+        const LockedCqs locked(*qp);
+        error = destroy(qp->handle, reply);
+    }
     if (error)
         return error;
     wait_for(qp, qp->events_completed, reply.async_events);

@@ -77,6 +77,7 @@ struct sim_profile {
         has_rt_values;    // has_rt_values: ibv_query_rt_values_ex()
     int cq_error;         // of ibv_create_cq() for a refused size or vector
     bool rounds_empty_cq; // a CQ of 0 entries is created
+    bool refuses_empty_srq;
     // ibv_create_cq_ex(): the members of a completion that a program can request (wc_flags), or
     // 0 if there is no such function; what the driver refuses of comp_mask and flags.
     uint64_t cq_wc_flags;
@@ -92,9 +93,11 @@ struct sim_profile {
     bool frees_entries_in_poll; // ibv_poll_cq() frees the entries of requests and receives
     bool fences_writes;         // false: a write with a fence does not wait for earlier reads
     bool retry_count_7_is_endless;
-    bool destroy_removes_completions; // ibv_destroy_qp() removes those of the QP from its CQs
-    bool receives_need_sge;           // a receive without an SGE is refused
-    bool hides_refusals;              // ibv_post_send() returns 0 if it accepted any request
+    // ibv_destroy_qp(), or ibv_modify_qp() to RESET, removes those of the QP from its CQs
+    bool destroy_removes_completions, reset_removes_completions;
+    bool reuses_reset_qp;   // false: RESET is final
+    bool receives_need_sge; // a receive without an SGE is refused
+    bool hides_refusals;    // ibv_post_send() returns 0 if it accepted any request
     // ibv_post_send(), ibv_post_recv() set bad_wr only if they refuse a request.
     bool keeps_bad_wr, keeps_bad_recv;
     bool overrun_is_fatal;     // an overrun fails the CQ and its QPs

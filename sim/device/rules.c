@@ -117,7 +117,8 @@ int sim_check_srq(const struct sim_profile *device, struct ibv_srq_attr *attr,
                   struct ibv_srq_attr *reported) {
     if (!device->has_srq)
         return EOPNOTSUPP;
-    if (attr->max_wr == 0 || attr->max_wr > (uint32_t)device->attr.max_srq_wr ||
+    if ((attr->max_wr == 0 && device->refuses_empty_srq) ||
+        attr->max_wr > (uint32_t)device->attr.max_srq_wr ||
         attr->max_sge > (uint32_t)device->attr.max_srq_sge)
         return EINVAL;
     *reported = *attr;

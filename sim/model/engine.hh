@@ -64,6 +64,7 @@ class Engine {
     void disconnect(Qp &qp); // iWARP: closes the connection; the QP keeps its state
     bool add(Cq &cq, const ibv_wc &wc, bool is_solicited, const Unpolled &unpolled);
     void free_entries(const Unpolled &polled);
+    void remove_completions(const Qp &qp);
     void remove_completions(Cq &cq, uint32_t number);
     void fail_later(uint32_t number);
     bool complete_receive(Qp &qp, const Receive &receive, ibv_wc wc, bool is_solicited);

@@ -211,9 +211,10 @@ struct Qp : Object {
     Attempts attempts;
     // iWARP: set by the connection manager. InfiniBand and RoCE find the peer by attr.
     uint32_t iwarp_peer = 0;
-    std::vector<ibv_gid> groups;          // multicast groups that it is attached to
-    uint32_t cm_id = 0;                   // handle of the CM ID that connects it
-    bool is_idle = false;                 // siw: the connection was closed
+    std::vector<ibv_gid> groups; // multicast groups that it is attached to
+    uint32_t cm_id = 0;          // handle of the CM ID that connects it
+    bool is_idle = false;        // siw: the connection was closed
+    bool was_reset = false;
     std::unique_ptr<Context> own_context; // after Fabric::abandon()
     Qp() : Object(KIND) {}
 };

@@ -439,6 +439,9 @@ void Engine::disconnect(Qp &qp) {
 }
 
 void Engine::reset(Qp &qp) {
+    if (qp.context->device->profile->reset_removes_completions)
+        remove_completions(qp);
+    qp.was_reset = true;
     fabric_.cancel(qp.timer);
     end_attempts(qp);
     const ibv_qp_cap cap = qp.attr.cap;
@@ -458,6 +461,12 @@ void Engine::reset(Qp &qp) {
     qp.iwarp_peer = 0;
     qp.is_idle = false;
     fabric_.no_receive_.erase(qp.number);
+}
+
+void Engine::remove_completions(const Qp &qp) {
+    for (Cq *const cq : {qp.send_cq, qp.recv_cq})
+        if (cq)
+            remove_completions(*cq, qp.number);
 }
 
 // Removes the completions of a QP from a ring that the process does not read now, which frees
@@ -491,9 +500,7 @@ void Engine::release(Qp &qp) {
     fabric_.no_receive_.erase(qp.number);
     fabric_.qps_.erase(qp.number);
     if (qp.context->device->profile->destroy_removes_completions)
-        for (Cq *const cq : {qp.send_cq, qp.recv_cq})
-            if (cq)
-                remove_completions(*cq, qp.number);
+        remove_completions(qp);
     release_objects(qp);
 }
 

@@ -943,6 +943,42 @@ void transitions_need_their_attributes(void **) {
     assert_int_equal(side.state(), IBV_QPS_RESET);
 }
 
+void reset_queue_pair_loses_completions_and_is_reused_as_by_the_driver(void **) {
+    static const struct {
+        const char *device;
+        bool removes, is_reused;
+    } rows[] = {
+        {"rxe", false, true}, {"qedr", false, true},   {"irdma-roce", false, false},
+        {"mlx5", true, true}, {"mlx4-ib", true, true}, {"bnxt_re", true, true},
+        {"hns", true, true},  {"ionic", true, true},   {"mana", true, true},
+    };
+    for (const auto &row : rows)
+        for (const bool has_srq : {false, true}) {
+            const Setup setup = {.device = row.device,
+                                 .has_srq = has_srq && sim_find_profile(row.device)->has_srq};
+            Pair pair(setup);
+            pair.receive(8);
+            assert_int_equal(pair.post(IBV_WR_SEND, 8), 0);
+            for (Side *const side : {&pair.a, &pair.b}) {
+                assert_int_equal(side->modify(IBV_QPS_RESET, 0), 0);
+                assert_int_equal(side->is_empty(), row.removes);
+            }
+            const int init = IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS;
+            assert_int_equal(pair.a.modify(IBV_QPS_INIT, init), row.is_reused ? 0 : EINVAL);
+            if (!row.is_reused)
+                continue;
+            assert_int_equal(pair.a.modify(IBV_QPS_RESET, 0), 0);
+            Pair::connect(pair.a, pair.b, setup);
+            Pair::connect(pair.b, pair.a, setup);
+            while (!pair.a.is_empty() || !pair.b.is_empty())
+                continue;
+            pair.receive(8);
+            assert_int_equal(pair.post(IBV_WR_SEND, 8), 0);
+            pair.expect(IBV_WC_SUCCESS);
+            assert_int_equal(pair.b.poll().wr_id, 22);
+        }
+}
+
 void unmapped_memory_is_not_registered(void **) {
     Pair pair;
     void *const address =
@@ -1877,6 +1913,7 @@ int main() {
         cmocka_unit_test(refused_send_has_the_error_number_of_its_provider),
         cmocka_unit_test(entry_of_an_executed_request_is_free_after_a_later_poll),
         cmocka_unit_test(transitions_need_their_attributes),
+        cmocka_unit_test(reset_queue_pair_loses_completions_and_is_reused_as_by_the_driver),
         cmocka_unit_test(unmapped_memory_is_not_registered),
         cmocka_unit_test(extended_queue_pair_posts_lists),
         cmocka_unit_test(extended_cq_reads_completions),

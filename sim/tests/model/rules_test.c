@@ -42,6 +42,7 @@ static const struct sim_profile device = {
     .invalid_error = EBADF,
     .builder_error = ENOBUFS,
     .has_srq = true,
+    .refuses_empty_srq = true,
     .has_send_imm = true,
     .has_write_imm = true,
     .has_native_flush = true,
@@ -181,6 +182,8 @@ static void shared_receive_queues(void **unused) {
     IS(sim_check_srq(&other, &attr, &reported), 0);
     IS(attr.max_wr, 8);
     IS(reported.max_wr, 5);
+    other.refuses_empty_srq = false;
+    IS(check_srq(&other, 0, 1), 0);
     other.has_srq = false;
     IS(check_srq(&other, 1, 1), EOPNOTSUPP);
 }
