@@ -38,6 +38,8 @@ NOBODY = 65534
 
 def version():
     """Returns the version of the installed pyverbs, or None."""
+    if not shutil.which("dpkg-query"):
+        return None
     done = subprocess.run(["dpkg-query", "-W", "-f", "${source:Upstream-Version}", "python3-pyverbs"],
                           stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=False)
     return done.stdout if done.returncode == 0 and (INSTALLED / "run_tests.py").exists() else None
@@ -51,9 +53,22 @@ def unpack(suite):
         (suite / path.name.removesuffix(".gz")).write_bytes(content)
 
 
+def skip(reason):
+    print(f"rdma_core.py: skipped: {reason}", file=sys.stderr)
+    return 77
+
+
 def run(suite, device, *gid):
     """Does what the suite's run_tests.py does, but with a result that records each test."""
     # pylint: disable=import-error,import-outside-toplevel
+    try:
+        import pyverbs.device
+    except ImportError:
+        return skip("no pyverbs here: tools/setup unchanged")
+    if not (suite / "run_tests.py").exists():
+        return skip(f"no tests of rdma-core in {suite}: unpack them")
+    if device not in [each.name.decode() for each in pyverbs.device.get_device_list()]:
+        return skip(f"there is no device {device}: ibv_devices lists them")
     import random
     import unittest
     from importlib.machinery import SourceFileLoader
@@ -94,6 +109,7 @@ def run(suite, device, *gid):
     parser.parse_args()
     tests = SourceFileLoader("tests", str(suite / "__init__.py")).load_module()
     unittest.main(module=tests, testRunner=Runner, exit=False)
+    return 0
 
 
 def make_root(root):
@@ -136,9 +152,10 @@ def main():
             return unpack(pathlib.Path(suite))
         case ["lab", "rxe" | "siw" as provider, *user] if user in ([], ["root"]):
             if not version():
-                print("rdma_core.py: skipped: no tests of rdma-core here: tools/setup unchanged", file=sys.stderr)
-                return 77
+                return skip("no tests of rdma-core here: tools/setup unchanged")
             return lab(provider, 0 if user else NOBODY)
+        case ["lab", provider, *_] if provider not in LAB_ARGUMENTS:
+            return skip(f"the lab has no {provider}: it has {' and '.join(LAB_ARGUMENTS)}")
     sys.exit(__doc__)
 
 
