@@ -5,11 +5,22 @@
 
 #include "simulation.hh"
 
+#include "model/faults.hh"
+
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 
 // The memory that a power failure leaves; variants of POWER.
 enum Loss { OLD, NEW, MIXED };
+
+// The name of a fault that rpma-sim has, too.
+static const char *fault(const char *name) {
+    const sim::FaultKind *const kind = sim::find_fault(name);
+    if (!kind)
+        abort();
+    return kind->name;
+}
 
 // The variant of FAIL, CM_EVENT and COMPLETE is the side. Other variants: see each row.
 const Event_kind event_kinds[] = {
@@ -22,17 +33,17 @@ const Event_kind event_kinds[] = {
     {"fail", "%s: the outstanding operations fail", 2},
     {"start", "%s starts", 1}, // also starts its machine
     {"reconnect", "%s is on the network again", 1},
-    {"time", "time passes%s", 1},              // until the next timer
-    {"break", "%s: the connection breaks", 6}, // Outcome; + 3: neither side is notified
-    {"kill", "%s is killed", 2},               // 1: for a long time
-    {"power", "%s: the power fails", 6},       // Loss; + 3: for a long time
+    {"time", "time passes%s", 1},                   // until the next timer
+    {"break", "%s: the connection breaks", 6},      // Outcome; + 3: neither side is notified
+    {fault("kill"), "%s is killed", 2},             // 1: for a long time
+    {fault("power-off"), "%s: the power fails", 6}, // Loss; + 3: for a long time
     {"power-all", "the power of all servers fails%s", 3},
     {"disconnect", "%s loses the network", 4}, // 1: for a long time; + 2: its device is removed
-    {"freeze", "%s is suspended", 2},
+    {fault("freeze"), "%s is suspended", 2},
     {"blank", "%s gets a blank memory", 1},
-    {"address", "the link address of %s changes", 1},
+    {fault("addr-change"), "the link address of %s changes", 1},
     {"copy", "the memory of %s is copied or restored", 1},
-    {"refuse", "the next post of %s fails", 3}}; // Refusal
+    {fault("refuse"), "the next post of %s fails", 3}}; // Refusal
 
 namespace {
 
