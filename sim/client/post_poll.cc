@@ -33,16 +33,27 @@ bool take(ShimCq *cq, Completion &completion) {
     return true;
 }
 
+bool writes_vendor_err(uint32_t rule, ibv_wc_status status) {
+    return rule == SIM_VENDOR_ERR_ALWAYS ||
+           (status != IBV_WC_SUCCESS &&
+            (rule == SIM_VENDOR_ERR_FAILED ||
+             (rule == SIM_VENDOR_ERR_NOT_FLUSHED && status != IBV_WC_WR_FLUSH_ERR)));
+}
+
 // Copies a completion as the driver does, which leaves members of a failed one undefined.
 void copy(const ShimCq *cq, const ibv_wc &from, ibv_wc &to) {
     const DeviceInfo::Reply &device = shim_of(cq->ex.context->device)->info;
-    const uint32_t rule = from.status == IBV_WC_SUCCESS ? (uint32_t)SIM_WC_VALID
-                          : from.opcode & IBV_WC_RECV   ? device.failed_receive
-                                                        : device.failed_send;
-    const bool is_good = from.status == IBV_WC_SUCCESS,
-               has_length = from.opcode & IBV_WC_RECV || from.byte_len > 0;
+    const bool is_good = from.status == IBV_WC_SUCCESS, is_receive = from.opcode & IBV_WC_RECV,
+               has_length = is_receive || from.opcode == IBV_WC_RDMA_READ ||
+                            from.opcode == IBV_WC_COMP_SWAP || from.opcode == IBV_WC_FETCH_ADD;
+    const uint32_t rule = is_good      ? (uint32_t)SIM_WC_VALID
+                          : is_receive ? device.failed_receive
+                                       : device.failed_send;
+    const bool is_flush = from.status == IBV_WC_WR_FLUSH_ERR,
+               has_no_opcode = rule == SIM_WC_BY_STATUS && is_flush;
     const ibv_wc own = to;
-    if (rule == SIM_WC_VALID)
+    if (rule == SIM_WC_VALID || rule == SIM_WC_FLUSH_IS_RECV ||
+        (rule == SIM_WC_BY_STATUS && !is_flush))
         to = from;
     else if (rule == SIM_WC_ZERO)
         to = {};
@@ -50,8 +61,17 @@ void copy(const ShimCq *cq, const ibv_wc &from, ibv_wc &to) {
         to.wc_flags = 0;
     to.wr_id = from.wr_id;
     to.status = from.status;
-    to.vendor_err = is_good && !device.writes_vendor_err ? own.vendor_err : from.vendor_err;
-    if (is_good && !has_length && device.sent_length == SIM_LENGTH_UNTOUCHED)
+    to.vendor_err =
+        writes_vendor_err(device.vendor_err, from.status) ? from.vendor_err : own.vendor_err;
+    const bool lacks_length =
+        rule == SIM_WC_BY_STATUS ||
+        (!has_length && rule == SIM_WC_VALID &&
+         (is_good ? device.sent_length : device.failed_length) == SIM_LENGTH_UNTOUCHED);
+    if (rule == SIM_WC_FLUSH_IS_RECV && is_flush)
+        to.opcode = IBV_WC_RECV;
+    if (has_no_opcode)
+        to.byte_len = 0;
+    else if (lacks_length)
         to.byte_len = own.byte_len;
     to.qp_num = from.qp_num;
 }

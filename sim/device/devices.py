@@ -36,7 +36,7 @@ BITS = ("attr.device_cap_flags", "ud_odp_caps", "cq_wc_flags", "cq_refused_mask"
 PREFIXES = {"atomic_cap": "IBV_ATOMIC_", "device_cap_flags": "IBV_DEVICE_", "source_error": "IBV_WC_",
             "receive_error": "IBV_WC_", "length_error": "IBV_WC_", "rounding": "SIM_", "failed_send": "SIM_WC_",
             "sent_length": "SIM_LENGTH_",
-            "failed_receive": "SIM_WC_", "cq_wc_flags": "IBV_WC_EX_", "cq_refused_mask": "IBV_CQ_INIT_ATTR_MASK_",
+            "failed_receive": "SIM_WC_", "failed_length": "SIM_LENGTH_", "vendor_err": "SIM_VENDOR_ERR_", "cq_wc_flags": "IBV_WC_EX_", "cq_refused_mask": "IBV_CQ_INIT_ATTR_MASK_",
             "cq_refused_flags": "IBV_CREATE_CQ_ATTR_", "events": "IBV_EVENT_",
             "ud_odp_caps": "IBV_ODP_SUPPORT_"}
 TRANSPORTS = {"IB": "SIM_INFINIBAND", "RoCE": "SIM_ROCE", "iWARP": "SIM_IWARP"}

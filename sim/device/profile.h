@@ -21,10 +21,25 @@ enum sim_transport { SIM_INFINIBAND, SIM_ROCE, SIM_IWARP };
 enum sim_rounding { SIM_NOT_ROUNDED, SIM_POWER_OF_TWO, SIM_POWER_OF_TWO_LESS_ONE };
 // The members of a failed completion that the driver leaves undefined (the opcode, the length
 // and what depends on them): they are valid, zeros, or memory that is not written, with or
-// without the flags.
-enum sim_failed_wc { SIM_WC_VALID, SIM_WC_ZERO, SIM_WC_UNTOUCHED, SIM_WC_FLAGS };
+// without the flags; or a flush has only a length, and another error all but the length; or
+// they are valid, but a flush has the opcode of a receive.
+enum sim_failed_wc {
+    SIM_WC_VALID,
+    SIM_WC_ZERO,
+    SIM_WC_UNTOUCHED,
+    SIM_WC_FLAGS,
+    SIM_WC_BY_STATUS,
+    SIM_WC_FLUSH_IS_RECV
+};
 // The length in the completion of a write or a message: 0, not written, or that of the request.
 enum sim_sent_length { SIM_LENGTH_ZERO, SIM_LENGTH_UNTOUCHED, SIM_LENGTH_REQUESTED };
+// The completions in which the driver writes vendor_err.
+enum sim_vendor_err {
+    SIM_VENDOR_ERR_ALWAYS,
+    SIM_VENDOR_ERR_FAILED,
+    SIM_VENDOR_ERR_NOT_FLUSHED, // failed, but not flushed
+    SIM_VENDOR_ERR_NEVER
+};
 enum sim_timeout { SIM_TIMEOUT_AS_REQUESTED, SIM_TIMEOUT_IGNORED, SIM_TIMEOUT_OF_TCP };
 
 // How a driver sizes queues (sizes.h).
@@ -84,8 +99,13 @@ struct sim_profile {
     unsigned cq_refused_mask, cq_refused_flags;
     int cq_mask_error; // of both
     enum sim_failed_wc failed_send, failed_receive;
-    enum sim_sent_length sent_length;
-    bool writes_vendor_err; // also of a successful completion
+    enum sim_sent_length sent_length, failed_length; // failed_length: with SIM_WC_VALID
+    enum sim_vendor_err vendor_err;
+    bool flags_sent_imm;    // a completion of a send has IBV_WC_WITH_IMM
+    bool receives_have_grh; // the completion of a receive has IBV_WC_GRH
+    // A failure completes the oldest request of which nothing was reported, although it is an
+    // unsignaled one that succeeded, and flushes the others, the failed one among them.
+    bool fails_oldest;
     // ibv_post_send() checks address and length, or only the length of the first SGE.
     bool checks_atomics, checks_atomic_length;
     bool atomics_need_one_sge;  // others use the first one

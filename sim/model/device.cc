@@ -94,7 +94,8 @@ int Verbs::device(const DeviceInfo &request, DeviceInfo::Reply &reply) {
     reply.failed_send = profile.failed_send;
     reply.failed_receive = profile.failed_receive;
     reply.sent_length = profile.sent_length;
-    reply.writes_vendor_err = profile.writes_vendor_err;
+    reply.failed_length = profile.failed_length;
+    reply.vendor_err = profile.vendor_err;
     return 0;
 }
 

@@ -118,6 +118,8 @@ class Engine {
     void make_persistent(Qp &qp);
 };
 
+bool has_imm(uint32_t opcode); // of a request
+
 } // namespace sim
 
 #endif // RPMA_SIM_ENGINE_HH

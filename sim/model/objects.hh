@@ -180,6 +180,12 @@ struct Written {
     uint64_t address, length;
 };
 
+// An unsignaled send that succeeded (sim_profile::fails_oldest).
+struct Unreported {
+    ibv_wc wc;
+    Unpolled unpolled;
+};
+
 // The attempts of the first unexecuted send, which has no response or no receive.
 struct Attempts {
     const Send *send = nullptr;
@@ -200,6 +206,7 @@ struct Qp : Object {
     uint32_t number = 0;
     ibv_qp_attr attr{}; // qp_state is the current state
     std::deque<Send> sends;
+    std::vector<Unreported> unreported; // since the last signaled one
     std::deque<Receive> receives;
     Usage sent, received;
     std::vector<Written> written; // since the last read of this QP: may not be persistent

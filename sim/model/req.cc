@@ -254,20 +254,37 @@ void Engine::complete_sends(Qp &qp) {
 }
 
 void Engine::finish(Qp &qp, Send &send, ibv_wc_status status) {
-    if (status == IBV_WC_SUCCESS && !qp.signals_all && !(send.wr.flags & IBV_SEND_SIGNALED))
-        return;
     if (!qp.send_cq) // after Fabric::abandon()
         return;
     const sim_profile &profile = *qp.context->device->profile;
+    const bool is_good = status == IBV_WC_SUCCESS;
     ibv_wc wc{};
     wc.wr_id = send.wr.wr_id;
-    wc.status = status;
     wc.opcode = completion_opcode(send.wr.opcode);
     wc.byte_len =
-        profile.sent_length == SIM_LENGTH_REQUESTED ? (uint32_t)send.length : send.byte_len;
+        (is_good ? profile.sent_length : profile.failed_length) == SIM_LENGTH_REQUESTED
+            ? (uint32_t)send.length
+            : send.byte_len;
+    wc.wc_flags = profile.flags_sent_imm && has_imm(send.wr.opcode) ? IBV_WC_WITH_IMM : 0;
     wc.qp_num = qp.number;
+    const Unpolled unpolled = {qp.number, 0, send.posted};
+    if (is_good && !qp.signals_all && !(send.wr.flags & IBV_SEND_SIGNALED)) {
+        if (profile.fails_oldest)
+            qp.unreported.push_back({wc, unpolled});
+        return;
+    }
+    for (Unreported &older : std::exchange(qp.unreported, {})) {
+        if (is_good)
+            continue;
+        older.wc.status = status;
+        if (profile.failed_length != SIM_LENGTH_REQUESTED)
+            older.wc.byte_len = 0;
+        add(*qp.send_cq, older.wc, false, older.unpolled);
+        status = IBV_WC_WR_FLUSH_ERR;
+    }
+    wc.status = status;
     add(*qp.send_cq, wc, send.wr.flags & IBV_SEND_SOLICITED && profile.notifies_sender,
-        {qp.number, 0, send.posted});
+        unpolled);
 }
 
 // ---- completions ---------------------------------------------------------------------------
@@ -373,6 +390,8 @@ void Engine::return_receive(Qp &qp, Receive receive) {
 bool Engine::complete_receive(Qp &qp, const Receive &receive, ibv_wc wc, bool is_solicited) {
     wc.wr_id = receive.wr_id;
     wc.qp_num = qp.number;
+    if (wc.status == IBV_WC_SUCCESS && qp.context->device->profile->receives_have_grh)
+        wc.wc_flags |= IBV_WC_GRH;
     count_receive(qp, wc.status);
     return add(*qp.recv_cq, wc, is_solicited && !qp.context->device->profile->notifies_sender,
                {qp.number, qp.srq ? qp.srq->handle : 0, 0});
@@ -448,6 +467,7 @@ void Engine::reset(Qp &qp) {
     qp.attr = {};
     qp.attr.cap = cap;
     qp.sends.clear();
+    qp.unreported.clear();
     qp.receives.clear();
     qp.sent = qp.received = {};
     for (Cq *const cq : {qp.send_cq, qp.recv_cq})

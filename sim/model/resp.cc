@@ -14,10 +14,6 @@ namespace {
 constexpr size_t CHUNK = 256 << 10;
 constexpr uint32_t GRH_BYTES = 40;
 
-bool has_imm(uint32_t opcode) {
-    return opcode == IBV_WR_SEND_WITH_IMM || opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
-}
-
 bool is_send(uint32_t opcode) {
     return opcode == IBV_WR_SEND || opcode == IBV_WR_SEND_WITH_IMM ||
            opcode == IBV_WR_SEND_WITH_INV;
@@ -47,6 +43,10 @@ ibv_wc failed(ibv_wc_status status) {
 }
 
 } // namespace
+
+bool has_imm(uint32_t opcode) {
+    return opcode == IBV_WR_SEND_WITH_IMM || opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
+}
 
 // ---- memory --------------------------------------------------------------------------------
 

@@ -113,7 +113,8 @@ struct DeviceInfo : Request<OP_DEVICE> {
         uint64_t send_ops[IBV_QPT_UD + 1]; // sim_send_ops() of each type of QP
         // As in sim_profile.
         uint32_t keeps_bad_wr, keeps_bad_recv, srq_recv_error, failed_send, failed_receive,
-            has_rt_values, has_tag_matching, sent_length, writes_vendor_err, has_create_flags;
+            has_rt_values, has_tag_matching, sent_length, failed_length, vendor_err,
+            has_create_flags;
         uint32_t gid_count, gid_entries; // gid_count: of the entries that are not empty
     };
 };

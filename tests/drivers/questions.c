@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "program.h"
+#include "stub.h"
 
 enum { MAX_LIST = 4, MAX_SGES = 64, MAX_ENTRIES = 4096 };
 
@@ -110,6 +111,8 @@ static struct ibv_qp *create_qp(const struct shape *shape, struct ibv_qp_cap *ca
 // The QP that connected ones send to. Usually there is none: requests stay in the queue.
 enum { NO_QP = 0xfffffe };
 static uint32_t destination = NO_QP;
+// How long connected QPs repeat a request: without a limit, or as briefly as they can.
+static bool gives_up;
 
 static bool set_state(struct ibv_qp *qp, enum ibv_qp_state state) {
     struct ibv_qp_attr attr = {.qp_state = state,
@@ -121,10 +124,10 @@ static bool set_state(struct ibv_qp *qp, enum ibv_qp_state state) {
                                .dest_qp_num = destination,
                                .max_dest_rd_atomic = 1,
                                .max_rd_atomic = 1,
-                               .min_rnr_timer = 12,
-                               .timeout = 0, // no limit
-                               .retry_cnt = 7,
-                               .rnr_retry = 7,
+                               .min_rnr_timer = gives_up ? 1 : 12,
+                               .timeout = gives_up ? 1 : 0,
+                               .retry_cnt = gives_up ? 0 : 7,
+                               .rnr_retry = gives_up ? 1 : 7,
                                .ah_attr = {.is_global = 1, .port_num = 1}};
     int mask = IBV_QP_STATE;
     ibv_query_gid(context, 1, 0, &attr.ah_attr.grh.dgid);
@@ -621,11 +624,28 @@ static void ask_fork(void) {
 // ---- completions ---------------------------------------------------------------------------
 
 // The stub writes a completion as the device would. The fabric executes requests itself.
-static bool (*stub_complete)(bool is_receive, uint32_t index, uint32_t status);
+static bool (*stub_write)(const struct stub_completion *completion);
 
-static void complete(bool is_receive, uint32_t index, enum ibv_wc_status status) {
-    if (stub_complete)
-        stub_complete(is_receive, index, status);
+// Writes the completion of a request: of a send, whose opcode is that of `wr`, or of a receive.
+static void complete(enum stub_queue queue, uint32_t index, enum ibv_wc_status status,
+                     const struct ibv_send_wr *wr) {
+    const bool is_write =
+        wr->opcode == IBV_WR_RDMA_WRITE || wr->opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
+    const bool has_imm =
+        wr->opcode == IBV_WR_SEND_WITH_IMM || wr->opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
+    const struct stub_completion completion = {
+        .queue = queue,
+        .index = index,
+        .status = status,
+        .opcode = queue != STUB_SENDS && is_write  ? IBV_WC_RECV_RDMA_WITH_IMM
+                  : queue != STUB_SENDS            ? IBV_WC_RECV
+                  : is_write                       ? IBV_WC_RDMA_WRITE
+                  : wr->opcode == IBV_WR_RDMA_READ ? IBV_WC_RDMA_READ
+                                                   : IBV_WC_SEND,
+        .length = status == IBV_WC_SUCCESS ? wr->sg_list->length : 0,
+        .has_imm = has_imm};
+    if (stub_write)
+        stub_write(&completion);
 }
 
 enum { OWN = 0x5a }; // the bytes of a completion before the poll
@@ -638,31 +658,43 @@ static const char *in_words(uint32_t value, uint32_t requested) {
     return value == OWN * 0x01010101U ? "not written" : made;
 }
 
-// Polls all completions of the CQ, and prints a line for each.
-static void print_completions(const char *name, const struct ibv_qp *qp,
+// Polls once, or until the fabric has executed the request.
+static int poll_one(struct ibv_wc *wc, bool waits) {
+    int got;
+    memset(wc, OWN, sizeof(*wc));
+    do
+        got = ibv_poll_cq(cq, 1, wc);
+    while (got == 0 && waits && !stub_write);
+    return got;
+}
+
+// Polls all completions of the CQ, at least `count` on the fabric, and prints a line for each.
+static void print_completions(const char *name, const struct ibv_qp *qp, int count,
                               const enum ibv_wc_opcode *opcodes, uint32_t length) {
     struct ibv_wc wc;
-    memset(&wc, OWN, sizeof(wc));
-    for (int i = 1; ibv_poll_cq(cq, 1, &wc) == 1; i++) {
+    int i = 1, got;
+    for (; (got = poll_one(&wc, i <= count)) == 1; i++)
         printf("completion: %s: %d\trequest %d, %s, opcode %s, byte_len %s, wc_flags %s, "
                "vendor_err %s, qp_num %s\n",
                name, i, (int)wc.wr_id, ibv_wc_status_str(wc.status),
-               in_words(wc.opcode, opcodes[wc.wr_id - 1]), in_words(wc.byte_len, length),
-               in_words(wc.wc_flags, UINT32_MAX),
+               in_words(wc.opcode, opcodes[(wc.wr_id - 1) % MAX_LIST]),
+               in_words(wc.byte_len, length), in_words(wc.wc_flags, UINT32_MAX),
                wc.vendor_err == OWN * 0x01010101U ? "not written" : "written",
                in_words(wc.qp_num, qp->qp_num));
-        memset(&wc, OWN, sizeof(wc));
-    }
+    if (got != 0 || i == 1)
+        printf("completion: %s\tibv_poll_cq() returns %d\n", name, got);
 }
 
-// A QP with a CQ of its own. `is_connected`: to another QP of this process.
-static struct ibv_qp *new_completing_qp(bool is_connected, struct ibv_qp_cap *cap) {
-    struct ibv_qp *const peer = is_connected ? create_qp(&usual, cap) : NULL;
-    must(!is_connected || peer, "ibv_create_qp()");
+// A QP with a CQ of its own, which is connected to `peer` unless that is NULL. The CQ of the
+// peer is another one, which nothing polls.
+static struct ibv_qp *completing_qp(struct ibv_qp *peer, struct ibv_srq *srq,
+                                    struct ibv_qp_cap *cap) {
+    struct shape shape = usual;
+    shape.srq = srq;
     must((cq = ibv_create_cq(context, 100, NULL, NULL, 0)), "ibv_create_cq()");
-    struct ibv_qp *const qp = create_qp(&usual, cap);
+    struct ibv_qp *const qp = create_qp(&shape, cap);
     must(qp, "ibv_create_qp()");
-    if (is_connected) {
+    if (peer) {
         destination = qp->qp_num;
         moved(peer, IBV_QPS_RTS);
         destination = peer->qp_num;
@@ -672,53 +704,236 @@ static struct ibv_qp *new_completing_qp(bool is_connected, struct ibv_qp_cap *ca
     return qp;
 }
 
+static struct ibv_qp *new_peer(void) {
+    struct ibv_qp_cap cap;
+    struct ibv_qp *const peer = create_qp(&usual, &cap);
+    must(peer, "ibv_create_qp()");
+    return peer;
+}
+
+static const struct ibv_send_wr a_write = {.sg_list = &(struct ibv_sge){.length = 8},
+                                           .opcode = IBV_WR_RDMA_WRITE};
+
 // A completion of the last request only, in a full queue.
 static void ask_free_entries(void) {
+    static const enum ibv_wc_opcode write[MAX_LIST] = {IBV_WC_RDMA_WRITE};
     struct ibv_qp_cap cap;
-    const int most = fill(new_completing_qp(false, &cap));
-    struct ibv_qp *const qp = new_completing_qp(true, &cap);
+    const int most = fill(completing_qp(NULL, NULL, &cap));
+    struct ibv_qp *const qp = completing_qp(new_peer(), NULL, &cap);
     for (int i = 0; i + 1 < most; i++)
         must(post_writes(qp, 1).error == 0, "ibv_post_send()");
     must(post_signaled(qp).error == 0, "ibv_post_send()");
-    complete(false, (uint32_t)most - 1, IBV_WC_SUCCESS);
-    printf("completion: free entries before the poll\t%d\n", fill(qp));
-    print_completions("last write", qp, (enum ibv_wc_opcode[]){IBV_WC_RDMA_WRITE}, 8);
+    complete(STUB_SENDS, (uint32_t)most - 1, IBV_WC_SUCCESS, &a_write);
+    const int unpolled = fill(qp);
+    printf("completion: free entries before the poll\t%s\n", unpolled == 0      ? "none"
+                                                             : unpolled >= most ? "all"
+                                                                                : "some");
+    print_completions("last write", qp, 1, write, 8);
+    if (unpolled > 0)
+        return; // and the queue is full again
     const int free = fill(qp);
     printf("completion: free entries after the poll\t%s\n", free == most ? "all" : "not all");
 }
 
-static void ask_failed(void) {
-    static const enum ibv_wc_opcode sends[] = {IBV_WC_RDMA_READ, IBV_WC_RDMA_WRITE,
-                                               IBV_WC_RDMA_WRITE},
-                                    receives[] = {IBV_WC_RECV, IBV_WC_RECV};
+// One request of each kind, and the receive that a message or immediate data complete on the
+// other side.
+static void ask_good(void) {
+    static const struct {
+        const char *name;
+        enum ibv_wr_opcode opcode;
+        enum ibv_wc_opcode sent, received;
+    } kinds[] = {
+        {"read", IBV_WR_RDMA_READ, IBV_WC_RDMA_READ, 0},
+        {"message", IBV_WR_SEND, IBV_WC_SEND, IBV_WC_RECV},
+        {"message with immediate data", IBV_WR_SEND_WITH_IMM, IBV_WC_SEND, IBV_WC_RECV},
+        {"write with immediate data", IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WC_RDMA_WRITE,
+         IBV_WC_RECV_RDMA_WITH_IMM}};
+    for (size_t i = 0; i < LENGTH(kinds); i++) {
+        char name[80];
+        struct ibv_qp_cap cap;
+        struct sends list;
+        fill_sends(&list, 1);
+        list.sges[0].length = 4;
+        list.wrs[0].opcode = kinds[i].opcode;
+        list.wrs[0].send_flags = IBV_SEND_SIGNALED;
+        struct ibv_qp *peer = new_peer();
+        struct ibv_qp *qp = completing_qp(peer, NULL, &cap);
+        must(post_receives(peer, NULL, 1, 0, 0).error == 0, "ibv_post_recv()");
+        if (post_sends(qp, &list).error != 0)
+            continue; // the driver has no such requests
+        complete(STUB_SENDS, 0, IBV_WC_SUCCESS, list.wrs);
+        print_completions(kinds[i].name, qp, 1, &kinds[i].sent, 4);
+        if (!kinds[i].received)
+            continue;
+        peer = new_peer();
+        qp = completing_qp(peer, NULL, &cap);
+        const int most = fill_receives(qp, NULL);
+        if (!stub_write)
+            must(post_sends(peer, &list).error == 0, "ibv_post_send()");
+        complete(STUB_RECEIVES, 0, IBV_WC_SUCCESS, list.wrs);
+        snprintf(name, sizeof(name), "received %s", kinds[i].name);
+        print_completions(name, qp, 1, &kinds[i].received, 4);
+        printf("completion: %s: free entries\t%d of %d\n", name, fill_receives(qp, NULL), most);
+    }
+}
+
+// A message into a receive of an SRQ.
+static void ask_shared_receive(void) {
+    static const enum ibv_wc_opcode received[MAX_LIST] = {IBV_WC_RECV};
+    struct ibv_srq_attr attr;
     struct ibv_qp_cap cap;
     struct sends list;
-    // The first one fails, and the others, which are not signaled, are flushed.
+    fill_sends(&list, 1);
+    list.wrs[0].opcode = IBV_WR_SEND;
+    list.sges[0].length = 4;
+    struct ibv_srq *const srq = create_srq(4, 1, &attr);
+    if (!srq)
+        return;
+    const int most = fill_receives(NULL, srq);
+    struct ibv_qp *const peer = new_peer(), *const qp = completing_qp(peer, srq, &cap);
+    if (!stub_write)
+        must(post_sends(peer, &list).error == 0, "ibv_post_send()");
+    complete(STUB_SHARED_RECEIVES, 0, IBV_WC_SUCCESS, list.wrs);
+    print_completions("received message of the SRQ", qp, 1, received, 4);
+    printf("completion: received message of the SRQ: free entries\t%d of %d\n",
+           fill_receives(NULL, srq), most);
+}
+
+// The first request fails, and the others, which are not signaled, are flushed.
+static void ask_failed_sends(void) {
+    static const struct {
+        const char *name;
+        enum ibv_wr_opcode opcode;
+        enum ibv_wc_opcode sent;
+        enum ibv_wc_status status;
+        bool is_signaled;
+    } failures[] = {
+        {"remote access", IBV_WR_RDMA_READ, IBV_WC_RDMA_READ, IBV_WC_REM_ACCESS_ERR, true},
+        {"remote access, unsignaled", IBV_WR_RDMA_WRITE, IBV_WC_RDMA_WRITE,
+         IBV_WC_REM_ACCESS_ERR, false},
+        {"local protection", IBV_WR_RDMA_WRITE, IBV_WC_RDMA_WRITE, IBV_WC_LOC_PROT_ERR, true},
+        {"too long message", IBV_WR_SEND, IBV_WC_SEND, IBV_WC_REM_INV_REQ_ERR, true},
+        {"no receive", IBV_WR_SEND, IBV_WC_SEND, IBV_WC_RNR_RETRY_EXC_ERR, true},
+        {"no response", IBV_WR_RDMA_WRITE, IBV_WC_RDMA_WRITE, IBV_WC_RETRY_EXC_ERR, true}};
+    for (size_t i = 0; i < LENGTH(failures); i++) {
+        const enum ibv_wc_opcode opcodes[MAX_LIST] = {failures[i].sent, IBV_WC_RDMA_WRITE,
+                                                      IBV_WC_RDMA_WRITE};
+        const bool is_lost = failures[i].status == IBV_WC_RETRY_EXC_ERR;
+        struct ibv_qp_cap cap;
+        struct sends list;
+        fill_sends(&list, 3);
+        struct ibv_sge *const sge = &list.sges[MAX_SGES - 1];
+        list.wrs[0].sg_list = sge;
+        list.wrs[0].opcode = failures[i].opcode;
+        list.wrs[0].send_flags = failures[i].is_signaled ? IBV_SEND_SIGNALED : 0;
+        if (failures[i].status == IBV_WC_REM_ACCESS_ERR)
+            list.wrs[0].wr.rdma.rkey = 0;
+        if (failures[i].status == IBV_WC_LOC_PROT_ERR)
+            sge->lkey = 0;
+        if (failures[i].status == IBV_WC_REM_INV_REQ_ERR)
+            sge->length = 16;
+        gives_up = true;
+        struct ibv_qp *const peer = is_lost ? NULL : new_peer(), *const qp = completing_qp(
+                                                                     peer, NULL, &cap);
+        gives_up = false;
+        if (failures[i].status == IBV_WC_REM_INV_REQ_ERR)
+            must(post_receives(peer, NULL, 1, 0, 0).error == 0, "ibv_post_recv()");
+        must(post_sends(qp, &list).error == 0, "ibv_post_send()");
+        for (uint32_t j = 0; j < 3; j++)
+            complete(STUB_SENDS, j, j == 0 ? failures[i].status : IBV_WC_WR_FLUSH_ERR,
+                     &list.wrs[j]);
+        print_completions(failures[i].name, qp, 3, opcodes, sge->length);
+    }
+}
+
+// A receive that is too short or of an unknown key, and the flush of the next one.
+static void ask_failed_receives(void) {
+    static const enum ibv_wc_opcode received[MAX_LIST] = {IBV_WC_RECV, IBV_WC_RECV};
+    static const struct {
+        const char *name;
+        enum ibv_wc_status status;
+    } failures[] = {{"received too long message", IBV_WC_LOC_LEN_ERR},
+                    {"receive with an unknown key", IBV_WC_LOC_PROT_ERR}};
+    for (size_t i = 0; i < LENGTH(failures); i++) {
+        struct ibv_qp_cap cap;
+        struct sends list;
+        fill_sends(&list, 1);
+        list.wrs[0].opcode = IBV_WR_SEND;
+        struct ibv_qp *const peer = new_peer(), *const qp = completing_qp(peer, NULL, &cap);
+        const uint32_t key = mr->lkey;
+        if (failures[i].status == IBV_WC_LOC_PROT_ERR)
+            mr->lkey = 0;
+        must(post_receives(qp, NULL, 2, 0, 0).error == 0, "ibv_post_recv()");
+        mr->lkey = key;
+        if (failures[i].status == IBV_WC_LOC_LEN_ERR)
+            list.sges[0].length = 16;
+        if (!stub_write)
+            must(post_sends(peer, &list).error == 0, "ibv_post_send()");
+        for (uint32_t j = 0; j < 2; j++)
+            complete(STUB_RECEIVES, j, j == 0 ? failures[i].status : IBV_WC_WR_FLUSH_ERR,
+                     list.wrs);
+        print_completions(failures[i].name, qp, 2, received, 8);
+    }
+}
+
+// A completion with an opcode or type that no request has.
+static void ask_unknown_opcode(void) {
+    static const enum ibv_wc_opcode write[MAX_LIST] = {IBV_WC_RDMA_WRITE};
+    struct ibv_qp_cap cap;
+    struct ibv_qp *const qp = completing_qp(NULL, NULL, &cap);
+    must(post_signaled(qp).error == 0, "ibv_post_send()");
+    if (!stub_write || !in_child("completion: unknown opcode"))
+        return;
+    alarm(1); // for a driver that does not pass it
+    stub_write(&(struct stub_completion){.opcode = STUB_UNKNOWN_OPCODE});
+    print_completions("unknown opcode", qp, 1, write, 8);
+    exit_child();
+}
+
+// The third of four requests fails; the first and the last are signaled.
+static void ask_order(void) {
+    static const enum ibv_wc_opcode sends[MAX_LIST] = {IBV_WC_RDMA_WRITE, IBV_WC_RDMA_READ,
+                                                       IBV_WC_RDMA_WRITE, IBV_WC_RDMA_READ};
+    struct ibv_qp_cap cap;
+    struct sends list;
+    fill_sends(&list, 4);
+    list.wrs[0].send_flags = list.wrs[3].send_flags = IBV_SEND_SIGNALED;
+    list.wrs[1].opcode = list.wrs[3].opcode = IBV_WR_RDMA_READ;
+    list.wrs[2].wr.rdma.rkey = 0;
+    struct ibv_qp *const qp = completing_qp(new_peer(), NULL, &cap);
+    must(post_sends(qp, &list).error == 0, "ibv_post_send()");
+    complete(STUB_SENDS, 0, IBV_WC_SUCCESS, &list.wrs[0]);
+    complete(STUB_SENDS, 2, IBV_WC_REM_ACCESS_ERR, &list.wrs[2]);
+    complete(STUB_SENDS, 3, IBV_WC_WR_FLUSH_ERR, &list.wrs[3]);
+    print_completions("third of four", qp, 3, sends, 8);
+}
+
+// Moving to the state ERR flushes all.
+static void ask_flushed(void) {
+    static const enum ibv_wc_opcode sends[MAX_LIST] = {IBV_WC_RDMA_READ, IBV_WC_RDMA_WRITE,
+                                                       IBV_WC_RDMA_WRITE},
+                                    receives[MAX_LIST] = {IBV_WC_RECV, IBV_WC_RECV};
+    struct ibv_qp_cap cap;
+    struct sends list;
     fill_sends(&list, 3);
     list.wrs[0].opcode = IBV_WR_RDMA_READ;
     list.wrs[0].send_flags = IBV_SEND_SIGNALED;
-    list.wrs[0].wr.rdma.rkey = 0;
-    struct ibv_qp *qp = new_completing_qp(true, &cap);
-    must(post_sends(qp, &list).error == 0, "ibv_post_send()");
-    for (uint32_t i = 0; i < 3; i++)
-        complete(false, i, i == 0 ? IBV_WC_REM_ACCESS_ERR : IBV_WC_WR_FLUSH_ERR);
-    print_completions("remote access", qp, sends, 8);
-    // Moving to the state ERR flushes all.
-    const int most = fill(new_completing_qp(false, &cap));
-    qp = new_completing_qp(false, &cap);
+    const int most = fill(completing_qp(NULL, NULL, &cap));
+    struct ibv_qp *qp = completing_qp(NULL, NULL, &cap);
     must(post_sends(qp, &list).error == 0, "ibv_post_send()");
     must(set_state(qp, IBV_QPS_ERR), "ibv_modify_qp()");
     for (uint32_t i = 0; i < 3; i++)
-        complete(false, i, IBV_WC_WR_FLUSH_ERR);
-    print_completions("flush", qp, sends, 8);
+        complete(STUB_SENDS, i, IBV_WC_WR_FLUSH_ERR, &list.wrs[i]);
+    print_completions("flush", qp, 3, sends, 8);
     const int free = fill(qp);
     printf("completion: free entries after flushes\t%s\n", free >= most ? "all" : "not all");
-    qp = new_completing_qp(false, &cap);
+    qp = completing_qp(NULL, NULL, &cap);
     must(post_receives(qp, NULL, 2, 0, 0).error == 0, "ibv_post_recv()");
     must(set_state(qp, IBV_QPS_ERR), "ibv_modify_qp()");
+    list.wrs[0].opcode = IBV_WR_SEND;
     for (uint32_t i = 0; i < 2; i++)
-        complete(true, i, IBV_WC_WR_FLUSH_ERR);
-    print_completions("flushed receive", qp, receives, 8);
+        complete(STUB_RECEIVES, i, IBV_WC_WR_FLUSH_ERR, &list.wrs[0]);
+    print_completions("flushed receive", qp, 2, receives, 8);
 }
 
 // The same through ibv_start_poll().
@@ -735,7 +950,7 @@ static void ask_extended_cq(void) {
     struct ibv_qp *const qp = new_qp(IBV_QPS_RTS, &cap);
     must(post_signaled(qp).error == 0, "ibv_post_send()");
     must(set_state(qp, IBV_QPS_ERR), "ibv_modify_qp()");
-    complete(false, 0, IBV_WC_WR_FLUSH_ERR);
+    complete(STUB_SENDS, 0, IBV_WC_WR_FLUSH_ERR, &a_write);
     must(ibv_start_poll(ex, &poll) == 0, "ibv_start_poll()");
     printf("completion: extended CQ: flush\trequest %d, %s\n", (int)ex->wr_id,
            ibv_wc_status_str(ex->status));
@@ -750,15 +965,19 @@ static void ask_extended_cq(void) {
 
 static void ask_completions(void) {
     struct ibv_cq *const shared = cq;
-    *(void **)&stub_complete = dlsym(RTLD_DEFAULT, "stub_complete");
-    struct ibv_qp_cap cap;
-    new_completing_qp(false, &cap); // its completions stay in its CQ
-    if (stub_complete && !stub_complete(false, 0, IBV_WC_WR_FLUSH_ERR)) {
+    *(void **)&stub_write = dlsym(RTLD_DEFAULT, "stub_complete");
+    if (stub_write && !stub_write(NULL)) {
         printf("completions\tnot known\n");
         return;
     }
     ask_free_entries();
-    ask_failed();
+    ask_good();
+    ask_shared_receive();
+    ask_failed_sends();
+    ask_failed_receives();
+    ask_order();
+    ask_flushed();
+    ask_unknown_opcode();
     ask_extended_cq();
     cq = shared;
 }

@@ -14,6 +14,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <infiniband/verbs.h>
 #include <malloc.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -51,11 +52,46 @@ const struct stub_driver *stub_driver(void) {
     exit(2);
 }
 
-bool stub_complete(bool is_receive, uint32_t index, uint32_t status) {
-    const struct stub_completion completion = {is_receive, index, status};
-    if (stub_driver()->complete_one)
-        stub_driver()->complete_one(&completion);
+bool stub_complete(const struct stub_completion *completion) {
+    if (stub_driver()->complete_one && completion)
+        stub_driver()->complete_one(completion);
     return stub_driver()->complete_one != NULL;
+}
+
+unsigned char stub_syndrome(uint32_t status) {
+    switch (status) {
+    case IBV_WC_SUCCESS:
+        return 0;
+    case IBV_WC_LOC_LEN_ERR:
+        return 0x01;
+    case IBV_WC_LOC_PROT_ERR:
+        return 0x04;
+    case IBV_WC_WR_FLUSH_ERR:
+        return 0x05;
+    case IBV_WC_REM_INV_REQ_ERR:
+        return 0x12;
+    case IBV_WC_REM_ACCESS_ERR:
+        return 0x13;
+    case IBV_WC_RETRY_EXC_ERR:
+        return 0x15;
+    case IBV_WC_RNR_RETRY_EXC_ERR:
+        return 0x16;
+    default:
+        abort();
+    }
+}
+
+unsigned char stub_mlx_opcode(const struct stub_completion *completion) {
+    switch (completion->opcode) {
+    case IBV_WC_RDMA_WRITE:
+        return completion->has_imm ? 0x09 : 0x08;
+    case IBV_WC_SEND:
+        return completion->has_imm ? 0x0b : 0x0a;
+    case IBV_WC_RDMA_READ:
+        return 0x10;
+    default:
+        return 0x1d; // no opcode
+    }
 }
 
 uint32_t stub_power_of_two(uint32_t least) {

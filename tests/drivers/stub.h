@@ -42,11 +42,17 @@ enum { // the commands that have a driver's part; some drivers use the extended 
     STUB_CREATE_QP_EX = IB_USER_VERBS_CMD_FLAG_EXTENDED | IB_USER_VERBS_EX_CMD_CREATE_QP
 };
 
+// The completion of a request of the last QP, or of the last SRQ, which is written into the
+// last CQ.
 struct stub_completion {
-    bool is_receive;
-    uint32_t index;  // of the request in its queue, whose requests are signaled or fail
+    enum stub_queue { STUB_SENDS, STUB_RECEIVES, STUB_SHARED_RECEIVES } queue;
+    uint32_t index;  // of the request in its queue
     uint32_t status; // enum ibv_wc_status
+    uint32_t opcode; // enum ibv_wc_opcode, or one that the driver does not know
+    uint32_t length; // of the data
+    bool has_imm;    // a message with immediate data
 };
+enum { STUB_UNKNOWN_OPCODE = 0xff };
 
 struct stub_driver {
     const char *name;
@@ -58,8 +64,7 @@ struct stub_driver {
     void (*describe)(struct ib_uverbs_query_device_resp *device);
     // Completes the response, whose common part is filled. Returns an error number.
     int (*complete)(struct stub_call *call);
-    // Writes the completion of one request of the last QP into the last CQ; without an error it
-    // is a write of one SGE. NULL: the stub does not know the format.
+    // Writes a completion as the device would. NULL: the stub does not know the format.
     void (*complete_one)(const struct stub_completion *completion);
 };
 
@@ -78,6 +83,12 @@ void stub_set_qp_state(uint32_t handle, uint32_t state);
 
 uint32_t stub_power_of_two(uint32_t least);
 
+// The code of a status in the completions of mlx5, mlx4 and hns (mlx5/mlx5dv.h,
+// MLX5_CQE_SYNDROME_*; hns/hns_roce_u_hw_v2.h, HNS_ROCE_V2_CQE_*).
+unsigned char stub_syndrome(uint32_t status);
+// The code of a send in the completions of mlx5 and mlx4 (mlx5/mlx5dv.h, MLX5_OPCODE_*).
+unsigned char stub_mlx_opcode(const struct stub_completion *completion);
+
 // Executes a command that librdmacm writes to this descriptor. Returns an error number.
 int stub_execute_cm(int channel, const void *command, bool is_iwarp);
 
@@ -92,7 +103,8 @@ void *stub_new_pages(size_t size, uint64_t *offset);
 // begins: memory that exists is left out.
 size_t stub_memory(void *copy, size_t size);
 
-// For the program under test, too: calls complete_one(). Returns false if there is none.
-bool stub_complete(bool is_receive, uint32_t index, uint32_t status);
+// For the program under test, too: calls complete_one(), unless `completion` is NULL. Returns
+// false if the stub does not know the format.
+bool stub_complete(const struct stub_completion *completion);
 
 #endif // DRIVERS_STUB_H

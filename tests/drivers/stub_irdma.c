@@ -6,6 +6,7 @@
 #include "stub.h"
 
 #include <endian.h>
+#include <infiniband/opcode.h>
 #include <infiniband/verbs.h>
 #include <rdma/irdma-abi.h>
 
@@ -20,24 +21,68 @@ static uint64_t *cqes;   // of the last CQ
 static size_t produced;  // entries of it that complete_one() has written
 static uint64_t context; // of the last QP
 static uint64_t qp_id;
+static bool has_flushed;
+
+// rdma-core providers/irdma/user.h, enum irdma_flush_opcode, and linux-6.1 hw/irdma/hw.c,
+// irdma_set_flush_fields(): too many RNR NAKs have no code of their own
+static uint64_t flush_code(uint32_t status) {
+    switch (status) {
+    case IBV_WC_LOC_PROT_ERR:
+        return 2;
+    case IBV_WC_REM_ACCESS_ERR:
+        return 3;
+    case IBV_WC_LOC_LEN_ERR:
+        return 6;
+    case IBV_WC_REM_INV_REQ_ERR:
+        return 10;
+    case IBV_WC_RETRY_EXC_ERR:
+        return 8;
+    default:
+        return 1;
+    }
+}
+
+// user.h, IRDMA_OP_TYPE_*; for receives IBV_OPCODE_*, as uverbs.c, set_ib_wc_op_rq(), requires
+static uint64_t opcode_of(const struct stub_completion *completion) {
+    switch (completion->opcode) {
+    case IBV_WC_RDMA_WRITE:
+        return 0;
+    case IBV_WC_RDMA_READ:
+        return 1;
+    case IBV_WC_SEND:
+        return 3;
+    case IBV_WC_RECV:
+        return completion->has_imm ? IBV_OPCODE_SEND_ONLY_WITH_IMMEDIATE : IBV_OPCODE_SEND_ONLY;
+    case IBV_WC_RECV_RDMA_WITH_IMM:
+        return IBV_OPCODE_RDMA_WRITE_ONLY_WITH_IMMEDIATE;
+    default:
+        return 63;
+    }
+}
 
 // rdma-core providers/irdma/uk.c, irdma_uk_cq_poll_cmpl(), with the polarity of the first
-// lap: the entry of a flush completes all
-// requests of the queue, the first one with its error; uverbs.c,
-// irdma_flush_err_to_ib_wc_status()
+// lap: the entry of a flush completes all requests of the queue, the first one with its error.
 static void complete_one(const struct stub_completion *completion) {
-    enum { WORDS = 4, CONTEXT = 1, QP_ID = 2, STATE = 3, FLUSHED = 1 };
-    enum { MAJOR = 16, INDEX = 32, ERROR = 55, OF_SENDS = 62, VALID = 63 };
-    const uint64_t minor = completion->status == IBV_WC_REM_ACCESS_ERR ? 3 : 1;
-    const uint64_t error = (uint64_t)FLUSHED << MAJOR | minor | 1ULL << ERROR;
-    if (completion->status != IBV_WC_SUCCESS && produced > 0)
+    enum { WORDS = 4, BYTES = 0, CONTEXT = 1, QP_ID = 2, STATE = 3, FLUSHED = 1 };
+    enum { MAJOR = 16, INDEX = 32, EXTENDED = 50, ERROR = 55, OPCODE = 56, OF_SENDS = 62 };
+    enum { VALID = 63, HAS_IMM = 62 };
+    const uint64_t error =
+        (uint64_t)FLUSHED << MAJOR | flush_code(completion->status) | 1ULL << ERROR;
+    const bool is_send = completion->queue == STUB_SENDS;
+    const bool is_extended = !is_send && completion->has_imm;
+    if (completion->status != IBV_WC_SUCCESS && has_flushed)
         return;
+    has_flushed = completion->status != IBV_WC_SUCCESS;
     uint64_t *const cqe = cqes + (size_t)produced++ * WORDS;
+    if (is_extended)
+        cqes[(size_t)produced++ * WORDS + STATE] = htole64(1ULL << VALID | 1ULL << HAS_IMM);
+    cqe[BYTES] = htole64(completion->length);
     cqe[CONTEXT] = htole64(context);
     cqe[QP_ID] = htole64(qp_id << 32);
-    cqe[STATE] = htole64((uint64_t)completion->index << INDEX | 1ULL << VALID |
-                         (completion->is_receive ? 0 : 1ULL << OF_SENDS) |
-                         (completion->status == IBV_WC_SUCCESS ? 0 : error));
+    cqe[STATE] =
+        htole64((uint64_t)completion->index << INDEX | 1ULL << VALID |
+                (is_extended ? 1ULL << EXTENDED : 0) | (is_send ? 1ULL << OF_SENDS : 0) |
+                (has_flushed ? error : opcode_of(completion) << OPCODE));
 }
 
 static int complete(struct stub_call *call) {
@@ -71,6 +116,7 @@ static int complete(struct stub_call *call) {
     case IB_USER_VERBS_CMD_CREATE_QP: // linux hw/irdma/verbs.c, irdma_create_qp()
         context = ((const struct irdma_create_qp_req *)call->in)->user_compl_ctx;
         qp_id = call->handle;
+        has_flushed = false;
         *(struct irdma_create_qp_resp *)call->out =
             (struct irdma_create_qp_resp){.qp_id = call->handle,
                                           .actual_sq_size = call->qp->max_send_wr,

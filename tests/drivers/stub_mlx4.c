@@ -34,24 +34,30 @@ static void create_cq(struct stub_call *call, uint32_t last_entry) {
     ((struct mlx4_ib_create_cq_resp *)call->out)->cqn = call->handle;
 }
 
-// rdma-core providers/mlx4/mlx4.h, struct mlx4_cqe and mlx4_err_cqe, at the end of an entry of
-// 64 bytes; the owner bit of the first lap is 0
+// rdma-core providers/mlx4/mlx4dv.h, struct mlx4_cqe and mlx4_err_cqe, at the end of an entry
+// of 64 bytes; the owner bit of the first lap is 0
 static void complete_one(const struct stub_completion *completion) {
-    enum { QPN = 0, COUNTER = 24, VENDOR = 26, SYNDROME, OPCODE = 31 };
-    enum { IS_SEND = 0x40, RDMA_WRITE = 8, ERROR = 0x1e };
-    const bool is_good = completion->status == IBV_WC_SUCCESS; // of a write
+    enum { QPN = 0, BYTES = 20, COUNTER = 24, VENDOR = 26, SYNDROME, OPCODE = 31 };
+    enum { IS_SEND = 0x40, RECEIVED_WRITE = 0, RECEIVED, RECEIVED_IMM, ERROR = 0x1e };
+    const bool is_send = completion->queue == STUB_SENDS;
     unsigned char *const cqe = cqes + (size_t)produced++ * CQE_SIZE + CQE_SIZE / 2;
-    const uint32_t of = htobe32(qpn);
+    const uint32_t of = htobe32(qpn), bytes = htobe32(completion->length);
     const uint16_t counter = htobe16((uint16_t)completion->index);
+    unsigned opcode = is_send || completion->opcode == STUB_UNKNOWN_OPCODE
+                          ? stub_mlx_opcode(completion)
+                      : completion->opcode == IBV_WC_RECV_RDMA_WITH_IMM ? RECEIVED_WRITE
+                      : completion->has_imm                             ? RECEIVED_IMM
+                                                                        : RECEIVED;
     memset(cqe, 0, CQE_SIZE / 2);
     memcpy(cqe + QPN, &of, sizeof(of));
+    memcpy(cqe + BYTES, &bytes, sizeof(bytes));
     memcpy(cqe + COUNTER, &counter, sizeof(counter));
-    if (!is_good) { // mlx4/cq.c, mlx4_handle_error_cqe()
+    if (completion->status != IBV_WC_SUCCESS) { // mlx4/cq.c, mlx4_handle_error_cqe()
+        opcode = ERROR;
         cqe[VENDOR] = 0x88;
-        cqe[SYNDROME] = completion->status == IBV_WC_REM_ACCESS_ERR ? 0x13 : 0x05;
+        cqe[SYNDROME] = stub_syndrome(completion->status);
     }
-    cqe[OPCODE] = (unsigned char)((is_good ? RDMA_WRITE : ERROR) |
-                                  (completion->is_receive ? 0 : IS_SEND));
+    cqe[OPCODE] = (unsigned char)(opcode | (is_send ? IS_SEND : 0));
 }
 
 static int complete(struct stub_call *call) {

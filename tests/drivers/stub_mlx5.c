@@ -9,7 +9,6 @@
 #include <endian.h>
 #include <infiniband/verbs.h>
 #include <rdma/mlx5-abi.h>
-#include <stdlib.h>
 #include <string.h>
 
 static void describe(struct ib_uverbs_query_device_resp *device) {
@@ -20,52 +19,38 @@ static char *cqes;         // of the last CQ
 static uint32_t produced;  // entries of it
 static uint32_t qpn, uidx; // of the last QP
 
-// rdma-core providers/mlx5/mlx5dv.h, struct mlx5_cqe64, with the opcode MLX5_CQE_REQ and the
-// owner bit of the first lap
-static void complete_write(uint32_t index) {
-    enum { SIZE = 64, UIDX = 32, OPCODE_QPN = 56, COUNTER = 60, OP_OWN = 63, RDMA_WRITE = 8 };
-    char *const cqe = cqes + (size_t)produced++ * SIZE;
-    const uint32_t user = htobe32(uidx), of = htobe32((uint32_t)RDMA_WRITE << 24 | qpn);
-    const uint16_t counter = htobe16((uint16_t)index);
-    memcpy(cqe + UIDX, &user, sizeof(user));
-    memcpy(cqe + OPCODE_QPN, &of, sizeof(of));
-    memcpy(cqe + COUNTER, &counter, sizeof(counter));
-    cqe[OP_OWN] = 0;
-}
-
-// rdma-core providers/mlx5/mlx5dv.h, struct mlx5_err_cqe, and mlx5/cq.c,
-// mlx5_handle_error_cqe()
-static uint32_t syndrome_of(uint32_t status) {
-    switch (status) {
-    case IBV_WC_LOC_LEN_ERR:
-        return 0x01;
-    case IBV_WC_LOC_PROT_ERR:
-        return 0x04;
-    case IBV_WC_WR_FLUSH_ERR:
-        return 0x05;
-    case IBV_WC_REM_ACCESS_ERR:
-        return 0x13;
-    default:
-        abort();
-    }
-}
-
+// rdma-core providers/mlx5/mlx5dv.h, struct mlx5_cqe64 and mlx5_err_cqe, with the owner bit of
+// the first lap
 static void complete_one(const struct stub_completion *completion) {
-    enum { SIZE = 64, VENDOR = 54, SYNDROME, UIDX = 32, QPN = 56, COUNTER = 60, OP_OWN = 63 };
-    enum { REQUESTER_ERROR = 13, RESPONDER_ERROR };
-    if (completion->status == IBV_WC_SUCCESS) { // of a write
-        complete_write(completion->index);
-        return;
-    }
+    enum { SIZE = 64, UIDX = 32, BYTES = 44, VENDOR = 54, SYNDROME, OPCODE_QPN, COUNTER = 60 };
+    enum { OP_OWN = 63, RECEIVED_WRITE = 1, RECEIVED, RECEIVED_IMM, REQUESTER_ERROR = 13 };
+    enum { RESPONDER_ERROR = 14, OF_UNKNOWN_OPCODE = 8 };
+    const bool is_send = completion->queue == STUB_SENDS;
     unsigned char *const cqe = (unsigned char *)cqes + (size_t)produced++ * SIZE;
-    const uint32_t user = htobe32(uidx), of = htobe32(qpn);
+    unsigned type = 0;
+    uint32_t opcode = is_send ? stub_mlx_opcode(completion) : 0;
+    if (completion->status != IBV_WC_SUCCESS) {
+        type = is_send ? REQUESTER_ERROR : RESPONDER_ERROR;
+        opcode = 0;
+    } else if (completion->opcode == STUB_UNKNOWN_OPCODE) {
+        type = is_send ? 0 : OF_UNKNOWN_OPCODE;
+    } else if (!is_send) {
+        type = completion->opcode == IBV_WC_RECV_RDMA_WITH_IMM ? RECEIVED_WRITE
+               : completion->has_imm                           ? RECEIVED_IMM
+                                                               : RECEIVED;
+    }
+    const uint32_t user = htobe32(uidx), bytes = htobe32(completion->length);
+    const uint32_t of = htobe32(opcode << 24 | qpn);
     const uint16_t counter = htobe16((uint16_t)completion->index);
     memcpy(cqe + UIDX, &user, sizeof(user));
-    memcpy(cqe + QPN, &of, sizeof(of));
+    memcpy(cqe + BYTES, &bytes, sizeof(bytes));
+    memcpy(cqe + OPCODE_QPN, &of, sizeof(of));
     memcpy(cqe + COUNTER, &counter, sizeof(counter));
-    cqe[VENDOR] = 0x88;
-    cqe[SYNDROME] = (unsigned char)syndrome_of(completion->status);
-    cqe[OP_OWN] = (completion->is_receive ? RESPONDER_ERROR : REQUESTER_ERROR) << 4;
+    if (completion->status != IBV_WC_SUCCESS) { // mlx5/cq.c, mlx5_handle_error_cqe()
+        cqe[VENDOR] = 0x88;
+        cqe[SYNDROME] = stub_syndrome(completion->status);
+    }
+    cqe[OP_OWN] = (unsigned char)(type << 4);
 }
 
 static int complete(struct stub_call *call) {

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <infiniband/verbs.h>
 #include <rdma/rdma_user_rxe.h>
+#include <string.h>
 
 enum { MAX_SGES = 32, MAX_INLINE = 512 };
 
@@ -20,8 +21,53 @@ static void describe(struct ib_uverbs_query_device_resp *device) {
     device->max_cqe = 32767;
 }
 
+static struct rxe_queue_buf *cq, *sends, *receives, *shared_receives; // the last ones
+static uint32_t qpn;
+
+static void *entry_of(struct rxe_queue_buf *queue, uint32_t index) {
+    return queue->data + ((size_t)(index & queue->index_mask) << queue->log2_elem_size);
+}
+
+// Linux frees the entries up to that of a completion, whose wr_id this returns: wr_id is the
+// first member of struct rxe_send_wqe and rxe_recv_wqe.
+static uint64_t take(struct rxe_queue_buf *queue, uint32_t index) {
+    uint64_t wr_id;
+    memcpy(&wr_id, entry_of(queue, index), sizeof(wr_id));
+    queue->consumer_index = (index + 1) & queue->index_mask;
+    return wr_id;
+}
+
+// The status that Linux reports (../conformance): what the requester cannot read is a flush,
+// and what the responder cannot write is an operation error.
+static uint32_t status_of(const struct stub_completion *completion) {
+    const uint32_t status = completion->status;
+    if (completion->queue == STUB_SENDS)
+        return status == IBV_WC_LOC_PROT_ERR      ? IBV_WC_WR_FLUSH_ERR
+               : status == IBV_WC_REM_INV_REQ_ERR ? IBV_WC_REM_OP_ERR // of a too long message
+                                                  : status;
+    return status == IBV_WC_LOC_PROT_ERR || status == IBV_WC_LOC_LEN_ERR ? IBV_WC_LOC_QP_OP_ERR
+                                                                         : status;
+}
+
+// sw/rxe/rxe_comp.c, make_send_cqe(), and rxe_resp.c, do_complete()
+static void complete_one(const struct stub_completion *completion) {
+    struct rxe_queue_buf *const of[] = {sends, receives, shared_receives};
+    struct ib_uverbs_wc *const wc = entry_of(cq, cq->producer_index);
+    *wc = (struct ib_uverbs_wc){.wr_id = take(of[completion->queue], completion->index),
+                                .status = status_of(completion),
+                                .qp_num = qpn};
+    if (completion->status == IBV_WC_SUCCESS) {
+        wc->opcode = completion->opcode;
+        wc->byte_len = completion->length;
+        wc->wc_flags = (completion->has_imm ? IBV_WC_WITH_IMM : 0) |
+                       (completion->queue == STUB_SENDS ? 0 : IBV_WC_GRH);
+    }
+    cq->producer_index = (cq->producer_index + 1) & cq->index_mask;
+}
+
 // rxe_queue.c, rxe_queue_init(). Returns the number of elements that the queue holds.
-static uint32_t create_queue(struct mminfo *info, uint32_t elements, size_t element) {
+static uint32_t create_queue(struct rxe_queue_buf **queue, struct mminfo *info,
+                             uint32_t elements, size_t element) {
     uint32_t slots = 1, log2_size = 0;
     while (slots < elements + 1)
         slots *= 2;
@@ -29,7 +75,7 @@ static uint32_t create_queue(struct mminfo *info, uint32_t elements, size_t elem
         log2_size++;
     uint64_t offset;
     const size_t size = sizeof(struct rxe_queue_buf) + ((size_t)slots << log2_size);
-    struct rxe_queue_buf *const made = stub_new_pages(size, &offset);
+    struct rxe_queue_buf *const made = *queue = stub_new_pages(size, &offset);
     made->log2_elem_size = log2_size;
     made->index_mask = slots - 1;
     info->offset = offset;
@@ -53,11 +99,11 @@ static int create_qp(struct stub_call *call) {
     const size_t data = of_sges > qp->max_inline_data ? of_sges : qp->max_inline_data;
     qp->max_inline_data = (uint32_t)data;
     qp->max_send_wr =
-        create_queue(&made->sq_mi, qp->max_send_wr, sizeof(struct rxe_send_wqe) + data);
+        create_queue(&sends, &made->sq_mi, qp->max_send_wr, sizeof(struct rxe_send_wqe) + data);
     if (is_of_srq(call)) // which reports the requested sizes
         return 0;
     qp->max_recv_wr =
-        create_queue(&made->rq_mi, qp->max_recv_wr,
+        create_queue(&receives, &made->rq_mi, qp->max_recv_wr,
                      sizeof(struct rxe_recv_wqe) + qp->max_recv_sge * sizeof(struct rxe_sge));
     return 0;
 }
@@ -70,19 +116,21 @@ static int ring_doorbell(const struct ib_uverbs_post_send *request) {
 static int complete(struct stub_call *call) {
     switch (call->command) {
     case IB_USER_VERBS_CMD_CREATE_CQ: {
-        struct ib_uverbs_create_cq_resp *const cq = call->response;
-        cq->cqe = create_queue(&((struct rxe_create_cq_resp *)call->out)->mi, cq->cqe, 64);
+        struct ib_uverbs_create_cq_resp *const made = call->response;
+        made->cqe =
+            create_queue(&cq, &((struct rxe_create_cq_resp *)call->out)->mi, made->cqe, 64);
         return 0;
     }
     case IB_USER_VERBS_CMD_CREATE_SRQ: {
         struct ib_uverbs_create_srq_resp *const srq = call->response;
-        srq->max_wr =
-            create_queue(&((struct rxe_create_srq_resp *)call->out)->mi, srq->max_wr,
-                         sizeof(struct rxe_recv_wqe) + srq->max_sge * sizeof(struct rxe_sge));
+        srq->max_wr = create_queue(
+            &shared_receives, &((struct rxe_create_srq_resp *)call->out)->mi, srq->max_wr,
+            sizeof(struct rxe_recv_wqe) + srq->max_sge * sizeof(struct rxe_sge));
         return 0;
     }
     case IB_USER_VERBS_CMD_CREATE_QP:
     case STUB_CREATE_QP_EX:
+        qpn = call->handle;
         return create_qp(call);
     case IB_USER_VERBS_CMD_POST_SEND:
         return ring_doorbell(call->request);
@@ -100,4 +148,5 @@ const struct stub_driver stub_rxe = {.name = "rxe",
                                      .abi = 2,
                                      .more_flags = (uint64_t)NATIVE_OPERATIONS << 38,
                                      .describe = describe,
-                                     .complete = complete};
+                                     .complete = complete,
+                                     .complete_one = complete_one};
