@@ -88,6 +88,7 @@ struct sim_profile {
     bool has_create_flags; // ibv_create_qp_ex() accepts IBV_QP_INIT_ATTR_CREATE_FLAGS
     uint32_t ud_odp_caps;  // of struct ibv_odp_caps
     bool has_native_flush, has_native_atomic_write, has_odp, has_qp_ex, has_resize_cq;
+    bool has_implicit_odp; // a region may be the whole address space
     bool has_rereg_mr, has_tag_matching,
         has_rt_values;    // has_rt_values: ibv_query_rt_values_ex()
     int cq_error;         // of ibv_create_cq() for a refused size or vector

@@ -17,7 +17,8 @@ void sim_describe_device(const struct sim_profile *device, struct ibv_device_att
             (device->has_native_flush ? SIM_CAP_FLUSH_GLOBAL | SIM_CAP_FLUSH_PERSISTENT : 0) |
             (device->has_native_atomic_write ? SIM_CAP_ATOMIC_WRITE : 0)};
     if (device->has_odp) {
-        attr->odp_caps.general_caps = IBV_ODP_SUPPORT;
+        attr->odp_caps.general_caps =
+            IBV_ODP_SUPPORT | (device->has_implicit_odp ? IBV_ODP_SUPPORT_IMPLICIT : 0);
         attr->odp_caps.per_transport_caps.rc_odp_caps =
             IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV | IBV_ODP_SUPPORT_WRITE |
             IBV_ODP_SUPPORT_READ | IBV_ODP_SUPPORT_SRQ_RECV |
@@ -68,7 +69,7 @@ int sim_check_region(const struct sim_profile *device, unsigned access, uint64_t
          !device->has_native_flush))
         return EOPNOTSUPP;
     if (is_on_demand)
-        return 0;
+        return length == UINT64_MAX && !device->has_implicit_odp ? EINVAL : 0;
     if (length == 0)
         return EINVAL;
     if (memory == SIM_FS_DAX)

@@ -113,6 +113,7 @@ static void regions(void **unused) {
     IS(sim_check_region(&device, 0, 1, SIM_VOLATILE), 0);
     IS(sim_check_region(&device, 0, 0, SIM_VOLATILE), EINVAL);
     IS(sim_check_region(&device, demand, 0, SIM_VOLATILE), 0);
+    IS(sim_check_region(&device, demand, UINT64_MAX, SIM_VOLATILE), EINVAL);
     IS(sim_check_region(&device, write | IBV_ACCESS_REMOTE_WRITE, 1, SIM_VOLATILE), 0);
     IS(sim_check_region(&device, IBV_ACCESS_REMOTE_WRITE, 1, SIM_VOLATILE), EINVAL);
     IS(sim_check_region(&device, IBV_ACCESS_REMOTE_ATOMIC, 1, SIM_VOLATILE), EINVAL);
@@ -122,7 +123,9 @@ static void regions(void **unused) {
     IS(sim_check_region(&device, SIM_ACCESS_FLUSH_PERSISTENT, 1, SIM_DEVICE_DAX), 0);
     IS(sim_check_region(&device, SIM_ACCESS_FLUSH_PERSISTENT | demand, 1, SIM_VOLATILE), 0);
     IS(sim_check_region(&device, IBV_ACCESS_MW_BIND, 1, SIM_VOLATILE), 0);
-    BUT(other.has_odp = other.has_native_flush = false);
+    BUT(other.has_implicit_odp = true);
+    IS(sim_check_region(&other, demand, UINT64_MAX, SIM_VOLATILE), 0);
+    other.has_odp = other.has_native_flush = false;
     IS(sim_check_region(&other, 0, 1, SIM_VOLATILE), 0);
     IS(sim_check_region(&other, demand, 1, SIM_VOLATILE), EOPNOTSUPP);
     IS(sim_check_region(&other, SIM_ACCESS_FLUSH_GLOBAL, 1, SIM_DEVICE_DAX), EOPNOTSUPP);
