@@ -140,6 +140,13 @@ void wr_set_ud_addr(ibv_qp_ex *ex, ibv_ah *ah, uint32_t number, uint32_t key) {
     });
 }
 
+void wr_set_xrc_srqn(ibv_qp_ex *ex, uint32_t number) {
+    extend(ex, [=](Encoder &, SendWr &head) {
+        head.remote_srqn = number;
+        return true;
+    });
+}
+
 void wr_set_sge_list(ibv_qp_ex *ex, size_t number, const ibv_sge *sges) {
     extend(ex, [=](Encoder &encoder, SendWr &head) {
         head.num_sge = (uint32_t)number;
@@ -191,6 +198,7 @@ int sim::set_builders(ShimQp *qp) {
     ex.wr_set_inline_data = wr_set_inline_data;
     ex.wr_set_inline_data_list = wr_set_inline_data_list;
     ex.wr_set_ud_addr = wr_set_ud_addr;
+    ex.wr_set_xrc_srqn = wr_set_xrc_srqn;
     ex.wr_rdma_read = if_requested(IBV_QP_EX_WITH_RDMA_READ, wr_rdma_read);
     ex.wr_rdma_write = if_requested(IBV_QP_EX_WITH_RDMA_WRITE, wr_rdma_write);
     ex.wr_rdma_write_imm = if_requested(IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM, wr_rdma_write_imm);

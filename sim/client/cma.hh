@@ -28,6 +28,7 @@ struct CmDevice {
     ibv_device *device;
     ibv_context *verbs; // NULL until it is opened
     ibv_pd *pd;         // for IDs whose program passes no PD
+    ibv_xrcd *xrcd;     // for IDs of XRC; NULL until one needs it
     unsigned ids;
     uint8_t max_responder_resources, max_initiator_depth;
     bool is_iwarp;
@@ -102,6 +103,7 @@ bool has_devices(); // sets errno if it returns false
 // Assigns the ID to the device with this GUID.
 int use_device(ShimId *id, uint64_t guid);
 void release_device(ShimId *id);
+ibv_xrcd *xrcd_of(ShimId *id); // NULL with errno
 // Waits for the event that completes an operation of a synchronous ID.
 int complete(ShimId *id);
 int show_route(ShimId *id, const CmRoute &route);

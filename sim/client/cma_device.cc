@@ -6,6 +6,7 @@
 #include "../device/rules.h"
 #include "cma.hh"
 
+#include <fcntl.h>
 #include <netdb.h>
 #include <stdlib.h>
 #include <string.h>
@@ -107,8 +108,23 @@ void release_device(ShimId *id) {
     const DevicesLocked locked;
     if (!id->device || --id->device->ids > 0)
         return;
+    if (id->device->xrcd)
+        ibv_close_xrcd(id->device->xrcd);
     ibv_dealloc_pd(id->device->pd);
+    id->device->xrcd = nullptr;
     id->device->pd = nullptr;
+}
+
+// cma.c, ucma_get_xrcd()
+ibv_xrcd *xrcd_of(ShimId *id) {
+    const DevicesLocked locked;
+    ibv_xrcd_init_attr attr = {};
+    attr.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS;
+    attr.fd = -1;
+    attr.oflags = O_CREAT;
+    if (!id->device->xrcd)
+        id->device->xrcd = ibv_open_xrcd(id->device->verbs, &attr);
+    return id->device->xrcd;
 }
 
 bool has_devices() {

@@ -114,9 +114,23 @@ int rdma_create_srq_ex(rdma_cm_id *id, ibv_srq_init_attr_ex *attr) {
         attr->pd = id->pd;
         attr->comp_mask |= IBV_SRQ_INIT_ATTR_PD;
     }
+    if (attr->srq_type == IBV_SRQT_XRC) {
+        if ((!(attr->comp_mask & IBV_SRQ_INIT_ATTR_XRCD) || !attr->xrcd) &&
+            !(attr->xrcd = xrcd_of(shim(id))))
+            return -1;
+        if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_CQ) || !attr->cq) {
+            if (create_cq(id, attr->attr.max_wr, &id->recv_cq, &id->recv_cq_channel))
+                return -1;
+            attr->cq = id->recv_cq;
+        }
+        attr->comp_mask |= IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ;
+    }
     ibv_srq *const srq = ibv_create_srq_ex(id->verbs, attr);
-    if (!srq)
-        return -1;
+    if (!srq) {
+        const int error = errno;
+        destroy_cqs(id);
+        return fail(error);
+    }
     if (!id->pd)
         id->pd = attr->pd;
     id->srq = srq;
@@ -128,7 +142,7 @@ int rdma_create_srq(rdma_cm_id *id, ibv_pd *pd, ibv_srq_init_attr *attr) {
     extended.srq_context = attr->srq_context;
     extended.attr = attr->attr;
     extended.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD;
-    extended.srq_type = IBV_SRQT_BASIC;
+    extended.srq_type = id->qp_type == IBV_QPT_XRC_RECV ? IBV_SRQT_XRC : IBV_SRQT_BASIC;
     extended.pd = pd;
     const int ret = rdma_create_srq_ex(id, &extended);
     attr->attr = extended.attr;
@@ -153,6 +167,12 @@ int rdma_create_qp_ex(rdma_cm_id *id, ibv_qp_init_attr_ex *attr) {
     if ((id->recv_cq && attr->recv_cq && id->recv_cq != attr->recv_cq) ||
         (id->send_cq && attr->send_cq && id->send_cq != attr->send_cq))
         return fail(EINVAL);
+    if (id->qp_type == IBV_QPT_XRC_RECV) {
+        if ((!(attr->comp_mask & IBV_QP_INIT_ATTR_XRCD) || !attr->xrcd) &&
+            !(attr->xrcd = xrcd_of(shim(id))))
+            return -1;
+        attr->comp_mask |= IBV_QP_INIT_ATTR_XRCD;
+    }
     const uint32_t sends = attr->send_cq || id->send_cq ? 0 : attr->cap.max_send_wr;
     const uint32_t receives = attr->recv_cq || id->recv_cq ? 0 : attr->cap.max_recv_wr;
     ibv_qp *qp = nullptr;

@@ -235,7 +235,7 @@ int sim::bind_mw(ibv_qp *qp, ibv_mw *mw, ibv_mw_bind *bind) {
 }
 
 // The feature of this queue pair that the fabric lacks, or nullptr.
-static const char *missing_feature(const ibv_qp_init_attr_ex &attr) {
+static const char *missing_feature(const ibv_qp_init_attr_ex &attr, bool has_xrc) {
     static const struct {
         unsigned type, mask;
         uint64_t ops;
@@ -243,13 +243,14 @@ static const char *missing_feature(const ibv_qp_init_attr_ex &attr) {
     } missing[] = {
         {IBV_QPT_RAW_PACKET, IBV_QP_INIT_ATTR_MAX_TSO_HEADER, IBV_QP_EX_WITH_TSO,
          "raw packets are"},
-        {IBV_QPT_XRC_SEND, IBV_QP_INIT_ATTR_XRCD, 0, "XRC is"},
-        {IBV_QPT_XRC_RECV, 0, 0, "XRC is"},
         {IBV_QPT_DRIVER, 0, 0, "queue pairs of drivers are"},
         {0, IBV_QP_INIT_ATTR_IND_TABLE | IBV_QP_INIT_ATTR_RX_HASH, 0,
          "separate work queues are"},
     };
     const bool is_extended = attr.comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+    if (!has_xrc && (attr.qp_type == IBV_QPT_XRC_SEND || attr.qp_type == IBV_QPT_XRC_RECV ||
+                     attr.comp_mask & IBV_QP_INIT_ATTR_XRCD))
+        return "XRC is";
     for (const auto &one : missing)
         if (attr.qp_type == one.type || attr.comp_mask & one.mask ||
             (is_extended && attr.send_ops_flags & one.ops))
@@ -260,26 +261,38 @@ static const char *missing_feature(const ibv_qp_init_attr_ex &attr) {
 }
 
 ibv_qp *sim::create_qp_ex(ibv_context *context, ibv_qp_init_attr_ex *attr) {
-    if (const char *feature = missing_feature(*attr))
-        return fail<ibv_qp>(rpma_sim_unsupported("ibv_create_qp", feature));
     const DeviceInfo::Reply &info = shim_of(context->device)->info;
+    if (const char *feature = missing_feature(*attr, info.has_xrc))
+        return fail<ibv_qp>(rpma_sim_unsupported("ibv_create_qp", feature));
+    const bool is_xrc_sender = attr->qp_type == IBV_QPT_XRC_SEND,
+               is_xrc_receiver = attr->qp_type == IBV_QPT_XRC_RECV;
+    const unsigned needed = is_xrc_receiver ? IBV_QP_INIT_ATTR_XRCD : IBV_QP_INIT_ATTR_PD;
     const unsigned known = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS |
+                           (info.has_xrc ? IBV_QP_INIT_ATTR_XRCD : 0) |
                            (info.has_create_flags ? IBV_QP_INIT_ATTR_CREATE_FLAGS : 0);
     const bool is_extended = attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
-    const uint64_t known_ops = attr->qp_type <= IBV_QPT_UD ? info.send_ops[attr->qp_type] : 0;
-    if ((attr->comp_mask & ~known) || !(attr->comp_mask & IBV_QP_INIT_ATTR_PD) ||
+    const uint64_t known_ops = is_xrc_sender                 ? info.send_ops[IBV_QPT_RC]
+                               : attr->qp_type <= IBV_QPT_UD ? info.send_ops[attr->qp_type]
+                                                             : 0;
+    if ((attr->comp_mask & ~known) || !(attr->comp_mask & needed) ||
         (is_extended && (known_ops == 0 || (attr->send_ops_flags & ~known_ops))))
         return fail<ibv_qp>(EOPNOTSUPP);
-    if (!attr->pd || !attr->send_cq || !attr->recv_cq)
+    if (is_xrc_receiver ? !attr->xrcd
+                        : !attr->pd || !attr->send_cq || (!is_xrc_sender && !attr->recv_cq))
         return fail<ibv_qp>(EINVAL);
+    ibv_pd *const pd = is_xrc_receiver ? nullptr : attr->pd;
+    ibv_cq *const send_cq = is_xrc_receiver ? nullptr : attr->send_cq;
+    ibv_cq *const recv_cq = is_xrc_receiver || is_xrc_sender ? nullptr : attr->recv_cq;
+    ibv_srq *const srq = is_xrc_receiver || is_xrc_sender ? nullptr : attr->srq;
     ShimQp *const made = allocate<ShimQp>();
     if (!made)
         return fail<ibv_qp>(ENOMEM);
     CreateQp request;
-    request.pd = attr->pd->handle;
-    request.send_cq = attr->send_cq->handle;
-    request.recv_cq = attr->recv_cq->handle;
-    request.srq = attr->srq ? attr->srq->handle : 0;
+    request.pd = pd ? pd->handle : 0;
+    request.send_cq = send_cq ? send_cq->handle : 0;
+    request.recv_cq = recv_cq ? recv_cq->handle : 0;
+    request.srq = srq ? srq->handle : 0;
+    request.xrcd = is_xrc_receiver ? shim_of(attr->xrcd)->handle : 0;
     request.type = (uint32_t)attr->qp_type;
     request.sq_sig_all = attr->sq_sig_all != 0;
     request.cookie = cookie_of(made);
@@ -299,10 +312,10 @@ ibv_qp *sim::create_qp_ex(ibv_context *context, ibv_qp_init_attr_ex *attr) {
     ibv_qp &qp = made->ex.qp_base;
     qp.context = context;
     qp.qp_context = attr->qp_context;
-    qp.pd = attr->pd;
-    qp.send_cq = attr->send_cq;
-    qp.recv_cq = attr->recv_cq;
-    qp.srq = attr->srq;
+    qp.pd = attr->comp_mask & IBV_QP_INIT_ATTR_PD ? attr->pd : nullptr;
+    qp.send_cq = send_cq;
+    qp.recv_cq = recv_cq;
+    qp.srq = srq;
     qp.handle = reply.qp;
     qp.qp_num = reply.qp_num;
     qp.state = IBV_QPS_RESET;
@@ -312,6 +325,30 @@ ibv_qp *sim::create_qp_ex(ibv_context *context, ibv_qp_init_attr_ex *attr) {
     made->sq_sig_all = attr->sq_sig_all;
     made->cap = attr->cap = reply.cap;
     return &qp;
+}
+
+ibv_srq *sim::create_srq(ibv_pd *pd, void *context, ibv_srq_attr &attr, ibv_xrcd *xrcd,
+                         ibv_cq *cq) {
+    ibv_srq *const made = allocate<ibv_srq>();
+    CreateSrq request;
+    request.pd = pd->handle;
+    request.cookie = cookie_of(made);
+    request.attr = attr;
+    request.xrcd = xrcd ? shim_of(xrcd)->handle : 0;
+    request.cq = cq ? cq->handle : 0;
+    CreateSrq::Reply reply;
+    const int error = made ? call(request, reply) : ENOMEM;
+    if (error) {
+        free(made);
+        return fail<ibv_srq>(error);
+    }
+    made->context = pd->context;
+    made->srq_context = context;
+    made->pd = pd;
+    made->handle = reply.srq;
+    init_object(made);
+    attr = reply.attr;
+    return made;
 }
 
 extern "C" {
@@ -474,24 +511,7 @@ void ibv_ack_cq_events(ibv_cq *cq, unsigned events) {
 }
 
 ibv_srq *ibv_create_srq(ibv_pd *pd, ibv_srq_init_attr *attr) {
-    ibv_srq *const made = allocate<ibv_srq>();
-    CreateSrq request;
-    request.pd = pd->handle;
-    request.cookie = cookie_of(made);
-    request.attr = attr->attr;
-    CreateSrq::Reply reply;
-    const int error = made ? call(request, reply) : ENOMEM;
-    if (error) {
-        free(made);
-        return fail<ibv_srq>(error);
-    }
-    made->context = pd->context;
-    made->srq_context = attr->srq_context;
-    made->pd = pd;
-    made->handle = reply.srq;
-    init_object(made);
-    attr->attr = reply.attr;
-    return made;
+    return create_srq(pd, attr->srq_context, attr->attr, nullptr, nullptr);
 }
 
 int ibv_modify_srq(ibv_srq *srq, ibv_srq_attr *attr, int mask) {

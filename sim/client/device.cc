@@ -163,6 +163,8 @@ ibv_context *ibv_open_device(ibv_device *device) {
     verbs.query_rt_values = query_rt_values;
     verbs.advise_mr = advise_mr;
     set_unsupported(verbs);
+    if (shim_of(device)->info.has_xrc)
+        set_xrc(verbs);
     verbs.create_cq_ex = create_cq_ex;
     verbs.create_qp_ex = create_qp_ex;
     ibv_context &context = verbs.context;

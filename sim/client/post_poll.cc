@@ -280,6 +280,8 @@ static bool encode_send(Encoder &to, const ibv_qp *qp, const ibv_send_wr &wr) {
     if (wr.opcode == IBV_WR_SEND_WITH_IMM || wr.opcode == IBV_WR_SEND_WITH_INV ||
         wr.opcode == IBV_WR_RDMA_WRITE_WITH_IMM || wr.opcode == IBV_WR_LOCAL_INV)
         head.imm_data = wr.imm_data;
+    if (qp->qp_type == IBV_QPT_XRC_SEND)
+        head.remote_srqn = wr.qp_type.xrc.remote_srqn;
     if (qp->qp_type == IBV_QPT_UD) {
         head.ah = wr.wr.ud.ah ? wr.wr.ud.ah->handle : 0;
         head.remote_qpn = wr.wr.ud.remote_qpn;

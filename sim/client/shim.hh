@@ -27,6 +27,11 @@ struct ShimContext {
     uint32_t handle, async_channel;
 };
 
+struct ShimXrcd {
+    ibv_xrcd xrcd;
+    uint32_t handle;
+};
+
 struct ShimChannel {
     ibv_comp_channel channel;
     uint32_t handle;
@@ -80,6 +85,9 @@ inline ShimDevice *shim_of(ibv_device *device) {
 inline ShimChannel *shim_of(ibv_comp_channel *channel) {
     return reinterpret_cast<ShimChannel *>(channel);
 }
+inline ShimXrcd *shim_of(ibv_xrcd *xrcd) {
+    return reinterpret_cast<ShimXrcd *>(xrcd);
+}
 inline ShimCq *shim_of(ibv_cq *cq) {
     return reinterpret_cast<ShimCq *>(cq);
 }
@@ -121,6 +129,8 @@ T *create(const R &request, typename R::Reply &reply, int *fd = nullptr) {
 
 // cq_qp.cc
 ibv_cq_ex *create_cq_ex(ibv_context *context, ibv_cq_init_attr_ex *attr);
+// xrcd and cq: NULL unless the SRQ is of XRC.
+ibv_srq *create_srq(ibv_pd *pd, void *context, ibv_srq_attr &attr, ibv_xrcd *xrcd, ibv_cq *cq);
 ibv_qp *create_qp_ex(ibv_context *context, ibv_qp_init_attr_ex *attr);
 ibv_mw *alloc_mw(ibv_pd *pd, ibv_mw_type type);
 int dealloc_mw(ibv_mw *mw);
@@ -134,6 +144,9 @@ int post_recv(ibv_qp *qp, ibv_recv_wr *wr, ibv_recv_wr **bad);
 int post_srq_recv(ibv_srq *srq, ibv_recv_wr *wr, ibv_recv_wr **bad);
 // unsupported.cc
 void set_unsupported(verbs_context &verbs);
+ibv_srq *refuse_srq_ex(ibv_context *context, ibv_srq_init_attr_ex *attr);
+// xrc.cc
+void set_xrc(verbs_context &verbs);
 // builders.cc
 int set_builders(ShimQp *qp);
 

@@ -34,10 +34,10 @@ namespace {
 constexpr char FLOWS[] = "flow steering is", DEVICE_MEMORY[] = "device memory is",
                QUEUES[] = "separate work queues are",
                DOMAINS[] = "thread and parent domains are", XRC[] = "XRC is",
-               COUNTERS[] = "counters are", IMPORT[] = "sharing of objects is",
-               DMABUF[] = "registration of a dma-buf is", RATES[] = "rate limits are",
-               MODERATION[] = "moderation of completions is", TAGS[] = "tag matching is",
-               NULL_MR[] = "the null region is";
+               OPEN_QP[] = "opening of queue pairs is", COUNTERS[] = "counters are",
+               IMPORT[] = "sharing of objects is", DMABUF[] = "registration of a dma-buf is",
+               RATES[] = "rate limits are", MODERATION[] = "moderation of completions is",
+               TAGS[] = "tag matching is", NULL_MR[] = "the null region is";
 
 // An operation of a context: a function of any signature that fails.
 template <const char *NAME, const char *FEATURE> int refuse(...) {
@@ -48,14 +48,14 @@ template <const char *NAME, const char *FEATURE> void *refuse_object(...) {
     return nullptr;
 }
 
+} // namespace
+
 // Only XRC and tag matching need it: ibv_create_srq_ex() of verbs.h uses ibv_create_srq().
-ibv_srq *create_srq_ex(ibv_context *, ibv_srq_init_attr_ex *attr) {
+ibv_srq *sim::refuse_srq_ex(ibv_context *, ibv_srq_init_attr_ex *attr) {
     const bool has_tags =
         attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE && attr->srq_type == IBV_SRQT_TM;
     return fail<ibv_srq>(rpma_sim_unsupported("ibv_create_srq_ex", has_tags ? TAGS : XRC));
 }
-
-} // namespace
 
 // The caller's signature has the same calling convention as one without parameters.
 #define FAILS(member, feature)                                   \
@@ -84,10 +84,10 @@ void sim::set_unsupported(verbs_context &verbs) {
     FAILS(modify_qp_rate_limit, RATES) FAILS(post_srq_ops, TAGS)
     FAILS(destroy_rwq_ind_table, QUEUES) NONE(create_rwq_ind_table, QUEUES)
     NONE(create_wq, QUEUES) FAILS(modify_wq, QUEUES) FAILS(destroy_wq, QUEUES)
-    NONE(open_qp, XRC) NONE(open_xrcd, XRC) FAILS(close_xrcd, XRC)
+    NONE(open_qp, OPEN_QP) NONE(open_xrcd, XRC) FAILS(close_xrcd, XRC)
     FAILS(get_srq_num, XRC) FAILS(modify_cq, MODERATION)
         // clang-format on
-        verbs.create_srq_ex = create_srq_ex;
+        verbs.create_srq_ex = refuse_srq_ex;
     static constexpr char create_flow[] = "ibv_create_flow",
                           destroy_flow[] = "ibv_destroy_flow";
     verbs.ibv_create_flow = reinterpret_cast<decltype(verbs.ibv_create_flow)>(

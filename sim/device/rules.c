@@ -8,6 +8,10 @@
 
 // ---- devices -------------------------------------------------------------------------------
 
+bool sim_has_xrc(const struct sim_profile *device) {
+    return device->attr.device_cap_flags & IBV_DEVICE_XRC;
+}
+
 void sim_describe_device(const struct sim_profile *device, struct ibv_device_attr_ex *attr) {
     *attr = (struct ibv_device_attr_ex){
         .orig_attr = device->attr,
@@ -24,7 +28,16 @@ void sim_describe_device(const struct sim_profile *device, struct ibv_device_att
             IBV_ODP_SUPPORT_READ | IBV_ODP_SUPPORT_SRQ_RECV |
             (sim_has_atomics(device) ? IBV_ODP_SUPPORT_ATOMIC : 0);
         attr->odp_caps.per_transport_caps.ud_odp_caps = device->ud_odp_caps;
+        // Linux 7.3, drivers/infiniband/hw/mlx5/odp.c, internal_fill_odp_caps()
+        if (sim_has_xrc(device))
+            attr->xrc_odp_caps = attr->odp_caps.per_transport_caps.rc_odp_caps;
     }
+}
+
+enum ibv_qp_type sim_peer_type(enum ibv_qp_type type) {
+    return type == IBV_QPT_XRC_SEND   ? IBV_QPT_XRC_RECV
+           : type == IBV_QPT_XRC_RECV ? IBV_QPT_XRC_SEND
+                                      : type;
 }
 
 // rdma-core 65, providers/rxe/rxe.c: RXE_SUP_RC_QP_SEND_OPS_FLAGS and those of UC and UD;
@@ -257,6 +270,26 @@ static const struct {
          IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_MAX_DEST_RD_ATOMIC | ALT | ACCESS | PKEY | RNR | MIG},
     {IBV_QPS_SQD, IBV_QPS_SQD, IBV_QPT_UC, 0, AV | ALT | ACCESS | PKEY | MIG},
     {IBV_QPS_SQD, IBV_QPS_SQD, IBV_QPT_UD, 0, PKEY | QKEY},
+    {IBV_QPS_RESET, IBV_QPS_INIT, IBV_QPT_XRC_SEND, PKEY | PORT | ACCESS, 0},
+    {IBV_QPS_RESET, IBV_QPS_INIT, IBV_QPT_XRC_RECV, PKEY | PORT | ACCESS, 0},
+    {IBV_QPS_INIT, IBV_QPS_INIT, IBV_QPT_XRC_SEND, 0, PKEY | PORT | ACCESS},
+    {IBV_QPS_INIT, IBV_QPS_INIT, IBV_QPT_XRC_RECV, 0, PKEY | PORT | ACCESS},
+    {IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPT_XRC_SEND, RTR_UC, ALT | ACCESS | PKEY},
+    {IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPT_XRC_RECV, RTR_RC, ALT | ACCESS | PKEY},
+    {IBV_QPS_RTR, IBV_QPS_RTS, IBV_QPT_XRC_SEND, RTS_RC, CUR | ALT | ACCESS | MIG},
+    {IBV_QPS_RTR, IBV_QPS_RTS, IBV_QPT_XRC_RECV, IBV_QP_TIMEOUT | SQ_PSN,
+     CUR | ALT | ACCESS | RNR | MIG},
+    {IBV_QPS_RTS, IBV_QPS_RTS, IBV_QPT_XRC_SEND, 0, CUR | ACCESS | ALT | MIG},
+    {IBV_QPS_RTS, IBV_QPS_RTS, IBV_QPT_XRC_RECV, 0, CUR | ACCESS | ALT | MIG | RNR},
+    {IBV_QPS_RTS, IBV_QPS_SQD, IBV_QPT_XRC_SEND, 0, IBV_QP_EN_SQD_ASYNC_NOTIFY},
+    {IBV_QPS_RTS, IBV_QPS_SQD, IBV_QPT_XRC_RECV, 0, IBV_QP_EN_SQD_ASYNC_NOTIFY},
+    {IBV_QPS_SQD, IBV_QPS_RTS, IBV_QPT_XRC_SEND, 0, CUR | ALT | ACCESS | MIG},
+    {IBV_QPS_SQD, IBV_QPS_RTS, IBV_QPT_XRC_RECV, 0, CUR | ALT | ACCESS | RNR | MIG},
+    {IBV_QPS_SQD, IBV_QPS_SQD, IBV_QPT_XRC_SEND, 0,
+     PORT | AV | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+         IBV_QP_MAX_QP_RD_ATOMIC | ALT | ACCESS | PKEY | MIG},
+    {IBV_QPS_SQD, IBV_QPS_SQD, IBV_QPT_XRC_RECV, 0,
+     PORT | AV | IBV_QP_TIMEOUT | IBV_QP_MAX_DEST_RD_ATOMIC | ALT | ACCESS | PKEY | RNR | MIG},
     {IBV_QPS_SQE, IBV_QPS_RTS, IBV_QPT_UC, 0, CUR | ACCESS},
     {IBV_QPS_SQE, IBV_QPS_RTS, IBV_QPT_UD, 0, CUR | QKEY},
 };

@@ -32,6 +32,9 @@ enum { SIM_FLUSH_RANGE = 0, SIM_FLUSH_REGION = 1 };      // levels of a flush
 // ---- devices -------------------------------------------------------------------------------
 
 // The result of ibv_query_device_ex(), without GUIDs.
+bool sim_has_xrc(const struct sim_profile *device);
+// The type of the QP to which one of this type is connected.
+enum ibv_qp_type sim_peer_type(enum ibv_qp_type type);
 void sim_describe_device(const struct sim_profile *device, struct ibv_device_attr_ex *attr);
 // The builders of an extended QP (enum ibv_qp_create_send_ops_flags); 0: it has no extended
 // QPs.

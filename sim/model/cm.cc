@@ -285,7 +285,7 @@ struct CmRequests {
         if (name == RDMA_OPTION_ID_TOS) {
             id.tos = static_cast<uint8_t>(value);
         } else if (name == RDMA_OPTION_ID_ACK_TIMEOUT) {
-            if (id.qp_type != IBV_QPT_RC)
+            if (id.qp_type != IBV_QPT_RC && id.qp_type != IBV_QPT_XRC_SEND)
                 return EINVAL;
             id.ack_timeout = static_cast<uint8_t>(value);
             id.ack_timeout_was_set = true;

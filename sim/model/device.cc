@@ -40,7 +40,7 @@ int Verbs::call(uint32_t op) {
             &Verbs::create_srq, &Verbs::modify_srq, &Verbs::query_srq, &Verbs::create_qp,
             &Verbs::modify_qp, &Verbs::query_qp, &Verbs::multicast, &Verbs::create_ah,
             &Verbs::post_send, &Verbs::post_recv, &Verbs::destroy, &Verbs::persist,
-            &Verbs::read_counter, &Verbs::netlink);
+            &Verbs::read_counter, &Verbs::netlink, &Verbs::open_xrcd);
     return error;
 }
 
@@ -96,6 +96,7 @@ int Verbs::device(const DeviceInfo &request, DeviceInfo::Reply &reply) {
     reply.sent_length = profile.sent_length;
     reply.failed_length = profile.failed_length;
     reply.vendor_err = profile.vendor_err;
+    reply.has_xrc = sim_has_xrc(&profile);
     return 0;
 }
 
@@ -470,6 +471,8 @@ Context *Verbs::context_of(const Object &object) {
         return static_cast<const Cq &>(object).context;
     case Object::SRQ:
         return static_cast<const Srq &>(object).pd->context;
+    case Object::XRCD:
+        return static_cast<const Xrcd &>(object).context;
     case Object::QP:
         return static_cast<const Qp &>(object).context;
     case Object::AH:
@@ -521,8 +524,15 @@ void Verbs::release(Fabric &fabric, Object &object) {
         fabric.environment_.close_ring(cq.ring, Ring::bytes(cq.ring->entries));
         break;
     }
-    case Object::SRQ:
-        static_cast<Srq &>(object).pd->users--;
+    case Object::SRQ: {
+        const Srq &srq = static_cast<Srq &>(object);
+        for (Object *const used : {(Object *)srq.pd, (Object *)srq.xrcd, (Object *)srq.cq})
+            if (used)
+                used->users--;
+        break;
+    }
+    case Object::XRCD:
+        static_cast<Xrcd &>(object).context->objects--;
         break;
     case Object::AH:
         static_cast<Ah &>(object).pd->users--;

@@ -86,6 +86,7 @@ class Engine {
     // resp.cc
     Result execute(Qp &qp, Send &send);
     Result execute_on(Qp &qp, Qp &peer, Send &send);
+    Srq *srq_of(const Qp &peer, uint32_t number) const;
     Result lose(const Qp &qp, const Qp *peer, Send &send, Result result = NO_ANSWER);
     Copied fill(Qp &qp, const Receive &receive, const Places &from, const Places &to);
     Result execute_send(Qp &qp, Qp &peer, Send &send);

@@ -231,8 +231,8 @@ void Fabric::destroy(Object &object) {
 void Fabric::destroy_all(const std::function<bool(const Object &)> &matches) {
     // Objects precede the resources that they use; a context destroys its asynchronous channel.
     static constexpr Object::Kind ORDER[] = {
-        Object::CM_ID, Object::AH, Object::QP, Object::SRQ,     Object::CQ,
-        Object::MW,    Object::MR, Object::PD, Object::CONTEXT, Object::CHANNEL};
+        Object::CM_ID, Object::AH, Object::QP,   Object::SRQ,     Object::CQ,     Object::MW,
+        Object::MR,    Object::PD, Object::XRCD, Object::CONTEXT, Object::CHANNEL};
     std::vector<uint32_t> ended[Object::KINDS];
     for (const auto &[handle, object] : objects_)
         if (matches(*object))

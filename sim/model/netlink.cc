@@ -498,7 +498,7 @@ bool Handler::fill_qp(const Entry &entry, Attributes &to) {
     if (has_port)
         to.put(RDMA_NLDEV_ATTR_PORT_INDEX, PORT);
     to.put(RDMA_NLDEV_ATTR_RES_LQPN, qp ? qp->number : entry.number & 0xff);
-    if (qp)
+    if (qp && qp->pd)
         to.put(RDMA_NLDEV_ATTR_RES_PDN, qp->pd->handle);
     fill_owner(entry, to);
     const bool is_connected = type == IBV_QPT_RC || type == IBV_QPT_UC;

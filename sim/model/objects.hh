@@ -25,7 +25,21 @@ struct Context;
 struct Caller;
 
 struct Object {
-    enum Kind { CONTEXT, CHANNEL, PD, MR, MW, CQ, SRQ, QP, AH, CM_ID, CM_MULTICAST, KINDS };
+    enum Kind {
+        CONTEXT,
+        CHANNEL,
+        PD,
+        MR,
+        MW,
+        CQ,
+        SRQ,
+        QP,
+        AH,
+        XRCD,
+        CM_ID,
+        CM_MULTICAST,
+        KINDS
+    };
     const Kind kind;
     uint32_t handle = 0;
     Session *session = nullptr;
@@ -141,6 +155,15 @@ struct Cq : Object {
     Cq() : Object(KIND) {}
 };
 
+struct Xrcd : Object {
+    static constexpr Kind KIND = XRCD;
+    Context *context = nullptr;
+    uint32_t domain = 0; // equal in all that opened the file: the handle of the first one
+    bool has_file = false;
+    uint64_t file_device = 0, inode = 0;
+    Xrcd() : Object(KIND) {}
+};
+
 struct Receive {
     uint64_t wr_id;
     std::vector<ibv_sge> sges;
@@ -149,6 +172,8 @@ struct Receive {
 struct Srq : Object {
     static constexpr Kind KIND = SRQ;
     Pd *pd = nullptr;
+    Xrcd *xrcd = nullptr; // with cq: NULL unless it is of XRC
+    Cq *cq = nullptr;
     ibv_srq_attr attr{};
     std::deque<Receive> receives;
     Usage received;
@@ -200,6 +225,7 @@ struct Qp : Object {
     Pd *pd = nullptr;
     Cq *send_cq = nullptr, *recv_cq = nullptr;
     Srq *srq = nullptr;
+    Xrcd *xrcd = nullptr; // of IBV_QPT_XRC_RECV, whose requests name the SRQ
     ibv_qp_type type = IBV_QPT_RC;
     bool signals_all = false;
     uint64_t send_ops = 0;

@@ -70,7 +70,7 @@ int Verbs::check_send(const Qp &qp, Send &send, bool is_built) const {
 // A QP in the error state flushes the requests.
 int Verbs::post_send(const PostSend &request, PostSend::Reply &reply) {
     Qp *const qp = find<Qp>(request.qp);
-    if (!qp)
+    if (!qp || !qp->send_cq)
         return EINVAL;
     const sim_profile &profile = *qp->context->device->profile;
     size_t offset = sizeof(request);
@@ -113,7 +113,7 @@ int Verbs::post_send(const PostSend &request, PostSend::Reply &reply) {
 int Verbs::post_recv(const PostRecv &request, PostSend::Reply &reply) {
     Qp *const qp = find<Qp>(request.queue);
     Srq *const srq = find<Srq>(request.queue);
-    if ((!qp && !srq) || (qp && qp->srq))
+    if ((!qp && !srq) || (qp && (qp->srq || !qp->recv_cq)))
         return EINVAL;
     std::deque<Receive> &receives = qp ? qp->receives : srq->receives;
     Usage &usage = qp ? qp->received : srq->received;

@@ -120,9 +120,45 @@ int Verbs::req_notify(const ReqNotify &request, Empty &) {
 
 // ---- shared receive queues -----------------------------------------------------------------
 
+// Linux 7.3, drivers/infiniband/core/uverbs_cmd.c, ib_uverbs_open_xrcd()
+int Verbs::open_xrcd(const OpenXrcd &request, OpenXrcd::Reply &reply) {
+    Context *const context = find<Context>(request.context);
+    if (!context)
+        return EINVAL;
+    if (context->device->removed)
+        return EIO;
+    if (!sim_has_xrc(context->device->profile))
+        return EOPNOTSUPP;
+    const Xrcd *found = nullptr;
+    for (const auto &[handle, object] : fabric_.objects())
+        if (const Xrcd *const other = object->kind == Object::XRCD
+                                          ? static_cast<const Xrcd *>(object.get())
+                                          : nullptr;
+            other && request.has_file && other->has_file &&
+            other->context->device == context->device && other->inode == request.inode &&
+            other->file_device == request.file_device)
+            found = other;
+    if (request.has_file && !found && !request.creates)
+        return EAGAIN;
+    if (found && request.is_exclusive)
+        return EINVAL;
+    Xrcd *const made = create<Xrcd>();
+    made->context = context;
+    made->domain = found ? found->domain : made->handle;
+    made->has_file = request.has_file;
+    made->file_device = request.file_device;
+    made->inode = request.inode;
+    context->objects++;
+    reply.xrcd = made->handle;
+    return 0;
+}
+
 int Verbs::create_srq(const CreateSrq &request, CreateSrq::Reply &reply) {
     Pd *const pd = find<Pd>(request.pd);
-    if (!pd)
+    Xrcd *const xrcd = request.xrcd ? find<Xrcd>(request.xrcd) : nullptr;
+    Cq *const cq = request.xrcd ? find<Cq>(request.cq) : nullptr;
+    if (!pd || (request.xrcd &&
+                (!xrcd || !cq || xrcd->context != pd->context || cq->context != pd->context)))
         return EINVAL;
     const sim_profile &profile = *pd->context->device->profile;
     ibv_srq_attr attr = request.attr;
@@ -132,10 +168,14 @@ int Verbs::create_srq(const CreateSrq &request, CreateSrq::Reply &reply) {
     if (!made)
         return error;
     made->pd = pd;
+    made->xrcd = xrcd;
+    made->cq = cq;
     made->cookie = request.cookie;
     made->attr = attr;
     made->attr.srq_limit = 0;
-    pd->users++;
+    for (Object *const used : {(Object *)pd, (Object *)xrcd, (Object *)cq})
+        if (used)
+            used->users++;
     reply = {made->handle, reported};
     return 0;
 }
@@ -163,39 +203,66 @@ int Verbs::query_srq(const QuerySrq &request, ibv_srq_attr &reply) {
 
 // ---- queue pairs ---------------------------------------------------------------------------
 
+static bool has_type(const sim_profile &profile, uint32_t type) {
+    switch (type) {
+    case IBV_QPT_RC:
+        return true;
+    case IBV_QPT_UC:
+        return profile.has_uc;
+    case IBV_QPT_UD:
+        return profile.has_ud;
+    case IBV_QPT_XRC_SEND:
+    case IBV_QPT_XRC_RECV:
+        return sim_has_xrc(&profile);
+    default:
+        return false;
+    }
+}
+
+// Linux 7.3, drivers/infiniband/core/uverbs_cmd.c, create_qp(): a sender of XRC has no
+// receives, and a receiver has neither a PD nor queues.
 int Verbs::create_qp(const CreateQp &request, CreateQp::Reply &reply) {
-    Pd *const pd = find<Pd>(request.pd);
-    Cq *const send_cq = find<Cq>(request.send_cq), *const recv_cq = find<Cq>(request.recv_cq);
+    const bool is_xrc_receiver = request.type == IBV_QPT_XRC_RECV,
+               is_xrc_sender = request.type == IBV_QPT_XRC_SEND;
+    Pd *const pd = is_xrc_receiver ? nullptr : find<Pd>(request.pd);
+    Xrcd *const xrcd = is_xrc_receiver ? find<Xrcd>(request.xrcd) : nullptr;
+    Context *const context = pd ? pd->context : xrcd ? xrcd->context : nullptr;
+    Cq *const send_cq = is_xrc_receiver ? nullptr : find<Cq>(request.send_cq);
+    Cq *const recv_cq = is_xrc_receiver || is_xrc_sender ? nullptr : find<Cq>(request.recv_cq);
     Srq *const srq = request.srq ? find<Srq>(request.srq) : nullptr;
-    if (!pd || !send_cq || !recv_cq || send_cq->context != pd->context ||
-        recv_cq->context != pd->context || (request.srq && !srq) ||
-        (srq && srq->pd->context != pd->context))
+    const auto is_usable = [context](const auto *used) {
+        return used && used->context == context;
+    };
+    if (!context || (!is_xrc_receiver && !is_usable(send_cq)) ||
+        (!is_xrc_receiver && !is_xrc_sender && !is_usable(recv_cq)) ||
+        (request.srq && (!srq || srq->xrcd || !is_usable(srq->pd))))
         return EINVAL;
-    const sim_profile &profile = *pd->context->device->profile;
-    if (request.type != IBV_QPT_RC && !(request.type == IBV_QPT_UC && profile.has_uc) &&
-        !(request.type == IBV_QPT_UD && profile.has_ud))
+    const sim_profile &profile = *context->device->profile;
+    if (!has_type(profile, request.type))
         return EOPNOTSUPP;
-    if (pd->context->device->removed)
+    if (context->device->removed)
         return EIO;
-    ibv_qp_cap cap = request.cap, reported;
-    int error = sim_check_qp(&profile, &cap, srq, &reported);
-    Qp *const made = error ? nullptr : create<Qp>(*pd->context->device, error);
+    ibv_qp_cap cap = is_xrc_receiver ? ibv_qp_cap{} : request.cap, reported{};
+    int error =
+        is_xrc_receiver ? 0 : sim_check_qp(&profile, &cap, srq || is_xrc_sender, &reported);
+    Qp *const made = error ? nullptr : create<Qp>(*context->device, error);
     if (!made)
         return error;
-    made->context = pd->context;
+    made->context = context;
     made->pd = pd;
     made->send_cq = send_cq;
     made->recv_cq = recv_cq;
-    made->srq = srq;
+    made->srq = is_xrc_sender || is_xrc_receiver ? nullptr : srq;
+    made->xrcd = xrcd;
     made->type = (ibv_qp_type)request.type;
     made->signals_all = request.sq_sig_all;
     made->send_ops = request.send_ops;
     made->cookie = request.cookie;
     made->attr.cap = cap;
-    made->number = fabric_.free_number(*pd->context->device->host);
+    made->number = fabric_.free_number(*context->device->host);
     fabric_.qps_.emplace(made->number, made);
-    for (Object *const used :
-         {(Object *)pd, (Object *)send_cq, (Object *)recv_cq, (Object *)srq})
+    for (Object *const used : {(Object *)pd, (Object *)send_cq, (Object *)recv_cq,
+                               (Object *)made->srq, (Object *)xrcd})
         if (used)
             used->users++;
     reply = {made->handle, made->number, reported};
@@ -235,7 +302,17 @@ int Verbs::multicast(const Multicast &request, Empty &) {
                             : fabric_.detach(*qp, request.gid);
 }
 
+// Linux 7.3, drivers/infiniband/core/uverbs_cmd.c, modify_qp_mask(): ignored attributes
+static int ignored_of(const Qp &qp) {
+    if (qp.type == IBV_QPT_XRC_SEND)
+        return IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+    if (qp.type == IBV_QPT_XRC_RECV)
+        return IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY;
+    return 0;
+}
+
 int Fabric::modify_qp(Qp &qp, const ibv_qp_attr &attr, int mask) {
+    mask &= ~ignored_of(qp);
     const ibv_qp_state to = mask & IBV_QP_STATE ? attr.qp_state : qp.attr.qp_state;
     if (qp.context->device->removed)
         return EIO;
@@ -287,7 +364,7 @@ Qp *Fabric::peer_of(const Qp &qp) {
     const bool is_expected =
         qp.type == IBV_QPT_UC ||
         (peer && peer->attr.dest_qp_num == qp.number && peer->attr.rq_psn == qp.attr.sq_psn);
-    const bool is_peer = peer && peer->type == qp.type && is_expected &&
+    const bool is_peer = peer && peer->type == sim_peer_type(qp.type) && is_expected &&
                          device_at(peer->attr.ah_attr) == qp.context->device;
     return is_peer ? peer : nullptr;
 }

@@ -127,7 +127,7 @@ bool Engine::advance_send(Qp &qp, Send &send) {
     end_attempts(qp);
     send.executed = true;
     send.done_at = fabric_.now();
-    if (qp.type == IBV_QPT_RC)
+    if (qp.type == IBV_QPT_RC || qp.type == IBV_QPT_XRC_SEND)
         send.done_at += delay + fabric_.lateness("a response");
     qp.retries_end_at = qp.rnr_retry_at = 0;
     qp.rnr_retries_left = qp.attr.rnr_retry;
@@ -527,13 +527,14 @@ void Engine::release(Qp &qp) {
 void Engine::release_objects(Qp &qp) {
     while (!qp.groups.empty())
         (void)fabric_.detach(qp, ibv_gid(qp.groups.back()));
-    for (Object *const used :
-         {(Object *)qp.pd, (Object *)qp.send_cq, (Object *)qp.recv_cq, (Object *)qp.srq})
+    for (Object *const used : {(Object *)qp.pd, (Object *)qp.send_cq, (Object *)qp.recv_cq,
+                               (Object *)qp.srq, (Object *)qp.xrcd})
         if (used)
             used->users--;
     qp.pd = nullptr;
     qp.send_cq = qp.recv_cq = nullptr;
     qp.srq = nullptr;
+    qp.xrcd = nullptr;
 }
 
 void Fabric::abandon(Qp &qp) {

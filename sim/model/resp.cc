@@ -35,6 +35,30 @@ ibv_wc received(const Send &send, uint64_t length, ibv_wc_opcode opcode) {
     return wc;
 }
 
+// A receiver of XRC has the SRQ that a request names, and its PD and CQ, for this request:
+// InfiniBand Architecture Specification, volume 1, annex A14.
+class XrcReceiver {
+  public:
+    XrcReceiver(Qp &qp, Srq *srq) : qp_(qp) {
+        if (srq)
+            set(srq, srq->pd, srq->cq);
+    }
+    ~XrcReceiver() {
+        if (qp_.type == IBV_QPT_XRC_RECV)
+            set(nullptr, nullptr, nullptr);
+    }
+    XrcReceiver(const XrcReceiver &) = delete;
+    XrcReceiver &operator=(const XrcReceiver &) = delete;
+
+  private:
+    Qp &qp_;
+    void set(Srq *srq, Pd *pd, Cq *cq) {
+        qp_.srq = srq;
+        qp_.pd = pd;
+        qp_.recv_cq = cq;
+    }
+};
+
 ibv_wc failed(ibv_wc_status status) {
     ibv_wc wc{};
     wc.status = status;
@@ -302,6 +326,7 @@ Engine::Result Engine::execute(Qp &qp, Send &send) try {
         (!fabric_.options_.is_stepped &&
          !fabric_.reachable(*qp.context->device, *peer->context->device)))
         return lose(qp, nullptr, send);
+    const XrcReceiver receiver(*peer, srq_of(*peer, send.wr.remote_srqn));
     const Result result = execute_on(qp, *peer, send);
     if (result != DONE)
         return lose(qp, peer, send, result);
@@ -321,10 +346,21 @@ Engine::Result Engine::lose(const Qp &qp, const Qp *peer, Send &send, Result res
     return DONE;
 }
 
+// NULL: the QP is not of XRC, or its domain has no such SRQ.
+Srq *Engine::srq_of(const Qp &peer, uint32_t number) const {
+    const auto found = peer.xrcd ? fabric_.objects().find(number) : fabric_.objects().end();
+    if (found == fabric_.objects().end() || found->second->kind != Object::SRQ)
+        return nullptr;
+    Srq *const srq = static_cast<Srq *>(found->second.get());
+    return srq->xrcd && srq->xrcd->domain == peer.xrcd->domain ? srq : nullptr;
+}
+
 // UC has sends and writes: Linux 7.3, drivers/infiniband/sw/rxe/rxe_req.c, next_opcode_uc().
 Engine::Result Engine::execute_on(Qp &qp, Qp &peer, Send &send) {
     if (qp.type == IBV_QPT_UC && !is_send(send.wr.opcode) && !is_write(send.wr.opcode))
         return done(send, IBV_WC_LOC_QP_OP_ERR);
+    if (peer.type == IBV_QPT_XRC_RECV && !peer.srq)
+        return refuse(peer, send, IBV_WC_REM_INV_REQ_ERR);
     switch (send.wr.opcode) {
     case IBV_WR_SEND:
     case IBV_WR_SEND_WITH_IMM:

@@ -78,6 +78,7 @@ class Verbs {
     int create_cq(const CreateCq &, CreateCq::Reply &);
     int resize_cq(const ResizeCq &, CreateCq::Reply &);
     int req_notify(const ReqNotify &, Empty &);
+    int open_xrcd(const OpenXrcd &, OpenXrcd::Reply &);
     int create_srq(const CreateSrq &, CreateSrq::Reply &);
     int modify_srq(const ModifySrq &, Empty &);
     int query_srq(const QuerySrq &, ibv_srq_attr &);

@@ -60,6 +60,7 @@ enum Op : uint32_t {
     OP_READ_COUNTER,
     OP_NETLINK,
     OP_MULTICAST,
+    OP_OPEN_XRCD,
     OP_CM_FIRST = 100, // the connection manager: protocol_cm.hh
     OP_CM_LAST = 199,
 };
@@ -114,7 +115,7 @@ struct DeviceInfo : Request<OP_DEVICE> {
         // As in sim_profile.
         uint32_t keeps_bad_wr, keeps_bad_recv, srq_recv_error, failed_send, failed_receive,
             has_rt_values, has_tag_matching, sent_length, failed_length, vendor_err,
-            has_create_flags;
+            has_create_flags, has_xrc;
         uint32_t gid_count, gid_entries; // gid_count: of the entries that are not empty
     };
 };
@@ -245,13 +246,24 @@ struct TakeEvent : Request<OP_TAKE_EVENT> {
     };
 };
 
+// Opens the XRC domain of a file, which programs of a host share, or, without a file, its own.
+struct OpenXrcd : Request<OP_OPEN_XRCD> {
+    uint32_t context, has_file;
+    uint32_t creates, is_exclusive, unused = 0; // O_CREAT, O_EXCL
+    uint64_t file_device, inode;
+    struct Reply {
+        uint32_t xrcd;
+    };
+};
+
+// xrcd and cq: 0 unless the SRQ is of XRC.
 struct CreateSrq : Request<OP_CREATE_SRQ> {
     uint32_t pd;
     uint64_t cookie;
     ibv_srq_attr attr;
-    uint32_t unused = 0;
+    uint32_t xrcd, cq, unused = 0;
     struct Reply {
-        uint32_t srq;
+        uint32_t srq;      // also its number
         ibv_srq_attr attr; // the actual sizes
     };
 };
@@ -268,7 +280,8 @@ struct QuerySrq : Request<OP_QUERY_SRQ> {
 };
 
 struct CreateQp : Request<OP_CREATE_QP> {
-    uint32_t pd, send_cq, recv_cq, srq, type, sq_sig_all, unused = 0;
+    uint32_t pd, send_cq, recv_cq, srq, type, sq_sig_all; // 0: the type has no such object
+    uint32_t xrcd;
     uint64_t cookie, send_ops; // send_ops: 0 unless the QP is extended
     ibv_qp_cap cap;
     uint32_t unused_too = 0;
@@ -327,7 +340,7 @@ struct SendWr {
     uint32_t ah, remote_qpn, remote_qkey;
     // IBV_WR_BIND_MW, whose range is remote_addr and flush_length, and whose new key is rkey.
     uint32_t window, window_rkey, region_lkey, window_access; // window: a handle
-    uint32_t unused_too;
+    uint32_t remote_srqn;
 };
 
 // `count` requests (SendWr) follow. Even if the call fails, Reply::taken of them were posted;

@@ -9,7 +9,7 @@
 #include <infiniband/verbs.h>
 
 // To the queue pair of that number, on the device with that GID. `attr` has the access, the
-// time limits and the numbers of repetitions of RC. Returns an error number.
+// time limits and the numbers of repetitions of RC and XRC. Returns an error number.
 inline int connect_qp(ibv_qp *qp, ibv_qp_attr attr, const ibv_gid &gid, uint32_t number) {
     attr.port_num = attr.ah_attr.port_num = 1;
     attr.path_mtu = IBV_MTU_1024;
@@ -18,7 +18,7 @@ inline int connect_qp(ibv_qp *qp, ibv_qp_attr attr, const ibv_gid &gid, uint32_t
     attr.max_rd_atomic = 1;
     attr.ah_attr.is_global = 1;
     attr.ah_attr.grh.dgid = gid;
-    const bool is_rc = qp->qp_type == IBV_QPT_RC;
+    const bool is_reliable = qp->qp_type != IBV_QPT_UC;
     attr.qp_state = IBV_QPS_INIT;
     int error = ibv_modify_qp(
         qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
@@ -27,14 +27,14 @@ inline int connect_qp(ibv_qp *qp, ibv_qp_attr attr, const ibv_gid &gid, uint32_t
         error = ibv_modify_qp(
             qp, &attr,
             IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-                (is_rc ? IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER : 0));
+                (is_reliable ? IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER : 0));
     attr.qp_state = IBV_QPS_RTS;
     if (!error)
         error = ibv_modify_qp(qp, &attr,
                               IBV_QP_STATE | IBV_QP_SQ_PSN |
-                                  (is_rc ? IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
-                                               IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC
-                                         : 0));
+                                  (is_reliable ? IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
+                                                     IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC
+                                               : 0));
     return error;
 }
 

@@ -621,6 +621,163 @@ void unreliable_connection_may_have_another_peer(void **) {
 
 constexpr int HEADER = 40; // a GRH
 
+// Host 1 sends, and host 2 has an XRC domain with two SRQs, and another domain with one.
+struct XrcPair {
+    Direct direct{options_of("mlx5")};
+    Side a{direct, 1, false, 0, 32, IBV_QPT_XRC_SEND}, b{direct, 2, false, 0, 32};
+    ibv_xrcd *domain, *other_domain;
+    ibv_srq *srq, *second, *of_other_domain;
+    ibv_qp *receiver;
+
+    XrcPair() {
+        domain = open(-1, O_CREAT);
+        other_domain = open(-1, O_CREAT);
+        srq = create_srq(domain);
+        second = create_srq(domain);
+        of_other_domain = create_srq(other_domain);
+        ibv_qp_init_attr_ex init = {};
+        init.qp_type = IBV_QPT_XRC_RECV;
+        init.comp_mask = IBV_QP_INIT_ATTR_XRCD;
+        init.xrcd = domain;
+        receiver = ibv_create_qp_ex(b.context, &init);
+        assert_non_null(receiver);
+        ibv_qp_attr attr = {};
+        attr.qp_access_flags = ALL_ACCESS;
+        attr.max_dest_rd_atomic = 1;
+        attr.min_rnr_timer = attr.timeout = 14;
+        attr.rnr_retry = 7;
+        assert_int_equal(connect_qp(receiver, attr, a.gid, a.qp->qp_num), 0);
+        direct.use_host(1);
+        assert_int_equal(connect_qp(a.qp, attr, b.gid, receiver->qp_num), 0);
+    }
+    ~XrcPair() {
+        direct.use_host(2);
+        assert_int_equal(ibv_destroy_qp(receiver), 0);
+        for (ibv_srq *const one : {srq, second, of_other_domain})
+            assert_int_equal(ibv_destroy_srq(one), 0);
+        assert_int_equal(ibv_close_xrcd(domain), 0);
+        assert_int_equal(ibv_close_xrcd(other_domain), 0);
+    }
+    XrcPair(const XrcPair &) = delete;
+    XrcPair &operator=(const XrcPair &) = delete;
+
+    ibv_xrcd *open(int fd, int flags) {
+        ibv_xrcd_init_attr attr = {};
+        attr.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS;
+        attr.fd = fd;
+        attr.oflags = flags;
+        direct.use_host(2);
+        return ibv_open_xrcd(b.context, &attr);
+    }
+    ibv_srq *create_srq(ibv_xrcd *xrcd) {
+        ibv_srq_init_attr_ex attr = {};
+        attr.attr = {16, 1, 0};
+        attr.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD |
+                         IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ;
+        attr.srq_type = IBV_SRQT_XRC;
+        attr.pd = b.pd;
+        attr.xrcd = xrcd;
+        attr.cq = b.cq;
+        ibv_srq *const made = ibv_create_srq_ex(b.context, &attr);
+        assert_non_null(made);
+        return made;
+    }
+    void receive(ibv_srq *to, uint64_t wr_id) {
+        ibv_sge sge = {(uint64_t)b.memory, 64, b.mr->lkey};
+        ibv_recv_wr wr = {}, *bad;
+        wr.wr_id = wr_id;
+        wr.sg_list = &sge;
+        wr.num_sge = 1;
+        direct.use_host(2);
+        assert_int_equal(ibv_post_srq_recv(to, &wr, &bad), 0);
+    }
+    // Host 1 sends to the SRQ of host 2, or writes with its number.
+    void send(ibv_srq *to, uint32_t number_added = 0, ibv_wr_opcode opcode = IBV_WR_SEND) {
+        ibv_sge sge = {(uint64_t)a.memory, 8, a.mr->lkey};
+        ibv_send_wr wr = {}, *bad;
+        wr.sg_list = &sge;
+        wr.num_sge = 1;
+        wr.opcode = opcode;
+        wr.send_flags = IBV_SEND_SIGNALED;
+        wr.wr.rdma.remote_addr = (uint64_t)b.memory;
+        wr.wr.rdma.rkey = b.mr->rkey;
+        direct.use_host(2);
+        assert_int_equal(ibv_get_srq_num(to, &wr.qp_type.xrc.remote_srqn), 0);
+        wr.qp_type.xrc.remote_srqn += number_added;
+        direct.use_host(1);
+        assert_int_equal(ibv_post_send(a.qp, &wr, &bad), 0);
+    }
+};
+
+void message_of_xrc_arrives_at_the_srq_that_it_names(void **) {
+    XrcPair pair;
+    pair.send(pair.second); // waits for a receive
+    pair.receive(pair.srq, 1);
+    assert_true(pair.b.is_empty());
+    pair.receive(pair.second, 2);
+    const ibv_wc wc = pair.b.poll();
+    assert_int_equal(wc.status, IBV_WC_SUCCESS);
+    assert_int_equal(wc.wr_id, 2);
+    assert_int_equal(wc.qp_num, pair.receiver->qp_num);
+    assert_int_equal(pair.a.poll().status, IBV_WC_SUCCESS);
+    assert_int_equal(pair.b.memory[0], 1);
+    pair.send(pair.srq);
+    assert_int_equal(pair.b.poll().wr_id, 1);
+    assert_int_equal(pair.a.poll().status, IBV_WC_SUCCESS);
+    pair.b.memory[0] = 9;
+    pair.send(pair.srq, 0, IBV_WR_RDMA_WRITE);
+    assert_int_equal(pair.a.poll().status, IBV_WC_SUCCESS);
+    assert_int_equal(pair.b.memory[0], 1);
+}
+
+void message_of_xrc_to_no_srq_of_the_domain_fails_both_sides(void **) {
+    for (const bool is_unknown : {false, true}) {
+        XrcPair pair;
+        pair.receive(pair.of_other_domain, 1);
+        pair.send(pair.of_other_domain, is_unknown ? 10'000 : 0);
+        assert_int_equal(pair.a.poll().status, IBV_WC_REM_INV_REQ_ERR);
+        assert_true(pair.b.is_empty());
+        assert_int_equal(pair.a.state(), IBV_QPS_ERR);
+        ibv_qp_attr attr;
+        ibv_qp_init_attr init;
+        pair.direct.use_host(2);
+        assert_int_equal(ibv_query_qp(pair.receiver, &attr, IBV_QP_STATE, &init), 0);
+        assert_int_equal(attr.qp_state, IBV_QPS_ERR);
+    }
+}
+
+// Linux 7.3, drivers/infiniband/core/uverbs_cmd.c, ib_uverbs_open_xrcd()
+void domain_of_xrc_is_that_of_its_file(void **) {
+    XrcPair pair;
+    FILE *const file = tmpfile();
+    const int fd = fileno(file);
+    errno = 0;
+    assert_null(pair.open(fd, 0));
+    assert_int_equal(errno, EAGAIN);
+    ibv_xrcd *const first = pair.open(fd, O_CREAT | O_EXCL), *const second = pair.open(fd, 0);
+    assert_non_null(first);
+    assert_non_null(second);
+    assert_null(pair.open(fd, O_CREAT | O_EXCL));
+    assert_int_equal(errno, EINVAL);
+    assert_null(pair.open(1 << 20, O_CREAT));
+    assert_int_equal(errno, EBADF);
+    assert_int_equal(ibv_close_xrcd(pair.domain), EBUSY);
+    assert_int_equal(ibv_close_xrcd(first), 0);
+    assert_int_equal(ibv_close_xrcd(second), 0);
+    fclose(file);
+}
+
+void queue_pair_of_xrc_has_no_other_queue(void **) {
+    XrcPair pair;
+    ibv_recv_wr receive = {}, *bad_receive;
+    ibv_send_wr send = {}, *bad_send;
+    pair.direct.use_host(2);
+    assert_int_equal(ibv_post_recv(pair.receiver, &receive, &bad_receive), EINVAL);
+    assert_int_equal(ibv_post_send(pair.receiver, &send, &bad_send), EINVAL);
+    pair.direct.use_host(1);
+    assert_int_equal(ibv_post_recv(pair.a.qp, &receive, &bad_receive), EINVAL);
+}
+
 void activate_datagrams(Side &side) {
     assert_int_equal(side.modify(IBV_QPS_INIT, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY),
                      0);
@@ -1946,6 +2103,10 @@ int main() {
         cmocka_unit_test(invalid_bind_or_invalidation_fails_its_queue_pair),
         cmocka_unit_test(message_that_invalidates_no_window_fails_both_sides),
         cmocka_unit_test(device_without_windows_refuses_them),
+        cmocka_unit_test(message_of_xrc_arrives_at_the_srq_that_it_names),
+        cmocka_unit_test(message_of_xrc_to_no_srq_of_the_domain_fails_both_sides),
+        cmocka_unit_test(domain_of_xrc_is_that_of_its_file),
+        cmocka_unit_test(queue_pair_of_xrc_has_no_other_queue),
         cmocka_unit_test(registration_is_stored_by_its_key_until_its_end),
         cmocka_unit_test(removed_device_reports_a_fatal_event),
         cmocka_unit_test(port_reports_its_state),

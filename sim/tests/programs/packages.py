@@ -113,6 +113,7 @@ PACKAGES = {
         ("ibv_devices", "host1: +rxe0"), ("ibv_devinfo -v", "host1: hca_id:\trxe0"),
         *((both(f"ibv_{name}_pingpong -g 1"), r"host2: \d+ bytes in [\d.]+ seconds")
           for name in ("rc", "srq", "uc", "ud")),
+        (both("ibv_xsrq_pingpong -g 1", "--device mlx5"), "host2: success"),
         refused("ibv_xsrq_pingpong -g 1", f"ibv_open_xrcd: {XRC}")],
     "infiniband-diags": [("ibstat", "host1: CA 'rxe0'"), ("ibstatus", "host1: .*state:.*ACTIVE"),
                          refused("iblinkinfo", UMAD, "--device mlx5-ib"),
@@ -137,7 +138,7 @@ PACKAGES = {
     "openmpi-bin": [
         (f"mpicc.openmpi {HERE}/ring.c -o {{files}}/openmpi", ""),
         *(open_mpi(f"{UCX}{transport},self") for transport in ("rc_v", "ud_verbs")),
-        open_mpi(OFI, "mlx5"), open_mpi(f"{OFI} -x FI_UNIVERSE_SIZE=2"),
+        open_mpi("--mca pml ob1 --mca btl tcp,self --mca osc pt2pt"), open_mpi(OFI, "mlx5"), open_mpi(f"{OFI} -x FI_UNIVERSE_SIZE=2"),
         open_mpi("--mca pml ob1 --mca btl openib,self --mca btl_openib_allow_ib 1", "mlx5-ib")],
     "opa-basic-tools": [("opainfo", "host1: opainfo: No HFIs found", None, 1)],
     "opensm": [("--device mlx5-ib env OSM_CACHE_DIR={files} OSM_TMP_DIR={files} opensm -o -f {files}/log",
@@ -148,6 +149,8 @@ PACKAGES = {
         *((both(f"{program} {PERFTEST} {options}"), ENDED_WELL) for program, options in
           [("ib_send_bw", "-c UC"), ("ib_write_bw", "-c UC"), ("ib_send_bw", "-c UD"), ("ib_send_bw", "-c UD -R"),
            ("ib_send_bw", "--use-srq"), ("ib_send_bw", "-c UD -g -x 2"), ("ib_send_lat", "-e")]),
+        *((both(f"{program} {PERFTEST} -c XRC", "--device mlx5"), ENDED_WELL)
+          for program in ("ib_send_bw -b -q 4", "ib_send_lat", "ib_write_bw", "ib_read_lat", "ib_atomic_bw")),
         (both(f"ib_send_bw {PERFTEST} -c XRC"), "Couldn't create XRC resources", None, None),
         refused(both(f"ib_send_bw {PERFTEST} -c UD -g"), UMAD, "--device mlx5-ib"),
         refused("raw_ethernet_bw -F --client -E 02:00:00:00:00:01 -B 02:00:00:00:00:02",
@@ -176,6 +179,7 @@ PACKAGES = {
         *((f"--device {device} --together stdbuf -oL mckey -m 239.1.1.1 -b {SERVER} :: "
            f"sh -c '{WAIT}; exec mckey -m 239.1.1.1 -s -b 10.77.0.2'", "host1: data transfers complete", "joined")
           for device in ("rxe", "mlx5-ib")),
+        (f"--device mlx5 rdma_xserver -c x :: rdma_xclient -c x -s {SERVER}", "host2: rdma_xclient: end 0"),
         (f"--until host2 rdma_xserver -c x :: rdma_xclient -c x -s {SERVER}", f"ibv_create_qp: {XRC} not supported",
          None, None),
         *((f"--device {device} {program} -S 4096 -C 100 :: {program} -s {SERVER} -S 4096 -C 100",
