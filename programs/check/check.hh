@@ -8,6 +8,7 @@
 
 #include "visible.hh"
 
+#include <cstdio>
 #include <fmt/format.h>
 #include <infiniband/verbs.h>
 #include <librpma.hpp>
@@ -30,6 +31,11 @@ struct Failure : std::runtime_error {
 template <class... Values>
 [[noreturn]] void fail(fmt::format_string<Values...> format, Values &&...values) {
     throw Failure(fmt::format(format, std::forward<Values>(values)...));
+}
+
+// Prints one line on standard error.
+inline void print_error(const std::string &line) {
+    (void)std::fputs(fmt::format("rpma-check: {}\n", one_line(line)).c_str(), stderr);
 }
 
 // options.cc

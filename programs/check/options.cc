@@ -15,15 +15,15 @@ constexpr char HELP[] =
     "usage: rpma-check --server [OPTION]... ADDRESS    on one machine\n"
     "       rpma-check [OPTION]... ADDRESS             on another one (or the same)\n"
     "\n"
-    "Asks the RDMA device of this machine whether it does what rpma_devices(7) and the\n"
-    "library promise; prints a line for each difference. ADDRESS is the server's.\n"
+    "Asks the RDMA device of this machine whether it does what rpma_devices(7) and\n"
+    "the library promise; prints each difference. ADDRESS is the server's.\n"
     "\n"
     "  -s, --server         serve clients; -1, --once: only one\n"
     "  -p, --port PORT      of the server (7206)\n"
-    "  -m, --memory PATH    server: also check a file or a device DAX; it is overwritten\n"
+    "  -m, --memory PATH    server: also check a file or device DAX, and write to it\n"
     "      --port-down      also wait up to 60 seconds until you disconnect the cable\n"
     "  -j, --json           print the report as JSON\n"
-    "  -r, --report FILE    write the report (JSON) to FILE, to send it to the project;\n"
+    "  -r, --report FILE    write the report to FILE, to send it to the project;\n"
     "                       it has no names, addresses or serial numbers\n"
     "      --power-cut FILE server: persistent memory; client: lists the flushed records\n"
     "      --no-flush       client: without flushes, to show that records can be lost\n"
@@ -32,7 +32,8 @@ constexpr char HELP[] =
     "\n"
     "Exit status: 0 no difference, 1 differences, 2 the check could not run\n"
     "\n"
-    "rpma-check(1) explains the questions. Report bugs at https://example.org/librpma/issues\n";
+    "rpma-check(1) explains the questions.\n"
+    "Report bugs at https://example.org/librpma/issues\n";
 
 [[noreturn]] void refuse(const std::string &why) {
     throw Failure(why + "; rpma-check --help lists the arguments");

@@ -5,12 +5,12 @@
 
 #include "output_file.hh"
 
-#include "failure.hh"
-
 #include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <fcntl.h>
 #include <filesystem>
+#include <stdexcept>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -44,7 +44,7 @@ OutputFile::~OutputFile() {
 }
 
 void OutputFile::fail_to_write() const {
-    fail("cannot write {}: {}", path, strerror(errno));
+    throw std::runtime_error("cannot write " + path + ": " + strerror(errno));
 }
 
 void OutputFile::write(std::string_view text) {

@@ -3,8 +3,8 @@
 
 // output_file.hh -- a file that is complete, or has its old content
 
-#ifndef RPMA_PERF_OUTPUT_FILE_HH
-#define RPMA_PERF_OUTPUT_FILE_HH 1
+#ifndef RPMA_PROGRAMS_OUTPUT_FILE_HH
+#define RPMA_PROGRAMS_OUTPUT_FILE_HH 1
 
 #include <string>
 #include <string_view>
@@ -14,7 +14,7 @@
 // file, such as a device, is written directly.
 class OutputFile {
   public:
-    // Throws a Failure if the file cannot be written: before the first load, not after the
+    // Throws if the file cannot be written: before the first load, not after the
     // last.
     explicit OutputFile(const std::string &path);
     OutputFile(OutputFile &&) = delete;

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// device.hh -- the device, its description in a report, and the properties that it shows
+
+#ifndef RPMA_CHECK_DEVICE_HH
+#define RPMA_CHECK_DEVICE_HH 1
+
+#include "check.hh"
+
+// The peer of an address. Throws a Failure that names the cause and a remedy.
+rpma::peer peer_of(const std::string &address, rpma_util_ibv_context_type type);
+// Driver, model, firmware, kernel, rdma-core, link: the side of a report.
+json describe_device(ibv_context *context);
+// The properties of contract/devices.tsv that queries and the creation of objects show.
+json attributes_of(ibv_context *context, ibv_pd *pd);
+
+#endif

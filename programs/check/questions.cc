@@ -1,0 +1,522 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// questions.cc -- set-up, messages, queues and memory: what a device does between two machines
+
+#include "questions.hh"
+
+#include <algorithm>
+#include <cstring>
+#include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace {
+
+constexpr int ALWAYS = RPMA_F_COMPLETION_ALWAYS, ON_ERROR = RPMA_F_COMPLETION_ON_ERROR;
+
+std::string yes_or_no(bool is_true) {
+    return is_true ? "yes" : "no";
+}
+
+// The status of the completions of an operation: "ok", or the first failure.
+std::string outcome(rpma::status posted, Connection &connection, size_t count = 1,
+                    double limit = 5) {
+    if (posted != rpma::status::ok)
+        return code_name(posted);
+    const auto completions = connection.take(count, limit);
+    for (const ibv_wc &wc : completions)
+        if (wc.status != IBV_WC_SUCCESS)
+            return status_name(wc.status);
+    return completions.size() == count ? "ok" : "no completion";
+}
+
+// ---- connections -------------------------------------------------------------------------
+
+Results set_up(Session &session) {
+    Results found;
+    const std::string data = session.start_connection();
+    Connection blocking(session.peer, {});
+    rpma::conn_req request(session.peer, session.options.address, session.options.port,
+                           blocking.cfg);
+    blocking.conn = std::move(request).connect(as_data(data));
+    found.emplace_back("in one call", blocking.event());
+    blocking.number = session.finish().value("number", -1);
+    session.close(blocking);
+    const auto late = session.open({}, {{"after", 0.2}});
+    found.emplace_back("accepted later", event_name(RPMA_CONN_ESTABLISHED));
+    session.close(*late);
+    {
+        Connection deleted(session.peer, {});
+        auto started = rpma::conn_req::start(session.peer, session.options.address,
+                                             session.options.port, deleted.cfg);
+        for (const Clock clock; !started.resolve() && clock.wait(5);)
+            ;
+        deleted.set_up(started);
+    }
+    const auto next = session.open();
+    found.emplace_back("after a deleted request", event_name(RPMA_CONN_ESTABLISHED));
+    session.close(*next);
+    return found;
+}
+
+Results ends(Session &session) {
+    Results found;
+    const auto own = session.open();
+    own->conn.disconnect();
+    found.emplace_back("disconnected, other side",
+                       session.ask({{"do", "close"}, {"number", own->number}}).at("event"));
+    found.emplace_back("disconnected, own side", own->event());
+    const auto other = session.open();
+    (void)session.ask(
+        {{"do", "close"}, {"number", other->number}, {"first", true}, {"waits", false}});
+    found.emplace_back("by the other side", other->event());
+    other->conn.disconnect();
+    auto deleted = session.open();
+    const int number = deleted->number;
+    deleted.reset();
+    found.emplace_back("deleted, other side",
+                       session.ask({{"do", "close"}, {"number", number}}).at("event"));
+    return found;
+}
+
+// Connects with private data, and returns the event, or the error.
+std::string connect_with(Session &session, Connection &made, const std::string &data) {
+    rpma::conn_req request(session.peer, session.options.address, session.options.port,
+                           made.cfg);
+    try {
+        made.conn = std::move(request).connect(as_data(data));
+    } catch (const rpma::error &error) {
+        return code_name(static_cast<rpma::status>(error.code().value()));
+    }
+    return made.event();
+}
+
+Results private_data(Session &session) {
+    Results found;
+    for (const auto &[size, reply] : {std::pair(56, 0), {57, 0}, {0, 196}, {0, 197}}) {
+        const std::string name = reply ? fmt::format("reply of {} bytes", reply)
+                                       : fmt::format("request of {} bytes", size);
+        Connection made(session.peer, {});
+        std::string data = session.start_connection({{"reply", reply}});
+        const std::string number = data;
+        data.resize(std::max(data.size(), static_cast<size_t>(size)), 'q');
+        const std::string event = connect_with(session, made, data);
+        found.emplace_back(name, event);
+        if (!made.conn.get()) { // the server still waits
+            Connection other(session.peer, {});
+            (void)connect_with(session, other, number);
+            (void)session.finish();
+            continue;
+        }
+        const json accepted = session.finish();
+        if (!accepted.contains("number"))
+            continue;
+        found.emplace_back(name + ", received",
+                           std::to_string(reply ? made.conn.get_private_data().size()
+                                                : accepted.value("private", size_t{0})));
+        made.number = accepted.at("number");
+        session.close(made);
+    }
+    return found;
+}
+
+Results reject(Session &session) {
+    Results found;
+    for (const auto &[name, how] : {std::pair("rejected", "reject"), {"deleted", "drop"}}) {
+        Connection made(session.peer, {});
+        const std::string data = session.start_connection({{"how", how}, {"reply", 100}});
+        found.emplace_back(name, connect_with(session, made, data));
+        found.emplace_back(fmt::format("{}, private data", name),
+                           std::to_string(made.conn.get_private_data().size()));
+        (void)session.finish();
+    }
+    return found;
+}
+
+// ---- order and queues --------------------------------------------------------------------
+
+bool in_order(const std::vector<ibv_wc> &completions, const Connection &connection) {
+    for (size_t i = 0; i < completions.size(); i++)
+        if (completions[i].wr_id != reinterpret_cast<uintptr_t>(connection.memory.at(64 * i)))
+            return false;
+    return true;
+}
+
+std::string order_of(const std::vector<ibv_wc> &completions, const Connection &connection,
+                     size_t count) {
+    if (completions.size() != count)
+        return fmt::format("{} of {}", completions.size(), count);
+    return in_order(completions, connection) ? "in order" : "out of order";
+}
+
+Results order(Session &session) {
+    Results found;
+    const auto made = session.open({{"receives", 8}, {"rcq", 16}});
+    Connection &c = *made;
+    for (size_t i = 0; i < 8; i++)
+        rpma::check(
+            i % 2 == 0
+                ? c.conn.write(c.remote, 0, c.memory.mr, 0, 1024, ALWAYS, c.memory.at(64 * i))
+                : c.conn.read(c.memory.mr, 4096, c.remote, 0, 8, ALWAYS, c.memory.at(64 * i)));
+    found.emplace_back("writes and reads", order_of(c.take(8), c, 8));
+    session.close(c);
+    const auto flushed = c.take_received(8);
+    found.emplace_back("flushed receives", order_of(flushed, c, 8));
+    found.emplace_back("status of flushed receives",
+                       flushed.empty() ? "none" : status_name(flushed[0].status));
+    return found;
+}
+
+// Posts more messages than fit. On InfiniBand and RoCE they wait for the receives of the other
+// side; on iWARP the receives are there before.
+Results full_queue(Session &session) {
+    constexpr uint32_t POSTS = 300;
+    Results found;
+    const auto made = session.open(
+        {{"sq", 16}, {"cq", 2 * POSTS}, {"rnr", 7}},
+        {{"rq", 2 * POSTS}, {"rnr_ms", 10}, {"receives", session.is_iwarp() ? 2 * POSTS : 0}});
+    Connection &c = *made;
+    const std::vector<rpma_work> works(
+        POSTS, rpma::send{.local = {c.memory.mr, 0, 8}, .flags = ALWAYS});
+    const auto next = std::span(works).first(1);
+    uint32_t posted = 0, again = 0;
+    found.emplace_back("status", code_name(c.conn.post(works, &posted)));
+    found.emplace_back("entries", std::to_string(posted));
+    if (!session.is_iwarp())
+        (void)session.ask({{"do", "receive"}, {"number", c.number}, {"count", POSTS + 50}});
+    const auto taken = [&](uint32_t count, double limit) {
+        return session.ask(
+            {{"do", "taken"}, {"number", c.number}, {"count", count}, {"limit", limit}});
+    };
+    found.emplace_back("each message arrives once",
+                       yes_or_no(taken(posted, 5).value("received", 0U) == posted));
+    found.emplace_back("no further message",
+                       yes_or_no(taken(1, 0.05).value("completions", 1) == 0));
+    // The queue had room for these; no completion was polled.
+    for (const Clock clock; again == 0 && clock.wait(0.1);)
+        (void)c.conn.post(next, &again);
+    found.emplace_back("entries are free before the poll", yes_or_no(again > 0));
+    found.emplace_back("completions",
+                       yes_or_no(c.take(posted + again).size() == posted + again));
+    found.emplace_back("entries are free after the poll", outcome(c.conn.post(next), c));
+    session.close(c);
+    return found;
+}
+
+Results batches(Session &session) {
+    Results found;
+    const auto made = session.open({{"sq", 16}}, {{"rq", 64}, {"receives", 64}});
+    Connection &c = *made;
+    const rpma_work work = rpma::send{.local = {c.memory.mr, 0, 8}, .flags = ALWAYS};
+    rpma::batch batch(c.conn, 5);
+    for (unsigned i = 0; i < 5; i++)
+        rpma::check(batch.add(work));
+    for (unsigned i = 0; i < 2; i++) {
+        found.emplace_back(i == 0 ? "first post" : "second post", outcome(batch.post(), c, 5));
+        const json taken =
+            session.ask({{"do", "taken"}, {"number", c.number}, {"count", 6}, {"limit", 0.3}});
+        found.emplace_back(i == 0 ? "messages of the first" : "messages of the second",
+                           taken.at("received").dump());
+    }
+    session.close(c);
+    return found;
+}
+
+// ---- operations --------------------------------------------------------------------------
+
+std::string text_of(const json &taken, size_t size) {
+    const auto bytes = from_hex(taken.at("text"));
+    return {reinterpret_cast<const char *>(bytes.data()), std::min(size, bytes.size())};
+}
+
+Results messages(Session &session) {
+    Results found;
+    std::unique_ptr<Connection> made;
+    bool has_two = true;
+    try {
+        made = session.open({{"sge", 2}}, {{"receives", 8}});
+    } catch (const rpma::error &) { // receives of some devices have one SGE
+        has_two = false;
+        made = session.open({}, {{"receives", 8}});
+    }
+    found.emplace_back("connection with 2 SGEs", yes_or_no(has_two));
+    Connection &c = *made;
+    const auto received = [&] {
+        return session.ask({{"do", "taken"}, {"number", c.number}, {"count", 1}});
+    };
+    std::memcpy(c.memory.at(0), "hello", 6);
+    found.emplace_back("send", outcome(c.conn.send(c.memory.mr, 0, 6, ALWAYS), c));
+    found.emplace_back("send, data", yes_or_no(text_of(received(), 6).starts_with("hello")));
+    if (has_two) {
+        const rpma_sge two[] = {{c.memory.mr, 0, 2}, {c.memory.mr, 4, 2}};
+        session.poke(0, std::string(8, '.'));
+        found.emplace_back("write of 2 SGEs",
+                           outcome(c.conn.post({rpma::write{
+                                       .remote = c.remote, .sges = two, .flags = ALWAYS}}),
+                                   c));
+        found.emplace_back("write of 2 SGEs, data",
+                           yes_or_no(session.peek(0, 4) == std::string("heo\0", 4)));
+    }
+    found.emplace_back(
+        "write with immediate data",
+        outcome(c.conn.write_with_imm(c.remote, 0, c.memory.mr, 0, 8, ALWAYS, 7), c));
+    (void)session.ask({{"do", "taken"}, {"number", c.number}, {"count", 1}, {"limit", 0.2}});
+    if (found.back().second == "ok")
+        found.emplace_back("send with immediate data",
+                           outcome(c.conn.send_with_imm(c.memory.mr, 0, 8, ALWAYS, 7), c));
+    session.close(c);
+    return found;
+}
+
+// The buffer changes right after the post.
+Results inline_data(Session &session) {
+    Results found;
+    const auto made = session.open({{"inline", 16}});
+    Connection &c = *made;
+    unsigned later = 0;
+    std::string status = "ok";
+    for (unsigned i = 0; i < 50 && status == "ok"; i++) {
+        std::memset(c.memory.at(0), 'a', 16);
+        const auto posted =
+            c.conn.write(c.remote, 0, c.memory.mr, 0, 16, ALWAYS | RPMA_F_INLINE);
+        std::memset(c.memory.at(0), 'b', 16);
+        status = outcome(posted, c);
+        if (i % 10 == 0)
+            later += session.peek(0, 16).find('b') != std::string::npos ? 1 : 0;
+    }
+    found.emplace_back("status", status);
+    found.emplace_back("the buffer is free after the post", yes_or_no(later == 0));
+    session.close(c);
+    return found;
+}
+
+Results atomics(Session &session) {
+    Results found;
+    constexpr unsigned TIMES = 500;
+    const auto made = session.open();
+    Connection &c = *made;
+    const auto add = [&] {
+        return c.conn.post({rpma::fetch_add{.remote = c.remote,
+                                            .remote_offset = 128,
+                                            .local = {c.memory.mr, 0, 8},
+                                            .value = 1,
+                                            .flags = ALWAYS}});
+    };
+    session.poke(128, std::string(8, '\0'));
+    const std::string first = outcome(add(), c);
+    found.emplace_back("fetch and add", first);
+    if (first != "ok")
+        return found;
+    session.start({{"do", "add"}, {"offset", 128}, {"count", TIMES}});
+    std::string status = first;
+    for (unsigned i = 0; i < TIMES && status == "ok"; i++)
+        status = outcome(add(), c);
+    (void)session.finish();
+    uint64_t sum = 0;
+    std::memcpy(&sum, session.peek(128, 8).data(), 8);
+    found.emplace_back("adds are exact beside the processor", yes_or_no(sum == 2 * TIMES + 1));
+    const std::string swap =
+        outcome(c.conn.post({rpma::compare_swap{.remote = c.remote,
+                                                .remote_offset = 136,
+                                                .local = {c.memory.mr, 0, 8},
+                                                .compare = 1,
+                                                .value = 9,
+                                                .flags = ALWAYS}}),
+                c);
+    found.emplace_back("compare and swap of another value", swap);
+    found.emplace_back("compare and swap of another value, unchanged",
+                       yes_or_no(session.peek(136, 8)[0] == 0));
+    session.close(c);
+    return found;
+}
+
+// Writes words of equal bytes while the processor of the other side reads them.
+Results torn(Session &session) {
+    Results found;
+    const auto made = session.open();
+    Connection &c = *made;
+    session.start({{"do", "watch"}, {"offset", 1024}, {"words", 64}, {"seconds", 0.5}});
+    std::string status = "ok";
+    const Clock clock;
+    for (unsigned i = 1; clock.seconds() < 0.4 && status == "ok"; i++) {
+        std::memset(c.memory.at(0), static_cast<int>(i % 250 + 1), 512);
+        status = outcome(c.conn.write(c.remote, 1024, c.memory.mr, 0, 512, ALWAYS), c);
+    }
+    const json watched = session.finish();
+    found.emplace_back("status", status);
+    found.emplace_back("aligned 8 bytes are whole", yes_or_no(watched.value("torn", 1) == 0));
+    found.emplace_back("512 bytes are whole", yes_or_no(watched.value("mixed", 1) == 0));
+    session.close(c);
+    return found;
+}
+
+// A write after a read of the same memory, without a fence, may pass it.
+Results unfenced(Session &session) {
+    Results found;
+    constexpr size_t SIZE = 32768;
+    const auto made = session.open();
+    Connection &c = *made;
+    unsigned passed = 0, wrong = 0;
+    for (unsigned i = 0; i < 60; i++) {
+        std::memset(c.memory.at(0), 'o', 64);
+        rpma::check(c.conn.write(c.remote, SIZE - 64, c.memory.mr, 0, 64, ALWAYS));
+        wrong += c.take(1).size() == 1 ? 0 : 1;
+        std::memset(c.memory.at(64), 'n', 64);
+        rpma::check(c.conn.read(c.memory.mr, SIZE, c.remote, 0, SIZE, ALWAYS));
+        rpma::check(c.conn.write(c.remote, SIZE - 64, c.memory.mr, 64, 64, ALWAYS));
+        wrong += c.take(2).size() == 2 ? 0 : 1;
+        passed += *c.memory.at(2 * SIZE - 1) == 'n' ? 1 : 0;
+    }
+    found.emplace_back("completions", yes_or_no(wrong == 0));
+    found.emplace_back("a write passes a read", yes_or_no(passed > 0));
+    session.close(c);
+    return found;
+}
+
+Results flush(Session &session) {
+    Results found;
+    const auto made = session.open({{"sq", 32}});
+    Connection &c = *made;
+    const rpma_flush_mode mode = c.conn.get_flush_mode();
+    found.emplace_back("method", mode == RPMA_FLUSH_MODE_NATIVE ? "native" : "emulated");
+    unsigned stale = 0;
+    std::string status = "ok";
+    for (unsigned i = 0; i < 20 && status == "ok"; i++) {
+        std::memset(c.memory.at(0), static_cast<int>('a' + i), 1024);
+        rpma::check(c.conn.write(c.remote, 2048, c.memory.mr, 0, 1024, ON_ERROR));
+        status =
+            outcome(c.conn.flush(c.remote, 2048, 1024, RPMA_FLUSH_TYPE_VISIBILITY, ALWAYS), c);
+        stale +=
+            session.peek(2048, 1024) == std::string(1024, static_cast<char>('a' + i)) ? 0 : 1;
+    }
+    found.emplace_back("status", status);
+    found.emplace_back("flushed data is visible", yes_or_no(stale == 0));
+    const std::array<char, 8> word = {'w', 'o', 'r', 'd', '8', '8', '8', '8'};
+    found.emplace_back("atomic write",
+                       outcome(c.conn.atomic_write(c.remote, 8, word, ALWAYS), c));
+    found.emplace_back("atomic write, data",
+                       yes_or_no(session.peek(8, 8) == std::string(word.data(), 8)));
+    session.close(c);
+    return found;
+}
+
+// ---- processes and sharing ---------------------------------------------------------------
+
+// The child writes to all pages of the registered memory.
+Results forked(Session &session) {
+    Results found;
+    const auto made = session.open();
+    Connection &c = *made;
+    std::memset(c.memory.at(0), 'p', 4096);
+    const pid_t child = fork();
+    if (child == 0) {
+        std::memset(c.memory.at(0), 'c', 4096);
+        _exit(0);
+    }
+    std::memset(c.memory.at(0), 'q', 4096); // copies the page, unless fork is supported
+    (void)waitpid(child, nullptr, 0);
+    found.emplace_back("write",
+                       outcome(c.conn.write(c.remote, 0, c.memory.mr, 0, 4096, ALWAYS), c));
+    found.emplace_back("write, data of this process",
+                       yes_or_no(session.peek(0, 4096) == std::string(4096, 'q')));
+    session.poke(0, std::string(64, 'r'));
+    found.emplace_back("read",
+                       outcome(c.conn.read(c.memory.mr, 0, c.remote, 0, 64, ALWAYS), c));
+    found.emplace_back("read, data arrives in this process",
+                       yes_or_no(std::string(c.memory.at(0), 64) == std::string(64, 'r')));
+    session.close(c);
+    return found;
+}
+
+Results shared_queue(Session &session) {
+    Results found;
+    std::unique_ptr<Connection> all[2];
+    for (auto &each : all) {
+        try {
+            each = session.open({}, {{"srq", true}, {"receives", 4}});
+        } catch (const Late &late) {
+            return {{"created", "no"}};
+        }
+    }
+    found.emplace_back("created", "yes");
+    for (auto &each : all)
+        for (unsigned i = 0; i < 2; i++)
+            found.emplace_back(fmt::format("message {}", found.size()),
+                               outcome(each->conn.send(each->memory.mr, 0, 8, ALWAYS), *each));
+    unsigned received = 0;
+    for (auto &each : all) {
+        received += session.ask({{"do", "taken"}, {"number", each->number}, {"count", 2}})
+                        .value("received", 0U);
+        session.close(*each);
+    }
+    found.emplace_back("messages received", std::to_string(received));
+    return found;
+}
+
+Results shared_channel(Session &session) {
+    Results found;
+    const auto made = session.open({{"shared", true}, {"rcq", 16}, {"receives", 2}});
+    Connection &c = *made;
+    rpma::check(c.conn.write(c.remote, 0, c.memory.mr, 0, 8, ALWAYS));
+    rpma::cq_ref ready;
+    bool is_receive = true;
+    pollfd channel = {c.conn.get_compl_fd(), POLLIN, 0};
+    const bool is_signaled = poll(&channel, 1, 5000) == 1;
+    found.emplace_back("channel is signaled", yes_or_no(is_signaled));
+    if (is_signaled) {
+        found.emplace_back("wait", code_name(c.conn.wait(ready, &is_receive)));
+        found.emplace_back("queue of sends", yes_or_no(!is_receive));
+        found.emplace_back("completion", outcome(rpma::status::ok, c));
+    }
+    session.close(c);
+    return found;
+}
+
+Results path(Session &session) {
+    const json mapped = session.ask({{"do", "path"}});
+    if (mapped.value("error", "") == "no path")
+        return {};
+    if (!mapped.contains("descriptor"))
+        return {{"registered", mapped.value("error", "no")}};
+    Results found = {{"registered", "yes"}};
+    const auto made = session.open();
+    Connection &c = *made;
+    const auto descriptor = from_hex(mapped.at("descriptor"));
+    rpma::mr_remote region(descriptor);
+    c.conn.apply_remote_peer_cfg(rpma::peer_cfg().set_direct_write_to_pmem(true));
+    std::memset(c.memory.at(0), 'd', 1024);
+    rpma::check(c.conn.write(region, 0, c.memory.mr, 0, 1024, ON_ERROR));
+    found.emplace_back(
+        "persistent flush",
+        outcome(c.conn.flush(region, 0, 1024, RPMA_FLUSH_TYPE_PERSISTENT, ALWAYS), c));
+    const auto bytes = from_hex(session.ask({{"do", "path"}, {"size", 1024}}).at("bytes"));
+    found.emplace_back("data", yes_or_no(std::ranges::all_of(bytes, [](std::byte each) {
+                           return each == static_cast<std::byte>('d');
+                       })));
+    session.close(c);
+    return found;
+}
+
+} // namespace
+
+const std::vector<Question> &questions() {
+    static const std::vector<Question> ALL = {{"set-up", set_up},
+                                              {"end", ends},
+                                              {"private data", private_data},
+                                              {"refused", reject},
+                                              {"order", order},
+                                              {"full queue", full_queue},
+                                              {"batch", batches},
+                                              {"message", messages},
+                                              {"inline data", inline_data},
+                                              {"atomics", atomics},
+                                              {"concurrent", torn},
+                                              {"unfenced", unfenced},
+                                              {"flush of writes", flush},
+                                              {"fork", forked},
+                                              {"shared receive queue", shared_queue},
+                                              {"shared channel", shared_channel},
+                                              {"path", path}};
+    return ALL;
+}

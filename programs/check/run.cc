@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// run.cc -- the client: asks all questions, compares the results, and reports
+
+#include "run.hh"
+
+#include "../info/info.hh"
+#include "device.hh"
+#include "expected.hh"
+#include "output_file.hh"
+#include "questions.hh"
+
+#include <map>
+#include <sstream>
+#include <unistd.h>
+
+namespace {
+
+constexpr double CASES_S = 50, WHOLE_S = 95; // no question needs 20 s more
+
+class Check {
+  public:
+    explicit Check(Session &of) : session(of) {}
+    json run();
+
+  private:
+    void ask_device();
+    void ask_cases(const std::string &name);
+    void ask_questions(const std::vector<Question> &all);
+    void take_lines(const std::string &name, const json &outcome);
+    void progress(const std::string &question);
+    void compare();
+    void differ(const std::string &question, const std::string &expected,
+                const std::string &source, const std::string &found);
+    std::string own_address() const;
+
+    Session &session;
+    const Clock clock;
+    json report;
+    json answers = json::object(), promised = json::object(), differences = json::array();
+    std::map<std::string, std::string> unfinished; // by question: why there is no result
+    bool skipped = false;                          // a question, because there was no time
+    bool is_terminal = isatty(STDERR_FILENO) == 1;
+};
+
+// Only on a terminal; an empty text removes the line.
+void Check::progress(const std::string &question) {
+    if (is_terminal)
+        (void)std::fprintf(
+            stderr, "\r\033[K%s",
+            question.empty()
+                ? ""
+                : fmt::format("rpma-check: {:.0f} s: {}", clock.seconds(), question).c_str());
+}
+
+// The cases need an IPv4 address.
+std::string Check::own_address() const {
+    const std::string device = ibv_get_device_name(session.peer.get_ibv_pd()->context->device);
+    if (session.address.find(':') == std::string::npos)
+        return session.address;
+    for (const ::address &each : find_addresses())
+        if (each.device == device && each.text.find(':') == std::string::npos)
+            return each.text;
+    return "";
+}
+
+void Check::ask_device() {
+    progress("attributes");
+    ibv_pd *const pd = session.peer.get_ibv_pd();
+    report = {{"format", 1},
+              {"program", fmt::format("rpma-check {}.{}.{}", RPMA_VERSION_MAJOR,
+                                      RPMA_VERSION_MINOR, RPMA_VERSION_PATCH)},
+              {"device", describe_device(pd->context)},
+              {"server", session.server},
+              {"attributes", attributes_of(pd->context, pd)}};
+}
+
+// A process that ended early leaves an incomplete line, and the reason without a tab.
+void Check::take_lines(const std::string &name, const json &outcome) {
+    std::istringstream lines(outcome.at("output").get<std::string>());
+    std::string last = "the beginning", reason;
+    for (std::string line; std::getline(lines, line);)
+        if (const size_t tab = line.find('\t'); tab == std::string::npos) {
+            reason = line.substr(0, line.find(','));
+        } else if (!lines.eof()) {
+            last = line.substr(0, tab);
+            answers[last] = line.substr(tab + 1);
+        }
+    if (const std::string end = outcome.at("end"); !end.empty())
+        unfinished[fmt::format("{}: after \"{}\"", name, last)] =
+            reason.empty() ? end : fmt::format("{}: {}", end, reason);
+}
+
+void Check::ask_cases(const std::string &name) {
+    const std::string address = own_address();
+    for (size_t i = 0; i < case_count(name) && !address.empty(); i++) {
+        if (clock.seconds() > CASES_S) {
+            skipped = true;
+            return;
+        }
+        check_stopping();
+        progress(fmt::format("{} {} of {}", name, i + 1, case_count(name)));
+        take_lines(fmt::format("{} {}", name, i + 1),
+                   session.helper.run_case(name, i, address));
+    }
+}
+
+void Check::ask_questions(const std::vector<Question> &all) {
+    for (const Question &question : all) {
+        json &results = question.is_promise ? promised : answers;
+        if (clock.seconds() > WHOLE_S) {
+            skipped = true;
+            return;
+        }
+        check_stopping();
+        progress(question.name);
+        try {
+            for (const auto &[name, result] : question.ask(session))
+                results[fmt::format("{}: {}", question.name, name)] = result;
+        } catch (const rpma::error &error) {
+            unfinished[question.name] =
+                code_name(static_cast<rpma::status>(error.code().value()));
+        } catch (const Late &late) {
+            unfinished[question.name] = late.what();
+        } catch (const json::exception &) { // the server could not do its part
+            unfinished[question.name] = "no result of the server";
+        }
+    }
+}
+
+void Check::differ(const std::string &question, const std::string &expected,
+                   const std::string &source, const std::string &found) {
+    differences.push_back({{"question", question},
+                           {"expected", expected},
+                           {"source", source},
+                           {"found", found},
+                           {"severity", severity_of(question)}});
+}
+
+std::string text_of_value(const json &value) {
+    return value.is_boolean()  ? (value.get<bool>() ? "yes" : "no")
+           : value.is_string() ? value.get<std::string>()
+                               : value.dump();
+}
+
+void Check::compare() {
+    const json &device = report.at("device");
+    const std::string name =
+        device_name(device.at("driver"), device.at("link").at("transport"));
+    for (const auto &[question, result, source] : expected_attributes(name))
+        if (const auto found = report["attributes"].find(question);
+            found != report["attributes"].end() && !agrees(text_of_value(*found), result))
+            differ(question, result, source, text_of_value(*found));
+    for (const auto &[question, result, source] : expected_results(name))
+        if (const auto found = answers.find(question);
+            found != answers.end() && !agrees(*found, result))
+            differ(question, result, source, *found);
+    for (const auto &[question, result] : promised.items()) {
+        const char *expected = question.starts_with("refusal") ? "as documented" : "none";
+        if (result != expected)
+            differ(question, expected, "the manual of librpma", result);
+    }
+    if (skipped)
+        unfinished["time"] = "there was no time for all questions";
+    for (const auto &[question, reason] : unfinished)
+        differ(question, "a result", "rpma-check", reason);
+}
+
+json Check::run() {
+    ask_device();
+    ask_cases("conformance");
+    ask_cases("exchange");
+    ask_questions(questions());
+    ask_questions(promises());
+    ask_questions(timings());
+    progress("");
+    compare();
+    report["answers"] = answers;
+    report["promises"] = promised;
+    report["differences"] = differences;
+    return report;
+}
+
+// ---- output ------------------------------------------------------------------------------
+
+std::string summary_of(const json &report) {
+    const json &device = report.at("device"), &link = device.at("link");
+    std::string text = fmt::format(
+        "{}, model {}, firmware {}, kernel {}, rdma-core {}, {}\n",
+        device.at("driver").get<std::string>(), device.at("model").get<std::string>(),
+        device.at("firmware").get<std::string>(), device.at("kernel").get<std::string>(),
+        device.at("rdma_core").get<std::string>(), link.at("transport").get<std::string>());
+    for (const json &each : report.at("differences"))
+        text += fmt::format(
+            "{}: {}: {}, but {} is expected ({})\n", each.at("severity").get<std::string>(),
+            each.at("question").get<std::string>(), each.at("found").get<std::string>(),
+            each.at("expected").get<std::string>(), each.at("source").get<std::string>());
+    const size_t results = report.at("attributes").size() + report.at("answers").size() +
+                           report.at("promises").size();
+    text +=
+        fmt::format("{} results, {} differences\n", results, report.at("differences").size());
+    if (device_name(device.at("driver"), link.at("transport")).empty())
+        text += "rpma_devices(7) does not have this driver: please send a report\n";
+    return text;
+}
+
+} // namespace
+
+int run_client(const Options &options, Helper &helper) {
+    std::optional<OutputFile> file;
+    if (!options.report.empty())
+        file.emplace(options.report);
+    Session session(options, helper);
+    const json report = Check(session).run();
+    try {
+        (void)session.ask({{"do", "bye"}});
+    } catch (const Lost &) { // all results are here
+    }
+    const std::string document = report.dump(2) + "\n";
+    if (file)
+        file->write(document);
+    (void)std::fputs((options.json ? document : summary_of(report)).c_str(), stdout);
+    return report.at("differences").empty() ? EXIT_AS_EXPECTED : EXIT_DIFFERENCES;
+}

@@ -1,0 +1,387 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// server.cc -- serves checks: one client at a time, command by command
+
+#include "server.hh"
+
+#include "../info/info.hh"
+#include "device.hh"
+#include "wire.hh"
+
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <cstring>
+#include <deque>
+#include <fcntl.h>
+#include <filesystem>
+#include <map>
+#include <poll.h>
+
+namespace {
+
+constexpr double ACCEPT_S = 8, IDLE_S = 180;
+
+class Server {
+  public:
+    Server(const Options &parsed, Helper &forks);
+    int serve();
+
+  private:
+    using Command = json (Server::*)(const json &);
+
+    std::optional<rpma::conn_req> next_request();
+    void check_client(rpma::conn_req &&request);
+    void keep_requests();
+    json respond(const json &command);
+    Connection &connection(const json &command);
+    void use_path();
+    std::span<std::byte> range(const json &command, size_t size) const;
+
+    json hello(const json &command);
+    json accept(const json &command);
+    json close(const json &command);
+    json peek(const json &command);
+    json poke(const json &command);
+    json receive(const json &command);
+    json taken(const json &command);
+    json fail_queue(const json &command);
+    json add(const json &command);
+    json watch(const json &command);
+    json descriptors(const json &command);
+    json victim(const json &command);
+    json path(const json &command);
+    json bye(const json &command);
+
+    const Options &options;
+    Helper &helper;
+    rpma::peer peer;
+    rpma::ep ep;
+    Memory target; // the target of all connections
+    std::optional<::memory> mapped;
+    rpma::mr_local mapped_mr;
+    std::string mapped_error;
+    std::optional<Channel> control;
+    std::deque<rpma::conn_req> waiting;
+    std::map<int, std::unique_ptr<Connection>> connections;
+    int last_number = 0;
+    bool is_finished = false;
+};
+
+Server::Server(const Options &parsed, Helper &forks)
+    : options(parsed), helper(forks),
+      peer(peer_of(parsed.address, RPMA_UTIL_IBV_CONTEXT_LOCAL)), target(peer) {
+    try {
+        ep = rpma::ep(peer, options.address, options.port);
+    } catch (const rpma::error &error) {
+        fail("cannot listen on {} port {}: {}", escaped(options.address), options.port,
+             error.what());
+    }
+    (void)fcntl(ep.get_fd(), F_SETFL, fcntl(ep.get_fd(), F_GETFL) | O_NONBLOCK);
+    if (!options.memory.empty())
+        use_path();
+    fmt::print("rpma-check serves on {} port {}\n", escaped(options.address), options.port);
+    (void)std::fflush(stdout);
+}
+
+void Server::use_path() {
+    try {
+        mapped.emplace(options.memory);
+    } catch (const std::exception &why) {
+        fail("{}", why.what());
+    }
+    try {
+        mapped_mr = rpma::mr_local(peer, mapped->base, mapped->mapped,
+                                   USAGE | RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT);
+    } catch (const rpma::error &error) {
+        mapped_error = code_name(static_cast<rpma::status>(error.code().value()));
+    }
+}
+
+std::optional<rpma::conn_req> Server::next_request() {
+    try {
+        return ep.next_incoming();
+    } catch (const rpma::error &) { // of a client that has gone
+        return std::nullopt;
+    }
+}
+
+// Requests of other clients are refused, connections of this one are kept.
+void Server::keep_requests() {
+    while (auto request = next_request()) {
+        const Greeting other = greeting_of(request->get_private_data());
+        if (other.is_ours && other.protocol == PROTOCOL && other.kind == "data")
+            waiting.push_back(std::move(*request));
+        else
+            std::move(*request).reject(as_data(greeting("busy")));
+    }
+}
+
+json Server::hello(const json &) {
+    return {{"device", describe_device(peer.get_ibv_pd()->context)}};
+}
+
+// Takes the next request. "how": accept, reject, drop; "after": seconds before that.
+json Server::accept(const json &command) {
+    const json &settings = command.at("settings");
+    const std::string how = settings.value("how", "accept");
+    const Clock clock;
+    const auto is_other = [&](const rpma::conn_req &request) {
+        return greeting_of(request.get_private_data()).number != command.at("connection");
+    };
+    for (;;) {
+        keep_requests();
+        while (!waiting.empty() && is_other(waiting.front())) // of a question that failed
+            waiting.pop_front();
+        if (!waiting.empty())
+            break;
+        if (!clock.wait(ACCEPT_S))
+            return {{"error", "no request of the client arrives"}};
+    }
+    for (const Clock pause; pause.wait(std::min(settings.value("after", 0.0), ACCEPT_S));)
+        ;
+    rpma::conn_req request = std::move(waiting.front());
+    waiting.pop_front();
+    const std::string filler(std::min(settings.value("reply", 0U), 255U), 'r');
+    const size_t received = request.get_private_data().size();
+    if (how == "reject") {
+        std::move(request).reject(as_data(filler));
+        return {{"private", received}};
+    }
+    if (how == "drop") {
+        request.close();
+        return {{"private", received}};
+    }
+    auto made = std::make_unique<Connection>(peer, settings);
+    made->establish(std::move(request), as_data(filler));
+    const std::string event = made->event(ACCEPT_S);
+    connections[++last_number] = std::move(made);
+    return {{"private", received},
+            {"event", event},
+            {"number", last_number},
+            {"region",
+             to_hex(rpma::packed({target.mr.get()}, rpma::peer_cfg().set_served_by(peer)))}};
+}
+
+Connection &Server::connection(const json &command) {
+    return *connections.at(command.at("number"));
+}
+
+// "how": disconnect (the other side has disconnected, or this side begins), delete.
+json Server::close(const json &command) {
+    Connection &found = connection(command);
+    json result = {{"event", "none"}};
+    try {
+        if (command.value("first", false))
+            found.conn.disconnect();
+        if (command.value("waits", true))
+            result["event"] = found.event(5);
+        if (!command.value("first", false))
+            found.conn.disconnect();
+    } catch (const Late &) {
+    }
+    if (!command.value("keeps", false))
+        connections.erase(command.at("number").get<int>());
+    return result;
+}
+
+// A client may send any numbers.
+std::span<std::byte> Server::range(const json &command, size_t size) const {
+    const size_t offset = command.at("offset");
+    if (offset > MEMORY_SIZE || size > MEMORY_SIZE - offset || size > MESSAGE_MAX / 4)
+        throw std::out_of_range("the memory ends before that");
+    return {target.bytes.get() + offset, size};
+}
+
+json Server::peek(const json &command) {
+    return {{"bytes", to_hex(range(command, command.at("size")))}};
+}
+
+json Server::poke(const json &command) {
+    const auto bytes = from_hex(command.at("bytes"));
+    std::ranges::copy(bytes, range(command, bytes.size()).begin());
+    return json::object();
+}
+
+json Server::receive(const json &command) {
+    Connection &found = connection(command);
+    for (unsigned i = 0; i < command.at("count"); i++)
+        if (const rpma::status status = found.receive(64 * (i % 1024), 64);
+            status != rpma::status::ok)
+            return {{"status", code_name(status)}, {"posted", i}};
+    return {{"status", "ok"}, {"posted", command.at("count")}};
+}
+
+// Takes received messages: their number, and the text of the last one.
+json Server::taken(const json &command) {
+    Connection &found = connection(command);
+    const auto completions = found.take_received(
+        command.at("count"), std::min(command.value("limit", 5.0), ACCEPT_S));
+    unsigned good = 0;
+    for (const ibv_wc &wc : completions)
+        good += wc.status == IBV_WC_SUCCESS ? 1 : 0;
+    return {{"completions", completions.size()},
+            {"received", good},
+            {"text", to_hex(std::span(found.memory.bytes.get(), 64))}};
+}
+
+// The queue pair then reacts to nothing.
+json Server::fail_queue(const json &command) {
+    ibv_qp_attr attr{};
+    attr.qp_state = IBV_QPS_ERR;
+    return {
+        {"error", ibv_modify_qp(connection(command).conn.get_ibv_qp(), &attr, IBV_QP_STATE)}};
+}
+
+// The processor adds 1 to a word of the memory, while the client does so as well.
+json Server::add(const json &command) {
+    std::atomic_ref word(*reinterpret_cast<uint64_t *>(range(command, 8).data()));
+    const unsigned count = std::min(command.at("count").get<unsigned>(), 1U << 20);
+    for (unsigned i = 0; i < count; i++) {
+        word.fetch_add(1, std::memory_order_relaxed);
+        if (i % 64 == 0) {
+            const Clock clock;
+            (void)clock.wait(0);
+        }
+    }
+    return {{"value", word.load()}};
+}
+
+// Reads words that the client writes, and counts those that are neither old nor new.
+json Server::watch(const json &command) {
+    const size_t count = std::min(command.at("words").get<size_t>(), MESSAGE_MAX);
+    const volatile uint64_t *words =
+        reinterpret_cast<uint64_t *>(range(command, 8 * count).data());
+    const double seconds = std::min(command.at("seconds").get<double>(), 5.0);
+    unsigned torn = 0, seen = 0, mixed = 0;
+    uint64_t last = 0;
+    for (const Clock clock; clock.seconds() < seconds;) {
+        uint64_t first = 0;
+        for (size_t i = 0; i < count; i++) {
+            const uint64_t word = words[i], low = word & 0xff;
+            torn += word != low * 0x0101010101010101 ? 1 : 0;
+            mixed += i > 0 && word != first ? 1 : 0;
+            first = i == 0 ? word : first;
+        }
+        seen += first != last ? 1 : 0;
+        last = first;
+        if (seen % 256 == 0)
+            check_stopping();
+    }
+    return {{"torn", torn}, {"mixed", mixed}, {"seen", seen}};
+}
+
+json Server::descriptors(const json &) {
+    const std::filesystem::directory_iterator all("/proc/self/fd");
+    return {{"count", std::distance(begin(all), end(all))}};
+}
+
+json Server::victim(const json &command) {
+    if (command.contains("kill")) {
+        helper.kill_victim();
+        return json::object();
+    }
+    return {{"port", helper.start_victim(options.address)}};
+}
+
+json Server::path(const json &command) {
+    if (!mapped)
+        return {{"error", "no path"}};
+    if (mapped_mr.get() == nullptr)
+        return {{"error", mapped_error}};
+    const auto *bytes = static_cast<const std::byte *>(mapped->base);
+    return {{"kind", text_at(mapped->describe(), "kind")},
+            {"descriptor", to_hex(mapped_mr.get_descriptor())},
+            {"bytes", to_hex({bytes, std::min({command.value("size", size_t{0}), mapped->mapped,
+                                               MESSAGE_MAX / 4})})}};
+}
+
+json Server::bye(const json &) {
+    is_finished = true;
+    return json::object();
+}
+
+json Server::respond(const json &command) {
+    static const std::map<std::string, Command> COMMANDS = {
+        {"hello", &Server::hello},
+        {"accept", &Server::accept},
+        {"close", &Server::close},
+        {"peek", &Server::peek},
+        {"poke", &Server::poke},
+        {"receive", &Server::receive},
+        {"taken", &Server::taken},
+        {"fail", &Server::fail_queue},
+        {"add", &Server::add},
+        {"watch", &Server::watch},
+        {"descriptors", &Server::descriptors},
+        {"victim", &Server::victim},
+        {"path", &Server::path},
+        {"bye", &Server::bye}};
+    try {
+        return (this->*COMMANDS.at(command.at("do")))(command);
+    } catch (const rpma::error &error) {
+        return {{"error", code_name(static_cast<rpma::status>(error.code().value()))}};
+    } catch (const Late &late) {
+        return {{"error", late.what()}};
+    } catch (const std::logic_error &) { // a command or a value that does not exist
+        return {{"error", "unknown command"}};
+    } catch (const json::exception &) {
+        return {{"error", "unknown command"}};
+    }
+}
+
+void Server::check_client(rpma::conn_req &&request) {
+    is_finished = false;
+    control.emplace(peer, std::move(request));
+    while (!is_finished)
+        control->send(respond(control->receive(IDLE_S, [this] { keep_requests(); })));
+    // The client deletes its side after the last message.
+    for (const Clock clock; !control->conn.next_event() && clock.wait(2);)
+        ;
+}
+
+int Server::serve() {
+    bool is_served = false;
+    while (!(options.once && is_served)) {
+        auto request = next_request();
+        if (!request) {
+            const Clock clock;
+            pollfd listener = {ep.get_fd(), POLLIN, 0};
+            (void)::poll(&listener, 1, 60000);
+            check_stopping();
+            continue;
+        }
+        const Greeting other = greeting_of(request->get_private_data());
+        if (!other.is_ours || other.protocol != PROTOCOL || other.kind != "control") {
+            if (other.is_ours && other.protocol != PROTOCOL)
+                print_error(fmt::format("a client has version {} of the protocol, this server "
+                                        "version {}: install the same release on both machines",
+                                        other.protocol, PROTOCOL));
+            std::move(*request).reject(as_data(greeting("busy")));
+            continue;
+        }
+        try {
+            check_client(std::move(*request));
+        } catch (const Lost &) {
+            print_error("the client has ended before the check was complete");
+        } catch (const rpma::error &error) {
+            print_error(error.what());
+        }
+        is_served = true;
+        connections.clear();
+        waiting.clear();
+        control.reset();
+    }
+    return EXIT_AS_EXPECTED;
+}
+
+} // namespace
+
+int run_server(const Options &options, Helper &helper) {
+    try {
+        return Server(options, helper).serve();
+    } catch (const Interrupted &) { // the usual end of a server
+        return EXIT_AS_EXPECTED;
+    }
+}

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// session.hh -- the client's side of a check
+
+#ifndef RPMA_CHECK_SESSION_HH
+#define RPMA_CHECK_SESSION_HH 1
+
+#include "helper.hh"
+#include "wire.hh"
+
+class Session {
+  public:
+    Session(const Options &options, Helper &helper);
+
+    // Sends a command to the server, and waits for its result.
+    json ask(const json &command);
+    // Both halves of ask().
+    void start(const json &command);
+    json finish();
+    // Begins a connection: the server takes only the request with this private data.
+    std::string start_connection(const json &of_server = json::object());
+    // Connects with settings of this side; of_server: settings of the other side. Throws Late
+    // if there is no connection.
+    std::unique_ptr<Connection> open(const json &own = json::object(),
+                                     const json &of_server = json::object());
+    // Ends a connection of both sides.
+    void close(Connection &connection);
+    bool is_iwarp() const;
+    // The memory of the server, which it shows after a connection.
+    std::string peek(size_t offset, size_t size);
+    void poke(size_t offset, const std::string &text);
+
+    const Options &options;
+    Helper &helper;
+    rpma::peer peer;
+    Channel control;
+    json server;         // the description of the server's device
+    std::string version; // of the server
+    std::string address; // of this side
+
+  private:
+    bool is_pending_ = false;
+    unsigned last_number_ = 0; // of a connection
+};
+
+#endif
