@@ -109,8 +109,8 @@ class Trials {
     }
     bool has_rereg_mr() const {
         alignas(4096) static char memory[4096];
-        const owned<ibv_mr, ibv_dereg_mr> mr(
-            ibv_reg_mr(pd, memory, sizeof(memory), IBV_ACCESS_LOCAL_WRITE));
+        const int access = IBV_ACCESS_LOCAL_WRITE;
+        const owned<ibv_mr, ibv_dereg_mr> mr(ibv_reg_mr(pd, memory, sizeof(memory), access));
         return mr &&
                ibv_rereg_mr(mr.get(), IBV_REREG_MR_CHANGE_ACCESS, nullptr, nullptr, 0, 0) == 0;
     }

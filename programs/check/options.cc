@@ -25,7 +25,7 @@ constexpr char HELP[] =
     "  -j, --json           print the report as JSON\n"
     "  -r, --report FILE    write the report to FILE, to send it to the project;\n"
     "                       it has no names, addresses or serial numbers\n"
-    "      --power-cut FILE server: persistent memory; client: lists the flushed records\n"
+    "      --power-cut FILE server: persistent memory; client: lists the records\n"
     "      --no-flush       client: without flushes, to show that records can be lost\n"
     "      --verify FILE    after the cut: find the records of FILE in --memory PATH\n"
     "  -h, --help, -V, --version\n"
