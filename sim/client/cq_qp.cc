@@ -284,6 +284,7 @@ ibv_qp *sim::create_qp_ex(ibv_context *context, ibv_qp_init_attr_ex *attr) {
     ibv_cq *const send_cq = is_xrc_receiver ? nullptr : attr->send_cq;
     ibv_cq *const recv_cq = is_xrc_receiver || is_xrc_sender ? nullptr : attr->recv_cq;
     ibv_srq *const srq = is_xrc_receiver || is_xrc_sender ? nullptr : attr->srq;
+    const int errno_before = errno;
     ShimQp *const made = allocate<ShimQp>();
     if (!made)
         return fail<ibv_qp>(ENOMEM);
@@ -307,7 +308,7 @@ ibv_qp *sim::create_qp_ex(ibv_context *context, ibv_qp_init_attr_ex *attr) {
     if (error) {
         free(made->builder);
         free(made);
-        return fail<ibv_qp>(error);
+        return fail<ibv_qp>(info.keeps_errno ? errno_before : error);
     }
     ibv_qp &qp = made->ex.qp_base;
     qp.context = context;

@@ -270,12 +270,15 @@ static bool encode_send(Encoder &to, const ibv_qp *qp, const ibv_send_wr &wr) {
         wr.opcode == IBV_WR_ATOMIC_CMP_AND_SWP || wr.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
     const bool is_send = wr.opcode == IBV_WR_SEND || wr.opcode == IBV_WR_SEND_WITH_IMM ||
                          wr.opcode == IBV_WR_SEND_WITH_INV;
+    const bool ignores_inline = shim_of(qp->context->device)->info.ignores_inline;
+    const unsigned flags =
+        ignores_inline ? wr.send_flags & ~(unsigned)IBV_SEND_INLINE : wr.send_flags;
     const bool is_inline =
-        wr.send_flags & IBV_SEND_INLINE && !is_atomic && wr.opcode != IBV_WR_RDMA_READ;
+        flags & IBV_SEND_INLINE && !is_atomic && wr.opcode != IBV_WR_RDMA_READ;
     SendWr head = {};
     head.wr_id = wr.wr_id;
     head.opcode = (uint32_t)wr.opcode;
-    head.flags = wr.send_flags;
+    head.flags = flags;
     head.num_sge = (uint32_t)wr.num_sge;
     if (wr.opcode == IBV_WR_SEND_WITH_IMM || wr.opcode == IBV_WR_SEND_WITH_INV ||
         wr.opcode == IBV_WR_RDMA_WRITE_WITH_IMM || wr.opcode == IBV_WR_LOCAL_INV)
@@ -354,7 +357,8 @@ int sim::post_send(ibv_qp *qp, ibv_send_wr *wr, ibv_send_wr **bad) {
         shim_of(qp->context->device)->info.keeps_bad_wr);
 }
 
-// rdma-core 56, providers/rxe/rxe.c, rxe_post_recv(): bad_wr is NULL if the QP has an SRQ.
+// rdma-core 56, providers/rxe/rxe.c, rxe_post_recv(): bad_wr is NULL if the QP has an SRQ, or
+// is in RESET.
 int sim::post_recv(ibv_qp *qp, ibv_recv_wr *wr, ibv_recv_wr **bad) {
     const auto &device = shim_of(qp->context->device)->info;
     if (qp->srq) {
@@ -363,7 +367,10 @@ int sim::post_recv(ibv_qp *qp, ibv_recv_wr *wr, ibv_recv_wr **bad) {
     }
     PostRecv request;
     request.queue = qp->handle;
-    return post_list(request, wr, bad, encode_recv, device.keeps_bad_recv);
+    const int error = post_list(request, wr, bad, encode_recv, device.keeps_bad_recv);
+    if (error && qp->state == IBV_QPS_RESET && !device.keeps_bad_recv)
+        *bad = nullptr;
+    return error;
 }
 
 int sim::post_srq_recv(ibv_srq *srq, ibv_recv_wr *wr, ibv_recv_wr **bad) {

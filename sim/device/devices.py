@@ -22,12 +22,12 @@ SOURCE = re.compile(r"(?:linux|rdma-core)(?:-[\d.]+)? \S+(?: but \S+/)?: .+|lab 
 # Properties of the pages, rpma-info and tests, which no profile has.
 NOT_OF_PROFILES = ("library", "row", "simulated", "has_rc", "lacks_inline_silently", "joins_write_and_message",
                    "reads_empty_list", "retry_count", "negates_errors")
-NEGATED = ("full_queue_error", "inline_error", "sge_error", "invalid_error", "early_error", "failed_error",
-           "receive_sge_error", "srq_error", "srq_recv_error")
+NEGATED = ("full_queue_error", "inline_error", "sge_error", "opcode_error", "invalid_error", "early_error",
+           "failed_error", "receive_sge_error", "srq_error", "srq_recv_error")
 # Of these, reports of rpma-check have the others; sizing is code.
 NOT_OF_REPORTS = ("library", "row", "simulated", "kernel_driver", "prefix", "transport", "sizing", "negates_errors")
 # Limits that follow from others.
-SHARED_LIMITS = ("max_recv_sge", "attr.max_srq", "attr.max_srq_wr", "attr.max_srq_sge")
+SHARED_LIMITS = ("max_send_sge", "max_recv_sge", "attr.max_srq", "attr.max_srq_wr", "attr.max_srq_sge")
 # Properties of reports that each device of the fabric has alike.
 FIXED = {"attr.phys_port_cnt": 1, "has_rc": 1, "lacks_inline_silently": 0, "joins_write_and_message": 0,
          "reads_empty_list": 0}

@@ -45,7 +45,8 @@ enum sim_timeout { SIM_TIMEOUT_AS_REQUESTED, SIM_TIMEOUT_IGNORED, SIM_TIMEOUT_OF
 // How a driver sizes queues (sizes.h).
 struct sim_sizing;
 extern const struct sim_sizing sim_sizes_mlx5, sim_sizes_mlx4, sim_sizes_irdma,
-    sim_sizes_bnxt_re, sim_sizes_hns, sim_sizes_cxgb4, sim_sizes_erdma, sim_sizes_qedr;
+    sim_sizes_bnxt_re, sim_sizes_hns, sim_sizes_cxgb4, sim_sizes_erdma, sim_sizes_mana,
+    sim_sizes_qedr, sim_sizes_siw;
 
 struct sim_profile {
     const char *name;   // as in rpma_devices(7); with the transport if there are several
@@ -54,11 +55,11 @@ struct sim_profile {
     enum sim_transport transport;
     struct ibv_device_attr attr; // all limits; the GUIDs are set for each device
     uint32_t vectors;
-    uint32_t gid_entries;            // of the GID table
-    uint32_t max_inline;             // the maximum that a QP can request
-    uint32_t least_inline;           // the minimum of each QP
-    uint32_t inline_per_sge;         // the minimum for each SGE of a send
-    uint32_t max_recv_sge;           // attr.max_sge is the limit of sends
+    uint32_t gid_entries;    // of the GID table
+    uint32_t max_inline;     // the maximum that a QP can request
+    uint32_t inline_per_sge; // the minimum for each SGE of a send
+    // The limits of a QP; attr.max_sge is not more than both.
+    uint32_t max_send_sge, max_recv_sge;
     const struct sim_sizing *sizing; // NULL: the sizes are rounded
     enum sim_rounding rounding;
     int excess_error;     // of an object beyond the limit of the device; of an MR: ENOMEM
@@ -66,11 +67,13 @@ struct sim_profile {
     int inline_error;     // of ibv_post_send() for too much inline data
     int sge_error;        // of ibv_post_send() for too many SGEs
     // Of ibv_post_send() before RTS, which refuses each request; 0: it queues them, and its
-    // doorbell fails with invalid_error, unless accepts_early.
+    // doorbell fails, unless accepts_early.
     int early_error;
-    bool accepts_early;               // the requests are executed after RTS
-    int failed_error;                 // of a post to a failed QP; 0: the request is flushed
-    int invalid_error;                // for other invalid requests
+    bool accepts_early; // the requests are executed after RTS
+    int doorbell_error; // of a doorbell before RTS
+    int failed_error;   // of a post to a failed QP; 0: the request is flushed
+    int opcode_error;   // for an unknown opcode; 0: the request fails when it is executed
+    int invalid_error;  // for other invalid requests
     int receive_sge_error, srq_error; // of receives; 0: as above
     int srq_recv_error;               // of ibv_post_recv() for a QP with an SRQ
     // Of ibv_wr_complete(), if the queue is full, a request too large (0: the same error), or
@@ -121,14 +124,18 @@ struct sim_profile {
     bool hides_refusals;    // ibv_post_send() returns 0 if it accepted any request
     // ibv_post_send(), ibv_post_recv() set bad_wr only if they refuse a request.
     bool keeps_bad_wr, keeps_bad_recv;
+    bool receives_in_reset;    // ibv_post_recv() accepts receives before INIT
+    bool keeps_errno;          // ibv_create_qp() does not set errno
+    bool ignores_inline;       // IBV_SEND_INLINE: the device reads the data of the SGEs
+    bool reduces_inline;       // a QP with more than max_inline gets less
+    bool reads_first_sge;      // a read uses only as many SGEs as max_sge_rd
+    bool reports_srq_receives; // a QP with an SRQ reports the requested sizes of receives
     bool overrun_is_fatal;     // an overrun fails the CQ and its QPs
     bool errors_are_solicited; // completions with errors notify as solicited ones do
     bool checks_read_access;   // a remote read needs IBV_ACCESS_REMOTE_READ
     bool notifies_sender;      // IBV_SEND_SOLICITED notifies it, not the receiver
     bool has_query_srq;
     bool flushes_late_posts; // false: a post to a failed QP has no completion
-    bool
-        reports_requested_sizes; // QPs and SRQs report the requested sizes, not the actual ones
     enum sim_timeout timeout;
     bool connects_in_call;  // rdma_connect() fails if no program listens
     bool ignores_rtr;       // iWARP: ibv_modify_qp() to RTR changes no state

@@ -141,8 +141,7 @@ int sim_check_srq(const struct sim_profile *device, struct ibv_srq_attr *attr,
         return 0;
     }
     attr->max_wr = sim_queue_size(device, attr->max_wr);
-    if (!device->reports_requested_sizes)
-        *reported = *attr;
+    *reported = *attr;
     return 0;
 }
 
@@ -166,33 +165,49 @@ int sim_check_srq_change(const struct sim_profile *device, const struct ibv_srq_
     return 0;
 }
 
-// Linux 7.3, drivers/infiniband/sw/rxe/rxe_qp.c: rxe_qp_chk_cap(), and the sizes of
-// rxe_qp_init_req() and rxe_qp_init_resp(): inline data uses the space of the SGEs.
-int sim_check_qp(const struct sim_profile *device, struct ibv_qp_cap *cap, bool has_srq,
-                 struct ibv_qp_cap *reported) {
+// Linux 7.3, drivers/infiniband/sw/rxe/rxe_qp.c: rxe_qp_chk_cap()
+static int check_sizes(const struct sim_profile *device, const struct ibv_qp_cap *cap,
+                       bool has_srq) {
     const uint32_t max_wr = (uint32_t)device->attr.max_qp_wr;
-    if (cap->max_send_wr > max_wr || cap->max_send_sge > (uint32_t)device->attr.max_sge ||
-        cap->max_inline_data > device->max_inline ||
-        (!has_srq && (cap->max_recv_wr > max_wr || cap->max_recv_sge > device->max_recv_sge)))
+    if (cap->max_send_sge > device->max_send_sge ||
+        (!device->reduces_inline && cap->max_inline_data > device->max_inline) ||
+        (!has_srq && cap->max_recv_sge > device->max_recv_sge))
         return EINVAL;
+    if (device->sizing && device->sizing->check)
+        return device->sizing->check(cap);
+    return cap->max_send_wr > max_wr || (!has_srq && cap->max_recv_wr > max_wr) ? EINVAL : 0;
+}
+
+// Linux 7.3, drivers/infiniband/sw/rxe/rxe_qp.c: the sizes of rxe_qp_init_req() and
+// rxe_qp_init_resp(): inline data uses the space of the SGEs.
+static void size_qp(const struct sim_profile *device, struct ibv_qp_cap *cap, bool has_srq,
+                    struct ibv_qp_cap *reported) {
+    const uint32_t least = cap->max_send_sge * device->inline_per_sge;
+    if (has_srq)
+        cap->max_recv_wr = cap->max_recv_sge = 0;
     if (device->sizing) {
-        if (has_srq)
-            cap->max_recv_wr = cap->max_recv_sge = 0;
         device->sizing->qp(cap, reported);
-        return 0;
+        return;
     }
-    const uint32_t of_sges = cap->max_send_sge * device->inline_per_sge;
-    const uint32_t least = of_sges > device->least_inline ? of_sges : device->least_inline;
-    const struct ibv_qp_cap requested = *cap;
     cap->max_send_wr = sim_queue_size(device, cap->max_send_wr);
     cap->max_recv_wr = has_srq ? 0 : sim_queue_size(device, cap->max_recv_wr);
-    cap->max_recv_sge = has_srq ? 0 : cap->max_recv_sge;
     if (cap->max_inline_data < least)
         cap->max_inline_data = least;
     *reported = *cap;
-    if (device->reports_requested_sizes) {
-        reported->max_send_wr = requested.max_send_wr;
+}
+
+int sim_check_qp(const struct sim_profile *device, struct ibv_qp_cap *cap, bool has_srq,
+                 struct ibv_qp_cap *reported) {
+    const struct ibv_qp_cap requested = *cap;
+    const int error = check_sizes(device, cap, has_srq);
+    if (error)
+        return error;
+    if (cap->max_inline_data > device->max_inline)
+        cap->max_inline_data = device->max_inline;
+    size_qp(device, cap, has_srq, reported);
+    if (has_srq && device->reports_srq_receives) {
         reported->max_recv_wr = requested.max_recv_wr;
+        reported->max_recv_sge = requested.max_recv_sge;
     }
     return 0;
 }
@@ -404,6 +419,10 @@ static bool has_opcode(const struct sim_profile *device, uint32_t opcode) {
     }
 }
 
+static bool is_opcode(uint32_t opcode) {
+    return opcode <= IBV_WR_DRIVER1 || opcode == SIM_WR_FLUSH || opcode == SIM_WR_ATOMIC_WRITE;
+}
+
 uint32_t sim_send_units(const struct sim_profile *device, const struct sim_send *send) {
     return device->sizing && device->sizing->units ? device->sizing->units(send) : 1;
 }
@@ -422,16 +441,19 @@ int sim_check_send(const struct sim_profile *device, bool is_connected,
     const bool is_atomic = sim_is_atomic(send->opcode);
     if (!is_connected && device->early_error)
         return device->early_error;
-    if (!has_opcode(device, send->opcode) ||
-        (device->checks_inline_reads && send->opcode == IBV_WR_RDMA_READ &&
-         (send->flags & IBV_SEND_INLINE)))
+    if (!is_opcode(send->opcode) && device->opcode_error)
+        return device->opcode_error;
+    if (is_opcode(send->opcode) && !has_opcode(device, send->opcode))
+        return device->invalid_error;
+    if (device->checks_inline_reads && send->opcode == IBV_WR_RDMA_READ &&
+        (send->flags & IBV_SEND_INLINE))
         return device->invalid_error;
     if (sim_is_inline(send->opcode, send->flags) && send->opcode != SIM_WR_ATOMIC_WRITE &&
         send->length > cap->max_inline_data)
         return device->inline_error;
     if (send->num_sge > cap->max_send_sge)
         return device->sge_error;
-    if ((send->opcode == IBV_WR_RDMA_READ &&
+    if ((send->opcode == IBV_WR_RDMA_READ && !device->reads_first_sge &&
          send->num_sge > (uint32_t)device->attr.max_sge_rd) ||
         (is_atomic && device->atomics_need_one_sge && send->num_sge != 1) ||
         (is_atomic && (device->checks_atomics || device->checks_atomic_length) &&
@@ -460,12 +482,12 @@ int sim_check_built(const struct sim_profile *device, bool is_connected,
 // rdma-core 56, providers/rxe/rxe.c, rxe_post_send(), rings the doorbell even after a refusal;
 // for an unconnected QP the doorbell's error replaces that of the refusal: Linux 7.3,
 // drivers/infiniband/sw/rxe/rxe_verbs.c, rxe_post_send(). In providers/siw/siw.c,
-// siw_post_send(), even a successful doorbell replaces the error.
-int sim_post_result(const struct sim_profile *device, bool is_connected, size_t accepted,
-                    int error) {
+// siw_post_send(), even a successful doorbell replaces the error, and an empty queue has one.
+int sim_post_result(const struct sim_profile *device, bool is_connected, bool is_idle,
+                    size_t accepted, int error) {
     if (!is_connected && !device->early_error && !device->accepts_early)
-        return device->invalid_error;
-    return accepted > 0 && device->hides_refusals ? 0 : error;
+        return device->doorbell_error;
+    return accepted > 0 && is_idle && device->hides_refusals ? 0 : error;
 }
 
 // rdma-core 56, providers/rxe/rxe.c, rxe_post_one_recv(); providers/siw/siw.c,

@@ -97,8 +97,9 @@ int sim_check_built(const struct sim_profile *device, bool is_connected,
                     const struct ibv_qp_cap *cap, const struct sim_send *send, size_t queued);
 // The result of ibv_post_send(), which accepted `accepted` requests and refused the next one
 // with `error`, or none (0).
-int sim_post_result(const struct sim_profile *device, bool is_connected, size_t accepted,
-                    int error);
+// `is_idle`: the queue was empty.
+int sim_post_result(const struct sim_profile *device, bool is_connected, bool is_idle,
+                    size_t accepted, int error);
 int sim_check_receive(const struct sim_profile *device, uint32_t size, uint32_t max_sge,
                       uint32_t num_sge, size_t queued);
 

@@ -6,6 +6,8 @@
 
 #include "sizes.h"
 
+#include <errno.h>
+
 static uint32_t max(uint32_t one, uint32_t other) {
     return one > other ? one : other;
 }
@@ -109,6 +111,17 @@ static void irdma_qp(struct ibv_qp_cap *actual, struct ibv_qp_cap *reported) {
     actual->max_send_wr = sends - UNUSED_SENDS;
 }
 
+// uk.c, irdma_get_sqdepth() and irdma_get_rqdepth(); Linux 6.1, hw/irdma/user.h,
+// IRDMA_QP_WQE_MAX_SIZE
+static int irdma_check(const struct ibv_qp_cap *requested) {
+    enum { UNUSED_SENDS = 257, MOST = 32768 };
+    const uint32_t shift = irdma_shift(requested->max_send_sge + 1, requested->max_inline_data);
+    const uint32_t receive_shift = irdma_shift(requested->max_recv_sge, 0);
+    const bool fits = ((uint64_t)requested->max_send_wr << shift) + UNUSED_SENDS < MOST &&
+                      ((uint64_t)requested->max_recv_wr << receive_shift) < MOST;
+    return fits ? 0 : EINVAL;
+}
+
 // uk.c, irdma_fragcnt_to_quanta_sq() and irdma_inline_data_size_to_quanta()
 static uint32_t irdma_units(const struct sim_send *send) {
     const bool has_imm =
@@ -119,7 +132,7 @@ static uint32_t irdma_units(const struct sim_send *send) {
 }
 
 const struct sim_sizing sim_sizes_irdma = {
-    .cq = requested, .qp = irdma_qp, .units = irdma_units};
+    .cq = requested, .qp = irdma_qp, .check = irdma_check, .units = irdma_units};
 
 // ---- bnxt_re: verbs.c, bnxt_re_get_qp_slots(); hw/bnxt_re/ib_verbs.c, bnxt_re_create_cq()
 // -----
@@ -186,7 +199,13 @@ static void cxgb4_qp(struct ibv_qp_cap *actual, struct ibv_qp_cap *reported) {
     actual->max_send_sge = actual->max_recv_sge = SGES; // the library checks no other limit
 }
 
-const struct sim_sizing sim_sizes_cxgb4 = {.cq = cxgb4_cq, .qp = cxgb4_qp};
+// Linux 6.1, hw/cxgb4/device.c, c4iw_rdev_open(): t4_max_rq_size and t4_max_sq_size
+static int cxgb4_check(const struct ibv_qp_cap *requested) {
+    return requested->max_send_wr > 65518 || requested->max_recv_wr > 8190 ? E2BIG : 0;
+}
+
+const struct sim_sizing sim_sizes_cxgb4 = {
+    .cq = cxgb4_cq, .qp = cxgb4_qp, .check = cxgb4_check};
 
 // ---- erdma: erdma_verbs.c, erdma_create_cq() and erdma_push_one_sqe(); hw/erdma/erdma_verbs.c
 // -
@@ -216,6 +235,46 @@ static uint32_t erdma_units(const struct sim_send *send) {
 
 const struct sim_sizing sim_sizes_erdma = {
     .cq = erdma_cq, .qp = erdma_qp, .units = erdma_units, .checks_one_unit = true};
+
+// ---- mana: cq.c, mana_create_cq(); shadow_queue.h, create_shadow_queue() --------------------
+
+static uint32_t mana_cq(uint32_t entries) {
+    return max(power_of_two(entries), 64);
+}
+
+static void mana_qp(struct ibv_qp_cap *actual, struct ibv_qp_cap *reported) {
+    enum { SGES = 255 }; // the library checks only the space in the queue
+    *reported = *actual;
+    actual->max_send_wr = power_of_two(actual->max_send_wr);
+    actual->max_recv_wr = power_of_two(actual->max_recv_wr);
+    actual->max_send_sge = actual->max_recv_sge = SGES;
+}
+
+const struct sim_sizing sim_sizes_mana = {.cq = mana_cq, .qp = mana_qp};
+
+// ---- siw: hw/siw/siw_verbs.c, siw_create_cq(), siw_create_srq() and siw_create_qp()
+// ----------
+
+static uint32_t siw_cq(uint32_t entries) {
+    return power_of_two(entries);
+}
+
+static void siw_srq(struct ibv_srq_attr *actual, struct ibv_srq_attr *reported) {
+    *reported = *actual;
+    actual->max_wr = power_of_two(actual->max_wr);
+    actual->max_sge = 6; // the library checks no other limit
+}
+
+static void siw_qp(struct ibv_qp_cap *actual, struct ibv_qp_cap *reported) {
+    enum { SGES = 6, INLINE = 80 };
+    *reported = *actual;
+    actual->max_send_wr = power_of_two(actual->max_send_wr);
+    actual->max_recv_wr = actual->max_recv_wr ? power_of_two(actual->max_recv_wr) : 0;
+    actual->max_send_sge = actual->max_recv_sge = SGES;
+    actual->max_inline_data = INLINE;
+}
+
+const struct sim_sizing sim_sizes_siw = {.cq = siw_cq, .srq = siw_srq, .qp = siw_qp};
 
 // ---- qedr: qelr_verbs.c, qelr_create_qp_buffers() and qelr_post_recv() ----------------------
 

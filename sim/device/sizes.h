@@ -19,6 +19,8 @@ struct sim_sizing {
     uint32_t (*cq)(uint32_t entries);
     void (*srq)(struct ibv_srq_attr *actual, struct ibv_srq_attr *reported); // NULL: no SRQ
     void (*qp)(struct ibv_qp_cap *actual, struct ibv_qp_cap *reported);
+    // Returns the error of queues that are too large, or 0; NULL: attr.max_qp_wr is the limit.
+    int (*check)(const struct ibv_qp_cap *requested);
     // The units of the send queue that a request uses; NULL: its size is in requests.
     uint32_t (*units)(const struct sim_send *send);
     bool checks_one_unit; // the last request may use more units than are free

@@ -88,6 +88,8 @@ int Verbs::device(const DeviceInfo &request, DeviceInfo::Reply &reply) {
     reply.gid_entries = profile.gid_entries;
     reply.keeps_bad_wr = profile.keeps_bad_wr;
     reply.keeps_bad_recv = profile.keeps_bad_recv;
+    reply.keeps_errno = profile.keeps_errno;
+    reply.ignores_inline = profile.ignores_inline;
     reply.srq_recv_error = (uint32_t)profile.srq_recv_error;
     reply.has_tag_matching = profile.has_tag_matching;
     reply.has_rt_values = profile.has_rt_values;

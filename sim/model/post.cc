@@ -6,6 +6,7 @@
 #include "engine.hh"
 #include "verbs.hh"
 
+#include <algorithm>
 #include <cerrno>
 
 namespace sim {
@@ -75,6 +76,7 @@ int Verbs::post_send(const PostSend &request, PostSend::Reply &reply) {
     const sim_profile &profile = *qp->context->device->profile;
     size_t offset = sizeof(request);
     const uint64_t posted = qp->sent.posted;
+    const bool is_idle = qp->sends.empty();
     Engine(fabric_).free_polled(*qp->send_cq);
     for (; reply.taken < request.count && reply.error == 0; reply.taken++) {
         Send send{};
@@ -88,6 +90,8 @@ int Verbs::post_send(const PostSend &request, PostSend::Reply &reply) {
             reply.error = check_send(*qp, send, request.is_built);
         if (reply.error)
             break;
+        if (send.wr.opcode == IBV_WR_RDMA_READ && profile.reads_first_sge)
+            send.sges.resize(std::min(send.sges.size(), (size_t)profile.attr.max_sge_rd));
         send.sent_at = fabric_.now() + fabric_.lateness("the request");
         qp->sent.posted = send.posted;
         qp->sends.push_back(std::move(send));
@@ -101,7 +105,8 @@ int Verbs::post_send(const PostSend &request, PostSend::Reply &reply) {
     // rdma-core 56, providers/rxe/rxe.c, rxe_post_send() and wr_complete(): return the error of
     // post_send_db(), a system call, after all requests were queued.
     const int doorbell_error = reply.error || reply.taken == 0 ? 0 : refuse_by_fault(true);
-    reply.error = sim_post_result(&profile, is_connected(*qp), reply.taken, reply.error);
+    reply.error =
+        sim_post_result(&profile, is_connected(*qp), is_idle, reply.taken, reply.error);
     if (reply.error == 0)
         reply.error = doorbell_error;
     Engine(fabric_).run(*qp);
@@ -127,7 +132,7 @@ int Verbs::post_recv(const PostRecv &request, PostSend::Reply &reply) {
         for (const auto &[handle, object] : fabric_.objects())
             if (object->kind == Object::CQ)
                 Engine(fabric_).free_polled(static_cast<Cq &>(*object));
-    if (qp && qp->attr.qp_state < IBV_QPS_INIT && !profile.accepts_early)
+    if (qp && qp->attr.qp_state < IBV_QPS_INIT && !profile.receives_in_reset)
         reply.error = profile.invalid_error;
     if (qp && qp->attr.qp_state == IBV_QPS_ERR && profile.failed_error)
         reply.error = profile.failed_error;

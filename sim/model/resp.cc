@@ -373,8 +373,12 @@ Engine::Result Engine::execute_on(Qp &qp, Qp &peer, Send &send) {
     case IBV_WR_ATOMIC_CMP_AND_SWP:
     case IBV_WR_ATOMIC_FETCH_AND_ADD:
         return execute_atomic(qp, peer, send);
-    default:
+    case IBV_WR_RDMA_WRITE:
+    case IBV_WR_RDMA_WRITE_WITH_IMM:
+    case SIM_WR_ATOMIC_WRITE:
         return execute_write(qp, peer, send);
+    default: // Linux 7.3, drivers/infiniband/sw/rxe/rxe_req.c, next_opcode()
+        return done(send, IBV_WC_LOC_QP_OP_ERR);
     }
 }
 

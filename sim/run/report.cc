@@ -89,7 +89,7 @@ constexpr struct {
     {"vectors", 1, 4096},
     {"gid_entries", 1, 4096},
     {"max_inline", 0, sim::MAX_INLINE},
-    {"least_inline", 0, sim::MAX_INLINE},
+    {"max_send_sge", 1, sim::MAX_SGES},
     {"inline_per_sge", 0, 256},
     {"max_recv_sge", 1, sim::MAX_SGES},
     {"attr.max_sge", 1, sim::MAX_SGES},

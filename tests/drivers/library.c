@@ -464,9 +464,10 @@ static void complete(struct scenario *s) {
     }
 }
 
+static int flags_of_one = RPMA_F_COMPLETION_ALWAYS;
+
 static int post_one(enum queue queue) {
-    return queue == SENDS
-               ? rpma_write(conn, remote, 0, mr, 0, 8, RPMA_F_COMPLETION_ALWAYS, NULL)
+    return queue == SENDS      ? rpma_write(conn, remote, 0, mr, 0, 8, flags_of_one, NULL)
            : queue == RECEIVES ? rpma_recv(conn, mr, 0, 8, NULL)
                                : rpma_srq_recv(srq, mr, 0, 8, NULL);
 }
@@ -639,7 +640,10 @@ static void check_operation(enum method method, enum rpma_work_type type, int mo
     struct scenario s = {.shape = limits->shape,
                          .method = method,
                          .refused = is_atomic && !limits->has_atomics ? RPMA_E_NOSUPP : 0};
-    if ((is_atomic && method == PLAIN) || (s.refused && method > ADDED))
+    // libmana posts the address of inline data, which is one of librpma or of this program.
+    const bool copies_inline = strcmp(getenv("STUB_DRIVER"), "mana") != 0;
+    if ((is_atomic && method == PLAIN) || (s.refused && method > ADDED) ||
+        (type == RPMA_WORK_ATOMIC_WRITE && !copies_inline))
         return;
     add_three(&s, type)->flags = RPMA_F_COMPLETION_ON_ERROR | more_flags;
     NAME(&s, "%s, flags 0x%x, %s", types[type], (unsigned)s.works[s.count / 2].flags,
@@ -830,8 +834,10 @@ static int fill(enum queue queue) {
     return count;
 }
 
-// Prints how many requests librpma posts to queues of several sizes.
+// Prints how many requests librpma posts to queues of several sizes. libmana 56 has room for
+// more without completions, of which questions.c has none.
 static void ask_sizes(void) {
+    flags_of_one = RPMA_F_COMPLETION_ON_ERROR;
     static const uint32_t sizes[] = {1, 4, 13, 40, 100}; // those of questions.c
     for (size_t i = 0; i < LENGTH(sizes); i++) {
         const struct shape shape = {.entries = sizes[i], .sges = 1, .inlined = 64};
@@ -845,6 +851,7 @@ static void ask_sizes(void) {
         printf("%s: sends\t%d\n", name, fill(SENDS));
         printf("%s: receives\t%d\n", name, fill(RECEIVES));
     }
+    flags_of_one = RPMA_F_COMPLETION_ALWAYS;
 }
 
 static void ask_limits(void) {

@@ -34,4 +34,7 @@ static inline void print_library(void) {
     free(path);
 }
 
+// Of connect.c; for the numbers of two queue pairs.
+void connect_iwarp(uint32_t qp_num, uint32_t peer_num);
+
 #endif // DRIVERS_PROGRAM_H

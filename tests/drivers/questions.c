@@ -144,8 +144,28 @@ static bool set_state(struct ibv_qp *qp, enum ibv_qp_state state) {
     return error == 0;
 }
 
+static const struct shape usual = {
+    .sends = 4, .receives = 4, .sges = 2, .receive_sges = 1, .inlined = 32};
+
+// On iWARP the connection manager connects QPs; the stub lets ibv_modify_qp() do it.
+static bool needs_cm;
+
+// The peer then leaves the connection without a message: requests stay in the queue.
+static void connect_to_nothing(struct ibv_qp *qp) {
+    struct ibv_qp_cap cap;
+    struct ibv_qp *const peer = create_qp(&usual, &cap);
+    must(peer, "ibv_create_qp()");
+    connect_iwarp(qp->qp_num, peer->qp_num);
+    must(set_state(peer, IBV_QPS_RESET), "ibv_modify_qp()");
+}
+
 // Moves a QP through the states up to `last`.
 static struct ibv_qp *moved(struct ibv_qp *qp, enum ibv_qp_state last) {
+    if (needs_cm && last >= IBV_QPS_RTS) {
+        connect_to_nothing(qp);
+        must(last == IBV_QPS_RTS || set_state(qp, last), "ibv_modify_qp()");
+        return qp;
+    }
     static const enum ibv_qp_state states[] = {IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS,
                                                IBV_QPS_ERR};
     for (size_t i = 0; i < LENGTH(states) && last != IBV_QPS_RESET; i++) {
@@ -155,9 +175,6 @@ static struct ibv_qp *moved(struct ibv_qp *qp, enum ibv_qp_state last) {
     }
     return qp;
 }
-
-static const struct shape usual = {
-    .sends = 4, .receives = 4, .sges = 2, .receive_sges = 1, .inlined = 32};
 
 static struct ibv_qp *new_qp(enum ibv_qp_state state, struct ibv_qp_cap *cap) {
     struct ibv_qp *const qp = create_qp(&usual, cap);
@@ -310,6 +327,9 @@ static void ask_limits(void) {
     shape = usual;
     shape.sges = (uint32_t)device.max_sge + 1;
     print_created("more SGEs than max_sge", create_qp(&shape, &cap));
+    shape = usual;
+    shape.receive_sges = (uint32_t)device.max_sge + 1;
+    print_created("more receive SGEs than max_sge", create_qp(&shape, &cap));
     shape = usual;
     shape.inlined = 60000;
     print_created("60000 bytes inline", create_qp(&shape, &cap));
@@ -478,6 +498,8 @@ static void ask_states(void) {
                   {"ERR", IBV_QPS_ERR}};
     for (size_t i = 0; i < LENGTH(states); i++) {
         struct ibv_qp_cap cap;
+        if (needs_cm && states[i].state == IBV_QPS_RTR)
+            continue;
         struct ibv_qp *const qp = new_qp(states[i].state, &cap);
         char name[80];
         snprintf(name, sizeof(name), "send: state %s", states[i].name);
@@ -694,6 +716,10 @@ static struct ibv_qp *completing_qp(struct ibv_qp *peer, struct ibv_srq *srq,
     must((cq = ibv_create_cq(context, 100, NULL, NULL, 0)), "ibv_create_cq()");
     struct ibv_qp *const qp = create_qp(&shape, cap);
     must(qp, "ibv_create_qp()");
+    if (peer && needs_cm) {
+        connect_iwarp(qp->qp_num, peer->qp_num);
+        return qp;
+    }
     if (peer) {
         destination = qp->qp_num;
         moved(peer, IBV_QPS_RTS);
@@ -963,9 +989,12 @@ static void ask_extended_cq(void) {
     ibv_end_poll(ex);
 }
 
+// Over iWARP the fabric, not the driver, ends a connection after a failure:
+// sim/tests/conformance.
 static void ask_completions(void) {
+    if (needs_cm)
+        return;
     struct ibv_cq *const shared = cq;
-    *(void **)&stub_write = dlsym(RTLD_DEFAULT, "stub_complete");
     if (stub_write && !stub_write(NULL)) {
         printf("completions\tnot known\n");
         return;
@@ -1006,6 +1035,8 @@ int main(int argc, char **argv) {
     setvbuf(stdout, NULL, _IOLBF, 0);
     must((context = ibv_open_device(list[0])), "ibv_open_device()");
     must(ibv_query_device(context, &device) == 0, "ibv_query_device()");
+    *(void **)&stub_write = dlsym(RTLD_DEFAULT, "stub_complete");
+    needs_cm = !stub_write && list[0]->transport_type == IBV_TRANSPORT_IWARP;
     must((pd = ibv_alloc_pd(context)), "ibv_alloc_pd()");
     must((mr = ibv_reg_mr(pd, memory, sizeof(memory),
                           IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |

@@ -44,10 +44,20 @@ const struct stub_driver *stub_driver(void) {
     static const struct stub_driver *const drivers[] = {
         &stub_mlx5,  &stub_mlx4, &stub_irdma, &stub_bnxt_re, &stub_hns, &stub_cxgb4,
         &stub_erdma, &stub_mana, &stub_qedr,  &stub_rxe,     &stub_siw};
+    static const char suffix[] = "-iwarp"; // of a driver for both transports
+    static struct stub_driver iwarp;
     const char *const name = getenv("STUB_DRIVER");
-    for (size_t i = 0; name && i < LENGTH(drivers); i++)
+    for (size_t i = 0; name && i < LENGTH(drivers); i++) {
+        const size_t length = strlen(drivers[i]->name);
         if (strcmp(drivers[i]->name, name) == 0)
             return drivers[i];
+        if (strncmp(drivers[i]->name, name, length) == 0 &&
+            strcmp(name + length, suffix) == 0) {
+            iwarp = *drivers[i];
+            iwarp.is_iwarp = true;
+            return &iwarp;
+        }
+    }
     fprintf(stderr, "stub: STUB_DRIVER does not name a driver\n");
     exit(2);
 }

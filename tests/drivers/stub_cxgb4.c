@@ -11,13 +11,13 @@
 #include <rdma/cxgb4-abi.h>
 #include <string.h>
 
-enum { PAGE = 4096, MAX_QUEUE = 16384 };
+enum { PAGE = 4096, MAX_SENDS = 65518, MAX_RECEIVES = 8190 }; // device.c, c4iw_rdev_open()
 
 static void describe(struct ib_uverbs_query_device_resp *device) {
     device->vendor_part_id = 0x6401; // a T6
     device->max_qp = device->max_cq = 1 << 16;
     device->max_mr = 1 << 16;
-    device->max_qp_wr = 8191;
+    device->max_qp_wr = MAX_RECEIVES;
     device->max_sge = 4;
     device->max_sge_rd = 1;
     device->max_cqe = 65533;
@@ -99,7 +99,7 @@ static int create_qp(struct stub_call *call) {
     struct ib_uverbs_create_qp_resp *const qp = call->qp;
     if (qp->max_inline_data > INLINE)
         return EINVAL;
-    if (qp->max_send_wr > MAX_QUEUE || qp->max_recv_wr > MAX_QUEUE)
+    if (qp->max_send_wr > MAX_SENDS || qp->max_recv_wr > MAX_RECEIVES)
         return E2BIG;
     made->sq_size = qp->max_send_wr + 1 < 8 ? 8 : qp->max_send_wr + 1;
     made->rq_size = qp->max_recv_wr + 1 < 8 ? 8 : qp->max_recv_wr + 1;

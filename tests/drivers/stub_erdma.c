@@ -10,9 +10,11 @@
 #include <infiniband/verbs.h>
 #include <rdma/erdma-abi.h>
 
+enum { MAX_WR = 8192 };
+
 static void describe(struct ib_uverbs_query_device_resp *device) {
-    device->max_qp_wr = 8192;
-    device->max_sge = 6;
+    device->max_qp_wr = MAX_WR;
+    device->max_sge = 1; // core/uverbs_cmd.c reports the lower limit, that of a receive
     device->max_sge_rd = 1;
     device->max_srq = device->max_srq_wr = device->max_srq_sge = 0;
 }
@@ -82,8 +84,9 @@ static void complete_one(const struct stub_completion *completion) {
 static int create_qp(struct stub_call *call) {
     struct erdma_uresp_create_qp *const made = call->out;
     const struct ib_uverbs_create_qp_resp *const qp = call->qp;
-    if (stub_check_qp(qp, 96) || qp->max_send_wr == 0 || qp->max_recv_wr == 0 ||
-        qp->max_recv_sge > 1)
+    if (qp->max_send_wr == 0 || qp->max_send_wr > MAX_WR || qp->max_recv_wr == 0 ||
+        qp->max_recv_wr > MAX_WR || qp->max_send_sge > 6 || qp->max_recv_sge > 1 ||
+        qp->max_inline_data > 96)
         return EINVAL;
     sends = (void *)(uintptr_t)((const struct erdma_ureq_create_qp *)call->in)->qbuf_va;
     made->qp_id = qpn = call->handle;

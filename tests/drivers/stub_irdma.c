@@ -121,7 +121,8 @@ static int complete(struct stub_call *call) {
             (struct irdma_create_qp_resp){.qp_id = call->handle,
                                           .actual_sq_size = call->qp->max_send_wr,
                                           .actual_rq_size = call->qp->max_recv_wr,
-                                          .qp_caps = 0x7}; // immediate data, RoCE
+                                          // writes with immediate data; also sends, and RoCE
+                                          .qp_caps = stub_driver()->is_iwarp ? 1 : 7};
         return 0;
     default:
         return 0;

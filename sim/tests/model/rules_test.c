@@ -33,12 +33,14 @@ static const struct sim_profile device = {
     .vectors = 2,
     .cq_error = EINVAL,
     .max_inline = 0x10080,
-    .least_inline = 40,
     .inline_per_sge = 16,
+    .max_send_sge = 0x10004,
     .max_recv_sge = 5,
     .full_queue_error = ENOSPC,
     .inline_error = E2BIG,
     .sge_error = EDOM,
+    .opcode_error = EBADF,
+    .doorbell_error = EBADF,
     .invalid_error = EBADF,
     .builder_error = ENOBUFS,
     .has_srq = true,
@@ -180,11 +182,6 @@ static void shared_receive_queues(void **unused) {
     IS(attr.max_wr, 8);
     IS(reported.max_wr, 8);
     IS(reported.max_sge, 1);
-    other.reports_requested_sizes = true;
-    attr.max_wr = 5;
-    IS(sim_check_srq(&other, &attr, &reported), 0);
-    IS(attr.max_wr, 8);
-    IS(reported.max_wr, 5);
     other.refuses_empty_srq = false;
     IS(check_srq(&other, 0, 1), 0);
     other.has_srq = false;
@@ -239,21 +236,21 @@ static void queue_pairs(void **unused) {
     IS(cap.max_send_wr, 4);
     IS(cap.max_recv_wr, 8);
     IS(cap.max_recv_sge, 4);
-    IS(cap.max_inline_data, 40);
+    IS(cap.max_inline_data, 32); // of two SGEs
     IS(memcmp(&cap, &reported, sizeof(cap)), 0);
     cap = (struct ibv_qp_cap){3, 5, 3, 4, 41};
     IS(sim_check_qp(&other, &cap, true, &reported), 0);
     IS(cap.max_recv_wr, 0);
     IS(cap.max_recv_sge, 0);
     IS(cap.max_inline_data, 48); // of three SGEs
-    other.reports_requested_sizes = true;
-    cap = (struct ibv_qp_cap){3, 5, 2, 4, 41};
-    IS(sim_check_qp(&other, &cap, false, &reported), 0);
-    IS(reported.max_send_wr, 3);
+    IS(reported.max_recv_wr, 0);
+    other.reports_srq_receives = other.reduces_inline = true;
+    cap = (struct ibv_qp_cap){3, 5, 2, 4, 0x10081};
+    IS(sim_check_qp(&other, &cap, true, &reported), 0);
+    IS(cap.max_recv_wr, 0);
     IS(reported.max_recv_wr, 5);
-    IS(reported.max_inline_data, 41);
-    IS(cap.max_send_wr, 4);
-    IS(cap.max_recv_wr, 8);
+    IS(reported.max_recv_sge, 4);
+    IS(reported.max_inline_data, 0x10080);
 }
 
 static void objects_of_events(void **unused) {
@@ -495,15 +492,16 @@ static void full_queues_and_late_states(void **unused) {
     const struct sim_send send = {IBV_WR_SEND, 0, 1, 8, 0, 0, 0};
     IS(sim_check_send(&device, true, &granted, &send, 4), ENOSPC);
     IS(sim_check_send(&device, false, &granted, &send, 0), 0); // its doorbell fails
-    IS(sim_post_result(&device, false, 1, 0), EBADF);
-    IS(sim_post_result(&device, true, 1, ENOSPC), ENOSPC);
-    IS(sim_post_result(&device, true, 1, 0), 0);
+    IS(sim_post_result(&device, false, true, 1, 0), EBADF);
+    IS(sim_post_result(&device, true, true, 1, ENOSPC), ENOSPC);
+    IS(sim_post_result(&device, true, true, 1, 0), 0);
     BUT(other.early_error = ENOTCONN; other.hides_refusals = true);
     IS(sim_check_send(&other, false, &granted, &send, 0), ENOTCONN);
     IS(sim_check_send(&other, true, &granted, &send, 0), 0);
-    IS(sim_post_result(&other, false, 0, ENOTCONN), ENOTCONN);
-    IS(sim_post_result(&other, true, 1, ENOSPC), 0);
-    IS(sim_post_result(&other, true, 0, ENOSPC), ENOSPC);
+    IS(sim_post_result(&other, false, true, 0, ENOTCONN), ENOTCONN);
+    IS(sim_post_result(&other, true, true, 1, ENOSPC), 0);
+    IS(sim_post_result(&other, true, false, 1, ENOSPC), ENOSPC);
+    IS(sim_post_result(&other, true, true, 0, ENOSPC), ENOSPC);
 }
 
 static int build(uint32_t opcode, uint32_t flags, uint32_t num_sge, uint64_t length,

@@ -177,7 +177,7 @@ static int post_list(struct fake_call *call, struct fake_qp *qp, struct ibv_send
     const bool can_send = fake_can_send(qp);
     if (can_send && call->requests > 0 && fake_fault_due("doorbell", &doorbell_error))
         return doorbell_error;
-    return sim_post_result(fake_profile(), can_send, call->requests, error);
+    return sim_post_result(fake_profile(), can_send, true, call->requests, error);
 }
 
 int fake_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad) {

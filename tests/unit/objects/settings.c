@@ -343,7 +343,7 @@ TEST_THAT(sges_reach_the_limit_of_device_and_library) {
         const uint32_t limit = of_device[i] > 128 ? 128 : (uint32_t)of_device[i];
         fixture_reset();
         fake_profile()->attr.max_sge = fake_profile()->attr.max_srq_sge = of_device[i];
-        fake_profile()->max_recv_sge = (uint32_t)of_device[i];
+        fake_profile()->max_send_sge = fake_profile()->max_recv_sge = (uint32_t)of_device[i];
         begin(&sides[0]);
         set("rpma_conn_cfg_set_max_sge", limit);
         set("rpma_srq_cfg_set_max_sge", limit);
