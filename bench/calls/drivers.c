@@ -13,6 +13,7 @@
 #include <librpma.h>
 #include <stdlib.h>
 
+#include "../../tests/drivers/stub.h"
 #include "loops.h"
 
 enum { LENGTH = 16, COUNTED = 40, SENDS = 4000, BYTES = 4096, POLLS = 1 + 6 * COUNTED };
@@ -187,7 +188,7 @@ static void open_device(void) {
 
 // Creates a connection with completions, which the stub writes for the last connection.
 static void connect_completed(struct connection *made) {
-    bool (*complete)(bool is_receive, uint32_t index, uint32_t status);
+    __typeof__(stub_complete) *complete;
     *(void **)&complete = dlsym(RTLD_DEFAULT, "stub_complete");
     must(complete != NULL, "stub_complete");
     connect_to_device(made);
@@ -196,7 +197,11 @@ static void connect_completed(struct connection *made) {
                         RPMA_F_COMPLETION_ALWAYS, NULL) == 0,
              "rpma_write");
     for (uint32_t i = 0; i < POLLS; i++)
-        must(complete(false, i, 0), "stub_complete");
+        must(complete(&(struct stub_completion){.queue = STUB_SENDS,
+                                                .index = i,
+                                                .opcode = IBV_WC_RDMA_WRITE,
+                                                .length = TRANSFER_BYTES}),
+             "stub_complete");
 }
 
 void create_objects(void) {

@@ -5,6 +5,7 @@
 // rdma-core and the stub of its kernel's side, as in drivers.c
 
 #include <dlfcn.h>
+#include <infiniband/verbs.h>
 #include <rdma/fabric.h>
 #include <rdma/fi_cm.h>
 #include <rdma/fi_domain.h>
@@ -13,6 +14,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "../../tests/drivers/stub.h"
 #include "loops.h"
 
 enum { COUNTED = 8, LENGTH = 16, SENDS = 4000, BYTES = 4096, POLLS = 1 + 6 * COUNTED };
@@ -96,7 +98,7 @@ static void open_device(void) {
 }
 
 void create_objects(void) {
-    bool (*complete)(bool is_receive, uint32_t index, uint32_t status);
+    __typeof__(stub_complete) *complete;
     *(void **)&complete = dlsym(RTLD_DEFAULT, "stub_complete");
     must(complete != NULL, "stub_complete");
     open_device();
@@ -106,5 +108,8 @@ void create_objects(void) {
     for (int i = 0; i < POLLS; i++)
         write_to(&polls);
     for (uint32_t i = 0; i < POLLS; i++)
-        must(complete(false, i, 0), "stub_complete");
+        must(
+            complete(&(struct stub_completion){
+                .queue = STUB_SENDS, .index = i, .opcode = IBV_WC_RDMA_WRITE, .length = BYTES}),
+            "stub_complete");
 }

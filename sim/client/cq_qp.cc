@@ -308,7 +308,8 @@ ibv_qp *sim::create_qp_ex(ibv_context *context, ibv_qp_init_attr_ex *attr) {
     if (error) {
         free(made->builder);
         free(made);
-        return fail<ibv_qp>(info.keeps_errno ? errno_before : error);
+        // Of limits only: the kernel's errors set errno.
+        return fail<ibv_qp>(info.keeps_errno && error == EINVAL ? errno_before : error);
     }
     ibv_qp &qp = made->ex.qp_base;
     qp.context = context;
