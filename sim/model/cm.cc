@@ -24,7 +24,7 @@ bool is_too_long(const CmId &id, unsigned length, sim_message message) {
 } // namespace
 
 // Executes the requests of one process.
-struct CmRequests {
+struct Cm::Requests {
     Cm &cm;
     Fabric &fabric;
     Session *session;
@@ -364,7 +364,7 @@ struct CmRequests {
 };
 
 int Cm::call(Caller &caller, const void *request, size_t length, Reply &reply) {
-    CmRequests requests{*this, fabric_, caller.session, reply, caller.pid};
+    Requests requests{*this, fabric_, caller.session, reply, caller.pid};
     return requests
         .dispatch<CmCreate, CmDestroy, CmBind, CmResolveAddr, CmResolveRoute, CmInitQpAttr,
                   CmListen, CmConnect, CmAccept, CmReject, CmDisconnect, CmNotify, CmSetOption,

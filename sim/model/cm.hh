@@ -92,7 +92,7 @@ class Cm {
     void break_connection(const CmId &id);
 
   private:
-    friend struct CmRequests;
+    struct Requests; // of one process
     // 4.096 us * 2^20 (cma.c, CMA_CM_RESPONSE_TIMEOUT); a device repeats this 15 times.
     static constexpr uint64_t TIMEOUT = uint64_t{4096} << 20;
     static constexpr uint64_t TIMEWAIT = uint64_t{4096} << 18;

@@ -4,6 +4,7 @@
 // cm_messages.cc -- the messages between two CM IDs, and the events that they cause.
 
 #include "fabric.hh"
+#include "qp_state.hh"
 
 #include <algorithm>
 #include <cerrno>
@@ -341,7 +342,7 @@ int Cm::disconnect(CmId &id) {
             send(id, Message::DREQ);
         close_iwarp(id, qp);
         if (qp)
-            fabric_.fail_qp(*qp);
+            fail_qp(fabric_, *qp);
     } else if (id.state == SIM_CM_ESTABLISHED) {
         id.state = SIM_CM_DREQ_SENT;
         send(id, Message::DREQ);
@@ -358,7 +359,7 @@ void Cm::close_iwarp(CmId &id, Qp *qp) {
         return;
     id.state = SIM_CM_CLOSED;
     if (qp)
-        fabric_.fail_qp(*qp);
+        fail_qp(fabric_, *qp);
     report_disconnected(id, 0);
 }
 

@@ -8,7 +8,7 @@
 
 #include "counters.hh"
 
-#include "engine.hh"
+#include "qp_state.hh"
 #include "verbs.hh"
 
 #include <algorithm>
@@ -329,7 +329,7 @@ static void count_message(const Qp &qp, Device *to, const Send &send, bool is_re
         count(*to, &from, packets(0, AETH, 1 + (request.packets - 1) / PACKETS_PER_ACK));
 }
 
-void Engine::count_executed(const Qp &qp, const Qp &peer, const Send &send) {
+void count_executed(const Qp &qp, const Qp &peer, const Send &send) {
     const bool is_refused = is_nak(send.status);
     if (send.status != IBV_WC_SUCCESS && !is_refused)
         return; // it was not sent
@@ -341,8 +341,7 @@ void Engine::count_executed(const Qp &qp, const Qp &peer, const Send &send) {
         count_message(qp, &to, send, is_refused);
 }
 
-// UC: `peer` has no receive; NULL: it is not reached.
-void Engine::count_dropped(const Qp &qp, const Qp *peer, const Send &send) {
+void count_dropped(const Qp &qp, const Qp *peer, const Send &send) {
     if (send.status != IBV_WC_SUCCESS)
         return;
     qp.context->device->counters[kind_of(send.wr.opcode)]++;
@@ -352,13 +351,13 @@ void Engine::count_dropped(const Qp &qp, const Qp *peer, const Send &send) {
 }
 
 // The receivers of a datagram count it themselves: there are several if it is for a group.
-void Engine::count_datagram(const Qp &qp, uint64_t length) {
+void count_datagram(const Qp &qp, uint64_t length) {
     Device &from = *qp.context->device;
     count_sent(from, datagram_of(from, length));
     from.counters[COUNT_SENDS]++;
 }
 
-void Engine::count_delivery(const Qp &peer, uint64_t length, bool has_receive) {
+void count_delivery(const Qp &peer, uint64_t length, bool has_receive) {
     Device &to = *peer.context->device;
     count_received(to, datagram_of(to, length));
     to.counters[has_receive ? COUNT_SENDS_IN : COUNT_NO_RECEIVE]++;
@@ -369,14 +368,14 @@ void Fabric::count_mad(Device &from, Device *to) {
         count(from, to, traffic_of(from.profile->transport, MAD, MAD, DETH));
 }
 
-void Engine::count_send(const Qp &qp, const Send &send, ibv_wc_status status) {
+void count_send(const Qp &qp, const Send &send, ibv_wc_status status) {
     Counters &counters = qp.context->device->counters;
     counters[COUNT_MESSAGES_COMPLETED] += kind_of(send.wr.opcode) == COUNT_SENDS;
     counters[COUNT_SEND_ERRORS] += status != IBV_WC_SUCCESS;
     counters[sends(status)]++;
 }
 
-void Engine::count_receive(const Qp &qp, ibv_wc_status status) {
+void count_receive(const Qp &qp, ibv_wc_status status) {
     Counters &counters = qp.context->device->counters;
     counters[COUNT_RECEIVE_ERRORS] += status != IBV_WC_SUCCESS;
     counters[receives(status)]++;
@@ -386,27 +385,27 @@ void Engine::count_receive(const Qp &qp, ibv_wc_status status) {
 
 // A device repeats the request in each period, up to a limit. The fabric executes it when the
 // cause has ended, so it computes the number of attempts from the time that has passed.
-void Engine::begin_attempts(Qp &qp, const Send &send, const Qp *peer, uint64_t period,
-                            uint64_t limit) {
+void begin_attempts(Fabric &fabric, Qp &qp, const Send &send, const Qp *peer, uint64_t period,
+                    uint64_t limit) {
     if (qp.attempts.period != 0 && qp.attempts.lacks_receive == (peer != nullptr))
-        return count_attempts(qp);
-    end_attempts(qp);
-    qp.attempts = {&send, peer != nullptr, fabric_.now(), period, limit, 0, 0};
-    count_attempts(qp);
+        return count_attempts(fabric, qp);
+    end_attempts(fabric, qp);
+    qp.attempts = {&send, peer != nullptr, fabric.now(), period, limit, 0, 0};
+    count_attempts(fabric, qp);
 }
 
-void Engine::end_attempts(Qp &qp) {
-    count_attempts(qp);
+void end_attempts(Fabric &fabric, Qp &qp) {
+    count_attempts(fabric, qp);
     qp.attempts = {};
 }
 
-void Engine::count_attempts(Qp &qp) {
+void count_attempts(Fabric &fabric, Qp &qp) {
     Attempts &attempts = qp.attempts;
     if (attempts.period == 0)
         return;
-    const Qp *const peer = attempts.lacks_receive ? fabric_.peer_of(qp) : nullptr;
+    const Qp *const peer = attempts.lacks_receive ? fabric.peer_of(qp) : nullptr;
     Device &device = *qp.context->device, *const other = peer ? peer->context->device : nullptr;
-    const uint64_t passed = (fabric_.now() - attempts.began) / attempts.period;
+    const uint64_t passed = (fabric.now() - attempts.began) / attempts.period;
     const uint64_t timeouts = passed <= attempts.limit ? passed : attempts.limit + 1;
     const uint64_t total = std::min(passed, attempts.limit) + 1;
     const uint64_t times = total - attempts.counted;
@@ -427,8 +426,8 @@ void Engine::count_attempts(Qp &qp) {
 // ---- reading -------------------------------------------------------------------------------
 
 void Fabric::count_attempts() {
-    for (const auto &[number, qp] : qps_)
-        Engine(*this).count_attempts(*qp);
+    for (const auto &[number, qp] : qps)
+        sim::count_attempts(*this, *qp);
 }
 
 uint64_t Fabric::read_counter(const Device &device, const DriverCounter &counter) const {

@@ -60,6 +60,23 @@ struct DriverCounter {
 // The counters of a device, in the order of its driver.
 const std::vector<DriverCounter> &counters_of(const sim_profile &profile);
 
+class Fabric;
+struct Qp;
+struct Send;
+void count_executed(const Qp &qp, const Qp &peer, const Send &send);
+// UC: `peer` has no receive; NULL: it is not reached.
+void count_dropped(const Qp &qp, const Qp *peer, const Send &send);
+void count_datagram(const Qp &qp, uint64_t length);
+void count_delivery(const Qp &peer, uint64_t length, bool has_receive);
+void count_send(const Qp &qp, const Send &send, ibv_wc_status status);
+void count_receive(const Qp &qp, ibv_wc_status status);
+// The attempts of a request that has no response. `peer` has no receive; NULL: it is not
+// reached.
+void begin_attempts(Fabric &fabric, Qp &qp, const Send &send, const Qp *peer, uint64_t period,
+                    uint64_t limit);
+void end_attempts(Fabric &fabric, Qp &qp);
+void count_attempts(Fabric &fabric, Qp &qp);
+
 } // namespace sim
 
 #endif // RPMA_SIM_COUNTERS_HH

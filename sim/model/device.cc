@@ -3,8 +3,8 @@
 
 // device.cc -- requests about devices, and the simple objects.
 
-#include "engine.hh"
 #include "netlink.hh"
+#include "qp_state.hh"
 #include "verbs.hh"
 
 #include <cerrno>
@@ -48,13 +48,13 @@ int Verbs::hello(const Hello &request, Hello::Reply &reply) {
     Host *const host = fabric_.host(request.host);
     if (request.version != PROTOCOL_VERSION || caller_.session || !host)
         return EPROTO;
-    auto &sessions = fabric_.sessions_;
+    auto &sessions = fabric_.sessions;
     const auto found = sessions.find(request.session);
     if (found != sessions.end()) {
         caller_.session = found->second.get();
     } else {
         auto session = std::make_unique<Session>();
-        session->number = fabric_.next_session_++;
+        session->number = fabric_.next_session++;
         session->host = host;
         caller_.session = session.get();
         caller_.owns_session = true;
@@ -197,7 +197,7 @@ static void unpin(const Region &region) {
 sim_memory Verbs::memory_of(const Mr &mr) const {
     if (!mr.program->is_persistent(mr.address, mr.length))
         return SIM_VOLATILE;
-    return fabric_.options_.has_fs_dax ? SIM_FS_DAX : SIM_DEVICE_DAX;
+    return fabric_.options().has_fs_dax ? SIM_FS_DAX : SIM_DEVICE_DAX;
 }
 
 // Pins the memory only if the rest of the registration is valid. Only the second check takes
@@ -223,8 +223,8 @@ int Verbs::open_region(Mr &mr) {
 uint32_t Verbs::new_key() {
     uint32_t key;
     do
-        key = (fabric_.next_key_++ << 8) | (uint32_t)fabric_.random(256);
-    while (key == 0 || fabric_.keys_.contains(key) || fabric_.mw_of(key));
+        key = (fabric_.next_key++ << 8) | (uint32_t)fabric_.random(256);
+    while (key == 0 || fabric_.keys.contains(key) || fabric_.mw_of(key));
     return key;
 }
 
@@ -247,10 +247,10 @@ int Verbs::reg_mr(const RegMr &request, RegMr::Reply &reply) {
     made->key = new_key(); // before pin(), which stores the region by its key
     error = open_region(*made);
     if (error) {
-        fabric_.objects_.erase(made->handle);
+        fabric_.discard(*made);
         return error;
     }
-    fabric_.keys_.emplace(made->key, made);
+    fabric_.keys.emplace(made->key, made);
     pd->users++;
     reply = {made->handle, made->key, made->key};
     return 0;
@@ -337,7 +337,7 @@ int Verbs::alloc_mw(const AllocMw &request, AllocMw::Reply &reply) {
     made->pd = pd;
     made->type = (ibv_mw_type)request.type;
     made->key = new_key();
-    fabric_.windows_.emplace(made->key >> 8, made);
+    fabric_.windows.emplace(made->key >> 8, made);
     pd->users++;
     reply = {made->handle, made->key};
     return 0;
@@ -396,8 +396,8 @@ int Verbs::take_event(const TakeEvent &request, TakeEvent::Reply &reply) {
 }
 
 int Verbs::destroy(const Destroy &request, Destroy::Reply &reply) {
-    const auto found = fabric_.objects_.find(request.handle);
-    if (found == fabric_.objects_.end() || found->second->session != caller_.session)
+    const auto found = fabric_.objects().find(request.handle);
+    if (found == fabric_.objects().end() || found->second->session != caller_.session)
         return EINVAL;
     Object &object = *found->second;
     // Linux 7.3, drivers/infiniband/sw/rxe/rxe_verbs.c, rxe_dereg_mr(), of a region with
@@ -496,7 +496,7 @@ void Verbs::release(Fabric &fabric, Object &object) {
     case Object::CHANNEL:
         if (Context *const context = static_cast<Channel &>(object).context)
             context->objects--;
-        fabric.environment_.close_channel(object.handle);
+        fabric.environment.close_channel(object.handle);
         break;
     case Object::PD:
         static_cast<Pd &>(object).context->objects--;
@@ -505,8 +505,8 @@ void Verbs::release(Fabric &fabric, Object &object) {
         Mr &mr = static_cast<Mr &>(object);
         mr.pd->users--;
         unpin(mr);
-        fabric.keys_.erase(mr.key);
-        for (const auto &[index, mw] : fabric.windows_)
+        fabric.keys.erase(mr.key);
+        for (const auto &[index, mw] : fabric.windows)
             if (mw->mr == &mr)
                 mw->mr = nullptr;
         break;
@@ -515,7 +515,7 @@ void Verbs::release(Fabric &fabric, Object &object) {
         Mw &mw = static_cast<Mw &>(object);
         mw.pd->users--;
         mw.use(nullptr);
-        fabric.windows_.erase(mw.key >> 8);
+        fabric.windows.erase(mw.key >> 8);
         break;
     }
     case Object::CQ: {
@@ -523,7 +523,7 @@ void Verbs::release(Fabric &fabric, Object &object) {
         cq.context->objects--;
         if (cq.channel)
             cq.channel->users--;
-        fabric.environment_.close_ring(cq.ring, Ring::bytes(cq.ring->entries));
+        fabric.environment.close_ring(cq.ring, Ring::bytes(cq.ring->entries));
         break;
     }
     case Object::SRQ: {
@@ -540,7 +540,7 @@ void Verbs::release(Fabric &fabric, Object &object) {
         static_cast<Ah &>(object).pd->users--;
         break;
     case Object::QP:
-        Engine(fabric).release(static_cast<Qp &>(object));
+        release_qp(fabric, static_cast<Qp &>(object));
         break;
     default:
         break;

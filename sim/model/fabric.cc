@@ -3,7 +3,9 @@
 
 // fabric.cc -- hosts and links, time, events, the lifetime of objects, and faults.
 
-#include "engine.hh"
+#include "comp.hh"
+#include "qp_state.hh"
+#include "req.hh"
 #include "verbs.hh"
 
 #include <algorithm>
@@ -82,8 +84,8 @@ ibv_gid Device::reported_gid(unsigned i) const {
     return gid;
 }
 
-Fabric::Fabric(Environment &environment, const Options &options)
-    : environment_(environment), options_(options), generator_(options.seed), cm_(*this) {
+Fabric::Fabric(Environment &its_environment, const Options &options)
+    : environment(its_environment), options_(options), generator_(options.seed), cm_(*this) {
     for (unsigned number = 1; number <= options.hosts; number++) {
         const auto other = options.of_host.find(number);
         const sim_profile &profile =
@@ -97,8 +99,8 @@ Fabric::Fabric(Environment &environment, const Options &options)
 
 Fabric::~Fabric() {
     between_steps_ = nullptr; // a destructor may not throw
-    while (!sessions_.empty())
-        end_session(*sessions_.begin()->second);
+    while (!sessions.empty())
+        end_session(*sessions.begin()->second);
 }
 
 int Fabric::call(Caller &caller, const void *request, size_t length, Reply &reply) {
@@ -163,10 +165,10 @@ uint64_t Fabric::next_timer() const {
 Channel *Fabric::create_channel(Session *session, Channel::Purpose purpose, Reply &reply) {
     Channel *const channel = create<Channel>(session, purpose);
     channel->creator = caller_;
-    reply.descriptor = environment_.open_channel(channel->handle);
+    reply.descriptor = environment.open_channel(channel->handle);
     if (reply.descriptor >= 0)
         return channel;
-    objects_.erase(channel->handle);
+    discard(*channel);
     return nullptr;
 }
 
@@ -177,7 +179,7 @@ void Fabric::push(Channel &channel, Event event) {
     if (options_.watcher)
         options_.watcher->raised(channel);
     if (!channel.raised)
-        environment_.raise(channel.handle);
+        environment.raise(channel.handle);
     channel.raised = true;
 }
 
@@ -190,10 +192,10 @@ bool Fabric::take(Channel &channel, Event &event) {
     channel.queue.pop_front();
     if (event.about)
         event.about->queued_events--;
-    environment_.lower(channel.handle);
+    environment.lower(channel.handle);
     channel.raised = !channel.queue.empty();
     if (channel.raised)
-        environment_.raise(channel.handle);
+        environment.raise(channel.handle);
     return true;
 }
 
@@ -215,9 +217,20 @@ void Fabric::remove_events(Object &about) {
             channel->queue, [&](const Event &event) { return event.about == &about; });
         if (removed == 0 || !channel->queue.empty())
             continue;
-        environment_.lower(channel->handle);
+        environment.lower(channel->handle);
         channel->raised = false;
     }
+}
+
+void Fabric::raise_async(Object &about, ibv_event_type type) {
+    Context *const context = Verbs::context_of(about);
+    const bool is_context = &about == context;
+    const bool is_raised = context->device->profile->events >> type & 1;
+    if (!is_raised && type != IBV_EVENT_DEVICE_FATAL) // which Linux raises for a removed device
+        return;
+    if (context->async) // NULL after abandon_qp()
+        push(*context->async,
+             {is_context ? nullptr : &about, about.cookie, (uint32_t)type, 1, {}});
 }
 
 // ---- objects -------------------------------------------------------------------------------
@@ -264,7 +277,7 @@ void Fabric::end_process(const Caller &caller) {
 void Fabric::end_session(Session &session) {
     cm_.destroy_ids([&](const CmId &id) { return id.session == &session; });
     destroy_all([&](const Object &object) { return object.session == &session; });
-    sessions_.erase(session.number);
+    sessions.erase(session.number);
 }
 
 // ---- multicast -----------------------------------------------------------------------------
@@ -336,11 +349,11 @@ void Fabric::links_changed() {
         return;
     cm_.links_changed();
     std::vector<uint32_t> numbers;
-    for (const auto &[number, qp] : qps_)
+    for (const auto &[number, qp] : qps)
         numbers.push_back(number);
     for (const uint32_t number : numbers)
-        if (const auto found = qps_.find(number); found != qps_.end())
-            Engine(*this).run(*found->second);
+        if (const auto found = qps.find(number); found != qps.end())
+            run_sends(*this, *found->second);
 }
 
 void Fabric::cut(unsigned host, unsigned other, bool is_cut) {
@@ -430,13 +443,13 @@ void Fabric::set_port(unsigned number, unsigned index, bool is_up) {
 }
 
 void Fabric::refuse_post(unsigned number, unsigned nth, int error) {
-    refusals_[number] = {nth, error};
+    refusals[number] = {nth, error};
 }
 
 void Fabric::overrun_cqs(unsigned number) {
     for (const auto &[handle, object] : objects_)
         if (object->kind == Object::CQ && object->session->host->number == number)
-            Engine(*this).overrun(static_cast<Cq &>(*object));
+            overrun_cq(*this, static_cast<Cq &>(*object));
 }
 
 void Fabric::raise_async(unsigned number, unsigned index, ibv_event_type type) {
@@ -446,7 +459,7 @@ void Fabric::raise_async(unsigned number, unsigned index, ibv_event_type type) {
     for (const auto &[handle, object] : objects_) {
         Context *const context = object->kind == about ? Verbs::context_of(*object) : nullptr;
         if (context && context->device == found)
-            Engine(*this).raise_async(*object, type);
+            raise_async(*object, type);
     }
 }
 
@@ -462,9 +475,9 @@ void Fabric::remove_device(unsigned number, unsigned index) {
     if (!found || found->removed)
         return;
     found->removed = true;
-    for (const auto &[qp_number, qp] : qps_)
+    for (const auto &[qp_number, qp] : qps)
         if (qp->context->device == found)
-            fail_qp(*qp);
+            fail_qp(*this, *qp);
     raise_async(number, index, IBV_EVENT_DEVICE_FATAL);
     cm_.device_removed(*found);
     links_changed();

@@ -35,7 +35,7 @@ struct Options {
     bool has_direct_write = true;                    // a read makes earlier writes persistent
     bool has_fs_dax = false; // persistent memory is files on FS-DAX, not device DAX
     uint64_t seed = 1;
-    // A scheduler executes each request (Engine::step()) and delivers each message
+    // A scheduler executes each request (step_send()) and delivers each message
     // (Cm::deliver()). A QP gets the lowest free number of its host.
     bool is_stepped = false;
     Watcher *watcher = nullptr;
@@ -73,7 +73,7 @@ inline bool is_from_system(uint32_t op) {
 
 class Fabric {
   public:
-    Fabric(Environment &environment, const Options &options);
+    Fabric(Environment &its_environment, const Options &options);
     ~Fabric();
 
     // ---- requests ----
@@ -110,13 +110,14 @@ class Fabric {
     // Refuses the nth request that the host posts from now on. With 0, the next list of sends
     // is queued, and its post returns the error.
     void refuse_post(unsigned host, unsigned nth, int error);
-    void accept_posts() { refusals_.clear(); }
+    void accept_posts() { refusals.clear(); }
     void fail_call(unsigned host, uint32_t op, unsigned nth, int error); // the nth from now on
     void change_datagram(unsigned host, unsigned nth, Fate fate); // the nth that it sends
     void lose_cm_message(unsigned host, unsigned nth);            // it is repeated later
     void overrun_cqs(unsigned host); // overruns every CQ and raises its event
     void raise_async(unsigned host, unsigned device,
                      ibv_event_type type); // for all objects of the device
+    void raise_async(Object &about, ibv_event_type type);
     void change_address(unsigned host, unsigned device);
     void remove_device(unsigned host, unsigned device);
     void replace_device(unsigned host,
@@ -156,6 +157,8 @@ class Fabric {
         return object;
     }
     void destroy(Object &object); // even if it is in use; removes its events
+    void destroy_all(const std::function<bool(const Object &)> &matches);
+    void discard(const Object &object) { objects_.erase(object.handle); } // not yet in use
     Channel *create_channel(Session *session, Channel::Purpose purpose, Reply &reply);
     void push(Channel &channel, Event event);
     // Takes the first event after the process read the byte. Returns false if there is none.
@@ -165,17 +168,14 @@ class Fabric {
     int attach(Qp &qp, const ibv_gid &group);
     int detach(Qp &qp, const ibv_gid &group);
     int modify_qp(Qp &qp, const ibv_qp_attr &attr, int mask);
-    // Detaches the QP from its program, which has deleted it or has ended. Packets of the QP
-    // are still in flight.
-    void abandon(Qp &qp);
     Mr *mr_of(uint32_t key) const { // NULL: no region has the key
-        const auto found = keys_.find(key);
-        return found == keys_.end() ? nullptr : found->second;
+        const auto found = keys.find(key);
+        return found == keys.end() ? nullptr : found->second;
     }
     // The window with this index, which is the key without its last byte; NULL: there is none.
     Mw *mw_of(uint32_t key) const {
-        const auto found = windows_.find(key >> 8);
-        return found == windows_.end() ? nullptr : found->second;
+        const auto found = windows.find(key >> 8);
+        return found == windows.end() ? nullptr : found->second;
     }
     // Returns why requests of the domain may not access the memory of an SGE. `mr`: the region
     // with its key, or NULL.
@@ -187,7 +187,6 @@ class Fabric {
         const bool is_one = found != objects_.end() && found->second->kind == T::KIND;
         return is_one ? static_cast<T *>(found->second.get()) : nullptr;
     }
-    void fail_qp(Qp &qp);                 // moves it to the error state, flushes its requests
     void connect_iwarp(Qp &qp, Qp &peer); // moves both to RTS
     Qp *find_qp(const Device &device, uint32_t number);
     Qp *peer_of(const Qp &qp); // NULL: not connected, or to a QP with another peer
@@ -197,10 +196,25 @@ class Fabric {
     // Counts the attempts of requests that wait, up to now. It precedes read_counter().
     void count_attempts();
     uint64_t read_counter(const Device &device, const DriverCounter &counter) const;
+    uint32_t free_number(const Host &host);
+    Fate fate_of_datagram(const Device &device); // of the next one that it sends
+    bool has_cuts() const { return !cut_.empty(); }
+
+    // ---- objects by key or number, and state of the execution ----
+    std::map<uint32_t, std::unique_ptr<Session>> sessions;
+    std::map<uint32_t, Mr *> keys;
+    std::map<uint32_t, Mw *> windows; // by the index of their keys
+    std::map<uint32_t, Qp *> qps;     // by number
+    std::set<uint32_t> no_receive;    // numbers of QPs whose peer has no receive
+    struct Refusal {
+        unsigned nth;
+        int error;
+    };
+    std::map<unsigned, Refusal> refusals; // by host
+    uint32_t next_session = 1, next_key = 1;
+    Environment &environment;
 
   private:
-    friend class Verbs;  // requests
-    friend class Engine; // execution
     void links_changed();
     // A fault of the nth message or call.
     struct Countdown {
@@ -213,37 +227,23 @@ class Fabric {
     static bool is_next(std::vector<Countdown> &all, unsigned host, uint32_t op,
                         Countdown &found);
     int fail_by_fault(const Caller &caller, uint32_t op);
-    Fate fate_of_datagram(const Device &device);
-    uint32_t free_number(const Host &host);
     void add_device(Host &host, unsigned number, const sim_profile &profile);
-    void destroy_all(const std::function<bool(const Object &)> &matches);
     static constexpr unsigned OBJECTS_OF_STEP = 256;
     std::function<void()> between_steps_;
-    Environment &environment_;
     Options options_;
     std::mt19937_64 generator_;
     uint64_t now_ = 0;
     const Caller *caller_ = nullptr; // of the request
     uint64_t next_timer_ = 1;
-    uint32_t next_handle_ = 1, next_session_ = 1, next_key_ = 1, next_qp_ = 17;
+    uint32_t next_handle_ = 1, next_qp_ = 17;
     std::map<std::pair<uint64_t, uint64_t>, std::function<void()>> timers_;
     std::map<uint64_t, uint64_t> timer_times_;
     std::vector<std::unique_ptr<Host>> hosts_;
     std::multimap<std::pair<uint64_t, uint64_t>, Device *> by_gid_;
-    std::map<uint32_t, std::unique_ptr<Session>> sessions_;
     std::map<uint32_t, std::unique_ptr<Object>> objects_;
-    std::map<uint32_t, Mr *> keys_;
-    std::map<uint32_t, Mw *> windows_; // by the index of their keys
-    std::map<uint32_t, Qp *> qps_;     // by number
     std::map<std::pair<uint64_t, uint64_t>, std::vector<Qp *>> groups_; // by GID
-    std::set<uint32_t> no_receive_;               // numbers of QPs whose peer has no receive
     std::set<std::pair<unsigned, unsigned>> cut_; // pairs of sender and receiver
     std::map<std::pair<unsigned, unsigned>, uint64_t> delays_;
-    struct Refusal {
-        unsigned nth;
-        int error;
-    };
-    std::map<unsigned, Refusal> refusals_; // by host
     std::vector<Countdown> failures_, fates_, lost_messages_;
     BeforeCall before_call_;
     Cm cm_;

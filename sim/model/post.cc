@@ -3,7 +3,8 @@
 
 // post.cc -- posted requests: the checks before execution.
 
-#include "engine.hh"
+#include "comp.hh"
+#include "req.hh"
 #include "verbs.hh"
 
 #include <algorithm>
@@ -33,12 +34,12 @@ template bool Verbs::get_all(size_t &, size_t, std::vector<ibv_sge> &) const;
 
 // Applies the fault of Fabric::refuse_post(), before a request is queued or after the last one.
 int Verbs::refuse_by_fault(bool is_queued) {
-    const auto found = fabric_.refusals_.find(caller_.session->host->number);
-    if (found == fabric_.refusals_.end() || (found->second.nth == 0) != is_queued ||
+    const auto found = fabric_.refusals.find(caller_.session->host->number);
+    if (found == fabric_.refusals.end() || (found->second.nth == 0) != is_queued ||
         (!is_queued && --found->second.nth > 0))
         return 0;
     const int error = found->second.error;
-    fabric_.refusals_.erase(found);
+    fabric_.refusals.erase(found);
     return error;
 }
 
@@ -77,7 +78,7 @@ int Verbs::post_send(const PostSend &request, PostSend::Reply &reply) {
     size_t offset = sizeof(request);
     const uint64_t posted = qp->sent.posted;
     const bool is_idle = qp->sends.empty();
-    Engine(fabric_).free_polled(*qp->send_cq);
+    free_polled(fabric_, *qp->send_cq);
     for (; reply.taken < request.count && reply.error == 0; reply.taken++) {
         Send send{};
         if (!get(offset, send.wr) ||
@@ -109,7 +110,7 @@ int Verbs::post_send(const PostSend &request, PostSend::Reply &reply) {
         sim_post_result(&profile, is_connected(*qp), is_idle, reply.taken, reply.error);
     if (reply.error == 0)
         reply.error = doorbell_error;
-    Engine(fabric_).run(*qp);
+    run_sends(fabric_, *qp);
     return 0;
 }
 
@@ -127,11 +128,11 @@ int Verbs::post_recv(const PostRecv &request, PostSend::Reply &reply) {
     const sim_profile &profile = *context_of(qp ? (Object &)*qp : *srq)->device->profile;
     size_t offset = sizeof(request);
     if (qp)
-        Engine(fabric_).free_polled(*qp->recv_cq);
+        free_polled(fabric_, *qp->recv_cq);
     else if (usage.posted - usage.freed + request.count > most) // any CQ may free an entry
         for (const auto &[handle, object] : fabric_.objects())
             if (object->kind == Object::CQ)
-                Engine(fabric_).free_polled(static_cast<Cq &>(*object));
+                free_polled(fabric_, static_cast<Cq &>(*object));
     if (qp && qp->attr.qp_state < IBV_QPS_INIT && !profile.receives_in_reset)
         reply.error = profile.invalid_error;
     if (qp && qp->attr.qp_state == IBV_QPS_ERR && profile.failed_error)
@@ -157,8 +158,8 @@ int Verbs::post_recv(const PostRecv &request, PostSend::Reply &reply) {
         receives.push_back(std::move(receive));
     }
     if (qp && qp->attr.qp_state == IBV_QPS_ERR)
-        Engine(fabric_).flush_receives(*qp);
-    Engine(fabric_).receive_posted();
+        flush_receives(fabric_, *qp);
+    retry_rejected_sends(fabric_);
     return 0;
 }
 

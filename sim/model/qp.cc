@@ -3,7 +3,8 @@
 
 // qp.cc -- requests about completion queues, shared receive queues and queue pairs.
 
-#include "engine.hh"
+#include "qp_state.hh"
+#include "req.hh"
 #include "verbs.hh"
 
 #include <cerrno>
@@ -61,10 +62,10 @@ int Verbs::create_cq(const CreateCq &request, CreateCq::Reply &reply) {
     Cq *const made = create<Cq>(*context->device, error);
     if (!made)
         return error;
-    Ring *const ring = fabric_.environment_.open_ring(
+    Ring *const ring = fabric_.environment.open_ring(
         caller_.session->number, Ring::bytes(entries), place, reply_.descriptor);
     if (!ring) {
-        fabric_.objects_.erase(made->handle);
+        fabric_.discard(*made);
         return ENFILE;
     }
     ring->entries = entries;
@@ -94,7 +95,7 @@ int Verbs::resize_cq(const ResizeCq &request, CreateCq::Reply &reply) {
         return EINVAL;
     const uint32_t entries = sim_queue_size(&profile, request.entries);
     RingPlace place{};
-    Ring *const ring = fabric_.environment_.open_ring(
+    Ring *const ring = fabric_.environment.open_ring(
         caller_.session->number, Ring::bytes(entries), place, reply_.descriptor);
     if (!ring)
         return ENFILE;
@@ -104,7 +105,7 @@ int Verbs::resize_cq(const ResizeCq &request, CreateCq::Reply &reply) {
             cq->ring->first()[(cq->ring->taken + ring->added) % cq->ring->entries];
         ring->added++;
     }
-    fabric_.environment_.close_ring(cq->ring, Ring::bytes(cq->ring->entries));
+    fabric_.environment.close_ring(cq->ring, Ring::bytes(cq->ring->entries));
     cq->ring = ring;
     reply = {cq->handle, entries, place};
     return 0;
@@ -260,7 +261,7 @@ int Verbs::create_qp(const CreateQp &request, CreateQp::Reply &reply) {
     made->cookie = request.cookie;
     made->attr.cap = cap;
     made->number = fabric_.free_number(*context->device->host);
-    fabric_.qps_.emplace(made->number, made);
+    fabric_.qps.emplace(made->number, made);
     for (Object *const used : {(Object *)pd, (Object *)send_cq, (Object *)recv_cq,
                                (Object *)made->srq, (Object *)xrcd})
         if (used)
@@ -322,16 +323,16 @@ int Fabric::modify_qp(Qp &qp, const ibv_qp_attr &attr, int mask) {
     if (to == IBV_QPS_INIT && qp.was_reset && !qp.context->device->profile->reuses_reset_qp)
         return EINVAL;
     if (to == IBV_QPS_ERR) {
-        fail_qp(qp);
+        fail_qp(*this, qp);
         return 0;
     }
     copy_attributes(qp.attr, attr, mask);
     if (mask & IBV_QP_RNR_RETRY)
         qp.rnr_retries_left = qp.attr.rnr_retry;
     if (to == IBV_QPS_RESET)
-        Engine(*this).reset(qp);
+        reset_qp(*this, qp);
     else
-        Engine(*this).run(qp);
+        run_sends(*this, qp);
     return 0;
 }
 
@@ -339,15 +340,15 @@ uint32_t Fabric::free_number(const Host &host) {
     if (!options_.is_stepped)
         return next_qp_++;
     uint32_t number = host.number << 12;
-    while (qps_.contains(number))
+    while (qps.contains(number))
         number++;
     return number;
 }
 
 Qp *Fabric::find_qp(const Device &device, uint32_t number) {
-    const auto found = qps_.find(number);
-    return found != qps_.end() && found->second->context->device == &device ? found->second
-                                                                            : nullptr;
+    const auto found = qps.find(number);
+    return found != qps.end() && found->second->context->device == &device ? found->second
+                                                                           : nullptr;
 }
 
 // InfiniBand and RoCE: both QPs must name each other, and the peer must expect the PSN of `qp`.
@@ -355,9 +356,9 @@ Qp *Fabric::find_qp(const Device &device, uint32_t number) {
 // PSN: Linux 7.3, drivers/infiniband/sw/rxe/rxe_resp.c, check_psn().
 Qp *Fabric::peer_of(const Qp &qp) {
     if (qp.context->device->profile->transport == SIM_IWARP) {
-        const auto found = qps_.find(qp.iwarp_peer);
-        return found != qps_.end() && found->second->iwarp_peer == qp.number ? found->second
-                                                                             : nullptr;
+        const auto found = qps.find(qp.iwarp_peer);
+        return found != qps.end() && found->second->iwarp_peer == qp.number ? found->second
+                                                                            : nullptr;
     }
     Device *const device = device_at(qp.attr.ah_attr);
     Qp *const peer = device ? find_qp(*device, qp.attr.dest_qp_num) : nullptr;
@@ -383,10 +384,6 @@ void Fabric::connect_iwarp(Qp &qp, Qp &peer) {
     qp.iwarp_peer = peer.number;
     peer.iwarp_peer = qp.number;
     qp.attr.qp_state = peer.attr.qp_state = IBV_QPS_RTS;
-}
-
-void Fabric::fail_qp(Qp &qp) {
-    Engine(*this).fail(qp);
 }
 
 } // namespace sim

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// resp.cc -- the effects of a request on memory and on the other side.
+// resp.cc -- the responder: the effects of a request on memory and on the other side.
 
-#include "engine.hh"
+#include "resp.hh"
+#include "comp.hh"
+#include "counters.hh"
+#include "qp_state.hh"
 
 #include <algorithm>
 
@@ -72,6 +75,29 @@ bool has_imm(uint32_t opcode) {
     return opcode == IBV_WR_SEND_WITH_IMM || opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
 }
 
+// ---- receives ------------------------------------------------------------------------------
+
+static bool has_receive(const Qp &qp) {
+    return !(qp.srq ? qp.srq->receives : qp.receives).empty();
+}
+
+bool take_receive(Fabric &fabric, Qp &qp, Receive &receive) {
+    if (!has_receive(qp))
+        return false;
+    std::deque<Receive> &receives = qp.srq ? qp.srq->receives : qp.receives;
+    receive = std::move(receives.front());
+    receives.pop_front();
+    if (qp.srq && qp.srq->attr.srq_limit > receives.size()) {
+        qp.srq->attr.srq_limit = 0;
+        fabric.raise_async(*qp.srq, IBV_EVENT_SRQ_LIMIT_REACHED);
+    }
+    return true;
+}
+
+static void return_receive(Qp &qp, Receive receive) {
+    (qp.srq ? qp.srq->receives : qp.receives).push_front(std::move(receive));
+}
+
 // ---- memory --------------------------------------------------------------------------------
 
 sim_fault Fabric::check_range(const Mr *mr, const ibv_sge &sge, const Pd *pd, unsigned access) {
@@ -79,20 +105,20 @@ sim_fault Fabric::check_range(const Mr *mr, const ibv_sge &sge, const Pd *pd, un
     return sim_check_range(mr ? &region : nullptr, pd, access, sge.addr, sge.length);
 }
 
-Engine::Place Engine::place_in(const Region &mr, uint64_t address, uint64_t length) {
+static MemoryRange range_in(const Region &mr, uint64_t address, uint64_t length) {
     return {mr.program, mr.address + (address - mr.iova), length,
             (mr.access & IBV_ACCESS_ON_DEMAND) != 0, mr.is_persistent};
 }
 
-uint64_t Engine::length_of(const Places &places) {
+static uint64_t length_of(const MemoryRanges &places) {
     uint64_t length = 0;
-    for (const Place &place : places)
+    for (const MemoryRange &place : places)
         length += place.length;
     return length;
 }
 
 // Memory of a region stays mapped for the device, so a program that unmaps it gets no error.
-static bool read_place(const Engine::Place &place, uint64_t offset, void *to, size_t length) {
+static bool read_range(const MemoryRange &place, uint64_t offset, void *to, size_t length) {
     if (!place.program) {
         memcpy(to, reinterpret_cast<const char *>(place.address) + offset, length);
         return true;
@@ -103,7 +129,7 @@ static bool read_place(const Engine::Place &place, uint64_t offset, void *to, si
     return !place.may_fail;
 }
 
-static bool write_place(const Engine::Place &place, uint64_t offset, const void *from,
+static bool write_range(const MemoryRange &place, uint64_t offset, const void *from,
                         size_t length) {
     if (place.program)
         return place.program->write(place.address + offset, from, length);
@@ -112,17 +138,17 @@ static bool write_place(const Engine::Place &place, uint64_t offset, const void 
 }
 
 // Copies up to the length of the shorter list.
-Engine::Copied Engine::copy(const Places &from, const Places &to) {
+static Copied copy(const MemoryRanges &from, const MemoryRanges &to) {
     static char buffer[CHUNK];
     size_t source = 0, target = 0;
     uint64_t source_offset = 0, target_offset = 0;
     while (source < from.size() && target < to.size()) {
-        const Place &in = from[source], &out = to[target];
+        const MemoryRange &in = from[source], &out = to[target];
         const size_t n = (size_t)std::min(
             {in.length - source_offset, out.length - target_offset, (uint64_t)CHUNK});
-        if (n > 0 && !read_place(in, source_offset, buffer, n))
+        if (n > 0 && !read_range(in, source_offset, buffer, n))
             return NO_SOURCE;
-        if (n > 0 && !write_place(out, target_offset, buffer, n) && out.may_fail)
+        if (n > 0 && !write_range(out, target_offset, buffer, n) && out.may_fail)
             return NO_TARGET;
         source_offset += n;
         target_offset += n;
@@ -134,22 +160,24 @@ Engine::Copied Engine::copy(const Places &from, const Places &to) {
     return COPIED;
 }
 
-ibv_wc_status Engine::local_places(const Qp &qp, const std::vector<ibv_sge> &sges,
-                                   bool is_written, Places &places) const {
+static ibv_wc_status local_ranges(Fabric &fabric, const Qp &qp,
+                                  const std::vector<ibv_sge> &sges, bool is_written,
+                                  MemoryRanges &places) {
     for (const ibv_sge &sge : sges) {
         if (sge.length == 0)
             continue;
-        const Mr *const mr = fabric_.mr_of(sge.lkey);
+        const Mr *const mr = fabric.mr_of(sge.lkey);
         if (Fabric::check_range(mr, sge, qp.pd, is_written ? IBV_ACCESS_LOCAL_WRITE : 0))
             return IBV_WC_LOC_PROT_ERR;
-        places.push_back(place_in(*mr, sge.addr, sge.length));
+        places.push_back(range_in(*mr, sge.addr, sge.length));
     }
     return IBV_WC_SUCCESS;
 }
 
-ibv_wc_status Engine::source_of(const Qp &qp, const Send &send, Places &places) const {
+static ibv_wc_status source_of(Fabric &fabric, const Qp &qp, const Send &send,
+                               MemoryRanges &places) {
     if (send.wr.inline_length == 0)
-        return local_places(qp, send.sges, false, places)
+        return local_ranges(fabric, qp, send.sges, false, places)
                    ? qp.context->device->profile->source_error
                    : IBV_WC_SUCCESS;
     places.push_back({nullptr, reinterpret_cast<uint64_t>(send.inlined.data()),
@@ -157,11 +185,11 @@ ibv_wc_status Engine::source_of(const Qp &qp, const Send &send, Places &places) 
     return IBV_WC_SUCCESS;
 }
 
-void Engine::keep_data(Qp &qp) {
+void keep_data(Fabric &fabric, Qp &qp) {
     for (Send &send : qp.sends) {
-        Places from;
+        MemoryRanges from;
         const bool has_data = send.wr.opcode != IBV_WR_RDMA_READ && !send.executed;
-        if (has_data && !source_of(qp, send, from) && send.wr.inline_length == 0) {
+        if (has_data && !source_of(fabric, qp, send, from) && send.wr.inline_length == 0) {
             send.inlined.resize(length_of(from));
             send.wr.inline_length = (uint32_t)send.inlined.size();
             copy(from, {{nullptr, reinterpret_cast<uint64_t>(send.inlined.data()),
@@ -173,17 +201,17 @@ void Engine::keep_data(Qp &qp) {
 
 // Returns the bound window with this key if the QP may use it. Linux 7.3,
 // drivers/infiniband/sw/rxe/rxe_mw.c, rxe_lookup_mw()
-const Mw *Engine::window_of(const Qp &peer, uint32_t key) const {
-    const Mw *const mw = fabric_.mw_of(key);
+static const Mw *window_of(Fabric &fabric, const Qp &peer, uint32_t key) {
+    const Mw *const mw = fabric.mw_of(key);
     const bool is_usable =
         mw && mw->key == key && mw->mr && (mw->type == IBV_MW_TYPE_1 || mw->qp == peer.number);
     return is_usable ? mw : nullptr;
 }
 
-ibv_wc_status Engine::remote_place(const Qp &peer, const SendWr &wr, uint64_t length,
-                                   Places &places) const {
-    const Mw *const mw = window_of(peer, wr.rkey);
-    const Mr *const mr = mw ? mw->mr : fabric_.mr_of(wr.rkey);
+static ibv_wc_status remote_range(Fabric &fabric, const Qp &peer, const SendWr &wr,
+                                  uint64_t length, MemoryRanges &places) {
+    const Mw *const mw = window_of(fabric, peer, wr.rkey);
+    const Mr *const mr = mw ? mw->mr : fabric.mr_of(wr.rkey);
     const sim_region region = mw ? mw->checked() : mr ? mr->checked() : sim_region{};
     const sim_send send = {wr.opcode,      wr.flags,      wr.num_sge,    length,
                            wr.remote_addr, wr.flush_type, wr.flush_level};
@@ -192,23 +220,28 @@ ibv_wc_status Engine::remote_place(const Qp &peer, const SendWr &wr, uint64_t le
                          mr ? &region : nullptr, peer.pd);
     if (status == IBV_WC_SUCCESS && wr.opcode == SIM_WR_FLUSH &&
         wr.flush_level == SIM_FLUSH_REGION)
-        places.push_back(mw ? place_in(*mr, mw->start, mw->length)
-                            : place_in(*mr, mr->iova, mr->length));
+        places.push_back(mw ? range_in(*mr, mw->start, mw->length)
+                            : range_in(*mr, mr->iova, mr->length));
     else if (status == IBV_WC_SUCCESS && length > 0)
-        places.push_back(place_in(
+        places.push_back(range_in(
             *mr, wr.remote_addr + (mw && mw->is_zero_based() ? mw->start : 0), length));
     return status;
 }
 
 // ---- memory windows ------------------------------------------------------------------------
 
+static Result done(Send &send, ibv_wc_status status) {
+    send.status = status;
+    return DONE;
+}
+
 // Linux 7.3, drivers/infiniband/sw/rxe/rxe_mw.c, rxe_bind_mw() and rxe_check_bind_mw()
-bool Engine::bind(const Qp &qp, const SendWr &wr) {
-    Mw *const mw = fabric_.find<Mw>(qp.session, wr.window);
+static bool bind_window(Fabric &fabric, const Qp &qp, const SendWr &wr) {
+    Mw *const mw = fabric.find<Mw>(qp.session, wr.window);
     const uint64_t length = wr.flush_length;
     if (!mw || mw->key != wr.window_rkey)
         return false;
-    Mr *const found = length > 0 ? fabric_.mr_of(wr.region_lkey) : nullptr;
+    Mr *const found = length > 0 ? fabric.mr_of(wr.region_lkey) : nullptr;
     if (length > 0 &&
         (!found || !(found->access & IBV_ACCESS_MW_BIND) ||
          ((wr.window_access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)) &&
@@ -230,8 +263,8 @@ bool Engine::bind(const Qp &qp, const SendWr &wr) {
 
 // Linux 7.3, drivers/infiniband/sw/rxe/rxe_mw.c, rxe_invalidate_mw(); rxe_mr.c,
 // rxe_invalidate_mr(), refuses the key of a region of a program.
-bool Engine::invalidate(uint32_t key) {
-    Mw *const mw = fabric_.mw_of(key);
+static bool invalidate_window(Fabric &fabric, uint32_t key) {
+    Mw *const mw = fabric.mw_of(key);
     if (!mw || mw->key != key || mw->type != IBV_MW_TYPE_2 || !mw->mr)
         return false;
     mw->use(nullptr);
@@ -239,16 +272,18 @@ bool Engine::invalidate(uint32_t key) {
 }
 
 // Linux 7.3, drivers/infiniband/sw/rxe/rxe_req.c, rxe_do_local_ops()
-Engine::Result Engine::execute_window(Qp &qp, Send &send) {
+static Result execute_window(Fabric &fabric, Qp &qp, Send &send) {
     if (send.wr.opcode == IBV_WR_BIND_MW)
-        return done(send, bind(qp, send.wr) ? IBV_WC_SUCCESS : IBV_WC_MW_BIND_ERR);
-    return done(send, invalidate(send.wr.imm_data) ? IBV_WC_SUCCESS : IBV_WC_LOC_QP_OP_ERR);
+        return done(send,
+                    bind_window(fabric, qp, send.wr) ? IBV_WC_SUCCESS : IBV_WC_MW_BIND_ERR);
+    return done(send, invalidate_window(fabric, send.wr.imm_data) ? IBV_WC_SUCCESS
+                                                                  : IBV_WC_LOC_QP_OP_ERR);
 }
 
 // ---- persistence ---------------------------------------------------------------------------
 
-void Engine::note_written(Qp &qp, const Places &places) {
-    for (const Place &place : places) {
+static void record_write(Qp &qp, const MemoryRanges &places) {
+    for (const MemoryRange &place : places) {
         if (!place.is_persistent)
             continue;
         Written *const last = qp.written.empty() ? nullptr : &qp.written.back();
@@ -262,8 +297,8 @@ void Engine::note_written(Qp &qp, const Places &places) {
 
 // A read makes the earlier writes of its QP reach the memory. On a platform with direct write,
 // these are persistent.
-void Engine::make_persistent(Qp &qp) {
-    if (!fabric_.options_.has_direct_write)
+static void make_persistent(Fabric &fabric, Qp &qp) {
+    if (!fabric.options().has_direct_write)
         return;
     for (const Written &written : qp.written)
         written.program->persist(written.address, written.length);
@@ -272,24 +307,34 @@ void Engine::make_persistent(Qp &qp) {
 
 // ---- requests ------------------------------------------------------------------------------
 
-Engine::Result Engine::done(Send &send, ibv_wc_status status) {
-    send.status = status;
-    return DONE;
+// InfiniBand Architecture Specification, volume 1, C9-222.1: raises an event, unless a receive
+// reports the error. Linux 7.3, drivers/infiniband/sw/siw/siw_qp_rx.c, siw_proc_write(): raises
+// none if no region has the key; siw_qp_tx.c, siw_qp_sq_process().
+static void report_violation(Fabric &fabric, Qp &peer, const Send &send) {
+    Receive receive;
+    if (is_iwarp(peer) && send.wr.opcode == IBV_WR_RDMA_READ)
+        fabric.raise_async(peer, IBV_EVENT_QP_REQ_ERR);
+    else if (is_iwarp(peer) && !fabric.mr_of(send.wr.rkey))
+        return;
+    else if (send.wr.opcode != IBV_WR_RDMA_WRITE_WITH_IMM)
+        fabric.raise_async(peer, IBV_EVENT_QP_ACCESS_ERR);
+    else if (take_receive(fabric, peer, receive))
+        complete_receive(fabric, peer, receive, failed(IBV_WC_REM_ACCESS_ERR), false);
 }
 
 // The target refuses the request, and its QP fails. On iWARP, the target closes the connection,
 // and a write has completed before: Linux 7.3, drivers/infiniband/sw/siw/siw_qp_rx.c,
 // siw_proc_write() and siw_init_terminate(). UC has no responses, and drops a message unless it
 // was for a receive that is invalid: sw/rxe/rxe_resp.c, rxe_responder().
-Engine::Result Engine::refuse(Qp &peer, Send &send, ibv_wc_status status) {
+static Result refuse(Fabric &fabric, Qp &peer, Send &send, ibv_wc_status status) {
     if (status == IBV_WC_REM_ACCESS_ERR) {
         peer.context->device->counters[COUNT_ACCESS_REFUSED]++;
         if (peer.type != IBV_QPT_UC)
-            report_violation(peer, send);
+            report_violation(fabric, peer, send);
     }
     const bool fails_receive = is_send(send.wr.opcode);
     if (peer.type != IBV_QPT_UC || fails_receive)
-        fail_later(peer.number);
+        fail_qp_later(fabric, peer.number);
     if (peer.type == IBV_QPT_UC)
         return done(send, IBV_WC_SUCCESS);
     if (!is_iwarp(peer))
@@ -298,112 +343,29 @@ Engine::Result Engine::refuse(Qp &peer, Send &send, ibv_wc_status status) {
                 send.wr.opcode == IBV_WR_RDMA_READ ? IBV_WC_WR_FLUSH_ERR : IBV_WC_SUCCESS);
 }
 
-// InfiniBand Architecture Specification, volume 1, C9-222.1: raises an event, unless a receive
-// reports the error. Linux 7.3, drivers/infiniband/sw/siw/siw_qp_rx.c, siw_proc_write(): raises
-// none if no region has the key; siw_qp_tx.c, siw_qp_sq_process().
-void Engine::report_violation(Qp &peer, const Send &send) {
-    Receive receive;
-    if (is_iwarp(peer) && send.wr.opcode == IBV_WR_RDMA_READ)
-        raise_async(peer, IBV_EVENT_QP_REQ_ERR);
-    else if (is_iwarp(peer) && !fabric_.mr_of(send.wr.rkey))
-        return;
-    else if (send.wr.opcode != IBV_WR_RDMA_WRITE_WITH_IMM)
-        raise_async(peer, IBV_EVENT_QP_ACCESS_ERR);
-    else if (take_receive(peer, receive))
-        complete_receive(peer, receive, failed(IBV_WC_REM_ACCESS_ERR), false);
-}
-
-// A program that has ended does not respond; its queue pairs are destroyed soon.
-Engine::Result Engine::execute(Qp &qp, Send &send) try {
-    if (send.wr.opcode == IBV_WR_BIND_MW || send.wr.opcode == IBV_WR_LOCAL_INV)
-        return execute_window(qp, send);
-    if (qp.type == IBV_QPT_UD)
-        return execute_datagram(qp, send);
-    Qp *const peer = fabric_.peer_of(qp);
-    if (!peer ||
-        (peer->attr.qp_state != IBV_QPS_RTR && peer->attr.qp_state != IBV_QPS_RTS &&
-         peer->attr.qp_state != IBV_QPS_SQD) ||
-        (!fabric_.options_.is_stepped &&
-         !fabric_.reachable(*qp.context->device, *peer->context->device)))
-        return lose(qp, nullptr, send);
-    const XrcReceiver receiver(*peer, srq_of(*peer, send.wr.remote_srqn));
-    const Result result = execute_on(qp, *peer, send);
-    if (result != DONE)
-        return lose(qp, peer, send, result);
-    count_executed(qp, *peer, send);
-    return DONE;
-} catch (const ProgramEnded &) {
-    return lose(qp, nullptr, send);
-}
-
-// UC does not wait for a response or a receive.
-Engine::Result Engine::lose(const Qp &qp, const Qp *peer, Send &send, Result result) {
-    Places from;
-    if (qp.type != IBV_QPT_UC)
-        return result;
-    done(send, source_of(qp, send, from));
-    count_dropped(qp, peer, send);
-    return DONE;
-}
-
-// NULL: the QP is not of XRC, or its domain has no such SRQ.
-Srq *Engine::srq_of(const Qp &peer, uint32_t number) const {
-    const auto found = peer.xrcd ? fabric_.objects().find(number) : fabric_.objects().end();
-    if (found == fabric_.objects().end() || found->second->kind != Object::SRQ)
-        return nullptr;
-    Srq *const srq = static_cast<Srq *>(found->second.get());
-    return srq->xrcd && srq->xrcd->domain == peer.xrcd->domain ? srq : nullptr;
-}
-
-// UC has sends and writes: Linux 7.3, drivers/infiniband/sw/rxe/rxe_req.c, next_opcode_uc().
-Engine::Result Engine::execute_on(Qp &qp, Qp &peer, Send &send) {
-    if (qp.type == IBV_QPT_UC && !is_send(send.wr.opcode) && !is_write(send.wr.opcode))
-        return done(send, IBV_WC_LOC_QP_OP_ERR);
-    if (peer.type == IBV_QPT_XRC_RECV && !peer.srq)
-        return refuse(peer, send, IBV_WC_REM_INV_REQ_ERR);
-    switch (send.wr.opcode) {
-    case IBV_WR_SEND:
-    case IBV_WR_SEND_WITH_IMM:
-    case IBV_WR_SEND_WITH_INV:
-        return execute_send(qp, peer, send);
-    case IBV_WR_RDMA_READ:
-        return execute_read(qp, peer, send);
-    case SIM_WR_FLUSH:
-        return execute_flush(peer, send);
-    case IBV_WR_ATOMIC_CMP_AND_SWP:
-    case IBV_WR_ATOMIC_FETCH_AND_ADD:
-        return execute_atomic(qp, peer, send);
-    case IBV_WR_RDMA_WRITE:
-    case IBV_WR_RDMA_WRITE_WITH_IMM:
-    case SIM_WR_ATOMIC_WRITE:
-        return execute_write(qp, peer, send);
-    default: // Linux 7.3, drivers/infiniband/sw/rxe/rxe_req.c, next_opcode()
-        return done(send, IBV_WC_LOC_QP_OP_ERR);
-    }
-}
-
 // iWARP does not wait for a receive: Linux 7.3, drivers/infiniband/sw/siw/siw_qp_rx.c,
 // siw_proc_send().
-Engine::Result Engine::lacks_receive(Qp &peer, Send &send) {
+static Result refuse_without_receive(Fabric &fabric, Qp &peer, Send &send) {
     if (!is_iwarp(peer))
         return NO_RECEIVE;
-    return refuse(peer, send, IBV_WC_REM_OP_ERR);
+    return refuse(fabric, peer, send, IBV_WC_REM_OP_ERR);
 }
 
 // A QP that cannot complete the receive fails and sends no response: Linux 7.3,
 // drivers/infiniband/sw/rxe/rxe_resp.c, RESPST_ERR_CQ_OVERFLOW. On iWARP, TCP has already
 // acknowledged the message.
-Engine::Result Engine::deliver(Qp &peer, Send &send, const Receive &receive, const ibv_wc &wc) {
-    if (complete_receive(peer, receive, wc, send.wr.flags & IBV_SEND_SOLICITED) ||
+static Result deliver(Fabric &fabric, Qp &peer, Send &send, const Receive &receive,
+                      const ibv_wc &wc) {
+    if (complete_receive(fabric, peer, receive, wc, send.wr.flags & IBV_SEND_SOLICITED) ||
         is_iwarp(peer))
         return done(send, IBV_WC_SUCCESS);
-    fail_later(peer.number);
-    return NO_ANSWER;
+    fail_qp_later(fabric, peer.number);
+    return NO_RESPONSE;
 }
 
 // Copies a message into a receive, which stays posted if one of the programs has ended.
-Engine::Copied Engine::fill(Qp &qp, const Receive &receive, const Places &from,
-                            const Places &to) {
+static Copied fill_receive(Qp &qp, const Receive &receive, const MemoryRanges &from,
+                           const MemoryRanges &to) {
     try {
         const Copied copied = copy(from, to);
         if (copied == NO_SOURCE) // the message did not end
@@ -415,17 +377,18 @@ Engine::Copied Engine::fill(Qp &qp, const Receive &receive, const Places &from,
     }
 }
 
-Engine::Result Engine::execute_send(Qp &qp, Qp &peer, Send &send) {
-    Places from, to;
-    if (const ibv_wc_status status = source_of(qp, send, from))
+static Result execute_send(Fabric &fabric, Qp &qp, Qp &peer, Send &send) {
+    MemoryRanges from, to;
+    if (const ibv_wc_status status = source_of(fabric, qp, send, from))
         return done(send, status);
     Receive receive;
-    if (!take_receive(peer, receive))
-        return lacks_receive(peer, send);
+    if (!take_receive(fabric, peer, receive))
+        return refuse_without_receive(fabric, peer, send);
     const uint64_t length = length_of(from);
-    bool is_protected = local_places(peer, receive.sges, true, to);
+    bool is_protected = local_ranges(fabric, peer, receive.sges, true, to);
     const bool is_too_long = !is_protected && length > length_of(to);
-    const Copied copied = is_protected || is_too_long ? COPIED : fill(peer, receive, from, to);
+    const Copied copied =
+        is_protected || is_too_long ? COPIED : fill_receive(peer, receive, from, to);
     if (copied == NO_SOURCE)
         return done(send, qp.context->device->profile->source_error);
     is_protected |= copied == NO_TARGET;
@@ -433,151 +396,126 @@ Engine::Result Engine::execute_send(Qp &qp, Qp &peer, Send &send) {
         const sim_profile &profile = *peer.context->device->profile;
         const ibv_wc_status status =
             is_protected ? profile.receive_error : profile.length_error;
-        complete_receive(peer, receive, failed(status), false);
+        complete_receive(fabric, peer, receive, failed(status), false);
         if (is_iwarp(peer)) // siw_qp_rx.c, siw_proc_send()
-            raise_async(peer, is_protected ? IBV_EVENT_QP_ACCESS_ERR : IBV_EVENT_QP_FATAL);
-        return refuse(peer, send,
+            fabric.raise_async(peer,
+                               is_protected ? IBV_EVENT_QP_ACCESS_ERR : IBV_EVENT_QP_FATAL);
+        return refuse(fabric, peer, send,
                       status == IBV_WC_LOC_LEN_ERR ? IBV_WC_REM_INV_REQ_ERR
                                                    : IBV_WC_REM_OP_ERR);
     }
-    note_written(qp, to);
+    record_write(qp, to);
     // Linux 7.3, drivers/infiniband/sw/rxe/rxe_resp.c, RESPST_ERR_INVALIDATE_RKEY
-    if (send.wr.opcode == IBV_WR_SEND_WITH_INV && !invalidate(send.wr.imm_data)) {
-        complete_receive(peer, receive, failed(IBV_WC_REM_INV_REQ_ERR), false);
-        return refuse(peer, send, IBV_WC_REM_INV_REQ_ERR);
+    if (send.wr.opcode == IBV_WR_SEND_WITH_INV &&
+        !invalidate_window(fabric, send.wr.imm_data)) {
+        complete_receive(fabric, peer, receive, failed(IBV_WC_REM_INV_REQ_ERR), false);
+        return refuse(fabric, peer, send, IBV_WC_REM_INV_REQ_ERR);
     }
-    return deliver(peer, send, receive, received(send, length, IBV_WC_RECV));
+    return deliver(fabric, peer, send, receive, received(send, length, IBV_WC_RECV));
 }
 
-Engine::Result Engine::execute_write(Qp &qp, Qp &peer, Send &send) {
-    Places from, to;
+static bool lacks_read_resources(const Qp &peer) {
+    return !is_iwarp(peer) && peer.attr.max_dest_rd_atomic == 0;
+}
+
+static Result execute_write(Fabric &fabric, Qp &qp, Qp &peer, Send &send) {
+    MemoryRanges from, to;
     const bool is_atomic = send.wr.opcode == SIM_WR_ATOMIC_WRITE;
     if (is_atomic)
         from.push_back(
             {nullptr, reinterpret_cast<uint64_t>(&send.wr.compare_add), 8, false, false});
-    else if (const ibv_wc_status status = source_of(qp, send, from))
+    else if (const ibv_wc_status status = source_of(fabric, qp, send, from))
         return done(send, status);
     const uint64_t length = length_of(from);
     const bool takes_receive = send.wr.opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
     if (takes_receive && !has_receive(peer))
-        return lacks_receive(peer, send);
+        return refuse_without_receive(fabric, peer, send);
     if (is_atomic && lacks_read_resources(peer))
-        return refuse(peer, send, IBV_WC_REM_INV_REQ_ERR);
-    if (const ibv_wc_status status = remote_place(peer, send.wr, length, to))
-        return refuse(peer, send, status);
+        return refuse(fabric, peer, send, IBV_WC_REM_INV_REQ_ERR);
+    if (const ibv_wc_status status = remote_range(fabric, peer, send.wr, length, to))
+        return refuse(fabric, peer, send, status);
     if (const Copied copied = copy(from, to); copied == NO_SOURCE)
         return done(send, qp.context->device->profile->source_error);
     else if (copied == NO_TARGET)
-        return refuse(peer, send, IBV_WC_REM_OP_ERR);
-    note_written(qp, to);
-    if (is_atomic && fabric_.options_.has_direct_write)
-        make_persistent(qp);
+        return refuse(fabric, peer, send, IBV_WC_REM_OP_ERR);
+    record_write(qp, to);
+    if (is_atomic && fabric.options().has_direct_write)
+        make_persistent(fabric, qp);
     Receive receive;
-    if (takes_receive && take_receive(peer, receive))
-        return deliver(peer, send, receive, received(send, length, IBV_WC_RECV_RDMA_WITH_IMM));
+    if (takes_receive && take_receive(fabric, peer, receive))
+        return deliver(fabric, peer, send, receive,
+                       received(send, length, IBV_WC_RECV_RDMA_WITH_IMM));
     return done(send, IBV_WC_SUCCESS);
 }
 
-Engine::Result Engine::execute_read(Qp &qp, Qp &peer, Send &send) {
-    Places from, to;
-    if (const ibv_wc_status status = local_places(qp, send.sges, true, to)) {
+static Result execute_read(Fabric &fabric, Qp &qp, Qp &peer, Send &send) {
+    MemoryRanges from, to;
+    if (const ibv_wc_status status = local_ranges(fabric, qp, send.sges, true, to)) {
         if (is_iwarp(peer))
-            raise_async(qp, IBV_EVENT_QP_ACCESS_ERR); // siw_qp_rx.c, siw_proc_rresp()
+            fabric.raise_async(qp, IBV_EVENT_QP_ACCESS_ERR); // siw_qp_rx.c, siw_proc_rresp()
         return done(send, status);
     }
     if (lacks_read_resources(peer))
-        return refuse(peer, send, IBV_WC_REM_INV_REQ_ERR);
-    if (const ibv_wc_status status = remote_place(peer, send.wr, length_of(to), from))
-        return refuse(peer, send, status);
+        return refuse(fabric, peer, send, IBV_WC_REM_INV_REQ_ERR);
+    if (const ibv_wc_status status = remote_range(fabric, peer, send.wr, length_of(to), from))
+        return refuse(fabric, peer, send, status);
     if (const Copied copied = copy(from, to); copied == NO_SOURCE)
-        return refuse(peer, send, IBV_WC_REM_OP_ERR);
+        return refuse(fabric, peer, send, IBV_WC_REM_OP_ERR);
     else if (copied == NO_TARGET)
         return done(send, IBV_WC_LOC_PROT_ERR);
     if (length_of(to) > 0) // a read of no bytes need not reach the memory
-        make_persistent(qp);
+        make_persistent(fabric, qp);
     send.byte_len = (uint32_t)length_of(to);
     return done(send, IBV_WC_SUCCESS);
 }
 
-bool Engine::lacks_read_resources(const Qp &peer) {
-    return !is_iwarp(peer) && peer.attr.max_dest_rd_atomic == 0;
-}
-
-Engine::Result Engine::execute_atomic(Qp &qp, Qp &peer, Send &send) {
-    Places word, to;
+static Result execute_atomic(Fabric &fabric, Qp &qp, Qp &peer, Send &send) {
+    MemoryRanges word, to;
     uint64_t before = 0;
     // An invalid SGE fails the request only after the other side has executed it.
-    const ibv_wc_status local = local_places(qp, send.sges, true, to);
+    const ibv_wc_status local = local_ranges(fabric, qp, send.sges, true, to);
     if (!local && length_of(to) < sizeof(before))
         return done(send, IBV_WC_LOC_LEN_ERR);
     if (lacks_read_resources(peer))
-        return refuse(peer, send, IBV_WC_REM_INV_REQ_ERR);
-    if (const ibv_wc_status status = remote_place(peer, send.wr, sizeof(before), word))
-        return refuse(peer, send, status);
-    const Place own{nullptr, reinterpret_cast<uint64_t>(&before), sizeof(before), false, false};
-    if (!read_place(word[0], 0, &before, sizeof(before)))
-        return refuse(peer, send, IBV_WC_REM_OP_ERR);
+        return refuse(fabric, peer, send, IBV_WC_REM_INV_REQ_ERR);
+    if (const ibv_wc_status status = remote_range(fabric, peer, send.wr, sizeof(before), word))
+        return refuse(fabric, peer, send, status);
+    const MemoryRange own{nullptr, reinterpret_cast<uint64_t>(&before), sizeof(before), false,
+                          false};
+    if (!read_range(word[0], 0, &before, sizeof(before)))
+        return refuse(fabric, peer, send, IBV_WC_REM_OP_ERR);
     const uint64_t after =
         sim_atomic_result(send.wr.opcode, before, send.wr.compare_add, send.wr.swap);
     if (!word[0].program->write(word[0].address, &after, sizeof(after)) && word[0].may_fail)
-        return refuse(peer, send, IBV_WC_REM_OP_ERR);
-    note_written(qp, word);
-    make_persistent(qp);
+        return refuse(fabric, peer, send, IBV_WC_REM_OP_ERR);
+    record_write(qp, word);
+    make_persistent(fabric, qp);
     send.byte_len = sizeof(before);
     return done(send, !local && copy({own}, to) ? IBV_WC_LOC_PROT_ERR : local);
 }
 
 // Linux 7.3, drivers/infiniband/sw/rxe/rxe_resp.c, process_flush().
-Engine::Result Engine::execute_flush(Qp &peer, Send &send) {
-    Places range;
-    if (const ibv_wc_status status = remote_place(peer, send.wr, send.wr.flush_length, range))
-        return refuse(peer, send, status);
-    for (const Place &place : range)
+static Result execute_flush(Fabric &fabric, Qp &peer, Send &send) {
+    MemoryRanges range;
+    if (const ibv_wc_status status =
+            remote_range(fabric, peer, send.wr, send.wr.flush_length, range))
+        return refuse(fabric, peer, send, status);
+    for (const MemoryRange &place : range)
         if ((send.wr.flush_type & SIM_FLUSH_PERSISTENT) && place.is_persistent)
             place.program->persist(place.address, place.length);
     return done(send, IBV_WC_SUCCESS);
 }
 
-// A datagram without a receiver is lost, and the sender gets no error. Linux 7.3,
-// drivers/infiniband/sw/rxe/rxe_recv.c, rxe_rcv_mcast_pkt(): each QP of a group gets a copy.
-Engine::Result Engine::execute_datagram(Qp &qp, Send &send) {
-    Places from;
-    if (const ibv_wc_status status = source_of(qp, send, from))
-        return done(send, status);
-    const Ah *const ah = fabric_.find<Ah>(qp.session, send.wr.ah);
-    if (!ah || ah->pd != qp.pd)
-        return done(send, IBV_WC_LOC_QP_OP_ERR);
-    if (length_of(from) > 4096) // the MTU
-        return done(send, IBV_WC_LOC_LEN_ERR);
-    count_datagram(qp, length_of(from));
-    const Fate fate = fabric_.fate_of_datagram(*qp.context->device);
-    std::vector<Qp *> to;
-    if (send.wr.remote_qpn == SIM_MULTICAST_QP)
-        to = fabric_.members_of(ah->attr.grh.dgid);
-    else if (Device *const device = fabric_.device_at(ah->attr))
-        if (Qp *const peer = fabric_.find_qp(*device, send.wr.remote_qpn))
-            to = {peer};
-    if (fate == Fate::LOST)
-        to.clear();
-    else if (fate == Fate::REPEATED)
-        for (size_t i = 0, count = to.size(); i < count; i++)
-            to.push_back(to[i]);
-    for (Qp *const peer : to)
-        if (deliver_datagram(qp, send, *ah, from, *peer) == NO_SOURCE)
-            return done(send, qp.context->device->profile->source_error);
-    return done(send, IBV_WC_SUCCESS);
-}
-
-Engine::Copied Engine::deliver_datagram(const Qp &qp, const Send &send, const Ah &ah,
-                                        Places from, Qp &peer) try {
+static Copied deliver_datagram(Fabric &fabric, const Qp &qp, const Send &send, const Ah &ah,
+                               MemoryRanges from, Qp &peer) try {
     const Device &device = *qp.context->device;
     const uint32_t qkey = send.wr.remote_qkey & 0x80000000 ? qp.attr.qkey : send.wr.remote_qkey;
     Receive receive;
     if (peer.type != IBV_QPT_UD || peer.attr.qp_state < IBV_QPS_RTR ||
         peer.attr.qp_state == IBV_QPS_ERR || peer.attr.qkey != qkey ||
-        !fabric_.reachable(device, *peer.context->device))
+        !fabric.reachable(device, *peer.context->device))
         return COPIED;
-    const bool has_receive = take_receive(peer, receive);
+    const bool has_receive = take_receive(fabric, peer, receive);
     count_delivery(peer, length_of(from), has_receive);
     if (!has_receive)
         return COPIED;
@@ -588,11 +526,12 @@ Engine::Copied Engine::deliver_datagram(const Qp &qp, const Send &send, const Ah
     from.insert(from.begin(),
                 {nullptr, reinterpret_cast<uint64_t>(&grh), GRH_BYTES, false, false});
     const uint64_t length = length_of(from);
-    Places to;
-    ibv_wc_status status = local_places(peer, receive.sges, true, to);
+    MemoryRanges to;
+    ibv_wc_status status = local_ranges(fabric, peer, receive.sges, true, to);
     if (status == IBV_WC_SUCCESS && length > length_of(to))
         status = IBV_WC_LOC_LEN_ERR;
-    const Copied copied = status == IBV_WC_SUCCESS ? fill(peer, receive, from, to) : COPIED;
+    const Copied copied =
+        status == IBV_WC_SUCCESS ? fill_receive(peer, receive, from, to) : COPIED;
     if (copied == NO_SOURCE)
         return NO_SOURCE;
     if (copied == NO_TARGET)
@@ -601,10 +540,110 @@ Engine::Copied Engine::deliver_datagram(const Qp &qp, const Send &send, const Ah
     wc.src_qp = qp.number;
     wc.slid = device.lid;
     wc.wc_flags |= ah.attr.is_global ? IBV_WC_GRH : 0;
-    complete_receive(peer, receive, wc, send.wr.flags & IBV_SEND_SOLICITED);
+    complete_receive(fabric, peer, receive, wc, send.wr.flags & IBV_SEND_SOLICITED);
     return COPIED;
 } catch (const ProgramEnded &) {
     return COPIED; // one of the programs has ended: the datagram is lost
+}
+
+// A datagram without a receiver is lost, and the sender gets no error. Linux 7.3,
+// drivers/infiniband/sw/rxe/rxe_recv.c, rxe_rcv_mcast_pkt(): each QP of a group gets a copy.
+static Result execute_datagram(Fabric &fabric, Qp &qp, Send &send) {
+    MemoryRanges from;
+    if (const ibv_wc_status status = source_of(fabric, qp, send, from))
+        return done(send, status);
+    const Ah *const ah = fabric.find<Ah>(qp.session, send.wr.ah);
+    if (!ah || ah->pd != qp.pd)
+        return done(send, IBV_WC_LOC_QP_OP_ERR);
+    if (length_of(from) > 4096) // the MTU
+        return done(send, IBV_WC_LOC_LEN_ERR);
+    count_datagram(qp, length_of(from));
+    const Fate fate = fabric.fate_of_datagram(*qp.context->device);
+    std::vector<Qp *> to;
+    if (send.wr.remote_qpn == SIM_MULTICAST_QP)
+        to = fabric.members_of(ah->attr.grh.dgid);
+    else if (Device *const device = fabric.device_at(ah->attr))
+        if (Qp *const peer = fabric.find_qp(*device, send.wr.remote_qpn))
+            to = {peer};
+    if (fate == Fate::LOST)
+        to.clear();
+    else if (fate == Fate::REPEATED)
+        for (size_t i = 0, count = to.size(); i < count; i++)
+            to.push_back(to[i]);
+    for (Qp *const peer : to)
+        if (deliver_datagram(fabric, qp, send, *ah, from, *peer) == NO_SOURCE)
+            return done(send, qp.context->device->profile->source_error);
+    return done(send, IBV_WC_SUCCESS);
+}
+
+// UC does not wait for a response or a receive.
+static Result lose(Fabric &fabric, const Qp &qp, const Qp *peer, Send &send,
+                   Result result = NO_RESPONSE) {
+    MemoryRanges from;
+    if (qp.type != IBV_QPT_UC)
+        return result;
+    done(send, source_of(fabric, qp, send, from));
+    count_dropped(qp, peer, send);
+    return DONE;
+}
+
+// NULL: the QP is not of XRC, or its domain has no such SRQ.
+static Srq *srq_of(const Fabric &fabric, const Qp &peer, uint32_t number) {
+    const auto found = peer.xrcd ? fabric.objects().find(number) : fabric.objects().end();
+    if (found == fabric.objects().end() || found->second->kind != Object::SRQ)
+        return nullptr;
+    Srq *const srq = static_cast<Srq *>(found->second.get());
+    return srq->xrcd && srq->xrcd->domain == peer.xrcd->domain ? srq : nullptr;
+}
+
+// UC has sends and writes: Linux 7.3, drivers/infiniband/sw/rxe/rxe_req.c, next_opcode_uc().
+static Result execute_on(Fabric &fabric, Qp &qp, Qp &peer, Send &send) {
+    if (qp.type == IBV_QPT_UC && !is_send(send.wr.opcode) && !is_write(send.wr.opcode))
+        return done(send, IBV_WC_LOC_QP_OP_ERR);
+    if (peer.type == IBV_QPT_XRC_RECV && !peer.srq)
+        return refuse(fabric, peer, send, IBV_WC_REM_INV_REQ_ERR);
+    switch (send.wr.opcode) {
+    case IBV_WR_SEND:
+    case IBV_WR_SEND_WITH_IMM:
+    case IBV_WR_SEND_WITH_INV:
+        return execute_send(fabric, qp, peer, send);
+    case IBV_WR_RDMA_READ:
+        return execute_read(fabric, qp, peer, send);
+    case SIM_WR_FLUSH:
+        return execute_flush(fabric, peer, send);
+    case IBV_WR_ATOMIC_CMP_AND_SWP:
+    case IBV_WR_ATOMIC_FETCH_AND_ADD:
+        return execute_atomic(fabric, qp, peer, send);
+    case IBV_WR_RDMA_WRITE:
+    case IBV_WR_RDMA_WRITE_WITH_IMM:
+    case SIM_WR_ATOMIC_WRITE:
+        return execute_write(fabric, qp, peer, send);
+    default: // Linux 7.3, drivers/infiniband/sw/rxe/rxe_req.c, next_opcode()
+        return done(send, IBV_WC_LOC_QP_OP_ERR);
+    }
+}
+
+// A program that has ended does not respond; its queue pairs are destroyed soon.
+Result execute(Fabric &fabric, Qp &qp, Send &send) try {
+    if (send.wr.opcode == IBV_WR_BIND_MW || send.wr.opcode == IBV_WR_LOCAL_INV)
+        return execute_window(fabric, qp, send);
+    if (qp.type == IBV_QPT_UD)
+        return execute_datagram(fabric, qp, send);
+    Qp *const peer = fabric.peer_of(qp);
+    if (!peer ||
+        (peer->attr.qp_state != IBV_QPS_RTR && peer->attr.qp_state != IBV_QPS_RTS &&
+         peer->attr.qp_state != IBV_QPS_SQD) ||
+        (!fabric.options().is_stepped &&
+         !fabric.reachable(*qp.context->device, *peer->context->device)))
+        return lose(fabric, qp, nullptr, send);
+    const XrcReceiver receiver(*peer, srq_of(fabric, *peer, send.wr.remote_srqn));
+    const Result result = execute_on(fabric, qp, *peer, send);
+    if (result != DONE)
+        return lose(fabric, qp, peer, send, result);
+    count_executed(qp, *peer, send);
+    return DONE;
+} catch (const ProgramEnded &) {
+    return lose(fabric, qp, nullptr, send);
 }
 
 } // namespace sim

@@ -164,7 +164,7 @@ void Network::execute(Link &link, int side, Visible visible, bool passes) {
     else if (opcode != IBV_WR_RDMA_WRITE)
         apply_placed(link, side, 0, UINT64_MAX);
     const uint32_t rkey = send.wr.rkey;
-    if (sim::Engine(*m_fabric).step(qp, send) == sim::Engine::NO_RECEIVE)
+    if (sim::step_send(*m_fabric, qp, send) == sim::NO_RECEIVE)
         simulation.fail("a message arrives without a receive: iWARP ends its connection");
     else if (send.status && m_fabric->mr_of(rkey))
         simulation.fail(
@@ -188,12 +188,12 @@ void Network::execute_part(Link &link, int side) {
     if (send.wr.opcode == IBV_WR_SEND || send.wr.opcode == IBV_WR_SEND_WITH_IMM) {
         sim::Qp &target = *qp_of(link, 1 - side);
         if (target.srq && simulation.random_bit())
-            sim::Engine(*m_fabric).interrupt_receive(target);
+            sim::interrupt_receive(*m_fabric, target);
         return;
     }
     if (!is_write(send.wr.opcode) || !m_fabric->mr_of(send.wr.rkey))
         return;
-    sim::Engine(*m_fabric).keep_data(*qp);
+    sim::keep_data(*m_fabric, *qp);
     each_word(send.wr.remote_addr, reinterpret_cast<const char *>(send.inlined.data()),
               send.wr.inline_length, [&](const Part &part) {
                   if (simulation.random_bit())
@@ -202,13 +202,13 @@ void Network::execute_part(Link &link, int side) {
 }
 
 void Network::complete(Link &link, int side) {
-    sim::Engine(*m_fabric).complete_sends(*qp_of(link, side));
+    sim::complete_sends(*m_fabric, *qp_of(link, side));
 }
 
 // Also fails executed operations, whose acknowledgements are lost.
 void Network::fail(Link &link, int side) {
     link.broken = true;
-    sim::Engine(*m_fabric).fail_outstanding(*qp_of(link, side), true);
+    sim::fail_outstanding(*m_fabric, *qp_of(link, side), true);
 }
 
 void Network::break_link(Link &link, Outcome outcome, bool silently) {
@@ -241,7 +241,7 @@ bool Network::end_queue_pair(Link &link, int side) {
     }
     apply_placed(link, 1 - side, 0, UINT64_MAX);
     if (side == 0 && can_execute(link, 0, false)) {
-        m_fabric->abandon(qp);
+        sim::abandon_qp(*m_fabric, qp);
         return true;
     }
     link.ends[side].qp = 0;

@@ -10,7 +10,9 @@
 #include "process.hh"
 
 #include "client/client.hh"
-#include "model/engine.hh"
+#include "model/comp.hh"
+#include "model/qp_state.hh"
+#include "model/req.hh"
 
 #include <optional>
 #include <unordered_map>

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// qp_state.hh -- a queue pair fails, is reset or is deleted.
+
+#ifndef RPMA_SIM_QP_STATE_HH
+#define RPMA_SIM_QP_STATE_HH 1
+
+#include "fabric.hh"
+
+namespace sim {
+
+inline bool is_iwarp(const Qp &qp) {
+    return qp.context->device->profile->transport == SIM_IWARP;
+}
+void fail_qp(Fabric &fabric, Qp &qp); // moves the QP to the error state, flushes its queues
+void fail_qp_later(Fabric &fabric, uint32_t number);
+// For Options::is_stepped: completes all requests with errors; `lost_responses`: the first one
+// as if its retries had failed.
+void fail_outstanding(Fabric &fabric, Qp &qp, bool lost_responses);
+void disconnect_iwarp(Fabric &fabric, Qp &qp); // the QP keeps its state
+void reset_qp(Fabric &fabric, Qp &qp);         // empties the queues without completions
+void release_qp(Fabric &fabric, Qp &qp);       // called before the QP is deleted
+// Detaches the QP from its program, which has deleted it or has ended. Packets of the QP are
+// still in flight.
+void abandon_qp(Fabric &fabric, Qp &qp);
+
+} // namespace sim
+
+#endif // RPMA_SIM_QP_STATE_HH

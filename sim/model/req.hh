@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// req.hh -- the requester: the order of the requests of a queue pair, and their retries.
+
+#ifndef RPMA_SIM_REQ_HH
+#define RPMA_SIM_REQ_HH 1
+
+#include "resp.hh"
+
+namespace sim {
+
+// Executes and completes the due requests of the send queue.
+void run_sends(Fabric &fabric, Qp &qp);
+// For Options::is_stepped: executes a request; complete_sends() completes the executed ones.
+Result step_send(Fabric &fabric, Qp &qp, Send &send);
+// Continues the requests of peers that wait for a receive.
+void retry_rejected_sends(Fabric &fabric);
+// Runs the send queue at `time`, unless it runs earlier.
+void start_send_timer(Fabric &fabric, Qp &qp, uint64_t time);
+
+} // namespace sim
+
+#endif // RPMA_SIM_REQ_HH

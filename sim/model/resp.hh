@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// resp.hh -- the responder: the effects of a request on memory and on the other side.
+
+#ifndef RPMA_SIM_RESP_HH
+#define RPMA_SIM_RESP_HH 1
+
+#include "fabric.hh"
+
+namespace sim {
+
+enum Result { DONE, NO_RECEIVE, NO_RESPONSE };
+
+// A range of a program's memory, or of the fabric's own (no program).
+struct MemoryRange {
+    std::shared_ptr<Program> program;
+    uint64_t address, length;
+    bool may_fail;      // on-demand paging: the memory may be missing; otherwise it is pinned
+    bool is_persistent; // the memory is, or may be, persistent
+};
+using MemoryRanges = std::vector<MemoryRange>;
+enum Copied { COPIED, NO_SOURCE, NO_TARGET };
+
+bool has_imm(uint32_t opcode); // of a request
+
+// Executes a request, and sets its status if the result is DONE.
+Result execute(Fabric &fabric, Qp &qp, Send &send);
+// Takes the next receive of the queue pair. Returns false if there is none.
+bool take_receive(Fabric &fabric, Qp &qp, Receive &receive);
+// Copies the data of requests, before the program's memory is gone.
+void keep_data(Fabric &fabric, Qp &qp);
+
+} // namespace sim
+
+#endif // RPMA_SIM_RESP_HH
