@@ -5,8 +5,8 @@
 // call: two hosts do the same work with it and without, and the results differ.
 
 #include "../../model/faults.hh"
-#include "../../server/direct.hh"
 #include "../../protocol/protocol_cm.hh"
+#include "../../server/direct.hh"
 #include "../client/connect_qp.hh"
 
 #include <arpa/inet.h>
