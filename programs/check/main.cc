@@ -3,6 +3,8 @@
 
 // main.cc -- rpma-check: asks a device whether it does what the manual and the library promise
 
+#include <csignal>
+
 #include "run.hh"
 #include "server.hh"
 #include "standard_descriptors.hh"
@@ -17,7 +19,8 @@ static int run(const Options &options) {
     if (!options.power_cut.empty())
         return options.is_server ? serve_records(options) : write_records(options);
     Helper helper; // before the first use of a device
-    handle_signals();
+    handle_stop_signals();
+    (void)std::signal(SIGPIPE, SIG_IGN);
     // Keeps failures out of syslog, because the program prints them.
     (void)rpma_log_set_function(discard_message);
     return options.is_server ? run_server(options, helper) : run_client(options, helper);

@@ -8,12 +8,11 @@
 // that file. The memory has room for a ring of records: record N is at place N modulo their
 // number.
 
-#include "check.hh"
+#include "wire.hh"
 
 #include <array>
 #include <cerrno>
 #include <chrono>
-#include <csignal>
 #include <cstring>
 #include <fcntl.h>
 #include <fstream>
@@ -193,20 +192,10 @@ class Mapping {
 
 // ---- waiting -------------------------------------------------------------------------------
 
-volatile sig_atomic_t stopping;
-
-// Without SA_RESTART, a signal ends a wait.
-void handle_stop() {
-    struct sigaction action {};
-    action.sa_handler = [](int) { stopping = 1; };
-    for (const int number : {SIGINT, SIGTERM, SIGHUP})
-        sigaction(number, &action, nullptr);
-}
-
 // Waits for the descriptor. Returns false after a signal.
 bool wait_for(int fd) {
     pollfd descriptor = {fd, POLLIN, 0};
-    while (!stopping)
+    while (!is_stopping())
         if (poll(&descriptor, 1, POLL_MS) > 0)
             return true;
     return false;
@@ -235,7 +224,7 @@ class Writer {
         auto last_line = std::chrono::steady_clock::now();
         uint64_t bound = records_ / 2;
         ledger.add(progress_of(0, bound));
-        while (!stopping && !is_lost_) {
+        while (!is_stopping() && !is_lost_) {
             while (!is_lost_ && posted_ < std::min(done_ + DEPTH, bound))
                 post();
             take_completions();
@@ -305,7 +294,7 @@ class Writer {
 } // namespace
 
 int write_records(const Options &options) {
-    handle_stop();
+    handle_stop_signals();
     rpma::peer peer(rpma::get_ibv_context(options.address, RPMA_UTIL_IBV_CONTEXT_REMOTE));
     rpma::conn_cfg cfg;
     cfg.set_sq_size(2 * DEPTH).set_cq_size(2 * DEPTH).set_rq_size(1);
@@ -332,12 +321,12 @@ int write_records(const Options &options) {
     fmt::print("{} records {}, listed in {}: {}\n", writer.done(),
                options.no_flush ? "written without a flush" : "flushed",
                one_line(options.power_cut),
-               stopping ? "interrupted" : "the server is lost: " + writer.reason());
+               is_stopping() ? "interrupted" : "the server is lost: " + writer.reason());
     return EXIT_AS_EXPECTED;
 }
 
 int serve_records(const Options &options) {
-    handle_stop();
+    handle_stop_signals();
     const Mapping memory(options.power_cut, true);
     if (memory.size < LEAST * RECORD)
         fail("{} has {} bytes; the check needs {} or more", options.power_cut, memory.size,

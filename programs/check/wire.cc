@@ -19,16 +19,20 @@
 
 static volatile sig_atomic_t stopping;
 
-void handle_signals() {
+// Without SA_RESTART, a signal ends a wait.
+void handle_stop_signals() {
     struct sigaction action {};
     action.sa_handler = [](int) { stopping = 1; };
     for (const int number : {SIGINT, SIGTERM, SIGHUP})
         (void)sigaction(number, &action, nullptr);
-    (void)signal(SIGPIPE, SIG_IGN);
+}
+
+bool is_stopping() {
+    return stopping != 0;
 }
 
 void check_stopping() {
-    if (stopping != 0)
+    if (is_stopping())
         throw Interrupted("interrupted; there is no report");
 }
 

@@ -20,11 +20,12 @@ constexpr unsigned PROTOCOL = CHECK_PROTOCOL;
 
 // ---- waiting -----------------------------------------------------------------------------
 
-void handle_signals();
+void handle_stop_signals(); // SIGINT, SIGTERM and SIGHUP end waits
+bool is_stopping();         // after one of them
 struct Interrupted : Failure {
     using Failure::Failure;
 };
-// Throws after SIGINT, SIGTERM or SIGHUP.
+// Throws if is_stopping().
 void check_stopping();
 
 // The other side has ended, or does not respond.
