@@ -195,21 +195,10 @@ static void add_sge(struct ibv_send_wr *wr, const struct rpma_sge *sge) {
 
 // The request of an operation according to the manual pages.
 static void fill_send(struct sends *list, size_t i, const struct rpma_work *work) {
-    static const enum ibv_wr_opcode opcodes[] = {
-        [RPMA_WORK_READ] = IBV_WR_RDMA_READ,
-        [RPMA_WORK_WRITE] = IBV_WR_RDMA_WRITE,
-        [RPMA_WORK_WRITE_WITH_IMM] = IBV_WR_RDMA_WRITE_WITH_IMM,
-        [RPMA_WORK_ATOMIC_WRITE] = IBV_WR_RDMA_WRITE,
-        [RPMA_WORK_FLUSH] = IBV_WR_RDMA_READ,
-        [RPMA_WORK_SEND] = IBV_WR_SEND,
-        [RPMA_WORK_SEND_WITH_IMM] = IBV_WR_SEND_WITH_IMM,
-        [RPMA_WORK_FETCH_ADD] = IBV_WR_ATOMIC_FETCH_AND_ADD,
-        [RPMA_WORK_COMPARE_SWAP] = IBV_WR_ATOMIC_CMP_AND_SWP,
-    };
     struct ibv_send_wr *const wr = &list->wrs[i];
     *wr = (struct ibv_send_wr){.wr_id = (uintptr_t)work->op_context,
                                .sg_list = list->sges[i],
-                               .opcode = opcodes[work->type]};
+                               .opcode = operation_opcodes[work->type]};
     if (i > 0)
         list->wrs[i - 1].next = wr;
     if (work->flags & RPMA_F_COMPLETION_ALWAYS & ~RPMA_F_COMPLETION_ON_ERROR)

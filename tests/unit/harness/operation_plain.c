@@ -5,6 +5,18 @@
 
 #include "operation_plain.h"
 
+const enum ibv_wr_opcode operation_opcodes[] = {
+    [RPMA_WORK_READ] = IBV_WR_RDMA_READ,
+    [RPMA_WORK_WRITE] = IBV_WR_RDMA_WRITE,
+    [RPMA_WORK_WRITE_WITH_IMM] = IBV_WR_RDMA_WRITE_WITH_IMM,
+    [RPMA_WORK_ATOMIC_WRITE] = IBV_WR_RDMA_WRITE,
+    [RPMA_WORK_FLUSH] = IBV_WR_RDMA_READ,
+    [RPMA_WORK_SEND] = IBV_WR_SEND,
+    [RPMA_WORK_SEND_WITH_IMM] = IBV_WR_SEND_WITH_IMM,
+    [RPMA_WORK_FETCH_ADD] = IBV_WR_ATOMIC_FETCH_AND_ADD,
+    [RPMA_WORK_COMPARE_SWAP] = IBV_WR_ATOMIC_CMP_AND_SWP,
+};
+
 int operation_plain(const struct rpma_work *o, struct rpma_conn *conn) {
     struct rpma_mr_local *const local = (struct rpma_mr_local *)(uintptr_t)o->local.mr;
     struct rpma_mr_remote *const remote = (struct rpma_mr_remote *)(uintptr_t)o->remote;

@@ -77,15 +77,6 @@ static inline void flush(struct fake_post *post, const struct rpma_work *o) {
 }
 
 static inline struct fake_post request(const struct rpma_work *o) {
-    static const enum ibv_wr_opcode opcodes[] = {
-        [RPMA_WORK_READ] = IBV_WR_RDMA_READ,
-        [RPMA_WORK_WRITE] = IBV_WR_RDMA_WRITE,
-        [RPMA_WORK_WRITE_WITH_IMM] = IBV_WR_RDMA_WRITE_WITH_IMM,
-        [RPMA_WORK_SEND] = IBV_WR_SEND,
-        [RPMA_WORK_SEND_WITH_IMM] = IBV_WR_SEND_WITH_IMM,
-        [RPMA_WORK_FETCH_ADD] = IBV_WR_ATOMIC_FETCH_AND_ADD,
-        [RPMA_WORK_COMPARE_SWAP] = IBV_WR_ATOMIC_CMP_AND_SWP,
-    };
     struct fake_post post = {.wr_id = (uintptr_t)o->op_context};
     if (o->remote && !is(o, KIND(SEND) | KIND(SEND_WITH_IMM))) {
         MUST(rpma_mr_remote_get_key(o->remote, &post.remote_addr, &post.rkey));
@@ -105,7 +96,7 @@ static inline struct fake_post request(const struct rpma_work *o) {
     }
     if (is(o, LOCAL_KINDS | ATOMIC_KINDS)) {
         const bool is_list = o->nsge > 0 && is(o, LOCAL_KINDS);
-        post.opcode = (int)opcodes[o->type];
+        post.opcode = (int)operation_opcodes[o->type];
         for (uint32_t i = 0; i < (is_list ? o->nsge : 1); i++)
             append_sge(&post.sg_list, is_list ? &o->sgl[i] : &o->local);
         if (o->flags & RPMA_F_INLINE && is(o, INLINE_KINDS))
