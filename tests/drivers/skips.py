@@ -17,7 +17,6 @@ CASES = [
     (("driver", "mlx5"), "libibverbs.so.1.14.99.0", True, SKIPPED, "skipped: mlx5: no results of rdma-core 99"),
     (("driver", "mlx5"), "libibverbs.so.1", True, SKIPPED, "skipped: mlx5: "),
     (("driver", "mlx5"), "libibverbs.so.1.14.56.1", False, SKIPPED, "skipped: mlx5: rdma-core 56 has no such driver"),
-    (("library", "mana"), "libibverbs.so.1.14.44.0", True, SKIPPED, "skipped: mana: this driver of rdma-core 44"),
     (("library", "irdma"), "libibverbs.so.1.14.99.0", True, SKIPPED, "skipped: irdma: no results of rdma-core 99"),
     (("driver", "mlx6"), "libibverbs.so.1.14.44.0", True, 1, f"\"mlx6\" {NONE}drivers"),
     (("profile", "mlx6"), "libibverbs.so.1.14.44.0", True, 1, f"\"mlx6\" {NONE}profiles"),
