@@ -7,7 +7,7 @@
 Adds the title, the version and the date to each page; the library, the prototypes, the section ERRORS and the first
 release of each function to a page of functions; the functions that return each rarer code to rpma_errors(7); all
 functions, by the sections of the header, to rpma_functions(7); the tables, values and lists of devices.tsv to the pages
-about devices; the packages of sim/tests/programs/packages.tsv to rpma-sim(1); the addresses in the file contact to
+about devices; the packages of sim/tests/programs/packages.tsv to rdma-sim(1); the addresses in the file contact to
 librpma(7) and to the pages of programs.
 """
 
@@ -317,7 +317,7 @@ def pages(source):
                 made[name] = with_reference(made[name], "rpma_errors", 7)
     for name in ("librpma.7", *(name for name in texts if name.endswith(".1"))):
         made[name] = texts[name] + bugs(source)
-    made["rpma-sim.1"] = before(made["rpma-sim.1"], "ENVIRONMENT", programs(source))
+    made["rdma-sim.1"] = before(made["rdma-sim.1"], "ENVIRONMENT", programs(source))
     made["rpma_errors.7"] = with_functions(texts["rpma_errors.7"], entries, header)
     made["rpma_functions.7"] = before(texts["rpma_functions.7"], "SEE ALSO", by_purpose(texts, header))
     return {name: start.replace("{title}", name.upper().replace(".", " ")) + text for name, text in (texts | made).items()}

@@ -143,8 +143,8 @@ def check_suites():
 def check_programs():
     for path in sorted(ROOT.glob("man/rpma-*.1")):
         program = path.stem
-        file = ROOT / ("sim/cli/completion" if program == "rpma-sim" else f"programs/completion/{program}")
-        if program != "rpma-sim-explore" and not file.is_file():
+        file = ROOT / ("sim/cli/completion" if program == "rdma-sim" else f"programs/completion/{program}")
+        if program != "rdma-sim-explore" and not file.is_file():
             yield f"{program} has no bash completion"
 
 

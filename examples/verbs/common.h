@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copyright 2026, the librpma developers */
 
-/* common.h -- shared by the programs of rpma-sim-explore(1): records in a region of the server
+/* common.h -- shared by the programs of rdma-sim-explore(1): records in a region of the server
  */
 
 #ifndef VERBS_COMMON_H

@@ -57,7 +57,7 @@ rpma::peer peer_of(const std::string &address, rpma_util_ibv_context_type type) 
     } catch (const rpma::error &error) {
         if (list_directory("/sys/class/infiniband").empty())
             fail(
-                "this machine has no RDMA device; rpma-sim runs rpma-check on a simulated one");
+                "this machine has no RDMA device; rdma-sim runs rpma-check on a simulated one");
         fail("no RDMA device {} {}: {}; rpma-info lists the addresses that reach devices",
              type == RPMA_UTIL_IBV_CONTEXT_LOCAL ? "has the address" : "reaches",
              escaped(address), error.what());

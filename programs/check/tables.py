@@ -8,7 +8,7 @@ tables.py devices    the devices, by driver of the kernel and transport
 tables.py attributes the properties of each device, unless they depend on the unit
 tables.py expected   the results of the questions: the records, and expected.tsv
 tables.py refusals   the functions that refuse NULL
-tables.py write FOLDER   expected.tsv, of FOLDER/DEVICE.json: reports of runs on rpma-sim
+tables.py write FOLDER   expected.tsv, of FOLDER/DEVICE.json: reports of runs on rdma-sim
 """
 
 import json
@@ -63,7 +63,7 @@ def rows():
     for line in (HERE / "expected.tsv").read_text(encoding="utf-8").splitlines()[3:]:
         question, devices, result = line.split("\t")
         for device in hardware() if devices == "hardware" else devices.split():
-            yield question, device, result, "sim/device/devices.tsv and rpma-sim"
+            yield question, device, result, "sim/device/devices.tsv and rdma-sim"
 
 
 def literal(text):

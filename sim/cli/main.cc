@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// main.cc -- rpma-sim: runs unchanged RDMA programs on a simulated fabric
+// main.cc -- rdma-sim: runs unchanged RDMA programs on a simulated fabric
 
 #include "../explore/explore.hh"
 #include "../run/run.hh"
@@ -19,7 +19,7 @@ namespace {
 
 // Runs the command on the named fabric, or without a name on the fabric of this process.
 [[noreturn]] void join(const Settings &settings) {
-    const char *const own = getenv("RPMA_SIM_SOCKET");
+    const char *const own = getenv("RDMA_SIM_SOCKET");
     if (settings.join.empty() && own == nullptr)
         refuse("--join '' is for programs that run on a fabric already");
     std::string directory =
@@ -80,7 +80,7 @@ int main(int argc, char *argv[]) {
         throw std::bad_alloc();
     });
     std::set_terminate([] {
-        fputs("rpma-sim: a second failure, while the programs are ended\n", stderr);
+        fputs("rdma-sim: a second failure, while the programs are ended\n", stderr);
         std::exit(sim::EXIT_FAILED); // removes the directory; the programs end with this one
     });
     open_standard_descriptors();
@@ -99,6 +99,6 @@ int main(int argc, char *argv[]) {
         exit.line = error.what();
     }
     if (!exit.line.empty())
-        fprintf(stderr, "rpma-sim: %s\n", printable(exit.line).c_str());
+        fprintf(stderr, "rdma-sim: %s\n", printable(exit.line).c_str());
     return exit.status;
 }

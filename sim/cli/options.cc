@@ -31,11 +31,11 @@ namespace {
 using sim::MAX_HOSTS, sim::Fault;
 
 constexpr char USAGE[] =
-    R"(usage: rpma-sim [OPTION...] [@HOST] COMMAND [ARG...]
+    R"(usage: rdma-sim [OPTION...] [@HOST] COMMAND [ARG...]
                 [:: [@HOST] COMMAND [ARG...]]...
-       rpma-sim --join NAME [--host HOST] COMMAND [ARG...]
-       rpma-sim explore --check CHECK [OPTION...] COMMAND [ARG...] [:: ...]...
-       rpma-sim explore --replay FILE
+       rdma-sim --join NAME [--host HOST] COMMAND [ARG...]
+       rdma-sim explore --check CHECK [OPTION...] COMMAND [ARG...] [:: ...]...
+       rdma-sim explore --replay FILE
 
 Runs unchanged RDMA programs on a simulated fabric: the first COMMAND on host1,
 the next one on host2, and so on, or on the HOST that precedes it. host1 has
@@ -71,7 +71,7 @@ the addresses 10.77.0.1 and fd77::1.
                             lists them
       --save FILE           explore: a finding is saved in FILE
       --replay FILE         explore: repeats this finding
-  -v, --verbose             reports what rpma-sim does
+  -v, --verbose             reports what rdma-sim does
   -V, --version             prints the version
   -h, --help                prints this
 
@@ -272,7 +272,7 @@ bool read_explore_option(Settings &settings, int option, const char *value) {
 
 void read_option(Settings &settings, int option, const char *value) {
     if (option >= CHECK && !settings.explores)
-        refuse("--check, --seeds, --faults, --save and --replay are for rpma-sim explore");
+        refuse("--check, --seeds, --faults, --save and --replay are for rdma-sim explore");
     if (settings.explores &&
         (option == 'f' || option == 's' || option == 'l' || option == NAME || option == JOIN ||
          option == HOST || option == LOSE))
@@ -335,11 +335,11 @@ void read_option(Settings &settings, int option, const char *value) {
         settings.is_verbose = true;
         break;
     case 'V':
-        print_help("rpma-sim " RPMA_SIM_VERSION "\n");
+        print_help("rdma-sim " RDMA_SIM_VERSION "\n");
     case 'h':
         print_help(USAGE);
     default:
-        refuse("see rpma-sim --help");
+        refuse("see rdma-sim --help");
     }
 }
 
@@ -347,7 +347,7 @@ void read_commands(Settings &settings, char *argv[]) {
     Command command;
     const auto add = [&] {
         if (command.argv.empty())
-            refuse("a COMMAND is missing: see rpma-sim --help");
+            refuse("a COMMAND is missing: see rdma-sim --help");
         if (command.host == 0)
             command.host = static_cast<unsigned>(settings.commands.size()) + 1;
         settings.commands.push_back(command);
@@ -407,7 +407,7 @@ void check_hosts(Settings &settings, bool has_host_count) {
 // Reads the arguments of a saved finding, and restores its environment.
 Settings read_saved(const std::string &path, int argc) {
     static Finding finding; // holds the arguments
-    std::vector<char *> argv = {const_cast<char *>("rpma-sim"), const_cast<char *>("explore")};
+    std::vector<char *> argv = {const_cast<char *>("rdma-sim"), const_cast<char *>("explore")};
     if (argc != 3 && argc != 2)
         refuse("--replay takes the arguments from FILE, and no others");
     finding = read_finding(path);
@@ -435,7 +435,7 @@ Settings read_options(int argc, char *argv[]) {
     settings.fabric.hosts = 0;
     settings.fabric.profile = sim_find_profile("rxe");
     opterr = 1;
-    argv[0] = const_cast<char *>("rpma-sim");
+    argv[0] = const_cast<char *>("rdma-sim");
     for (int option;
          (option = getopt_long(argc, argv, "+n:d:f:p:tu:s:lvVh", OPTIONS, nullptr)) != -1;)
         read_option(settings, option, optarg);

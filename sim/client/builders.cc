@@ -211,7 +211,7 @@ int sim::set_builders(ShimQp *qp) {
     ex.wr_atomic_fetch_add =
         if_requested(IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD, wr_atomic_fetch_add);
     ex.wr_atomic_write = if_requested(SIM_QP_EX_WITH_ATOMIC_WRITE, wr_atomic_write);
-#ifdef RPMA_SIM_HEADERS_HAVE_FLUSH
+#ifdef RDMA_SIM_HEADERS_HAVE_FLUSH
     ex.wr_flush = if_requested(SIM_QP_EX_WITH_FLUSH, wr_flush);
 #else
     qp->wr_flush = if_requested(SIM_QP_EX_WITH_FLUSH, wr_flush);

@@ -17,8 +17,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-// In the library that rpma-sim preloads. A wrapper may have cleared LD_PRELOAD.
-extern "C" __attribute__((weak, visibility("default"))) char rpma_sim_preload;
+// In the library that rdma-sim preloads. A wrapper may have cleared LD_PRELOAD.
+extern "C" __attribute__((weak, visibility("default"))) char rdma_sim_preload;
 
 namespace {
 
@@ -28,7 +28,7 @@ pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 int connection = -1;
 bool has_memory_thread;
 uint32_t session; // of this process, or of the parent whose objects it inherited
-rpma_sim_handler *handler;
+rdma_sim_handler *handler;
 const volatile uint64_t probe = Hello::PROBE;
 
 // Disables cancellation: a cancelled thread would keep the lock.
@@ -48,12 +48,12 @@ struct Locked {
 
 // Connects to the fabric; returns an error number.
 int open_socket(int &fd) {
-    const char *const path = getenv("RPMA_SIM_SOCKET");
+    const char *const path = getenv("RDMA_SIM_SOCKET");
     struct sockaddr_un address = {};
     address.sun_family = AF_UNIX;
     if (!path || strlen(path) >= sizeof(address.sun_path))
         return ENODEV;
-    if (getenv("RPMA_SIM_ROOT") && !&rpma_sim_preload) {
+    if (getenv("RDMA_SIM_ROOT") && !&rdma_sim_preload) {
         EndRun request = {};
         snprintf(request.line, sizeof(request.line), PRELOAD_IS_LOST, program_invocation_name);
         end_run(path, request);
@@ -78,7 +78,7 @@ template <class Function> ssize_t restarted(Function function) {
 }
 
 // Sends a request and receives its reply; returns an error number.
-int exchange(int fd, rpma_sim_message *message) {
+int exchange(int fd, rdma_sim_message *message) {
     ReplyHead head = {};
     union {
         struct cmsghdr head;
@@ -182,7 +182,7 @@ int start_memory_thread(Hello hello, uint32_t session_number, uint32_t pid) {
     hello.session = session_number;
     hello.pid = pid;
     Hello::Reply reply;
-    rpma_sim_message message{&hello, sizeof(hello), nullptr, 0, &reply, sizeof(reply), 0, -1};
+    rdma_sim_message message{&hello, sizeof(hello), nullptr, 0, &reply, sizeof(reply), 0, -1};
     int fd;
     if (pipe2(memory_thread.through, O_CLOEXEC))
         return errno;
@@ -219,7 +219,7 @@ int connect_process() {
         pthread_atfork([] { pthread_mutex_lock(&lock); }, [] { pthread_mutex_unlock(&lock); },
                        connect_child);
     is_prepared = true;
-    const char *const host = getenv("RPMA_SIM_HOST");
+    const char *const host = getenv("RDMA_SIM_HOST");
     int fd;
     if (const int error = open_socket(fd))
         return error;
@@ -228,7 +228,7 @@ int connect_process() {
     hello.session = session;
     hello.probe = reinterpret_cast<uint64_t>(&probe);
     Hello::Reply reply;
-    rpma_sim_message message{&hello, sizeof(hello), nullptr, 0, &reply, sizeof(reply), 0, -1};
+    rdma_sim_message message{&hello, sizeof(hello), nullptr, 0, &reply, sizeof(reply), 0, -1};
     int error = exchange(fd, &message);
     if (!error && reply.needs_memory_thread)
         error = start_memory_thread(hello, reply.session, reply.pid);
@@ -256,7 +256,7 @@ void connect_child() {
 
 } // namespace
 
-int rpma_sim_call(rpma_sim_message *message) {
+int rdma_sim_call(rdma_sim_message *message) {
     message->fd = -1;
     if (handler)
         return handler(message);
@@ -269,14 +269,14 @@ int rpma_sim_call(rpma_sim_message *message) {
     return error;
 }
 
-void rpma_sim_polls(const Ring *) {}
-void rpma_sim_polled(const ibv_wc *, int) {}
+void rdma_sim_polls(const Ring *) {}
+void rdma_sim_polled(const ibv_wc *, int) {}
 
-void rpma_sim_set_handler(rpma_sim_handler *new_handler) {
+void rdma_sim_set_handler(rdma_sim_handler *new_handler) {
     handler = new_handler;
 }
 
-int rpma_sim_take_event(int fd, uint32_t channel, TakeEvent::Reply *event, void *data,
+int rdma_sim_take_event(int fd, uint32_t channel, TakeEvent::Reply *event, void *data,
                         size_t size) {
     TakeEvent request = {};
     request.channel = channel;
@@ -285,9 +285,9 @@ int rpma_sim_take_event(int fd, uint32_t channel, TakeEvent::Reply *event, void 
         if (read(fd, &count, sizeof(count)) != sizeof(count))
             return -1;
         alignas(8) char reply[sizeof(*event) + 1024];
-        rpma_sim_message message{&request, sizeof(request), nullptr, 0,
+        rdma_sim_message message{&request, sizeof(request), nullptr, 0,
                                  reply,    sizeof(reply),   0,       -1};
-        const int error = rpma_sim_call(&message);
+        const int error = rdma_sim_call(&message);
         if (error == EAGAIN)
             continue;
         if (error) {

@@ -4,8 +4,8 @@
 // client.hh -- the connection of a process to the simulated fabric. libibverbs.so.1 exports
 // these functions to librdmacm.so.1 and to the preloaded library.
 
-#ifndef RPMA_SIM_CLIENT_HH
-#define RPMA_SIM_CLIENT_HH 1
+#ifndef RDMA_SIM_CLIENT_HH
+#define RDMA_SIM_CLIENT_HH 1
 
 #include "../protocol/protocol.hh"
 
@@ -17,7 +17,7 @@ extern "C" {
 // bytes of the reply, without its ReplyHead. Returns an error number; then errno is unchanged.
 // `length` is the number of bytes copied; `fd` is the descriptor that was passed, or -1.
 // Connects at the first call; ENODEV: there is no fabric.
-struct rpma_sim_message {
+struct rdma_sim_message {
     const void *request;
     size_t request_size;
     const void *more;
@@ -27,30 +27,30 @@ struct rpma_sim_message {
     size_t length;
     int fd;
 };
-int rpma_sim_call(struct rpma_sim_message *message);
+int rdma_sim_call(struct rdma_sim_message *message);
 
 // Waits until a channel is readable and takes its first event, with at most `size` bytes of
 // data. Returns 0, or -1 with errno as read() sets it: EAGAIN if the descriptor is
 // non-blocking.
-int rpma_sim_take_event(int fd, uint32_t channel, sim::TakeEvent::Reply *event, void *data,
+int rdma_sim_take_event(int fd, uint32_t channel, sim::TakeEvent::Reply *event, void *data,
                         size_t size);
 
 // Called before and after a poll of a CQ, which sends no request. Schedulers replace them.
-void rpma_sim_polls(const struct sim::Ring *ring);
-void rpma_sim_polled(const struct ibv_wc *wc, int count);
+void rdma_sim_polls(const struct sim::Ring *ring);
+void rdma_sim_polled(const struct ibv_wc *wc, int count);
 
 // A function of the same process that executes requests, instead of a connection. It returns an
 // error number.
-typedef int rpma_sim_handler(struct rpma_sim_message *message);
-void rpma_sim_set_handler(rpma_sim_handler *handler);
+typedef int rdma_sim_handler(struct rdma_sim_message *message);
+void rdma_sim_set_handler(rdma_sim_handler *handler);
 }
 
 namespace sim {
 
 template <class T> int call(const T &request, typename T::Reply &reply, int *fd = nullptr) {
-    rpma_sim_message message{&request, sizeof(request), nullptr, 0,
+    rdma_sim_message message{&request, sizeof(request), nullptr, 0,
                              &reply,   sizeof(reply),   0,       -1};
-    const int error = rpma_sim_call(&message);
+    const int error = rdma_sim_call(&message);
     if (fd)
         *fd = message.fd;
     return error;
@@ -58,4 +58,4 @@ template <class T> int call(const T &request, typename T::Reply &reply, int *fd 
 
 } // namespace sim
 
-#endif // RPMA_SIM_CLIENT_HH
+#endif // RDMA_SIM_CLIENT_HH

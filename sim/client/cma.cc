@@ -209,7 +209,7 @@ static int check_address(const char *function, const sockaddr *address) {
     if (address && address->sa_family == AF_IB)
         return creates_rsocket
                    ? EINVAL
-                   : rpma_sim_unsupported(function, "GIDs as addresses (AF_IB) are");
+                   : rdma_sim_unsupported(function, "GIDs as addresses (AF_IB) are");
     return sim_address_length(address) ? 0 : EINVAL;
 }
 
@@ -247,8 +247,8 @@ int rdma_resolve_route(rdma_cm_id *id, int timeout_ms) {
     return simple(id, request) ? -1 : complete(shim(id));
 }
 
-// Tells rpma-sim to start the next program; the preloaded library has it.
-__attribute__((weak)) void rpma_sim_listens();
+// Tells rdma-sim to start the next program; the preloaded library has it.
+__attribute__((weak)) void rdma_sim_listens();
 
 int rdma_listen(rdma_cm_id *id, int backlog) {
     CmListen request = {};
@@ -256,8 +256,8 @@ int rdma_listen(rdma_cm_id *id, int backlog) {
     request.id = shim(id)->handle;
     request.backlog = backlog;
     const int error = call_on(id->channel, request, reply);
-    if (!error && rpma_sim_listens)
-        rpma_sim_listens();
+    if (!error && rdma_sim_listens)
+        rdma_sim_listens();
     return error ? fail(error) : show_route(shim(id), reply);
 }
 

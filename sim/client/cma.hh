@@ -4,8 +4,8 @@
 // cma.hh -- shared by the files of librdmacm.so.1. The logic of each function is that of
 // rdma-core, librdmacm/cma.c; the fabric replaces the kernel.
 
-#ifndef RPMA_SIM_LIBRDMACM_HH
-#define RPMA_SIM_LIBRDMACM_HH 1
+#ifndef RDMA_SIM_LIBRDMACM_HH
+#define RDMA_SIM_LIBRDMACM_HH 1
 
 #include "../protocol/protocol_cm.hh"
 #include "client.hh"
@@ -18,9 +18,9 @@
 
 // A linker that runs on the fabric finds this library by LD_LIBRARY_PATH, and may link it with
 // another libibverbs.so.1. It does not report undefined weak symbols.
-#pragma weak rpma_sim_call
-#pragma weak rpma_sim_take_event
-#pragma weak rpma_sim_unsupported
+#pragma weak rdma_sim_call
+#pragma weak rdma_sim_take_event
+#pragma weak rdma_sim_unsupported
 
 namespace sim {
 
@@ -121,4 +121,4 @@ int modify_to_error(ShimId *id);
 
 } // namespace sim
 
-#endif // RPMA_SIM_LIBRDMACM_HH
+#endif // RDMA_SIM_LIBRDMACM_HH

@@ -213,7 +213,7 @@ int rdma_get_cm_event(rdma_event_channel *channel, rdma_cm_event **event) {
     for (;;) {
         TakeEvent::Reply head;
         CmEvent from;
-        if (rpma_sim_take_event(channel->fd, shim(channel)->handle, &head, &from,
+        if (rdma_sim_take_event(channel->fd, shim(channel)->handle, &head, &from,
                                 sizeof(from))) {
             const int error = errno;
             free(made);

@@ -159,7 +159,7 @@ static ibv_cq_ex *create_cq(ibv_context *context, const ibv_cq_init_attr_ex *att
     int error = call(request, reply, &fd);
     if (error && is_extended && attr->wc_flags & IBV_WC_EX_WITH_TM_INFO &&
         shim_of(context->device)->info.has_tag_matching)
-        rpma_sim_unsupported("ibv_create_cq_ex", "tag matching is");
+        rdma_sim_unsupported("ibv_create_cq_ex", "tag matching is");
     if (!error && !(made->ring = map_ring(fd, reply.place))) {
         Destroy::Reply destroyed;
         (void)destroy(reply.cq, destroyed);
@@ -263,7 +263,7 @@ static const char *missing_feature(const ibv_qp_init_attr_ex &attr, bool has_xrc
 ibv_qp *sim::create_qp_ex(ibv_context *context, ibv_qp_init_attr_ex *attr) {
     const DeviceInfo::Reply &info = shim_of(context->device)->info;
     if (const char *feature = missing_feature(*attr, info.has_xrc))
-        return fail<ibv_qp>(rpma_sim_unsupported("ibv_create_qp", feature));
+        return fail<ibv_qp>(rdma_sim_unsupported("ibv_create_qp", feature));
     const bool is_xrc_sender = attr->qp_type == IBV_QPT_XRC_SEND,
                is_xrc_receiver = attr->qp_type == IBV_QPT_XRC_RECV;
     const unsigned needed = is_xrc_receiver ? IBV_QP_INIT_ATTR_XRCD : IBV_QP_INIT_ATTR_PD;
@@ -498,7 +498,7 @@ int ibv_destroy_cq(ibv_cq *cq) {
 
 int ibv_get_cq_event(ibv_comp_channel *channel, ibv_cq **cq, void **cq_context) {
     TakeEvent::Reply event;
-    if (rpma_sim_take_event(channel->fd, shim_of(channel)->handle, &event, nullptr, 0))
+    if (rdma_sim_take_event(channel->fd, shim_of(channel)->handle, &event, nullptr, 0))
         return -1;
     *cq = reinterpret_cast<ibv_cq *>(event.cookie);
     *cq_context = (*cq)->cq_context;
@@ -557,7 +557,7 @@ ibv_qp_ex *ibv_qp_to_qp_ex(ibv_qp *qp) {
 
 int ibv_modify_qp(ibv_qp *qp, ibv_qp_attr *attr, int mask) {
     if (mask & IBV_QP_RATE_LIMIT)
-        return rpma_sim_unsupported("ibv_modify_qp", "rate limits are");
+        return rdma_sim_unsupported("ibv_modify_qp", "rate limits are");
     ModifyQp request;
     request.qp = qp->handle;
     request.mask = (uint32_t)mask;

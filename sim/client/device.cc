@@ -87,9 +87,9 @@ int advise_mr(ibv_pd *pd, ibv_advise_mr_advice advice, uint32_t flags, ibv_sge *
     request.advice = (uint32_t)advice;
     request.flags = flags;
     request.num_sge = number;
-    rpma_sim_message message{
+    rdma_sim_message message{
         &request, sizeof(request), sges, number * sizeof(*sges), nullptr, 0, 0, -1};
-    return number > 1000 ? EINVAL : rpma_sim_call(&message);
+    return number > 1000 ? EINVAL : rdma_sim_call(&message);
 }
 
 } // namespace
@@ -199,7 +199,7 @@ int ibv_close_device(ibv_context *context) {
 
 int ibv_get_async_event(ibv_context *context, ibv_async_event *event) {
     TakeEvent::Reply taken;
-    if (rpma_sim_take_event(context->async_fd, shim_of(context)->async_channel, &taken, nullptr,
+    if (rdma_sim_take_event(context->async_fd, shim_of(context)->async_channel, &taken, nullptr,
                             0))
         return -1;
     event->event_type = (ibv_event_type)(int)taken.type;

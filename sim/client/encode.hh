@@ -3,8 +3,8 @@
 
 // encode.hh -- encodes work request lists for the protocol.
 
-#ifndef RPMA_SIM_ENCODE_HH
-#define RPMA_SIM_ENCODE_HH 1
+#ifndef RDMA_SIM_ENCODE_HH
+#define RDMA_SIM_ENCODE_HH 1
 
 #include "shim.hh"
 
@@ -18,4 +18,4 @@ int send_built(ibv_qp *qp, Encoder &encoder);
 
 } // namespace sim
 
-#endif // RPMA_SIM_ENCODE_HH
+#endif // RDMA_SIM_ENCODE_HH

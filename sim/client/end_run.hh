@@ -3,8 +3,8 @@
 
 // end_run.hh -- ends the run from inside a program
 
-#ifndef RPMA_SIM_END_RUN_HH
-#define RPMA_SIM_END_RUN_HH 1
+#ifndef RDMA_SIM_END_RUN_HH
+#define RDMA_SIM_END_RUN_HH 1
 
 #include "../protocol/protocol.hh"
 
@@ -17,10 +17,10 @@
 namespace sim {
 
 inline constexpr char PRELOAD_IS_LOST[] =
-    "%.512s: librpma-sim-preload.so is not loaded: keep the content of LD_PRELOAD and "
+    "%.512s: librdma-sim-preload.so is not loaded: keep the content of LD_PRELOAD and "
     "LD_LIBRARY_PATH in the script or program that changes it";
 
-// Lets rpma-sim print the line and end with EXIT_FAILED: a shell would ignore the status of its
+// Lets rdma-sim print the line and end with EXIT_FAILED: a shell would ignore the status of its
 // child, or redirect its output. The process is killed meanwhile. A program that has joined the
 // fabric ends alone. A child of vfork() may call this.
 [[noreturn]] inline void end_run(const char *socket_path, EndRun &request) {
@@ -35,10 +35,10 @@ inline constexpr char PRELOAD_IS_LOST[] =
     if (connect(fd, reinterpret_cast<const sockaddr *>(&address), sizeof(address)) == 0 &&
         send(fd, &request, sizeof(request), MSG_NOSIGNAL) > 0)
         (void)!recv(fd, &reply, sizeof(reply), 0);
-    dprintf(STDERR_FILENO, "rpma-sim: %s\n", request.line);
+    dprintf(STDERR_FILENO, "rdma-sim: %s\n", request.line);
     _exit(EXIT_FAILED);
 }
 
 } // namespace sim
 
-#endif // RPMA_SIM_END_RUN_HH
+#endif // RDMA_SIM_END_RUN_HH

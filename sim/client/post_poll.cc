@@ -98,7 +98,7 @@ int start_poll(ibv_cq_ex *ex, ibv_poll_cq_attr *attr) {
     ShimCq *const cq = shim_of_ex(ex);
     if (attr->comp_mask)
         return EINVAL;
-    rpma_sim_polls(cq->ring);
+    rdma_sim_polls(cq->ring);
     pthread_mutex_lock(&cq->lock);
     const int error = next_poll(ex);
     const unsigned empty_polls = cq->empty_polls = error ? cq->empty_polls + 1 : 0;
@@ -148,13 +148,13 @@ int sim::poll_cq(ibv_cq *ibv, int number, ibv_wc *wc) {
     ShimCq *const cq = shim_of(ibv);
     Completion completion;
     int count = 0;
-    rpma_sim_polls(cq->ring);
+    rdma_sim_polls(cq->ring);
     pthread_mutex_lock(&cq->lock);
     for (; count < number && take(cq, completion); count++)
         copy(cq, completion.wc, wc[count]);
     const unsigned empty_polls = cq->empty_polls = count == 0 ? cq->empty_polls + 1 : 0;
     pthread_mutex_unlock(&cq->lock);
-    rpma_sim_polled(wc, count);
+    rdma_sim_polled(wc, count);
     back_off(empty_polls);
     return count;
 }
@@ -215,9 +215,9 @@ bool sim::append_padding(Encoder &to) {
 template <class T> static int send_list(T request, Encoder &encoder, uint32_t &taken) {
     request.count = encoder.count;
     typename T::Reply reply;
-    rpma_sim_message message{
+    rdma_sim_message message{
         &request, sizeof(request), encoder.bytes, encoder.used, &reply, sizeof(reply), 0, -1};
-    if (const int error = rpma_sim_call(&message))
+    if (const int error = rdma_sim_call(&message))
         return error;
     taken += reply.taken;
     encoder.used = 0;
@@ -302,7 +302,7 @@ static bool encode_send(Encoder &to, const ibv_qp *qp, const ibv_send_wr &wr) {
         head.rkey = wr.wr.rdma.rkey;
     }
     if (wr.opcode == IBV_WR_TSO)
-        rpma_sim_unsupported("ibv_post_send", "raw packets are");
+        rdma_sim_unsupported("ibv_post_send", "raw packets are");
     const size_t at = to.used;
     if (!append(to, &head, sizeof(head)))
         return false;

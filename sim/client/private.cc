@@ -24,7 +24,7 @@ void __verbs_log(void *, unsigned, const char *, ...) {}
 #define UNSUPPORTED(name)                                                    \
     PRIVATE int name();                                                      \
     int name() {                                                             \
-        return rpma_sim_unsupported(#name, "the interface of providers is"); \
+        return rdma_sim_unsupported(#name, "the interface of providers is"); \
     }
 // clang-format off
 UNSUPPORTED(__ioctl_final_num_attrs) UNSUPPORTED(_verbs_init_and_alloc_context)

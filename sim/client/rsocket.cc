@@ -62,7 +62,7 @@ template <class Function> Function *find(const char *name, Function *) {
     pthread_once(&is_loaded, load);
     void *const found = library ? dlsym(library, name) : nullptr;
     if (!found)
-        fail(rpma_sim_unsupported(name, "rsockets without librdmacm.so.1 of the machine are"));
+        fail(rdma_sim_unsupported(name, "rsockets without librdmacm.so.1 of the machine are"));
     return reinterpret_cast<Function *>(found);
 }
 

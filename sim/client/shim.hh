@@ -3,8 +3,8 @@
 
 // shim.hh -- the objects of libibverbs.so.1 over the simulated fabric.
 
-#ifndef RPMA_SIM_SHIM_HH
-#define RPMA_SIM_SHIM_HH 1
+#ifndef RDMA_SIM_SHIM_HH
+#define RDMA_SIM_SHIM_HH 1
 
 #include "client.hh"
 
@@ -63,7 +63,7 @@ struct Builder {
 // The layout of rdma-core >= 45. With older headers, ibv_qp_ex ends before wr_flush.
 struct ShimQp {
     ibv_qp_ex ex; // programs use its qp_base
-#ifndef RPMA_SIM_HEADERS_HAVE_FLUSH
+#ifndef RDMA_SIM_HEADERS_HAVE_FLUSH
     void (*wr_flush)(ibv_qp_ex *qp, uint32_t rkey, uint64_t remote_addr, size_t len,
                      uint8_t type, uint8_t level);
 #endif
@@ -152,4 +152,4 @@ int set_builders(ShimQp *qp);
 
 } // namespace sim
 
-#endif // RPMA_SIM_SHIM_HH
+#endif // RDMA_SIM_SHIM_HH

@@ -12,7 +12,7 @@
 
 using namespace sim;
 
-extern "C" int rpma_sim_unsupported(const char *function, const char *feature) {
+extern "C" int rdma_sim_unsupported(const char *function, const char *feature) {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     static const char *printed[64];
     pthread_mutex_lock(&lock);
@@ -20,7 +20,7 @@ extern "C" int rpma_sim_unsupported(const char *function, const char *feature) {
         if (one && strcmp(one, feature) != 0)
             continue;
         if (!one)
-            fprintf(stderr, "rpma-sim: %s: %s: %s not supported: see Limits in rpma-sim(1)\n",
+            fprintf(stderr, "rdma-sim: %s: %s: %s not supported: see Limits in rdma-sim(1)\n",
                     program_invocation_short_name, function, feature);
         one = feature;
         break;
@@ -41,10 +41,10 @@ constexpr char FLOWS[] = "flow steering is", DEVICE_MEMORY[] = "device memory is
 
 // An operation of a context: a function of any signature that fails.
 template <const char *NAME, const char *FEATURE> int refuse(...) {
-    return rpma_sim_unsupported(NAME, FEATURE);
+    return rdma_sim_unsupported(NAME, FEATURE);
 }
 template <const char *NAME, const char *FEATURE> void *refuse_object(...) {
-    errno = rpma_sim_unsupported(NAME, FEATURE);
+    errno = rdma_sim_unsupported(NAME, FEATURE);
     return nullptr;
 }
 
@@ -54,7 +54,7 @@ template <const char *NAME, const char *FEATURE> void *refuse_object(...) {
 ibv_srq *sim::refuse_srq_ex(ibv_context *, ibv_srq_init_attr_ex *attr) {
     const bool has_tags =
         attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE && attr->srq_type == IBV_SRQT_TM;
-    return fail<ibv_srq>(rpma_sim_unsupported("ibv_create_srq_ex", has_tags ? TAGS : XRC));
+    return fail<ibv_srq>(rdma_sim_unsupported("ibv_create_srq_ex", has_tags ? TAGS : XRC));
 }
 
 // The caller's signature has the same calling convention as one without parameters.
@@ -100,11 +100,11 @@ extern "C" {
 
 #define FUNCTION_FAILS(name, feature, ...)           \
     int name(__VA_ARGS__) {                          \
-        return rpma_sim_unsupported(#name, feature); \
+        return rdma_sim_unsupported(#name, feature); \
     }
 #define FUNCTION_NONE(name, type, feature, ...)                  \
     type *name(__VA_ARGS__) {                                    \
-        return fail<type>(rpma_sim_unsupported(#name, feature)); \
+        return fail<type>(rdma_sim_unsupported(#name, feature)); \
     }
 FUNCTION_NONE(ibv_import_device, ibv_context, IMPORT, int)
 FUNCTION_NONE(ibv_import_pd, ibv_pd, IMPORT, ibv_context *, uint32_t)
@@ -116,7 +116,7 @@ void ibv_unimport_mr(ibv_mr *) {}
 void ibv_unimport_dm(ibv_dm *) {}
 int ibv_set_ece(ibv_qp *, ibv_ece *ece) {
     return ece->vendor_id
-               ? rpma_sim_unsupported("ibv_set_ece", "enhanced connections (ECE) are")
+               ? rdma_sim_unsupported("ibv_set_ece", "enhanced connections (ECE) are")
                : 0;
 }
 }

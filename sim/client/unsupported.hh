@@ -3,11 +3,11 @@
 
 // unsupported.hh -- features that devices have and the fabric lacks.
 
-#ifndef RPMA_SIM_UNSUPPORTED_HH
-#define RPMA_SIM_UNSUPPORTED_HH 1
+#ifndef RDMA_SIM_UNSUPPORTED_HH
+#define RDMA_SIM_UNSUPPORTED_HH 1
 
 // Prints one line, once for each feature and process, and returns EOPNOTSUPP. `feature` is a
 // literal.
-extern "C" int rpma_sim_unsupported(const char *function, const char *feature);
+extern "C" int rdma_sim_unsupported(const char *function, const char *feature);
 
-#endif // RPMA_SIM_UNSUPPORTED_HH
+#endif // RDMA_SIM_UNSUPPORTED_HH

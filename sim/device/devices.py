@@ -4,7 +4,7 @@
 
 """The devices of devices.tsv, and the tables that are made of them.
 
-devices.py fabric   the profiles of rpma-sim: C, for profile.h
+devices.py fabric   the profiles of rdma-sim: C, for profile.h
 devices.py info     the drivers that rpma-info knows: C++, for programs/info/driver.cc
 devices.py replay   what a report of rpma-check changes in a profile: C++, for sim/run/report.cc
 """

@@ -3,8 +3,8 @@
 
 // choices.hh -- the choices of a schedule, and how a schedule with a finding is shortened
 
-#ifndef RPMA_SIM_CHOICES_HH
-#define RPMA_SIM_CHOICES_HH 1
+#ifndef RDMA_SIM_CHOICES_HH
+#define RDMA_SIM_CHOICES_HH 1
 
 #include <algorithm>
 #include <cstddef>
@@ -60,4 +60,4 @@ std::vector<Choice> shorten(std::vector<Choice> choices, uint64_t tries,
 
 } // namespace sim
 
-#endif // RPMA_SIM_CHOICES_HH
+#endif // RDMA_SIM_CHOICES_HH

@@ -26,7 +26,7 @@ constexpr size_t MAX_LINE = 256;    // of a program's output in a finding
 constexpr int EXIT_NOT_REACHED = 3; // the programs make other calls than at the time of --save
 constexpr uint64_t MAX_TRIES = 300; // how many shorter schedules run
 // The original of FILE is FILE with this suffix while an exploration runs.
-constexpr char ORIGINAL[] = ".rpma-sim-original";
+constexpr char ORIGINAL[] = ".rdma-sim-original";
 
 [[noreturn]] void refuse_file(const std::string &path, int error) {
     refuse("--pmem %s: %s", path.c_str(), strerror(error));
@@ -131,7 +131,7 @@ OriginalFile::OriginalFile(const std::string &path, const std::string *content) 
             "--pmem %s: an exploration that was killed, or still runs, has left the original "
             "as %s: move it back",
             path.c_str(), original_.c_str());
-    std::string copy = path_ + ".rpma-sim-XXXXXX";
+    std::string copy = path_ + ".rdma-sim-XXXXXX";
     const int to = mkstemp(copy.data());
     if (to < 0)
         refuse("--pmem %s: no copy of it in its directory: %s", path.c_str(), strerror(errno));
@@ -154,7 +154,7 @@ OriginalFile::OriginalFile(const std::string &path, const std::string *content) 
 
 OriginalFile::~OriginalFile() {
     if (rename(original_.c_str(), path_.c_str()) != 0)
-        fprintf(stderr, "rpma-sim: --pmem %s: %s: the original is %s\n", path_.c_str(),
+        fprintf(stderr, "rdma-sim: --pmem %s: %s: the original is %s\n", path_.c_str(),
                 strerror(errno), original_.c_str());
 }
 
@@ -340,7 +340,7 @@ void Explorer::save(uint64_t seed, const std::vector<sim::Choice> &choices,
     finding.seed = seed;
     finding.choices = choices;
     write_finding(settings_.save, finding);
-    print("again: rpma-sim explore --replay " + printable(settings_.save) + "\n");
+    print("again: rdma-sim explore --replay " + printable(settings_.save) + "\n");
 }
 
 // Prints the differences from the time when the finding was saved.
@@ -363,7 +363,7 @@ void Explorer::report_differences() const {
     for (const std::string &each : differences)
         all += (all.empty() ? "" : "; ") + each;
     if (!all.empty())
-        fprintf(stderr, "rpma-sim: since the finding was saved: %s\n", all.c_str());
+        fprintf(stderr, "rdma-sim: since the finding was saved: %s\n", all.c_str());
 }
 
 int Explorer::replay_saved() {
@@ -423,7 +423,7 @@ int Explorer::main() {
     print(count_of(schedules, "schedule") + ", " + std::to_string(with_faults) +
           " with faults: nothing found\n");
     if (settings_.is_verbose)
-        fprintf(stderr, "rpma-sim: %.1f schedules per second\n",
+        fprintf(stderr, "rdma-sim: %.1f schedules per second\n",
                 static_cast<double>(schedules) * 1e9 /
                     static_cast<double>(sim::Server::clock() - begin));
     return EXIT_SUCCESS;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// explore.hh -- "rpma-sim explore": one schedule of programs that run one at a time
+// explore.hh -- "rdma-sim explore": one schedule of programs that run one at a time
 
-#ifndef RPMA_SIM_EXPLORE_HH
-#define RPMA_SIM_EXPLORE_HH 1
+#ifndef RDMA_SIM_EXPLORE_HH
+#define RDMA_SIM_EXPLORE_HH 1
 
 #include <list>
 #include <map>
@@ -160,4 +160,4 @@ int open_output(const std::string &path);                    // creates the file
 std::string first_line(const std::string &path);             // empty if there is none
 int explore(Settings &settings, const Libraries &libraries); // returns the exit status
 
-#endif // RPMA_SIM_EXPLORE_HH
+#endif // RDMA_SIM_EXPLORE_HH

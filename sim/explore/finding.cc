@@ -23,7 +23,7 @@
 
 namespace {
 
-constexpr char FORMAT[] = "rpma-sim explore 2", FORMAT_OF_1_5[] = "rpma-sim explore 1";
+constexpr char FORMAT[] = "rdma-sim explore 2", FORMAT_OF_1_5[] = "rdma-sim explore 1";
 constexpr size_t MAX_CONTENT = 1 << 20; // bytes of persistent memory that are not zero
 constexpr size_t PART = 4096;           // of persistent memory in one line
 
@@ -55,7 +55,7 @@ constexpr const char *SESSION_VARIABLES[] = {"_",
                                              "TMPDIR",
                                              "WAYLAND_DISPLAY"};
 constexpr const char *SESSION_PREFIXES[] = {"SSH_", "XDG_",  "DBUS_", "GPG_",     "GNOME_",
-                                            "VTE_", "TERM_", "LESS",  "RPMA_SIM_"};
+                                            "VTE_", "TERM_", "LESS",  "RDMA_SIM_"};
 constexpr const char *SECRETS[] = {"TOKEN",      "SECRET", "PASS", "KEY",
                                    "CREDENTIAL", "COOKIE", "AUTH"};
 

@@ -3,8 +3,8 @@
 
 // finding.hh -- the file of --save and --replay
 
-#ifndef RPMA_SIM_FINDING_HH
-#define RPMA_SIM_FINDING_HH 1
+#ifndef RDMA_SIM_FINDING_HH
+#define RDMA_SIM_FINDING_HH 1
 
 #include <cstdint>
 #include <map>
@@ -41,4 +41,4 @@ void add_pmem(Finding &finding, const std::string &path, const std::string &cont
 void write_finding(const std::string &path, const Finding &finding); // throws an Exit
 Finding read_finding(const std::string &path);                       // throws an Exit
 
-#endif // RPMA_SIM_FINDING_HH
+#endif // RDMA_SIM_FINDING_HH

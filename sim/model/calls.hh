@@ -3,8 +3,8 @@
 
 // calls.hh -- the names of the functions that make a request to the fabric
 
-#ifndef RPMA_SIM_CALLS_HH
-#define RPMA_SIM_CALLS_HH 1
+#ifndef RDMA_SIM_CALLS_HH
+#define RDMA_SIM_CALLS_HH 1
 
 #include "fabric.hh"
 
@@ -31,4 +31,4 @@ const CallName *name_of_call(const Fabric &fabric, std::span<const std::byte> re
 
 } // namespace sim
 
-#endif // RPMA_SIM_CALLS_HH
+#endif // RDMA_SIM_CALLS_HH

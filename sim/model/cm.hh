@@ -7,8 +7,8 @@
 // States and events are those of Linux, drivers/infiniband/core: cma.c, cm.c, iwcm.c and
 // ucma.c.
 
-#ifndef RPMA_SIM_CM_HH
-#define RPMA_SIM_CM_HH 1
+#ifndef RDMA_SIM_CM_HH
+#define RDMA_SIM_CM_HH 1
 
 #include "../protocol/protocol_cm.hh"
 #include "objects.hh"
@@ -178,4 +178,4 @@ class Cm {
 
 } // namespace sim
 
-#endif // RPMA_SIM_CM_HH
+#endif // RDMA_SIM_CM_HH

@@ -3,8 +3,8 @@
 
 // comp.hh -- the completer: the completions of requests and receives.
 
-#ifndef RPMA_SIM_COMP_HH
-#define RPMA_SIM_COMP_HH 1
+#ifndef RDMA_SIM_COMP_HH
+#define RDMA_SIM_COMP_HH 1
 
 #include "fabric.hh"
 
@@ -24,4 +24,4 @@ void remove_completions(Fabric &fabric, const Qp &qp);
 
 } // namespace sim
 
-#endif // RPMA_SIM_COMP_HH
+#endif // RDMA_SIM_COMP_HH

@@ -3,8 +3,8 @@
 
 // counters.hh -- what a device counts, and the counters that its driver shows.
 
-#ifndef RPMA_SIM_COUNTERS_HH
-#define RPMA_SIM_COUNTERS_HH 1
+#ifndef RDMA_SIM_COUNTERS_HH
+#define RDMA_SIM_COUNTERS_HH 1
 
 #include "../device/profile.h"
 
@@ -79,4 +79,4 @@ void count_attempts(Fabric &fabric, Qp &qp);
 
 } // namespace sim
 
-#endif // RPMA_SIM_COUNTERS_HH
+#endif // RDMA_SIM_COUNTERS_HH

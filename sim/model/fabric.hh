@@ -3,8 +3,8 @@
 
 // fabric.hh -- the model of hosts with RDMA devices on one network.
 
-#ifndef RPMA_SIM_FABRIC_HH
-#define RPMA_SIM_FABRIC_HH 1
+#ifndef RDMA_SIM_FABRIC_HH
+#define RDMA_SIM_FABRIC_HH 1
 
 #include "cm.hh"
 #include "objects.hh"
@@ -251,4 +251,4 @@ class Fabric {
 
 } // namespace sim
 
-#endif // RPMA_SIM_FABRIC_HH
+#endif // RDMA_SIM_FABRIC_HH

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// faults.hh -- the faults of hosts, devices, links and programs: one table for rpma-sim's
+// faults.hh -- the faults of hosts, devices, links and programs: one table for rdma-sim's
 // --fault, for explore --faults, and for their help
 
-#ifndef RPMA_SIM_FAULTS_HH
-#define RPMA_SIM_FAULTS_HH 1
+#ifndef RDMA_SIM_FAULTS_HH
+#define RDMA_SIM_FAULTS_HH 1
 
 #include "calls.hh"
 
@@ -140,4 +140,4 @@ ExploredFaults explored_faults(const ExploredHosts &hosts,
 
 } // namespace sim
 
-#endif // RPMA_SIM_FAULTS_HH
+#endif // RDMA_SIM_FAULTS_HH

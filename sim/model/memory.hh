@@ -4,8 +4,8 @@
 // memory.hh -- the fabric's interface to its surroundings: memory of processes, and
 // descriptors.
 
-#ifndef RPMA_SIM_MEMORY_HH
-#define RPMA_SIM_MEMORY_HH 1
+#ifndef RDMA_SIM_MEMORY_HH
+#define RDMA_SIM_MEMORY_HH 1
 
 #include "../protocol/protocol.hh"
 
@@ -72,4 +72,4 @@ class Environment {
 
 } // namespace sim
 
-#endif // RPMA_SIM_MEMORY_HH
+#endif // RDMA_SIM_MEMORY_HH

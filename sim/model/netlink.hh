@@ -3,8 +3,8 @@
 
 // netlink.hh -- NETLINK_RDMA of a host: its devices, ports, objects and counters.
 
-#ifndef RPMA_SIM_NETLINK_SERVER_HH
-#define RPMA_SIM_NETLINK_SERVER_HH 1
+#ifndef RDMA_SIM_NETLINK_SERVER_HH
+#define RDMA_SIM_NETLINK_SERVER_HH 1
 
 #include "fabric.hh"
 
@@ -35,4 +35,4 @@ int rdma_netlink(Fabric &fabric, const Netlink &request, std::span<const std::by
 
 } // namespace sim
 
-#endif // RPMA_SIM_NETLINK_SERVER_HH
+#endif // RDMA_SIM_NETLINK_SERVER_HH

@@ -3,8 +3,8 @@
 
 // objects.hh -- the objects that processes create on their devices.
 
-#ifndef RPMA_SIM_OBJECTS_HH
-#define RPMA_SIM_OBJECTS_HH 1
+#ifndef RDMA_SIM_OBJECTS_HH
+#define RDMA_SIM_OBJECTS_HH 1
 
 #include "../device/rules.h"
 #include "counters.hh"
@@ -293,4 +293,4 @@ struct Session {
 
 } // namespace sim
 
-#endif // RPMA_SIM_OBJECTS_HH
+#endif // RDMA_SIM_OBJECTS_HH

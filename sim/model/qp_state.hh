@@ -3,8 +3,8 @@
 
 // qp_state.hh -- a queue pair fails, is reset or is deleted.
 
-#ifndef RPMA_SIM_QP_STATE_HH
-#define RPMA_SIM_QP_STATE_HH 1
+#ifndef RDMA_SIM_QP_STATE_HH
+#define RDMA_SIM_QP_STATE_HH 1
 
 #include "fabric.hh"
 
@@ -27,4 +27,4 @@ void abandon_qp(Fabric &fabric, Qp &qp);
 
 } // namespace sim
 
-#endif // RPMA_SIM_QP_STATE_HH
+#endif // RDMA_SIM_QP_STATE_HH

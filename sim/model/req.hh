@@ -3,8 +3,8 @@
 
 // req.hh -- the requester: the order of the requests of a queue pair, and their retries.
 
-#ifndef RPMA_SIM_REQ_HH
-#define RPMA_SIM_REQ_HH 1
+#ifndef RDMA_SIM_REQ_HH
+#define RDMA_SIM_REQ_HH 1
 
 #include "resp.hh"
 
@@ -21,4 +21,4 @@ void start_send_timer(Fabric &fabric, Qp &qp, uint64_t time);
 
 } // namespace sim
 
-#endif // RPMA_SIM_REQ_HH
+#endif // RDMA_SIM_REQ_HH

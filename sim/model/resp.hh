@@ -3,8 +3,8 @@
 
 // resp.hh -- the responder: the effects of a request on memory and on the other side.
 
-#ifndef RPMA_SIM_RESP_HH
-#define RPMA_SIM_RESP_HH 1
+#ifndef RDMA_SIM_RESP_HH
+#define RDMA_SIM_RESP_HH 1
 
 #include "fabric.hh"
 
@@ -33,4 +33,4 @@ void keep_data(Fabric &fabric, Qp &qp);
 
 } // namespace sim
 
-#endif // RPMA_SIM_RESP_HH
+#endif // RDMA_SIM_RESP_HH

@@ -3,8 +3,8 @@
 
 // verbs.hh -- the requests of protocol.hh, except those to the connection manager.
 
-#ifndef RPMA_SIM_VERBS_HH
-#define RPMA_SIM_VERBS_HH 1
+#ifndef RDMA_SIM_VERBS_HH
+#define RDMA_SIM_VERBS_HH 1
 
 #include "fabric.hh"
 
@@ -97,4 +97,4 @@ class Verbs {
 
 } // namespace sim
 
-#endif // RPMA_SIM_VERBS_HH
+#endif // RDMA_SIM_VERBS_HH

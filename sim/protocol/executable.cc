@@ -82,7 +82,7 @@ const char *find_problem(int fd, const ElfW(Ehdr) & header, const char *interpre
     struct stat other;
     if (strcmp(interpreter, linker) != 0 &&
         (stat(interpreter, &other) != 0 || !is_same_file(other, linker)))
-        return "built for another C library: use a program for that of rpma-sim";
+        return "built for another C library: use a program for that of rdma-sim";
     return nullptr;
 }
 

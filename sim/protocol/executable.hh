@@ -4,8 +4,8 @@
 // executable.hh -- the executables into which the dynamic linker does not load the fabric's
 // libraries
 
-#ifndef RPMA_SIM_EXECUTABLE_HH
-#define RPMA_SIM_EXECUTABLE_HH 1
+#ifndef RDMA_SIM_EXECUTABLE_HH
+#define RDMA_SIM_EXECUTABLE_HH 1
 
 #include <climits>
 #include <link.h>
@@ -24,4 +24,4 @@ void read_executable(int fd, Executable &executable);
 
 } // namespace sim
 
-#endif // RPMA_SIM_EXECUTABLE_HH
+#endif // RDMA_SIM_EXECUTABLE_HH

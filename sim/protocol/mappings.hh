@@ -3,8 +3,8 @@
 
 // mappings.hh -- the check whether a process maps a range of memory that it registers.
 
-#ifndef RPMA_SIM_MAPPINGS_HH
-#define RPMA_SIM_MAPPINGS_HH 1
+#ifndef RDMA_SIM_MAPPINGS_HH
+#define RDMA_SIM_MAPPINGS_HH 1
 
 #include <cerrno>
 #include <cstdint>
@@ -43,4 +43,4 @@ inline int check_mappings(int maps, uint64_t begin, uint64_t end, bool is_writte
 
 } // namespace sim
 
-#endif // RPMA_SIM_MAPPINGS_HH
+#endif // RDMA_SIM_MAPPINGS_HH

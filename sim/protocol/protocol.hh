@@ -10,8 +10,8 @@
 // 0 is none. Cookies are addresses of the process, which the fabric returns in events and never
 // reads.
 
-#ifndef RPMA_SIM_PROTOCOL_HH
-#define RPMA_SIM_PROTOCOL_HH 1
+#ifndef RDMA_SIM_PROTOCOL_HH
+#define RDMA_SIM_PROTOCOL_HH 1
 
 #include "../device/rules.h"
 
@@ -428,4 +428,4 @@ struct VirtualClock {
 
 } // namespace sim
 
-#endif // RPMA_SIM_PROTOCOL_HH
+#endif // RDMA_SIM_PROTOCOL_HH

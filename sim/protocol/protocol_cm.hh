@@ -6,8 +6,8 @@
 // On an event channel, a CmEvent follows TakeEvent::Reply. The cookie of the reply belongs to
 // the ID, for a connect request to the listening ID, and for a multicast group to CmJoin.
 
-#ifndef RPMA_SIM_PROTOCOL_CM_HH
-#define RPMA_SIM_PROTOCOL_CM_HH 1
+#ifndef RDMA_SIM_PROTOCOL_CM_HH
+#define RDMA_SIM_PROTOCOL_CM_HH 1
 
 #include "protocol.hh"
 
@@ -195,4 +195,4 @@ struct CmLeave {
 
 } // namespace sim
 
-#endif // RPMA_SIM_PROTOCOL_CM_HH
+#endif // RDMA_SIM_PROTOCOL_CM_HH

@@ -165,16 +165,16 @@ Libraries find_libraries(bool with_pmem, bool explores) {
     const std::string self = read_link("/proc/self/exe");
     const std::string build = self.substr(0, self.rfind('/')) + "/..";
     const bool is_installed = !exists(build + "/libibverbs.so.1");
-    const std::string preloads = is_installed ? RPMA_SIM_LIBDIR : build + "/client/preload";
-    Libraries found = {is_installed ? RPMA_SIM_LIBDIR : build,
-                       preloads + "/librpma-sim-preload.so"};
+    const std::string preloads = is_installed ? RDMA_SIM_LIBDIR : build + "/client/preload";
+    Libraries found = {is_installed ? RDMA_SIM_LIBDIR : build,
+                       preloads + "/librdma-sim-preload.so"};
     if (with_pmem)
-        found.preload += ":" + preloads + "/librpma-sim-pmem.so";
+        found.preload += ":" + preloads + "/librdma-sim-pmem.so";
     if (explores)
-        found.preload = preloads + "/librpma-sim-explore.so:" + found.preload;
+        found.preload = preloads + "/librdma-sim-explore.so:" + found.preload;
     for (const char *const name : {"/libibverbs.so.1", "/librdmacm.so.1"})
         if (!exists(found.shims + name))
-            refuse("%s%s is missing: install rpma-sim again", found.shims.c_str(), name);
+            refuse("%s%s is missing: install rdma-sim again", found.shims.c_str(), name);
     return found;
 }
 

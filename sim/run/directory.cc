@@ -355,14 +355,14 @@ void remove_device(const std::string &root, const sim::Host &host, const sim::De
 
 Directory::Directory(const std::string &name) {
     if (name.empty()) {
-        path_ = parent_directory() + "/rpma-sim-XXXXXX";
+        path_ = parent_directory() + "/rdma-sim-XXXXXX";
         if (mkdtemp(path_.data()) == nullptr)
             refuse("%s: %s", path_.c_str(), strerror(errno));
     } else {
         path_ = of_name(name);
         if (has_server(path_))
             refuse("a fabric %s runs already: use another --name, or --join it", name.c_str());
-        remove_tree(path_); // left by a killed rpma-sim
+        remove_tree(path_); // left by a killed rdma-sim
         if (mkdir(path_.c_str(), 0700) != 0)
             refuse("%s: %s", path_.c_str(), strerror(errno));
     }
@@ -372,7 +372,7 @@ Directory::Directory(const std::string &name) {
 }
 
 std::string Directory::of_name(const std::string &name) {
-    return parent_directory() + "/rpma-sim-" + std::to_string(getuid()) + "-" + name;
+    return parent_directory() + "/rdma-sim-" + std::to_string(getuid()) + "-" + name;
 }
 
 std::string Directory::root_of(const sim::Host &host) const {

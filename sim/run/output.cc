@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// output.cc -- the output of programs with the host before each line, and that of rpma-sim
+// output.cc -- the output of programs with the host before each line, and that of rdma-sim
 
 #include "output.hh"
 

@@ -3,8 +3,8 @@
 
 // output.hh -- the output of programs with the host before each line (--prefix)
 
-#ifndef RPMA_SIM_OUTPUT_HH
-#define RPMA_SIM_OUTPUT_HH 1
+#ifndef RDMA_SIM_OUTPUT_HH
+#define RDMA_SIM_OUTPUT_HH 1
 
 #include <list>
 #include <poll.h>
@@ -13,7 +13,7 @@
 #include <unistd.h>
 #include <vector>
 
-// Pipes of programs, whose lines are printed to the outputs of rpma-sim. Only close_all() reads
+// Pipes of programs, whose lines are printed to the outputs of rdma-sim. Only close_all() reads
 // more than one part of each pipe, and only what an output accepts is written to it, so that
 // neither a fast program nor a slow reader delays the fabric.
 class PrefixedOutput {
@@ -53,4 +53,4 @@ class PrefixedOutput {
     unsigned count_ = 0;
 };
 
-#endif // RPMA_SIM_OUTPUT_HH
+#endif // RDMA_SIM_OUTPUT_HH

@@ -301,7 +301,7 @@ sim_profile Replay::make() {
     for (const std::string &each : missing_)
         line += (line.empty() ? "" : ", ") + each;
     if (!line.empty())
-        fprintf(stderr, "rpma-sim: --device %s: not replayed: %s\n", printable(path_).c_str(),
+        fprintf(stderr, "rdma-sim: --device %s: not replayed: %s\n", printable(path_).c_str(),
                 printable(line).c_str());
     return profile_;
 }
@@ -338,7 +338,7 @@ const sim_profile *read_report(const std::string &path) {
     if (!report.is_object() || !report.contains("format"))
         refuse("--device %s: it is not a report of rpma-check", path.c_str());
     if (report["format"] != FORMAT)
-        refuse("--device %s: the report has format %s; this rpma-sim reads %d", path.c_str(),
+        refuse("--device %s: the report has format %s; this rdma-sim reads %d", path.c_str(),
                report["format"].dump().c_str(), FORMAT);
     return &profiles.emplace_front(Replay(path, report).make());
 }

@@ -25,7 +25,7 @@
 namespace {
 
 constexpr uint64_t SECOND = 1'000'000'000;
-constexpr char NO_MEMORY[] = "rpma-sim: no memory is left to start a program\n";
+constexpr char NO_MEMORY[] = "rdma-sim: no memory is left to start a program\n";
 constexpr uint64_t TERMINATION_TIMEOUT = SECOND; // from SIGTERM to SIGKILL
 constexpr uint64_t MAX_IDLE = 5 * SECOND;        // after a failure
 constexpr uint64_t LISTEN_TIMEOUT = SECOND;      // then the next command starts
@@ -98,16 +98,16 @@ void set_environment(unsigned host, unsigned hosts, const std::string &directory
     prepend("LD_PRELOAD", libraries.preload);
     // A program with the address sanitizer refuses preloaded libraries otherwise.
     prepend("ASAN_OPTIONS", "verify_asan_link_order=0");
-    setenv("RPMA_SIM_PRELOAD", libraries.preload.c_str(), 1);
-    unsetenv("RPMA_SIM_LOST");
-    setenv("RPMA_SIM_SOCKET", (directory + "/socket").c_str(), 1);
-    setenv("RPMA_SIM_ROOT", (directory + "/host" + number).c_str(), 1);
-    setenv("RPMA_SIM_HOST", number.c_str(), 1);
-    setenv("RPMA_SIM_ADDR", ("10.77.0." + number).c_str(), 1);
+    setenv("RDMA_SIM_PRELOAD", libraries.preload.c_str(), 1);
+    unsetenv("RDMA_SIM_LOST");
+    setenv("RDMA_SIM_SOCKET", (directory + "/socket").c_str(), 1);
+    setenv("RDMA_SIM_ROOT", (directory + "/host" + number).c_str(), 1);
+    setenv("RDMA_SIM_HOST", number.c_str(), 1);
+    setenv("RDMA_SIM_ADDR", ("10.77.0." + number).c_str(), 1);
     if (!pmem.empty())
-        setenv("RPMA_SIM_PMEM", pmem.c_str(), 1);
+        setenv("RDMA_SIM_PMEM", pmem.c_str(), 1);
     for (unsigned i = 1; i <= hosts; i++)
-        setenv(("RPMA_SIM_ADDR_host" + std::to_string(i)).c_str(),
+        setenv(("RDMA_SIM_ADDR_host" + std::to_string(i)).c_str(),
                ("10.77.0." + std::to_string(i)).c_str(), 1);
 }
 
@@ -164,7 +164,7 @@ pid_t fork_command(bool has_group, int out, int err, const std::function<void()>
         if (getppid() != parent)
             _exit(EXIT_FAILURE);
         (void)setrlimit(RLIMIT_NOFILE, &files_before); // programs have the user's limit
-        if (has_group) { // the terminal's signals are for rpma-sim
+        if (has_group) { // the terminal's signals are for rdma-sim
             setpgid(0, 0);
             dup2(open("/dev/null", O_RDONLY | O_CLOEXEC), STDIN_FILENO);
         }
@@ -187,7 +187,7 @@ void execute(const Command &command) {
     argv.push_back(nullptr);
     execvp(argv[0], argv.data());
     const int error = errno;
-    fprintf(stderr, "rpma-sim: %s: %s\n", printable(argv[0]).c_str(), strerror(error));
+    fprintf(stderr, "rdma-sim: %s: %s\n", printable(argv[0]).c_str(), strerror(error));
     _exit(error == ENOENT ? 127 : 126);
 }
 
@@ -230,7 +230,7 @@ void Run::report(const char *format, ...) const {
     va_start(arguments, format);
     vsnprintf(line, sizeof(line), format, arguments);
     va_end(arguments);
-    fprintf(stderr, "rpma-sim: %.3f s: %s\n", static_cast<double>(now() - started_at_) / SECOND,
+    fprintf(stderr, "rdma-sim: %.3f s: %s\n", static_cast<double>(now() - started_at_) / SECOND,
             printable(line).c_str());
 }
 
@@ -245,7 +245,7 @@ void Run::start(const Command &command) {
     const pid_t pid = fork_command(!is_alone, out, err, [&] {
         set_environment(command.host, settings_.fabric.hosts, directory_.path(), libraries_,
                         pmem_.ids(command.host));
-        setenv("RPMA_SIM_LISTENING", listening_path(command).c_str(), 1);
+        setenv("RDMA_SIM_LISTENING", listening_path(command).c_str(), 1);
         execute(command);
     });
     if (out >= 0) {
@@ -294,7 +294,7 @@ void Run::schedule(const DueFault &due, uint64_t delay) {
 // Returns the processes whose environment names this directory of the fabric, including those
 // that joined the fabric or left their process group.
 std::vector<pid_t> Run::processes(const std::string &root) const {
-    const std::string variable = "RPMA_SIM_ROOT=" + directory_.path() + "/" + root;
+    const std::string variable = "RDMA_SIM_ROOT=" + directory_.path() + "/" + root;
     return find_processes([&](pid_t pid) {
         const std::string variables = read_all(pid, "environ");
         for (size_t at = 0; (at = variables.find(variable, at)) != variables.npos; at++)
@@ -389,7 +389,7 @@ bool Run::before_call(const sim::Caller &caller, std::span<const std::byte> requ
 void Run::report_missing_calls() const {
     for (const auto &each : call_faults_.pending())
         fprintf(stderr,
-                "rpma-sim: --fault '%s' did not occur: host%u has called %s() %llu times\n",
+                "rdma-sim: --fault '%s' did not occur: host%u has called %s() %llu times\n",
                 each.fault->text.c_str(), each.fault->caller, each.fault->call->name,
                 static_cast<unsigned long long>(each.calls));
 }
@@ -538,7 +538,7 @@ void Run::serve() {
         const uint64_t limit = idle_limit(), time_now = now();
         if (time_now >= limit) {
             fprintf(stderr,
-                    "rpma-sim: host%u: %s ended with status %d, and no program has made a call "
+                    "rdma-sim: host%u: %s ended with status %d, and no program has made a call "
                     "for 5 s: the others are ended; --until all waits for them\n",
                     failed_->command->host, printable(failed_->command->argv[0]).c_str(),
                     failed_->status);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// run.hh -- one run of rpma-sim
+// run.hh -- one run of rdma-sim
 
-#ifndef RPMA_SIM_RUN_HH
-#define RPMA_SIM_RUN_HH 1
+#ifndef RDMA_SIM_RUN_HH
+#define RDMA_SIM_RUN_HH 1
 
 #include <cstdarg>
 #include <cstdio>
@@ -93,4 +93,4 @@ class Run : sim::Machines {
     bool has_ended_ = false;      // a command
 };
 
-#endif // RPMA_SIM_RUN_HH
+#endif // RDMA_SIM_RUN_HH

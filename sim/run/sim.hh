@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// sim.hh -- rpma-sim: the parsed options, and the interfaces of the program's files
+// sim.hh -- rdma-sim: the parsed options, and the interfaces of the program's files
 
-#ifndef RPMA_SIM_SIM_HH
-#define RPMA_SIM_SIM_HH 1
+#ifndef RDMA_SIM_SIM_HH
+#define RDMA_SIM_SIM_HH 1
 
 #include <cstdint>
 #include <functional>
@@ -23,7 +23,7 @@ constexpr int EXIT_USAGE = 2;
 // Ends the program: thrown to main(), so that destructors end programs and restore files.
 struct Exit {
     int status;
-    std::string line; // main() prints it after "rpma-sim: ", unless it is empty
+    std::string line; // main() prints it after "rdma-sim: ", unless it is empty
 };
 
 // Throws an Exit with the line and EXIT_USAGE.
@@ -87,7 +87,7 @@ struct Libraries {
 };
 Libraries find_libraries(bool with_pmem, bool explores = false);
 void check_command(const Command &command, const Libraries &libraries);
-// Returns the program, its interpreters and its libraries other than those of rpma-sim.
+// Returns the program, its interpreters and its libraries other than those of rdma-sim.
 std::vector<std::string> files_of(const Command &command, const Libraries &libraries);
 
 // run.cc: opens the files of --pmem, or ends the program.
@@ -109,7 +109,7 @@ class Directory {
     std::string path_;
 };
 
-// run.cc: blocks the signals that end rpma-sim, and SIGCHLD, and receives them.
+// run.cc: blocks the signals that end rdma-sim, and SIGCHLD, and receives them.
 class Signals {
   public:
     Signals();
@@ -117,7 +117,7 @@ class Signals {
     Signals(const Signals &) = delete;
     Signals &operator=(const Signals &) = delete;
     int descriptor() const { return fd_; } // readable after a signal
-    // Reads all signals. Returns the first one that ends rpma-sim, also in later calls, or 0.
+    // Reads all signals. Returns the first one that ends rdma-sim, also in later calls, or 0.
     int received();
     int first() const { return received_; } // the same, without reading
     // Returns true if a child has ended since the last call.
@@ -137,4 +137,4 @@ void raise_file_limit(); // of this process only: one descriptor for each channe
 pid_t fork_command(bool has_group, int out, int err, const std::function<void()> &function);
 [[noreturn]] void execute(const Command &command);
 
-#endif // RPMA_SIM_SIM_HH
+#endif // RDMA_SIM_SIM_HH

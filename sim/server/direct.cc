@@ -14,11 +14,11 @@ Direct::Direct(const Options &options, Persistence *persistence)
     : fabric_(environment_, options),
       memory_(std::make_shared<ProcessMemory>(getpid(), persistence)) {
     current = this;
-    rpma_sim_set_handler([](rpma_sim_message *message) { return current->call(*message); });
+    rdma_sim_set_handler([](rdma_sim_message *message) { return current->call(*message); });
 }
 
 Direct::~Direct() {
-    rpma_sim_set_handler(nullptr);
+    rdma_sim_set_handler(nullptr);
     current = nullptr;
 }
 
@@ -31,7 +31,7 @@ void Direct::advance(uint64_t nanoseconds) {
     fabric_.advance(fabric_.now() + nanoseconds);
 }
 
-int Direct::call(rpma_sim_message &message) {
+int Direct::call(rdma_sim_message &message) {
     const std::lock_guard held(lock_);
     Caller &caller = callers_[current_host];
     if (!caller.session) {

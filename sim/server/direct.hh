@@ -3,8 +3,8 @@
 
 // direct.hh -- the fabric in the process that uses libibverbs.so.1 and librdmacm.so.1.
 
-#ifndef RPMA_SIM_DIRECT_HH
-#define RPMA_SIM_DIRECT_HH 1
+#ifndef RDMA_SIM_DIRECT_HH
+#define RDMA_SIM_DIRECT_HH 1
 
 #include "../client/client.hh"
 #include "server.hh"
@@ -23,7 +23,7 @@ class Direct {
     void use_host(unsigned host); // on which the next calls of this thread run
     void advance(uint64_t nanoseconds);
     Fabric &fabric() { return fabric_; }
-    int call(rpma_sim_message &message);
+    int call(rdma_sim_message &message);
 
   private:
     std::mutex lock_;
@@ -35,4 +35,4 @@ class Direct {
 
 } // namespace sim
 
-#endif // RPMA_SIM_DIRECT_HH
+#endif // RDMA_SIM_DIRECT_HH

@@ -61,7 +61,7 @@ void SharedEnvironment::lower(uint32_t channel) {
                       strerror(errno));
 }
 
-// A process and rpma-sim can map 65530 ranges each (vm.max_map_count), but a device may have
+// A process and rdma-sim can map 65530 ranges each (vm.max_map_count), but a device may have
 // more CQs: the rings of a session share mappings.
 Ring *SharedEnvironment::open_ring(uint32_t session, size_t bytes, RingPlace &place, int &fd) {
     constexpr size_t SMALLEST = 1 << 20, ALIGNMENT = 64;
@@ -76,7 +76,7 @@ Ring *SharedEnvironment::open_ring(uint32_t session, size_t bytes, RingPlace &pl
     RingMemory made;
     made.session = session;
     made.size = std::max(bytes, SMALLEST << std::min<size_t>(of_session.size(), 6));
-    made.fd = memfd_create("rpma-sim-cq", MFD_CLOEXEC);
+    made.fd = memfd_create("rdma-sim-cq", MFD_CLOEXEC);
     if (made.fd < 0)
         return nullptr;
     void *const mapped =
@@ -139,7 +139,7 @@ RingPlace RingMemory::place_of(uint64_t number, const Ring *ring) const {
 
 // ---- memory of processes -------------------------------------------------------------------
 
-// A file that is opened before the process gives up the permission of rpma-sim to access its
+// A file that is opened before the process gives up the permission of rdma-sim to access its
 // memory, with PR_SET_DUMPABLE or setuid(), stays usable; it belongs to the program of now, not
 // to one that the process executes later.
 ProcessMemory::ProcessMemory(int pid, Persistence *persistence)
@@ -305,7 +305,7 @@ bool ProcessMemory::write(uint64_t address, const void *from, size_t length) {
     return access(address, const_cast<void *>(from), length, true);
 }
 
-// Asks the memory thread if rpma-sim may not read the mappings.
+// Asks the memory thread if rdma-sim may not read the mappings.
 int ProcessMemory::check(uint64_t begin, uint64_t end, bool is_written) {
     int32_t error = EACCES;
     MemoryRequest request{begin, end - begin,

@@ -3,8 +3,8 @@
 
 // pmem.hh -- files that lose unflushed data when their host loses power.
 
-#ifndef RPMA_SIM_PMEM_HH
-#define RPMA_SIM_PMEM_HH 1
+#ifndef RDMA_SIM_PMEM_HH
+#define RDMA_SIM_PMEM_HH 1
 
 #include "../model/objects.hh"
 
@@ -58,7 +58,7 @@ class PmemFile {
 class PmemFiles : public Persistence {
   public:
     void add(unsigned host, std::unique_ptr<PmemFile> file);
-    // For RPMA_SIM_PMEM: absolute paths, each with "//" at its end.
+    // For RDMA_SIM_PMEM: absolute paths, each with "//" at its end.
     std::string ids(unsigned host) const;
     uint64_t lose_power(unsigned host, std::mt19937_64 *generator);
 
@@ -87,4 +87,4 @@ class PmemFiles : public Persistence {
 
 } // namespace sim
 
-#endif // RPMA_SIM_PMEM_HH
+#endif // RDMA_SIM_PMEM_HH

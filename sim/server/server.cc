@@ -30,7 +30,7 @@ int pid_of(int fd) {
     return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) ? 0 : peer.pid;
 }
 
-// Orphans are children of rpma-sim.
+// Orphans are children of rdma-sim.
 bool is_descendant(int pid) {
     while (pid > 1 && pid != getpid()) {
         char path[64], text[4096] = "";
@@ -64,7 +64,7 @@ void report_limit() {
         return;
     is_reported = true;
     fprintf(stderr,
-            "rpma-sim: rpma-sim itself may open %llu files, one for each channel of all "
+            "rdma-sim: rdma-sim itself may open %llu files, one for each channel of all "
             "programs: raise its hard limit (ulimit -Hn)\n",
             (unsigned long long)limit.rlim_cur);
 }

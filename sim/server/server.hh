@@ -3,8 +3,8 @@
 
 // server.hh -- the fabric for processes that connect through a Unix socket.
 
-#ifndef RPMA_SIM_SERVER_HH
-#define RPMA_SIM_SERVER_HH 1
+#ifndef RDMA_SIM_SERVER_HH
+#define RDMA_SIM_SERVER_HH 1
 
 #include "../model/fabric.hh"
 
@@ -138,4 +138,4 @@ class Server {
 
 } // namespace sim
 
-#endif // RPMA_SIM_SERVER_HH
+#endif // RDMA_SIM_SERVER_HH

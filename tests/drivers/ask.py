@@ -5,7 +5,7 @@
 Asks the questions of questions.c, and compares the results with the recorded ones.
 
 ask.py driver NAME QUESTIONS STUB [--record]   of the driver libNAME of this machine
-ask.py profile NAME RPMA-SIM QUESTIONS         of a device of rpma-sim
+ask.py profile NAME RDMA-SIM QUESTIONS         of a device of rdma-sim
 ask.py library NAME LIBRARY STUB               runs library.c over that driver, and compares the sizes of its queues
 
 recorded/VERSION/NAME.tsv has the results of a driver of rdma-core VERSION. known.tsv names the results of profiles that
@@ -135,13 +135,13 @@ def ask_library(name, library, stub):
     return report(wrong, len(got) if compared else 0)
 
 
-def ask_profile(name, rpma_sim, questions):
+def ask_profile(name, rdma_sim, questions):
     if name not in PROFILES:
         sys.exit(f"ask.py: \"{name}\" is none of the profiles {', '.join(PROFILES)}")
     path = max((FOLDER / "recorded").glob(f"*/{PROFILES[name]}.tsv"), key=lambda path: int(path.parent.name))
     known = [line.split("\t") for line in (FOLDER / "known.tsv").read_text(encoding="utf-8").splitlines()
              if line and not line.startswith("#")]
-    got = run([rpma_sim, "--device", name, questions])[1]
+    got = run([rdma_sim, "--device", name, questions])[1]
     recorded = table(path.read_text(encoding="utf-8"))
     if recorded.pop("completions", None):  # the stub does not write those of this driver
         got = {question: result for question, result in got.items() if not question.startswith("completion")}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// connect.c -- connects queue pairs of an iWARP device of rpma-sim by the connection manager,
+// connect.c -- connects queue pairs of an iWARP device of rdma-sim by the connection manager,
 // which alone can connect them. Both are of this process.
 
 #include <arpa/inet.h>

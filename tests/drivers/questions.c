@@ -3,7 +3,7 @@
 
 // questions.c -- asks the first device of the machine about its queues, and prints a line per
 // question: its name, a tab, the result. The device is a user-space driver of rdma-core without
-// hardware (stub.c), or a device of rpma-sim.
+// hardware (stub.c), or a device of rdma-sim.
 
 #include <dlfcn.h>
 #include <errno.h>

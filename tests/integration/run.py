@@ -105,7 +105,7 @@ def parse():
                         help="only cases of this group (repeatable); troubleshooting includes the "
                              "cases of other groups that show an entry of docs/troubleshooting.md")
     parser.add_argument("--all", action="store_true", help="include the cases that --fabric runs")
-    parser.add_argument("--fabric", metavar="RPMA-SIM", help="run the cases that need no kernel on its hosts")
+    parser.add_argument("--fabric", metavar="RDMA-SIM", help="run the cases that need no kernel on its hosts")
     parser.add_argument("--logs", default=os.path.join(lab.BUILD_DIR, "integration-logs"),
                         help="directory for logs; its previous content is removed")
     parser.add_argument("--list", action="store_true", help="list the cases")
@@ -115,7 +115,7 @@ def parse():
 
 
 def on_fabric(program):
-    """Runs this program again on hosts of rpma-sim, with another command "on"."""
+    """Runs this program again on hosts of rdma-sim, with another command "on"."""
     build = os.path.abspath(os.path.join(os.path.dirname(program), "..", ".."))
     with tempfile.TemporaryDirectory() as directory:
         on = os.path.join(directory, "on")

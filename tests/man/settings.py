@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
 
-"""Runs settings.c on rpma-sim for sentences of rpma_conn_cfg_new(3) about settings without an effect:
+"""Runs settings.c on rdma-sim for sentences of rpma_conn_cfg_new(3) about settings without an effect:
 
-settings.py SOURCE LIBRARY RPMA_SIM COMPILER...
+settings.py SOURCE LIBRARY RDMA_SIM COMPILER...
 
 The link is cut once the sides are connected, and joined again when the side that reads has waited for longer than its
 settings allow.
@@ -31,7 +31,7 @@ WAIT = "until [ -e $0 ]; do sleep 0.005; done"
 
 
 def main():
-    (source, library, rpma_sim), compiler = (pathlib.Path(each).resolve() for each in sys.argv[1:4]), sys.argv[4:]
+    (source, library, rdma_sim), compiler = (pathlib.Path(each).resolve() for each in sys.argv[1:4]), sys.argv[4:]
     page = (source / "man/rpma_conn_cfg_new.3").read_text(encoding="utf-8")
     page = " ".join(line for line in page.splitlines() if not line.startswith('.\\"'))
     path = f"{library.parent}:{os.environ.get('LD_LIBRARY_PATH', '')}".rstrip(":")
@@ -44,7 +44,7 @@ def main():
             here = pathlib.Path(folder) / str(number)
             here.mkdir()
             done = subprocess.run(
-                [rpma_sim, "--device", device, "--fault", "after host3 cut host1 host2",
+                [rdma_sim, "--device", device, "--fault", "after host3 cut host1 host2",
                  "--fault", "after host4 join host1 host2", "--until", "host1", program, "server", *server,
                  "::", program, "client", *client, "::", "sh", "-c", WAIT, "connected",
                  "::", "sh", "-c", WAIT, "waited"],

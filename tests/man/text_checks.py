@@ -26,9 +26,9 @@ def functions_pages(book):
 
 
 def check_pages(book):
-    """The pages list each exported function, each program and rpma-sim explore once in NAME; the
+    """The pages list each exported function, each program and rdma-sim explore once in NAME; the
     page's own name is the first."""
-    wanted = [*contract.exported_functions(book.source), *contract.programs(book.source), "rpma-sim-explore"]
+    wanted = [*contract.exported_functions(book.source), *contract.programs(book.source), "rdma-sim-explore"]
     listed = [name for page in book.pages if page.volume in "13" for name in page.names()]
     for name in sorted({*wanted, *listed}):
         if listed.count(name) != (name in wanted):

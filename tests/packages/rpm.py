@@ -5,7 +5,7 @@
 """Checks what RPM packages require and provide, and builds programs with them. rpmbuild compares their files with the
 spec.
 
-usage: rpm.py DIRECTORY    with librpma, librpma-devel, librpma-doc, rpma-sim and rpma-tools, as tools/package rpm builds them
+usage: rpm.py DIRECTORY    with librpma, librpma-devel, librpma-doc, rdma-sim and rpma-tools, as tools/package rpm builds them
 """
 
 import os
@@ -22,7 +22,7 @@ import install
 import library
 
 LIBDIR = "/usr/lib64"
-NAMES = ["librpma", "librpma-devel", "librpma-doc", "rpma-sim", "rpma-tools"]
+NAMES = ["librpma", "librpma-devel", "librpma-doc", "rdma-sim", "rpma-tools"]
 VERSION = common.project_version()
 PROVIDED = {"librpma": f"{common.SONAME}(LIBRPMA_1.4)(64bit)", "librpma-devel": f"pkgconfig(librpma) = {VERSION}"}
 NEEDED = {"librpma": "libibverbs.so.1()(64bit)", "librpma-devel": f"librpma(x86-64) = {VERSION}-1",
@@ -52,13 +52,13 @@ def check_relations(packages):
 
 
 def check_private(packages):
-    """The package manager must not install rpma-sim as the libibverbs or librdmacm of other packages."""
+    """The package manager must not install rdma-sim as the libibverbs or librdmacm of other packages."""
     faults = [f"{option[2:]} {line}" for option in ("--provides", "--requires")
-              for line in common.run(["rpm", "--query", "--package", option, packages["rpma-sim"]]).splitlines()
+              for line in common.run(["rpm", "--query", "--package", option, packages["rdma-sim"]]).splitlines()
               if line.startswith(("libibverbs", "librdmacm", "librpma"))]
     if faults:
-        raise common.Fault("rpma-sim " + common.summary_of(faults))
-    return "the libraries of rpma-sim are private"
+        raise common.Fault("rdma-sim " + common.summary_of(faults))
+    return "the libraries of rdma-sim are private"
 
 
 def unpack(packages, root):

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
-"""Tests rpma-check --power-cut and --verify, on the fabric: check_power_cut.py RPMA_CHECK RPMA_SIM"""
+"""Tests rpma-check --power-cut and --verify, on the fabric: check_power_cut.py RPMA_CHECK RDMA_SIM"""
 
 import os
 import pathlib

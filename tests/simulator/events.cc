@@ -14,7 +14,7 @@
 // The memory that a power failure leaves; variants of POWER.
 enum Loss { OLD, NEW, MIXED };
 
-// The name of a fault that rpma-sim has, too.
+// The name of a fault that rdma-sim has, too.
 static const char *fault(const char *name) {
     const sim::FaultKind *const kind = sim::find_fault(name);
     if (!kind)

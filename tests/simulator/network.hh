@@ -67,7 +67,7 @@ class Network : public sim::Environment {
     void begin(unsigned machines, bool has_native_operations);
 
     // ---- calls of programs
-    int call(rpma_sim_message &message);
+    int call(rdma_sim_message &message);
     int take_event(int fd, uint32_t channel, sim::TakeEvent::Reply &event, void *data,
                    size_t size);
     void polls(const sim::Ring &ring);
@@ -152,9 +152,9 @@ class Network : public sim::Environment {
     unsigned host_of(const Machine &machine) const;
     unsigned device_of(const Machine &machine) const;
     void open_session(Process &process);
-    void before(Process &self, const rpma_sim_message &message);
-    bool intercepts(const rpma_sim_message &message, sim::Reply &reply);
-    void after(Process &self, const rpma_sim_message &message, int error);
+    void before(Process &self, const rdma_sim_message &message);
+    bool intercepts(const rdma_sim_message &message, sim::Reply &reply);
+    void after(Process &self, const rdma_sim_message &message, int error);
     void after_resolve(Process &self, const sim::CmResolveAddr &request);
     void after_accept(Process &self, const sim::CmAccept &request, int error);
     void after_event(Process &self, const sim::Channel &channel,

@@ -40,11 +40,11 @@ class Process_memory : public sim::Program {
     Process &m_process;
 };
 
-template <typename T> const T &as(const rpma_sim_message &message) {
+template <typename T> const T &as(const rdma_sim_message &message) {
     return *static_cast<const T *>(message.request);
 }
 
-uint32_t op_of(const rpma_sim_message &message) {
+uint32_t op_of(const rdma_sim_message &message) {
     return *static_cast<const uint32_t *>(message.request);
 }
 
@@ -149,7 +149,7 @@ void Network::open_session(Process &process) {
         simulation.fail("not simulated: the fabric refuses a program");
 }
 
-int Network::call(rpma_sim_message &message) {
+int Network::call(rdma_sim_message &message) {
     Process &self = *simulation.current;
     if (is_preemption_point(op_of(message)))
         simulation.preemption_point();
@@ -178,7 +178,7 @@ int Network::call(rpma_sim_message &message) {
 
 // ---- before a call
 
-void Network::before(Process &self, const rpma_sim_message &message) {
+void Network::before(Process &self, const rdma_sim_message &message) {
     switch (op_of(message)) {
     case sim::OP_QUERY_PORT:
         self.port_was_up = !self.machine->port_down && !self.machine->no_device;
@@ -221,7 +221,7 @@ void Network::before_destroy(const sim::Destroy &request) {
 }
 
 // Returns true if the fabric keeps a QP that its program deletes, for requests in flight.
-bool Network::intercepts(const rpma_sim_message &message, sim::Reply &reply) {
+bool Network::intercepts(const rdma_sim_message &message, sim::Reply &reply) {
     if (op_of(message) != sim::OP_DESTROY)
         return false;
     const sim::Qp *const qp = m_fabric->find<sim::Qp>(as<sim::Destroy>(message).handle);
@@ -234,7 +234,7 @@ bool Network::intercepts(const rpma_sim_message &message, sim::Reply &reply) {
 
 // ---- after a call
 
-void Network::after(Process &self, const rpma_sim_message &message, int error) {
+void Network::after(Process &self, const rdma_sim_message &message, int error) {
     const uint32_t op = op_of(message);
     if (op == sim::OP_CM_ACCEPT)
         return after_accept(self, as<sim::CmAccept>(message), error);
@@ -425,22 +425,22 @@ void Network::close_ring(sim::Ring *ring, size_t) {
 
 extern "C" {
 
-int rpma_sim_call(rpma_sim_message *message) {
+int rdma_sim_call(rdma_sim_message *message) {
     const int before = errno, error = simulation.network.call(*message);
     errno = before;
     return error;
 }
 
-int rpma_sim_take_event(int fd, uint32_t channel, sim::TakeEvent::Reply *event, void *data,
+int rdma_sim_take_event(int fd, uint32_t channel, sim::TakeEvent::Reply *event, void *data,
                         size_t size) {
     return simulation.network.take_event(fd, channel, *event, data, size);
 }
 
-void rpma_sim_polls(const sim::Ring *ring) {
+void rdma_sim_polls(const sim::Ring *ring) {
     simulation.network.polls(*ring);
 }
 
-void rpma_sim_polled(const ibv_wc *wc, int count) {
+void rdma_sim_polled(const ibv_wc *wc, int count) {
     simulation.network.polled(wc, count);
 }
 

@@ -12,10 +12,10 @@
 
 namespace {
 
-// The line of rpma_sim_unsupported(), without libibverbs.so.1, which a program of libibumad
+// The line of rdma_sim_unsupported(), without libibverbs.so.1, which a program of libibumad
 // need not load.
 int refuse(const char *function, const char *feature = "direct verbs are") {
-    fprintf(stderr, "rpma-sim: %s: %s: %s not supported: see Limits in rpma-sim(1)\n",
+    fprintf(stderr, "rdma-sim: %s: %s: %s not supported: see Limits in rdma-sim(1)\n",
             program_invocation_short_name, function, feature);
     return EOPNOTSUPP;
 }

@@ -25,7 +25,7 @@
 
 namespace {
 
-constexpr char PRELOAD[] = "LD_PRELOAD=", LOST[] = "RPMA_SIM_LOST=1";
+constexpr char PRELOAD[] = "LD_PRELOAD=", LOST[] = "RDMA_SIM_LOST=1";
 
 // The variables of the fabric, without LD_PRELOAD and LD_LIBRARY_PATH. NULL: not on a fabric.
 char **variables;
@@ -73,7 +73,7 @@ void check(int at, const char *path, int flags = 0) {
         if (executable.problem != nullptr)
             refuse(path, executable.problem);
         if (executable.is_elf && access(own_path, R_OK) != 0)
-            refuse(path, "cannot read the fabric's libraries: install rpma-sim where the "
+            refuse(path, "cannot read the fabric's libraries: install rdma-sim where the "
                          "program can read it");
         if (executable.is_elf || executable.interpreter[0] == '\0')
             break;
@@ -104,7 +104,7 @@ void check_in_path(const char *name) {
 // ---- the environment -----------------------------------------------------------------------
 
 // Returns true if the list, with ':' or ' ' between its entries, has all libraries of the
-// fabric, as rpma-sim has listed them.
+// fabric, as rdma-sim has listed them.
 bool has_preload(const char *list) {
     const size_t length = strlen(preload);
     for (const char *at = list; (at = strstr(at, preload)) != nullptr; at++)
@@ -180,8 +180,8 @@ auto *real_execvpe() {
 
 // Finds the real functions here, because dlsym() takes locks.
 __attribute__((constructor)) void read_environment() {
-    preload = getenv("RPMA_SIM_PRELOAD");
-    server = getenv("RPMA_SIM_SOCKET");
+    preload = getenv("RDMA_SIM_PRELOAD");
+    server = getenv("RDMA_SIM_SOCKET");
     if (preload == nullptr || server == nullptr)
         return;
     if (Dl_info self; dladdr(own_path, &self) != 0)
@@ -195,7 +195,7 @@ __attribute__((constructor)) void read_environment() {
         count++;
     variables = static_cast<char **>(calloc(count + 1, sizeof(char *)));
     for (size_t i = 0; variables != nullptr && i < count; i++)
-        if ((begins_with(environ[i], "RPMA_SIM_") ||
+        if ((begins_with(environ[i], "RDMA_SIM_") ||
              begins_with(environ[i], "ASAN_OPTIONS=")) &&
             strchr(environ[i], '=') != nullptr)
             variables[variable_count++] = strdup(environ[i]);

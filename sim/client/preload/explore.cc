@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// explore.cc -- for "rpma-sim explore": virtualizes time, turns waits into requests for the
+// explore.cc -- for "rdma-sim explore": virtualizes time, turns waits into requests for the
 // next turn, and rejects calls that cannot be controlled
 
 #include <cerrno>
@@ -55,19 +55,19 @@ void wait_for_turn(Wait::Kind kind, uint64_t until, const char *function) {
     snprintf(request.function, sizeof(request.function), "%s", function);
     sim::Empty reply;
     if (sim::call(request, reply) != 0)
-        _exit(sim::EXIT_FAILED); // rpma-sim has ended
+        _exit(sim::EXIT_FAILED); // rdma-sim has ended
     errno = error;
 }
 
 // Line buffering keeps the complete lines of a program that is killed.
 __attribute__((constructor)) void begin() {
-    const char *const path = getenv("RPMA_SIM_CLOCK"), *const seed = getenv("RPMA_SIM_SEED");
+    const char *const path = getenv("RDMA_SIM_CLOCK"), *const seed = getenv("RDMA_SIM_SEED");
     if (path != nullptr) {
         const int fd = REAL(open)(path, O_RDONLY | O_CLOEXEC);
         void *const page =
             mmap(nullptr, sizeof(sim::VirtualClock), PROT_READ, MAP_SHARED, fd, 0);
         if (page == MAP_FAILED) {
-            fprintf(stderr, "rpma-sim: %s: %s\n", path, strerror(errno));
+            fprintf(stderr, "rdma-sim: %s: %s\n", path, strerror(errno));
             _exit(sim::EXIT_FAILED); // it would run without control
         }
         close(fd);
@@ -258,7 +258,7 @@ EXPORTED int select(int count, fd_set *in, fd_set *out, fd_set *other, timeval *
 }
 
 // Called by ibv_get_cq_event(), ibv_get_async_event() and rdma_get_cm_event().
-EXPORTED int rpma_sim_take_event(int fd, uint32_t channel, sim::TakeEvent::Reply *event,
+EXPORTED int rdma_sim_take_event(int fd, uint32_t channel, sim::TakeEvent::Reply *event,
                                  void *data, size_t size) {
     if (virtual_clock != nullptr) {
         pollfd ready = {fd, POLLIN, 0};
@@ -266,9 +266,9 @@ EXPORTED int rpma_sim_take_event(int fd, uint32_t channel, sim::TakeEvent::Reply
         (void)wait_until_ready(waits ? NEVER : 0, "ibv_get_cq_event or rdma_get_cm_event",
                                [&] { return REAL(poll)(&ready, 1, 0); });
     }
-    return REAL(rpma_sim_take_event)(fd, channel, event, data, size);
+    return REAL(rdma_sim_take_event)(fd, channel, event, data, size);
 }
-EXPORTED void rpma_sim_polls(const sim::Ring *ring) {
+EXPORTED void rdma_sim_polls(const sim::Ring *ring) {
     if (virtual_clock != nullptr && ring->added == ring->taken)
         wait_for_turn(Wait::POLL, NEVER, "ibv_poll_cq");
 }

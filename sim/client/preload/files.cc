@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// files.cc -- redirects the kernel's files about RDMA devices to the tree that rpma-sim creates
+// files.cc -- redirects the kernel's files about RDMA devices to the tree that rdma-sim creates
 // for a host
 
 #include <climits>

@@ -3,8 +3,8 @@
 
 // interfaces.hh -- the network interfaces of a host: lo, and one for each RDMA device
 
-#ifndef RPMA_SIM_INTERFACES_HH
-#define RPMA_SIM_INTERFACES_HH 1
+#ifndef RDMA_SIM_INTERFACES_HH
+#define RDMA_SIM_INTERFACES_HH 1
 
 #include <cstddef>
 #include <cstdint>
@@ -50,4 +50,4 @@ uint32_t mask_of(const InterfaceAddress &address);
 // no such host.
 size_t hardware_address_of(unsigned host, const Interface &interface, uint8_t (&to)[32]);
 
-#endif // RPMA_SIM_INTERFACES_HH
+#endif // RDMA_SIM_INTERFACES_HH

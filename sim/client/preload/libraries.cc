@@ -3,8 +3,8 @@
 
 // libraries.cc -- ends a program that would use libibverbs or librdmacm of the system
 //
-// rpma-sim checks its COMMANDs before they start. Those may execute others with another
-// LD_LIBRARY_PATH; execute.cc sets RPMA_SIM_LOST if LD_PRELOAD has lost this library.
+// rdma-sim checks its COMMANDs before they start. Those may execute others with another
+// LD_LIBRARY_PATH; execute.cc sets RDMA_SIM_LOST if LD_PRELOAD has lost this library.
 
 #include <cerrno>
 #include <climits>
@@ -20,7 +20,7 @@
 
 // The fabric's libibverbs refuses to run without it.
 extern "C" {
-__attribute__((visibility("default"))) char rpma_sim_preload;
+__attribute__((visibility("default"))) char rdma_sim_preload;
 }
 
 namespace {
@@ -62,11 +62,11 @@ void check_library(const char *name) {
     void *const library = dlopen(name, RTLD_LAZY | RTLD_NOLOAD);
     if (library == nullptr)
         return load_library(name);
-    if (getenv("RPMA_SIM_LOST") != nullptr) {
+    if (getenv("RDMA_SIM_LOST") != nullptr) {
         sim::EndRun request = {};
         snprintf(request.line, sizeof(request.line), sim::PRELOAD_IS_LOST,
                  program_invocation_name);
-        sim::end_run(getenv("RPMA_SIM_SOCKET"), request);
+        sim::end_run(getenv("RDMA_SIM_SOCKET"), request);
     }
     if (dlinfo(library, RTLD_DI_LINKMAP, &map) != 0 || stat(map->l_name, &loaded) != 0 ||
         (own.st_dev == loaded.st_dev && own.st_ino == loaded.st_ino))
@@ -76,11 +76,11 @@ void check_library(const char *name) {
              "%.512s: loads another %s (%.512s), by LD_LIBRARY_PATH, LD_PRELOAD or RPATH: let "
              "LD_LIBRARY_PATH begin with %.512s, and remove the others",
              program_invocation_name, name, map->l_name, directory);
-    sim::end_run(getenv("RPMA_SIM_SOCKET"), request);
+    sim::end_run(getenv("RDMA_SIM_SOCKET"), request);
 }
 
 __attribute__((constructor)) void check_libraries() {
-    if (getenv("RPMA_SIM_ROOT") == nullptr || getenv("RPMA_SIM_SOCKET") == nullptr)
+    if (getenv("RDMA_SIM_ROOT") == nullptr || getenv("RDMA_SIM_SOCKET") == nullptr)
         return;
     check_library("libibverbs.so.1");
     check_library("librdmacm.so.1");

@@ -6,8 +6,8 @@
 // A protocol is a function and a row of PROTOCOLS in netlink.cc. The sockets of the other
 // protocols are those of the kernel.
 
-#ifndef RPMA_SIM_NETLINK_HH
-#define RPMA_SIM_NETLINK_HH 1
+#ifndef RDMA_SIM_NETLINK_HH
+#define RDMA_SIM_NETLINK_HH 1
 
 #include <cstddef>
 #include <cstdint>
@@ -117,4 +117,4 @@ Respond respond_rdma;
 
 } // namespace netlink
 
-#endif // RPMA_SIM_NETLINK_HH
+#endif // RDMA_SIM_NETLINK_HH

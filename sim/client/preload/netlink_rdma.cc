@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// netlink_rdma.cc -- NETLINK_RDMA: rpma-sim executes the requests, because it has the objects
+// netlink_rdma.cc -- NETLINK_RDMA: rdma-sim executes the requests, because it has the objects
 // of all processes
 
 #include "netlink.hh"

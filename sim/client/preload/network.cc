@@ -258,7 +258,7 @@ EXPORTED ssize_t recvmsg(int fd, msghdr *message, int flags) {
     return result;
 }
 
-// rpma-sim starts the next program once this one listens.
+// rdma-sim starts the next program once this one listens.
 EXPORTED int listen(int fd, int backlog) noexcept {
     const int result = REAL(listen)(fd, backlog);
     if (result == 0)
@@ -266,7 +266,7 @@ EXPORTED int listen(int fd, int backlog) noexcept {
     return result;
 }
 // Called by librdmacm.so.1 of the fabric, which a plugin may load with RTLD_LOCAL.
-EXPORTED void rpma_sim_listens() {
+EXPORTED void rdma_sim_listens() {
     report_listening();
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// persist.cc -- maps files of --pmem as on FS-DAX, and sends rpma-sim the ranges that a program
+// persist.cc -- maps files of --pmem as on FS-DAX, and sends rdma-sim the ranges that a program
 // makes persistent
 //
 // The flush instructions of the processor cannot be intercepted. So the functions of libpmem
@@ -59,9 +59,9 @@ template <class Request> bool exchange(int fd, const Request &request) {
     return head.error == 0;
 }
 
-// Ends the program, because a success would promise what rpma-sim has not done.
+// Ends the program, because a success would promise what rdma-sim has not done.
 [[noreturn]] void fail() {
-    fprintf(stderr, "rpma-sim: data cannot be made persistent: %s\n", strerror(errno));
+    fprintf(stderr, "rdma-sim: data cannot be made persistent: %s\n", strerror(errno));
     _exit(sim::EXIT_FAILED);
 }
 

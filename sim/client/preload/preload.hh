@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// preload.hh -- functions that rpma-sim replaces in unchanged programs, in addition to
+// preload.hh -- functions that rdma-sim replaces in unchanged programs, in addition to
 // libibverbs and librdmacm
 
-#ifndef RPMA_SIM_PRELOAD_HH
-#define RPMA_SIM_PRELOAD_HH 1
+#ifndef RDMA_SIM_PRELOAD_HH
+#define RDMA_SIM_PRELOAD_HH 1
 
 #include <dlfcn.h>
 
@@ -20,4 +20,4 @@
         return real;                                                                          \
     }())
 
-#endif // RPMA_SIM_PRELOAD_HH
+#endif // RDMA_SIM_PRELOAD_HH

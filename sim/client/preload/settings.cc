@@ -20,9 +20,9 @@ const char *value_of(const char *name) {
 void read_environment() {
     if (__atomic_load_n(&is_read, __ATOMIC_ACQUIRE))
         return;
-    current = {static_cast<unsigned>(atoi(value_of("RPMA_SIM_HOST"))),
-               value_of("RPMA_SIM_ROOT"), value_of("RPMA_SIM_SOCKET"),
-               value_of("RPMA_SIM_LISTENING"), value_of("RPMA_SIM_PMEM")};
+    current = {static_cast<unsigned>(atoi(value_of("RDMA_SIM_HOST"))),
+               value_of("RDMA_SIM_ROOT"), value_of("RDMA_SIM_SOCKET"),
+               value_of("RDMA_SIM_LISTENING"), value_of("RDMA_SIM_PMEM")};
     __atomic_store_n(&is_read, true, __ATOMIC_RELEASE);
 }
 

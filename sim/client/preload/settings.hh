@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// settings.hh -- the environment that rpma-sim has given to the program
+// settings.hh -- the environment that rdma-sim has given to the program
 
-#ifndef RPMA_SIM_SETTINGS_HH
-#define RPMA_SIM_SETTINGS_HH 1
+#ifndef RDMA_SIM_SETTINGS_HH
+#define RDMA_SIM_SETTINGS_HH 1
 
 struct Settings {
     unsigned host; // on which this process runs; 0: it is not in a fabric
     // Empty if the program has no such variable.
     const char *root;       // directory of the files of its host
-    const char *socket;     // of rpma-sim
+    const char *socket;     // of rdma-sim
     const char *listening;  // the file whose creation shows that the program listens
     const char *persistent; // absolute paths of --pmem, each with "//" at its end
 };
@@ -19,4 +19,4 @@ struct Settings {
 // before that of this one.
 const Settings &settings();
 
-#endif // RPMA_SIM_SETTINGS_HH
+#endif // RDMA_SIM_SETTINGS_HH

@@ -3,8 +3,8 @@
 
 // system.hh -- requests of protocol.hh to the simulated kernel of the host
 
-#ifndef RPMA_SIM_SYSTEM_HH
-#define RPMA_SIM_SYSTEM_HH 1
+#ifndef RDMA_SIM_SYSTEM_HH
+#define RDMA_SIM_SYSTEM_HH 1
 
 #include "../../protocol/protocol.hh"
 
@@ -14,4 +14,4 @@
 int ask_system(const void *request, size_t size, const void *more, size_t more_size,
                void *reply, size_t &length);
 
-#endif // RPMA_SIM_SYSTEM_HH
+#endif // RDMA_SIM_SYSTEM_HH

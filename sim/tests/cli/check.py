@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
-"""Tests rpma-check on simulated devices: check.py RPMA_SIM RPMA_CHECK OTHER_PROTOCOL SOURCE [all]
+"""Tests rpma-check on simulated devices: check.py RDMA_SIM RPMA_CHECK OTHER_PROTOCOL SOURCE [all]
 
 OTHER_PROTOCOL is rpma-check with another version of the protocol. With "all", each simulated device is checked,
 otherwise a few of different kinds."""
@@ -21,7 +21,7 @@ import harness
 import reports
 from harness import check_help, completed, expect, expect_one_line, run, test
 
-RPMA_SIM, RPMA_CHECK, OTHER_PROTOCOL, SOURCE, *ALL = sys.argv[1:]
+RDMA_SIM, RPMA_CHECK, OTHER_PROTOCOL, SOURCE, *ALL = sys.argv[1:]
 ADDRESS = "10.77.0.1"
 DEVICES = reports.simulated() if ALL else ["siw", "mlx5"]
 PAIRS = [(name, name) for name in DEVICES] + [("rxe", "bnxt_re")]
@@ -46,8 +46,8 @@ TOGETHER = "has_windows has_resize_cq max_inline attr.atomic_cap has_qp_ex overr
 
 
 def check(device, of_server, *options, command=None):
-    """Runs both sides, the client on host2; returns the process of rpma-sim."""
-    return run(RPMA_SIM, "--hosts", "2", "--device", f"host1={of_server}", "--device", f"host2={device}",
+    """Runs both sides, the client on host2; returns the process of rdma-sim."""
+    return run(RDMA_SIM, "--hosts", "2", "--device", f"host1={of_server}", "--device", f"host2={device}",
                RPMA_CHECK, "--once", "--server", ADDRESS, "::", *(command or (RPMA_CHECK, *options, ADDRESS)),
                timeout=150)
 
@@ -95,8 +95,8 @@ def arguments():
                   ["--server", "--json", ADDRESS], ["--report"]):
         expect_one_line(run(RPMA_CHECK, *words), 2, f"{words}")
     for address in ("192.0.2.1", "no.such.name.invalid", "10.77.0.1"):
-        expect_one_line(run(RPMA_SIM, RPMA_CHECK, "--port", "7300", address), 2, address)
-    expect_one_line(run(RPMA_SIM, RPMA_CHECK, "--server", "192.0.2.1"), 2, "server of a foreign address")
+        expect_one_line(run(RDMA_SIM, RPMA_CHECK, "--port", "7300", address), 2, address)
+    expect_one_line(run(RDMA_SIM, RPMA_CHECK, "--server", "192.0.2.1"), 2, "server of a foreign address")
 
 
 @test("help, manual page and completion have the same options")
@@ -121,8 +121,8 @@ def versions():
 def full_disk():
     with tempfile.TemporaryDirectory() as folder:
         missing = os.path.join(folder, "no", "report.json")
-        expect_one_line(run(RPMA_SIM, RPMA_CHECK, "--report", missing, ADDRESS), 2, missing)
-    done = run(RPMA_SIM, RPMA_CHECK, "--report", "/dev/full", ADDRESS)
+        expect_one_line(run(RDMA_SIM, RPMA_CHECK, "--report", missing, ADDRESS), 2, missing)
+    done = run(RDMA_SIM, RPMA_CHECK, "--report", "/dev/full", ADDRESS)
     expect_one_line(done, 2, "no server")
 
 
@@ -136,7 +136,7 @@ def interrupted():
             server = [RPMA_CHECK, "--once", "--server", ADDRESS]
             if victim == "server":
                 server = ["timeout", "-s", "KILL", "2", *server]
-            done = run(RPMA_SIM, *server, "::", *command, timeout=60)
+            done = run(RDMA_SIM, *server, "::", *command, timeout=60)
             lines = [each for each in done.stderr.splitlines() if each.startswith("rpma-check: ") and line in each]
             expect(len(lines), 1, f"lines of the {victim}: {done.stderr}")
             expect(os.listdir(folder), [], f"files after the {victim}")

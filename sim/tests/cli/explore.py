@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
-"""rpma-sim explore: the commands of its tutorial, replays, and invalid commands.
+"""rdma-sim explore: the commands of its tutorial, replays, and invalid commands.
 
-usage: explore.py RPMA-SIM PAGE EXAMPLES    EXAMPLES is examples/verbs of the sources
+usage: explore.py RDMA-SIM PAGE EXAMPLES    EXAMPLES is examples/verbs of the sources
 """
 
 import os
@@ -138,14 +138,14 @@ int main(int argc, char *argv[]) {
 """
 LINKED = "common.c -lrdmacm -libverbs"
 FAULTS = (  # fault, tolerated faults, program, libraries, options
-    ("kill", "freeze,refuse", KILL, "", "--check '! grep begin $RPMA_SIM_OUT1 || grep end $RPMA_SIM_OUT1'"),
-    ("freeze", "kill,refuse", PAUSE, "", "--check '! grep late $RPMA_SIM_OUT1'"),
+    ("kill", "freeze,refuse", KILL, "", "--check '! grep begin $RDMA_SIM_OUT1 || grep end $RDMA_SIM_OUT1'"),
+    ("freeze", "kill,refuse", PAUSE, "", "--check '! grep late $RDMA_SIM_OUT1'"),
     ("power-off", "kill,freeze,refuse", POWER, "",
-     "--pmem memory --check '! grep stored $RPMA_SIM_OUT1 || grep -a stored memory'"),
+     "--pmem memory --check '! grep stored $RDMA_SIM_OUT1 || grep -a stored memory'"),
     ("refuse", "cut,kill,freeze", REFUSE, LINKED,
      "--until host2 --pmem memory --check './check memory' ./server memory ::"),
     ("doorbell", "cut,kill,freeze", DOORBELL, LINKED,
-     "--until host2 --pmem memory --check '! grep refused $RPMA_SIM_OUT2 || ! grep -a record memory' ./server memory ::"))
+     "--until host2 --pmem memory --check '! grep refused $RDMA_SIM_OUT2 || ! grep -a record memory' ./server memory ::"))
 SHORT = ["--check", "true", "--seeds", "1-2"]
 
 
@@ -162,11 +162,11 @@ def commands_of_tutorial():
 
 
 class Explore(unittest.TestCase):
-    """Run rpma-sim explore in a directory with a copy of the examples."""
+    """Run rdma-sim explore in a directory with a copy of the examples."""
 
     @classmethod
     def setUpClass(cls):
-        cls.directory = pathlib.Path(tempfile.mkdtemp(prefix="rpma-sim-explore-"))
+        cls.directory = pathlib.Path(tempfile.mkdtemp(prefix="rdma-sim-explore-"))
         cls.addClassCleanup(shutil.rmtree, cls.directory)
         shutil.copytree(EXAMPLES, cls.directory, dirs_exist_ok=True)
         cls.environment = dict(os.environ, PATH=f"{PROGRAM.parent}:{os.environ['PATH']}")
@@ -178,7 +178,7 @@ class Explore(unittest.TestCase):
         return done.stdout, done.returncode
 
     def explore(self, *arguments):
-        return self.run_shell(" ".join(["rpma-sim explore", *arguments]))
+        return self.run_shell(" ".join(["rdma-sim explore", *arguments]))
 
     def program(self, name, text, *options):
         (self.directory / f"{name}.c").write_text(text)
@@ -186,7 +186,7 @@ class Explore(unittest.TestCase):
         return f"./{name}"
 
     def test_help_fits_a_terminal(self):
-        output, status = self.run_shell("rpma-sim --help")
+        output, status = self.run_shell("rdma-sim --help")
         self.assertEqual(status, 0)
         self.assertEqual([line for line in output.splitlines() if len(line) > 80], [])
 
@@ -199,10 +199,10 @@ class Explore(unittest.TestCase):
 
     def test_page_describes_each_fault(self):
         """Its actions, with their arguments, are those of --fault help."""
-        output, status = self.run_shell("rpma-sim --fault help")
+        output, status = self.run_shell("rdma-sim --fault help")
         help_text = output[output.index("\n\n"):output.index("\nEVENT:")]
         listed = re.findall(r"^  ([a-z-]+) [ *]+((?:\[?(?:[A-Z]+|random)\]? )+)", help_text, re.M)
-        page = PAGE.with_name("rpma-sim.1").read_text()
+        page = PAGE.with_name("rdma-sim.1").read_text()
         page = page[page.index(".Ss Faults"):page.index("The status of a program that a fault kills")]
         described = [(name, re.findall(r"[A-Z]{1,}\b|random", re.sub(r"\b(Ar|Op|Oo|Oc|Cm)\b", "", arguments)))
                      for name, arguments in re.findall(r"^\.It Cm ([a-z-]+)(.*)$", page, re.M)]
@@ -275,7 +275,7 @@ class Explore(unittest.TestCase):
         for wrapper in ("env A=1", "stdbuf -oL", "./script", "sh -c 'exec \"$@\"' sh"):
             with self.subTest(wrapper):
                 self.assertEqual(self.explore(
-                    "--faults none --seeds 1-3 --until host2 --pmem memory --check 'grep stored $RPMA_SIM_OUT2'",
+                    "--faults none --seeds 1-3 --until host2 --pmem memory --check 'grep stored $RDMA_SIM_OUT2'",
                     f"{wrapper} {server} memory :: {wrapper} {client} 10.77.0.1"),
                     ("3 schedules, 0 with faults: nothing found\n", 0))
 
@@ -302,7 +302,7 @@ class Explore(unittest.TestCase):
                 ("--check true sh -c 'printf changed > original; /bin/true; /bin/true'", 2, "sh calls "),
                 ("--check true rm original", 0, "nothing found"),
                 (f"--check false --save /dev/full {change}", 2, "--save /dev/full: No space left"),
-                (f"--check true --pmem original {change}", 2, "original.rpma-sim-original: move it back"),
+                (f"--check true --pmem original {change}", 2, "original.rdma-sim-original: move it back"),
                 (f"--check true --pmem . {change}", 2, "--pmem .: Is a directory")):
             for pmem in "original", "link":
                 with self.subTest(end, pmem=pmem):
@@ -310,12 +310,12 @@ class Explore(unittest.TestCase):
                     self.assertIn(expected, output)
                     self.assertEqual((ended, self.state("original")), (status, before), output)
         # No space for the copy.
-        self.assertEqual(self.run_shell(f"ulimit -f 1; rpma-sim explore --pmem original --check true {change}"),
-                         ("rpma-sim: --pmem original: File too large\n", 2))
+        self.assertEqual(self.run_shell(f"ulimit -f 1; rdma-sim explore --pmem original --check true {change}"),
+                         ("rdma-sim: --pmem original: File too large\n", 2))
         self.assertEqual(self.state("original"), before)
         for number in signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL:
             with self.subTest(number):
-                command = ["rpma-sim", "explore", "--pmem", "original", "--check",
+                command = ["rdma-sim", "explore", "--pmem", "original", "--check",
                            "echo changed > original; echo x > begun; exec sleep 1000", "true"]
                 with subprocess.Popen(command, cwd=self.directory,
                                       env={**self.environment, "TMPDIR": str(self.directory)}) as process:
@@ -326,14 +326,14 @@ class Explore(unittest.TestCase):
                 (self.directory / "begun").unlink()
                 if number == signal.SIGKILL:
                     output, _ = self.explore("--pmem original --check true true")
-                    self.assertIn("original.rpma-sim-original: move it back", output)
-                    (self.directory / "original.rpma-sim-original").rename(file)
+                    self.assertIn("original.rdma-sim-original: move it back", output)
+                    (self.directory / "original.rdma-sim-original").rename(file)
                 else:
                     self.assertEqual(ended, 128 + number)
                 self.assertEqual(self.state("original"), before)
 
-    def rpma_sim(self, *arguments, cwd=None, **variables):
-        done = subprocess.run(["rpma-sim", "explore", *arguments], cwd=cwd or self.directory, check=False, timeout=300,
+    def rdma_sim(self, *arguments, cwd=None, **variables):
+        done = subprocess.run(["rdma-sim", "explore", *arguments], cwd=cwd or self.directory, check=False, timeout=300,
                               env={**self.environment, **variables}, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         return done.stdout, done.stderr.decode(), done.returncode
 
@@ -342,8 +342,8 @@ class Explore(unittest.TestCase):
                       b"false # " + 100000 * b"x"):
             for argument in (b"", b"a\nchoice 1 1", b"\xff\\", b" "):
                 with self.subTest(check=check[:30], argument=argument):
-                    saved = self.rpma_sim(*SHORT[2:], "--save", "odd", "--check", check, "echo", argument)
-                    again = self.rpma_sim("--replay", "odd")
+                    saved = self.rdma_sim(*SHORT[2:], "--save", "odd", "--check", check, "echo", argument)
+                    again = self.rdma_sim("--replay", "odd")
                     self.assertEqual((saved[2], again[1:]), (1, ("", 1)), saved)
                     steps = saved[0][:saved[0].index(b"seed 1: FOUND")]
                     self.assertTrue(again[0].startswith(steps), again[0])
@@ -357,45 +357,45 @@ class Explore(unittest.TestCase):
         script.chmod(0o755)
         arguments = ["--check", "true", "--faults", "none", "--pmem", "content", "--save", "variables",
                      "./script_of_finding"]
-        self.assertEqual(self.rpma_sim(*arguments, BUG="1", MY_TOKEN="private")[2], 1)
+        self.assertEqual(self.rdma_sim(*arguments, BUG="1", MY_TOKEN="private")[2], 1)
         text = (self.directory / "variables").read_text()
         self.assertNotIn("private", text)
         self.assertEqual((self.directory / "variables").stat().st_mode & 0o077, 0)
         (self.directory / "content").write_bytes(b"changed")
         before = self.state("content")
-        output, errors, status = self.rpma_sim("--replay", "../variables", cwd=elsewhere, MY_TOKEN="other", NEW="2")
+        output, errors, status = self.rdma_sim("--replay", "../variables", cwd=elsewhere, MY_TOKEN="other", NEW="2")
         self.assertEqual((output.splitlines()[-1], status), (b"FOUND: host1 ends with status 4", 1), errors)
-        self.assertEqual(errors, f"rpma-sim: since the finding was saved: it runs in {self.directory}; "
+        self.assertEqual(errors, f"rdma-sim: since the finding was saved: it runs in {self.directory}; "
                          "the variable BUG is set as saved; the variable MY_TOKEN differs; "
                          "the variable NEW was not set; content had another content, which is used\n")
         self.assertEqual(self.state("content"), before)
         # A signal is a finding too, but not the saved one.
         script.write_text("#!/bin/sh\nkill -SEGV $$\n")
-        output, errors, status = self.rpma_sim("--replay", "variables", BUG="1", MY_TOKEN="private")
+        output, errors, status = self.rdma_sim("--replay", "variables", BUG="1", MY_TOKEN="private")
         self.assertEqual((output.splitlines()[-1], status),
                          (b"The saved finding is another one: host1 ends with status 4", 1))
         self.assertIn("./script_of_finding has changed", errors)
         # No choice was saved, so all are reached.
         script.write_text("#!/bin/sh\n")
-        output, errors, status = self.rpma_sim("--replay", "variables", BUG="1", MY_TOKEN="private")
+        output, errors, status = self.rdma_sim("--replay", "variables", BUG="1", MY_TOKEN="private")
         self.assertEqual((output, status), (b"       0.000 ms   host1 starts\n       0.000 ms   host1 ends with status 0\n"
                                             b"nothing found; 0 of 0 saved choices were reached\n", 0))
 
     def test_replay_reports_choices_that_are_not_reached(self):
         arguments = ["--faults", "kill", "--seeds", "1-200", "--save", "killed_finding", "--check",
-                     "! grep begin $RPMA_SIM_OUT1 || grep end $RPMA_SIM_OUT1", self.program("killed_then", KILL)]
-        self.assertEqual(self.rpma_sim(*arguments)[2], 1)
+                     "! grep begin $RDMA_SIM_OUT1 || grep end $RDMA_SIM_OUT1", self.program("killed_then", KILL)]
+        self.assertEqual(self.rdma_sim(*arguments)[2], 1)
         shutil.copy("/bin/true", self.directory / "killed_then")
-        output, errors, status = self.rpma_sim("--replay", "killed_finding")
+        output, errors, status = self.rdma_sim("--replay", "killed_finding")
         self.assertRegex(output.decode(), r"\nnothing found; 0 of [1-9]\d* saved choices were reached\n\Z")
         self.assertIn("./killed_then has changed", errors)
         self.assertEqual(status, 3)
         saved = (self.directory / "killed_finding").read_text()
         for text, expected in ((saved.replace("end\n", ""), "or not all of it"), (saved[:-1] + "x\n", "or not all of it"),
                                (saved.replace("seed ", "seek "), "not a finding that --save"), ("", "not a finding"),
-                               ("rpma-sim explore 1\nargument true\nseed 1\n", "release 1.5 saved this finding")):
+                               ("rdma-sim explore 1\nargument true\nseed 1\n", "release 1.5 saved this finding")):
             (self.directory / "bad").write_text(text)
-            output, errors, status = self.rpma_sim("--replay", "bad")
+            output, errors, status = self.rdma_sim("--replay", "bad")
             self.assertIn(expected, errors)
             self.assertEqual((output, errors.count("\n"), status), (b"", 1, 2))
 
@@ -404,20 +404,20 @@ class Explore(unittest.TestCase):
         waits = self.program("waits_after_fault", PAUSE.replace('puts("late")', "pause()"))
         command = f"--faults pause --seeds 1-100 {waits}"
         self.assertEqual(self.explore("--check true", command)[1], 0)
-        output, status = self.explore("--check 'test $RPMA_SIM_STATUS1 != killed'", command)
+        output, status = self.explore("--check 'test $RDMA_SIM_STATUS1 != killed'", command)
         self.assertIn("- fault: freeze host1 for 10s\n", output)
         self.assertEqual(status, 1)
 
     def test_variables_of_check(self):
-        check = "'test $RPMA_SIM_FAULTS = 0 -a $RPMA_SIM_STATUS1 = 0 && grep -qx hello $RPMA_SIM_OUT1'"
+        check = "'test $RDMA_SIM_FAULTS = 0 -a $RDMA_SIM_STATUS1 = 0 && grep -qx hello $RDMA_SIM_OUT1'"
         self.assertEqual(self.explore("--faults none --seeds 1-2 --check", check, "echo hello")[1], 0)
         output, status = self.explore("--faults none --seeds 1-2 --check", check, "echo bye")
         self.assertIn("host1 prints: bye", output)
         self.assertEqual(status, 1)
-        check = "'test $RPMA_SIM_SEED = 0 && grep -qx failure $RPMA_SIM_ERR1'"
+        check = "'test $RDMA_SIM_SEED = 0 && grep -qx failure $RDMA_SIM_ERR1'"
         self.assertEqual(self.explore("--faults none --seeds 0 --check", check, "sh -c 'echo failure >&2'"),
                          ("1 schedule, 0 with faults: nothing found\n", 0))
-        check = "'test $RPMA_SIM_STATUS1 != killed -o $RPMA_SIM_FAULTS = 0'"
+        check = "'test $RDMA_SIM_STATUS1 != killed -o $RDMA_SIM_FAULTS = 0'"
         output, status = self.explore("--faults kill --seeds 1-200 --check", check, self.program("killed", KILL))
         self.assertRegex(output, "- fault: kill host1( for 1s)?\n")
         self.assertEqual(status, 1)
@@ -450,8 +450,8 @@ class Explore(unittest.TestCase):
                 output, status = self.explore(arguments)
                 self.assertIn(expected, output)
                 self.assertEqual(status, 2, output)
-                self.assertRegex(output.splitlines()[-1], "^rpma-sim: ")
-        self.assertEqual(self.run_shell("rpma-sim --seeds 1-2 echo")[1], 2)
+                self.assertRegex(output.splitlines()[-1], "^rdma-sim: ")
+        self.assertEqual(self.run_shell("rdma-sim --seeds 1-2 echo")[1], 2)
         waits = self.program("waits", WAITS, "-D_GNU_SOURCE", "-Wno-deprecated-declarations")
         for call in re.findall(r"CALL\((\w+), [&1T]", WAITS):
             with self.subTest(call):

@@ -4,7 +4,7 @@
 """
 The network interfaces of a simulated host: functions of the C library, ioctl(), sysfs and netlink.
 
-usage: EARLY=LIBRARY interfaces.py RPMA-SIM
+usage: EARLY=LIBRARY interfaces.py RDMA-SIM
 
 Each test runs its own function `inside_...` on the fabric. The loopback interface is compared with
 that of the kernel.

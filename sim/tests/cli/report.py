@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
-"""Tests rpma-sim --device FILE, a report of rpma-check: report.py RPMA_SIM REPORT_TEST CONFORMANCE EXCHANGE"""
+"""Tests rdma-sim --device FILE, a report of rpma-check: report.py RDMA_SIM REPORT_TEST CONFORMANCE EXCHANGE"""
 
 import contextlib
 import json
@@ -16,7 +16,7 @@ import harness
 import reports
 from harness import expect, expect_one_line, run, test
 
-RPMA_SIM, REPORT_TEST, CONFORMANCE, EXCHANGE = sys.argv[1:]
+RDMA_SIM, REPORT_TEST, CONFORMANCE, EXCHANGE = sys.argv[1:]
 DIFFERENCE = {"expected": "made", "source": "conformance", "found": "made", "severity": "page is wrong"}
 
 
@@ -34,7 +34,7 @@ def files(*contents):
 
 def results(device, program, *words):
     """{question: result} of a program of sim/tests/conformance."""
-    done = run(RPMA_SIM, "--device", device, program, "10.77.0.1", *words, timeout=100)
+    done = run(RDMA_SIM, "--device", device, program, "10.77.0.1", *words, timeout=100)
     return dict(line.split("\t") for line in done.stdout.splitlines())
 
 
@@ -45,7 +45,7 @@ def expect_results(found, wanted, what):
 
 
 def sim(device, *arguments, command=("true",)):
-    return run(RPMA_SIM, "--device", device, *arguments, *command)
+    return run(RDMA_SIM, "--device", device, *arguments, *command)
 
 
 @test("the attributes of each device make each other device equal to it")
@@ -125,14 +125,14 @@ def missing():
                                for question in ("cq: 0", "cq: 10, entries", "srq: query", "a promise")]}
     with files(reports.report("mlx5", **changes)) as (path,):
         done = sim(path, command=("ibv_devinfo", "-v"))
-        line = (f"rpma-sim: --device {path}: not replayed: attr.max_sge 5000, attr.phys_port_cnt 2, "
+        line = (f"rdma-sim: --device {path}: not replayed: attr.max_sge 5000, attr.phys_port_cnt 2, "
                 'events "PORT_ERR NO_EVENT", timeout "of the moon", "cq: 0", "cq: 10, entries"\n')
         expect((done.returncode, done.stderr), (0, line), "the line")
         expect("max_qp_wr:\t\t\t77\n" in done.stdout, True, done.stdout)
         expect("fw_ver:\t\t\t\t1.0\n" in done.stdout, True, done.stdout)
 
 
-@test("rpma-sim reads each received report")
+@test("rdma-sim reads each received report")
 def received():
     with files(*reports.received().values()) as paths:
         for name, path in zip(reports.received(), paths):
@@ -151,7 +151,7 @@ def broken():
     yield "zeros", bytes(100), "not JSON"
     yield "a deep array", b'{"format": ' + b"[" * 1000000, "is not a report"
     yield "a large file", b" " * (5 << 20), "larger than a report"
-    yield "another format", good | {"format": 2}, "the report has format 2; this rpma-sim reads 1"
+    yield "another format", good | {"format": 2}, "the report has format 2; this rdma-sim reads 1"
     yield "a format that is no number", good | {"format": {"a": 1}}, 'has format {"a":1}'
     for content in (b"1", b"null", b"[]", b"{}", b'"text"', json.dumps([good]).encode()):
         yield f"{content[:20]}", content, "it is not a report of rpma-check"
@@ -183,7 +183,7 @@ def refused():
         for path, (what, _, words) in zip(paths, cases):
             done = sim(path, command=("echo", "started"))
             expect_one_line(done, 2, what)
-            expect(done.stderr.startswith(f"rpma-sim: --device {path}: ") and words in done.stderr, True,
+            expect(done.stderr.startswith(f"rdma-sim: --device {path}: ") and words in done.stderr, True,
                    f"{what}: {done.stderr}")
     for path, words in (("/none/report.json", "No such file"), ("none.json", "No such file"), ("/", "Is a directory"),
                         ("./none\n.json", "No such file"), ("host9=./x.json", "No such file")):
@@ -195,10 +195,10 @@ def refused():
 @test("a report is the device of one host, and of an exploration")
 def hosts():
     with files(reports.report("mlx5", attributes={"attr.max_qp_wr": 77}), reports.report("siw")) as (path, other):
-        done = run(RPMA_SIM, "-d", f"host2={path}", "-d", f"host1={other}", "-l", "ibv_devinfo", "-v", "::", "ibv_devinfo", "-v")
+        done = run(RDMA_SIM, "-d", f"host2={path}", "-d", f"host1={other}", "-l", "ibv_devinfo", "-v", "::", "ibv_devinfo", "-v")
         found = [line for line in done.stdout.splitlines() if "max_qp_wr:" in line]
         expect([line.split()[0] for line in found if line.split()[-1] == "77"], ["host2:"], done.stdout + done.stderr)
-        done = run(RPMA_SIM, "explore", "--device", path, "--check", "true", "--seeds", "1-2", "ibv_devinfo")
+        done = run(RDMA_SIM, "explore", "--device", path, "--check", "true", "--seeds", "1-2", "ibv_devinfo")
         expect((done.returncode, done.stderr), (0, ""), "explore")
 
 

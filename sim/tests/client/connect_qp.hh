@@ -3,8 +3,8 @@
 
 // connect_qp.hh -- connects a queue pair without the connection manager.
 
-#ifndef RPMA_SIM_CONNECT_QP_HH
-#define RPMA_SIM_CONNECT_QP_HH 1
+#ifndef RDMA_SIM_CONNECT_QP_HH
+#define RDMA_SIM_CONNECT_QP_HH 1
 
 #include <infiniband/verbs.h>
 
@@ -38,4 +38,4 @@ inline int connect_qp(ibv_qp *qp, ibv_qp_attr attr, const ibv_gid &gid, uint32_t
     return error;
 }
 
-#endif // RPMA_SIM_CONNECT_QP_HH
+#endif // RDMA_SIM_CONNECT_QP_HH

@@ -434,8 +434,8 @@ pid_t start(Program *program, const std::string &path, unsigned host, int socket
     if (pid == 0) {
         close(other);
         alarm(60);
-        setenv("RPMA_SIM_SOCKET", path.c_str(), 1);
-        setenv("RPMA_SIM_HOST", std::to_string(host).c_str(), 1);
+        setenv("RDMA_SIM_SOCKET", path.c_str(), 1);
+        setenv("RDMA_SIM_HOST", std::to_string(host).c_str(), 1);
         program(socket, host == 1);
         _exit(0);
     }
@@ -446,7 +446,7 @@ void run(Program *program, bool uses_threads) {
     Options options;
     options.profile = sim_find_profile("rxe");
     Server server(options, nullptr, uses_threads);
-    const std::string path = "/tmp/rpma-sim-test-" + std::to_string(getpid());
+    const std::string path = "/tmp/rdma-sim-test-" + std::to_string(getpid());
     assert_int_equal(server.listen(path), 0);
     int ends[2];
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);

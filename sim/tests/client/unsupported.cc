@@ -216,8 +216,8 @@ bool check(const char *function, const char *feature, int error, const Call &cal
     close(ends[0]);
     int status = -1;
     waitpid(child, &status, 0);
-    const std::string expected = std::string("rpma-sim: sim-unsupported: ") + function + ": " +
-                                 feature + " not supported: see Limits in rpma-sim(1)\n";
+    const std::string expected = std::string("rdma-sim: sim-unsupported: ") + function + ": " +
+                                 feature + " not supported: see Limits in rdma-sim(1)\n";
     if (printed == expected && status == 0)
         return true;
     printf("%s (%s): status %#x, prints \"%s\"\n", function, feature, (unsigned)status,

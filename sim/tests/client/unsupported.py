@@ -5,7 +5,7 @@
 Checks that the fabric has each function of libibverbs and librdmacm, and that each function that it does not support
 prints one line.
 
-usage: unsupported.py RPMA-SIM SIM-UNSUPPORTED DIRECTORY
+usage: unsupported.py RDMA-SIM SIM-UNSUPPORTED DIRECTORY
 
 The functions are those that libibverbs.so.1 and librdmacm.so.1 of this machine export. DIRECTORY has those of the
 fabric. The names that the sources of the fabric refuse must all be in the table of sim-unsupported, except those that
@@ -45,7 +45,7 @@ def real_library(name):
     return re.search(rf"^\s*{re.escape(name)} .* => (\S+)$", cache, re.M)[1]
 
 
-def main(rpma_sim, program, directory):
+def main(rdma_sim, program, directory):
     failures, refused, called = [], set(), set()
     for name in ("libibverbs.so.1", "librdmacm.so.1"):
         missing = exported(real_library(name)) - exported(pathlib.Path(directory) / name) - ABSENT
@@ -60,15 +60,15 @@ def main(rpma_sim, program, directory):
     table = [line.split("\t") for line in run(program)[1].splitlines()]
     failures += [f"the table of unsupported.cc lacks {name}"
                  for name in sorted(refused - {"ibv_member", "name"} - {row[0] for row in table})]
-    lines = (HERE.parents[2] / "man/rpma-sim.1").read_text(encoding="utf-8").splitlines()
+    lines = (HERE.parents[2] / "man/rdma-sim.1").read_text(encoding="utf-8").splitlines()
     page = " ".join(re.sub(r"^\.(?:(?:Pq|Dv|Fn|Xr|Er|Ql) )*", "", line) for line in lines)
     features = sorted({row[1].rsplit(" ", 1)[0].replace("(", "").replace(")", "") for row in table})
-    failures += [f"rpma-sim(1) does not list: {feature}" for feature in features if feature not in page]
+    failures += [f"rdma-sim(1) does not list: {feature}" for feature in features if feature not in page]
     assert len(called) > 80 and len(table) > 40, (called, table)
     with tempfile.TemporaryDirectory() as empty:
         # rsocket.cc uses the first librdmacm.so.1 besides that of the fabric.
         (pathlib.Path(empty) / "librdmacm.so.1").touch()
-        status, output = run(rpma_sim, program, *sorted(called), LD_LIBRARY_PATH=empty)
+        status, output = run(rdma_sim, program, *sorted(called), LD_LIBRARY_PATH=empty)
     if failures or status:
         sys.exit("\n".join([*failures, output, f"status {status}"]))
 

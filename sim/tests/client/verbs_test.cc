@@ -1641,7 +1641,7 @@ struct NetlinkRequest {
         Netlink request = {};
         request.host = host;
         request.is_admin = is_admin;
-        rpma_sim_message message{&request,
+        rdma_sim_message message{&request,
                                  sizeof(request),
                                  bytes.data(),
                                  bytes.size(),
@@ -1649,7 +1649,7 @@ struct NetlinkRequest {
                                  reply.size(),
                                  0,
                                  -1};
-        const int error = rpma_sim_call(&message);
+        const int error = rdma_sim_call(&message);
         length = error ? 0 : message.length - sizeof(Netlink::Reply);
         return error;
     }
@@ -1745,7 +1745,7 @@ void netlink_lists_many_objects_in_parts(void **) {
     Netlink asked = {};
     asked.host = 1;
     do {
-        rpma_sim_message message{&asked,
+        rdma_sim_message message{&asked,
                                  sizeof(asked),
                                  request.bytes.data(),
                                  request.bytes.size(),
@@ -1753,7 +1753,7 @@ void netlink_lists_many_objects_in_parts(void **) {
                                  request.reply.size(),
                                  0,
                                  -1};
-        assert_int_equal(rpma_sim_call(&message), 0);
+        assert_int_equal(rdma_sim_call(&message), 0);
         request.length = message.length - sizeof(Netlink::Reply);
         assert_true(request.messages() > 1);
         for (size_t at = 0; at + 8 <= message.length; at += 4) {
@@ -1875,7 +1875,7 @@ using Flush = void(ibv_qp_ex *, uint32_t, uint64_t, size_t, uint8_t, uint8_t);
 
 // The flush builder. In headers before rdma-core 45, ibv_qp_ex ends before it.
 Flush *flush_of(ibv_qp_ex *qp) {
-#ifdef RPMA_SIM_HEADERS_HAVE_FLUSH
+#ifdef RDMA_SIM_HEADERS_HAVE_FLUSH
     return qp->wr_flush;
 #else
     return *reinterpret_cast<Flush **>(qp + 1);
@@ -2033,7 +2033,7 @@ void object_beyond_the_limit_of_the_device_is_refused(void **) {
     }
 }
 
-// A signal can end rpma-sim while it destroys many objects.
+// A signal can end rdma-sim while it destroys many objects.
 void end_of_many_objects_can_be_interrupted(void **) {
     constexpr unsigned OBJECTS = 4096;
     Direct direct(options_of("rxe"));

@@ -5,10 +5,10 @@
 Tries the packages of Debian that depend on libibverbs1 or librdmacm1, and programs of other languages, on the
 simulated fabric. Prints TAP.
 
-usage: packages.py RPMA-SIM BUILD [PACKAGE...]
+usage: packages.py RDMA-SIM BUILD [PACKAGE...]
        packages.py write    stores the versions of the installed packages in packages.tsv
 
-packages.tsv has the result of each package, and rpma-sim(1) shows it. The cases below show that each result is still
+packages.tsv has the result of each package, and rdma-sim(1) shows it. The cases below show that each result is still
 true: a command, and what its output contains.
 """
 
@@ -50,7 +50,7 @@ def target_and(command):
 
 def refused(command, feature, options=""):
     """The status is that of the program."""
-    return f"{options} {command}", f"rpma-sim: {command.split()[0]}: {feature} not supported", None, None
+    return f"{options} {command}", f"rdma-sim: {command.split()[0]}: {feature} not supported", None, None
 
 
 def dapl(program, provider, options=""):
@@ -66,7 +66,7 @@ def dapl(program, provider, options=""):
 
 def mpi(launcher, program, options="", device="rxe"):
     """Two ranks on two hosts: the launcher runs on host1 and starts the other rank with rsh.sh."""
-    return (f"--device {device} --hosts 2 env RPMA_SIM={{sim}} OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 "
+    return (f"--device {device} --hosts 2 env RDMA_SIM={{sim}} OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 "
             f"HOME={{files}} {launcher} {options} {{files}}/{program}", "rank 1 on host2: sum 1, written 0")
 
 
@@ -87,7 +87,7 @@ OFI = "--mca pml cm --mca mtl ofi --mca btl ^openib --mca mtl_ofi_provider_inclu
 
 DEFAULTS = (None, 0)  # begun, status
 
-# The cases of a package: arguments of rpma-sim, what its output contains, and optionally the output after which a
+# The cases of a package: arguments of rdma-sim, what its output contains, and optionally the output after which a
 # command with WAIT continues, and the status (None: any). {files} is a directory.
 PACKAGES = {
     "ceph-mon": [(f"--until host2 {HERE}/ceph.sh {{files}} :: sh -c 'until timeout 5 ceph -c {{files}}/ceph.conf -s; "
@@ -108,7 +108,7 @@ PACKAGES = {
     "ibacm": [("--device mlx5-ib --until host2 --together sh -c 'printf \"log_file {files}/log\\n\" >{files}/options; "
                "printf \"lock_file {files}/lock\\nserver_mode unix\\n\" >>{files}/options; "
                f"exec ibacm -P -O {{files}}/options' :: sh -c '{WAIT}'",
-               f"rpma-sim: ibacm: {UMAD} not supported", "not supported")],
+               f"rdma-sim: ibacm: {UMAD} not supported", "not supported")],
     "ibverbs-utils": [
         ("ibv_devices", "host1: +rxe0"), ("ibv_devinfo -v", "host1: hca_id:\trxe0"),
         *((both(f"ibv_{name}_pingpong -g 1"), r"host2: \d+ bytes in [\d.]+ seconds")
@@ -142,7 +142,7 @@ PACKAGES = {
         open_mpi("--mca pml ob1 --mca btl openib,self --mca btl_openib_allow_ib 1", "mlx5-ib")],
     "opa-basic-tools": [("opainfo", "host1: opainfo: No HFIs found", None, 1)],
     "opensm": [("--device mlx5-ib env OSM_CACHE_DIR={files} OSM_TMP_DIR={files} opensm -o -f {files}/log",
-                f"rpma-sim: opensm: {UMAD} not supported", None, None)],
+                f"rdma-sim: opensm: {UMAD} not supported", None, None)],
     "perftest": [
         *((both(f"ib_{verb}_{figure} {PERFTEST}"), ENDED_WELL)
           for verb in ("send", "write", "read", "atomic") for figure in ("bw", "lat")),

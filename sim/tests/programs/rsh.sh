@@ -3,7 +3,7 @@
 # Copyright 2026, the librpma developers
 
 # Starts a command on another host of the fabric, in place of rsh, for mpirun.
-# usage: RPMA_SIM=RPMA-SIM rsh.sh HOST COMMAND...
+# usage: RDMA_SIM=RDMA-SIM rsh.sh HOST COMMAND...
 host=$1
 shift
-exec "$RPMA_SIM" --join "" --host "$host" sh -c "$*"
+exec "$RDMA_SIM" --join "" --host "$host" sh -c "$*"

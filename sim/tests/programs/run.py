@@ -4,7 +4,7 @@
 """Runs unchanged programs of Debian on the simulated fabric, as an ordinary user if one can
 access the build directory. Prints TAP.
 
-usage: run.py RPMA-SIM BUILD [CASE...]    BUILD is the build directory of librpma and of its examples
+usage: run.py RDMA-SIM BUILD [CASE...]    BUILD is the build directory of librpma and of its examples
 """
 
 import json
@@ -71,7 +71,7 @@ case("rping on iWARP", f"rping -s -a {SERVER} -C 5 -v :: rping -c -a {SERVER} -C
      "host2: ping data: rdma-ping-4: EFGHIJ", options="--device siw")
 for method, moved in [("thread", "by threads of the programs"), ("direct", "directly")]:
     case(f"rping --memory {method}", f"rping -s -a {SERVER} -C 5 -v :: rping -c -a {SERVER} -C 5 -v",
-         "host2: ping data: rdma-ping-4: EFGHIJ", f"^rpma-sim: .*data was moved {moved}$",
+         "host2: ping data: rdma-ping-4: EFGHIJ", f"^rdma-sim: .*data was moved {moved}$",
          options=f"--verbose --memory {method}")
 PINGPONG = r"host2: 8192000 bytes in [\d.]+ seconds", r"host2: 1000 iters in [\d.]+ seconds"
 case("ibv_rc_pingpong", f"ibv_rc_pingpong -g 1 :: ibv_rc_pingpong -g 1 {SERVER}", *PINGPONG)
@@ -152,9 +152,9 @@ def connections(fixture):
 
 
 case("the status is that of the first failure", "sh -c exit${IFS}3 :: sh -c exit${IFS}4",
-     r"^rpma-sim: \d+\.\d{3} s: host1 starts sh \(process \d+\)$",
-     r"^rpma-sim: \d+\.\d{3} s: host2: sh ended with status 4$", options="--verbose", status=3)
-case("the environment of a program", "sh -c echo${IFS}$RPMA_SIM_HOST,$RPMA_SIM_ADDR,$RPMA_SIM_ADDR_host2 :: true",
+     r"^rdma-sim: \d+\.\d{3} s: host1 starts sh \(process \d+\)$",
+     r"^rdma-sim: \d+\.\d{3} s: host2: sh ended with status 4$", options="--verbose", status=3)
+case("the environment of a program", "sh -c echo${IFS}$RDMA_SIM_HOST,$RDMA_SIM_ADDR,$RDMA_SIM_ADDR_host2 :: true",
      r"^host1: 1,10\.77\.0\.1,10\.77\.0\.2$")
 
 
@@ -357,7 +357,7 @@ def at_calls(fixture):
                        *f"rping -c -a {SERVER} -C 2".split())
     fixture.expect(done, 12, "^rping_setup_buffers failed: 12$")
     done = fixture.sim("--fault", "host1:ibv_reg_mr:2 kill", "true")
-    fixture.expect(done, 0, r"^rpma-sim: --fault 'host1:ibv_reg_mr:2 kill' did not occur: host1 has called ibv_reg_mr\(\) "
+    fixture.expect(done, 0, r"^rdma-sim: --fault 'host1:ibv_reg_mr:2 kill' did not occur: host1 has called ibv_reg_mr\(\) "
                    "0 times$")
     # A removed device comes back.
     done = fixture.sim("--fault", "host1:ibv_open_device remove for 50ms", "sh", "-c",
@@ -624,7 +624,7 @@ def failure_ends(fixture):
     runs = [fixture.start(*options, *waiting, "::", "sh", "-c", "exit 3") for options in ([], ["--until", "all"])]
     ends, waits = (run.communicate(timeout=LIMIT)[0] for run in runs)
     assert [run.returncode for run in runs] == [3, 3], (ends, waits)
-    assert ends == ("rpma-sim: host2: sh ended with status 3, and no program has made a call for 5 s: "
+    assert ends == ("rdma-sim: host2: sh ended with status 3, and no program has made a call for 5 s: "
                     "the others are ended; --until all waits for them\nended\n"), ends
     assert waits == "waited\n", waits
 
@@ -644,7 +644,7 @@ def prefix(fixture):
     done = subprocess.run([*sim.split(), "sh", "-c", "yes a | head -c 200000 & yes b | head -c 200000 >&2; wait"],
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=LIMIT, check=False)
     assert sorted(done.stdout.splitlines()) == 100000 * ["host1: a"] + 100000 * ["host1: b"]
-    full, closed = "rpma-sim: standard output: No space left on device\n", "rpma-sim: standard output: Bad file descriptor\n"
+    full, closed = "rdma-sim: standard output: No space left on device\n", "rdma-sim: standard output: Bad file descriptor\n"
     for command, status, expected in [
             (f"{sim} echo hi >/dev/full", 1, full), (f"{sim} yes >/dev/full", 1, full),
             (f"{sim} echo hi >&-", 1, closed), (f"{fixture.program} --help >&-", 1, closed),
@@ -653,7 +653,7 @@ def prefix(fixture):
         done = subprocess.run(["bash", "-c", command], text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                               timeout=LIMIT, check=False)
         assert (done.returncode, done.stderr) == (status, expected), (command, done)
-    # The output is not read: rpma-sim still serves the fabric and signals.
+    # The output is not read: rdma-sim still serves the fabric and signals.
     served = fixture.work / "served"
     process = fixture.start("--prefix", "yes", "::", "sh", "-c", f"ibv_devices; sleep 0.5; ibv_devices; touch {served}")
     while not served.exists():
@@ -711,7 +711,7 @@ def joins(fixture):
     fixture.expect(done, 0, "ping data: rdma-ping-2")
     assert server.wait(timeout=LIMIT) == 0
     # A program outside the fabric ends alone.
-    fixture.expect(fixture.sim("--join", name, "env", "-i", shutil.which("rping"), "-s"), 125, r"\Arpma-sim: .*LD_PRELOAD")
+    fixture.expect(fixture.sim("--join", name, "env", "-i", shutil.which("rping"), "-s"), 125, r"\Ardma-sim: .*LD_PRELOAD")
     fixture.expect(fixture.sim("--join", name, "--host", "host3", "true"), 2, "there is no host3, only 2 hosts")
     fixture.expect(fixture.sim("--name", name), 2, f"a fabric {name} runs already")
     process.send_signal(signal.SIGTERM)
@@ -793,7 +793,7 @@ def need_version(record):
 def run_rdma_core(fixture, device, *arguments):
     """Returns the results of the tests by their names."""
     if device not in fixture.sim("--device", "help").stdout.split():
-        raise Missing(f"rpma-sim has no device {device}")
+        raise Missing(f"rdma-sim has no device {device}")
     suite = fixture.work / "tests"
     if not suite.exists():
         rdma_core.unpack(suite)
@@ -843,7 +843,7 @@ def rdma_core_missing(fixture):
     other.write_text("# rdma-core 0.1, rxe, as an ordinary user\n", encoding="utf-8")
     for function, reason in [
             (lambda: need_version(other), "no tests of rdma-core 0.1 here: tools/setup unchanged"),
-            (lambda: run_rdma_core(fixture, "mlx6", "mlx6_0"), "rpma-sim has no device mlx6"),
+            (lambda: run_rdma_core(fixture, "mlx6", "mlx6_0"), "rdma-sim has no device mlx6"),
             (lambda: run_rdma_core(fixture, "rxe", "rxe1"),
              "rdma_core.py: skipped: there is no device rxe1: ibv_devices lists them")]:
         try:
@@ -888,12 +888,12 @@ int main(void) {
 """
 
 
-@test("rpma-sim ends with one line and its own status if no memory is left", "cc")
+@test("rdma-sim ends with one line and its own status if no memory is left", "cc")
 def no_memory(fixture):
     source, program = fixture.work / "many.c", fixture.work / "many"
     source.write_text(MAKE_MANY, encoding="utf-8")
     fixture.run("cc", source, "-D_GNU_SOURCE", "-o", program, "-libverbs")
-    fixture.expect(fixture.sim(program), 125, r"\Arpma-sim: no memory is left\n\Z")
+    fixture.expect(fixture.sim(program), 125, r"\Ardma-sim: no memory is left\n\Z")
 
 
 @test("connections of programs with a limit of 1024 files", "cc")
@@ -901,10 +901,10 @@ def file_limit(fixture):
     program = fixture.work / "connect"
     fixture.run("cc", HERE.parent / "cli" / "connect.c", "-o", program, "-lrdmacm", "-libverbs")
     script = f"ulimit -Sn 1024; exec {fixture.program} {program} serve 200 :: {program} open {SERVER} 200"
-    fixture.program = "sh"  # rpma-sim needs a descriptor for each channel of both programs
+    fixture.program = "sh"  # rdma-sim needs a descriptor for each channel of both programs
     fixture.expect(fixture.sim("-c", script), 0)
     fixture.expect(fixture.sim("-c", f"ulimit -n 80; exec {script.split('exec ')[1]}"), (1, 2),
-                   "^rpma-sim: rpma-sim itself may open 80 files.*ulimit -Hn")
+                   "^rdma-sim: rdma-sim itself may open 80 files.*ulimit -Hn")
 
 
 @test("a program is linked on the fabric", "cc")
@@ -922,7 +922,7 @@ def links(fixture):
 
 
 def build_outside(fixture):
-    """Programs into which the linker does not load the fabric's libraries, and the problems that rpma-sim names."""
+    """Programs into which the linker does not load the fabric's libraries, and the problems that rdma-sim names."""
     source, names = fixture.work / "program.c", ["static", "setuid", "other-machine", "other-class", "other-libc"]
     source.write_text('#include <stdio.h>\nint main(void) { return puts("runs") < 0; }\n', encoding="utf-8")
     static, setuid, machine, bits, libc = programs = [fixture.work / name for name in names]
@@ -969,10 +969,10 @@ def refused(fixture):
             ("no-such-program", "not found in PATH"),
             (fixture.work, "not a file that can be executed")]:
         done = fixture.sim("touch", fixture.work / "started", "::", program)
-        fixture.expect(done, 2, f"^rpma-sim: .*{pattern}.*\n$")
+        fixture.expect(done, 2, f"^rdma-sim: .*{pattern}.*\n$")
         assert not (fixture.work / "started").exists()
     preloaded = fixture.sim("ibv_devices", environment={"LD_PRELOAD": fixture.path_of("libibverbs.so.1")})
-    fixture.expect(preloaded, 2, "^rpma-sim: .*loads another libibverbs.so.1 .*LD_PRELOAD.*\n$")
+    fixture.expect(preloaded, 2, "^rdma-sim: .*loads another libibverbs.so.1 .*LD_PRELOAD.*\n$")
 
 
 @test("a program of a wrapper that is not on the fabric ends with one line", "ibv_devices", "rping",
@@ -985,14 +985,14 @@ def wrapped(fixture):
             (f"LD_LIBRARY_PATH={other} exec rping -s -a {SERVER} -C 1", "rping: loads another libibverbs.so.1 .*begin with /"),
             (f"LD_LIBRARY_PATH={other}:$LD_LIBRARY_PATH ibv_devices", "ibv_devices: loads another libibverbs.so.1 "),
             ("unset LD_LIBRARY_PATH; env ibv_devices", "ibv_devices: loads another libibverbs.so.1 "),
-            (f"LD_PRELOAD={other}/libm.so.6 ibv_devices", "ibv_devices: librpma-sim-preload.so is not loaded"),
-            ("unset LD_PRELOAD; ibv_devices", "ibv_devices: librpma-sim-preload.so is not loaded"),
-            ("env -u LD_PRELOAD -u LD_LIBRARY_PATH ibv_devices", "ibv_devices: librpma-sim-preload.so is not loaded"),
-            (f"env -i {shutil.which('ibv_devices')}", "/\\S+ibv_devices: librpma-sim-preload.so is not loaded"),
-            ("env -i nice sh -c 'setsid -w ibv_devices'", "ibv_devices: librpma-sim-preload.so is not loaded")]:
+            (f"LD_PRELOAD={other}/libm.so.6 ibv_devices", "ibv_devices: librdma-sim-preload.so is not loaded"),
+            ("unset LD_PRELOAD; ibv_devices", "ibv_devices: librdma-sim-preload.so is not loaded"),
+            ("env -u LD_PRELOAD -u LD_LIBRARY_PATH ibv_devices", "ibv_devices: librdma-sim-preload.so is not loaded"),
+            (f"env -i {shutil.which('ibv_devices')}", "/\\S+ibv_devices: librdma-sim-preload.so is not loaded"),
+            ("env -i nice sh -c 'setsid -w ibv_devices'", "ibv_devices: librdma-sim-preload.so is not loaded")]:
         # The run ends, whatever becomes of the program's status and output.
         done = fixture.sim("sh", "-c", f"({script}) >/dev/null 2>&1; exit 0")
-        fixture.expect(done, 125, rf"\Arpma-sim: {pattern}.*\n\Z")
+        fixture.expect(done, 125, rf"\Ardma-sim: {pattern}.*\n\Z")
     for script in ("LD_LIBRARY_PATH=/no/such/directory:$LD_LIBRARY_PATH ibv_devices",
                    f"LD_LIBRARY_PATH={other} exec /usr/bin/python3 -c \"{devices}\""):
         fixture.expect(fixture.sim("sh", "-c", script), 0, r"rxe0|c_int\(1\)")
@@ -1060,11 +1060,11 @@ def executed(fixture):
             (("sh", "-c", str(script)), static, outside[0][1]),
             (("sh", "-c", f"PATH={fixture.work} static"), static, outside[0][1])]:
         done = fixture.sim(*command)
-        fixture.expect(done, 125, rf"\Arpma-sim: \S*{re.escape(str(path))}, which \S+ executes: .*{problem}.*\n\Z")
+        fixture.expect(done, 125, rf"\Ardma-sim: \S*{re.escape(str(path))}, which \S+ executes: .*{problem}.*\n\Z")
     done = fixture.sim("--prefix", "sh", "-c", f"printf 'two\nlines'; {static}; echo more")
-    fixture.expect(done, 125, r"\Ahost1: two\nhost1: lines\nrpma-sim: .*\n\Z")
+    fixture.expect(done, 125, r"\Ahost1: two\nhost1: lines\nrdma-sim: .*\n\Z")
     done = fixture.sim("explore", "--seeds", "1-2", "--check", "true", "sh", "-c", f"exec {static}")
-    fixture.expect(done, 125, r"\Arpma-sim: .*linked statically.*\n\Z")
+    fixture.expect(done, 125, r"\Ardma-sim: .*linked statically.*\n\Z")
 
 
 @test("helpers that are linked statically run", "ibv_devices", "/usr/bin/python3")
@@ -1093,7 +1093,7 @@ def direct_verbs(fixture):
     program = fixture.work / "direct"
     fixture.run("cc", source, "-o", program, "-lmlx5", "-libverbs")
     fixture.expect(fixture.sim("--device", "mlx5", program), 0, "^0$",
-                   "rpma-sim: direct: mlx5dv_open_device: direct verbs are not supported: see Limits in")
+                   "rdma-sim: direct: mlx5dv_open_device: direct verbs are not supported: see Limits in")
 
 
 NULL_PATH = """
@@ -1140,9 +1140,9 @@ def arguments(fixture):
             ("--hosts 1 @host2 true", "@HOST: there is no host2"),
             ("--join fabric true :: true", "--join takes one COMMAND"),
             ("--join= true", "--join '' is for programs that run on a fabric already"),
-            ("--check true true", "--check, --seeds, --faults, --save and --replay are for rpma-sim explore"),
+            ("--check true true", "--check, --seeds, --faults, --save and --replay are for rdma-sim explore"),
             ("", "a COMMAND is missing")]:
-        fixture.expect(fixture.sim(*line.split()), 2, f"^rpma-sim: .*{re.escape(pattern)}.*\n$")
+        fixture.expect(fixture.sim(*line.split()), 2, f"^rdma-sim: .*{re.escape(pattern)}.*\n$")
     for fault, pattern in [
             ("cut host1", "it begins with a time"), ("2s", "the action is missing"),
             ("2s melt host1", "there is no action 'melt'"), ("2s cut", "a host is missing"),
@@ -1163,7 +1163,7 @@ def arguments(fixture):
             ("1s cut-one-way host1", "two hosts are missing"), ("1s overrun host1 for 1s", "overrun does not last"),
             ("2s event host1 qp-fatal", "the device rxe of host1 cannot have this fault: use one of mlx5, "),
             ("2s event host1 sm-change", "cannot have this fault, nor can another one")]:
-        fixture.expect(fixture.sim("--fault", fault, "true"), 2, f"^rpma-sim: --fault.*{re.escape(pattern)}.*\n$")
+        fixture.expect(fixture.sim("--fault", fault, "true"), 2, f"^rdma-sim: --fault.*{re.escape(pattern)}.*\n$")
     iwarp = "irdma-iwarp cxgb4 erdma qedr-iwarp siw"
     for action, devices in [("overrun", "mana qedr-iwarp"), ("remove", "cxgb4 qedr qedr-iwarp siw"),
                             ("insert", "cxgb4 qedr qedr-iwarp siw"), ("drop-datagram", f"{iwarp} erdma-roce mana qedr"),
@@ -1185,20 +1185,20 @@ def full_output(fixture):
     for options in ["--help", "--version", "--device help", "--fault help"]:
         done = subprocess.run(f"exec {fixture.program} {options} >/dev/full", shell=True, text=True,
                               stderr=subprocess.PIPE, check=False)
-        assert (done.returncode, done.stderr) == (1, "rpma-sim: standard output: No space left on device\n"), done
+        assert (done.returncode, done.stderr) == (1, "rdma-sim: standard output: No space left on device\n"), done
 
 
 @test("--help, the page and the completion have the same options and faults; other help")
 def texts(fixture):
     root = ROOT
-    page, explore = ((root / "man" / f"{name}.1").read_text(encoding="utf-8") for name in ("rpma-sim", "rpma-sim-explore"))
+    page, explore = ((root / "man" / f"{name}.1").read_text(encoding="utf-8") for name in ("rdma-sim", "rdma-sim-explore"))
     completion = (root / "sim" / "cli" / "completion").read_text(encoding="utf-8")
     usage = fixture.sim("--help").stdout
     options = set(re.findall(r"^ .*?--([a-z]+)", usage, re.M))
     assert len(options) > 15 and options == set(
         re.findall(r"^\.It .*?Fl Fl ([a-z]+)", page + explore, re.M)), options
     assert options == set(re.findall(r" --([a-z]+)\b", completion.split("compgen -W '-n", 1)[1])), options
-    fixture.expect(fixture.sim("--version"), 0, r"\Arpma-sim \d+\.\d+\.\d+\n\Z")
+    fixture.expect(fixture.sim("--version"), 0, r"\Ardma-sim \d+\.\d+\.\d+\n\Z")
     fixture.expect(fixture.sim("--device", "help"), 0, "^rxe +RoCE$", "^siw +iWARP$", "^mlx5-ib +InfiniBand$")
     faults = set(re.findall(r"^  ([a-z-]+) ", fixture.sim("--fault", "help").stdout, re.M))
     assert faults == set(re.findall(r"\.It Cm ([a-z-]+)\b", page[page.index(".Ss Faults"):page.index(".Ss Persistent")])), faults
@@ -1269,7 +1269,7 @@ def attempt(function, needs, program, build, user):
     missing = [name for name in needs if not shutil.which(name)]
     if missing:
         raise Missing(f"no {missing[0]} here: tools/setup unchanged")
-    with tempfile.TemporaryDirectory(prefix="rpma-sim-test-") as name:
+    with tempfile.TemporaryDirectory(prefix="rdma-sim-test-") as name:
         work = pathlib.Path(name)
         work.chmod(0o777)
         (work / "tmp").mkdir()

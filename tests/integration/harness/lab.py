@@ -20,8 +20,8 @@ BUILD_DIR = os.environ.get("LIBRPMA_BUILD_DIR", "")
 PROVIDER = os.environ.get("LAB_RDMA", "")
 ON_CXL = os.environ.get("LAB_MEMORY", "") == "cxl"
 IS_VIRTUAL = PROVIDER in ("rxe", "siw")
-# The hosts belong to rpma-sim, whose devices imitate rdma_rxe and have no kernel objects.
-ON_FABRIC = "RPMA_SIM_SOCKET" in os.environ
+# The hosts belong to rdma-sim, whose devices imitate rdma_rxe and have no kernel objects.
+ON_FABRIC = "RDMA_SIM_SOCKET" in os.environ
 COUNTED = ("pd", "cq", "qp", "cm_id", "mr", "srq")
 PEER = os.path.join(BUILD_DIR, "tests", "integration", "peer")
 PEER_OF_ANY_RELEASE = PEER + "-of-any-release"  # without the functions added in 1.4
