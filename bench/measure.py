@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 
-sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "tests" / "drivers"))
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "sim/tests/drivers"))
 import ask
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -137,7 +137,7 @@ class Driver(Subject):
         if not self.program.exists():
             raise Missing("libfabric 1.17.0 was not found when this directory was configured: "
                           "apt-get install libfabric-dev")
-        tests = build / "tests" / "drivers"
+        tests = build / "subprojects/rdma-sim/tests/drivers"
         try:
             version = ask.find_driver(name, tests / "questions").parent.name
         except SystemExit as without:

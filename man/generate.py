@@ -7,8 +7,8 @@
 Adds the title, the version and the date to each page; the library, the prototypes, the section ERRORS and the first
 release of each function to a page of functions; the functions that return each rarer code to rpma_errors(7); all
 functions, by the sections of the header, to rpma_functions(7); the tables, values and lists of devices.tsv to the pages
-about devices; the packages of sim/tests/programs/packages.tsv to rdma-sim(1); the addresses in the file contact to
-librpma(7) and to the pages of programs.
+about devices; the addresses in the file contact to librpma(7) and to the pages of programs. sim/man/pages.py has what
+the pages of rdma-sim need as well.
 """
 
 import datetime
@@ -17,38 +17,16 @@ import re
 import sys
 
 sys.dont_write_bytecode = True
-sys.path += [str(pathlib.Path(__file__).resolve().parent.parent / folder) for folder in ("contract", "sim/device")]
+sys.path += [str(pathlib.Path(__file__).resolve().parent.parent / folder) for folder in ("contract", "sim/man")]
 
-import devices
 import errors
+import pages as sim_pages
 import symbols
+from pages import HEAD, before, bugs, head, joined, mdoc, quoted, with_devices
 
 NULL = re.compile(r"(\*?\w+) == NULL")
-MACROS = [(r"(?P<a>[\w-]+)\((?P<b>\d)\)", "Xr {a} {b}"), (r"(?P<a>\w+)\(\)", "Fn {a}"),
-          (r"§(?P<a>.+)", "Sx {a}"), (r"`errno`", "Va errno"), (r"`(?P<a>\w+ \w+)`", 'Vt "{a}"'),
-          (r"`\*(?P<a>\w+)`", "Pf * Fa {a}"), (r"`(?P<a>\w+)`", "Fa {a}"),
-          (r"(?P<a>RPMA_E_\w+|E[A-Z]{3,})", "Er {a}"), (r"(?P<a>[A-Z]\w*_\w+|NULL)", "Dv {a}")]
-WORD = re.compile(r"(?P<before>\(?)(?P<core>`[^`]+`|[\w§-]+\(\d?\)|.*?)(?P<after>[.,:;)]*)")
 SHARED = 5  # functions with at least this many common entries share a list
 FEW = 10    # rpma_errors(7) lists the functions of a code if there are at most this many
-WIDTH = 78
-# Without the first string, groff 1.22 prints the volume of BSD. The spaces of the second one separate it from long names.
-HEAD = """.Dd {date}
-.ds doc-volume-operating-system
-.ds doc-volume-ds-3 \\ \\ Library Functions Manual\\ \\ \\&
-.Dt {title}
-.Os "librpma {version}"
-"""
-PROGRAMS = """.Ss Programs of Debian 12
-Each package of Debian 12 that depends on libibverbs1 or librdmacm1 was tried, and programs in
-Go and Rust.
-"""
-BUGS = """.Sh BUGS
-Report bugs at
-.Lk {issues} ,
-and vulnerabilities by mail to
-.Mt {mail} .
-"""
 LIBRARY = ".Sh LIBRARY\nRemote Persistent Memory Access library (librpma, \\-lrpma)\n"
 LAST = ("logging", "return codes", "version", "declarations of releases before 1.0, for their sources")
 
@@ -66,41 +44,10 @@ def read_entries():
     return entries
 
 
-def joined(names):
-    return " and ".join(", ".join(names).rsplit(", ", 1))
-
-
 def null_words(condition):
     """The words of a condition about NULL arguments only."""
     matches = [NULL.fullmatch(term) for term in condition.split(" || ")]
     return all(matches) and f"{joined([f'`{match[1]}`' for match in matches]).replace(' and ', ' or ')} is NULL."
-
-
-def macro(core):
-    """The mdoc macro of a word, or None for plain text."""
-    for pattern, form in MACROS:
-        if match := re.fullmatch(pattern, core):
-            return form.format(**match.groupdict())
-    return None
-
-
-def mdoc(words):
-    """The lines of a text, in which `name` is an argument."""
-    lines, text = [], ""
-    for word in re.findall(r"(?:`[^`]*`|\S)+", words):
-        match = WORD.fullmatch(word)
-        call = macro(match["core"])
-        if call or len(text) + len(word) > WIDTH:
-            lines += [text] if text else []
-            text = ""
-        if call:
-            call, after = (f"Pq {call}", match["after"][1:]) if match["before"] else (call, match["after"])
-            lines.append(" ".join([f".{call}", *after]))
-        else:
-            text = f"{text} {word}".lstrip()
-            if word.endswith("."):
-                lines, text = [*lines, text], ""
-    return lines + [text] * bool(text)
 
 
 def named(functions):
@@ -199,14 +146,6 @@ def synopsis(functions, declared):
     return "\n".join(lines) + "\n"
 
 
-def quoted(words):
-    return f'"{words}"' if " " in words else words
-
-
-def before(text, section, part):
-    return text.replace(f"\n.Sh {section}\n", f"\n{part}.Sh {section}\n", 1)
-
-
 def with_functions(text, entries, header):
     """rpma_errors(7): each rarer code with the current functions that return it."""
     old = re.findall(r"\b(rpma_\w+)\([^()]*\)\s*LIBRPMA_DEPRECATED", header)
@@ -258,52 +197,18 @@ def by_purpose(texts, header):
     return "\n".join(lines) + "\n"
 
 
-def with_devices(text):
-    """The text with rows of tables, values and lists of drivers from devices.tsv: contract/README.md."""
-    def rows(match):
-        columns = [devices.cells(key) for key in match[1].split()]
-        return "".join(f".It {' Ta '.join(map(quoted, (name, *(column[name] for column in columns))))}\n"
-                       for name in columns[0]).replace("Ta no", r"Ta \(en")
-
-    text = re.sub(r'^\.\\" devices: (.*)\n', rows, text, flags=re.M)
-    text = text.replace("@kernel_drivers@", joined(devices.kernel_drivers()))
-    text = re.sub(r"@([\w-]+):([\w.]+)@", lambda match: devices.read_devices()[match[1]][match[2]], text)
-    return re.sub(r"@([\w.]+=\w+)@", lambda match: joined(devices.drivers_with(match[1])), text)
-
-
-def head(source):
-    """The first lines of each page, without its title. The date is that of the latest release in NEWS.md."""
-    build = (source / "meson.build").read_text(encoding="utf-8")
+def release_date(source):
+    """That of the latest release in NEWS.md."""
     news = (source / "NEWS.md").read_text(encoding="utf-8")
-    released = datetime.date.fromisoformat(re.search(r"^Released on (\S+)", news, flags=re.M)[1])
-    return HEAD.replace("{version}", re.search(r"\bversion: '(.+)'", build)[1]).replace(
-        "{date}", f"{released:%B} {released.day}, {released.year}")
+    return datetime.date.fromisoformat(re.search(r"^Released on (\S+)", news, flags=re.M)[1])
 
 
-def programs(source):
-    """The packages that were tried, with those that the same result covers."""
-    lines = [".Bl -tag -width Ds"]
-    for row in (source / "sim/tests/programs/packages.tsv").read_text(encoding="utf-8").splitlines():
-        if row.startswith("#"):
-            continue
-        package, version, others, runs, fails = row.split("\t")
-        lines.append(f".It {joined([f'{package} {version}', *others.replace('-', '', others == '-').split()])}")
-        lines += mdoc(f"Runs: {runs}.") * (runs != "-") + mdoc(f"Does not run: {fails}.") * (fails != "-")
-    return PROGRAMS + "\n".join([*lines, ".El"]) + "\n"
-
-
-def bugs(source):
-    """The section BUGS, with the addresses in the file contact."""
-    lines = (source / "contact").read_text(encoding="utf-8").splitlines()
-    return BUGS.format(**dict(line.split(" ", 1) for line in lines if not line.startswith("#")))
-
-
-def pages(source):
-    """{name: text} of all pages."""
+def own_pages(source):
+    """{name: text} of the pages of this folder."""
     entries = read_entries()
     header = (source / "include/librpma.h").read_text(encoding="utf-8")
     texts = {path.name: with_devices(path.read_text(encoding="utf-8")) for path in sorted(source.glob("man/*.[137]"))}
-    declared, made, start = prototypes(header), {}, head(source)
+    declared, made, start = prototypes(header), {}, head(source, "librpma", release_date(source))
     releases = symbols.first_releases()
     for name, text in texts.items():
         if name.endswith(".3"):
@@ -317,15 +222,19 @@ def pages(source):
                 made[name] = with_reference(made[name], "rpma_errors", 7)
     for name in ("librpma.7", *(name for name in texts if name.endswith(".1"))):
         made[name] = texts[name] + bugs(source)
-    made["rdma-sim.1"] = before(made["rdma-sim.1"], "ENVIRONMENT", programs(source))
     made["rpma_errors.7"] = with_functions(texts["rpma_errors.7"], entries, header)
     made["rpma_functions.7"] = before(texts["rpma_functions.7"], "SEE ALSO", by_purpose(texts, header))
     return {name: start.replace("{title}", name.upper().replace(".", " ")) + text for name, text in (texts | made).items()}
 
 
+def pages(source):
+    """{name: text} of all pages, with those of rdma-sim."""
+    return own_pages(source) | sim_pages.pages()
+
+
 def main():
     source, target = map(pathlib.Path, sys.argv[1:])
-    for name, text in pages(source).items():
+    for name, text in own_pages(source).items():
         (target / name).write_text(text, encoding="utf-8")
 
 

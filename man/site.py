@@ -22,7 +22,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 
 import generate
 
-DOCUMENTS = ["README.md", "NEWS.md", "SECURITY.md", "docs/*.md", "examples/**/*.md"]
+DOCUMENTS = ["README.md", "NEWS.md", "SECURITY.md", "docs/*.md", "examples/**/*.md", "sim/README.md", "sim/examples/README.md"]
 FRAME = """<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1.0">
 <title>{title}</title><link rel="stylesheet" href="{root}style.css"></head>

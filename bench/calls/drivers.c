@@ -2,7 +2,7 @@
 // Copyright 2026, the librpma developers
 
 // drivers.c -- loops over librpma and by hand, over a user-space driver of rdma-core whose
-// kernel's side is a stub (tests/drivers)
+// kernel's side is a stub (sim/tests/drivers)
 //
 // The stub executes no request, so each loop has a connection of its own, whose queue holds all
 // requests that the loop posts if it runs 0 to 3 times COUNTED long, after one call. A run of
@@ -13,7 +13,7 @@
 #include <librpma.h>
 #include <stdlib.h>
 
-#include "../../tests/drivers/stub.h"
+#include "../../sim/tests/drivers/stub.h"
 #include "loops.h"
 
 enum { LENGTH = 16, COUNTED = 40, SENDS = 4000, BYTES = 4096, POLLS = 1 + 6 * COUNTED };

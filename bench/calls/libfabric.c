@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "../../tests/drivers/stub.h"
+#include "../../sim/tests/drivers/stub.h"
 #include "loops.h"
 
 enum { COUNTED = 8, LENGTH = 16, SENDS = 4000, BYTES = 4096, POLLS = 1 + 6 * COUNTED };

@@ -163,15 +163,14 @@ std::vector<std::string> executed_files(const Command &command, sim::Executable 
 
 Libraries find_libraries(bool with_pmem, bool explores) {
     const std::string self = read_link("/proc/self/exe");
-    const std::string build = self.substr(0, self.rfind('/')) + "/..";
-    const bool is_installed = !exists(build + "/libibverbs.so.1");
-    const std::string preloads = is_installed ? RDMA_SIM_LIBDIR : build + "/client/preload";
-    Libraries found = {is_installed ? RDMA_SIM_LIBDIR : build,
-                       preloads + "/librdma-sim-preload.so"};
+    const std::string build = self.substr(0, self.rfind('/'));
+    const std::string directory =
+        exists(build + "/librdma-sim-preload.so") ? build : RDMA_SIM_LIBDIR;
+    Libraries found = {directory, directory + "/librdma-sim-preload.so"};
     if (with_pmem)
-        found.preload += ":" + preloads + "/librdma-sim-pmem.so";
+        found.preload += ":" + directory + "/librdma-sim-pmem.so";
     if (explores)
-        found.preload = preloads + "/librdma-sim-explore.so:" + found.preload;
+        found.preload = directory + "/librdma-sim-explore.so:" + found.preload;
     for (const char *const name : {"/libibverbs.so.1", "/librdmacm.so.1"})
         if (!exists(found.shims + name))
             refuse("%s%s is missing: install rdma-sim again", found.shims.c_str(), name);

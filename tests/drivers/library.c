@@ -22,9 +22,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../../sim/tests/drivers/program.h"
+#include "../../sim/tests/drivers/stub.h"
 #include "../unit/harness/operation_plain.h"
-#include "program.h"
-#include "stub.h"
 
 enum { MAX_LIST = 16, MAX_SGES = 4, MEMORY_BYTES = 1 << 24, MAX_ENTRIES = 4096 };
 

@@ -267,27 +267,6 @@ def closed_descriptors_of_programs():
         expect((done.returncode, done.stderr), (1, "rpma-info: cannot write the report\n"), "rpma-info")
 
 
-@test("the verbs examples work with closed standard descriptors, and fail if their output was lost")
-def closed_descriptors_of_verbs():
-    verbs = f"{BUILD}/verbs"
-    with tempfile.TemporaryDirectory() as directory:
-        for server, client in ((f"server {directory}/records", "status-fixed"), ("receive-fixed", "receive-fixed")):
-            serves_one = server == "receive-fixed"  # and prints a line
-            for closed in ("<&-", ">&-", "2>&-", "<&- >&- 2>&-", ">/dev/full"):
-                loses = ">&-" in closed.split() or closed == ">/dev/full"
-                script = f"exec {verbs}/{server} {closed}"
-                done = subprocess.run([SIM, *([] if serves_one else ["--until", "host2"]), "sh", "-c", script, "::",
-                                       f"{verbs}/{client}", ADDRESS], capture_output=True, check=False, timeout=LIMIT)
-                expect(done.returncode, int(serves_one and loses), f"{server} {closed}: {done.stderr!r}")
-                script = f"exec {verbs}/{client} {ADDRESS} {closed}"
-                done = subprocess.run([SIM, "--until", "host2", f"{verbs}/{server.split()[0]}", *server.split()[1:], "::",
-                                       "sh", "-c", script], capture_output=True, check=False, timeout=LIMIT)
-                expect(done.returncode, int(loses), f"{client} {closed}: {done.stderr!r}")
-    for program in ("buffer", "connection", "receive", "server", "status"):
-        done = subprocess.run([f"{verbs}/{program}", "1", "2"], capture_output=True, text=True, check=False)
-        expect((done.returncode, done.stderr.startswith(f"usage: {program} ")), (2, True), program)
-
-
 def append(data, log, outputs=""):
     """Appends data to the log of example 14, on one server."""
     new = [] if os.path.exists(log) else ["--new"]

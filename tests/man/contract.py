@@ -22,7 +22,7 @@ def exported_functions(source):
 
 def programs(source):
     """Names of the programs that are installed with the library."""
-    texts = [path.read_text(encoding="utf-8") for path in [*source.glob("programs/*/meson.build"), source / "sim/cli/meson.build"]]
+    texts = [path.read_text(encoding="utf-8") for path in [*source.glob("programs/*/meson.build"), source / "sim/meson.build"]]
     return sorted(re.findall(r"(?:executable|install_data)\('((?:rpma|rdma)-[\w-]+)'", "".join(texts)))
 
 

@@ -30,7 +30,7 @@ BELOW = {"linux": "drivers/infiniband/", "rdma-core": "providers/"}
 SOURCE_COMMENT = re.compile(r'\.\\" (?i:linux|rdma-core|lab|providers)\b')
 SOURCE_FORMAT = re.compile(r'(?:\.\\" )?((linux|rdma-core)(?:-[\d.]+)?) (\S+?)(?: but (\S+/))?: (.+)')
 CASE = re.compile(r'(?:\.\\" )?lab (\w+):(.*)')
-RUN = re.compile(r"run (.+)")  # of tests/drivers
+RUN = re.compile(r"run (.+)")  # of sim/tests/drivers
 ITEM = re.compile(r"(?P<how>no |one )?(?P<word>[\w.]+)(?: = (?P<value>\S+))?")
 # The pages in which each entry needs a source, and their parts with conclusions, which need none.
 SOURCED, WITHOUT_SOURCES = ("rpma_devices.7", "rpma_soft_devices.7"), ("What follows for a program", "Versions")
@@ -78,10 +78,10 @@ def contents(folder):
 
 
 def lines(manual):
-    """(page and number, line) of the pages of sections 3 and 7."""
-    for page in sorted(manual.glob("*.[37]")):
+    """(page and number, line) of the pages of sections 3 and 7, and of those of rdma-sim."""
+    for page in sorted([*manual.glob("*.[37]"), *manual.parent.glob("sim/man/*.7")]):
         for number, line in enumerate(page.read_text(encoding="utf-8").splitlines(), 1):
-            yield f"man/{page.name}:{number}", line
+            yield f"{page.relative_to(manual.parent)}:{number}", line
 
 
 def sources():
@@ -128,7 +128,7 @@ def check_form(book):
 def check_runs():
     """Each driver of a row has a result of the question that the row names."""
     recorded = {}
-    for path in (SOURCE / "tests/drivers/recorded").glob("*/*.tsv"):
+    for path in (SOURCE / "sim/tests/drivers/recorded").glob("*/*.tsv"):
         questions = [line.split("\t")[0] for line in path.read_text(encoding="utf-8").splitlines()]
         recorded.setdefault(path.stem, []).extend(questions)
     values = devices.read_devices()
@@ -138,7 +138,7 @@ def check_runs():
         for name in devices.named(row) if match else ():
             is_other = row.patterns == ["*"] and ((row.property, name) in others or values[name]["simulated"] == "no")
             if not is_other and not fnmatch.filter(recorded.get(values[name]["library"], []), match[1]):
-                yield f"{row.where}: {row.property}: tests/drivers has no result of {values[name]['library']}: {match[1]}"
+                yield f"{row.where}: {row.property}: sim/tests/drivers has no result of {values[name]['library']}: {match[1]}"
 
 
 def check_entries(page):

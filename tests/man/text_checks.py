@@ -18,7 +18,7 @@ SECTIONS = {
 }
 OVERVIEW, FUNCTIONS = "librpma.7", "rpma_functions.7"
 LONGEST = 600  # lines of a page of section 7
-DOCUMENTS = ("*.md", "docs/*.md", "examples/*/README.md")
+DOCUMENTS = ("*.md", "docs/*.md", "examples/*/README.md", "sim/README.md", "sim/examples/README.md")
 
 
 def functions_pages(book):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
-"""Reports of rpma-check, made of the rows of sim/device/devices.tsv."""
+"""Reports of rpma-check: those of sim/tests/device_reports.py, and their table."""
 
 import functools
 import json
@@ -9,37 +9,17 @@ import sys
 
 sys.dont_write_bytecode = True
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(SOURCE / "sim" / "device"))
+sys.path.insert(0, str(SOURCE / "sim/tests"))
 
-import devices
+from device_reports import devices, received, side, simulated  # noqa: F401  pylint: disable=unused-import
+import device_reports
 from harness import Skipped
 
 SCHEMA = SOURCE / "programs/check/report.schema.json"
 
 
-def simulated():
-    return [name for name, device in devices.read_devices().items() if device["simulated"] == "yes"]
-
-
-def side(name):
-    """What a report has about a device of sim/device/devices.tsv."""
-    device = devices.read_devices()[name]
-    vendor, part = (devices.number(device[f"attr.vendor_{key}"]) for key in ("id", "part_id"))
-    return {"driver": device["kernel_driver"], "model": f"0x{vendor:04x}/{part}", "firmware": "1.0",
-            "kernel": "6.1.0-28", "rdma_core": "44.0",
-            "link": {"transport": device["transport"], "rate_gbps": 100, "mtu": 1024}}
-
-
 def report(name, **changes):
-    """The report of a device that has no differences."""
-    return {"format": 1, "program": "rpma-check 1.6.0", "device": side(name), "server": side(name),
-            "attributes": devices.reported(name), "answers": {}, "promises": {}, "differences": []} | changes
-
-
-def received():
-    """{name: report} of the reports that users have sent."""
-    return {path.stem: json.loads(path.read_text(encoding="utf-8"))
-            for path in sorted((SOURCE / "sim/device/reports").glob("*.json"))}
+    return device_reports.report(name, **({"program": "rpma-check 1.6.0"} | changes))
 
 
 def table(reports):

@@ -25,7 +25,7 @@ build() {
 }
 
 build_locked() {
-    local flavour=$1 dir=$2 began=$SECONDS log=$cache/build-$$.log copy unfinished folders=integration,conformance
+    local flavour=$1 dir=$2 began=$SECONDS log=$cache/build-$$.log copy unfinished folders=integration
     # Of the other tests, only the unit tests and the drivers of a build with native operations can differ in the lab's
     # root.
     [[ $1 == plain ]] || folders+=,unit,drivers

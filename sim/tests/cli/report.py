@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
-"""Tests rdma-sim --device FILE, a report of rpma-check: report.py RDMA_SIM REPORT_TEST CONFORMANCE EXCHANGE"""
+"""Tests rdma-sim --device FILE, a report of a device: report.py RDMA_SIM REPORT_TEST CONFORMANCE EXCHANGE"""
 
 import contextlib
 import json
@@ -10,10 +10,10 @@ import sys
 import tempfile
 
 sys.dont_write_bytecode = True
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "tests/programs"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
 import harness
-import reports
+import device_reports as reports
 from harness import expect, expect_one_line, run, test
 
 RDMA_SIM, REPORT_TEST, CONFORMANCE, EXCHANGE = sys.argv[1:]
@@ -33,7 +33,7 @@ def files(*contents):
 
 
 def results(device, program, *words):
-    """{question: result} of a program of sim/tests/conformance."""
+    """{question: result} of a program of tests/conformance."""
     done = run(RDMA_SIM, "--device", device, program, "10.77.0.1", *words, timeout=100)
     return dict(line.split("\t") for line in done.stdout.splitlines())
 
@@ -82,9 +82,9 @@ def behaviour():
 
 
 def rows():
-    """{question: {result: value}} of sim/device/answers.tsv; the form of the results instead, if they have no values."""
+    """{question: {result: value}} of device/answers.tsv; the form of the results instead, if they have no values."""
     found = {}
-    for line in (reports.SOURCE / "sim/device/answers.tsv").read_text(encoding="utf-8").splitlines()[3:]:
+    for line in (reports.SIM / "device/answers.tsv").read_text(encoding="utf-8").splitlines()[3:]:
         _, question, words = line.split("\t")
         found[question] = dict(word.rsplit("=", 1) for word in words.split(" | ")) if "=" in words else words
     return found
@@ -99,7 +99,7 @@ def other(words, result):
     return {"ERROR": "EBADF", "NULL ERROR": "NULL EBADF", "STATUS": "fatal error"}[words]
 
 
-@test("each answer of sim/device/answers.tsv changes the answer of the device to it")
+@test("each answer of device/answers.tsv changes the answer of the device to it")
 def answers():
     table, changed = rows(), set()
     for base, without in (("rxe", {"srq: 10"}), ("siw", {"srq: 10"}), ("rxe", set(table) - {"srq: 10"})):

@@ -60,7 +60,7 @@ def main(rdma_sim, program, directory):
     table = [line.split("\t") for line in run(program)[1].splitlines()]
     failures += [f"the table of unsupported.cc lacks {name}"
                  for name in sorted(refused - {"ibv_member", "name"} - {row[0] for row in table})]
-    lines = (HERE.parents[2] / "man/rdma-sim.1").read_text(encoding="utf-8").splitlines()
+    lines = (HERE.parents[1] / "man/rdma-sim.1").read_text(encoding="utf-8").splitlines()
     page = " ".join(re.sub(r"^\.(?:(?:Pq|Dv|Fn|Xr|Er|Ql) )*", "", line) for line in lines)
     features = sorted({row[1].rsplit(" ", 1)[0].replace("(", "").replace(")", "") for row in table})
     failures += [f"rdma-sim(1) does not list: {feature}" for feature in features if feature not in page]

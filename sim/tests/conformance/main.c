@@ -12,25 +12,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../../../tests/unit/fakes/fake.h"
-
-// Defined only by the fakes.
-#pragma weak fake_reset
-#pragma weak fake_device
-#pragma weak fake_cm_event
-#pragma weak sim_find_profile
-
-static void deliver(int fd, const void *data, uint8_t length) {
-    fake_cm_event(fd, RDMA_CM_EVENT_CONNECT_REQUEST, data, length);
-}
-
-// Selects the profile of the fakes' device: rdma_rxe or siw.
-static void prepare_fakes(const char *device) {
-    fake_reset();
-    fake_device()->pmem = false;
-    fake_device()->profile = *sim_find_profile(device);
-}
-
 static int run_each(const char *address) {
     for (size_t i = 0; i < CASES.count; i++) {
         if (fork() == 0) {
@@ -44,18 +25,11 @@ static int run_each(const char *address) {
 }
 
 int main(int argc, char *argv[]) {
-    const bool as_siw = fake_reset && argc == 3 && strcmp(argv[2], "siw") == 0;
     setvbuf(stdout, NULL, _IOLBF, 0);
-    if (argc == 3 && !fake_reset && strcmp(argv[2], "each") == 0)
+    if (argc == 3 && strcmp(argv[2], "each") == 0)
         return run_each(argv[1]);
-    if (fake_reset) {
-        prepare_fakes(as_siw ? "siw" : "rxe");
-        conformance_deliver = deliver;
-    }
-    if (argc != 2 + as_siw || !CASES.prepare(argv[1])) {
-        fprintf(stderr,
-                "usage: %s ADDRESS [each] (of an RDMA device of this machine)\n"
-                "       conformance-fakes ADDRESS [siw]\n",
+    if (argc != 2 || !CASES.prepare(argv[1])) {
+        fprintf(stderr, "usage: %s ADDRESS [each] (of an RDMA device of this machine)\n",
                 CASES.name);
         return 2;
     }

@@ -7,7 +7,8 @@ name, a tab, its result.
 
 usage: rdma_core.py run SUITE DEVICE [GID]   SUITE is the result of "unpack", GID an index
        rdma_core.py unpack SUITE             copies the installed tests to the new folder SUITE
-       rdma_core.py lab rxe|siw [root]       runs them in the lab, as an ordinary user or as root
+       rdma_core.py lab rxe|siw LAB [root]   runs them by "LAB run" in a machine that has the device, as an ordinary user
+                                             or as root
 """
 
 import gzip
@@ -131,7 +132,7 @@ def make_root(root):
             shutil.copy2(source, target, follow_symlinks=False)
 
 
-def lab(provider, user):
+def lab(provider, lab_command, user):
     with tempfile.TemporaryDirectory(prefix="rdma-core-") as name:
         root = pathlib.Path(name)
         root.chmod(0o755)
@@ -139,7 +140,7 @@ def lab(provider, user):
         unpack(root / "suite")
         shutil.copy2(__file__, root)
         print(f"# rdma-core {version()}, {provider}, {'as an ordinary user' if user else 'as root'}", flush=True)
-        return subprocess.run([HERE.parents[3] / "tools" / "lab", "run", "--provider", provider, "--cpus", "1", "--share", root, "--no-build", "--",
+        return subprocess.run([lab_command, "run", "--provider", provider, "--cpus", "1", "--share", root, "--no-build", "--",
                                "bash", "-ec", IN_LAB.format(python=PYTHON, arguments=LAB_ARGUMENTS[provider], user=user), "bash", root],
                               check=False).returncode
 
@@ -150,10 +151,10 @@ def main():
             return run(pathlib.Path(suite), device, *gid)
         case ["unpack", suite]:
             return unpack(pathlib.Path(suite))
-        case ["lab", "rxe" | "siw" as provider, *user] if user in ([], ["root"]):
+        case ["lab", "rxe" | "siw" as provider, command, *user] if user in ([], ["root"]):
             if not version():
                 return skip("no tests of rdma-core here: tools/setup unchanged")
-            return lab(provider, 0 if user else NOBODY)
+            return lab(provider, command, 0 if user else NOBODY)
         case ["lab", provider, *_] if provider not in LAB_ARGUMENTS:
             return skip(f"the lab has no {provider}: it has {' and '.join(LAB_ARGUMENTS)}")
     sys.exit(__doc__)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// driver_results.c -- the results of the library if a post returns what tests/drivers has
+// driver_results.c -- the results of the library if a post returns what sim/tests/drivers has
 // recorded of each driver with a full queue
 
 #include "lists.h"

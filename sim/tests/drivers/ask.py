@@ -22,7 +22,7 @@ import tempfile
 
 FOLDER = pathlib.Path(__file__).resolve().parent
 sys.dont_write_bytecode = True
-sys.path.append(str(FOLDER.parent.parent / "sim" / "device"))
+sys.path.append(str(FOLDER.parents[1] / "device"))
 
 import devices
 

@@ -15,8 +15,6 @@ import sys
 import tempfile
 
 sys.dont_write_bytecode = True
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "tests/programs"))
-
 import harness
 import reports
 from harness import check_help, completed, expect, expect_one_line, run, test
