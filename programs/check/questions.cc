@@ -5,9 +5,12 @@
 
 #include "questions.hh"
 
+#include "../info/info.hh"
+
 #include <algorithm>
 #include <cstring>
 #include <poll.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -57,6 +60,53 @@ Results set_up(Session &session) {
     const auto next = session.open();
     found.emplace_back("after a deleted request", event_name(RPMA_CONN_ESTABLISHED));
     session.close(*next);
+    return found;
+}
+
+// Messages of a side that sends as soon as it may. On iWARP the client sends first, and siw
+// loses the event of the accept if a message follows at once (rpma_soft_devices(7)).
+Results early_messages(Session &session) {
+    Results found;
+    if (session.is_iwarp())
+        return found;
+    std::string status;
+    const auto own = session.open({}, {{"receives", 1}}, [&](Connection &made) {
+        status = code_name(made.conn.send(made.memory.mr, 0, 8, ALWAYS));
+    });
+    found.emplace_back("of the client",
+                       status == "ok" ? outcome(rpma::status::ok, *own) : status);
+    found.emplace_back("of the client, received",
+                       session.ask({{"do", "taken"}, {"number", own->number}, {"count", 1}})
+                           .at("received")
+                           .dump());
+    session.close(*own);
+    const auto other = session.open({{"receives", 1}}, {{"sends", true}});
+    const auto received = other->take_received(1);
+    found.emplace_back("of the server, received",
+                       received.empty() ? "no completion" : status_name(received[0].status));
+    session.close(*other);
+    return found;
+}
+
+// Two requests are under way, and the server accepts the later one first.
+Results two_requests(Session &session) {
+    Connection first(session.peer, {}), second(session.peer, {});
+    const auto begin = [&](Connection &made, const std::string &data) {
+        rpma::conn_req request(session.peer, session.options.address, session.options.port,
+                               made.cfg);
+        made.conn = std::move(request).connect(as_data(data));
+    };
+    const unsigned number = session.reserve();
+    const std::string data = session.start_connection();
+    begin(first, greeting("data", number));
+    begin(second, data);
+    Results found = {{"later", second.event()}};
+    second.number = session.finish().value("number", -1);
+    session.start({{"do", "accept"}, {"connection", number}, {"settings", json::object()}});
+    found.emplace_back("earlier", first.event());
+    first.number = session.finish().value("number", -1);
+    session.close(first);
+    session.close(second);
     return found;
 }
 
@@ -131,6 +181,15 @@ Results reject(Session &session) {
                            std::to_string(made.conn.get_private_data().size()));
         (void)session.finish();
     }
+    Connection unheard(session.peer, {});
+    const std::string port = session.ask({{"do", "free port"}}).value("port", "1");
+    try {
+        rpma::conn_req request(session.peer, session.options.address, port, unheard.cfg);
+        unheard.conn = std::move(request).connect();
+        found.emplace_back("no listener", unheard.event());
+    } catch (const rpma::error &) { // iWARP connects in the call
+        found.emplace_back("no listener", "refused");
+    }
     return found;
 }
 
@@ -201,6 +260,31 @@ Results full_queue(Session &session) {
                        yes_or_no(c.take(posted + again).size() == posted + again));
     found.emplace_back("entries are free after the poll", outcome(c.conn.post(next), c));
     session.close(c);
+    return found;
+}
+
+// As many entries and SGEs as the device reports, in a connection.
+Results depths(Session &session) {
+    Results found;
+    ibv_device_attr attr{};
+    if (ibv_query_device(session.peer.get_ibv_pd()->context, &attr) != 0)
+        return {{"query", "failed"}};
+    const auto attempt = [&](const char *name, const char *setting, int value) {
+        try {
+            const auto made = session.open({{setting, value}, {"cq", 16}});
+            found.emplace_back(
+                name, outcome(made->conn.write(made->remote, 0, made->memory.mr, 0, 8, ALWAYS),
+                              *made));
+            session.close(*made);
+        } catch (const rpma::error &error) {
+            found.emplace_back(name,
+                               code_name(static_cast<rpma::status>(error.code().value())));
+        }
+    };
+    attempt("max_qp_wr sends", "sq", attr.max_qp_wr);
+    attempt("more sends than max_qp_wr", "sq", attr.max_qp_wr + 1);
+    attempt("max_qp_wr receives", "rq", attr.max_qp_wr);
+    attempt("max_sge SGEs", "sge", std::min(attr.max_sge, 128));
     return found;
 }
 
@@ -445,12 +529,15 @@ Results shared_queue(Session &session) {
             found.emplace_back(fmt::format("message {}", found.size()),
                                outcome(each->conn.send(each->memory.mr, 0, 8, ALWAYS), *each));
     unsigned received = 0;
-    for (auto &each : all) {
+    for (auto &each : all)
         received += session.ask({{"do", "taken"}, {"number", each->number}, {"count", 2}})
                         .value("received", 0U);
-        session.close(*each);
-    }
     found.emplace_back("messages received", std::to_string(received));
+    session.close(*all[0]);
+    Connection &last = *all[1];
+    found.emplace_back("message after the end of the other connection",
+                       outcome(last.conn.send(last.memory.mr, 0, 8, ALWAYS), last));
+    session.close(last);
     return found;
 }
 
@@ -458,17 +545,86 @@ Results shared_channel(Session &session) {
     Results found;
     const auto made = session.open({{"shared", true}, {"rcq", 16}, {"receives", 2}});
     Connection &c = *made;
+    const auto wait = [&](const std::string &of) {
+        rpma::cq_ref ready;
+        bool is_receive = of == "sends";
+        pollfd channel = {c.conn.get_compl_fd(), POLLIN, 0};
+        const bool is_signaled = poll(&channel, 1, 5000) == 1;
+        found.emplace_back(of + ": channel is signaled", yes_or_no(is_signaled));
+        if (is_signaled) {
+            found.emplace_back(of + ": wait", code_name(c.conn.wait(ready, &is_receive)));
+            found.emplace_back(of + ": queue of receives", yes_or_no(is_receive));
+        }
+    };
     rpma::check(c.conn.write(c.remote, 0, c.memory.mr, 0, 8, ALWAYS));
-    rpma::cq_ref ready;
-    bool is_receive = true;
-    pollfd channel = {c.conn.get_compl_fd(), POLLIN, 0};
-    const bool is_signaled = poll(&channel, 1, 5000) == 1;
-    found.emplace_back("channel is signaled", yes_or_no(is_signaled));
-    if (is_signaled) {
-        found.emplace_back("wait", code_name(c.conn.wait(ready, &is_receive)));
-        found.emplace_back("queue of sends", yes_or_no(!is_receive));
-        found.emplace_back("completion", outcome(rpma::status::ok, c));
+    wait("sends");
+    found.emplace_back("sends: completion", outcome(rpma::status::ok, c));
+    (void)session.ask({{"do", "send"}, {"number", c.number}});
+    wait("receives");
+    const auto received = c.take_received(1);
+    found.emplace_back("receives: completion",
+                       received.empty() ? "no completion" : status_name(received[0].status));
+    session.close(c);
+    return found;
+}
+
+// Memory that the device reads and writes without pinning it, if it can.
+Results on_demand_paging(Session &session) {
+    constexpr size_t SIZE = 16384;
+    const ibv_context *const context = session.peer.get_ibv_pd()->context;
+    ibv_device_attr_ex all{};
+    if (ibv_query_device_ex(const_cast<ibv_context *>(context), nullptr, &all) != 0 ||
+        (all.odp_caps.per_transport_caps.rc_odp_caps & IBV_ODP_SUPPORT_WRITE) == 0)
+        return {};
+    Results found;
+    const auto made = session.open();
+    Connection &c = *made;
+    auto *const memory = static_cast<char *>(
+        mmap(nullptr, SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    if (memory == MAP_FAILED)
+        return {{"memory", "none"}};
+    {
+        const owned<ibv_mr, ibv_dereg_mr> mr(
+            ibv_reg_mr(session.peer.get_ibv_pd(), memory, SIZE,
+                       IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_ON_DEMAND));
+        found.emplace_back("registered", yes_or_no(mr != nullptr));
+        uint64_t address = 0;
+        uint32_t key = 0;
+        rpma::check(
+            static_cast<rpma::status>(rpma_mr_remote_get_key(c.remote, &address, &key)));
+        const auto post = [&](ibv_wr_opcode opcode) {
+            ibv_sge sge = {reinterpret_cast<uintptr_t>(memory), SIZE, mr->lkey};
+            ibv_send_wr wr{}, *bad = nullptr;
+            wr.sg_list = &sge;
+            wr.num_sge = 1;
+            wr.opcode = opcode;
+            wr.send_flags = IBV_SEND_SIGNALED;
+            wr.wr.rdma.remote_addr = address;
+            wr.wr.rdma.rkey = key;
+            return ibv_post_send(c.conn.get_ibv_qp(), &wr, &bad) == 0
+                       ? outcome(rpma::status::ok, c)
+                       : "the post fails";
+        };
+        if (mr) {
+            session.poke(0, std::string(64, 'n'));
+            found.emplace_back("write of pages without content", post(IBV_WR_RDMA_WRITE));
+            found.emplace_back("write of pages without content, data",
+                               yes_or_no(session.peek(0, 64) == std::string(64, '\0')));
+            std::memset(memory, 'o', SIZE);
+            found.emplace_back("write of other pages", post(IBV_WR_RDMA_WRITE));
+            (void)madvise(memory, SIZE, MADV_DONTNEED); // the device must forget the old pages
+            std::memset(memory, 'p', SIZE);
+            found.emplace_back("write of replaced pages", post(IBV_WR_RDMA_WRITE));
+            found.emplace_back("write of replaced pages, data",
+                               yes_or_no(session.peek(0, 64) == std::string(64, 'p')));
+            (void)madvise(memory, SIZE, MADV_DONTNEED);
+            session.poke(0, std::string(64, 'q'));
+            found.emplace_back("read into replaced pages", post(IBV_WR_RDMA_READ));
+            found.emplace_back("read into replaced pages, data",
+                               yes_or_no(std::string(memory, 64) == std::string(64, 'q')));
+        }
     }
+    (void)munmap(memory, SIZE);
     session.close(c);
     return found;
 }
@@ -502,11 +658,14 @@ Results path(Session &session) {
 
 const std::vector<Question> &questions() {
     static const std::vector<Question> ALL = {{"set-up", set_up},
+                                              {"two requests", two_requests},
+                                              {"early message", early_messages},
                                               {"end", ends},
                                               {"private data", private_data},
                                               {"refused", reject},
                                               {"order", order},
                                               {"full queue", full_queue},
+                                              {"limits", depths},
                                               {"batch", batches},
                                               {"message", messages},
                                               {"inline data", inline_data},
@@ -517,6 +676,7 @@ const std::vector<Question> &questions() {
                                               {"fork", forked},
                                               {"shared receive queue", shared_queue},
                                               {"shared channel", shared_channel},
+                                              {"on-demand paging", on_demand_paging},
                                               {"path", path}};
     return ALL;
 }

@@ -45,6 +45,8 @@ class Server {
     json peek(const json &command);
     json poke(const json &command);
     json receive(const json &command);
+    json send(const json &command);
+    json free_port(const json &command);
     json taken(const json &command);
     json fail_queue(const json &command);
     json add(const json &command);
@@ -127,22 +129,24 @@ json Server::accept(const json &command) {
     const json &settings = command.at("settings");
     const std::string how = settings.value("how", "accept");
     const Clock clock;
-    const auto is_other = [&](const rpma::conn_req &request) {
-        return greeting_of(request.get_private_data()).number != command.at("connection");
+    const auto is_wanted = [&](const rpma::conn_req &request) {
+        return greeting_of(request.get_private_data()).number == command.at("connection");
     };
+    auto place = waiting.end();
     for (;;) {
         keep_requests();
-        while (!waiting.empty() && is_other(waiting.front())) // of a question that failed
-            waiting.pop_front();
-        if (!waiting.empty())
+        place = std::ranges::find_if(waiting, is_wanted);
+        if (place != waiting.end())
             break;
-        if (!clock.wait(ACCEPT_S))
+        if (!clock.wait(ACCEPT_S)) {
+            waiting.clear(); // of questions that failed
             return {{"error", "no request of the client arrives"}};
+        }
     }
     for (const Clock pause; pause.wait(std::min(settings.value("after", 0.0), ACCEPT_S));)
         ;
-    rpma::conn_req request = std::move(waiting.front());
-    waiting.pop_front();
+    rpma::conn_req request = std::move(*place);
+    waiting.erase(place);
     const std::string filler(std::min(settings.value("reply", 0U), 255U), 'r');
     const size_t received = request.get_private_data().size();
     if (how == "reject") {
@@ -155,6 +159,8 @@ json Server::accept(const json &command) {
     }
     auto made = std::make_unique<Connection>(peer, settings);
     made->establish(std::move(request), as_data(filler));
+    if (settings.value("sends", false)) // before the client has read its event
+        rpma::check(made->conn.send(made->memory.mr, 0, 8, RPMA_F_COMPLETION_ALWAYS));
     const std::string event = made->event(ACCEPT_S);
     connections[++last_number] = std::move(made);
     return {{"private", received},
@@ -211,6 +217,18 @@ json Server::receive(const json &command) {
             status != rpma::status::ok)
             return {{"status", code_name(status)}, {"posted", i}};
     return {{"status", "ok"}, {"posted", command.at("count")}};
+}
+
+json Server::send(const json &command) {
+    Connection &found = connection(command);
+    rpma::check(found.conn.send(found.memory.mr, 0, 8, RPMA_F_COMPLETION_ALWAYS));
+    return {{"completions", found.take(1).size()}};
+}
+
+// A port without a listener.
+json Server::free_port(const json &) {
+    const rpma::ep other(peer, options.address, "0");
+    return {{"port", port_of(other.get_addr())}};
 }
 
 // Takes received messages: their number, and the text of the last one.
@@ -310,6 +328,8 @@ json Server::respond(const json &command) {
         {"peek", &Server::peek},
         {"poke", &Server::poke},
         {"receive", &Server::receive},
+        {"send", &Server::send},
+        {"free port", &Server::free_port},
         {"taken", &Server::taken},
         {"fail", &Server::fail_queue},
         {"add", &Server::add},

@@ -33,11 +33,13 @@ json Session::ask(const json &command) {
 }
 
 std::string Session::start_connection(const json &of_server) {
-    start({{"do", "accept"}, {"connection", ++last_number_}, {"settings", of_server}});
-    return greeting("data", last_number_);
+    const unsigned number = reserve();
+    start({{"do", "accept"}, {"connection", number}, {"settings", of_server}});
+    return greeting("data", number);
 }
 
-std::unique_ptr<Connection> Session::open(const json &own, const json &of_server) {
+std::unique_ptr<Connection> Session::open(const json &own, const json &of_server,
+                                          const std::function<void(Connection &)> &at_once) {
     auto made = std::make_unique<Connection>(peer, own);
     const std::string data = start_connection(of_server);
     rpma::conn_req request =
@@ -47,6 +49,8 @@ std::unique_ptr<Connection> Session::open(const json &own, const json &of_server
             throw Late("no route");
     made->establish(std::move(request), as_data(data));
     const std::string event = made->event();
+    if (at_once && event == event_name(RPMA_CONN_ESTABLISHED))
+        at_once(*made);
     const json found = finish();
     if (event != event_name(RPMA_CONN_ESTABLISHED) || !found.contains("region"))
         throw Late(found.value("error", "no connection: " + event));

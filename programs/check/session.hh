@@ -9,6 +9,8 @@
 #include "helper.hh"
 #include "wire.hh"
 
+#include <functional>
+
 class Session {
   public:
     Session(const Options &options, Helper &helper);
@@ -18,12 +20,15 @@ class Session {
     // Both halves of ask().
     void start(const json &command);
     json finish();
+    // Returns the number of a new connection.
+    unsigned reserve() { return ++last_number_; }
     // Begins a connection: the server takes only the request with this private data.
     std::string start_connection(const json &of_server = json::object());
     // Connects with settings of this side; of_server: settings of the other side. Throws Late
-    // if there is no connection.
+    // if there is no connection. at_once is called when this side has read its event.
     std::unique_ptr<Connection> open(const json &own = json::object(),
-                                     const json &of_server = json::object());
+                                     const json &of_server = json::object(),
+                                     const std::function<void(Connection &)> &at_once = {});
     // Ends a connection of both sides.
     void close(Connection &connection);
     bool is_iwarp() const;
