@@ -31,8 +31,7 @@ class Check {
     void take_lines(const std::string &name, const json &outcome);
     void progress(const std::string &question);
     void compare();
-    void differ(const std::string &question, const std::string &expected,
-                const std::string &source, const std::string &found);
+    void differ(const Expected &expected, const std::string &found);
     std::string own_address() const;
 
     Session &session;
@@ -129,13 +128,12 @@ void Check::ask_questions(const std::vector<Question> &all) {
     }
 }
 
-void Check::differ(const std::string &question, const std::string &expected,
-                   const std::string &source, const std::string &found) {
-    differences.push_back({{"question", question},
-                           {"expected", expected},
-                           {"source", source},
+void Check::differ(const Expected &expected, const std::string &found) {
+    differences.push_back({{"question", expected.question},
+                           {"expected", expected.result},
+                           {"source", expected.source},
                            {"found", found},
-                           {"severity", severity_of(question)}});
+                           {"severity", severity_of(expected, found)}});
 }
 
 std::string text_of_value(const json &value) {
@@ -148,23 +146,20 @@ void Check::compare() {
     const json &device = report.at("device");
     const std::string name =
         device_name(device.at("driver"), device.at("link").at("transport"));
-    for (const auto &[question, result, source] : expected_attributes(name))
-        if (const auto found = report["attributes"].find(question);
-            found != report["attributes"].end() && !agrees(text_of_value(*found), result))
-            differ(question, result, source, text_of_value(*found));
-    for (const auto &[question, result, source] : expected_results(name))
-        if (const auto found = answers.find(question);
-            found != answers.end() && !agrees(*found, result))
-            differ(question, result, source, *found);
+    for (const Expected &expected : expected_of(name, device.at("kernel")))
+        for (const json &results : {report.at("attributes"), answers})
+            if (const auto found = results.find(expected.question);
+                found != results.end() && !agrees(text_of_value(*found), expected.result))
+                differ(expected, text_of_value(*found));
     for (const auto &[question, result] : promised.items()) {
         const char *expected = question.starts_with("refusal") ? "as documented" : "none";
         if (result != expected)
-            differ(question, expected, "the manual of librpma", result);
+            differ({question, expected, "the manual of librpma", true}, result);
     }
     if (skipped)
         unfinished["time"] = "there was no time for all questions";
     for (const auto &[question, reason] : unfinished)
-        differ(question, "a result", "rpma-check", reason);
+        differ({question, "a result", "rpma-check", true}, reason);
 }
 
 json Check::run() {

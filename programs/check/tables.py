@@ -9,8 +9,10 @@ tables.py attributes the properties of each device, unless they depend on the un
 tables.py expected   the results of the questions: the records, and expected.tsv
 tables.py refusals   the functions that refuse NULL
 tables.py write FOLDER   expected.tsv, of FOLDER/DEVICE.json: reports of runs on rdma-sim
+tables.py record FOLDER  recorded.tsv, of FOLDER/DEVICE-DIGIT.json: reports of runs on rxe and siw, in the lab
 """
 
+import functools
 import json
 import pathlib
 import re
@@ -23,13 +25,20 @@ import devices as table  # pylint: disable=wrong-import-position
 import errors  # pylint: disable=wrong-import-position
 
 RECORDS = ROOT / "sim" / "tests" / "conformance"
+NOT_RECORDED = "not recorded"
 HEADER = "# SPDX-License-Identifier: BSD-3-Clause\n# Copyright 2026, the librpma developers\nquestion\tdevices\tresult\n"
 # Results that depend on the unit, on firmware, or on the moment.
 OF_THE_MOMENT = re.compile(r"concurrent: 512 bytes are whole|unfenced: a write passes a read|path: .*|port down: .*|"
                            r"atomics: adds are exact beside the processor|full queue: (entries|status)")
+# Further ones of rxe and siw: the processor copies the data, byte by byte in an emulated machine. siw completes a write before the read that precedes it, and the completions of a message without a receive depend on the
+# moment when the other side ends the connection.
+OF_SOFTWARE = re.compile(OF_THE_MOMENT.pattern + r"|concurrent: aligned 8 bytes are whole")
+OF_SIW = re.compile(OF_SOFTWARE.pattern + r"|order: writes and reads|(no|late) receive: .*")
 OF_THE_UNIT = re.compile(r"device: max_.*|(qp|srq|cq): .*(entries|elements|posted|bytes).*|request: inline bytes.*|"
                          r"full queue: entries|" + OF_THE_MOMENT.pattern.replace("(entries|status)", "entries"))
-SOFTWARE = ("rxe", "siw")  # their results are those of the record
+# Their results are recorded. NAME-6.1 has the results of Linux 6.1 that differ from those of the newest kernel of the lab.
+SOFTWARE = ("rxe", "siw")
+OLD_KERNEL = "-6.1"
 
 
 def simulated():
@@ -51,19 +60,47 @@ def record(*names):
     return found
 
 
+def read_table(name):
+    """(question, device, result) of each row."""
+    for line in (HERE / name).read_text(encoding="utf-8").splitlines()[3:]:
+        question, names, result = line.split("\t")
+        for device in hardware() if names == "hardware" else names.split():
+            yield question, device, result
+
+
+@functools.cache
+def evidence():
+    """{(question, device): source} of the properties that a result shows; None if the property is assumed."""
+    found = {}
+    for line in (ROOT / "sim/device/answers.tsv").read_text(encoding="utf-8").splitlines()[3:]:
+        key, question, _ = line.split("\t")
+        for row in sorted((row for row in table.read_rows() if row.property == key), key=lambda row: row.patterns != ["*"]):
+            is_assumed = re.match("example|assumed|librpma", row.sources[0])
+            found |= {(question, device): None if is_assumed else row.sources[0][:120] for device in table.named(row)}
+    return {key: source for key, source in found.items() if source}
+
+
 def rows():
-    """(question, device or "*", result, source)"""
-    for question, result in record("conformance_rxe.tsv", "exchange_rxe.tsv").items():
+    """(question, device or "*", result, source). A later row of a device takes precedence."""
+    expected_rows = list(read_table("expected.tsv"))
+    base = record("conformance_rxe.tsv", "exchange_rxe.tsv")
+    for question, result in base.items():
         is_of_unit = OF_THE_UNIT.fullmatch(question)
-        yield question, "*", "any" if is_of_unit else result, "record of rdma_rxe"
-        for device in SOFTWARE if is_of_unit else ():
-            yield question, device, result, "record of rdma_rxe"
-    for question, result in record("conformance_siw.tsv", "exchange_siw.tsv").items():
-        yield question, "siw", result, "record of siw"
-    for line in (HERE / "expected.tsv").read_text(encoding="utf-8").splitlines()[3:]:
-        question, devices, result = line.split("\t")
-        for device in hardware() if devices == "hardware" else devices.split():
-            yield question, device, result, "sim/device/devices.tsv and rdma-sim"
+        yield question, "*", "any" if is_of_unit else result, f"{NOT_RECORDED}: as rdma_rxe"
+    for question, device, result in expected_rows:
+        yield question, device, result, f"{NOT_RECORDED}: rdma-sim"
+    written = {row[:2]: row[2] for row in expected_rows}
+    for (question, device), source in evidence().items():
+        if device in hardware() and (question in base or (question, "*") in written):
+            result = written.get((question, device), written.get((question, "*"), base.get(question)))
+            if result != "any" and (question in base and not OF_THE_UNIT.fullmatch(question) or (question, device) in written):
+                yield question, device, result, source
+    for device in SOFTWARE:
+        siw = record("conformance_siw.tsv", "exchange_siw.tsv") if device == "siw" else {}
+        for question, result in (base | siw).items():
+            yield question, device, result, f"record of {device}"
+    for question, device, result in read_table("recorded.tsv"):
+        yield question, device, result, f"record of {device.removesuffix(OLD_KERNEL)}"
 
 
 def literal(text):
@@ -86,6 +123,10 @@ def depends_on_unit(row):
         table.of_table(row.value) != table.of_fabric(row.value) or row.value.startswith(("+", "max_", "device"))
 
 
+def text_of(value):
+    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
+
+
 def attributes():
     named = {}
     for row in table.read_rows():
@@ -98,10 +139,8 @@ def attributes():
             if named.get((device, row.property), row) is not row or depends_on_unit(row) or \
                     table.read_devices()[device]["has_rc"] == "no":
                 continue
-            value = table.reported(device)[row.property]
-            text = {True: "yes", False: "no"}.get(value, str(value)) if isinstance(value, bool) else str(value)
-            source = row.sources[0][:120]
-            print(f"{{{literal(device)}, {literal(row.property)}, {literal(text)}, {literal(source)}}},")
+            text, source = text_of(table.reported(device)[row.property]), row.sources[0][:120]
+            print(f"{{{literal(row.property)}, {literal(device)}, {literal(text)}, {literal(source)}}},")
 
 
 def refusals():
@@ -118,16 +157,23 @@ def refusals():
 
 def result_of(question, device, result):
     """The result to write: real devices may differ in what depends on the unit."""
-    pattern = OF_THE_MOMENT if device in SOFTWARE else OF_THE_UNIT
-    return "any" if pattern.fullmatch(question) else result
+    if (question, device) == ("flush of writes: method", "rxe"):  # depends on the build of librpma, too
+        return "emulated | native"
+    pattern = {"rxe": OF_SOFTWARE, "siw": OF_SIW}.get(device, OF_THE_UNIT)
+    # A message before the client is ready is sent again only if the device has a timeout.
+    is_lost = question.startswith("early message: of the server") and table.read_devices()[device]["timeout"] == "ignored"
+    return "any" if pattern.fullmatch(question) or is_lost else result
+
+
+def save(name, lines):
+    (HERE / name).write_text(HEADER + "".join(f"{line}\n" for line in lines), encoding="utf-8")
 
 
 def write(folder):
-    """Writes the rows that the records do not have: a row for all devices, and those that differ."""
+    """Writes the results of devices that are not recorded: a row for all devices, and those that differ."""
     base = record("conformance_rxe.tsv", "exchange_rxe.tsv")
-    siw = record("conformance_siw.tsv", "exchange_siw.tsv")
     found = {}
-    for device in simulated():
+    for device in hardware():
         report = json.loads((pathlib.Path(folder) / f"{device}.json").read_text(encoding="utf-8"))
         for question, result in report["answers"].items():
             if not result.startswith("not asked:"):
@@ -136,23 +182,43 @@ def write(folder):
     for question, results in found.items():
         of_devices = {}
         for device, result in results.items():
-            recorded = siw.get(question) if device == "siw" and question in siw else base.get(question)
-            if device in SOFTWARE and recorded is not None and result != "any":
-                continue
             of_devices.setdefault(result, []).append(device)
-        common = base.get(question) or max(of_devices, key=lambda result: len(of_devices[result]), default=None)
-        if question not in base and common is not None:
+        common = base.get(question) or max(of_devices, key=lambda result: len(of_devices[result]))
+        if question not in base:
             lines.append(f"{question}\t*\t{common}")
         lines += [f"{question}\t{'hardware' if names == hardware() else ' '.join(names)}\t{result}"
                   for result, names in of_devices.items()
                   if result != common and not (question in base and result == "any")]
-    (HERE / "expected.tsv").write_text(HEADER + "\n".join(lines) + "\n", encoding="utf-8")
+    save("expected.tsv", lines)
+
+
+def record_reports(folder):
+    """Writes the results of rxe and siw that the records of sim/tests/conformance do not have."""
+    newest, lines = {}, []
+    for device in (*SOFTWARE, *(name + OLD_KERNEL for name in SOFTWARE)):
+        name, is_old = device.removesuffix(OLD_KERNEL), device.endswith(OLD_KERNEL)
+        found = {}
+        for path in sorted(pathlib.Path(folder).glob(f"{device}-?.json")):
+            report = json.loads(path.read_text(encoding="utf-8"))
+            for question, result in report["answers"].items():
+                found.setdefault(question, {})[result_of(question, name, result)] = True
+            for key, value in report["attributes"].items() if is_old else ():
+                if not (key.startswith("attr.") or key in ("vectors", "gid_entries") or value == table.reported(name).get(key)):
+                    found.setdefault(key, {})[text_of(value)] = True
+        results = {question: "any" if "any" in each else " | ".join(each) for question, each in found.items()}
+        known = newest.get(name, record("conformance_rxe.tsv", "exchange_rxe.tsv") | (
+            record("conformance_siw.tsv", "exchange_siw.tsv") if name == "siw" else {}))
+        lines += [f"{question}\t{device}\t{result}" for question, result in results.items()
+                  if not set(result.split(" | ")) <= set(known.get(question, "").split(" | "))]
+        newest.setdefault(name, known | results)
+    save("recorded.tsv", lines)
 
 
 if __name__ == "__main__":
     makers = {"devices": devices, "attributes": attributes, "expected": expected, "refusals": refusals}
-    if len(sys.argv) == 3 and sys.argv[1] == "write":
-        write(sys.argv[2])
+    writers = {"write": write, "record": record_reports}
+    if len(sys.argv) == 3 and sys.argv[1] in writers:
+        writers[sys.argv[1]](sys.argv[2])
     elif len(sys.argv) == 2 and sys.argv[1] in makers:
         print("// Made by programs/check/tables.py.")
         makers[sys.argv[1]]()
