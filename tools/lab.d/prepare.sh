@@ -8,9 +8,9 @@
 
 # rdma_rxe has native flush and atomic write since 6.2 and on-demand paging since 6.15, of these two since 6.16. FS-DAX
 # memory can be registered only with on-demand paging, so the default is the backports kernel; the stable kernel is for
-# tests without on-demand paging.
+# tests without on-demand paging, oldstable for rpma-check on the kernel of Debian 12.
 suite=trixie
-declare -A kernel_suites=([backports]=trixie-backports [stable]=trixie)
+declare -A kernel_suites=([backports]=trixie-backports [stable]=trixie [oldstable]=bookworm)
 kernel_pattern='^linux-image-[0-9][0-9.]*\+deb13-amd64$'
 predecessor_suites=(bookworm trixie)
 pmem_size=256M labels_size=1M
@@ -51,6 +51,7 @@ prepare() {
 # check PART…: checks before any download whether this machine can prepare and run the parts
 check() {
     kernel_suite=${kernel_suites[$opt_kernel]}
+    [[ $opt_kernel != oldstable ]] || kernel_pattern='^linux-image-6\.1\.0-[0-9]+-amd64$'
     name_parts
     [[ $(uname -m) == x86_64 ]] || die "the lab is made for amd64; this machine is $(uname -m)"
     need_root 'the lab'

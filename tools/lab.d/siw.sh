@@ -11,7 +11,7 @@
 siw_script='
     mkdir /siw
     xz -dc | tar -x -C /siw --strip-components=5 --wildcards "*/drivers/infiniband/sw/siw"
-    make -j2 -C "/usr/src/linux-headers-$1" M=/siw \
+    make -j2 -C "/usr/src/linux-headers-$1" M=/siw CC=gcc \
         CONFIG_RDMA_SIW=m CONFIG_DEBUG_INFO_BTF_MODULES= KCFLAGS=-g0 modules
     strip --strip-debug /siw/siw.ko
     cat /siw/siw.ko >&3
@@ -33,7 +33,7 @@ fill_siw() {
 # fetch_siw DIR VERSION: downloads the source and the headers of the kernel in the cache. The
 # archive has only the source of its newest kernels.
 fetch_siw() {
-    local version=$2 base=${2%-amd64} source wanted found
+    local version=$2 base=${2%-amd64} source wanted found kbuild=linux-kbuild-${2%-amd64}
     open_archive "$1" "$(mirror)" "$kernel_suite"
     source=linux-source-$(cut -d. -f1,2 <<<"$version")
     wanted=$(package_version "$1" "linux-headers-$version")
@@ -41,8 +41,9 @@ fetch_siw() {
     [[ -n $wanted && $wanted == "$found" ]] ||
         die "$kernel_suite has replaced the kernel $version by ${found:-another series}:" \
             "run 'tools/lab clean' and 'tools/lab prepare'"
-    fetch "$1" "$source" "linux-headers-$version" "linux-headers-$base-common" \
-        "linux-kbuild-$base"
+    # The tools of Debian 12 belong to a series of kernels.
+    [[ $kernel_suite != bookworm ]] || kbuild=linux-kbuild-${source#linux-source-}
+    fetch "$1" "$source" "linux-headers-$version" "linux-headers-$base-common" "$kbuild"
 }
 
 package_version() {

@@ -11,7 +11,8 @@ bring_up_network() {
     local number
     LAB_HOSTS=
     # The initramfs has loaded rdma_rxe. The job contains siw, which Debian's kernels lack.
-    [[ $lab_provider != siw ]] || insmod /run/lab/siw.ko || return
+    # Linux up to 6.14 has the checksums of siw in a module.
+    [[ $lab_provider != siw ]] || { modprobe --quiet libcrc32c || :; insmod /run/lab/siw.ko; } || return
     create_links | ip -batch - || return
     if ((lab_hosts == 1)); then
         add_device 1 || return
