@@ -1,26 +1,33 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
 """
-The entries of docs/troubleshooting.md, for the tests that provoke them: over the fakes
+The entries of rpma_troubleshooting(7), for the tests that provoke them: over the fakes
 (unit/properties/lines.py) and on soft-RoCE (integration/harness/page.py).
 
 An entry of the page is one of these:
 
-- A line of a log: a code block of one line. The comment before it names the failure, and is
-  marked if soft-RoCE cannot cause it: <!-- failure: NAME --> or <!-- failure: NAME; not on soft-RoCE -->
-- A row of the table of completions, "STATUS: OPERATION"; its last cell has "not on soft-RoCE".
-- A section without either, named by its heading.
+- A line of a log: a display of one line. The comment before it names the failure, and is
+  marked if soft-RoCE cannot cause it: .\\" failure: NAME or .\\" failure: NAME; not on soft-RoCE
+- A completion, ".It Dv IBV_WC_STATUS No (NUMBER): OPERATION"; its text has "not on soft-RoCE".
+- A subsection after DESCRIPTION without either, named by its heading.
 """
 
+import os
 import re
 
+PAGE = 'man/rpma_troubleshooting.7'
 ELSEWHERE = 'not on soft-RoCE'
-BLOCK = re.compile(r'^```\n((?:\*[A-Z]+\*|libibverbs: )[^\n]*)\n```$', re.MULTILINE)
-FAILURE = re.compile(r'^<!-- failure: (.+?)(; ' + ELSEWHERE + r')? -->\n' + BLOCK.pattern[1:],
-                     re.MULTILINE)
-COMPLETION = re.compile(r'^\| `IBV_WC_(\w+)` \((\d+)\)[^|]*\| ([^|]+) \| ([^|]+) \|$', re.MULTILINE)
-REASON = re.compile(r'^\| (\d+|others) \| ([^|]+) \| ([^|]+) \|$', re.MULTILINE)
-SECTION = re.compile(r'^### ([^\n]+)\n(.*?)(?=^##|\Z)', re.MULTILINE | re.DOTALL)
+DISPLAY = re.compile(r'^\.Bd -ragged -offset indent\n(.+)\n\.Ed$', re.MULTILINE)
+FAILURE = re.compile(r'^\.\\" failure: (.+?)(; ' + ELSEWHERE + r')?\n' + DISPLAY.pattern[1:], re.MULTILINE)
+COMPLETION = re.compile(r'^\.It Dv IBV_WC_(\w+) No \((\d+)[^)]*\): (.+)\n((?:(?!\.It |\.El).*\n)+)', re.MULTILINE)
+REASON = re.compile(r'^\.It (\d+|others), (.+)\n(.+)$', re.MULTILINE)
+SECTION = re.compile(r'^\.Ss ([^\n]+)\n(.*?)(?=^\.S[sh] |\Z)', re.MULTILINE | re.DOTALL)
+
+
+def text_of(root):
+    """The page, with plain characters for the escapes of roff."""
+    with open(os.path.join(root, PAGE), encoding='utf-8') as file:
+        return file.read().replace(r'\(aq', "'").replace(r'\(dq', '"').replace(r'\e', '\\')
 
 
 class Entry:
@@ -57,7 +64,7 @@ def entries_of(text):
 
 
 def reasons_of(text):
-    """The rows of the table of reject reasons: a dictionary, number or "others" -> (text, remedy)."""
+    """The list of reject reasons: a dictionary, number or "others" -> (text, remedy)."""
     return {reason: (meaning, remedy) for reason, meaning, remedy in REASON.findall(text)}
 
 
@@ -65,13 +72,13 @@ def faults_of(text):
     """Yields defects of the page that would hide entries from the tests."""
     entries = lines_of(text)
     named = {entry.line for entry in entries}
-    for line in BLOCK.findall(text):
+    for line in DISPLAY.findall(text):
         if line not in named:
             yield f'no comment names the failure of this line:\n  {line}'
-    if len(entries) < text.count('<!-- failure:') or not entries:
+    if len(entries) < text.count('.\\" failure:') or not entries:
         yield 'a comment that names a failure has no line after it'
-    rows = re.findall(r'^\| `IBV_WC_', text, re.MULTILINE)
+    rows = re.findall(r'^\.It Dv IBV_WC_', text, re.MULTILINE)
     if len(COMPLETION.findall(text)) < len(rows) or not rows:
-        yield 'a row of the table of completions is not "| `STATUS` (number) | operation | cause |"'
+        yield 'a completion is not ".It Dv STATUS No (NUMBER): OPERATION"'
     if len(entries_of(text)) < len(entries) + len(rows):
         yield 'two entries have one name'

@@ -95,7 +95,7 @@ void add_properties(json &device, ibv_context *context, const search &search) {
     } catch (const std::system_error &error) {
         device["usable"] =
             no(fmt::format("rpma_peer_new() fails for the device: {}", error.what()),
-               "docs/troubleshooting.md of librpma explains the line");
+               "rpma_troubleshooting(7) of librpma explains the line");
         return;
     }
     const ibv_device_attr &limits = attributes.orig_attr;

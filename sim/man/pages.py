@@ -25,10 +25,13 @@ MACROS = [(r"(?P<a>[\w-]+)\((?P<b>\d)\)", "Xr {a} {b}"), (r"(?P<a>\w+)\(\)", "Fn
           (r"(?P<a>RPMA_E_\w+|E[A-Z]{3,})", "Er {a}"), (r"(?P<a>[A-Z]\w*_\w+|NULL)", "Dv {a}")]
 WORD = re.compile(r"(?P<before>\(?)(?P<core>`[^`]+`|[\w§-]+\(\d?\)|.*?)(?P<after>[.,:;)]*)")
 WIDTH = 78
-# Without the first string, groff 1.22 prints the volume of BSD. The spaces of the second one separate it from long names.
+# Without the first string, groff 1.22 prints the volume of BSD. The spaces of the
+# next two separate them from long names. A hyphen would split names that readers search.
 HEAD = """.Dd {date}
 .ds doc-volume-operating-system
 .ds doc-volume-ds-3 \\ \\ Library Functions Manual\\ \\ \\&
+.ds doc-volume-ds-7 \\ \\ Miscellaneous Information Manual\\ \\ \\&
+.nr doc-hyphen-flags 0
 .Dt {title}
 .Os "{project} {version}"
 """

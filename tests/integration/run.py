@@ -103,7 +103,7 @@ def parse():
                         help="the build in LIBRPMA_BUILD_DIR (default: plain)")
     parser.add_argument("--group", action="append",
                         help="only cases of this group (repeatable); troubleshooting includes the "
-                             "cases of other groups that show an entry of docs/troubleshooting.md")
+                             "cases of other groups that show an entry of rpma_troubleshooting(7)")
     parser.add_argument("--all", action="store_true", help="include the cases that --fabric runs")
     parser.add_argument("--fabric", metavar="RDMA-SIM", help="run the cases that need no kernel on its hosts")
     parser.add_argument("--logs", default=os.path.join(lab.BUILD_DIR, "integration-logs"),

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
 """
-Provokes each failure of docs/troubleshooting.md. Cases of other groups cover some of them (shows=).
+Provokes each failure of rpma_troubleshooting(7). Cases of other groups cover some of them (shows=).
 """
 
 import errno
@@ -17,7 +17,7 @@ from .addresses import OTHER_NETWORK, add_other_network, wait_for_gid
 ENOMEM, EMFILE = "12", "24"
 
 
-@case("troubleshooting", "docs/troubleshooting.md and the cases have the same entries")
+@case("troubleshooting", "rpma_troubleshooting(7) and the cases have the same entries")
 def complete(test):
     expect(page.faults(), [], "defects of the page that hide entries")
     shown = {name for one in TABLE for name in one.shows}

@@ -57,7 +57,7 @@ def case(group, title, table=({},), limit=60, builds=None, needs=(), lacks=None,
     Registers a function as one case per row of values. limit: seconds until the case fails, on an
     idle machine. builds: the builds that it runs on, if others would add nothing. needs: features
     (lab.py) that some providers lack. lacks: the feature whose absence it shows. shows: the entries
-    of docs/troubleshooting.md that it provokes. fabric: it needs no kernel, so it runs on the
+    of rpma_troubleshooting(7) that it provokes. fabric: it needs no kernel, so it runs on the
     simulated fabric, and on a device only when its group is named. A row may override builds,
     needs, shows and fabric.
     """

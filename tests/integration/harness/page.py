@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
-"""Compares docs/troubleshooting.md with the failures that a case provoked."""
+"""Compares rpma_troubleshooting(7) with the failures that a case provoked."""
 
 import functools
 import os
@@ -19,8 +19,7 @@ LOGGED = re.compile(r"^(?:\S+ +\d+ [\d:.]+ )?\[\d+\] (\*[A-Z]+\*) +\S+: +\d+: (.
 
 @functools.cache
 def text():
-    with open(os.path.join(lab.CHECKOUT, "docs", "troubleshooting.md"), encoding="utf-8") as file:
-        return file.read()
+    return troubleshooting_page.text_of(lab.CHECKOUT)
 
 
 @functools.cache
@@ -48,8 +47,8 @@ def check(names, stderr, transcript):
     lines = [as_written(line) for line in stderr.splitlines()]
     for entry in (entries()[name] for name in names):
         if entry.line and not entry.is_in(lines):
-            raise Failed(f"docs/troubleshooting.md, {entry.name}: no line was\n{entry.line}\n"
+            raise Failed(f"rpma_troubleshooting(7), {entry.name}: no line was\n{entry.line}\n"
                          "but these were:\n" + "\n".join(lines))
         if entry.status and not re.search(rf"\bwc\d+={entry.status}:", "\n".join(transcript)):
-            raise Failed(f"docs/troubleshooting.md, {entry.name}: no completion had the status "
+            raise Failed(f"rpma_troubleshooting(7), {entry.name}: no completion had the status "
                          f"{entry.status}")

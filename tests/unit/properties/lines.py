@@ -6,7 +6,7 @@
 #
 # script.c explains the steps of both tables. failure_lines.tsv has a row for each failure: the level of the
 # log line, the line, the cause of a row of the contract (for exercised.py), and whether
-# docs/troubleshooting.md explains the line. The columns "lacks" and "why" are a record: the content of the
+# rpma_troubleshooting(7) explains the line. The columns "lacks" and "why" are a record: the content of the
 # line of the original 1.3.0 that is missing in this one, and the reason.
 #
 # decisions.tsv has the results of each id of NEWS.md: of this library ("*" matches any text), and of the
@@ -144,10 +144,8 @@ def faults_unread(unread, logged):
         yield 'formats a text, although the line is not logged'
 
 
-def faults_of_page(path, table):
+def faults_of_page(page, table):
     """Return the differences between the page and the table, as sentences."""
-    with open(path, encoding='utf-8') as file:
-        page = file.read()
     yield from troubleshooting_page.faults_of(page)
     # The library does not log the lines of libibverbs.
     entries = {entry.name: entry for entry in troubleshooting_page.lines_of(page)
@@ -203,10 +201,8 @@ def numbers(text):
 
 def check_lines(executable, root, table):
     """Return all faults of the lines of this library."""
-    path = os.path.join(root, 'docs', 'troubleshooting.md')
-    with open(path, encoding='utf-8') as file:
-        page = file.read()
-    wrong = [*faults_of_page(path, table), *faults_of_reasons(executable, page), *faults_of_events(executable, page)]
+    page = troubleshooting_page.text_of(root)
+    wrong = [*faults_of_page(page, table), *faults_of_reasons(executable, page), *faults_of_events(executable, page)]
     contract = read_errors()
     notes = []
     seen = take(executable, [row['steps'] for row in table])
