@@ -45,6 +45,7 @@ CHECKS = {
     "versions": text_checks.check_versions,
     "guides": text_checks.check_guides,
     "homes": text_checks.check_homes,
+    "rules": text_checks.check_rules,
     "references": text_checks.check_references,
     "punctuation": markup.check_punctuation,
     "columns": markup.check_columns,

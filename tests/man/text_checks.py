@@ -221,13 +221,47 @@ def document_sections(source):
 HOMES = {"soft-iWARP": "rpma_soft_devices", "soft-RoCE": "rpma_soft_devices", "atomic with": "rpma_memory_model"}
 
 
-def check_homes(book):
-    """A reference to the description of a subject names its page."""
+# Rules that one page states and all others refer to: words of a sentence that tells the rule, and its page.
+RULES = {
+    r"(?=.*\bcxgb4\b)(?=.*\b(?:fence|flush|atomic write))": "rpma_atomic_write.3",
+    r"(?=.*\b(?:8 bytes|pointer|source)\b)(?=.*\b(?:tears?|torn)\b)(?=.*\b(?:power|source)\b)": "rpma_memory_model.7",
+    r"(?=.*\b(?:library|librpma)\b)(?=.*\bcannot (?:detect|check)\b)": "rpma_peer_cfg_set_direct_write_to_pmem.3",
+    r"\b(?:0\.54|2\.15|1\.07) s|\b17 seconds|\b655(?:\.36)? milliseconds": "rpma_conn_cfg_new.3",
+    r"\bEPOLLET\b(?!\.)": "rpma_tutorial.7",
+    r"\bIBV_ATOMIC_GLOB\b": "rpma_memory_model.7",
+    r"\bkeeps its entry|\bonce per length|\bentry\b.* (?:is|are) (?:ever )?freed|\bfrees the (?:entry|entries|send queue)": "rpma_conn_cfg_new.3",
+}
+# A page may show the name of a value, if it tells nothing about the value: sentences with these words.
+NAMED = re.compile(r"\bremote atomics with IBV_ATOMIC_|\bEPOLLIN \| EPOLLET\b")
+
+
+def check_rules(book):
+    """A rule has one page: no other page or document has a sentence that tells it."""
+    told = set()  # words of rules that their page tells
+    for where, text in texts_of(book).items():
+        for sentence in re.split(r"(?<=[.:;?!])\s", " ".join(text.split())):
+            for words, home in RULES.items():
+                if not re.search(words, sentence) or NAMED.search(sentence):
+                    continue
+                told |= {words} if where == f"man/{home}" else set()
+                if where != f"man/{home}":
+                    yield f"{where}: {home} tells this rule; refer to that page: {sentence}"
+    for words in sorted(set(RULES) - told):
+        yield f"man/{RULES[words]} does not tell the rule about {words}"
+
+
+def texts_of(book):
+    """{file: text} of the pages and documents."""
     texts = {f"man/{page.name}": mdoc.joined(line.text().replace("()", "(7)") for line in page.lines) for page in book.pages}
     for pattern in DOCUMENTS:
         texts |= {path.relative_to(book.source): path.read_text(encoding="utf-8") for path in book.source.glob(pattern)
                   if path.name != "NEWS.md"}
-    for where, text in texts.items():
+    return texts
+
+
+def check_homes(book):
+    """A reference to the description of a subject names its page."""
+    for where, text in texts_of(book).items():
         for name, what in re.findall(r"(rpma_\w+)\(\d\)\s+(?:describes|explains|lists|shows)\s([^.:;]+)", text):
             for subject, home in HOMES.items():
                 if subject in " ".join(what.split()) and name != home:
