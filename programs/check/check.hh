@@ -46,7 +46,7 @@ struct Options {
 // Exits after --help, --version and wrong arguments.
 Options read_options(int argc, char *argv[]);
 
-// power_cut.cc: the client, the server, and the comparison after the power cut
+// power_cut*.cc: the client, the server, and the comparison after the power cut
 int write_records(const Options &options);
 int serve_records(const Options &options);
 int verify_records(const Options &options);

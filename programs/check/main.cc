@@ -16,13 +16,13 @@ static void discard_message(rpma_log_level, const char *, int, const char *, con
 static int run(const Options &options) {
     if (!options.verify.empty())
         return verify_records(options);
+    // Keeps failures out of syslog, because the program prints them.
+    (void)rpma_log_set_function(discard_message);
     if (!options.power_cut.empty())
         return options.is_server ? serve_records(options) : write_records(options);
     Helper helper; // before the first use of a device
     handle_stop_signals();
     (void)std::signal(SIGPIPE, SIG_IGN);
-    // Keeps failures out of syslog, because the program prints them.
-    (void)rpma_log_set_function(discard_message);
     return options.is_server ? run_server(options, helper) : run_client(options, helper);
 }
 

@@ -7,7 +7,6 @@
 #include "load.hh"
 #include "output_file.hh"
 #include "plot.hh"
-#include "recording.hh"
 #include "report.hh"
 #include "session.hh"
 #include "sides.hh"
@@ -64,7 +63,6 @@ class Client {
                bool is_measured);
     void keep_alive(uint64_t &last_keepalive);
     void show(Progress &progress, bool is_measured);
-    void end_ledger(const char *failure);
     void collect();
     void end_gap(uint64_t at);
     bool reconnect(const std::string &failure);
@@ -200,7 +198,7 @@ void Client::make_generator(const Plan &plan) {
                  (plan.op().is_fetching() ? RPMA_MR_USAGE_ATOMIC : 0);
     session->begin(std::make_unique<LoadGenerator>(
         plan, device.peer, connection_queues(plan),
-        Memory::allocate(std::max(
+        Mapping::allocate(std::max(
             connection_memory_offset(plan) + plan.connections * connection_memory_size(plan),
             PLACE_ALIGNMENT)), // "connect" uses no memory, but a region cannot be empty
         std::span<char>(), usage));
@@ -318,8 +316,6 @@ void Client::watch(bool (*is_reached)(const LoadGenerator &generator), Progress 
     uint64_t last_keepalive = progress.last_progress = progress.now = now_ns();
     while (!is_reached(generator)) {
         const Event event = wait(wait_time_ms(options, progress));
-        if (generator.recording)
-            generator.recording->write();
         const uint64_t operations = before + generator.progress();
         progress.now = now_ns();
         generator.check();
@@ -438,22 +434,6 @@ bool Client::reconnect(const std::string &failure) {
     }
 }
 
-// Completes the ledger. The loss of the server is the expected end of its load.
-void Client::end_ledger(const char *failure) {
-    LoadGenerator &generator = *session->generator;
-    generator.stop();
-    const bool is_lost = failure && !is_stopping() && !generator.recording->has_failed;
-    const uint64_t records = generator.recording->end();
-    if (is_lost && !records)
-        throw;
-    clear_progress();
-    fmt::print("{} records recorded in {}{}{}\n", records, one_line(options.ledger),
-               is_lost ? " until the server was lost: " : "", is_lost ? failure : "");
-    check_output();
-    if (failure && !is_lost)
-        throw;
-}
-
 // Runs a plan and returns its result.
 void Client::do_load(const Plan &plan) {
     make_generator(plan);
@@ -461,9 +441,6 @@ void Client::do_load(const Plan &plan) {
         plan_message(plan, plan.both ? session->generator->target(false) : ""));
     connect_all(await("ready"));
     call("begin", "ok");
-    if (!options.ledger.empty())
-        session->generator->recording =
-            std::make_unique<Recording>(*session->generator, options.ledger);
     run_load();
 }
 
@@ -480,12 +457,8 @@ void Client::run_plan(const Plan &plan) {
             do_load(plan);
             is_due = false;
         } catch (const std::exception &failure) {
-            if (session->generator && session->generator->recording)
-                return end_ledger(failure.what());
             is_due = reconnect(failure.what());
         }
-    if (session && session->generator->recording)
-        end_ledger(nullptr);
     report->add(measured.result);
     if (!options.plot.empty())
         plotted.push_back(std::move(measured.result));

@@ -15,10 +15,10 @@
 
 static constexpr int IDLE_MS = 60000;
 
-static Memory map_memory(const Options &options) {
+static Mapping map_memory(const Options &options) {
     if (options.memory.empty())
         return {};
-    Memory memory = Memory::map(options.memory, PROT_READ | PROT_WRITE);
+    Mapping memory = Mapping::map(options.memory, PROT_READ | PROT_WRITE);
     if (options.direct_write && !memory.is_persistent())
         fail("--direct-write: {} is neither a file on FS-DAX nor a device DAX", options.memory);
     return memory;
@@ -190,7 +190,7 @@ void ClientSession::make_generator(const Plan &plan) {
              server.options.limit, used ? fmt::format(", and other clients use {}", used) : "");
     session.begin(std::make_unique<LoadGenerator>(
         plan, server.device.peer, serve_queues(plan),
-        server.memory.size() ? Memory() : Memory::allocate(size),
+        server.memory.size() ? Mapping() : Mapping::allocate(size),
         server.memory.size() ? server.memory.first(size) : std::span<char>(), usage));
     if (plan.verify || plan.op().is_fetching())
         serve_fill(*session.generator);

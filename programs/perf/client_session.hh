@@ -20,7 +20,7 @@ struct Server {
     uint64_t used() const;
 
     const Options &options;
-    const Memory memory; // empty: DRAM, allocated for each load
+    const Mapping memory; // empty: DRAM, allocated for each load
     Device device;
     const Side self;
     std::list<ClientSession> clients;

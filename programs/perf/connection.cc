@@ -6,7 +6,6 @@
 #include "connection.hh"
 
 #include "pattern.hh"
-#include "recording.hh"
 
 static constexpr size_t SGE_GAP = 64;          // bytes between the SGEs of an operation
 static constexpr uint64_t CREDIT_RECEIVES = 4; // the server has at most two outstanding credits
@@ -75,8 +74,6 @@ static void fill(const Connection &connection, uint64_t place, uint64_t number) 
     const auto scratch = scratch_of(connection);
     if (connection.generator->operation.fetches()) // makes the check of stale data fail
         std::memset(scratch.data(), 0xff, scratch.size());
-    else if (connection.generator->recording)
-        connection.generator->recording->head.fill(scratch, connection.index, number);
     else
         pattern_fill(scratch, connection.index, number);
     copy_scratch(connection, place, true);
@@ -253,7 +250,7 @@ static void post_batch(Connection &connection) {
 void post(Connection &connection) {
     const Plan &plan = connection.generator->plan;
     const uint64_t first = connection.posted % plan.depth;
-    for (uint64_t i = 0; (plan.verify || plan.ring) && i < plan.batch; i++)
+    for (uint64_t i = 0; plan.verify && i < plan.batch; i++)
         fill(connection, first + i, connection.posted + i);
     // The latency of an overdue operation begins at its due time, so that it includes the wait
     // for earlier ones.

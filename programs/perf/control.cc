@@ -13,7 +13,7 @@ static constexpr size_t SEND_AT = MESSAGE_SIZE;
 static const char receive_context{}, send_context{}, keepalive_context{};
 
 Control::Control(rpma::peer &peer)
-    : memory(Memory::allocate(2 * MESSAGE_SIZE)),
+    : memory(Mapping::allocate(2 * MESSAGE_SIZE)),
       mr(peer, memory.data(), memory.size(), RPMA_MR_USAGE_SEND | RPMA_MR_USAGE_RECV),
       keepalive_target(mr.get_descriptor()) {}
 

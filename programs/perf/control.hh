@@ -7,7 +7,7 @@
 #define RPMA_PERF_CONTROL_HH 1
 
 #include "link.hh"
-#include "memory.hh"
+#include "mapping.hh"
 #include "message.hh"
 
 #include <deque>
@@ -42,7 +42,7 @@ class Control {
     std::string copy_message(size_t count);
     [[noreturn]] void end(ibv_wc_status status);
 
-    Memory memory; // buffers of one received and one sent message
+    Mapping memory; // buffers of one received and one sent message
     rpma::mr_local mr;
     rpma::mr_remote
         keepalive_target; // reads have 0 bytes, so that the device does not check its key

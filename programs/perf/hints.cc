@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// hints.cc -- equivalents of the options of perftest and fio
+// hints.cc -- equivalents of the options of perftest, fio and earlier releases
 
 #include "hints.hh"
 
@@ -20,7 +20,7 @@ struct Hint {
     Values values = Values::none;
 };
 
-constexpr char PERFTEST[] = "perftest", FIO[] = "fio";
+constexpr char PERFTEST[] = "perftest", FIO[] = "fio", EARLIER[] = "rpma-perf 1.5";
 constexpr char NO_RAW_ETHERNET[] = ": there is no raw Ethernet here";
 constexpr char ADDRESS_CHOOSES[] = ": here ADDRESS chooses the device, the port and the GID";
 constexpr char NO_SUCH_MEMORY[] = ": here memory is ordinary, or --memory of the server";
@@ -126,6 +126,7 @@ constexpr Hint HINTS[] = {
      " is --plot here, or -j, --json with --interval"},
     {FIO, " --do_verify --verify_pattern --verify_fatal ", " is --verify here"},
     {FIO, " --verify ", " has no value here", "verify", Values::any},
+    {EARLIER, " --ledger --ring ", ": rpma-check --power-cut and --verify replace it"},
     {FIO, " --ioengine --name --percentile_list --lat_percentiles ",
      ": there is nothing to choose here"},
 };

@@ -6,7 +6,6 @@
 #include "load.hh"
 
 #include "connection.hh"
-#include "recording.hh"
 
 #include <algorithm>
 
@@ -28,7 +27,6 @@ static void complete(Connection &connection, uint64_t now, uint64_t latency) {
     worker.first_at = worker.first_at ? worker.first_at : now;
     worker.last_at = now;
     connection.done++;
-    connection.completed.store(connection.done, std::memory_order_release);
     connection.worker->outstanding--;
     connection.worker->progress.fetch_add(1, std::memory_order_relaxed);
 }
@@ -82,8 +80,6 @@ static void post_due(Connection &connection, uint64_t until) {
     const LoadGenerator &generator = *connection.generator;
     while (!connection.is_finished && can_post(connection) &&
            (!connection.due || connection.due <= now_ns())) {
-        if (generator.recording)
-            generator.recording->permit(connection);
         post(connection);
         connection.worker->outstanding += generator.plan.batch;
         connection.is_finished =

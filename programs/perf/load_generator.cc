@@ -6,7 +6,6 @@
 #include "load_generator.hh"
 
 #include "message.hh"
-#include "recording.hh"
 
 #include <algorithm>
 #include <csignal>
@@ -22,7 +21,7 @@ static rpma::cq make_cq(rpma::peer &peer, uint64_t size) {
 }
 
 LoadGenerator::LoadGenerator(const Plan &load_plan, rpma::peer &of, Queues queues,
-                             Memory own_memory, std::span<char> borrowed, int usage)
+                             Mapping own_memory, std::span<char> borrowed, int usage)
     : plan(load_plan), peer(of), owned(std::move(own_memory)),
       memory(owned.size() ? std::span(owned.data(), owned.size()) : borrowed),
       mr(attempt(fmt::format("cannot register {} bytes of memory", memory.size()),

@@ -9,7 +9,7 @@
 #include "failure.hh"
 #include "histogram.hh"
 #include "link.hh"
-#include "memory.hh"
+#include "mapping.hh"
 #include "options.hh"
 #include "waiting.hh"
 
@@ -20,7 +20,6 @@
 #include <thread>
 
 struct LoadGenerator;
-struct Recording;
 struct Worker;
 
 // A connection of the load. The measurement continues the operation numbers of the warm-up.
@@ -34,18 +33,15 @@ struct Connection {
     size_t receive_base = 0; // offset of the buffers of its receives
     std::vector<rpma::batch> batches;
     std::array<rpma_sge, ELEMENTS_MAX> sges{};
-    std::vector<uint64_t> started;   // time of the post of each place's operation
-    uint64_t posted = 0, done = 0;   // operations
-    uint64_t connect_ns = 0;         // the time until the connection was established
-    uint64_t due = 0;                // due time of the next operation; 0: now
-    uint64_t limit = 0;              // the greatest value of posted; 0: no limit
-    bool is_finished = false;        // no more posts in this phase
-    uint64_t allowed = 0;            // messages for which the server has posted receives
-    uint64_t outstanding_sends = 0;  // sends that no completion covers yet
-    uint64_t replies = 0;            // receives that completed at the client
-    std::atomic<uint64_t> completed; // copy of done for the thread that writes the ledger
-    std::atomic<uint64_t> recorded;  // operations that the ledger lists durably
-    uint64_t added = 0;              // operations that were added to the ledger; under its lock
+    std::vector<uint64_t> started;  // time of the post of each place's operation
+    uint64_t posted = 0, done = 0;  // operations
+    uint64_t connect_ns = 0;        // the time until the connection was established
+    uint64_t due = 0;               // due time of the next operation; 0: now
+    uint64_t limit = 0;             // the greatest value of posted; 0: no limit
+    bool is_finished = false;       // no more posts in this phase
+    uint64_t allowed = 0;           // messages for which the server has posted receives
+    uint64_t outstanding_sends = 0; // sends that no completion covers yet
+    uint64_t replies = 0;           // receives that completed at the client
     // of the side that receives the messages:
     std::atomic<uint64_t> received; // messages
     uint64_t sent = 0;
@@ -88,7 +84,7 @@ struct Queues {
 
 struct LoadGenerator {
     // Uses the owned memory or, if that is empty, memory borrowed from the caller.
-    LoadGenerator(const Plan &plan, rpma::peer &peer, Queues queues, Memory owned,
+    LoadGenerator(const Plan &plan, rpma::peer &peer, Queues queues, Mapping owned,
                   std::span<char> borrowed, int usage);
     ~LoadGenerator();
     LoadGenerator(LoadGenerator &&) = delete;
@@ -125,12 +121,11 @@ struct LoadGenerator {
     uint64_t session = 0;  // the number of the load at the server
     uint64_t began_at = 0; // start of the measurement; 0: each worker takes its own time
     Limits limits;         // limits of the side that posts the load
-    const Memory owned;
+    const Mapping owned;
     const std::span<char> memory;
     rpma::mr_local mr;
     std::optional<rpma::mr_remote> remote; // of the side that posts the load
     std::optional<rpma::peer_cfg> remote_cfg;
-    std::unique_ptr<Recording> recording; // nullptr: no ledger
     std::vector<Worker> workers;
     std::vector<Connection> connections;
     uint64_t connected = 0;        // number of established connections

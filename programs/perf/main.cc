@@ -4,7 +4,6 @@
 // main.cc -- rpma-perf: measures access to the memory of another machine
 
 #include "failure.hh"
-#include "ledger.hh"
 #include "report.hh"
 #include "sides.hh"
 #include "standard_descriptors.hh"
@@ -33,8 +32,6 @@ int main(int argc, char *argv[]) {
         (void)rpma_log_set_function(discard_message);
         signals_init();
         raise_descriptor_limit();
-        if (options.is_check())
-            return check_ledger(options.ledger, options.memory);
         return options.is_server ? run_server(options) : run_client(options);
     } catch (const std::exception &why) {
         clear_progress();

@@ -20,7 +20,7 @@ constexpr size_t MESSAGE_SIZE = 16384;
 // Limit of a connection's operation count, so that the longest message, with one count for each
 // connection, fits. It exceeds one operation in each nanosecond of the longest duration.
 constexpr uint64_t COUNT_MAX = 99'999'999'999'999;
-constexpr unsigned PROTOCOL = 3; // version of the messages; the two sides must have the same
+constexpr unsigned PROTOCOL = 4; // version of the messages; the two sides must have the same
 
 // A message of a type, with its members: message("refused", {{"reason", "…"}}).
 Json message(std::string_view type, const Json &members = Json::object());

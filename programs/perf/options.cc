@@ -7,7 +7,6 @@
 
 #include "failure.hh"
 #include "hints.hh"
-#include "ledger.hh"
 
 #include <CLI/CLI.hpp>
 #include <charconv>
@@ -38,7 +37,6 @@ constexpr char HELP[] =
     "      --reads PERCENT, --rate N  reads among writes; most operations per second\n"
     "      --both, --poll      both directions at once; never wait for completions\n"
     "      --verify            check every byte; --reconnect: continue after a loss\n"
-    "      --ledger FILE, --ring N  record flushed writes in a ring, for power cuts\n"
     "  -j, --json, --plot FILE  print results as JSON; draw them as an SVG\n"
     "  -h, --help, -V, --version  print this, or the versions\n";
 
@@ -150,8 +148,6 @@ class Reader {
     bool is_given(const char *name) const { return app.count(name) > 0; }
     void parse(int argc, char *argv[]);
     void check_side() const;
-    void check_ledger_options() const;
-    void complete_for_ledger();
     void complete();
 
     Options &options;
@@ -190,7 +186,6 @@ void Reader::add_all() {
     const std::tuple<Side, const char *, Text *> texts[] = {
         {SERVER, "-m,--memory", &options.memory},
         {CLIENT, "--plot", &options.plot},
-        {CLIENT, "--ledger", &options.ledger},
     };
     const std::tuple<Side, const char *, uint64_t *, uint64_t> numbers[] = {
         {SERVER, "--limit", &options.limit, PLACE_ALIGNMENT},
@@ -205,8 +200,8 @@ void Reader::add_all() {
         add_number(side, names, *value, least, UINT64_C(1) << 40);
     for (const char *names :
          {"-d,--depth", "--batch", "--prepared", "-e,--elements", "-i,--inline",
-          "-c,--connections", "-t,--threads", "--poll", "--verify", "--ring", "--region",
-          "--random", "--reads", "--both", "--rate"})
+          "-c,--connections", "-t,--threads", "--poll", "--verify", "--region", "--random",
+          "--reads", "--both", "--rate"})
         add_setting(names);
     add(BOTH, "-p,--port", [this](const Text &text) {
         options.port = std::to_string(number("port", text, 1, 65535));
@@ -273,48 +268,7 @@ void Reader::check_side() const {
         refuse("--limit is for DRAM: with --memory, the size of PATH is the limit");
 }
 
-// --verify --ledger compares memory with a ledger, and excludes all other options but --memory.
-void Reader::check_ledger_options() const {
-    for (const CLI::Option *option : app.get_options()) {
-        const Text name = option->get_lnames().empty() ? "" : name_of(option);
-        if (option->count() && !name.empty() && name != "ledger" && name != "verify" &&
-            name != "memory")
-            refuse(fmt::format(
-                "--{} cannot be used with --verify --ledger, which measures nothing", name));
-    }
-    if (options.memory.empty())
-        refuse("--verify --ledger compares memory with FILE: add --memory PATH");
-    if (!addresses.empty())
-        refuse("--verify --ledger compares memory of this machine and takes no ADDRESS");
-}
-
-// A ledger is for one load, which runs until the server loses power.
-void Reader::complete_for_ledger() {
-    for (const char *name : {"--json", "--plot", "--interval"})
-        if (is_given(name))
-            refuse(fmt::format("{} is for measurements, not for --ledger", name));
-    if (options.operations.empty())
-        add_operations(options, "flush-persistent");
-    if (options.sizes.empty())
-        options.sizes = {4096};
-    if (options.operations.size() > 1 || options.sizes.size() > 1)
-        refuse("--ledger takes one operation and one size");
-    if (options.sizes[0] < RECORD_SIZE_MIN)
-        refuse(
-            fmt::format("--size: a record of a ledger has at least {} bytes", RECORD_SIZE_MIN));
-    if (!is_given("--ring"))
-        options.plan.ring = 65536;
-    if (!options.plan.ring)
-        refuse(fmt::format("--ring takes a number from 4 to {}", RING_MAX));
-    if (!is_given("--duration"))
-        options.limits.duration_ns = DURATION_MAX_S * 1000000000;
-}
-
 void Reader::complete() {
-    if (!options.ledger.empty())
-        complete_for_ledger();
-    else if (is_given("--ring"))
-        refuse("--ring is for --ledger");
     if (options.operations.empty())
         options.operations = {0};
     if (options.sizes.empty())
@@ -325,10 +279,8 @@ void Reader::complete() {
         options.plan.connections = options.plan.threads;
     if (is_given("--duration") && is_given("--count"))
         refuse("--duration and --count exclude each other");
-    if (options.reconnect && (is_given("--count") || !options.ledger.empty() ||
-                              options.plan.verify || options.plan.both))
-        refuse("--reconnect measures for a --duration, without --count, --ledger, --verify or "
-               "--both");
+    if (options.reconnect && (is_given("--count") || options.plan.verify || options.plan.both))
+        refuse("--reconnect measures for a --duration, without --count, --verify or --both");
     if (!options.plot.empty() &&
         !options.limits.interval_ns) // the number of intervals that a plot can show
         options.limits.interval_ns =
@@ -343,8 +295,6 @@ void Reader::complete() {
 
 void Reader::read(int argc, char *argv[]) {
     parse(argc, argv);
-    if (options.is_check())
-        return check_ledger_options();
     check_side();
     if (addresses.size() != 1)
         refuse(addresses.empty()

@@ -34,7 +34,6 @@ struct Options {
     bool shows_intervals = false;
     bool reconnect = false; // reconnects after a break, instead of failing
     std::string plot;       // path; "": none
-    std::string ledger;     // path; "": none
     std::vector<uint64_t> operations;
     bool includes_all =
         false; // "all": the client skips operations that the server does not allow
@@ -42,7 +41,6 @@ struct Options {
     Plan plan; // operation and size vary
     Limits limits;
 
-    bool is_check() const { return !ledger.empty() && plan.verify; }
     // The plans of an operation: one for each size; atomics and connections have one plan.
     std::vector<Plan> plans(uint64_t operation) const;
 };

@@ -24,20 +24,14 @@ std::string_view Plan::conflict() const {
         {op().is_atomic() && elements > 1, "an atomic operation has one SGE"},
         {op().is_atomic() && prepared && verify,
          "a prepared batch repeats its atomic operations, which cannot be verified"},
-        {ring && op().type != RPMA_WORK_WRITE, "a ledger is for writes, alone or with a flush"},
-        {ring && (prepared || verify), "a ledger needs changing data, which is checked later: "
-                                       "use neither --prepared nor --verify"},
-        {ring && ring < 4 * depth,
-         "the ring must have at least four times as many places as the depth"},
-        {region && (op().is_message || ring || op().is_fetching()),
-         "--region is for reads and writes"},
+        {region && (op().is_message || op().is_fetching()), "--region is for reads and writes"},
         {region && region < size, "the region is smaller than one operation"},
         {random && !region, "--random needs a --region"},
         {reads && (op().type != RPMA_WORK_WRITE || op().flush != NO_FLUSH),
          "--reads applies to writes alone"},
         {(region || reads) && (verify || prepared),
          "--region and --reads exclude --verify and --prepared"},
-        {both && (op().is_message || op().is_persistent() || verify || ring),
+        {both && (op().is_message || op().is_persistent() || verify),
          "--both is for writes, reads and flushes for visibility, without --verify"},
         {op().is_connect() && (size || depth > 1 || elements > 1 || inline_size || verify ||
                                region || both || rate),
@@ -54,7 +48,7 @@ std::string_view Plan::conflict() const {
     // may exceed 64 bits.
     const bool is_too_large =
         size && connections * target_places() > (UINT64_C(1) << 40) / stride();
-    return is_too_large ? "depth, ring or region, size and connections need more than a "
+    return is_too_large ? "depth or region, size and connections need more than a "
                           "tebibyte of memory"
                         : "";
 }
@@ -66,7 +60,7 @@ uint64_t Plan::receives() const {
 
 uint64_t Plan::target_places() const {
     if (!op().is_message)
-        return ring ? ring : region ? region / stride() + (region < stride()) : depth;
+        return region ? region / stride() + (region < stride()) : depth;
     // An echo is sent from the buffer of its message: until it is sent, no receive may
     // overwrite it.
     return op().is_echoed ? 2 * depth : receives();

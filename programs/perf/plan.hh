@@ -47,7 +47,7 @@ constexpr uint64_t OPERATION_COUNT = std::size(operations);
 uint64_t find_operation(std::string_view name);
 
 constexpr uint64_t CONNECTIONS_MAX = 1024, ELEMENTS_MAX = 32;
-constexpr uint64_t RING_MAX = UINT64_C(1) << 24, OPERATION_SIZE_MAX = UINT64_C(1) << 30;
+constexpr uint64_t OPERATION_SIZE_MAX = UINT64_C(1) << 30;
 constexpr uint64_t ATOMIC_SIZE = 8;
 // Transfers begin at multiples of this value: rdma_rxe misplaces other transfers in memory with
 // on-demand paging.
@@ -76,7 +76,6 @@ struct Plan {
     uint64_t threads = 1;
     uint64_t poll = 0;
     uint64_t verify = 0;
-    uint64_t ring = 0;   // with a ledger: places of a connection in the server's memory
     uint64_t region = 0; // bytes of a connection in the server's memory; 0: a place for each
                          // outstanding operation
     uint64_t random = 0; // places in random order
@@ -123,7 +122,6 @@ inline constexpr Setting settings[] = {
     {"threads", &Plan::threads, 1, 64},
     {"poll", &Plan::poll, 0, 1},
     {"verify", &Plan::verify, 0, 1},
-    {"ring", &Plan::ring, 0, RING_MAX},
     {"region", &Plan::region, 0, UINT64_C(1) << 40},
     {"random", &Plan::random, 0, 1},
     {"reads", &Plan::reads, 0, 100},

@@ -177,8 +177,8 @@ Json settings_of(const Options &options) {
     for (const Setting &setting : settings) {
         const std::string_view name = setting.name;
         const uint64_t value = options.plan.*setting.field;
-        if (name == "operation" || name == "size" || name == "ring")
-            continue; // printed for each result; a ring is never combined with JSON
+        if (name == "operation" || name == "size")
+            continue; // printed for each result
         object[setting.name] = setting.max == 1 ? Json(value != 0) : Json(value);
     }
     object["reconnect"] = options.reconnect;

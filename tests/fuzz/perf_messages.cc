@@ -98,7 +98,6 @@ const std::map<std::string, std::map<std::string, Check>> allowed = {
       {"threads", number<1, 64>},
       {"poll", number<0, 1>},
       {"verify", number<0, 1>},
-      {"ring", number<0, 1 << 24>},
       {"region", number<0, UINT64_C(1) << 40>},
       {"random", number<0, 1>},
       {"reads", number<0, 100>},
@@ -137,8 +136,7 @@ void check_plan(const Json &message) {
     for (const Setting &setting : settings)
         EXPECT(message[setting.name] == plan.*setting.field);
     EXPECT(plan.depth % plan.batch == 0 && plan.threads <= plan.connections);
-    EXPECT((plan.elements <= plan.size || plan.op().is_connect()) &&
-           (!plan.ring || plan.ring >= 4 * plan.depth));
+    EXPECT(plan.elements <= plan.size || plan.op().is_connect());
     EXPECT(plan.target_size() >= plan.connections * plan.size);
     EXPECT(plan.target_size() <= UINT64_C(1) << 40);
     EXPECT(plan.sends() >= plan.depth && plan.sends() <= 4 * 4096);

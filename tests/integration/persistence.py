@@ -5,7 +5,7 @@
 Data flushed for persistence survives a power cut, and data that was only posted does not.
 persistence.py LAB LOGS [cxl] boots the lab twice on one file of emulated persistent memory, or CXL
 memory, and kills the first machine. Both builds write in the first boot and are checked in the
-second. Two more boots do the same with rpma-perf --ledger, and with controls that must lose
+second. Two more boots do the same with rpma-check --power-cut, and with controls that must lose
 records.
 """
 
@@ -71,7 +71,7 @@ def main():
                   of_builds("all blocks are flushed"))
         runs.boot("check", "the next boot finds every flushed block and no other", 0,
                   of_builds("no block of the control has arrived"))
-        runs.boot("cut", "the power is cut while rpma-perf writes records", POWER_CUT, written)
+        runs.boot("cut", "the power is cut while rpma-check writes records", POWER_CUT, written)
         runs.boot("verify", "the next boot compares them with the ledger", 0, verified)
     return tap.end("four boots on one file")
 

@@ -10,11 +10,11 @@ network holds all packets until the client waits for a completion: data whose cl
 flush is found after the power cut, data of the control, which is not flushed, is not. Each build
 has its server and its memory on another host.
 
-cut and verify test rpma-perf --ledger. DIRECTORY is outside the machine; the ledgers are copied to
+cut and verify test rpma-check --power-cut. DIRECTORY is outside the machine; the ledgers are copied to
 it while the clients are stopped, right before the power cut, because Linux writes zeros into a file
 of the shared folder that one program reads while another one appends to it. Two controls must fail:
-one has a device DAX whose content the next boot does not find, the other an early copy of the ring,
-as on a platform that loses the newest data.
+one has a device DAX whose content the next boot does not find, the other an early copy of the
+records, as on a platform that loses the newest data.
 """
 
 import os
@@ -29,7 +29,7 @@ sys.dont_write_bytecode = True
 
 from harness import lab  # noqa: E402
 from harness.case import PORT, Test, connect, listen, share_region  # noqa: E402
-from harness.program import Process, laps_of, measure, new_file_at, serve  # noqa: E402
+from harness.program import flushed_records, new_file_at, start_power_cut, verify_records  # noqa: E402
 from harness.side import ON_ERROR, Failed, expect  # noqa: E402
 
 BLOCK = 65536
@@ -138,25 +138,23 @@ def check(test, _, builds):
     test.finish()
 
 
-# ---- ledgers -------------------------------------------------------------------------------
+# ---- records -------------------------------------------------------------------------------
 
 LOST, EARLY = "lost memory", "early copy"
-OPTIONS = ("--ring", "256", "-d", "4", "-c", "2", "-t", "2")
-FOUND, MISSING = 0, 3
+RECORDS_SIZE = 4 << 20  # 256 places for each stream
+FOUND, MISSING = 0, 1
 
 
-def memory_of(name):
-    return lab.DEVDAX if name == LOST else os.path.join(lab.FSDAX, "ring-" + name)
+def records_of(name):
+    return lab.DEVDAX if name == LOST else os.path.join(lab.FSDAX, "records-" + name)
 
 
 def load(test, ledger, name, port, build):
-    """Starts a server and a client, and waits until their rings have been filled twice."""
-    environment = {"LD_LIBRARY_PATH": os.path.join(lab.build_directory(build), "src")}
+    """Starts a server and a client, and waits until its records have filled a file twice."""
     if name != LOST:
-        new_file_at(memory_of(name))
-    serve(test, "--memory", memory_of(name), "--direct-write", "--port", port, environment=environment)
-    client = measure(test, "--ledger", ledger, *OPTIONS, "--port", port, environment=environment)
-    client.wait_until(lambda: laps_of(ledger) >= 2, "two laps of the ring")
+        new_file_at(records_of(name), RECORDS_SIZE)
+    _, client = start_power_cut(test, records_of(name), ledger, port=port,
+                                environment={"LD_LIBRARY_PATH": os.path.join(lab.build_directory(build), "src")})
     return client
 
 
@@ -165,11 +163,11 @@ def cut(test, outside, builds):
     ledgers = {name: os.path.join(directory, name) for name in (*builds, LOST)}
     clients = {name: load(test, ledger, name, str(int(PORT) + number), name if name in builds else builds[0])
                for number, (name, ledger) in enumerate(ledgers.items())}
-    shutil.copy(memory_of(builds[0]), memory_of(EARLY))
+    shutil.copy(records_of(builds[0]), records_of(EARLY))
     os.sync()
-    copied = {name: laps_of(ledger) for name, ledger in ledgers.items()}
+    copied = {name: flushed_records(ledger) for name, ledger in ledgers.items()}
     for name, client in clients.items():
-        client.wait_until(lambda name=name: laps_of(ledgers[name]) >= copied[name] + 2, "two more laps")
+        client.wait_until(lambda name=name: flushed_records(ledgers[name]) >= copied[name] + 512, "512 more records")
     for client in clients.values():
         client.signal(signal.SIGSTOP)
     for name, ledger in ledgers.items():
@@ -183,8 +181,8 @@ def verify(test, directory, builds):
     for name in (*builds, LOST, EARLY):
         ledger = os.path.join(directory, builds[0] if name == EARLY else name)
         status = MISSING if name in (LOST, EARLY) else FOUND
-        output = Process(test, 1, "--verify", "--ledger", ledger, "--memory", memory_of(name)).end(status)
-        expect("first missing: connection 0, record " in output, status == MISSING, output)
+        output = verify_records(test, ledger, records_of(name), status)
+        expect("first missing: stream 0, record " in output, status == MISSING, output)
         report(name, output.strip())
         report(name, "records are missing" if status == MISSING else "no record is missing")
 

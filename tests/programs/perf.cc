@@ -2,11 +2,10 @@
 // Copyright 2026, the librpma developers
 
 // perf.cc -- tests the parts of rpma-perf that need no RDMA: histogram, pattern, plan,
-// options, messages and ledger
+// options and messages
 
 #include "failure.hh"
 #include "histogram.hh"
-#include "ledger.hh"
 #include "message.hh"
 #include "options.hh"
 #include "pattern.hh"
@@ -17,10 +16,6 @@
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
-#include <sys/stat.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 #include <vector>
 
 extern "C" {
@@ -176,19 +171,19 @@ static void pattern_keeps_its_size(void **) {
 static void plan_needs_match_the_table(void **) {
     const struct {
         const char *operation;
-        uint64_t size, depth, batch, connections, ring;
+        uint64_t size, depth, batch, connections;
         uint64_t stride, receives, places, memory, signal_every, sends, region = 0;
     } cases[] = {
-        {"write", 1, 1, 1, 1, 0, 4096, 32, 1, 4096, 1, 4},
-        {"write", 4096, 4, 2, 3, 0, 4096, 32, 4, 49152, 1, 16},
-        {"write", 4097, 4, 1, 2, 16, 8192, 32, 16, 262144, 1, 16},
-        {"write", 64, 4, 1, 1, 0, 4096, 32, 1, 4096, 1, 16, 4095},
-        {"write", 64, 4, 1, 1, 0, 4096, 32, 2, 8192, 1, 16, 12287},
-        {"send", 64, 16, 1, 1, 0, 4096, 32, 32, 131072, 1, 64},
-        {"send", 64, 17, 1, 1, 0, 4096, 34, 34, 139264, 1, 68},
-        {"ping-pong", 64, 16, 1, 2, 0, 4096, 16, 32, 262144, 64, 256},
-        {"ping-pong", 64, 100, 1, 1, 0, 4096, 100, 200, 819200, 100, 400},
-        {"ping-pong", 64, 16, 2, 1, 0, 4096, 16, 32, 131072, 2, 64},
+        {"write", 1, 1, 1, 1, 4096, 32, 1, 4096, 1, 4},
+        {"write", 4096, 4, 2, 3, 4096, 32, 4, 49152, 1, 16},
+        {"write", 4097, 4, 1, 2, 8192, 32, 16, 262144, 1, 16, 131072},
+        {"write", 64, 4, 1, 1, 4096, 32, 1, 4096, 1, 16, 4095},
+        {"write", 64, 4, 1, 1, 4096, 32, 2, 8192, 1, 16, 12287},
+        {"send", 64, 16, 1, 1, 4096, 32, 32, 131072, 1, 64},
+        {"send", 64, 17, 1, 1, 4096, 34, 34, 139264, 1, 68},
+        {"ping-pong", 64, 16, 1, 2, 4096, 16, 32, 262144, 64, 256},
+        {"ping-pong", 64, 100, 1, 1, 4096, 100, 200, 819200, 100, 400},
+        {"ping-pong", 64, 16, 2, 1, 4096, 16, 32, 131072, 2, 64},
     };
     for (const auto &c : cases) {
         const Plan plan{.operation = find_operation(c.operation),
@@ -196,7 +191,6 @@ static void plan_needs_match_the_table(void **) {
                         .depth = c.depth,
                         .batch = c.batch,
                         .connections = c.connections,
-                        .ring = c.ring,
                         .region = c.region};
         assert_int_equal(plan.stride(), c.stride);
         assert_int_equal(plan.receives(), c.receives);
@@ -209,8 +203,7 @@ static void plan_needs_match_the_table(void **) {
 
 // Each invalid plan, and the nearest valid one.
 static void plan_bounds_are_checked(void **) {
-    const uint64_t atomic = find_operation("atomic-write"), read = find_operation("read"),
-                   connect = find_operation("connect");
+    const uint64_t atomic = find_operation("atomic-write"), connect = find_operation("connect");
     const struct {
         Plan wrong, right;
         const char *text;
@@ -222,12 +215,6 @@ static void plan_bounds_are_checked(void **) {
         {{.operation = atomic, .size = 8, .depth = 2, .batch = 2, .prepared = 1, .verify = 1},
          {.operation = atomic, .size = 8, .depth = 2, .batch = 2, .prepared = 1},
          "cannot be verified"},
-        {{.operation = read, .ring = 4}, {.operation = 0, .ring = 4}, "a ledger is for writes"},
-        {{.verify = 1, .ring = 4}, {.verify = 1}, "neither --prepared nor --verify"},
-        {{.depth = 2, .batch = 2, .prepared = 1, .ring = 8},
-         {.depth = 2, .batch = 2, .ring = 8},
-         "neither --prepared nor --verify"},
-        {{.depth = 2, .ring = 7}, {.depth = 2, .ring = 8}, "four times as many places"},
         {{.size = 0, .region = 4096}, {.size = 1, .region = 4096}, "a byte for each SGE"},
         {{.size = 3, .elements = 4}, {.size = 4, .elements = 4}, "a byte for each SGE"},
         {{.operation = connect, .size = 1}, {.operation = connect, .size = 0}, "without data"},
@@ -239,8 +226,8 @@ static void plan_bounds_are_checked(void **) {
         {{.size = (1 << 30) - 4095, .depth = 1025},
          {.size = 1 << 30, .depth = 1024},
          "a tebibyte"},
-        {{.size = 1 << 30, .connections = 1024, .ring = 1 << 24}, // 2^64 bytes
-         {.size = 4096, .connections = 16, .ring = 1 << 24},
+        {{.size = 1, .connections = 1024, .region = UINT64_C(1) << 31}, // twice a tebibyte
+         {.size = 1, .connections = 1024, .region = UINT64_C(1) << 30},
          "a tebibyte"},
     };
     for (const auto &[wrong, right, text] : cases) {
@@ -276,11 +263,10 @@ static std::string options_of(std::vector<const char *> words) {
                                                    {o.json, " json"},
                                                    {o.shows_intervals, " intervals"},
                                                    {o.reconnect, " reconnect"},
-                                                   {o.includes_all, " takes all"},
-                                                   {o.is_check(), " check"}};
+                                                   {o.includes_all, " takes all"}};
     for (const auto &[is_there, name] : flags)
         text += is_there ? name : "";
-    for (const std::string &path : {o.memory, o.plot, o.ledger})
+    for (const std::string &path : {o.memory, o.plot})
         text += path.empty() ? "" : " " + path;
     return text + (o.limit == UINT64_C(1) << 30 ? "" : fmt::format(" limit={}", o.limit));
 }
@@ -321,19 +307,12 @@ static void options_set_the_plan(void **) {
          "host:7204 write 64 w100 n0 D1000000 i1000000 f"},
         {{"--plot", "f", "-n", "5", "host"},
          "host:7204 write 64 w100 n5 D3000000000 i10000000 f"},
-        {{"--ledger", "f", "host"},
-         "host:7204 ring=65536 flush-persistent 4096 w100 n0 D86400000000000 i0 f"},
-        {{"--ledger", "f", "--ring", "8", "-d", "2", "-o", "write", "-b", "128", "-D", "9.5",
-          "host"},
-         "host:7204 depth=2 ring=8 write 128 w100 n0 D9500000000 i0 f"},
         {{"-s", "-1", "-m", "p", "--direct-write", "host"},
          "host:7204 write 64 w100 n0 D3000000000 i0 server direct-write once p"},
         {{"-s", "--limit", "4096", "host"},
          "host:7204 write 64 w100 n0 D3000000000 i0 server limit=4096"},
         {{"-s", "--limit", "1024G", "host"},
          "host:7204 write 64 w100 n0 D3000000000 i0 server limit=1099511627776"},
-        {{"--verify", "--ledger", "f", "-m", "p"},
-         ":7204 verify=1 w100 n0 D3000000000 i0 check p f"},
     };
     for (const auto &[words, options] : cases)
         assert_string_equal(options_of(words).c_str(), options);
@@ -391,7 +370,7 @@ static void plan_survives_encoding(void **) {
                     .batch = 4,
                     .connections = 3,
                     .threads = 2,
-                    .ring = 64};
+                    .region = 65536};
     const Plan found = parse_plan(decode(plan_message(plan).dump()));
     for (const Setting &setting : settings)
         assert_int_equal(found.*setting.field, plan.*setting.field);
@@ -461,95 +440,6 @@ static void reason_is_truncated_to_the_message_size(void **) {
     assert_int_equal(found.compare(0, 7, "line??x"), 0);
 }
 
-// ---- ledgers: "perf_ledger.py known" prints the expected values ----------------------------
-
-static const LedgerHead known_head = {
-    .run = UINT64_C(0xfedcba9876543210),
-    .plan = {.operation = 3, .size = 4500, .connections = 2, .ring = 8}};
-
-static int write_error, sync_error; // of the next call
-
-// Writes few bytes per call, as remote file systems may do.
-extern "C" ssize_t write(int fd, const void *bytes, size_t size) {
-    errno = std::exchange(write_error, 0);
-    return errno ? -1 : syscall(SYS_write, fd, bytes, std::min<size_t>(size, 7));
-}
-
-extern "C" int fdatasync(int) {
-    errno = std::exchange(sync_error, 0);
-    return errno ? -1 : 0;
-}
-
-// The text of a new ledger, or the failure to create it.
-static std::string text_of_ledger(const char *path) {
-    try {
-        Ledger ledger(path, known_head);
-        for (const LedgerLine line : {LedgerLine{0, 3, 7}, {1, 2, 6}, {0, 13, 17}, {1, 10, 12}})
-            ledger.add(line);
-        write_error = sync_error = EINTR;
-        ledger.sync();
-    } catch (const Failure &why) {
-        return why.what();
-    }
-    std::ifstream file(path);
-    return {std::istreambuf_iterator<char>(file), {}};
-}
-
-static void ledger_lines_follow_the_format(void **) {
-    static const char wanted[] =
-        "rpma-perf ledger 1: run fedcba9876543210, flush-persistent, size 4500, ring 8, "
-        "connections 2 1fa6e3e1\n"
-        "0 3 7 cc253ac1\n1 2 6 878049d0\n0 13 17 0ad15d3e\n1 10 12 ce790deb\n";
-    const struct {
-        int write_error, sync_error;
-        const char *begin;
-    } cases[] = {{0, 0, wanted},
-                 {EINTR, EINTR, wanted},
-                 {EIO, 0, "cannot write the ledger "},
-                 {0, EIO, "cannot sync the ledger "}};
-    char path[] = "/tmp/rpma-perf-XXXXXX";
-    close(STDIN_FILENO); // so that the descriptor of the ledger is 0
-    const int fd = mkstemp(path);
-    close(fd);
-    // An existing file is not overwritten.
-    assert_int_equal(text_of_ledger(path).find("cannot create the ledger "), 0);
-    for (const auto &c : cases) {
-        unlink(path);
-        write_error = c.write_error;
-        sync_error = c.sync_error;
-        const std::string text = text_of_ledger(path);
-        assert_int_equal(text.find(c.begin), 0);
-        assert_true(c.begin != wanted || text == wanted);
-        struct stat file;
-        if (c.begin != wanted) { // no first line: it is not left behind
-            assert_int_equal(stat(path, &file), -1);
-        } else {
-            assert_int_equal(stat(path, &file), 0);
-            assert_int_equal(file.st_mode & 0111, 0);
-        }
-        const int free = dup(STDERR_FILENO); // the descriptor of the closed ledger
-        assert_int_equal(free, fd);
-        close(free);
-    }
-    unlink(path);
-}
-
-static void record_bytes_follow_the_format(void **) {
-    // The record has the byte order of the machine.
-    static const uint64_t first[] = {UINT64_C(0xfedcba9876543210),
-                                     UINT64_C(0x1),
-                                     UINT64_C(0x9),
-                                     UINT64_C(0x12000),
-                                     UINT64_C(0x4a491fd8c463a50e),
-                                     UINT64_C(0xb3fa0fc454ac134)};
-    static const uint32_t last = 0xdf63a397U;
-    char record[4508] = {0};
-    known_head.fill(std::span(record).first(4500), 1, 9);
-    assert_memory_equal(record, first, sizeof(first));
-    assert_memory_equal(record + 4496, &last, sizeof(last));
-    assert_int_equal(record[4500], 0);
-}
-
 int main() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(percentiles_are_within_the_bucket_error),
@@ -569,8 +459,6 @@ int main() {
         cmocka_unit_test(invalid_message_is_rejected),
         cmocka_unit_test(numbers_out_of_range_are_rejected),
         cmocka_unit_test(members_of_another_type_are_rejected),
-        cmocka_unit_test(ledger_lines_follow_the_format),
-        cmocka_unit_test(record_bytes_follow_the_format),
         cmocka_unit_test(reason_is_truncated_to_the_message_size),
     };
     return cmocka_run_group_tests(tests, nullptr, nullptr);

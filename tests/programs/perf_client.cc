@@ -4,7 +4,6 @@
 // perf_client.cc -- a client of rpma-perf: its behaviour towards servers that follow or violate
 // the protocol, and its reports of loads with known times
 
-#include "ledger.hh"
 #include "perf_script.hh"
 
 #include <fstream>
@@ -53,7 +52,7 @@ static const Actions &actions() {
         {"foreign reply", {{establish, "hello"}}},
         {"old server", {{establish, "rpma-perf 2 control 0 0"}}},
         {"reject", {{refuse}}},
-        {"reject as busy", {{refuse, "rpma-perf 3 full 0 0"}}},
+        {"reject as busy", {{refuse, "rpma-perf 4 full 0 0"}}},
         {"ignore", {{ignore_connecting}}},
         {"unreachable", {{fail_connecting, std::to_string(RDMA_CM_EVENT_UNREACHABLE)}}},
         {"connect error", {{fail_connecting, std::to_string(RDMA_CM_EVENT_CONNECT_ERROR)}}},
@@ -130,7 +129,7 @@ static const Scenario scenarios[] = {
     {"a server that is not rpma-perf gets no message", "foreign reply",
      "192.168.0.1 port 7204 is not rpma-perf", ""},
     {"a server of another version gets no message", "old server",
-     "the server uses version 2 of the protocol, this client version 3: use the same "
+     "the server uses version 2 of the protocol, this client version 4: use the same "
      "rpma-perf on both sides",
      ""},
     {"no listener", "reject",
@@ -472,73 +471,6 @@ TEST_THAT(gap_is_reported) {
     cpu_step = 0;
 }
 
-static bool fails_to_sync; // once, after two completed operations
-
-extern "C" int fdatasync(int) {
-    const bool fails = fails_to_sync && now - START >= 2000;
-    fails_to_sync &= !fails;
-    errno = EIO;
-    return fails ? -1 : 0;
-}
-
-// The loss of the server is the expected end of a ledger, unless nothing was recorded. The
-// bound of its last line includes one operation more than were posted.
-TEST_THAT(ledger_ends_with_the_server) {
-    static const char lost[] = "the other side closed the connection";
-    const struct {
-        const char *end;
-        std::vector<uint64_t> times;
-        bool fails;
-        uint64_t count, done, bound;
-        std::string failure, after; // the output after the number of records and the path
-    } cases[] = {
-        {"break",
-         {1000, 1000, 1000},
-         false,
-         0,
-         3,
-         5,
-         "",
-         std::string(" until the server was lost: ") + lost + "\n"},
-        {"break", {}, false, 0, 0, 2, lost, ""},
-        {"interrupt after groups", {1000, 1000, 1000}, false, 0, 3, 5, "interrupted", "\n"},
-        {"interrupt after failure",
-         {1000, 1000},
-         true,
-         0,
-         2,
-         3,
-         "cannot sync the ledger",
-         "\n"},
-        {"result", {1000, 1000, 1000}, false, 3, 3, 4, "", "\n"}};
-    for (const auto &[end, times, fails, count, done, bound, failure, after] : cases) {
-        char path[] = "/tmp/rpma-perf-XXXXXX";
-        close(mkstemp(path));
-        unlink(path);
-        assert_int_equal(unit_setup(nullptr), 0);
-        group_times = times;
-        group_size = 1;
-        second_group = {};
-        fails_to_sync = fails;
-        Options options = options_of_client();
-        options.ledger = path;
-        options.sizes = {128};
-        options.plan = plan_of_test("write", {.size = 128, .ring = 4});
-        options.limits = {0, count, UINT64_C(500000000000)};
-        const std::string script = std::string(MEASURED) + end;
-        const Outcome outcome = run_client_with(options, script_of(actions(), script));
-        const LedgerLine last = read_ledger(path).lines[0];
-        unlink(path);
-        expect_part("failure", outcome.failure, failure);
-        assert_int_equal(outcome.failure.empty(), failure.empty());
-        if (!after.empty())
-            expect_part("output", outcome.text,
-                        fmt::format("\n{} records recorded in {}{}", done, path, after));
-        assert_int_equal(last.done, done);
-        assert_int_equal(last.bound, bound);
-    }
-}
-
 static std::string content_of(const std::string &path) {
     std::ifstream file(path);
     return {std::istreambuf_iterator<char>(file), {}};
@@ -635,7 +567,7 @@ TEST_THAT(client_prepares_its_connections) {
         assert_int_equal(option.option.value, 17); // 4.096 us * 2^17: 537 ms
         assert_int_equal(made.connect.param.retry_count, 6);
         assert_string_equal(reinterpret_cast<const char *>(made.connect.data),
-                            "rpma-perf 3 data 7 0");
+                            "rpma-perf 4 data 7 0");
         expect_equal(
             operation,
             fmt::format("{} {} {} {} {:x}", cap.max_send_wr, cap.max_recv_wr, cap.max_send_sge,

@@ -5,7 +5,7 @@
 // system calls simulate persistent memory on machines without it.
 
 #include "failure.hh"
-#include "memory.hh"
+#include "mapping.hh"
 #include "waiting.hh"
 
 #include <algorithm>
@@ -50,7 +50,7 @@ extern "C" FILE *fopen64(const char *path, const char *mode) {
 static std::string failure_of(const std::function<void()> &call) {
     try {
         call();
-    } catch (const Failure &why) {
+    } catch (const std::runtime_error &why) {
         return why.what();
     }
     return "";
@@ -60,7 +60,7 @@ static std::string failure_of(const std::function<void()> &call) {
 
 static void dram_is_zeroed(void **) {
     {
-        Memory memory = Memory::allocate(5000);
+        Mapping memory = Mapping::allocate(5000);
         assert_int_equal(memory.size(), 5000);
         assert_true(std::all_of(memory.data(), memory.data() + 5000,
                                 [](char byte) { return byte == 0; }));
@@ -69,7 +69,7 @@ static void dram_is_zeroed(void **) {
         assert_false(memory.is_persistent());
     }
     assert_int_equal(unmapped, 5000);
-    assert_string_equal(failure_of([] { (void)Memory::allocate(SIZE_MAX / 2); }).c_str(),
+    assert_string_equal(failure_of([] { (void)Mapping::allocate(SIZE_MAX / 2); }).c_str(),
                         "cannot allocate 9223372036854775807 bytes: Cannot allocate memory");
 }
 
@@ -94,7 +94,7 @@ static void files_are_mapped(void **) {
         const int fd = mkstemp(path);
         assert_true(fd >= 0 && ftruncate(fd, FILE_SIZE) == 0);
         has_dax = dax;
-        const Memory memory = Memory::map(*given ? given : path, protection);
+        const Mapping memory = Mapping::map(*given ? given : path, protection);
         assert_string_equal(memory.kind(), kind);
         assert_int_equal(memory.is_persistent(), is_persistent);
         assert_true(!size || memory.size() == size);
@@ -116,7 +116,7 @@ static void invalid_memory_is_rejected(void **) {
         {"/proc/self/stat", "/proc/self/stat is empty: its size is the usable size"}};
     for (const auto &row : cases)
         assert_string_equal(
-            failure_of([&row] { (void)Memory::map(row.first, PROT_READ); }).c_str(),
+            failure_of([&row] { (void)Mapping::map(row.first, PROT_READ); }).c_str(),
             row.second);
 }
 

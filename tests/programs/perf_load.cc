@@ -8,13 +8,11 @@
 #include "connection.hh"
 #include "load.hh"
 #include "pattern.hh"
-#include "recording.hh"
 #include "serve.hh"
 #include "waiting.hh"
 
 #include <algorithm>
 #include <deque>
-#include <fstream>
 #include <map>
 #include <poll.h>
 #include <sys/epoll.h>
@@ -193,7 +191,6 @@ struct Outcome {
     std::string failure;              // the first failure; "": none
     std::array<std::string, 2> posts; // requests of the server, and of the client
     std::vector<uint64_t> done;       // operations of each connection of the client
-    std::string ledger;               // lines of the ledger
     Histogram latency;                // latencies of the client's first worker
     uint64_t duration_ns = 0;         // duration of its measurement
 };
@@ -241,9 +238,9 @@ static void measure(LoadGenerator &server, LoadGenerator &client, Outcome &outco
     client.start(run_load);
     const auto is_over = [&] {
         const bool have_ended = client.has_ended() && (!plan.both || server.has_ended());
-        outcome.done.clear(); // counted after has_ended(), so that all operations are included
+        outcome.done.clear(); // the workers change the counts until they have ended
         for (const Connection &connection : client.connections)
-            outcome.done.push_back(connection.completed);
+            outcome.done.push_back(have_ended ? connection.done : 0);
         return have_ended && (!plan.op().is_message || !plan.verify ||
                               serve_received_all(server, outcome.done));
     };
@@ -256,22 +253,6 @@ static void measure(LoadGenerator &server, LoadGenerator &client, Outcome &outco
     server.stop();
 }
 
-// Reads the lines of the ledger without the header and their checksums. Then verifies the
-// records.
-static void read_records(LoadGenerator &server, LoadGenerator &client, const std::string &path,
-                         Outcome &outcome) {
-    assert_int_equal(client.recording->end(), client.connections[0].done);
-    std::ifstream file(path);
-    std::string line;
-    for (std::getline(file, line); std::getline(file, line);)
-        outcome.ledger += line.substr(0, line.rfind(' ')) + "\n";
-    std::ofstream(path + "m")
-        .write(server.memory.data(), static_cast<long>(server.memory.size()));
-    assert_int_equal(check_ledger(path, path + "m"), EXIT_SUCCESS);
-    unlink(path.c_str());
-    unlink((path + "m").c_str());
-}
-
 // Runs a load on both sides. Then the server verifies its memory.
 static Outcome run(const Plan &plan, const Limits &limits, Corruption corrupted = {}) {
     constexpr int USAGE = RPMA_MR_USAGE_READ_SRC | RPMA_MR_USAGE_READ_DST |
@@ -282,10 +263,11 @@ static Outcome run(const Plan &plan, const Limits &limits, Corruption corrupted 
     const uint64_t own = plan.connections * connection_memory_size(plan);
     rpma::peer peer(fake_context(0));
     LoadGenerator server(plan, peer, serve_queues(plan),
-                         Memory::allocate(plan.target_size() + (plan.both ? own : 0) + 1), {},
+                         Mapping::allocate(plan.target_size() + (plan.both ? own : 0) + 1), {},
                          USAGE);
     LoadGenerator client(plan, peer, connection_queues(plan),
-                         Memory::allocate(connection_memory_offset(plan) + own + 1), {}, USAGE);
+                         Mapping::allocate(connection_memory_offset(plan) + own + 1), {},
+                         USAGE);
     Outcome outcome{.done = std::vector<uint64_t>(plan.connections)};
     fake_device()->fast = true;
     sides = {&server, &client};
@@ -306,16 +288,8 @@ static Outcome run(const Plan &plan, const Limits &limits, Corruption corrupted 
         connect(server, true);
         connect(client, false);
     }
-    char path[] = "/tmp/rpma-perf-XXXXXX";
-    if (plan.ring) {
-        close(mkstemp(path));
-        unlink(path);
-        client.recording = std::make_unique<Recording>(client, path);
-    }
     measure(server, client, outcome);
     outcome.failure = failure_of(server, client);
-    if (plan.ring)
-        read_records(server, client, path, outcome);
     if (outcome.failure.empty() && plan.verify)
         try {
             serve_check(server, outcome.done);
@@ -504,23 +478,6 @@ TEST_THAT(client_uses_every_receive) {
     assert_true(outcome.done == std::vector<uint64_t>{32});
 }
 
-// A ledger permits records in advance, up to half of its ring. Its last line permits the posted
-// records and one more batch. No record is missing.
-TEST_THAT(ledger_permits_records_in_advance) {
-    const struct {
-        uint64_t batch;
-        const char *lines;
-    } cases[] = {{1, "0 4 8\n0 8 12\n0 10 11\n"}, {2, "0 4 8\n0 8 12\n0 10 12\n"}};
-    for (const auto &[batch, lines] : cases) {
-        assert_int_equal(unit_setup(nullptr), 0);
-        const Plan plan =
-            plan_of("write", {.size = 128, .depth = batch, .batch = batch, .ring = 8});
-        const Outcome outcome = run(plan, {.warmup = 2, .count = 8});
-        assert_string_equal(outcome.failure.c_str(), "");
-        assert_string_equal(outcome.ledger.c_str(), lines);
-    }
-}
-
 // Four operations per connection at 1,000 per second: one per millisecond, alternating between
 // the connections. With batches of 2, one batch per 2 ms, and both connections begin with one.
 // The last operation needs 1 us. The rate does not limit the warm-up.
@@ -573,7 +530,7 @@ TEST_THAT(queue_sizes_fit_the_plan) {
         plan.threads = 2;
         rpma::peer peer(fake_context(0));
         const LoadGenerator generator(plan, peer, connection_queues(plan),
-                                      Memory::allocate(3 * connection_memory_size(plan)), {},
+                                      Mapping::allocate(3 * connection_memory_size(plan)), {},
                                       RPMA_MR_USAGE_SEND);
         assert_int_equal(fake_count("ibv_create_cq"), sizes.size());
         for (unsigned i = 0; i < sizes.size(); i++)
@@ -586,7 +543,7 @@ TEST_THAT(progress_sums_all_workers) {
     const Plan plan = plan_of("write", {.size = 8, .connections = 2, .threads = 2});
     rpma::peer peer(fake_context(0));
     LoadGenerator generator(plan, peer, connection_queues(plan),
-                            Memory::allocate(2 * connection_memory_size(plan)), {},
+                            Mapping::allocate(2 * connection_memory_size(plan)), {},
                             RPMA_MR_USAGE_SEND);
     for (Worker &worker : generator.workers)
         worker.progress = UINT64_C(1) << 40;
@@ -682,7 +639,7 @@ TEST_THAT(unexpected_echo_ends_the_run) {
     const Plan plan = plan_of("ping-pong", {.size = 8, .depth = 4});
     rpma::peer peer(fake_context(0));
     LoadGenerator generator(plan, peer, connection_queues(plan),
-                            Memory::allocate(connection_memory_size(plan)), {},
+                            Mapping::allocate(connection_memory_size(plan)), {},
                             RPMA_MR_USAGE_SEND | RPMA_MR_USAGE_RECV);
     generator.limits = {.warmup = 0, .count = 1};
     Connection &connection = generator.connections[0];

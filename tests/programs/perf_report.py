@@ -105,7 +105,7 @@ def report(arguments, settings):
     left_out = ([] if "--reconnect" in arguments else ["gaps", "without_service_s"]) + \
         ([] if "--interval" in arguments else ["intervals"])
     return {
-        "rpma_perf": VERSION, "protocol": 3, "date": "DATE", "address": HOST,
+        "rpma_perf": VERSION, "protocol": 4, "date": "DATE", "address": HOST,
         "port": "7471" if "--port" in arguments else "7204",
         "client": {"librpma": VERSION, "kernel": os.uname().release, "device": "mlx5_0", "memory": "dram"},
         "server": {"librpma": "1.4.0", "kernel": "7.3", "device": "rxe1", "memory": "devdax"},

@@ -197,7 +197,7 @@ void request_data(const std::string &number) {
     const auto ready =
         std::find_if(sent_messages.rbegin(), sent_messages.rend(),
                      [](const Json &message) { return message["word"] == "ready"; });
-    request(fmt::format("rpma-perf 3 data {} {}", (*ready)["session"].get<uint64_t>(),
+    request(fmt::format("rpma-perf 4 data {} {}", (*ready)["session"].get<uint64_t>(),
                         number.empty() ? "0" : number));
 }
 

@@ -23,7 +23,7 @@ extern "C" {
 #include "unit.h"
 }
 
-#define GREETING "rpma-perf 3 control 0 0"
+#define GREETING "rpma-perf 4 control 0 0"
 
 // An action of the peer, executed when the tested side is idle.
 struct ScriptStep {

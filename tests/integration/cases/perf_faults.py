@@ -1,16 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
-"""rpma-perf: wrong data, sides that end during a measurement, and the ledger of flushed data."""
+"""rpma-perf: wrong data, and sides that end during a measurement."""
 
-import os
 import signal
 import time
 
 from harness import lab
 from harness.case import case
 from harness.network import cables, delay_early_messages, impaired
-from harness.program import (TIMEOUT, Process, expect_no_leak, laps_of, ledger_lines, measure, new_file, serve,
-                             stop, stop_after_failure)
+from harness.program import TIMEOUT, expect_no_leak, measure, serve, stop, stop_after_failure
 from harness.side import expect
 
 from .perf import terminate, validated
@@ -92,49 +90,3 @@ def no_atomics(test):
     for operation in ("fetch-add", "compare-swap"):
         measure(test, "-o", operation, "-n", "9").end(1, "has no remote atomics")
     terminate(test, server)
-
-
-# ---- the ledger --------------------------------------------------------------------------
-
-ALL_FOUND, MISSING = 0, 3
-
-
-def begin(test, *options):
-    path = new_file(test, "/dev/shm")
-    ledger = os.path.join(test.directory(), "ledger")
-    delay_early_messages(test)
-    server = serve(test, "--memory", path)
-    return path, ledger, server, measure(test, "--ledger", ledger, *options)
-
-
-def verify(test, ledger, path, status):
-    return Process(test, 1, "--verify", "--ledger", ledger, "--memory", path).end(status)
-
-
-@case("perf", "a client is killed: every recorded write has arrived", fabric=True)
-def client_killed(test):
-    path, ledger, server, client = begin(
-        test, "-o", "flush-visibility", "--ring", "32", "-d", "8", "--batch", "4", "-c", "3", "-t", "2", "-b", "9000")
-    client.wait_until(lambda: laps_of(ledger) >= 3, "three laps of the ring")
-    client.signal(signal.SIGKILL)
-    server.wait_until(lambda: server.stderr().count("\n") == 1, "line about the client")
-    verify(test, ledger, path, ALL_FOUND)
-    terminate(test, server)
-
-
-@case("lacking", "rpma-perf --ledger: writes that completed and did not arrive are reported",
-      lacks=lab.REMOTE_RESULTS, limit=120)
-def never_arrived(test):
-    """Without flushes the ledger contains writes that have not arrived. They must be reported."""
-    path, ledger, server, client = begin(test, "-o", "write", "--ring", "512", "-d", "8")
-    client.wait_until(lambda: laps_of(ledger) >= 1, "lap of the ring")
-    verify(test, ledger, path, ALL_FOUND)
-    test.undo.enter_context(impaired(cables(test)[:1], "loss", "100%"))
-    before = ledger_lines(ledger)
-    client.wait_until(lambda: ledger_lines(ledger) != before, "a record after the cut")
-    client.signal(signal.SIGTERM)
-    client.end(1, "interrupted")
-    expect("first missing: connection 0, record " in verify(test, ledger, path, MISSING), True,
-           "the first missing record")
-    server.signal(signal.SIGKILL)
-    server.process.wait(TIMEOUT)

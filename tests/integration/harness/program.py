@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
-"""rpma-perf on the hosts: its processes, and their expected ends."""
+"""rpma-perf and rpma-check on the hosts: their processes, and their expected ends."""
 
 import contextlib
 import os
@@ -11,19 +11,19 @@ import tempfile
 from . import lab
 from .side import Failed, expect, wait_until
 
-PROGRAM = os.path.join(lab.BUILD_DIR, "programs", "perf", "rpma-perf")
+PERF, CHECK = (os.path.join(lab.BUILD_DIR, "programs", name, "rpma-" + name) for name in ("perf", "check"))
 TIMEOUT = 300  # seconds for a program to end by itself
 SIZE = 16 << 20  # bytes of a server's memory
 
 
 class Process:
-    """rpma-perf on one of the hosts, with its output in files."""
+    """A program on one of the hosts, with its output in files."""
 
-    def __init__(self, test, number, *arguments, wrapper=(), environment=None):
-        self.test, self.command = test, " ".join(("rpma-perf", *arguments))
+    def __init__(self, test, number, *arguments, wrapper=(), environment=None, program=PERF):
+        self.test, self.command = test, " ".join((os.path.basename(program), *arguments))
         self.files = [test.undo.enter_context(tempfile.TemporaryFile()) for _ in range(2)]
         self.process = subprocess.Popen(
-            lab.on(lab.host(number), *wrapper, PROGRAM, *arguments), stdout=self.files[0],
+            lab.on(lab.host(number), *wrapper, program, *arguments), stdout=self.files[0],
             stderr=self.files[1], stdin=subprocess.DEVNULL,
             env={**os.environ, **(environment or {})})
         test.undo.callback(self.kill)
@@ -89,23 +89,29 @@ def measure(test, *arguments, **values):
     return Process(test, 2, *arguments, lab.address(lab.host(1)), **values)
 
 
-def ledger_lines(ledger):
-    """The last complete line of each connection: {connection: (done, bound)}."""
+def flushed_records(ledger):
+    """The records of each stream that are flushed, according to the ledger of rpma-check --power-cut."""
+    done = {}
     with contextlib.suppress(FileNotFoundError), open(ledger, encoding="ascii") as file:
-        lines = [line.split() for line in file if line.endswith("\n")][1:]
-        return {int(line[0]): (int(line[1]), int(line[2])) for line in lines}
-    return {}
+        for line in list(file)[1:]:
+            if line.endswith("\n"):
+                done[line.split()[0]] = int(line.split()[1])
+    return min(done.values(), default=0)
 
 
-def laps_of(ledger):
-    """The number of times that each connection has filled its ring, according to the ledger."""
-    lines = ledger_lines(ledger)
-    if not lines:
-        return 0
-    with open(ledger, encoding="ascii") as file:
-        words = file.readline().replace(",", "").split()
-    ring, connections = (int(words[words.index(name) + 1]) for name in ("ring", "connections"))
-    return min(done for done, _ in lines.values()) // ring if len(lines) == connections else 0
+def start_power_cut(test, path, ledger, *options, port="7206", environment=None):
+    """Starts rpma-check --power-cut on both hosts, and waits until the client has filled some places twice."""
+    common = {"program": CHECK, "environment": environment}
+    to = ("--port", port, lab.address(lab.host(1)))
+    server = Process(test, 1, "--server", "--power-cut", path, *to, **common)
+    server.wait_until(lambda: "is overwritten" in server.stdout(), "listening")
+    client = Process(test, 2, "--power-cut", ledger, *options, *to, **common)
+    client.wait_until(lambda: flushed_records(ledger) >= 512, "512 records of each stream")
+    return server, client
+
+
+def verify_records(test, ledger, path, status):
+    return Process(test, 1, "--verify", ledger, "--memory", path, program=CHECK).end(status)
 
 
 def expect_no_leak(test):
@@ -134,9 +140,9 @@ def new_file(test, directory):
     return new_file_at(file.name)
 
 
-def new_file_at(path):
-    """Creates a file of SIZE bytes with all its blocks allocated. The end of the test does not remove it."""
+def new_file_at(path, size=SIZE):
+    """Creates a file of this size with all its blocks allocated. The end of the test does not remove it."""
     with open(path, "wb") as file:
-        os.posix_fallocate(file.fileno(), 0, SIZE)
+        os.posix_fallocate(file.fileno(), 0, size)
         os.fsync(file.fileno())
     return path

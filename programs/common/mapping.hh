@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// memory.hh -- the source or target memory of transfers
+// mapping.hh -- the source or target memory of transfers: DRAM, a file or a device DAX
 
-#ifndef RPMA_PERF_MEMORY_HH
-#define RPMA_PERF_MEMORY_HH 1
+#ifndef RPMA_PROGRAMS_MAPPING_HH
+#define RPMA_PROGRAMS_MAPPING_HH 1
 
 #include <cstddef>
 #include <span>
 #include <string>
 #include <utility>
 
-// Owns a mapping.
-class Memory {
+// Owns a mapping. The constructing functions throw std::runtime_error.
+class Mapping {
   public:
-    Memory() = default;
-    Memory(Memory &&other) noexcept { *this = std::move(other); }
-    Memory &operator=(Memory &&other) noexcept;
-    ~Memory();
+    Mapping() = default;
+    Mapping(Mapping &&other) noexcept { *this = std::move(other); }
+    Mapping &operator=(Mapping &&other) noexcept;
+    ~Mapping();
 
     // Zeroed DRAM.
-    static Memory allocate(size_t size);
+    static Mapping allocate(size_t size);
     // All of a file or of a device DAX, for PROT_READ alone or with PROT_WRITE.
-    static Memory map(const std::string &path, int protection);
+    static Mapping map(const std::string &path, int protection);
 
     char *data() const { return bytes.data(); }
     size_t size() const { return bytes.size(); }

@@ -1,28 +1,34 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// memory.cc -- the source or target memory of transfers
+// mapping.cc -- the source or target memory of transfers: DRAM, a file or a device DAX
 
-#include "memory.hh"
-
-#include "failure.hh"
+#include "mapping.hh"
 
 #include <cerrno>
+#include <cstring>
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <fstream>
+#include <stdexcept>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-Memory &Memory::operator=(Memory &&other) noexcept {
+template <class... Values>
+[[noreturn]] static void fail_to_map(fmt::format_string<Values...> format, Values &&...values) {
+    throw std::runtime_error(fmt::format(format, std::forward<Values>(values)...));
+}
+
+Mapping &Mapping::operator=(Mapping &&other) noexcept {
     std::swap(bytes, other.bytes);
     std::swap(kind_, other.kind_);
     std::swap(is_persistent_, other.is_persistent_);
     return *this;
 }
 
-Memory::~Memory() {
+Mapping::~Mapping() {
     if (data())
         munmap(data(), size());
 }
@@ -32,12 +38,12 @@ static char *map_bytes(size_t size, int protection, int flags, int fd) {
     return place == MAP_FAILED ? nullptr : static_cast<char *>(place);
 }
 
-Memory Memory::allocate(size_t size) {
-    Memory memory;
+Mapping Mapping::allocate(size_t size) {
+    Mapping memory;
     char *place =
         map_bytes(size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1);
     if (!place)
-        fail("cannot allocate {} bytes: {}", size, strerror(errno));
+        fail_to_map("cannot allocate {} bytes: {}", size, strerror(errno));
     memory.bytes = {place, size};
     return memory;
 }
@@ -51,7 +57,7 @@ static size_t device_size(const struct stat &status) {
     return size;
 }
 
-Memory Memory::map(const std::string &path, int protection) {
+Mapping Mapping::map(const std::string &path, int protection) {
     struct Descriptor {
         int fd;
         ~Descriptor() { close(fd); }
@@ -60,14 +66,14 @@ Memory Memory::map(const std::string &path, int protection) {
     const Descriptor file{open(path.c_str(), mode)};
     struct stat status {};
     if (file.fd < 0 || fstat(file.fd, &status) != 0)
-        fail("{}: {}", path, strerror(errno));
+        fail_to_map("{}: {}", path, strerror(errno));
     const bool is_device = S_ISCHR(status.st_mode) && device_size(status);
     if (!is_device && !S_ISREG(status.st_mode))
-        fail("{} is neither a file nor a device DAX", path);
+        fail_to_map("{} is neither a file nor a device DAX", path);
     const size_t size = is_device ? device_size(status) : static_cast<size_t>(status.st_size);
     if (!size)
-        fail("{} is empty: its size is the usable size", path);
-    Memory memory;
+        fail_to_map("{} is empty: its size is the usable size", path);
+    Mapping memory;
     // Only FS-DAX supports MAP_SYNC; other file systems map the page cache.
     char *place = is_device
                       ? nullptr
@@ -75,7 +81,7 @@ Memory Memory::map(const std::string &path, int protection) {
     memory.is_persistent_ = place || is_device;
     memory.kind_ = is_device ? "devdax" : place ? "fsdax" : "file";
     if (!place && !(place = map_bytes(size, protection, MAP_SHARED, file.fd)))
-        fail("cannot map {}: {}", path, strerror(errno));
+        fail_to_map("cannot map {}: {}", path, strerror(errno));
     memory.bytes = {place, size};
     return memory;
 }
