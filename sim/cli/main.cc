@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Copyright 2026, the librpma developers
+// Copyright 2026, the rdma-sim developers
 
 // main.cc -- rdma-sim: runs unchanged RDMA programs on a simulated fabric
 
-#include "../explore/explore.hh"
 #include "../run/run.hh"
+#include "options.hh"
 
 #include <cstdio>
 #include <cstdlib>
@@ -59,7 +59,7 @@ void release_reserve() {
 }
 
 int run(int argc, char *argv[]) {
-    Settings settings = read_options(argc, argv);
+    ExploreSettings settings = read_options(argc, argv);
     if (settings.joins)
         join(settings);
     const Libraries libraries = find_libraries(!settings.pmem.empty(), settings.explores);

@@ -1,30 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Copyright 2026, the librpma developers
+// Copyright 2026, the rdma-sim developers
 
 // options.cc -- the command line
 
-#include "../run/sim.hh"
+#include "options.hh"
 
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
-#include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <getopt.h>
 #include <span>
-
-void refuse(const char *format, ...) {
-    va_list arguments;
-    va_start(arguments, format);
-    char *line = nullptr;
-    const int length = vasprintf(&line, format, arguments);
-    va_end(arguments);
-    Exit refusal = {EXIT_USAGE, length < 0 ? format : line};
-    free(line);
-    throw refusal;
-}
 
 namespace {
 
@@ -43,7 +31,7 @@ the addresses 10.77.0.1 and fd77::1.
 
   -n, --hosts N             number of hosts (default: one for each COMMAND)
   -d, --device [HOST=]NAME  RDMA device of all hosts or of one (default: rxe);
-                            "help" lists them; or FILE, a report of rpma-check
+                            "help" lists them; or FILE, a report of a device
   -f, --fault WHEN ACTION   as one argument; "help" lists them
   -p, --pmem [HOST=]FILE    FILE is persistent memory (default: of host1)
       --dax KIND            device (default) or fs: the kind of the --pmem files
@@ -75,7 +63,7 @@ the addresses 10.77.0.1 and fd77::1.
   -V, --version             prints the version
   -h, --help                prints this
 
-Report bugs at https://example.org/librpma/issues
+Report bugs at )" RDMA_SIM_ISSUES R"(
 )";
 
 enum {
@@ -173,7 +161,7 @@ std::string list_devices() {
     return list;
 }
 
-void read_device(Settings &settings, std::string_view text) {
+void read_device(ExploreSettings &settings, std::string_view text) {
     if (text == "help")
         print_help(list_devices());
     const unsigned prefix = take_host_prefix(text);
@@ -190,7 +178,7 @@ void read_device(Settings &settings, std::string_view text) {
         settings.fabric.of_host[prefix] = profile;
 }
 
-void read_until(Settings &settings, std::string_view text) {
+void read_until(ExploreSettings &settings, std::string_view text) {
     settings.until = text == "all" ? Until::ALL : text == "first" ? Until::FIRST : Until::HOST;
     if (settings.until == Until::HOST)
         settings.until_host = host("--until", text);
@@ -203,7 +191,7 @@ std::string read_name(std::string_view text) {
     return std::string(text);
 }
 
-void read_seeds(Settings &settings, std::string_view text) {
+void read_seeds(ExploreSettings &settings, std::string_view text) {
     const size_t dash = std::min(text.find('-'), text.size());
     const std::string_view last = text.substr(std::min(dash + 1, text.size()));
     settings.first_seed = number("--seeds", text.substr(0, dash), 0, UINT64_MAX - 1);
@@ -212,7 +200,7 @@ void read_seeds(Settings &settings, std::string_view text) {
                              : number("--seeds", last, settings.first_seed, UINT64_MAX - 1);
 }
 
-void read_fault_kinds(Settings &settings, std::string_view text) {
+void read_fault_kinds(ExploreSettings &settings, std::string_view text) {
     while (!text.empty()) {
         const size_t end = std::min(text.find(','), text.size());
         const std::string_view kind = text.substr(0, end);
@@ -226,7 +214,7 @@ void read_fault_kinds(Settings &settings, std::string_view text) {
     }
 }
 
-void read_fault(Settings &settings, const char *text) {
+void read_fault(ExploreSettings &settings, const char *text) {
     try {
         settings.faults.push_back(sim::read_fault(text));
     } catch (const sim::BadFault &bad) {
@@ -248,7 +236,7 @@ void check_fault(const Fault &fault, unsigned host, const sim_profile &device) {
 }
 
 // Returns false if this is not an option of explore.
-bool read_explore_option(Settings &settings, int option, const char *value) {
+bool read_explore_option(ExploreSettings &settings, int option, const char *value) {
     switch (option) {
     case CHECK:
         settings.check = value;
@@ -270,7 +258,7 @@ bool read_explore_option(Settings &settings, int option, const char *value) {
     }
 }
 
-void read_option(Settings &settings, int option, const char *value) {
+void read_option(ExploreSettings &settings, int option, const char *value) {
     if (option >= CHECK && !settings.explores)
         refuse("--check, --seeds, --faults, --save and --replay are for rdma-sim explore");
     if (settings.explores &&
@@ -343,7 +331,7 @@ void read_option(Settings &settings, int option, const char *value) {
     }
 }
 
-void read_commands(Settings &settings, char *argv[]) {
+void read_commands(ExploreSettings &settings, char *argv[]) {
     Command command;
     const auto add = [&] {
         if (command.argv.empty())
@@ -366,21 +354,21 @@ void read_commands(Settings &settings, char *argv[]) {
         add();
 }
 
-void check_host(const Settings &settings, const char *where, unsigned number) {
+void check_host(const ExploreSettings &settings, const char *where, unsigned number) {
     if (number > settings.fabric.hosts)
         refuse("%s: there is no host%u, only %u hosts: see --hosts", where, number,
                settings.fabric.hosts);
 }
 
 // Refuses a host without a COMMAND whose end could be awaited.
-void check_commands(const Settings &settings, const char *where, unsigned number) {
+void check_commands(const ExploreSettings &settings, const char *where, unsigned number) {
     if (number != 0 &&
         std::ranges::find(settings.commands, number, &Command::host) == settings.commands.end())
         refuse("%s: host%u has no COMMAND that could end", where, number);
 }
 
 // Sets the number of hosts, and refuses options with other hosts.
-void check_hosts(Settings &settings, bool has_host_count) {
+void check_hosts(ExploreSettings &settings, bool has_host_count) {
     unsigned most = 1;
     for (const Command &each : settings.commands)
         most = std::max(most, each.host);
@@ -405,7 +393,7 @@ void check_hosts(Settings &settings, bool has_host_count) {
 }
 
 // Reads the arguments of a saved finding, and restores its environment.
-Settings read_saved(const std::string &path, int argc) {
+ExploreSettings read_saved(const std::string &path, int argc) {
     static Finding finding; // holds the arguments
     std::vector<char *> argv = {const_cast<char *>("rdma-sim"), const_cast<char *>("explore")};
     if (argc != 3 && argc != 2)
@@ -416,7 +404,7 @@ Settings read_saved(const std::string &path, int argc) {
     argv.push_back(nullptr);
     optind = 0;
     const std::vector<std::string> differences = restore_environment(finding);
-    Settings settings = read_options(static_cast<int>(argv.size()) - 1, argv.data());
+    ExploreSettings settings = read_options(static_cast<int>(argv.size()) - 1, argv.data());
     settings.replay = path;
     settings.finding = finding;
     settings.differences = differences;
@@ -425,8 +413,8 @@ Settings read_saved(const std::string &path, int argc) {
 
 } // namespace
 
-Settings read_options(int argc, char *argv[]) {
-    Settings settings;
+ExploreSettings read_options(int argc, char *argv[]) {
+    ExploreSettings settings;
     settings.explores = argc > 1 && strcmp(argv[1], "explore") == 0;
     if (settings.explores) {
         argc--;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Copyright 2026, the librpma developers
+// Copyright 2026, the rdma-sim developers
 
 // builders.cc -- ibv_wr_start() to ibv_wr_complete(): requests of an extended queue pair.
 

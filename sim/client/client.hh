@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Copyright 2026, the librpma developers
+// Copyright 2026, the rdma-sim developers
 
 // client.hh -- the connection of a process to the simulated fabric. libibverbs.so.1 exports
 // these functions to librdmacm.so.1 and to the preloaded library.

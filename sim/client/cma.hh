@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Copyright 2026, the librpma developers
+// Copyright 2026, the rdma-sim developers
 
 // cma.hh -- shared by the files of librdmacm.so.1. The logic of each function is that of
 // rdma-core, librdmacm/cma.c; the fabric replaces the kernel.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Copyright 2026, the librpma developers
+// Copyright 2026, the rdma-sim developers
 
 // cq_qp.cc -- the objects of a context: regions, channels, completion queues, queue pairs.
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Copyright 2026, the librpma developers
+// Copyright 2026, the rdma-sim developers
 
 // private.cc -- the functions that libibverbs.so.1 exports to the libraries of providers, and
 // to librdmacm.so.1

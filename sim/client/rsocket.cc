@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Copyright 2026, the librpma developers
+// Copyright 2026, the rdma-sim developers
 
 // rsocket.cc -- the functions of rsocket(7), by librdmacm.so.1 of the machine
 //

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Copyright 2026, the librpma developers
+// Copyright 2026, the rdma-sim developers
 
 // unsupported.cc -- the functions of libibverbs.so.1 for features that the fabric lacks
 

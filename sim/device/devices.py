@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-# Copyright 2026, the librpma developers
+# Copyright 2026, the rdma-sim developers
 
 """The devices of devices.tsv, and the tables that are made of them.
 
 devices.py fabric   the profiles of rdma-sim: C, for profile.h
-devices.py info     the drivers that rpma-info knows: C++, for programs/info/driver.cc
-devices.py replay   what a report of rpma-check changes in a profile: C++, for sim/run/report.cc
+devices.py drivers  the drivers, and the traps of each: C++, for programs that warn of them
+devices.py replay   what a report of a device changes in a profile: C++, for run/report.cc
 """
 
 import csv
@@ -18,13 +18,13 @@ import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 SOURCE = re.compile(r"(?:linux|rdma-core)(?:-[\d.]+)? \S+(?: but \S+/)?: .+|lab \w+:.*|run .+|conformance|"
-                    r"(?:InfiniBand|assumed): .+|example|librpma|report [\w-]+")
-# Properties of the pages, rpma-info and tests, which no profile has.
+                    r"(?:InfiniBand|assumed): .+|example|choice|report [\w-]+")
+# Properties of pages, programs and tests, which no profile has.
 NOT_OF_PROFILES = ("library", "row", "simulated", "has_rc", "lacks_inline_silently", "joins_write_and_message",
                    "reads_empty_list", "retry_count", "negates_errors")
 NEGATED = ("full_queue_error", "inline_error", "sge_error", "opcode_error", "invalid_error", "early_error",
            "failed_error", "receive_sge_error", "srq_error", "srq_recv_error")
-# Of these, reports of rpma-check have the others; sizing is code.
+# Of these, reports of devices have the others; sizing is code.
 NOT_OF_REPORTS = ("library", "row", "simulated", "kernel_driver", "prefix", "transport", "sizing", "negates_errors")
 # Limits that follow from others.
 SHARED_LIMITS = ("max_send_sge", "max_recv_sge", "attr.max_srq", "attr.max_srq_wr", "attr.max_srq_sge")
@@ -42,7 +42,7 @@ PREFIXES = {"atomic_cap": "IBV_ATOMIC_", "device_cap_flags": "IBV_DEVICE_", "sou
 TRANSPORTS = {"IB": "SIM_INFINIBAND", "RoCE": "SIM_ROCE", "iWARP": "SIM_IWARP"}
 # How the device uses the timeout of a program; firmware and limits are not simulated.
 TIMEOUTS = {"ignored": "SIM_TIMEOUT_IGNORED", "TCP": "SIM_TIMEOUT_OF_TCP"}
-# The traps of rpma-info: names of driver.cc, the property, its values.
+# The traps for programs: the name of each, the property, its values.
 TRAPS = (("NO_RC", "has_rc", "no"), ("NO_FENCE", "fences_writes", "no"), ("NO_INLINE", "max_inline", "no"),
          ("NO_TIMEOUT", "timeout", "ignored TCP"), ("NO_SRQ", "has_srq", "no"),
          ("NO_SEND_IMM", "has_send_imm", "no"), ("NO_WRITE_IMM", "has_write_imm", "no"),
@@ -55,7 +55,7 @@ class Row:
     """Devices with the same value of a property, and where the value is from."""
 
     def __init__(self, number, row):
-        self.where = f"sim/device/devices.tsv:{number}"
+        self.where = f"device/devices.tsv:{number}"
         self.property, self.patterns = row["property"], row["devices"].split()
         self.value, self.sources = row["value"], row["sources"].split(" | ")
 
@@ -132,7 +132,7 @@ def drivers_with(condition):
 
 
 def cells(key):
-    """{row of the tables of rpma_devices(7): the values of its devices}"""
+    """{row of a table of drivers: the values of its devices}"""
     found = {}
     for device in read_devices().values():
         values = found.setdefault(device.get("row", device["library"]), [])
@@ -141,7 +141,7 @@ def cells(key):
     return {name: ", ".join(value for value in values if value != "no") or "no" for name, values in found.items()}
 
 
-# ---- reports of rpma-check ------------------------------------------------------------------
+# ---- reports of devices ----------------------------------------------------------------------
 
 
 @functools.cache
@@ -245,7 +245,7 @@ def fabric():
            "const size_t sim_profile_count = sizeof(sim_profiles) / sizeof(sim_profiles[0]);\n"
 
 
-def info():
+def drivers():
     """A row for each driver of the kernel, and for each transport if the traps differ."""
     rows = {}
     for device in read_devices().values():
@@ -296,7 +296,7 @@ def values_in_c(key):
 
 
 if __name__ == "__main__":
-    made = {"fabric": fabric, "info": info, "replay": replay}.get(sys.argv[1] if len(sys.argv) == 2 else None)
+    made = {"fabric": fabric, "drivers": drivers, "replay": replay}.get(sys.argv[1] if len(sys.argv) == 2 else None)
     if not made:
         sys.exit(__doc__.strip())
     print("// Made by sim/device/devices.py of sim/device/devices.tsv.\n")

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Copyright 2026, the librpma developers
+// Copyright 2026, the rdma-sim developers
 
 // profile.h -- the members of the devices that devices.tsv describes, for the fabric
 // and for the fakes of the unit tests. devices.py makes sim_profiles of that table.
@@ -49,7 +49,7 @@ extern const struct sim_sizing sim_sizes_mlx5, sim_sizes_mlx4, sim_sizes_irdma,
     sim_sizes_qedr, sim_sizes_siw;
 
 struct sim_profile {
-    const char *name;   // as in rpma_devices(7); with the transport if there are several
+    const char *name;   // as in rdma-sim-devices(7); with the transport if there are several
     const char *driver; // the target of /sys/class/infiniband/*/device/driver
     const char *prefix; // devices are called prefix0, prefix1 ...
     enum sim_transport transport;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Copyright 2026, the librpma developers
+// Copyright 2026, the rdma-sim developers
 
 // tests/drivers compares these sizes with those of the drivers. The functions below are those
 // of rdma-core 56, providers/, and of Linux 6.1, drivers/infiniband/hw/.

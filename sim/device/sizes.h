@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Copyright 2026, the librpma developers
+// Copyright 2026, the rdma-sim developers
 
 // sizes.h -- how the user-space drivers size queues, and how much of a send queue a request
 // uses.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Copyright 2026, the librpma developers */
+/* Copyright 2026, the rdma-sim developers */
 
 /* common.h -- shared by the programs of rdma-sim-explore(1): records in a region of the server
  */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Copyright 2026, the librpma developers */
+/* Copyright 2026, the rdma-sim developers */
 
 /* receive.c -- a receive is posted before the other side can send */
 

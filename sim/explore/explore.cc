@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Copyright 2026, the librpma developers
+// Copyright 2026, the rdma-sim developers
 
 // explore.cc -- runs schedules until one has a finding; then shortens, prints and saves it
 
@@ -77,7 +77,7 @@ sim::VirtualClock *map_clock(const std::string &path) {
     return static_cast<sim::VirtualClock *>(page);
 }
 
-sim::ExploredFaults possible_faults(const Settings &settings,
+sim::ExploredFaults possible_faults(const ExploreSettings &settings,
                                     const std::vector<std::string_view> &names) {
     sim::ExploredHosts hosts;
     for (unsigned host = 1; host <= settings.fabric.hosts; host++)
@@ -94,7 +94,7 @@ sim::ExploredFaults possible_faults(const Settings &settings,
 }
 
 // Those after which no program starts.
-sim::ExploredFaults power_failures(const Settings &settings) {
+sim::ExploredFaults power_failures(const ExploreSettings &settings) {
     const auto is_named = [&](std::string_view name) {
         return settings.fault_kinds.empty() ||
                std::ranges::find(settings.fault_kinds, name) != settings.fault_kinds.end();
@@ -182,19 +182,6 @@ std::string first_line(const std::string &path) {
     return printable(line.substr(0, line.find('\n')));
 }
 
-// Other bytes than printable ones would change the terminal, or end the line.
-std::string printable(std::string_view text) {
-    std::string result;
-    for (const char byte : text) {
-        char code[8] = {byte};
-        const auto value = static_cast<unsigned char>(byte);
-        if ((value < ' ' && byte != '\t') || value == 0x7f)
-            snprintf(code, sizeof(code), "\\x%02x", value);
-        result += code;
-    }
-    return result;
-}
-
 int Exploration::wait_for(pid_t pid) {
     int status = 0;
     pollfd event = {signals.descriptor(), POLLIN, 0};
@@ -218,7 +205,7 @@ namespace {
 
 class Explorer {
   public:
-    Explorer(Settings &settings, const Libraries &libraries);
+    Explorer(ExploreSettings &settings, const Libraries &libraries);
     int main();
 
   private:
@@ -243,12 +230,12 @@ class Explorer {
     void report_differences() const;
     int replay_saved();
 
-    Settings &settings_;
+    ExploreSettings &settings_;
     Directory directory_;
     Exploration exploration_;
 };
 
-Explorer::Explorer(Settings &settings, const Libraries &libraries)
+Explorer::Explorer(ExploreSettings &settings, const Libraries &libraries)
     : settings_(settings),
       directory_(""), exploration_{settings,
                                    libraries,
@@ -431,6 +418,6 @@ int Explorer::main() {
 
 } // namespace
 
-int explore(Settings &settings, const Libraries &libraries) {
+int explore(ExploreSettings &settings, const Libraries &libraries) {
     return Explorer(settings, libraries).main();
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Copyright 2026, the librpma developers
+// Copyright 2026, the rdma-sim developers
 
 // explore.hh -- "rdma-sim explore": one schedule of programs that run one at a time
 
@@ -10,9 +10,20 @@
 #include <map>
 #include <random>
 
-#include "../../sim/explore/choices.hh"
 #include "../run/sim.hh"
 #include "../server/server.hh"
+#include "choices.hh"
+#include "finding.hh"
+
+struct ExploreSettings : Settings {
+    bool explores = false;
+    uint64_t first_seed = 1, last_seed = 1000;
+    std::string check, save, replay;
+    std::vector<std::string_view> fault_kinds; // empty: all kinds
+    std::vector<std::string> arguments;        // saved with a finding
+    Finding finding;                           // the replayed one
+    std::vector<std::string> differences;      // from its environment
+};
 
 // The choices of a schedule: random ones, or recorded ones.
 class Chooser {
@@ -60,7 +71,7 @@ class OriginalFile {
 
 // The state that all schedules share.
 struct Exploration {
-    Settings &settings;
+    ExploreSettings &settings;
     const Libraries &libraries;
     const Directory &directory;
     sim::ExploredFaults faults, power_failures; // power_failures: after the programs' end
@@ -135,7 +146,7 @@ class Schedule : sim::Watcher, sim::Machines {
     std::string output_path(const Process &process, const char *suffix) const;
 
     Exploration &exploration_;
-    Settings &settings_;
+    ExploreSettings &settings_;
     const uint64_t seed_;
     Chooser &chooser_;
     const bool is_traced_;
@@ -156,8 +167,8 @@ std::string describe(const sim::CallName *call, const std::vector<std::byte> &re
 std::string describe(const ibv_wc &wc);
 
 // explore.cc
-int open_output(const std::string &path);                    // creates the file, or empties it
-std::string first_line(const std::string &path);             // empty if there is none
-int explore(Settings &settings, const Libraries &libraries); // returns the exit status
+int open_output(const std::string &path);        // creates the file, or empties it
+std::string first_line(const std::string &path); // empty if there is none
+int explore(ExploreSettings &settings, const Libraries &libraries); // returns the exit status
 
 #endif // RDMA_SIM_EXPLORE_HH

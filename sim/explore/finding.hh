@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Copyright 2026, the librpma developers
+// Copyright 2026, the rdma-sim developers
 
 // finding.hh -- the file of --save and --replay
 
@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "../../sim/explore/choices.hh"
+#include "choices.hh"
 
 struct SavedFile {
     std::string digest;

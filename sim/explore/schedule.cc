@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Copyright 2026, the librpma developers
+// Copyright 2026, the rdma-sim developers
 
 // schedule.cc -- one schedule: unchanged programs that run one at a time, in virtual time
 //

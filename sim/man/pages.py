@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-# Copyright 2026, the librpma developers
+# Copyright 2026, the rdma-sim developers
 
 """Completes the manual pages of rdma-sim: pages.py TARGET
 
@@ -22,7 +22,7 @@ import devices
 MACROS = [(r"(?P<a>[\w-]+)\((?P<b>\d)\)", "Xr {a} {b}"), (r"(?P<a>\w+)\(\)", "Fn {a}"),
           (r"§(?P<a>.+)", "Sx {a}"), (r"`errno`", "Va errno"), (r"`(?P<a>\w+ \w+)`", 'Vt "{a}"'),
           (r"`\*(?P<a>\w+)`", "Pf * Fa {a}"), (r"`(?P<a>\w+)`", "Fa {a}"),
-          (r"(?P<a>RPMA_E_\w+|E[A-Z]{3,})", "Er {a}"), (r"(?P<a>[A-Z]\w*_\w+|NULL)", "Dv {a}")]
+          (r"(?P<a>[A-Z]+_E_\w+|E[A-Z]{3,})", "Er {a}"), (r"(?P<a>[A-Z]\w*_\w+|NULL)", "Dv {a}")]
 WORD = re.compile(r"(?P<before>\(?)(?P<core>`[^`]+`|[\w§-]+\(\d?\)|.*?)(?P<after>[.,:;)]*)")
 WIDTH = 78
 # Without the first string, groff 1.22 prints the volume of BSD. The spaces of the
@@ -86,6 +86,12 @@ def before(text, section, part):
     return text.replace(f"\n.Sh {section}\n", f"\n{part}.Sh {section}\n", 1)
 
 
+def of_cell(value):
+    """The value without an example; that of a feature which the device lacks is a dash."""
+    value = devices.of_table(value)
+    return r"\(en" if value == "no" else value
+
+
 def with_devices(text):
     """The text with rows of tables, values and lists of drivers from devices.tsv: contract/README.md."""
     def rows(match):
@@ -93,7 +99,12 @@ def with_devices(text):
         return "".join(f".It {' Ta '.join(map(quoted, (name, *(column[name] for column in columns))))}\n"
                        for name in columns[0]).replace("Ta no", r"Ta \(en")
 
+    def profiles(match):
+        return "".join(f".It {' Ta '.join(map(quoted, (name, *(of_cell(device[key]) for key in match[1].split()))))}\n"
+                       for name, device in devices.read_devices().items() if device["simulated"] == "yes")
+
     text = re.sub(r'^\.\\" devices: (.*)\n', rows, text, flags=re.M)
+    text = re.sub(r'^\.\\" profiles: (.*)\n', profiles, text, flags=re.M)
     text = text.replace("@kernel_drivers@", joined(devices.kernel_drivers()))
     text = re.sub(r"@([\w-]+):([\w.]+)@", lambda match: devices.read_devices()[match[1]][match[2]], text)
     return re.sub(r"@([\w.]+=\w+)@", lambda match: joined(devices.drivers_with(match[1])), text)

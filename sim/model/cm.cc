@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Copyright 2026, the librpma developers
+// Copyright 2026, the rdma-sim developers
 
 // cm.cc -- the requests to the connection manager. Each returns an error number, as the
 // function of Linux, drivers/infiniband/core/ucma.c, that has its name.

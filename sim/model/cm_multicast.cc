@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Copyright 2026, the librpma developers
+// Copyright 2026, the rdma-sim developers
 
 // cm_multicast.cc -- multicast groups that CM IDs join: Linux, drivers/infiniband/core/cma.c.
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Copyright 2026, the librpma developers
+// Copyright 2026, the rdma-sim developers
 
 // faults.hh -- the faults of hosts, devices, links and programs: one table for rdma-sim's
 // --fault, for explore --faults, and for their help

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Copyright 2026, the librpma developers
+// Copyright 2026, the rdma-sim developers
 
 // netlink.cc -- NETLINK_RDMA, as Linux 6.1, drivers/infiniband/core/nldev.c: each function
 // names the one that it imitates. The order of attributes is that of the kernel, too.

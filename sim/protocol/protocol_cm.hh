@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Copyright 2026, the librpma developers
+// Copyright 2026, the rdma-sim developers
 
 // protocol_cm.hh -- the requests of librdmacm to the connection manager of the fabric.
 //

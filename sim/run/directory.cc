@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Copyright 2026, the librpma developers
+// Copyright 2026, the rdma-sim developers
 
 // directory.cc -- the directory of a fabric: its socket, and for each host the files about RDMA
 // devices that replace those of the kernel

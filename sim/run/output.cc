@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Copyright 2026, the librpma developers
+// Copyright 2026, the rdma-sim developers
 
 // output.cc -- the output of programs with the host before each line, and that of rdma-sim
 
@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <climits>
 #include <csignal>
+#include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -28,6 +29,30 @@ bool is_writable(int fd) {
 }
 
 } // namespace
+
+void refuse(const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    char *line = nullptr;
+    const int length = vasprintf(&line, format, arguments);
+    va_end(arguments);
+    Exit refusal = {EXIT_USAGE, length < 0 ? format : line};
+    free(line);
+    throw refusal;
+}
+
+// Other bytes than printable ones would change the terminal, or end the line.
+std::string printable(std::string_view text) {
+    std::string result;
+    for (const char byte : text) {
+        char code[8] = {byte};
+        const auto value = static_cast<unsigned char>(byte);
+        if ((value < ' ' && byte != '\t') || value == 0x7f)
+            snprintf(code, sizeof(code), "\\x%02x", value);
+        result += code;
+    }
+    return result;
+}
 
 void fail_output(const char *stream, int error) {
     if (error == EPIPE)

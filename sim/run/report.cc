@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Copyright 2026, the librpma developers
+// Copyright 2026, the rdma-sim developers
 
-// report.cc -- a report of rpma-check as a device: the profile of its driver, with the
+// report.cc -- a report of a device as a device: the profile of its driver, with the
 // attributes and answers of the report
 
 #include "sim.hh"
@@ -162,7 +162,7 @@ class Replay {
 const json &Replay::member(const json &object, const char *name, json::value_t type) const {
     const auto found = object.find(name);
     if (found == object.end() || found->type() != type)
-        fail(std::string("it is not a report of rpma-check: '") + name +
+        fail(std::string("it is not a report of a device: '") + name +
              "' is missing or wrong");
     return *found;
 }
@@ -181,7 +181,7 @@ const sim_profile &Replay::base() const {
             return each;
     }
     fail("there is no device with the driver '" + driver + "' and the transport '" + transport +
-         "': rpma_devices(7) lists the drivers");
+         "': rdma-sim-devices(7) lists the drivers");
 }
 
 // Refuses a value that no device can have. Returns no value for one that the fabric cannot
@@ -326,7 +326,7 @@ const sim_profile *read_report(const std::string &path) {
     static std::forward_list<sim_profile> profiles; // the fabric keeps pointers
     const auto check_depth = [&](int depth, json::parse_event_t, const json &) {
         if (depth > MAX_DEPTH)
-            refuse("--device %s: it is not a report of rpma-check", path.c_str());
+            refuse("--device %s: it is not a report of a device", path.c_str());
         return true;
     };
     json report;
@@ -336,7 +336,7 @@ const sim_profile *read_report(const std::string &path) {
         refuse("--device %s: it is not JSON: byte %zu", path.c_str(), error.byte);
     }
     if (!report.is_object() || !report.contains("format"))
-        refuse("--device %s: it is not a report of rpma-check", path.c_str());
+        refuse("--device %s: it is not a report of a device", path.c_str());
     if (report["format"] != FORMAT)
         refuse("--device %s: the report has format %s; this rdma-sim reads %d", path.c_str(),
                report["format"].dump().c_str(), FORMAT);

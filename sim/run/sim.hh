@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Copyright 2026, the librpma developers
+// Copyright 2026, the rdma-sim developers
 
 // sim.hh -- rdma-sim: the parsed options, and the interfaces of the program's files
 
@@ -13,8 +13,6 @@
 #include <utility>
 #include <vector>
 
-#include "../explore/choices.hh"
-#include "../explore/finding.hh"
 #include "../model/faults.hh"
 #include "../server/pmem.hh"
 
@@ -59,25 +57,13 @@ struct Settings {
     std::string name, join;
     unsigned join_host = 1;
     std::vector<Command> commands;
-
-    // explore
-    bool explores = false;
-    uint64_t first_seed = 1, last_seed = 1000;
-    std::string check, save, replay;
-    std::vector<std::string_view> fault_kinds; // empty: all kinds
-    std::vector<std::string> arguments;        // saved with a finding
-    Finding finding;                           // the replayed one
-    std::vector<std::string> differences;      // from its environment
 };
 
-// options.cc
-Settings read_options(int argc, char *argv[]);
-
-// report.cc: returns the device of a report of rpma-check, or ends the program. Prints a line
+// report.cc: returns the device of a report of a device, or ends the program. Prints a line
 // with what the fabric cannot replay.
 const sim_profile *read_report(const std::string &path);
 
-// explore.cc
+// output.cc
 std::string printable(std::string_view text); // with \xNN for control characters
 
 // check.cc: refuses a command that cannot run on the fabric.

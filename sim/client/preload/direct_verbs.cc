@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Copyright 2026, the librpma developers
+// Copyright 2026, the rdma-sim developers
 
 // direct_verbs.cc -- the functions of libmlx5 and libefa with a parameter of libibverbs
 //

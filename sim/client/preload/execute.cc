@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Copyright 2026, the librpma developers
+// Copyright 2026, the rdma-sim developers
 
 // execute.cc -- the functions of the C library that execute a program: the run ends if the
 // program would run outside the fabric

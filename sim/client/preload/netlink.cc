@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Copyright 2026, the librpma developers
+// Copyright 2026, the rdma-sim developers
 
 // netlink.cc -- netlink sockets whose requests this library executes in the process
 //
@@ -43,7 +43,7 @@ constexpr uint32_t MAX_SOCKETS = 512; // of a process and a protocol
 
 // The abstract name of a socket: a prefix that fits into a sockaddr_nl, the protocol, "/" and
 // the port. Two sockets cannot have the same name, as two of the kernel cannot have one port.
-constexpr char PREFIX[] = "\0rpma-nl";
+constexpr char PREFIX[] = "\0sim-nl";
 constexpr size_t PREFIX_SIZE = sizeof(PREFIX) - 1;
 constexpr size_t PREFIX_END = offsetof(sockaddr_un, sun_path) + PREFIX_SIZE;
 struct Name {

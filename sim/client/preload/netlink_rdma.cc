@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Copyright 2026, the librpma developers
+// Copyright 2026, the rdma-sim developers
 
 // netlink_rdma.cc -- NETLINK_RDMA: rdma-sim executes the requests, because it has the objects
 // of all processes

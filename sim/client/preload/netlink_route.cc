@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Copyright 2026, the librpma developers
+// Copyright 2026, the rdma-sim developers
 
 // netlink_route.cc -- the interfaces, addresses, routes and neighbors of a host, for the
 // requests of NETLINK_ROUTE that read

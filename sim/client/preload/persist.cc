@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Copyright 2026, the librpma developers
+// Copyright 2026, the rdma-sim developers
 
 // persist.cc -- maps files of --pmem as on FS-DAX, and sends rdma-sim the ranges that a program
 // makes persistent

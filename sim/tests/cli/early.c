@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Copyright 2026, the librpma developers
+// Copyright 2026, the rdma-sim developers
 
 // early.c -- a library whose constructor runs before that of the preloaded library: prints the
 // name of the host, the index of its interface, and whether its device has a directory

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-# Copyright 2026, the librpma developers
+# Copyright 2026, the rdma-sim developers
 """Tests the programs of examples/: examples.py RDMA_SIM EXAMPLES    EXAMPLES is the directory of the programs"""
 
 import pathlib

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-# Copyright 2026, the librpma developers
+# Copyright 2026, the rdma-sim developers
 """rdma-sim explore: the commands of its tutorial, replays, and invalid commands.
 
 usage: explore.py RDMA-SIM PAGE EXAMPLES    EXAMPLES is examples/verbs of the sources

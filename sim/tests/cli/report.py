@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-# Copyright 2026, the librpma developers
+# Copyright 2026, the rdma-sim developers
 """Tests rdma-sim --device FILE, a report of a device: report.py RDMA_SIM REPORT_TEST CONFORMANCE EXCHANGE"""
 
 import contextlib
@@ -154,7 +154,7 @@ def broken():
     yield "another format", good | {"format": 2}, "the report has format 2; this rdma-sim reads 1"
     yield "a format that is no number", good | {"format": {"a": 1}}, 'has format {"a":1}'
     for content in (b"1", b"null", b"[]", b"{}", b'"text"', json.dumps([good]).encode()):
-        yield f"{content[:20]}", content, "it is not a report of rpma-check"
+        yield f"{content[:20]}", content, "it is not a report of a device"
     for content, name in without:
         yield f"no {name}", content, f"'{name}' is missing or wrong"
         yield f"another {name}", good | {name: 1}, f"'{name}' is missing or wrong"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Copyright 2026, the librpma developers
+// Copyright 2026, the rdma-sim developers
 
 // report_test.cc -- compares the devices of reports with profiles: report_test [FILE NAME]... A
 // line names each report whose device differs from the profile in a member other than the

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-# Copyright 2026, the librpma developers
+# Copyright 2026, the rdma-sim developers
 """
 Checks that the fabric uses, refuses or knowingly ignores each member and flag that a program
 passes to libibverbs and librdmacm.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Copyright 2026, the librpma developers
+// Copyright 2026, the rdma-sim developers
 
 // unsupported.cc -- calls each function, and each function with an argument, that the fabric
 // does not support: exactly one line names the function and the feature, and the call fails

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-# Copyright 2026, the librpma developers
+# Copyright 2026, the rdma-sim developers
 """
 Checks that the fabric has each function of libibverbs and librdmacm, and that each function that it does not support
 prints one line.

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Copyright 2026, the librpma developers
+// Copyright 2026, the rdma-sim developers
 
 // verbs_test.cc -- libibverbs.so.1 on a fabric in the same process. The expected values are
 // those of the InfiniBand Architecture Specification, volume 1, chapter 9, and of Linux,
 // drivers/infiniband.
 
-#include "../../server/direct.hh"
+#include "../../direct/direct.hh"
 #include "connect_qp.hh"
 
 #include <cerrno>

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-# Copyright 2026, the librpma developers
+# Copyright 2026, the rdma-sim developers
 """
 Compares results with recorded ones: compare.py RECORD [--device FILE] -- COMMAND runs COMMAND,
 which prints a line per case: its name, a tab, its result. FILE has the results of another device

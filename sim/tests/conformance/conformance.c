@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Copyright 2026, the librpma developers
+// Copyright 2026, the rdma-sim developers
 
 // conformance.c -- calls libibverbs and librdmacm, and prints a line per case: its name, a tab,
 // its result. The fakes and a real device must have the same results; README.md describes the

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Copyright 2026, the librpma developers
+// Copyright 2026, the rdma-sim developers
 
 // exchange.c -- posts requests between two connected QPs, and prints the completions, data and
 // events of both sides. The output has the format of conformance.c.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Copyright 2026, the librpma developers
+// Copyright 2026, the rdma-sim developers
 
 // main.c -- runs all cases of conformance.c or of exchange.c; with "each", every case in a
 // process of its own, so that a step that a device refuses ends one case

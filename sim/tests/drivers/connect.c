@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Copyright 2026, the librpma developers
+// Copyright 2026, the rdma-sim developers
 
 // connect.c -- connects queue pairs of an iWARP device of rdma-sim by the connection manager,
 // which alone can connect them. Both are of this process.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Copyright 2026, the librpma developers
+// Copyright 2026, the rdma-sim developers
 
 // questions.c -- asks the first device of the machine about its queues, and prints a line per
 // question: its name, a tab, the result. The device is a user-space driver of rdma-core without

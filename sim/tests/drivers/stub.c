@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Copyright 2026, the librpma developers
+// Copyright 2026, the rdma-sim developers
 
 // stub.c -- the kernel's side of uverbs, for LD_PRELOAD: it lets the user-space drivers of
 // rdma-core open a device that does not exist, create objects and post.

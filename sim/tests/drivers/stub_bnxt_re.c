@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Copyright 2026, the librpma developers
+// Copyright 2026, the rdma-sim developers
 
 // stub_bnxt_re.c -- bnxt_re, with the limits of a BCM57508 (linux hw/bnxt_re/qplib_sp.c)
 

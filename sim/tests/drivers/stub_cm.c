@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Copyright 2026, the librpma developers
+// Copyright 2026, the rdma-sim developers
 
 // stub_cm.c -- the kernel's side of librdmacm (linux core/ucma.c): every address belongs to the
 // device, and every connect succeeds. librdmacm creates the QPs on the driver, and moves them

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Copyright 2026, the librpma developers
+// Copyright 2026, the rdma-sim developers
 
 // stub_cxgb4.c -- cxgb4, with the limits of a T6 (linux hw/cxgb4/)
 

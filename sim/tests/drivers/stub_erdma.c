@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Copyright 2026, the librpma developers
+// Copyright 2026, the rdma-sim developers
 
 // stub_erdma.c -- erdma (linux hw/erdma/erdma_verbs.c and erdma_verbs.h)
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Copyright 2026, the librpma developers
+// Copyright 2026, the rdma-sim developers
 
 // stub_hns.c -- hns, with the limits of a HIP09 (linux hw/hns/hns_roce_hw_v2.h)
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Copyright 2026, the librpma developers
+// Copyright 2026, the rdma-sim developers
 
 // stub_irdma.c -- irdma, with the limits of an E810 (linux hw/irdma/icrdma_hw.c, user.h)
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Copyright 2026, the librpma developers
+// Copyright 2026, the rdma-sim developers
 
 // stub_mana.c -- mana, whose limits are those of its firmware (linux hw/mana/). libmana creates
 // QPs of type RC since rdma-core 53.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Copyright 2026, the librpma developers
+// Copyright 2026, the rdma-sim developers
 
 // stub_mlx4.c -- mlx4, with the limits of a ConnectX-3 (linux hw/mlx4/main.c)
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Copyright 2026, the librpma developers
+// Copyright 2026, the rdma-sim developers
 
 // stub_mlx5.c -- mlx5, with the limits of a ConnectX-6 (linux hw/mlx5/main.c,
 // set_ucontext_resp)

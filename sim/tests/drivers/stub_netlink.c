@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Copyright 2026, the librpma developers
+// Copyright 2026, the rdma-sim developers
 
 // stub_netlink.c -- the kernel's side of NETLINK_RDMA (linux core/nldev.c): libibverbs finds
 // the device, and the number of its driver, in these messages.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Copyright 2026, the librpma developers
+// Copyright 2026, the rdma-sim developers
 
 // stub_rxe.c -- rdma_rxe (linux sw/rxe/rxe_qp.c, rxe_queue.c, rxe_param.h), which keeps all
 // requests

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Copyright 2026, the librpma developers
+// Copyright 2026, the rdma-sim developers
 
 // stub_siw.c -- siw, whose queues the kernel allocates (linux sw/siw/siw_verbs.c and siw.h)
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Copyright 2026, the librpma developers
+// Copyright 2026, the rdma-sim developers
 
 // cm_test.cc -- the connection manager of the fabric, without processes. The expected values
 // are those of Linux, drivers/infiniband/core; the comment of a test names the function.

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Copyright 2026, the librpma developers
+// Copyright 2026, the rdma-sim developers
 
 // faults_test.cc -- each fault of the table, on each device that can have it, by time and by
 // call: two hosts do the same work with it and without, and the results differ.
 
+#include "../../direct/direct.hh"
 #include "../../model/faults.hh"
 #include "../../protocol/protocol_cm.hh"
-#include "../../server/direct.hh"
 #include "../client/connect_qp.hh"
 
 #include <arpa/inet.h>

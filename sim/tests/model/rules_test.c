@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Copyright 2026, the librpma developers
+// Copyright 2026, the rdma-sim developers
 
 // rules_test.c -- the rules that the fabric and the fakes of the unit tests share, of a device
 // whose limits and error numbers all differ. The sources of the expected values are named in

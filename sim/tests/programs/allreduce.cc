@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Copyright 2026, the librpma developers
+// Copyright 2026, the rdma-sim developers
 
 // allreduce.cc -- adds numbers of two processes with Gloo over verbs: allreduce DEVICE RANK
 // DIRECTORY

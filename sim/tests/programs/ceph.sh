@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# Copyright 2026, the librpma developers
+# Copyright 2026, the rdma-sim developers
 #
 # ceph.sh -- a monitor of Ceph on host1 whose messages use RDMA: ceph.sh DIRECTORY
 set -eu

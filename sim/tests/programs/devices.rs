@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Copyright 2026, the librpma developers
+// Copyright 2026, the rdma-sim developers
 
 // devices.rs -- accepts a connection, or connects and reads the private data of the server:
 // devices [ADDRESS of the server]

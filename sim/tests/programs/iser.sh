@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# Copyright 2026, the librpma developers
+# Copyright 2026, the rdma-sim developers
 #
 # iser.sh -- a target of tgt with iSER and one disk: iser.sh DIRECTORY, in which it creates the file "ready"
 set -eu

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-# Copyright 2026, the librpma developers
+# Copyright 2026, the rdma-sim developers
 """Migrates a guest of QEMU over RDMA, and prints the last event: migrate.py ADDRESS of the other QEMU [CAPABILITY]"""
 
 import json

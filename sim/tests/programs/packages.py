@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-# Copyright 2026, the librpma developers
+# Copyright 2026, the rdma-sim developers
 """
 Tries the packages of Debian that depend on libibverbs1 or librdmacm1, and programs of other languages, on the
 simulated fabric. Prints TAP.
@@ -12,6 +12,7 @@ packages.tsv has the result of each package, and rdma-sim(1) shows it. The cases
 true: a command, and what its output contains.
 """
 
+import os
 import pathlib
 import re
 import shlex
@@ -232,8 +233,8 @@ def try_package(fixture, package, cases):
         print(f"# {shlex.join(words)}", flush=True)
 
 
-# Tried by run.py.
-ELSEWHERE = {"librpma0"}
+# Packages that tests of another project try.
+ELSEWHERE = set(os.environ.get("TRIED_ELSEWHERE", "").split())
 
 
 def check_list():

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-# Copyright 2026, the librpma developers
+# Copyright 2026, the rdma-sim developers
 """
 Runs rdma-core's own tests, which Debian's python3-pyverbs installs, and prints a line per test: its
 name, a tab, its result.

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-# Copyright 2026, the librpma developers
+# Copyright 2026, the rdma-sim developers
 """Runs unchanged programs of Debian on the simulated fabric, as an ordinary user if one can
 access the build directory. Prints TAP.
 

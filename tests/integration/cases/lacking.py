@@ -27,8 +27,8 @@ def still_works(server, client):
     disconnect(client, server)
 
 
-@case("lacking", "rpma_send_with_imm, rpma_write_with_imm, immediate data in a batch: refused with a log line, and the "
-      "connection works", lacks=lab.IMMEDIATE_DATA)
+@case("lacking", "immediate data, of rpma_send_with_imm, rpma_write_with_imm and a batch: refused with a log line, and "
+      "the connection works", lacks=lab.IMMEDIATE_DATA)
 def immediate_data(test):
     server, client = connected(test)
     client.refuses("RPMA_E_PROVIDER", "send-imm", mr=0, len=8, imm=1)

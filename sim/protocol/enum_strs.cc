@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Copyright 2026, the librpma developers
+// Copyright 2026, the rdma-sim developers
 
 // enum_strs.cc -- names of values, and rates. rdma-core's man pages and programs show these
 // texts.

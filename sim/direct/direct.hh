@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Copyright 2026, the librpma developers
+// Copyright 2026, the rdma-sim developers
 
 // direct.hh -- the fabric in the process that uses libibverbs.so.1 and librdmacm.so.1.
 
@@ -7,7 +7,7 @@
 #define RDMA_SIM_DIRECT_HH 1
 
 #include "../client/client.hh"
-#include "server.hh"
+#include "../server/server.hh"
 
 #include <mutex>
 
