@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
 
-"""The exported symbols: of the original's releases (original/symbols.tsv), and of later releases (symbols.tsv)."""
+"""The exported symbols: of the original's releases (original/symbols.tsv), of later releases (symbols.tsv), and of the
+next release, which are the other functions of the header."""
 
 import csv
 import pathlib
+import re
+
+import public_header
 
 HERE = pathlib.Path(__file__).resolve().parent
 # The only name with two functions: a completion has 24 bytes in programs of 0.9.0, 32 in later ones.
@@ -30,13 +34,26 @@ def original_releases():
     return sorted({release for row in read_table("original/symbols.tsv") for release in row["releases"].split()}, key=version)
 
 
+def newest_release():
+    """The first release in NEWS.md, which may be the next one."""
+    return re.search(r"^## (\d+\.\d+\.\d+)$", (HERE.parent / "NEWS.md").read_text(encoding="utf-8"), flags=re.M)[1]
+
+
+def read_later():
+    """The rows of symbols.tsv, and those that it lacks until the next release."""
+    rows = read_table("symbols.tsv")
+    listed = {row["symbol"] for row in rows + read_table("original/symbols.tsv")}
+    node = "LIBRPMA_" + newest_release().rpartition(".")[0]
+    return rows + [{"symbol": name, "node": node} for name in public_header.declared_functions() if name not in listed]
+
+
 def read_symbols():
     """A row for each symbol at each node: its releases, whether new programs link to it, its function."""
     releases, newest = {}, {}
     for row in read_table("original/symbols.tsv"):
         for release in row["releases"].split():
             releases.setdefault((row["symbol"], node_of(release)), set()).add(release)
-    for row in read_table("symbols.tsv"):
+    for row in read_later():
         releases[row["symbol"], row["node"]] = {row["node"].removeprefix("LIBRPMA_") + ".0"}
     for symbol, node in releases:
         newest[symbol] = max(newest.get(symbol, node), node, key=lambda each: version(each.removeprefix("LIBRPMA_")))

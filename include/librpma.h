@@ -60,16 +60,21 @@ uint32_t rpma_version(void);
 
 /* ---- return codes ---------------------------------------------------------------------- */
 
-#define RPMA_E_UNKNOWN (-100000)         /* a failure without a known cause */
-#define RPMA_E_NOSUPP (-100001)          /* not supported here */
-#define RPMA_E_PROVIDER (-100002)        /* libibverbs or librdmacm failed: see log, errno */
-#define RPMA_E_NOMEM (-100003)           /* out of memory */
-#define RPMA_E_INVAL (-100004)           /* an argument is not valid */
-#define RPMA_E_NO_COMPLETION (-100005)   /* no completion is available now */
-#define RPMA_E_NO_EVENT (-100006)        /* no event is available now */
-#define RPMA_E_AGAIN (-100007)           /* not ready yet, or a queue is full: retry later */
-#define RPMA_E_SHARED_CHANNEL (-100008)  /* the completion channel is shared */
-#define RPMA_E_NOT_SHARED_CHNL (-100009) /* the completion channel is not shared */
+/* The first words of each comment, up to a colon, are the text of rpma_err_2str(). */
+
+/* Failures: */
+#define RPMA_E_UNKNOWN (-100000)  /* Unknown error: a failure without a known cause */
+#define RPMA_E_NOSUPP (-100001)   /* Not supported: by this device, region or other side */
+#define RPMA_E_PROVIDER (-100002) /* Provider error occurred: see the log, and errno */
+#define RPMA_E_NOMEM (-100003)    /* Out of memory */
+#define RPMA_E_INVAL (-100004)    /* Invalid argument */
+
+/* Would-block results, which are no failures: */
+#define RPMA_E_NO_COMPLETION (-100005)   /* No next completion available */
+#define RPMA_E_NO_EVENT (-100006)        /* No next event available */
+#define RPMA_E_AGAIN (-100007)           /* Temporary error, try again */
+#define RPMA_E_SHARED_CHANNEL (-100008)  /* Completion channel is shared */
+#define RPMA_E_NOT_SHARED_CHNL (-100009) /* Completion channel is not shared */
 
 /* Returns the text of a return code, including 0: static storage, never NULL. Cannot fail. */
 const char *rpma_err_2str(int ret);
@@ -77,10 +82,8 @@ const char *rpma_err_2str(int ret);
 /*
  * Returns the log message of the latest call that failed in the calling thread; "" if none has
  * failed, or if the log thresholds disabled its message. *provider_error (may be NULL) = its
- * error number of libibverbs or librdmacm, 0 if they returned none. Would-block results
- * (RPMA_E_AGAIN, RPMA_E_NO_COMPLETION, RPMA_E_NO_EVENT, RPMA_E_SHARED_CHANNEL,
- * RPMA_E_NOT_SHARED_CHNL) change neither. Storage of the thread, valid until its next call that
- * fails. Never NULL. Cannot fail.
+ * error number of libibverbs or librdmacm, 0 if they returned none. Would-block results change
+ * neither. Storage of the thread, valid until its next failure. Never NULL. Cannot fail.
  */
 const char *rpma_err_last_failure(int *provider_error);
 

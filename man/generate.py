@@ -7,8 +7,8 @@
 Adds the title, the version and the date to each page; the library, the prototypes, the section ERRORS and the first
 release of each function to a page of functions; the functions that return each rarer code to rpma_errors(7); all
 functions, by the sections of the header, to rpma_functions(7); the tables, values and lists of devices.tsv to the pages
-about devices; the addresses in the file contact to librpma(7) and to the pages of programs. sim/man/pages.py has what
-the pages of rdma-sim need as well.
+about devices; the error codes of the header to rpma_err_2str(3); the addresses in the file contact to librpma(7) and to
+the pages of programs. sim/man/pages.py has what the pages of rdma-sim need as well.
 """
 
 import datetime
@@ -21,6 +21,7 @@ sys.path += [str(pathlib.Path(__file__).resolve().parent.parent / folder) for fo
 
 import errors
 import pages as sim_pages
+import public_header
 import symbols
 from pages import HEAD, before, bugs, head, joined, mdoc, quoted, with_devices
 
@@ -207,7 +208,7 @@ def own_pages(source):
     """{name: text} of the pages of this folder."""
     entries = read_entries()
     header = (source / "include/librpma.h").read_text(encoding="utf-8")
-    texts = {path.name: with_devices(path.read_text(encoding="utf-8")) for path in sorted(source.glob("man/*.[137]"))}
+    texts = {path.name: with_devices(public_header.completed(path.read_text(encoding="utf-8"))) for path in sorted(source.glob("man/*.[137]"))}
     declared, made, start = prototypes(header), {}, head(source, "librpma", release_date(source))
     releases = symbols.first_releases()
     for name, text in texts.items():

@@ -33,7 +33,7 @@ SUBJECT = re.compile(r"[\w./*:, +-]+: \S.{0,70}[^.]")
 
 
 def read(path):
-    return path.read_text(encoding="utf-8")
+    return path.read_text(encoding="utf-8", errors="replace")
 
 
 def sources(*patterns):
@@ -41,6 +41,19 @@ def sources(*patterns):
         for path in sorted(ROOT.glob(pattern)):
             if path.is_file():
                 yield str(path.relative_to(ROOT)), read(path)
+
+
+def tracked():
+    """The text files of the project: those in git, or all of a tarball."""
+    if (ROOT / ".git").exists() and shutil.which("git"):
+        listed = subprocess.run(["git", "-c", f"safe.directory={ROOT}", "-C", str(ROOT), "ls-files", "-z"], capture_output=True,
+                                text=True, check=True).stdout.split("\0")
+    else:
+        listed = [str(path.relative_to(ROOT)) for path in ROOT.rglob("*") if not path.relative_to(ROOT).parts[0].startswith("build")]
+    for name in filter(None, listed):
+        path = ROOT / name
+        if path.is_file() and not path.is_symlink() and b"\0" not in path.read_bytes()[:8192]:
+            yield name
 
 
 def includes(text):
@@ -135,6 +148,20 @@ def check_suites():
     listed = set(re.findall(r"\w+", found[1])) - {"and"} if found else set()
     for name in sorted(left_out ^ listed):
         yield f"tests/README.md: the list of suites that are left out {'lacks' if name in left_out else 'has'} {name}"
+
+
+# CONTRIBUTING.md: a new error code changes the first three. The tables have the released codes, and rows of functions.
+CODES = {"include/librpma.h", "include/librpma.hpp", "man/rpma_errors.7", "contract/types.tsv", "contract/errors.tsv",
+         "contract/original/errors.tsv", "NEWS.md",
+         "tests/unit/objects/utils.c"}  # the texts of release 1.3.0
+
+
+def check_codes():
+    """All other files read the list of error codes from the header."""
+    codes = set(re.findall(r"^#define (RPMA_E_\w+)", read(ROOT / "include/librpma.h"), flags=re.M))
+    for name in tracked():
+        if name not in CODES and len(set(re.findall(r"\bRPMA_E_\w+", read(ROOT / name))) & codes) > 0.7 * len(codes):
+            yield f"{name} lists error codes: read them from include/librpma.h (contract/public_header.py)"
 
 
 def check_programs():

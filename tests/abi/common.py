@@ -18,7 +18,8 @@ SKIPPED = 77
 SONAME = "librpma.so.0"
 sys.path.append(str(ROOT / "contract"))
 
-from symbols import original_releases, read_symbols, version  # noqa: E402, F401
+import public_header  # noqa: E402
+from symbols import newest_release, original_releases, read_later, read_symbols, version  # noqa: E402, F401
 
 
 # Meson ends a test with SIGTERM; a normal exit also removes the temporary files.
@@ -38,8 +39,25 @@ def read_table(path):
         return list(csv.DictReader(table, delimiter="\t"))
 
 
+TYPES, SYMBOLS = ROOT / "contract" / "types.tsv", ROOT / "contract" / "symbols.tsv"
+
+
 def read_types():
-    return read_table(ROOT / "contract" / "types.tsv")
+    """The rows of types.tsv, and those of error codes that it lacks until the next release."""
+    rows = read_table(TYPES)
+    listed = {row["name"] for row in rows}
+    return rows + [{"kind": "macro", "name": code["name"], "member": "", "type_or_expression": f"({code['value']})",
+                    "value": code["value"], "first_release": newest_release(), "last_release": ""}
+                   for code in public_header.read_codes() if code["name"] not in listed]
+
+
+def write_tables():
+    """Adds the functions and error codes of a new release to symbols.tsv and types.tsv."""
+    for path, rows in ((SYMBOLS, read_later()), (TYPES, read_types())):
+        with open(path, "w", encoding="utf-8", newline="") as table:
+            writer = csv.DictWriter(table, rows[0], delimiter="\t", lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(rows)
 
 
 def project_version():

@@ -9,7 +9,7 @@ usage: header.py alone|macros|names|deprecated|cpp
 alone       the header compiles by itself under each language standard, without a warning
 macros      macros have the values of contract/types.tsv and the type of int or NULL; enumerators have
             the values
-names       the header declares exactly the names of the tables
+names       the header declares exactly the names of the tables, and functions and error codes of the next release
 deprecated  compilers report exactly the five dropped functions, and none with LIBRPMA_NO_DEPRECATED
 cpp         librpma.hpp and librpma_coroutine.hpp compile with the warnings of their users; the former
             calls each function, except those that rpma_cpp(7) leaves to C, and has each error code

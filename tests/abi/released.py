@@ -5,7 +5,8 @@
 """Compares the interface with that of the last release: contract/librpma.abi, which abidw made.
 
 usage: released.py check LIBRARY    nothing at the released version nodes has changed
-       released.py write LIBRARY    the same, then replaces the file
+       released.py write LIBRARY    the same, then replaces the file, and adds the new functions and
+                                    error codes to contract/symbols.tsv and contract/types.tsv
 
 abidw and abidiff examine a witness instead of the library: a C library with the header's prototypes
 and the library's default nodes. Its debug information has the types that programs see, independent of
@@ -129,6 +130,7 @@ def check(exported, writes=False):
         count = check_interface(RELEASED, directory / "today.abi")
         if writes:
             dump(made, RELEASED)
+            common.write_tables()
             return f"{len(exported)} functions in {RELEASED}"
     return f"{count} functions of the last release: they and their types have not changed"
 

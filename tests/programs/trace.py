@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
-"""Tests rpma-trace, its scripts and the probes of the library: trace.py SOURCE LIBRARY HAS_PROBES
+"""Tests rpma-trace, its scripts and the probes of the library: trace.py SOURCE BUILD LIBRARY HAS_PROBES
 
 The lab runs the scripts (tests/integration/cases/tracing.py); this test compares their probes
 with the library.
@@ -21,8 +21,8 @@ sys.dont_write_bytecode = True
 import harness
 from harness import Skipped, expect, expect_one_line, run, test
 
-SOURCE, LIBRARY, HAS_PROBES = pathlib.Path(sys.argv[1]).resolve(), os.path.realpath(sys.argv[2]), sys.argv[3] == "true"
-SCRIPTS = SOURCE / "programs/trace"
+SOURCE, LIBRARY, HAS_PROBES = pathlib.Path(sys.argv[1]).resolve(), os.path.realpath(sys.argv[3]), sys.argv[4] == "true"
+SCRIPTS = pathlib.Path(sys.argv[2]).resolve() / "programs/trace"
 PROGRAM = str(SCRIPTS / "rpma-trace")
 PAGE = SOURCE / "man/rpma_tracing.7"
 # The size of an argument in bytes, as in the description of a probe: negative if it is signed.
@@ -134,6 +134,14 @@ def runs():
             process.stdin.close()
         expect((done.stdout.split("\n"), done.stderr),
                (["-q", "--no-warnings", script, f"/proc/{process.pid}/root{LIBRARY}", str(process.pid), ""], ""), "--pid")
+
+
+@test("failures.bt names each error code of the header")
+def failures_names_codes():
+    declared = re.findall(r"^#define (RPMA_E_\w+) \((-\d+)\)", (SOURCE / "include/librpma.h").read_text(encoding="utf-8"), re.M)
+    named = re.findall(r'^\t@code\[(-\d+)\] = "(\w+)";$', (SCRIPTS / "failures.bt").read_text(encoding="utf-8"), re.M)
+    expect(bool(named), True, "names")
+    expect(sorted(named), sorted((value, name) for name, value in declared), "codes and names")
 
 
 @test("the library has the probes of the page, and the scripts and the page use only those")

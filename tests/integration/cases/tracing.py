@@ -14,7 +14,7 @@ from harness.side import ALWAYS, expect, wait_until
 
 from .data import send_until_full
 
-PROGRAM = os.path.join(lab.CHECKOUT, "programs", "trace", "rpma-trace")
+PROGRAM = os.path.join(lab.BUILD_DIR, "programs", "trace", "rpma-trace")
 LIBRARY = os.path.join(lab.BUILD_DIR, "src", "librpma.so.0")
 # Seconds: on an emulated machine bpftrace needs long to compile a script.
 SLOW = 600

@@ -3,6 +3,7 @@
 
 // main.cc -- one side of an integration test: executes the commands on its standard input
 
+#include "error_codes.h"
 #include "peer.hh"
 
 #include <cstdio>
@@ -46,20 +47,12 @@ Commands::Commands(std::initializer_list<std::pair<const char *const, Command>> 
 const char *code_name(int code) {
 #define NAME(code) \
     { code, #code }
-    static const std::map<int, const char *> names = {NAME(RPMA_E_UNKNOWN),
-                                                      NAME(RPMA_E_NOSUPP),
-                                                      NAME(RPMA_E_PROVIDER),
-                                                      NAME(RPMA_E_NOMEM),
-                                                      NAME(RPMA_E_INVAL),
-                                                      NAME(RPMA_E_NO_COMPLETION),
-                                                      NAME(RPMA_E_AGAIN),
-                                                      NAME(RPMA_E_NO_EVENT),
-                                                      NAME(RPMA_E_SHARED_CHANNEL),
+#define NAME_OF(code, text, is_failure) NAME(code),
+    static const std::map<int, const char *> names = {RPMA_ERROR_CODES(NAME_OF) //
                                                       NAME(ERR_TIMEOUT),
-                                                      NAME(RPMA_E_NOT_SHARED_CHNL),
-                                                      NAME(ERR_MISMATCH),
-                                                      NAME(ERR_SYSTEM),
+                                                      NAME(ERR_MISMATCH), NAME(ERR_SYSTEM),
                                                       NAME(ERR_CLOSED)};
+#undef NAME_OF
 #undef NAME
     const auto name = names.find(code);
     return name == names.end() ? "an undocumented code" : name->second;

@@ -19,6 +19,7 @@
 #include <thread>
 
 extern "C" {
+#include "error_codes.h"
 #include "fixture.h"
 }
 
@@ -73,6 +74,9 @@ static_assert(has_cq<rpma::conn &> && !has_cq<rpma::conn>);
 static_assert(has_rcq<rpma::conn &> && !has_rcq<rpma::conn>);
 static_assert(has_rcq<rpma::srq &> && !has_rcq<rpma::srq>);
 static_assert(rpma::detail::name_of<rpma_mr_reg>() == "rpma_mr_reg");
+#define IS_FAILURE_AS_IN_C(code, text, is_a_failure) \
+    static_assert(rpma::detail::is_failure(rpma::status{code}) == (is_a_failure));
+RPMA_ERROR_CODES(IS_FAILURE_AS_IN_C)
 
 // Functions that post, poll or wait cannot throw, and return a status.
 template <class... Results> constexpr bool are_statuses() {

@@ -9,24 +9,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "error_codes.h"
 #include "librpma.h"
 
 static const struct {
     const char *name;
     int code;
-} codes[] = {
-    {"0", 0},
-    {"RPMA_E_UNKNOWN", RPMA_E_UNKNOWN},
-    {"RPMA_E_NOSUPP", RPMA_E_NOSUPP},
-    {"RPMA_E_PROVIDER", RPMA_E_PROVIDER},
-    {"RPMA_E_NOMEM", RPMA_E_NOMEM},
-    {"RPMA_E_INVAL", RPMA_E_INVAL},
-    {"RPMA_E_NO_COMPLETION", RPMA_E_NO_COMPLETION},
-    {"RPMA_E_NO_EVENT", RPMA_E_NO_EVENT},
-    {"RPMA_E_AGAIN", RPMA_E_AGAIN},
-    {"RPMA_E_SHARED_CHANNEL", RPMA_E_SHARED_CHANNEL},
-    {"RPMA_E_NOT_SHARED_CHNL", RPMA_E_NOT_SHARED_CHNL},
-};
+} codes[] = {{"0", 0},
+#define NAMED(code, text, is_failure) {#code, code},
+             RPMA_ERROR_CODES(NAMED)};
 
 enum { MAX_ROWS = 1000 };
 

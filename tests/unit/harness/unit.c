@@ -3,6 +3,7 @@
 
 // unit.c -- setup, teardown and checks of every unit test.
 
+#include "error_codes.h"
 #include "fixture.h"
 
 #include <dirent.h>
@@ -171,9 +172,12 @@ static void check_outputs(const char *text, const char *file, int line) {
 
 // Would-block results are not errors, and an unknown event or completion may be harmless.
 static enum rpma_log_level level_of(int code) {
-    if (code == RPMA_E_NO_EVENT || code == RPMA_E_NO_COMPLETION ||
-        code == RPMA_E_SHARED_CHANNEL || code == RPMA_E_NOT_SHARED_CHNL || code == RPMA_E_AGAIN)
-        return RPMA_LOG_LEVEL_DEBUG;
+    static const int would_block[] = {
+#define NOT_A_FAILURE(code, text, is_failure) (is_failure) ? 0 : (code),
+        RPMA_ERROR_CODES(NOT_A_FAILURE)};
+    for (size_t i = 0; i < LENGTH(would_block); i++)
+        if (code == would_block[i])
+            return RPMA_LOG_LEVEL_DEBUG;
     return code == RPMA_E_UNKNOWN ? RPMA_LOG_LEVEL_WARNING : RPMA_LOG_LEVEL_ERROR;
 }
 

@@ -2,11 +2,12 @@
 // Copyright 2026, the librpma developers
 
 // arguments.c -- every argument that is rejected by its value alone. The cases are generated
-// from the conditions in contract/errors.tsv; the table below has values for those that are not
-// "name == NULL".
+// from the conditions in contract/errors.tsv: "name == NULL", "name == 0" and "name > number"
+// have their values in the condition, the table below has values for the others.
 
 #include "arguments.h"
 
+#include <ctype.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,7 +38,6 @@ static const struct violation {
     // clang-format off
     {"flags == 0", "possible: RPMA_F_COMPLETION_ALWAYS, RPMA_F_COMPLETION_ON_ERROR",
      .set = {{"flags", 0}}},
-    {"size == 0", "size is 0; possible: 1 and more", .set = {{"size", 0}}},
     {"(usage & 0xff) == 0",
      "possible: RPMA_MR_USAGE_*, one or more of them, RPMA_MR_USAGE_ATOMIC together",
      .set = {{"usage", 0}}, {RPMA_MR_USAGE_ATOMIC}},
@@ -85,20 +85,11 @@ static const struct violation {
     {"src == NULL && (offset", "offset 0, len 8; possible without memory: 0 and 0",
      .set = {{"src", 0}}},
     {"src == NULL && (offset", "src is NULL", .set = {{"src", 0}, {"offset", 1}, {"len", 0}}},
-    {"max_ops == 0", "max_ops is 0; possible: 1 and more", .set = {{"max_ops", 0}}},
-    {"retry_count > 7", "possible: 0 to 7", .set = {{"retry_count", 8}}, {UINT32_MAX}},
-    {"rnr_retry_count > 7", "possible: 0 to 7", .set = {{"rnr_retry_count", 8}}, {UINT32_MAX}},
-    {"timeout_ms > 8796093", "possible: 0 to 8796093",
-     .set = {{"timeout_ms", 8796094}}, {INT_MAX}},
-    {"timeout_ms > 655", "possible: 0 to 655",
-     .set = {{"timeout_ms", 656}}, {INT_MAX}},
-    {"port > 65535", "possible: 0 to 65535", .set = {{"port", 65536}}, {UINT32_MAX}},
     {"backlog > INT32_MAX", "possible: 0 to 2147483647",
      .set = {{"backlog", (uintptr_t)INT32_MAX + 1}}, {UINT32_MAX}},
     {"addr is no numeric address",
      "addr is host; possible: a numeric IPv4 or IPv6 address, or NULL",
      .set = {{"addr", (uintptr_t) "host"}}},
-    {"max_sge == 0", "max_sge is 0; possible: 1 and more", .set = {{"max_sge", 0}}},
     {"(work == NULL &&", .set = {{"work", 0}}},
     {"(receives == NULL &&", .set = {{"receives", 0}}},
     {"(receives == NULL &&", .set = {{"receives", 0}, {"count", UINT32_MAX}}},
@@ -108,8 +99,6 @@ static const struct violation {
     {"(bytes == NULL &&", .set = {{"bytes", 0}, {"len", UINT32_MAX}}},
     {"(mrs != NULL &&", "nmrs == NULL", .set = {{"nmrs", 0}}},
     {"(bytes != NULL &&", "len == NULL", .set = {{"len", 0}}},
-    {"count > 65535", "possible: 65535 at most", .set = {{"count", 65536}}, {UINT32_MAX}},
-    {"period_us > 65535", .set = {{"period_us", 65536}}, {UINT32_MAX}},
     // rdma_rxe makes a queue of 127 for a requested size of 100.
     {"limit > size", "limit is ", .set = {{"limit", 128}}, {UINT32_MAX}},
     {"index >= ", "the batch has 0 operations; possible: less than that",
@@ -126,7 +115,8 @@ static struct bad {
     const struct contract_row *row;
     char term[MAX_CONDITION];
     struct violation violation;
-    char null_name[32]; // storage for violation.set[0].name of a NULL term
+    char name[32]; // storage for violation.set[0].name of a term without a row
+    char logs[64]; // storage for violation.logs of such a term
 } bad[MAX_CASES];
 static struct CMUnitTest cases[MAX_CASES];
 static char names[MAX_CASES][64 + MAX_CONDITION];
@@ -178,12 +168,17 @@ static void add_case(const struct contract_row *row, const char *term,
     b->row = row;
     snprintf(b->term, sizeof(b->term), "%s", term);
     snprintf(names[count], sizeof(names[count]), "%s: %s", row->function, term);
-    if (violation) {
-        b->violation = *violation;
-    } else { // "name == NULL"
-        snprintf(b->null_name, sizeof(b->null_name), "%.*s", (int)strcspn(term, " "), term);
-        b->violation.set[0].name = b->null_name;
-        b->violation.logs = b->term;
+    b->violation = *violation;
+    if (!violation->set[0].name && !violation->full) { // the term names the argument
+        snprintf(b->name, sizeof(b->name), "%.*s", (int)strcspn(term, " "), term);
+        b->violation.set[0].name = b->name;
+    }
+    if (!violation->logs && b->violation.set[0].name == b->name) {
+        const bool is_pointer = strcmp(term + strlen(b->name), " == NULL") == 0;
+        snprintf(b->logs, sizeof(b->logs),
+                 is_pointer ? "%s" : "%s is %u; possible: ", is_pointer ? b->term : b->name,
+                 (unsigned)violation->set[0].value);
+        b->violation.logs = b->logs;
     }
     cases[count] = (struct CMUnitTest){names[count], is_refused, unit_setup, unit_teardown, b};
     count++;
@@ -198,16 +193,36 @@ static void add_violation(const struct contract_row *row, const char *term,
     }
 }
 
-static void add_term(const struct contract_row *row, const char *term) {
+// A term that contains its value: "name == NULL", "name == 0" or "name > number". Returns false
+// for all others.
+static bool add_plain_term(const struct contract_row *row, const char *term) {
     const size_t name = strspn(term, "abcdefghijklmnopqrstuvwxyz_0123456789");
-    if (name > 0 && strcmp(term + name, " == NULL") == 0) {
-        add_case(row, term, NULL);
-        return;
+    const char *rest = term + name;
+    char *end = NULL;
+    struct violation violation = {.term = term};
+    if (name == 0)
+        return false;
+    if (strncmp(rest, " > ", 3) == 0 && isdigit((unsigned char)rest[3])) {
+        violation.set[0].value = strtoul(rest + 3, &end, 10) + 1;
+        violation.others[0] = INT_MAX; // also of an unsigned number
+    } else if (strcmp(rest, " == NULL") != 0 && strcmp(rest, " == 0") != 0) {
+        return false;
     }
+    if (!end || !*end)
+        add_violation(row, term, violation);
+    return !end || !*end;
+}
+
+static void add_term(const struct contract_row *row, const char *term) {
+    bool found = false;
     for (size_t i = 0; i < LENGTH(violations); i++)
         if ((!violations[i].function || strcmp(violations[i].function, row->function) == 0) &&
-            strncmp(violations[i].term, term, strlen(violations[i].term)) == 0)
+            strncmp(violations[i].term, term, strlen(violations[i].term)) == 0) {
             add_violation(row, term, violations[i]);
+            found = true;
+        }
+    if (!found)
+        add_plain_term(row, term);
 }
 
 // Splits at "||" outside of brackets; the text after a semicolon is a remark.

@@ -5,6 +5,8 @@
 
 #include "unit.h"
 
+#include "error_codes.h"
+
 #include <limits.h>
 #include <stdio.h>
 
@@ -64,10 +66,22 @@ TEST_THAT(codes_have_messages) {
         {1, "Unknown error"},
         {-1, "Unknown error"},
         {INT_MIN, "Unknown error"},
-        {RPMA_E_NOT_SHARED_CHNL - 1, "Unknown error"},
     };
     for (size_t i = 0; i < LENGTH(cases); i++)
         assert_string_equal(rpma_err_2str(cases[i].code), cases[i].text);
+}
+
+TEST_THAT(each_code_has_its_own_message) {
+    static const int codes[] = {
+#define CODE(code, text, is_failure) code,
+        RPMA_ERROR_CODES(CODE)};
+    int lowest = 0;
+    for (size_t i = 0; i < LENGTH(codes); i++) {
+        lowest = codes[i] < lowest ? codes[i] : lowest;
+        for (size_t j = 0; j < i; j++)
+            assert_string_not_equal(rpma_err_2str(codes[i]), rpma_err_2str(codes[j]));
+    }
+    assert_string_equal(rpma_err_2str(lowest - 1), "Unknown error");
 }
 
 TEST_THAT(events_have_texts) {
