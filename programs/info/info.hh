@@ -15,9 +15,15 @@
 
 #include "report.hh"
 
+// The connections that a program plans, and the entries of each of their queues.
+struct plan_size {
+    uint64_t connections, queue;
+};
+
 // options.cc: "" is an option that was not given. Returns nothing after --help and --version.
 struct options {
     std::string address, device, memory;
+    std::optional<plan_size> plan;
     bool json = false;
 };
 std::optional<options> parse_options(int argc, char **argv);
@@ -131,6 +137,9 @@ json unknown_persistence();
 
 // registration.cc: tries to register memory with a device, for each usage
 json registration(const json &device, rpma::peer &peer, const memory &memory);
+
+// plan.cc: what the connections need, and whether the limits of the report suffice
+json plan(const plan_size &size, const json &report);
 
 // text.cc
 std::string text_of(const json &report);

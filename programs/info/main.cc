@@ -116,6 +116,8 @@ json make_report(const options &options, const memory *tried) {
     report["usable"] = summary(report, options, search.has_any);
     if (tried != nullptr)
         report["memory"] = tried->describe();
+    if (options.plan)
+        report["plan"] = plan(*options.plan, report);
     report["exit_status"] = status_of(report, options);
     return report;
 }

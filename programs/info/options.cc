@@ -4,6 +4,7 @@
 // options.cc -- the command line
 
 #include <CLI/CLI.hpp>
+#include <charconv>
 
 #include "info.hh"
 
@@ -11,6 +12,7 @@ namespace {
 
 constexpr char USAGE[] =
     "usage: rpma-info [--json] [ADDRESS | --device NAME] [--memory PATH]\n"
+    "                 [--plan CONNECTIONS,QUEUE]\n"
     "\n"
     "Shows which operations are supported; each \"no\" has a reason and a remedy.\n"
     "\n"
@@ -19,6 +21,8 @@ constexpr char USAGE[] =
     "  --device NAME  only this device; \"rdma link\" lists the names\n"
     "  --memory PATH  also whether PATH, a file or a device DAX, can be registered;\n"
     "                 its content is not changed\n"
+    "  --plan C,Q     also what C connections with queues of Q entries need, and\n"
+    "                 whether the limits of this machine suffice\n"
     "  --json         print the report as JSON\n"
     "  --version      print the version of this program and that of librpma\n"
     "  --help         print this\n"
@@ -46,6 +50,25 @@ std::string single_value(const char *what, const std::vector<std::string> &value
     return values.empty() ? "" : values[0];
 }
 
+// "5000,64" as two numbers from 1 to MOST
+std::optional<plan_size> plan_of(const std::string &text) {
+    constexpr uint64_t MOST = 1'000'000;
+    if (text.empty())
+        return std::nullopt;
+    plan_size size = {};
+    const char *end = text.data() + text.size();
+    const auto connections = std::from_chars(text.data(), end, size.connections);
+    if (connections.ec != std::errc() || connections.ptr == end || *connections.ptr != ',')
+        refuse("--plan needs two numbers, for example 5000,64");
+    const auto queue = std::from_chars(connections.ptr + 1, end, size.queue);
+    if (queue.ec != std::errc() || queue.ptr != end)
+        refuse("--plan needs two numbers, for example 5000,64");
+    for (const uint64_t number : {size.connections, size.queue})
+        if (number < 1 || number > MOST)
+            refuse(fmt::format("--plan: {} is not from 1 to {}", number, MOST));
+    return size;
+}
+
 void print_versions() {
     std::printf("rpma-info %d.%d.%d, librpma %s\n", RPMA_VERSION_MAJOR, RPMA_VERSION_MINOR,
                 RPMA_VERSION_PATCH, library_version().c_str());
@@ -55,7 +78,7 @@ void print_versions() {
 
 std::optional<options> parse_options(int argc, char **argv) {
     options options;
-    std::vector<std::string> addresses, devices, paths;
+    std::vector<std::string> addresses, devices, paths, plans;
     CLI::App app;
     app.allow_extras();
     app.set_help_flag("--help");
@@ -63,6 +86,7 @@ std::optional<options> parse_options(int argc, char **argv) {
     app.add_option("ADDRESS", addresses);
     app.add_option("--device", devices)->allow_extra_args(false);
     app.add_option("--memory", paths)->allow_extra_args(false);
+    app.add_option("--plan", plans)->allow_extra_args(false);
     app.add_flag("--json", options.json)->disable_flag_override();
     try {
         app.parse(argc, argv);
@@ -89,6 +113,7 @@ std::optional<options> parse_options(int argc, char **argv) {
     options.address = single_value("ADDRESS", addresses);
     options.device = single_value("--device", devices);
     options.memory = single_value("--memory", paths);
+    options.plan = plan_of(single_value("--plan", plans));
     if (!options.address.empty() && !options.device.empty())
         refuse("ADDRESS and --device both select a device: use only one of them");
     return options;

@@ -76,6 +76,7 @@ class lines {
     void machine(const json &report);
     void device(const json &device, const json &defaults);
     void memory(const json &memory);
+    void plan(const json &plan);
 
   private:
     void port(const json &port);
@@ -237,6 +238,32 @@ void lines::memory(const json &memory) {
         cxl(memory.at("cxl"));
 }
 
+void lines::plan(const json &plan) {
+    const auto limit = [&](const char *key) {
+        result("", plan.at(key), "the limit suffices", "too many");
+    };
+    text +=
+        expand("\nPlan for {connections} connections with queues of {queue} entries\n", plan);
+    row("open files", expand("{descriptors}; {descriptors_shared} if all share a CQ", plan));
+    limit("descriptors_fit");
+    row("completions",
+        expand("{completions} in the CQ of a connection; {completions_shared} in a CQ for all",
+               plan));
+    row("queue memory", fmt::format("{} KiB, pinned, with mlx5; other drivers differ",
+                                    plan.at("queue_memory").get<uint64_t>() / 1024));
+    limit("queue_memory_fits");
+    row("mappings", expand("up to {mappings}", plan));
+    limit("mappings_fit");
+    row("local ports", expand("{connections}, of a client", plan));
+    limit("ports_fit");
+    row("time to connect",
+        expand(
+            "{seconds} s on soft-RoCE with one processor; 'rpma-perf -o connect' measures it",
+            plan));
+    for (const json &device : plan.at("devices"))
+        result(text_at(device, "name"), device.at("fits"), "its limits suffice", "too many");
+}
+
 } // namespace
 
 std::string text_of(const json &report) {
@@ -246,5 +273,7 @@ std::string text_of(const json &report) {
         all.device(device, report.at("defaults"));
     if (report.contains("memory"))
         all.memory(report.at("memory"));
+    if (report.contains("plan"))
+        all.plan(report.at("plan"));
     return all.text;
 }

@@ -73,7 +73,10 @@ def version():
 
 @test("wrong arguments: status 2 and one line")
 def wrong_arguments():
-    for arguments in (["--unknown"], ["-h"], ["-x"], ["-xy"], ["--json=1"], ["--device"], ["--memory"],
+    for arguments in (["--unknown"], ["-h"], ["-x"], ["-xy"], ["--json=1"], ["--device"], ["--memory"], ["--plan"],
+                      *(["--plan", size] for size in ("", "5", "5,", ",5", "0,5", "5,0", "-1,5", "5,1000001", "5,6,7", "5, 6", "a,5",
+                                                      "99999999999999999999,5")),
+                      ["--plan", "1,1", "--plan", "1,1"],
                       ["--device="], ["--memory", ""], [""], ["a", "b"], ["a", "--device", "b"],
                       ["--device", "a", "--device", "b"], ["--memory", "a", "--memory", "b"],
                       ["--dev", "a", "--", "b"], ["--", "a", "--json"]):
@@ -163,6 +166,22 @@ def missing():
         expect((found["exit_status"], found["usable"]["is"]), (NO_DEVICE, False), arguments)
         if "--device" in arguments:
             expect("no device no-such-device" in found["usable"]["why"], True, found["usable"]["why"])
+
+
+@test("a plan that exceeds limits: the needs, and a reason and a remedy for each limit")
+def plan_needs_and_limits():
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    few = {"preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (100, hard))}
+    # 10 entries: 16 of 256 and of 16 bytes, 2 pages; 32 completions of 64 bytes, 1 page
+    for connections, queue, memory in ((1, 10, 3 * 4096), (5000, 10, 5000 * 3 * 4096), (3, 64, 3 * (5 + 4) * 4096)):
+        found = report("--plan", f"{connections},{queue}", **few)["plan"]
+        expect({key: found[key] for key in ("descriptors", "descriptors_shared", "completions", "queue_memory", "mappings")},
+               {"descriptors": 2 * connections + 1, "descriptors_shared": connections + 2, "completions": 2 * queue,
+                "queue_memory": memory, "mappings": 3 * connections}, (connections, queue))
+        expect(found["descriptors_fit"]["is"], connections < 50, "100 descriptors")
+    text = run(PROGRAM, "--plan", "5000,64", **few).stdout
+    expect("Plan for 5000 connections with queues of 64 entries" in text and "too many: the limit is 100" in text, True, text)
+    expect(report("--plan", "1000000,1000000")["plan"]["mappings_fit"]["is"], False, "vm.max_map_count")
 
 
 @test("control characters in arguments and the environment: one row without control characters, and its reason")

@@ -37,7 +37,7 @@ send queue|\
 receive queue|completion queue|shared receives|SGEs|SGEs of a read|SGEs, shared|inline bytes|reads and atomics|queue pairs|regions|registration|\
 flush, visibility|flush, persistent|pinned|paged on demand|persistent flush|remarks|Memory|kind|size|alignment|\
 MAP_SYNC|power failure|persistent|CXL region|CXL device|GPF, device|GPF, port|dirty shutdowns|poison list|\
-direct write""".split("|")
+direct write|Plan|open files|completions|queue memory|mappings|local ports|time to connect|irdma_0""".split("|")
 
 # Limits that only the firmware determines are round numbers; all others are from Linux 7.3. Paths
 # are relative to include/ or drivers/infiniband/. max_sge is the smaller limit of sends and
@@ -183,6 +183,8 @@ MACHINES = {
     "irdma, by own address": (DEVICES["irdma"], None, {"arguments": ["192.0.2.1"]}),
     "irdma, strange address": (DEVICES["irdma"], None, {"arguments": ["192.0.2.9"]}),
     "irdma, another device": (DEVICES["irdma"], None, {"arguments": ["--device", "mlx5_0"]}),
+    "irdma, plan": (DEVICES["irdma"], None, {"arguments": ["--plan", "500000,64"]}),
+    "irdma, long queues": (DEVICES["irdma"], None, {"arguments": ["--plan", "5,20000"]}),
     "irdma, no peer": (DEVICES["irdma"], None, {"query_error": 5}),
     "irdma, addresses fail": (DEVICES["irdma"], None, {"address": ["fails"]}),
     # core/sysfs.c, rate_show(): SDR if a driver reports no speed. One of two flush capabilities, a
