@@ -32,7 +32,7 @@ class Chooser {
     // are.
     explicit Chooser(uint64_t seed);
     explicit Chooser(std::vector<sim::Choice> recorded) : choices(std::move(recorded)) {}
-    enum Kind { TURN, LATENESS, FAULT, POWER, KINDS };
+    enum Kind { TURN, DELAY, FAULT, POWER, KINDS };
     // Returns an option from 1 to `options`, or 0 for the default.
     uint32_t choose(Kind kind, size_t options) { return choose(kind, options, nullptr); }
     // Returns NULL for no fault.
@@ -83,7 +83,7 @@ struct Exploration {
     int wait_for(pid_t pid);
 };
 
-class Schedule : sim::Watcher, sim::Machines {
+class Schedule : sim::Clock, sim::Machines {
   public:
     Schedule(Exploration &exploration, uint64_t seed, Chooser &chooser, bool is_traced);
     ~Schedule() override;
@@ -111,9 +111,10 @@ class Schedule : sim::Watcher, sim::Machines {
         off_t out_shown = 0, err_shown = 0;
     };
 
-    uint64_t lateness(const char *what) override;
+    uint64_t delay(sim::Delayed what) override;
+    unsigned choose(sim::Weakness weakness, unsigned options) override;
     void completed(const sim::Cq &cq, const ibv_wc &wc) override;
-    void raised(const sim::Channel &) override { changes_++; }
+    void signaled(const sim::Channel &) override { changes_++; }
 
     void start(Process &process);
     bool step(); // returns false if no program runs

@@ -30,7 +30,8 @@ constexpr uint64_t MAX_IDLE = 1000 * SECOND; // without a request other than a w
 constexpr uint64_t MAX_REQUESTS = 200'000;   // of a schedule
 constexpr int MAX_TURN = 10'000;             // milliseconds of real time
 constexpr uint64_t LATE[] = {10 * MICROSECOND, 100'000 * MICROSECOND};
-constexpr const char *LATENESS_TEXTS[] = {"10 us", "100 ms"};
+constexpr const char *LATE_TEXTS[] = {"10 us", "100 ms"};
+constexpr const char *DELAYED[] = {"a message", "the request", "a response"};
 
 std::string describe(int status) {
     return WIFSIGNALED(status)
@@ -47,7 +48,7 @@ Chooser::Chooser(uint64_t seed) : is_random_(true), state_(seed) {
     faults_left_ = static_cast<uint32_t>(sim::next_random(state_) % 3);
     for (uint64_t &limit : limits_)
         limit = (uint64_t{1} << 32) / (uint64_t{2} << sim::next_random(state_) % 4);
-    limits_[LATENESS] += limits_[LATENESS] / 2;
+    limits_[DELAY] += limits_[DELAY] / 2;
     limits_[FAULT] /= 16;
     limits_[POWER] = uint64_t{1} << 31;
 }
@@ -85,7 +86,7 @@ Schedule::Schedule(Exploration &exploration, uint64_t seed, Chooser &chooser, bo
     open_pmem(settings_, pmem_);
     sim::Options options = settings_.fabric;
     options.seed = seed;
-    options.watcher = this;
+    options.scheduler = this;
     server_ = std::make_unique<sim::Server>(options, &pmem_, settings_.uses_threads, true);
     server_->fabric().set_between_steps([&exploration] { exploration.check_signals(); });
     if (const int error = server_->listen(exploration.directory.path() + "/socket"))
@@ -354,12 +355,18 @@ void Schedule::run_turn(Process &process) {
 
 // ---- delays and faults ---------------------------------------------------------------------
 
-uint64_t Schedule::lateness(const char *what) {
-    const uint32_t option = chooser_.choose(Chooser::LATENESS, std::size(LATE));
+uint64_t Schedule::delay(sim::Delayed what) {
+    const uint32_t option = chooser_.choose(Chooser::DELAY, std::size(LATE));
     if (option == 0)
         return 0;
-    add_step("- ", "", std::string(what) + " arrives " + LATENESS_TEXTS[option - 1] + " late");
+    add_step("- ", "",
+             std::string(DELAYED[(size_t)what]) + " arrives " + LATE_TEXTS[option - 1] +
+                 " late");
     return LATE[option - 1];
+}
+
+unsigned Schedule::choose(sim::Weakness, unsigned) {
+    return 0;
 }
 
 void Schedule::completed(const sim::Cq &cq, const ibv_wc &wc) {

@@ -75,7 +75,7 @@ class Cm {
     void address_changed(Device &device);
 
     // A message from one CM ID to another, or the resolution of an address. While the devices
-    // cannot reach each other, it waits until it expires; with Options::is_stepped, always.
+    // cannot reach each other, or while a scheduler holds it, it waits until it expires.
     struct Message {
         enum Kind { ARP, REQ, REP, RTU, REJ, DREQ, DREP } kind;
         uint32_t from, to; // handles; a REQ has no receiver yet
@@ -83,9 +83,12 @@ class Cm {
         int reason = 0; // only of a REJ
         CmParam param{};
         uint64_t timer = 0; // of its expiry
+        bool has_receiver() const { return to || kind == ARP || kind == REQ; }
     };
     const std::map<uint64_t, Message> &waiting() const { return waiting_; } // by number
-    void deliver(uint64_t number); // delivers a waiting message
+    void transmit(const Message &message, uint64_t timeout);                // over the link
+    void hold(const Message &message, uint64_t timeout); // until it is delivered or expires
+    void deliver(uint64_t number);                       // delivers a waiting message
     CmId *id_of(uint32_t handle) const;
     static CmAddress address_of(const Device &device, int family);
     // Sends the ID a DREQ, as if its peer had disconnected.
@@ -117,7 +120,6 @@ class Cm {
     static uint8_t initiator_depth(const CmId &id);
     // cm_messages.cc
     void send(const Message &message, uint64_t timeout);
-    void wait(const Message &message, uint64_t timeout);
     void repeat(const Message &message); // which was lost
     void start_timer(uint64_t number, uint64_t timeout);
     void send(const CmId &from, Message::Kind kind, const CmParam &param = {}, int reason = 0);

@@ -32,27 +32,30 @@ int reason_of(const CmId &id, int reason) {
 
 // ---- transport ------------------------------------------------------------------------------
 
-// A message waits for the link. The kernel repeats it instead, with the same result.
 void Cm::send(const Message &message, uint64_t timeout) {
-    const bool has_receiver =
-        message.to || message.kind == Message::ARP || message.kind == Message::REQ;
-    if (!message.source->host->has_power || (fabric_.options().is_stepped && !has_receiver))
-        return;
-    if (!fabric_.options().is_stepped && message.destination &&
-        fabric_.reachable(*message.source, *message.destination)) {
-        if (message.kind != Message::ARP && fabric_.loses_cm_message(*message.source))
-            return repeat(message);
-        // No message overtakes another.
-        uint64_t &arrival = arrivals_[{message.source, message.destination}];
-        arrival = std::max(arrival, fabric_.now() +
-                                        fabric_.delay(*message.source, *message.destination) +
-                                        fabric_.lateness("a message"));
-        if (arrival == fabric_.now())
-            return arrive(message);
-        fabric_.at(arrival, [this, message] { arrive(message); });
-        return;
-    }
-    wait(message, timeout);
+    if (message.source->host->has_power)
+        fabric_.scheduler().message_sent(fabric_, message, timeout);
+}
+
+// A message waits for the link. The kernel repeats it instead, with the same result.
+void Cm::transmit(const Message &message, uint64_t timeout) {
+    if (!message.destination || !fabric_.reachable(*message.source, *message.destination))
+        return hold(message, timeout);
+    if (message.kind != Message::ARP && fabric_.loses_cm_message(*message.source))
+        return repeat(message);
+    // No message overtakes another.
+    uint64_t &arrival = arrivals_[{message.source, message.destination}];
+    arrival =
+        std::max(arrival, fabric_.now() + fabric_.delay(*message.source, *message.destination) +
+                              fabric_.scheduler().delay(Delayed::MESSAGE));
+    if (arrival == fabric_.now())
+        return arrive(message);
+    fabric_.at(arrival, [this, message] {
+        if (fabric_.reachable(*message.source, *message.destination))
+            arrive(message);
+        else // the link failed in transit
+            send(message, TIMEOUT);
+    });
 }
 
 // cm.c: ib_post_send_mad() repeats a message without a response after its timeout, unless the
@@ -65,18 +68,17 @@ void Cm::repeat(const Message &message) {
     });
 }
 
-void Cm::wait(const Message &message, uint64_t timeout) {
+void Cm::hold(const Message &message, uint64_t timeout) {
     const uint64_t number = next_message_++;
     waiting_.emplace(number, message);
     start_timer(number, timeout);
 }
 
-// While the scheduler delays a message between reachable devices, the timer starts again.
+// While a scheduler holds a message between reachable devices, the timer starts again.
 void Cm::start_timer(uint64_t number, uint64_t timeout) {
     waiting_.at(number).timer = fabric_.at(fabric_.now() + timeout, [this, number, timeout] {
         const Message &late = waiting_.at(number);
-        if (fabric_.options().is_stepped && late.destination &&
-            fabric_.reachable(*late.source, *late.destination))
+        if (late.destination && fabric_.reachable(*late.source, *late.destination))
             return start_timer(number, timeout);
         const auto expired = waiting_.extract(number);
         expire(expired.mapped());
@@ -95,7 +97,7 @@ void Cm::deliver(uint64_t number) {
 
 void Cm::break_connection(const CmId &id) {
     if (Device *const peer = device_of(id.destination))
-        wait({Message::DREQ, id.peer, id.handle, peer, id.device}, TIMEOUT);
+        hold({Message::DREQ, id.peer, id.handle, peer, id.device}, TIMEOUT);
 }
 
 void Cm::send(const CmId &from, Message::Kind kind, const CmParam &param, int reason) {
@@ -117,9 +119,6 @@ void Cm::links_changed() {
 }
 
 void Cm::arrive(const Message &message) {
-    if (!fabric_.options().is_stepped &&
-        !fabric_.reachable(*message.source, *message.destination))
-        return send(message, TIMEOUT); // the link failed in transit
     if (message.kind != Message::ARP)
         Fabric::count_mad(*message.source, message.destination);
     if (message.kind == Message::ARP || message.kind == Message::REQ) {
@@ -187,7 +186,7 @@ void Cm::resolve(CmId &id, uint64_t timeout) {
     id.state = SIM_CM_RESOLVING;
     if (sim_is_multicast(&id.destination.any)) // addr.c: such an address has no neighbour
         return report(id, {RDMA_CM_EVENT_ADDR_RESOLVED});
-    if (destination && !fabric_.options().is_stepped &&
+    if (destination && fabric_.options().caches_neighbours &&
         neighbours_.contains({id.device, destination}))
         return on_resolved(id);
     send({Message::ARP, id.handle, 0, id.device, destination}, timeout);
@@ -210,7 +209,7 @@ void Cm::refuse(CmId &from, Device &at, int reason) {
 // call opens the TCP connection. Returns its error; 0 also for drivers that report it by an
 // event.
 int Cm::connect_now(const CmId &id) const {
-    if (!id.device->profile->connects_in_call || fabric_.options().is_stepped)
+    if (!id.device->profile->connects_in_call)
         return 0;
     Device *const at = device_of(id.destination);
     if (!at || !fabric_.reachable(*id.device, *at) || !fabric_.reachable(*at, *id.device))

@@ -80,8 +80,7 @@ static bool add_completion(Fabric &fabric, Cq &cq, const ibv_wc &wc, bool is_sol
         overrun_cq(fabric, cq);
         return false;
     }
-    if (fabric.options().watcher)
-        fabric.options().watcher->completed(cq, wc);
+    fabric.scheduler().completed(cq, wc);
     ring.first()[ring.added % ring.entries] = {wc, fabric.now()};
     if (profile.frees_entries_in_poll) {
         free_polled(fabric, cq);

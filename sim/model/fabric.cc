@@ -5,7 +5,6 @@
 
 #include "comp.hh"
 #include "qp_state.hh"
-#include "req.hh"
 #include "verbs.hh"
 
 #include <algorithm>
@@ -85,7 +84,9 @@ ibv_gid Device::reported_gid(unsigned i) const {
 }
 
 Fabric::Fabric(Environment &its_environment, const Options &options)
-    : environment(its_environment), options_(options), generator_(options.seed), cm_(*this) {
+    : environment(its_environment), options_(options),
+      scheduler_(options.scheduler ? options.scheduler : &clock_), generator_(options.seed),
+      cm_(*this) {
     for (unsigned number = 1; number <= options.hosts; number++) {
         const auto other = options.of_host.find(number);
         const sim_profile &profile =
@@ -176,8 +177,7 @@ void Fabric::push(Channel &channel, Event event) {
     if (event.about)
         event.about->queued_events++;
     channel.queue.push_back(std::move(event));
-    if (options_.watcher)
-        options_.watcher->raised(channel);
+    scheduler_->signaled(channel);
     if (!channel.raised)
         environment.raise(channel.handle);
     channel.raised = true;
@@ -343,18 +343,6 @@ uint64_t Fabric::delay(const Device &device, const Device &other) const {
 }
 
 // ---- faults --------------------------------------------------------------------------------
-
-void Fabric::links_changed() {
-    if (options_.is_stepped)
-        return;
-    cm_.links_changed();
-    std::vector<uint32_t> numbers;
-    for (const auto &[number, qp] : qps)
-        numbers.push_back(number);
-    for (const uint32_t number : numbers)
-        if (const auto found = qps.find(number); found != qps.end())
-            run_sends(*this, *found->second);
-}
 
 void Fabric::cut(unsigned host, unsigned other, bool is_cut) {
     for (const auto &way : {std::pair(host, other), std::pair(other, host)})

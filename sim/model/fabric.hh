@@ -8,7 +8,9 @@
 
 #include "cm.hh"
 #include "objects.hh"
+#include "scheduler.hh"
 
+#include <bitset>
 #include <cstring>
 #include <functional>
 #include <map>
@@ -18,16 +20,6 @@
 
 namespace sim {
 
-// Implemented by a scheduler of programs.
-class Watcher {
-  public:
-    virtual ~Watcher() = default;
-    // The nanoseconds by which a message is delayed; `what` describes the message.
-    virtual uint64_t lateness(const char *what) = 0;
-    virtual void completed(const Cq &cq, const ibv_wc &wc) = 0;
-    virtual void raised(const Channel &channel) = 0; // the channel has an event
-};
-
 struct Options {
     unsigned hosts = 2;
     const sim_profile *profile = nullptr;            // of the devices of all hosts
@@ -35,10 +27,10 @@ struct Options {
     bool has_direct_write = true;                    // a read makes earlier writes persistent
     bool has_fs_dax = false; // persistent memory is files on FS-DAX, not device DAX
     uint64_t seed = 1;
-    // A scheduler executes each request (step_send()) and delivers each message
-    // (Cm::deliver()). A QP gets the lowest free number of its host.
-    bool is_stepped = false;
-    Watcher *watcher = nullptr;
+    bool reuses_qp_numbers = false; // a QP gets the lowest free number of its host
+    bool caches_neighbours = true;  // the second resolution of an address needs no message
+    Scheduler *scheduler = nullptr; // NULL: a Clock
+    std::bitset<(size_t)Weakness::COUNT> strong; // the weaknesses that are off
 };
 
 // What happens to a datagram.
@@ -136,8 +128,10 @@ class Fabric {
     bool reachable(const Device &device, const Device &other) const;
     uint64_t delay(const Device &device, const Device &other) const;
     bool loses_cm_message(const Device &device); // this one, by lose_cm_message()
-    uint64_t lateness(const char *what) {
-        return options_.watcher ? options_.watcher->lateness(what) : 0;
+    Scheduler &scheduler() { return *scheduler_; }
+    // Returns the effect that the scheduler chooses: 0 is that of the strong model.
+    unsigned choose(Weakness weakness, unsigned options) {
+        return options_.strong[(size_t)weakness] ? 0 : scheduler_->choose(weakness, options);
     }
     // Returns NULL if the session owns no such object of this kind.
     template <class T> T *find(const Session *session, uint32_t handle) {
@@ -215,7 +209,7 @@ class Fabric {
     Environment &environment;
 
   private:
-    void links_changed();
+    void links_changed() { scheduler_->links_changed(*this); }
     // A fault of the nth message or call.
     struct Countdown {
         unsigned host, nth;
@@ -231,6 +225,8 @@ class Fabric {
     static constexpr unsigned OBJECTS_OF_STEP = 256;
     std::function<void()> between_steps_;
     Options options_;
+    Clock clock_;
+    Scheduler *scheduler_;
     std::mt19937_64 generator_;
     uint64_t now_ = 0;
     const Caller *caller_ = nullptr; // of the request

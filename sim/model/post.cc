@@ -93,7 +93,7 @@ int Verbs::post_send(const PostSend &request, PostSend::Reply &reply) {
             break;
         if (send.wr.opcode == IBV_WR_RDMA_READ && profile.reads_first_sge)
             send.sges.resize(std::min(send.sges.size(), (size_t)profile.attr.max_sge_rd));
-        send.sent_at = fabric_.now() + fabric_.lateness("the request");
+        send.sent_at = fabric_.now() + fabric_.scheduler().delay(Delayed::REQUEST);
         qp->sent.posted = send.posted;
         qp->sends.push_back(std::move(send));
     }
@@ -110,7 +110,7 @@ int Verbs::post_send(const PostSend &request, PostSend::Reply &reply) {
         sim_post_result(&profile, is_connected(*qp), is_idle, reply.taken, reply.error);
     if (reply.error == 0)
         reply.error = doorbell_error;
-    run_sends(fabric_, *qp);
+    fabric_.scheduler().requests_ready(fabric_, *qp);
     return 0;
 }
 

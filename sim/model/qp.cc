@@ -332,12 +332,12 @@ int Fabric::modify_qp(Qp &qp, const ibv_qp_attr &attr, int mask) {
     if (to == IBV_QPS_RESET)
         reset_qp(*this, qp);
     else
-        run_sends(*this, qp);
+        scheduler_->requests_ready(*this, qp);
     return 0;
 }
 
 uint32_t Fabric::free_number(const Host &host) {
-    if (!options_.is_stepped)
+    if (!options_.reuses_qp_numbers)
         return next_qp_++;
     uint32_t number = host.number << 12;
     while (qps.contains(number))

@@ -12,17 +12,19 @@
 
 namespace sim {
 
+void flush_queues(Fabric &fabric, Qp &qp) {
+    fabric.cancel(qp.timer);
+    qp.timer = 0;
+    complete_sends(fabric, qp);
+    flush_receives(fabric, qp);
+}
+
 void fail_qp(Fabric &fabric, Qp &qp) {
     if (qp.attr.qp_state == IBV_QPS_ERR)
         return;
     end_attempts(fabric, qp);
     qp.attr.qp_state = IBV_QPS_ERR;
-    if (!fabric.options().is_stepped) {
-        fabric.cancel(qp.timer);
-        qp.timer = 0;
-        complete_sends(fabric, qp);
-        flush_receives(fabric, qp);
-    }
+    fabric.scheduler().qp_failed(fabric, qp);
     fabric.no_receive.erase(qp.number);
     if (qp.srq && !is_iwarp(qp))
         fabric.raise_async(qp, IBV_EVENT_QP_LAST_WQE_REACHED);
@@ -50,8 +52,7 @@ void fail_outstanding(Fabric &fabric, Qp &qp, bool lost_responses) {
             send.status = std::exchange(status, IBV_WC_WR_FLUSH_ERR);
         }
     fail_qp(fabric, qp);
-    complete_sends(fabric, qp);
-    flush_receives(fabric, qp);
+    flush_queues(fabric, qp);
 }
 
 // Linux 7.3, drivers/infiniband/sw/siw/siw_qp_tx.c, siw_qp_sq_process(): a local error ends the

@@ -15,8 +15,10 @@ inline bool is_iwarp(const Qp &qp) {
 }
 void fail_qp(Fabric &fabric, Qp &qp); // moves the QP to the error state, flushes its queues
 void fail_qp_later(Fabric &fabric, uint32_t number);
-// For Options::is_stepped: completes all requests with errors; `lost_responses`: the first one
-// as if its retries had failed.
+// Completes the requests and receives of a QP that has failed.
+void flush_queues(Fabric &fabric, Qp &qp);
+// Completes all requests with errors; `lost_responses`: the first one as if its retries had
+// failed.
 void fail_outstanding(Fabric &fabric, Qp &qp, bool lost_responses);
 void disconnect_iwarp(Fabric &fabric, Qp &qp); // the QP keeps its state
 void reset_qp(Fabric &fabric, Qp &qp);         // empties the queues without completions

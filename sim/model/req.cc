@@ -134,7 +134,7 @@ static Result attempt_send(Fabric &fabric, Qp &qp, Send &send) {
         !peer || fabric.reachable(*peer->context->device, *qp.context->device);
     if (!is_answered && send.wr.opcode == IBV_WR_RDMA_READ)
         return NO_RESPONSE;
-    const Result result = send.lacks_response ? DONE : execute(fabric, qp, send);
+    const Result result = send.lacks_response ? DONE : transmit(fabric, qp, send);
     if (result != DONE || is_answered)
         return result;
     send.lacks_response = send.status == IBV_WC_SUCCESS;
@@ -160,7 +160,7 @@ static bool advance_send(Fabric &fabric, Qp &qp, Send &send) {
     send.executed = true;
     send.done_at = fabric.now();
     if (qp.type == IBV_QPT_RC || qp.type == IBV_QPT_XRC_SEND)
-        send.done_at += delay + fabric.lateness("a response");
+        send.done_at += delay + fabric.scheduler().delay(Delayed::RESPONSE);
     qp.retries_end_at = qp.rnr_retry_at = 0;
     qp.rnr_retries_left = qp.attr.rnr_retry;
     fabric.no_receive.erase(qp.number);
@@ -168,8 +168,6 @@ static bool advance_send(Fabric &fabric, Qp &qp, Send &send) {
 }
 
 void run_sends(Fabric &fabric, Qp &qp) {
-    if (fabric.options().is_stepped)
-        return;
     fabric.cancel(qp.timer);
     qp.timer = 0;
     if (qp.attr.qp_state == IBV_QPS_ERR && qp.context->device->profile->flushes_late_posts)
@@ -181,13 +179,6 @@ void run_sends(Fabric &fabric, Qp &qp) {
             break;
     if (qp.attr.qp_state == IBV_QPS_RTS)
         complete_sends(fabric, qp);
-}
-
-Result step_send(Fabric &fabric, Qp &qp, Send &send) {
-    const Result result = execute(fabric, qp, send);
-    send.executed = result == DONE;
-    send.done_at = fabric.now();
-    return result;
 }
 
 void retry_rejected_sends(Fabric &fabric) {

@@ -12,8 +12,6 @@ namespace sim {
 
 // Executes and completes the due requests of the send queue.
 void run_sends(Fabric &fabric, Qp &qp);
-// For Options::is_stepped: executes a request; complete_sends() completes the executed ones.
-Result step_send(Fabric &fabric, Qp &qp, Send &send);
 // Continues the requests of peers that wait for a receive.
 void retry_rejected_sends(Fabric &fabric);
 // Runs the send queue at `time`, unless it runs earlier.

@@ -624,7 +624,7 @@ static Result execute_on(Fabric &fabric, Qp &qp, Qp &peer, Send &send) {
 }
 
 // A program that has ended does not respond; its queue pairs are destroyed soon.
-Result execute(Fabric &fabric, Qp &qp, Send &send) try {
+static Result execute(Fabric &fabric, Qp &qp, Send &send, bool needs_link) try {
     if (send.wr.opcode == IBV_WR_BIND_MW || send.wr.opcode == IBV_WR_LOCAL_INV)
         return execute_window(fabric, qp, send);
     if (qp.type == IBV_QPT_UD)
@@ -633,8 +633,7 @@ Result execute(Fabric &fabric, Qp &qp, Send &send) try {
     if (!peer ||
         (peer->attr.qp_state != IBV_QPS_RTR && peer->attr.qp_state != IBV_QPS_RTS &&
          peer->attr.qp_state != IBV_QPS_SQD) ||
-        (!fabric.options().is_stepped &&
-         !fabric.reachable(*qp.context->device, *peer->context->device)))
+        (needs_link && !fabric.reachable(*qp.context->device, *peer->context->device)))
         return lose(fabric, qp, nullptr, send);
     const XrcReceiver receiver(*peer, srq_of(fabric, *peer, send.wr.remote_srqn));
     const Result result = execute_on(fabric, qp, *peer, send);
@@ -644,6 +643,17 @@ Result execute(Fabric &fabric, Qp &qp, Send &send) try {
     return DONE;
 } catch (const ProgramEnded &) {
     return lose(fabric, qp, nullptr, send);
+}
+
+Result execute(Fabric &fabric, Qp &qp, Send &send) {
+    const Result result = execute(fabric, qp, send, false);
+    send.executed = result == DONE;
+    send.done_at = fabric.now();
+    return result;
+}
+
+Result transmit(Fabric &fabric, Qp &qp, Send &send) {
+    return execute(fabric, qp, send, true);
 }
 
 } // namespace sim

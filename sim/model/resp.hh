@@ -24,8 +24,10 @@ enum Copied { COPIED, NO_SOURCE, NO_TARGET };
 
 bool has_imm(uint32_t opcode); // of a request
 
-// Executes a request, and sets its status if the result is DONE.
+// Executes a request that has arrived at its target, and sets its status if the result is DONE.
 Result execute(Fabric &fabric, Qp &qp, Send &send);
+// Executes a request unless the link to its target is interrupted.
+Result transmit(Fabric &fabric, Qp &qp, Send &send);
 // Takes the next receive of the queue pair. Returns false if there is none.
 bool take_receive(Fabric &fabric, Qp &qp, Receive &receive);
 // Copies the data of requests, before the program's memory is gone.

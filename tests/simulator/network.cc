@@ -136,6 +136,12 @@ bool Network::can_break(const Link &link) const {
 
 // ---- steps
 
+void Network::message_sent(sim::Fabric &fabric, const sim::Cm::Message &message,
+                           uint64_t timeout) {
+    if (message.has_receiver())
+        fabric.cm().hold(message, timeout);
+}
+
 // Delivers the reply to an address resolution, or a connect request to the server.
 void Network::deliver_request(Link &link) {
     m_fabric->cm().deliver(*first_message(link, 0, true));
@@ -164,7 +170,7 @@ void Network::execute(Link &link, int side, Visible visible, bool passes) {
     else if (opcode != IBV_WR_RDMA_WRITE)
         apply_placed(link, side, 0, UINT64_MAX);
     const uint32_t rkey = send.wr.rkey;
-    if (sim::step_send(*m_fabric, qp, send) == sim::NO_RECEIVE)
+    if (sim::execute(*m_fabric, qp, send) == sim::NO_RECEIVE)
         simulation.fail("a message arrives without a receive: iWARP ends its connection");
     else if (send.status && m_fabric->mr_of(rkey))
         simulation.fail(

@@ -59,7 +59,7 @@ enum Refusal {
 }; // how much of the next post is queued
 enum Outcome { NOT_EXECUTED, ALL_EXECUTED, PARTLY_EXECUTED };
 
-class Network : public sim::Environment {
+class Network : public sim::Environment, sim::Scheduler {
   public:
     std::vector<std::unique_ptr<Link>> links;
     std::vector<uint16_t> open_links; // indices of links that a side still uses
@@ -120,6 +120,15 @@ class Network : public sim::Environment {
     sim::Ring *open_ring(uint32_t session, size_t bytes, sim::RingPlace &place,
                          int &fd) override;
     void close_ring(sim::Ring *ring, size_t bytes) override;
+
+    // ---- Scheduler: the events of a schedule take each step
+    void message_sent(sim::Fabric &fabric, const sim::Cm::Message &message,
+                      uint64_t timeout) override;
+    void requests_ready(sim::Fabric &, sim::Qp &) override {}
+    void qp_failed(sim::Fabric &, sim::Qp &) override {}
+    void links_changed(sim::Fabric &) override {}
+    uint64_t delay(sim::Delayed) override { return 0; }
+    unsigned choose(sim::Weakness, unsigned) override { return 0; }
 
     // ---- called by the sim::Program of each process
     bool write(Process &process, uint64_t address, const void *from, size_t length);

@@ -115,7 +115,9 @@ void Network::begin(unsigned machines, bool has_native_operations) {
     options.hosts = machines;
     options.profile = &profile;
     options.has_direct_write = !has_native_operations;
-    options.is_stepped = true;
+    options.reuses_qp_numbers = true;
+    options.caches_neighbours = false;
+    options.scheduler = this;
     m_descriptors.clear(); // of the previous schedule
     m_fabric.reset();
     m_places.clear();

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// weaknesses.hh -- effects that a device may have although most runs do not show them.
+
+#ifndef RDMA_SIM_WEAKNESSES_HH
+#define RDMA_SIM_WEAKNESSES_HH 1
+
+#include <cstdint>
+
+namespace sim {
+
+enum class Weakness : uint8_t {
+    WORD_ORDER, // the words of a write become visible one by one
+    COUNT
+};
+
+} // namespace sim
+
+#endif // RDMA_SIM_WEAKNESSES_HH
