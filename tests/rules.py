@@ -82,6 +82,10 @@ def check_languages():
     for name, text in sources("include/*.h", "src/**/*.h", "sim/**/*.h", "tests/**/*.h", "examples/**/*.h", "bench/**/*.h"):
         if re.search(r"^\s*(namespace|template|class)\b", text, flags=re.M):
             yield f"{name} is C++: name it .hh"
+    for name in tracked():
+        # The compiler warns of the line in a precompiled header.
+        if name.endswith(".hh") and not name.endswith("precompiled.hh") and read(ROOT / name).count("\n#pragma once\n") != 1:
+            yield f"{name} has no line \"#pragma once\""
 
 
 def check_fabric():

@@ -3,8 +3,7 @@
 
 // check.hh -- the parts of rpma-check that have no state
 
-#ifndef RPMA_CHECK_CHECK_HH
-#define RPMA_CHECK_CHECK_HH 1
+#pragma once
 
 #include "visible.hh"
 
@@ -50,5 +49,3 @@ Options read_options(int argc, char *argv[]);
 int write_records(const Options &options);
 int serve_records(const Options &options);
 int verify_records(const Options &options);
-
-#endif

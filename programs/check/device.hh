@@ -3,8 +3,7 @@
 
 // device.hh -- the device, its description in a report, and the properties that it shows
 
-#ifndef RPMA_CHECK_DEVICE_HH
-#define RPMA_CHECK_DEVICE_HH 1
+#pragma once
 
 #include "check.hh"
 
@@ -14,5 +13,3 @@ rpma::peer peer_of(const std::string &address, rpma_util_ibv_context_type type);
 json describe_device(ibv_context *context);
 // The properties of contract/devices.tsv that queries and the creation of objects show.
 json attributes_of(ibv_context *context, ibv_pd *pd);
-
-#endif

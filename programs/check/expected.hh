@@ -3,8 +3,7 @@
 
 // expected.hh -- the expected results of a device, and the severity of differences
 
-#ifndef RPMA_CHECK_EXPECTED_HH
-#define RPMA_CHECK_EXPECTED_HH 1
+#pragma once
 
 #include "check.hh"
 
@@ -21,5 +20,3 @@ std::vector<Expected> expected_of(const std::string &device, const std::string &
 // Returns true if a result agrees with an expected one: "any", or several between " | ".
 bool agrees(const std::string &result, const std::string &expected);
 std::string severity_of(const Expected &expected, const std::string &found);
-
-#endif

@@ -3,8 +3,7 @@
 
 // helper.hh -- a process that forks others: it has not used a device, so that its children may
 
-#ifndef RPMA_CHECK_HELPER_HH
-#define RPMA_CHECK_HELPER_HH 1
+#pragma once
 
 #include <string>
 #include <sys/types.h>
@@ -33,5 +32,3 @@ class Helper {
 };
 
 size_t case_count(const std::string &name);
-
-#endif

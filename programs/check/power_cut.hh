@@ -7,8 +7,7 @@
 // several connections, and lists in a file which of them are flushed. After the power cut, the
 // server compares its memory with that file.
 
-#ifndef RPMA_CHECK_POWER_CUT_HH
-#define RPMA_CHECK_POWER_CUT_HH 1
+#pragma once
 
 #include "check.hh"
 
@@ -62,5 +61,3 @@ struct LedgerContent {
     bool is_cut = false;        // an incomplete last line was ignored
 };
 LedgerContent read_ledger(const std::string &path);
-
-#endif

@@ -3,8 +3,7 @@
 
 // questions.hh -- questions that are asked over connections to the server
 
-#ifndef RPMA_CHECK_QUESTIONS_HH
-#define RPMA_CHECK_QUESTIONS_HH 1
+#pragma once
 
 #include "session.hh"
 
@@ -23,5 +22,3 @@ struct Question {
 const std::vector<Question> &questions();
 const std::vector<Question> &timings();
 const std::vector<Question> &promises();
-
-#endif

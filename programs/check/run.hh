@@ -3,11 +3,8 @@
 
 // run.hh -- the client
 
-#ifndef RPMA_CHECK_RUN_HH
-#define RPMA_CHECK_RUN_HH 1
+#pragma once
 
 #include "helper.hh"
 
 int run_client(const Options &options, Helper &helper);
-
-#endif

@@ -3,11 +3,8 @@
 
 // server.hh -- serves checks
 
-#ifndef RPMA_CHECK_SERVER_HH
-#define RPMA_CHECK_SERVER_HH 1
+#pragma once
 
 #include "helper.hh"
 
 int run_server(const Options &options, Helper &helper);
-
-#endif

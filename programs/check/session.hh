@@ -3,8 +3,7 @@
 
 // session.hh -- the client's side of a check
 
-#ifndef RPMA_CHECK_SESSION_HH
-#define RPMA_CHECK_SESSION_HH 1
+#pragma once
 
 #include "helper.hh"
 #include "wire.hh"
@@ -48,5 +47,3 @@ class Session {
     bool is_pending_ = false;
     unsigned last_number_ = 0; // of a connection
 };
-
-#endif

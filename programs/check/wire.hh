@@ -3,8 +3,7 @@
 
 // wire.hh -- memory, waits and connections that both sides use
 
-#ifndef RPMA_CHECK_WIRE_HH
-#define RPMA_CHECK_WIRE_HH 1
+#pragma once
 
 #include "check.hh"
 
@@ -144,5 +143,3 @@ class Channel {
     Memory memory_; // the received message, and the one to send
     size_t size_ = 0;
 };
-
-#endif

@@ -3,8 +3,7 @@
 
 // mapping.hh -- the source or target memory of transfers: DRAM, a file or a device DAX
 
-#ifndef RPMA_PROGRAMS_MAPPING_HH
-#define RPMA_PROGRAMS_MAPPING_HH 1
+#pragma once
 
 #include <cstddef>
 #include <span>
@@ -35,5 +34,3 @@ class Mapping {
     const char *kind_ = "dram";
     bool is_persistent_ = false;
 };
-
-#endif

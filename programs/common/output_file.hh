@@ -3,8 +3,7 @@
 
 // output_file.hh -- a file that is complete, or has its old content
 
-#ifndef RPMA_PROGRAMS_OUTPUT_FILE_HH
-#define RPMA_PROGRAMS_OUTPUT_FILE_HH 1
+#pragma once
 
 #include <string>
 #include <string_view>
@@ -28,5 +27,3 @@ class OutputFile {
     std::string path, temporary; // "": the path is written directly
     int fd;
 };
-
-#endif

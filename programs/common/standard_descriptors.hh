@@ -3,8 +3,7 @@
 
 // standard_descriptors.hh -- a program that starts with closed standard descriptors
 
-#ifndef RPMA_PROGRAMS_STANDARD_DESCRIPTORS_HH
-#define RPMA_PROGRAMS_STANDARD_DESCRIPTORS_HH 1
+#pragma once
 
 #include <cstdlib>
 #include <fcntl.h>
@@ -19,5 +18,3 @@ inline void occupy_standard_descriptors() {
             open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) != fd)
             exit(EXIT_FAILURE);
 }
-
-#endif

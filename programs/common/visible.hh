@@ -3,8 +3,7 @@
 
 // visible.hh -- escapes untrusted text for output, with the library's code
 
-#ifndef RPMA_PROGRAMS_VISIBLE_HH
-#define RPMA_PROGRAMS_VISIBLE_HH 1
+#pragma once
 
 #include "../../src/base/visible.hh"
 
@@ -23,5 +22,3 @@ inline std::string one_line(const std::string &text) {
 inline std::string escaped(const std::string &value) {
     return rpma::Visible(value.c_str()).chars;
 }
-
-#endif

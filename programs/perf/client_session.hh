@@ -3,8 +3,7 @@
 
 // client_session.hh -- the server's session with one client: connections, messages and load
 
-#ifndef RPMA_PERF_CLIENT_SESSION_HH
-#define RPMA_PERF_CLIENT_SESSION_HH 1
+#pragma once
 
 #include "report.hh"
 #include "session.hh"
@@ -73,5 +72,3 @@ struct ClientSession {
     Json result;            // result of the load, once the client has reported its counts
     uint64_t last_activity; // last activity of the client's program, not only of its device
 };
-
-#endif

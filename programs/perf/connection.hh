@@ -3,8 +3,7 @@
 
 // connection.hh -- one connection of the client's load: places, data, and posting
 
-#ifndef RPMA_PERF_CONNECTION_HH
-#define RPMA_PERF_CONNECTION_HH 1
+#pragma once
 
 #include "load_generator.hh"
 
@@ -32,5 +31,3 @@ void post_receive(Connection &connection, uint64_t number);
 // data.
 void check_fetched(Connection &connection);
 void check_reply(Connection &connection);
-
-#endif

@@ -3,8 +3,7 @@
 
 // control.hh -- the connection that carries messages between the two sides
 
-#ifndef RPMA_PERF_CONTROL_HH
-#define RPMA_PERF_CONTROL_HH 1
+#pragma once
 
 #include "link.hh"
 #include "mapping.hh"
@@ -55,5 +54,3 @@ class Control {
   public:
     Link link; // deleted before the memory that the device uses
 };
-
-#endif

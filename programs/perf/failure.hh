@@ -3,8 +3,7 @@
 
 // failure.hh -- the exception of rpma-perf, whose text is printed for the user
 
-#ifndef RPMA_PERF_FAILURE_HH
-#define RPMA_PERF_FAILURE_HH 1
+#pragma once
 
 #include "visible.hh"
 #include <librpma.hpp>
@@ -48,5 +47,3 @@ inline void check_output() {
 inline void print_error(std::string_view line) {
     (void)fputs(fmt::format("rpma-perf: {}\n", one_line(std::string(line))).c_str(), stderr);
 }
-
-#endif

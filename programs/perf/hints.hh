@@ -3,8 +3,7 @@
 
 // hints.hh -- equivalents of the options of perftest and fio
 
-#ifndef RPMA_PERF_HINTS_HH
-#define RPMA_PERF_HINTS_HH 1
+#pragma once
 
 #include <string>
 #include <string_view>
@@ -15,5 +14,3 @@ std::string hint_for_unknown(std::string_view argument);
 // The same for an existing option, by its long name, if a bad value shows that another
 // tool's option was meant.
 std::string hint_for_value(std::string_view option, std::string_view value);
-
-#endif

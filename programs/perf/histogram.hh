@@ -7,8 +7,7 @@
 // 2^(BITS - 1) buckets, and a bucket is reported as its greatest value. So a reported value is
 // not below the counted one, and exceeds it by at most 1/256.
 
-#ifndef RPMA_PERF_HISTOGRAM_HH
-#define RPMA_PERF_HISTOGRAM_HH 1
+#pragma once
 
 #include <array>
 #include <cstdint>
@@ -42,5 +41,3 @@ struct Histogram : Interval {
     uint64_t min = UINT64_MAX; // exact
     std::array<uint64_t, BUCKETS> buckets{};
 };
-
-#endif

@@ -3,8 +3,7 @@
 
 // link.hh -- connects without blocking and detects the end of a connection
 
-#ifndef RPMA_PERF_LINK_HH
-#define RPMA_PERF_LINK_HH 1
+#pragma once
 
 #include <librpma.hpp>
 
@@ -48,5 +47,3 @@ struct Greeting {
     uint64_t session = 0, number = 0;
 };
 Greeting greeting_of(std::span<const std::byte> data);
-
-#endif

@@ -3,12 +3,9 @@
 
 // load.hh -- the client's side of a load: posts operations and measures their latency
 
-#ifndef RPMA_PERF_LOAD_HH
-#define RPMA_PERF_LOAD_HH 1
+#pragma once
 
 #include "load_generator.hh"
 
 // Thread function of a worker: executes the warm-up, waits at the gate, executes the load.
 void run_load(Worker &worker);
-
-#endif

@@ -3,8 +3,7 @@
 
 // load_generator.hh -- the resources of one load: memory, connections and threads
 
-#ifndef RPMA_PERF_LOAD_GENERATOR_HH
-#define RPMA_PERF_LOAD_GENERATOR_HH 1
+#pragma once
 
 #include "failure.hh"
 #include "histogram.hh"
@@ -166,5 +165,3 @@ template <class Handle> int Worker::take(Handle handle) {
     }
     return taken;
 }
-
-#endif

@@ -3,8 +3,7 @@
 
 // message.hh -- the messages between the two sides: JSON objects with a type, "word"
 
-#ifndef RPMA_PERF_MESSAGE_HH
-#define RPMA_PERF_MESSAGE_HH 1
+#pragma once
 
 #include "plan.hh"
 
@@ -36,5 +35,3 @@ std::vector<std::byte> from_hex(const std::string &hex);
 std::string to_hex(std::span<const std::byte> bytes);
 // The text, truncated, and with characters replaced that a message must not contain.
 std::string printable(std::string text);
-
-#endif

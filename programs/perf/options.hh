@@ -3,8 +3,7 @@
 
 // options.hh -- the command line
 
-#ifndef RPMA_PERF_OPTIONS_HH
-#define RPMA_PERF_OPTIONS_HH 1
+#pragma once
 
 #include "plan.hh"
 
@@ -47,5 +46,3 @@ struct Options {
 
 // Ends the program with one line if the arguments are wrong.
 Options read_options(int argc, char *argv[]);
-
-#endif

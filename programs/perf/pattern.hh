@@ -3,8 +3,7 @@
 
 // pattern.hh -- test data that depends on the connection, the operation and the position
 
-#ifndef RPMA_PERF_PATTERN_HH
-#define RPMA_PERF_PATTERN_HH 1
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -18,5 +17,3 @@ size_t pattern_check(std::span<const char> memory, uint64_t connection, uint64_t
 
 // The position of the first byte that differs, or the size; both have the same size.
 size_t first_difference(std::span<const char> memory, const void *expected);
-
-#endif

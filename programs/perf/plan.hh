@@ -3,8 +3,7 @@
 
 // plan.hh -- the operations, and the settings of a load, which the client chooses
 
-#ifndef RPMA_PERF_PLAN_HH
-#define RPMA_PERF_PLAN_HH 1
+#pragma once
 
 #include <cstdint>
 #include <librpma.h>
@@ -128,5 +127,3 @@ inline constexpr Setting settings[] = {
     {"both", &Plan::both, 0, 1},
     {"rate", &Plan::rate, 0, 1000000000},
 };
-
-#endif

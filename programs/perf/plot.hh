@@ -3,8 +3,7 @@
 
 // plot.hh -- a picture of results: the latency over time, and how it is distributed
 
-#ifndef RPMA_PERF_PLOT_HH
-#define RPMA_PERF_PLOT_HH 1
+#pragma once
 
 #include "report.hh"
 
@@ -12,5 +11,3 @@
 
 // An SVG with two diagrams for each result.
 std::string plot(std::span<const Result> results);
-
-#endif

@@ -3,8 +3,7 @@
 
 // random.hh -- unpredictable numbers
 
-#ifndef RPMA_PERF_RANDOM_HH
-#define RPMA_PERF_RANDOM_HH 1
+#pragma once
 
 #include "failure.hh"
 
@@ -16,5 +15,3 @@ inline uint64_t random_number() {
         fail("no random number");
     return number;
 }
-
-#endif

@@ -3,8 +3,7 @@
 
 // report.hh -- the results, as a table or as JSON
 
-#ifndef RPMA_PERF_REPORT_HH
-#define RPMA_PERF_REPORT_HH 1
+#pragma once
 
 #include "histogram.hh"
 #include "options.hh"
@@ -70,5 +69,3 @@ std::unique_ptr<Report> begin_report(const Options &options, const Side &client,
 // Shows the progress, on a terminal only, until the next line of the table.
 void show_progress(const Plan &plan, uint64_t operations_done, double seconds);
 void clear_progress();
-
-#endif

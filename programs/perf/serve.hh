@@ -3,8 +3,7 @@
 
 // serve.hh -- the server's side of a load: receives and echoes messages, and checks the data
 
-#ifndef RPMA_PERF_SERVE_HH
-#define RPMA_PERF_SERVE_HH 1
+#pragma once
 
 #include "load_generator.hh"
 
@@ -22,5 +21,3 @@ void serve_fill(LoadGenerator &generator);
 bool serve_received_all(const LoadGenerator &generator, const std::vector<uint64_t> &counts);
 // After a verified load of counts[] operations per connection: checks the data.
 void serve_check(LoadGenerator &generator, const std::vector<uint64_t> &counts);
-
-#endif

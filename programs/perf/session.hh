@@ -3,8 +3,7 @@
 
 // session.hh -- one side of a client-server pair: waits for messages, connections and workers
 
-#ifndef RPMA_PERF_SESSION_HH
-#define RPMA_PERF_SESSION_HH 1
+#pragma once
 
 #include "control.hh"
 #include "load_generator.hh"
@@ -54,5 +53,3 @@ struct Session {
   private:
     bool advance();
 };
-
-#endif

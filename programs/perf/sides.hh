@@ -3,13 +3,10 @@
 
 // sides.hh -- the entry points of server and client
 
-#ifndef RPMA_PERF_SIDES_HH
-#define RPMA_PERF_SIDES_HH 1
+#pragma once
 
 #include "options.hh"
 
 // Return the exit status; throw a Failure if they fail.
 int run_server(const Options &options);
 int run_client(const Options &options);
-
-#endif

@@ -3,8 +3,7 @@
 
 // waiting.hh -- waits of the main thread, the only one that receives signals, and the clocks
 
-#ifndef RPMA_PERF_WAITING_HH
-#define RPMA_PERF_WAITING_HH 1
+#pragma once
 
 #include <csignal>
 #include <cstdint>
@@ -39,5 +38,3 @@ inline bool is_past(uint64_t since_ns, int milliseconds) {
 }
 // The processor time of all threads of this process, in user and kernel mode.
 uint64_t cpu_ns();
-
-#endif

@@ -3,12 +3,9 @@
 
 // options.hh -- the command line
 
-#ifndef RDMA_SIM_OPTIONS_HH
-#define RDMA_SIM_OPTIONS_HH 1
+#pragma once
 
 #include "../explore/explore.hh"
 
 // Ends the program for wrong arguments, and after --help and --version.
 ExploreSettings read_options(int argc, char *argv[]);
-
-#endif // RDMA_SIM_OPTIONS_HH

@@ -4,8 +4,7 @@
 // client.hh -- the connection of a process to the simulated fabric. libibverbs.so.1 exports
 // these functions to librdmacm.so.1 and to the preloaded library.
 
-#ifndef RDMA_SIM_CLIENT_HH
-#define RDMA_SIM_CLIENT_HH 1
+#pragma once
 
 #include "../protocol/protocol.hh"
 
@@ -57,5 +56,3 @@ template <class T> int call(const T &request, typename T::Reply &reply, int *fd 
 }
 
 } // namespace sim
-
-#endif // RDMA_SIM_CLIENT_HH

@@ -4,8 +4,7 @@
 // cma.hh -- shared by the files of librdmacm.so.1. The logic of each function is that of
 // rdma-core, librdmacm/cma.c; the fabric replaces the kernel.
 
-#ifndef RDMA_SIM_LIBRDMACM_HH
-#define RDMA_SIM_LIBRDMACM_HH 1
+#pragma once
 
 #include "../protocol/protocol_cm.hh"
 #include "client.hh"
@@ -120,5 +119,3 @@ int modify_to_rts(ShimId *id, uint8_t initiator_depth);
 int modify_to_error(ShimId *id);
 
 } // namespace sim
-
-#endif // RDMA_SIM_LIBRDMACM_HH

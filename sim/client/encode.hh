@@ -3,8 +3,7 @@
 
 // encode.hh -- encodes work request lists for the protocol.
 
-#ifndef RDMA_SIM_ENCODE_HH
-#define RDMA_SIM_ENCODE_HH 1
+#pragma once
 
 #include "shim.hh"
 
@@ -17,5 +16,3 @@ void set_window(SendWr &head, const ibv_mw &mw, uint32_t rkey, const ibv_mw_bind
 int send_built(ibv_qp *qp, Encoder &encoder);
 
 } // namespace sim
-
-#endif // RDMA_SIM_ENCODE_HH

@@ -3,8 +3,7 @@
 
 // end_run.hh -- ends the run from inside a program
 
-#ifndef RDMA_SIM_END_RUN_HH
-#define RDMA_SIM_END_RUN_HH 1
+#pragma once
 
 #include "../protocol/protocol.hh"
 
@@ -40,5 +39,3 @@ inline constexpr char PRELOAD_IS_LOST[] =
 }
 
 } // namespace sim
-
-#endif // RDMA_SIM_END_RUN_HH

@@ -3,8 +3,7 @@
 
 // shim.hh -- the objects of libibverbs.so.1 over the simulated fabric.
 
-#ifndef RDMA_SIM_SHIM_HH
-#define RDMA_SIM_SHIM_HH 1
+#pragma once
 
 #include "client.hh"
 
@@ -151,5 +150,3 @@ void set_xrc(verbs_context &verbs);
 int set_builders(ShimQp *qp);
 
 } // namespace sim
-
-#endif // RDMA_SIM_SHIM_HH

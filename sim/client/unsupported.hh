@@ -3,11 +3,8 @@
 
 // unsupported.hh -- features that devices have and the fabric lacks.
 
-#ifndef RDMA_SIM_UNSUPPORTED_HH
-#define RDMA_SIM_UNSUPPORTED_HH 1
+#pragma once
 
 // Prints one line, once for each feature and process, and returns EOPNOTSUPP. `feature` is a
 // literal.
 extern "C" int rdma_sim_unsupported(const char *function, const char *feature);
-
-#endif // RDMA_SIM_UNSUPPORTED_HH

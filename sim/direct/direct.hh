@@ -3,8 +3,7 @@
 
 // direct.hh -- the fabric in the process that uses libibverbs.so.1 and librdmacm.so.1.
 
-#ifndef RDMA_SIM_DIRECT_HH
-#define RDMA_SIM_DIRECT_HH 1
+#pragma once
 
 #include "../client/client.hh"
 #include "../server/server.hh"
@@ -34,5 +33,3 @@ class Direct {
 };
 
 } // namespace sim
-
-#endif // RDMA_SIM_DIRECT_HH

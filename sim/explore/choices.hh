@@ -3,8 +3,7 @@
 
 // choices.hh -- the choices of a schedule, and how a schedule with a finding is shortened
 
-#ifndef RDMA_SIM_CHOICES_HH
-#define RDMA_SIM_CHOICES_HH 1
+#pragma once
 
 #include <algorithm>
 #include <cstddef>
@@ -59,5 +58,3 @@ std::vector<Choice> shorten(std::vector<Choice> choices, uint64_t tries,
 }
 
 } // namespace sim
-
-#endif // RDMA_SIM_CHOICES_HH

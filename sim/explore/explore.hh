@@ -3,8 +3,7 @@
 
 // explore.hh -- "rdma-sim explore": one schedule of programs that run one at a time
 
-#ifndef RDMA_SIM_EXPLORE_HH
-#define RDMA_SIM_EXPLORE_HH 1
+#pragma once
 
 #include <list>
 #include <map>
@@ -171,5 +170,3 @@ std::string describe(const ibv_wc &wc);
 int open_output(const std::string &path);        // creates the file, or empties it
 std::string first_line(const std::string &path); // empty if there is none
 int explore(ExploreSettings &settings, const Libraries &libraries); // returns the exit status
-
-#endif // RDMA_SIM_EXPLORE_HH

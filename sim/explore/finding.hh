@@ -3,8 +3,7 @@
 
 // finding.hh -- the file of --save and --replay
 
-#ifndef RDMA_SIM_FINDING_HH
-#define RDMA_SIM_FINDING_HH 1
+#pragma once
 
 #include <cstdint>
 #include <map>
@@ -40,5 +39,3 @@ std::vector<std::string> restore_environment(const Finding &finding);
 void add_pmem(Finding &finding, const std::string &path, const std::string &content);
 void write_finding(const std::string &path, const Finding &finding); // throws an Exit
 Finding read_finding(const std::string &path);                       // throws an Exit
-
-#endif // RDMA_SIM_FINDING_HH

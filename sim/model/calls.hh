@@ -3,8 +3,7 @@
 
 // calls.hh -- the names of the functions that make a request to the fabric
 
-#ifndef RDMA_SIM_CALLS_HH
-#define RDMA_SIM_CALLS_HH 1
+#pragma once
 
 #include "fabric.hh"
 
@@ -30,5 +29,3 @@ const CallName *find_call(std::string_view name); // NULL: no such function
 const CallName *name_of_call(const Fabric &fabric, std::span<const std::byte> request);
 
 } // namespace sim
-
-#endif // RDMA_SIM_CALLS_HH

@@ -7,8 +7,7 @@
 // States and events are those of Linux, drivers/infiniband/core: cma.c, cm.c, iwcm.c and
 // ucma.c.
 
-#ifndef RDMA_SIM_CM_HH
-#define RDMA_SIM_CM_HH 1
+#pragma once
 
 #include "../protocol/protocol_cm.hh"
 #include "objects.hh"
@@ -179,5 +178,3 @@ class Cm {
 };
 
 } // namespace sim
-
-#endif // RDMA_SIM_CM_HH

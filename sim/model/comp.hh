@@ -3,8 +3,7 @@
 
 // comp.hh -- the completer: the completions of requests and receives.
 
-#ifndef RDMA_SIM_COMP_HH
-#define RDMA_SIM_COMP_HH 1
+#pragma once
 
 #include "fabric.hh"
 
@@ -23,5 +22,3 @@ void free_polled(Fabric &fabric, Cq &cq);
 void remove_completions(Fabric &fabric, const Qp &qp);
 
 } // namespace sim
-
-#endif // RDMA_SIM_COMP_HH

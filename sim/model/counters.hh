@@ -3,8 +3,7 @@
 
 // counters.hh -- what a device counts, and the counters that its driver shows.
 
-#ifndef RDMA_SIM_COUNTERS_HH
-#define RDMA_SIM_COUNTERS_HH 1
+#pragma once
 
 #include "../device/profile.h"
 
@@ -78,5 +77,3 @@ void end_attempts(Fabric &fabric, Qp &qp);
 void count_attempts(Fabric &fabric, Qp &qp);
 
 } // namespace sim
-
-#endif // RDMA_SIM_COUNTERS_HH

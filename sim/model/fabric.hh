@@ -3,8 +3,7 @@
 
 // fabric.hh -- the model of hosts with RDMA devices on one network.
 
-#ifndef RDMA_SIM_FABRIC_HH
-#define RDMA_SIM_FABRIC_HH 1
+#pragma once
 
 #include "cm.hh"
 #include "objects.hh"
@@ -246,5 +245,3 @@ class Fabric {
 };
 
 } // namespace sim
-
-#endif // RDMA_SIM_FABRIC_HH

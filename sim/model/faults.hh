@@ -4,8 +4,7 @@
 // faults.hh -- the faults of hosts, devices, links and programs: one table for rdma-sim's
 // --fault, for explore --faults, and for their help
 
-#ifndef RDMA_SIM_FAULTS_HH
-#define RDMA_SIM_FAULTS_HH 1
+#pragma once
 
 #include "calls.hh"
 
@@ -139,5 +138,3 @@ ExploredFaults explored_faults(const ExploredHosts &hosts,
                                const std::vector<std::string_view> &names);
 
 } // namespace sim
-
-#endif // RDMA_SIM_FAULTS_HH

@@ -4,8 +4,7 @@
 // memory.hh -- the fabric's interface to its surroundings: memory of processes, and
 // descriptors.
 
-#ifndef RDMA_SIM_MEMORY_HH
-#define RDMA_SIM_MEMORY_HH 1
+#pragma once
 
 #include "../protocol/protocol.hh"
 
@@ -71,5 +70,3 @@ class Environment {
 };
 
 } // namespace sim
-
-#endif // RDMA_SIM_MEMORY_HH

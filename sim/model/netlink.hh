@@ -3,8 +3,7 @@
 
 // netlink.hh -- NETLINK_RDMA of a host: its devices, ports, objects and counters.
 
-#ifndef RDMA_SIM_NETLINK_SERVER_HH
-#define RDMA_SIM_NETLINK_SERVER_HH 1
+#pragma once
 
 #include "fabric.hh"
 
@@ -34,5 +33,3 @@ int rdma_netlink(Fabric &fabric, const Netlink &request, std::span<const std::by
                  std::vector<std::byte> &messages, uint32_t &next);
 
 } // namespace sim
-
-#endif // RDMA_SIM_NETLINK_SERVER_HH

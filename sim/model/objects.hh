@@ -3,8 +3,7 @@
 
 // objects.hh -- the objects that processes create on their devices.
 
-#ifndef RDMA_SIM_OBJECTS_HH
-#define RDMA_SIM_OBJECTS_HH 1
+#pragma once
 
 #include "../device/rules.h"
 #include "counters.hh"
@@ -292,5 +291,3 @@ struct Session {
 };
 
 } // namespace sim
-
-#endif // RDMA_SIM_OBJECTS_HH

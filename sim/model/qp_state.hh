@@ -3,8 +3,7 @@
 
 // qp_state.hh -- a queue pair fails, is reset or is deleted.
 
-#ifndef RDMA_SIM_QP_STATE_HH
-#define RDMA_SIM_QP_STATE_HH 1
+#pragma once
 
 #include "fabric.hh"
 
@@ -28,5 +27,3 @@ void release_qp(Fabric &fabric, Qp &qp);       // called before the QP is delete
 void abandon_qp(Fabric &fabric, Qp &qp);
 
 } // namespace sim
-
-#endif // RDMA_SIM_QP_STATE_HH

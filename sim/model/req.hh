@@ -3,8 +3,7 @@
 
 // req.hh -- the requester: the order of the requests of a queue pair, and their retries.
 
-#ifndef RDMA_SIM_REQ_HH
-#define RDMA_SIM_REQ_HH 1
+#pragma once
 
 #include "resp.hh"
 
@@ -18,5 +17,3 @@ void retry_rejected_sends(Fabric &fabric);
 void start_send_timer(Fabric &fabric, Qp &qp, uint64_t time);
 
 } // namespace sim
-
-#endif // RDMA_SIM_REQ_HH

@@ -3,8 +3,7 @@
 
 // resp.hh -- the responder: the effects of a request on memory and on the other side.
 
-#ifndef RDMA_SIM_RESP_HH
-#define RDMA_SIM_RESP_HH 1
+#pragma once
 
 #include "fabric.hh"
 
@@ -34,5 +33,3 @@ bool take_receive(Fabric &fabric, Qp &qp, Receive &receive);
 void keep_data(Fabric &fabric, Qp &qp);
 
 } // namespace sim
-
-#endif // RDMA_SIM_RESP_HH

@@ -4,8 +4,7 @@
 // scheduler.hh -- decides when the steps of the fabric happen, and which of the permitted
 // effects they have.
 
-#ifndef RDMA_SIM_SCHEDULER_HH
-#define RDMA_SIM_SCHEDULER_HH 1
+#pragma once
 
 #include "cm.hh"
 #include "weaknesses.hh"
@@ -55,5 +54,3 @@ class Clock : public Scheduler {
 };
 
 } // namespace sim
-
-#endif // RDMA_SIM_SCHEDULER_HH

@@ -3,8 +3,7 @@
 
 // verbs.hh -- the requests of protocol.hh, except those to the connection manager.
 
-#ifndef RDMA_SIM_VERBS_HH
-#define RDMA_SIM_VERBS_HH 1
+#pragma once
 
 #include "fabric.hh"
 
@@ -96,5 +95,3 @@ class Verbs {
 };
 
 } // namespace sim
-
-#endif // RDMA_SIM_VERBS_HH

@@ -3,8 +3,7 @@
 
 // weaknesses.hh -- effects that a device may have although most runs do not show them.
 
-#ifndef RDMA_SIM_WEAKNESSES_HH
-#define RDMA_SIM_WEAKNESSES_HH 1
+#pragma once
 
 #include <cstdint>
 
@@ -16,5 +15,3 @@ enum class Weakness : uint8_t {
 };
 
 } // namespace sim
-
-#endif // RDMA_SIM_WEAKNESSES_HH

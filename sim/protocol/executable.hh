@@ -4,8 +4,7 @@
 // executable.hh -- the executables into which the dynamic linker does not load the fabric's
 // libraries
 
-#ifndef RDMA_SIM_EXECUTABLE_HH
-#define RDMA_SIM_EXECUTABLE_HH 1
+#pragma once
 
 #include <climits>
 #include <link.h>
@@ -23,5 +22,3 @@ struct Executable {
 void read_executable(int fd, Executable &executable);
 
 } // namespace sim
-
-#endif // RDMA_SIM_EXECUTABLE_HH

@@ -3,8 +3,7 @@
 
 // mappings.hh -- the check whether a process maps a range of memory that it registers.
 
-#ifndef RDMA_SIM_MAPPINGS_HH
-#define RDMA_SIM_MAPPINGS_HH 1
+#pragma once
 
 #include <cerrno>
 #include <cstdint>
@@ -42,5 +41,3 @@ inline int check_mappings(int maps, uint64_t begin, uint64_t end, bool is_writte
 }
 
 } // namespace sim
-
-#endif // RDMA_SIM_MAPPINGS_HH

@@ -10,8 +10,7 @@
 // 0 is none. Cookies are addresses of the process, which the fabric returns in events and never
 // reads.
 
-#ifndef RDMA_SIM_PROTOCOL_HH
-#define RDMA_SIM_PROTOCOL_HH 1
+#pragma once
 
 #include "../device/rules.h"
 
@@ -427,5 +426,3 @@ struct VirtualClock {
 };
 
 } // namespace sim
-
-#endif // RDMA_SIM_PROTOCOL_HH

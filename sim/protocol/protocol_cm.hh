@@ -6,8 +6,7 @@
 // On an event channel, a CmEvent follows TakeEvent::Reply. The cookie of the reply belongs to
 // the ID, for a connect request to the listening ID, and for a multicast group to CmJoin.
 
-#ifndef RDMA_SIM_PROTOCOL_CM_HH
-#define RDMA_SIM_PROTOCOL_CM_HH 1
+#pragma once
 
 #include "protocol.hh"
 
@@ -194,5 +193,3 @@ struct CmLeave {
 };
 
 } // namespace sim
-
-#endif // RDMA_SIM_PROTOCOL_CM_HH

@@ -3,8 +3,7 @@
 
 // output.hh -- the output of programs with the host before each line (--prefix)
 
-#ifndef RDMA_SIM_OUTPUT_HH
-#define RDMA_SIM_OUTPUT_HH 1
+#pragma once
 
 #include <list>
 #include <poll.h>
@@ -52,5 +51,3 @@ class PrefixedOutput {
     std::list<Pipe> pipes_;
     unsigned count_ = 0;
 };
-
-#endif // RDMA_SIM_OUTPUT_HH

@@ -3,8 +3,7 @@
 
 // run.hh -- one run of rdma-sim
 
-#ifndef RDMA_SIM_RUN_HH
-#define RDMA_SIM_RUN_HH 1
+#pragma once
 
 #include <cstdarg>
 #include <cstdio>
@@ -92,5 +91,3 @@ class Run : sim::Machines {
     unsigned pending_faults_ = 0; // faults that still occur after all commands have ended
     bool has_ended_ = false;      // a command
 };
-
-#endif // RDMA_SIM_RUN_HH

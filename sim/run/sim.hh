@@ -3,8 +3,7 @@
 
 // sim.hh -- rdma-sim: the parsed options, and the interfaces of the program's files
 
-#ifndef RDMA_SIM_SIM_HH
-#define RDMA_SIM_SIM_HH 1
+#pragma once
 
 #include <cstdint>
 #include <functional>
@@ -122,5 +121,3 @@ void raise_file_limit(); // of this process only: one descriptor for each channe
 // the function, which does not return.
 pid_t fork_command(bool has_group, int out, int err, const std::function<void()> &function);
 [[noreturn]] void execute(const Command &command);
-
-#endif // RDMA_SIM_SIM_HH

@@ -3,8 +3,7 @@
 
 // pmem.hh -- files that lose unflushed data when their host loses power.
 
-#ifndef RDMA_SIM_PMEM_HH
-#define RDMA_SIM_PMEM_HH 1
+#pragma once
 
 #include "../model/objects.hh"
 
@@ -86,5 +85,3 @@ class PmemFiles : public Persistence {
 };
 
 } // namespace sim
-
-#endif // RDMA_SIM_PMEM_HH

@@ -3,8 +3,7 @@
 
 // server.hh -- the fabric for processes that connect through a Unix socket.
 
-#ifndef RDMA_SIM_SERVER_HH
-#define RDMA_SIM_SERVER_HH 1
+#pragma once
 
 #include "../model/fabric.hh"
 
@@ -137,5 +136,3 @@ class Server {
 };
 
 } // namespace sim
-
-#endif // RDMA_SIM_SERVER_HH

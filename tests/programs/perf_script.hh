@@ -4,8 +4,7 @@
 // perf_script.hh -- runs a server or a client of rpma-perf over the fakes of the unit tests,
 // against a scripted peer that can violate the protocol. The script also sets the time.
 
-#ifndef PERF_SCRIPT_HH
-#define PERF_SCRIPT_HH 1
+#pragma once
 
 #include "connection.hh"
 #include "message.hh"
@@ -99,5 +98,3 @@ std::string sent_summary();
 
 Plan plan_of_test(std::string_view operation, Plan plan = {.size = 8});
 std::string text_of(std::string_view type, const Json &members = Json::object());
-
-#endif

@@ -3,8 +3,7 @@
 
 // heap.hh -- the heap of a program, which the next start resets
 
-#ifndef SIMULATOR_HEAP_HH
-#define SIMULATOR_HEAP_HH 1
+#pragma once
 
 #include <cstddef>
 #include <map>
@@ -25,5 +24,3 @@ class Heap {
     unsigned m_blocks = 0;
     std::map<size_t, std::vector<void *>> m_released; // free large blocks, by size
 };
-
-#endif

@@ -3,8 +3,7 @@
 
 // memory.hh -- the persistent memory of a machine: its visible data and its persistent data
 
-#ifndef SIMULATOR_MEMORY_HH
-#define SIMULATOR_MEMORY_HH 1
+#pragma once
 
 #include "stores.h"
 
@@ -116,5 +115,3 @@ class Memory {
     sim_stores m_stores{};                          // stores that are not persistent
     uint64_t m_pages[MEMORY_SIZE / PAGE / 64] = {}; // bit mask of the touched pages
 };
-
-#endif

@@ -4,8 +4,7 @@
 // network.hh -- the simulated fabric under the programs, and their connections on it. A
 // scheduler chooses each step: a message arrives, a request is executed, completions arrive.
 
-#ifndef SIMULATOR_NETWORK_HH
-#define SIMULATOR_NETWORK_HH 1
+#pragma once
 
 #include "process.hh"
 
@@ -175,5 +174,3 @@ class Network : public sim::Environment, sim::Scheduler {
     std::unordered_map<uint32_t, int> m_descriptors; // by channel
     std::optional<Execution> m_execution;
 };
-
-#endif

@@ -4,8 +4,7 @@
 // process.hh -- a program of an example that runs as a coroutine, and can be killed and
 // restarted
 
-#ifndef SIMULATOR_PROCESS_HH
-#define SIMULATOR_PROCESS_HH 1
+#pragma once
 
 #include "heap.hh"
 #include "memory.hh"
@@ -125,5 +124,3 @@ class Process : public Process_state, public Run_state {
     jmp_buf m_resume_point;
     bool m_is_new;
 };
-
-#endif

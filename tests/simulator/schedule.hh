@@ -3,8 +3,7 @@
 
 // schedule.hh -- the choices of a schedule: positions where another event replaces the default
 
-#ifndef SIMULATOR_SCHEDULE_HH
-#define SIMULATOR_SCHEDULE_HH 1
+#pragma once
 
 #include <string>
 
@@ -66,5 +65,3 @@ class Schedule {
     unsigned m_faults = 0; // how many faults can still occur
     uint64_t m_fault_limit = 0, m_other_limit = 0; // probabilities in units of 2^-32
 };
-
-#endif

@@ -4,8 +4,7 @@
 // simulation.hh -- configurations, invariants of the examples, and the state and events of one
 // schedule
 
-#ifndef SIMULATOR_SIMULATION_HH
-#define SIMULATOR_SIMULATION_HH 1
+#pragma once
 
 #include "network.hh"
 #include "schedule.hh"
@@ -192,5 +191,3 @@ class Simulation : public Simulation_state {
 };
 
 extern Simulation simulation;
-
-#endif

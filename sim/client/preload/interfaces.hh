@@ -3,8 +3,7 @@
 
 // interfaces.hh -- the network interfaces of a host: lo, and one for each RDMA device
 
-#ifndef RDMA_SIM_INTERFACES_HH
-#define RDMA_SIM_INTERFACES_HH 1
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -49,5 +48,3 @@ uint32_t mask_of(const InterfaceAddress &address);
 // Reads the hardware address of another host's interface. Returns its length, or 0 if there is
 // no such host.
 size_t hardware_address_of(unsigned host, const Interface &interface, uint8_t (&to)[32]);
-
-#endif // RDMA_SIM_INTERFACES_HH

@@ -6,8 +6,7 @@
 // A protocol is a function and a row of PROTOCOLS in netlink.cc. The sockets of the other
 // protocols are those of the kernel.
 
-#ifndef RDMA_SIM_NETLINK_HH
-#define RDMA_SIM_NETLINK_HH 1
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -116,5 +115,3 @@ Respond respond_route;
 Respond respond_rdma;
 
 } // namespace netlink
-
-#endif // RDMA_SIM_NETLINK_HH

@@ -4,8 +4,7 @@
 // preload.hh -- functions that rdma-sim replaces in unchanged programs, in addition to
 // libibverbs and librdmacm
 
-#ifndef RDMA_SIM_PRELOAD_HH
-#define RDMA_SIM_PRELOAD_HH 1
+#pragma once
 
 #include <dlfcn.h>
 
@@ -19,5 +18,3 @@
         static auto *const real = reinterpret_cast<decltype(&name)>(dlsym(RTLD_NEXT, #name)); \
         return real;                                                                          \
     }())
-
-#endif // RDMA_SIM_PRELOAD_HH

@@ -3,8 +3,7 @@
 
 // settings.hh -- the environment that rdma-sim has given to the program
 
-#ifndef RDMA_SIM_SETTINGS_HH
-#define RDMA_SIM_SETTINGS_HH 1
+#pragma once
 
 struct Settings {
     unsigned host; // on which this process runs; 0: it is not in a fabric
@@ -18,5 +17,3 @@ struct Settings {
 // Reads the environment at the first call, because constructors of other libraries may run
 // before that of this one.
 const Settings &settings();
-
-#endif // RDMA_SIM_SETTINGS_HH

@@ -3,8 +3,7 @@
 
 // system.hh -- requests of protocol.hh to the simulated kernel of the host
 
-#ifndef RDMA_SIM_SYSTEM_HH
-#define RDMA_SIM_SYSTEM_HH 1
+#pragma once
 
 #include "../../protocol/protocol.hh"
 
@@ -13,5 +12,3 @@
 // `length`: the size of `reply`, and then of what was received.
 int ask_system(const void *request, size_t size, const void *more, size_t more_size,
                void *reply, size_t &length);
-
-#endif // RDMA_SIM_SYSTEM_HH

@@ -3,8 +3,7 @@
 
 // connect_qp.hh -- connects a queue pair without the connection manager.
 
-#ifndef RDMA_SIM_CONNECT_QP_HH
-#define RDMA_SIM_CONNECT_QP_HH 1
+#pragma once
 
 #include <infiniband/verbs.h>
 
@@ -37,5 +36,3 @@ inline int connect_qp(ibv_qp *qp, ibv_qp_attr attr, const ibv_gid &gid, uint32_t
                                                : 0));
     return error;
 }
-
-#endif // RDMA_SIM_CONNECT_QP_HH

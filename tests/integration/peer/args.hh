@@ -3,8 +3,7 @@
 
 // args.hh -- a command, which is a line with a verb and key=value words; and the reply to it
 
-#ifndef PEER_ARGS_HH
-#define PEER_ARGS_HH 1
+#pragma once
 
 #include <cstdint>
 #include <map>
@@ -63,5 +62,3 @@ template <class Function> struct ScopeExit {
     ~ScopeExit() { complete(); }
 };
 template <class Function> ScopeExit(Function) -> ScopeExit<Function>;
-
-#endif

@@ -8,8 +8,7 @@
 // for a number with the default 3. The reply has the outputs of a function under their keys,
 // even if the function fails.
 
-#ifndef PEER_CALL_HH
-#define PEER_CALL_HH 1
+#pragma once
 
 #include "peer.hh"
 
@@ -97,5 +96,3 @@ template <class... Types> Command call(int function(Types...), const Keys &keys 
         must(std::apply([=](auto &...each) { return function(each.value()...); }, parameters));
     };
 }
-
-#endif

@@ -3,8 +3,7 @@
 
 // crowd.hh -- sizes for a client with many connections and a server that executes "serve"
 
-#ifndef PEER_CROWD_HH
-#define PEER_CROWD_HH 1
+#pragma once
 
 #include <cstddef>
 #include <librpma.h>
@@ -15,5 +14,3 @@ constexpr size_t SHARE = 8192, MESSAGE = 1024;
 // Sends a message, or a message with immediate data.
 int send(rpma_conn *conn, rpma_mr_local *mr, size_t at, size_t len, bool with_imm,
          uint32_t imm);
-
-#endif

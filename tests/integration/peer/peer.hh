@@ -6,8 +6,7 @@
 // A test controls one process per side through its standard input. Each object has a number,
 // which is 0 unless the command has another one.
 
-#ifndef PEER_PEER_HH
-#define PEER_PEER_HH 1
+#pragma once
 
 #include "args.hh"
 
@@ -205,5 +204,3 @@ using Command = std::function<void(const Args &args)>;
 struct Commands {
     Commands(std::initializer_list<std::pair<const char *const, Command>> table);
 };
-
-#endif
