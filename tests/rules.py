@@ -168,6 +168,34 @@ def check_codes():
             yield f"{name} lists error codes: read them from include/librpma.h (contract/public_header.py)"
 
 
+# The folders that define functions of libibverbs. tests/unit records the calls of the library, and info_machine.cc has
+# devices of rpma-info that no other place has.
+VERBS = {"sim/client", "bench/provider", "tests/unit/fakes", "tests/programs"}
+PARTS = ("sim", "programs", "examples", "src", "include")
+CODE = {".c", ".h", ".cc", ".hh", ".hpp", ".py", ".sh", ""}
+TEST_LINES = 1.2  # at most, of a line of what they test
+
+
+def check_sizes():
+    """No second implementation, tests no longer than what they test, and a README for each folder."""
+    lines, folders = {True: 0, False: 0}, set()
+    for name in tracked():
+        parts, text = name.split("/"), read(ROOT / name)
+        folders.add("/".join(parts[:-1]))
+        if re.search(r"^(?:struct )?ibv_pd \*ibv_alloc_pd\(.*\{$", text, flags=re.M) and str(pathlib.PurePath(name).parent) not in VERBS:
+            yield f"{name} implements libibverbs: use the fabric, or the provider of the benches"
+        if pathlib.PurePath(name).suffix in CODE and ("tests" in parts[:2] or parts[0] in PARTS):
+            lines["tests" in parts[:2]] += text.count("\n")
+    if lines[True] > TEST_LINES * lines[False]:
+        yield f"{lines[True]} lines of tests for {lines[False]} lines of {', '.join(PARTS)}: at most {TEST_LINES} times as many"
+    for folder in sorted(folders - {""}):
+        if folder.split("/")[0] in NO_README or folder.startswith(".") or (ROOT / folder / "README.md").is_file():
+            continue
+        above = next(parent for parent in (ROOT / folder).parents if (parent / "README.md").is_file())
+        if (ROOT / folder).name not in read(above / "README.md"):
+            yield f"{folder} has no README.md, and {above.relative_to(ROOT)}/README.md does not name it"
+
+
 def check_programs():
     for path in sorted(ROOT.glob("man/rpma-*.1")):
         if not (ROOT / "programs/completion" / path.stem).is_file():
