@@ -190,7 +190,9 @@ APROPOS_WORDS = {
     "C++": "rpma_cpp", "signals": "rpma_limits", "huge pages": "rpma_limits", "status": "rpma_errors", "multi-rail": "rpma_network",
     "Kubernetes": "rpma_processes", "systemd": "rpma_processes", "cancel": "rpma_failures",
     "byte order": "rpma_memory_model", "libfabric": "rpma_memory_model", "hang": "rpma_hangs", "memlock": "rpma_limits",
-    "Docker": "rpma_processes", "CXL": "rpma_pmem", "encryption": "rpma_security",
+    "Docker": "rpma_processes", "CXL": "rpma_pmem", "encryption": "rpma_security", "fence": "rpma_security",
+    "replica": "rpma_failures", "power": "rpma_pmem", "CI": "rpma_testing", "sanitizer": "rpma_testing",
+    "firewall": "rpma_troubleshooting", "sizing": "rpma_limits",
 }
 
 
