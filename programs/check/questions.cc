@@ -232,9 +232,11 @@ Results order(Session &session) {
 Results full_queue(Session &session) {
     constexpr uint32_t POSTS = 300;
     Results found;
-    const auto made = session.open(
-        {{"sq", 16}, {"cq", 2 * POSTS}, {"rnr", 7}},
-        {{"rq", 2 * POSTS}, {"rnr_ms", 10}, {"receives", session.is_iwarp() ? 2 * POSTS : 0}});
+    const auto made = session.open({{"sq", 16}, {"cq", 2 * POSTS}, {"rnr", 7}},
+                                   {{"rq", 2 * POSTS},
+                                    {"rnr", 7},
+                                    {"rnr_ms", 10},
+                                    {"receives", session.is_iwarp() ? 2 * POSTS : 0}});
     Connection &c = *made;
     const std::vector<rpma_work> works(
         POSTS, rpma::send{.local = {c.memory.mr, 0, 8}, .flags = ALWAYS});

@@ -29,18 +29,26 @@ Results timed(Connection &connection, double least, double most) {
     return found;
 }
 
+// A side advertises how often the other side retries.
+std::unique_ptr<Connection> open_with_rnr(Session &session, unsigned retries, unsigned ms) {
+    const json settings = {{"rnr", retries}, {"rnr_ms", ms}};
+    return session.open(settings, settings);
+}
+
 // 3 retries after 20 ms and more: at least 60 ms.
 Results rnr(Session &session) {
-    const auto made = session.open({{"rnr", 3}, {"rnr_ms", 20}}, {{"rnr_ms", 20}});
+    const auto made = open_with_rnr(session, 3, 20);
     rpma::check(made->conn.send(made->memory.mr, 0, 8, ALWAYS));
     Results found = timed(*made, 0.05, 5);
     session.close(*made);
     return found;
 }
 
-// A receive that comes in time.
+// A receive that comes in time. On iWARP a message without a receive ends the connection.
 Results rnr_in_time(Session &session) {
-    const auto made = session.open({{"rnr", 7}, {"rnr_ms", 10}}, {{"rnr_ms", 10}});
+    if (session.is_iwarp())
+        return {};
+    const auto made = open_with_rnr(session, 7, 10);
     rpma::check(made->conn.send(made->memory.mr, 0, 8, ALWAYS));
     const auto early = made->take(1, 0.05);
     (void)session.ask({{"do", "receive"}, {"number", made->number}, {"count", 1}});

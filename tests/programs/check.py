@@ -3,14 +3,20 @@
 # Copyright 2026, the librpma developers
 """Tests rpma-check on simulated devices: check.py RDMA_SIM RPMA_CHECK OTHER_PROTOCOL SOURCE [all]
 
-OTHER_PROTOCOL is rpma-check with another version of the protocol. With "all", each simulated device is checked,
-otherwise a few of different kinds."""
+OTHER_PROTOCOL is rpma-check with another version of the protocol. With "all", only the first test runs, for each
+simulated device, otherwise for a few of different kinds."""
 
 import concurrent.futures
+import contextlib
+import functools
 import json
 import os
 import pathlib
+import pty
 import re
+import signal
+import socket
+import subprocess
 import sys
 import tempfile
 
@@ -23,6 +29,7 @@ RDMA_SIM, RPMA_CHECK, OTHER_PROTOCOL, SOURCE, *ALL = sys.argv[1:]
 ADDRESS = "10.77.0.1"
 DEVICES = reports.simulated() if ALL else ["siw", "mlx5"]
 PAIRS = [(name, name) for name in DEVICES] + [("rxe", "bnxt_re")]
+LIMIT = 120  # seconds of a check
 # Mistakes of a profile of mlx5, and a question that shows each of them.
 PLANTED = {
     "has_srq": (False, "has_srq"),
@@ -43,40 +50,72 @@ TOGETHER = "has_windows has_resize_cq max_inline attr.atomic_cap has_qp_ex overr
            "source_error receive_error errors_are_solicited full_queue_error".split()
 
 
-def check(device, of_server, *options, command=None):
-    """Runs both sides, the client on host2; returns the process of rdma-sim."""
-    return run(RDMA_SIM, "--hosts", "2", "--device", f"host1={of_server}", "--device", f"host2={device}",
-               RPMA_CHECK, "--once", "--server", ADDRESS, "::", *(command or (RPMA_CHECK, *options, ADDRESS)),
-               timeout=150)
+def pair(device, of_server, client, *options):
+    """Runs both sides, client on host2; returns the process of rdma-sim."""
+    return run(RDMA_SIM, "--hosts", "2", "--device", f"host1={of_server}", "--device", f"host2={device}", *options,
+               RPMA_CHECK, "--once", "--server", ADDRESS, "::", *client, timeout=LIMIT)
 
 
-def report_of(pair):
-    """(what happened, the report) of a check of a device against another one."""
+def report_of(device, of_server):
+    """(the process, the report) of a check of a device against another one."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "report.json")
-        done = check(*pair, "--report", path)
-        with open(path, encoding="utf-8") as file:
-            return done, json.load(file)
+        done = pair(device, of_server, (RPMA_CHECK, "--report", path, ADDRESS))
+        expect(os.listdir(folder), ["report.json"], f"files: {done.stdout}{done.stderr}")
+        return done, json.loads(pathlib.Path(path).read_text(encoding="utf-8"))
 
 
-@test("no simulated device differs from the expected results")
+@contextlib.contextmanager
+def device_of(report):
+    """The path of a report, for rdma-sim --device."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "device.json")
+        pathlib.Path(path).write_text(json.dumps(report), encoding="utf-8")
+        yield path
+
+
+def expect_no_difference(done, report, what):
+    expect(report["differences"], [], f"differences of {what}")
+    expect(done.returncode, 0, f"end of {what}: {done.stderr}")
+    expect(len(report["answers"]) > 300 and len(report["promises"]) > 150, True, f"results of {what}")
+    reports.validator().validate(report)
+
+
+def expect_no_private_data(report):
+    text = json.dumps(report)
+    for word in (socket.gethostname(), "host1", "host2", "10.77.", "fd77", "sim0", *ibv_names()):
+        expect(re.search(rf"\b{re.escape(word)}\b", text), None, f"{word} in the report")
+
+
+@functools.cache
+def ibv_names():
+    """The name and the GUID of the simulated device."""
+    shown = run(RDMA_SIM, "ibv_devinfo").stdout
+    return re.findall(r"(?:hca_id|node_guid):\s+(\S+)", shown)
+
+
+@test("no simulated device differs from the expected results, nor does the replay of its report")
 def devices():
-    with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        for pair, (done, report) in zip(PAIRS, pool.map(report_of, PAIRS)):
-            expect(report["differences"], [], f"differences of {pair}")
-            expect(done.returncode, 0, f"exit status of {pair}: {done.stdout}{done.stderr}")
-            expect(len(report["answers"]) > 300 and len(report["promises"]) > 150, True, f"results of {pair}")
-            reports.validator().validate(report)
+    def check(names):
+        done, report = report_of(*names)
+        expect_no_difference(done, report, names)
+        expect(done.stderr, "", "standard error, which is no terminal")
+        expect_no_private_data(report)
+        if names[0] == names[1]:
+            with device_of(report) as path:
+                done, again = report_of(path, names[0])
+            expect_no_difference(done, again, f"the replay of {names[0]}")
+            expect(again["attributes"], report["attributes"], f"attributes of the replay of {names[0]}")
+
+    with concurrent.futures.ThreadPoolExecutor(3) as pool:
+        list(pool.map(check, PAIRS))
 
 
 @test("each mistake of a profile is reported")
 def planted():
-    with tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(folder, "planted.json")
-        changed = {key: PLANTED[key][0] for key in TOGETHER}
-        content = reports.report("mlx5", attributes=reports.devices.reported("mlx5") | changed)
-        pathlib.Path(path).write_text(json.dumps(content), encoding="utf-8")
-        done, report = report_of((path, "mlx5"))
+    changed = {key: PLANTED[key][0] for key in TOGETHER}
+    with device_of(reports.report("mlx5", attributes=reports.devices.reported("mlx5") | changed)) as path:
+        done, report = report_of(path, "mlx5")
     found = {each["question"]: each for each in report["differences"]}
     missing = [key for key in TOGETHER if PLANTED[key][1] not in found]
     expect(missing, [], f"mistakes without a difference, {sorted(found)}")
@@ -109,36 +148,156 @@ def lists():
 
 @test("another version on the other side is named by both sides")
 def versions():
-    done = check("rxe", "rxe", command=(OTHER_PROTOCOL, ADDRESS))
+    done = pair("rxe", "rxe", (OTHER_PROTOCOL, ADDRESS))
     lines = [line for line in done.stderr.splitlines() if "version" in line]
     expect(len(lines), 2, f"lines about the version: {done.stderr}")
     expect(all("install the same release" in line for line in lines), True, done.stderr)
 
 
-@test("a report that cannot be written fails before the check, or at its end")
-def full_disk():
+def expect_end(done, words, what):
+    """The client ends with status 2 and one line, which has these words; rdma-sim and the server may print others."""
+    lines = [line for line in done.stderr.splitlines() if line.startswith("rpma-check: ") and "the client has ended" not in line]
+    expect((len(lines), done.returncode), (1, 2), f"{what}: lines and status: {done.stdout}{done.stderr}")
+    expect(words in lines[0], True, f"{what}: {lines[0]}")
+
+
+@test("what cannot be written ends with one line: before the check if possible, otherwise at its end")
+def unwritable():
+    limited = ("sh", "-c", 'trap "" XFSZ; ulimit -f 4; exec "$@"', "sh")  # as on a full disk
+    full = ("sh", "-c", 'exec "$@" >/dev/full', "sh")
     with tempfile.TemporaryDirectory() as folder:
-        missing = os.path.join(folder, "no", "report.json")
-        expect_one_line(run(RDMA_SIM, RPMA_CHECK, "--report", missing, ADDRESS), 2, missing)
-    done = run(RDMA_SIM, RPMA_CHECK, "--report", "/dev/full", ADDRESS)
-    expect_one_line(done, 2, "no server")
+        path = os.path.join(folder, "report.json")
+        for wrong in (os.path.join(folder, "no", "report.json"), folder, path):  # there is no server
+            expect_one_line(run(RDMA_SIM, RPMA_CHECK, "--report", wrong, ADDRESS), 2, wrong)
+        pathlib.Path(path).write_text("old", encoding="utf-8")
+        cases = (((*limited, RPMA_CHECK, "--report", path, ADDRESS), "cannot write"),
+                 ((RPMA_CHECK, "--report", "/dev/full", ADDRESS), "cannot write /dev/full: No space left"),
+                 ((*full, RPMA_CHECK, ADDRESS), "cannot write to the standard output"))
+        with concurrent.futures.ThreadPoolExecutor(len(cases)) as pool:
+            for (command, words), done in zip(cases, pool.map(lambda case: pair("siw", "siw", case[0]), cases)):
+                expect_end(done, words, f"{command}")
+        expect((os.listdir(folder), pathlib.Path(path).read_text(encoding="utf-8")), (["report.json"], "old"), "files")
 
 
-@test("an interrupted check and a server that vanishes leave no file and no process")
+@test("an interrupted check and a reader that ends leave no file and no process")
 def interrupted():
-    for victim, line in (("client", "interrupted"), ("server", "the other side")):
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         with tempfile.TemporaryDirectory() as folder:
-            path = os.path.join(folder, "report.json")
-            ends = f'trap "" TERM; {RPMA_CHECK} --report {path} {ADDRESS} & sleep 1.5; kill -INT $!; wait $!'
-            command = ("sh", "-c", ends) if victim == "client" else (RPMA_CHECK, "--report", path, ADDRESS)
-            server = [RPMA_CHECK, "--once", "--server", ADDRESS]
-            if victim == "server":
-                server = ["timeout", "-s", "KILL", "2", *server]
-            done = run(RDMA_SIM, *server, "::", *command, timeout=60)
-            lines = [each for each in done.stderr.splitlines() if each.startswith("rpma-check: ") and line in each]
-            expect(len(lines), 1, f"lines of the {victim}: {done.stderr}")
-            expect(os.listdir(folder), [], f"files after the {victim}")
+            # The signal arrives when the check has opened its file.
+            script = (f"env --default-signal {RPMA_CHECK} --report {folder}/report.json {ADDRESS} & "
+                      f"until [ \"$(ls {folder})\" ]; do sleep 0.01; done; sleep 0.2; kill -{number.value} $!; wait $!")
+            expect_end(pair("mlx5", "mlx5", ("sh", "-c", script)), "interrupted", number.name)
+            expect(os.listdir(folder), [], f"files after {number.name}")
+    script = f"{RPMA_CHECK} {ADDRESS} | true; exit ${{PIPESTATUS[0]}}"
+    expect_end(pair("siw", "siw", ("bash", "-c", script)), "cannot write to the standard output", "SIGPIPE")
+
+
+@test("a server that vanishes at any stage ends the check with one line, and leaves no file")
+def vanished():
+    stages = [("ibv_post_send", 1), ("ibv_post_send", 3), ("ibv_post_send", 25), ("ibv_post_send", 60), ("rdma_accept", 1),
+              ("rdma_accept", 2), ("rdma_accept", 9), ("ibv_post_recv", 6), ("rdma_disconnect", 2)]
+
+    def vanish(stage):
+        with tempfile.TemporaryDirectory() as folder:
+            done = pair("rxe", "rxe", (RPMA_CHECK, "--report", f"{folder}/report.json", ADDRESS), "--fault",
+                        f"host1:{stage[0]}:{stage[1]} kill host1", "--until", "host2")
+            expect_end(done, "", stage)
+            expect(os.listdir(folder), [], f"files after {stage}")
+
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        list(pool.map(vanish, stages))
+
+
+@test("a machine without a device prints one line")
+def no_device():
+    if os.path.isdir("/sys/class/infiniband") and os.listdir("/sys/class/infiniband"):
+        return
+    for options in ((), ("--server",)):
+        done = run(RPMA_CHECK, *options, "127.0.0.1")
+        expect_one_line(done, 2, "no device")
+        expect("this machine has no RDMA device" in done.stderr, True, done.stderr)
+
+
+@test("a terminal shows the progress, which the end removes")
+def progress():
+    ours, terminal = pty.openpty()
+    with subprocess.Popen([RDMA_SIM, "--device", "siw", "--hosts", "2", RPMA_CHECK, "--once", "--server", ADDRESS, "::",
+                           RPMA_CHECK, ADDRESS], stdout=subprocess.PIPE, stderr=terminal) as process:
+        os.close(terminal)
+        text = b""
+        with contextlib.suppress(OSError):  # the other end is closed
+            while part := os.read(ours, 4096):
+                text += part
+        process.communicate()
+    os.close(ours)
+    words = re.findall(r"\r\x1b\[Krpma-check: \d+ s: ([a-z -]+)", text.decode())
+    expect({"attributes", "refusal", "silent peer"} <= {word.strip() for word in words}, True, f"{words}")
+    expect(text.endswith(b"\r\x1b[K"), True, f"end of {text[-80:]}")
+
+
+@test("--memory checks a file and a device DAX, and --port-down a link that goes down")
+def memory():
+    def check(device, kind):
+        with tempfile.TemporaryDirectory() as folder:
+            path, errors, written = (os.path.join(folder, name) for name in ("memory", "errors", "report.json"))
+            pathlib.Path(path).write_bytes(bytes(1 << 20))
+            client = f"exec {RPMA_CHECK} --port-down --report {written} {ADDRESS} 2>{errors}"
+            done = run(RDMA_SIM, "--device", device, "--pmem", f"host1={path}", "--dax", kind, "--until", "host2", "--fault",
+                       "after host3 port-down host2 for 3s", RPMA_CHECK, "--once", "--server", "--memory", path, ADDRESS,
+                       "::", "sh", "-c", client,
+                       "::", "sh", "-c", f"until grep -q 'disconnect the cable' {errors}; do sleep 0.05; done", timeout=LIMIT)
+            report = json.loads(pathlib.Path(written).read_text(encoding="utf-8"))
+            expect((done.returncode, report["differences"]), (0, []), f"{device}: {done.stdout}{done.stderr}")
+            found = {key: value for key, value in report["answers"].items() if key.startswith(("path:", "port down:"))}
+            expect(found, {"path: registered": "yes", "path: persistent flush": "ok", "path: data": "yes",
+                           "port down: status of a write": "transport retry counter exceeded"}, device)
+            lines = pathlib.Path(errors).read_text(encoding="utf-8").splitlines()
+            expect(len(lines), 2, f"lines for the user: {lines}")
+
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        list(pool.map(check, ("mlx5", "rxe"), ("device", "fs")))
+    expect_one_line(run(RDMA_SIM, RPMA_CHECK, "--server", "--memory", "/none/memory", ADDRESS), 2, "no such file")
+
+
+@test("rpma-check runs in containers")
+def containers():
+    """An unprivileged user, whose programs have namespaces of their own, if this machine permits it."""
+    user = ("setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups") if os.getuid() == 0 else ()
+    container = ("unshare", "--user", "--map-root-user", "--mount", "--pid", "--fork", "--mount-proc", "--ipc",
+                 "--uts")
+    if run(*user, *container, "true").returncode != 0:
+        print("# this machine permits a user no namespaces: without them")
+        container = ()
+    fabric, server, client = ((RDMA_SIM, "--device", "siw"), (RPMA_CHECK, "--once", "--server", ADDRESS), (RPMA_CHECK, ADDRESS))
+    # The fabric and both programs in one container, and each program in a container of its own.
+    words = ((*user, *container, *fabric, *server, "::", *client),
+             (*user, *fabric, *container, *server, "::", *container, *client))
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        for done in pool.map(lambda each: run(*each, timeout=LIMIT, env=os.environ | {"HOME": "/nonexistent"}), words):
+            expect((done.returncode, "results, 0 differences" in done.stdout), (0, True), f"{done.args}: {done.stdout}{done.stderr}")
+
+
+@test("the schema refuses addresses and serial numbers in each text, and the program reports none")
+def private_data():
+    validator, good = reports.validator(), reports.report("mlx5", answers={"cq: 0": "made"})
+    validator.validate(good)
+    addresses = ("192.0.2.17", "fe80::1:2", "00:11:22:33:44:55", "0x506b4b0300c1d2e4", "506b4b0300c1d2e4")
+    for secret in (*addresses, "node17.example.com", "6.1.0-28-node17"):
+        for changes in ({"device": good["device"] | {"host": secret}}, {"attributes": {"attr.max_qp": secret}}, {"host": secret},
+                        *({"device": good["device"] | {text: secret}} for text in ("driver", "model", "kernel", "rdma_core")),
+                        {"device": good["device"] | {"link": good["device"]["link"] | {"transport": secret}}}):
+            expect(validator.is_valid(good | changes), False, f"{changes}")
+    for secret in addresses:
+        for changes in ({"answers": {"cq: 0": secret}}, {"answers": {secret: "made"}}, {"promises": {secret: "none"}}):
+            expect(validator.is_valid(good | changes), False, f"{changes}")
+    expect(validator.is_valid(good | {"device": good["device"] | {"firmware": addresses[-1]}}), False, "firmware")
+    with device_of(reports.report("siw", device=reports.side("siw") | {"firmware": addresses[-1]})) as path:
+        _, report = report_of(path, "siw")
+    expect(report["device"]["firmware"], "", "firmware that is a serial number")
+    validator.validate(report)
 
 
 if __name__ == "__main__":
+    if ALL:
+        harness.TESTS[1:] = []
     sys.exit(harness.main())
