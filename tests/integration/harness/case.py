@@ -22,8 +22,8 @@ EITHER_BUILD = {"addresses", "device", "establish", "events", "faults", "fork", 
                 "limits", "lost", "manual", "overrun", "perf", "queues", "scale", "signals",
                 "tracing", "troubleshooting"}
 BOTH_BUILDS = ("native", "plain")
-# These groups run only when they are named. They repeat other cases with sizes that need minutes.
-ON_REQUEST = {"large"}
+# These groups run only when they are named. They repeat other cases with sizes, or on devices, that need minutes.
+ON_REQUEST = {"large", "hardware"}
 
 
 class Case:
