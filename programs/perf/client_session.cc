@@ -41,7 +41,7 @@ uint64_t Server::used() const {
 
 ClientSession::ClientSession(Server &of, rpma::conn_req &&request, const Greeting &greeting)
     : server(of), session(server.device.peer), protocol(greeting.protocol),
-      last_activity(now_ns()) {
+      last_activity_(now_ns()) {
     session.control.link.take(std::move(request));
     session.watch_control();
 }
@@ -54,17 +54,17 @@ void ClientSession::take_connection(rpma::conn_req &&request, const Greeting &gr
     if (generator->operation.is_connect())
         connection.link =
             Link(); // the client may detect the end of the previous connection first
-    else if (state != State::prepared || connection.link.fd >= 0)
+    else if (state_ != State::prepared || connection.link.fd >= 0)
         return;
     try {
         connection.link.take(std::move(request));
         session.watch(connection);
         on_connection(connection);
     } catch (const std::exception &why) {
-        if (state != State::idle)
+        if (state_ != State::idle)
             refuse(why.what());
     }
-    last_activity = now_ns();
+    last_activity_ = now_ns();
 }
 
 // A client that measures "connect" may disconnect before this side has read the event
@@ -98,7 +98,7 @@ void ClientSession::advance(Connection &connection) {
             prepare(connection);
         }
         generator.connected++;
-        last_activity = now_ns();
+        last_activity_ = now_ns();
         return begin();
     case Link::Step::ended: // the client disconnects after a load
         if (generator.operation.is_connect())
@@ -107,7 +107,7 @@ void ClientSession::advance(Connection &connection) {
 }
 
 bool ClientSession::is_idle() const {
-    return state == State::idle && session.control.link.has_ended;
+    return state_ == State::idle && session.control.link.has_ended;
 }
 
 // A client that sends without a pause must not stop the service of the others.
@@ -123,12 +123,12 @@ bool ClientSession::advance() {
             if (event == Event::connection && session.generator)
                 on_connection(session.generator->connections[session.connection]);
         } catch (const std::exception &why) {
-            if (event == Event::message || state != State::idle)
+            if (event == Event::message || state_ != State::idle)
                 refuse(why.what()); // reports only the first failure of a load's connections
         }
         if (event == Event::message)
-            last_activity = now_ns();
-        if (event == Event::connection && session.generator && state != State::idle &&
+            last_activity_ = now_ns();
+        if (event == Event::connection && session.generator && state_ != State::idle &&
             session.generator->connections[session.connection].link.has_ended)
             session.generator->connections[session.connection].link.end(); // the client is lost
     }
@@ -137,9 +137,9 @@ bool ClientSession::advance() {
 
 void ClientSession::check_timeouts() {
     session.control.keep_alive();
-    if (is_past(last_activity, IDLE_MS))
+    if (is_past(last_activity_, IDLE_MS))
         fail("no message from the client for {} s", IDLE_MS / 1000);
-    if (state != State::stopping)
+    if (state_ != State::stopping)
         return;
     try {
         end_load();
@@ -152,7 +152,7 @@ void ClientSession::check_timeouts() {
 
 // Reports the failure to the client and to the operator.
 void ClientSession::refuse(const std::string &why) {
-    state = State::idle;
+    state_ = State::idle;
     print_error("refused: " + why);
     session.control.send(message("refused", {{"reason", printable(why)}}));
 }
@@ -198,8 +198,8 @@ void ClientSession::make_generator(const Plan &plan) {
 
 void ClientSession::on_plan(const Json &message_of_plan) {
     session.generator.reset();
-    state = State::prepared;
-    is_begin_requested = false;
+    state_ = State::prepared;
+    is_begin_requested_ = false;
     try {
         make_generator(parse_plan(message_of_plan));
         if (session.generator->plan.both)
@@ -217,33 +217,33 @@ void ClientSession::on_plan(const Json &message_of_plan) {
 
 // The client may send this before the server has read that all connections are established.
 void ClientSession::on_begin() {
-    if (state != State::prepared || is_begin_requested)
+    if (state_ != State::prepared || is_begin_requested_)
         fail("unexpected message: begin");
-    is_begin_requested = true;
+    is_begin_requested_ = true;
     begin();
 }
 
 void ClientSession::begin() {
     LoadGenerator &generator = *session.generator;
-    if (!is_begin_requested ||
+    if (!is_begin_requested_ ||
         (generator.connected < generator.plan.connections && !generator.operation.is_connect()))
         return;
     if (generator.operation.is_message)
         generator.start(run_serve);
-    is_begin_requested = false;
-    state = State::running;
+    is_begin_requested_ = false;
+    state_ = State::running;
     session.control.send(message("ok"));
 }
 
 // With --both, the server's load begins after the client's warm-up: on iWARP, the client must
 // send first on each connection.
 void ClientSession::on_measure() {
-    if (state != State::running)
+    if (state_ != State::running)
         fail("unexpected message: measure");
     LoadGenerator &generator = *session.generator;
-    cpu_before = cpu_ns();
-    measured_from = now_ns();
-    state = State::measuring;
+    cpu_before_ = cpu_ns();
+    measured_from_ = now_ns();
+    state_ = State::measuring;
     if (generator.plan.both) {
         generator.limits = {.warmup = 0, .duration_ns = DURATION_MAX_S * 1000000000};
         generator.open_gate();
@@ -255,33 +255,33 @@ void ClientSession::on_measure() {
 // Does not block: some messages may be in flight, and some that the client counted may never
 // arrive.
 void ClientSession::on_stop(const std::vector<uint64_t> &done) {
-    const uint64_t cpu = cpu_ns() - cpu_before, took = now_ns() - measured_from;
-    if (state != State::measuring)
+    const uint64_t cpu = cpu_ns() - cpu_before_, took = now_ns() - measured_from_;
+    if (state_ != State::measuring)
         fail("unexpected message: stop");
     const LoadGenerator &generator = *session.generator;
     if (done.size() != generator.connections.size())
         fail("the client did not report its operation counts");
-    counts = done;
-    counts_received_at = now_ns();
-    result = message("result", {{"cpu_ns", cpu},
-                                {"operations", generator.progress()},
-                                {"ns", generator.plan.both ? took : 0}});
-    state = State::stopping;
+    counts_ = done;
+    counts_received_at_ = now_ns();
+    result_ = message("result", {{"cpu_ns", cpu},
+                                 {"operations", generator.progress()},
+                                 {"ns", generator.plan.both ? took : 0}});
+    state_ = State::stopping;
     end_load();
 }
 
 void ClientSession::end_load() {
     LoadGenerator &generator = *session.generator;
-    if (generator.plan.verify && !is_past(counts_received_at, PEER_TIMEOUT_MS) &&
-        !generator.has_failed() && !serve_received_all(generator, counts))
+    if (generator.plan.verify && !is_past(counts_received_at_, PEER_TIMEOUT_MS) &&
+        !generator.has_failed() && !serve_received_all(generator, counts_))
         return;
     generator.check();
     if (generator.plan.verify)
-        serve_check(generator, counts);
+        serve_check(generator, counts_);
     generator.stop();
     generator.check();
-    session.control.send(result);
-    state = State::idle;
+    session.control.send(result_);
+    state_ = State::idle;
 }
 
 void ClientSession::handle(const Json &request) {

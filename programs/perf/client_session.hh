@@ -35,7 +35,7 @@ struct ClientSession {
     // Handles timeouts.
     void check_timeouts();
     // Returns true if the load ends as soon as its messages have arrived.
-    bool awaits_messages() const { return state == State::stopping; }
+    bool awaits_messages() const { return state_ == State::stopping; }
     // Returns true if the client may disconnect without a failure.
     bool is_idle() const;
     // Takes the request if it is a connection of this client's load.
@@ -64,11 +64,11 @@ struct ClientSession {
     // Between a plan and its result, the loss of the client is a failure.
     enum class State { idle, prepared, running, measuring, stopping };
 
-    State state = State::idle;
-    bool is_begin_requested = false;
-    uint64_t cpu_before = 0, measured_from = 0;
-    std::vector<uint64_t> counts;    // operations per connection, as reported by the client
-    uint64_t counts_received_at = 0; // the time of this report
-    Json result;            // result of the load, once the client has reported its counts
-    uint64_t last_activity; // last activity of the client's program, not only of its device
+    State state_ = State::idle;
+    bool is_begin_requested_ = false;
+    uint64_t cpu_before_ = 0, measured_from_ = 0;
+    std::vector<uint64_t> counts_;    // operations per connection, as reported by the client
+    uint64_t counts_received_at_ = 0; // the time of this report
+    Json result_;            // result of the load, once the client has reported its counts
+    uint64_t last_activity_; // last activity of the client's program, not only of its device
 };

@@ -13,20 +13,20 @@ static constexpr size_t SEND_AT = MESSAGE_SIZE;
 static const char receive_context{}, send_context{}, keepalive_context{};
 
 Control::Control(rpma::peer &peer)
-    : memory(Mapping::allocate(2 * MESSAGE_SIZE)),
-      mr(peer, memory.data(), memory.size(), RPMA_MR_USAGE_SEND | RPMA_MR_USAGE_RECV),
-      keepalive_target(mr.get_descriptor()) {}
+    : memory_(Mapping::allocate(2 * MESSAGE_SIZE)),
+      mr_(peer, memory_.data(), memory_.size(), RPMA_MR_USAGE_SEND | RPMA_MR_USAGE_RECV),
+      keepalive_target_(mr_.get_descriptor()) {}
 
 void Control::connect() {
     const rpma::conn_cfg cfg = link_cfg();
     attempt("cannot connect", [&] { link.request.setup(cfg); });
-    require_ok(link.request.recv(mr, 0, MESSAGE_SIZE, &receive_context),
+    require_ok(link.request.recv(mr_, 0, MESSAGE_SIZE, &receive_context),
                "cannot post a receive");
     link.connect(greeting_text("control", 0, 0));
-    cq = link.conn.get_cq();
-    cq_fd_ = cq.get_fd();
+    cq_ = link.conn.get_cq();
+    cq_fd_ = cq_.get_fd();
     make_nonblocking(cq_fd_);
-    last_activity = now_ns();
+    last_activity_ = now_ns();
 }
 
 void Control::advance() {
@@ -41,30 +41,30 @@ void Control::send(const Json &message) {
     const std::string text = message.dump();
     if (text.size() > MESSAGE_SIZE)
         fail("a message is too long to be sent");
-    if (unsent.size() == UNSENT_MAX)
+    if (unsent_.size() == UNSENT_MAX)
         fail("the other side does not receive messages");
-    unsent.push_back(text);
-    if (unsent.size() == 1)
+    unsent_.push_back(text);
+    if (unsent_.size() == 1)
         post_send();
 }
 
 void Control::post_send() {
-    const std::string &text = unsent.front();
-    text.copy(memory.data() + SEND_AT, text.size());
+    const std::string &text = unsent_.front();
+    text.copy(memory_.data() + SEND_AT, text.size());
     require_ok(
-        link.conn.send(mr, SEND_AT, text.size(), RPMA_F_COMPLETION_ALWAYS, &send_context),
+        link.conn.send(mr_, SEND_AT, text.size(), RPMA_F_COMPLETION_ALWAYS, &send_context),
         "cannot send a message");
 }
 
 void Control::end_send() {
-    unsent.pop_front();
-    if (!unsent.empty())
+    unsent_.pop_front();
+    if (!unsent_.empty())
         post_send();
 }
 
 std::string Control::copy_message(size_t count) {
-    std::string bytes(memory.data(), count);
-    require_ok(link.conn.recv(mr, 0, MESSAGE_SIZE, &receive_context), "cannot post a receive");
+    std::string bytes(memory_.data(), count);
+    require_ok(link.conn.recv(mr_, 0, MESSAGE_SIZE, &receive_context), "cannot post a receive");
     return bytes;
 }
 
@@ -81,15 +81,16 @@ std::optional<std::string> Control::take() {
     ibv_wc wc;
     rpma::status status = rpma::status::no_completion;
     // A message may arrive before the event ESTABLISHED; replying is not possible yet.
-    while (link.is_established && (status = cq.get_wc(wc)) == rpma::status::ok) {
+    while (link.is_established && (status = cq_.get_wc(wc)) == rpma::status::ok) {
         if (wc.status != IBV_WC_SUCCESS)
             end(wc.status);
-        last_activity = now_ns();
+        last_activity_ = now_ns();
         if (wc.wr_id == reinterpret_cast<uintptr_t>(&receive_context))
             return copy_message(wc.byte_len);
         if (wc.wr_id == reinterpret_cast<uintptr_t>(&send_context))
             end_send();
-        is_keepalive_outstanding &= wc.wr_id != reinterpret_cast<uintptr_t>(&keepalive_context);
+        is_keepalive_outstanding_ &=
+            wc.wr_id != reinterpret_cast<uintptr_t>(&keepalive_context);
     }
     if (status != rpma::status::no_completion)
         require_ok(status, "cannot read completions");
@@ -98,21 +99,21 @@ std::optional<std::string> Control::take() {
 
 // Arms the CQ before take() polls it, so that no completion in between is missed.
 void Control::take_cq_event() {
-    if (const auto status = cq.take_event(); status != rpma::status::no_completion)
+    if (const auto status = cq_.take_event(); status != rpma::status::no_completion)
         require_ok(status, "cannot wait for messages");
-    require_ok(cq.arm(false), "cannot wait for messages");
+    require_ok(cq_.arm(false), "cannot wait for messages");
 }
 
 void Control::keep_alive() {
-    if (!link.is_established || !is_past(last_activity, KEEPALIVE_MS))
+    if (!link.is_established || !is_past(last_activity_, KEEPALIVE_MS))
         return;
-    if (is_keepalive_outstanding && is_past(last_activity, PEER_TIMEOUT_MS))
+    if (is_keepalive_outstanding_ && is_past(last_activity_, PEER_TIMEOUT_MS))
         fail("the other side does not reply to keepalives");
-    if (!is_keepalive_outstanding)
+    if (!is_keepalive_outstanding_)
         // siw always uses one SGE for a read. If the work request has none, siw uses that of an
         // earlier message, and the other side closes the connection.
-        require_ok(link.conn.read(mr, 0, keepalive_target, 0, 0, RPMA_F_COMPLETION_ALWAYS,
+        require_ok(link.conn.read(mr_, 0, keepalive_target_, 0, 0, RPMA_F_COMPLETION_ALWAYS,
                                   &keepalive_context),
                    "cannot send a keepalive");
-    is_keepalive_outstanding = true;
+    is_keepalive_outstanding_ = true;
 }

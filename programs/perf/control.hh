@@ -41,15 +41,15 @@ class Control {
     std::string copy_message(size_t count);
     [[noreturn]] void end(ibv_wc_status status);
 
-    Mapping memory; // buffers of one received and one sent message
-    rpma::mr_local mr;
+    Mapping memory_; // buffers of one received and one sent message
+    rpma::mr_local mr_;
     rpma::mr_remote
-        keepalive_target; // reads have 0 bytes, so that the device does not check its key
-    std::deque<std::string> unsent; // the first one is being sent from memory
-    rpma::cq_ref cq;
+        keepalive_target_; // reads have 0 bytes, so that the device does not check its key
+    std::deque<std::string> unsent_; // the first one is being sent from memory
+    rpma::cq_ref cq_;
     int cq_fd_ = -1;
-    uint64_t last_activity = 0; // time of the last completed message or keepalive
-    bool is_keepalive_outstanding = false;
+    uint64_t last_activity_ = 0; // time of the last completed message or keepalive
+    bool is_keepalive_outstanding_ = false;
 
   public:
     Link link; // deleted before the memory that the device uses

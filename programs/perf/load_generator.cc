@@ -100,19 +100,19 @@ void LoadGenerator::stop() {
 }
 
 void LoadGenerator::record_failure(const char *why) {
-    const std::lock_guard guard(lock);
-    if (failure.empty())
-        failure = why;
+    const std::lock_guard guard(lock_);
+    if (failure_.empty())
+        failure_ = why;
 }
 
 bool LoadGenerator::has_failed() const {
-    const std::lock_guard guard(lock);
-    return !failure.empty();
+    const std::lock_guard guard(lock_);
+    return !failure_.empty();
 }
 
 void LoadGenerator::check() const {
     if (has_failed())
-        throw Failure(failure);
+        throw Failure(failure_);
 }
 
 bool LoadGenerator::has_ended() const {
@@ -125,17 +125,17 @@ void LoadGenerator::wake_main() const {
 }
 
 void LoadGenerator::wait_at_gate(const Worker &worker) {
-    std::unique_lock guard(lock);
+    std::unique_lock guard(lock_);
     waiting++;
     wake_main();
-    gate.wait(guard, worker.token, [this] { return is_open; });
+    gate_.wait(guard, worker.token, [this] { return is_open_; });
     worker.check_stop();
 }
 
 void LoadGenerator::open_gate() {
-    const std::lock_guard guard(lock);
-    is_open = true;
-    gate.notify_all();
+    const std::lock_guard guard(lock_);
+    is_open_ = true;
+    gate_.notify_all();
 }
 
 // The memory's descriptor, whether this side states direct write to PMem, and the operations

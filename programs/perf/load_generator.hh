@@ -134,10 +134,10 @@ struct LoadGenerator {
   private:
     void record_failure(const char *why);
 
-    mutable std::mutex lock;
-    std::condition_variable_any gate;
-    bool is_open = false;
-    std::string failure; // the first failure of a worker; "": none
+    mutable std::mutex lock_;
+    std::condition_variable_any gate_;
+    bool is_open_ = false;
+    std::string failure_; // the first failure of a worker; "": none
 };
 
 template <class Use> void Worker::for_each_connection(Use use) {
