@@ -54,8 +54,8 @@ constexpr const char *SESSION_VARIABLES[] = {"_",
                                              "JOURNAL_STREAM",
                                              "TMPDIR",
                                              "WAYLAND_DISPLAY"};
-constexpr const char *SESSION_PREFIXES[] = {"SSH_", "XDG_",  "DBUS_", "GPG_",     "GNOME_",
-                                            "VTE_", "TERM_", "LESS",  "RDMA_SIM_"};
+constexpr const char *SESSION_PREFIXES[] = {"SSH_", "XDG_",  "DBUS_", "GPG_",      "GNOME_",
+                                            "VTE_", "TERM_", "LESS",  "RDMA_SIM_", "RPMA_SIM_"};
 constexpr const char *SECRETS[] = {"TOKEN",      "SECRET", "PASS", "KEY",
                                    "CREDENTIAL", "COOKIE", "AUTH"};
 

@@ -127,7 +127,7 @@ void Schedule::start(Process &process) {
         set_environment(host, settings_.fabric.hosts, exploration_.directory.path(),
                         exploration_.libraries, pmem_.ids(host));
         setenv("RDMA_SIM_CLOCK", (exploration_.directory.path() + "/clock").c_str(), 1);
-        setenv("RDMA_SIM_SEED", std::to_string(seed_ + process.number).c_str(), 1);
+        set_variable("SEED", std::to_string(seed_ + process.number));
         execute(*process.command);
     });
     process.pidfd = static_cast<int>(syscall(SYS_pidfd_open, process.pid, 0));
@@ -467,15 +467,14 @@ void Schedule::check() {
     const pid_t pid = fork_command(true, fd, fd, [&] {
         for (const Process &process : processes_) {
             const std::string number = std::to_string(process.number);
-            setenv(("RDMA_SIM_OUT" + number).c_str(), output_path(process, ".out").c_str(), 1);
-            setenv(("RDMA_SIM_ERR" + number).c_str(), output_path(process, ".err").c_str(), 1);
-            setenv(("RDMA_SIM_STATUS" + number).c_str(),
-                   process.ignores_status ? "killed"
-                                          : std::to_string(WEXITSTATUS(process.status)).c_str(),
-                   1);
+            set_variable("OUT" + number, output_path(process, ".out"));
+            set_variable("ERR" + number, output_path(process, ".err"));
+            set_variable("STATUS" + number, process.ignores_status
+                                                ? "killed"
+                                                : std::to_string(WEXITSTATUS(process.status)));
         }
-        setenv("RDMA_SIM_FAULTS", std::to_string(faults).c_str(), 1);
-        setenv("RDMA_SIM_SEED", std::to_string(seed_).c_str(), 1);
+        set_variable("FAULTS", std::to_string(faults));
+        set_variable("SEED", std::to_string(seed_));
         execl("/bin/sh", "sh", "-c", settings_.check.c_str(), nullptr);
         _exit(127);
     });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Copyright 2026, the librpma developers
+// Copyright 2026, the rdma-sim developers
 
 // clock.cc -- the scheduler that takes each step as soon as the links permit it.
 

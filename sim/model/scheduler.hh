@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Copyright 2026, the librpma developers
+// Copyright 2026, the rdma-sim developers
 
 // scheduler.hh -- decides when the steps of the fabric happen, and which of the permitted
 // effects they have.

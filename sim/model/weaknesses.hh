@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Copyright 2026, the librpma developers
+// Copyright 2026, the rdma-sim developers
 
 // weaknesses.hh -- effects that a device may have although most runs do not show them.
 

@@ -162,8 +162,7 @@ class Replay {
 const json &Replay::member(const json &object, const char *name, json::value_t type) const {
     const auto found = object.find(name);
     if (found == object.end() || found->type() != type)
-        fail(std::string("it is not a report of a device: '") + name +
-             "' is missing or wrong");
+        fail(std::string("it is not a report of a device: '") + name + "' is missing or wrong");
     return *found;
 }
 

@@ -91,6 +91,11 @@ bool is_child(pid_t pid) {
 
 } // namespace
 
+void set_variable(const std::string &name, const std::string &value) {
+    for (const char *const prefix : {"RDMA_SIM_", "RPMA_SIM_"})
+        setenv((prefix + name).c_str(), value.c_str(), 1);
+}
+
 void set_environment(unsigned host, unsigned hosts, const std::string &directory,
                      const Libraries &libraries, const std::string &pmem) {
     const std::string number = std::to_string(host);
@@ -102,13 +107,12 @@ void set_environment(unsigned host, unsigned hosts, const std::string &directory
     unsetenv("RDMA_SIM_LOST");
     setenv("RDMA_SIM_SOCKET", (directory + "/socket").c_str(), 1);
     setenv("RDMA_SIM_ROOT", (directory + "/host" + number).c_str(), 1);
-    setenv("RDMA_SIM_HOST", number.c_str(), 1);
-    setenv("RDMA_SIM_ADDR", ("10.77.0." + number).c_str(), 1);
+    set_variable("HOST", number);
+    set_variable("ADDR", "10.77.0." + number);
     if (!pmem.empty())
         setenv("RDMA_SIM_PMEM", pmem.c_str(), 1);
     for (unsigned i = 1; i <= hosts; i++)
-        setenv(("RDMA_SIM_ADDR_host" + std::to_string(i)).c_str(),
-               ("10.77.0." + std::to_string(i)).c_str(), 1);
+        set_variable("ADDR_host" + std::to_string(i), "10.77.0." + std::to_string(i));
 }
 
 Signals::Signals() {

@@ -114,6 +114,8 @@ class Signals {
 };
 
 // run.cc
+// Sets RDMA_SIM_<name>, and RPMA_SIM_<name> for scripts of release 1.5.
+void set_variable(const std::string &name, const std::string &value);
 void set_environment(unsigned host, unsigned hosts, const std::string &directory,
                      const Libraries &libraries, const std::string &pmem);
 void raise_file_limit(); // of this process only: one descriptor for each channel

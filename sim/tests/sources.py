@@ -24,7 +24,7 @@ TOGETHER = {"direct": ("client", "server")}  # the fabric in the process of a pr
 FOLDERS = BOTH | PROGRAM | SERVER | TOGETHER
 FREE = ("examples", "tests")
 # Files that have the name of the command before 1.6.
-OLD_NAME = re.compile(r"\brpma-sim(\.1)?\b|\bRPMA_SIM_\w+")
+OLD_NAME = re.compile(r"\brpma-sim(\.1)?\b|\bRPMA_SIM_\w*")
 
 
 def files():

@@ -29,11 +29,11 @@ NEWEST = {common.ROOT / "debian" / "changelog": r"\Alibrpma \(([^)-]+)-[^)]+\) "
 # Places that repeat the version: the files, and the text before and after it. The header and its
 # page have three numbers.
 PLACES = [("packaging/rpm/librpma.spec", r"^(Version: +)\S+()$"),
-          ("programs/trace/rpma-trace", r"^(version=)\S+()$"),
+          ("programs/trace/rpma-trace", r"^(version=)\S+()$"), ("sim/meson.build", r"^(  version: ')[^']+(',)$"),
           *((file, rf"^(#define RPMA_VERSION_{name} )\d+()$") for file in ("include/librpma.h", "man/rpma_version.3")
             for name in ("MAJOR", "MINOR", "PATCH"))]
 # The programs whose --help has room for the address; the page of each program has it.
-HELPS = ("programs/info/options.cc", "sim/cli/options.cc", "programs/trace/rpma-trace")
+HELPS = ("programs/info/options.cc", "programs/trace/rpma-trace")
 # Places that repeat an address in the file contact, at least once.
 CONTACTS = {"mail": [("debian/control", r"^(Maintainer: .*<)[^>]+(>)$"),
                      ("debian/copyright", r"^(Upstream-Contact: .*<)[^>]+(>)$"),

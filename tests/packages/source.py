@@ -86,7 +86,7 @@ def check_subproject(tarball=None):
             raise common.Fault(f"the program loads unexpected libraries:\n  {needed}")
         targets = json.loads(common.run(["meson", "introspect", "--targets", build]))
         names = sorted(target["name"] for target in targets)
-        if names != ["program", "rpma", "symbol-versions"]:
+        if names != ["error-codes", "program", "rpma", "symbol-versions"]:
             raise common.Fault(f"a project with librpma as its subproject builds {' '.join(names)}")
     return f"a program with librpma as subproject{f' from {tarball.name}' if tarball else ''} builds and runs"
 

@@ -422,6 +422,18 @@ class Explore(unittest.TestCase):
         self.assertRegex(output, "- fault: kill host1( for 1s)?\n")
         self.assertEqual(status, 1)
 
+    def test_variables_have_the_names_of_release_1_5_as_well(self):
+        names = ("OUT1", "ERR1", "STATUS1", "FAULTS", "SEED", "HOST", "ADDR", "ADDR_host1")
+        check = " -a ".join(f'"$RDMA_SIM_{name}" = "$RPMA_SIM_{name}"' for name in names[:5])
+        program = " -a ".join(f'-n "$RPMA_SIM_{name}" -a "$RDMA_SIM_{name}" = "$RPMA_SIM_{name}"' for name in names[5:])
+        output = self.run_shell("RPMA_SIM_LEFT=1 rdma-sim explore --faults none --seeds 0 --save old --check " f"'test -n \"$RPMA_SIM_OUT1\" -a {check} -a 1 = 2' "
+                                f"sh -c 'test {program}'")
+        self.assertIn("FOUND: the check fails", output[0])
+        self.assertNotIn("host1: sh ended with status", output[0])
+        self.assertNotIn("variable RPMA_SIM_", (self.directory / "old").read_text())
+        self.assertEqual(self.explore("--faults none --seeds 0 --check", f"'test -n \"$RPMA_SIM_OUT1\" -a {check}'",
+                                      f"sh -c 'test {program}'"), ("1 schedule, 0 with faults: nothing found\n", 0))
+
     def test_refusals(self):
         static = self.program("static", CRASH, "-static")
         (self.directory / "no-finding").write_text("something\n")
