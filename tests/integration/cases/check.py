@@ -24,6 +24,7 @@ def start(test, number, *arguments, wrapper=()):
     test.undo.callback(errors.close)
     process = subprocess.Popen(lab.on(lab.host(number), *wrapper, PROGRAM, *arguments), stdout=subprocess.PIPE,
                                stderr=errors, text=True)
+    test.undo.callback(process.stdout.close)
     test.undo.callback(process.kill)
     return process, lambda: open(errors.name, encoding="utf-8").read()
 
