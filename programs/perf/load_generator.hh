@@ -5,11 +5,11 @@
 
 #pragma once
 
+#include "arguments.hh"
+#include "cm_link.hh"
 #include "failure.hh"
 #include "histogram.hh"
-#include "link.hh"
 #include "mapping.hh"
-#include "options.hh"
 #include "waiting.hh"
 
 #include <atomic>
@@ -26,7 +26,7 @@ struct Connection {
     LoadGenerator *generator = nullptr;
     Worker *worker = nullptr;
     uint64_t index = 0;
-    Link link;
+    CmLink link;
     // of the side that posts the load:
     size_t base = 0;         // offset of the connection's part of the memory
     size_t receive_base = 0; // offset of the buffers of its receives

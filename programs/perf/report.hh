@@ -5,8 +5,8 @@
 
 #pragma once
 
+#include "arguments.hh"
 #include "histogram.hh"
-#include "options.hh"
 
 #include <memory>
 

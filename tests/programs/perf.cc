@@ -4,10 +4,10 @@
 // perf.cc -- tests the parts of rpma-perf that need no RDMA: histogram, pattern, plan,
 // options and messages
 
+#include "arguments.hh"
 #include "failure.hh"
 #include "histogram.hh"
 #include "message.hh"
-#include "options.hh"
 #include "pattern.hh"
 
 #include <algorithm>

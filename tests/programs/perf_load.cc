@@ -5,10 +5,10 @@
 // tests. A thread simulates the network: it copies the data of each request, so that both sides
 // verify real bytes, and it can corrupt one.
 
-#include "connection.hh"
-#include "load.hh"
+#include "load_client.hh"
+#include "load_connection.hh"
+#include "load_server.hh"
 #include "pattern.hh"
-#include "serve.hh"
 #include "waiting.hh"
 
 #include <algorithm>

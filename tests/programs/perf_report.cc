@@ -6,7 +6,6 @@
 
 #include "failure.hh"
 #include "plot.hh"
-#include "sides.hh"
 
 #include <csignal>
 #include <fstream>

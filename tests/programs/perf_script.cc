@@ -80,7 +80,7 @@ void Epoll::add(int readable, uint64_t number) const {
     const auto view = std::ranges::find(sessions_seen, fd, &SessionView::epoll);
     view->added.emplace_back(number, readable);
     if (view - sessions_seen.begin() >= is_server &&
-        (number == Session::EVENTS || number >= Session::CONNECTIONS))
+        (number == EventLoop::EVENTS || number >= EventLoop::CONNECTIONS))
         pending.push_back(readable);
 }
 
@@ -96,7 +96,7 @@ static SessionView &session() {
     return *std::find_if(
         sessions_seen.rbegin(),
         sessions_seen.rend(), // a client has a new session after a break
-        [](const SessionView &one) { return one.fd_of(Session::EVENTS) >= 0; });
+        [](const SessionView &one) { return one.fd_of(EventLoop::EVENTS) >= 0; });
 }
 
 static void complete(uint64_t wr_id, ibv_wc_opcode opcode, size_t length = 0,
@@ -106,7 +106,7 @@ static void complete(uint64_t wr_id, ibv_wc_opcode opcode, size_t length = 0,
     wc.status = status;
     wc.opcode = opcode;
     wc.byte_len = static_cast<uint32_t>(length);
-    fake_complete(fake_cq_on(session().fd_of(Session::CQ), 0), &wc);
+    fake_complete(fake_cq_on(session().fd_of(EventLoop::CQ), 0), &wc);
 }
 
 static void complete_group() {
@@ -137,7 +137,7 @@ static void process_posts() {
             if (post->flags & IBV_SEND_SIGNALED && !group_times.empty())
                 outstanding.push_back(post);
         } else if (post->opcode == IBV_WR_RDMA_READ) {
-            assert_int_equal(post->num_sge, 1); // of 0 bytes: see Control::keep_alive()
+            assert_int_equal(post->num_sge, 1); // of 0 bytes: see ControlChannel::keep_alive()
             if (!is_device_failed)
                 complete(post->wr_id, IBV_WC_RDMA_READ);
         } else if (post->opcode == IBV_WR_SEND) {
@@ -205,7 +205,7 @@ static void end_connecting(rdma_cm_event_type type, const std::string &text) {
     const int fd = pending.front();
     pending.pop_front();
     SessionView &newest = is_server ? sessions_seen.back() : session();
-    if (fd == newest.fd_of(Session::EVENTS) && type == RDMA_CM_EVENT_ESTABLISHED)
+    if (fd == newest.fd_of(EventLoop::EVENTS) && type == RDMA_CM_EVENT_ESTABLISHED)
         newest.receive = fake_last("ibv_post_recv")->recv;
     fake_cm_event(fd, type, text.empty() ? nullptr : text.c_str(),
                   static_cast<uint8_t>(text.empty() ? 0 : text.size() + 1));
@@ -238,21 +238,22 @@ void pause_50_s(const std::string &) {
 }
 
 void disconnect_control(const std::string &) {
-    fake_cm_event(session().fd_of(Session::EVENTS), RDMA_CM_EVENT_DISCONNECTED, nullptr, 0);
+    fake_cm_event(session().fd_of(EventLoop::EVENTS), RDMA_CM_EVENT_DISCONNECTED, nullptr, 0);
 }
 
 void disconnect_connection(const std::string &number) {
     const uint64_t connection = number.empty() ? 0 : std::stoull(number);
-    fake_cm_event(session().fd_of(Session::CONNECTIONS + connection),
+    fake_cm_event(session().fd_of(EventLoop::CONNECTIONS + connection),
                   RDMA_CM_EVENT_DISCONNECTED, nullptr, 0);
 }
 
 void send_unexpected_event(const std::string &) {
-    fake_cm_event(session().fd_of(Session::EVENTS), RDMA_CM_EVENT_ADDR_CHANGE, nullptr, 0);
+    fake_cm_event(session().fd_of(EventLoop::EVENTS), RDMA_CM_EVENT_ADDR_CHANGE, nullptr, 0);
 }
 
 void send_unexpected_connection_event(const std::string &) {
-    fake_cm_event(session().fd_of(Session::CONNECTIONS), RDMA_CM_EVENT_ADDR_CHANGE, nullptr, 0);
+    fake_cm_event(session().fd_of(EventLoop::CONNECTIONS), RDMA_CM_EVENT_ADDR_CHANGE, nullptr,
+                  0);
 }
 
 void fail_receive(const std::string &status) {

@@ -6,10 +6,9 @@
 
 #pragma once
 
-#include "connection.hh"
+#include "event_loop.hh"
+#include "load_connection.hh"
 #include "message.hh"
-#include "session.hh"
-#include "sides.hh"
 
 #include <atomic>
 #include <map>

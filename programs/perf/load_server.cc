@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// serve.cc -- the server's side of a load: receives and echoes messages, and checks the data
+// load_server.cc -- the server's side of a load: receives and echoes messages, and checks the
+// data
 
-#include "serve.hh"
+#include "load_server.hh"
 
-#include "connection.hh"
+#include "load_connection.hh"
 #include "pattern.hh"
 
 #include <algorithm>

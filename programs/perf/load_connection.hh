@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// connection.hh -- one connection of the client's load: places, data, and posting
+// load_connection.hh -- one connection of the client's load: places, data, and posting
 
 #pragma once
 
@@ -17,7 +17,7 @@ size_t connection_memory_offset(const Plan &plan);
 // Starts connecting.
 void start(Connection &connection);
 // Advances the connection without blocking.
-Link::Step advance(Connection &connection);
+CmLink::Step advance(Connection &connection);
 // Posts the receives and creates the batches of an established connection.
 void prepare(Connection &connection);
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// serve.hh -- the server's side of a load: receives and echoes messages, and checks the data
+// load_server.hh -- the server's side of a load: receives and echoes messages, and checks the
+// data
 
 #pragma once
 

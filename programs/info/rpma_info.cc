@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// main.cc -- rpma-info: what librpma supports on this machine, and why it does not support the
+// rpma_info.cc -- rpma-info: what librpma supports on this machine, and why it does not support the
 // rest
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// link.hh -- connects without blocking and detects the end of a connection
+// cm_link.hh -- connects without blocking and detects the end of a connection
 
 #pragma once
 
@@ -17,7 +17,7 @@ void make_nonblocking(int fd);
 // The private data of both sides: the kind, session and number of the connection.
 std::string greeting_text(const char *kind, uint64_t session, uint64_t number);
 
-struct Link {
+struct CmLink {
     // none: wait for the descriptor; ready: the request can be set up
     enum class Step { none, ready, established, ended };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// load.hh -- the client's side of a load: posts operations and measures their latency
+// load_client.hh -- the client's side of a load: posts operations and measures their latency
 
 #pragma once
 

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// session.hh -- one side of a client-server pair: waits for messages, connections and workers
+// event_loop.hh -- one side of a client-server pair: waits for messages, connections and
+// workers
 
 #pragma once
 
-#include "control.hh"
+#include "control_channel.hh"
 #include "load_generator.hh"
 
 constexpr int TICK_MS = 500; // the longest wait while anything is in progress
@@ -30,11 +31,11 @@ struct Device {
     std::string name;
 };
 
-struct Session {
+struct EventLoop {
     // Numbers of the descriptors in epoll; connection i has the number CONNECTIONS + i.
     enum : uint64_t { CQ, EVENTS, WAKE, CONNECTIONS };
 
-    explicit Session(rpma::peer &peer) : control(peer) {}
+    explicit EventLoop(rpma::peer &peer) : control(peer) {}
 
     // Waits for an event, at most for this time. Throws a Failure when the other side is lost.
     Event poll(int milliseconds);
@@ -45,7 +46,7 @@ struct Session {
     void begin(std::unique_ptr<LoadGenerator> made);
 
     Epoll epoll;
-    Control control;
+    ControlChannel control;
     std::string in;                           // the last message received
     uint64_t connection = 0;                  // the connection of the last event
     std::unique_ptr<LoadGenerator> generator; // the prepared or running load

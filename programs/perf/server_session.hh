@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// client_session.hh -- the server's session with one client: connections, messages and load
+// server_session.hh -- the server's session with one client: connections, messages and load
 
 #pragma once
 
+#include "event_loop.hh"
 #include "report.hh"
-#include "session.hh"
 
 #include <list>
 
-struct ClientSession;
+struct ServerSession;
 
 // State shared by all client sessions.
 struct Server {
@@ -22,12 +22,12 @@ struct Server {
     const Mapping memory; // empty: DRAM, allocated for each load
     Device device;
     const Side self;
-    std::list<ClientSession> clients;
+    std::list<ServerSession> clients;
 };
 
-struct ClientSession {
+struct ServerSession {
     // Takes the request; its private data is the greeting.
-    ClientSession(Server &server, rpma::conn_req &&request, const Greeting &greeting);
+    ServerSession(Server &server, rpma::conn_req &&request, const Greeting &greeting);
 
     // Handles some pending events, and returns true if more may be pending. Never blocks;
     // throws a Failure when the client is lost.
@@ -42,7 +42,7 @@ struct ClientSession {
     void take_connection(rpma::conn_req &&request, const Greeting &greeting);
 
     Server &server;
-    Session session;
+    EventLoop loop;
     const uint64_t protocol;     // version used by the client
     uint64_t session_number = 0; // number of the load
     bool has_more = false;       // events may be pending, of which epoll reports nothing

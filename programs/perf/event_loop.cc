@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// session.cc -- one side of a client-server pair: waits for messages, connections and workers
+// event_loop.cc -- one side of a client-server pair: waits for messages, connections and
+// workers
 
-#include "session.hh"
+#include "event_loop.hh"
 
 #include <algorithm>
 #include <sys/eventfd.h>
@@ -26,13 +27,13 @@ bool Device::has_atomics() const {
            attributes.atomic_cap != IBV_ATOMIC_NONE;
 }
 
-void Session::watch_control() {
+void EventLoop::watch_control() {
     epoll.add(control.link.fd, EVENTS);
     (void)advance();
 }
 
 // Returns true if the control connection has just been established.
-bool Session::advance() {
+bool EventLoop::advance() {
     const int before = control.cq_fd();
     const bool was_up = control.link.is_established;
     control.advance();
@@ -41,17 +42,17 @@ bool Session::advance() {
     return control.link.is_established && !was_up;
 }
 
-void Session::watch(const Connection &watched) const {
+void EventLoop::watch(const Connection &watched) const {
     epoll.add(watched.link.fd, CONNECTIONS + watched.index);
 }
 
-void Session::begin(std::unique_ptr<LoadGenerator> made) {
+void EventLoop::begin(std::unique_ptr<LoadGenerator> made) {
     generator = std::move(made);
     epoll.add(generator->wake_fd, WAKE);
 }
 
 // Handles the most urgent event; epoll reports the others again.
-Event Session::poll(int milliseconds) {
+Event EventLoop::poll(int milliseconds) {
     std::array<epoll_event, 16> events;
     const auto found = wait_for(epoll, events, milliseconds);
     const auto has = [found](uint64_t number) {
@@ -77,7 +78,7 @@ Event Session::poll(int milliseconds) {
     return Event::none;
 }
 
-Event Session::wait(int milliseconds) {
+Event EventLoop::wait(int milliseconds) {
     const uint64_t until = now_ns() + static_cast<uint64_t>(milliseconds) * 1000000;
     for (bool is_first = true;; is_first = false) {
         if (is_stopping())

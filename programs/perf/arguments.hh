@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// options.hh -- the command line
+// arguments.hh -- the command line
 
 #pragma once
 
@@ -46,3 +46,7 @@ struct Options {
 
 // Ends the program with one line if the arguments are wrong.
 Options read_options(int argc, char *argv[]);
+
+// listener.cc and measurement.cc: return the exit status; throw a Failure if they fail.
+int run_server(const Options &options);
+int run_client(const Options &options);

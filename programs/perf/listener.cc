@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// server.cc -- serves many clients in one thread, without blocking
+// listener.cc -- serves many clients in one thread, without blocking
 
-#include "client_session.hh"
-#include "sides.hh"
+#include "server_session.hh"
 
 #include <algorithm>
 
@@ -21,8 +20,8 @@ class Listener {
   private:
     void accept_request();
     void dispatch_request(rpma::conn_req &&request);
-    template <class Step> void run_step(ClientSession &client, Step step);
-    void advance(ClientSession &client);
+    template <class Step> void run_step(ServerSession &client, Step step);
+    void advance(ServerSession &client);
     void check_timeouts();
     int tick_interval() const;
     bool has_more() const;
@@ -53,7 +52,7 @@ Listener::Listener(const Options &parsed)
 }
 
 // Runs a step of a client, and disconnects the client if it fails.
-template <class Step> void Listener::run_step(ClientSession &client, Step step) {
+template <class Step> void Listener::run_step(ServerSession &client, Step step) {
     const bool is_other_version = client.protocol != PROTOCOL;
     try {
         step();
@@ -67,7 +66,7 @@ template <class Step> void Listener::run_step(ClientSession &client, Step step) 
         else if (!has_succeeded)
             print_error(why.what());
     }
-    server.clients.remove_if([&](const ClientSession &one) { return &one == &client; });
+    server.clients.remove_if([&](const ServerSession &one) { return &one == &client; });
     is_finished = options.once;
 }
 
@@ -77,7 +76,7 @@ void Listener::dispatch_request(rpma::conn_req &&request) {
     if (!greeting.is_ours)
         fail("a peer that is not rpma-perf connected");
     if (greeting.kind != "control") {
-        for (ClientSession &client : server.clients)
+        for (ServerSession &client : server.clients)
             if (greeting.kind == "data" && client.session_number == greeting.session)
                 return client.take_connection(std::move(request), greeting);
         fail("a connection of an unknown client");
@@ -87,8 +86,8 @@ void Listener::dispatch_request(rpma::conn_req &&request) {
         return std::move(request).reject(
             std::as_bytes(std::span(text.c_str(), text.size() + 1)));
     }
-    ClientSession &client = server.clients.emplace_back(server, std::move(request), greeting);
-    epoll.add(client.session.epoll.fd, reinterpret_cast<uintptr_t>(&client));
+    ServerSession &client = server.clients.emplace_back(server, std::move(request), greeting);
+    epoll.add(client.loop.epoll.fd, reinterpret_cast<uintptr_t>(&client));
 }
 
 void Listener::accept_request() {
@@ -102,28 +101,28 @@ void Listener::accept_request() {
     }
 }
 
-void Listener::advance(ClientSession &client) {
+void Listener::advance(ServerSession &client) {
     run_step(client, [&] { client.has_more = client.advance(); });
 }
 
 void Listener::check_timeouts() {
     last_tick = now_ns();
     for (auto next = server.clients.begin(); next != server.clients.end();) {
-        ClientSession &client = *next++;
+        ServerSession &client = *next++;
         run_step(client, [&] { client.check_timeouts(); });
     }
 }
 
 // Milliseconds until the next call of check_timeouts().
 int Listener::tick_interval() const {
-    for (const ClientSession &client : server.clients)
+    for (const ServerSession &client : server.clients)
         if (client.awaits_messages())
             return MESSAGES_MS;
     return server.clients.empty() ? NO_CLIENTS_MS : TICK_MS;
 }
 
 bool Listener::has_more() const {
-    return std::ranges::any_of(server.clients, &ClientSession::has_more);
+    return std::ranges::any_of(server.clients, &ServerSession::has_more);
 }
 
 int Listener::serve() {
@@ -135,11 +134,11 @@ int Listener::serve() {
                 accept_request();
                 continue;
             }
-            ClientSession &client = *reinterpret_cast<ClientSession *>(event.data.u64);
+            ServerSession &client = *reinterpret_cast<ServerSession *>(event.data.u64);
             advance(client);
         }
         for (auto next = server.clients.begin(); next != server.clients.end();)
-            if (ClientSession &client = *next++; client.has_more)
+            if (ServerSession &client = *next++; client.has_more)
                 advance(client);
         if (is_past(last_tick, tick_interval()))
             check_timeouts();

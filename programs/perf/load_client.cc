@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// load.cc -- the client's side of a load: posts operations and measures their latency
+// load_client.cc -- the client's side of a load: posts operations and measures their latency
 
-#include "load.hh"
+#include "load_client.hh"
 
-#include "connection.hh"
+#include "load_connection.hh"
 
 #include <algorithm>
 
@@ -117,12 +117,12 @@ static void run_connections(Worker &worker, uint64_t until) {
                 worker.generator->connections[events[static_cast<size_t>(i)].data.u64];
             const auto step = advance(connection);
             const uint64_t now = now_ns();
-            if (step == Link::Step::established) {
+            if (step == CmLink::Step::established) {
                 connection.connect_ns = now - connection.started[0];
                 attempt("cannot disconnect", [&] { connection.link.conn.disconnect(); });
-            } else if (step == Link::Step::ended) {
+            } else if (step == CmLink::Step::ended) {
                 complete(connection, now, connection.connect_ns);
-                connection.link = Link(); // closes its descriptor
+                connection.link = CmLink(); // closes its descriptor
                 begin_connection(connection, epoll, until);
             }
         }

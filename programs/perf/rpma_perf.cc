@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// main.cc -- rpma-perf: measures access to the memory of another machine
+// rpma_perf.cc -- rpma-perf: measures access to the memory of another machine
 
 #include "failure.hh"
 #include "report.hh"
-#include "sides.hh"
 #include "standard_descriptors.hh"
 #include "waiting.hh"
 

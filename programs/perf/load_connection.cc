@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// connection.cc -- one connection of the client's load: places, data, and posting
+// load_connection.cc -- one connection of the client's load: places, data, and posting
 
-#include "connection.hh"
+#include "load_connection.hh"
 
 #include "pattern.hh"
 
@@ -70,7 +70,7 @@ static void copy_scratch(const Connection &connection, uint64_t place, bool to_s
     }
 }
 
-static void fill(const Connection &connection, uint64_t place, uint64_t number) {
+static void write_data(const Connection &connection, uint64_t place, uint64_t number) {
     const auto scratch = scratch_of(connection);
     if (connection.generator->operation.fetches()) // makes the check of stale data fail
         std::memset(scratch.data(), 0xff, scratch.size());
@@ -201,17 +201,17 @@ void start(Connection &connection) {
                           connection.generator->port);
 }
 
-Link::Step advance(Connection &connection) {
+CmLink::Step advance(Connection &connection) {
     LoadGenerator &generator = *connection.generator;
     const auto step = connection.link.advance();
-    if (step != Link::Step::ready)
+    if (step != CmLink::Step::ready)
         return step;
     const rpma::conn_cfg cfg =
         generator.cfg_of(connection, connection_queues(generator.plan), true);
     attempt("cannot create a connection with these settings",
             [&] { connection.link.request.setup(cfg); });
     connection.link.connect(greeting_text("data", generator.session, connection.index));
-    return Link::Step::none;
+    return CmLink::Step::none;
 }
 
 void prepare(Connection &connection) {
@@ -251,7 +251,7 @@ void post(Connection &connection) {
     const Plan &plan = connection.generator->plan;
     const uint64_t first = connection.posted % plan.depth;
     for (uint64_t i = 0; plan.verify && i < plan.batch; i++)
-        fill(connection, first + i, connection.posted + i);
+        write_data(connection, first + i, connection.posted + i);
     // The latency of an overdue operation begins at its due time, so that it includes the wait
     // for earlier ones.
     const uint64_t now = connection.due ? connection.due : now_ns();

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// client.cc -- runs loads one after another and reports the results
+// measurement.cc -- runs loads one after another and reports the results
 
-#include "connection.hh"
-#include "load.hh"
+#include "event_loop.hh"
+#include "load_client.hh"
+#include "load_connection.hh"
 #include "output_file.hh"
 #include "plot.hh"
 #include "report.hh"
-#include "session.hh"
-#include "sides.hh"
 
 #include <algorithm>
 
@@ -69,7 +68,7 @@ class Client {
 
     const Options &options;
     Device device;
-    std::optional<Session> session; // a new one after each break
+    std::optional<EventLoop> loop; // a new one after each break
     Side self, server;
     Measured measured;
     std::unique_ptr<Report> report;
@@ -83,11 +82,11 @@ Client::Client(const Options &parsed)
 // ---- requests to the server -----------------------------------------------------------------
 
 void Client::advance(Connection &connection) {
-    LoadGenerator &generator = *session->generator;
+    LoadGenerator &generator = *loop->generator;
     const auto step = ::advance(connection);
-    if (step == Link::Step::ended)
+    if (step == CmLink::Step::ended)
         connection.link.end();
-    if (step != Link::Step::established)
+    if (step != CmLink::Step::established)
         return;
     generator.apply_target(connection);
     prepare(connection);
@@ -96,9 +95,9 @@ void Client::advance(Connection &connection) {
 
 // Waits for the first event, and handles it if it is an event of a connection.
 Event Client::wait(int milliseconds) {
-    const Event event = session->wait(milliseconds);
+    const Event event = loop->wait(milliseconds);
     if (event == Event::connection)
-        advance(session->generator->connections[session->connection]);
+        advance(loop->generator->connections[loop->connection]);
     return event;
 }
 
@@ -117,14 +116,14 @@ Json Client::await(std::string_view type) {
         fail("interrupted");
     if (event != Event::message)
         fail("the server does not reply");
-    Json reply = decode(session->in);
+    Json reply = decode(loop->in);
     if (reply["word"] != type)
         fail_refused(reply);
     return reply;
 }
 
 Json Client::call(std::string_view type, std::string_view reply) {
-    session->control.send(message(type));
+    loop->control.send(message(type));
     return await(reply);
 }
 
@@ -140,12 +139,12 @@ void check_greeting(const Greeting &greeting, const Options &options) {
 
 void Client::connect(int timeout_ms) {
     const uint64_t began = now_ns();
-    session.emplace(device.peer);
-    Link &link = session->control.link;
+    loop.emplace(device.peer);
+    CmLink &link = loop->control.link;
     link.start(device.peer, options.address, options.port);
-    session->watch_control();
+    loop->watch_control();
     while (!link.is_established) {
-        if (session->wait(TICK_MS) == Event::stop)
+        if (loop->wait(TICK_MS) == Event::stop)
             fail("interrupted while connecting");
         if (is_past(began, timeout_ms))
             fail("the other side does not reply");
@@ -196,19 +195,19 @@ void Client::make_generator(const Plan &plan) {
         usage |= RPMA_MR_USAGE_WRITE_DST | RPMA_MR_USAGE_READ_SRC |
                  RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY |
                  (plan.op().is_fetching() ? RPMA_MR_USAGE_ATOMIC : 0);
-    session->begin(std::make_unique<LoadGenerator>(
+    loop->begin(std::make_unique<LoadGenerator>(
         plan, device.peer, connection_queues(plan),
         Mapping::allocate(std::max(
             connection_memory_offset(plan) + plan.connections * connection_memory_size(plan),
             PLACE_ALIGNMENT)), // "connect" uses no memory, but a region cannot be empty
         std::span<char>(), usage));
-    session->generator->address = options.address;
-    session->generator->port = options.port;
-    session->generator->limits = options.limits;
+    loop->generator->address = options.address;
+    loop->generator->port = options.port;
+    loop->generator->limits = options.limits;
     if (measured.since)
-        session->generator->limits.warmup = 0;
+        loop->generator->limits.warmup = 0;
     if (plan.both) // on iWARP the server must not send first
-        session->generator->limits.warmup = std::max(options.limits.warmup, UINT64_C(1));
+        loop->generator->limits.warmup = std::max(options.limits.warmup, UINT64_C(1));
 }
 
 // Advances a connection after another one failed; only the first failure is reported.
@@ -223,9 +222,9 @@ void Client::advance_ignoring_failure(Connection &connection) {
 Json Client::await_reason() {
     try {
         Event event = Event::connection;
-        while ((event = session->wait(TICK_MS)) == Event::connection)
-            advance_ignoring_failure(session->generator->connections[session->connection]);
-        return event == Event::message ? decode(session->in) : Json();
+        while ((event = loop->wait(TICK_MS)) == Event::connection)
+            advance_ignoring_failure(loop->generator->connections[loop->connection]);
+        return event == Event::message ? decode(loop->in) : Json();
     } catch (const Failure &) {
         return {};
     }
@@ -241,7 +240,7 @@ void Client::fail_with_reason() {
 // Establishes all connections concurrently.
 void Client::connect_all(const Json &ready) {
     uint64_t last_progress = now_ns(); // time of the last established connection
-    LoadGenerator &generator = *session->generator;
+    LoadGenerator &generator = *loop->generator;
     generator.take_target(ready["target"]);
     generator.session = ready["session"];
     if (generator.operation.is_connect()) // the workers establish them
@@ -249,7 +248,7 @@ void Client::connect_all(const Json &ready) {
     try {
         for (Connection &connection : generator.connections) {
             start(connection);
-            session->watch(connection);
+            loop->watch(connection);
         }
         while (generator.connected < generator.connections.size()) {
             const uint64_t before = generator.connected;
@@ -258,7 +257,7 @@ void Client::connect_all(const Json &ready) {
             if (event == Event::stop)
                 fail("interrupted while connecting");
             if (event == Event::message)
-                fail_refused(decode(session->in));
+                fail_refused(decode(loop->in));
             if (is_past(last_progress, PEER_TIMEOUT_MS))
                 fail("the other side does not reply");
         }
@@ -295,7 +294,7 @@ static int wait_time_ms(const Options &options, const Progress &progress) {
 }
 
 void Client::show(Progress &progress, bool is_measured) {
-    const Plan &plan = session->generator->plan;
+    const Plan &plan = loop->generator->plan;
     show_progress(plan, progress.operations,
                   static_cast<double>(progress.now - progress.began) / 1e9);
     if (!is_measured || !options.shows_intervals ||
@@ -310,7 +309,7 @@ void Client::show(Progress &progress, bool is_measured) {
 // Waits until the workers have reached the given state.
 void Client::watch(bool (*is_reached)(const LoadGenerator &generator), Progress &progress,
                    bool is_measured) {
-    const LoadGenerator &generator = *session->generator;
+    const LoadGenerator &generator = *loop->generator;
     const uint64_t before =
         progress.operations - generator.progress(); // operations of earlier generators
     uint64_t last_keepalive = progress.last_progress = progress.now = now_ns();
@@ -336,7 +335,7 @@ void Client::watch(bool (*is_reached)(const LoadGenerator &generator), Progress 
 
 // Adds the measurements of the workers, which have stopped.
 void Client::collect() {
-    const LoadGenerator &generator = *session->generator;
+    const LoadGenerator &generator = *loop->generator;
     Result &result = measured.result;
     uint64_t first = UINT64_MAX, last = 0, ended = 0;
     for (const Worker &worker : generator.workers) {
@@ -365,7 +364,7 @@ void Client::end_gap(uint64_t at) {
 }
 
 void Client::run_load() {
-    LoadGenerator &generator = *session->generator;
+    LoadGenerator &generator = *loop->generator;
     Progress progress;
     generator.start(::run_load);
     watch(all_wait, progress, false);
@@ -386,7 +385,7 @@ void Client::run_load() {
     std::vector<uint64_t> done;
     for (const Connection &connection : generator.connections)
         done.push_back(connection.done);
-    session->control.send(message("stop", {{"done", done}}));
+    loop->control.send(message("stop", {{"done", done}}));
     const Json reply = await("result");
     measured.result.server_cpu_ns = reply["cpu_ns"];
     measured.result.server_operations = reply["operations"];
@@ -399,15 +398,15 @@ bool Client::reconnect(const std::string &failure) {
     const uint64_t end = measured.since + options.limits.duration_ns;
     if (!options.reconnect || !measured.since || is_stopping())
         throw;
-    if (session->generator && !measured.is_complete) {
-        session->generator->stop();
+    if (loop->generator && !measured.is_complete) {
+        loop->generator->stop();
         collect();
     }
     bool is_new = !measured.broke_at;
     if (is_new)
         measured.broke_at = measured.last;
     for (std::string why = failure;; is_new = false) {
-        session.reset();
+        loop.reset();
         if (measured.is_complete)
             return false;
         if (!is_new) {
@@ -437,15 +436,14 @@ bool Client::reconnect(const std::string &failure) {
 // Runs a plan and returns its result.
 void Client::do_load(const Plan &plan) {
     make_generator(plan);
-    session->control.send(
-        plan_message(plan, plan.both ? session->generator->target(false) : ""));
+    loop->control.send(plan_message(plan, plan.both ? loop->generator->target(false) : ""));
     connect_all(await("ready"));
     call("begin", "ok");
     run_load();
 }
 
 void Client::run_plan(const Plan &plan) {
-    if (!session) // the previous session ended in a gap
+    if (!loop) // the previous session ended in a gap
         connect(PEER_TIMEOUT_MS);
     measured = {};
     measured.result.operation = plan.operation;
@@ -462,8 +460,8 @@ void Client::run_plan(const Plan &plan) {
     report->add(measured.result);
     if (!options.plot.empty())
         plotted.push_back(std::move(measured.result));
-    if (session)
-        session->generator.reset();
+    if (loop)
+        loop->generator.reset();
 }
 
 void Client::run() {

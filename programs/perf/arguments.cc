@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// options.cc -- the command line
+// arguments.cc -- the command line
 
-#include "options.hh"
+#include "arguments.hh"
 
 #include "failure.hh"
 #include "hints.hh"

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// link.cc -- connects without blocking and detects the end of a connection
+// cm_link.cc -- connects without blocking and detects the end of a connection
 
-#include "link.hh"
+#include "cm_link.hh"
 
 #include "failure.hh"
 #include "message.hh"
@@ -33,7 +33,7 @@ std::string greeting_text(const char *kind, uint64_t session, uint64_t number) {
     return fmt::format("rpma-perf {} {} {} {}", PROTOCOL, kind, session, number);
 }
 
-void Link::start(rpma::peer &peer, const std::string &address, const std::string &port) {
+void CmLink::start(rpma::peer &peer, const std::string &address, const std::string &port) {
     const rpma::conn_cfg cfg = link_cfg();
     request = attempt(fmt::format("cannot connect to {} port {}", escaped(address), port), [&] {
         return rpma::conn_req::start(peer, address.c_str(), port.c_str(), cfg);
@@ -41,19 +41,19 @@ void Link::start(rpma::peer &peer, const std::string &address, const std::string
     fd = request.get_event_fd();
 }
 
-void Link::take(rpma::conn_req &&incoming) {
+void CmLink::take(rpma::conn_req &&incoming) {
     request = std::move(incoming);
     fd = request.get_event_fd();
 }
 
-void Link::connect(const std::string &greeting) {
+void CmLink::connect(const std::string &greeting) {
     conn = attempt("cannot connect", [&] {
         return std::move(request).connect(
             std::as_bytes(std::span(greeting.c_str(), greeting.size() + 1)));
     });
 }
 
-[[noreturn]] static void fail_to_connect(const Link &link, rpma_conn_event event) {
+[[noreturn]] static void fail_to_connect(const CmLink &link, rpma_conn_event event) {
     switch (event) {
     case RPMA_CONN_REJECTED:
         if (greeting_of(link.conn.get_private_data()).kind == "full")
@@ -67,7 +67,7 @@ void Link::connect(const std::string &greeting) {
     }
 }
 
-Link::Step Link::advance() {
+CmLink::Step CmLink::advance() {
     if (request.get())
         return attempt("cannot connect", [this] { return request.resolve(); }) ? Step::ready
                                                                                : Step::none;
@@ -89,7 +89,7 @@ Link::Step Link::advance() {
     return Step::ended;
 }
 
-void Link::end() {
+void CmLink::end() {
     (void)rpma_conn_disconnect(conn); // flushes the outstanding work requests
     fail("the other side closed the connection");
 }

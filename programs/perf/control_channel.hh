@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// control.hh -- the connection that carries messages between the two sides
+// control_channel.hh -- the connection that carries messages between the two sides
 
 #pragma once
 
-#include "link.hh"
+#include "cm_link.hh"
 #include "mapping.hh"
 #include "message.hh"
 
@@ -16,9 +16,9 @@ constexpr int KEEPALIVE_MS = 5000;
 constexpr size_t UNSENT_MAX = 64; // messages queued for a peer that receives none
 
 // All functions throw a Failure when the peer is lost.
-class Control {
+class ControlChannel {
   public:
-    explicit Control(rpma::peer &peer);
+    explicit ControlChannel(rpma::peer &peer);
 
     // Advances the link once its descriptor is readable.
     void advance();
@@ -52,5 +52,5 @@ class Control {
     bool is_keepalive_outstanding_ = false;
 
   public:
-    Link link; // deleted before the memory that the device uses
+    CmLink link; // deleted before the memory that the device uses
 };

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// client_session.cc -- the server's session with one client: connections, messages and load
+// server_session.cc -- the server's session with one client: connections, messages and load
 
-#include "client_session.hh"
+#include "server_session.hh"
 
-#include "connection.hh"
-#include "load.hh"
+#include "load_client.hh"
+#include "load_connection.hh"
+#include "load_server.hh"
 #include "random.hh"
-#include "serve.hh"
 
 #include <numeric>
 #include <sys/mman.h>
@@ -31,34 +31,34 @@ Server::Server(const Options &parsed)
 
 uint64_t Server::used() const {
     return std::accumulate(clients.begin(), clients.end(), UINT64_C(0),
-                           [](uint64_t sum, const ClientSession &client) {
-                               const LoadGenerator *generator = client.session.generator.get();
+                           [](uint64_t sum, const ServerSession &client) {
+                               const LoadGenerator *generator = client.loop.generator.get();
                                return sum + (generator ? generator->memory.size() : 0);
                            });
 }
 
 // ---- connections ---------------------------------------------------------------------------
 
-ClientSession::ClientSession(Server &of, rpma::conn_req &&request, const Greeting &greeting)
-    : server(of), session(server.device.peer), protocol(greeting.protocol),
+ServerSession::ServerSession(Server &of, rpma::conn_req &&request, const Greeting &greeting)
+    : server(of), loop(server.device.peer), protocol(greeting.protocol),
       last_activity_(now_ns()) {
-    session.control.link.take(std::move(request));
-    session.watch_control();
+    loop.control.link.take(std::move(request));
+    loop.watch_control();
 }
 
-void ClientSession::take_connection(rpma::conn_req &&request, const Greeting &greeting) {
-    LoadGenerator *generator = session.generator.get();
+void ServerSession::take_connection(rpma::conn_req &&request, const Greeting &greeting) {
+    LoadGenerator *generator = loop.generator.get();
     if (!generator || greeting.number >= generator->connections.size())
         return; // the destructor rejects the request
     Connection &connection = generator->connections[greeting.number];
     if (generator->operation.is_connect())
         connection.link =
-            Link(); // the client may detect the end of the previous connection first
+            CmLink(); // the client may detect the end of the previous connection first
     else if (state_ != State::prepared || connection.link.fd >= 0)
         return;
     try {
         connection.link.take(std::move(request));
-        session.watch(connection);
+        loop.watch(connection);
         on_connection(connection);
     } catch (const std::exception &why) {
         if (state_ != State::idle)
@@ -69,22 +69,22 @@ void ClientSession::take_connection(rpma::conn_req &&request, const Greeting &gr
 
 // A client that measures "connect" may disconnect before this side has read the event
 // ESTABLISHED: this is not a failure.
-void ClientSession::on_connection(Connection &connection) {
+void ServerSession::on_connection(Connection &connection) {
     try {
         advance(connection);
     } catch (const std::exception &) {
         if (!connection.generator->operation.is_connect())
             throw;
-        connection.link = Link();
+        connection.link = CmLink();
     }
 }
 
-void ClientSession::advance(Connection &connection) {
+void ServerSession::advance(Connection &connection) {
     LoadGenerator &generator = *connection.generator;
     switch (connection.link.advance()) {
-    case Link::Step::none:
+    case CmLink::Step::none:
         return;
-    case Link::Step::ready: {
+    case CmLink::Step::ready: {
         const rpma::conn_cfg cfg =
             generator.cfg_of(connection, serve_queues(generator.plan),
                              generator.operation.is_echoed || generator.plan.both);
@@ -92,7 +92,7 @@ void ClientSession::advance(Connection &connection) {
         serve_post_receives(connection);
         return connection.link.connect(greeting_text("data", 0, 0));
     }
-    case Link::Step::established:
+    case CmLink::Step::established:
         if (generator.plan.both) {
             generator.apply_target(connection);
             prepare(connection);
@@ -100,43 +100,43 @@ void ClientSession::advance(Connection &connection) {
         generator.connected++;
         last_activity_ = now_ns();
         return begin();
-    case Link::Step::ended: // the client disconnects after a load
+    case CmLink::Step::ended: // the client disconnects after a load
         if (generator.operation.is_connect())
-            connection.link = Link();
+            connection.link = CmLink();
     }
 }
 
-bool ClientSession::is_idle() const {
-    return state_ == State::idle && session.control.link.has_ended;
+bool ServerSession::is_idle() const {
+    return state_ == State::idle && loop.control.link.has_ended;
 }
 
 // A client that sends without a pause must not stop the service of the others.
-bool ClientSession::advance() {
+bool ServerSession::advance() {
     constexpr int EVENTS_MAX = 64;
     for (int i = 0; i < EVENTS_MAX; i++) {
-        const Event event = session.poll(0);
+        const Event event = loop.poll(0);
         if (event == Event::none)
             return false;
         try {
             if (event == Event::message && protocol == PROTOCOL)
-                handle(decode(session.in));
-            if (event == Event::connection && session.generator)
-                on_connection(session.generator->connections[session.connection]);
+                handle(decode(loop.in));
+            if (event == Event::connection && loop.generator)
+                on_connection(loop.generator->connections[loop.connection]);
         } catch (const std::exception &why) {
             if (event == Event::message || state_ != State::idle)
                 refuse(why.what()); // reports only the first failure of a load's connections
         }
         if (event == Event::message)
             last_activity_ = now_ns();
-        if (event == Event::connection && session.generator && state_ != State::idle &&
-            session.generator->connections[session.connection].link.has_ended)
-            session.generator->connections[session.connection].link.end(); // the client is lost
+        if (event == Event::connection && loop.generator && state_ != State::idle &&
+            loop.generator->connections[loop.connection].link.has_ended)
+            loop.generator->connections[loop.connection].link.end(); // the client is lost
     }
     return true;
 }
 
-void ClientSession::check_timeouts() {
-    session.control.keep_alive();
+void ServerSession::check_timeouts() {
+    loop.control.keep_alive();
     if (is_past(last_activity_, IDLE_MS))
         fail("no message from the client for {} s", IDLE_MS / 1000);
     if (state_ != State::stopping)
@@ -151,22 +151,22 @@ void ClientSession::check_timeouts() {
 // ---- the client's messages -----------------------------------------------------------------
 
 // Reports the failure to the client and to the operator.
-void ClientSession::refuse(const std::string &why) {
+void ServerSession::refuse(const std::string &why) {
     state_ = State::idle;
     print_error("refused: " + why);
-    session.control.send(message("refused", {{"reason", printable(why)}}));
+    loop.control.send(message("refused", {{"reason", printable(why)}}));
 }
 
-void ClientSession::on_hello() {
-    session.control.send(message("welcome", {{"librpma", server.self.librpma},
-                                             {"kernel", server.self.kernel},
-                                             {"device", server.self.device},
-                                             {"memory", server.self.memory},
-                                             {"direct_write", server.options.direct_write},
-                                             {"atomics", server.device.has_atomics()}}));
+void ServerSession::on_hello() {
+    loop.control.send(message("welcome", {{"librpma", server.self.librpma},
+                                          {"kernel", server.self.kernel},
+                                          {"device", server.self.device},
+                                          {"memory", server.self.memory},
+                                          {"direct_write", server.options.direct_write},
+                                          {"atomics", server.device.has_atomics()}}));
 }
 
-void ClientSession::make_generator(const Plan &plan) {
+void ServerSession::make_generator(const Plan &plan) {
     // "connect" never uses the region, but a region cannot be empty.
     const uint64_t size = std::max(plan.target_size(), PLACE_ALIGNMENT) +
                           (plan.both ? plan.connections * connection_memory_size(plan) : 0);
@@ -188,43 +188,43 @@ void ClientSession::make_generator(const Plan &plan) {
         (used > server.options.limit || size > server.options.limit - used))
         fail("these settings need {} bytes of memory, the server's --limit is {}{}", size,
              server.options.limit, used ? fmt::format(", and other clients use {}", used) : "");
-    session.begin(std::make_unique<LoadGenerator>(
+    loop.begin(std::make_unique<LoadGenerator>(
         plan, server.device.peer, serve_queues(plan),
         server.memory.size() ? Mapping() : Mapping::allocate(size),
         server.memory.size() ? server.memory.first(size) : std::span<char>(), usage));
     if (plan.verify || plan.op().is_fetching())
-        serve_fill(*session.generator);
+        serve_fill(*loop.generator);
 }
 
-void ClientSession::on_plan(const Json &message_of_plan) {
-    session.generator.reset();
+void ServerSession::on_plan(const Json &message_of_plan) {
+    loop.generator.reset();
     state_ = State::prepared;
     is_begin_requested_ = false;
     try {
         make_generator(parse_plan(message_of_plan));
-        if (session.generator->plan.both)
-            session.generator->take_target(message_of_plan["target"]);
+        if (loop.generator->plan.both)
+            loop.generator->take_target(message_of_plan["target"]);
         // Random, because it authenticates the connections of this client's load.
         session_number = random_number();
-        session.control.send(message(
+        loop.control.send(message(
             "ready", {{"session", session_number},
-                      {"target", session.generator->target(server.options.direct_write)}}));
+                      {"target", loop.generator->target(server.options.direct_write)}}));
     } catch (...) {
-        session.generator.reset();
+        loop.generator.reset();
         throw;
     }
 }
 
 // The client may send this before the server has read that all connections are established.
-void ClientSession::on_begin() {
+void ServerSession::on_begin() {
     if (state_ != State::prepared || is_begin_requested_)
         fail("unexpected message: begin");
     is_begin_requested_ = true;
     begin();
 }
 
-void ClientSession::begin() {
-    LoadGenerator &generator = *session.generator;
+void ServerSession::begin() {
+    LoadGenerator &generator = *loop.generator;
     if (!is_begin_requested_ ||
         (generator.connected < generator.plan.connections && !generator.operation.is_connect()))
         return;
@@ -232,15 +232,15 @@ void ClientSession::begin() {
         generator.start(run_serve);
     is_begin_requested_ = false;
     state_ = State::running;
-    session.control.send(message("ok"));
+    loop.control.send(message("ok"));
 }
 
 // With --both, the server's load begins after the client's warm-up: on iWARP, the client must
 // send first on each connection.
-void ClientSession::on_measure() {
+void ServerSession::on_measure() {
     if (state_ != State::running)
         fail("unexpected message: measure");
-    LoadGenerator &generator = *session.generator;
+    LoadGenerator &generator = *loop.generator;
     cpu_before_ = cpu_ns();
     measured_from_ = now_ns();
     state_ = State::measuring;
@@ -249,16 +249,16 @@ void ClientSession::on_measure() {
         generator.open_gate();
         generator.start(run_load);
     }
-    session.control.send(message("ok"));
+    loop.control.send(message("ok"));
 }
 
 // Does not block: some messages may be in flight, and some that the client counted may never
 // arrive.
-void ClientSession::on_stop(const std::vector<uint64_t> &done) {
+void ServerSession::on_stop(const std::vector<uint64_t> &done) {
     const uint64_t cpu = cpu_ns() - cpu_before_, took = now_ns() - measured_from_;
     if (state_ != State::measuring)
         fail("unexpected message: stop");
-    const LoadGenerator &generator = *session.generator;
+    const LoadGenerator &generator = *loop.generator;
     if (done.size() != generator.connections.size())
         fail("the client did not report its operation counts");
     counts_ = done;
@@ -270,8 +270,8 @@ void ClientSession::on_stop(const std::vector<uint64_t> &done) {
     end_load();
 }
 
-void ClientSession::end_load() {
-    LoadGenerator &generator = *session.generator;
+void ServerSession::end_load() {
+    LoadGenerator &generator = *loop.generator;
     if (generator.plan.verify && !is_past(counts_received_at_, PEER_TIMEOUT_MS) &&
         !generator.has_failed() && !serve_received_all(generator, counts_))
         return;
@@ -280,11 +280,11 @@ void ClientSession::end_load() {
         serve_check(generator, counts_);
     generator.stop();
     generator.check();
-    session.control.send(result_);
+    loop.control.send(result_);
     state_ = State::idle;
 }
 
-void ClientSession::handle(const Json &request) {
+void ServerSession::handle(const Json &request) {
     const auto &type = request["word"].get_ref<const std::string &>();
     if (type == "hello")
         return on_hello();
@@ -298,5 +298,5 @@ void ClientSession::handle(const Json &request) {
         return on_measure();
     if (type != "alive") // the client's keepalive
         fail("\"{}\" is not a message of a client", type);
-    session.control.send(message("ok"));
+    loop.control.send(message("ok"));
 }

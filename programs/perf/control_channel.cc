@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// control.cc -- the connection that carries messages between the two sides
+// control_channel.cc -- the connection that carries messages between the two sides
 
-#include "control.hh"
+#include "control_channel.hh"
 
 #include "failure.hh"
 #include "waiting.hh"
@@ -12,12 +12,12 @@
 static constexpr size_t SEND_AT = MESSAGE_SIZE;
 static const char receive_context{}, send_context{}, keepalive_context{};
 
-Control::Control(rpma::peer &peer)
+ControlChannel::ControlChannel(rpma::peer &peer)
     : memory_(Mapping::allocate(2 * MESSAGE_SIZE)),
       mr_(peer, memory_.data(), memory_.size(), RPMA_MR_USAGE_SEND | RPMA_MR_USAGE_RECV),
       keepalive_target_(mr_.get_descriptor()) {}
 
-void Control::connect() {
+void ControlChannel::connect() {
     const rpma::conn_cfg cfg = link_cfg();
     attempt("cannot connect", [&] { link.request.setup(cfg); });
     require_ok(link.request.recv(mr_, 0, MESSAGE_SIZE, &receive_context),
@@ -29,15 +29,15 @@ void Control::connect() {
     last_activity_ = now_ns();
 }
 
-void Control::advance() {
+void ControlChannel::advance() {
     const auto step = link.advance();
-    if (step == Link::Step::ready)
+    if (step == CmLink::Step::ready)
         connect();
-    if (step == Link::Step::ended)
+    if (step == CmLink::Step::ended)
         link.end();
 }
 
-void Control::send(const Json &message) {
+void ControlChannel::send(const Json &message) {
     const std::string text = message.dump();
     if (text.size() > MESSAGE_SIZE)
         fail("a message is too long to be sent");
@@ -48,7 +48,7 @@ void Control::send(const Json &message) {
         post_send();
 }
 
-void Control::post_send() {
+void ControlChannel::post_send() {
     const std::string &text = unsent_.front();
     text.copy(memory_.data() + SEND_AT, text.size());
     require_ok(
@@ -56,13 +56,13 @@ void Control::post_send() {
         "cannot send a message");
 }
 
-void Control::end_send() {
+void ControlChannel::end_send() {
     unsent_.pop_front();
     if (!unsent_.empty())
         post_send();
 }
 
-std::string Control::copy_message(size_t count) {
+std::string ControlChannel::copy_message(size_t count) {
     std::string bytes(memory_.data(), count);
     require_ok(link.conn.recv(mr_, 0, MESSAGE_SIZE, &receive_context), "cannot post a receive");
     return bytes;
@@ -71,13 +71,13 @@ std::string Control::copy_message(size_t count) {
 // When the other side closes the connection, outstanding work requests are flushed, with
 // soft-iWARP even before the event of the disconnection. If the other side stops answering, an
 // operation fails with another status first.
-void Control::end(ibv_wc_status status) {
+void ControlChannel::end(ibv_wc_status status) {
     link.has_ended |= status == IBV_WC_WR_FLUSH_ERR;
     fail("{}", link.has_ended ? "the other side closed the connection"
                               : "the other side does not reply to keepalives");
 }
 
-std::optional<std::string> Control::take() {
+std::optional<std::string> ControlChannel::take() {
     ibv_wc wc;
     rpma::status status = rpma::status::no_completion;
     // A message may arrive before the event ESTABLISHED; replying is not possible yet.
@@ -98,13 +98,13 @@ std::optional<std::string> Control::take() {
 }
 
 // Arms the CQ before take() polls it, so that no completion in between is missed.
-void Control::take_cq_event() {
+void ControlChannel::take_cq_event() {
     if (const auto status = cq_.take_event(); status != rpma::status::no_completion)
         require_ok(status, "cannot wait for messages");
     require_ok(cq_.arm(false), "cannot wait for messages");
 }
 
-void Control::keep_alive() {
+void ControlChannel::keep_alive() {
     if (!link.is_established || !is_past(last_activity_, KEEPALIVE_MS))
         return;
     if (is_keepalive_outstanding_ && is_past(last_activity_, PEER_TIMEOUT_MS))
