@@ -39,6 +39,8 @@ the addresses 10.77.0.1 and fd77::1.
                             that a read follows is persistent
       --lose WHAT           of data that is not persistent when the power
                             fails: all (default) or random words
+      --strong NAME[,NAME]  turns weaknesses of devices off; "help" lists them,
+                            "all" is all of them
   -t, --together            starts all COMMANDs at once (default: each when the
                             one before it listens or has ended, or after 1 s)
   -u, --until WHEN          ends when all COMMANDs have ended (all), one of
@@ -70,6 +72,7 @@ enum {
     PLATFORM = 256,
     DAX,
     LOSE,
+    STRONG,
     NAME,
     JOIN,
     HOST,
@@ -89,6 +92,7 @@ constexpr option OPTIONS[] = {
     {"platform", required_argument, nullptr, PLATFORM},
     {"dax", required_argument, nullptr, DAX},
     {"lose", required_argument, nullptr, LOSE},
+    {"strong", required_argument, nullptr, STRONG},
     {"until", required_argument, nullptr, 'u'},
     {"seed", required_argument, nullptr, 's'},
     {"prefix", no_argument, nullptr, 'l'},
@@ -200,23 +204,59 @@ void read_seeds(ExploreSettings &settings, std::string_view text) {
                              : number("--seeds", last, settings.first_seed, UINT64_MAX - 1);
 }
 
+// Calls the function for each word of a list, which commas separate.
+template <class Function> void for_each_word(std::string_view text, Function function) {
+    for (size_t begin = 0, end; begin <= text.size(); begin = end + 1) {
+        end = std::min(text.find(',', begin), text.size());
+        function(text.substr(begin, end - begin));
+    }
+}
+
 void read_fault_kinds(ExploreSettings &settings, std::string_view text) {
-    while (!text.empty()) {
-        const size_t end = std::min(text.find(','), text.size());
-        const std::string_view kind = text.substr(0, end);
+    for_each_word(text, [&](std::string_view kind) {
         if (kind == "help")
             print_help(sim::list_explored_faults());
         if (kind != "none" && !sim::is_explored(kind))
             refuse("--faults: there is no kind '%.*s': --faults help lists them",
                    static_cast<int>(kind.size()), kind.data());
         settings.fault_kinds.push_back(kind);
-        text.remove_prefix(std::min(end + 1, text.size()));
+    });
+}
+
+void read_strong(Settings &settings, std::string_view text) {
+    for_each_word(text, [&](std::string_view name) {
+        if (name == "help")
+            print_help(sim::list_weaknesses());
+        const sim::Weaknesses found = sim::find_weaknesses(name);
+        if (found.none())
+            refuse("--strong: there is no weakness '%.*s': --strong help lists them",
+                   static_cast<int>(name.size()), name.data());
+        settings.fabric.strong |= found;
+        if (const sim::WeaknessKind *const kind = sim::find_weakness(name))
+            settings.strong.push_back(kind);
+    });
+}
+
+// Refuses a weakness that no device of the hosts has.
+void check_strong(const Settings &settings) {
+    for (const sim::WeaknessKind *const kind : settings.strong) {
+        bool is_found = false;
+        for (unsigned host = 1; host <= settings.fabric.hosts; host++)
+            is_found = is_found || kind->is_of_device(settings.device_of(host));
+        if (!is_found)
+            refuse("--strong %s: the device %s does not have this weakness", kind->name,
+                   settings.device_of(1).name);
     }
 }
 
 void read_fault(ExploreSettings &settings, const char *text) {
     try {
         settings.faults.push_back(sim::read_fault(text));
+        if (settings.faults.back().kind->is_only_explored)
+            refuse(
+                "--fault '%s': only explore has this fault: programs of a plain run read the "
+                "clock of the machine",
+                text);
     } catch (const sim::BadFault &bad) {
         refuse("--fault '%s': %s: --fault help explains them", text, bad.why.c_str());
     }
@@ -295,6 +335,8 @@ void read_option(ExploreSettings &settings, int option, const char *value) {
     case LOSE:
         settings.loses_at_random = choice("--lose", value, "all", "random");
         break;
+    case STRONG:
+        return read_strong(settings, value);
     case 'u':
         return read_until(settings, value);
     case 't':
@@ -388,6 +430,7 @@ void check_hosts(ExploreSettings &settings, bool has_host_count) {
             check_fault(fault, number, settings.device_of(number));
         }
     }
+    check_strong(settings);
     check_host(settings, "--until", settings.until_host);
     check_commands(settings, "--until", settings.until_host);
 }

@@ -215,6 +215,7 @@ class Explorer {
         std::vector<sim::Choice> choices;
         unsigned faults;
         size_t reached; // of the choices to replay
+        sim::Weaknesses weaknesses;
     };
     Result run(uint64_t seed, Chooser chooser, bool is_traced);
     Result replay(uint64_t seed, const std::vector<sim::Choice> &choices, bool is_traced) {
@@ -223,6 +224,7 @@ class Explorer {
     void refuse_bad_check();
     void try_to_save() const;
     static void print_steps(const Result &result);
+    static void print_weaknesses(const Result &result);
     int report(uint64_t seed, const Result &found);
     std::map<std::string, std::string> digests() const;
     void save(uint64_t seed, const std::vector<sim::Choice> &choices,
@@ -290,8 +292,8 @@ void Explorer::refuse_bad_check() {
 Explorer::Result Explorer::run(uint64_t seed, Chooser chooser, bool is_traced) {
     Schedule schedule(exploration_, seed, chooser, is_traced);
     schedule.run();
-    return {schedule.finding, schedule.steps, chooser.choices, schedule.faults,
-            chooser.reached};
+    return {schedule.finding, schedule.steps,  chooser.choices,
+            schedule.faults,  chooser.reached, schedule.weaknesses()};
 }
 
 // The programs, their libraries, and other programs among the arguments.
@@ -360,6 +362,7 @@ int Explorer::replay_saved() {
     print_steps(result);
     if (!result.finding.empty()) {
         print("FOUND: " + result.finding + "\n");
+        print_weaknesses(result);
         if (!sim::is_same_finding(result.finding, settings_.finding.text))
             print("The saved finding is another one: " + settings_.finding.text + "\n");
         return EXIT_FAILURE;
@@ -372,6 +375,13 @@ int Explorer::replay_saved() {
 void Explorer::print_steps(const Result &result) {
     for (const std::string &each : result.steps)
         print(each + "\n");
+}
+
+// A finding can depend on each of them; a run without it shows whether it does.
+void Explorer::print_weaknesses(const Result &result) {
+    if (result.weaknesses.any())
+        print("weaknesses with an effect: " + sim::names_of(result.weaknesses) +
+              " (--strong turns them off)\n");
 }
 
 int Explorer::report(uint64_t seed, const Result &found) {
@@ -390,6 +400,7 @@ int Explorer::report(uint64_t seed, const Result &found) {
     print("seed " + std::to_string(seed) + ": FOUND: " + shortest.finding + "\n(" +
           count_of(fewest.size(), "choice") + ", " + count_of(shortest.faults, "fault") + "; " +
           count_of(found.choices.size(), "choice") + " before it was shortened)\n");
+    print_weaknesses(shortest);
     if (!settings_.save.empty())
         save(seed, fewest, shortest.finding);
     return EXIT_FAILURE;

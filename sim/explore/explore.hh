@@ -31,9 +31,19 @@ class Chooser {
     // are.
     explicit Chooser(uint64_t seed);
     explicit Chooser(std::vector<sim::Choice> recorded) : choices(std::move(recorded)) {}
-    enum Kind { TURN, DELAY, FAULT, POWER, KINDS };
+    enum Kind {
+        TURN,
+        DELAY,
+        FAULT,
+        POWER,
+        WEAKNESS,
+        KINDS = WEAKNESS + (int)sim::Weakness::COUNT
+    };
     // Returns an option from 1 to `options`, or 0 for the default.
     uint32_t choose(Kind kind, size_t options) { return choose(kind, options, nullptr); }
+    uint32_t choose(sim::Weakness weakness, size_t options) {
+        return choose(static_cast<Kind>(WEAKNESS + static_cast<int>(weakness)), options);
+    }
     // Returns NULL for no fault.
     const sim::Fault *choose(Kind kind, const sim::ExploredFaults &faults) {
         const uint32_t option = choose(kind, faults.size(), &faults);
@@ -43,10 +53,12 @@ class Chooser {
     std::vector<sim::Choice> choices; // the recorded choices, or those to replay
     size_t reached = 0;               // how many of those to replay were made
   private:
+    // The choices of weaknesses do not change the others.
+    uint64_t &state_of(size_t kind) { return kind < WEAKNESS ? state_ : weak_state_; }
     // `faults`: the options, which have weights; NULL: all options are alike.
     uint32_t choose(Kind kind, size_t options, const sim::ExploredFaults *faults);
     bool is_random_ = false;
-    uint64_t state_ = 0;
+    uint64_t state_ = 0, weak_state_ = 0; // weak_state_: of the weaknesses
     uint32_t positions_[KINDS] = {}, faults_left_ = 0;
     uint64_t limits_[KINDS] = {}; // probabilities in units of 2^-32
 };
@@ -93,6 +105,7 @@ class Schedule : sim::Clock, sim::Machines {
     std::string finding;            // empty: no finding
     std::vector<std::string> steps; // empty unless the schedule is traced
     unsigned faults = 0;            // how many have occurred
+    sim::Weaknesses weaknesses() const { return server_->fabric().shown(); } // with an effect
 
   private:
     struct Process {
@@ -134,6 +147,9 @@ class Schedule : sim::Clock, sim::Machines {
     void start(const sim::Fault &fault) override;
     void suspend(const sim::Fault &fault, bool is_suspended) override;
     void power_off(const sim::Fault &fault) override;
+    void set_clock(unsigned host, uint64_t ahead) override {
+        exploration_.clock->ahead[host] = ahead;
+    }
     void apply(const sim::Fault &fault);
     void end_due_faults();
     bool has_process(const sim::Fault &fault) const;

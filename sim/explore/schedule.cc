@@ -44,10 +44,11 @@ std::string describe(int status) {
 
 // ---- choices -------------------------------------------------------------------------------
 
-Chooser::Chooser(uint64_t seed) : is_random_(true), state_(seed) {
+Chooser::Chooser(uint64_t seed) : is_random_(true), state_(seed), weak_state_(~seed) {
     faults_left_ = static_cast<uint32_t>(sim::next_random(state_) % 3);
-    for (uint64_t &limit : limits_)
-        limit = (uint64_t{1} << 32) / (uint64_t{2} << sim::next_random(state_) % 4);
+    for (size_t kind = 0; kind < KINDS; kind++)
+        limits_[kind] =
+            (uint64_t{1} << 32) / (uint64_t{2} << sim::next_random(state_of(kind)) % 4);
     limits_[DELAY] += limits_[DELAY] / 2;
     limits_[FAULT] /= 16;
     limits_[POWER] = uint64_t{1} << 31;
@@ -67,10 +68,11 @@ uint32_t Chooser::choose(Kind kind, size_t options, const sim::ExploredFaults *f
         reached++;
         return found->option;
     }
-    if (sim::next_random(state_) >> 32 >= limits_[kind] || (is_fault && faults_left_ == 0))
+    uint64_t &state = state_of(kind);
+    if (sim::next_random(state) >> 32 >= limits_[kind] || (is_fault && faults_left_ == 0))
         return 0;
     faults_left_ -= is_fault;
-    const uint64_t random = sim::next_random(state_);
+    const uint64_t random = sim::next_random(state);
     const uint64_t option = faults != nullptr ? faults->choose(random) : random % options;
     choices.push_back({position, static_cast<uint32_t>(option) + 1});
     return choices.back().option;
@@ -91,6 +93,7 @@ Schedule::Schedule(Exploration &exploration, uint64_t seed, Chooser &chooser, bo
     server_->fabric().set_between_steps([&exploration] { exploration.check_signals(); });
     if (const int error = server_->listen(exploration.directory.path() + "/socket"))
         refuse("%s/socket: %s", exploration.directory.path().c_str(), strerror(error));
+    *exploration.clock = {};
     advance(BEGIN);
     progress_at_ = BEGIN;
     for (const Command &command : settings_.commands) {
@@ -365,8 +368,13 @@ uint64_t Schedule::delay(sim::Delayed what) {
     return LATE[option - 1];
 }
 
-unsigned Schedule::choose(sim::Weakness, unsigned) {
-    return 0;
+unsigned Schedule::choose(sim::Weakness weakness, unsigned options) {
+    const uint32_t option = chooser_.choose(weakness, options);
+    if (option != 0)
+        add_step("- ", "",
+                 std::string("weakness ") + kind_of(weakness).name + ": " +
+                     kind_of(weakness).text);
+    return option;
 }
 
 void Schedule::completed(const sim::Cq &cq, const ibv_wc &wc) {

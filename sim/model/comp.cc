@@ -80,6 +80,9 @@ static bool add_completion(Fabric &fabric, Cq &cq, const ibv_wc &wc, bool is_sol
         overrun_cq(fabric, cq);
         return false;
     }
+    if (wc.status != IBV_WC_SUCCESS &&
+        kind_of(Weakness::FAILED_COMPLETION).is_of_device(profile))
+        (void)fabric.shows(Weakness::FAILED_COMPLETION);
     fabric.scheduler().completed(cq, wc);
     ring.first()[ring.added % ring.entries] = {wc, fabric.now()};
     if (profile.frees_entries_in_poll) {
@@ -136,6 +139,8 @@ void complete_sends(Fabric &fabric, Qp &qp) {
                 start_send_timer(fabric, qp, first.done_at);
             return;
         }
+        if (first.is_landing && first.executed)
+            land(fabric, qp, first);
         const ibv_wc_status status = first.executed ? first.status : IBV_WC_WR_FLUSH_ERR;
         complete_send(fabric, qp, first, status);
         count_send(qp, first, status);

@@ -93,8 +93,9 @@ int Verbs::device(const DeviceInfo &request, DeviceInfo::Reply &reply) {
     reply.srq_recv_error = (uint32_t)profile.srq_recv_error;
     reply.has_tag_matching = profile.has_tag_matching;
     reply.has_rt_values = profile.has_rt_values;
-    reply.failed_send = profile.failed_send;
-    reply.failed_receive = profile.failed_receive;
+    const bool is_weak = fabric_.has(Weakness::FAILED_COMPLETION);
+    reply.failed_send = is_weak ? profile.failed_send : SIM_WC_VALID;
+    reply.failed_receive = is_weak ? profile.failed_receive : SIM_WC_VALID;
     reply.sent_length = profile.sent_length;
     reply.failed_length = profile.failed_length;
     reply.vendor_err = profile.vendor_err;

@@ -5,6 +5,7 @@
 
 #include "comp.hh"
 #include "qp_state.hh"
+#include "resp.hh"
 #include "verbs.hh"
 
 #include <algorithm>
@@ -395,8 +396,37 @@ int Fabric::fail_by_fault(const Caller &caller, uint32_t op) {
 
 Fate Fabric::fate_of_datagram(const Device &device) {
     Countdown found;
-    return !fates_.empty() && is_next(fates_, device.host->number, 0, found) ? found.fate
-                                                                             : Fate::ARRIVES;
+    if (!fates_.empty() && is_next(fates_, device.host->number, 0, found))
+        return found.fate;
+    return choose(Weakness::DATAGRAM_LOSS, 1)     ? Fate::LOST
+           : choose(Weakness::DATAGRAM_REPEAT, 1) ? Fate::REPEATED
+           : choose(Weakness::DATAGRAM_ORDER, 1)  ? Fate::LATE
+                                                  : Fate::ARRIVES;
+}
+
+void Fabric::poison(unsigned host) {
+    poisons_.push_back({host, nullptr, 0});
+}
+
+bool Fabric::is_poisoned(const Device &device, const MemoryRange &place) {
+    bool is_found = false;
+    for (Poison &each : poisons_) {
+        if (!each.program && each.host == device.host->number)
+            each = {each.host, place.program.get(),
+                    place.address / POISONED_BYTES * POISONED_BYTES};
+        is_found |= each.program == place.program.get() &&
+                    each.begin < place.address + place.length &&
+                    place.address < each.begin + POISONED_BYTES;
+    }
+    return is_found;
+}
+
+void Fabric::clear_poison(const MemoryRange &place) {
+    std::erase_if(poisons_, [&](const Poison &each) {
+        return each.program && each.program == place.program.get() &&
+               place.address <= each.begin &&
+               each.begin + POISONED_BYTES <= place.address + place.length;
+    });
 }
 
 bool Fabric::loses_cm_message(const Device &device) {

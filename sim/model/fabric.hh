@@ -9,7 +9,6 @@
 #include "objects.hh"
 #include "scheduler.hh"
 
-#include <bitset>
 #include <cstring>
 #include <functional>
 #include <map>
@@ -29,11 +28,11 @@ struct Options {
     bool reuses_qp_numbers = false; // a QP gets the lowest free number of its host
     bool caches_neighbours = true;  // the second resolution of an address needs no message
     Scheduler *scheduler = nullptr; // NULL: a Clock
-    std::bitset<(size_t)Weakness::COUNT> strong; // the weaknesses that are off
+    Weaknesses strong;              // the weaknesses that are off
 };
 
 // What happens to a datagram.
-enum class Fate { ARRIVES, LOST, REPEATED };
+enum class Fate { ARRIVES, LOST, REPEATED, LATE };
 
 // A process that is connected to the fabric.
 struct Caller {
@@ -61,6 +60,8 @@ struct Reply {
 inline bool is_from_system(uint32_t op) {
     return op == OP_READ_COUNTER || op == OP_NETLINK;
 }
+
+struct MemoryRange;
 
 class Fabric {
   public:
@@ -105,7 +106,10 @@ class Fabric {
     void fail_call(unsigned host, uint32_t op, unsigned nth, int error); // the nth from now on
     void change_datagram(unsigned host, unsigned nth, Fate fate); // the nth that it sends
     void lose_cm_message(unsigned host, unsigned nth);            // it is repeated later
-    void overrun_cqs(unsigned host); // overruns every CQ and raises its event
+    void poison(unsigned host); // memory of a region: the next that a remote request reads
+    bool is_poisoned(const Device &device, const MemoryRange &place);
+    void clear_poison(const MemoryRange &place); // it was written
+    void overrun_cqs(unsigned host);             // overruns every CQ and raises its event
     void raise_async(unsigned host, unsigned device,
                      ibv_event_type type); // for all objects of the device
     void raise_async(Object &about, ibv_event_type type);
@@ -128,10 +132,23 @@ class Fabric {
     uint64_t delay(const Device &device, const Device &other) const;
     bool loses_cm_message(const Device &device); // this one, by lose_cm_message()
     Scheduler &scheduler() { return *scheduler_; }
-    // Returns the effect that the scheduler chooses: 0 is that of the strong model.
-    unsigned choose(Weakness weakness, unsigned options) {
-        return options_.strong[(size_t)weakness] ? 0 : scheduler_->choose(weakness, options);
+    bool has(Weakness weakness) const { return !options_.strong[(size_t)weakness]; }
+    // Returns the same. The weakness then has an effect, which shown() reports.
+    bool shows(Weakness weakness) {
+        if (has(weakness))
+            shown_.set((size_t)weakness);
+        return has(weakness);
     }
+    // Returns 0 for the effect of the strong model, or the number of another one, up to
+    // `options`.
+    unsigned choose(Weakness weakness, unsigned options) {
+        const unsigned chosen = has(weakness) ? scheduler_->choose(weakness, options) : 0;
+        if (chosen != 0)
+            (void)shows(weakness);
+        return chosen;
+    }
+    bool has_choices() const { return scheduler_ != &clock_; }
+    const Weaknesses &shown() const { return shown_; }
     // Returns NULL if the session owns no such object of this kind.
     template <class T> T *find(const Session *session, uint32_t handle) {
         const auto found = objects_.find(handle);
@@ -226,6 +243,7 @@ class Fabric {
     Options options_;
     Clock clock_;
     Scheduler *scheduler_;
+    Weaknesses shown_;
     std::mt19937_64 generator_;
     uint64_t now_ = 0;
     const Caller *caller_ = nullptr; // of the request
@@ -239,6 +257,13 @@ class Fabric {
     std::map<std::pair<uint64_t, uint64_t>, std::vector<Qp *>> groups_; // by GID
     std::set<std::pair<unsigned, unsigned>> cut_; // pairs of sender and receiver
     std::map<std::pair<unsigned, unsigned>, uint64_t> delays_;
+    struct Poison {
+        unsigned host;
+        const Program *program; // NULL: no range was read yet
+        uint64_t begin;
+    };
+    static constexpr uint64_t POISONED_BYTES = 256;
+    std::vector<Poison> poisons_;
     std::vector<Countdown> failures_, fates_, lost_messages_;
     BeforeCall before_call_;
     Cm cm_;

@@ -43,6 +43,7 @@ class Machines {
     virtual void start(const Fault &fault) = 0; // those that have started and do not run
     virtual void suspend(const Fault &fault, bool is_suspended) = 0;
     virtual void power_off(const Fault &fault) = 0;
+    virtual void set_clock(unsigned host, uint64_t ahead) = 0; // of the time of day
 };
 
 enum class FaultArgument { NONE, TIME, COUNT, OPTIONAL_COUNT, EVENT, CALL, RANDOM };
@@ -67,6 +68,7 @@ struct FaultKind {
     void (*end)(Machines &, const Fault &) = nullptr; // of "for TIME"; NULL: it has no end
     int error = 0; // the default of the last argument, an error number; 0: it has none
     bool starts_programs = false;
+    bool is_only_explored = false; // a plain run cannot have it
     // explore: the faults that a schedule may choose, separated by ';', in the syntax of
     // --fault. LINK, WAY, HOST, PROGRAM, PMEM (a host with a file of --pmem), CREATING (a
     // call) and EVENT are replaced by all that there are. Empty: explore has other means.

@@ -193,6 +193,7 @@ struct Send {
     uint64_t sent_at = 0, done_at = 0;
     bool executed = false;
     bool lacks_response = false; // it was executed, but its response was lost
+    bool is_landing = false;     // its data, `inlined`, arrives with the response at done_at
     ibv_wc_status status = IBV_WC_SUCCESS;
     uint32_t byte_len = 0;
     uint64_t length = 0; // of the data of the request
@@ -231,6 +232,7 @@ struct Qp : Object {
     uint32_t number = 0;
     ibv_qp_attr attr{}; // qp_state is the current state
     std::deque<Send> sends;
+    unsigned landing = 0;               // sends with is_landing
     std::vector<Unreported> unreported; // since the last signaled one
     std::deque<Receive> receives;
     Usage sent, received;

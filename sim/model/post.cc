@@ -47,6 +47,28 @@ static bool is_connected(const Qp &qp) {
     return qp.attr.qp_state >= IBV_QPS_RTS && !qp.is_idle;
 }
 
+// How much of a queue is used: in a queue whose entries a poll frees, and in one without the
+// weakness SEND_QUEUE.
+struct Used {
+    size_t weak, strong;
+};
+
+static Used used_sends(const Qp &qp) {
+    if (!qp.context->device->profile->frees_entries_in_poll)
+        return {qp.sends.size(), qp.sends.size()};
+    const uint64_t completed = qp.sends.empty() ? qp.sent.posted : qp.sends.front().posted - 1;
+    return {(size_t)(qp.sent.posted - qp.sent.freed), (size_t)(qp.sent.posted - completed)};
+}
+
+// Returns the result of a check that depends on it.
+template <class Check> static int check_used(Fabric &fabric, Used used, const Check &check) {
+    const int error = check(used.weak);
+    if (error == 0 || used.weak == used.strong)
+        return error;
+    const int strong_error = check(used.strong);
+    return error == strong_error || fabric.shows(Weakness::SEND_QUEUE) ? error : strong_error;
+}
+
 // Sets send.posted and send.length.
 int Verbs::check_send(const Qp &qp, Send &send, bool is_built) const {
     const sim_profile &profile = *qp.context->device->profile;
@@ -58,15 +80,31 @@ int Verbs::check_send(const Qp &qp, Send &send, bool is_built) const {
     send.length = checked.length;
     if (profile.failed_error && qp.attr.qp_state == IBV_QPS_ERR)
         return profile.failed_error;
-    const size_t queued = profile.frees_entries_in_poll
-                              ? (size_t)(qp.sent.posted - qp.sent.freed)
-                              : qp.sends.size();
     send.posted = qp.sent.posted + sim_send_units(&profile, &checked);
-    if (is_built)
-        return sim_check_built(&profile, is_connected(qp), &qp.attr.cap, &checked, queued);
-    if (qp.type == IBV_QPT_UD && wr.opcode != IBV_WR_SEND && wr.opcode != IBV_WR_SEND_WITH_IMM)
+    if (!is_built && qp.type == IBV_QPT_UD && wr.opcode != IBV_WR_SEND &&
+        wr.opcode != IBV_WR_SEND_WITH_IMM)
         return profile.invalid_error;
-    return sim_check_send(&profile, is_connected(qp), &qp.attr.cap, &checked, queued);
+    const auto check = is_built ? sim_check_built : sim_check_send;
+    return check_used(fabric_, used_sends(qp), [&](size_t queued) {
+        return check(&profile, is_connected(qp), &qp.attr.cap, &checked, queued);
+    });
+}
+
+// Returns true for a post by a child of fork() whose queue is a copy, which the device does not
+// read: the queue is private memory of the process that created it. rdma-core 56,
+// providers/mlx5/buf.c, mlx5_alloc_buf(), and alike in other drivers; that of rxe and siw is
+// shared memory, which the kernel reads.
+bool Verbs::posts_to_copy(const Object &queue, const sim_profile &profile) {
+    return !profile.has_doorbell_call && queue.pid != caller_.pid &&
+           fabric_.shows(Weakness::FORK);
+}
+
+// Linux 6.1, include/rdma/ib.h, ib_safe_file_access(): the kernel refuses a write() to a device
+// that another process has opened. rdma-core 56, providers/rxe/rxe.c, post_send_db().
+int Verbs::refuse_doorbell(const Qp &qp) {
+    const bool is_refused = qp.context->device->profile->has_doorbell_call &&
+                            qp.context->pid != caller_.pid && fabric_.shows(Weakness::FORK);
+    return is_refused ? EACCES : refuse_by_fault(true);
 }
 
 // A QP in the error state flushes the requests.
@@ -75,6 +113,10 @@ int Verbs::post_send(const PostSend &request, PostSend::Reply &reply) {
     if (!qp || !qp->send_cq)
         return EINVAL;
     const sim_profile &profile = *qp->context->device->profile;
+    if (posts_to_copy(*qp, profile)) {
+        reply.taken = request.count;
+        return 0;
+    }
     size_t offset = sizeof(request);
     const uint64_t posted = qp->sent.posted;
     const bool is_idle = qp->sends.empty();
@@ -105,7 +147,7 @@ int Verbs::post_send(const PostSend &request, PostSend::Reply &reply) {
     }
     // rdma-core 56, providers/rxe/rxe.c, rxe_post_send() and wr_complete(): return the error of
     // post_send_db(), a system call, after all requests were queued.
-    const int doorbell_error = reply.error || reply.taken == 0 ? 0 : refuse_by_fault(true);
+    const int doorbell_error = reply.error || reply.taken == 0 ? 0 : refuse_doorbell(*qp);
     reply.error =
         sim_post_result(&profile, is_connected(*qp), is_idle, reply.taken, reply.error);
     if (reply.error == 0)
@@ -126,6 +168,10 @@ int Verbs::post_recv(const PostRecv &request, PostSend::Reply &reply) {
     const uint32_t most = qp ? qp->attr.cap.max_recv_wr : srq->attr.max_wr;
     const uint32_t most_sge = qp ? qp->attr.cap.max_recv_sge : srq->attr.max_sge;
     const sim_profile &profile = *context_of(qp ? (Object &)*qp : *srq)->device->profile;
+    if (posts_to_copy(qp ? (Object &)*qp : *srq, profile)) {
+        reply.taken = request.count;
+        return 0;
+    }
     size_t offset = sizeof(request);
     if (qp)
         free_polled(fabric_, *qp->recv_cq);
@@ -144,9 +190,14 @@ int Verbs::post_recv(const PostRecv &request, PostSend::Reply &reply) {
             return EPROTO;
         reply.error = refuse_by_fault(false);
         if (reply.error == 0)
-            reply.error = sim_check_receive(
-                &profile, most, most_sge, wr.num_sge,
-                profile.frees_entries_in_poll ? usage.posted - usage.freed : receives.size());
+            reply.error = check_used(
+                fabric_,
+                {profile.frees_entries_in_poll ? (size_t)(usage.posted - usage.freed)
+                                               : receives.size(),
+                 receives.size()},
+                [&](size_t queued) {
+                    return sim_check_receive(&profile, most, most_sge, wr.num_sge, queued);
+                });
         if (reply.error && srq && profile.srq_error)
             reply.error = profile.srq_error;
         if (reply.error)

@@ -76,6 +76,7 @@ void reset_qp(Fabric &fabric, Qp &qp) {
     qp.attr = {};
     qp.attr.cap = cap;
     qp.sends.clear();
+    qp.landing = 0;
     qp.unreported.clear();
     qp.receives.clear();
     qp.sent = qp.received = {};

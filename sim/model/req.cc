@@ -44,6 +44,8 @@ static uint64_t arrival_of(const Qp &qp, const Send &send, uint64_t delay) {
             break;
         if (before.status != IBV_WC_SUCCESS)
             return NEVER;
+        if (waits && is_fenced(before.wr.opcode) && !before.executed)
+            return NEVER;
         if (waits && is_fenced(before.wr.opcode))
             sent_at = std::max(sent_at, before.done_at);
     }
@@ -124,6 +126,16 @@ static bool wait_for_retry(Fabric &fabric, Qp &qp, Send &send, Result result) {
     return false;
 }
 
+static uint64_t delay_of(const Fabric &fabric, const Qp &qp, const Qp *peer) {
+    return peer ? fabric.delay(*qp.context->device, *peer->context->device) : 0;
+}
+
+static void land_arrived(Fabric &fabric, Qp &qp) {
+    for (Send &send : qp.sends)
+        if (send.is_landing && send.executed && send.done_at <= fabric.now())
+            land(fabric, qp, send);
+}
+
 // The target executes a request once, although a lost response makes the requester repeat it;
 // it executes a repeated read again: InfiniBand Architecture Specification, volume 1, 9.4.4 and
 // 9.7.5.1.3. A lost refusal is not repeated, because the QP of the target has failed.
@@ -142,10 +154,75 @@ static Result attempt_send(Fabric &fabric, Qp &qp, Send &send) {
     return NO_RESPONSE;
 }
 
+// InfiniBand Architecture Specification, volume 1, table 79: only a fence orders these behind
+// an earlier read.
+static bool can_pass_read(const Send &send) {
+    const uint32_t opcode = send.wr.opcode;
+    return !(send.wr.flags & IBV_SEND_FENCE) &&
+           (opcode == IBV_WR_SEND || opcode == IBV_WR_SEND_WITH_IMM ||
+            opcode == IBV_WR_RDMA_WRITE || opcode == IBV_WR_RDMA_WRITE_WITH_IMM ||
+            opcode == IBV_WR_ATOMIC_CMP_AND_SWP || opcode == IBV_WR_ATOMIC_FETCH_AND_ADD);
+}
+
+// Returns the result of an attempt. Until the response arrives, requests without a fence do not
+// see the data of a read.
+static Result attempt(Fabric &fabric, Qp &qp, Send &send, uint64_t delay) {
+    if (qp.landing > 0 && can_pass_read(send))
+        (void)fabric.shows(Weakness::FENCE);
+    send.is_landing = is_fenced(send.wr.opcode) && fabric.has(Weakness::FENCE) &&
+                      (fabric.has_choices() || delay > 0);
+    const Result result = attempt_send(fabric, qp, send);
+    if (result != DONE) {
+        send.is_landing = false;
+        return result;
+    }
+    send.executed = true;
+    send.done_at = fabric.now();
+    if (qp.type == IBV_QPT_RC || qp.type == IBV_QPT_XRC_SEND)
+        send.done_at += delay + fabric.scheduler().delay(Delayed::RESPONSE);
+    qp.landing += send.is_landing;
+    if (qp.landing > 0)
+        land_arrived(fabric, qp);
+    return DONE;
+}
+
+// Executes requests that the schedule chooses to execute before the read in front of them.
+static void pass_read(Fabric &fabric, Qp &qp, size_t read) {
+    const uint64_t delay = delay_of(fabric, qp, fabric.peer_of(qp));
+    if (qp.retries_end_at != 0 || qp.rnr_retry_at != 0)
+        return;
+    for (size_t i = read + 1; i < qp.sends.size(); i++) {
+        Send &send = qp.sends[i];
+        if (send.executed)
+            continue;
+        if (!can_pass_read(send) || arrival_of(qp, send, delay) > fabric.now() ||
+            fabric.choose(Weakness::FENCE, 1) == 0 || attempt(fabric, qp, send, delay) != DONE)
+            return;
+    }
+}
+
+// The target also executes the requests behind one whose response was lost: a requester sends
+// them before its retries. The responses are lost as well.
+static void run_unanswered(Fabric &fabric, Qp &qp, size_t first) {
+    const Qp *const peer =
+        !fabric.has_cuts() || qp.type != IBV_QPT_RC ? nullptr : fabric.peer_of(qp);
+    if (!peer || !fabric.reachable(*qp.context->device, *peer->context->device) ||
+        fabric.reachable(*peer->context->device, *qp.context->device))
+        return;
+    const uint64_t delay = delay_of(fabric, qp, peer);
+    for (size_t i = first + 1; i < qp.sends.size(); i++) {
+        Send &send = qp.sends[i];
+        const uint64_t arrival = arrival_of(qp, send, delay);
+        if (arrival != NEVER && arrival > fabric.now())
+            start_send_timer(fabric, qp, arrival);
+        if (arrival > fabric.now() || attempt(fabric, qp, send, delay) == NO_RECEIVE)
+            return;
+    }
+}
+
 // Executes a request if it is due. Returns false if no later one may be executed now.
 static bool advance_send(Fabric &fabric, Qp &qp, Send &send) {
-    const Qp *const peer = fabric.peer_of(qp);
-    const uint64_t delay = peer ? fabric.delay(*qp.context->device, *peer->context->device) : 0;
+    const uint64_t delay = delay_of(fabric, qp, fabric.peer_of(qp));
     const uint64_t arrival = arrival_of(qp, send, delay);
     if (arrival == NEVER)
         return false;
@@ -153,14 +230,10 @@ static bool advance_send(Fabric &fabric, Qp &qp, Send &send) {
         start_send_timer(fabric, qp, arrival);
         return false;
     }
-    const Result result = attempt_send(fabric, qp, send);
+    const Result result = attempt(fabric, qp, send, delay);
     if (result != DONE)
         return wait_for_retry(fabric, qp, send, result);
     end_attempts(fabric, qp);
-    send.executed = true;
-    send.done_at = fabric.now();
-    if (qp.type == IBV_QPT_RC || qp.type == IBV_QPT_XRC_SEND)
-        send.done_at += delay + fabric.scheduler().delay(Delayed::RESPONSE);
     qp.retries_end_at = qp.rnr_retry_at = 0;
     qp.rnr_retries_left = qp.attr.rnr_retry;
     fabric.no_receive.erase(qp.number);
@@ -174,9 +247,18 @@ void run_sends(Fabric &fabric, Qp &qp) {
         complete_sends(fabric, qp);
     if (qp.attr.qp_state != IBV_QPS_RTS)
         return;
-    for (size_t i = 0; i < qp.sends.size(); i++)
-        if (!qp.sends[i].executed && !advance_send(fabric, qp, qp.sends[i]))
+    if (qp.landing > 0)
+        land_arrived(fabric, qp);
+    for (size_t i = 0; i < qp.sends.size(); i++) {
+        if (qp.sends[i].executed)
+            continue;
+        if (qp.sends[i].wr.opcode == IBV_WR_RDMA_READ && fabric.has_choices())
+            pass_read(fabric, qp, i);
+        if (!advance_send(fabric, qp, qp.sends[i])) {
+            run_unanswered(fabric, qp, i);
             break;
+        }
+    }
     if (qp.attr.qp_state == IBV_QPS_RTS)
         complete_sends(fabric, qp);
 }

@@ -16,6 +16,8 @@ namespace {
 
 constexpr size_t CHUNK = 256 << 10;
 constexpr uint32_t GRH_BYTES = 40;
+constexpr uint64_t MAX_MTU = 4096;
+constexpr uint64_t LATE_DATAGRAM = 1'000'000; // nanoseconds by which later ones pass it
 
 bool is_send(uint32_t opcode) {
     return opcode == IBV_WR_SEND || opcode == IBV_WR_SEND_WITH_IMM ||
@@ -282,8 +284,9 @@ static Result execute_window(Fabric &fabric, Qp &qp, Send &send) {
 
 // ---- persistence ---------------------------------------------------------------------------
 
-static void record_write(Qp &qp, const MemoryRanges &places) {
+static void record_write(Fabric &fabric, Qp &qp, const MemoryRanges &places) {
     for (const MemoryRange &place : places) {
+        fabric.clear_poison(place);
         if (!place.is_persistent)
             continue;
         Written *const last = qp.written.empty() ? nullptr : &qp.written.back();
@@ -404,7 +407,7 @@ static Result execute_send(Fabric &fabric, Qp &qp, Qp &peer, Send &send) {
                       status == IBV_WC_LOC_LEN_ERR ? IBV_WC_REM_INV_REQ_ERR
                                                    : IBV_WC_REM_OP_ERR);
     }
-    record_write(qp, to);
+    record_write(fabric, qp, to);
     // Linux 7.3, drivers/infiniband/sw/rxe/rxe_resp.c, RESPST_ERR_INVALIDATE_RKEY
     if (send.wr.opcode == IBV_WR_SEND_WITH_INV &&
         !invalidate_window(fabric, send.wr.imm_data)) {
@@ -438,7 +441,7 @@ static Result execute_write(Fabric &fabric, Qp &qp, Qp &peer, Send &send) {
         return done(send, qp.context->device->profile->source_error);
     else if (copied == NO_TARGET)
         return refuse(fabric, peer, send, IBV_WC_REM_OP_ERR);
-    record_write(qp, to);
+    record_write(fabric, qp, to);
     if (is_atomic && fabric.options().has_direct_write)
         make_persistent(fabric, qp);
     Receive receive;
@@ -446,6 +449,22 @@ static Result execute_write(Fabric &fabric, Qp &qp, Qp &peer, Send &send) {
         return deliver(fabric, peer, send, receive,
                        received(send, length, IBV_WC_RECV_RDMA_WITH_IMM));
     return done(send, IBV_WC_SUCCESS);
+}
+
+static MemoryRange data_of(Send &send) {
+    return {nullptr, reinterpret_cast<uint64_t>(send.inlined.data()), send.inlined.size(),
+            false, false};
+}
+
+void land(Fabric &fabric, Qp &qp, Send &send) try {
+    MemoryRanges to;
+    send.is_landing = false;
+    qp.landing--;
+    if (send.status == IBV_WC_SUCCESS &&
+        (local_ranges(fabric, qp, send.sges, true, to) || copy({data_of(send)}, to)))
+        send.status = IBV_WC_LOC_PROT_ERR;
+} catch (const ProgramEnded &) {
+    // it does not read the data any more
 }
 
 static Result execute_read(Fabric &fabric, Qp &qp, Qp &peer, Send &send) {
@@ -459,11 +478,16 @@ static Result execute_read(Fabric &fabric, Qp &qp, Qp &peer, Send &send) {
         return refuse(fabric, peer, send, IBV_WC_REM_INV_REQ_ERR);
     if (const ibv_wc_status status = remote_range(fabric, peer, send.wr, length_of(to), from))
         return refuse(fabric, peer, send, status);
-    if (const Copied copied = copy(from, to); copied == NO_SOURCE)
+    if (!from.empty() && fabric.is_poisoned(*peer.context->device, from[0]))
+        return refuse(fabric, peer, send, IBV_WC_REM_OP_ERR);
+    if (send.is_landing)
+        send.inlined.resize(length_of(to));
+    if (const Copied copied = copy(from, send.is_landing ? MemoryRanges{data_of(send)} : to);
+        copied == NO_SOURCE)
         return refuse(fabric, peer, send, IBV_WC_REM_OP_ERR);
     else if (copied == NO_TARGET)
         return done(send, IBV_WC_LOC_PROT_ERR);
-    if (length_of(to) > 0) // a read of no bytes need not reach the memory
+    if (length_of(to) > 0 || !fabric.shows(Weakness::EMPTY_READ))
         make_persistent(fabric, qp);
     send.byte_len = (uint32_t)length_of(to);
     return done(send, IBV_WC_SUCCESS);
@@ -482,15 +506,21 @@ static Result execute_atomic(Fabric &fabric, Qp &qp, Qp &peer, Send &send) {
         return refuse(fabric, peer, send, status);
     const MemoryRange own{nullptr, reinterpret_cast<uint64_t>(&before), sizeof(before), false,
                           false};
-    if (!read_range(word[0], 0, &before, sizeof(before)))
+    if (fabric.is_poisoned(*peer.context->device, word[0]) ||
+        !read_range(word[0], 0, &before, sizeof(before)))
         return refuse(fabric, peer, send, IBV_WC_REM_OP_ERR);
     const uint64_t after =
         sim_atomic_result(send.wr.opcode, before, send.wr.compare_add, send.wr.swap);
     if (!word[0].program->write(word[0].address, &after, sizeof(after)) && word[0].may_fail)
         return refuse(fabric, peer, send, IBV_WC_REM_OP_ERR);
-    record_write(qp, word);
+    record_write(fabric, qp, word);
     make_persistent(fabric, qp);
     send.byte_len = sizeof(before);
+    if (send.is_landing) {
+        send.inlined.resize(sizeof(before));
+        memcpy(send.inlined.data(), &before, sizeof(before));
+        return done(send, local);
+    }
     return done(send, !local && copy({own}, to) ? IBV_WC_LOC_PROT_ERR : local);
 }
 
@@ -506,8 +536,8 @@ static Result execute_flush(Fabric &fabric, Qp &peer, Send &send) {
     return done(send, IBV_WC_SUCCESS);
 }
 
-static Copied deliver_datagram(Fabric &fabric, const Qp &qp, const Send &send, const Ah &ah,
-                               MemoryRanges from, Qp &peer) try {
+static Copied deliver_datagram(Fabric &fabric, const Qp &qp, const Send &send,
+                               const ibv_ah_attr &address, MemoryRanges from, Qp &peer) try {
     const Device &device = *qp.context->device;
     const uint32_t qkey = send.wr.remote_qkey & 0x80000000 ? qp.attr.qkey : send.wr.remote_qkey;
     Receive receive;
@@ -520,16 +550,24 @@ static Copied deliver_datagram(Fabric &fabric, const Qp &qp, const Send &send, c
     if (!has_receive)
         return COPIED;
     ibv_grh grh{};
-    grh.hop_limit = ah.attr.grh.hop_limit;
-    grh.sgid = device.gids[std::min<size_t>(ah.attr.grh.sgid_index, device.gids.size() - 1)];
-    grh.dgid = ah.attr.grh.dgid;
+    grh.hop_limit = address.grh.hop_limit;
+    grh.sgid = device.gids[std::min<size_t>(address.grh.sgid_index, device.gids.size() - 1)];
+    grh.dgid = address.grh.dgid;
     from.insert(from.begin(),
                 {nullptr, reinterpret_cast<uint64_t>(&grh), GRH_BYTES, false, false});
     const uint64_t length = length_of(from);
     MemoryRanges to;
     ibv_wc_status status = local_ranges(fabric, peer, receive.sges, true, to);
-    if (status == IBV_WC_SUCCESS && length > length_of(to))
-        status = IBV_WC_LOC_LEN_ERR;
+    // Linux 6.10, drivers/infiniband/sw/rxe/rxe_resp.c, rxe_resp_check_length() and
+    // RESPST_ERR_LENGTH: without an SRQ the datagram is lost, and the receive stays posted.
+    const bool is_rxe = sim_is_software(peer.context->device->profile);
+    if (status == IBV_WC_SUCCESS && length > length_of(to)) {
+        if (is_rxe && !peer.srq) {
+            return_receive(peer, receive);
+            return COPIED;
+        }
+        status = is_rxe ? IBV_WC_REM_INV_REQ_ERR : IBV_WC_LOC_LEN_ERR;
+    }
     const Copied copied =
         status == IBV_WC_SUCCESS ? fill_receive(peer, receive, from, to) : COPIED;
     if (copied == NO_SOURCE)
@@ -539,11 +577,45 @@ static Copied deliver_datagram(Fabric &fabric, const Qp &qp, const Send &send, c
     ibv_wc wc = status ? failed(status) : received(send, length, IBV_WC_RECV);
     wc.src_qp = qp.number;
     wc.slid = device.lid;
-    wc.wc_flags |= ah.attr.is_global ? IBV_WC_GRH : 0;
+    wc.wc_flags |= address.is_global ? IBV_WC_GRH : 0;
     complete_receive(fabric, peer, receive, wc, send.wr.flags & IBV_SEND_SOLICITED);
     return COPIED;
 } catch (const ProgramEnded &) {
     return COPIED; // one of the programs has ended: the datagram is lost
+}
+
+// Delivers a copy of the datagram later, if its queue pairs still exist.
+static Copied delay_datagram(Fabric &fabric, const Qp &qp, const Send &send,
+                             const ibv_ah_attr &address, const MemoryRanges &from,
+                             const std::vector<Qp *> &to) {
+    struct Late {
+        Send send;
+        ibv_ah_attr address;
+        std::vector<std::byte> data;
+        std::vector<uint32_t> to;
+    };
+    const auto late = std::make_shared<Late>(Late{send, address, {}, {}});
+    late->data.resize(length_of(from));
+    const MemoryRange data{nullptr, reinterpret_cast<uint64_t>(late->data.data()),
+                           late->data.size(), false, false};
+    if (copy(from, {data}) == NO_SOURCE)
+        return NO_SOURCE;
+    for (const Qp *const peer : to)
+        late->to.push_back(peer->number);
+    const uint32_t number = qp.number;
+    fabric.at(fabric.now() + LATE_DATAGRAM, [&fabric, late, data, number] {
+        const auto sender = fabric.qps.find(number);
+        for (const uint32_t each : late->to)
+            if (const auto peer = fabric.qps.find(each);
+                sender != fabric.qps.end() && peer != fabric.qps.end())
+                deliver_datagram(fabric, *sender->second, late->send, late->address, {data},
+                                 *peer->second);
+    });
+    return COPIED;
+}
+
+static uint64_t mtu_of(const Device &device) {
+    return 128ULL << Fabric::port_of(device).active_mtu;
 }
 
 // A datagram without a receiver is lost, and the sender gets no error. Linux 7.3,
@@ -555,8 +627,14 @@ static Result execute_datagram(Fabric &fabric, Qp &qp, Send &send) {
     const Ah *const ah = fabric.find<Ah>(qp.session, send.wr.ah);
     if (!ah || ah->pd != qp.pd)
         return done(send, IBV_WC_LOC_QP_OP_ERR);
-    if (length_of(from) > 4096) // the MTU
-        return done(send, IBV_WC_LOC_LEN_ERR);
+    if (length_of(from) > mtu_of(*qp.context->device)) {
+        // InfiniBand Architecture Specification, volume 1, C10-93.1.1; Linux 7.3,
+        // drivers/infiniband/sw/rxe/rxe_req.c, rxe_requester(): not an error
+        if (fabric.shows(Weakness::DATAGRAM_MTU))
+            return done(send, IBV_WC_SUCCESS);
+        if (length_of(from) > MAX_MTU)
+            return done(send, IBV_WC_LOC_LEN_ERR);
+    }
     count_datagram(qp, length_of(from));
     const Fate fate = fabric.fate_of_datagram(*qp.context->device);
     std::vector<Qp *> to;
@@ -570,9 +648,14 @@ static Result execute_datagram(Fabric &fabric, Qp &qp, Send &send) {
     else if (fate == Fate::REPEATED)
         for (size_t i = 0, count = to.size(); i < count; i++)
             to.push_back(to[i]);
+    const ibv_wc_status source_error = qp.context->device->profile->source_error;
+    if (fate == Fate::LATE)
+        return done(send, delay_datagram(fabric, qp, send, ah->attr, from, to) == NO_SOURCE
+                              ? source_error
+                              : IBV_WC_SUCCESS);
     for (Qp *const peer : to)
-        if (deliver_datagram(fabric, qp, send, *ah, from, *peer) == NO_SOURCE)
-            return done(send, qp.context->device->profile->source_error);
+        if (deliver_datagram(fabric, qp, send, ah->attr, from, *peer) == NO_SOURCE)
+            return done(send, source_error);
     return done(send, IBV_WC_SUCCESS);
 }
 

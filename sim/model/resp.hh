@@ -27,6 +27,8 @@ bool has_imm(uint32_t opcode); // of a request
 Result execute(Fabric &fabric, Qp &qp, Send &send);
 // Executes a request unless the link to its target is interrupted.
 Result transmit(Fabric &fabric, Qp &qp, Send &send);
+// Writes the data of an executed read or atomic operation, which has arrived now.
+void land(Fabric &fabric, Qp &qp, Send &send);
 // Takes the next receive of the queue pair. Returns false if there is none.
 bool take_receive(Fabric &fabric, Qp &qp, Receive &receive);
 // Copies the data of requests, before the program's memory is gone.

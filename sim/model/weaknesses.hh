@@ -1,17 +1,47 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the rdma-sim developers
 
-// weaknesses.hh -- effects that a device may have although most runs do not show them.
+// weaknesses.hh -- what the specification or a driver leaves open, and a correct program
+// stands: one table for rdma-sim's --strong, its help, and the choices of explore
 
 #pragma once
 
+#include "../device/profile.h"
+
+#include <bitset>
 #include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
 
 namespace sim {
 
 enum class Weakness : uint8_t {
-    WORD_ORDER, // the words of a write become visible one by one
+    FENCE,
+    WORD_ORDER,
+    SEND_QUEUE,
+    EMPTY_READ,
+    DATAGRAM_LOSS,
+    DATAGRAM_ORDER,
+    DATAGRAM_REPEAT,
+    DATAGRAM_MTU,
+    FAILED_COMPLETION,
+    FORK,
     COUNT
 };
+using Weaknesses = std::bitset<static_cast<size_t>(Weakness::COUNT)>;
+
+struct WeaknessKind {
+    const char *name, *text;
+    bool is_chosen; // it acts only where a schedule of explore chooses it
+    bool (*is_of_device)(const sim_profile &);
+};
+
+std::span<const WeaknessKind> weakness_kinds(); // in the order of the enumeration
+const WeaknessKind &kind_of(Weakness weakness);
+const WeaknessKind *find_weakness(std::string_view name); // NULL: there is none
+Weaknesses find_weaknesses(std::string_view name);        // of "all", or of one name
+std::string list_weaknesses();                            // the text of --strong help
+std::string names_of(const Weaknesses &weaknesses);       // separated by commas
 
 } // namespace sim

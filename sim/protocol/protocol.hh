@@ -422,6 +422,7 @@ struct Netlink : Request<OP_NETLINK> {
 // changes.
 struct VirtualClock {
     uint64_t now;
+    uint64_t ahead[256]; // by host: how much its CLOCK_REALTIME is ahead
     static constexpr uint64_t EPOCH = 1'767'225'600'000'000'000; // of CLOCK_REALTIME
 };
 

@@ -38,6 +38,7 @@ class Run : sim::Machines {
     void start(const sim::Fault &fault) override;
     void suspend(const sim::Fault &fault, bool is_suspended) override;
     void power_off(const sim::Fault &fault) override;
+    void set_clock(unsigned, uint64_t) override {} // refused: its fault is only explored
     void signal_host(unsigned host, int number);
     static uint64_t now() { return sim::Server::clock(); }
     void start(const Command &command);

@@ -49,6 +49,7 @@ struct Settings {
     sim::Options fabric;
     std::vector<std::pair<unsigned, std::string>> pmem; // files by host
     std::vector<sim::Fault> faults;
+    std::vector<const sim::WeaknessKind *> strong; // the named ones of --strong
     Until until = Until::DEFAULT;
     unsigned until_host = 0;
     bool joins = false, starts_together = false, loses_at_random = false, prefixes = false,

@@ -156,7 +156,9 @@ Event::Kind kind_of(const std::string &name) {
 uint32_t kinds_of(std::string list) {
     uint32_t found = 0;
     for (char *name = strtok(list.data(), ","); name; name = strtok(nullptr, ","))
-        found |= 1U << kind_of(name);
+        for (uint8_t kind = kind_of(name); kind < Event::KINDS; kind++)
+            if (!strcmp(name, event_kinds[kind].name))
+                found |= 1U << kind;
     return found;
 }
 

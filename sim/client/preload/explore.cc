@@ -97,9 +97,15 @@ bool is_of_processor(clockid_t id) {
     return id == CLOCK_PROCESS_CPUTIME_ID || id == CLOCK_THREAD_CPUTIME_ID || id < 0;
 }
 
+uint64_t begin_of_real_time() {
+    const char *const host = getenv("RDMA_SIM_HOST");
+    const unsigned long number = host == nullptr ? 1 : strtoul(host, nullptr, 10);
+    return sim::VirtualClock::EPOCH + virtual_clock->ahead[number % 256];
+}
+
 uint64_t read_clock(clockid_t id) {
     const bool is_real = id == CLOCK_REALTIME || id == CLOCK_REALTIME_COARSE || id == CLOCK_TAI;
-    return read_clock() + (is_real ? sim::VirtualClock::EPOCH : 0);
+    return read_clock() + (is_real ? begin_of_real_time() : 0);
 }
 
 void sleep_until(uint64_t until, const char *function) {
@@ -183,7 +189,7 @@ EXPORTED int clock_nanosleep(clockid_t id, int flags, const timespec *time, time
     const uint64_t until = nanoseconds(*time);
     const bool is_real = id == CLOCK_REALTIME || id == CLOCK_TAI;
     const uint64_t start = (flags & TIMER_ABSTIME) == 0 ? now()
-                           : is_real                    ? -sim::VirtualClock::EPOCH
+                           : is_real                    ? -begin_of_real_time()
                                                         : 0;
     sleep_until(start + until, "clock_nanosleep");
     return 0;

@@ -785,16 +785,18 @@ void activate_datagrams(Side &side) {
     assert_int_equal(side.modify(IBV_QPS_RTS, IBV_QP_SQ_PSN), 0);
 }
 
-void receive_datagram(Side &side) {
-    ibv_sge sge = {(uint64_t)side.memory, 64, side.mr->lkey};
+void receive_datagram(Side &side, uint32_t length = 64) {
+    ibv_sge sge = {(uint64_t)side.memory, length, side.mr->lkey};
     ibv_recv_wr wr = {}, *bad;
     wr.sg_list = &sge;
     wr.num_sge = 1;
     side.direct.use_host(side.host);
-    assert_int_equal(ibv_post_recv(side.qp, &wr, &bad), 0);
+    assert_int_equal(side.srq ? ibv_post_srq_recv(side.srq, &wr, &bad)
+                              : ibv_post_recv(side.qp, &wr, &bad),
+                     0);
 }
 
-void send_datagram(Side &side, const ibv_gid &to, uint32_t number) {
+void send_datagram(Side &side, const ibv_gid &to, uint32_t number, uint32_t length = 8) {
     ibv_ah_attr attr = {};
     attr.port_num = 1;
     attr.is_global = 1;
@@ -802,7 +804,7 @@ void send_datagram(Side &side, const ibv_gid &to, uint32_t number) {
     side.direct.use_host(side.host);
     ibv_ah *const ah = ibv_create_ah(side.pd, &attr);
     assert_non_null(ah);
-    ibv_sge sge = {(uint64_t)side.memory + 64, 8, side.mr->lkey};
+    ibv_sge sge = {(uint64_t)side.memory + 64, length, side.mr->lkey};
     ibv_send_wr wr = {}, *bad;
     wr.sg_list = &sge;
     wr.num_sge = 1;
@@ -812,6 +814,59 @@ void send_datagram(Side &side, const ibv_gid &to, uint32_t number) {
     wr.wr.ud.remote_qpn = number;
     assert_int_equal(ibv_post_send(side.qp, &wr, &bad), 0);
     assert_int_equal(ibv_destroy_ah(ah), 0);
+}
+
+// A receive has room for a GRH. Linux 6.10, drivers/infiniband/sw/rxe/rxe_resp.c,
+// rxe_resp_check_length().
+void datagram_longer_than_the_receive_fails_it_or_is_lost(void **) {
+    const struct {
+        const char *device;
+        bool has_srq;
+        ibv_wc_status status; // SUCCESS: it is lost
+    } rows[] = {{"rxe", false, IBV_WC_SUCCESS},
+                {"rxe", true, IBV_WC_REM_INV_REQ_ERR},
+                {"mlx5", false, IBV_WC_LOC_LEN_ERR}};
+    for (const auto &row : rows) {
+        Direct direct(options_of(row.device));
+        Side a(direct, 1, false, 0, 32, IBV_QPT_UD),
+            b(direct, 2, row.has_srq, 0, 32, IBV_QPT_UD);
+        activate_datagrams(a);
+        activate_datagrams(b);
+        receive_datagram(b);
+        send_datagram(a, b.gid, b.qp->qp_num, 64 - HEADER + 1);
+        assert_int_equal(a.poll().status, IBV_WC_SUCCESS);
+        if (row.status != IBV_WC_SUCCESS)
+            assert_int_equal(b.poll().status, row.status);
+        else
+            assert_true(b.is_empty());
+        if (row.status != IBV_WC_SUCCESS)
+            receive_datagram(b); // otherwise the first one is still posted
+        send_datagram(a, b.gid, b.qp->qp_num, 64 - HEADER);
+        assert_int_equal(b.poll().status, IBV_WC_SUCCESS);
+    }
+}
+
+// InfiniBand Architecture Specification, volume 1, C10-93.1.1
+void datagram_above_the_mtu_is_lost_without_an_error(void **) {
+    for (const bool is_strong : {false, true}) {
+        Options options = options_of("rxe");
+        options.strong[(size_t)Weakness::DATAGRAM_MTU] = is_strong;
+        Direct direct(options);
+        Side a(direct, 1, false, 0, 32, IBV_QPT_UD), b(direct, 2, false, 0, 32, IBV_QPT_UD);
+        activate_datagrams(a);
+        activate_datagrams(b);
+        receive_datagram(b, BYTES);
+        send_datagram(a, b.gid, b.qp->qp_num, 1025);
+        assert_int_equal(a.poll().status, IBV_WC_SUCCESS);
+        if (is_strong)
+            assert_int_equal(b.poll().byte_len, HEADER + 1025);
+        else
+            assert_true(b.is_empty());
+        if (is_strong)
+            receive_datagram(b, BYTES);
+        send_datagram(a, b.gid, b.qp->qp_num, 1024);
+        assert_int_equal(b.poll().byte_len, HEADER + 1024);
+    }
 }
 
 int attach(const Side &side, const ibv_gid &group) {
@@ -964,6 +1019,29 @@ void cut_link_fails_requests_after_the_timeout(void **) {
     pair.direct.advance(1'000'000);
     pair.expect(IBV_WC_RETRY_EXC_ERR);
     assert_int_equal(pair.b.memory[0], 2);
+}
+
+void lost_responses_do_not_stop_later_requests(void **) {
+    Pair pair({.retry_cnt = 1});
+    uint64_t count = 0;
+    memcpy(pair.b.memory, &count, sizeof(count));
+    const auto add = [](ibv_send_wr &wr, ibv_sge &) { wr.wr.atomic.compare_add = 1; };
+    for (const bool heals : {true, false}) {
+        const uint64_t before = count;
+        pair.direct.fabric().cut_one_way(2, 1, true);
+        for (int i = 0; i < 3; i++)
+            assert_int_equal(pair.post(IBV_WR_ATOMIC_FETCH_AND_ADD, 8, add), 0);
+        memcpy(&count, pair.b.memory, sizeof(count));
+        assert_int_equal(count, before + 3);
+        assert_true(pair.a.is_empty());
+        pair.direct.advance(heals ? SECOND / 10 : SECOND);
+        pair.direct.fabric().cut_one_way(2, 1, false);
+        pair.expect(heals ? IBV_WC_SUCCESS : IBV_WC_RETRY_EXC_ERR);
+        for (int i = 0; i < 2; i++)
+            pair.expect(heals ? IBV_WC_SUCCESS : IBV_WC_WR_FLUSH_ERR);
+        memcpy(&count, pair.b.memory, sizeof(count));
+        assert_int_equal(count, before + 3); // each once
+    }
 }
 
 void link_that_returns_in_time_executes_the_request(void **) {
@@ -2062,12 +2140,15 @@ int main() {
         cmocka_unit_test(unreliable_connection_loses_messages_without_an_error),
         cmocka_unit_test(unreliable_connection_completes_when_its_message_arrives),
         cmocka_unit_test(unreliable_connection_may_have_another_peer),
+        cmocka_unit_test(datagram_longer_than_the_receive_fails_it_or_is_lost),
+        cmocka_unit_test(datagram_above_the_mtu_is_lost_without_an_error),
         cmocka_unit_test(datagram_to_a_group_arrives_at_each_attached_queue_pair),
         cmocka_unit_test(group_is_refused_as_by_the_kernel),
         cmocka_unit_test(overrun_cq_fails_its_queue_pairs),
         cmocka_unit_test(send_waits_for_a_receive),
         cmocka_unit_test(send_without_a_receive_fails_after_its_retries),
         cmocka_unit_test(cut_link_fails_requests_after_the_timeout),
+        cmocka_unit_test(lost_responses_do_not_stop_later_requests),
         cmocka_unit_test(link_that_returns_in_time_executes_the_request),
         cmocka_unit_test(delay_applies_in_both_directions),
         cmocka_unit_test(fault_refuses_the_nth_post),

@@ -61,6 +61,7 @@ class Work : Machines {
         fabric().set_power(fault.hosts[0], false);
         note("power off", fault.hosts[0]);
     }
+    void set_clock(unsigned, uint64_t ahead) override { note("clock", ahead); }
     void note(const char *what, uint64_t value) {
         log += std::string(what) + " " + std::to_string(value) + "\n";
     }
@@ -69,7 +70,8 @@ class Work : Machines {
     void connect(Side &side, const Side &peer);
     void create_objects(Side &side);
     void receive(Side &side, ibv_qp *qp);
-    void send(Side &side, const Side &peer, bool is_datagram);
+    void send(Side &side, const Side &peer, bool is_datagram,
+              ibv_wr_opcode opcode = IBV_WR_RDMA_WRITE);
     void take_results(Side &side);
     uint32_t cm_call(unsigned host, const void *request, size_t size);
     template <class T> uint32_t cm(unsigned host, const T &request) {
@@ -108,8 +110,9 @@ void Work::create(Side &side, unsigned host) {
     assert_int_equal(ibv_query_gid(side.context, 1, 0, &side.gid), 0);
     side.pd = ibv_alloc_pd(side.context);
     side.cq = ibv_create_cq(side.context, 128, nullptr, nullptr, 0);
-    side.mr = ibv_reg_mr(side.pd, side.memory, sizeof(side.memory),
-                         IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+    side.mr =
+        ibv_reg_mr(side.pd, side.memory, sizeof(side.memory),
+                   IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ);
     ibv_qp_init_attr attr{};
     attr.send_cq = attr.recv_cq = side.cq;
     attr.cap = {32, 32, 1, 1, 0};
@@ -126,8 +129,8 @@ void Work::create(Side &side, unsigned host) {
 void Work::connect(Side &side, const Side &peer) {
     ibv_qp_attr attr{};
     direct_.use_host(side.host);
-    attr.qp_access_flags = IBV_ACCESS_REMOTE_WRITE;
-    attr.max_dest_rd_atomic = 1;
+    attr.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
+    attr.max_dest_rd_atomic = attr.max_rd_atomic = 1;
     attr.min_rnr_timer = 14;
     attr.timeout = 14; // 67 ms
     attr.retry_cnt = 1;
@@ -212,12 +215,12 @@ void Work::receive(Side &side, ibv_qp *qp) {
     note("receive", (uint64_t)ibv_post_recv(qp, &wr, &bad));
 }
 
-void Work::send(Side &side, const Side &peer, bool is_datagram) {
+void Work::send(Side &side, const Side &peer, bool is_datagram, ibv_wr_opcode opcode) {
     ibv_sge sge = {(uint64_t)side.memory, 8, side.mr->lkey};
     ibv_send_wr wr{}, *bad;
     wr.sg_list = &sge;
     wr.num_sge = 1;
-    wr.opcode = is_datagram ? IBV_WR_SEND : IBV_WR_RDMA_WRITE;
+    wr.opcode = is_datagram ? IBV_WR_SEND : opcode;
     wr.send_flags = IBV_SEND_SIGNALED;
     if (is_datagram) {
         wr.wr.ud = {side.ah, peer.ud->qp_num, 5};
@@ -357,6 +360,7 @@ Work::Work(const sim_profile &device, const std::vector<Fault> &faults)
             for (int i = 0; side.ud && i < 2; i++)
                 receive(side, side.ud);
             send(side, sides_[2 - side.host], false);
+            send(side, sides_[2 - side.host], false, IBV_WR_RDMA_READ);
             if (side.ud)
                 send(side, sides_[2 - side.host], true);
             take_results(side);
@@ -465,7 +469,7 @@ void each_fault_by_time_and_by_call_has_an_effect_on_each_device(void **) {
                 // An error of the call itself hides the fault.
                 if (is_unimplemented(action, device))
                     continue;
-                for (const char *const when : {"400ms ", "host2:ibv_post_send:5 "}) {
+                for (const char *const when : {"400ms ", "host2:ibv_post_send:7 "}) {
                     std::vector<std::string> faults = before;
                     faults.push_back(when + action);
                     if (result_of(device, faults) == without)

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the rdma-sim developers
+
+// weaknesses.cc -- the table of weaknesses
+
+#include "weaknesses.hh"
+
+#include <algorithm>
+#include <cstring>
+#include <iterator>
+
+namespace sim {
+
+namespace {
+
+constexpr auto EVERY_DEVICE = [](const sim_profile &) { return true; };
+constexpr auto WITH_DATAGRAMS = [](const sim_profile &device) { return device.has_ud; };
+
+constexpr WeaknessKind WEAKNESSES[] = {
+    // InfiniBand Architecture Specification, volume 1, table 79
+    {"fence", "without IBV_SEND_FENCE a request passes an earlier read", true, EVERY_DEVICE},
+    {"word-order", "the words of a write become visible in any order", true, EVERY_DEVICE},
+    {"send-queue", "a completed request occupies its queue until it was polled", false,
+     [](const sim_profile &device) { return device.frees_entries_in_poll; }},
+    {"empty-read", "a read of 0 bytes makes no earlier write persistent", false, EVERY_DEVICE},
+    {"datagram-loss", "datagrams are lost", true, WITH_DATAGRAMS},
+    {"datagram-order", "datagrams arrive after later ones", true, WITH_DATAGRAMS},
+    {"datagram-repeat", "datagrams arrive twice", true, WITH_DATAGRAMS},
+    // InfiniBand Architecture Specification, volume 1, C10-93.1.1
+    {"datagram-mtu", "datagrams above the MTU are lost without an error", false,
+     WITH_DATAGRAMS},
+    {"failed-completion", "a failed completion has undefined members", false,
+     [](const sim_profile &device) {
+         return device.failed_send != SIM_WC_VALID || device.failed_receive != SIM_WC_VALID;
+     }},
+    {"fork", "a child of fork() cannot post to the queues of its parent", false, EVERY_DEVICE},
+};
+static_assert(std::size(WEAKNESSES) == static_cast<size_t>(Weakness::COUNT));
+
+} // namespace
+
+std::span<const WeaknessKind> weakness_kinds() {
+    return WEAKNESSES;
+}
+
+const WeaknessKind &kind_of(Weakness weakness) {
+    return WEAKNESSES[static_cast<size_t>(weakness)];
+}
+
+const WeaknessKind *find_weakness(std::string_view name) {
+    const auto found = std::ranges::find(
+        WEAKNESSES, name, [](const WeaknessKind &each) { return std::string_view(each.name); });
+    return found == std::end(WEAKNESSES) ? nullptr : found;
+}
+
+Weaknesses find_weaknesses(std::string_view name) {
+    Weaknesses found;
+    for (size_t i = 0; i < found.size(); i++)
+        found[i] = name == "all" || name == WEAKNESSES[i].name;
+    return found;
+}
+
+std::string list_weaknesses() {
+    std::string list =
+        "--strong NAME[,NAME] turns weaknesses of devices off, which a correct\n"
+        "program stands. Those with a star act only where a schedule of explore\n"
+        "chooses them, the others in each run.\n\n";
+    size_t width = 0;
+    for (const WeaknessKind &each : WEAKNESSES)
+        width = std::max(width, strlen(each.name));
+    for (const WeaknessKind &each : WEAKNESSES) {
+        std::string name = each.name;
+        name.resize(width, ' ');
+        list += "  " + name + (each.is_chosen ? " * " : "   ") + each.text + "\n";
+    }
+    std::string all = "all";
+    all.resize(width, ' ');
+    return list + "  " + all + "   all of them\n";
+}
+
+std::string names_of(const Weaknesses &weaknesses) {
+    std::string names;
+    for (size_t i = 0; i < weaknesses.size(); i++)
+        if (weaknesses[i])
+            names += std::string(names.empty() ? "" : ",") + WEAKNESSES[i].name;
+    return names;
+}
+
+} // namespace sim

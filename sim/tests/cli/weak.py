@@ -1,0 +1,116 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright 2026, the rdma-sim developers
+"""The weaknesses of rdma-sim: for each one, a program that is right only under the strong model, and the corrected one.
+
+usage: weak.py RDMA-SIM PAGE WEAK [SEEDS]    WEAK is the program weak.c
+"""
+
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+PROGRAM, PAGE, WEAK = (str(pathlib.Path(word).resolve()) for word in sys.argv[1:4])
+SEEDS = int(sys.argv[4]) if len(sys.argv) > 4 else 5  # of a corrected program
+MOST = 200  # seeds in which a wrong program is found
+CHECK = "! grep -q stored $RDMA_SIM_OUT2 || grep -aq 'record 1' memory"
+DATAGRAMS = "datagram-loss,datagram-order,datagram-repeat"
+# Name of the program, weakness, device, options, and other weaknesses that reveal the mistake.
+PROGRAMS = (
+    ("fence", "fence", "rxe", [], ""),
+    ("fence", "fence", "irdma-iwarp", [], ""),
+    ("fence-at-target", "fence", "mlx5", [], ""),
+    ("send-queue", "send-queue", "mlx5", [], ""),
+    ("empty-read", "empty-read", "rxe", ["--faults", "power-off", "--pmem", "memory", "--until", "host2", "--check", CHECK], ""),
+    ("datagram-loss", "datagram-loss", "rxe", [], DATAGRAMS),
+    ("datagram-order", "datagram-order", "mlx5", [], DATAGRAMS),
+    ("datagram-repeat", "datagram-repeat", "rxe", [], DATAGRAMS),
+    ("datagram-mtu", "datagram-mtu", "rxe", [], DATAGRAMS),
+    ("failed-completion", "failed-completion", "rxe", [], ""),
+    ("failed-completion", "failed-completion", "mlx4", [], ""),
+)
+
+
+def run(*arguments):
+    """Return the output and the status of rdma-sim."""
+    done = subprocess.run([PROGRAM, *arguments], text=True, timeout=1000, check=False, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT)
+    return done.stdout, done.returncode
+
+
+def programs(name, form):
+    return [WEAK, name, form, "::", WEAK, name, form, "10.77.0.1"]
+
+
+class Weak(unittest.TestCase):
+    """Run the programs in a directory with the file "memory"."""
+
+    def setUp(self):
+        directory = tempfile.TemporaryDirectory(prefix="rdma-sim-weak-")
+        self.addCleanup(directory.cleanup)
+        self.addCleanup(os.chdir, "/")
+        os.chdir(directory.name)
+        pathlib.Path("memory").write_bytes(bytes(1 << 16))
+
+    def test_explored_programs(self):
+        for name, weakness, device, options, others in PROGRAMS:
+            options = options or ["--faults", "none", "--check", "true"]
+            def explore(form, strong, seeds):
+                return run("explore", "--device", device, "--seeds", f"1-{seeds}", *options,
+                           *(["--strong", strong] if strong else []), *programs(name, form))
+            with self.subTest(name, device=device):
+                only = ",".join(other for other in others.split(",") if other not in ("", weakness))
+                output, status = explore("wrong", only, MOST)
+                self.assertEqual(status, 1, output)
+                self.assertIn(f"weaknesses with an effect: {weakness} (--strong turns them off)\n", output)
+                output, status = explore("wrong", ",".join(filter(None, [only, weakness])), SEEDS)
+                self.assertEqual(status, 0, output)
+                output, status = explore("fixed", "", SEEDS)
+                self.assertEqual(status, 0, output)
+
+    def test_child_of_fork_cannot_post(self):
+        """A program that calls fork() runs without explore."""
+        for device in "rxe", "siw", "mlx5":
+            for form, options, status in (("wrong", (), 1), ("wrong", ("--strong", "fork"), 0), ("fixed", (), 0)):
+                with self.subTest(device, form=form, options=options):
+                    output, got = run("--device", device, *options, "--until", "host2", *programs("fork", form))
+                    self.assertEqual(got, status, output)
+
+    def test_plain_run_has_the_weaknesses_without_choices(self):
+        for name, device in ("send-queue", "mlx5"), ("failed-completion", "rxe"):
+            with self.subTest(name):
+                command = ["--device", device, "--until", "host2", *programs(name, "wrong")]
+                self.assertEqual(run(*command)[1], 1)
+                self.assertEqual(run("--strong", name, *command)[1], 0)
+                self.assertEqual(run("--strong", "all", *command)[1], 0)
+
+    def test_names(self):
+        """The page describes each weakness of --strong help, with the devices that have it."""
+        output, status = run("--strong", "help")
+        listed = re.findall(r"^  ([a-z-]+)  ", output, re.M)
+        page = pathlib.Path(PAGE).read_text()
+        page = page[page.index(".Ss Weaknesses"):]
+        page = page[:page.index("\n.S", 1)]
+        self.assertEqual((status, listed), (0, [*re.findall(r"^\.It Cm ([a-z-]+)$", page, re.M), "all"]))
+        self.assertEqual([line for line in output.splitlines() if len(line) > 80], [])
+
+    def test_refusals(self):
+        for arguments, expected in (
+                (["--strong", "weak"], "--strong: there is no weakness 'weak': --strong help lists them"),
+                (["--strong", ""], "--strong: there is no weakness '': --strong help lists them"),
+                (["--strong", "fork,"], "--strong: there is no weakness '': --strong help lists them"),
+                (["--strong", "send-queue"], "--strong send-queue: the device rxe does not have this weakness"),
+                (["--device", "siw", "--strong", "datagram-loss"], "--strong datagram-loss: the device siw does not have")):
+            for explores in ([], ["explore", "--check", "true"]):
+                with self.subTest(arguments, explores=explores):
+                    output, status = run(*explores, *arguments, "echo", "started")
+                    self.assertEqual((status, output.count("\n")), (2, 1), output)
+                    self.assertTrue(output.startswith(f"rdma-sim: {expected}"), output)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
