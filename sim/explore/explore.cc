@@ -242,6 +242,7 @@ Explorer::Explorer(ExploreSettings &settings, const Libraries &libraries)
       directory_(""), exploration_{settings,
                                    libraries,
                                    directory_,
+                                   {},
                                    possible_faults(settings, settings.fault_kinds),
                                    power_failures(settings),
                                    map_clock(directory_.path() + "/clock")} {

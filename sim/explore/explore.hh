@@ -85,9 +85,9 @@ struct Exploration {
     ExploreSettings &settings;
     const Libraries &libraries;
     const Directory &directory;
+    Signals signals; // before a file is written: its signals would end rdma-sim
     sim::ExploredFaults faults, power_failures; // power_failures: after the programs' end
     sim::VirtualClock *clock;                   // mapped by the programs
-    Signals signals{};
     std::list<OriginalFile> pmem{};
     void check_signals(); // throws an Exit after a signal
     // Waits for a shell command, or kills it after a signal. Returns its status.

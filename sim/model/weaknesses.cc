@@ -19,7 +19,6 @@ constexpr auto WITH_DATAGRAMS = [](const sim_profile &device) { return device.ha
 constexpr WeaknessKind WEAKNESSES[] = {
     // InfiniBand Architecture Specification, volume 1, table 79
     {"fence", "without IBV_SEND_FENCE a request passes an earlier read", true, EVERY_DEVICE},
-    {"word-order", "the words of a write become visible in any order", true, EVERY_DEVICE},
     {"send-queue", "a completed request occupies its queue until it was polled", false,
      [](const sim_profile &device) { return device.frees_entries_in_poll; }},
     {"empty-read", "a read of 0 bytes makes no earlier write persistent", false, EVERY_DEVICE},

@@ -18,7 +18,6 @@ namespace sim {
 
 enum class Weakness : uint8_t {
     FENCE,
-    WORD_ORDER,
     SEND_QUEUE,
     EMPTY_READ,
     DATAGRAM_LOSS,

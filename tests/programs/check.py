@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
-"""Tests rpma-check on simulated devices: check.py RDMA_SIM RPMA_CHECK OTHER_PROTOCOL SOURCE [all]
+"""Tests rpma-check on simulated devices: check.py RDMA_SIM RPMA_CHECK OTHER_PROTOCOL SOURCE [quick|devices]
 
-OTHER_PROTOCOL is rpma-check with another version of the protocol. With "all", only the first test runs, for each
-simulated device, otherwise for a few of different kinds."""
+OTHER_PROTOCOL is rpma-check with another version of the protocol. With "devices", only the first test runs, for each
+simulated device, otherwise for a few of different kinds; with "quick", those tests that check at most one pair."""
 
 import concurrent.futures
 import contextlib
@@ -25,9 +25,9 @@ import harness
 import reports
 from harness import check_help, completed, expect, expect_one_line, run, test
 
-RDMA_SIM, RPMA_CHECK, OTHER_PROTOCOL, SOURCE, *ALL = sys.argv[1:]
+RDMA_SIM, RPMA_CHECK, OTHER_PROTOCOL, SOURCE, *PART = sys.argv[1:]
 ADDRESS = "10.77.0.1"
-DEVICES = reports.simulated() if ALL else ["siw", "mlx5"]
+DEVICES = {"devices": reports.simulated(), "quick": []}.get("".join(PART), ["siw", "mlx5"])
 PAIRS = [(name, name) for name in DEVICES] + [("rxe", "bnxt_re")]
 LIMIT = 120  # seconds of a check
 # Mistakes of a profile of mlx5, and a question that shows each of them.
@@ -298,6 +298,6 @@ def private_data():
 
 
 if __name__ == "__main__":
-    if ALL:
-        harness.TESTS[1:] = []
+    tests = {"devices": (devices,), "quick": (devices, arguments, lists, versions, no_device, private_data)}
+    harness.TESTS[:] = [test for test in harness.TESTS if not PART or test[1] in tests[PART[0]]]
     sys.exit(harness.main())

@@ -288,7 +288,7 @@ class Explore(unittest.TestCase):
     def test_original_of_pmem(self):
         """The original is back after each end; a killed exploration leaves it under another name."""
         file = self.directory / "original"
-        file.write_bytes(bytes(range(256)) * 16)
+        file.write_bytes(bytes(range(256)) * 64)
         file.chmod(0o640)
         (self.directory / "link").symlink_to("original")
         before = self.state("original")
@@ -310,7 +310,7 @@ class Explore(unittest.TestCase):
                     self.assertIn(expected, output)
                     self.assertEqual((ended, self.state("original")), (status, before), output)
         # No space for the copy.
-        self.assertEqual(self.run_shell(f"ulimit -f 1; rdma-sim explore --pmem original --check true {change}"),
+        self.assertEqual(self.run_shell(f"ulimit -f 8; rdma-sim explore --pmem original --check true {change}"),
                          ("rdma-sim: --pmem original: File too large\n", 2))
         self.assertEqual(self.state("original"), before)
         for number in signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL:

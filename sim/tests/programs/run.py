@@ -713,8 +713,8 @@ def rdma_core_missing(fixture):
         except Missing as missing:
             assert str(missing) == reason, missing
     for arguments, reason in [
-            (["lab", "rxe"], "no tests of rdma-core here: tools/setup unchanged"),
-            (["lab", "mlx5"], "the lab has no mlx5: it has rxe and siw"),
+            (["lab", "rxe", "/nonexistent"], "no tests of rdma-core here: tools/setup unchanged"),
+            (["lab", "mlx5", "/nonexistent"], "the lab has no mlx5: it has rxe and siw"),
             (["run", "/nonexistent", "rxe0"], "no tests of rdma-core in /nonexistent: unpack them")]:
         done = subprocess.run([rdma_core.PYTHON, script, *arguments], env={"PATH": "/nonexistent"}, text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
@@ -1061,7 +1061,7 @@ def texts(fixture):
     fixture.expect(fixture.sim("--version"), 0, r"\Ardma-sim \d+\.\d+\.\d+\n\Z")
     fixture.expect(fixture.sim("--device", "help"), 0, "^rxe +RoCE$", "^siw +iWARP$", "^mlx5-ib +InfiniBand$")
     faults = set(re.findall(r"^  ([a-z-]+) ", fixture.sim("--fault", "help").stdout, re.M))
-    assert faults == set(re.findall(r"\.It Cm ([a-z-]+)\b", page[page.index(".Ss Faults"):page.index(".Ss Persistent")])), faults
+    assert faults == set(re.findall(r"\.It Cm ([a-z-]+)\b", page[page.index(".Ss Faults"):page.index(".Ss Weaknesses")])), faults
 
 
 # ---- running them ----------------------------------------------------------------------------

@@ -47,7 +47,7 @@ Commands::Commands(std::initializer_list<std::pair<const char *const, Command>> 
 const char *code_name(int code) {
 #define NAME(code) \
     { code, #code }
-#define NAME_OF(code, text, is_failure) NAME(code),
+#define NAME_OF(code, text, is_failure) {code, #code},
     static const std::map<int, const char *> names = {RPMA_ERROR_CODES(NAME_OF) //
                                                       NAME(ERR_TIMEOUT),
                                                       NAME(ERR_MISMATCH), NAME(ERR_SYSTEM),
