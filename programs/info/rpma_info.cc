@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// rpma_info.cc -- rpma-info: what librpma supports on this machine, and why it does not support the
-// rest
+// rpma_info.cc -- rpma-info: what librpma supports on this machine, and why it does not support
+// the rest
 
 #include <algorithm>
 #include <cstdio>

@@ -293,16 +293,19 @@ void Network::apply_placed(Link &link, int side, uint64_t begin, uint64_t end) {
 
 // A read writes to the initiator's memory. Its program must make the data persistent itself.
 bool Network::write(Process &process, uint64_t address, const void *from, size_t length) {
-    const auto &[link, side, visible, opcode] = *m_execution;
+    const Execution execution = *m_execution;
+    Link *const link = execution.link;
+    const int side = execution.side;
     if (&process == link->ends[side].owner) {
         memcpy(reinterpret_cast<void *>(address), from, length);
         return true;
     }
     std::string data(static_cast<const char *>(from), length);
-    if (opcode == IBV_WR_SEND || opcode == IBV_WR_SEND_WITH_IMM)
+    if (execution.opcode == IBV_WR_SEND || execution.opcode == IBV_WR_SEND_WITH_IMM)
         simulation.configuration->oracle->on_send(*link, side, data);
     each_word(address, data.data(), length, [&](const Part &part) {
-        if (!is_write(opcode) || visible == ALL || (visible == SOME && simulation.random_bit()))
+        if (!is_write(execution.opcode) || execution.visible == ALL ||
+            (execution.visible == SOME && simulation.random_bit()))
             apply_word(*process.machine, part, writer_of(*link, side));
         else
             link->ends[side].placed.push_back(part);

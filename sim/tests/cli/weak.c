@@ -122,7 +122,7 @@ static void receive(unsigned slot) {
 }
 
 static void accept_client(void) {
-    struct rdma_cm_id *listener;
+    struct rdma_cm_id *listener = NULL;
     channel = rdma_create_event_channel();
     must(channel && !rdma_create_id(channel, &listener, NULL, RDMA_PS_TCP), "rdma_create_id");
     must(!rdma_bind_addr(listener, address_of(NULL)), "rdma_bind_addr");

@@ -37,10 +37,10 @@ struct stub_call {
     struct ib_uverbs_create_qp_resp *qp;
 };
 
-enum { // the commands that have a driver's part; some drivers use the extended ones
-    STUB_CREATE_CQ_EX = IB_USER_VERBS_CMD_FLAG_EXTENDED | IB_USER_VERBS_EX_CMD_CREATE_CQ,
-    STUB_CREATE_QP_EX = IB_USER_VERBS_CMD_FLAG_EXTENDED | IB_USER_VERBS_EX_CMD_CREATE_QP
-};
+// The commands that have a driver's part; some drivers use the extended ones. An enumerator
+// would have to fit int.
+#define STUB_CREATE_CQ_EX (IB_USER_VERBS_CMD_FLAG_EXTENDED | IB_USER_VERBS_EX_CMD_CREATE_CQ)
+#define STUB_CREATE_QP_EX (IB_USER_VERBS_CMD_FLAG_EXTENDED | IB_USER_VERBS_EX_CMD_CREATE_QP)
 
 // The completion of a request of the last QP, or of the last SRQ, which is written into the
 // last CQ.
