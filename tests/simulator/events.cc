@@ -38,7 +38,7 @@ const Event_kind event_kinds[] = {
     {fault("flap"), "%s: the connection breaks", 6}, // Outcome; + 3: neither side is notified
     {fault("kill"), "%s is killed", 2},              // 1: for a long time
     {fault("power-off"), "%s: the power fails", 6},  // Loss; + 3: for a long time
-    {fault("power-off"), "the power of all servers fails%s", 3},
+    {"power-all", "the power of all servers fails%s", 3},
     {fault("cut"), "%s loses the network", 4}, // 1: for a long time; + 2: its device is removed
     {fault("freeze"), "%s is suspended", 2},
     {"blank", "%s gets a blank memory", 1},
