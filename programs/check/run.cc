@@ -146,10 +146,11 @@ void Check::compare() {
     const json &device = report.at("device");
     const std::string name =
         device_name(device.at("driver"), device.at("link").at("transport"));
+    const json *const compared[] = {&report.at("attributes"), &answers};
     for (const Expected &expected : expected_of(name, device.at("kernel")))
-        for (const json &results : {report.at("attributes"), answers})
-            if (const auto found = results.find(expected.question);
-                found != results.end() && !agrees(text_of_value(*found), expected.result))
+        for (const json *const results : compared)
+            if (const auto found = results->find(expected.question);
+                found != results->end() && !agrees(text_of_value(*found), expected.result))
                 differ(expected, text_of_value(*found));
     for (const auto &[question, result] : promised.items()) {
         const char *expected = question.starts_with("refusal") ? "as documented" : "none";

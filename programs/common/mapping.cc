@@ -67,10 +67,11 @@ Mapping Mapping::map(const std::string &path, int protection) {
     struct stat status {};
     if (file.fd < 0 || fstat(file.fd, &status) != 0)
         fail_to_map("{}: {}", path, strerror(errno));
-    const bool is_device = S_ISCHR(status.st_mode) && device_size(status);
+    const size_t dax_size = S_ISCHR(status.st_mode) ? device_size(status) : 0;
+    const bool is_device = dax_size > 0;
     if (!is_device && !S_ISREG(status.st_mode))
         fail_to_map("{} is neither a file nor a device DAX", path);
-    const size_t size = is_device ? device_size(status) : static_cast<size_t>(status.st_size);
+    const size_t size = is_device ? dax_size : static_cast<size_t>(status.st_size);
     if (!size)
         fail_to_map("{} is empty: its size is the usable size", path);
     Mapping memory;

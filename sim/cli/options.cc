@@ -227,13 +227,16 @@ void read_strong(Settings &settings, std::string_view text) {
     for_each_word(text, [&](std::string_view name) {
         if (name == "help")
             print_help(sim::list_weaknesses());
-        const sim::Weaknesses found = sim::find_weaknesses(name);
-        if (found.none())
+        if (name == "all") {
+            settings.fabric.strong.set();
+            return;
+        }
+        const sim::WeaknessKind *const kind = sim::find_weakness(name);
+        if (kind == nullptr)
             refuse("--strong: there is no weakness '%.*s': --strong help lists them",
                    static_cast<int>(name.size()), name.data());
-        settings.fabric.strong |= found;
-        if (const sim::WeaknessKind *const kind = sim::find_weakness(name))
-            settings.strong.push_back(kind);
+        settings.fabric.strong.set(static_cast<size_t>(kind - sim::weakness_kinds().data()));
+        settings.strong.push_back(kind);
     });
 }
 

@@ -32,7 +32,8 @@ bool is_fenced(uint32_t opcode) {
 
 } // namespace
 
-// The time when the other side receives the request; NEVER: an earlier one has failed.
+// The time when the other side receives the request; NEVER: an earlier one has failed, or
+// the request has a fence behind one that was not executed.
 static uint64_t arrival_of(const Qp &qp, const Send &send, uint64_t delay) {
     const bool waits =
         send.wr.flags & IBV_SEND_FENCE &&
@@ -44,10 +45,11 @@ static uint64_t arrival_of(const Qp &qp, const Send &send, uint64_t delay) {
             break;
         if (before.status != IBV_WC_SUCCESS)
             return NEVER;
-        if (waits && is_fenced(before.wr.opcode) && !before.executed)
-            return NEVER;
-        if (waits && is_fenced(before.wr.opcode))
+        if (waits && is_fenced(before.wr.opcode)) {
+            if (!before.executed)
+                return NEVER;
             sent_at = std::max(sent_at, before.done_at);
+        }
     }
     return sent_at + delay;
 }

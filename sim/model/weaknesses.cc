@@ -52,13 +52,6 @@ const WeaknessKind *find_weakness(std::string_view name) {
     return found == std::end(WEAKNESSES) ? nullptr : found;
 }
 
-Weaknesses find_weaknesses(std::string_view name) {
-    Weaknesses found;
-    for (size_t i = 0; i < found.size(); i++)
-        found[i] = name == "all" || name == WEAKNESSES[i].name;
-    return found;
-}
-
 std::string list_weaknesses() {
     std::string list =
         "--strong NAME[,NAME] turns weaknesses of devices off, which a correct\n"

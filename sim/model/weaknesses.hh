@@ -39,7 +39,6 @@ struct WeaknessKind {
 std::span<const WeaknessKind> weakness_kinds(); // in the order of the enumeration
 const WeaknessKind &kind_of(Weakness weakness);
 const WeaknessKind *find_weakness(std::string_view name); // NULL: there is none
-Weaknesses find_weaknesses(std::string_view name);        // of "all", or of one name
 std::string list_weaknesses();                            // the text of --strong help
 std::string names_of(const Weaknesses &weaknesses);       // separated by commas
 
