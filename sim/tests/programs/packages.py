@@ -24,8 +24,8 @@ sys.dont_write_bytecode = True
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.append(str(HERE))
 
-import run
-from run import SERVER, WAIT
+import fixture
+from fixture import SERVER, WAIT, Missing, run_when
 
 TABLE = HERE / "packages.tsv"
 # Refused by the fabric, in one line.
@@ -218,7 +218,7 @@ def installed(package):
 
 def try_package(fixture, package, cases):
     if not installed(package):
-        raise run.Missing(f"no package {package} here: tools/setup debian")
+        raise Missing(f"no package {package} here: tools/setup debian")
     files = fixture.work / "tmp" / "test-files"
     files.mkdir()
     files.chmod(0o777)
@@ -228,7 +228,7 @@ def try_package(fixture, package, cases):
         for old in files.iterdir():
             if old.name in ("ready", "disk", "mon"):
                 shutil.rmtree(old) if old.is_dir() else old.unlink()
-        done = run.run_when(fixture, begun, *words) if begun else fixture.sim("--prefix", *words)
+        done = run_when(fixture, begun, *words) if begun else fixture.sim("--prefix", *words)
         fixture.expect(done, tuple(range(256)) if status is None else status, pattern)
         print(f"# {shlex.join(words)}", flush=True)
 
@@ -262,9 +262,9 @@ def main():
     if tried != listed:
         sys.exit(f"packages.tsv and the cases differ: {sorted(tried ^ listed)}")
     check_list()
-    run.CASES[:] = [(name, (), lambda fixture, name=name: try_package(fixture, name, PACKAGES[name]))
-                    for name in PACKAGES]
-    return run.main()
+    for name in PACKAGES:
+        fixture.test(name)(lambda on, name=name: try_package(on, name, PACKAGES[name]))
+    return fixture.main(__doc__)
 
 
 if __name__ == "__main__":

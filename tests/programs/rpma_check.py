@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
-"""Tests rpma-check on simulated devices: check.py RDMA_SIM RPMA_CHECK OTHER_PROTOCOL SOURCE [quick|devices]
+"""Tests rpma-check on simulated devices: rpma_check.py RDMA_SIM RPMA_CHECK OTHER_PROTOCOL SOURCE [quick|devices]
 
 OTHER_PROTOCOL is rpma-check with another version of the protocol. With "devices", only the first test runs, for each
 simulated device, otherwise for a few of different kinds; with "quick", those tests that check at most one pair."""

@@ -3,7 +3,7 @@
 # Copyright 2026, the librpma developers
 """Runs programs of librpma, and of its users, on the simulated fabric, with the fixture of sim/tests/programs. Prints TAP.
 
-usage: run.py RDMA-SIM BUILD [CASE...]    BUILD is the build directory of librpma and of its examples
+usage: librpma_programs.py RDMA-SIM BUILD [CASE...]    BUILD is the build directory of librpma and of its examples
 """
 
 import os
@@ -16,11 +16,9 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 ABI = ROOT / "tests" / "abi"
 sys.path.insert(0, str(ROOT / "sim/tests/programs"))
 
-import run
-from run import OBJECTS, SERVER, test
+from fixture import OBJECTS, SERVER, main, test
 
 BUILD = pathlib.Path(sys.argv.pop(2)).resolve() if len(sys.argv) > 2 else sys.exit(__doc__)
-run.CASES.clear()
 
 
 @test("Debian's librpma0 and a program linked to it", "cc")
@@ -161,4 +159,4 @@ def advised(fixture):
 
 
 if __name__ == "__main__":
-    run.main()
+    main(__doc__)
