@@ -11,6 +11,7 @@
 
 #include <array>
 #include <deque>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -140,6 +141,7 @@ struct Unpolled {
 // How much was posted to a queue, and freed.
 struct Usage {
     uint64_t posted = 0, freed = 0;
+    std::map<int, size_t> copies; // used in the copies of children of fork(), by process
 };
 
 struct Cq : Object {

@@ -69,8 +69,8 @@ template <class Check> static int check_used(Fabric &fabric, Used used, const Ch
     return error == strong_error || fabric.shows(Weakness::SEND_QUEUE) ? error : strong_error;
 }
 
-// Sets send.posted and send.length.
-int Verbs::check_send(const Qp &qp, Send &send, bool is_built) const {
+// Sets send.posted and send.length. `copy`: how much of the queue is used, instead of its own.
+int Verbs::check_send(const Qp &qp, Send &send, bool is_built, const size_t *copy) const {
     const sim_profile &profile = *qp.context->device->profile;
     const SendWr &wr = send.wr;
     sim_send checked = {wr.opcode,      wr.flags,      wr.num_sge,    wr.inline_length,
@@ -85,18 +85,22 @@ int Verbs::check_send(const Qp &qp, Send &send, bool is_built) const {
         wr.opcode != IBV_WR_SEND_WITH_IMM)
         return profile.invalid_error;
     const auto check = is_built ? sim_check_built : sim_check_send;
-    return check_used(fabric_, used_sends(qp), [&](size_t queued) {
+    const Used used = copy ? Used{*copy, *copy} : used_sends(qp);
+    return check_used(fabric_, used, [&](size_t queued) {
         return check(&profile, is_connected(qp), &qp.attr.cap, &checked, queued);
     });
 }
 
-// Returns true for a post by a child of fork() whose queue is a copy, which the device does not
-// read: the queue is private memory of the process that created it. rdma-core 56,
-// providers/mlx5/buf.c, mlx5_alloc_buf(), and alike in other drivers; that of rxe and siw is
-// shared memory, which the kernel reads.
-bool Verbs::posts_to_copy(const Object &queue, const sim_profile &profile) {
-    return !profile.has_doorbell_call && queue.pid != caller_.pid &&
-           fabric_.shows(Weakness::FORK);
+// Returns how much is used of the copy to which a child of fork() posts; NULL for the queue
+// itself. The driver checks a request in the copy, which the device does not read: the queue is
+// private memory of the process that created it. rdma-core 56, providers/mlx5/buf.c,
+// mlx5_alloc_buf(), and alike in other drivers; that of rxe and siw is shared memory, which the
+// kernel reads.
+size_t *Verbs::copy_of(const Object &queue, Usage &usage, size_t used,
+                       const sim_profile &profile) {
+    if (profile.has_doorbell_call || queue.pid == caller_.pid || !fabric_.shows(Weakness::FORK))
+        return nullptr;
+    return &usage.copies.try_emplace(caller_.pid, used).first->second;
 }
 
 // Linux 6.1, include/rdma/ib.h, ib_safe_file_access(): the kernel refuses a write() to a device
@@ -113,14 +117,12 @@ int Verbs::post_send(const PostSend &request, PostSend::Reply &reply) {
     if (!qp || !qp->send_cq)
         return EINVAL;
     const sim_profile &profile = *qp->context->device->profile;
-    if (posts_to_copy(*qp, profile)) {
-        reply.taken = request.count;
-        return 0;
-    }
     size_t offset = sizeof(request);
     const uint64_t posted = qp->sent.posted;
     const bool is_idle = qp->sends.empty();
     free_polled(fabric_, *qp->send_cq);
+    size_t *const copy = copy_of(*qp, qp->sent, used_sends(*qp).weak, profile);
+    const size_t copied = copy ? *copy : 0;
     for (; reply.taken < request.count && reply.error == 0; reply.taken++) {
         Send send{};
         if (!get(offset, send.wr) ||
@@ -130,9 +132,13 @@ int Verbs::post_send(const PostSend &request, PostSend::Reply &reply) {
             return EPROTO;
         reply.error = refuse_by_fault(false);
         if (reply.error == 0)
-            reply.error = check_send(*qp, send, request.is_built);
+            reply.error = check_send(*qp, send, request.is_built, copy);
         if (reply.error)
             break;
+        if (copy) {
+            *copy += send.posted - posted;
+            continue;
+        }
         if (send.wr.opcode == IBV_WR_RDMA_READ && profile.reads_first_sge)
             send.sges.resize(std::min(send.sges.size(), (size_t)profile.attr.max_sge_rd));
         send.sent_at = fabric_.now() + fabric_.scheduler().delay(Delayed::REQUEST);
@@ -140,7 +146,10 @@ int Verbs::post_send(const PostSend &request, PostSend::Reply &reply) {
         qp->sends.push_back(std::move(send));
     }
     if (reply.error && request.is_built) { // ibv_wr_complete() then rings no doorbell
-        qp->sends.erase(qp->sends.end() - reply.taken, qp->sends.end());
+        if (copy)
+            *copy = copied;
+        else
+            qp->sends.erase(qp->sends.end() - reply.taken, qp->sends.end());
         qp->sent.posted = posted;
         reply.taken = 0;
         return 0;
@@ -168,10 +177,6 @@ int Verbs::post_recv(const PostRecv &request, PostSend::Reply &reply) {
     const uint32_t most = qp ? qp->attr.cap.max_recv_wr : srq->attr.max_wr;
     const uint32_t most_sge = qp ? qp->attr.cap.max_recv_sge : srq->attr.max_sge;
     const sim_profile &profile = *context_of(qp ? (Object &)*qp : *srq)->device->profile;
-    if (posts_to_copy(qp ? (Object &)*qp : *srq, profile)) {
-        reply.taken = request.count;
-        return 0;
-    }
     size_t offset = sizeof(request);
     if (qp)
         free_polled(fabric_, *qp->recv_cq);
@@ -179,6 +184,13 @@ int Verbs::post_recv(const PostRecv &request, PostSend::Reply &reply) {
         for (const auto &[handle, object] : fabric_.objects())
             if (object->kind == Object::CQ)
                 free_polled(fabric_, static_cast<Cq &>(*object));
+    const auto used_receives = [&]() -> Used {
+        return {profile.frees_entries_in_poll ? (size_t)(usage.posted - usage.freed)
+                                              : receives.size(),
+                receives.size()};
+    };
+    size_t *const copy =
+        copy_of(qp ? (Object &)*qp : *srq, usage, used_receives().weak, profile);
     if (qp && qp->attr.qp_state < IBV_QPS_INIT && !profile.receives_in_reset)
         reply.error = profile.invalid_error;
     if (qp && qp->attr.qp_state == IBV_QPS_ERR && profile.failed_error)
@@ -191,11 +203,7 @@ int Verbs::post_recv(const PostRecv &request, PostSend::Reply &reply) {
         reply.error = refuse_by_fault(false);
         if (reply.error == 0)
             reply.error = check_used(
-                fabric_,
-                {profile.frees_entries_in_poll ? (size_t)(usage.posted - usage.freed)
-                                               : receives.size(),
-                 receives.size()},
-                [&](size_t queued) {
+                fabric_, copy ? Used{*copy, *copy} : used_receives(), [&](size_t queued) {
                     return sim_check_receive(&profile, most, most_sge, wr.num_sge, queued);
                 });
         if (reply.error && srq && profile.srq_error)
@@ -204,6 +212,10 @@ int Verbs::post_recv(const PostRecv &request, PostSend::Reply &reply) {
             break;
         if (!get_all(offset, wr.num_sge, receive.sges))
             return EPROTO;
+        if (copy) {
+            ++*copy;
+            continue;
+        }
         receive.wr_id = wr.wr_id;
         usage.posted++;
         receives.push_back(std::move(receive));

@@ -89,8 +89,8 @@ class Verbs {
     int post_send(const PostSend &, PostSend::Reply &);
     int post_recv(const PostRecv &, PostSend::Reply &);
     int refuse_by_fault(bool is_queued);
-    int check_send(const Qp &qp, Send &send, bool is_built) const;
-    bool posts_to_copy(const Object &queue, const sim_profile &profile);
+    int check_send(const Qp &qp, Send &send, bool is_built, const size_t *copy) const;
+    size_t *copy_of(const Object &queue, Usage &usage, size_t used, const sim_profile &profile);
     int refuse_doorbell(const Qp &qp);
     template <class T> bool get(size_t &offset, T &value) const;
     template <class T> bool get_all(size_t &offset, size_t count, std::vector<T> &values) const;
