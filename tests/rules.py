@@ -202,6 +202,13 @@ def check_programs():
             yield f"{path.stem} has no bash completion"
 
 
+def check_workflow():
+    tiers = re.findall(r"^(?:quick|full)=\(([^)]*)\)", read(ROOT / "tools/test"), flags=re.M)
+    listed = re.search(r"^ +step: \[([^]]*)\]", read(ROOT / ".github/workflows/ci.yml"), flags=re.M)
+    if listed[1].split(", ") != " ".join(tiers).split():
+        yield ".github/workflows/ci.yml has other steps than the tiers of tools/test"
+
+
 def check_subjects():
     """The commits that the upstream branch does not have, or the last one without an upstream; a tarball has none."""
     if not (ROOT / ".git").exists() or not shutil.which("git"):
