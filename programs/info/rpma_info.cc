@@ -84,6 +84,10 @@ json summary(const json &report, const options &options, bool has_devices) {
 }
 
 status status_of(const json &report, const options &options) {
+    // A plan needs no device, unless the arguments name one.
+    if (options.plan && options.device.empty() && options.address.empty() &&
+        options.memory.empty())
+        return STATUS_POSSIBLE;
     if (!is_yes(report.at("usable")))
         return STATUS_NO_DEVICE;
     if (!options.memory.empty() && !any_can_register(report.at("devices")))

@@ -262,6 +262,8 @@ void lines::plan(const json &plan) {
             plan));
     for (const json &device : plan.at("devices"))
         result(text_at(device, "name"), device.at("fits"), "its limits suffice", "too many");
+    if (plan.at("devices").empty())
+        row("devices", "none here, so the limits of a device were not compared");
 }
 
 } // namespace

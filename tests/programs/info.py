@@ -184,6 +184,14 @@ def plan_needs_and_limits():
     expect(report("--plan", "1000000,1000000")["plan"]["mappings_fit"]["is"], False, "vm.max_map_count")
 
 
+@test("a plan needs no device: status 0 and a row, but 3 with a device or an address that does not exist")
+def plan_without_device():
+    done = run(PROGRAM, "--plan", "10,10")
+    expect((done.returncode, "the limits of a device were not compared" in done.stdout), (POSSIBLE, not has_device()), done.stdout)
+    for arguments in (["--device", "no-such-device"], ["no-such-host.invalid"]):
+        expect(report("--plan", "10,10", *arguments)["exit_status"], NO_DEVICE, arguments)
+
+
 @test("control characters in arguments and the environment: one row without control characters, and its reason")
 def text_from_outside():
     for value, seen in (("x\n\x1b[2J\x7f\u009b", r"x\n\x1b[2J\x7f\xc2\x9b"), ("y" * 5000, "yyyy...")):
