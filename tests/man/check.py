@@ -25,6 +25,7 @@ import site_checks
 import sources
 import text_checks
 import tool_checks
+import versions
 import waits
 
 SKIPPED = 77
@@ -42,7 +43,7 @@ CHECKS = {
     "posts": text_checks.check_posts,
     "news": text_checks.check_news,
     "repeated": text_checks.check_repeated,
-    "versions": text_checks.check_versions,
+    "versions": versions.check_versions,
     "guides": text_checks.check_guides,
     "homes": text_checks.check_homes,
     "rules": text_checks.check_rules,

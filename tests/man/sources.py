@@ -2,15 +2,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
 
-"""Checks the sources that comments in the manual and sim/device/devices.tsv name, in the format described in
-man/rpma_devices.7.
+"""Checks the sources that comments in the manual, the documents and sim/device/devices.tsv name, in the format
+described in man/rpma_devices.7.
 
 sources.py packages                 the packages that the comments name
 sources.py paths PACKAGE            the paths that they name
 sources.py unpack PACKAGE FOLDER    extracts these paths from the tar archive on standard input
 sources.py look FOLDER              searches the words in FOLDER/PACKAGE; ends with 1 if one is missing
 
-"check.py sources" checks that the comments are complete. It needs no package.
+"check.py sources" checks that the comments are complete, and "check.py versions" that they name the releases before
+and after each release in the text. Both need no package.
 """
 
 import fnmatch
@@ -21,17 +22,23 @@ import sys
 import tarfile
 
 SOURCE = pathlib.Path(__file__).resolve().parent.parent.parent
+RECORD = SOURCE / "tests/man/sources.tsv"  # of the last run of tools/test sources
 sys.dont_write_bytecode = True
 sys.path.append(str(SOURCE / "sim/device"))
 
 import devices
 
 BELOW = {"linux": "drivers/infiniband/", "rdma-core": "providers/"}
-SOURCE_COMMENT = re.compile(r'\.\\" (?i:linux|rdma-core|lab|providers)\b')
-SOURCE_FORMAT = re.compile(r'(?:\.\\" )?((linux|rdma-core)(?:-[\d.]+)?) (\S+?)(?: but (\S+/))?: (.+)')
+SOURCE_COMMENT = re.compile(r'(?:\.\\" |<!-- )(?i:linux|rdma-core|lab|providers)\b')
+SOURCE_FORMAT = re.compile(r'(?:\.\\" |<!-- )?((linux|rdma-core)(?:-([\d.]+))?) (\S+?)(?: but (\S+/))?: (.+?)(?: -->)?')
 CASE = re.compile(r'(?:\.\\" )?lab (\w+):(.*)')
 RUN = re.compile(r"run (.+)")  # of sim/tests/drivers
-ITEM = re.compile(r"(?P<how>no |one )?(?P<word>[\w.]+)(?: = (?P<value>\S+))?")
+ITEM = re.compile(r"(?P<how>no |one )?(?P<word>[\w.]+|'[^']+')(?: = (?P<value>\S+))?")
+# A release between two that the comments name: the commit of Linux that changed it.
+QUOTE = "'"
+COMMIT = re.compile(r'(?:\.\\" |<!-- )linux ([\d.]+), commit ".+"')
+# The releases that comments without a version mean.
+NEWEST = {"linux": "7.3", "rdma-core": "65"}
 # The pages in which each entry needs a source, and their parts with conclusions, which need none.
 SOURCED, WITHOUT_SOURCES = ("rpma_devices.7", "rpma_soft_devices.7"), ("What follows for a program", "Versions")
 # Parts without entries: each has its sources after the title.
@@ -42,7 +49,8 @@ class SourceReference:
     """A comment that names words in a file or a folder of a package."""
 
     def __init__(self, where, match):
-        self.where, (self.package, kind, path, excluded, items) = where, match.groups()
+        self.where, (self.package, kind, release, path, excluded, items) = where, match.groups()
+        self.kind, self.release = kind, number(release or NEWEST[kind])
         self.path = path[1:] if path[0] == "/" else BELOW[kind] + path.removeprefix("./")
         self.excluded = self.path + excluded if excluded else None
         self.items = [(item, ITEM.fullmatch(item)) for item in items.split(", ")]
@@ -61,13 +69,18 @@ class SourceReference:
             yield f"{self.where}: {self.package} has no {self.path}"
             return
         for text, item in self.items:
-            word = rf"(?<!\w){re.escape(item['word'])}(?!\w)"
+            word = rf"(?<!\w){re.escape(item['word'].strip(QUOTE))}(?!\w)"
             if item["value"]:
                 word += rf"[\s=(]+{re.escape(item['value'])}(?!\w)"
             found = sum(len(re.findall(word, text)) for text in texts)
             if not {None: found > 0, "one ": found == 1, "no ": found == 0}[item["how"]]:
                 yield (f"{self.where}: {self.package} {self.path}: not so: {text} "
                        f"(found {found} times)")
+
+
+def number(release):
+    """A release as numbers, so that 6.12 is newer than 6.1."""
+    return tuple(map(int, release.split(".")))
 
 
 @functools.cache
@@ -77,9 +90,15 @@ def contents(folder):
             for path in folder.rglob("*") if path.is_file()}
 
 
+def texts(source):
+    """The pages, and the documents that readers decide by."""
+    return sorted([*source.glob("man/*.[137]"), *source.glob("sim/man/*.[17]"),
+                   *source.glob("docs/*.md"), source / "README.md", source / "examples/README.md"])
+
+
 def lines(manual):
-    """(page and number, line) of the pages of sections 3 and 7, and of those of rdma-sim."""
-    for page in sorted([*manual.glob("*.[37]"), *manual.parent.glob("sim/man/*.7")]):
+    """(file and number, line) of the pages and documents."""
+    for page in texts(manual.parent):
         for number, line in enumerate(page.read_text(encoding="utf-8").splitlines(), 1):
             yield f"{page.relative_to(manual.parent)}:{number}", line
 
@@ -90,7 +109,7 @@ def sources():
 
 
 def named(manual):
-    matches = [(where, SOURCE_FORMAT.fullmatch(line)) for where, line in lines(manual) if line.startswith(".")]
+    matches = [(where, SOURCE_FORMAT.fullmatch(line)) for where, line in lines(manual) if line.startswith((".", "<!-- "))]
     matches += [(row.where, SOURCE_FORMAT.fullmatch(source)) for row, source in sources()]
     return [SourceReference(where, match) for where, match in matches if match]
 
@@ -105,9 +124,9 @@ def cases():
 
 def check_form(book):
     """All comments that name sources have one form, and each entry about a device has one."""
-    known, texts = list(cases()), [(where, line) for where, line in lines(book.source / "man") if line.startswith(".")]
-    texts += [(row.where, source) for row, source in sources()]
-    for where, line in texts:
+    known, checked = list(cases()), [(where, line) for where, line in lines(book.source / "man") if line.startswith((".", "<!-- "))]
+    checked += [(row.where, source) for row, source in sources()]
+    for where, line in checked:
         match, case = SOURCE_FORMAT.fullmatch(line), CASE.fullmatch(line)
         if case:
             title = case[2].strip()
@@ -118,7 +137,7 @@ def check_form(book):
             for text, item in SourceReference(where, match).items:
                 if not item:
                     yield f"{where}: {text!r} is not in the format of the head of man/rpma_devices.7"
-        elif SOURCE_COMMENT.match(line):
+        elif SOURCE_COMMENT.match(line) and not COMMIT.match(line):
             yield f"{where}: not in the format of the head of man/rpma_devices.7"
     yield from check_runs()
     for name in SOURCED:
@@ -169,10 +188,18 @@ def unpack(package, folder):
 
 
 def look(folder):
-    checked = named(SOURCE / "man")
+    """Searches the words, and records how many each release has."""
+    checked, releases = named(SOURCE / "man"), dict(
+        line.split("\t") for line in (folder / "releases").read_text(encoding="utf-8").splitlines())
     faults = [fault for each in checked for fault in each.faults(folder)]
+    faults += [f"tests/man/sources.py: NEWEST has {kind} {release}, and the archive {releases[kind]}: read its changes"
+               for kind, release in NEWEST.items() if not re.search(rf"[-_]{re.escape(release)}\b", releases[kind])]
     for fault in faults:
         print(fault)
+    rows = [f"{name}\t{release}\t{sum(len(each.items) for each in checked if each.package == name)}\n"
+            for name, release in sorted(releases.items())]
+    if not faults:
+        RECORD.write_text("package\trelease\twords found\n" + "".join(rows), encoding="utf-8")
     print(f"{sum(len(each.items) for each in checked)} sources, {len(faults)} missing")
     return 1 if faults else 0
 

@@ -12,11 +12,11 @@ import mdoc
 
 SECTIONS = {
     "1": ["NAME", "SYNOPSIS", "DESCRIPTION", "EXIT STATUS", "EXAMPLES", "SEE ALSO", "HISTORY", "BUGS"],
-    "3": ["NAME", "LIBRARY", "SYNOPSIS", "DESCRIPTION", "ATTRIBUTES", "RETURN VALUES", "ERRORS",
+    "3": ["NAME", "LIBRARY", "SYNOPSIS", "DESCRIPTION", "ATTRIBUTES", "RETURN VALUES", "EXAMPLES", "ERRORS",
           "HISTORY", "SEE ALSO"],
     "7": ["NAME", "DESCRIPTION", "SEE ALSO"],
 }
-OVERVIEW, FUNCTIONS = "librpma.7", "rpma_functions.7"
+OVERVIEW, FUNCTIONS, INDEX = "librpma.7", "rpma_functions.7", "rpma_index.7"
 LONGEST = 600  # lines of a page of section 7
 REFERENCE = "rpma_troubleshooting.7"  # readers search it, so it may be longer
 DOCUMENTS = ("*.md", "docs/*.md", "examples/*/README.md", "sim/README.md", "sim/examples/README.md")
@@ -144,10 +144,6 @@ def check_repeated(book):
             yield f"man/rpma_security.7: {usage} grants the other side access, and the page does not list it"
 
 
-VERSION = re.compile(r"\b(?:Linux|rdma-core) (?:release )?\d+(?:\.\d+)?")
-RANGE = re.compile(r"\b(?:[Bb]efore|[Ss]ince|[Ff]rom|[Uu]p to|[Uu]ntil|later)\b")
-
-
 def check_posts(book):
     """The page of each function that posts says that an operation may be executed although its post
     failed, and where the reader finds more about it."""
@@ -165,25 +161,16 @@ def check_posts(book):
         yield f"man: no page has {name}, which posts"
 
 
-def check_versions(book):
-    """A statement about a release of Linux or rdma-core names the range of releases for which it holds."""
-    for page in book.pages:
-        text = mdoc.joined(line.text() for line in page.lines if line.macro not in ("It", "Bl", "El"))
-        for sentence in re.split(r"(?<=[.:;?])\s", text):
-            if VERSION.search(sentence) and not RANGE.search(sentence):
-                yield f"man/{page.name}: name the range of releases: {sentence}"
-
-
 def check_guides(book):
     """A page about functions refers to a page of section 7 in its text. SEE ALSO of each page has the pages of sections 1
     and 7 that its text names."""
-    guides = {page.name for page in book.pages if page.volume == "7" and page.name != OVERVIEW and not page.name.startswith("rdma-sim")}
+    guides = {page.name for page in book.pages if page.volume == "7" and page.name not in (OVERVIEW, INDEX) and not page.name.startswith("rdma-sim")}
     unnamed, programs = set(guides), {page.name for page in book.pages if page.volume == "1"}
     for page in book.pages:
         also = page.section("SEE ALSO")
         listed, text = ({f"{name}.{section}" for _, name, section in page.references(lines)}
                         for lines in (also, [line for line in page.lines if line not in also]))
-        if page.name not in (OVERVIEW, FUNCTIONS):
+        if page.name not in (OVERVIEW, FUNCTIONS, INDEX):
             for name in sorted(text & (guides | programs) - listed - {page.name}):
                 yield f"man/{page.name}: SEE ALSO lacks {name}"
     for page in functions_pages(book):

@@ -192,7 +192,13 @@ APROPOS_WORDS = {
     "byte order": "rpma_memory_model", "libfabric": "rpma_memory_model", "hang": "rpma_hangs", "memlock": "rpma_limits",
     "Docker": "rpma_processes", "CXL": "rpma_pmem", "encryption": "rpma_security", "fence": "rpma_security",
     "replica": "rpma_failures", "power": "rpma_pmem", "CI": "rpma_testing", "sanitizer": "rpma_testing",
-    "firewall": "rpma_troubleshooting", "sizing": "rpma_limits",
+    "firewall": "rpma_troubleshooting", "sizing": "rpma_limits", "NUMA": "rpma_scaling", "SR-IOV": "rpma_network",
+    "PFC": "rpma_network", "IPv6": "rpma_network", "authentication": "rpma_security", "rkey": "rpma_security",
+    "memory windows": "rpma_security", "dma-buf": "rpma_devices", "Optane": "rpma_pmem", "benchmark": "rpma-perf",
+    "percentiles": "rpma-perf", "valgrind": "rpma_testing", "io_uring": "rpma_tutorial", "epoll": "rpma_tutorial",
+    "static linking": "rpma_upgrading", "musl": "rpma_upgrading", "support": "rpma_upgrading", "pod": "rpma_processes",
+    "crash consistency": "rpma_memory_model", "threads": "rpma_processes", "coroutines": "rpma_cpp", "index": "rpma_index",
+    "on-demand paging": "rpma_utils_ibv_context_is_odp_capable", "completion queue": "rpma_cq_new",
 }
 
 
