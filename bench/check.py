@@ -127,7 +127,7 @@ def check_batches(build, write):
         print(f"{name}:", ", ".join(f"{counts[name]} of {rows[name][column]} ({column})"
                                     for column, counts in ours.items()) +
               f"; an operation {count / length:.2f}, by hand {ours['verbs'][name] / length:.2f}, "
-              f"by plain calls {calls}")
+              f"by plain calls {calls}, goal {rows[name]['goal']}")
         yield from off_budget(name, rows[name], ours, SLACK)
     yield from check_growth(ours["budget"])
 
@@ -229,7 +229,8 @@ def check_tables(_, write):
     """Checks that the tables of docs/performance.md show the budgets."""
     path = DOCS / "performance.md"
     page = path.read_text().splitlines()
-    for table in (report.call_table(False), report.call_table(True), *report.list_tables(), report.driver_table()):
+    for table in (report.call_table(False), report.call_table(True), *report.list_tables(), report.goal_table(),
+                  report.driver_table()):
         expected = list(table)
         if expected[0] not in page:
             yield f"performance.md has no table with the head {expected[0]}"

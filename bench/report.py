@@ -107,6 +107,25 @@ def call_table(native):
         yield f"| {CALL_NAMES.get(row['call'], row['call'])} | {' | '.join(cells)} | {share} |"
 
 
+METHODS = {"prepared": "prepared", "array": "array", "built": "built", "cleared": "built, struct cleared",
+           "set": "set"}
+GOAL_TEXTS = {
+    "prepared_write_16": "prepared batch of 16 writes, a post", "sges_write_1": "write of 1 SGE, in a list",
+    "sges_write_2": "write of 2 SGEs", "array_recv_16": "16 receives, rpma_recv_many()",
+    "unlogged_write_1": "write that a full queue refuses, log off",
+    "cleared_write_16": "built batch of 16 writes, struct cleared",
+    "cleared_write_native_flush_16": "built batch of 16 writes and native flushes, struct cleared"}
+
+
+def goal_table():
+    """The table of the lists that have a goal, in the packages of Debian 12."""
+    yield from head("list", "librpma", "goal", "met")
+    budgets = {row["list"]: row for native in (True, False) for row in measure.read_budget(native, "batch-")}
+    for name, text in GOAL_TEXTS.items():
+        count, goal = int(budgets[name]["packaged"]), int(budgets[name]["goal"])
+        yield f"| {text} | {count:,} | {goal:,} | {'yes' if count <= goal else 'no'} |"
+
+
 def list_tables():
     """The tables of lists: name -> lines. An operation may be a pair, a write and its flush."""
     plain = {row["call"]: int(row["budget"]) for row in measure.read_budget(False)}
@@ -118,10 +137,10 @@ def list_tables():
 
     lists = [*head("operation", "length", "by hand", "librpma", "plain calls")]
     for what in ("write", "write_flush"):
-        for method in ("prepared", "array", "built", "set"):
+        for method, name_of_method in METHODS.items():
             names = [name for name in counts[False] if name.startswith(f"{method}_{what}_")
                      and "native" not in name and measure.batch(name)[1] == what.split("_")]
-            lists += [f"| {what.replace('_', ' + ')}, {method} | {measure.batch(name)[2]} | {each(name, 'verbs')} | "
+            lists += [f"| {what.replace('_', ' + ')}, {name_of_method} | {measure.batch(name)[2]} | {each(name, 'verbs')} | "
                       f"{each(name)} | {sum(plain[call] for call in what.split('_'))} |" for name in names]
     kinds = [*head("operation", "plain call", "ready, alone", "ready, of 16", "built, of 16", "set, of 16")]
     for kind in ("write", "read", "send", "flush", "atomicwrite"):
@@ -129,13 +148,12 @@ def list_tables():
         kinds.append(f"| {call.replace('_', ' ')} | {plain[call]} | " + " | ".join(
             each(f"{method}_{kind}_{length}")
             for method, length in (("ready", 1), ("ready", 16), ("built", 16), ("set", 16))) + " |")
-        if kind == "write":
-            kinds.append(f"| …, struct cleared for each | {plain[call]} | - | - | {each('cleared_write_16')} | - |")
-    native = [*head("write and native flush", "length", "by hand", "prepared", "built", "array")]
+    methods = ("prepared", "built", "cleared", "array")
+    native = [*head("write and native flush", "length", "by hand", *(METHODS[method] for method in methods))]
     for length in (1, 4, 16, 64):
-        names = [f"{method}_write_native_flush_{length}" for method in ("prepared", "built", "array")]
+        names = [f"{method}_write_native_flush_{length}" for method in methods]
         native.append(f"| a pair | {length} | {each(names[0], 'verbs', True)} | " +
-                      " | ".join(each(name, native=True) for name in names) + " |")
+                      " | ".join(each(name, native=True) if name in counts[True] else "-" for name in names) + " |")
     whole = [*head("call", "by hand", "librpma")]
     for text, name in (("write of 1 SGE, in a list", "sges_write_1"), ("write of 2 SGEs", "sges_write_2"),
                        ("write of 4 SGEs", "sges_write_4"), ("write of 8 SGEs", "sges_write_8"),

@@ -2,8 +2,8 @@
 // Copyright 2026, the librpma developers
 
 // batch_loops.h -- the loops over lists of both variants: LOOPS(length) of a variant defines
-// method_what_length() for each method of posting and each operation; NATIVE_LOOPS(length) does
-// so for a device with native operations
+// method_what_length() for each method of posting and each operation; NATIVE_LOOPS(length)
+// and NATIVE_CLEARED(length) do so for a device with native operations
 
 #define SGES(length)                                       \
     static void sges_write_##length(unsigned long times) { \
@@ -16,7 +16,8 @@ LOOPS(16)
 LOOPS(64)
 LOOP(ready, write, 1, conn, describe_write)
 LOOP(ready, write, 16, conn, describe_write)
-LOOP(cleared, write, 16, conn, describe_write)
+LOOP(cleared, write, 16, conn, clear_write)
+LOOP(cleared, write_flush, 16, conn, clear_write_and_flush)
 KIND(read)
 KIND(send)
 KIND(flush)
@@ -30,6 +31,7 @@ NATIVE_LOOPS(1)
 NATIVE_LOOPS(4)
 NATIVE_LOOPS(16)
 NATIVE_LOOPS(64)
+NATIVE_CLEARED(16)
 #endif
 
 #define NAME(method, what, length) {#method "_" #what "_" #length, method##_##what##_##length},
@@ -46,8 +48,10 @@ const struct loop loops[] = {
     ALL_LENGTHS(write_flush)
 #ifdef PROVIDER_NATIVE
     ALL_LENGTHS(write_native_flush)
+    NAME(cleared, write_native_flush, 16)
 #endif
     NAME(ready, write, 1) NAME(ready, write, 16) NAME(cleared, write, 16)
+    NAME(cleared, write_flush, 16)
     KIND_NAMES(read) KIND_NAMES(send) KIND_NAMES(flush) KIND_NAMES(atomicwrite)
     // clang-format on
     NAME(sges, write, 1) NAME(sges, write, 2) NAME(sges, write, 4)

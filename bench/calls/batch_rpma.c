@@ -59,9 +59,14 @@ OPERATION describe_atomicwrite(struct rpma_work *work) {
     return describe_remote(work, RPMA_WORK_ATOMIC_WRITE, remote, RPMA_F_COMPLETION_ALWAYS);
 }
 
-OPERATION describe_write_and_flush(struct rpma_work *work) {
+OPERATION describe_unsignaled_write(struct rpma_work *work) {
     describe_write(work);
     work->flags = RPMA_F_COMPLETION_ON_ERROR;
+    return 1;
+}
+
+OPERATION describe_write_and_flush(struct rpma_work *work) {
+    describe_unsignaled_write(work);
     return 1 + describe_flush(work + 1);
 }
 
@@ -103,14 +108,26 @@ static inline __attribute__((always_inline)) void fill(unsigned length,
     }
 }
 
-// The same with a struct that is cleared for each operation.
-static inline __attribute__((always_inline)) void fill_cleared(unsigned length,
-                                                               describe_function *describe) {
-    for (unsigned i = 0; i < length; i++) {
-        struct rpma_work work = {0};
-        describe(&work);
-        must(rpma_batch_add(batch, &work) == 0, "rpma_batch_add");
-    }
+// Adds an operation, as a program that was written from the manual does: it clears the struct
+// and sets all members that the operation has. Its offset and context are those of entry i.
+static inline __attribute__((always_inline)) void add_cleared(describe_function *describe,
+                                                              unsigned i, size_t local_offset) {
+    static char contexts[MAX_WORKS];
+    struct rpma_work work = {0};
+    describe(&work);
+    work.op_context = &contexts[i];
+    work.remote_offset = (size_t)i * ATOMIC_BYTES;
+    work.local.offset = local_offset;
+    must(rpma_batch_add(batch, &work) == 0, "rpma_batch_add");
+}
+
+static inline __attribute__((always_inline)) void clear_write(unsigned i) {
+    add_cleared(describe_write, i, (size_t)i * ATOMIC_BYTES);
+}
+
+static inline __attribute__((always_inline)) void clear_write_and_flush(unsigned i) {
+    add_cleared(describe_unsignaled_write, i, (size_t)i * ATOMIC_BYTES);
+    add_cleared(describe_flush, i, 0);
 }
 
 static inline __attribute__((always_inline)) void open_batch(struct rpma_conn *through) {
@@ -123,24 +140,8 @@ static inline __attribute__((always_inline)) void prepared(struct rpma_conn *thr
                                                            unsigned long times) {
     open_batch(through);
     fill(length, describe);
-    for (unsigned long i = 0; i < times; i++) {
-        uint32_t posted;
-        must(rpma_batch_post(batch, &posted) == 0, "rpma_batch_post");
-    }
-    rpma_batch_delete(&batch);
-}
-
-typedef void fill_function(unsigned length, describe_function *describe);
-
-static inline __attribute__((always_inline)) void
-build_with(fill_function *fill_batch, struct rpma_conn *through, unsigned length,
-           describe_function *describe, unsigned long times) {
-    open_batch(through);
-    for (unsigned long i = 0; i < times; i++) {
-        must(rpma_batch_reset(batch) == 0, "rpma_batch_reset");
-        fill_batch(length, describe);
+    for (unsigned long i = 0; i < times; i++)
         must(rpma_batch_post(batch, NULL) == 0, "rpma_batch_post");
-    }
     rpma_batch_delete(&batch);
 }
 
@@ -148,14 +149,28 @@ static inline __attribute__((always_inline)) void built(struct rpma_conn *throug
                                                         unsigned length,
                                                         describe_function *describe,
                                                         unsigned long times) {
-    build_with(fill, through, length, describe, times);
+    open_batch(through);
+    for (unsigned long i = 0; i < times; i++) {
+        must(rpma_batch_reset(batch) == 0, "rpma_batch_reset");
+        fill(length, describe);
+        must(rpma_batch_post(batch, NULL) == 0, "rpma_batch_post");
+    }
+    rpma_batch_delete(&batch);
 }
 
+// The same with structs that are cleared; add adds the operations of one list entry.
 static inline __attribute__((always_inline)) void cleared(struct rpma_conn *through,
                                                           unsigned length,
-                                                          describe_function *describe,
+                                                          void (*add)(unsigned),
                                                           unsigned long times) {
-    build_with(fill_cleared, through, length, describe, times);
+    open_batch(through);
+    for (unsigned long i = 0; i < times; i++) {
+        must(rpma_batch_reset(batch) == 0, "rpma_batch_reset");
+        for (unsigned n = 0; n < length; n++)
+            add(n);
+        must(rpma_batch_post(batch, NULL) == 0, "rpma_batch_post");
+    }
+    rpma_batch_delete(&batch);
 }
 
 static inline __attribute__((always_inline)) void array(struct rpma_conn *through,
@@ -276,5 +291,7 @@ static void refused_unlogged(unsigned long times) {
     METHODS(write_flush, length, conn, describe_write_and_flush)
 #define NATIVE_LOOPS(length) \
     METHODS(write_native_flush, length, native_conn, describe_write_and_flush)
+#define NATIVE_CLEARED(length) \
+    LOOP(cleared, write_native_flush, length, native_conn, clear_write_and_flush)
 
 #include "batch_loops.h"

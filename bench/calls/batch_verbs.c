@@ -104,6 +104,9 @@ static inline void cleared(unsigned length, unsigned (*add)(unsigned), unsigned 
     built(length, add, times);
 }
 
+#define clear_write describe_write
+#define clear_write_and_flush describe_write_and_flush
+
 static inline void set(unsigned length, unsigned (*add)(unsigned), unsigned long times) {
     build(length, add);
     for (unsigned long i = 0; i < times; i++)
@@ -208,6 +211,10 @@ static inline void ready(unsigned length, unsigned (*add)(unsigned), unsigned lo
     }                                                                       \
     static void built_write_native_flush_##length(unsigned long times) {    \
         post_native(length, times);                                         \
+    }
+#define NATIVE_CLEARED(length)                                             \
+    static void cleared_write_native_flush_##length(unsigned long times) { \
+        post_native(length, times);                                        \
     }
 
 #include "batch_loops.h"
