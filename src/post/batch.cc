@@ -187,7 +187,8 @@ namespace {
 
 // The fast paths, one for each type.
 template <rpma_work_type type>
-int add_type(rpma_batch *batch, const rpma_work *work, Entry *entry) {
+[[gnu::always_inline]] inline int add_type(rpma_batch *batch, const rpma_work *work,
+                                           Entry *entry) {
     if (!fill_fast<type>(batch->conn, *entry, *work, batch->list_flags())) [[unlikely]]
         return add_slow(batch, work, entry);
     batch->count_entry();
@@ -206,8 +207,12 @@ constexpr decltype(&set_slow) SET[] = RPMA_BY_TYPE(set_slow, set_type);
 } // namespace
 
 int rpma_batch_add(struct rpma_batch *batch, const struct rpma_work *work) {
-    if (batch == nullptr || work == nullptr || batch->is_full() || !has_type(*work))
-        [[unlikely]]
+    if (batch == nullptr || work == nullptr || batch->is_full()) [[unlikely]]
+        return add_slow(batch, work, nullptr);
+    // Inline for the most frequent type.
+    if (work->type == RPMA_WORK_WRITE) [[likely]]
+        return add_type<RPMA_WORK_WRITE>(batch, work, &batch->next_entry());
+    if (!has_type(*work)) [[unlikely]]
         return add_slow(batch, work, nullptr);
     return ADD[work->type](batch, work, &batch->next_entry());
 }

@@ -56,18 +56,18 @@ struct SpareSges {
 // in refused_flags.
 struct WorkKind {
     ibv_wr_opcode opcode;
-    int refused_flags;
-    uint32_t imm_mask; // 0: it carries no immediate data
+    uint64_t refused_flags; // of flag_bits()
+    uint32_t imm_mask;      // 0: it carries no immediate data
     bool has_remote;
     bool is_special; // flushes and atomics: local is not their source or destination
 };
 
-constexpr int all_flags_except(int flags) {
-    return ~(flags | IBV_SEND_SIGNALED);
+constexpr uint64_t all_flags_except(unsigned flags) {
+    return ~uint64_t{flags | IBV_SEND_SIGNALED};
 }
 inline constexpr int MESSAGE_FLAGS = RPMA_F_INLINE | RPMA_F_SOLICITED;
 
-// Indexed by enum rpma_work_type; the first entry is not a type, and no flags are valid for it.
+// Indexed by enum rpma_work_type; the first entry is not a type.
 inline constexpr WorkKind WORK_KINDS[] = {
     {},
     {IBV_WR_RDMA_READ, all_flags_except(0), 0, true, false},
@@ -90,9 +90,7 @@ constexpr uint64_t flag_bits(const rpma_work &work) {
 
 // 0 if the flags are valid and the reserved members are 0: then flag_bits() are send flags.
 constexpr uint64_t invalid_bits(const WorkKind &kind, const rpma_work &work) {
-    const uint64_t refused =
-        uint64_t{UINT32_MAX} << 32 | static_cast<uint32_t>(kind.refused_flags);
-    return (flag_bits(work) & refused) | work.reserved1;
+    return (flag_bits(work) & kind.refused_flags) | work.reserved1;
 }
 
 // Fills an entry with any operation, valid or not. The caller sets the link of the work request
@@ -198,11 +196,14 @@ template <rpma_work_type type>
 template <rpma_work_type type>
 [[gnu::always_inline]] inline bool fill_simple(Entry &entry, const rpma_work &work) {
     constexpr WorkKind kind = WORK_KINDS[type];
+    if ((work.reserved1 | work.nsge | reinterpret_cast<uintptr_t>(work.sgl)) != 0) [[unlikely]]
+        return false;
+    if ((flag_bits(work) & kind.refused_flags) != 0) [[unlikely]]
+        return false;
     const rpma_mr_local *const local = work.local.mr;
     const rpma_mr_remote *const remote = work.remote;
-    if ((invalid_bits(kind, work) | work.nsge | reinterpret_cast<uintptr_t>(work.sgl)) != 0 ||
-        local == nullptr || work.local.len - 1 >= UINT32_MAX ||
-        (kind.has_remote && remote == nullptr)) [[unlikely]]
+    if (local == nullptr || (kind.has_remote && remote == nullptr) ||
+        work.local.len - 1 >= UINT32_MAX) [[unlikely]]
         return false;
     entry.sges[0] = make_sge(*local, work.local.offset, work.local.len);
     entry.type = type;

@@ -159,7 +159,8 @@ template <rpma_work_type type>
 
 // Posts one operation of a type.
 template <rpma_work_type type>
-RPMA_POST int post_type(rpma_conn *conn, const rpma_work *work, uint32_t *posted) {
+[[gnu::always_inline]] inline RPMA_POST int post_type(rpma_conn *conn, const rpma_work *work,
+                                                      uint32_t *posted) {
     Single single;
     ibv_send_wr &wr = single.entry.wr;
     ListFlags list_flags = 0;
@@ -178,7 +179,12 @@ RPMA_POST int rpma_post(struct rpma_conn *conn, const struct rpma_work *work, ui
                         uint32_t *posted) {
     if (count != 1) [[unlikely]]
         return post_array(conn, work, count, posted);
-    if (conn == nullptr || work == nullptr || !has_type(*work)) [[unlikely]]
+    if (conn == nullptr || work == nullptr) [[unlikely]]
+        return post_none(conn, work, posted);
+    // Inline for the most frequent type.
+    if (work->type == RPMA_WORK_WRITE) [[likely]]
+        return post_type<RPMA_WORK_WRITE>(conn, work, posted);
+    if (!has_type(*work)) [[unlikely]]
         return post_none(conn, work, posted);
     return POST[work->type](conn, work, posted);
 }
