@@ -9,6 +9,7 @@ usage: python_module.py RDMA-SIM BUILD [CASE...]    BUILD is the build directory
 
 import ctypes
 import pathlib
+import re
 import shutil
 import sys
 import threading
@@ -168,6 +169,13 @@ def examples(fixture):
     done = fixture.sim("--prefix", PYTHON, folder / "server.py", SERVER, "7204", "::",
                        PYTHON, folder / "client.py", SERVER, "7204", "written from Python", environment=ENVIRONMENT)
     fixture.expect(done, 0, "host1: written from Python")
+
+
+@test("the lines of rpma_python(7) are those of the client")
+def page(fixture):
+    del fixture
+    shown = re.search(r"^\.Bd -literal\n(.*?)^\.Ed", (ROOT / "man/rpma_python.7").read_text(encoding="utf-8"), re.M | re.S)[1]
+    assert shown in (ROOT / "python/examples/client.py").read_text(encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -198,7 +198,7 @@ APROPOS_WORDS = {
     "percentiles": "rpma-perf", "valgrind": "rpma_testing", "io_uring": "rpma_tutorial", "epoll": "rpma_tutorial",
     "static linking": "rpma_upgrading", "musl": "rpma_upgrading", "support": "rpma_upgrading", "pod": "rpma_processes",
     "crash consistency": "rpma_memory_model", "threads": "rpma_processes", "coroutines": "rpma_cpp", "index": "rpma_index",
-    "on-demand paging": "rpma_utils_ibv_context_is_odp_capable", "completion queue": "rpma_cq_new",
+    "Python": "rpma_python", "on-demand paging": "rpma_utils_ibv_context_is_odp_capable", "completion queue": "rpma_cq_new",
 }
 
 
