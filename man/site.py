@@ -99,7 +99,7 @@ def write_documents(source, target, cmark):
                         for tag in ("h1", "p"))
         page = re.sub(r"\.md$", ".html", name)
         write(target, page, title, body)
-        listed[f"{title} ({name})"] = (page, re.split(r"(?<=[.!?:])\s", about)[0])
+        listed[f"{title} ({name})"] = (page, re.split(r"(?<=[.!?:])\s", about)[0].rstrip(":"))
         for picture in re.findall(r'<img src="([^":]*)"', body):
             picture = os.path.join(os.path.dirname(name), picture)
             (target / picture).parent.mkdir(parents=True, exist_ok=True)
