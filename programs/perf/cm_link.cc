@@ -8,8 +8,6 @@
 #include "failure.hh"
 #include "message.hh"
 
-#include <fcntl.h>
-
 static constexpr int ADDRESS_TIMEOUT_MS = 5000;
 // The retries take 4 s on soft-RoCE, at most 28 s elsewhere: rpma_conn_cfg_set_ack_timeout(3).
 static constexpr int ACK_TIMEOUT_MS = 500;
@@ -21,12 +19,6 @@ rpma::conn_cfg link_cfg() {
         .set_ack_timeout(ACK_TIMEOUT_MS)
         .set_retry_count(RETRY_COUNT);
     return cfg;
-}
-
-void make_nonblocking(int fd) {
-    const int flags = fcntl(fd, F_GETFL);
-    if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) != 0)
-        fail("fcntl: {}", strerror(errno));
 }
 
 std::string greeting_text(const char *kind, uint64_t session, uint64_t number) {

@@ -12,8 +12,6 @@
 // Limits the retries, so that devices that support these limits detect a lost peer.
 rpma::conn_cfg link_cfg();
 
-void make_nonblocking(int fd);
-
 // The private data of both sides: the kind, session and number of the connection.
 std::string greeting_text(const char *kind, uint64_t session, uint64_t number);
 

@@ -6,6 +6,7 @@
 #include "control_channel.hh"
 
 #include "failure.hh"
+#include "nonblocking.hh"
 #include "waiting.hh"
 
 // Messages are received at the start of the memory, and sent from the buffer after it.

@@ -5,6 +5,8 @@
 
 #include "server_session.hh"
 
+#include "nonblocking.hh"
+
 #include <algorithm>
 
 namespace {
