@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstring>
 #include <functional>
+#include <span>
 
 namespace {
 
@@ -17,6 +18,7 @@ using unique_cq = owned<ibv_cq, ibv_destroy_cq>;
 using unique_qp = owned<ibv_qp, ibv_destroy_qp>;
 using unique_srq = owned<ibv_srq, ibv_destroy_srq>;
 using unique_mw = owned<ibv_mw, ibv_dealloc_mw>;
+using unique_mr = owned<ibv_mr, ibv_dereg_mr>;
 
 json limits_of(const ibv_device_attr &attr) {
     static constexpr const char *ATOMICS[] = {"NONE", "HCA", "GLOB"};
@@ -55,6 +57,44 @@ json limits_of(const ibv_device_attr &attr) {
     return found;
 }
 
+struct Flag {
+    const char *name;
+    uint64_t bit;
+};
+
+constexpr Flag MEMBERS[] = {
+    {"WITH_BYTE_LEN", IBV_WC_EX_WITH_BYTE_LEN},
+    {"WITH_IMM", IBV_WC_EX_WITH_IMM},
+    {"WITH_QP_NUM", IBV_WC_EX_WITH_QP_NUM},
+    {"WITH_SRC_QP", IBV_WC_EX_WITH_SRC_QP},
+    {"WITH_SLID", IBV_WC_EX_WITH_SLID},
+    {"WITH_SL", IBV_WC_EX_WITH_SL},
+    {"WITH_DLID_PATH_BITS", IBV_WC_EX_WITH_DLID_PATH_BITS},
+    {"WITH_COMPLETION_TIMESTAMP", IBV_WC_EX_WITH_COMPLETION_TIMESTAMP},
+    {"WITH_CVLAN", IBV_WC_EX_WITH_CVLAN},
+    {"WITH_FLOW_TAG", IBV_WC_EX_WITH_FLOW_TAG},
+    {"WITH_COMPLETION_TIMESTAMP_WALLCLOCK", IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK}};
+constexpr Flag PAGING[] = {
+    {"SEND", IBV_ODP_SUPPORT_SEND},     {"RECV", IBV_ODP_SUPPORT_RECV},
+    {"WRITE", IBV_ODP_SUPPORT_WRITE},   {"READ", IBV_ODP_SUPPORT_READ},
+    {"ATOMIC", IBV_ODP_SUPPORT_ATOMIC}, {"SRQ_RECV", IBV_ODP_SUPPORT_SRQ_RECV}};
+
+// The names of the bits, as sim/device/devices.tsv has them.
+std::string names_of(uint64_t bits, std::span<const Flag> flags) {
+    std::string text;
+    const auto add = [&](const char *name) {
+        text += (text.empty() ? "" : " ") + std::string(name);
+    };
+    const bool is_standard =
+        flags.data() == MEMBERS && (bits & IBV_WC_STANDARD_FLAGS) == IBV_WC_STANDARD_FLAGS;
+    if (is_standard)
+        add("STANDARD");
+    for (const auto &[name, bit] : flags)
+        if ((bits & bit) != 0 && !(is_standard && (bit & IBV_WC_STANDARD_FLAGS) != 0))
+            add(name);
+    return text.empty() ? "none" : text;
+}
+
 // Creates objects to find out what the device accepts.
 class Trials {
   public:
@@ -91,6 +131,96 @@ class Trials {
         const unique_qp qp(ibv_create_qp_ex(context, &attr));
         return qp && ibv_qp_to_qp_ex(qp.get()) != nullptr;
     }
+    bool has_create_flags() const {
+        ibv_qp_init_attr_ex attr{};
+        attr.send_cq = attr.recv_cq = cq.get();
+        attr.cap = {4, 4, 1, 1, 0};
+        attr.qp_type = IBV_QPT_RC;
+        attr.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS;
+        attr.pd = pd;
+        return unique_qp(ibv_create_qp_ex(context, &attr)) != nullptr;
+    }
+    // The error of a CQ with these members of completions and flags; 0 if it is created.
+    int cq_ex_error(uint64_t members, uint32_t flags = 0) const {
+        ibv_cq_init_attr_ex attr{};
+        attr.cqe = 16;
+        attr.wc_flags = members;
+        attr.comp_mask = flags == 0 ? 0U : uint32_t{IBV_CQ_INIT_ATTR_MASK_FLAGS};
+        attr.flags = flags;
+        errno = 0;
+        ibv_cq_ex *const made = ibv_create_cq_ex(context, &attr);
+        const int error = made ? 0 : errno;
+        const unique_cq owner(made ? ibv_cq_ex_to_cq(made) : nullptr);
+        return error;
+    }
+    // A receive of a queue pair that is not initialized.
+    bool receives_in_reset() const {
+        static char memory[64];
+        const int access = IBV_ACCESS_LOCAL_WRITE;
+        const unique_mr mr(ibv_reg_mr(pd, memory, sizeof(memory), access));
+        const unique_qp qp = new_qp();
+        if (!mr || !qp)
+            return false;
+        ibv_sge sge = {reinterpret_cast<uintptr_t>(memory), sizeof(memory), mr->lkey};
+        ibv_recv_wr wr{}, *bad = nullptr;
+        wr.sg_list = &sge;
+        wr.num_sge = 1;
+        return ibv_post_recv(qp.get(), &wr, &bad) == 0;
+    }
+    bool reports_init() const {
+        const unique_qp qp = new_qp();
+        ibv_qp_attr attr{};
+        ibv_qp_init_attr created{};
+        return qp && ibv_query_qp(qp.get(), &attr, IBV_QP_STATE, &created) == 0 &&
+               attr.qp_state == IBV_QPS_INIT;
+    }
+    // Sets a queue pair to INIT, RESET and INIT.
+    bool reuses_reset_qp() const {
+        const unique_qp qp = new_qp();
+        ibv_qp_attr init{}, reset{};
+        init.qp_state = IBV_QPS_INIT;
+        init.port_num = 1;
+        reset.qp_state = IBV_QPS_RESET;
+        const auto initialize = [&] {
+            return ibv_modify_qp(qp.get(), &init,
+                                 IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+                                     IBV_QP_ACCESS_FLAGS) == 0;
+        };
+        return qp && initialize() && ibv_modify_qp(qp.get(), &reset, IBV_QP_STATE) == 0 &&
+               initialize();
+    }
+    bool reports_srq_receives() const {
+        ibv_srq_init_attr queue{};
+        queue.attr = {4, 1, 0};
+        const unique_srq srq(ibv_create_srq(pd, &queue));
+        ibv_qp_init_attr attr{};
+        attr.send_cq = attr.recv_cq = cq.get();
+        attr.srq = srq.get();
+        attr.cap = {4, 4, 1, 1, 0};
+        attr.qp_type = IBV_QPT_RC;
+        return unique_qp(ibv_create_qp(pd, &attr)) != nullptr && attr.cap.max_recv_wr != 0;
+    }
+    // The errors of advice about regions, on devices with on-demand paging whose driver has
+    // the call.
+    json advice() const {
+        alignas(4096) static char memory[4096];
+        const auto error_of = [&](int access, ibv_advise_mr_advice advice) {
+            const unique_mr mr(ibv_reg_mr(pd, memory, sizeof(memory), access));
+            ibv_sge sge = {reinterpret_cast<uintptr_t>(memory), sizeof(memory),
+                           mr ? mr->lkey : 0};
+            return mr ? ibv_advise_mr(pd, advice, IBV_ADVISE_MR_FLAG_FLUSH, &sge, 1)
+                      : EOPNOTSUPP;
+        };
+        constexpr int WRITABLE = IBV_ACCESS_LOCAL_WRITE;
+        if (error_of(WRITABLE | IBV_ACCESS_ON_DEMAND, IBV_ADVISE_MR_ADVICE_PREFETCH) != 0)
+            return json::object();
+        return {
+            {"advise_error", error_name(error_of(WRITABLE, IBV_ADVISE_MR_ADVICE_PREFETCH))},
+            {"advise_access_error",
+             error_name(error_of(IBV_ACCESS_ON_DEMAND, IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE))},
+            {"advises_writable_only",
+             error_of(IBV_ACCESS_ON_DEMAND, IBV_ADVISE_MR_ADVICE_PREFETCH) != 0}};
+    }
     bool has_srq() const {
         ibv_srq_init_attr attr{};
         attr.attr = {4, 1, 0};
@@ -110,7 +240,7 @@ class Trials {
     bool has_rereg_mr() const {
         alignas(4096) static char memory[4096];
         const int access = IBV_ACCESS_LOCAL_WRITE;
-        const owned<ibv_mr, ibv_dereg_mr> mr(ibv_reg_mr(pd, memory, sizeof(memory), access));
+        const unique_mr mr(ibv_reg_mr(pd, memory, sizeof(memory), access));
         return mr &&
                ibv_rereg_mr(mr.get(), IBV_REREG_MR_CHANGE_ACCESS, nullptr, nullptr, 0, 0) == 0;
     }
@@ -123,18 +253,30 @@ class Trials {
     std::string cq_error(int cqe) const {
         errno = 0;
         const unique_cq made(ibv_create_cq(context, cqe, nullptr, nullptr, 0));
-        const char *name = made ? "0" : strerrorname_np(errno);
-        return name ? name : "0";
+        return error_name(made ? 0 : errno);
     }
 
     ibv_context *const context;
     ibv_pd *const pd;
 
   private:
+    unique_qp new_qp() const {
+        ibv_qp_init_attr attr{};
+        attr.send_cq = attr.recv_cq = cq.get();
+        attr.cap = {4, 4, 1, 1, 0};
+        attr.qp_type = IBV_QPT_RC;
+        return unique_qp(ibv_create_qp(pd, &attr));
+    }
+
     const unique_cq cq;
 };
 
 } // namespace
+
+std::string error_name(int error) {
+    const char *const name = strerrorname_np(error);
+    return name && error != 0 ? name : "0";
+}
 
 json attributes_of(ibv_context *context, ibv_pd *pd) {
     ibv_device_attr_ex all{};
@@ -163,6 +305,26 @@ json attributes_of(ibv_context *context, ibv_pd *pd) {
     found["has_native_flush"] = (all.device_cap_flags_ex >> 38 & 3) != 0;
     found["has_native_atomic_write"] = (all.device_cap_flags_ex >> 40 & 1) != 0;
     found["has_odp"] = (all.odp_caps.general_caps & IBV_ODP_SUPPORT) != 0;
+    found["has_implicit_odp"] = (all.odp_caps.general_caps & IBV_ODP_SUPPORT_IMPLICIT) != 0;
+    found["ud_odp_caps"] = names_of(all.odp_caps.per_transport_caps.ud_odp_caps, PAGING);
+    found["has_create_flags"] = trials.has_create_flags();
+    uint64_t members = 0;
+    for (const auto &[name, bit] : MEMBERS)
+        members |= trials.cq_ex_error(bit) == 0 ? bit : 0;
+    found["cq_wc_flags"] = names_of(members, MEMBERS);
+    const int refusal =
+        trials.cq_ex_error(members, IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN | 1U << 31);
+    if (members != 0 && refusal != 0)
+        found["cq_mask_error"] = error_name(refusal);
+    if (found["has_rc"] == true) {
+        found["receives_in_reset"] = trials.receives_in_reset();
+        found["reports_init"] = trials.reports_init();
+        if (context->device->transport_type != IBV_TRANSPORT_IWARP)
+            found["reuses_reset_qp"] = trials.reuses_reset_qp();
+    }
+    if (found["has_srq"] == true)
+        found["reports_srq_receives"] = trials.reports_srq_receives();
+    found.update(trials.advice());
     found["has_windows"] = unique_mw(ibv_alloc_mw(pd, IBV_MW_TYPE_2)) != nullptr;
     found["has_resize_cq"] = trials.has_resize_cq();
     found["has_rereg_mr"] = trials.has_rereg_mr();

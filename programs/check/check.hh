@@ -37,6 +37,10 @@ inline void print_error(const std::string &line) {
     (void)std::fputs(fmt::format("rpma-check: {}\n", one_line(line)).c_str(), stderr);
 }
 
+// What follows the path of memory that is refused.
+constexpr char NOT_PERSISTENT[] = "is not persistent memory: a device DAX, or a file on a file "
+                                  "system that is mounted with dax";
+
 // options.cc
 struct Options {
     std::string address, port = "7206", report, memory, power_cut, verify;

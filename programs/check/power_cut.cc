@@ -26,7 +26,6 @@ constexpr int ACK_TIMEOUT_MS = 500, RETRIES = 3;
 #define CHECK_SILENCE_S 60
 #endif
 constexpr int SILENCE_S = CHECK_SILENCE_S;
-constexpr char KIND[] = "records"; // of the connections
 
 // Waits until a descriptor is readable, at most POLL_MS; a signal ends the wait.
 void wait_for(std::span<pollfd> descriptors) {
@@ -99,21 +98,14 @@ void Writer::connect(Stream &stream, unsigned client) {
     cfg.set_ack_timeout(ACK_TIMEOUT_MS).set_retry_count(RETRIES);
     try {
         stream.conn = rpma::conn_req(peer, options.address, options.port, cfg)
-                          .connect(as_data(greeting(KIND, client)));
+                          .connect(as_data(greeting(RECORDS, client)));
     } catch (const rpma::error &error) {
         fail("cannot connect to {}: {}", where, error.what());
     }
     const auto event = next_event(stream.conn, CONNECT_S);
     if (!event)
         fail("{}: {}", where, is_stopping() ? "interrupted" : "the server does not respond");
-    const Greeting server = greeting_of(stream.conn.get_private_data());
-    if (server.is_ours && server.protocol != PROTOCOL)
-        fail("{}: the server has version {} of the protocol, this program version {}: install "
-             "the same release on both machines",
-             where, server.protocol, PROTOCOL);
-    if (*event != RPMA_CONN_ESTABLISHED)
-        fail("{}: the connection is {}: no rpma-check --server --power-cut is free there",
-             where, event_name(*event));
+    expect_established(stream.conn, *event, where, true);
     rpma::received received;
     try {
         received = rpma::unpack(stream.conn.get_private_data());
@@ -217,18 +209,18 @@ uint64_t Writer::done() const {
 
 // ---- the server ----------------------------------------------------------------------------
 
-struct Server {
+struct RecordServer {
     rpma::ep &ep;
     const rpma::packed data; // the private data of its connections
     unsigned client = 0;     // the client that has the memory
     std::vector<rpma::conn> conns{};
 
     void take_request();
-    bool has_client_ended();
+    bool has_client_ended(std::span<const pollfd> descriptors);
     void serve();
 };
 
-void Server::take_request() {
+void RecordServer::take_request() {
     std::optional<rpma::conn_req> request = ep.next_conn_req();
     if (!request)
         return;
@@ -237,38 +229,38 @@ void Server::take_request() {
         print_error(fmt::format("a client has version {} of the protocol, this server version "
                                 "{}: install the same release on both machines",
                                 other.protocol, PROTOCOL));
-    if (!other.is_ours || other.protocol != PROTOCOL || other.kind != KIND ||
+    if (!other.is_ours || other.protocol != PROTOCOL || other.kind != RECORDS ||
         conns.size() == STREAMS || (!conns.empty() && other.number != client))
-        return std::move(*request).reject(as_data(greeting("busy")));
+        return std::move(*request).reject(as_data(greeting(RECORDS)));
     client = other.number;
     conns.push_back(std::move(*request).connect(data));
 }
 
-bool Server::has_client_ended() {
-    for (rpma::conn &conn : conns)
-        for (pollfd descriptor = {conn.get_event_fd(), POLLIN, 0};
-             poll(&descriptor, 1, 0) == 1;)
-            if (const auto event = conn.next_event(); event && *event != RPMA_CONN_ESTABLISHED)
+bool RecordServer::has_client_ended(std::span<const pollfd> descriptors) {
+    for (size_t i = 0; i < conns.size(); i++)
+        if (descriptors[i].revents != 0)
+            if (const auto event = conns[i].next_event();
+                event && *event != RPMA_CONN_ESTABLISHED)
                 return true;
     return false;
 }
 
-void Server::serve() {
+void RecordServer::serve() {
     while (!is_stopping()) {
         std::vector<pollfd> descriptors = {{ep.get_fd(), POLLIN, 0}};
         for (const rpma::conn &conn : conns)
             descriptors.push_back({conn.get_event_fd(), POLLIN, 0});
         wait_for(descriptors);
+        if (has_client_ended(std::span(descriptors).subspan(1))) {
+            fmt::print("the client has ended\n");
+            return;
+        }
         if (descriptors[0].revents != 0)
             try {
                 take_request();
             } catch (const rpma::error &error) { // the client has ended meanwhile
                 print_error(error.what());
             }
-        if (has_client_ended()) {
-            fmt::print("the client has ended\n");
-            return;
-        }
     }
 }
 
@@ -293,9 +285,7 @@ int serve_records(const Options &options) {
     handle_stop_signals();
     const Mapping memory = Mapping::map(options.power_cut, PROT_READ | PROT_WRITE);
     if (!memory.is_persistent())
-        fail("{} is not persistent memory: a device DAX, or a file on a file system that is "
-             "mounted with dax",
-             options.power_cut);
+        fail("{} {}", options.power_cut, NOT_PERSISTENT);
     const size_t least = STREAMS * PLACES_MIN * RECORD_SIZE;
     if (memory.size() < least)
         fail("{} has {} bytes; the check needs {} or more", options.power_cut, memory.size(),
@@ -309,6 +299,6 @@ int serve_records(const Options &options) {
     rpma::ep ep(peer, options.address, options.port);
     fmt::print("{} is overwritten by one client\n", one_line(options.power_cut));
     (void)std::fflush(stdout);
-    Server{ep, rpma::packed({mr}, pcfg.get())}.serve();
+    RecordServer{ep, rpma::packed({mr}, pcfg.get())}.serve();
     return EXIT_AS_EXPECTED;
 }

@@ -5,15 +5,15 @@
 
 #include "questions.hh"
 
+#include "nonblocking.hh"
+
 #include <climits>
 #include <cstring>
-#include <fcntl.h>
 #include <filesystem>
 #include <set>
 
 namespace {
 
-constexpr int ALWAYS = RPMA_F_COMPLETION_ALWAYS;
 constexpr size_t HUGE = size_t{UINT32_MAX} + 1;
 const rpma_work NOTHING{};
 
@@ -435,7 +435,7 @@ const Refusal STATES[] = {
      [](Objects &o) {
          rpma::cq own(o.peer);
          const int fd = own.get_fd();
-         (void)fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
+         make_nonblocking(fd);
          return rpma_cq_take_event(own.get());
      }},
     {"rpma_flush: persistent, direct write is not enabled", RPMA_E_NOSUPP, persistent_flush},
@@ -517,7 +517,7 @@ const Refusal OF_CHANNEL[] = {
     {"rpma_conn_wait: no completion", RPMA_E_NO_COMPLETION,
      [](Objects &o) {
          const int fd = o.c.conn.get_compl_fd();
-         (void)fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
+         make_nonblocking(fd);
          rpma_cq *cq = nullptr;
          return rpma_conn_wait(o.conn, 0, &cq, nullptr);
      }},

@@ -10,21 +10,14 @@
 #include <algorithm>
 #include <cstring>
 #include <poll.h>
-#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-namespace {
-
-constexpr int ALWAYS = RPMA_F_COMPLETION_ALWAYS, ON_ERROR = RPMA_F_COMPLETION_ON_ERROR;
 
 std::string yes_or_no(bool is_true) {
     return is_true ? "yes" : "no";
 }
 
-// The status of the completions of an operation: "ok", or the first failure.
-std::string outcome(rpma::status posted, Connection &connection, size_t count = 1,
-                    double limit = 5) {
+std::string outcome(rpma::status posted, Connection &connection, size_t count, double limit) {
     if (posted != rpma::status::ok)
         return code_name(posted);
     const auto completions = connection.take(count, limit);
@@ -33,6 +26,8 @@ std::string outcome(rpma::status posted, Connection &connection, size_t count = 
             return status_name(wc.status);
     return completions.size() == count ? "ok" : "no completion";
 }
+
+namespace {
 
 // ---- connections -------------------------------------------------------------------------
 
@@ -572,67 +567,6 @@ Results shared_channel(Session &session) {
     return found;
 }
 
-// Memory that the device reads and writes without pinning it, if it can.
-Results on_demand_paging(Session &session) {
-    constexpr size_t SIZE = 16384;
-    const ibv_context *const context = session.peer.get_ibv_pd()->context;
-    ibv_device_attr_ex all{};
-    if (ibv_query_device_ex(const_cast<ibv_context *>(context), nullptr, &all) != 0 ||
-        (all.odp_caps.per_transport_caps.rc_odp_caps & IBV_ODP_SUPPORT_WRITE) == 0)
-        return {};
-    Results found;
-    const auto made = session.open();
-    Connection &c = *made;
-    auto *const memory = static_cast<char *>(
-        mmap(nullptr, SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
-    if (memory == MAP_FAILED)
-        return {{"memory", "none"}};
-    {
-        const owned<ibv_mr, ibv_dereg_mr> mr(
-            ibv_reg_mr(session.peer.get_ibv_pd(), memory, SIZE,
-                       IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_ON_DEMAND));
-        found.emplace_back("registered", yes_or_no(mr != nullptr));
-        uint64_t address = 0;
-        uint32_t key = 0;
-        rpma::check(
-            static_cast<rpma::status>(rpma_mr_remote_get_key(c.remote, &address, &key)));
-        const auto post = [&](ibv_wr_opcode opcode) {
-            ibv_sge sge = {reinterpret_cast<uintptr_t>(memory), SIZE, mr->lkey};
-            ibv_send_wr wr{}, *bad = nullptr;
-            wr.sg_list = &sge;
-            wr.num_sge = 1;
-            wr.opcode = opcode;
-            wr.send_flags = IBV_SEND_SIGNALED;
-            wr.wr.rdma.remote_addr = address;
-            wr.wr.rdma.rkey = key;
-            return ibv_post_send(c.conn.get_ibv_qp(), &wr, &bad) == 0
-                       ? outcome(rpma::status::ok, c)
-                       : "the post fails";
-        };
-        if (mr) {
-            session.poke(0, std::string(64, 'n'));
-            found.emplace_back("write of pages without content", post(IBV_WR_RDMA_WRITE));
-            found.emplace_back("write of pages without content, data",
-                               yes_or_no(session.peek(0, 64) == std::string(64, '\0')));
-            std::memset(memory, 'o', SIZE);
-            found.emplace_back("write of other pages", post(IBV_WR_RDMA_WRITE));
-            (void)madvise(memory, SIZE, MADV_DONTNEED); // the device must forget the old pages
-            std::memset(memory, 'p', SIZE);
-            found.emplace_back("write of replaced pages", post(IBV_WR_RDMA_WRITE));
-            found.emplace_back("write of replaced pages, data",
-                               yes_or_no(session.peek(0, 64) == std::string(64, 'p')));
-            (void)madvise(memory, SIZE, MADV_DONTNEED);
-            session.poke(0, std::string(64, 'q'));
-            found.emplace_back("read into replaced pages", post(IBV_WR_RDMA_READ));
-            found.emplace_back("read into replaced pages, data",
-                               yes_or_no(std::string(memory, 64) == std::string(64, 'q')));
-        }
-    }
-    (void)munmap(memory, SIZE);
-    session.close(c);
-    return found;
-}
-
 Results path(Session &session) {
     const json mapped = session.ask({{"do", "path"}});
     if (mapped.value("error", "") == "no path")
@@ -680,7 +614,6 @@ const std::vector<Question> &questions() {
                                               {"fork", forked},
                                               {"shared receive queue", shared_queue},
                                               {"shared channel", shared_channel},
-                                              {"on-demand paging", on_demand_paging},
                                               {"path", path}};
     return ALL;
 }

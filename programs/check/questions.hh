@@ -9,6 +9,8 @@
 
 #include <functional>
 
+constexpr int ALWAYS = RPMA_F_COMPLETION_ALWAYS, ON_ERROR = RPMA_F_COMPLETION_ON_ERROR;
+
 // The results of a question, by name.
 using Results = std::vector<std::pair<std::string, std::string>>;
 
@@ -18,7 +20,16 @@ struct Question {
     bool is_promise = false; // of librpma, otherwise devices may differ
 };
 
-// questions.cc, timing.cc, promises.cc
+// questions.cc, verbs.cc, timing.cc, promises.cc
 const std::vector<Question> &questions();
+const std::vector<Question> &verbs_questions();
 const std::vector<Question> &timings();
 const std::vector<Question> &promises();
+
+// requests.cc: the properties of sim/device/devices.tsv that posts on a connection show
+json request_attributes(Session &session);
+
+std::string yes_or_no(bool is_true);
+// The status of the completions of an operation: "ok", or the first failure.
+std::string outcome(rpma::status posted, Connection &connection, size_t count = 1,
+                    double limit = 5);

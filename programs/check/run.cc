@@ -27,6 +27,7 @@ class Check {
   private:
     void ask_device();
     void ask_cases(const std::string &name);
+    void ask_requests();
     void ask_questions(const std::vector<Question> &all);
     void take_lines(const std::string &name, const json &outcome);
     void progress(const std::string &question);
@@ -105,6 +106,19 @@ void Check::ask_cases(const std::string &name) {
     }
 }
 
+// The rest of the attributes.
+void Check::ask_requests() {
+    check_stopping();
+    progress("requests");
+    try {
+        report["attributes"].update(request_attributes(session));
+    } catch (const rpma::error &error) {
+        unfinished["requests"] = code_name(static_cast<rpma::status>(error.code().value()));
+    } catch (const Late &late) {
+        unfinished["requests"] = late.what();
+    }
+}
+
 void Check::ask_questions(const std::vector<Question> &all) {
     for (const Question &question : all) {
         json &results = question.is_promise ? promised : answers;
@@ -168,6 +182,8 @@ json Check::run() {
     ask_cases("conformance");
     ask_cases("exchange");
     ask_questions(questions());
+    ask_questions(verbs_questions());
+    ask_requests();
     ask_questions(promises());
     ask_questions(timings());
     progress("");

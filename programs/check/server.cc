@@ -7,6 +7,7 @@
 
 #include "../info/info.hh"
 #include "device.hh"
+#include "nonblocking.hh"
 #include "wire.hh"
 
 #include <algorithm>
@@ -14,7 +15,6 @@
 #include <cstdio>
 #include <cstring>
 #include <deque>
-#include <fcntl.h>
 #include <filesystem>
 #include <map>
 #include <poll.h>
@@ -80,7 +80,7 @@ Server::Server(const Options &parsed, Helper &forks)
         fail("cannot listen on {} port {}: {}", escaped(options.address), options.port,
              error.what());
     }
-    (void)fcntl(ep.get_fd(), F_SETFL, fcntl(ep.get_fd(), F_GETFL) | O_NONBLOCK);
+    make_nonblocking(ep.get_fd());
     if (!options.memory.empty())
         use_path();
     fmt::print("rpma-check serves on {} port {}\n", escaped(options.address), options.port);
@@ -93,6 +93,8 @@ void Server::use_path() {
     } catch (const std::exception &why) {
         fail("{}", why.what());
     }
+    if (mapped->kind != memory_kind::devdax && !mapped->map_sync)
+        fail("{} {}", escaped(options.memory), NOT_PERSISTENT);
     try {
         mapped_mr = rpma::mr_local(peer, mapped->base, mapped->mapped,
                                    USAGE | RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT);

@@ -11,8 +11,9 @@ Session::Session(const Options &given, Helper &forks)
     : options(given), helper(forks), peer(peer_of(given.address, RPMA_UTIL_IBV_CONTEXT_REMOTE)),
       control(peer, given.address, given.port),
       address(address_of(control.conn.get_local_addr())) {
-    // siw loses the event of the accept if a message follows at once (rpma_soft_devices(7)),
-    // and nothing shows this side that the accept has ended.
+    // siw loses the event of the accept if a message follows at once (rpma_soft_devices(7)).
+    // No condition shows this side that the accept has ended: the server must not send before
+    // the first message of the client (RFC 5044).
     for (const Clock pause; is_iwarp() && pause.wait(0.2);)
         ;
     server = ask({{"do", "hello"}}).at("device");

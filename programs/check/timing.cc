@@ -11,7 +11,6 @@
 
 namespace {
 
-constexpr int ALWAYS = RPMA_F_COMPLETION_ALWAYS;
 constexpr double TOO_LATE_S = 20, PORT_DOWN_S = 60;
 
 // Waits for one completion, and compares its time with bounds.

@@ -5,15 +5,14 @@
 
 #include "wire.hh"
 
+#include "nonblocking.hh"
+
 #include <arpa/inet.h>
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
-#include <fcntl.h>
-#include <poll.h>
-#include <unistd.h>
 
 // ---- waiting -----------------------------------------------------------------------------
 
@@ -152,10 +151,6 @@ std::string code_name(rpma::status status) {
     return status == rpma::status::ok ? "ok" : rpma_err_2str(static_cast<int>(status));
 }
 
-static void make_nonblocking(int fd) {
-    (void)fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
-}
-
 Connection::Connection(rpma::peer &device, const json &chosen)
     : settings(chosen.is_null() ? json::object() : chosen), peer(device), memory(device),
       cfg(cfg_of(chosen)) {
@@ -226,14 +221,26 @@ std::vector<ibv_wc> Connection::take_received(size_t count, double limit) {
 
 // ---- control messages --------------------------------------------------------------------
 
-static std::string refusal_of(const Greeting &other) {
-    if (!other.is_ours)
+static std::string refusal_of(const Greeting &server, bool is_of_records) {
+    if (!server.is_ours)
         return "the connection is refused: no rpma-check --server listens there";
-    if (other.protocol != PROTOCOL)
+    if (server.protocol != PROTOCOL)
         return fmt::format("the server has version {} of the protocol, this program version "
                            "{}: install the same release on both machines",
-                           other.protocol, PROTOCOL);
-    return "the server checks for another client: try again later";
+                           server.protocol, PROTOCOL);
+    if (is_of_records != (server.kind == RECORDS))
+        return fmt::format("the server was started {} --power-cut: start both sides with it, "
+                           "or both without it",
+                           is_of_records ? "without" : "with");
+    return "the server serves another client: try again later";
+}
+
+void expect_established(const rpma::conn &conn, rpma_conn_event event, const std::string &where,
+                        bool is_of_records) {
+    if (event == RPMA_CONN_REJECTED)
+        fail("{}: {}", where, refusal_of(greeting_of(conn.get_private_data()), is_of_records));
+    if (event != RPMA_CONN_ESTABLISHED)
+        fail("cannot connect to {}: the other side is {}", where, event_name(event));
 }
 
 Channel::Channel(rpma::peer &peer, const std::string &address, const std::string &port)
@@ -252,10 +259,7 @@ Channel::Channel(rpma::peer &peer, const std::string &address, const std::string
     for (const Clock clock; !(event = conn.next_event());)
         if (!clock.wait(10))
             fail("{} does not respond: is rpma-check --server running there?", where);
-    if (*event == RPMA_CONN_REJECTED)
-        fail("{}: {}", where, refusal_of(greeting_of(conn.get_private_data())));
-    if (*event != RPMA_CONN_ESTABLISHED)
-        fail("cannot connect to {}: the other side is {}", where, event_name(*event));
+    expect_established(conn, *event, where, false);
 }
 
 Channel::Channel(rpma::peer &peer, rpma::conn_req &&incoming) : memory_(peer, 2 * MESSAGE_MAX) {

@@ -78,6 +78,7 @@ struct Greeting {
     std::string kind;
 };
 Greeting greeting_of(std::span<const std::byte> data);
+constexpr char RECORDS[] = "records"; // the kind of connections of --power-cut
 inline std::span<const std::byte> as_data(const std::string &text) {
     return std::as_bytes(std::span(text.data(), text.size()));
 }
@@ -111,6 +112,10 @@ rpma::conn_cfg cfg_of(const json &settings);
 std::string event_name(rpma_conn_event event);
 std::string status_name(ibv_wc_status status);
 std::string code_name(rpma::status status);
+
+// Throws a Failure that names the cause, unless the connection is established.
+void expect_established(const rpma::conn &conn, rpma_conn_event event, const std::string &where,
+                        bool is_of_records);
 
 // ---- control messages --------------------------------------------------------------------
 

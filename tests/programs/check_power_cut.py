@@ -17,6 +17,7 @@ sys.dont_write_bytecode = True
 
 import harness
 from harness import expect, expect_one_line, run, test
+from small_disk import has_small_disk, on_small_disk
 
 CHECK, OTHER, SIM = (os.path.abspath(path) for path in sys.argv[1:4])
 FOUND, MISSING, NOT_RUN = range(3)
@@ -27,13 +28,13 @@ LATER = "host2:ibv_post_send:6000 "  # after several passes over the rings
 STARTED = f"{CHECK} --power-cut {LEDGER} 10.77.0.1 & while ! [ -s {LEDGER} ]; do sleep 0.02; done; "
 
 
-def cut(*client, options=(), fault=LATER + "power-off host1", fresh=True, server=CHECK, **keywords):
+def cut(*client, options=(), fault=LATER + "power-off host1", fresh=True, server=CHECK, wrapper=(), **keywords):
     """Runs a server whose power is cut, and a client. Returns the run."""
     if fresh:
         pathlib.Path(LEDGER).unlink(missing_ok=True)
         pathlib.Path(MEMORY).write_bytes(bytes(SIZE))
     fault = ["--fault", fault] if fault else ["--until", "host2"]
-    return run(SIM, "--pmem", MEMORY, *fault, *options, server, "--server", "--power-cut", MEMORY, "10.77.0.1",
+    return run(*wrapper, SIM, "--pmem", MEMORY, *fault, *options, server, "--server", "--power-cut", MEMORY, "10.77.0.1",
                "::", *(client or (CHECK, "--power-cut", LEDGER, "10.77.0.1")), timeout=60, **keywords)
 
 
@@ -108,6 +109,10 @@ def full_disk():
     expect(verify(FOUND)[2], 0, "missing")
     done = cut("sh", "-c", f"trap '' XFSZ; ulimit -f 0; exec {CHECK} --power-cut {LEDGER} 10.77.0.1", fault=None)
     expect((done.returncode, f"cannot write {LEDGER}" in done.stderr, os.path.exists(LEDGER)), (NOT_RUN, True, False), f"{done}")
+    for before, files in (("true", "ledger "), ("head -c 4096 /dev/zero >other", "other ")) if has_small_disk() else ():
+        done = cut(CHECK, "--power-cut", "ledger", "10.77.0.1", fault=None, wrapper=on_small_disk("4k", before))
+        expect(done.stdout.endswith(f"status {NOT_RUN}, files: {files}\n"), True, f"{before}: {done}")
+        expect("cannot write ledger: No space left on device" in done.stderr, True, f"{before}: {done.stderr}")
 
 
 @test("a server that is killed, or silent, ends the client, which lists its records")
@@ -124,8 +129,8 @@ def other_side():
     done = cut(OTHER, "--power-cut", LEDGER, "10.77.0.1", fault=None)
     for line in ("the server has version 1 of the protocol, this program version 999", "a client has version 999 of the protocol"):
         expect(done.stderr.count(line), 1, f"{done}")
-    for server, client, line in ((("--power-cut", MEMORY), (), "the server checks for another client"),
-                                 ((), ("--power-cut", LEDGER), "no rpma-check --server --power-cut is free there")):
+    for server, client, line in ((("--power-cut", MEMORY), (), "the server was started with --power-cut: start both sides"),
+                                 ((), ("--power-cut", LEDGER), "the server was started without --power-cut: start both sides")):
         done = run(SIM, "--pmem", MEMORY, "--until", "host2", CHECK, "--server", *server, "10.77.0.1", "::", CHECK, *client,
                    "10.77.0.1", timeout=60)
         expect((done.returncode, len(done.stderr.splitlines()), line in done.stderr), (NOT_RUN, 1, True), f"{done}")
@@ -137,7 +142,7 @@ def second_client():
     second = f"{CHECK} --power-cut {LEDGER}-2 10.77.0.1; echo second $?; sleep 0.5; kill -TERM $!; wait"
     done = cut("sh", "-c", STARTED + second, fault=None)
     expect((f"second {NOT_RUN}\n" in done.stdout, "interrupted\n" in done.stdout), (True, True), f"{done}")
-    expect("is free there" in done.stderr, True, f"{done}")
+    expect("the server serves another client" in done.stderr, True, f"{done}")
     expect((os.path.exists(LEDGER + "-2"), verify(FOUND)[2]), (False, 0), "the file of the second client, missing records")
 
 

@@ -24,12 +24,14 @@ sys.dont_write_bytecode = True
 import harness
 import reports
 from harness import check_help, completed, expect, expect_one_line, run, test
+from small_disk import has_small_disk, on_small_disk
 
 RDMA_SIM, RPMA_CHECK, OTHER_PROTOCOL, SOURCE, *PART = sys.argv[1:]
 ADDRESS = "10.77.0.1"
 DEVICES = {"devices": reports.simulated(), "quick": []}.get("".join(PART), ["siw", "mlx5"])
 PAIRS = [(name, name) for name in DEVICES] + [("rxe", "bnxt_re")]
 LIMIT = 120  # seconds of a check
+USER = ("setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups") if os.getuid() == 0 else ()
 # Mistakes of a profile of mlx5, and a question that shows each of them.
 PLANTED = {
     "has_srq": (False, "has_srq"),
@@ -45,9 +47,11 @@ PLANTED = {
     "has_qp_ex": (False, "has_qp_ex"),
     "overrun_is_fatal": (False, "send CQ overrun: next"),
     "has_windows": (False, "has_windows"),
+    "receives_in_reset": (True, "receives_in_reset"),
+    "sge_error": ("EINVAL", "sge_error"),
 }
 TOGETHER = "has_windows has_resize_cq max_inline attr.atomic_cap has_qp_ex overrun_is_fatal checks_read_access " \
-           "source_error receive_error errors_are_solicited full_queue_error".split()
+           "source_error receive_error errors_are_solicited full_queue_error receives_in_reset sge_error".split()
 
 
 def pair(device, of_server, client, *options):
@@ -83,15 +87,17 @@ def expect_no_difference(done, report, what):
 
 def expect_no_private_data(report):
     text = json.dumps(report)
-    for word in (socket.gethostname(), "host1", "host2", "10.77.", "fd77", "sim0", *ibv_names()):
+    for word in (socket.gethostname(), "host1", "host2", "fd77", "sim0", *ibv_names()):
         expect(re.search(rf"\b{re.escape(word)}\b", text), None, f"{word} in the report")
+    expect(re.findall(r"10\.77\.|fe80|(?:[0-9a-f]{2,4}:){3,}", text), [], "addresses, GIDs and GUIDs in the report")
 
 
 @functools.cache
 def ibv_names():
-    """The name and the GUID of the simulated device."""
+    """The name and the GUIDs of the simulated device, with and without colons."""
     shown = run(RDMA_SIM, "ibv_devinfo").stdout
-    return re.findall(r"(?:hca_id|node_guid):\s+(\S+)", shown)
+    found = re.findall(r"(?:hca_id|node_guid|sys_image_guid):\s+(\S+)", shown)
+    return [*found, *(name.replace(":", "") for name in found)]
 
 
 @test("no simulated device differs from the expected results, nor does the replay of its report")
@@ -123,6 +129,8 @@ def planted():
     expect(found["read, remote access: completion"]["severity"], "data at risk", "severity")
     expect(found["has_qp_ex"]["severity"], "the library works around it", "severity")
     expect(found["has_windows"]["severity"], "page is wrong", "severity")
+    for key in ("receives_in_reset", "sge_error"):  # results that the driver of rdma-core has recorded
+        expect(found[key]["source"].startswith("run "), True, f"source of {found[key]}")
     reports.validator().validate(report)
 
 
@@ -169,6 +177,13 @@ def unwritable():
         path = os.path.join(folder, "report.json")
         for wrong in (os.path.join(folder, "no", "report.json"), folder, path):  # there is no server
             expect_one_line(run(RDMA_SIM, RPMA_CHECK, "--report", wrong, ADDRESS), 2, wrong)
+        closed = os.path.join(folder, "closed")
+        os.mkdir(closed, 0o555)
+        os.chmod(folder, 0o755)
+        done = run(*USER, RDMA_SIM, RPMA_CHECK, "--report", os.path.join(closed, "report.json"), ADDRESS)
+        expect_one_line(done, 2, closed)
+        expect("Permission denied" in done.stderr, True, done.stderr)
+        os.rmdir(closed)
         pathlib.Path(path).write_text("old", encoding="utf-8")
         cases = (((*limited, RPMA_CHECK, "--report", path, ADDRESS), "cannot write"),
                  ((RPMA_CHECK, "--report", "/dev/full", ADDRESS), "cannot write /dev/full: No space left"),
@@ -177,6 +192,21 @@ def unwritable():
             for (command, words), done in zip(cases, pool.map(lambda case: pair("siw", "siw", case[0]), cases)):
                 expect_end(done, words, f"{command}")
         expect((os.listdir(folder), pathlib.Path(path).read_text(encoding="utf-8")), (["report.json"], "old"), "files")
+    if has_small_disk():
+        done = run(*on_small_disk("8k", "true"), RDMA_SIM, "--device", "siw", "--hosts", "2", RPMA_CHECK, "--once", "--server", ADDRESS,
+                   "::", RPMA_CHECK, "--report", "report.json", ADDRESS, timeout=LIMIT)
+        expect(done.stdout.endswith("status 2, files: \n"), True, f"a small disk: {done}")
+        expect("rpma-check: cannot write report.json: No space left on device\n" in done.stderr, True, f"a small disk: {done}")
+
+
+def processes_of(mark):
+    """The command lines of the processes whose environment has MARK."""
+    found = []
+    for process in pathlib.Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if f"MARK={mark}".encode() in (process / "environ").read_bytes().split(b"\0"):
+                found.append((process / "cmdline").read_text(encoding="utf-8", errors="replace"))
+    return found
 
 
 @test("an interrupted check and a reader that ends leave no file and no process")
@@ -186,8 +216,19 @@ def interrupted():
             # The signal arrives when the check has opened its file.
             script = (f"env --default-signal {RPMA_CHECK} --report {folder}/report.json {ADDRESS} & "
                       f"until [ \"$(ls {folder})\" ]; do sleep 0.01; done; sleep 0.2; kill -{number.value} $!; wait $!")
+            os.environ["MARK"] = folder
             expect_end(pair("mlx5", "mlx5", ("sh", "-c", script)), "interrupted", number.name)
-            expect(os.listdir(folder), [], f"files after {number.name}")
+            expect((os.listdir(folder), processes_of(folder)), ([], []), f"files and processes after {number.name}")
+    for number in (signal.SIGINT, signal.SIGTERM):
+        with tempfile.TemporaryDirectory() as folder:
+            # The same for the server, in the middle of the check.
+            server = (f"env --default-signal {RPMA_CHECK} --server {ADDRESS} & until [ \"$(ls {folder})\" ]; do sleep 0.01; done; "
+                      f"sleep 0.2; kill -{number.value} $!; wait $!; echo server $?")
+            done = run(RDMA_SIM, "--hosts", "2", "--device", "mlx5", "--until", "host2", "sh", "-c", server, "::",
+                       RPMA_CHECK, "--report", f"{folder}/report.json", ADDRESS, env=os.environ | {"MARK": folder}, timeout=LIMIT)
+            expect_end(done, "", f"{number.name} of the server")
+            expect("server 0\n" in done.stdout, True, f"the server after {number.name}: {done}")
+            expect((os.listdir(folder), processes_of(folder)), ([], []), f"files and processes after {number.name}")
     script = f"{RPMA_CHECK} {ADDRESS} | true; exit ${{PIPESTATUS[0]}}"
     expect_end(pair("siw", "siw", ("bash", "-c", script)), "cannot write to the standard output", "SIGPIPE")
 
@@ -256,22 +297,24 @@ def memory():
 
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         list(pool.map(check, ("mlx5", "rxe"), ("device", "fs")))
-    expect_one_line(run(RDMA_SIM, RPMA_CHECK, "--server", "--memory", "/none/memory", ADDRESS), 2, "no such file")
+    for path, words in (("/none/memory", "the file does not exist"), (RPMA_CHECK, "is not persistent memory"), (__file__, "is not persistent memory")):
+        done = run(RDMA_SIM, RPMA_CHECK, "--server", "--memory", path, ADDRESS)
+        expect_one_line(done, 2, path)
+        expect(words in done.stderr, True, done.stderr)
 
 
 @test("rpma-check runs in containers")
 def containers():
     """An unprivileged user, whose programs have namespaces of their own, if this machine permits it."""
-    user = ("setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups") if os.getuid() == 0 else ()
     container = ("unshare", "--user", "--map-root-user", "--mount", "--pid", "--fork", "--mount-proc", "--ipc",
                  "--uts")
-    if run(*user, *container, "true").returncode != 0:
+    if run(*USER, *container, "true").returncode != 0:
         print("# this machine permits a user no namespaces: without them")
         container = ()
     fabric, server, client = ((RDMA_SIM, "--device", "siw"), (RPMA_CHECK, "--once", "--server", ADDRESS), (RPMA_CHECK, ADDRESS))
     # The fabric and both programs in one container, and each program in a container of its own.
-    words = ((*user, *container, *fabric, *server, "::", *client),
-             (*user, *fabric, *container, *server, "::", *container, *client))
+    words = ((*USER, *container, *fabric, *server, "::", *client),
+             (*USER, *fabric, *container, *server, "::", *container, *client))
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         for done in pool.map(lambda each: run(*each, timeout=LIMIT, env=os.environ | {"HOME": "/nonexistent"}), words):
             expect((done.returncode, "results, 0 differences" in done.stdout), (0, True), f"{done.args}: {done.stdout}{done.stderr}")
