@@ -29,6 +29,7 @@ int connection = -1;
 bool has_memory_thread;
 uint32_t session; // of this process, or of the parent whose objects it inherited
 rdma_sim_handler *handler;
+uint64_t (*place_of_thread)();
 const volatile uint64_t probe = Hello::PROBE;
 
 // Disables cancellation: a cancelled thread would keep the lock.
@@ -272,8 +273,13 @@ int rdma_sim_call(rdma_sim_message *message) {
 void rdma_sim_polls(const Ring *) {}
 void rdma_sim_polled(const ibv_wc *, int) {}
 
-void rdma_sim_set_handler(rdma_sim_handler *new_handler) {
+void rdma_sim_set_handler(rdma_sim_handler *new_handler, uint64_t (*place)()) {
     handler = new_handler;
+    place_of_thread = place;
+}
+
+uint64_t rdma_sim_place() {
+    return place_of_thread ? place_of_thread() : 0;
 }
 
 int rdma_sim_take_event(int fd, uint32_t channel, TakeEvent::Reply *event, void *data,

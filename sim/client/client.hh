@@ -39,12 +39,19 @@ void rdma_sim_polls(const struct sim::Ring *ring);
 void rdma_sim_polled(const struct ibv_wc *wc, int count);
 
 // A function of the same process that executes requests, instead of a connection. It returns an
-// error number.
+// error number. `place` returns the number of its fabric, which never repeats, and in the last
+// 8 bits the host of the calling thread.
 typedef int rdma_sim_handler(struct rdma_sim_message *message);
-void rdma_sim_set_handler(rdma_sim_handler *handler);
+void rdma_sim_set_handler(rdma_sim_handler *handler, uint64_t (*place)(void));
+// Devices of one place are not those of another one. 0: the process is on one host.
+uint64_t rdma_sim_place(void);
 }
 
 namespace sim {
+
+inline bool is_same_fabric(uint64_t place, uint64_t other) {
+    return place >> 8 == other >> 8;
+}
 
 template <class T> int call(const T &request, typename T::Reply &reply, int *fd = nullptr) {
     rdma_sim_message message{&request, sizeof(request), nullptr, 0,

@@ -25,6 +25,7 @@ namespace sim {
 
 struct CmDevice {
     ibv_device *device;
+    uint64_t place;
     ibv_context *verbs; // NULL until it is opened
     ibv_pd *pd;         // for IDs whose program passes no PD
     ibv_xrcd *xrcd;     // for IDs of XRC; NULL until one needs it

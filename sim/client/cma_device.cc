@@ -15,16 +15,37 @@ namespace sim {
 
 namespace {
 
-const unsigned MAX_DEVICES = 64;
+const unsigned MAX_DEVICES = 1024;
 CmDevice devices[MAX_DEVICES];
 unsigned device_count;
 pthread_mutex_t devices_mutex = PTHREAD_MUTEX_INITIALIZER;
 
+bool is_here(const CmDevice &device) {
+    return device.place == rdma_sim_place();
+}
+
 bool is_known(const ibv_device *device) {
     for (unsigned i = 0; i < device_count; i++)
-        if (devices[i].device == device)
+        if (devices[i].device == device && is_here(devices[i]))
             return true;
     return false;
+}
+
+// Adds the device, or replaces one of a fabric that has ended.
+void add_device(ibv_device *device) {
+    const uint64_t place = rdma_sim_place();
+    unsigned at = 0;
+    while (at < device_count && is_same_fabric(devices[at].place, place))
+        at++;
+    if (at == MAX_DEVICES)
+        return;
+    if (at == device_count)
+        device_count++;
+    else if (devices[at].verbs)
+        ibv_close_device(devices[at].verbs);
+    devices[at] = {};
+    devices[at].device = device;
+    devices[at].place = place;
 }
 
 // Adds the devices that are new: rdma-core, librdmacm/cma.c, ucma_sync_devices_list().
@@ -33,20 +54,23 @@ int find_devices() {
     ibv_device **const list = ibv_get_device_list(&count);
     if (!list)
         return fail(ENODEV);
-    for (int i = 0; i < count && device_count < MAX_DEVICES; i++)
+    for (int i = 0; i < count; i++)
         if (!is_known(list[i]))
-            devices[device_count++].device = list[i];
+            add_device(list[i]);
     ibv_free_device_list(list); // keeps the devices
     return count > 0 ? 0 : fail(ENODEV);
 }
 
 int load_devices() {
-    return device_count > 0 ? 0 : find_devices();
+    for (unsigned i = 0; i < device_count; i++)
+        if (is_here(devices[i]))
+            return 0;
+    return find_devices();
 }
 
 CmDevice *find_device(uint64_t guid) {
     for (unsigned i = 0; i < device_count; i++)
-        if (ibv_get_device_guid(devices[i].device) == guid)
+        if (is_here(devices[i]) && ibv_get_device_guid(devices[i].device) == guid)
             return &devices[i];
     return nullptr;
 }
@@ -146,13 +170,15 @@ ibv_context **rdma_get_devices(int *num_devices) {
     if (load_devices())
         return nullptr;
     for (unsigned i = 0; i < device_count; i++)
-        if (open_device(&devices[i]))
+        if (is_here(devices[i]) && open_device(&devices[i]))
             return nullptr;
     list = static_cast<ibv_context **>(calloc(device_count + 1, sizeof(*list)));
+    int count = 0;
     for (unsigned i = 0; list && i < device_count; i++)
-        list[i] = devices[i].verbs;
-    if (num_devices && list)
-        *num_devices = static_cast<int>(device_count);
+        if (is_here(devices[i]))
+            list[count++] = devices[i].verbs;
+    if (num_devices)
+        *num_devices = count;
     return list;
 }
 

@@ -16,18 +16,44 @@ using namespace sim;
 
 namespace {
 
-constexpr uint32_t MAX_DEVICES = 16;
-ShimDevice devices[MAX_DEVICES]; // never moved or freed: contexts point to them
+constexpr uint32_t MAX_DEVICES = 16; // of a host
+struct Slot {
+    ShimDevice device;
+    uint64_t place;
+    uint32_t index;
+} slots[1024]; // never moved or freed: contexts point to them
 pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
+// Returns the slot of a device of this place, or one of an earlier fabric; NULL: there is none.
+ShimDevice *slot_of(uint32_t index) {
+    const uint64_t place = rdma_sim_place();
+    Slot *found = nullptr;
+    for (Slot &each : slots) {
+        if (each.place == place && each.index == index && each.device.device.name[0] != '\0')
+            return &each.device;
+        if (!found &&
+            (each.device.device.name[0] == '\0' || !is_same_fabric(each.place, place)))
+            found = &each;
+    }
+    if (!found)
+        return nullptr;
+    found->place = place;
+    found->index = index;
+    return &found->device;
+}
+
 // Returns an error number.
-int describe(uint32_t index) {
-    ShimDevice &made = devices[index];
+int describe(uint32_t index, ibv_device *&device) {
     DeviceInfo request;
     request.index = index;
     DeviceInfo::Reply info;
     if (const int error = call(request, info))
         return error;
+    ShimDevice *const slot = slot_of(index);
+    if (!slot)
+        return ENOMEM;
+    ShimDevice &made = *slot;
+    device = &made.device;
     made.info = info;
     made.device.node_type = (ibv_node_type)(int)info.node_type;
     made.device.transport_type = (ibv_transport_type)(int)info.transport_type;
@@ -108,9 +134,9 @@ ibv_device **ibv_get_device_list(int *num_devices) {
         static_cast<ibv_device **>(calloc(MAX_DEVICES + 1, sizeof(ibv_device *)));
     int count = 0, error = list ? 0 : ENOMEM;
     for (uint32_t i = 0; !error && i < MAX_DEVICES; i++) {
-        error = describe(i);
+        error = describe(i, list[count]);
         if (!error)
-            list[count++] = &devices[i].device;
+            count++;
         else if (error == ENODEV) // removed, or after the last one
             error = 0;
     }

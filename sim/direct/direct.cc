@@ -8,22 +8,31 @@
 namespace sim {
 
 static Direct *current;
-static thread_local unsigned current_host = 1;
+static uint64_t fabrics;
+static thread_local struct {
+    uint64_t fabric;
+    unsigned host;
+} chosen;
 
 Direct::Direct(const Options &options, Persistence *persistence)
-    : fabric_(environment_, options),
+    : number_(++fabrics), fabric_(environment_, options),
       memory_(std::make_shared<ProcessMemory>(getpid(), persistence)) {
     current = this;
-    rdma_sim_set_handler([](rdma_sim_message *message) { return current->call(*message); });
+    rdma_sim_set_handler([](rdma_sim_message *message) { return current->call(*message); },
+                         [] { return current->number_ << 8 | current->host(); });
 }
 
 Direct::~Direct() {
-    rdma_sim_set_handler(nullptr);
+    rdma_sim_set_handler(nullptr, nullptr);
     current = nullptr;
 }
 
 void Direct::use_host(unsigned host) {
-    current_host = host;
+    chosen = {number_, host};
+}
+
+unsigned Direct::host() const {
+    return chosen.fabric == number_ ? chosen.host : 1;
 }
 
 void Direct::advance(uint64_t nanoseconds) {
@@ -33,11 +42,12 @@ void Direct::advance(uint64_t nanoseconds) {
 
 int Direct::call(rdma_sim_message &message) {
     const std::lock_guard held(lock_);
-    Caller &caller = callers_[current_host];
+    const unsigned host = this->host();
+    Caller &caller = callers_[host];
     if (!caller.session) {
         caller.program = memory_;
         Hello hello{};
-        hello.host = current_host;
+        hello.host = host;
         Reply greeting;
         if (const int error = fabric_.call(caller, &hello, sizeof(hello), greeting))
             return error;

@@ -19,13 +19,16 @@ class Direct {
     ~Direct();
     Direct(const Direct &) = delete;
     Direct &operator=(const Direct &) = delete;
-    void use_host(unsigned host); // on which the next calls of this thread run
+    void use_host(unsigned host); // on which the next calls of this thread run; host 1 before
     void advance(uint64_t nanoseconds);
     Fabric &fabric() { return fabric_; }
+    std::mutex &lock() { return lock_; } // each call holds it
     int call(rdma_sim_message &message);
 
   private:
+    unsigned host() const; // of this thread
     std::mutex lock_;
+    const uint64_t number_; // of the fabrics of the process
     SharedEnvironment environment_;
     Fabric fabric_;
     std::map<unsigned, Caller> callers_; // by host

@@ -69,6 +69,7 @@ struct FaultKind {
     int error = 0; // the default of the last argument, an error number; 0: it has none
     bool starts_programs = false;
     bool is_only_explored = false; // a plain run cannot have it
+    bool needs_programs = false;   // the fabric in the process of a test cannot have it
     // explore: the faults that a schedule may choose, separated by ';', in the syntax of
     // --fault. LINK, WAY, HOST, PROGRAM, PMEM (a host with a file of --pmem), CREATING (a
     // call) and EVENT are replaced by all that there are. Empty: explore has other means.

@@ -76,7 +76,7 @@ def check_files(installed):
              for path in directory.rglob("*") if path.is_symlink() or path.is_file()}
     besides = [installed.prefix / name for name in (
         "share/man", "share/doc", "share/librpma", "share/rpma-tools", "share/bash-completion/completions")]
-    besides.append(installed.libdir / "rdma-sim")
+    besides += [installed.libdir / "rdma-sim", installed.libdir / "pkgconfig/rdma-sim.pc", installed.includedir / "rdma-sim.h"]
     outside = {path for path in found if not any(map(path.is_relative_to, besides))
                and not path.match("bin/rpma-*") and path.name != "rdma-sim" and path.parent.name != "rpma"}
     common.expect_same(outside, wanted, "unexpected file", "missing file")

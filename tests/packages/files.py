@@ -25,6 +25,7 @@ import debian
 
 # The newest entry of each changelog.
 NEWEST = {common.ROOT / "debian" / "changelog": r"\Alibrpma \(([^)-]+)-[^)]+\) ",
+          common.ROOT / "sim" / "debian" / "changelog": r"\Ardma-sim \(([^)-]+)-[^)]+\) ",
           common.ROOT / "packaging" / "rpm" / "librpma.spec": r"^%changelog\n\*.* - ([0-9.]+)-\d+$"}
 # Places that repeat the version: the files, and the text before and after it. The header and its
 # page have three numbers.
@@ -110,6 +111,27 @@ def check_changelogs():
     return f"the newest entries of the changelogs and meson.build agree on {version}"
 
 
+def stanzas(path):
+    """{name: stanza} of the binary packages in a control file."""
+    found = [part for part in path.read_text(encoding="utf-8").strip().split("\n\n") if part.startswith("Package: ")]
+    return {part.splitlines()[0].removeprefix("Package: "): part for part in found}
+
+
+def check_rdma_sim():
+    """debian/ makes the packages of sim/debian/ too: with the same stanzas and files, and one address."""
+    own, ours = (stanzas(common.ROOT / folder / "control") for folder in ("sim/debian", "debian"))
+    faults = [f"debian/control and sim/debian/control differ in {name}" for name in own if ours.get(name) != own[name]]
+    faults += [f"debian/{name}.install is no link to sim/debian/{name}.install" for name in own
+               if (common.ROOT / "debian" / f"{name}.install").resolve() != common.ROOT / "sim/debian" / f"{name}.install"]
+    mail = re.search(r"^mail (.+)$", (common.ROOT / "sim/contact").read_text(encoding="utf-8"), re.M)[1]
+    for name in ("control", "changelog", "copyright"):
+        found = set(re.findall(r"<(\S+@\S+)>", (common.ROOT / "sim/debian" / name).read_text(encoding="utf-8")))
+        faults += [f"sim/debian/{name} has {sorted(found)}, and sim/contact {mail}"] * (found != {mail})
+    if faults:
+        raise common.Fault(common.summary_of(faults))
+    return f"debian/ and sim/debian/ make the same packages {' and '.join(own)}"
+
+
 def contacts():
     """{name: address} of the file contact."""
     text = (common.ROOT / "contact").read_text(encoding="utf-8")
@@ -159,7 +181,7 @@ def write():
 
 
 def main():
-    checks = {"debian": [check_debian], "version": [check_changelogs, check_places]}
+    checks = {"debian": [check_debian], "version": [check_changelogs, check_places, check_rdma_sim]}
     if sys.argv[1:] == ["write"]:
         write()
     elif sys.argv[1:] == ["symbols"]:

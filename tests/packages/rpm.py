@@ -5,7 +5,7 @@
 """Checks what RPM packages require and provide, and builds programs with them. rpmbuild compares their files with the
 spec.
 
-usage: rpm.py DIRECTORY    with librpma, librpma-devel, librpma-doc, rdma-sim and rpma-tools, as tools/package rpm builds them
+usage: rpm.py DIRECTORY    with librpma, librpma-devel, librpma-doc, rdma-sim, rdma-sim-devel and rpma-tools, as tools/package rpm builds them
 """
 
 import os
@@ -22,7 +22,7 @@ import install
 import library
 
 LIBDIR = "/usr/lib64"
-NAMES = ["librpma", "librpma-devel", "librpma-doc", "rdma-sim", "rpma-tools"]
+NAMES = ["librpma", "librpma-devel", "librpma-doc", "rdma-sim", "rdma-sim-devel", "rpma-tools"]
 VERSION = common.project_version()
 PROVIDED = {"librpma": f"{common.SONAME}(LIBRPMA_1.4)(64bit)", "librpma-devel": f"pkgconfig(librpma) = {VERSION}"}
 NEEDED = {"librpma": "libibverbs.so.1()(64bit)", "librpma-devel": f"librpma(x86-64) = {VERSION}-1",

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rdma-sim developers */
+
+/* rdma-sim.h -- the simulated fabric in the process of a test: rdma-sim-test(7)
+ *
+ * Link with the flags of "pkg-config --libs rdma-sim": libibverbs.so.1 and librdmacm.so.1 are
+ * then those of rdma-sim. There is one fabric in a process. Its time is virtual: it is 0 at the
+ * start and advances only by rdma_sim_advance(), so the same calls have the same results.
+ *
+ * Errors: each function returns 0, or an error number of errno.h, and then it has changed
+ * nothing. errno is unchanged.
+ * Ownership: each function copies its arguments. The objects of libibverbs and librdmacm belong
+ * to their host, and end with the fabric.
+ * Threads: rdma_sim_use_host() and rdma_sim_error() are of the calling thread. Any thread may
+ * call rdma_sim_advance() and rdma_sim_fault() at any time. No other thread may use the fabric
+ * while one starts or ends it. A child of fork() must not use it.
+ */
+
+#ifndef RDMA_SIM_H
+#define RDMA_SIM_H 1
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A member that is 0 has its default. */
+struct rdma_sim_options {
+    unsigned hosts;     /* their number, 1 to 254; default: 2. host N has 10.77.0.N, fd77::N */
+    const char *device; /* of each host: a name of "rdma-sim --device help"; default: rxe */
+    uint64_t seed;      /* of random choices; default: 1 */
+    const char *strong; /* weaknesses to turn off, as of "rdma-sim --strong"; default: none */
+};
+
+/* Starts a fabric; NULL is all defaults. The calling thread is on host 1.
+ *   EBUSY    a fabric exists already
+ *   EINVAL   the number of hosts is above 254, or there is no such weakness
+ *   ENODEV   there is no such device
+ *   ENOTSUP  the device does not have the weakness
+ *   EIO      the system refuses a descriptor or memory: see rdma_sim_error() */
+int rdma_sim_start(const struct rdma_sim_options *options);
+
+/* Ends the fabric with all objects of its hosts. The program must have closed its devices,
+ * connections and channels before: their memory is not freed, and their calls fail later.
+ *   ENOENT   there is no fabric */
+int rdma_sim_end(void);
+
+/* Selects the host of the next calls of this thread, 1 to `hosts`. An object can be used only
+ * on the host that created it.
+ *   ENOENT   there is no fabric
+ *   ERANGE   there is no such host */
+int rdma_sim_use_host(unsigned host);
+
+/* Lets time pass: messages with a delay arrive, time limits end, and faults occur that are
+ * due. Without a delay or a fault, each request is executed in the call that posts it.
+ *   ENOENT   there is no fabric
+ *   ERANGE   the time would exceed 2^64 - 1 nanoseconds */
+int rdma_sim_advance(uint64_t nanoseconds);
+
+/* Adds a fault in the syntax of --fault of rdma-sim(1), such as "5ms cut host1 host2 for 1s" or
+ * "host2:ibv_reg_mr:3 fail ENOMEM". A time counts from this call. Without a time and a call, as
+ * in "cut host1 host2", it occurs at once.
+ *   ENOENT   there is no fabric
+ *   EINVAL   the text is not a fault
+ *   ERANGE   there is no such host
+ *   ENOTSUP  the device cannot have it, or it needs what only rdma-sim has: programs (kill,
+ *            freeze, thaw, power-off, power-on, "after HOST") or their clocks (clock-ahead) */
+int rdma_sim_fault(const char *fault);
+
+/* Returns one line about the last failure of a function above in this thread, or "". The text
+ * is valid until the next call of one of them in this thread. */
+const char *rdma_sim_error(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the rdma-sim developers
+
+// test.cc -- the functions of rdma-sim.h
+
+#include "rdma-sim.h"
+
+#include "../model/faults.hh"
+#include "direct.hh"
+
+#include <cerrno>
+#include <list>
+#include <memory>
+
+namespace {
+
+using namespace sim;
+
+thread_local std::string message;
+
+struct Refusal {
+    int error;
+    std::string why;
+};
+
+// The fabric, and its faults. refuse_impossible() precedes the effects on programs.
+class TestFabric : Machines {
+  public:
+    explicit TestFabric(const Options &options);
+    ~TestFabric() override { direct_.fabric().set_before_call(nullptr); }
+    TestFabric(const TestFabric &) = delete;
+    TestFabric &operator=(const TestFabric &) = delete;
+    void use_host(unsigned host);
+    void advance(uint64_t nanoseconds);
+    void add_fault(const char *text);
+
+  private:
+    sim::Fabric &fabric() override { return direct_.fabric(); }
+    void kill(const Fault &) override {}
+    void start(const Fault &) override {}
+    void suspend(const Fault &, bool) override {}
+    void power_off(const Fault &) override {}
+    void set_clock(unsigned, uint64_t) override {}
+    void check_host(unsigned host);
+    void refuse_impossible(const Fault &fault);
+    void occur(const Fault &fault);
+    void schedule(const Fault &fault);
+
+    Direct direct_;
+    std::list<Fault> faults_; // timers refer to them
+    CallFaults call_faults_;
+};
+
+std::unique_ptr<TestFabric> current;
+
+TestFabric::TestFabric(const Options &options) : direct_(options) {
+    fabric().set_before_call([this](const Caller &caller, std::span<const std::byte> request) {
+        for (const Fault *const fault : call_faults_.take(fabric(), caller, request))
+            schedule(*fault);
+        return true;
+    });
+}
+
+void TestFabric::check_host(unsigned host) {
+    const size_t hosts = fabric().hosts().size();
+    if (host == 0 || host > hosts)
+        throw Refusal{ERANGE, "there is no host" + std::to_string(host) + ", only " +
+                                  std::to_string(hosts) + " hosts"};
+}
+
+void TestFabric::use_host(unsigned host) {
+    check_host(host);
+    direct_.use_host(host);
+}
+
+void TestFabric::advance(uint64_t nanoseconds) {
+    const std::lock_guard held(direct_.lock());
+    if (nanoseconds > UINT64_MAX - fabric().now())
+        throw Refusal{ERANGE, "the time is limited to 2^64 - 1 nanoseconds"};
+    fabric().advance(fabric().now() + nanoseconds);
+}
+
+void TestFabric::refuse_impossible(const Fault &fault) {
+    const std::string text = "'" + fault.text + "': ";
+    if (fault.kind->needs_programs || fault.after != 0)
+        throw Refusal{ENOTSUP, text + "only rdma-sim has this fault: it is one of programs"};
+    if (fault.caller != 0)
+        check_host(fault.caller);
+    for (const unsigned host : fault.hosts) {
+        check_host(host);
+        const sim_profile &profile = *fabric().options().profile;
+        if (!is_possible(profile, fault))
+            throw Refusal{ENOTSUP,
+                          text + "the device " + profile.name + " cannot have this fault"};
+    }
+}
+
+void TestFabric::occur(const Fault &fault) {
+    apply(*this, fault);
+    if (fault.lasts != 0)
+        fabric().at(fabric().now() + fault.lasts, [this, &fault] { end(*this, fault); });
+}
+
+void TestFabric::schedule(const Fault &fault) {
+    if (fault.time == 0)
+        occur(fault);
+    else
+        fabric().at(fabric().now() + fault.time, [this, &fault] { occur(fault); });
+}
+
+void TestFabric::add_fault(const char *text) {
+    const std::string_view words = text;
+    const bool is_action = find_fault(words.substr(0, words.find(' '))) != nullptr;
+    const std::lock_guard held(direct_.lock());
+    try {
+        const Fault fault = is_action ? read_action(text) : read_fault(text);
+        refuse_impossible(fault);
+        faults_.push_back(fault);
+    } catch (const BadFault &bad) {
+        throw Refusal{EINVAL, "'" + std::string(text) + "': " + bad.why};
+    }
+    if (faults_.back().call)
+        call_faults_.add(faults_.back());
+    else
+        schedule(faults_.back());
+}
+
+void turn_off(Options &options, const std::string &name) {
+    const WeaknessKind *const kind = find_weakness(name);
+    if (name == "all")
+        options.strong.set();
+    else if (!kind)
+        throw Refusal{EINVAL, "there is no weakness '" + name + "'"};
+    else if (!kind->is_of_device(*options.profile))
+        throw Refusal{ENOTSUP, std::string("the device ") + options.profile->name +
+                                   " does not have the weakness " + name};
+    else
+        options.strong.set(static_cast<size_t>(kind - weakness_kinds().data()));
+}
+
+void start(const rdma_sim_options *given) {
+    static const rdma_sim_options DEFAULTS{};
+    const rdma_sim_options &wanted = given ? *given : DEFAULTS;
+    if (current)
+        throw Refusal{EBUSY, "a fabric exists already"};
+    Options options;
+    const char *const device = wanted.device ? wanted.device : "rxe";
+    options.hosts = wanted.hosts ? wanted.hosts : 2;
+    options.seed = wanted.seed ? wanted.seed : 1;
+    options.profile = sim_find_profile(device);
+    if (options.hosts > MAX_HOSTS)
+        throw Refusal{EINVAL, "at most " + std::to_string(MAX_HOSTS) + " hosts"};
+    if (!options.profile)
+        throw Refusal{ENODEV, std::string("there is no device '") + device + "'"};
+    for (std::string_view names = wanted.strong ? wanted.strong : ""; !names.empty();) {
+        const size_t end = names.find(',');
+        turn_off(options, std::string(names.substr(0, end)));
+        names.remove_prefix(end == names.npos ? names.size() : end + 1);
+        if (end != names.npos && names.empty())
+            turn_off(options, "");
+    }
+    current = std::make_unique<TestFabric>(options);
+}
+
+// Converts exceptions to an error number and a message.
+template <class Function> int guarded(bool needs_fabric, Function function) {
+    const int before = errno;
+    int error = 0;
+    message.clear();
+    try {
+        if (needs_fabric && !current)
+            throw Refusal{ENOENT, "there is no fabric: call rdma_sim_start()"};
+        function();
+    } catch (const Refusal &refusal) {
+        error = refusal.error;
+        message = refusal.why;
+    } catch (const std::exception &failure) {
+        error = EIO;
+        message = failure.what();
+    }
+    errno = before;
+    return error;
+}
+
+} // namespace
+
+int rdma_sim_start(const rdma_sim_options *options) {
+    return guarded(false, [&] { start(options); });
+}
+
+int rdma_sim_end() {
+    return guarded(true, [] { current.reset(); });
+}
+
+int rdma_sim_use_host(unsigned host) {
+    return guarded(true, [&] { current->use_host(host); });
+}
+
+int rdma_sim_advance(uint64_t nanoseconds) {
+    return guarded(true, [&] { current->advance(nanoseconds); });
+}
+
+int rdma_sim_fault(const char *fault) {
+    return guarded(true, [&] { current->add_fault(fault ? fault : ""); });
+}
+
+const char *rdma_sim_error() {
+    return message.c_str();
+}
