@@ -196,6 +196,16 @@ def check_sizes():
             yield f"{folder} has no README.md, and {above.relative_to(ROOT)}/README.md does not name it"
 
 
+def check_faults():
+    """The faults of the fakes and of the simulator, apart from calls, have the names of the fabric's table."""
+    table = set(re.findall(r'\{\.name = "([a-z-]+)"', read(ROOT / "sim/model/faults.cc")))
+    for name, text in sources("tests/unit/**/*.[ch]", "tests/unit/**/*.tsv", "tests/fuzz/*.c", "tests/simulator/events.cc"):
+        found = re.findall(r'fake_(?:fail|fail_from|fault_due)\("([^"]*)"|; fail ((?:\w+ )?\w+) E\w+|\bfault\("([^"]*)"\)', text)
+        for words in sorted({"".join(each).split(" ")[0] for each in found}):
+            if words not in table and not re.fullmatch(r"(ibv|rdma|epoll|f?cntl|_exp)_?\w*|[cm]alloc|mmap|getaddrinfo", words):
+                yield f"{name}: the fault {words} has no row in sim/model/faults.cc"
+
+
 def check_programs():
     for path in sorted(ROOT.glob("man/rpma-*.1")):
         if not (ROOT / "programs/completion" / path.stem).is_file():

@@ -164,7 +164,8 @@ static unsigned inject_failures(unsigned pending, int *code) {
     const bool hides = fake_profile()->transport == SIM_IWARP && now_and_then(2);
     fake_profile()->keeps_bad_wr = keeps;
     fake_profile()->hides_refusals = hides;
-    fake_fail(nth == 1 ? "ibv_post_send" : "send request", nth == 1 ? 1 : nth - 1, ENOMEM);
+    fake_fail(nth == 1 ? "ibv_post_send" : "refuse ibv_post_send", nth == 1 ? 1 : nth - 1,
+              ENOMEM);
     // A failed doorbell after a complete list is only detectable if the provider sets bad_wr.
     const bool fails = pending > 0 && !rings && !keeps;
     if (!rings && !keeps)

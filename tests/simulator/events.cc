@@ -22,8 +22,8 @@ static const char *fault(const char *name) {
     return kind->name;
 }
 
-// The other rows are steps of the schedule and acts of an operator. The variant of FAIL,
-// CM_EVENT and COMPLETE is the side. Other variants: see each row.
+// The other rows are no faults: steps of the schedule, and acts of an operator (README.md). The
+// variant of FAIL, CM_EVENT and COMPLETE is the side. Other variants: see each row.
 const Event_kind event_kinds[] = {
     {"run", "%s continues", 1},
     {"request", "the request of %s arrives", 1},
@@ -38,7 +38,7 @@ const Event_kind event_kinds[] = {
     {fault("flap"), "%s: the connection breaks", 6}, // Outcome; + 3: neither side is notified
     {fault("kill"), "%s is killed", 2},              // 1: for a long time
     {fault("power-off"), "%s: the power fails", 6},  // Loss; + 3: for a long time
-    {"power-all", "the power of all servers fails%s", 3},
+    {fault("power-off"), "the power of all servers fails%s", 3},
     {fault("cut"), "%s loses the network", 4}, // 1: for a long time; + 2: its device is removed
     {fault("freeze"), "%s is suspended", 2},
     {"blank", "%s gets a blank memory", 1},

@@ -127,6 +127,8 @@ class Network : public sim::Environment, sim::Scheduler {
     void qp_failed(sim::Fabric &, sim::Qp &) override {}
     void links_changed(sim::Fabric &) override {}
     uint64_t delay(sim::Delayed) override { return 0; }
+    // The weaknesses that a scheduler chooses are events here: EXECUTE with passes() is FENCE.
+    // The examples send no datagrams. The other weaknesses act in each schedule.
     unsigned choose(sim::Weakness, unsigned) override { return 0; }
 
     // ---- called by the sim::Program of each process

@@ -74,8 +74,8 @@ static const struct broken {
     int error;
     bool at_once;
 } broken[] = {
-    {"address event", "rdma_resolve_addr()", ETIMEDOUT, false},
-    {"route event", "rdma_resolve_route()", ETIMEDOUT, false},
+    {"cut rdma_resolve_addr", "rdma_resolve_addr()", ETIMEDOUT, false},
+    {"cut rdma_resolve_route", "rdma_resolve_route()", ETIMEDOUT, false},
     {"rdma_resolve_route", "rdma_resolve_route()", ENODEV, false},
     {"rdma_ack_cm_event", "rdma_ack_cm_event()", EIO, false},
     {"rdma_create_id", "rdma_create_id()", ENODEV, true},
@@ -95,7 +95,7 @@ static void fail_addresses(const struct broken *b, bool in_start, unsigned count
     MUST(rpma_conn_cfg_set_tos(w.h.cfg, 0x68));
     const bool later = b->at_once && !in_start;
     if (later) {
-        fake_fail("address event", 1, ETIMEDOUT);
+        fake_fail("cut rdma_resolve_addr", 1, ETIMEDOUT);
         start(w.h.cfg);
     }
     if (count == ADDRESSES)
@@ -218,7 +218,7 @@ TEST_THAT(source_port_is_used_with_every_address) {
             MUST(rpma_conn_cfg_set_source_port(w.h.cfg, 7300));
             if (with_address)
                 MUST(rpma_conn_cfg_set_source_addr(w.h.cfg, "127.0.0.7"));
-            fake_fail(steps ? "route event" : "rdma_resolve_route", 1, ENETUNREACH);
+            fake_fail(steps ? "cut rdma_resolve_route" : "rdma_resolve_route", 1, ENETUNREACH);
             if (steps) {
                 start(w.h.cfg);
                 MUST(rpma_conn_req_resolve(w.h.req));

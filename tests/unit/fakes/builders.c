@@ -48,7 +48,7 @@ static struct fake_post *build(struct ibv_qp_ex *ex, const char *call, int opcod
     static struct fake_post refused;
     enter(ex, call);
     int error;
-    if (!build_error && built > 0 && fake_fault_due("send request", &error))
+    if (!build_error && built > 0 && fake_fault_due("refuse ibv_post_send", &error))
         build_error = error;
     if (build_error)
         return &refused;

@@ -124,7 +124,7 @@ int rdma_resolve_addr(struct rdma_cm_id *id, struct sockaddr *src_addr,
     memcpy(&id->route.addr.dst_storage, dst_addr, address_length(dst_addr));
     found->state = SIM_CM_RESOLVING;
     if (found->channel)
-        return begin(found, "address event", RDMA_CM_EVENT_ADDR_RESOLVED,
+        return begin(found, "cut rdma_resolve_addr", RDMA_CM_EVENT_ADDR_RESOLVED,
                      RDMA_CM_EVENT_ADDR_ERROR);
     found->state = SIM_CM_RESOLVED;
     fake_bind_to_device(found);
@@ -140,7 +140,7 @@ int rdma_resolve_route(struct rdma_cm_id *id, int timeout_ms) {
         return fake_answer(call, EINVAL);
     found->state = SIM_CM_ROUTING;
     if (found->channel)
-        return begin(found, "route event", RDMA_CM_EVENT_ROUTE_RESOLVED,
+        return begin(found, "cut rdma_resolve_route", RDMA_CM_EVENT_ROUTE_RESOLVED,
                      RDMA_CM_EVENT_ROUTE_ERROR);
     found->state = SIM_CM_ROUTED;
     return 0;

@@ -184,10 +184,11 @@ size_t fake_power_failure(uint64_t survivors);
 // c4iw_post_receive(), return -ENOMEM and -EINVAL. A failed ibv_poll_cq() returns -2 and does
 // not change errno, as mlx4 and mlx5 do.
 //
-// Steps inside a post have fault names of their own, which do not appear in the record: "send
-// request" and "receive request" count the requests after the first of each list and reject
-// only the nth, so the requests before it are queued; "doorbell" fails after all requests were
-// queued. "address event" and "route event" report a failed resolution on a channel.
+// A step inside a call fails by a fault of the simulated fabric (sim/model/faults.cc), which
+// does not appear in the record: "refuse ibv_post_send" and "refuse ibv_post_recv" count the
+// requests after the first of each list and reject only the nth, so the requests before it are
+// queued; "doorbell" fails after all requests were queued. With "cut rdma_resolve_addr" and
+// "cut rdma_resolve_route", the event of the call reports that the peer did not reply.
 void fake_fail(const char *name, unsigned nth, int error);
 // The same for the nth call and every later one.
 void fake_fail_from(const char *name, unsigned nth, int error);

@@ -51,7 +51,7 @@ static int post_recv(struct fake_call *call, struct fake_receives *queue,
         copy_receive(&receive, pd, wr);
         if (is_first)
             call->recv = receive;
-        if (is_first ? call->failed : fake_fault_due("receive request", &error))
+        if (is_first ? call->failed : fake_fault_due("refuse ibv_post_recv", &error))
             error = is_first ? call->error : error;
         else
             error = sim_check_receive(fake_profile(), queue->max_wr, queue->max_sge,
@@ -151,7 +151,7 @@ static int refusal(const struct fake_call *call, const struct fake_qp *qp,
                    const struct fake_post *post, bool is_first) {
     const struct sim_send send = fake_send_of(post);
     int error;
-    if (is_first ? call->failed : fake_fault_due("send request", &error))
+    if (is_first ? call->failed : fake_fault_due("refuse ibv_post_send", &error))
         return is_first ? call->error : error;
     return sim_check_send(fake_profile(), fake_can_send(qp), &qp->cap, &send, qp->sends);
 }

@@ -97,7 +97,7 @@ static void post(const char *numbers) {
 // Posts with room in the send queue for this many operations.
 static void post_with_room(unsigned room, const char *numbers) {
     uint32_t posted = 77;
-    fake_fail(room ? "send request" : "ibv_post_send", room ? room : 1, ENOMEM);
+    fake_fail(room ? "refuse ibv_post_send" : "ibv_post_send", room ? room : 1, ENOMEM);
     EXPECT_ERROR(rpma_batch_post(w.h.batch, &posted), RPMA_E_AGAIN, "the send queue is full",
                  "the send queue is full", .calls = "ibv_post_send");
     fake_faults_off();
@@ -251,7 +251,7 @@ TEST_THAT(long_list_is_refused_near_its_end) {
     MUST(rpma_batch_get_size(w.h.batch, &size, &room));
     assert_int_equal(size, LONG);
     assert_int_equal(room, 0);
-    fake_fail("send request", LONG - 1, ENOMEM);
+    fake_fail("refuse ibv_post_send", LONG - 1, ENOMEM);
     EXPECT_ERROR(rpma_batch_post(w.h.batch, &posted), RPMA_E_AGAIN, "the send queue is full",
                  "the send queue is full", .calls = "ibv_post_send",
                  .before = "batch[65539]: ibv_post_send(");
@@ -269,7 +269,7 @@ TEST_THAT(rejection_hidden_by_siw_is_reported_by_each_post) {
     add(1, 3);
     for (int round = 0; round < 2; round++) { // the list has just changed, or is unchanged
         uint32_t posted = 77;
-        fake_fail("send request", 1, ENOMEM);
+        fake_fail("refuse ibv_post_send", 1, ENOMEM);
         fake_fail("ibv_post_send", 2, ENOMEM);
         EXPECT_ERROR(rpma_batch_post(w.h.batch, &posted), RPMA_E_AGAIN,
                      "the send queue is full", "the send queue is full",

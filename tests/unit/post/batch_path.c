@@ -153,7 +153,7 @@ TEST_THAT(forbidden_flush_rejects_the_list) {
         add(RPMA_WORK_FLUSH);
         add(RPMA_WORK_FLUSH);
         if (in_part) { // a native list is posted completely or not at all
-            fake_fail("send request", 1, ENOSPC);
+            fake_fail("refuse ibv_post_send", 1, ENOSPC);
             assert_int_equal(rpma_batch_post(w.h.batch, &posted), RPMA_E_AGAIN);
             fake_faults_off();
         }

@@ -21,12 +21,13 @@ static const struct question {
 } questions[] = {
     {"send: full queue", "rpma_post", "rpma_send", NULL, 1},
     {"send: full queue, list", "rpma_post", NULL, NULL, LONGEST},
-    {"send: list of 3, 1 free entry", "rpma_post", NULL, "send request", LONGEST},
+    {"send: list of 3, 1 free entry", "rpma_post", NULL, "refuse ibv_post_send", LONGEST},
     {"receive: full queue", "rpma_recv_many", "rpma_recv", NULL, 1},
     {"receive: full queue", "rpma_conn_req_recv_many", "rpma_conn_req_recv", NULL, 1},
-    {"receive: list of 3, 1 free entry", "rpma_recv_many", NULL, "receive request", LONGEST},
+    {"receive: list of 3, 1 free entry", "rpma_recv_many", NULL, "refuse ibv_post_recv",
+     LONGEST},
     {"SRQ: full", "rpma_srq_recv_many", "rpma_srq_recv", NULL, 1},
-    {"SRQ: full", "rpma_srq_recv_many", NULL, "receive request", LONGEST},
+    {"SRQ: full", "rpma_srq_recv_many", NULL, "refuse ibv_post_recv", LONGEST},
 };
 
 static int post(const char *function, uint32_t count, uint32_t *posted) {

@@ -176,7 +176,7 @@ TEST_THAT(nothing_is_posted_twice) {
             unsigned places; // number of calls whose failure makes a post fail
         } faults[] = {{"ibv_wr_complete", ENOSPC, 0},
                       {"ibv_post_send", ENOMEM, 0},
-                      {"send request", ENOSPC, 0},
+                      {"refuse ibv_post_send", ENOSPC, 0},
                       {"doorbell", EIO, 0},
                       {"doorbell", -1, 0},
                       {"doorbell", ENOMEM, 0}};

@@ -182,7 +182,8 @@ static void reject(const struct list_function *f, uint32_t number, int error) {
     if (number % CHUNK == 0)
         fake_fail(f->call, number / CHUNK + 1, error);
     else
-        fake_fail(f->kind ? "send request" : "receive request", number - number / CHUNK, error);
+        fake_fail(f->kind ? "refuse ibv_post_send" : "refuse ibv_post_recv",
+                  number - number / CHUNK, error);
 }
 
 // The next call begins with the rejected request, for any result of a provider. The first four

@@ -336,7 +336,7 @@ static void exceed_inline_room(enum rpma_work_type kind, bool is_list, int error
         if (!takes(method, &fits))
             continue;
         MUST(post_by(method, &fits));
-        fake_fail(before ? "send request" : "ibv_post_send", 1, ENOMEM);
+        fake_fail(before ? "refuse ibv_post_send" : "ibv_post_send", 1, ENOMEM);
         assert_int_equal(post_by(method, &fits),
                          method == PLAIN ? RPMA_E_PROVIDER : RPMA_E_AGAIN);
         fake_faults_off();
