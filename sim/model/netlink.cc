@@ -24,6 +24,8 @@ namespace {
 constexpr size_t MAX_MESSAGE_BYTES = 3776;    // NLMSG_GOODSIZE: the part of a dump in a message
 constexpr size_t MAX_REPLY = MAX_MESSAGE / 2; // of protocol.hh
 constexpr uint32_t PORT = 1;
+// RDMA_NLDEV_ATTR_DRIVER_DETAILS, which older headers of Linux 6.1 lack (6.1.176).
+constexpr uint16_t DRIVER_DETAILS = RDMA_NLDEV_ATTR_STAT_HWCOUNTER_DYNAMIC + 2;
 constexpr int QPT_SMI = 0, QPT_GSI = 1, QPS_RTS = 3; // enum ib_qp_type, enum ib_qp_state
 
 // ---- requests ------------------------------------------------------------------------------
@@ -39,7 +41,7 @@ constexpr struct {
     {RDMA_NLDEV_ATTR_LINK_TYPE, 0},
     {RDMA_NLDEV_ATTR_CHARDEV_TYPE, 0},
     {RDMA_NLDEV_ATTR_DEV_DIM, 1},
-    {RDMA_NLDEV_ATTR_DRIVER_DETAILS, 1},
+    {DRIVER_DETAILS, 1},
     {RDMA_NLDEV_ATTR_RES_LQPN, 4},
     {RDMA_NLDEV_ATTR_RES_CM_IDN, 4},
     {RDMA_NLDEV_ATTR_RES_CQN, 4},
