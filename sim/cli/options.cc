@@ -376,6 +376,19 @@ void read_option(ExploreSettings &settings, int option, const char *value) {
     }
 }
 
+// Refuses an option that a run would ignore: a fabric has its options from its start.
+void check_join(const ExploreSettings &settings, const std::vector<int> &options) {
+    for (const int option : options)
+        if (settings.joins && option != JOIN && option != HOST)
+            for (const ::option &each : OPTIONS)
+                if (each.val == option)
+                    refuse("--join takes no --%s: the fabric runs already, and has the options "
+                           "of its start",
+                           each.name);
+    if (!settings.joins && std::ranges::find(options, HOST) != options.end())
+        refuse("--host is for --join: @HOST before a COMMAND selects its host");
+}
+
 void read_commands(ExploreSettings &settings, char *argv[]) {
     Command command;
     const auto add = [&] {
@@ -469,12 +482,16 @@ ExploreSettings read_options(int argc, char *argv[]) {
     settings.fabric.hosts = 0;
     settings.fabric.profile = sim_find_profile("rxe");
     opterr = 1;
+    std::vector<int> options;
     argv[0] = const_cast<char *>("rdma-sim");
     for (int option;
-         (option = getopt_long(argc, argv, "+n:d:f:p:tu:s:lvVh", OPTIONS, nullptr)) != -1;)
+         (option = getopt_long(argc, argv, "+n:d:f:p:tu:s:lvVh", OPTIONS, nullptr)) != -1;) {
         read_option(settings, option, optarg);
+        options.push_back(option);
+    }
     if (!settings.replay.empty())
         return read_saved(settings.replay, argc);
+    check_join(settings, options);
     if (settings.explores && settings.check.empty())
         refuse("explore needs --check CHECK: a command that fails if the programs have lost "
                "data; 'true' finds only failures, crashes and programs that wait for ever");

@@ -270,8 +270,9 @@ constexpr FaultKind FAULTS[] = {
      .is_only_explored = true,
      .needs_programs = true,
      .explored = "clock-ahead HOST 10s;clock-ahead HOST 10s for 1s"},
-    // InfiniBand Architecture Specification, volume 1, 9.7.5.2: a responder that cannot read
-    // its memory reports a remote operational error. rxe and siw read it with the processor.
+    // Linux 6.1, drivers/infiniband/sw/rxe/rxe_comp.c, check_ack(): the NAK "remote operational
+    // error" completes a request with this status. That a device sends it for memory that it
+    // cannot read is an assumption. rxe and siw read memory with the processor.
     {.name = "poison",
      .min_hosts = 1,
      .max_hosts = 1,

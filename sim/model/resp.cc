@@ -558,8 +558,9 @@ static Copied deliver_datagram(Fabric &fabric, const Qp &qp, const Send &send,
     const uint64_t length = length_of(from);
     MemoryRanges to;
     ibv_wc_status status = local_ranges(fabric, peer, receive.sges, true, to);
-    // Linux 6.10, drivers/infiniband/sw/rxe/rxe_resp.c, rxe_resp_check_length() and
-    // RESPST_ERR_LENGTH: without an SRQ the datagram is lost, and the receive stays posted.
+    // Linux since the commit "RDMA/rxe: Fix responder length checking for UD request packets"
+    // of 2024, drivers/infiniband/sw/rxe/rxe_resp.c, rxe_resp_check_length(): without an SRQ
+    // the datagram is lost, and the receive stays posted.
     const bool is_rxe = sim_is_software(peer.context->device->profile);
     if (status == IBV_WC_SUCCESS && length > length_of(to)) {
         if (is_rxe && !peer.srq) {

@@ -816,7 +816,7 @@ void send_datagram(Side &side, const ibv_gid &to, uint32_t number, uint32_t leng
     assert_int_equal(ibv_destroy_ah(ah), 0);
 }
 
-// A receive has room for a GRH. Linux 6.10, drivers/infiniband/sw/rxe/rxe_resp.c,
+// A receive has room for a GRH. Linux since 2024, drivers/infiniband/sw/rxe/rxe_resp.c,
 // rxe_resp_check_length().
 void datagram_longer_than_the_receive_fails_it_or_is_lost(void **) {
     const struct {
