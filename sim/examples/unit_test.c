@@ -20,7 +20,8 @@ static struct rdma_event_channel *channels[HOSTS + 1];
 
 static void must(int is_good, const char *what) {
     if (!is_good) {
-        fprintf(stderr, "%s: %s\n", what, *rdma_sim_error() ? rdma_sim_error() : strerror(errno));
+        fprintf(stderr, "%s: %s\n", what,
+                *rdma_sim_error() ? rdma_sim_error() : strerror(errno));
         exit(EXIT_FAILURE);
     }
 }
