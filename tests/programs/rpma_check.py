@@ -297,10 +297,13 @@ def memory():
 
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         list(pool.map(check, ("mlx5", "rxe"), ("device", "fs")))
-    for path, words in (("/none/memory", "the file does not exist"), (RPMA_CHECK, "is not persistent memory"), (__file__, "is not persistent memory")):
-        done = run(RDMA_SIM, RPMA_CHECK, "--server", "--memory", path, ADDRESS)
-        expect_one_line(done, 2, path)
-        expect(words in done.stderr, True, done.stderr)
+    with tempfile.NamedTemporaryFile() as other:
+        other.write(bytes(1 << 16))
+        other.flush()
+        for path, words in (("/none/memory", "the file does not exist"), (other.name, "is not persistent memory")):
+            done = run(RDMA_SIM, RPMA_CHECK, "--server", "--memory", path, ADDRESS)
+            expect_one_line(done, 2, path)
+            expect(words in done.stderr, True, done.stderr)
 
 
 @test("rpma-check runs in containers")
