@@ -79,6 +79,9 @@ class Weak(unittest.TestCase):
                 with self.subTest(device, form=form, options=options):
                     output, got = run("--device", device, *options, "--until", "host2", *programs("fork", form))
                     self.assertEqual(got, status, output)
+        output, status = run("explore", "--seeds", "0", "--faults", "none", "--check", "true", *programs("fork", "wrong"))
+        self.assertEqual(status, 2, output)
+        self.assertRegex(output, r"\Ardma-sim: .* calls fork\(\): explore runs programs of one thread and one process.*\n\Z")
 
     def test_plain_run_has_the_weaknesses_without_choices(self):
         for name, device in ("send-queue", "mlx5"), ("failed-completion", "rxe"):
