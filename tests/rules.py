@@ -21,6 +21,9 @@ LAYERS = {"api": 3, "post": 3, "compat": 3, "core": 2, "wire": 1, "verbs": 1, "b
 LINES = 320  # of a file in src/; .clang-tidy limits the lines of a function
 # sim/README.md: the model makes no system calls and has no threads and no clock.
 SYSTEM = r"unistd\.h|fcntl\.h|poll\.h|pthread\.h|s?time\.h|ctime|chrono|thread|mutex|atomic|condition_variable|fstream|sys/"
+# sim/README.md: the model has one memory rule. A file that makes memory persistent and distinguishes operations asks it.
+PERSISTS = re.compile(r"\b(?:persist|flush|sim_flush_stores)\(")
+DISTINGUISHES = re.compile(r"\b(?:IBV_WR_RDMA_READ|SIM_WR_FLUSH|SIM_FLUSH_PERSISTENT)\b")
 # The users of internal sources. Tests: the log of a debug build, and two functions with branches that no public function
 # reaches on one machine.
 INTERNAL = {"tests/unit/meson.build": {"api/log.cc", "base/call.cc", "base/format.cc", "base/log.cc", "base/visible.cc"},
@@ -93,6 +96,12 @@ def check_fabric():
         for file in includes(text):
             if re.fullmatch(f"(?:{SYSTEM}).*", file):
                 yield f"{name} includes {file}: the model makes no system calls and has no threads and no clock"
+
+
+def check_memory():
+    for name, text in sources("sim/*/*.c", "sim/*/*.cc", "sim/*/*.hh", "tests/simulator/*.cc", "tests/unit/fakes/*.c"):
+        if PERSISTS.search(text) and DISTINGUISHES.search(text) and "sim_made_" not in text:
+            yield f"{name} has a memory rule of its own: call sim_made_persistent() of sim/model/memory_rule.h"
 
 
 def check_public():

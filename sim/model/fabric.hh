@@ -23,6 +23,7 @@ struct Options {
     const sim_profile *profile = nullptr;            // of the devices of all hosts
     std::map<unsigned, const sim_profile *> of_host; // except these
     bool has_direct_write = true;                    // a read makes earlier writes persistent
+    sim_level level = SIM_PLATFORM;                  // of the memory rule
     bool has_fs_dax = false; // persistent memory is files on FS-DAX, not device DAX
     uint64_t seed = 1;
     bool reuses_qp_numbers = false; // a QP gets the lowest free number of its host

@@ -8,6 +8,7 @@
 #include "../device/rules.h"
 #include "counters.hh"
 #include "memory.hh"
+#include "memory_rule.h"
 
 #include <array>
 #include <deque>

@@ -108,8 +108,10 @@ sim_fault Fabric::check_range(const Mr *mr, const ibv_sge &sge, const Pd *pd, un
 }
 
 static MemoryRange range_in(const Region &mr, uint64_t address, uint64_t length) {
-    return {mr.program, mr.address + (address - mr.iova), length,
-            (mr.access & IBV_ACCESS_ON_DEMAND) != 0, mr.is_persistent};
+    const uint64_t offset = address - mr.iova;
+    return {mr.program,       mr.address + offset,
+            length,           (mr.access & IBV_ACCESS_ON_DEMAND) != 0,
+            mr.is_persistent, mr.length - offset};
 }
 
 static uint64_t length_of(const MemoryRanges &places) {
@@ -298,14 +300,22 @@ static void record_write(Fabric &fabric, Qp &qp, const MemoryRanges &places) {
     }
 }
 
-// A read makes the earlier writes of its QP reach the memory. On a platform with direct write,
-// these are persistent.
-static void make_persistent(Fabric &fabric, Qp &qp) {
-    if (!fabric.options().has_direct_write)
-        return;
-    for (const Written &written : qp.written)
-        written.program->persist(written.address, written.length);
-    qp.written.clear();
+// Makes earlier writes of the QP persistent. `range`: of the request; `length`: its bytes.
+static void make_persistent(Fabric &fabric, Qp &qp, const Send &send, const MemoryRanges &range,
+                            uint64_t length) {
+    const Options &options = fabric.options();
+    const sim_reach reach = sim_made_persistent(options.level, options.has_direct_write,
+                                                send.wr.opcode, send.wr.flush_type, length);
+    if (reach == SIM_ALL_WRITES) {
+        for (const Written &written : qp.written)
+            written.program->persist(written.address, written.length);
+        qp.written.clear();
+    } else if (reach != SIM_NO_WRITES) {
+        for (const MemoryRange &place : range)
+            if (place.is_persistent)
+                place.program->persist(place.address,
+                                       reach == SIM_WRITES_IN_REST ? place.rest : place.length);
+    }
 }
 
 // ---- requests ------------------------------------------------------------------------------
@@ -442,8 +452,6 @@ static Result execute_write(Fabric &fabric, Qp &qp, Qp &peer, Send &send) {
     else if (copied == NO_TARGET)
         return refuse(fabric, peer, send, IBV_WC_REM_OP_ERR);
     record_write(fabric, qp, to);
-    if (is_atomic && fabric.options().has_direct_write)
-        make_persistent(fabric, qp);
     Receive receive;
     if (takes_receive && take_receive(fabric, peer, receive))
         return deliver(fabric, peer, send, receive,
@@ -487,8 +495,8 @@ static Result execute_read(Fabric &fabric, Qp &qp, Qp &peer, Send &send) {
         return refuse(fabric, peer, send, IBV_WC_REM_OP_ERR);
     else if (copied == NO_TARGET)
         return done(send, IBV_WC_LOC_PROT_ERR);
-    if (length_of(to) > 0 || !fabric.shows(Weakness::EMPTY_READ))
-        make_persistent(fabric, qp);
+    const bool reads = length_of(to) > 0 || !fabric.shows(Weakness::EMPTY_READ);
+    make_persistent(fabric, qp, send, from, reads ? std::max<uint64_t>(length_of(to), 1) : 0);
     send.byte_len = (uint32_t)length_of(to);
     return done(send, IBV_WC_SUCCESS);
 }
@@ -513,8 +521,8 @@ static Result execute_atomic(Fabric &fabric, Qp &qp, Qp &peer, Send &send) {
         sim_atomic_result(send.wr.opcode, before, send.wr.compare_add, send.wr.swap);
     if (!word[0].program->write(word[0].address, &after, sizeof(after)) && word[0].may_fail)
         return refuse(fabric, peer, send, IBV_WC_REM_OP_ERR);
+    make_persistent(fabric, qp, send, word, sizeof(before));
     record_write(fabric, qp, word);
-    make_persistent(fabric, qp);
     send.byte_len = sizeof(before);
     if (send.is_landing) {
         send.inlined.resize(sizeof(before));
@@ -525,14 +533,12 @@ static Result execute_atomic(Fabric &fabric, Qp &qp, Qp &peer, Send &send) {
 }
 
 // Linux 7.3, drivers/infiniband/sw/rxe/rxe_resp.c, process_flush().
-static Result execute_flush(Fabric &fabric, Qp &peer, Send &send) {
+static Result execute_flush(Fabric &fabric, Qp &qp, Qp &peer, Send &send) {
     MemoryRanges range;
     if (const ibv_wc_status status =
             remote_range(fabric, peer, send.wr, send.wr.flush_length, range))
         return refuse(fabric, peer, send, status);
-    for (const MemoryRange &place : range)
-        if ((send.wr.flush_type & SIM_FLUSH_PERSISTENT) && place.is_persistent)
-            place.program->persist(place.address, place.length);
+    make_persistent(fabric, qp, send, range, length_of(range));
     return done(send, IBV_WC_SUCCESS);
 }
 
@@ -694,7 +700,7 @@ static Result execute_on(Fabric &fabric, Qp &qp, Qp &peer, Send &send) {
     case IBV_WR_RDMA_READ:
         return execute_read(fabric, qp, peer, send);
     case SIM_WR_FLUSH:
-        return execute_flush(fabric, peer, send);
+        return execute_flush(fabric, qp, peer, send);
     case IBV_WR_ATOMIC_CMP_AND_SWP:
     case IBV_WR_ATOMIC_FETCH_AND_ADD:
         return execute_atomic(fabric, qp, peer, send);

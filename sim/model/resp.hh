@@ -17,6 +17,7 @@ struct MemoryRange {
     uint64_t address, length;
     bool may_fail;      // on-demand paging: the memory may be missing; otherwise it is pinned
     bool is_persistent; // the memory is, or may be, persistent
+    uint64_t rest = 0;  // of a region: the bytes from the address to its end
 };
 using MemoryRanges = std::vector<MemoryRange>;
 enum Copied { COPIED, NO_SOURCE, NO_TARGET };

@@ -84,11 +84,7 @@ void Memory::persist(size_t begin, size_t end) {
         memcpy(m_persistent + from, m_visible + from, to - from);
         memcpy(m_known + from, m_visible + from, to - from);
     });
-    const auto all = stores();
-    const auto left = std::remove_if(all.begin(), all.end(), [&](const sim_store &store) {
-        return store.word * WORD >= begin && store.word * WORD < end;
-    });
-    m_stores.count -= static_cast<size_t>(all.end() - left);
+    sim_remove_stores(&m_stores, begin / WORD, end / WORD);
     m_changes++;
 }
 

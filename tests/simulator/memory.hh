@@ -5,7 +5,7 @@
 
 #pragma once
 
-#include "stores.h"
+#include "model/memory_rule.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -60,11 +60,17 @@ class Memory {
     template <typename Random> void lose_power(Random random_bit) {
         find_pages();
         find_own_stores();
-        for (const sim_store &store : stores())
-            if (uint64_t mask = surviving(random_bit)) {
-                uint64_t &kept = word(m_persistent, store.word);
-                kept = (kept & ~mask) | (store.value & mask);
-            }
+        struct Survival {
+            const Memory &memory;
+            Random &random_bit;
+        } survival{*this, random_bit};
+        sim_lose_power(
+            &m_stores, m_stores.persistent,
+            [](void *argument) {
+                const auto &[memory, random] = *static_cast<Survival *>(argument);
+                return memory.surviving(random);
+            },
+            &survival);
         restart();
     }
 

@@ -164,11 +164,13 @@ void Network::execute(Link &link, int side, Visible visible, bool passes) {
     sim::Send &send = *next_send(link, side, passes);
     const uint32_t opcode = send.wr.opcode;
     m_execution = {&link, side, visible, opcode};
-    if (opcode == SIM_WR_FLUSH)
+    const sim_reach reach =
+        sim_made_visible(opcode, opcode == SIM_WR_FLUSH ? send.wr.flush_length : send.length);
+    if (reach == SIM_ALL_WRITES)
+        apply_placed(link, side, 0, UINT64_MAX);
+    else if (reach == SIM_WRITES_IN_RANGE)
         apply_placed(link, side, send.wr.remote_addr,
                      send.wr.remote_addr + send.wr.flush_length);
-    else if (opcode != IBV_WR_RDMA_WRITE)
-        apply_placed(link, side, 0, UINT64_MAX);
     const uint32_t rkey = send.wr.rkey;
     if (sim::execute(*m_fabric, qp, send) == sim::NO_RECEIVE)
         simulation.fail("a message arrives without a receive: iWARP ends its connection");
@@ -178,8 +180,6 @@ void Network::execute(Link &link, int side, Visible visible, bool passes) {
             "it, or its own memory");
     if (opcode == IBV_WR_RDMA_WRITE_WITH_IMM)
         apply_placed(link, side, 0, UINT64_MAX);
-    if (opcode == IBV_WR_RDMA_READ && !send.status && simulation.configuration->emulated)
-        flush_by_read(link, side, send);
     m_execution.reset();
 }
 
@@ -313,25 +313,9 @@ bool Network::write(Process &process, uint64_t address, const void *from, size_t
     return true;
 }
 
-// A read makes no earlier writes persistent, except as the emulation of a flush
-// (flush_by_read()): no program may rely on more.
+// Called for earlier writes of the connection that an operation makes persistent.
 void Network::persist(Process &process, uint64_t address, size_t length) {
-    if (m_execution && m_execution->opcode != IBV_WR_RDMA_READ)
-        flush(process, address, length);
-}
-
-void Network::flush(Process &process, uint64_t address, size_t length) {
     const char *begin = reinterpret_cast<const char *>(address);
     process.machine->memory.flush(writer_of(*m_execution->link, m_execution->side), begin,
                                   begin + length);
-}
-
-void Network::flush_by_read(Link &link, int side, const sim::Send &send) {
-    Process *const target = link.ends[1 - side].owner;
-    const uint64_t begin = send.wr.remote_addr;
-    for (const auto &[handle, object] : m_fabric->objects())
-        if (object->kind == sim::Object::MR && target)
-            if (const auto &mr = static_cast<const sim::Mr &>(*object);
-                mr.key == send.wr.rkey && mr.is_persistent && send.byte_len <= WORD)
-                flush(*target, begin, mr.address + mr.length - begin);
 }

@@ -151,8 +151,6 @@ class Network : public sim::Environment, sim::Scheduler {
     sim::Send *next_send(const Link &link, int side, bool passes) const;
     bool can_pass(const Link &link, int side) const;
     void execute_part(Link &link, int side);
-    void flush(Process &process, uint64_t address, size_t length);
-    void flush_by_read(Link &link, int side, const sim::Send &send);
     void apply_placed(Link &link, int side, uint64_t begin, uint64_t end);
     void apply_word(Machine &machine, const Part &part, Writer writer);
     bool end_queue_pair(Link &link, int side);

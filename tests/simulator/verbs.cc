@@ -118,6 +118,7 @@ void Network::begin(unsigned machines, bool has_native_operations) {
     options.reuses_qp_numbers = true;
     options.caches_neighbours = false;
     options.scheduler = this;
+    options.level = SIM_FLUSH_ONLY;
     m_descriptors.clear(); // of the previous schedule
     m_fabric.reset();
     m_places.clear();

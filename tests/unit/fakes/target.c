@@ -8,7 +8,7 @@
 // order in which words become visible before a flush does not matter, because only a power
 // failure reveals it.
 
-#include "../../simulator/stores.h"
+#include "../../../sim/model/memory_rule.h"
 #include "internal.h"
 
 #include <stdlib.h>
@@ -89,12 +89,16 @@ void fake_stop_target_after(unsigned operations) {
     may_execute = operations;
 }
 
+static uint64_t survive(void *survivors) { // the next bit decides about the whole word
+    uint64_t *const bits = survivors, first = *bits & 1;
+    *bits = *bits >> 1 | first << 63;
+    return -first;
+}
+
 size_t fake_power_failure(uint64_t survivors) {
     FAKE_LOCKED;
     memcpy(found, kept, sizeof(found));
-    for (size_t i = 0; i < stores.count; i++)
-        if (survivors >> i % 64 & 1)
-            found[stores.all[i].word] = stores.all[i].value;
+    sim_lose_power(&stores, found, survive, &survivors);
     return stores.count;
 }
 
@@ -106,9 +110,8 @@ static void add_stores(uint32_t qp_num, struct region *region, uint64_t addr, ui
 }
 
 static void persist(uint32_t qp_num, struct region *region, uint64_t addr, uint64_t len) {
-    if (len > 0) // rxe_flush_pmem_iova() writes nothing back
-        sim_flush_stores(&stores, qp_num, word_of(region, addr),
-                         word_of(region, addr + len - 1) + 1);
+    sim_flush_stores(&stores, qp_num, word_of(region, addr),
+                     word_of(region, addr + len - 1) + 1);
 }
 
 // rxe_mr.c, copy_data(): copies SGE by SGE, and checks each against its region.
@@ -136,19 +139,21 @@ static bool write_bytes(const struct ibv_qp *qp, const struct fake_post *post, u
     return true;
 }
 
-// A read completes after the earlier writes of its device: by the ordering rules of PCI (Linux
-// 7.3, Documentation/PCI/msi-howto.rst, describes them for a read of the processor) it pushes
-// these writes to memory, which is persistent if the target has direct write. A flush reads up
-// to 8 bytes. The fake persists all from the first byte read to the end of the region, less
-// than a real device, so that a test detects a read at a wrong address. On a device with
-// native flush, a read persists nothing, as with rxe, which stores with the processor
-// (rxe_mr.c, rxe_mr_copy_xarray()).
-static bool read_bytes(const struct ibv_qp *qp, const struct fake_post *post,
-                       struct region *region) {
-    const uint64_t offset = post->remote_addr - region->checked.start;
-    if (!fake_profile()->has_native_flush)
-        persist(qp->qp_num, region, post->remote_addr, region->checked.length - offset);
-    return copy_sg_list(qp, post, byte_of(region, now, post->remote_addr), true);
+// Linux 7.3, drivers/infiniband/sw/rxe/rxe_resp.c: process_flush() writes back the range, or
+// the whole region. On a device with native flush, a read makes nothing persistent, as on rxe,
+// which stores with the processor (rxe_mr.c, rxe_mr_copy_xarray()).
+static void apply_memory_rule(const struct ibv_qp *qp, const struct sim_send *send,
+                              struct region *region) {
+    const bool is_of_region =
+        send->opcode == SIM_WR_FLUSH && send->flush_level == SIM_FLUSH_REGION;
+    const uint64_t start = is_of_region ? region->checked.start : send->remote_addr;
+    const uint64_t rest = region->checked.start + region->checked.length - start;
+    const uint64_t length = is_of_region ? rest : send->length;
+    const enum sim_reach reach =
+        sim_made_persistent(SIM_FLUSH_ONLY, !fake_profile()->has_native_flush, send->opcode,
+                            send->flush_type, length);
+    if (reach != SIM_NO_WRITES)
+        persist(qp->qp_num, region, start, reach == SIM_WRITES_IN_REST ? rest : length);
 }
 
 // rxe_comp.c, do_atomic(), writes the previous value to the memory of the request. This makes
@@ -163,8 +168,6 @@ static bool do_atomic(const struct ibv_qp *qp, const struct fake_post *post,
     return copy_sg_list(qp, post, (unsigned char *)&before, true);
 }
 
-// Linux 7.3, drivers/infiniband/sw/rxe/rxe_resp.c: process_flush() writes back the range, or
-// the whole region, only for a persistent flush.
 static bool execute(const struct ibv_qp *qp, const struct fake_post *post) {
     const struct sim_send send = fake_send_of(post);
     struct region *region = region_of(post->rkey);
@@ -173,15 +176,14 @@ static bool execute(const struct ibv_qp *qp, const struct fake_post *post) {
     if (sim_check_target(fake_profile(), &send, UINT_MAX, region ? &region->checked : NULL,
                          NULL))
         return false;
+    if (region)
+        apply_memory_rule(qp, &send, region);
     switch (post->opcode) {
     case SIM_WR_FLUSH:
-        if (post->flush_type & SIM_FLUSH_PERSISTENT && post->flush_level == SIM_FLUSH_REGION)
-            persist(qp->qp_num, region, region->checked.start, region->checked.length);
-        else if (post->flush_type & SIM_FLUSH_PERSISTENT)
-            persist(qp->qp_num, region, post->remote_addr, send.length);
         return true;
     case IBV_WR_RDMA_READ:
-        return send.length == 0 || read_bytes(qp, post, region);
+        return send.length == 0 ||
+               copy_sg_list(qp, post, byte_of(region, now, post->remote_addr), true);
     case IBV_WR_ATOMIC_FETCH_AND_ADD:
     case IBV_WR_ATOMIC_CMP_AND_SWP:
         return do_atomic(qp, post, region);

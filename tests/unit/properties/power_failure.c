@@ -128,7 +128,7 @@ static const struct sequence {
 // clang-format off
 #define FIRST(n) {(1 << (n)) - 1, (1 << (n)) - 1}
     // Words with at least one byte in the range survive. An emulated flush has no end of the
-    // range: see read_bytes() of the fake.
+    // range: see sim/model/memory_rule.h.
 #define WORDS {'W', 0, 0, 24, 8}, {'W', 0, 0, 32, 8}
     {{WORDS, {'F', 0, 0, 24, 16}}, FIRST(2), {0, 0}},
     {{WORDS, {'F', 0, 0, 24, 1}}, {3, 1}, {0, 1}},
@@ -167,9 +167,16 @@ static const struct sequence {
     {{RECORD, TAIL}, FIRST(1), {0, 0}, .stops = true},
     {{RECORD, TAIL}, FIRST(1), {1, 1}},
     {{RECORD, TAIL, {'F', 0, 0, 0, WORD}}, FIRST(3), {0, 0}},
-    // A read returns unflushed data, and persists it like an emulated flush.
-    {{{'W', 0, 1, 33, 100}, {'R', 0, 1, 33, 100}}, {1, 0}, {0, 14}},
-    {{{'W', 0, 1, 33, 100}, {'L', 0, 1, 33, 100}}, {1, 0}, {0, 14}},
+    // A read returns unflushed data. One of up to 8 bytes persists it like an emulated flush, of
+    // which it is one; no program may rely on longer ones.
+    {{{'W', 0, 1, 33, 100}, {'R', 0, 1, 33, 100}}, FIRST(0), {14, 14}},
+    {{{'W', 0, 1, 33, 100}, {'L', 0, 1, 33, 100}}, FIRST(0), {14, 14}},
+    {{WORDS, {'R', 0, 0, 24, 9}}, FIRST(0), {2, 2}},
+    {{WORDS, {'R', 0, 0, 24, 8}}, {3, 0}, {0, 2}},
+    {{WORDS, {'R', 0, 0, 31, 1}}, {3, 0}, {0, 2}},
+    {{WORDS, {'R', 0, 0, 32, 8}}, {2, 0}, {1, 2}},
+    {{WORDS, {'R', 1, 0, 24, 8}}, FIRST(0), {2, 2}},
+    {{WORDS, {'R', 0, 0, 24, 0}}, FIRST(0), {2, 2}},
     // A rejected operation breaks the connection, so later operations are not executed. An
     // emulated flush does not read beyond the end of the region.
 #define WRITTEN {'W', 0, 0, 40, 16}
