@@ -86,6 +86,7 @@ Schedule::Schedule(Exploration &exploration, uint64_t seed, Chooser &chooser, bo
     for (const OriginalFile &file : exploration.pmem)
         file.restore_copy();
     open_pmem(settings_, pmem_);
+    pmem_.keep_history();
     sim::Options options = settings_.fabric;
     options.seed = seed;
     options.scheduler = this;
@@ -212,6 +213,7 @@ void Schedule::kill_process(Process &process) {
     if (!process.is_alive)
         return;
     process.ignores_status = true;
+    fabric().interrupt_writes(process.pid);
     ::kill(process.pid, SIGKILL);
     pollfd event = {process.pidfd, POLLIN, 0};
     while (poll(&event, 1, -1) < 0)

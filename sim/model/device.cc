@@ -6,6 +6,7 @@
 #include "netlink.hh"
 #include "qp_state.hh"
 #include "verbs.hh"
+#include "word_order.hh"
 
 #include <cerrno>
 #include <climits>
@@ -270,6 +271,7 @@ int Verbs::rereg_mr(const ReregMr &request, RegMr::Reply &reply) {
     if (request.flags == 0 || (!pd && (request.flags & IBV_REREG_MR_CHANGE_PD)))
         return EINVAL;
     const Region old = *mr;
+    show_words(fabric_, old);
     unpin(old);
     if (pd)
         mr->pd = pd;
@@ -413,7 +415,7 @@ int Verbs::destroy(const Destroy &request, Destroy::Reply &reply) {
 }
 
 int Verbs::persist(const Persist &request, Empty &) {
-    caller_.program->persist(request.address, request.length);
+    caller_.program->persist(request.address, request.length, 0);
     return 0;
 }
 
@@ -505,6 +507,7 @@ void Verbs::release(Fabric &fabric, Object &object) {
     case Object::MR: {
         Mr &mr = static_cast<Mr &>(object);
         mr.pd->users--;
+        show_words(fabric, mr);
         unpin(mr);
         fabric.keys.erase(mr.key);
         for (const auto &[index, mw] : fabric.windows)

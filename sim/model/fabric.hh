@@ -99,6 +99,9 @@ class Fabric {
     void cut_one_way(unsigned from, unsigned to, bool is_cut); // no message arrives at `to`
     void set_port(unsigned host, unsigned device, bool is_up); // raises the asynchronous event
     void set_delay(unsigned host, unsigned other, uint64_t one_way); // in both directions
+    // Before a process is killed: what its queue pairs have received becomes visible, and the
+    // next write to each is executed in part.
+    void interrupt_writes(int pid);
     void set_power(unsigned host, bool has_power); // a host without power executes nothing
     // Refuses the nth request that the host posts from now on. With 0, the next list of sends
     // is queued, and its post returns the error.
@@ -222,6 +225,8 @@ class Fabric {
         int error;
     };
     std::map<unsigned, Refusal> refusals; // by host
+    std::vector<LateWord> late_words;     // in the order of execution
+    uint64_t next_late_write = 1;
     uint32_t next_session = 1, next_key = 1;
     Environment &environment;
 

@@ -33,13 +33,15 @@ class Program {
     // have been transferred. Throw ProgramEnded, or Failure if the memory cannot be accessed
     // for another reason.
     virtual bool read(uint64_t address, void *to, size_t length) = 0;
-    virtual bool write(uint64_t address, const void *from, size_t length) = 0;
+    // `writer`: the handle of the queue pair whose request writes; 0: the program itself, whose
+    // request reads.
+    virtual bool write(uint64_t address, const void *from, size_t length, uint32_t writer) = 0;
     // Called for each registration; returns an error number if the range cannot be registered.
     // forget() is called when the registration ends.
     virtual int pin(const Region &region) = 0;
     virtual void forget(const Region &) {}
-    // Makes the present content of the range persistent.
-    virtual void persist(uint64_t address, size_t length) = 0;
+    // Makes the writes of the queue pair in the range persistent; 0: its present content.
+    virtual void persist(uint64_t address, size_t length, uint32_t writer) = 0;
     // Is true if the range is memory for persistent flushes.
     virtual bool is_persistent(uint64_t address, size_t length) = 0;
 };
@@ -50,7 +52,8 @@ class Persistence {
     virtual ~Persistence() = default;
     virtual void registered(int pid, const Region &region) = 0;
     virtual void deregistered(int pid, const Region &region) = 0;
-    virtual void persist(int pid, uint64_t address, size_t length) = 0;
+    virtual void written(int pid, uint64_t address, size_t length, uint32_t writer) = 0;
+    virtual void persist(int pid, uint64_t address, size_t length, uint32_t writer) = 0;
     virtual bool is_persistent(int pid, uint64_t address, size_t length) = 0;
 };
 

@@ -208,6 +208,16 @@ struct Written {
     uint64_t address, length;
 };
 
+// A word of an executed write, or a part of it, that is not visible yet.
+struct LateWord {
+    uint32_t writer, target; // the handles of the queue pairs
+    uint64_t write;          // the number of the write
+    std::shared_ptr<Program> program;
+    uint64_t address;
+    uint8_t length = 0;
+    std::byte bytes[8]{};
+};
+
 // An unsignaled send that succeeded (sim_profile::fails_oldest).
 struct Unreported {
     ibv_wc wc;

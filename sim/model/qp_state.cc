@@ -7,6 +7,7 @@
 #include "comp.hh"
 #include "counters.hh"
 #include "resp.hh"
+#include "word_order.hh"
 
 #include <utility>
 
@@ -67,6 +68,7 @@ void disconnect_iwarp(Fabric &fabric, Qp &qp) {
 }
 
 void reset_qp(Fabric &fabric, Qp &qp) {
+    show_received(fabric, qp);
     if (qp.context->device->profile->reset_removes_completions)
         remove_completions(fabric, qp);
     qp.was_reset = true;
@@ -107,6 +109,7 @@ static void release_resources(Fabric &fabric, Qp &qp) {
 }
 
 void release_qp(Fabric &fabric, Qp &qp) {
+    show_received(fabric, qp); // the program may use its memory for something else
     fabric.cm().qp_destroyed(qp);
     if (is_iwarp(qp))
         if (Qp *const peer = fabric.peer_of(qp)) {

@@ -7,6 +7,7 @@
 #include "comp.hh"
 #include "counters.hh"
 #include "qp_state.hh"
+#include "word_order.hh"
 
 #include <algorithm>
 
@@ -136,7 +137,7 @@ static bool read_range(const MemoryRange &place, uint64_t offset, void *to, size
 static bool write_range(const MemoryRange &place, uint64_t offset, const void *from,
                         size_t length) {
     if (place.program)
-        return place.program->write(place.address + offset, from, length);
+        return place.program->write(place.address + offset, from, length, place.writer);
     memcpy(reinterpret_cast<char *>(place.address) + offset, from, length);
     return true;
 }
@@ -212,8 +213,8 @@ static const Mw *window_of(Fabric &fabric, const Qp &peer, uint32_t key) {
     return is_usable ? mw : nullptr;
 }
 
-static ibv_wc_status remote_range(Fabric &fabric, const Qp &peer, const SendWr &wr,
-                                  uint64_t length, MemoryRanges &places) {
+static ibv_wc_status remote_range(Fabric &fabric, const Qp &qp, const Qp &peer,
+                                  const SendWr &wr, uint64_t length, MemoryRanges &places) {
     const Mw *const mw = window_of(fabric, peer, wr.rkey);
     const Mr *const mr = mw ? mw->mr : fabric.mr_of(wr.rkey);
     const sim_region region = mw ? mw->checked() : mr ? mr->checked() : sim_region{};
@@ -229,6 +230,8 @@ static ibv_wc_status remote_range(Fabric &fabric, const Qp &peer, const SendWr &
     else if (status == IBV_WC_SUCCESS && length > 0)
         places.push_back(range_in(
             *mr, wr.remote_addr + (mw && mw->is_zero_based() ? mw->start : 0), length));
+    for (MemoryRange &place : places)
+        place.writer = qp.handle;
     return status;
 }
 
@@ -308,13 +311,14 @@ static void make_persistent(Fabric &fabric, Qp &qp, const Send &send, const Memo
                                                 send.wr.opcode, send.wr.flush_type, length);
     if (reach == SIM_ALL_WRITES) {
         for (const Written &written : qp.written)
-            written.program->persist(written.address, written.length);
+            written.program->persist(written.address, written.length, qp.handle);
         qp.written.clear();
     } else if (reach != SIM_NO_WRITES) {
         for (const MemoryRange &place : range)
             if (place.is_persistent)
                 place.program->persist(place.address,
-                                       reach == SIM_WRITES_IN_REST ? place.rest : place.length);
+                                       reach == SIM_WRITES_IN_REST ? place.rest : place.length,
+                                       qp.handle);
     }
 }
 
@@ -399,6 +403,8 @@ static Result execute_send(Fabric &fabric, Qp &qp, Qp &peer, Send &send) {
         return refuse_without_receive(fabric, peer, send);
     const uint64_t length = length_of(from);
     bool is_protected = local_ranges(fabric, peer, receive.sges, true, to);
+    for (MemoryRange &place : to)
+        place.writer = qp.handle;
     const bool is_too_long = !is_protected && length > length_of(to);
     const Copied copied =
         is_protected || is_too_long ? COPIED : fill_receive(peer, receive, from, to);
@@ -431,6 +437,42 @@ static bool lacks_read_resources(const Qp &peer) {
     return !is_iwarp(peer) && peer.attr.max_dest_rd_atomic == 0;
 }
 
+static std::vector<std::byte> bytes_of(const MemoryRanges &from, Copied &copied) {
+    std::vector<std::byte> bytes(length_of(from));
+    copied =
+        copy(from,
+             {{nullptr, reinterpret_cast<uint64_t>(bytes.data()), bytes.size(), false, false}});
+    return bytes;
+}
+
+// A scheduler may choose that words of a plain write become visible later.
+static Copied write(Fabric &fabric, const Qp &qp, const Qp &peer, const Send &send,
+                    const MemoryRanges &from, const MemoryRanges &to) {
+    if (!fabric.has_choices() || send.wr.opcode != IBV_WR_RDMA_WRITE || to.empty())
+        return copy(from, to);
+    Copied copied;
+    const std::vector<std::byte> bytes = bytes_of(from, copied);
+    return copied == NO_SOURCE ? NO_SOURCE : write_words(fabric, qp, peer, to[0], bytes);
+}
+
+void execute_part(Fabric &fabric, Qp &qp) try {
+    const auto next =
+        std::ranges::find_if(qp.sends, [](const Send &s) { return !s.executed || s.status; });
+    const Qp *const peer = fabric.peer_of(qp);
+    MemoryRanges from, to;
+    if (next == qp.sends.end() || next->executed || !peer || !is_write(next->wr.opcode) ||
+        (peer->attr.qp_state != IBV_QPS_RTR && peer->attr.qp_state != IBV_QPS_RTS) ||
+        source_of(fabric, qp, *next, from) ||
+        remote_range(fabric, qp, *peer, next->wr, length_of(from), to) || to.empty())
+        return;
+    Copied copied;
+    const std::vector<std::byte> bytes = bytes_of(from, copied);
+    if (copied == COPIED)
+        write_part(fabric, qp, *peer, to[0], bytes);
+} catch (const ProgramEnded &) {
+    // the memory of one of the programs is gone
+}
+
 static Result execute_write(Fabric &fabric, Qp &qp, Qp &peer, Send &send) {
     MemoryRanges from, to;
     const bool is_atomic = send.wr.opcode == SIM_WR_ATOMIC_WRITE;
@@ -445,9 +487,9 @@ static Result execute_write(Fabric &fabric, Qp &qp, Qp &peer, Send &send) {
         return refuse_without_receive(fabric, peer, send);
     if (is_atomic && lacks_read_resources(peer))
         return refuse(fabric, peer, send, IBV_WC_REM_INV_REQ_ERR);
-    if (const ibv_wc_status status = remote_range(fabric, peer, send.wr, length, to))
+    if (const ibv_wc_status status = remote_range(fabric, qp, peer, send.wr, length, to))
         return refuse(fabric, peer, send, status);
-    if (const Copied copied = copy(from, to); copied == NO_SOURCE)
+    if (const Copied copied = write(fabric, qp, peer, send, from, to); copied == NO_SOURCE)
         return done(send, qp.context->device->profile->source_error);
     else if (copied == NO_TARGET)
         return refuse(fabric, peer, send, IBV_WC_REM_OP_ERR);
@@ -484,7 +526,8 @@ static Result execute_read(Fabric &fabric, Qp &qp, Qp &peer, Send &send) {
     }
     if (lacks_read_resources(peer))
         return refuse(fabric, peer, send, IBV_WC_REM_INV_REQ_ERR);
-    if (const ibv_wc_status status = remote_range(fabric, peer, send.wr, length_of(to), from))
+    if (const ibv_wc_status status =
+            remote_range(fabric, qp, peer, send.wr, length_of(to), from))
         return refuse(fabric, peer, send, status);
     if (!from.empty() && fabric.is_poisoned(*peer.context->device, from[0]))
         return refuse(fabric, peer, send, IBV_WC_REM_OP_ERR);
@@ -510,7 +553,8 @@ static Result execute_atomic(Fabric &fabric, Qp &qp, Qp &peer, Send &send) {
         return done(send, IBV_WC_LOC_LEN_ERR);
     if (lacks_read_resources(peer))
         return refuse(fabric, peer, send, IBV_WC_REM_INV_REQ_ERR);
-    if (const ibv_wc_status status = remote_range(fabric, peer, send.wr, sizeof(before), word))
+    if (const ibv_wc_status status =
+            remote_range(fabric, qp, peer, send.wr, sizeof(before), word))
         return refuse(fabric, peer, send, status);
     const MemoryRange own{nullptr, reinterpret_cast<uint64_t>(&before), sizeof(before), false,
                           false};
@@ -519,7 +563,7 @@ static Result execute_atomic(Fabric &fabric, Qp &qp, Qp &peer, Send &send) {
         return refuse(fabric, peer, send, IBV_WC_REM_OP_ERR);
     const uint64_t after =
         sim_atomic_result(send.wr.opcode, before, send.wr.compare_add, send.wr.swap);
-    if (!word[0].program->write(word[0].address, &after, sizeof(after)) && word[0].may_fail)
+    if (!write_range(word[0], 0, &after, sizeof(after)) && word[0].may_fail)
         return refuse(fabric, peer, send, IBV_WC_REM_OP_ERR);
     make_persistent(fabric, qp, send, word, sizeof(before));
     record_write(fabric, qp, word);
@@ -536,8 +580,10 @@ static Result execute_atomic(Fabric &fabric, Qp &qp, Qp &peer, Send &send) {
 static Result execute_flush(Fabric &fabric, Qp &qp, Qp &peer, Send &send) {
     MemoryRanges range;
     if (const ibv_wc_status status =
-            remote_range(fabric, peer, send.wr, send.wr.flush_length, range))
+            remote_range(fabric, qp, peer, send.wr, send.wr.flush_length, range))
         return refuse(fabric, peer, send, status);
+    for (const MemoryRange &place : range)
+        show_written(fabric, qp, place);
     make_persistent(fabric, qp, send, range, length_of(range));
     return done(send, IBV_WC_SUCCESS);
 }
@@ -564,6 +610,8 @@ static Copied deliver_datagram(Fabric &fabric, const Qp &qp, const Send &send,
     const uint64_t length = length_of(from);
     MemoryRanges to;
     ibv_wc_status status = local_ranges(fabric, peer, receive.sges, true, to);
+    for (MemoryRange &place : to)
+        place.writer = qp.handle;
     // Linux since the commit "RDMA/rxe: Fix responder length checking for UD request packets"
     // of 2024, drivers/infiniband/sw/rxe/rxe_resp.c, rxe_resp_check_length(): without an SRQ
     // the datagram is lost, and the receive stays posted.
@@ -692,6 +740,10 @@ static Result execute_on(Fabric &fabric, Qp &qp, Qp &peer, Send &send) {
         return done(send, IBV_WC_LOC_QP_OP_ERR);
     if (peer.type == IBV_QPT_XRC_RECV && !peer.srq)
         return refuse(fabric, peer, send, IBV_WC_REM_INV_REQ_ERR);
+    const bool is_empty_read = send.length == 0 && fabric.has(Weakness::EMPTY_READ);
+    if (!fabric.late_words.empty() &&
+        sim_made_visible(send.wr.opcode, is_empty_read ? 0 : 1) == SIM_ALL_WRITES)
+        show_written(fabric, qp);
     switch (send.wr.opcode) {
     case IBV_WR_SEND:
     case IBV_WR_SEND_WITH_IMM:

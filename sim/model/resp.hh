@@ -15,9 +15,10 @@ enum Result { DONE, NO_RECEIVE, NO_RESPONSE };
 struct MemoryRange {
     std::shared_ptr<Program> program;
     uint64_t address, length;
-    bool may_fail;      // on-demand paging: the memory may be missing; otherwise it is pinned
-    bool is_persistent; // the memory is, or may be, persistent
-    uint64_t rest = 0;  // of a region: the bytes from the address to its end
+    bool may_fail;       // on-demand paging: the memory may be missing; otherwise it is pinned
+    bool is_persistent;  // the memory is, or may be, persistent
+    uint64_t rest = 0;   // of a region: the bytes from the address to its end
+    uint32_t writer = 0; // the handle of the queue pair whose request accesses it
 };
 using MemoryRanges = std::vector<MemoryRange>;
 enum Copied { COPIED, NO_SOURCE, NO_TARGET };
@@ -30,6 +31,8 @@ Result execute(Fabric &fabric, Qp &qp, Send &send);
 Result transmit(Fabric &fabric, Qp &qp, Send &send);
 // Writes the data of an executed read or atomic operation, which has arrived now.
 void land(Fabric &fabric, Qp &qp, Send &send);
+// Executes a part of the next request, a plain write, which a failure of its target interrupts.
+void execute_part(Fabric &fabric, Qp &qp);
 // Takes the next receive of the queue pair. Returns false if there is none.
 bool take_receive(Fabric &fabric, Qp &qp, Receive &receive);
 // Copies the data of requests, before the program's memory is gone.

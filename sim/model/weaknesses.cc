@@ -33,6 +33,8 @@ constexpr WeaknessKind WEAKNESSES[] = {
          return device.failed_send != SIM_WC_VALID || device.failed_receive != SIM_WC_VALID;
      }},
     {"fork", "a child of fork() cannot post to the queues of its parent", false, EVERY_DEVICE},
+    // InfiniBand Architecture Specification, volume 1, o9-20
+    {"word-order", "words of a write become visible in any order", true, EVERY_DEVICE},
 };
 static_assert(std::size(WEAKNESSES) == static_cast<size_t>(Weakness::COUNT));
 

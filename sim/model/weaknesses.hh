@@ -26,6 +26,7 @@ enum class Weakness : uint8_t {
     DATAGRAM_MTU,
     FAILED_COMPLETION,
     FORK,
+    WORD_ORDER,
     COUNT
 };
 using Weaknesses = std::bitset<static_cast<size_t>(Weakness::COUNT)>;

@@ -301,8 +301,11 @@ bool ProcessMemory::read(uint64_t address, void *to, size_t length) {
     return access(address, to, length, false);
 }
 
-bool ProcessMemory::write(uint64_t address, const void *from, size_t length) {
-    return access(address, const_cast<void *>(from), length, true);
+bool ProcessMemory::write(uint64_t address, const void *from, size_t length, uint32_t writer) {
+    const bool is_written = access(address, const_cast<void *>(from), length, true);
+    if (persistence_ && writer != 0)
+        persistence_->written(pid_, address, length, writer);
+    return is_written;
 }
 
 // Asks the memory thread if rdma-sim may not read the mappings.
@@ -336,9 +339,9 @@ void ProcessMemory::forget(const Region &region) {
         persistence_->deregistered(pid_, region);
 }
 
-void ProcessMemory::persist(uint64_t address, size_t length) {
+void ProcessMemory::persist(uint64_t address, size_t length, uint32_t writer) {
     if (persistence_)
-        persistence_->persist(pid_, address, length);
+        persistence_->persist(pid_, address, length, writer);
 }
 
 bool ProcessMemory::is_persistent(uint64_t address, size_t length) {

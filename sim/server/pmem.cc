@@ -22,6 +22,9 @@ namespace sim {
 
 namespace {
 
+constexpr size_t WORD = 8;
+constexpr size_t MAX_STORES = size_t{1} << 22; // of a history
+
 struct Line { // a line of /proc/PID/maps
     uint64_t begin, end, offset, inode;
     dev_t device;
@@ -68,13 +71,14 @@ std::unique_ptr<PmemFile> PmemFile::open(const std::string &path, std::string &e
         error = strerror(errno);
     else {
         if (content == PERSISTENT)
-            file->persist(0, file->mapped_);
+            file->persist(0, file->mapped_, 0);
         return file;
     }
     return nullptr;
 }
 
 PmemFile::~PmemFile() {
+    free(stores_.all);
     if (live_ != nullptr)
         munmap(live_, mapped_);
     close(fd_);
@@ -106,8 +110,30 @@ bool PmemFile::map_all() {
         munmap(live_, mapped_);
     live_ = static_cast<char *>(all);
     mapped_ = size;
-    persistent_.resize(size); // new bytes are zero until they are made persistent
+    persistent_.resize((size + WORD - 1) / WORD); // new bytes are zero until made persistent
+    settled_.resize(persistent_.size());
+    stores_.persistent = persistent_.data();
+    stores_.settled = settled_.data();
+    sim_remove_stores(&stores_, persistent_.size(), SIZE_MAX);
     return true;
+}
+
+uint64_t PmemFile::live_word(size_t word) const {
+    uint64_t value = 0;
+    memcpy(&value, live_ + word * WORD, std::min(WORD, mapped_ - word * WORD));
+    return value;
+}
+
+void PmemFile::record(uint64_t offset, uint64_t length, uint32_t writer) {
+    if (!has_history_ || !map_all())
+        return;
+    const size_t end = std::min<size_t>((offset + length + WORD - 1) / WORD, settled_.size());
+    for (size_t word = offset / WORD; word < end; word++)
+        sim_add_store(&stores_, {static_cast<uint32_t>(word), writer, live_word(word)});
+    if (stores_.count <= MAX_STORES)
+        return;
+    forget_history();
+    has_history_ = false;
 }
 
 bool PmemFile::is_mapped_as(dev_t device, ino_t inode) {
@@ -123,31 +149,49 @@ bool PmemFile::is_mapped_as(dev_t device, ino_t inode) {
     return device == mapped_device_ && inode == mapped_inode_;
 }
 
-void PmemFile::persist(uint64_t offset, uint64_t length) {
-    if (!map_all() || offset >= mapped_)
+// Whole words become persistent, because a flush writes whole cache lines.
+void PmemFile::persist(uint64_t offset, uint64_t length, uint32_t writer) {
+    if (!map_all() || offset >= mapped_ || length == 0)
         return;
-    // Whole words become persistent, because a flush writes whole cache lines.
-    const uint64_t begin = offset & ~UINT64_C(7),
-                   end = std::min<uint64_t>((offset + length + 7) & ~UINT64_C(7), mapped_);
-    memcpy(persistent_.data() + begin, live_ + begin, end - begin);
+    const size_t first = offset / WORD,
+                 end = std::min<size_t>((offset + length + WORD - 1) / WORD, settled_.size());
+    if (has_history_ && writer != 0)
+        return sim_flush_stores(&stores_, writer, first, end);
+    memcpy(&persistent_[first], live_ + first * WORD,
+           std::min(end * WORD, mapped_) - first * WORD);
+    sim_remove_stores(&stores_, first, end);
 }
 
 uint64_t PmemFile::lose_power(std::mt19937_64 *generator) {
     uint64_t lost = 0;
     if (!map_all())
         return 0;
-    for (size_t at = 0; at < mapped_; at += 8) {
-        const size_t size = std::min<size_t>(8, mapped_ - at);
-        if (memcmp(persistent_.data() + at, live_ + at, size) == 0)
+    if (generator != nullptr)
+        sim_lose_power(
+            &stores_, persistent_.data(),
+            [](void *random) {
+                return -((*static_cast<std::mt19937_64 *>(random))() & 1); // a whole word
+            },
+            generator);
+    forget_history();
+    for (size_t word = 0; word < persistent_.size(); word++) {
+        uint64_t &persistent = persistent_[word];
+        if (persistent == live_word(word))
             continue;
         if (generator != nullptr && ((*generator)() & 1) != 0) {
-            memcpy(persistent_.data() + at, live_ + at, size);
+            persistent = live_word(word);
         } else {
-            memcpy(live_ + at, persistent_.data() + at, size);
+            memcpy(live_ + word * WORD, &persistent, std::min(WORD, mapped_ - word * WORD));
             lost++;
         }
     }
     return lost;
+}
+
+void PmemFiles::keep_history() {
+    has_history_ = true;
+    for (const auto &[host, file] : files_)
+        file->keep_history();
 }
 
 void PmemFiles::add(unsigned host, std::unique_ptr<PmemFile> file) {
@@ -176,6 +220,8 @@ void PmemFiles::find_replaced() {
         std::unique_ptr<PmemFile> file = PmemFile::open(path, error, PmemFile::NOT_PERSISTENT);
         if (!file)
             throw Failure("--pmem " + path + ", which a program has replaced: " + error);
+        if (has_history_)
+            file->keep_history();
         std::erase_if(files_, [&](const auto &each) {
             return each.second->is_deleted() && !has_region(*each.second);
         });
@@ -227,7 +273,9 @@ void PmemFiles::deregistered(int pid, const Region &region) {
         processes_.erase(found);
 }
 
-void PmemFiles::persist(int pid, uint64_t address, size_t length) {
+// Calls use(file, offset, length) for each part of the range that is in a file.
+template <class Use>
+void PmemFiles::for_each_part(int pid, uint64_t address, size_t length, Use use) {
     if (files_.empty())
         return;
     Process &process = processes_[pid];
@@ -238,10 +286,24 @@ void PmemFiles::persist(int pid, uint64_t address, size_t length) {
         const uint64_t begin = std::max(address, each.begin),
                        end = std::min(address + length, each.end);
         if (begin < end)
-            each.file->persist(begin - each.begin + each.offset, end - begin);
+            use(*each.file, begin - each.begin + each.offset, end - begin);
     }
     if (process.regions.empty())
         processes_.erase(pid);
+}
+
+void PmemFiles::written(int pid, uint64_t address, size_t length, uint32_t writer) {
+    if (has_history_)
+        for_each_part(pid, address, length,
+                      [&](PmemFile &file, uint64_t offset, uint64_t size) {
+                          file.record(offset, size, writer);
+                      });
+}
+
+void PmemFiles::persist(int pid, uint64_t address, size_t length, uint32_t writer) {
+    for_each_part(pid, address, length, [&](PmemFile &file, uint64_t offset, uint64_t size) {
+        file.persist(offset, size, writer);
+    });
 }
 
 bool PmemFiles::is_persistent(int pid, uint64_t address, size_t length) {

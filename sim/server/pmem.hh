@@ -36,9 +36,14 @@ class PmemFile {
     bool is_same(const struct stat &other) const;
     bool is_deleted() const;
     const std::string &path() const { return path_; }
-    void persist(uint64_t offset, uint64_t length);
-    // Reverts each word that is not persistent; with a generator, a random half of them keeps
-    // the new value. Returns the number of reverted words.
+    // Records the words that the writer has written, if the file has a history.
+    void record(uint64_t offset, uint64_t length, uint32_t writer);
+    // Makes the writes of the writer persistent; without a history, or if it is 0, the present
+    // content.
+    void persist(uint64_t offset, uint64_t length, uint32_t writer);
+    void keep_history() { has_history_ = true; }
+    // Reverts each word that is not persistent; with a generator, each keeps one of its values
+    // at random. Returns the number of words that lost the newest.
     uint64_t lose_power(std::mt19937_64 *generator);
 
   private:
@@ -50,7 +55,12 @@ class PmemFile {
     ino_t mapped_inode_ = 0;
     char *live_ = nullptr;
     size_t mapped_ = 0;
-    std::vector<char> persistent_;
+    std::vector<uint64_t> persistent_;
+    std::vector<uint32_t> settled_;
+    sim_stores stores_{};
+    bool has_history_ = false;
+    uint64_t live_word(size_t word) const;
+    void forget_history() { sim_remove_stores(&stores_, 0, SIZE_MAX); }
 };
 
 // All files of a fabric, and their mappings in its processes.
@@ -59,11 +69,15 @@ class PmemFiles : public Persistence {
     void add(unsigned host, std::unique_ptr<PmemFile> file);
     // For RDMA_SIM_PMEM: absolute paths, each with "//" at its end.
     std::string ids(unsigned host) const;
+    // From now on, a power failure can also leave values that were overwritten, and a read or
+    // flush makes only the writes of its own connection persistent.
+    void keep_history();
     uint64_t lose_power(unsigned host, std::mt19937_64 *generator);
 
     void registered(int pid, const Region &region) override;
     void deregistered(int pid, const Region &region) override;
-    void persist(int pid, uint64_t address, size_t length) override;
+    void written(int pid, uint64_t address, size_t length, uint32_t writer) override;
+    void persist(int pid, uint64_t address, size_t length, uint32_t writer) override;
     bool is_persistent(int pid, uint64_t address, size_t length) override;
 
   private:
@@ -77,7 +91,9 @@ class PmemFiles : public Persistence {
             regions; // by key: ranges whose mappings are kept
     };
     Process &refreshed(int pid);
+    template <class Use> void for_each_part(int pid, uint64_t address, size_t length, Use use);
     void find_replaced();
+    bool has_history_ = false;
     bool has_region(const PmemFile &file) const;
     std::multimap<unsigned, std::string> paths_;               // by host
     std::multimap<unsigned, std::unique_ptr<PmemFile>> files_; // by host, also replaced ones

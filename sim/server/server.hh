@@ -51,10 +51,10 @@ class ProcessMemory : public Program {
     ProcessMemory(int pid, Persistence *persistence);
     ~ProcessMemory() override;
     bool read(uint64_t address, void *to, size_t length) override;
-    bool write(uint64_t address, const void *from, size_t length) override;
+    bool write(uint64_t address, const void *from, size_t length, uint32_t writer) override;
     int pin(const Region &region) override;
     void forget(const Region &region) override;
-    void persist(uint64_t address, size_t length) override;
+    void persist(uint64_t address, size_t length, uint32_t writer) override;
     bool is_persistent(uint64_t address, size_t length) override;
     // Is true if process_vm_readv() may read the memory; `address` holds Hello::PROBE.
     bool is_accessible(uint64_t address) const;

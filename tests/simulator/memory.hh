@@ -16,7 +16,7 @@ constexpr size_t PAGE = 4096;
 constexpr size_t MEMORY_SIZE = size_t{8} << 20;
 constexpr size_t WORDS = MEMORY_SIZE / WORD;
 
-// The writer of a store: the number of a connection, or the machine's own program.
+// The writer of a store: the handle of a queue pair, or the machine's own program.
 using Writer = uint32_t;
 constexpr Writer OWN = UINT32_MAX;
 

@@ -32,8 +32,19 @@ bool is_connected(const sim::Qp &qp) {
     return qp.attr.qp_state == IBV_QPS_RTS || qp.attr.qp_state == IBV_QPS_RTR;
 }
 
-Writer writer_of(const Link &link, int side) {
-    return 2 * link.number + static_cast<Writer>(side);
+// An oracle reads a message, and may change it on its way. All programs are in this process.
+void show_message(const Link &link, int side, sim::Send &send) {
+    const auto on_send = simulation.configuration->oracle->on_send;
+    if (!on_send || (send.wr.opcode != IBV_WR_SEND && send.wr.opcode != IBV_WR_SEND_WITH_IMM))
+        return;
+    std::string data(reinterpret_cast<const char *>(send.inlined.data()), send.inlined.size());
+    if (send.wr.inline_length == 0)
+        for (const ibv_sge &sge : send.sges)
+            data.append(reinterpret_cast<const char *>(sge.addr), sge.length);
+    on_send(link, side, data);
+    const auto *const bytes = reinterpret_cast<const std::byte *>(data.data());
+    send.inlined.assign(bytes, bytes + data.size());
+    send.wr.inline_length = static_cast<uint32_t>(data.size());
 }
 
 } // namespace
@@ -158,29 +169,19 @@ void Network::deliver_event(Link &link, int side) {
     m_fabric->cm().deliver(*first_message(link, side, false));
 }
 
-// A request other than a plain write first makes earlier writes visible.
 void Network::execute(Link &link, int side, Visible visible, bool passes) {
     sim::Qp &qp = *qp_of(link, side);
     sim::Send &send = *next_send(link, side, passes);
-    const uint32_t opcode = send.wr.opcode;
-    m_execution = {&link, side, visible, opcode};
-    const sim_reach reach =
-        sim_made_visible(opcode, opcode == SIM_WR_FLUSH ? send.wr.flush_length : send.length);
-    if (reach == SIM_ALL_WRITES)
-        apply_placed(link, side, 0, UINT64_MAX);
-    else if (reach == SIM_WRITES_IN_RANGE)
-        apply_placed(link, side, send.wr.remote_addr,
-                     send.wr.remote_addr + send.wr.flush_length);
     const uint32_t rkey = send.wr.rkey;
+    show_message(link, side, send);
+    m_visible = visible;
     if (sim::execute(*m_fabric, qp, send) == sim::NO_RECEIVE)
         simulation.fail("a message arrives without a receive: iWARP ends its connection");
     else if (send.status && m_fabric->mr_of(rkey))
         simulation.fail(
             "an operation reaches outside of the region, or the region does not allow "
             "it, or its own memory");
-    if (opcode == IBV_WR_RDMA_WRITE_WITH_IMM)
-        apply_placed(link, side, 0, UINT64_MAX);
-    m_execution.reset();
+    m_visible.reset();
 }
 
 // Executes a part of the next operation, as if the target's device was interrupted. A receive
@@ -197,14 +198,17 @@ void Network::execute_part(Link &link, int side) {
             sim::interrupt_receive(*m_fabric, target);
         return;
     }
-    if (!is_write(send.wr.opcode) || !m_fabric->mr_of(send.wr.rkey))
-        return;
-    sim::keep_data(*m_fabric, *qp);
-    each_word(send.wr.remote_addr, reinterpret_cast<const char *>(send.inlined.data()),
-              send.wr.inline_length, [&](const Part &part) {
-                  if (simulation.random_bit())
-                      link.ends[side].placed.push_back(part);
-              });
+    sim::execute_part(*m_fabric, *qp);
+}
+
+// For a part of a write, the words that arrive.
+std::vector<bool> Network::late_words(sim::Fabric &, size_t count) {
+    if (m_visible == ALL)
+        return {};
+    std::vector<bool> late(count);
+    for (size_t i = 0; i < count; i++)
+        late[i] = m_visible == NONE || simulation.random_bit() != (m_visible == SOME);
+    return late;
 }
 
 void Network::complete(Link &link, int side) {
@@ -245,7 +249,7 @@ bool Network::end_queue_pair(Link &link, int side) {
         if (simulation.random_bit())
             execute_part(link, 0);
     }
-    apply_placed(link, 1 - side, 0, UINT64_MAX);
+    sim::show_received(*m_fabric, qp);
     if (side == 0 && can_execute(link, 0, false)) {
         sim::abandon_qp(*m_fabric, qp);
         return true;
@@ -271,51 +275,15 @@ void Network::forget_closed_links() {
 
 // ---- memory
 
-// Makes a word visible. Stores in plain memory need no record, because a power failure loses
-// it.
-void Network::apply_word(Machine &machine, const Part &part, Writer writer) {
-    if (machine.memory.contains(part.word))
-        machine.memory.store(part, writer);
-    else
-        *part.word = (*part.word & ~part.mask) | (part.value & part.mask);
-}
-
-// Makes placed words within the range visible.
-void Network::apply_placed(Link &link, int side, uint64_t begin, uint64_t end) {
-    std::erase_if(link.ends[side].placed, [&](const Part &part) {
-        const auto word = reinterpret_cast<uint64_t>(part.word);
-        const bool covered = word < end && word + WORD > begin;
-        if (covered)
-            apply_word(*link.machines[1 - side], part, writer_of(link, side));
-        return covered;
-    });
-}
-
 // A read writes to the initiator's memory. Its program must make the data persistent itself.
-bool Network::write(Process &process, uint64_t address, const void *from, size_t length) {
-    const Execution execution = *m_execution;
-    Link *const link = execution.link;
-    const int side = execution.side;
-    if (&process == link->ends[side].owner) {
+// Stores in plain memory need no record, because a power failure loses it.
+bool Network::write(Process &process, uint64_t address, const void *from, size_t length,
+                    Writer writer) {
+    Memory &memory = process.machine->memory;
+    if (writer == 0 || !memory.contains(reinterpret_cast<const void *>(address)))
         memcpy(reinterpret_cast<void *>(address), from, length);
-        return true;
-    }
-    std::string data(static_cast<const char *>(from), length);
-    if (execution.opcode == IBV_WR_SEND || execution.opcode == IBV_WR_SEND_WITH_IMM)
-        simulation.configuration->oracle->on_send(*link, side, data);
-    each_word(address, data.data(), length, [&](const Part &part) {
-        if (!is_write(execution.opcode) || execution.visible == ALL ||
-            (execution.visible == SOME && simulation.random_bit()))
-            apply_word(*process.machine, part, writer_of(*link, side));
-        else
-            link->ends[side].placed.push_back(part);
-    });
+    else
+        each_word(address, static_cast<const char *>(from), length,
+                  [&](const Part &part) { memory.store(part, writer); });
     return true;
-}
-
-// Called for earlier writes of the connection that an operation makes persistent.
-void Network::persist(Process &process, uint64_t address, size_t length) {
-    const char *begin = reinterpret_cast<const char *>(address);
-    process.machine->memory.flush(writer_of(*m_execution->link, m_execution->side), begin,
-                                  begin + length);
 }

@@ -12,6 +12,7 @@
 #include "model/comp.hh"
 #include "model/qp_state.hh"
 #include "model/req.hh"
+#include "model/word_order.hh"
 
 #include <optional>
 #include <unordered_map>
@@ -32,7 +33,6 @@ struct End {
             previous_received_at = received_at;
         received_at = now;
     }
-    std::vector<Part> placed; // words of executed writes that are not visible yet
 };
 
 struct Link {
@@ -130,19 +130,14 @@ class Network : public sim::Environment, sim::Scheduler {
     // The weaknesses that a scheduler chooses are events here: EXECUTE with passes() is FENCE.
     // The examples send no datagrams. The other weaknesses act in each schedule.
     unsigned choose(sim::Weakness, unsigned) override { return 0; }
+    std::vector<bool> late_words(sim::Fabric &, size_t count) override;
+    uint64_t word_delay() const override { return UINT64_MAX; }
 
     // ---- called by the sim::Program of each process
-    bool write(Process &process, uint64_t address, const void *from, size_t length);
-    void persist(Process &process, uint64_t address, size_t length);
+    bool write(Process &process, uint64_t address, const void *from, size_t length,
+               Writer writer);
 
   private:
-    // The request that is being executed.
-    struct Execution {
-        Link *link;
-        int side;
-        Visible visible;
-        uint32_t opcode;
-    };
     struct Place {
         Link *link;
         int side;
@@ -151,8 +146,6 @@ class Network : public sim::Environment, sim::Scheduler {
     sim::Send *next_send(const Link &link, int side, bool passes) const;
     bool can_pass(const Link &link, int side) const;
     void execute_part(Link &link, int side);
-    void apply_placed(Link &link, int side, uint64_t begin, uint64_t end);
-    void apply_word(Machine &machine, const Part &part, Writer writer);
     bool end_queue_pair(Link &link, int side);
     std::optional<uint64_t> first_message(const Link &link, int side, bool is_request) const;
     Place *place_of(uint32_t handle);
@@ -172,5 +165,5 @@ class Network : public sim::Environment, sim::Scheduler {
     std::unique_ptr<sim::Fabric> m_fabric;
     std::unordered_map<uint32_t, Place> m_places;    // by handle
     std::unordered_map<uint32_t, int> m_descriptors; // by channel
-    std::optional<Execution> m_execution;
+    std::optional<Visible> m_visible;                // of the write that is executed
 };

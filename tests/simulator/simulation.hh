@@ -26,7 +26,7 @@ struct Oracle {
     void (*on_line)(Process &, const char *) = ignore_line; // a program printed a line
     void (*on_completion)(Process &) = ignore;              // the client took a completion
     // A side sends a message, which the function can change.
-    void (*on_send)(const Link &, int side, std::string &) = ignore_message;
+    void (*on_send)(const Link &, int side, std::string &) = nullptr;
     void (*on_end)(Process &) = ignore;  // a process ended by itself
     void (*check)() = [] {};             // called after each step that changed a memory
     void (*on_wait)(Process &) = ignore; // a process waits for events
@@ -34,7 +34,6 @@ struct Oracle {
 
     static void ignore(Process &) {}
     static void ignore_line(Process &, const char *) {}
-    static void ignore_message(const Link &, int, std::string &) {}
 };
 
 struct Configuration {

@@ -24,12 +24,13 @@ class Process_memory : public sim::Program {
         memcpy(to, reinterpret_cast<const void *>(address), length);
         return true;
     }
-    bool write(uint64_t address, const void *from, size_t length) override {
-        return simulation.network.write(m_process, address, from, length);
+    bool write(uint64_t address, const void *from, size_t length, uint32_t writer) override {
+        return simulation.network.write(m_process, address, from, length, writer);
     }
     int pin(const sim::Region &) override { return 0; }
-    void persist(uint64_t address, size_t length) override {
-        simulation.network.persist(m_process, address, length);
+    void persist(uint64_t address, size_t length, uint32_t writer) override {
+        const char *begin = reinterpret_cast<const char *>(address);
+        m_process.machine->memory.flush(writer, begin, begin + length);
     }
     bool is_persistent(uint64_t address, size_t) override {
         const Memory &memory = m_process.machine->memory;
@@ -122,7 +123,6 @@ void Network::begin(unsigned machines, bool has_native_operations) {
     m_descriptors.clear(); // of the previous schedule
     m_fabric.reset();
     m_places.clear();
-    m_execution.reset();
     links.clear();
     open_links.clear();
     m_fabric = std::make_unique<sim::Fabric>(*this, options);

@@ -25,6 +25,9 @@
 #define QKEY 0x11111111
 #define DATAGRAMS 4
 #define QUEUE 8 // requests
+#define RECORDS 4
+#define RECORD 64 // bytes
+#define FLAGGED "! is the flag of a text that has bytes in all words of a record"
 
 struct datagram {
     uint32_t number, amount;
@@ -33,7 +36,8 @@ struct datagram {
 // The memory of each side, a region of one of them.
 struct memory {
     uint64_t source, target, result, received, sum, ready;
-    char record[64];
+    char records[RECORDS][RECORD];
+    uint64_t words[8]; // within two cache lines
     char datagrams[QUEUE][GRH + 4096];
 };
 
@@ -131,6 +135,7 @@ static void accept_client(void) {
     prepare();
     for (unsigned i = 0; ud && i < QUEUE; i++)
         receive(i);
+    must(!rdma_post_recv(id, NULL, memory, 0, mr), "rdma_post_recv"); // of immediate data
     struct description description = own();
     struct rdma_conn_param param = {.private_data = &description,
                                     .private_data_len = sizeof(description)};
@@ -208,9 +213,10 @@ static void write_often(void) {
 
 // A read after the write makes it persistent.
 static void store(void) {
-    strcpy(memory->record, "record 1");
-    complete(IBV_WR_RDMA_WRITE, (uint64_t *)memory->record, (uint64_t *)memory->record, 64);
-    complete(IBV_WR_RDMA_READ, &memory->result, (uint64_t *)memory->record, is_fixed ? 8 : 0);
+    uint64_t *const record = (uint64_t *)memory->records[0];
+    strcpy(memory->records[0], "record 1");
+    complete(IBV_WR_RDMA_WRITE, record, record, RECORD);
+    complete(IBV_WR_RDMA_READ, &memory->result, record, is_fixed ? 8 : 0);
     puts("stored 1");
     sleep(1);
 }
@@ -270,6 +276,40 @@ static void fail_write(void) {
     const struct ibv_wc wc = completion(id->send_cq);
     must(wc.status != IBV_WC_SUCCESS, "the write succeeded");
     must(is_fixed || wc.opcode == IBV_WC_RDMA_WRITE, "the failure of an unknown operation");
+}
+
+// Writes words that are not zero. The fixed form also sends immediate data.
+static void write_record(void) {
+    for (uint64_t i = 0; i < 8; i++)
+        memory->words[i] = i + 1;
+    complete(is_fixed ? IBV_WR_RDMA_WRITE_WITH_IMM : IBV_WR_RDMA_WRITE, memory->words,
+             memory->words, sizeof(memory->words));
+    sleep(1);
+}
+
+// The value with all bits set is unaligned; in the fixed form it is a word.
+static uint64_t *value_place(void) {
+    return (uint64_t *)((char *)memory->words + (is_fixed ? 0 : 4));
+}
+
+static void write_value(void) {
+    memset(memory->words, 0xff, sizeof(memory->words));
+    complete(IBV_WR_RDMA_WRITE, value_place(), value_place(), 8);
+    sleep(1);
+}
+
+// The first byte is the flag of a record; the fixed form writes it after a read.
+static void write_with_flag(void) {
+    for (unsigned i = 0; i < RECORDS; i++) {
+        char *const record = strcpy(memory->records[i], FLAGGED);
+        uint64_t *const first = (uint64_t *)record, *const second = first + 1;
+        if (is_fixed) {
+            complete(IBV_WR_RDMA_WRITE, second, second, RECORD - 8);
+            complete(IBV_WR_RDMA_READ, &memory->result, first, 8);
+        }
+        complete(IBV_WR_RDMA_WRITE, first, first, is_fixed ? 8 : RECORD);
+        sleep(1);
+    }
 }
 
 static void write_in_child(void) {
@@ -343,6 +383,37 @@ static void add_amounts(void) {
     wait_for_client();
 }
 
+static void poll_record(void) {
+    const volatile uint64_t *const last = &memory->words[7];
+    if (is_fixed)
+        must(completion(id->recv_cq).status == IBV_WC_SUCCESS, "a receive failed");
+    while (*last == 0)
+        usleep(100);
+    for (uint64_t i = 0; i < 8; i++)
+        must(memory->words[i] == i + 1, "the record is incomplete");
+    wait_for_client();
+}
+
+static void poll_value(void) {
+    uint64_t value = 0;
+    while (value != UINT64_MAX) {
+        usleep(100);
+        memcpy(&value, value_place(), sizeof(value));
+        must(value == 0 || value == UINT64_MAX, "half of a value");
+    }
+    wait_for_client();
+}
+
+static void read_flagged(void) {
+    for (unsigned i = 0; i < RECORDS; i++) {
+        const volatile char *const flag = memory->records[i];
+        while (*flag == 0)
+            usleep(100);
+        must(!strcmp(memory->records[i], FLAGGED), "a flag without its data");
+    }
+    wait_for_client();
+}
+
 static const struct {
     const char *name;
     void (*client)(void), (*server)(void);
@@ -357,6 +428,9 @@ static const struct {
     {"datagram-mtu", send_large, count_datagrams},
     {"failed-completion", fail_write, wait_for_client},
     {"fork", write_in_child, wait_for_client},
+    {"polled-record", write_record, poll_record},
+    {"unaligned-value", write_value, poll_value},
+    {"commit-flag", write_with_flag, read_flagged},
 };
 
 int main(int argc, char *argv[]) {

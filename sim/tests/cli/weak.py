@@ -32,6 +32,10 @@ PROGRAMS = (
     ("datagram-mtu", "datagram-mtu", "rxe", [], DATAGRAMS),
     ("failed-completion", "failed-completion", "rxe", [], ""),
     ("failed-completion", "failed-completion", "mlx4", [], ""),
+    ("polled-record", "word-order", "rxe", [], ""),
+    ("polled-record", "word-order", "mlx4", [], ""),
+    ("unaligned-value", "word-order", "mlx5", [], ""),
+    ("commit-flag", "word-order", "rxe", [], ""),
 )
 
 

@@ -6,6 +6,7 @@
 // drivers/infiniband.
 
 #include "../../direct/direct.hh"
+#include "../../server/pmem.hh"
 #include "connect_qp.hh"
 
 #include <cerrno>
@@ -17,8 +18,10 @@
 #include <poll.h>
 #include <random>
 #include <rdma/rdma_netlink.h>
+#include <set>
 #include <span>
 #include <sys/mman.h>
+#include <unistd.h>
 #include <vector>
 
 extern "C" {
@@ -49,12 +52,16 @@ struct Recorded : Persistence {
     void deregistered(int, const Region &region) override {
         assert_int_equal(regions.erase(region.key), 1);
     }
-    void persist(int, uint64_t, size_t length) override { persisted += length; }
+    void written(int, uint64_t, size_t, uint32_t writer) override {
+        assert_int_not_equal(writer, 0);
+    }
+    void persist(int, uint64_t, size_t length, uint32_t) override { persisted += length; }
     bool is_persistent(int, uint64_t, size_t) override { return true; }
 };
 
-Options options_of(const char *device) {
+Options options_of(const char *device, Scheduler *scheduler = nullptr) {
     Options options;
+    options.scheduler = scheduler;
     options.profile = sim_find_profile(device);
     assert_non_null(options.profile);
     return options;
@@ -166,6 +173,7 @@ struct Setup {
     uint8_t retry_cnt = 1, rnr_retry = 7, max_dest_rd_atomic = 1;
     Persistence *persistence = nullptr;
     ibv_qp_type type = IBV_QPT_RC;
+    Scheduler *scheduler = nullptr;
 };
 
 // Two hosts, each with a QP that is connected to the other one.
@@ -174,7 +182,7 @@ struct Pair {
     Side a, b;
 
     explicit Pair(const Setup &setup = {})
-        : direct(options_of(setup.device), setup.persistence),
+        : direct(options_of(setup.device, setup.scheduler), setup.persistence),
           a(direct, 1, setup.has_srq, setup.send_ops, setup.entries, setup.type),
           b(direct, 2, setup.has_srq, setup.send_ops, setup.entries, setup.type) {
         connect(a, b, setup);
@@ -1909,6 +1917,86 @@ void command_descriptor_is_open(void **) {
     assert_int_equal(errno, EOPNOTSUPP);
 }
 
+// Of each write of three words, the second word becomes visible later.
+struct SecondIsLate : Clock {
+    std::vector<bool> late_words(Fabric &, size_t count) override {
+        return count == 3 ? std::vector<bool>{false, true, false} : std::vector<bool>{};
+    }
+};
+
+// The words of side b that side a has overwritten: bit n for word n.
+unsigned overwritten(const Pair &pair) {
+    unsigned words = 0;
+    for (unsigned word = 0; word < 3; word++)
+        words |= (pair.b.memory[8 * word + 7] == 1 ? 1U : 0U) << word;
+    return words;
+}
+
+void late_word_is_visible_after_a_request_that_orders_it(void **) {
+    const struct {
+        ibv_wr_opcode opcode;
+        size_t length;
+        bool orders;
+    } rows[] = {{IBV_WR_RDMA_READ, 0, false},          {IBV_WR_RDMA_READ, 1, true},
+                {IBV_WR_RDMA_WRITE, 8, false},         {IBV_WR_RDMA_WRITE, 9, true}, // the word
+                {IBV_WR_RDMA_WRITE_WITH_IMM, 0, true}, {IBV_WR_SEND, 0, true},
+                {IBV_WR_ATOMIC_FETCH_AND_ADD, 8, true}};
+    for (const auto &row : rows) {
+        SecondIsLate scheduler;
+        Pair pair({.scheduler = &scheduler});
+        pair.receive(64);
+        assert_int_equal(pair.post(IBV_WR_RDMA_WRITE, 24), 0);
+        pair.expect(IBV_WC_SUCCESS);
+        assert_int_equal(overwritten(pair), 5);
+        assert_int_equal(pair.post(row.opcode, row.length), 0);
+        assert_int_equal(overwritten(pair) >> 1 & 1, row.orders);
+        pair.direct.advance(100'000'000);
+        assert_int_equal(overwritten(pair) >> 1 & 1, 1);
+    }
+}
+
+void interrupted_write_arrives_in_part(void **) {
+    SecondIsLate scheduler;
+    Pair pair({.scheduler = &scheduler});
+    pair.direct.fabric().set_delay(1, 2, 1'000'000);
+    assert_int_equal(pair.post(IBV_WR_RDMA_WRITE, 24), 0);
+    assert_int_equal(overwritten(pair), 0);
+    pair.direct.fabric().interrupt_writes(pair.direct.fabric().qps.begin()->second->pid);
+    assert_int_equal(overwritten(pair), 2);
+}
+
+// Two writers change a word after its last persistent value, 1.
+void power_failure_leaves_any_value_since_the_persistent_one(void **) {
+    char path[] = "/tmp/rdma-sim-verbs-XXXXXX";
+    const int fd = mkstemp(path);
+    assert_int_equal(ftruncate(fd, 8), 0);
+    auto *const word =
+        static_cast<uint64_t *>(mmap(nullptr, 8, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0));
+    std::set<uint64_t> found;
+    for (unsigned seed = 0; seed < 64; seed++) {
+        std::mt19937_64 generator(seed);
+        std::string error;
+        *word = 0;
+        const auto file = PmemFile::open(path, error);
+        assert_non_null(file.get());
+        file->keep_history();
+        for (const auto &[value, writer] : {std::pair{1U, 5U}, {2U, 6U}, {3U, 5U}}) {
+            *word = value;
+            file->record(0, 8, writer);
+            if (value == 1)
+                file->persist(0, 8, writer);
+        }
+        file->persist(0, 8, 7); // of a third writer
+        file->lose_power(seed == 0 ? nullptr : &generator);
+        assert_true(seed > 0 || *word == 1);
+        found.insert(*word);
+    }
+    assert_true((found == std::set<uint64_t>{1, 2, 3}));
+    munmap(word, 8);
+    close(fd);
+    unlink(path);
+}
+
 // A write of a device is persistent after a read of the same queue pair.
 void read_makes_earlier_writes_persistent(void **) {
     Recorded recorded;
@@ -2178,6 +2266,9 @@ int main() {
         cmocka_unit_test(gid_of_iwarp_is_the_link_address),
         cmocka_unit_test(unknown_attribute_of_a_queue_pair_is_refused),
         cmocka_unit_test(command_descriptor_is_open),
+        cmocka_unit_test(late_word_is_visible_after_a_request_that_orders_it),
+        cmocka_unit_test(interrupted_write_arrives_in_part),
+        cmocka_unit_test(power_failure_leaves_any_value_since_the_persistent_one),
         cmocka_unit_test(read_makes_earlier_writes_persistent),
         cmocka_unit_test(native_flush_makes_its_range_persistent),
         cmocka_unit_test(window_of_type_1_permits_its_range_and_access_until_it_is_bound_again),
