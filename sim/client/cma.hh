@@ -18,6 +18,7 @@
 // A linker that runs on the fabric finds this library by LD_LIBRARY_PATH, and may link it with
 // another libibverbs.so.1. It does not report undefined weak symbols.
 #pragma weak rdma_sim_call
+#pragma weak rdma_sim_place
 #pragma weak rdma_sim_take_event
 #pragma weak rdma_sim_unsupported
 
