@@ -25,11 +25,6 @@ constexpr uint32_t RNR_TIMES[32] = {65536, 1,    2,    3,     4,     6,     8,  
 // TCP of Linux fails after net.ipv4.tcp_retries2 = 15 retransmissions.
 constexpr uint64_t TCP_TIME = 924'600'000'000;
 
-// A fence waits for requests with these opcodes.
-bool is_fenced(uint32_t opcode) {
-    return opcode == IBV_WR_RDMA_READ || sim_is_atomic(opcode);
-}
-
 } // namespace
 
 // The time when the other side receives the request; NEVER: an earlier one has failed, or
@@ -45,7 +40,7 @@ static uint64_t arrival_of(const Qp &qp, const Send &send, uint64_t delay) {
             break;
         if (before.status != IBV_WC_SUCCESS)
             return NEVER;
-        if (waits && is_fenced(before.wr.opcode)) {
+        if (waits && returns_data(before.wr.opcode)) {
             if (!before.executed)
                 return NEVER;
             sent_at = std::max(sent_at, before.done_at);
@@ -171,7 +166,7 @@ static bool can_pass_read(const Send &send) {
 static Result attempt(Fabric &fabric, Qp &qp, Send &send, uint64_t delay) {
     if (qp.landing > 0 && can_pass_read(send))
         (void)fabric.shows(Weakness::FENCE);
-    send.is_landing = is_fenced(send.wr.opcode) && fabric.has(Weakness::FENCE) &&
+    send.is_landing = returns_data(send.wr.opcode) && fabric.has(Weakness::FENCE) &&
                       (fabric.has_choices() || delay > 0);
     const Result result = attempt_send(fabric, qp, send);
     if (result != DONE) {

@@ -190,15 +190,31 @@ static ibv_wc_status source_of(Fabric &fabric, const Qp &qp, const Send &send,
     return IBV_WC_SUCCESS;
 }
 
+static MemoryRange data_of(Send &send) {
+    return {nullptr, reinterpret_cast<uint64_t>(send.inlined.data()), send.inlined.size(),
+            false, false};
+}
+
+// The data of a read or of an atomic operation arrives there. The memory of an abandoned queue
+// pair has ended, but its requests still read from the other side.
+static ibv_wc_status destination_of(Fabric &fabric, const Qp &qp, Send &send,
+                                    MemoryRanges &places) {
+    if (!send.sges.empty() || send.inlined.empty())
+        return local_ranges(fabric, qp, send.sges, true, places);
+    places.push_back(data_of(send));
+    return IBV_WC_SUCCESS;
+}
+
 void keep_data(Fabric &fabric, Qp &qp) {
     for (Send &send : qp.sends) {
         MemoryRanges from;
-        const bool has_data = send.wr.opcode != IBV_WR_RDMA_READ && !send.executed;
-        if (has_data && !source_of(fabric, qp, send, from) && send.wr.inline_length == 0) {
+        if (returns_data(send.wr.opcode) && !send.executed) {
+            send.inlined.resize(send.length);
+        } else if (!send.executed && !source_of(fabric, qp, send, from) &&
+                   send.wr.inline_length == 0) {
             send.inlined.resize(length_of(from));
             send.wr.inline_length = (uint32_t)send.inlined.size();
-            copy(from, {{nullptr, reinterpret_cast<uint64_t>(send.inlined.data()),
-                         send.inlined.size(), false, false}});
+            copy(from, {data_of(send)});
         }
         send.sges.clear();
     }
@@ -501,11 +517,6 @@ static Result execute_write(Fabric &fabric, Qp &qp, Qp &peer, Send &send) {
     return done(send, IBV_WC_SUCCESS);
 }
 
-static MemoryRange data_of(Send &send) {
-    return {nullptr, reinterpret_cast<uint64_t>(send.inlined.data()), send.inlined.size(),
-            false, false};
-}
-
 void land(Fabric &fabric, Qp &qp, Send &send) try {
     MemoryRanges to;
     send.is_landing = false;
@@ -519,7 +530,7 @@ void land(Fabric &fabric, Qp &qp, Send &send) try {
 
 static Result execute_read(Fabric &fabric, Qp &qp, Qp &peer, Send &send) {
     MemoryRanges from, to;
-    if (const ibv_wc_status status = local_ranges(fabric, qp, send.sges, true, to)) {
+    if (const ibv_wc_status status = destination_of(fabric, qp, send, to)) {
         if (is_iwarp(peer))
             fabric.raise_async(qp, IBV_EVENT_QP_ACCESS_ERR); // siw_qp_rx.c, siw_proc_rresp()
         return done(send, status);
@@ -548,7 +559,7 @@ static Result execute_atomic(Fabric &fabric, Qp &qp, Qp &peer, Send &send) {
     MemoryRanges word, to;
     uint64_t before = 0;
     // An invalid SGE fails the request only after the other side has executed it.
-    const ibv_wc_status local = local_ranges(fabric, qp, send.sges, true, to);
+    const ibv_wc_status local = destination_of(fabric, qp, send, to);
     if (!local && length_of(to) < sizeof(before))
         return done(send, IBV_WC_LOC_LEN_ERR);
     if (lacks_read_resources(peer))

@@ -9,6 +9,11 @@
 
 namespace sim {
 
+// Reads and atomic operations: the response has data, and a fence waits for it.
+inline bool returns_data(uint32_t opcode) {
+    return opcode == IBV_WR_RDMA_READ || sim_is_atomic(opcode);
+}
+
 enum Result { DONE, NO_RECEIVE, NO_RESPONSE };
 
 // A range of a program's memory, or of the fabric's own (no program).
