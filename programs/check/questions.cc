@@ -246,7 +246,7 @@ Results full_queue(Session &session) {
             {{"do", "taken"}, {"number", c.number}, {"count", count}, {"limit", limit}});
     };
     found.emplace_back("each message arrives once",
-                       yes_or_no(taken(posted, 5).value("received", 0U) == posted));
+                       yes_or_no(taken(posted, 20).value("received", 0U) == posted));
     found.emplace_back("no further message",
                        yes_or_no(taken(1, 0.05).value("completions", 1) == 0));
     // The queue had room for these; no completion was polled.
