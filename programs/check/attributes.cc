@@ -95,6 +95,8 @@ std::string names_of(uint64_t bits, std::span<const Flag> flags) {
     return text.empty() ? "none" : text;
 }
 
+constexpr ibv_qp_cap QP_SIZES = {4, 4, 1, 1, 0};
+
 // Creates objects to find out what the device accepts.
 class Trials {
   public:
@@ -104,12 +106,11 @@ class Trials {
             fail("the device cannot create a completion queue: {}", std::strerror(errno));
     }
 
-    bool has_qp(ibv_qp_type type, ibv_qp_cap cap = {4, 4, 1, 1, 0}) const {
-        ibv_qp_init_attr attr{};
-        attr.send_cq = attr.recv_cq = cq.get();
+    bool has_qp(ibv_qp_type type, ibv_qp_cap cap = QP_SIZES) const {
+        auto attr = qp_attr<ibv_qp_init_attr>();
         attr.cap = cap;
         attr.qp_type = type;
-        return unique_qp(ibv_create_qp(pd, &attr)) != nullptr;
+        return new_qp(attr) != nullptr;
     }
     // The greatest value that is accepted.
     static uint32_t greatest(uint32_t most, const std::function<bool(uint32_t)> &accepts) {
@@ -121,10 +122,7 @@ class Trials {
         return good;
     }
     bool has_extended_qp() const {
-        ibv_qp_init_attr_ex attr{};
-        attr.send_cq = attr.recv_cq = cq.get();
-        attr.cap = {4, 4, 1, 1, 0};
-        attr.qp_type = IBV_QPT_RC;
+        auto attr = qp_attr<ibv_qp_init_attr_ex>();
         attr.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
         attr.pd = pd;
         attr.send_ops_flags = IBV_QP_EX_WITH_RDMA_WRITE;
@@ -132,10 +130,7 @@ class Trials {
         return qp && ibv_qp_to_qp_ex(qp.get()) != nullptr;
     }
     bool has_create_flags() const {
-        ibv_qp_init_attr_ex attr{};
-        attr.send_cq = attr.recv_cq = cq.get();
-        attr.cap = {4, 4, 1, 1, 0};
-        attr.qp_type = IBV_QPT_RC;
+        auto attr = qp_attr<ibv_qp_init_attr_ex>();
         attr.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS;
         attr.pd = pd;
         return unique_qp(ibv_create_qp_ex(context, &attr)) != nullptr;
@@ -190,15 +185,10 @@ class Trials {
                initialize();
     }
     bool reports_srq_receives() const {
-        ibv_srq_init_attr queue{};
-        queue.attr = {4, 1, 0};
-        const unique_srq srq(ibv_create_srq(pd, &queue));
-        ibv_qp_init_attr attr{};
-        attr.send_cq = attr.recv_cq = cq.get();
+        const unique_srq srq = new_srq();
+        auto attr = qp_attr<ibv_qp_init_attr>();
         attr.srq = srq.get();
-        attr.cap = {4, 4, 1, 1, 0};
-        attr.qp_type = IBV_QPT_RC;
-        return unique_qp(ibv_create_qp(pd, &attr)) != nullptr && attr.cap.max_recv_wr != 0;
+        return new_qp(attr) != nullptr && attr.cap.max_recv_wr != 0;
     }
     // The errors of advice about regions, on devices with on-demand paging whose driver has
     // the call.
@@ -221,16 +211,10 @@ class Trials {
             {"advises_writable_only",
              error_of(IBV_ACCESS_ON_DEMAND, IBV_ADVISE_MR_ADVICE_PREFETCH) != 0}};
     }
-    bool has_srq() const {
-        ibv_srq_init_attr attr{};
-        attr.attr = {4, 1, 0};
-        return unique_srq(ibv_create_srq(pd, &attr)) != nullptr;
-    }
+    bool has_srq() const { return new_srq() != nullptr; }
     bool has_query_srq() const {
-        ibv_srq_init_attr attr{};
-        attr.attr = {4, 1, 0};
         ibv_srq_attr found;
-        const unique_srq srq(ibv_create_srq(pd, &attr));
+        const unique_srq srq = new_srq();
         return srq && ibv_query_srq(srq.get(), &found) == 0;
     }
     bool has_resize_cq() const {
@@ -260,12 +244,26 @@ class Trials {
     ibv_pd *const pd;
 
   private:
-    unique_qp new_qp() const {
-        ibv_qp_init_attr attr{};
+    // Of a small queue pair: ibv_qp_init_attr or ibv_qp_init_attr_ex.
+    template <class Attr> Attr qp_attr() const {
+        Attr attr{};
         attr.send_cq = attr.recv_cq = cq.get();
-        attr.cap = {4, 4, 1, 1, 0};
+        attr.cap = QP_SIZES;
         attr.qp_type = IBV_QPT_RC;
+        return attr;
+    }
+    // Writes the sizes of the queue pair to attr.
+    unique_qp new_qp(ibv_qp_init_attr &attr) const {
         return unique_qp(ibv_create_qp(pd, &attr));
+    }
+    unique_qp new_qp() const {
+        auto attr = qp_attr<ibv_qp_init_attr>();
+        return new_qp(attr);
+    }
+    unique_srq new_srq() const {
+        ibv_srq_init_attr attr{};
+        attr.attr = {4, 1, 0};
+        return unique_srq(ibv_create_srq(pd, &attr));
     }
 
     const unique_cq cq;

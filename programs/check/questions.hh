@@ -8,6 +8,7 @@
 #include "session.hh"
 
 #include <functional>
+#include <span>
 
 constexpr int ALWAYS = RPMA_F_COMPLETION_ALWAYS, ON_ERROR = RPMA_F_COMPLETION_ON_ERROR;
 
@@ -28,6 +29,12 @@ const std::vector<Question> &promises();
 
 // requests.cc: the properties of sim/device/devices.tsv that posts on a connection show
 json request_attributes(Session &session);
+
+// verbs.cc: a part of the memory of this side, and a signaled request with SGEs, which the
+// caller keeps, to the memory of the other side.
+ibv_sge sge_of(const Connection &c, size_t offset, uint32_t size);
+ibv_send_wr request_of(const Connection &c, ibv_wr_opcode opcode, std::span<ibv_sge> sges,
+                       size_t remote_offset = 0);
 
 std::string yes_or_no(bool is_true);
 // The status of the completions of an operation: "ok", or the first failure.

@@ -20,12 +20,7 @@ constexpr size_t SGES = 128; // more than a queue pair of few SGEs has on any de
 class Posts {
   public:
     Posts(Session &of, const json &settings = json::object())
-        : session_(of),
-          c_(of.open(settings)), sge_{reinterpret_cast<uintptr_t>(c_->memory.at(0)), 8,
-                                      c_->memory.mr.get_ibv_mr()->lkey} {
-        rpma::check(
-            static_cast<rpma::status>(rpma_mr_remote_get_key(c_->remote, &address_, &key_)));
-    }
+        : session_(of), c_(of.open(settings)), sge_(sge_of(*c_, 0, 8)) {}
     Posts(const Posts &) = delete;
     ~Posts() {
         try {
@@ -36,19 +31,7 @@ class Posts {
 
     // A signaled request of one SGE.
     ibv_send_wr request(ibv_wr_opcode opcode) {
-        ibv_send_wr wr{};
-        wr.sg_list = &sge_;
-        wr.num_sge = 1;
-        wr.opcode = opcode;
-        wr.send_flags = IBV_SEND_SIGNALED;
-        wr.wr.rdma.remote_addr = address_;
-        wr.wr.rdma.rkey = key_;
-        if (opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
-            wr.wr.atomic.remote_addr = address_;
-            wr.wr.atomic.rkey = key_;
-            wr.wr.atomic.compare_add = 0;
-        }
-        return wr;
+        return request_of(*c_, opcode, std::span(&sge_, 1));
     }
     int post(ibv_send_wr &wr) { return ibv_post_send(qp(), &wr, &bad); }
     // Returns the result for a request that is changed.
@@ -72,8 +55,6 @@ class Posts {
     Session &session_;
     const std::unique_ptr<Connection> c_;
     ibv_sge sge_;
-    uint64_t address_ = 0;
-    uint32_t key_ = 0;
 };
 
 // Some drivers return negative numbers.

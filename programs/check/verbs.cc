@@ -11,28 +11,42 @@
 #include <poll.h>
 #include <sys/mman.h>
 
+ibv_sge sge_of(const Connection &c, size_t offset, uint32_t size) {
+    return {reinterpret_cast<uintptr_t>(c.memory.at(offset)), size,
+            c.memory.mr.get_ibv_mr()->lkey};
+}
+
+ibv_send_wr request_of(const Connection &c, ibv_wr_opcode opcode, std::span<ibv_sge> sges,
+                       size_t remote_offset) {
+    uint64_t address = 0;
+    uint32_t key = 0;
+    rpma::check(static_cast<rpma::status>(rpma_mr_remote_get_key(c.remote, &address, &key)));
+    address += remote_offset;
+    ibv_send_wr wr{};
+    wr.sg_list = sges.data();
+    wr.num_sge = static_cast<int>(sges.size());
+    wr.opcode = opcode;
+    wr.send_flags = IBV_SEND_SIGNALED;
+    if (opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
+        wr.wr.atomic.remote_addr = address;
+        wr.wr.atomic.rkey = key;
+    } else {
+        wr.wr.rdma.remote_addr = address;
+        wr.wr.rdma.rkey = key;
+    }
+    return wr;
+}
+
 namespace {
 
 // Posts a signaled request, and returns the status of its completion.
 std::string outcome_of(Connection &c, ibv_wr_opcode opcode, std::vector<ibv_sge> sges,
                        size_t remote_offset, unsigned flags = 0, size_t completions = 1) {
-    uint64_t address = 0;
-    ibv_send_wr wr{}, *bad = nullptr;
-    rpma::check(static_cast<rpma::status>(
-        rpma_mr_remote_get_key(c.remote, &address, &wr.wr.rdma.rkey)));
-    wr.sg_list = sges.data();
-    wr.num_sge = static_cast<int>(sges.size());
-    wr.opcode = opcode;
-    wr.send_flags = IBV_SEND_SIGNALED | flags;
-    wr.wr.rdma.remote_addr = address + remote_offset;
+    ibv_send_wr wr = request_of(c, opcode, sges, remote_offset), *bad = nullptr;
+    wr.send_flags |= flags;
     return ibv_post_send(c.conn.get_ibv_qp(), &wr, &bad) == 0
                ? outcome(rpma::status::ok, c, completions)
                : "the post fails";
-}
-
-ibv_sge sge_of(const Connection &c, size_t offset, uint32_t size) {
-    return {reinterpret_cast<uintptr_t>(c.memory.at(offset)), size,
-            c.memory.mr.get_ibv_mr()->lkey};
 }
 
 // A write with a fence sends what an earlier read has fetched.
