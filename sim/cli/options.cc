@@ -235,7 +235,7 @@ void read_strong(Settings &settings, std::string_view text) {
         if (kind == nullptr)
             refuse("--strong: there is no weakness '%.*s': --strong help lists them",
                    static_cast<int>(name.size()), name.data());
-        settings.fabric.strong.set(static_cast<size_t>(kind - sim::weakness_kinds().data()));
+        settings.fabric.strong |= sim::only(*kind);
         settings.strong.push_back(kind);
     });
 }
@@ -380,11 +380,9 @@ void read_option(ExploreSettings &settings, int option, const char *value) {
 void check_join(const ExploreSettings &settings, const std::vector<int> &options) {
     for (const int option : options)
         if (settings.joins && option != JOIN && option != HOST)
-            for (const ::option &each : OPTIONS)
-                if (each.val == option)
-                    refuse("--join takes no --%s: the fabric runs already, and has the options "
-                           "of its start",
-                           each.name);
+            refuse("--join takes no --%s: the fabric runs already, and has the options of its "
+                   "start",
+                   std::ranges::find(OPTIONS, option, &::option::val)->name);
     if (!settings.joins && std::ranges::find(options, HOST) != options.end())
         refuse("--host is for --join: @HOST before a COMMAND selects its host");
 }

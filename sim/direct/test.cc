@@ -135,7 +135,7 @@ void turn_off(Options &options, const std::string &name) {
         throw Refusal{ENOTSUP, std::string("the device ") + options.profile->name +
                                    " does not have the weakness " + name};
     else
-        options.strong.set(static_cast<size_t>(kind - weakness_kinds().data()));
+        options.strong |= only(*kind);
 }
 
 void start(const rdma_sim_options *given) {

@@ -40,10 +40,6 @@ static_assert(std::size(WEAKNESSES) == static_cast<size_t>(Weakness::COUNT));
 
 } // namespace
 
-std::span<const WeaknessKind> weakness_kinds() {
-    return WEAKNESSES;
-}
-
 const WeaknessKind &kind_of(Weakness weakness) {
     return WEAKNESSES[static_cast<size_t>(weakness)];
 }
@@ -52,6 +48,11 @@ const WeaknessKind *find_weakness(std::string_view name) {
     const auto found = std::ranges::find(
         WEAKNESSES, name, [](const WeaknessKind &each) { return std::string_view(each.name); });
     return found == std::end(WEAKNESSES) ? nullptr : found;
+}
+
+Weaknesses only(const WeaknessKind &kind) {
+    Weaknesses set;
+    return set.set(static_cast<size_t>(&kind - WEAKNESSES));
 }
 
 std::string list_weaknesses() {

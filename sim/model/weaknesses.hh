@@ -10,7 +10,6 @@
 
 #include <bitset>
 #include <cstdint>
-#include <span>
 #include <string>
 #include <string_view>
 
@@ -37,9 +36,9 @@ struct WeaknessKind {
     bool (*is_of_device)(const sim_profile &);
 };
 
-std::span<const WeaknessKind> weakness_kinds(); // in the order of the enumeration
 const WeaknessKind &kind_of(Weakness weakness);
 const WeaknessKind *find_weakness(std::string_view name); // NULL: there is none
+Weaknesses only(const WeaknessKind &kind);                // the set of this one
 std::string list_weaknesses();                            // the text of --strong help
 std::string names_of(const Weaknesses &weaknesses);       // separated by commas
 
