@@ -17,26 +17,30 @@ using namespace sim;
 namespace {
 
 constexpr uint32_t MAX_DEVICES = 16; // of a host
+constexpr uint32_t MAX_SLOTS = 1024; // of the hosts of a process
 struct Slot {
     ShimDevice device;
     uint64_t place;
     uint32_t index;
-} slots[1024]; // never moved or freed: contexts point to them
+} slots[MAX_SLOTS]; // never moved or freed: contexts point to them
+uint32_t slot_count;
 pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 // Returns the slot of a device of this place, or one of an earlier fabric; NULL: there is none.
 ShimDevice *slot_of(uint32_t index) {
     const uint64_t place = rdma_sim_place();
     Slot *found = nullptr;
-    for (Slot &each : slots) {
-        if (each.place == place && each.index == index && each.device.device.name[0] != '\0')
+    for (uint32_t i = 0; i < slot_count; i++) {
+        Slot &each = slots[i];
+        if (each.place == place && each.index == index)
             return &each.device;
-        if (!found &&
-            (each.device.device.name[0] == '\0' || !is_same_fabric(each.place, place)))
+        if (!found && !is_same_fabric(each.place, place))
             found = &each;
     }
-    if (!found)
+    if (!found && slot_count == MAX_SLOTS)
         return nullptr;
+    if (!found)
+        found = &slots[slot_count++];
     found->place = place;
     found->index = index;
     return &found->device;
