@@ -111,11 +111,17 @@ bool PmemFile::map_all() {
     live_ = static_cast<char *>(all);
     mapped_ = size;
     persistent_.resize((size + WORD - 1) / WORD); // new bytes are zero until made persistent
-    settled_.resize(persistent_.size());
     stores_.persistent = persistent_.data();
-    stores_.settled = settled_.data();
+    if (has_history_)
+        keep_history();
     sim_remove_stores(&stores_, persistent_.size(), SIZE_MAX);
     return true;
+}
+
+void PmemFile::keep_history() {
+    has_history_ = true;
+    settled_.resize(persistent_.size());
+    stores_.settled = settled_.data();
 }
 
 uint64_t PmemFile::live_word(size_t word) const {
@@ -127,7 +133,8 @@ uint64_t PmemFile::live_word(size_t word) const {
 void PmemFile::record(uint64_t offset, uint64_t length, uint32_t writer) {
     if (!has_history_ || !map_all())
         return;
-    const size_t end = std::min<size_t>((offset + length + WORD - 1) / WORD, settled_.size());
+    const size_t end =
+        std::min<size_t>((offset + length + WORD - 1) / WORD, persistent_.size());
     for (size_t word = offset / WORD; word < end; word++)
         sim_add_store(&stores_, {static_cast<uint32_t>(word), writer, live_word(word)});
     if (stores_.count <= MAX_STORES)
@@ -154,7 +161,8 @@ void PmemFile::persist(uint64_t offset, uint64_t length, uint32_t writer) {
     if (!map_all() || offset >= mapped_ || length == 0)
         return;
     const size_t first = offset / WORD,
-                 end = std::min<size_t>((offset + length + WORD - 1) / WORD, settled_.size());
+                 end =
+                     std::min<size_t>((offset + length + WORD - 1) / WORD, persistent_.size());
     if (has_history_ && writer != 0)
         return sim_flush_stores(&stores_, writer, first, end);
     memcpy(&persistent_[first], live_ + first * WORD,

@@ -41,7 +41,7 @@ class PmemFile {
     // Makes the writes of the writer persistent; without a history, or if it is 0, the present
     // content.
     void persist(uint64_t offset, uint64_t length, uint32_t writer);
-    void keep_history() { has_history_ = true; }
+    void keep_history();
     // Reverts each word that is not persistent; with a generator, each keeps one of its values
     // at random. Returns the number of words that lost the newest.
     uint64_t lose_power(std::mt19937_64 *generator);
