@@ -4,7 +4,7 @@
 
 """Writes what librpma.h declares, and the completion of libibverbs, as tables of Python.
 
-usage: declarations.py LIBRPMA.H OUT COMPILER...
+usage: declarations.py OUT COMPILER...
 COMPILER... compiles C, and finds <infiniband/verbs.h>.
 """
 
@@ -14,10 +14,17 @@ import re
 import subprocess
 import sys
 
+sys.dont_write_bytecode = True
+sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "contract"))
+
+import public_header
+
 MODULE = '''\
 """The declarations of librpma.h. Made by declarations.py."""
 
 VERSION = {version!r}
+# The codes that are failures; the others are results, which the last failure does not describe.
+FAILURES = {failures}
 CONSTANTS = {constants}
 # The members of each structure: type, name, number of elements (None: no array).
 STRUCTURES = {structures}
@@ -92,18 +99,19 @@ def functions(header):
 
 
 def main():
-    if len(sys.argv) < 4:
+    if len(sys.argv) < 3:
         sys.exit(__doc__)
-    header = pathlib.Path(sys.argv[1]).read_text(encoding="utf-8")
-    verbs = subprocess.run([*sys.argv[3:], "-E", "-P", "-x", "c", "-"], input="#include <infiniband/verbs.h>\n", check=True,
+    header = public_header.HEADER.read_text(encoding="utf-8")
+    verbs = subprocess.run([*sys.argv[2:], "-E", "-P", "-x", "c", "-"], input="#include <infiniband/verbs.h>\n", check=True,
                            stdout=subprocess.PIPE, text=True).stdout
     verbs = re.sub(r"\s*\n\s*(?=\{)", " ", verbs)
     known = constants(header, verbs)
-    tables = {"constants": known, "structures": structures(header, verbs), "functions": functions(header)}
+    failures = {int(code["value"]) for code in public_header.read_codes() if code["is_failure"]}
+    tables = {"failures": failures, "constants": known, "structures": structures(header, verbs), "functions": functions(header)}
     version = ".".join(str(known[f"RPMA_VERSION_{part}"]) for part in ("MAJOR", "MINOR", "PATCH"))
     text = MODULE.format(version=version, **{name: pprint.pformat(table, width=120, sort_dicts=False)
                                             for name, table in tables.items()})
-    pathlib.Path(sys.argv[2]).write_text(text, encoding="utf-8")
+    pathlib.Path(sys.argv[1]).write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -43,7 +43,7 @@ class Error(Exception):
 
     def __init__(self, code, function, error, posted=None):
         self.code, self.name, self.errno, self.posted = code, _CODES.get(code, str(code)), error, posted
-        cause = _library.rpma_err_last_failure(None) if self.name not in _WOULD_BLOCK else b""
+        cause = _library.rpma_err_last_failure(None) if code in declarations.FAILURES else b""
         super().__init__(f"{function}: {self.name}: {(cause or _library.rpma_err_2str(code)).decode().strip()}")
 
 

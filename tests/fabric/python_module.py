@@ -82,6 +82,8 @@ def calls(address):
     cq = conn.get_cq()
     assert cq == conn.get_cq() and cq != peer
     raised(rpma.WouldBlock, "RPMA_E_NO_COMPLETION", cq.get_wc)
+    error = raised(rpma.Error, "RPMA_E_NOT_SHARED_CHNL", conn.wait, 0)
+    assert str(error) == "rpma_conn_wait: RPMA_E_NOT_SHARED_CHNL: Completion channel is not shared", error
     error = raised(rpma.Error, "RPMA_E_INVAL", conn.write, target, 0, mr, 0, 8, 0)
     assert error.code == rpma.E_INVAL and "flags" in str(error) and error.posted is None
     memory[:16] = b"0123456789abcdef"
