@@ -3,7 +3,7 @@
 
 // describe.cc -- the steps of a schedule as text
 
-#include "explore.hh"
+#include "schedule.hh"
 
 #include <cstring>
 

@@ -4,10 +4,10 @@
 // explore.cc -- runs schedules until one has a finding; then shortens, prints and saves it
 
 #include "explore.hh"
+#include "schedule.hh"
 
 #include <algorithm>
 #include <cerrno>
-#include <climits>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -25,13 +25,6 @@ namespace {
 constexpr size_t MAX_LINE = 256;    // of a program's output in a finding
 constexpr int EXIT_NOT_REACHED = 3; // the programs make other calls than at the time of --save
 constexpr uint64_t MAX_TRIES = 300; // how many shorter schedules run
-// The original of FILE is FILE with this suffix while an exploration runs.
-constexpr char ORIGINAL[] = ".rdma-sim-original";
-
-[[noreturn]] void refuse_file(const std::string &path, int error) {
-    refuse("--pmem %s: %s", path.c_str(), strerror(error));
-}
-
 std::string count_of(size_t count, const char *what) {
     return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
 }
@@ -41,28 +34,6 @@ const std::string *saved_content(const Finding &finding, const std::string &path
     const auto found = finding.pmem.find(path);
     return found != finding.pmem.end() && found->second.has_content ? &found->second.content
                                                                     : nullptr;
-}
-
-std::string read_all(int fd, const std::string &path) {
-    std::string content;
-    char part[65536];
-    ssize_t length;
-    while ((length = read(fd, part, sizeof(part))) > 0)
-        content.append(part, static_cast<size_t>(length));
-    if (length < 0)
-        refuse_file(path, errno);
-    return content;
-}
-
-// Returns 0 or an error number.
-int write_all(int fd, std::string_view content) {
-    while (!content.empty()) {
-        const ssize_t length = write(fd, content.data(), content.size());
-        if (length < 0)
-            return errno;
-        content.remove_prefix(static_cast<size_t>(length));
-    }
-    return 0;
 }
 
 sim::VirtualClock *map_clock(const std::string &path) {
@@ -110,62 +81,6 @@ sim::ExploredFaults power_failures(const ExploreSettings &settings) {
 }
 
 } // namespace
-
-OriginalFile::OriginalFile(const std::string &path, const std::string *content) {
-    const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    struct stat status;
-    char real[PATH_MAX];
-    if (fd < 0 || fstat(fd, &status) != 0 || realpath(path.c_str(), real) == nullptr)
-        refuse_file(path, errno);
-    if (!S_ISREG(status.st_mode))
-        refuse("--pmem %s: not a regular file", path.c_str());
-    content_ = read_all(fd, path);
-    digest_ = digest_of(content_);
-    if (content != nullptr)
-        content_ = *content;
-    close(fd);
-    path_ = real;
-    original_ = path_ + ORIGINAL;
-    if (access(original_.c_str(), F_OK) == 0)
-        refuse(
-            "--pmem %s: an exploration that was killed, or still runs, has left the original "
-            "as %s: move it back",
-            path.c_str(), original_.c_str());
-    std::string copy = path_ + ".rdma-sim-XXXXXX";
-    const int to = mkstemp(copy.data());
-    if (to < 0)
-        refuse("--pmem %s: no copy of it in its directory: %s", path.c_str(), strerror(errno));
-    (void)!fchown(to, status.st_uid, status.st_gid);
-    int error = write_all(to, content_);
-    if (error == 0 && fchmod(to, status.st_mode & 07777) != 0)
-        error = errno;
-    close(to);
-    if (error == 0 && rename(path_.c_str(), original_.c_str()) != 0)
-        error = errno;
-    if (error == 0 && rename(copy.c_str(), path_.c_str()) == 0)
-        return;
-    if (error == 0) {
-        error = errno;
-        (void)rename(original_.c_str(), path_.c_str());
-    }
-    unlink(copy.c_str());
-    refuse_file(path, error);
-}
-
-OriginalFile::~OriginalFile() {
-    if (rename(original_.c_str(), path_.c_str()) != 0)
-        fprintf(stderr, "rdma-sim: --pmem %s: %s: the original is %s\n", path_.c_str(),
-                strerror(errno), original_.c_str());
-}
-
-void OriginalFile::restore_copy() const {
-    const int fd = open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    const int error = fd < 0 ? errno : write_all(fd, content_);
-    if (fd >= 0)
-        close(fd);
-    if (error != 0)
-        refuse_file(path_, error);
-}
 
 int open_output(const std::string &path) {
     const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0600);

@@ -19,7 +19,7 @@ SIM = SIM if SIM.is_dir() else SIM.parents[1]
 BOTH = {"device": (), "protocol": ("device",)}
 PROGRAM = {"client": ("device", "protocol"), "client/preload": ("protocol", "client")}
 SERVER = {"model": ("device", "protocol"), "server": ("protocol", "model"), "run": ("protocol", "model", "server"),
-          "explore": ("device", "protocol", "server", "run"), "cli": ("run", "explore")}
+          "explore": ("device", "protocol", "model", "server", "run"), "cli": ("run", "explore")}
 TOGETHER = {"direct": ("client", "model", "server")}  # the fabric in the process of a program
 FOLDERS = BOTH | PROGRAM | SERVER | TOGETHER
 FREE = ("examples", "tests")

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the rdma-sim developers
+
+// fault_effects.cc -- the delays, weaknesses and faults of a schedule, and their effects
+
+#include "schedule.hh"
+
+#include <iterator>
+#include <unistd.h>
+
+namespace {
+
+constexpr uint64_t LATE[] = {10 * MICROSECOND, 100'000 * MICROSECOND};
+constexpr const char *LATE_TEXTS[] = {"10 us", "100 ms"};
+constexpr const char *DELAYED[] = {"a message", "the request", "a response"};
+
+} // namespace
+
+uint64_t Schedule::delay(sim::Delayed what) {
+    const uint32_t option = chooser_.choose(Chooser::DELAY, std::size(LATE));
+    if (option == 0)
+        return 0;
+    add_step("- ", "",
+             std::string(DELAYED[(size_t)what]) + " arrives " + LATE_TEXTS[option - 1] +
+                 " late");
+    return LATE[option - 1];
+}
+
+unsigned Schedule::choose(sim::Weakness weakness, unsigned options) {
+    const uint32_t option = chooser_.choose(weakness, options);
+    if (option != 0)
+        add_step("- ", "",
+                 std::string("weakness ") + kind_of(weakness).name + ": " +
+                     kind_of(weakness).text);
+    return option;
+}
+
+template <class Function>
+void Schedule::for_each_process(const sim::Fault &fault, Function function) {
+    for (Process &process : processes_)
+        if (fault.program != 0 ? process.number == fault.program
+                               : process.command->host == fault.hosts[0])
+            function(process);
+}
+
+bool Schedule::has_process(const sim::Fault &fault) const {
+    return std::ranges::any_of(processes_, [&](const Process &process) {
+        return process.is_alive &&
+               (fault.program == 0 ? process.command->host == fault.hosts[0]
+                                   : process.number == fault.program && process.is_started);
+    });
+}
+
+void Schedule::apply(const sim::Fault &fault) {
+    faults++;
+    std::string text = "fault: " + fault.text;
+    if (fault.program != 0)
+        if (const std::string &name = processes_[fault.program - 1].name;
+            fault.text.find(name) == fault.text.npos)
+            text += " (" + name + ")";
+    add_step("- ", "", text);
+    sim::apply(*this, fault);
+    if (fault.lasts == 0)
+        return;
+    pending_ends_++;
+    fabric().at(fabric().now() + fault.lasts, [this, &fault] { due_ends_.push_back(&fault); });
+}
+
+// Not in the timer: the end of a fault may start programs.
+void Schedule::end_due_faults() {
+    for (const sim::Fault *const fault : std::exchange(due_ends_, {})) {
+        add_step("  ", "", "the fault ends: " + fault->text);
+        pending_ends_--;
+        sim::end(*this, *fault);
+    }
+}
+
+void Schedule::kill(const sim::Fault &fault) {
+    for_each_process(fault, [&](Process &process) {
+        process.restarts = fault.lasts != 0;
+        kill_process(process);
+    });
+}
+
+// A program that has ended by itself, or has not started yet, is not started.
+void Schedule::start(const sim::Fault &fault) {
+    for_each_process(fault, [&](Process &process) {
+        if (process.is_alive || !std::exchange(process.restarts, false))
+            return;
+        close(process.pidfd);
+        process = {.command = process.command,
+                   .number = process.number,
+                   .name = process.name,
+                   .out = process.out, // the new output follows the old one
+                   .err = process.err,
+                   .out_shown = process.out_shown,
+                   .err_shown = process.err_shown};
+        start(process);
+    });
+}
+
+void Schedule::suspend(const sim::Fault &fault, bool is_suspended) {
+    for_each_process(
+        fault, [&](Process &process) { process.paused_until = is_suspended ? NEVER : 0; });
+}
+
+void Schedule::power_off(const sim::Fault &fault) {
+    const unsigned host = fault.hosts[0];
+    fabric().set_power(host, false);
+    kill(fault);
+    const uint64_t lost = pmem_.lose_power(host, fault.is_random ? &generator_ : nullptr);
+    add_step("  ", "host" + std::to_string(host),
+             "has lost " + std::to_string(lost) + " words that were not persistent");
+}
