@@ -99,7 +99,7 @@ void Schedule::handle_exit(Process &process) {
     waitpid(process.pid, &process.status, 0);
     process.is_alive = false;
     while (server_->has_client(process.pid))
-        server_->step(-1); // closes its connections
+        server_->step(UINT64_MAX); // closes its connections
     changes_++;
     progress_at_ = server_->fabric().now();
     add_output_steps(process);

@@ -467,18 +467,18 @@ bool Run::handle_signals() {
     return true;
 }
 
-// Waits for an event, at most `limit` nanoseconds. Without a time limit and pipes of programs,
-// the server waits, which takes one system call per request instead of two.
+// Waits for an event, at most `limit` nanoseconds. Without pipes of programs, the server waits,
+// which takes one system call per request instead of two.
 void Run::step(uint64_t limit) {
-    const uint64_t timer = server_.fabric().next_timer(), time_now = now();
-    const uint64_t wait = std::min(limit, timer > time_now ? timer - time_now : 0);
     std::vector<pollfd> events;
     outputs_.add_events(events);
-    if (wait == UINT64_MAX && events.empty()) {
-        if (server_.step(-1))
-            active_at_ = now();
+    if (events.empty()) {
+        if (server_.step(limit))
+            active_at_ = server_.fabric().now();
         return;
     }
+    const uint64_t timer = server_.fabric().next_timer(), time_now = now();
+    const uint64_t wait = std::min(limit, timer > time_now ? timer - time_now : 0);
     events.push_back({server_.descriptor(), POLLIN, 0});
     const timespec time = {static_cast<time_t>(wait / SECOND),
                            static_cast<long>(wait % SECOND)};
@@ -539,7 +539,7 @@ void Run::serve() {
             });
     while (handle_signals() && !is_finished()) {
         start_next();
-        const uint64_t limit = idle_limit(), time_now = now();
+        const uint64_t limit = idle_limit(), time_now = limit == UINT64_MAX ? 0 : now();
         if (time_now >= limit) {
             fprintf(stderr,
                     "rdma-sim: host%u: %s ended with status %d, and no program has made a call "

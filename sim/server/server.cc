@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <cstdio>
 #include <ctime>
 #include <fcntl.h>
@@ -123,17 +124,30 @@ void Server::wake_by(int fd) {
     watch(epoll_, fd);
 }
 
-bool Server::step(int timeout) {
-    pass_time();
-    const uint64_t next = holds_ ? UINT64_MAX : fabric_.next_timer();
+// Some sandboxes lack epoll_pwait2().
+static int wait_for_events(int epoll, struct epoll_event *events, int size, uint64_t limit) {
+    static bool lacks_nanoseconds;
+    if (limit == UINT64_MAX || limit == 0)
+        return epoll_wait(epoll, events, size, limit == 0 ? 0 : -1);
+    if (!lacks_nanoseconds) {
+        const timespec time = {(time_t)(limit / 1'000'000'000), (long)(limit % 1'000'000'000)};
+        const int count = epoll_pwait2(epoll, events, size, &time, nullptr);
+        if (count >= 0 || (errno != ENOSYS && errno != EPERM))
+            return count;
+        lacks_nanoseconds = true;
+    }
+    const uint64_t milliseconds = std::min<uint64_t>((limit + 999'999) / 1'000'000, INT_MAX);
+    return epoll_wait(epoll, events, size, (int)milliseconds);
+}
+
+bool Server::step(uint64_t limit) {
+    const uint64_t next = holds_ || limit == 0 ? UINT64_MAX : fabric_.next_timer();
     if (next != UINT64_MAX) {
         const uint64_t now = clock();
-        const uint64_t left = next <= now ? 0 : (next - now + 999'999) / 1'000'000;
-        if (timeout < 0 || left < (uint64_t)timeout)
-            timeout = (int)std::min<uint64_t>(left, 1'000'000);
+        limit = std::min(limit, next > now ? next - now : 0);
     }
     struct epoll_event events[64];
-    const int count = epoll_wait(epoll_, events, 64, timeout);
+    const int count = wait_for_events(epoll_, events, 64, limit);
     if (count < 0 && errno != EINTR)
         throw Failure(std::string("epoll_wait: ") + strerror(errno));
     pass_time();

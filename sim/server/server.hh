@@ -89,9 +89,9 @@ class Server {
     int listen(const std::string &path); // returns an error number
     // Readable if step() has work other than timers, for which Fabric::next_timer() exists.
     int descriptor() const { return epoll_; }
-    // Serves all pending requests. Waits for one until the next timer, but at most `timeout`
-    // milliseconds (-1: no limit). Returns true if a client had one.
-    bool step(int timeout);
+    // Serves all pending requests. Waits for one until the next timer, but at most `limit`
+    // nanoseconds (UINT64_MAX: no limit). Returns true if a client had one.
+    bool step(uint64_t limit);
     // Ends the waits of step() also while `fd` is readable; is_woken() then returns true.
     void wake_by(int fd);
     bool is_woken() const { return is_woken_; }

@@ -456,7 +456,7 @@ void run(Program *program, bool uses_threads) {
     close(ends[1]);
     int running = 2;
     while (running > 0 || server.processes() > 0) {
-        server.step(10);
+        server.step(10'000'000);
         int status;
         for (pid_t ended; running > 0 && (ended = waitpid(-1, &status, WNOHANG)) > 0;
              running--) {
