@@ -203,6 +203,26 @@ static void results(void **unused) {
     assert_int_equal(fcntl(w.context->async_fd, F_GETFL) & O_NONBLOCK, 0);
 }
 
+static void full_queues(void **unused) {
+    (void)unused;
+    create_all();
+    assert_int_equal(rdma_connect(w.id, &param), 0);
+    fake_cm_event(w.events->fd, RDMA_CM_EVENT_ESTABLISHED, NULL, 0);
+    rdma_ack_cm_event(next_event(w.events));
+    struct ibv_send_wr sends[8] = {{0}}, *bad_send = NULL;
+    struct ibv_recv_wr receives[8] = {{0}}, *bad_receive = NULL;
+    for (int i = 0; i < 7; i++) {
+        sends[i].next = &sends[i + 1];
+        receives[i].next = &receives[i + 1];
+    }
+    assert_int_equal(ibv_post_send(w.qp, sends, &bad_send), ENOMEM);
+    assert_ptr_equal(bad_send, &sends[7]); // rxe rounds up its queues to 2^n - 1
+    assert_int_equal(ibv_post_recv(w.qp, receives, &bad_receive), ENOMEM);
+    assert_ptr_equal(bad_receive, &receives[7]);
+    assert_int_equal(fake_posted_count(), 7);
+    assert_int_equal(fake_received_count(), 7);
+}
+
 static void other_objects(void **unused) {
     (void)unused;
     struct ibv_sge sges[2] = {{0}};
@@ -286,10 +306,15 @@ static void objects_that_are_left(void **unused) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(requests),        cmocka_unit_test(builders),
-        cmocka_unit_test(queues),          cmocka_unit_test(results),
-        cmocka_unit_test(other_objects),   cmocka_unit_test(identifiers),
-        cmocka_unit_test(events_of_tests), cmocka_unit_test(objects_that_are_left),
+        cmocka_unit_test(requests),
+        cmocka_unit_test(builders),
+        cmocka_unit_test(queues),
+        cmocka_unit_test(results),
+        cmocka_unit_test(full_queues),
+        cmocka_unit_test(other_objects),
+        cmocka_unit_test(identifiers),
+        cmocka_unit_test(events_of_tests),
+        cmocka_unit_test(objects_that_are_left),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
