@@ -162,7 +162,7 @@ namespace {
                    batch->size());
     Entry &entry = batch->next_entry();
     if (const int code =
-            fill({function}, batch->conn, entry, *work, batch->list_flags(), nullptr))
+            build_entry({function}, batch->conn, entry, *work, batch->list_flags(), nullptr))
         return code;
     batch->count_entry();
     return 0;
@@ -178,18 +178,18 @@ namespace {
                    " operations; possible: less than that",
                    index, batch->size());
     // A rejected operation must not change the batch, so it is filled in the spare entry first.
-    if (const int code =
-            fill({function}, batch->conn, batch->spare(), *work, batch->list_flags(), nullptr))
+    if (const int code = build_entry({function}, batch->conn, batch->spare(), *work,
+                                     batch->list_flags(), nullptr))
         return code;
-    return fill({function}, batch->conn, batch->entry(index), *work, batch->list_flags(),
-                nullptr);
+    return build_entry({function}, batch->conn, batch->entry(index), *work, batch->list_flags(),
+                       nullptr);
 }
 
 // The fast paths, one for each type.
 template <rpma_work_type type>
 [[gnu::always_inline]] inline int add_type(rpma_batch *batch, const rpma_work *work,
                                            Entry *entry) {
-    if (!fill_fast<type>(batch->conn, *entry, *work, batch->list_flags())) [[unlikely]]
+    if (!encode<type>(batch->conn, *entry, *work, batch->list_flags())) [[unlikely]]
         return add_slow(batch, work, entry);
     batch->count_entry();
     return 0;
@@ -198,7 +198,7 @@ constexpr decltype(&add_slow) ADD[] = RPMA_BY_TYPE(add_slow, add_type);
 
 template <rpma_work_type type>
 int set_type(rpma_batch *batch, uint32_t index, const rpma_work *work, Entry *entry) {
-    if (!fill_fast<type>(batch->conn, *entry, *work, batch->list_flags())) [[unlikely]]
+    if (!encode<type>(batch->conn, *entry, *work, batch->list_flags())) [[unlikely]]
         return set_slow(batch, index, work, entry);
     return 0;
 }

@@ -9,7 +9,7 @@ namespace rpma {
 
 namespace {
 
-void fill_read(const rpma_conn &conn, Entry &entry) {
+void set_flush_read(const rpma_conn &conn, Entry &entry) {
     entry.wr.opcode = IBV_WR_RDMA_READ;
     entry.wr.num_sge = 1;
     entry.sges[0] = conn.flush_read;
@@ -22,7 +22,7 @@ int choose_flush_method(const CallSite &site, rpma_conn &conn, Entry &entry,
     const FlushMethod method = conn.flush.choose(site.function, entry.flush, type);
 #ifdef RPMA_NATIVE_FLUSH
     if (method == FlushMethod::NATIVE) {
-        fill_native(entry, IBV_WR_FLUSH, list_flags);
+        set_native(entry, IBV_WR_FLUSH, list_flags);
         return 0;
     }
 #endif
@@ -30,7 +30,7 @@ int choose_flush_method(const CallSite &site, rpma_conn &conn, Entry &entry,
         return refuse_flush(site, conn, entry.flush, type);
     RPMA_REFUSE_OPERATION_AS(site, entry.read_len == 0, RPMA_BEYOND_REGION("remote_offset"),
                              std::size_t{entry.value}, entry.sges[0].addr);
-    fill_read(conn, entry);
+    set_flush_read(conn, entry);
     return 0;
 }
 
@@ -47,15 +47,15 @@ int choose_method_again(const CallSite &site, rpma_conn &conn, Entry &entry,
 
 namespace {
 
-int fill_flush(const CallSite &site, rpma_conn &conn, Entry &entry, const rpma_work &work,
-               ListFlags &list_flags) {
+int build_flush(const CallSite &site, rpma_conn &conn, Entry &entry, const rpma_work &work,
+                ListFlags &list_flags) {
     RPMA_REFUSE_OPERATION(site, work.remote == NULL);
     RPMA_REFUSE_OPERATION_AS(site, !is_known(work.flush_type),
                              "flush_type is %d; possible: RPMA_FLUSH_TYPE_*",
                              static_cast<int>(work.flush_type));
     RPMA_REFUSE_OPERATION_AS(site, work.flush_len > UINT32_MAX, RPMA_TOO_LONG(flush_len),
                              work.flush_len);
-    fill_flush_wr(entry, work, *work.remote, IBV_WR_RDMA_READ, 1);
+    set_flush(entry, work, *work.remote, IBV_WR_RDMA_READ, 1);
     list_flags |= HAS_METHODS;
     const uint64_t size = work.remote->size;
     uint64_t rest = 0;
@@ -70,20 +70,20 @@ int fill_flush(const CallSite &site, rpma_conn &conn, Entry &entry, const rpma_w
     return choose_method_again(site, conn, entry, list_flags);
 }
 
-int fill_atomic_write(const CallSite &site, rpma_conn &conn, Entry &entry,
-                      const rpma_work &work, ListFlags &list_flags) {
+int build_atomic_write(const CallSite &site, rpma_conn &conn, Entry &entry,
+                       const rpma_work &work, ListFlags &list_flags) {
     RPMA_REFUSE_OPERATION(site, work.remote == NULL);
     RPMA_REFUSE_OPERATION_AS(site, work.remote_offset % RPMA_ATOMIC_WRITE_ALIGNMENT != 0,
                              "remote_offset is %zu; possible: multiples of 8",
                              work.remote_offset);
-    fill_atomic_write_wr(entry, work, *work.remote, list_flags);
+    set_atomic_write(entry, work, *work.remote, list_flags);
     entry.is_aligned = check_alignment(site.function, conn, work.remote->addr);
     return choose_method_again(site, conn, entry, list_flags);
 }
 
 // Fills the SGEs of an operation. 0, RPMA_E_INVAL.
-int fill_all_sges(const CallSite &site, const rpma_conn &conn, Entry &entry,
-                  const rpma_work &work, ListFlags &list_flags, SpareSges *spare) {
+int build_entry_sges(const CallSite &site, const rpma_conn &conn, Entry &entry,
+                     const rpma_work &work, ListFlags &list_flags, SpareSges *spare) {
     const SgeList source = choose_sges(site, work.local, work.sgl, work.nsge);
     if (source.sgl == nullptr)
         return RPMA_E_INVAL;
@@ -94,7 +94,7 @@ int fill_all_sges(const CallSite &site, const rpma_conn &conn, Entry &entry,
             return RPMA_E_INVAL; // spare has room for the first operation of each list
         sges = spare->next;
     }
-    entry.wr.num_sge = fill_sges(site, source, limit, sges);
+    entry.wr.num_sge = build_sges(site, source, limit, sges);
     if (entry.wr.num_sge < 0)
         return RPMA_E_INVAL;
     entry.wr.sg_list = sges;
@@ -107,8 +107,8 @@ int fill_all_sges(const CallSite &site, const rpma_conn &conn, Entry &entry,
     return 0;
 }
 
-int fill_atomic(const CallSite &site, const rpma_conn &conn, Entry &entry,
-                const rpma_work &work) {
+int build_atomic(const CallSite &site, const rpma_conn &conn, Entry &entry,
+                 const rpma_work &work) {
     RPMA_REFUSE_OPERATION(site, work.remote == NULL);
     RPMA_REFUSE_OPERATION(site, work.local.mr == NULL);
     RPMA_REFUSE_OPERATION_AS(site, work.local.len != ATOMIC_SIZE,
@@ -126,7 +126,7 @@ int fill_atomic(const CallSite &site, const rpma_conn &conn, Entry &entry,
     if (!has_atomics(conn, *work.remote))
         return refuse_atomic(site, conn);
     entry.wr.sg_list = entry.sges;
-    fill_atomic_wr(entry, work);
+    set_atomic(entry, work);
     return 0;
 }
 
@@ -153,8 +153,8 @@ const char *flags_text(const WorkKind &kind) {
 
 } // namespace
 
-int fill(const CallSite &site, rpma_conn &conn, Entry &entry, const rpma_work &work,
-         ListFlags &list_flags, SpareSges *spare) {
+int build_entry(const CallSite &site, rpma_conn &conn, Entry &entry, const rpma_work &work,
+                ListFlags &list_flags, SpareSges *spare) {
     RPMA_REFUSE_OPERATION_AS(site,
                              work.type < RPMA_WORK_READ || work.type > RPMA_WORK_COMPARE_SWAP,
                              "type is %d; possible: RPMA_WORK_*", static_cast<int>(work.type));
@@ -166,19 +166,19 @@ int fill(const CallSite &site, rpma_conn &conn, Entry &entry, const rpma_work &w
                                 static_cast<unsigned>(work.flags), flags_text(kind));
     entry.type = static_cast<uint8_t>(work.type);
     if (work.type == RPMA_WORK_FLUSH)
-        return fill_flush(site, conn, entry, work, list_flags);
+        return build_flush(site, conn, entry, work, list_flags);
     if (work.type == RPMA_WORK_ATOMIC_WRITE)
-        return fill_atomic_write(site, conn, entry, work, list_flags);
+        return build_atomic_write(site, conn, entry, work, list_flags);
     if (kind.is_special)
-        return fill_atomic(site, conn, entry, work);
+        return build_atomic(site, conn, entry, work);
 
     if (kind.has_remote)
         if (const int code = check_remote(site, work))
             return code;
-    if (const int code = fill_all_sges(site, conn, entry, work, list_flags, spare))
+    if (const int code = build_entry_sges(site, conn, entry, work, list_flags, spare))
         return code;
-    fill_wr(entry.wr, kind.opcode, entry.wr.num_sge, flag_bits(work), work.imm & kind.imm_mask,
-            work.op_context);
+    set_wr(entry.wr, kind.opcode, entry.wr.num_sge, flag_bits(work), work.imm & kind.imm_mask,
+           work.op_context);
     if (kind.has_remote && work.remote != nullptr)
         set_remote(entry.wr, *work.remote, work.remote_offset);
     else

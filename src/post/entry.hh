@@ -97,8 +97,9 @@ constexpr uint64_t invalid_bits(const WorkKind &kind, const rpma_work &work) {
 // and its pointer to the SGEs. Several SGEs are stored in spare, unless it is nullptr. Returns
 // 0, or RPMA_E_INVAL or RPMA_E_NOSUPP, which are logged unless site.is_later is set;
 // RPMA_E_INVAL then may also mean that spare is full. On failure the entry is unusable.
-[[gnu::noinline]] int fill(const CallSite &site, rpma_conn &conn, Entry &entry,
-                           const rpma_work &work, ListFlags &list_flags, SpareSges *spare);
+[[gnu::noinline]] int build_entry(const CallSite &site, rpma_conn &conn, Entry &entry,
+                                  const rpma_work &work, ListFlags &list_flags,
+                                  SpareSges *spare);
 
 // Fills the flush or atomic write of an entry for the present method of the connection. 0,
 // RPMA_E_INVAL, RPMA_E_NOSUPP.
@@ -111,7 +112,7 @@ constexpr uint8_t native_flush_type(rpma_flush_type type) {
 }
 #endif
 
-inline void fill_native(Entry &entry, ibv_wr_opcode opcode, ListFlags &list_flags) {
+inline void set_native(Entry &entry, ibv_wr_opcode opcode, ListFlags &list_flags) {
     entry.wr.opcode = opcode;
     entry.wr.num_sge = 0;
     list_flags |= HAS_NATIVE;
@@ -122,7 +123,7 @@ inline void choose_write_method([[maybe_unused]] const rpma_conn &conn, Entry &e
 #ifdef RPMA_NATIVE_ATOMIC_WRITE
     constexpr unsigned INLINE = IBV_SEND_INLINE;
     if (entry.is_aligned && conn.flush.has_native_write()) {
-        fill_native(entry, IBV_WR_ATOMIC_WRITE, list_flags);
+        set_native(entry, IBV_WR_ATOMIC_WRITE, list_flags);
         entry.wr.send_flags &= ~INLINE;
         return;
     }
@@ -133,10 +134,10 @@ inline void choose_write_method([[maybe_unused]] const rpma_conn &conn, Entry &e
     entry.sges[0] = {reinterpret_cast<uintptr_t>(&entry.value), sizeof(entry.value), 0};
 }
 
-[[gnu::always_inline]] inline void fill_flush_wr(Entry &entry, const rpma_work &work,
-                                                 const rpma_mr_remote &remote,
-                                                 ibv_wr_opcode opcode, int num_sge) {
-    fill_wr(entry.wr, opcode, num_sge, flag_bits(work), 0, work.op_context);
+[[gnu::always_inline]] inline void set_flush(Entry &entry, const rpma_work &work,
+                                             const rpma_mr_remote &remote, ibv_wr_opcode opcode,
+                                             int num_sge) {
+    set_wr(entry.wr, opcode, num_sge, flag_bits(work), 0, work.op_context);
     set_remote(entry.wr, remote, work.remote_offset);
     entry.type = RPMA_WORK_FLUSH;
     entry.read_len = FLUSH_READ_SIZE;
@@ -147,11 +148,11 @@ inline void choose_write_method([[maybe_unused]] const rpma_conn &conn, Entry &e
     entry.flush = remote.flush;
 }
 
-[[gnu::always_inline]] inline void fill_atomic_write_wr(Entry &entry, const rpma_work &work,
-                                                        const rpma_mr_remote &remote,
-                                                        ListFlags &list_flags) {
-    fill_wr(entry.wr, IBV_WR_RDMA_WRITE, 1, flag_bits(work) | IBV_SEND_FENCE | IBV_SEND_INLINE,
-            0, work.op_context);
+[[gnu::always_inline]] inline void set_atomic_write(Entry &entry, const rpma_work &work,
+                                                    const rpma_mr_remote &remote,
+                                                    ListFlags &list_flags) {
+    set_wr(entry.wr, IBV_WR_RDMA_WRITE, 1, flag_bits(work) | IBV_SEND_FENCE | IBV_SEND_INLINE,
+           0, work.op_context);
     set_remote(entry.wr, remote, work.remote_offset);
     entry.type = RPMA_WORK_ATOMIC_WRITE;
     entry.value = work.value;
@@ -160,12 +161,12 @@ inline void choose_write_method([[maybe_unused]] const rpma_conn &conn, Entry &e
 
 // A remote atomic is fenced: it takes effect after all earlier reads and flushes, like an
 // atomic write.
-[[gnu::always_inline]] inline void fill_atomic_wr(Entry &entry, const rpma_work &work) {
+[[gnu::always_inline]] inline void set_atomic(Entry &entry, const rpma_work &work) {
     const bool is_swap = work.type == RPMA_WORK_COMPARE_SWAP;
     entry.sges[0] = make_sge(*work.local.mr, work.local.offset, ATOMIC_SIZE);
     entry.type = static_cast<uint8_t>(work.type);
-    fill_wr(entry.wr, WORK_KINDS[work.type].opcode, 1, flag_bits(work) | IBV_SEND_FENCE, 0,
-            work.op_context);
+    set_wr(entry.wr, WORK_KINDS[work.type].opcode, 1, flag_bits(work) | IBV_SEND_FENCE, 0,
+           work.op_context);
     // init_send_wqe() of rxe copies the swap value of both atomics.
     entry.wr.wr.atomic = {work.remote->addr + work.remote_offset,
                           is_swap ? work.compare : work.value, work.value, work.remote->rkey};
@@ -179,12 +180,12 @@ inline bool has_atomics(const rpma_conn &conn, const rpma_mr_remote &region) {
 
 // Fills all but the SGEs of a valid operation.
 template <rpma_work_type type>
-[[gnu::always_inline]] inline void fill_request(ibv_send_wr &wr, int num_sge,
-                                                const rpma_work &work,
-                                                const rpma_mr_remote *remote) {
+[[gnu::always_inline]] inline void encode_request(ibv_send_wr &wr, int num_sge,
+                                                  const rpma_work &work,
+                                                  const rpma_mr_remote *remote) {
     constexpr WorkKind kind = WORK_KINDS[type];
-    fill_wr(wr, kind.opcode, num_sge, flag_bits(work), work.imm & kind.imm_mask,
-            work.op_context);
+    set_wr(wr, kind.opcode, num_sge, flag_bits(work), work.imm & kind.imm_mask,
+           work.op_context);
     if (kind.has_remote)
         set_remote(wr, *remote, work.remote_offset);
     else
@@ -194,7 +195,7 @@ template <rpma_work_type type>
 // The fast paths fill an entry if the operation is valid and has one SGE, which is not empty.
 // If not, the entry is unchanged. type is that of the operation.
 template <rpma_work_type type>
-[[gnu::always_inline]] inline bool fill_simple(Entry &entry, const rpma_work &work) {
+[[gnu::always_inline]] inline bool encode_simple(Entry &entry, const rpma_work &work) {
     constexpr WorkKind kind = WORK_KINDS[type];
     if ((work.reserved1 | work.nsge | reinterpret_cast<uintptr_t>(work.sgl)) != 0) [[unlikely]]
         return false;
@@ -207,13 +208,12 @@ template <rpma_work_type type>
         return false;
     entry.sges[0] = make_sge(*local, work.local.offset, work.local.len);
     entry.type = type;
-    fill_request<type>(entry.wr, 1, work, remote);
+    encode_request<type>(entry.wr, 1, work, remote);
     return true;
 }
 
-[[gnu::always_inline]] inline bool fill_flush_fast(const rpma_conn &conn, Entry &entry,
-                                                   const rpma_work &work,
-                                                   ListFlags &list_flags) {
+[[gnu::always_inline]] inline bool encode_flush(const rpma_conn &conn, Entry &entry,
+                                                const rpma_work &work, ListFlags &list_flags) {
     const rpma_mr_remote *const remote = work.remote;
     if (remote == nullptr || !is_known(work.flush_type) || work.flush_len > UINT32_MAX ||
         work.remote_offset >= remote->full_read_limit) [[unlikely]]
@@ -222,59 +222,59 @@ template <rpma_work_type type>
         choose_method(conn.flush.masks() & remote->flush, work.flush_type);
 #ifdef RPMA_NATIVE_FLUSH
     if (method == FlushMethod::NATIVE) {
-        fill_flush_wr(entry, work, *remote, IBV_WR_FLUSH, 0);
+        set_flush(entry, work, *remote, IBV_WR_FLUSH, 0);
         list_flags |= HAS_METHODS | HAS_NATIVE;
         return true;
     }
 #endif
     if (method == FlushMethod::NONE) [[unlikely]]
         return false;
-    fill_flush_wr(entry, work, *remote, IBV_WR_RDMA_READ, 1);
+    set_flush(entry, work, *remote, IBV_WR_RDMA_READ, 1);
     list_flags |= HAS_METHODS;
     entry.sges[0] = conn.flush_read;
     return true;
 }
 
-[[gnu::always_inline]] inline bool fill_atomic_write_fast(const rpma_conn &conn, Entry &entry,
-                                                          const rpma_work &work,
-                                                          ListFlags &list_flags) {
+[[gnu::always_inline]] inline bool encode_atomic_write(const rpma_conn &conn, Entry &entry,
+                                                       const rpma_work &work,
+                                                       ListFlags &list_flags) {
     const rpma_mr_remote *remote = work.remote;
     if (remote == nullptr || work.remote_offset % RPMA_ATOMIC_WRITE_ALIGNMENT != 0 ||
         remote->addr % RPMA_ATOMIC_WRITE_ALIGNMENT != 0) [[unlikely]]
         return false;
-    fill_atomic_write_wr(entry, work, *remote, list_flags);
+    set_atomic_write(entry, work, *remote, list_flags);
     entry.is_aligned = true;
     choose_write_method(conn, entry, list_flags);
     return true;
 }
 
-[[gnu::always_inline]] inline bool fill_atomic_fast(const rpma_conn &conn, Entry &entry,
-                                                    const rpma_work &work) {
+[[gnu::always_inline]] inline bool encode_atomic(const rpma_conn &conn, Entry &entry,
+                                                 const rpma_work &work) {
     const rpma_mr_remote *remote = work.remote;
     if (remote == nullptr || work.local.mr == nullptr || work.local.len != ATOMIC_SIZE ||
         (work.nsge | reinterpret_cast<uintptr_t>(work.sgl)) != 0 ||
         (remote->addr + work.remote_offset) % ATOMIC_SIZE != 0 || !has_atomics(conn, *remote))
         [[unlikely]]
         return false;
-    fill_atomic_wr(entry, work);
+    set_atomic(entry, work);
     return true;
 }
 
 // The fast path of a type, which is that of the operation.
 template <rpma_work_type type>
-[[gnu::always_inline]] inline bool fill_fast(const rpma_conn &conn, Entry &entry,
-                                             const rpma_work &work, ListFlags &list_flags) {
+[[gnu::always_inline]] inline bool encode(const rpma_conn &conn, Entry &entry,
+                                          const rpma_work &work, ListFlags &list_flags) {
     constexpr WorkKind kind = WORK_KINDS[type];
     if constexpr (!kind.is_special)
-        return fill_simple<type>(entry, work);
+        return encode_simple<type>(entry, work);
     if (invalid_bits(kind, work) != 0) [[unlikely]]
         return false;
     if constexpr (type == RPMA_WORK_FLUSH)
-        return fill_flush_fast(conn, entry, work, list_flags);
+        return encode_flush(conn, entry, work, list_flags);
     else if constexpr (type == RPMA_WORK_ATOMIC_WRITE)
-        return fill_atomic_write_fast(conn, entry, work, list_flags);
+        return encode_atomic_write(conn, entry, work, list_flags);
     else
-        return fill_atomic_fast(conn, entry, work);
+        return encode_atomic(conn, entry, work);
 }
 
 // A table of one function for each type: instances of a template, and none for other values.

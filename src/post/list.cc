@@ -30,7 +30,7 @@ bool has_many_sges(const ibv_send_wr &wr) {
 }
 
 // Passes one operation to an extended queue pair, between ibv_wr_start() and ibv_wr_complete().
-[[gnu::always_inline]] inline void build_request(ibv_qp_ex *qpx, const ibv_send_wr &wr) {
+[[gnu::always_inline]] inline void append_native(ibv_qp_ex *qpx, const ibv_send_wr &wr) {
     const uint64_t remote_addr = wr.wr.rdma.remote_addr;
     const uint32_t rkey = wr.wr.rdma.rkey;
     [[maybe_unused]] const auto &entry = reinterpret_cast<const Entry &>(wr);
@@ -91,7 +91,7 @@ bool has_many_sges(const ibv_send_wr &wr) {
     ibv_qp_ex *const qpx = conn.extended;
     ibv_wr_start(qpx);
     for (const ibv_send_wr *wr = first; wr != end; wr = wr->next)
-        build_request(qpx, *wr);
+        append_native(qpx, *wr);
     const int result = ibv_wr_complete(qpx);
     return {result == ENOSPC ? first : end, result, first, end, true};
 }

@@ -22,7 +22,7 @@ namespace {
     if (src == nullptr) [[unlikely]]
         return post_empty(function, conn, opcode, message_flags(flags), imm, op_context);
     Request request;
-    fill_wr(request.wr, opcode, 1, message_flags(flags), imm, op_context);
+    set_wr(request.wr, opcode, 1, message_flags(flags), imm, op_context);
     request.wr.wr.rdma.remote_addr = 0; // init_send_wqe() of rxe copies it
     return post_request(function, conn, request, make_sge(*src, offset, len));
 }
@@ -130,9 +130,9 @@ template <class Owner, class Queue, class Post>
 constexpr char ARRAY[] = "receives";
 
 // Fills a receive with one SGE, or returns false.
-[[gnu::always_inline]] inline bool fill_receive_fast(ibv_recv_wr &wr, ibv_sge *sges,
-                                                     const ibv_sge *end,
-                                                     const rpma_receive &receive) {
+[[gnu::always_inline]] inline bool encode_receive(ibv_recv_wr &wr, ibv_sge *sges,
+                                                  const ibv_sge *end,
+                                                  const rpma_receive &receive) {
     const rpma_sge &local = receive.local;
     if ((receive.reserved | receive.nsge | reinterpret_cast<uintptr_t>(receive.sgl)) != 0 ||
         local.mr == nullptr || local.len - 1 >= UINT32_MAX || sges == end) [[unlikely]]
@@ -144,14 +144,14 @@ constexpr char ARRAY[] = "receives";
 
 // Fills any receive. Returns 0 or RPMA_E_INVAL, which is logged unless site.is_later is set; it
 // then may also mean that too few SGEs are left.
-[[gnu::noinline]] int fill_receive(const CallSite &site, ibv_recv_wr &wr, ibv_sge *sges,
-                                   const ibv_sge *end, const rpma_receive &receive,
-                                   const SgeLimit &limit) {
+[[gnu::noinline]] int build_receive(const CallSite &site, ibv_recv_wr &wr, ibv_sge *sges,
+                                    const ibv_sge *end, const rpma_receive &receive,
+                                    const SgeLimit &limit) {
     RPMA_REFUSE_RESERVED(site, receive.reserved);
     const SgeList list = choose_sges(site, receive.local, receive.sgl, receive.nsge);
     if (list.sgl == nullptr || (list.nsge <= limit.max && list.nsge > end - sges))
         return RPMA_E_INVAL;
-    const int number = fill_sges(site, list, limit, sges);
+    const int number = build_sges(site, list, limit, sges);
     if (number < 0)
         return RPMA_E_INVAL;
     wr = {wr_id_of(receive.op_context), &wr + 1, sges, number};
@@ -174,10 +174,10 @@ int post_receives(const char *function, const ReceiveQueue &names, Post post,
         ibv_recv_wr *wr = wrs;
         ibv_sge *sge = sges;
         for (; next != end; next++, wr++) {
-            if (!fill_receive_fast(*wr, sge, std::end(sges), *next)) [[unlikely]] {
+            if (!encode_receive(*wr, sge, std::end(sges), *next)) [[unlikely]] {
                 const auto index = static_cast<uint32_t>(next - receives);
-                code = fill_receive({function, ARRAY, index, wr != wrs}, *wr, sge,
-                                    std::end(sges), *next, limit);
+                code = build_receive({function, ARRAY, index, wr != wrs}, *wr, sge,
+                                     std::end(sges), *next, limit);
                 if (code != 0)
                     break;
             }

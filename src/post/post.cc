@@ -26,15 +26,15 @@ namespace {
     return code;
 }
 
-bool fill_none(const rpma_conn &, Entry &, const rpma_work &, ListFlags &) {
+bool encode_none(const rpma_conn &, Entry &, const rpma_work &, ListFlags &) {
     return false;
 }
 template <rpma_work_type type>
-bool fill_type(const rpma_conn &conn, Entry &entry, const rpma_work &work,
-               ListFlags &list_flags) {
-    return fill_fast<type>(conn, entry, work, list_flags);
+bool encode_type(const rpma_conn &conn, Entry &entry, const rpma_work &work,
+                 ListFlags &list_flags) {
+    return encode<type>(conn, entry, work, list_flags);
 }
-constexpr decltype(&fill_none) FILL[] = RPMA_BY_TYPE(fill_none, fill_type);
+constexpr decltype(&encode_none) ENCODE[] = RPMA_BY_TYPE(encode_none, encode_type);
 
 [[gnu::noinline]] int post_array(rpma_conn *conn, const rpma_work *work, uint32_t count,
                                  uint32_t *posted) {
@@ -57,13 +57,13 @@ constexpr decltype(&fill_none) FILL[] = RPMA_BY_TYPE(fill_none, fill_type);
             entry->wr.next = &entry[1].wr;
             // Inline for the most frequent type.
             if (next->type == RPMA_WORK_WRITE
-                    ? fill_fast<RPMA_WORK_WRITE>(*conn, *entry, *next, list_flags)
-                    : has_type(*next) && FILL[next->type](*conn, *entry, *next, list_flags))
+                    ? encode<RPMA_WORK_WRITE>(*conn, *entry, *next, list_flags)
+                    : has_type(*next) && ENCODE[next->type](*conn, *entry, *next, list_flags))
                 [[likely]]
                 continue;
             const auto index = static_cast<uint32_t>(next - work);
-            code = fill({function, "work", index, entry != entries}, *conn, *entry, *next,
-                        list_flags, &spare);
+            code = build_entry({function, "work", index, entry != entries}, *conn, *entry,
+                               *next, list_flags, &spare);
             if (code != 0)
                 break;
         }
@@ -144,7 +144,7 @@ template <rpma_work_type type>
         return post_array(conn, work, 1, posted);
     Single single;
     ibv_sge sges[MAX_SGE];
-    fill_request<type>(single.entry.wr, static_cast<int>(work->nsge), *work, remote);
+    encode_request<type>(single.entry.wr, static_cast<int>(work->nsge), *work, remote);
     single.entry.wr.sg_list = sges;
     const rpma_sge *sge = work->sgl, *const end = sge + work->nsge;
     uint64_t room = UINT32_MAX; // for further bytes
@@ -164,8 +164,8 @@ template <rpma_work_type type>
     Single single;
     ibv_send_wr &wr = single.entry.wr;
     ListFlags list_flags = 0;
-    if (!fill_fast<type>(*conn, single.entry, *work, list_flags) ||
-        (list_flags & HAS_NATIVE) != 0) [[unlikely]]
+    if (!encode<type>(*conn, single.entry, *work, list_flags) || (list_flags & HAS_NATIVE) != 0)
+        [[unlikely]]
         return WORK_KINDS[type].is_special ? post_array(conn, work, 1, posted)
                                            : post_sgl<type>(conn, work, posted);
     wr.sg_list = single.entry.sges;

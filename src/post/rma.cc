@@ -69,7 +69,7 @@ RPMA_POST int rpma_read(struct rpma_conn *conn, struct rpma_mr_local *dst, size_
         [[unlikely]]
         return read_slow(conn, dst, dst_offset, src, src_offset, len, flags, op_context);
     Request request;
-    fill_wr(request.wr, IBV_WR_RDMA_READ, 1, signaled_flag(flags), 0, op_context);
+    set_wr(request.wr, IBV_WR_RDMA_READ, 1, signaled_flag(flags), 0, op_context);
     set_remote(request.wr, *src, src_offset);
     return post_request(__func__, *conn, request, make_sge(*dst, dst_offset, len));
 }
@@ -81,7 +81,7 @@ RPMA_POST int rpma_write(struct rpma_conn *conn, struct rpma_mr_remote *dst, siz
         [[unlikely]]
         return write_slow(conn, dst, dst_offset, src, src_offset, len, flags, op_context);
     Request request;
-    fill_wr(request.wr, IBV_WR_RDMA_WRITE, 1, write_flags(flags), 0, op_context);
+    set_wr(request.wr, IBV_WR_RDMA_WRITE, 1, write_flags(flags), 0, op_context);
     set_remote(request.wr, *dst, dst_offset);
     return post_request(__func__, *conn, request, make_sge(*src, src_offset, len));
 }
@@ -95,7 +95,7 @@ RPMA_POST int rpma_write_with_imm(struct rpma_conn *conn, struct rpma_mr_remote 
         return write_slow(__func__, IBV_WR_RDMA_WRITE_WITH_IMM, conn, dst, dst_offset, src,
                           src_offset, len, flags, imm, op_context);
     Request request;
-    fill_wr(request.wr, IBV_WR_RDMA_WRITE_WITH_IMM, 1, message_flags(flags), imm, op_context);
+    set_wr(request.wr, IBV_WR_RDMA_WRITE_WITH_IMM, 1, message_flags(flags), imm, op_context);
     set_remote(request.wr, *dst, dst_offset);
     return post_request(__func__, *conn, request, make_sge(*src, src_offset, len));
 }
@@ -108,7 +108,7 @@ namespace {
                                                const ibv_sge &bytes, unsigned send_flags,
                                                const void *op_context) {
     Request request;
-    fill_wr(request.wr, IBV_WR_RDMA_WRITE, 1, send_flags | IBV_SEND_FENCE, 0, op_context);
+    set_wr(request.wr, IBV_WR_RDMA_WRITE, 1, send_flags | IBV_SEND_FENCE, 0, op_context);
     set_remote(request.wr, dst, dst_offset);
     return post_request(function, conn, request, bytes);
 }
@@ -187,7 +187,7 @@ namespace {
                                                 size_t src_offset, int flags,
                                                 const void *op_context) {
     Request request;
-    fill_wr(request.wr, IBV_WR_RDMA_READ, 1, signaled_flag(flags), 0, op_context);
+    set_wr(request.wr, IBV_WR_RDMA_READ, 1, signaled_flag(flags), 0, op_context);
     set_remote(request.wr, src, src_offset);
     return post_request(function, conn, request, dst);
 }

@@ -23,7 +23,7 @@ void refuse_number(const CallSite &site, uint32_t nsge, const SgeLimit &limit) {
 
 } // namespace
 
-int fill_sges(const CallSite &site, SgeList list, const SgeLimit &limit, ibv_sge *sges) {
+int build_sges(const CallSite &site, SgeList list, const SgeLimit &limit, ibv_sge *sges) {
     const auto [sgl, nsge] = list;
     if (nsge > limit.max) {
         refuse_number(site, nsge, limit);

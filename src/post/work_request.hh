@@ -79,7 +79,7 @@ inline SgeList choose_sges(const CallSite &site, const rpma_sge &local, const rp
 
 // Checks the SGEs and writes those that are not empty to sges. Returns their number, or -1 if
 // one is not valid, which is logged.
-int fill_sges(const CallSite &site, SgeList list, const SgeLimit &limit, ibv_sge *sges);
+int build_sges(const CallSite &site, SgeList list, const SgeLimit &limit, ibv_sge *sges);
 
 // The most operations of an array in one call of the provider.
 inline constexpr uint32_t MAX_CHUNK = 16;
@@ -90,8 +90,8 @@ inline uint64_t wr_id_of(const void *op_context) {
 
 // The caller sets the list of SGEs and the next request. Providers copy the immediate data for
 // every opcode (ibv_cmd_post_send() of libibverbs, rxe_post_send() of rxe).
-inline void fill_wr(ibv_send_wr &wr, ibv_wr_opcode opcode, int num_sge, uint64_t flags,
-                    uint32_t imm, const void *op_context) {
+inline void set_wr(ibv_send_wr &wr, ibv_wr_opcode opcode, int num_sge, uint64_t flags,
+                   uint32_t imm, const void *op_context) {
     wr.wr_id = wr_id_of(op_context);
     wr.num_sge = num_sge;
     wr.opcode = opcode;
@@ -147,7 +147,7 @@ struct Request {
     Request request;
     request.sge = {};
     request.wr.sg_list = nullptr;
-    fill_wr(request.wr, opcode, 0, send_flags, imm, op_context);
+    set_wr(request.wr, opcode, 0, send_flags, imm, op_context);
     clear_remote(request.wr);
     return post_request(function, conn, request);
 }

@@ -49,7 +49,7 @@ inline void set_flags(ibv_send_wr &wr, uint64_t flags, uint32_t imm) {
 // filled inline: 12 instructions fewer in an array, 4 in rpma_post() of one write and 2 in
 // rpma_batch_add(), of 1 to 4 more for other types.
 //
-// fill_simple() checks members that must be 0, flags and pointers in a statement each, and
+// encode_simple() checks members that must be 0, flags and pointers in a statement each, and
 // loads the pointers last: merged, gcc 12 compiles them to 5 instructions more in rpma_post()
 // of one write, 8 more with a list of SGEs, and 3 more for each send of an array.
 //
