@@ -64,7 +64,7 @@ int rpma_mr_get_descriptor_size(const struct rpma_mr_local *mr, size_t *desc_siz
 int rpma_mr_advise(struct rpma_mr_local *mr, size_t offset, size_t len, int advice,
                    uint32_t flags) {
     RPMA_REFUSE(mr == NULL);
-    RPMA_REFUSE_LENGTH(__func__, len);
+    RPMA_REFUSE_AS(__func__, len > UINT32_MAX, RPMA_TOO_LONG, "len", len);
     Call call(__func__);
     mr->advise(call, offset, static_cast<uint32_t>(len), advice, flags);
     return call.finish();

@@ -49,24 +49,21 @@ template <class T, class Object = T> int release_and_delete(const char *function
 // One condition per line, so that the log names the violated one. The message is the condition
 // itself, which suits pointers.
 #define RPMA_REFUSE(condition) RPMA_REFUSE_AS(__func__, condition, #condition)
-// The same for a function that implements an exported one.
-#define RPMA_REFUSE_IN(function, condition) RPMA_REFUSE_AS(function, condition, #condition)
+// The same for a function that implements an exported one. site is the name of the exported
+// function, or a CallSite.
+#define RPMA_REFUSE_IN(site, condition) RPMA_REFUSE_AS(site, condition, #condition)
 // For other arguments: a format and its values, which show the value and the possible ones.
-#define RPMA_REFUSE_AS(function, condition, ...)                                 \
-    do {                                                                         \
-        if (condition) [[unlikely]]                                              \
-            return rpma::refuse(function, __FILE_NAME__, __LINE__, __VA_ARGS__); \
+#define RPMA_REFUSE_AS(site, condition, ...)                                 \
+    do {                                                                     \
+        if (condition) [[unlikely]]                                          \
+            return rpma::refuse(site, __FILE_NAME__, __LINE__, __VA_ARGS__); \
     } while (false)
-#define RPMA_REFUSE_VALUE(function, condition, argument, possible)                 \
-    RPMA_REFUSE_AS(function, condition, #argument " is %lld; possible: " possible, \
+#define RPMA_REFUSE_VALUE(site, condition, argument, possible)                 \
+    RPMA_REFUSE_AS(site, condition, #argument " is %lld; possible: " possible, \
                    static_cast<long long>(argument))
 
-// Conditions that several functions reject.
+// Messages of several functions. The first value of a format with %s is a parameter's name.
 #define RPMA_NO_MEMORY "%s is NULL, offset %zu, len %zu; possible without memory: 0 and 0"
-#define RPMA_TOO_LONG(name) #name " is %zu; possible: 4294967295 (UINT32_MAX) at most"
-#define RPMA_REFUSE_LENGTH(function, len) \
-    RPMA_REFUSE_AS(function, len > UINT32_MAX, RPMA_TOO_LONG(len), len)
-#define RPMA_REFUSE_FLAGS(function, flags) \
-    RPMA_REFUSE_AS(                        \
-        function, flags == 0,              \
-        "flags are 0; possible: RPMA_F_COMPLETION_ALWAYS, RPMA_F_COMPLETION_ON_ERROR")
+#define RPMA_TOO_LONG "%s is %zu; possible: 4294967295 (UINT32_MAX) at most"
+#define RPMA_NO_FLAGS \
+    "flags are 0; possible: RPMA_F_COMPLETION_ALWAYS, RPMA_F_COMPLETION_ON_ERROR"

@@ -1,13 +1,26 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// entry.cc -- fills entries with each type of operation
+// entry.cc -- the slow path of all operations: checks a struct rpma_work and builds its entry
 
 #include "post/entry.hh"
 
 namespace rpma {
 
 namespace {
+
+// Returns true if 8 bytes at the remote address can be written atomically. If not, the
+// connection logs one warning: a program with a misaligned region repeats this with every
+// write.
+bool check_alignment(const char *function, rpma_conn &conn, uint64_t addr) {
+    if (addr % RPMA_ATOMIC_WRITE_ALIGNMENT == 0)
+        return true;
+    if (!conn.warned_of_misalignment.exchange(true))
+        RPMA_LOG(RPMA_LOG_LEVEL_WARNING, function,
+                 "the remote address is not a multiple of %d: the write may not be atomic",
+                 RPMA_ATOMIC_WRITE_ALIGNMENT);
+    return false;
+}
 
 void set_flush_read(const rpma_conn &conn, Entry &entry) {
     entry.wr.opcode = IBV_WR_RDMA_READ;
@@ -28,8 +41,8 @@ int choose_flush_method(const CallSite &site, rpma_conn &conn, Entry &entry,
 #endif
     if (method == FlushMethod::NONE)
         return refuse_flush(site, conn, entry.flush, type);
-    RPMA_REFUSE_OPERATION_AS(site, entry.read_len == 0, RPMA_BEYOND_REGION("remote_offset"),
-                             std::size_t{entry.value}, entry.sges[0].addr);
+    RPMA_REFUSE_AS(site, entry.read_len == 0, RPMA_BEYOND_REGION, site.names().remote_offset,
+                   std::size_t{entry.value}, entry.sges[0].addr);
     set_flush_read(conn, entry);
     return 0;
 }
@@ -49,12 +62,11 @@ namespace {
 
 int build_flush(const CallSite &site, rpma_conn &conn, Entry &entry, const rpma_work &work,
                 ListFlags &list_flags) {
-    RPMA_REFUSE_OPERATION(site, work.remote == NULL);
-    RPMA_REFUSE_OPERATION_AS(site, !is_known(work.flush_type),
-                             "flush_type is %d; possible: RPMA_FLUSH_TYPE_*",
-                             static_cast<int>(work.flush_type));
-    RPMA_REFUSE_OPERATION_AS(site, work.flush_len > UINT32_MAX, RPMA_TOO_LONG(flush_len),
-                             work.flush_len);
+    RPMA_REFUSE_AS(site, work.remote == nullptr, "%s == NULL", site.names().remote);
+    RPMA_REFUSE_AS(site, !is_known(work.flush_type), "%s is %d; possible: RPMA_FLUSH_TYPE_*",
+                   site.names().flush_type, static_cast<int>(work.flush_type));
+    RPMA_REFUSE_AS(site, work.flush_len > UINT32_MAX, RPMA_TOO_LONG, site.names().flush_len,
+                   work.flush_len);
     set_flush(entry, work, *work.remote, IBV_WR_RDMA_READ, 1);
     list_flags |= HAS_METHODS;
     const uint64_t size = work.remote->size;
@@ -72,10 +84,9 @@ int build_flush(const CallSite &site, rpma_conn &conn, Entry &entry, const rpma_
 
 int build_atomic_write(const CallSite &site, rpma_conn &conn, Entry &entry,
                        const rpma_work &work, ListFlags &list_flags) {
-    RPMA_REFUSE_OPERATION(site, work.remote == NULL);
-    RPMA_REFUSE_OPERATION_AS(site, work.remote_offset % RPMA_ATOMIC_WRITE_ALIGNMENT != 0,
-                             "remote_offset is %zu; possible: multiples of 8",
-                             work.remote_offset);
+    RPMA_REFUSE_AS(site, work.remote == nullptr, "%s == NULL", site.names().remote);
+    RPMA_REFUSE_AS(site, work.remote_offset % RPMA_ATOMIC_WRITE_ALIGNMENT != 0, RPMA_MISALIGNED,
+                   site.names().remote_offset, work.remote_offset);
     set_atomic_write(entry, work, *work.remote, list_flags);
     entry.is_aligned = check_alignment(site.function, conn, work.remote->addr);
     return choose_method_again(site, conn, entry, list_flags);
@@ -109,20 +120,20 @@ int build_entry_sges(const CallSite &site, const rpma_conn &conn, Entry &entry,
 
 int build_atomic(const CallSite &site, const rpma_conn &conn, Entry &entry,
                  const rpma_work &work) {
-    RPMA_REFUSE_OPERATION(site, work.remote == NULL);
-    RPMA_REFUSE_OPERATION(site, work.local.mr == NULL);
-    RPMA_REFUSE_OPERATION_AS(site, work.local.len != ATOMIC_SIZE,
-                             "local.len is %zu; possible: 8, the size of the fetched value",
-                             work.local.len);
-    RPMA_REFUSE_OPERATION_AS(site, work.nsge != 0 || work.sgl != nullptr,
-                             "a list is given, nsge is %" PRIu32
-                             "; possible: local alone, sgl NULL and nsge 0",
-                             work.nsge);
+    RPMA_REFUSE_AS(site, work.remote == nullptr, "%s == NULL", site.names().remote);
+    RPMA_REFUSE_IN(site, work.local.mr == NULL);
+    RPMA_REFUSE_AS(site, work.local.len != ATOMIC_SIZE,
+                   "local.len is %zu; possible: 8, the size of the fetched value",
+                   work.local.len);
+    RPMA_REFUSE_AS(site, work.nsge != 0 || work.sgl != nullptr,
+                   "a list is given, nsge is %" PRIu32
+                   "; possible: local alone, sgl NULL and nsge 0",
+                   work.nsge);
     const uint64_t rest = (work.remote->addr + work.remote_offset) % ATOMIC_SIZE;
-    RPMA_REFUSE_OPERATION_AS(site, rest != 0,
-                             "remote_offset is %zu, the remote address modulo 8 is %" PRIu64
-                             "; possible: 0",
-                             work.remote_offset, rest);
+    RPMA_REFUSE_AS(site, rest != 0,
+                   "remote_offset is %zu, the remote address modulo 8 is %" PRIu64
+                   "; possible: 0",
+                   work.remote_offset, rest);
     if (!has_atomics(conn, *work.remote))
         return refuse_atomic(site, conn);
     entry.wr.sg_list = entry.sges;
@@ -142,12 +153,11 @@ const char *flags_text(const WorkKind &kind) {
 // RPMA_E_INVAL.
 [[gnu::always_inline]] inline int check_remote(const CallSite &site, const rpma_work &work) {
     const bool is_empty = work.nsge == 0 && work.local.mr == nullptr;
-    RPMA_REFUSE_OPERATION_AS(site, is_empty && work.remote != NULL,
-                             "work.remote is given, and neither local.mr nor sgl");
-    RPMA_REFUSE_OPERATION_AS(site, !is_empty && work.remote == NULL, "work.remote == NULL");
-    RPMA_REFUSE_OPERATION_AS(site, work.remote == NULL && work.remote_offset != 0,
-                             "work.remote is NULL, remote_offset %zu; possible: 0",
-                             work.remote_offset);
+    RPMA_REFUSE_AS(site, is_empty && work.remote != NULL,
+                   "work.remote is given, and neither local.mr nor sgl");
+    RPMA_REFUSE_AS(site, !is_empty && work.remote == NULL, "work.remote == NULL");
+    RPMA_REFUSE_AS(site, work.remote == NULL && work.remote_offset != 0,
+                   "work.remote is NULL, remote_offset %zu; possible: 0", work.remote_offset);
     return 0;
 }
 
@@ -155,15 +165,14 @@ const char *flags_text(const WorkKind &kind) {
 
 int build_entry(const CallSite &site, rpma_conn &conn, Entry &entry, const rpma_work &work,
                 ListFlags &list_flags, SpareSges *spare) {
-    RPMA_REFUSE_OPERATION_AS(site,
-                             work.type < RPMA_WORK_READ || work.type > RPMA_WORK_COMPARE_SWAP,
-                             "type is %d; possible: RPMA_WORK_*", static_cast<int>(work.type));
-    RPMA_REFUSE_RESERVED(site, work.reserved0);
-    RPMA_REFUSE_RESERVED(site, work.reserved1);
+    RPMA_REFUSE_AS(site, work.type < RPMA_WORK_READ || work.type > RPMA_WORK_COMPARE_SWAP,
+                   "type is %d; possible: RPMA_WORK_*", static_cast<int>(work.type));
+    RPMA_REFUSE_AS(site, work.reserved0 != 0, RPMA_RESERVED("work.reserved0"),
+                   uint64_t{work.reserved0});
+    RPMA_REFUSE_AS(site, work.reserved1 != 0, RPMA_RESERVED("work.reserved1"), work.reserved1);
     const WorkKind &kind = WORK_KINDS[work.type];
-    if (invalid_bits(kind, work) != 0)
-        return refuse_operation(site, "flags are 0x%x; possible: %s",
-                                static_cast<unsigned>(work.flags), flags_text(kind));
+    RPMA_REFUSE_AS(site, invalid_bits(kind, work) != 0, "flags are 0x%x; possible: %s",
+                   static_cast<unsigned>(work.flags), flags_text(kind));
     entry.type = static_cast<uint8_t>(work.type);
     if (work.type == RPMA_WORK_FLUSH)
         return build_flush(site, conn, entry, work, list_flags);

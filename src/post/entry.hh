@@ -3,8 +3,10 @@
 
 // entry.hh -- an operation of an array or a batch as a work request
 //
-// An entry is filled from a struct rpma_work. The entry of a flush or atomic write holds all
-// values for filling it again, if the other side advertises other capabilities.
+// Each operation has two functions that set the entry of a struct rpma_work: encode_*() is the
+// fast path and rejects nothing, build_*() is the slow path, which checks and logs each value.
+// The entry of a flush or atomic write holds all values for choosing its method again, if the
+// other side advertises other capabilities.
 
 #pragma once
 
@@ -93,7 +95,7 @@ constexpr uint64_t invalid_bits(const WorkKind &kind, const rpma_work &work) {
     return (flag_bits(work) & kind.refused_flags) | work.reserved1;
 }
 
-// Fills an entry with any operation, valid or not. The caller sets the link of the work request
+// Builds the entry of any operation, valid or not. The caller sets the link of the work request
 // and its pointer to the SGEs. Several SGEs are stored in spare, unless it is nullptr. Returns
 // 0, or RPMA_E_INVAL or RPMA_E_NOSUPP, which are logged unless site.is_later is set;
 // RPMA_E_INVAL then may also mean that spare is full. On failure the entry is unusable.
@@ -101,7 +103,7 @@ constexpr uint64_t invalid_bits(const WorkKind &kind, const rpma_work &work) {
                                   const rpma_work &work, ListFlags &list_flags,
                                   SpareSges *spare);
 
-// Fills the flush or atomic write of an entry for the present method of the connection. 0,
+// Sets the flush or atomic write of an entry for the present method of the connection. 0,
 // RPMA_E_INVAL, RPMA_E_NOSUPP.
 int choose_method_again(const CallSite &site, rpma_conn &conn, Entry &entry,
                         ListFlags &list_flags);
@@ -172,13 +174,13 @@ inline void choose_write_method([[maybe_unused]] const rpma_conn &conn, Entry &e
                           is_swap ? work.compare : work.value, work.value, work.remote->rkey};
 }
 
-// Is true if this side's device has remote atomics and the region advertises that it accepts
-// them.
+// Returns true if this side's device has remote atomics and the region advertises that it
+// accepts them.
 inline bool has_atomics(const rpma_conn &conn, const rpma_mr_remote &region) {
     return (region.usage & RPMA_MR_USAGE_ATOMIC) != 0 && conn.peer.device().atomics;
 }
 
-// Fills all but the SGEs of a valid operation.
+// Sets all but the SGEs of a valid operation.
 template <rpma_work_type type>
 [[gnu::always_inline]] inline void encode_request(ibv_send_wr &wr, int num_sge,
                                                   const rpma_work &work,
@@ -192,7 +194,7 @@ template <rpma_work_type type>
         clear_remote(wr);
 }
 
-// The fast paths fill an entry if the operation is valid and has one SGE, which is not empty.
+// The fast paths set an entry if the operation is valid and has one SGE, which is not empty.
 // If not, the entry is unchanged. type is that of the operation.
 template <rpma_work_type type>
 [[gnu::always_inline]] inline bool encode_simple(Entry &entry, const rpma_work &work) {
@@ -287,13 +289,16 @@ template <rpma_work_type type>
             function<RPMA_WORK_COMPARE_SWAP>                                      \
     }
 
-// Is true if the type of an operation has an element in a table of RPMA_BY_TYPE.
+// Returns true if the type of an operation has an element in a table of RPMA_BY_TYPE.
 inline bool has_type(const rpma_work &work) {
     return static_cast<unsigned>(work.type) < std::size(WORK_KINDS);
 }
 
 } // namespace rpma
 
-// Log message: the offset of an emulated flush is beyond the region, whose size follows.
-#define RPMA_BEYOND_REGION(name) \
-    name " is %zu, the remote region has %" PRIu64 " bytes; possible: less than that"
+// Log message for the offset of an emulated flush outside its region. Values: the parameter's
+// name, the offset, the size of the region.
+#define RPMA_BEYOND_REGION \
+    "%s is %zu, the remote region has %" PRIu64 " bytes; possible: less than that"
+// Log message for the offset of an atomic write. Values: the parameter's name, the offset.
+#define RPMA_MISALIGNED "%s is %zu; possible: multiples of 8"

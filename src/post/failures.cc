@@ -21,7 +21,7 @@ Text CallSite::prefix() const {
     return text;
 }
 
-int refuse_operation(const CallSite &site, const char *format, ...) {
+int refuse(const CallSite &site, const char *file, int line, const char *format, ...) {
     if (site.is_later)
         return RPMA_E_INVAL;
     Call call(site.function);
@@ -31,7 +31,7 @@ int refuse_operation(const CallSite &site, const char *format, ...) {
         va_start(values, format);
         text.vadd(format, values);
         va_end(values);
-        call.log(__FILE_NAME__, __LINE__, "", "%s%s", site.prefix().chars, text.chars);
+        call.log(file, line, "", "%s%s", site.prefix().chars, text.chars);
     }
     return call.finish();
 }
@@ -188,6 +188,11 @@ int log_send(const char *function, const rpma_conn &conn, const RejectedSend &wr
 
 } // namespace
 
+RejectedSend rejected_send(const ibv_send_wr &wr) {
+    return {wr.wr_id,  wr.wr.rdma.remote_addr, first_sge(wr), remote_key(wr),
+            wr.opcode, wr.send_flags};
+}
+
 int fail_unlogged(const char *function, const rpma_conn &conn, ibv_wr_opcode opcode,
                   uint64_t wr_id, int result) {
     const int error = post_error(result);
@@ -215,10 +220,7 @@ int fail_part(const char *function, const rpma_conn &conn, const ibv_send_wr &wr
     const Rejection rejection = {!part.may_be_queued() && is_would_block(conn, result, bytes),
                                  result};
     probe::post_refused(function, &conn, wr.opcode, wr.wr_id, result);
-    const RejectedSend rejected = {wr.wr_id,      wr.wr.rdma.remote_addr,
-                                   first_sge(wr), remote_key(wr),
-                                   wr.opcode,     wr.send_flags};
-    return log_send(function, conn, rejected, bytes, rejection, &part);
+    return log_send(function, conn, rejected_send(wr), bytes, rejection, &part);
 }
 
 int fail_native(const char *function, const rpma_conn &conn, const ibv_send_wr &first,

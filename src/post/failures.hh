@@ -19,6 +19,18 @@ struct rpma_conn;
 
 namespace rpma {
 
+// The names in log lines of the members of struct rpma_work. Those of a function that posts one
+// operation are its parameters, and depend on the direction of the operation.
+struct Names {
+    const char *local, *remote, *remote_offset, *flush_type, *flush_len;
+};
+inline constexpr Names NAMES[] = {
+    {"local.mr", "work.remote", "remote_offset", "flush_type", "flush_len"},
+    {"src", "dst", "dst_offset", "type", "len"},
+    {"dst", "src", "src_offset", "type", "len"},
+};
+enum class Parameters : uint8_t { OF_WORK, TO_DST, FROM_SRC };
+
 // Identifies an operation in log lines: an element of a caller's array, or a single operation.
 struct CallSite {
     const char *function;
@@ -28,14 +40,16 @@ struct CallSite {
     // result is a would-block result. Otherwise this operation is validated again, as the first
     // of a provider's call, and its failure is logged.
     bool is_later = false;
+    Parameters parameters = Parameters::OF_WORK;
 
+    const Names &names() const { return NAMES[static_cast<unsigned>(parameters)]; }
     // "work[2]: ", or "".
     Text prefix() const;
 };
 
 // Logs that an operation is not valid. RPMA_E_INVAL.
-[[gnu::cold, gnu::noinline, gnu::format(printf, 2, 3)]] int
-refuse_operation(const CallSite &site, const char *format, ...);
+[[gnu::cold, gnu::noinline, gnu::format(printf, 4, 5)]] int
+refuse(const CallSite &site, const char *file, int line, const char *format, ...);
 
 // Logs why a flush has no method, and returns the code of this failure.
 [[gnu::cold, gnu::noinline]] int refuse_flush(const CallSite &site, const rpma_conn &conn,
@@ -72,6 +86,7 @@ struct RejectedSend {
     ibv_wr_opcode opcode;
     unsigned send_flags;
 };
+RejectedSend rejected_send(const ibv_send_wr &wr);
 struct RejectedReceive {
     uint64_t wr_id;
     ibv_sge sge; // the first one, or an empty one
@@ -103,13 +118,5 @@ struct RejectedReceive {
 
 } // namespace rpma
 
-#define RPMA_REFUSE_OPERATION(site, condition) \
-    RPMA_REFUSE_OPERATION_AS(site, condition, #condition)
-#define RPMA_REFUSE_OPERATION_AS(site, condition, ...)        \
-    do {                                                      \
-        if (condition) [[unlikely]]                           \
-            return rpma::refuse_operation(site, __VA_ARGS__); \
-    } while (false)
-#define RPMA_REFUSE_RESERVED(site, member)                                                \
-    RPMA_REFUSE_OPERATION_AS(site, member != 0, #member " is 0x%" PRIx64 "; possible: 0", \
-                             uint64_t{member})
+// Log message: a reserved member is not 0.
+#define RPMA_RESERVED(member) member " is 0x%" PRIx64 "; possible: 0"

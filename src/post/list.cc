@@ -14,6 +14,28 @@ Outcome post_rest(ibv_qp *qp, ibv_send_wr *first) {
     return plain_outcome(qp, first, bad, result);
 }
 
+int post_slow(const CallSite &site, rpma_conn *conn, rpma_work &work, int flags) {
+    RPMA_REFUSE_IN(site, conn == NULL);
+    RPMA_REFUSE_AS(site, flags == 0, RPMA_NO_FLAGS);
+    const auto accepted = static_cast<int>(~WORK_KINDS[work.type].refused_flags);
+    work.flags = (flags & accepted) | RPMA_F_COMPLETION_ON_ERROR;
+    Entry entry;
+    entry.wr.next = nullptr;
+    entry.wr.sg_list = entry.sges;
+    ListFlags list_flags = 0;
+    if (const int code = build_entry(site, *conn, entry, work, list_flags, nullptr))
+        return code;
+    const Outcome outcome = post_list(*conn, &entry.wr, list_flags, false);
+    if (outcome.is_success())
+        return 0;
+#if defined(RPMA_NATIVE_FLUSH) || defined(RPMA_NATIVE_ATOMIC_WRITE)
+    if (outcome.is_native)
+        return fail_one_native(site.function, conn->extended, entry.wr.opcode,
+                               entry.wr.wr.rdma.remote_addr, work.flush_len, outcome.result);
+#endif
+    return fail_send(site.function, *conn, rejected_send(entry.wr), outcome.result);
+}
+
 } // namespace rpma
 
 #if defined(RPMA_NATIVE_FLUSH) || defined(RPMA_NATIVE_ATOMIC_WRITE)

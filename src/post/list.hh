@@ -75,6 +75,21 @@ Outcome post_native_list(const rpma_conn &conn, ibv_send_wr *first, bool is_spli
     return plain_outcome(conn.qp, first, bad, result);
 }
 
+inline rpma_work make_work(rpma_work_type type, const rpma_mr_remote *remote,
+                           std::size_t remote_offset, const void *op_context) {
+    rpma_work work = {};
+    work.type = type;
+    work.remote = remote;
+    work.remote_offset = remote_offset;
+    work.op_context = op_context;
+    return work;
+}
+
+// The slow path of the functions that post one operation. work has the arguments of the caller,
+// except flags: such a function ignores flags that its operation does not have.
+[[gnu::noinline]] int post_slow(const CallSite &site, rpma_conn *conn, rpma_work &work,
+                                int flags);
+
 // Reports the failure of a list, and returns the code. index_of returns the index of a work
 // request in array; nullptr is the end of the list.
 template <class IndexOf>

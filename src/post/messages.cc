@@ -8,46 +8,65 @@
 
 #include "core/conn_req.hh"
 #include "core/srq.hh"
-#include "post/work_request.hh"
+#include "post/list.hh"
 
 using namespace rpma;
 
 namespace {
 
-// Sends a message from one SGE, or from none.
+// Slow path of a message: an argument is not valid, or the message is empty.
+int message_slow(const CallSite &site, rpma_work_type type, rpma_conn *conn,
+                 const rpma_sge &src, int flags, uint32_t imm, const void *op_context) {
+    RPMA_REFUSE_AS(site, src.mr == nullptr && (src.offset | src.len) != 0, RPMA_NO_MEMORY,
+                   "src", src.offset, src.len);
+    RPMA_REFUSE_AS(site, src.len > UINT32_MAX, RPMA_TOO_LONG, "len", src.len);
+    rpma_work work = make_work(type, nullptr, 0, op_context);
+    work.local = src;
+    work.imm = imm;
+    return post_slow(site, conn, work, flags);
+}
+
+// The slow paths have the parameters of the exported functions, so that the tail call moves no
+// register.
+[[gnu::cold, gnu::noinline]] int send_slow(rpma_conn *conn, const rpma_mr_local *src,
+                                           size_t offset, size_t len, int flags,
+                                           const void *op_context) {
+    return message_slow({.function = "rpma_send"}, RPMA_WORK_SEND, conn, {src, offset, len},
+                        flags, 0, op_context);
+}
+
+[[gnu::cold, gnu::noinline]] int send_with_imm_slow(rpma_conn *conn, const rpma_mr_local *src,
+                                                    size_t offset, size_t len, int flags,
+                                                    uint32_t imm, const void *op_context) {
+    return message_slow({.function = "rpma_send_with_imm"}, RPMA_WORK_SEND_WITH_IMM, conn,
+                        {src, offset, len}, flags, imm, op_context);
+}
+
 [[gnu::always_inline]] inline int send_message(const char *function, const rpma_conn &conn,
-                                               ibv_wr_opcode opcode, const rpma_mr_local *src,
+                                               ibv_wr_opcode opcode, const rpma_mr_local &src,
                                                size_t offset, size_t len, int flags,
                                                uint32_t imm, const void *op_context) {
-    if (src == nullptr) [[unlikely]]
-        return post_empty(function, conn, opcode, message_flags(flags), imm, op_context);
     Request request;
     set_wr(request.wr, opcode, 1, message_flags(flags), imm, op_context);
     request.wr.wr.rdma.remote_addr = 0; // init_send_wqe() of rxe copies it
-    return post_request(function, conn, request, make_sge(*src, offset, len));
+    return post_request(function, conn, request, make_sge(src, offset, len));
 }
 
 } // namespace
 
 RPMA_POST int rpma_send(struct rpma_conn *conn, const struct rpma_mr_local *src, size_t offset,
                         size_t len, int flags, const void *op_context) {
-    RPMA_REFUSE(conn == NULL);
-    RPMA_REFUSE_FLAGS(__func__, flags);
-    RPMA_REFUSE_AS(__func__, src == NULL && (offset | len) != 0, RPMA_NO_MEMORY, "src", offset,
-                   len);
-    RPMA_REFUSE_LENGTH(__func__, len);
-    return send_message(__func__, *conn, IBV_WR_SEND, src, offset, len, flags, 0, op_context);
+    if (conn == nullptr || src == nullptr || len >> 32 != 0 || flags == 0) [[unlikely]]
+        return send_slow(conn, src, offset, len, flags, op_context);
+    return send_message(__func__, *conn, IBV_WR_SEND, *src, offset, len, flags, 0, op_context);
 }
 
 RPMA_POST int rpma_send_with_imm(struct rpma_conn *conn, const struct rpma_mr_local *src,
                                  size_t offset, size_t len, int flags, uint32_t imm,
                                  const void *op_context) {
-    RPMA_REFUSE(conn == NULL);
-    RPMA_REFUSE_FLAGS(__func__, flags);
-    RPMA_REFUSE_AS(__func__, src == NULL && (offset | len) != 0, RPMA_NO_MEMORY, "src", offset,
-                   len);
-    RPMA_REFUSE_LENGTH(__func__, len);
-    return send_message(__func__, *conn, IBV_WR_SEND_WITH_IMM, src, offset, len, flags, imm,
+    if (conn == nullptr || src == nullptr || len >> 32 != 0 || flags == 0) [[unlikely]]
+        return send_with_imm_slow(conn, src, offset, len, flags, imm, op_context);
+    return send_message(__func__, *conn, IBV_WR_SEND_WITH_IMM, *src, offset, len, flags, imm,
                         op_context);
 }
 
@@ -117,19 +136,19 @@ template <class Owner, class Queue, class Post>
 // Slow path of a receive whose length is not below the limit.
 [[gnu::cold, gnu::noinline]] int refuse_receive(const char *function, const rpma_conn &,
                                                 size_t len) {
-    RPMA_REFUSE_LENGTH(function, len);
+    RPMA_REFUSE_AS(function, len > UINT32_MAX, RPMA_TOO_LONG, "len", len);
     return refuse(function, __FILE_NAME__, __LINE__, RPMA_USES_SRQ);
 }
 [[gnu::cold, gnu::noinline]] int refuse_receive(const char *function, const rpma_conn_req &req,
                                                 size_t len) {
-    RPMA_REFUSE_LENGTH(function, len);
+    RPMA_REFUSE_AS(function, len > UINT32_MAX, RPMA_TOO_LONG, "len", len);
     RPMA_REFUSE_AS(function, !req.is_set_up(), "%s", req.not_set_up_reason());
     return refuse(function, __FILE_NAME__, __LINE__, RPMA_USES_SRQ);
 }
 
 constexpr char ARRAY[] = "receives";
 
-// Fills a receive with one SGE, or returns false.
+// The fast path of a receive with one SGE. Returns false for all others.
 [[gnu::always_inline]] inline bool encode_receive(ibv_recv_wr &wr, ibv_sge *sges,
                                                   const ibv_sge *end,
                                                   const rpma_receive &receive) {
@@ -142,12 +161,13 @@ constexpr char ARRAY[] = "receives";
     return true;
 }
 
-// Fills any receive. Returns 0 or RPMA_E_INVAL, which is logged unless site.is_later is set; it
-// then may also mean that too few SGEs are left.
+// Builds any receive. Returns 0 or RPMA_E_INVAL, which is logged unless site.is_later is set;
+// it then may also mean that too few SGEs are left.
 [[gnu::noinline]] int build_receive(const CallSite &site, ibv_recv_wr &wr, ibv_sge *sges,
                                     const ibv_sge *end, const rpma_receive &receive,
                                     const SgeLimit &limit) {
-    RPMA_REFUSE_RESERVED(site, receive.reserved);
+    RPMA_REFUSE_AS(site, receive.reserved != 0, RPMA_RESERVED("receive.reserved"),
+                   uint64_t{receive.reserved});
     const SgeList list = choose_sges(site, receive.local, receive.sgl, receive.nsge);
     if (list.sgl == nullptr || (list.nsge <= limit.max && list.nsge > end - sges))
         return RPMA_E_INVAL;
@@ -236,7 +256,7 @@ RPMA_POST int rpma_srq_recv(struct rpma_srq *srq, struct rpma_mr_local *dst, siz
     RPMA_REFUSE(srq == NULL);
     RPMA_REFUSE_AS(__func__, dst == NULL && (offset | len) != 0, RPMA_NO_MEMORY, "dst", offset,
                    len);
-    RPMA_REFUSE_LENGTH(__func__, len);
+    RPMA_REFUSE_AS(__func__, len > UINT32_MAX, RPMA_TOO_LONG, "len", len);
     return post_receive(__func__, SRQ_RECEIVES, ibv_post_srq_recv, srq->queue(), srq->queue(),
                         dst, offset, len, op_context);
 }

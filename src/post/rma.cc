@@ -4,60 +4,62 @@
 // rma.cc -- exports: reads, writes, atomic writes and flushes, one at a time
 //
 // The fast path of an operation is one condition and one work request. The slow path is out of
-// line, in a function with the same arguments: it logs each argument that is not valid, and
-// posts operations without memory.
+// line: it builds a struct rpma_work, and checks and posts that like rpma_post(), with the names
+// of its own parameters in the log. tuned.hh says why the fast paths do not use encode_*().
 
-#include "post/entry.hh"
+#include "post/list.hh"
 
 using namespace rpma;
 
 namespace {
 
-// One of dst and src is a local region, the other one a remote region.
-template <class Dst, class Src>
-[[gnu::always_inline]] inline int
-transfer_slow(const char *function, ibv_wr_opcode opcode, rpma_conn *conn, Dst *dst,
-              size_t dst_offset, const Src *src, size_t src_offset, size_t len, int flags,
-              unsigned send_flags, uint32_t imm, const void *op_context) {
-    RPMA_REFUSE_IN(function, conn == NULL);
-    RPMA_REFUSE_FLAGS(function, flags);
-    RPMA_REFUSE_IN(function, dst == NULL && src != NULL);
-    RPMA_REFUSE_IN(function, src == NULL && dst != NULL);
+// The slow path of an operation with a region on each side, or with none.
+int transfer_slow(const CallSite &site, rpma_work_type type, rpma_conn *conn,
+                  const rpma_mr_remote *remote, size_t remote_offset, const rpma_sge &local,
+                  int flags, uint32_t imm, const void *op_context) {
+    RPMA_REFUSE_AS(site, remote == nullptr && local.mr != nullptr, "%s == NULL && %s != NULL",
+                   site.names().remote, site.names().local);
+    RPMA_REFUSE_AS(site, remote != nullptr && local.mr == nullptr, "%s == NULL && %s != NULL",
+                   site.names().local, site.names().remote);
     RPMA_REFUSE_AS(
-        function, dst == NULL && (dst_offset | src_offset | len) != 0,
-        "dst and src are NULL, offsets %zu and %zu, len %zu; possible without memory: "
-        "0, 0 and 0",
-        dst_offset, src_offset, len);
-    RPMA_REFUSE_LENGTH(function, len);
-    return post_empty(function, *conn, opcode, send_flags, imm, op_context);
+        site, remote == nullptr && (remote_offset | local.offset | local.len) != 0,
+        "%s and %s are NULL, offsets %zu and %zu, len %zu; possible without memory: 0, 0 and 0",
+        site.names().remote, site.names().local, remote_offset, local.offset, local.len);
+    RPMA_REFUSE_AS(site, local.len > UINT32_MAX, RPMA_TOO_LONG, "len", local.len);
+    rpma_work work = make_work(type, remote, remote_offset, op_context);
+    work.local = local;
+    work.imm = imm;
+    return post_slow(site, conn, work, flags);
 }
 
+// The slow paths have the parameters of the exported functions, so that the tail call moves no
+// register.
 [[gnu::cold, gnu::noinline]] int read_slow(rpma_conn *conn, rpma_mr_local *dst,
                                            size_t dst_offset, const rpma_mr_remote *src,
                                            size_t src_offset, size_t len, int flags,
                                            const void *op_context) {
-    return transfer_slow("rpma_read", IBV_WR_RDMA_READ, conn, dst, dst_offset, src, src_offset,
-                         len, flags, signaled_flag(flags), 0, op_context);
+    return transfer_slow({.function = "rpma_read", .parameters = Parameters::FROM_SRC},
+                         RPMA_WORK_READ, conn, src, src_offset, {dst, dst_offset, len}, flags,
+                         0, op_context);
 }
 
-[[gnu::cold, gnu::noinline]] int write_slow(const char *function, ibv_wr_opcode opcode,
-                                            rpma_conn *conn, rpma_mr_remote *dst,
-                                            size_t dst_offset, const rpma_mr_local *src,
-                                            size_t src_offset, size_t len, int flags,
-                                            uint32_t imm, const void *op_context) {
-    return transfer_slow(function, opcode, conn, dst, dst_offset, src, src_offset, len, flags,
-                         opcode == IBV_WR_RDMA_WRITE ? write_flags(flags)
-                                                     : message_flags(flags),
-                         imm, op_context);
-}
-
-// Same parameters as the exported function, so that its tail call moves no register.
 [[gnu::cold, gnu::noinline]] int write_slow(rpma_conn *conn, rpma_mr_remote *dst,
                                             size_t dst_offset, const rpma_mr_local *src,
                                             size_t src_offset, size_t len, int flags,
                                             const void *op_context) {
-    return write_slow("rpma_write", IBV_WR_RDMA_WRITE, conn, dst, dst_offset, src, src_offset,
-                      len, flags, 0, op_context);
+    return transfer_slow({.function = "rpma_write", .parameters = Parameters::TO_DST},
+                         RPMA_WORK_WRITE, conn, dst, dst_offset, {src, src_offset, len}, flags,
+                         0, op_context);
+}
+
+[[gnu::cold, gnu::noinline]] int write_with_imm_slow(rpma_conn *conn, rpma_mr_remote *dst,
+                                                     size_t dst_offset,
+                                                     const rpma_mr_local *src,
+                                                     size_t src_offset, size_t len, int flags,
+                                                     uint32_t imm, const void *op_context) {
+    return transfer_slow({.function = "rpma_write_with_imm", .parameters = Parameters::TO_DST},
+                         RPMA_WORK_WRITE_WITH_IMM, conn, dst, dst_offset,
+                         {src, src_offset, len}, flags, imm, op_context);
 }
 
 } // namespace
@@ -92,8 +94,8 @@ RPMA_POST int rpma_write_with_imm(struct rpma_conn *conn, struct rpma_mr_remote 
                                   const void *op_context) {
     if (conn == nullptr || dst == nullptr || src == nullptr || flags == 0 || len >> 32 != 0)
         [[unlikely]]
-        return write_slow(__func__, IBV_WR_RDMA_WRITE_WITH_IMM, conn, dst, dst_offset, src,
-                          src_offset, len, flags, imm, op_context);
+        return write_with_imm_slow(conn, dst, dst_offset, src, src_offset, len, flags, imm,
+                                   op_context);
     Request request;
     set_wr(request.wr, IBV_WR_RDMA_WRITE_WITH_IMM, 1, message_flags(flags), imm, op_context);
     set_remote(request.wr, *dst, dst_offset);
@@ -126,15 +128,11 @@ namespace {
 // Slow path: an argument is not valid, or the address is misaligned.
 [[gnu::noinline]] int atomic_write_slow(rpma_conn *conn, rpma_mr_remote *dst, size_t dst_offset,
                                         const char *src, int flags, const void *op_context) {
-    static constexpr char function[] = "rpma_atomic_write";
-    RPMA_REFUSE_IN(function, conn == NULL);
-    RPMA_REFUSE_IN(function, dst == NULL);
-    RPMA_REFUSE_IN(function, src == NULL);
-    RPMA_REFUSE_FLAGS(function, flags);
-    RPMA_REFUSE_VALUE(function, dst_offset % RPMA_ATOMIC_WRITE_ALIGNMENT != 0, dst_offset,
-                      "multiples of 8");
-    check_alignment(function, *conn, dst->addr);
-    return write_inline(function, *conn, *dst, dst_offset, src, flags, op_context);
+    const CallSite site = {.function = "rpma_atomic_write", .parameters = Parameters::TO_DST};
+    RPMA_REFUSE_IN(site, src == NULL);
+    rpma_work work = make_work(RPMA_WORK_ATOMIC_WRITE, dst, dst_offset, op_context);
+    std::memcpy(&work.value, src, sizeof(work.value));
+    return post_slow(site, conn, work, flags);
 }
 
 #ifdef RPMA_NATIVE_ATOMIC_WRITE
@@ -171,9 +169,9 @@ RPMA_POST int rpma_write_atomic(struct rpma_conn *conn, struct rpma_mr_remote *d
     RPMA_REFUSE(conn == NULL);
     RPMA_REFUSE(dst == NULL);
     RPMA_REFUSE(src == NULL);
-    RPMA_REFUSE_FLAGS(__func__, flags);
-    RPMA_REFUSE_VALUE(__func__, dst_offset % RPMA_ATOMIC_WRITE_ALIGNMENT != 0, dst_offset,
-                      "multiples of 8");
+    RPMA_REFUSE_AS(__func__, flags == 0, RPMA_NO_FLAGS);
+    RPMA_REFUSE_AS(__func__, dst_offset % RPMA_ATOMIC_WRITE_ALIGNMENT != 0, RPMA_MISALIGNED,
+                   "dst_offset", dst_offset);
     return write_fenced(__func__, *conn, *dst, dst_offset,
                         make_sge(*src, src_offset, RPMA_ATOMIC_WRITE_ALIGNMENT),
                         signaled_flag(flags), op_context);
@@ -210,28 +208,11 @@ namespace {
 [[gnu::noinline]] int flush_slow(rpma_conn *conn, rpma_mr_remote *dst, size_t dst_offset,
                                  size_t len, rpma_flush_type type, int flags,
                                  const void *op_context) {
-    static constexpr char function[] = "rpma_flush";
-    RPMA_REFUSE_IN(function, conn == NULL);
-    RPMA_REFUSE_IN(function, dst == NULL);
-    RPMA_REFUSE_FLAGS(function, flags);
-    RPMA_REFUSE_VALUE(function,
-                      type != RPMA_FLUSH_TYPE_PERSISTENT && type != RPMA_FLUSH_TYPE_VISIBILITY,
-                      type, "RPMA_FLUSH_TYPE_*");
-    RPMA_REFUSE_LENGTH(function, len);
-    const FlushMethod method = conn->flush.choose(function, dst->flush, type);
-#ifdef RPMA_NATIVE_FLUSH
-    if (method == FlushMethod::NATIVE)
-        return flush_native(conn, dst, dst_offset, len, type, flags, op_context);
-#endif
-    if (method == FlushMethod::NONE)
-        return refuse_flush({function}, *conn, dst->flush, type);
-    RPMA_REFUSE_AS(function, dst_offset >= dst->size, RPMA_BEYOND_REGION("dst_offset"),
-                   dst_offset, dst->size);
-    const uint64_t rest = dst->size - dst_offset;
-    ibv_sge bytes = conn->flush_read;
-    if (rest < FLUSH_READ_SIZE)
-        bytes.length = static_cast<uint32_t>(rest);
-    return flush_by_read(function, *conn, bytes, *dst, dst_offset, flags, op_context);
+    const CallSite site = {.function = "rpma_flush", .parameters = Parameters::TO_DST};
+    rpma_work work = make_work(RPMA_WORK_FLUSH, dst, dst_offset, op_context);
+    work.flush_type = type;
+    work.flush_len = len;
+    return post_slow(site, conn, work, flags);
 }
 
 } // namespace

@@ -11,14 +11,13 @@ namespace {
 
 void refuse_number(const CallSite &site, uint32_t nsge, const SgeLimit &limit) {
     if (limit.max < limit.requested)
-        refuse_operation(site,
-                         "nsge is %" PRIu32 "; possible: %" PRIu32
-                         " at most for a read on this device",
-                         nsge, limit.max);
+        refuse(site, __FILE_NAME__, __LINE__,
+               "nsge is %" PRIu32 "; possible: %" PRIu32 " at most for a read on this device",
+               nsge, limit.max);
     else
-        refuse_operation(
-            site, "nsge is %" PRIu32 "; possible: %" PRIu32 " at most; raise it with %s()",
-            nsge, limit.max, limit.setter);
+        refuse(site, __FILE_NAME__, __LINE__,
+               "nsge is %" PRIu32 "; possible: %" PRIu32 " at most; raise it with %s()", nsge,
+               limit.max, limit.setter);
 }
 
 } // namespace
@@ -38,15 +37,15 @@ int build_sges(const CallSite &site, SgeList list, const SgeLimit &limit, ibv_sg
             continue;
         }
         if (sge->mr == nullptr && (sge->offset | sge->len) != 0) {
-            refuse_operation(site, "sgl[%td]: " RPMA_NO_MEMORY, sge - sgl, "mr", sge->offset,
-                             sge->len);
+            refuse(site, __FILE_NAME__, __LINE__, "sgl[%td]: " RPMA_NO_MEMORY, sge - sgl, "mr",
+                   sge->offset, sge->len);
             return -1;
         }
         if (sge->len != 0) {
-            refuse_operation(site,
-                             "sgl[%td] has len %zu, the elements before it have %" PRIu64
-                             "; possible: 4294967295 (UINT32_MAX) in all",
-                             sge - sgl, sge->len, UINT32_MAX - room);
+            refuse(site, __FILE_NAME__, __LINE__,
+                   "sgl[%td] has len %zu, the elements before it have %" PRIu64
+                   "; possible: 4294967295 (UINT32_MAX) in all",
+                   sge - sgl, sge->len, UINT32_MAX - room);
             return -1;
         }
     }

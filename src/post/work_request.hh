@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// work_request.hh -- checks SGEs, fills and posts one work request
+// work_request.hh -- checks SGEs, sets the members of one work request and posts it
 //
-// Only those members are filled that the opcode of the request reads.
-// The other members of the ibv_send_wr stay uninitialised on the stack: clearing 128 bytes
-// would cost more than the rest of a post.
+// Only those members are set that the opcode of the request reads. The other members of the
+// ibv_send_wr stay uninitialised on the stack: clearing 128 bytes would cost more than the rest
+// of a post.
 
 #pragma once
 
@@ -63,15 +63,16 @@ inline SgeList choose_sges(const CallSite &site, const rpma_sge &local, const rp
                            uint32_t nsge) {
     if (nsge != 0) {
         if (sgl == nullptr)
-            refuse_operation(site, "sgl is NULL, nsge is %" PRIu32, nsge);
+            refuse(site, __FILE_NAME__, __LINE__, "sgl is NULL, nsge is %" PRIu32, nsge);
         return {sgl, nsge};
     }
     if (sgl != nullptr) {
-        refuse_operation(site, "sgl != NULL && nsge == 0");
+        refuse(site, __FILE_NAME__, __LINE__, "sgl != NULL && nsge == 0");
         return {};
     }
     if (local.mr == nullptr && (local.offset | local.len) != 0) {
-        refuse_operation(site, RPMA_NO_MEMORY, "local.mr", local.offset, local.len);
+        refuse(site, __FILE_NAME__, __LINE__, RPMA_NO_MEMORY, "local.mr", local.offset,
+               local.len);
         return {};
     }
     return {&local, 1};
@@ -138,30 +139,6 @@ struct Request {
     request.sge = sge;
     request.wr.sg_list = &request.sge;
     return post_request(function, conn, request);
-}
-
-// Posts an operation without memory on either side; the other side may still observe it.
-[[gnu::noinline]] inline int post_empty(const char *function, const rpma_conn &conn,
-                                        ibv_wr_opcode opcode, unsigned send_flags, uint32_t imm,
-                                        const void *op_context) {
-    Request request;
-    request.sge = {};
-    request.wr.sg_list = nullptr;
-    set_wr(request.wr, opcode, 0, send_flags, imm, op_context);
-    clear_remote(request.wr);
-    return post_request(function, conn, request);
-}
-
-// Is true if 8 bytes at the remote address can be written atomically. If not, the connection
-// logs one warning: a program with a misaligned region repeats this with every write.
-inline bool check_alignment(const char *function, rpma_conn &conn, uint64_t addr) {
-    if (addr % RPMA_ATOMIC_WRITE_ALIGNMENT == 0)
-        return true;
-    if (!conn.warned_of_misalignment.exchange(true))
-        RPMA_LOG(RPMA_LOG_LEVEL_WARNING, function,
-                 "the remote address is not a multiple of %d: the write may not be atomic",
-                 RPMA_ATOMIC_WRITE_ALIGNMENT);
-    return false;
 }
 
 #if defined(RPMA_NATIVE_FLUSH) || defined(RPMA_NATIVE_ATOMIC_WRITE)

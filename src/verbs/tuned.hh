@@ -54,9 +54,14 @@ inline void set_flags(ibv_send_wr &wr, uint64_t flags, uint32_t imm) {
 // of one write, 8 more with a list of SGEs, and 3 more for each send of an array.
 //
 // The conditions of a fast path are in the order conn, dst, src, flags, len: gcc 12 compiles
-// other orders to 2 or 3 instructions more. The test of count in rpma_post() is a separate
+// other orders to 2 or 3 instructions more; those of a send are in the order conn, src, len,
+// flags, of 2 fewer. The test of count in rpma_post() is a separate
 // statement: merged with other conditions, it takes 2 instructions more. "len >> 32" takes
 // fewer instructions than a comparison with UINT32_MAX.
+//
+// Single operations (rma.cc, messages.cc) and those of rpma_post() (encode_*()) have a fast path
+// each: with one for both, a struct rpma_work on the stack, gcc 12 compiled rpma_write() to 48
+// instead of 40 instructions, and rpma_flush() to 56 instead of 43.
 //
 // The calls of the provider that set up a connection are inline, and the reports of their
 // failures out of line, with parameters by value. A setup takes 223 instructions fewer, because
