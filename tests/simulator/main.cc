@@ -73,6 +73,7 @@ const Configuration configurations[] = {
     {"mover-endless", "15-block-mover", &block_mover, 2, 1, "--endless"},
     {"mover-4", "15-block-mover", &block_mover, 4, 1},
     {"mover-full", "15-block-mover", &block_mover, 1, 9},
+    {"operations", "operations", &operations, 1, 2},
     // Then ENTRY-wrong or ENTRY-right: an entry of rpma_pitfalls(7) and its form.
     {"pitfall-", "pitfalls", &pitfalls, 1, 1},
 };

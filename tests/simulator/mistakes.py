@@ -65,7 +65,7 @@ class Builder:
 
     def home(self, source):
         """Return the directory with the folder of a program."""
-        return HERE if source.parts[0] == "pitfalls" else self.options.examples
+        return HERE if source.parts[0] in ("operations", "pitfalls") else self.options.examples
 
     def compile(self, source, target, tree):
         self.run("-c", tree / source, "-o", target, "-I", self.home(source) / source.parent,

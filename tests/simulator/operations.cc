@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// operations.cc -- checks the programs in operations/ by a plain model of memory: a word that a
+// client reported as safe has that value after each power failure, until the client changes it
+
+#include "operations/operations.h"
+
+#include <cinttypes>
+#include <cstring>
+#include <optional>
+
+#include "simulation.hh"
+
+namespace {
+
+std::optional<uint64_t> words[AREAS * WORDS_OF_AREA]; // the safe ones
+
+Machine &server() {
+    return *simulation.machines[0];
+}
+
+Arguments arguments_of(const Process &process) {
+    Arguments list;
+    if (process.is_server)
+        list.push_back("--direct-write");
+    else if (simulation.configuration->emulated)
+        list.push_back("--emulated");
+    list.insert(list.end(), {server().name, "7471"});
+    list.push_back(process.is_server ? server().name : std::to_string(process.index));
+    return list;
+}
+
+// The programs' random numbers differ between schedules.
+void begin() {
+    for (std::optional<uint64_t> &word : words)
+        word.reset();
+    for (int bit = 0; bit < 32; bit++)
+        simulation.random_numbers = 2 * simulation.random_numbers + simulation.random_bit();
+    simulation.random_numbers <<= 16;
+}
+
+void check() {
+    const Memory &memory = server().memory;
+    for (size_t i = 0; i < AREAS * WORDS_OF_AREA; i++)
+        if (words[i] && (memcmp(memory.image(true) + i * WORD, &*words[i], WORD) != 0 ||
+                         !memory.is_certain(i * WORD, (i + 1) * WORD)))
+            return simulation.fail("word %zu was reported as safe, and is not", i);
+}
+
+void on_line(Process &client, const char *line) {
+    if (client.is_server)
+        return;
+    unsigned first, count;
+    uint64_t value;
+    std::optional<uint64_t> *const area = words + client.index * WORDS_OF_AREA;
+    if (strstr(line, "reads other words"))
+        return simulation.fail("%s", line);
+    if (sscanf(line, "client: changes %u %u", &first, &count) == 2) {
+        for (unsigned i = 0; i < count; i++)
+            area[first + i].reset();
+    } else if (sscanf(line, "client: word %u is safe: %" SCNu64, &first, &value) == 2) {
+        area[first] = value;
+        check();
+    }
+}
+
+void on_end(Process &process) {
+    simulation.faulted |= process.errors.find("is the server listening?") != std::string::npos;
+    if (process.status && !simulation.faulted)
+        simulation.fail("fails without a fault: %s", process.first_error().c_str());
+}
+
+} // namespace
+
+const Oracle operations = {.serves_one_client = true,
+                           .arguments = arguments_of,
+                           .begin = begin,
+                           .on_line = on_line,
+                           .on_end = on_end,
+                           .check = check};

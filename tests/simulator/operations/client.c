@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// client.c -- changes words of its area of the server's memory by random operations, which it
+// posts in each possible way, flushes some of them, and prints which words are safe
+
+#define LIBRPMA_NO_DEPRECATED // of rpma_write_atomic()
+#include "common.h"
+#include "operations.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+enum { ROUNDS = 6, CHANGES_MAX = 3, WORK_MAX = 2 * CHANGES_MAX, WORDS_MAX = 6, PIECES = 3 };
+enum { SOURCE = 0, RESULT = 2048, READ = 2560, LOCAL = 4096 }; // offsets in the local memory
+
+static const struct program program = {
+    .purpose = "Changes its area of the server's memory by every operation.",
+    .variant = "--emulated",
+    .number = "AREA",
+};
+
+static struct rpma_conn *conn;
+static struct completions queue;
+static struct rpma_mr_local *mr;
+static struct rpma_mr_remote *target;
+static char *local;
+static size_t area;
+static unsigned messages; // writes with immediate data
+
+// The words as they must be after a flush.
+static uint64_t words[WORDS_OF_AREA];
+static bool safe[WORDS_OF_AREA];
+
+static unsigned below(unsigned limit) {
+    uint64_t number = 0;
+    if (getrandom(&number, sizeof(number), 0) != sizeof(number))
+        fail("no random number");
+    return (unsigned)(number >> 33) % limit;
+}
+
+// ---- a round: changes, and flushes of some of them
+// -------------------------------------------
+
+struct change {
+    unsigned first, count; // words
+    uint64_t value[WORDS_MAX];
+};
+
+static struct change changes[CHANGES_MAX];
+static struct rpma_sge pieces[CHANGES_MAX][PIECES];
+static struct rpma_work work[WORK_MAX];
+static unsigned change_count, work_count, completions;
+
+static void add_work(struct rpma_work one) {
+    one.remote = target;
+    one.flags = one.type == RPMA_WORK_FLUSH || below(3) == 0 ? RPMA_F_COMPLETION_ALWAYS
+                                                             : RPMA_F_COMPLETION_ON_ERROR;
+    completions += one.flags == RPMA_F_COMPLETION_ALWAYS;
+    work[work_count++] = one;
+}
+
+// A write of all words, from one piece of local memory or from several.
+static struct rpma_work write_of(unsigned index, size_t source) {
+    const size_t size = changes[index].count * sizeof(uint64_t);
+    struct rpma_work one = {.type = RPMA_WORK_WRITE, .local = {mr, source, size}};
+    if (messages < 8 && below(4) == 0) {
+        messages++;
+        one.type = RPMA_WORK_WRITE_WITH_IMM;
+        one.imm = index;
+    }
+    if (below(3) == 0) {
+        const size_t first = below((unsigned)size), second = below((unsigned)(size - first));
+        const struct rpma_sge sgl[PIECES] = {
+            {mr, source, first},
+            {mr, source + first, second},
+            {mr, source + first + second, size - first - second}};
+        memcpy(pieces[index], sgl, sizeof(sgl));
+        one.sgl = pieces[index];
+        one.nsge = PIECES;
+    }
+    return one;
+}
+
+static void add_change(unsigned index) {
+    struct change *const change = &changes[index];
+    const size_t source = SOURCE + index * 64 + 8 * below(2);
+    const bool counts = safe[COUNTER] && below(4) == 0;
+    change->count = 1 + below(WORDS_MAX);
+    change->first = counts ? COUNTER : below(COUNTER - WORDS_MAX);
+    for (unsigned i = 0; i < WORDS_MAX; i++)
+        change->value[i] = 0x0101010101010101 * (1 + below(255)) + (uint64_t)i;
+    struct rpma_work one;
+    if (counts) { // the first change of a round only, so that the result is known
+        change->count = 1;
+        one = (struct rpma_work){
+            .type = RPMA_WORK_FETCH_ADD, .local = {mr, RESULT, 8}, .value = change->value[0]};
+        if (below(2)) {
+            one.type = RPMA_WORK_COMPARE_SWAP;
+            one.compare = words[COUNTER] + (below(3) == 0);
+            if (one.compare != words[COUNTER])
+                change->value[0] = words[COUNTER];
+        } else {
+            change->value[0] += words[COUNTER];
+        }
+    } else if (below(3) == 0) {
+        change->count = 1;
+        if (below(3) == 0)
+            change->first = COUNTER;
+        one = (struct rpma_work){.type = RPMA_WORK_ATOMIC_WRITE, .value = change->value[0]};
+    } else {
+        memcpy(local + source, change->value, change->count * sizeof(uint64_t));
+        one = write_of(index, source);
+    }
+    one.remote_offset = area + change->first * sizeof(uint64_t);
+    add_work(one);
+    printf("client: changes %u %u\n", change->first, change->count);
+    for (unsigned i = 0; i < change->count; i++)
+        safe[change->first + i] = false;
+}
+
+static bool overlap(const struct change *one, const struct change *other) {
+    return one->first < other->first + other->count && other->first < one->first + one->count;
+}
+
+// Each flush covers one change, and perhaps words around it.
+static void add_flush(const struct change *change, enum rpma_flush_type type) {
+    const unsigned before = below(3) == 0 && change->first > 0;
+    add_work(
+        (struct rpma_work){.type = RPMA_WORK_FLUSH,
+                           .flush_type = type,
+                           .remote_offset = area + (change->first - before) * sizeof(uint64_t),
+                           .flush_len = (change->count + before) * sizeof(uint64_t)});
+}
+
+// ---- posting
+// ---------------------------------------------------------------------------------
+
+static int post_one(const struct rpma_work *one) {
+    const size_t offset = one->remote_offset;
+    const struct rpma_sge *const from = &one->local;
+    if (one->nsge > 0 || one->type == RPMA_WORK_FETCH_ADD ||
+        one->type == RPMA_WORK_COMPARE_SWAP)
+        return rpma_post(conn, one, 1, NULL);
+    if (one->type == RPMA_WORK_FLUSH)
+        return rpma_flush(conn, target, offset, one->flush_len, one->flush_type, one->flags,
+                          NULL);
+    if (one->type == RPMA_WORK_WRITE)
+        return rpma_write(conn, target, offset, mr, from->offset, from->len, one->flags, NULL);
+    if (one->type == RPMA_WORK_WRITE_WITH_IMM)
+        return rpma_write_with_imm(conn, target, offset, mr, from->offset, from->len,
+                                   one->flags, one->imm, NULL);
+    if (below(2))
+        return rpma_atomic_write(conn, target, offset, (const char *)&one->value, one->flags,
+                                 NULL);
+    const size_t source = RESULT + 64 + 8 * (size_t)(one - work);
+    memcpy(local + source, &one->value, sizeof(one->value));
+    return rpma_write_atomic(conn, target, offset, mr, source, one->flags, NULL);
+}
+
+// Prepares other operations, and then replaces them.
+static void post_batch(void) {
+    struct rpma_batch *batch;
+    const struct rpma_work other = {.type = RPMA_WORK_FLUSH,
+                                    .remote = target,
+                                    .remote_offset = area,
+                                    .flush_len = sizeof(uint64_t),
+                                    .flush_type = RPMA_FLUSH_TYPE_VISIBILITY,
+                                    .flags = RPMA_F_COMPLETION_ON_ERROR};
+    const unsigned replaced = below(2) ? below(work_count) : work_count;
+    CALL(rpma_batch_new(conn, WORK_MAX, &batch));
+    for (unsigned i = 0; i < work_count; i++)
+        CALL(rpma_batch_add(batch, i == replaced ? &other : &work[i]));
+    if (replaced < work_count)
+        CALL(rpma_batch_set(batch, replaced, &work[replaced]));
+    CALL(rpma_batch_post(batch, NULL));
+    CALL(rpma_batch_delete(&batch));
+}
+
+static void post_all(void) {
+    switch (below(4)) {
+    case 0:
+        for (unsigned i = 0; i < work_count; i++)
+            CALL(post_one(&work[i]));
+        break;
+    case 1:
+        CALL(rpma_post(conn, work, work_count, NULL));
+        break;
+    case 2: {
+        const unsigned first = 1 + below(work_count);
+        CALL(rpma_post(conn, work, first, NULL));
+        if (first < work_count)
+            CALL(rpma_post(conn, work + first, work_count - first, NULL));
+        break;
+    }
+    default:
+        post_batch();
+    }
+}
+
+// ---- reading back
+// ----------------------------------------------------------------------------
+
+static void read_back(const struct change *change) {
+    const size_t size = change->count * sizeof(uint64_t);
+    memset(local + READ, 0, size);
+    CALL(rpma_read(conn, mr, READ, target, area + change->first * sizeof(uint64_t), size,
+                   RPMA_F_COMPLETION_ALWAYS, NULL));
+    await_operation(&queue);
+    if (memcmp(local + READ, change->value, size) != 0)
+        printf("client: reads other words than it wrote\n");
+}
+
+static void run_round(enum rpma_flush_type type) {
+    work_count = completions = 0;
+    change_count = 1 + below(CHANGES_MAX);
+    for (unsigned i = 0; i < change_count; i++)
+        add_change(i);
+    // The last change of a word counts: earlier ones that overlap it are not flushed alone.
+    const unsigned flushed = 1 + below(change_count);
+    for (unsigned i = change_count - flushed; i < change_count; i++)
+        add_flush(&changes[i], type);
+    post_all();
+    while (completions-- > 0)
+        await_operation(&queue);
+    for (unsigned i = change_count - flushed; i < change_count; i++) {
+        bool is_last = true;
+        for (unsigned later = i + 1; later < change_count; later++)
+            is_last &= !overlap(&changes[i], &changes[later]);
+        for (unsigned word = 0; is_last && word < changes[i].count; word++) {
+            words[changes[i].first + word] = changes[i].value[word];
+            safe[changes[i].first + word] = true;
+            printf("client: word %u is safe: %llu\n", changes[i].first + word,
+                   (unsigned long long)changes[i].value[word]);
+        }
+        if (is_last && below(3) == 0)
+            read_back(&changes[i]);
+    }
+}
+
+int main(int argc, char *argv[]) {
+    struct arguments args = read_arguments(argc, argv, &program);
+    struct side side =
+        open_client_side(&args, LOCAL, RPMA_MR_USAGE_WRITE_SRC | RPMA_MR_USAGE_READ_DST);
+    const bool shared_channel = below(2), receives = below(2);
+    struct rpma_conn_cfg *cfg = make_conn_cfg(receives, shared_channel);
+    bool direct_write;
+    area = args.number * AREA;
+    mr = side.mr;
+    local = side.memory.ptr;
+    CALL(rpma_conn_cfg_set_max_sge(cfg, PIECES));
+    CALL(rpma_conn_cfg_set_sq_size(cfg, 2 * WORK_MAX + below(8)));
+    CALL(rpma_conn_cfg_set_inline_size(cfg, 16 * below(4)));
+    // A native device reads without a flush: rdma_rxe does.
+    CALL(rpma_conn_cfg_set_flush_mode(cfg, !args.variant ? RPMA_FLUSH_MODE_NATIVE
+                                           : below(2)    ? RPMA_FLUSH_MODE_AUTO
+                                                         : RPMA_FLUSH_MODE_EMULATED));
+    conn = connect_to_server(side.peer, &args, cfg, NULL);
+    CALL(rpma_conn_cfg_delete(&cfg));
+    queue = completions_of(conn, NULL, shared_channel);
+    target = offered_memory(conn, &direct_write);
+    for (int i = 0; i < ROUNDS; i++)
+        run_round(direct_write ? RPMA_FLUSH_TYPE_PERSISTENT : RPMA_FLUSH_TYPE_VISIBILITY);
+    printf("client: is done\n");
+
+    CALL(rpma_mr_remote_delete(&target));
+    disconnect(&conn);
+    close_side(&side);
+    return EXIT_SUCCESS;
+}
