@@ -79,7 +79,9 @@ int rpma_conn_req_setup(struct rpma_conn_req *req, const struct rpma_conn_cfg *c
     RPMA_REFUSE_AS(__func__, req->is_set_up(),
                    "the request is set up already; a request is set up once");
     Call call(__func__);
-    req->set_up(call, settings_of(cfg));
+    const ConnSettings settings = settings_of(cfg);
+    if (check_cfg(call, req->peer, settings))
+        req->set_up(call, settings);
     return call.finish();
 }
 

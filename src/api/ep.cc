@@ -28,8 +28,8 @@ int listen(const char *function, rpma_peer *peer, const char *addr, const char *
     return call.deliver(std::move(ep), ep_ptr);
 }
 
-int next_request(const char *function, rpma_ep *ep, bool has_queues, const rpma_conn_cfg *cfg,
-                 rpma_conn_req **req_ptr) {
+[[gnu::noinline]] int next_request(const char *function, rpma_ep *ep, bool has_queues,
+                                   const rpma_conn_cfg *cfg, rpma_conn_req **req_ptr) {
     RPMA_REFUSE_IN(function, ep == NULL);
     RPMA_REFUSE_IN(function, req_ptr == NULL);
     Call call(function);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// conn.cc -- lifetime and events of a connection
+// conn.cc -- connects, and reads the events of a connection
 
 #include "core/conn.hh"
 
@@ -66,6 +66,8 @@ bool rpma_conn::connect(Call &call, const rpma_conn_private_data *pdata) {
     if (is_incoming)
         set_rnr_timer(call);
     probe::conn_start(this, qp->qp_num, rdma_get_peer_addr(id_.get()), is_incoming);
+    if (resolution_) [[unlikely]]
+        end_resolution();
     return true;
 }
 

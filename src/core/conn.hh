@@ -3,6 +3,9 @@
 
 // conn.hh -- a connection: a queue pair with its queues and events
 //
+// conn_req.cc resolves an address, conn_resources.cc creates and releases the queues, conn.cc
+// connects, and reads the events.
+//
 // Thread-safety: any thread may post, wait and poll; the provider serialises these calls where
 // necessary. Only one thread at a time may read events.
 
@@ -17,27 +20,40 @@
 #include "core/flush_target.hh"
 #include "core/handle_entry.hh"
 #include "core/private_data.hh"
+#include "verbs/address.hh"
 #include "verbs/cm.hh"
 
 struct rpma_peer;
 
 namespace rpma {
 
-// Returns false (RPMA_E_INVAL) if a connection of peer cannot use the completion queues of cfg.
-// Only the connection's own queues can share a completion channel, because each queue of the
-// program or of an SRQ has a channel. Receives complete in one queue. A queue of the program
-// must be created by rpma_cq_new(), on the device of peer; the SRQ must be on this device.
-bool check_queues(Call &call, const rpma_peer &peer, const ConnSettings &cfg);
+// Checks, without network access, that a connection of peer can be created from cfg. Returns
+// false if it cannot have a native flush that cfg requires (RPMA_E_NOSUPP), or cannot use the
+// completion queues of cfg (RPMA_E_INVAL): only the connection's own queues can share a
+// completion channel, because each queue of the program or of an SRQ has a channel. Receives
+// complete in one queue. A queue of the program must be created by rpma_cq_new(), on the device
+// of peer; the SRQ must be on this device.
+bool check_cfg(Call &call, const rpma_peer &peer, const ConnSettings &cfg);
 
 // The text of rpma_utils_conn_event_2str().
 const char *event_text(rpma_conn_event event);
 
 } // namespace rpma
 
-// Each connection is the base of a request (rpma_conn_req), and is deleted as such.
+// A request is the same object in another state: rpma_conn_req, its type in the public header,
+// adds no members. So connecting allocates nothing and moves nothing.
 struct rpma_conn : rpma::Allocated {
-    // Creates the queues and the queue pair from cfg. Call it before the connection has events.
-    // Returns false on failure, and the connection is unchanged: RPMA_E_INVAL, RPMA_E_PROVIDER.
+    // Processes pending events of a request until it is ready. RPMA_E_AGAIN: it is not ready
+    // yet. RPMA_E_PROVIDER: the request has failed for good.
+    void resolve(rpma::Call &call);
+    bool is_ready() const { return state_ >= State::READY; }
+    bool has_failed() const { return state_ == State::FAILED; }
+    bool is_set_up() const { return state_ >= State::SET_UP; }
+    bool is_incoming() const { return id_.is_pending(); }
+
+    // Creates the queues and the queue pair of a request that is ready, from a cfg that
+    // check_cfg() accepts. Returns false on failure, and the request is unchanged:
+    // RPMA_E_INVAL, RPMA_E_PROVIDER.
     bool set_up(rpma::Call &call, const rpma::ConnSettings &cfg);
     // Creates an event channel for the connection, and moves the events of its ID, if it has
     // one, to this channel. Returns false on failure: RPMA_E_PROVIDER.
@@ -50,8 +66,8 @@ struct rpma_conn : rpma::Allocated {
     bool copy_private_data(const rdma_conn_param &param) {
         return private_data_.copy(param.private_data, param.private_data_len);
     }
-    // Connects, or accepts an incoming request. Returns false on failure: RPMA_E_NOMEM,
-    // RPMA_E_PROVIDER.
+    // Connects, or accepts an incoming request; afterwards the object is a connection. Returns
+    // false on failure: RPMA_E_NOMEM, RPMA_E_PROVIDER. Delete the request then.
     bool connect(rpma::Call &call, const rpma_conn_private_data *pdata);
     // Disconnects. A connection that has ended already is not a failure. RPMA_E_PROVIDER.
     void disconnect(rpma::Call &call) { id_.disconnect(call, is_established_ || has_ended_); }
@@ -59,7 +75,7 @@ struct rpma_conn : rpma::Allocated {
     // RPMA_E_PROVIDER.
     void release(rpma::Call &call);
 
-    // RPMA_CONN_UNDEFINED: RPMA_E_NO_EVENT, RPMA_E_PROVIDER, RPMA_E_UNKNOWN.
+    // Returns RPMA_CONN_UNDEFINED on failure: RPMA_E_NO_EVENT, RPMA_E_PROVIDER, RPMA_E_UNKNOWN.
     rpma_conn_event next_event(rpma::Call &call);
 
     // Waits on the shared channel and sets *ready_cq to the queue that has completions. 0,
@@ -99,7 +115,35 @@ struct rpma_conn : rpma::Allocated {
     rpma_conn(rpma_peer &peer_of_id, rpma::CmId &&id) : peer(peer_of_id), id_(std::move(id)) {}
     ~rpma_conn() = default;
 
+    // Starts resolving the addresses, see rpma_conn_req::start().
+    bool start_resolution(rpma::Call &call, rpma::AddressList &&addresses,
+                          const rpma::ConnSettings &cfg);
+
   private:
+    // Of a request; only one that is set up can connect and post receives. A connection stays
+    // SET_UP.
+    enum class State : uint8_t { RESOLVING_ADDRESS, RESOLVING_ROUTE, FAILED, READY, SET_UP };
+
+    // What start_resolution() needs for further addresses.
+    struct Resolution : rpma::Allocated {
+        Resolution(rpma::AddressList &&list, const rpma::ConnSettings &cfg)
+            : addresses(std::move(list)), next_address(addresses.get()), source(cfg.source),
+              timeout_ms(cfg.timeout_ms), tos(cfg.tos) {}
+
+        rpma::AddressList addresses;
+        // In addresses: the address to try if the current one fails.
+        const addrinfo *next_address;
+        rpma::Source source;
+        int timeout_ms;
+        uint8_t tos;
+    };
+
+    bool try_next_address(rpma::Call &call);
+    bool advance_resolution(rpma::Call &call, rpma::CmEvent &&event);
+    [[gnu::cold, gnu::noinline]] void end_resolution() {
+        resolution_.reset();
+    }
+    bool check_device(rpma::Call &call) const;
     bool create_queues(rpma::Call &call, const rpma::ConnSettings &cfg, uint64_t completions);
     bool create_queue(rpma::Call &call, const rpma::SizeRequest &size, rpma_cq &queue);
     bool create_queue_pair(rpma::Call &call, const rpma::ConnSettings &cfg,
@@ -116,11 +160,12 @@ struct rpma_conn : rpma::Allocated {
     }
     [[gnu::cold, gnu::noinline]] int refuse_wait(const char *function) const;
 
-    // Set by the thread that takes events; any thread may disconnect. These five fill a gap in
+    // Set by the thread that takes events; any thread may disconnect. These six fill a gap in
     // the layout.
     std::atomic<bool> is_established_ = false;
     std::atomic<bool> has_ended_ = false; // an event has reported the end
-    uint16_t rnr_timer_ms_ = 0;           // still to be set; 0: none, or already set
+    State state_ = State::READY;
+    uint16_t rnr_timer_ms_ = 0; // still to be set; 0: none, or already set
     uint8_t retry_count_;
     uint8_t rnr_retry_count_;
     Granted granted_;
@@ -136,5 +181,6 @@ struct rpma_conn : rpma::Allocated {
     rpma_cq own_cq_;
     rpma_cq own_rcq_;
     rpma::QueuePair queue_pair_;
-    rpma::HandleEntry entry_; // the entry of the queue pair, see HandleEntry
+    rpma::HandleEntry entry_;                // the entry of the queue pair, see HandleEntry
+    std::unique_ptr<Resolution> resolution_; // only from start_resolution() to connect()
 };

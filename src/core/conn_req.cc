@@ -14,12 +14,6 @@ using namespace rpma;
 
 namespace {
 
-// Checks, without network access, that a connection of peer can be created from cfg.
-bool check_cfg(Call &call, const rpma_peer &peer, const ConnSettings &cfg) {
-    return check_queues(call, peer, cfg) &&
-           (cfg.flush_mode != RPMA_FLUSH_MODE_NATIVE || peer.check_native_flush(call));
-}
-
 // Starts resolving an address. An ID without a channel has resolved it on return.
 inline bool resolve_addr(Call &call, CmId &id, uint8_t tos, sockaddr *source,
                          sockaddr *destination, int timeout_ms) {
@@ -46,7 +40,7 @@ std::unique_ptr<rpma_conn_req> rpma_conn_req::outgoing(Call &call, rpma_peer &pe
                 !id.resolve_route(call, cfg.timeout_ms))
                 return nullptr;
             auto req = make<rpma_conn_req>(call, peer, std::move(id));
-            return req && req->rpma_conn::set_up(call, cfg) ? std::move(req) : nullptr;
+            return req && req->set_up(call, cfg) ? std::move(req) : nullptr;
         });
 }
 
@@ -58,12 +52,8 @@ std::unique_ptr<rpma_conn_req> rpma_conn_req::start(Call &call, rpma_peer &peer,
     if (!addresses)
         return nullptr;
     auto req = make<rpma_conn_req>(call, peer, CmId());
-    if (!req)
-        return nullptr;
-    req->resolution_ = make<Resolution>(call, std::move(addresses), cfg);
-    if (!req->resolution_ || !req->use_own_channel(call, true))
-        return nullptr;
-    return req->try_next_address(call) ? std::move(req) : nullptr;
+    return req && req->start_resolution(call, std::move(addresses), cfg) ? std::move(req)
+                                                                         : nullptr;
 }
 
 std::unique_ptr<rpma_conn_req>
@@ -74,7 +64,7 @@ rpma_conn_req::incoming(Call &call, rpma_peer &peer, CmEvent &&event, const Conn
     if (cfg != nullptr && !check_cfg(call, peer, *cfg))
         return nullptr;
     auto req = make<rpma_conn_req>(call, peer, std::move(id));
-    if (!req || (cfg != nullptr && !req->rpma_conn::set_up(call, *cfg)))
+    if (!req || (cfg != nullptr && !req->set_up(call, *cfg)))
         return nullptr;
     const rdma_conn_param &param = event->param.conn;
     if (!req->copy_private_data(param)) {
@@ -92,44 +82,49 @@ rpma_conn_req::incoming(Call &call, rpma_peer &peer, CmEvent &&event, const Conn
     return req;
 }
 
+bool rpma_conn::start_resolution(Call &call, AddressList &&addresses, const ConnSettings &cfg) {
+    resolution_ = make<Resolution>(call, std::move(addresses), cfg);
+    return resolution_ && use_own_channel(call, true) && try_next_address(call);
+}
+
 // Starts resolving the next usable address. Returns false if none is left (RPMA_E_PROVIDER):
 // the failure of the last one counts.
-bool rpma_conn_req::try_next_address(Call &call) {
+bool rpma_conn::try_next_address(Call &call) {
     Resolution &resolution = *resolution_;
     while (resolution.next_address != nullptr) {
         const addrinfo &address = *resolution.next_address;
         resolution.next_address = address.ai_next;
         call.begin_attempt(resolution.next_address == nullptr);
-        CmId created = CmId::create(call, events(), CLIENT);
+        CmId created = CmId::create(call, events_.get(), CLIENT);
         if (!created)
             continue;
         // Destroys the previous CM ID, which may hold the source port.
-        id() = std::move(created);
-        resolution.step = Step::ADDRESS;
-        if (resolve_addr(call, id(), resolution.tos,
+        id_ = std::move(created);
+        state_ = State::RESOLVING_ADDRESS;
+        if (resolve_addr(call, id_, resolution.tos,
                          source_for(resolution.source, address.ai_family), address.ai_addr,
                          resolution.timeout_ms))
             return true;
     }
-    resolution.step = Step::FAILED;
+    state_ = State::FAILED;
     receive_limit = 0;
     return false;
 }
 
 // The device of an address is known once the address is resolved.
-bool rpma_conn_req::check_device(Call &call) const {
-    const ibv_context *actual = id()->verbs, *expected = peer.pd().context;
+bool rpma_conn::check_device(Call &call) const {
+    const ibv_context *actual = id_->verbs, *expected = peer.pd().context;
     if (actual != expected)
         RPMA_FAIL(call, RPMA_E_PROVIDER, 0,
                   "the route to %s uses %s, the peer is on %s: use a peer of the same device",
-                  address_text(rdma_get_peer_addr(id().get())).chars,
+                  address_text(rdma_get_peer_addr(id_.get())).chars,
                   device_text(actual, *expected).chars, ibv_get_device_name(expected->device));
     return actual == expected;
 }
 
 // Advances the request by the step that an event completes. Returns false on failure:
 // RPMA_E_PROVIDER.
-bool rpma_conn_req::advance(Call &call, CmEvent &&event) {
+bool rpma_conn::advance_resolution(Call &call, CmEvent &&event) {
     const rdma_cm_event_type type = event->event;
     const int status = event->status;
     event.release(call);
@@ -139,48 +134,45 @@ bool rpma_conn_req::advance(Call &call, CmEvent &&event) {
     const int error = status < 0 ? -status : status;
     switch (type) {
     case RDMA_CM_EVENT_ADDR_RESOLVED:
-        resolution.step = Step::ROUTE;
-        return check_device(call) && id().resolve_route(call, resolution.timeout_ms);
+        state_ = State::RESOLVING_ROUTE;
+        return check_device(call) && id_.resolve_route(call, resolution.timeout_ms);
     case RDMA_CM_EVENT_ROUTE_RESOLVED:
-        resolution.step = Step::READY;
+        state_ = State::READY;
         resolution.next_address = nullptr;
         return true;
     case RDMA_CM_EVENT_ADDR_ERROR:
-        id().report_addr_failure(call, error,
-                                 source_for(resolution.source, resolution.source.sin6_family),
-                                 rdma_get_peer_addr(id().get()), resolution.timeout_ms);
+        id_.report_addr_failure(call, error,
+                                source_for(resolution.source, resolution.source.sin6_family),
+                                rdma_get_peer_addr(id_.get()), resolution.timeout_ms);
         return false;
     case RDMA_CM_EVENT_ROUTE_ERROR:
-        id().report_route_failure(call, error, resolution.timeout_ms);
+        id_.report_route_failure(call, error, resolution.timeout_ms);
         return false;
     case RDMA_CM_EVENT_ADDR_CHANGE:
         log_addr_change(call);
         return true;
     default:
         RPMA_FAIL(call, RPMA_E_PROVIDER, 0, "%s: the request cannot proceed%s",
-                  rdma_event_str(type), status_text(type, status, id().get(), false).chars);
+                  rdma_event_str(type), status_text(type, status, id_.get(), false).chars);
         return false;
     }
 }
 
-void rpma_conn_req::resolve(Call &call) {
+void rpma_conn::resolve(Call &call) {
     // An incoming request has nothing to resolve, and Linux drops all its events until it is
     // accepted.
     if (!resolution_)
         return;
-    while (CmEvent event = rpma::next_event(call, *events(), is_ready() ? 0 : RPMA_E_AGAIN)) {
+    while (CmEvent event =
+               rpma::next_event(call, *events_.get(), is_ready() ? 0 : RPMA_E_AGAIN)) {
         // Only the last address fails the request.
         call.begin_attempt(resolution_->next_address == nullptr);
-        const bool can_continue = advance(call, std::move(event)) || try_next_address(call);
+        const bool can_continue =
+            advance_resolution(call, std::move(event)) || try_next_address(call);
         call.end_attempts();
         if (!can_continue)
             return;
     }
-}
-
-void rpma_conn_req::set_up(Call &call, const ConnSettings &cfg) {
-    if (check_cfg(call, peer, cfg))
-        rpma_conn::set_up(call, cfg);
 }
 
 void rpma_conn_req::reject(Call &call, const rpma_conn_private_data *pdata) {

@@ -4,8 +4,9 @@
 // rma.cc -- exports: reads, writes, atomic writes and flushes, one at a time
 //
 // The fast path of an operation is one condition and one work request. The slow path is out of
-// line: it builds a struct rpma_work, and checks and posts that like rpma_post(), with the names
-// of its own parameters in the log. tuned.hh says why the fast paths do not use encode_*().
+// line: it builds a struct rpma_work, and checks and posts that like rpma_post(), with the
+// names of its own parameters in the log. tuned.hh says why the fast paths do not use
+// encode_*().
 
 #include "post/list.hh"
 

@@ -59,9 +59,9 @@ inline void set_flags(ibv_send_wr &wr, uint64_t flags, uint32_t imm) {
 // statement: merged with other conditions, it takes 2 instructions more. "len >> 32" takes
 // fewer instructions than a comparison with UINT32_MAX.
 //
-// Single operations (rma.cc, messages.cc) and those of rpma_post() (encode_*()) have a fast path
-// each: with one for both, a struct rpma_work on the stack, gcc 12 compiled rpma_write() to 48
-// instead of 40 instructions, and rpma_flush() to 56 instead of 43.
+// Single operations (rma.cc, messages.cc) and those of rpma_post() (encode_*()) have a fast
+// path each: with one for both, a struct rpma_work on the stack, gcc 12 compiled rpma_write()
+// to 48 instead of 40 instructions, and rpma_flush() to 56 instead of 43.
 //
 // The calls of the provider that set up a connection are inline, and the reports of their
 // failures out of line, with parameters by value. A setup takes 223 instructions fewer, because

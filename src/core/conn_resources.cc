@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// conn_queues.cc -- queues and queue pair of a connection
+// conn_resources.cc -- creates and releases the queues and the queue pair of a connection
 
 #include "core/conn.hh"
 
@@ -99,7 +99,7 @@ void warn_of_small_cq(const Call &call, const rpma_peer &peer, const ConnSetting
 
 } // namespace
 
-bool rpma::check_queues(Call &call, const rpma_peer &peer, const ConnSettings &cfg) {
+bool rpma::check_cfg(Call &call, const rpma_peer &peer, const ConnSettings &cfg) {
     const rpma_cq *cq = cfg.cq, *rcq = cfg.rcq;
     const rpma_srq *srq = cfg.srq;
     const char *conflict = nullptr;
@@ -119,7 +119,8 @@ bool rpma::check_queues(Call &call, const rpma_peer &peer, const ConnSettings &c
     return conflict == nullptr && (cq == nullptr || check_program_cq(call, peer, *cq)) &&
            (rcq == nullptr || check_program_cq(call, peer, *rcq)) &&
            (srq == nullptr ||
-            check_device(call, peer, "shared receive queue", srq->queue()->context));
+            check_device(call, peer, "shared receive queue", srq->queue()->context)) &&
+           (cfg.flush_mode != RPMA_FLUSH_MODE_NATIVE || peer.check_native_flush(call));
 }
 
 bool rpma_conn::set_up(Call &call, const ConnSettings &cfg) {
@@ -156,6 +157,7 @@ bool rpma_conn::set_up(Call &call, const ConnSettings &cfg) {
     flush.init(call, flush_mode, cfg.flush_mode == RPMA_FLUSH_MODE_NATIVE, has_flush,
                has_atomic_write);
     probe::flush_method(this, flush.allowed().bits(), 0);
+    state_ = State::SET_UP;
     return true;
 }
 
