@@ -12,7 +12,8 @@
 #include <string.h>
 #include <sys/random.h>
 
-enum { ROUNDS = 6, CHANGES_MAX = 3, WORK_MAX = 2 * CHANGES_MAX, WORDS_MAX = 6, PIECES = 3 };
+enum { ROUNDS = 6, CHANGES_MAX = 3, PADDING_MAX = 20, WORDS_MAX = 6, PIECES = 3 };
+enum { WORK_MAX = 2 * CHANGES_MAX + PADDING_MAX };
 enum { SOURCE = 0, RESULT = 2048, READ = 2560, LOCAL = 4096 }; // offsets in the local memory
 
 static const struct program program = {
@@ -23,6 +24,8 @@ static const struct program program = {
 
 static struct rpma_conn *conn;
 static struct completions queue;
+static struct rpma_batch *batch;
+static unsigned inline_size;
 static struct rpma_mr_local *mr;
 static struct rpma_mr_remote *target;
 static char *local;
@@ -40,8 +43,7 @@ static unsigned below(unsigned limit) {
     return (unsigned)(number >> 33) % limit;
 }
 
-// ---- a round: changes, and flushes of some of them
-// -------------------------------------------
+// ---- a round: changes, and flushes of some of them ---------------------------------
 
 struct change {
     unsigned first, count; // words
@@ -55,9 +57,12 @@ static unsigned change_count, work_count, completions;
 
 static void add_work(struct rpma_work one) {
     one.remote = target;
-    one.flags = one.type == RPMA_WORK_FLUSH || below(3) == 0 ? RPMA_F_COMPLETION_ALWAYS
-                                                             : RPMA_F_COMPLETION_ON_ERROR;
+    if (one.flags == 0)
+        one.flags = below(3) ? RPMA_F_COMPLETION_ON_ERROR : RPMA_F_COMPLETION_ALWAYS;
     completions += one.flags == RPMA_F_COMPLETION_ALWAYS;
+    const bool is_write = one.type == RPMA_WORK_WRITE || one.type == RPMA_WORK_WRITE_WITH_IMM;
+    if (is_write && one.local.len <= inline_size && below(2))
+        one.flags |= RPMA_F_INLINE;
     work[work_count++] = one;
 }
 
@@ -129,13 +134,13 @@ static void add_flush(const struct change *change, enum rpma_flush_type type) {
     const unsigned before = below(3) == 0 && change->first > 0;
     add_work(
         (struct rpma_work){.type = RPMA_WORK_FLUSH,
+                           .flags = RPMA_F_COMPLETION_ALWAYS,
                            .flush_type = type,
                            .remote_offset = area + (change->first - before) * sizeof(uint64_t),
                            .flush_len = (change->count + before) * sizeof(uint64_t)});
 }
 
-// ---- posting
-// ---------------------------------------------------------------------------------
+// ---- posting: a client must not continue on a connection after a failed post -------
 
 static int post_one(const struct rpma_work *one) {
     const size_t offset = one->remote_offset;
@@ -159,23 +164,32 @@ static int post_one(const struct rpma_work *one) {
     return rpma_write_atomic(conn, target, offset, mr, source, one->flags, NULL);
 }
 
-// Prepares other operations, and then replaces them.
+// Applies the capabilities of the server again, so that the methods are chosen again.
+static void apply_again(void) {
+    struct rpma_mr_remote *again = offered_memory(conn, NULL);
+    CALL(rpma_mr_remote_delete(&again));
+}
+
+// Prepares another operation at times, and replaces it. The batch is used again.
 static void post_batch(void) {
-    struct rpma_batch *batch;
-    const struct rpma_work other = {.type = RPMA_WORK_FLUSH,
+    const struct rpma_work other = {.type = below(2) ? RPMA_WORK_FLUSH : RPMA_WORK_READ,
                                     .remote = target,
                                     .remote_offset = area,
+                                    .local = {mr, READ, sizeof(uint64_t)},
                                     .flush_len = sizeof(uint64_t),
                                     .flush_type = RPMA_FLUSH_TYPE_VISIBILITY,
                                     .flags = RPMA_F_COMPLETION_ON_ERROR};
     const unsigned replaced = below(2) ? below(work_count) : work_count;
-    CALL(rpma_batch_new(conn, WORK_MAX, &batch));
+    if (!batch)
+        CALL(rpma_batch_new(conn, WORK_MAX, &batch));
+    CALL(rpma_batch_reset(batch));
     for (unsigned i = 0; i < work_count; i++)
         CALL(rpma_batch_add(batch, i == replaced ? &other : &work[i]));
     if (replaced < work_count)
         CALL(rpma_batch_set(batch, replaced, &work[replaced]));
+    if (below(3) == 0)
+        apply_again();
     CALL(rpma_batch_post(batch, NULL));
-    CALL(rpma_batch_delete(&batch));
 }
 
 static void post_all(void) {
@@ -199,8 +213,7 @@ static void post_all(void) {
     }
 }
 
-// ---- reading back
-// ----------------------------------------------------------------------------
+// ---- reading back ------------------------------------------------------------------
 
 static void read_back(const struct change *change) {
     const size_t size = change->count * sizeof(uint64_t);
@@ -219,6 +232,12 @@ static void run_round(enum rpma_flush_type type) {
         add_change(i);
     // The last change of a word counts: earlier ones that overlap it are not flushed alone.
     const unsigned flushed = 1 + below(change_count);
+    for (unsigned i = below(4) ? 0 : below(PADDING_MAX); i > 0; i--)
+        add_work((struct rpma_work){.type = RPMA_WORK_FLUSH,
+                                    .flags = RPMA_F_COMPLETION_ON_ERROR,
+                                    .flush_type = RPMA_FLUSH_TYPE_VISIBILITY,
+                                    .remote_offset = area,
+                                    .flush_len = sizeof(uint64_t)});
     for (unsigned i = change_count - flushed; i < change_count; i++)
         add_flush(&changes[i], type);
     post_all();
@@ -251,7 +270,8 @@ int main(int argc, char *argv[]) {
     local = side.memory.ptr;
     CALL(rpma_conn_cfg_set_max_sge(cfg, PIECES));
     CALL(rpma_conn_cfg_set_sq_size(cfg, 2 * WORK_MAX + below(8)));
-    CALL(rpma_conn_cfg_set_inline_size(cfg, 16 * below(4)));
+    inline_size = 16 * below(4);
+    CALL(rpma_conn_cfg_set_inline_size(cfg, inline_size));
     // A native device reads without a flush: rdma_rxe does.
     CALL(rpma_conn_cfg_set_flush_mode(cfg, !args.variant ? RPMA_FLUSH_MODE_NATIVE
                                            : below(2)    ? RPMA_FLUSH_MODE_AUTO
@@ -264,6 +284,7 @@ int main(int argc, char *argv[]) {
         run_round(direct_write ? RPMA_FLUSH_TYPE_PERSISTENT : RPMA_FLUSH_TYPE_VISIBILITY);
     printf("client: is done\n");
 
+    CALL(rpma_batch_delete(&batch));
     CALL(rpma_mr_remote_delete(&target));
     disconnect(&conn);
     close_side(&side);
