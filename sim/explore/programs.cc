@@ -20,7 +20,8 @@
 
 namespace {
 
-constexpr int MAX_TURN = 10'000; // milliseconds of real time
+// Milliseconds of real time.
+constexpr int MAX_TURN = 10'000, FIRST_CHECK = 2;
 
 std::string describe(int status) {
     return WIFSIGNALED(status)
@@ -55,23 +56,46 @@ void Schedule::start(Process &process) {
     await(process);
 }
 
-// Waits until the process has sent a request, or has ended.
+// Waits until the process has sent a request, has ended, or waits in a loop for memory.
 void Schedule::await(Process &process) {
     pollfd events[] = {{server_->descriptor(), POLLIN, 0},
                        {process.pidfd, POLLIN, 0},
                        {exploration_.signals.descriptor(), POLLIN, 0}};
-    while (server_->held(process.pid) == nullptr) {
-        const int count = poll(events, std::size(events), MAX_TURN);
+    for (int passed = 0, timeout = FIRST_CHECK; server_->held(process.pid) == nullptr;) {
+        const int count = poll(events, std::size(events), timeout);
         exploration_.check_signals();
-        if (count == 0)
+        if (count == 0 && is_spinning(process))
+            return;
+        if (count == 0) {
+            passed += timeout;
+            timeout = std::min(2 * timeout, MAX_TURN - passed);
+        }
+        if (passed >= MAX_TURN)
             return record_finding(process.name +
-                                  " makes no call for 10 s: it loops, or waits for "
+                                  " makes no call for 10 s: it computes, or waits for "
                                   "something that explore does not control");
         server_->step(0);
         if (events[1].revents != 0)
             return handle_exit(process);
     }
     read_request(process);
+}
+
+// A program that computes continues, so that real time has no effect on the schedule.
+bool Schedule::is_spinning(Process &process) {
+    if (!process.spin.stop(process.pid))
+        return false;
+    process.waits = true;
+    process.wait = {};
+    process.wait.kind = sim::Wait::MEMORY;
+    process.wait.until = NEVER;
+    strcpy(process.wait.function, "a loop that reads memory");
+    process.writes = server_->writes(process.pid);
+    return true;
+}
+
+bool Schedule::has_new_writes(const Process &process) const {
+    return process.writes != server_->writes(process.pid);
 }
 
 void Schedule::read_request(Process &process) {
@@ -126,6 +150,7 @@ void Schedule::kill_process(Process &process) {
     if (!process.is_alive)
         return;
     process.ignores_status = true;
+    process.spin.release();
     fabric().interrupt_writes(process.pid);
     ::kill(process.pid, SIGKILL);
     pollfd event = {process.pidfd, POLLIN, 0};

@@ -16,6 +16,7 @@ namespace {
 constexpr uint64_t LISTEN_TIMEOUT = SECOND;  // then the next command starts
 constexpr uint64_t MAX_IDLE = 1000 * SECOND; // without a request other than a wait
 constexpr uint64_t MAX_REQUESTS = 200'000;   // of a schedule
+constexpr uint64_t MAX_POLLS = 10'000;       // after a fault, without another request
 
 } // namespace
 
@@ -70,6 +71,8 @@ bool Schedule::is_ready(const Process &process) const {
         return false;
     if (!process.is_started)
         return can_start(process);
+    if (process.spin.is_stopped())
+        return has_new_writes(process);
     // After exec(), the new program of a started process sends START again.
     const bool may_change = process.wait.kind != sim::Wait::SLEEP;
     return !process.waits || process.wait.until <= now ||
@@ -109,8 +112,9 @@ std::string Schedule::waiting() const {
 // Returns false if the programs wait forever.
 bool Schedule::pass_time() {
     const uint64_t next = next_time();
+    const bool polls = faults > 0 && requests_ > progress_requests_ + MAX_POLLS;
     const bool is_idle = server_->fabric().next_timer() == NEVER &&
-                         server_->fabric().now() > progress_at_ + MAX_IDLE;
+                         (polls || server_->fabric().now() > progress_at_ + MAX_IDLE);
     if (next != NEVER && !is_idle) {
         advance(next);
         return true;
@@ -152,9 +156,17 @@ bool Schedule::step() {
 
 void Schedule::run_turn(Process &process) {
     current_ = process.number - 1;
-    if (++requests_ > MAX_REQUESTS)
-        return record_finding("the programs do not end within 200000 calls");
-    if (!process.waits) {
+    if (++requests_ > MAX_REQUESTS) {
+        is_finished_ = true;
+        if (faults == 0) // after a fault they may try again for ever
+            record_finding("the programs do not end within 200000 calls");
+        return;
+    }
+    if (process.spin.is_stopped()) {
+        process.writes = server_->writes(process.pid);
+        if (process.spin.is_unchanged())
+            return;
+    } else if (!process.waits) {
         const std::vector<std::byte> request = *server_->held(process.pid);
         sim::Reply reply;
         const size_t before = steps.size();
@@ -165,6 +177,7 @@ void Schedule::run_turn(Process &process) {
         memcpy(&op, request.data(), sizeof(op));
         process.is_listening |= op == sim::OP_CM_LISTEN && error == 0;
         progress_at_ = server_->fabric().now();
+        progress_requests_ = requests_;
         // Moves the call before its effects.
         const std::string words = is_traced_ ? describe(call, request, error, reply) : "";
         add_step("  ", process.name, words);

@@ -10,6 +10,7 @@
 #include "../server/server.hh"
 #include "chooser.hh"
 #include "explore.hh"
+#include "spin.hh"
 
 constexpr uint64_t NEVER = UINT64_MAX, MICROSECOND = 1'000, SECOND = 1'000'000'000;
 constexpr uint64_t BEGIN = 1000 * SECOND; // the virtual time at the start
@@ -38,6 +39,8 @@ class Schedule : sim::Clock, sim::Machines {
         bool is_alive = true, is_started = false, is_listening = false, ignores_status = false;
         bool waits = true; // the pending request is a wait
         sim::Wait wait{};
+        Spin spin{};         // stopped: the process waits in a loop that reads memory
+        uint64_t writes = 0; // into its memory, at the time of this wait
         uint64_t started_at = 0, paused_until = 0, idle_since = 0, changes = 0;
         int status = 0;
         off_t out_shown = 0, err_shown = 0;
@@ -51,6 +54,8 @@ class Schedule : sim::Clock, sim::Machines {
     // programs.cc
     void start(Process &process);
     void await(Process &process);
+    bool is_spinning(Process &process);
+    bool has_new_writes(const Process &process) const;
     void read_request(Process &process);
     void handle_exit(Process &process);
     void kill_process(Process &process);
@@ -96,7 +101,8 @@ class Schedule : sim::Clock, sim::Machines {
     std::vector<const sim::Fault *> due_ends_; // faults that end now
     unsigned pending_ends_ = 0;                // faults that end later
     size_t current_ = 0;
-    uint64_t changes_ = 0, progress_at_ = 0, requests_ = 0;
+    uint64_t changes_ = 0, progress_at_ = 0;
+    uint64_t requests_ = 0, progress_requests_ = 0; // progress: at the last one that is no wait
     bool is_finished_ = false;
 };
 

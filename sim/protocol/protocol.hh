@@ -383,7 +383,8 @@ struct Persist : Request<OP_PERSIST> {
 // cannot control.
 struct Wait {
     static constexpr uint32_t OP = OP_WAIT;
-    enum Kind : uint32_t { START, EVENT, SLEEP, POLL, UNSUPPORTED };
+    // MEMORY: not sent; the program is in a loop that reads memory.
+    enum Kind : uint32_t { START, EVENT, SLEEP, POLL, UNSUPPORTED, MEMORY };
     uint32_t op = OP, kind;
     uint64_t until; // UINT64_MAX: forever
     char function[48];

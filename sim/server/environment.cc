@@ -302,6 +302,7 @@ bool ProcessMemory::read(uint64_t address, void *to, size_t length) {
 }
 
 bool ProcessMemory::write(uint64_t address, const void *from, size_t length, uint32_t writer) {
+    writes_++;
     const bool is_written = access(address, const_cast<void *>(from), length, true);
     if (persistence_ && writer != 0)
         persistence_->written(pid_, address, length, writer);

@@ -256,6 +256,14 @@ bool Server::has_client(int pid) const {
         clients_, [&](const auto &entry) { return entry.second.caller.pid == pid; });
 }
 
+uint64_t Server::writes(int pid) const {
+    uint64_t count = 0;
+    for (const auto &[fd, client] : clients_)
+        if (client.caller.pid == pid)
+            count += client.memory->writes();
+    return count;
+}
+
 int Server::execute_held(int pid, Reply &reply) {
     const int fd = client_with_request(pid);
     Client &client = clients_.at(fd);

@@ -60,6 +60,7 @@ class ProcessMemory : public Program {
     bool is_accessible(uint64_t address) const;
     void use_thread(int socket); // -1: no thread
     void add_child(const std::shared_ptr<ProcessMemory> &child) { children_.push_back(child); }
+    uint64_t writes() const { return writes_; }
     ProcessMemory(const ProcessMemory &) = delete;
     ProcessMemory &operator=(const ProcessMemory &) = delete;
 
@@ -71,6 +72,7 @@ class ProcessMemory : public Program {
     bool transfer(void *bytes, size_t length, bool is_write); // to or from the memory thread
     bool access_by_thread(uint64_t address, char *bytes, size_t length, bool is_write);
     int pid_;
+    uint64_t writes_ = 0;
     int thread_ = -1;           // the socket of the memory thread, or -1
     int file_ = -1, maps_ = -1; // /proc/PID/mem and maps
     std::vector<std::weak_ptr<ProcessMemory>> children_;
@@ -102,6 +104,7 @@ class Server {
     int execute_held(int pid, Reply &reply); // executes, replies, returns an error number
     void release_held(int pid);              // replies without execution
     bool has_client(int pid) const;
+    uint64_t writes(int pid) const; // of devices into the memory of the process
 
     // The numbers of connected processes and of their memory threads.
     size_t processes() const { return clients_.size(); }

@@ -14,6 +14,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <semaphore.h>
 #include <spawn.h>
 #include <sys/epoll.h>
@@ -205,6 +206,16 @@ EXPORTED unsigned sleep(unsigned time) {
         return REAL(sleep)(time);
     sleep_until(after(time * SECOND), "sleep");
     return 0;
+}
+// A loop that yields the processor waits for something.
+EXPORTED int sched_yield() noexcept {
+    if (virtual_clock == nullptr)
+        return REAL(sched_yield)();
+    wait_for_turn(Wait::POLL, NEVER, "sched_yield");
+    return 0;
+}
+EXPORTED void thrd_yield() {
+    (void)sched_yield();
 }
 EXPORTED ssize_t getrandom(void *to, size_t size, unsigned flags) {
     if (virtual_clock == nullptr)

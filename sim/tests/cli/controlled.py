@@ -1,0 +1,66 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright 2026, the rdma-sim developers
+"""rdma-sim explore: programs that it controls: they pass, or have a finding, which replays are equal to.
+
+usage: controlled.py RDMA-SIM PROGRAMS [SCHEDULES]
+PROGRAMS is the directory of the programs that meson.build names. SCHEDULES of each correct program run, 1000 on demand.
+"""
+
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+RDMA_SIM, PROGRAMS = (pathlib.Path(word).resolve() for word in sys.argv[1:3])
+SCHEDULES = int(sys.argv[3]) if len(sys.argv) > 3 else 10
+POLL = f"{PROGRAMS}/sim-memory_poll"
+
+
+def both(program, options):
+    return f"{program} {options} :: {program} {options} 10.77.0.1"
+
+
+# (name, arguments, faults)
+CORRECT = [(f"memory_poll {how}", both(POLL, how), faults)
+           for how in ("spin", "pause", "yield", "sleep", "clock") for faults in ("none", "kill,cut,freeze")]
+# (name, arguments, finding)
+WRONG = [(f"memory_poll {how}", both(POLL, f"wrong-{how}"), "host1 ends with status 1: line ")
+         for how in ("spin", "pause", "yield", "sleep", "clock")]
+WRONG += [("endless loop", f"{POLL} endless", "the programs wait for ever: host1 waits in a loop that reads memory")]
+
+
+class Controlled(unittest.TestCase):
+    """Each program runs in a directory of its own."""
+
+    def setUp(self):
+        self.directory = pathlib.Path(tempfile.mkdtemp(prefix="rdma-sim-controlled-"))
+        self.addCleanup(shutil.rmtree, self.directory)
+
+    def explore(self, arguments):
+        done = subprocess.run(f"timeout -k 10 {60 + SCHEDULES} {RDMA_SIM} explore {arguments}", shell=True, text=True,
+                              cwd=self.directory, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        return done.stdout, done.returncode
+
+    def test_correct_program_passes(self):
+        for name, arguments, faults in CORRECT:
+            with self.subTest(name, faults=faults):
+                output, status = self.explore(f"--check true --seeds 1-{SCHEDULES} --faults {faults} {arguments}")
+                self.assertEqual(status, 0, output[-4000:])
+
+    def test_mistake_is_found_and_replays_are_equal(self):
+        for name, arguments, finding in WRONG:
+            with self.subTest(name):
+                output, status = self.explore(f"--check true --faults none --save finding {arguments}")
+                self.assertIn(f"FOUND: {finding}", output)
+                self.assertEqual(status, 1)
+                first = self.explore("--replay finding")
+                self.assertIn(f"FOUND: {finding}", first[0])
+                for _ in range(19 if name.endswith(" spin") or SCHEDULES > 10 else 3):
+                    self.assertEqual(self.explore("--replay finding"), first)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
