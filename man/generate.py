@@ -201,7 +201,7 @@ def by_purpose(texts, header):
 def release_date(source):
     """That of the latest release in NEWS.md."""
     news = (source / "NEWS.md").read_text(encoding="utf-8")
-    return datetime.date.fromisoformat(re.search(r"^Released on (\S+)", news, flags=re.M)[1])
+    return datetime.date.fromisoformat(re.search(r"^Released on ([\d-]+)", news, flags=re.M)[1])
 
 
 def own_pages(source):
