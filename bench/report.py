@@ -3,7 +3,6 @@
 
 """Prints results as tables: medians with quartiles, and shares with their goals."""
 
-import math
 import statistics
 
 import measure
@@ -11,18 +10,7 @@ import measure
 TIME_GOAL = 100 / 3  # percent of the original's time above the raw post
 TIME_GOAL_CALLS = {"write", "read", "send", "flush"}
 WHOLE_TIME_GOALS = {"poll": 90}  # percent of the original's time, loop and provider included
-LINEAR = 1.05  # greatest exponent of size; above 1, because the medians vary
 OURS, THEIRS = "librpma", "predecessor"
-
-
-def read_lab(text):
-    """Parses the lines of guest.py: kind -> size -> figure -> library -> values."""
-    lab = {}
-    for line in text.splitlines():
-        library, kind, size, figure, value = line.split("\t")
-        figures = lab.setdefault(kind, {}).setdefault(size, {})
-        figures.setdefault(figure, {}).setdefault(library, []).append(float(value))
-    return lab
 
 
 def quartiles(values):
@@ -188,43 +176,6 @@ def driver_table():
     return lines
 
 
-def rows_by_size(sizes, kind=""):
-    """Figure, size and the values of each method or library, of size -> figure -> name -> values."""
-    for figure in next(iter(sizes.values())):
-        for size, by_figure in sizes.items():
-            values = by_figure[figure].values()
-            digits = 0 if max(sum(values, [])) >= 100 else 1
-            yield [kind + figure, size, *(spread(each, digits) for each in values)]
-
-
-def cost_of_all(figure, size, value):
-    """The cost of all connections or operations, from a figure, which may be per unit or a rate."""
-    if figure.endswith(" per second"):
-        return size / value
-    return size * value if figure.startswith("CPU") else value
-
-
-def growth(figure, sizes, library):
-    """The exponent of size that fits the medians best; None if all costs are 0."""
-    costs = [cost_of_all(figure, int(size), quartiles(by_figure[figure][library])[1])
-             for size, by_figure in sizes.items()]
-    if not any(costs):
-        return None
-    return statistics.linear_regression([math.log(int(size)) for size in sizes],
-                                        [math.log(cost) for cost in costs]).slope
-
-
-def growth_rows(lab):
-    for kind, sizes in lab.items():
-        if len(sizes) == 1:
-            continue
-        for figure in next(iter(sizes.values())):
-            ours, theirs = (growth(figure, sizes, name) for name in (OURS, THEIRS))
-            yield [f"{kind}, {figure}",
-                   *("none" if slope is None else f"{slope:.2f}" for slope in (ours, theirs)),
-                   "yes" if ours is None or ours <= LINEAR else "NO"]
-
-
 def print_tables(results):
     version = f"librpma0 {results['predecessor']}"
     print_table("Instructions of one call: loop, call, library and do-nothing provider; the "
@@ -236,20 +187,3 @@ def print_tables(results):
                 "the share is of\nthe same round",
                 ["call", "verbs", OURS, version, "share", "goal", "met"],
                 list(time_rows(results)))
-    if "lab" in results:
-        print_table("Posting one operation of a list on soft-RoCE, in the lab; nanoseconds are "
-                    "instructions",
-                    ["", "length", *next(iter(next(iter(results["lists"].values())).values()))],
-                    list(rows_by_size(results["lists"])))
-        print_table("In the lab, connections on one completion queue of the program, and with one "
-                    "each",
-                    ["", "connections", *next(iter(next(iter(results["queues"].values())).values()))],
-                    list(rows_by_size(results["queues"])))
-        print_table("In the lab, two hosts on soft-RoCE, a nanosecond for each instruction: "
-                    "median and quartiles\nof the rounds; the size is connections, or the "
-                    "depth of the queue",
-                    ["", "size", OURS, version],
-                    [row for kind, sizes in results["lab"].items()
-                     for row in rows_by_size(sizes, f"{kind}, ")])
-        print_table("Growth: the cost of all, as a power of the size; 1 is linear",
-                    ["", OURS, version, "linear or better"], list(growth_rows(results["lab"])))
