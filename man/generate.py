@@ -4,8 +4,8 @@
 
 """Completes the manual pages from contract/: generate.py SOURCE TARGET
 
-Adds the title, the version and the date to each page; the library, the prototypes, the section ERRORS and the first
-release of each function to a page of functions; the functions that return each rarer code to rpma_errors(7); all
+Adds the title, the version and the date to each page; the library, the prototypes, the sections ATTRIBUTES, RETURN
+VALUES and ERRORS and the first release of each function to a page of functions; the functions that return each rarer code to rpma_errors(7); all
 functions, by the sections of the header, to rpma_functions(7); the tables, values and lists of devices.tsv to the pages
 about devices; the error codes of the header to rpma_err_2str(3); the addresses in the file contact to librpma(7) and to
 the pages of programs. sim/man/pages.py has what the pages of rdma-sim need as well.
@@ -22,6 +22,7 @@ sys.path += [str(pathlib.Path(__file__).resolve().parent.parent / folder) for fo
 import errors
 import pages as sim_pages
 import public_header
+import sections
 import symbols
 from pages import HEAD, before, bugs, head, joined, mdoc, quoted, with_devices
 
@@ -210,13 +211,14 @@ def own_pages(source):
     header = (source / "include/librpma.h").read_text(encoding="utf-8")
     texts = {path.name: with_devices(public_header.completed(path.read_text(encoding="utf-8"))) for path in sorted(source.glob("man/*.[137]"))}
     declared, made, start = prototypes(header), {}, head(source, "librpma", release_date(source))
-    releases = symbols.first_releases()
+    releases, rows = symbols.first_releases(), sections.read_attributes()
     for name, text in texts.items():
         if name.endswith(".3"):
             functions = names_of(text)
             for section, part in (("SYNOPSIS", LIBRARY), ("DESCRIPTION", synopsis(functions, declared)),
                                   ("SEE ALSO", errors_section(functions, entries))):
                 text = before(text, section, part)
+            text = sections.with_sections(text, functions, declared, rows)
             start_of, _, rest = text.partition(".Sh HISTORY\n")
             made[name] = f"{start_of}.Sh HISTORY\n{history(functions, releases)}{rest}"
             if ".Xr rpma_errors 7\n" in made[name]:
