@@ -173,7 +173,8 @@ def check_codes():
     """All other files read the list of error codes from the header."""
     codes = set(re.findall(r"^#define (RPMA_E_\w+)", read(ROOT / "include/librpma.h"), flags=re.M))
     for name in tracked():
-        if name not in CODES and len(set(re.findall(r"\bRPMA_E_\w+", read(ROOT / name))) & codes) > 0.7 * len(codes):
+        text = re.sub(r"^ *//.*$", "", read(ROOT / name), flags=re.M)  # a comment tells the results of a function
+        if name not in CODES and len(set(re.findall(r"\bRPMA_E_\w+", text)) & codes) > 0.7 * len(codes):
             yield f"{name} lists error codes: read them from include/librpma.h (contract/public_header.py)"
 
 
