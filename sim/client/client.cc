@@ -27,6 +27,9 @@ using namespace sim;
 pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 int connection = -1;
 bool has_memory_thread;
+// For a scheduler, which runs one thread at a time: each thread has a connection.
+bool has_connection_of_thread;
+__thread int connection_of_thread = -1;
 uint32_t session; // of this process, or of the parent whose objects it inherited
 rdma_sim_handler *handler;
 uint64_t (*place_of_thread)();
@@ -237,9 +240,9 @@ int connect_process() {
         close(fd);
         return error;
     }
-    connection = fd;
+    (has_connection_of_thread ? connection_of_thread : connection) = fd;
     session = reply.session;
-    has_memory_thread = reply.needs_memory_thread;
+    has_memory_thread = reply.needs_memory_thread || has_memory_thread;
     return 0;
 }
 
@@ -248,7 +251,7 @@ int connect_process() {
 // memory thread connects when it needs the fabric, because it should not start threads here.
 void connect_child() {
     const int before = errno;
-    connection = -1;
+    connection = connection_of_thread = -1;
     if (session != 0 && !has_memory_thread)
         (void)connect_process();
     errno = before;
@@ -262,12 +265,28 @@ int rdma_sim_call(rdma_sim_message *message) {
     if (handler)
         return handler(message);
     const int before = errno;
+    if (has_connection_of_thread) {
+        int error = connection_of_thread < 0 ? connect_process() : 0;
+        if (!error)
+            error = exchange(connection_of_thread, message);
+        errno = before;
+        return error;
+    }
     const Locked locked;
     int error = connection < 0 ? connect_process() : 0;
     if (!error)
         error = exchange(connection, message);
     errno = before;
     return error;
+}
+
+void rdma_sim_connect_threads() {
+    has_connection_of_thread = true;
+}
+
+void rdma_sim_disconnect_thread() {
+    close(connection_of_thread);
+    connection_of_thread = -1;
 }
 
 void rdma_sim_polls(const Ring *) {}

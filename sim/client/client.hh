@@ -34,6 +34,11 @@ int rdma_sim_call(struct rdma_sim_message *message);
 int rdma_sim_take_event(int fd, uint32_t channel, sim::TakeEvent::Reply *event, void *data,
                         size_t size);
 
+// For a scheduler that runs one thread at a time: each thread has a connection, which
+// rdma_sim_disconnect_thread() closes.
+void rdma_sim_connect_threads(void);
+void rdma_sim_disconnect_thread(void);
+
 // Called before and after a poll of a CQ, which sends no request. Schedulers replace them.
 void rdma_sim_polls(const struct sim::Ring *ring);
 void rdma_sim_polled(const struct ibv_wc *wc, int count);

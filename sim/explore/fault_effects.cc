@@ -37,9 +37,10 @@ unsigned Schedule::choose(sim::Weakness weakness, unsigned options) {
 
 template <class Function>
 void Schedule::for_each_process(const sim::Fault &fault, Function function) {
-    for (Process &process : processes_)
-        if (fault.program != 0 ? process.number == fault.program
-                               : process.command->host == fault.hosts[0])
+    for (size_t i = 0; i < settings_.commands.size(); i++)
+        if (Process &process = processes_[i]; fault.program != 0
+                                                  ? process.number == fault.program
+                                                  : process.command->host == fault.hosts[0])
             function(process);
 }
 
@@ -91,6 +92,7 @@ void Schedule::start(const sim::Fault &fault) {
         process = {.command = process.command,
                    .number = process.number,
                    .name = process.name,
+                   .index = process.index,
                    .out = process.out, // the new output follows the old one
                    .err = process.err,
                    .out_shown = process.out_shown,

@@ -50,18 +50,60 @@ void Schedule::start(Process &process) {
         set_variable("SEED", std::to_string(seed_ + process.number));
         execute(*process.command);
     });
+    process.thread = process.pid;
     process.pidfd = static_cast<int>(syscall(SYS_pidfd_open, process.pid, 0));
     if (process.pidfd < 0)
         refuse("pidfd_open: %s", strerror(errno));
     await(process);
 }
 
-// Waits until the process has sent a request, has ended, or waits in a loop for memory.
+// Returns a client of the process that no thread here has, or 0.
+uint64_t Schedule::unknown_client(pid_t pid, sim::Wait::Kind kind) const {
+    for (const uint64_t client : server_->clients_with_request(pid)) {
+        const auto has_client = [&](const Process &each) { return each.client == client; };
+        sim::Wait wait{};
+        const std::vector<std::byte> &request = *server_->held(client);
+        memcpy(&wait, request.data(), std::min(request.size(), sizeof(wait)));
+        if (wait.op == sim::OP_WAIT && wait.kind == kind &&
+            std::ranges::none_of(processes_, has_client))
+            return client;
+    }
+    return 0;
+}
+
+bool Schedule::has_request(Process &process) {
+    if (process.client != 0 && server_->held(process.client) != nullptr)
+        return true;
+    if (process.first != nullptr)
+        return false;
+    // A program that another one has executed is a new client.
+    const uint64_t client = unknown_client(process.pid, sim::Wait::START);
+    if (client == 0)
+        return false;
+    process.client = client;
+    process.has_ended = false;
+    for (Process &each : processes_)
+        if (each.first == &process)
+            each.is_alive = false;
+    return true;
+}
+
+// Returns true if a thread other than the first has executed another program.
+bool Schedule::executes_another(Process &thread) {
+    if (thread.first == nullptr || unknown_client(thread.pid, sim::Wait::START) == 0 ||
+        !has_request(*thread.first))
+        return false;
+    read_request(*thread.first);
+    return true;
+}
+
+// Waits until the thread has sent a request, its process has ended, or it waits in a loop for
+// memory.
 void Schedule::await(Process &process) {
     pollfd events[] = {{server_->descriptor(), POLLIN, 0},
-                       {process.pidfd, POLLIN, 0},
+                       {first_of(process).pidfd, POLLIN, 0},
                        {exploration_.signals.descriptor(), POLLIN, 0}};
-    for (int passed = 0, timeout = FIRST_CHECK; server_->held(process.pid) == nullptr;) {
+    for (int passed = 0, timeout = FIRST_CHECK; !has_request(process);) {
         const int count = poll(events, std::size(events), timeout);
         exploration_.check_signals();
         if (count == 0 && is_spinning(process))
@@ -75,31 +117,113 @@ void Schedule::await(Process &process) {
                                   " makes no call for 10 s: it computes, or waits for "
                                   "something that explore does not control");
         server_->step(0);
+        if (executes_another(process))
+            return;
         if (events[1].revents != 0)
-            return handle_exit(process);
+            return handle_exit(first_of(process));
     }
     read_request(process);
 }
 
+// Adds the thread, or the process, that the last request reports. It has sent its own request,
+// or sends it now.
+void Schedule::add_member(Process &creator) {
+    const auto pid = static_cast<pid_t>(creator.wait.object);
+    const bool is_child = pid != 0;
+    const int pidfd = is_child ? static_cast<int>(syscall(SYS_pidfd_open, pid, 0)) : -1;
+    uint64_t client;
+    if (is_child && pidfd < 0)
+        return; // it has ended
+    const auto find = [&] {
+        return is_child ? unknown_client(pid, sim::Wait::START)
+                        : unknown_client(creator.pid, sim::Wait::THREAD);
+    };
+    while ((client = find()) == 0) {
+        pollfd events[] = {{server_->descriptor(), POLLIN, 0},
+                           {is_child ? pidfd : first_of(creator).pidfd, POLLIN, 0},
+                           {exploration_.signals.descriptor(), POLLIN, 0}};
+        poll(events, std::size(events), MAX_TURN);
+        exploration_.check_signals();
+        server_->step(0);
+        if (events[1].revents == 0)
+            continue;
+        if (is_child)
+            close(pidfd);
+        return;
+    }
+    Process &command = command_of(creator);
+    processes_.push_back({.command = creator.command,
+                          .number = creator.number,
+                          .name = command.name + (is_child ? " process " : " thread ") +
+                                  std::to_string(++command.members + 1),
+                          .index = processes_.size(),
+                          .first = is_child ? nullptr : &first_of(creator),
+                          .is_child = is_child || creator.is_child,
+                          .client = client,
+                          .pid = is_child ? pid : creator.pid,
+                          .pidfd = pidfd,
+                          .is_started = true});
+    Process &added = processes_.back();
+    read_request(added);
+    added.thread = is_child ? pid : static_cast<pid_t>(added.wait.object);
+    added.idle_since = server_->fabric().now();
+}
+
+// The next turn begins after the thread has freed its memory, so that addresses are the same in
+// each run.
+void Schedule::end_thread(Process &process) {
+    const std::string path = "/proc/" + std::to_string(process.pid) + "/task/" +
+                             std::to_string(process.thread) + "/stat";
+    for (char state = 'R'; state != 'Z' && state != 'X'; usleep(20)) {
+        FILE *const file = fopen(path.c_str(), "re");
+        char text[512] = "";
+        if (file == nullptr)
+            break;
+        text[fread(text, 1, sizeof(text) - 1, file)] = '\0';
+        fclose(file);
+        const char *const rest = strrchr(text, ')');
+        state = rest == nullptr ? 'X' : rest[2];
+    }
+    process.has_ended = true;
+    Process &first = first_of(process);
+    process.is_alive = &process == &first;
+    const bool is_last =
+        first.has_ended && std::ranges::none_of(processes_, [&](Process &each) {
+            return each.is_alive && each.first == &first;
+        });
+    pollfd event = {first.pidfd, POLLIN, 0};
+    if (!is_last)
+        return;
+    while (poll(&event, 1, -1) < 0)
+        ;
+    handle_exit(first);
+}
+
 // A program that computes continues, so that real time has no effect on the schedule.
 bool Schedule::is_spinning(Process &process) {
-    if (!process.spin.stop(process.pid))
+    if (!process.spin.stop(process.thread))
         return false;
     process.waits = true;
     process.wait = {};
     process.wait.kind = sim::Wait::MEMORY;
     process.wait.until = NEVER;
     strcpy(process.wait.function, "a loop that reads memory");
-    process.writes = server_->writes(process.pid);
+    process.writes = writes(process);
     return true;
 }
 
-bool Schedule::has_new_writes(const Process &process) const {
-    return process.writes != server_->writes(process.pid);
+// Programs of a host can share memory.
+uint64_t Schedule::writes(const Process &process) const {
+    const auto turns = turns_.find(process.command->host);
+    return server_->writes(process.pid) + (turns == turns_.end() ? 0 : turns->second);
+}
+
+uint64_t Schedule::object_changes(const Process &process) const {
+    return exploration_.clock->changes[process.wait.object % sim::VirtualClock::OBJECTS];
 }
 
 void Schedule::read_request(Process &process) {
-    const std::vector<std::byte> &request = *server_->held(process.pid);
+    const std::vector<std::byte> &request = *server_->held(process.client);
     uint32_t op;
     memcpy(&op, request.data(), sizeof(op));
     process.waits = op == sim::OP_WAIT && request.size() >= sizeof(sim::Wait);
@@ -109,10 +233,14 @@ void Schedule::read_request(Process &process) {
         return;
     }
     memcpy(&process.wait, request.data(), sizeof(process.wait));
+    process.wait.function[sizeof(process.wait.function) - 1] = '\0';
     if (process.wait.kind == sim::Wait::UNSUPPORTED)
-        refuse("%s calls %s(): explore runs programs of one thread and one process, without "
-               "sockets of the Internet, timers and signals",
-               process.command->argv[0], process.wait.function);
+        refuse("%s calls %s(), which explore does not control", process.command->argv[0],
+               process.wait.function);
+    if (process.wait.kind == sim::Wait::CREATED)
+        add_member(process);
+    if (process.wait.kind == sim::Wait::EVENT)
+        process.object_changes = object_changes(process);
     // While a program polls, time advances in growing steps.
     const uint64_t now = server_->fabric().now(), idle = now - process.idle_since;
     if (process.wait.kind == sim::Wait::POLL)
@@ -120,13 +248,19 @@ void Schedule::read_request(Process &process) {
 }
 
 void Schedule::handle_exit(Process &process) {
-    waitpid(process.pid, &process.status, 0);
-    process.is_alive = false;
+    if (!process.is_child)
+        waitpid(process.pid, &process.status, 0);
+    for (Process &each : processes_)
+        if (&first_of(each) == &process)
+            each.is_alive = false;
     while (server_->has_client(process.pid))
-        server_->step(UINT64_MAX); // closes its connections
+        server_->step(-1); // closes its connections
+    exploration_.clock->changes[0]++;
     changes_++;
     progress_at_ = server_->fabric().now();
-    add_output_steps(process);
+    add_output_steps(command_of(process));
+    if (process.is_child)
+        return add_step("  ", process.name, "ends");
     add_step("  ", process.name,
              process.ignores_status ? "is killed" : describe(process.status));
     const unsigned host = process.command->host;
@@ -147,21 +281,26 @@ void Schedule::handle_exit(Process &process) {
 }
 
 void Schedule::kill_process(Process &process) {
-    if (!process.is_alive)
-        return;
-    process.ignores_status = true;
-    process.spin.release();
+    process.ignores_status |= process.is_alive;
+    for (Process &each : processes_)
+        if (each.number == process.number)
+            each.spin.release();
     fabric().interrupt_writes(process.pid);
-    ::kill(process.pid, SIGKILL);
-    pollfd event = {process.pidfd, POLLIN, 0};
-    while (poll(&event, 1, -1) < 0)
-        ;
-    server_->step(0); // reads a pending request, which is dropped with the connection
-    handle_exit(process);
+    ::kill(-process.pid, SIGKILL);
+    for (Process &each : processes_) {
+        if (each.number != process.number || !each.is_alive || each.first != nullptr)
+            continue;
+        ::kill(each.pid, SIGKILL);
+        pollfd event = {each.pidfd, POLLIN, 0};
+        while (poll(&event, 1, -1) < 0)
+            ;
+        server_->step(0); // reads a pending request, which is dropped with the connection
+        handle_exit(each);
+    }
 }
 
 void Schedule::end_all() {
     for (Process &process : processes_)
-        if (process.pidfd >= 0)
+        if (is_command(process) && process.pidfd >= 0)
             kill_process(process);
 }

@@ -40,6 +40,7 @@ Schedule::Schedule(Exploration &exploration, uint64_t seed, Chooser &chooser, bo
     for (const Command &command : settings_.commands) {
         Process process;
         process.command = &command;
+        process.index = processes_.size();
         process.number = static_cast<unsigned>(processes_.size()) + 1;
         process.name = "host" + std::to_string(command.host);
         if (std::ranges::count(settings_.commands, command.host, &Command::host) > 1)
@@ -67,23 +68,33 @@ bool Schedule::can_start(const Process &process) const {
 
 bool Schedule::is_ready(const Process &process) const {
     const uint64_t now = server_->fabric().now();
-    if (!process.is_alive || process.paused_until > now)
+    if (!process.is_alive || process.has_ended ||
+        processes_[process.number - 1].paused_until > now)
         return false;
     if (!process.is_started)
         return can_start(process);
     if (process.spin.is_stopped())
-        return has_new_writes(process);
-    // After exec(), the new program of a started process sends START again.
-    const bool may_change = process.wait.kind != sim::Wait::SLEEP;
-    return !process.waits || process.wait.until <= now ||
-           process.wait.kind == sim::Wait::START || (may_change && process.changes != changes_);
+        return process.writes != writes(process);
+    if (!process.waits || process.wait.until <= now)
+        return true;
+    switch (process.wait.kind) {
+    case sim::Wait::SLEEP:
+        return false;
+    case sim::Wait::POLL:
+        return process.changes != changes_;
+    case sim::Wait::EVENT:
+        return process.object_changes != object_changes(process) ||
+               (process.wait.object == 0 && process.changes != changes_);
+    default: // after exec(), the new program of a started process sends START again
+        return true;
+    }
 }
 
 // Returns the time of the next event if no program is ready.
 uint64_t Schedule::next_time() const {
     uint64_t next = server_->fabric().next_timer();
     for (const Process &process : processes_) {
-        if (!process.is_alive)
+        if (!process.is_alive || process.has_ended)
             continue;
         if (process.paused_until > server_->fabric().now())
             next = std::min(next, process.paused_until);
@@ -103,7 +114,7 @@ void Schedule::advance(uint64_t time) {
 std::string Schedule::waiting() const {
     std::string all;
     for (const Process &process : processes_)
-        if (process.is_alive)
+        if (process.is_alive && !process.has_ended)
             all +=
                 (all.empty() ? "" : ", ") + process.name + " waits in " + process.wait.function;
     return all;
@@ -127,7 +138,8 @@ bool Schedule::pass_time() {
 
 bool Schedule::step() {
     end_due_faults();
-    const bool is_any_alive = std::ranges::any_of(processes_, &Process::is_alive);
+    const bool is_any_alive = std::ranges::any_of(
+        processes_, [this](const Process &each) { return each.is_alive && is_command(each); });
     if (!finding.empty() || is_finished_ || (!is_any_alive && pending_ends_ == 0))
         return false;
     if (const sim::Fault *const fault = chooser_.choose(Chooser::FAULT, exploration_.faults);
@@ -155,27 +167,31 @@ bool Schedule::step() {
 }
 
 void Schedule::run_turn(Process &process) {
-    current_ = process.number - 1;
+    current_ = process.index;
     if (++requests_ > MAX_REQUESTS) {
         is_finished_ = true;
         if (faults == 0) // after a fault they may try again for ever
             record_finding("the programs do not end within 200000 calls");
         return;
     }
-    if (process.spin.is_stopped()) {
-        process.writes = server_->writes(process.pid);
+    if (!process.spin.is_stopped()) {
+        turns_[process.command->host]++;
+    } else {
+        process.writes = writes(process);
         if (process.spin.is_unchanged())
             return;
-    } else if (!process.waits) {
-        const std::vector<std::byte> request = *server_->held(process.pid);
+        return await(process);
+    }
+    if (!process.waits) {
+        const std::vector<std::byte> request = *server_->held(process.client);
         sim::Reply reply;
         const size_t before = steps.size();
         const sim::CallName *const call =
             is_traced_ ? name_of_call(fabric(), request) : nullptr;
-        const int error = server_->execute_held(process.pid, reply);
+        const int error = server_->execute_held(process.client, reply);
         uint32_t op;
         memcpy(&op, request.data(), sizeof(op));
-        process.is_listening |= op == sim::OP_CM_LISTEN && error == 0;
+        command_of(process).is_listening |= op == sim::OP_CM_LISTEN && error == 0;
         progress_at_ = server_->fabric().now();
         progress_requests_ = requests_;
         // Moves the call before its effects.
@@ -192,10 +208,13 @@ void Schedule::run_turn(Process &process) {
         if (!process.is_started)
             process.started_at = server_->fabric().now();
         process.is_started = true;
-        server_->release_held(process.pid);
+        command_of(process).is_listening |= process.wait.kind == sim::Wait::LISTENS;
+        server_->release_held(process.client);
+        if (process.wait.kind == sim::Wait::EXIT)
+            return end_thread(process);
     }
     await(process);
-    add_output_steps(process);
+    add_output_steps(command_of(process));
 }
 
 void Schedule::record_finding(const std::string &what) {
@@ -208,6 +227,8 @@ void Schedule::check() {
     const int fd = open_output(output);
     const pid_t pid = fork_command(true, fd, fd, [&] {
         for (const Process &process : processes_) {
+            if (!is_command(process))
+                break;
             const std::string number = std::to_string(process.number);
             set_variable("OUT" + number, output_path(process, ".out"));
             set_variable("ERR" + number, output_path(process, ".err"));
@@ -230,8 +251,8 @@ void Schedule::check() {
 }
 
 void Schedule::run() {
-    for (Process &process : processes_)
-        start(process);
+    for (size_t i = 0; i < settings_.commands.size(); i++)
+        start(processes_[i]);
     while (step())
         ;
     end_all();

@@ -5,6 +5,8 @@
 
 #pragma once
 
+#include <deque>
+#include <map>
 #include <random>
 
 #include "../server/server.hh"
@@ -29,18 +31,27 @@ class Schedule : sim::Clock, sim::Machines {
     sim::Weaknesses weaknesses() const { return server_->fabric().shown(); } // with an effect
 
   private:
+    // A thread of a command, or of a process that it has created. The first ones are the first
+    // threads of the commands.
     struct Process {
         const Command *command;
         unsigned number; // index of the command, from 1
         std::string name;
-        pid_t pid = -1;
+        size_t index = 0;         // in processes_
+        Process *first = nullptr; // the first thread of its process; NULL: this one
+        bool is_child = false;    // of a process that the command has created
+        unsigned members = 0;     // of a command: how many threads and processes it has created
+        uint64_t client = 0;      // of the server; 0: it is not connected
+        pid_t pid = -1, thread = -1;
         int pidfd = -1, out = -1, err = -1;
         bool restarts = false; // a fault starts it again
         bool is_alive = true, is_started = false, is_listening = false, ignores_status = false;
-        bool waits = true; // the pending request is a wait
+        bool has_ended = false; // the thread, but not its process
+        bool waits = true;      // the pending request is a wait
         sim::Wait wait{};
-        Spin spin{};         // stopped: the process waits in a loop that reads memory
-        uint64_t writes = 0; // into its memory, at the time of this wait
+        Spin spin{};                 // stopped: the process waits in a loop that reads memory
+        uint64_t writes = 0;         // changes of its memory, at the time of this wait
+        uint64_t object_changes = 0; // of the object for which it waits, at the same time
         uint64_t started_at = 0, paused_until = 0, idle_since = 0, changes = 0;
         int status = 0;
         off_t out_shown = 0, err_shown = 0;
@@ -55,7 +66,20 @@ class Schedule : sim::Clock, sim::Machines {
     void start(Process &process);
     void await(Process &process);
     bool is_spinning(Process &process);
-    bool has_new_writes(const Process &process) const;
+    uint64_t writes(const Process &process) const;
+    bool has_request(Process &process);
+    uint64_t object_changes(const Process &process) const;
+    bool executes_another(Process &thread);
+    uint64_t unknown_client(pid_t pid, sim::Wait::Kind kind) const;
+    void add_member(Process &creator);
+    void end_thread(Process &process);
+    Process &command_of(const Process &process) { return processes_[process.number - 1]; }
+    bool is_command(const Process &process) const {
+        return process.index < settings_.commands.size();
+    }
+    static Process &first_of(Process &process) {
+        return process.first == nullptr ? process : *process.first;
+    }
     void read_request(Process &process);
     void handle_exit(Process &process);
     void kill_process(Process &process);
@@ -97,7 +121,8 @@ class Schedule : sim::Clock, sim::Machines {
     sim::PmemFiles pmem_;
     std::unique_ptr<sim::Server> server_;
     std::mt19937_64 generator_;
-    std::vector<Process> processes_;
+    std::deque<Process> processes_;
+    std::map<unsigned, uint64_t> turns_;       // by host
     std::vector<const sim::Fault *> due_ends_; // faults that end now
     unsigned pending_ends_ = 0;                // faults that end later
     size_t current_ = 0;

@@ -379,14 +379,26 @@ struct Persist : Request<OP_PERSIST> {
     using Reply = Empty;
 };
 
-// From a program that a scheduler runs: it waits, or has called a function that a scheduler
-// cannot control.
+// From a thread of a program that a scheduler runs: it waits, or has called a function that a
+// scheduler cannot control.
 struct Wait {
     static constexpr uint32_t OP = OP_WAIT;
-    // MEMORY: not sent; the program is in a loop that reads memory.
-    enum Kind : uint32_t { START, EVENT, SLEEP, POLL, UNSUPPORTED, MEMORY };
+    enum Kind : uint32_t {
+        START,   // a program
+        THREAD,  // starts; `object`: its number in the kernel
+        EVENT,   // until VirtualClock::changes of the object, or `until`; 0: any event
+        SLEEP,   // until `until`
+        POLL,    // for a short time
+        YIELD,   // not: the thread may continue at once
+        CREATED, // as YIELD: it has created a thread, or `object`, a process
+        LISTENS, // as YIELD: a socket
+        EXIT,    // the thread ends
+        MEMORY,  // not sent: the thread is in a loop that reads memory
+        UNSUPPORTED,
+    };
     uint32_t op = OP, kind;
     uint64_t until; // UINT64_MAX: forever
+    uint64_t object;
     char function[48];
     using Reply = Empty;
 };
@@ -419,11 +431,13 @@ struct Netlink : Request<OP_NETLINK> {
     };
 };
 
-// The time in nanoseconds, in memory that these programs map. All of them wait while it
-// changes.
+// The time in nanoseconds, in memory that these programs map. One thread of all runs at a time.
 struct VirtualClock {
     uint64_t now;
     uint64_t ahead[256]; // by host: how much its CLOCK_REALTIME is ahead
+    // How often objects changed for which threads wait; 0: descriptors, processes and the like.
+    static constexpr uint64_t OBJECTS = 1024;
+    uint64_t changes[OBJECTS];
     static constexpr uint64_t EPOCH = 1'767'225'600'000'000'000; // of CLOCK_REALTIME
 };
 

@@ -173,6 +173,7 @@ void Server::accept_client() {
     if (fd < 0)
         return;
     Client client;
+    client.id = ++last_client_;
     client.caller.pid = pid_of(fd);
     client.memory = std::make_shared<ProcessMemory>(client.caller.pid, persistence_);
     client.caller.program = client.memory;
@@ -239,15 +240,24 @@ void Server::end_run(int fd, const void *message, int pid) {
 
 // ---- a scheduler ---------------------------------------------------------------------------
 
-int Server::client_with_request(int pid) const {
+std::vector<uint64_t> Server::clients_with_request(int pid) const {
+    std::vector<uint64_t> found;
     for (const auto &[fd, client] : clients_)
         if (client.caller.pid == pid && !client.held.empty())
-            return fd;
+            found.push_back(client.id);
+    std::ranges::sort(found);
+    return found;
+}
+
+int Server::descriptor_of(uint64_t client) const {
+    for (const auto &[fd, other] : clients_)
+        if (other.id == client)
+            return other.held.empty() ? -1 : fd;
     return -1;
 }
 
-const std::vector<std::byte> *Server::held(int pid) const {
-    const auto found = clients_.find(client_with_request(pid));
+const std::vector<std::byte> *Server::held(uint64_t client) const {
+    const auto found = clients_.find(descriptor_of(client));
     return found == clients_.end() ? nullptr : &found->second.held;
 }
 
@@ -264,17 +274,21 @@ uint64_t Server::writes(int pid) const {
     return count;
 }
 
-int Server::execute_held(int pid, Reply &reply) {
-    const int fd = client_with_request(pid);
+int Server::execute_held(uint64_t id, Reply &reply) {
+    const int fd = descriptor_of(id);
     Client &client = clients_.at(fd);
     const std::vector<std::byte> request = std::exchange(client.held, {});
-    const int error = fabric_.call(client.caller, request.data(), request.size(), reply);
+    Caller *caller = &client.caller;
+    for (auto &[other_fd, other] : clients_)
+        if (other.id == client.process)
+            caller = &other.caller;
+    const int error = fabric_.call(*caller, request.data(), request.size(), reply);
     reply_to(fd, error, reply);
     return error;
 }
 
-void Server::release_held(int pid) {
-    const int fd = client_with_request(pid);
+void Server::release_held(uint64_t client) {
+    const int fd = descriptor_of(client);
     Reply reply;
     clients_.at(fd).held.clear();
     reply_to(fd, 0, reply);
@@ -301,6 +315,10 @@ int Server::join(Client &client, const Hello &hello, Reply &reply) {
         reply.as<Hello::Reply>() = {};
         return 0;
     }
+    for (const auto &[fd, other] : clients_)
+        if (holds_ && other.caller.session && other.caller.pid == client.caller.pid &&
+            other.caller.session->number == hello.session)
+            return join_thread(client, other, reply);
     client.caller.needs_memory_thread =
         uses_threads_ || !client.memory->is_accessible(hello.probe);
     const int error = fabric_.call(client.caller, &hello, sizeof(hello), reply);
@@ -311,6 +329,15 @@ int Server::join(Client &client, const Hello &hello, Reply &reply) {
             if (other.caller.session == client.caller.session && &other != &client)
                 other.memory->add_child(client.memory);
     return error;
+}
+
+// The objects that a thread creates are those of its process.
+int Server::join_thread(Client &client, const Client &process, Reply &reply) {
+    const Session &session = *process.caller.session;
+    client.process = process.id;
+    reply.as<Hello::Reply>() = {session.number, (uint32_t)session.host->devices.size(), 0,
+                                (uint32_t)process.caller.pid};
+    return 0;
 }
 
 void Server::reply_to(int fd, int error, Reply &reply) {

@@ -100,9 +100,12 @@ class Server {
     Fabric &fabric() { return fabric_; }
 
     // For a scheduler: step() keeps the requests, and time passes only by Fabric::advance().
-    const std::vector<std::byte> *held(int pid) const; // NULL: the process has no request
-    int execute_held(int pid, Reply &reply); // executes, replies, returns an error number
-    void release_held(int pid);              // replies without execution
+    // The clients of a process that have a request, in the order of their connection. Each of
+    // its threads is a client.
+    std::vector<uint64_t> clients_with_request(int pid) const;
+    const std::vector<std::byte> *held(uint64_t client) const; // NULL: it has no request
+    int execute_held(uint64_t client, Reply &reply); // replies, returns an error number
+    void release_held(uint64_t client);              // replies without execution
     bool has_client(int pid) const;
     uint64_t writes(int pid) const; // of devices into the memory of the process
 
@@ -117,13 +120,16 @@ class Server {
         std::shared_ptr<ProcessMemory> memory;
         Session *session = nullptr; // ends with this connection
         std::vector<std::byte> held;
+        uint64_t id = 0;
+        uint64_t process = 0; // of a thread: the client of its process
     };
     void accept_client();
     void serve(int fd);
     void disconnect(int fd);
     void end_run(int fd, const void *message, int pid); // throws a Failure if the run ends
     void pass_time();
-    int client_with_request(int pid) const; // returns its descriptor, or -1
+    int descriptor_of(uint64_t client) const; // -1: it has no request
+    int join_thread(Client &client, const Client &process, Reply &reply);
     int join(Client &client, const Hello &hello, Reply &reply);
     void reply_to(int fd, int error, Reply &reply);
     SharedEnvironment environment_;
@@ -135,6 +141,7 @@ class Server {
     int spare_ = -1;   // a descriptor to reject a client without another one
     std::string path_; // of the socket, which the destructor removes
     size_t memory_threads_ = 0;
+    uint64_t last_client_ = 0;
     std::unordered_map<int, Client> clients_;
 };
 

@@ -27,57 +27,116 @@
 #include <threads.h>
 #include <unistd.h>
 
-#include "../client.hh"
-#include "preload.hh"
+#include "control.hh"
 
 namespace {
 
-using sim::Wait;
+using namespace control;
 
-constexpr uint64_t SECOND = 1'000'000'000, NEVER = UINT64_MAX;
 constexpr unsigned MAX_CLOCK_READS =
     1000; // in sequence, without another call: the program polls the clock
 
-const volatile sim::VirtualClock *virtual_clock; // NULL: the program is not controlled
-bool is_starting = true;
+volatile sim::VirtualClock *virtual_clock; // NULL: the program is not controlled
+__thread bool is_controlled;
+bool has_other_threads;
 unsigned clock_reads;
 uint64_t random_state;
+
+} // namespace
+
+namespace control {
+
+bool is_on() {
+    return is_controlled;
+}
+
+bool has_threads() {
+    return has_other_threads;
+}
+
+void set_has_threads() {
+    has_other_threads = true;
+}
 
 uint64_t now() {
     return virtual_clock->now;
 }
 
-void wait_for_turn(Wait::Kind kind, uint64_t until, const char *function) {
+void wait_for_turn(Wait::Kind kind, uint64_t until, const char *function, uint64_t object) {
     const int error = errno;
+    int cancel_state;
     clock_reads = 0;
     Wait request = {};
     request.kind = kind;
     request.until = until;
+    request.object = object;
     snprintf(request.function, sizeof(request.function), "%s", function);
     sim::Empty reply;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
     if (sim::call(request, reply) != 0)
         _exit(sim::EXIT_FAILED); // rdma-sim has ended
+    pthread_setcancelstate(cancel_state, nullptr);
     errno = error;
 }
+
+[[noreturn]] void refuse(const char *function) {
+    wait_for_turn(Wait::UNSUPPORTED, NEVER, function);
+    _exit(EXIT_FAILURE);
+}
+
+uint64_t number_of(const volatile void *object) {
+    const auto address = reinterpret_cast<uintptr_t>(object) >> 3;
+    return 1 + (address ^ address >> 10 ^ address >> 20) % (sim::VirtualClock::OBJECTS - 1);
+}
+
+void changed(const volatile void *object) {
+    virtual_clock->changes[number_of(object)] = virtual_clock->changes[number_of(object)] + 1;
+}
+
+void descriptors_changed() {
+    virtual_clock->changes[0] = virtual_clock->changes[0] + 1;
+}
+
+void begin_thread() {
+    wait_for_turn(Wait::THREAD, NEVER, "its start", static_cast<uint64_t>(gettid()));
+    is_controlled = true;
+}
+
+void end_thread() {
+    wait_for_turn(Wait::EXIT, NEVER, "its end", static_cast<uint64_t>(gettid()));
+    is_controlled = false;
+}
+
+Uncontrolled::Uncontrolled() {
+    is_controlled = false;
+}
+Uncontrolled::~Uncontrolled() {
+    is_controlled = true;
+}
+
+} // namespace control
+
+namespace {
 
 // Line buffering keeps the complete lines of a program that is killed.
 __attribute__((constructor)) void begin() {
     const char *const path = getenv("RDMA_SIM_CLOCK"), *const seed = getenv("RDMA_SIM_SEED");
-    if (path != nullptr) {
-        const int fd = REAL(open)(path, O_RDONLY | O_CLOEXEC);
-        void *const page =
-            mmap(nullptr, sizeof(sim::VirtualClock), PROT_READ, MAP_SHARED, fd, 0);
-        if (page == MAP_FAILED) {
-            fprintf(stderr, "rdma-sim: %s: %s\n", path, strerror(errno));
-            _exit(sim::EXIT_FAILED); // it would run without control
-        }
-        close(fd);
-        virtual_clock = static_cast<const sim::VirtualClock *>(page);
-        random_state = seed == nullptr ? 0 : strtoull(seed, nullptr, 10);
-        setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);
-        wait_for_turn(Wait::START, NEVER, "its start");
+    if (path == nullptr)
+        return;
+    const int fd = REAL(open)(path, O_RDWR | O_CLOEXEC);
+    void *const page =
+        mmap(nullptr, sizeof(sim::VirtualClock), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (page == MAP_FAILED) {
+        fprintf(stderr, "rdma-sim: %s: %s\n", path, strerror(errno));
+        _exit(sim::EXIT_FAILED); // it would run without control
     }
-    is_starting = false;
+    close(fd);
+    virtual_clock = static_cast<sim::VirtualClock *>(page);
+    random_state = seed == nullptr ? 0 : strtoull(seed, nullptr, 10);
+    setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);
+    rdma_sim_connect_threads();
+    wait_for_turn(Wait::START, NEVER, "its start");
+    is_controlled = true;
 }
 
 uint64_t nanoseconds(const timespec &time) {
@@ -98,11 +157,24 @@ bool is_of_processor(clockid_t id) {
     return id == CLOCK_PROCESS_CPUTIME_ID || id == CLOCK_THREAD_CPUTIME_ID || id < 0;
 }
 
-uint64_t begin_of_real_time() {
+} // namespace
+
+uint64_t control::begin_of_real_time() {
     const char *const host = getenv("RDMA_SIM_HOST");
     const unsigned long number = host == nullptr ? 1 : strtoul(host, nullptr, 10);
     return sim::VirtualClock::EPOCH + virtual_clock->ahead[number % 256];
 }
+
+uint64_t control::until(const timespec *time, bool is_real) {
+    const uint64_t moment = nanoseconds(*time), begin = is_real ? begin_of_real_time() : 0;
+    return moment < begin ? 0 : moment - begin;
+}
+
+uint64_t control::after(const timespec *duration) {
+    return duration == nullptr ? NEVER : now() + nanoseconds(*duration);
+}
+
+namespace {
 
 uint64_t read_clock(clockid_t id) {
     const bool is_real = id == CLOCK_REALTIME || id == CLOCK_REALTIME_COARSE || id == CLOCK_TAI;
@@ -127,6 +199,7 @@ template <class Ready> int wait_until_ready(uint64_t until, const char *function
     }
     while (result == 0 && now() < until) {
         wait_for_turn(Wait::EVENT, until, function);
+        pthread_testcancel();
         result = ready();
     }
     return result;
@@ -138,78 +211,79 @@ uint64_t after(uint64_t duration) {
 uint64_t after_ms(int timeout) {
     return timeout < 0 ? NEVER : after(static_cast<uint64_t>(timeout) * 1'000'000);
 }
-uint64_t after(const timespec *timeout) {
-    return timeout == nullptr ? NEVER : after(nanoseconds(*timeout));
-}
-
-[[noreturn]] void refuse(const char *function) {
-    wait_for_turn(Wait::UNSUPPORTED, NEVER, function);
-    _exit(EXIT_FAILURE);
-}
-
 } // namespace
 
 extern "C" {
 int __poll_chk(pollfd *, nfds_t, int, size_t);
 int __ppoll_chk(pollfd *, nfds_t, const timespec *, const sigset_t *, size_t);
-int pthread_cond_clockwait(pthread_cond_t *, pthread_mutex_t *, clockid_t, const timespec *);
 }
 
 // ---- time ----------------------------------------------------------------------------------
 
 EXPORTED int clock_gettime(clockid_t id, timespec *to) noexcept {
-    if (virtual_clock == nullptr || is_of_processor(id))
+    if (!is_on() || is_of_processor(id))
         return REAL(clock_gettime)(id, to);
     *to = to_timespec(read_clock(id));
     return 0;
 }
 EXPORTED int gettimeofday(timeval *to, void *zone) noexcept {
-    if (virtual_clock == nullptr)
+    if (!is_on())
         return REAL(gettimeofday)(to, zone);
     const timespec time = to_timespec(read_clock(CLOCK_REALTIME));
     *to = {time.tv_sec, time.tv_nsec / 1000};
     return 0;
 }
 EXPORTED time_t time(time_t *to) noexcept {
-    if (virtual_clock == nullptr)
+    if (!is_on())
         return REAL(time)(to);
     const auto seconds = static_cast<time_t>(read_clock(CLOCK_REALTIME) / SECOND);
     if (to != nullptr)
         *to = seconds;
     return seconds;
 }
+EXPORTED int timespec_get(timespec *to, int base) noexcept {
+    if (!is_on() || base != TIME_UTC)
+        return REAL(timespec_get)(to, base);
+    *to = to_timespec(read_clock(CLOCK_REALTIME));
+    return base;
+}
+EXPORTED int thrd_sleep(const timespec *time, timespec *left) {
+    if (!is_on())
+        return REAL(thrd_sleep)(time, left);
+    sleep_until(after(time), "thrd_sleep");
+    return 0;
+}
 EXPORTED int nanosleep(const timespec *time, timespec *left) {
-    if (virtual_clock == nullptr)
+    if (!is_on())
         return REAL(nanosleep)(time, left);
     sleep_until(after(nanoseconds(*time)), "nanosleep");
     return 0;
 }
 EXPORTED int clock_nanosleep(clockid_t id, int flags, const timespec *time, timespec *left) {
-    if (virtual_clock == nullptr)
+    if (!is_on())
         return REAL(clock_nanosleep)(id, flags, time, left);
-    const uint64_t until = nanoseconds(*time);
+    if (is_of_processor(id))
+        return REAL(clock_nanosleep)(id, flags, time, left);
     const bool is_real = id == CLOCK_REALTIME || id == CLOCK_TAI;
-    const uint64_t start = (flags & TIMER_ABSTIME) == 0 ? now()
-                           : is_real                    ? -begin_of_real_time()
-                                                        : 0;
-    sleep_until(start + until, "clock_nanosleep");
+    sleep_until((flags & TIMER_ABSTIME) == 0 ? after(time) : control::until(time, is_real),
+                "clock_nanosleep");
     return 0;
 }
 EXPORTED int usleep(useconds_t time) {
-    if (virtual_clock == nullptr)
+    if (!is_on())
         return REAL(usleep)(time);
     sleep_until(after(time * uint64_t{1000}), "usleep");
     return 0;
 }
 EXPORTED unsigned sleep(unsigned time) {
-    if (virtual_clock == nullptr)
+    if (!is_on())
         return REAL(sleep)(time);
     sleep_until(after(time * SECOND), "sleep");
     return 0;
 }
 // A loop that yields the processor waits for something.
 EXPORTED int sched_yield() noexcept {
-    if (virtual_clock == nullptr)
+    if (!is_on())
         return REAL(sched_yield)();
     wait_for_turn(Wait::POLL, NEVER, "sched_yield");
     return 0;
@@ -218,7 +292,7 @@ EXPORTED void thrd_yield() {
     (void)sched_yield();
 }
 EXPORTED ssize_t getrandom(void *to, size_t size, unsigned flags) {
-    if (virtual_clock == nullptr)
+    if (!is_on())
         return REAL(getrandom)(to, size, flags);
     for (size_t i = 0; i < size; i++)
         static_cast<uint8_t *>(to)[i] =
@@ -232,7 +306,7 @@ EXPORTED ssize_t getrandom(void *to, size_t size, unsigned flags) {
 // arguments of a call that does not wait.
 #define WAITS(name, parameters, arguments, until, ...)                                  \
     EXPORTED int name parameters {                                                      \
-        if (virtual_clock == nullptr)                                                   \
+        if (!is_on())                                                                   \
             return REAL(name) arguments;                                                \
         return wait_until_ready(until, #name, [&] { return REAL(name)(__VA_ARGS__); }); \
     }
@@ -252,19 +326,22 @@ WAITS(epoll_wait, (int fd, epoll_event *events, int count, int timeout),
 WAITS(epoll_pwait, (int fd, epoll_event *events, int count, int timeout, const sigset_t *mask),
       (fd, events, count, timeout, mask), after_ms(timeout), fd, events, count, 0, mask)
 
+WAITS(epoll_pwait2,
+      (int fd, epoll_event *events, int count, const timespec *timeout, const sigset_t *mask),
+      (fd, events, count, timeout, mask), after(timeout), fd, events, count, &AT_ONCE, mask)
+
 // select() overwrites its sets.
 EXPORTED int select(int count, fd_set *in, fd_set *out, fd_set *other, timeval *timeout) {
-    if (virtual_clock == nullptr)
+    if (!is_on())
         return REAL(select)(count, in, out, other, timeout);
     fd_set *const sets[] = {in, out, other};
     fd_set before[3];
     for (int i = 0; i < 3; i++)
         if (sets[i] != nullptr)
             before[i] = *sets[i];
-    const uint64_t until = timeout == nullptr
-                               ? NEVER
-                               : after(static_cast<uint64_t>(timeout->tv_sec) * SECOND +
-                                       static_cast<uint64_t>(timeout->tv_usec) * 1000);
+    const timespec time =
+        timeout == nullptr ? timespec{} : timespec{timeout->tv_sec, timeout->tv_usec * 1000};
+    const uint64_t until = after(timeout == nullptr ? nullptr : &time);
     return wait_until_ready(until, "select", [&] {
         timeval at_once = {0, 0};
         for (int i = 0; i < 3; i++)
@@ -274,10 +351,26 @@ EXPORTED int select(int count, fd_set *in, fd_set *out, fd_set *other, timeval *
     });
 }
 
+EXPORTED int pselect(int count, fd_set *in, fd_set *out, fd_set *other, const timespec *timeout,
+                     const sigset_t *mask) {
+    if (!is_on())
+        return REAL(pselect)(count, in, out, other, timeout, mask);
+    timeval time = {};
+    sigset_t before;
+    if (timeout != nullptr)
+        time = {timeout->tv_sec, timeout->tv_nsec / 1000};
+    if (mask != nullptr)
+        pthread_sigmask(SIG_SETMASK, mask, &before);
+    const int result = select(count, in, out, other, timeout == nullptr ? nullptr : &time);
+    if (mask != nullptr)
+        pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    return result;
+}
+
 // Called by ibv_get_cq_event(), ibv_get_async_event() and rdma_get_cm_event().
 EXPORTED int rdma_sim_take_event(int fd, uint32_t channel, sim::TakeEvent::Reply *event,
                                  void *data, size_t size) {
-    if (virtual_clock != nullptr) {
+    if (is_on()) {
         pollfd ready = {fd, POLLIN, 0};
         const bool waits = (fcntl(fd, F_GETFL) & O_NONBLOCK) == 0;
         (void)wait_until_ready(waits ? NEVER : 0, "ibv_get_cq_event or rdma_get_cm_event",
@@ -286,19 +379,12 @@ EXPORTED int rdma_sim_take_event(int fd, uint32_t channel, sim::TakeEvent::Reply
     return REAL(rdma_sim_take_event)(fd, channel, event, data, size);
 }
 EXPORTED void rdma_sim_polls(const sim::Ring *ring) {
-    if (virtual_clock != nullptr && ring->added == ring->taken)
+    if (is_on() && ring->added == ring->taken)
         wait_for_turn(Wait::POLL, NEVER, "ibv_poll_cq");
 }
 
-// A program has one thread, so no other thread can signal the condition.
-EXPORTED int pthread_cond_wait(pthread_cond_t *condition, pthread_mutex_t *mutex) {
-    if (virtual_clock == nullptr)
-        return REAL(pthread_cond_wait)(condition, mutex);
-    wait_for_turn(Wait::EVENT, NEVER, "pthread_cond_wait");
-    return 0;
-}
 EXPORTED int pause() {
-    if (virtual_clock == nullptr)
+    if (!is_on())
         return REAL(pause)();
     wait_for_turn(Wait::EVENT, NEVER, "pause");
     errno = EINTR;
@@ -307,20 +393,12 @@ EXPORTED int pause() {
 
 // ---- refused calls --------------------------------------------------------------------------
 
-#define REFUSED(type, name, parameters, ...)          \
-    EXPORTED type name parameters {                   \
-        if (virtual_clock != nullptr && !is_starting) \
-            refuse(#name);                            \
-        return REAL(name)(__VA_ARGS__);               \
+#define REFUSED(type, name, parameters, ...) \
+    EXPORTED type name parameters {          \
+        if (is_on())                         \
+            refuse(#name);                   \
+        return REAL(name)(__VA_ARGS__);      \
     }
-using ThreadFunction = void *(void *);
-
-REFUSED(int, pthread_create,
-        (pthread_t * thread, const pthread_attr_t *attr, ThreadFunction *function,
-         void *argument) noexcept,
-        thread, attr, function, argument)
-REFUSED(int, thrd_create, (thrd_t * thread, thrd_start_t function, void *argument), thread,
-        function, argument)
 REFUSED(pid_t, fork, () noexcept)
 REFUSED(pid_t, vfork, () noexcept)
 REFUSED(int, system, (const char *command), command)
@@ -341,36 +419,14 @@ REFUSED(int, timer_create, (clockid_t id, sigevent *event, timer_t *timer) noexc
         timer)
 REFUSED(int, timerfd_create, (clockid_t id, int flags) noexcept, id, flags)
 REFUSED(unsigned, ualarm, (unsigned time, unsigned interval) noexcept, time, interval)
-REFUSED(int, pthread_cond_timedwait,
-        (pthread_cond_t * condition, pthread_mutex_t *mutex, const timespec *time), condition,
-        mutex, time)
-REFUSED(int, pthread_cond_clockwait,
-        (pthread_cond_t * condition, pthread_mutex_t *mutex, clockid_t id,
-         const timespec *time),
-        condition, mutex, id, time)
-REFUSED(int, cnd_timedwait, (cnd_t * condition, mtx_t *mutex, const timespec *time), condition,
-        mutex, time)
-REFUSED(int, sem_timedwait, (sem_t * semaphore, const timespec *time), semaphore, time)
-REFUSED(int, sem_clockwait, (sem_t * semaphore, clockid_t id, const timespec *time), semaphore,
-        id, time)
-REFUSED(int, thrd_sleep, (const timespec *time, timespec *left), time, left)
-REFUSED(int, timespec_get, (timespec * to, int base) noexcept, to, base)
 REFUSED(int, sigwait, (const sigset_t *set, int *number), set, number)
 REFUSED(int, sigwaitinfo, (const sigset_t *set, siginfo_t *info), set, info)
 REFUSED(int, sigsuspend, (const sigset_t *set), set)
 REFUSED(int, sigtimedwait, (const sigset_t *set, siginfo_t *info, const timespec *time), set,
         info, time)
-REFUSED(int, pselect,
-        (int count, fd_set *in, fd_set *out, fd_set *other, const timespec *time,
-         const sigset_t *mask),
-        count, in, out, other, time, mask)
-REFUSED(int, epoll_pwait2,
-        (int fd, epoll_event *events, int count, const timespec *time, const sigset_t *mask),
-        fd, events, count, time, mask)
-
 // Refuses only sockets of IPv4 and IPv6.
 EXPORTED int socket(int domain, int type, int protocol) noexcept {
-    if (virtual_clock != nullptr && !is_starting && (domain == AF_INET || domain == AF_INET6))
+    if (is_on() && (domain == AF_INET || domain == AF_INET6))
         refuse("socket");
     return REAL(socket)(domain, type, protocol);
 }

@@ -16,7 +16,7 @@ import unittest
 
 RDMA_SIM, PROGRAMS = (pathlib.Path(word).resolve() for word in sys.argv[1:3])
 SCHEDULES = int(sys.argv[3]) if len(sys.argv) > 3 else 10
-POLL = f"{PROGRAMS}/sim-memory_poll"
+POLL, THREADS = (f"{PROGRAMS}/sim-{name}" for name in ("memory_poll", "threads"))
 
 
 def both(program, options):
@@ -26,10 +26,16 @@ def both(program, options):
 # (name, arguments, faults)
 CORRECT = [(f"memory_poll {how}", both(POLL, how), faults)
            for how in ("spin", "pause", "yield", "sleep", "clock") for faults in ("none", "kill,cut,freeze")]
+CORRECT += [(f"threads {name}", f"{THREADS} {name}", "none")
+            for name in ("mutex", "condition", "timeout", "atomic-wait", "barrier", "spin", "locks", "c11", "cancel", "detach")]
 # (name, arguments, finding)
 WRONG = [(f"memory_poll {how}", both(POLL, f"wrong-{how}"), "host1 ends with status 1: line ")
          for how in ("spin", "pause", "yield", "sleep", "clock")]
 WRONG += [("endless loop", f"{POLL} endless", "the programs wait for ever: host1 waits in a loop that reads memory")]
+WRONG += [(f"threads {name}", f"{THREADS} {name}", finding) for name, finding in (
+    ("wrong-update", "host1 ends with status 1"),
+    ("wrong-order", "the programs wait for ever: host1 waits in pthread_mutex_lock, host1 thread 2 waits in pthread_mutex_lock"),
+    ("wrong-condition", "the programs wait for ever: host1 waits in pthread_join, host1 thread 2 waits in pthread_cond_wait"))]
 
 
 class Controlled(unittest.TestCase):

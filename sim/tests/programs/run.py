@@ -556,6 +556,20 @@ def sanitizer(fixture):
                    "nothing found")
 
 
+@test("explore runs programs with threads, and its replays are equal", "rping")
+def explored(fixture):
+    finding = fixture.work / "finding"
+    both = "rping -s -C 2 :: rping -c -a 10.77.0.1 -C 2".split()
+    fixture.expect(fixture.sim("explore", "--seeds", "1-10", "--faults", "none", "--check", "true", *both), 0,
+                   "nothing found")
+    fixture.expect(fixture.sim("explore", "--seeds", "3", "--check", "false", "--save", str(finding), *both), 1, "FOUND")
+    first = fixture.sim("explore", "--replay", str(finding))
+    fixture.expect(first, 1, "FOUND: the check fails")
+    for _ in range(3):
+        again = fixture.sim("explore", "--replay", str(finding))
+        assert again.stdout == first.stdout, again.stdout
+
+
 case("the files below /dev/infiniband are character devices",
      "stat -c %n,%F,%a,%t:%T /dev/infiniband/uverbs0 /dev/infiniband/rdma_cm",
      "host1: /dev/infiniband/uverbs0,character special file,666,e7:c0$",

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the rdma-sim developers
+
+// control.hh -- for "rdma-sim explore": a controlled thread runs until it waits, and one thread
+// of all programs runs at a time
+
+#pragma once
+
+#include "../client.hh"
+#include "preload.hh"
+
+namespace control {
+
+using sim::Wait;
+
+constexpr uint64_t SECOND = 1'000'000'000, NEVER = UINT64_MAX;
+
+// Returns true if the scheduler controls the calling thread.
+bool is_on();
+// Returns true if the process has had more than one controlled thread.
+bool has_threads();
+void set_has_threads();
+
+void wait_for_turn(Wait::Kind kind, uint64_t until, const char *function, uint64_t object = 0);
+// Lets the scheduler choose another thread before the call.
+inline void yield_before(const char *function) {
+    if (has_threads())
+        wait_for_turn(Wait::YIELD, NEVER, function);
+}
+[[noreturn]] void refuse(const char *function);
+
+// The numbers in VirtualClock::changes of what a thread waits for; the address is the same in
+// each run.
+uint64_t number_of(const volatile void *object);
+void changed(const volatile void *object);
+void descriptors_changed();
+
+uint64_t now();
+uint64_t begin_of_real_time();
+// The virtual time of a moment of the clock.
+uint64_t until(const timespec *time, bool is_real);
+uint64_t after(const timespec *duration); // NULL: never
+
+// A part of a program that is not controlled.
+class Uncontrolled {
+  public:
+    Uncontrolled();
+    ~Uncontrolled();
+    Uncontrolled(const Uncontrolled &) = delete;
+    Uncontrolled &operator=(const Uncontrolled &) = delete;
+};
+
+void begin_thread(); // controls the calling thread
+void end_thread();   // the calling thread makes no more calls
+
+} // namespace control

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the rdma-sim developers
+
+// threads.cc -- programs with threads, one for each name; those that begin with "wrong-" have a
+// mistake that some schedules show
+
+#include <atomic>
+#include <barrier>
+#include <chrono>
+#include <condition_variable>
+#include <cstdio>
+#include <cstring>
+#include <deque>
+#include <future>
+#include <mutex>
+#include <pthread.h>
+#include <sched.h>
+#include <semaphore.h>
+#include <shared_mutex>
+#include <thread>
+#include <threads.h>
+#include <vector>
+
+namespace {
+
+using namespace std::chrono_literals;
+
+int count; // protected by what a program uses
+
+template <class Function> void run_twice(Function function) {
+    std::thread one(function), other(function);
+    one.join();
+    other.join();
+}
+
+int mutex() {
+    std::mutex mutex;
+    run_twice([&] {
+        for (int i = 0; i < 3; i++) {
+            const std::lock_guard locked(mutex);
+            count++;
+        }
+    });
+    return count != 6;
+}
+
+// Reads and writes under a lock, but not under the same.
+int wrong_update() {
+    std::mutex mutex;
+    run_twice([&] {
+        mutex.lock();
+        const int before = count;
+        mutex.unlock();
+        const std::lock_guard locked(mutex);
+        count = before + 1;
+    });
+    return count != 2;
+}
+
+int wrong_order() {
+    std::mutex one, other;
+    std::thread thread([&] {
+        const std::lock_guard first(other);
+        const std::lock_guard second(one);
+    });
+    {
+        const std::lock_guard first(one);
+        const std::lock_guard second(other);
+    }
+    thread.join();
+    return 0;
+}
+
+int condition(bool is_wrong) {
+    std::mutex mutex;
+    std::condition_variable changed;
+    bool is_set = false;
+    std::thread thread([&] {
+        std::unique_lock locked(mutex);
+        if (is_wrong && !is_set) {
+            locked.unlock(); // the notification may come now
+            locked.lock();
+            changed.wait(locked);
+        }
+        changed.wait(locked, [&] { return is_set; });
+    });
+    {
+        const std::lock_guard locked(mutex);
+        is_set = true;
+    }
+    changed.notify_one();
+    thread.join();
+    return 0;
+}
+
+int timeout() {
+    std::mutex mutex;
+    std::condition_variable changed;
+    std::timed_mutex timed;
+    sem_t semaphore;
+    std::unique_lock locked(mutex);
+    const auto begin = std::chrono::steady_clock::now();
+    const auto status = changed.wait_for(locked, 100s);
+    timespec time;
+    timespec_get(&time, TIME_UTC);
+    time.tv_sec += 100;
+    sem_init(&semaphore, 0, 0);
+    const bool has_taken = sem_timedwait(&semaphore, &time) == 0;
+    timed.lock();
+    std::thread([&] { count = timed.try_lock_for(100s); }).join();
+    const auto passed = std::chrono::steady_clock::now() - begin;
+    return status != std::cv_status::timeout || has_taken || count != 0 || passed < 300s ||
+           passed > 310s;
+}
+
+int atomic_wait() {
+    std::atomic<int> word = 0;
+    std::thread thread([&] { word.wait(0); });
+    word = 1;
+    word.notify_all();
+    thread.join();
+    std::promise<int> promise;
+    std::thread other([&] { promise.set_value(7); });
+    const int value = promise.get_future().get();
+    other.join();
+    return value != 7;
+}
+
+int barrier() {
+    pthread_barrier_t barrier;
+    pthread_barrier_init(&barrier, nullptr, 2);
+    std::atomic<int> serial = 0;
+    std::atomic<int> arrived = 0;
+    run_twice([&] {
+        arrived++;
+        serial += pthread_barrier_wait(&barrier) == PTHREAD_BARRIER_SERIAL_THREAD;
+        if (arrived != 2)
+            _Exit(1);
+    });
+    std::barrier other(2);
+    run_twice([&] { other.arrive_and_wait(); });
+    return serial != 1;
+}
+
+// A loop in memory, without and with calls.
+int spin() {
+    std::atomic<int> word = 0;
+    std::thread thread([&] {
+        while (word == 0)
+            ;
+        while (word == 1)
+            sched_yield();
+    });
+    std::this_thread::sleep_for(1ms);
+    word = 1;
+    std::this_thread::sleep_for(1ms);
+    word = 2;
+    thread.join();
+    return 0;
+}
+
+int locks() {
+    std::shared_mutex shared;
+    pthread_spinlock_t fast;
+    std::once_flag once;
+    std::atomic<int> calls = 0;
+    pthread_spin_init(&fast, 0);
+    run_twice([&] {
+        std::call_once(once, [&] { calls++; });
+        {
+            const std::shared_lock locked(shared);
+            if (count < 0)
+                _Exit(1);
+        }
+        const std::lock_guard locked(shared);
+        pthread_spin_lock(&fast);
+        count++;
+        pthread_spin_unlock(&fast);
+    });
+    return count != 2 || calls != 1;
+}
+
+int c11() {
+    static mtx_t mutex;
+    static cnd_t changed;
+    thrd_t thread;
+    int result = 0;
+    mtx_init(&mutex, mtx_plain);
+    cnd_init(&changed);
+    const auto function = [](void *) {
+        mtx_lock(&mutex);
+        count = 1;
+        cnd_signal(&changed);
+        mtx_unlock(&mutex);
+        return 5;
+    };
+    thrd_create(&thread, function, nullptr);
+    mtx_lock(&mutex);
+    while (count == 0)
+        cnd_wait(&changed, &mutex);
+    mtx_unlock(&mutex);
+    thrd_join(thread, &result);
+    return result != 5;
+}
+
+int cancel() {
+    pthread_t thread;
+    void *result;
+    pthread_create(
+        &thread, nullptr,
+        [](void *) -> void * {
+            pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+            pthread_cond_t never = PTHREAD_COND_INITIALIZER;
+            pthread_mutex_lock(&mutex);
+            pthread_cond_wait(&never, &mutex);
+            return nullptr;
+        },
+        nullptr);
+    pthread_cancel(thread);
+    pthread_join(thread, &result);
+    return result != PTHREAD_CANCELED;
+}
+
+// The last thread ends the program.
+int detach() {
+    std::thread([] { std::this_thread::sleep_for(1s); }).detach();
+    pthread_exit(nullptr);
+}
+
+constexpr struct {
+    const char *name;
+    int (*function)();
+} PROGRAMS[] = {{"mutex", mutex},
+                {"wrong-update", wrong_update},
+                {"wrong-order", wrong_order},
+                {"condition", [] { return condition(false); }},
+                {"wrong-condition", [] { return condition(true); }},
+                {"timeout", timeout},
+                {"atomic-wait", atomic_wait},
+                {"barrier", barrier},
+                {"spin", spin},
+                {"locks", locks},
+                {"c11", c11},
+                {"cancel", cancel},
+                {"detach", detach}};
+
+} // namespace
+
+int main(int argc, char *argv[]) {
+    for (const auto &program : PROGRAMS)
+        if (argc > 1 && strcmp(program.name, argv[1]) == 0)
+            return program.function();
+    for (const auto &program : PROGRAMS)
+        puts(program.name);
+    return 2;
+}
