@@ -163,7 +163,7 @@ def check_suites():
         yield f"tests/README.md: the list of suites that are left out {'lacks' if name in left_out else 'has'} {name}"
 
 
-# CONTRIBUTING.md: a new error code changes the first three. The tables have the released codes, and rows of functions.
+# ADDING.md: a new error code changes the first three. The tables have the released codes, and rows of functions.
 CODES = {"include/librpma.h", "include/librpma.hpp", "man/rpma_errors.7", "contract/types.tsv", "contract/errors.tsv",
          "contract/original/errors.tsv", "NEWS.md",
          "tests/unit/objects/utils.c"}  # the texts of release 1.3.0

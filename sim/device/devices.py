@@ -22,6 +22,7 @@ SOURCE = re.compile(r"(?:linux|rdma-core)(?:-[\d.]+)? \S+(?: but \S+/)?: .+|lab 
 # Properties of pages, programs and tests, which no profile has.
 NOT_OF_PROFILES = ("library", "row", "simulated", "has_rc", "lacks_inline_silently", "joins_write_and_message",
                    "reads_empty_list", "retry_count", "negates_errors")
+REQUIRED = ("library", "kernel_driver", "prefix", "transport")  # of each device: no default is right
 NEGATED = ("full_queue_error", "inline_error", "sge_error", "opcode_error", "invalid_error", "early_error",
            "failed_error", "receive_sge_error", "srq_error", "srq_recv_error")
 # Of these, reports of devices have the others; sizing is code.
@@ -91,6 +92,9 @@ def read_devices():
                 row.fails(f"{name} has a value in an earlier row")
             else:
                 values[row.property], values[f"of {row.property}"] = value, True
+    for name, values in found.items():
+        if missing := [each for each in REQUIRED if each not in values]:
+            sys.exit(f"device/devices.tsv: {name} has no {', '.join(missing)}")
     return {name: {key: value for key, value in values.items() if not key.startswith("of ")}
             for name, values in found.items()}
 

@@ -4,8 +4,8 @@
 
 """Completes the manual pages of rdma-sim: pages.py TARGET
 
-Adds the title, the version and the date of the page to each page; the tables, values and lists of devices.tsv; the
-packages of tests/programs/packages.tsv to rdma-sim(1); and the addresses in the file contact to the pages of section 1.
+Adds the title, the version and the date of the page to each page; the tables, values and lists of devices.tsv; faults of
+model/faults.cc that a page does not describe; the packages of tests/programs/packages.tsv to rdma-sim(1); and the addresses in the file contact to the pages of section 1.
 """
 
 import datetime
@@ -110,6 +110,25 @@ def with_devices(text):
     return re.sub(r"@([\w.]+=\w+)@", lambda match: joined(devices.drivers_with(match[1])), text)
 
 
+FAULT = re.compile(r'\{\.name = "(?P<name>[a-z-]+)",(?P<row>(?:(?!\{\.name).)*)', re.S)
+
+
+def with_faults(text):
+    """The text with those faults of model/faults.cc that a list does not describe, before the comment at its end."""
+    def missing(match):
+        rows, table = "", (SIM / "model/faults.cc").read_text(encoding="utf-8")
+        for fault in FAULT.finditer(table):
+            members = {key: "".join(re.findall(r'"([^"]*)"', value))
+                       for key, value in re.findall(r'\.(arguments|text|explored) = ((?:"[^"]*"\s*)+)', fault["row"])}
+            if re.search(rf"^\.It Cm {fault['name']}\b(?!-)", text, flags=re.M) or match[1] and "explored" not in members:
+                continue
+            words = [f"Op Ar {word.strip('[]')}" if "[" in word else f"Ar {word}" for word in members["arguments"].split()]
+            rows += f".It {' '.join(['Cm ' + fault['name'], *([] if match[1] else words)])}\n{members['text'][0].upper()}{members['text'][1:]}.\n"
+        return rows
+
+    return re.sub(r'^\.\\" faults(: explored)?\n', missing, text, flags=re.M)
+
+
 def head(source, project, date):
     """The first lines of each page of a project, without its title."""
     build = (source / "meson.build").read_text(encoding="utf-8")
@@ -140,7 +159,7 @@ def pages():
     made = {}
     for path in sorted((SIM / "man").glob("*.[17]")):
         date, _, text = path.read_text(encoding="utf-8").partition("\n")
-        text = with_devices(text)
+        text = with_faults(with_devices(text))
         if path.suffix == ".1":
             text += bugs(SIM)
         if path.name == "rdma-sim.1":

@@ -35,7 +35,7 @@ def site_files(source):
     yield from (f"{path.name}.html" for folder in ("man", "sim/man") for path in sorted(source.glob(f"{folder}/*.[1-9]")))
     for pattern in ("*.md", "docs/*.md", "examples/*/README.md", "sim/README.md", "sim/examples/README.md"):
         for path in sorted(source.glob(pattern)):
-            if path.name not in ("CONTRIBUTING.md", "RELEASING.md"):
+            if path.name not in ("ADDING.md", "CONTRIBUTING.md", "RELEASING.md"):
                 yield f"{path.relative_to(source).with_suffix('.html')}"
 
 

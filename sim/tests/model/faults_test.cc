@@ -520,7 +520,6 @@ void device_has_only_faults_of_its_driver(void **) {
     const char *const events[] = {"cq-err",     "qp-fatal",     "qp-req-err", "qp-access-err",
                                   "path-mig",   "path-mig-err", "srq-err",    "device-fatal",
                                   "lid-change", "pkey-change",  "gid-change", "sm-change"};
-    assert_int_equal(std::size(rows), sim_profile_count);
     for (const auto &row : rows) {
         const sim_profile &device = *sim_find_profile(row.device);
         std::string found;
