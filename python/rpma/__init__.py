@@ -13,6 +13,7 @@ lose "RPMA_"; structures are Work, Sge, Receive, PeerEvent and Completion, and W
   Nothing is deleted implicitly, because the order matters. A call that consumes a request leaves it without pointer.
 - A memory region refers to a writable buffer, such as a bytearray or mmap, and keeps it from being resized or closed.
 - Blocking calls release the interpreter lock. Threads may call as librpma(7) permits it.
+- With the library of an older release, the functions that it lacks are missing.
 
 rpma_log_set_function() is missing: its function has variable arguments.
 """
@@ -26,6 +27,7 @@ import socket
 from . import declarations
 
 _library = ctypes.CDLL("librpma.so.0", use_errno=True)
+_last_failure = getattr(_library, "rpma_err_last_failure", None)
 _SCALARS = {"int": ctypes.c_int, "unsigned": ctypes.c_uint, "unsigned int": ctypes.c_uint, "bool": ctypes.c_bool,
             "size_t": ctypes.c_size_t, "uint8_t": ctypes.c_uint8, "uint16_t": ctypes.c_uint16, "uint32_t": ctypes.c_uint32,
             "uint64_t": ctypes.c_uint64, "__be32": ctypes.c_uint32, "const char*": ctypes.c_char_p}
@@ -43,7 +45,7 @@ class Error(Exception):
 
     def __init__(self, code, function, error, posted=None):
         self.code, self.name, self.errno, self.posted = code, _CODES.get(code, str(code)), error, posted
-        cause = _library.rpma_err_last_failure(None) if code in declarations.FAILURES else b""
+        cause = _last_failure(None) if code in declarations.FAILURES and _last_failure else b""
         super().__init__(f"{function}: {self.name}: {(cause or _library.rpma_err_2str(code)).decode().strip()}")
 
 
@@ -109,9 +111,12 @@ class Handle:
     def delete(self):
         """Deletes the object: rpma_TYPE_delete(3), rpma_mr_dereg(3) or rpma_ep_shutdown(3). Idempotent."""
         cell = ctypes.c_void_p(self.pointer)
-        _check(self._delete(ctypes.byref(cell)), self._delete.__name__)
-        self.pointer = cell.value
-        self._buffer = None
+        ctypes.set_errno(0)
+        code = self._delete(ctypes.byref(cell))
+        self.pointer = cell.value  # None of an object that the function has deleted although it failed
+        if self.pointer is None:
+            self._buffer = None
+        _check(code, self._delete.__name__)
 
 
 def _handle_classes():
@@ -119,7 +124,7 @@ def _handle_classes():
                 if rows and re.search(_DELETING, name)}
     for kind, function in deleting.items():
         name = kind.removeprefix("struct ").removesuffix("**")
-        yield name, type(_camel(name), (Handle,), {"_delete": getattr(_library, function)})
+        yield name, type(_camel(name), (Handle,), {"_delete": getattr(_library, function, None)})
 
 
 _HANDLES = dict(_handle_classes())
@@ -218,8 +223,11 @@ def _function(name):
     signature = inspect.Signature(parameters)
 
     def wrapper(*args, **kwargs):
-        bound = signature.bind(*args, **kwargs)
-        bound.apply_defaults()
+        if kwargs or len(args) != len(inputs):
+            bound = signature.bind(*args, **kwargs)
+            bound.apply_defaults()
+            args = bound.args
+        given = dict(zip(inputs, args))
         arguments, outputs, consumed = [], {}, None
         for number, (kind, parameter) in enumerate(rows):
             if number in counts:
@@ -228,13 +236,13 @@ def _function(name):
                 outputs[parameter] = _Output(kind)
                 arguments.append(outputs[parameter].argument)
             elif _consumes(name, number, kind):
-                consumed = bound.arguments[parameter]
+                consumed = given[number]
                 cell = ctypes.c_void_p(consumed.pointer)
                 arguments.append(ctypes.byref(cell))
             elif kind == "const struct rpma_work*" and number + 1 not in counts:
-                arguments.append(ctypes.byref(bound.arguments[parameter]))
+                arguments.append(ctypes.byref(given[number]))
             else:
-                arguments.append(_input(kind, bound.arguments[parameter]))
+                arguments.append(_input(kind, given[number]))
         ctypes.set_errno(0)
         code = called(*arguments)
         if consumed is not None:
@@ -320,9 +328,11 @@ _BY_HAND = {
 
 
 def _bind():
-    _library.rpma_err_2str.restype = _library.rpma_err_last_failure.restype = ctypes.c_char_p
+    _library.rpma_err_2str.restype = ctypes.c_char_p
+    if _last_failure:
+        _last_failure.restype = ctypes.c_char_p
     for name, (_, rows) in declarations.FUNCTIONS.items():
-        if name in _OMITTED:
+        if name in _OMITTED or not hasattr(_library, name):
             continue
         function = _BY_HAND.get(name) or _function(name)
         globals()[name.removeprefix("rpma_")] = function
@@ -332,7 +342,6 @@ def _bind():
         owner = re.search(r"struct (\w+)", kind)[1]
         prefixes = (f"{owner}_", f"{re.sub('_(local|remote)$', '', owner)}_", "rpma_")
         setattr(_HANDLES[owner], name.removeprefix(next(prefix for prefix in prefixes if name.startswith(prefix))), function)
-
 
 
 _bind()

@@ -73,8 +73,7 @@ class Pair:
     def start(self):
         directory, port = lab.build_directory(self.build), str(int(PORT) + self.number)
         self.server, self.client = (self.test.side(
-            number, f"{self.build} on host{number}", program=os.path.join(directory, "tests", "integration", "peer"),
-            environment={"LD_LIBRARY_PATH": os.path.join(directory, "src")})
+            number, f"{self.build} on host{number}", environment={"LD_LIBRARY_PATH": os.path.join(directory, "src")})
             for number in (self.number, 3 - self.number))
         for side in (self.server, self.client):
             side("cfg", sq=BLOCKS + 1)

@@ -146,7 +146,12 @@ def main():
     tap = report.Tap(arguments.build, len(chosen), arguments.logs)
     for host in lab.HOSTS:
         spawner(host)
-    descriptors = len(os.listdir("/proc/self/fd"))
+
+    def descriptors():
+        """The open descriptors, without the input and output of each spawner."""
+        return len(os.listdir("/proc/self/fd")) - 2 * spawner.cache_info().currsize
+
+    before = descriptors()
     runs = [Run(case, arguments.build) for case in chosen]
     for run in runs:
         if reason := run.case.skip_reason():
@@ -156,7 +161,7 @@ def main():
             run.outcome = run.outcome or (
                 "failed", f"not run, because {TOO_MANY} earlier cases did not end")
         run.end(tap)
-    if (left := len(os.listdir("/proc/self/fd")) - descriptors) > 0:
+    if (left := descriptors() - before) > 0:
         sys.exit(f"run.py: the cases left {left} descriptors open in this program")
     devices = ", ".join(sorted(lab.resources())) or "the simulated fabric"
     return tap.end(f"{devices}, Linux {platform.release()}")

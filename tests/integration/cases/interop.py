@@ -37,8 +37,7 @@ def start(test, number, name, role, mode="auto"):
     """Starts a side that uses this library and has a peer."""
     environment = {"LD_LIBRARY_PATH": library(name), "RPMA_FLUSH": mode}
     is_ours = name in OTHER
-    side = test.side(number, f"{role} {name} {mode}", environment=environment, checked=is_ours,
-                     program=lab.PEER if is_ours else lab.PEER_OF_ANY_RELEASE)
+    side = test.side(number, f"{role} {name} {mode}", environment=environment, checked=is_ours)
     with open(f"/proc/{side.pid}/maps", encoding="utf-8") as maps:
         expect(environment["LD_LIBRARY_PATH"] in maps.read(), True, "library in use")
     return side

@@ -23,11 +23,10 @@ ENOMEM, ENODEV = "12", "19"
 AS_USER = """
     copy=$(mktemp --directory --tmpdir=/run)
     chmod 755 "$copy"
-    install -m 755 "$1" "$LD_LIBRARY_PATH/librpma.so.0" "$copy"
-    program=$copy/${1##*/}
-    shift
-    export LD_LIBRARY_PATH="$copy"
-    exec setpriv --reuid="$0" --regid="$0" --clear-groups "$program" "$@"
+    cp -r "${1%/*}/." "$LD_LIBRARY_PATH/librpma.so.0" "$LIBRPMA_BUILD_DIR/python/rpma" "$copy"
+    chmod -R a+rX "$copy"
+    export LD_LIBRARY_PATH="$copy" PYTHONPATH="$copy"
+    exec setpriv --reuid="$0" --regid="$0" --clear-groups "$copy/${1##*/}"
 """
 
 

@@ -83,13 +83,13 @@ def start_process(command, environment, errors):
 
 
 @functools.cache
-def spawner(host):
+def spawner(host, environment=()):
     """
     Starts a side that only forks others, because an emulated machine needs long to start a program.
     This program adopts its children.
     """
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
-    process = start_process(lab.on(host, *MANY_DESCRIPTORS, lab.PEER), EXACT_HEAP, subprocess.DEVNULL)
+    process = start_process(lab.on(host, *MANY_DESCRIPTORS, lab.PEER), EXACT_HEAP | dict(environment), subprocess.DEVNULL)
     side = Side(f"spawner of {host}", [], process)
     side.wait_for_line()
     return side
@@ -113,14 +113,14 @@ class Test:
         """Starts a process on host 1 or 2, with a peer on the device."""
         return self.with_peer(self.start(number, name, **values))
 
-    def start(self, number, name=None, wrapper=(), environment=None, checked=True, program=lab.PEER):
+    def start(self, number, name=None, wrapper=(), environment=None, checked=True):
         host = lab.host(number)
         errors = tempfile.TemporaryFile()
-        if wrapper or environment or program != lab.PEER:
-            process = start_process(lab.on(host, *wrapper, program), environment, errors)
+        if wrapper:
+            process = start_process(lab.on(host, *wrapper, lab.PEER), environment, errors)
         else:
             try:
-                process = Forked(spawner(host), errors)
+                process = Forked(spawner(host, tuple((environment or {}).items())), errors)
             except BaseException:
                 spawner.cache_clear()  # its reply may arrive after the case's time limit and would stay unread
                 raise

@@ -23,8 +23,7 @@ IS_VIRTUAL = PROVIDER in ("rxe", "siw")
 # The hosts belong to rdma-sim, whose devices imitate rdma_rxe and have no kernel objects.
 ON_FABRIC = "RDMA_SIM_SOCKET" in os.environ
 COUNTED = ("pd", "cq", "qp", "cm_id", "mr", "srq")
-PEER = os.path.join(BUILD_DIR, "tests", "integration", "peer")
-PEER_OF_ANY_RELEASE = PEER + "-of-any-release"  # without the functions added in 1.4
+PEER = os.path.join(CHECKOUT, "tests", "integration", "peer", "main.py")
 
 
 # Features that a case may need and a provider may lack; rpma_devices(7) describes such devices.
