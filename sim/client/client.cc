@@ -32,6 +32,7 @@ bool has_connection_of_thread;
 __thread int connection_of_thread = -1;
 uint32_t session; // of this process, or of the parent whose objects it inherited
 rdma_sim_handler *handler;
+rdma_sim_waiter *waiter;
 uint64_t (*place_of_thread)();
 const volatile uint64_t probe = Hello::PROBE;
 
@@ -289,12 +290,24 @@ void rdma_sim_disconnect_thread() {
     connection_of_thread = -1;
 }
 
-void rdma_sim_polls(const Ring *) {}
+void rdma_sim_polls(const Ring *ring) {
+    if (waiter)
+        waiter(-1, ring);
+}
 void rdma_sim_polled(const ibv_wc *, int) {}
 
 void rdma_sim_set_handler(rdma_sim_handler *new_handler, uint64_t (*place)()) {
     handler = new_handler;
     place_of_thread = place;
+}
+
+void rdma_sim_set_waiter(rdma_sim_waiter *new_waiter) {
+    waiter = new_waiter;
+}
+
+int rdma_sim_hold(int change) {
+    static thread_local int held;
+    return held += change;
 }
 
 uint64_t rdma_sim_place() {
@@ -307,6 +320,8 @@ int rdma_sim_take_event(int fd, uint32_t channel, TakeEvent::Reply *event, void 
     request.channel = channel;
     for (;;) {
         uint64_t count;
+        if (waiter)
+            waiter(fd, nullptr);
         if (read(fd, &count, sizeof(count)) != sizeof(count))
             return -1;
         alignas(8) char reply[sizeof(*event) + 1024];

@@ -20,6 +20,7 @@
 #pragma weak rdma_sim_call
 #pragma weak rdma_sim_place
 #pragma weak rdma_sim_take_event
+#pragma weak rdma_sim_hold
 #pragma weak rdma_sim_unsupported
 
 namespace sim {

@@ -95,8 +95,14 @@ int open_device(CmDevice *device) {
 }
 
 struct DevicesLocked {
-    DevicesLocked() { pthread_mutex_lock(&devices_mutex); }
-    ~DevicesLocked() { pthread_mutex_unlock(&devices_mutex); }
+    DevicesLocked() {
+        pthread_mutex_lock(&devices_mutex);
+        rdma_sim_hold(1);
+    }
+    ~DevicesLocked() {
+        rdma_sim_hold(-1);
+        pthread_mutex_unlock(&devices_mutex);
+    }
     DevicesLocked(const DevicesLocked &) = delete;
     DevicesLocked &operator=(const DevicesLocked &) = delete;
 };

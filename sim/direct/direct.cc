@@ -3,6 +3,8 @@
 
 #include "direct.hh"
 
+#include "../model/calls.hh"
+
 #include <unistd.h>
 
 namespace sim {
@@ -41,6 +43,11 @@ void Direct::advance(uint64_t nanoseconds) {
 }
 
 int Direct::call(rdma_sim_message &message) {
+    if (before_call_ && rdma_sim_hold(0) == 0)
+        if (const CallName *const name =
+                name_of_call(fabric_, {static_cast<const std::byte *>(message.request),
+                                       message.request_size}))
+            before_call_(name->name);
     const std::lock_guard held(lock_);
     const unsigned host = this->host();
     Caller &caller = callers_[host];

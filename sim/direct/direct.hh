@@ -8,6 +8,7 @@
 #include "../client/client.hh"
 #include "../server/server.hh"
 
+#include <functional>
 #include <mutex>
 
 namespace sim {
@@ -24,6 +25,11 @@ class Direct {
     Fabric &fabric() { return fabric_; }
     std::mutex &lock() { return lock_; } // each call holds it
     int call(rdma_sim_message &message);
+    // Sets a function that is called without the lock before each call of a function that
+    // programs know by `name`, unless the client has locked its list of devices.
+    void set_before_call(std::function<void(const char *name)> function) {
+        before_call_ = std::move(function);
+    }
 
   private:
     unsigned host() const; // of this thread
@@ -33,6 +39,7 @@ class Direct {
     Fabric fabric_;
     std::map<unsigned, Caller> callers_; // by host
     std::shared_ptr<Program> memory_;
+    std::function<void(const char *)> before_call_;
 };
 
 } // namespace sim

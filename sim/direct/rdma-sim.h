@@ -68,6 +68,42 @@ int rdma_sim_advance(uint64_t nanoseconds);
  *            freeze, thaw, power-off, power-on, "after HOST") or their clocks (clock-ahead) */
 int rdma_sim_fault(const char *fault);
 
+/* A program of a test, on one host. */
+struct rdma_sim_program {
+    unsigned host;              /* 1 to `hosts` */
+    int (*run)(void *argument); /* returns 0, or another status if it fails */
+    void *argument;
+    const char *name; /* in findings; default: "hostN" */
+};
+
+struct rdma_sim_test {
+    struct rdma_sim_options options; /* `seed` is that of the first schedule */
+    const struct rdma_sim_program *programs;
+    unsigned program_count;
+    const char *(*check)(void *argument); /* returns NULL, or one line about what is wrong */
+    void *argument;                       /* of check() */
+    uint64_t schedules;                   /* their number; default: 1000 */
+    const char *faults; /* kinds, as of "rdma-sim explore --faults"; default: "none" */
+};
+
+#define RDMA_SIM_FOUND (-1)
+
+/* Runs the programs in many schedules, which differ in the order of their calls, in the time of
+ * messages, in the weaknesses of the device and in faults. Each schedule runs in a child of
+ * this process; each program is a thread of it, and one runs at a time. A finding is a program
+ * that fails although no fault has occurred, a signal, an endless wait or a failed check(),
+ * which is called in the child after the last program. It is shortened, and its steps are
+ * printed to stderr. The result is then RDMA_SIM_FOUND, and rdma_sim_error() describes the
+ * finding, with the seed that repeats it. In a program, rdma_sim_advance() is a wait. A program
+ * may wait only in it, and in functions of libibverbs and librdmacm.
+ *   EBUSY    a fabric exists
+ *   EINVAL   the test has no program, or a program without a function; there is no such fault
+ *   ERANGE   there is no such host
+ *   ENOTSUP  no host of a test can have the fault, or the device lacks the weakness
+ *   ENODEV   there is no such device
+ *   EIO      the system refuses a descriptor, memory or a process */
+int rdma_sim_explore(const struct rdma_sim_test *test);
+
 /* Returns one line about the last failure of a function above in this thread, or "". The text
  * is valid until the next call of one of them in this thread. */
 const char *rdma_sim_error(void);

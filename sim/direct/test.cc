@@ -3,7 +3,7 @@
 
 // test.cc -- the functions of rdma-sim.h
 
-#include "rdma-sim.h"
+#include "test.hh"
 
 #include "../model/faults.hh"
 #include "direct.hh"
@@ -12,16 +12,50 @@
 #include <list>
 #include <memory>
 
+namespace sim {
+
+static void turn_off(Options &options, const std::string &name) {
+    const WeaknessKind *const kind = find_weakness(name);
+    if (name == "all")
+        options.strong.set();
+    else if (!kind)
+        throw Refusal{EINVAL, "there is no weakness '" + name + "'"};
+    else if (!kind->is_of_device(*options.profile))
+        throw Refusal{ENOTSUP, std::string("the device ") + options.profile->name +
+                                   " does not have the weakness " + name};
+    else
+        options.strong |= only(*kind);
+}
+
+Options options_of(const rdma_sim_options *given) {
+    static const rdma_sim_options DEFAULTS{};
+    const rdma_sim_options &wanted = given ? *given : DEFAULTS;
+    Options options;
+    const char *const device = wanted.device ? wanted.device : "rxe";
+    options.hosts = wanted.hosts ? wanted.hosts : 2;
+    options.seed = wanted.seed ? wanted.seed : 1;
+    options.profile = sim_find_profile(device);
+    if (options.hosts > MAX_HOSTS)
+        throw Refusal{EINVAL, "at most " + std::to_string(MAX_HOSTS) + " hosts"};
+    if (!options.profile)
+        throw Refusal{ENODEV, std::string("there is no device '") + device + "'"};
+    for (std::string_view names = wanted.strong ? wanted.strong : ""; !names.empty();) {
+        const size_t end = names.find(',');
+        turn_off(options, std::string(names.substr(0, end)));
+        names.remove_prefix(end == names.npos ? names.size() : end + 1);
+        if (end != names.npos && names.empty())
+            turn_off(options, "");
+    }
+    return options;
+}
+
+} // namespace sim
+
 namespace {
 
 using namespace sim;
 
 thread_local std::string message;
-
-struct Refusal {
-    int error;
-    std::string why;
-};
 
 // The fabric, and its faults. refuse_impossible() precedes the effects on programs.
 class TestFabric : Machines {
@@ -125,41 +159,10 @@ void TestFabric::add_fault(const char *text) {
         schedule(faults_.back());
 }
 
-void turn_off(Options &options, const std::string &name) {
-    const WeaknessKind *const kind = find_weakness(name);
-    if (name == "all")
-        options.strong.set();
-    else if (!kind)
-        throw Refusal{EINVAL, "there is no weakness '" + name + "'"};
-    else if (!kind->is_of_device(*options.profile))
-        throw Refusal{ENOTSUP, std::string("the device ") + options.profile->name +
-                                   " does not have the weakness " + name};
-    else
-        options.strong |= only(*kind);
-}
-
 void start(const rdma_sim_options *given) {
-    static const rdma_sim_options DEFAULTS{};
-    const rdma_sim_options &wanted = given ? *given : DEFAULTS;
-    if (current)
+    if (current || is_explored_program())
         throw Refusal{EBUSY, "a fabric exists already"};
-    Options options;
-    const char *const device = wanted.device ? wanted.device : "rxe";
-    options.hosts = wanted.hosts ? wanted.hosts : 2;
-    options.seed = wanted.seed ? wanted.seed : 1;
-    options.profile = sim_find_profile(device);
-    if (options.hosts > MAX_HOSTS)
-        throw Refusal{EINVAL, "at most " + std::to_string(MAX_HOSTS) + " hosts"};
-    if (!options.profile)
-        throw Refusal{ENODEV, std::string("there is no device '") + device + "'"};
-    for (std::string_view names = wanted.strong ? wanted.strong : ""; !names.empty();) {
-        const size_t end = names.find(',');
-        turn_off(options, std::string(names.substr(0, end)));
-        names.remove_prefix(end == names.npos ? names.size() : end + 1);
-        if (end != names.npos && names.empty())
-            turn_off(options, "");
-    }
-    current = std::make_unique<TestFabric>(options);
+    current = std::make_unique<TestFabric>(options_of(given));
 }
 
 // Converts exceptions to an error number and a message.
@@ -197,11 +200,28 @@ int rdma_sim_use_host(unsigned host) {
 }
 
 int rdma_sim_advance(uint64_t nanoseconds) {
+    if (sleep_of_program(nanoseconds))
+        return 0;
     return guarded(true, [&] { current->advance(nanoseconds); });
 }
 
 int rdma_sim_fault(const char *fault) {
     return guarded(true, [&] { current->add_fault(fault ? fault : ""); });
+}
+
+int rdma_sim_explore(const rdma_sim_test *test) {
+    std::string finding;
+    const int error = guarded(false, [&] {
+        if (current || is_explored_program())
+            throw Refusal{EBUSY, "a fabric exists already"};
+        if (!test)
+            throw Refusal{EINVAL, "the test is NULL"};
+        finding = explore(*test);
+    });
+    if (error != 0 || finding.empty())
+        return error;
+    message = finding;
+    return RDMA_SIM_FOUND;
 }
 
 const char *rdma_sim_error() {

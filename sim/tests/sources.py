@@ -20,7 +20,7 @@ BOTH = {"device": (), "protocol": ("device",)}
 PROGRAM = {"client": ("device", "protocol"), "client/preload": ("protocol", "client")}
 SERVER = {"model": ("device", "protocol"), "server": ("protocol", "model"), "run": ("protocol", "model", "server"),
           "explore": ("device", "protocol", "model", "server", "run"), "cli": ("run", "explore")}
-TOGETHER = {"direct": ("client", "model", "server")}  # the fabric in the process of a program
+TOGETHER = {"direct": ("client", "explore", "model", "server")}  # the fabric in the process of a program
 FOLDERS = BOTH | PROGRAM | SERVER | TOGETHER
 FREE = ("examples", "tests")
 # Files that have the name of the command before 1.6.

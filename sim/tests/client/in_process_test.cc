@@ -8,9 +8,11 @@
 
 #include <arpa/inet.h>
 #include <cerrno>
+#include <csignal>
 #include <fcntl.h>
 #include <rdma/rdma_cma.h>
 #include <thread>
+#include <unistd.h>
 
 extern "C" {
 #include <setjmp.h>
@@ -220,6 +222,119 @@ void thread_is_on_its_own_host(void **) {
     resolve(1);
 }
 
+// ---- rdma_sim_explore()
+// ----------------------------------------------------------------------
+
+int succeed(void *) {
+    return 0;
+}
+
+int open_and_close(void *) {
+    return ibv_close_device(open_first());
+}
+
+// A second event never comes.
+int wait_for_ever(void *) {
+    rdma_cm_event *event;
+    return rdma_get_cm_event(rdma_create_event_channel(), &event);
+}
+
+int poll_for_ever(void *) {
+    ibv_context *const context = open_first();
+    ibv_cq *const cq = ibv_create_cq(context, 1, nullptr, nullptr, 0);
+    for (ibv_wc wc; ibv_poll_cq(cq, 1, &wc) == 0;)
+        ;
+    return 0;
+}
+
+// Waits 10 seconds; `argument` counts these programs.
+int sleep_and_count(void *argument) {
+    if (rdma_sim_advance(10'000 * MS) != 0)
+        return 1;
+    ++*static_cast<int *>(argument);
+    return 0;
+}
+
+int count_events;
+
+const char *check_count(void *) {
+    return count_events == 2 ? nullptr : "a program did not wait";
+}
+
+void findings_name_the_cause(void **) {
+    const struct {
+        int (*run)(void *);
+        const char *faults, *finding;
+    } rows[] = {
+        {succeed, nullptr, nullptr},
+        {open_and_close, nullptr, nullptr},
+        {[](void *) { return 7; }, nullptr, "seed 5: host2 ends with status 7"},
+        {wait_for_ever, nullptr,
+         "seed 5: the programs wait for ever: host2 waits in ibv_get_cq_event or "
+         "rdma_get_cm_event"},
+        {poll_for_ever, nullptr,
+         "seed 5: the programs wait for ever: host2 waits in ibv_poll_cq"},
+        {[](void *) { return raise(SIGKILL); }, nullptr,
+         "seed 5: a program is ended by signal 9 (Killed)"},
+        {[](void *) {
+             _exit(4);
+             return 0;
+         },
+         nullptr, "seed 5: a program ends the process with status 4"},
+        {open_and_close, "cut,fail,port-down", nullptr},
+    };
+    for (const auto &row : rows) {
+        const rdma_sim_program program = {2, row.run, nullptr, nullptr};
+        const rdma_sim_test test = {
+            {2, "mlx5", 5, nullptr}, &program, 1, nullptr, nullptr, 20, row.faults};
+        assert_int_equal(rdma_sim_explore(&test), row.finding ? RDMA_SIM_FOUND : 0);
+        assert_string_equal(rdma_sim_error(), row.finding ? row.finding : "");
+    }
+}
+
+void programs_wait_in_virtual_time(void **) {
+    count_events = 0;
+    const rdma_sim_program programs[] = {{1, sleep_and_count, &count_events, "first"},
+                                         {1, sleep_and_count, &count_events, "second"}};
+    const rdma_sim_test test = {
+        {1, nullptr, 0, nullptr}, programs, 2, check_count, nullptr, 20, nullptr};
+    assert_int_equal(rdma_sim_explore(&test), 0);
+    assert_int_equal(count_events, 0); // of this process
+}
+
+void exploration_refuses_an_invalid_test(void **) {
+    const rdma_sim_program good = {1, succeed, nullptr, nullptr};
+    const rdma_sim_program elsewhere = {3, succeed, nullptr, nullptr};
+    const rdma_sim_program empty = {1, nullptr, nullptr, nullptr};
+    const struct {
+        rdma_sim_test test;
+        int error;
+        const char *line;
+    } rows[] = {
+        {{{}, nullptr, 0, nullptr, nullptr, 0, nullptr}, EINVAL, "the test has no program"},
+        {{{}, &good, 0, nullptr, nullptr, 0, nullptr}, EINVAL, "the test has no program"},
+        {{{}, &empty, 1, nullptr, nullptr, 0, nullptr}, EINVAL, "program 0 has no function"},
+        {{{}, &elsewhere, 1, nullptr, nullptr, 0, nullptr},
+         ERANGE,
+         "program 0 is on host3, there are 2 hosts"},
+        {{{}, &good, 1, nullptr, nullptr, 0, "storm"}, EINVAL, "there is no fault 'storm'"},
+        {{{}, &good, 1, nullptr, nullptr, 0, "kill"},
+         ENOTSUP,
+         "no host of a test can have the fault 'kill'"},
+        {{{0, "rxe7", 0, nullptr}, &good, 1, nullptr, nullptr, 0, nullptr},
+         ENODEV,
+         "there is no device 'rxe7'"},
+    };
+    for (const auto &row : rows) {
+        assert_int_equal(rdma_sim_explore(&row.test), row.error);
+        assert_string_equal(rdma_sim_error(), row.line);
+    }
+    assert_int_equal(rdma_sim_explore(nullptr), EINVAL);
+    assert_int_equal(rdma_sim_start(nullptr), 0);
+    assert_int_equal(rdma_sim_explore(&rows[1].test), EBUSY);
+    assert_int_equal(rdma_sim_end(), 0);
+}
+
 } // namespace
 
 int main() {
@@ -229,6 +344,9 @@ int main() {
         cmocka_unit_test_teardown(fault_occurs_at_once_or_by_call_or_by_time, end),
         cmocka_unit_test_teardown(hosts_of_many_fabrics_have_their_own_devices, end),
         cmocka_unit_test_teardown(thread_is_on_its_own_host, end),
+        cmocka_unit_test(findings_name_the_cause),
+        cmocka_unit_test(programs_wait_in_virtual_time),
+        cmocka_unit_test(exploration_refuses_an_invalid_test),
     };
     return cmocka_run_group_tests(tests, nullptr, nullptr);
 }
