@@ -285,6 +285,10 @@ void rdma_sim_connect_threads() {
     has_connection_of_thread = true;
 }
 
+int rdma_sim_connection() {
+    return connection_of_thread;
+}
+
 void rdma_sim_disconnect_thread() {
     close(connection_of_thread);
     connection_of_thread = -1;

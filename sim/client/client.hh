@@ -38,6 +38,7 @@ int rdma_sim_take_event(int fd, uint32_t channel, sim::TakeEvent::Reply *event, 
 // rdma_sim_disconnect_thread() closes.
 void rdma_sim_connect_threads(void);
 void rdma_sim_disconnect_thread(void);
+int rdma_sim_connection(void); // of the thread
 
 // Called before and after a poll of a CQ, which sends no request. Schedulers replace them.
 void rdma_sim_polls(const struct sim::Ring *ring);

@@ -201,7 +201,7 @@ void Schedule::end_thread(Process &process) {
 
 // A program that computes continues, so that real time has no effect on the schedule.
 bool Schedule::is_spinning(Process &process) {
-    if (!process.spin.stop(process.thread))
+    if (!process.spin.stop(process.thread, is_command(process)))
         return false;
     process.waits = true;
     process.wait = {};
@@ -254,7 +254,7 @@ void Schedule::handle_exit(Process &process) {
         if (&first_of(each) == &process)
             each.is_alive = false;
     while (server_->has_client(process.pid))
-        server_->step(-1); // closes its connections
+        server_->step(NEVER); // closes its connections
     exploration_.clock->changes[0]++;
     changes_++;
     progress_at_ = server_->fabric().now();

@@ -78,10 +78,17 @@ bool shows(pid_t thread, const char *shown) {
 
 // Returns false if the thread has ended, or has got a signal, which release() delivers.
 bool Spin::wait_for_stop() {
+    siginfo_t event = {};
     int status;
-    while (waitpid(thread_, &status, __WALL) < 0)
+    while (waitid(P_PID, static_cast<id_t>(thread_), &event,
+                  WEXITED | WSTOPPED | WNOWAIT | __WALL) != 0)
         if (errno != EINTR)
             return false;
+    const bool has_ended = event.si_code != CLD_TRAPPED && event.si_code != CLD_STOPPED;
+    if (has_ended && keeps_status_)
+        return false;
+    if (waitpid(thread_, &status, __WALL) < 0 || has_ended)
+        return false;
     const bool is_trap = WIFSTOPPED(status) && WSTOPSIG(status) == SIGTRAP;
     signal_ = WIFSTOPPED(status) && !is_trap ? WSTOPSIG(status) : 0;
     return is_trap;
@@ -142,7 +149,8 @@ bool Spin::is_loop() {
     return true;
 }
 
-bool Spin::stop(pid_t thread) {
+bool Spin::stop(pid_t thread, bool keeps_status) {
+    keeps_status_ = keeps_status;
     if (!shows(thread, "running") ||
         ptrace(PTRACE_SEIZE, thread, nullptr, PTRACE_O_EXITKILL) != 0)
         return false; // another process traces it

@@ -17,7 +17,8 @@
 class Spin {
   public:
     // Returns true if the thread spins; then it is stopped. Otherwise it continues.
-    bool stop(pid_t thread);
+    // `keeps_status`: if it has ended, leaves its status to the caller, who is its parent.
+    bool stop(pid_t thread, bool keeps_status);
     // Returns true if the thread, which is stopped, still spins; otherwise it continues.
     bool is_unchanged();
     void release(); // lets the thread continue, if it is stopped
@@ -39,6 +40,7 @@ class Spin {
     bool is_loop();
 
     pid_t thread_ = 0;
+    bool keeps_status_ = false;
     int signal_ = 0; // for the thread, when it continues
     std::vector<State> loop_;
     std::vector<std::byte> stack_; // at the begin of the loop

@@ -424,9 +424,3 @@ REFUSED(int, sigwaitinfo, (const sigset_t *set, siginfo_t *info), set, info)
 REFUSED(int, sigsuspend, (const sigset_t *set), set)
 REFUSED(int, sigtimedwait, (const sigset_t *set, siginfo_t *info, const timespec *time), set,
         info, time)
-// Refuses only sockets of IPv4 and IPv6.
-EXPORTED int socket(int domain, int type, int protocol) noexcept {
-    if (is_on() && (domain == AF_INET || domain == AF_INET6))
-        refuse("socket");
-    return REAL(socket)(domain, type, protocol);
-}

@@ -369,15 +369,15 @@ EXPORTED int pthread_mutex_unlock(pthread_mutex_t *mutex) noexcept {
 }
 
 // Defines functions that try until a time of CLOCK_REALTIME, or of a clock.
-#define LOCKS_UNTIL(type, kind, timed, clocked, try_name)                                   \
-    EXPORTED int timed(type *object, const timespec *time) noexcept {                       \
+#define LOCKS_UNTIL(type, kind, timed, clocked, try_name, throws)                           \
+    EXPORTED int timed(type *object, const timespec *time) throws {                         \
         if (!is_on())                                                                       \
             return REAL(timed)(object, time);                                               \
         yield_before(#timed);                                                               \
         return kind(is_valid(time), object, until(time, true), #timed,                      \
                     [&] { return REAL(try_name)(object); });                                \
     }                                                                                       \
-    EXPORTED int clocked(type *object, clockid_t clock, const timespec *time) noexcept {    \
+    EXPORTED int clocked(type *object, clockid_t clock, const timespec *time) throws {      \
         if (!is_on())                                                                       \
             return REAL(clocked)(object, clock, time);                                      \
         yield_before(#clocked);                                                             \
@@ -405,23 +405,23 @@ static int take_until(bool is_valid_time, sem_t *object, uint64_t time, const ch
     return error == 0 ? 0 : -1;
 }
 LOCKS_UNTIL(pthread_mutex_t, lock_until, pthread_mutex_timedlock, pthread_mutex_clocklock,
-            pthread_mutex_trylock)
+            pthread_mutex_trylock, noexcept)
 LOCKS_UNTIL(pthread_rwlock_t, lock_until, pthread_rwlock_timedrdlock,
-            pthread_rwlock_clockrdlock, pthread_rwlock_tryrdlock)
+            pthread_rwlock_clockrdlock, pthread_rwlock_tryrdlock, noexcept)
 LOCKS_UNTIL(pthread_rwlock_t, lock_until, pthread_rwlock_timedwrlock,
-            pthread_rwlock_clockwrlock, pthread_rwlock_trywrlock)
-LOCKS_UNTIL(sem_t, take_until, sem_timedwait, sem_clockwait, sem_trywait)
+            pthread_rwlock_clockwrlock, pthread_rwlock_trywrlock, noexcept)
+LOCKS_UNTIL(sem_t, take_until, sem_timedwait, sem_clockwait, sem_trywait, )
 
-#define LOCKS(type, kind, name, try_name)                                                \
-    EXPORTED int name(type *object) noexcept {                                           \
+#define LOCKS(type, kind, name, try_name, throws)                                        \
+    EXPORTED int name(type *object) throws {                                             \
         if (!is_on())                                                                    \
             return REAL(name)(object);                                                   \
         yield_before(#name);                                                             \
         return kind(true, object, NEVER, #name, [&] { return REAL(try_name)(object); }); \
     }
-LOCKS(pthread_rwlock_t, lock_until, pthread_rwlock_rdlock, pthread_rwlock_tryrdlock)
-LOCKS(pthread_rwlock_t, lock_until, pthread_rwlock_wrlock, pthread_rwlock_trywrlock)
-LOCKS(sem_t, take_until, sem_wait, sem_trywait)
+LOCKS(pthread_rwlock_t, lock_until, pthread_rwlock_rdlock, pthread_rwlock_tryrdlock, noexcept)
+LOCKS(pthread_rwlock_t, lock_until, pthread_rwlock_wrlock, pthread_rwlock_trywrlock, noexcept)
+LOCKS(sem_t, take_until, sem_wait, sem_trywait, )
 EXPORTED int pthread_spin_lock(pthread_spinlock_t *object) noexcept {
     if (!is_on())
         return REAL(pthread_spin_lock)(object);

@@ -556,18 +556,31 @@ def sanitizer(fixture):
                    "nothing found")
 
 
-@test("explore runs programs with threads, and its replays are equal", "rping")
+EXPLORED = ("rping -s -C 2 :: rping -c -a 10.77.0.1 -C 2", "ucmatose :: ucmatose -s 10.77.0.1",
+            *(f"{program} :: {program} 10.77.0.1" for program in (
+                "ibv_rc_pingpong -g 1 -n 20", "ibv_rc_pingpong -e -g 1 -n 20",
+                "ib_write_bw -F -n 20", "ib_write_lat -F -n 20")))
+
+
+@test("explore runs programs with threads, sockets and loops in memory", "rping", "ibv_rc_pingpong", "ib_write_bw")
 def explored(fixture):
-    finding = fixture.work / "finding"
-    both = "rping -s -C 2 :: rping -c -a 10.77.0.1 -C 2".split()
-    fixture.expect(fixture.sim("explore", "--seeds", "1-10", "--faults", "none", "--check", "true", *both), 0,
-                   "nothing found")
-    fixture.expect(fixture.sim("explore", "--seeds", "3", "--check", "false", "--save", str(finding), *both), 1, "FOUND")
-    first = fixture.sim("explore", "--replay", str(finding))
-    fixture.expect(first, 1, "FOUND: the check fails")
-    for _ in range(3):
-        again = fixture.sim("explore", "--replay", str(finding))
-        assert again.stdout == first.stdout, again.stdout
+    for programs in EXPLORED:
+        fixture.expect(fixture.sim("explore", "--seeds", "1-3", "--faults", "none", "--check", "true", *programs.split()),
+                       0, "3 schedules, 0 with faults: nothing found")
+
+
+@test("replays of programs with threads and sockets are equal", "rping", "ucmatose", "gcc")
+def explored_again(fixture):
+    finding, tcp = fixture.work / "finding", fixture.work / "tcp"
+    fixture.run("gcc", str(pathlib.Path(__file__).parent / "tcp.c"), "-o", str(tcp))
+    for programs in (EXPLORED[0], EXPLORED[1], f"{tcp} :: {tcp} 10.77.0.1"):
+        fixture.expect(fixture.sim("explore", "--seeds", "3", "--check", "false", "--save", str(finding),
+                                   *programs.split()), 1, "FOUND")
+        first = fixture.sim("explore", "--replay", str(finding))
+        fixture.expect(first, 1, "FOUND: the check fails")
+        for _ in range(3):
+            again = fixture.sim("explore", "--replay", str(finding))
+            assert again.stdout == first.stdout, again.stdout
 
 
 case("the files below /dev/infiniband are character devices",
