@@ -241,6 +241,11 @@ EXPORTED time_t time(time_t *to) noexcept {
         *to = seconds;
     return seconds;
 }
+// The processor time of a program differs between runs.
+EXPORTED clock_t clock() noexcept {
+    return is_on() ? static_cast<clock_t>(read_clock() / (SECOND / CLOCKS_PER_SEC))
+                   : REAL(clock)();
+}
 EXPORTED int timespec_get(timespec *to, int base) noexcept {
     if (!is_on() || base != TIME_UTC)
         return REAL(timespec_get)(to, base);
