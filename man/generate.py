@@ -91,7 +91,7 @@ def errors_section(functions, entries):
         lines.append(".El")
         seen.update(names)
     if seen:
-        lines += [".Pp", ".Xr rpma_errors 7", "has the remedy for each code."]
+        lines += [".Pp", ".Xr rpma_errors 7", "lists the remedy for each code."]
     return "\n".join(lines) + "\n"
 
 

@@ -3,8 +3,8 @@
 
 """The sections ATTRIBUTES and RETURN VALUES of a page of functions: from contract/attributes.tsv and the prototypes.
 
-A page adds sentences of its own in a section of that name. The page has the whole section if the table says so, or if its
-section begins with what a function returns.
+A page adds sentences of its own in a section of that name. A page contains the whole section if the table has
+"page", or if its section begins with what a function returns.
 """
 
 import csv

@@ -15,7 +15,7 @@ import contract
 from tool_checks import need, run
 
 LINK = re.compile(r'\b(?:href|src)="([^"]*)"')
-# References to other sites that load something, which no page or style may have.
+# References that load from another site; none are allowed.
 FOREIGN = re.compile(r'<(?:link|script|img)[^>]*="(?:https?:)?//|@import|url\(')
 
 @contextlib.contextmanager
