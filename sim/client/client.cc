@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -82,33 +83,151 @@ template <class Function> ssize_t restarted(Function function) {
     return result;
 }
 
-// Sends a request and receives its reply; returns an error number.
-int exchange(int fd, rdma_sim_message *message) {
+// Receives a reply; returns an error number. `bell`: a second descriptor, or NULL.
+int receive_reply(int fd, rdma_sim_message *message, int *bell = nullptr) {
     ReplyHead head = {};
     union {
         struct cmsghdr head;
-        char bytes[CMSG_SPACE(sizeof(int))];
+        char bytes[CMSG_SPACE(2 * sizeof(int))];
     } control;
-    struct iovec out[] = {{const_cast<void *>(message->request), message->request_size},
-                          {const_cast<void *>(message->more), message->more_size}};
     struct iovec in[] = {{&head, sizeof(head)}, {message->reply, message->reply_size}};
-    struct msghdr sent = {};
-    sent.msg_iov = out;
-    sent.msg_iovlen = 2;
     struct msghdr received = {};
     received.msg_iov = in;
     received.msg_iovlen = 2;
     received.msg_control = &control;
-    received.msg_controllen = sizeof(control);
-    if (restarted([&] { return sendmsg(fd, &sent, MSG_NOSIGNAL); }) < 0)
-        return EIO;
+    received.msg_controllen = bell ? sizeof(control) : CMSG_SPACE(sizeof(int));
     const ssize_t length = restarted([&] { return recvmsg(fd, &received, MSG_CMSG_CLOEXEC); });
     if (length < (ssize_t)sizeof(head))
         return EIO;
     message->length = (size_t)length - sizeof(head);
-    if (const struct cmsghdr *passed = CMSG_FIRSTHDR(&received))
+    if (const struct cmsghdr *passed = CMSG_FIRSTHDR(&received)) {
         memcpy(&message->fd, CMSG_DATA(passed), sizeof(int));
+        if (bell && passed->cmsg_len >= CMSG_LEN(2 * sizeof(int)))
+            memcpy(bell, CMSG_DATA(passed) + sizeof(int), sizeof(int));
+    }
     return head.error;
+}
+
+// Sends a request and receives its reply; returns an error number.
+int exchange(int fd, rdma_sim_message *message, int *bell = nullptr) {
+    struct iovec out[] = {{const_cast<void *>(message->request), message->request_size},
+                          {const_cast<void *>(message->more), message->more_size}};
+    struct msghdr sent = {};
+    sent.msg_iov = out;
+    sent.msg_iovlen = 2;
+    if (restarted([&] { return sendmsg(fd, &sent, MSG_NOSIGNAL); }) < 0)
+        return EIO;
+    return receive_reply(fd, message, bell);
+}
+
+// ---- the ring of requests ------------------------------------------------------------------
+
+RequestRing *ring; // NULL: requests are sent on the socket
+int bell = -1;     // wakes the fabric
+// What the process has posted without a reply to the QP at each place of the ring.
+struct {
+    uint32_t qp, units[2];
+} posted[RequestRing::CREDITS];
+
+// Without a ring, as without descriptors, the socket suffices.
+void open_ring(int fd) {
+    OpenRing request = {};
+    Empty reply;
+    rdma_sim_message message{&request, sizeof(request), nullptr, 0,
+                             &reply,   sizeof(reply),   0,       -1};
+    int its_bell = -1;
+    void *mapped = MAP_FAILED;
+    if (!exchange(fd, &message, &its_bell) && message.fd >= 0 && its_bell >= 0)
+        mapped = mmap(nullptr, sizeof(RequestRing), PROT_READ | PROT_WRITE, MAP_SHARED,
+                      message.fd, 0);
+    if (message.fd >= 0)
+        close(message.fd);
+    if (mapped != MAP_FAILED) {
+        ring = static_cast<RequestRing *>(mapped);
+        bell = its_bell;
+        memset(posted, 0, sizeof(posted));
+    } else if (its_bell >= 0) {
+        close(its_bell);
+    }
+}
+
+// The parent uses the same ring.
+void leave_ring() {
+    if (!ring)
+        return;
+    munmap(ring, sizeof(*ring));
+    close(bell);
+    ring = nullptr;
+}
+
+// Returns false if the fabric has ended.
+bool is_connected() {
+    char byte;
+    return !__atomic_load_n(&ring->is_closed, __ATOMIC_SEQ_CST) &&
+           recv(connection, &byte, 1, MSG_PEEK | MSG_DONTWAIT) != 0;
+}
+
+// Waits until the fabric has executed the requests up to here. Returns false if it has ended.
+bool wait_until(uint32_t target) {
+    const timespec second = {1, 0};
+    for (;;) {
+        __atomic_store_n(&ring->target, target, __ATOMIC_RELAXED);
+        __atomic_store_n(&ring->waits, 1, __ATOMIC_SEQ_CST);
+        const uint32_t consumed = __atomic_load_n(&ring->consumed, __ATOMIC_SEQ_CST);
+        if (has_reached(consumed, target))
+            break;
+        if (futex(&ring->consumed, FUTEX_WAIT, consumed, &second) && errno == ETIMEDOUT &&
+            !is_connected())
+            return false;
+        if (__atomic_load_n(&ring->is_closed, __ATOMIC_RELAXED))
+            return false;
+    }
+    __atomic_store_n(&ring->waits, 0, __ATOMIC_RELAXED);
+    return true;
+}
+
+// Adds a request to the ring. Returns false if the fabric has ended.
+bool put(const rdma_sim_message &message, uint32_t units) {
+    const size_t length = message.request_size + message.more_size;
+    const uint32_t size = RequestRing::bytes_of(length);
+    uint32_t at = ring->produced % RequestRing::SIZE;
+    const uint32_t rest = RequestRing::SIZE - at, unused = size > rest ? rest : 0;
+    const uint32_t end = ring->produced + unused + size;
+    if (!has_reached(__atomic_load_n(&ring->consumed, __ATOMIC_ACQUIRE),
+                     end - RequestRing::SIZE) &&
+        !wait_until(end - RequestRing::SIZE))
+        return false;
+    const RingEntry none = {0, 0}, entry = {(uint32_t)length, units};
+    if (unused > 0) {
+        memcpy(ring->bytes + at, &none, sizeof(none));
+        at = 0;
+    }
+    memcpy(ring->bytes + at, &entry, sizeof(entry));
+    at += sizeof(entry);
+    memcpy(ring->bytes + at, message.request, message.request_size);
+    if (message.more_size > 0)
+        memcpy(ring->bytes + at + message.request_size, message.more, message.more_size);
+    __atomic_store_n(&ring->produced, end, __ATOMIC_SEQ_CST);
+    // A program that has closed all descriptors has closed the socket as well.
+    if (__atomic_load_n(&ring->is_asleep, __ATOMIC_SEQ_CST) &&
+        !__atomic_load_n(&ring->is_closed, __ATOMIC_RELAXED) &&
+        __atomic_exchange_n(&ring->is_asleep, 0, __ATOMIC_SEQ_CST)) {
+        const uint64_t one = 1;
+        (void)!write(bell, &one, sizeof(one));
+    }
+    return true;
+}
+
+int exchange_in_ring(rdma_sim_message *message) {
+    if (!put(*message, 0) || !wait_until(ring->produced))
+        return EIO;
+    if (ring->is_on_socket)
+        return receive_reply(connection, message);
+    const size_t length = ring->reply_length;
+    message->length = length < message->reply_size ? length : message->reply_size;
+    if (message->length > 0)
+        memcpy(message->reply, ring->reply, message->length);
+    return ring->error;
 }
 
 bool transfer(int fd, void *bytes, size_t length, bool is_write) {
@@ -244,6 +363,8 @@ int connect_process() {
     (has_connection_of_thread ? connection_of_thread : connection) = fd;
     session = reply.session;
     has_memory_thread = reply.needs_memory_thread || has_memory_thread;
+    if (!has_connection_of_thread)
+        open_ring(fd);
     return 0;
 }
 
@@ -253,6 +374,7 @@ int connect_process() {
 void connect_child() {
     const int before = errno;
     connection = connection_of_thread = -1;
+    leave_ring();
     if (session != 0 && !has_memory_thread)
         (void)connect_process();
     errno = before;
@@ -276,7 +398,9 @@ int rdma_sim_call(rdma_sim_message *message) {
     const Locked locked;
     int error = connection < 0 ? connect_process() : 0;
     if (!error)
-        error = exchange(connection, message);
+        error = ring && message->request_size + message->more_size <= RequestRing::MAX_REQUEST
+                    ? exchange_in_ring(message)
+                    : exchange(connection, message);
     errno = before;
     return error;
 }
@@ -298,6 +422,29 @@ void rdma_sim_polls(const Ring *ring) {
     if (waiter)
         waiter(-1, ring);
 }
+
+bool rdma_sim_post(const rdma_sim_message *message, uint32_t qp, PostedTo to, uint32_t units) {
+    if (handler || message->request_size + message->more_size > RequestRing::MAX_REQUEST)
+        return false;
+    const int before = errno;
+    const Locked locked;
+    if (!ring || __atomic_load_n(&ring->needs_replies, __ATOMIC_RELAXED))
+        return false;
+    const Credit &credit = ring->credits[qp % RequestRing::CREDITS];
+    auto &own = posted[qp % RequestRing::CREDITS];
+    if (__atomic_load_n(&credit.queue, __ATOMIC_ACQUIRE) != qp)
+        return false;
+    if (own.qp != qp)
+        own = {qp, {0, 0}};
+    const uint32_t after = own.units[to] + units;
+    if (!has_reached(__atomic_load_n(&credit.limits[to], __ATOMIC_RELAXED), after) ||
+        !put(*message, units))
+        return false;
+    own.units[to] = after;
+    errno = before;
+    return true;
+}
+
 void rdma_sim_polled(const ibv_wc *, int) {}
 
 void rdma_sim_set_handler(rdma_sim_handler *new_handler, uint64_t (*place)()) {

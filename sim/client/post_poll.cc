@@ -6,6 +6,7 @@
 #include "encode.hh"
 #include "unsupported.hh"
 
+#include <algorithm>
 #include <sched.h>
 #include <time.h>
 
@@ -210,27 +211,126 @@ bool sim::append_padding(Encoder &to) {
     return to.used % 8 == 0 || append(to, &zero, 8 - to.used % 8);
 }
 
-// Sends the work requests of the encoder to a queue, and adds the number of accepted ones to
-// `taken`.
-template <class T> static int send_list(T request, Encoder &encoder, uint32_t &taken) {
-    request.count = encoder.count;
-    typename T::Reply reply;
+// Calls use(kind, accepted) for each request of the encoder, with its kind and the one that the
+// queue has accepted, until it returns false. Returns false then, and for requests that always
+// need a reply, as their result depends on more than their kind.
+template <class Use>
+static bool for_each_kind(ShimQp *qp, const Encoder &encoder, bool is_built, const Use &use) {
+    size_t at = 0;
+    for (uint32_t i = 0; i < encoder.count; i++) {
+        SendWr wr;
+        ibv_sge first{};
+        memcpy(&wr, encoder.bytes + at, sizeof(wr));
+        at += sizeof(wr);
+        if (wr.num_sge > MAX_SGES || wr.inline_length > MAX_INLINE ||
+            wr.opcode >= sizeof(qp->accepted) / sizeof(*qp->accepted))
+            return false;
+        if (wr.num_sge > 0)
+            memcpy(&first, encoder.bytes + at, sizeof(first));
+        at += wr.num_sge * sizeof(first) + (wr.inline_length + 7) / 8 * 8;
+        const bool is_inline = wr.flags & IBV_SEND_INLINE;
+        const bool is_atomic =
+            wr.opcode == IBV_WR_ATOMIC_CMP_AND_SWP || wr.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
+        if (wr.opcode == IBV_WR_BIND_MW || wr.opcode == IBV_WR_LOCAL_INV ||
+            (is_inline && wr.num_sge > 0) ||
+            (is_atomic && (wr.num_sge != 1 || first.length != 8 || wr.remote_addr % 8 != 0)) ||
+            !use(AcceptedSend{(uint16_t)wr.num_sge, (uint16_t)wr.inline_length, 0, is_inline,
+                              is_built},
+                 qp->accepted[wr.opcode]))
+            return false;
+    }
+    return true;
+}
+
+static bool is_alike(const AcceptedSend &one, const AcceptedSend &other) {
+    return one.is_inline == other.is_inline && one.is_built == other.is_built;
+}
+
+// Returns the units of the send queue that the requests need at most, or 0: the fabric might
+// refuse them for another reason than a full queue, as sim_check_send() and sim_check_built().
+static uint32_t units_of(ShimQp *qp, const Encoder &encoder, bool is_built) {
+    uint32_t units = 0;
+    const auto add = [&](const AcceptedSend &kind, const AcceptedSend &accepted) {
+        AcceptedSend other;
+        __atomic_load(&accepted, &other, __ATOMIC_RELAXED);
+        units += other.units;
+        return other.units > 0 && is_alike(kind, other) && kind.num_sge <= other.num_sge &&
+               kind.inline_length <= other.inline_length;
+    };
+    return for_each_kind(qp, encoder, is_built, add) ? units : 0;
+}
+
+static void accept(ShimQp *qp, const Encoder &encoder, bool is_built, uint32_t units) {
+    (void)for_each_kind(qp, encoder, is_built, [=](AcceptedSend kind, AcceptedSend &accepted) {
+        kind.units = (uint16_t)units;
+        if (accepted.units > 0 && is_alike(kind, accepted)) {
+            kind.num_sge = std::max(kind.num_sge, accepted.num_sge);
+            kind.inline_length = std::max(kind.inline_length, accepted.inline_length);
+            kind.units = std::max(kind.units, accepted.units);
+        }
+        __atomic_store(&accepted, &kind, __ATOMIC_RELAXED);
+        return true;
+    });
+}
+
+// Sends the work requests of the encoder to a queue. `units`: of the queue, if a reply is not
+// needed, or 0.
+template <class T>
+static int send_list(const T &request, uint32_t queue, PostedTo to, uint32_t units,
+                     const Encoder &encoder, PostSend::Reply &reply) {
     rdma_sim_message message{
         &request, sizeof(request), encoder.bytes, encoder.used, &reply, sizeof(reply), 0, -1};
-    if (const int error = rdma_sim_call(&message))
-        return error;
+    if (units > 0 && rdma_sim_post(&message, queue, to, units)) {
+        reply = {encoder.count, 0, 0};
+        return 0;
+    }
+    const int error = rdma_sim_call(&message);
+    return error ? error : reply.error;
+}
+
+static int send_list(ShimQp *qp, Encoder &encoder, bool is_built, uint32_t &taken) {
+    PostSend request;
+    request.qp = qp->ex.qp_base.handle;
+    request.count = encoder.count;
+    request.is_built = is_built;
+    PostSend::Reply reply{};
+    const int error =
+        send_list(request, request.qp, SENDS, units_of(qp, encoder, is_built), encoder, reply);
+    if (!error && reply.units > 0 && reply.taken == encoder.count)
+        accept(qp, encoder, is_built, reply.units);
     taken += reply.taken;
-    encoder.used = 0;
-    encoder.count = 0;
-    return reply.error;
+    return error;
 }
 
 int sim::send_built(ibv_qp *qp, Encoder &encoder) {
-    PostSend request;
-    request.qp = qp->handle;
-    request.is_built = 1;
     uint32_t taken = 0;
-    return send_list(request, encoder, taken);
+    return send_list(shim_of(qp), encoder, true, taken);
+}
+
+// `most`: the most SGEs of a receive that the queue has accepted, or NULL: it needs a reply.
+static int send_list(uint32_t queue, uint32_t *most, Encoder &encoder, uint32_t &taken) {
+    PostRecv request;
+    request.queue = queue;
+    request.count = encoder.count;
+    bool is_accepted = most != nullptr;
+    uint32_t largest = 0;
+    size_t at = 0;
+    for (uint32_t i = 0; i < encoder.count; i++) {
+        RecvWr wr;
+        memcpy(&wr, encoder.bytes + at, sizeof(wr));
+        at += sizeof(wr) + (wr.num_sge <= MAX_SGES ? wr.num_sge : 0) * sizeof(ibv_sge);
+        largest = std::max(largest, wr.num_sge);
+        is_accepted = is_accepted && wr.num_sge > 0 &&
+                      wr.num_sge <= __atomic_load_n(most, __ATOMIC_RELAXED);
+    }
+    PostSend::Reply reply{};
+    const int error =
+        send_list(request, queue, RECEIVES, is_accepted ? encoder.count : 0, encoder, reply);
+    if (most && !error && reply.units > 0 && reply.taken == encoder.count &&
+        largest > __atomic_load_n(most, __ATOMIC_RELAXED))
+        __atomic_store_n(most, largest, __ATOMIC_RELAXED);
+    taken += reply.taken;
+    return error;
 }
 
 static bool append_sges(Encoder &to, const ibv_sge *sges, uint32_t number) {
@@ -317,9 +417,8 @@ static bool encode_recv(Encoder &to, const ibv_recv_wr &wr) {
 
 // Sends lists in as few messages as possible; `bad` is the first request that was not taken.
 // If all were taken, it is NULL, or unchanged with `keeps_bad`.
-template <class Post, class Wr, class Encode>
-static int post_list(const Post &request, Wr *wr, Wr **bad, const Encode &encode,
-                     bool keeps_bad = false) {
+template <class Wr, class Encode, class Send>
+static int post_list(Wr *wr, Wr **bad, const Encode &encode, const Send &send, bool keeps_bad) {
     static thread_local Encoder encoder;
     encoder.used = 0;
     encoder.count = 0;
@@ -336,7 +435,9 @@ static int post_list(const Post &request, Wr *wr, Wr **bad, const Encode &encode
         if (fits && wr)
             continue;
         uint32_t taken = 0, sent = encoder.count;
-        error = sent ? send_list(request, encoder, taken) : EINVAL;
+        error = sent ? send(encoder, taken) : EINVAL;
+        encoder.used = 0;
+        encoder.count = 0;
         const bool is_refused = taken < sent; // siw_post_send() returns 0 for a refusal
         while (taken-- > 0)
             first = first->next;
@@ -349,12 +450,22 @@ static int post_list(const Post &request, Wr *wr, Wr **bad, const Encode &encode
 }
 
 int sim::post_send(ibv_qp *qp, ibv_send_wr *wr, ibv_send_wr **bad) {
-    PostSend request;
-    request.qp = qp->handle;
     return post_list(
-        request, wr, bad,
-        [qp](Encoder &to, const ibv_send_wr &one) { return encode_send(to, qp, one); },
+        wr, bad, [qp](Encoder &to, const ibv_send_wr &one) { return encode_send(to, qp, one); },
+        [qp](Encoder &encoder, uint32_t &taken) {
+            return send_list(shim_of(qp), encoder, false, taken);
+        },
         shim_of(qp->context->device)->info.keeps_bad_wr);
+}
+
+static int post_receives(uint32_t queue, uint32_t *most, ibv_recv_wr *wr, ibv_recv_wr **bad,
+                         bool keeps_bad) {
+    return post_list(
+        wr, bad, encode_recv,
+        [=](Encoder &encoder, uint32_t &taken) {
+            return send_list(queue, most, encoder, taken);
+        },
+        keeps_bad);
 }
 
 // rdma-core 56, providers/rxe/rxe.c, rxe_post_recv(): bad_wr is NULL if the QP has an SRQ, or
@@ -365,17 +476,14 @@ int sim::post_recv(ibv_qp *qp, ibv_recv_wr *wr, ibv_recv_wr **bad) {
         *bad = device.keeps_bad_recv ? wr : nullptr;
         return (int)device.srq_recv_error;
     }
-    PostRecv request;
-    request.queue = qp->handle;
-    const int error = post_list(request, wr, bad, encode_recv, device.keeps_bad_recv);
+    const int error = post_receives(qp->handle, &shim_of(qp)->accepted_receive, wr, bad,
+                                    device.keeps_bad_recv);
     if (error && qp->state == IBV_QPS_RESET && !device.keeps_bad_recv)
         *bad = nullptr;
     return error;
 }
 
 int sim::post_srq_recv(ibv_srq *srq, ibv_recv_wr *wr, ibv_recv_wr **bad) {
-    PostRecv request;
-    request.queue = srq->handle;
-    return post_list(request, wr, bad, encode_recv,
-                     shim_of(srq->context->device)->info.keeps_bad_recv);
+    return post_receives(srq->handle, nullptr, wr, bad,
+                         shim_of(srq->context->device)->info.keeps_bad_recv);
 }

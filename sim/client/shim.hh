@@ -59,6 +59,15 @@ struct Builder {
     int error;
 };
 
+// A kind of send request that a queue has accepted: the fabric can refuse another one of the
+// kind, with as much data or less, only because the queue is full. A word, because threads
+// share it.
+struct alignas(8) AcceptedSend {
+    uint16_t num_sge, inline_length;
+    uint16_t units; // 0: none was accepted
+    bool is_inline, is_built;
+};
+
 // The layout of rdma-core >= 45. With older headers, ibv_qp_ex ends before wr_flush.
 struct ShimQp {
     ibv_qp_ex ex; // programs use its qp_base
@@ -72,6 +81,8 @@ struct ShimQp {
     int sq_sig_all;
     pthread_mutex_t lock;
     Builder *builder;
+    AcceptedSend accepted[SIM_WR_ATOMIC_WRITE + 1]; // by opcode
+    uint32_t accepted_receive;                      // the most SGEs
 };
 
 inline ShimContext *shim_of(ibv_context *context) {

@@ -50,8 +50,8 @@ static void free_entries(Fabric &fabric, const Unpolled &polled) {
 }
 
 void free_polled(Fabric &fabric, Cq &cq) {
-    const uint32_t taken = __atomic_load_n(&cq.ring->taken, __ATOMIC_ACQUIRE);
-    for (; cq.unpolled.size() > cq.ring->added - taken; cq.unpolled.pop_front())
+    for (const uint32_t in_ring = cq.added - cq.taken(); cq.unpolled.size() > in_ring;
+         cq.unpolled.pop_front())
         free_entries(fabric, cq.unpolled.front());
 }
 
@@ -75,8 +75,7 @@ static bool add_completion(Fabric &fabric, Cq &cq, const ibv_wc &wc, bool is_sol
     const sim_profile &profile = *cq.context->device->profile;
     if (ring.overrun && profile.overrun_is_fatal)
         return false;
-    const uint32_t taken = __atomic_load_n(&ring.taken, __ATOMIC_ACQUIRE);
-    if (ring.added - taken >= ring.entries && !cq.ignores_overrun) {
+    if (cq.added - cq.taken() >= cq.entries && !cq.ignores_overrun) {
         overrun_cq(fabric, cq);
         return false;
     }
@@ -84,12 +83,12 @@ static bool add_completion(Fabric &fabric, Cq &cq, const ibv_wc &wc, bool is_sol
         kind_of(Weakness::FAILED_COMPLETION).is_of_device(profile))
         (void)fabric.shows(Weakness::FAILED_COMPLETION);
     fabric.scheduler().completed(cq, wc);
-    ring.first()[ring.added % ring.entries] = {wc, fabric.now()};
+    ring.first()[cq.added % cq.entries] = {wc, fabric.now()};
     if (profile.frees_entries_in_poll) {
         free_polled(fabric, cq);
         cq.unpolled.push_back(unpolled);
     }
-    __atomic_store_n(&ring.added, ring.added + 1, __ATOMIC_RELEASE);
+    __atomic_store_n(&ring.added, ++cq.added, __ATOMIC_RELEASE);
     if (sim_notifies(&profile, &cq.armed, wc.status, is_solicited) && cq.channel)
         fabric.push(*cq.channel, {&cq, cq.cookie, 0, 0, {}});
     return true;
@@ -188,18 +187,19 @@ void flush_receives(Fabric &fabric, Qp &qp) {
 // its receives of an SRQ.
 static void remove_completions(Fabric &fabric, Cq &cq, uint32_t number) {
     Ring &ring = *cq.ring;
-    uint32_t kept = ring.taken;
+    uint32_t kept = cq.taken();
     free_polled(fabric, cq);
     std::erase_if(cq.unpolled, [&fabric, number](const Unpolled &each) {
         if (each.qp == number && each.srq != 0)
             free_entries(fabric, each);
         return each.qp == number;
     });
-    for (uint32_t i = ring.taken; i != ring.added; i++) {
-        const Completion completion = ring.first()[i % ring.entries];
+    for (uint32_t i = kept; i != cq.added; i++) {
+        const Completion completion = ring.first()[i % cq.entries];
         if (completion.wc.qp_num != number)
-            ring.first()[kept++ % ring.entries] = completion;
+            ring.first()[kept++ % cq.entries] = completion;
     }
+    cq.added = kept;
     __atomic_store_n(&ring.added, kept, __ATOMIC_RELEASE);
 }
 

@@ -527,7 +527,7 @@ void Verbs::release(Fabric &fabric, Object &object) {
         cq.context->objects--;
         if (cq.channel)
             cq.channel->users--;
-        fabric.environment.close_ring(cq.ring, Ring::bytes(cq.ring->entries));
+        fabric.environment.close_ring(cq.ring, Ring::bytes(cq.entries));
         break;
     }
     case Object::SRQ: {

@@ -113,10 +113,10 @@ int Fabric::call(Caller &caller, const void *request, size_t length, Reply &repl
     if (!caller.session && op != OP_HELLO && !is_from_system(op))
         return EPROTO;
     caller_ = &caller;
-    if (before_call_ && caller.session &&
+    if (before_call_ && caller.session && caller.unanswered == 0 &&
         !before_call_(caller, {static_cast<const std::byte *>(request), length}))
         return ESRCH;
-    if (!failures_.empty() && caller.session)
+    if (!failures_.empty() && caller.session && caller.unanswered == 0)
         if (const int failure = fail_by_fault(caller, op))
             return failure;
     if (op >= OP_CM_FIRST && op <= OP_CM_LAST)

@@ -42,11 +42,14 @@ struct Caller {
     bool owns_session = false;  // it created the session; a child of fork() joins it
     int pid = 0;
     bool needs_memory_thread = false;
+    uint32_t unanswered =
+        0; // units of the request, which is a post without a reply; 0: it has one
 };
 
 struct Reply {
     std::vector<std::byte> bytes;
     int descriptor = -1;            // passed to the process, which closes it
+    int bell = -1;                  // another one, of OpenRing
     bool closes_descriptor = false; // the server closes its copy after passing it
     template <class T> T &as() { return as_at<T>(0); }
     template <class T> T &as_at(size_t offset) {
@@ -92,6 +95,10 @@ class Fabric {
     // it is not executed.
     using BeforeCall = std::function<bool(const Caller &, std::span<const std::byte>)>;
     void set_before_call(BeforeCall function) { before_call_ = std::move(function); }
+    // Returns true if a fault may change the result of a call.
+    bool needs_replies() const {
+        return before_call_ || !failures_.empty() || !refusals.empty();
+    }
     uint64_t random(uint64_t below) { return generator_() % below; }
 
     // ---- faults: hosts are numbered from 1, devices from 0 ----

@@ -568,7 +568,7 @@ bool Handler::fill_cm_id(const Entry &entry, Attributes &to) {
 // fill_res_cq_entry(). core/mad.c: 128 and 512 entries, IB_POLL_UNBOUND_WORKQUEUE
 bool Handler::fill_cq(const Entry &entry, Attributes &to) {
     const auto *const cq = static_cast<const Cq *>(entry.object);
-    to.put(RDMA_NLDEV_ATTR_RES_CQE, cq ? cq->ring->entries : 640U);
+    to.put(RDMA_NLDEV_ATTR_RES_CQE, cq ? cq->entries : 640U);
     to.put(RDMA_NLDEV_ATTR_RES_USECNT, uint64_t{cq ? cq->users : 2U});
     if (!cq)
         to.put(RDMA_NLDEV_ATTR_RES_POLL_CTX, uint8_t{2});

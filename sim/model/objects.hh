@@ -6,6 +6,7 @@
 #pragma once
 
 #include "../device/rules.h"
+#include "../protocol/ring.hh"
 #include "counters.hh"
 #include "memory.hh"
 #include "memory_rule.h"
@@ -150,10 +151,16 @@ struct Cq : Object {
     Context *context = nullptr;
     Channel *channel = nullptr;
     Ring *ring = nullptr;
+    uint32_t added = 0, entries = 0; // of the ring, where the process can change them
     sim_armed armed = SIM_NOT_ARMED;
     uint32_t completion_events = 0; // completion events that were taken
     bool ignores_overrun = false;
     std::deque<Unpolled> unpolled; // one for each completion in the ring
+    // The first completion that the process has not taken, and that is still in the ring.
+    uint32_t taken() const {
+        const uint32_t value = __atomic_load_n(&ring->taken, __ATOMIC_ACQUIRE);
+        return added - value > entries ? added - entries : value;
+    }
     Cq() : Object(KIND) {}
 };
 
@@ -249,6 +256,8 @@ struct Qp : Object {
     std::vector<Unreported> unreported; // since the last signaled one
     std::deque<Receive> receives;
     Usage sent, received;
+    Credit *credit = nullptr;     // of the process that created it; NULL: each post has a reply
+    uint32_t unanswered[2] = {};  // units that were posted without a reply
     std::vector<Written> written; // since the last read of this QP: may not be persistent
     unsigned rnr_retries_left = 0;
     // The first unexecuted send waits for a response or for a receive, and at these times its

@@ -4,6 +4,7 @@
 // post.cc -- posted requests: the checks before execution.
 
 #include "comp.hh"
+#include "qp_state.hh"
 #include "req.hh"
 #include "verbs.hh"
 
@@ -78,9 +79,9 @@ int Verbs::check_send(const Qp &qp, Send &send, bool is_built, const size_t *cop
     for (const ibv_sge &sge : send.sges)
         checked.length += sge.length;
     send.length = checked.length;
+    send.posted = qp.sent.posted + sim_send_units(&profile, &checked);
     if (profile.failed_error && qp.attr.qp_state == IBV_QPS_ERR)
         return profile.failed_error;
-    send.posted = qp.sent.posted + sim_send_units(&profile, &checked);
     if (!is_built && qp.type == IBV_QPT_UD && wr.opcode != IBV_WR_SEND &&
         wr.opcode != IBV_WR_SEND_WITH_IMM)
         return profile.invalid_error;
@@ -103,6 +104,21 @@ size_t *Verbs::copy_of(const Object &queue, Usage &usage, size_t used,
     return &usage.copies.try_emplace(caller_.pid, used).first->second;
 }
 
+// Allows the process that created the QP to post as many units as the queue has room for
+// without a reply.
+void Verbs::grant_credit(Qp &qp, PostedTo queue, size_t room) {
+    qp.unanswered[queue] += caller_.unanswered;
+    if (!qp.credit)
+        return;
+    if (caller_.pid != qp.pid) { // a child of fork() posts as well
+        *qp.credit = {};
+        qp.credit = nullptr;
+        return;
+    }
+    __atomic_store_n(&qp.credit->limits[queue], qp.unanswered[queue] + (uint32_t)room,
+                     __ATOMIC_RELAXED);
+}
+
 // Linux 6.1, include/rdma/ib.h, ib_safe_file_access(): the kernel refuses a write() to a device
 // that another process has opened. rdma-core 56, providers/rxe/rxe.c, post_send_db().
 int Verbs::refuse_doorbell(const Qp &qp) {
@@ -119,6 +135,8 @@ int Verbs::post_send(const PostSend &request, PostSend::Reply &reply) {
     const sim_profile &profile = *qp->context->device->profile;
     size_t offset = sizeof(request);
     const uint64_t posted = qp->sent.posted;
+    const bool has_reply = caller_.unanswered == 0,
+               has_failed = qp->attr.qp_state == IBV_QPS_ERR;
     const bool is_idle = qp->sends.empty();
     free_polled(fabric_, *qp->send_cq);
     size_t *const copy = copy_of(*qp, qp->sent, used_sends(*qp).weak, profile);
@@ -130,11 +148,16 @@ int Verbs::post_send(const PostSend &request, PostSend::Reply &reply) {
             (send.wr.inline_length <= MAX_INLINE &&
              !get_all(offset, (send.wr.inline_length + 7) / 8 * 8, send.inlined)))
             return EPROTO;
-        reply.error = refuse_by_fault(false);
+        reply.error = has_reply ? refuse_by_fault(false) : 0;
         if (reply.error == 0)
             reply.error = check_send(*qp, send, request.is_built, copy);
+        if (!has_reply && has_failed) // since the process has posted it
+            reply.error = 0;
         if (reply.error)
             break;
+        if (send.sges.size() != send.wr.num_sge || send.inlined.size() < send.wr.inline_length)
+            return EPROTO; // libibverbs sends so much data only to have it refused
+        reply.units = std::max(reply.units, (uint32_t)(send.posted - qp->sent.posted));
         if (copy) {
             *copy += send.posted - posted;
             continue;
@@ -156,12 +179,20 @@ int Verbs::post_send(const PostSend &request, PostSend::Reply &reply) {
     }
     // rdma-core 56, providers/rxe/rxe.c, rxe_post_send() and wr_complete(): return the error of
     // post_send_db(), a system call, after all requests were queued.
-    const int doorbell_error = reply.error || reply.taken == 0 ? 0 : refuse_doorbell(*qp);
+    const int doorbell_error =
+        reply.error || reply.taken == 0 || !has_reply ? 0 : refuse_doorbell(*qp);
     reply.error =
         sim_post_result(&profile, is_connected(*qp), is_idle, reply.taken, reply.error);
     if (reply.error == 0)
         reply.error = doorbell_error;
     fabric_.scheduler().requests_ready(fabric_, *qp);
+    if (!has_reply && has_failed)
+        complete_sends(fabric_, *qp);
+    const Used used = used_sends(*qp);
+    const size_t most = std::max(used.weak, used.strong), size = qp->attr.cap.max_send_wr;
+    grant_credit(
+        *qp, SENDS,
+        is_connected(*qp) && qp->attr.qp_state == IBV_QPS_RTS && size > most ? size - most : 0);
     return 0;
 }
 
@@ -193,14 +224,16 @@ int Verbs::post_recv(const PostRecv &request, PostSend::Reply &reply) {
         copy_of(qp ? (Object &)*qp : *srq, usage, used_receives().weak, profile);
     if (qp && qp->attr.qp_state < IBV_QPS_INIT && !profile.receives_in_reset)
         reply.error = profile.invalid_error;
-    if (qp && qp->attr.qp_state == IBV_QPS_ERR && profile.failed_error)
+    const bool has_reply = caller_.unanswered == 0;
+    const bool has_failed = qp && qp->attr.qp_state == IBV_QPS_ERR;
+    if (has_failed && has_reply && profile.failed_error)
         reply.error = profile.failed_error;
     for (; reply.taken < request.count && reply.error == 0; reply.taken++) {
         RecvWr wr;
         Receive receive;
         if (!get(offset, wr))
             return EPROTO;
-        reply.error = refuse_by_fault(false);
+        reply.error = has_reply ? refuse_by_fault(false) : 0;
         if (reply.error == 0)
             reply.error = check_used(
                 fabric_, copy ? Used{*copy, *copy} : used_receives(), [&](size_t queued) {
@@ -220,9 +253,17 @@ int Verbs::post_recv(const PostRecv &request, PostSend::Reply &reply) {
         usage.posted++;
         receives.push_back(std::move(receive));
     }
-    if (qp && qp->attr.qp_state == IBV_QPS_ERR)
+    reply.units = 1;
+    if (has_failed)
         flush_receives(fabric_, *qp);
     retry_rejected_sends(fabric_);
+    if (qp) {
+        const Used used = used_receives();
+        const size_t queued = std::max(used.weak, used.strong);
+        const bool is_usable = qp->attr.qp_state != IBV_QPS_ERR &&
+                               qp->attr.qp_state >= IBV_QPS_INIT && most > queued;
+        grant_credit(*qp, RECEIVES, is_usable ? most - queued : 0);
+    }
     return 0;
 }
 

@@ -66,9 +66,9 @@ int Verbs::create_cq(const CreateCq &request, CreateCq::Reply &reply) {
         caller_.session->number, Ring::bytes(entries), place, reply_.descriptor);
     if (!ring) {
         fabric_.discard(*made);
-        return ENFILE;
+        return errno == ENOMEM ? ENOMEM : ENFILE;
     }
-    ring->entries = entries;
+    ring->entries = made->entries = entries;
     made->context = context;
     context->objects++;
     made->channel = channel;
@@ -86,7 +86,7 @@ int Verbs::resize_cq(const ResizeCq &request, CreateCq::Reply &reply) {
     if (!cq)
         return EINVAL;
     const sim_profile &profile = *cq->context->device->profile;
-    const uint32_t used = cq->ring->added - cq->ring->taken;
+    const uint32_t taken = cq->taken(), used = cq->added - taken;
     if (!profile.has_resize_cq)
         return EOPNOTSUPP;
     if (const int error = sim_check_cq(&profile, request.entries, 0))
@@ -98,15 +98,15 @@ int Verbs::resize_cq(const ResizeCq &request, CreateCq::Reply &reply) {
     Ring *const ring = fabric_.environment.open_ring(
         caller_.session->number, Ring::bytes(entries), place, reply_.descriptor);
     if (!ring)
-        return ENFILE;
+        return errno == ENOMEM ? ENOMEM : ENFILE;
     ring->entries = entries;
-    while (ring->added < used) {
-        ring->first()[ring->added] =
-            cq->ring->first()[(cq->ring->taken + ring->added) % cq->ring->entries];
-        ring->added++;
-    }
-    fabric_.environment.close_ring(cq->ring, Ring::bytes(cq->ring->entries));
+    for (uint32_t i = 0; i < used; i++)
+        ring->first()[i] = cq->ring->first()[(taken + i) % cq->entries];
+    ring->added = used;
+    fabric_.environment.close_ring(cq->ring, Ring::bytes(cq->entries));
     cq->ring = ring;
+    cq->added = used;
+    cq->entries = entries;
     reply = {cq->handle, entries, place};
     return 0;
 }
@@ -326,6 +326,7 @@ int Fabric::modify_qp(Qp &qp, const ibv_qp_attr &attr, int mask) {
         fail_qp(*this, qp);
         return 0;
     }
+    withdraw_credit(qp);
     copy_attributes(qp.attr, attr, mask);
     if (mask & IBV_QP_RNR_RETRY)
         qp.rnr_retries_left = qp.attr.rnr_retry;

@@ -24,6 +24,7 @@ void fail_qp(Fabric &fabric, Qp &qp) {
     if (qp.attr.qp_state == IBV_QPS_ERR)
         return;
     end_attempts(fabric, qp);
+    withdraw_credit(qp);
     qp.attr.qp_state = IBV_QPS_ERR;
     fabric.scheduler().qp_failed(fabric, qp);
     fabric.no_receive.erase(qp.number);
@@ -60,6 +61,7 @@ void fail_outstanding(Fabric &fabric, Qp &qp, bool lost_responses) {
 // connection; later requests stay in the queue until the QP fails.
 void disconnect_iwarp(Fabric &fabric, Qp &qp) {
     Qp *const peer = fabric.peer_of(qp);
+    withdraw_credit(qp);
     fabric.raise_async(qp, IBV_EVENT_QP_FATAL);
     qp.iwarp_peer = 0;
     fabric.cm().qp_failed(qp);
@@ -69,6 +71,7 @@ void disconnect_iwarp(Fabric &fabric, Qp &qp) {
 
 void reset_qp(Fabric &fabric, Qp &qp) {
     show_received(fabric, qp);
+    withdraw_credit(qp);
     if (qp.context->device->profile->reset_removes_completions)
         remove_completions(fabric, qp);
     qp.was_reset = true;
@@ -96,6 +99,9 @@ void reset_qp(Fabric &fabric, Qp &qp) {
 }
 
 static void release_resources(Fabric &fabric, Qp &qp) {
+    if (qp.credit)
+        *qp.credit = {};
+    qp.credit = nullptr;
     while (!qp.groups.empty())
         (void)fabric.detach(qp, ibv_gid(qp.groups.back()));
     for (Object *const used : {(Object *)qp.pd, (Object *)qp.send_cq, (Object *)qp.recv_cq,

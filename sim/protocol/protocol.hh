@@ -60,6 +60,7 @@ enum Op : uint32_t {
     OP_NETLINK,
     OP_MULTICAST,
     OP_OPEN_XRCD,
+    OP_OPEN_RING, // ring.hh
     OP_CM_FIRST = 100, // the connection manager: protocol_cm.hh
     OP_CM_LAST = 199,
 };
@@ -349,6 +350,7 @@ struct PostSend : Request<OP_POST_SEND> {
     struct Reply {
         uint32_t taken;
         int32_t error;
+        uint32_t units; // of the send queue: the most that one of the requests has used
     };
 };
 

@@ -49,14 +49,6 @@ bool is_descendant(int pid) {
     return pid == getpid();
 }
 
-void watch(int epoll, int fd) {
-    struct epoll_event event {};
-    event.events = EPOLLIN;
-    event.data.fd = fd;
-    if (epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event))
-        throw Failure(std::string("epoll_ctl: ") + strerror(errno));
-}
-
 // Programs get ENFILE, because EMFILE would blame their own limit.
 void report_limit() {
     static bool is_reported;
@@ -71,6 +63,14 @@ void report_limit() {
 }
 
 } // namespace
+
+void watch(int epoll, int fd, uint32_t events, uint64_t data) {
+    struct epoll_event event {};
+    event.events = events;
+    event.data.u64 = data;
+    if (epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event))
+        throw Failure(std::string("epoll_ctl: ") + strerror(errno));
+}
 
 uint64_t Server::clock() {
     struct timespec now;
@@ -93,8 +93,10 @@ void Server::pass_time() {
 }
 
 Server::~Server() {
-    for (const auto &[fd, client] : clients_)
+    for (auto &[fd, client] : clients_) {
+        close_ring(client);
         close(fd);
+    }
     if (listener_ >= 0)
         close(listener_);
     close(epoll_);
@@ -115,13 +117,13 @@ int Server::listen(const std::string &path) {
         ::listen(listener_, 4096))
         return errno;
     path_ = path;
-    watch(epoll_, listener_);
+    watch(epoll_, listener_, EPOLLIN, (uint64_t)listener_);
     return 0;
 }
 
 void Server::wake_by(int fd) {
     wake_ = fd;
-    watch(epoll_, fd);
+    watch(epoll_, fd, EPOLLIN, (uint64_t)fd);
 }
 
 // Some sandboxes lack epoll_pwait2().
@@ -141,6 +143,9 @@ static int wait_for_events(int epoll, struct epoll_event *events, int size, uint
 }
 
 bool Server::step(uint64_t limit) {
+    require_replies();
+    if (!unfinished_.empty())
+        limit = 0;
     const uint64_t next = holds_ || limit == 0 ? UINT64_MAX : fabric_.next_timer();
     if (next != UINT64_MAX) {
         const uint64_t now = clock();
@@ -153,13 +158,18 @@ bool Server::step(uint64_t limit) {
     pass_time();
     is_woken_ = false;
     for (int i = 0; i < count; i++)
-        if (events[i].data.fd == listener_)
+        if (events[i].data.u64 & RING)
+            serve_ring((int)(events[i].data.u64 & ~RING));
+        else if (events[i].data.fd == listener_)
             accept_client();
         else if (events[i].data.fd == wake_)
             is_woken_ = true;
         else if (clients_.contains(events[i].data.fd))
             serve(events[i].data.fd);
-    return count > is_woken_;
+    const bool had_unfinished = !unfinished_.empty();
+    for (const int fd : std::exchange(unfinished_, {}))
+        serve_ring(fd);
+    return count > is_woken_ || had_unfinished;
 }
 
 void Server::accept_client() {
@@ -178,11 +188,12 @@ void Server::accept_client() {
     client.memory = std::make_shared<ProcessMemory>(client.caller.pid, persistence_);
     client.caller.program = client.memory;
     clients_.emplace(fd, std::move(client));
-    watch(epoll_, fd);
+    watch(epoll_, fd, EPOLLIN, (uint64_t)fd);
 }
 
 void Server::disconnect(int fd) {
     const auto found = clients_.find(fd);
+    close_ring(found->second);
     Session *const session = found->second.session;
     if (!session && found->second.caller.session)
         fabric_.end_process(found->second.caller);
@@ -201,12 +212,14 @@ void Server::disconnect(int fd) {
 void Server::serve(int fd) {
     static Buffer buffer;
     const ssize_t length = recv(fd, buffer.bytes, sizeof(buffer.bytes), MSG_DONTWAIT);
+    const int receive_error = errno;
+    Client &client = clients_.find(fd)->second;
+    drain_ring(fd, client);
     if (length <= 0) {
-        if (length == 0 || (errno != EAGAIN && errno != EINTR))
+        if (length == 0 || (receive_error != EAGAIN && receive_error != EINTR))
             disconnect(fd);
         return;
     }
-    Client &client = clients_.find(fd)->second;
     Reply reply;
     uint32_t op = 0;
     memcpy(&op, buffer.bytes, std::min<size_t>((size_t)length, sizeof(op)));
@@ -218,6 +231,8 @@ void Server::serve(int fd) {
     } else if (op == OP_END_RUN && (size_t)length == sizeof(EndRun)) {
         end_run(fd, buffer.bytes, client.caller.pid);
         return;
+    } else if (op == OP_OPEN_RING) {
+        error = open_ring(fd, client, reply);
     } else if (holds_ && !is_from_system(op)) {
         client.held.assign(buffer.bytes, buffer.bytes + length);
         return;
@@ -225,6 +240,8 @@ void Server::serve(int fd) {
         error = fabric_.call(client.caller, buffer.bytes, (size_t)length, reply);
     }
     reply_to(fd, error, reply);
+    if (op == OP_CREATE_QP && client.ring && !error)
+        add_credit(client, reply.as<CreateQp::Reply>().qp);
 }
 
 // Without a reply the process waits until it is killed, so that its parent does not continue.
@@ -347,23 +364,28 @@ void Server::reply_to(int fd, int error, Reply &reply) {
     struct iovec parts[] = {{&head, sizeof(head)}, {reply.bytes.data(), reply.bytes.size()}};
     union {
         struct cmsghdr head;
-        char bytes[CMSG_SPACE(sizeof(int))];
+        char bytes[CMSG_SPACE(2 * sizeof(int))];
     } control{};
+    const int descriptors[] = {reply.descriptor, reply.bell};
+    const size_t passed_bytes = (reply.bell >= 0 ? 2 : 1) * sizeof(int);
     struct msghdr message {};
     message.msg_iov = parts;
     message.msg_iovlen = error ? 1 : 2;
     if (reply.descriptor >= 0 && !error) {
         message.msg_control = &control;
-        message.msg_controllen = sizeof(control);
+        message.msg_controllen = CMSG_SPACE(passed_bytes);
         struct cmsghdr *const passed = CMSG_FIRSTHDR(&message);
         passed->cmsg_level = SOL_SOCKET;
         passed->cmsg_type = SCM_RIGHTS;
-        passed->cmsg_len = CMSG_LEN(sizeof(int));
-        memcpy(CMSG_DATA(passed), &reply.descriptor, sizeof(int));
+        passed->cmsg_len = CMSG_LEN(passed_bytes);
+        memcpy(CMSG_DATA(passed), descriptors, passed_bytes);
     }
-    // The end of a client is handled when its socket is read.
-    if (sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 && errno != EPIPE &&
-        errno != ECONNRESET)
+    // The end of a client is handled when its socket is read; one that does not read its
+    // replies ends.
+    const ssize_t sent = sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent < 0 && errno == EAGAIN)
+        shutdown(fd, SHUT_RDWR);
+    else if (sent < 0 && errno != EPIPE && errno != ECONNRESET)
         throw Failure(std::string("a reply cannot be sent: ") + strerror(errno));
     if (reply.descriptor >= 0 && reply.closes_descriptor)
         close(reply.descriptor);

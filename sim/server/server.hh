@@ -6,12 +6,17 @@
 #pragma once
 
 #include "../model/fabric.hh"
+#include "../protocol/ring.hh"
 
 #include <cstdio>
 #include <string>
 #include <unordered_map>
 
 namespace sim {
+
+// Adds a descriptor to an epoll(7). `data` of a ring is the socket of its client, and RING.
+void watch(int epoll, int fd, uint32_t events, uint64_t data);
+inline constexpr uint64_t RING = uint64_t{1} << 32;
 
 // A mapping with the rings of a session.
 struct RingMemory {
@@ -122,9 +127,23 @@ class Server {
         std::vector<std::byte> held;
         uint64_t id = 0;
         uint64_t process = 0; // of a thread: the client of its process
+        RequestRing *ring = nullptr;
+        uint32_t consumed = 0;           // of the ring, where the process can change it
+        int bell = -1;                   // an eventfd: the ring is not empty any more
+        unsigned misses = 0;             // how often no request followed soon
+        std::vector<uint32_t> credits{}; // the queue pair at each place of the ring
     };
     void accept_client();
     void serve(int fd);
+    // ring.cc
+    int open_ring(int fd, Client &client, Reply &reply);
+    void close_ring(Client &client);
+    void serve_ring(int fd);
+    void drain_ring(int fd, Client &client);
+    // Executes the next request of the ring. Returns false if there is none.
+    bool serve_next(int fd, Client &client);
+    void add_credit(Client &client, uint32_t handle);
+    void require_replies();
     void disconnect(int fd);
     void end_run(int fd, const void *message, int pid); // throws a Failure if the run ends
     void pass_time();
@@ -138,8 +157,10 @@ class Server {
     bool uses_threads_, holds_;
     int epoll_ = -1, listener_ = -1, wake_ = -1;
     bool is_woken_ = false;
-    int spare_ = -1;   // a descriptor to reject a client without another one
-    std::string path_; // of the socket, which the destructor removes
+    std::vector<int> unfinished_; // sockets of clients with requests in their rings
+    bool needs_replies_ = false;  // every post, because of a fault
+    int spare_ = -1;              // a descriptor to reject a client without another one
+    std::string path_;            // of the socket, which the destructor removes
     size_t memory_threads_ = 0;
     uint64_t last_client_ = 0;
     std::unordered_map<int, Client> clients_;

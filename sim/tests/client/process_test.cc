@@ -97,6 +97,17 @@ struct Side {
         REQUIRE(!connect_qp(qp, attr, remote.gid, remote.number));
         meet(socket);
     }
+    // Connects to a queue pair of this process.
+    void connect(Side &other) {
+        ibv_qp_attr attr = {};
+        attr.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
+        attr.max_dest_rd_atomic = 1;
+        ibv_gid gid;
+        REQUIRE(!ibv_query_gid(context, 1, 0, &gid));
+        REQUIRE(!connect_qp(qp, attr, gid, other.qp->qp_num));
+        REQUIRE(!connect_qp(other.qp, attr, gid, qp->qp_num));
+        remote = {gid, other.qp->qp_num, other.mr->rkey, (uint64_t)other.memory};
+    }
     // Returns once both processes have called it.
     static void meet(int socket) {
         char byte = 0;
@@ -425,6 +436,117 @@ void lose_peer(int socket, bool is_first) {
     REQUIRE(wc.status == IBV_WC_RETRY_EXC_ERR);
 }
 
+// Memory that the process shares with the fabric.
+std::vector<std::pair<char *, size_t>> shared_memory(const char *name) {
+    std::vector<std::pair<char *, size_t>> found;
+    char line[512];
+    FILE *const maps = fopen("/proc/self/maps", "re");
+    unsigned long begin, end;
+    while (fgets(line, sizeof(line), maps))
+        if (strstr(line, name) && sscanf(line, "%lx-%lx", &begin, &end) == 2)
+            found.emplace_back(reinterpret_cast<char *>(begin), end - begin);
+    fclose(maps);
+    return found;
+}
+
+void wake_fabric() {
+    const uint64_t one = 1;
+    char path[64], target[64];
+    for (int fd = 0; fd < 64; fd++) {
+        snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+        const ssize_t length = readlink(path, target, sizeof(target) - 1);
+        if (length > 0 && !strncmp(target, "anon_inode:[eventfd]", (size_t)length))
+            (void)!write(fd, &one, sizeof(one));
+    }
+}
+
+// Repeats its own requests with other bytes, and overwrites all that it shares.
+void corrupt(unsigned seed) {
+    std::minstd_rand random(seed);
+    Side own, other;
+    own.connect(other);
+    for (int i = 0; i < 200; i++) {
+        REQUIRE(!own.post(IBV_WR_RDMA_WRITE, 0, 8) && own.poll().status == IBV_WC_SUCCESS);
+        REQUIRE(!ibv_req_notify_cq(other.cq, 0));
+        other.receive(8);
+    }
+    const auto requests = shared_memory("rdma-sim-requests"),
+               completions = shared_memory("rdma-sim-cq");
+    REQUIRE(requests.size() == 1 && !completions.empty());
+    RequestRing &ring = *reinterpret_cast<RequestRing *>(requests[0].first);
+    const std::vector<std::byte> before(ring.bytes, ring.bytes + RequestRing::SIZE);
+    std::vector<size_t> entries;
+    for (size_t at = 0; at < before.size();) {
+        RingEntry entry;
+        memcpy(&entry, &before[at], sizeof(entry));
+        if (entry.length == 0 || entry.length > 4096)
+            break;
+        entries.push_back(at);
+        at += RequestRing::bytes_of(entry.length);
+    }
+    REQUIRE(entries.size() > 100);
+    for (int round = 0; round < 1000; round++) {
+        const size_t from = entries[random() % entries.size()],
+                     at = ring.produced % RequestRing::SIZE;
+        RingEntry entry;
+        memcpy(&entry, &before[from], sizeof(entry));
+        const size_t size = RequestRing::bytes_of(entry.length);
+        if (at + size <= RequestRing::SIZE && from + size <= RequestRing::SIZE)
+            memcpy(ring.bytes + at, &before[from], size);
+        for (unsigned i = random() % 4; i > 0; i--) { // the operation, a member, or the entry
+            const size_t where = random() % 4 == 0 ? random() % 4
+                                 : random() % 100 > 0
+                                     ? random() % entry.length
+                                     : random() % sizeof(entry) - sizeof(entry);
+            ring.bytes[(at + sizeof(entry) + where) % RequestRing::SIZE] = (std::byte)random();
+        }
+        ring.produced += random() % 200 ? (uint32_t)size : (uint32_t)random();
+        if (random() % 16 == 0) {
+            const auto &[memory, length] = completions[random() % completions.size()];
+            const uint32_t value = random() % 2 ? (uint32_t)random() : 0;
+            memcpy(memory +
+                       (random() % 2 ? random() % sizeof(Ring) : random() % length) / 4 * 4,
+                   &value, sizeof(value));
+        }
+        if (random() % 64 == 0) {
+            const uint32_t value = (uint32_t)random();
+            memcpy(reinterpret_cast<char *>(&ring) + random() % 256 / 4 * 4, &value,
+                   sizeof(value));
+        }
+        wake_fabric();
+        if (ring.is_closed)
+            break;
+    }
+}
+
+// A process that overwrites the memory that it shares with the fabric harms neither the fabric
+// nor the processes of another host.
+void corrupt_rings(int socket, bool is_first) {
+    for (unsigned seed = 1; !is_first && seed <= 40; seed++) {
+        const pid_t pid = fork();
+        if (pid == 0) {
+            alarm(20);
+            corrupt(seed);
+            _exit(0);
+        }
+        int status;
+        REQUIRE(waitpid(pid, &status, 0) == pid);
+        // It may have registered its own heap, and written to it.
+        REQUIRE(WIFSIGNALED(status) ? WTERMSIG(status) != SIGALRM : WEXITSTATUS(status) == 0);
+    }
+    if (is_first) {
+        Side own, other;
+        own.connect(other);
+        char byte;
+        for (uint64_t value = 1; recv(socket, &byte, 1, MSG_DONTWAIT) < 0; value++) {
+            memcpy(own.memory, &value, sizeof(value));
+            REQUIRE(!own.post(IBV_WR_RDMA_WRITE, 0, 8));
+            REQUIRE(own.poll().status == IBV_WC_SUCCESS);
+            REQUIRE(!memcmp(own.memory, other.memory, sizeof(value)));
+        }
+    }
+}
+
 // ---- the fabric ----------------------------------------------------------------------------
 
 using Program = void(int socket, bool is_first);
@@ -468,10 +590,10 @@ void run(Program *program, bool uses_threads) {
     assert_true(!uses_threads || server.memory_threads() >= 2);
 }
 
-constexpr Program *PROGRAMS[] = {write_large,      wait_in_threads, post_in_threads,
-                                 fork_child,       outlive_parent,  lose_peer,
-                                 end_child,        stop_peer,       forbid_access,
-                                 lack_descriptors, inherit_nothing, create_many_queues};
+constexpr Program *PROGRAMS[] = {
+    write_large,     wait_in_threads,    post_in_threads, fork_child,    outlive_parent,
+    lose_peer,       end_child,          stop_peer,       forbid_access, lack_descriptors,
+    inherit_nothing, create_many_queues, corrupt_rings};
 
 void programs_run_with_direct_access(void **) {
     for (Program *const program : PROGRAMS)

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the rdma-sim developers
+
+// ring.cc -- requests in memory that a process shares with the fabric. It may be wrong or
+// hostile: see protocol/ring.hh.
+
+#include "server.hh"
+
+#include <cerrno>
+#include <climits>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+namespace sim {
+
+// Of one client, before the others have their turn.
+static constexpr unsigned REQUESTS_OF_TURN = 64;
+
+static RequestRing *map_new_ring(int &fd) {
+    fd = memfd_create("rdma-sim-requests", MFD_CLOEXEC);
+    void *const mapped =
+        fd < 0 || ftruncate(fd, sizeof(RequestRing))
+            ? MAP_FAILED
+            : mmap(nullptr, sizeof(RequestRing), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (mapped != MAP_FAILED)
+        return static_cast<RequestRing *>(mapped);
+    if (fd >= 0)
+        close(fd);
+    return nullptr;
+}
+
+// Without a ring, the process sends each request on its socket.
+int Server::open_ring(int fd, Client &client, Reply &reply) {
+    if (holds_ || client.ring || !client.caller.session)
+        return EOPNOTSUPP;
+    int memory;
+    RequestRing *const ring = map_new_ring(memory);
+    if (!ring)
+        return ENOMEM;
+    const int bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (bell < 0) {
+        munmap(ring, sizeof(*ring));
+        close(memory);
+        return ENOMEM;
+    }
+    ring->is_asleep = 1;
+    ring->needs_replies = needs_replies_;
+    client.ring = ring;
+    client.bell = bell;
+    // Edge-triggered: each write wakes, and nobody reads.
+    watch(epoll_, bell, EPOLLIN | EPOLLET, RING | (uint64_t)fd);
+    reply.descriptor = memory;
+    reply.closes_descriptor = true;
+    reply.bell = bell;
+    return 0;
+}
+
+// The memory of the queue pairs' credits ends here: children of the process may still use them.
+void Server::close_ring(Client &client) {
+    if (!client.ring)
+        return;
+    for (const uint32_t queue : client.credits)
+        if (Qp *const qp = queue ? fabric_.find<Qp>(queue) : nullptr)
+            qp->credit = nullptr;
+    __atomic_store_n(&client.ring->is_closed, 1, __ATOMIC_SEQ_CST);
+    (void)futex(&client.ring->consumed, FUTEX_WAKE, INT_MAX, nullptr);
+    munmap(client.ring, sizeof(*client.ring));
+    close(client.bell);
+    client.ring = nullptr;
+}
+
+void Server::add_credit(Client &client, uint32_t handle) {
+    client.credits.resize(RequestRing::CREDITS);
+    uint32_t &queue = client.credits[handle % RequestRing::CREDITS];
+    Qp *const qp = fabric_.find<Qp>(handle);
+    if (!qp || (queue && fabric_.find<Qp>(queue)))
+        return; // an older queue pair has the place
+    queue = handle;
+    qp->credit = &client.ring->credits[handle % RequestRing::CREDITS];
+    *qp->credit = {handle, {}, 0};
+}
+
+// A fault can refuse a post only with a reply.
+void Server::require_replies() {
+    if (fabric_.needs_replies() == needs_replies_)
+        return;
+    needs_replies_ = !needs_replies_;
+    for (auto &[fd, client] : clients_)
+        if (client.ring)
+            __atomic_store_n(&client.ring->needs_replies, needs_replies_, __ATOMIC_RELAXED);
+}
+
+static void reply_in_ring(RequestRing &ring, int error, const Reply &reply) {
+    ring.error = error;
+    ring.is_on_socket = 0;
+    ring.reply_length = error ? 0 : (uint32_t)reply.bytes.size();
+    if (ring.reply_length > 0)
+        memcpy(ring.reply, reply.bytes.data(), ring.reply_length);
+}
+
+bool Server::serve_next(int fd, Client &client) {
+    alignas(16) static std::byte request[RequestRing::MAX_REQUEST];
+    RequestRing &ring = *client.ring;
+    const uint32_t produced = __atomic_load_n(&ring.produced, __ATOMIC_ACQUIRE),
+                   available = produced - client.consumed,
+                   at = client.consumed % RequestRing::SIZE, rest = RequestRing::SIZE - at;
+    if (available == 0)
+        return false;
+    RingEntry entry{};
+    uint32_t size = sizeof(entry);
+    if (available <= RequestRing::SIZE && available >= size)
+        memcpy(&entry, ring.bytes + at, size);
+    size = entry.length == 0 ? rest : RequestRing::bytes_of(entry.length);
+    if (available > RequestRing::SIZE || entry.length > RequestRing::MAX_REQUEST ||
+        size > available || size > rest) { // the process has overwritten the ring
+        client.consumed = produced;
+        shutdown(fd, SHUT_RDWR);
+        return false;
+    }
+    Reply reply;
+    uint32_t op = 0;
+    memcpy(request, ring.bytes + at + sizeof(entry), entry.length);
+    memcpy(&op, request, std::min<size_t>(entry.length, sizeof(op)));
+    if (entry.length > 0) {
+        client.caller.unanswered = op == OP_POST_SEND || op == OP_POST_RECV ? entry.units : 0;
+        const int error =
+            op == OP_HELLO ? EPROTO : fabric_.call(client.caller, request, entry.length, reply);
+        if (op == OP_CREATE_QP && !error)
+            add_credit(client, reply.as<CreateQp::Reply>().qp);
+        if (client.caller.unanswered == 0 && (reply.descriptor >= 0 || error == ENFILE ||
+                                              reply.bytes.size() > RequestRing::MAX_REPLY)) {
+            reply_to(fd, error, reply);
+            ring.is_on_socket = 1;
+        } else if (client.caller.unanswered == 0) {
+            reply_in_ring(ring, error, reply);
+        }
+        client.caller.unanswered = 0;
+    }
+    client.consumed += size;
+    __atomic_store_n(&ring.consumed, client.consumed, __ATOMIC_SEQ_CST);
+    if (__atomic_load_n(&ring.waits, __ATOMIC_SEQ_CST) &&
+        has_reached(client.consumed, __atomic_load_n(&ring.target, __ATOMIC_RELAXED))) {
+        __atomic_store_n(&ring.waits, 0, __ATOMIC_RELAXED);
+        (void)futex(&ring.consumed, FUTEX_WAKE, 1, nullptr);
+    }
+    return true;
+}
+
+// Executes what precedes a message on the socket, or the end of the process. A process that
+// adds requests all the time does not delay others.
+void Server::drain_ring(int fd, Client &client) {
+    for (uint32_t left = RequestRing::SIZE / sizeof(RingEntry);
+         left > 0 && client.ring && serve_next(fd, client); left--)
+        ;
+}
+
+// Waits a moment for the next request. A program that posts and polls in turn makes it within a
+// microsecond, and then neither side needs a system call. After it did not several times, it is
+// waited for only now and then.
+static bool is_next_soon(const RequestRing &ring, uint32_t consumed, unsigned &misses) {
+    constexpr unsigned PAUSES = 64, MISSES = 4, PERIOD = 64;
+    if (misses >= MISSES && misses++ % PERIOD != 0)
+        return false;
+    for (unsigned i = 0; i < PAUSES; i++) {
+#ifdef __x86_64__
+        __builtin_ia32_pause();
+#endif
+        if (__atomic_load_n(&ring.produced, __ATOMIC_RELAXED) != consumed) {
+            misses = 0;
+            return true;
+        }
+    }
+    misses++;
+    return false;
+}
+
+void Server::serve_ring(int fd) {
+    const auto found = clients_.find(fd);
+    if (found == clients_.end() || !found->second.ring)
+        return;
+    Client &client = found->second;
+    __atomic_store_n(&client.ring->is_asleep, 0, __ATOMIC_RELAXED);
+    for (unsigned count = 0; count < REQUESTS_OF_TURN; count++) {
+        if (serve_next(fd, client) ||
+            is_next_soon(*client.ring, client.consumed, client.misses))
+            continue;
+        // A request that the process adds before it reads `is_asleep` is found here.
+        __atomic_store_n(&client.ring->is_asleep, 1, __ATOMIC_SEQ_CST);
+        if (__atomic_load_n(&client.ring->produced, __ATOMIC_SEQ_CST) == client.consumed)
+            return;
+        __atomic_store_n(&client.ring->is_asleep, 0, __ATOMIC_RELAXED);
+    }
+    unfinished_.push_back(fd);
+}
+
+} // namespace sim
