@@ -14,11 +14,11 @@
 
 namespace {
 
-using unique_cq = owned<ibv_cq, ibv_destroy_cq>;
-using unique_qp = owned<ibv_qp, ibv_destroy_qp>;
-using unique_srq = owned<ibv_srq, ibv_destroy_srq>;
-using unique_mw = owned<ibv_mw, ibv_dealloc_mw>;
-using unique_mr = owned<ibv_mr, ibv_dereg_mr>;
+using UniqueCq = owned<ibv_cq, ibv_destroy_cq>;
+using UniqueQp = owned<ibv_qp, ibv_destroy_qp>;
+using UniqueSrq = owned<ibv_srq, ibv_destroy_srq>;
+using UniqueMw = owned<ibv_mw, ibv_dealloc_mw>;
+using UniqueMr = owned<ibv_mr, ibv_dereg_mr>;
 
 json limits_of(const ibv_device_attr &attr) {
     static constexpr const char *ATOMICS[] = {"NONE", "HCA", "GLOB"};
@@ -101,8 +101,8 @@ constexpr ibv_qp_cap QP_SIZES = {4, 4, 1, 1, 0};
 class Trials {
   public:
     Trials(ibv_context *device, ibv_pd *domain)
-        : context(device), pd(domain), cq(ibv_create_cq(device, 16, nullptr, nullptr, 0)) {
-        if (!cq)
+        : context(device), pd(domain), cq_(ibv_create_cq(device, 16, nullptr, nullptr, 0)) {
+        if (!cq_)
             fail("the device cannot create a completion queue: {}", std::strerror(errno));
     }
 
@@ -126,14 +126,14 @@ class Trials {
         attr.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
         attr.pd = pd;
         attr.send_ops_flags = IBV_QP_EX_WITH_RDMA_WRITE;
-        const unique_qp qp(ibv_create_qp_ex(context, &attr));
+        const UniqueQp qp(ibv_create_qp_ex(context, &attr));
         return qp && ibv_qp_to_qp_ex(qp.get()) != nullptr;
     }
     bool has_create_flags() const {
         auto attr = qp_attr<ibv_qp_init_attr_ex>();
         attr.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS;
         attr.pd = pd;
-        return unique_qp(ibv_create_qp_ex(context, &attr)) != nullptr;
+        return UniqueQp(ibv_create_qp_ex(context, &attr)) != nullptr;
     }
     // The error of a CQ with these members of completions and flags; 0 if it is created.
     int cq_ex_error(uint64_t members, uint32_t flags = 0) const {
@@ -145,15 +145,15 @@ class Trials {
         errno = 0;
         ibv_cq_ex *const made = ibv_create_cq_ex(context, &attr);
         const int error = made ? 0 : errno;
-        const unique_cq owner(made ? ibv_cq_ex_to_cq(made) : nullptr);
+        const UniqueCq owner(made ? ibv_cq_ex_to_cq(made) : nullptr);
         return error;
     }
     // A receive of a queue pair that is not initialized.
     bool receives_in_reset() const {
         static char memory[64];
         const int access = IBV_ACCESS_LOCAL_WRITE;
-        const unique_mr mr(ibv_reg_mr(pd, memory, sizeof(memory), access));
-        const unique_qp qp = new_qp();
+        const UniqueMr mr(ibv_reg_mr(pd, memory, sizeof(memory), access));
+        const UniqueQp qp = new_qp();
         if (!mr || !qp)
             return false;
         ibv_sge sge = {reinterpret_cast<uintptr_t>(memory), sizeof(memory), mr->lkey};
@@ -163,7 +163,7 @@ class Trials {
         return ibv_post_recv(qp.get(), &wr, &bad) == 0;
     }
     bool reports_init() const {
-        const unique_qp qp = new_qp();
+        const UniqueQp qp = new_qp();
         ibv_qp_attr attr{};
         ibv_qp_init_attr created{};
         return qp && ibv_query_qp(qp.get(), &attr, IBV_QP_STATE, &created) == 0 &&
@@ -171,7 +171,7 @@ class Trials {
     }
     // Sets a queue pair to INIT, RESET and INIT.
     bool reuses_reset_qp() const {
-        const unique_qp qp = new_qp();
+        const UniqueQp qp = new_qp();
         ibv_qp_attr init{}, reset{};
         init.qp_state = IBV_QPS_INIT;
         init.port_num = 1;
@@ -185,7 +185,7 @@ class Trials {
                initialize();
     }
     bool reports_srq_receives() const {
-        const unique_srq srq = new_srq();
+        const UniqueSrq srq = new_srq();
         auto attr = qp_attr<ibv_qp_init_attr>();
         attr.srq = srq.get();
         return new_qp(attr) != nullptr && attr.cap.max_recv_wr != 0;
@@ -195,7 +195,7 @@ class Trials {
     json advice() const {
         alignas(4096) static char memory[4096];
         const auto error_of = [&](int access, ibv_advise_mr_advice advice) {
-            const unique_mr mr(ibv_reg_mr(pd, memory, sizeof(memory), access));
+            const UniqueMr mr(ibv_reg_mr(pd, memory, sizeof(memory), access));
             ibv_sge sge = {reinterpret_cast<uintptr_t>(memory), sizeof(memory),
                            mr ? mr->lkey : 0};
             return mr ? ibv_advise_mr(pd, advice, IBV_ADVISE_MR_FLAG_FLUSH, &sge, 1)
@@ -214,17 +214,17 @@ class Trials {
     bool has_srq() const { return new_srq() != nullptr; }
     bool has_query_srq() const {
         ibv_srq_attr found;
-        const unique_srq srq = new_srq();
+        const UniqueSrq srq = new_srq();
         return srq && ibv_query_srq(srq.get(), &found) == 0;
     }
     bool has_resize_cq() const {
-        const unique_cq own(ibv_create_cq(context, 16, nullptr, nullptr, 0));
+        const UniqueCq own(ibv_create_cq(context, 16, nullptr, nullptr, 0));
         return own && ibv_resize_cq(own.get(), 32) == 0;
     }
     bool has_rereg_mr() const {
         alignas(4096) static char memory[4096];
         const int access = IBV_ACCESS_LOCAL_WRITE;
-        const unique_mr mr(ibv_reg_mr(pd, memory, sizeof(memory), access));
+        const UniqueMr mr(ibv_reg_mr(pd, memory, sizeof(memory), access));
         return mr &&
                ibv_rereg_mr(mr.get(), IBV_REREG_MR_CHANGE_ACCESS, nullptr, nullptr, 0, 0) == 0;
     }
@@ -236,7 +236,7 @@ class Trials {
     // The error number of the creation; "0" if it succeeds.
     std::string cq_error(int cqe) const {
         errno = 0;
-        const unique_cq made(ibv_create_cq(context, cqe, nullptr, nullptr, 0));
+        const UniqueCq made(ibv_create_cq(context, cqe, nullptr, nullptr, 0));
         return error_name(made ? 0 : errno);
     }
 
@@ -247,26 +247,24 @@ class Trials {
     // Of a small queue pair: ibv_qp_init_attr or ibv_qp_init_attr_ex.
     template <class Attr> Attr qp_attr() const {
         Attr attr{};
-        attr.send_cq = attr.recv_cq = cq.get();
+        attr.send_cq = attr.recv_cq = cq_.get();
         attr.cap = QP_SIZES;
         attr.qp_type = IBV_QPT_RC;
         return attr;
     }
     // Writes the sizes of the queue pair to attr.
-    unique_qp new_qp(ibv_qp_init_attr &attr) const {
-        return unique_qp(ibv_create_qp(pd, &attr));
-    }
-    unique_qp new_qp() const {
+    UniqueQp new_qp(ibv_qp_init_attr &attr) const { return UniqueQp(ibv_create_qp(pd, &attr)); }
+    UniqueQp new_qp() const {
         auto attr = qp_attr<ibv_qp_init_attr>();
         return new_qp(attr);
     }
-    unique_srq new_srq() const {
+    UniqueSrq new_srq() const {
         ibv_srq_init_attr attr{};
         attr.attr = {4, 1, 0};
-        return unique_srq(ibv_create_srq(pd, &attr));
+        return UniqueSrq(ibv_create_srq(pd, &attr));
     }
 
-    const unique_cq cq;
+    const UniqueCq cq_;
 };
 
 } // namespace
@@ -323,7 +321,7 @@ json attributes_of(ibv_context *context, ibv_pd *pd) {
     if (found["has_srq"] == true)
         found["reports_srq_receives"] = trials.reports_srq_receives();
     found.update(trials.advice());
-    found["has_windows"] = unique_mw(ibv_alloc_mw(pd, IBV_MW_TYPE_2)) != nullptr;
+    found["has_windows"] = UniqueMw(ibv_alloc_mw(pd, IBV_MW_TYPE_2)) != nullptr;
     found["has_resize_cq"] = trials.has_resize_cq();
     found["has_rereg_mr"] = trials.has_rereg_mr();
     found["has_rt_values"] = trials.has_rt_values();

@@ -136,8 +136,8 @@ void Writer::post(Stream &stream) {
 bool Writer::take_completions(Stream &stream) {
     std::array<ibv_wc, DEPTH> wcs;
     int count = 0;
-    const auto status =
-        rpma::status(rpma_cq_get_wc(stream.conn.get_cq().get(), DEPTH, wcs.data(), &count));
+    const auto status = static_cast<rpma::status>(
+        rpma_cq_get_wc(stream.conn.get_cq().get(), DEPTH, wcs.data(), &count));
     if (status != rpma::status::ok && status != rpma::status::no_completion)
         reason = rpma_err_2str(static_cast<int>(status));
     for (int i = 0; i < count && reason.empty(); i++)
@@ -163,7 +163,7 @@ void Writer::list(Ledger &ledger) {
 void Writer::wait() {
     std::array<pollfd, STREAMS> descriptors{};
     for (const Stream &stream : streams_)
-        descriptors.at(stream.index) = {rpma::cq_ref(stream.conn.get_cq()).get_fd(), POLLIN, 0};
+        descriptors.at(stream.index) = {rpma::cq_ref{stream.conn.get_cq()}.get_fd(), POLLIN, 0};
     wait_for(descriptors);
     for (Stream &stream : streams_)
         if (descriptors.at(stream.index).revents != 0)

@@ -21,7 +21,7 @@ constexpr double CASES_S = 50, WHOLE_S = 95; // no question needs 20 s more
 
 class Check {
   public:
-    explicit Check(Session &of) : session(of) {}
+    explicit Check(Session &of) : session_(of) {}
     json run();
 
   private:
@@ -35,30 +35,30 @@ class Check {
     void differ(const Expected &expected, const std::string &found);
     std::string own_address() const;
 
-    Session &session;
-    const Clock clock;
-    json report;
-    json answers = json::object(), promised = json::object(), differences = json::array();
-    std::map<std::string, std::string> unfinished; // by question: why there is no result
-    bool skipped = false;                          // a question, because there was no time
-    bool is_terminal = isatty(STDERR_FILENO) == 1;
+    Session &session_;
+    const Clock clock_;
+    json report_;
+    json answers_ = json::object(), promised_ = json::object(), differences_ = json::array();
+    std::map<std::string, std::string> unfinished_; // by question: why there is no result
+    bool skipped_ = false;                          // a question, because there was no time
+    bool is_terminal_ = isatty(STDERR_FILENO) == 1;
 };
 
 // Only on a terminal; an empty text removes the line.
 void Check::progress(const std::string &question) {
-    if (is_terminal)
+    if (is_terminal_)
         (void)std::fprintf(
             stderr, "\r\033[K%s",
             question.empty()
                 ? ""
-                : fmt::format("rpma-check: {:.0f} s: {}", clock.seconds(), question).c_str());
+                : fmt::format("rpma-check: {:.0f} s: {}", clock_.seconds(), question).c_str());
 }
 
 // The cases need an IPv4 address.
 std::string Check::own_address() const {
-    const std::string device = ibv_get_device_name(session.peer.get_ibv_pd()->context->device);
-    if (session.address.find(':') == std::string::npos)
-        return session.address;
+    const std::string device = ibv_get_device_name(session_.peer.get_ibv_pd()->context->device);
+    if (session_.address.find(':') == std::string::npos)
+        return session_.address;
     for (const ::address &each : find_addresses())
         if (each.device == device && each.text.find(':') == std::string::npos)
             return each.text;
@@ -67,13 +67,13 @@ std::string Check::own_address() const {
 
 void Check::ask_device() {
     progress("attributes");
-    ibv_pd *const pd = session.peer.get_ibv_pd();
-    report = {{"format", 1},
-              {"program", fmt::format("rpma-check {}.{}.{}", RPMA_VERSION_MAJOR,
-                                      RPMA_VERSION_MINOR, RPMA_VERSION_PATCH)},
-              {"device", describe_device(pd->context)},
-              {"server", session.server},
-              {"attributes", attributes_of(pd->context, pd)}};
+    ibv_pd *const pd = session_.peer.get_ibv_pd();
+    report_ = {{"format", 1},
+               {"program", fmt::format("rpma-check {}.{}.{}", RPMA_VERSION_MAJOR,
+                                       RPMA_VERSION_MINOR, RPMA_VERSION_PATCH)},
+               {"device", describe_device(pd->context)},
+               {"server", session_.server},
+               {"attributes", attributes_of(pd->context, pd)}};
 }
 
 // A process that ended early leaves an incomplete line, and the reason without a tab.
@@ -85,24 +85,24 @@ void Check::take_lines(const std::string &name, const json &outcome) {
             reason = line.substr(0, line.find(','));
         } else if (!lines.eof()) {
             last = line.substr(0, tab);
-            answers[last] = line.substr(tab + 1);
+            answers_[last] = line.substr(tab + 1);
         }
     if (const std::string end = outcome.at("end"); !end.empty())
-        unfinished[fmt::format("{}: after \"{}\"", name, last)] =
+        unfinished_[fmt::format("{}: after \"{}\"", name, last)] =
             reason.empty() ? end : fmt::format("{}: {}", end, reason);
 }
 
 void Check::ask_cases(const std::string &name) {
     const std::string address = own_address();
     for (size_t i = 0; i < case_count(name) && !address.empty(); i++) {
-        if (clock.seconds() > CASES_S) {
-            skipped = true;
+        if (clock_.seconds() > CASES_S) {
+            skipped_ = true;
             return;
         }
         check_stopping();
         progress(fmt::format("{} {} of {}", name, i + 1, case_count(name)));
         take_lines(fmt::format("{} {}", name, i + 1),
-                   session.helper.run_case(name, i, address));
+                   session_.helper.run_case(name, i, address));
     }
 }
 
@@ -111,43 +111,43 @@ void Check::ask_requests() {
     check_stopping();
     progress("requests");
     try {
-        report["attributes"].update(request_attributes(session));
+        report_["attributes"].update(request_attributes(session_));
     } catch (const rpma::error &error) {
-        unfinished["requests"] = code_name(static_cast<rpma::status>(error.code().value()));
+        unfinished_["requests"] = code_name(static_cast<rpma::status>(error.code().value()));
     } catch (const Late &late) {
-        unfinished["requests"] = late.what();
+        unfinished_["requests"] = late.what();
     }
 }
 
 void Check::ask_questions(const std::vector<Question> &all) {
     for (const Question &question : all) {
-        json &results = question.is_promise ? promised : answers;
-        if (clock.seconds() > WHOLE_S) {
-            skipped = true;
+        json &results = question.is_promise ? promised_ : answers_;
+        if (clock_.seconds() > WHOLE_S) {
+            skipped_ = true;
             return;
         }
         check_stopping();
         progress(question.name);
         try {
-            for (const auto &[name, result] : question.ask(session))
+            for (const auto &[name, result] : question.ask(session_))
                 results[fmt::format("{}: {}", question.name, name)] = result;
         } catch (const rpma::error &error) {
-            unfinished[question.name] =
+            unfinished_[question.name] =
                 code_name(static_cast<rpma::status>(error.code().value()));
         } catch (const Late &late) {
-            unfinished[question.name] = late.what();
+            unfinished_[question.name] = late.what();
         } catch (const json::exception &) { // the server could not do its part
-            unfinished[question.name] = "no result of the server";
+            unfinished_[question.name] = "no result of the server";
         }
     }
 }
 
 void Check::differ(const Expected &expected, const std::string &found) {
-    differences.push_back({{"question", expected.question},
-                           {"expected", expected.result},
-                           {"source", expected.source},
-                           {"found", found},
-                           {"severity", severity_of(expected, found)}});
+    differences_.push_back({{"question", expected.question},
+                            {"expected", expected.result},
+                            {"source", expected.source},
+                            {"found", found},
+                            {"severity", severity_of(expected, found)}});
 }
 
 std::string text_of_value(const json &value) {
@@ -157,23 +157,23 @@ std::string text_of_value(const json &value) {
 }
 
 void Check::compare() {
-    const json &device = report.at("device");
+    const json &device = report_.at("device");
     const std::string name =
         device_name(device.at("driver"), device.at("link").at("transport"));
-    const json *const compared[] = {&report.at("attributes"), &answers};
+    const json *const compared[] = {&report_.at("attributes"), &answers_};
     for (const Expected &expected : expected_of(name, device.at("kernel")))
         for (const json *const results : compared)
             if (const auto found = results->find(expected.question);
                 found != results->end() && !agrees(text_of_value(*found), expected.result))
                 differ(expected, text_of_value(*found));
-    for (const auto &[question, result] : promised.items()) {
+    for (const auto &[question, result] : promised_.items()) {
         const char *expected = question.starts_with("refusal") ? "as documented" : "none";
         if (result != expected)
             differ({question, expected, "the manual of librpma", true}, result);
     }
-    if (skipped)
-        unfinished["time"] = "there was no time for all questions";
-    for (const auto &[question, reason] : unfinished)
+    if (skipped_)
+        unfinished_["time"] = "there was no time for all questions";
+    for (const auto &[question, reason] : unfinished_)
         differ({question, "a result", "rpma-check", true}, reason);
 }
 
@@ -188,10 +188,10 @@ json Check::run() {
     ask_questions(timings());
     progress("");
     compare();
-    report["answers"] = answers;
-    report["promises"] = promised;
-    report["differences"] = differences;
-    return report;
+    report_["answers"] = answers_;
+    report_["promises"] = promised_;
+    report_["differences"] = differences_;
+    return report_;
 }
 
 // ---- output ------------------------------------------------------------------------------

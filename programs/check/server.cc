@@ -56,56 +56,56 @@ class Server {
     json path(const json &command);
     json bye(const json &command);
 
-    const Options &options;
-    Helper &helper;
-    rpma::peer peer;
-    rpma::ep ep;
-    Memory target; // the target of all connections
-    std::optional<::memory> mapped;
-    rpma::mr_local mapped_mr;
-    std::string mapped_error;
-    std::optional<Channel> control;
-    std::deque<rpma::conn_req> waiting;
-    std::map<int, std::unique_ptr<Connection>> connections;
-    int last_number = 0;
-    bool is_finished = false;
+    const Options &options_;
+    Helper &helper_;
+    rpma::peer peer_;
+    rpma::ep ep_;
+    Memory target_; // the target of all connections
+    std::optional<::memory> mapped_;
+    rpma::mr_local mapped_mr_;
+    std::string mapped_error_;
+    std::optional<Channel> control_;
+    std::deque<rpma::conn_req> waiting_;
+    std::map<int, std::unique_ptr<Connection>> connections_;
+    int last_number_ = 0;
+    bool is_finished_ = false;
 };
 
 Server::Server(const Options &parsed, Helper &forks)
-    : options(parsed), helper(forks),
-      peer(peer_of(parsed.address, RPMA_UTIL_IBV_CONTEXT_LOCAL)), target(peer) {
+    : options_(parsed), helper_(forks),
+      peer_(peer_of(parsed.address, RPMA_UTIL_IBV_CONTEXT_LOCAL)), target_(peer_) {
     try {
-        ep = rpma::ep(peer, options.address, options.port);
+        ep_ = rpma::ep(peer_, options_.address, options_.port);
     } catch (const rpma::error &error) {
-        fail("cannot listen on {} port {}: {}", escaped(options.address), options.port,
+        fail("cannot listen on {} port {}: {}", escaped(options_.address), options_.port,
              error.what());
     }
-    make_nonblocking(ep.get_fd());
-    if (!options.memory.empty())
+    make_nonblocking(ep_.get_fd());
+    if (!options_.memory.empty())
         use_path();
-    fmt::print("rpma-check serves on {} port {}\n", escaped(options.address), options.port);
+    fmt::print("rpma-check serves on {} port {}\n", escaped(options_.address), options_.port);
     (void)std::fflush(stdout);
 }
 
 void Server::use_path() {
     try {
-        mapped.emplace(options.memory);
+        mapped_.emplace(options_.memory);
     } catch (const std::exception &why) {
         fail("{}", why.what());
     }
-    if (mapped->kind != memory_kind::devdax && !mapped->map_sync)
-        fail("{} {}", escaped(options.memory), NOT_PERSISTENT);
+    if (mapped_->kind != memory_kind::devdax && !mapped_->map_sync)
+        fail("{} {}", escaped(options_.memory), NOT_PERSISTENT);
     try {
-        mapped_mr = rpma::mr_local(peer, mapped->base, mapped->mapped,
-                                   USAGE | RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT);
+        mapped_mr_ = rpma::mr_local(peer_, mapped_->base, mapped_->mapped,
+                                    USAGE | RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT);
     } catch (const rpma::error &error) {
-        mapped_error = code_name(static_cast<rpma::status>(error.code().value()));
+        mapped_error_ = code_name(static_cast<rpma::status>(error.code().value()));
     }
 }
 
 std::optional<rpma::conn_req> Server::next_request() {
     try {
-        return ep.next_incoming();
+        return ep_.next_incoming();
     } catch (const rpma::error &) { // of a client that has gone
         return std::nullopt;
     }
@@ -116,14 +116,14 @@ void Server::keep_requests() {
     while (auto request = next_request()) {
         const Greeting other = greeting_of(request->get_private_data());
         if (other.is_ours && other.protocol == PROTOCOL && other.kind == "data")
-            waiting.push_back(std::move(*request));
+            waiting_.push_back(std::move(*request));
         else
             std::move(*request).reject(as_data(greeting("busy")));
     }
 }
 
 json Server::hello(const json &) {
-    return {{"device", describe_device(peer.get_ibv_pd()->context)}};
+    return {{"device", describe_device(peer_.get_ibv_pd()->context)}};
 }
 
 // Takes the next request. "how": accept, reject, drop; "after": seconds before that.
@@ -134,21 +134,21 @@ json Server::accept(const json &command) {
     const auto is_wanted = [&](const rpma::conn_req &request) {
         return greeting_of(request.get_private_data()).number == command.at("connection");
     };
-    auto place = waiting.end();
+    auto place = waiting_.end();
     for (;;) {
         keep_requests();
-        place = std::ranges::find_if(waiting, is_wanted);
-        if (place != waiting.end())
+        place = std::ranges::find_if(waiting_, is_wanted);
+        if (place != waiting_.end())
             break;
         if (!clock.wait(ACCEPT_S)) {
-            waiting.clear(); // of questions that failed
+            waiting_.clear(); // of questions that failed
             return {{"error", "no request of the client arrives"}};
         }
     }
     for (const Clock pause; pause.wait(std::min(settings.value("after", 0.0), ACCEPT_S));)
         ;
     rpma::conn_req request = std::move(*place);
-    waiting.erase(place);
+    waiting_.erase(place);
     const std::string filler(std::min(settings.value("reply", 0U), 255U), 'r');
     const size_t received = request.get_private_data().size();
     if (how == "reject") {
@@ -159,21 +159,21 @@ json Server::accept(const json &command) {
         request.close();
         return {{"private", received}};
     }
-    auto made = std::make_unique<Connection>(peer, settings);
+    auto made = std::make_unique<Connection>(peer_, settings);
     made->establish(std::move(request), as_data(filler));
     if (settings.value("sends", false)) // before the client has read its event
         rpma::check(made->conn.send(made->memory.mr, 0, 8, RPMA_F_COMPLETION_ALWAYS));
     const std::string event = made->event(ACCEPT_S);
-    connections[++last_number] = std::move(made);
+    connections_[++last_number_] = std::move(made);
     return {{"private", received},
             {"event", event},
-            {"number", last_number},
+            {"number", last_number_},
             {"region",
-             to_hex(rpma::packed({target.mr.get()}, rpma::peer_cfg().set_served_by(peer)))}};
+             to_hex(rpma::packed({target_.mr.get()}, rpma::peer_cfg().set_served_by(peer_)))}};
 }
 
 Connection &Server::connection(const json &command) {
-    return *connections.at(command.at("number"));
+    return *connections_.at(command.at("number"));
 }
 
 // "how": disconnect (the other side has disconnected, or this side begins), delete.
@@ -190,7 +190,7 @@ json Server::close(const json &command) {
     } catch (const Late &) {
     }
     if (!command.value("keeps", false))
-        connections.erase(command.at("number").get<int>());
+        connections_.erase(command.at("number").get<int>());
     return result;
 }
 
@@ -199,7 +199,7 @@ std::span<std::byte> Server::range(const json &command, size_t size) const {
     const size_t offset = command.at("offset");
     if (offset > MEMORY_SIZE || size > MEMORY_SIZE - offset || size > MESSAGE_MAX / 4)
         throw std::out_of_range("the memory ends before that");
-    return {target.bytes.get() + offset, size};
+    return {target_.bytes.get() + offset, size};
 }
 
 json Server::peek(const json &command) {
@@ -229,7 +229,7 @@ json Server::send(const json &command) {
 
 // A port without a listener.
 json Server::free_port(const json &) {
-    const rpma::ep other(peer, options.address, "0");
+    const rpma::ep other(peer_, options_.address, "0");
     return {{"port", port_of(other.get_addr())}};
 }
 
@@ -299,26 +299,26 @@ json Server::descriptors(const json &) {
 
 json Server::victim(const json &command) {
     if (command.contains("kill")) {
-        helper.kill_victim();
+        helper_.kill_victim();
         return json::object();
     }
-    return {{"port", helper.start_victim(options.address)}};
+    return {{"port", helper_.start_victim(options_.address)}};
 }
 
 json Server::path(const json &command) {
-    if (!mapped)
+    if (!mapped_)
         return {{"error", "no path"}};
-    if (mapped_mr.get() == nullptr)
-        return {{"error", mapped_error}};
-    const auto *bytes = static_cast<const std::byte *>(mapped->base);
-    return {{"kind", text_at(mapped->describe(), "kind")},
-            {"descriptor", to_hex(mapped_mr.get_descriptor())},
-            {"bytes", to_hex({bytes, std::min({command.value("size", size_t{0}), mapped->mapped,
-                                               MESSAGE_MAX / 4})})}};
+    if (mapped_mr_.get() == nullptr)
+        return {{"error", mapped_error_}};
+    const auto *bytes = static_cast<const std::byte *>(mapped_->base);
+    return {{"kind", text_at(mapped_->describe(), "kind")},
+            {"descriptor", to_hex(mapped_mr_.get_descriptor())},
+            {"bytes", to_hex({bytes, std::min({command.value("size", size_t{0}),
+                                               mapped_->mapped, MESSAGE_MAX / 4})})}};
 }
 
 json Server::bye(const json &) {
-    is_finished = true;
+    is_finished_ = true;
     return json::object();
 }
 
@@ -354,22 +354,22 @@ json Server::respond(const json &command) {
 }
 
 void Server::check_client(rpma::conn_req &&request) {
-    is_finished = false;
-    control.emplace(peer, std::move(request));
-    while (!is_finished)
-        control->send(respond(control->receive(IDLE_S, [this] { keep_requests(); })));
+    is_finished_ = false;
+    control_.emplace(peer_, std::move(request));
+    while (!is_finished_)
+        control_->send(respond(control_->receive(IDLE_S, [this] { keep_requests(); })));
     // The client deletes its side after the last message.
-    for (const Clock clock; !control->conn.next_event() && clock.wait(2);)
+    for (const Clock clock; !control_->conn.next_event() && clock.wait(2);)
         ;
 }
 
 int Server::serve() {
     bool is_served = false;
-    while (!(options.once && is_served)) {
+    while (!(options_.once && is_served)) {
         auto request = next_request();
         if (!request) {
             const Clock clock;
-            pollfd listener = {ep.get_fd(), POLLIN, 0};
+            pollfd listener = {ep_.get_fd(), POLLIN, 0};
             (void)::poll(&listener, 1, 60000);
             check_stopping();
             continue;
@@ -391,9 +391,9 @@ int Server::serve() {
             print_error(error.what());
         }
         is_served = true;
-        connections.clear();
-        waiting.clear();
-        control.reset();
+        connections_.clear();
+        waiting_.clear();
+        control_.reset();
     }
     return EXIT_AS_EXPECTED;
 }

@@ -13,7 +13,7 @@
 
 namespace {
 
-using device_list = owned<ibv_device *, ibv_free_device_list>; // ends with nullptr
+using DeviceList = owned<ibv_device *, ibv_free_device_list>; // ends with nullptr
 
 json addresses(const std::vector<address> &all, const std::string &device) {
     json found = json::array();
@@ -160,7 +160,7 @@ json describe(ibv_device *listed, const search &search) {
 } // namespace
 
 json devices(search &search) {
-    const device_list list(ibv_get_device_list(nullptr));
+    const DeviceList list(ibv_get_device_list(nullptr));
     std::vector<std::string> listed;
     json found = json::array();
     const auto is_selected = [&](const std::string &name) {

@@ -20,7 +20,7 @@ constexpr int PLAIN = RPMA_MR_USAGE_READ_SRC | RPMA_MR_USAGE_READ_DST |
                       RPMA_MR_USAGE_RECV;
 
 // The memory to register, and the device's support of on-demand paging.
-struct trial {
+struct Trial {
     rpma::peer &peer;
     const memory &tried;
     bool paging;
@@ -37,7 +37,7 @@ struct trial {
     json persistent_flush(const json &device, const json &found) const;
 };
 
-std::string trial::help_for(int error) const {
+std::string Trial::help_for(int error) const {
     if (error == ENOMEM && !has_cap_ipc_lock())
         return "raise the limit of locked memory: ulimit -l, or LimitMEMLOCK= of systemd";
     if (error == EOPNOTSUPP && tried.kind == memory_kind::fsdax && !paging)
@@ -48,7 +48,7 @@ std::string trial::help_for(int error) const {
     return "see rpma_mr_reg(3) for the requirements of devices";
 }
 
-json trial::attempt(int error) const {
+json Trial::attempt(int error) const {
     if (error == 0)
         return yes();
     return no(fmt::format("the device refuses it: {} ({})", std::strerror(error), error),
@@ -56,7 +56,7 @@ json trial::attempt(int error) const {
 }
 
 // Calls rpma_mr_reg() as a program does.
-json trial::usage(int usage) const {
+json Trial::usage(int usage) const {
     try {
         const rpma::mr_local region(peer, tried.base, tried.mapped, usage);
         return yes();
@@ -66,7 +66,7 @@ json trial::usage(int usage) const {
 }
 
 // The result for persistent flushes: does flushed data survive a power failure in this memory?
-json trial::persistent_flush(const json &device, const json &found) const {
+json Trial::persistent_flush(const json &device, const json &found) const {
     const bool saved =
         found.at("native_persistent_flush") == true || tried.domain == "cpu_cache";
     const std::string driver = text_at(device, "driver");
@@ -109,7 +109,7 @@ json remarks(const json &device, bool paged, bool grants_native) {
 
 json registration(const json &device, rpma::peer &peer, const memory &tried) {
     const json &operations = device.at("operations");
-    const trial trial = {peer, tried, is_yes(operations.at("on_demand_paging"))};
+    const Trial trial = {peer, tried, is_yes(operations.at("on_demand_paging"))};
     json found = {
         {"usage_plain", trial.usage(PLAIN)},
         {"usage_visibility", trial.usage(PLAIN | RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY)},

@@ -18,15 +18,15 @@
 namespace {
 
 // Discards the libraries' standard error, because the report has the same information.
-class muted_stderr {
+class MutedStderr {
   public:
-    muted_stderr() {
+    MutedStderr() {
         const int null_device = open("/dev/null", O_WRONLY | O_CLOEXEC);
         (void)dup2(null_device, STDERR_FILENO);
         (void)close(null_device);
     }
-    muted_stderr(const muted_stderr &) = delete;
-    ~muted_stderr() {
+    MutedStderr(const MutedStderr &) = delete;
+    ~MutedStderr() {
         (void)dup2(saved_, STDERR_FILENO);
         (void)close(saved_);
     }
@@ -98,7 +98,7 @@ status status_of(const json &report, const options &options) {
 void discard_message(rpma_log_level, const char *, int, const char *, const char *, ...) {}
 
 json make_report(const options &options, const memory *tried) {
-    const muted_stderr muted;
+    const MutedStderr muted;
     // The report shows the messages of failures, so they are not sent to syslog.
     (void)rpma_log_set_function(discard_message);
     const char *flush = std::getenv("RPMA_FLUSH");

@@ -31,7 +31,7 @@ std::string expand(std::string pattern, const json &object) {
     return pattern;
 }
 
-class lines {
+class Lines {
   public:
     std::string text;
 
@@ -91,7 +91,7 @@ std::string limit_text(const json &limit) {
     return limit.is_null() ? "unlimited" : limit.dump();
 }
 
-void lines::machine(const json &report) {
+void Lines::machine(const json &report) {
     const json &versions = report.at("versions"), &request = report.at("asked");
     const json &limits = report.at("limits"), &files = limits.at("descriptors");
     text += "This machine\n";
@@ -112,7 +112,7 @@ void lines::machine(const json &report) {
     result("devices", report.at("usable"), "yes", "none is usable");
 }
 
-void lines::port(const json &port) {
+void Lines::port(const json &port) {
     row("port", expand("{number}: {state}, {link_layer}, MTU {active_mtu} of {max_mtu}", port));
     row("link", expand(port.at("speed").is_null() ? "speed unknown"
                                                   : "{rate_gbit} Gbit/s, {width}X {speed}",
@@ -131,7 +131,7 @@ void lines::port(const json &port) {
     }
 }
 
-void lines::limits(const json &limits, const json &defaults) {
+void Lines::limits(const json &limits, const json &defaults) {
     static constexpr struct {
         const char *label, *limit, *object, *setting;
     } ROWS[] = {
@@ -157,7 +157,7 @@ void lines::limits(const json &limits, const json &defaults) {
     row("regions", expand("at most {regions}", limits));
 }
 
-void lines::registration(const json &found) {
+void Lines::registration(const json &found) {
     result("registration", found.at("usage_plain"), "yes", "no");
     result("flush, visibility", found.at("usage_visibility"), "yes", "no");
     result("flush, persistent", found.at("usage_persistent"), "yes", "no");
@@ -167,7 +167,7 @@ void lines::registration(const json &found) {
     rows("remarks", found.at("remarks"), "");
 }
 
-void lines::device(const json &device, const json &defaults) {
+void Lines::device(const json &device, const json &defaults) {
     text += expand("\nDevice {name}\n", device);
     result("usable", device.at("usable"), "yes", "no");
     if (!device.contains("ports"))
@@ -203,7 +203,7 @@ void lines::device(const json &device, const json &defaults) {
         registration(device.at("registration"));
 }
 
-void lines::cxl(const json &cxl) {
+void Lines::cxl(const json &cxl) {
     row("CXL region", expand("{region}, mode {mode}, {size} bytes", cxl));
     for (const json &device : cxl.at("devices")) {
         row("CXL device", expand("{memdev}, serial number {serial}, {persistent_size} bytes "
@@ -223,7 +223,7 @@ void lines::cxl(const json &cxl) {
     result("direct write", cxl.at("direct_write"), "yes", "no");
 }
 
-void lines::memory(const json &memory) {
+void Lines::memory(const json &memory) {
     text += expand("\nMemory {path}\n", memory);
     row("kind", text_at(memory, "kind"));
     row("size", expand("{size} bytes, of which {tried_size} were tried", memory));
@@ -238,7 +238,7 @@ void lines::memory(const json &memory) {
         cxl(memory.at("cxl"));
 }
 
-void lines::plan(const json &plan) {
+void Lines::plan(const json &plan) {
     const auto limit = [&](const char *key) {
         result("", plan.at(key), "the limit suffices", "too many");
     };
@@ -269,7 +269,7 @@ void lines::plan(const json &plan) {
 } // namespace
 
 std::string text_of(const json &report) {
-    lines all;
+    Lines all;
     all.machine(report);
     for (const json &device : report.at("devices"))
         all.device(device, report.at("defaults"));

@@ -53,8 +53,9 @@ uint64_t number(std::string_view option, std::string_view text, uint64_t min, ui
     uint64_t value = 0;
     const char *end = text.data() + text.size();
     auto [rest, error] = std::from_chars(text.data(), end, value);
-    const size_t unit = rest == end ? UNITS.npos : UNITS.find(*rest);
-    const unsigned shift = unit == UNITS.npos ? 0 : static_cast<unsigned>(unit % 3 + 1) * 10;
+    const size_t unit = rest == end ? std::string_view::npos : UNITS.find(*rest);
+    const unsigned shift =
+        unit == std::string_view::npos ? 0 : static_cast<unsigned>(unit % 3 + 1) * 10;
     rest += shift ? 1 : 0;
     if (error != std::errc() || rest != end || value > max >> shift || value << shift < min)
         refuse(fmt::format("--{} takes a number from {} to {}, not \"{}\"{}", option, min, max,
@@ -127,13 +128,13 @@ class Reader {
     using Text = std::string;
 
     void add(Side side, const char *names, std::function<void(const Text &)> take) {
-        sides[app.add_option_function<Text>(names, std::move(take))] = side;
+        sides_[app_.add_option_function<Text>(names, std::move(take))] = side;
     }
     // Uses a callback, because CLI11 2.4 counts flags with a variable even if they are not
     // given.
     template <class Value> void add_flag(Side side, const char *names, Value &value) {
-        sides[app.add_flag_callback(names, [&value] { value = true; })
-                  ->disable_flag_override()] = side;
+        sides_[app_.add_flag_callback(names, [&value] { value = true; })
+                   ->disable_flag_override()] = side;
     }
     void add_number(Side side, const Text &names, uint64_t &value, uint64_t min, uint64_t max) {
         const Text name = names.substr(names.rfind('-') + 1);
@@ -145,21 +146,21 @@ class Reader {
     void add_all();
 
     static Text name_of(const CLI::Option *option) { return option->get_lnames().at(0); }
-    bool is_given(const char *name) const { return app.count(name) > 0; }
+    bool is_given(const char *name) const { return app_.count(name) > 0; }
     void parse(int argc, char *argv[]);
     void check_side() const;
     void complete();
 
-    Options &options;
-    CLI::App app;
-    std::map<const CLI::Option *, Side> sides;
-    std::vector<Text> addresses;
-    bool is_help = false, is_version = false;
+    Options &options_;
+    CLI::App app_;
+    std::map<const CLI::Option *, Side> sides_;
+    std::vector<Text> addresses_;
+    bool is_help_ = false, is_version_ = false;
 };
 
-Reader::Reader(Options &parsed) : options(parsed) {
-    app.set_help_flag();
-    app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+Reader::Reader(Options &parsed) : options_(parsed) {
+    app_.set_help_flag();
+    app_.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
     add_all();
 }
 
@@ -168,29 +169,29 @@ void Reader::add_setting(const char *names) {
     const std::string_view name = std::strrchr(names, '-') + 1;
     for (const Setting &setting : settings)
         if (setting.name == name && setting.max == 1)
-            add_flag(CLIENT, names, options.plan.*setting.field);
+            add_flag(CLIENT, names, options_.plan.*setting.field);
         else if (setting.name == name)
-            add_number(CLIENT, names, options.plan.*setting.field, setting.min, setting.max);
+            add_number(CLIENT, names, options_.plan.*setting.field, setting.min, setting.max);
 }
 
 void Reader::add_all() {
     const std::tuple<Side, const char *, bool *> flags[] = {
-        {SERVER, "-s,--server", &options.is_server},
-        {SERVER, "--direct-write", &options.direct_write},
-        {SERVER, "-1,--once", &options.once},
-        {CLIENT, "--reconnect", &options.reconnect},
-        {CLIENT, "-j,--json", &options.json},
-        {BOTH, "-h,--help", &is_help},
-        {BOTH, "-V,--version", &is_version},
+        {SERVER, "-s,--server", &options_.is_server},
+        {SERVER, "--direct-write", &options_.direct_write},
+        {SERVER, "-1,--once", &options_.once},
+        {CLIENT, "--reconnect", &options_.reconnect},
+        {CLIENT, "-j,--json", &options_.json},
+        {BOTH, "-h,--help", &is_help_},
+        {BOTH, "-V,--version", &is_version_},
     };
     const std::tuple<Side, const char *, Text *> texts[] = {
-        {SERVER, "-m,--memory", &options.memory},
-        {CLIENT, "--plot", &options.plot},
+        {SERVER, "-m,--memory", &options_.memory},
+        {CLIENT, "--plot", &options_.plot},
     };
     const std::tuple<Side, const char *, uint64_t *, uint64_t> numbers[] = {
-        {SERVER, "--limit", &options.limit, PLACE_ALIGNMENT},
-        {CLIENT, "-n,--count", &options.limits.count, 1},
-        {CLIENT, "-w,--warmup", &options.limits.warmup, 0},
+        {SERVER, "--limit", &options_.limit, PLACE_ALIGNMENT},
+        {CLIENT, "-n,--count", &options_.limits.count, 1},
+        {CLIENT, "-w,--warmup", &options_.limits.warmup, 0},
     };
     for (const auto &[side, names, value] : flags)
         add_flag(side, names, *value);
@@ -204,25 +205,25 @@ void Reader::add_all() {
           "--reads", "--both", "--rate"})
         add_setting(names);
     add(BOTH, "-p,--port", [this](const Text &text) {
-        options.port = std::to_string(number("port", text, 1, 65535));
+        options_.port = std::to_string(number("port", text, 1, 65535));
     });
-    add(CLIENT, "-o,--operation", [this](const Text &text) { add_operations(options, text); });
-    add(CLIENT, "-b,--size", [this](const Text &text) { add_sizes(options, text); });
+    add(CLIENT, "-o,--operation", [this](const Text &text) { add_operations(options_, text); });
+    add(CLIENT, "-b,--size", [this](const Text &text) { add_sizes(options_, text); });
     add(CLIENT, "-D,--duration", [this](const Text &text) {
-        options.limits.duration_ns = nanoseconds("duration", text);
+        options_.limits.duration_ns = nanoseconds("duration", text);
     });
     add(CLIENT, "--interval", [this](const Text &text) {
-        options.limits.interval_ns = nanoseconds("interval", text);
-        options.shows_intervals = true;
+        options_.limits.interval_ns = nanoseconds("interval", text);
+        options_.shows_intervals = true;
     });
-    app.add_option("ADDRESS", addresses);
+    app_.add_option("ADDRESS", addresses_);
 }
 
 // The hint for the first --option=value that has one.
 std::string hint_for_assignments(int argc, char *argv[]) {
     for (const std::string_view argument : std::span(argv, static_cast<size_t>(argc)))
         if (const size_t equals = argument.find('=');
-            argument.starts_with("--") && equals != argument.npos)
+            argument.starts_with("--") && equals != std::string_view::npos)
             if (std::string hint =
                     hint_for_value(argument.substr(2, equals - 2), argument.substr(equals + 1));
                 !hint.empty())
@@ -232,17 +233,17 @@ std::string hint_for_assignments(int argc, char *argv[]) {
 
 void Reader::parse(int argc, char *argv[]) {
     try {
-        app.parse(argc, argv);
+        app_.parse(argc, argv);
     } catch (const CLI::ExtrasError &) {
-        const Text extra = app.remaining().at(0);
+        const Text extra = app_.remaining().at(0);
         refuse(fmt::format("unrecognized option '{}'{}; see --help", extra,
                            hint_for_unknown(extra)));
     } catch (const CLI::ParseError &error) {
         refuse(error.what() + hint_for_assignments(argc, argv));
     }
-    if (is_help || is_version) {
+    if (is_help_ || is_version_) {
         const uint32_t version = rpma_version();
-        if (is_help)
+        if (is_help_)
             fputs(HELP, stdout);
         else
             fmt::print("rpma-perf {}.{}.{}, librpma {}.{}.{}\n", RPMA_VERSION_MAJOR,
@@ -255,40 +256,41 @@ void Reader::parse(int argc, char *argv[]) {
 
 // The client sends all settings of a load to the server, which has few options.
 void Reader::check_side() const {
-    for (const auto &[option, side] : sides)
-        if (option->count() && options.is_server && side == CLIENT)
+    for (const auto &[option, side] : sides_)
+        if (option->count() && options_.is_server && side == CLIENT)
             refuse(fmt::format("--{} is for the client, which sends it to the server",
                                name_of(option)));
-        else if (option->count() && !options.is_server && side == SERVER)
+        else if (option->count() && !options_.is_server && side == SERVER)
             refuse(fmt::format("--{} is for the server{}: add --server", name_of(option),
                                hint_for_value(name_of(option), option->results().back())));
-    if (options.direct_write && options.memory.empty())
+    if (options_.direct_write && options_.memory.empty())
         refuse("--direct-write states a property of persistent memory: add --memory");
-    if (!options.memory.empty() && is_given("--limit"))
+    if (!options_.memory.empty() && is_given("--limit"))
         refuse("--limit is for DRAM: with --memory, the size of PATH is the limit");
 }
 
 void Reader::complete() {
-    if (options.operations.empty())
-        options.operations = {0};
-    if (options.sizes.empty())
-        options.sizes = {options.plan.size};
+    if (options_.operations.empty())
+        options_.operations = {0};
+    if (options_.sizes.empty())
+        options_.sizes = {options_.plan.size};
     if (!is_given("--depth"))
-        options.plan.depth = options.plan.batch;
+        options_.plan.depth = options_.plan.batch;
     if (!is_given("--connections"))
-        options.plan.connections = options.plan.threads;
+        options_.plan.connections = options_.plan.threads;
     if (is_given("--duration") && is_given("--count"))
         refuse("--duration and --count exclude each other");
-    if (options.reconnect && (is_given("--count") || options.plan.verify || options.plan.both))
+    if (options_.reconnect &&
+        (is_given("--count") || options_.plan.verify || options_.plan.both))
         refuse("--reconnect measures for a --duration, without --count, --verify or --both");
-    if (!options.plot.empty() &&
-        !options.limits.interval_ns) // the number of intervals that a plot can show
-        options.limits.interval_ns =
-            options.limits.count
+    if (!options_.plot.empty() &&
+        !options_.limits.interval_ns) // the number of intervals that a plot can show
+        options_.limits.interval_ns =
+            options_.limits.count
                 ? 10000000
-                : std::max(options.limits.duration_ns / 200, UINT64_C(1000000));
-    for (const uint64_t operation : options.operations)
-        for (const Plan &plan : options.plans(operation))
+                : std::max(options_.limits.duration_ns / 200, UINT64_C(1000000));
+    for (const uint64_t operation : options_.operations)
+        for (const Plan &plan : options_.plans(operation))
             if (const auto conflict = plan.conflict(); !conflict.empty())
                 refuse(fmt::format("{}: {}", plan.op().name, conflict));
 }
@@ -296,12 +298,12 @@ void Reader::complete() {
 void Reader::read(int argc, char *argv[]) {
     parse(argc, argv);
     check_side();
-    if (addresses.size() != 1)
-        refuse(addresses.empty()
+    if (addresses_.size() != 1)
+        refuse(addresses_.empty()
                    ? "ADDRESS of the server is missing; see --help"
                    : fmt::format("only one ADDRESS can be given{}; see --help",
-                                 options.is_server ? hint_for_value("server", "") : ""));
-    options.address = addresses[0];
+                                 options_.is_server ? hint_for_value("server", "") : ""));
+    options_.address = addresses_[0];
     complete();
 }
 

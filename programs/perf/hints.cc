@@ -143,7 +143,7 @@ std::string hint_for_unknown(std::string_view argument) {
                                       ? argument.substr(0, argument.find('='))
                                       : argument.substr(0, 2);
     for (const Hint &hint : HINTS)
-        if (hint.names.find(fmt::format(" {} ", name)) != hint.names.npos)
+        if (hint.names.find(fmt::format(" {} ", name)) != std::string_view::npos)
             return text_of(hint, name);
     return "";
 }

@@ -116,8 +116,8 @@ void LoadGenerator::check() const {
 }
 
 bool LoadGenerator::has_ended() const {
-    return std::ranges::all_of(workers,
-                               [](const Worker &worker) { return bool(worker.has_ended); });
+    return std::ranges::all_of(
+        workers, [](const Worker &worker) { return static_cast<bool>(worker.has_ended); });
 }
 
 void LoadGenerator::wake_main() const {

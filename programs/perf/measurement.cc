@@ -66,23 +66,23 @@ class Client {
     void end_gap(uint64_t at);
     bool reconnect(const std::string &failure);
 
-    const Options &options;
-    Device device;
-    std::optional<EventLoop> loop; // a new one after each break
-    Side self, server;
-    Measured measured;
-    std::unique_ptr<Report> report;
-    std::optional<OutputFile> picture;
-    std::vector<Result> plotted;
+    const Options &options_;
+    Device device_;
+    std::optional<EventLoop> loop_; // a new one after each break
+    Side self_, server_;
+    Measured measured_;
+    std::unique_ptr<Report> report_;
+    std::optional<OutputFile> picture_;
+    std::vector<Result> plotted_;
 };
 
 Client::Client(const Options &parsed)
-    : options(parsed), device(options.address, RPMA_UTIL_IBV_CONTEXT_REMOTE) {}
+    : options_(parsed), device_(options_.address, RPMA_UTIL_IBV_CONTEXT_REMOTE) {}
 
 // ---- requests to the server -----------------------------------------------------------------
 
 void Client::advance(Connection &connection) {
-    LoadGenerator &generator = *loop->generator;
+    LoadGenerator &generator = *loop_->generator;
     const auto step = ::advance(connection);
     if (step == CmLink::Step::ended)
         connection.link.end();
@@ -95,9 +95,9 @@ void Client::advance(Connection &connection) {
 
 // Waits for the first event, and handles it if it is an event of a connection.
 Event Client::wait(int milliseconds) {
-    const Event event = loop->wait(milliseconds);
+    const Event event = loop_->wait(milliseconds);
     if (event == Event::connection)
-        advance(loop->generator->connections[loop->connection]);
+        advance(loop_->generator->connections[loop_->connection]);
     return event;
 }
 
@@ -116,14 +116,14 @@ Json Client::await(std::string_view type) {
         fail("interrupted");
     if (event != Event::message)
         fail("the server does not reply");
-    Json reply = decode(loop->in);
+    Json reply = decode(loop_->in);
     if (reply["word"] != type)
         fail_refused(reply);
     return reply;
 }
 
 Json Client::call(std::string_view type, std::string_view reply) {
-    loop->control.send(message(type));
+    loop_->control.send(message(type));
     return await(reply);
 }
 
@@ -139,47 +139,47 @@ void check_greeting(const Greeting &greeting, const Options &options) {
 
 void Client::connect(int timeout_ms) {
     const uint64_t began = now_ns();
-    loop.emplace(device.peer);
-    CmLink &link = loop->control.link;
-    link.start(device.peer, options.address, options.port);
-    loop->watch_control();
+    loop_.emplace(device_.peer);
+    CmLink &link = loop_->control.link;
+    link.start(device_.peer, options_.address, options_.port);
+    loop_->watch_control();
     while (!link.is_established) {
-        if (loop->wait(TICK_MS) == Event::stop)
+        if (loop_->wait(TICK_MS) == Event::stop)
             fail("interrupted while connecting");
         if (is_past(began, timeout_ms))
             fail("the other side does not reply");
     }
-    check_greeting(greeting_of(link.conn.get_private_data()), options);
+    check_greeting(greeting_of(link.conn.get_private_data()), options_);
     // The client sends first, because on iWARP the server must not.
     const Json hello = call("hello", "welcome");
-    self = describe_side(device.name, "dram");
-    server = {hello["librpma"], hello["kernel"],       hello["device"],
-              hello["memory"],  hello["direct_write"], hello["atomics"]};
+    self_ = describe_side(device_.name, "dram");
+    server_ = {hello["librpma"], hello["kernel"],       hello["device"],
+               hello["memory"],  hello["direct_write"], hello["atomics"]};
 }
 
 // Returns why the two sides cannot measure the operation, or "". A persistent flush is measured
 // only if the server's operator stated direct write to PMem.
 std::string Client::missing_support(const Operation &operation) const {
-    if (operation.is_persistent() && !server.direct_write)
+    if (operation.is_persistent() && !server_.direct_write)
         return "the server states no direct write to persistent memory: start it with --memory "
                "and --direct-write if its platform has it (see rpma-perf(1))";
-    const bool is_here = !device.has_atomics();
-    if (operation.is_fetching() && (is_here || !server.has_atomics))
+    const bool is_here = !device_.has_atomics();
+    if (operation.is_fetching() && (is_here || !server_.has_atomics))
         return fmt::format("the device {} of the {} has no remote atomics",
-                           is_here ? self.device : server.device,
+                           is_here ? self_.device : server_.device,
                            is_here ? "client" : "server");
     return "";
 }
 
 std::vector<uint64_t> Client::allowed_operations() const {
     std::vector<uint64_t> allowed;
-    for (const uint64_t operation : options.operations) {
+    for (const uint64_t operation : options_.operations) {
         const std::string why = missing_support(operations[operation]);
         if (why.empty()) {
             allowed.push_back(operation);
             continue;
         }
-        if (!options.includes_all)
+        if (!options_.includes_all)
             fail("{}: {}", operations[operation].name, why);
         print_error(fmt::format("{} is skipped: {}", operations[operation].name, why));
     }
@@ -195,19 +195,19 @@ void Client::make_generator(const Plan &plan) {
         usage |= RPMA_MR_USAGE_WRITE_DST | RPMA_MR_USAGE_READ_SRC |
                  RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY |
                  (plan.op().is_fetching() ? RPMA_MR_USAGE_ATOMIC : 0);
-    loop->begin(std::make_unique<LoadGenerator>(
-        plan, device.peer, connection_queues(plan),
+    loop_->begin(std::make_unique<LoadGenerator>(
+        plan, device_.peer, connection_queues(plan),
         Mapping::allocate(std::max(
             connection_memory_offset(plan) + plan.connections * connection_memory_size(plan),
             PLACE_ALIGNMENT)), // "connect" uses no memory, but a region cannot be empty
         std::span<char>(), usage));
-    loop->generator->address = options.address;
-    loop->generator->port = options.port;
-    loop->generator->limits = options.limits;
-    if (measured.since)
-        loop->generator->limits.warmup = 0;
+    loop_->generator->address = options_.address;
+    loop_->generator->port = options_.port;
+    loop_->generator->limits = options_.limits;
+    if (measured_.since)
+        loop_->generator->limits.warmup = 0;
     if (plan.both) // on iWARP the server must not send first
-        loop->generator->limits.warmup = std::max(options.limits.warmup, UINT64_C(1));
+        loop_->generator->limits.warmup = std::max(options_.limits.warmup, UINT64_C(1));
 }
 
 // Advances a connection after another one failed; only the first failure is reported.
@@ -222,9 +222,9 @@ void Client::advance_ignoring_failure(Connection &connection) {
 Json Client::await_reason() {
     try {
         Event event = Event::connection;
-        while ((event = loop->wait(TICK_MS)) == Event::connection)
-            advance_ignoring_failure(loop->generator->connections[loop->connection]);
-        return event == Event::message ? decode(loop->in) : Json();
+        while ((event = loop_->wait(TICK_MS)) == Event::connection)
+            advance_ignoring_failure(loop_->generator->connections[loop_->connection]);
+        return event == Event::message ? decode(loop_->in) : Json();
     } catch (const Failure &) {
         return {};
     }
@@ -240,7 +240,7 @@ void Client::fail_with_reason() {
 // Establishes all connections concurrently.
 void Client::connect_all(const Json &ready) {
     uint64_t last_progress = now_ns(); // time of the last established connection
-    LoadGenerator &generator = *loop->generator;
+    LoadGenerator &generator = *loop_->generator;
     generator.take_target(ready["target"]);
     generator.session = ready["session"];
     if (generator.operation.is_connect()) // the workers establish them
@@ -248,7 +248,7 @@ void Client::connect_all(const Json &ready) {
     try {
         for (Connection &connection : generator.connections) {
             start(connection);
-            loop->watch(connection);
+            loop_->watch(connection);
         }
         while (generator.connected < generator.connections.size()) {
             const uint64_t before = generator.connected;
@@ -257,7 +257,7 @@ void Client::connect_all(const Json &ready) {
             if (event == Event::stop)
                 fail("interrupted while connecting");
             if (event == Event::message)
-                fail_refused(decode(loop->in));
+                fail_refused(decode(loop_->in));
             if (is_past(last_progress, PEER_TIMEOUT_MS))
                 fail("the other side does not reply");
         }
@@ -294,14 +294,14 @@ static int wait_time_ms(const Options &options, const Progress &progress) {
 }
 
 void Client::show(Progress &progress, bool is_measured) {
-    const Plan &plan = loop->generator->plan;
+    const Plan &plan = loop_->generator->plan;
     show_progress(plan, progress.operations,
                   static_cast<double>(progress.now - progress.began) / 1e9);
-    if (!is_measured || !options.shows_intervals ||
-        progress.now - progress.shown_at < options.limits.interval_ns)
+    if (!is_measured || !options_.shows_intervals ||
+        progress.now - progress.shown_at < options_.limits.interval_ns)
         return;
-    report->add_interval(plan, progress.shown_at - progress.began,
-                         progress.now - progress.began, progress.operations - progress.shown);
+    report_->add_interval(plan, progress.shown_at - progress.began,
+                          progress.now - progress.began, progress.operations - progress.shown);
     progress.shown_at = progress.now;
     progress.shown = progress.operations;
 }
@@ -309,12 +309,12 @@ void Client::show(Progress &progress, bool is_measured) {
 // Waits until the workers have reached the given state.
 void Client::watch(bool (*is_reached)(const LoadGenerator &generator), Progress &progress,
                    bool is_measured) {
-    const LoadGenerator &generator = *loop->generator;
+    const LoadGenerator &generator = *loop_->generator;
     const uint64_t before =
         progress.operations - generator.progress(); // operations of earlier generators
     uint64_t last_keepalive = progress.last_progress = progress.now = now_ns();
     while (!is_reached(generator)) {
-        const Event event = wait(wait_time_ms(options, progress));
+        const Event event = wait(wait_time_ms(options_, progress));
         const uint64_t operations = before + generator.progress();
         progress.now = now_ns();
         generator.check();
@@ -335,8 +335,8 @@ void Client::watch(bool (*is_reached)(const LoadGenerator &generator), Progress 
 
 // Adds the measurements of the workers, which have stopped.
 void Client::collect() {
-    const LoadGenerator &generator = *loop->generator;
-    Result &result = measured.result;
+    const LoadGenerator &generator = *loop_->generator;
+    Result &result = measured_.result;
     uint64_t first = UINT64_MAX, last = 0, ended = 0;
     for (const Worker &worker : generator.workers) {
         if (!worker.first_at)
@@ -351,63 +351,63 @@ void Client::collect() {
     }
     result.served = result.latency.count - result.operations; // since the last break
     result.operations = result.latency.count;
-    result.seconds = static_cast<double>(ended - measured.since) / 1e9;
-    if (last && measured.broke_at)
+    result.seconds = static_cast<double>(ended - measured_.since) / 1e9;
+    if (last && measured_.broke_at)
         end_gap(first);
-    measured.last = std::max(measured.last, last);
+    measured_.last = std::max(measured_.last, last);
 }
 
 void Client::end_gap(uint64_t at) {
-    measured.result.gaps.push_back(
-        {measured.broke_at - measured.since, at - std::min(measured.broke_at, at)});
-    measured.broke_at = 0;
+    measured_.result.gaps.push_back(
+        {measured_.broke_at - measured_.since, at - std::min(measured_.broke_at, at)});
+    measured_.broke_at = 0;
 }
 
 void Client::run_load() {
-    LoadGenerator &generator = *loop->generator;
+    LoadGenerator &generator = *loop_->generator;
     Progress progress;
     generator.start(::run_load);
     watch(all_wait, progress, false);
     call("measure", "ok");
     const uint64_t cpu_before = cpu_ns();
-    if (!measured.since) {
-        measured.since = measured.last = now_ns();
-        measured.cpu_before = cpu_before;
-        measured.progress.emplace();
+    if (!measured_.since) {
+        measured_.since = measured_.last = now_ns();
+        measured_.cpu_before = cpu_before;
+        measured_.progress.emplace();
     }
-    generator.began_at = measured.since;
+    generator.began_at = measured_.since;
     generator.open_gate();
-    watch(all_have_ended, *measured.progress, true);
-    measured.result.client_cpu_ns = cpu_ns() - measured.cpu_before;
+    watch(all_have_ended, *measured_.progress, true);
+    measured_.result.client_cpu_ns = cpu_ns() - measured_.cpu_before;
     generator.stop();
     collect();
-    measured.is_complete = true;
+    measured_.is_complete = true;
     std::vector<uint64_t> done;
     for (const Connection &connection : generator.connections)
         done.push_back(connection.done);
-    loop->control.send(message("stop", {{"done", done}}));
+    loop_->control.send(message("stop", {{"done", done}}));
     const Json reply = await("result");
-    measured.result.server_cpu_ns = reply["cpu_ns"];
-    measured.result.server_operations = reply["operations"];
-    measured.result.server_ns = reply["ns"];
+    measured_.result.server_cpu_ns = reply["cpu_ns"];
+    measured_.result.server_operations = reply["operations"];
+    measured_.result.server_ns = reply["ns"];
 }
 
 // Called in an exception handler: reconnects after a break. Returns false if the measurement
 // has ended meanwhile.
 bool Client::reconnect(const std::string &failure) {
-    const uint64_t end = measured.since + options.limits.duration_ns;
-    if (!options.reconnect || !measured.since || is_stopping())
+    const uint64_t end = measured_.since + options_.limits.duration_ns;
+    if (!options_.reconnect || !measured_.since || is_stopping())
         throw;
-    if (loop->generator && !measured.is_complete) {
-        loop->generator->stop();
+    if (loop_->generator && !measured_.is_complete) {
+        loop_->generator->stop();
         collect();
     }
-    bool is_new = !measured.broke_at;
+    bool is_new = !measured_.broke_at;
     if (is_new)
-        measured.broke_at = measured.last;
+        measured_.broke_at = measured_.last;
     for (std::string why = failure;; is_new = false) {
-        loop.reset();
-        if (measured.is_complete)
+        loop_.reset();
+        if (measured_.is_complete)
             return false;
         if (!is_new) {
             const Epoll no_events;
@@ -415,14 +415,14 @@ bool Client::reconnect(const std::string &failure) {
             (void)wait_for(no_events, events, RETRY_MS);
         }
         if (now_ns() >= end) {
-            measured.result.seconds = static_cast<double>(end - measured.since) / 1e9;
-            measured.result.client_cpu_ns = cpu_ns() - measured.cpu_before;
+            measured_.result.seconds = static_cast<double>(end - measured_.since) / 1e9;
+            measured_.result.client_cpu_ns = cpu_ns() - measured_.cpu_before;
             end_gap(end);
             return false;
         }
         if (is_stopping())
             fail("interrupted");
-        if (is_past(measured.broke_at, PEER_TIMEOUT_MS))
+        if (is_past(measured_.broke_at, PEER_TIMEOUT_MS))
             fail("no operation completed for {} s: {}", PEER_TIMEOUT_MS / 1000, why);
         try {
             connect(ATTEMPT_MS);
@@ -436,20 +436,20 @@ bool Client::reconnect(const std::string &failure) {
 // Runs a plan and returns its result.
 void Client::do_load(const Plan &plan) {
     make_generator(plan);
-    loop->control.send(plan_message(plan, plan.both ? loop->generator->target(false) : ""));
+    loop_->control.send(plan_message(plan, plan.both ? loop_->generator->target(false) : ""));
     connect_all(await("ready"));
     call("begin", "ok");
     run_load();
 }
 
 void Client::run_plan(const Plan &plan) {
-    if (!loop) // the previous session ended in a gap
+    if (!loop_) // the previous session ended in a gap
         connect(PEER_TIMEOUT_MS);
-    measured = {};
-    measured.result.operation = plan.operation;
-    measured.result.size = plan.size;
-    measured.result.interval_ns = options.limits.interval_ns;
-    measured.result.is_verified = plan.verify;
+    measured_ = {};
+    measured_.result.operation = plan.operation;
+    measured_.result.size = plan.size;
+    measured_.result.interval_ns = options_.limits.interval_ns;
+    measured_.result.is_verified = plan.verify;
     for (bool is_due = true; is_due;)
         try {
             do_load(plan);
@@ -457,25 +457,25 @@ void Client::run_plan(const Plan &plan) {
         } catch (const std::exception &failure) {
             is_due = reconnect(failure.what());
         }
-    report->add(measured.result);
-    if (!options.plot.empty())
-        plotted.push_back(std::move(measured.result));
-    if (loop)
-        loop->generator.reset();
+    report_->add(measured_.result);
+    if (!options_.plot.empty())
+        plotted_.push_back(std::move(measured_.result));
+    if (loop_)
+        loop_->generator.reset();
 }
 
 void Client::run() {
     connect(PEER_TIMEOUT_MS);
     const auto allowed = allowed_operations();
-    if (!options.plot.empty())
-        picture.emplace(options.plot);
-    report = begin_report(options, self, server);
+    if (!options_.plot.empty())
+        picture_.emplace(options_.plot);
+    report_ = begin_report(options_, self_, server_);
     for (const uint64_t operation : allowed)
-        for (const Plan &plan : options.plans(operation))
+        for (const Plan &plan : options_.plans(operation))
             run_plan(plan);
-    if (picture)
-        picture->write(plot(plotted));
-    report->end();
+    if (picture_)
+        picture_->write(plot(plotted_));
+    report_->end();
 }
 
 } // namespace

@@ -75,10 +75,10 @@ class Picture {
         distribution(result, top + TOP);
     }
 
-    std::string end() { return svg + "</svg>\n"; }
+    std::string end() { return svg_ + "</svg>\n"; }
 
   private:
-    std::back_insert_iterator<std::string> out() { return std::back_inserter(svg); }
+    std::back_insert_iterator<std::string> out() { return std::back_inserter(svg_); }
 
     void text(double x, double y, const char *anchor, std::string_view content, int size = 12,
               const char *colour = "#303030") {
@@ -181,7 +181,7 @@ class Picture {
         mark(x, y, result.us(0.99), "p99", 23);
     }
 
-    std::string svg;
+    std::string svg_;
 };
 
 } // namespace

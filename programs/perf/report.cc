@@ -228,21 +228,21 @@ Json json_of(const std::vector<Gap> &gaps) {
 class JsonReport : public Report {
   public:
     JsonReport(const Options &options, const Side &client, const Side &server)
-        : shows_intervals(options.shows_intervals), shows_gaps(options.reconnect),
-          report{{"rpma_perf", fmt::format("{}.{}.{}", RPMA_VERSION_MAJOR, RPMA_VERSION_MINOR,
-                                           RPMA_VERSION_PATCH)},
-                 {"protocol", PROTOCOL},
-                 {"date", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(time(nullptr)))},
-                 {"address", options.address},
-                 {"port", options.port},
-                 {"client", json_of(client)},
-                 {"server", json_of(server)},
-                 {"direct_write_stated", server.direct_write},
-                 {"settings", settings_of(options)},
-                 {"results", Json::array()}} {}
+        : shows_intervals_(options.shows_intervals), shows_gaps_(options.reconnect),
+          report_{{"rpma_perf", fmt::format("{}.{}.{}", RPMA_VERSION_MAJOR, RPMA_VERSION_MINOR,
+                                            RPMA_VERSION_PATCH)},
+                  {"protocol", PROTOCOL},
+                  {"date", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(time(nullptr)))},
+                  {"address", options.address},
+                  {"port", options.port},
+                  {"client", json_of(client)},
+                  {"server", json_of(server)},
+                  {"direct_write_stated", server.direct_write},
+                  {"settings", settings_of(options)},
+                  {"results", Json::array()}} {}
 
     void add(const Result &result) override {
-        report["results"].push_back({
+        report_["results"].push_back({
             {"operation", result.op().name},
             {"size", result.size},
             {"operations", result.operations},
@@ -257,26 +257,26 @@ class JsonReport : public Report {
             {"verified", result.is_verified},
             {"persistence", result.is_persistent() ? "stated" : "not stated"},
         });
-        if (shows_gaps) {
-            report["results"].back()["gaps"] = json_of(result.gaps);
-            report["results"].back()["without_service_s"] =
+        if (shows_gaps_) {
+            report_["results"].back()["gaps"] = json_of(result.gaps);
+            report_["results"].back()["without_service_s"] =
                 decimal(seconds_of(result.without_service_ns()));
         }
-        if (shows_intervals)
-            report["results"].back()["intervals"] = intervals_of(result);
+        if (shows_intervals_)
+            report_["results"].back()["intervals"] = intervals_of(result);
         if (result.server_ns)
-            report["results"].back()["server_operations_per_second"] =
+            report_["results"].back()["server_operations_per_second"] =
                 decimal(result.server_rate());
     }
 
     void end() override {
-        puts(text_of(report).c_str());
+        puts(text_of(report_).c_str());
         check_output();
     }
 
   private:
-    const bool shows_intervals, shows_gaps;
-    Json report;
+    const bool shows_intervals_, shows_gaps_;
+    Json report_;
 };
 
 } // namespace
