@@ -49,7 +49,7 @@ struct Result {
     double client_cpu_us() const; // processor time per operation
     double server_cpu_us() const;
     uint64_t without_service_ns() const;
-    // Is true if the data is persistent, as stated by the server's operator.
+    // Returns true if the data is persistent, as stated by the server's operator.
     bool is_persistent() const { return op().is_persistent(); }
 };
 

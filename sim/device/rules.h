@@ -84,7 +84,7 @@ struct sim_send {
 
 bool sim_has_atomics(const struct sim_profile *device);
 bool sim_is_atomic(uint32_t opcode);
-// Is true if the device writes to the memory of the request.
+// Returns true if the device writes to the memory of the request.
 bool sim_writes_memory(uint32_t opcode);
 bool sim_is_inline(uint32_t opcode, uint32_t flags);
 // How much of the send queue the request uses; its size, cap->max_send_wr, has the same unit.
@@ -128,7 +128,7 @@ uint64_t sim_atomic_result(uint32_t opcode, uint64_t before, uint64_t compare_ad
 // The completions for which a CQ creates an event.
 enum sim_armed { SIM_NOT_ARMED, SIM_ARMED_FOR_SOLICITED, SIM_ARMED };
 void sim_arm(enum sim_armed *armed, bool solicited_only);
-// Is true if a completion has an event, which disarms the CQ.
+// Returns true if a completion has an event, which disarms the CQ.
 bool sim_notifies(const struct sim_profile *device, enum sim_armed *armed,
                   enum ibv_wc_status status, bool is_solicited);
 

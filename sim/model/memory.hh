@@ -42,7 +42,7 @@ class Program {
     virtual void forget(const Region &) {}
     // Makes the writes of the queue pair in the range persistent; 0: its present content.
     virtual void persist(uint64_t address, size_t length, uint32_t writer) = 0;
-    // Is true if the range is memory for persistent flushes.
+    // Returns true if the range is memory for persistent flushes.
     virtual bool is_persistent(uint64_t address, size_t length) = 0;
 };
 

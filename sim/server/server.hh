@@ -61,7 +61,7 @@ class ProcessMemory : public Program {
     void forget(const Region &region) override;
     void persist(uint64_t address, size_t length, uint32_t writer) override;
     bool is_persistent(uint64_t address, size_t length) override;
-    // Is true if process_vm_readv() may read the memory; `address` holds Hello::PROBE.
+    // Returns true if process_vm_readv() may read the memory; `address` holds Hello::PROBE.
     bool is_accessible(uint64_t address) const;
     void use_thread(int socket); // -1: no thread
     void add_child(const std::shared_ptr<ProcessMemory> &child) { children_.push_back(child); }

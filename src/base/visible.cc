@@ -37,8 +37,9 @@ int shown_length(const unsigned char *text) {
     return is_control ? 0 : length;
 }
 
-// Is true if all bytes are printable ASCII, as in nearly all messages. Reads 8 bytes at once:
-// a byte above 0x7e or below ' ' sets the highest bit of its own in one of the three terms.
+// Returns true if all bytes are printable ASCII, as in nearly all messages. Reads 8 bytes at
+// once: a byte above 0x7e or below ' ' sets the highest bit of its own in one of the three
+// terms.
 bool is_printable(const char *text, std::size_t length) {
     constexpr uint64_t ONES = ~uint64_t{0} / 0xff, SPACES = ONES * ' ';
     uint64_t bits = 0, word = SPACES;

@@ -98,8 +98,8 @@ ReportedEvent to_reported_event(rdma_cm_event_type type) {
     }
 }
 
-// Is true if the event carries private data of a program. On InfiniBand and RoCE, a rejection
-// without private data carries zeros.
+// Returns true if the event carries private data of a program. On InfiniBand and RoCE, a
+// rejection without private data carries zeros.
 bool has_private_data(const rdma_cm_event &event) {
     const rdma_conn_param &param = event.param.conn;
     const auto *bytes = static_cast<const char *>(param.private_data);

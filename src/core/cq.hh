@@ -39,7 +39,7 @@ struct rpma_cq : rpma::Allocated {
 
     // Destroys queue and channel, as the destructor does.
     void drop();
-    // Is true if create() has succeeded and the queue is not destroyed.
+    // Returns true if create() has succeeded and the queue is not destroyed.
     bool exists() const { return static_cast<bool>(queue_); }
     ibv_cq &queue() const { return *queue_.get(); }
     bool owns(const ibv_cq *queue) const { return queue_.get() == queue; }

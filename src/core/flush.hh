@@ -103,13 +103,13 @@ class FlushMethods {
         return choose_method(own & region, type);
     }
 
-    // Is true if atomic writes are a native operation.
+    // Returns true if atomic writes are a native operation.
     bool has_native_write() const { return has_native_write_.load(std::memory_order_relaxed); }
     // Changed by apply(), because operations that are already filled may then need another
     // method. A caller that reads a new number also reads the methods of the same or of a later
     // apply().
     uint32_t generation() const { return generation_.load(std::memory_order_acquire); }
-    // Is true if flushes may use reads, now or after apply().
+    // Returns true if flushes may use reads, now or after apply().
     bool can_read() const { return !requires_native_; }
     // The present mode of the connection: EMULATED or NATIVE.
     rpma_flush_mode mode() const;

@@ -35,7 +35,8 @@ struct Capabilities {
     uint32_t max_srq_sge = 1; // SGEs of a receive in a shared receive queue
 };
 
-// Is true if the device serves reads and writes of reliable connections by on-demand paging.
+// Returns true if the device serves reads and writes of reliable connections by on-demand
+// paging.
 bool is_odp_capable(const ibv_device_attr_ex &attributes);
 
 } // namespace rpma

@@ -27,8 +27,8 @@ struct FreeRoutes {
 };
 using Routes = std::unique_ptr<rdma_addrinfo, FreeRoutes>;
 
-// Is true if text is a number from 0 to 65535, or may be the name of a service. getaddrinfo()
-// truncates larger and negative numbers to 16 bits.
+// Returns true if text is a number from 0 to 65535, or may be the name of a service.
+// getaddrinfo() truncates larger and negative numbers to 16 bits.
 bool is_port(const char *text);
 inline constexpr char INVALID_PORT[] =
     "port is \"%s\"; possible: 0 to 65535, or the name of a service";

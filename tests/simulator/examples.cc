@@ -97,7 +97,7 @@ Arguments arguments_of(const Process &process) {
     return list;
 }
 
-// Is true if the file of the server contains the data that its client writes.
+// Returns true if the file of the server contains the data that its client writes.
 bool has_data() {
     return !memcmp(memory().visible(), example_block(example_number()),
                    kind().blocks * BLOCK_SIZE);

@@ -43,7 +43,7 @@ struct Link {
     bool broken = false; // forever: outstanding operations complete with errors
     bool silent = false; // neither side is notified
 
-    // Is true if messages of the connection manager pass.
+    // Returns true if messages of the connection manager pass.
     bool is_open() const {
         return machines[0]->on && machines[1]->on && !machines[0]->disconnected &&
                !machines[1]->disconnected;

@@ -47,8 +47,8 @@ void begin() {
     memory.tears = entry == 6;
 }
 
-// Is true if the visible data contains the record, or if each state does that a power failure
-// can leave.
+// Returns true if the visible data contains the record, or if each state does that a power
+// failure can leave.
 bool has_record(bool persistent) {
     const Memory &memory = target().memory;
     const char *record = memory.image(persistent) + RECORD;

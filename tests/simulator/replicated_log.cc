@@ -129,7 +129,7 @@ bool is_misconfigured(const Process &process) {
     return std::ranges::find(misconfigured, &process) != misconfigured.end();
 }
 
-// Is true if the foreign servers have no log.
+// Returns true if the foreign servers have no log.
 bool are_blank(const Configuration &used) {
     return used.name == "log-3-begun";
 }
@@ -196,7 +196,7 @@ void read_log(const Process &server, bool persistent, std::vector<uint32_t> &che
     checksums.resize(certain);
 }
 
-// Is true if a server has no valid log, or if a power failure can leave none.
+// Returns true if a server has no valid log, or if a power failure can leave none.
 bool has_no_log(const Process &server) {
     const Memory &memory = server.machine->memory;
     bool is_missing = !is_log(memory.image(false));
