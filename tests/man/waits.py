@@ -7,6 +7,7 @@ import pathlib
 import re
 
 import contract
+import public_header
 import tool_checks
 
 
@@ -83,7 +84,7 @@ def named(source):
     types = contract.read_table(source / "contract/types.tsv")
     events = {name: {row["member"] for row in types if (row["kind"], row["name"]) == ("enumerator", name)}
               for name in ("rpma_conn_event", "rpma_peer_event_type")}
-    return {"Codes": {row["name"] for row in types if row["kind"] == "macro" and row["name"].startswith("RPMA_E_")},
+    return {"Codes": {code["name"] for code in public_header.read_codes()},
             "Statuses of completions": set(re.findall(r"IBV_WC_\w+", statuses)),
             "Events of a connection": events["rpma_conn_event"],
             "Events of a device": events["rpma_peer_event_type"]}
