@@ -59,6 +59,12 @@ the addresses 10.77.0.1 and fd77::1.
       --seeds A-B           explore: the schedules (default: 1-1000)
       --faults KIND[,KIND]  explore: kinds of faults (default: all); "help"
                             lists them
+      --in-order            explore: starts each COMMAND as a plain run does
+                            (default: all after the first when it listens)
+      --live TIME           explore: programs must end in TIME after the last
+                            fault (default: no limit)
+      --search KIND         explore: mixed (default), random, or pct, priorities
+                            that change at random
       --save FILE           explore: a finding is saved in FILE
       --replay FILE         explore: repeats this finding
   -v, --verbose             reports what rdma-sim does
@@ -81,7 +87,10 @@ enum {
     SEEDS,
     FAULTS,
     SAVE,
-    REPLAY
+    REPLAY,
+    IN_ORDER,
+    SEARCH,
+    LIVE
 };
 
 constexpr option OPTIONS[] = {
@@ -106,6 +115,9 @@ constexpr option OPTIONS[] = {
     {"faults", required_argument, nullptr, FAULTS},
     {"save", required_argument, nullptr, SAVE},
     {"replay", required_argument, nullptr, REPLAY},
+    {"live", required_argument, nullptr, LIVE},
+    {"search", required_argument, nullptr, SEARCH},
+    {"in-order", no_argument, nullptr, IN_ORDER},
     {"verbose", no_argument, nullptr, 'v'},
     {"version", no_argument, nullptr, 'V'},
     {"help", no_argument, nullptr, 'h'},
@@ -121,6 +133,14 @@ uint64_t number(const char *option, std::string_view text, uint64_t least, uint6
                static_cast<unsigned long long>(least), static_cast<unsigned long long>(most),
                static_cast<int>(text.size()), text.data());
     return value;
+}
+
+uint64_t duration(const char *option, std::string_view text) {
+    const uint64_t found = sim::read_duration(text);
+    if (found == 0 || found == UINT64_MAX)
+        refuse("%s takes a time, such as 10s, not '%.*s'", option,
+               static_cast<int>(text.size()), text.data());
+    return found;
 }
 
 unsigned host(const char *option, std::string_view text) {
@@ -202,6 +222,15 @@ void read_seeds(ExploreSettings &settings, std::string_view text) {
     settings.last_seed = dash == text.size()
                              ? settings.first_seed
                              : number("--seeds", last, settings.first_seed, UINT64_MAX - 1);
+}
+
+void read_search(ExploreSettings &settings, std::string_view text) {
+    if (text != "mixed" && text != "random" && text != "pct")
+        refuse("--search takes mixed, random or pct, not '%.*s'", static_cast<int>(text.size()),
+               text.data());
+    settings.search = text == "pct"      ? Search::PRIORITIES
+                      : text == "random" ? Search::RANDOM
+                                         : Search::MIXED;
 }
 
 // Calls the function for each word of a list, which commas separate.
@@ -296,6 +325,15 @@ bool read_explore_option(ExploreSettings &settings, int option, const char *valu
     case REPLAY:
         settings.replay = value;
         return true;
+    case LIVE:
+        settings.live = duration("--live", value);
+        return true;
+    case SEARCH:
+        read_search(settings, value);
+        return true;
+    case IN_ORDER:
+        settings.starts_in_order = true;
+        return true;
     default:
         return false;
     }
@@ -303,7 +341,9 @@ bool read_explore_option(ExploreSettings &settings, int option, const char *valu
 
 void read_option(ExploreSettings &settings, int option, const char *value) {
     if (option >= CHECK && !settings.explores)
-        refuse("--check, --seeds, --faults, --save and --replay are for rdma-sim explore");
+        refuse(
+            "--check, --seeds, --faults, --in-order, --live, --search, --save and --replay are "
+            "for rdma-sim explore");
     if (settings.explores &&
         (option == 'f' || option == 's' || option == 'l' || option == NAME || option == JOIN ||
          option == HOST || option == LOSE))

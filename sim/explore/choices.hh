@@ -57,4 +57,19 @@ std::vector<Choice> shorten(std::vector<Choice> choices, uint64_t tries,
     return choices;
 }
 
+// Removes all choices but one, for which an earlier position is tried: without the others, the
+// same moment comes earlier. `step`: the distance of its positions.
+template <class Predicate>
+void keep_only(Choice choice, uint32_t step, unsigned tries, std::vector<Choice> &choices,
+               Predicate still_fails) {
+    for (; tries > 0; tries--, choice.position -= step) {
+        if (still_fails(std::vector<Choice>{choice})) {
+            choices = {choice};
+            return;
+        }
+        if (choice.position < step)
+            break;
+    }
+}
+
 } // namespace sim

@@ -25,6 +25,7 @@ namespace {
 constexpr size_t MAX_LINE = 256;    // of a program's output in a finding
 constexpr int EXIT_NOT_REACHED = 3; // the programs make other calls than at the time of --save
 constexpr uint64_t MAX_TRIES = 300; // how many shorter schedules run
+constexpr unsigned MAX_MOVES = 60;  // of a fault to an earlier step
 std::string count_of(size_t count, const char *what) {
     return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
 }
@@ -111,6 +112,10 @@ int Exploration::wait_for(pid_t pid) {
     return status;
 }
 
+bool Exploration::has_clients() const {
+    return std::count(listens.begin() + 1, listens.end(), false) > 1;
+}
+
 void Exploration::check_signals() {
     if (const int number = signals.received(); number != 0)
         throw Exit{128 + number, ""};
@@ -131,7 +136,9 @@ class Explorer {
         unsigned faults;
         size_t reached; // of the choices to replay
         sim::Weaknesses weaknesses;
+        bool overlapped;
     };
+    void rehearse();
     Result run(uint64_t seed, Chooser chooser, bool is_traced);
     Result replay(uint64_t seed, const std::vector<sim::Choice> &choices, bool is_traced) {
         return run(seed, Chooser(choices), is_traced);
@@ -172,6 +179,7 @@ Explorer::Explorer(ExploreSettings &settings, const Libraries &libraries)
     sim::Server server(settings.fabric, nullptr, false, true);
     for (const auto &host : server.fabric().hosts())
         directory_.add_host(*host, files.ids(host->number));
+    rehearse();
 }
 
 // Refuses a file of --save that cannot be written, before the exploration.
@@ -208,8 +216,18 @@ void Explorer::refuse_bad_check() {
 Explorer::Result Explorer::run(uint64_t seed, Chooser chooser, bool is_traced) {
     Schedule schedule(exploration_, seed, chooser, is_traced);
     schedule.run();
-    return {schedule.finding, schedule.steps,  chooser.choices,
-            schedule.faults,  chooser.reached, schedule.weaknesses()};
+    return {schedule.finding, schedule.steps,        chooser.choices,    schedule.faults,
+            chooser.reached,  schedule.weaknesses(), schedule.overlapped};
+}
+
+void Explorer::rehearse() {
+    Chooser chooser{std::vector<sim::Choice>()};
+    Schedule schedule(exploration_, settings_.first_seed, chooser, false);
+    schedule.run();
+    exploration_.listens = schedule.listening();
+    exploration_.turns = chooser.turns();
+    exploration_.threads = schedule.threads();
+    exploration_.is_rehearsal = false;
 }
 
 // The programs, their libraries, and other programs among the arguments.
@@ -310,7 +328,10 @@ int Explorer::report(uint64_t seed, const Result &found) {
               "control.\n");
         return EXIT_FAILURE;
     }
-    const std::vector<sim::Choice> fewest = sim::shorten(found.choices, MAX_TRIES, fails);
+    std::vector<sim::Choice> fewest = sim::shorten(found.choices, MAX_TRIES, fails);
+    if (const auto fault = std::ranges::find_if(fewest, Chooser::is_fault);
+        fewest.size() > 1 && fault != fewest.end())
+        sim::keep_only(*fault, Chooser::KINDS, MAX_MOVES, fewest, fails);
     const Result shortest = replay(seed, fewest, true);
     print_steps(shortest);
     print("seed " + std::to_string(seed) + ": FOUND: " + shortest.finding + "\n(" +
@@ -326,16 +347,22 @@ int Explorer::main() {
     if (!settings_.replay.empty())
         return replay_saved();
     const uint64_t begin = sim::Server::clock();
+    const Plan plan = {settings_.search, exploration_.threads, exploration_.turns};
     uint64_t schedules = 0, with_faults = 0;
+    bool overlapped = false;
     for (uint64_t seed = settings_.first_seed; seed <= settings_.last_seed; seed++) {
-        const Result result = run(seed, Chooser(seed), false);
+        const Result result = run(seed, Chooser(seed, plan), false);
         schedules++;
         with_faults += result.faults != 0;
+        overlapped |= result.overlapped;
         if (!result.finding.empty())
             return report(seed, result);
     }
     print(count_of(schedules, "schedule") + ", " + std::to_string(with_faults) +
           " with faults: nothing found\n");
+    if (exploration_.has_clients() && !overlapped)
+        fprintf(stderr, "rdma-sim: no two clients overlapped in any schedule: the exploration "
+                        "says nothing about programs that run at the same time\n");
     if (settings_.is_verbose)
         fprintf(stderr, "rdma-sim: %.1f schedules per second\n",
                 static_cast<double>(schedules) * 1e9 /

@@ -9,10 +9,13 @@
 #include <map>
 
 #include "../run/sim.hh"
+#include "chooser.hh"
 #include "finding.hh"
 
 struct ExploreSettings : Settings {
-    bool explores = false;
+    bool explores = false, starts_in_order = false;
+    Search search = Search::MIXED;
+    uint64_t live = 0; // nanoseconds from the end of the last fault; 0: no limit
     uint64_t first_seed = 1, last_seed = 1000;
     std::string check, save, replay;
     std::vector<std::string_view> fault_kinds; // empty: all kinds
@@ -47,7 +50,14 @@ struct Exploration {
     sim::ExploredFaults faults, power_failures; // power_failures: after the programs' end
     sim::VirtualClock *clock;                   // mapped by the programs
     std::list<OriginalFile> pmem{};
-    void check_signals(); // throws an Exit after a signal
+    // Of a schedule without choices, in which the programs start one after the other. It shows
+    // which programs listen: the next ones start after them.
+    bool is_rehearsal = true;
+    std::vector<bool> listens{};
+    uint64_t turns = 0;
+    size_t threads = 0;
+    bool has_clients() const; // more than one, which could overlap
+    void check_signals();     // throws an Exit after a signal
     // Waits for a shell command, or kills it after a signal. Returns its status.
     int wait_for(pid_t pid);
 };

@@ -5,6 +5,7 @@
 
 #include "schedule.hh"
 
+#include <algorithm>
 #include <iterator>
 #include <unistd.h>
 
@@ -35,6 +36,19 @@ unsigned Schedule::choose(sim::Weakness weakness, unsigned options) {
     return option;
 }
 
+Chooser::Window Schedule::window() const {
+    constexpr uint64_t RECOVERY = 20; // requests after a start
+    if (has_unpersisted_ || std::ranges::any_of(processes_, &Process::persists))
+        return Chooser::Window::NOT_PERSISTENT;
+    if (restarted_at_ != 0 && requests_ < restarted_at_ + RECOVERY)
+        return Chooser::Window::RECOVERY;
+    return server_->fabric().next_timer() != NEVER ||
+                   (posted_at_ != 0 && posted_at_ == requests_)
+               ? Chooser::Window::IN_FLIGHT
+               : Chooser::Window::NONE;
+}
+
+// Calls the function for the program of the fault, or for all programs of its host.
 template <class Function>
 void Schedule::for_each_process(const sim::Fault &fault, Function function) {
     for (size_t i = 0; i < settings_.commands.size(); i++)
@@ -60,9 +74,12 @@ void Schedule::apply(const sim::Fault &fault) {
             fault.text.find(name) == fault.text.npos)
             text += " (" + name + ")";
     add_step("- ", "", text);
+    last_fault_at_ = fabric().now();
     sim::apply(*this, fault);
-    if (fault.lasts == 0)
+    if (fault.lasts == 0) {
+        has_lasting_fault_ |= fault.kind->end != nullptr && !fault.kind->is_noticed;
         return;
+    }
     pending_ends_++;
     fabric().at(fabric().now() + fault.lasts, [this, &fault] { due_ends_.push_back(&fault); });
 }
@@ -72,6 +89,7 @@ void Schedule::end_due_faults() {
     for (const sim::Fault *const fault : std::exchange(due_ends_, {})) {
         add_step("  ", "", "the fault ends: " + fault->text);
         pending_ends_--;
+        last_fault_at_ = fabric().now();
         sim::end(*this, *fault);
     }
 }
@@ -95,8 +113,11 @@ void Schedule::start(const sim::Fault &fault) {
                    .index = process.index,
                    .out = process.out, // the new output follows the old one
                    .err = process.err,
+                   .may_start = true,
                    .out_shown = process.out_shown,
                    .err_shown = process.err_shown};
+        restarted_at_ = std::max<uint64_t>(requests_, 1);
+        chooser_.add_fault();
         start(process);
     });
 }

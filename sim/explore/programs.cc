@@ -22,6 +22,7 @@ namespace {
 
 // Milliseconds of real time.
 constexpr int MAX_TURN = 10'000, FIRST_CHECK = 2;
+constexpr unsigned MAX_SLEEPS = 1000; // of a loop, before they last longer
 
 std::string describe(int status) {
     return WIFSIGNALED(status)
@@ -71,8 +72,24 @@ uint64_t Schedule::unknown_client(pid_t pid, sim::Wait::Kind kind) const {
     return 0;
 }
 
+// A thread that makes memory persistent has another connection for it:
+// client/preload/persist.cc.
+uint64_t Schedule::other_client(const Process &process) const {
+    for (const uint64_t client : server_->clients_with_request(process.pid)) {
+        uint32_t op;
+        memcpy(&op, server_->held(client)->data(), sizeof(op));
+        if (op == sim::OP_PERSIST)
+            return client;
+    }
+    return 0;
+}
+
 bool Schedule::has_request(Process &process) {
+    process.other_client = 0;
     if (process.client != 0 && server_->held(process.client) != nullptr)
+        return true;
+    process.other_client = other_client(process);
+    if (process.other_client != 0)
         return true;
     if (process.first != nullptr)
         return false;
@@ -223,13 +240,15 @@ uint64_t Schedule::object_changes(const Process &process) const {
 }
 
 void Schedule::read_request(Process &process) {
-    const std::vector<std::byte> &request = *server_->held(process.client);
+    const std::vector<std::byte> &request = *server_->held(client_of(process));
     uint32_t op;
     memcpy(&op, request.data(), sizeof(op));
     process.waits = op == sim::OP_WAIT && request.size() >= sizeof(sim::Wait);
+    process.persists = op == sim::OP_PERSIST;
     process.changes = changes_;
     if (!process.waits) {
         process.idle_since = server_->fabric().now();
+        process.sleeps = 0;
         return;
     }
     memcpy(&process.wait, request.data(), sizeof(process.wait));
@@ -241,10 +260,13 @@ void Schedule::read_request(Process &process) {
         add_member(process);
     if (process.wait.kind == sim::Wait::EVENT)
         process.object_changes = object_changes(process);
-    // While a program polls, time advances in growing steps.
+    // While a program polls, also by a sequence of sleeps, time advances in growing steps.
     const uint64_t now = server_->fabric().now(), idle = now - process.idle_since;
+    const uint64_t later = now + std::min(std::max(idle / 8, MICROSECOND), SECOND);
     if (process.wait.kind == sim::Wait::POLL)
-        process.wait.until = now + std::min(std::max(idle / 8, MICROSECOND), SECOND);
+        process.wait.until = later;
+    if (process.wait.kind == sim::Wait::SLEEP && ++process.sleeps > MAX_SLEEPS)
+        process.wait.until = std::max(process.wait.until, later);
 }
 
 void Schedule::handle_exit(Process &process) {

@@ -17,6 +17,9 @@ constexpr uint64_t LISTEN_TIMEOUT = SECOND;  // then the next command starts
 constexpr uint64_t MAX_IDLE = 1000 * SECOND; // without a request other than a wait
 constexpr uint64_t MAX_REQUESTS = 200'000;   // of a schedule
 constexpr uint64_t MAX_POLLS = 10'000;       // after a fault, without another request
+constexpr uint64_t LATE_STARTS[] = {MICROSECOND, 1000 * MICROSECOND, 100'000 * MICROSECOND,
+                                    2 * SECOND};
+constexpr const char *LATE_START_TEXTS[] = {"1 us", "1 ms", "100 ms", "2 s"};
 
 } // namespace
 
@@ -30,7 +33,8 @@ Schedule::Schedule(Exploration &exploration, uint64_t seed, Chooser &chooser, bo
     sim::Options options = settings_.fabric;
     options.seed = seed;
     options.scheduler = this;
-    server_ = std::make_unique<sim::Server>(options, &pmem_, settings_.uses_threads, true);
+    server_ = std::make_unique<sim::Server>(options, static_cast<sim::Persistence *>(this),
+                                            settings_.uses_threads, true);
     server_->fabric().set_between_steps([&exploration] { exploration.check_signals(); });
     if (const int error = server_->listen(exploration.directory.path() + "/socket"))
         refuse("%s/socket: %s", exploration.directory.path().c_str(), strerror(error));
@@ -57,13 +61,52 @@ Schedule::~Schedule() {
                 close(fd);
 }
 
-// A program starts when the previous one listens or has ended: a client needs its server.
-bool Schedule::can_start(const Process &process) const {
-    if (process.number == 1 || settings_.starts_together)
-        return true;
-    const Process &before = processes_[process.number - 2];
-    return !before.is_alive || before.is_listening ||
-           (before.is_started && server_->fabric().now() >= before.started_at + LISTEN_TIMEOUT);
+// A client needs its server: a program starts when the first one, and each earlier one that
+// listens, listens or has ended, or after a time. Returns NEVER if such a program has not
+// started.
+uint64_t Schedule::can_start_at(const Process &process) const {
+    uint64_t time = 0;
+    const bool is_in_order = settings_.starts_in_order || exploration_.is_rehearsal;
+    for (const Process &other : processes_) {
+        if (!is_command(other) || other.number >= process.number || settings_.starts_together)
+            break;
+        const bool is_needed =
+            is_in_order ? other.number + 1 == process.number
+                        : other.number == 1 || exploration_.listens[other.number - 1];
+        if (!is_needed || !other.is_alive || other.is_listening)
+            continue;
+        time = std::max(time, other.is_started ? other.started_at + LISTEN_TIMEOUT : NEVER);
+    }
+    return time;
+}
+
+void Schedule::permit_starts() {
+    for (Process &process : processes_) {
+        if (!is_command(process) || process.may_start || !process.is_alive ||
+            can_start_at(process) > server_->fabric().now())
+            continue;
+        process.may_start = true;
+        const uint32_t option =
+            process.number == 1 ? 0 : chooser_.choose(Chooser::START, std::size(LATE_STARTS));
+        if (option == 0)
+            continue;
+        process.starts_at = server_->fabric().now() + LATE_STARTS[option - 1];
+        add_step("- ", process.name,
+                 std::string("starts ") + LATE_START_TEXTS[option - 1] + " late");
+    }
+}
+
+bool Schedule::is_client(const Process &process) const {
+    return process.number != 1 && !exploration_.is_rehearsal &&
+           !exploration_.listens[process.number - 1];
+}
+
+std::vector<bool> Schedule::listening() const {
+    std::vector<bool> all;
+    for (const Process &process : processes_)
+        if (is_command(process))
+            all.push_back(process.is_listening);
+    return all;
 }
 
 bool Schedule::is_ready(const Process &process) const {
@@ -72,7 +115,7 @@ bool Schedule::is_ready(const Process &process) const {
         processes_[process.number - 1].paused_until > now)
         return false;
     if (!process.is_started)
-        return can_start(process);
+        return process.may_start && process.starts_at <= now;
     if (process.spin.is_stopped())
         return process.writes != writes(process);
     if (!process.waits || process.wait.until <= now)
@@ -100,8 +143,9 @@ uint64_t Schedule::next_time() const {
             next = std::min(next, process.paused_until);
         else if (process.is_started)
             next = std::min(next, process.wait.until);
-        else if (const Process &before = processes_[process.number - 2]; before.is_started)
-            next = std::min(next, before.started_at + LISTEN_TIMEOUT);
+        else
+            next =
+                std::min(next, process.may_start ? process.starts_at : can_start_at(process));
     }
     return next;
 }
@@ -114,7 +158,7 @@ void Schedule::advance(uint64_t time) {
 std::string Schedule::waiting() const {
     std::string all;
     for (const Process &process : processes_)
-        if (process.is_alive && !process.has_ended)
+        if (process.is_alive && !process.has_ended && (faults == 0 || is_asked_to_end(process)))
             all +=
                 (all.empty() ? "" : ", ") + process.name + " waits in " + process.wait.function;
     return all;
@@ -130,10 +174,31 @@ bool Schedule::pass_time() {
         advance(next);
         return true;
     }
-    // After a fault this is no defect: a program can wait for one that the fault has ended.
-    if (faults == 0)
-        record_finding("the programs wait for ever: " + waiting());
+    stop_waiting();
     return false;
+}
+
+// Programs that only wait, or loop. After a fault this is no defect without --live: a program
+// can wait for one that the fault has ended.
+void Schedule::stop_waiting() {
+    is_finished_ = true;
+    if (faults == 0)
+        return record_finding("the programs wait for ever: " + waiting());
+    waited |= is_healed();
+    if (settings_.live != 0 && is_healed())
+        record_finding("the programs do not end after the last fault: " + waiting());
+}
+
+// Returns true if the programs must end now: each fault has ended, or they can notice it. A
+// program that only receives notices no cut; one of the host of --until has to, by a timeout.
+bool Schedule::is_healed() const {
+    return faults != 0 && pending_ends_ == 0 &&
+           (!has_lasting_fault_ || settings_.until == Until::HOST);
+}
+
+bool Schedule::is_asked_to_end(const Process &process) const {
+    return process.is_alive &&
+           (settings_.until != Until::HOST || settings_.until_host == process.command->host);
 }
 
 bool Schedule::step() {
@@ -142,9 +207,16 @@ bool Schedule::step() {
         processes_, [this](const Process &each) { return each.is_alive && is_command(each); });
     if (!finding.empty() || is_finished_ || (!is_any_alive && pending_ends_ == 0))
         return false;
-    if (const sim::Fault *const fault = chooser_.choose(Chooser::FAULT, exploration_.faults);
+    if (settings_.live != 0 && is_healed() &&
+        fabric().now() > last_fault_at_ + settings_.live) {
+        stop_waiting();
+        return false;
+    }
+    if (const sim::Fault *const fault =
+            chooser_.choose(Chooser::FAULT, exploration_.faults, window());
         fault != nullptr && has_process(*fault))
         apply(*fault);
+    permit_starts();
     // By default, a program continues until it waits. Then the next one runs.
     std::vector<Process *> ready;
     for (size_t i = 0; i < processes_.size(); i++)
@@ -154,7 +226,12 @@ bool Schedule::step() {
     if (ready.empty())
         return pass_time();
     const uint64_t timer = server_->fabric().next_timer();
-    const uint32_t turn = chooser_.choose(Chooser::TURN, ready.size() - 1 + (timer != NEVER));
+    std::vector<unsigned> numbers;
+    for (const Process *const each : ready)
+        numbers.push_back(static_cast<unsigned>(each->index) + 1);
+    if (timer != NEVER)
+        numbers.push_back(0);
+    const uint32_t turn = chooser_.choose_turn(numbers);
     if (turn == ready.size()) {
         add_step("- ", "", "time passes before a program continues");
         advance(timer);
@@ -169,10 +246,9 @@ bool Schedule::step() {
 void Schedule::run_turn(Process &process) {
     current_ = process.index;
     if (++requests_ > MAX_REQUESTS) {
-        is_finished_ = true;
-        if (faults == 0) // after a fault they may try again for ever
-            record_finding("the programs do not end within 200000 calls");
-        return;
+        if (faults != 0)
+            return stop_waiting();
+        return record_finding("the programs do not end within 200000 calls");
     }
     if (!process.spin.is_stopped()) {
         turns_[process.command->host]++;
@@ -183,15 +259,23 @@ void Schedule::run_turn(Process &process) {
         return await(process);
     }
     if (!process.waits) {
-        const std::vector<std::byte> request = *server_->held(process.client);
+        command_of(process).has_called = true;
+        overlapped |=
+            is_client(process) && std::ranges::any_of(processes_, [&](const Process &other) {
+                return other.number != process.number && other.is_alive && other.has_called &&
+                       is_client(other);
+            });
+        const std::vector<std::byte> request = *server_->held(client_of(process));
         sim::Reply reply;
         const size_t before = steps.size();
         const sim::CallName *const call =
             is_traced_ ? name_of_call(fabric(), request) : nullptr;
-        const int error = server_->execute_held(process.client, reply);
+        const int error = server_->execute_held(client_of(process), reply);
         uint32_t op;
         memcpy(&op, request.data(), sizeof(op));
         command_of(process).is_listening |= op == sim::OP_CM_LISTEN && error == 0;
+        if (op == sim::OP_POST_SEND)
+            posted_at_ = requests_;
         progress_at_ = server_->fabric().now();
         progress_requests_ = requests_;
         // Moves the call before its effects.
@@ -204,12 +288,12 @@ void Schedule::run_turn(Process &process) {
         if (!process.is_started)
             add_step("  ", process.name, "starts");
         if (!process.is_started || process.changes != changes_)
-            process.idle_since = server_->fabric().now();
+            process.idle_since = server_->fabric().now(), process.sleeps = 0;
         if (!process.is_started)
             process.started_at = server_->fabric().now();
         process.is_started = true;
         command_of(process).is_listening |= process.wait.kind == sim::Wait::LISTENS;
-        server_->release_held(process.client);
+        server_->release_held(client_of(process));
         if (process.wait.kind == sim::Wait::EXIT)
             return end_thread(process);
     }
@@ -256,6 +340,8 @@ void Schedule::run() {
     while (step())
         ;
     end_all();
+    if (exploration_.is_rehearsal)
+        return;
     // Flushed data must also survive a power failure after the programs have ended.
     if (const sim::Fault *const fault =
             chooser_.choose(Chooser::POWER, exploration_.power_failures))

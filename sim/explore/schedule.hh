@@ -17,7 +17,7 @@
 constexpr uint64_t NEVER = UINT64_MAX, MICROSECOND = 1'000, SECOND = 1'000'000'000;
 constexpr uint64_t BEGIN = 1000 * SECOND; // the virtual time at the start
 
-class Schedule : sim::Clock, sim::Machines {
+class Schedule : sim::Clock, sim::Machines, sim::Persistence {
   public:
     Schedule(Exploration &exploration, uint64_t seed, Chooser &chooser, bool is_traced);
     ~Schedule() override;
@@ -28,6 +28,10 @@ class Schedule : sim::Clock, sim::Machines {
     std::string finding;            // empty: no finding
     std::vector<std::string> steps; // empty unless the schedule is traced
     unsigned faults = 0;            // how many have occurred
+    bool overlapped = false;        // two clients ran at the same time
+    bool waited = false;            // programs wait forever after the last fault
+    std::vector<bool> listening() const;
+    size_t threads() const { return processes_.size() + 1; }                 // and the clock
     sim::Weaknesses weaknesses() const { return server_->fabric().shown(); } // with an effect
 
   private:
@@ -42,17 +46,20 @@ class Schedule : sim::Clock, sim::Machines {
         bool is_child = false;    // of a process that the command has created
         unsigned members = 0;     // of a command: how many threads and processes it has created
         uint64_t client = 0;      // of the server; 0: it is not connected
+        uint64_t other_client = 0; // that has its next request; 0: `client` has it
         pid_t pid = -1, thread = -1;
         int pidfd = -1, out = -1, err = -1;
         bool restarts = false; // a fault starts it again
         bool is_alive = true, is_started = false, is_listening = false, ignores_status = false;
+        bool may_start = false, has_called = false, persists = false;
         bool has_ended = false; // the thread, but not its process
         bool waits = true;      // the pending request is a wait
         sim::Wait wait{};
         Spin spin{};                 // stopped: the process waits in a loop that reads memory
         uint64_t writes = 0;         // changes of its memory, at the time of this wait
         uint64_t object_changes = 0; // of the object for which it waits, at the same time
-        uint64_t started_at = 0, paused_until = 0, idle_since = 0, changes = 0;
+        unsigned sleeps = 0;         // in sequence, without another request
+        uint64_t starts_at = 0, started_at = 0, paused_until = 0, idle_since = 0, changes = 0;
         int status = 0;
         off_t out_shown = 0, err_shown = 0;
     };
@@ -62,6 +69,19 @@ class Schedule : sim::Clock, sim::Machines {
     void completed(const sim::Cq &cq, const ibv_wc &wc) override;
     void signaled(const sim::Channel &) override { changes_++; }
 
+    // sim::Persistence: reports what becomes visible and persistent
+    void registered(int pid, const sim::Region &region) override {
+        pmem_.registered(pid, region);
+    }
+    void deregistered(int pid, const sim::Region &region) override {
+        pmem_.deregistered(pid, region);
+    }
+    bool is_persistent(int pid, uint64_t address, size_t length) override {
+        return pmem_.is_persistent(pid, address, length);
+    }
+    void written(int pid, uint64_t address, size_t length, uint32_t writer) override;
+    void persist(int pid, uint64_t address, size_t length, uint32_t writer) override;
+
     // programs.cc
     void start(Process &process);
     void await(Process &process);
@@ -70,6 +90,10 @@ class Schedule : sim::Clock, sim::Machines {
     bool has_request(Process &process);
     uint64_t object_changes(const Process &process) const;
     bool executes_another(Process &thread);
+    uint64_t other_client(const Process &process) const;
+    static uint64_t client_of(const Process &process) { // that has its next request
+        return process.other_client != 0 ? process.other_client : process.client;
+    }
     uint64_t unknown_client(pid_t pid, sim::Wait::Kind kind) const;
     void add_member(Process &creator);
     void end_thread(Process &process);
@@ -87,7 +111,9 @@ class Schedule : sim::Clock, sim::Machines {
     std::string output_path(const Process &process, const char *suffix) const;
     // schedule.cc
     bool step(); // returns false if no program runs
-    bool can_start(const Process &process) const;
+    uint64_t can_start_at(const Process &process) const;
+    void permit_starts();
+    bool is_client(const Process &process) const;
     bool is_ready(const Process &process) const;
     uint64_t next_time() const;
     bool pass_time();
@@ -96,6 +122,9 @@ class Schedule : sim::Clock, sim::Machines {
     void check();
     void record_finding(const std::string &what);
     std::string waiting() const;
+    bool is_healed() const;
+    bool is_asked_to_end(const Process &process) const;
+    void stop_waiting();
     // fault_effects.cc
     sim::Fabric &fabric() override { return server_->fabric(); }
     template <class Function> void for_each_process(const sim::Fault &fault, Function function);
@@ -109,6 +138,7 @@ class Schedule : sim::Clock, sim::Machines {
     void apply(const sim::Fault &fault);
     void end_due_faults();
     bool has_process(const sim::Fault &fault) const;
+    Chooser::Window window() const;
     // trace.cc
     void add_step(const char *mark, const std::string &who, const std::string &what);
     void add_output_steps(Process &process);
@@ -125,6 +155,11 @@ class Schedule : sim::Clock, sim::Machines {
     std::map<unsigned, uint64_t> turns_;       // by host
     std::vector<const sim::Fault *> due_ends_; // faults that end now
     unsigned pending_ends_ = 0;                // faults that end later
+    bool has_lasting_fault_ = false;           // one that programs cannot notice
+    uint64_t last_fault_at_ = 0;               // its begin or its end
+    // For window().
+    bool has_unpersisted_ = false;
+    uint64_t posted_at_ = 0, restarted_at_ = 0; // numbers of requests; 0: never
     size_t current_ = 0;
     uint64_t changes_ = 0, progress_at_ = 0;
     uint64_t requests_ = 0, progress_requests_ = 0; // progress: at the last one that is no wait

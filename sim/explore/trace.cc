@@ -16,6 +16,16 @@ void Schedule::completed(const sim::Cq &cq, const ibv_wc &wc) {
         add_step("  ", "host" + std::to_string(cq.session->host->number), describe(wc));
 }
 
+void Schedule::written(int pid, uint64_t address, size_t length, uint32_t writer) {
+    pmem_.written(pid, address, length, writer);
+    has_unpersisted_ |= !settings_.pmem.empty() && pmem_.is_persistent(pid, address, length);
+}
+
+void Schedule::persist(int pid, uint64_t address, size_t length, uint32_t writer) {
+    pmem_.persist(pid, address, length, writer);
+    has_unpersisted_ = false;
+}
+
 void Schedule::add_step(const char *mark, const std::string &who, const std::string &what) {
     if (!is_traced_ || what.empty())
         return;

@@ -126,6 +126,7 @@ class Cm {
     void deliver(const Message &message, CmId &to);
     void reply_for_missing_id(const Message &message);
     void expire(const Message &message);
+    void expire_request(const Message &response);
     void resolve(CmId &id, uint64_t timeout);
     void on_resolved(CmId &id);
     void on_req(CmId &from, Device &at);

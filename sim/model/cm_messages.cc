@@ -35,6 +35,8 @@ int reason_of(const CmId &id, int reason) {
 void Cm::send(const Message &message, uint64_t timeout) {
     if (message.source->host->has_power)
         fabric_.scheduler().message_sent(fabric_, message, timeout);
+    else
+        fabric_.at(fabric_.now() + timeout, [this, message] { expire_request(message); });
 }
 
 // A message waits for the link. The kernel repeats it instead, with the same result.
@@ -160,9 +162,23 @@ void Cm::reply_for_missing_id(const Message &message) {
         fabric_.at(fabric_.now() + TIMEOUT, [this, message] { expire(message); });
 }
 
+// The response to a request is lost: cma.c, cma_ib_handler(), IB_CM_REQ_ERROR and
+// IB_CM_DREQ_ERROR.
+void Cm::expire_request(const Message &response) {
+    CmId *const to = id_of(response.to);
+    if (!to || to->peer != response.from)
+        return;
+    if (to->state == SIM_CM_REQ_SENT &&
+        (response.kind == Message::REP || response.kind == Message::REJ))
+        report(*to, {RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT});
+    if (response.kind == Message::DREP)
+        on_drep(*to, -ETIMEDOUT);
+}
+
 void Cm::expire(const Message &message) {
     if (message.kind != Message::ARP)
         Fabric::count_mad(*message.source, nullptr);
+    expire_request(message);
     CmId *const id = id_of(message.from);
     if (!id)
         return;

@@ -207,6 +207,7 @@ constexpr FaultKind FAULTS[] = {
      .is_of_device = EVERY_DEVICE,
      .effect = [](Machines &machines, const Fault &fault) { machines.kill(fault); },
      .end = [](Machines &machines, const Fault &fault) { machines.start(fault); },
+     .is_noticed = true,
      .needs_programs = true,
      .explored = "kill PROGRAM;kill PROGRAM for 1s",
      .weight = 4},
@@ -268,6 +269,7 @@ constexpr FaultKind FAULTS[] = {
      .end = [](Machines &machines,
                const Fault &fault) { machines.set_clock(fault.hosts[0], 0); },
      .is_only_explored = true,
+     .is_noticed = true,
      .needs_programs = true,
      .explored = "clock-ahead HOST 10s;clock-ahead HOST 10s for 1s"},
     // Linux 6.1, drivers/infiniband/sw/rxe/rxe_comp.c, check_ack(): the NAK "remote operational
@@ -849,6 +851,16 @@ size_t ExploredFaults::choose(uint64_t random) const {
         number += group.faults.size();
     }
     return 0; // not reached
+}
+
+std::optional<size_t> ExploredFaults::choose(std::string_view name, uint64_t random) const {
+    size_t number = 0;
+    for (const Group &group : groups) {
+        if (group.kind->name == name)
+            return number + random % group.faults.size();
+        number += group.faults.size();
+    }
+    return std::nullopt;
 }
 
 ExploredFaults explored_faults(const ExploredHosts &hosts,

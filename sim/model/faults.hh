@@ -8,6 +8,7 @@
 
 #include "calls.hh"
 
+#include <optional>
 #include <type_traits>
 
 namespace sim {
@@ -69,7 +70,9 @@ struct FaultKind {
     int error = 0; // the default of the last argument, an error number; 0: it has none
     bool starts_programs = false;
     bool is_only_explored = false; // a plain run cannot have it
-    bool needs_programs = false;   // the fabric in the process of a test cannot have it
+    // Without an end, programs on other hosts notice it, and can end.
+    bool is_noticed = false;
+    bool needs_programs = false; // the fabric in the process of a test cannot have it
     // explore: the faults that a schedule may choose, separated by ';', in the syntax of
     // --fault. LINK, WAY, HOST, PROGRAM, PMEM (a host with a file of --pmem), CREATING (a
     // call) and EVENT are replaced by all that there are. Empty: explore has other means.
@@ -130,6 +133,8 @@ struct ExploredFaults {
     const Fault &operator[](size_t number) const; // of all groups, in their order
     // Chooses a kind by its weight, then a fault of this kind.
     size_t choose(uint64_t random) const;
+    // Chooses a fault of the kind with this name, if there is one.
+    std::optional<size_t> choose(std::string_view name, uint64_t random) const;
 };
 struct ExploredHosts {
     std::vector<const sim_profile *> devices; // of host1, host2 ...

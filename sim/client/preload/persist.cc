@@ -17,6 +17,7 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -50,8 +51,11 @@ bool is_persistent(int fd, struct stat &status) {
 // Each request has a connection of its own: requests are rare, and a child of fork() needs one.
 template <class Request> bool exchange(int fd, const Request &request) {
     char reply[sim::MAX_MESSAGE];
-    if (send(fd, &request, sizeof(request), MSG_NOSIGNAL) != sizeof(request) ||
-        recv(fd, reply, sizeof(reply), 0) < static_cast<ssize_t>(sizeof(sim::ReplyHead)))
+    // Not send() and recv(), which explore replaces.
+    if (syscall(SYS_sendto, fd, &request, sizeof(request), MSG_NOSIGNAL, nullptr, 0) !=
+            sizeof(request) ||
+        syscall(SYS_recvfrom, fd, reply, sizeof(reply), 0, nullptr, nullptr) <
+            static_cast<long>(sizeof(sim::ReplyHead)))
         return false;
     sim::ReplyHead head;
     memcpy(&head, reply, sizeof(head));

@@ -22,7 +22,16 @@ FOR_EVER = "#include <poll.h>\nint main(void) { return poll(0, 0, -1); }"
 SLEEP = "#include <unistd.h>\nint main(void) { return sleep(100000); }"
 CRASH = "#include <stdlib.h>\nint main(void) { abort(); }"
 FAIL = "#include <stdio.h>\nint main(void) { fputs(\"the reason\\n\", stderr); return 3; }"
-FAIL_ONCE = "#include <fcntl.h>\nint main(void) { return open(\"once\", O_CREAT | O_EXCL, 0600) >= 0; }"
+FAIL_ONCE = """
+#include <stdio.h>
+#include <unistd.h>
+int main(void) { // in its second run
+    if (access("once", F_OK) != 0)
+        return fclose(fopen("once", "w"));
+    return rename("once", "twice") == 0 && link("twice", "once") == 0 && access("thrice", F_OK) != 0 &&
+           fclose(fopen("thrice", "w")) == 0;
+}
+"""
 # Each of these programs has a defect that only one kind of fault reveals.
 KILL = """
 #include <stdio.h>
@@ -215,7 +224,7 @@ class Explore(unittest.TestCase):
                         at = lines.index(line, at) + 1
         # The finding that the tutorial saves.
         again = self.explore("--replay finding")
-        self.assertIn("FOUND: the check fails: record 1 was stored, and is lost\n", again[0])
+        self.assertIn("FOUND: the check fails: record 3 was stored, and is lost\n", again[0])
         self.assertEqual(again[1], 1)
         self.assertEqual(self.explore("--replay finding"), again)
         self.assertEqual((self.directory / "records").read_bytes(), b"")
@@ -422,6 +431,8 @@ class Explore(unittest.TestCase):
                 ("--check true", "a COMMAND is missing"),
                 ("--check true --seeds 9-1 echo", "--seeds takes a number from 9"),
                 ("--check true --seeds x echo", "--seeds takes a number"),
+                ("--check true --search fast echo", "--search takes mixed, random or pct, not 'fast'"),
+                ("--check true --live 10 echo", "--live takes a time, such as 10s, not '10'"),
                 ("--check true --seeds 1-2x echo", "--seeds takes a number from 1"),
                 ("--check true --seeds 1- echo", "--seeds takes a number from 1"),
                 ("--check no-such-command echo", "--check 'no-such-command': "),

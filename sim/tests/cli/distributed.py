@@ -1,0 +1,76 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright 2026, the rdma-sim developers
+"""rdma-sim explore with programs that run at the same time, restart, or must end: a wrong and a corrected form of each.
+
+usage: distributed.py RDMA-SIM DISTRIBUTED [SEEDS]    DISTRIBUTED is the program distributed.c
+"""
+
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+PROGRAM, DISTRIBUTED = (str(pathlib.Path(word).resolve()) for word in sys.argv[1:3])
+SEEDS = int(sys.argv[3]) if len(sys.argv) > 3 else 30  # of a corrected program
+CLIENTS = ("--faults", "none", "--check", "true", "--until", "host2")
+LIVE = ("--check", "true", "--until", "host2", "--faults", "cut,cut-one-way,flap,drop-cm,kill,freeze")
+# Name of the program, clients, options, seeds that have a finding in the wrong form, finding.
+PROGRAMS = (
+    ("free-list", 2, CLIENTS, "380-390", "two clients use one node"),
+    ("failed-write", 1, (*LIVE, "--live", "100s"), "1-100", "the programs do not end after the last fault: host2 waits in"),
+    ("recovery", 0, ("--faults", "power-off", "--pmem", "memory", "--check", "! grep differ $RDMA_SIM_OUT1"), "150-160",
+     "the check fails: the values differ"),
+)
+
+
+def explore(*arguments):
+    """Return the output and the status of rdma-sim explore."""
+    done = subprocess.run([PROGRAM, "explore", *arguments], text=True, timeout=1000, check=False, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT)
+    return done.stdout, done.returncode
+
+
+def commands(name, form, clients):
+    found = [DISTRIBUTED, name, form]
+    for _ in range(clients):
+        found += ["::", "@2", DISTRIBUTED, name, form, "10.77.0.1"]
+    return found
+
+
+class Distributed(unittest.TestCase):
+    """Run the programs in a directory with the file "memory"."""
+
+    def setUp(self):
+        directory = tempfile.TemporaryDirectory(prefix="rdma-sim-distributed-")
+        self.addCleanup(directory.cleanup)
+        self.addCleanup(os.chdir, "/")
+        os.chdir(directory.name)
+        pathlib.Path("memory").write_bytes(bytes(4096))
+
+    def test_wrong_programs_are_found_and_corrected_ones_pass(self):
+        for name, clients, options, seeds, finding in PROGRAMS:
+            with self.subTest(name):
+                output, status = explore(*options, "--seeds", seeds, *commands(name, "wrong", clients))
+                self.assertIn(f"FOUND: {finding}" if clients != 2 else finding, output)
+                self.assertEqual(status, 1)
+                output, status = explore(*options, "--seeds", f"1-{SEEDS}", *commands(name, "fixed", clients))
+                self.assertEqual(status, 0, output)
+                self.assertNotIn("overlapped", output)
+
+    def test_hang_after_a_fault_is_a_finding_only_with_live(self):
+        name, clients, options, seeds, _ = PROGRAMS[1]
+        self.assertEqual(explore(*options[:-2], "--seeds", seeds, *commands(name, "wrong", clients))[1], 0)
+
+    def test_clients_that_never_overlap_are_reported(self):
+        """With --in-order, the second client starts after the end of the first one."""
+        for option, seeds, is_reported in ([], "1-8", False), (["--in-order"], "8", True):
+            output, status = explore(*CLIENTS, "--seeds", seeds, *option, *commands("free-list", "fixed", 2))
+            self.assertEqual(status, 0, output)
+            self.assertEqual("no two clients overlapped in any schedule" in output, is_reported, output)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
