@@ -192,7 +192,9 @@ void Server::serve_ring(int fd) {
             return;
         __atomic_store_n(&client.ring->is_asleep, 0, __ATOMIC_RELAXED);
     }
-    unfinished_.push_back(fd);
+    // The rest in the next step(), for which descriptor() must be readable.
+    const uint64_t one = 1;
+    (void)!write(client.bell, &one, sizeof(one));
 }
 
 } // namespace sim

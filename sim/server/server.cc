@@ -144,8 +144,6 @@ static int wait_for_events(int epoll, struct epoll_event *events, int size, uint
 
 bool Server::step(uint64_t limit) {
     require_replies();
-    if (!unfinished_.empty())
-        limit = 0;
     const uint64_t next = holds_ || limit == 0 ? UINT64_MAX : fabric_.next_timer();
     if (next != UINT64_MAX) {
         const uint64_t now = clock();
@@ -166,10 +164,7 @@ bool Server::step(uint64_t limit) {
             is_woken_ = true;
         else if (clients_.contains(events[i].data.fd))
             serve(events[i].data.fd);
-    const bool had_unfinished = !unfinished_.empty();
-    for (const int fd : std::exchange(unfinished_, {}))
-        serve_ring(fd);
-    return count > is_woken_ || had_unfinished;
+    return count > is_woken_;
 }
 
 void Server::accept_client() {

@@ -157,7 +157,6 @@ class Server {
     bool uses_threads_, holds_;
     int epoll_ = -1, listener_ = -1, wake_ = -1;
     bool is_woken_ = false;
-    std::vector<int> unfinished_; // sockets of clients with requests in their rings
     bool needs_replies_ = false;  // every post, because of a fault
     int spare_ = -1;              // a descriptor to reject a client without another one
     std::string path_;            // of the socket, which the destructor removes

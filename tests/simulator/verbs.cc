@@ -438,6 +438,14 @@ int rdma_sim_call(rdma_sim_message *message) {
     return error;
 }
 
+bool rdma_sim_post(const rdma_sim_message *, uint32_t, sim::PostedTo, uint32_t) {
+    return false;
+}
+
+int rdma_sim_hold(int) {
+    return 0;
+}
+
 int rdma_sim_take_event(int fd, uint32_t channel, sim::TakeEvent::Reply *event, void *data,
                         size_t size) {
     return simulation.network.take_event(fd, channel, *event, data, size);
