@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <climits>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
 #include <netdb.h>
@@ -151,6 +152,17 @@ bool is_host_name(const char *name, char (&digits)[INET_ADDRSTRLEN]) {
 
 } // namespace
 
+// The connections of the schedule before are in TIME-WAIT: a port is free again at once.
+static void allow_used_port(int fd) {
+    static const bool is_explored = getenv("RDMA_SIM_CLOCK") != nullptr;
+    const int one = 1;
+    int type = 0;
+    socklen_t size = sizeof(type);
+    if (is_explored && getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) == 0 &&
+        type == SOCK_STREAM)
+        (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+}
+
 EXPORTED int bind(int fd, const sockaddr *address, socklen_t length) noexcept {
     Address own;
     int result;
@@ -164,6 +176,7 @@ EXPORTED int bind(int fd, const sockaddr *address, socklen_t length) noexcept {
         return -1;
     }
     allow_mapped(fd, own);
+    allow_used_port(fd);
     return REAL(bind)(fd, &own.any, length);
 }
 

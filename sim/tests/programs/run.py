@@ -1014,10 +1014,10 @@ def texts(fixture):
     page, explore = ((ROOT / "man" / f"{name}.1").read_text(encoding="utf-8") for name in ("rdma-sim", "rdma-sim-explore"))
     completion = (ROOT / "cli" / "completion").read_text(encoding="utf-8")
     usage = fixture.sim("--help").stdout
-    options = set(re.findall(r"^ .*?--([a-z]+)", usage, re.M))
+    options = set(re.findall(r"^ .*?--([a-z-]+)", usage, re.M))
     assert len(options) > 15 and options == set(
-        re.findall(r"^\.It .*?Fl Fl ([a-z]+)", page + explore, re.M)), options
-    assert options == set(re.findall(r" --([a-z]+)\b", completion.split("compgen -W '-n", 1)[1])), options
+        re.findall(r"^\.It .*?Fl Fl ([a-z-]+)", page + explore, re.M)), options
+    assert options == set(re.findall(r" --([a-z-]+)\b", completion.split("compgen -W '-n", 1)[1])), options
     fixture.expect(fixture.sim("--version"), 0, r"\Ardma-sim \d+\.\d+\.\d+\n\Z")
     fixture.expect(fixture.sim("--device", "help"), 0, "^rxe +RoCE$", "^siw +iWARP$", "^mlx5-ib +InfiniBand$")
     faults = set(re.findall(r"^  ([a-z-]+) ", fixture.sim("--fault", "help").stdout, re.M))
