@@ -418,9 +418,9 @@ void rdma_sim_disconnect_thread() {
     connection_of_thread = -1;
 }
 
-void rdma_sim_polls(const Ring *ring) {
+void rdma_sim_polls(const Ring *completions) {
     if (waiter)
-        waiter(-1, ring);
+        waiter(-1, completions);
 }
 
 bool rdma_sim_post(const rdma_sim_message *message, uint32_t qp, PostedTo to, uint32_t units) {

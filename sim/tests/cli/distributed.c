@@ -66,7 +66,7 @@ static void create_qp(struct rdma_cm_id *of) {
 
 static void serve(void) {
     struct rdma_event_channel *const channel = rdma_create_event_channel();
-    struct rdma_cm_id *listener;
+    struct rdma_cm_id *listener = NULL;
     must(channel && !rdma_create_id(channel, &listener, NULL, RDMA_PS_TCP), "rdma_create_id");
     must(!rdma_bind_addr(listener, address_of("0.0.0.0")), "rdma_bind_addr");
     must(!rdma_listen(listener, 8), "rdma_listen");
