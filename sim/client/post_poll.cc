@@ -476,8 +476,7 @@ int sim::post_recv(ibv_qp *qp, ibv_recv_wr *wr, ibv_recv_wr **bad) {
         *bad = device.keeps_bad_recv ? wr : nullptr;
         return (int)device.srq_recv_error;
     }
-    const int error = post_receives(qp->handle, nullptr, wr, bad,
-                                    device.keeps_bad_recv);
+    const int error = post_receives(qp->handle, nullptr, wr, bad, device.keeps_bad_recv);
     if (error && qp->state == IBV_QPS_RESET && !device.keeps_bad_recv)
         *bad = nullptr;
     return error;

@@ -60,7 +60,7 @@ enum Op : uint32_t {
     OP_NETLINK,
     OP_MULTICAST,
     OP_OPEN_XRCD,
-    OP_OPEN_RING, // ring.hh
+    OP_OPEN_RING,      // ring.hh
     OP_CM_FIRST = 100, // the connection manager: protocol_cm.hh
     OP_CM_LAST = 199,
 };

@@ -157,9 +157,9 @@ class Server {
     bool uses_threads_, holds_;
     int epoll_ = -1, listener_ = -1, wake_ = -1;
     bool is_woken_ = false;
-    bool needs_replies_ = false;  // every post, because of a fault
-    int spare_ = -1;              // a descriptor to reject a client without another one
-    std::string path_;            // of the socket, which the destructor removes
+    bool needs_replies_ = false; // every post, because of a fault
+    int spare_ = -1;             // a descriptor to reject a client without another one
+    std::string path_;           // of the socket, which the destructor removes
     size_t memory_threads_ = 0;
     uint64_t last_client_ = 0;
     std::unordered_map<int, Client> clients_;
