@@ -93,7 +93,7 @@ TOOLS = ["tools/[!R]*", "bench/perftest", "bench/run", "examples/run", "tests/ne
 # Wrong arguments of the tools, in addition to an unknown option for each. In PATH, a failing
 # program replaces those that a tool would run for preparations.
 WRONG = {"bench/perftest": ["--rounds 0", "word"],
-         "bench/run": ["--rounds 0", "--lab-rounds -1", "--predecessor /proc", "--json /proc/1/no/file", "word"],
+         "bench/run": ["--rounds 0", "--predecessor /proc", "--json /proc/1/no/file", "word"],
          "tests/newcomer/demo.py": ["("],
          "tools/coverage": ["word"],
          "tools/demo": ["word", "--in-lab word"],
