@@ -126,7 +126,7 @@ RequestRing *ring; // NULL: requests are sent on the socket
 int bell = -1;     // wakes the fabric
 // What the process has posted without a reply to the QP at each place of the ring.
 struct {
-    uint32_t qp, units[2];
+    uint32_t qp, units;
 } posted[RequestRing::CREDITS];
 
 // Without a ring, as without descriptors, the socket suffices.
@@ -423,7 +423,7 @@ void rdma_sim_polls(const Ring *completions) {
         waiter(-1, completions);
 }
 
-bool rdma_sim_post(const rdma_sim_message *message, uint32_t qp, PostedTo to, uint32_t units) {
+bool rdma_sim_post(const rdma_sim_message *message, uint32_t qp, uint32_t units) {
     if (handler || message->request_size + message->more_size > RequestRing::MAX_REQUEST)
         return false;
     const int before = errno;
@@ -435,12 +435,12 @@ bool rdma_sim_post(const rdma_sim_message *message, uint32_t qp, PostedTo to, ui
     if (__atomic_load_n(&credit.queue, __ATOMIC_ACQUIRE) != qp)
         return false;
     if (own.qp != qp)
-        own = {qp, {0, 0}};
-    const uint32_t after = own.units[to] + units;
-    if (!has_reached(__atomic_load_n(&credit.limits[to], __ATOMIC_RELAXED), after) ||
+        own = {qp, 0};
+    const uint32_t after = own.units + units;
+    if (!has_reached(__atomic_load_n(&credit.limit, __ATOMIC_RELAXED), after) ||
         !put(*message, units))
         return false;
-    own.units[to] = after;
+    own.units = after;
     errno = before;
     return true;
 }

@@ -27,10 +27,9 @@ struct rdma_sim_message {
     int fd;
 };
 int rdma_sim_call(struct rdma_sim_message *message);
-// Sends a post of `units` to a queue of the QP without a reply. Returns false, and sends
+// Sends a post of `units` to the send queue of the QP without a reply. Returns false, and sends
 // nothing, if the fabric might refuse it.
-bool rdma_sim_post(const struct rdma_sim_message *message, uint32_t qp, enum sim::PostedTo to,
-                   uint32_t units);
+bool rdma_sim_post(const struct rdma_sim_message *message, uint32_t qp, uint32_t units);
 
 // Waits until a channel is readable and takes its first event, with at most `size` bytes of
 // data. Returns 0, or -1 with errno as read() sets it: EAGAIN if the descriptor is

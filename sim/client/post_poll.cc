@@ -273,33 +273,33 @@ static void accept(ShimQp *qp, const Encoder &encoder, bool is_built, uint32_t u
     });
 }
 
-// Sends the work requests of the encoder to a queue. `units`: of the queue, if a reply is not
-// needed, or 0.
+// A message with the work requests of the encoder.
 template <class T>
-static int send_list(const T &request, uint32_t queue, PostedTo to, uint32_t units,
-                     const Encoder &encoder, PostSend::Reply &reply) {
-    rdma_sim_message message{
-        &request, sizeof(request), encoder.bytes, encoder.used, &reply, sizeof(reply), 0, -1};
-    if (units > 0 && rdma_sim_post(&message, queue, to, units)) {
-        reply = {encoder.count, 0, 0};
-        return 0;
-    }
-    const int error = rdma_sim_call(&message);
-    return error ? error : reply.error;
+static rdma_sim_message message_of(const T &request, const Encoder &encoder,
+                                   PostSend::Reply &reply) {
+    return {&request, sizeof(request), encoder.bytes, encoder.used, &reply, sizeof(reply), 0,
+            -1};
 }
 
-static int send_list(ShimQp *qp, Encoder &encoder, bool is_built, uint32_t &taken) {
+static int send_list(ShimQp *qp, const Encoder &encoder, bool is_built, uint32_t &taken) {
     PostSend request;
     request.qp = qp->ex.qp_base.handle;
     request.count = encoder.count;
     request.is_built = is_built;
     PostSend::Reply reply{};
-    const int error =
-        send_list(request, request.qp, SENDS, units_of(qp, encoder, is_built), encoder, reply);
-    if (!error && reply.units > 0 && reply.taken == encoder.count)
-        accept(qp, encoder, is_built, reply.units);
+    rdma_sim_message message = message_of(request, encoder, reply);
+    const uint32_t units = units_of(qp, encoder, is_built);
+    if (units > 0 && rdma_sim_post(&message, request.qp, units)) {
+        taken += encoder.count;
+        return 0;
+    }
+    const int error = rdma_sim_call(&message);
     taken += reply.taken;
-    return error;
+    if (error || reply.error)
+        return error ? error : reply.error;
+    if (reply.units > 0 && reply.taken == encoder.count)
+        accept(qp, encoder, is_built, reply.units);
+    return 0;
 }
 
 int sim::send_built(ibv_qp *qp, Encoder &encoder) {
@@ -307,30 +307,15 @@ int sim::send_built(ibv_qp *qp, Encoder &encoder) {
     return send_list(shim_of(qp), encoder, true, taken);
 }
 
-// `most`: the most SGEs of a receive that the queue has accepted, or NULL: it needs a reply.
-static int send_list(uint32_t queue, uint32_t *most, Encoder &encoder, uint32_t &taken) {
+static int send_list(uint32_t queue, const Encoder &encoder, uint32_t &taken) {
     PostRecv request;
     request.queue = queue;
     request.count = encoder.count;
-    bool is_accepted = most != nullptr;
-    uint32_t largest = 0;
-    size_t at = 0;
-    for (uint32_t i = 0; i < encoder.count; i++) {
-        RecvWr wr;
-        memcpy(&wr, encoder.bytes + at, sizeof(wr));
-        at += sizeof(wr) + (wr.num_sge <= MAX_SGES ? wr.num_sge : 0) * sizeof(ibv_sge);
-        largest = std::max(largest, wr.num_sge);
-        is_accepted = is_accepted && wr.num_sge > 0 &&
-                      wr.num_sge <= __atomic_load_n(most, __ATOMIC_RELAXED);
-    }
     PostSend::Reply reply{};
-    const int error =
-        send_list(request, queue, RECEIVES, is_accepted ? encoder.count : 0, encoder, reply);
-    if (most && !error && reply.units > 0 && reply.taken == encoder.count &&
-        largest > __atomic_load_n(most, __ATOMIC_RELAXED))
-        __atomic_store_n(most, largest, __ATOMIC_RELAXED);
+    rdma_sim_message message = message_of(request, encoder, reply);
+    const int error = rdma_sim_call(&message);
     taken += reply.taken;
-    return error;
+    return error ? error : reply.error;
 }
 
 static bool append_sges(Encoder &to, const ibv_sge *sges, uint32_t number) {
@@ -458,12 +443,11 @@ int sim::post_send(ibv_qp *qp, ibv_send_wr *wr, ibv_send_wr **bad) {
         shim_of(qp->context->device)->info.keeps_bad_wr);
 }
 
-static int post_receives(uint32_t queue, uint32_t *most, ibv_recv_wr *wr, ibv_recv_wr **bad,
-                         bool keeps_bad) {
+static int post_receives(uint32_t queue, ibv_recv_wr *wr, ibv_recv_wr **bad, bool keeps_bad) {
     return post_list(
         wr, bad, encode_recv,
-        [=](Encoder &encoder, uint32_t &taken) {
-            return send_list(queue, most, encoder, taken);
+        [=](const Encoder &encoder, uint32_t &taken) {
+            return send_list(queue, encoder, taken);
         },
         keeps_bad);
 }
@@ -476,13 +460,13 @@ int sim::post_recv(ibv_qp *qp, ibv_recv_wr *wr, ibv_recv_wr **bad) {
         *bad = device.keeps_bad_recv ? wr : nullptr;
         return (int)device.srq_recv_error;
     }
-    const int error = post_receives(qp->handle, nullptr, wr, bad, device.keeps_bad_recv);
+    const int error = post_receives(qp->handle, wr, bad, device.keeps_bad_recv);
     if (error && qp->state == IBV_QPS_RESET && !device.keeps_bad_recv)
         *bad = nullptr;
     return error;
 }
 
 int sim::post_srq_recv(ibv_srq *srq, ibv_recv_wr *wr, ibv_recv_wr **bad) {
-    return post_receives(srq->handle, nullptr, wr, bad,
+    return post_receives(srq->handle, wr, bad,
                          shim_of(srq->context->device)->info.keeps_bad_recv);
 }

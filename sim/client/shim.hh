@@ -82,7 +82,6 @@ struct ShimQp {
     pthread_mutex_t lock;
     Builder *builder;
     AcceptedSend accepted[SIM_WR_ATOMIC_WRITE + 1]; // by opcode
-    uint32_t accepted_receive;                      // the most SGEs
 };
 
 inline ShimContext *shim_of(ibv_context *context) {

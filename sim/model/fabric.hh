@@ -42,8 +42,7 @@ struct Caller {
     bool owns_session = false;  // it created the session; a child of fork() joins it
     int pid = 0;
     bool needs_memory_thread = false;
-    uint32_t unanswered =
-        0; // units of the request, which is a post without a reply; 0: it has one
+    uint32_t unanswered = 0; // units of a send without a reply; 0: the request has one
 };
 
 struct Reply {

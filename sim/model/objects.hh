@@ -256,8 +256,8 @@ struct Qp : Object {
     std::vector<Unreported> unreported; // since the last signaled one
     std::deque<Receive> receives;
     Usage sent, received;
-    Credit *credit = nullptr;     // of the process that created it; NULL: each post has a reply
-    uint32_t unanswered[2] = {};  // units that were posted without a reply
+    Credit *credit = nullptr;     // of the process that created it; NULL: each send has a reply
+    uint32_t unanswered = 0;      // units that were posted without a reply
     std::vector<Written> written; // since the last read of this QP: may not be persistent
     unsigned rnr_retries_left = 0;
     // The first unexecuted send waits for a response or for a receive, and at these times its

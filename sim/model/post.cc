@@ -104,10 +104,10 @@ size_t *Verbs::copy_of(const Object &queue, Usage &usage, size_t used,
     return &usage.copies.try_emplace(caller_.pid, used).first->second;
 }
 
-// Allows the process that created the QP to post as many units as the queue has room for
+// Allows the process that created the QP to post as many units as the send queue has room for
 // without a reply.
-void Verbs::grant_credit(Qp &qp, PostedTo queue, size_t room) {
-    qp.unanswered[queue] += caller_.unanswered;
+void Verbs::grant_credit(Qp &qp, size_t room) {
+    qp.unanswered += caller_.unanswered;
     if (!qp.credit)
         return;
     if (caller_.pid != qp.pid) { // a child of fork() posts as well
@@ -115,8 +115,7 @@ void Verbs::grant_credit(Qp &qp, PostedTo queue, size_t room) {
         qp.credit = nullptr;
         return;
     }
-    __atomic_store_n(&qp.credit->limits[queue], qp.unanswered[queue] + (uint32_t)room,
-                     __ATOMIC_RELAXED);
+    __atomic_store_n(&qp.credit->limit, qp.unanswered + (uint32_t)room, __ATOMIC_RELAXED);
 }
 
 // Linux 6.1, include/rdma/ib.h, ib_safe_file_access(): the kernel refuses a write() to a device
@@ -190,9 +189,9 @@ int Verbs::post_send(const PostSend &request, PostSend::Reply &reply) {
         complete_sends(fabric_, *qp);
     const Used used = used_sends(*qp);
     const size_t most = std::max(used.weak, used.strong), size = qp->attr.cap.max_send_wr;
-    grant_credit(
-        *qp, SENDS,
-        is_connected(*qp) && qp->attr.qp_state == IBV_QPS_RTS && size > most ? size - most : 0);
+    grant_credit(*qp, is_connected(*qp) && qp->attr.qp_state == IBV_QPS_RTS && size > most
+                          ? size - most
+                          : 0);
     return 0;
 }
 
@@ -224,16 +223,15 @@ int Verbs::post_recv(const PostRecv &request, PostSend::Reply &reply) {
         copy_of(qp ? (Object &)*qp : *srq, usage, used_receives().weak, profile);
     if (qp && qp->attr.qp_state < IBV_QPS_INIT && !profile.receives_in_reset)
         reply.error = profile.invalid_error;
-    const bool has_reply = caller_.unanswered == 0;
     const bool has_failed = qp && qp->attr.qp_state == IBV_QPS_ERR;
-    if (has_failed && has_reply && profile.failed_error)
+    if (has_failed && profile.failed_error)
         reply.error = profile.failed_error;
     for (; reply.taken < request.count && reply.error == 0; reply.taken++) {
         RecvWr wr;
         Receive receive;
         if (!get(offset, wr))
             return EPROTO;
-        reply.error = has_reply ? refuse_by_fault(false) : 0;
+        reply.error = refuse_by_fault(false);
         if (reply.error == 0)
             reply.error = check_used(
                 fabric_, copy ? Used{*copy, *copy} : used_receives(), [&](size_t queued) {
@@ -253,17 +251,9 @@ int Verbs::post_recv(const PostRecv &request, PostSend::Reply &reply) {
         usage.posted++;
         receives.push_back(std::move(receive));
     }
-    reply.units = 1;
     if (has_failed)
         flush_receives(fabric_, *qp);
     retry_rejected_sends(fabric_);
-    if (qp) {
-        const Used used = used_receives();
-        const size_t queued = std::max(used.weak, used.strong);
-        const bool is_usable = qp->attr.qp_state != IBV_QPS_ERR &&
-                               qp->attr.qp_state >= IBV_QPS_INIT && most > queued;
-        grant_credit(*qp, RECEIVES, is_usable ? most - queued : 0);
-    }
     return 0;
 }
 

@@ -9,12 +9,12 @@
 
 namespace sim {
 
-// From now on, each post has a reply, until one is accepted.
+// From now on, each send has a reply, until one is accepted.
 inline void withdraw_credit(const Qp &qp) {
-    for (const PostedTo queue : {SENDS, RECEIVES})
-        if (qp.credit)
-            __atomic_store_n(&qp.credit->limits[queue], qp.unanswered[queue], __ATOMIC_RELAXED);
+    if (qp.credit)
+        __atomic_store_n(&qp.credit->limit, qp.unanswered, __ATOMIC_RELAXED);
 }
+
 inline bool is_iwarp(const Qp &qp) {
     return qp.context->device->profile->transport == SIM_IWARP;
 }

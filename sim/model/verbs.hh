@@ -92,7 +92,7 @@ class Verbs {
     int check_send(const Qp &qp, Send &send, bool is_built, const size_t *copy) const;
     size_t *copy_of(const Object &queue, Usage &usage, size_t used, const sim_profile &profile);
     int refuse_doorbell(const Qp &qp);
-    void grant_credit(Qp &qp, PostedTo queue, size_t room);
+    void grant_credit(Qp &qp, size_t room);
     template <class T> bool get(size_t &offset, T &value) const;
     template <class T> bool get_all(size_t &offset, size_t count, std::vector<T> &values) const;
 };

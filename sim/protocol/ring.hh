@@ -18,19 +18,17 @@
 
 namespace sim {
 
-// How many units a process has posted without a reply, or may post, to the queues of a QP. Both
-// sides count from the creation of the QP.
-enum PostedTo { SENDS, RECEIVES };
+// How many units a process may post to the send queue of a QP without a reply. Both sides count
+// from the creation of the QP.
 struct Credit {
     uint32_t queue; // the handle of the QP; 0: none
-    uint32_t limits[2];
-    uint32_t unused;
+    uint32_t limit;
 };
 
 // Precedes a request in the ring.
 struct RingEntry {
     uint32_t length; // of the request; 0: the rest of the ring is unused
-    uint32_t units;  // of a post without a reply; 0: it has a reply
+    uint32_t units;  // of a send without a reply; 0: it has a reply
 };
 
 struct RequestRing {
@@ -43,7 +41,7 @@ struct RequestRing {
     // ---- written by the fabric ----
     alignas(64) uint32_t consumed; // a futex
     uint32_t is_asleep;            // it waits for the eventfd; the process sets it to 0
-    uint32_t needs_replies;        // no post is without a reply now
+    uint32_t needs_replies;        // no send is without a reply now
     uint32_t is_closed;
     // ---- the reply to the last request that has one ----
     int32_t error;

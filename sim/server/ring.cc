@@ -49,7 +49,7 @@ int Server::open_ring(int fd, Client &client, Reply &reply) {
     ring->needs_replies = needs_replies_;
     client.ring = ring;
     client.bell = bell;
-    // Edge-triggered: each write wakes, and nobody reads.
+    // Edge-triggered: step() returns after each write, although the count is never read.
     watch(epoll_, bell, EPOLLIN | EPOLLET, RING | (uint64_t)fd);
     reply.descriptor = memory;
     reply.closes_descriptor = true;
@@ -79,7 +79,7 @@ void Server::add_credit(Client &client, uint32_t handle) {
         return; // an older queue pair has the place
     queue = handle;
     qp->credit = &client.ring->credits[handle % RequestRing::CREDITS];
-    *qp->credit = {handle, {}, 0};
+    *qp->credit = {handle, 0};
 }
 
 // A fault can refuse a post only with a reply.
@@ -124,7 +124,7 @@ bool Server::serve_next(int fd, Client &client) {
     memcpy(request, ring.bytes + at + sizeof(entry), entry.length);
     memcpy(&op, request, std::min<size_t>(entry.length, sizeof(op)));
     if (entry.length > 0) {
-        client.caller.unanswered = op == OP_POST_SEND || op == OP_POST_RECV ? entry.units : 0;
+        client.caller.unanswered = op == OP_POST_SEND ? entry.units : 0;
         const int error =
             op == OP_HELLO ? EPROTO : fabric_.call(client.caller, request, entry.length, reply);
         if (op == OP_CREATE_QP && !error)

@@ -438,7 +438,7 @@ int rdma_sim_call(rdma_sim_message *message) {
     return error;
 }
 
-bool rdma_sim_post(const rdma_sim_message *, uint32_t, sim::PostedTo, uint32_t) {
+bool rdma_sim_post(const rdma_sim_message *, uint32_t, uint32_t) {
     return false;
 }
 
