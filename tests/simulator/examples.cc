@@ -121,9 +121,7 @@ void on_end(Process &process) {
         simulation.fail("is ended by a client: %s", process.first_error().c_str());
     if (process.status && process.errors.empty())
         simulation.fail("ends with status %d without an error message", process.status);
-    simulation.faulted |= process.errors.find("is the server listening?") != std::string::npos;
-    if (process.status && !simulation.faulted)
-        simulation.fail("fails without a fault: %s", process.first_error().c_str());
+    fail_without_fault(process);
 }
 
 // The claim is valid until the program whose memory contains the data restarts, because it then

@@ -65,17 +65,11 @@ void on_line(Process &client, const char *line) {
     }
 }
 
-void on_end(Process &process) {
-    simulation.faulted |= process.errors.find("is the server listening?") != std::string::npos;
-    if (process.status && !simulation.faulted)
-        simulation.fail("fails without a fault: %s", process.first_error().c_str());
-}
-
 } // namespace
 
 const Oracle operations = {.serves_one_client = true,
                            .arguments = arguments_of,
                            .begin = begin,
                            .on_line = on_line,
-                           .on_end = on_end,
+                           .on_end = fail_without_fault,
                            .check = check};

@@ -199,6 +199,12 @@ void Simulation::step() {
 
 // ---- calls of processes
 
+void fail_without_fault(Process &process) {
+    simulation.faulted |= process.errors.find("is the server listening?") != std::string::npos;
+    if (process.status && !simulation.faulted)
+        simulation.fail("fails without a fault: %s", process.first_error().c_str());
+}
+
 bool Simulation::random_bit() {
     return sim::next_random(m_random_state) >> 63;
 }

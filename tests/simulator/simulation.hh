@@ -59,6 +59,10 @@ struct Configuration {
 // Returns the connection that a line of a client reports as lost, or NULL.
 const End *lost_end(const Process &client, const char *line);
 
+// For on_end: records a finding if the program has failed although no fault has occurred. A
+// client that starts before its server listens may fail.
+void fail_without_fault(Process &process);
+
 // Returns the block that fill_block() of the examples generates for a number.
 constexpr size_t BLOCK_SIZE = 4096, BLOCKS_MAX = 4;
 const char *example_block(unsigned number);

@@ -6,12 +6,12 @@
 usage: distributed.py RDMA-SIM DISTRIBUTED [SEEDS]    DISTRIBUTED is the program distributed.c
 """
 
-import os
 import pathlib
-import subprocess
 import sys
-import tempfile
 import unittest
+
+sys.dont_write_bytecode = True
+import explored
 
 PROGRAM, DISTRIBUTED = (str(pathlib.Path(word).resolve()) for word in sys.argv[1:3])
 SEEDS = int(sys.argv[3]) if len(sys.argv) > 3 else 30  # of a corrected program
@@ -28,9 +28,7 @@ PROGRAMS = (
 
 def explore(*arguments):
     """Return the output and the status of rdma-sim explore."""
-    done = subprocess.run([PROGRAM, "explore", *arguments], text=True, timeout=1000, check=False, stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT)
-    return done.stdout, done.returncode
+    return explored.run(PROGRAM, "explore", *arguments)
 
 
 def commands(name, form, clients):
@@ -40,15 +38,8 @@ def commands(name, form, clients):
     return found
 
 
-class Distributed(unittest.TestCase):
-    """Run the programs in a directory with the file "memory"."""
-
-    def setUp(self):
-        directory = tempfile.TemporaryDirectory(prefix="rdma-sim-distributed-")
-        self.addCleanup(directory.cleanup)
-        self.addCleanup(os.chdir, "/")
-        os.chdir(directory.name)
-        pathlib.Path("memory").write_bytes(bytes(4096))
+class Distributed(explored.InDirectory):
+    MEMORY = 4096
 
     def test_wrong_programs_are_found_and_corrected_ones_pass(self):
         for name, clients, options, seeds, finding in PROGRAMS:

@@ -6,13 +6,13 @@
 usage: weak.py RDMA-SIM PAGE WEAK [SEEDS]    WEAK is the program weak.c
 """
 
-import os
 import pathlib
 import re
-import subprocess
 import sys
-import tempfile
 import unittest
+
+sys.dont_write_bytecode = True
+import explored
 
 PROGRAM, PAGE, WEAK = (str(pathlib.Path(word).resolve()) for word in sys.argv[1:4])
 SEEDS = int(sys.argv[4]) if len(sys.argv) > 4 else 5  # of a corrected program
@@ -41,25 +41,14 @@ PROGRAMS = (
 
 def run(*arguments):
     """Return the output and the status of rdma-sim."""
-    done = subprocess.run([PROGRAM, *arguments], text=True, timeout=1000, check=False, stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT)
-    return done.stdout, done.returncode
+    return explored.run(PROGRAM, *arguments)
 
 
 def programs(name, form):
     return [WEAK, name, form, "::", WEAK, name, form, "10.77.0.1"]
 
 
-class Weak(unittest.TestCase):
-    """Run the programs in a directory with the file "memory"."""
-
-    def setUp(self):
-        directory = tempfile.TemporaryDirectory(prefix="rdma-sim-weak-")
-        self.addCleanup(directory.cleanup)
-        self.addCleanup(os.chdir, "/")
-        os.chdir(directory.name)
-        pathlib.Path("memory").write_bytes(bytes(1 << 16))
-
+class Weak(explored.InDirectory):
     def test_explored_programs(self):
         for name, weakness, device, options, others in PROGRAMS:
             options = options or ["--faults", "none", "--check", "true"]
