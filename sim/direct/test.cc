@@ -39,13 +39,8 @@ Options options_of(const rdma_sim_options *given) {
         throw Refusal{EINVAL, "at most " + std::to_string(MAX_HOSTS) + " hosts"};
     if (!options.profile)
         throw Refusal{ENODEV, std::string("there is no device '") + device + "'"};
-    for (std::string_view names = wanted.strong ? wanted.strong : ""; !names.empty();) {
-        const size_t end = names.find(',');
-        turn_off(options, std::string(names.substr(0, end)));
-        names.remove_prefix(end == names.npos ? names.size() : end + 1);
-        if (end != names.npos && names.empty())
-            turn_off(options, "");
-    }
+    for_each_name(wanted.strong ? wanted.strong : "",
+                  [&](std::string_view name) { turn_off(options, std::string(name)); });
     return options;
 }
 
@@ -57,8 +52,8 @@ using namespace sim;
 
 thread_local std::string message;
 
-// The fabric, and its faults. refuse_impossible() precedes the effects on programs.
-class TestFabric : Machines {
+// The fabric, and its faults.
+class TestFabric : NoPrograms {
   public:
     explicit TestFabric(const Options &options);
     ~TestFabric() override { direct_.fabric().set_before_call(nullptr); }
@@ -70,14 +65,8 @@ class TestFabric : Machines {
 
   private:
     sim::Fabric &fabric() override { return direct_.fabric(); }
-    void kill(const Fault &) override {}
-    void start(const Fault &) override {}
-    void suspend(const Fault &, bool) override {}
-    void power_off(const Fault &) override {}
-    void set_clock(unsigned, uint64_t) override {}
     void check_host(unsigned host);
     void refuse_impossible(const Fault &fault);
-    void occur(const Fault &fault);
     void schedule(const Fault &fault);
 
     Direct direct_;
@@ -127,12 +116,6 @@ void TestFabric::refuse_impossible(const Fault &fault) {
             throw Refusal{ENOTSUP,
                           text + "the device " + profile.name + " cannot have this fault"};
     }
-}
-
-void TestFabric::occur(const Fault &fault) {
-    apply(*this, fault);
-    if (fault.lasts != 0)
-        fabric().at(fabric().now() + fault.lasts, [this, &fault] { end(*this, fault); });
 }
 
 void TestFabric::schedule(const Fault &fault) {

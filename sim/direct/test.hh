@@ -7,7 +7,7 @@
 
 #include "rdma-sim.h"
 
-#include "../model/fabric.hh"
+#include "../model/faults.hh"
 
 #include <string>
 
@@ -18,6 +18,38 @@ struct Refusal {
     int error;
     std::string why;
 };
+
+// A test has no programs of its hosts: it refuses the faults that need them.
+class NoPrograms : public Machines {
+  protected:
+    void occur(const Fault &fault) { // until it ends, `fault` must exist
+        apply(*this, fault);
+        if (fault.lasts != 0)
+            fabric().at(fabric().now() + fault.lasts, [this, &fault] {
+                end(*this, fault);
+                ended();
+            });
+    }
+    virtual void ended() {} // a fault
+
+  private:
+    void kill(const Fault &) override {}
+    void start(const Fault &) override {}
+    void suspend(const Fault &, bool) override {}
+    void power_off(const Fault &) override {}
+    void set_clock(unsigned, uint64_t) override {}
+};
+
+// Calls the function for each name of a list, which commas separate.
+template <class Function> void for_each_name(std::string_view names, Function function) {
+    while (!names.empty()) {
+        const size_t end = names.find(',');
+        function(names.substr(0, end));
+        names.remove_prefix(end == names.npos ? names.size() : end + 1);
+        if (end != names.npos && names.empty())
+            function(names); // after a comma at the end
+    }
+}
 
 Options options_of(const rdma_sim_options *given); // throws a Refusal
 

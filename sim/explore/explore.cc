@@ -24,7 +24,6 @@ namespace {
 
 constexpr size_t MAX_LINE = 256;    // of a program's output in a finding
 constexpr int EXIT_NOT_REACHED = 3; // the programs make other calls than at the time of --save
-constexpr uint64_t MAX_TRIES = 300; // how many shorter schedules run
 constexpr unsigned MAX_MOVES = 60;  // of a fault to an earlier step
 std::string count_of(size_t count, const char *what) {
     return std::to_string(count) + " " + what + (count == 1 ? "" : "s");

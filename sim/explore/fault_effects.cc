@@ -9,30 +9,18 @@
 #include <iterator>
 #include <unistd.h>
 
-namespace {
-
-constexpr uint64_t LATE[] = {10 * MICROSECOND, 100'000 * MICROSECOND};
-constexpr const char *LATE_TEXTS[] = {"10 us", "100 ms"};
-constexpr const char *DELAYED[] = {"a message", "the request", "a response"};
-
-} // namespace
-
 uint64_t Schedule::delay(sim::Delayed what) {
     const uint32_t option = chooser_.choose(Chooser::DELAY, std::size(LATE));
     if (option == 0)
         return 0;
-    add_step("- ", "",
-             std::string(DELAYED[(size_t)what]) + " arrives " + LATE_TEXTS[option - 1] +
-                 " late");
+    add_step("- ", "", late_text(what, option));
     return LATE[option - 1];
 }
 
 unsigned Schedule::choose(sim::Weakness weakness, unsigned options) {
     const uint32_t option = chooser_.choose(weakness, options);
     if (option != 0)
-        add_step("- ", "",
-                 std::string("weakness ") + kind_of(weakness).name + ": " +
-                     kind_of(weakness).text);
+        add_step("- ", "", weakness_text(weakness));
     return option;
 }
 

@@ -20,8 +20,7 @@
 
 namespace {
 
-// Milliseconds of real time.
-constexpr int MAX_TURN = 10'000, FIRST_CHECK = 2;
+constexpr int FIRST_CHECK = 2;        // milliseconds of real time
 constexpr unsigned MAX_SLEEPS = 1000; // of a loop, before they last longer
 
 std::string describe(int status) {
@@ -142,47 +141,32 @@ void Schedule::await(Process &process) {
     read_request(process);
 }
 
-// Adds the thread, or the process, that the last request reports. It has sent its own request,
-// or sends it now.
-void Schedule::add_member(Process &creator) {
-    const auto pid = static_cast<pid_t>(creator.wait.object);
-    const bool is_child = pid != 0;
-    const int pidfd = is_child ? static_cast<int>(syscall(SYS_pidfd_open, pid, 0)) : -1;
+// Adds the thread that the last request reports. It has sent its own request, or sends it now.
+void Schedule::add_thread(Process &creator) {
+    pollfd events[] = {{server_->descriptor(), POLLIN, 0},
+                       {first_of(creator).pidfd, POLLIN, 0},
+                       {exploration_.signals.descriptor(), POLLIN, 0}};
     uint64_t client;
-    if (is_child && pidfd < 0)
-        return; // it has ended
-    const auto find = [&] {
-        return is_child ? unknown_client(pid, sim::Wait::START)
-                        : unknown_client(creator.pid, sim::Wait::THREAD);
-    };
-    while ((client = find()) == 0) {
-        pollfd events[] = {{server_->descriptor(), POLLIN, 0},
-                           {is_child ? pidfd : first_of(creator).pidfd, POLLIN, 0},
-                           {exploration_.signals.descriptor(), POLLIN, 0}};
+    while ((client = unknown_client(creator.pid, sim::Wait::THREAD)) == 0) {
         poll(events, std::size(events), MAX_TURN);
         exploration_.check_signals();
         server_->step(0);
-        if (events[1].revents == 0)
-            continue;
-        if (is_child)
-            close(pidfd);
-        return;
+        if (events[1].revents != 0)
+            return;
     }
-    Process &command = command_of(creator);
-    processes_.push_back({.command = creator.command,
-                          .number = creator.number,
-                          .name = command.name + (is_child ? " process " : " thread ") +
-                                  std::to_string(++command.members + 1),
-                          .index = processes_.size(),
-                          .first = is_child ? nullptr : &first_of(creator),
-                          .is_child = is_child || creator.is_child,
-                          .client = client,
-                          .pid = is_child ? pid : creator.pid,
-                          .pidfd = pidfd,
-                          .is_started = true});
+    Process &command = first_of(creator);
+    processes_.push_back(
+        {.command = creator.command,
+         .number = creator.number,
+         .name = command.name + " thread " + std::to_string(++command.threads + 1),
+         .index = processes_.size(),
+         .first = &command,
+         .client = client,
+         .pid = creator.pid,
+         .is_started = true});
     Process &added = processes_.back();
     read_request(added);
-    added.thread = is_child ? pid : static_cast<pid_t>(added.wait.object);
+    added.thread = static_cast<pid_t>(added.wait.object);
     added.idle_since = server_->fabric().now();
 }
 
@@ -257,12 +241,11 @@ void Schedule::read_request(Process &process) {
         refuse("%s calls %s(), which explore does not control", process.command->argv[0],
                process.wait.function);
     if (process.wait.kind == sim::Wait::CREATED)
-        add_member(process);
+        add_thread(process);
     if (process.wait.kind == sim::Wait::EVENT)
         process.object_changes = object_changes(process);
-    // While a program polls, also by a sequence of sleeps, time advances in growing steps.
-    const uint64_t now = server_->fabric().now(), idle = now - process.idle_since;
-    const uint64_t later = now + std::min(std::max(idle / 8, MICROSECOND), SECOND);
+    // A long sequence of sleeps is a poll as well.
+    const uint64_t later = next_poll(server_->fabric().now(), process.idle_since);
     if (process.wait.kind == sim::Wait::POLL)
         process.wait.until = later;
     if (process.wait.kind == sim::Wait::SLEEP && ++process.sleeps > MAX_SLEEPS)
@@ -270,8 +253,7 @@ void Schedule::read_request(Process &process) {
 }
 
 void Schedule::handle_exit(Process &process) {
-    if (!process.is_child)
-        waitpid(process.pid, &process.status, 0);
+    waitpid(process.pid, &process.status, 0);
     for (Process &each : processes_)
         if (&first_of(each) == &process)
             each.is_alive = false;
@@ -280,9 +262,7 @@ void Schedule::handle_exit(Process &process) {
     exploration_.clock->changes[0]++;
     changes_++;
     progress_at_ = server_->fabric().now();
-    add_output_steps(command_of(process));
-    if (process.is_child)
-        return add_step("  ", process.name, "ends");
+    add_output_steps(process);
     add_step("  ", process.name,
              process.ignores_status ? "is killed" : describe(process.status));
     const unsigned host = process.command->host;
@@ -309,16 +289,14 @@ void Schedule::kill_process(Process &process) {
             each.spin.release();
     fabric().interrupt_writes(process.pid);
     ::kill(-process.pid, SIGKILL);
-    for (Process &each : processes_) {
-        if (each.number != process.number || !each.is_alive || each.first != nullptr)
-            continue;
-        ::kill(each.pid, SIGKILL);
-        pollfd event = {each.pidfd, POLLIN, 0};
-        while (poll(&event, 1, -1) < 0)
-            ;
-        server_->step(0); // reads a pending request, which is dropped with the connection
-        handle_exit(each);
-    }
+    if (!process.is_alive)
+        return;
+    ::kill(process.pid, SIGKILL);
+    pollfd event = {process.pidfd, POLLIN, 0};
+    while (poll(&event, 1, -1) < 0)
+        ;
+    server_->step(0); // reads a pending request, which is dropped with the connection
+    handle_exit(process);
 }
 
 void Schedule::end_all() {

@@ -13,10 +13,8 @@
 
 namespace {
 
-constexpr uint64_t LISTEN_TIMEOUT = SECOND;  // then the next command starts
-constexpr uint64_t MAX_IDLE = 1000 * SECOND; // without a request other than a wait
-constexpr uint64_t MAX_REQUESTS = 200'000;   // of a schedule
-constexpr uint64_t MAX_POLLS = 10'000;       // after a fault, without another request
+constexpr uint64_t LISTEN_TIMEOUT = SECOND; // then the next command starts
+constexpr uint64_t MAX_POLLS = 10'000;      // after a fault, without another request
 constexpr uint64_t LATE_STARTS[] = {MICROSECOND, 1000 * MICROSECOND, 100'000 * MICROSECOND,
                                     2 * SECOND};
 constexpr const char *LATE_START_TEXTS[] = {"1 us", "1 ms", "100 ms", "2 s"};
@@ -259,7 +257,7 @@ void Schedule::run_turn(Process &process) {
         return await(process);
     }
     if (!process.waits) {
-        command_of(process).has_called = true;
+        first_of(process).has_called = true;
         overlapped |=
             is_client(process) && std::ranges::any_of(processes_, [&](const Process &other) {
                 return other.number != process.number && other.is_alive && other.has_called &&
@@ -273,7 +271,7 @@ void Schedule::run_turn(Process &process) {
         const int error = server_->execute_held(client_of(process), reply);
         uint32_t op;
         memcpy(&op, request.data(), sizeof(op));
-        command_of(process).is_listening |= op == sim::OP_CM_LISTEN && error == 0;
+        first_of(process).is_listening |= op == sim::OP_CM_LISTEN && error == 0;
         if (op == sim::OP_POST_SEND)
             posted_at_ = requests_;
         progress_at_ = server_->fabric().now();
@@ -292,13 +290,13 @@ void Schedule::run_turn(Process &process) {
         if (!process.is_started)
             process.started_at = server_->fabric().now();
         process.is_started = true;
-        command_of(process).is_listening |= process.wait.kind == sim::Wait::LISTENS;
+        first_of(process).is_listening |= process.wait.kind == sim::Wait::LISTENS;
         server_->release_held(client_of(process));
         if (process.wait.kind == sim::Wait::EXIT)
             return end_thread(process);
     }
     await(process);
-    add_output_steps(command_of(process));
+    add_output_steps(first_of(process));
 }
 
 void Schedule::record_finding(const std::string &what) {

@@ -12,9 +12,9 @@
 #include "../server/server.hh"
 #include "chooser.hh"
 #include "explore.hh"
+#include "limits.hh"
 #include "spin.hh"
 
-constexpr uint64_t NEVER = UINT64_MAX, MICROSECOND = 1'000, SECOND = 1'000'000'000;
 constexpr uint64_t BEGIN = 1000 * SECOND; // the virtual time at the start
 
 class Schedule : sim::Clock, sim::Machines, sim::Persistence {
@@ -35,17 +35,15 @@ class Schedule : sim::Clock, sim::Machines, sim::Persistence {
     sim::Weaknesses weaknesses() const { return server_->fabric().shown(); } // with an effect
 
   private:
-    // A thread of a command, or of a process that it has created. The first ones are the first
-    // threads of the commands.
+    // A thread of a command. The first ones are the first threads of the commands.
     struct Process {
         const Command *command;
         unsigned number; // index of the command, from 1
         std::string name;
-        size_t index = 0;         // in processes_
-        Process *first = nullptr; // the first thread of its process; NULL: this one
-        bool is_child = false;    // of a process that the command has created
-        unsigned members = 0;     // of a command: how many threads and processes it has created
-        uint64_t client = 0;      // of the server; 0: it is not connected
+        size_t index = 0;          // in processes_
+        Process *first = nullptr;  // the first thread of its process; NULL: this one
+        unsigned threads = 0;      // of a command: how many it has created
+        uint64_t client = 0;       // of the server; 0: it is not connected
         uint64_t other_client = 0; // that has its next request; 0: `client` has it
         pid_t pid = -1, thread = -1;
         int pidfd = -1, out = -1, err = -1;
@@ -95,9 +93,8 @@ class Schedule : sim::Clock, sim::Machines, sim::Persistence {
         return process.other_client != 0 ? process.other_client : process.client;
     }
     uint64_t unknown_client(pid_t pid, sim::Wait::Kind kind) const;
-    void add_member(Process &creator);
+    void add_thread(Process &creator);
     void end_thread(Process &process);
-    Process &command_of(const Process &process) { return processes_[process.number - 1]; }
     bool is_command(const Process &process) const {
         return process.index < settings_.commands.size();
     }

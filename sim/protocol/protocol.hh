@@ -392,7 +392,7 @@ struct Wait {
         SLEEP,   // until `until`
         POLL,    // for a short time
         YIELD,   // not: the thread may continue at once
-        CREATED, // as YIELD: it has created a thread, or `object`, a process
+        CREATED, // as YIELD: it has created a thread
         LISTENS, // as YIELD: a socket
         EXIT,    // the thread ends
         MEMORY,  // not sent: the thread is in a loop that reads memory

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the rdma-sim developers
 
-// explore.cc -- rdma_sim_explore(): many schedules of the programs of a test
+// test_explore.cc -- rdma_sim_explore(): many schedules of the programs of a test
 //
 // Each schedule runs in a child of the test, so that it begins with the same memory and cannot
 // harm the next one. A program is a thread; only the one that has the turn runs.
 
 #include "../explore/chooser.hh"
+#include "../explore/limits.hh"
 #include "../server/server.hh"
 #include "direct.hh"
 #include "test.hh"
@@ -32,14 +33,8 @@ namespace sim {
 
 namespace {
 
-constexpr uint64_t NEVER = UINT64_MAX, MICROSECOND = 1'000, SECOND = 1'000'000'000;
-constexpr uint64_t MAX_IDLE = 1000 * SECOND; // without a request
-constexpr unsigned MAX_TURNS = 200'000;
-constexpr int MAX_TURN = 10'000; // milliseconds of real time
-constexpr uint64_t MAX_TRIES = 300;
 constexpr uint64_t SCHEDULES = 1000;
 constexpr size_t MAX_CHOICES = 1 << 16;
-constexpr uint64_t LATE[] = {10 * MICROSECOND, 100'000 * MICROSECOND};
 
 // What a child reports, also if it is killed: in memory that it shares with the test.
 struct Report {
@@ -60,7 +55,7 @@ struct Player {
     std::condition_variable wake;
 };
 
-class Play : Clock, Machines {
+class Play : Clock, NoPrograms {
   public:
     Play(const rdma_sim_test &test, const Options &options, const ExploredFaults &faults,
          Chooser &chooser, Report &report, bool is_traced);
@@ -75,13 +70,9 @@ class Play : Clock, Machines {
     unsigned choose(Weakness weakness, unsigned options) override;
     void completed(const Cq &, const ibv_wc &) override { changes_++; }
     void signaled(const Channel &) override { changes_++; }
-    // Machines: `refuse_programs` leaves only faults without programs.
+    // NoPrograms
     Fabric &fabric() override { return direct_->fabric(); }
-    void kill(const Fault &) override {}
-    void start(const Fault &) override {}
-    void suspend(const Fault &, bool) override {}
-    void power_off(const Fault &) override {}
-    void set_clock(unsigned, uint64_t) override {}
+    void ended() override { changes_++; }
 
     template <class... Arguments> auto choose_option(const Arguments &...arguments);
     static void *run_player(void *argument);
@@ -168,16 +159,15 @@ void Play::yield(decltype(Player::state) state, uint64_t until, const char *func
     one.changes = changes_;
     if (state == Player::REQUEST)
         one.idle_since = now();
-    if (state == Player::POLL) // time advances in growing steps
-        one.until =
-            now() + std::min(std::max((now() - one.idle_since) / 8, MICROSECOND), SECOND);
+    if (state == Player::POLL)
+        one.until = next_poll(now(), one.idle_since);
     one.has_turn = false;
     wake_.notify_one();
     one.wake.wait(held, [&] { return one.has_turn; });
 }
 
 void Play::give_turn(Player &one) {
-    if (++report_.turns > MAX_TURNS)
+    if (++report_.turns > MAX_REQUESTS)
         return find("the programs do not end within 200000 calls");
     if (one.state == Player::START) {
         trace(one.name, "starts");
@@ -277,20 +267,17 @@ bool Play::step() {
 // ---------------------------------------------------------------------------------
 
 uint64_t Play::delay(Delayed what) {
-    static constexpr const char *WHAT[] = {"a message", "the request", "a response"};
     const uint32_t option = choose_option(Chooser::DELAY, std::size(LATE));
     if (option == 0)
         return 0;
-    trace("", std::string(WHAT[static_cast<size_t>(what)]) +
-                  (option == 1 ? " arrives 10 us late" : " arrives 100 ms late"));
+    trace("", late_text(what, option));
     return LATE[option - 1];
 }
 
 unsigned Play::choose(Weakness weakness, unsigned options) {
     const uint32_t option = choose_option(weakness, options);
     if (option != 0)
-        trace("", std::string("weakness ") + kind_of(weakness).name + ": " +
-                      kind_of(weakness).text);
+        trace("", weakness_text(weakness));
     return option;
 }
 
@@ -298,12 +285,7 @@ void Play::apply_fault(const Fault &fault) {
     occurred_++;
     trace("", "fault: " + fault.text);
     const std::lock_guard held(direct_->lock());
-    apply(*this, fault);
-    if (fault.lasts != 0)
-        fabric().at(now() + fault.lasts, [this, &fault] {
-            end(*this, fault);
-            changes_++;
-        });
+    occur(fault);
 }
 
 // ---- the result
@@ -396,9 +378,7 @@ Search::Search(const rdma_sim_test &test) : test_(test), options_(options_of(&te
         else if (!test.programs[i].run)
             throw Refusal{EINVAL, "program " + std::to_string(i) + " has no function"};
     std::vector<std::string_view> names;
-    for (std::string_view all = test.faults ? test.faults : "none"; !all.empty();) {
-        const std::string_view name = all.substr(0, all.find(','));
-        all.remove_prefix(std::min(all.size(), name.size() + 1));
+    for_each_name(test.faults ? test.faults : "none", [&](std::string_view name) {
         const FaultKind *const kind = name == "none" ? nullptr : find_fault(name);
         if (name != "none" && !kind)
             throw Refusal{EINVAL, "there is no fault '" + std::string(name) + "'"};
@@ -406,7 +386,7 @@ Search::Search(const rdma_sim_test &test) : test_(test), options_(options_of(&te
             throw Refusal{ENOTSUP,
                           "no host of a test can have the fault '" + std::string(name) + "'"};
         names.push_back(name);
-    }
+    });
     faults_ = explored_faults(hosts, names);
     void *const memory = mmap(nullptr, sizeof(Report), PROT_READ | PROT_WRITE,
                               MAP_SHARED | MAP_ANONYMOUS, -1, 0);

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the rdma-sim developers
+
+// limits.hh -- limits, delays and texts of a schedule, whether its programs are processes or
+// threads of a test
+
+#pragma once
+
+#include "../model/scheduler.hh"
+
+#include <algorithm>
+#include <string>
+
+constexpr uint64_t NEVER = UINT64_MAX, MICROSECOND = 1'000, SECOND = 1'000'000'000;
+constexpr uint64_t MAX_IDLE = 1000 * SECOND; // without a request other than a wait
+constexpr uint64_t MAX_REQUESTS = 200'000;   // of a schedule
+constexpr uint64_t MAX_TRIES = 300;          // how many shorter schedules run
+constexpr int MAX_TURN = 10'000;             // milliseconds of real time
+
+// The options of Chooser::DELAY.
+constexpr uint64_t LATE[] = {10 * MICROSECOND, 100'000 * MICROSECOND};
+
+inline std::string late_text(sim::Delayed what, uint32_t option) {
+    constexpr const char *DELAYED[] = {"a message", "the request", "a response"};
+    constexpr const char *TIMES[] = {"10 us", "100 ms"};
+    return std::string(DELAYED[static_cast<size_t>(what)]) + " arrives " + TIMES[option - 1] +
+           " late";
+}
+
+inline std::string weakness_text(sim::Weakness weakness) {
+    const sim::WeaknessKind &kind = sim::kind_of(weakness);
+    return std::string("weakness ") + kind.name + ": " + kind.text;
+}
+
+// While a program polls, time advances in growing steps.
+inline uint64_t next_poll(uint64_t now, uint64_t idle_since) {
+    return now + std::min(std::max((now - idle_since) / 8, MICROSECOND), SECOND);
+}
