@@ -47,7 +47,7 @@ extern "C" {
 
 /* The version of this header; rpma_version() returns that of the library. */
 #define RPMA_VERSION_MAJOR 1
-#define RPMA_VERSION_MINOR 5
+#define RPMA_VERSION_MINOR 6
 #define RPMA_VERSION_PATCH 0
 
 /* A version as one number; a later version has a greater number. */

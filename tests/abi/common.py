@@ -36,7 +36,7 @@ class Missing(Exception):
 
 def read_table(path):
     with open(path, encoding="utf-8") as table:
-        return list(csv.DictReader(table, delimiter="\t"))
+        return list(csv.DictReader(table, delimiter="\t", quoting=csv.QUOTE_NONE))
 
 
 TYPES, SYMBOLS = ROOT / "contract" / "types.tsv", ROOT / "contract" / "symbols.tsv"
@@ -51,11 +51,11 @@ def read_types():
                    for code in public_header.read_codes() if code["name"] not in listed]
 
 
-def write_tables():
-    """Adds the functions and error codes of a new release to symbols.tsv and types.tsv."""
+def write_tables(folder):
+    """Writes symbols.tsv and types.tsv with the functions and error codes of a new release."""
     for path, rows in ((SYMBOLS, read_later()), (TYPES, read_types())):
-        with open(path, "w", encoding="utf-8", newline="") as table:
-            writer = csv.DictWriter(table, rows[0], delimiter="\t", lineterminator="\n")
+        with open(folder / path.name, "w", encoding="utf-8", newline="") as table:
+            writer = csv.DictWriter(table, rows[0], delimiter="\t", lineterminator="\n", quoting=csv.QUOTE_NONE, quotechar=None)
             writer.writeheader()
             writer.writerows(rows)
 
