@@ -34,11 +34,22 @@ def read_codes():
     return codes
 
 
-def declared_functions():
-    """The names of the functions."""
-    plain = re.sub(r"/\*.*?\*/|^ *#(?:[^\n]*\\\n)*[^\n]*$", " ", HEADER.read_text(encoding="utf-8"), flags=re.S | re.M)
-    return [name for result, name in re.findall(r"^(\w[\w ]*?[ *]+)(rpma_\w+)\([^()]*\)[^;{}]*;", plain, flags=re.M)
-            if not result.startswith("typedef ")]
+def without_comments(text):
+    """Without preprocessor lines, too."""
+    return re.sub(r"/\*.*?\*/|^ *#(?:[^\n]*\\\n)*[^\n]*$", " ", text, flags=re.S | re.M)
+
+
+def prototypes():
+    """{function: (result, parameters)}, the parameters as in "const char *addr"."""
+    found = re.findall(r"^(\w[\w ]*?[ *]+)(rpma_\w+)\(([^()]*)\)[^;{}]*;",
+                       without_comments(HEADER.read_text(encoding="utf-8")), flags=re.M)
+    return {name: (result.strip(), [" ".join(each.split()) for each in parameters.split(",")])
+            for result, name, parameters in found if not result.startswith("typedef ")}
+
+
+def parameters_of(prototype):
+    """(type, name, "" or "[elements]") of each parameter."""
+    return [re.fullmatch(r"(.*?[ *])(\w+)((?:\[\d+\])?)", parameter).groups() for parameter in prototype[1] if parameter != "void"]
 
 
 def completed(template):

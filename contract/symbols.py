@@ -44,7 +44,7 @@ def read_later():
     rows = read_table("symbols.tsv")
     listed = {row["symbol"] for row in rows + read_table("original/symbols.tsv")}
     node = "LIBRPMA_" + newest_release().rpartition(".")[0]
-    return rows + [{"symbol": name, "node": node} for name in public_header.declared_functions() if name not in listed]
+    return rows + [{"symbol": name, "node": node} for name in public_header.prototypes() if name not in listed]
 
 
 def read_symbols():

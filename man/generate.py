@@ -132,14 +132,6 @@ def names_of(text):
     return re.findall(r"^\.Nm (\w+)", text.partition("\n.Nd ")[0], flags=re.M)
 
 
-def prototypes(header):
-    """{function: (return type, parameters)} of the header."""
-    plain = re.sub(r"/\*.*?\*/|^ *#(?:[^\n]*\\\n)*[^\n]*$", " ", header, flags=re.S | re.M)
-    found = re.findall(r"^(\w[\w ]*?[ *]+)(rpma_\w+)\(([^()]*)\)[^;{}]*;", plain, flags=re.M)
-    return {name: (result.strip(), [" ".join(each.split()) for each in parameters.split(",")])
-            for result, name, parameters in found if not result.startswith("typedef ")}
-
-
 def synopsis(functions, declared):
     lines = []
     for name in functions:
@@ -210,7 +202,7 @@ def own_pages(source):
     entries = read_entries()
     header = (source / "include/librpma.h").read_text(encoding="utf-8")
     texts = {path.name: with_devices(public_header.completed(path.read_text(encoding="utf-8"))) for path in sorted(source.glob("man/*.[137]"))}
-    declared, made, start = prototypes(header), {}, head(source, "librpma", release_date(source))
+    declared, made, start = public_header.prototypes(), {}, head(source, "librpma", release_date(source))
     releases, rows = symbols.first_releases(), sections.read_attributes()
     for name, text in texts.items():
         if name.endswith(".3"):

@@ -35,10 +35,6 @@ FUNCTIONS = {functions}
 OF_VERBS = {"ibv_wc", "ibv_wc_status", "ibv_wc_opcode", "ibv_wc_flags"}
 
 
-def without_comments(text):
-    return re.sub(r"/\*.*?\*/|^ *#(?:[^\n]*\\\n)*[^\n]*$", " ", text, flags=re.S | re.M)
-
-
 def declared(text, words):
     """(name, body) of each enumeration or structure with a body."""
     return re.findall(rf"^(?:{words}) (\w*) ?\{{((?:[^{{}}]|\{{[^{{}}]*\}})*)\}};", text, flags=re.M)
@@ -62,7 +58,7 @@ def constants(header, verbs):
     for name, value in re.findall(r"^#define ((?:RPMA)_\w+) +(.*?)(?: +/\*.*)?$", header, flags=re.M):
         if re.fullmatch(r"\(?[-\w <|]+\)?", value) and value != "(NULL)":
             known[name] = evaluate(value, known)
-    for _, body in declared(without_comments(header), "enum"):
+    for _, body in declared(public_header.without_comments(header), "enum"):
         enumerators(body, known)
     for name, body in declared(verbs, "enum"):
         if name in OF_VERBS or "IBV_WC_IP_CSUM" in body:
@@ -78,24 +74,14 @@ def members(body):
 
 
 def structures(header, verbs):
-    found = declared(without_comments(header), "struct") + [row for row in declared(verbs, "struct") if row[0] in OF_VERBS]
+    found = declared(public_header.without_comments(header), "struct") + [row for row in declared(verbs, "struct") if row[0] in OF_VERBS]
     return {name: members(body) for name, body in found}
 
 
-def functions(header):
-    found = {}
-    for result, name, parameters in re.findall(r"^(\w[\w ]*?[ *]+)(rpma_\w+)\(([^()]*)\)[^;{}]*;", without_comments(header),
-                                               flags=re.M):
-        if result.startswith("typedef "):
-            continue
-        rows = []
-        for parameter in "".join(parameters).split(","):
-            parameter = " ".join(parameter.split())
-            if parameter != "void":
-                kind, parameter_name, elements = re.fullmatch(r"(.*?[ *])(\w+)((?:\[\d+\])?)", parameter).groups()
-                rows.append((kind.strip().replace(" *", "*") + elements, parameter_name))
-        found[name] = (result.strip().replace(" *", "*"), rows)
-    return found
+def functions():
+    return {name: (prototype[0].replace(" *", "*"), [(kind.strip().replace(" *", "*") + elements, parameter)
+                                                     for kind, parameter, elements in public_header.parameters_of(prototype)])
+            for name, prototype in public_header.prototypes().items()}
 
 
 def main():
@@ -107,7 +93,7 @@ def main():
     verbs = re.sub(r"\s*\n\s*(?=\{)", " ", verbs)
     known = constants(header, verbs)
     failures = {int(code["value"]) for code in public_header.read_codes() if code["is_failure"]}
-    tables = {"failures": failures, "constants": known, "structures": structures(header, verbs), "functions": functions(header)}
+    tables = {"failures": failures, "constants": known, "structures": structures(header, verbs), "functions": functions()}
     version = ".".join(str(known[f"RPMA_VERSION_{part}"]) for part in ("MAJOR", "MINOR", "PATCH"))
     text = MODULE.format(version=version, **{name: pprint.pformat(table, width=120, sort_dicts=False)
                                             for name, table in tables.items()})

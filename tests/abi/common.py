@@ -74,18 +74,11 @@ def symbols_of(release, symbols):
     return sorted(row["symbol"] for row in rows), nodes.pop()
 
 
-def without_comments(text):
-    return re.sub(r"/\*.*?\*/|//[^\n]*", " ", text, flags=re.S)
-
-
 def read_prototypes():
     """{name: prototype} of the header, each prototype on one line. released.py compares them with
     the released interfaces, which abidw has written."""
-    text = re.sub(r"^\s*#.*(\\\n.*)*|LIBRPMA_DEPRECATED\(.*?\)|extern \"C\" \{", "",
-                  without_comments(HEADER.read_text(encoding="utf-8")), flags=re.M)
-    found = re.findall(r"([^;{}()]*?\b(rpma_\w+)\s*\([^;]*?\))\s*;", text)
-    return {name: " ".join(statement.split()) + ";" for statement, name in found
-            if "typedef" not in statement}
+    return {name: f"{result}{'' if result.endswith('*') else ' '}{name}({', '.join(parameters)});"
+            for name, (result, parameters) in public_header.prototypes().items()}
 
 
 def summary_of(faults, limit=12):

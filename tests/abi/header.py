@@ -25,6 +25,7 @@ import tempfile
 sys.dont_write_bytecode = True
 
 import common
+import public_header
 
 WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"]
 C_STANDARDS = ["c99", "c11", "c17"]
@@ -106,8 +107,7 @@ def check_names():
     listed |= {row["name"] for row in types if row["kind"] in ("enum", "struct", "opaque struct")}
     listed |= {row["member"] for row in types if row["kind"] == "enumerator"}
     macros = {row["name"] for row in types if row["kind"] == "macro"}
-    text = common.without_comments(common.HEADER.read_text(encoding="utf-8"))
-    body = re.sub(r"^\s*#.*$", "", text.replace("\\\n", " "), flags=re.M)
+    body = public_header.without_comments(common.HEADER.read_text(encoding="utf-8"))
     declared = set(re.findall(r"\bRPMA_\w+|\brpma_\w+", body)) - macros
     # LIBRPMA_DEPRECATED is this library's own; LIBRPMA_H is in the table.
     defined = defined_macros() - {"LIBRPMA_DEPRECATED"}

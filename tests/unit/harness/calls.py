@@ -3,26 +3,15 @@
 # Copyright 2026, the librpma developers
 """Make every function of the public header callable by name, for tests driven by tables.
 
-usage: calls.py librpma.h OUT.c
+usage: calls.py OUT.c
 """
-import re
+import pathlib
 import sys
 
-PROTOTYPE = re.compile(r"^(int|const char \*)\s*(rpma_\w+)\(([^;{}]*?)\)\s*"
-                       r"(?:LIBRPMA_DEPRECATED\(\"[^\"]*\"\))?;", re.MULTILINE)
-PARAMETER = re.compile(r"^(?P<type>.*?[\s*])(?P<name>\w+)(?P<array>\[\d+\])?$")
+sys.dont_write_bytecode = True
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[3] / "contract"))
 
-
-def parameters(text):
-    """Return (type, name) for each parameter; arrays are pointers."""
-    result = []
-    for parameter in re.sub(r"\s+", " ", text).split(", "):
-        match = PARAMETER.match(parameter.strip())
-        if not match:
-            sys.exit(f"calls.py: not understood: {parameter!r}: simplify the prototype")
-        kind = match["type"].strip() + (" *" if match["array"] else "")
-        result.append((kind.replace("* *", "**"), match["name"]))
-    return result
+import public_header
 
 
 def call(name, params):
@@ -41,16 +30,12 @@ def call(name, params):
 
 
 def main():
-    if len(sys.argv) != 3:
+    if len(sys.argv) != 2:
         sys.exit(__doc__)
-    with open(sys.argv[1], encoding="utf-8") as header:
-        text = re.sub(r"/\*.*?\*/", "", header.read(), flags=re.DOTALL)
-    found = [(name, parameters(params)) for kind, name, params in PROTOTYPE.findall(text)
-             if kind == "int"]
-    if len(found) < 80:
-        sys.exit(f"calls.py: only {len(found)} prototypes found: adapt PROTOTYPE to the header")
-    calls = [call(name, params) for name, params in found]
-    with open(sys.argv[2], "w", encoding="utf-8") as out:
+    calls = [call(name, [(kind.strip() + (" *" if elements else ""), parameter)
+                         for kind, parameter, elements in public_header.parameters_of(prototype)])
+             for name, prototype in public_header.prototypes().items() if prototype[0] == "int"]
+    with open(sys.argv[1], "w", encoding="utf-8") as out:
         out.write("// Made from librpma.h by calls.py\n#include \"calls.h\"\n\n#include <dlfcn.h>\n\n")
         out.write("\n".join(body for body, _ in calls))
         out.write("\nconst struct call_by_name calls_by_name[] = {\n")
