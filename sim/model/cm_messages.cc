@@ -408,10 +408,15 @@ void Cm::notify_peer(CmId &id) {
     }
 }
 
+// The other side repeats a request that this one has not replied to, without a response.
 void Cm::device_removed(Device &device) {
-    for (const auto &[handle, id] : ids_)
-        if (id->device == &device)
-            report(*id, {RDMA_CM_EVENT_DEVICE_REMOVAL});
+    for (const auto &[handle, id] : ids_) {
+        if (id->device != &device)
+            continue;
+        if (id->state == SIM_CM_REQ_RECEIVED)
+            send(*id, Message::REJ);
+        report(*id, {RDMA_CM_EVENT_DEVICE_REMOVAL});
+    }
 }
 
 // cma.c, cma_netdev_change(): reports to the IDs of the device. An ID belongs to it after

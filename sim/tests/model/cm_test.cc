@@ -585,6 +585,15 @@ void removed_device_is_reported_to_its_ids(void **) {
     assert_int_equal(pair.server.simple<CmDestroy>(pair.passive), 0);
 }
 
+// cm.c, cm_process_send_error(): the request of the client expires.
+void request_to_removed_device_expires(void **) {
+    Pair pair("rxe");
+    pair.request();
+    pair.fabric.remove_device(1, 0);
+    pair.fabric.advance(60 * SECOND);
+    pair.client.expect(RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT);
+}
+
 void changed_address_is_reported_to_accepted_ids(void **) {
     Pair pair("rxe");
     pair.request();
@@ -639,6 +648,7 @@ int main() {
         cmocka_unit_test(multicast_address_is_resolved_without_a_neighbour),
         cmocka_unit_test(attributes_of_qps_follow_the_messages),
         cmocka_unit_test(removed_device_is_reported_to_its_ids),
+        cmocka_unit_test(request_to_removed_device_expires),
         cmocka_unit_test(changed_address_is_reported_to_accepted_ids),
         cmocka_unit_test(iwarp_needs_the_qps_of_both_sides),
         cmocka_unit_test(message_arrives_after_delay_of_link),
