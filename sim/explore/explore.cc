@@ -82,6 +82,10 @@ sim::ExploredFaults power_failures(const ExploreSettings &settings) {
 
 } // namespace
 
+bool is_simple_command(const std::string &check) {
+    return check.find_first_of(";&|()<>{}$`'\"\\!=*?[#~\n") == check.npos;
+}
+
 int open_output(const std::string &path) {
     const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0600);
     if (fd < 0)
@@ -200,9 +204,8 @@ void Explorer::refuse_bad_check() {
            case $2 in */*) [ -x "$2" ] && ! [ -d "$2" ] ;; *) command -v "$2" >/dev/null ;; esac ||
                { echo "$2: not found, or not executable"; exit 1; })";
     const std::string &check = settings_.check, path = directory_.path() + "/check";
-    const std::string word = check.find_first_of(";&|()<>{}$`'\"\\!=*?[#~\n") == check.npos
-                                 ? check.substr(0, check.find_first_of(" \t"))
-                                 : "";
+    const std::string word =
+        is_simple_command(check) ? check.substr(0, check.find_first_of(" \t")) : "";
     const int fd = open_output(path);
     const pid_t pid = fork_command(true, fd, fd, [&] {
         execl("/bin/sh", "sh", "-c", SCRIPT, "sh", check.c_str(), word.c_str(), nullptr);

@@ -11,6 +11,7 @@
 #include "../run/sim.hh"
 #include "chooser.hh"
 #include "finding.hh"
+#include "fork_server.hh"
 
 struct ExploreSettings : Settings {
     bool explores = false, starts_in_order = false;
@@ -50,6 +51,8 @@ struct Exploration {
     sim::ExploredFaults faults, power_failures; // power_failures: after the programs' end
     sim::VirtualClock *clock;                   // mapped by the programs
     std::list<OriginalFile> pmem{};
+    Processor processor{};
+    std::vector<ForkServer> fork_servers{settings.commands.size()}; // by command
     // Of a schedule without choices, in which the programs start one after the other. It shows
     // which programs listen: the next ones start after them.
     bool is_rehearsal = true;
@@ -63,6 +66,7 @@ struct Exploration {
 };
 
 // explore.cc
-int open_output(const std::string &path);        // creates the file, or empties it
-std::string first_line(const std::string &path); // empty if there is none
+bool is_simple_command(const std::string &check); // without syntax of the shell
+int open_output(const std::string &path);         // creates the file, or empties it
+std::string first_line(const std::string &path);  // empty if there is none
 int explore(ExploreSettings &settings, const Libraries &libraries); // returns the exit status

@@ -42,14 +42,18 @@ void Schedule::start(Process &process) {
         process.out = open_output(output_path(process, ".out"));
         process.err = open_output(output_path(process, ".err"));
     }
-    process.pid = fork_command(true, process.out, process.err, [&] {
+    const auto execute = [&] {
         (void)personality(ADDR_NO_RANDOMIZE); // the same addresses in each run
         set_environment(host, settings_.fabric.hosts, exploration_.directory.path(),
                         exploration_.libraries, pmem_.ids(host));
         setenv("RDMA_SIM_CLOCK", (exploration_.directory.path() + "/clock").c_str(), 1);
-        set_variable("SEED", std::to_string(seed_ + process.number));
-        execute(*process.command);
-    });
+        setenv("RDMA_SIM_PROGRAM", std::to_string(process.number).c_str(), 1);
+        ::execute(*process.command);
+    };
+    ForkServer &forks = exploration_.fork_servers[process.number - 1];
+    process.pid = forks.fork(process.out, process.err, exploration_.signals, execute);
+    if (process.pid < 0)
+        process.pid = fork_command(true, process.out, process.err, execute);
     process.thread = process.pid;
     process.pidfd = static_cast<int>(syscall(SYS_pidfd_open, process.pid, 0));
     if (process.pidfd < 0)
@@ -118,10 +122,13 @@ bool Schedule::executes_another(Process &thread) {
 void Schedule::await(Process &process) {
     pollfd events[] = {{server_->descriptor(), POLLIN, 0},
                        {first_of(process).pidfd, POLLIN, 0},
-                       {exploration_.signals.descriptor(), POLLIN, 0}};
+                       {exploration_.signals.descriptor(), POLLIN, 0},
+                       {-1, POLLIN, 0}};
     for (int passed = 0, timeout = FIRST_CHECK; !has_request(process);) {
+        events[3].fd = server_->socket_of(process.client);
         const int count = poll(events, std::size(events), timeout);
-        exploration_.check_signals();
+        if (count < 0 || events[2].revents != 0)
+            exploration_.check_signals();
         if (count == 0 && is_spinning(process))
             return;
         if (count == 0) {
@@ -132,7 +139,10 @@ void Schedule::await(Process &process) {
             return record_finding(process.name +
                                   " makes no call for 10 s: it computes, or waits for "
                                   "something that explore does not control");
-        server_->step(0);
+        if (events[3].revents != 0)
+            server_->serve(events[3].fd); // most often it is the only one
+        else
+            server_->step(0);
         if (executes_another(process))
             return;
         if (events[1].revents != 0)

@@ -436,6 +436,7 @@ struct Netlink : Request<OP_NETLINK> {
 // The time in nanoseconds, in memory that these programs map. One thread of all runs at a time.
 struct VirtualClock {
     uint64_t now;
+    uint64_t seed;       // of the schedule
     uint64_t ahead[256]; // by host: how much its CLOCK_REALTIME is ahead
     // How often objects changed for which threads wait; 0: descriptors, processes and the like.
     static constexpr uint64_t OBJECTS = 1024;

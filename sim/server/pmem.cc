@@ -281,22 +281,28 @@ void PmemFiles::deregistered(int pid, const Region &region) {
         processes_.erase(found);
 }
 
+// Those of a registered range are known.
+const std::vector<PmemFiles::Mapping> &PmemFiles::mappings_of(int pid, uint64_t address,
+                                                              size_t length) {
+    Process &process = processes_[pid];
+    const bool is_known = std::ranges::any_of(process.regions, [&](const auto &region) {
+        return region.second.first <= address && address + length <= region.second.second;
+    });
+    return is_known ? process.mappings : refreshed(pid).mappings;
+}
+
 // Calls use(file, offset, length) for each part of the range that is in a file.
 template <class Use>
 void PmemFiles::for_each_part(int pid, uint64_t address, size_t length, Use use) {
     if (files_.empty())
         return;
-    Process &process = processes_[pid];
-    const bool is_known = std::ranges::any_of(process.regions, [&](const auto &region) {
-        return region.second.first <= address && address + length <= region.second.second;
-    });
-    for (const Mapping &each : is_known ? process.mappings : refreshed(pid).mappings) {
+    for (const Mapping &each : mappings_of(pid, address, length)) {
         const uint64_t begin = std::max(address, each.begin),
                        end = std::min(address + length, each.end);
         if (begin < end)
             use(*each.file, begin - each.begin + each.offset, end - begin);
     }
-    if (process.regions.empty())
+    if (processes_[pid].regions.empty())
         processes_.erase(pid);
 }
 
@@ -318,7 +324,7 @@ bool PmemFiles::is_persistent(int pid, uint64_t address, size_t length) {
     if (files_.empty())
         return false;
     uint64_t covered = 0;
-    for (const Mapping &each : refreshed(pid).mappings) {
+    for (const Mapping &each : mappings_of(pid, address, length)) {
         const uint64_t begin = std::max(address, each.begin),
                        end = std::min(address + length, each.end);
         covered += begin < end ? end - begin : 0;

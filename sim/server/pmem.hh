@@ -91,6 +91,7 @@ class PmemFiles : public Persistence {
             regions; // by key: ranges whose mappings are kept
     };
     Process &refreshed(int pid);
+    const std::vector<Mapping> &mappings_of(int pid, uint64_t address, size_t length);
     template <class Use> void for_each_part(int pid, uint64_t address, size_t length, Use use);
     void find_replaced();
     bool has_history_ = false;

@@ -261,11 +261,16 @@ std::vector<uint64_t> Server::clients_with_request(int pid) const {
     return found;
 }
 
-int Server::descriptor_of(uint64_t client) const {
+int Server::socket_of(uint64_t client) const {
     for (const auto &[fd, other] : clients_)
         if (other.id == client)
-            return other.held.empty() ? -1 : fd;
+            return fd;
     return -1;
+}
+
+int Server::descriptor_of(uint64_t client) const {
+    const auto found = clients_.find(socket_of(client));
+    return found == clients_.end() || found->second.held.empty() ? -1 : found->first;
 }
 
 const std::vector<std::byte> *Server::held(uint64_t client) const {

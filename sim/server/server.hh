@@ -112,7 +112,9 @@ class Server {
     int execute_held(uint64_t client, Reply &reply); // replies, returns an error number
     void release_held(uint64_t client);              // replies without execution
     bool has_client(int pid) const;
-    uint64_t writes(int pid) const; // of devices into the memory of the process
+    int socket_of(uint64_t client) const; // -1: it is not connected
+    void serve(int fd);                   // reads a request of this socket
+    uint64_t writes(int pid) const;       // of devices into the memory of the process
 
     // The numbers of connected processes and of their memory threads.
     size_t processes() const { return clients_.size(); }
@@ -134,7 +136,6 @@ class Server {
         std::vector<uint32_t> credits{}; // the queue pair at each place of the ring
     };
     void accept_client();
-    void serve(int fd);
     // ring.cc
     int open_ring(int fd, Client &client, Reply &reply);
     void close_ring(Client &client);

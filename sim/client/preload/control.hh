@@ -50,6 +50,9 @@ class Uncontrolled {
     Uncontrolled &operator=(const Uncontrolled &) = delete;
 };
 
+// Returns in a copy of the process for each schedule, if rdma-sim wants copies.
+void fork_for_each_schedule();
+
 void begin_thread(); // controls the calling thread
 void end_thread();   // the calling thread makes no more calls
 

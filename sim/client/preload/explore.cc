@@ -22,6 +22,7 @@
 #include <sys/random.h>
 #include <sys/select.h>
 #include <sys/socket.h>
+#include <sys/sysinfo.h>
 #include <sys/time.h>
 #include <sys/timerfd.h>
 #include <threads.h>
@@ -120,7 +121,7 @@ namespace {
 
 // Line buffering keeps the complete lines of a program that is killed.
 __attribute__((constructor)) void begin() {
-    const char *const path = getenv("RDMA_SIM_CLOCK"), *const seed = getenv("RDMA_SIM_SEED");
+    const char *const path = getenv("RDMA_SIM_CLOCK");
     if (path == nullptr)
         return;
     const int fd = REAL(open)(path, O_RDWR | O_CLOEXEC);
@@ -132,9 +133,12 @@ __attribute__((constructor)) void begin() {
     }
     close(fd);
     virtual_clock = static_cast<sim::VirtualClock *>(page);
-    random_state = seed == nullptr ? 0 : strtoull(seed, nullptr, 10);
     setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);
     rdma_sim_connect_threads();
+    fork_for_each_schedule();
+    const char *const program = getenv("RDMA_SIM_PROGRAM");
+    random_state =
+        virtual_clock->seed + (program == nullptr ? 0 : strtoull(program, nullptr, 10));
     wait_for_turn(Wait::START, NEVER, "its start");
     is_controlled = true;
 }
@@ -303,6 +307,35 @@ EXPORTED ssize_t getrandom(void *to, size_t size, unsigned flags) {
         static_cast<uint8_t *>(to)[i] =
             static_cast<uint8_t>((random_state = random_state * 6364136223846793005 + 1) >> 56);
     return static_cast<ssize_t>(size);
+}
+
+// ---- processors ----------------------------------------------------------------------------
+
+// rdma-sim and its programs run on one processor, but a program may start a thread for each.
+// The same number on each machine.
+constexpr long PROCESSORS = 4;
+
+EXPORTED int sched_getaffinity(pid_t pid, size_t size, cpu_set_t *set) noexcept {
+    if (!is_on())
+        return REAL(sched_getaffinity)(pid, size, set);
+    CPU_ZERO_S(size, set);
+    for (unsigned long i = 0; i < PROCESSORS; i++)
+        CPU_SET_S(i, size, set);
+    return 0;
+}
+EXPORTED int pthread_getaffinity_np(pthread_t thread, size_t size, cpu_set_t *set) noexcept {
+    return is_on() ? sched_getaffinity(0, size, set)
+                   : REAL(pthread_getaffinity_np)(thread, size, set);
+}
+EXPORTED int get_nprocs() noexcept {
+    return is_on() ? PROCESSORS : REAL(get_nprocs)();
+}
+EXPORTED int get_nprocs_conf() noexcept {
+    return is_on() ? PROCESSORS : REAL(get_nprocs_conf)();
+}
+EXPORTED long sysconf(int name) noexcept {
+    const bool is_number = name == _SC_NPROCESSORS_ONLN || name == _SC_NPROCESSORS_CONF;
+    return is_on() && is_number ? PROCESSORS : REAL(sysconf)(name);
 }
 
 // ---- waiting -------------------------------------------------------------------------------

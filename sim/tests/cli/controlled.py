@@ -27,7 +27,7 @@ def both(program, options):
 CORRECT = [(f"memory_poll {how}", both(POLL, how), faults)
            for how in ("spin", "pause", "yield", "sleep", "clock") for faults in ("none", "kill,cut,freeze")]
 CORRECT += [(f"threads {name}", f"{THREADS} {name}", "none")
-            for name in ("mutex", "condition", "timeout", "atomic-wait", "barrier", "spin", "locks", "c11", "cancel", "detach")]
+            for name in ("mutex", "condition", "timeout", "atomic-wait", "barrier", "spin", "locks", "c11", "cancel", "detach", "processors")]
 # (name, arguments, finding)
 WRONG = [(f"memory_poll {how}", both(POLL, f"wrong-{how}"), "host1 ends with status 1: line ")
          for how in ("spin", "pause", "yield", "sleep", "clock")]

@@ -149,6 +149,22 @@ def commands_of_tutorial():
                 found[-1][1].append(line.strip())
     return found
 
+# A library that appends a byte to a file when it is loaded.
+CONSTRUCTOR = """
+#include <fcntl.h>
+#include <pthread.h>
+#include <unistd.h>
+void *wait(void *unused) { return pause(), unused; }
+__attribute__((constructor)) static void load(void) {
+    pthread_t thread;
+    int fd = open("%s", O_WRONLY | O_CREAT | O_APPEND, 0600);
+    (void)!write(fd, "1", 1);
+    close(fd);
+    (void)thread;
+    %s
+}
+"""
+
 
 class Explore(unittest.TestCase):
     """Run rdma-sim explore in a directory with a copy of the examples."""
@@ -267,6 +283,16 @@ class Explore(unittest.TestCase):
                     "--faults none --seeds 1-3 --until host2 --pmem memory --check 'grep stored $RDMA_SIM_OUT2'",
                     f"{wrapper} {server} memory :: {wrapper} {client} 10.77.0.1"),
                     ("3 schedules, 0 with faults: nothing found\n", 0))
+
+    def test_libraries_are_loaded_once(self):
+        """Unless they start a thread, which a copy of the process would not have."""
+        for name, thread, expected in (("loads", "", 1), ("starts_thread", "pthread_create(&thread, NULL, wait, NULL);", 7)):
+            with self.subTest(name):
+                self.program(f"lib{name}.so", CONSTRUCTOR % (self.directory / f"{name}.loads", thread), "-shared -fPIC")
+                program = self.program(name, "int main(void) { return 0; }", f"-Wl,--no-as-needed -L. -l{name} -Wl,-rpath,'$ORIGIN'")
+                self.assertEqual(self.explore("--check true --seeds 1-5", program),
+                                 ("5 schedules, 0 with faults: nothing found\n", 0))
+                self.assertEqual((self.directory / f"{name}.loads").stat().st_size, expected)
 
     def state(self, name):
         file = self.directory / name

@@ -221,6 +221,10 @@ int cancel() {
     return result != PTHREAD_CANCELED;
 }
 
+int processors() {
+    return std::thread::hardware_concurrency() != 4;
+}
+
 // The last thread ends the program.
 int detach() {
     std::thread([] { std::this_thread::sleep_for(1s); }).detach();
@@ -242,7 +246,8 @@ constexpr struct {
                 {"locks", locks},
                 {"c11", c11},
                 {"cancel", cancel},
-                {"detach", detach}};
+                {"detach", detach},
+                {"processors", processors}};
 
 } // namespace
 
