@@ -18,6 +18,8 @@ namespace {
 
 using sim::MAX_HOSTS, sim::Fault;
 
+constexpr unsigned MAX_JOBS = 1024;
+
 constexpr char USAGE[] =
     R"(usage: rdma-sim [OPTION...] [@HOST] COMMAND [ARG...]
                 [:: [@HOST] COMMAND [ARG...]]...
@@ -63,8 +65,11 @@ the addresses 10.77.0.1 and fd77::1.
                             (default: all after the first when it listens)
       --live TIME           explore: programs must end in TIME after the last
                             fault (default: no limit)
-      --search KIND         explore: mixed (default), random, or pct, priorities
-                            that change at random
+      --search KIND         explore: mixed (default), random, pct: priorities
+                            that change at random, or exhaustive[:CHOICES]
+  -j, --jobs N              explore: schedules that run at a time (default: 1)
+      --time TIME           explore: no schedule starts later
+      --keep-going          explore: finds more after the first finding
       --save FILE           explore: a finding is saved in FILE
       --replay FILE         explore: repeats this finding
   -v, --verbose             reports what rdma-sim does
@@ -90,7 +95,9 @@ enum {
     REPLAY,
     IN_ORDER,
     SEARCH,
-    LIVE
+    LIVE,
+    TIME,
+    KEEP_GOING
 };
 
 constexpr option OPTIONS[] = {
@@ -117,6 +124,9 @@ constexpr option OPTIONS[] = {
     {"replay", required_argument, nullptr, REPLAY},
     {"live", required_argument, nullptr, LIVE},
     {"search", required_argument, nullptr, SEARCH},
+    {"jobs", required_argument, nullptr, 'j'},
+    {"time", required_argument, nullptr, TIME},
+    {"keep-going", no_argument, nullptr, KEEP_GOING},
     {"in-order", no_argument, nullptr, IN_ORDER},
     {"verbose", no_argument, nullptr, 'v'},
     {"version", no_argument, nullptr, 'V'},
@@ -225,12 +235,19 @@ void read_seeds(ExploreSettings &settings, std::string_view text) {
 }
 
 void read_search(ExploreSettings &settings, std::string_view text) {
-    if (text != "mixed" && text != "random" && text != "pct")
-        refuse("--search takes mixed, random or pct, not '%.*s'", static_cast<int>(text.size()),
-               text.data());
-    settings.search = text == "pct"      ? Search::PRIORITIES
-                      : text == "random" ? Search::RANDOM
-                                         : Search::MIXED;
+    constexpr std::string_view EXHAUSTIVE = "exhaustive:";
+    if (text.starts_with(EXHAUSTIVE)) {
+        settings.most_choices = number("--search exhaustive:CHOICES",
+                                       text.substr(EXHAUSTIVE.size()), 1, UINT32_MAX);
+        text = "exhaustive";
+    }
+    if (text != "mixed" && text != "random" && text != "pct" && text != "exhaustive")
+        refuse("--search takes mixed, random, pct or exhaustive[:CHOICES], not '%.*s'",
+               static_cast<int>(text.size()), text.data());
+    settings.search = text == "pct"          ? Search::PRIORITIES
+                      : text == "random"     ? Search::RANDOM
+                      : text == "exhaustive" ? Search::EXHAUSTIVE
+                                             : Search::MIXED;
 }
 
 // Calls the function for each word of a list, which commas separate.
@@ -331,6 +348,15 @@ bool read_explore_option(ExploreSettings &settings, int option, const char *valu
     case SEARCH:
         read_search(settings, value);
         return true;
+    case 'j':
+        settings.jobs = static_cast<unsigned>(number("--jobs", value, 1, MAX_JOBS));
+        return true;
+    case TIME:
+        settings.time = duration("--time", value);
+        return true;
+    case KEEP_GOING:
+        settings.keeps_going = true;
+        return true;
     case IN_ORDER:
         settings.starts_in_order = true;
         return true;
@@ -340,10 +366,9 @@ bool read_explore_option(ExploreSettings &settings, int option, const char *valu
 }
 
 void read_option(ExploreSettings &settings, int option, const char *value) {
-    if (option >= CHECK && !settings.explores)
-        refuse(
-            "--check, --seeds, --faults, --in-order, --live, --search, --save and --replay are "
-            "for rdma-sim explore");
+    if ((option >= CHECK || option == 'j') && !settings.explores)
+        refuse("--%s is for rdma-sim explore",
+               std::ranges::find(OPTIONS, option, &::option::val)->name);
     if (settings.explores &&
         (option == 'f' || option == 's' || option == 'l' || option == NAME || option == JOIN ||
          option == HOST || option == LOSE))
@@ -523,7 +548,7 @@ ExploreSettings read_options(int argc, char *argv[]) {
     std::vector<int> options;
     argv[0] = const_cast<char *>("rdma-sim");
     for (int option;
-         (option = getopt_long(argc, argv, "+n:d:f:p:tu:s:lvVh", OPTIONS, nullptr)) != -1;) {
+         (option = getopt_long(argc, argv, "+n:d:f:p:tu:s:lj:vVh", OPTIONS, nullptr)) != -1;) {
         read_option(settings, option, optarg);
         options.push_back(option);
     }

@@ -97,6 +97,8 @@ uint32_t Chooser::choose(Kind kind, size_t options, const sim::ExploredFaults *f
     if (options == 0)
         return 0;
     const uint32_t position = next_position(kind);
+    if (records_points)
+        points.push_back({position, static_cast<uint32_t>(options)});
     if (!is_random_)
         return recorded(position, options);
     uint64_t &state = states_[kind];

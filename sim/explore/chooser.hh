@@ -10,7 +10,7 @@
 #include "../model/faults.hh"
 #include "choices.hh"
 
-enum class Search { MIXED, RANDOM, PRIORITIES };
+enum class Search { MIXED, RANDOM, PRIORITIES, EXHAUSTIVE };
 
 // How a seed determines its choices.
 struct Plan {
@@ -66,6 +66,8 @@ class Chooser {
 
     std::vector<sim::Choice> choices; // the recorded choices, or those to replay
     size_t reached = 0;               // how many of those to replay were made
+    bool records_points = false;      // of an enumeration
+    std::vector<sim::Choice> points;  // each choice, with its last option
   private:
     // `faults`: the options, which have weights; NULL: all options are alike.
     uint32_t choose(Kind kind, size_t options, const sim::ExploredFaults *faults,

@@ -108,10 +108,21 @@ std::string describe(const sim::CallName *call, const std::vector<std::byte> &re
     return text;
 }
 
+std::string name_of_status(uint32_t status) {
+    return name_of(STATUSES, status, "status");
+}
+
+std::vector<uint32_t> known_statuses() {
+    std::vector<uint32_t> all;
+    for (const Name &each : STATUSES)
+        all.push_back(each.number);
+    return all;
+}
+
 std::string describe(const ibv_wc &wc) {
     // The opcode of a failed completion is undefined.
     if (wc.status != IBV_WC_SUCCESS)
-        return "a completion arrives: " + name_of(STATUSES, wc.status, "status");
+        return "a completion arrives: " + name_of_status(wc.status);
     return "a completion arrives: " + name_of(COMPLETIONS, wc.opcode, "operation") +
            ", success";
 }

@@ -4,6 +4,7 @@
 // explore.cc -- runs schedules until one has a finding; then shortens, prints and saves it
 
 #include "explore.hh"
+#include "enumeration.hh"
 #include "schedule.hh"
 
 #include <algorithm>
@@ -13,6 +14,7 @@
 #include <cstring>
 #include <fcntl.h>
 #include <fstream>
+#include <memory>
 #include <poll.h>
 #include <sstream>
 #include <sys/mman.h>
@@ -25,9 +27,6 @@ namespace {
 constexpr size_t MAX_LINE = 256;    // of a program's output in a finding
 constexpr int EXIT_NOT_REACHED = 3; // the programs make other calls than at the time of --save
 constexpr unsigned MAX_MOVES = 60;  // of a fault to an earlier step
-std::string count_of(size_t count, const char *what) {
-    return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
-}
 
 // Returns NULL if the finding has no content of the file.
 const std::string *saved_content(const Finding &finding, const std::string &path) {
@@ -132,27 +131,33 @@ class Explorer {
     int main();
 
   private:
-    struct Result {
-        std::string finding;
-        std::vector<std::string> steps;
-        std::vector<sim::Choice> choices;
-        unsigned faults;
-        size_t reached; // of the choices to replay
-        sim::Weaknesses weaknesses;
-        bool overlapped;
+    // Schedules with the same finding.
+    struct Group {
+        uint64_t count, seed; // seed: the lowest one
+        Result first;
     };
+    void prepare(Exploration &exploration) const;
     void rehearse();
-    Result run(uint64_t seed, Chooser chooser, bool is_traced);
+    static Result run(Exploration &exploration, uint64_t seed, Chooser &&chooser,
+                      bool is_traced);
+    RunJob worker();
+    Result run_job(Exploration &exploration, const Job &job) const;
+    void add_to_groups(uint64_t seed, Result &&result);
+    bool is_time_over() const;
+    void search(Workers &workers);
+    void report_groups();
+    void print_end() const;
     Result replay(uint64_t seed, const std::vector<sim::Choice> &choices, bool is_traced) {
-        return run(seed, Chooser(choices), is_traced);
+        return run(exploration_, seed, Chooser(choices), is_traced);
     }
     void refuse_bad_check();
     void try_to_save() const;
     static void print_steps(const Result &result);
     static void print_weaknesses(const Result &result);
-    int report(uint64_t seed, const Result &found);
+    void report(const std::string &what, uint64_t seed, const Result &found,
+                const std::string &file);
     std::map<std::string, std::string> digests() const;
-    void save(uint64_t seed, const std::vector<sim::Choice> &choices,
+    void save(const std::string &to, uint64_t seed, const std::vector<sim::Choice> &choices,
               const std::string &text) const;
     void report_differences() const;
     int replay_saved();
@@ -160,6 +165,11 @@ class Explorer {
     ExploreSettings &settings_;
     Directory directory_;
     Exploration exploration_;
+    Plan plan_{};
+    Summary summary_{exploration_};
+    std::optional<Enumeration> enumeration_{};
+    std::vector<Group> groups_{};
+    const uint64_t begin_ = sim::Server::clock();
 };
 
 Explorer::Explorer(ExploreSettings &settings, const Libraries &libraries)
@@ -177,12 +187,17 @@ Explorer::Explorer(ExploreSettings &settings, const Libraries &libraries)
         refuse_bad_check();
     for (const auto &[host, path] : settings.pmem)
         exploration_.pmem.emplace_back(path, saved_content(settings.finding, path));
-    sim::PmemFiles files;
-    open_pmem(settings, files);
-    sim::Server server(settings.fabric, nullptr, false, true);
-    for (const auto &host : server.fabric().hosts())
-        directory_.add_host(*host, files.ids(host->number));
+    prepare(exploration_);
     rehearse();
+}
+
+// Writes the files of the hosts.
+void Explorer::prepare(Exploration &exploration) const {
+    sim::PmemFiles files;
+    open_pmem(settings_, files);
+    sim::Server server(settings_.fabric, nullptr, false, true);
+    for (const auto &host : server.fabric().hosts())
+        exploration.directory.add_host(*host, files.ids(host->number));
 }
 
 // Refuses a file of --save that cannot be written, before the exploration.
@@ -215,11 +230,12 @@ void Explorer::refuse_bad_check() {
         refuse("--check '%s': %s", check.c_str(), first_line(path).c_str());
 }
 
-Explorer::Result Explorer::run(uint64_t seed, Chooser chooser, bool is_traced) {
-    Schedule schedule(exploration_, seed, chooser, is_traced);
+Result Explorer::run(Exploration &exploration, uint64_t seed, Chooser &&chooser,
+                     bool is_traced) {
+    Schedule schedule(exploration, seed, chooser, is_traced);
     schedule.run();
-    return {schedule.finding, schedule.steps,        chooser.choices,    schedule.faults,
-            chooser.reached,  schedule.weaknesses(), schedule.overlapped};
+    return {schedule.finding, schedule.steps,  chooser.choices,  chooser.points,
+            schedule.faults,  chooser.reached, schedule.coverage};
 }
 
 void Explorer::rehearse() {
@@ -227,8 +243,8 @@ void Explorer::rehearse() {
     Schedule schedule(exploration_, settings_.first_seed, chooser, false);
     schedule.run();
     exploration_.listens = schedule.listening();
-    exploration_.turns = chooser.turns();
-    exploration_.threads = schedule.threads();
+    exploration_.turns = schedule.coverage.turns;
+    exploration_.threads = schedule.coverage.threads;
     exploration_.is_rehearsal = false;
 }
 
@@ -252,8 +268,8 @@ std::map<std::string, std::string> Explorer::digests() const {
     return found;
 }
 
-void Explorer::save(uint64_t seed, const std::vector<sim::Choice> &choices,
-                    const std::string &text) const {
+void Explorer::save(const std::string &to, uint64_t seed,
+                    const std::vector<sim::Choice> &choices, const std::string &text) const {
     Finding finding;
     add_environment(finding);
     finding.arguments = settings_.arguments;
@@ -264,8 +280,8 @@ void Explorer::save(uint64_t seed, const std::vector<sim::Choice> &choices,
     finding.text = text;
     finding.seed = seed;
     finding.choices = choices;
-    write_finding(settings_.save, finding);
-    print("again: rdma-sim explore --replay " + printable(settings_.save) + "\n");
+    write_finding(to, finding);
+    print("again: rdma-sim explore --replay " + printable(to) + "\n");
 }
 
 // Prints the differences from the time when the finding was saved.
@@ -315,20 +331,21 @@ void Explorer::print_steps(const Result &result) {
 
 // A finding can depend on each of them; a run without it shows whether it does.
 void Explorer::print_weaknesses(const Result &result) {
-    if (result.weaknesses.any())
-        print("weaknesses with an effect: " + sim::names_of(result.weaknesses) +
+    if (result.coverage.weaknesses.any())
+        print("weaknesses with an effect: " + sim::names_of(result.coverage.weaknesses) +
               " (--strong turns them off)\n");
 }
 
-int Explorer::report(uint64_t seed, const Result &found) {
+void Explorer::report(const std::string &what, uint64_t seed, const Result &found,
+                      const std::string &file) {
     const auto fails = [&](const std::vector<sim::Choice> &choices) {
         return sim::is_same_finding(replay(seed, choices, false).finding, found.finding);
     };
     if (!fails(found.choices)) {
-        print("seed " + std::to_string(seed) + ": FOUND: " + found.finding +
+        print(what + ": FOUND: " + found.finding +
               "\nIt cannot be reproduced: a program depends on something that explore does not "
               "control.\n");
-        return EXIT_FAILURE;
+        return;
     }
     std::vector<sim::Choice> fewest = sim::shorten(found.choices, MAX_TRIES, fails);
     if (const auto fault = std::ranges::find_if(fewest, Chooser::is_fault);
@@ -336,40 +353,154 @@ int Explorer::report(uint64_t seed, const Result &found) {
         sim::keep_only(*fault, Chooser::KINDS, MAX_MOVES, fewest, fails);
     const Result shortest = replay(seed, fewest, true);
     print_steps(shortest);
-    print("seed " + std::to_string(seed) + ": FOUND: " + shortest.finding + "\n(" +
-          count_of(fewest.size(), "choice") + ", " + count_of(shortest.faults, "fault") + "; " +
+    print(what + ": FOUND: " + shortest.finding + "\n(" + count_of(fewest.size(), "choice") +
+          ", " + count_of(shortest.faults, "fault") + "; " +
           count_of(found.choices.size(), "choice") + " before it was shortened)\n");
     print_weaknesses(shortest);
-    if (!settings_.save.empty())
-        save(seed, fewest, shortest.finding);
-    return EXIT_FAILURE;
+    if (!file.empty())
+        save(file, seed, fewest, shortest.finding);
+}
+
+// The function that runs jobs, in this process or in one of several.
+RunJob Explorer::worker() {
+    if (settings_.jobs == 1)
+        return [this](const Job &job) { return run_job(exploration_, job); };
+    struct Own {
+        explicit Own(const Exploration &other)
+            : exploration{other.settings,
+                          other.libraries,
+                          directory,
+                          {},
+                          other.faults,
+                          other.power_failures,
+                          map_clock(directory.path() + "/clock"),
+                          {},
+                          false,
+                          other.listens,
+                          other.turns,
+                          other.threads} {}
+        Directory directory{""};
+        Exploration exploration;
+    };
+    const auto own = std::make_shared<Own>(exploration_);
+    if (!exploration_.pmem.empty())
+        leave_mounts();
+    for (const OriginalFile &file : exploration_.pmem)
+        own->exploration.pmem.emplace_back(
+            file,
+            own->directory.path() + "/pmem" + std::to_string(own->exploration.pmem.size() + 1));
+    for (const OriginalFile &file : own->exploration.pmem)
+        file.restore_copy();
+    prepare(own->exploration);
+    return [this, own](const Job &job) { return run_job(own->exploration, job); };
+}
+
+Result Explorer::run_job(Exploration &exploration, const Job &job) const {
+    if (!enumeration_)
+        return run(exploration, job.number, Chooser(job.number, plan_), false);
+    Chooser chooser(job.choices);
+    chooser.records_points = true;
+    return run(exploration, settings_.first_seed, std::move(chooser), false);
+}
+
+bool Explorer::is_time_over() const {
+    return settings_.time != 0 && sim::Server::clock() - begin_ > settings_.time;
+}
+
+void Explorer::add_to_groups(uint64_t seed, Result &&result) {
+    for (Group &each : groups_) {
+        if (!sim::is_same_finding(each.first.finding, result.finding))
+            continue;
+        each.count++;
+        if (seed < each.seed)
+            each.seed = seed, each.first = std::move(result);
+        return;
+    }
+    groups_.push_back({1, seed, std::move(result)});
+}
+
+// Runs all schedules, or all before the first one with a finding: that of the lowest seed.
+void Explorer::search(Workers &workers) {
+    uint64_t seed = settings_.first_seed, found = UINT64_MAX;
+    const auto next = [&]() -> std::optional<Job> {
+        if (seed > *settings_.last_seed || found != UINT64_MAX || is_time_over())
+            return std::nullopt;
+        std::optional<Job> job = enumeration_ ? enumeration_->next() : Job{seed, {}};
+        seed += job.has_value();
+        return job;
+    };
+    while (true) {
+        while (workers.has_idle()) {
+            std::optional<Job> job = next();
+            if (!job)
+                break;
+            workers.start(std::move(*job));
+        }
+        if (!workers.runs_before(found))
+            return;
+        auto [number, result] = workers.wait();
+        if (enumeration_)
+            enumeration_->completed(number, result);
+        summary_.add(result, !enumeration_ && plan_.is_order_only(number));
+        if (result.finding.empty())
+            continue;
+        if (!settings_.keeps_going)
+            found = std::min(found, number);
+        add_to_groups(number, std::move(result));
+    }
+}
+
+void Explorer::report_groups() {
+    std::ranges::sort(groups_, {}, &Group::seed);
+    if (!settings_.keeps_going)
+        groups_.resize(1);
+    for (size_t i = 0; i < groups_.size(); i++) {
+        const Group &group = groups_[i];
+        const uint64_t seed = enumeration_ ? settings_.first_seed : group.seed;
+        std::string what = (enumeration_ ? "schedule " : "seed ") + std::to_string(group.seed),
+                    file = settings_.save;
+        if (settings_.keeps_going)
+            what = count_of(group.count, "schedule") + ", the first is " + what;
+        if (i != 0 && !file.empty())
+            file += "-" + std::to_string(i + 1);
+        report(what, seed, group.first, file);
+    }
+}
+
+void Explorer::print_end() const {
+    print(summary_.first_line() + ": " +
+          (groups_.empty() ? "nothing found" : count_of(groups_.size(), "finding")) + "\n");
+    print(summary_.text());
+    if (enumeration_)
+        print(enumeration_->text());
+    if (exploration_.has_clients() && !summary_.overlapped())
+        fprintf(stderr, "rdma-sim: no two clients overlapped in any schedule: the exploration "
+                        "says nothing about programs that run at the same time\n");
+    if (settings_.is_verbose)
+        fprintf(stderr, "rdma-sim: %.1f schedules per second\n",
+                static_cast<double>(summary_.schedules()) * 1e9 /
+                    static_cast<double>(sim::Server::clock() - begin_));
 }
 
 int Explorer::main() {
     if (!settings_.replay.empty())
         return replay_saved();
-    const uint64_t begin = sim::Server::clock();
-    const Plan plan = {settings_.search, exploration_.threads, exploration_.turns};
-    uint64_t schedules = 0, with_faults = 0;
-    bool overlapped = false;
-    for (uint64_t seed = settings_.first_seed; seed <= settings_.last_seed; seed++) {
-        const Result result = run(seed, Chooser(seed, plan), false);
-        schedules++;
-        with_faults += result.faults != 0;
-        overlapped |= result.overlapped;
-        if (!result.finding.empty())
-            return report(seed, result);
+    plan_ = {settings_.search, exploration_.threads, exploration_.turns};
+    if (settings_.search == Search::EXHAUSTIVE)
+        enumeration_.emplace(settings_.most_choices);
+    if (!settings_.last_seed)
+        settings_.last_seed = settings_.time != 0
+                                  ? UINT64_MAX - 1
+                                  : settings_.first_seed + ExploreSettings::SCHEDULES - 1;
+    {
+        Workers workers(settings_.jobs, exploration_, [this] { return worker(); });
+        search(workers);
     }
-    print(count_of(schedules, "schedule") + ", " + std::to_string(with_faults) +
-          " with faults: nothing found\n");
-    if (exploration_.has_clients() && !overlapped)
-        fprintf(stderr, "rdma-sim: no two clients overlapped in any schedule: the exploration "
-                        "says nothing about programs that run at the same time\n");
-    if (settings_.is_verbose)
-        fprintf(stderr, "rdma-sim: %.1f schedules per second\n",
-                static_cast<double>(schedules) * 1e9 /
-                    static_cast<double>(sim::Server::clock() - begin));
-    return EXIT_SUCCESS;
+    if (!groups_.empty())
+        report_groups();
+    if (groups_.empty() || settings_.keeps_going)
+        print_end();
+    return groups_.empty() ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
 } // namespace

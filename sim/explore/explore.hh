@@ -10,14 +10,20 @@
 
 #include "../run/sim.hh"
 #include "chooser.hh"
+#include "coverage.hh"
 #include "finding.hh"
 #include "fork_server.hh"
 
 struct ExploreSettings : Settings {
-    bool explores = false, starts_in_order = false;
+    bool explores = false, starts_in_order = false, keeps_going = false;
     Search search = Search::MIXED;
     uint64_t live = 0; // nanoseconds from the end of the last fault; 0: no limit
-    uint64_t first_seed = 1, last_seed = 1000;
+    static constexpr uint64_t SCHEDULES = 1000; // without --seeds and --time
+    uint64_t first_seed = 1;
+    std::optional<uint64_t> last_seed{};
+    uint64_t time = 0;                  // nanoseconds for all schedules; 0: no limit
+    uint64_t most_choices = UINT64_MAX; // of a schedule of an enumeration
+    unsigned jobs = 1;                  // how many schedules run at a time
     std::string check, save, replay;
     std::vector<std::string_view> fault_kinds; // empty: all kinds
     std::vector<std::string> arguments;        // saved with a finding
@@ -31,6 +37,8 @@ class OriginalFile {
   public:
     // `content`: of the copy, instead of that of the file.
     OriginalFile(const std::string &path, const std::string *content);
+    // A copy that this process alone has at the path of the other one: workers.cc.
+    OriginalFile(const OriginalFile &other, const std::string &copy);
     ~OriginalFile(); // gives the original its name again
     OriginalFile(const OriginalFile &) = delete;
     OriginalFile &operator=(const OriginalFile &) = delete;
@@ -64,6 +72,9 @@ struct Exploration {
     // Waits for a shell command, or kills it after a signal. Returns its status.
     int wait_for(pid_t pid);
 };
+
+// original_file.cc: the files that this process mounts are not those of others.
+void leave_mounts();
 
 // explore.cc
 bool is_simple_command(const std::string &check); // without syntax of the shell

@@ -21,6 +21,7 @@ unsigned Schedule::choose(sim::Weakness weakness, unsigned options) {
     const uint32_t option = chooser_.choose(weakness, options);
     if (option != 0)
         add_step("- ", "", weakness_text(weakness));
+    coverage.add_to_digest(option);
     return option;
 }
 
@@ -54,6 +55,28 @@ bool Schedule::has_process(const sim::Fault &fault) const {
     });
 }
 
+// Records the calls that the programs of the hosts make next, or in which they wait.
+void Schedule::cover(const sim::Fault &fault) {
+    const auto kind = static_cast<size_t>(fault.kind - sim::fault_kinds().data());
+    coverage.faults.set(kind * Coverage::CALLS + Coverage::NO_CALL);
+    for (const char byte : fault.text)
+        coverage.add_to_digest(static_cast<unsigned char>(byte));
+    for (const Process &process : processes_) {
+        if (!process.is_alive || !process.is_started || process.spin.is_stopped() ||
+            std::ranges::find(fault.hosts, process.command->host) == fault.hosts.end())
+            continue;
+        const std::vector<std::byte> *const request =
+            process.waits ? nullptr : server_->held(client_of(process));
+        const sim::CallName *const call = process.waits ? sim::find_call(process.wait.function)
+                                          : request == nullptr
+                                              ? nullptr
+                                              : name_of_call(fabric(), *request);
+        if (call != nullptr)
+            coverage.faults.set(kind * Coverage::CALLS +
+                                static_cast<size_t>(call - sim::call_names().data()));
+    }
+}
+
 void Schedule::apply(const sim::Fault &fault) {
     faults++;
     std::string text = "fault: " + fault.text;
@@ -63,6 +86,7 @@ void Schedule::apply(const sim::Fault &fault) {
             text += " (" + name + ")";
     add_step("- ", "", text);
     last_fault_at_ = fabric().now();
+    cover(fault);
     sim::apply(*this, fault);
     if (fault.lasts == 0) {
         has_lasting_fault_ |= fault.kind->end != nullptr && !fault.kind->is_noticed;

@@ -12,6 +12,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
+#include <sched.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -89,7 +91,20 @@ OriginalFile::OriginalFile(const std::string &path, const std::string *content) 
     refuse_file(path, error);
 }
 
+OriginalFile::OriginalFile(const OriginalFile &other, const std::string &copy)
+    : path_(other.path_), original_(), content_(other.content_), digest_(other.digest_) {
+    const int fd = open(copy.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    struct stat status;
+    if (fd < 0 || stat(path_.c_str(), &status) != 0 ||
+        fchmod(fd, status.st_mode & 07777) != 0 ||
+        mount(copy.c_str(), path_.c_str(), nullptr, MS_BIND, nullptr) != 0)
+        refuse_file(path_, errno);
+    close(fd);
+}
+
 OriginalFile::~OriginalFile() {
+    if (original_.empty())
+        return;
     if (rename(original_.c_str(), path_.c_str()) != 0)
         fprintf(stderr, "rdma-sim: --pmem %s: %s: the original is %s\n", path_.c_str(),
                 strerror(errno), original_.c_str());
@@ -102,4 +117,33 @@ void OriginalFile::restore_copy() const {
         close(fd);
     if (error != 0)
         refuse_file(path_, error);
+}
+
+namespace {
+
+bool write_file(const char *path, const std::string &text) {
+    const int fd = open(path, O_WRONLY | O_CLOEXEC);
+    const bool is_written = fd >= 0 && write_all(fd, text) == 0;
+    if (fd >= 0)
+        close(fd);
+    return is_written;
+}
+
+// Without root, only a new namespace of users may have its own mounts. The IDs stay the same.
+bool leave_users() {
+    const std::string user = std::to_string(geteuid()), group = std::to_string(getegid());
+    return unshare(CLONE_NEWUSER | CLONE_NEWNS) == 0 &&
+           write_file("/proc/self/setgroups", "deny") &&
+           write_file("/proc/self/uid_map", user + " " + user + " 1") &&
+           write_file("/proc/self/gid_map", group + " " + group + " 1");
+}
+
+} // namespace
+
+void leave_mounts() {
+    if ((unshare(CLONE_NEWNS) != 0 && !leave_users()) ||
+        mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0)
+        refuse("--jobs with --pmem needs mounts of its own, which the system refuses (%s): "
+               "explore without --jobs",
+               strerror(errno));
 }

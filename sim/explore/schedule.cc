@@ -184,7 +184,7 @@ void Schedule::stop_waiting() {
     is_finished_ = true;
     if (faults == 0)
         return record_finding("the programs wait for ever: " + waiting());
-    waited |= is_healed();
+    coverage.waited |= is_healed();
     if (settings_.live != 0 && is_healed())
         record_finding("the programs do not end after the last fault: " + waiting());
 }
@@ -250,6 +250,7 @@ void Schedule::run_turn(Process &process) {
             return stop_waiting();
         return record_finding("the programs do not end within 200000 calls");
     }
+    coverage.add_to_digest(process.index << 1 | process.waits);
     if (!process.spin.is_stopped()) {
         turns_[process.command->host]++;
     } else {
@@ -260,7 +261,7 @@ void Schedule::run_turn(Process &process) {
     }
     if (!process.waits) {
         first_of(process).has_called = true;
-        overlapped |=
+        coverage.overlapped |=
             is_client(process) && std::ranges::any_of(processes_, [&](const Process &other) {
                 return other.number != process.number && other.is_alive && other.has_called &&
                        is_client(other);
@@ -268,11 +269,13 @@ void Schedule::run_turn(Process &process) {
         const std::vector<std::byte> request = *server_->held(client_of(process));
         sim::Reply reply;
         const size_t before = steps.size();
-        const sim::CallName *const call =
-            is_traced_ ? name_of_call(fabric(), request) : nullptr;
+        const sim::CallName *const call = name_of_call(fabric(), request);
+        if (call != nullptr)
+            coverage.calls.set(static_cast<size_t>(call - sim::call_names().data()));
         const int error = server_->execute_held(client_of(process), reply);
         uint32_t op;
         memcpy(&op, request.data(), sizeof(op));
+        coverage.add_to_digest(op);
         first_of(process).is_listening |= op == sim::OP_CM_LISTEN && error == 0;
         if (op == sim::OP_POST_SEND)
             posted_at_ = requests_;
@@ -359,6 +362,9 @@ void Schedule::run() {
     while (step())
         ;
     end_all();
+    coverage.weaknesses = fabric().shown();
+    coverage.turns = chooser_.turns();
+    coverage.threads = processes_.size() + 1; // and the clock
     if (exploration_.is_rehearsal)
         return;
     // Flushed data must also survive a power failure after the programs have ended.

@@ -28,11 +28,8 @@ class Schedule : sim::Clock, sim::Machines, sim::Persistence {
     std::string finding;            // empty: no finding
     std::vector<std::string> steps; // empty unless the schedule is traced
     unsigned faults = 0;            // how many have occurred
-    bool overlapped = false;        // two clients ran at the same time
-    bool waited = false;            // programs wait forever after the last fault
+    Coverage coverage{};
     std::vector<bool> listening() const;
-    size_t threads() const { return processes_.size() + 1; }                 // and the clock
-    sim::Weaknesses weaknesses() const { return server_->fabric().shown(); } // with an effect
 
   private:
     // A thread of a command. The first ones are the first threads of the commands.
@@ -134,6 +131,7 @@ class Schedule : sim::Clock, sim::Machines, sim::Persistence {
     }
     void apply(const sim::Fault &fault);
     void end_due_faults();
+    void cover(const sim::Fault &fault);
     bool has_process(const sim::Fault &fault) const;
     Chooser::Window window() const;
     // trace.cc
@@ -167,3 +165,5 @@ class Schedule : sim::Clock, sim::Machines, sim::Persistence {
 std::string describe(const sim::CallName *call, const std::vector<std::byte> &request,
                      int error, const sim::Reply &reply);
 std::string describe(const ibv_wc &wc);
+std::string name_of_status(uint32_t status);
+std::vector<uint32_t> known_statuses(); // of completions on the fabric

@@ -12,6 +12,8 @@
 
 void Schedule::completed(const sim::Cq &cq, const ibv_wc &wc) {
     changes_++;
+    coverage.statuses.set(wc.status % coverage.statuses.size());
+    coverage.add_to_digest(uint64_t{wc.status} << 32 | wc.qp_num);
     if (is_traced_ && cq.session != nullptr)
         add_step("  ", "host" + std::to_string(cq.session->host->number), describe(wc));
 }

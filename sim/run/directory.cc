@@ -366,9 +366,13 @@ Directory::Directory(const std::string &name) {
         if (mkdir(path_.c_str(), 0700) != 0)
             refuse("%s: %s", path_.c_str(), strerror(errno));
     }
-    static std::string created; // refuse() runs no destructors
+    static std::string created; // exit() runs no destructors
     created = path_;
     atexit([] { remove_tree(created); });
+}
+
+Directory::~Directory() {
+    remove_tree(path_);
 }
 
 std::string Directory::of_name(const std::string &name) {

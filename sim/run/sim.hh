@@ -83,6 +83,9 @@ void open_pmem(const Settings &settings, sim::PmemFiles &files);
 class Directory {
   public:
     explicit Directory(const std::string &name); // empty: a unique directory
+    ~Directory();
+    Directory(const Directory &) = delete;
+    Directory &operator=(const Directory &) = delete;
     const std::string &path() const { return path_; }
     void add_host(const sim::Host &host, const std::string &pmem) const;
     // Writes the state of the devices again, and removes the files of removed ones.

@@ -185,6 +185,11 @@ class Explore(unittest.TestCase):
     def explore(self, *arguments):
         return self.run_shell(" ".join(["rdma-sim explore", *arguments]))
 
+    def first_line(self, *arguments):
+        """Return the first line and the status of an exploration without a finding: the rest is the summary."""
+        output, status = self.explore(*arguments)
+        return output[:output.index("\n") + 1], status
+
     def program(self, name, text, *options):
         (self.directory / f"{name}.c").write_text(text)
         self.assertEqual(self.run_shell(f"cc -o {name} {name}.c -pthread {' '.join(options)}"), ("", 0))
@@ -256,7 +261,7 @@ class Explore(unittest.TestCase):
                 self.assertIn(expected, output)
                 self.assertEqual(status, 1)
         # The program sleeps for more than a day of virtual time.
-        self.assertEqual(self.explore("--faults none", *SHORT, self.program("sleep", SLEEP)),
+        self.assertEqual(self.first_line("--faults none", *SHORT, self.program("sleep", SLEEP)),
                          ("2 schedules, 0 with faults: nothing found\n", 0))
 
     def test_faults(self):
@@ -279,7 +284,7 @@ class Explore(unittest.TestCase):
         script.chmod(0o755)
         for wrapper in ("env A=1", "stdbuf -oL", "./script", "sh -c 'exec \"$@\"' sh"):
             with self.subTest(wrapper):
-                self.assertEqual(self.explore(
+                self.assertEqual(self.first_line(
                     "--faults none --seeds 1-3 --until host2 --pmem memory --check 'grep stored $RDMA_SIM_OUT2'",
                     f"{wrapper} {server} memory :: {wrapper} {client} 10.77.0.1"),
                     ("3 schedules, 0 with faults: nothing found\n", 0))
@@ -299,6 +304,95 @@ class Explore(unittest.TestCase):
         status = file.stat()
         return file.read_bytes(), status.st_ino, status.st_mode, status.st_mtime_ns, sorted(
             path.name for path in self.directory.iterdir() if path.name.startswith(name))
+
+    def test_jobs_have_the_result_of_one(self):
+        """Of a finding and of a summary; each process has its own copies of --pmem."""
+        self.program("server", (self.directory / "server.c").read_text(), LINKED)
+        for name in "status", "buffer":
+            self.program(name, (self.directory / f"{name}.c").read_text(), LINKED)
+        (self.directory / "jobs").write_bytes(bytes(4096))
+        before = self.state("jobs")
+        options = "--until host2 --pmem jobs --check './check jobs' ./server jobs ::"
+        for arguments in (f"--faults cut --seeds 1-10 {options} ./status 10.77.0.1",
+                          f"--faults kill,cut --seeds 3-12 --keep-going {options} ./status 10.77.0.1",
+                          f"--faults none --search exhaustive --seeds 1-60 {options} ./buffer 10.77.0.1",
+                          "--faults freeze --seeds 1-4 --check true true"):
+            with self.subTest(arguments):
+                output, status = self.explore(arguments)
+                self.assertEqual(self.explore("--jobs 3", arguments), (output, status))
+                self.assertEqual(status, "FOUND" in output)
+                self.assertEqual(self.state("jobs"), before)
+        begun = self.program("begun_program", FOR_EVER.replace("return", 'fclose(fopen("begun_job", "w")); return').replace(
+            "#include <poll.h>", "#include <poll.h>\n#include <stdio.h>"))
+        with subprocess.Popen(["rdma-sim", "explore", "-j", "2", "--pmem", "jobs", "--check", "sleep 1000", begun],
+                              cwd=self.directory, env={**self.environment, "TMPDIR": str(self.directory)}) as process:
+            while not (self.directory / "begun_job").exists() and process.poll() is None:
+                time.sleep(0.01)
+            process.send_signal(signal.SIGTERM)
+            self.assertEqual(process.wait(timeout=60), 128 + signal.SIGTERM)
+        self.assertEqual((self.state("jobs"), list(self.directory.glob("rdma-sim-*"))), (before, []))
+        self.assertIn("calls alarm(), which explore does not control",
+                      self.explore("-j 2", *SHORT, self.program("waits_of_jobs", WAITS, "-D_GNU_SOURCE",
+                                                                "-Wno-deprecated-declarations"), "alarm")[0])
+
+    def test_keep_going_groups_findings(self):
+        """By what was found: the lowest seed of each kind is shortened and saved."""
+        output, status = self.explore("--keep-going --save kind --seeds 0-9 --faults none --check",
+                                      "'case $RDMA_SIM_SEED in [36]) echo three $RDMA_SIM_SEED; false;; 8) false; esac' true")
+        self.assertEqual(status, 1)
+        found = re.findall(r"^(\d+ schedules?), the first is (seed \d): FOUND: (.*)$", output, re.M)
+        self.assertEqual(found, [("2 schedules", "seed 3", "the check fails: three 3"), ("1 schedule", "seed 8", "the check fails")])
+        self.assertIn("\n10 schedules, 0 with faults: 2 findings\n1 distinct schedule, of ", output)
+        for name, text in ("kind", "the check fails: three 3"), ("kind-2", "the check fails"):
+            self.assertIn(f"again: rdma-sim explore --replay {name}\n", output)
+            self.assertTrue(self.explore("--replay", name)[0].endswith(f"FOUND: {text}\n"))
+
+    def test_time_limits_an_exploration(self):
+        begin = time.monotonic()
+        output, status = self.explore("--time 300ms --faults none --check true true")
+        self.assertRegex(output, r"\A\d+ schedules?, 0 with faults: nothing found\n")
+        self.assertEqual(status, 0)
+        self.assertGreater(time.monotonic() - begin, 0.3)
+        self.assertEqual(self.first_line("--time 1000s --seeds 5-6 --faults none --check true true"),
+                         ("2 schedules, 0 with faults: nothing found\n", 0))
+
+    def test_exhaustive_search_enumerates_choices(self):
+        """Each set of choices once; the last line says whether all were run."""
+        last = "exhaustive: all schedules were run"
+        output, status = self.explore("--search exhaustive --faults none --check true true")
+        self.assertEqual((output.splitlines()[0], output.splitlines()[-1], status), ("1 schedule, 0 with faults: nothing found", last, 0))
+        sleeps = self.program("sleeps", "#include <unistd.h>\nint main(void) { return usleep(1) || usleep(1); }")
+        command = f"--faults none --check true {sleeps} :: {sleeps} :: {sleeps}"
+        output, status = self.explore("--search exhaustive", command)
+        self.assertEqual((re.findall(r"^(\d+) (?:distinct )?schedules", output, re.M), status), (["66", "16"], 0), output)
+        self.assertIn(f"\n{last}\n", output)
+        for choices, seeds, expected in (
+                (1, "1-999", "not all schedules were run, but all with up to 1 choice"),
+                (9, "1-3", "not all schedules were run, and 2 with 1 choice"),
+                (9, "1-40", "not all schedules were run, but all with up to 2 choices, and 5 with 3 choices")):
+            self.assertIn(f"\nexhaustive: {expected}\n",
+                          self.explore(f"--search exhaustive:{choices} --seeds {seeds}", command)[0])
+
+    def test_summary_shows_what_was_not_reached(self):
+        self.program("server", (self.directory / "server.c").read_text(), LINKED)
+        self.program("status-fixed", (self.directory / "status.c").read_text(), "-DFIXED", LINKED)
+        (self.directory / "summary").write_bytes(bytes(4096))
+        output, status = self.explore("--faults cut,overrun --seeds 1-20 --search pct --until host2 --pmem summary "
+                                      "--check './check summary' ./server summary :: ./status-fixed 10.77.0.1")
+        self.assertEqual(status, 0)
+        self.assertLessEqual(len(output.splitlines()), 25)
+        self.assertLessEqual(max(len(line) for line in output.splitlines()), 80)
+        self.assertRegex(output, r"\n  cut +\d+  \d+ of \d+ .* RETRY_EXC_ERR\n")
+        self.assertRegex(output, r"\ncalls at which no fault occurred: ibv_\w+, ")
+        self.assertRegex(output, r"\ncompletions never seen: LOC_LEN_ERR, ")
+        self.assertRegex(output, r"\nweaknesses without an effect: .*fence")
+        schedules, bounded, steps, threads, bound = re.search(
+            r"^priorities alone: (\d+) schedules, (\d+) with at most k = (\d+) steps, n = (\d+) threads;\n"
+            r".*\n    (\S+) for d = 2, ", output, re.M).groups()
+        self.assertEqual((schedules, threads), ("10", "3"))  # the clock is one
+        self.assertAlmostEqual(float(bound), 1 - (1 - 1 / int(threads) / int(steps)) ** int(bounded), delta=float(bound) / 10)
+        output = self.explore("--faults remove --seeds 1 --check true true")[0]
+        self.assertIn("\nfaults that never occurred: remove\n", output)
 
     def test_original_of_pmem(self):
         """The original is back after each end; a killed exploration leaves it under another name."""
@@ -430,7 +524,7 @@ class Explore(unittest.TestCase):
         self.assertIn("host1 prints: bye", output)
         self.assertEqual(status, 1)
         check = "'test $RDMA_SIM_SEED = 0 && grep -qx failure $RDMA_SIM_ERR1'"
-        self.assertEqual(self.explore("--faults none --seeds 0 --check", check, "sh -c 'echo failure >&2'"),
+        self.assertEqual(self.first_line("--faults none --seeds 0 --check", check, "sh -c 'echo failure >&2'"),
                          ("1 schedule, 0 with faults: nothing found\n", 0))
         check = "'test $RDMA_SIM_STATUS1 != killed -o $RDMA_SIM_FAULTS = 0'"
         output, status = self.explore("--faults kill --seeds 1-200 --check", check, self.program("killed", KILL))
@@ -446,7 +540,7 @@ class Explore(unittest.TestCase):
         self.assertIn("FOUND: the check fails", output[0])
         self.assertNotIn("host1: sh ended with status", output[0])
         self.assertNotIn("variable RPMA_SIM_", (self.directory / "old").read_text())
-        self.assertEqual(self.explore("--faults none --seeds 0 --check", f"'test -n \"$RPMA_SIM_OUT1\" -a {check}'",
+        self.assertEqual(self.first_line("--faults none --seeds 0 --check", f"'test -n \"$RPMA_SIM_OUT1\" -a {check}'",
                                       f"sh -c 'test {program}'"), ("1 schedule, 0 with faults: nothing found\n", 0))
 
     def test_refusals(self):
@@ -457,7 +551,10 @@ class Explore(unittest.TestCase):
                 ("--check true", "a COMMAND is missing"),
                 ("--check true --seeds 9-1 echo", "--seeds takes a number from 9"),
                 ("--check true --seeds x echo", "--seeds takes a number"),
-                ("--check true --search fast echo", "--search takes mixed, random or pct, not 'fast'"),
+                ("--check true --search fast echo", "--search takes mixed, random, pct or exhaustive[:CHOICES], not 'fast'"),
+                ("--check true --search exhaustive:0 echo", "--search exhaustive:CHOICES takes a number from 1 to"),
+                ("--check true --jobs 0 echo", "--jobs takes a number from 1 to 1024, not '0'"),
+                ("--check true --time 10 echo", "--time takes a time, such as 10s, not '10'"),
                 ("--check true --live 10 echo", "--live takes a time, such as 10s, not '10'"),
                 ("--check true --seeds 1-2x echo", "--seeds takes a number from 1"),
                 ("--check true --seeds 1- echo", "--seeds takes a number from 1"),
@@ -478,7 +575,10 @@ class Explore(unittest.TestCase):
                 self.assertIn(expected, output)
                 self.assertEqual(status, 2, output)
                 self.assertRegex(output.splitlines()[-1], "^rdma-sim: ")
-        self.assertEqual(self.run_shell("rdma-sim --seeds 1-2 echo")[1], 2)
+        for option in "--seeds 1-2", "-j 2", "--keep-going":
+            output, status = self.run_shell(f"rdma-sim {option} echo")
+            self.assertRegex(output, r"\Ardma-sim: --[a-z-]+ is for rdma-sim explore\n\Z")
+            self.assertEqual(status, 2)
         waits = self.program("waits", WAITS, "-D_GNU_SOURCE", "-Wno-deprecated-declarations")
         for call in re.findall(r"CALL\((\w+), [&1T]", WAITS):
             with self.subTest(call):
