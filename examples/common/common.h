@@ -60,7 +60,7 @@ void check_call(int ret, const char *call);
 
 /* ---- memory.c: memory to work on, and data that can be checked --------------------------- */
 
-#define BLOCK_SIZE ((size_t)4096)
+#define BLOCK_SIZE 4096UL
 
 struct memory {
     char *ptr;

@@ -149,7 +149,7 @@ void wr_set_xrc_srqn(ibv_qp_ex *ex, uint32_t number) {
 
 void wr_set_sge_list(ibv_qp_ex *ex, size_t number, const ibv_sge *sges) {
     extend(ex, [=](Encoder &encoder, SendWr &head) {
-        head.num_sge = (uint32_t)number;
+        head.num_sge = static_cast<uint32_t>(number);
         return append(encoder, sges, number * sizeof(*sges));
     });
 }
@@ -169,7 +169,7 @@ void wr_set_inline_data_list(ibv_qp_ex *ex, size_t number, const ibv_data_buf *b
             length += buffers[i].length;
         }
         head.flags |= IBV_SEND_INLINE;
-        head.inline_length = (uint32_t)length;
+        head.inline_length = static_cast<uint32_t>(length);
         return fits && append_padding(encoder);
     });
 }

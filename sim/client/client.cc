@@ -68,7 +68,7 @@ int open_socket(int &fd) {
     fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return errno;
-    if (!connect(fd, (struct sockaddr *)&address, sizeof(address)))
+    if (!connect(fd, reinterpret_cast<struct sockaddr *>(&address), sizeof(address)))
         return 0;
     const int error = errno;
     close(fd);
@@ -97,9 +97,9 @@ int receive_reply(int fd, rdma_sim_message *message, int *bell = nullptr) {
     received.msg_control = &control;
     received.msg_controllen = bell ? sizeof(control) : CMSG_SPACE(sizeof(int));
     const ssize_t length = restarted([&] { return recvmsg(fd, &received, MSG_CMSG_CLOEXEC); });
-    if (length < (ssize_t)sizeof(head))
+    if (length < static_cast<ssize_t>(sizeof(head)))
         return EIO;
-    message->length = (size_t)length - sizeof(head);
+    message->length = static_cast<size_t>(length) - sizeof(head);
     if (const struct cmsghdr *passed = CMSG_FIRSTHDR(&received)) {
         memcpy(&message->fd, CMSG_DATA(passed), sizeof(int));
         if (bell && passed->cmsg_len >= CMSG_LEN(2 * sizeof(int)))
@@ -197,7 +197,7 @@ bool put(const rdma_sim_message &message, uint32_t units) {
                      end - RequestRing::SIZE) &&
         !wait_until(end - RequestRing::SIZE))
         return false;
-    const RingEntry none = {0, 0}, entry = {(uint32_t)length, units};
+    const RingEntry none = {0, 0}, entry = {static_cast<uint32_t>(length), units};
     if (unused > 0) {
         memcpy(ring->bytes + at, &none, sizeof(none));
         at = 0;
@@ -238,7 +238,7 @@ bool transfer(int fd, void *bytes, size_t length, bool is_write) {
         });
         if (n <= 0)
             return false;
-        done += (size_t)n;
+        done += static_cast<size_t>(n);
     }
     return true;
 }
@@ -254,12 +254,12 @@ int32_t access_memory(const int pipe[2], const MemoryRequest &request, char *byt
         void *const from = is_write ? bytes + done : at;
         void *const to = is_write ? at : bytes + done;
         const ssize_t put = write(pipe[1], from, n);
-        const ssize_t got = put > 0 ? read(pipe[0], to, (size_t)put) : -1;
+        const ssize_t got = put > 0 ? read(pipe[0], to, static_cast<size_t>(put)) : -1;
         if (got < 0 && put > 0)
-            transfer(pipe[0], bytes, (size_t)put, false); // empties the pipe
+            transfer(pipe[0], bytes, static_cast<size_t>(put), false); // empties the pipe
         if (got <= 0)
             return EFAULT;
-        done += (size_t)got;
+        done += static_cast<size_t>(got);
     }
     return 0;
 }
@@ -348,7 +348,7 @@ int connect_process() {
     if (const int error = open_socket(fd))
         return error;
     Hello hello = {};
-    hello.host = host ? (uint32_t)strtoul(host, nullptr, 10) : 1;
+    hello.host = host ? static_cast<uint32_t>(strtoul(host, nullptr, 10)) : 1;
     hello.session = session;
     hello.probe = reinterpret_cast<uint64_t>(&probe);
     Hello::Reply reply;

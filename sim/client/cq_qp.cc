@@ -175,7 +175,7 @@ static ibv_cq_ex *create_cq(ibv_context *context, const ibv_cq_init_attr_ex *att
     cq.channel = attr->channel;
     cq.cq_context = attr->cq_context;
     cq.handle = reply.cq;
-    cq.cqe = (int)reply.entries;
+    cq.cqe = static_cast<int>(reply.entries);
     init_object(&cq);
     pthread_mutex_init(&made->lock, nullptr);
     set_cq_functions(&cq, attr->wc_flags);
@@ -294,7 +294,7 @@ ibv_qp *sim::create_qp_ex(ibv_context *context, ibv_qp_init_attr_ex *attr) {
     request.recv_cq = recv_cq ? recv_cq->handle : 0;
     request.srq = srq ? srq->handle : 0;
     request.xrcd = is_xrc_receiver ? shim_of(attr->xrcd)->handle : 0;
-    request.type = (uint32_t)attr->qp_type;
+    request.type = static_cast<uint32_t>(attr->qp_type);
     request.sq_sig_all = attr->sq_sig_all != 0;
     request.cookie = cookie_of(made);
     request.send_ops = is_extended ? attr->send_ops_flags : 0;

@@ -59,8 +59,8 @@ int describe(uint32_t index, ibv_device *&device) {
     ShimDevice &made = *slot;
     device = &made.device;
     made.info = info;
-    made.device.node_type = (ibv_node_type)(int)info.node_type;
-    made.device.transport_type = (ibv_transport_type)(int)info.transport_type;
+    made.device.node_type = static_cast<ibv_node_type>(static_cast<int>(info.node_type));
+    made.device.transport_type = static_cast<ibv_transport_type>(static_cast<int>(info.transport_type));
     memcpy(made.device.name, info.name, sizeof(info.name));
     snprintf(made.device.dev_name, sizeof(made.device.dev_name), "uverbs%u", index);
     snprintf(made.device.dev_path, sizeof(made.device.dev_path),
@@ -114,7 +114,7 @@ int advise_mr(ibv_pd *pd, ibv_advise_mr_advice advice, uint32_t flags, ibv_sge *
               uint32_t number) {
     AdviseMr request;
     request.pd = pd->handle;
-    request.advice = (uint32_t)advice;
+    request.advice = static_cast<uint32_t>(advice);
     request.flags = flags;
     request.num_sge = number;
     rdma_sim_message message{

@@ -47,7 +47,7 @@ void copy(const ShimCq *cq, const ibv_wc &from, ibv_wc &to) {
     const bool is_good = from.status == IBV_WC_SUCCESS, is_receive = from.opcode & IBV_WC_RECV,
                has_length = is_receive || from.opcode == IBV_WC_RDMA_READ ||
                             from.opcode == IBV_WC_COMP_SWAP || from.opcode == IBV_WC_FETCH_ADD;
-    const uint32_t rule = is_good      ? (uint32_t)SIM_WC_VALID
+    const uint32_t rule = is_good      ? static_cast<uint32_t>(SIM_WC_VALID)
                           : is_receive ? device.failed_receive
                                        : device.failed_send;
     const bool is_flush = from.status == IBV_WC_WR_FLUSH_ERR,
@@ -134,7 +134,8 @@ uint64_t read_wall_clock(ibv_cq_ex *ex) {
     const auto now = [](clockid_t clock) {
         timespec time;
         clock_gettime(clock, &time);
-        return (uint64_t)time.tv_sec * 1'000'000'000 + (uint64_t)time.tv_nsec;
+        return static_cast<uint64_t>(time.tv_sec) * 1'000'000'000 +
+               static_cast<uint64_t>(time.tv_nsec);
     };
     return read_time(ex) + now(CLOCK_REALTIME) - now(CLOCK_MONOTONIC);
 }
@@ -190,7 +191,7 @@ void sim::set_cq_functions(ibv_cq_ex *cq, uint64_t wc_flags) {
 int sim::req_notify_cq(ibv_cq *cq, int solicited_only) {
     ReqNotify request;
     request.cq = cq->handle;
-    request.solicited_only = (uint32_t)solicited_only;
+    request.solicited_only = static_cast<uint32_t>(solicited_only);
     Empty reply;
     return call(request, reply);
 }
@@ -234,8 +235,8 @@ static bool for_each_kind(ShimQp *qp, const Encoder &encoder, bool is_built, con
         if (wr.opcode == IBV_WR_BIND_MW || wr.opcode == IBV_WR_LOCAL_INV ||
             (is_inline && wr.num_sge > 0) ||
             (is_atomic && (wr.num_sge != 1 || first.length != 8 || wr.remote_addr % 8 != 0)) ||
-            !use(AcceptedSend{(uint16_t)wr.num_sge, (uint16_t)wr.inline_length, 0, is_inline,
-                              is_built},
+            !use(AcceptedSend{static_cast<uint16_t>(wr.num_sge),
+                              static_cast<uint16_t>(wr.inline_length), 0, is_inline, is_built},
                  qp->accepted[wr.opcode]))
             return false;
     }
@@ -262,7 +263,7 @@ static uint32_t units_of(ShimQp *qp, const Encoder &encoder, bool is_built) {
 
 static void accept(ShimQp *qp, const Encoder &encoder, bool is_built, uint32_t units) {
     (void)for_each_kind(qp, encoder, is_built, [=](AcceptedSend kind, AcceptedSend &accepted) {
-        kind.units = (uint16_t)units;
+        kind.units = static_cast<uint16_t>(units);
         if (accepted.units > 0 && is_alike(kind, accepted)) {
             kind.num_sge = std::max(kind.num_sge, accepted.num_sge);
             kind.inline_length = std::max(kind.inline_length, accepted.inline_length);
@@ -328,7 +329,7 @@ static bool append_inline(Encoder &to, SendWr &head, size_t at, const ibv_sge *s
     for (int i = 0; i < number; i++)
         length += sges[i].length;
     head.num_sge = 0;
-    head.inline_length = (uint32_t)(length > UINT32_MAX ? UINT32_MAX : length);
+    head.inline_length = static_cast<uint32_t>(length > UINT32_MAX ? UINT32_MAX : length);
     memcpy(to.bytes + at, &head, sizeof(head));
     if (length > MAX_INLINE)
         return true;
@@ -356,15 +357,16 @@ static bool encode_send(Encoder &to, const ibv_qp *qp, const ibv_send_wr &wr) {
     const bool is_send = wr.opcode == IBV_WR_SEND || wr.opcode == IBV_WR_SEND_WITH_IMM ||
                          wr.opcode == IBV_WR_SEND_WITH_INV;
     const bool ignores_inline = shim_of(qp->context->device)->info.ignores_inline;
-    const unsigned flags =
-        ignores_inline ? wr.send_flags & ~(unsigned)IBV_SEND_INLINE : wr.send_flags;
+    const unsigned flags = ignores_inline
+                               ? wr.send_flags & ~static_cast<unsigned>(IBV_SEND_INLINE)
+                               : wr.send_flags;
     const bool is_inline =
         flags & IBV_SEND_INLINE && !is_atomic && wr.opcode != IBV_WR_RDMA_READ;
     SendWr head = {};
     head.wr_id = wr.wr_id;
-    head.opcode = (uint32_t)wr.opcode;
+    head.opcode = static_cast<uint32_t>(wr.opcode);
     head.flags = flags;
-    head.num_sge = (uint32_t)wr.num_sge;
+    head.num_sge = static_cast<uint32_t>(wr.num_sge);
     if (wr.opcode == IBV_WR_SEND_WITH_IMM || wr.opcode == IBV_WR_SEND_WITH_INV ||
         wr.opcode == IBV_WR_RDMA_WRITE_WITH_IMM || wr.opcode == IBV_WR_LOCAL_INV)
         head.imm_data = wr.imm_data;
@@ -396,7 +398,7 @@ static bool encode_send(Encoder &to, const ibv_qp *qp, const ibv_send_wr &wr) {
 }
 
 static bool encode_recv(Encoder &to, const ibv_recv_wr &wr) {
-    const RecvWr head = {wr.wr_id, (uint32_t)wr.num_sge, 0};
+    const RecvWr head = {wr.wr_id, static_cast<uint32_t>(wr.num_sge), 0};
     return append(to, &head, sizeof(head)) && append_sges(to, wr.sg_list, head.num_sge);
 }
 
@@ -458,7 +460,7 @@ int sim::post_recv(ibv_qp *qp, ibv_recv_wr *wr, ibv_recv_wr **bad) {
     const auto &device = shim_of(qp->context->device)->info;
     if (qp->srq) {
         *bad = device.keeps_bad_recv ? wr : nullptr;
-        return (int)device.srq_recv_error;
+        return static_cast<int>(device.srq_recv_error);
     }
     const int error = post_receives(qp->handle, wr, bad, device.keeps_bad_recv);
     if (error && qp->state == IBV_QPS_RESET && !device.keeps_bad_recv)

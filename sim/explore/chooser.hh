@@ -36,7 +36,7 @@ class Chooser {
         POWER,
         START,
         WEAKNESS,
-        KINDS = WEAKNESS + (int)sim::Weakness::COUNT
+        KINDS = WEAKNESS + static_cast<int>(sim::Weakness::COUNT)
     };
     static bool is_fault(const sim::Choice &choice) { return choice.position % KINDS == FAULT; }
     // Returns an option from 1 to `options`, or 0 for the default.

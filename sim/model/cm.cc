@@ -275,8 +275,8 @@ struct Cm::Requests {
         CmId *id;
         if (const int error = find(request.id, id))
             return error;
-        if (const int error =
-                sim_check_option((int)request.level, (int)request.name, request.length))
+        if (const int error = sim_check_option(static_cast<int>(request.level),
+                                               static_cast<int>(request.name), request.length))
             return error;
         return set_option(*id, request.name, request.value);
     }

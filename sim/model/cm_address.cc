@@ -203,7 +203,7 @@ CmId *Cm::find_listener(const CmId &from, const Device &at) const {
         CmId &id = *found->second;
         const bool is_of_family = id.source.any.sa_family == from.destination.any.sa_family;
         if (id.state == SIM_CM_LISTENING &&
-            id.qp_type == sim_peer_type((ibv_qp_type)from.qp_type) &&
+            id.qp_type == sim_peer_type(static_cast<ibv_qp_type>(from.qp_type)) &&
             (sim_is_same_host(&id.source.any, &from.destination.any) ||
              (is_any(id.source) && (is_of_family || !id.is_of_one_family))))
             return &id;

@@ -246,7 +246,7 @@ void Cm::on_req(CmId &from, Device &at) {
     id.reports_events = false;
     id.is_passive = true;
     id.port_space = listener->port_space;
-    id.qp_type = sim_peer_type((ibv_qp_type)from.qp_type);
+    id.qp_type = sim_peer_type(static_cast<ibv_qp_type>(from.qp_type));
     id.device = &at;
     id.source = from.destination;
     id.destination = from.source;

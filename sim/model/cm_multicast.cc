@@ -18,8 +18,8 @@ constexpr int NOT_SUPPORTED = 524; // ENOTSUPP of the kernel
 ibv_gid infiniband_group(const CmId &id, const CmAddress &address) {
     const bool is_v6 = address.any.sa_family == AF_INET6;
     const bool is_udp = id.port_space == RDMA_PS_UDP;
-    ibv_gid gid = {{0xff, 0x12, (uint8_t)(is_v6 ? 0x60 : 0x40), (uint8_t)(is_udp ? 0x01 : 0x1b),
-                    0xff, 0xff}};
+    ibv_gid gid = {{0xff, 0x12, static_cast<uint8_t>(is_v6 ? 0x60 : 0x40),
+                    static_cast<uint8_t>(is_udp ? 0x01 : 0x1b), 0xff, 0xff}};
     if (is_v6) {
         memcpy(gid.raw + 6, address.v6.sin6_addr.s6_addr + 6, 10);
     } else {

@@ -29,9 +29,9 @@ static ibv_wc_opcode completion_opcode(uint32_t opcode) {
     case IBV_WR_LOCAL_INV:
         return IBV_WC_LOCAL_INV;
     case SIM_WR_FLUSH:
-        return (ibv_wc_opcode)WC_FLUSH;
+        return static_cast<ibv_wc_opcode>(WC_FLUSH);
     case SIM_WR_ATOMIC_WRITE:
-        return (ibv_wc_opcode)WC_ATOMIC_WRITE;
+        return static_cast<ibv_wc_opcode>(WC_ATOMIC_WRITE);
     default:
         return IBV_WC_SEND;
     }
@@ -104,7 +104,7 @@ static void complete_send(Fabric &fabric, Qp &qp, Send &send, ibv_wc_status stat
     wc.opcode = completion_opcode(send.wr.opcode);
     wc.byte_len =
         (is_good ? profile.sent_length : profile.failed_length) == SIM_LENGTH_REQUESTED
-            ? (uint32_t)send.length
+            ? static_cast<uint32_t>(send.length)
             : send.byte_len;
     wc.wc_flags = profile.flags_sent_imm && has_imm(send.wr.opcode) ? IBV_WC_WITH_IMM : 0;
     wc.qp_num = qp.number;

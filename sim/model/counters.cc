@@ -433,11 +433,11 @@ void Fabric::count_attempts() {
 uint64_t Fabric::read_counter(const Device &device, const DriverCounter &counter) const {
     if (counter.count < COUNTS)
         return device.counters[counter.count] / counter.unit;
-    return (uint64_t)std::ranges::count_if(objects_, [&](const auto &entry) {
+    return static_cast<uint64_t>(std::ranges::count_if(objects_, [&](const auto &entry) {
         const Context *const context = Verbs::context_of(*entry.second);
         return context && context->device == &device &&
                existing(entry.second->kind) == counter.count;
-    });
+    }));
 }
 
 } // namespace sim

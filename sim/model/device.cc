@@ -62,9 +62,9 @@ int Verbs::hello(const Hello &request, Hello::Reply &reply) {
         sessions.emplace(session->number, std::move(session));
     }
     reply.session = caller_.session->number;
-    reply.devices = (uint32_t)caller_.session->host->devices.size();
+    reply.devices = static_cast<uint32_t>(caller_.session->host->devices.size());
     reply.needs_memory_thread = caller_.needs_memory_thread;
-    reply.pid = (uint32_t)caller_.pid;
+    reply.pid = static_cast<uint32_t>(caller_.pid);
     return 0;
 }
 
@@ -91,7 +91,7 @@ int Verbs::device(const DeviceInfo &request, DeviceInfo::Reply &reply) {
     reply.keeps_bad_recv = profile.keeps_bad_recv;
     reply.keeps_errno = profile.keeps_errno;
     reply.ignores_inline = profile.ignores_inline;
-    reply.srq_recv_error = (uint32_t)profile.srq_recv_error;
+    reply.srq_recv_error = static_cast<uint32_t>(profile.srq_recv_error);
     reply.has_tag_matching = profile.has_tag_matching;
     reply.has_rt_values = profile.has_rt_values;
     const bool is_weak = fabric_.has(Weakness::FAILED_COMPLETION);
@@ -149,7 +149,7 @@ ibv_port_attr Fabric::port_of(const Device &device) {
     attr.phys_state = is_up ? 5 : 3; // LinkUp, Disabled
     attr.max_mtu = IBV_MTU_4096;
     attr.active_mtu = is_infiniband ? IBV_MTU_4096 : IBV_MTU_1024;
-    attr.gid_tbl_len = (int)device.profile->gid_entries;
+    attr.gid_tbl_len = static_cast<int>(device.profile->gid_entries);
     attr.max_msg_sz = 1U << 30;
     attr.pkey_tbl_len = 1;
     attr.lid = is_infiniband ? device.lid : 0;
@@ -225,7 +225,7 @@ int Verbs::open_region(Mr &mr) {
 uint32_t Verbs::new_key() {
     uint32_t key;
     do
-        key = (fabric_.next_key++ << 8) | (uint32_t)fabric_.random(256);
+        key = (fabric_.next_key++ << 8) | static_cast<uint32_t>(fabric_.random(256));
     while (key == 0 || fabric_.keys.contains(key) || fabric_.mw_of(key));
     return key;
 }
@@ -338,7 +338,7 @@ int Verbs::alloc_mw(const AllocMw &request, AllocMw::Reply &reply) {
     if (!made)
         return error;
     made->pd = pd;
-    made->type = (ibv_mw_type)request.type;
+    made->type = static_cast<ibv_mw_type>(request.type);
     made->key = new_key();
     fabric_.windows.emplace(made->key >> 8, made);
     pd->users++;
@@ -532,7 +532,9 @@ void Verbs::release(Fabric &fabric, Object &object) {
     }
     case Object::SRQ: {
         const Srq &srq = static_cast<Srq &>(object);
-        for (Object *const used : {(Object *)srq.pd, (Object *)srq.xrcd, (Object *)srq.cq})
+        for (Object *const used :
+             {static_cast<Object *>(srq.pd), static_cast<Object *>(srq.xrcd),
+              static_cast<Object *>(srq.cq)})
             if (used)
                 used->users--;
         break;

@@ -33,7 +33,7 @@ ibv_gid gid_of_guid(uint64_t guid) {
     gid.raw[0] = 0xfe;
     gid.raw[1] = 0x80;
     for (unsigned i = 0; i < 8; i++)
-        gid.raw[8 + i] = (uint8_t)(guid >> (56 - 8 * i));
+        gid.raw[8 + i] = static_cast<uint8_t>(guid >> (56 - 8 * i));
     return gid;
 }
 
@@ -41,11 +41,11 @@ std::unique_ptr<Device> make_device(Host &host, unsigned number, const sim_profi
     auto made = std::make_unique<Device>();
     made->host = &host;
     made->profile = &profile;
-    made->index = (unsigned)host.devices.size();
+    made->index = static_cast<unsigned>(host.devices.size());
     made->number = number;
     made->name = profile.prefix + std::to_string(number);
-    made->guid = 0x0277'00ff'fe00'0000 | (uint64_t)host.number << 8 | made->index;
-    made->lid = (uint16_t)(host.number * 16 + made->index + 1);
+    made->guid = 0x0277'00ff'fe00'0000 | static_cast<uint64_t>(host.number) << 8 | made->index;
+    made->lid = static_cast<uint16_t>(host.number * 16 + made->index + 1);
     made->gids.push_back(gid_of_guid(made->guid));
     if (profile.transport != SIM_INFINIBAND)
         for (const int family : {AF_INET, AF_INET6})
@@ -67,8 +67,8 @@ std::pair<unsigned, unsigned> link(unsigned host, unsigned other) {
 std::array<uint8_t, 6> Device::link_address() const {
     std::array<uint8_t, 6> address;
     for (unsigned byte = 0; byte < 3; byte++) {
-        address[byte] = (uint8_t)(guid >> (56 - 8 * byte));
-        address[byte + 3] = (uint8_t)(guid >> (16 - 8 * byte));
+        address[byte] = static_cast<uint8_t>(guid >> (56 - 8 * byte));
+        address[byte + 3] = static_cast<uint8_t>(guid >> (16 - 8 * byte));
     }
     address[0] ^= 2;
     return address;
@@ -231,7 +231,7 @@ void Fabric::raise_async(Object &about, ibv_event_type type) {
         return;
     if (context->async) // NULL after abandon_qp()
         push(*context->async,
-             {is_context ? nullptr : &about, about.cookie, (uint32_t)type, 1, {}});
+             {is_context ? nullptr : &about, about.cookie, static_cast<uint32_t>(type), 1, {}});
 }
 
 // ---- objects -------------------------------------------------------------------------------

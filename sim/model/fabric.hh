@@ -142,11 +142,13 @@ class Fabric {
     uint64_t delay(const Device &device, const Device &other) const;
     bool loses_cm_message(const Device &device); // this one, by lose_cm_message()
     Scheduler &scheduler() { return *scheduler_; }
-    bool has(Weakness weakness) const { return !options_.strong[(size_t)weakness]; }
+    bool has(Weakness weakness) const {
+        return !options_.strong[static_cast<size_t>(weakness)];
+    }
     // Returns the same. The weakness then has an effect, which shown() reports.
     bool shows(Weakness weakness) {
         if (has(weakness))
-            shown_.set((size_t)weakness);
+            shown_.set(static_cast<size_t>(weakness));
         return has(weakness);
     }
     // Returns 0 for the effect of the strong model, or the number of another one, up to

@@ -289,7 +289,7 @@ struct Device {
     Counters counters{};
     // The GID table that programs see; iWARP has one GID.
     unsigned gid_count() const {
-        return profile->transport == SIM_IWARP ? 1 : (unsigned)gids.size();
+        return profile->transport == SIM_IWARP ? 1 : static_cast<unsigned>(gids.size());
     }
     ibv_gid reported_gid(unsigned i) const; // i < gid_count()
     // Its network interface.

@@ -58,7 +58,8 @@ static Used used_sends(const Qp &qp) {
     if (!qp.context->device->profile->frees_entries_in_poll)
         return {qp.sends.size(), qp.sends.size()};
     const uint64_t completed = qp.sends.empty() ? qp.sent.posted : qp.sends.front().posted - 1;
-    return {(size_t)(qp.sent.posted - qp.sent.freed), (size_t)(qp.sent.posted - completed)};
+    return {static_cast<size_t>(qp.sent.posted - qp.sent.freed),
+            static_cast<size_t>(qp.sent.posted - completed)};
 }
 
 // Returns the result of a check that depends on it.
@@ -115,7 +116,8 @@ void Verbs::grant_credit(Qp &qp, size_t room) {
         qp.credit = nullptr;
         return;
     }
-    __atomic_store_n(&qp.credit->limit, qp.unanswered + (uint32_t)room, __ATOMIC_RELAXED);
+    __atomic_store_n(&qp.credit->limit, qp.unanswered + static_cast<uint32_t>(room),
+                     __ATOMIC_RELAXED);
 }
 
 // Linux 6.1, include/rdma/ib.h, ib_safe_file_access(): the kernel refuses a write() to a device
@@ -156,13 +158,15 @@ int Verbs::post_send(const PostSend &request, PostSend::Reply &reply) {
             break;
         if (send.sges.size() != send.wr.num_sge || send.inlined.size() < send.wr.inline_length)
             return EPROTO; // libibverbs sends so much data only to have it refused
-        reply.units = std::max(reply.units, (uint32_t)(send.posted - qp->sent.posted));
+        reply.units =
+            std::max(reply.units, static_cast<uint32_t>(send.posted - qp->sent.posted));
         if (copy) {
             *copy += send.posted - posted;
             continue;
         }
         if (send.wr.opcode == IBV_WR_RDMA_READ && profile.reads_first_sge)
-            send.sges.resize(std::min(send.sges.size(), (size_t)profile.attr.max_sge_rd));
+            send.sges.resize(
+                std::min(send.sges.size(), static_cast<size_t>(profile.attr.max_sge_rd)));
         send.sent_at = fabric_.now() + fabric_.scheduler().delay(Delayed::REQUEST);
         qp->sent.posted = send.posted;
         qp->sends.push_back(std::move(send));
@@ -206,7 +210,8 @@ int Verbs::post_recv(const PostRecv &request, PostSend::Reply &reply) {
     Usage &usage = qp ? qp->received : srq->received;
     const uint32_t most = qp ? qp->attr.cap.max_recv_wr : srq->attr.max_wr;
     const uint32_t most_sge = qp ? qp->attr.cap.max_recv_sge : srq->attr.max_sge;
-    const sim_profile &profile = *context_of(qp ? (Object &)*qp : *srq)->device->profile;
+    const sim_profile &profile =
+        *context_of(qp ? static_cast<Object &>(*qp) : *srq)->device->profile;
     size_t offset = sizeof(request);
     if (qp)
         free_polled(fabric_, *qp->recv_cq);
@@ -215,12 +220,12 @@ int Verbs::post_recv(const PostRecv &request, PostSend::Reply &reply) {
             if (object->kind == Object::CQ)
                 free_polled(fabric_, static_cast<Cq &>(*object));
     const auto used_receives = [&]() -> Used {
-        return {profile.frees_entries_in_poll ? (size_t)(usage.posted - usage.freed)
+        return {profile.frees_entries_in_poll ? static_cast<size_t>(usage.posted - usage.freed)
                                               : receives.size(),
                 receives.size()};
     };
     size_t *const copy =
-        copy_of(qp ? (Object &)*qp : *srq, usage, used_receives().weak, profile);
+        copy_of(qp ? static_cast<Object &>(*qp) : *srq, usage, used_receives().weak, profile);
     if (qp && qp->attr.qp_state < IBV_QPS_INIT && !profile.receives_in_reset)
         reply.error = profile.invalid_error;
     const bool has_failed = qp && qp->attr.qp_state == IBV_QPS_ERR;

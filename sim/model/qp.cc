@@ -174,7 +174,8 @@ int Verbs::create_srq(const CreateSrq &request, CreateSrq::Reply &reply) {
     made->cookie = request.cookie;
     made->attr = attr;
     made->attr.srq_limit = 0;
-    for (Object *const used : {(Object *)pd, (Object *)xrcd, (Object *)cq})
+    for (Object *const used :
+         {static_cast<Object *>(pd), static_cast<Object *>(xrcd), static_cast<Object *>(cq)})
         if (used)
             used->users++;
     reply = {made->handle, reported};
@@ -255,15 +256,16 @@ int Verbs::create_qp(const CreateQp &request, CreateQp::Reply &reply) {
     made->recv_cq = recv_cq;
     made->srq = is_xrc_sender || is_xrc_receiver ? nullptr : srq;
     made->xrcd = xrcd;
-    made->type = (ibv_qp_type)request.type;
+    made->type = static_cast<ibv_qp_type>(request.type);
     made->signals_all = request.sq_sig_all;
     made->send_ops = request.send_ops;
     made->cookie = request.cookie;
     made->attr.cap = cap;
     made->number = fabric_.free_number(*context->device->host);
     fabric_.qps.emplace(made->number, made);
-    for (Object *const used : {(Object *)pd, (Object *)send_cq, (Object *)recv_cq,
-                               (Object *)made->srq, (Object *)xrcd})
+    for (Object *const used : {static_cast<Object *>(pd), static_cast<Object *>(send_cq),
+                               static_cast<Object *>(recv_cq), static_cast<Object *>(made->srq),
+                               static_cast<Object *>(xrcd)})
         if (used)
             used->users++;
     reply = {made->handle, made->number, reported};
@@ -274,7 +276,7 @@ int Verbs::modify_qp(const ModifyQp &request, ModifyQp::Reply &reply) {
     Qp *const qp = find<Qp>(request.qp);
     if (!qp)
         return EINVAL;
-    const int error = fabric_.modify_qp(*qp, request.attr, (int)request.mask);
+    const int error = fabric_.modify_qp(*qp, request.attr, static_cast<int>(request.mask));
     reply.state = qp->attr.qp_state;
     return error;
 }
@@ -297,7 +299,7 @@ int Verbs::multicast(const Multicast &request, Empty &) {
     if (qp->context->device->removed)
         return EIO;
     if (const int error = sim_check_multicast(qp->context->device->profile, qp->type,
-                                              &request.gid, (uint16_t)request.lid))
+                                              &request.gid, static_cast<uint16_t>(request.lid)))
         return error;
     return request.attaches ? fabric_.attach(*qp, request.gid)
                             : fabric_.detach(*qp, request.gid);

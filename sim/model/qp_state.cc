@@ -104,8 +104,9 @@ static void release_resources(Fabric &fabric, Qp &qp) {
     qp.credit = nullptr;
     while (!qp.groups.empty())
         (void)fabric.detach(qp, ibv_gid(qp.groups.back()));
-    for (Object *const used : {(Object *)qp.pd, (Object *)qp.send_cq, (Object *)qp.recv_cq,
-                               (Object *)qp.srq, (Object *)qp.xrcd})
+    for (Object *const used : {static_cast<Object *>(qp.pd), static_cast<Object *>(qp.send_cq),
+                               static_cast<Object *>(qp.recv_cq), static_cast<Object *>(qp.srq),
+                               static_cast<Object *>(qp.xrcd)})
         if (used)
             used->users--;
     qp.pd = nullptr;

@@ -32,7 +32,7 @@ bool is_write(uint32_t opcode) {
 ibv_wc received(const Send &send, uint64_t length, ibv_wc_opcode opcode) {
     ibv_wc wc{};
     wc.opcode = opcode;
-    wc.byte_len = (uint32_t)length;
+    wc.byte_len = static_cast<uint32_t>(length);
     const bool invalidates = send.wr.opcode == IBV_WR_SEND_WITH_INV;
     if (has_imm(send.wr.opcode) || invalidates) {
         wc.wc_flags = invalidates ? IBV_WC_WITH_INV : IBV_WC_WITH_IMM;
@@ -149,8 +149,9 @@ static Copied copy(const MemoryRanges &from, const MemoryRanges &to) {
     uint64_t source_offset = 0, target_offset = 0;
     while (source < from.size() && target < to.size()) {
         const MemoryRange &in = from[source], &out = to[target];
-        const size_t n = (size_t)std::min(
-            {in.length - source_offset, out.length - target_offset, (uint64_t)CHUNK});
+        const size_t n =
+            static_cast<size_t>(std::min({in.length - source_offset, out.length - target_offset,
+                                          static_cast<uint64_t>(CHUNK)}));
         if (n > 0 && !read_range(in, source_offset, buffer, n))
             return NO_SOURCE;
         if (n > 0 && !write_range(out, target_offset, buffer, n) && out.may_fail)
@@ -213,7 +214,7 @@ void keep_data(Fabric &fabric, Qp &qp) {
         } else if (!send.executed && !source_of(fabric, qp, send, from) &&
                    send.wr.inline_length == 0) {
             send.inlined.resize(length_of(from));
-            send.wr.inline_length = (uint32_t)send.inlined.size();
+            send.wr.inline_length = static_cast<uint32_t>(send.inlined.size());
             copy(from, {data_of(send)});
         }
         send.sges.clear();
@@ -551,7 +552,7 @@ static Result execute_read(Fabric &fabric, Qp &qp, Qp &peer, Send &send) {
         return done(send, IBV_WC_LOC_PROT_ERR);
     const bool reads = length_of(to) > 0 || !fabric.shows(Weakness::EMPTY_READ);
     make_persistent(fabric, qp, send, from, reads ? std::max<uint64_t>(length_of(to), 1) : 0);
-    send.byte_len = (uint32_t)length_of(to);
+    send.byte_len = static_cast<uint32_t>(length_of(to));
     return done(send, IBV_WC_SUCCESS);
 }
 

@@ -25,7 +25,7 @@ inline int check_mappings(int maps, uint64_t begin, uint64_t end, bool is_writte
         n = pread(maps, text + kept, sizeof(text) - kept - 1, offset);
         if (n <= 0)
             return n < 0 ? errno : offset == 0 ? ESRCH : EFAULT;
-        text[kept + (size_t)n] = '\0';
+        text[kept + static_cast<size_t>(n)] = '\0';
         char *line = text;
         for (char *next; begin < end && (next = strchr(line, '\n')); line = next + 1) {
             if (sscanf(line, "%lx-%lx %4s", &from, &to, mode) != 3 || to <= begin)

@@ -52,13 +52,13 @@ struct RequestRing {
     alignas(64) std::byte bytes[SIZE];
 
     static uint32_t bytes_of(size_t request) {
-        return (uint32_t)(sizeof(RingEntry) + ((request + 7) & ~size_t{7}));
+        return static_cast<uint32_t>(sizeof(RingEntry) + ((request + 7) & ~size_t{7}));
     }
 };
 
 // Counters only grow, and wrap.
 inline bool has_reached(uint32_t counter, uint32_t target) {
-    return (int32_t)(counter - target) >= 0;
+    return static_cast<int32_t>(counter - target) >= 0;
 }
 
 // The reply passes the descriptor of the memory, and an eventfd.

@@ -80,7 +80,7 @@ Ring *SharedEnvironment::open_ring(uint32_t session, size_t bytes, RingPlace &pl
     if (made.fd < 0)
         return nullptr;
     void *const mapped =
-        ftruncate(made.fd, (off_t)made.size)
+        ftruncate(made.fd, static_cast<off_t>(made.size))
             ? MAP_FAILED
             : mmap(nullptr, made.size, PROT_READ | PROT_WRITE, MAP_SHARED, made.fd, 0);
     if (mapped == MAP_FAILED) { // rdma-sim can map no more, which is no fault of the program
@@ -131,12 +131,12 @@ Ring *RingMemory::take(size_t bytes) {
 }
 
 void RingMemory::give_back(Ring *ring, size_t bytes) {
-    free.emplace(bytes, (size_t)(reinterpret_cast<char *>(ring) - base));
+    free.emplace(bytes, static_cast<size_t>(reinterpret_cast<char *>(ring) - base));
     rings--;
 }
 
 RingPlace RingMemory::place_of(uint64_t number, const Ring *ring) const {
-    return {number, size, (uint64_t)(reinterpret_cast<const char *>(ring) - base)};
+    return {number, size, static_cast<uint64_t>(reinterpret_cast<const char *>(ring) - base)};
 }
 
 // ---- memory of processes -------------------------------------------------------------------
@@ -225,7 +225,7 @@ bool ProcessMemory::access_directly(uint64_t address, char *bytes, size_t length
     const ssize_t done = is_write ? process_vm_writev(pid_, &own, 1, &other, 1, 0)
                                   : process_vm_readv(pid_, &own, 1, &other, 1, 0);
     if (done >= 0 || errno == EFAULT)
-        return done == (ssize_t)length;
+        return done == static_cast<ssize_t>(length);
     if (errno == ESRCH)
         throw ProgramEnded();
     return access_by_file(address, bytes, length, is_write);
@@ -236,7 +236,7 @@ bool ProcessMemory::access_directly(uint64_t address, char *bytes, size_t length
 bool ProcessMemory::access_by_file(uint64_t address, char *bytes, size_t length,
                                    bool is_write) {
     for (size_t done = 0; done < length;) {
-        const auto at = (off_t)(address + done);
+        const auto at = static_cast<off_t>(address + done);
         const ssize_t n = is_write ? pwrite(file_, bytes + done, length - done, at)
                                    : pread(file_, bytes + done, length - done, at);
         if (n == 0 || (n < 0 && state_of(pid_) == 'X'))
@@ -246,7 +246,7 @@ bool ProcessMemory::access_by_file(uint64_t address, char *bytes, size_t length,
         if (n < 0 && errno != EINTR)
             throw Failure("the memory of process " + std::to_string(pid_) +
                           " cannot be accessed: use --memory thread, and do not stop programs");
-        done += n > 0 ? (size_t)n : 0;
+        done += n > 0 ? static_cast<size_t>(n) : 0;
     }
     return true;
 }
@@ -255,7 +255,7 @@ bool ProcessMemory::access_by_file(uint64_t address, char *bytes, size_t length,
 bool ProcessMemory::transfer(void *bytes, size_t length, bool is_write) {
     for (size_t done = 0; done < length;) {
         struct pollfd ready {
-            thread_, (short)(is_write ? POLLOUT : POLLIN), 0
+            thread_, static_cast<short>(is_write ? POLLOUT : POLLIN), 0
         };
         if (poll(&ready, 1, 100) <= 0) {
             if (strchr("TtX", state_of(pid_)))
@@ -268,7 +268,7 @@ bool ProcessMemory::transfer(void *bytes, size_t length, bool is_write) {
                               : recv(thread_, at, length - done, MSG_DONTWAIT);
         if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
             return false;
-        done += n > 0 ? (size_t)n : 0;
+        done += n > 0 ? static_cast<size_t>(n) : 0;
     }
     return true;
 }

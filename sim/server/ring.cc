@@ -50,7 +50,7 @@ int Server::open_ring(int fd, Client &client, Reply &reply) {
     client.ring = ring;
     client.bell = bell;
     // Edge-triggered: step() returns after each write, although the count is never read.
-    watch(epoll_, bell, EPOLLIN | EPOLLET, RING | (uint64_t)fd);
+    watch(epoll_, bell, EPOLLIN | EPOLLET, RING | static_cast<uint64_t>(fd));
     reply.descriptor = memory;
     reply.closes_descriptor = true;
     reply.bell = bell;
@@ -95,7 +95,7 @@ void Server::require_replies() {
 static void reply_in_ring(RequestRing &ring, int error, const Reply &reply) {
     ring.error = error;
     ring.is_on_socket = 0;
-    ring.reply_length = error ? 0 : (uint32_t)reply.bytes.size();
+    ring.reply_length = error ? 0 : static_cast<uint32_t>(reply.bytes.size());
     if (ring.reply_length > 0)
         memcpy(ring.reply, reply.bytes.data(), ring.reply_length);
 }

@@ -59,7 +59,7 @@ void report_limit() {
     fprintf(stderr,
             "rdma-sim: rdma-sim itself may open %llu files, one for each channel of all "
             "programs: raise its hard limit (ulimit -Hn)\n",
-            (unsigned long long)limit.rlim_cur);
+            static_cast<unsigned long long>(limit.rlim_cur));
 }
 
 } // namespace
@@ -75,7 +75,8 @@ void watch(int epoll, int fd, uint32_t events, uint64_t data) {
 uint64_t Server::clock() {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1'000'000'000 + (uint64_t)now.tv_nsec;
+    return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 +
+           static_cast<uint64_t>(now.tv_nsec);
 }
 
 Server::Server(const Options &options, Persistence *persistence, bool uses_threads, bool holds)
@@ -117,13 +118,13 @@ int Server::listen(const std::string &path) {
         ::listen(listener_, 4096))
         return errno;
     path_ = path;
-    watch(epoll_, listener_, EPOLLIN, (uint64_t)listener_);
+    watch(epoll_, listener_, EPOLLIN, static_cast<uint64_t>(listener_));
     return 0;
 }
 
 void Server::wake_by(int fd) {
     wake_ = fd;
-    watch(epoll_, fd, EPOLLIN, (uint64_t)fd);
+    watch(epoll_, fd, EPOLLIN, static_cast<uint64_t>(fd));
 }
 
 // Some sandboxes lack epoll_pwait2().
@@ -132,14 +133,15 @@ static int wait_for_events(int epoll, struct epoll_event *events, int size, uint
     if (limit == UINT64_MAX || limit == 0)
         return epoll_wait(epoll, events, size, limit == 0 ? 0 : -1);
     if (!lacks_nanoseconds) {
-        const timespec time = {(time_t)(limit / 1'000'000'000), (long)(limit % 1'000'000'000)};
+        const timespec time = {static_cast<time_t>(limit / 1'000'000'000),
+                               static_cast<long>(limit % 1'000'000'000)};
         const int count = epoll_pwait2(epoll, events, size, &time, nullptr);
         if (count >= 0 || (errno != ENOSYS && errno != EPERM))
             return count;
         lacks_nanoseconds = true;
     }
     const uint64_t milliseconds = std::min<uint64_t>((limit + 999'999) / 1'000'000, INT_MAX);
-    return epoll_wait(epoll, events, size, (int)milliseconds);
+    return epoll_wait(epoll, events, size, static_cast<int>(milliseconds));
 }
 
 bool Server::step(uint64_t limit) {
@@ -157,7 +159,7 @@ bool Server::step(uint64_t limit) {
     is_woken_ = false;
     for (int i = 0; i < count; i++)
         if (events[i].data.u64 & RING)
-            serve_ring((int)(events[i].data.u64 & ~RING));
+            serve_ring(static_cast<int>(events[i].data.u64 & ~RING));
         else if (events[i].data.fd == listener_)
             accept_client();
         else if (events[i].data.fd == wake_)
@@ -183,7 +185,7 @@ void Server::accept_client() {
     client.memory = std::make_shared<ProcessMemory>(client.caller.pid, persistence_);
     client.caller.program = client.memory;
     clients_.emplace(fd, std::move(client));
-    watch(epoll_, fd, EPOLLIN, (uint64_t)fd);
+    watch(epoll_, fd, EPOLLIN, static_cast<uint64_t>(fd));
 }
 
 void Server::disconnect(int fd) {
@@ -217,13 +219,13 @@ void Server::serve(int fd) {
     }
     Reply reply;
     uint32_t op = 0;
-    memcpy(&op, buffer.bytes, std::min<size_t>((size_t)length, sizeof(op)));
+    memcpy(&op, buffer.bytes, std::min<size_t>(static_cast<size_t>(length), sizeof(op)));
     int error;
-    if (op == OP_HELLO && (size_t)length >= sizeof(Hello)) {
+    if (op == OP_HELLO && static_cast<size_t>(length) >= sizeof(Hello)) {
         Hello hello;
         memcpy(&hello, buffer.bytes, sizeof(hello));
         error = join(client, hello, reply);
-    } else if (op == OP_END_RUN && (size_t)length == sizeof(EndRun)) {
+    } else if (op == OP_END_RUN && static_cast<size_t>(length) == sizeof(EndRun)) {
         end_run(fd, buffer.bytes, client.caller.pid);
         return;
     } else if (op == OP_OPEN_RING) {
@@ -232,7 +234,7 @@ void Server::serve(int fd) {
         client.held.assign(buffer.bytes, buffer.bytes + length);
         return;
     } else {
-        error = fabric_.call(client.caller, buffer.bytes, (size_t)length, reply);
+        error = fabric_.call(client.caller, buffer.bytes, static_cast<size_t>(length), reply);
     }
     reply_to(fd, error, reply);
     if (op == OP_CREATE_QP && client.ring && !error)
@@ -318,7 +320,7 @@ int Server::join(Client &client, const Hello &hello, Reply &reply) {
         const auto owner = std::ranges::find_if(clients_, [&](const auto &entry) {
             const Caller &other = entry.second.caller;
             return other.session && other.session->number == hello.session &&
-                   other.pid == (int)hello.pid && other.pid == client.caller.pid;
+                   other.pid == static_cast<int>(hello.pid) && other.pid == client.caller.pid;
         });
         int ends[2];
         if (owner == clients_.end())
@@ -352,8 +354,9 @@ int Server::join(Client &client, const Hello &hello, Reply &reply) {
 int Server::join_thread(Client &client, const Client &process, Reply &reply) {
     const Session &session = *process.caller.session;
     client.process = process.id;
-    reply.as<Hello::Reply>() = {session.number, (uint32_t)session.host->devices.size(), 0,
-                                (uint32_t)process.caller.pid};
+    reply.as<Hello::Reply>() = {session.number,
+                                static_cast<uint32_t>(session.host->devices.size()), 0,
+                                static_cast<uint32_t>(process.caller.pid)};
     return 0;
 }
 

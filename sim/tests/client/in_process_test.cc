@@ -176,8 +176,9 @@ void resolve(unsigned host) {
     inet_pton(AF_INET, host == 1 ? "10.77.0.2" : "10.77.0.1", &address.sin_addr);
     assert_int_equal(rdma_sim_use_host(host), 0);
     assert_int_equal(rdma_create_id(nullptr, &id, nullptr, RDMA_PS_TCP), 0);
-    assert_int_equal(rdma_resolve_addr(id, nullptr, (sockaddr *)&address, 2000), 0);
-    sockaddr_in *const own = (sockaddr_in *)rdma_get_local_addr(id);
+    assert_int_equal(
+        rdma_resolve_addr(id, nullptr, reinterpret_cast<sockaddr *>(&address), 2000), 0);
+    sockaddr_in *const own = reinterpret_cast<sockaddr_in *>(rdma_get_local_addr(id));
     assert_int_equal(ntohl(own->sin_addr.s_addr) & 0xff, host);
     assert_int_equal(rdma_resolve_route(id, 2000), 0);
     ibv_qp_init_attr attr{};

@@ -85,7 +85,7 @@ struct Side {
         REQUIRE(qp);
     }
     void connect(int socket) {
-        Remote own{{}, qp->qp_num, mr->rkey, (uint64_t)memory};
+        Remote own{{}, qp->qp_num, mr->rkey, reinterpret_cast<uint64_t>(memory)};
         REQUIRE(ibv_query_gid(context, 1, 0, &own.gid) == 0);
         REQUIRE(write(socket, &own, sizeof(own)) == sizeof(own));
         REQUIRE(read(socket, &remote, sizeof(remote)) == sizeof(remote));
@@ -106,7 +106,8 @@ struct Side {
         REQUIRE(!ibv_query_gid(context, 1, 0, &gid));
         REQUIRE(!connect_qp(qp, attr, gid, other.qp->qp_num));
         REQUIRE(!connect_qp(other.qp, attr, gid, qp->qp_num));
-        remote = {gid, other.qp->qp_num, other.mr->rkey, (uint64_t)other.memory};
+        remote = {gid, other.qp->qp_num, other.mr->rkey,
+                  reinterpret_cast<uint64_t>(other.memory)};
     }
     // Returns once both processes have called it.
     static void meet(int socket) {
@@ -114,7 +115,8 @@ struct Side {
         REQUIRE(write(socket, &byte, 1) == 1 && read(socket, &byte, 1) == 1);
     }
     int post(ibv_wr_opcode opcode, size_t offset, size_t length) const {
-        ibv_sge sge = {(uint64_t)memory + offset, (uint32_t)length, mr->lkey};
+        ibv_sge sge = {reinterpret_cast<uint64_t>(memory) + offset,
+                       static_cast<uint32_t>(length), mr->lkey};
         ibv_send_wr wr = {}, *bad;
         wr.wr_id = offset;
         wr.sg_list = &sge;
@@ -126,7 +128,8 @@ struct Side {
         return ibv_post_send(qp, &wr, &bad);
     }
     void receive(size_t length) const {
-        ibv_sge sge = {(uint64_t)memory, (uint32_t)length, mr->lkey};
+        ibv_sge sge = {reinterpret_cast<uint64_t>(memory), static_cast<uint32_t>(length),
+                       mr->lkey};
         ibv_recv_wr wr = {}, *bad;
         wr.sg_list = &sge;
         wr.num_sge = 1;
@@ -455,7 +458,7 @@ void wake_fabric() {
     for (int fd = 0; fd < 64; fd++) {
         snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
         const ssize_t length = readlink(path, target, sizeof(target) - 1);
-        if (length > 0 && !strncmp(target, "anon_inode:[eventfd]", (size_t)length))
+        if (length > 0 && !strncmp(target, "anon_inode:[eventfd]", static_cast<size_t>(length)))
             (void)!write(fd, &one, sizeof(one));
     }
 }
@@ -498,18 +501,20 @@ void corrupt(unsigned seed) {
                                  : random() % 100 > 0
                                      ? random() % entry.length
                                      : random() % sizeof(entry) - sizeof(entry);
-            ring.bytes[(at + sizeof(entry) + where) % RequestRing::SIZE] = (std::byte)random();
+            ring.bytes[(at + sizeof(entry) + where) % RequestRing::SIZE] =
+                static_cast<std::byte>(random());
         }
-        ring.produced += random() % 200 ? (uint32_t)size : (uint32_t)random();
+        ring.produced +=
+            random() % 200 ? static_cast<uint32_t>(size) : static_cast<uint32_t>(random());
         if (random() % 16 == 0) {
             const auto &[memory, length] = completions[random() % completions.size()];
-            const uint32_t value = random() % 2 ? (uint32_t)random() : 0;
+            const uint32_t value = random() % 2 ? static_cast<uint32_t>(random()) : 0;
             memcpy(memory +
                        (random() % 2 ? random() % sizeof(Ring) : random() % length) / 4 * 4,
                    &value, sizeof(value));
         }
         if (random() % 64 == 0) {
-            const uint32_t value = (uint32_t)random();
+            const uint32_t value = static_cast<uint32_t>(random());
             memcpy(reinterpret_cast<char *>(&ring) + random() % 256 / 4 * 4, &value,
                    sizeof(value));
         }

@@ -50,12 +50,12 @@ Result of(int value) {
     return {value, false};
 }
 Result of(const void *value) {
-    return {(long)value, true};
+    return {reinterpret_cast<long>(value), true};
 }
 
 Result create_qp(int type, unsigned mask = 0, uint64_t ops = 0) {
     ibv_qp_init_attr_ex attr = {};
-    attr.qp_type = (ibv_qp_type)type;
+    attr.qp_type = static_cast<ibv_qp_type>(type);
     attr.send_cq = attr.recv_cq = cq;
     attr.pd = pd;
     attr.comp_mask = IBV_QP_INIT_ATTR_PD | mask | (ops ? IBV_QP_INIT_ATTR_SEND_OPS_FLAGS : 0);
@@ -81,7 +81,7 @@ Result create_srq(ibv_srq_type type) {
 
 Result resolve(int family) {
     sockaddr_storage address = {};
-    address.ss_family = (sa_family_t)family;
+    address.ss_family = static_cast<sa_family_t>(family);
     return of(rdma_resolve_addr(id, nullptr, reinterpret_cast<sockaddr *>(&address), 100));
 }
 
@@ -204,7 +204,8 @@ bool check(const char *function, const char *feature, int error, const Call &cal
         dup2(ends[1], STDERR_FILENO);
         errno = 0;
         const Result result = call();
-        const int got = result.is_pointer || result.value == -1 ? errno : (int)result.value;
+        const int got =
+            result.is_pointer || result.value == -1 ? errno : static_cast<int>(result.value);
         const bool fails = !result.is_pointer || result.value == 0;
         _exit(fails && (error == ANY_ERROR ? got != 0 : got == error) ? 0 : 1);
     }
@@ -212,7 +213,7 @@ bool check(const char *function, const char *feature, int error, const Call &cal
     std::string printed;
     char bytes[512];
     for (ssize_t length; (length = read(ends[0], bytes, sizeof(bytes))) > 0;)
-        printed.append(bytes, (size_t)length);
+        printed.append(bytes, static_cast<size_t>(length));
     close(ends[0]);
     int status = -1;
     waitpid(child, &status, 0);
@@ -220,8 +221,8 @@ bool check(const char *function, const char *feature, int error, const Call &cal
                                  feature + " not supported: see Limits in rdma-sim(1)\n";
     if (printed == expected && status == 0)
         return true;
-    printf("%s (%s): status %#x, prints \"%s\"\n", function, feature, (unsigned)status,
-           printed.c_str());
+    printf("%s (%s): status %#x, prints \"%s\"\n", function, feature,
+           static_cast<unsigned>(status), printed.c_str());
     return false;
 }
 

@@ -93,7 +93,7 @@ struct Side {
         channel = ibv_create_comp_channel(context);
         fcntl(channel->fd, F_SETFL, O_NONBLOCK);
         cq = ibv_create_cq(context, entries, this, channel, 0);
-        memset(memory, (int)host, sizeof(memory));
+        memset(memory, static_cast<int>(host), sizeof(memory));
         mr = ibv_reg_mr(pd, memory, sizeof(memory), ALL_ACCESS);
         if (has_srq) {
             ibv_srq_init_attr attr = {};
@@ -204,7 +204,8 @@ struct Pair {
         assert_int_equal(connect_qp(side.qp, attr, peer.gid, peer.qp->qp_num), 0);
     }
     ibv_sge sge(size_t length, size_t offset = 0) const {
-        return {(uint64_t)a.memory + offset, (uint32_t)length, a.mr->lkey};
+        return {reinterpret_cast<uint64_t>(a.memory) + offset, static_cast<uint32_t>(length),
+                a.mr->lkey};
     }
     // Posts a request of side a for the first `length` bytes of both memories.
     int post(ibv_wr_opcode opcode, size_t length,
@@ -218,10 +219,10 @@ struct Pair {
         wr.opcode = opcode;
         wr.send_flags = IBV_SEND_SIGNALED;
         if (opcode == IBV_WR_ATOMIC_FETCH_AND_ADD || opcode == IBV_WR_ATOMIC_CMP_AND_SWP) {
-            wr.wr.atomic.remote_addr = (uint64_t)b.memory;
+            wr.wr.atomic.remote_addr = reinterpret_cast<uint64_t>(b.memory);
             wr.wr.atomic.rkey = b.mr->rkey;
         } else {
-            wr.wr.rdma.remote_addr = (uint64_t)b.memory;
+            wr.wr.rdma.remote_addr = reinterpret_cast<uint64_t>(b.memory);
             wr.wr.rdma.rkey = b.mr->rkey;
         }
         if (change)
@@ -230,7 +231,8 @@ struct Pair {
         return ibv_post_send(a.qp, &wr, bad_wr ? bad_wr : &bad);
     }
     void receive(size_t length, uint32_t lkey = 0) {
-        ibv_sge one = {(uint64_t)b.memory, (uint32_t)length, lkey ? lkey : b.mr->lkey};
+        ibv_sge one = {reinterpret_cast<uint64_t>(b.memory), static_cast<uint32_t>(length),
+                       lkey ? lkey : b.mr->lkey};
         ibv_recv_wr wr = {}, *bad;
         wr.wr_id = 22;
         wr.sg_list = &one;
@@ -252,7 +254,7 @@ void inline_data_may_change_after_the_post(void **) {
     char text[] = "inline";
     const auto set = [&](ibv_send_wr &wr, ibv_sge &sge) {
         wr.send_flags |= IBV_SEND_INLINE;
-        sge = {(uint64_t)text, sizeof(text), 0};
+        sge = {reinterpret_cast<uint64_t>(text), sizeof(text), 0};
     };
     assert_int_equal(pair.post(IBV_WR_SEND, 0, set), 0); // waits for a receive
     memset(text, 0, sizeof(text));
@@ -270,7 +272,7 @@ struct Window {
     Window(Pair &of, ibv_mw_type type, unsigned access = ALL_ACCESS | IBV_ACCESS_MW_BIND)
         : pair(of) {
         pair.direct.use_host(2);
-        region = ibv_reg_mr(pair.b.pd, pair.b.memory, BYTES, (int)access);
+        region = ibv_reg_mr(pair.b.pd, pair.b.memory, BYTES, static_cast<int>(access));
         mw = ibv_alloc_mw(pair.b.pd, type);
         assert_non_null(region);
         assert_non_null(mw);
@@ -287,7 +289,8 @@ struct Window {
         wr.send_flags = IBV_SEND_SIGNALED;
         wr.bind_mw.mw = mw;
         wr.bind_mw.rkey = key;
-        wr.bind_mw.bind_info = {region, (uint64_t)pair.b.memory + offset, length, access};
+        wr.bind_mw.bind_info = {region, reinterpret_cast<uint64_t>(pair.b.memory) + offset,
+                                length, access};
         return post(wr);
     }
     ibv_wc_status invalidate(uint32_t key) {
@@ -314,7 +317,7 @@ struct Window {
                                    [&](ibv_send_wr &wr, ibv_sge &) {
                                        wr.wr.rdma.rkey = key;
                                        wr.wr.rdma.remote_addr =
-                                           (uint64_t)pair.b.memory + offset;
+                                           reinterpret_cast<uint64_t>(pair.b.memory) + offset;
                                    }),
                          0);
         return pair.a.poll().status;
@@ -334,7 +337,7 @@ void window_of_type_1_permits_its_range_and_access_until_it_is_bound_again(void 
         Window window(pair, IBV_MW_TYPE_1);
         ibv_mw_bind bind = {};
         bind.send_flags = IBV_SEND_SIGNALED;
-        bind.bind_info = {window.region, (uint64_t)pair.b.memory, BYTES / 2,
+        bind.bind_info = {window.region, reinterpret_cast<uint64_t>(pair.b.memory), BYTES / 2,
                           IBV_ACCESS_REMOTE_WRITE};
         const uint32_t before = window.mw->rkey;
         assert_int_equal(ibv_bind_mw(pair.b.qp, window.mw, &bind), 0);
@@ -515,9 +518,9 @@ void request_that_needs_a_read_resource_is_refused_without_one(void **) {
         ibv_wr_start(qp);
         qp->wr_id = 11;
         qp->wr_flags = IBV_SEND_SIGNALED;
-        row.build(qp, pair.b.mr->rkey, (uint64_t)pair.b.memory);
+        row.build(qp, pair.b.mr->rkey, reinterpret_cast<uint64_t>(pair.b.memory));
         if (row.builder != SIM_QP_EX_WITH_ATOMIC_WRITE)
-            ibv_wr_set_sge(qp, pair.a.mr->lkey, (uint64_t)pair.a.memory, 8);
+            ibv_wr_set_sge(qp, pair.a.mr->lkey, reinterpret_cast<uint64_t>(pair.a.memory), 8);
         assert_int_equal(ibv_wr_complete(qp), 0);
         pair.expect(row.status);
         assert_int_equal(pair.b.memory[0], row.status ? 2 : 1);
@@ -691,7 +694,7 @@ struct XrcPair {
         return made;
     }
     void receive(ibv_srq *to, uint64_t wr_id) {
-        ibv_sge sge = {(uint64_t)b.memory, 64, b.mr->lkey};
+        ibv_sge sge = {reinterpret_cast<uint64_t>(b.memory), 64, b.mr->lkey};
         ibv_recv_wr wr = {}, *bad;
         wr.wr_id = wr_id;
         wr.sg_list = &sge;
@@ -701,13 +704,13 @@ struct XrcPair {
     }
     // Host 1 sends to the SRQ of host 2, or writes with its number.
     void send(ibv_srq *to, uint32_t number_added = 0, ibv_wr_opcode opcode = IBV_WR_SEND) {
-        ibv_sge sge = {(uint64_t)a.memory, 8, a.mr->lkey};
+        ibv_sge sge = {reinterpret_cast<uint64_t>(a.memory), 8, a.mr->lkey};
         ibv_send_wr wr = {}, *bad;
         wr.sg_list = &sge;
         wr.num_sge = 1;
         wr.opcode = opcode;
         wr.send_flags = IBV_SEND_SIGNALED;
-        wr.wr.rdma.remote_addr = (uint64_t)b.memory;
+        wr.wr.rdma.remote_addr = reinterpret_cast<uint64_t>(b.memory);
         wr.wr.rdma.rkey = b.mr->rkey;
         direct.use_host(2);
         assert_int_equal(ibv_get_srq_num(to, &wr.qp_type.xrc.remote_srqn), 0);
@@ -794,7 +797,7 @@ void activate_datagrams(Side &side) {
 }
 
 void receive_datagram(Side &side, uint32_t length = 64) {
-    ibv_sge sge = {(uint64_t)side.memory, length, side.mr->lkey};
+    ibv_sge sge = {reinterpret_cast<uint64_t>(side.memory), length, side.mr->lkey};
     ibv_recv_wr wr = {}, *bad;
     wr.sg_list = &sge;
     wr.num_sge = 1;
@@ -812,7 +815,7 @@ void send_datagram(Side &side, const ibv_gid &to, uint32_t number, uint32_t leng
     side.direct.use_host(side.host);
     ibv_ah *const ah = ibv_create_ah(side.pd, &attr);
     assert_non_null(ah);
-    ibv_sge sge = {(uint64_t)side.memory + 64, length, side.mr->lkey};
+    ibv_sge sge = {reinterpret_cast<uint64_t>(side.memory) + 64, length, side.mr->lkey};
     ibv_send_wr wr = {}, *bad;
     wr.sg_list = &sge;
     wr.num_sge = 1;
@@ -858,7 +861,7 @@ void datagram_longer_than_the_receive_fails_it_or_is_lost(void **) {
 void datagram_above_the_mtu_is_lost_without_an_error(void **) {
     for (const bool is_strong : {false, true}) {
         Options options = options_of("rxe");
-        options.strong[(size_t)Weakness::DATAGRAM_MTU] = is_strong;
+        options.strong[static_cast<size_t>(Weakness::DATAGRAM_MTU)] = is_strong;
         Direct direct(options);
         Side a(direct, 1, false, 0, 32, IBV_QPT_UD), b(direct, 2, false, 0, 32, IBV_QPT_UD);
         activate_datagrams(a);
@@ -1088,7 +1091,7 @@ void expect_refusal(unsigned nth, size_t taken) {
         wr[i].num_sge = 1;
         wr[i].opcode = IBV_WR_RDMA_WRITE;
         wr[i].send_flags = IBV_SEND_SIGNALED;
-        wr[i].wr.rdma.remote_addr = (uint64_t)pair.b.memory;
+        wr[i].wr.rdma.remote_addr = reinterpret_cast<uint64_t>(pair.b.memory);
         wr[i].wr.rdma.rkey = pair.b.mr->rkey;
     }
     assert_int_equal(ibv_post_send(pair.a.qp, wr, &bad), EIO);
@@ -1231,7 +1234,7 @@ void unmapped_memory_is_not_registered(void **) {
     ibv_mr *const mr = ibv_reg_mr(pair.a.pd, address, BYTES, 0);
     assert_non_null(mr);
     assert_int_equal(ibv_dereg_mr(mr), 0);
-    munmap((char *)address + BYTES, BYTES);
+    munmap(static_cast<char *>(address) + BYTES, BYTES);
     assert_null(ibv_reg_mr(pair.a.pd, address, 2 * BYTES, 0));
     assert_int_equal(errno, EFAULT);
     assert_null(ibv_reg_mr(pair.a.pd, address, 0, 0));
@@ -1248,12 +1251,12 @@ void extended_queue_pair_posts_lists(void **) {
     ibv_wr_start(qp);
     qp->wr_id = 1;
     qp->wr_flags = 0;
-    ibv_wr_rdma_write(qp, pair.b.mr->rkey, (uint64_t)pair.b.memory);
-    ibv_wr_set_sge(qp, pair.a.mr->lkey, (uint64_t)pair.a.memory, 8);
+    ibv_wr_rdma_write(qp, pair.b.mr->rkey, reinterpret_cast<uint64_t>(pair.b.memory));
+    ibv_wr_set_sge(qp, pair.a.mr->lkey, reinterpret_cast<uint64_t>(pair.a.memory), 8);
     qp->wr_id = 11;
     qp->wr_flags = IBV_SEND_SIGNALED;
-    ibv_wr_rdma_read(qp, pair.b.mr->rkey, (uint64_t)pair.b.memory);
-    ibv_wr_set_sge(qp, pair.a.mr->lkey, (uint64_t)pair.a.memory + 64, 16);
+    ibv_wr_rdma_read(qp, pair.b.mr->rkey, reinterpret_cast<uint64_t>(pair.b.memory));
+    ibv_wr_set_sge(qp, pair.a.mr->lkey, reinterpret_cast<uint64_t>(pair.a.memory) + 64, 16);
     assert_int_equal(ibv_wr_complete(qp), 0);
     pair.expect(IBV_WC_SUCCESS);
     assert_true(pair.a.is_empty());
@@ -1332,7 +1335,7 @@ void extended_cq_is_refused_as_by_the_driver(void **) {
         ibv_cq_ex *const cq = ibv_create_cq_ex(pair.a.context, &attr);
         if ((cq ? 0 : errno) != row.error)
             fail_msg("%s: wc_flags %#lx, mask %#x, flags %#x: %d", row.device,
-                     (long)row.wc_flags, row.comp_mask, row.flags, cq ? 0 : errno);
+                     static_cast<long>(row.wc_flags), row.comp_mask, row.flags, cq ? 0 : errno);
         if (!cq)
             continue;
         assert_int_equal(!cq->read_completion_ts,
@@ -1474,7 +1477,7 @@ void file_on_fs_dax_needs_on_demand_paging(void **) {
         ibv_mr *const mr = ibv_reg_mr(pd, memory, sizeof(memory), row.access);
         if ((mr ? 0 : errno) != row.error)
             fail_msg("%s, %d, %#x: %d", row.device, row.has_fs_dax, row.access, errno);
-        ibv_sge sge = {(uint64_t)memory, 64, mr ? mr->lkey : 0};
+        ibv_sge sge = {reinterpret_cast<uint64_t>(memory), 64, mr ? mr->lkey : 0};
         if (mr) {
             assert_int_equal(ibv_advise_mr(pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, &sge, 1),
                              row.advise_error);
@@ -1557,7 +1560,7 @@ void receive_without_memory_completes(void **) {
     pair.direct.use_host(2);
     ibv_mr *const mr =
         ibv_reg_mr(pair.b.pd, memory, BYTES, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_ON_DEMAND);
-    ibv_sge one = {(uint64_t)memory, 64, mr->lkey};
+    ibv_sge one = {reinterpret_cast<uint64_t>(memory), 64, mr->lkey};
     ibv_recv_wr wr = {}, *bad;
     wr.wr_id = 22;
     wr.sg_list = &one;
@@ -1713,14 +1716,16 @@ struct NetlinkRequest {
     NetlinkRequest(unsigned operation, unsigned flags,
                    std::initializer_list<std::pair<unsigned, uint32_t>> attributes = {}) {
         for (const auto &[type, value] : attributes) {
-            const nlattr head = {8, (uint16_t)type};
-            bytes.insert(bytes.end(), (const char *)&head, (const char *)(&head + 1));
-            bytes.insert(bytes.end(), (const char *)&value, (const char *)(&value + 1));
+            const nlattr head = {8, static_cast<uint16_t>(type)};
+            bytes.insert(bytes.end(), reinterpret_cast<const char *>(&head),
+                         reinterpret_cast<const char *>(&head + 1));
+            bytes.insert(bytes.end(), reinterpret_cast<const char *>(&value),
+                         reinterpret_cast<const char *>(&value + 1));
         }
         nlmsghdr head = {};
-        head.nlmsg_len = (uint32_t)bytes.size();
+        head.nlmsg_len = static_cast<uint32_t>(bytes.size());
         head.nlmsg_type = (uint16_t)RDMA_NL_GET_TYPE(RDMA_NL_NLDEV, operation);
-        head.nlmsg_flags = (uint16_t)(NLM_F_REQUEST | flags);
+        head.nlmsg_flags = static_cast<uint16_t>(NLM_F_REQUEST | flags);
         memcpy(bytes.data(), &head, sizeof(head));
     }
     int call(unsigned host, bool is_admin = false) {
@@ -1872,7 +1877,7 @@ void malformed_netlink_requests_are_refused(void **) {
         for (unsigned change = 0; change < 3; change++)
             if (generator() % 2)
                 request.bytes[16 + generator() % (request.bytes.size() - 16)] =
-                    (char)generator();
+                    static_cast<char>(generator());
         if (generator() % 4 == 0) // nlmsg_len is larger
             request.bytes.resize(generator() % request.bytes.size());
         const int error = request.call(1, generator() % 2);
@@ -2065,18 +2070,19 @@ void native_flush_makes_its_range_persistent(void **) {
                    .persistence = &recorded});
         pair.direct.use_host(2);
         const unsigned flushes = row.has_access ? SIM_ACCESS_FLUSH_PERSISTENT : 0;
-        ibv_mr *const mr = ibv_reg_mr_iova2(pair.b.pd, pair.b.memory, BYTES,
-                                            (uint64_t)pair.b.memory, ALL_ACCESS | flushes);
+        ibv_mr *const mr =
+            ibv_reg_mr_iova2(pair.b.pd, pair.b.memory, BYTES,
+                             reinterpret_cast<uint64_t>(pair.b.memory), ALL_ACCESS | flushes);
         assert_non_null(mr);
         pair.direct.use_host(1);
         ibv_qp_ex *const qp = ibv_qp_to_qp_ex(pair.a.qp);
         ibv_wr_start(qp);
-        ibv_wr_rdma_write(qp, mr->rkey, (uint64_t)pair.b.memory);
-        ibv_wr_set_sge(qp, pair.a.mr->lkey, (uint64_t)pair.a.memory, 100);
+        ibv_wr_rdma_write(qp, mr->rkey, reinterpret_cast<uint64_t>(pair.b.memory));
+        ibv_wr_set_sge(qp, pair.a.mr->lkey, reinterpret_cast<uint64_t>(pair.a.memory), 100);
         qp->wr_id = 11;
         qp->wr_flags = IBV_SEND_SIGNALED;
-        flush_of(qp)(qp, mr->rkey, (uint64_t)pair.b.memory, row.length, SIM_FLUSH_PERSISTENT,
-                     SIM_FLUSH_RANGE);
+        flush_of(qp)(qp, mr->rkey, reinterpret_cast<uint64_t>(pair.b.memory), row.length,
+                     SIM_FLUSH_PERSISTENT, SIM_FLUSH_RANGE);
         assert_int_equal(ibv_wr_complete(qp), 0);
         pair.expect(row.status);
         assert_int_equal(recorded.persisted, row.persisted);

@@ -162,11 +162,11 @@ void Work::create_objects(Side &side) {
     const auto note_object = [&](const char *what, auto *object, auto destroy) {
         note(what, object ? 0 : (uint64_t)errno);
         if (object)
-            note("destroy", (uint64_t)destroy(object));
+            note("destroy", static_cast<uint64_t>(destroy(object)));
     };
     int count = 0;
     ibv_device **const list = ibv_get_device_list(&count);
-    note("devices", (uint64_t)count);
+    note("devices", static_cast<uint64_t>(count));
     if (count > 0)
         note_object("open", ibv_open_device(list[0]), ibv_close_device);
     ibv_free_device_list(list);
@@ -187,7 +187,7 @@ void Work::create_objects(Side &side) {
     note_object("srq", ibv_create_srq(side.pd, &srq), ibv_destroy_srq);
     note_object("qp", ibv_create_qp(side.pd, &qp), ibv_destroy_qp);
     note_object("ah", ibv_create_ah(side.pd, &path), ibv_destroy_ah);
-    note("resize", (uint64_t)ibv_resize_cq(side.cq, 128));
+    note("resize", static_cast<uint64_t>(ibv_resize_cq(side.cq, 128)));
     // The connection manager's calls have no wrapper here.
     CmCreate id{};
     id.channel = channels_[side.host - 1];
@@ -207,16 +207,16 @@ void Work::create_objects(Side &side) {
 }
 
 void Work::receive(Side &side, ibv_qp *qp) {
-    ibv_sge sge = {(uint64_t)side.memory, sizeof(side.memory), side.mr->lkey};
+    ibv_sge sge = {reinterpret_cast<uint64_t>(side.memory), sizeof(side.memory), side.mr->lkey};
     ibv_recv_wr wr{}, *bad;
     wr.sg_list = &sge;
     wr.num_sge = 1;
     direct_.use_host(side.host);
-    note("receive", (uint64_t)ibv_post_recv(qp, &wr, &bad));
+    note("receive", static_cast<uint64_t>(ibv_post_recv(qp, &wr, &bad)));
 }
 
 void Work::send(Side &side, const Side &peer, bool is_datagram, ibv_wr_opcode opcode) {
-    ibv_sge sge = {(uint64_t)side.memory, 8, side.mr->lkey};
+    ibv_sge sge = {reinterpret_cast<uint64_t>(side.memory), 8, side.mr->lkey};
     ibv_send_wr wr{}, *bad;
     wr.sg_list = &sge;
     wr.num_sge = 1;
@@ -225,11 +225,12 @@ void Work::send(Side &side, const Side &peer, bool is_datagram, ibv_wr_opcode op
     if (is_datagram) {
         wr.wr.ud = {side.ah, peer.ud->qp_num, 5};
     } else {
-        wr.wr.rdma.remote_addr = (uint64_t)peer.memory;
+        wr.wr.rdma.remote_addr = reinterpret_cast<uint64_t>(peer.memory);
         wr.wr.rdma.rkey = peer.mr->rkey;
     }
     direct_.use_host(side.host);
-    note("send", (uint64_t)ibv_post_send(is_datagram ? side.ud : side.qp, &wr, &bad));
+    note("send",
+         static_cast<uint64_t>(ibv_post_send(is_datagram ? side.ud : side.qp, &wr, &bad)));
 }
 
 void Work::take_results(Side &side) {
@@ -239,7 +240,7 @@ void Work::take_results(Side &side) {
     while ((count = ibv_poll_cq(side.cq, 1, &wc)) > 0)
         note(wc.status == IBV_WC_SUCCESS && wc.opcode & IBV_WC_RECV ? "received" : "completed",
              wc.status);
-    note("poll", (uint64_t)-count);
+    note("poll", static_cast<uint64_t>(-count));
     ibv_async_event event;
     pollfd ready = {side.context->async_fd, POLLIN, 0};
     while (poll(&ready, 1, 0) == 1 && ibv_get_async_event(side.context, &event) == 0) {
@@ -254,7 +255,7 @@ uint32_t Work::cm_call(unsigned host, const void *request, size_t size) {
     Reply reply;
     uint32_t word = 0;
     const int error = fabric().call(callers_[host - 1], request, size, reply);
-    note("cm", (uint64_t)error);
+    note("cm", static_cast<uint64_t>(error));
     if (error == 0 && reply.bytes.size() >= sizeof(word))
         memcpy(&word, reply.bytes.data(), sizeof(word));
     return word;
@@ -305,7 +306,7 @@ void Work::take_cm_events(unsigned host) {
             return;
         CmEvent event;
         memcpy(&event, reply.bytes.data() + sizeof(TakeEvent::Reply), sizeof(event));
-        note(sim_cm_event_name((int)event.type), host);
+        note(sim_cm_event_name(static_cast<int>(event.type)), host);
         CmAccept accept{};
         accept.id = event.id;
         accept.param.valid = event.type == RDMA_CM_EVENT_CONNECT_REQUEST;
@@ -320,7 +321,7 @@ void Work::take_cm_events(unsigned host) {
 Work::Work(const sim_profile &device, const std::vector<Fault> &faults)
     : device_(device), faults_(faults), direct_(options_of(device)) {
     for (Side &side : sides_)
-        create(side, side.host = (unsigned)(&side - sides_) + 1);
+        create(side, side.host = static_cast<unsigned>(&side - sides_) + 1);
     connect(sides_[0], sides_[1]);
     connect(sides_[1], sides_[0]);
     if (device.transport == SIM_IWARP) {
