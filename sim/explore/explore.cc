@@ -375,6 +375,8 @@ RunJob Explorer::worker() {
                           other.power_failures,
                           map_clock(directory.path() + "/clock"),
                           {},
+                          other.processor, // which may have fewer by now
+                          std::vector<ForkServer>(other.settings.commands.size()),
                           false,
                           other.listens,
                           other.turns,
