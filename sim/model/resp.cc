@@ -306,8 +306,14 @@ static Result execute_window(Fabric &fabric, Qp &qp, Send &send) {
 
 // ---- persistence ---------------------------------------------------------------------------
 
-static void record_write(Fabric &fabric, Qp &qp, const MemoryRanges &places) {
-    for (const MemoryRange &place : places) {
+// Records a write of `length` bytes, which can be less than the places have: a message is
+// shorter than its receive.
+static void record_write(Fabric &fabric, Qp &qp, const MemoryRanges &places, uint64_t length) {
+    for (MemoryRange place : places) {
+        place.length = std::min(place.length, length);
+        length -= place.length;
+        if (place.length == 0)
+            return;
         fabric.clear_poison(place);
         if (!place.is_persistent)
             continue;
@@ -440,7 +446,7 @@ static Result execute_send(Fabric &fabric, Qp &qp, Qp &peer, Send &send) {
                       status == IBV_WC_LOC_LEN_ERR ? IBV_WC_REM_INV_REQ_ERR
                                                    : IBV_WC_REM_OP_ERR);
     }
-    record_write(fabric, qp, to);
+    record_write(fabric, qp, to, length);
     // Linux 7.3, drivers/infiniband/sw/rxe/rxe_resp.c, RESPST_ERR_INVALIDATE_RKEY
     if (send.wr.opcode == IBV_WR_SEND_WITH_INV &&
         !invalidate_window(fabric, send.wr.imm_data)) {
@@ -510,7 +516,7 @@ static Result execute_write(Fabric &fabric, Qp &qp, Qp &peer, Send &send) {
         return done(send, qp.context->device->profile->source_error);
     else if (copied == NO_TARGET)
         return refuse(fabric, peer, send, IBV_WC_REM_OP_ERR);
-    record_write(fabric, qp, to);
+    record_write(fabric, qp, to, length);
     Receive receive;
     if (takes_receive && take_receive(fabric, peer, receive))
         return deliver(fabric, peer, send, receive,
@@ -578,7 +584,7 @@ static Result execute_atomic(Fabric &fabric, Qp &qp, Qp &peer, Send &send) {
     if (!write_range(word[0], 0, &after, sizeof(after)) && word[0].may_fail)
         return refuse(fabric, peer, send, IBV_WC_REM_OP_ERR);
     make_persistent(fabric, qp, send, word, sizeof(before));
-    record_write(fabric, qp, word);
+    record_write(fabric, qp, word, sizeof(before));
     send.byte_len = sizeof(before);
     if (send.is_landing) {
         send.inlined.resize(sizeof(before));

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
-"""Plant each weakness of weaknesses.txt in the harness or in the fakes: the named unit test must fail.
+"""Plant each weakness of a table in the harness and the fakes, or in the model: a test that it names must fail.
 
 The changed file is compiled and linked with the commands of the build directory, whose other objects are used.
 A weakness whose text is no longer in its file, or that does not compile, is also an error.
 """
 
 import argparse
+import collections
 import concurrent.futures
 import json
 import os
@@ -19,6 +20,15 @@ import sys
 import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
+SIM = HERE.parents[1] / "sim"
+# The folder of the files, the path of a test's program, and its environment.
+Table = collections.namedtuple("Table", "path folder test environment")
+TABLES = {
+    "unit": Table(HERE / "weaknesses.txt", HERE, "tests/unit/unit-{}",
+                  lambda changed, build: {"LD_LIBRARY_PATH": f"{changed}:{build}/tests/unit:{build}/src"}),
+    "model": Table(SIM / "tests" / "model" / "weaknesses.txt", SIM, "subprojects/rdma-sim/tests/{}",
+                   lambda _, build: {"LD_LIBRARY_PATH": str(build / "subprojects" / "rdma-sim")}),
+}
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(HERE.parent / "simulator"))
 from mistakes import plant, read_mistakes  # noqa: E402
@@ -29,19 +39,19 @@ class Build:
         self.directory = directory
         commands = json.loads((directory / "compile_commands.json").read_text(encoding="utf-8"))
         self.compile = {pathlib.Path(directory, one["file"]).resolve(): one for one in commands
-                        if one["output"].startswith("tests/unit/lib")}
+                        if one["output"].startswith(("tests/unit/lib", "subprojects/rdma-sim/libsim-"))}
 
     def run(self, words):
         subprocess.run(words, cwd=self.directory, check=True)
 
-    def compile_changed(self, file, changed):
-        """Compile the changed copy of the file; returns the path of the original object."""
-        command = self.compile[HERE / file]
-        words = shlex.split(command["command"])
+    def compile_changed(self, source, changed):
+        """Compile the changed copy of the source; returns the path of the original object."""
+        command = self.compile[source]
+        words = [word for word in shlex.split(command["command"]) if word != "ccache"]
         words[words.index("-o") + 1] = f"{changed}.o"
         words[words.index("-MF") + 1] = words[words.index("-MQ") + 1] = f"{changed}.d"
         words[-1] = str(changed)
-        self.run([*words, "-w", "-iquote", str((HERE / file).parent)])
+        self.run([*words, "-O0", "-w", "-iquote", str(source.parent)])
         return command["output"]
 
     def link(self, target, output, change):
@@ -52,44 +62,55 @@ class Build:
         self.run(words)
 
 
-def failure(weakness, build):
-    """Return the first line in which the test reports a failure; empty if it passes or does not run."""
-    name, file, test, edits = weakness
+def program_with(build, target, original, changed, tree):
+    """Return the program of a test that uses the changed object."""
+    library = original.split(".p/")[0]
+    if library.endswith(".a") or "harness" in library:
+        # The linker takes the definitions of this object, and not the archive's.
+        program = tree / pathlib.Path(target).name
+        build.link(target, program, lambda words: [*words[:3], f"{changed}.o", *words[3:]])
+        return program
+    build.link(library, tree / pathlib.Path(library).name,
+               lambda words: [f"{changed}.o" if part == original else part for part in words])
+    return build.directory / target
+
+
+def failure(weakness, table, build):
+    """Return the first test that reports a failure, with its line; empty if all pass or do not run."""
+    name, file, tests, edits = weakness
     with tempfile.TemporaryDirectory() as temporary:
         tree = pathlib.Path(temporary)
-        changed = tree / pathlib.Path(file).name
-        shutil.copy(HERE / file, changed)
+        source, changed = table.folder / file, tree / pathlib.Path(file).name
+        shutil.copy(source, changed)
         plant(tree, name, changed.name, edits)
-        original = build.compile_changed(file, changed)
-        program, environment = build.directory / "tests" / "unit" / f"unit-{test}", os.environ | {
-            "LD_LIBRARY_PATH": f"{temporary}:{build.directory}/tests/unit:{build.directory}/src"}
-        if file.startswith("harness/"):
-            # The linker takes the definitions of this object, and not the archive's.
-            program = tree / f"unit-{test}"
-            build.link(f"tests/unit/unit-{test}", program,
-                       lambda words: [word for part in words for word in (
-                           [part, f"{changed}.o"] if part.endswith(f"{test}.c.o") else [part])])
-        else:
-            library = original.split("/")[2].removesuffix(".p")
-            build.link(f"tests/unit/{library}", tree / library,
-                       lambda words: [f"{changed}.o" if part == original else part for part in words])
-        run = subprocess.run([program], cwd=build.directory, env=environment, capture_output=True, text=True, timeout=300)
-        lines = [line for line in (run.stdout + run.stderr).splitlines() if line.startswith(("[  FAILED  ] ", "[  ERROR   ] "))]
-        return lines[0] if run.returncode != 0 and lines else ""
+        original = build.compile_changed(source, changed)
+        environment = os.environ | table.environment(temporary, build.directory)
+        for test in tests.split():
+            program = program_with(build, table.test.format(test), original, changed, tree)
+            run = subprocess.run([program], cwd=build.directory, env=environment, capture_output=True, text=True, timeout=300)
+            lines = [line for line in (run.stdout + run.stderr).splitlines() if line.startswith(("[  FAILED  ] ", "[  ERROR   ] "))]
+            if run.returncode < 0:
+                lines.append(f"ended by signal {-run.returncode}")
+            if run.returncode != 0 and lines:
+                return f"{test}: {lines[0]}"
+        return ""
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", default="", help="weaknesses whose names contain this")
+    parser.add_argument("--table", choices=TABLES, default="unit", help="unit: harness and fakes; model: that of rdma-sim")
+    parser.add_argument("--file", type=pathlib.Path, help="another list of weaknesses of the same folder")
     parser.add_argument("build", type=lambda path: Build(pathlib.Path(path).resolve()))
     options = parser.parse_args()
-    for test in {one[2] for one in read_mistakes(HERE / "weaknesses.txt")}:
-        subprocess.run([options.build.directory / "tests" / "unit" / f"unit-{test}"], check=True, capture_output=True)
-    weaknesses = [one for one in read_mistakes(HERE / "weaknesses.txt") if options.only in one[0]]
+    table = TABLES[options.table]
+    weaknesses = [one for one in read_mistakes(options.file or table.path) if options.only in one[0]]
+    for test in {test for one in weaknesses for test in one[2].split()}:
+        subprocess.run([options.build.directory / table.test.format(test)], cwd=options.build.directory, check=True, capture_output=True)
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         found = []
-        for (name, _, test, _), line in zip(weaknesses, pool.map(lambda one: failure(one, options.build), weaknesses)):
-            print(f"{name}: {test}: {line or 'PASSES'}", flush=True)
+        for weakness, line in zip(weaknesses, pool.map(lambda one: failure(one, table, options.build), weaknesses)):
+            print(f"{weakness[0]}: {line or 'PASSES: ' + weakness[2]}", flush=True)
             found.append(line)
     print(f"{sum(map(bool, found))} of {len(weaknesses)} weaknesses were found")
     return 0 if weaknesses and all(found) else 1
