@@ -62,7 +62,8 @@ int run(int argc, char *argv[]) {
     ExploreSettings settings = read_options(argc, argv);
     if (settings.joins)
         join(settings);
-    const Libraries libraries = find_libraries(!settings.pmem.empty(), settings.explores);
+    const Libraries libraries =
+        find_libraries(!settings.pmem.empty(), settings.explores, settings.is_strict);
     for (const Command &command : settings.commands)
         check_command(command, libraries);
     raise_file_limit();

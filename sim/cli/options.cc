@@ -43,6 +43,8 @@ the addresses 10.77.0.1 and fd77::1.
                             fails: all (default) or random words
       --strong NAME[,NAME]  turns weaknesses of devices off; "help" lists them,
                             "all" is all of them
+      --strict              reports misuse of libibverbs and librdmacm that
+                            devices may tolerate: rdma-sim(1) lists it
   -t, --together            starts all COMMANDs at once (default: each when the
                             one before it listens or has ended, or after 1 s)
   -u, --until WHEN          ends when all COMMANDs have ended (all), one of
@@ -84,6 +86,7 @@ enum {
     DAX,
     LOSE,
     STRONG,
+    STRICT,
     NAME,
     JOIN,
     HOST,
@@ -109,6 +112,7 @@ constexpr option OPTIONS[] = {
     {"dax", required_argument, nullptr, DAX},
     {"lose", required_argument, nullptr, LOSE},
     {"strong", required_argument, nullptr, STRONG},
+    {"strict", no_argument, nullptr, STRICT},
     {"until", required_argument, nullptr, 'u'},
     {"seed", required_argument, nullptr, 's'},
     {"prefix", no_argument, nullptr, 'l'},
@@ -405,6 +409,9 @@ void read_option(ExploreSettings &settings, int option, const char *value) {
         break;
     case STRONG:
         return read_strong(settings, value);
+    case STRICT:
+        settings.is_strict = true;
+        break;
     case 'u':
         return read_until(settings, value);
     case 't':

@@ -365,6 +365,8 @@ void Schedule::run() {
     coverage.weaknesses = fabric().shown();
     coverage.turns = chooser_.turns();
     coverage.threads = processes_.size() + 1; // and the clock
+    for (const std::string &line : Misuses::take_all(exploration_.directory.path()))
+        record_finding("misuse: " + line);
     if (exploration_.is_rehearsal)
         return;
     // Flushed data must also survive a power failure after the programs have ended.

@@ -5,7 +5,7 @@
 """Completes the manual pages of rdma-sim: pages.py TARGET
 
 Adds the title, the version and the date of the page to each page; the tables, values and lists of devices.tsv; faults of
-model/faults.cc that a page does not describe; the packages of tests/programs/packages.tsv to rdma-sim(1); and the addresses in the file contact to the pages of section 1.
+model/faults.cc that a page does not describe; the checks of client/preload/strict_checks.hh; the packages of tests/programs/packages.tsv to rdma-sim(1); and the addresses in the file contact to the pages of section 1.
 """
 
 import datetime
@@ -129,6 +129,17 @@ def with_faults(text):
     return re.sub(r'^\.\\" faults(: explored)?\n', missing, text, flags=re.M)
 
 
+CHECK = re.compile(r'CHECK\(\w+, "([a-z-]+)", "([^"]+)",[ \\\n]+"([^"]+)"\)')
+
+
+def with_checks(text):
+    """The text with the checks of --strict before the end of their list."""
+    table = (SIM / "client/preload/strict_checks.hh").read_text(encoding="utf-8")
+    rows = "".join(f".It Cm {name}\n" + "\n".join(mdoc(f"{what[0].upper()}{what[1:]}: {remedy}.")) + "\n"
+                   for name, what, remedy in CHECK.findall(table))
+    return text.replace('.\\" checks\n', rows)
+
+
 def head(source, project, date):
     """The first lines of each page of a project, without its title."""
     build = (source / "meson.build").read_text(encoding="utf-8")
@@ -159,7 +170,7 @@ def pages():
     made = {}
     for path in sorted((SIM / "man").glob("*.[17]")):
         date, _, text = path.read_text(encoding="utf-8").partition("\n")
-        text = with_faults(with_devices(text))
+        text = with_checks(with_faults(with_devices(text)))
         if path.suffix == ".1":
             text += bugs(SIM)
         if path.name == "rdma-sim.1":

@@ -161,7 +161,7 @@ std::vector<std::string> executed_files(const Command &command, sim::Executable 
 
 } // namespace
 
-Libraries find_libraries(bool with_pmem, bool explores) {
+Libraries find_libraries(bool with_pmem, bool explores, bool is_strict) {
     const std::string self = read_link("/proc/self/exe");
     const std::string build = self.substr(0, self.rfind('/'));
     const std::string directory =
@@ -169,6 +169,8 @@ Libraries find_libraries(bool with_pmem, bool explores) {
     Libraries found = {directory, directory + "/librdma-sim-preload.so"};
     if (with_pmem)
         found.preload += ":" + directory + "/librdma-sim-pmem.so";
+    if (is_strict)
+        found.preload += ":" + directory + "/librdma-sim-strict.so";
     if (explores)
         found.preload = directory + "/librdma-sim-explore.so:" + found.preload;
     for (const char *const name : {"/libibverbs.so.1", "/librdmacm.so.1"})

@@ -207,8 +207,8 @@ void open_pmem(const Settings &settings, sim::PmemFiles &files) {
 
 Run::Run(Settings &settings, const Libraries &libraries)
     : settings_(settings), libraries_(libraries), directory_(settings.name),
-      server_(settings.fabric, &pmem_, settings.uses_threads),
-      generator_(settings.fabric.seed) {
+      server_(settings.fabric, &pmem_, settings.uses_threads), generator_(settings.fabric.seed),
+      misuses_(directory_.path()) {
     open_pmem(settings, pmem_);
     server_.fabric().set_between_steps([this] {
         if (const int number = signals_.received())
@@ -548,12 +548,20 @@ void Run::serve() {
                     failed_->status);
             break;
         }
+        report_misuses();
         step(std::min(started_ < settings_.commands.size() ? LISTEN_INTERVAL : UINT64_MAX,
                       limit == UINT64_MAX ? limit : limit - time_now));
         apply_due_faults();
     }
     end_commands();
     report_missing_calls();
+}
+
+void Run::report_misuses() {
+    if (!settings_.is_strict)
+        return;
+    for (const std::string &line : misuses_.take())
+        fprintf(stderr, "rdma-sim: %s\n", printable(line).c_str());
 }
 
 int Run::main() {
@@ -566,9 +574,12 @@ int Run::main() {
     }
     kill_all_processes();
     write_outputs();
+    report_misuses();
     report("data was moved %s",
            server_.memory_threads() > 0 ? "by threads of the programs" : "directly");
     if (const int number = signals_.received(); number != 0)
         return 128 + number;
-    return failed_ == nullptr ? 0 : failed_->status;
+    if (failed_ != nullptr)
+        return failed_->status;
+    return misuses_.count() == 0 ? EXIT_SUCCESS : EXIT_MISUSE;
 }

@@ -69,6 +69,7 @@ class Run : sim::Machines {
     void apply_due_faults();
     bool before_call(const sim::Caller &caller, std::span<const std::byte> request);
     void report_missing_calls() const;
+    void report_misuses();
     std::vector<pid_t> processes(const std::string &root) const;
 
     Settings &settings_;
@@ -81,6 +82,7 @@ class Run : sim::Machines {
     std::mt19937_64 generator_;
     std::deque<Child> children_;
     PrefixedOutput outputs_;
+    Misuses misuses_;
     size_t started_ = 0;                           // how many commands have started
     const Child *failed_ = nullptr;                // the first one
     uint64_t active_at_ = 0;                       // the last call, output, start, end or fault

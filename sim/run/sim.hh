@@ -15,7 +15,7 @@
 #include "../model/faults.hh"
 #include "../server/pmem.hh"
 
-constexpr int EXIT_USAGE = 2;
+constexpr int EXIT_USAGE = 2, EXIT_MISUSE = 3;
 
 // Ends the program: thrown to main(), so that destructors end programs and restore files.
 struct Exit {
@@ -53,10 +53,26 @@ struct Settings {
     Until until = Until::DEFAULT;
     unsigned until_host = 0;
     bool joins = false, starts_together = false, loses_at_random = false, prefixes = false,
-         is_verbose = false, uses_threads = false;
+         is_verbose = false, uses_threads = false, is_strict = false;
     std::string name, join;
     unsigned join_host = 1;
     std::vector<Command> commands;
+};
+
+// misuses.cc: the misuses that programs with --strict have written into a directory
+class Misuses {
+  public:
+    explicit Misuses(const std::string &directory) : path_(directory + "/misuses") {}
+    // Returns the lines that were written since the last call.
+    std::vector<std::string> take();
+    size_t count() const { return count_; }
+    // Returns all, and forgets them.
+    static std::vector<std::string> take_all(const std::string &directory);
+
+  private:
+    std::string path_;
+    std::streamoff read_ = 0;
+    size_t count_ = 0;
 };
 
 // report.cc: returns the device of a report of a device, or ends the program. Prints a line
@@ -71,7 +87,7 @@ struct Libraries {
     std::string shims;   // directory of libibverbs.so.1 and librdmacm.so.1
     std::string preload; // paths for LD_PRELOAD
 };
-Libraries find_libraries(bool with_pmem, bool explores = false);
+Libraries find_libraries(bool with_pmem, bool explores = false, bool is_strict = false);
 void check_command(const Command &command, const Libraries &libraries);
 // Returns the program, its interpreters and its libraries other than those of rdma-sim.
 std::vector<std::string> files_of(const Command &command, const Libraries &libraries);

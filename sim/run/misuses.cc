@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the rdma-sim developers
+
+// misuses.cc -- reads what programs with --strict have written (client/preload/strict.cc)
+
+#include <fstream>
+#include <unistd.h>
+
+#include "sim.hh"
+
+// A line has the file of the call, the offset in it, and a text. The last one may not be
+// complete.
+std::vector<std::string> Misuses::take() {
+    std::vector<std::string> lines;
+    std::ifstream file(path_);
+    file.seekg(read_);
+    for (std::string line; std::getline(file, line) && !file.eof();) {
+        read_ += static_cast<std::streamoff>(line.size()) + 1;
+        const size_t offset = line.find('\t'), text = line.find('\t', offset + 1);
+        if (text == line.npos)
+            continue;
+        lines.push_back(line.substr(text + 1) + " (" + line.substr(0, offset) + "+" +
+                        line.substr(offset + 1, text - offset - 1) + ")");
+    }
+    count_ += lines.size();
+    return lines;
+}
+
+std::vector<std::string> Misuses::take_all(const std::string &directory) {
+    Misuses misuses(directory);
+    std::vector<std::string> lines = misuses.take();
+    (void)unlink(misuses.path_.c_str());
+    return lines;
+}
