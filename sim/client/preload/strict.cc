@@ -89,8 +89,8 @@ void write_line(const void *caller, const char *text) {
         syscall(SYS_openat, AT_FDCWD, path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666));
     if (fd < 0)
         return;
-    (void)syscall(SYS_write, fd, line,
-                  length < static_cast<int>(sizeof(line)) ? length : sizeof(line) - 1);
+    const auto wanted = static_cast<size_t>(length);
+    (void)syscall(SYS_write, fd, line, wanted < sizeof(line) ? wanted : sizeof(line) - 1);
     (void)syscall(SYS_close, fd);
 }
 
