@@ -574,44 +574,6 @@ void queue_pair_of_xrc_has_no_other_queue(void **) {
     assert_int_equal(ibv_post_recv(pair.a.qp, &receive, &bad_receive), EINVAL);
 }
 
-void activate_datagrams(Side &side) {
-    assert_int_equal(side.modify(IBV_QPS_INIT, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY),
-                     0);
-    assert_int_equal(side.modify(IBV_QPS_RTR, 0), 0);
-    assert_int_equal(side.modify(IBV_QPS_RTS, IBV_QP_SQ_PSN), 0);
-}
-
-void receive_datagram(Side &side, uint32_t length = 64) {
-    ibv_sge sge = {reinterpret_cast<uint64_t>(side.memory), length, side.mr->lkey};
-    ibv_recv_wr wr = {}, *bad;
-    wr.sg_list = &sge;
-    wr.num_sge = 1;
-    side.direct.use_host(side.host);
-    assert_int_equal(side.srq ? ibv_post_srq_recv(side.srq, &wr, &bad)
-                              : ibv_post_recv(side.qp, &wr, &bad),
-                     0);
-}
-
-void send_datagram(Side &side, const ibv_gid &to, uint32_t number, uint32_t length = 8) {
-    ibv_ah_attr attr = {};
-    attr.port_num = 1;
-    attr.is_global = 1;
-    attr.grh.dgid = to;
-    side.direct.use_host(side.host);
-    ibv_ah *const ah = ibv_create_ah(side.pd, &attr);
-    assert_non_null(ah);
-    ibv_sge sge = {reinterpret_cast<uint64_t>(side.memory) + 64, length, side.mr->lkey};
-    ibv_send_wr wr = {}, *bad;
-    wr.sg_list = &sge;
-    wr.num_sge = 1;
-    wr.opcode = IBV_WR_SEND;
-    wr.send_flags = IBV_SEND_SIGNALED;
-    wr.wr.ud.ah = ah;
-    wr.wr.ud.remote_qpn = number;
-    assert_int_equal(ibv_post_send(side.qp, &wr, &bad), 0);
-    assert_int_equal(ibv_destroy_ah(ah), 0);
-}
-
 // A receive has room for a GRH. Linux since 2024, drivers/infiniband/sw/rxe/rxe_resp.c,
 // rxe_resp_check_length().
 void datagram_longer_than_the_receive_fails_it_or_is_lost(void **) {

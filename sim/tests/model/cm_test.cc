@@ -367,6 +367,23 @@ void any_address_accepts_requests_of_both_families(void **) {
     }
 }
 
+// cma.c, cma_any_addr() and cma_match_net_dev(): an address of IPv4 has no requests of IPv6.
+void any_address_of_ipv4_has_no_requests_of_ipv6(void **) {
+    Pair pair("rxe");
+    pair.server.listener("0.0.0.0");
+    const uint32_t id = pair.client.create();
+    assert_int_equal(pair.client.bind(id, address("fd77::2", 0)), 0);
+    assert_int_equal(pair.client.resolve(id, address("fd77::1", 7471)), 0);
+    pair.client.expect(RDMA_CM_EVENT_ADDR_RESOLVED);
+    CmResolveRoute route{};
+    route.timeout_ms = 2000;
+    assert_int_equal(pair.client.simple(id, route), 0);
+    pair.client.expect(RDMA_CM_EVENT_ROUTE_RESOLVED);
+    assert_int_equal(pair.client.connect(id), 0);
+    pair.client.expect(RDMA_CM_EVENT_REJECTED, 8);
+    pair.server.expect_none();
+}
+
 // ucma.c, ucma_connect_event_handler() and ucma_get_event()
 void requests_beyond_the_backlog_are_rejected(void **) {
     Pair pair("rxe");
@@ -574,6 +591,21 @@ void attributes_of_qps_follow_the_messages(void **) {
     assert_int_equal(pair.server.call(request), EINVAL);
 }
 
+// cma.c, cma_set_req_event_data(), and cm.c, cm_req_handler(): before rdma_accept(), the depths
+// are those of the request, with exchanged roles.
+void attributes_before_the_reply_are_those_of_the_request(void **) {
+    Pair pair("rxe");
+    pair.request();
+    CmInitQpAttr request{};
+    request.id = pair.passive;
+    request.state = IBV_QPS_RTS;
+    assert_int_equal(pair.server.must(request).attr.max_rd_atomic, 4);
+    request.state = IBV_QPS_RTR;
+    assert_int_equal(pair.server.must(request).attr.max_dest_rd_atomic, 2);
+    request.id = pair.active;
+    assert_int_equal(pair.client.call(request), EINVAL); // without a reply
+}
+
 void removed_device_is_reported_to_its_ids(void **) {
     Pair pair("rxe");
     pair.connect();
@@ -637,6 +669,7 @@ int main() {
         cmocka_unit_test(address_without_reply_is_an_error),
         cmocka_unit_test(ports_are_reserved),
         cmocka_unit_test(any_address_accepts_requests_of_both_families),
+        cmocka_unit_test(any_address_of_ipv4_has_no_requests_of_ipv6),
         cmocka_unit_test(requests_beyond_the_backlog_are_rejected),
         cmocka_unit_test(each_side_gets_one_disconnected_event),
         cmocka_unit_test(disconnection_over_cut_link_times_out),
@@ -647,6 +680,7 @@ int main() {
         cmocka_unit_test(group_of_an_address_is_joined),
         cmocka_unit_test(multicast_address_is_resolved_without_a_neighbour),
         cmocka_unit_test(attributes_of_qps_follow_the_messages),
+        cmocka_unit_test(attributes_before_the_reply_are_those_of_the_request),
         cmocka_unit_test(removed_device_is_reported_to_its_ids),
         cmocka_unit_test(request_to_removed_device_expires),
         cmocka_unit_test(changed_address_is_reported_to_accepted_ids),

@@ -1,0 +1,538 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the rdma-sim developers
+
+// objects_test.cc -- rules of the objects of a device, of its counters and of the faults of
+// links, each by itself. The expected values are those of the InfiniBand Architecture
+// Specification, volume 1 (release 1.7), and of Linux, drivers/infiniband; the comment of a
+// test names the section or function.
+
+#include "../../model/faults.hh"
+#include "../client/pair.hh"
+
+#include <arpa/inet.h>
+#include <cerrno>
+
+namespace {
+
+using namespace sim;
+
+uint64_t address_of(const void *memory) {
+    return reinterpret_cast<uint64_t>(memory);
+}
+
+// Two more queue pairs, which are connected and use the memory of a pair.
+struct Others {
+    Side c, d;
+    ibv_mr *shared; // the memory of pair.b
+    explicit Others(Pair &pair, const Setup &setup = {})
+        : c(pair.direct, 1, false, 0, 32), d(pair.direct, 2, false, 0, 32) {
+        Pair::connect(c, d, setup);
+        Pair::connect(d, c, setup);
+        pair.direct.use_host(2);
+        shared = ibv_reg_mr(d.pd, pair.b.memory, BYTES, ALL_ACCESS);
+    }
+    ~Others() {
+        d.direct.use_host(2);
+        assert_int_equal(ibv_dereg_mr(shared), 0);
+    }
+    Others(const Others &) = delete;
+    Others &operator=(const Others &) = delete;
+    void post(ibv_wr_opcode opcode, size_t offset, uint32_t length) {
+        ibv_sge sge = {address_of(c.memory), length, c.mr->lkey};
+        ibv_send_wr wr = {}, *bad;
+        wr.sg_list = &sge;
+        wr.num_sge = 1;
+        wr.opcode = opcode;
+        wr.send_flags = IBV_SEND_SIGNALED;
+        wr.wr.rdma = {address_of(shared->addr) + offset, shared->rkey};
+        c.direct.use_host(1);
+        assert_int_equal(ibv_post_send(c.qp, &wr, &bad), 0);
+    }
+};
+
+// 10.2.10.2: a resized queue keeps its completions in their order, and has room for them.
+void resized_queue_keeps_its_completions(void **) {
+    Pair pair({.entries = 8});
+    for (uint64_t id = 1; id <= 5; id++) {
+        assert_int_equal(pair.post(IBV_WR_RDMA_WRITE, 8,
+                                   [id](ibv_send_wr &wr, ibv_sge &) { wr.wr_id = id; }),
+                         0);
+        if (id <= 2)
+            assert_int_equal(pair.a.poll().wr_id, id);
+    }
+    pair.direct.use_host(1);
+    assert_int_equal(ibv_resize_cq(pair.a.cq, 2), EINVAL);
+    assert_int_equal(ibv_resize_cq(pair.a.cq, 3), 0);
+    for (uint64_t id = 3; id <= 5; id++)
+        assert_int_equal(pair.a.poll().wr_id, id);
+    assert_true(pair.a.is_empty());
+}
+
+// 9.7.2: a responder executes requests only from the PSN that it expects.
+void peer_expects_the_psn(void **) {
+    for (const uint32_t psn : {7U, 8U}) {
+        Pair pair({.retry_cnt = 0});
+        ibv_qp_attr attr = {};
+        attr.qp_access_flags = ALL_ACCESS;
+        attr.max_dest_rd_atomic = 1;
+        attr.timeout = 14;
+        assert_int_equal(pair.a.modify(IBV_QPS_RESET, 0), 0);
+        assert_int_equal(connect_qp(pair.a.qp, attr, pair.b.gid, pair.b.qp->qp_num, psn), 0);
+        assert_int_equal(pair.post(IBV_WR_RDMA_WRITE, 8), 0);
+        assert_int_equal(pair.b.memory[0], psn == 7 ? 1 : 2);
+        pair.direct.advance(SECOND);
+        pair.expect(psn == 7 ? IBV_WC_SUCCESS : IBV_WC_RETRY_EXC_ERR);
+    }
+}
+
+// uverbs_cmd.c, ib_uverbs_rereg_mr(): the region uses its new domain, and not the old one.
+void reregistered_region_uses_one_domain(void **) {
+    Pair pair({.device = "mlx5"});
+    pair.direct.use_host(1);
+    ibv_pd *const first = ibv_alloc_pd(pair.a.context);
+    ibv_pd *const second = ibv_alloc_pd(pair.a.context);
+    char memory[64];
+    ibv_mr *const mr = ibv_reg_mr(first, memory, sizeof(memory), IBV_ACCESS_LOCAL_WRITE);
+    assert_int_equal(ibv_dealloc_pd(first), EBUSY);
+    assert_int_equal(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_PD, second, nullptr, 0, 0), 0);
+    assert_int_equal(ibv_dealloc_pd(second), EBUSY);
+    assert_int_equal(ibv_dealloc_pd(first), 0);
+    assert_int_equal(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, nullptr, nullptr, 0, 0), 0);
+    assert_int_equal(ibv_dealloc_pd(second), EBUSY);
+    assert_int_equal(ibv_dereg_mr(mr), 0);
+    assert_int_equal(ibv_dealloc_pd(second), 0);
+}
+
+// hw/mlx5/odp.c, get_prefetchable_mr() and mlx5_ib_advise_mr_prefetch().
+void advice_is_for_regions_of_the_domain(void **) {
+    constexpr int DEMAND = IBV_ACCESS_ON_DEMAND;
+    static const struct {
+        int access;
+        bool is_of_other;
+        ibv_advise_mr_advice advice;
+        uint32_t length;
+        bool is_accepted;
+    } rows[] = {
+        {DEMAND | IBV_ACCESS_LOCAL_WRITE, false, IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE, 64, true},
+        {DEMAND, false, IBV_ADVISE_MR_ADVICE_PREFETCH, 64, true},
+        {DEMAND, false, IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE, 64, false},
+        {DEMAND, true, IBV_ADVISE_MR_ADVICE_PREFETCH, 64, false},
+        {DEMAND, false, IBV_ADVISE_MR_ADVICE_PREFETCH, 65, false},
+        {IBV_ACCESS_LOCAL_WRITE, false, IBV_ADVISE_MR_ADVICE_PREFETCH, 64, false},
+    };
+    Pair pair({.device = "mlx5"});
+    pair.direct.use_host(1);
+    ibv_pd *const other = ibv_alloc_pd(pair.a.context);
+    for (const auto &row : rows) {
+        ibv_mr *const mr =
+            ibv_reg_mr(row.is_of_other ? other : pair.a.pd, pair.a.memory, 64, row.access);
+        ibv_sge sge = {address_of(pair.a.memory), row.length, mr->lkey};
+        assert_int_equal(ibv_advise_mr(pair.a.pd, row.advice, 0, &sge, 1) == 0,
+                         row.is_accepted);
+        assert_int_equal(ibv_dereg_mr(mr), 0);
+    }
+    assert_int_equal(ibv_dealloc_pd(other), 0);
+}
+
+// sw/rxe/rxe_verbs.c, rxe_dereg_mr(): a region with windows stays; another one can end.
+void window_stays_bound_if_another_region_ends(void **) {
+    Pair pair;
+    pair.direct.use_host(2);
+    ibv_mr *const region =
+        ibv_reg_mr(pair.b.pd, pair.b.memory, BYTES, ALL_ACCESS | IBV_ACCESS_MW_BIND);
+    ibv_mr *const other =
+        ibv_reg_mr(pair.b.pd, pair.b.memory, BYTES, ALL_ACCESS | IBV_ACCESS_MW_BIND);
+    ibv_mw *const window = ibv_alloc_mw(pair.b.pd, IBV_MW_TYPE_1);
+    ibv_mw_bind bind = {};
+    bind.send_flags = IBV_SEND_SIGNALED;
+    bind.bind_info = {region, address_of(pair.b.memory), 64, IBV_ACCESS_REMOTE_WRITE};
+    assert_int_equal(ibv_bind_mw(pair.b.qp, window, &bind), 0);
+    assert_int_equal(pair.b.poll().status, IBV_WC_SUCCESS);
+    assert_int_equal(ibv_dereg_mr(region), EINVAL);
+    assert_int_equal(ibv_dereg_mr(other), 0);
+    assert_int_equal(
+        pair.post(IBV_WR_RDMA_WRITE, 8,
+                  [&](ibv_send_wr &wr, ibv_sge &) { wr.wr.rdma.rkey = window->rkey; }),
+        0);
+    pair.expect(IBV_WC_SUCCESS);
+    pair.direct.use_host(2);
+    assert_int_equal(ibv_dealloc_mw(window), 0);
+    assert_int_equal(ibv_dereg_mr(region), 0);
+}
+
+// 10.2.9.2 and 10.2.9.6; hw/mlx5: an SRQ has no more receives than max_wr. Receives whose
+// completions a reset removes are free again.
+void srq_has_the_receives_that_were_not_freed(void **) {
+    Pair pair({.device = "mlx5", .has_srq = true});
+    ibv_sge sge = {address_of(pair.b.memory), 64, pair.b.mr->lkey};
+    ibv_recv_wr wr = {}, *bad;
+    wr.sg_list = &sge;
+    wr.num_sge = 1;
+    const auto post_until_full = [&] {
+        unsigned count = 0;
+        pair.direct.use_host(2);
+        while (ibv_post_srq_recv(pair.b.srq, &wr, &bad) == 0)
+            count++;
+        return count;
+    };
+    assert_int_equal(post_until_full(), 31); // mlx5_create_srq(): 16 + 1, as a power of 2, - 1
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(pair.post(IBV_WR_SEND, 8), 0);
+    assert_int_equal(post_until_full(), 0);
+    (void)pair.b.poll();
+    assert_int_equal(post_until_full(), 1);
+    assert_int_equal(pair.b.modify(IBV_QPS_RESET, 0), 0);
+    assert_int_equal(post_until_full(), 2);
+    assert_true(pair.b.is_empty());
+    assert_false(pair.b.has_event());
+}
+
+// 11.6.3.2, last WQE reached: of a queue pair with an SRQ.
+void failed_queue_pair_takes_no_receive_of_its_srq(void **) {
+    for (const bool has_srq : {true, false}) {
+        Pair pair({.has_srq = has_srq});
+        assert_int_equal(pair.b.modify(IBV_QPS_ERR, 0), 0);
+        assert_int_equal(pair.b.has_event(), has_srq);
+        if (!has_srq)
+            continue;
+        const ibv_async_event event = pair.b.event();
+        assert_int_equal(event.event_type, IBV_EVENT_QP_LAST_WQE_REACHED);
+        assert_ptr_equal(event.element.qp, pair.b.qp);
+    }
+}
+
+// rdma-core, providers/irdma/uverbs.c and bnxt_re/verbs.c: the completion of a failure is that
+// of the oldest unsignaled request; irdma reports the length of the request, bnxt_re none.
+void failed_completion_of_the_oldest_has_its_length(void **) {
+    static const struct {
+        const char *device;
+        uint32_t length;
+    } rows[] = {{"irdma-roce", 16}, {"bnxt_re", 0}};
+    for (const auto &row : rows) {
+        Pair pair({.device = row.device,
+                   .change_options = [](Options &options) { options.strong.set(); }});
+        for (const bool fails : {false, true})
+            assert_int_equal(pair.post(IBV_WR_RDMA_WRITE, 16,
+                                       [fails](ibv_send_wr &wr, ibv_sge &) {
+                                           wr.wr_id = fails;
+                                           wr.send_flags = 0;
+                                           wr.wr.rdma.rkey ^= fails ? 0xff00 : 0;
+                                       }),
+                             0);
+        const ibv_wc wc = pair.a.poll();
+        assert_int_equal(wc.wr_id, 0);
+        assert_int_equal(wc.status, IBV_WC_REM_ACCESS_ERR);
+        assert_int_equal(wc.byte_len, row.length);
+    }
+}
+
+// sw/siw/siw_cm.c, siw_cep_close(): the end of one side ends the connection of the other.
+void deleted_queue_pair_of_iwarp_fails_its_peer(void **) {
+    Pair pair({.device = "siw"});
+    Fabric &fabric = pair.direct.fabric();
+    fabric.connect_iwarp(*fabric.qps.at(pair.a.qp->qp_num), *fabric.qps.at(pair.b.qp->qp_num));
+    assert_int_equal(pair.post(IBV_WR_RDMA_WRITE, 8), 0);
+    pair.expect(IBV_WC_SUCCESS);
+    pair.direct.use_host(2);
+    assert_int_equal(ibv_destroy_qp(pair.b.qp), 0);
+    assert_int_equal(pair.a.state(), IBV_QPS_ERR);
+    ibv_qp_init_attr attr = {};
+    attr.send_cq = attr.recv_cq = pair.b.cq;
+    attr.cap = {1, 1, 1, 1, 0};
+    attr.qp_type = IBV_QPT_RC;
+    pair.direct.use_host(2);
+    pair.b.qp = ibv_create_qp(pair.b.pd, &attr);
+}
+
+// rdma-core, providers/rxe/rxe.c, wr_complete(): posts all built requests, or none.
+void built_list_with_an_error_posts_nothing(void **) {
+    Pair pair({.device = "mlx5", .send_ops = IBV_QP_EX_WITH_RDMA_WRITE});
+    ibv_qp_ex *const qp = ibv_qp_to_qp_ex(pair.a.qp);
+    pair.direct.use_host(1);
+    ibv_wr_start(qp);
+    for (const size_t sges : {1U, 1U, 8U}) {
+        ibv_sge list[8];
+        for (ibv_sge &sge : list)
+            sge = pair.sge(1);
+        qp->wr_flags = IBV_SEND_SIGNALED;
+        ibv_wr_rdma_write(qp, pair.b.mr->rkey, address_of(pair.b.memory));
+        ibv_wr_set_sge_list(qp, sges, list);
+    }
+    assert_int_not_equal(ibv_wr_complete(qp), 0);
+    assert_int_equal(pair.b.memory[0], 2);
+    assert_true(pair.a.is_empty());
+    assert_int_equal(pair.post(IBV_WR_RDMA_WRITE, 8), 0);
+    pair.expect(IBV_WC_SUCCESS);
+    assert_true(pair.a.is_empty());
+}
+
+// ---- words ---------------------------------------------------------------------------------
+
+struct SecondIsLate : Clock {
+    std::vector<bool> late_words(Fabric &, size_t count) override {
+        return count == 3 ? std::vector<bool>{false, true, false} : std::vector<bool>{};
+    }
+};
+
+// Scheduler::word_delay(), and o9-20: writes of a queue pair to one word keep their order.
+void late_word_is_visible_after_its_delay(void **) {
+    SecondIsLate scheduler;
+    Pair pair({.scheduler = &scheduler});
+    const auto write = [&](size_t offset, size_t length) {
+        assert_int_equal(pair.post(IBV_WR_RDMA_WRITE, length,
+                                   [&](ibv_send_wr &wr, ibv_sge &sge) {
+                                       wr.wr.rdma.remote_addr += offset;
+                                       sge.addr += offset;
+                                   }),
+                         0);
+    };
+    write(0, 24);
+    pair.direct.advance(50'000'000);
+    write(64, 24);
+    pair.direct.advance(50'000'000);
+    assert_int_equal(pair.b.memory[8], 1);
+    assert_int_equal(pair.b.memory[72], 2);
+    pair.direct.advance(50'000'000);
+    assert_int_equal(pair.b.memory[72], 1);
+    for (const size_t offset : {12U, 4U}) { // within, and before the late word
+        write(0, 24);
+        memset(pair.a.memory, 5, BYTES);
+        write(offset, 8);
+        pair.direct.advance(SECOND);
+        for (size_t i = 0; i < 8; i++)
+            assert_int_equal(pair.b.memory[offset + i], 5);
+        memset(pair.a.memory, 1, BYTES);
+    }
+}
+
+// ---- links and faults ----------------------------------------------------------------------
+
+// A link has one delay for both directions, whichever host is named first.
+void delay_is_that_of_the_link(void **) {
+    for (const bool is_reversed : {false, true}) {
+        Pair pair;
+        pair.direct.fabric().set_delay(is_reversed ? 2 : 1, is_reversed ? 1 : 2, 1000);
+        assert_int_equal(pair.post(IBV_WR_RDMA_WRITE, 8), 0);
+        assert_int_equal(pair.b.memory[0], 2);
+        pair.direct.advance(1000);
+        assert_int_equal(pair.b.memory[0], 1);
+        assert_true(pair.a.is_empty());
+        pair.direct.advance(1000);
+        pair.expect(IBV_WC_SUCCESS);
+    }
+}
+
+// A host without power, a port that is down, and a cut link carry nothing in either direction.
+void interrupted_link_carries_nothing(void **) {
+    for (const unsigned host : {1U, 2U})
+        for (const char *const cause : {"power", "port", "cut"}) {
+            Pair pair({.retry_cnt = 6});
+            Others others(pair, {.retry_cnt = 6});
+            Fabric &fabric = pair.direct.fabric();
+            const auto interrupt = [&](bool is_interrupted) {
+                if (*cause == 'c')
+                    fabric.cut(host, 3 - host, is_interrupted);
+                else if (cause[1] == 'o' && cause[2] == 'w')
+                    fabric.set_power(host, !is_interrupted);
+                else
+                    fabric.set_port(host, 0, !is_interrupted);
+            };
+            interrupt(true);
+            assert_int_equal(pair.post(IBV_WR_RDMA_WRITE, 8), 0);
+            others.post(IBV_WR_RDMA_WRITE, 64, 8);
+            assert_int_equal(pair.b.memory[0], 2);
+            assert_int_equal(pair.b.memory[64], 2);
+            interrupt(false); // all queue pairs go on
+            assert_int_equal(pair.b.memory[0], 1);
+            assert_int_equal(pair.b.memory[64], 1);
+        }
+}
+
+// Faults count the calls and datagrams of their own host.
+void fault_counts_the_calls_of_its_host(void **) {
+    Pair pair;
+    Fabric &fabric = pair.direct.fabric();
+    fabric.fail_call(1, OP_ALLOC_PD, 2, ENOMEM);
+    fabric.fail_call(2, OP_ALLOC_PD, 3, EIO);
+    static const struct {
+        unsigned host;
+        int error;
+    } rows[] = {{1, 0}, {2, 0}, {2, 0}, {1, ENOMEM}, {2, EIO}, {1, 0}, {2, 0}};
+    for (const auto &row : rows) {
+        const Side &side = row.host == 1 ? pair.a : pair.b;
+        pair.direct.use_host(row.host);
+        ibv_pd *const pd = ibv_alloc_pd(side.context);
+        assert_int_equal(pd ? 0 : errno, row.error);
+        assert_true(!pd || ibv_dealloc_pd(pd) == 0);
+    }
+}
+
+// Of 256 aligned bytes, a write of all ends the damage.
+void damaged_memory_is_healed_by_a_write_of_all(void **) {
+    static const struct {
+        size_t offset;
+        uint32_t length;
+        bool heals;
+    } rows[] = {
+        {0, 256, true}, {0, 512, true}, {0, 255, false}, {1, 256, false}, {8, 8, false}};
+    for (const auto &row : rows) {
+        Pair pair({.device = "mlx5"});
+        Others others(pair);
+        pair.direct.fabric().poison(2);
+        assert_int_equal(pair.post(IBV_WR_RDMA_READ, 8), 0);
+        pair.expect(IBV_WC_REM_OP_ERR);
+        others.post(IBV_WR_RDMA_WRITE, row.offset, row.length);
+        others.post(IBV_WR_RDMA_READ, 128, 8);
+        others.c.direct.use_host(1);
+        assert_int_equal(others.c.state() == IBV_QPS_RTS, row.heals);
+    }
+}
+
+// A fault concerns the device that has replaced a removed one.
+void fault_is_of_the_last_device(void **) {
+    struct Programs : Machines {
+        Fabric &of;
+        explicit Programs(Fabric &its) : of(its) {}
+        Fabric &fabric() override { return of; }
+        void kill(const Fault &) override {}
+        void start(const Fault &) override {}
+        void suspend(const Fault &, bool) override {}
+        void power_off(const Fault &) override {}
+        void set_clock(unsigned, uint64_t) override {}
+    };
+    Direct direct(options_of("mlx5"));
+    Programs programs(direct.fabric());
+    for (const char *const text : {"1s remove host1", "1s insert host1", "1s remove host1",
+                                   "1s insert host1", "1s port-down host1"})
+        apply(programs, read_fault(text));
+    const auto &devices = direct.fabric().host(1)->devices;
+    assert_int_equal(devices.size(), 3);
+    for (const auto &device : devices) {
+        assert_int_equal(device->removed, device != devices.back());
+        assert_int_equal(device->port_is_up, device != devices.back());
+    }
+}
+
+void each_weakness_is_turned_off_by_itself(void **) {
+    Weaknesses all;
+    for (size_t i = 0; i < all.size(); i++) {
+        const WeaknessKind &kind = kind_of(static_cast<Weakness>(i));
+        assert_ptr_equal(find_weakness(kind.name), &kind);
+        assert_string_equal(names_of(only(kind)).c_str(), kind.name);
+        all |= only(kind);
+    }
+    assert_true(all.all());
+}
+
+// ---- counters ------------------------------------------------------------------------------
+
+uint64_t counter_of(const Side &side, const char *group, const char *name) {
+    ReadCounter request = {};
+    ReadCounter::Reply reply = {};
+    request.host = side.host;
+    strncpy(request.group, group, sizeof(request.group) - 1);
+    strncpy(request.name, name, sizeof(request.name) - 1);
+    assert_int_equal(call(request, reply), 0);
+    return reply.value;
+}
+
+// The names of the counters define the meaning: hw/mlx5/counters.c, hw/mlx4/main.c,
+// hw/bnxt_re/hw_counters.c and hw/irdma/verbs.c. The requester is host 1. A second reading has
+// the same value.
+void counter_counts_at_its_side(void **) {
+    constexpr ibv_wr_opcode WRITE = IBV_WR_RDMA_WRITE, READ = IBV_WR_RDMA_READ,
+                            SEND = IBV_WR_SEND, ATOMIC = IBV_WR_ATOMIC_FETCH_AND_ADD;
+    static const struct {
+        const char *device;
+        ibv_wr_opcode opcode;
+        const char *name;
+        uint64_t of_a, of_b;
+    } rows[] = {
+        {"mlx5", WRITE, "rx_write_requests", 0, 1},
+        {"mlx5", READ, "rx_read_requests", 0, 1},
+        {"mlx5", READ, "rx_write_requests", 0, 0},
+        {"mlx5", ATOMIC, "rx_atomic_requests", 0, 1},
+        {"bnxt_re", WRITE, "tx_write_req", 1, 0},
+        {"bnxt_re", WRITE, "rx_write_req", 0, 1},
+        {"bnxt_re", READ, "tx_read_req", 1, 0},
+        {"bnxt_re", READ, "rx_read_req", 0, 1},
+        {"bnxt_re", READ, "tx_read_resp", 0, 1},
+        {"bnxt_re", READ, "rx_read_resp", 1, 0},
+        {"bnxt_re", SEND, "tx_send_req", 1, 0},
+        {"bnxt_re", SEND, "rx_send_req", 0, 1},
+        {"bnxt_re", SEND, "active_qps", 1, 1},
+        {"irdma-roce", WRITE, "iwOutRdmaWrites", 1, 0},
+        {"irdma-roce", WRITE, "iwInRdmaWrites", 0, 1},
+        {"irdma-roce", READ, "iwInRdmaReads", 0, 1},
+        {"irdma-roce", SEND, "iwInRdmaSends", 0, 1},
+        {"rxe", SEND, "rdma_sends", 1, 0},
+        {"rxe", SEND, "rdma_recvs", 0, 1},
+        {"rxe", WRITE, "rdma_sends", 0, 0},
+    };
+    for (const auto &row : rows) {
+        Pair pair({.device = row.device});
+        pair.receive(64);
+        assert_int_equal(pair.post(row.opcode, 8), 0);
+        for (int reading = 0; reading < 2; reading++)
+            if (counter_of(pair.a, "hw_counters", row.name) != row.of_a ||
+                counter_of(pair.b, "hw_counters", row.name) != row.of_b)
+                fail_msg("%s, %s", row.device, row.name);
+    }
+}
+
+// A request without a response: each attempt but the last has a timeout, and so has the last
+// one before the request fails.
+void timeouts_are_counted_once(void **) {
+    Pair pair({.device = "mlx5", .retry_cnt = 3});
+    pair.direct.fabric().cut(1, 2, true);
+    assert_int_equal(pair.post(IBV_WR_RDMA_WRITE, 8), 0);
+    for (const uint64_t expected : {0, 0, 1, 1, 2, 2, 3, 4}) {
+        for (int reading = 0; reading < 2; reading++)
+            assert_int_equal(counter_of(pair.a, "hw_counters", "local_ack_timeout_err"),
+                             expected);
+        pair.direct.advance(40'000'000); // an attempt has 67.1 ms
+    }
+}
+
+// A datagram is one packet, up to the MTU of InfiniBand, 4096.
+void datagram_is_one_packet(void **) {
+    Pair pair({.device = "mlx5-ib", .type = IBV_QPT_RC});
+    Side sender(pair.direct, 1, false, 0, 8, IBV_QPT_UD),
+        receiver(pair.direct, 2, false, 0, 8, IBV_QPT_UD);
+    activate_datagrams(sender);
+    activate_datagrams(receiver);
+    receive_datagram(receiver, 4096);
+    send_datagram(sender, pair.b.gid, receiver.qp->qp_num, 3000);
+    assert_int_equal(counter_of(pair.a, "counters", "port_xmit_packets"), 1);
+    assert_int_equal(counter_of(pair.b, "counters", "port_rcv_packets"), 1);
+    // LRH, BTH, DETH, ICRC and VCRC
+    assert_int_equal(counter_of(pair.a, "counters", "port_xmit_data"), (3000 + 26 + 8) / 4);
+}
+
+} // namespace
+
+int main() {
+    const CMUnitTest tests[] = {
+        cmocka_unit_test(resized_queue_keeps_its_completions),
+        cmocka_unit_test(peer_expects_the_psn),
+        cmocka_unit_test(reregistered_region_uses_one_domain),
+        cmocka_unit_test(advice_is_for_regions_of_the_domain),
+        cmocka_unit_test(window_stays_bound_if_another_region_ends),
+        cmocka_unit_test(srq_has_the_receives_that_were_not_freed),
+        cmocka_unit_test(failed_queue_pair_takes_no_receive_of_its_srq),
+        cmocka_unit_test(failed_completion_of_the_oldest_has_its_length),
+        cmocka_unit_test(deleted_queue_pair_of_iwarp_fails_its_peer),
+        cmocka_unit_test(built_list_with_an_error_posts_nothing),
+        cmocka_unit_test(late_word_is_visible_after_its_delay),
+        cmocka_unit_test(delay_is_that_of_the_link),
+        cmocka_unit_test(interrupted_link_carries_nothing),
+        cmocka_unit_test(fault_counts_the_calls_of_its_host),
+        cmocka_unit_test(damaged_memory_is_healed_by_a_write_of_all),
+        cmocka_unit_test(fault_is_of_the_last_device),
+        cmocka_unit_test(each_weakness_is_turned_off_by_itself),
+        cmocka_unit_test(counter_counts_at_its_side),
+        cmocka_unit_test(timeouts_are_counted_once),
+        cmocka_unit_test(datagram_is_one_packet),
+    };
+    return cmocka_run_group_tests(tests, nullptr, nullptr);
+}
