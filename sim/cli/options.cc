@@ -13,6 +13,8 @@
 #include <cstring>
 #include <getopt.h>
 #include <span>
+#include <sstream>
+#include <unistd.h>
 
 namespace {
 
@@ -74,6 +76,7 @@ the addresses 10.77.0.1 and fd77::1.
       --keep-going          explore: finds more after the first finding
       --save FILE           explore: a finding is saved in FILE
       --replay FILE         explore: repeats this finding
+      --gdb HOST            explore: with --replay, in gdb at the last choice
   -v, --verbose             reports what rdma-sim does
   -V, --version             prints the version
   -h, --help                prints this
@@ -99,6 +102,7 @@ enum {
     IN_ORDER,
     SEARCH,
     LIVE,
+    GDB,
     TIME,
     KEEP_GOING
 };
@@ -126,6 +130,7 @@ constexpr option OPTIONS[] = {
     {"faults", required_argument, nullptr, FAULTS},
     {"save", required_argument, nullptr, SAVE},
     {"replay", required_argument, nullptr, REPLAY},
+    {"gdb", required_argument, nullptr, GDB},
     {"live", required_argument, nullptr, LIVE},
     {"search", required_argument, nullptr, SEARCH},
     {"jobs", required_argument, nullptr, 'j'},
@@ -346,6 +351,9 @@ bool read_explore_option(ExploreSettings &settings, int option, const char *valu
     case REPLAY:
         settings.replay = value;
         return true;
+    case GDB:
+        settings.gdb_host = host("--gdb", value);
+        return true;
     case LIVE:
         settings.live = duration("--live", value);
         return true;
@@ -521,12 +529,20 @@ void check_hosts(ExploreSettings &settings, bool has_host_count) {
     check_commands(settings, "--until", settings.until_host);
 }
 
+// Returns the path of a program, or an empty string.
+std::string path_of(const char *program) {
+    const char *const path = getenv("PATH");
+    std::istringstream folders(path == nullptr ? "" : path);
+    for (std::string folder; std::getline(folders, folder, ':');)
+        if (const std::string file = folder + "/" + program; access(file.c_str(), X_OK) == 0)
+            return file;
+    return "";
+}
+
 // Reads the arguments of a saved finding, and restores its environment.
-ExploreSettings read_saved(const std::string &path, int argc) {
+ExploreSettings read_saved(const std::string &path) {
     static Finding finding; // holds the arguments
     std::vector<char *> argv = {const_cast<char *>("rdma-sim"), const_cast<char *>("explore")};
-    if (argc != 3 && argc != 2)
-        refuse("--replay takes the arguments from FILE, and no others");
     finding = read_finding(path);
     for (std::string &each : finding.arguments)
         argv.push_back(each.data());
@@ -559,8 +575,21 @@ ExploreSettings read_options(int argc, char *argv[]) {
         read_option(settings, option, optarg);
         options.push_back(option);
     }
-    if (!settings.replay.empty())
-        return read_saved(settings.replay, argc);
+    if (!settings.replay.empty()) {
+        const auto is_of_replay = [](int option) { return option == REPLAY || option == GDB; };
+        if (!std::ranges::all_of(options, is_of_replay) || optind != argc)
+            refuse("--replay takes the arguments from FILE, and no others but --gdb");
+        const std::string gdb = path_of("gdb"); // with the PATH of now, not that of the finding
+        if (settings.gdb_host != 0 && gdb.empty())
+            refuse("--gdb needs the program gdb, which is not installed");
+        ExploreSettings saved = read_saved(settings.replay);
+        check_commands(saved, "--gdb", settings.gdb_host);
+        saved.gdb_host = settings.gdb_host;
+        saved.gdb = gdb;
+        return saved;
+    }
+    if (settings.gdb_host != 0)
+        refuse("--gdb is for --replay");
     check_join(settings, options);
     if (settings.explores && settings.check.empty())
         refuse("explore needs --check CHECK: a command that fails if the programs have lost "

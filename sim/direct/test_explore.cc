@@ -98,6 +98,8 @@ class Play : Clock, NoPrograms {
     std::condition_variable wake_;
     size_t current_ = 0;
     uint64_t changes_ = 0, progress_at_ = 0;
+    uint64_t progress_turns_ = 0;
+    bool is_finished_ = false;
     unsigned occurred_ = 0; // faults
 };
 
@@ -167,14 +169,19 @@ void Play::yield(decltype(Player::state) state, uint64_t until, const char *func
 }
 
 void Play::give_turn(Player &one) {
-    if (++report_.turns > MAX_REQUESTS)
-        return find("the programs do not end within 200000 calls");
+    if (++report_.turns > MAX_REQUESTS) {
+        is_finished_ = true;
+        if (occurred_ == 0) // after a fault, programs may wait for ever
+            find("the programs do not end within 200000 calls");
+        return;
+    }
     if (one.state == Player::START) {
         trace(one.name, "starts");
         one.started_at = now();
     }
     if (one.state == Player::REQUEST) {
         progress_at_ = now();
+        progress_turns_ = report_.turns;
         one.is_listening |= strcmp(one.function, "rdma_listen") == 0;
         trace(one.name, one.function);
     }
@@ -211,13 +218,14 @@ void Play::advance(uint64_t time) {
 
 bool Play::pass_time() {
     uint64_t next = fabric().next_timer();
-    const bool is_idle = next == NEVER && now() > progress_at_ + MAX_IDLE;
+    const bool waits_forever =
+        next == NEVER && ::is_idle(now() - progress_at_, report_.turns - progress_turns_);
     for (const Player &one : players_)
         if (one.state == Player::START)
             next = std::min(next, players_.front().started_at + SECOND);
         else
             next = std::min(next, one.until);
-    if (next != NEVER && !is_idle) {
+    if (next != NEVER && !waits_forever) {
         advance(next);
         return true;
     }
@@ -231,9 +239,9 @@ bool Play::pass_time() {
 }
 
 bool Play::step() {
-    if (report_.finding[0] != '\0' || std::ranges::all_of(players_, [](const Player &one) {
-            return one.state == Player::ENDED;
-        }))
+    if (is_finished_ || report_.finding[0] != '\0' ||
+        std::ranges::all_of(players_,
+                            [](const Player &one) { return one.state == Player::ENDED; }))
         return false;
     if (const Fault *const fault = choose_option(Chooser::FAULT, faults_))
         apply_fault(*fault);

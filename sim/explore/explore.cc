@@ -100,6 +100,15 @@ std::string first_line(const std::string &path) {
     return printable(line.substr(0, line.find('\n')));
 }
 
+std::string last_line(const std::string &path) {
+    std::ifstream file(path);
+    std::string last;
+    for (std::string line; std::getline(file, line);)
+        if (!line.empty())
+            last = line.substr(0, MAX_LINE);
+    return printable(last);
+}
+
 int Exploration::wait_for(pid_t pid) {
     int status = 0;
     pollfd event = {signals.descriptor(), POLLIN, 0};
@@ -136,6 +145,8 @@ class Explorer {
         uint64_t count, seed; // seed: the lowest one
         Result first;
     };
+    static Result result_of(const Schedule &schedule, const Chooser &chooser);
+    Result replay_in_gdb(uint64_t seed, const std::vector<sim::Choice> &choices);
     void prepare(Exploration &exploration) const;
     void rehearse();
     static Result run(Exploration &exploration, uint64_t seed, Chooser &&chooser,
@@ -234,6 +245,10 @@ Result Explorer::run(Exploration &exploration, uint64_t seed, Chooser &&chooser,
                      bool is_traced) {
     Schedule schedule(exploration, seed, chooser, is_traced);
     schedule.run();
+    return result_of(schedule, chooser);
+}
+
+Result Explorer::result_of(const Schedule &schedule, const Chooser &chooser) {
     return {schedule.finding, schedule.steps,  chooser.choices,  chooser.points,
             schedule.faults,  chooser.reached, schedule.coverage};
 }
@@ -307,10 +322,30 @@ void Explorer::report_differences() const {
         fprintf(stderr, "rdma-sim: since the finding was saved: %s\n", all.c_str());
 }
 
+// Replays twice: the first one shows at which call of the host gdb has to be started. That is
+// the first one after the last choice, or the last one of all.
+Result Explorer::replay_in_gdb(uint64_t seed, const std::vector<sim::Choice> &choices) {
+    uint64_t stops_at = 0;
+    for (const bool is_traced : {false, true}) {
+        Chooser chooser(choices);
+        Schedule schedule(exploration_, seed, chooser, is_traced);
+        schedule.stops_at = stops_at;
+        schedule.run();
+        stops_at = choices.empty() || schedule.turn_after_choices == 0
+                       ? schedule.turns_of_host
+                       : schedule.turn_after_choices;
+        if (is_traced)
+            return result_of(schedule, chooser);
+    }
+    return {};
+}
+
 int Explorer::replay_saved() {
     report_differences();
-    const size_t count = settings_.finding.choices.size();
-    const Result result = replay(settings_.finding.seed, settings_.finding.choices, true);
+    const uint64_t seed = settings_.finding.seed;
+    const std::vector<sim::Choice> &choices = settings_.finding.choices;
+    const Result result =
+        settings_.gdb_host == 0 ? replay(seed, choices, true) : replay_in_gdb(seed, choices);
     print_steps(result);
     if (!result.finding.empty()) {
         print("FOUND: " + result.finding + "\n");
@@ -319,9 +354,9 @@ int Explorer::replay_saved() {
             print("The saved finding is another one: " + settings_.finding.text + "\n");
         return EXIT_FAILURE;
     }
-    print("nothing found; " + std::to_string(result.reached) + " of " + std::to_string(count) +
-          " saved choices were reached\n");
-    return result.reached == count ? EXIT_SUCCESS : EXIT_NOT_REACHED;
+    print("nothing found; " + std::to_string(result.reached) + " of " +
+          std::to_string(choices.size()) + " saved choices were reached\n");
+    return result.reached == choices.size() ? EXIT_SUCCESS : EXIT_NOT_REACHED;
 }
 
 void Explorer::print_steps(const Result &result) {

@@ -25,6 +25,8 @@ struct ExploreSettings : Settings {
     uint64_t most_choices = UINT64_MAX; // of a schedule of an enumeration
     unsigned jobs = 1;                  // how many schedules run at a time
     std::string check, save, replay;
+    unsigned gdb_host = 0;                     // 0: without gdb
+    std::string gdb;                           // its path
     std::vector<std::string_view> fault_kinds; // empty: all kinds
     std::vector<std::string> arguments;        // saved with a finding
     Finding finding;                           // the replayed one
@@ -79,5 +81,6 @@ void leave_mounts();
 // explore.cc
 bool is_simple_command(const std::string &check); // without syntax of the shell
 int open_output(const std::string &path);         // creates the file, or empties it
+std::string last_line(const std::string &path);   // that is not empty; empty if there is none
 std::string first_line(const std::string &path);  // empty if there is none
 int explore(ExploreSettings &settings, const Libraries &libraries); // returns the exit status

@@ -12,10 +12,15 @@
 #include <string>
 
 constexpr uint64_t NEVER = UINT64_MAX, MICROSECOND = 1'000, SECOND = 1'000'000'000;
-constexpr uint64_t MAX_IDLE = 1000 * SECOND; // without a request other than a wait
-constexpr uint64_t MAX_REQUESTS = 200'000;   // of a schedule
-constexpr uint64_t MAX_TRIES = 300;          // how many shorter schedules run
-constexpr int MAX_TURN = 10'000;             // milliseconds of real time
+constexpr uint64_t MAX_REQUESTS = 200'000; // of a schedule
+constexpr uint64_t MAX_TRIES = 300;        // how many shorter schedules run
+constexpr int MAX_TURN = 10'000;           // milliseconds of real time
+
+// Programs that only wait will do so for ever: after this time, and so many waits, because a
+// program may wait for long a few times.
+constexpr bool is_idle(uint64_t time, uint64_t waits) {
+    return time > 1000 * SECOND && waits > 5'000;
+}
 
 // The options of Chooser::DELAY.
 constexpr uint64_t LATE[] = {10 * MICROSECOND, 100'000 * MICROSECOND};

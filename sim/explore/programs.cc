@@ -129,9 +129,10 @@ void Schedule::await(Process &process) {
         const int count = poll(events, std::size(events), timeout);
         if (count < 0 || events[2].revents != 0)
             exploration_.check_signals();
-        if (count == 0 && is_spinning(process))
+        const bool has_stopped = count == 0 && !has_gdb(); // gdb is the one that traces it
+        if (has_stopped && is_spinning(process))
             return;
-        if (count == 0) {
+        if (has_stopped) {
             passed += timeout;
             timeout = std::min(2 * timeout, MAX_TURN - passed);
         }
@@ -278,7 +279,9 @@ void Schedule::handle_exit(Process &process) {
     const unsigned host = process.command->host;
     if (process.status != 0 && !process.ignores_status &&
         (faults == 0 || WIFSIGNALED(process.status))) {
-        const std::string line = first_line(output_path(process, ".err"));
+        std::string line = first_line(output_path(process, ".err"));
+        if (line.empty())
+            line = last_line(output_path(process, ".out"));
         record_finding(process.name + " " + describe(process.status) +
                        (line.empty() ? "" : ": " + line));
     }

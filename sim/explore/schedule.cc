@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <fstream>
 #include <libgen.h>
 #include <sstream>
 #include <sys/wait.h>
@@ -18,6 +19,7 @@ constexpr uint64_t LISTEN_TIMEOUT = SECOND; // then the next command starts
 constexpr uint64_t MAX_POLLS = 10'000;      // after a fault, without another request
 constexpr uint64_t LATE_STARTS[] = {MICROSECOND, 1000 * MICROSECOND, 100'000 * MICROSECOND,
                                     2 * SECOND};
+constexpr useconds_t GDB_INTERVAL = 10'000;
 constexpr const char *LATE_START_TEXTS[] = {"1 us", "1 ms", "100 ms", "2 s"};
 
 } // namespace
@@ -155,12 +157,21 @@ void Schedule::advance(uint64_t time) {
     exploration_.clock->now = server_->fabric().now();
 }
 
+// An object is destroyed once its events are acknowledged.
+std::string Schedule::after_destruction(const Process &process) {
+    const std::string_view call = process.last_call == nullptr ? "" : process.last_call->name;
+    return call.find("_destroy_") != call.npos &&
+                   strcmp(process.wait.function, "pthread_cond_wait") == 0
+               ? " after " + std::string(call)
+               : "";
+}
+
 std::string Schedule::waiting() const {
     std::string all;
     for (const Process &process : processes_)
         if (process.is_alive && !process.has_ended && (faults == 0 || is_asked_to_end(process)))
-            all +=
-                (all.empty() ? "" : ", ") + process.name + " waits in " + process.wait.function;
+            all += (all.empty() ? "" : ", ") + process.name + " waits in " +
+                   process.wait.function + after_destruction(process);
     return all;
 }
 
@@ -168,9 +179,10 @@ std::string Schedule::waiting() const {
 bool Schedule::pass_time() {
     const uint64_t next = next_time();
     const bool polls = faults > 0 && requests_ > progress_requests_ + MAX_POLLS;
-    const bool is_idle = server_->fabric().next_timer() == NEVER &&
-                         (polls || server_->fabric().now() > progress_at_ + MAX_IDLE);
-    if (next != NEVER && !is_idle) {
+    const bool waits_forever = server_->fabric().next_timer() == NEVER &&
+                               (polls || ::is_idle(server_->fabric().now() - progress_at_,
+                                                   requests_ - progress_requests_));
+    if (next != NEVER && !waits_forever) {
         advance(next);
         return true;
     }
@@ -251,6 +263,8 @@ void Schedule::run_turn(Process &process) {
         return record_finding("the programs do not end within 200000 calls");
     }
     coverage.add_to_digest(process.index << 1 | process.waits);
+    if (process.command->host == settings_.gdb_host && is_command(process))
+        stop_in_gdb(process);
     if (!process.spin.is_stopped()) {
         turns_[process.command->host]++;
     } else {
@@ -270,6 +284,7 @@ void Schedule::run_turn(Process &process) {
         sim::Reply reply;
         const size_t before = steps.size();
         const sim::CallName *const call = name_of_call(fabric(), request);
+        process.last_call = call;
         if (call != nullptr)
             coverage.calls.set(static_cast<size_t>(call - sim::call_names().data()));
         const int error = server_->execute_held(client_of(process), reply);
@@ -302,6 +317,33 @@ void Schedule::run_turn(Process &process) {
     }
     await(process);
     add_output_steps(first_of(process));
+}
+
+// Starts gdb at the chosen turn of the program, and waits until it has stopped it.
+void Schedule::stop_in_gdb(const Process &process) {
+    turns_of_host++;
+    if (turn_after_choices == 0 && chooser_.reached == chooser_.choices.size())
+        turn_after_choices = turns_of_host;
+    if (turns_of_host != stops_at)
+        return;
+    exploration_.signals.leave_interrupts();
+    gdb_ = fork_command(false, -1, -1, [&] {
+        execl(settings_.gdb.c_str(), "gdb", "-q", "-p", std::to_string(process.pid).c_str(),
+              nullptr);
+    });
+    const std::string path = "/proc/" + std::to_string(process.pid) + "/status";
+    for (bool is_traced = false; !is_traced && has_gdb(); usleep(GDB_INTERVAL)) {
+        std::ifstream status(path);
+        for (std::string line; std::getline(status, line);)
+            is_traced |= line.starts_with("TracerPid:") && line != "TracerPid:\t0";
+    }
+}
+
+// Returns true while gdb runs, which may stop its program for any time.
+bool Schedule::has_gdb() {
+    if (gdb_ > 0 && waitpid(gdb_, nullptr, WNOHANG) != 0)
+        gdb_ = -1;
+    return gdb_ > 0;
 }
 
 void Schedule::record_finding(const std::string &what) {
@@ -361,6 +403,8 @@ void Schedule::run() {
         start(processes_[i]);
     while (step())
         ;
+    while (has_gdb())
+        usleep(GDB_INTERVAL);
     end_all();
     coverage.weaknesses = fabric().shown();
     coverage.turns = chooser_.turns();

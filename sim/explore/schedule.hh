@@ -29,6 +29,9 @@ class Schedule : sim::Clock, sim::Machines, sim::Persistence {
     std::vector<std::string> steps; // empty unless the schedule is traced
     unsigned faults = 0;            // how many have occurred
     Coverage coverage{};
+    // Of the programs of --gdb: their turns, the first one after all choices, and the one at
+    // which gdb is started; 0: none.
+    uint64_t turns_of_host = 0, turn_after_choices = 0, stops_at = 0;
     std::vector<bool> listening() const;
 
   private:
@@ -50,6 +53,7 @@ class Schedule : sim::Clock, sim::Machines, sim::Persistence {
         bool has_ended = false; // the thread, but not its process
         bool waits = true;      // the pending request is a wait
         sim::Wait wait{};
+        const sim::CallName *last_call = nullptr;
         Spin spin{};                 // stopped: the process waits in a loop that reads memory
         uint64_t writes = 0;         // changes of its memory, at the time of this wait
         uint64_t object_changes = 0; // of the object for which it waits, at the same time
@@ -115,7 +119,10 @@ class Schedule : sim::Clock, sim::Machines, sim::Persistence {
     void run_turn(Process &process);
     void check();
     void record_finding(const std::string &what);
+    static std::string after_destruction(const Process &process);
     std::string waiting() const;
+    void stop_in_gdb(const Process &process);
+    bool has_gdb();
     bool is_healed() const;
     bool is_asked_to_end(const Process &process) const;
     void stop_waiting();
@@ -159,6 +166,7 @@ class Schedule : sim::Clock, sim::Machines, sim::Persistence {
     uint64_t changes_ = 0, progress_at_ = 0;
     uint64_t requests_ = 0, progress_requests_ = 0; // progress: at the last one that is no wait
     bool is_finished_ = false;
+    pid_t gdb_ = -1;
 };
 
 // describe.cc: describe a request or a completion in the trace

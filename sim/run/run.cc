@@ -129,6 +129,13 @@ Signals::~Signals() {
     close(fd_);
 }
 
+void Signals::leave_interrupts() const {
+    sigset_t set;
+    mask_signals(SIG_BLOCK, set);
+    sigdelset(&set, SIGINT);
+    (void)signalfd(fd_, &set, 0);
+}
+
 int Signals::received() {
     signalfd_siginfo info;
     while (read(fd_, &info, sizeof(info)) == sizeof(info))

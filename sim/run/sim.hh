@@ -125,6 +125,7 @@ class Signals {
     // Reads all signals. Returns the first one that ends rdma-sim, also in later calls, or 0.
     int received();
     int first() const { return received_; } // the same, without reading
+    void leave_interrupts() const;          // SIGINT is for another program of the terminal
     // Returns true if a child has ended since the last call.
     bool take_child() { return std::exchange(has_child_, false); }
 

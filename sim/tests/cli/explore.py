@@ -22,6 +22,9 @@ FOR_EVER = "#include <poll.h>\nint main(void) { return poll(0, 0, -1); }"
 SLEEP = "#include <unistd.h>\nint main(void) { return sleep(100000); }"
 CRASH = "#include <stdlib.h>\nint main(void) { abort(); }"
 FAIL = "#include <stdio.h>\nint main(void) { fputs(\"the reason\\n\", stderr); return 3; }"
+FAIL_IN_OUTPUT = '#include <stdio.h>\nint main(void) { puts("begin\\nBAD slot 1\\n"); return 3; }'
+LONG_WAITS = "#include <poll.h>\nint main(void) { for (int i = 0; i < 5; i++) poll(0, 0, 600000); }"
+POLL_FOR_EVER = "#include <poll.h>\nint main(void) { while (poll(0, 0, 1000) == 0); }"
 FAIL_ONCE = """
 #include <stdio.h>
 #include <unistd.h>
@@ -123,6 +126,27 @@ int main(int argc, char *argv[]) {
         clock_nanosleep(CLOCK_TAI, TIMER_ABSTIME, &time, NULL);
     }
     return argc > 2 ? 0 : 9;
+}
+"""
+# An event that is not acknowledged.
+UNACKNOWLEDGED = """
+#include <infiniband/verbs.h>
+int main(void) {
+    struct ibv_context *device = ibv_open_device(ibv_get_device_list(NULL)[0]);
+    struct ibv_comp_channel *channel = ibv_create_comp_channel(device);
+    struct ibv_pd *pd = ibv_alloc_pd(device);
+    struct ibv_cq *cq = ibv_create_cq(device, 4, NULL, channel, 0);
+    struct ibv_qp_init_attr init = {.send_cq = cq, .recv_cq = cq, .cap = {1, 1, 1, 1, 0}, .qp_type = IBV_QPT_RC};
+    struct ibv_qp *qp = ibv_create_qp(pd, &init);
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
+    struct ibv_recv_wr *bad, wr = {.wr_id = 1};
+    void *context;
+    ibv_req_notify_cq(cq, 0);
+    ibv_modify_qp(qp, &attr, IBV_QP_STATE);
+    ibv_post_recv(qp, &wr, &bad);
+    ibv_get_cq_event(channel, &cq, &context);
+    ibv_destroy_qp(qp);
+    return ibv_destroy_cq(cq);
 }
 """
 LINKED = "common.c -lrdmacm -libverbs"
@@ -255,14 +279,56 @@ class Explore(unittest.TestCase):
                 ("for_ever", FOR_EVER, "FOUND: the programs wait for ever: host1 waits in poll"),
                 ("crash", CRASH, "FOUND: host1 is ended by signal 6 (Aborted)"),
                 ("fail", FAIL, "FOUND: host1 ends with status 3: the reason"),
+                ("fail_in_output", FAIL_IN_OUTPUT, "FOUND: host1 ends with status 3: BAD slot 1\n"),
+                ("poll_for_ever", POLL_FOR_EVER, "FOUND: the programs wait for ever: host1 waits in poll\n"),
                 ("fail_once", FAIL_ONCE, "FOUND: host1 ends with status 1\nIt cannot be reproduced: ")):
             with self.subTest(name):
                 output, status = self.explore("--faults none", *SHORT, self.program(name, text))
                 self.assertIn(expected, output)
                 self.assertEqual(status, 1)
-        # The program sleeps for more than a day of virtual time.
-        self.assertEqual(self.first_line("--faults none", *SHORT, self.program("sleep", SLEEP)),
-                         ("2 schedules, 0 with faults: nothing found\n", 0))
+        # The programs wait for more than a day, and several times for 10 minutes of virtual time.
+        for name, text in ("sleep", SLEEP), ("long_waits", LONG_WAITS):
+            self.assertEqual(self.first_line("--faults none", *SHORT, self.program(name, text)),
+                             ("2 schedules, 0 with faults: nothing found\n", 0))
+
+    def test_event_without_acknowledgement_names_the_call(self):
+        program = self.program("unacknowledged", UNACKNOWLEDGED, "-libverbs")
+        output, status = self.explore("--faults none", *SHORT, program)
+        self.assertIn("FOUND: the programs wait for ever: host1 waits in pthread_cond_wait after ibv_destroy_cq\n", output)
+        self.assertEqual(status, 1)
+
+    def test_replay_stops_in_gdb(self):
+        """In the first call after the last choice; a program in place of gdb copies the output until then."""
+        tools = self.directory / "tools"
+        tools.mkdir()
+        gdb = tools / "gdb"
+        gdb.write_text('#!/bin/sh\n[ "$1 $2" = "-q -p" ] && cat <"/proc/$3/fd/1" >at_stop && cat "/proc/$3/comm" >name\n')
+        gdb.chmod(0o755)
+        self.program("gdb_server", (self.directory / "server.c").read_text(), LINKED)
+        self.program("gdb_status", (self.directory / "status.c").read_text(), LINKED)
+        (self.directory / "gdb_records").write_bytes(b"")
+        self.assertEqual(self.explore("--faults cut --save in_gdb --until host2 --pmem gdb_records --check './check gdb_records' "
+                                      "./gdb_server gdb_records :: ./gdb_status 10.77.0.1")[1], 1)
+        replay = self.rdma_sim("--replay", "in_gdb")
+        with_gdb = {"PATH": f"{tools}:{self.environment['PATH']}"}
+        self.assertEqual(self.rdma_sim("--replay", "in_gdb", "--gdb", "host2", **with_gdb)[::2], replay[::2])
+        stopped = (self.directory / "at_stop").read_text()
+        self.assertTrue(stopped.endswith("stored 2\n"), stopped)
+        self.assertEqual((self.directory / "name").read_text(), "gdb_status\n")
+        # Without choices, in the last call.
+        program = self.program("gdb_output", '#include <stdio.h>\n#include <unistd.h>\n'
+                               'int main(void) { puts("one"); usleep(1); puts("two"); usleep(1); puts("three"); return 3; }')
+        self.assertEqual(self.explore("--faults none --save in_gdb", *SHORT, program)[1], 1)
+        self.assertEqual(self.rdma_sim("--replay", "in_gdb", "--gdb", "host1", **with_gdb)[2], 1)
+        self.assertEqual((self.directory / "at_stop").read_text(), "one\ntwo\n")
+        for arguments, expected in ((["--replay", "in_gdb", "--gdb", "host2"], "--gdb: host2 has no COMMAND that could end"),
+                                    (["--gdb", "host1", "--check", "true", "true"], "--gdb is for --replay"),
+                                    (["--replay", "in_gdb", "--gdb", "host1", "-j", "2"], "no others but --gdb")):
+            output, errors, status = self.rdma_sim(*arguments, **with_gdb)
+            self.assertEqual((output, errors.count("\n"), status), (b"", 1, 2))
+            self.assertIn(expected, errors)
+        self.assertEqual(self.rdma_sim("--replay", "in_gdb", "--gdb", "host1", PATH=str(PROGRAM.parent)),
+                         (b"", "rdma-sim: --gdb needs the program gdb, which is not installed\n", 2))
 
     def test_faults(self):
         self.program("server", (self.directory / "server.c").read_text(), LINKED)
@@ -559,7 +625,7 @@ class Explore(unittest.TestCase):
                 ("--check true --seeds 1-2x echo", "--seeds takes a number from 1"),
                 ("--check true --seeds 1- echo", "--seeds takes a number from 1"),
                 ("--check no-such-command echo", "--check 'no-such-command': "),
-                ("--replay no-finding echo", "--replay takes the arguments from FILE, and no others"),
+                ("--replay no-finding echo", "--replay takes the arguments from FILE, and no others but --gdb"),
                 ("--check true --faults fire echo", "--faults: there is no kind 'fire': --faults help lists them"),
                 ("--check true --faults doorbell --device mlx5 echo", "--faults doorbell: no host, device or file"),
                 ("--check true --faults power-off echo", "--faults power-off: no host, device or file of --pmem"),
