@@ -122,7 +122,7 @@ ibv_mr *reg_mr(ibv_pd *pd, void *address, size_t length, uint64_t iova, unsigned
     request.address = cookie_of(address);
     request.length = length;
     request.iova = iova;
-    request.access = access & ~(unsigned)IBV_ACCESS_OPTIONAL_RANGE;
+    request.access = access & ~static_cast<unsigned>(IBV_ACCESS_OPTIONAL_RANGE);
     RegMr::Reply reply;
     ibv_mr *const made = create<ibv_mr>(request, reply);
     if (!made)
@@ -373,12 +373,12 @@ int ibv_dealloc_pd(ibv_pd *pd) {
 
 #undef ibv_reg_mr
 ibv_mr *ibv_reg_mr(ibv_pd *pd, void *address, size_t length, int access) {
-    return reg_mr(pd, address, length, cookie_of(address), (unsigned)access);
+    return reg_mr(pd, address, length, cookie_of(address), static_cast<unsigned>(access));
 }
 
 #undef ibv_reg_mr_iova
 ibv_mr *ibv_reg_mr_iova(ibv_pd *pd, void *address, size_t length, uint64_t iova, int access) {
-    return reg_mr(pd, address, length, iova, (unsigned)access);
+    return reg_mr(pd, address, length, iova, static_cast<unsigned>(access));
 }
 
 ibv_mr *ibv_reg_mr_iova2(ibv_pd *pd, void *address, size_t length, uint64_t iova,
@@ -396,11 +396,11 @@ int ibv_rereg_mr(ibv_mr *mr, int flags, ibv_pd *pd, void *address, size_t length
     }
     ReregMr request;
     request.mr = mr->handle;
-    request.flags = (uint32_t)flags;
+    request.flags = static_cast<uint32_t>(flags);
     request.pd = flags & IBV_REREG_MR_CHANGE_PD ? pd->handle : 0;
     request.address = cookie_of(address);
     request.length = length;
-    request.access = (uint32_t)access;
+    request.access = static_cast<uint32_t>(access);
     RegMr::Reply reply;
     if (const int error = call(request, reply)) {
         errno = error;
@@ -449,10 +449,10 @@ ibv_cq *ibv_create_cq(ibv_context *context, int cqe, void *cq_context,
     if (cqe < 0 || vector < 0)
         return fail<ibv_cq>(EINVAL);
     ibv_cq_init_attr_ex attr = {};
-    attr.cqe = (uint32_t)cqe;
+    attr.cqe = static_cast<uint32_t>(cqe);
     attr.cq_context = cq_context;
     attr.channel = channel;
-    attr.comp_vector = (uint32_t)vector;
+    attr.comp_vector = static_cast<uint32_t>(vector);
     return reinterpret_cast<ibv_cq *>(create_cq(context, &attr, false));
 }
 
@@ -460,7 +460,7 @@ int ibv_resize_cq(ibv_cq *cq, int cqe) {
     ShimCq *const shim = shim_of(cq);
     ResizeCq request;
     request.cq = cq->handle;
-    request.entries = (uint32_t)cqe;
+    request.entries = static_cast<uint32_t>(cqe);
     CreateCq::Reply reply;
     int fd;
     pthread_mutex_lock(&shim->lock);
@@ -468,14 +468,14 @@ int ibv_resize_cq(ibv_cq *cq, int cqe) {
     Ring *ring = error ? nullptr : map_ring(fd, reply.place);
     if (!error && !ring) { // back to a ring in memory that the process maps already
         error = fd < 0 ? EMFILE : ENOMEM;
-        request.entries = (uint32_t)cq->cqe;
+        request.entries = static_cast<uint32_t>(cq->cqe);
         ring = call(request, reply, &fd) ? nullptr : map_ring(fd, reply.place);
     }
     if (ring) {
         unmap_ring(shim->ring, shim->place);
         shim->ring = ring;
         shim->place = reply.place;
-        cq->cqe = (int)reply.entries;
+        cq->cqe = static_cast<int>(reply.entries);
     }
     pthread_mutex_unlock(&shim->lock);
     return error;
@@ -519,7 +519,7 @@ ibv_srq *ibv_create_srq(ibv_pd *pd, ibv_srq_init_attr *attr) {
 int ibv_modify_srq(ibv_srq *srq, ibv_srq_attr *attr, int mask) {
     ModifySrq request;
     request.srq = srq->handle;
-    request.mask = (uint32_t)mask;
+    request.mask = static_cast<uint32_t>(mask);
     request.attr = *attr;
     Empty reply;
     return call(request, reply);
@@ -560,7 +560,7 @@ int ibv_modify_qp(ibv_qp *qp, ibv_qp_attr *attr, int mask) {
         return rdma_sim_unsupported("ibv_modify_qp", "rate limits are");
     ModifyQp request;
     request.qp = qp->handle;
-    request.mask = (uint32_t)mask;
+    request.mask = static_cast<uint32_t>(mask);
     request.attr = *attr;
     ModifyQp::Reply reply;
     const bool resets = (mask & IBV_QP_STATE) && attr->qp_state == IBV_QPS_RESET;
@@ -660,7 +660,7 @@ int ibv_init_ah_from_wc(ibv_context *context, uint8_t port, ibv_wc *wc, ibv_grh 
     ibv_gid own;
     for (int index = 0; !ibv_query_gid(context, port, index, &own); index++)
         if (!memcmp(&own, &grh->dgid, sizeof(own))) {
-            attr->grh.sgid_index = (uint8_t)index;
+            attr->grh.sgid_index = static_cast<uint8_t>(index);
             return 0;
         }
     return -1;

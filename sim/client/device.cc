@@ -60,7 +60,8 @@ int describe(uint32_t index, ibv_device *&device) {
     device = &made.device;
     made.info = info;
     made.device.node_type = static_cast<ibv_node_type>(static_cast<int>(info.node_type));
-    made.device.transport_type = static_cast<ibv_transport_type>(static_cast<int>(info.transport_type));
+    made.device.transport_type =
+        static_cast<ibv_transport_type>(static_cast<int>(info.transport_type));
     memcpy(made.device.name, info.name, sizeof(info.name));
     snprintf(made.device.dev_name, sizeof(made.device.dev_name), "uverbs%u", index);
     snprintf(made.device.dev_path, sizeof(made.device.dev_path),
@@ -166,7 +167,7 @@ __be64 ibv_get_device_guid(ibv_device *device) {
 }
 
 int ibv_get_device_index(ibv_device *device) {
-    return (int)shim_of(device)->info.index;
+    return static_cast<int>(shim_of(device)->info.index);
 }
 
 ibv_context *ibv_open_device(ibv_device *device) {
@@ -202,7 +203,7 @@ ibv_context *ibv_open_device(ibv_device *device) {
     context.abi_compat = __VERBS_ABI_IS_EXTENDED;
     context.cmd_fd = command;
     context.async_fd = fd;
-    context.num_comp_vectors = (int)shim_of(device)->info.vectors;
+    context.num_comp_vectors = static_cast<int>(shim_of(device)->info.vectors);
     pthread_mutex_init(&context.mutex, nullptr);
     context.ops._compat_query_port = query_port_compat;
     context.ops.alloc_mw = alloc_mw;
@@ -232,11 +233,11 @@ int ibv_get_async_event(ibv_context *context, ibv_async_event *event) {
     if (rdma_sim_take_event(context->async_fd, shim_of(context)->async_channel, &taken, nullptr,
                             0))
         return -1;
-    event->event_type = (ibv_event_type)(int)taken.type;
+    event->event_type = static_cast<ibv_event_type>(static_cast<int>(taken.type));
     if (taken.cookie)
         event->element.cq = reinterpret_cast<ibv_cq *>(taken.cookie);
     else
-        event->element.port_num = (int)taken.port;
+        event->element.port_num = static_cast<int>(taken.port);
     return 0;
 }
 
@@ -299,10 +300,10 @@ ssize_t _ibv_query_gid_table(ibv_context *context, ibv_gid_entry *entries, size_
                              uint32_t flags, size_t size) {
     for (size_t count = 0;; count++) {
         ibv_gid_entry entry;
-        const int error =
-            _ibv_query_gid_ex(context, 1, (uint32_t)count, &entry, flags, sizeof(entry));
+        const int error = _ibv_query_gid_ex(context, 1, static_cast<uint32_t>(count), &entry,
+                                            flags, sizeof(entry));
         if (error == EINVAL || error == ENODATA)
-            return (ssize_t)count;
+            return static_cast<ssize_t>(count);
         if (error || count == max)
             return -(error ? error : EINVAL);
         char *const to = reinterpret_cast<char *>(entries) + count * size;
@@ -313,8 +314,8 @@ ssize_t _ibv_query_gid_table(ibv_context *context, ibv_gid_entry *entries, size_
 
 int ibv_query_gid(ibv_context *context, uint8_t port, int index, ibv_gid *gid) {
     ibv_gid_entry entry;
-    const int error =
-        _ibv_query_gid_ex(context, port, (uint32_t)index, &entry, 0, sizeof(entry));
+    const int error = _ibv_query_gid_ex(context, port, static_cast<uint32_t>(index), &entry, 0,
+                                        sizeof(entry));
     if (error == ENODATA) { // rdma-core 56, libibverbs/verbs.c, ibv_query_gid()
         *gid = {};
         return 0;
@@ -389,7 +390,7 @@ int ibv_read_sysfs_file(const char *directory, const char *file, char *text, siz
     if (length > 0 && text[length - 1] == '\n')
         length--;
     text[length] = '\0';
-    return (int)length;
+    return static_cast<int>(length);
 }
 
 // The fabric needs no MAC address, because it finds devices by GID.

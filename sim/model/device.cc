@@ -308,7 +308,7 @@ int Verbs::advise_mr(const AdviseMr &request, Empty &) {
     size_t offset = sizeof(request);
     if (request.num_sge == 0 || !get_all(offset, request.num_sge, sges) ||
         request.advice > IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT ||
-        (request.flags & ~(uint32_t)IBV_ADVISE_MR_FLAG_FLUSH))
+        (request.flags & ~static_cast<uint32_t>(IBV_ADVISE_MR_FLAG_FLUSH)))
         return EINVAL;
     for (const ibv_sge &sge : sges) {
         const Mr *const mr = fabric_.mr_of(sge.lkey);

@@ -6,11 +6,12 @@
 
 #include <infiniband/verbs.h>
 
-#define TEXT(array, value, other)                                                              \
-    ((unsigned)(value) < sizeof(array) / sizeof((array)[0]) && (array)[value] ? (array)[value] \
-                                                                              : (other))
-
 namespace {
+
+template <unsigned N>
+const char *text_of(const char *const (&texts)[N], unsigned value, const char *other) {
+    return value < N && texts[value] ? texts[value] : other;
+}
 
 constexpr const char *STATUSES[] = {"success",
                                     "local length error",
@@ -92,16 +93,16 @@ constexpr Rate RATES[] = {
 extern "C" {
 
 const char *ibv_wc_status_str(enum ibv_wc_status status) {
-    return TEXT(STATUSES, status, "unknown");
+    return text_of(STATUSES, status, "unknown");
 }
 const char *ibv_event_type_str(enum ibv_event_type event) {
-    return TEXT(EVENTS, event, "unknown");
+    return text_of(EVENTS, event, "unknown");
 }
 const char *ibv_node_type_str(enum ibv_node_type type) {
-    return TEXT(NODES, type, "unknown");
+    return text_of(NODES, static_cast<unsigned>(type), "unknown");
 }
 const char *ibv_port_state_str(enum ibv_port_state state) {
-    return TEXT(PORTS, state, "unknown");
+    return text_of(PORTS, state, "unknown");
 }
 
 int ibv_rate_to_mult(enum ibv_rate rate) {

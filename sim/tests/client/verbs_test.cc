@@ -1471,7 +1471,7 @@ struct NetlinkRequest {
         }
         nlmsghdr head = {};
         head.nlmsg_len = static_cast<uint32_t>(bytes.size());
-        head.nlmsg_type = (uint16_t)RDMA_NL_GET_TYPE(RDMA_NL_NLDEV, operation);
+        head.nlmsg_type = static_cast<uint16_t>(RDMA_NL_GET_TYPE(RDMA_NL_NLDEV, operation));
         head.nlmsg_flags = static_cast<uint16_t>(NLM_F_REQUEST | flags);
         memcpy(bytes.data(), &head, sizeof(head));
     }

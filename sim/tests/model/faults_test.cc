@@ -160,7 +160,7 @@ void Work::connect(Side &side, const Side &peer) {
 void Work::create_objects(Side &side) {
     direct_.use_host(side.host);
     const auto note_object = [&](const char *what, auto *object, auto destroy) {
-        note(what, object ? 0 : (uint64_t)errno);
+        note(what, object ? 0 : static_cast<uint64_t>(errno));
         if (object)
             note("destroy", static_cast<uint64_t>(destroy(object)));
     };
