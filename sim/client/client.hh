@@ -50,11 +50,11 @@ void rdma_sim_polled(const struct ibv_wc *wc, int count);
 // A function of the same process that executes requests, instead of a connection. It returns an
 // error number. `place` returns the number of its fabric, which never repeats, and in the last
 // 8 bits the host of the calling thread.
-typedef int rdma_sim_handler(struct rdma_sim_message *message);
+using rdma_sim_handler = int(struct rdma_sim_message *message);
 void rdma_sim_set_handler(rdma_sim_handler *handler, uint64_t (*place)(void));
 // Sets a function that is called before a wait for an event of the descriptor `fd`, and before
 // a poll of a CQ, with its ring; NULL: none.
-typedef void rdma_sim_waiter(int fd, const struct sim::Ring *ring);
+using rdma_sim_waiter = void(int fd, const struct sim::Ring *ring);
 void rdma_sim_set_waiter(rdma_sim_waiter *waiter);
 // Counts the locks of this process that the calling thread holds while it calls, and returns
 // their number. A thread that holds one must not wait for another thread.

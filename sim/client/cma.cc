@@ -5,9 +5,9 @@
 
 #include "cma.hh"
 
+#include <cstdlib>
+#include <cstring>
 #include <infiniband/ib.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 namespace sim {

@@ -6,10 +6,10 @@
 #include "../device/rules.h"
 #include "cma.hh"
 
+#include <cstdlib>
+#include <cstring>
 #include <fcntl.h>
 #include <netdb.h>
-#include <stdlib.h>
-#include <string.h>
 
 namespace sim {
 

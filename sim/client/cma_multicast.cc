@@ -5,8 +5,8 @@
 
 #include "cma.hh"
 
-#include <stdlib.h>
-#include <string.h>
+#include <cstdlib>
+#include <cstring>
 
 namespace sim {
 

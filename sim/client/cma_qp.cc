@@ -5,7 +5,7 @@
 
 #include "cma.hh"
 
-#include <string.h>
+#include <cstring>
 
 namespace sim {
 

@@ -6,10 +6,10 @@
 #include "../device/rules.h"
 #include "shim.hh"
 
+#include <cstdio>
+#include <ctime>
 #include <fcntl.h>
-#include <stdio.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 using namespace sim;

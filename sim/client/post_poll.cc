@@ -7,8 +7,8 @@
 #include "unsupported.hh"
 
 #include <algorithm>
+#include <ctime>
 #include <sched.h>
-#include <time.h>
 
 using namespace sim;
 

@@ -8,13 +8,13 @@
 
 #include "cma.hh"
 
+#include <climits>
+#include <cstdarg>
+#include <cstdio>
+#include <cstdlib>
 #include <dlfcn.h>
-#include <limits.h>
 #include <link.h>
 #include <rdma/rsocket.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 
 namespace sim {

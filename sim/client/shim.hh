@@ -7,9 +7,9 @@
 
 #include "client.hh"
 
+#include <cstdlib>
+#include <cstring>
 #include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
 
 namespace sim {
 

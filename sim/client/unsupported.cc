@@ -7,8 +7,8 @@
 
 #include "shim.hh"
 
+#include <cstdio>
 #include <pthread.h>
-#include <stdio.h>
 
 using namespace sim;
 

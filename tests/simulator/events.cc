@@ -24,7 +24,7 @@ static const char *fault(const char *name) {
 
 // The other rows are no faults: steps of the schedule, and acts of an operator (README.md). The
 // variant of FAIL, CM_EVENT and COMPLETE is the side. Other variants: see each row.
-const Event_kind event_kinds[] = {
+const EventKind event_kinds[] = {
     {"run", "%s continues", 1},
     {"request", "the request of %s arrives", 1},
     {"cm-event", "%s: a CM event arrives", 2},
@@ -113,14 +113,14 @@ bool Simulation::is_possible(const Event &event) {
     bool runs = process.state != Process::OFF;
     switch (event.kind) {
     case Event::RUN:
-        return &process != m_running && is_ready(process);
+        return &process != running_ && is_ready(process);
     case Event::START:
         return process.is_server ? !runs && !repaired : &process == next_client();
     case Event::RECONNECT:
         return process.machine->disconnected;
     case Event::TIME:
         return next_time() < now + FLIGHT_MAX_MS &&
-               (!oracle.early_timeouts_max || m_early_timeouts < oracle.early_timeouts_max);
+               (!oracle.early_timeouts_max || early_timeouts_ < oracle.early_timeouts_max);
     case Event::KILL:
         return runs && (process.is_server || event.variant == 0) && may_lose_data(process);
     case Event::POWER:
@@ -156,8 +156,8 @@ bool Simulation::may_lose_data(const Process &process) const {
 // waits, then another ready one. Otherwise a message of the oldest connection arrives, or time
 // passes.
 Event Simulation::default_event() {
-    if (m_running && is_ready(*m_running))
-        return {Event::RUN, m_running->index, 0};
+    if (running_ && is_ready(*running_))
+        return {Event::RUN, running_->index, 0};
     for (auto &process : processes)
         if (is_ready(*process))
             return {Event::RUN, process->index, 0};
@@ -188,8 +188,8 @@ Event Simulation::default_event() {
 }
 
 const std::vector<Event> &Simulation::options() {
-    m_options.clear();
-    uint8_t end = m_schedule->may_fault() ? Event::KINDS : Event::FIRST_FAULT;
+    options_.clear();
+    uint8_t end = schedule_->may_fault() ? Event::KINDS : Event::FIRST_FAULT;
     for (uint8_t kind = 0; kind < end; kind++) {
         Event event{static_cast<Event::Kind>(kind), 0, 0};
         bool is_global = event.kind == Event::TIME || event.kind == Event::POWER_ALL;
@@ -201,14 +201,14 @@ const std::vector<Event> &Simulation::options() {
                 event.is_of_link() ? network.open_links[i] : static_cast<uint16_t>(i);
             for (event.variant = 0; event.variant < event_kinds[kind].variants; event.variant++)
                 if (is_possible(event))
-                    m_options.push_back(event);
+                    options_.push_back(event);
                 else if (kind >= Event::FIRST_FAULT)
                     break; // no other variant is possible
                 else if (kind == Event::EXECUTE && event.variant % 3 == ALL)
                     event.variant += SOME; // skips the other variants of this side
         }
     }
-    return m_options;
+    return options_;
 }
 
 // Half of the faults are in the machine's own link, so that its port has an event.
@@ -305,7 +305,7 @@ void Simulation::apply(const Event &event) {
     Machine &machine = *process.machine;
     switch (event.kind) {
     case Event::RUN:
-        m_running = &process;
+        running_ = &process;
         return process.resume();
     case Event::START: // an event of a script may find the program running
         return process.state == Process::OFF ? start(process) : void();

@@ -22,28 +22,28 @@ size_t &head_of(void *ptr) {
 } // namespace
 
 void Heap::reset() {
-    if (!m_begin)
-        m_begin = map_anonymous(HEAP_SIZE);
-    m_used = 0;
-    m_blocks = 0;
-    m_released.clear();
+    if (!begin_)
+        begin_ = map_anonymous(HEAP_SIZE);
+    used_ = 0;
+    blocks_ = 0;
+    released_.clear();
 }
 
 void *Heap::allocate(size_t size) {
     size = (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-    std::vector<void *> *const released = size >= LARGE ? &m_released[size] : nullptr;
+    std::vector<void *> *const released = size >= LARGE ? &released_[size] : nullptr;
     if (released && !released->empty()) {
         void *const ptr = released->back();
         released->pop_back();
-        m_blocks++;
+        blocks_++;
         return ptr;
     }
-    if (size > HEAP_SIZE - m_used - ALIGNMENT)
+    if (size > HEAP_SIZE - used_ - ALIGNMENT)
         return nullptr;
-    char *const ptr = m_begin + m_used + ALIGNMENT;
+    char *const ptr = begin_ + used_ + ALIGNMENT;
     head_of(ptr) = size;
-    m_used += size + ALIGNMENT;
-    m_blocks++;
+    used_ += size + ALIGNMENT;
+    blocks_++;
     return ptr;
 }
 
@@ -65,13 +65,13 @@ void *Heap::allocate_zeros(size_t size) {
 
 void Heap::release(void *ptr) {
     const size_t size = head_of(ptr);
-    m_blocks--;
+    blocks_--;
     if (size >= LARGE)
-        m_released[size].push_back(ptr);
+        released_[size].push_back(ptr);
     else
         memset(ptr, RELEASED, size);
 }
 
 bool Heap::contains(const void *ptr) const {
-    return ptr >= m_begin && ptr < m_begin + HEAP_SIZE;
+    return ptr >= begin_ && ptr < begin_ + HEAP_SIZE;
 }

@@ -16,11 +16,11 @@ class Heap {
     void *allocate_zeros(size_t size);
     void release(void *ptr);
     bool contains(const void *ptr) const;
-    unsigned blocks() const { return m_blocks; } // the number of allocated blocks
+    unsigned blocks() const { return blocks_; } // the number of allocated blocks
 
   private:
-    char *m_begin = nullptr;
-    size_t m_used = 0;
-    unsigned m_blocks = 0;
-    std::map<size_t, std::vector<void *>> m_released; // free large blocks, by size
+    char *begin_ = nullptr;
+    size_t used_ = 0;
+    unsigned blocks_ = 0;
+    std::map<size_t, std::vector<void *>> released_; // free large blocks, by size
 };

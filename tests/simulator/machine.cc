@@ -22,11 +22,11 @@ unsigned Network::host_of(const Machine &machine) const {
 
 // Returns the last device: earlier ones were removed and replaced.
 unsigned Network::device_of(const Machine &machine) const {
-    return static_cast<unsigned>(m_fabric->host(host_of(machine))->devices.size()) - 1;
+    return static_cast<unsigned>(fabric_->host(host_of(machine))->devices.size()) - 1;
 }
 
 void Network::set_port(const Machine &machine, bool is_up) {
-    m_fabric->set_port(host_of(machine), device_of(machine), is_up);
+    fabric_->set_port(host_of(machine), device_of(machine), is_up);
 }
 
 // Removes a device while programs use it, as Linux does. Its connections end. reconnect() adds
@@ -38,32 +38,32 @@ void Network::remove_device(Machine &machine) {
         if ((link.machines[0] == &machine || link.machines[1] == &machine) && can_break(link))
             break_link(link, PARTLY_EXECUTED, true);
     }
-    m_fabric->remove_device(host_of(machine), device_of(machine));
+    fabric_->remove_device(host_of(machine), device_of(machine));
 }
 
 void Network::reconnect(const Machine &machine) {
-    m_fabric->replace_device(host_of(machine), device_of(machine));
+    fabric_->replace_device(host_of(machine), device_of(machine));
 }
 
 void Network::set_power(const Machine &machine, bool is_on) {
-    m_fabric->set_power(host_of(machine), is_on);
+    fabric_->set_power(host_of(machine), is_on);
 }
 
 // The number of the error has no meaning for librpma.
 void Network::refuse_post(const Machine &machine, Refusal refusal) {
-    m_fabric->refuse_post(host_of(machine), refusal, EIO);
+    fabric_->refuse_post(host_of(machine), refusal, EIO);
 }
 
 void Network::change_address(const Machine &machine) {
-    m_fabric->change_address(host_of(machine), device_of(machine));
+    fabric_->change_address(host_of(machine), device_of(machine));
 }
 
 void Network::advance(int64_t now) {
-    m_fabric->advance(static_cast<uint64_t>(now - START) * NANOSECONDS);
+    fabric_->advance(static_cast<uint64_t>(now - START) * NANOSECONDS);
 }
 
 int64_t Network::next_time() const {
-    const uint64_t next = m_fabric->next_timer();
+    const uint64_t next = fabric_->next_timer();
     return next == UINT64_MAX
                ? NEVER
                : START + static_cast<int64_t>((next + NANOSECONDS - 1) / NANOSECONDS);
@@ -82,7 +82,7 @@ void Network::process_ended(Process &process) {
             }
     process.caller = {};
     if (session)
-        m_fabric->end_session(*session);
+        fabric_->end_session(*session);
 }
 
 // Ignores contexts, because librdmacm keeps devices open.
@@ -91,7 +91,7 @@ const char *Network::leaked_object(const Process &process) const {
         nullptr,           "a channel",          "a peer",
         "a memory region", "a completion queue", "a shared receive queue",
         "a queue pair",    "an address handle",  "a CM ID"};
-    for (const auto &[handle, object] : m_fabric->objects()) {
+    for (const auto &[handle, object] : fabric_->objects()) {
         const bool is_kept =
             object->kind == sim::Object::CONTEXT ||
             (object->kind == sim::Object::CHANNEL &&
@@ -111,15 +111,15 @@ static size_t count(const sim::Fabric &fabric, const Process &process) {
 }
 
 size_t Network::queue_pairs(const Process &process) const {
-    return count<sim::Qp>(*m_fabric, process);
+    return count<sim::Qp>(*fabric_, process);
 }
 
 unsigned Network::contexts(const Process &process) const {
-    return static_cast<unsigned>(count<sim::Context>(*m_fabric, process));
+    return static_cast<unsigned>(count<sim::Context>(*fabric_, process));
 }
 
 bool Network::has_device_event(const Process &process) const {
-    return std::ranges::any_of(m_fabric->objects(), [&](const auto &entry) {
+    return std::ranges::any_of(fabric_->objects(), [&](const auto &entry) {
         const auto *const channel = entry.second->kind == sim::Object::CHANNEL
                                         ? static_cast<const sim::Channel *>(entry.second.get())
                                         : nullptr;

@@ -112,7 +112,7 @@ uint64_t schedules;
         printf("--%s %s: %s (%s)\n", name.c_str(), option.argument, option.help,
                option.value.c_str());
     printf("kinds of events:");
-    for (const Event_kind &kind : event_kinds)
+    for (const EventKind &kind : event_kinds)
         printf(" %s", kind.name);
     printf("\nconfigurations:");
     for (const Configuration &configuration : configurations)

@@ -28,42 +28,42 @@ void clear_map(void *map, size_t size) {
 }
 
 Memory::Memory() {
-    m_visible = map_anonymous(3 * MEMORY_SIZE + WORDS * sizeof(*m_stores.settled));
-    m_persistent = m_visible + MEMORY_SIZE;
-    m_known = m_persistent + MEMORY_SIZE;
-    m_stores.persistent = reinterpret_cast<uint64_t *>(m_persistent);
-    m_stores.settled = reinterpret_cast<uint32_t *>(m_known + MEMORY_SIZE);
+    visible_ = map_anonymous(3 * MEMORY_SIZE + WORDS * sizeof(*stores_.settled));
+    persistent_ = visible_ + MEMORY_SIZE;
+    known_ = persistent_ + MEMORY_SIZE;
+    stores_.persistent = reinterpret_cast<uint64_t *>(persistent_);
+    stores_.settled = reinterpret_cast<uint32_t *>(known_ + MEMORY_SIZE);
 }
 
 void Memory::reset() {
-    clear_map(m_visible, 3 * MEMORY_SIZE);
-    m_stores.count = 0;
-    memset(m_pages, 0, sizeof(m_pages));
-    m_changes++;
+    clear_map(visible_, 3 * MEMORY_SIZE);
+    stores_.count = 0;
+    memset(pages_, 0, sizeof(pages_));
+    changes_++;
 }
 
 void Memory::store(const Part &part, Writer writer) {
-    size_t index = static_cast<size_t>(part.word - reinterpret_cast<uint64_t *>(m_visible));
+    size_t index = static_cast<size_t>(part.word - reinterpret_cast<uint64_t *>(visible_));
     uint64_t value = (*part.word & ~part.mask) | (part.value & part.mask);
-    *part.word = word(m_known, index) = value;
-    sim_add_store(&m_stores, {static_cast<uint32_t>(index), writer, value});
+    *part.word = word(known_, index) = value;
+    sim_add_store(&stores_, {static_cast<uint32_t>(index), writer, value});
     mark(index);
-    m_changes++;
+    changes_++;
 }
 
 void Memory::flush(Writer writer, const char *from, const char *to) {
     if (!direct_write || !is_pmem || !contains(from))
         return;
-    size_t begin = static_cast<size_t>(from - m_visible);
+    size_t begin = static_cast<size_t>(from - visible_);
     size_t end = begin + static_cast<size_t>(to - from);
-    sim_flush_stores(&m_stores, writer, (begin + WORD - 1) / WORD, end / WORD); // whole words
-    m_changes++;
+    sim_flush_stores(&stores_, writer, (begin + WORD - 1) / WORD, end / WORD); // whole words
+    changes_++;
 }
 
 // Marks the pages that the program has touched, as reported by the kernel.
 void Memory::find_pages() {
     unsigned char exist[MEMORY_SIZE / PAGE];
-    if (mincore(m_visible, MEMORY_SIZE, exist))
+    if (mincore(visible_, MEMORY_SIZE, exist))
         perror("simulator: mincore");
     for (size_t page = 0; page < MEMORY_SIZE / PAGE; page++)
         if (exist[page] & 1)
@@ -81,40 +81,40 @@ void Memory::persist(size_t begin, size_t end) {
         size_t from = std::max(page, begin), to = std::min(page + PAGE, end);
         if (from >= to)
             return;
-        memcpy(m_persistent + from, m_visible + from, to - from);
-        memcpy(m_known + from, m_visible + from, to - from);
+        memcpy(persistent_ + from, visible_ + from, to - from);
+        memcpy(known_ + from, visible_ + from, to - from);
     });
-    sim_remove_stores(&m_stores, begin / WORD, end / WORD);
-    m_changes++;
+    sim_remove_stores(&stores_, begin / WORD, end / WORD);
+    changes_++;
 }
 
 void Memory::find_own_stores() {
     each_page([&](size_t page) {
-        if (!memcmp(m_visible + page, m_known + page, PAGE))
+        if (!memcmp(visible_ + page, known_ + page, PAGE))
             return;
         for (size_t index = page / WORD; index < (page + PAGE) / WORD; index++) {
-            uint64_t *seen = &word(m_visible, index);
-            if (*seen != word(m_known, index))
+            uint64_t *seen = &word(visible_, index);
+            if (*seen != word(known_, index))
                 store({seen, *seen, UINT64_MAX}, OWN);
         }
     });
 }
 
 void Memory::restart() {
-    m_stores.count = 0;
-    clear_map(m_visible, MEMORY_SIZE);
+    stores_.count = 0;
+    clear_map(visible_, MEMORY_SIZE);
     each_page([&](size_t page) {
-        memcpy(m_visible + page, m_persistent + page, PAGE);
-        memcpy(m_known + page, m_persistent + page, PAGE);
+        memcpy(visible_ + page, persistent_ + page, PAGE);
+        memcpy(known_ + page, persistent_ + page, PAGE);
     });
-    m_changes++;
+    changes_++;
 }
 
 bool Memory::is_certain(size_t begin, size_t end) const {
     for (const sim_store &store : stores()) {
         size_t offset = store.word * WORD;
         if (offset < end && offset + WORD > begin &&
-            store.value != word(m_persistent, store.word))
+            store.value != word(persistent_, store.word))
             return false;
     }
     return true;

@@ -39,9 +39,9 @@ class Memory {
     Memory();
     void reset();
 
-    char *visible() const { return m_visible; }
+    char *visible() const { return visible_; }
     bool contains(const void *ptr) const {
-        return ptr >= m_visible && ptr < m_visible + MEMORY_SIZE;
+        return ptr >= visible_ && ptr < visible_ + MEMORY_SIZE;
     }
 
     // Makes the word visible.
@@ -65,7 +65,7 @@ class Memory {
             Random &random_bit;
         } survival{*this, random_bit};
         sim_lose_power(
-            &m_stores, m_stores.persistent,
+            &stores_, stores_.persistent,
             [](void *argument) {
                 const auto &[memory, random] = *static_cast<Survival *>(argument);
                 return memory.surviving(random);
@@ -75,14 +75,14 @@ class Memory {
     }
 
     // Increases whenever the memory may have changed.
-    uint64_t changes() const { return m_changes; }
+    uint64_t changes() const { return changes_; }
 
     // The visible image, or the persistent one without the stores that may survive.
-    const char *image(bool persistent) const { return persistent ? m_persistent : m_visible; }
+    const char *image(bool persistent) const { return persistent ? persistent_ : visible_; }
     // Calls use(value) for the visible value of a word, or for each value that a power failure
     // can leave.
     template <typename Use> void each_outcome(bool persistent, size_t offset, Use use) const {
-        use(word(persistent ? m_persistent : m_visible, offset / WORD));
+        use(word(persistent ? persistent_ : visible_, offset / WORD));
         for (const sim_store &store : stores())
             if (persistent && store.word == offset / WORD)
                 use(store.value);
@@ -91,7 +91,7 @@ class Memory {
     bool is_certain(size_t begin, size_t end) const;
 
   private:
-    std::span<sim_store> stores() const { return {m_stores.all, m_stores.count}; }
+    std::span<sim_store> stores() const { return {stores_.all, stores_.count}; }
     // The mask of the bytes of a store that survive.
     template <typename Random> uint64_t surviving(Random random_bit) const {
         uint64_t mask = 0;
@@ -105,19 +105,19 @@ class Memory {
     }
     void mark(size_t index) {
         size_t page = index / (PAGE / WORD);
-        m_pages[page / 64] |= uint64_t{1} << page % 64;
+        pages_[page / 64] |= uint64_t{1} << page % 64;
     }
     template <typename Use> void each_page(Use use) const {
         for (size_t i = 0; i < MEMORY_SIZE / PAGE / 64; i++)
-            for (uint64_t left = m_pages[i]; left; left &= left - 1)
+            for (uint64_t left = pages_[i]; left; left &= left - 1)
                 use((i * 64 + static_cast<size_t>(__builtin_ctzll(left))) * PAGE);
     }
     void find_pages();
     void restart();
 
-    char *m_visible, *m_persistent;
-    char *m_known; // the visible data without unrecorded stores of the own program
-    uint64_t m_changes = 0;
-    sim_stores m_stores{};                          // stores that are not persistent
-    uint64_t m_pages[MEMORY_SIZE / PAGE / 64] = {}; // bit mask of the touched pages
+    char *visible_, *persistent_;
+    char *known_; // the visible data without unrecorded stores of the own program
+    uint64_t changes_ = 0;
+    sim_stores stores_{};                          // stores that are not persistent
+    uint64_t pages_[MEMORY_SIZE / PAGE / 64] = {}; // bit mask of the touched pages
 };

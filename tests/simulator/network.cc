@@ -51,7 +51,7 @@ void show_message(const Link &link, int side, sim::Send &send) {
 
 sim::Qp *Network::qp_of(const Link &link, int side) const {
     const uint32_t handle = link.ends[side].qp;
-    return handle ? m_fabric->find<sim::Qp>(handle) : nullptr;
+    return handle ? fabric_->find<sim::Qp>(handle) : nullptr;
 }
 
 // InfiniBand Architecture Specification, volume 1, release 1.4, table 79: without a fence, a
@@ -92,12 +92,12 @@ bool Network::can_pass(const Link &link, int side) const {
 std::optional<uint64_t> Network::first_message(const Link &link, int side,
                                                bool is_request) const {
     using Message = sim::Cm::Message;
-    for (const auto &[number, message] : m_fabric->cm().waiting()) {
+    for (const auto &[number, message] : fabric_->cm().waiting()) {
         const bool requests = message.kind == Message::ARP || message.kind == Message::REQ;
         if (requests != is_request || !message.destination)
             continue;
-        const auto found = m_places.find(requests ? message.from : message.to);
-        if (found != m_places.end() && found->second.link == &link &&
+        const auto found = places_.find(requests ? message.from : message.to);
+        if (found != places_.end() && found->second.link == &link &&
             (requests || found->second.side == side))
             return number;
     }
@@ -155,18 +155,18 @@ void Network::message_sent(sim::Fabric &fabric, const sim::Cm::Message &message,
 
 // Delivers the reply to an address resolution, or a connect request to the server.
 void Network::deliver_request(Link &link) {
-    m_fabric->cm().deliver(*first_message(link, 0, true));
-    const sim::CmId *const client = m_fabric->cm().id_of(link.ends[0].id);
+    fabric_->cm().deliver(*first_message(link, 0, true));
+    const sim::CmId *const client = fabric_->cm().id_of(link.ends[0].id);
     const sim::CmId *const server =
-        client && client->peer ? m_fabric->cm().id_of(client->peer) : nullptr;
+        client && client->peer ? fabric_->cm().id_of(client->peer) : nullptr;
     if (!server || link.ends[1].id)
         return;
     link.ends[1].id = server->handle;
-    m_places[server->handle] = {&link, 1};
+    places_[server->handle] = {&link, 1};
 }
 
 void Network::deliver_event(Link &link, int side) {
-    m_fabric->cm().deliver(*first_message(link, side, false));
+    fabric_->cm().deliver(*first_message(link, side, false));
 }
 
 void Network::execute(Link &link, int side, Visible visible, bool passes) {
@@ -174,14 +174,14 @@ void Network::execute(Link &link, int side, Visible visible, bool passes) {
     sim::Send &send = *next_send(link, side, passes);
     const uint32_t rkey = send.wr.rkey;
     show_message(link, side, send);
-    m_visible = visible;
-    if (sim::execute(*m_fabric, qp, send) == sim::NO_RECEIVE)
+    visible_ = visible;
+    if (sim::execute(*fabric_, qp, send) == sim::NO_RECEIVE)
         simulation.fail("a message arrives without a receive: iWARP ends its connection");
-    else if (send.status && m_fabric->mr_of(rkey))
+    else if (send.status && fabric_->mr_of(rkey))
         simulation.fail(
             "an operation reaches outside of the region, or the region does not allow "
             "it, or its own memory");
-    m_visible.reset();
+    visible_.reset();
 }
 
 // Executes a part of the next operation, as if the target's device was interrupted. A receive
@@ -195,30 +195,30 @@ void Network::execute_part(Link &link, int side) {
     if (send.wr.opcode == IBV_WR_SEND || send.wr.opcode == IBV_WR_SEND_WITH_IMM) {
         sim::Qp &target = *qp_of(link, 1 - side);
         if (target.srq && simulation.random_bit())
-            sim::interrupt_receive(*m_fabric, target);
+            sim::interrupt_receive(*fabric_, target);
         return;
     }
-    sim::execute_part(*m_fabric, *qp);
+    sim::execute_part(*fabric_, *qp);
 }
 
 // For a part of a write, the words that arrive.
 std::vector<bool> Network::late_words(sim::Fabric &, size_t count) {
-    if (m_visible == ALL)
+    if (visible_ == ALL)
         return {};
     std::vector<bool> late(count);
     for (size_t i = 0; i < count; i++)
-        late[i] = m_visible == NONE || simulation.random_bit() != (m_visible == SOME);
+        late[i] = visible_ == NONE || simulation.random_bit() != (visible_ == SOME);
     return late;
 }
 
 void Network::complete(Link &link, int side) {
-    sim::complete_sends(*m_fabric, *qp_of(link, side));
+    sim::complete_sends(*fabric_, *qp_of(link, side));
 }
 
 // Also fails executed operations, whose acknowledgements are lost.
 void Network::fail(Link &link, int side) {
     link.broken = true;
-    sim::fail_outstanding(*m_fabric, *qp_of(link, side), true);
+    sim::fail_outstanding(*fabric_, *qp_of(link, side), true);
 }
 
 void Network::break_link(Link &link, Outcome outcome, bool silently) {
@@ -233,8 +233,8 @@ void Network::break_link(Link &link, Outcome outcome, bool silently) {
     link.broken = true;
     link.silent = silently;
     for (const End &end : link.ends)
-        if (const sim::CmId *const id = m_fabric->cm().id_of(end.id); id && !silently)
-            m_fabric->cm().break_connection(*id);
+        if (const sim::CmId *const id = fabric_->cm().id_of(end.id); id && !silently)
+            fabric_->cm().break_connection(*id);
 }
 
 // Called when a side deletes its QP or its program ends. Executed operations become visible in
@@ -249,16 +249,16 @@ bool Network::end_queue_pair(Link &link, int side) {
         if (simulation.random_bit())
             execute_part(link, 0);
     }
-    sim::show_received(*m_fabric, qp);
+    sim::show_received(*fabric_, qp);
     if (side == 0 && can_execute(link, 0, false)) {
-        sim::abandon_qp(*m_fabric, qp);
+        sim::abandon_qp(*fabric_, qp);
         return true;
     }
     link.ends[side].qp = 0;
     link.broken |= side == 1;
     sim::Qp *const other = qp_of(link, 1 - side);
     if (other && !other->session) {
-        m_fabric->destroy(*other);
+        fabric_->destroy(*other);
         link.ends[1 - side].qp = 0;
     }
     return false;

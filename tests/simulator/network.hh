@@ -97,14 +97,14 @@ class Network : public sim::Environment, sim::Scheduler {
     void reconnect(const Machine &machine);
     void set_power(const Machine &machine, bool is_on);
     void refuse_post(const Machine &machine, Refusal refusal);
-    void accept_posts() { m_fabric->accept_posts(); } // of all machines
+    void accept_posts() { fabric_->accept_posts(); } // of all machines
     void change_address(const Machine &machine);
     void advance(int64_t now); // to a time in ms
     int64_t next_time() const;
 
     // ---- state that invariants check
-    sim::Fabric &fabric() { return *m_fabric; }
-    const sim::Fabric &fabric() const { return *m_fabric; }
+    sim::Fabric &fabric() { return *fabric_; }
+    const sim::Fabric &fabric() const { return *fabric_; }
     // The name of an object that the program has not deleted, or NULL.
     const char *leaked_object(const Process &process) const;
     bool has_device_event(const Process &process) const; // one that it has not taken
@@ -162,8 +162,8 @@ class Network : public sim::Environment, sim::Scheduler {
                      const sim::TakeEvent::Reply &event, const void *data);
     void before_destroy(const sim::Destroy &request);
 
-    std::unique_ptr<sim::Fabric> m_fabric;
-    std::unordered_map<uint32_t, Place> m_places;    // by handle
-    std::unordered_map<uint32_t, int> m_descriptors; // by channel
-    std::optional<Visible> m_visible;                // of the write that is executed
+    std::unique_ptr<sim::Fabric> fabric_;
+    std::unordered_map<uint32_t, Place> places_;    // by handle
+    std::unordered_map<uint32_t, int> descriptors_; // by channel
+    std::optional<Visible> visible_;                // of the write that is executed
 };

@@ -63,36 +63,36 @@ void Process::load(const std::string &module) {
     unlink(file.c_str());
     if (!handle)
         exit_with_error(std::string("cannot load ") + module + ": " + dlerror());
-    m_main = reinterpret_cast<int (*)(int, char **)>(dlsym(handle, "main"));
-    if (!m_main)
+    main_ = reinterpret_cast<int (*)(int, char **)>(dlsym(handle, "main"));
+    if (!main_)
         exit_with_error(module + " has no main()");
-    m_globals = find_globals(handle);
-    m_stack = map_anonymous(STACK_SIZE);
+    globals_ = find_globals(handle);
+    stack_ = map_anonymous(STACK_SIZE);
 }
 
 void Process::start(const std::vector<std::string> &arguments) {
-    for (const auto &[globals, initial] : m_globals)
+    for (const auto &[globals, initial] : globals_)
         memcpy(globals, initial.data(), initial.size());
-    for (Map &map : m_maps)
+    for (Map &map : maps_)
         map.used = false;
     heap.reset();
-    m_arguments = arguments;
-    getcontext(&m_initial_context);
-    m_initial_context.uc_stack.ss_sp = m_stack;
-    m_initial_context.uc_stack.ss_size = STACK_SIZE;
-    m_initial_context.uc_link = nullptr;
-    makecontext(&m_initial_context, entry, 0);
-    m_is_new = true;
+    arguments_ = arguments;
+    getcontext(&initial_context_);
+    initial_context_.uc_stack.ss_sp = stack_;
+    initial_context_.uc_stack.ss_size = STACK_SIZE;
+    initial_context_.uc_link = nullptr;
+    makecontext(&initial_context_, entry, 0);
+    is_new_ = true;
     starts++;
     state = READY;
     restart_at = NEVER;
-    static_cast<Run_state &>(*this) = {};
+    static_cast<RunState &>(*this) = {};
 }
 
 // Abandons the stack of the program, as if it was killed.
-void Process::end(int status_) {
+void Process::end(int code) {
     state = OFF;
-    status = status_;
+    status = code;
     frozen_until = 0;
     simulation.process_ended(*this);
 }
@@ -101,9 +101,9 @@ void Process::entry() {
     Process *self = simulation.current;
     char *argv[40] = {}; // needs no release, because the stack is abandoned
     int argc = 0;
-    for (std::string &argument : self->m_arguments)
+    for (std::string &argument : self->arguments_)
         argv[argc++] = argument.data();
-    self->end(self->m_main(argc, argv));
+    self->end(self->main_(argc, argv));
     self->yield();
 }
 
@@ -112,43 +112,43 @@ void Process::resume() {
     simulation.current = this;
     state = READY;
     if (!_setjmp(scheduler)) {
-        if (!m_is_new)
-            _longjmp(m_resume_point, 1);
-        m_is_new = false;
-        setcontext(&m_initial_context);
+        if (!is_new_)
+            _longjmp(resume_point_, 1);
+        is_new_ = false;
+        setcontext(&initial_context_);
     }
     simulation.current = nullptr;
 }
 
 void Process::yield() {
     const int error = errno;
-    if (!_setjmp(m_resume_point))
+    if (!_setjmp(resume_point_))
         _longjmp(scheduler, 1);
     errno = error;
 }
 
-void Process::wait_until(const pollfd *fds_, size_t count, int64_t deadline_) {
-    fds = fds_;
+void Process::wait_until(const pollfd *waited_fds, size_t count, int64_t until) {
+    fds = waited_fds;
     fd_count = count;
-    deadline = deadline_;
+    deadline = until;
     state = WAITING;
     port_was_up = false;
     yield();
 }
 
 void *Process::map_memory(size_t size) {
-    for (Map &map : m_maps)
+    for (Map &map : maps_)
         if (!map.used && map.size == size) {
             clear_map(map.ptr, size);
             map.used = true;
             return map.ptr;
         }
-    m_maps.push_back({map_anonymous(size), size, true});
-    return m_maps.back().ptr;
+    maps_.push_back({map_anonymous(size), size, true});
+    return maps_.back().ptr;
 }
 
 void Process::unmap_memory(void *ptr) {
-    for (Map &map : m_maps)
+    for (Map &map : maps_)
         if (map.ptr == ptr)
             map.used = false;
 }

@@ -21,7 +21,7 @@
 constexpr int64_t NEVER = INT64_MAX;
 
 // The state of a machine without its memory, with the initial values.
-struct Machine_state {
+struct MachineState {
     bool on = true, disconnected = false;
     bool port_down = false;       // while disconnected: the port of its device is down
     std::string copy;             // a copy of its memory, or empty
@@ -30,13 +30,13 @@ struct Machine_state {
     bool refuses_post = false;    // a post of its program fails, or has failed
 };
 
-struct Machine : Machine_state {
+struct Machine : MachineState {
     std::string name; // also the address that programs resolve
     Memory memory;
 };
 
 // The state of a program in a schedule, with the initial values.
-struct Process_state {
+struct ProcessState {
     enum State { OFF, READY, WAITING } state = OFF;
     int status = 0;                   // if OFF: exit status, or KILLED
     unsigned starts = 0;              // number of starts in this schedule
@@ -51,7 +51,7 @@ struct Process_state {
 };
 
 // The state of a program since its last start.
-struct Run_state {
+struct RunState {
     bool stop_requested = false;       // by SIGTERM
     bool has_reported_records = false; // a server: it has reported its state
     bool port_was_up = false;          // it has queried the port since its last wait
@@ -72,7 +72,7 @@ struct Run_state {
     std::string output, errors; // an incomplete line; the text on stderr
 };
 
-class Process : public Process_state, public Run_state {
+class Process : public ProcessState, public RunState {
   public:
     static constexpr int KILLED = -1;
 
@@ -86,7 +86,7 @@ class Process : public Process_state, public Run_state {
     // Loads a copy of the module, with globals of its own.
     void load(const std::string &module);
     void start(const std::vector<std::string> &arguments);
-    void end(int status_);
+    void end(int code);
 
     // Runs until it waits, yields or ends.
     void resume();
@@ -115,12 +115,12 @@ class Process : public Process_state, public Run_state {
     };
     static void entry();
 
-    int (*m_main)(int, char **);
-    std::vector<std::pair<char *, std::string>> m_globals; // with their initial values
-    std::vector<Map> m_maps;
-    char *m_stack = nullptr;
-    std::vector<std::string> m_arguments;
-    ucontext_t m_initial_context;
-    jmp_buf m_resume_point;
-    bool m_is_new;
+    int (*main_)(int, char **);
+    std::vector<std::pair<char *, std::string>> globals_; // with their initial values
+    std::vector<Map> maps_;
+    char *stack_ = nullptr;
+    std::vector<std::string> arguments_;
+    ucontext_t initial_context_;
+    jmp_buf resume_point_;
+    bool is_new_;
 };

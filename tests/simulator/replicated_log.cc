@@ -141,11 +141,11 @@ bool is_second_server(const Process &process) {
 }
 
 // The records of a server in one image: the visible one, or the persistent one.
-struct Held_records {
+struct HeldRecords {
     uint64_t changes;
     std::vector<uint32_t> checksums;
 };
-std::vector<std::array<Held_records, 2>> held_records;
+std::vector<std::array<HeldRecords, 2>> held_records;
 
 void read_log(const Process &server, bool persistent, std::vector<uint32_t> &checksums) {
     const Memory &memory = server.machine->memory;
@@ -227,7 +227,7 @@ void check() {
     for (unsigned i = 0; i < simulation.configuration->servers; i++) {
         Process &server = *simulation.processes[i];
         for (int persistent = 0; persistent < 2; persistent++) {
-            Held_records &holding = held_records[i][static_cast<size_t>(persistent)];
+            HeldRecords &holding = held_records[i][static_cast<size_t>(persistent)];
             if (holding.changes == server.machine->memory.changes())
                 continue;
             server.machine->memory.find_own_stores();

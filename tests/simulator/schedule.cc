@@ -15,35 +15,35 @@ Schedule Schedule::random(uint64_t seed, uint32_t kinds) {
     Schedule schedule;
     uint64_t state = seed;
     schedule.salt = next_random(state);
-    schedule.m_random = true;
-    schedule.m_faults = static_cast<unsigned>(next_random(state) % 7);
-    schedule.m_fault_limit = (uint64_t{1} << 32) / (uint64_t{16} << next_random(state) % 5);
-    schedule.m_other_limit = (uint64_t{1} << 32) / (uint64_t{2} << next_random(state) % 7);
-    schedule.m_kinds = static_cast<uint32_t>(next_random(state) | next_random(state));
+    schedule.random_ = true;
+    schedule.faults_ = static_cast<unsigned>(next_random(state) % 7);
+    schedule.fault_limit_ = (uint64_t{1} << 32) / (uint64_t{16} << next_random(state) % 5);
+    schedule.other_limit_ = (uint64_t{1} << 32) / (uint64_t{2} << next_random(state) % 7);
+    schedule.kinds_ = static_cast<uint32_t>(next_random(state) | next_random(state));
     if (kinds != UINT32_MAX)
-        schedule.m_kinds = kinds;
-    schedule.m_state = state;
+        schedule.kinds_ = kinds;
+    schedule.state_ = state;
     return schedule;
 }
 
 bool Schedule::is_default() {
     if (listed)
         return false;
-    if (m_random) {
-        uint64_t draw = next_random(m_state);
-        m_fault = m_faults && draw >> 32 < m_fault_limit;
-        if (m_fault || (draw & UINT32_MAX) < m_other_limit)
+    if (random_) {
+        uint64_t draw = next_random(state_);
+        fault_ = faults_ && draw >> 32 < fault_limit_;
+        if (fault_ || (draw & UINT32_MAX) < other_limit_)
             return false;
-    } else if (m_next < choices.size() && choices[m_next].position == m_position) {
+    } else if (next_ < choices.size() && choices[next_].position == position_) {
         return false;
     }
-    m_position++;
+    position_++;
     return true;
 }
 
 void Schedule::stop() {
-    if (m_random)
-        choices.push_back({m_position, 0});
+    if (random_)
+        choices.push_back({position_, 0});
 }
 
 // Chooses each kind of event with the same probability, for any number of connections.
@@ -54,10 +54,10 @@ uint32_t Schedule::pick(const std::vector<Event> &options) {
         Event::Kind kind = options[begin].kind;
         for (end = begin; end < options.size() && options[end].kind == kind;)
             end++;
-        if (m_fault && kind < Event::FIRST_FAULT)
+        if (fault_ && kind < Event::FIRST_FAULT)
             continue;
-        uint64_t draw = next_random(m_state);
-        if (m_kinds >> kind & 1 && (draw >> 32) % ++kinds == 0)
+        uint64_t draw = next_random(state_);
+        if (kinds_ >> kind & 1 && (draw >> 32) % ++kinds == 0)
             found = begin + (draw & UINT32_MAX) % (end - begin) + 1;
     }
     return static_cast<uint32_t>(found);
@@ -66,14 +66,14 @@ uint32_t Schedule::pick(const std::vector<Event> &options) {
 bool Schedule::choose(const std::vector<Event> &options, Event &event) {
     if (listed)
         listed->push_back(options);
-    uint32_t position = m_position++, option = 0;
-    if (m_random && (option = pick(options))) {
+    uint32_t position = position_++, option = 0;
+    if (random_ && (option = pick(options))) {
         if (!choices.empty() && choices.back().position == position)
             choices.pop_back(); // the choice that stop() has recorded
         choices.push_back({position, option});
-        m_faults -= m_fault;
-    } else if (!m_random && m_next < choices.size() && choices[m_next].position == position) {
-        option = choices[m_next++].option;
+        faults_ -= fault_;
+    } else if (!random_ && next_ < choices.size() && choices[next_].position == position) {
+        option = choices[next_++].option;
     }
     if (option == 0 || option > options.size())
         return false;

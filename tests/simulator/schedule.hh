@@ -28,11 +28,11 @@ struct Event {
     bool passes() const { return variant >= 6; } // of EXECUTE
 };
 
-struct Event_kind {
+struct EventKind {
     const char *name, *format;
     uint16_t variants;
 };
-extern const Event_kind event_kinds[Event::KINDS];
+extern const EventKind event_kinds[Event::KINDS];
 
 class Schedule {
   public:
@@ -42,15 +42,15 @@ class Schedule {
 
     static Schedule random(uint64_t seed, uint32_t kinds);
 
-    void begin() { m_position = m_next = 0; }
-    uint32_t position() const { return m_position; }
+    void begin() { position_ = next_ = 0; }
+    uint32_t position() const { return position_; }
     // Returns true and advances the position if the default event is next.
     bool is_default();
     void stop(); // records that the program yields at this position
-    bool may_fault() const { return !m_random || m_fault; } // if the options include faults
+    bool may_fault() const { return !random_ || fault_; } // if the options include faults
     // Chooses one of the options. Returns false for the default event.
     bool choose(const std::vector<Event> &options, Event &event);
-    void stop_faults() { m_faults = 0; } // from this position on
+    void stop_faults() { faults_ = 0; } // from this position on
 
     bool save(const std::string &file, const std::string &configuration) const;
     bool load(const std::string &file, std::string &configuration);
@@ -58,10 +58,10 @@ class Schedule {
   private:
     uint32_t pick(const std::vector<Event> &options);
 
-    bool m_random = false, m_fault = false;
-    uint64_t m_state = 0;
-    uint32_t m_position = 0, m_next = 0;
-    uint32_t m_kinds = 0;  // bit mask of the kinds of events that replace the default one
-    unsigned m_faults = 0; // how many faults can still occur
-    uint64_t m_fault_limit = 0, m_other_limit = 0; // probabilities in units of 2^-32
+    bool random_ = false, fault_ = false;
+    uint64_t state_ = 0;
+    uint32_t position_ = 0, next_ = 0;
+    uint32_t kinds_ = 0;  // bit mask of the kinds of events that replace the default one
+    unsigned faults_ = 0; // how many faults can still occur
+    uint64_t fault_limit_ = 0, other_limit_ = 0; // probabilities in units of 2^-32
 };

@@ -21,9 +21,8 @@ constexpr uint32_t STEPS_MAX = 400000;
 
 } // namespace
 
-void Simulation::load_programs(const Configuration &configuration_,
-                               const std::string &modules) {
-    configuration = &configuration_;
+void Simulation::load_programs(const Configuration &chosen, const std::string &modules) {
+    configuration = &chosen;
     std::string path = modules + "/" + configuration->example;
     for (unsigned i = 0; i <= configuration->servers + configuration->clients; i++) {
         machines.push_back(std::make_unique<Machine>());
@@ -50,20 +49,20 @@ void Simulation::load_programs(const Configuration &configuration_,
 void Simulation::begin(Schedule &schedule) {
     for (auto &process : processes)
         process->caller = {};
-    static_cast<Simulation_state &>(*this) = {};
-    m_schedule = &schedule;
-    m_random_state = schedule.salt;
-    m_checked_changes = m_early_timeouts = 0;
-    m_running = nullptr;
+    static_cast<SimulationState &>(*this) = {};
+    schedule_ = &schedule;
+    random_state_ = schedule.salt;
+    checked_changes_ = early_timeouts_ = 0;
+    running_ = nullptr;
     schedule.begin();
     for (auto &machine : machines) {
-        static_cast<Machine_state &>(*machine) = {};
+        static_cast<MachineState &>(*machine) = {};
         machine->memory.reset();
     }
     network.begin(static_cast<unsigned>(machines.size()), !configuration->emulated);
     configuration->oracle->begin();
     for (auto &process : processes) {
-        static_cast<Process_state &>(*process) = {};
+        static_cast<ProcessState &>(*process) = {};
         process->lines =
             process == processes.back() ? configuration->last_lines : configuration->lines;
         if (process->is_server)
@@ -111,7 +110,7 @@ bool Simulation::clients_are_done() {
 void Simulation::repair() {
     repaired = true;
     faulted = false;
-    m_schedule->stop_faults();
+    schedule_->stop_faults();
     trace("all faults end");
     auto step_while = [this](auto condition) {
         for (auto &process : processes)
@@ -170,31 +169,31 @@ bool Simulation::reader_accepts() {
 }
 
 void Simulation::preemption_point() {
-    if (current == &reader || m_schedule->is_default())
+    if (current == &reader || schedule_->is_default())
         return;
-    m_schedule->stop();
+    schedule_->stop();
     current->yield();
 }
 
 void Simulation::step() {
     for (const Event &event : std::exchange(triggered, {}))
         apply(event);
-    if (m_schedule->position() > STEPS_MAX) {
+    if (schedule_->position() > STEPS_MAX) {
         finding = "the schedule does not end";
         return;
     }
     Event event;
-    if (m_schedule->is_default() || !m_schedule->choose(options(), event))
+    if (schedule_->is_default() || !schedule_->choose(options(), event))
         event = default_event();
     else
-        m_early_timeouts += event.kind == Event::TIME;
+        early_timeouts_ += event.kind == Event::TIME;
     apply(event);
     uint64_t changes = 0;
     for (auto &machine : machines)
         changes += machine->memory.changes();
-    if (changes != m_checked_changes && finding.empty())
+    if (changes != checked_changes_ && finding.empty())
         configuration->oracle->check();
-    m_checked_changes = changes;
+    checked_changes_ = changes;
 }
 
 // ---- calls of processes
@@ -206,7 +205,7 @@ void fail_without_fault(Process &process) {
 }
 
 bool Simulation::random_bit() {
-    return sim::next_random(m_random_state) >> 63;
+    return sim::next_random(random_state_) >> 63;
 }
 
 void Simulation::fail(const char *format, ...) {
@@ -222,7 +221,7 @@ void Simulation::fail(const char *format, ...) {
 
 void Simulation::trace(const std::string &text) {
     if (tracing)
-        printf("%6u %8.3f s  %s\n", m_schedule->position(),
+        printf("%6u %8.3f s  %s\n", schedule_->position(),
                static_cast<double>(now - START) / 1000, text.c_str());
 }
 

@@ -102,7 +102,7 @@ struct Trigger {
 };
 
 // The initial state of a schedule.
-struct Simulation_state {
+struct SimulationState {
     std::vector<std::unique_ptr<Object>> objects;
     std::vector<Descriptor> descriptors;
     int64_t now = START;                   // the time in ms
@@ -115,7 +115,7 @@ struct Simulation_state {
     std::vector<Event> triggered; // events of the triggers that have fired
 };
 
-class Simulation : public Simulation_state {
+class Simulation : public SimulationState {
   public:
     const Configuration *configuration;
     std::vector<std::unique_ptr<Machine>> machines;  // in the order of `processes`
@@ -185,12 +185,12 @@ class Simulation : public Simulation_state {
     void apply_to_link(const Event &event);
     std::string describe(const Event &event) const;
 
-    Schedule *m_schedule;
-    std::vector<Event> m_options;
-    uint64_t m_random_state;
-    unsigned m_early_timeouts;    // how often time passed while packets waited
-    uint64_t m_checked_changes;   // sum of the changes of all memories
-    Process *m_running = nullptr; // continues by default
+    Schedule *schedule_;
+    std::vector<Event> options_;
+    uint64_t random_state_;
+    unsigned early_timeouts_;    // how often time passed while packets waited
+    uint64_t checked_changes_;   // sum of the changes of all memories
+    Process *running_ = nullptr; // continues by default
 };
 
 extern Simulation simulation;

@@ -17,28 +17,28 @@
 namespace {
 
 // The memory of a program.
-class Process_memory : public sim::Program {
+class ProcessMemory : public sim::Program {
   public:
-    explicit Process_memory(Process &process) : m_process(process) {}
+    explicit ProcessMemory(Process &process) : process_(process) {}
     bool read(uint64_t address, void *to, size_t length) override {
         memcpy(to, reinterpret_cast<const void *>(address), length);
         return true;
     }
     bool write(uint64_t address, const void *from, size_t length, uint32_t writer) override {
-        return simulation.network.write(m_process, address, from, length, writer);
+        return simulation.network.write(process_, address, from, length, writer);
     }
     int pin(const sim::Region &) override { return 0; }
     void persist(uint64_t address, size_t length, uint32_t writer) override {
         const char *begin = reinterpret_cast<const char *>(address);
-        m_process.machine->memory.flush(writer, begin, begin + length);
+        process_.machine->memory.flush(writer, begin, begin + length);
     }
     bool is_persistent(uint64_t address, size_t) override {
-        const Memory &memory = m_process.machine->memory;
+        const Memory &memory = process_.machine->memory;
         return memory.is_pmem && memory.contains(reinterpret_cast<const void *>(address));
     }
 
   private:
-    Process &m_process;
+    Process &process_;
 };
 
 template <typename T> const T &as(const rdma_sim_message &message) {
@@ -120,17 +120,17 @@ void Network::begin(unsigned machines, bool has_native_operations) {
     options.caches_neighbours = false;
     options.scheduler = this;
     options.level = SIM_FLUSH_ONLY;
-    m_descriptors.clear(); // of the previous schedule
-    m_fabric.reset();
-    m_places.clear();
+    descriptors_.clear(); // of the previous schedule
+    fabric_.reset();
+    places_.clear();
     links.clear();
     open_links.clear();
-    m_fabric = std::make_unique<sim::Fabric>(*this, options);
+    fabric_ = std::make_unique<sim::Fabric>(*this, options);
 }
 
 Network::Place *Network::place_of(uint32_t handle) {
-    const auto found = m_places.find(handle);
-    return found == m_places.end() ? nullptr : &found->second;
+    const auto found = places_.find(handle);
+    return found == places_.end() ? nullptr : &found->second;
 }
 
 // Returns the side of the running program whose QP has this number, or NULL.
@@ -144,11 +144,11 @@ End *Network::end_of_number(uint32_t qp_num) {
 }
 
 void Network::open_session(Process &process) {
-    process.caller.program = std::make_shared<Process_memory>(process);
+    process.caller.program = std::make_shared<ProcessMemory>(process);
     sim::Hello hello{};
     hello.host = host_of(*process.machine);
     sim::Reply reply;
-    if (m_fabric->call(process.caller, &hello, sizeof(hello), reply))
+    if (fabric_->call(process.caller, &hello, sizeof(hello), reply))
         simulation.fail("not simulated: the fabric refuses a program");
 }
 
@@ -170,7 +170,7 @@ int Network::call(rdma_sim_message &message) {
     reply.descriptor = -1;
     int error = 0;
     if (!intercepts(message, reply))
-        error = m_fabric->call(self.caller, request.data(), request.size(), reply);
+        error = fabric_->call(self.caller, request.data(), request.size(), reply);
     message.fd = reply.descriptor;
     message.length = std::min(message.reply_size, reply.bytes.size());
     if (message.length > 0)
@@ -187,7 +187,7 @@ void Network::before(Process &self, const rdma_sim_message &message) {
         self.port_was_up = !self.machine->port_down && !self.machine->no_device;
         break;
     case sim::OP_POST_SEND:
-        if (const sim::Qp *const qp = m_fabric->find<sim::Qp>(as<sim::PostSend>(message).qp);
+        if (const sim::Qp *const qp = fabric_->find<sim::Qp>(as<sim::PostSend>(message).qp);
             qp && qp->sends.empty() && qp->send_cq->ring->added == qp->send_cq->ring->taken)
             if (End *const end = end_of_number(qp->number))
                 end->posted_at = simulation.now;
@@ -203,7 +203,7 @@ void Network::before(Process &self, const rdma_sim_message &message) {
         break;
     case sim::OP_CM_DESTROY:
         // Linux 6.1, cm.c, cm_destroy_id(): sends nothing if the other side has disconnected.
-        if (const sim::CmId *const id = m_fabric->cm().id_of(as<sim::CmDestroy>(message).id);
+        if (const sim::CmId *const id = fabric_->cm().id_of(as<sim::CmDestroy>(message).id);
             id && id->connects() && id->state < SIM_CM_TIMEWAIT &&
             id->state != SIM_CM_REQ_RECEIVED)
             note_cm_message();
@@ -214,10 +214,10 @@ void Network::before(Process &self, const rdma_sim_message &message) {
 }
 
 void Network::before_destroy(const sim::Destroy &request) {
-    const sim::Mr *const mr = m_fabric->find<sim::Mr>(request.handle);
+    const sim::Mr *const mr = fabric_->find<sim::Mr>(request.handle);
     if (!mr || mr->session != simulation.current->caller.session)
         return;
-    for (const auto &[handle, object] : m_fabric->objects())
+    for (const auto &[handle, object] : fabric_->objects())
         if (object->kind == sim::Object::QP && object->session == mr->session &&
             uses(static_cast<const sim::Qp &>(*object), mr->key))
             simulation.fail("deregisters a region that an operation or a receive still uses");
@@ -227,7 +227,7 @@ void Network::before_destroy(const sim::Destroy &request) {
 bool Network::intercepts(const rdma_sim_message &message, sim::Reply &reply) {
     if (op_of(message) != sim::OP_DESTROY)
         return false;
-    const sim::Qp *const qp = m_fabric->find<sim::Qp>(as<sim::Destroy>(message).handle);
+    const sim::Qp *const qp = fabric_->find<sim::Qp>(as<sim::Destroy>(message).handle);
     if (!qp || qp->session != simulation.current->caller.session)
         return false;
     Place *const place = place_of(qp->handle);
@@ -245,7 +245,7 @@ void Network::after(Process &self, const rdma_sim_message &message, int error) {
         return;
     if (op == sim::OP_CREATE_QP)
         return check_number(
-            *m_fabric->find<sim::Qp>(static_cast<sim::CreateQp::Reply *>(message.reply)->qp));
+            *fabric_->find<sim::Qp>(static_cast<sim::CreateQp::Reply *>(message.reply)->qp));
     if (op == sim::OP_CM_RESOLVE_ADDR)
         return after_resolve(self, as<sim::CmResolveAddr>(message));
     Place *const place = op == sim::OP_CM_CONNECT || op == sim::OP_CM_DESTROY
@@ -259,11 +259,11 @@ void Network::after(Process &self, const rdma_sim_message &message, int error) {
         return;
     }
     const sim::Qp *const qp =
-        m_fabric->find_qp(*m_fabric->device(host_of(*self.machine), device_of(*self.machine)),
-                          as<sim::CmConnect>(message).param.qp_num);
+        fabric_->find_qp(*fabric_->device(host_of(*self.machine), device_of(*self.machine)),
+                         as<sim::CmConnect>(message).param.qp_num);
     if (qp) {
         link.ends[0].qp = qp->handle;
-        m_places[qp->handle] = {&link, 0};
+        places_[qp->handle] = {&link, 0};
     }
     if (link.timeout_ms > simulation.configuration->oracle->resolve_ms &&
         !simulation.configuration->first_client)
@@ -280,7 +280,7 @@ void Network::after_resolve(Process &self, const sim::CmResolveAddr &request) {
     link->ends[0].owner = &self;
     link->ends[0].id = request.id;
     link->ends[0].server = link->machines[1];
-    m_places[request.id] = {link.get(), 0};
+    places_[request.id] = {link.get(), 0};
     open_links.push_back(static_cast<uint16_t>(links.size()));
     links.push_back(std::move(link));
 }
@@ -295,15 +295,15 @@ void Network::after_accept(Process &self, const sim::CmAccept &request, int erro
         return;
     }
     self.has_unreported_disconnect |= error != 0;
-    const sim::Qp *const qp =
-        error ? nullptr
-              : m_fabric->find_qp(
-                    *m_fabric->device(host_of(*self.machine), device_of(*self.machine)),
-                    request.param.qp_num);
+    const sim::Qp *const qp = error
+                                  ? nullptr
+                                  : fabric_->find_qp(*fabric_->device(host_of(*self.machine),
+                                                                      device_of(*self.machine)),
+                                                     request.param.qp_num);
     if (!qp)
         return;
     end.qp = qp->handle;
-    m_places[qp->handle] = {place->link, 1};
+    places_[qp->handle] = {place->link, 1};
 }
 
 void Network::after_event(Process &self, const sim::Channel &channel,
@@ -352,7 +352,7 @@ int Network::take_event(int fd, uint32_t channel, sim::TakeEvent::Reply &event, 
     request.channel = channel;
     sim::Reply reply;
     if (const int error =
-            m_fabric->call(simulation.current->caller, &request, sizeof(request), reply)) {
+            fabric_->call(simulation.current->caller, &request, sizeof(request), reply)) {
         errno = error;
         return -1;
     }
@@ -360,7 +360,7 @@ int Network::take_event(int fd, uint32_t channel, sim::TakeEvent::Reply &event, 
     const size_t rest = reply.bytes.size() - sizeof(event);
     if (data && rest > 0)
         memcpy(data, reply.bytes.data() + sizeof(event), std::min(rest, size));
-    after_event(*simulation.current, *m_fabric->find<sim::Channel>(channel), event,
+    after_event(*simulation.current, *fabric_->find<sim::Channel>(channel), event,
                 reply.bytes.data() + sizeof(event));
     return 0;
 }
@@ -393,21 +393,21 @@ void Network::polled(const ibv_wc *wc, int count) {
 // ---- the environment of the fabric
 
 int Network::open_channel(uint32_t channel) {
-    return m_descriptors[channel] = simulation.open_descriptor(Descriptor::CHANNEL);
+    return descriptors_[channel] = simulation.open_descriptor(Descriptor::CHANNEL);
 }
 
 void Network::close_channel(uint32_t channel) {
-    m_descriptors.erase(channel);
+    descriptors_.erase(channel);
 }
 
 void Network::raise(uint32_t channel) {
-    if (const auto found = m_descriptors.find(channel); found != m_descriptors.end())
+    if (const auto found = descriptors_.find(channel); found != descriptors_.end())
         simulation.descriptors[static_cast<size_t>(found->second - FIRST_DESCRIPTOR)].raised =
             true;
 }
 
 void Network::lower(uint32_t channel) {
-    if (const auto found = m_descriptors.find(channel); found != m_descriptors.end())
+    if (const auto found = descriptors_.find(channel); found != descriptors_.end())
         simulation.descriptors[static_cast<size_t>(found->second - FIRST_DESCRIPTOR)].raised =
             false;
 }

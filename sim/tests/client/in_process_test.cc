@@ -15,8 +15,8 @@
 #include <unistd.h>
 
 extern "C" {
-#include <setjmp.h>
-#include <stdarg.h>
+#include <csetjmp>
+#include <cstdarg>
 
 #include <cmocka.h>
 }

@@ -23,8 +23,8 @@
 #include <vector>
 
 extern "C" {
-#include <setjmp.h>
-#include <stdarg.h>
+#include <csetjmp>
+#include <cstdarg>
 
 #include <cmocka.h>
 }

@@ -11,8 +11,8 @@
 #include <optional>
 
 extern "C" {
-#include <setjmp.h>
-#include <stdarg.h>
+#include <csetjmp>
+#include <cstdarg>
 
 #include <cmocka.h>
 }

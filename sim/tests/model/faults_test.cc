@@ -16,8 +16,8 @@
 #include <rdma/rdma_cma.h>
 
 extern "C" {
-#include <setjmp.h>
-#include <stdarg.h>
+#include <csetjmp>
+#include <cstdarg>
 
 #include <cmocka.h>
 }

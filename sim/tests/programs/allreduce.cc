@@ -24,7 +24,8 @@ int main(int argc, char *argv[]) {
     context->connectFullMesh(store, device);
     std::vector<int> numbers(100'000, rank + 1);
     // Its destructor requires completions for which no function waits.
-    (new gloo::AllreduceRing<int>(context, {numbers.data()}, (int)numbers.size()))->run();
+    (new gloo::AllreduceRing<int>(context, {numbers.data()}, static_cast<int>(numbers.size())))
+        ->run();
     for (const int number : numbers)
         if (number != 3)
             return 1;
