@@ -5,6 +5,8 @@
 
 #include "encode.hh"
 
+#include <algorithm>
+
 using namespace sim;
 
 namespace {
@@ -147,10 +149,33 @@ void wr_set_xrc_srqn(ibv_qp_ex *ex, uint32_t number) {
     });
 }
 
+// Linux, drivers/infiniband/sw/rxe/rxe_req.c, finish_packet(): rxe finds inline data by the
+// send flags, whichever call has written the data or the SGEs, which have the same place.
+bool is_inline_by_flag(ibv_qp_ex *ex) {
+    return shim_of(ex->qp_base.context->device)->info.inline_by_flag;
+}
+
+bool append_sges(Encoder &encoder, SendWr &head, size_t number, const ibv_sge *sges) {
+    head.num_sge = static_cast<uint32_t>(number);
+    return append(encoder, sges, number * sizeof(*sges));
+}
+
+// The SGEs themselves, and zeros.
+bool append_sges_as_data(Encoder &encoder, SendWr &head, size_t number, const ibv_sge *sges) {
+    static const std::byte zeros[MAX_INLINE] = {};
+    size_t length = 0;
+    for (size_t i = 0; i < number; i++)
+        length += sges[i].length;
+    const size_t first = std::min(length, number * sizeof(*sges));
+    head.inline_length = static_cast<uint32_t>(length);
+    return length <= MAX_INLINE && append(encoder, sges, first) &&
+           append(encoder, zeros, length - first) && append_padding(encoder);
+}
+
 void wr_set_sge_list(ibv_qp_ex *ex, size_t number, const ibv_sge *sges) {
     extend(ex, [=](Encoder &encoder, SendWr &head) {
-        head.num_sge = static_cast<uint32_t>(number);
-        return append(encoder, sges, number * sizeof(*sges));
+        const bool is_data = head.flags & IBV_SEND_INLINE && is_inline_by_flag(ex);
+        return (is_data ? append_sges_as_data : append_sges)(encoder, head, number, sges);
     });
 }
 void wr_set_sge(ibv_qp_ex *ex, uint32_t lkey, uint64_t address, uint32_t length) {
@@ -158,17 +183,22 @@ void wr_set_sge(ibv_qp_ex *ex, uint32_t lkey, uint64_t address, uint32_t length)
     wr_set_sge_list(ex, 1, &sge);
 }
 
-// rxe finds inline data by the send flags (Linux 7.3, drivers/infiniband/sw/rxe/rxe_req.c,
-// finish_packet()); here, this call sets the flag.
+// Without the flag, rxe takes the data for SGEs, after the check of its length: they have no
+// valid key.
 void wr_set_inline_data_list(ibv_qp_ex *ex, size_t number, const ibv_data_buf *buffers) {
     extend(ex, [=](Encoder &encoder, SendWr &head) {
+        const bool is_data = head.flags & IBV_SEND_INLINE || !is_inline_by_flag(ex);
         size_t length = 0;
         bool fits = true;
         for (size_t i = 0; i < number && fits; i++) {
-            fits = append(encoder, buffers[i].addr, buffers[i].length);
+            fits = !is_data || append(encoder, buffers[i].addr, buffers[i].length);
             length += buffers[i].length;
         }
         head.flags |= IBV_SEND_INLINE;
+        if (!is_data) {
+            const ibv_sge none = {0, static_cast<uint32_t>(length), 0};
+            return append_sges(encoder, head, 1, &none);
+        }
         head.inline_length = static_cast<uint32_t>(length);
         return fits && append_padding(encoder);
     });

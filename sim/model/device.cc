@@ -91,6 +91,7 @@ int Verbs::device(const DeviceInfo &request, DeviceInfo::Reply &reply) {
     reply.keeps_bad_recv = profile.keeps_bad_recv;
     reply.keeps_errno = profile.keeps_errno;
     reply.ignores_inline = profile.ignores_inline;
+    reply.inline_by_flag = profile.inline_by_flag;
     reply.srq_recv_error = static_cast<uint32_t>(profile.srq_recv_error);
     reply.has_tag_matching = profile.has_tag_matching;
     reply.has_rt_values = profile.has_rt_values;

@@ -115,7 +115,7 @@ struct DeviceInfo : Request<OP_DEVICE> {
         // As in sim_profile.
         uint32_t keeps_bad_wr, keeps_bad_recv, srq_recv_error, failed_send, failed_receive,
             has_rt_values, has_tag_matching, sent_length, failed_length, vendor_err,
-            has_create_flags, has_xrc, keeps_errno, ignores_inline;
+            has_create_flags, has_xrc, keeps_errno, ignores_inline, inline_by_flag;
         uint32_t gid_count, gid_entries; // gid_count: of the entries that are not empty
     };
 };

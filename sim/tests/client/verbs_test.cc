@@ -312,6 +312,40 @@ void request_that_needs_a_read_resource_is_refused_without_one(void **) {
     }
 }
 
+// rdma-core 65, providers/rxe/rxe.c, wr_set_sge_list() and wr_set_inline_data(); Linux 7.3,
+// drivers/infiniband/sw/rxe/rxe_req.c, finish_packet(). The SGE is 16 bytes long.
+void data_of_builder_is_inline_by_flag_on_rxe(void **) {
+    static const struct {
+        const char *device;
+        bool sets_data;
+        unsigned flag;
+        ibv_wc_status status;
+        int first; // byte that arrives
+    } rows[] = {
+        {"rxe", true, IBV_SEND_INLINE, IBV_WC_SUCCESS, 1},
+        {"rxe", true, 0, IBV_WC_WR_FLUSH_ERR, 2},
+        {"rxe", false, 0, IBV_WC_SUCCESS, 1},
+        {"rxe", false, IBV_SEND_INLINE, IBV_WC_SUCCESS, 16},
+        {"mlx5", true, 0, IBV_WC_SUCCESS, 1},
+        {"mlx5", false, IBV_SEND_INLINE, IBV_WC_SUCCESS, 1},
+    };
+    for (const auto &row : rows) {
+        Pair pair({.device = row.device, .send_ops = IBV_QP_EX_WITH_RDMA_WRITE});
+        ibv_qp_ex *const qp = ibv_qp_to_qp_ex(pair.a.qp);
+        ibv_wr_start(qp);
+        qp->wr_id = 11;
+        qp->wr_flags = IBV_SEND_SIGNALED | row.flag;
+        ibv_wr_rdma_write(qp, pair.b.mr->rkey, (uint64_t)pair.b.memory);
+        if (row.sets_data)
+            ibv_wr_set_inline_data(qp, pair.a.memory, 40);
+        else // the address of the SGE, then its length
+            ibv_wr_set_sge(qp, pair.a.mr->lkey, (uint64_t)pair.a.memory, 16);
+        assert_int_equal(ibv_wr_complete(qp), 0);
+        pair.expect(row.status);
+        assert_int_equal(pair.b.memory[row.first == 16 ? 8 : 0], row.first);
+    }
+}
+
 // Linux 7.3, drivers/infiniband/sw/rxe: rxe_req.c, next_opcode_uc(); rxe_resp.c,
 // rxe_responder(), which drops the messages of UC that it cannot execute.
 void unreliable_connection_loses_messages_without_an_error(void **) {
@@ -1978,6 +2012,7 @@ int main() {
         cmocka_unit_test(inline_data_may_change_after_the_post),
         cmocka_unit_test(errors_have_the_status_of_the_specification),
         cmocka_unit_test(request_that_needs_a_read_resource_is_refused_without_one),
+        cmocka_unit_test(data_of_builder_is_inline_by_flag_on_rxe),
         cmocka_unit_test(unreliable_connection_loses_messages_without_an_error),
         cmocka_unit_test(unreliable_connection_completes_when_its_message_arrives),
         cmocka_unit_test(unreliable_connection_may_have_another_peer),
