@@ -274,6 +274,41 @@ class Explore(unittest.TestCase):
         self.assertEqual(self.explore("--replay finding"), again)
         self.assertEqual((self.directory / "records").read_bytes(), b"")
 
+    def test_eight_lines_from_nothing_to_a_finding(self):
+        """The first commands of rdma-sim-test(7); the first one, which installs, is left out, and gdb is replaced."""
+        page = PAGE.with_name("rdma-sim-test.7").read_text()
+        block = re.search(r"\.Bd -literal -offset indent\n(\$.*?)\n\.Ed", page, re.S)[1]
+        lines = [line[2:] for line in block.replace(r"\(aq", "'").replace("\\e\n", "").splitlines()]
+        self.assertEqual((len(lines), lines[0].split()[:3]), (8, ["sudo", "apt", "install"]))
+        gdb = self.directory / "gdb_of_lines" / "gdb"
+        gdb.parent.mkdir()
+        gdb.write_text("#!/bin/sh\necho started >started\n")
+        gdb.chmod(0o755)
+        installed = "/usr/share/doc/rdma-sim/examples"
+        self.assertIn(installed, lines[1])
+        outputs = []
+        for line in lines[2:]:
+            outputs.append(self.run_shell(f"mkdir -p eight && cp -r {EXAMPLES}/. eight && cd eight && PATH={gdb.parent}:$PATH && {line}"))
+        self.assertEqual(outputs[:3], [("", 0), ("", 0), ("stored 1\nstored 2\nstored 3\n", 0)])
+        for output, status in outputs[3:]:
+            self.assertIn("FOUND: the check fails: record 3 was stored, and is lost\n", output)
+            self.assertEqual(status, 1)
+        self.assertTrue((self.directory / "eight" / "started").exists())
+
+    def test_workflow_finds_the_mistake(self):
+        """The steps of workflow.yml pass with the corrected program, and fail with the other one."""
+        text = (EXAMPLES / "workflow.yml").read_text()
+        build, explore = (re.sub(r"^ {10}", "", block, flags=re.M) for block in re.findall(r"run: \|\n((?: {10}.*\n)+)", text))
+        variables = {**dict(re.findall(r"^ {10}(\w+): (\S+)", text, re.M)), "TIME": "1s"}
+        self.assertEqual(sorted(variables), ["ASAN_OPTIONS", "TIME", "name", "path"])
+        folder = self.directory / "workflow"
+        shutil.copytree(EXAMPLES, folder)
+        for change, expected in ("", 0), (" -DFIXED", 1):
+            script = f"set -e\n{build.replace(change, '') if change else build}{explore}"
+            done = subprocess.run(["sh", "-c", script], cwd=folder, env={**self.environment, **variables}, text=True, check=False,
+                                  timeout=300, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+            self.assertEqual((done.returncode, (folder / "finding").exists()), (expected, expected == 1), done.stdout)
+
     def test_findings(self):
         for name, text, expected in (
                 ("for_ever", FOR_EVER, "FOUND: the programs wait for ever: host1 waits in poll"),
