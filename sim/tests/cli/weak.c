@@ -298,6 +298,28 @@ static void write_value(void) {
     sleep(1);
 }
 
+// The tail of a ring has two words, number and position. The fixed form has both in one word.
+static void write_tail(void) {
+    for (uint64_t i = 1; i <= 8; i++) {
+        memory->words[0] = is_fixed ? i << 32 | 10 * i : i;
+        memory->words[1] = 10 * i;
+        complete(IBV_WR_RDMA_WRITE, memory->words, memory->words, is_fixed ? 8 : 16);
+        usleep(100);
+    }
+    sleep(1);
+}
+
+// A selector has two parts, which are equal: words, or in the fixed form halves of a word.
+static void store_selector(void) {
+    for (uint64_t i = 1; i <= 4; i++) {
+        uint64_t *const selector = (uint64_t *)memory->records[0];
+        selector[0] = selector[1] = is_fixed ? i << 32 | i : i;
+        complete(IBV_WR_RDMA_WRITE, selector, selector, is_fixed ? 8 : 16);
+        complete(IBV_WR_RDMA_READ, &memory->result, selector, 8);
+    }
+    sleep(1);
+}
+
 // The first byte is the flag of a record; the fixed form writes it after a read.
 static void write_with_flag(void) {
     for (unsigned i = 0; i < RECORDS; i++) {
@@ -404,6 +426,16 @@ static void poll_value(void) {
     wait_for_client();
 }
 
+static void read_tail(void) {
+    for (uint64_t number = 0; number < 8; usleep(100)) {
+        const uint64_t first = __atomic_load_n(&memory->words[0], __ATOMIC_ACQUIRE);
+        const uint64_t position = is_fixed ? first & UINT32_MAX : memory->words[1];
+        number = is_fixed ? first >> 32 : first;
+        must(position == 10 * number, "half of a tail");
+    }
+    wait_for_client();
+}
+
 static void read_flagged(void) {
     for (unsigned i = 0; i < RECORDS; i++) {
         const volatile char *const flag = memory->records[i];
@@ -430,6 +462,8 @@ static const struct {
     {"fork", write_in_child, wait_for_client},
     {"polled-record", write_record, poll_record},
     {"unaligned-value", write_value, poll_value},
+    {"two-word-tail", write_tail, read_tail},
+    {"selector", store_selector, wait_for_client},
     {"commit-flag", write_with_flag, read_flagged},
 };
 
@@ -439,7 +473,8 @@ int main(int argc, char *argv[]) {
     memory = mmap(NULL, sizeof(*memory), PROT_READ | PROT_WRITE,
                   fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED, fd, 0);
     must(memory != MAP_FAILED, "mmap");
-    if (strcmp(argv[1], "empty-read")) // its server may start again, and keeps the record
+    if (strcmp(argv[1], "empty-read") &&
+        strcmp(argv[1], "selector")) // its server may start again, and keeps the record
         memset(memory, 0, sizeof(*memory));
     memory->source = 7;
     is_fixed = strcmp(argv[2], "fixed") == 0;

@@ -18,6 +18,8 @@ PROGRAM, PAGE, WEAK = (str(pathlib.Path(word).resolve()) for word in sys.argv[1:
 SEEDS = int(sys.argv[4]) if len(sys.argv) > 4 else 5  # of a corrected program
 MOST = 200  # seeds in which a wrong program is found
 CHECK = "! grep -q stored $RDMA_SIM_OUT2 || grep -aq 'record 1' memory"
+# The parts of the selector, behind six words of the file.
+SELECTOR = "set -- $(od -An -tu{size} -j48 -N{both} memory) && test $1 = $2"
 DATAGRAMS = "datagram-loss,datagram-order,datagram-repeat"
 # Name of the program, weakness, device, options, and other weaknesses that reveal the mistake.
 PROGRAMS = (
@@ -35,6 +37,7 @@ PROGRAMS = (
     ("polled-record", "word-order", "rxe", [], ""),
     ("polled-record", "word-order", "mlx4", [], ""),
     ("unaligned-value", "word-order", "mlx5", [], ""),
+    ("two-word-tail", "word-order", "rxe", [], ""),
     ("commit-flag", "word-order", "rxe", [], ""),
 )
 
@@ -64,6 +67,13 @@ class Weak(explored.InDirectory):
                 self.assertEqual(status, 0, output)
                 output, status = explore("fixed", "", SEEDS)
                 self.assertEqual(status, 0, output)
+
+    def test_selector_of_two_words_is_torn_by_a_power_failure(self):
+        for form, size, seeds, status in ("wrong", 8, MOST, 1), ("fixed", 4, 10 * SEEDS, 0):
+            with self.subTest(form):
+                output, got = run("explore", "--seeds", f"1-{seeds}", "--faults", "power-off", "--pmem", "memory", "--until", "host2",
+                                  "--check", SELECTOR.format(size=size, both=2 * size), *programs("selector", form))
+                self.assertEqual(got, status, output)
 
     def test_child_of_fork_cannot_post(self):
         """A program that calls fork() runs without explore."""

@@ -5,6 +5,7 @@
 // call: two hosts do the same work with it and without, and the results differ.
 
 #include "../../direct/direct.hh"
+#include "../../explore/choices.hh"
 #include "../../model/faults.hh"
 #include "../../protocol/protocol_cm.hh"
 #include "../client/connect_qp.hh"
@@ -14,6 +15,8 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <rdma/rdma_cma.h>
+#include <set>
+#include <span>
 
 extern "C" {
 #include <csetjmp>
@@ -583,6 +586,40 @@ void invalid_fault_is_refused_with_its_reason(void **) {
         }
 }
 
+// Each fault of the table that explore does not choose is the end of one that it chooses, or a
+// late message; each call that creates an object fails; and each of its faults is chosen.
+void explore_chooses_each_fault_of_the_table(void **) {
+    const std::set<std::string> other_means = {"join", "delay",    "port-up",
+                                               "thaw", "power-on", "insert"};
+    std::set<std::string> kinds, failing, creating;
+    for (const sim_profile &device : std::span(sim_profiles, sim_profile_count)) {
+        ExploredHosts hosts;
+        hosts.devices = {&device, &device};
+        hosts.programs = {1, 2};
+        hosts.pmem = {1};
+        const ExploredFaults faults = explored_faults(hosts, {});
+        std::set<size_t> chosen;
+        for (uint64_t i = 0, state = 1; i < 100 * faults.size(); i++)
+            chosen.insert(faults.choose(next_random(state)));
+        assert_int_equal(chosen.size(), faults.size());
+        for (size_t i = 0; i < faults.size(); i++) {
+            kinds.insert(faults[i].kind->name);
+            if (faults[i].failing) {
+                assert_int_equal(faults[i].error, ENOMEM);
+                failing.insert(faults[i].failing->name);
+            }
+        }
+    }
+    for (const FaultKind &kind : fault_kinds())
+        if (kinds.contains(kind.name) == other_means.contains(kind.name))
+            fail_msg("explore: %s", kind.name);
+    for (const CallName &call : call_names())
+        if (call.creates)
+            creating.insert(call.name);
+    assert_true(failing == creating);
+    assert_true(creating.contains("ibv_reg_mr") && creating.contains("rdma_create_id"));
+}
+
 void host_of_a_call_is_the_default_host(void **) {
     const Fault fault = read_fault("host2:ibv_reg_mr:3 5ms fail EINVAL");
     assert_int_equal(fault.hosts.size(), 1);
@@ -604,6 +641,7 @@ int main() {
         cmocka_unit_test(each_fault_by_time_and_by_call_has_an_effect_on_each_device),
         cmocka_unit_test(device_has_only_faults_of_its_driver),
         cmocka_unit_test(invalid_fault_is_refused_with_its_reason),
+        cmocka_unit_test(explore_chooses_each_fault_of_the_table),
         cmocka_unit_test(host_of_a_call_is_the_default_host),
     };
     return cmocka_run_group_tests(tests, nullptr, nullptr);
