@@ -161,7 +161,7 @@ std::string digest_of(std::string_view bytes) {
     for (const char byte : bytes)
         hash = (hash ^ static_cast<unsigned char>(byte)) * 0x100000001b3;
     char text[32];
-    snprintf(text, sizeof(text), "%016llx", static_cast<unsigned long long>(hash));
+    snprintf(text, sizeof(text), "fnv1a64:%016llx", static_cast<unsigned long long>(hash));
     return text;
 }
 
