@@ -110,7 +110,7 @@ bool Server::serve_next(int fd, Client &client) {
         return false;
     RingEntry entry{};
     uint32_t size = sizeof(entry);
-    if (available <= RequestRing::SIZE && available >= size)
+    if (available <= RequestRing::SIZE && available >= size && rest >= size)
         memcpy(&entry, ring.bytes + at, size);
     size = entry.length == 0 ? rest : RequestRing::bytes_of(entry.length);
     if (available > RequestRing::SIZE || entry.length > RequestRing::MAX_REQUEST ||
@@ -140,11 +140,10 @@ bool Server::serve_next(int fd, Client &client) {
     }
     client.consumed += size;
     __atomic_store_n(&ring.consumed, client.consumed, __ATOMIC_SEQ_CST);
+    // The process clears `waits`: it may wait for its next request already.
     if (__atomic_load_n(&ring.waits, __ATOMIC_SEQ_CST) &&
-        has_reached(client.consumed, __atomic_load_n(&ring.target, __ATOMIC_RELAXED))) {
-        __atomic_store_n(&ring.waits, 0, __ATOMIC_RELAXED);
+        has_reached(client.consumed, __atomic_load_n(&ring.target, __ATOMIC_RELAXED)))
         (void)futex(&ring.consumed, FUTEX_WAKE, 1, nullptr);
-    }
     return true;
 }
 
