@@ -88,7 +88,8 @@ static bool add_completion(Fabric &fabric, Cq &cq, const ibv_wc &wc, bool is_sol
         free_polled(fabric, cq);
         cq.unpolled.push_back(unpolled);
     }
-    __atomic_store_n(&ring.added, ++cq.added, __ATOMIC_RELEASE);
+    cq.added++;
+    fabric.publish(cq);
     if (sim_notifies(&profile, &cq.armed, wc.status, is_solicited) && cq.channel)
         fabric.push(*cq.channel, {&cq, cq.cookie, 0, 0, {}});
     return true;
@@ -200,7 +201,7 @@ static void remove_completions(Fabric &fabric, Cq &cq, uint32_t number) {
             ring.first()[kept++ % cq.entries] = completion;
     }
     cq.added = kept;
-    __atomic_store_n(&ring.added, kept, __ATOMIC_RELEASE);
+    fabric.publish(cq);
 }
 
 void remove_completions(Fabric &fabric, const Qp &qp) {

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <arpa/inet.h>
 #include <cerrno>
+#include <utility>
 
 namespace sim {
 
@@ -131,6 +132,29 @@ int Fabric::call(Caller &caller, const void *request, size_t length, Reply &repl
     return error;
 }
 
+// ---- bursts --------------------------------------------------------------------------------
+
+static void store_added(const Cq &cq) {
+    __atomic_store_n(&cq.ring->added, cq.added, __ATOMIC_RELEASE);
+}
+
+void Fabric::publish(Cq &cq) {
+    if (!is_burst_)
+        return store_added(cq);
+    if (std::exchange(cq.is_published, false))
+        unpublished_.push_back(&cq);
+}
+
+// A program that sees a completion sees the data.
+void Fabric::show_burst() {
+    environment.write_collected();
+    for (Cq *const cq : unpublished_) {
+        cq->is_published = true;
+        store_added(*cq);
+    }
+    unpublished_.clear();
+}
+
 // ---- time ----------------------------------------------------------------------------------
 
 uint64_t Fabric::at(uint64_t time, std::function<void()> action) {
@@ -175,6 +199,8 @@ Channel *Fabric::create_channel(Session *session, Channel::Purpose purpose, Repl
 }
 
 void Fabric::push(Channel &channel, Event event) {
+    if (is_burst_)
+        show_burst();
     if (event.about)
         event.about->queued_events++;
     channel.queue.push_back(std::move(event));
@@ -237,6 +263,8 @@ void Fabric::raise_async(Object &about, ibv_event_type type) {
 // ---- objects -------------------------------------------------------------------------------
 
 void Fabric::destroy(Object &object) {
+    if (is_burst_)
+        show_burst();
     Verbs::release(*this, object);
     remove_events(object);
     objects_.erase(object.handle);

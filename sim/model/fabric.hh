@@ -80,6 +80,17 @@ class Fabric {
     // The process that created the session has ended, with all children that inherited it.
     void end_session(Session &session);
 
+    // ---- bursts ----
+    // Until the end, completions and writes to pinned memory become visible together: all
+    // before the next event, and before anything else reads memory.
+    void begin_burst() { is_burst_ = true; }
+    void end_burst() {
+        if (is_burst_)
+            show_burst();
+        is_burst_ = false;
+    }
+    void publish(Cq &cq); // Cq::added has changed
+
     // ---- time: nanoseconds, which never decrease ----
     void advance(uint64_t now);  // runs all timers that are due
     uint64_t next_timer() const; // UINT64_MAX: no timer
@@ -239,6 +250,7 @@ class Fabric {
     Environment &environment;
 
   private:
+    void show_burst();
     void links_changed() { scheduler_->links_changed(*this); }
     // A fault of the nth message or call.
     struct Countdown {
@@ -261,6 +273,8 @@ class Fabric {
     std::mt19937_64 generator_;
     uint64_t now_ = 0;
     const Caller *caller_ = nullptr; // of the request
+    bool is_burst_ = false;
+    std::vector<Cq *> unpublished_; // CQs, in a burst
     uint64_t next_timer_ = 1;
     uint32_t next_handle_ = 1, next_qp_ = 17;
     std::map<std::pair<uint64_t, uint64_t>, std::function<void()>> timers_;

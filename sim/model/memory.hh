@@ -36,6 +36,16 @@ class Program {
     // `writer`: the handle of the queue pair whose request writes; 0: the program itself, whose
     // request reads.
     virtual bool write(uint64_t address, const void *from, size_t length, uint32_t writer) = 0;
+    // The same for memory that stays accessible although the program unmaps it. A write may
+    // happen later, but before any other access to memory by these functions, and before
+    // Environment::write_collected() returns.
+    virtual bool read_pinned(uint64_t address, void *to, size_t length) {
+        return read(address, to, length);
+    }
+    virtual void write_pinned(uint64_t address, const void *from, size_t length,
+                              uint32_t writer) {
+        (void)write(address, from, length, writer);
+    }
     // Called for each registration; returns an error number if the range cannot be registered.
     // forget() is called when the registration ends.
     virtual int pin(const Region &region) = 0;
@@ -52,7 +62,9 @@ class Persistence {
     virtual ~Persistence() = default;
     virtual void registered(int pid, const Region &region) = 0;
     virtual void deregistered(int pid, const Region &region) = 0;
+    // Called after each write if has_history().
     virtual void written(int pid, uint64_t address, size_t length, uint32_t writer) = 0;
+    virtual bool has_history() const { return true; }
     virtual void persist(int pid, uint64_t address, size_t length, uint32_t writer) = 0;
     virtual bool is_persistent(int pid, uint64_t address, size_t length) = 0;
 };
@@ -70,6 +82,8 @@ class Environment {
     // `fd` is the memory at `place`.
     virtual Ring *open_ring(uint32_t session, size_t bytes, RingPlace &place, int &fd) = 0;
     virtual void close_ring(Ring *ring, size_t bytes) = 0;
+    // Executes the writes that Program::write_pinned() has collected.
+    virtual void write_collected() {}
 };
 
 } // namespace sim

@@ -152,6 +152,7 @@ struct Cq : Object {
     Channel *channel = nullptr;
     Ring *ring = nullptr;
     uint32_t added = 0, entries = 0; // of the ring, where the process can change them
+    bool is_published = true;        // the ring has `added`, too
     sim_armed armed = SIM_NOT_ARMED;
     uint32_t completion_events = 0; // completion events that were taken
     bool ignores_overrun = false;

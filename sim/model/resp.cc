@@ -128,7 +128,8 @@ static bool read_range(const MemoryRange &place, uint64_t offset, void *to, size
         memcpy(to, reinterpret_cast<const char *>(place.address) + offset, length);
         return true;
     }
-    if (place.program->read(place.address + offset, to, length))
+    if (place.may_fail ? place.program->read(place.address + offset, to, length)
+                       : place.program->read_pinned(place.address + offset, to, length))
         return true;
     memset(to, 0, length);
     return !place.may_fail;
@@ -136,9 +137,12 @@ static bool read_range(const MemoryRange &place, uint64_t offset, void *to, size
 
 static bool write_range(const MemoryRange &place, uint64_t offset, const void *from,
                         size_t length) {
-    if (place.program)
+    if (place.program && place.may_fail)
         return place.program->write(place.address + offset, from, length, place.writer);
-    memcpy(reinterpret_cast<char *>(place.address) + offset, from, length);
+    if (place.program)
+        place.program->write_pinned(place.address + offset, from, length, place.writer);
+    else
+        memcpy(reinterpret_cast<char *>(place.address) + offset, from, length);
     return true;
 }
 
@@ -154,7 +158,7 @@ static Copied copy(const MemoryRanges &from, const MemoryRanges &to) {
                                           static_cast<uint64_t>(CHUNK)}));
         if (n > 0 && !read_range(in, source_offset, buffer, n))
             return NO_SOURCE;
-        if (n > 0 && !write_range(out, target_offset, buffer, n) && out.may_fail)
+        if (n > 0 && !write_range(out, target_offset, buffer, n))
             return NO_TARGET;
         source_offset += n;
         target_offset += n;
@@ -581,7 +585,7 @@ static Result execute_atomic(Fabric &fabric, Qp &qp, Qp &peer, Send &send) {
         return refuse(fabric, peer, send, IBV_WC_REM_OP_ERR);
     const uint64_t after =
         sim_atomic_result(send.wr.opcode, before, send.wr.compare_add, send.wr.swap);
-    if (!write_range(word[0], 0, &after, sizeof(after)) && word[0].may_fail)
+    if (!write_range(word[0], 0, &after, sizeof(after)))
         return refuse(fabric, peer, send, IBV_WC_REM_OP_ERR);
     make_persistent(fabric, qp, send, word, sizeof(before));
     record_write(fabric, qp, word, sizeof(before));

@@ -144,8 +144,8 @@ RingPlace RingMemory::place_of(uint64_t number, const Ring *ring) const {
 // A file that is opened before the process gives up the permission of rdma-sim to access its
 // memory, with PR_SET_DUMPABLE or setuid(), stays usable; it belongs to the program of now, not
 // to one that the process executes later.
-ProcessMemory::ProcessMemory(int pid, Persistence *persistence)
-    : pid_(pid), persistence_(persistence) {
+ProcessMemory::ProcessMemory(int pid, Persistence *persistence, Burst *burst)
+    : pid_(pid), persistence_(persistence), burst_(burst) {
     const std::string directory = "/proc/" + std::to_string(pid) + "/";
     file_ = open((directory + "mem").c_str(), O_RDWR | O_CLOEXEC);
     maps_ = open((directory + "maps").c_str(), O_RDONLY | O_CLOEXEC);
@@ -153,6 +153,8 @@ ProcessMemory::ProcessMemory(int pid, Persistence *persistence)
 
 ProcessMemory::~ProcessMemory() {
     use_thread(-1);
+    if (burst_)
+        burst_->forget(*this);
     for (const int fd : {file_, maps_})
         if (fd >= 0)
             close(fd);
@@ -201,21 +203,27 @@ static char state_of(int pid) {
 
 // A child that the process has forked has the same memory, and keeps the registrations if the
 // process ends.
-bool ProcessMemory::access(uint64_t address, void *bytes, size_t length, bool is_write) {
+bool ProcessMemory::access(uint64_t address, void *bytes, size_t length, bool is_write,
+                           bool is_pinned) {
+    char *const at = static_cast<char *>(bytes);
     try {
-        return thread_ >= 0
-                   ? access_by_thread(address, static_cast<char *>(bytes), length, is_write)
-                   : access_directly(address, static_cast<char *>(bytes), length, is_write);
+        return thread_ >= 0 ? access_by_thread(address, at, length, is_write)
+                            : access_directly(address, at, length, is_write, is_pinned);
     } catch (const ProgramEnded &) {
         for (const std::weak_ptr<ProcessMemory> &child : children_)
             if (const auto living = child.lock(); living && state_of(living->pid_) != 'X')
-                return living->access(address, bytes, length, is_write);
+                return living->access(address, bytes, length, is_write, is_pinned);
         throw;
     }
 }
 
-bool ProcessMemory::access_directly(uint64_t address, char *bytes, size_t length,
-                                    bool is_write) {
+// The file is faster than process_vm_readv() for a short range, because the kernel has checked
+// the permission before, but ignores the protection of pages, as a device does for pinned ones.
+bool ProcessMemory::access_directly(uint64_t address, char *bytes, size_t length, bool is_write,
+                                    bool is_pinned) {
+    constexpr size_t SHORT = 4096;
+    if (is_pinned && length <= SHORT && file_ >= 0)
+        return access_by_file(address, bytes, length, is_write);
     struct iovec own {
         bytes, length
     };
@@ -277,7 +285,7 @@ bool ProcessMemory::transfer(void *bytes, size_t length, bool is_write) {
 bool ProcessMemory::access_by_thread(uint64_t address, char *bytes, size_t length,
                                      bool is_write) {
     if (strchr("TtX", state_of(pid_)))
-        return access_directly(address, bytes, length, is_write);
+        return access_directly(address, bytes, length, is_write, false);
     for (size_t done = 0; done < length;) {
         MemoryRequest request{address + done,
                               std::min<size_t>(length - done, MemoryRequest::MAX),
@@ -290,7 +298,7 @@ bool ProcessMemory::access_by_thread(uint64_t address, char *bytes, size_t lengt
             (is_write || error || transfer(bytes + done, request.length, false));
         if (!has_reply) { // a late reply would be read as the next one
             use_thread(-1);
-            return access_directly(address, bytes, length, is_write);
+            return access_directly(address, bytes, length, is_write, false);
         }
         if (error)
             return false;
@@ -299,16 +307,78 @@ bool ProcessMemory::access_by_thread(uint64_t address, char *bytes, size_t lengt
     return true;
 }
 
+size_t ProcessMemory::access_all(const iovec *ranges, size_t count, char *data, size_t bytes,
+                                 bool is_write) {
+    if (thread_ >= 0 && !strchr("TtX", state_of(pid_)))
+        return access_all_by_thread(ranges, count, data, is_write);
+    const struct iovec own = {data, bytes};
+    const ssize_t done = is_write ? process_vm_writev(pid_, &own, 1, ranges, count, 0)
+                                  : process_vm_readv(pid_, &own, 1, ranges, count, 0);
+    return done > 0 ? static_cast<size_t>(done) : 0;
+}
+
+// The thread receives all requests before its first reply is read: they fit into the socket,
+// and so do the replies to writes.
+size_t ProcessMemory::access_all_by_thread(const iovec *ranges, size_t count, char *data,
+                                           bool is_write) {
+    std::vector<char> message;
+    for (size_t i = 0, at = 0; i < count; at += ranges[i++].iov_len) {
+        const MemoryRequest request{reinterpret_cast<uint64_t>(ranges[i].iov_base),
+                                    ranges[i].iov_len,
+                                    is_write ? MemoryRequest::WRITE : MemoryRequest::READ};
+        const char *const head = reinterpret_cast<const char *>(&request);
+        message.insert(message.end(), head, head + sizeof(request));
+        if (is_write)
+            message.insert(message.end(), data + at, data + at + request.length);
+    }
+    size_t done = 0;
+    bool has_reply = transfer(message.data(), message.size(), true), has_failed = false;
+    for (size_t i = 0, at = 0; has_reply && i < count; at += ranges[i++].iov_len) {
+        int32_t error = 0;
+        has_reply = transfer(&error, sizeof(error), false) &&
+                    (is_write || error || transfer(data + at, ranges[i].iov_len, false));
+        has_failed |= error || !has_reply;
+        done += has_failed ? 0 : ranges[i].iov_len;
+    }
+    if (!has_reply)
+        use_thread(-1);
+    return done;
+}
+
 bool ProcessMemory::read(uint64_t address, void *to, size_t length) {
-    return access(address, to, length, false);
+    flush_burst();
+    return access(address, to, length, false, false);
+}
+
+bool ProcessMemory::read_pinned(uint64_t address, void *to, size_t length) {
+    if (burst_ && burst_->read(*this, address, to, length))
+        return true;
+    flush_burst();
+    return access(address, to, length, false, true);
 }
 
 bool ProcessMemory::write(uint64_t address, const void *from, size_t length, uint32_t writer) {
+    return write_now(address, from, length, writer, false);
+}
+
+bool ProcessMemory::write_now(uint64_t address, const void *from, size_t length,
+                              uint32_t writer, bool is_pinned) {
     writes_++;
-    const bool is_written = access(address, const_cast<void *>(from), length, true);
-    if (persistence_ && writer != 0)
+    flush_burst();
+    const bool is_written = access(address, const_cast<void *>(from), length, true, is_pinned);
+    if (has_history() && writer != 0)
         persistence_->written(pid_, address, length, writer);
+    if (burst_)
+        burst_->has_written(*this);
     return is_written;
+}
+
+void ProcessMemory::write_pinned(uint64_t address, const void *from, size_t length,
+                                 uint32_t writer) {
+    if (burst_ && !has_history() && burst_->write(*this, address, from, length))
+        writes_++;
+    else
+        (void)write_now(address, from, length, writer, true);
 }
 
 // Asks the memory thread if rdma-sim may not read the mappings.
@@ -343,6 +413,7 @@ void ProcessMemory::forget(const Region &region) {
 }
 
 void ProcessMemory::persist(uint64_t address, size_t length, uint32_t writer) {
+    flush_burst();
     if (persistence_)
         persistence_->persist(pid_, address, length, writer);
 }

@@ -307,11 +307,9 @@ void PmemFiles::for_each_part(int pid, uint64_t address, size_t length, Use use)
 }
 
 void PmemFiles::written(int pid, uint64_t address, size_t length, uint32_t writer) {
-    if (has_history_)
-        for_each_part(pid, address, length,
-                      [&](PmemFile &file, uint64_t offset, uint64_t size) {
-                          file.record(offset, size, writer);
-                      });
+    for_each_part(pid, address, length, [&](PmemFile &file, uint64_t offset, uint64_t size) {
+        file.record(offset, size, writer);
+    });
 }
 
 void PmemFiles::persist(int pid, uint64_t address, size_t length, uint32_t writer) {

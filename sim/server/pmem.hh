@@ -77,6 +77,7 @@ class PmemFiles : public Persistence {
     void registered(int pid, const Region &region) override;
     void deregistered(int pid, const Region &region) override;
     void written(int pid, uint64_t address, size_t length, uint32_t writer) override;
+    bool has_history() const override { return has_history_; }
     void persist(int pid, uint64_t address, size_t length, uint32_t writer) override;
     bool is_persistent(int pid, uint64_t address, size_t length) override;
 

@@ -182,7 +182,8 @@ void Server::accept_client() {
     Client client;
     client.id = ++last_client_;
     client.caller.pid = pid_of(fd);
-    client.memory = std::make_shared<ProcessMemory>(client.caller.pid, persistence_);
+    client.memory =
+        std::make_shared<ProcessMemory>(client.caller.pid, persistence_, &environment_.burst);
     client.caller.program = client.memory;
     clients_.emplace(fd, std::move(client));
     watch(epoll_, fd, EPOLLIN, static_cast<uint64_t>(fd));

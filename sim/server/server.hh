@@ -7,6 +7,7 @@
 
 #include "../model/fabric.hh"
 #include "../protocol/ring.hh"
+#include "burst.hh"
 
 #include <cstdio>
 #include <string>
@@ -41,6 +42,8 @@ class SharedEnvironment : public Environment {
     void lower(uint32_t channel) override;
     Ring *open_ring(uint32_t session, size_t bytes, RingPlace &place, int &fd) override;
     void close_ring(Ring *ring, size_t bytes) override;
+    void write_collected() override { burst.flush(); }
+    Burst burst;
 
   private:
     std::unordered_map<uint32_t, int> channels_; // eventfd(2): the value is 1 or 0
@@ -53,10 +56,14 @@ class SharedEnvironment : public Environment {
 // The memory of another process.
 class ProcessMemory : public Program {
   public:
-    ProcessMemory(int pid, Persistence *persistence);
+    // `burst`: NULL if each access is made at once.
+    ProcessMemory(int pid, Persistence *persistence, Burst *burst = nullptr);
     ~ProcessMemory() override;
     bool read(uint64_t address, void *to, size_t length) override;
     bool write(uint64_t address, const void *from, size_t length, uint32_t writer) override;
+    bool read_pinned(uint64_t address, void *to, size_t length) override;
+    void write_pinned(uint64_t address, const void *from, size_t length,
+                      uint32_t writer) override;
     int pin(const Region &region) override;
     void forget(const Region &region) override;
     void persist(uint64_t address, size_t length, uint32_t writer) override;
@@ -66,14 +73,30 @@ class ProcessMemory : public Program {
     void use_thread(int socket); // -1: no thread
     void add_child(const std::shared_ptr<ProcessMemory> &child) { children_.push_back(child); }
     uint64_t writes() const { return writes_; }
+    // For a Burst: accesses ranges one after the other, with `bytes` bytes of data. Returns how
+    // many were transferred before an error.
+    size_t access_all(const iovec *ranges, size_t count, char *data, size_t bytes,
+                      bool is_write);
+    void rewrite(uint64_t address, char *data, size_t length) {
+        (void)access(address, data, length, true, true);
+    }
     ProcessMemory(const ProcessMemory &) = delete;
     ProcessMemory &operator=(const ProcessMemory &) = delete;
 
   private:
     int check(uint64_t begin, uint64_t end, bool is_written); // EFAULT: not mapped
-    bool access_directly(uint64_t address, char *bytes, size_t length, bool is_write);
+    bool access_directly(uint64_t address, char *bytes, size_t length, bool is_write,
+                         bool is_pinned);
     bool access_by_file(uint64_t address, char *bytes, size_t length, bool is_write);
-    bool access(uint64_t address, void *bytes, size_t length, bool is_write);
+    bool access(uint64_t address, void *bytes, size_t length, bool is_write, bool is_pinned);
+    bool has_history() const { return persistence_ && persistence_->has_history(); }
+    void flush_burst() {
+        if (burst_)
+            burst_->flush();
+    }
+    bool write_now(uint64_t address, const void *from, size_t length, uint32_t writer,
+                   bool is_pinned);
+    size_t access_all_by_thread(const iovec *ranges, size_t count, char *data, bool is_write);
     bool transfer(void *bytes, size_t length, bool is_write); // to or from the memory thread
     bool access_by_thread(uint64_t address, char *bytes, size_t length, bool is_write);
     int pid_;
@@ -82,6 +105,7 @@ class ProcessMemory : public Program {
     int file_ = -1, maps_ = -1; // /proc/PID/mem and maps
     std::vector<std::weak_ptr<ProcessMemory>> children_;
     Persistence *persistence_;
+    Burst *burst_;
 };
 
 class Server {
@@ -134,6 +158,8 @@ class Server {
         int bell = -1;                   // an eventfd: the ring is not empty any more
         unsigned misses = 0;             // how often no request followed soon
         std::vector<uint32_t> credits{}; // the queue pair at each place of the ring
+        uint32_t last_queue = 0;         // of the last send without a reply: the queue pair
+        uint32_t last_added = 0;         // completions of its CQ, when it was last compared
     };
     void accept_client();
     // ring.cc
@@ -143,6 +169,11 @@ class Server {
     void drain_ring(int fd, Client &client);
     // Executes the next request of the ring. Returns false if there is none.
     bool serve_next(int fd, Client &client);
+    // Executes those that the ring has now. Returns how many, at most `limit`.
+    unsigned serve_burst(int fd, Client &client, unsigned limit);
+    bool read_ahead(const Client &client, uint32_t end);
+    bool posts_ahead(Client &client);
+    void end_burst();
     void add_credit(Client &client, uint32_t handle);
     void require_replies();
     void disconnect(int fd);

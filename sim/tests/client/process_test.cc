@@ -127,9 +127,9 @@ struct Side {
         wr.wr.rdma.rkey = remote.rkey;
         return ibv_post_send(qp, &wr, &bad);
     }
-    void receive(size_t length) const {
-        ibv_sge sge = {reinterpret_cast<uint64_t>(memory), static_cast<uint32_t>(length),
-                       mr->lkey};
+    void receive(size_t length, size_t offset = 0) const {
+        ibv_sge sge = {reinterpret_cast<uint64_t>(memory) + offset,
+                       static_cast<uint32_t>(length), mr->lkey};
         ibv_recv_wr wr = {}, *bad;
         wr.sg_list = &sge;
         wr.num_sge = 1;
@@ -236,6 +236,95 @@ void post_in_threads(int socket, bool is_first) {
     for (int i = 0; is_first && i < 200; i++)
         REQUIRE(side.poll().status == IBV_WC_SUCCESS);
     Side::meet(socket);
+}
+
+// Each message must follow the one before, up to the last one. Until a receive is posted, sends
+// wait in their queue.
+void receive_all(const Side &side, int socket) {
+    std::minstd_rand random(1);
+    uint64_t posted = 0, received = 0;
+    Side::meet(socket); // the send queue is full
+    for (bool has_ended = false; !has_ended;) {
+        if (posted == received)
+            for (uint64_t n = 1 + random() % 64; n > 0; n--, posted++)
+                side.receive(64, posted % 256 * 64);
+        uint64_t value;
+        REQUIRE(side.poll().status == IBV_WC_SUCCESS);
+        memcpy(&value, side.memory + received % 256 * 64, sizeof(value));
+        has_ended = value == UINT64_MAX;
+        REQUIRE(has_ended || value == received);
+        received++;
+    }
+}
+
+// Lists of sends, writes and reads fill the send queue until posts are refused. Each accepted
+// request completes once, in order, and has moved its data; a refused one does nothing.
+void fill_queue(int socket, bool is_first) {
+    constexpr uint64_t REQUESTS = 20000, SLOTS = 1024, READ_DATA = SLOTS * 64,
+                       WORD = 2 * READ_DATA, LARGE = BYTES / 2;
+    constexpr ibv_wr_opcode OPCODES[] = {IBV_WR_SEND, IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ};
+    Side side;
+    side.connect(socket);
+    if (!is_first)
+        return receive_all(side, socket);
+    std::minstd_rand random(1);
+    uint64_t accepted = 0, polled = 0, sent = 0, word = 0;
+    bool is_refused = false;
+    std::vector<uint64_t> expected(SLOTS); // in the word, by a read; 0: it is no read
+    const auto poll = [&] {
+        const ibv_wc wc = side.poll();
+        const uint64_t slot = polled % SLOTS;
+        REQUIRE(wc.status == IBV_WC_SUCCESS && wc.wr_id == polled++);
+        REQUIRE(expected[slot] == 0 ||
+                !memcmp(side.memory + READ_DATA + slot * 64, &expected[slot], 8));
+    };
+    while (accepted < REQUESTS) {
+        ibv_send_wr wrs[4] = {}, *bad = nullptr;
+        ibv_sge sges[4];
+        const uint64_t count = 1 + random() % 4;
+        for (uint64_t i = 0, sends = sent; i < count; i++) {
+            const uint64_t slot = (accepted + i) % SLOTS, value = accepted + i + 1;
+            ibv_send_wr &wr = wrs[i];
+            wr.wr_id = accepted + i;
+            wr.opcode = OPCODES[random() % 3];
+            const bool is_send = wr.opcode == IBV_WR_SEND, is_large = random() % 16 == 0;
+            const uint64_t offset = wr.opcode == IBV_WR_RDMA_READ ? READ_DATA + slot * 64
+                                    : is_large && !is_send        ? LARGE
+                                                                  : slot * 64;
+            sges[i] = {reinterpret_cast<uint64_t>(side.memory) + offset,
+                       offset == LARGE ? 12288U : 8U, side.mr->lkey};
+            memcpy(side.memory + offset, is_send ? &sends : &value, 8);
+            sends += is_send;
+            wr.sg_list = &sges[i];
+            wr.num_sge = 1;
+            wr.send_flags = IBV_SEND_SIGNALED;
+            wr.wr.rdma.remote_addr = side.remote.address + (offset == LARGE ? LARGE : WORD);
+            wr.wr.rdma.rkey = side.remote.rkey;
+            wr.next = i + 1 < count ? &wrs[i + 1] : nullptr;
+        }
+        const int error = ibv_post_send(side.qp, wrs, &bad);
+        REQUIRE(error == (bad ? ENOMEM : 0));
+        for (const ibv_send_wr *wr = wrs; wr != bad; wr = wr->next, accepted++) {
+            const bool is_read = wr->opcode == IBV_WR_RDMA_READ;
+            sent += wr->opcode == IBV_WR_SEND;
+            if (wr->opcode == IBV_WR_RDMA_WRITE && wr->sg_list->length == 8)
+                word = accepted + 1;
+            expected[accepted % SLOTS] = is_read ? word : 0;
+        }
+        if (bad && !is_refused)
+            Side::meet(socket); // the first messages may be received
+        is_refused |= bad != nullptr;
+        for (uint64_t n = bad ? 1 + random() % 64 : 0; polled < accepted && n > 0; n--)
+            poll();
+        while (accepted - polled > SLOTS - 4)
+            poll();
+    }
+    REQUIRE(is_refused);
+    while (polled < accepted)
+        poll();
+    const uint64_t end = UINT64_MAX;
+    memcpy(side.memory, &end, sizeof(end));
+    REQUIRE(!side.post(IBV_WR_SEND, 0, 8) && side.poll().status == IBV_WC_SUCCESS);
 }
 
 // A child has its own connection to the fabric. Its end does not affect the parent.
@@ -596,9 +685,9 @@ void run(Program *program, bool uses_threads) {
 }
 
 constexpr Program *PROGRAMS[] = {
-    write_large,     wait_in_threads,    post_in_threads, fork_child,    outlive_parent,
-    lose_peer,       end_child,          stop_peer,       forbid_access, lack_descriptors,
-    inherit_nothing, create_many_queues, corrupt_rings};
+    write_large,      wait_in_threads, post_in_threads,    fill_queue,   fork_child,
+    outlive_parent,   lose_peer,       end_child,          stop_peer,    forbid_access,
+    lack_descriptors, inherit_nothing, create_many_queues, corrupt_rings};
 
 void programs_run_with_direct_access(void **) {
     for (Program *const program : PROGRAMS)
