@@ -4,6 +4,7 @@
 // connect.c -- programs of librdmacm that a test runs on the fabric:
 //   connect serve COUNT                accepts, and waits until all are disconnected
 //   connect open ADDRESS COUNT         opens COUNT connections, then closes them
+// With "shared" after COUNT, all connections of a program have one CQ, without a channel.
 //   connect fork COUNT                 serves with synchronous IDs, which a child cannot use
 //   connect talk ADDRESS COUNT         sends a message on each of COUNT connections in turn
 //   connect die ADDRESS                is killed while its request waits
@@ -18,6 +19,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -64,11 +66,17 @@ static void expect(struct rdma_event_channel *channel, enum rdma_cm_event_type t
     MUST(rdma_ack_cm_event(take(channel, type)) == 0);
 }
 
+static bool is_shared;
+
 static int create_qp(struct rdma_cm_id *id) {
+    static struct ibv_cq *cq;
     struct ibv_qp_init_attr attr = {
         .cap = {.max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1},
         .qp_type = IBV_QPT_RC,
         .sq_sig_all = 1};
+    if (is_shared && !cq)
+        MUST((cq = ibv_create_cq(id->verbs, 1000, NULL, NULL, 0)) != NULL);
+    attr.send_cq = attr.recv_cq = cq;
     return rdma_create_qp(id, NULL, &attr);
 }
 
@@ -279,6 +287,8 @@ static void cancel(void) {
 
 int main(int argc, char *argv[]) {
     const char *const what = argc > 1 ? argv[1] : "";
+    is_shared = argc > 3 && !strcmp(argv[argc - 1], "shared");
+    argc -= is_shared;
     if (argc == 3 && !strcmp(what, "serve"))
         serve(atoi(argv[2]));
     else if (argc == 4 && !strcmp(what, "open"))
