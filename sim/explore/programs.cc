@@ -23,6 +23,43 @@ namespace {
 constexpr int FIRST_CHECK = 2;        // milliseconds of real time
 constexpr unsigned MAX_SLEEPS = 1000; // of a loop, before they last longer
 
+// Returns the value of a line of /proc/PID/status, or 0.
+uint64_t mask_of(const char *status, const char *name) {
+    const char *const at = strstr(status, name);
+    return at == nullptr ? 0 : strtoull(at + strlen(name), nullptr, 16);
+}
+
+// Returns true if a signal is pending that the first thread does not block.
+bool has_deliverable_signal(pid_t pid) {
+    char text[4096] = "";
+    FILE *const file = fopen(("/proc/" + std::to_string(pid) + "/status").c_str(), "re");
+    if (file == nullptr)
+        return false;
+    text[fread(text, 1, sizeof(text) - 1, file)] = '\0';
+    fclose(file);
+    return ((mask_of(text, "SigPnd:") | mask_of(text, "ShdPnd:")) &
+            ~mask_of(text, "SigBlk:")) != 0;
+}
+
+// The status of a process that its parent has not waited for: proc_pid_stat(5), exit_code.
+int status_of_zombie(pid_t pid) {
+    char text[1024] = "";
+    FILE *const file = fopen(("/proc/" + std::to_string(pid) + "/stat").c_str(), "re");
+    if (file == nullptr)
+        return 0;
+    text[fread(text, 1, sizeof(text) - 1, file)] = '\0';
+    fclose(file);
+    const char *const last = strrchr(text, ' ');
+    return last == nullptr ? 0 : atoi(last);
+}
+
+// Signals that a process gets because of a mistake of its own.
+bool is_crash(int status) {
+    constexpr int CRASHES[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGTRAP, SIGSYS};
+    return WIFSIGNALED(status) &&
+           std::ranges::find(CRASHES, WTERMSIG(status)) != std::end(CRASHES);
+}
+
 std::string describe(int status) {
     return WIFSIGNALED(status)
                ? std::string("is ended by signal ") + std::to_string(WTERMSIG(status)) + " (" +
@@ -181,6 +218,54 @@ void Schedule::add_thread(Process &creator) {
     added.idle_since = server_->fabric().now();
 }
 
+// Adds the process that the last request reports. It has made its first request afterwards.
+void Schedule::add_process(Process &creator) {
+    Process &command = processes_[creator.number - 1];
+    const auto pid = static_cast<pid_t>(creator.wait.object);
+    const int pidfd = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
+    if (pidfd < 0) // it has ended, and its parent ignores the end of children
+        return;
+    processes_.push_back(
+        {.command = creator.command,
+         .number = creator.number,
+         .name = command.name + " process " + std::to_string(++command.children + 1),
+         .index = processes_.size(),
+         .parent = &first_of(creator),
+         .pid = pid,
+         .thread = pid,
+         .pidfd = pidfd,
+         .is_started = true,
+         .idle_since = server_->fabric().now()});
+    await(processes_.back());
+}
+
+void Schedule::set_signaled(const Process &process) {
+    for (Process &each : processes_)
+        each.is_signaled |= &first_of(each) == &process;
+}
+
+bool Schedule::has_ended(const Process &process) const {
+    pollfd event = {process.pidfd, POLLIN, 0};
+    return poll(&event, 1, 0) == 1;
+}
+
+// Signals without a handler act at once: waits until the kernel has delivered them. A program
+// with a handler blocks them until its next turn.
+void Schedule::deliver_signals(const Process &sender) {
+    for (size_t i = 0; i < processes_.size(); i++) {
+        Process &each = processes_[i];
+        if (each.first != nullptr || !each.is_alive || each.pid == sender.pid ||
+            each.number != sender.number)
+            continue;
+        while (!has_ended(each) && has_deliverable_signal(each.pid))
+            usleep(20);
+        if (has_ended(each))
+            handle_exit(each);
+        else
+            set_signaled(each);
+    }
+}
+
 // The next turn begins after the thread has freed its memory, so that addresses are the same in
 // each run.
 void Schedule::end_thread(Process &process) {
@@ -249,10 +334,15 @@ void Schedule::read_request(Process &process) {
     memcpy(&process.wait, request.data(), sizeof(process.wait));
     process.wait.function[sizeof(process.wait.function) - 1] = '\0';
     if (process.wait.kind == sim::Wait::UNSUPPORTED)
-        refuse("%s calls %s(), which explore does not control", process.command->argv[0],
-               process.wait.function);
+        refuse("%s calls %s%s, which explore does not control", process.command->argv[0],
+               process.wait.function,
+               strchr(process.wait.function, '(') == nullptr ? "()" : "");
     if (process.wait.kind == sim::Wait::CREATED)
         add_thread(process);
+    if (process.wait.kind == sim::Wait::FORKED)
+        add_process(process);
+    if (process.wait.kind == sim::Wait::SIGNALED)
+        deliver_signals(process);
     if (process.wait.kind == sim::Wait::EVENT)
         process.object_changes = object_changes(process);
     // A long sequence of sleeps is a poll as well.
@@ -264,12 +354,17 @@ void Schedule::read_request(Process &process) {
 }
 
 void Schedule::handle_exit(Process &process) {
-    waitpid(process.pid, &process.status, 0);
+    if (is_command(process))
+        waitpid(process.pid, &process.status, 0);
+    else
+        process.status = status_of_zombie(process.pid);
     for (Process &each : processes_)
         if (&first_of(each) == &process)
             each.is_alive = false;
-    while (server_->has_client(process.pid))
-        server_->step(NEVER); // closes its connections
+    while (server_->has_client(process.pid) && server_->step(0))
+        ; // closes its connections, unless a child of it shares them
+    if (process.parent != nullptr)
+        set_signaled(*process.parent);
     exploration_.clock->changes[0]++;
     changes_++;
     progress_at_ = server_->fabric().now();
@@ -278,7 +373,8 @@ void Schedule::handle_exit(Process &process) {
              process.ignores_status ? "is killed" : describe(process.status));
     const unsigned host = process.command->host;
     if (process.status != 0 && !process.ignores_status &&
-        (faults == 0 || WIFSIGNALED(process.status))) {
+        (is_command(process) ? faults == 0 || WIFSIGNALED(process.status)
+                             : is_crash(process.status))) {
         std::string line = first_line(output_path(process, ".err"));
         if (line.empty())
             line = last_line(output_path(process, ".out"));
@@ -286,9 +382,9 @@ void Schedule::handle_exit(Process &process) {
                        (line.empty() ? "" : ": " + line));
     }
     const bool is_host_running = std::ranges::any_of(processes_, [&](const Process &other) {
-        return other.is_alive && other.command->host == host;
+        return other.is_alive && is_command(other) && other.command->host == host;
     });
-    if (process.restarts)
+    if (process.restarts || !is_command(process)) // its parent judges its status
         return;
     is_finished_ =
         is_finished_ || settings_.until == Until::FIRST ||
@@ -302,6 +398,10 @@ void Schedule::kill_process(Process &process) {
             each.spin.release();
     fabric().interrupt_writes(process.pid);
     ::kill(-process.pid, SIGKILL);
+    for (Process &each : processes_)
+        if (each.number == process.number && each.first == nullptr && &each != &process &&
+            each.is_alive)
+            kill_process(each);
     if (!process.is_alive)
         return;
     ::kill(process.pid, SIGKILL);

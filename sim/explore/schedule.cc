@@ -120,7 +120,7 @@ bool Schedule::is_ready(const Process &process) const {
         return process.may_start && process.starts_at <= now;
     if (process.spin.is_stopped())
         return process.writes != writes(process);
-    if (!process.waits || process.wait.until <= now)
+    if (!process.waits || process.wait.until <= now || process.is_signaled)
         return true;
     switch (process.wait.kind) {
     case sim::Wait::SLEEP:
@@ -257,6 +257,7 @@ bool Schedule::step() {
 
 void Schedule::run_turn(Process &process) {
     current_ = process.index;
+    process.is_signaled = false;
     if (++requests_ > MAX_REQUESTS) {
         if (faults != 0)
             return stop_waiting();

@@ -42,7 +42,9 @@ class Schedule : sim::Clock, sim::Machines, sim::Persistence {
         std::string name;
         size_t index = 0;          // in processes_
         Process *first = nullptr;  // the first thread of its process; NULL: this one
-        unsigned threads = 0;      // of a command: how many it has created
+        unsigned threads = 0;      // of a process: how many it has created
+        unsigned children = 0;     // of a command: how many processes it has created
+        Process *parent = nullptr; // of a process that another one has created
         uint64_t client = 0;       // of the server; 0: it is not connected
         uint64_t other_client = 0; // that has its next request; 0: `client` has it
         pid_t pid = -1, thread = -1;
@@ -50,8 +52,9 @@ class Schedule : sim::Clock, sim::Machines, sim::Persistence {
         bool restarts = false; // a fault starts it again
         bool is_alive = true, is_started = false, is_listening = false, ignores_status = false;
         bool may_start = false, has_called = false, persists = false;
-        bool has_ended = false; // the thread, but not its process
-        bool waits = true;      // the pending request is a wait
+        bool has_ended = false;   // the thread, but not its process
+        bool is_signaled = false; // a handler may have to run
+        bool waits = true;        // the pending request is a wait
         sim::Wait wait{};
         const sim::CallName *last_call = nullptr;
         Spin spin{};                 // stopped: the process waits in a loop that reads memory
@@ -96,6 +99,10 @@ class Schedule : sim::Clock, sim::Machines, sim::Persistence {
     uint64_t unknown_client(pid_t pid, sim::Wait::Kind kind) const;
     void add_thread(Process &creator);
     void end_thread(Process &process);
+    void add_process(Process &creator);
+    void deliver_signals(const Process &sender);
+    void set_signaled(const Process &process);
+    bool has_ended(const Process &process) const;
     bool is_command(const Process &process) const {
         return process.index < settings_.commands.size();
     }

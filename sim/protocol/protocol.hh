@@ -386,16 +386,18 @@ struct Persist : Request<OP_PERSIST> {
 struct Wait {
     static constexpr uint32_t OP = OP_WAIT;
     enum Kind : uint32_t {
-        START,   // a program
-        THREAD,  // starts; `object`: its number in the kernel
-        EVENT,   // until VirtualClock::changes of the object, or `until`; 0: any event
-        SLEEP,   // until `until`
-        POLL,    // for a short time
-        YIELD,   // not: the thread may continue at once
-        CREATED, // as YIELD: it has created a thread
-        LISTENS, // as YIELD: a socket
-        EXIT,    // the thread ends
-        MEMORY,  // not sent: the thread is in a loop that reads memory
+        START,    // a program
+        THREAD,   // starts; `object`: its number in the kernel
+        EVENT,    // until VirtualClock::changes of the object, or `until`; 0: any event
+        SLEEP,    // until `until`
+        POLL,     // for a short time
+        YIELD,    // not: the thread may continue at once
+        CREATED,  // as YIELD: it has created a thread
+        LISTENS,  // as YIELD: a socket
+        EXIT,     // the thread ends
+        FORKED,   // as YIELD: it has created a process, whose number in the kernel is `object`
+        SIGNALED, // as YIELD: it has sent a signal to other processes
+        MEMORY,   // not sent: the thread is in a loop that reads memory
         UNSUPPORTED,
     };
     uint32_t op = OP, kind;
@@ -441,6 +443,10 @@ struct VirtualClock {
     // How often objects changed for which threads wait; 0: descriptors, processes and the like.
     static constexpr uint64_t OBJECTS = 1024;
     uint64_t changes[OBJECTS];
+    // Numbers of processes in the kernel. Programs use the indexes, the same in each run.
+    static constexpr uint32_t PROCESSES = 1000;
+    uint32_t processes;
+    int32_t pids[PROCESSES];
     static constexpr uint64_t EPOCH = 1'767'225'600'000'000'000; // of CLOCK_REALTIME
 };
 

@@ -6,6 +6,8 @@
 
 #pragma once
 
+#include <csignal>
+
 #include "../client.hh"
 #include "preload.hh"
 
@@ -49,6 +51,33 @@ class Uncontrolled {
     Uncontrolled(const Uncontrolled &) = delete;
     Uncontrolled &operator=(const Uncontrolled &) = delete;
 };
+
+volatile sim::VirtualClock &shared();
+void add_process(pid_t pid); // gives it a number, unless it has one
+
+// signals.cc
+unsigned handled_signals();           // of the calling thread
+bool is_interrupted(unsigned before); // a handler without SA_RESTART has run since then
+uint64_t next_timer();
+void expire_timers();
+void forget_timers(); // in a child, which inherits none
+// Blocks all signals if the program has a handler, and then returns true.
+bool block_signals(sigset_t &before);
+
+// Calls the program's handler of SIGSEGV, or lets the signal end the process.
+void handle_crash(int number, siginfo_t *info, void *context);
+
+// tsc.cc
+void find_counter();         // before the others
+void make_counter_virtual(); // if the program uses it
+bool has_virtual_counter();
+struct RealCounter { // while another program is started
+    RealCounter();
+    ~RealCounter();
+    RealCounter(const RealCounter &) = delete;
+    RealCounter &operator=(const RealCounter &) = delete;
+};
+uint64_t read_monotonic_clock();
 
 // Returns in a copy of the process for each schedule, if rdma-sim wants copies.
 void fork_for_each_schedule();

@@ -15,6 +15,7 @@
 #include <cstring>
 #include <fcntl.h>
 #include <spawn.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 #include <wordexp.h>
@@ -53,6 +54,7 @@ void check(int at, const char *path, int flags = 0) {
     sim::Executable executable;
     if (variables == nullptr || path == nullptr)
         return;
+    prctl(PR_SET_TSC, PR_TSC_ENABLE); // tsc.cc; another program has no handler yet
     const char *file = path;
     if ((flags & AT_EMPTY_PATH) != 0 && *path == '\0') {
         snprintf(link, sizeof(link), "/proc/self/fd/%d", at);

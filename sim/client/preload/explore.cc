@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the rdma-sim developers
 
-// explore.cc -- for "rdma-sim explore": virtualizes time, turns waits into requests for the
-// next turn, and rejects calls that cannot be controlled
+// explore.cc -- for "rdma-sim explore": virtualizes time, and turns waits into requests for the
+// next turn
 
+#include <algorithm>
 #include <cerrno>
 #include <climits>
 #include <csignal>
@@ -16,15 +17,14 @@
 #include <pthread.h>
 #include <sched.h>
 #include <semaphore.h>
-#include <spawn.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/select.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/sysinfo.h>
 #include <sys/time.h>
-#include <sys/timerfd.h>
 #include <threads.h>
 #include <unistd.h>
 
@@ -63,20 +63,30 @@ uint64_t now() {
     return virtual_clock->now;
 }
 
+volatile sim::VirtualClock &shared() {
+    return *virtual_clock;
+}
+
 void wait_for_turn(Wait::Kind kind, uint64_t until, const char *function, uint64_t object) {
     const int error = errno;
     int cancel_state;
+    sigset_t signals;
     clock_reads = 0;
     Wait request = {};
     request.kind = kind;
-    request.until = until;
+    request.until = is_controlled ? std::min(until, next_timer()) : until;
     request.object = object;
     snprintf(request.function, sizeof(request.function), "%s", function);
     sim::Empty reply;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
+    const bool blocks = block_signals(signals);
     if (sim::call(request, reply) != 0)
         _exit(sim::EXIT_FAILED); // rdma-sim has ended
     pthread_setcancelstate(cancel_state, nullptr);
+    if (is_controlled)
+        expire_timers();
+    if (blocks) // the handlers of pending signals run now
+        pthread_sigmask(SIG_SETMASK, &signals, nullptr);
     errno = error;
 }
 
@@ -135,11 +145,14 @@ __attribute__((constructor)) void begin() {
     virtual_clock = static_cast<sim::VirtualClock *>(page);
     setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);
     rdma_sim_connect_threads();
+    find_counter();
     fork_for_each_schedule();
     const char *const program = getenv("RDMA_SIM_PROGRAM");
     random_state =
         virtual_clock->seed + (program == nullptr ? 0 : strtoull(program, nullptr, 10));
     wait_for_turn(Wait::START, NEVER, "its start");
+    add_process(static_cast<pid_t>(REAL(syscall)(SYS_getpid)));
+    make_counter_virtual();
     is_controlled = true;
 }
 
@@ -163,6 +176,10 @@ bool is_of_processor(clockid_t id) {
 
 } // namespace
 
+uint64_t control::read_monotonic_clock() {
+    return read_clock();
+}
+
 uint64_t control::begin_of_real_time() {
     const char *const host = getenv("RDMA_SIM_HOST");
     const unsigned long number = host == nullptr ? 1 : strtoul(host, nullptr, 10);
@@ -185,10 +202,21 @@ uint64_t read_clock(clockid_t id) {
     return read_clock() + (is_real ? begin_of_real_time() : 0);
 }
 
-void sleep_until(uint64_t until, const char *function) {
+// Returns the time that was left when a handler interrupted the sleep, or 0.
+uint64_t sleep_until(uint64_t until, const char *function) {
+    const unsigned before = handled_signals();
     do
         wait_for_turn(Wait::SLEEP, until, function);
-    while (now() < until);
+    while (now() < until && handled_signals() == before);
+    return now() < until ? until - now() : 0;
+}
+
+// The result of a sleep that returns the rest of its time in `left`.
+int sleep_with_rest(uint64_t until, const char *function, timespec *left, int interrupted) {
+    const uint64_t rest = sleep_until(until, function);
+    if (rest != 0 && left != nullptr)
+        *left = to_timespec(rest);
+    return rest == 0 ? 0 : interrupted;
 }
 
 // Returns the result of ready() once it is not 0, or 0 at the time `until`. If this time has
@@ -201,10 +229,15 @@ template <class Ready> int wait_until_ready(uint64_t until, const char *function
         wait_for_turn(Wait::POLL, NEVER, function);
         return ready();
     }
+    const unsigned before = handled_signals();
     while (result == 0 && now() < until) {
         wait_for_turn(Wait::EVENT, until, function);
         pthread_testcancel();
         result = ready();
+        if (result == 0 && handled_signals() != before) {
+            errno = EINTR;
+            return -1;
+        }
     }
     return result;
 }
@@ -259,14 +292,13 @@ EXPORTED int timespec_get(timespec *to, int base) noexcept {
 EXPORTED int thrd_sleep(const timespec *time, timespec *left) {
     if (!is_on())
         return REAL(thrd_sleep)(time, left);
-    sleep_until(after(time), "thrd_sleep");
-    return 0;
+    return sleep_with_rest(after(time), "thrd_sleep", left, -1);
 }
 EXPORTED int nanosleep(const timespec *time, timespec *left) {
     if (!is_on())
         return REAL(nanosleep)(time, left);
-    sleep_until(after(nanoseconds(*time)), "nanosleep");
-    return 0;
+    errno = EINTR;
+    return sleep_with_rest(after(time), "nanosleep", left, -1);
 }
 EXPORTED int clock_nanosleep(clockid_t id, int flags, const timespec *time, timespec *left) {
     if (!is_on())
@@ -274,21 +306,21 @@ EXPORTED int clock_nanosleep(clockid_t id, int flags, const timespec *time, time
     if (is_of_processor(id))
         return REAL(clock_nanosleep)(id, flags, time, left);
     const bool is_real = id == CLOCK_REALTIME || id == CLOCK_TAI;
-    sleep_until((flags & TIMER_ABSTIME) == 0 ? after(time) : control::until(time, is_real),
-                "clock_nanosleep");
-    return 0;
+    const bool is_absolute = (flags & TIMER_ABSTIME) != 0;
+    return sleep_with_rest(is_absolute ? control::until(time, is_real) : after(time),
+                           "clock_nanosleep", is_absolute ? nullptr : left, EINTR);
 }
 EXPORTED int usleep(useconds_t time) {
     if (!is_on())
         return REAL(usleep)(time);
-    sleep_until(after(time * uint64_t{1000}), "usleep");
-    return 0;
+    errno = EINTR;
+    return sleep_until(after(time * uint64_t{1000}), "usleep") == 0 ? 0 : -1;
 }
 EXPORTED unsigned sleep(unsigned time) {
     if (!is_on())
         return REAL(sleep)(time);
-    sleep_until(after(time * SECOND), "sleep");
-    return 0;
+    const uint64_t rest = sleep_until(after(time * SECOND), "sleep");
+    return static_cast<unsigned>((rest + SECOND - 1) / SECOND);
 }
 // A loop that yields the processor waits for something.
 EXPORTED int sched_yield() noexcept {
@@ -307,6 +339,9 @@ EXPORTED ssize_t getrandom(void *to, size_t size, unsigned flags) {
         static_cast<uint8_t *>(to)[i] =
             static_cast<uint8_t>((random_state = random_state * 6364136223846793005 + 1) >> 56);
     return static_cast<ssize_t>(size);
+}
+EXPORTED int getentropy(void *to, size_t size) {
+    return is_on() ? (getrandom(to, size, 0), 0) : REAL(getentropy)(to, size);
 }
 
 // ---- processors ----------------------------------------------------------------------------
@@ -420,45 +455,3 @@ EXPORTED void rdma_sim_polls(const sim::Ring *ring) {
     if (is_on() && ring->added == ring->taken)
         wait_for_turn(Wait::POLL, NEVER, "ibv_poll_cq");
 }
-
-EXPORTED int pause() {
-    if (!is_on())
-        return REAL(pause)();
-    wait_for_turn(Wait::EVENT, NEVER, "pause");
-    errno = EINTR;
-    return -1;
-}
-
-// ---- refused calls --------------------------------------------------------------------------
-
-#define REFUSED(type, name, parameters, ...) \
-    EXPORTED type name parameters {          \
-        if (is_on())                         \
-            refuse(#name);                   \
-        return REAL(name)(__VA_ARGS__);      \
-    }
-REFUSED(pid_t, fork, () noexcept)
-REFUSED(pid_t, vfork, () noexcept)
-REFUSED(int, system, (const char *command), command)
-REFUSED(FILE *, popen, (const char *command, const char *mode), command, mode)
-REFUSED(int, posix_spawn,
-        (pid_t * pid, const char *path, const posix_spawn_file_actions_t *actions,
-         const posix_spawnattr_t *attr, char *const argv[], char *const environment[]),
-        pid, path, actions, attr, argv, environment)
-REFUSED(int, posix_spawnp,
-        (pid_t * pid, const char *path, const posix_spawn_file_actions_t *actions,
-         const posix_spawnattr_t *attr, char *const argv[], char *const environment[]),
-        pid, path, actions, attr, argv, environment)
-REFUSED(unsigned, alarm, (unsigned seconds) noexcept, seconds)
-REFUSED(int, setitimer,
-        (__itimer_which_t which, const itimerval *value, itimerval *before) noexcept, which,
-        value, before)
-REFUSED(int, timer_create, (clockid_t id, sigevent *event, timer_t *timer) noexcept, id, event,
-        timer)
-REFUSED(int, timerfd_create, (clockid_t id, int flags) noexcept, id, flags)
-REFUSED(unsigned, ualarm, (unsigned time, unsigned interval) noexcept, time, interval)
-REFUSED(int, sigwait, (const sigset_t *set, int *number), set, number)
-REFUSED(int, sigwaitinfo, (const sigset_t *set, siginfo_t *info), set, info)
-REFUSED(int, sigsuspend, (const sigset_t *set), set)
-REFUSED(int, sigtimedwait, (const sigset_t *set, siginfo_t *info, const timespec *time), set,
-        info, time)

@@ -278,7 +278,7 @@ long futex(const volatile uint32_t *word, int operation, uint32_t value, const t
         (void)other; // those that would wait for it wake up too early, which futex(2) permits
         return wake(word, INT_MAX);
     default:
-        refuse("futex with this operation");
+        refuse("futex() with another operation");
     }
 }
 

@@ -16,7 +16,7 @@ import unittest
 
 RDMA_SIM, PROGRAMS = (pathlib.Path(word).resolve() for word in sys.argv[1:3])
 SCHEDULES = int(sys.argv[3]) if len(sys.argv) > 3 else 10
-POLL, THREADS = (f"{PROGRAMS}/sim-{name}" for name in ("memory_poll", "threads"))
+POLL, PROCESSES, THREADS = (f"{PROGRAMS}/sim-{name}" for name in ("memory_poll", "processes", "threads"))
 
 
 def both(program, options):
@@ -28,6 +28,8 @@ CORRECT = [(f"memory_poll {how}", both(POLL, how), faults)
            for how in ("spin", "pause", "yield", "sleep", "clock") for faults in ("none", "kill,cut,freeze")]
 CORRECT += [(f"threads {name}", f"{THREADS} {name}", "none")
             for name in ("mutex", "condition", "timeout", "atomic-wait", "barrier", "spin", "locks", "c11", "cancel", "detach", "processors")]
+CORRECT += [(f"processes {name}", f"{PROCESSES} {name}", "none")
+            for name in ("fork", "spawn", "shell", "kill", "sigsuspend", "sigchld", "timers", "counter")]
 # (name, arguments, finding)
 WRONG = [(f"memory_poll {how}", both(POLL, f"wrong-{how}"), "host1 ends with status 1: line ")
          for how in ("spin", "pause", "yield", "sleep", "clock")]
@@ -36,6 +38,11 @@ WRONG += [(f"threads {name}", f"{THREADS} {name}", finding) for name, finding in
     ("wrong-update", "host1 ends with status 1"),
     ("wrong-order", "the programs wait for ever: host1 waits in pthread_mutex_lock, host1 thread 2 waits in pthread_mutex_lock"),
     ("wrong-condition", "the programs wait for ever: host1 waits in pthread_join, host1 thread 2 waits in pthread_cond_wait"))]
+WRONG += [(f"processes {name}", f"{PROCESSES} {name}", finding) for name, finding in (
+    ("wrong-fork", "host1 ends with status 1"),
+    ("wrong-child", "host1 process 2 is ended by signal 6 (Aborted)"),
+    ("wrong-pause", "the programs wait for ever: host1 waits in pause"),
+    ("wrong-alarm", "host1 is ended by signal 14 (Alarm clock)"))]
 
 
 class Controlled(unittest.TestCase):

@@ -26,9 +26,8 @@ OTHERS = (
     (r"\w*utimes?|futime\w+|lutimes|utimensat", "sets the times of a file"),
     (r"m(un)?lock(2|all)?|epoll_c\w+|xdr_\w+|svc_\w+|sigblock", "does not wait, in spite of its name"),
     (r"clock_settime|clock_adjtime|settimeofday|stime|adjtimex?|ntp_\w+", "needs the rights to set the clock"),
-    (r"timer(fd)?_(?!create)\w+|getitimer", "uses a timer, whose creation is refused"),
-    (r"wait[34]?|wait(id|pid)", "needs a process, whose creation is refused"),
     (r"flock|lockf(64)?|mq_timed\w+|semtimedop|sigpause|recvmmsg|rtime", "not controlled: Limits in rdma-sim-explore(1)"),
+    (r"getitimer", "rarely used"),
     (r"times|vtimes|ftime|pthread_yield", "old, or the time of the processor"),
 )
 
