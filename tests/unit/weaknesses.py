@@ -21,12 +21,12 @@ import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 SIM = HERE.parents[1] / "sim"
-# The folder of the files, the path of a test's program, and its environment.
-Table = collections.namedtuple("Table", "path folder test environment")
+# The folder of the files, how their objects begin, the path of a test's program, and its environment.
+Table = collections.namedtuple("Table", "path folder objects test environment")
 TABLES = {
-    "unit": Table(HERE / "weaknesses.txt", HERE, "tests/unit/unit-{}",
+    "unit": Table(HERE / "weaknesses.txt", HERE, "tests/unit/lib", "tests/unit/unit-{}",
                   lambda changed, build: {"LD_LIBRARY_PATH": f"{changed}:{build}/tests/unit:{build}/src"}),
-    "model": Table(SIM / "tests" / "model" / "weaknesses.txt", SIM, "subprojects/rdma-sim/tests/{}",
+    "model": Table(SIM / "tests" / "model" / "weaknesses.txt", SIM, "subprojects/rdma-sim/libsim-", "subprojects/rdma-sim/tests/{}",
                    lambda _, build: {"LD_LIBRARY_PATH": str(build / "subprojects" / "rdma-sim")}),
 }
 sys.dont_write_bytecode = True
@@ -38,15 +38,14 @@ class Build:
     def __init__(self, directory):
         self.directory = directory
         commands = json.loads((directory / "compile_commands.json").read_text(encoding="utf-8"))
-        self.compile = {pathlib.Path(directory, one["file"]).resolve(): one for one in commands
-                        if one["output"].startswith(("tests/unit/lib", "subprojects/rdma-sim/libsim-"))}
+        self.commands = [(pathlib.Path(directory, one["file"]).resolve(), one) for one in commands]
 
     def run(self, words):
         subprocess.run(words, cwd=self.directory, check=True)
 
-    def compile_changed(self, source, changed):
+    def compile_changed(self, source, changed, objects):
         """Compile the changed copy of the source; returns the path of the original object."""
-        command = self.compile[source]
+        command = next(one for file, one in self.commands if file == source and one["output"].startswith(objects))
         words = [word for word in shlex.split(command["command"]) if word != "ccache"]
         words[words.index("-o") + 1] = f"{changed}.o"
         words[words.index("-MF") + 1] = words[words.index("-MQ") + 1] = f"{changed}.d"
@@ -83,7 +82,7 @@ def failure(weakness, table, build):
         source, changed = table.folder / file, tree / pathlib.Path(file).name
         shutil.copy(source, changed)
         plant(tree, name, changed.name, edits)
-        original = build.compile_changed(source, changed)
+        original = build.compile_changed(source, changed, table.objects)
         environment = os.environ | table.environment(temporary, build.directory)
         for test in tests.split():
             program = program_with(build, table.test.format(test), original, changed, tree)

@@ -263,7 +263,8 @@ inline void receive_datagram(Side &side, uint32_t length = 64) {
                      0);
 }
 
-inline void send_datagram(Side &side, const ibv_gid &to, uint32_t number, uint32_t length = 8) {
+inline void send_datagram(Side &side, const ibv_gid &to, uint32_t number, uint32_t length = 8,
+                          uint32_t qkey = 0) {
     ibv_ah_attr attr = {};
     attr.port_num = 1;
     attr.is_global = 1;
@@ -279,6 +280,7 @@ inline void send_datagram(Side &side, const ibv_gid &to, uint32_t number, uint32
     wr.send_flags = IBV_SEND_SIGNALED;
     wr.wr.ud.ah = ah;
     wr.wr.ud.remote_qpn = number;
+    wr.wr.ud.remote_qkey = qkey;
     assert_int_equal(ibv_post_send(side.qp, &wr, &bad), 0);
     assert_int_equal(ibv_destroy_ah(ah), 0);
 }

@@ -384,6 +384,81 @@ void any_address_of_ipv4_has_no_requests_of_ipv6(void **) {
     pair.server.expect_none();
 }
 
+// cma.c, cma_alloc_any_port(): ports of another port space are free.
+void any_port_is_free_in_its_port_space(void **) {
+    constexpr uint16_t FIRST = 32768, LAST = 60999,
+                       FREE = 40000; // net.ipv4.ip_local_port_range
+    Pair pair("rxe");
+    Process &client = pair.client;
+    for (unsigned port = FIRST; port <= LAST; port++)
+        if (port != FREE)
+            assert_int_equal(client.bind(client.create(1, RDMA_PS_UDP, IBV_QPT_UD),
+                                         address("10.77.0.2", static_cast<uint16_t>(port))),
+                             0);
+    CmBind request{};
+    request.address = address("10.77.0.2", 0);
+    request.id = client.create(1, RDMA_PS_UDP, IBV_QPT_UD);
+    assert_int_equal(client.must(request).source.v4.sin_port, htons(FREE));
+    assert_int_equal(client.bind(client.create(1, RDMA_PS_UDP, IBV_QPT_UD), request.address),
+                     EADDRNOTAVAIL);
+    assert_int_equal(client.bind(client.create(), request.address), 0);
+}
+
+// cm.c, ib_send_cm_req(): a lost message is sent again after its timeout, 4.3 s.
+void lost_message_is_repeated(void **) {
+    constexpr uint64_t TIMEOUT = 4'294'967'296;
+    Pair pair("rxe");
+    pair.server.listener();
+    const uint32_t active = pair.client.resolved();
+    pair.fabric.lose_cm_message(2, 1);
+    assert_int_equal(pair.client.connect(active), 0);
+    pair.fabric.advance(TIMEOUT - 1);
+    pair.server.expect_none();
+    pair.fabric.advance(TIMEOUT);
+    const uint32_t passive = pair.server.expect(RDMA_CM_EVENT_CONNECT_REQUEST).id;
+    pair.fabric.lose_cm_message(1, 1);
+    CmReject reject{};
+    reject.reason = 28;
+    assert_int_equal(pair.server.simple(passive, reject), 0);
+    assert_int_equal(pair.server.simple<CmDestroy>(passive), 0); // its rejection is still sent
+    pair.client.expect_none();
+    pair.fabric.advance(2 * TIMEOUT);
+    pair.client.expect(RDMA_CM_EVENT_REJECTED, 28);
+}
+
+// ucma.c, ucma_accept(), and librdmacm/cma.c, rdma_set_option(): from rdma_accept() on, events
+// have the ID of the program; the timeout is any that was set.
+void values_of_the_program_are_kept(void **) {
+    for (const int timeout : {0, 5, 20}) {
+        Pair pair("rxe");
+        CmSetOption option{};
+        option.level = RDMA_OPTION_ID;
+        option.name = RDMA_OPTION_ID_ACK_TIMEOUT;
+        option.length = sizeof(uint8_t);
+        option.value = timeout;
+        pair.server.listener();
+        pair.active = pair.client.resolved();
+        assert_int_equal(pair.client.simple(pair.active, option), 0);
+        assert_int_equal(pair.client.connect(pair.active), 0);
+        pair.passive = pair.server.expect(RDMA_CM_EVENT_CONNECT_REQUEST).id;
+        assert_int_equal(pair.server.accept(pair.passive), 0);
+        pair.client.expect(RDMA_CM_EVENT_CONNECT_RESPONSE);
+        assert_int_equal(pair.client.simple<CmAccept>(pair.active), 0);
+        TakeEvent request{};
+        request.channel = pair.server.channel;
+        assert_int_equal(pair.server.must(request).cookie, 2); // of Process::accept()
+        CmInitQpAttr attr{};
+        attr.id = pair.active;
+        attr.state = IBV_QPS_RTS;
+        assert_int_equal(pair.client.must(attr).attr.timeout, timeout);
+        attr.state = IBV_QPS_RTR;
+        const ibv_ah_attr path = pair.client.must(attr).attr.ah_attr;
+        assert_int_equal(path.grh.sgid_index, 1); // that of IPv4
+        assert_int_equal(path.grh.dgid.raw[10], 0xff);
+        assert_int_equal(path.grh.dgid.raw[15], 1);
+    }
+}
+
 // ucma.c, ucma_connect_event_handler() and ucma_get_event()
 void requests_beyond_the_backlog_are_rejected(void **) {
     Pair pair("rxe");
@@ -670,6 +745,9 @@ int main() {
         cmocka_unit_test(ports_are_reserved),
         cmocka_unit_test(any_address_accepts_requests_of_both_families),
         cmocka_unit_test(any_address_of_ipv4_has_no_requests_of_ipv6),
+        cmocka_unit_test(any_port_is_free_in_its_port_space),
+        cmocka_unit_test(lost_message_is_repeated),
+        cmocka_unit_test(values_of_the_program_are_kept),
         cmocka_unit_test(requests_beyond_the_backlog_are_rejected),
         cmocka_unit_test(each_side_gets_one_disconnected_event),
         cmocka_unit_test(disconnection_over_cut_link_times_out),

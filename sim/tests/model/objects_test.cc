@@ -7,6 +7,7 @@
 // test names the section or function.
 
 #include "../../model/faults.hh"
+#include "../../model/qp_state.hh"
 #include "../client/pair.hh"
 
 #include <arpa/inet.h>
@@ -103,6 +104,86 @@ void reset_queue_pair_counts_its_attempts_again(void **) {
     assert_true(pair.a.is_empty());
     pair.direct.advance(40'000'000);
     pair.expect(IBV_WC_RETRY_EXC_ERR);
+}
+
+// 9.9.2.4.1: the first request without a response fails, and the others are flushed. A program
+// that fails the queue pair itself flushes all.
+void only_the_first_lost_request_has_a_retry_error(void **) {
+    for (const bool lost_responses : {true, false}) {
+        Pair pair;
+        Fabric &fabric = pair.direct.fabric();
+        fabric.cut(1, 2, true);
+        for (int i = 0; i < 3; i++)
+            assert_int_equal(pair.post(IBV_WR_RDMA_WRITE, 8), 0);
+        fail_outstanding(fabric, *fabric.qps.at(pair.a.qp->qp_num), lost_responses);
+        pair.expect(lost_responses ? IBV_WC_RETRY_EXC_ERR : IBV_WC_WR_FLUSH_ERR);
+        for (int i = 0; i < 2; i++)
+            pair.expect(IBV_WC_WR_FLUSH_ERR);
+        assert_true(pair.a.is_empty());
+    }
+}
+
+// A read orders the writes of its own connection: those before a reset are of another one.
+void read_after_a_reset_makes_nothing_older_persistent(void **) {
+    Recorded recorded;
+    Pair pair({.persistence = &recorded});
+    ibv_qp_attr attr = {};
+    attr.qp_access_flags = ALL_ACCESS;
+    attr.max_dest_rd_atomic = 1;
+    attr.timeout = 14;
+    assert_int_equal(pair.post(IBV_WR_RDMA_WRITE, 100), 0);
+    pair.expect(IBV_WC_SUCCESS);
+    assert_int_equal(pair.a.modify(IBV_QPS_RESET, 0), 0);
+    assert_int_equal(connect_qp(pair.a.qp, attr, pair.b.gid, pair.b.qp->qp_num), 0);
+    assert_int_equal(pair.post(IBV_WR_RDMA_READ, 8), 0);
+    pair.expect(IBV_WC_SUCCESS);
+    assert_int_equal(recorded.persisted, 0);
+}
+
+// 10.2: all objects of a queue pair belong to one context. core/uverbs_cmd.c, create_qp():
+// finds handles of its own context only.
+void queue_pair_has_objects_of_one_context(void **) {
+    Pair pair;
+    pair.direct.use_host(1);
+    ibv_device **const list = ibv_get_device_list(nullptr);
+    ibv_context *const context = ibv_open_device(list[0]);
+    ibv_free_device_list(list);
+    ibv_cq *const cq = ibv_create_cq(context, 8, nullptr, nullptr, 0);
+    ibv_qp_init_attr attr = {};
+    attr.cap = {1, 1, 1, 1, 0};
+    attr.qp_type = IBV_QPT_RC;
+    for (const bool is_sender : {false, true}) {
+        attr.send_cq = is_sender ? cq : pair.a.cq;
+        attr.recv_cq = is_sender ? pair.a.cq : cq;
+        assert_null(ibv_create_qp(pair.a.pd, &attr));
+        assert_int_equal(errno, EINVAL);
+    }
+    assert_int_equal(ibv_destroy_cq(cq), 0);
+    assert_int_equal(ibv_close_device(context), 0);
+}
+
+// 9.8.3, Q_Key: the high bit selects that of the sender's queue pair; another one is dropped.
+void datagram_arrives_with_the_key_of_its_receiver(void **) {
+    static const struct {
+        uint32_t sender, receiver, sent;
+        bool arrives;
+    } rows[] = {{5, 5, 5, true},          {5, 5, 6, false},          {6, 5, 5, true},
+                {5, 5, 0x80000000, true}, {6, 5, 0x80000000, false}, {5, 5, 0x80000006, true}};
+    for (const auto &row : rows) {
+        Pair pair;
+        Side sender(pair.direct, 1, false, 0, 8, IBV_QPT_UD),
+            receiver(pair.direct, 2, false, 0, 8, IBV_QPT_UD);
+        for (Side *const side : {&sender, &receiver}) {
+            activate_datagrams(*side);
+            ibv_qp_attr attr = {};
+            attr.qkey = side == &sender ? row.sender : row.receiver;
+            side->direct.use_host(side->host);
+            assert_int_equal(ibv_modify_qp(side->qp, &attr, IBV_QP_QKEY), 0);
+        }
+        receive_datagram(receiver);
+        send_datagram(sender, receiver.gid, receiver.qp->qp_num, 8, row.sent);
+        assert_int_equal(receiver.is_empty(), !row.arrives);
+    }
 }
 
 // uverbs_cmd.c, ib_uverbs_rereg_mr(): the region uses its new domain, and not the old one.
@@ -432,6 +513,114 @@ void fault_is_of_the_last_device(void **) {
     }
 }
 
+// ibv_query_device(3): each kind of object has a limit of its own. The limits include those of
+// the side itself.
+void limit_of_each_kind_is_its_own(void **) {
+    sim_profile device = *sim_find_profile("mlx5");
+    device.attr.max_pd = 3;
+    device.attr.max_mr = 4;
+    device.attr.max_cq = 5;
+    device.attr.max_srq = 6;
+    device.attr.max_qp = 7;
+    device.attr.max_ah = 8;
+    device.attr.max_mw = 9;
+    Direct direct([&] {
+        Options options = options_of("mlx5");
+        options.profile = &device;
+        return options;
+    }());
+    Side side(direct, 1, true, 0, 8);
+    ibv_srq_init_attr srq = {};
+    srq.attr = {1, 1, 0};
+    ibv_qp_init_attr qp = {};
+    qp.send_cq = qp.recv_cq = side.cq;
+    qp.cap = {1, 1, 1, 1, 0};
+    qp.qp_type = IBV_QPT_RC;
+    ibv_ah_attr path = {};
+    path.port_num = 1;
+    path.is_global = 1;
+    const auto count = [](int created_before, const auto &create, auto destroy) {
+        std::vector<decltype(create())> made;
+        while (auto *const object = create())
+            made.push_back(object);
+        assert_int_not_equal(errno, 0);
+        for (auto *const object : made)
+            assert_int_equal(destroy(object), 0);
+        return created_before + static_cast<int>(made.size());
+    };
+    assert_int_equal(count(
+                         1, [&] { return ibv_alloc_pd(side.context); }, ibv_dealloc_pd),
+                     3);
+    assert_int_equal(
+        count(
+            1, [&] { return ibv_reg_mr(side.pd, side.memory, 8, ALL_ACCESS); }, ibv_dereg_mr),
+        4);
+    assert_int_equal(count(
+                         1, [&] { return ibv_create_cq(side.context, 1, nullptr, nullptr, 0); },
+                         ibv_destroy_cq),
+                     5);
+    assert_int_equal(count(
+                         1, [&] { return ibv_create_srq(side.pd, &srq); }, ibv_destroy_srq),
+                     6);
+    assert_int_equal(count(
+                         1, [&] { return ibv_create_qp(side.pd, &qp); }, ibv_destroy_qp),
+                     7);
+    assert_int_equal(count(
+                         0, [&] { return ibv_create_ah(side.pd, &path); }, ibv_destroy_ah),
+                     8);
+    assert_int_equal(
+        count(
+            0, [&] { return ibv_alloc_mw(side.pd, IBV_MW_TYPE_1); }, ibv_dealloc_mw),
+        9);
+}
+
+// A fault of one host concerns its links to all others, and no further link.
+void fault_of_a_host_concerns_all_its_links(void **) {
+    Options options = options_of("rxe");
+    options.hosts = 4;
+    Direct direct(options);
+    Fabric &fabric = direct.fabric();
+    struct Programs : Machines {
+        Fabric &of;
+        explicit Programs(Fabric &its) : of(its) {}
+        Fabric &fabric() override { return of; }
+        void kill(const Fault &) override {}
+        void start(const Fault &) override {}
+        void suspend(const Fault &, bool) override {}
+        void power_off(const Fault &) override {}
+        void set_clock(unsigned, uint64_t) override {}
+    } programs(fabric);
+    const Fault delay = read_fault("1s delay host2 1ms"), cut = read_fault("1s cut host2");
+    apply(programs, delay);
+    apply(programs, cut);
+    for (unsigned from = 1; from <= 4; from++)
+        for (unsigned to = 1; to <= 4; to++) {
+            const Device &one = *fabric.device(from, 0), &other = *fabric.device(to, 0);
+            const bool is_concerned = from != to && (from == 2 || to == 2);
+            assert_int_equal(fabric.delay(one, other), is_concerned ? 1'000'000 : 0);
+            assert_int_equal(fabric.reachable(one, other), !is_concerned);
+        }
+    end(programs, cut);
+    assert_true(fabric.reachable(*fabric.device(2, 0), *fabric.device(4, 0)));
+    assert_true(fabric.reachable(*fabric.device(4, 0), *fabric.device(2, 0)));
+}
+
+// Timers of one time run in the order in which they were set.
+void timers_keep_their_order(void **) {
+    Direct direct(options_of("rxe"));
+    Fabric &fabric = direct.fabric();
+    std::string order;
+    for (const char each : {'a', 'b', 'c', 'd', 'e'})
+        fabric.at(each == 'c' ? 5 : 10, [&order, each] { order += each; });
+    fabric.cancel(fabric.at(10, [&order] { order += 'x'; }));
+    assert_int_equal(fabric.next_timer(), 5);
+    fabric.advance(9);
+    assert_string_equal(order.c_str(), "c");
+    fabric.advance(10);
+    assert_string_equal(order.c_str(), "cabde");
+    assert_int_equal(fabric.next_timer(), UINT64_MAX);
+}
+
 void each_weakness_is_turned_off_by_itself(void **) {
     Weaknesses all;
     for (size_t i = 0; i < all.size(); i++) {
@@ -513,6 +702,35 @@ void timeouts_are_counted_once(void **) {
     }
 }
 
+// Chapter 9: BTH, ICRC, VCRC and LRH have 26 bytes, AETH 4, the data of an atomic
+// acknowledgement 8, RETH 16 and AtomicETH 28.
+void response_has_the_bytes_of_its_headers(void **) {
+    static const struct {
+        ibv_wr_opcode opcode;
+        bool is_refused;
+        uint64_t request, response;
+    } rows[] = {
+        {IBV_WR_RDMA_WRITE, false, 26 + 16 + 8, 26 + 4},
+        {IBV_WR_RDMA_READ, false, 26 + 16, 26 + 4 + 8},
+        {IBV_WR_ATOMIC_FETCH_AND_ADD, false, 26 + 28, 26 + 4 + 8},
+        {IBV_WR_RDMA_READ, true, 26 + 16, 26 + 4},
+        {IBV_WR_SEND, false, 26 + 8, 26 + 4},
+    };
+    for (const auto &row : rows) {
+        Pair pair({.device = "mlx5-ib"});
+        pair.receive(64);
+        assert_int_equal(pair.post(row.opcode, 8,
+                                   [&](ibv_send_wr &wr, ibv_sge &) {
+                                       wr.wr.rdma.rkey ^= row.is_refused ? 0xff00 : 0;
+                                   }),
+                         0);
+        assert_int_equal(counter_of(pair.a, "counters", "port_xmit_data"), row.request / 4);
+        assert_int_equal(counter_of(pair.b, "counters", "port_rcv_data"), row.request / 4);
+        assert_int_equal(counter_of(pair.a, "counters", "port_rcv_data"), row.response / 4);
+        assert_int_equal(counter_of(pair.b, "counters", "port_xmit_data"), row.response / 4);
+    }
+}
+
 // A datagram is one packet, up to the MTU of InfiniBand, 4096.
 void datagram_is_one_packet(void **) {
     Pair pair({.device = "mlx5-ib", .type = IBV_QPT_RC});
@@ -535,6 +753,10 @@ int main() {
         cmocka_unit_test(resized_queue_keeps_its_completions),
         cmocka_unit_test(peer_expects_the_psn),
         cmocka_unit_test(reset_queue_pair_counts_its_attempts_again),
+        cmocka_unit_test(only_the_first_lost_request_has_a_retry_error),
+        cmocka_unit_test(read_after_a_reset_makes_nothing_older_persistent),
+        cmocka_unit_test(queue_pair_has_objects_of_one_context),
+        cmocka_unit_test(datagram_arrives_with_the_key_of_its_receiver),
         cmocka_unit_test(reregistered_region_uses_one_domain),
         cmocka_unit_test(advice_is_for_regions_of_the_domain),
         cmocka_unit_test(window_stays_bound_if_another_region_ends),
@@ -549,9 +771,13 @@ int main() {
         cmocka_unit_test(fault_counts_the_calls_of_its_host),
         cmocka_unit_test(damaged_memory_is_healed_by_a_write_of_all),
         cmocka_unit_test(fault_is_of_the_last_device),
+        cmocka_unit_test(limit_of_each_kind_is_its_own),
+        cmocka_unit_test(fault_of_a_host_concerns_all_its_links),
+        cmocka_unit_test(timers_keep_their_order),
         cmocka_unit_test(each_weakness_is_turned_off_by_itself),
         cmocka_unit_test(counter_counts_at_its_side),
         cmocka_unit_test(timeouts_are_counted_once),
+        cmocka_unit_test(response_has_the_bytes_of_its_headers),
         cmocka_unit_test(datagram_is_one_packet),
     };
     return cmocka_run_group_tests(tests, nullptr, nullptr);
