@@ -157,6 +157,23 @@ void rnr_retries_are_those_of_one_request(void **) {
     }
 }
 
+// 9.7.5.2.8: a message and immediate data need a receive, also without other data.
+void immediate_data_waits_for_a_receive(void **) {
+    for (const ibv_wr_opcode opcode :
+         {IBV_WR_SEND, IBV_WR_SEND_WITH_IMM, IBV_WR_RDMA_WRITE_WITH_IMM})
+        for (const size_t length : {0, 8}) {
+            Pair pair({.rnr_retry = 7});
+            assert_int_equal(pair.post(opcode, length), 0);
+            pair.direct.advance(SECOND);
+            assert_true(pair.a.is_empty());
+            assert_false(is_written(pair, 0));
+            pair.receive(64);
+            pair.expect(IBV_WC_SUCCESS);
+            assert_int_equal(pair.b.poll().byte_len, length);
+            assert_int_equal(is_written(pair, 0), length > 0);
+        }
+}
+
 // 9.9.2.4.1 and 11.2.5.2: 4.096 us * 2^n for each attempt, 0 without a limit. Linux,
 // drivers/infiniband/hw/irdma/verbs.c, irdma_modify_qp_roce(): does not read the timeout, for
 // which 4.3 s are assumed; sw/rxe/rxe_comp.c, rxe_completer(): does not count 7 retries.
@@ -927,6 +944,7 @@ int main() {
         cmocka_unit_test(each_request_arrives_after_the_delay),
         cmocka_unit_test(rnr_timer_has_the_time_of_its_encoding),
         cmocka_unit_test(rnr_retries_are_those_of_one_request),
+        cmocka_unit_test(immediate_data_waits_for_a_receive),
         cmocka_unit_test(lost_request_fails_after_all_attempts),
         cmocka_unit_test(request_with_a_lost_response_is_executed_once),
         cmocka_unit_test(deleted_queue_pair_has_no_requests),

@@ -260,6 +260,50 @@ void window_stays_bound_if_another_region_ends(void **) {
     assert_int_equal(ibv_dereg_mr(region), 0);
 }
 
+// 10.6.7.2.4 and sw/rxe/rxe_mw.c, rxe_lookup_mw(): requests of the queue pair that bound a
+// window of type 2 use it, and no others.
+void window_of_type_2_is_that_of_its_queue_pair(void **) {
+    for (const bool is_other : {false, true}) {
+        Pair pair;
+        Side c(pair.direct, 1, false, 0, 8);
+        ibv_qp_init_attr init = {};
+        init.cap = {4, 4, 1, 1, 0};
+        init.qp_type = IBV_QPT_RC;
+        init.send_cq = init.recv_cq = pair.b.cq;
+        pair.direct.use_host(2);
+        ibv_qp *const second = ibv_create_qp(pair.b.pd, &init); // of the same domain
+        ibv_qp_attr attr = {};
+        attr.qp_access_flags = ALL_ACCESS;
+        attr.max_dest_rd_atomic = 1;
+        attr.timeout = 14;
+        assert_int_equal(connect_qp(second, attr, c.gid, c.qp->qp_num), 0);
+        pair.direct.use_host(1);
+        assert_int_equal(connect_qp(c.qp, attr, pair.b.gid, second->qp_num), 0);
+        pair.direct.use_host(2);
+        ibv_mr *const region =
+            ibv_reg_mr(pair.b.pd, pair.b.memory, BYTES, ALL_ACCESS | IBV_ACCESS_MW_BIND);
+        ibv_mw *const window = ibv_alloc_mw(pair.b.pd, IBV_MW_TYPE_2);
+        ibv_send_wr bind = {}, *bad;
+        bind.opcode = IBV_WR_BIND_MW;
+        bind.send_flags = IBV_SEND_SIGNALED;
+        bind.bind_mw.mw = window;
+        bind.bind_mw.rkey = ibv_inc_rkey(window->rkey);
+        bind.bind_mw.bind_info = {region, address_of(pair.b.memory), 64,
+                                  IBV_ACCESS_REMOTE_WRITE};
+        assert_int_equal(ibv_post_send(is_other ? second : pair.b.qp, &bind, &bad), 0);
+        assert_int_equal(pair.b.poll().status, IBV_WC_SUCCESS);
+        assert_int_equal(
+            pair.post(IBV_WR_RDMA_WRITE, 8,
+                      [&](ibv_send_wr &wr, ibv_sge &) { wr.wr.rdma.rkey = bind.bind_mw.rkey; }),
+            0);
+        pair.expect(is_other ? IBV_WC_REM_ACCESS_ERR : IBV_WC_SUCCESS);
+        pair.direct.use_host(2);
+        assert_int_equal(ibv_dealloc_mw(window), 0);
+        assert_int_equal(ibv_dereg_mr(region), 0);
+        assert_int_equal(ibv_destroy_qp(second), 0);
+    }
+}
+
 // 10.2.9.2 and 10.2.9.6; hw/mlx5: an SRQ has no more receives than max_wr. Receives whose
 // completions a reset removes are free again.
 void srq_has_the_receives_that_were_not_freed(void **) {
@@ -448,7 +492,48 @@ void interrupted_link_carries_nothing(void **) {
         }
 }
 
-// Faults count the calls and datagrams of their own host.
+void removed_device_executes_nothing(void **) {
+    for (const unsigned host : {1U, 2U}) {
+        Pair pair({.device = "mlx5"});
+        pair.direct.fabric().remove_device(host, 0);
+        (void)pair.post(IBV_WR_RDMA_WRITE, 8);
+        pair.direct.advance(SECOND);
+        assert_int_equal(pair.b.memory[0], 2);
+        assert_int_equal(pair.a.poll().status,
+                         host == 1 ? IBV_WC_WR_FLUSH_ERR : IBV_WC_RETRY_EXC_ERR);
+    }
+}
+
+// Of the datagrams that a host sends from now on, the fault changes the Nth one.
+void fault_changes_a_datagram_of_its_host(void **) {
+    static const struct {
+        unsigned host, nth;
+        Fate fate;
+        std::vector<unsigned> arrive; // of three datagrams of host 1
+    } rows[] = {{1, 1, Fate::LOST, {0, 1, 1}},
+                {1, 3, Fate::LOST, {1, 1, 0}},
+                {1, 2, Fate::REPEATED, {1, 2, 1}},
+                {2, 1, Fate::LOST, {1, 1, 1}}};
+    for (const auto &row : rows) {
+        Pair pair;
+        Side sender(pair.direct, 1, false, 0, 8, IBV_QPT_UD),
+            receiver(pair.direct, 2, false, 0, 8, IBV_QPT_UD);
+        activate_datagrams(sender);
+        activate_datagrams(receiver);
+        for (int i = 0; i < 6; i++)
+            receive_datagram(receiver);
+        pair.direct.fabric().change_datagram(row.host, row.nth, row.fate);
+        for (const unsigned expected : row.arrive) {
+            send_datagram(sender, receiver.gid, receiver.qp->qp_num);
+            unsigned arrived = 0;
+            for (; !receiver.is_empty(); arrived++)
+                ;
+            assert_int_equal(arrived, expected);
+        }
+    }
+}
+
+// Faults count the calls of their own host.
 void fault_counts_the_calls_of_its_host(void **) {
     Pair pair;
     Fabric &fabric = pair.direct.fabric();
@@ -760,6 +845,7 @@ int main() {
         cmocka_unit_test(reregistered_region_uses_one_domain),
         cmocka_unit_test(advice_is_for_regions_of_the_domain),
         cmocka_unit_test(window_stays_bound_if_another_region_ends),
+        cmocka_unit_test(window_of_type_2_is_that_of_its_queue_pair),
         cmocka_unit_test(srq_has_the_receives_that_were_not_freed),
         cmocka_unit_test(failed_queue_pair_takes_no_receive_of_its_srq),
         cmocka_unit_test(failed_completion_of_the_oldest_has_its_length),
@@ -768,6 +854,8 @@ int main() {
         cmocka_unit_test(late_word_is_visible_after_its_delay),
         cmocka_unit_test(delay_is_that_of_the_link),
         cmocka_unit_test(interrupted_link_carries_nothing),
+        cmocka_unit_test(removed_device_executes_nothing),
+        cmocka_unit_test(fault_changes_a_datagram_of_its_host),
         cmocka_unit_test(fault_counts_the_calls_of_its_host),
         cmocka_unit_test(damaged_memory_is_healed_by_a_write_of_all),
         cmocka_unit_test(fault_is_of_the_last_device),
