@@ -161,7 +161,7 @@ void rnr_retries_are_those_of_one_request(void **) {
 void immediate_data_waits_for_a_receive(void **) {
     for (const ibv_wr_opcode opcode :
          {IBV_WR_SEND, IBV_WR_SEND_WITH_IMM, IBV_WR_RDMA_WRITE_WITH_IMM})
-        for (const size_t length : {0, 8}) {
+        for (const size_t length : {0U, 8U}) {
             Pair pair({.rnr_retry = 7});
             assert_int_equal(pair.post(opcode, length), 0);
             pair.direct.advance(SECOND);
@@ -810,7 +810,8 @@ void late_word_is_visible_when_its_memory_is_given_back(void **) {
         Side c(pair.direct, 1, false, 0, 32), d(pair.direct, 2, false, 0, 32);
         Pair::connect(c, d, {});
         Pair::connect(d, c, {});
-        const int pid = pair.direct.fabric().qps.begin()->second->pid;
+        constexpr int PID = 77;
+        pair.direct.fabric().qps.at(pair.b.qp->qp_num)->pid = PID;
         const auto visible = [&] { return is_written(pair, 8 + 7); };
         assert_int_equal(pair.post(IBV_WR_RDMA_WRITE, 24), 0);
         assert_true(is_written(pair, 0) && is_written(pair, 16) && !visible());
@@ -843,10 +844,10 @@ void late_word_is_visible_when_its_memory_is_given_back(void **) {
             assert_int_equal(pair.b.modify(IBV_QPS_RESET, 0), 0);
             break;
         case KILL:
-            pair.direct.fabric().interrupt_writes(pid);
+            pair.direct.fabric().interrupt_writes(PID);
             break;
         case KILL_ANOTHER:
-            pair.direct.fabric().interrupt_writes(pid + 1);
+            pair.direct.fabric().interrupt_writes(PID + 1);
             break;
         default:
             pair.direct.use_host(1);
@@ -881,16 +882,15 @@ void late_words_keep_their_writers(void **) {
     assert_int_equal(pair.post(IBV_WR_RDMA_WRITE, 8, at(16)), 0);
     assert_int_equal(pair.post(IBV_WR_RDMA_WRITE, 8, at(24)), 0);
     assert_true(recorded.writes.empty());
-    pair.direct.fabric().interrupt_writes(pair.direct.fabric().qps.begin()->second->pid);
+    pair.direct.use_host(2);
+    assert_int_equal(ibv_dereg_mr(shared), 0); // makes all words of the region visible
     const auto &writes = recorded.writes;
-    assert_int_equal(writes.size(), 3); // those of each queue pair of the target
+    assert_int_equal(writes.size(), 3); // the last two words follow each other
     uint64_t own = 0, other = 0;
     for (const auto &[range, writer] : writes)
         (range.offset == 8 ? other : own) |= 1ULL << writer;
     assert_int_equal(own & other, 0);
     assert_int_equal(own & (own - 1), 0);
-    pair.direct.use_host(2);
-    assert_int_equal(ibv_dereg_mr(shared), 0);
 }
 
 // A write that begins or ends within a word has a word of its own for each part. A write of

@@ -193,7 +193,7 @@ void reregistered_region_uses_one_domain(void **) {
     ibv_pd *const first = ibv_alloc_pd(pair.a.context);
     ibv_pd *const second = ibv_alloc_pd(pair.a.context);
     char memory[64];
-    ibv_mr *const mr = ibv_reg_mr(first, memory, sizeof(memory), IBV_ACCESS_LOCAL_WRITE);
+    ibv_mr *const mr = ibv_reg_mr(first, memory, sizeof(memory), ALL_ACCESS);
     assert_int_equal(ibv_dealloc_pd(first), EBUSY);
     assert_int_equal(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_PD, second, nullptr, 0, 0), 0);
     assert_int_equal(ibv_dealloc_pd(second), EBUSY);
@@ -779,7 +779,7 @@ void timeouts_are_counted_once(void **) {
     Pair pair({.device = "mlx5", .retry_cnt = 3});
     pair.direct.fabric().cut(1, 2, true);
     assert_int_equal(pair.post(IBV_WR_RDMA_WRITE, 8), 0);
-    for (const uint64_t expected : {0, 0, 1, 1, 2, 2, 3, 4}) {
+    for (const unsigned expected : {0U, 0U, 1U, 1U, 2U, 2U, 3U, 4U}) {
         for (int reading = 0; reading < 2; reading++)
             assert_int_equal(counter_of(pair.a, "hw_counters", "local_ack_timeout_err"),
                              expected);
