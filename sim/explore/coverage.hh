@@ -13,6 +13,7 @@
 
 #include "../model/weaknesses.hh"
 #include "choices.hh"
+#include "trace.hh"
 
 struct Exploration;
 
@@ -36,8 +37,8 @@ static_assert(std::is_trivially_copyable_v<Coverage>); // processes send it to e
 
 // The result of a schedule.
 struct Result {
-    std::string finding;            // empty: none
-    std::vector<std::string> steps; // empty unless the schedule is traced
+    std::string finding;     // empty: none
+    std::vector<Step> steps; // empty unless the schedule is traced
     std::vector<sim::Choice> choices;
     std::vector<sim::Choice> points;  // of an enumeration: each choice, with its last option
     uint64_t faults = 0, reached = 0; // reached: of the choices to replay

@@ -100,13 +100,13 @@ std::string first_line(const std::string &path) {
     return printable(line.substr(0, line.find('\n')));
 }
 
-std::string last_line(const std::string &path) {
+std::string last_line(const std::string &path, const char *with) {
     std::ifstream file(path);
     std::string last;
     for (std::string line; std::getline(file, line);)
-        if (!line.empty())
-            last = line.substr(0, MAX_LINE);
-    return printable(last);
+        if (!line.empty() && line.find(with) != line.npos)
+            last = line;
+    return printable(last.substr(0, MAX_LINE));
 }
 
 int Exploration::wait_for(pid_t pid) {
@@ -163,7 +163,7 @@ class Explorer {
     }
     void refuse_bad_check();
     void try_to_save() const;
-    static void print_steps(const Result &result);
+    void print_steps(const Result &result);
     static void print_weaknesses(const Result &result);
     void report(const std::string &what, uint64_t seed, const Result &found,
                 const std::string &file);
@@ -249,8 +249,8 @@ Result Explorer::run(Exploration &exploration, uint64_t seed, Chooser &&chooser,
 }
 
 Result Explorer::result_of(const Schedule &schedule, const Chooser &chooser) {
-    return {schedule.finding, schedule.steps,  chooser.choices,  chooser.points,
-            schedule.faults,  chooser.reached, schedule.coverage};
+    return {schedule.finding, schedule.steps(), chooser.choices,  chooser.points,
+            schedule.faults,  chooser.reached,  schedule.coverage};
 }
 
 void Explorer::rehearse() {
@@ -360,8 +360,17 @@ int Explorer::replay_saved() {
 }
 
 void Explorer::print_steps(const Result &result) {
-    for (const std::string &each : result.steps)
-        print(each + "\n");
+    SourceLines &lines = exploration_.lines;
+    std::vector<size_t> places;
+    for (const Step &each : result.steps)
+        places.push_back(each.place);
+    lines.resolve(places);
+    for (const Step &each : folded(result.steps))
+        print(line_of(each, lines) + "\n");
+    const auto hint =
+        std::ranges::find_if(places, [&](size_t place) { return !lines.hint(place).empty(); });
+    if (hint != places.end())
+        fprintf(stderr, "rdma-sim: %s\n", lines.hint(*hint).c_str());
 }
 
 // A finding can depend on each of them; a run without it shows whether it does.

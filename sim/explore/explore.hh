@@ -9,6 +9,7 @@
 #include <map>
 
 #include "../run/sim.hh"
+#include "../run/source_line.hh"
 #include "chooser.hh"
 #include "coverage.hh"
 #include "finding.hh"
@@ -69,8 +70,9 @@ struct Exploration {
     std::vector<bool> listens{};
     uint64_t turns = 0;
     size_t threads = 0;
-    bool has_clients() const; // more than one, which could overlap
-    void check_signals();     // throws an Exit after a signal
+    SourceLines lines{libraries.shims}; // of the calls in traces
+    bool has_clients() const;           // more than one, which could overlap
+    void check_signals();               // throws an Exit after a signal
     // Waits for a shell command, or kills it after a signal. Returns its status.
     int wait_for(pid_t pid);
 };
@@ -81,6 +83,7 @@ void leave_mounts();
 // explore.cc
 bool is_simple_command(const std::string &check); // without syntax of the shell
 int open_output(const std::string &path);         // creates the file, or empties it
-std::string last_line(const std::string &path);   // that is not empty; empty if there is none
 std::string first_line(const std::string &path);  // empty if there is none
+// The last one with the text that is not empty.
+std::string last_line(const std::string &path, const char *with = "");
 int explore(ExploreSettings &settings, const Libraries &libraries); // returns the exit status

@@ -13,14 +13,14 @@ uint64_t Schedule::delay(sim::Delayed what) {
     const uint32_t option = chooser_.choose(Chooser::DELAY, std::size(LATE));
     if (option == 0)
         return 0;
-    add_step("- ", "", late_text(what, option));
+    add_step(Step::CHOICE, late_text(what, option));
     return LATE[option - 1];
 }
 
 unsigned Schedule::choose(sim::Weakness weakness, unsigned options) {
     const uint32_t option = chooser_.choose(weakness, options);
     if (option != 0)
-        add_step("- ", "", weakness_text(weakness));
+        add_step(Step::CHOICE, weakness_text(weakness));
     coverage.add_to_digest(option);
     return option;
 }
@@ -84,7 +84,7 @@ void Schedule::apply(const sim::Fault &fault) {
         if (const std::string &name = processes_[fault.program - 1].name;
             fault.text.find(name) == fault.text.npos)
             text += " (" + name + ")";
-    add_step("- ", "", text);
+    add_step(Step::FAULT, text);
     last_fault_at_ = fabric().now();
     cover(fault);
     sim::apply(*this, fault);
@@ -99,7 +99,7 @@ void Schedule::apply(const sim::Fault &fault) {
 // Not in the timer: the end of a fault may start programs.
 void Schedule::end_due_faults() {
     for (const sim::Fault *const fault : std::exchange(due_ends_, {})) {
-        add_step("  ", "", "the fault ends: " + fault->text);
+        add_step(Step::PROCESS, "the fault ends: " + fault->text);
         pending_ends_--;
         last_fault_at_ = fabric().now();
         sim::end(*this, *fault);
@@ -143,7 +143,8 @@ void Schedule::power_off(const sim::Fault &fault) {
     const unsigned host = fault.hosts[0];
     fabric().set_power(host, false);
     kill(fault);
-    const uint64_t lost = pmem_.lose_power(host, fault.is_random ? &generator_ : nullptr);
-    add_step("  ", "host" + std::to_string(host),
-             "has lost " + std::to_string(lost) + " words that were not persistent");
+    std::vector<sim::FileRange> ranges;
+    const uint64_t words = pmem_.lose_power(host, fault.is_random ? &generator_ : nullptr,
+                                            trace_ ? &ranges : nullptr);
+    trace_.lost(host, words, ranges);
 }

@@ -67,6 +67,15 @@ std::string describe(int status) {
                : "ends with status " + std::to_string(WEXITSTATUS(status));
 }
 
+// Quotes why a program has ended: its last line on standard error, or that of a sanitizer, or
+// its last line on standard output. A signal is not related to that.
+std::string reason(int status, const std::string &out, const std::string &err) {
+    const std::string sanitizer = last_line(err, "Sanitizer: "),
+                      error = sanitizer.empty() ? last_line(err) : sanitizer;
+    const std::string line = !error.empty() || WIFSIGNALED(status) ? error : last_line(out);
+    return line.empty() ? "" : ": " + line;
+}
+
 } // namespace
 
 std::string Schedule::output_path(const Process &process, const char *suffix) const {
@@ -326,6 +335,10 @@ void Schedule::read_request(Process &process) {
     process.waits = op == sim::OP_WAIT && request.size() >= sizeof(sim::Wait);
     process.persists = op == sim::OP_PERSIST;
     process.changes = changes_;
+    if (trace_)
+        process.place = exploration_.lines.add(
+            process.pid, {exploration_.clock->addresses,
+                          std::exchange(exploration_.clock->address_count, 0)});
     if (!process.waits) {
         process.idle_since = server_->fabric().now();
         process.sleeps = 0;
@@ -369,17 +382,15 @@ void Schedule::handle_exit(Process &process) {
     changes_++;
     progress_at_ = server_->fabric().now();
     add_output_steps(process);
-    add_step("  ", process.name,
-             process.ignores_status ? "is killed" : describe(process.status));
+    add_step(Step::PROCESS, process.ignores_status ? "is killed" : describe(process.status),
+             &process);
     const unsigned host = process.command->host;
     if (process.status != 0 && !process.ignores_status &&
         (is_command(process) ? faults == 0 || WIFSIGNALED(process.status)
                              : is_crash(process.status))) {
-        std::string line = first_line(output_path(process, ".err"));
-        if (line.empty())
-            line = last_line(output_path(process, ".out"));
-        record_finding(process.name + " " + describe(process.status) +
-                       (line.empty() ? "" : ": " + line));
+        record_finding(
+            process.name + " " + describe(process.status) +
+            reason(process.status, output_path(process, ".out"), output_path(process, ".err")));
     }
     const bool is_host_running = std::ranges::any_of(processes_, [&](const Process &other) {
         return other.is_alive && is_command(other) && other.command->host == host;

@@ -26,7 +26,7 @@ constexpr const char *LATE_START_TEXTS[] = {"1 us", "1 ms", "100 ms", "2 s"};
 
 Schedule::Schedule(Exploration &exploration, uint64_t seed, Chooser &chooser, bool is_traced)
     : exploration_(exploration), settings_(exploration.settings), seed_(seed),
-      chooser_(chooser), is_traced_(is_traced), generator_(seed) {
+      chooser_(chooser), trace_(is_traced), generator_(seed) {
     for (const OriginalFile &file : exploration.pmem)
         file.restore_copy();
     open_pmem(settings_, pmem_);
@@ -41,7 +41,9 @@ Schedule::Schedule(Exploration &exploration, uint64_t seed, Chooser &chooser, bo
         refuse("%s/socket: %s", exploration.directory.path().c_str(), strerror(error));
     *exploration.clock = {};
     exploration.clock->seed = seed;
+    exploration.clock->is_traced = is_traced;
     advance(BEGIN);
+    trace_.begin(fabric());
     progress_at_ = BEGIN;
     for (const Command &command : settings_.commands) {
         Process process;
@@ -93,8 +95,8 @@ void Schedule::permit_starts() {
         if (option == 0)
             continue;
         process.starts_at = server_->fabric().now() + LATE_STARTS[option - 1];
-        add_step("- ", process.name,
-                 std::string("starts ") + LATE_START_TEXTS[option - 1] + " late");
+        add_step(Step::CHOICE, std::string("starts ") + LATE_START_TEXTS[option - 1] + " late",
+                 &process);
     }
 }
 
@@ -194,6 +196,9 @@ bool Schedule::pass_time() {
 // can wait for one that the fault has ended.
 void Schedule::stop_waiting() {
     is_finished_ = true;
+    for (const Process &process : processes_)
+        if (process.is_alive && process.is_started && !process.has_ended)
+            add_waiting(process);
     if (faults == 0)
         return record_finding("the programs wait for ever: " + waiting());
     coverage.waited |= is_healed();
@@ -245,12 +250,12 @@ bool Schedule::step() {
         numbers.push_back(0);
     const uint32_t turn = chooser_.choose_turn(numbers);
     if (turn == ready.size()) {
-        add_step("- ", "", "time passes before a program continues");
+        add_step(Step::CHOICE, "time passes before a program continues");
         advance(timer);
         return true;
     }
     if (turn != 0)
-        add_step("- ", ready[turn]->name, "continues before " + ready[0]->name);
+        add_step(Step::CHOICE, "continues before " + ready[0]->name, ready[turn]);
     run_turn(*ready[turn]);
     return true;
 }
@@ -283,7 +288,7 @@ void Schedule::run_turn(Process &process) {
             });
         const std::vector<std::byte> request = *server_->held(client_of(process));
         sim::Reply reply;
-        const size_t before = steps.size();
+        const size_t before = trace_.size();
         const sim::CallName *const call = name_of_call(fabric(), request);
         process.last_call = call;
         if (call != nullptr)
@@ -297,15 +302,11 @@ void Schedule::run_turn(Process &process) {
             posted_at_ = requests_;
         progress_at_ = server_->fabric().now();
         progress_requests_ = requests_;
-        // Moves the call before its effects.
-        const std::string words = is_traced_ ? describe(call, request, error, reply) : "";
-        add_step("  ", process.name, words);
-        if (!words.empty())
-            std::rotate(steps.begin() + static_cast<ptrdiff_t>(before), steps.end() - 1,
-                        steps.end());
+        if (trace_)
+            add_call(process, describe(fabric(), call, request, error, reply), before);
     } else {
         if (!process.is_started)
-            add_step("  ", process.name, "starts");
+            add_step(Step::PROCESS, "starts", &process);
         if (!process.is_started || process.changes != changes_)
             process.idle_since = server_->fabric().now(), process.sleeps = 0;
         if (!process.is_started)
@@ -421,5 +422,5 @@ void Schedule::run() {
     if (finding.empty())
         check();
     if (!finding.empty())
-        add_step("  ", "", "FOUND: " + finding);
+        add_step(Step::FOUND, "FOUND: " + finding);
 }

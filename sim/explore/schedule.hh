@@ -14,6 +14,7 @@
 #include "explore.hh"
 #include "limits.hh"
 #include "spin.hh"
+#include "trace.hh"
 
 constexpr uint64_t BEGIN = 1000 * SECOND; // the virtual time at the start
 
@@ -25,10 +26,10 @@ class Schedule : sim::Clock, sim::Machines, sim::Persistence {
     Schedule &operator=(const Schedule &) = delete;
     void run();
 
-    std::string finding;            // empty: no finding
-    std::vector<std::string> steps; // empty unless the schedule is traced
-    unsigned faults = 0;            // how many have occurred
+    std::string finding; // empty: no finding
+    unsigned faults = 0; // how many have occurred
     Coverage coverage{};
+    const std::vector<Step> &steps() const { return trace_.steps(); }
     // Of the programs of --gdb: their turns, the first one after all choices, and the one at
     // which gdb is started; 0: none.
     uint64_t turns_of_host = 0, turn_after_choices = 0, stops_at = 0;
@@ -64,12 +65,18 @@ class Schedule : sim::Clock, sim::Machines, sim::Persistence {
         uint64_t starts_at = 0, started_at = 0, paused_until = 0, idle_since = 0, changes = 0;
         int status = 0;
         off_t out_shown = 0, err_shown = 0;
+        size_t place = 0; // of its last request, in SourceLines
     };
 
     uint64_t delay(sim::Delayed what) override;
     unsigned choose(sim::Weakness weakness, unsigned options) override;
     void completed(const sim::Cq &cq, const ibv_wc &wc) override;
     void signaled(const sim::Channel &) override { changes_++; }
+    void arrived(const sim::Cm::Message &message) override { trace_.arrived(message); }
+    void executing(const sim::Qp &qp, const sim::Qp &target, const sim::Send &send) override {
+        trace_.executing(qp, target, send);
+    }
+    void landed(const sim::Qp &qp, const sim::Send &send) override { trace_.landed(qp, send); }
 
     // sim::Persistence: reports what becomes visible and persistent
     void registered(int pid, const sim::Region &region) override {
@@ -148,15 +155,17 @@ class Schedule : sim::Clock, sim::Machines, sim::Persistence {
     void cover(const sim::Fault &fault);
     bool has_process(const sim::Fault &fault) const;
     Chooser::Window window() const;
-    // trace.cc
-    void add_step(const char *mark, const std::string &who, const std::string &what);
+    void add_step(Step::Kind kind, const std::string &what, const Process *process = nullptr);
+    void add_call(Process &process, Step step, size_t before);
+    void add_waiting(const Process &process);
     void add_output_steps(Process &process);
+    unsigned host_of(int pid) const;
 
     Exploration &exploration_;
     ExploreSettings &settings_;
     const uint64_t seed_;
     Chooser &chooser_;
-    const bool is_traced_;
+    Trace trace_;
     sim::PmemFiles pmem_;
     std::unique_ptr<sim::Server> server_;
     std::mt19937_64 generator_;
@@ -175,10 +184,3 @@ class Schedule : sim::Clock, sim::Machines, sim::Persistence {
     bool is_finished_ = false;
     pid_t gdb_ = -1;
 };
-
-// describe.cc: describe a request or a completion in the trace
-std::string describe(const sim::CallName *call, const std::vector<std::byte> &request,
-                     int error, const sim::Reply &reply);
-std::string describe(const ibv_wc &wc);
-std::string name_of_status(uint32_t status);
-std::vector<uint32_t> known_statuses(); // of completions on the fabric

@@ -1,57 +1,217 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the rdma-sim developers
 
-// trace.cc -- the steps of a schedule
+// trace.cc -- the steps of a schedule, and the requests that cause their effects
 
-#include "schedule.hh"
+#include "trace.hh"
 
+#include <algorithm>
 #include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <unistd.h>
 
-void Schedule::completed(const sim::Cq &cq, const ibv_wc &wc) {
-    changes_++;
-    coverage.statuses.set(wc.status % coverage.statuses.size());
-    coverage.add_to_digest(uint64_t{wc.status} << 32 | wc.qp_num);
-    if (is_traced_ && cq.session != nullptr)
-        add_step("  ", "host" + std::to_string(cq.session->host->number), describe(wc));
+namespace {
+
+constexpr size_t MAX_RANGES = 6; // of lost words, in lines of their own
+
+std::string host_name(unsigned host) {
+    return "host" + std::to_string(host);
 }
 
-void Schedule::written(int pid, uint64_t address, size_t length, uint32_t writer) {
-    pmem_.written(pid, address, length, writer);
-    has_unpersisted_ |= !settings_.pmem.empty() && pmem_.is_persistent(pid, address, length);
+std::string base_name(const std::string &path) {
+    return path.substr(path.rfind('/') + 1);
 }
 
-void Schedule::persist(int pid, uint64_t address, size_t length, uint32_t writer) {
-    pmem_.persist(pid, address, length, writer);
-    has_unpersisted_ = false;
+std::string bytes_at(uint64_t address, uint64_t length,
+                     const std::optional<sim::FileRange> &file) {
+    char text[64];
+    snprintf(text, sizeof(text), "%llu byte%s at 0x%llx",
+             static_cast<unsigned long long>(length), length == 1 ? "" : "s",
+             static_cast<unsigned long long>(address));
+    return text + (file
+                       ? " (" + base_name(file->path) + "+" + std::to_string(file->offset) + ")"
+                       : "");
 }
 
-void Schedule::add_step(const char *mark, const std::string &who, const std::string &what) {
-    if (!is_traced_ || what.empty())
+bool is_send(uint32_t opcode) {
+    return opcode == IBV_WR_SEND || opcode == IBV_WR_SEND_WITH_IMM ||
+           opcode == IBV_WR_SEND_WITH_INV;
+}
+
+bool has_target_range(uint32_t opcode) {
+    return !is_send(opcode) && opcode != IBV_WR_RDMA_READ && opcode != SIM_WR_FLUSH;
+}
+
+} // namespace
+
+void Trace::add(Step step) {
+    if (!is_on_ || step.what.empty())
         return;
-    char time[64];
-    snprintf(time, sizeof(time), "%12.3f ms ",
-             static_cast<double>(server_->fabric().now() - BEGIN) / 1e6);
-    steps.push_back(time + std::string(mark) + who + (who.empty() ? "" : " ") + what);
+    step.time = fabric_->now() - begin_;
+    steps_.push_back(std::move(step));
 }
 
-void Schedule::add_output_steps(Process &process) {
-    if (!is_traced_)
+void Trace::move_last_to(size_t position) {
+    if (position < steps_.size())
+        std::rotate(steps_.begin() + static_cast<ptrdiff_t>(position), steps_.end() - 1,
+                    steps_.end());
+}
+
+std::string Trace::Request::text() const {
+    return describe(wr) + " of " + host_name(host) + " QP " + std::to_string(qp);
+}
+
+void Trace::arrived(const sim::Cm::Message &message) {
+    constexpr const char *NAMES[] = {"ARP", "REQ", "REP", "RTU", "REJ", "DREQ", "DREP"};
+    if (!is_on_ || message.kind == sim::Cm::Message::ARP || message.destination == nullptr)
         return;
-    for (auto [fd, shown] : {std::pair{process.out, &process.out_shown},
-                             std::pair{process.err, &process.err_shown}}) {
-        std::string text;
-        char part[4096];
-        for (ssize_t length; (length = pread(fd, part, sizeof(part), *shown)) > 0;
-             *shown += length)
-            text.append(part, static_cast<size_t>(length));
-        for (size_t begin = 0; begin < text.size();) {
-            const size_t end = std::min(text.find('\n', begin), text.size());
-            add_step("  ", process.name,
-                     "prints: " + printable(text.substr(begin, end - begin)));
-            begin = end + 1;
-        }
+    const unsigned from = message.source->host->number, to = message.destination->host->number;
+    add({Step::MESSAGE, to, host_name(to),
+         std::string("CM message ") + NAMES[message.kind] + " arrives from " + host_name(from),
+         from});
+}
+
+void Trace::executing(const sim::Qp &qp, const sim::Qp &target, const sim::Send &send) {
+    if (!is_on_)
+        return;
+    requests_.push_back({qp.handle, qp.number, qp.session->host->number,
+                         target.session->host->number, send.wr, send.length});
+    const Request &request = requests_.back();
+    if (send.wr.opcode == IBV_WR_RDMA_READ || send.wr.opcode == SIM_WR_FLUSH ||
+        send.length == 0)
+        add({Step::MESSAGE, request.target, host_name(request.target),
+             "executes " + request.text(), request.host});
+}
+
+void Trace::landed(const sim::Qp &qp, const sim::Send &send) {
+    if (!is_on_ || send.status != IBV_WC_SUCCESS)
+        return;
+    const unsigned host = qp.session->host->number;
+    const auto found =
+        std::ranges::find_if(requests_.rbegin(), requests_.rend(), [&](const Request &each) {
+            return each.handle == qp.handle && each.wr.wr_id == send.wr.wr_id;
+        });
+    std::string where;
+    for (const ibv_sge &sge : send.sges)
+        where += (where.empty() ? "" : " + ") + bytes_at(sge.addr, sge.length, {});
+    if (!where.empty())
+        add({Step::VISIBLE, host, host_name(host),
+             "visible: " + where + ", the result of " + describe(send.wr),
+             found == requests_.rend() ? 0 : found->target});
+}
+
+// The executed request that writes there now: a write whose words become visible late precedes
+// the current request.
+const Trace::Request *Trace::request_of(uint32_t writer, uint64_t address) const {
+    for (auto each = requests_.rbegin(); each != requests_.rend(); each++) {
+        const uint64_t begin = each->wr.remote_addr;
+        if (each->handle == writer && (is_send(each->wr.opcode) ||
+                                       (has_target_range(each->wr.opcode) && address >= begin &&
+                                        address < begin + std::max<uint64_t>(each->length, 8))))
+            return &*each;
     }
+    return nullptr;
+}
+
+void Trace::written(unsigned host, int pid, uint64_t address, uint64_t length, uint32_t writer,
+                    const std::optional<sim::FileRange> &file) {
+    const Request *const request = is_on_ ? request_of(writer, address) : nullptr;
+    if (request == nullptr)
+        return;
+    const bool is_late = request != &requests_.back();
+    add({Step::VISIBLE, host, host_name(host),
+         std::string(is_late ? "visible late: " : "visible: ") +
+             bytes_at(address, length, file) + ", " + request->text(),
+         request->host});
+    if (file)
+        written_.push_back({host, pid, address, length, file, *request});
+}
+
+void Trace::persisted(unsigned host, int pid, uint64_t address, uint64_t length,
+                      uint32_t writer) {
+    if (!is_on_)
+        return;
+    const std::string cause = requests_.empty() || requests_.back().handle != writer
+                                  ? ""
+                                  : ", by " + describe(requests_.back().wr);
+    std::vector<Written> rest;
+    for (Written &each : written_) {
+        const uint64_t begin = std::max(address, each.address),
+                       end = std::min(address + length, each.address + each.length);
+        if (each.pid != pid || begin >= end || (writer != 0 && each.request.handle != writer)) {
+            rest.push_back(std::move(each));
+            continue;
+        }
+        const auto part = [&](uint64_t from, uint64_t until) {
+            Written piece = each;
+            piece.address = from;
+            piece.length = until - from;
+            piece.file->offset += from - each.address;
+            return piece;
+        };
+        const Written now = part(begin, end);
+        add({Step::PERSISTENT, host, host_name(host),
+             "persistent: " + bytes_at(begin, end - begin, now.file) + ", " +
+                 each.request.text() + cause});
+        if (each.address < begin)
+            rest.push_back(part(each.address, begin));
+        if (end < each.address + each.length)
+            rest.push_back(part(end, each.address + each.length));
+    }
+    written_ = std::move(rest);
+}
+
+void Trace::lost(unsigned host, uint64_t words, const std::vector<sim::FileRange> &ranges) {
+    if (!is_on_)
+        return;
+    add({Step::LOST, host, host_name(host),
+         "has lost " + std::to_string(words) + " words that were not persistent"});
+    for (size_t i = 0; i < ranges.size() && i < MAX_RANGES; i++) {
+        const sim::FileRange &range = ranges[i];
+        const auto writer =
+            std::ranges::find_if(written_.rbegin(), written_.rend(), [&](const Written &each) {
+                return each.host == host && each.file->path == range.path &&
+                       each.file->offset < range.offset + range.length &&
+                       range.offset < each.file->offset + each.length;
+            });
+        add({Step::LOST, host, host_name(host),
+             "lost: " + std::to_string(range.length) + " bytes of " + base_name(range.path) +
+                 "+" + std::to_string(range.offset) +
+                 (writer == written_.rend() ? "" : ", " + writer->request.text())});
+    }
+    if (ranges.size() > MAX_RANGES)
+        add({Step::LOST, host, host_name(host),
+             "lost: " + std::to_string(ranges.size() - MAX_RANGES) + " more ranges"});
+    std::erase_if(written_, [&](const Written &each) { return each.host == host; });
+}
+
+std::vector<Step> folded(const std::vector<Step> &steps) {
+    std::vector<Step> all;
+    for (const Step &each : steps) {
+        Step *const last = all.empty() ? nullptr : &all.back();
+        const bool is_alike =
+            last != nullptr && last->who == each.who && last->place == each.place &&
+            last->kind == each.kind &&
+            (each.series.empty() ? last->what == each.what : last->series == each.series);
+        if (!is_alike || each.is_choice()) {
+            all.push_back(each);
+            continue;
+        }
+        last->count++;
+        last->last = each.last;
+    }
+    return all;
+}
+
+std::string time_of(const Step &step) {
+    char time[64];
+    snprintf(time, sizeof(time), "%.3f ms", static_cast<double>(step.time) / 1e6);
+    return time;
+}
+
+std::string line_of(const Step &step, const SourceLines &lines) {
+    char time[64];
+    snprintf(time, sizeof(time), "%15s ", time_of(step).c_str());
+    const std::string place = lines.at(step.place);
+    return time + std::string(step.is_choice() ? "- " : "  ") + step.who +
+           (step.who.empty() ? "" : " ") + describe(step) +
+           (place.empty() ? "" : "  [" + place + "]");
 }

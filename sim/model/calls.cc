@@ -31,7 +31,7 @@ constexpr CallName CALLS[] = {
     {"ibv_dealloc_mw", OP_DESTROY, Object::MW},
     {"ibv_create_comp_channel", OP_CREATE_CHANNEL, CallName::ANY, CREATES},
     {"ibv_destroy_comp_channel", OP_DESTROY, Object::CHANNEL},
-    {"ibv_create_cq", OP_CREATE_CQ, CallName::ANY, CREATES},
+    {"ibv_create_cq", OP_CREATE_CQ, CallName::ANY, CREATES, TRACED},
     {"ibv_resize_cq", OP_RESIZE_CQ, CallName::ANY, CREATES},
     {"ibv_destroy_cq", OP_DESTROY, Object::CQ},
     {"ibv_req_notify_cq", OP_REQ_NOTIFY, CallName::ANY, false, TRACED},

@@ -121,6 +121,7 @@ void Cm::links_changed() {
 }
 
 void Cm::arrive(const Message &message) {
+    fabric_.scheduler().arrived(message);
     if (message.kind != Message::ARP)
         Fabric::count_mad(*message.source, message.destination);
     if (message.kind == Message::ARP || message.kind == Message::REQ) {

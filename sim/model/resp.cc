@@ -535,6 +535,7 @@ void land(Fabric &fabric, Qp &qp, Send &send) try {
     if (send.status == IBV_WC_SUCCESS &&
         (local_ranges(fabric, qp, send.sges, true, to) || copy({data_of(send)}, to)))
         send.status = IBV_WC_LOC_PROT_ERR;
+    fabric.scheduler().landed(qp, send);
 } catch (const ProgramEnded &) {
     // it does not read the data any more
 }
@@ -563,6 +564,8 @@ static Result execute_read(Fabric &fabric, Qp &qp, Qp &peer, Send &send) {
     const bool reads = length_of(to) > 0 || !fabric.shows(Weakness::EMPTY_READ);
     make_persistent(fabric, qp, send, from, reads ? std::max<uint64_t>(length_of(to), 1) : 0);
     send.byte_len = static_cast<uint32_t>(length_of(to));
+    if (!send.is_landing)
+        fabric.scheduler().landed(qp, send);
     return done(send, IBV_WC_SUCCESS);
 }
 
@@ -595,7 +598,9 @@ static Result execute_atomic(Fabric &fabric, Qp &qp, Qp &peer, Send &send) {
         memcpy(send.inlined.data(), &before, sizeof(before));
         return done(send, local);
     }
-    return done(send, !local && copy({own}, to) ? IBV_WC_LOC_PROT_ERR : local);
+    const ibv_wc_status status = !local && copy({own}, to) ? IBV_WC_LOC_PROT_ERR : local;
+    fabric.scheduler().landed(qp, send);
+    return done(send, status);
 }
 
 // Linux 7.3, drivers/infiniband/sw/rxe/rxe_resp.c, process_flush().
@@ -619,6 +624,7 @@ static Copied deliver_datagram(Fabric &fabric, const Qp &qp, const Send &send,
         peer.attr.qp_state == IBV_QPS_ERR || peer.attr.qkey != qkey ||
         !fabric.reachable(device, *peer.context->device))
         return COPIED;
+    fabric.scheduler().executing(qp, peer, send);
     const bool has_receive = take_receive(fabric, peer, receive);
     count_delivery(peer, length_of(from), has_receive);
     if (!has_receive)
@@ -800,6 +806,7 @@ static Result execute(Fabric &fabric, Qp &qp, Send &send, bool needs_link) try {
         (needs_link && !fabric.reachable(*qp.context->device, *peer->context->device)))
         return lose(fabric, qp, nullptr, send);
     const XrcReceiver receiver(*peer, srq_of(fabric, *peer, send.wr.remote_srqn));
+    fabric.scheduler().executing(qp, *peer, send);
     const Result result = execute_on(fabric, qp, *peer, send);
     if (result != DONE)
         return lose(fabric, qp, peer, send, result);

@@ -47,6 +47,11 @@ class Scheduler {
     // ---- reports ----
     virtual void completed(const Cq &, const ibv_wc &) {} // the completion is added
     virtual void signaled(const Channel &) {}             // the channel has an event
+    virtual void arrived(const Cm::Message &) {}          // its effects follow
+    // The target executes the request: its effects follow.
+    virtual void executing(const Qp &, const Qp &, const Send &) {}
+    // The data of a read or an atomic operation is in the memory of the requester.
+    virtual void landed(const Qp &, const Send &) {}
 };
 
 // Takes each step as soon as the links permit it. All effects are those of the strong model.

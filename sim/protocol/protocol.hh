@@ -448,6 +448,10 @@ struct VirtualClock {
     uint32_t processes;
     int32_t pids[PROCESSES];
     static constexpr uint64_t EPOCH = 1'767'225'600'000'000'000; // of CLOCK_REALTIME
+    // For a trace: the return addresses of the thread that sends a request.
+    static constexpr uint32_t MAX_ADDRESSES = 32;
+    uint32_t is_traced, address_count;
+    uint64_t addresses[MAX_ADDRESSES];
 };
 
 } // namespace sim

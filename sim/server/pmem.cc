@@ -170,7 +170,7 @@ void PmemFile::persist(uint64_t offset, uint64_t length, uint32_t writer) {
     sim_remove_stores(&stores_, first, end);
 }
 
-uint64_t PmemFile::lose_power(std::mt19937_64 *generator) {
+uint64_t PmemFile::lose_power(std::mt19937_64 *generator, std::vector<FileRange> *ranges) {
     uint64_t lost = 0;
     if (!map_all())
         return 0;
@@ -189,8 +189,16 @@ uint64_t PmemFile::lose_power(std::mt19937_64 *generator) {
         if (generator != nullptr && ((*generator)() & 1) != 0) {
             persistent = live_word(word);
         } else {
-            memcpy(live_ + word * WORD, &persistent, std::min(WORD, mapped_ - word * WORD));
+            const size_t offset = word * WORD, length = std::min(WORD, mapped_ - offset);
+            memcpy(live_ + offset, &persistent, length);
             lost++;
+            if (ranges == nullptr)
+                continue;
+            if (FileRange *const last = ranges->empty() ? nullptr : &ranges->back();
+                last != nullptr && last->path == path_ && last->offset + last->length == offset)
+                last->length += length;
+            else
+                ranges->push_back({path_, offset, length});
         }
     }
     return lost;
@@ -245,11 +253,12 @@ bool PmemFiles::has_region(const PmemFile &file) const {
     });
 }
 
-uint64_t PmemFiles::lose_power(unsigned host, std::mt19937_64 *generator) {
+uint64_t PmemFiles::lose_power(unsigned host, std::mt19937_64 *generator,
+                               std::vector<FileRange> *ranges) {
     uint64_t lost = 0;
     find_replaced();
     for (auto [each, end] = files_.equal_range(host); each != end; each++)
-        lost += each->second->lose_power(generator);
+        lost += each->second->lose_power(generator, ranges);
     return lost;
 }
 
@@ -316,6 +325,15 @@ void PmemFiles::persist(int pid, uint64_t address, size_t length, uint32_t write
     for_each_part(pid, address, length, [&](PmemFile &file, uint64_t offset, uint64_t size) {
         file.persist(offset, size, writer);
     });
+}
+
+std::optional<FileRange> PmemFiles::file_range(int pid, uint64_t address, size_t length) {
+    std::optional<FileRange> found;
+    for_each_part(pid, address, length, [&](PmemFile &file, uint64_t offset, uint64_t size) {
+        if (!found)
+            found = FileRange{file.path(), offset, size};
+    });
+    return found;
 }
 
 bool PmemFiles::is_persistent(int pid, uint64_t address, size_t length) {

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <random>
 #include <string>
 #include <sys/stat.h>
@@ -18,6 +19,12 @@
 #include <vector>
 
 namespace sim {
+
+// A part of a file of --pmem.
+struct FileRange {
+    std::string path;
+    uint64_t offset, length;
+};
 
 // A file that programs and this process map, and its copy that survives a power failure.
 class PmemFile {
@@ -43,8 +50,9 @@ class PmemFile {
     void persist(uint64_t offset, uint64_t length, uint32_t writer);
     void keep_history();
     // Reverts each word that is not persistent; with a generator, each keeps one of its values
-    // at random. Returns the number of words that lost the newest.
-    uint64_t lose_power(std::mt19937_64 *generator);
+    // at random. Returns the number of words that lost the newest. Adds their ranges, unless
+    // `ranges` is NULL.
+    uint64_t lose_power(std::mt19937_64 *generator, std::vector<FileRange> *ranges = nullptr);
 
   private:
     PmemFile(int fd, std::string path) : fd_(fd), path_(std::move(path)) {}
@@ -72,7 +80,10 @@ class PmemFiles : public Persistence {
     // From now on, a power failure can also leave values that were overwritten, and a read or
     // flush makes only the writes of its own connection persistent.
     void keep_history();
-    uint64_t lose_power(unsigned host, std::mt19937_64 *generator);
+    uint64_t lose_power(unsigned host, std::mt19937_64 *generator,
+                        std::vector<FileRange> *ranges = nullptr);
+    // Returns the part of a file that the process has mapped at the address.
+    std::optional<FileRange> file_range(int pid, uint64_t address, size_t length);
 
     void registered(int pid, const Region &region) override;
     void deregistered(int pid, const Region &region) override;

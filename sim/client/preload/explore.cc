@@ -28,6 +28,7 @@
 #include <threads.h>
 #include <unistd.h>
 
+#include "../return_addresses.hh"
 #include "control.hh"
 
 namespace {
@@ -450,6 +451,14 @@ EXPORTED int rdma_sim_take_event(int fd, uint32_t channel, sim::TakeEvent::Reply
                                [&] { return REAL(poll)(&ready, 1, 0); });
     }
     return REAL(rdma_sim_take_event)(fd, channel, event, data, size);
+}
+EXPORTED int rdma_sim_call(rdma_sim_message *message) {
+    if (virtual_clock != nullptr && virtual_clock->is_traced != 0) {
+        auto *const clock = const_cast<sim::VirtualClock *>(virtual_clock);
+        clock->address_count =
+            sim::return_addresses(clock->addresses, sim::VirtualClock::MAX_ADDRESSES);
+    }
+    return REAL(rdma_sim_call)(message);
 }
 EXPORTED void rdma_sim_polls(const sim::Ring *ring) {
     if (is_on() && ring->added == ring->taken)
