@@ -65,7 +65,7 @@ int run(int argc, char *argv[]) {
     const Libraries libraries =
         find_libraries(!settings.pmem.empty(), settings.explores, settings.is_strict);
     for (const Command &command : settings.commands)
-        check_command(command, libraries);
+        check_command(command, libraries, settings.explores);
     raise_file_limit();
     return settings.explores ? explore(settings, libraries) : Run(settings, libraries).main();
 }

@@ -6,11 +6,14 @@
 #include "../protocol/executable.hh"
 #include "sim.hh"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <elf.h>
 #include <fcntl.h>
+#include <fstream>
 #include <libgen.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -159,6 +162,28 @@ std::vector<std::string> executed_files(const Command &command, sim::Executable 
     refuse("%s: too many scripts that interpret each other", command.argv[0]);
 }
 
+bool has_section(const std::string &file, const char *name) {
+    std::ifstream in(file, std::ios::binary);
+    Elf64_Ehdr head{};
+    const auto read_at = [&](uint64_t offset, void *to, size_t size) {
+        in.seekg(static_cast<std::streamoff>(offset));
+        return !!in.read(static_cast<char *>(to), static_cast<std::streamsize>(size));
+    };
+    if (!read_at(0, &head, sizeof(head)) || head.e_ident[EI_CLASS] != ELFCLASS64)
+        return false;
+    std::vector<Elf64_Shdr> sections(head.e_shnum);
+    if (head.e_shstrndx >= sections.size() ||
+        !read_at(head.e_shoff, sections.data(), sections.size() * sizeof(sections[0])))
+        return false;
+    const uint64_t names = sections[head.e_shstrndx].sh_offset;
+    std::string found(strlen(name) + 1, '\0');
+    return std::ranges::any_of(sections, [&](const Elf64_Shdr &section) {
+        in.clear();
+        return read_at(names + section.sh_name, found.data(), found.size()) &&
+               strcmp(found.c_str(), name) == 0;
+    });
+}
+
 } // namespace
 
 Libraries find_libraries(bool with_pmem, bool explores, bool is_strict) {
@@ -179,11 +204,15 @@ Libraries find_libraries(bool with_pmem, bool explores, bool is_strict) {
     return found;
 }
 
-void check_command(const Command &command, const Libraries &libraries) {
+void check_command(const Command &command, const Libraries &libraries, bool explores) {
     sim::Executable executable;
     const std::string file = executed_files(command, executable).back();
     for_each_library(file, executable.interpreter, libraries,
                      [&](const std::string &line) { check_line(file, line, libraries); });
+    if (explores && has_section(file, ".go.buildinfo"))
+        refuse("%s: is a program of Go, whose threads wait by futex(2) without the C library, "
+               "which explore does not control",
+               file.c_str());
 }
 
 std::vector<std::string> files_of(const Command &command, const Libraries &libraries) {

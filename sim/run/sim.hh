@@ -88,7 +88,7 @@ struct Libraries {
     std::string preload; // paths for LD_PRELOAD
 };
 Libraries find_libraries(bool with_pmem, bool explores = false, bool is_strict = false);
-void check_command(const Command &command, const Libraries &libraries);
+void check_command(const Command &command, const Libraries &libraries, bool explores = false);
 // Returns the program, its interpreters and its libraries other than those of rdma-sim.
 std::vector<std::string> files_of(const Command &command, const Libraries &libraries);
 

@@ -9,15 +9,14 @@
 #include "../../direct/direct.hh"
 #include "connect_qp.hh"
 
+#include <csetjmp>
+#include <cstdarg>
 #include <cstring>
 #include <fcntl.h>
 #include <functional>
 #include <poll.h>
 
 extern "C" {
-#include <setjmp.h>
-#include <stdarg.h>
-
 #include <cmocka.h>
 }
 
