@@ -14,15 +14,15 @@
 
 namespace {
 
-using UniqueCq = owned<ibv_cq, ibv_destroy_cq>;
-using UniqueQp = owned<ibv_qp, ibv_destroy_qp>;
-using UniqueSrq = owned<ibv_srq, ibv_destroy_srq>;
-using UniqueMw = owned<ibv_mw, ibv_dealloc_mw>;
-using UniqueMr = owned<ibv_mr, ibv_dereg_mr>;
+using UniqueCq = Owned<ibv_cq, ibv_destroy_cq>;
+using UniqueQp = Owned<ibv_qp, ibv_destroy_qp>;
+using UniqueSrq = Owned<ibv_srq, ibv_destroy_srq>;
+using UniqueMw = Owned<ibv_mw, ibv_dealloc_mw>;
+using UniqueMr = Owned<ibv_mr, ibv_dereg_mr>;
 
-json limits_of(const ibv_device_attr &attr) {
+Json limits_of(const ibv_device_attr &attr) {
     static constexpr const char *ATOMICS[] = {"NONE", "HCA", "GLOB"};
-    json found = {{"attr.max_mr_size", attr.max_mr_size},
+    Json found = {{"attr.max_mr_size", attr.max_mr_size},
                   {"attr.page_size_cap", attr.page_size_cap},
                   {"attr.vendor_id", attr.vendor_id},
                   {"attr.vendor_part_id", attr.vendor_part_id},
@@ -192,7 +192,7 @@ class Trials {
     }
     // The errors of advice about regions, on devices with on-demand paging whose driver has
     // the call.
-    json advice() const {
+    Json advice() const {
         alignas(4096) static char memory[4096];
         const auto error_of = [&](int access, ibv_advise_mr_advice advice) {
             const UniqueMr mr(ibv_reg_mr(pd, memory, sizeof(memory), access));
@@ -203,7 +203,7 @@ class Trials {
         };
         constexpr int WRITABLE = IBV_ACCESS_LOCAL_WRITE;
         if (error_of(WRITABLE | IBV_ACCESS_ON_DEMAND, IBV_ADVISE_MR_ADVICE_PREFETCH) != 0)
-            return json::object();
+            return Json::object();
         return {
             {"advise_error", error_name(error_of(WRITABLE, IBV_ADVISE_MR_ADVICE_PREFETCH))},
             {"advise_access_error",
@@ -274,12 +274,12 @@ std::string error_name(int error) {
     return name && error != 0 ? name : "0";
 }
 
-json attributes_of(ibv_context *context, ibv_pd *pd) {
+Json attributes_of(ibv_context *context, ibv_pd *pd) {
     ibv_device_attr_ex all{};
     if (const int error = ibv_query_device_ex(context, nullptr, &all); error != 0)
         fail("the device cannot be queried: {}", std::strerror(error));
     const ibv_device_attr &attr = all.orig_attr;
-    json found = limits_of(attr);
+    Json found = limits_of(attr);
     const Trials trials(context, pd);
     found["vectors"] = std::max(context->num_comp_vectors, 0);
     ibv_port_attr port{};

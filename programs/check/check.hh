@@ -18,7 +18,7 @@
 #include <vector>
 
 // Keeps the order of the members.
-using json = nlohmann::ordered_json;
+using Json = nlohmann::ordered_json;
 
 enum ExitStatus { EXIT_AS_EXPECTED = 0, EXIT_DIFFERENCES = 1, EXIT_NOT_RUN = 2 };
 

@@ -34,16 +34,16 @@ std::string driver_of(ibv_context *context, const ibv_device_attr &limits) {
                                             : "unknown";
 }
 
-json link_of(ibv_context *context, const ibv_device_attr &limits) {
-    for (const json &port : ports(context, limits)) {
+Json link_of(ibv_context *context, const ibv_device_attr &limits) {
+    for (const Json &port : ports(context, limits)) {
         const bool is_iwarp = context->device->transport_type == IBV_TRANSPORT_IWARP;
-        const json &rate = port.at("rate_gbit");
+        const Json &rate = port.at("rate_gbit");
         if (!is_yes(port.at("active")) && limits.phys_port_cnt > 1)
             continue;
         return {{"transport", is_iwarp                                    ? "iWARP"
                               : text_at(port, "link_layer") == "Ethernet" ? "RoCE"
                                                                           : "IB"},
-                {"rate_gbps", rate.is_null() ? json(0) : rate},
+                {"rate_gbps", rate.is_null() ? Json(0) : rate},
                 {"mtu", port.at("active_mtu")}};
     }
     return {{"transport", "IB"}, {"rate_gbps", 0}, {"mtu", 0}};
@@ -64,11 +64,11 @@ rpma::peer peer_of(const std::string &address, rpma_util_ibv_context_type type) 
     }
 }
 
-json describe_device(ibv_context *context) {
+Json describe_device(ibv_context *context) {
     ibv_device_attr limits{};
     if (ibv_query_device(context, &limits) != 0)
         fail("the device cannot be queried");
-    const json found = versions();
+    const Json found = versions();
     const std::string core = text_at(found, "rdma_core");
     return {{"driver", plain(driver_of(context, limits), "unknown")},
             {"model", fmt::format("0x{:04x}/{}", limits.vendor_id, limits.vendor_part_id)},

@@ -10,8 +10,8 @@
 // The peer of an address. Throws a Failure that names the cause and a remedy.
 rpma::peer peer_of(const std::string &address, rpma_util_ibv_context_type type);
 // Driver, model, firmware, kernel, rdma-core, link: the side of a report.
-json describe_device(ibv_context *context);
+Json describe_device(ibv_context *context);
 // The properties of sim/device/devices.tsv that queries and the creation of objects show.
-json attributes_of(ibv_context *context, ibv_pd *pd);
+Json attributes_of(ibv_context *context, ibv_pd *pd);
 // The name of an error; "0" for 0, and for a number without a name.
 std::string error_name(int error);

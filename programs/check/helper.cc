@@ -70,7 +70,7 @@ std::string reason_of(int status) {
     return WEXITSTATUS(status) == 0 ? "" : "a step failed";
 }
 
-json run_in_child(const json &what) {
+Json run_in_child(const Json &what) {
     const cases &all = find_cases(what.at("case"));
     const size_t index = what.at("index");
     const std::string address = what.at("address");
@@ -108,22 +108,22 @@ class Loop {
     void run() {
         std::string request(OUTPUT_MAX, '\0');
         for (ssize_t size; (size = recv(socket_, request.data(), request.size(), 0)) > 0;) {
-            const json what = json::parse(request.substr(0, static_cast<size_t>(size)));
+            const Json what = Json::parse(request.substr(0, static_cast<size_t>(size)));
             // A driver may print bytes that are no UTF-8.
             const std::string reply =
-                respond(what).dump(-1, ' ', true, json::error_handler_t::replace);
+                respond(what).dump(-1, ' ', true, Json::error_handler_t::replace);
             (void)send(socket_, reply.data(), reply.size(), MSG_NOSIGNAL);
         }
         end_victim();
     }
 
   private:
-    json respond(const json &what) {
+    Json respond(const Json &what) {
         if (what.contains("case"))
             return run_in_child(what);
         end_victim();
         if (what.contains("kill"))
-            return json::object();
+            return Json::object();
         const std::string address = what.at("victim");
         victim_ = start([&] { be_victim(address); });
         std::string port = read_all(victim_.output, 6);
@@ -177,7 +177,7 @@ Helper::~Helper() {
     (void)waitpid(child_, nullptr, 0);
 }
 
-json Helper::request(const json &what) {
+Json Helper::request(const Json &what) {
     const std::string text = what.dump();
     std::string reply(2 * OUTPUT_MAX * 6, '\0'); // each byte may be escaped
     if (send(socket_, text.data(), text.size(), MSG_NOSIGNAL) < 0)
@@ -187,10 +187,10 @@ json Helper::request(const json &what) {
         check_stopping();
     if (size <= 0)
         fail("the process that runs the cases has ended");
-    return json::parse(reply.substr(0, static_cast<size_t>(size)));
+    return Json::parse(reply.substr(0, static_cast<size_t>(size)));
 }
 
-json Helper::run_case(const std::string &name, size_t index, const std::string &address) {
+Json Helper::run_case(const std::string &name, size_t index, const std::string &address) {
     return request({{"case", name}, {"index", index}, {"address", address}});
 }
 

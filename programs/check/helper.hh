@@ -19,13 +19,13 @@ class Helper {
 
     // Runs a case of sim/tests/conformance in a process of its own, at most for some seconds.
     // Returns {"output": lines, "end": "" or why the process ended early}.
-    json run_case(const std::string &name, size_t index, const std::string &address);
+    Json run_case(const std::string &name, size_t index, const std::string &address);
     // Starts a process that accepts one connection and sends its region. Returns its port.
     std::string start_victim(const std::string &address);
     void kill_victim();
 
   private:
-    json request(const json &what);
+    Json request(const Json &what);
 
     int socket_ = -1;
     pid_t child_ = -1;

@@ -577,7 +577,7 @@ Results leaks(Session &session) {
     session.close(*session.open());
     const auto of_server = [&] { return session.ask({{"do", "descriptors"}}).at("count"); };
     const size_t before = descriptor_count();
-    const json before_server = of_server();
+    const Json before_server = of_server();
     for (unsigned i = 0; i < 8; i++)
         session.close(*session.open({{"rcq", 4}}, {{"receives", 2}}));
     for (unsigned i = 0; i < 4; i++) {

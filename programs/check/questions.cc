@@ -97,7 +97,7 @@ Results two_requests(Session &session) {
     begin(second, data);
     Results found = {{"later", second.event()}};
     second.number = session.finish().value("number", -1);
-    session.start({{"do", "accept"}, {"connection", number}, {"settings", json::object()}});
+    session.start({{"do", "accept"}, {"connection", number}, {"settings", Json::object()}});
     found.emplace_back("earlier", first.event());
     first.number = session.finish().value("number", -1);
     session.close(first);
@@ -154,7 +154,7 @@ Results private_data(Session &session) {
             (void)session.finish();
             continue;
         }
-        const json accepted = session.finish();
+        const Json accepted = session.finish();
         if (!accepted.contains("number"))
             continue;
         found.emplace_back(name + ", received",
@@ -297,7 +297,7 @@ Results batches(Session &session) {
         rpma::check(batch.add(work));
     for (unsigned i = 0; i < 2; i++) {
         found.emplace_back(i == 0 ? "first post" : "second post", outcome(batch.post(), c, 5));
-        const json taken =
+        const Json taken =
             session.ask({{"do", "taken"}, {"number", c.number}, {"count", 6}, {"limit", 0.3}});
         found.emplace_back(i == 0 ? "messages of the first" : "messages of the second",
                            taken.at("received").dump());
@@ -308,7 +308,7 @@ Results batches(Session &session) {
 
 // ---- operations --------------------------------------------------------------------------
 
-std::string text_of(const json &taken, size_t size) {
+std::string text_of(const Json &taken, size_t size) {
     const auto bytes = from_hex(taken.at("text"));
     return {reinterpret_cast<const char *>(bytes.data()), std::min(size, bytes.size())};
 }
@@ -426,7 +426,7 @@ Results torn(Session &session) {
         std::memset(c.memory.at(0), static_cast<int>(i % 250 + 1), 512);
         status = outcome(c.conn.write(c.remote, 1024, c.memory.mr, 0, 512, ALWAYS), c);
     }
-    const json watched = session.finish();
+    const Json watched = session.finish();
     found.emplace_back("status", status);
     found.emplace_back("aligned 8 bytes are whole", yes_or_no(watched.value("torn", 1) == 0));
     found.emplace_back("512 bytes are whole", yes_or_no(watched.value("mixed", 1) == 0));
@@ -568,7 +568,7 @@ Results shared_channel(Session &session) {
 }
 
 Results path(Session &session) {
-    const json mapped = session.ask({{"do", "path"}});
+    const Json mapped = session.ask({{"do", "path"}});
     if (mapped.value("error", "") == "no path")
         return {};
     if (!mapped.contains("descriptor"))

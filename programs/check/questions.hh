@@ -28,7 +28,7 @@ const std::vector<Question> &timings();
 const std::vector<Question> &promises();
 
 // requests.cc: the properties of sim/device/devices.tsv that posts on a connection show
-json request_attributes(Session &session);
+Json request_attributes(Session &session);
 
 // verbs.cc: a part of the memory of this side, and a signaled request with SGEs, which the
 // caller keeps, to the memory of the other side.

@@ -19,7 +19,7 @@ constexpr size_t SGES = 128; // more than a queue pair of few SGEs has on any de
 // A connection whose queue pair may fail.
 class Posts {
   public:
-    Posts(Session &of, const json &settings = json::object())
+    Posts(Session &of, const Json &settings = Json::object())
         : session_(of), c_(of.open(settings)), sge_(sge_of(*c_, 0, 8)) {}
     Posts(const Posts &) = delete;
     ~Posts() {
@@ -111,7 +111,7 @@ bool fails_oldest(Session &session) {
     return !found.empty() && found[0].wr_id == 1;
 }
 
-void ask_atomics(Session &session, json &found) {
+void ask_atomics(Session &session, Json &found) {
     const auto is_refused = [&](auto change) {
         return Posts(session).post_changed(IBV_WR_ATOMIC_FETCH_AND_ADD, change) != 0;
     };
@@ -136,9 +136,9 @@ void ask_atomics(Session &session, json &found) {
 
 } // namespace
 
-json request_attributes(Session &session) {
+Json request_attributes(Session &session) {
     const int refusal = post_many(Posts(session));
-    json found = {{"sge_error", name_of(refusal)}};
+    Json found = {{"sge_error", name_of(refusal)}};
     if (refusal != 0)
         found["hides_refusals"] = hides_refusals(Posts(session));
     const int of_inline = Posts(session).post_changed(IBV_WR_RDMA_WRITE, [](ibv_send_wr &wr) {
@@ -158,7 +158,7 @@ json request_attributes(Session &session) {
         of_receive == EINVAL || of_receive == -EINVAL ? "0" : name_of(of_receive);
     ibv_srq_init_attr attr{};
     attr.attr = {4, 1, 0};
-    const owned<ibv_srq, ibv_destroy_srq> srq(ibv_create_srq(session.peer.get_ibv_pd(), &attr));
+    const Owned<ibv_srq, ibv_destroy_srq> srq(ibv_create_srq(session.peer.get_ibv_pd(), &attr));
     if (srq) {
         const int of_srq = receive_many(posts, srq.get());
         found["srq_error"] = of_srq == of_receive ? "0" : name_of(of_srq);

@@ -22,14 +22,14 @@ constexpr double CASES_S = 50, WHOLE_S = 95; // no question needs 20 s more
 class Check {
   public:
     explicit Check(Session &of) : session_(of) {}
-    json run();
+    Json run();
 
   private:
     void ask_device();
     void ask_cases(const std::string &name);
     void ask_requests();
     void ask_questions(const std::vector<Question> &all);
-    void take_lines(const std::string &name, const json &outcome);
+    void take_lines(const std::string &name, const Json &outcome);
     void progress(const std::string &question);
     void compare();
     void differ(const Expected &expected, const std::string &found);
@@ -37,8 +37,8 @@ class Check {
 
     Session &session_;
     const Clock clock_;
-    json report_;
-    json answers_ = json::object(), promised_ = json::object(), differences_ = json::array();
+    Json report_;
+    Json answers_ = Json::object(), promised_ = Json::object(), differences_ = Json::array();
     std::map<std::string, std::string> unfinished_; // by question: why there is no result
     bool skipped_ = false;                          // a question, because there was no time
     bool is_terminal_ = isatty(STDERR_FILENO) == 1;
@@ -59,7 +59,7 @@ std::string Check::own_address() const {
     const std::string device = ibv_get_device_name(session_.peer.get_ibv_pd()->context->device);
     if (session_.address.find(':') == std::string::npos)
         return session_.address;
-    for (const ::address &each : find_addresses())
+    for (const ::Address &each : find_addresses())
         if (each.device == device && each.text.find(':') == std::string::npos)
             return each.text;
     return "";
@@ -77,7 +77,7 @@ void Check::ask_device() {
 }
 
 // A process that ended early leaves an incomplete line, and the reason without a tab.
-void Check::take_lines(const std::string &name, const json &outcome) {
+void Check::take_lines(const std::string &name, const Json &outcome) {
     std::istringstream lines(outcome.at("output").get<std::string>());
     std::string last = "the beginning", reason;
     for (std::string line; std::getline(lines, line);)
@@ -121,7 +121,7 @@ void Check::ask_requests() {
 
 void Check::ask_questions(const std::vector<Question> &all) {
     for (const Question &question : all) {
-        json &results = question.is_promise ? promised_ : answers_;
+        Json &results = question.is_promise ? promised_ : answers_;
         if (clock_.seconds() > WHOLE_S) {
             skipped_ = true;
             return;
@@ -136,7 +136,7 @@ void Check::ask_questions(const std::vector<Question> &all) {
                 code_name(static_cast<rpma::status>(error.code().value()));
         } catch (const Late &late) {
             unfinished_[question.name] = late.what();
-        } catch (const json::exception &) { // the server could not do its part
+        } catch (const Json::exception &) { // the server could not do its part
             unfinished_[question.name] = "no result of the server";
         }
     }
@@ -150,19 +150,19 @@ void Check::differ(const Expected &expected, const std::string &found) {
                             {"severity", severity_of(expected, found)}});
 }
 
-std::string text_of_value(const json &value) {
+std::string text_of_value(const Json &value) {
     return value.is_boolean()  ? (value.get<bool>() ? "yes" : "no")
            : value.is_string() ? value.get<std::string>()
                                : value.dump();
 }
 
 void Check::compare() {
-    const json &device = report_.at("device");
+    const Json &device = report_.at("device");
     const std::string name =
         device_name(device.at("driver"), device.at("link").at("transport"));
-    const json *const compared[] = {&report_.at("attributes"), &answers_};
+    const Json *const compared[] = {&report_.at("attributes"), &answers_};
     for (const Expected &expected : expected_of(name, device.at("kernel")))
-        for (const json *const results : compared)
+        for (const Json *const results : compared)
             if (const auto found = results->find(expected.question);
                 found != results->end() && !agrees(text_of_value(*found), expected.result))
                 differ(expected, text_of_value(*found));
@@ -177,7 +177,7 @@ void Check::compare() {
         differ({question, "a result", "rpma-check", true}, reason);
 }
 
-json Check::run() {
+Json Check::run() {
     ask_device();
     ask_cases("conformance");
     ask_cases("exchange");
@@ -196,14 +196,14 @@ json Check::run() {
 
 // ---- output ------------------------------------------------------------------------------
 
-std::string summary_of(const json &report) {
-    const json &device = report.at("device"), &link = device.at("link");
+std::string summary_of(const Json &report) {
+    const Json &device = report.at("device"), &link = device.at("link");
     std::string text = fmt::format(
         "{}, model {}, firmware {}, kernel {}, rdma-core {}, {}\n",
         device.at("driver").get<std::string>(), device.at("model").get<std::string>(),
         device.at("firmware").get<std::string>(), device.at("kernel").get<std::string>(),
         device.at("rdma_core").get<std::string>(), link.at("transport").get<std::string>());
-    for (const json &each : report.at("differences"))
+    for (const Json &each : report.at("differences"))
         text += fmt::format(
             "{}: {}: {}, but {} is expected ({})\n", each.at("severity").get<std::string>(),
             each.at("question").get<std::string>(), each.at("found").get<std::string>(),
@@ -224,7 +224,7 @@ int run_client(const Options &options, Helper &helper) {
     if (!options.report.empty())
         file.emplace(options.report);
     Session session(options, helper);
-    const json report = Check(session).run();
+    const Json report = Check(session).run();
     try {
         (void)session.ask({{"do", "bye"}});
     } catch (const Lost &) { // all results are here

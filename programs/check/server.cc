@@ -29,32 +29,32 @@ class Server {
     int serve();
 
   private:
-    using Command = json (Server::*)(const json &);
+    using Command = Json (Server::*)(const Json &);
 
     std::optional<rpma::conn_req> next_request();
     void check_client(rpma::conn_req &&request);
     void keep_requests();
-    json respond(const json &command);
-    Connection &connection(const json &command);
+    Json respond(const Json &command);
+    Connection &connection(const Json &command);
     void use_path();
-    std::span<std::byte> range(const json &command, size_t size) const;
+    std::span<std::byte> range(const Json &command, size_t size) const;
 
-    json hello(const json &command);
-    json accept(const json &command);
-    json close(const json &command);
-    json peek(const json &command);
-    json poke(const json &command);
-    json receive(const json &command);
-    json send(const json &command);
-    json free_port(const json &command);
-    json taken(const json &command);
-    json fail_queue(const json &command);
-    json add(const json &command);
-    json watch(const json &command);
-    json descriptors(const json &command);
-    json victim(const json &command);
-    json path(const json &command);
-    json bye(const json &command);
+    Json hello(const Json &command);
+    Json accept(const Json &command);
+    Json close(const Json &command);
+    Json peek(const Json &command);
+    Json poke(const Json &command);
+    Json receive(const Json &command);
+    Json send(const Json &command);
+    Json free_port(const Json &command);
+    Json taken(const Json &command);
+    Json fail_queue(const Json &command);
+    Json add(const Json &command);
+    Json watch(const Json &command);
+    Json descriptors(const Json &command);
+    Json victim(const Json &command);
+    Json path(const Json &command);
+    Json bye(const Json &command);
 
     const Options &options_;
     Helper &helper_;
@@ -93,7 +93,7 @@ void Server::use_path() {
     } catch (const std::exception &why) {
         fail("{}", why.what());
     }
-    if (mapped_->kind != memory_kind::devdax && !mapped_->map_sync)
+    if (mapped_->kind != MemoryKind::devdax && !mapped_->map_sync)
         fail("{} {}", escaped(options_.memory), NOT_PERSISTENT);
     try {
         mapped_mr_ = rpma::mr_local(peer_, mapped_->base, mapped_->mapped,
@@ -122,13 +122,13 @@ void Server::keep_requests() {
     }
 }
 
-json Server::hello(const json &) {
+Json Server::hello(const Json &) {
     return {{"device", describe_device(peer_.get_ibv_pd()->context)}};
 }
 
 // Takes the next request. "how": accept, reject, drop; "after": seconds before that.
-json Server::accept(const json &command) {
-    const json &settings = command.at("settings");
+Json Server::accept(const Json &command) {
+    const Json &settings = command.at("settings");
     const std::string how = settings.value("how", "accept");
     const Clock clock;
     const auto is_wanted = [&](const rpma::conn_req &request) {
@@ -172,14 +172,14 @@ json Server::accept(const json &command) {
              to_hex(rpma::packed({target_.mr.get()}, rpma::peer_cfg().set_served_by(peer_)))}};
 }
 
-Connection &Server::connection(const json &command) {
+Connection &Server::connection(const Json &command) {
     return *connections_.at(command.at("number"));
 }
 
 // "how": disconnect (the other side has disconnected, or this side begins), delete.
-json Server::close(const json &command) {
+Json Server::close(const Json &command) {
     Connection &found = connection(command);
-    json result = {{"event", "none"}};
+    Json result = {{"event", "none"}};
     try {
         if (command.value("first", false))
             found.conn.disconnect();
@@ -195,24 +195,24 @@ json Server::close(const json &command) {
 }
 
 // A client may send any numbers.
-std::span<std::byte> Server::range(const json &command, size_t size) const {
+std::span<std::byte> Server::range(const Json &command, size_t size) const {
     const size_t offset = command.at("offset");
     if (offset > MEMORY_SIZE || size > MEMORY_SIZE - offset || size > MESSAGE_MAX / 4)
         throw std::out_of_range("the memory ends before that");
     return {target_.bytes.get() + offset, size};
 }
 
-json Server::peek(const json &command) {
+Json Server::peek(const Json &command) {
     return {{"bytes", to_hex(range(command, command.at("size")))}};
 }
 
-json Server::poke(const json &command) {
+Json Server::poke(const Json &command) {
     const auto bytes = from_hex(command.at("bytes"));
     std::ranges::copy(bytes, range(command, bytes.size()).begin());
-    return json::object();
+    return Json::object();
 }
 
-json Server::receive(const json &command) {
+Json Server::receive(const Json &command) {
     Connection &found = connection(command);
     for (unsigned i = 0; i < command.at("count"); i++)
         if (const rpma::status status = found.receive(64 * (i % 1024), 64);
@@ -221,20 +221,20 @@ json Server::receive(const json &command) {
     return {{"status", "ok"}, {"posted", command.at("count")}};
 }
 
-json Server::send(const json &command) {
+Json Server::send(const Json &command) {
     Connection &found = connection(command);
     rpma::check(found.conn.send(found.memory.mr, 0, 8, RPMA_F_COMPLETION_ALWAYS));
     return {{"completions", found.take(1).size()}};
 }
 
 // A port without a listener.
-json Server::free_port(const json &) {
+Json Server::free_port(const Json &) {
     const rpma::ep other(peer_, options_.address, "0");
     return {{"port", port_of(other.get_addr())}};
 }
 
 // Takes received messages: their number, and the text of the last one.
-json Server::taken(const json &command) {
+Json Server::taken(const Json &command) {
     Connection &found = connection(command);
     const auto completions = found.take_received(
         command.at("count"), std::min(command.value("limit", 5.0), ACCEPT_S));
@@ -247,7 +247,7 @@ json Server::taken(const json &command) {
 }
 
 // The queue pair then reacts to nothing.
-json Server::fail_queue(const json &command) {
+Json Server::fail_queue(const Json &command) {
     ibv_qp_attr attr{};
     attr.qp_state = IBV_QPS_ERR;
     return {
@@ -255,7 +255,7 @@ json Server::fail_queue(const json &command) {
 }
 
 // The processor adds 1 to a word of the memory, while the client does so as well.
-json Server::add(const json &command) {
+Json Server::add(const Json &command) {
     std::atomic_ref word(*reinterpret_cast<uint64_t *>(range(command, 8).data()));
     const unsigned count = std::min(command.at("count").get<unsigned>(), 1U << 20);
     for (unsigned i = 0; i < count; i++) {
@@ -269,7 +269,7 @@ json Server::add(const json &command) {
 }
 
 // Reads words that the client writes, and counts those that are neither old nor new.
-json Server::watch(const json &command) {
+Json Server::watch(const Json &command) {
     const size_t count = std::min(command.at("words").get<size_t>(), MESSAGE_MAX);
     const volatile uint64_t *words =
         reinterpret_cast<uint64_t *>(range(command, 8 * count).data());
@@ -292,20 +292,20 @@ json Server::watch(const json &command) {
     return {{"torn", torn}, {"mixed", mixed}, {"seen", seen}};
 }
 
-json Server::descriptors(const json &) {
+Json Server::descriptors(const Json &) {
     const std::filesystem::directory_iterator all("/proc/self/fd");
     return {{"count", std::distance(begin(all), end(all))}};
 }
 
-json Server::victim(const json &command) {
+Json Server::victim(const Json &command) {
     if (command.contains("kill")) {
         helper_.kill_victim();
-        return json::object();
+        return Json::object();
     }
     return {{"port", helper_.start_victim(options_.address)}};
 }
 
-json Server::path(const json &command) {
+Json Server::path(const Json &command) {
     if (!mapped_)
         return {{"error", "no path"}};
     if (mapped_mr_.get() == nullptr)
@@ -317,12 +317,12 @@ json Server::path(const json &command) {
                                                mapped_->mapped, MESSAGE_MAX / 4})})}};
 }
 
-json Server::bye(const json &) {
+Json Server::bye(const Json &) {
     is_finished_ = true;
-    return json::object();
+    return Json::object();
 }
 
-json Server::respond(const json &command) {
+Json Server::respond(const Json &command) {
     static const std::map<std::string, Command> COMMANDS = {
         {"hello", &Server::hello},
         {"accept", &Server::accept},
@@ -348,7 +348,7 @@ json Server::respond(const json &command) {
         return {{"error", late.what()}};
     } catch (const std::logic_error &) { // a command or a value that does not exist
         return {{"error", "unknown command"}};
-    } catch (const json::exception &) {
+    } catch (const Json::exception &) {
         return {{"error", "unknown command"}};
     }
 }

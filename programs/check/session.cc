@@ -19,31 +19,31 @@ Session::Session(const Options &given, Helper &forks)
     server = ask({{"do", "hello"}}).at("device");
 }
 
-void Session::start(const json &command) {
+void Session::start(const Json &command) {
     if (is_pending_) // of a question that failed
         (void)finish();
     control.send(command);
     is_pending_ = true;
 }
 
-json Session::finish() {
-    const json found = control.receive(30, [] {});
+Json Session::finish() {
+    const Json found = control.receive(30, [] {});
     is_pending_ = false;
     return found;
 }
 
-json Session::ask(const json &command) {
+Json Session::ask(const Json &command) {
     start(command);
     return finish();
 }
 
-std::string Session::start_connection(const json &of_server) {
+std::string Session::start_connection(const Json &of_server) {
     const unsigned number = reserve();
     start({{"do", "accept"}, {"connection", number}, {"settings", of_server}});
     return greeting("data", number);
 }
 
-std::unique_ptr<Connection> Session::open(const json &own, const json &of_server,
+std::unique_ptr<Connection> Session::open(const Json &own, const Json &of_server,
                                           const std::function<void(Connection &)> &at_once) {
     auto made = std::make_unique<Connection>(peer, own);
     const std::string data = start_connection(of_server);
@@ -56,7 +56,7 @@ std::unique_ptr<Connection> Session::open(const json &own, const json &of_server
     const std::string event = made->event();
     if (at_once && event == event_name(RPMA_CONN_ESTABLISHED))
         at_once(*made);
-    const json found = finish();
+    const Json found = finish();
     if (event != event_name(RPMA_CONN_ESTABLISHED) || !found.contains("region"))
         throw Late(found.value("error", "no connection: " + event));
     made->number = found.at("number");

@@ -15,18 +15,18 @@ class Session {
     Session(const Options &options, Helper &helper);
 
     // Sends a command to the server, and waits for its result.
-    json ask(const json &command);
+    Json ask(const Json &command);
     // Both halves of ask().
-    void start(const json &command);
-    json finish();
+    void start(const Json &command);
+    Json finish();
     // Returns the number of a new connection.
     unsigned reserve() { return ++last_number_; }
     // Begins a connection: the server takes only the request with this private data.
-    std::string start_connection(const json &of_server = json::object());
+    std::string start_connection(const Json &of_server = Json::object());
     // Connects with settings of this side; of_server: settings of the other side. Throws Late
     // if there is no connection. at_once is called when this side has read its event.
-    std::unique_ptr<Connection> open(const json &own = json::object(),
-                                     const json &of_server = json::object(),
+    std::unique_ptr<Connection> open(const Json &own = Json::object(),
+                                     const Json &of_server = Json::object(),
                                      const std::function<void(Connection &)> &at_once = {});
     // Ends a connection of both sides.
     void close(Connection &connection);
@@ -39,7 +39,7 @@ class Session {
     Helper &helper;
     rpma::peer peer;
     Channel control;
-    json server;         // the description of the server's device
+    Json server;         // the description of the server's device
     std::string version; // of the server
     std::string address; // of this side
 

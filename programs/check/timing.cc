@@ -30,7 +30,7 @@ Results timed(Connection &connection, double least, double most) {
 
 // A side advertises how often the other side retries.
 std::unique_ptr<Connection> open_with_rnr(Session &session, unsigned retries, unsigned ms) {
-    const json settings = {{"rnr", retries}, {"rnr_ms", ms}};
+    const Json settings = {{"rnr", retries}, {"rnr_ms", ms}};
     return session.open(settings, settings);
 }
 
@@ -51,7 +51,7 @@ Results rnr_in_time(Session &session) {
     rpma::check(made->conn.send(made->memory.mr, 0, 8, ALWAYS));
     const auto early = made->take(1, 0.05);
     (void)session.ask({{"do", "receive"}, {"number", made->number}, {"count", 1}});
-    const json taken = session.ask({{"do", "taken"}, {"number", made->number}, {"count", 1}});
+    const Json taken = session.ask({{"do", "taken"}, {"number", made->number}, {"count", 1}});
     const auto done = early.empty() ? made->take(1) : early;
     Results found = {{"received", taken.at("received").dump()},
                      {"status", done.empty() ? "no completion" : status_name(done[0].status)}};

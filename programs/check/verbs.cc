@@ -153,7 +153,7 @@ Results on_demand_paging(Session &session) {
     if (memory == MAP_FAILED)
         return {{"memory", "none"}};
     {
-        const owned<ibv_mr, ibv_dereg_mr> mr(
+        const Owned<ibv_mr, ibv_dereg_mr> mr(
             ibv_reg_mr(session.peer.get_ibv_pd(), memory, SIZE,
                        IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_ON_DEMAND));
         found.emplace_back("registered", yes_or_no(mr != nullptr));

@@ -117,7 +117,7 @@ Greeting greeting_of(std::span<const std::byte> data) {
     return found;
 }
 
-rpma::conn_cfg cfg_of(const json &settings) {
+rpma::conn_cfg cfg_of(const Json &settings) {
     rpma::conn_cfg cfg;
     const auto value = [&](const char *key, auto other) {
         return settings.is_null() ? other : settings.value(key, other);
@@ -151,8 +151,8 @@ std::string code_name(rpma::status status) {
     return status == rpma::status::ok ? "ok" : rpma_err_2str(static_cast<int>(status));
 }
 
-Connection::Connection(rpma::peer &device, const json &chosen)
-    : settings(chosen.is_null() ? json::object() : chosen), peer(device), memory(device),
+Connection::Connection(rpma::peer &device, const Json &chosen)
+    : settings(chosen.is_null() ? Json::object() : chosen), peer(device), memory(device),
       cfg(cfg_of(chosen)) {
     if (!settings.value("srq", false))
         return;
@@ -286,19 +286,19 @@ bool Channel::poll() {
     return false;
 }
 
-json Channel::take() {
+Json Channel::take() {
     const std::string text(memory_.at(0), std::min(size_, MESSAGE_MAX));
     size_ = 0;
     if (conn.recv(memory_.mr, 0, MESSAGE_MAX) != rpma::status::ok)
         throw Lost("the other side has ended");
     try {
-        return json::parse(text);
-    } catch (const json::exception &) {
+        return Json::parse(text);
+    } catch (const Json::exception &) {
         throw Lost("the other side sends no message of rpma-check");
     }
 }
 
-void Channel::send(const json &message) {
+void Channel::send(const Json &message) {
     const std::string text = message.dump();
     if (text.size() > MESSAGE_MAX)
         fail("a message has {} bytes", text.size());

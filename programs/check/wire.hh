@@ -85,7 +85,7 @@ inline std::span<const std::byte> as_data(const std::string &text) {
 
 // One connection for questions.
 struct Connection {
-    Connection(rpma::peer &device, const json &settings);
+    Connection(rpma::peer &device, const Json &settings);
     // Continues connecting, or accepts: settings of conn_cfg, receives, private data.
     void establish(rpma::conn_req &&request, std::span<const std::byte> data);
     void set_up(rpma::conn_req &request);
@@ -96,7 +96,7 @@ struct Connection {
     std::vector<ibv_wc> take_received(size_t count, double limit = 5);
     rpma::status receive(size_t offset, size_t size);
 
-    json settings;
+    Json settings;
     rpma::peer &peer;
     Memory memory;
     rpma::srq srq;
@@ -108,7 +108,7 @@ struct Connection {
 
 // Creates the configuration of settings: "sq", "rq", "cq", "sge", "inline", "rnr", "rnr_ms",
 // "retry", "ack_ms", "shared", "rcq".
-rpma::conn_cfg cfg_of(const json &settings);
+rpma::conn_cfg cfg_of(const Json &settings);
 std::string event_name(rpma_conn_event event);
 std::string status_name(ibv_wc_status status);
 std::string code_name(rpma::status status);
@@ -127,9 +127,9 @@ class Channel {
     Channel(rpma::peer &peer, const std::string &address, const std::string &port);
     Channel(rpma::peer &peer, rpma::conn_req &&incoming);
 
-    void send(const json &message);
+    void send(const Json &message);
     // Waits for the next message, and meanwhile calls idle().
-    template <class Idle> json receive(double limit, Idle idle) {
+    template <class Idle> Json receive(double limit, Idle idle) {
         for (const Clock clock; !poll();) {
             idle();
             if (!clock.wait(limit))
@@ -142,7 +142,7 @@ class Channel {
   private:
     void establish(rpma::conn_req &&request);
     bool poll(); // returns true if a message has arrived
-    json take();
+    Json take();
     void expect();
 
     Memory memory_; // the received message, and the one to send

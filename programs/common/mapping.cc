@@ -22,7 +22,7 @@ template <class... Values>
 }
 
 Mapping &Mapping::operator=(Mapping &&other) noexcept {
-    std::swap(bytes, other.bytes);
+    std::swap(bytes_, other.bytes_);
     std::swap(kind_, other.kind_);
     std::swap(is_persistent_, other.is_persistent_);
     return *this;
@@ -44,7 +44,7 @@ Mapping Mapping::allocate(size_t size) {
         map_bytes(size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1);
     if (!place)
         fail_to_map("cannot allocate {} bytes: {}", size, strerror(errno));
-    memory.bytes = {place, size};
+    memory.bytes_ = {place, size};
     return memory;
 }
 
@@ -83,6 +83,6 @@ Mapping Mapping::map(const std::string &path, int protection) {
     memory.kind_ = is_device ? "devdax" : place ? "fsdax" : "file";
     if (!place && !(place = map_bytes(size, protection, MAP_SHARED, file.fd)))
         fail_to_map("cannot map {}: {}", path, strerror(errno));
-    memory.bytes = {place, size};
+    memory.bytes_ = {place, size};
     return memory;
 }

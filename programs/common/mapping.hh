@@ -23,14 +23,14 @@ class Mapping {
     // All of a file or of a device DAX, for PROT_READ alone or with PROT_WRITE.
     static Mapping map(const std::string &path, int protection);
 
-    char *data() const { return bytes.data(); }
-    size_t size() const { return bytes.size(); }
-    std::span<char> first(size_t count) const { return bytes.first(count); }
+    char *data() const { return bytes_.data(); }
+    size_t size() const { return bytes_.size(); }
+    std::span<char> first(size_t count) const { return bytes_.first(count); }
     const char *kind() const { return kind_; } // "dram", "file", "fsdax" or "devdax"
     bool is_persistent() const { return is_persistent_; }
 
   private:
-    std::span<char> bytes;
+    std::span<char> bytes_;
     const char *kind_ = "dram";
     bool is_persistent_ = false;
 };

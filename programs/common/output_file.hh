@@ -24,6 +24,6 @@ class OutputFile {
   private:
     [[noreturn]] void fail_to_write() const;
 
-    std::string path, temporary; // "": the path is written directly
-    int fd;
+    std::string path_, temporary_; // "": the path is written directly
+    int fd_;
 };

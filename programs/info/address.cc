@@ -46,12 +46,12 @@ std::string find_device(const std::string &address, bool *is_remote) {
     }
 }
 
-std::vector<address> find_addresses() {
-    std::vector<address> all;
+std::vector<Address> find_addresses() {
+    std::vector<Address> all;
     ifaddrs *list = nullptr;
     (void)getifaddrs(&list); // leaves the list empty if it fails
     for (const ifaddrs *each = list; each != nullptr; each = each->ifa_next) {
-        address found = {address_text(*each), each->ifa_name, ""};
+        Address found = {address_text(*each), each->ifa_name, ""};
         if (found.text.empty())
             continue;
         try {
@@ -65,8 +65,8 @@ std::vector<address> find_addresses() {
     return all;
 }
 
-bool is_own_address(const std::vector<address> &all, const std::string &text) {
-    return std::any_of(all.begin(), all.end(), [&](const address &own) {
+bool is_own_address(const std::vector<Address> &all, const std::string &text) {
+    return std::any_of(all.begin(), all.end(), [&](const Address &own) {
         return own.text.substr(0, own.text.find('%')) == text;
     });
 }

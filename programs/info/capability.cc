@@ -18,7 +18,7 @@ constexpr uint64_t DEVICE_ATOMIC_WRITE = UINT64_C(1) << 40;
 constexpr unsigned MAX_INLINE = 65536;
 
 // Returns why librpma emulates an operation: the device or this build has no native one.
-json not_native(const char *name, const char *instead, bool device_has, bool is_rxe) {
+Json not_native(const char *name, const char *instead, bool device_has, bool is_rxe) {
     if (device_has)
         return no(
             fmt::format("the device has {}, but this build of librpma does not use it", name),
@@ -30,7 +30,7 @@ json not_native(const char *name, const char *instead, bool device_has, bool is_
               fmt::format("use another device; here librpma uses {} instead", instead));
 }
 
-json native_flush(bool native, bool device_has, bool is_rxe) {
+Json native_flush(bool native, bool device_has, bool is_rxe) {
     const char *choice = std::getenv("RPMA_FLUSH");
     if (!native)
         return not_native("FLUSH", "a read after the writes", device_has, is_rxe);
@@ -40,7 +40,7 @@ json native_flush(bool native, bool device_has, bool is_rxe) {
     return yes();
 }
 
-json on_demand_paging(ibv_context *context, bool is_rxe) {
+Json on_demand_paging(ibv_context *context, bool is_rxe) {
     if (rpma::ibv_context_is_odp_capable(context))
         return yes();
     if (is_rxe)
@@ -50,7 +50,7 @@ json on_demand_paging(ibv_context *context, bool is_rxe) {
               "another device, or device DAX");
 }
 
-json remote_atomics(ibv_atomic_cap has) {
+Json remote_atomics(ibv_atomic_cap has) {
     if (has != IBV_ATOMIC_NONE)
         return yes();
     return no("the device has none, so RPMA_WORK_FETCH_ADD and RPMA_WORK_COMPARE_SWAP are "
@@ -59,7 +59,7 @@ json remote_atomics(ibv_atomic_cap has) {
 }
 
 // The scope of atomicity of remote atomics.
-json atomic_with(ibv_atomic_cap has) {
+Json atomic_with(ibv_atomic_cap has) {
     if (has == IBV_ATOMIC_NONE)
         return nullptr;
     return has == IBV_ATOMIC_GLOB ? "machine" : "device";
@@ -80,9 +80,9 @@ bool accepts_inline(ibv_pd *pd, ibv_cq *cq, unsigned size) {
 
 // No device attribute reports the inline limit: searches for the largest size with which a
 // queue pair with librpma's defaults can be created.
-json inline_size(ibv_context *context) {
-    const owned<ibv_pd, ibv_dealloc_pd> pd(ibv_alloc_pd(context));
-    const owned<ibv_cq, ibv_destroy_cq> cq(pd ? ibv_create_cq(context, 20, nullptr, nullptr, 0)
+Json inline_size(ibv_context *context) {
+    const Owned<ibv_pd, ibv_dealloc_pd> pd(ibv_alloc_pd(context));
+    const Owned<ibv_cq, ibv_destroy_cq> cq(pd ? ibv_create_cq(context, 20, nullptr, nullptr, 0)
                                               : nullptr);
     if (!cq || !accepts_inline(pd.get(), cq.get(), 0))
         return nullptr;
@@ -96,7 +96,7 @@ json inline_size(ibv_context *context) {
 
 } // namespace
 
-json capabilities(ibv_context *context, const rpma::peer &peer, const ibv_device_attr_ex &has) {
+Json capabilities(ibv_context *context, const rpma::peer &peer, const ibv_device_attr_ex &has) {
     const auto served = served_by(peer);
     const uint64_t flags = has.device_cap_flags_ex;
     const bool is_rxe = has.orig_attr.vendor_id == VENDOR_RXE;
@@ -111,7 +111,7 @@ json capabilities(ibv_context *context, const rpma::peer &peer, const ibv_device
             {"on_demand_paging", on_demand_paging(context, is_rxe)}};
 }
 
-json device_limits(ibv_context *context, const ibv_device_attr &limits) {
+Json device_limits(ibv_context *context, const ibv_device_attr &limits) {
     const auto count = [](int value) { return std::max(value, 0); };
     return {{"cq_size", count(limits.max_cqe)},
             {"sq_size", count(limits.max_qp_wr)},

@@ -45,7 +45,7 @@ bool has_gpf(const std::string &config, unsigned dvsec_id) {
     return false;
 }
 
-json gpf(const std::string &directory, unsigned dvsec_id) {
+Json gpf(const std::string &directory, unsigned dvsec_id) {
     std::ifstream file(kernel_root() + directory + "/config", std::ios::binary);
     const std::string config(std::istreambuf_iterator<char>(file), {});
     if (config.size() <= EXTENDED_OFFSET)
@@ -58,7 +58,7 @@ json gpf(const std::string &directory, unsigned dvsec_id) {
 }
 
 // Returns nothing if the NVDIMM is not a memory device of the CXL bus.
-std::optional<json> memdev(const memory &memory, const std::string &dimm) {
+std::optional<Json> memdev(const memory &memory, const std::string &dimm) {
     const std::string cxl = memory.region + "/../" + dimm + "/cxl";
     const std::string provider = read_line(cxl + "/provider");
     const std::string nvdimm = provider.empty() ? "" : cxl_device_path(provider);
@@ -66,11 +66,11 @@ std::optional<json> memdev(const memory &memory, const std::string &dimm) {
         return std::nullopt;
     const std::string directory = parent_of(nvdimm), port = parent_of(directory);
     const std::string dirty = cxl + "/dirty_shutdown";
-    return json{
+    return Json{
         {"serial", read_line(directory + "/serial")},
         {"persistent_size", read_number(directory + "/pmem/size")},
         {"volatile_size", read_number(directory + "/ram/size")},
-        {"dirty_shutdowns", read_line(dirty).empty() ? json() : json(read_number(dirty))},
+        {"dirty_shutdowns", read_line(dirty).empty() ? Json() : Json(read_number(dirty))},
         {"poison_list", access_error(directory + "/trigger_poison_list", F_OK) == 0},
         {"memdev", base_name(directory)},
         {"flush_of_device", gpf(port, GPF_OF_DEVICE)},
@@ -79,12 +79,12 @@ std::optional<json> memdev(const memory &memory, const std::string &dimm) {
 
 } // namespace
 
-json cxl(const memory &memory) {
+Json cxl(const memory &memory) {
     if (!memory.is_cxl)
         return nullptr;
     // cxl_pmem_region_probe() copies the CXL region's number to the region of the NVDIMM bus.
     const std::string name = base_name(memory.region), region = cxl_device_path(name);
-    json devices = json::array();
+    Json devices = Json::array();
     const auto mappings = read_number(memory.region + "/mappings");
     for (unsigned i = 0; i < mappings; i++) {
         // A mapping of the region is, for example, "nmem0,0,268435456,0".
@@ -99,7 +99,7 @@ json cxl(const memory &memory) {
             {"direct_write", unknown_persistence()}};
 }
 
-json unknown_persistence() {
+Json unknown_persistence() {
     return unknown("Linux calls the persistence domain of all CXL memory "
                    "memory_controller; no command shows whether the machine saves what was "
                    "flushed",

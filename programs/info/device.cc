@@ -13,11 +13,11 @@
 
 namespace {
 
-using DeviceList = owned<ibv_device *, ibv_free_device_list>; // ends with nullptr
+using DeviceList = Owned<ibv_device *, ibv_free_device_list>; // ends with nullptr
 
-json addresses(const std::vector<address> &all, const std::string &device) {
-    json found = json::array();
-    for (const address &each : all)
+Json addresses(const std::vector<Address> &all, const std::string &device) {
+    Json found = Json::array();
+    for (const Address &each : all)
         if (each.device == device)
             found.push_back(
                 {{"address", each.text},
@@ -26,15 +26,15 @@ json addresses(const std::vector<address> &all, const std::string &device) {
     return found;
 }
 
-json driver(const std::string &device, const ibv_device_attr &limits) {
+Json driver(const std::string &device, const ibv_device_attr &limits) {
     const std::string found = real_path("/sys/class/infiniband/" + device + "/device/driver");
-    return !found.empty()                   ? json(base_name(found))
-           : limits.vendor_id == VENDOR_RXE ? json("rdma_rxe")
-           : limits.vendor_id == VENDOR_SIW ? json("siw")
-                                            : json();
+    return !found.empty()                   ? Json(base_name(found))
+           : limits.vendor_id == VENDOR_RXE ? Json("rdma_rxe")
+           : limits.vendor_id == VENDOR_SIW ? Json("siw")
+                                            : Json();
 }
 
-json guid(uint64_t number) {
+Json guid(uint64_t number) {
     if (number == 0)
         return nullptr;
     return fmt::format("{:04x}:{:04x}:{:04x}:{:04x}", number >> 48, number >> 32 & 0xffff,
@@ -42,16 +42,16 @@ json guid(uint64_t number) {
 }
 
 // sysfs has no file for software devices, and -1 if the machine does not report the node.
-json numa_node(const std::string &device) {
+Json numa_node(const std::string &device) {
     const std::string path = "/sys/class/infiniband/" + device + "/device/numa_node";
     const std::string line = read_line(path);
-    return line.empty() || line[0] == '-' ? json() : json(read_number(path));
+    return line.empty() || line[0] == '-' ? Json() : Json(read_number(path));
 }
 
 // An address of the device's GID table that belongs to no network device of this namespace.
-std::string foreign_address(const json &device, const std::vector<address> &all) {
-    for (const json &port : device.at("ports"))
-        for (const json &gid : port.at("gids"))
+std::string foreign_address(const Json &device, const std::vector<Address> &all) {
+    for (const Json &port : device.at("ports"))
+        for (const Json &gid : port.at("gids"))
             if (const std::string address = text_at(gid, "address");
                 !address.empty() && !address.starts_with("fe80:") &&
                 !is_own_address(all, address))
@@ -59,7 +59,7 @@ std::string foreign_address(const json &device, const std::vector<address> &all)
     return "";
 }
 
-json no_address(const json &device, const std::vector<address> &all) {
+Json no_address(const Json &device, const std::vector<Address> &all) {
     const std::string foreign = foreign_address(device, all);
     if (access_error("/dev/infiniband/rdma_cm", R_OK | W_OK) != 0)
         return no("librdmacm cannot report the addresses of the device",
@@ -76,16 +76,16 @@ json no_address(const json &device, const std::vector<address> &all) {
                     netdev_of(text_at(device, "name"))));
 }
 
-json usable(const json &device, const std::vector<address> &all) {
-    const json &ports = device.at("ports");
+Json usable(const Json &device, const std::vector<Address> &all) {
+    const Json &ports = device.at("ports");
     const bool is_active = std::any_of(
-        ports.begin(), ports.end(), [](const json &port) { return is_yes(port.at("active")); });
+        ports.begin(), ports.end(), [](const Json &port) { return is_yes(port.at("active")); });
     if (!is_active && !ports.empty())
         return ports.back().at("active");
     return device.at("addresses").empty() ? no_address(device, all) : yes();
 }
 
-void add_properties(json &device, ibv_context *context, const search &search) {
+void add_properties(Json &device, ibv_context *context, const Search &search) {
     ibv_device_attr_ex attributes = {};
     rpma::peer peer;
     try {
@@ -138,7 +138,7 @@ std::string remedy_of_open(int error) {
     return "see the driver's lines in the kernel log: dmesg";
 }
 
-json open_failure(const std::string &node, int error) {
+Json open_failure(const std::string &node, int error) {
     const int refused = access_error(node, R_OK | W_OK);
     if (refused == EACCES)
         return no(node + ": " + std::strerror(refused), GRANT_ACCESS);
@@ -146,10 +146,10 @@ json open_failure(const std::string &node, int error) {
               remedy_of_open(refused != 0 ? refused : error));
 }
 
-json describe(ibv_device *listed, const search &search) {
+Json describe(ibv_device *listed, const Search &search) {
     const std::string node = fmt::format("/dev/infiniband/{}", listed->dev_name);
-    json device = {{"name", ibv_get_device_name(listed)}, {"node", node}};
-    const owned<ibv_context, ibv_close_device> context(ibv_open_device(listed));
+    Json device = {{"name", ibv_get_device_name(listed)}, {"node", node}};
+    const Owned<ibv_context, ibv_close_device> context(ibv_open_device(listed));
     if (context)
         add_properties(device, context.get(), search);
     else
@@ -159,10 +159,10 @@ json describe(ibv_device *listed, const search &search) {
 
 } // namespace
 
-json devices(search &search) {
+Json devices(Search &search) {
     const DeviceList list(ibv_get_device_list(nullptr));
     std::vector<std::string> listed;
-    json found = json::array();
+    Json found = Json::array();
     const auto is_selected = [&](const std::string &name) {
         return search.device.value_or(name) == name;
     };

@@ -45,7 +45,7 @@ struct {
 
 } // namespace
 
-void add_driver(json &device) {
+void add_driver(Json &device) {
     const std::string kernel = text_at(device, "driver"),
                       transport = text_at(device, "transport");
     const auto *const found =
@@ -54,6 +54,6 @@ void add_driver(json &device) {
                    (row.transport.empty() || row.transport == transport);
         });
     const bool known = found != std::end(DRIVERS);
-    device["rpma_devices"] = known ? json(found->name) : json();
-    device["traps"] = known ? json(found->traps) : json::array();
+    device["rpma_devices"] = known ? Json(found->name) : Json();
+    device["traps"] = known ? Json(found->traps) : Json::array();
 }

@@ -16,28 +16,28 @@
 #include "report.hh"
 
 // The connections that a program plans, and the entries of each of their queues.
-struct plan_size {
+struct PlanSize {
     uint64_t connections, queue;
 };
 
 // options.cc: "" is an option that was not given. Returns nothing after --help and --version.
-struct options {
+struct InfoOptions {
     std::string address, device, memory;
-    std::optional<plan_size> plan;
+    std::optional<PlanSize> plan;
     bool json = false;
 };
-std::optional<options> parse_options(int argc, char **argv);
+std::optional<InfoOptions> parse_options(int argc, char **argv);
 
 // system.cc
 std::string library_version(); // the version of the loaded library
-json versions();
+Json versions();
 // The default settings of connections and shared receive queues.
-json defaults();
-json limits();
+Json defaults();
+Json limits();
 bool has_cap_ipc_lock();
-json connection_manager();
+Json connection_manager();
 // The reason why this machine has no device, and a remedy.
-json no_device(const std::string &name);
+Json no_device(const std::string &name);
 
 // root.cc: the directory that contains /sys, /proc and /dev (""), and the operations that
 // librpma serves natively on a device. Tests link their own root.cc, so that the installed
@@ -59,34 +59,34 @@ int access_error(const std::string &path, int mode);
 std::vector<std::string> list_directory(const std::string &directory);
 
 // address.cc: the addresses of this machine, and the device that librpma finds for each
-struct address {
+struct Address {
     std::string text; // a link-local address with its scope
     std::string netdev;
     std::string device; // "" if it belongs to no device
 };
-std::vector<address> find_addresses();
+std::vector<Address> find_addresses();
 // Finds the device for an address. Sets *is_remote if the address is not one of this machine.
 // Throws rpma::error.
 std::string find_device(const std::string &address, bool *is_remote);
 // Returns true if the address of a GID belongs to this process's network namespace.
-bool is_own_address(const std::vector<address> &all, const std::string &text);
+bool is_own_address(const std::vector<Address> &all, const std::string &text);
 
 class memory;
 
 // device.cc
-struct search {
+struct Search {
     std::optional<std::string> device; // nothing: all devices
-    const std::vector<address> &addresses;
+    const std::vector<Address> &addresses;
     const memory *tried; // nullptr: none
     bool has_any;        // the machine has a device, selected or not
 };
-json devices(search &search);
+Json devices(Search &search);
 
 // driver.cc: adds the driver's name in rpma_devices(7), and its traps on this transport
-void add_driver(json &device);
+void add_driver(Json &device);
 
 // port.cc
-json ports(ibv_context *context, const ibv_device_attr &limits);
+Json ports(ibv_context *context, const ibv_device_attr &limits);
 // The network device of an RDMA device, or the placeholder NETDEV; for messages.
 std::string netdev_of(const std::string &device);
 
@@ -94,11 +94,11 @@ std::string netdev_of(const std::string &device);
 constexpr uint32_t VENDOR_RXE =
     0xffffff; // drivers/infiniband/sw/rxe/rxe_param.h: RXE_VENDOR_ID
 constexpr uint32_t VENDOR_SIW = 0x626d74; // drivers/infiniband/sw/siw/siw.h: SIW_VENDOR_ID
-json capabilities(ibv_context *context, const rpma::peer &peer, const ibv_device_attr_ex &has);
-json device_limits(ibv_context *context, const ibv_device_attr &limits);
+Json capabilities(ibv_context *context, const rpma::peer &peer, const ibv_device_attr_ex &has);
+Json device_limits(ibv_context *context, const ibv_device_attr &limits);
 
 // memory.cc: the memory of --memory
-enum class memory_kind { file, tmpfs, hugetlbfs, fsdax, devdax };
+enum class MemoryKind { file, tmpfs, hugetlbfs, fsdax, devdax };
 class memory {
   public:
     memory() = default;
@@ -107,9 +107,9 @@ class memory {
     memory(const memory &) = delete;
     ~memory();
 
-    json describe() const;
+    Json describe() const;
     // The result for the persistence of the memory, which rpma_flush() requires.
-    json persistence() const;
+    Json persistence() const;
     // Finds the region of the NVDIMM bus above a directory of sysfs; it has the file
     // persistence_domain.
     void find_region(std::string directory);
@@ -117,7 +117,7 @@ class memory {
     std::string path;
     void *base = nullptr;
     size_t size{}, mapped{}, alignment{};
-    memory_kind kind = memory_kind::file;
+    MemoryKind kind = MemoryKind::file;
     bool map_sync{};    // FS-DAX: the kernel accepts MAP_SYNC
     bool nvdimm{};      // the memory belongs to a region of an NVDIMM bus
     bool is_cxl{};      // the memory belongs to a region of CXL devices
@@ -130,22 +130,22 @@ class memory {
 };
 
 // cxl.cc: the region and the devices of CXL memory; null for other memory
-json cxl(const memory &memory);
+Json cxl(const memory &memory);
 // The result for CXL memory: only the manufacturers can state which data survives a power
 // failure.
-json unknown_persistence();
+Json unknown_persistence();
 
 // registration.cc: tries to register memory with a device, for each usage
-json registration(const json &device, rpma::peer &peer, const memory &memory);
+Json registration(const Json &device, rpma::peer &peer, const memory &memory);
 
 // plan.cc: what the connections need, and whether the limits of the report suffice
-json plan(const plan_size &size, const json &report);
+Json plan(const PlanSize &size, const Json &report);
 
 // text.cc
-std::string text_of(const json &report);
+std::string text_of(const Json &report);
 
 // Owns an object of libibverbs, which the function releases.
-template <auto release> struct releaser {
+template <auto release> struct Releaser {
     template <class Object> void operator()(Object *object) const { (void)release(object); }
 };
-template <class Object, auto release> using owned = std::unique_ptr<Object, releaser<release>>;
+template <class Object, auto release> using Owned = std::unique_ptr<Object, Releaser<release>>;

@@ -54,23 +54,23 @@ std::string type_error(const char *path, struct stat *status) {
     return "";
 }
 
-memory_kind kind_of(int fd, const struct statfs &system, bool map_sync) {
+MemoryKind kind_of(int fd, const struct statfs &system, bool map_sync) {
     struct statx file;
     if (system.f_type == TMPFS_MAGIC || system.f_type == RAMFS_MAGIC)
-        return memory_kind::tmpfs;
+        return MemoryKind::tmpfs;
     if (system.f_type == HUGETLBFS_MAGIC)
-        return memory_kind::hugetlbfs;
+        return MemoryKind::hugetlbfs;
     if (map_sync || (statx(fd, "", AT_EMPTY_PATH, STATX_TYPE, &file) == 0 &&
                      (file.stx_attributes & STATX_ATTR_DAX) != 0))
-        return memory_kind::fsdax;
-    return memory_kind::file;
+        return MemoryKind::fsdax;
+    return MemoryKind::file;
 }
 
 } // namespace
 
 memory::memory(const std::string &name) : path(name) {
     const auto refuse = [&](const std::string &why) {
-        throw refusal(STATUS_NO_MEMORY, path + ": " + why);
+        throw Refusal(STATUS_NO_MEMORY, path + ": " + why);
     };
     struct stat status;
     if (const std::string why = type_error(path.c_str(), &status); !why.empty())
@@ -108,12 +108,12 @@ void memory::map_file(int fd, dev_t device) {
     if (!map_sync)
         base = mmap(nullptr, mapped, PROTECTION, MAP_SHARED, fd, 0);
     kind = kind_of(fd, system, map_sync);
-    if (kind == memory_kind::fsdax)
+    if (kind == MemoryKind::fsdax)
         find_region(real_path("/sys/dev/block/" + number_of(device)));
 }
 
 void memory::map_device(int fd, dev_t device) {
-    kind = memory_kind::devdax;
+    kind = MemoryKind::devdax;
     const std::string directory = real_path("/sys/dev/char/" + number_of(device));
     size = read_number(directory + "/size");
     alignment = read_number(directory + "/align");
@@ -138,16 +138,16 @@ void memory::find_region(std::string directory) {
     }
 }
 
-json memory::persistence() const {
+Json memory::persistence() const {
     static const std::string other = "use a file on FS-DAX or a device DAX";
     switch (kind) {
-    case memory_kind::file:
+    case MemoryKind::file:
         return no("arriving data is in the page cache, and a power failure loses it",
                   other + ", or have the target call msync(2)");
-    case memory_kind::tmpfs:
-    case memory_kind::hugetlbfs:
+    case MemoryKind::tmpfs:
+    case MemoryKind::hugetlbfs:
         return no("the file is in DRAM, and a power failure loses it", other);
-    case memory_kind::fsdax:
+    case MemoryKind::fsdax:
         if (!map_sync)
             return no("MAP_SYNC is refused, so a power failure may lose which blocks the file "
                       "has",
@@ -162,7 +162,7 @@ json memory::persistence() const {
     }
 }
 
-json memory::describe() const {
+Json memory::describe() const {
     static constexpr const char *KINDS[] = {"file", "tmpfs", "hugetlbfs", "FS-DAX",
                                             "device DAX"};
     return {{"path", path},
@@ -170,7 +170,7 @@ json memory::describe() const {
             {"size", size},
             {"tried_size", mapped},
             {"alignment", alignment},
-            {"map_sync", kind == memory_kind::devdax ? json() : json(map_sync)},
+            {"map_sync", kind == MemoryKind::devdax ? Json() : Json(map_sync)},
             {"persistence_domain", null_if_empty(domain)},
             {"persistent", persistence()},
             {"cxl", cxl(*this)}};

@@ -37,7 +37,7 @@ constexpr char USAGE[] =
     "rpma-info(1) explains the report.\n";
 
 [[noreturn]] void refuse(const std::string &why) {
-    throw refusal(STATUS_ARGUMENTS, why + "; rpma-info --help lists the arguments");
+    throw Refusal(STATUS_ARGUMENTS, why + "; rpma-info --help lists the arguments");
 }
 
 // Returns the value of an option, or "" without the option. Refuses repeated options and empty
@@ -51,11 +51,11 @@ std::string single_value(const char *what, const std::vector<std::string> &value
 }
 
 // "5000,64" as two numbers from 1 to MOST
-std::optional<plan_size> plan_of(const std::string &text) {
+std::optional<PlanSize> plan_of(const std::string &text) {
     constexpr uint64_t MOST = 1'000'000;
     if (text.empty())
         return std::nullopt;
-    plan_size size = {};
+    PlanSize size = {};
     const char *end = text.data() + text.size();
     const auto connections = std::from_chars(text.data(), end, size.connections);
     if (connections.ec != std::errc() || connections.ptr == end || *connections.ptr != ',')
@@ -76,8 +76,8 @@ void print_versions() {
 
 } // namespace
 
-std::optional<options> parse_options(int argc, char **argv) {
-    options options;
+std::optional<InfoOptions> parse_options(int argc, char **argv) {
+    InfoOptions options;
     std::vector<std::string> addresses, devices, paths, plans;
     CLI::App app;
     app.allow_extras();

@@ -29,28 +29,28 @@ uint64_t queue_memory(uint64_t queue) {
            pages(std::bit_ceil(2 * queue + 1) * COMPLETION);
 }
 
-json fits(uint64_t needed, const json &limit, std::string_view what, std::string_view help) {
+Json fits(uint64_t needed, const Json &limit, std::string_view what, std::string_view help) {
     if (limit.is_null() || needed <= limit.get<uint64_t>())
         return yes();
     return no(fmt::format("the limit is {}{}", limit.dump(), what), help);
 }
 
-json local_ports() {
+Json local_ports() {
     unsigned first = 0, last = 0;
     const std::string range = read_line("/proc/sys/net/ipv4/ip_local_port_range");
     return std::sscanf(range.c_str(), "%u %u", &first, &last) == 2 && first <= last
-               ? json(last - first + 1)
-               : json();
+               ? Json(last - first + 1)
+               : Json();
 }
 
-json limit_of_file(const std::string &path) {
+Json limit_of_file(const std::string &path) {
     const uint64_t number = read_number(path);
-    return number == 0 ? json() : json(number);
+    return number == 0 ? Json() : Json(number);
 }
 
-json fits_device(const json &device, const plan_size &size) {
+Json fits_device(const Json &device, const PlanSize &size) {
     static constexpr char SHORTER[] = "make the queues shorter, or use several devices";
-    const json &limits = device.at("limits");
+    const Json &limits = device.at("limits");
     const struct {
         uint64_t needed;
         const char *limit, *what, *help;
@@ -63,7 +63,7 @@ json fits_device(const json &device, const plan_size &size) {
          "share CQs: rpma_cq_new(3)"},
     };
     for (const auto &each : CHECKS)
-        if (json result = fits(each.needed, limits.at(each.limit), each.what, each.help);
+        if (Json result = fits(each.needed, limits.at(each.limit), each.what, each.help);
             !is_yes(result))
             return result;
     return yes();
@@ -71,11 +71,11 @@ json fits_device(const json &device, const plan_size &size) {
 
 } // namespace
 
-json plan(const plan_size &size, const json &report) {
+Json plan(const PlanSize &size, const Json &report) {
     const uint64_t count = size.connections, descriptors = 2 * count + 1, mappings = 3 * count;
     const uint64_t pinned = count * queue_memory(size.queue);
-    const json &limits = report.at("limits"), &locked = limits.at("locked_memory");
-    json result = {
+    const Json &limits = report.at("limits"), &locked = limits.at("locked_memory");
+    Json result = {
         {"connections", count},
         {"queue", size.queue},
         {"descriptors", descriptors},
@@ -99,8 +99,8 @@ json plan(const plan_size &size, const json &report) {
               "raise it with sysctl, or share CQs and receive queues")},
         {"ports_fit", fits(count, local_ports(), " (net.ipv4.ip_local_port_range)",
                            "widen the range with sysctl, or use several machines")},
-        {"devices", json::array()}};
-    for (const json &device : report.at("devices"))
+        {"devices", Json::array()}};
+    for (const Json &device : report.at("devices"))
         if (device.contains("limits"))
             result["devices"].push_back(
                 {{"name", device.at("name")}, {"fits", fits_device(device, size)}});

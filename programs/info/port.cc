@@ -35,7 +35,7 @@ std::string address_text(int family, const void *bytes) {
     return inet_ntop(family, bytes, digits, sizeof(digits));
 }
 
-json gid(const ibv_gid_entry &entry, const std::string &port_directory) {
+Json gid(const ibv_gid_entry &entry, const std::string &port_directory) {
     in6_addr address;
     std::memcpy(&address, entry.gid.raw, sizeof(address));
     const std::string text = address_text(AF_INET6, &address);
@@ -45,17 +45,17 @@ json gid(const ibv_gid_entry &entry, const std::string &port_directory) {
     const bool is_roce = entry.gid_type != IBV_GID_TYPE_IB;
     return {{"index", entry.gid_index},
             {"gid", text},
-            {"address", is_roce ? json(ip) : json()},
+            {"address", is_roce ? Json(ip) : Json()},
             {"type", gid_type_of(entry.gid_type)},
             {"netdev", null_if_empty(read_line(fmt::format("{}/gid_attrs/ndevs/{}",
                                                            port_directory, entry.gid_index)))}};
 }
 
-json gids(ibv_context *context, uint32_t number, const std::string &directory) {
+Json gids(ibv_context *context, uint32_t number, const std::string &directory) {
     std::vector<ibv_gid_entry> entries(MAX_GIDS);
     const ssize_t count = ibv_query_gid_table(context, entries.data(), MAX_GIDS, 0);
     entries.resize(static_cast<size_t>(std::max<ssize_t>(count, 0)));
-    json found = json::array();
+    Json found = Json::array();
     for (const ibv_gid_entry &entry : entries)
         if (entry.port_num == number)
             found.push_back(gid(entry, directory));
@@ -64,18 +64,18 @@ json gids(ibv_context *context, uint32_t number, const std::string &directory) {
 
 // Adds the speed as the kernel reports it: "100 Gb/sec (4X EDR)". If the driver reports
 // none, the kernel reports that of SDR (drivers/infiniband/core/sysfs.c, rate_show()).
-void add_link(json &port, const std::string &directory, bool known) {
+void add_link(Json &port, const std::string &directory, bool known) {
     const std::string line = known ? read_line(directory + "/rate") : "";
     char rate[8], speed[8];
     unsigned width;
     known =
         std::sscanf(line.c_str(), "%7[0-9.] Gb/sec (%uX %7[A-Z0-9])", rate, &width, speed) == 3;
-    port["rate_gbit"] = known ? json::parse(rate) : json();
-    port["width"] = known ? json(width) : json();
-    port["speed"] = known ? json(speed) : json();
+    port["rate_gbit"] = known ? Json::parse(rate) : Json();
+    port["width"] = known ? Json(width) : Json();
+    port["speed"] = known ? Json(speed) : Json();
 }
 
-json active(const ibv_port_attr &port, const char *device) {
+Json active(const ibv_port_attr &port, const char *device) {
     if (port.state == IBV_PORT_ACTIVE)
         return yes();
     const std::string why =
@@ -102,8 +102,8 @@ std::string netdev_of(const std::string &device) {
     return name.empty() ? "NETDEV" : name;
 }
 
-json ports(ibv_context *context, const ibv_device_attr &limits) {
-    json found = json::array();
+Json ports(ibv_context *context, const ibv_device_attr &limits) {
+    Json found = Json::array();
     for (unsigned number = 1; number <= limits.phys_port_cnt; number++) {
         ibv_port_attr port;
         if (ibv_query_port(context, static_cast<uint8_t>(number), &port) != 0)
@@ -112,13 +112,13 @@ json ports(ibv_context *context, const ibv_device_attr &limits) {
         const std::string directory =
             fmt::format("/sys/class/infiniband/{}/ports/{}", device, number);
         const bool has_lid = port.link_layer == IBV_LINK_LAYER_INFINIBAND && port.lid != 0;
-        json entry = {{"number", number},
+        Json entry = {{"number", number},
                       {"state", ibv_port_state_str(port.state)},
                       {"active", active(port, device)},
                       {"link_layer", layer_of(port.link_layer)},
                       {"active_mtu", bytes_of(port.active_mtu)},
                       {"max_mtu", bytes_of(port.max_mtu)},
-                      {"lid", has_lid ? json(port.lid) : json()}};
+                      {"lid", has_lid ? Json(port.lid) : Json()}};
         add_link(entry, directory, port.state == IBV_PORT_ACTIVE && port.active_speed != 0);
         entry["gids"] = gids(context, number, directory);
         found.push_back(entry);

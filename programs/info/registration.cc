@@ -27,28 +27,28 @@ struct Trial {
 
     // Returns 0, or the error number of the provider.
     int registration_error(unsigned access) const {
-        const owned<ibv_mr, ibv_dereg_mr> region(
+        const Owned<ibv_mr, ibv_dereg_mr> region(
             ibv_reg_mr(peer.get_ibv_pd(), tried.base, tried.mapped, access));
         return region ? 0 : errno;
     }
     std::string help_for(int error) const;
-    json attempt(int error) const;
-    json usage(int usage) const;
-    json persistent_flush(const json &device, const json &found) const;
+    Json attempt(int error) const;
+    Json usage(int usage) const;
+    Json persistent_flush(const Json &device, const Json &found) const;
 };
 
 std::string Trial::help_for(int error) const {
     if (error == ENOMEM && !has_cap_ipc_lock())
         return "raise the limit of locked memory: ulimit -l, or LimitMEMLOCK= of systemd";
-    if (error == EOPNOTSUPP && tried.kind == memory_kind::fsdax && !paging)
+    if (error == EOPNOTSUPP && tried.kind == MemoryKind::fsdax && !paging)
         return "use device DAX, or a device with on-demand paging";
-    if (error == EFAULT && tried.kind == memory_kind::file)
+    if (error == EFAULT && tried.kind == MemoryKind::file)
         return "Linux 6.5 and later pin no page of the page cache for writing: use tmpfs, "
                "FS-DAX or device DAX";
     return "see rpma_mr_reg(3) for the requirements of devices";
 }
 
-json Trial::attempt(int error) const {
+Json Trial::attempt(int error) const {
     if (error == 0)
         return yes();
     return no(fmt::format("the device refuses it: {} ({})", std::strerror(error), error),
@@ -56,7 +56,7 @@ json Trial::attempt(int error) const {
 }
 
 // Calls rpma_mr_reg() as a program does.
-json Trial::usage(int usage) const {
+Json Trial::usage(int usage) const {
     try {
         const rpma::mr_local region(peer, tried.base, tried.mapped, usage);
         return yes();
@@ -66,11 +66,11 @@ json Trial::usage(int usage) const {
 }
 
 // The result for persistent flushes: does flushed data survive a power failure in this memory?
-json Trial::persistent_flush(const json &device, const json &found) const {
+Json Trial::persistent_flush(const Json &device, const Json &found) const {
     const bool saved =
         found.at("native_persistent_flush") == true || tried.domain == "cpu_cache";
     const std::string driver = text_at(device, "driver");
-    if (tried.kind == memory_kind::devdax ? !tried.nvdimm : !tried.map_sync)
+    if (tried.kind == MemoryKind::devdax ? !tried.nvdimm : !tried.map_sync)
         return tried.persistence();
     if (!is_yes(found.at("usage_persistent")))
         return no("the memory cannot be registered for it",
@@ -92,8 +92,8 @@ json Trial::persistent_flush(const json &device, const json &found) const {
                    "rpma_peer_cfg_set_direct_write_to_pmem(3)");
 }
 
-json remarks(const json &device, bool paged, bool grants_native) {
-    json found = json::array();
+Json remarks(const Json &device, bool paged, bool grants_native) {
+    Json found = Json::array();
     if (paged && text_at(device, "driver") == "rdma_rxe")
         found.push_back("rdma_rxe pages this memory on demand, and misplaces transfers that do "
                         "not begin at a multiple of 4,096: align all of them, and set the MTU "
@@ -107,10 +107,10 @@ json remarks(const json &device, bool paged, bool grants_native) {
 
 } // namespace
 
-json registration(const json &device, rpma::peer &peer, const memory &tried) {
-    const json &operations = device.at("operations");
+Json registration(const Json &device, rpma::peer &peer, const memory &tried) {
+    const Json &operations = device.at("operations");
     const Trial trial = {peer, tried, is_yes(operations.at("on_demand_paging"))};
-    json found = {
+    Json found = {
         {"usage_plain", trial.usage(PLAIN)},
         {"usage_visibility", trial.usage(PLAIN | RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY)},
         {"usage_persistent", trial.usage(PLAIN | RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT)}};

@@ -15,10 +15,10 @@
 #include <string_view>
 
 // Keeps the order of the members.
-using json = nlohmann::ordered_json;
+using Json = nlohmann::ordered_json;
 
 // The exit statuses; rpma-info(1) and --help list them.
-enum status {
+enum Status {
     STATUS_POSSIBLE = 0,      // everything requested is possible
     STATUS_FAILED = 1,        // the program itself failed
     STATUS_ARGUMENTS = 2,     // wrong arguments
@@ -28,34 +28,34 @@ enum status {
 };
 
 // Ends the program with this line and this exit status.
-struct refusal : std::runtime_error {
-    refusal(status code, const std::string &line)
+struct Refusal : std::runtime_error {
+    Refusal(Status code, const std::string &line)
         : std::runtime_error(line), exit_status(code) {}
-    status exit_status;
+    Status exit_status;
 };
 
-inline json yes() {
+inline Json yes() {
     return {{"is", true}};
 }
 
-inline json no(std::string_view why, std::string_view help) {
+inline Json no(std::string_view why, std::string_view help) {
     return {{"is", false}, {"why", why}, {"help", help}};
 }
 
-inline json unknown(std::string_view why, std::string_view help) {
+inline Json unknown(std::string_view why, std::string_view help) {
     return {{"is", nullptr}, {"why", why}, {"help", help}};
 }
 
-inline json null_if_empty(const std::string &text) {
-    return text.empty() ? json() : json(text);
+inline Json null_if_empty(const std::string &text) {
+    return text.empty() ? Json() : Json(text);
 }
 
-inline bool is_yes(const json &result) {
+inline bool is_yes(const Json &result) {
     return result.at("is") == true;
 }
 
 // The member as text: "" if it is missing or null.
-inline std::string text_at(const json &parent, const std::string &key) {
+inline std::string text_at(const Json &parent, const std::string &key) {
     const auto found = parent.find(key);
     return found == parent.end() || found->is_null() ? ""
            : found->is_string()                      ? found->get<std::string>()

@@ -36,8 +36,8 @@ class MutedStderr {
 };
 
 // The arguments, and the device of the address.
-json describe_request(const options &options) {
-    json request = {{"address", null_if_empty(options.address)},
+Json describe_request(const InfoOptions &options) {
+    Json request = {{"address", null_if_empty(options.address)},
                     {"device", null_if_empty(options.device)},
                     {"memory", null_if_empty(options.memory)}};
     if (options.address.empty())
@@ -57,20 +57,20 @@ json describe_request(const options &options) {
     return request;
 }
 
-bool any_usable(const json &devices) {
+bool any_usable(const Json &devices) {
     return std::any_of(devices.begin(), devices.end(),
-                       [](const json &device) { return is_yes(device.at("usable")); });
+                       [](const Json &device) { return is_yes(device.at("usable")); });
 }
 
-bool any_can_register(const json &devices) {
-    return std::any_of(devices.begin(), devices.end(), [](const json &device) {
+bool any_can_register(const Json &devices) {
+    return std::any_of(devices.begin(), devices.end(), [](const Json &device) {
         return device.contains("registration") &&
                is_yes(device.at("registration").at("usage_plain"));
     });
 }
 
-json summary(const json &report, const options &options, bool has_devices) {
-    const json &request = report.at("asked"), &devices = report.at("devices");
+Json summary(const Json &report, const InfoOptions &options, bool has_devices) {
+    const Json &request = report.at("asked"), &devices = report.at("devices");
     if (any_usable(devices))
         return yes();
     if (!has_devices)
@@ -83,7 +83,7 @@ json summary(const json &report, const options &options, bool has_devices) {
               "without --device, rpma-info lists all devices");
 }
 
-status status_of(const json &report, const options &options) {
+Status status_of(const Json &report, const InfoOptions &options) {
     // A plan needs no device, unless the arguments name one.
     if (options.plan && options.device.empty() && options.address.empty() &&
         options.memory.empty())
@@ -97,21 +97,21 @@ status status_of(const json &report, const options &options) {
 
 void discard_message(rpma_log_level, const char *, int, const char *, const char *, ...) {}
 
-json make_report(const options &options, const memory *tried) {
+Json make_report(const InfoOptions &options, const memory *tried) {
     const MutedStderr muted;
     // The report shows the messages of failures, so they are not sent to syslog.
     (void)rpma_log_set_function(discard_message);
     const char *flush = std::getenv("RPMA_FLUSH");
-    const std::vector<address> addresses = find_addresses();
-    json report = {{"rpma_info", 1},
+    const std::vector<Address> addresses = find_addresses();
+    Json report = {{"rpma_info", 1},
                    {"versions", versions()},
                    {"limits", limits()},
-                   {"rpma_flush", flush == nullptr ? json() : json(flush)},
+                   {"rpma_flush", flush == nullptr ? Json() : Json(flush)},
                    {"connection_manager", connection_manager()},
                    {"defaults", defaults()},
                    {"asked", describe_request(options)}};
-    const json &request = report.at("asked");
-    search search = {std::nullopt, addresses, tried, {}};
+    const Json &request = report.at("asked");
+    Search search = {std::nullopt, addresses, tried, {}};
     if (!options.address.empty())
         search.device = text_at(request, "behind"); // "" matches no device
     else if (!options.device.empty())
@@ -127,8 +127,8 @@ json make_report(const options &options, const memory *tried) {
 }
 
 // Prints the brackets of an empty list on two lines, as release 1.4 does.
-std::string json_of(const json &report) {
-    std::istringstream lines(report.dump(2, ' ', false, json::error_handler_t::replace));
+std::string json_of(const Json &report) {
+    std::istringstream lines(report.dump(2, ' ', false, Json::error_handler_t::replace));
     std::string text;
     for (std::string line; std::getline(lines, line); text += line + '\n')
         if (line.ends_with("[]") || line.ends_with("[],"))
@@ -136,27 +136,27 @@ std::string json_of(const json &report) {
     return text;
 }
 
-status run(int argc, char **argv) {
+Status run(int argc, char **argv) {
     const auto options = parse_options(argc, argv);
     if (!options)
         return STATUS_POSSIBLE;
     std::optional<memory> tried;
     if (!options->memory.empty())
         tried.emplace(options->memory);
-    const json report = make_report(*options, tried ? &*tried : nullptr);
+    const Json report = make_report(*options, tried ? &*tried : nullptr);
     (void)std::fputs((options->json ? json_of(report) : text_of(report)).c_str(), stdout);
-    return report.at("exit_status").get<status>();
+    return report.at("exit_status").get<Status>();
 }
 
 } // namespace
 
 int main(int argc, char **argv) {
     occupy_standard_descriptors();
-    status exit_status = STATUS_FAILED;
+    Status exit_status = STATUS_FAILED;
     try {
         exit_status = run(argc, argv);
     } catch (const std::exception &error) {
-        if (const auto *refused = dynamic_cast<const refusal *>(&error))
+        if (const auto *refused = dynamic_cast<const Refusal *>(&error))
             exit_status = refused->exit_status;
         (void)std::fprintf(stderr, "rpma-info: %s\n", one_line(error.what()).c_str());
     }

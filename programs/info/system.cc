@@ -42,11 +42,11 @@ std::string rdma_core(const std::string &file) {
     return begin == 0 ? "" : name.substr(static_cast<size_t>(begin));
 }
 
-json limit_of(__rlimit_resource_t resource) {
+Json limit_of(__rlimit_resource_t resource) {
     rlimit limit = {RLIM_INFINITY, RLIM_INFINITY};
     (void)getrlimit(resource, &limit);
     const auto number = [](rlim_t value) {
-        return value == RLIM_INFINITY ? json() : json(value);
+        return value == RLIM_INFINITY ? Json() : Json(value);
     };
     return {{"soft", number(limit.rlim_cur)}, {"hard", number(limit.rlim_max)}};
 }
@@ -68,7 +68,7 @@ std::string library_version() {
     return fmt::format("{}.{}.{}", version >> 16, version >> 8 & 0xff, version & 0xff);
 }
 
-json versions() {
+Json versions() {
     const std::string file = libibverbs();
     return {{"librpma", library_version()},
             {"rdma_core", null_if_empty(rdma_core(file))},
@@ -86,8 +86,8 @@ bool has_cap_ipc_lock() {
     return false;
 }
 
-json limits() {
-    json locked = limit_of(RLIMIT_MEMLOCK);
+Json limits() {
+    Json locked = limit_of(RLIMIT_MEMLOCK);
     locked["unlimited"] =
         has_cap_ipc_lock() || locked["soft"].is_null()
             ? yes()
@@ -99,7 +99,7 @@ json limits() {
     return {{"locked_memory", locked}, {"descriptors", limit_of(RLIMIT_NOFILE)}};
 }
 
-json defaults() {
+Json defaults() {
     const rpma::conn_cfg connection;
     const rpma::srq_cfg queue;
     return {{"connection",
@@ -119,7 +119,7 @@ json defaults() {
               {"max_sge", queue.get_max_sge()}}}};
 }
 
-json connection_manager() {
+Json connection_manager() {
     static const std::string node = "/dev/infiniband/rdma_cm";
     const int error = access_error(node, R_OK | W_OK);
     if (error == 0)
@@ -131,7 +131,7 @@ json connection_manager() {
     return no(node + ": " + std::strerror(error), GRANT_ACCESS);
 }
 
-json no_device(const std::string &name) {
+Json no_device(const std::string &name) {
     std::string why =
         "the kernel has no RDMA device, and /lib/modules has no module rdma_rxe (soft-RoCE)";
     std::string help = "on a machine with the kernel of its distribution: modprobe rdma_rxe; "

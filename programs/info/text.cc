@@ -23,7 +23,7 @@ size_t width() {
 }
 
 // Replaces the names in braces, as in "MTU {mtu}", by the members of the object.
-std::string expand(std::string pattern, const json &object) {
+std::string expand(std::string pattern, const Json &object) {
     for (const auto &[key, value] : object.items())
         if (const size_t place = pattern.find(fmt::format("{{{}}}", key));
             place != std::string::npos)
@@ -57,7 +57,7 @@ class Lines {
         text += '\n';
     }
 
-    void result(const std::string &label, const json &result, const char *yes, const char *no) {
+    void result(const std::string &label, const Json &result, const char *yes, const char *no) {
         if (is_yes(result))
             return row(label, yes);
         row(label, std::string(result.at("is").is_null() ? "unknown" : no) +
@@ -66,34 +66,34 @@ class Lines {
     }
 
     // Prints a row for each element of a list; only the first row has the label.
-    void rows(std::string label, const json &list, const std::string &pattern) {
-        for (const json &item : list) {
+    void rows(std::string label, const Json &list, const std::string &pattern) {
+        for (const Json &item : list) {
             row(label, item.is_string() ? item.get<std::string>() : expand(pattern, item));
             label.clear();
         }
     }
 
-    void machine(const json &report);
-    void device(const json &device, const json &defaults);
-    void memory(const json &memory);
-    void plan(const json &plan);
+    void machine(const Json &report);
+    void device(const Json &device, const Json &defaults);
+    void memory(const Json &memory);
+    void plan(const Json &plan);
 
   private:
-    void port(const json &port);
-    void limits(const json &limits, const json &defaults);
-    void registration(const json &found);
-    void cxl(const json &cxl);
+    void port(const Json &port);
+    void limits(const Json &limits, const Json &defaults);
+    void registration(const Json &found);
+    void cxl(const Json &cxl);
 
     size_t limit_ = width();
 };
 
-std::string limit_text(const json &limit) {
+std::string limit_text(const Json &limit) {
     return limit.is_null() ? "unlimited" : limit.dump();
 }
 
-void Lines::machine(const json &report) {
-    const json &versions = report.at("versions"), &request = report.at("asked");
-    const json &limits = report.at("limits"), &files = limits.at("descriptors");
+void Lines::machine(const Json &report) {
+    const Json &versions = report.at("versions"), &request = report.at("asked");
+    const Json &limits = report.at("limits"), &files = limits.at("descriptors");
     text += "This machine\n";
     row("librpma", text_at(versions, "librpma"));
     row("rdma-core", expand(versions.at("rdma_core").is_null()
@@ -112,7 +112,7 @@ void Lines::machine(const json &report) {
     result("devices", report.at("usable"), "yes", "none is usable");
 }
 
-void Lines::port(const json &port) {
+void Lines::port(const Json &port) {
     row("port", expand("{number}: {state}, {link_layer}, MTU {active_mtu} of {max_mtu}", port));
     row("link", expand(port.at("speed").is_null() ? "speed unknown"
                                                   : "{rate_gbit} Gbit/s, {width}X {speed}",
@@ -122,7 +122,7 @@ void Lines::port(const json &port) {
                                                    : "{lid}",
                           port));
     std::string label = "GIDs";
-    for (const json &gid : port.at("gids")) {
+    for (const Json &gid : port.at("gids")) {
         row(label, expand(std::string("{index}: ") +
                               (gid.at("address").is_null() ? "{gid}" : "{address}") +
                               (gid.at("netdev").is_null() ? " {type}" : " on {netdev} {type}"),
@@ -131,7 +131,7 @@ void Lines::port(const json &port) {
     }
 }
 
-void Lines::limits(const json &limits, const json &defaults) {
+void Lines::limits(const Json &limits, const Json &defaults) {
     static constexpr struct {
         const char *label, *limit, *object, *setting;
     } ROWS[] = {
@@ -157,7 +157,7 @@ void Lines::limits(const json &limits, const json &defaults) {
     row("regions", expand("at most {regions}", limits));
 }
 
-void Lines::registration(const json &found) {
+void Lines::registration(const Json &found) {
     result("registration", found.at("usage_plain"), "yes", "no");
     result("flush, visibility", found.at("usage_visibility"), "yes", "no");
     result("flush, persistent", found.at("usage_persistent"), "yes", "no");
@@ -167,7 +167,7 @@ void Lines::registration(const json &found) {
     rows("remarks", found.at("remarks"), "");
 }
 
-void Lines::device(const json &device, const json &defaults) {
+void Lines::device(const Json &device, const Json &defaults) {
     text += expand("\nDevice {name}\n", device);
     result("usable", device.at("usable"), "yes", "no");
     if (!device.contains("ports"))
@@ -187,9 +187,9 @@ void Lines::device(const json &device, const json &defaults) {
     row("NUMA node",
         expand(device.at("numa_node").is_null() ? "unknown" : "{numa_node}", device));
     rows("addresses", device.at("addresses"), "{address} on {netdev} (MTU {netdev_mtu})");
-    for (const json &one : device.at("ports"))
+    for (const Json &one : device.at("ports"))
         port(one);
-    const json &operations = device.at("operations");
+    const Json &operations = device.at("operations");
     result("flush", operations.at("native_flush"), "native", "emulated");
     result("atomic write", operations.at("native_atomic_write"), "native", "emulated");
     result("remote atomics", operations.at("remote_atomics"),
@@ -203,9 +203,9 @@ void Lines::device(const json &device, const json &defaults) {
         registration(device.at("registration"));
 }
 
-void Lines::cxl(const json &cxl) {
+void Lines::cxl(const Json &cxl) {
     row("CXL region", expand("{region}, mode {mode}, {size} bytes", cxl));
-    for (const json &device : cxl.at("devices")) {
+    for (const Json &device : cxl.at("devices")) {
         row("CXL device", expand("{memdev}, serial number {serial}, {persistent_size} bytes "
                                  "persistent, {volatile_size} volatile",
                                  device));
@@ -223,7 +223,7 @@ void Lines::cxl(const json &cxl) {
     result("direct write", cxl.at("direct_write"), "yes", "no");
 }
 
-void Lines::memory(const json &memory) {
+void Lines::memory(const Json &memory) {
     text += expand("\nMemory {path}\n", memory);
     row("kind", text_at(memory, "kind"));
     row("size", expand("{size} bytes, of which {tried_size} were tried", memory));
@@ -238,7 +238,7 @@ void Lines::memory(const json &memory) {
         cxl(memory.at("cxl"));
 }
 
-void Lines::plan(const json &plan) {
+void Lines::plan(const Json &plan) {
     const auto limit = [&](const char *key) {
         result("", plan.at(key), "the limit suffices", "too many");
     };
@@ -260,7 +260,7 @@ void Lines::plan(const json &plan) {
         expand(
             "{seconds} s on soft-RoCE with one processor; 'rpma-perf -o connect' measures it",
             plan));
-    for (const json &device : plan.at("devices"))
+    for (const Json &device : plan.at("devices"))
         result(text_at(device, "name"), device.at("fits"), "its limits suffice", "too many");
     if (plan.at("devices").empty())
         row("devices", "none here, so the limits of a device were not compared");
@@ -268,10 +268,10 @@ void Lines::plan(const json &plan) {
 
 } // namespace
 
-std::string text_of(const json &report) {
+std::string text_of(const Json &report) {
     Lines all;
     all.machine(report);
-    for (const json &device : report.at("devices"))
+    for (const Json &device : report.at("devices"))
         all.device(device, report.at("defaults"));
     if (report.contains("memory"))
         all.memory(report.at("memory"));

@@ -124,11 +124,11 @@ struct sim_profile {
     bool hides_refusals;    // ibv_post_send() returns 0 if it accepted any request
     // ibv_post_send(), ibv_post_recv() set bad_wr only if they refuse a request.
     bool keeps_bad_wr, keeps_bad_recv;
-    bool receives_in_reset;    // ibv_post_recv() accepts receives before INIT
-    bool keeps_errno;          // ibv_create_qp() does not set errno
-    bool ignores_inline;       // IBV_SEND_INLINE: the device reads the data of the SGEs
-    bool inline_by_flag;       // ibv_wr_*(): data is inline by IBV_SEND_INLINE, whichever call set it
-    bool reduces_inline;       // a QP with more than max_inline gets less
+    bool receives_in_reset; // ibv_post_recv() accepts receives before INIT
+    bool keeps_errno;       // ibv_create_qp() does not set errno
+    bool ignores_inline;    // IBV_SEND_INLINE: the device reads the data of the SGEs
+    bool inline_by_flag; // ibv_wr_*(): data is inline by IBV_SEND_INLINE, whichever call set it
+    bool reduces_inline; // a QP with more than max_inline gets less
     bool reads_first_sge;      // a read uses only as many SGEs as max_sge_rd
     bool reports_srq_receives; // a QP with an SRQ reports the requested sizes of receives
     bool overrun_is_fatal;     // an overrun fails the CQ and its QPs

@@ -83,7 +83,7 @@ constexpr Name FLAGS[] = {
     {IBV_SEND_SOLICITED, "solicited"},
 };
 
-constexpr size_t MAX_REQUESTS = 4; // of a call, in its text
+constexpr size_t SHOWN_REQUESTS = 4; // of a call, in its text
 
 template <class T> T at(const std::vector<std::byte> &bytes, size_t offset) {
     T value{};
@@ -130,11 +130,11 @@ std::string sges_of(const std::vector<std::byte> &request, size_t offset, uint32
     for (uint32_t i = 0; i < count; i++) {
         const auto sge = at<ibv_sge>(request, offset + i * sizeof(ibv_sge));
         length += sge.length;
-        if (i < MAX_REQUESTS)
+        if (i < SHOWN_REQUESTS)
             text += (i == 0 ? "" : " + ") + range(sge.addr, sge.length);
     }
-    if (count > MAX_REQUESTS)
-        text += text_of(" + %zu more SGEs", count - MAX_REQUESTS);
+    if (count > SHOWN_REQUESTS)
+        text += text_of(" + %zu more SGEs", count - SHOWN_REQUESTS);
     return text.empty() ? "0 bytes" : text;
 }
 
@@ -162,7 +162,7 @@ std::string sends_of(const std::vector<std::byte> &request) {
     const auto count = at<sim::PostSend>(request, 0).count;
     size_t offset = sizeof(sim::PostSend);
     std::string text;
-    for (uint32_t i = 0; i < count && i < MAX_REQUESTS; i++) {
+    for (uint32_t i = 0; i < count && i < SHOWN_REQUESTS; i++) {
         const auto wr = at<sim::SendWr>(request, offset);
         offset += sizeof(wr);
         uint64_t length = 0;
@@ -181,8 +181,8 @@ std::string sends_of(const std::vector<std::byte> &request) {
                 text += std::string(", ") + flag.name;
         offset += wr.num_sge * sizeof(ibv_sge) + (wr.inline_length + 7) / 8 * 8;
     }
-    if (count > MAX_REQUESTS)
-        text += text_of("; and %zu more", count - MAX_REQUESTS);
+    if (count > SHOWN_REQUESTS)
+        text += text_of("; and %zu more", count - SHOWN_REQUESTS);
     return text;
 }
 
@@ -197,7 +197,7 @@ void add_receives(const std::vector<std::byte> &request, Step &step) {
         uint64_t length = 0;
         const std::string sges = sges_of(request, offset + sizeof(wr), wr.num_sge, length);
         (i == 0 ? step.first : step.last) = wr.wr_id;
-        if (i < MAX_REQUESTS)
+        if (i < SHOWN_REQUESTS)
             text += (i == 0 ? ", wr_id=" : "; wr_id=") + number(wr.wr_id) + ": " + sges;
         offset += sizeof(wr) + wr.num_sge * sizeof(ibv_sge);
         bytes = length;
@@ -208,9 +208,9 @@ void add_receives(const std::vector<std::byte> &request, Step &step) {
             step.what + text_of(", %llu bytes", static_cast<unsigned long long>(bytes));
     }
     step.what += text;
-    if (count > MAX_REQUESTS)
+    if (count > SHOWN_REQUESTS)
         step.what +=
-            text_of("; and %zu more, up to wr_id=", count - MAX_REQUESTS) + number(step.last);
+            text_of("; and %zu more, up to wr_id=", count - SHOWN_REQUESTS) + number(step.last);
 }
 
 void describe_event(const sim::Fabric &fabric, const sim::Reply &reply,

@@ -166,7 +166,7 @@ class Cm {
     struct Port {
         unsigned host, port_space;
         uint16_t number;
-        auto operator<=>(const Port &) const = default;
+        auto operator<=>(const Port &) const = default; // NOLINT(modernize-use-nullptr)
     };
     std::multimap<Port, CmId *> ports_;
     std::map<CmId *, std::multimap<Port, CmId *>::iterator> port_of_;

@@ -33,15 +33,15 @@ class SourceLines {
   private:
     struct Address {
         std::string file;
-        uint64_t offset; // as in the symbol table of the file
-        auto operator<=>(const Address &) const = default;
+        uint64_t offset;                                   // as in the symbol table of the file
+        auto operator<=>(const Address &) const = default; // NOLINT(modernize-use-nullptr)
     };
     // The callers, the innermost first, from the first one outside of the fabric's libraries.
     // `program`: index of the first one in the executable, or the number of callers.
     struct Call {
         std::vector<Address> callers;
         size_t program;
-        auto operator<=>(const Call &) const = default;
+        auto operator<=>(const Call &) const = default; // NOLINT(modernize-use-nullptr)
     };
     std::string libraries_;
     std::map<Call, size_t> numbers_;

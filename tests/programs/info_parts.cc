@@ -19,13 +19,13 @@ rpma::peer_cfg::served served_by(const rpma::peer &) {
 }
 
 int main(int argc, char **argv) {
-    json stated;
+    Json stated;
     if (argc == 3) {
         stated = {{"driver", argv[1]}, {"transport", argv[2]}};
         add_driver(stated);
     } else {
         memory memory;
-        memory.kind = memory_kind::devdax;
+        memory.kind = MemoryKind::devdax;
         memory.find_region(argv[1]);
         stated = {{"cxl", cxl(memory)}};
     }

@@ -204,18 +204,12 @@ static int wrong_alarm(void) {
 static const struct {
     const char *name;
     int (*function)(void);
-} PROGRAMS[] = {{"fork", forks},
-                {"wrong-fork", wrong_fork},
-                {"spawn", spawn},
-                {"shell", shell},
-                {"kill", kills},
-                {"wrong-child", child_crashes},
-                {"sigsuspend", suspends},
-                {"wrong-pause", wrong_pause},
-                {"sigchld", sigchld},
-                {"timers", timers},
-                {"counter", counter},
-                {"wrong-alarm", wrong_alarm}};
+} PROGRAMS[] = {{"fork", forks},          {"wrong-fork", wrong_fork},
+                {"spawn", spawn},         {"shell", shell},
+                {"kill", kills},          {"wrong-child", child_crashes},
+                {"sigsuspend", suspends}, {"wrong-pause", wrong_pause},
+                {"sigchld", sigchld},     {"timers", timers},
+                {"counter", counter},     {"wrong-alarm", wrong_alarm}};
 
 int main(int argc, char *argv[]) {
     for (size_t i = 0; argc > 1 && i < sizeof(PROGRAMS) / sizeof(*PROGRAMS); i++)

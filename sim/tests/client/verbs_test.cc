@@ -335,11 +335,11 @@ void data_of_builder_is_inline_by_flag_on_rxe(void **) {
         ibv_wr_start(qp);
         qp->wr_id = 11;
         qp->wr_flags = IBV_SEND_SIGNALED | row.flag;
-        ibv_wr_rdma_write(qp, pair.b.mr->rkey, (uint64_t)pair.b.memory);
+        ibv_wr_rdma_write(qp, pair.b.mr->rkey, reinterpret_cast<uint64_t>(pair.b.memory));
         if (row.sets_data)
             ibv_wr_set_inline_data(qp, pair.a.memory, 40);
         else // the address of the SGE, then its length
-            ibv_wr_set_sge(qp, pair.a.mr->lkey, (uint64_t)pair.a.memory, 16);
+            ibv_wr_set_sge(qp, pair.a.mr->lkey, reinterpret_cast<uint64_t>(pair.a.memory), 16);
         assert_int_equal(ibv_wr_complete(qp), 0);
         pair.expect(row.status);
         assert_int_equal(pair.b.memory[row.first == 16 ? 8 : 0], row.first);
