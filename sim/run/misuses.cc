@@ -3,6 +3,7 @@
 
 // misuses.cc -- reads what programs with --strict have written (client/preload/strict.cc)
 
+#include <cstdlib>
 #include <fstream>
 #include <unistd.h>
 
@@ -12,6 +13,7 @@
 // complete.
 std::vector<std::string> Misuses::take() {
     std::vector<std::string> lines;
+    std::vector<size_t> places;
     std::ifstream file(path_);
     file.seekg(read_);
     for (std::string line; std::getline(file, line) && !file.eof();) {
@@ -19,9 +21,13 @@ std::vector<std::string> Misuses::take() {
         const size_t offset = line.find('\t'), text = line.find('\t', offset + 1);
         if (text == line.npos)
             continue;
-        lines.push_back(line.substr(text + 1) + " (" + line.substr(0, offset) + "+" +
-                        line.substr(offset + 1, text - offset - 1) + ")");
+        lines.push_back(line.substr(text + 1));
+        places.push_back(
+            calls_.add(line.substr(0, offset), strtoull(&line[offset + 1], nullptr, 16)));
     }
+    calls_.resolve(places);
+    for (size_t i = 0; i < lines.size(); i++)
+        lines[i] += " (" + calls_.at(places[i]) + ")";
     count_ += lines.size();
     return lines;
 }

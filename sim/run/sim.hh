@@ -14,6 +14,7 @@
 
 #include "../model/faults.hh"
 #include "../server/pmem.hh"
+#include "source_line.hh"
 
 constexpr int EXIT_USAGE = 2, EXIT_MISUSE = 3;
 
@@ -73,6 +74,7 @@ class Misuses {
     std::string path_;
     std::streamoff read_ = 0;
     size_t count_ = 0;
+    SourceLines calls_{""};
 };
 
 // report.cc: returns the device of a report of a device, or ends the program. Prints a line

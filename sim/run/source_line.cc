@@ -157,8 +157,14 @@ size_t SourceLines::add(pid_t pid, std::span<const uint64_t> addresses) {
         if (call.callers.size() == MAX_CALLERS)
             break;
     }
-    if (call.callers.empty())
-        return 0;
+    return call.callers.empty() ? 0 : number_of(call);
+}
+
+size_t SourceLines::add(std::string file, uint64_t offset) {
+    return number_of({{{std::move(file), offset}}, 0});
+}
+
+size_t SourceLines::number_of(const Call &call) {
     const auto [number, is_new] = numbers_.emplace(call, calls_.size() + 1);
     if (is_new)
         calls_.push_back(call);

@@ -22,6 +22,8 @@ class SourceLines {
     // Returns a number for at(), or 0 if no address is in a file. `addresses`: the return
     // addresses of a thread, the innermost first. The process exists, and does not run.
     size_t add(pid_t pid, std::span<const uint64_t> addresses);
+    // `offset`: as in the symbol table of the file.
+    size_t add(std::string file, uint64_t offset);
     // Asks addr2line(1) for the lines of these places.
     void resolve(std::span<const size_t> numbers);
     // Returns "FILE:LINE" of the innermost call of the program, or of a
@@ -43,6 +45,8 @@ class SourceLines {
         size_t program;
         auto operator<=>(const Call &) const = default; // NOLINT(modernize-use-nullptr)
     };
+    size_t number_of(const Call &call);
+
     std::string libraries_;
     std::map<Call, size_t> numbers_;
     std::vector<Call> calls_;
