@@ -77,6 +77,7 @@ the addresses 10.77.0.1 and fd77::1.
       --save FILE           explore: a finding is saved in FILE
       --replay FILE         explore: repeats this finding
       --gdb HOST            explore: with --replay, in gdb at the last choice
+      --html FILE           explore: writes a chart of the finding
   -v, --verbose             reports what rdma-sim does
   -V, --version             prints the version
   -h, --help                prints this
@@ -103,6 +104,7 @@ enum {
     SEARCH,
     LIVE,
     GDB,
+    HTML,
     TIME,
     KEEP_GOING
 };
@@ -131,6 +133,7 @@ constexpr option OPTIONS[] = {
     {"save", required_argument, nullptr, SAVE},
     {"replay", required_argument, nullptr, REPLAY},
     {"gdb", required_argument, nullptr, GDB},
+    {"html", required_argument, nullptr, HTML},
     {"live", required_argument, nullptr, LIVE},
     {"search", required_argument, nullptr, SEARCH},
     {"jobs", required_argument, nullptr, 'j'},
@@ -354,6 +357,9 @@ bool read_explore_option(ExploreSettings &settings, int option, const char *valu
     case GDB:
         settings.gdb_host = host("--gdb", value);
         return true;
+    case HTML:
+        settings.html = value;
+        return true;
     case LIVE:
         settings.live = duration("--live", value);
         return true;
@@ -576,9 +582,12 @@ ExploreSettings read_options(int argc, char *argv[]) {
         options.push_back(option);
     }
     if (!settings.replay.empty()) {
-        const auto is_of_replay = [](int option) { return option == REPLAY || option == GDB; };
+        const auto is_of_replay = [](int option) {
+            return option == REPLAY || option == GDB || option == HTML;
+        };
         if (!std::ranges::all_of(options, is_of_replay) || optind != argc)
-            refuse("--replay takes the arguments from FILE, and no others but --gdb");
+            refuse(
+                "--replay takes the arguments from FILE, and no others but --gdb and --html");
         const std::string gdb = path_of("gdb"); // with the PATH of now, not that of the finding
         if (settings.gdb_host != 0 && gdb.empty())
             refuse("--gdb needs the program gdb, which is not installed");
@@ -586,6 +595,7 @@ ExploreSettings read_options(int argc, char *argv[]) {
         check_commands(saved, "--gdb", settings.gdb_host);
         saved.gdb_host = settings.gdb_host;
         saved.gdb = gdb;
+        saved.html = settings.html;
         return saved;
     }
     if (settings.gdb_host != 0)

@@ -4,6 +4,7 @@
 // explore.cc -- runs schedules until one has a finding; then shortens, prints and saves it
 
 #include "explore.hh"
+#include "chart.hh"
 #include "enumeration.hh"
 #include "schedule.hh"
 
@@ -162,11 +163,14 @@ class Explorer {
         return run(exploration_, seed, Chooser(choices), is_traced);
     }
     void refuse_bad_check();
-    void try_to_save() const;
+    static void try_to_write(const char *option, const std::string &file);
     void print_steps(const Result &result);
+    void print_difference(uint64_t seed, const std::vector<sim::Choice> &choices,
+                          const Result &found);
+    void write_chart(const std::string &to, const Result &result) const;
     static void print_weaknesses(const Result &result);
     void report(const std::string &what, uint64_t seed, const Result &found,
-                const std::string &file);
+                const std::string &suffix);
     std::map<std::string, std::string> digests() const;
     void save(const std::string &to, uint64_t seed, const std::vector<sim::Choice> &choices,
               const std::string &text) const;
@@ -193,7 +197,9 @@ Explorer::Explorer(ExploreSettings &settings, const Libraries &libraries)
                                    power_failures(settings),
                                    map_clock(directory_.path() + "/clock")} {
     if (!settings.save.empty() && settings.replay.empty())
-        try_to_save();
+        try_to_write("--save", settings.save);
+    if (!settings.html.empty())
+        try_to_write("--html", settings.html);
     if (!settings.check.empty())
         refuse_bad_check();
     for (const auto &[host, path] : settings.pmem)
@@ -211,13 +217,13 @@ void Explorer::prepare(Exploration &exploration) const {
         exploration.directory.add_host(*host, files.ids(host->number));
 }
 
-// Refuses a file of --save that cannot be written, before the exploration.
-void Explorer::try_to_save() const {
-    const char *const path = settings_.save.c_str();
+// Refuses a file that cannot be written, before the exploration.
+void Explorer::try_to_write(const char *option, const std::string &file) {
+    const char *const path = file.c_str();
     const bool is_new = access(path, F_OK) != 0;
     const int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
     if (fd < 0)
-        refuse("--save %s: %s", path, strerror(errno));
+        refuse("%s %s: %s", option, path, strerror(errno));
     close(fd);
     if (is_new)
         unlink(path);
@@ -347,6 +353,8 @@ int Explorer::replay_saved() {
     const Result result =
         settings_.gdb_host == 0 ? replay(seed, choices, true) : replay_in_gdb(seed, choices);
     print_steps(result);
+    if (!settings_.html.empty())
+        write_chart(settings_.html, result);
     if (!result.finding.empty()) {
         print("FOUND: " + result.finding + "\n");
         print_weaknesses(result);
@@ -373,6 +381,48 @@ void Explorer::print_steps(const Result &result) {
         fprintf(stderr, "rdma-sim: %s\n", lines.hint(*hint).c_str());
 }
 
+// Prints the first steps that differ in a schedule without one of the choices, which passes.
+void Explorer::print_difference(uint64_t seed, const std::vector<sim::Choice> &choices,
+                                const Result &found) {
+    constexpr size_t SHOWN = 3;
+    const auto steps_of = [](const Result &result) {
+        std::vector<Step> steps = result.steps;
+        std::erase_if(steps, [](const Step &step) { return step.is_choice(); });
+        return folded(steps);
+    };
+    for (size_t left = choices.size(); left > 0; left--) {
+        std::vector<sim::Choice> fewer = choices;
+        fewer.erase(fewer.begin() + static_cast<std::ptrdiff_t>(left) - 1);
+        const Result other = replay(seed, fewer, true);
+        if (!other.finding.empty())
+            continue;
+        const std::vector<Step> here = steps_of(found), there = steps_of(other);
+        const auto [first, second] = std::ranges::mismatch(here, there);
+        std::vector<size_t> places;
+        for (const Step &each : other.steps)
+            places.push_back(each.place);
+        exploration_.lines.resolve(places);
+        print("The schedule without choice " + std::to_string(left) +
+              " passes. The first difference (<: the finding, >: without it):\n");
+        const auto show = [&](const char *mark, auto at, auto end) {
+            for (size_t i = 0; i < SHOWN && at != end; i++, at++)
+                print(mark + line_of(*at, exploration_.lines) + "\n");
+        };
+        show("<", first, here.end());
+        show(">", second, there.end());
+        return;
+    }
+}
+
+void Explorer::write_chart(const std::string &to, const Result &result) const {
+    std::ofstream file(to, std::ios::binary);
+    file << chart(result.finding, settings_.fabric.hosts, folded(result.steps),
+                  exploration_.lines);
+    file.close();
+    if (!file)
+        fprintf(stderr, "rdma-sim: --html %s: %s\n", to.c_str(), strerror(errno));
+}
+
 // A finding can depend on each of them; a run without it shows whether it does.
 void Explorer::print_weaknesses(const Result &result) {
     if (result.coverage.weaknesses.any())
@@ -381,7 +431,7 @@ void Explorer::print_weaknesses(const Result &result) {
 }
 
 void Explorer::report(const std::string &what, uint64_t seed, const Result &found,
-                      const std::string &file) {
+                      const std::string &suffix) {
     const auto fails = [&](const std::vector<sim::Choice> &choices) {
         return sim::is_same_finding(replay(seed, choices, false).finding, found.finding);
     };
@@ -401,8 +451,11 @@ void Explorer::report(const std::string &what, uint64_t seed, const Result &foun
           ", " + count_of(shortest.faults, "fault") + "; " +
           count_of(found.choices.size(), "choice") + " before it was shortened)\n");
     print_weaknesses(shortest);
-    if (!file.empty())
-        save(file, seed, fewest, shortest.finding);
+    print_difference(seed, fewest, shortest);
+    if (!settings_.html.empty())
+        write_chart(settings_.html + suffix, shortest);
+    if (!settings_.save.empty())
+        save(settings_.save + suffix, seed, fewest, shortest.finding);
 }
 
 // The function that runs jobs, in this process or in one of several.
@@ -503,13 +556,10 @@ void Explorer::report_groups() {
     for (size_t i = 0; i < groups_.size(); i++) {
         const Group &group = groups_[i];
         const uint64_t seed = enumeration_ ? settings_.first_seed : group.seed;
-        std::string what = (enumeration_ ? "schedule " : "seed ") + std::to_string(group.seed),
-                    file = settings_.save;
+        std::string what = (enumeration_ ? "schedule " : "seed ") + std::to_string(group.seed);
         if (settings_.keeps_going)
             what = count_of(group.count, "schedule") + ", the first is " + what;
-        if (i != 0 && !file.empty())
-            file += "-" + std::to_string(i + 1);
-        report(what, seed, group.first, file);
+        report(what, seed, group.first, i == 0 ? "" : "-" + std::to_string(i + 1));
     }
 }
 

@@ -25,7 +25,7 @@ struct ExploreSettings : Settings {
     uint64_t time = 0;                  // nanoseconds for all schedules; 0: no limit
     uint64_t most_choices = UINT64_MAX; // of a schedule of an enumeration
     unsigned jobs = 1;                  // how many schedules run at a time
-    std::string check, save, replay;
+    std::string check, save, replay, html;
     unsigned gdb_host = 0;                     // 0: without gdb
     std::string gdb;                           // its path
     std::vector<std::string_view> fault_kinds; // empty: all kinds

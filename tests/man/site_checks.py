@@ -25,7 +25,7 @@ def site_of(book):
     with tempfile.TemporaryDirectory(prefix="librpma-html-") as directory:
         root = pathlib.Path(directory)
         done = run([sys.executable, str(book.source / "man/site.py"), str(book.source), directory])
-        files = {str(path.relative_to(root)): path.read_text(encoding="utf-8")
+        files = {str(path.relative_to(root)): path.read_text(encoding="utf-8", errors="replace")
                  for path in root.rglob("*") if path.is_file()}
         yield root, files, (done.stderr or done.stdout).strip() if done.returncode else ""
 

@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 import unittest
+import xml.etree.ElementTree
 
 PROGRAM, PAGE, EXAMPLES = (pathlib.Path(word).resolve() for word in sys.argv[1:4])
 FOR_EVER = "#include <poll.h>\nint main(void) { return poll(0, 0, -1); }"
@@ -279,7 +280,22 @@ class Explore(unittest.TestCase):
         self.assertIn("FOUND: the check fails: record 3 was stored, and is lost\n", again[0])
         self.assertEqual(again[1], 1)
         self.assertEqual(self.explore("--replay finding"), again)
+        self.check_chart(again[0])
         self.assertEqual((self.directory / "records").read_bytes(), b"")
+
+    def check_chart(self, output):
+        """The chart is well-formed XML with a row for each step, and refers to nothing outside."""
+        self.assertEqual(self.explore("--replay finding --html chart.html")[0], output)
+        text = (self.directory / "chart.html").read_text(encoding="ascii")
+        rows = xml.etree.ElementTree.fromstring(text.partition("\n")[2]).findall(".//{*}li")
+        shown = ["".join(row.itertext()).split() for row in rows[1:]]  # the first one has the hosts
+        steps = [line for line in output.splitlines() if re.match(r" +[\d.]+ ms ", line)]
+        self.assertEqual(shown, [re.sub(r"  \[(.*)\]$", r" \1", line).replace(" ms - ", " ms ").split() for line in steps])
+        self.assertEqual(re.findall(r"(?:src|href|url|@import)[=( ]", text), [])
+        arrows = [row for row in rows if row.get("class") == "visible" and row.find(".//{*}path") is not None]
+        self.assertEqual(len(arrows), 2)
+        output, status = self.explore("--replay finding --html missing/chart.html")
+        self.assertEqual((output, status), ("rdma-sim: --html missing/chart.html: No such file or directory\n", 2))
 
     def test_eight_lines_from_nothing_to_a_finding(self):
         """The first commands of rdma-sim-test(7); the first one, which installs, is left out, and gdb is replaced."""
@@ -669,7 +685,7 @@ class Explore(unittest.TestCase):
                 ("--check true --seeds 1-2x echo", "--seeds takes a number from 1"),
                 ("--check true --seeds 1- echo", "--seeds takes a number from 1"),
                 ("--check no-such-command echo", "--check 'no-such-command': "),
-                ("--replay no-finding echo", "--replay takes the arguments from FILE, and no others but --gdb"),
+                ("--replay no-finding echo", "--replay takes the arguments from FILE, and no others but --gdb and --html"),
                 ("--check true --faults fire echo", "--faults: there is no kind 'fire': --faults help lists them"),
                 ("--check true --faults doorbell --device mlx5 echo", "--faults doorbell: no host, device or file"),
                 ("--check true --faults power-off echo", "--faults power-off: no host, device or file of --pmem"),
