@@ -243,6 +243,14 @@ void use(Object *user, const void *used) {
         }
 }
 
+void use_instead(Object *user, const void *used) {
+    Object *&first = user->used[0];
+    if (first != nullptr && first->users > 0)
+        first->users--;
+    first = nullptr;
+    use(user, used);
+}
+
 void remove(Object *object) {
     object->is_dead = true;
     for (Object *&each : object->used) {

@@ -127,7 +127,8 @@ struct Call {
     }
 
 Object *add(Kind kind, const void *pointer, const Call &call);
-void use(Object *user, const void *used); // no effect if it is not known
+void use(Object *user, const void *used);         // no effect if it is not known
+void use_instead(Object *user, const void *used); // of the first one
 void remove(Object *object);
 const char *name_of(Kind kind);
 
@@ -140,6 +141,15 @@ bool is_usable(Kind kind, const void *pointer, const Call &call);
 bool may_destroy(Kind kind, const void *pointer, const Call &call);
 void clear(Queue &queue, Object *cq);
 void watch(ibv_context *context); // replaces its inline functions
+
+// Adds an object that uses others, unless it is NULL; returns it.
+template <class T, class... Used>
+T *add_user(Kind kind, T *object, const Call &call, const Used *...used) {
+    const Lock lock;
+    if (Object *const made = add(kind, object, call))
+        (use(made, used), ...);
+    return object;
+}
 
 // The result of a function that destroys the object.
 template <class Function>

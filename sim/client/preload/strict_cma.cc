@@ -26,20 +26,23 @@ bool has_qp(const rdma_cm_id *id, const rdma_conn_param *param) {
            id->qp_type == IBV_QPT_UD || id->ps == RDMA_PS_UDP || id->ps == RDMA_PS_IPOIB;
 }
 
-void add_id(rdma_cm_id *id, const void *channel, const Call &call) {
+void set_bound(const rdma_cm_id *id) {
     const Lock lock;
-    if (Object *const made = add(Kind::ID, id, call))
-        use(made, channel);
+    if (Object *const object = find(id))
+        object->is_bound = true;
+}
+
+void check_connection(const rdma_cm_id *id, const rdma_conn_param *param, const Call &call) {
+    const Lock lock;
+    check_values(param, call);
+    if (!has_qp(id, param))
+        report(Check::NO_QP, call, "the ID has no queue pair");
 }
 
 } // namespace
 
 EXPORTED rdma_event_channel *rdma_create_event_channel() {
-    const Call call = CALL;
-    rdma_event_channel *const channel = CM(rdma_create_event_channel)();
-    const Lock lock;
-    add(Kind::EVENT_CHANNEL, channel, call);
-    return channel;
+    return add_user(Kind::EVENT_CHANNEL, CM(rdma_create_event_channel)(), CALL);
 }
 
 EXPORTED void rdma_destroy_event_channel(rdma_event_channel *channel) {
@@ -54,7 +57,7 @@ EXPORTED int rdma_create_id(rdma_event_channel *channel, rdma_cm_id **id, void *
     const Call call = CALL;
     const int error = CM(rdma_create_id)(channel, id, cookie, space);
     if (error == 0)
-        add_id(*id, channel, call);
+        add_user(Kind::ID, *id, call, channel);
     return error;
 }
 
@@ -63,9 +66,8 @@ EXPORTED int rdma_create_ep(rdma_cm_id **id, rdma_addrinfo *info, ibv_pd *pd,
     const Call call = CALL;
     const int error = CM(rdma_create_ep)(id, info, pd, attr);
     if (error == 0) {
-        add_id(*id, nullptr, call);
-        const Lock lock;
-        find(*id)->is_bound = true;
+        add_user(Kind::ID, *id, call);
+        set_bound(*id);
     }
     return error;
 }
@@ -94,29 +96,23 @@ EXPORTED int rdma_destroy_id(rdma_cm_id *id) {
 EXPORTED int rdma_migrate_id(rdma_cm_id *id, rdma_event_channel *channel) {
     const int error = CM(rdma_migrate_id)(id, channel);
     const Lock lock;
-    if (Object *const object = error == 0 ? find(id) : nullptr) {
-        if (object->used[0] != nullptr)
-            object->used[0]->users--;
-        object->used[0] = nullptr;
-        use(object, channel);
-    }
+    if (Object *const object = error == 0 ? find(id) : nullptr)
+        use_instead(object, channel);
     return error;
 }
 
 EXPORTED int rdma_bind_addr(rdma_cm_id *id, sockaddr *address) {
     const int error = CM(rdma_bind_addr)(id, address);
-    const Lock lock;
-    if (Object *const object = error == 0 ? find(id) : nullptr)
-        object->is_bound = true;
+    if (error == 0)
+        set_bound(id);
     return error;
 }
 
 EXPORTED int rdma_resolve_addr(rdma_cm_id *id, sockaddr *source, sockaddr *destination,
                                int timeout) {
     const int error = CM(rdma_resolve_addr)(id, source, destination, timeout);
-    const Lock lock;
-    if (Object *const object = error == 0 ? find(id) : nullptr)
-        object->is_bound = true;
+    if (error == 0)
+        set_bound(id);
     return error;
 }
 
@@ -132,24 +128,12 @@ EXPORTED int rdma_listen(rdma_cm_id *id, int backlog) {
 }
 
 EXPORTED int rdma_connect(rdma_cm_id *id, rdma_conn_param *param) {
-    {
-        const Call call = CALL;
-        const Lock lock;
-        check_values(param, call);
-        if (!has_qp(id, param))
-            report(Check::NO_QP, call, "the ID has no queue pair");
-    }
+    check_connection(id, param, CALL);
     return CM(rdma_connect)(id, param);
 }
 
 EXPORTED int rdma_accept(rdma_cm_id *id, rdma_conn_param *param) {
-    {
-        const Call call = CALL;
-        const Lock lock;
-        check_values(param, call);
-        if (!has_qp(id, param))
-            report(Check::NO_QP, call, "the ID has no queue pair");
-    }
+    check_connection(id, param, CALL);
     return CM(rdma_accept)(id, param);
 }
 
@@ -160,7 +144,7 @@ EXPORTED int rdma_get_cm_event(rdma_event_channel *channel, rdma_cm_event **even
         return error;
     const rdma_cm_event &got = **event;
     if (got.event == RDMA_CM_EVENT_CONNECT_REQUEST)
-        add_id(got.id, channel, call);
+        add_user(Kind::ID, got.id, call, channel);
     const Lock lock;
     // librdmacm acknowledges the events of a synchronous ID.
     const Object *const made = add(Kind::EVENT, *event, call);

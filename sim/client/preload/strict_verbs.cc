@@ -347,13 +347,7 @@ ibv_qp *create_qp_ex(ibv_context *context, ibv_qp_init_attr_ex *attr) {
 
 ibv_cq_ex *create_cq_ex(ibv_context *context, ibv_cq_init_attr_ex *attr) {
     const Call call = {"ibv_create_cq_ex", __builtin_return_address(0)};
-    ibv_cq_ex *const cq = real_create_cq_ex(context, attr);
-    const Lock lock;
-    if (Object *const made = add(Kind::CQ, cq, call)) {
-        use(made, context);
-        use(made, attr->channel);
-    }
-    return cq;
+    return add_user(Kind::CQ, real_create_cq_ex(context, attr), call, context, attr->channel);
 }
 
 ibv_srq *add_srq(ibv_srq *srq, unsigned max_sge, const Call &call) {
@@ -470,12 +464,7 @@ EXPORTED int ibv_close_device(ibv_context *context) {
 }
 
 EXPORTED ibv_pd *ibv_alloc_pd(ibv_context *context) {
-    const Call call = CALL;
-    ibv_pd *const pd = VERBS(ibv_alloc_pd)(context);
-    const Lock lock;
-    if (Object *const made = add(Kind::PD, pd, call))
-        use(made, context);
-    return pd;
+    return add_user(Kind::PD, VERBS(ibv_alloc_pd)(context), CALL, context);
 }
 
 EXPORTED int ibv_dealloc_pd(ibv_pd *pd) {
@@ -506,12 +495,8 @@ EXPORTED int ibv_rereg_mr(ibv_mr *mr, int flags, ibv_pd *pd, void *address, size
     Object *const object = error == 0 ? find(mr) : nullptr;
     if (object == nullptr)
         return error;
-    if ((flags & IBV_REREG_MR_CHANGE_PD) != 0) {
-        if (object->used[0] != nullptr && object->used[0]->users > 0)
-            object->used[0]->users--;
-        object->used[0] = nullptr;
-        use(object, pd);
-    }
+    if ((flags & IBV_REREG_MR_CHANGE_PD) != 0)
+        use_instead(object, pd);
     if ((flags & IBV_REREG_MR_CHANGE_TRANSLATION) != 0) {
         object->begin = key_of(address);
         object->length = length;
@@ -541,12 +526,7 @@ EXPORTED int ibv_dereg_mr(ibv_mr *mr) {
 }
 
 EXPORTED ibv_comp_channel *ibv_create_comp_channel(ibv_context *context) {
-    const Call call = CALL;
-    ibv_comp_channel *const channel = VERBS(ibv_create_comp_channel)(context);
-    const Lock lock;
-    if (Object *const made = add(Kind::CHANNEL, channel, call))
-        use(made, context);
-    return channel;
+    return add_user(Kind::CHANNEL, VERBS(ibv_create_comp_channel)(context), CALL, context);
 }
 
 EXPORTED int ibv_destroy_comp_channel(ibv_comp_channel *channel) {
@@ -671,12 +651,7 @@ EXPORTED int ibv_destroy_qp(ibv_qp *qp) {
 }
 
 EXPORTED ibv_ah *ibv_create_ah(ibv_pd *pd, ibv_ah_attr *attr) {
-    const Call call = CALL;
-    ibv_ah *const ah = VERBS(ibv_create_ah)(pd, attr);
-    const Lock lock;
-    if (Object *const made = add(Kind::AH, ah, call))
-        use(made, pd);
-    return ah;
+    return add_user(Kind::AH, VERBS(ibv_create_ah)(pd, attr), CALL, pd);
 }
 
 EXPORTED int ibv_destroy_ah(ibv_ah *ah) {
