@@ -101,6 +101,11 @@ std::string first_line(const std::string &path) {
     return printable(line.substr(0, line.find('\n')));
 }
 
+std::string read_proc(pid_t pid, const char *name) {
+    std::ifstream file("/proc/" + std::to_string(pid) + "/" + name);
+    return {std::istreambuf_iterator<char>(file), {}};
+}
+
 std::string last_line(const std::string &path, const char *with) {
     std::ifstream file(path);
     std::string last;
@@ -164,6 +169,7 @@ class Explorer {
     }
     void refuse_bad_check();
     static void try_to_write(const char *option, const std::string &file);
+    std::vector<size_t> resolve_lines(const Result &result);
     void print_steps(const Result &result);
     void print_difference(uint64_t seed, const std::vector<sim::Choice> &choices,
                           const Result &found);
@@ -367,12 +373,18 @@ int Explorer::replay_saved() {
     return result.reached == choices.size() ? EXIT_SUCCESS : EXIT_NOT_REACHED;
 }
 
-void Explorer::print_steps(const Result &result) {
-    SourceLines &lines = exploration_.lines;
+// Returns the places of the steps, whose lines are found.
+std::vector<size_t> Explorer::resolve_lines(const Result &result) {
     std::vector<size_t> places;
     for (const Step &each : result.steps)
         places.push_back(each.place);
-    lines.resolve(places);
+    exploration_.lines.resolve(places);
+    return places;
+}
+
+void Explorer::print_steps(const Result &result) {
+    const std::vector<size_t> places = resolve_lines(result);
+    const SourceLines &lines = exploration_.lines;
     for (const Step &each : folded(result.steps))
         print(line_of(each, lines) + "\n");
     const auto hint =
@@ -398,10 +410,7 @@ void Explorer::print_difference(uint64_t seed, const std::vector<sim::Choice> &c
             continue;
         const std::vector<Step> here = steps_of(found), there = steps_of(other);
         const auto [first, second] = std::ranges::mismatch(here, there);
-        std::vector<size_t> places;
-        for (const Step &each : other.steps)
-            places.push_back(each.place);
-        exploration_.lines.resolve(places);
+        resolve_lines(other);
         print("The schedule without choice " + std::to_string(left) +
               " passes. The first difference (<: the finding, >: without it):\n");
         const auto show = [&](const char *mark, auto at, auto end) {

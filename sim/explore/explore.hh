@@ -81,9 +81,10 @@ struct Exploration {
 void leave_mounts();
 
 // explore.cc
-bool is_simple_command(const std::string &check); // without syntax of the shell
-int open_output(const std::string &path);         // creates the file, or empties it
-std::string first_line(const std::string &path);  // empty if there is none
+bool is_simple_command(const std::string &check);   // without syntax of the shell
+int open_output(const std::string &path);           // creates the file, or empties it
+std::string first_line(const std::string &path);    // empty if there is none
+std::string read_proc(pid_t pid, const char *name); // a file of /proc/PID, or nothing
 // The last one with the text that is not empty.
 std::string last_line(const std::string &path, const char *with = "");
 int explore(ExploreSettings &settings, const Libraries &libraries); // returns the exit status

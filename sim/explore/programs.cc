@@ -24,33 +24,23 @@ constexpr int FIRST_CHECK = 2;        // milliseconds of real time
 constexpr unsigned MAX_SLEEPS = 1000; // of a loop, before they last longer
 
 // Returns the value of a line of /proc/PID/status, or 0.
-uint64_t mask_of(const char *status, const char *name) {
-    const char *const at = strstr(status, name);
-    return at == nullptr ? 0 : strtoull(at + strlen(name), nullptr, 16);
+uint64_t mask_of(const std::string &status, const char *name) {
+    const size_t at = status.find(name);
+    return at == status.npos ? 0 : strtoull(&status[at + strlen(name)], nullptr, 16);
 }
 
 // Returns true if a signal is pending that the first thread does not block.
 bool has_deliverable_signal(pid_t pid) {
-    char text[4096] = "";
-    FILE *const file = fopen(("/proc/" + std::to_string(pid) + "/status").c_str(), "re");
-    if (file == nullptr)
-        return false;
-    text[fread(text, 1, sizeof(text) - 1, file)] = '\0';
-    fclose(file);
+    const std::string text = read_proc(pid, "status");
     return ((mask_of(text, "SigPnd:") | mask_of(text, "ShdPnd:")) &
             ~mask_of(text, "SigBlk:")) != 0;
 }
 
 // The status of a process that its parent has not waited for: proc_pid_stat(5), exit_code.
 int status_of_zombie(pid_t pid) {
-    char text[1024] = "";
-    FILE *const file = fopen(("/proc/" + std::to_string(pid) + "/stat").c_str(), "re");
-    if (file == nullptr)
-        return 0;
-    text[fread(text, 1, sizeof(text) - 1, file)] = '\0';
-    fclose(file);
-    const char *const last = strrchr(text, ' ');
-    return last == nullptr ? 0 : atoi(last);
+    const std::string text = read_proc(pid, "stat");
+    const size_t last = text.rfind(' ');
+    return last == text.npos ? 0 : atoi(&text[last]);
 }
 
 // Signals that a process gets because of a mistake of its own.

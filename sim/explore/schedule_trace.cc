@@ -29,7 +29,8 @@ void Schedule::written(int pid, uint64_t address, size_t length, uint32_t writer
 void Schedule::persist(int pid, uint64_t address, size_t length, uint32_t writer) {
     pmem_.persist(pid, address, length, writer);
     has_unpersisted_ = false;
-    trace_.persisted(host_of(pid), pid, address, length, writer);
+    if (trace_)
+        trace_.persisted(host_of(pid), pid, address, length, writer);
 }
 
 unsigned Schedule::host_of(int pid) const {
