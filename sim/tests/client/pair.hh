@@ -138,8 +138,7 @@ struct Side {
         return attr.qp_state;
     }
     ibv_async_event event() const {
-        pollfd ready = {context->async_fd, POLLIN, 0};
-        assert_int_equal(::poll(&ready, 1, 0), 1);
+        assert_true(has_event());
         ibv_async_event event;
         direct.use_host(host);
         assert_int_equal(ibv_get_async_event(context, &event), 0);
@@ -243,6 +242,28 @@ struct Pair {
         assert_int_equal(wc.wr_id, 11);
     }
 };
+
+using Flush = void(ibv_qp_ex *, uint32_t, uint64_t, size_t, uint8_t, uint8_t);
+
+// The flush builder. In headers before rdma-core 45, ibv_qp_ex ends before it.
+inline Flush *flush_of(ibv_qp_ex *qp) {
+#ifdef RDMA_SIM_HEADERS_HAVE_FLUSH
+    return qp->wr_flush;
+#else
+    return *reinterpret_cast<Flush **>(qp + 1);
+#endif
+}
+
+inline uint64_t counter_of(const Side &side, const char *name,
+                           const char *group = "hw_counters") {
+    ReadCounter request = {};
+    ReadCounter::Reply reply = {};
+    request.host = side.host;
+    strncpy(request.group, group, sizeof(request.group) - 1);
+    strncpy(request.name, name, sizeof(request.name) - 1);
+    assert_int_equal(call(request, reply), 0);
+    return reply.value;
+}
 
 inline void activate_datagrams(Side &side) {
     assert_int_equal(side.modify(IBV_QPS_INIT, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY),

@@ -1386,16 +1386,6 @@ void each_cause_of_a_wait_has_its_own_time(void **) {
 
 // ---- counters and netlink ------------------------------------------------------------------
 
-uint64_t counter_of(const Side &side, const char *name, const char *group = "hw_counters") {
-    ReadCounter request = {};
-    ReadCounter::Reply reply = {};
-    request.host = side.host;
-    strncpy(request.group, group, sizeof(request.group) - 1);
-    strncpy(request.name, name, sizeof(request.name) - 1);
-    assert_int_equal(call(request, reply), 0);
-    return reply.value;
-}
-
 struct Counted {
     const char *name;
     uint64_t of_a, of_b;
@@ -1821,17 +1811,6 @@ void registration_is_stored_by_its_key_until_its_end(void **) {
         assert_int_equal(ibv_dereg_mr(on_demand), 0);
     }
     assert_true(recorded.regions.empty());
-}
-
-using Flush = void(ibv_qp_ex *, uint32_t, uint64_t, size_t, uint8_t, uint8_t);
-
-// The flush builder. In headers before rdma-core 45, ibv_qp_ex ends before it.
-Flush *flush_of(ibv_qp_ex *qp) {
-#ifdef RDMA_SIM_HEADERS_HAVE_FLUSH
-    return qp->wr_flush;
-#else
-    return *reinterpret_cast<Flush **>(qp + 1);
-#endif
 }
 
 // Linux 7.3, drivers/infiniband/sw/rxe/rxe_resp.c, process_flush() and check_rkey().

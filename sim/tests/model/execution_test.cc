@@ -356,17 +356,6 @@ void read_makes_what_was_written_persistent(void **) {
     }
 }
 
-using Flush = void(ibv_qp_ex *, uint32_t, uint64_t, size_t, uint8_t, uint8_t);
-
-// In headers before rdma-core 45, ibv_qp_ex ends before wr_flush.
-Flush *flush_of(ibv_qp_ex *qp) {
-#ifdef RDMA_SIM_HEADERS_HAVE_FLUSH
-    return qp->wr_flush;
-#else
-    return *reinterpret_cast<Flush **>(qp + 1);
-#endif
-}
-
 // Annex A19: a flush has a range, or the whole region; only its persistent type makes data
 // persistent, and it covers bytes whether or not they were written.
 void flush_has_a_range_or_a_region(void **) {

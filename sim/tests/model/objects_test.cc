@@ -6,6 +6,7 @@
 // Specification, volume 1 (release 1.7), and of Linux, drivers/infiniband; the comment of a
 // test names the section or function.
 
+#include "../../direct/test.hh"
 #include "../../model/faults.hh"
 #include "../../model/qp_state.hh"
 #include "../client/pair.hh"
@@ -573,18 +574,14 @@ void damaged_memory_is_healed_by_a_write_of_all(void **) {
     }
 }
 
+struct Programs : NoPrograms {
+    Fabric &of;
+    explicit Programs(Fabric &its) : of(its) {}
+    Fabric &fabric() override { return of; }
+};
+
 // A fault concerns the device that has replaced a removed one.
 void fault_is_of_the_last_device(void **) {
-    struct Programs : Machines {
-        Fabric &of;
-        explicit Programs(Fabric &its) : of(its) {}
-        Fabric &fabric() override { return of; }
-        void kill(const Fault &) override {}
-        void start(const Fault &) override {}
-        void suspend(const Fault &, bool) override {}
-        void power_off(const Fault &) override {}
-        void set_clock(unsigned, uint64_t) override {}
-    };
     Direct direct(options_of("mlx5"));
     Programs programs(direct.fabric());
     for (const char *const text : {"1s remove host1", "1s insert host1", "1s remove host1",
@@ -665,16 +662,7 @@ void fault_of_a_host_concerns_all_its_links(void **) {
     options.hosts = 4;
     Direct direct(options);
     Fabric &fabric = direct.fabric();
-    struct Programs : Machines {
-        Fabric &of;
-        explicit Programs(Fabric &its) : of(its) {}
-        Fabric &fabric() override { return of; }
-        void kill(const Fault &) override {}
-        void start(const Fault &) override {}
-        void suspend(const Fault &, bool) override {}
-        void power_off(const Fault &) override {}
-        void set_clock(unsigned, uint64_t) override {}
-    } programs(fabric);
+    Programs programs(fabric);
     const Fault delay = read_fault("1s delay host2 1ms"), cut = read_fault("1s cut host2");
     apply(programs, delay);
     apply(programs, cut);
@@ -719,16 +707,6 @@ void each_weakness_is_turned_off_by_itself(void **) {
 
 // ---- counters ------------------------------------------------------------------------------
 
-uint64_t counter_of(const Side &side, const char *group, const char *name) {
-    ReadCounter request = {};
-    ReadCounter::Reply reply = {};
-    request.host = side.host;
-    strncpy(request.group, group, sizeof(request.group) - 1);
-    strncpy(request.name, name, sizeof(request.name) - 1);
-    assert_int_equal(call(request, reply), 0);
-    return reply.value;
-}
-
 // The names of the counters define the meaning: hw/mlx5/counters.c, hw/mlx4/main.c,
 // hw/bnxt_re/hw_counters.c and hw/irdma/verbs.c. The requester is host 1. A second reading has
 // the same value.
@@ -767,8 +745,8 @@ void counter_counts_at_its_side(void **) {
         pair.receive(64);
         assert_int_equal(pair.post(row.opcode, 8), 0);
         for (int reading = 0; reading < 2; reading++)
-            if (counter_of(pair.a, "hw_counters", row.name) != row.of_a ||
-                counter_of(pair.b, "hw_counters", row.name) != row.of_b)
+            if (counter_of(pair.a, row.name) != row.of_a ||
+                counter_of(pair.b, row.name) != row.of_b)
                 fail_msg("%s, %s", row.device, row.name);
     }
 }
@@ -781,8 +759,7 @@ void timeouts_are_counted_once(void **) {
     assert_int_equal(pair.post(IBV_WR_RDMA_WRITE, 8), 0);
     for (const unsigned expected : {0U, 0U, 1U, 1U, 2U, 2U, 3U, 4U}) {
         for (int reading = 0; reading < 2; reading++)
-            assert_int_equal(counter_of(pair.a, "hw_counters", "local_ack_timeout_err"),
-                             expected);
+            assert_int_equal(counter_of(pair.a, "local_ack_timeout_err"), expected);
         pair.direct.advance(40'000'000); // an attempt has 67.1 ms
     }
 }
@@ -809,10 +786,10 @@ void response_has_the_bytes_of_its_headers(void **) {
                                        wr.wr.rdma.rkey ^= row.is_refused ? 0xff00 : 0;
                                    }),
                          0);
-        assert_int_equal(counter_of(pair.a, "counters", "port_xmit_data"), row.request / 4);
-        assert_int_equal(counter_of(pair.b, "counters", "port_rcv_data"), row.request / 4);
-        assert_int_equal(counter_of(pair.a, "counters", "port_rcv_data"), row.response / 4);
-        assert_int_equal(counter_of(pair.b, "counters", "port_xmit_data"), row.response / 4);
+        assert_int_equal(counter_of(pair.a, "port_xmit_data", "counters"), row.request / 4);
+        assert_int_equal(counter_of(pair.b, "port_rcv_data", "counters"), row.request / 4);
+        assert_int_equal(counter_of(pair.a, "port_rcv_data", "counters"), row.response / 4);
+        assert_int_equal(counter_of(pair.b, "port_xmit_data", "counters"), row.response / 4);
     }
 }
 
@@ -825,10 +802,10 @@ void datagram_is_one_packet(void **) {
     activate_datagrams(receiver);
     receive_datagram(receiver, 4096);
     send_datagram(sender, pair.b.gid, receiver.qp->qp_num, 3000);
-    assert_int_equal(counter_of(pair.a, "counters", "port_xmit_packets"), 1);
-    assert_int_equal(counter_of(pair.b, "counters", "port_rcv_packets"), 1);
+    assert_int_equal(counter_of(pair.a, "port_xmit_packets", "counters"), 1);
+    assert_int_equal(counter_of(pair.b, "port_rcv_packets", "counters"), 1);
     // LRH, BTH, DETH, ICRC and VCRC
-    assert_int_equal(counter_of(pair.a, "counters", "port_xmit_data"), (3000 + 26 + 8) / 4);
+    assert_int_equal(counter_of(pair.a, "port_xmit_data", "counters"), (3000 + 26 + 8) / 4);
 }
 
 } // namespace
