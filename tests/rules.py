@@ -34,6 +34,17 @@ INTERNAL = {"tests/unit/meson.build": {"api/log.cc", "base/call.cc", "base/forma
             **dict.fromkeys(("programs/info/meson.build", "programs/perf/meson.build"), {"base/visible.cc"}),
             "programs/common/visible.hh": {"base/visible.hh"}}
 SUBJECT = re.compile(r"[\w./*:, +-]+: \S.{0,70}[^.]")
+# tests/README.md: the name of a test is subject_condition_result, so it has a verb. These are no plural nouns as well.
+FINITE = set("""is are was were has have had can cannot may must does do accepts applies arrives completes connects delivers
+    equals expires fails follows keep keeps lacks leaves loses lose make makes occurs outlives preserves reaches refuses
+    rejects resumes succeeds survives takes""".split())
+# Within a noun phrase, a determiner has a preposition or a conjunction before it; after any other word, that is a verb.
+DETERMINERS = set("a an the its their each every no any one two both all only those nothing everything it them what".split())
+SUBORDINATE = set("that which what whose if when until while as".split())  # the next verb is not that of the result
+CONNECTIVES = SUBORDINATE | set("""of in on at by for to from with without after before within beyond between under over
+    than and or not""".split())
+BARE_NAMES = ("capabilities", "changes_of_shared_receive_queues", "full_queues_and_late_states",
+              "objects_that_are_left", "requests_of_the_device", "queue_sizes_if_the_device_rounds_them")
 
 
 def read(path):
@@ -112,6 +123,30 @@ def check_public():
         used |= {file for file in includes(text) if file.split("/")[0] in LAYERS and (ROOT / "src" / file).is_file()}
         for file in sorted(used - INTERNAL.get(name, set())):
             yield f"{name} uses src/{file}: tests, programs and examples use the public headers"
+
+
+def has_result(name):
+    """Returns true if the name of a test is a sentence."""
+    words, is_subordinate = name.split("_"), False
+    for before, word, after in zip(words, words[1:], [*words[2:], ""]):
+        is_subordinate |= before in SUBORDINATE
+        if word in FINITE or (after in DETERMINERS and word not in CONNECTIVES | DETERMINERS):
+            if not is_subordinate:
+                return len(words) >= 3
+            is_subordinate = False
+    return False
+
+
+def check_names():
+    """The names of tests for CMocka and unittest."""
+    for name in filter(has_result, BARE_NAMES):
+        yield f"the check of the names of tests accepts {name}"
+    form = r"^(?!#).*\b(?:TEST_THAT|TEST|cmocka_unit_test)\(\s*(\w+)|^ +def test_(\w+)"
+    for file in tracked():
+        if pathlib.PurePath(file).suffix in (".c", ".cc", ".py"):
+            for name in sorted({c or python for c, python in re.findall(form, read(ROOT / file), flags=re.M)}):
+                if not has_result(name):
+                    yield f"{file}: the test {name} is not named by its subject, the condition and the result"
 
 
 # README: the entries of its folder that it names, as a pattern and the form in which it names them.

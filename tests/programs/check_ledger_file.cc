@@ -107,7 +107,7 @@ static void record_bytes_follow_the_format(void **) {
     assert_memory_equal(record.data() + RECORD_SIZE - sizeof(last), &last, sizeof(last));
 }
 
-static void words_of_two_records_all_differ(void **) {
+static void two_records_have_no_equal_word(void **) {
     using Words = std::array<uint64_t, RECORD_SIZE / sizeof(uint64_t)>;
     const auto words_of = [](uint64_t run, uint64_t stream, uint64_t number) {
         std::array<std::byte, RECORD_SIZE> record{};
@@ -126,7 +126,7 @@ int main() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ledger_lines_follow_the_format),
         cmocka_unit_test(record_bytes_follow_the_format),
-        cmocka_unit_test(words_of_two_records_all_differ),
+        cmocka_unit_test(two_records_have_no_equal_word),
     };
     return cmocka_run_group_tests(tests, nullptr, nullptr);
 }

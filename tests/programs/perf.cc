@@ -78,7 +78,7 @@ static void small_values_are_exact(void **) {
 }
 
 // The percentiles exclude the largest 100, 10, 9, 2, 1 and 0 of 100,000 values.
-static void percentiles_beyond_the_third_nine(void **) {
+static void percentile_beyond_the_third_nine_is_exact(void **) {
     const struct {
         double part;
         uint64_t value;
@@ -145,7 +145,7 @@ static void pattern_check_detects_each_bit(void **) {
         }
 }
 
-static void patterns_of_operations_differ(void **) {
+static void each_operation_has_its_own_pattern(void **) {
     Pattern data;
     pattern_fill(data, 3, 70);
     assert_true(pattern_check(data, 3, 71) < 4);
@@ -168,7 +168,7 @@ static void pattern_keeps_its_size(void **) {
 
 // Both sides derive places of 4096 bytes; one signal per batch of echoed messages, or per 64 of
 // them; without echoes, receives for twice the depth, but at least 32.
-static void plan_needs_match_the_table(void **) {
+static void needs_of_a_plan_are_those_of_the_table(void **) {
     const struct {
         const char *operation;
         uint64_t size, depth, batch, connections;
@@ -444,14 +444,14 @@ int main() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(percentiles_are_within_the_bucket_error),
         cmocka_unit_test(small_values_are_exact),
-        cmocka_unit_test(percentiles_beyond_the_third_nine),
+        cmocka_unit_test(percentile_beyond_the_third_nine_is_exact),
         cmocka_unit_test(bucket_edges_are_within_the_error),
         cmocka_unit_test(merged_histogram_equals_one_of_all_values),
         cmocka_unit_test(empty_histogram_is_zero),
         cmocka_unit_test(pattern_check_detects_each_bit),
-        cmocka_unit_test(patterns_of_operations_differ),
+        cmocka_unit_test(each_operation_has_its_own_pattern),
         cmocka_unit_test(pattern_keeps_its_size),
-        cmocka_unit_test(plan_needs_match_the_table),
+        cmocka_unit_test(needs_of_a_plan_are_those_of_the_table),
         cmocka_unit_test(plan_bounds_are_checked),
         cmocka_unit_test(options_set_the_plan),
         cmocka_unit_test(message_survives_encoding),

@@ -167,7 +167,7 @@ static void expect_in_child(bool holds, int step) {
     _exit(0);
 }
 
-static void signals_interrupt_waits(void **) {
+static void wait_is_interrupted_by_signals(void **) {
     for (const int stop : {SIGINT, SIGTERM}) {
         const pid_t child = fork();
         if (child == 0)
@@ -210,7 +210,7 @@ int main() {
         cmocka_unit_test(files_are_mapped),
         cmocka_unit_test(invalid_memory_is_rejected),
         cmocka_unit_test(readable_descriptors_are_found),
-        cmocka_unit_test(signals_interrupt_waits),
+        cmocka_unit_test(wait_is_interrupted_by_signals),
         cmocka_unit_test(clocks_match_the_kernel),
     };
     const int failed = cmocka_run_group_tests(tests, nullptr, nullptr);

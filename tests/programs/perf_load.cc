@@ -439,7 +439,7 @@ TEST_THAT(both_sides_run_the_load) {
 
 // The server allows 16 more messages after posting 16 of its 32 receives again. It sends an
 // echo from the place of the message, inline if it fits, and signals one of 64.
-TEST_THAT(server_replies_to_the_load) {
+TEST_THAT(load_is_acknowledged_by_the_server) {
     static const struct {
         const char *operation;
         Plan plan;
@@ -515,7 +515,7 @@ TEST_THAT(connections_are_established_sequentially) {
 // A worker's queues fit all outstanding requests of its connections: for 2 of 3 connections,
 // 256 sends and 4 receives each; or 4 operations of one or two work requests, one final
 // request, and a receive.
-TEST_THAT(queue_sizes_fit_the_plan) {
+TEST_THAT(queue_sizes_are_those_of_the_plan) {
     const struct {
         const char *operation;
         std::vector<int> sizes;
@@ -618,7 +618,7 @@ TEST_THAT(server_verifies_each_word) {
 }
 
 // A message of the client may still be in transit.
-TEST_THAT(server_waits_for_messages) {
+TEST_THAT(load_is_incomplete_until_the_last_message_arrives) {
     const Plan plan = plan_of("send", {.size = 8, .depth = 1});
     rpma::peer peer(fake_context(0));
     std::vector<char> memory(plan.target_size());

@@ -231,7 +231,7 @@ TEST_THAT(server_handles_each_scenario) {
         play(scenario);
 }
 
-TEST_THAT(session_cannot_be_guessed) {
+TEST_THAT(session_id_is_random) {
     (void)run_server_with(options_of_server(),
                           script_of(actions(), "connect, write, write, disconnect"));
     const auto first = sent_messages.front()["session"].get<uint64_t>(),

@@ -53,7 +53,7 @@ class BadInput(unittest.TestCase):
         self.assertGreaterEqual(len(FAULTS), 25)
         self.assertEqual(sorted(LACKING), sorted(set(LACKING) & set(FAULTS)))
 
-    def test_each_fault_in_a_plain_run(self):
+    def test_plain_run_refuses_each_fault_with_invalid_words(self):
         for name in FAULTS:
             fault = f"1s {action(name)}"
             if name == "clock-ahead":
@@ -65,13 +65,13 @@ class BadInput(unittest.TestCase):
                 self.refused(f"--fault '{fault}': the device {LACKING[name]} of host2 cannot have this fault", "--hosts", "2",
                              "--device", LACKING[name], "--fault", fault, *STARTED)
 
-    def test_each_fault_with_join(self):
+    def test_join_refuses_each_fault(self):
         for name in FAULTS:
             fault = f"1s {action(name)}"
             expected = f"--fault '{fault}': only explore" if name == "clock-ahead" else "--join takes no --fault: the fabric runs"
             self.refused(expected, "--join", "name", "--fault", fault, *STARTED)
 
-    def test_each_fault_in_explore(self):
+    def test_explore_refuses_each_fault_that_no_device_has(self):
         explored = re.findall(r"^([a-z-]+) ", run("explore", "--faults", "help")[0], re.M)
         for name in FAULTS:
             explore = ["explore", "--check", "true", "--hosts", "2"]
@@ -80,7 +80,7 @@ class BadInput(unittest.TestCase):
             elif LACKING.get(name) and name != "event":  # a device has some event
                 self.refused(f"--faults {name}: no host, device or file", *explore, "--device", LACKING[name], "--faults", name, *STARTED)
 
-    def test_each_fault_in_a_replay(self):
+    def test_replay_refuses_each_fault(self):
         with tempfile.TemporaryDirectory(prefix="rdma-sim-bad-input-") as directory:
             saved, bad = pathlib.Path(directory, "saved"), pathlib.Path(directory, "bad")
             output, status = run("explore", "--check", "false", "--seeds", "0", "--faults", "none", "--save", saved, "true")
@@ -93,7 +93,7 @@ class BadInput(unittest.TestCase):
                 bad.write_text(head + "".join(f"argument {word}\n" for word in arguments) + tail)
                 self.refused("explore chooses faults itself", "explore", "--replay", bad)
 
-    def test_options(self):
+    def test_option_of_another_command_is_refused(self):
         join = ["--join", "name"]
         self.refused("--fault '1s cut host1 now': unexpected 'now'", "--fault", "1s cut host1 now", *STARTED)
         self.refused("explore chooses faults itself", "explore", "--check", "true", "--fault", "1s cut host1", *STARTED)

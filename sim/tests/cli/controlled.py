@@ -57,7 +57,7 @@ class Controlled(unittest.TestCase):
                               cwd=self.directory, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         return done.stdout, done.returncode
 
-    def test_correct_program_passes(self):
+    def test_correct_program_has_no_finding(self):
         for name, arguments, faults in CORRECT:
             with self.subTest(name, faults=faults):
                 output, status = self.explore(f"--check true --seeds 1-{SCHEDULES} --faults {faults} {arguments}")

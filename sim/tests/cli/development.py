@@ -45,7 +45,7 @@ class Development(unittest.TestCase):
         return shlex.split(run("pkg-config", *options, "rdma-sim", env={
             **os.environ, "PKG_CONFIG_PATH": f"{self.libdir}/pkgconfig", "PKG_CONFIG_SYSROOT_DIR": str(self.work)}))
 
-    def test_program_of_the_installed_files_runs(self):
+    def test_program_of_the_installed_files_is_run(self):
         for compiler, standard in ("cc", "-std=c99"), ("cc", "-std=c17"):
             with self.subTest(standard):
                 program = self.work / "program"

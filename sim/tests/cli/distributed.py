@@ -55,7 +55,7 @@ class Distributed(explored.InDirectory):
         name, clients, options, seeds, _ = PROGRAMS[1]
         self.assertEqual(explore(*options[:-2], "--seeds", seeds, *commands(name, "wrong", clients))[1], 0)
 
-    def test_clients_that_never_overlap_are_reported(self):
+    def test_exploration_without_overlap_is_reported(self):
         """With --in-order, the second client starts after the end of the first one."""
         for option, seeds, is_reported in ([], "1-8", False), (["--in-order"], "8", True):
             output, status = explore(*CLIENTS, "--seeds", seeds, *option, *commands("free-list", "fixed", 2))

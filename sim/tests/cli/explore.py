@@ -232,7 +232,7 @@ class Explore(unittest.TestCase):
         self.assertEqual(status, 0)
         self.assertEqual([line for line in output.splitlines() if len(line) > 80], [])
 
-    def test_kinds_of_faults(self):
+    def test_kinds_of_faults_are_those_of_the_page(self):
         output, status = self.explore("--faults help")
         kinds = re.findall(r"^([\w-]+) ", output, re.M)
         page = PAGE.read_text()
@@ -262,7 +262,7 @@ class Explore(unittest.TestCase):
             with self.subTest(device, fault=fault):
                 self.assertEqual(self.explore("--device", device, "--faults", fault, command)[1], status)
 
-    def test_tutorial(self):
+    def test_tutorial_has_the_output_of_its_commands(self):
         commands = commands_of_tutorial()
         self.assertEqual(len(commands), 10)
         for command, expected in commands:
@@ -297,7 +297,7 @@ class Explore(unittest.TestCase):
         output, status = self.explore("--replay finding --html missing/chart.html")
         self.assertEqual((output, status), ("rdma-sim: --html missing/chart.html: No such file or directory\n", 2))
 
-    def test_eight_lines_from_nothing_to_a_finding(self):
+    def test_finding_is_shown_after_eight_lines(self):
         """The first commands of rdma-sim-test(7); the first one, which installs, is left out, and gdb is replaced."""
         page = PAGE.with_name("rdma-sim-test.7").read_text()
         block = re.search(r"\.Bd -literal -offset indent\n(\$.*?)\n\.Ed", page, re.S)[1]
@@ -332,7 +332,7 @@ class Explore(unittest.TestCase):
                                   timeout=300, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
             self.assertEqual((done.returncode, (folder / "finding").exists()), (expected, expected == 1), done.stdout)
 
-    def test_findings(self):
+    def test_end_of_a_program_is_a_finding_with_its_cause(self):
         for name, text, expected in (
                 ("for_ever", FOR_EVER, "FOUND: the programs wait for ever: host1 waits in poll"),
                 ("crash", CRASH, "FOUND: host1 is ended by signal 6 (Aborted)"),
@@ -356,7 +356,7 @@ class Explore(unittest.TestCase):
         self.assertIn("FOUND: the programs wait for ever: host1 waits in pthread_cond_wait after ibv_destroy_cq\n", output)
         self.assertEqual(status, 1)
 
-    def test_replay_stops_in_gdb(self):
+    def test_replay_is_stopped_by_gdb(self):
         """In the first call after the last choice; a program in place of gdb copies the output until then."""
         tools = self.directory / "tools"
         tools.mkdir()
@@ -389,7 +389,7 @@ class Explore(unittest.TestCase):
         self.assertEqual(self.rdma_sim("--replay", "in_gdb", "--gdb", "host1", PATH=str(PROGRAM.parent)),
                          (b"", "rdma-sim: --gdb needs the program gdb, which is not installed\n", 2))
 
-    def test_faults(self):
+    def test_defect_is_found_only_with_its_fault(self):
         self.program("server", (self.directory / "server.c").read_text(), LINKED)
         (self.directory / "memory").write_bytes(bytes(4096))
         for fault, others, text, libraries, options in FAULTS:
@@ -400,7 +400,7 @@ class Explore(unittest.TestCase):
                 self.assertEqual(status, 1)
                 self.assertEqual(self.explore("--faults", others, command)[1], 0)
 
-    def test_program_that_exec_starts_takes_part(self):
+    def test_program_is_explored_after_exec(self):
         server = self.program("server", (self.directory / "server.c").read_text(), LINKED)
         client = self.program("client_of_exec", REFUSE, LINKED)
         (self.directory / "memory").write_bytes(bytes(4096))
@@ -460,7 +460,7 @@ class Explore(unittest.TestCase):
                       self.explore("-j 2", *SHORT, self.program("waits_of_jobs", WAITS, "-D_GNU_SOURCE",
                                                                 "-Wno-deprecated-declarations"), "kill")[0])
 
-    def test_keep_going_groups_findings(self):
+    def test_findings_are_grouped_with_keep_going(self):
         """By what was found: the lowest seed of each kind is shortened and saved."""
         output, status = self.explore("--keep-going --save kind --seeds 0-9 --faults none --check",
                                       "'case $RDMA_SIM_SEED in [36]) echo three $RDMA_SIM_SEED; false;; 8) false; esac' true")
@@ -481,7 +481,7 @@ class Explore(unittest.TestCase):
         self.assertEqual(self.first_line("--time 1000s --seeds 5-6 --faults none --check true true"),
                          ("2 schedules, 0 with faults: nothing found\n", 0))
 
-    def test_exhaustive_search_enumerates_choices(self):
+    def test_exhaustive_search_enumerates_all_choices(self):
         """Each set of choices once; the last line says whether all were run."""
         last = "exhaustive: all schedules were run"
         output, status = self.explore("--search exhaustive --faults none --check true true")
@@ -519,7 +519,7 @@ class Explore(unittest.TestCase):
         output = self.explore("--faults remove --seeds 1 --check true true")[0]
         self.assertIn("\nfaults that never occurred: remove\n", output)
 
-    def test_original_of_pmem(self):
+    def test_original_of_pmem_is_restored_after_each_end(self):
         """The original is back after each end; a killed exploration leaves it under another name."""
         file = self.directory / "original"
         file.write_bytes(bytes(range(256)) * 64)
@@ -615,7 +615,7 @@ class Explore(unittest.TestCase):
         self.assertEqual((output, status), (b"       0.000 ms   host1 starts\n       0.000 ms   host1 ends with status 0\n"
                                             b"nothing found; 0 of 0 saved choices were reached\n", 0))
 
-    def test_replay_reports_choices_that_are_not_reached(self):
+    def test_choice_is_reported_if_the_replay_does_not_reach_it(self):
         arguments = ["--faults", "kill", "--seeds", "1-200", "--save", "killed_finding", "--check",
                      "! grep begin $RDMA_SIM_OUT1 || grep end $RDMA_SIM_OUT1", self.program("killed_then", KILL)]
         self.assertEqual(self.rdma_sim(*arguments)[2], 1)
@@ -633,7 +633,7 @@ class Explore(unittest.TestCase):
             self.assertIn(expected, errors)
             self.assertEqual((output, errors.count("\n"), status), (b"", 1, 2))
 
-    def test_program_that_waits_for_ever_after_a_fault(self):
+    def test_endless_wait_after_a_fault_is_a_finding_of_the_check_only(self):
         """It is a finding only if the check tests for it."""
         waits = self.program("waits_after_fault", PAUSE.replace('puts("late")', "pause()"))
         command = f"--faults pause --seeds 1-100 {waits}"
@@ -642,7 +642,7 @@ class Explore(unittest.TestCase):
         self.assertIn("- fault: freeze host1 for 10s\n", output)
         self.assertEqual(status, 1)
 
-    def test_variables_of_check(self):
+    def test_check_has_the_documented_variables(self):
         check = "'test $RDMA_SIM_FAULTS = 0 -a $RDMA_SIM_STATUS1 = 0 && grep -qx hello $RDMA_SIM_OUT1'"
         self.assertEqual(self.explore("--faults none --seeds 1-2 --check", check, "echo hello")[1], 0)
         output, status = self.explore("--faults none --seeds 1-2 --check", check, "echo bye")
@@ -668,7 +668,7 @@ class Explore(unittest.TestCase):
         self.assertEqual(self.first_line("--faults none --seeds 0 --check", f"'test -n \"$RPMA_SIM_OUT1\" -a {check}'",
                                       f"sh -c 'test {program}'"), ("1 schedule, 0 with faults: nothing found\n", 0))
 
-    def test_refusals(self):
+    def test_invalid_command_is_refused_in_one_line(self):
         static = self.program("static", CRASH, "-static")
         go = self.program("go", '__attribute__((section(".go.buildinfo"), used)) static char info[] = "Go";\nint main() {}\n')
         (self.directory / "no-finding").write_text("something\n")

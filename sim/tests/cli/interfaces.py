@@ -338,12 +338,12 @@ class Interfaces(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stdout)
         return done.stdout
 
-    def test_faults_show_in_every_interface(self):
+    def test_fault_is_visible_in_every_interface(self):
         for fault in ("port-down", "addr-change"):
             with self.subTest(fault):
                 self.run_inside("inside_fault", fault, options=["--fault", f"0s {fault} host1"])
 
-    def test_constructors_of_libraries_run_on_the_host(self):
+    def test_constructor_of_a_library_is_run_on_its_host(self):
         command = 'LD_PRELOAD="$LD_PRELOAD:$EARLY" exec /bin/true'
         done = subprocess.run([PROGRAM, "@host2", "sh", "-c", command], text=True, stdout=subprocess.PIPE, timeout=60,
                               check=True)

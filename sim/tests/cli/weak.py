@@ -52,7 +52,7 @@ def programs(name, form):
 
 
 class Weak(explored.InDirectory):
-    def test_explored_programs(self):
+    def test_program_that_needs_strength_fails_by_its_weakness_only(self):
         for name, weakness, device, options, others in PROGRAMS:
             options = options or ["--faults", "none", "--check", "true"]
             def explore(form, strong, seeds):
@@ -94,7 +94,7 @@ class Weak(explored.InDirectory):
                 self.assertEqual(run("--strong", name, *command)[1], 0)
                 self.assertEqual(run("--strong", "all", *command)[1], 0)
 
-    def test_names(self):
+    def test_weaknesses_are_those_of_the_page(self):
         """The page describes each weakness of --strong help, with the devices that have it."""
         output, status = run("--strong", "help")
         listed = re.findall(r"^  ([a-z-]+)  ", output, re.M)
@@ -104,7 +104,7 @@ class Weak(explored.InDirectory):
         self.assertEqual((status, listed), (0, [*re.findall(r"^\.It Cm ([a-z-]+)$", page, re.M), "all"]))
         self.assertEqual([line for line in output.splitlines() if len(line) > 80], [])
 
-    def test_refusals(self):
+    def test_unknown_weakness_is_refused(self):
         for arguments, expected in (
                 (["--strong", "weak"], "--strong: there is no weakness 'weak': --strong help lists them"),
                 (["--strong", ""], "--strong: there is no weakness '': --strong help lists them"),

@@ -46,7 +46,7 @@ static void endless_program_after_a_fault_is_no_finding(void **state) {
     assert_int_equal(explore(query_for_ever, "refuse", 2), 0);
 }
 
-static void program_that_waits_for_long_passes(void **state) {
+static void program_with_long_waits_is_no_finding(void **state) {
     (void)state;
     assert_int_equal(explore(wait_for_long, "none", 1), 0);
 }
@@ -54,7 +54,7 @@ static void program_that_waits_for_long_passes(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(endless_program_after_a_fault_is_no_finding),
-        cmocka_unit_test(program_that_waits_for_long_passes),
+        cmocka_unit_test(program_with_long_waits_is_no_finding),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -293,7 +293,7 @@ void findings_name_the_cause(void **) {
     }
 }
 
-void programs_wait_in_virtual_time(void **) {
+void wait_of_a_program_takes_virtual_time_only(void **) {
     count_events = 0;
     const rdma_sim_program programs[] = {{1, sleep_and_count, &count_events, "first"},
                                          {1, sleep_and_count, &count_events, "second"}};
@@ -346,7 +346,7 @@ int main() {
         cmocka_unit_test_teardown(hosts_of_many_fabrics_have_their_own_devices, end),
         cmocka_unit_test_teardown(thread_is_on_its_own_host, end),
         cmocka_unit_test(findings_name_the_cause),
-        cmocka_unit_test(programs_wait_in_virtual_time),
+        cmocka_unit_test(wait_of_a_program_takes_virtual_time_only),
         cmocka_unit_test(exploration_refuses_an_invalid_test),
     };
     return cmocka_run_group_tests(tests, nullptr, nullptr);

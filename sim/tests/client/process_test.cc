@@ -689,12 +689,12 @@ constexpr Program *PROGRAMS[] = {
     outlive_parent,   lose_peer,       end_child,          stop_peer,    forbid_access,
     lack_descriptors, inherit_nothing, create_many_queues, corrupt_rings};
 
-void programs_run_with_direct_access(void **) {
+void data_of_programs_is_moved_directly(void **) {
     for (Program *const program : PROGRAMS)
         run(program, false);
 }
 
-void programs_run_with_memory_threads(void **) {
+void data_of_programs_is_moved_by_threads(void **) {
     for (Program *const program : PROGRAMS)
         if (program != outlive_parent && // the memory thread ends with its process
             program != create_many_queues)
@@ -705,8 +705,8 @@ void programs_run_with_memory_threads(void **) {
 
 int main() {
     const CMUnitTest tests[] = {
-        cmocka_unit_test(programs_run_with_direct_access),
-        cmocka_unit_test(programs_run_with_memory_threads),
+        cmocka_unit_test(data_of_programs_is_moved_directly),
+        cmocka_unit_test(data_of_programs_is_moved_by_threads),
     };
     return cmocka_run_group_tests(tests, nullptr, nullptr);
 }

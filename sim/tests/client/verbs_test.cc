@@ -778,7 +778,7 @@ void overrun_cq_fails_its_queue_pairs(void **) {
     assert_int_equal(pair.a.state(), IBV_QPS_ERR);
 }
 
-void send_waits_for_a_receive(void **) {
+void send_is_pending_until_a_receive(void **) {
     Pair pair({.rnr_retry = 7});
     assert_int_equal(pair.post(IBV_WR_SEND, 8), 0);
     pair.direct.advance(3600 * SECOND);
@@ -836,7 +836,7 @@ void lost_responses_do_not_stop_later_requests(void **) {
     }
 }
 
-void link_that_returns_in_time_executes_the_request(void **) {
+void request_is_executed_if_its_link_returns_in_time(void **) {
     Pair pair({.retry_cnt = 1});
     pair.direct.fabric().cut(1, 2, true);
     assert_int_equal(pair.post(IBV_WR_RDMA_WRITE, 8), 0);
@@ -1024,7 +1024,7 @@ void unmapped_memory_is_not_registered(void **) {
 }
 
 // mlx5 and rxe have extended queue pairs; siw does not (rdma-core 56, providers/siw/siw.c).
-void extended_queue_pair_posts_lists(void **) {
+void list_of_an_extended_queue_pair_is_posted_once(void **) {
     Pair pair({.send_ops = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_READ});
     ibv_qp_ex *const qp = ibv_qp_to_qp_ex(pair.a.qp);
     assert_non_null(qp);
@@ -1045,7 +1045,7 @@ void extended_queue_pair_posts_lists(void **) {
     assert_int_equal(pair.a.memory[72], 2);
 }
 
-void extended_cq_reads_completions(void **) {
+void extended_cq_returns_each_completion(void **) {
     Pair pair;
     ibv_cq_init_attr_ex attr = {};
     attr.cqe = 4;
@@ -1223,7 +1223,7 @@ void reregistered_region_keeps_its_keys(void **) {
 
 // Linux 7.3, include/rdma/ib_verbs.h, ib_check_mr_access(); mm/gup.c, check_vma_flags();
 // drivers/infiniband/sw/rxe/rxe_odp.c, rxe_ib_advise_mr(); hw/mlx5/odp.c.
-void file_on_fs_dax_needs_on_demand_paging(void **) {
+void file_on_fs_dax_is_refused_without_on_demand_paging(void **) {
     static const struct {
         const char *device;
         bool has_fs_dax;
@@ -1402,7 +1402,7 @@ void expect_counters(const Pair &pair, std::initializer_list<Counted> rows) {
 
 // Packets have 1024 bytes. Linux 6.1, drivers/infiniband/sw/rxe: rxe_req.c, init_req_packet()
 // requests one acknowledgement for each message; a read has a response for each packet.
-void soft_roce_counts_packets_and_messages(void **) {
+void packets_and_messages_are_counted_on_soft_roce(void **) {
     Pair pair;
     pair.receive(4096);
     assert_int_equal(pair.post(IBV_WR_SEND, 3000), 0);
@@ -1422,7 +1422,7 @@ void soft_roce_counts_packets_and_messages(void **) {
 
 // Words of 4 bytes: Linux, Documentation/ABI/stable/sysfs-class-infiniband, port_xmit_data. The
 // headers of InfiniBand have 26 bytes in each packet, and RETH 16, AETH 4.
-void infiniband_counts_words_of_packets(void **) {
+void words_of_packets_are_counted_on_infiniband(void **) {
     Pair pair({.device = "mlx5-ib"});
     assert_int_equal(pair.post(IBV_WR_RDMA_WRITE, 2048), 0);
     expect_counters(pair,
@@ -1463,7 +1463,7 @@ void attempts_without_an_effect_are_counted(void **) {
 }
 
 // The names of the counters define the meaning.
-void mlx5_counts_errors_by_their_status(void **) {
+void errors_are_counted_by_their_status_on_mlx5(void **) {
     Pair pair({.device = "mlx5"});
     const auto change = [](ibv_send_wr &wr, ibv_sge &) { wr.wr.rdma.rkey ^= 0xff00; };
     pair.receive(64);
@@ -1591,7 +1591,7 @@ void netlink_refuses_what_the_kernel_refuses(void **) {
 }
 
 // Each message of a dump has room for some of the QPs.
-void netlink_lists_many_objects_in_parts(void **) {
+void many_objects_are_listed_in_parts_by_netlink(void **) {
     Pair pair;
     std::vector<ibv_qp *> made;
     ibv_qp_init_attr attr = {};
@@ -1657,7 +1657,7 @@ void malformed_netlink_requests_are_refused(void **) {
     }
 }
 
-void gid_table_needs_room_for_each_entry(void **) {
+void gid_table_is_refused_without_room_for_each_entry(void **) {
     Pair pair;
     ibv_gid_entry entries[4];
     assert_int_equal(ibv_query_gid_table(pair.a.context, entries, 3, 0), 3);
@@ -2000,11 +2000,11 @@ int main() {
         cmocka_unit_test(datagram_to_a_group_arrives_at_each_attached_queue_pair),
         cmocka_unit_test(group_is_refused_as_by_the_kernel),
         cmocka_unit_test(overrun_cq_fails_its_queue_pairs),
-        cmocka_unit_test(send_waits_for_a_receive),
+        cmocka_unit_test(send_is_pending_until_a_receive),
         cmocka_unit_test(send_without_a_receive_fails_after_its_retries),
         cmocka_unit_test(cut_link_fails_requests_after_the_timeout),
         cmocka_unit_test(lost_responses_do_not_stop_later_requests),
-        cmocka_unit_test(link_that_returns_in_time_executes_the_request),
+        cmocka_unit_test(request_is_executed_if_its_link_returns_in_time),
         cmocka_unit_test(delay_applies_in_both_directions),
         cmocka_unit_test(fault_refuses_the_nth_post),
         cmocka_unit_test(doorbell_fails_after_all_requests_are_queued),
@@ -2013,23 +2013,23 @@ int main() {
         cmocka_unit_test(transitions_need_their_attributes),
         cmocka_unit_test(reset_queue_pair_loses_completions_and_is_reused_as_by_the_driver),
         cmocka_unit_test(unmapped_memory_is_not_registered),
-        cmocka_unit_test(extended_queue_pair_posts_lists),
-        cmocka_unit_test(extended_cq_reads_completions),
+        cmocka_unit_test(list_of_an_extended_queue_pair_is_posted_once),
+        cmocka_unit_test(extended_cq_returns_each_completion),
         cmocka_unit_test(extended_cq_is_refused_as_by_the_driver),
         cmocka_unit_test(failed_completion_is_that_of_the_driver),
         cmocka_unit_test(reregistered_region_keeps_its_keys),
-        cmocka_unit_test(file_on_fs_dax_needs_on_demand_paging),
+        cmocka_unit_test(file_on_fs_dax_is_refused_without_on_demand_paging),
         cmocka_unit_test(device_refuses_what_its_driver_lacks),
         cmocka_unit_test(receive_without_memory_completes),
         cmocka_unit_test(each_cause_of_a_wait_has_its_own_time),
-        cmocka_unit_test(soft_roce_counts_packets_and_messages),
-        cmocka_unit_test(infiniband_counts_words_of_packets),
+        cmocka_unit_test(packets_and_messages_are_counted_on_soft_roce),
+        cmocka_unit_test(words_of_packets_are_counted_on_infiniband),
         cmocka_unit_test(attempts_without_an_effect_are_counted),
-        cmocka_unit_test(mlx5_counts_errors_by_their_status),
+        cmocka_unit_test(errors_are_counted_by_their_status_on_mlx5),
         cmocka_unit_test(netlink_refuses_what_the_kernel_refuses),
-        cmocka_unit_test(netlink_lists_many_objects_in_parts),
+        cmocka_unit_test(many_objects_are_listed_in_parts_by_netlink),
         cmocka_unit_test(malformed_netlink_requests_are_refused),
-        cmocka_unit_test(gid_table_needs_room_for_each_entry),
+        cmocka_unit_test(gid_table_is_refused_without_room_for_each_entry),
         cmocka_unit_test(gid_of_iwarp_is_the_link_address),
         cmocka_unit_test(unknown_attribute_of_a_queue_pair_is_refused),
         cmocka_unit_test(command_descriptor_is_open),

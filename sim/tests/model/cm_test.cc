@@ -233,7 +233,7 @@ void too_much_private_data_in_accept_rejects_the_request(void **) {
 }
 
 // cma_ib_handler() and cma_iw_handler()
-void rejection_status_depends_on_transport(void **) {
+void rejection_has_the_status_of_its_transport(void **) {
     static const struct {
         const char *device;
         int refused, unknown;
@@ -488,7 +488,7 @@ void each_side_gets_one_disconnected_event(void **) {
     pair.client.expect_none();
 }
 
-void disconnection_over_cut_link_times_out(void **) {
+void disconnection_over_cut_link_is_timed_out(void **) {
     Pair pair("rxe");
     pair.connect();
     pair.fabric.cut(1, 2, true);
@@ -738,7 +738,7 @@ int main() {
     static const CMUnitTest tests[] = {
         cmocka_unit_test(connection_delivers_events_to_both_sides),
         cmocka_unit_test(too_much_private_data_in_accept_rejects_the_request),
-        cmocka_unit_test(rejection_status_depends_on_transport),
+        cmocka_unit_test(rejection_has_the_status_of_its_transport),
         cmocka_unit_test(siw_connects_in_the_call),
         cmocka_unit_test(request_over_cut_link_waits_or_is_unreachable),
         cmocka_unit_test(address_without_reply_is_an_error),
@@ -750,7 +750,7 @@ int main() {
         cmocka_unit_test(values_of_the_program_are_kept),
         cmocka_unit_test(requests_beyond_the_backlog_are_rejected),
         cmocka_unit_test(each_side_gets_one_disconnected_event),
-        cmocka_unit_test(disconnection_over_cut_link_times_out),
+        cmocka_unit_test(disconnection_over_cut_link_is_timed_out),
         cmocka_unit_test(dead_process_is_reported_to_its_peer),
         cmocka_unit_test(host_without_power_sends_nothing),
         cmocka_unit_test(pending_requests_are_rejected_with_their_listener),

@@ -53,7 +53,7 @@ int change(Side &side, int mask, const std::function<void(ibv_qp_attr &)> &set) 
 
 // 10.8.3.3, table 79: a fence waits for all earlier reads and atomic operations, whichever ends
 // last, and for nothing else. The responses of the first two requests take 5 ms and 1 ms.
-void fence_waits_for_all_earlier_reads(void **) {
+void fenced_request_follows_all_earlier_reads(void **) {
     static const struct {
         ibv_wr_opcode first, second;
         unsigned flags;
@@ -158,7 +158,7 @@ void rnr_retries_are_those_of_one_request(void **) {
 }
 
 // 9.7.5.2.8: a message and immediate data need a receive, also without other data.
-void immediate_data_waits_for_a_receive(void **) {
+void immediate_data_is_pending_until_a_receive(void **) {
     for (const ibv_wr_opcode opcode :
          {IBV_WR_SEND, IBV_WR_SEND_WITH_IMM, IBV_WR_RDMA_WRITE_WITH_IMM})
         for (const size_t length : {0U, 8U}) {
@@ -928,12 +928,12 @@ void parts_of_a_write_are_words(void **) {
 
 int main() {
     const CMUnitTest tests[] = {
-        cmocka_unit_test(fence_waits_for_all_earlier_reads),
+        cmocka_unit_test(fenced_request_follows_all_earlier_reads),
         cmocka_unit_test(data_of_a_read_arrives_with_its_response),
         cmocka_unit_test(each_request_arrives_after_the_delay),
         cmocka_unit_test(rnr_timer_has_the_time_of_its_encoding),
         cmocka_unit_test(rnr_retries_are_those_of_one_request),
-        cmocka_unit_test(immediate_data_waits_for_a_receive),
+        cmocka_unit_test(immediate_data_is_pending_until_a_receive),
         cmocka_unit_test(lost_request_fails_after_all_attempts),
         cmocka_unit_test(request_with_a_lost_response_is_executed_once),
         cmocka_unit_test(deleted_queue_pair_has_no_requests),

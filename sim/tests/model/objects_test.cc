@@ -236,7 +236,7 @@ void advice_is_for_regions_of_the_domain(void **) {
 }
 
 // sw/rxe/rxe_verbs.c, rxe_dereg_mr(): a region with windows stays; another one can end.
-void window_stays_bound_if_another_region_ends(void **) {
+void window_is_bound_until_its_own_region_ends(void **) {
     Pair pair;
     pair.direct.use_host(2);
     ibv_mr *const region =
@@ -710,7 +710,7 @@ void each_weakness_is_turned_off_by_itself(void **) {
 // The names of the counters define the meaning: hw/mlx5/counters.c, hw/mlx4/main.c,
 // hw/bnxt_re/hw_counters.c and hw/irdma/verbs.c. The requester is host 1. A second reading has
 // the same value.
-void counter_counts_at_its_side(void **) {
+void event_is_counted_at_its_own_side(void **) {
     constexpr ibv_wr_opcode WRITE = IBV_WR_RDMA_WRITE, READ = IBV_WR_RDMA_READ,
                             SEND = IBV_WR_SEND, ATOMIC = IBV_WR_ATOMIC_FETCH_AND_ADD;
     static const struct {
@@ -821,7 +821,7 @@ int main() {
         cmocka_unit_test(datagram_arrives_with_the_key_of_its_receiver),
         cmocka_unit_test(reregistered_region_uses_one_domain),
         cmocka_unit_test(advice_is_for_regions_of_the_domain),
-        cmocka_unit_test(window_stays_bound_if_another_region_ends),
+        cmocka_unit_test(window_is_bound_until_its_own_region_ends),
         cmocka_unit_test(window_of_type_2_is_that_of_its_queue_pair),
         cmocka_unit_test(srq_has_the_receives_that_were_not_freed),
         cmocka_unit_test(failed_queue_pair_takes_no_receive_of_its_srq),
@@ -840,7 +840,7 @@ int main() {
         cmocka_unit_test(fault_of_a_host_concerns_all_its_links),
         cmocka_unit_test(timers_keep_their_order),
         cmocka_unit_test(each_weakness_is_turned_off_by_itself),
-        cmocka_unit_test(counter_counts_at_its_side),
+        cmocka_unit_test(event_is_counted_at_its_own_side),
         cmocka_unit_test(timeouts_are_counted_once),
         cmocka_unit_test(response_has_the_bytes_of_its_headers),
         cmocka_unit_test(datagram_is_one_packet),

@@ -62,7 +62,7 @@ static const struct sim_profile device = {
 
 // ---- devices -------------------------------------------------------------------------------
 
-static void capabilities(void **unused) {
+static void device_reports_its_capabilities(void **unused) {
     (void)unused;
     const uint64_t plain = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV | IBV_ODP_SUPPORT_WRITE |
                            IBV_ODP_SUPPORT_READ | IBV_ODP_SUPPORT_SRQ_RECV;
@@ -85,7 +85,7 @@ static void capabilities(void **unused) {
     IS(attr.odp_caps.per_transport_caps.rc_odp_caps, 0);
 }
 
-static void builders(void **unused) {
+static void each_operation_of_the_device_has_a_builder(void **unused) {
     (void)unused;
     const uint64_t plain =
         IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_SEND;
@@ -109,7 +109,7 @@ static void builders(void **unused) {
     IS(sim_send_ops(&other, IBV_QPT_RC), 0);
 }
 
-static void regions(void **unused) {
+static void region_is_refused_without_the_capability_of_its_access(void **unused) {
     (void)unused;
     const unsigned write = IBV_ACCESS_LOCAL_WRITE, demand = IBV_ACCESS_ON_DEMAND;
     IS(sim_check_region(&device, 0, 1, SIM_VOLATILE), 0);
@@ -134,7 +134,7 @@ static void regions(void **unused) {
     IS(sim_check_region(&other, SIM_ACCESS_FLUSH_PERSISTENT, 1, SIM_DEVICE_DAX), EOPNOTSUPP);
 }
 
-static void queue_sizes(void **unused) {
+static void queue_size_is_rounded_as_by_the_driver(void **unused) {
     (void)unused;
     static const struct {
         enum sim_rounding rounding;
@@ -151,7 +151,7 @@ static void queue_sizes(void **unused) {
     }
 }
 
-static void completion_queues(void **unused) {
+static void cq_beyond_the_limits_is_refused(void **unused) {
     (void)unused;
     IS(sim_check_cq(&device, 1, 0), 0);
     IS(sim_check_cq(&device, 0x10020, 1), 0);
@@ -169,7 +169,7 @@ static int check_srq(const struct sim_profile *on, uint32_t max_wr, uint32_t max
     return sim_check_srq(on, &attr, &reported);
 }
 
-static void shared_receive_queues(void **unused) {
+static void srq_beyond_the_limits_is_refused(void **unused) {
     (void)unused;
     IS(check_srq(&device, 1, 0x10003), 0);
     IS(check_srq(&device, 0x10010, 0), 0);
@@ -196,7 +196,7 @@ static int change_srq(uint32_t max_wr, uint32_t limit, unsigned mask, size_t rec
     return sim_check_srq_change(&other, &attr, mask, actual, receives);
 }
 
-static void changes_of_shared_receive_queues(void **unused) {
+static void srq_change_keeps_room_for_its_receives_and_limit(void **unused) {
     (void)unused;
     uint32_t size;
     IS(change_srq(0, 8, IBV_SRQ_LIMIT, 8, &size), 0);
@@ -220,7 +220,7 @@ static int check_qp(struct ibv_qp_cap cap, bool has_srq) {
     return sim_check_qp(&device, &cap, has_srq, &reported);
 }
 
-static void queue_pairs(void **unused) {
+static void qp_beyond_the_limits_is_refused(void **unused) {
     (void)unused;
     IS(check_qp((struct ibv_qp_cap){0x10040, 0x10040, 0x10004, 5, 0x10080}, false), 0);
     IS(check_qp((struct ibv_qp_cap){0x10041, 1, 1, 1, 0}, false), EINVAL);
@@ -253,7 +253,7 @@ static void queue_pairs(void **unused) {
     IS(reported.max_inline_data, 0x10080);
 }
 
-static void objects_of_events(void **unused) {
+static void each_event_has_the_type_of_its_object(void **unused) {
     (void)unused;
     IS(sim_about_of(IBV_EVENT_CQ_ERR), SIM_ABOUT_CQ);
     IS(sim_about_of(IBV_EVENT_SRQ_ERR), SIM_ABOUT_SRQ);
@@ -292,7 +292,7 @@ static const struct ibv_qp_attr valid_attr = {
 
 // InfiniBand Architecture Specification, volume 1, release 1.4, tables 96 and 98: the required
 // attributes of each transition, each of which is needed, and an optional one.
-static void transitions(void **unused) {
+static void transition_needs_each_required_attribute(void **unused) {
     (void)unused;
     const int port = IBV_QP_PKEY_INDEX | IBV_QP_PORT;
     const int rtr = IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
@@ -382,7 +382,7 @@ static int set(const struct sim_profile *on, int mask, struct ibv_qp_attr attr) 
                   mask & IBV_QP_PATH_MTU ? RTR : SQD, mask, attr);
 }
 
-static void attributes(void **unused) {
+static void attribute_beyond_its_range_is_refused(void **unused) {
     (void)unused;
     const int rtr = IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
                     IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
@@ -423,7 +423,7 @@ static void attributes(void **unused) {
     IS(sim_check_qp_change(&device, IBV_QPT_RC, IBV_QPS_RTS, &attr, IBV_QP_CUR_STATE), EINVAL);
 }
 
-static void iwarp_connects_by_the_connection_manager(void **unused) {
+static void iwarp_qp_is_connected_by_the_connection_manager_only(void **unused) {
     (void)unused;
     BUT(other.transport = SIM_IWARP);
     IS(change(&other, RC, INIT, RTR, 0, valid_attr), EINVAL);
@@ -443,7 +443,7 @@ static int send_on(const struct sim_profile *on, uint32_t opcode, uint32_t flags
     return sim_check_send(on, true, &granted, &send, 3);
 }
 
-static void sends(void **unused) {
+static void invalid_send_has_the_error_of_the_device(void **unused) {
     (void)unused;
     static const struct {
         uint32_t opcode, flags, num_sge;
@@ -487,7 +487,7 @@ static void sends(void **unused) {
         IS(send_on(&other, missing[i], 0, 1, 8, 16), EBADF);
 }
 
-static void full_queues_and_late_states(void **unused) {
+static void send_to_a_full_queue_or_in_a_late_state_is_refused(void **unused) {
     (void)unused;
     const struct sim_send send = {IBV_WR_SEND, 0, 1, 8, 0, 0, 0};
     IS(sim_check_send(&device, true, &granted, &send, 4), ENOSPC);
@@ -510,7 +510,7 @@ static int build(uint32_t opcode, uint32_t flags, uint32_t num_sge, uint64_t len
     return sim_check_built(&device, true, &granted, &send, queued);
 }
 
-static void built_sends(void **unused) {
+static void invalid_built_send_has_one_error(void **unused) {
     (void)unused;
     IS(build(IBV_WR_SEND, 0, 3, 1 << 20, 3), 0);
     IS(build(IBV_WR_SEND, 0, 3, 8, 4), ENOBUFS);
@@ -520,7 +520,7 @@ static void built_sends(void **unused) {
     IS(build(SIM_WR_ATOMIC_WRITE, IBV_SEND_INLINE, 0, 65, 0), 0);
 }
 
-static void receives(void **unused) {
+static void invalid_receive_is_refused(void **unused) {
     (void)unused;
     IS(sim_check_receive(&device, 2, 3, 3, 1), 0);
     IS(sim_check_receive(&device, 2, 3, 0, 0), 0);
@@ -533,7 +533,7 @@ static void receives(void **unused) {
 
 // ---- execution -----------------------------------------------------------------------------
 
-static void ranges(void **unused) {
+static void range_beyond_its_region_is_refused(void **unused) {
     (void)unused;
     int pd, other_pd;
     const unsigned access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ;
@@ -555,7 +555,7 @@ static void ranges(void **unused) {
     IS(sim_check_range(&region, &other_pd, 0, 4096, 1), SIM_OTHER_PD);
 }
 
-static void targets(void **unused) {
+static void target_without_access_has_the_status_of_its_operation(void **unused) {
     (void)unused;
     int pd;
     const unsigned all = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
@@ -609,7 +609,7 @@ static void targets(void **unused) {
     IS(sim_check_target(&other, &read, 0, &region, &pd), IBV_WC_REM_ACCESS_ERR);
 }
 
-static void atomics(void **unused) {
+static void atomic_result_is_that_of_its_operation(void **unused) {
     (void)unused;
     IS(sim_atomic_result(IBV_WR_ATOMIC_FETCH_AND_ADD, 5, 3, 9), 8);
     IS(sim_atomic_result(IBV_WR_ATOMIC_CMP_AND_SWP, 5, 5, 9), 9);
@@ -618,7 +618,7 @@ static void atomics(void **unused) {
                 1ULL << 41);
 }
 
-static void notifications(void **unused) {
+static void armed_cq_is_notified_once(void **unused) {
     (void)unused;
     enum sim_armed armed = SIM_NOT_ARMED;
     IS(sim_notifies(&device, &armed, IBV_WC_SUCCESS, true), false);
@@ -640,7 +640,7 @@ static void notifications(void **unused) {
 
 // ---- connections ---------------------------------------------------------------------------
 
-static void private_data(void **unused) {
+static void private_data_beyond_the_message_is_refused(void **unused) {
     (void)unused;
     static const struct {
         enum sim_message message;
@@ -660,7 +660,7 @@ static void private_data(void **unused) {
     }
 }
 
-static void addresses(void **unused) {
+static void address_is_compared_without_its_port(void **unused) {
     (void)unused;
     struct sockaddr_in one = {.sin_family = AF_INET, .sin_addr = {htonl(0x0a4d0001)}},
                        two = {.sin_family = AF_INET};
@@ -690,7 +690,7 @@ static void addresses(void **unused) {
 }
 
 // The first and the last state in which each call is possible.
-static void calls_by_state(void **unused) {
+static void call_in_another_state_is_refused(void **unused) {
     (void)unused;
     static const struct {
         enum sim_cm_call call;
@@ -713,7 +713,7 @@ static void calls_by_state(void **unused) {
                state < (int)rows[i].first || state > (int)rows[i].last ? EINVAL : 0);
 }
 
-static void states_after_events(void **unused) {
+static void state_after_an_event_is_that_of_the_kernel(void **unused) {
     (void)unused;
     static const struct {
         enum rdma_cm_event_type event;
@@ -735,7 +735,7 @@ static void states_after_events(void **unused) {
         IS(sim_cm_state_after(SIM_CM_DREQ_SENT, rows[i].event), rows[i].state);
 }
 
-static void options_and_names(void **unused) {
+static void option_of_another_size_is_refused(void **unused) {
     (void)unused;
     IS(sim_check_option(RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, 1), 0);
     IS(sim_check_option(RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, 4), EINVAL);
@@ -755,31 +755,31 @@ static void options_and_names(void **unused) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(capabilities),
-        cmocka_unit_test(builders),
-        cmocka_unit_test(regions),
-        cmocka_unit_test(queue_sizes),
-        cmocka_unit_test(completion_queues),
-        cmocka_unit_test(shared_receive_queues),
-        cmocka_unit_test(changes_of_shared_receive_queues),
-        cmocka_unit_test(queue_pairs),
-        cmocka_unit_test(objects_of_events),
-        cmocka_unit_test(transitions),
-        cmocka_unit_test(attributes),
-        cmocka_unit_test(iwarp_connects_by_the_connection_manager),
-        cmocka_unit_test(sends),
-        cmocka_unit_test(full_queues_and_late_states),
-        cmocka_unit_test(built_sends),
-        cmocka_unit_test(receives),
-        cmocka_unit_test(ranges),
-        cmocka_unit_test(targets),
-        cmocka_unit_test(atomics),
-        cmocka_unit_test(notifications),
-        cmocka_unit_test(private_data),
-        cmocka_unit_test(addresses),
-        cmocka_unit_test(calls_by_state),
-        cmocka_unit_test(states_after_events),
-        cmocka_unit_test(options_and_names),
+        cmocka_unit_test(device_reports_its_capabilities),
+        cmocka_unit_test(each_operation_of_the_device_has_a_builder),
+        cmocka_unit_test(region_is_refused_without_the_capability_of_its_access),
+        cmocka_unit_test(queue_size_is_rounded_as_by_the_driver),
+        cmocka_unit_test(cq_beyond_the_limits_is_refused),
+        cmocka_unit_test(srq_beyond_the_limits_is_refused),
+        cmocka_unit_test(srq_change_keeps_room_for_its_receives_and_limit),
+        cmocka_unit_test(qp_beyond_the_limits_is_refused),
+        cmocka_unit_test(each_event_has_the_type_of_its_object),
+        cmocka_unit_test(transition_needs_each_required_attribute),
+        cmocka_unit_test(attribute_beyond_its_range_is_refused),
+        cmocka_unit_test(iwarp_qp_is_connected_by_the_connection_manager_only),
+        cmocka_unit_test(invalid_send_has_the_error_of_the_device),
+        cmocka_unit_test(send_to_a_full_queue_or_in_a_late_state_is_refused),
+        cmocka_unit_test(invalid_built_send_has_one_error),
+        cmocka_unit_test(invalid_receive_is_refused),
+        cmocka_unit_test(range_beyond_its_region_is_refused),
+        cmocka_unit_test(target_without_access_has_the_status_of_its_operation),
+        cmocka_unit_test(atomic_result_is_that_of_its_operation),
+        cmocka_unit_test(armed_cq_is_notified_once),
+        cmocka_unit_test(private_data_beyond_the_message_is_refused),
+        cmocka_unit_test(address_is_compared_without_its_port),
+        cmocka_unit_test(call_in_another_state_is_refused),
+        cmocka_unit_test(state_after_an_event_is_that_of_the_kernel),
+        cmocka_unit_test(option_of_another_size_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -21,7 +21,7 @@ static void deliver_event(enum rdma_cm_event_type type) {
 // ---- events --------------------------------------------------------------------------------
 
 // ../properties/failure_lines.tsv has the texts of their status.
-TEST_THAT(cm_events_map_to_conn_events) {
+TEST_THAT(each_cm_event_has_its_conn_event) {
     static const struct {
         enum rdma_cm_event_type type;
         enum rpma_conn_event event;
@@ -188,7 +188,7 @@ TEST_THAT(log_function_may_delete_the_connection) {
 }
 
 // A connection can be deleted in any state, with pending events and completions.
-TEST_THAT(delete_ignores_pending_events) {
+TEST_THAT(pending_event_is_ignored_by_delete) {
     const struct ibv_wc wc = {.wr_id = 1};
     new_unestablished(&outgoing);
     deliver_event(RDMA_CM_EVENT_ESTABLISHED);

@@ -215,7 +215,7 @@ static void connect_by(enum kind kind, const struct settings *s) {
     assert_int_equal(w.h.event, RPMA_CONN_ESTABLISHED);
 }
 
-TEST_THAT(every_constructor_applies_the_configuration) {
+TEST_THAT(each_request_function_applies_the_configuration) {
     for (enum kind kind = 0; kind < KINDS; kind++)
         for (int with_others = 0; with_others < 2; with_others++) {
             fixture_reset();

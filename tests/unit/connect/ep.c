@@ -23,7 +23,7 @@ static void add_request(const char *data, uint8_t len) {
 // ---- rpma_ep_listen() ----------------------------------------------------------------------
 
 // rpma_ep_listen() uses the defaults of rpma_ep_listen_with().
-TEST_THAT(listen_binds_and_listens) {
+TEST_THAT(address_is_bound_before_listening) {
     for (int with = 0; with < 2; with++) {
         fixture_reset();
         fixture_peer(&w);

@@ -19,7 +19,7 @@ static bool readable(int fd) {
     return poll(&watched, 1, 0) == 1;
 }
 
-TEST_THAT(each_step_waits_for_its_event) {
+TEST_THAT(step_is_refused_before_its_event) {
     fake_device()->silent = true;
     fixture_peer(&w);
     start(NULL);

@@ -342,7 +342,7 @@ TEST_THAT(failed_post_keeps_the_buffer_if_the_operation_may_be_executed) {
     }
 }
 
-TEST_THAT(source_without_a_function_drops_other_completions) {
+TEST_THAT(source_without_a_function_drops_all_other_completions) {
     side s;
     s.queue.emplace(s.conn.get_cq());
     const rpma::operation sent = s.send();
@@ -652,7 +652,7 @@ TEST_THAT(exception_of_any_function_loses_no_completion) {
 }
 
 // A function or coroutine that calls ready() itself gets what is left, once.
-TEST_THAT(nested_ready_passes_on_each_completion_once) {
+TEST_THAT(nested_ready_returns_each_completion_once) {
     for (const char nested : {'f', '1'})
         for (const bool throws : {false, true}) {
             side s;

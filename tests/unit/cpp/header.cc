@@ -307,7 +307,7 @@ TEST_THAT(failure_releases_everything) {
 
 // ---- errors ------------------------------------------------------------------------------
 
-TEST_THAT(error_without_log_line_names_function_and_code) {
+TEST_THAT(error_without_log_line_names_its_function_and_code) {
     rpma::peer peer(fake_context(0));
     (void)rpma_log_set_threshold(RPMA_LOG_THRESHOLD, RPMA_LOG_DISABLED);
     const rpma::error error =
@@ -430,7 +430,7 @@ TEST_THAT(check_throws_the_code_of_the_data_path) {
     assert_string_equal(unlogged.what(), "Provider error occurred");
 }
 
-TEST_THAT(codes_map_to_std_errc) {
+TEST_THAT(each_code_has_its_std_errc) {
     const std::error_code code = rpma::status::inval;
     assert_true(code == std::errc::invalid_argument && code == rpma::status::inval);
     assert_string_equal(code.category().name(), "librpma");

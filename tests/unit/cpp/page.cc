@@ -64,7 +64,7 @@ static std::string thrown(const std::function<void()> &call) {
     return "nothing";
 }
 
-static void returns_when_the_flush_has_completed(void **) {
+static void function_of_the_page_returns_after_the_flush_has_completed(void **) {
     client all;
     queue = fake_qp(all.conn.get_qp_num())->send_cq;
     fake_forget();
@@ -79,7 +79,7 @@ static void returns_when_the_flush_has_completed(void **) {
     assert_true(all.conn.get_cq().get_wc(wc) == rpma::status::no_completion);
 }
 
-static void reports_the_failure(void **) {
+static void function_of_the_page_reports_the_failure(void **) {
     client all;
     queue = fake_qp(all.conn.get_qp_num())->send_cq;
     const auto persist = [&] { make_persistent(all.conn, all.src, 7); };
@@ -93,7 +93,7 @@ static void reports_the_failure(void **) {
     }
 }
 
-static void reports_a_missing_server(void **) {
+static void function_of_the_page_reports_a_missing_server(void **) {
     rpma::peer peer(fake_context(0));
     fake_fail("rdma_connect", 1, ECONNREFUSED);
     assert_non_null(std::strstr(
@@ -105,9 +105,9 @@ static void reports_a_missing_server(void **) {
 
 int main() {
     const struct CMUnitTest tests[] = {
-        TEST(returns_when_the_flush_has_completed),
-        TEST(reports_the_failure),
-        TEST(reports_a_missing_server),
+        TEST(function_of_the_page_returns_after_the_flush_has_completed),
+        TEST(function_of_the_page_reports_the_failure),
+        TEST(function_of_the_page_reports_a_missing_server),
     };
     return UNIT_RUN("cpp-page", tests);
 }

@@ -24,7 +24,7 @@ static void new_conn(const struct shape *shape) {
 
 // ---- rpma_cq_take_event(), rpma_cq_arm() ---------------------------------------------------
 
-TEST_THAT(take_event_and_arm_together_equal_wait) {
+TEST_THAT(take_event_and_arm_together_are_equal_to_wait) {
     new_conn(&own);
     fixture_nonblocking(fixture_cq_fd(cq));
     fake_complete(queue, &done); // a new queue is armed for any completion
@@ -166,7 +166,7 @@ TEST_THAT(new_creates_an_armed_cq_with_a_channel) {
 }
 
 // ../properties/failure_lines.tsv has the rejected values.
-TEST_THAT(new_requests_the_configured_sizes) {
+TEST_THAT(new_passes_the_configured_sizes) {
     static const struct {
         int vectors;
         uint32_t size, vector;

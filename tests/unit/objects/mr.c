@@ -25,7 +25,7 @@ enum {
     ATOMIC = IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_LOCAL_WRITE,
 };
 
-TEST_THAT(usage_maps_to_access_flags) {
+TEST_THAT(each_usage_has_its_access_flags) {
     static const struct {
         int usage;
         unsigned access, access_on_iwarp;

@@ -269,7 +269,7 @@ TEST_THAT(refused_deletion_keeps_the_handle) {
 }
 
 // Without a receive CQ of its own, only the device knows that the queue is in use.
-TEST_THAT(shared_receive_queue_of_a_connection_stays) {
+TEST_THAT(shared_receive_queue_is_kept_by_its_connection) {
     static const struct shape shape = {.srq = true};
     fixture_conn(&w, &shape);
     EXPECT_ERROR(rpma_srq_delete(&w.h.srq), RPMA_E_PROVIDER, "the queue stays",

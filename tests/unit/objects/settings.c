@@ -87,7 +87,7 @@ static void expect_only(const struct setting *one, uintptr_t cfg, uint64_t value
             expect_setting(s, cfg, s == one ? value : s->start);
 }
 
-TEST_THAT(getters_return_set_values) {
+TEST_THAT(each_getter_returns_the_set_value) {
     for (const struct setting *s = settings; s < settings + LENGTH(settings); s++) {
         uintptr_t cfg = 0;
         call_with(s->object, "new", &cfg);

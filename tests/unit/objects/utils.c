@@ -10,7 +10,7 @@
 #include <limits.h>
 #include <stdio.h>
 
-TEST_THAT(odp_needs_reads_and_writes_on_connections) {
+TEST_THAT(odp_is_reported_with_reads_and_writes_of_connections_only) {
     enum { READ = IBV_ODP_SUPPORT_READ, WRITE = IBV_ODP_SUPPORT_WRITE };
     static const struct {
         uint64_t general, rc;

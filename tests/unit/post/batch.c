@@ -193,7 +193,7 @@ TEST_THAT(granted_sizes_are_logged) {
     expect_size(0);
 }
 
-TEST_THAT(reset_forgets_refused_operations) {
+TEST_THAT(reset_discards_each_rejected_operation) {
     begin(false);
     for (unsigned room = 0; room < 3; room++) {
         static const char *const taken[] = {"", "0", "01"};
@@ -281,7 +281,7 @@ TEST_THAT(rejection_hidden_by_siw_is_reported_by_each_post) {
     }
 }
 
-TEST_THAT(message_shows_no_key_of_an_earlier_write) {
+TEST_THAT(log_line_omits_the_key_of_an_earlier_write) {
     begin(false);
     struct rpma_work message = write_number(0);
     message.type = RPMA_WORK_SEND;

@@ -16,7 +16,7 @@ static const struct shape outgoing = {.name = "outgoing"};
 // ---- queue pairs ---------------------------------------------------------------------------
 
 // A device without extended queue pairs rejects the mask with any other flags.
-TEST_THAT(queue_pair_requests_what_the_device_supports) {
+TEST_THAT(queue_pair_is_created_with_the_operations_of_the_device) {
     for (int device = 0; device < 16; device++) {
         const bool global = device & 1, persistent = device & 2, atomic_write = device & 4;
         const uint64_t atomics =
@@ -50,7 +50,7 @@ TEST_THAT(queue_pair_requests_what_the_device_supports) {
 }
 
 // The target of emulated flushes is created with the connection if a flush may be emulated.
-TEST_THAT(flush_target_is_for_emulation) {
+TEST_THAT(native_connection_registers_no_flush_target) {
     for (int mode = RPMA_FLUSH_MODE_AUTO; mode <= (BUILD_FLUSHES ? 2 : 1); mode++) {
         fake_profile()->has_native_flush = true;
         fixture_conn(&w, &(const struct shape){.flush_mode = (enum rpma_flush_mode)mode});
@@ -83,7 +83,7 @@ static void peer_on(bool pmem, bool dax) {
 // may reject persistent flushes of ordinary memory, so the registration is repeated without
 // them. The kernel rejects FS-DAX memory without on-demand paging for any flush type, so both
 // types remain.
-TEST_THAT(regions_serve_both_kinds_of_initiators) {
+TEST_THAT(region_is_valid_for_native_and_emulated_flushes) {
     static const struct {
         bool pmem, dax;
         int usage;
@@ -113,7 +113,7 @@ TEST_THAT(regions_serve_both_kinds_of_initiators) {
 }
 
 // The line contains the names of the access flags of verbs.h.
-TEST_THAT(other_refusals_are_final) {
+TEST_THAT(native_post_error_is_not_retried) {
     peer_on(false, false);
     WATCH(w.h);
     fake_fail("ibv_reg_mr", 1, EACCES);

@@ -223,7 +223,7 @@ static void reject_each(const struct list_function *f) {
     }
 }
 
-TEST_THAT(next_call_begins_with_the_refused_request) {
+TEST_THAT(refused_request_is_first_in_the_next_call) {
     for_each(reject_each);
 }
 
@@ -246,7 +246,7 @@ static void read_hidden_error(const struct list_function *f) {
     }
 }
 
-TEST_THAT(reject_reasons_are_read_again) {
+TEST_THAT(rejection_is_reported_on_each_retry) {
     for_each(read_hidden_error);
 }
 

@@ -32,7 +32,7 @@ static void receive_sges(const struct list_function *f) {
     }
 }
 
-TEST_THAT(receives_take_sges) {
+TEST_THAT(receive_of_several_sges_is_posted_whole) {
     list_for_each_receive(receive_sges);
 }
 

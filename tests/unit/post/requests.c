@@ -119,7 +119,7 @@ static void expect_nothing(struct rpma_work o) {
     expect(o);
 }
 
-TEST_THAT(each_constructor_makes_the_same_request) {
+TEST_THAT(post_functions_build_the_same_request) {
     for (int on_native = 0; on_native < 2; on_native++) {
         request_begin(on_native, on_native, 3);
         fake_device()->any_range = true;
@@ -201,7 +201,7 @@ TEST_THAT(old_atomic_write_reads_its_bytes_from_a_region) {
 }
 
 // A connection logs one warning, whichever method posts the first misaligned write.
-TEST_THAT(misaligned_atomic_writes_warn_once) {
+TEST_THAT(misaligned_atomic_write_is_logged_once) {
     for (int i = 0; i < 2 * METHODS; i++) {
         const int first = i / 2;
         request_begin(i % 2, i % 2, 3);
@@ -352,7 +352,7 @@ static void exceed_inline_room(enum rpma_work_type kind, bool is_list, int error
     }
 }
 
-TEST_THAT(full_queue_differs_from_oversized_inline_data) {
+TEST_THAT(oversized_inline_data_is_reported_unlike_a_full_queue) {
     static const int errors[] = {EINVAL, ENOMEM};
     for (size_t e = 0; e < LENGTH(errors); e++) {
         request_begin(false, false, 3);
@@ -401,7 +401,7 @@ static void refuse_early(enum rpma_work_type kind, int error, bool is_queued) {
 
 // mlx5 has the same error number for both: rdma-core 56, providers/mlx5/qp.c,
 // _mlx5_post_send().
-TEST_THAT(early_post_differs_from_full_queue) {
+TEST_THAT(early_post_is_reported_unlike_a_full_queue) {
     static const struct {
         const char *device;
         int error;

@@ -426,6 +426,6 @@ static void check_sum(const struct list_function *f) {
     }
 }
 
-TEST_THAT(sum_of_sge_lengths_fits_32_bits) {
+TEST_THAT(sum_of_sge_lengths_is_limited_to_32_bits) {
     list_for_each(check_sum);
 }

@@ -347,7 +347,7 @@ VIOLATION(correct_calls) {
         sweep("no violation", PEER_CALLS, scenario_of, &function, NULL);
 }
 
-TEST_THAT(correct_calls_pass) {
+TEST_THAT(correct_calls_are_accepted) {
     static char text[1 << 16];
     const struct CMUnitTest correct =
         cmocka_unit_test_setup_teardown(correct_calls, unit_setup, unit_teardown);

@@ -132,7 +132,7 @@ TEST_THAT(legacy_completion_writes_only_its_members) {
 }
 
 // A call returns one completion.
-TEST_THAT(remaining_events_wait_for_the_next_call) {
+TEST_THAT(remaining_events_are_kept_for_the_next_call) {
     new_conn();
     for (const struct getter *getter = getters; getter < getters + LENGTH(getters); getter++) {
         struct rpma_completion cmpl;
@@ -193,7 +193,7 @@ TEST_THAT(null_is_refused_at_every_version_node) {
                     "cmpl == NULL", "cmpl == NULL");
 }
 
-TEST_THAT(completion_fd_belongs_to_the_main_cq) {
+TEST_THAT(completion_fd_is_that_of_the_main_cq) {
     int fd = -1;
     new_conn();
     MUST(rpma_conn_get_completion_fd(w.h.conn, &fd));

@@ -112,7 +112,7 @@ static int level_of_variable(void) {
 static enum rpma_log_level threshold_at_start, aux_at_start;
 static bool info_at_start; // an INFO message was printed to stderr
 
-TEST_THAT(thresholds_start_as_documented) {
+TEST_THAT(thresholds_have_the_documented_defaults) {
     assert_int_equal(threshold_at_start, RPMA_LOG_LEVEL_WARNING);
     assert_int_equal(aux_at_start, RPMA_LOG_DISABLED);
     assert_int_equal(info_at_start, level_of_variable() >= RPMA_LOG_LEVEL_INFO);
@@ -189,7 +189,7 @@ static void expect_readers(const struct message *m, int threshold, int aux, bool
 // Messages up to the threshold are passed to the log function; the default function also
 // prints messages up to AUX to stderr. RPMA_LOG prints messages to stderr with any settings,
 // but no message twice.
-TEST_THAT(settings_decide_which_messages_are_formatted) {
+TEST_THAT(only_messages_of_the_settings_are_formatted) {
     MUST(rpma_peer_new(fake_context(0), &w.h.peer));
     for (int i = 0; i < 2 * 7 * 7; i++)
         for (size_t m = RPMA_LOG_LEVEL_ERROR; m < LENGTH(messages); m++)
@@ -265,7 +265,7 @@ static void *fails_in_new_thread(void *unused) {
     return NULL;
 }
 
-TEST_THAT(last_failure_survives_successes_would_block_results_and_other_threads) {
+TEST_THAT(last_failure_is_kept_until_the_next_of_its_thread) {
     pthread_t thread;
     struct ibv_wc wc;
     MUST(rpma_peer_new(fake_context(0), &w.h.peer));

@@ -13,7 +13,7 @@
 
 #include "librpma.h"
 
-static void thresholds_start_lower(void **state) {
+static void debug_build_logs_each_message(void **state) {
     (void)state;
     enum rpma_log_level level = RPMA_LOG_DISABLED, aux = RPMA_LOG_DISABLED;
     assert_int_equal(rpma_log_get_threshold(RPMA_LOG_THRESHOLD, &level), 0);
@@ -23,6 +23,6 @@ static void thresholds_start_lower(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(thresholds_start_lower)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(debug_build_logs_each_message)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -107,7 +107,7 @@ static void post(uint32_t lkey, const struct ibv_pd *pd, enum ibv_wr_opcode opco
     (void)ibv_post_send(w.qp, &wr, &bad);
 }
 
-static void requests(void **unused) {
+static void request_without_its_region_is_reported(void **unused) {
     (void)unused;
     REPORTS("ibv_post_send: lkey 1: no live region has this key\n",
             post(1, w.pd, IBV_WR_RDMA_WRITE, 1));
@@ -127,7 +127,7 @@ static void requests(void **unused) {
     assert_non_null(strstr(fake_misuses(), ": the region has no local write access\n"));
 }
 
-static void builders(void **unused) {
+static void builder_call_out_of_order_is_reported(void **unused) {
     (void)unused;
     struct ibv_qp_ex *ex;
     REPORTS("ibv_wr_rdma_write: outside of ibv_wr_start()\n", ex = ibv_qp_to_qp_ex(w.qp),
@@ -151,7 +151,7 @@ static void builders(void **unused) {
             fake_profile()->has_qp_ex = false, ibv_qp_to_qp_ex(w.qp));
 }
 
-static void queues(void **unused) {
+static void misused_queue_is_reported(void **unused) {
     (void)unused;
     struct ibv_wc wc = {.status = IBV_WC_SUCCESS};
     struct ibv_cq *cq;
@@ -175,7 +175,7 @@ static void queues(void **unused) {
             ibv_modify_qp(w.qp, &(struct ibv_qp_attr){0}, IBV_QP_STATE));
 }
 
-static void results(void **unused) {
+static void device_results_are_those_of_rxe_or_scripted(void **unused) {
     (void)unused;
     struct ibv_wc wc;
     create_all();
@@ -203,7 +203,7 @@ static void results(void **unused) {
     assert_int_equal(fcntl(w.context->async_fd, F_GETFL) & O_NONBLOCK, 0);
 }
 
-static void full_queues(void **unused) {
+static void full_queue_is_refused_at_its_rounded_size(void **unused) {
     (void)unused;
     create_all();
     assert_int_equal(rdma_connect(w.id, &param), 0);
@@ -223,7 +223,7 @@ static void full_queues(void **unused) {
     assert_int_equal(fake_received_count(), 7);
 }
 
-static void other_objects(void **unused) {
+static void misused_object_or_event_is_reported(void **unused) {
     (void)unused;
     struct ibv_sge sges[2] = {{0}};
     struct ibv_async_event event;
@@ -250,7 +250,7 @@ static void other_objects(void **unused) {
             ibv_ack_async_event(&event));
 }
 
-static void identifiers(void **unused) {
+static void call_in_the_wrong_state_of_an_id_is_reported(void **unused) {
     (void)unused;
     struct rdma_cm_id *id;
     struct rdma_addrinfo *list,
@@ -279,7 +279,7 @@ static void identifiers(void **unused) {
             rdma_destroy_event_channel(w.events));
 }
 
-static void events_of_tests(void **unused) {
+static void impossible_event_of_a_test_is_reported(void **unused) {
     (void)unused;
     REPORTS("fake_cm_event: an incoming request has no events until it is accepted\n",
             fake_cm_event(w.listener_events->fd, RDMA_CM_EVENT_ESTABLISHED, NULL, 0));
@@ -289,7 +289,7 @@ static void events_of_tests(void **unused) {
             fake_cm_event(w.channel->fd, RDMA_CM_EVENT_ESTABLISHED, NULL, 0));
 }
 
-static void objects_that_are_left(void **unused) {
+static void leaked_objects_are_listed_until_their_deletion(void **unused) {
     (void)unused;
     create_all();
     assert_string_equal(fake_leaks(), "2 PD left\n1 MR left\n1 CQ left\n1 channel left\n"
@@ -306,15 +306,15 @@ static void objects_that_are_left(void **unused) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(requests),
-        cmocka_unit_test(builders),
-        cmocka_unit_test(queues),
-        cmocka_unit_test(results),
-        cmocka_unit_test(full_queues),
-        cmocka_unit_test(other_objects),
-        cmocka_unit_test(identifiers),
-        cmocka_unit_test(events_of_tests),
-        cmocka_unit_test(objects_that_are_left),
+        cmocka_unit_test(request_without_its_region_is_reported),
+        cmocka_unit_test(builder_call_out_of_order_is_reported),
+        cmocka_unit_test(misused_queue_is_reported),
+        cmocka_unit_test(device_results_are_those_of_rxe_or_scripted),
+        cmocka_unit_test(full_queue_is_refused_at_its_rounded_size),
+        cmocka_unit_test(misused_object_or_event_is_reported),
+        cmocka_unit_test(call_in_the_wrong_state_of_an_id_is_reported),
+        cmocka_unit_test(impossible_event_of_a_test_is_reported),
+        cmocka_unit_test(leaked_objects_are_listed_until_their_deletion),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -287,7 +287,7 @@ TEST_THAT(any_unflushed_words_may_survive) {
 // ---- remote atomics ------------------------------------------------------------------------
 
 // Successive operations on two connections. The words next to the changed one are unchanged.
-TEST_THAT(atomics_change_words_as_their_operands_require) {
+TEST_THAT(atomic_changes_the_word_as_its_operands_require) {
     static const struct {
         enum rpma_work_type kind;
         uint64_t compare, value, before, after;

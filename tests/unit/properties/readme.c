@@ -19,7 +19,7 @@ static void complete_the_flush(void) {
     fake_complete(queue, &wc);
 }
 
-TEST_THAT(calls_write_flush_and_wait) {
+TEST_THAT(example_of_the_readme_completes) {
     static const struct shape own = {.name = "own channels"};
     struct ibv_wc wc;
     fixture_conn(&w, &own);

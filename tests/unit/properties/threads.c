@@ -218,7 +218,7 @@ static void *take_events_or_delete(void *number) {
     return NULL;
 }
 
-static void events_race_with_deletions(void **state) {
+static void event_is_handled_before_or_after_its_deletion(void **state) {
     (void)state;
     begin("");
     fixture_nonblocking(fake_context(0)->async_fd);
@@ -229,7 +229,8 @@ static void events_race_with_deletions(void **state) {
 }
 
 int main(void) {
-    struct CMUnitTest tests[LENGTH(jobs) + 1] = {TEST(events_race_with_deletions)};
+    struct CMUnitTest tests[LENGTH(jobs) + 1] = {
+        TEST(event_is_handled_before_or_after_its_deletion)};
     for (size_t i = 0; i < LENGTH(jobs); i++)
         tests[i + 1] = (struct CMUnitTest){jobs[i].name, run_job, unit_setup, unit_teardown,
                                            (void *)(uintptr_t)&jobs[i]};
