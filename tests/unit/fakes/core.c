@@ -208,8 +208,6 @@ size_t fake_bytes_held(void) {
 }
 
 void fake_reset(void) {
-    static void (*const resets[])(void) = {fake_async_reset, fake_faults_reset,
-                                           fake_target_reset, fake_device_reset};
     FAKE_LOCKED;
     while (objects)
         fake_destroy(objects);
@@ -221,8 +219,9 @@ void fake_reset(void) {
     }
     misuses[0] = '\0';
     fake_quiet(false);
-    for (unsigned i = 0; i < FAKE_LENGTH(resets); i++)
-        resets[i]();
+    fake_async_reset();
+    fake_faults_reset();
+    fake_device_reset();
 }
 
 struct fake_device *fake_device(void) {

@@ -159,23 +159,6 @@ const struct fake_post *fake_posted(unsigned nth); // from 0; NULL when there is
 unsigned fake_received_count(void);
 const struct fake_receive *fake_received(unsigned nth);
 
-// ---- memory of a target --------------------------------------------------------------------
-
-// Creates target memory at that address with that key, all zeros. A repeated call clears it
-// and forgets stores that are not persistent. If target memory exists, each request that a
-// queue pair accepts is executed on it at once; otherwise requests are not executed. Returns
-// the bytes after a power failure.
-const unsigned char *fake_target(uint64_t addr, size_t size, uint32_t rkey);
-// Makes the region of that key reject remote atomics.
-void fake_target_without_atomics(uint32_t rkey);
-// Makes the target stop after this many more operations.
-void fake_stop_target_after(unsigned operations);
-// Computes the memory after a power failure at this moment; the target itself continues. Each
-// word that is not persistent survives or is lost independently: the nth such word, in the
-// order of execution, survives if bit n % 64 of survivors is set. Returns the number of these
-// words.
-size_t fake_power_failure(uint64_t survivors);
-
 // ---- faults --------------------------------------------------------------------------------
 
 // Makes the nth call of that name fail (from now, counted from 1); name NULL: any call that

@@ -253,9 +253,6 @@ struct sim_send fake_send_of(const struct fake_post *post);
 // Records that the queue accepted the request.
 void fake_take(struct fake_qp *qp, const struct fake_post *post);
 void fake_take_receive(const struct fake_receive *receive);
-// Executes the request if a test made memory of a target.
-void fake_execute(struct fake_qp *qp, const struct fake_post *post);
-void fake_target_reset(void);
 
 // ---- connections and names -----------------------------------------------------------------
 

@@ -28,17 +28,6 @@ bool fixture_step(struct fixture *w, int ret, const char *text, const char *file
     return true;
 }
 
-void fixture_descriptor(unsigned char desc[21], uint64_t addr, uint64_t size, uint32_t rkey,
-                        uint8_t usage) {
-    for (int i = 0; i < 8; i++) {
-        desc[i] = (unsigned char)(addr >> 8 * i);
-        desc[8 + i] = (unsigned char)(size >> 8 * i);
-    }
-    for (int i = 0; i < 4; i++)
-        desc[16 + i] = (unsigned char)(rkey >> 8 * i);
-    desc[20] = usage;
-}
-
 bool fixture_peer(struct fixture *w) {
     unsigned char desc[21];
     if (!w->sweep)

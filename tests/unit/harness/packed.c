@@ -5,6 +5,17 @@
 
 #include "packed.h"
 
+void fixture_descriptor(unsigned char desc[21], uint64_t addr, uint64_t size, uint32_t rkey,
+                        uint8_t usage) {
+    for (int i = 0; i < 8; i++) {
+        desc[i] = (unsigned char)(addr >> 8 * i);
+        desc[8 + i] = (unsigned char)(size >> 8 * i);
+    }
+    for (int i = 0; i < 4; i++)
+        desc[16 + i] = (unsigned char)(rkey >> 8 * i);
+    desc[20] = usage;
+}
+
 size_t packed_form(const struct packed *c, unsigned char *out) {
     unsigned char *const start = out;
     const bool advertises = c->direct_write != PACKED_NO_CAPABILITIES;

@@ -5,51 +5,111 @@
 // flushed after a write, in the range and on the connection of the flush, and no others;
 // operations after a rejected one; remote atomics
 
-#include "operation.h"
+#include "operation_plain.h"
 #include "packed.h"
+#include "target.h"
+
+#include <stdio.h>
 
 // ---- a target and two connections to it ----------------------------------------------------
 
-enum { WORD = 8, TARGET_SIZE = 4096 + 65, TARGET_REGIONS = 2, TARGET_MAX_STEPS = 8 };
+enum { WORD = 8, TARGET_MAX_STEPS = 8, TARGET_SGES = 8 };
 enum { TARGET_SOURCE = 16 }; // offset of the bytes of target_write()
 
-// The first region ends with the first byte of a word, the second begins within a word.
-static const struct {
-    uint64_t addr;
-    uint32_t rkey;
-} target_regions[TARGET_REGIONS] = {{0x10000, 77}, {0x20005, 78}};
-static struct fixture targets[2]; // with batches; their memory has no zero byte
-static struct rpma_mr_remote *target_remotes[TARGET_REGIONS];
-static const unsigned char *target_found[TARGET_REGIONS]; // after fake_power_failure()
+static struct {
+    struct rpma_conn *conn;
+    struct rpma_batch *batch;
+    struct rpma_mr_local *mr; // of memory without zero bytes
+    unsigned char memory[4096];
+} initiators[2];
+static struct rpma_peer *peer;
+static const struct target_region *regions;
+static struct rpma_mr_remote *target_remotes[TARGET_REGIONS], *without_atomics, *unknown;
 static unsigned char target_expected[TARGET_REGIONS][TARGET_SIZE];
 
-static struct rpma_mr_remote *target_remote(uint64_t addr, uint32_t rkey) {
+// MUST() without the fakes.
+void unit_begin(void) {}
+
+void unit_must(int ret, const char *text, const char *file, int line) {
+    if (ret)
+        print_error("%s:%d: %s returns %d\n", file, line, text, ret);
+    assert_int_equal(ret, 0);
+}
+
+static struct rpma_mr_remote *target_remote(int region, uint32_t rkey) {
     // Permits native flushes of every type and remote atomics.
-    return packed_remote(addr, TARGET_SIZE, rkey, FIXTURE_EVERY_USAGE, 0x31);
+    return packed_remote(regions[region].addr, TARGET_SIZE, rkey, FIXTURE_EVERY_USAGE, 0x31);
+}
+
+static void connect_initiator(size_t i) {
+    enum rpma_conn_event event;
+    struct rpma_conn_cfg *cfg;
+    struct rpma_conn_req *req;
+    struct rpma_peer_cfg *pcfg;
+    MUST(rpma_conn_cfg_new(&cfg));
+    MUST(rpma_conn_cfg_set_max_sge(cfg, TARGET_SGES));
+    MUST(rpma_conn_req_new(peer, TARGET_ADDRESS, TARGET_PORT, cfg, &req));
+    MUST(rpma_conn_cfg_delete(&cfg));
+    MUST(rpma_conn_req_connect(&req, NULL, &initiators[i].conn));
+    regions = target_accept();
+    MUST(rpma_conn_next_event(initiators[i].conn, &event));
+    assert_int_equal(event, RPMA_CONN_ESTABLISHED);
+    MUST(rpma_peer_cfg_new(&pcfg));
+    MUST(rpma_peer_cfg_set_direct_write_to_pmem(pcfg, true));
+    MUST(rpma_conn_apply_remote_peer_cfg(initiators[i].conn, pcfg));
+    MUST(rpma_peer_cfg_delete(&pcfg));
+    MUST(rpma_batch_new(initiators[i].conn, TARGET_MAX_STEPS, &initiators[i].batch));
+    MUST(rpma_mr_reg(peer, initiators[i].memory, sizeof(initiators[i].memory),
+                     FIXTURE_EVERY_USAGE, &initiators[i].mr));
 }
 
 static void target_begin(bool native) {
-    fake_profile()->has_native_flush = native && BUILD_FLUSHES;
-    fake_profile()->has_native_atomic_write = native && BUILD_WRITES_ATOMICALLY;
-    for (size_t c = 0; c < LENGTH(targets); c++) {
-        fixture_conn(&targets[c], &(const struct shape){.max_sge = OPERATION_MAX_SGES});
-        MUST(rpma_batch_new(targets[c].h.conn, TARGET_MAX_STEPS, &targets[c].h.batch));
-        for (size_t i = 0; i < sizeof(targets[c].memory); i++)
-            targets[c].memory[i] = (unsigned char)(1 + i % 251);
-    }
+    struct ibv_context *context;
+    target_start(native && BUILD_FLUSHES, native && BUILD_WRITES_ATOMICALLY);
+    MUST(rpma_utils_get_ibv_context(TARGET_ADDRESS, RPMA_UTIL_IBV_CONTEXT_REMOTE, &context));
+    MUST(rpma_peer_new(context, &peer));
+    for (size_t i = 0; i < LENGTH(initiators); i++)
+        connect_initiator(i);
     for (int r = 0; r < TARGET_REGIONS; r++)
-        target_remotes[r] = target_remote(target_regions[r].addr, target_regions[r].rkey);
-    for (int r = 0; r < TARGET_REGIONS; r++)
-        target_found[r] =
-            fake_target(target_regions[r].addr, TARGET_SIZE, target_regions[r].rkey);
-    memset(target_expected, 0, sizeof(target_expected));
+        target_remotes[r] = target_remote(r, regions[r].rkey);
+    without_atomics = target_remote(0, regions[0].rkey_without_atomics);
+    unknown = target_remote(0, 79);
 }
 
-static void target_end(void) {
+// Prepares a sequence on the same connections.
+static void target_reset(void) {
+    memset(target_expected, 0, sizeof(target_expected));
+    target_clear();
+    for (size_t c = 0; c < LENGTH(initiators); c++)
+        for (size_t i = 0; i < sizeof(initiators[c].memory); i++)
+            initiators[c].memory[i] = (unsigned char)(1 + i % 251);
+}
+
+static void target_finish(void) {
+    MUST(rpma_mr_remote_delete(&without_atomics));
+    MUST(rpma_mr_remote_delete(&unknown));
     for (int r = 0; r < TARGET_REGIONS; r++)
         MUST(rpma_mr_remote_delete(&target_remotes[r]));
-    for (size_t c = 0; c < LENGTH(targets); c++)
-        fixture_delete(&targets[c]);
+    for (size_t i = 0; i < LENGTH(initiators); i++) {
+        MUST(rpma_batch_delete(&initiators[i].batch));
+        MUST(rpma_conn_delete(&initiators[i].conn));
+        MUST(rpma_mr_dereg(&initiators[i].mr));
+    }
+    MUST(rpma_peer_delete(&peer));
+    target_end();
+}
+
+// Takes all completions. Returns whether a connection failed.
+static bool take_completions(void) {
+    bool failed = false;
+    for (size_t i = 0; i < LENGTH(initiators); i++) {
+        struct rpma_cq *cq;
+        struct ibv_wc wc;
+        MUST(rpma_conn_get_cq(initiators[i].conn, &cq));
+        while (rpma_cq_get_wc(cq, 1, &wc, NULL) == 0)
+            failed |= wc.status != IBV_WC_SUCCESS;
+    }
+    return failed;
 }
 
 struct step {
@@ -70,19 +130,20 @@ static size_t batch_length(const struct step *steps, size_t count) {
 static void target_run(const struct step *steps, size_t count, enum target_method method) {
     for (size_t row; count > 0; steps += row, count -= row) {
         struct rpma_work work[TARGET_MAX_STEPS];
-        const struct handles *h = &targets[steps->conn].h;
+        struct rpma_conn *const conn = initiators[steps->conn].conn;
+        struct rpma_batch *const batch = initiators[steps->conn].batch;
         row = method == TARGET_SINGLY ? 1 : batch_length(steps, count);
         for (size_t i = 0; i < row; i++)
             work[i] = steps[i].o;
         if (method == TARGET_SINGLY && work[0].nsge == 0) {
-            MUST(operation_plain(&work[0], h->conn));
+            MUST(operation_plain(&work[0], conn));
         } else if (method != TARGET_BATCHED) {
-            MUST(rpma_post(h->conn, work, (uint32_t)row, NULL));
+            MUST(rpma_post(conn, work, (uint32_t)row, NULL));
         } else {
             for (size_t i = 0; i < row; i++)
-                MUST(rpma_batch_add(h->batch, &work[i]));
-            MUST(rpma_batch_post(h->batch, NULL));
-            MUST(rpma_batch_reset(h->batch));
+                MUST(rpma_batch_add(batch, &work[i]));
+            MUST(rpma_batch_post(batch, NULL));
+            MUST(rpma_batch_reset(batch));
         }
     }
 }
@@ -98,7 +159,7 @@ static struct rpma_work target_flush(int region, size_t from, size_t to) {
 
 static struct rpma_work target_write(unsigned conn, int region, size_t offset, size_t len) {
     return (struct rpma_work){.type = RPMA_WORK_WRITE,
-                              .local = {targets[conn].h.mr, TARGET_SOURCE, len},
+                              .local = {initiators[conn].mr, TARGET_SOURCE, len},
                               .remote = target_remotes[region],
                               .remote_offset = offset,
                               .flags = RPMA_F_COMPLETION_ON_ERROR};
@@ -191,9 +252,8 @@ static const struct sequence {
     // clang-format on
 };
 
-static struct rpma_mr_remote *unknown;
-static unsigned char *memory; // of the first connection
-enum { READ_AT = 1500 };      // offset of the bytes that were read
+static unsigned char *const memory = initiators[0].memory;
+enum { READ_AT = 1500 }; // offset of the bytes that were read
 
 static struct rpma_work work_of(const struct op *op) {
     static const enum rpma_work_type types[] = {
@@ -229,47 +289,60 @@ static struct rpma_work work_of(const struct op *op) {
     return o;
 }
 
-static void run_sequence(const struct sequence *sequence, bool native,
+// Returns whether the connections are unusable.
+static bool run_sequence(const struct sequence *sequence, bool native,
                          enum target_method method) {
     struct step steps[LENGTH(sequence->ops)];
-    unsigned count = 0;
-    target_begin(native);
-    unknown = target_remote(target_regions[0].addr, 79);
-    memory = targets[0].memory;
+    size_t count = 0;
+    target_reset();
     for (; count < LENGTH(steps) && sequence->ops[count].what; count++) {
         const struct op *op = &sequence->ops[count];
         steps[count] = (struct step){work_of(op), op->conn};
+        if (sequence->no_atomics && op->what == 'P')
+            steps[count].o.remote = without_atomics;
+        if (op->what == 'I')
+            target_receive(op->conn);
         if (sequence->found[native && BUILD_FLUSHES] >> count & 1 &&
             steps[count].o.type != RPMA_WORK_FLUSH)
             memcpy(target_expected[op->region] + op->at,
-                   targets[op->conn].memory + TARGET_SOURCE, op->len);
+                   initiators[op->conn].memory + TARGET_SOURCE, op->len);
     }
-    if (sequence->stops)
-        fake_stop_target_after(count - 1);
-    if (sequence->no_atomics)
-        fake_target_without_atomics(target_regions[0].rkey);
-    target_run(steps, count, method);
-    assert_int_equal(fake_power_failure(0), sequence->lost[native && BUILD_FLUSHES]);
+    if (sequence->stops) {
+        target_run(steps, count - 1, method);
+        target_stop();
+        target_run(&steps[count - 1], 1, method);
+    } else {
+        target_run(steps, count, method);
+    }
+    assert_int_equal(target_lose_power(0), sequence->lost[native && BUILD_FLUSHES]);
     for (int r = 0; r < TARGET_REGIONS; r++)
-        assert_memory_equal(target_found[r], target_expected[r], TARGET_SIZE);
+        assert_memory_equal(target_found(r), target_expected[r], TARGET_SIZE);
     if (sequence->ops[1].what == 'L')
         memcpy(memory + READ_AT, memory + 2000, 10);
     if (steps[1].o.type == RPMA_WORK_READ)
         assert_memory_equal(memory + READ_AT, memory + TARGET_SOURCE, 100);
-    MUST(rpma_mr_remote_delete(&unknown));
-    target_end();
+    return take_completions() || sequence->stops;
 }
 
-TEST_THAT(writes_after_a_flush_may_be_lost) {
-    for (size_t i = 0; i < LENGTH(sequences) * 2 * TARGET_METHODS; i++) {
-        fixture_reset();
-        run_sequence(&sequences[i / 2 / TARGET_METHODS], i % 2, i / 2 % TARGET_METHODS);
+static void writes_after_a_flush_may_be_lost(void **state) {
+    (void)state;
+    for (int native = 0; native < 2; native++) {
+        target_begin(native);
+        for (size_t i = 0; i < LENGTH(sequences) * TARGET_METHODS; i++) {
+            if (!run_sequence(&sequences[i / TARGET_METHODS], native, i % TARGET_METHODS))
+                continue;
+            target_finish();
+            target_begin(native);
+        }
+        target_finish();
     }
 }
 
 // Each unflushed word survives or is lost independently.
-TEST_THAT(any_unflushed_words_may_survive) {
+static void any_unflushed_words_may_survive(void **state) {
+    (void)state;
     target_begin(false);
+    target_reset();
     const struct step step = {target_write(0, 0, 64, 24), 0};
     target_run(&step, 1, TARGET_SINGLY);
     for (unsigned survivors = 0; survivors < 8; survivors++) {
@@ -277,17 +350,17 @@ TEST_THAT(any_unflushed_words_may_survive) {
         for (unsigned word = 0; word < 3; word++)
             if (survivors >> word & 1)
                 memcpy(target_expected[0] + 64 + WORD * word,
-                       targets[0].memory + TARGET_SOURCE + WORD * word, WORD);
-        assert_int_equal(fake_power_failure(survivors), 3);
-        assert_memory_equal(target_found[0], target_expected[0], TARGET_SIZE);
+                       memory + TARGET_SOURCE + WORD * word, WORD);
+        assert_int_equal(target_lose_power(survivors), 3);
+        assert_memory_equal(target_found(0), target_expected[0], TARGET_SIZE);
     }
-    target_end();
+    target_finish();
 }
 
 // ---- remote atomics ------------------------------------------------------------------------
 
 // Successive operations on two connections. The words next to the changed one are unchanged.
-TEST_THAT(atomic_changes_the_word_as_its_operands_require) {
+static void atomic_changes_the_word_as_its_operands_require(void **state) {
     static const struct {
         enum rpma_work_type kind;
         uint64_t compare, value, before, after;
@@ -298,7 +371,9 @@ TEST_THAT(atomic_changes_the_word_as_its_operands_require) {
         {RPMA_WORK_COMPARE_SWAP, 3, 0x0102030405060708, 3, 0x0102030405060708},
         {RPMA_WORK_COMPARE_SWAP, 0x0102030405060708, 0, 0x0102030405060708, 0},
     };
+    (void)state;
     target_begin(false);
+    target_reset();
     for (unsigned i = 0; i < LENGTH(cases); i++) {
         const unsigned conn = i % 2;
         uint64_t words[3], result;
@@ -307,11 +382,20 @@ TEST_THAT(atomic_changes_the_word_as_its_operands_require) {
         step.o.compare = cases[i].compare;
         step.o.value = cases[i].value;
         target_run(&step, 1, TARGET_SINGLY);
-        memcpy(&result, targets[conn].memory + TARGET_SOURCE, sizeof(result));
+        memcpy(&result, initiators[conn].memory + TARGET_SOURCE, sizeof(result));
         assert_int_equal(result, cases[i].before);
-        fake_power_failure(UINT64_MAX); // all words survive
-        memcpy(words, target_found[0], sizeof(words));
+        (void)target_lose_power(UINT64_MAX); // all words survive
+        memcpy(words, target_found(0), sizeof(words));
         assert_true(words[0] == 0 && words[1] == cases[i].after && words[2] == 0);
     }
-    target_end();
+    target_finish();
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(writes_after_a_flush_may_be_lost),
+        cmocka_unit_test(any_unflushed_words_may_survive),
+        cmocka_unit_test(atomic_changes_the_word_as_its_operands_require),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
 }
