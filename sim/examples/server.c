@@ -26,7 +26,6 @@ int main(int argc, char *argv[]) {
     must(rdma_bind_addr(listener, address_of("0.0.0.0")) == 0, "rdma_bind_addr");
     must(rdma_listen(listener, 8) == 0, "rdma_listen");
 
-    struct ibv_mr *mr = NULL;
     for (;;) {
         struct rdma_cm_event *event;
         must(rdma_get_cm_event(channel, &event) == 0, "rdma_get_cm_event");
@@ -38,10 +37,11 @@ int main(int argc, char *argv[]) {
             struct ibv_qp_init_attr attr = {.qp_type = IBV_QPT_RC};
             attr.cap = (struct ibv_qp_cap){1, 1, 1, 1, 0};
             must(rdma_create_qp(id, NULL, &attr) == 0, "rdma_create_qp");
-            if (mr == NULL)
-                mr = ibv_reg_mr(id->pd, file, size,
-                                IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+            /* librdmacm deletes id->pd with the last connection. */
+            struct ibv_mr *const mr = ibv_reg_mr(
+                id->pd, file, size, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
             must(mr != NULL, "ibv_reg_mr");
+            id->context = mr;
             const struct region region = {(uintptr_t)file, mr->rkey};
             struct rdma_conn_param param = {.private_data = &region,
                                             .private_data_len = sizeof(region)};
@@ -49,6 +49,7 @@ int main(int argc, char *argv[]) {
         } else if (type == RDMA_CM_EVENT_DISCONNECTED) {
             rdma_disconnect(id);
             rdma_destroy_qp(id);
+            must(ibv_dereg_mr(id->context) == 0, "ibv_dereg_mr");
             rdma_destroy_id(id);
         }
     }

@@ -39,5 +39,14 @@ def closed_descriptors():
         expect((done.returncode, done.stderr.startswith(f"usage: {program} ")), (2, True), program)
 
 
+@test("the server accepts a client after another one has ended")
+def clients_in_turn():
+    with tempfile.TemporaryDirectory() as directory:
+        done = subprocess.run([SIM, "--until", "host2", f"{EXAMPLES}/server", f"{directory}/records", "::", "sh", "-c",
+                               f"{EXAMPLES}/status-fixed {ADDRESS} && {EXAMPLES}/status-fixed {ADDRESS}"],
+                              capture_output=True, text=True, check=False, timeout=LIMIT)
+        expect(done.returncode, 0, done.stderr)
+
+
 if __name__ == "__main__":
     sys.exit(harness.main())
