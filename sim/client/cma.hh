@@ -28,9 +28,10 @@ namespace sim {
 struct CmDevice {
     ibv_device *device;
     uint64_t place;
-    ibv_context *verbs; // NULL until it is opened
-    ibv_pd *pd;         // for IDs whose program passes no PD
-    ibv_xrcd *xrcd;     // for IDs of XRC; NULL until one needs it
+    ibv_context *verbs;  // NULL until it is opened
+    const void *context; // the memory of verbs: its beginning, so that valgrind finds no leak
+    ibv_pd *pd;          // for IDs whose program passes no PD
+    ibv_xrcd *xrcd;      // for IDs of XRC; NULL until one needs it
     unsigned ids;
     uint8_t max_responder_resources, max_initiator_depth;
     bool is_iwarp;

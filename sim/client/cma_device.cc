@@ -91,6 +91,7 @@ int open_device(CmDevice *device) {
     device->max_initiator_depth = static_cast<uint8_t>(attr.max_qp_init_rd_atom);
     device->is_iwarp = device->device->transport_type == IBV_TRANSPORT_IWARP;
     device->verbs = verbs;
+    device->context = verbs_get_ctx(verbs);
     return 0;
 }
 

@@ -24,7 +24,7 @@ static struct {
 } initiators[2];
 static struct rpma_peer *peer;
 static const struct target_region *regions;
-static struct rpma_mr_remote *target_remotes[TARGET_REGIONS], *without_atomics, *unknown;
+static struct rpma_mr_remote *target_remotes[TARGET_REGIONS], *unknown;
 static unsigned char target_expected[TARGET_REGIONS][TARGET_SIZE];
 
 // MUST() without the fakes.
@@ -72,7 +72,6 @@ static void target_begin(bool native) {
         connect_initiator(i);
     for (int r = 0; r < TARGET_REGIONS; r++)
         target_remotes[r] = target_remote(r, regions[r].rkey);
-    without_atomics = target_remote(0, regions[0].rkey_without_atomics);
     unknown = target_remote(0, 79);
 }
 
@@ -86,7 +85,6 @@ static void target_reset(void) {
 }
 
 static void target_finish(void) {
-    MUST(rpma_mr_remote_delete(&without_atomics));
     MUST(rpma_mr_remote_delete(&unknown));
     for (int r = 0; r < TARGET_REGIONS; r++)
         MUST(rpma_mr_remote_delete(&target_remotes[r]));
@@ -184,7 +182,6 @@ static const struct sequence {
     // number of unflushed words; at [1] with native flushes.
     unsigned found[2], lost[2];
     bool stops; // the target stops before the last operation
-    bool no_atomics;
 } sequences[] = {
 // clang-format off
 #define FIRST(n) {(1 << (n)) - 1, (1 << (n)) - 1}
@@ -247,7 +244,6 @@ static const struct sequence {
     {{WRITTEN, {'F', 0, NO_MEMORY, 0, 8}, FLUSHED}, FIRST(0), {2, 2}},
     {{WRITTEN, {'F', 0, 0, TARGET_SIZE - 7, 8}, FLUSHED}, {1, 0}, {0, 2}},
     {{WRITTEN, {'P', 0, 0, (TARGET_SIZE | 7) - 7, 8}, FLUSHED}, FIRST(0), {2, 2}},
-    {{WRITTEN, {'P', 0, 0, 8, 8}, FLUSHED}, FIRST(0), {2, 2}, .no_atomics = true},
     {{WRITTEN, {'P', 0, 0, 8, 8}, FLUSHED}, FIRST(1), {1, 1}},
     // clang-format on
 };
@@ -298,10 +294,6 @@ static bool run_sequence(const struct sequence *sequence, bool native,
     for (; count < LENGTH(steps) && sequence->ops[count].what; count++) {
         const struct op *op = &sequence->ops[count];
         steps[count] = (struct step){work_of(op), op->conn};
-        if (sequence->no_atomics && op->what == 'P')
-            steps[count].o.remote = without_atomics;
-        if (op->what == 'I')
-            target_receive(op->conn);
         if (sequence->found[native && BUILD_FLUSHES] >> count & 1 &&
             steps[count].o.type != RPMA_WORK_FLUSH)
             memcpy(target_expected[op->region] + op->at,

@@ -78,7 +78,7 @@ struct Target {
     rdma_cm_id *listener = nullptr, *connections[2] = {};
     unsigned count = 0;
     ibv_pd *pd = nullptr;
-    ibv_mr *mrs[2 * TARGET_REGIONS] = {};
+    ibv_mr *mrs[TARGET_REGIONS] = {};
     target_region regions[TARGET_REGIONS] = {};
 };
 std::unique_ptr<Target> target;
@@ -96,23 +96,16 @@ rdma_cm_event *next_request() {
 }
 
 void register_regions(ibv_context *context) {
-    constexpr int WITHOUT_ATOMICS = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
-                                    IBV_ACCESS_REMOTE_READ |
-                                    static_cast<int>(SIM_ACCESS_FLUSH_PERSISTENT);
+    const unsigned access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
+                            IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC |
+                            (profile.has_native_flush ? SIM_ACCESS_FLUSH_PERSISTENT : 0);
     target->pd = ibv_alloc_pd(context);
     for (int region = 0; region < TARGET_REGIONS; region++) {
         char *const begin = reinterpret_cast<char *>(now) + BEGINS[region];
-        const auto add = [&](int number, int access) {
-            if (!profile.has_native_flush)
-                access &= ~static_cast<int>(SIM_ACCESS_FLUSH_PERSISTENT);
-            ibv_mr *const mr = ibv_reg_mr(target->pd, begin, TARGET_SIZE, access);
-            require(mr, "ibv_reg_mr");
-            target->mrs[2 * region + number] = mr;
-            return mr->rkey;
-        };
-        target->regions[region] = {reinterpret_cast<uint64_t>(begin),
-                                   add(0, WITHOUT_ATOMICS | IBV_ACCESS_REMOTE_ATOMIC),
-                                   add(1, WITHOUT_ATOMICS)};
+        ibv_mr *const mr = ibv_reg_mr(target->pd, begin, TARGET_SIZE, static_cast<int>(access));
+        require(mr, "ibv_reg_mr");
+        target->mrs[region] = mr;
+        target->regions[region] = {reinterpret_cast<uint64_t>(begin), mr->rkey};
     }
 }
 
@@ -153,22 +146,17 @@ const target_region *target_accept() {
     attr.qp_type = IBV_QPT_RC;
     attr.cap = {1, 8, 1, 1, 0};
     require(rdma_create_qp(id, target->pd, &attr) == 0, "rdma_create_qp");
-    target_receive(target->count++);
-    target->direct.use_host(2);
+    target->count++;
+    for (uint32_t i = 0; i < attr.cap.max_recv_wr; i++) { // for writes with immediate data
+        ibv_recv_wr wr = {}, *bad;
+        require(ibv_post_recv(id->qp, &wr, &bad) == 0, "ibv_post_recv");
+    }
     rdma_conn_param param = {};
     param.responder_resources = request.initiator_depth;
     param.initiator_depth = request.responder_resources;
     require(rdma_accept(id, &param) == 0, "rdma_accept");
     target->direct.use_host(1);
     return target->regions;
-}
-
-void target_receive(unsigned connection) {
-    ibv_recv_wr wr = {}, *bad;
-    target->direct.use_host(2);
-    require(ibv_post_recv(target->connections[connection]->qp, &wr, &bad) == 0,
-            "ibv_post_recv");
-    target->direct.use_host(1);
 }
 
 void target_stop() {

@@ -22,17 +22,14 @@ enum { TARGET_SIZE = 4096 + 65, TARGET_REGIONS = 2 };
 
 struct target_region {
     uint64_t addr;
-    uint32_t rkey, rkey_without_atomics; // of two registrations of the same memory
+    uint32_t rkey;
 };
 
 // Starts a fabric whose devices have these operations. Host 2 listens.
 void target_start(bool has_native_flush, bool has_native_atomic_write);
 void target_end(void);
-// Accepts the connection request of host 1, with a receive. Returns the regions, which belong
-// to the first connection and to the second one.
+// Accepts the connection request of host 1, and returns the regions of all connections.
 const struct target_region *target_accept(void);
-// Adds a receive to the connection, by its number.
-void target_receive(unsigned connection);
 // From now on, no request arrives.
 void target_stop(void);
 // Clears the memory, as if all zeros were persistent.
