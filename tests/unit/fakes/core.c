@@ -19,6 +19,10 @@ static struct fake_object *objects; // alive
 static struct fake_object *dead;    // released
 static char misuses[BUFSIZ], left[BUFSIZ];
 
+enum { PAGE_BYTES = 4096, MAX_SPARE = 64 };
+static void *spare_pages[MAX_SPARE]; // inaccessible
+static unsigned spare_count;
+
 static const char *const kind_names[FAKE_KINDS] = {
     "device list",
     "PD",
@@ -79,9 +83,13 @@ void *fake_create(enum fake_kind kind, size_t size) {
 }
 
 void *fake_allocate_page(struct fake_object *object, size_t size) {
-    object->bytes_of_page = size;
-    object->page = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    object->outer = object->page;
+    if (size > PAGE_BYTES)
+        abort();
+    object->page = spare_count > 0
+                       ? spare_pages[--spare_count]
+                       : mmap(NULL, PAGE_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    mprotect(object->page, PAGE_BYTES, PROT_READ | PROT_WRITE);
+    object->outer = memset(object->page, 0, size);
     return object->page;
 }
 
@@ -138,7 +146,7 @@ void fake_destroy(void *what) {
     if (object->kind == FAKE_COMP_CHANNEL || object->kind == FAKE_EVENT_CHANNEL)
         close(((struct fake_channel *)object)->queue.fd);
     if (object->page) // remains reserved, so that a use crashes
-        mprotect(object->page, object->bytes_of_page, PROT_NONE);
+        mprotect(object->page, PAGE_BYTES, PROT_NONE);
     object->next = dead;
     dead = object;
 }
@@ -213,8 +221,10 @@ void fake_reset(void) {
         fake_destroy(objects);
     for (struct fake_object *object; (object = dead);) {
         dead = object->next;
-        if (object->page)
-            munmap(object->page, object->bytes_of_page);
+        if (object->page && spare_count < MAX_SPARE)
+            spare_pages[spare_count++] = object->page;
+        else if (object->page)
+            munmap(object->page, PAGE_BYTES);
         free(object);
     }
     misuses[0] = '\0';

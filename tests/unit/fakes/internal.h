@@ -101,8 +101,7 @@ struct fake_object {
     bool refused;      // a fault refused its release
     bool internal;     // made by the fakes for themselves
     const void *outer; // the structure that the library uses
-    void *page;        // the pages of outer, which fake_destroy() makes unreadable; or NULL
-    size_t bytes_of_page;
+    void *page;        // the page of outer, which fake_destroy() makes unreadable; or NULL
     size_t bytes;
     struct fake_object *parents[4]; // objects that this one depends on
     unsigned children;              // live objects that depend on this one
@@ -119,7 +118,7 @@ struct fake_object {
     })
 void *fake_create(enum fake_kind kind, size_t size);
 void *fake_zeroed(size_t size); // memory of the fakes
-// Puts the outer structure on pages of its own, which fake_destroy() makes unreadable.
+// Puts the outer structure on a page of its own, which fake_destroy() makes unreadable.
 void *fake_allocate_page(struct fake_object *object, size_t size);
 // The live object of a pointer that the library passed; NULL and a misuse when there is none.
 void *fake_find(enum fake_kind kind, const void *outer);

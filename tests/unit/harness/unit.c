@@ -6,8 +6,8 @@
 #include "error_codes.h"
 #include "fixture.h"
 
-#include <dirent.h>
 #include <dlfcn.h>
+#include <poll.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,11 +24,15 @@ static unsigned watched_count;
 static unsigned descriptors_before;
 
 unsigned unit_descriptors(void) {
+    struct pollfd
+        all[100]; // not more than unit-script may open; much cheaper than /proc/self/fd
     unsigned count = 0;
-    DIR *directory = opendir("/proc/self/fd");
-    while (directory && readdir(directory))
-        count++;
-    closedir(directory);
+    for (unsigned i = 0; i < LENGTH(all); i++)
+        all[i] = (struct pollfd){.fd = (int)i};
+    if (poll(all, LENGTH(all), 0) < 0)
+        abort();
+    for (unsigned i = 0; i < LENGTH(all); i++)
+        count += !(all[i].revents & POLLNVAL);
     return count;
 }
 
