@@ -43,6 +43,17 @@ void rdma_sim_connect_threads(void);
 void rdma_sim_disconnect_thread(void);
 int rdma_sim_connection(void); // of the thread
 
+// For a scheduler: where the bytes of a socket of TCP or UDP go, which are sent to `address`,
+// or to its peer if this is NULL. Returns false if the receiver is on no other host.
+struct rdma_sim_route {
+    unsigned from, to; // numbers of hosts
+    bool is_stream;
+    unsigned char address[28]; // on the loopback interface
+    unsigned address_size;     // 0: the socket is connected
+};
+bool rdma_sim_find_route(int fd, const struct sockaddr *address, unsigned length,
+                         struct rdma_sim_route *route);
+
 // Called before and after a poll of a CQ, which sends no request. Schedulers replace them.
 void rdma_sim_polls(const struct sim::Ring *ring);
 void rdma_sim_polled(const struct ibv_wc *wc, int count);

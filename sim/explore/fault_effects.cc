@@ -6,6 +6,7 @@
 #include "schedule.hh"
 
 #include <algorithm>
+#include <cstring>
 #include <iterator>
 #include <unistd.h>
 
@@ -35,6 +36,49 @@ Chooser::Window Schedule::window() const {
                    (posted_at_ != 0 && posted_at_ == requests_)
                ? Chooser::Window::IN_FLIGHT
                : Chooser::Window::NONE;
+}
+
+std::vector<Sockets::Owner> Schedule::owners() {
+    std::vector<Sockets::Owner> all;
+    for (Process &process : processes_)
+        if (process.is_alive && process.first == nullptr && process.pidfd >= 0)
+            all.push_back(owner_of(process));
+    return all;
+}
+
+void Schedule::links_changed(sim::Fabric &fabric) {
+    Clock::links_changed(fabric);
+    if (sockets_)
+        sockets_->links_changed(owners());
+    descriptors_changed();
+}
+
+// A program sends bytes by TCP or UDP.
+void Schedule::transmit(Process &process, const std::vector<std::byte> &request) {
+    sim::Transmit wanted{};
+    sim::Reply reply;
+    memcpy(&wanted, request.data(), std::min(request.size(), sizeof(wanted)));
+    wanted.function[sizeof(wanted.function) - 1] = '\0';
+    wanted.host = std::min(wanted.host, sim::MAX_HOSTS);
+    wanted.address_size = std::min<uint32_t>(wanted.address_size, sizeof(wanted.address));
+    const std::string data(reinterpret_cast<const char *>(request.data()) +
+                               std::min(request.size(), sizeof(wanted)),
+                           request.size() - std::min(request.size(), sizeof(wanted)));
+    const char *const protocol = wanted.is_stream != 0 ? "TCP" : "UDP";
+    add_call(
+        process,
+        {Step::CALL, 0, "",
+         wanted.function +
+             (wanted.ends != 0 ? std::string(": no more data by TCP")
+                               : ": " + std::to_string(data.size()) + " bytes by " + protocol) +
+             " to host" + std::to_string(wanted.host)},
+        trace_.size());
+    const uint64_t late = delay(sim::Delayed::PACKET);
+    const auto verdict = sockets_->transmit(owner_of(process), wanted, data, late);
+    if (verdict == sim::Transmit::SEND || verdict == sim::Transmit::SEND_TWICE)
+        record_progress();
+    reply.as<sim::Transmit::Reply>().verdict = verdict;
+    server_->release_held(client_of(process), reply);
 }
 
 // Calls the function for the program of the fault, or for all programs of its host.
@@ -142,6 +186,7 @@ void Schedule::suspend(const sim::Fault &fault, bool is_suspended) {
 void Schedule::power_off(const sim::Fault &fault) {
     const unsigned host = fault.hosts[0];
     fabric().set_power(host, false);
+    sockets_->lose_power(host);
     kill(fault);
     std::vector<sim::FileRange> ranges;
     const uint64_t words = pmem_.lose_power(host, fault.is_random ? &generator_ : nullptr,

@@ -26,7 +26,7 @@ constexpr bool is_idle(uint64_t time, uint64_t waits) {
 constexpr uint64_t LATE[] = {10 * MICROSECOND, 100'000 * MICROSECOND};
 
 inline std::string late_text(sim::Delayed what, uint32_t option) {
-    constexpr const char *DELAYED[] = {"a message", "the request", "a response"};
+    constexpr const char *DELAYED[] = {"a message", "the request", "a response", "a packet"};
     constexpr const char *TIMES[] = {"10 us", "100 ms"};
     return std::string(DELAYED[static_cast<size_t>(what)]) + " arrives " + TIMES[option - 1] +
            " late";

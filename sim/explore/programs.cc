@@ -368,8 +368,7 @@ void Schedule::handle_exit(Process &process) {
         ; // closes its connections, unless a child of it shares them
     if (process.parent != nullptr)
         set_signaled(*process.parent);
-    exploration_.clock->changes[0]++;
-    changes_++;
+    descriptors_changed();
     progress_at_ = server_->fabric().now();
     add_output_steps(process);
     add_step(Step::PROCESS, process.ignores_status ? "is killed" : describe(process.status),

@@ -35,6 +35,10 @@ Schedule::Schedule(Exploration &exploration, uint64_t seed, Chooser &chooser, bo
     options.scheduler = this;
     server_ = std::make_unique<sim::Server>(options, static_cast<sim::Persistence *>(this),
                                             settings_.uses_threads, true);
+    sockets_.emplace(fabric(), *exploration.clock,
+                     [this](unsigned from, unsigned to, const std::string &what) {
+                         trace_.packet(from, to, what);
+                     });
     server_->fabric().set_between_steps([&exploration] { exploration.check_signals(); });
     if (const int error = server_->listen(exploration.directory.path() + "/socket"))
         refuse("%s/socket: %s", exploration.directory.path().c_str(), strerror(error));
@@ -138,7 +142,7 @@ bool Schedule::is_ready(const Process &process) const {
 
 // Returns the time of the next event if no program is ready.
 uint64_t Schedule::next_time() const {
-    uint64_t next = server_->fabric().next_timer();
+    uint64_t next = std::min(server_->fabric().next_timer(), sockets_->next_timeout());
     for (const Process &process : processes_) {
         if (!process.is_alive || process.has_ended)
             continue;
@@ -187,6 +191,10 @@ bool Schedule::pass_time() {
         advance(next);
         return true;
     }
+    if (Sockets::settle(owners())) {
+        descriptors_changed();
+        return true;
+    }
     stop_waiting();
     return false;
 }
@@ -219,6 +227,10 @@ bool Schedule::is_asked_to_end(const Process &process) const {
 
 bool Schedule::step() {
     end_due_faults();
+    if (sockets_->deliver()) {
+        descriptors_changed();
+        record_progress();
+    }
     const bool is_any_alive = std::ranges::any_of(
         processes_, [this](const Process &each) { return each.is_alive && is_command(each); });
     if (!finding.empty() || is_finished_ || (!is_any_alive && pending_ends_ == 0))
@@ -292,16 +304,19 @@ void Schedule::run_turn(Process &process) {
         process.last_call = call;
         if (call != nullptr)
             coverage.calls.set(static_cast<size_t>(call - sim::call_names().data()));
-        const int error = server_->execute_held(client_of(process), reply);
         uint32_t op;
         memcpy(&op, request.data(), sizeof(op));
+        if (op == sim::OP_TRANSMIT)
+            transmit(process, request);
+        const int error =
+            op == sim::OP_TRANSMIT ? 0 : server_->execute_held(client_of(process), reply);
         coverage.add_to_digest(op);
         first_of(process).is_listening |= op == sim::OP_CM_LISTEN && error == 0;
         if (op == sim::OP_POST_SEND)
             posted_at_ = requests_;
-        progress_at_ = server_->fabric().now();
-        progress_requests_ = requests_;
-        if (trace_)
+        if (op != sim::OP_TRANSMIT)
+            record_progress();
+        if (trace_ && op != sim::OP_TRANSMIT)
             add_call(process, describe(fabric(), call, request, error, reply), before);
     } else {
         if (!process.is_started)

@@ -13,6 +13,7 @@
 #include "chooser.hh"
 #include "explore.hh"
 #include "limits.hh"
+#include "sockets.hh"
 #include "spin.hh"
 #include "trace.hh"
 
@@ -76,6 +77,7 @@ class Schedule : sim::Clock, sim::Machines, sim::Persistence {
     void executing(const sim::Qp &qp, const sim::Qp &target, const sim::Send &send) override {
         trace_.executing(qp, target, send);
     }
+    void links_changed(sim::Fabric &fabric) override;
     void landed(const sim::Qp &qp, const sim::Send &send) override { trace_.landed(qp, send); }
 
     // sim::Persistence: reports what becomes visible and persistent
@@ -121,6 +123,19 @@ class Schedule : sim::Clock, sim::Machines, sim::Persistence {
     void kill_process(Process &process);
     void end_all();
     std::string output_path(const Process &process, const char *suffix) const;
+    void descriptors_changed() {
+        exploration_.clock->changes[0]++;
+        changes_++;
+    }
+    void record_progress() {
+        progress_at_ = server_->fabric().now();
+        progress_requests_ = requests_;
+    }
+    static Sockets::Owner owner_of(Process &process) {
+        return {process.pid, first_of(process).pidfd, process.command->host};
+    }
+    std::vector<Sockets::Owner> owners();
+    void transmit(Process &process, const std::vector<std::byte> &request);
     // schedule.cc
     bool step(); // returns false if no program runs
     uint64_t can_start_at(const Process &process) const;
@@ -168,6 +183,7 @@ class Schedule : sim::Clock, sim::Machines, sim::Persistence {
     Trace trace_;
     sim::PmemFiles pmem_;
     std::unique_ptr<sim::Server> server_;
+    std::optional<Sockets> sockets_; // after the server
     std::mt19937_64 generator_;
     std::deque<Process> processes_;
     std::map<unsigned, uint64_t> turns_;       // by host

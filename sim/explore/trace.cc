@@ -69,6 +69,11 @@ void Trace::arrived(const sim::Cm::Message &message) {
          from});
 }
 
+void Trace::packet(unsigned from, unsigned to, const std::string &what) {
+    if (is_on_)
+        add({Step::MESSAGE, to, host_name(to), what + " from " + host_name(from), from});
+}
+
 void Trace::executing(const sim::Qp &qp, const sim::Qp &target, const sim::Send &send) {
     if (!is_on_)
         return;

@@ -63,6 +63,7 @@ class Trace {
 
     // Reports of the model.
     void arrived(const sim::Cm::Message &message);
+    void packet(unsigned from, unsigned to, const std::string &what); // of TCP or UDP
     void executing(const sim::Qp &qp, const sim::Qp &target, const sim::Send &send);
     void landed(const sim::Qp &qp, const sim::Send &send);
     void written(unsigned host, int pid, uint64_t address, uint64_t length, uint32_t writer,

@@ -366,6 +366,14 @@ bool Fabric::reachable(const Device &device, const Device &other) const {
            !cut_.contains({device.host->number, other.host->number});
 }
 
+bool Fabric::reachable(unsigned from, unsigned to) const {
+    for (const unsigned number : {from, to})
+        if (const Host &end = *hosts_[number - 1];
+            !end.has_power || !end.devices.back()->port_is_up)
+            return false;
+    return !cut_.contains({from, to});
+}
+
 uint64_t Fabric::delay(const Device &device, const Device &other) const {
     const auto found = delays_.find(link(device.host->number, other.host->number));
     return found == delays_.end() ? 0 : found->second;
@@ -422,9 +430,9 @@ int Fabric::fail_by_fault(const Caller &caller, uint32_t op) {
     return is_next(failures_, caller.session->host->number, op, found) ? found.error : 0;
 }
 
-Fate Fabric::fate_of_datagram(const Device &device) {
+Fate Fabric::fate_of_datagram(unsigned host) {
     Countdown found;
-    if (!fates_.empty() && is_next(fates_, device.host->number, 0, found))
+    if (!fates_.empty() && is_next(fates_, host, 0, found))
         return found.fate;
     return choose(Weakness::DATAGRAM_LOSS, 1)     ? Fate::LOST
            : choose(Weakness::DATAGRAM_REPEAT, 1) ? Fate::REPEATED

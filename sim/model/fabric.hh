@@ -150,6 +150,7 @@ class Fabric {
     Device *device_at(const ibv_ah_attr &address);
     // Returns true if the messages of a device arrive at the other one.
     bool reachable(const Device &device, const Device &other) const;
+    bool reachable(unsigned from, unsigned to) const; // the packets of a host
     uint64_t delay(const Device &device, const Device &other) const;
     bool loses_cm_message(const Device &device); // this one, by lose_cm_message()
     Scheduler &scheduler() { return *scheduler_; }
@@ -230,7 +231,7 @@ class Fabric {
     void count_attempts();
     uint64_t read_counter(const Device &device, const DriverCounter &counter) const;
     uint32_t free_number(const Host &host);
-    Fate fate_of_datagram(const Device &device); // of the next one that it sends
+    Fate fate_of_datagram(unsigned host); // of the next one that it sends
     bool has_cuts() const { return !cut_.empty(); }
 
     // ---- objects by key or number, and state of the execution ----

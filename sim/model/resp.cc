@@ -719,7 +719,7 @@ static Result execute_datagram(Fabric &fabric, Qp &qp, Send &send) {
             return done(send, IBV_WC_LOC_LEN_ERR);
     }
     count_datagram(qp, length_of(from));
-    const Fate fate = fabric.fate_of_datagram(*qp.context->device);
+    const Fate fate = fabric.fate_of_datagram(qp.context->device->host->number);
     std::vector<Qp *> to;
     if (send.wr.remote_qpn == SIM_MULTICAST_QP)
         to = fabric.members_of(ah->attr.grh.dgid);

@@ -12,8 +12,8 @@
 namespace sim {
 
 // What arrives after a delay: a message of the connection manager, a request at its target, or
-// its response at the requester.
-enum class Delayed { MESSAGE, REQUEST, RESPONSE };
+// its response at the requester; bytes of TCP or UDP.
+enum class Delayed { MESSAGE, REQUEST, RESPONSE, PACKET };
 
 class Scheduler {
   public:

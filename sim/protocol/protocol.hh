@@ -60,7 +60,8 @@ enum Op : uint32_t {
     OP_NETLINK,
     OP_MULTICAST,
     OP_OPEN_XRCD,
-    OP_OPEN_RING,      // ring.hh
+    OP_OPEN_RING, // ring.hh
+    OP_TRANSMIT,
     OP_CM_FIRST = 100, // the connection manager: protocol_cm.hh
     OP_CM_LAST = 199,
 };
@@ -407,6 +408,29 @@ struct Wait {
     using Reply = Empty;
 };
 
+// From a program that a scheduler runs: before it sends bytes by TCP, or a datagram by UDP, to
+// another host. The bytes follow, at most MAX_STREAM of TCP.
+struct Transmit : Request<OP_TRANSMIT> {
+    enum Verdict : uint32_t {
+        SEND,       // the program sends them itself
+        SEND_TWICE, // a datagram that is repeated
+        TAKEN,      // they arrive later, or are lost
+        FULL,       // the buffer is full
+    };
+    static constexpr size_t MAX_STREAM = 32768, MAX_DATAGRAM = 65000;
+    int32_t socket;        // the descriptor of the program
+    uint32_t host;         // of the receiver
+    uint32_t is_stream;    // 0: a datagram
+    uint32_t ends;         // no bytes follow, because the program has called shutdown()
+    uint64_t inode;        // of the socket
+    uint32_t address_size; // of a datagram to `address`; 0: the socket is connected
+    uint8_t address[28];   // on the loopback interface
+    char function[16];
+    struct Reply {
+        uint32_t verdict;
+    };
+};
+
 // Ends the run, because a program would run outside the fabric; the line, without control
 // characters, names it. There is no reply, or ESRCH if the process has joined the fabric.
 struct EndRun : Request<OP_END_RUN> {
@@ -452,6 +476,12 @@ struct VirtualClock {
     static constexpr uint32_t MAX_ADDRESSES = 32;
     uint32_t is_traced, address_count;
     uint64_t addresses[MAX_ADDRESSES];
+    // TCP and UDP: the hosts that a host cannot reach, and the inodes of the last connections
+    // whose bytes were not acknowledged for too long.
+    static constexpr size_t HOSTS = 256, TIMEOUTS = 16;
+    uint8_t unreachable[HOSTS][HOSTS];
+    uint64_t timed_out[TIMEOUTS];
+    uint32_t timeouts;
 };
 
 } // namespace sim

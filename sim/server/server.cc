@@ -307,9 +307,8 @@ int Server::execute_held(uint64_t id, Reply &reply) {
     return error;
 }
 
-void Server::release_held(uint64_t client) {
+void Server::release_held(uint64_t client, Reply &reply) {
     const int fd = descriptor_of(client);
-    Reply reply;
     clients_.at(fd).held.clear();
     reply_to(fd, 0, reply);
 }

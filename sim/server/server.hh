@@ -134,7 +134,12 @@ class Server {
     std::vector<uint64_t> clients_with_request(int pid) const;
     const std::vector<std::byte> *held(uint64_t client) const; // NULL: it has no request
     int execute_held(uint64_t client, Reply &reply); // replies, returns an error number
-    void release_held(uint64_t client);              // replies without execution
+    // Replies without execution.
+    void release_held(uint64_t client) {
+        Reply reply;
+        release_held(client, reply);
+    }
+    void release_held(uint64_t client, Reply &reply);
     bool has_client(int pid) const;
     int socket_of(uint64_t client) const; // -1: it is not connected
     void serve(int fd);                   // reads a request of this socket

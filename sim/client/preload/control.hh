@@ -24,6 +24,9 @@ bool has_threads();
 void set_has_threads();
 
 void wait_for_turn(Wait::Kind kind, uint64_t until, const char *function, uint64_t object = 0);
+// Sends another request, with bytes after it, and waits for the reply.
+void ask(const sim::Transmit &request, const void *more, size_t size,
+         sim::Transmit::Reply &reply);
 // Lets the scheduler choose another thread before the call.
 inline void yield_before(const char *function) {
     if (has_threads())

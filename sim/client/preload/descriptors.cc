@@ -5,7 +5,12 @@
 // call that would block waits until another thread has used a descriptor.
 
 #include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
 #include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sys/eventfd.h>
@@ -47,28 +52,142 @@ void wait_for(int fd, short events, int flags, const char *function) {
     errno = error;
 }
 
+// ---- TCP and UDP between the hosts ----
+
+using Verdict = sim::Transmit::Verdict;
+constexpr uint64_t CONNECT_TIME = 127 * SECOND; // net.ipv4.tcp_syn_retries = 6
+
+bool is_reachable(unsigned from, unsigned to) {
+    return shared().unreachable[from][to] == 0;
+}
+
+uint64_t inode_of(int fd) {
+    struct stat status;
+    return fstat(fd, &status) == 0 ? status.st_ino : 0;
+}
+
 bool is_stream(int fd) {
     int type = 0;
     socklen_t length = sizeof(type);
     return getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &length) == 0 && type == SOCK_STREAM;
 }
 
-// The kernel would block in the middle of a long message.
+// An acknowledgement cannot arrive through a cut link, nor can an RST.
+ssize_t with_timeout(int fd, ssize_t result) {
+    if (result >= 0 || (errno != ECONNRESET && errno != EPIPE) || shared().timeouts == 0)
+        return result;
+    const uint64_t inode = inode_of(fd);
+    const volatile uint64_t *const all = shared().timed_out;
+    for (size_t i = 0; i < sim::VirtualClock::TIMEOUTS; i++)
+        if (all[i] == inode)
+            errno = ETIMEDOUT;
+    return result;
+}
+
+// Lets rdma-sim decide when the bytes arrive.
+Verdict transmit(int fd, const rdma_sim_route &route, const void *data, size_t size, bool ends,
+                 const char *function) {
+    sim::Transmit request = {};
+    sim::Transmit::Reply reply = {};
+    request.socket = fd;
+    request.host = route.to;
+    request.is_stream = route.is_stream;
+    request.ends = ends;
+    request.inode = inode_of(fd);
+    request.address_size = route.address_size;
+    memcpy(request.address, route.address, sizeof(request.address));
+    snprintf(request.function, sizeof(request.function), "%s", function);
+    ask(request, data, size, reply);
+    return static_cast<Verdict>(reply.verdict);
+}
+
+size_t size_of(const iovec *parts, size_t count) {
+    size_t size = 0;
+    for (size_t i = 0; i < count; i++)
+        size += parts[i].iov_len;
+    return size;
+}
+
+// The parts of a message as one, which free() releases.
+char *joined(const iovec *parts, size_t count, size_t size) {
+    auto *const data = static_cast<char *>(malloc(size + 1));
+    if (data == nullptr)
+        abort();
+    for (size_t i = 0, at = 0; i < count; at += parts[i++].iov_len)
+        memcpy(data + at, parts[i].iov_base, parts[i].iov_len);
+    return data;
+}
+
+// Sends the bytes of a stream. The kernel would block in the middle of a long message.
 ssize_t send_all(int fd, const void *data, size_t size, int flags, const char *function) {
     const bool blocks = (fcntl(fd, F_GETFL) & O_NONBLOCK) == 0 && (flags & MSG_DONTWAIT) == 0;
+    rdma_sim_route route;
+    const bool is_routed = rdma_sim_find_route(fd, nullptr, 0, &route);
     size_t done = 0;
+    // Otherwise a short segment waits for an acknowledgement, for up to 40 ms of real time.
+    const int on = 1;
+    if (is_routed)
+        (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
     do {
+        const char *const begin = static_cast<const char *>(data) + done;
+        size_t part = size - done;
         wait_for(fd, POLLOUT, flags, function);
-        const ssize_t sent = REAL(send)(fd, static_cast<const char *>(data) + done, size - done,
-                                        flags | MSG_DONTWAIT);
+        Verdict verdict = Verdict::SEND;
+        if (is_routed) {
+            part = part < sim::Transmit::MAX_STREAM ? part : sim::Transmit::MAX_STREAM;
+            verdict = transmit(fd, route, begin, part, false, function);
+        }
+        if (verdict == Verdict::FULL && blocks) {
+            wait_for_turn(Wait::EVENT, NEVER, function);
+            continue;
+        }
+        ssize_t sent = static_cast<ssize_t>(part);
+        errno = EAGAIN;
+        if (verdict != Verdict::TAKEN)
+            sent = verdict == Verdict::FULL
+                       ? -1
+                       : with_timeout(fd, REAL(send)(fd, begin, part, flags | MSG_DONTWAIT));
         if (sent < 0 && blocks && errno == EAGAIN)
             continue;
         if (sent < 0)
             return done > 0 ? static_cast<ssize_t>(done) : -1;
         done += static_cast<size_t>(sent);
         descriptors_changed();
-    } while (blocks && done < size);
+    } while (done < size && (blocks || is_routed));
     return static_cast<ssize_t>(done);
+}
+
+// Sends a message by the function, which does not wait. `to`: NULL if the socket is connected.
+template <class Send>
+ssize_t send_message(int fd, const iovec *parts, size_t count, const sockaddr *to,
+                     socklen_t length, int flags, const char *function, Send send) {
+    rdma_sim_route route;
+    const size_t size = size_of(parts, count);
+    wait_for(fd, POLLOUT, flags, function);
+    Verdict verdict = Verdict::SEND;
+    if (size <= sim::Transmit::MAX_DATAGRAM && rdma_sim_find_route(fd, to, length, &route)) {
+        char *const data = joined(parts, count, size);
+        verdict = transmit(fd, route, data, size, false, function);
+        free(data);
+    }
+    if (verdict == Verdict::TAKEN)
+        return static_cast<ssize_t>(size);
+    if (verdict == Verdict::SEND_TWICE)
+        (void)send();
+    const ssize_t result = send();
+    if (is_shared(fd) || is_eventfd(fd))
+        descriptors_changed();
+    return result;
+}
+
+ssize_t send_all(int fd, const iovec *parts, size_t count, int flags, const char *function) {
+    const size_t size = size_of(parts, count);
+    char *const data = joined(parts, count, size);
+    const ssize_t result = send_all(fd, data, size, flags, function);
+    const int error = errno;
+    free(data);
+    errno = error;
+    return result;
 }
 
 } // namespace
@@ -88,7 +207,7 @@ ssize_t __recvfrom_chk(int, void *, size_t, size_t, int, sockaddr *, socklen_t *
         const type result = REAL(name) arguments;                   \
         if (is_shared(fd))                                          \
             descriptors_changed();                                  \
-        return result;                                              \
+        return static_cast<type>(with_timeout(fd, result));         \
     }
 WAITS_FOR(int, accept, (int fd, sockaddr *from, socklen_t *length), (fd, from, length), POLLIN,
           0)
@@ -111,31 +230,101 @@ WAITS_FOR(ssize_t, __recvfrom_chk,
           (fd, to, size, room, flags, from, length), POLLIN, flags)
 WAITS_FOR(ssize_t, recvmsg, (int fd, msghdr *message, int flags), (fd, message, flags), POLLIN,
           flags)
-WAITS_FOR(ssize_t, sendmsg, (int fd, const msghdr *message, int flags), (fd, message, flags),
-          POLLOUT, flags)
-WAITS_FOR(ssize_t, sendto,
-          (int fd, const void *data, size_t size, int flags, const sockaddr *to,
-           socklen_t length),
-          (fd, data, size, flags, to, length), POLLOUT, flags)
-WAITS_FOR(ssize_t, writev, (int fd, const iovec *from, int count), (fd, from, count), POLLOUT,
-          0)
-WAITS_FOR(int, connect, (int fd, const sockaddr *to, socklen_t length), (fd, to, length), 0,
-          MSG_DONTWAIT)
 
+// The kernel would adapt the buffers to the time between calls, so that other schedules block.
+// Accepted sockets inherit them.
+static void fix_buffers(int fd) {
+    const int size = 128 << 10; // less than the default of net.core.wmem_max
+    (void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
+    (void)setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &size, sizeof(size));
+}
+
+// A connection is established once both hosts reach each other. A socket that does not block
+// connects at once, as if the link was cut afterwards.
+EXPORTED int connect(int fd, const sockaddr *to, socklen_t length) {
+    if (!is_controlled(fd))
+        return REAL(connect)(fd, to, length);
+    rdma_sim_route route;
+    const bool is_routed = rdma_sim_find_route(fd, to, length, &route) && route.is_stream,
+               blocks = (fcntl(fd, F_GETFL) & O_NONBLOCK) == 0;
+    if (is_routed)
+        fix_buffers(fd);
+    const auto is_cut = [&] {
+        return is_routed &&
+               (!is_reachable(route.from, route.to) || !is_reachable(route.to, route.from));
+    };
+    for (const uint64_t until = now() + CONNECT_TIME; blocks && is_cut();) {
+        if (until <= now()) {
+            errno = ETIMEDOUT;
+            return -1;
+        }
+        wait_for_turn(Wait::EVENT, until, "connect");
+        pthread_testcancel();
+    }
+    const int result = REAL(connect)(fd, to, length);
+    if (result != 0 && errno == ECONNREFUSED && is_cut())
+        errno = EHOSTUNREACH;
+    descriptors_changed();
+    return result;
+}
+
+EXPORTED ssize_t sendmsg(int fd, const msghdr *message, int flags) {
+    const auto send_now = [&] { return with_timeout(fd, REAL(sendmsg)(fd, message, flags)); };
+    if (!is_controlled(fd) || message == nullptr)
+        return send_now();
+    if (is_stream(fd) && message->msg_controllen == 0)
+        return send_all(fd, message->msg_iov, message->msg_iovlen, flags, "sendmsg");
+    return send_message(fd, message->msg_iov, message->msg_iovlen,
+                        static_cast<const sockaddr *>(message->msg_name), message->msg_namelen,
+                        flags, "sendmsg", send_now);
+}
+EXPORTED int sendmmsg(int fd, mmsghdr *messages, unsigned count, int flags) {
+    if (!is_controlled(fd))
+        return REAL(sendmmsg)(fd, messages, count, flags);
+    for (unsigned i = 0; i < count; i++) {
+        const ssize_t sent = sendmsg(fd, &messages[i].msg_hdr, flags);
+        if (sent < 0)
+            return i > 0 ? static_cast<int>(i) : -1;
+        messages[i].msg_len = static_cast<unsigned>(sent);
+    }
+    return static_cast<int>(count);
+}
+EXPORTED ssize_t sendto(int fd, const void *data, size_t size, int flags, const sockaddr *to,
+                        socklen_t length) {
+    const auto send_now = [&] { return REAL(sendto)(fd, data, size, flags, to, length); };
+    if (!is_controlled(fd))
+        return send_now();
+    if (is_stream(fd))
+        return send_all(fd, data, size, flags, "sendto");
+    const iovec part = {const_cast<void *>(data), size};
+    return send_message(fd, &part, 1, to, length, flags, "sendto", send_now);
+}
 EXPORTED ssize_t send(int fd, const void *data, size_t size, int flags) {
-    return is_controlled(fd) ? send_all(fd, data, size, flags, "send")
-                             : REAL(send)(fd, data, size, flags);
+    const auto send_now = [&] { return REAL(send)(fd, data, size, flags); };
+    if (!is_controlled(fd))
+        return send_now();
+    if (is_stream(fd))
+        return send_all(fd, data, size, flags, "send");
+    const iovec part = {const_cast<void *>(data), size};
+    return send_message(fd, &part, 1, nullptr, 0, flags, "send", send_now);
 }
 EXPORTED ssize_t write(int fd, const void *data, size_t size) {
+    const auto send_now = [&] { return REAL(write)(fd, data, size); };
     if (!is_controlled(fd))
-        return REAL(write)(fd, data, size);
+        return send_now();
     if (is_stream(fd))
         return send_all(fd, data, size, 0, "write");
-    wait_for(fd, POLLOUT, 0, "write");
-    const ssize_t result = REAL(write)(fd, data, size);
-    if (is_shared(fd) || is_eventfd(fd))
-        descriptors_changed();
-    return result;
+    const iovec part = {const_cast<void *>(data), size};
+    return send_message(fd, &part, 1, nullptr, 0, 0, "write", send_now);
+}
+EXPORTED ssize_t writev(int fd, const iovec *from, int count) {
+    const auto send_now = [&] { return REAL(writev)(fd, from, count); };
+    if (!is_controlled(fd))
+        return send_now();
+    if (is_stream(fd))
+        return send_all(fd, from, static_cast<size_t>(count), 0, "writev");
+    return send_message(fd, from, static_cast<size_t>(count), nullptr, 0, 0, "writev",
+                        send_now);
 }
 EXPORTED int eventfd_read(int fd, eventfd_t *value) {
     return read(fd, value, sizeof(*value)) == sizeof(*value) ? 0 : -1;
@@ -150,6 +339,15 @@ EXPORTED int close(int fd) {
     return REAL(close)(fd);
 }
 EXPORTED int shutdown(int fd, int how) noexcept {
+    rdma_sim_route route;
+    // The FIN follows the bytes that have not arrived.
+    if (is_controlled(fd) && how != SHUT_RD && rdma_sim_find_route(fd, nullptr, 0, &route) &&
+        route.is_stream &&
+        transmit(fd, route, nullptr, 0, true, "shutdown") == Verdict::TAKEN) {
+        if (how == SHUT_WR)
+            return 0;
+        how = SHUT_RD;
+    }
     const int result = REAL(shutdown)(fd, how);
     if (is_on())
         descriptors_changed();
@@ -157,6 +355,8 @@ EXPORTED int shutdown(int fd, int how) noexcept {
 }
 // The next command may start.
 EXPORTED int listen(int fd, int backlog) noexcept {
+    if (is_on() && is_stream(fd))
+        fix_buffers(fd);
     const int result = REAL(listen)(fd, backlog);
     if (is_on() && result == 0)
         wait_for_turn(Wait::LISTENS, NEVER, "listen");

@@ -68,20 +68,15 @@ volatile sim::VirtualClock &shared() {
     return *virtual_clock;
 }
 
-void wait_for_turn(Wait::Kind kind, uint64_t until, const char *function, uint64_t object) {
+// Until the scheduler continues the thread.
+static void send_request(rdma_sim_message &message) {
     const int error = errno;
     int cancel_state;
     sigset_t signals;
     clock_reads = 0;
-    Wait request = {};
-    request.kind = kind;
-    request.until = is_controlled ? std::min(until, next_timer()) : until;
-    request.object = object;
-    snprintf(request.function, sizeof(request.function), "%s", function);
-    sim::Empty reply;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
     const bool blocks = block_signals(signals);
-    if (sim::call(request, reply) != 0)
+    if (rdma_sim_call(&message) != 0)
         _exit(sim::EXIT_FAILED); // rdma-sim has ended
     pthread_setcancelstate(cancel_state, nullptr);
     if (is_controlled)
@@ -89,6 +84,25 @@ void wait_for_turn(Wait::Kind kind, uint64_t until, const char *function, uint64
     if (blocks) // the handlers of pending signals run now
         pthread_sigmask(SIG_SETMASK, &signals, nullptr);
     errno = error;
+}
+
+void ask(const sim::Transmit &request, const void *more, size_t size,
+         sim::Transmit::Reply &reply) {
+    rdma_sim_message message{&request, sizeof(request), more, size,
+                             &reply,   sizeof(reply),   0,    -1};
+    send_request(message);
+}
+
+void wait_for_turn(Wait::Kind kind, uint64_t until, const char *function, uint64_t object) {
+    Wait request = {};
+    request.kind = kind;
+    request.until = is_controlled ? std::min(until, next_timer()) : until;
+    request.object = object;
+    snprintf(request.function, sizeof(request.function), "%s", function);
+    sim::Empty reply;
+    rdma_sim_message message{&request, sizeof(request), nullptr, 0,
+                             &reply,   sizeof(reply),   0,       -1};
+    send_request(message);
 }
 
 [[noreturn]] void refuse(const char *function) {

@@ -19,6 +19,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "../client.hh"
 #include "netlink.hh"
 #include "preload.hh"
 
@@ -80,13 +81,21 @@ bool to_loopback(Address &to, const sockaddr *from, socklen_t length, int any4 =
     return found != 0;
 }
 
-// Returns true if a host has the translated address, or all hosts do (broadcast).
-bool is_local(const Address &address) {
+// The number of the host that has an address of the loopback interface, or 0.
+unsigned host_of(const Address &address) {
     uint32_t ip = address.ip4.sin_addr.s_addr;
     if (address.any.sa_family == AF_INET6)
         memcpy(&ip, address.ip6.sin6_addr.s6_addr + 12, sizeof(ip));
-    ip = ntohl(ip) & ~MASK;
-    return ip == settings().host || (address.any.sa_family == AF_INET && ip == ~MASK);
+    else if (address.any.sa_family != AF_INET)
+        return 0;
+    ip = ntohl(ip);
+    return (ip & MASK) == LOOPBACK ? ip & ~MASK : 0;
+}
+
+// Returns true if this host has the translated address, or all hosts do (broadcast).
+bool is_local(const Address &address) {
+    const unsigned host = host_of(address);
+    return host == settings().host || (address.any.sa_family == AF_INET && host == ~MASK);
 }
 
 void from_loopback(sockaddr *address, socklen_t length) {
@@ -269,6 +278,33 @@ EXPORTED ssize_t recvmsg(int fd, msghdr *message, int flags) {
         from_loopback(static_cast<sockaddr *>(message->msg_name), message->msg_namelen);
     }
     return result;
+}
+
+EXPORTED bool rdma_sim_find_route(int fd, const sockaddr *address, unsigned length,
+                                  rdma_sim_route *route) {
+    Address peer = {};
+    int protocol = 0;
+    socklen_t size = sizeof(protocol), peer_size = sizeof(peer);
+    *route = {};
+    if (settings().host == 0 ||
+        getsockopt(fd, SOL_SOCKET, SO_PROTOCOL, &protocol, &size) != 0 ||
+        (protocol != IPPROTO_TCP && protocol != IPPROTO_UDP))
+        return false;
+    if (address == nullptr ? REAL(getpeername)(fd, &peer.any, &peer_size) != 0
+                           : !to_loopback(peer, address, length))
+        return false;
+    route->from = settings().host;
+    route->to = host_of(peer);
+    route->is_stream = protocol == IPPROTO_TCP;
+    if (route->to == 0 || route->to == route->from || route->to == ~MASK)
+        return false;
+    if (address != nullptr && !route->is_stream) {
+        allow_mapped(fd, peer);
+        bind_own(fd, peer);
+        route->address_size = length < sizeof(route->address) ? length : sizeof(route->address);
+        memcpy(route->address, &peer, route->address_size);
+    }
+    return true;
 }
 
 // rdma-sim starts the next program once this one listens.
