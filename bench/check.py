@@ -21,7 +21,7 @@ import tempfile
 sys.dont_write_bytecode = True
 
 import measure
-import report
+import tables
 
 HERE = pathlib.Path(__file__).resolve().parent
 DOCS = HERE.parent / "docs"
@@ -229,8 +229,8 @@ def check_tables(_, write):
     """Checks that the tables of docs/performance.md show the budgets."""
     path = DOCS / "performance.md"
     page = path.read_text().splitlines()
-    for table in (report.call_table(False), report.call_table(True), *report.list_tables(), report.goal_table(),
-                  report.driver_table()):
+    for table in (tables.call_table(False), tables.call_table(True), *tables.list_tables(), tables.goal_table(),
+                  tables.driver_table()):
         expected = list(table)
         if expected[0] not in page:
             yield f"performance.md has no table with the head {expected[0]}"

@@ -14,7 +14,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections import Counter
+from collections import Counter, defaultdict
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 # src/README.md: a file includes only files of the same layer or a lower one.
@@ -147,6 +147,34 @@ def check_names():
             for name in sorted({c or python for c, python in re.findall(form, read(ROOT / file), flags=re.M)}):
                 if not has_result(name):
                     yield f"{file}: the test {name} is not named by its subject, the condition and the result"
+
+
+# Names that exist once in each folder that needs them.
+USUAL_NAMES = re.compile(r"__init__\.py|main\.cc?|(?:client|server)\.cc?")  # the two sides: examples/README.md
+# One word is the name of few functions: of these because a table of drivers has one for each, or because it is an idiom
+# that has the same meaning everywhere.
+USUAL_VERBS = {"main", "must", "fail", "refuse", "complete", "describe"}
+FEW = 8
+FUNCTION = re.compile(r"^(?!return|else|using|typedef|#|\s)[\w:<>,&*\[\] ]+[ *&]([a-z]+)\([^;{]*\)\s*(?:const\s*)?\{", re.M)
+
+
+def check_basenames():
+    """No three folders have a file of the same name, and few have a function that is named by one word."""
+    folders, functions = defaultdict(set), defaultdict(set)
+    for name in tracked():
+        path = pathlib.PurePath(name)
+        if path.suffix in (".c", ".h", ".cc", ".hh", ".hpp", ".py") and not USUAL_NAMES.fullmatch(path.name):
+            if path.parts[0] != "examples":  # each example is a program of its own
+                folders[path.name].add(str(path.parent))
+        if path.suffix in (".c", ".h", ".cc", ".hh"):
+            for word in FUNCTION.findall(read(ROOT / name)):
+                functions[word].add(name)
+    for name, found in sorted(folders.items()):
+        if len(found) > 2:
+            yield f"{len(found)} folders have a file {name}: {', '.join(sorted(found))}"
+    for word, found in sorted(functions.items()):
+        if len(found) > FEW and word not in USUAL_VERBS:
+            yield f"{len(found)} files define a function {word}(), more than {FEW}: add its object to the name: {', '.join(sorted(found))}"
 
 
 # README: the entries of its folder that it names, as a pattern and the form in which it names them.

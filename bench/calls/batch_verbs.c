@@ -14,8 +14,8 @@ enum { MAX_REQUESTS = 128, MAX_RECEIVES = 16, FLUSH_BYTES = 8 };
 static struct ibv_send_wr list[MAX_REQUESTS];
 static struct ibv_sge sges[MAX_REQUESTS];
 
-static inline void describe(unsigned i, enum ibv_wr_opcode opcode, uint32_t bytes,
-                            unsigned flags) {
+static inline void describe_request(unsigned i, enum ibv_wr_opcode opcode, uint32_t bytes,
+                                    unsigned flags) {
     sges[i] = (struct ibv_sge){(uint64_t)(uintptr_t)local->addr, bytes, local->lkey};
     list[i].wr_id = 0;
     list[i].next = &list[i + 1];
@@ -28,69 +28,69 @@ static inline void describe(unsigned i, enum ibv_wr_opcode opcode, uint32_t byte
 }
 
 static inline unsigned describe_write(unsigned i) {
-    describe(i, IBV_WR_RDMA_WRITE, TRANSFER_BYTES, IBV_SEND_SIGNALED);
+    describe_request(i, IBV_WR_RDMA_WRITE, TRANSFER_BYTES, IBV_SEND_SIGNALED);
     return i + 1;
 }
 
 static inline unsigned describe_read(unsigned i) {
-    describe(i, IBV_WR_RDMA_READ, TRANSFER_BYTES, IBV_SEND_SIGNALED);
+    describe_request(i, IBV_WR_RDMA_READ, TRANSFER_BYTES, IBV_SEND_SIGNALED);
     return i + 1;
 }
 
 static inline unsigned describe_send(unsigned i) {
-    describe(i, IBV_WR_SEND, TRANSFER_BYTES, IBV_SEND_SIGNALED);
+    describe_request(i, IBV_WR_SEND, TRANSFER_BYTES, IBV_SEND_SIGNALED);
     return i + 1;
 }
 
 static inline unsigned describe_flush(unsigned i) {
-    describe(i, IBV_WR_RDMA_READ, FLUSH_BYTES, IBV_SEND_SIGNALED);
+    describe_request(i, IBV_WR_RDMA_READ, FLUSH_BYTES, IBV_SEND_SIGNALED);
     return i + 1;
 }
 
 static inline unsigned describe_atomicwrite(unsigned i) {
-    describe(i, IBV_WR_RDMA_WRITE, FLUSH_BYTES,
-             IBV_SEND_SIGNALED | IBV_SEND_INLINE | IBV_SEND_FENCE);
+    describe_request(i, IBV_WR_RDMA_WRITE, FLUSH_BYTES,
+                     IBV_SEND_SIGNALED | IBV_SEND_INLINE | IBV_SEND_FENCE);
     return i + 1;
 }
 
 // An emulated flush is a read after the writes.
 static inline unsigned describe_write_and_flush(unsigned i) {
-    describe(i, IBV_WR_RDMA_WRITE, TRANSFER_BYTES, 0);
-    describe(i + 1, IBV_WR_RDMA_READ, FLUSH_BYTES, IBV_SEND_SIGNALED);
+    describe_request(i, IBV_WR_RDMA_WRITE, TRANSFER_BYTES, 0);
+    describe_request(i + 1, IBV_WR_RDMA_READ, FLUSH_BYTES, IBV_SEND_SIGNALED);
     return i + 2;
 }
 
 static inline unsigned describe_atomic(unsigned i) {
-    describe(i, IBV_WR_ATOMIC_FETCH_AND_ADD, sizeof(uint64_t),
-             IBV_SEND_SIGNALED | IBV_SEND_FENCE);
+    describe_request(i, IBV_WR_ATOMIC_FETCH_AND_ADD, sizeof(uint64_t),
+                     IBV_SEND_SIGNALED | IBV_SEND_FENCE);
     list[i].wr.atomic.remote_addr = remote_addr;
     list[i].wr.atomic.compare_add = 0;
     list[i].wr.atomic.rkey = rkey;
     return i + 1;
 }
 
-static inline void build(unsigned length, unsigned (*add)(unsigned)) {
+static inline void build_list(unsigned length, unsigned (*add)(unsigned)) {
     unsigned used = 0;
     for (unsigned n = 0; n < length; n++)
         used = add(used);
     list[used - 1].next = NULL;
 }
 
-static inline void post(void) {
+static inline void post_list(void) {
     struct ibv_send_wr *bad;
     must(ibv_post_send(qp, list, &bad) == 0, "ibv_post_send");
 }
 
 static inline void prepared(unsigned length, unsigned (*add)(unsigned), unsigned long times) {
-    build(length, add);
+    build_list(length, add);
     for (unsigned long i = 0; i < times; i++)
-        post();
+        post_list();
 }
 
 static inline void built(unsigned length, unsigned (*add)(unsigned), unsigned long times) {
     for (unsigned long i = 0; i < times; i++) {
-        build(length, add);
-        post();
+        build_list(length, add);
+        post_list();
     }
 }
 
@@ -108,7 +108,7 @@ static inline void cleared(unsigned length, unsigned (*add)(unsigned), unsigned 
 #define clear_write_and_flush describe_write_and_flush
 
 static inline void set(unsigned length, unsigned (*add)(unsigned), unsigned long times) {
-    build(length, add);
+    build_list(length, add);
     for (unsigned long i = 0; i < times; i++)
         for (unsigned n = 0; n < length; n++)
             ((volatile struct ibv_send_wr *)list)[n].wr.rdma.remote_addr = remote_addr + n;
@@ -122,7 +122,7 @@ static inline void write_sges(unsigned length, unsigned long times) {
             sges[n] = buffer();
         list[0].num_sge = (int)length;
         list[0].next = NULL;
-        post();
+        post_list();
     }
 }
 
@@ -150,7 +150,7 @@ static void atomics_4(unsigned long times) {
 static void refused(unsigned long times) {
     for (unsigned long i = 0; i < times; i++) {
         struct ibv_send_wr *bad;
-        build(1, describe_write);
+        build_list(1, describe_write);
         must(ibv_post_send(full_qp, list, &bad) == ENOMEM, "ibv_post_send");
     }
 }

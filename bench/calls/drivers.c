@@ -59,7 +59,8 @@ static void write_loop(unsigned long times) {
              "rpma_write");
 }
 
-static inline void fill(struct ibv_send_wr *wr, struct ibv_sge *sge, struct ibv_send_wr *next) {
+static inline void fill_request(struct ibv_send_wr *wr, struct ibv_sge *sge,
+                                struct ibv_send_wr *next) {
     *sge = (struct ibv_sge){(uintptr_t)memory, TRANSFER_BYTES, key};
     wr->wr_id = 0;
     wr->next = next;
@@ -75,7 +76,7 @@ static void write_by_hand(unsigned long times) {
     for (unsigned long i = 0; i < times * LENGTH; i++) {
         struct ibv_sge sge;
         struct ibv_send_wr wr, *bad;
-        fill(&wr, &sge, NULL);
+        fill_request(&wr, &sge, NULL);
         must(ibv_post_send(writes_by_hand.qp, &wr, &bad) == 0, "ibv_post_send");
     }
 }
@@ -112,7 +113,7 @@ static struct ibv_sge sges[LENGTH];
 
 static void fill_list(void) {
     for (int i = 0; i < LENGTH; i++)
-        fill(&wrs[i], &sges[i], i + 1 < LENGTH ? &wrs[i + 1] : NULL);
+        fill_request(&wrs[i], &sges[i], i + 1 < LENGTH ? &wrs[i + 1] : NULL);
 }
 
 static void prepared_by_hand(unsigned long times) {

@@ -25,16 +25,17 @@ static inline int post_to(struct ibv_qp **to, struct ibv_sge *sge, enum ibv_wr_o
     return ibv_post_send(*to, &wr, &bad);
 }
 
-static inline void post(struct ibv_sge *sge, enum ibv_wr_opcode opcode, unsigned flags) {
+static inline void post_request(struct ibv_sge *sge, enum ibv_wr_opcode opcode,
+                                unsigned flags) {
     must(post_to(&qp, sge, opcode, flags) == 0, "ibv_post_send");
 }
 
-#define POSTS(name, opcode)                         \
-    static void name##_loop(unsigned long times) {  \
-        for (unsigned long i = 0; i < times; i++) { \
-            struct ibv_sge sge = buffer();          \
-            post(&sge, opcode, IBV_SEND_SIGNALED);  \
-        }                                           \
+#define POSTS(name, opcode)                                \
+    static void name##_loop(unsigned long times) {         \
+        for (unsigned long i = 0; i < times; i++) {        \
+            struct ibv_sge sge = buffer();                 \
+            post_request(&sge, opcode, IBV_SEND_SIGNALED); \
+        }                                                  \
     }
 POSTS(write, IBV_WR_RDMA_WRITE)
 POSTS(read, IBV_WR_RDMA_READ) // an emulated flush is a read after the writes
@@ -44,7 +45,8 @@ static void atomic_write_loop(unsigned long times) {
     static const char bytes[ATOMIC_BYTES];
     for (unsigned long i = 0; i < times; i++) {
         struct ibv_sge sge = {(uint64_t)(uintptr_t)bytes, ATOMIC_BYTES, 0};
-        post(&sge, IBV_WR_RDMA_WRITE, IBV_SEND_SIGNALED | IBV_SEND_INLINE | IBV_SEND_FENCE);
+        post_request(&sge, IBV_WR_RDMA_WRITE,
+                     IBV_SEND_SIGNALED | IBV_SEND_INLINE | IBV_SEND_FENCE);
     }
 }
 

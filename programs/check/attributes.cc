@@ -5,7 +5,7 @@
 // traffic
 
 #include "../info/info.hh"
-#include "device.hh"
+#include "device_description.hh"
 
 #include <cerrno>
 #include <cstring>

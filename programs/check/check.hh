@@ -41,7 +41,7 @@ inline void print_error(const std::string &line) {
 constexpr char NOT_PERSISTENT[] = "is not persistent memory: a device DAX, or a file on a file "
                                   "system that is mounted with dax";
 
-// options.cc
+// command_line.cc
 struct Options {
     std::string address, port = "7206", report, memory, power_cut, verify;
     bool is_server = false, once = false, json = false, port_down = false, no_flush = false;

@@ -13,7 +13,7 @@
 static void discard_message(rpma_log_level, const char *, int, const char *, const char *,
                             ...) {}
 
-static int run(const Options &options) {
+static int run_check(const Options &options) {
     if (!options.verify.empty())
         return verify_records(options);
     // Keeps failures out of syslog, because the program prints them.
@@ -30,7 +30,7 @@ int main(int argc, char *argv[]) {
     occupy_standard_descriptors();
     int status = EXIT_NOT_RUN;
     try {
-        status = run(read_options(argc, argv));
+        status = run_check(read_options(argc, argv));
     } catch (const std::exception &why) {
         print_error(why.what());
     }

@@ -5,7 +5,7 @@
 
 #include "power_cut.hh"
 
-#include "device.hh"
+#include "device_description.hh"
 #include "mapping.hh"
 #include "wire.hh"
 

@@ -5,7 +5,7 @@
 // what the driver refuses, and by which error. librpma refuses most of these requests itself.
 
 #include "../info/info.hh"
-#include "device.hh"
+#include "device_description.hh"
 #include "questions.hh"
 
 #include <array>

@@ -6,7 +6,7 @@
 #include "run.hh"
 
 #include "../info/info.hh"
-#include "device.hh"
+#include "device_description.hh"
 #include "expected.hh"
 #include "output_file.hh"
 #include "questions.hh"

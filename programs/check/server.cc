@@ -6,7 +6,7 @@
 #include "server.hh"
 
 #include "../info/info.hh"
-#include "device.hh"
+#include "device_description.hh"
 #include "nonblocking.hh"
 #include "wire.hh"
 

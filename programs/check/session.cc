@@ -5,7 +5,7 @@
 
 #include "session.hh"
 
-#include "device.hh"
+#include "device_description.hh"
 
 Session::Session(const Options &given, Helper &forks)
     : options(given), helper(forks), peer(peer_of(given.address, RPMA_UTIL_IBV_CONTEXT_REMOTE)),

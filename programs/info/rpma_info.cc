@@ -136,7 +136,7 @@ std::string json_of(const Json &report) {
     return text;
 }
 
-Status run(int argc, char **argv) {
+Status run_info(int argc, char **argv) {
     const auto options = parse_options(argc, argv);
     if (!options)
         return STATUS_POSSIBLE;
@@ -154,7 +154,7 @@ int main(int argc, char **argv) {
     occupy_standard_descriptors();
     Status exit_status = STATUS_FAILED;
     try {
-        exit_status = run(argc, argv);
+        exit_status = run_info(argc, argv);
     } catch (const std::exception &error) {
         if (const auto *refused = dynamic_cast<const Refusal *>(&error))
             exit_status = refused->exit_status;

@@ -48,7 +48,8 @@ constexpr size_t SIZES_MAX = 64;
 }
 
 // A number may end with a unit, a power of 1024.
-uint64_t number(std::string_view option, std::string_view text, uint64_t min, uint64_t max) {
+uint64_t number_of_text(std::string_view option, std::string_view text, uint64_t min,
+                        uint64_t max) {
     constexpr std::string_view UNITS = "KMGkmg";
     uint64_t value = 0;
     const char *end = text.data() + text.size();
@@ -94,11 +95,11 @@ void add_operations(Options &options, const std::string &list) {
 void add_sizes(Options &options, const std::string &list) {
     for (const std::string &part : split_at_commas(list)) {
         const size_t colon = part.find(':');
-        uint64_t size = number("size", part.substr(0, colon), 1, OPERATION_SIZE_MAX);
+        uint64_t size = number_of_text("size", part.substr(0, colon), 1, OPERATION_SIZE_MAX);
         const uint64_t greatest =
             colon == std::string::npos
                 ? size
-                : number("size", part.substr(colon + 1), size, OPERATION_SIZE_MAX);
+                : number_of_text("size", part.substr(colon + 1), size, OPERATION_SIZE_MAX);
         for (; size <= greatest; size *= 2)
             options.sizes.push_back(size);
     }
@@ -139,7 +140,7 @@ class Reader {
     void add_number(Side side, const Text &names, uint64_t &value, uint64_t min, uint64_t max) {
         const Text name = names.substr(names.rfind('-') + 1);
         add(side, names.c_str(), [&value, name, min, max](const Text &text) {
-            value = number(name, text, min, max);
+            value = number_of_text(name, text, min, max);
         });
     }
     void add_setting(const char *names);
@@ -205,7 +206,7 @@ void Reader::add_all() {
           "--reads", "--both", "--rate"})
         add_setting(names);
     add(BOTH, "-p,--port", [this](const Text &text) {
-        options_.port = std::to_string(number("port", text, 1, 65535));
+        options_.port = std::to_string(number_of_text("port", text, 1, 65535));
     });
     add(CLIENT, "-o,--operation", [this](const Text &text) { add_operations(options_, text); });
     add(CLIENT, "-b,--size", [this](const Text &text) { add_sizes(options_, text); });

@@ -20,7 +20,7 @@ static void add_to_interval(Worker &worker, uint64_t now, uint64_t latency) {
     worker.intervals[index].add(latency);
 }
 
-static void complete(Connection &connection, uint64_t now, uint64_t latency) {
+static void complete_request(Connection &connection, uint64_t now, uint64_t latency) {
     Worker &worker = *connection.worker;
     worker.histogram.add(latency);
     add_to_interval(worker, now, latency);
@@ -31,11 +31,12 @@ static void complete(Connection &connection, uint64_t now, uint64_t latency) {
     connection.worker->progress.fetch_add(1, std::memory_order_relaxed);
 }
 
-static void complete(Connection &connection, uint64_t now) {
+static void complete_request(Connection &connection, uint64_t now) {
     if (connection.done == connection.posted)
         fail("the server returned a message that was not sent to it");
-    complete(connection, now,
-             now - connection.started[connection.done % connection.generator->plan.depth]);
+    complete_request(
+        connection, now,
+        now - connection.started[connection.done % connection.generator->plan.depth]);
 }
 
 // Handles a received message: the echo of the oldest message, or a credit for more sends.
@@ -46,7 +47,7 @@ static void handle_receive(Connection &connection, uint64_t now) {
     } else {
         if (generator.plan.verify)
             check_reply(connection);
-        complete(connection, now);
+        complete_request(connection, now);
     }
     post_receive(connection, connection.replies++);
 }
@@ -61,7 +62,7 @@ static void handle_client_completion(Connection &connection, const ibv_wc &wc, u
     }
     if (generator.operation.fetches() && generator.plan.verify)
         check_fetched(connection);
-    complete(connection, now);
+    complete_request(connection, now);
 }
 
 static bool can_post(const Connection &connection) {
@@ -121,7 +122,7 @@ static void run_connections(Worker &worker, uint64_t until) {
                 connection.connect_ns = now - connection.started[0];
                 attempt("cannot disconnect", [&] { connection.link.conn.disconnect(); });
             } else if (step == CmLink::Step::ended) {
-                complete(connection, now, connection.connect_ns);
+                complete_request(connection, now, connection.connect_ns);
                 connection.link = CmLink(); // closes its descriptor
                 begin_connection(connection, epoll, until);
             }

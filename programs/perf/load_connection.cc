@@ -173,7 +173,7 @@ static rpma_work flush_of(const Connection &connection, uint64_t number, int typ
 }
 
 // Adds the operation and its flush, if any, to the batch; posts them if there is no batch.
-static void post(Connection &connection, uint64_t number, rpma::batch *batch) {
+static void post_operation(Connection &connection, uint64_t number, rpma::batch *batch) {
     const int flush = connection.generator->operation.flush;
     const bool is_signaled = (number + 1) % connection.generator->plan.signal_every() == 0;
     const int completion = is_signaled ? RPMA_F_COMPLETION_ALWAYS : RPMA_F_COMPLETION_ON_ERROR;
@@ -193,7 +193,7 @@ static void post(Connection &connection, uint64_t number, rpma::batch *batch) {
 
 static void fill_batch(Connection &connection, uint64_t first, rpma::batch &batch) {
     for (uint64_t i = 0; i < connection.generator->plan.batch; i++)
-        post(connection, first + i, &batch);
+        post_operation(connection, first + i, &batch);
 }
 
 void start(Connection &connection) {
@@ -262,7 +262,7 @@ void post(Connection &connection) {
     if (plan.batch > 1)
         post_batch(connection);
     else
-        post(connection, connection.posted, nullptr);
+        post_operation(connection, connection.posted, nullptr);
     connection.posted += plan.batch;
     if (connection.generator->operation.is_echoed)
         connection.outstanding_sends += plan.batch;

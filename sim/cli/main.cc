@@ -58,7 +58,7 @@ void release_reserve() {
         free(each);
 }
 
-int run(int argc, char *argv[]) {
+int run_command(int argc, char *argv[]) {
     ExploreSettings settings = read_options(argc, argv);
     if (settings.joins)
         join(settings);
@@ -87,7 +87,7 @@ int main(int argc, char *argv[]) {
     open_standard_descriptors();
     try {
         try {
-            exit.status = run(argc, argv);
+            exit.status = run_command(argc, argv);
         } catch (const Exit &thrown) {
             exit = thrown;
         }

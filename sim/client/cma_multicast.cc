@@ -18,7 +18,7 @@ void free_multicasts(ShimId *id) {
 }
 
 // Returns the link to the group with this address, or to the end of the list.
-static ShimMulticast **find(ShimId *id, const CmAddress &address) {
+static ShimMulticast **find_group(ShimId *id, const CmAddress &address) {
     ShimMulticast **link = &id->multicasts;
     while (*link && memcmp(&(*link)->address, &address, sizeof(address)) != 0)
         link = &(*link)->next;
@@ -100,7 +100,7 @@ int rdma_leave_multicast(rdma_cm_id *id, sockaddr *addr) {
     if (!sim_address_length(addr))
         return fail(EINVAL);
     pthread_mutex_lock(&own->mutex);
-    ShimMulticast **const link = find(own, pack(addr));
+    ShimMulticast **const link = find_group(own, pack(addr));
     ShimMulticast *const found = *link;
     if (found)
         *link = found->next;

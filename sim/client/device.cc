@@ -47,7 +47,7 @@ ShimDevice *slot_of(uint32_t index) {
 }
 
 // Returns an error number.
-int describe(uint32_t index, ibv_device *&device) {
+int describe_device(uint32_t index, ibv_device *&device) {
     DeviceInfo request;
     request.index = index;
     DeviceInfo::Reply info;
@@ -139,7 +139,7 @@ ibv_device **ibv_get_device_list(int *num_devices) {
         static_cast<ibv_device **>(calloc(MAX_DEVICES + 1, sizeof(ibv_device *)));
     int count = 0, error = list ? 0 : ENOMEM;
     for (uint32_t i = 0; !error && i < MAX_DEVICES; i++) {
-        error = describe(i, list[count]);
+        error = describe_device(i, list[count]);
         if (!error)
             count++;
         else if (error == ENODEV) // removed, or after the last one

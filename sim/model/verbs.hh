@@ -51,28 +51,30 @@ class Verbs {
     template <class T, class R>
     bool decode(uint32_t op, int (Verbs::*execute)(const T &, R &), int &error);
 
-    // device.cc
+    // context.cc
     int hello(const Hello &, Hello::Reply &);
     int device(const DeviceInfo &, DeviceInfo::Reply &);
     int open_context(const OpenContext &, OpenContext::Reply &);
     int query_device(const QueryDevice &, QueryDevice::Reply &);
     int query_port(const QueryPort &, QueryPort::Reply &);
     int query_gid(const QueryGid &, QueryGid::Reply &);
+    int read_counter(const ReadCounter &, ReadCounter::Reply &);
+    int netlink(const Netlink &, Netlink::Reply &);
+    // pd_mr.cc
     int alloc_pd(const AllocPd &, AllocPd::Reply &);
     int reg_mr(const RegMr &, RegMr::Reply &);
     int rereg_mr(const ReregMr &, ReregMr::Reply &);
     int advise_mr(const AdviseMr &, Empty &);
     int alloc_mw(const AllocMw &, AllocMw::Reply &);
+    int persist(const Persist &, Empty &);
+    uint32_t new_key();
+    int open_region(Mr &mr);
+    sim_memory memory_of(const Mr &mr) const;
+    // objects.cc
     int create_channel(const CreateChannel &, CreateChannel::Reply &);
     int create_ah(const CreateAh &, CreateAh::Reply &);
     int take_event(const TakeEvent &, TakeEvent::Reply &);
     int destroy(const Destroy &, Destroy::Reply &);
-    int persist(const Persist &, Empty &);
-    int read_counter(const ReadCounter &, ReadCounter::Reply &);
-    int netlink(const Netlink &, Netlink::Reply &);
-    uint32_t new_key();
-    int open_region(Mr &mr);
-    sim_memory memory_of(const Mr &mr) const;
     // qp.cc
     int create_cq(const CreateCq &, CreateCq::Reply &);
     int resize_cq(const ResizeCq &, CreateCq::Reply &);
@@ -96,5 +98,8 @@ class Verbs {
     template <class T> bool get(size_t &offset, T &value) const;
     template <class T> bool get_all(size_t &offset, size_t count, std::vector<T> &values) const;
 };
+
+// Unpins a region's memory. Memory with on-demand paging was not pinned.
+void unpin(const Region &region);
 
 } // namespace sim

@@ -10,8 +10,8 @@
 
 #include <type_traits>
 
+#include "base/allocation.hh"
 #include "base/lock.hh"
-#include "base/memory.hh"
 #include "verbs/address.hh"
 
 namespace rpma {

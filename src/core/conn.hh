@@ -13,7 +13,7 @@
 
 #include <atomic>
 
-#include "base/memory.hh"
+#include "base/allocation.hh"
 #include "core/config.hh"
 #include "core/cq.hh"
 #include "core/flush.hh"

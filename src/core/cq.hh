@@ -12,7 +12,7 @@
 
 #include <atomic>
 
-#include "base/memory.hh"
+#include "base/allocation.hh"
 #include "core/config.hh"
 #include "core/handle_entry.hh"
 #include "verbs/objects.hh"

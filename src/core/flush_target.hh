@@ -13,7 +13,7 @@
 #include <memory>
 #include <pthread.h>
 
-#include "base/memory.hh"
+#include "base/allocation.hh"
 #include "core/mr.hh"
 
 struct rpma_peer;

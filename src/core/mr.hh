@@ -7,7 +7,7 @@
 
 #pragma once
 
-#include "base/memory.hh"
+#include "base/allocation.hh"
 #include "core/flush.hh"
 #include "verbs/objects.hh"
 #include "wire/descriptor.hh"

@@ -8,7 +8,7 @@
 
 #pragma once
 
-#include "base/memory.hh"
+#include "base/allocation.hh"
 #include "core/config.hh"
 #include "core/flush_target.hh"
 #include "core/mr.hh"

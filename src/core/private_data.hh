@@ -9,7 +9,7 @@
 #include <cstring>
 #include <memory>
 
-#include "base/memory.hh"
+#include "base/allocation.hh"
 #include "librpma.h"
 
 namespace rpma {

@@ -7,7 +7,7 @@
 
 #pragma once
 
-#include "base/memory.hh"
+#include "base/allocation.hh"
 #include "core/config.hh"
 #include "core/cq.hh"
 

@@ -356,8 +356,8 @@ static bool is_native(const struct rpma_work *work) {
            (work->type == RPMA_WORK_FLUSH || work->type == RPMA_WORK_ATOMIC_WRITE);
 }
 
-static void build(struct ibv_qp_ex *ex, const struct rpma_work *work,
-                  const struct ibv_send_wr *wr) {
+static void build_request(struct ibv_qp_ex *ex, const struct rpma_work *work,
+                          const struct ibv_send_wr *wr) {
     const uint64_t addr = wr->wr.rdma.remote_addr;
     ex->wr_id = wr->wr_id;
     ex->wr_flags = wr->send_flags;
@@ -388,7 +388,7 @@ static bool posts_native(const struct scenario *s, const struct sends *list, uin
     must(ex != NULL, "ibv_qp_to_qp_ex()");
     ibv_wr_start(ex);
     for (uint32_t i = first; i < end; i++)
-        build(ex, &s->works[i], &list->wrs[i - first]);
+        build_request(ex, &s->works[i], &list->wrs[i - first]);
     *error = ibv_wr_complete(ex);
     outcome->posted += *error ? 0 : end - first;
     return true;
@@ -441,7 +441,7 @@ static void post_by_hand(struct scenario *s) {
 }
 
 // The objects of the operations exist only in this process.
-static void complete(struct scenario *s) {
+static void complete_requests(struct scenario *s) {
     for (uint32_t i = 0; i < s->count; i++) {
         struct rpma_work *const work = &s->works[i];
         if (!is_message(work))
@@ -496,7 +496,7 @@ static void poll(const struct scenario *s, bool by_hand) {
     check_empty_cq();
 }
 
-static void run(struct scenario *s, bool by_hand) {
+static void run_scenario(struct scenario *s, bool by_hand) {
     size_t (*copy)(void *, size_t);
     *(void **)&copy = dlsym(RTLD_DEFAULT, "stub_memory");
     must(copy != NULL, "stub_memory() of the stub");
@@ -509,7 +509,7 @@ static void run(struct scenario *s, bool by_hand) {
     }
     if (s->moment == AFTER)
         MUST(rpma_conn_disconnect(conn));
-    complete(s);
+    complete_requests(s);
     for (uint32_t i = 0; i < s->queued; i++)
         MUST(post_one(s->queue));
     (by_hand ? post_by_hand : post_by_library)(s);
@@ -548,7 +548,7 @@ static const struct outcome *in_process(struct scenario *s, bool by_hand) {
     outcome->is_done = false;
     int status;
     if (new_process(&status) == 0) {
-        run(s, by_hand);
+        run_scenario(s, by_hand);
         _exit(0);
     }
     outcome->signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
@@ -556,7 +556,7 @@ static const struct outcome *in_process(struct scenario *s, bool by_hand) {
 }
 
 // Prints a line: the case, a tab, and "equal" or the difference.
-static void check(struct scenario *s) {
+static void check_scenario(struct scenario *s) {
     const struct outcome *const got = in_process(s, false), *const expected =
                                                                 in_process(s, true);
     size_t same = 0;
@@ -594,7 +594,7 @@ static const char *const types[] = {
     [RPMA_WORK_COMPARE_SWAP] = "compare and swap",
 };
 
-static struct rpma_work *add(struct scenario *s, enum rpma_work_type type) {
+static struct rpma_work *add_work(struct scenario *s, enum rpma_work_type type) {
     struct rpma_work *const work = &s->works[s->count];
     for (size_t j = 0; j < MAX_SGES; j++) // the second one is empty
         s->sges[s->count][j] = (struct rpma_sge){NULL, 100 * j, j == 1 ? 0 : 5 + j};
@@ -615,10 +615,10 @@ static struct rpma_work *add(struct scenario *s, enum rpma_work_type type) {
 // A list of three with the type in its middle, or only one operation for a plain function.
 static struct rpma_work *add_three(struct scenario *s, enum rpma_work_type type) {
     if (s->method != PLAIN)
-        add(s, RPMA_WORK_WRITE);
-    struct rpma_work *const work = add(s, type);
+        add_work(s, RPMA_WORK_WRITE);
+    struct rpma_work *const work = add_work(s, type);
     if (s->method != PLAIN && !s->refused)
-        add(s, RPMA_WORK_SEND);
+        add_work(s, RPMA_WORK_SEND);
     return work;
 }
 
@@ -637,7 +637,7 @@ static void check_operation(enum method method, enum rpma_work_type type, int mo
     add_three(&s, type)->flags = RPMA_F_COMPLETION_ON_ERROR | more_flags;
     NAME(&s, "%s, flags 0x%x, %s", types[type], (unsigned)s.works[s.count / 2].flags,
          methods[method]);
-    check(&s);
+    check_scenario(&s);
 }
 
 static void check_operations(void) {
@@ -666,7 +666,7 @@ static void check_sges(enum method method, enum rpma_work_type type) {
         add_three(&s, type)->nsge = sges;
         NAME(&s, "%s, %u SGEs, %s", types[type], sges, methods[method]);
         if (!s.refused || method <= ADDED)
-            check(&s);
+            check_scenario(&s);
     }
 }
 
@@ -690,17 +690,17 @@ static void check_receives(enum queue queue) {
                                  .queue = queue,
                                  .refused = sges > limits->shape.sges ? RPMA_E_INVAL : 0};
             s.shape.has_srq = queue == SHARED_RECEIVES;
-            add(&s, RPMA_WORK_SEND);
-            add(&s, RPMA_WORK_SEND)->nsge = sges;
+            add_work(&s, RPMA_WORK_SEND);
+            add_work(&s, RPMA_WORK_SEND)->nsge = sges;
             NAME(&s, "%s, %u SGEs, %s", names[queue], sges,
                  method == POST ? "list" : "plain calls");
-            check(&s);
+            check_scenario(&s);
             s.queued = most - 1;
             s.most = most;
             NAME(&s, "%s, %u SGEs, 1 free entry, %s", names[queue], sges,
                  method == POST ? "list" : "plain calls");
             if (!s.refused)
-                check(&s);
+                check_scenario(&s);
         }
 }
 
@@ -711,11 +711,11 @@ static void check_full(enum method method, enum rpma_work_type type) {
                              .method = method,
                              .queued = limits->sends - room,
                              .most = limits->sends};
-        add(&s, RPMA_WORK_WRITE);
-        add(&s, type);
-        add(&s, RPMA_WORK_WRITE);
+        add_work(&s, RPMA_WORK_WRITE);
+        add_work(&s, type);
+        add_work(&s, RPMA_WORK_WRITE);
         NAME(&s, "write, %s, write, %u free entries, %s", types[type], room, methods[method]);
-        check(&s);
+        check_scenario(&s);
     }
 }
 
@@ -729,8 +729,8 @@ static void complete_some(void) {
     uint32_t posted;
     int got;
     for (uint32_t i = 0; i < 3; i++)
-        add(&s, RPMA_WORK_WRITE);
-    complete(&s);
+        add_work(&s, RPMA_WORK_WRITE);
+    complete_requests(&s);
     MUST(rpma_batch_new(conn, s.count, &batch));
     for (uint32_t i = 0; i < s.count; i++)
         MUST(rpma_batch_add(batch, &s.works[i]));
@@ -772,11 +772,11 @@ static void check_statuses(void) {
                              .is_completed = true,
                              .status = all[i].status};
         s.shape.has_srq = s.queue == SHARED_RECEIVES;
-        add(&s, s.queue == SENDS ? RPMA_WORK_READ : RPMA_WORK_SEND);
-        add(&s, RPMA_WORK_SEND);
+        add_work(&s, s.queue == SENDS ? RPMA_WORK_READ : RPMA_WORK_SEND);
+        add_work(&s, RPMA_WORK_SEND);
         NAME(&s, "completions of %s: %s", names[s.queue], ibv_wc_status_str(s.status));
         if (!s.shape.has_srq || limits->shared_receives > 0)
-            check(&s);
+            check_scenario(&s);
     }
 }
 
@@ -800,10 +800,10 @@ static void check_failures(void) {
         check_full(method, RPMA_WORK_FLUSH);
         for (enum moment moment = BEFORE; moment <= AFTER; moment++) {
             struct scenario s = {.shape = limits->shape, .moment = moment, .method = method};
-            add(&s, RPMA_WORK_WRITE);
+            add_work(&s, RPMA_WORK_WRITE);
             NAME(&s, "write %s the connection, %s", moment == BEFORE ? "before" : "after",
                  methods[method]);
-            check(&s);
+            check_scenario(&s);
         }
     }
     struct scenario s = {.shape = limits->shape, .method = POST, .continues = true};
@@ -811,12 +811,12 @@ static void check_failures(void) {
     work->flags |= RPMA_F_INLINE;
     work->local.len = 3000;
     NAME(&s, "3000 bytes inline, then the rest without, rpma_post()");
-    check(&s);
+    check_scenario(&s);
 }
 
 // ---- limits of the driver ------------------------------------------------------------------
 
-static int fill(enum queue queue) {
+static int fill_queue(enum queue queue) {
     int count = 0;
     while (count < MAX_ENTRIES && post_one(queue) == 0)
         count++;
@@ -837,8 +837,8 @@ static void ask_sizes(void) {
             continue;
         }
         establish();
-        printf("%s: sends\t%d\n", name, fill(SENDS));
-        printf("%s: receives\t%d\n", name, fill(RECEIVES));
+        printf("%s: sends\t%d\n", name, fill_queue(SENDS));
+        printf("%s: receives\t%d\n", name, fill_queue(RECEIVES));
     }
     flags_of_one = RPMA_F_COMPLETION_ALWAYS;
 }
@@ -861,8 +861,8 @@ static void ask_limits(void) {
     const bool has_native = false;
 #endif
     *limits = (struct limits){.shape = shape,
-                              .sends = (uint32_t)fill(SENDS),
-                              .receives = (uint32_t)fill(RECEIVES),
+                              .sends = (uint32_t)fill_queue(SENDS),
+                              .receives = (uint32_t)fill_queue(RECEIVES),
                               .read_sges = (uint32_t)device.max_sge_rd,
                               .has_atomics = device.atomic_cap != IBV_ATOMIC_NONE,
                               .has_native = has_native,
@@ -870,7 +870,7 @@ static void ask_limits(void) {
     ask_sizes();
     shape.has_srq = true;
     if (device.max_srq > 0 && connects(&shape))
-        limits->shared_receives = (uint32_t)fill(SHARED_RECEIVES);
+        limits->shared_receives = (uint32_t)fill_queue(SHARED_RECEIVES);
 }
 
 int main(int argc, char **argv) {

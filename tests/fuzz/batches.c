@@ -128,7 +128,7 @@ static int expected_code(const struct rpma_work *o) {
 }
 
 // Replaces an operation of the batch, or appends one.
-static void add(void) {
+static void add_operations(void) {
     const struct rpma_work o = random_work();
     const bool sets = length > 0 && now_and_then(3);
     const int code = expected_code(&o);
@@ -183,7 +183,7 @@ static void expect_posted(const struct fake_post *expected, unsigned count) {
     }
 }
 
-static void post(void) {
+static void post_batch(void) {
     const unsigned pending = length - taken;
     uint32_t posted = UINT32_MAX;
     int code;
@@ -246,9 +246,9 @@ static void run_random_steps(void) {
     for (int i = 0; i < STEPS; i++) {
         const unsigned what = below(10);
         if (what < 6)
-            add();
+            add_operations();
         else if (what < 8)
-            post();
+            post_batch();
         else if (what < 9)
             post_array();
         else if (now_and_then(2))

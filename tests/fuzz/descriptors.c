@@ -205,7 +205,7 @@ int LLVMFuzzerInitialize(__attribute__((unused)) int *argc,
 
 #ifndef DESCRIPTORS_LIBFUZZER
 // Copies the bytes to a block of this exact size, so that sanitizers detect an overrun.
-static void run(const uint8_t *bytes, size_t size) {
+static void unpack_bytes(const uint8_t *bytes, size_t size) {
     uint8_t *copy = malloc(size ? size : 1);
     EXPECT(copy != NULL);
     memcpy(copy, bytes, size);
@@ -232,7 +232,7 @@ int main(void) {
         }
         if (now_and_then(2))
             bytes[0] = (uint8_t)i; // every peer configuration
-        run(bytes, now_and_then(2) ? below(REGION_SIZE + 5) : below(LONGEST + 1));
+        unpack_bytes(bytes, now_and_then(2) ? below(REGION_SIZE + 5) : below(LONGEST + 1));
     }
     return 0;
 }

@@ -49,7 +49,7 @@ static struct object *free_object(enum kind kind) {
 }
 
 // Injects a fault into one call in five.
-static void begin(void) {
+static void begin_call(void) {
     static const int errors[] = {EIO, ENOMEM, EAGAIN, EINVAL};
     unit_begin();
     fake_faults_off();
@@ -78,8 +78,8 @@ static bool check_result(int ret, const char *text, int allowed) {
     return false;
 }
 
-#define CALL(call) (begin(), check_result((call), #call, 0))
-#define CALL_OR(call, allowed) (begin(), check_result((call), #call, (allowed)))
+#define CALL(call) (begin_call(), check_result((call), #call, 0))
+#define CALL_OR(call, allowed) (begin_call(), check_result((call), #call, (allowed)))
 
 static void add_dependency(struct object *user, struct object *used) {
     for (unsigned i = 0; used && i < LENGTH(user->needs); i++)
@@ -249,7 +249,7 @@ static void delete_object(enum kind kind, struct object *o) {
     void *handle = o->handle;
     if (o->users > 0)
         return;
-    begin();
+    begin_call();
     const bool is_gone = check_result(deleters[kind].function(&handle), deleters[kind].name, 0);
     assert_true(handle == NULL || (handle == o->handle && !is_gone && stays));
     if (!handle)
@@ -313,7 +313,7 @@ static struct rpma_work work_of(enum rpma_work_type kind, const struct object *m
                               .op_context = (void *)(uintptr_t)++next_context};
 }
 
-static void post(struct object *conn) {
+static void post_request(struct object *conn) {
     struct object *mr = random_object(MR);
     const enum rpma_work_type kind = (enum rpma_work_type)(1 + below(OPERATION_LAST));
     uint32_t qp_num = 0;
@@ -321,7 +321,7 @@ static void post(struct object *conn) {
     if (!mr || fake_qp(qp_num)->state < IBV_QPS_RTS)
         return;
     const struct rpma_work work = work_of(kind, mr);
-    begin();
+    begin_call();
     const bool is_posted =
         check_result(operation_plain(&work, conn->handle), operation_plain_name(kind), 0);
     assert_true(fake_posted_count() == 1 || !is_posted); // the doorbell may fail
@@ -330,7 +330,7 @@ static void post(struct object *conn) {
 }
 
 // Adds a completion to the connection's queue.
-static void complete(struct object *conn) {
+static void complete_request(struct object *conn) {
     struct object *queue = queue_of(conn);
     uint32_t qp_num = 0;
     if (queue->completion_count == CAPACITY)
@@ -381,8 +381,8 @@ static void wait_for(struct object *conn) {
 
 static void step(void) {
     static void (*const actions[])(struct object *) = {
-        deliver_event, take_event, take_event,       disconnect, post,
-        post,          complete,   take_completions, wait_for,
+        deliver_event, take_event,       take_event,       disconnect, post_request,
+        post_request,  complete_request, take_completions, wait_for,
     };
     const enum kind kind = below(KINDS);
     const unsigned what = below(10);

@@ -143,7 +143,7 @@ void check_plan(const Json &message) {
 }
 
 // Returns whether the bytes are a message. Any exception but a Failure ends the run.
-bool check(const std::string &bytes) {
+bool check_message(const std::string &bytes) {
     Json message;
     bool is_taken = true;
     try {
@@ -206,7 +206,7 @@ bool check(const std::string &bytes) {
 } // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    check({reinterpret_cast<const char *>(data), size});
+    check_message({reinterpret_cast<const char *>(data), size});
     return 0;
 }
 
@@ -227,7 +227,7 @@ int main(int argc, char *argv[]) {
         seeds.emplace_back(std::istreambuf_iterator<char>(file),
                            std::istreambuf_iterator<char>());
         const bool is_good = path.filename().string().starts_with("good-");
-        if (check(seeds.back()) != is_good) {
+        if (check_message(seeds.back()) != is_good) {
             std::fprintf(stderr, "%s is %s\n", path.c_str(), is_good ? "refused" : "taken");
             return 1;
         }
@@ -240,7 +240,7 @@ int main(int argc, char *argv[]) {
     }
     unsigned accepted = 0;
     for (unsigned i = 0; i < CHANGED; i++)
-        accepted += check(changed(seeds[random() % seeds.size()], seeds, random));
+        accepted += check_message(changed(seeds[random() % seeds.size()], seeds, random));
     std::printf("%zu files, %u changed: %u accepted, %u refused\n", seeds.size(), CHANGED,
                 accepted, CHANGED - accepted);
     return accepted > CHANGED / 100 && accepted < CHANGED / 2 ? 0 : 1;

@@ -46,7 +46,7 @@ static void sleep_ms(int ms) {
     (void)poll(NULL, 0, ms);
 }
 
-static void set(struct rpma_conn_cfg *cfg, const char *setting) {
+static void set_value(struct rpma_conn_cfg *cfg, const char *setting) {
     const int value = atoi(strchr(setting, '=') + 1);
     int ret = -1;
     if (strncmp(setting, "ack=", 4) == 0)
@@ -125,7 +125,7 @@ int main(int argc, char **argv) {
              rpma_mr_get_descriptor(mr, mine) == 0,
          "the preparation");
     for (int i = 3; i < argc; i++)
-        set(cfg, argv[i]);
+        set_value(cfg, argv[i]);
     if (is_server)
         must(rpma_ep_listen(peer, "10.77.0.1", "7204", &ep) == 0 &&
                  rpma_ep_next_conn_req(ep, cfg, &req) == 0,

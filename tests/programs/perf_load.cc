@@ -67,7 +67,7 @@ static LoadGenerator &other(const LoadGenerator &generator) {
     return *sides[&generator == sides[0]];
 }
 
-static void complete(Connection &connection, ibv_wc_opcode opcode, size_t length = 0) {
+static void complete_request(Connection &connection, ibv_wc_opcode opcode, size_t length = 0) {
     ibv_wc wc{};
     wc.wr_id = reinterpret_cast<uintptr_t>(&connection);
     wc.opcode = opcode;
@@ -102,10 +102,10 @@ static void deliver(Connection &connection, const std::string &message) {
     std::memcpy(reinterpret_cast<void *>(waiting.front().sge.addr), message.data(),
                 message.size());
     waiting.pop_front();
-    complete(connection, IBV_WC_RECV, message.size());
+    complete_request(connection, IBV_WC_RECV, message.size());
 }
 
-static void execute(const fake_post &post) {
+static void execute_post(const fake_post &post) {
     Connection &connection = *reinterpret_cast<Connection *>(post.wr_id);
     auto *const remote = reinterpret_cast<char *>(post.remote_addr);
     auto *const word = reinterpret_cast<uint64_t *>(remote);
@@ -131,9 +131,9 @@ static void execute(const fake_post &post) {
     if (post.opcode == IBV_WR_SEND)
         deliver(other(*connection.generator).connections[connection.index], data);
     if (post.flags & IBV_SEND_SIGNALED)
-        complete(connection, post.opcode == IBV_WR_SEND ? IBV_WC_SEND
-                             : fetches                  ? IBV_WC_RDMA_READ
-                                                        : IBV_WC_RDMA_WRITE);
+        complete_request(connection, post.opcode == IBV_WR_SEND ? IBV_WC_SEND
+                                     : fetches                  ? IBV_WC_RDMA_READ
+                                                                : IBV_WC_RDMA_WRITE);
 }
 
 // Completes the calls that connect and disconnect, for loads with one connection at a time.
@@ -155,7 +155,7 @@ static void run_network(const std::stop_token &token) {
             receives[reinterpret_cast<Connection *>(receive.wr_id)].push_back(receive);
         }
         for (; posted < all; posted++)
-            execute(*fake_posted(posted));
+            execute_post(*fake_posted(posted));
         complete_calls("rdma_connect", connected, 3000, RDMA_CM_EVENT_ESTABLISHED);
         complete_calls("rdma_disconnect", disconnected, 5000, RDMA_CM_EVENT_DISCONNECTED);
         usleep(10);

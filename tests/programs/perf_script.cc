@@ -99,8 +99,8 @@ static SessionView &session() {
         [](const SessionView &one) { return one.fd_of(EventLoop::EVENTS) >= 0; });
 }
 
-static void complete(uint64_t wr_id, ibv_wc_opcode opcode, size_t length = 0,
-                     ibv_wc_status status = IBV_WC_SUCCESS) {
+static void complete_request(uint64_t wr_id, ibv_wc_opcode opcode, size_t length = 0,
+                             ibv_wc_status status = IBV_WC_SUCCESS) {
     ibv_wc wc{};
     wc.wr_id = wr_id;
     wc.status = status;
@@ -139,7 +139,7 @@ static void process_posts() {
         } else if (post->opcode == IBV_WR_RDMA_READ) {
             assert_int_equal(post->num_sge, 1); // of 0 bytes: see ControlChannel::keep_alive()
             if (!is_device_failed)
-                complete(post->wr_id, IBV_WC_RDMA_READ);
+                complete_request(post->wr_id, IBV_WC_RDMA_READ);
         } else if (post->opcode == IBV_WR_SEND) {
             undelivered.push_back(post);
         }
@@ -148,7 +148,7 @@ static void process_posts() {
          undelivered.erase(undelivered.begin())) {
         const ibv_sge &sge = undelivered[0]->sge;
         sent_messages.push_back(decode({reinterpret_cast<const char *>(sge.addr), sge.length}));
-        complete(undelivered[0]->wr_id, IBV_WC_SEND);
+        complete_request(undelivered[0]->wr_id, IBV_WC_SEND);
     }
     if (!outstanding.empty() && outstanding.size() == group_size)
         complete_group();
@@ -230,7 +230,7 @@ void ignore_connecting(const std::string &) {
 // Copies the text into the receive for messages.
 void send_message(const std::string &text) {
     memcpy(reinterpret_cast<void *>(session().receive.sge.addr), text.data(), text.size());
-    complete(session().receive.wr_id, IBV_WC_RECV, text.size());
+    complete_request(session().receive.wr_id, IBV_WC_RECV, text.size());
 }
 
 void pause_50_s(const std::string &) {
@@ -257,8 +257,8 @@ void send_unexpected_connection_event(const std::string &) {
 }
 
 void fail_receive(const std::string &status) {
-    complete(session().receive.wr_id, IBV_WC_RECV, 0,
-             static_cast<ibv_wc_status>(std::stoi(status)));
+    complete_request(session().receive.wr_id, IBV_WC_RECV, 0,
+                     static_cast<ibv_wc_status>(std::stoi(status)));
 }
 
 void fail_device(const std::string &) {
@@ -311,7 +311,7 @@ static int redirect(int fd, FILE *file) {
     return kept;
 }
 
-static void begin(std::span<const ScriptStep> script, bool serves) {
+static void begin_script(std::span<const ScriptStep> script, bool serves) {
     steps = script;
     now = START;
     is_interrupted = is_device_failed = is_receiving_stopped = false;
@@ -328,7 +328,7 @@ static void begin(std::span<const ScriptStep> script, bool serves) {
     fake_device()->fast = true; // or the send queues would be full after a few operations
 }
 
-static Outcome run(int (*side)(const Options &), const Options &options) {
+static Outcome run_side(int (*side)(const Options &), const Options &options) {
     FILE *file = tmpfile();
     assert_non_null(file);
     fflush(stdout);
@@ -351,13 +351,13 @@ static Outcome run(int (*side)(const Options &), const Options &options) {
 }
 
 Outcome run_server_with(const Options &options, const std::vector<ScriptStep> &script) {
-    begin(script, true);
-    return run(run_server, options);
+    begin_script(script, true);
+    return run_side(run_server, options);
 }
 
 Outcome run_client_with(const Options &options, const std::vector<ScriptStep> &script) {
-    begin(script, false);
-    return run(run_client, options);
+    begin_script(script, false);
+    return run_side(run_client, options);
 }
 
 void expect_equal(const char *name, const std::string &found, const std::string &wanted) {

@@ -90,7 +90,7 @@ static struct rdma_cm_id *listen_on(struct rdma_event_channel *channel) {
     return id;
 }
 
-static void serve(int count) {
+static void serve_clients(int count) {
     struct rdma_event_channel *channel = rdma_create_event_channel();
     MUST(channel);
     struct rdma_cm_id *listener = listen_on(channel);
@@ -290,7 +290,7 @@ int main(int argc, char *argv[]) {
     is_shared = argc > 3 && !strcmp(argv[argc - 1], "shared");
     argc -= is_shared;
     if (argc == 3 && !strcmp(what, "serve"))
-        serve(atoi(argv[2]));
+        serve_clients(atoi(argv[2]));
     else if (argc == 4 && !strcmp(what, "open"))
         open_all(argv[2], atoi(argv[3]));
     else if (argc == 3 && !strcmp(what, "fork"))

@@ -64,7 +64,7 @@ static void create_qp(struct rdma_cm_id *of) {
     must(pd && !rdma_create_qp(of, pd, &init), "rdma_create_qp");
 }
 
-static void serve(void) {
+static void serve_peer(void) {
     struct rdma_event_channel *const channel = rdma_create_event_channel();
     struct rdma_cm_id *listener = NULL;
     must(channel && !rdma_create_id(channel, &listener, NULL, RDMA_PS_TCP), "rdma_create_id");
@@ -110,8 +110,8 @@ static void connect_to(const char *address) {
 }
 
 // Executes an operation on a word of the server. Returns what the word was before.
-static uint64_t execute(enum ibv_wr_opcode opcode, const uint64_t *word, uint64_t one,
-                        uint64_t other) {
+static uint64_t execute_atomic(enum ibv_wr_opcode opcode, const uint64_t *word, uint64_t one,
+                               uint64_t other) {
     struct ibv_sge sge = {(uintptr_t)result, 8, mr->lkey};
     struct ibv_send_wr wr = {.opcode = opcode, .sg_list = &sge, .num_sge = 1}, *bad;
     struct ibv_wc wc;
@@ -133,18 +133,19 @@ static uint64_t execute(enum ibv_wr_opcode opcode, const uint64_t *word, uint64_
 }
 
 static uint64_t get(const uint64_t *word) {
-    return execute(IBV_WR_RDMA_READ, word, 0, 0);
+    return execute_atomic(IBV_WR_RDMA_READ, word, 0, 0);
 }
 
-static void set(const uint64_t *word, uint64_t value) {
-    execute(IBV_WR_RDMA_WRITE, word, value, 0);
+static void set_word(const uint64_t *word, uint64_t value) {
+    execute_atomic(IBV_WR_RDMA_WRITE, word, value, 0);
 }
 
 // Replaces the head unless it has changed. Without a number of changes, the head that was read
 // may be first again, with another next node (ABA).
 static bool replace_head(uint64_t read, uint64_t node) {
     const uint64_t changes = is_fixed ? (read >> 32) + 1 : 0;
-    return execute(IBV_WR_ATOMIC_CMP_AND_SWP, &memory.head, read, changes << 32 | node) == read;
+    return execute_atomic(IBV_WR_ATOMIC_CMP_AND_SWP, &memory.head, read,
+                          changes << 32 | node) == read;
 }
 
 static uint64_t pop(void) {
@@ -155,7 +156,7 @@ static uint64_t pop(void) {
         if (node == 0)
             return 0;
     } while (!replace_head(read, get(&memory.next[node])));
-    must(execute(IBV_WR_ATOMIC_FETCH_AND_ADD, &memory.users[node], 1, 0) == 0,
+    must(execute_atomic(IBV_WR_ATOMIC_FETCH_AND_ADD, &memory.users[node], 1, 0) == 0,
          "two clients use one node");
     return node;
 }
@@ -164,10 +165,10 @@ static void push(uint64_t node) {
     uint64_t read;
     if (node == 0)
         return;
-    execute(IBV_WR_ATOMIC_FETCH_AND_ADD, &memory.users[node], UINT64_MAX, 0);
+    execute_atomic(IBV_WR_ATOMIC_FETCH_AND_ADD, &memory.users[node], UINT64_MAX, 0);
     do {
         read = get(&memory.head);
-        set(&memory.next[node], read & UINT32_MAX);
+        set_word(&memory.next[node], read & UINT32_MAX);
     } while (!replace_head(read, node));
 }
 
@@ -256,7 +257,7 @@ int main(int argc, char *argv[]) {
         if (strcmp(PROGRAMS[i].name, argv[1]))
             continue;
         if (argc == 3)
-            serve();
+            serve_peer();
         connect_to(argv[3]);
         PROGRAMS[i].client();
         rdma_disconnect(id);

@@ -36,7 +36,7 @@ static int status_of(pid_t pid) {
 }
 
 // Two children add to a word that they share.
-static int add(int is_wrong) {
+static int add_to_shared_word(int is_wrong) {
     int *const count =
         mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     pid_t children[2];
@@ -54,10 +54,10 @@ static int add(int is_wrong) {
     return status_of(children[0]) != 0 || status_of(children[1]) != 0 || *count != 2;
 }
 static int forks(void) {
-    return add(0);
+    return add_to_shared_word(0);
 }
 static int wrong_fork(void) {
-    return add(1);
+    return add_to_shared_word(1);
 }
 
 static int spawn(void) {

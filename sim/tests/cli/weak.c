@@ -144,8 +144,8 @@ static void accept_client(void) {
     (void)next_event(RDMA_CM_EVENT_ESTABLISHED);
 }
 
-static int post(enum ibv_wr_opcode opcode, uint64_t *local, uint64_t *remote, uint32_t length,
-                unsigned flags) {
+static int post_request(enum ibv_wr_opcode opcode, uint64_t *local, uint64_t *remote,
+                        uint32_t length, unsigned flags) {
     struct ibv_sge sge = {(uintptr_t)local, length, mr->lkey};
     struct ibv_send_wr wr = {.opcode = opcode, .send_flags = flags, .num_sge = 1}, *bad;
     wr.sg_list = &sge;
@@ -164,9 +164,9 @@ static struct ibv_wc completion(struct ibv_cq *cq) {
     return wc;
 }
 
-static void complete(enum ibv_wr_opcode opcode, uint64_t *local, uint64_t *remote,
-                     uint32_t length) {
-    must(!post(opcode, local, remote, length, IBV_SEND_SIGNALED), "ibv_post_send");
+static void complete_request(enum ibv_wr_opcode opcode, uint64_t *local, uint64_t *remote,
+                             uint32_t length) {
+    must(!post_request(opcode, local, remote, length, IBV_SEND_SIGNALED), "ibv_post_send");
     must(completion(id->send_cq).status == IBV_WC_SUCCESS, "a request failed");
 }
 
@@ -175,23 +175,25 @@ static void complete(enum ibv_wr_opcode opcode, uint64_t *local, uint64_t *remot
 // Copies a word of the server to another one, through a buffer.
 static void copy_word(void) {
     memory->source = 0;
-    must(!post(IBV_WR_RDMA_READ, &memory->source, &memory->source, 8, IBV_SEND_SIGNALED),
-         "read");
-    must(!post(IBV_WR_RDMA_WRITE, &memory->source, &memory->target, 8,
-               IBV_SEND_SIGNALED | (is_fixed ? IBV_SEND_FENCE : 0)),
+    must(
+        !post_request(IBV_WR_RDMA_READ, &memory->source, &memory->source, 8, IBV_SEND_SIGNALED),
+        "read");
+    must(!post_request(IBV_WR_RDMA_WRITE, &memory->source, &memory->target, 8,
+                       IBV_SEND_SIGNALED | (is_fixed ? IBV_SEND_FENCE : 0)),
          "write");
     for (int i = 0; i < 2; i++)
         must(completion(id->send_cq).status == IBV_WC_SUCCESS, "a request failed");
-    complete(IBV_WR_RDMA_READ, &memory->result, &memory->target, 8);
+    complete_request(IBV_WR_RDMA_READ, &memory->result, &memory->target, 8);
     must(memory->result == 7, "the copy has no data");
 }
 
 // Adds to a word of the server after a read of it, which returns the value before.
 static void read_then_write(void) {
-    must(!post(IBV_WR_RDMA_READ, &memory->result, &memory->source, 8, IBV_SEND_SIGNALED),
-         "read");
-    must(!post(IBV_WR_RDMA_WRITE, &memory->target, &memory->source, 8,
-               IBV_SEND_SIGNALED | (is_fixed ? IBV_SEND_FENCE : 0)),
+    must(
+        !post_request(IBV_WR_RDMA_READ, &memory->result, &memory->source, 8, IBV_SEND_SIGNALED),
+        "read");
+    must(!post_request(IBV_WR_RDMA_WRITE, &memory->target, &memory->source, 8,
+                       IBV_SEND_SIGNALED | (is_fixed ? IBV_SEND_FENCE : 0)),
          "write");
     for (int i = 0; i < 2; i++)
         must(completion(id->send_cq).status == IBV_WC_SUCCESS, "a request failed");
@@ -202,8 +204,8 @@ static void read_then_write(void) {
 static void write_often(void) {
     for (unsigned i = 1; i <= 5 * QUEUE; i++) {
         const bool is_signaled = is_fixed && i % (QUEUE / 2) == 0;
-        must(!post(IBV_WR_RDMA_WRITE, &memory->source, &memory->target, 8,
-                   is_signaled ? IBV_SEND_SIGNALED : 0),
+        must(!post_request(IBV_WR_RDMA_WRITE, &memory->source, &memory->target, 8,
+                           is_signaled ? IBV_SEND_SIGNALED : 0),
              "the send queue is full");
         if (is_signaled)
             must(completion(id->send_cq).status == IBV_WC_SUCCESS, "a write failed");
@@ -215,8 +217,8 @@ static void write_often(void) {
 static void store(void) {
     uint64_t *const record = (uint64_t *)memory->records[0];
     strcpy(memory->records[0], "record 1");
-    complete(IBV_WR_RDMA_WRITE, record, record, RECORD);
-    complete(IBV_WR_RDMA_READ, &memory->result, record, is_fixed ? 8 : 0);
+    complete_request(IBV_WR_RDMA_WRITE, record, record, RECORD);
+    complete_request(IBV_WR_RDMA_READ, &memory->result, record, is_fixed ? 8 : 0);
     puts("stored 1");
     sleep(1);
 }
@@ -256,7 +258,7 @@ static void send_datagrams(uint32_t length) {
             if (!is_fixed)
                 break;
             usleep(5000);
-            complete(IBV_WR_RDMA_READ, &memory->received, &memory->received, 8);
+            complete_request(IBV_WR_RDMA_READ, &memory->received, &memory->received, 8);
         } while (memory->received < i);
 }
 
@@ -271,7 +273,8 @@ static void send_large(void) {
 // Writes to a region that does not exist.
 static void fail_write(void) {
     peer.rkey ^= 0xffffff00;
-    must(!post(IBV_WR_RDMA_WRITE, &memory->source, &memory->target, 8, IBV_SEND_SIGNALED),
+    must(!post_request(IBV_WR_RDMA_WRITE, &memory->source, &memory->target, 8,
+                       IBV_SEND_SIGNALED),
          "write");
     const struct ibv_wc wc = completion(id->send_cq);
     must(wc.status != IBV_WC_SUCCESS, "the write succeeded");
@@ -282,8 +285,8 @@ static void fail_write(void) {
 static void write_record(void) {
     for (uint64_t i = 0; i < 8; i++)
         memory->words[i] = i + 1;
-    complete(is_fixed ? IBV_WR_RDMA_WRITE_WITH_IMM : IBV_WR_RDMA_WRITE, memory->words,
-             memory->words, sizeof(memory->words));
+    complete_request(is_fixed ? IBV_WR_RDMA_WRITE_WITH_IMM : IBV_WR_RDMA_WRITE, memory->words,
+                     memory->words, sizeof(memory->words));
     sleep(1);
 }
 
@@ -294,7 +297,7 @@ static uint64_t *value_place(void) {
 
 static void write_value(void) {
     memset(memory->words, 0xff, sizeof(memory->words));
-    complete(IBV_WR_RDMA_WRITE, value_place(), value_place(), 8);
+    complete_request(IBV_WR_RDMA_WRITE, value_place(), value_place(), 8);
     sleep(1);
 }
 
@@ -303,7 +306,7 @@ static void write_tail(void) {
     for (uint64_t i = 1; i <= 8; i++) {
         memory->words[0] = is_fixed ? i << 32 | 10 * i : i;
         memory->words[1] = 10 * i;
-        complete(IBV_WR_RDMA_WRITE, memory->words, memory->words, is_fixed ? 8 : 16);
+        complete_request(IBV_WR_RDMA_WRITE, memory->words, memory->words, is_fixed ? 8 : 16);
         usleep(100);
     }
     sleep(1);
@@ -314,8 +317,8 @@ static void store_selector(void) {
     for (uint64_t i = 1; i <= 4; i++) {
         uint64_t *const selector = (uint64_t *)memory->records[0];
         selector[0] = selector[1] = is_fixed ? i << 32 | i : i;
-        complete(IBV_WR_RDMA_WRITE, selector, selector, is_fixed ? 8 : 16);
-        complete(IBV_WR_RDMA_READ, &memory->result, selector, 8);
+        complete_request(IBV_WR_RDMA_WRITE, selector, selector, is_fixed ? 8 : 16);
+        complete_request(IBV_WR_RDMA_READ, &memory->result, selector, 8);
     }
     sleep(1);
 }
@@ -326,10 +329,10 @@ static void write_with_flag(void) {
         char *const record = strcpy(memory->records[i], FLAGGED);
         uint64_t *const first = (uint64_t *)record, *const second = first + 1;
         if (is_fixed) {
-            complete(IBV_WR_RDMA_WRITE, second, second, RECORD - 8);
-            complete(IBV_WR_RDMA_READ, &memory->result, first, 8);
+            complete_request(IBV_WR_RDMA_WRITE, second, second, RECORD - 8);
+            complete_request(IBV_WR_RDMA_READ, &memory->result, first, 8);
         }
-        complete(IBV_WR_RDMA_WRITE, first, first, is_fixed ? 8 : RECORD);
+        complete_request(IBV_WR_RDMA_WRITE, first, first, is_fixed ? 8 : RECORD);
         sleep(1);
     }
 }
@@ -338,8 +341,8 @@ static void write_in_child(void) {
     memory->source = 9;
     const pid_t child = is_fixed ? 0 : fork();
     if (child == 0) {
-        const int error =
-            post(IBV_WR_RDMA_WRITE, &memory->source, &memory->target, 8, IBV_SEND_SIGNALED);
+        const int error = post_request(IBV_WR_RDMA_WRITE, &memory->source, &memory->target, 8,
+                                       IBV_SEND_SIGNALED);
         if (!is_fixed)
             _exit(error);
         must(!error, "the post failed");

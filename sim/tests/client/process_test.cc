@@ -645,7 +645,8 @@ void corrupt_rings(int socket, bool is_first) {
 
 using Program = void(int socket, bool is_first);
 
-pid_t start(Program *program, const std::string &path, unsigned host, int socket, int other) {
+pid_t start_program(Program *program, const std::string &path, unsigned host, int socket,
+                    int other) {
     const pid_t pid = fork();
     if (pid == 0) {
         close(other);
@@ -658,7 +659,7 @@ pid_t start(Program *program, const std::string &path, unsigned host, int socket
     return pid;
 }
 
-void run(Program *program, bool uses_threads) {
+void run_program(Program *program, bool uses_threads) {
     Options options;
     options.profile = sim_find_profile("rxe");
     Server server(options, nullptr, uses_threads);
@@ -666,8 +667,8 @@ void run(Program *program, bool uses_threads) {
     assert_int_equal(server.listen(path), 0);
     int ends[2];
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
-    const pid_t first = start(program, path, 1, ends[0], ends[1]);
-    const pid_t second = start(program, path, 2, ends[1], ends[0]);
+    const pid_t first = start_program(program, path, 1, ends[0], ends[1]);
+    const pid_t second = start_program(program, path, 2, ends[1], ends[0]);
     close(ends[0]);
     close(ends[1]);
     int running = 2;
@@ -691,14 +692,14 @@ constexpr Program *PROGRAMS[] = {
 
 void data_of_programs_is_moved_directly(void **) {
     for (Program *const program : PROGRAMS)
-        run(program, false);
+        run_program(program, false);
 }
 
 void data_of_programs_is_moved_by_threads(void **) {
     for (Program *const program : PROGRAMS)
         if (program != outlive_parent && // the memory thread ends with its process
             program != create_many_queues)
-            run(program, true);
+            run_program(program, true);
 }
 
 } // namespace

@@ -64,7 +64,7 @@ Result create_qp(int type, unsigned mask = 0, uint64_t ops = 0) {
     return of(ibv_create_qp_ex(context, &attr));
 }
 
-Result post(ibv_wr_opcode opcode) {
+Result post_request(ibv_wr_opcode opcode) {
     ibv_send_wr wr = {}, *bad;
     wr.opcode = opcode;
     return of(ibv_post_send(qp, &wr, &bad));
@@ -182,7 +182,7 @@ const struct Row {
     {"ibv_create_qp", QUEUES, [] { return create_qp(IBV_QPT_RC, IBV_QP_INIT_ATTR_IND_TABLE); }},
     {"ibv_create_qp", "creation flags of queue pairs are",
      [] { return create_qp(IBV_QPT_RC, IBV_QP_INIT_ATTR_CREATE_FLAGS); }},
-    {"ibv_post_send", RAW, [] { return post(IBV_WR_TSO); }, ANY_ERROR},
+    {"ibv_post_send", RAW, [] { return post_request(IBV_WR_TSO); }, ANY_ERROR},
     {"rdma_resolve_addr", GIDS, [] { return resolve(AF_IB); }},
     {"rdma_bind_addr", GIDS,
      [] {
@@ -195,7 +195,7 @@ const struct Row {
 // The result of a call in a process of its own, and what it printed: a process prints the line
 // of a feature once.
 template <class Call>
-bool check(const char *function, const char *feature, int error, const Call &call) {
+bool check_function(const char *function, const char *feature, int error, const Call &call) {
     int ends[2];
     if (pipe(ends) != 0)
         abort();
@@ -270,15 +270,16 @@ int main(int argc, char **argv) {
          "rdma_create_id()");
     bool is_right = has_all_operations();
     for (const Row &row : rows)
-        is_right &= check(row.function, row.feature, row.error, row.call);
+        is_right &= check_function(row.function, row.feature, row.error, row.call);
     for (int i = 1; i < argc; i++) {
         const bool is_socket = argv[i][0] == 'r';
         auto *const function = reinterpret_cast<int (*)()>(dlsym(RTLD_DEFAULT, argv[i]));
         must(function, argv[i]);
-        is_right &= check(argv[i],
-                          is_socket ? "rsockets without librdmacm.so.1 of the machine are"
-                                    : "the interface of providers is",
-                          EOPNOTSUPP, [=] { return of(function()); });
+        is_right &=
+            check_function(argv[i],
+                           is_socket ? "rsockets without librdmacm.so.1 of the machine are"
+                                     : "the interface of providers is",
+                           EOPNOTSUPP, [=] { return of(function()); });
     }
     return is_right ? 0 : 1;
 }

@@ -929,7 +929,7 @@ void refused_send_has_the_error_number_of_its_provider(void **) {
 
 // tests/drivers compares the number of entries. Posts until the queue is full; request number
 // `signaled` has a completion.
-int fill(Pair &pair, int signaled = -1) {
+int fill_queue(Pair &pair, int signaled = -1) {
     int count = 0;
     const auto set_flags = [&count, signaled](ibv_send_wr &wr, ibv_sge &) {
         wr.send_flags = count == signaled ? IBV_SEND_SIGNALED : 0;
@@ -943,16 +943,16 @@ void entry_of_an_executed_request_is_free_after_a_later_poll(void **) {
     ibv_wc wc;
     for (const char *const device : {"mlx5", "mlx4", "bnxt_re", "hns", "irdma-roce", "qedr"}) {
         Pair pair({.device = device, .entries = 64});
-        const int most = fill(pair, 2);
+        const int most = fill_queue(pair, 2);
         assert_in_range(most, 3, 999);
-        assert_int_equal(fill(pair), 0);
+        assert_int_equal(fill_queue(pair), 0);
         assert_int_equal(ibv_poll_cq(pair.a.cq, 1, &wc), 1);
-        assert_int_equal(fill(pair), 3);
+        assert_int_equal(fill_queue(pair), 3);
         assert_int_equal(ibv_poll_cq(pair.a.cq, 1, &wc), 0);
-        assert_int_equal(fill(pair), 0);
+        assert_int_equal(fill_queue(pair), 0);
     }
     Pair soft({.device = "rxe", .entries = 64});
-    assert_int_equal(fill(soft), 1000);
+    assert_int_equal(fill_queue(soft), 1000);
 }
 
 void transitions_need_their_attributes(void **) {

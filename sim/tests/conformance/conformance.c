@@ -426,8 +426,8 @@ static void (*const tests[])(void) = {test_addresses, test_cm,    test_device,  
                                       test_cq,        test_srq,   test_qp,        test_requests,
                                       test_builders,  test_order, test_connection};
 
-static void run(size_t index) {
+static void run_case(size_t index) {
     tests[index]();
 }
 
-const struct cases conformance_cases = {"conformance", set_address, LENGTH(tests), run};
+const struct cases conformance_cases = {"conformance", set_address, LENGTH(tests), run_case};

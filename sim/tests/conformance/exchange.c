@@ -608,7 +608,7 @@ static void test_receive_overrun(void) {
 }
 
 // Each row of the two tables, and each function, is one entry.
-static void run(size_t index) {
+static void run_case(size_t index) {
     static void (*const tests[])(void) = {
         test_unsignaled,    test_send_overrun, test_receive_overrun,
         test_notifications, test_srq,          test_destroyed};
@@ -636,4 +636,4 @@ static bool prepare(const char *address) {
 }
 
 const struct cases exchange_cases = {"exchange", prepare,
-                                     LENGTH(requests) + LENGTH(natives) + OTHERS, run};
+                                     LENGTH(requests) + LENGTH(natives) + OTHERS, run_case};

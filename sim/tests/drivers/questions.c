@@ -256,7 +256,7 @@ static struct result post_receives(struct ibv_qp *qp, struct ibv_srq *srq, size_
 
 // ---- how many requests a queue holds -------------------------------------------------------
 
-static int fill(struct ibv_qp *qp) {
+static int fill_queue(struct ibv_qp *qp) {
     int count = 0;
     while (count < MAX_ENTRIES && post_writes(qp, 1).error == 0)
         count++;
@@ -294,7 +294,7 @@ static void ask_sizes(void) {
                    cap.max_send_sge, cap.max_inline_data);
             printf("%s: reported receives, SGEs\t%u, %u\n", name, cap.max_recv_wr,
                    cap.max_recv_sge);
-            printf("%s: sends\t%d\n", name, fill(qp));
+            printf("%s: sends\t%d\n", name, fill_queue(qp));
             printf("%s: receives\t%d\n", name, fill_receives(qp, NULL));
         }
     for (size_t i = 0; i < LENGTH(sizes); i++) {
@@ -345,7 +345,7 @@ static void ask_full(void) {
     struct ibv_qp *qp = new_qp(IBV_QPS_RTS, &cap);
     print_result("send: accepted", post_writes(qp, 1));
     print_result("receive: accepted", post_receives(qp, NULL, 1, 0, 0));
-    const int most = 1 + fill(qp);
+    const int most = 1 + fill_queue(qp);
     print_result("send: full queue", post_writes(qp, 1));
     print_result("send: full queue, list", post_writes(qp, 3));
     const int most_receives = 1 + fill_receives(qp, NULL);
@@ -369,13 +369,13 @@ static void ask_invalid(const char *name, void (*change)(struct sends *, struct 
     struct sends list;
     char text[80];
     struct ibv_qp *const full = new_qp(IBV_QPS_RTS, &cap);
-    const int most = fill(full);
+    const int most = fill_queue(full);
     struct ibv_qp *const qp = new_qp(IBV_QPS_RTS, &cap);
     fill_sends(&list, 3);
     change(&list, &list.wrs[1], &cap);
     print_result(name, post_sends(qp, &list));
     snprintf(text, sizeof(text), "%s: accepted", name);
-    printf("%s\t%d\n", text, most - fill(qp));
+    printf("%s\t%d\n", text, most - fill_queue(qp));
 }
 
 static void too_many_sges(struct sends *list, struct ibv_send_wr *wr,
@@ -570,7 +570,7 @@ static void ask_built(const char *of, enum ibv_qp_state state, int count, uint32
     snprintf(name, sizeof(name), "builder: %s", of);
     if (!in_child(name))
         return;
-    const int most = fill(new_extended_qp(IBV_QPS_RTS, &cap));
+    const int most = fill_queue(new_extended_qp(IBV_QPS_RTS, &cap));
     struct ibv_qp *const qp = new_extended_qp(state, &cap);
     struct ibv_qp_ex *const ex = ibv_qp_to_qp_ex(qp);
     ibv_wr_start(ex);
@@ -581,7 +581,7 @@ static void ask_built(const char *of, enum ibv_qp_state state, int count, uint32
     printf("%s\t%s\n", name, name_of(ibv_wr_complete(ex)));
     fflush(stdout);
     if (state == IBV_QPS_RTS)
-        printf("%s: accepted\t%d\n", name, most - fill(qp));
+        printf("%s: accepted\t%d\n", name, most - fill_queue(qp));
     exit_child();
 }
 
@@ -606,7 +606,7 @@ static void ask_builders(void) {
 // ---- processes and threads -----------------------------------------------------------------
 
 static void *fill_in_thread(void *qp) {
-    return (void *)(intptr_t)fill(qp);
+    return (void *)(intptr_t)fill_queue(qp);
 }
 
 static void ask_threads(void) {
@@ -621,7 +621,7 @@ static void ask_threads(void) {
         pthread_join(threads[i], &count[i]);
     const int both = (int)((intptr_t)count[0] + (intptr_t)count[1]);
     printf("threads: 2 fill a queue, and 1 fills another\t%s\n",
-           both == fill(other) ? "equal" : "different");
+           both == fill_queue(other) ? "equal" : "different");
 }
 
 // Prints how a child that posts ends, and how many entries it leaves to its parent.
@@ -629,7 +629,7 @@ static void ask_fork(void) {
     struct ibv_qp_cap cap;
     struct ibv_qp *const qp = new_qp(IBV_QPS_RTS, &cap), *const full =
                                                              new_qp(IBV_QPS_RTS, &cap);
-    const int most = fill(full);
+    const int most = fill_queue(full);
     int status;
     fflush(stdout);
     const pid_t child = fork();
@@ -640,7 +640,7 @@ static void ask_fork(void) {
     printf("fork: post of the child\t%s\n", WIFSIGNALED(status)        ? "signal"
                                             : WEXITSTATUS(status) == 0 ? "accepted"
                                                                        : "refused");
-    printf("fork: entries that the child used\t%d\n", most - fill(qp));
+    printf("fork: entries that the child used\t%d\n", most - fill_queue(qp));
 }
 
 // ---- completions ---------------------------------------------------------------------------
@@ -649,8 +649,8 @@ static void ask_fork(void) {
 static bool (*stub_write)(const struct stub_completion *completion);
 
 // Writes the completion of a request: of a send, whose opcode is that of `wr`, or of a receive.
-static void complete(enum stub_queue queue, uint32_t index, enum ibv_wc_status status,
-                     const struct ibv_send_wr *wr) {
+static void complete_request(enum stub_queue queue, uint32_t index, enum ibv_wc_status status,
+                             const struct ibv_send_wr *wr) {
     const bool is_write =
         wr->opcode == IBV_WR_RDMA_WRITE || wr->opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
     const bool has_imm =
@@ -744,20 +744,20 @@ static const struct ibv_send_wr a_write = {.sg_list = &(struct ibv_sge){.length 
 static void ask_free_entries(void) {
     static const enum ibv_wc_opcode write[MAX_LIST] = {IBV_WC_RDMA_WRITE};
     struct ibv_qp_cap cap;
-    const int most = fill(completing_qp(NULL, NULL, &cap));
+    const int most = fill_queue(completing_qp(NULL, NULL, &cap));
     struct ibv_qp *const qp = completing_qp(new_peer(), NULL, &cap);
     for (int i = 0; i + 1 < most; i++)
         must(post_writes(qp, 1).error == 0, "ibv_post_send()");
     must(post_signaled(qp).error == 0, "ibv_post_send()");
-    complete(STUB_SENDS, (uint32_t)most - 1, IBV_WC_SUCCESS, &a_write);
-    const int unpolled = fill(qp);
+    complete_request(STUB_SENDS, (uint32_t)most - 1, IBV_WC_SUCCESS, &a_write);
+    const int unpolled = fill_queue(qp);
     printf("completion: free entries before the poll\t%s\n", unpolled == 0      ? "none"
                                                              : unpolled >= most ? "all"
                                                                                 : "some");
     print_completions("last write", qp, 1, write, 8);
     if (unpolled > 0)
         return; // and the queue is full again
-    const int free = fill(qp);
+    const int free = fill_queue(qp);
     printf("completion: free entries after the poll\t%s\n", free == most ? "all" : "not all");
 }
 
@@ -787,7 +787,7 @@ static void ask_good(void) {
         must(post_receives(peer, NULL, 1, 0, 0).error == 0, "ibv_post_recv()");
         if (post_sends(qp, &list).error != 0)
             continue; // the driver has no such requests
-        complete(STUB_SENDS, 0, IBV_WC_SUCCESS, list.wrs);
+        complete_request(STUB_SENDS, 0, IBV_WC_SUCCESS, list.wrs);
         print_completions(kinds[i].name, qp, 1, &kinds[i].sent, 4);
         if (!kinds[i].received)
             continue;
@@ -796,7 +796,7 @@ static void ask_good(void) {
         const int most = fill_receives(qp, NULL);
         if (!stub_write)
             must(post_sends(peer, &list).error == 0, "ibv_post_send()");
-        complete(STUB_RECEIVES, 0, IBV_WC_SUCCESS, list.wrs);
+        complete_request(STUB_RECEIVES, 0, IBV_WC_SUCCESS, list.wrs);
         snprintf(name, sizeof(name), "received %s", kinds[i].name);
         print_completions(name, qp, 1, &kinds[i].received, 4);
         printf("completion: %s: free entries\t%d of %d\n", name, fill_receives(qp, NULL), most);
@@ -819,7 +819,7 @@ static void ask_shared_receive(void) {
     struct ibv_qp *const peer = new_peer(), *const qp = completing_qp(peer, srq, &cap);
     if (!stub_write)
         must(post_sends(peer, &list).error == 0, "ibv_post_send()");
-    complete(STUB_SHARED_RECEIVES, 0, IBV_WC_SUCCESS, list.wrs);
+    complete_request(STUB_SHARED_RECEIVES, 0, IBV_WC_SUCCESS, list.wrs);
     print_completions("received message of the SRQ", qp, 1, received, 4);
     printf("completion: received message of the SRQ: free entries\t%d of %d\n",
            fill_receives(NULL, srq), most);
@@ -866,8 +866,8 @@ static void ask_failed_sends(void) {
             must(post_receives(peer, NULL, 1, 0, 0).error == 0, "ibv_post_recv()");
         must(post_sends(qp, &list).error == 0, "ibv_post_send()");
         for (uint32_t j = 0; j < 3; j++)
-            complete(STUB_SENDS, j, j == 0 ? failures[i].status : IBV_WC_WR_FLUSH_ERR,
-                     &list.wrs[j]);
+            complete_request(STUB_SENDS, j, j == 0 ? failures[i].status : IBV_WC_WR_FLUSH_ERR,
+                             &list.wrs[j]);
         print_completions(failures[i].name, qp, 3, opcodes, sge->length);
     }
 }
@@ -896,8 +896,8 @@ static void ask_failed_receives(void) {
         if (!stub_write)
             must(post_sends(peer, &list).error == 0, "ibv_post_send()");
         for (uint32_t j = 0; j < 2; j++)
-            complete(STUB_RECEIVES, j, j == 0 ? failures[i].status : IBV_WC_WR_FLUSH_ERR,
-                     list.wrs);
+            complete_request(STUB_RECEIVES, j,
+                             j == 0 ? failures[i].status : IBV_WC_WR_FLUSH_ERR, list.wrs);
         print_completions(failures[i].name, qp, 2, received, 8);
     }
 }
@@ -928,9 +928,9 @@ static void ask_order(void) {
     list.wrs[2].wr.rdma.rkey = 0;
     struct ibv_qp *const qp = completing_qp(new_peer(), NULL, &cap);
     must(post_sends(qp, &list).error == 0, "ibv_post_send()");
-    complete(STUB_SENDS, 0, IBV_WC_SUCCESS, &list.wrs[0]);
-    complete(STUB_SENDS, 2, IBV_WC_REM_ACCESS_ERR, &list.wrs[2]);
-    complete(STUB_SENDS, 3, IBV_WC_WR_FLUSH_ERR, &list.wrs[3]);
+    complete_request(STUB_SENDS, 0, IBV_WC_SUCCESS, &list.wrs[0]);
+    complete_request(STUB_SENDS, 2, IBV_WC_REM_ACCESS_ERR, &list.wrs[2]);
+    complete_request(STUB_SENDS, 3, IBV_WC_WR_FLUSH_ERR, &list.wrs[3]);
     print_completions("third of four", qp, 3, sends, 8);
 }
 
@@ -944,21 +944,21 @@ static void ask_flushed(void) {
     fill_sends(&list, 3);
     list.wrs[0].opcode = IBV_WR_RDMA_READ;
     list.wrs[0].send_flags = IBV_SEND_SIGNALED;
-    const int most = fill(completing_qp(NULL, NULL, &cap));
+    const int most = fill_queue(completing_qp(NULL, NULL, &cap));
     struct ibv_qp *qp = completing_qp(NULL, NULL, &cap);
     must(post_sends(qp, &list).error == 0, "ibv_post_send()");
     must(set_state(qp, IBV_QPS_ERR), "ibv_modify_qp()");
     for (uint32_t i = 0; i < 3; i++)
-        complete(STUB_SENDS, i, IBV_WC_WR_FLUSH_ERR, &list.wrs[i]);
+        complete_request(STUB_SENDS, i, IBV_WC_WR_FLUSH_ERR, &list.wrs[i]);
     print_completions("flush", qp, 3, sends, 8);
-    const int free = fill(qp);
+    const int free = fill_queue(qp);
     printf("completion: free entries after flushes\t%s\n", free >= most ? "all" : "not all");
     qp = completing_qp(NULL, NULL, &cap);
     must(post_receives(qp, NULL, 2, 0, 0).error == 0, "ibv_post_recv()");
     must(set_state(qp, IBV_QPS_ERR), "ibv_modify_qp()");
     list.wrs[0].opcode = IBV_WR_SEND;
     for (uint32_t i = 0; i < 2; i++)
-        complete(STUB_RECEIVES, i, IBV_WC_WR_FLUSH_ERR, &list.wrs[0]);
+        complete_request(STUB_RECEIVES, i, IBV_WC_WR_FLUSH_ERR, &list.wrs[0]);
     print_completions("flushed receive", qp, 2, receives, 8);
 }
 
@@ -976,7 +976,7 @@ static void ask_extended_cq(void) {
     struct ibv_qp *const qp = new_qp(IBV_QPS_RTS, &cap);
     must(post_signaled(qp).error == 0, "ibv_post_send()");
     must(set_state(qp, IBV_QPS_ERR), "ibv_modify_qp()");
-    complete(STUB_SENDS, 0, IBV_WC_WR_FLUSH_ERR, &a_write);
+    complete_request(STUB_SENDS, 0, IBV_WC_WR_FLUSH_ERR, &a_write);
     must(ibv_start_poll(ex, &poll) == 0, "ibv_start_poll()");
     printf("completion: extended CQ: flush\trequest %d, %s\n", (int)ex->wr_id,
            ibv_wc_status_str(ex->status));

@@ -195,7 +195,7 @@ static void create_qp(const struct ib_uverbs_create_qp *request,
 }
 
 // Fills the common part of a response. `handle` is a new one.
-static int execute(struct stub_call *call) {
+static int execute_call(struct stub_call *call) {
     const uint32_t handle = call->handle;
     void *const response = call->response;
     switch (call->command) {
@@ -346,7 +346,7 @@ static int execute_written(const void *command) {
     uint64_t made[64] = {0};
     void *const out = call.out;
     call.out = made;
-    int error = execute(&call);
+    int error = execute_call(&call);
     if (!error)
         error = stub_driver()->complete(&call);
     if (!error && call.out_size > 0)

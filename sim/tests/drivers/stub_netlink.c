@@ -33,7 +33,7 @@ static void append(struct response *to, const void *data, size_t size) {
     memcpy(to->bytes + to->begin, &length, sizeof(length)); // nlmsg_len
 }
 
-static void begin(struct response *to, const struct nlmsghdr *request, uint16_t type) {
+static void begin_response(struct response *to, const struct nlmsghdr *request, uint16_t type) {
     to->begin = to->used;
     append(
         to,
@@ -95,15 +95,15 @@ static void respond(struct response *to, const struct nlmsghdr *request,
         struct nlmsghdr of;
     } refused = {-EINVAL, *request}, done = {0};
     if (command == RDMA_NLDEV_CMD_GET) {
-        begin(to, request, request->nlmsg_type);
+        begin_response(to, request, request->nlmsg_type);
         describe(to, driver);
-        begin(to, request, NLMSG_DONE);
+        begin_response(to, request, NLMSG_DONE);
         append(to, &done.error, sizeof(done.error));
     } else if (command == RDMA_NLDEV_CMD_GET_CHARDEV && is_about_uverbs(request)) {
-        begin(to, request, request->nlmsg_type);
+        begin_response(to, request, request->nlmsg_type);
         describe_file(to, driver);
     } else {
-        begin(to, request, NLMSG_ERROR);
+        begin_response(to, request, NLMSG_ERROR);
         append(to, &refused, sizeof(refused));
     }
 }

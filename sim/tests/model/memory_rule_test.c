@@ -119,8 +119,8 @@ static void show(struct state *state, unsigned writer, unsigned words) {
             sim_add_store(&state->stores, (struct sim_store){word, writer, 1});
 }
 
-static void execute(struct state *state, const struct operation *operation,
-                    enum sim_level level, bool has_direct_write) {
+static void execute_operation(struct state *state, const struct operation *operation,
+                              enum sim_level level, bool has_direct_write) {
     const uint32_t opcode = opcode_of(operation->what);
     const unsigned type = operation->what == 'F' ? SIM_FLUSH_PERSISTENT : SIM_FLUSH_GLOBAL,
                    writer = operation->writer, at = operation->at, length = operation->length;
@@ -149,7 +149,7 @@ static void sequences_make_words_visible_and_persistent(void **unused) {
             state.stores.persistent = state.persistent;
             state.stores.settled = state.settled;
             for (size_t k = 0; k < OPERATIONS && sequence->operations[k].what; k++)
-                execute(&state, &sequence->operations[k], level, !caches);
+                execute_operation(&state, &sequence->operations[k], level, !caches);
             unsigned persistent = 0;
             for (unsigned word = 0; word < WORDS; word++)
                 persistent |= (unsigned)state.persistent[word] << word;

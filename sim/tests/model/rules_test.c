@@ -377,7 +377,7 @@ static void transition_needs_each_required_attribute(void **unused) {
 }
 
 // A change in a state that permits all of these attributes.
-static int set(const struct sim_profile *on, int mask, struct ibv_qp_attr attr) {
+static int change_in_rts(const struct sim_profile *on, int mask, struct ibv_qp_attr attr) {
     return change(on, RC, mask & IBV_QP_PATH_MTU ? INIT : SQD,
                   mask & IBV_QP_PATH_MTU ? RTR : SQD, mask, attr);
 }
@@ -393,30 +393,31 @@ static void attribute_beyond_its_range_is_refused(void **unused) {
     attr.max_rd_atomic = 9;
     attr.max_dest_rd_atomic = 7;
     attr.ah_attr.port_num = 2;
-    IS(set(&device, 0, attr), 0);
-    IS(set(&device, IBV_QP_PORT, attr), EINVAL);
-    IS(set(&device, IBV_QP_PKEY_INDEX, attr), EINVAL);
-    IS(set(&device, IBV_QP_TIMEOUT, attr), EINVAL);
-    IS(set(&device, IBV_QP_MAX_QP_RD_ATOMIC, attr), EINVAL);
-    IS(set(&device, IBV_QP_MAX_DEST_RD_ATOMIC, attr), EINVAL);
-    IS(set(&device, IBV_QP_AV, attr), EINVAL);
+    IS(change_in_rts(&device, 0, attr), 0);
+    IS(change_in_rts(&device, IBV_QP_PORT, attr), EINVAL);
+    IS(change_in_rts(&device, IBV_QP_PKEY_INDEX, attr), EINVAL);
+    IS(change_in_rts(&device, IBV_QP_TIMEOUT, attr), EINVAL);
+    IS(change_in_rts(&device, IBV_QP_MAX_QP_RD_ATOMIC, attr), EINVAL);
+    IS(change_in_rts(&device, IBV_QP_MAX_DEST_RD_ATOMIC, attr), EINVAL);
+    IS(change_in_rts(&device, IBV_QP_AV, attr), EINVAL);
     attr.timeout = 31;
     attr.max_rd_atomic = 8;
     attr.max_dest_rd_atomic = 6;
     attr.ah_attr.port_num = 0;
-    IS(set(&device, IBV_QP_TIMEOUT | IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_MAX_DEST_RD_ATOMIC, attr),
+    IS(change_in_rts(
+           &device, IBV_QP_TIMEOUT | IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_MAX_DEST_RD_ATOMIC, attr),
        0);
-    IS(set(&device, IBV_QP_AV, attr), 0);
+    IS(change_in_rts(&device, IBV_QP_AV, attr), 0);
     attr.ah_attr.is_global = 0;
-    IS(set(&device, IBV_QP_AV, attr), EINVAL);
+    IS(change_in_rts(&device, IBV_QP_AV, attr), EINVAL);
     BUT(other.transport = SIM_INFINIBAND);
-    IS(set(&other, IBV_QP_AV, attr), 0);
+    IS(change_in_rts(&other, IBV_QP_AV, attr), 0);
     static const struct {
         int mtu, result;
     } rows[] = {{0, EINVAL}, {IBV_MTU_256, 0}, {IBV_MTU_4096, 0}, {IBV_MTU_4096 + 1, EINVAL}};
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         attr.path_mtu = (enum ibv_mtu)rows[i].mtu;
-        IS(set(&other, rtr, attr), rows[i].result);
+        IS(change_in_rts(&other, rtr, attr), rows[i].result);
     }
     attr.qp_state = IBV_QPS_RTS;
     attr.cur_qp_state = IBV_QPS_RTR;
@@ -504,20 +505,20 @@ static void send_to_a_full_queue_or_in_a_late_state_is_refused(void **unused) {
     IS(sim_post_result(&other, true, true, 0, ENOSPC), ENOSPC);
 }
 
-static int build(uint32_t opcode, uint32_t flags, uint32_t num_sge, uint64_t length,
-                 size_t queued) {
+static int check_built(uint32_t opcode, uint32_t flags, uint32_t num_sge, uint64_t length,
+                       size_t queued) {
     const struct sim_send send = {opcode, flags, num_sge, length, 0, 0, 0};
     return sim_check_built(&device, true, &granted, &send, queued);
 }
 
 static void invalid_built_send_has_one_error(void **unused) {
     (void)unused;
-    IS(build(IBV_WR_SEND, 0, 3, 1 << 20, 3), 0);
-    IS(build(IBV_WR_SEND, 0, 3, 8, 4), ENOBUFS);
-    IS(build(IBV_WR_SEND, 0, 4, 8, 0), ENOBUFS);
-    IS(build(IBV_WR_SEND, IBV_SEND_INLINE, 0, 64, 0), 0);
-    IS(build(IBV_WR_SEND, IBV_SEND_INLINE, 0, 65, 0), ENOBUFS);
-    IS(build(SIM_WR_ATOMIC_WRITE, IBV_SEND_INLINE, 0, 65, 0), 0);
+    IS(check_built(IBV_WR_SEND, 0, 3, 1 << 20, 3), 0);
+    IS(check_built(IBV_WR_SEND, 0, 3, 8, 4), ENOBUFS);
+    IS(check_built(IBV_WR_SEND, 0, 4, 8, 0), ENOBUFS);
+    IS(check_built(IBV_WR_SEND, IBV_SEND_INLINE, 0, 64, 0), 0);
+    IS(check_built(IBV_WR_SEND, IBV_SEND_INLINE, 0, 65, 0), ENOBUFS);
+    IS(check_built(SIM_WR_ATOMIC_WRITE, IBV_SEND_INLINE, 0, 65, 0), 0);
 }
 
 static void invalid_receive_is_refused(void **unused) {

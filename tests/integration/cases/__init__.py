@@ -4,4 +4,4 @@
 
 from . import (smoke, data, flush, lacking, atomics, queues, batches, scale, crowd, examples, interop, faults, denied,
                lost, establishing, threads, fork, events, signals, addresses, limits, device, device_defects, perf,
-               check, perf_faults, power_cut, troubleshooting, info, tracing)
+               rpma_check, perf_faults, power_cut, troubleshooting, info, tracing)

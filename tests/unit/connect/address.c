@@ -31,7 +31,7 @@ static const char *step_of(const struct user *user) {
     return user->is_local ? "rdma_bind_addr" : "rdma_resolve_addr";
 }
 
-static int call(const struct user *user) {
+static int call_user(const struct user *user) {
     static struct arguments a;
     arguments_good(&a, user->name, &w);
     (void)arguments_set(&a, "cfg", 0);
@@ -43,14 +43,14 @@ static int call(const struct user *user) {
 }
 
 static void must(const struct user *user) {
-    unit_must(call(user), user->name, __FILE__, __LINE__);
+    unit_must(call_user(user), user->name, __FILE__, __LINE__);
 }
 
 // getaddrinfo() codes are not errno values.
 static void expect_failure(const struct user *user, const char *cause, int error,
                            const char *logs) {
     WATCH(w.h);
-    unit_expect_error(call(user), user->name,
+    unit_expect_error(call_user(user), user->name,
                       &(const struct expected_error){RPMA_E_PROVIDER, "every address was tried",
                                                      cause, error, .any_calls = true,
                                                      .logs = logs},

@@ -10,7 +10,7 @@
 
 #define TAKEN "rdma_get_cm_event rdma_ack_cm_event"
 
-static void start(const struct rpma_conn_cfg *cfg) {
+static void start_request(const struct rpma_conn_cfg *cfg) {
     MUST(rpma_conn_req_start(w.h.peer, FIXTURE_ADDRESS, FIXTURE_PORT, cfg, &w.h.req));
 }
 
@@ -22,7 +22,7 @@ static bool readable(int fd) {
 TEST_THAT(step_is_refused_before_its_event) {
     fake_device()->silent = true;
     fixture_peer(&w);
-    start(NULL);
+    start_request(NULL);
     const int fd = fixture_req_fd(&w);
     for (int step = 0; step < 2; step++) {
         assert_false(readable(fd));
@@ -47,7 +47,7 @@ TEST_THAT(address_change_keeps_the_request) {
                                                    RDMA_CM_EVENT_ROUTE_RESOLVED};
     fake_device()->silent = true;
     fixture_peer(&w);
-    start(NULL);
+    start_request(NULL);
     const int fd = fixture_req_fd(&w);
     for (size_t step = 0; step <= LENGTH(next); step++) {
         fake_cm_event(fd, RDMA_CM_EVENT_ADDR_CHANGE, NULL, 0);
@@ -96,14 +96,14 @@ static void fail_addresses(const struct broken *b, bool in_start, unsigned count
     const bool later = b->at_once && !in_start;
     if (later) {
         fake_fail("cut rdma_resolve_addr", 1, ETIMEDOUT);
-        start(w.h.cfg);
+        start_request(w.h.cfg);
     }
     if (count == ADDRESSES)
         fake_fail_from(b->fails, 1, b->error);
     for (unsigned n = 1; n <= count - later; n++)
         fake_fail(b->fails, n, b->error);
     if (!later)
-        start(w.h.cfg);
+        start_request(w.h.cfg);
 }
 
 static void expect_address(int number) {
@@ -144,7 +144,7 @@ TEST_THAT(skipping_addresses_does_not_wait) {
     fake_device()->addresses = ADDRESSES;
     fake_device()->silent = true;
     fixture_peer(&w);
-    start(NULL);
+    start_request(NULL);
     fake_cm_event_status(fixture_req_fd(&w), RDMA_CM_EVENT_ADDR_ERROR, -ETIMEDOUT, NULL, 0);
     fake_fail("rdma_create_id", 1, ENODEV);
     unit_begin();
@@ -157,7 +157,7 @@ TEST_THAT(skipping_addresses_does_not_wait) {
 TEST_THAT(failed_channel_keeps_the_connection) {
     fake_device()->addresses = 2;
     fixture_peer(&w);
-    start(NULL);
+    start_request(NULL);
     fake_fail("rdma_get_cm_event", 1, EBADF);
     WATCH(w.h);
     EXPECT_ERROR(rpma_conn_req_resolve(w.h.req), RPMA_E_PROVIDER, "rdma_get_cm_event() failed",
@@ -192,7 +192,7 @@ TEST_THAT(source_address_is_used) {
             MUST(rpma_conn_cfg_get_source_addr(w.h.cfg, &addr));
             expect_source(sources[family], (const struct sockaddr *)&addr);
             if (steps)
-                start(w.h.cfg);
+                start_request(w.h.cfg);
             else
                 MUST(rpma_conn_req_new(w.h.peer, "many", FIXTURE_PORT, w.h.cfg, &w.h.req));
             const struct fake_call *call = fake_last("rdma_resolve_addr");
@@ -200,7 +200,7 @@ TEST_THAT(source_address_is_used) {
             assert_true(fake_addr_is(call->resolve.addr, family));
             MUST(rpma_conn_req_delete(&w.h.req));
             MUST(rpma_conn_cfg_set_source_addr(w.h.cfg, NULL));
-            start(w.h.cfg);
+            start_request(w.h.cfg);
             assert_null(fake_last("rdma_resolve_addr")->resolve.source);
         }
 }
@@ -220,7 +220,7 @@ TEST_THAT(source_port_is_used_with_every_address) {
                 MUST(rpma_conn_cfg_set_source_addr(w.h.cfg, "127.0.0.7"));
             fake_fail(steps ? "cut rdma_resolve_route" : "rdma_resolve_route", 1, ENETUNREACH);
             if (steps) {
-                start(w.h.cfg);
+                start_request(w.h.cfg);
                 MUST(rpma_conn_req_resolve(w.h.req));
             } else {
                 MUST(rpma_conn_req_new(w.h.peer, "many", FIXTURE_PORT, w.h.cfg, &w.h.req));
@@ -263,7 +263,7 @@ TEST_THAT(ready_request_can_fail) {
         fixture_reset();
         fake_device()->addresses = 2; // the second one is not tried
         fixture_peer(&w);
-        start(NULL);
+        start_request(NULL);
         MUST(rpma_conn_req_resolve(w.h.req));
         if (cases[i].set_up)
             MUST(rpma_conn_req_setup(w.h.req, NULL));

@@ -12,7 +12,7 @@
 #define INCOMING DROP_QP BARE
 
 static void no_request(void) {}
-static void start(void) {
+static void start_request(void) {
     fake_device()->silent = true;
     MUST(rpma_conn_req_start(w.h.peer, FIXTURE_ADDRESS, FIXTURE_PORT, NULL, &w.h.req));
 }
@@ -77,9 +77,9 @@ static const struct wrong {
 #define IN_PDATA "pdata != NULL && (pdata->ptr == NULL || pdata->len == 0)"
 #define NO_BYTES IN_PDATA, "pdata->len is 0; possible: 1 and more, or pdata == NULL"
 #define NO_POINTER IN_PDATA, "pdata->ptr == NULL"
-    {start, SETUP, "the request is not resolved",
+    {start_request, SETUP, "the request is not resolved",
      "the request is not resolved: wait until rpma_conn_req_resolve() returns 0"},
-    {start, "rpma_conn_req_get_local_addr", "the request is not resolved",
+    {start_request, "rpma_conn_req_get_local_addr", "the request is not resolved",
      "the request is not resolved: wait until rpma_conn_req_resolve() returns 0"},
     {fail_resolved, "rpma_conn_req_get_local_addr", FAILED},
     {fail_set_up, "rpma_conn_req_get_local_addr", FAILED},
@@ -87,13 +87,13 @@ static const struct wrong {
     {set_up_bare, SETUP, ALREADY},
     {new_in_one_step, SETUP, ALREADY},
     {take_in_one_step, SETUP, ALREADY},
-    {start, "rpma_conn_req_recv", NOT_SET_UP},
+    {start_request, "rpma_conn_req_recv", NOT_SET_UP},
     {resolve, "rpma_conn_req_recv", NOT_SET_UP},
     {take_bare, "rpma_conn_req_recv", NOT_SET_UP},
-    {start, "rpma_conn_req_recv_many", NOT_SET_UP},
+    {start_request, "rpma_conn_req_recv_many", NOT_SET_UP},
     {resolve, "rpma_conn_req_recv_many", NOT_SET_UP},
     {take_bare, "rpma_conn_req_recv_many", NOT_SET_UP},
-    {start, CONNECT, NOT_SET_UP, STARTED},
+    {start_request, CONNECT, NOT_SET_UP, STARTED},
     {resolve, CONNECT, NOT_SET_UP, STARTED},
     {take_bare, CONNECT, NOT_SET_UP, BARE},
     {fail_resolved, "rpma_conn_req_resolve", FAILED},
@@ -120,7 +120,7 @@ static const struct wrong {
     {take_in_one_step, CONNECT, NO_POINTER, INCOMING, "pdata", &no_pointer},
     {take_bare, REJECT, NO_BYTES, BARE, "pdata", &no_bytes},
     {take_bare, REJECT, NO_POINTER, BARE, "pdata", &no_pointer},
-    {start, REJECT, "the request is an outgoing one",
+    {start_request, REJECT, "the request is an outgoing one",
      "the request is an outgoing one: only an incoming one can be rejected", STARTED},
     // clang-format on
 };

@@ -47,7 +47,7 @@ static void complete_last(enum ibv_wc_status status) {
     fake_complete(queue, &wc);
 }
 
-static void complete() {
+static void complete_flush() {
     complete_last(IBV_WC_SUCCESS);
 }
 
@@ -68,7 +68,7 @@ static void function_of_the_page_returns_after_the_flush_has_completed(void **) 
     client all;
     queue = fake_qp(all.conn.get_qp_num())->send_cq;
     fake_forget();
-    interrupt_wait(complete);
+    interrupt_wait(complete_flush);
     make_persistent(all.conn, all.src, 7);
     interrupt_done();
     assert_int_equal(fake_posted_count(), 2);

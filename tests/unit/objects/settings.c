@@ -180,13 +180,13 @@ TEST_THAT(peer_cfg_survives_its_descriptor) {
 static const struct shape sides[] = {{.name = "outgoing"},
                                      {.name = "incoming", .incoming = true}};
 
-static void set(const char *name, uint32_t value) {
+static void set_value(const char *name, uint32_t value) {
     void *const cfg = strstr(name, "_srq_") ? (void *)w.h.srq_cfg : (void *)w.h.cfg;
     MUST(call_named(name)->call((const uintptr_t[]){(uintptr_t)cfg, value}));
 }
 
 // A fixture with a configuration; for the passive side, with a pending request.
-static void begin(const struct shape *side) {
+static void begin_side(const struct shape *side) {
     fixture_peer(&w);
     fixture_cfg(&w, side);
     MUST(rpma_srq_cfg_new(&w.h.srq_cfg));
@@ -270,8 +270,8 @@ TEST_THAT(settings_are_set_in_the_device) {
             const uint32_t wanted = side->incoming && !cases[i].of_both ? NOT_SET : pair[1];
             const bool is_option = cases[i].asked == ack_timeout || cases[i].asked == tos;
             fixture_reset();
-            begin(side);
-            set(cases[i].setting, pair[0]);
+            begin_side(side);
+            set_value(cases[i].setting, pair[0]);
             MUST(new_request(side->incoming));
             assert_int_equal(cases[i].asked(), wanted);
             assert_int_equal(fake_count("rdma_set_option"), is_option && wanted != NOT_SET);
@@ -294,9 +294,9 @@ TEST_THAT(rnr_timer_is_set_in_the_queue_pair) {
         fixture_reset();
         if (n == IWARP)
             fake_profile()->transport = SIM_IWARP;
-        begin(&sides[incoming]);
+        begin_side(&sides[incoming]);
         if (n != UNSET)
-            set("rpma_conn_cfg_set_rnr_timer", n < UNSET ? codes[n][0] : 2);
+            set_value("rpma_conn_cfg_set_rnr_timer", n < UNSET ? codes[n][0] : 2);
         MUST(new_request(incoming));
         if (n == FAILS)
             fake_fail("ibv_modify_qp", 1, ENOMEM);
@@ -324,10 +324,10 @@ TEST_THAT(rnr_timer_is_set_in_the_queue_pair) {
 
 // Options belong to a CM ID, and each route and each address has its own ID.
 TEST_THAT(every_address_gets_the_settings) {
-    begin(&sides[0]);
+    begin_side(&sides[0]);
     fake_device()->addresses = 3;
-    set("rpma_conn_cfg_set_tos", 0xff);
-    set("rpma_conn_cfg_set_ack_timeout", 1);
+    set_value("rpma_conn_cfg_set_tos", 0xff);
+    set_value("rpma_conn_cfg_set_ack_timeout", 1);
     fake_fail("rdma_resolve_addr", 1, ENETUNREACH);
     fake_fail("rdma_create_qp_ex", 1, ENOMEM);
     MUST(new_request(false));
@@ -344,9 +344,9 @@ TEST_THAT(sges_reach_the_limit_of_device_and_library) {
         fixture_reset();
         fake_profile()->attr.max_sge = fake_profile()->attr.max_srq_sge = of_device[i];
         fake_profile()->max_send_sge = fake_profile()->max_recv_sge = (uint32_t)of_device[i];
-        begin(&sides[0]);
-        set("rpma_conn_cfg_set_max_sge", limit);
-        set("rpma_srq_cfg_set_max_sge", limit);
+        begin_side(&sides[0]);
+        set_value("rpma_conn_cfg_set_max_sge", limit);
+        set_value("rpma_srq_cfg_set_max_sge", limit);
         MUST(rpma_srq_new(w.h.peer, w.h.srq_cfg, &w.h.srq));
         assert_int_equal(fake_last("ibv_create_srq")->srq.attr.max_sge, limit);
         MUST(new_request(false));

@@ -9,7 +9,7 @@
 enum { MAX_OPS = 8 }; // max_ops of the batch
 
 // A connection and a batch with room for MAX_OPS operations.
-static void begin(bool native) {
+static void begin_batch(bool native) {
     fake_profile()->has_native_flush = fake_profile()->has_native_atomic_write = native;
     fixture_conn(&w, &(const struct shape){.max_sge = 2});
     MUST(rpma_batch_new(w.h.conn, MAX_OPS, &w.h.batch));
@@ -25,7 +25,7 @@ static struct rpma_work write_number(unsigned number) {
 }
 
 // Adds writes with numbers from first on.
-static void add(unsigned first, unsigned count) {
+static void add_operations(unsigned first, unsigned count) {
     for (unsigned i = first; i < first + count; i++)
         MUST(rpma_batch_add(w.h.batch, (const struct rpma_work[]){write_number(i)}));
 }
@@ -40,7 +40,7 @@ static void expect_size(uint32_t expected) {
 }
 
 // Replaces an operation by the write with this number.
-static void set(uint32_t index, unsigned number) {
+static void set_operation(uint32_t index, unsigned number) {
     const struct rpma_work work = write_number(number);
     MUST(rpma_batch_set(w.h.batch, index, &work));
     EXPECT_CALLS("");
@@ -72,7 +72,7 @@ TEST_THAT(unset_bytes_of_a_request_are_zero) {
     static const unsigned char zeros[sizeof(seen)];
     for (int kind = RPMA_WORK_READ; kind <= OPERATION_LAST; kind++) {
         fixture_reset();
-        begin(false);
+        begin_batch(false);
         const struct rpma_work work = operation_of(&w, (enum rpma_work_type)kind);
         struct ibv_context *context = fixture_qp(&w)->context;
         MUST(rpma_batch_add(w.h.batch, &work));
@@ -86,7 +86,7 @@ TEST_THAT(unset_bytes_of_a_request_are_zero) {
     }
 }
 
-static void post(const char *numbers) {
+static void post_and_expect(const char *numbers) {
     uint32_t posted = 77;
     MUST(rpma_batch_post(w.h.batch, &posted));
     EXPECT_CALLS(*numbers ? "ibv_post_send" : "");
@@ -161,29 +161,29 @@ TEST_THAT(every_kind_replaces_every_kind) {
 
 // If an operation was already posted, its replacement is posted in the next round only.
 TEST_THAT(part_of_a_list_is_replaced) {
-    begin(false);
-    add(0, 4);
+    begin_batch(false);
+    add_operations(0, 4);
     post_with_room(2, "01");
-    set(0, 5);
-    set(3, 6);
+    set_operation(0, 5);
+    set_operation(3, 6);
     post_with_room(1, "2");
-    set(2, 7);
-    post("6");
-    post("5176");
+    set_operation(2, 7);
+    post_and_expect("6");
+    post_and_expect("5176");
     post_with_room(0, "");
-    set(0, 8);
-    add(4, 1); // adding to a list that was posted
+    set_operation(0, 8);
+    add_operations(4, 1); // adding to a list that was posted
     post_with_room(3, "817");
     expect_size(5);
-    post("64");
-    post("81764");
+    post_and_expect("64");
+    post_and_expect("81764");
 }
 
 TEST_THAT(granted_sizes_are_logged) {
-    begin(false);
+    begin_batch(false);
     expect_size(0);
     for (unsigned size = 1; size <= MAX_OPS; size++) {
-        add(size - 1, 1);
+        add_operations(size - 1, 1);
         expect_size(size);
         MUST(rpma_batch_post(w.h.batch, NULL));
         expect_size(size);
@@ -194,16 +194,16 @@ TEST_THAT(granted_sizes_are_logged) {
 }
 
 TEST_THAT(reset_discards_each_rejected_operation) {
-    begin(false);
+    begin_batch(false);
     for (unsigned room = 0; room < 3; room++) {
         static const char *const taken[] = {"", "0", "01"};
-        add(0, 3);
+        add_operations(0, 3);
         post_with_room(room, taken[room]);
         MUST(rpma_batch_reset(w.h.batch));
         EXPECT_CALLS("");
-        post("");
-        add(1, MAX_OPS);
-        post("12345678");
+        post_and_expect("");
+        add_operations(1, MAX_OPS);
+        post_and_expect("12345678");
         MUST(rpma_batch_reset(w.h.batch));
     }
 }
@@ -212,7 +212,7 @@ TEST_THAT(reset_discards_each_rejected_operation) {
 
 TEST_THAT(no_batch_is_longer_than_a_send_queue) {
     fake_profile()->attr.max_qp_wr = 100;
-    begin(false);
+    begin_batch(false);
     MUST(rpma_batch_delete(&w.h.batch));
     WATCH(w.h);
     EXPECT_ERROR(rpma_batch_new(w.h.conn, 101, &w.h.batch), RPMA_E_INVAL,
@@ -224,10 +224,10 @@ TEST_THAT(no_batch_is_longer_than_a_send_queue) {
 // A batch allocates its memory at its creation only. It is deleted correctly after its
 // connection, even with outstanding operations. ../properties/failing.h has the failures.
 TEST_THAT(memory_is_allocated_once) {
-    begin(false);
+    begin_batch(false);
     fake_fail_from("malloc", 1, ENOMEM);
-    add(0, MAX_OPS);
-    post("01234567");
+    add_operations(0, MAX_OPS);
+    post_and_expect("01234567");
     fake_faults_off();
     MUST(rpma_conn_delete(&w.h.conn));
     MUST(rpma_batch_delete(&w.h.batch));
@@ -239,15 +239,15 @@ TEST_THAT(memory_is_allocated_once) {
 TEST_THAT(long_list_is_refused_near_its_end) {
     enum { LONG = UINT16_MAX + 5 };
     uint32_t size, room, posted = 0;
-    begin(false);
+    begin_batch(false);
     fake_device()->fast = true; // the queue is never full
     MUST(rpma_batch_delete(&w.h.batch));
     MUST(rpma_batch_new(w.h.conn, LONG, &w.h.batch));
     MUST(rpma_batch_get_size(w.h.batch, &size, &room));
     assert_int_equal(room, LONG);
     for (unsigned i = 0; i < LONG; i++)
-        add(1, 1);
-    set(LONG - 1, 2);
+        add_operations(1, 1);
+    set_operation(LONG - 1, 2);
     MUST(rpma_batch_get_size(w.h.batch, &size, &room));
     assert_int_equal(size, LONG);
     assert_int_equal(room, 0);
@@ -257,7 +257,7 @@ TEST_THAT(long_list_is_refused_near_its_end) {
                  .before = "batch[65539]: ibv_post_send(");
     assert_int_equal(posted, LONG - 1);
     fake_faults_off();
-    post("2");
+    post_and_expect("2");
 }
 
 // rdma-core 56, providers/siw/siw.c, siw_post_send(): the 0 of its doorbell hides the
@@ -265,8 +265,8 @@ TEST_THAT(long_list_is_refused_near_its_end) {
 TEST_THAT(rejection_hidden_by_siw_is_reported_by_each_post) {
     fake_profile()->transport = SIM_IWARP;
     fake_profile()->hides_refusals = true;
-    begin(false);
-    add(1, 3);
+    begin_batch(false);
+    add_operations(1, 3);
     for (int round = 0; round < 2; round++) { // the list has just changed, or is unchanged
         uint32_t posted = 77;
         fake_fail("refuse ibv_post_send", 1, ENOMEM);
@@ -277,15 +277,15 @@ TEST_THAT(rejection_hidden_by_siw_is_reported_by_each_post) {
         fake_faults_off();
         assert_int_equal(posted, 1);
         expect_numbers("1");
-        post("23");
+        post_and_expect("23");
     }
 }
 
 TEST_THAT(log_line_omits_the_key_of_an_earlier_write) {
-    begin(false);
+    begin_batch(false);
     struct rpma_work message = write_number(0);
     message.type = RPMA_WORK_SEND;
-    add(0, 1);
+    add_operations(0, 1);
     MUST(rpma_batch_reset(w.h.batch));
     MUST(rpma_batch_add(w.h.batch, &message));
     post_with_room(0, "");

@@ -18,7 +18,7 @@ static void new_batch(bool flush, bool atomic_write) {
     MUST(rpma_batch_new(w.h.conn, 4, &w.h.batch));
 }
 
-static void add(enum rpma_work_type kind) {
+static void add_work(enum rpma_work_type kind) {
     const struct rpma_work work = operation_of(&w, kind);
     MUST(rpma_batch_add(w.h.batch, &work));
 }
@@ -34,15 +34,15 @@ static void expect_requests(const char *calls, uint32_t count) {
 // The path depends on the operations in the list only, and a reset restores the fast path.
 TEST_THAT(simple_lists_take_the_fast_path) {
     new_batch(true, true);
-    add(RPMA_WORK_WRITE);
+    add_work(RPMA_WORK_WRITE);
     expect_requests(POST_SEND, 1);
-    add(RPMA_WORK_FLUSH);
+    add_work(RPMA_WORK_FLUSH);
     expect_requests(BUILD_FLUSHES ? "ibv_wr_start ibv_wr_rdma_write ibv_wr_set_sge_list "
                                     "ibv_wr_flush ibv_wr_complete"
                                   : POST_SEND,
                     2);
     MUST(rpma_batch_reset(w.h.batch));
-    add(RPMA_WORK_WRITE);
+    add_work(RPMA_WORK_WRITE);
     expect_requests(POST_SEND, 1);
 }
 
@@ -80,9 +80,9 @@ TEST_THAT(batch_follows_the_peer_capabilities) {
             fixture_reset();
             new_batch(true, true);
             for (uint32_t i = 0; i < SIZE; i++)
-                add(i == flush    ? RPMA_WORK_FLUSH
-                    : i == atomic ? RPMA_WORK_ATOMIC_WRITE
-                                  : RPMA_WORK_WRITE);
+                add_work(i == flush    ? RPMA_WORK_FLUSH
+                         : i == atomic ? RPMA_WORK_ATOMIC_WRITE
+                                       : RPMA_WORK_WRITE);
             for (size_t i = 0; i < 2 * LENGTH(capabilities); i++) { // two posts for each
                 const uint8_t served = capabilities[i / 2];
                 const bool flushes =
@@ -148,10 +148,10 @@ TEST_THAT(forbidden_flush_rejects_the_list) {
         uint32_t posted = 77;
         fixture_reset();
         new_batch(native, native);
-        add(RPMA_WORK_WRITE);
-        add(RPMA_WORK_WRITE);
-        add(RPMA_WORK_FLUSH);
-        add(RPMA_WORK_FLUSH);
+        add_work(RPMA_WORK_WRITE);
+        add_work(RPMA_WORK_WRITE);
+        add_work(RPMA_WORK_FLUSH);
+        add_work(RPMA_WORK_FLUSH);
         if (in_part) { // a native list is posted completely or not at all
             fake_fail("refuse ibv_post_send", 1, ENOSPC);
             assert_int_equal(rpma_batch_post(w.h.batch, &posted), RPMA_E_AGAIN);

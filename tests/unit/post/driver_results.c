@@ -30,7 +30,7 @@ static const struct question {
     {"SRQ: full", "rpma_srq_recv_many", NULL, "refuse ibv_post_recv", LONGEST},
 };
 
-static int post(const char *function, uint32_t count, uint32_t *posted) {
+static int post_list(const char *function, uint32_t count, uint32_t *posted) {
     const struct rpma_sge sge = list_sge(0);
     struct rpma_receive receives[LONGEST];
     struct rpma_work work[LONGEST];
@@ -68,7 +68,8 @@ static int number_of(const char *name) {
 }
 
 // request: the number of the first rejected request, from 1.
-static void check(const char *where, const struct question *q, int returned, uint32_t request) {
+static void check_result(const char *where, const struct question *q, int returned,
+                         uint32_t request) {
     const bool is_srq = strncmp(q->text, "SRQ", 3) == 0;
     const bool is_send = strncmp(q->text, "send", 4) == 0;
     const char *const call = is_send  ? "ibv_post_send"
@@ -85,8 +86,9 @@ static void check(const char *where, const struct question *q, int returned, uin
     fake_reset();
     list_fixture_new(is_srq, 1);
     fake_fail(request > 1 ? q->request : call, 1, returned);
-    EXPECT_ERROR_OF(q->function, post(q->function, q->count, &posted), RPMA_E_AGAIN, condition,
-                    condition, .any_calls = true, .logs = " queue is full, it holds ");
+    EXPECT_ERROR_OF(q->function, post_list(q->function, q->count, &posted), RPMA_E_AGAIN,
+                    condition, condition, .any_calls = true,
+                    .logs = " queue is full, it holds ");
     assert_int_equal(posted, request - 1);
     fake_faults_off();
     if (q->single) {
@@ -120,7 +122,7 @@ static unsigned check_driver(const char *path) {
                 fail_msg("%s: a full queue returns%s", path, line + length);
             // libmana 56 has no other number for a queue without completions.
             if (number_of(name) != EINVAL)
-                check(path, &questions[i], number_of(name), request);
+                check_result(path, &questions[i], number_of(name), request);
             checked++;
         }
     }

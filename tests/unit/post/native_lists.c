@@ -79,7 +79,7 @@ static void begin_every_kind(bool flush, bool atomic_write, int flags) {
         memset(work, 'x', sizeof(work)); // the batch has copied it
 }
 
-static int post(uint32_t *posted) {
+static int post_list(uint32_t *posted) {
     const int ret = by_array ? rpma_post(w.h.conn, work + taken, OPERATIONS - taken, posted)
                              : rpma_batch_post(w.h.batch, posted);
     taken = (taken + *posted) % OPERATIONS;
@@ -98,7 +98,7 @@ static void expect_posted(unsigned from, unsigned count) {
 static void expect_all_posted_twice(unsigned lists, unsigned runs) {
     for (int again = 0; again < 2; again++) {
         uint32_t posted = 0;
-        MUST(post(&posted));
+        MUST(post_list(&posted));
         assert_int_equal(posted, OPERATIONS);
         assert_int_equal(fake_count("ibv_post_send"), lists);
         assert_int_equal(fake_count("ibv_wr_start"), runs);
@@ -144,7 +144,7 @@ static bool continues_after(const char *fault, unsigned nth, int error) {
     begin_every_kind(true, true, RPMA_F_COMPLETION_ALWAYS);
     fake_fail(fault, nth, error);
     fake_forget();
-    const int ret = post(&posted);
+    const int ret = post_list(&posted);
     fake_faults_off();
     if (ret != 0) {
         const bool is_full =
@@ -152,10 +152,10 @@ static bool continues_after(const char *fault, unsigned nth, int error) {
         assert_int_equal(ret, is_full ? RPMA_E_AGAIN : RPMA_E_PROVIDER);
         assert_int_equal(fake_posted_count(), posted);
         const unsigned next = taken;
-        MUST(post(&posted));
+        MUST(post_list(&posted));
         assert_int_equal(posted, OPERATIONS - next);
         expect_posted(next, OPERATIONS - next);
-        MUST(post(&posted));
+        MUST(post_list(&posted));
         expect_posted(0, OPERATIONS);
     }
     request_end();

@@ -44,7 +44,8 @@ static void begin_case(const struct list_function *f) {
     make_arrays(f);
 }
 
-static int run(const struct list_function *f, uint32_t from, uint32_t count, uint32_t *posted) {
+static int post_list(const struct list_function *f, uint32_t from, uint32_t count,
+                     uint32_t *posted) {
     return f->kind ? rpma_post(w.h.conn, work + from, count, posted)
                    : f->receive(receives + from, count, posted);
 }
@@ -76,7 +77,7 @@ static uint32_t expected_calls(uint32_t count) {
 // Posts the rest of the array, and expects that nothing is posted twice.
 static void post_rest(const struct list_function *f, uint32_t from) {
     uint32_t posted = 77;
-    MUST(run(f, from, length - from, &posted));
+    MUST(post_list(f, from, length - from, &posted));
     assert_int_equal(posted, length - from);
     assert_int_equal(fake_count(f->call), expected_calls(length - from));
     expect_taken(f, from, length - from);
@@ -91,7 +92,7 @@ static void expect_error(const struct list_function *f, uint32_t count, uint32_t
         expected.before = before;
     expected.any_calls = true;
     unit_begin();
-    unit_expect_error(run(f, 0, count, &posted), f->name, &expected, __FILE__, __LINE__);
+    unit_expect_error(post_list(f, 0, count, &posted), f->name, &expected, __FILE__, __LINE__);
     assert_int_equal(posted, taken);
     expect_taken(f, 0, taken);
 }
@@ -102,7 +103,7 @@ static void post_whole(const struct list_function *f) {
     for (uint32_t count = 0; count <= length; count++) {
         uint32_t posted = 77;
         begin_case(f);
-        MUST(run(f, 0, count, &posted));
+        MUST(post_list(f, 0, count, &posted));
         assert_int_equal(posted, count);
         assert_int_equal(fake_count(f->call), expected_calls(count));
         expect_taken(f, 0, count);
@@ -110,7 +111,7 @@ static void post_whole(const struct list_function *f) {
     if (length == 1 && f->kind)
         EXPECT_ERROR(rpma_post(NULL, work, 1, NULL), RPMA_E_INVAL, "conn == NULL",
                      "conn == NULL", .logs = "conn == NULL");
-    MUST(run(f, 0, 0, NULL));
+    MUST(post_list(f, 0, 0, NULL));
     MUST(f->kind ? rpma_post(w.h.conn, NULL, 0, NULL) : f->receive(NULL, 0, NULL));
     EXPECT_CALLS("");
 }
@@ -137,7 +138,7 @@ static void post_long_lists(const struct list_function *f) {
             work[k].sgl = receives[k].sgl = sgl[k % 2];
             work[k].nsge = receives[k].nsge = counts[i];
         }
-        MUST(run(f, 0, MAX_REQUESTS, &posted));
+        MUST(post_list(f, 0, MAX_REQUESTS, &posted));
         assert_int_equal(posted, MAX_REQUESTS);
         assert_int_equal(fake_count(f->call), MAX_REQUESTS / (MAX_SGES / counts[i]));
         for (unsigned n = 0; n < MAX_REQUESTS; n++) {
@@ -241,7 +242,7 @@ static void read_hidden_error(const struct list_function *f) {
         fake_faults_off();
         post_rest(f, number);
         reject(f, number, ENOMEM);
-        MUST(run(f, 0, length, NULL)); // the second call has room
+        MUST(post_list(f, 0, length, NULL)); // the second call has room
         expect_taken(f, 0, length);
     }
 }

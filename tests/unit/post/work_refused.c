@@ -180,7 +180,7 @@ static void invalidate(struct rpma_work *o, const struct wrong *wrong) {
 }
 
 // Creates a batch of three valid operations.
-static void begin(void) {
+static void begin_case(void) {
     const struct rpma_work work = {.type = RPMA_WORK_SEND, .flags = 1, .op_context = &w};
     fixture_conn(&w, &(const struct shape){.max_sge = MAX_SGES});
     make_lists(w.h.mr);
@@ -229,7 +229,7 @@ static void expect_refused(const struct wrong *wrong, const struct rpma_work *o)
 
 // requests.c has invalid values of members that a type does not use.
 TEST_THAT(invalid_members_are_rejected) {
-    begin();
+    begin_case();
     struct rpma_mr_remote *words =
         packed_remote(FIXTURE_REMOTE_ADDR + 4, FIXTURE_REMOTE_SIZE, 78, FIXTURE_EVERY_USAGE, 1);
     for (size_t i = 0; i < LENGTH(wrongs); i++)
@@ -255,7 +255,7 @@ TEST_THAT(devices_limit_the_sges_of_reads) {
                                 .cause = "nsge > max_sge_rd of the device (read)",
                                 .logs = "nsge is 2; possible: 1 at most"};
     fake_profile()->attr.max_sge_rd = 1;
-    begin();
+    begin_case();
     for
         OPERATION_EACH_KIND(kind) {
             struct rpma_work o = operation_of_sges(&w, kind, 1);
@@ -333,7 +333,7 @@ TEST_THAT(absent_capabilities_are_not_requested) {
         fake_profile()->has_native_flush = i % 2;
         if (lack->native_usage == PACKED_ATOMICS)
             fake_profile()->attr.atomic_cap = IBV_ATOMIC_NONE;
-        begin();
+        begin_case();
         fixture_descriptor(desc, FIXTURE_REMOTE_ADDR, FIXTURE_REMOTE_SIZE, 7, lack->usage);
         if (lack->native_usage == BARE)
             MUST(rpma_mr_remote_from_descriptor(desc, sizeof(desc), &remote));

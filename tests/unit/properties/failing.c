@@ -87,7 +87,7 @@ static const char *release_of(const char *call, bool is_acknowledged) {
 
 enum { MAX_CALLS_TEXT = 512 };
 
-static void add(char *text, const char *more, const char *end) {
+static void append_call(char *text, const char *more, const char *end) {
     const size_t used = strlen(text), room = MAX_CALLS_TEXT - used;
     assert_true((size_t)snprintf(text + used, room, "%s%s", more, end) < room);
 }
@@ -101,13 +101,13 @@ static const char *calls_of(const struct one *one) {
     text[0] = '\0';
     for (size_t i = 0; i < (all ? call_count : one->at + 1); i++) {
         if (strchr(calls[i], '_'))
-            add(text, calls[i], " ");
+            append_call(text, calls[i], " ");
         is_acknowledged |= is(calls[i], "rdma_ack_cm_event");
     }
     if (f->undo)
-        add(text, f->undo, "");
+        append_call(text, f->undo, "");
     for (size_t i = all || f->undo ? 0 : one->at; i-- > 0;)
-        add(text, release_of(calls[i], is_acknowledged), "");
+        append_call(text, release_of(calls[i], is_acknowledged), "");
     if (*text)
         text[strlen(text) - 1] = '\0';
     return text;

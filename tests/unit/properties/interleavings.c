@@ -235,7 +235,7 @@ static bool can_run(struct thread *thread) {
     return true;
 }
 
-static void run(void) {
+static void run_thread(void) {
     running->work();
     running->ended = true;
 }
@@ -274,7 +274,7 @@ static void run_in_order(const struct scenario *s) {
         threads[i].context.uc_stack.ss_sp = stacks[i];
         threads[i].context.uc_stack.ss_size = sizeof(stacks[i]);
         threads[i].context.uc_link = &scheduler;
-        makecontext(&threads[i].context, run, 0);
+        makecontext(&threads[i].context, run_thread, 0);
         if (threads[i].work)
             resume(&threads[i]); // up to its first access to a shared variable
     }
@@ -405,7 +405,7 @@ THREAD(flush_first, flush(RPMA_FLUSH_TYPE_VISIBILITY))
 THREAD(apply, rpma_conn_apply_remote_peer_cfg(w.h.conn, w.h.pcfg))
 THREAD(apply_other, rpma_conn_apply_remote_peer_cfg(w.h.conn, other))
 
-static void add(void) {
+static void add_to_batch(void) {
     const struct rpma_work work = operation_of(&w, RPMA_WORK_FLUSH);
     (void)rpma_batch_add(w.h.batch, &work);
 }
@@ -632,7 +632,7 @@ static const struct scenario scenarios[] = {
      {"1 notices"}},
     {"a first flush, new capabilities", begin_unadvertised, {flush_first, apply_other}, record_flush, {REFUSED}},
     {"new capabilities", begin_unadvertised, {apply, apply_other}, record_flush, {"0 ", REFUSED}},
-    {"an addition, new capabilities", begin_batch, {add, apply_other}, record_batch, {REFUSED}},
+    {"an addition, new capabilities", begin_batch, {add_to_batch, apply_other}, record_batch, {REFUSED}},
     {"a batch, new capabilities", begin_batch, {post, apply_other}, record_batch, {REFUSED}},
     {"misaligned writes", begin_without_warning, {misalign, misalign, misalign}, record_warnings,
      {"1 warnings"}},

@@ -45,7 +45,7 @@ static void new_conn(void) {
     queue = fixture_qp(&w)->send_cq;
 }
 
-static void complete(int opcode, enum ibv_wc_status status, unsigned flags) {
+static void complete_request(int opcode, enum ibv_wc_status status, unsigned flags) {
     const struct ibv_wc wc = {.wr_id = 0x1122334455667788u,
                               .status = status,
                               .opcode = (enum ibv_wc_opcode)opcode,
@@ -120,7 +120,7 @@ TEST_THAT(legacy_completion_writes_only_its_members) {
             if (written == 0)
                 continue;
             memset(&image, 0x5a, sizeof(image));
-            complete(cases[i].opcode, cases[i].status, cases[i].flags);
+            complete_request(cases[i].opcode, cases[i].status, cases[i].flags);
             MUST(getter->get((void *)image.cmpl));
             EXPECT_CALLS("ibv_poll_cq");
             assert_memory_equal(&image, &wanted, sizeof(image));
@@ -136,8 +136,8 @@ TEST_THAT(remaining_events_are_kept_for_the_next_call) {
     new_conn();
     for (const struct getter *getter = getters; getter < getters + LENGTH(getters); getter++) {
         struct rpma_completion cmpl;
-        complete(IBV_WC_SEND, IBV_WC_SUCCESS, 0);
-        complete(IBV_WC_RDMA_READ, IBV_WC_SUCCESS, 0);
+        complete_request(IBV_WC_SEND, IBV_WC_SUCCESS, 0);
+        complete_request(IBV_WC_RDMA_READ, IBV_WC_SUCCESS, 0);
         MUST(getter->get(&cmpl));
         assert_int_equal(cmpl.op, RPMA_OP_SEND);
         MUST(getter->get(&cmpl));
@@ -170,7 +170,7 @@ TEST_THAT(failures_are_logged) {
     new_conn();
     for (const struct getter *getter = getters; getter < getters + LENGTH(getters); getter++) {
         for (size_t i = 0; i < LENGTH(opcodes) - !getter->old; i++) {
-            complete(opcodes[i], IBV_WC_SUCCESS, 0);
+            complete_request(opcodes[i], IBV_WC_SUCCESS, 0);
             expect_get_error(getter, &failures[0], getter->old ? 0 : FAILED);
         }
         expect_get_error(getter, &failures[1], 0);

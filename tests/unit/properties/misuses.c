@@ -99,8 +99,8 @@ static void create_all(void) {
         assert_string_equal(fake_misuses(), lines); \
     } while (0)
 
-static void post(uint32_t lkey, const struct ibv_pd *pd, enum ibv_wr_opcode opcode,
-                 uint32_t length) {
+static void post_one(uint32_t lkey, const struct ibv_pd *pd, enum ibv_wr_opcode opcode,
+                     uint32_t length) {
     struct ibv_sge sge = {(uintptr_t)memory, length, lkey};
     struct ibv_send_wr wr = {.sg_list = &sge, .num_sge = 1, .opcode = opcode}, *bad;
     w.qp->pd = (struct ibv_pd *)pd;
@@ -110,20 +110,20 @@ static void post(uint32_t lkey, const struct ibv_pd *pd, enum ibv_wr_opcode opco
 static void request_without_its_region_is_reported(void **unused) {
     (void)unused;
     REPORTS("ibv_post_send: lkey 1: no live region has this key\n",
-            post(1, w.pd, IBV_WR_RDMA_WRITE, 1));
+            post_one(1, w.pd, IBV_WR_RDMA_WRITE, 1));
     char text[128];
     const uint32_t length = sizeof(memory);
     create_all();
     snprintf(text, sizeof(text), "ibv_post_send: lkey %u: ", w.mr->lkey);
-    post(w.mr->lkey, w.pd, IBV_WR_RDMA_WRITE, length);
+    post_one(w.mr->lkey, w.pd, IBV_WR_RDMA_WRITE, length);
     assert_string_equal(fake_misuses(), "");
-    post(w.mr->lkey, w.pd, IBV_WR_RDMA_WRITE, length + 1);
+    post_one(w.mr->lkey, w.pd, IBV_WR_RDMA_WRITE, length + 1);
     assert_string_equal(fake_misuses(), strcat(text, "the SGE is not within the region\n"));
     create_all();
-    post(w.mr->lkey, w.other_pd, IBV_WR_RDMA_WRITE, 1);
+    post_one(w.mr->lkey, w.other_pd, IBV_WR_RDMA_WRITE, 1);
     assert_non_null(strstr(fake_misuses(), ": the region belongs to another domain\n"));
     create_all();
-    post(w.mr->lkey, w.pd, IBV_WR_RDMA_READ, 1);
+    post_one(w.mr->lkey, w.pd, IBV_WR_RDMA_READ, 1);
     assert_non_null(strstr(fake_misuses(), ": the region has no local write access\n"));
 }
 

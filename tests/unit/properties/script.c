@@ -110,7 +110,7 @@ static struct {
     unsigned texts; // formatted texts
 } called;
 
-static void call(const char *function, char *rest) {
+static void call_function(const char *function, char *rest) {
     choose_arguments(function, rest);
     void **const place = arguments_handle(&a), *before = place && *place ? *place : unset;
     const struct arguments good = a;
@@ -282,10 +282,10 @@ static const struct {
               {"log off", log_off},
               {"work", script_add_work}};
 
-static void take(char *step) {
+static void take_step(char *step) {
     if (strncmp(step, "rpma_", 5) == 0) {
         const char *function = strsep(&step, " ");
-        call(function, step);
+        call_function(function, step);
         return;
     }
     static const char *const objects[] = {"peer", "listening", "request", "connection"};
@@ -326,7 +326,7 @@ static void take_all(void **line) {
         rest = end ? end + 2 : NULL;
         if (end)
             *end = '\0';
-        take(step);
+        take_step(step);
     }
     show();
 }

@@ -220,7 +220,7 @@ static const struct part {
              {"events", events},     {"remote", remote}};
 
 // Calls the function with valid arguments; a failed call must not write outputs.
-static bool call(struct fixture *w, const char *function) {
+static bool call_function(struct fixture *w, const char *function) {
     static struct arguments a, good;
     (void)arguments_trigger(function, w, false);
     arguments_good(&a, function, w);
@@ -242,7 +242,7 @@ static bool steps(struct fixture *w, const struct shape *shape, const char *name
         const struct part *part = parts;
         while (part < parts + LENGTH(parts) && strcmp(part->name, name) != 0)
             part++;
-        good = part < parts + LENGTH(parts) ? part->run(w, shape) : call(w, name);
+        good = part < parts + LENGTH(parts) ? part->run(w, shape) : call_function(w, name);
     }
     return good;
 }
@@ -260,7 +260,7 @@ static void prepare(void) {
         fake_device()->addresses = preparing & TWO_ADDRESSES ? 2 : 3;
 }
 
-static bool run(struct fixture *w, const void *argument) {
+static bool run_row(struct fixture *w, const void *argument) {
     const struct row *row = argument;
     return steps(w, &row->shape, row->steps);
 }
@@ -268,13 +268,13 @@ static bool run(struct fixture *w, const void *argument) {
 static void releases_everything(void **state) {
     const struct row *row = *state;
     preparing = row->device;
-    sweep(row->name, row->calls, run, row, prepare);
+    sweep(row->name, row->calls, run_row, row, prepare);
 }
 
 static struct CMUnitTest tests[LENGTH(rows) + 3 * LENGTH(shapes)];
 static size_t count;
 
-static void add(const struct row *row) {
+static void add_row(const struct row *row) {
     tests[count++] = (struct CMUnitTest){row->name, releases_everything, unit_setup,
                                          unit_teardown, (void *)(uintptr_t)row};
 }
@@ -284,7 +284,7 @@ int main(void) {
     static struct row of_shapes[3 * LENGTH(shapes)];
     static char names[3 * LENGTH(shapes)][32];
     for (size_t i = 0; i < LENGTH(rows); i++)
-        add(&rows[i]);
+        add_row(&rows[i]);
     for (size_t i = 0; i < LENGTH(of_shapes); i++) {
         const unsigned role = i % 3;
         of_shapes[i] = (struct row){names[i], shapes[i / 3].calls[role],
@@ -292,7 +292,7 @@ int main(void) {
         of_shapes[i].shape.incoming = role > 0;
         snprintf(names[i], sizeof(names[i]), "%s, %s", roles[role], shapes[i / 3].name);
         if (of_shapes[i].calls > 0)
-            add(&of_shapes[i]);
+            add_row(&of_shapes[i]);
     }
     return unit_run("sweeps", tests, count);
 }

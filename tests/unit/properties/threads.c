@@ -19,7 +19,7 @@ enum { THREADS = 4, ROUNDS = 40 };
 static pthread_barrier_t start;
 static const char *_Atomic failure;
 
-static void check(bool holds, const char *what) {
+static void check_that(bool holds, const char *what) {
     const char *none = NULL;
     if (!holds)
         atomic_compare_exchange_strong(&failure, &none, what);
@@ -34,7 +34,7 @@ static void ignore(enum rpma_log_level level, const char *file_name, const int l
 
 static struct rpma_work work[3];
 
-static void call(const char *function, struct fixture *own, int number) {
+static void call_function(const char *function, struct fixture *own, int number) {
     struct arguments a;
     (void)arguments_trigger(function, own, false);
     arguments_good(&a, function, own);
@@ -49,9 +49,9 @@ static void call(const char *function, struct fixture *own, int number) {
     if (strcmp(function, "rpma_atomic_write") == 0)
         (void)arguments_set(&a, "src", (uintptr_t) "7 bytes");
     const int code = arguments_call(&a);
-    check(code == 0 ||
-              (code == RPMA_E_NO_COMPLETION && strcmp(function, "rpma_cq_get_wc") == 0),
-          a.call->name);
+    check_that(code == 0 ||
+                   (code == RPMA_E_NO_COMPLETION && strcmp(function, "rpma_cq_get_wc") == 0),
+               a.call->name);
 }
 
 static const struct job {
@@ -129,7 +129,7 @@ static void call_all(const char *functions, struct fixture *own, int number) {
     snprintf(text, sizeof(text), "%s", functions);
     for (char *function; (function = strsep(&rest, " "));)
         if (*function)
-            call(function, own, number);
+            call_function(function, own, number);
 }
 
 static void *call_in_rounds(void *number) {
@@ -159,7 +159,7 @@ static void in_threads(void *(*work)(void *number)) {
 }
 
 // The region is misaligned, so that threads also race for the single warning of a connection.
-static void begin(const char *functions) {
+static void begin_job(const char *functions) {
     unsigned char desc[21];
     failure = NULL;
     assert_true(fixture_peer(&w));
@@ -182,7 +182,7 @@ static void begin(const char *functions) {
 static void run_job(void **state) {
     job = *state;
     for (int i = 0; i < (job->anew ? ROUNDS : 1); i++) {
-        begin(job->shared);
+        begin_job(job->shared);
         fake_quiet(i % 2 || !job->anew); // the registrations are counted in every other round
         unit_begin();
         in_threads(call_in_rounds);
@@ -204,15 +204,15 @@ static void *take_events_or_delete(void *number) {
     pthread_barrier_wait(&start);
     while (!number && deleting > 0)
         if (rpma_peer_next_event(w.h.peer, &event) == 0)
-            check(event.type == RPMA_PEER_EVENT_CQ_ERROR && event.ibv_object, "the event");
+            check_that(event.type == RPMA_PEER_EVENT_CQ_ERROR && event.ibv_object, "the event");
     for (int i = 0; number && i < ROUNDS; i++) {
         struct rpma_cq *cq = NULL;
         struct ibv_cq *queue = NULL;
-        check(rpma_cq_new(w.h.peer, NULL, &cq) == 0, "rpma_cq_new");
-        check(rpma_cq_get_ibv_cq(cq, &queue) == 0, "rpma_cq_get_ibv_cq");
+        check_that(rpma_cq_new(w.h.peer, NULL, &cq) == 0, "rpma_cq_new");
+        check_that(rpma_cq_get_ibv_cq(cq, &queue) == 0, "rpma_cq_get_ibv_cq");
         for (int n = 0; n < 3; n++)
             fake_async_event(fake_context(0), IBV_EVENT_CQ_ERR, queue, 0);
-        check(rpma_cq_delete(&cq) == 0, "rpma_cq_delete");
+        check_that(rpma_cq_delete(&cq) == 0, "rpma_cq_delete");
     }
     deleting -= number != NULL;
     return NULL;
@@ -220,7 +220,7 @@ static void *take_events_or_delete(void *number) {
 
 static void event_is_handled_before_or_after_its_deletion(void **state) {
     (void)state;
-    begin("");
+    begin_job("");
     fixture_nonblocking(fake_context(0)->async_fd);
     deleting = THREADS - 1;
     in_threads(take_events_or_delete);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// device.cc -- the device and its description in a report
+// device_description.cc -- the device and its description in a report
 
-#include "device.hh"
+#include "device_description.hh"
 
 #include "../info/info.hh"
 #include "wire.hh"

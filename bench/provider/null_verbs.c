@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// verbs.c -- libibverbs that does nothing
+// null_verbs.c -- libibverbs that does nothing
 
 #include "provider.h"
 

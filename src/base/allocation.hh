@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// memory.hh -- allocation from libc: operator new would pull in libstdc++
+// allocation.hh -- allocation from libc: operator new would pull in libstdc++
 
 #pragma once
 

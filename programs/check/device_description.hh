@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// device.hh -- the device, its description in a report, and the properties that it shows
+// device_description.hh -- the device, its description in a report, and the properties that it
+// shows
 
 #pragma once
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// options.cc -- the command line
+// command_line.cc -- the command line
 
 #include "check.hh"
 
