@@ -113,6 +113,8 @@ int show_route(ShimId *id, const CmRoute &route);
 ShimId *new_id(rdma_event_channel *channel, void *context, rdma_port_space port_space,
                ibv_qp_type qp_type);
 void free_id(ShimId *id);
+int create_id(rdma_event_channel *channel, rdma_cm_id **id, void *context,
+              rdma_port_space port_space, ibv_qp_type qp_type);
 void free_multicasts(ShimId *id);
 // Attaches the QP of the ID to the group; returns -1 with errno.
 int on_joined(ShimMulticast *multicast, const ibv_ah_attr &group);

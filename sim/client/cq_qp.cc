@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the rdma-sim developers
 
-// cq_qp.cc -- the objects of a context: regions, channels, completion queues, queue pairs.
+// cq_qp.cc -- channels, completion queues, shared receive queues and queue pairs.
 
 #include "shim.hh"
 #include "unsupported.hh"
@@ -116,27 +116,6 @@ void unmap_ring(const Ring *ring, const RingPlace &place) {
     pthread_mutex_unlock(&mappings_lock);
 }
 
-ibv_mr *reg_mr(ibv_pd *pd, void *address, size_t length, uint64_t iova, unsigned access) {
-    RegMr request;
-    request.pd = pd->handle;
-    request.address = cookie_of(address);
-    request.length = length;
-    request.iova = iova;
-    request.access = access & ~static_cast<unsigned>(IBV_ACCESS_OPTIONAL_RANGE);
-    RegMr::Reply reply;
-    ibv_mr *const made = create<ibv_mr>(request, reply);
-    if (!made)
-        return nullptr;
-    made->context = pd->context;
-    made->pd = pd;
-    made->addr = address;
-    made->length = length;
-    made->handle = reply.mr;
-    made->lkey = reply.lkey;
-    made->rkey = reply.rkey;
-    return made;
-}
-
 } // namespace
 
 static ibv_cq_ex *create_cq(ibv_context *context, const ibv_cq_init_attr_ex *attr,
@@ -186,52 +165,6 @@ static ibv_cq_ex *create_cq(ibv_context *context, const ibv_cq_init_attr_ex *att
 
 ibv_cq_ex *sim::create_cq_ex(ibv_context *context, ibv_cq_init_attr_ex *attr) {
     return create_cq(context, attr, true);
-}
-
-// Destroys an object without events, and frees its structure.
-static int destroy_simple(uint32_t handle, void *memory) {
-    Destroy::Reply reply;
-    const int error = destroy(handle, reply);
-    if (!error)
-        free(memory);
-    return error;
-}
-
-ibv_mw *sim::alloc_mw(ibv_pd *pd, ibv_mw_type type) {
-    AllocMw request;
-    request.pd = pd->handle;
-    request.type = type;
-    AllocMw::Reply reply;
-    ibv_mw *const made = create<ibv_mw>(request, reply);
-    if (!made)
-        return nullptr;
-    made->context = pd->context;
-    made->pd = pd;
-    made->rkey = reply.rkey;
-    made->handle = reply.mw;
-    made->type = type;
-    return made;
-}
-
-int sim::dealloc_mw(ibv_mw *mw) {
-    return destroy_simple(mw->handle, mw);
-}
-
-// rdma-core 56, providers/rxe/rxe.c, rxe_bind_mw(); providers/mlx5/verbs.c, mlx5_bind_mw()
-int sim::bind_mw(ibv_qp *qp, ibv_mw *mw, ibv_mw_bind *bind) {
-    ibv_send_wr wr = {}, *bad;
-    wr.wr_id = bind->wr_id;
-    wr.opcode = IBV_WR_BIND_MW;
-    wr.send_flags = bind->send_flags;
-    wr.bind_mw.mw = mw;
-    wr.bind_mw.rkey = ibv_inc_rkey(mw->rkey);
-    wr.bind_mw.bind_info = bind->bind_info;
-    const int error = bind->bind_info.mw_access_flags & IBV_ACCESS_ZERO_BASED
-                          ? EINVAL
-                          : post_send(qp, &wr, &bad);
-    if (!error)
-        mw->rkey = wr.bind_mw.rkey;
-    return error;
 }
 
 // The feature of this queue pair that the fabric lacks, or nullptr.
@@ -354,72 +287,6 @@ ibv_srq *sim::create_srq(ibv_pd *pd, void *context, ibv_srq_attr &attr, ibv_xrcd
 }
 
 extern "C" {
-
-ibv_pd *ibv_alloc_pd(ibv_context *context) {
-    AllocPd request;
-    request.context = shim_of(context)->handle;
-    AllocPd::Reply reply;
-    ibv_pd *const made = create<ibv_pd>(request, reply);
-    if (!made)
-        return nullptr;
-    made->context = context;
-    made->handle = reply.pd;
-    return made;
-}
-
-int ibv_dealloc_pd(ibv_pd *pd) {
-    return destroy_simple(pd->handle, pd);
-}
-
-#undef ibv_reg_mr
-ibv_mr *ibv_reg_mr(ibv_pd *pd, void *address, size_t length, int access) {
-    return reg_mr(pd, address, length, cookie_of(address), static_cast<unsigned>(access));
-}
-
-#undef ibv_reg_mr_iova
-ibv_mr *ibv_reg_mr_iova(ibv_pd *pd, void *address, size_t length, uint64_t iova, int access) {
-    return reg_mr(pd, address, length, iova, static_cast<unsigned>(access));
-}
-
-ibv_mr *ibv_reg_mr_iova2(ibv_pd *pd, void *address, size_t length, uint64_t iova,
-                         unsigned access) {
-    return reg_mr(pd, address, length, iova, access);
-}
-
-// rdma-core 56, libibverbs/verbs.c, ibv_rereg_mr(): results of enum ibv_rereg_mr_err_code.
-int ibv_rereg_mr(ibv_mr *mr, int flags, ibv_pd *pd, void *address, size_t length, int access) {
-    if ((flags & ~IBV_REREG_MR_FLAGS_SUPPORTED) ||
-        ((flags & IBV_REREG_MR_CHANGE_TRANSLATION) && (!address || length == 0)) ||
-        (access && !(flags & IBV_REREG_MR_CHANGE_ACCESS))) {
-        errno = EINVAL;
-        return IBV_REREG_MR_ERR_INPUT;
-    }
-    ReregMr request;
-    request.mr = mr->handle;
-    request.flags = static_cast<uint32_t>(flags);
-    request.pd = flags & IBV_REREG_MR_CHANGE_PD ? pd->handle : 0;
-    request.address = cookie_of(address);
-    request.length = length;
-    request.access = static_cast<uint32_t>(access);
-    RegMr::Reply reply;
-    if (const int error = call(request, reply)) {
-        errno = error;
-        return IBV_REREG_MR_ERR_CMD;
-    }
-    mr->lkey = reply.lkey;
-    mr->rkey = reply.rkey;
-    if (flags & IBV_REREG_MR_CHANGE_PD)
-        mr->pd = pd;
-    if (flags & IBV_REREG_MR_CHANGE_TRANSLATION) {
-        mr->addr = address;
-        mr->length = length;
-    }
-    return 0;
-}
-
-int ibv_dereg_mr(ibv_mr *mr) {
-    return destroy_simple(mr->handle, mr);
-}
 
 ibv_comp_channel *ibv_create_comp_channel(ibv_context *context) {
     CreateChannel request;
@@ -627,49 +494,4 @@ int ibv_detach_mcast(ibv_qp *qp, const ibv_gid *gid, uint16_t lid) {
     return multicast(qp, gid, lid, false);
 }
 
-ibv_ah *ibv_create_ah(ibv_pd *pd, ibv_ah_attr *attr) {
-    CreateAh request;
-    request.pd = pd->handle;
-    request.attr = *attr;
-    CreateAh::Reply reply;
-    ibv_ah *const made = create<ibv_ah>(request, reply);
-    if (!made)
-        return nullptr;
-    made->context = pd->context;
-    made->pd = pd;
-    made->handle = reply.ah;
-    return made;
-}
-
-int ibv_destroy_ah(ibv_ah *ah) {
-    return destroy_simple(ah->handle, ah);
-}
-
-int ibv_init_ah_from_wc(ibv_context *context, uint8_t port, ibv_wc *wc, ibv_grh *grh,
-                        ibv_ah_attr *attr) {
-    memset(attr, 0, sizeof(*attr));
-    attr->dlid = wc->slid;
-    attr->sl = wc->sl;
-    attr->src_path_bits = wc->dlid_path_bits;
-    attr->port_num = port;
-    if (!(wc->wc_flags & IBV_WC_GRH))
-        return 0;
-    attr->is_global = 1;
-    attr->grh.dgid = grh->sgid;
-    attr->grh.hop_limit = 0xff;
-    ibv_gid own;
-    for (int index = 0; !ibv_query_gid(context, port, index, &own); index++)
-        if (!memcmp(&own, &grh->dgid, sizeof(own))) {
-            attr->grh.sgid_index = static_cast<uint8_t>(index);
-            return 0;
-        }
-    return -1;
-}
-
-ibv_ah *ibv_create_ah_from_wc(ibv_pd *pd, ibv_wc *wc, ibv_grh *grh, uint8_t port) {
-    ibv_ah_attr attr;
-    if (ibv_init_ah_from_wc(pd->context, port, wc, grh, &attr))
-        return nullptr;
-    return ibv_create_ah(pd, &attr);
-}
-}
+} // extern "C"

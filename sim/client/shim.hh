@@ -117,6 +117,8 @@ inline uint64_t cookie_of(const void *object) {
 
 // Destroys the object in the fabric; returns an error number.
 int destroy(uint32_t handle, Destroy::Reply &reply);
+// Destroys an object without events, and frees its structure.
+int destroy_simple(uint32_t handle, void *memory);
 // Returns the structure of the object that the request creates, or NULL with errno: EMFILE if
 // the process has no room for the descriptor `fd` of the object.
 template <class T, class R>

@@ -81,8 +81,16 @@ struct FaultKind {
     unsigned weight = 1;          // how often explore chooses it, relative to the others
 };
 
+struct FaultEvent {
+    const char *name;
+    ibv_event_type type;
+};
 std::span<const FaultKind> fault_kinds();
+std::span<const FaultEvent> fault_events();         // of the fault "event"
 const FaultKind *find_fault(std::string_view name); // NULL: there is none
+
+// The words of a text, of which any of `dividers` separates two.
+std::vector<std::string_view> split_words(std::string_view text, std::string_view dividers);
 
 // Thrown for an invalid text of a fault.
 struct BadFault {

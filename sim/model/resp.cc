@@ -3,10 +3,10 @@
 
 // resp.cc -- the responder: the effects of a request on memory and on the other side.
 
-#include "resp.hh"
 #include "comp.hh"
 #include "counters.hh"
 #include "qp_state.hh"
+#include "resp_parts.hh"
 #include "word_order.hh"
 
 #include <algorithm>
@@ -15,11 +15,6 @@ namespace sim {
 
 namespace {
 
-constexpr size_t CHUNK = 256 << 10;
-constexpr uint32_t GRH_BYTES = 40;
-constexpr uint64_t MAX_MTU = 4096;
-constexpr uint64_t LATE_DATAGRAM = 1'000'000; // nanoseconds by which later ones pass it
-
 bool is_send(uint32_t opcode) {
     return opcode == IBV_WR_SEND || opcode == IBV_WR_SEND_WITH_IMM ||
            opcode == IBV_WR_SEND_WITH_INV;
@@ -27,18 +22,6 @@ bool is_send(uint32_t opcode) {
 
 bool is_write(uint32_t opcode) {
     return opcode == IBV_WR_RDMA_WRITE || opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
-}
-
-ibv_wc received(const Send &send, uint64_t length, ibv_wc_opcode opcode) {
-    ibv_wc wc{};
-    wc.opcode = opcode;
-    wc.byte_len = static_cast<uint32_t>(length);
-    const bool invalidates = send.wr.opcode == IBV_WR_SEND_WITH_INV;
-    if (has_imm(send.wr.opcode) || invalidates) {
-        wc.wc_flags = invalidates ? IBV_WC_WITH_INV : IBV_WC_WITH_IMM;
-        wc.imm_data = send.wr.imm_data;
-    }
-    return wc;
 }
 
 // A receiver of XRC has the SRQ that a request names, and its PD and CQ, for this request:
@@ -65,14 +48,26 @@ class XrcReceiver {
     }
 };
 
+} // namespace
+
+ibv_wc received(const Send &send, uint64_t length, ibv_wc_opcode opcode) {
+    ibv_wc wc{};
+    wc.opcode = opcode;
+    wc.byte_len = static_cast<uint32_t>(length);
+    const bool invalidates = send.wr.opcode == IBV_WR_SEND_WITH_INV;
+    if (has_imm(send.wr.opcode) || invalidates) {
+        wc.wc_flags = invalidates ? IBV_WC_WITH_INV : IBV_WC_WITH_IMM;
+        wc.imm_data = send.wr.imm_data;
+    }
+    return wc;
+}
+
 ibv_wc failed(ibv_wc_status status) {
     ibv_wc wc{};
     wc.status = status;
     wc.opcode = IBV_WC_RECV;
     return wc;
 }
-
-} // namespace
 
 bool has_imm(uint32_t opcode) {
     return opcode == IBV_WR_SEND_WITH_IMM || opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
@@ -97,256 +92,8 @@ bool take_receive(Fabric &fabric, Qp &qp, Receive &receive) {
     return true;
 }
 
-static void return_receive(Qp &qp, Receive receive) {
+void return_receive(Qp &qp, Receive receive) {
     (qp.srq ? qp.srq->receives : qp.receives).push_front(std::move(receive));
-}
-
-// ---- memory --------------------------------------------------------------------------------
-
-sim_fault Fabric::check_range(const Mr *mr, const ibv_sge &sge, const Pd *pd, unsigned access) {
-    const sim_region region = mr ? mr->checked() : sim_region{};
-    return sim_check_range(mr ? &region : nullptr, pd, access, sge.addr, sge.length);
-}
-
-static MemoryRange range_in(const Region &mr, uint64_t address, uint64_t length) {
-    const uint64_t offset = address - mr.iova;
-    return {mr.program,       mr.address + offset,
-            length,           (mr.access & IBV_ACCESS_ON_DEMAND) != 0,
-            mr.is_persistent, mr.length - offset};
-}
-
-static uint64_t length_of(const MemoryRanges &places) {
-    uint64_t length = 0;
-    for (const MemoryRange &place : places)
-        length += place.length;
-    return length;
-}
-
-// Memory of a region stays mapped for the device, so a program that unmaps it gets no error.
-static bool read_range(const MemoryRange &place, uint64_t offset, void *to, size_t length) {
-    if (!place.program) {
-        memcpy(to, reinterpret_cast<const char *>(place.address) + offset, length);
-        return true;
-    }
-    if (place.may_fail ? place.program->read(place.address + offset, to, length)
-                       : place.program->read_pinned(place.address + offset, to, length))
-        return true;
-    memset(to, 0, length);
-    return !place.may_fail;
-}
-
-static bool write_range(const MemoryRange &place, uint64_t offset, const void *from,
-                        size_t length) {
-    if (place.program && place.may_fail)
-        return place.program->write(place.address + offset, from, length, place.writer);
-    if (place.program)
-        place.program->write_pinned(place.address + offset, from, length, place.writer);
-    else
-        memcpy(reinterpret_cast<char *>(place.address) + offset, from, length);
-    return true;
-}
-
-// Copies up to the length of the shorter list.
-static Copied copy(const MemoryRanges &from, const MemoryRanges &to) {
-    static char buffer[CHUNK];
-    size_t source = 0, target = 0;
-    uint64_t source_offset = 0, target_offset = 0;
-    while (source < from.size() && target < to.size()) {
-        const MemoryRange &in = from[source], &out = to[target];
-        const size_t n =
-            static_cast<size_t>(std::min({in.length - source_offset, out.length - target_offset,
-                                          static_cast<uint64_t>(CHUNK)}));
-        if (n > 0 && !read_range(in, source_offset, buffer, n))
-            return NO_SOURCE;
-        if (n > 0 && !write_range(out, target_offset, buffer, n))
-            return NO_TARGET;
-        source_offset += n;
-        target_offset += n;
-        if (source_offset == in.length)
-            source++, source_offset = 0;
-        if (target_offset == out.length)
-            target++, target_offset = 0;
-    }
-    return COPIED;
-}
-
-static ibv_wc_status local_ranges(Fabric &fabric, const Qp &qp,
-                                  const std::vector<ibv_sge> &sges, bool is_written,
-                                  MemoryRanges &places) {
-    for (const ibv_sge &sge : sges) {
-        if (sge.length == 0)
-            continue;
-        const Mr *const mr = fabric.mr_of(sge.lkey);
-        if (Fabric::check_range(mr, sge, qp.pd, is_written ? IBV_ACCESS_LOCAL_WRITE : 0))
-            return IBV_WC_LOC_PROT_ERR;
-        places.push_back(range_in(*mr, sge.addr, sge.length));
-    }
-    return IBV_WC_SUCCESS;
-}
-
-static ibv_wc_status source_of(Fabric &fabric, const Qp &qp, const Send &send,
-                               MemoryRanges &places) {
-    if (send.wr.inline_length == 0)
-        return local_ranges(fabric, qp, send.sges, false, places)
-                   ? qp.context->device->profile->source_error
-                   : IBV_WC_SUCCESS;
-    places.push_back({nullptr, reinterpret_cast<uint64_t>(send.inlined.data()),
-                      send.wr.inline_length, false, false});
-    return IBV_WC_SUCCESS;
-}
-
-static MemoryRange data_of(Send &send) {
-    return {nullptr, reinterpret_cast<uint64_t>(send.inlined.data()), send.inlined.size(),
-            false, false};
-}
-
-// The data of a read or of an atomic operation arrives there. The memory of an abandoned queue
-// pair has ended, but its requests still read from the other side.
-static ibv_wc_status destination_of(Fabric &fabric, const Qp &qp, Send &send,
-                                    MemoryRanges &places) {
-    if (!send.sges.empty() || send.inlined.empty())
-        return local_ranges(fabric, qp, send.sges, true, places);
-    places.push_back(data_of(send));
-    return IBV_WC_SUCCESS;
-}
-
-void keep_data(Fabric &fabric, Qp &qp) {
-    for (Send &send : qp.sends) {
-        MemoryRanges from;
-        if (returns_data(send.wr.opcode) && !send.executed) {
-            send.inlined.resize(send.length);
-        } else if (!send.executed && !source_of(fabric, qp, send, from) &&
-                   send.wr.inline_length == 0) {
-            send.inlined.resize(length_of(from));
-            send.wr.inline_length = static_cast<uint32_t>(send.inlined.size());
-            copy(from, {data_of(send)});
-        }
-        send.sges.clear();
-    }
-}
-
-// Returns the bound window with this key if the QP may use it. Linux 7.3,
-// drivers/infiniband/sw/rxe/rxe_mw.c, rxe_lookup_mw()
-static const Mw *window_of(Fabric &fabric, const Qp &peer, uint32_t key) {
-    const Mw *const mw = fabric.mw_of(key);
-    const bool is_usable =
-        mw && mw->key == key && mw->mr && (mw->type == IBV_MW_TYPE_1 || mw->qp == peer.number);
-    return is_usable ? mw : nullptr;
-}
-
-static ibv_wc_status remote_range(Fabric &fabric, const Qp &qp, const Qp &peer,
-                                  const SendWr &wr, uint64_t length, MemoryRanges &places) {
-    const Mw *const mw = window_of(fabric, peer, wr.rkey);
-    const Mr *const mr = mw ? mw->mr : fabric.mr_of(wr.rkey);
-    const sim_region region = mw ? mw->checked() : mr ? mr->checked() : sim_region{};
-    const sim_send send = {wr.opcode,      wr.flags,      wr.num_sge,    length,
-                           wr.remote_addr, wr.flush_type, wr.flush_level};
-    const ibv_wc_status status =
-        sim_check_target(peer.context->device->profile, &send, peer.attr.qp_access_flags,
-                         mr ? &region : nullptr, peer.pd);
-    if (status == IBV_WC_SUCCESS && wr.opcode == SIM_WR_FLUSH &&
-        wr.flush_level == SIM_FLUSH_REGION)
-        places.push_back(mw ? range_in(*mr, mw->start, mw->length)
-                            : range_in(*mr, mr->iova, mr->length));
-    else if (status == IBV_WC_SUCCESS && length > 0)
-        places.push_back(range_in(
-            *mr, wr.remote_addr + (mw && mw->is_zero_based() ? mw->start : 0), length));
-    for (MemoryRange &place : places)
-        place.writer = qp.handle;
-    return status;
-}
-
-// ---- memory windows ------------------------------------------------------------------------
-
-static Result done(Send &send, ibv_wc_status status) {
-    send.status = status;
-    return DONE;
-}
-
-// Linux 7.3, drivers/infiniband/sw/rxe/rxe_mw.c, rxe_bind_mw() and rxe_check_bind_mw()
-static bool bind_window(Fabric &fabric, const Qp &qp, const SendWr &wr) {
-    Mw *const mw = fabric.find<Mw>(qp.session, wr.window);
-    const uint64_t length = wr.flush_length;
-    if (!mw || mw->key != wr.window_rkey)
-        return false;
-    Mr *const found = length > 0 ? fabric.mr_of(wr.region_lkey) : nullptr;
-    if (length > 0 &&
-        (!found || !(found->access & IBV_ACCESS_MW_BIND) ||
-         ((wr.window_access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)) &&
-          !(found->access & IBV_ACCESS_LOCAL_WRITE)) ||
-         Fabric::check_range(found, {wr.remote_addr, 0, 0}, found->pd, 0) ||
-         length > found->iova + found->length - wr.remote_addr))
-        return false;
-    if (mw->type == IBV_MW_TYPE_1 ? (wr.window_access & IBV_ACCESS_ZERO_BASED) != 0
-                                  : mw->mr || mw->pd != qp.pd || length == 0)
-        return false;
-    mw->use(found);
-    mw->key = (mw->key & ~0xffU) | (wr.rkey & 0xff);
-    mw->qp = qp.number;
-    mw->start = wr.remote_addr;
-    mw->length = length;
-    mw->access = wr.window_access;
-    return true;
-}
-
-// Linux 7.3, drivers/infiniband/sw/rxe/rxe_mw.c, rxe_invalidate_mw(); rxe_mr.c,
-// rxe_invalidate_mr(), refuses the key of a region of a program.
-static bool invalidate_window(Fabric &fabric, uint32_t key) {
-    Mw *const mw = fabric.mw_of(key);
-    if (!mw || mw->key != key || mw->type != IBV_MW_TYPE_2 || !mw->mr)
-        return false;
-    mw->use(nullptr);
-    return true;
-}
-
-// Linux 7.3, drivers/infiniband/sw/rxe/rxe_req.c, rxe_do_local_ops()
-static Result execute_window(Fabric &fabric, Qp &qp, Send &send) {
-    if (send.wr.opcode == IBV_WR_BIND_MW)
-        return done(send,
-                    bind_window(fabric, qp, send.wr) ? IBV_WC_SUCCESS : IBV_WC_MW_BIND_ERR);
-    return done(send, invalidate_window(fabric, send.wr.imm_data) ? IBV_WC_SUCCESS
-                                                                  : IBV_WC_LOC_QP_OP_ERR);
-}
-
-// ---- persistence ---------------------------------------------------------------------------
-
-// Records a write of `length` bytes, which can be less than the places have: a message is
-// shorter than its receive.
-static void record_write(Fabric &fabric, Qp &qp, const MemoryRanges &places, uint64_t length) {
-    for (MemoryRange place : places) {
-        place.length = std::min(place.length, length);
-        length -= place.length;
-        if (place.length == 0)
-            return;
-        fabric.clear_poison(place);
-        if (!place.is_persistent)
-            continue;
-        Written *const last = qp.written.empty() ? nullptr : &qp.written.back();
-        if (last && last->program == place.program &&
-            last->address + last->length == place.address)
-            last->length += place.length;
-        else
-            qp.written.push_back({place.program, place.address, place.length});
-    }
-}
-
-// Makes earlier writes of the QP persistent. `range`: of the request; `length`: its bytes.
-static void make_persistent(Fabric &fabric, Qp &qp, const Send &send, const MemoryRanges &range,
-                            uint64_t length) {
-    const Options &options = fabric.options();
-    const sim_reach reach = sim_made_persistent(options.level, options.has_direct_write,
-                                                send.wr.opcode, send.wr.flush_type, length);
-    if (reach == SIM_ALL_WRITES) {
-        for (const Written &written : qp.written)
-            written.program->persist(written.address, written.length, qp.handle);
-        qp.written.clear();
-    } else if (reach != SIM_NO_WRITES) {
-        for (const MemoryRange &place : range)
-            if (place.is_persistent)
-                place.program->persist(place.address,
-                                       reach == SIM_WRITES_IN_REST ? place.rest : place.length,
-                                       qp.handle);
-    }
 }
 
 // ---- requests ------------------------------------------------------------------------------
@@ -407,9 +154,8 @@ static Result deliver(Fabric &fabric, Qp &peer, Send &send, const Receive &recei
     return NO_RESPONSE;
 }
 
-// Copies a message into a receive, which stays posted if one of the programs has ended.
-static Copied fill_receive(Qp &qp, const Receive &receive, const MemoryRanges &from,
-                           const MemoryRanges &to) {
+Copied fill_receive(Qp &qp, const Receive &receive, const MemoryRanges &from,
+                    const MemoryRanges &to) {
     try {
         const Copied copied = copy(from, to);
         if (copied == NO_SOURCE) // the message did not end
@@ -612,133 +358,6 @@ static Result execute_flush(Fabric &fabric, Qp &qp, Qp &peer, Send &send) {
     for (const MemoryRange &place : range)
         show_written(fabric, qp, place);
     make_persistent(fabric, qp, send, range, length_of(range));
-    return done(send, IBV_WC_SUCCESS);
-}
-
-static Copied deliver_datagram(Fabric &fabric, const Qp &qp, const Send &send,
-                               const ibv_ah_attr &address, MemoryRanges from, Qp &peer) try {
-    const Device &device = *qp.context->device;
-    const uint32_t qkey = send.wr.remote_qkey & 0x80000000 ? qp.attr.qkey : send.wr.remote_qkey;
-    Receive receive;
-    if (peer.type != IBV_QPT_UD || peer.attr.qp_state < IBV_QPS_RTR ||
-        peer.attr.qp_state == IBV_QPS_ERR || peer.attr.qkey != qkey ||
-        !fabric.reachable(device, *peer.context->device))
-        return COPIED;
-    fabric.scheduler().executing(qp, peer, send);
-    const bool has_receive = take_receive(fabric, peer, receive);
-    count_delivery(peer, length_of(from), has_receive);
-    if (!has_receive)
-        return COPIED;
-    ibv_grh grh{};
-    grh.hop_limit = address.grh.hop_limit;
-    grh.sgid = device.gids[std::min<size_t>(address.grh.sgid_index, device.gids.size() - 1)];
-    grh.dgid = address.grh.dgid;
-    from.insert(from.begin(),
-                {nullptr, reinterpret_cast<uint64_t>(&grh), GRH_BYTES, false, false});
-    const uint64_t length = length_of(from);
-    MemoryRanges to;
-    ibv_wc_status status = local_ranges(fabric, peer, receive.sges, true, to);
-    for (MemoryRange &place : to)
-        place.writer = qp.handle;
-    // Linux since the commit "RDMA/rxe: Fix responder length checking for UD request packets"
-    // of 2024, drivers/infiniband/sw/rxe/rxe_resp.c, rxe_resp_check_length(): without an SRQ
-    // the datagram is lost, and the receive stays posted.
-    const bool is_rxe = sim_is_software(peer.context->device->profile);
-    if (status == IBV_WC_SUCCESS && length > length_of(to)) {
-        if (is_rxe && !peer.srq) {
-            return_receive(peer, receive);
-            return COPIED;
-        }
-        status = is_rxe ? IBV_WC_REM_INV_REQ_ERR : IBV_WC_LOC_LEN_ERR;
-    }
-    const Copied copied =
-        status == IBV_WC_SUCCESS ? fill_receive(peer, receive, from, to) : COPIED;
-    if (copied == NO_SOURCE)
-        return NO_SOURCE;
-    if (copied == NO_TARGET)
-        status = peer.context->device->profile->receive_error;
-    ibv_wc wc = status ? failed(status) : received(send, length, IBV_WC_RECV);
-    wc.src_qp = qp.number;
-    wc.slid = device.lid;
-    wc.wc_flags |= address.is_global ? IBV_WC_GRH : 0;
-    complete_receive(fabric, peer, receive, wc, send.wr.flags & IBV_SEND_SOLICITED);
-    return COPIED;
-} catch (const ProgramEnded &) {
-    return COPIED; // one of the programs has ended: the datagram is lost
-}
-
-// Delivers a copy of the datagram later, if its queue pairs still exist.
-static Copied delay_datagram(Fabric &fabric, const Qp &qp, const Send &send,
-                             const ibv_ah_attr &address, const MemoryRanges &from,
-                             const std::vector<Qp *> &to) {
-    struct Late {
-        Send send;
-        ibv_ah_attr address;
-        std::vector<std::byte> data;
-        std::vector<uint32_t> to;
-    };
-    const auto late = std::make_shared<Late>(Late{send, address, {}, {}});
-    late->data.resize(length_of(from));
-    const MemoryRange data{nullptr, reinterpret_cast<uint64_t>(late->data.data()),
-                           late->data.size(), false, false};
-    if (copy(from, {data}) == NO_SOURCE)
-        return NO_SOURCE;
-    for (const Qp *const peer : to)
-        late->to.push_back(peer->number);
-    const uint32_t number = qp.number;
-    fabric.at(fabric.now() + LATE_DATAGRAM, [&fabric, late, data, number] {
-        const auto sender = fabric.qps.find(number);
-        for (const uint32_t each : late->to)
-            if (const auto peer = fabric.qps.find(each);
-                sender != fabric.qps.end() && peer != fabric.qps.end())
-                deliver_datagram(fabric, *sender->second, late->send, late->address, {data},
-                                 *peer->second);
-    });
-    return COPIED;
-}
-
-static uint64_t mtu_of(const Device &device) {
-    return 128ULL << Fabric::port_of(device).active_mtu;
-}
-
-// A datagram without a receiver is lost, and the sender gets no error. Linux 7.3,
-// drivers/infiniband/sw/rxe/rxe_recv.c, rxe_rcv_mcast_pkt(): each QP of a group gets a copy.
-static Result execute_datagram(Fabric &fabric, Qp &qp, Send &send) {
-    MemoryRanges from;
-    if (const ibv_wc_status status = source_of(fabric, qp, send, from))
-        return done(send, status);
-    const Ah *const ah = fabric.find<Ah>(qp.session, send.wr.ah);
-    if (!ah || ah->pd != qp.pd)
-        return done(send, IBV_WC_LOC_QP_OP_ERR);
-    if (length_of(from) > mtu_of(*qp.context->device)) {
-        // InfiniBand Architecture Specification, volume 1, C10-93.1.1; Linux 7.3,
-        // drivers/infiniband/sw/rxe/rxe_req.c, rxe_requester(): not an error
-        if (fabric.shows(Weakness::DATAGRAM_MTU))
-            return done(send, IBV_WC_SUCCESS);
-        if (length_of(from) > MAX_MTU)
-            return done(send, IBV_WC_LOC_LEN_ERR);
-    }
-    count_datagram(qp, length_of(from));
-    const Fate fate = fabric.fate_of_datagram(qp.context->device->host->number);
-    std::vector<Qp *> to;
-    if (send.wr.remote_qpn == SIM_MULTICAST_QP)
-        to = fabric.members_of(ah->attr.grh.dgid);
-    else if (Device *const device = fabric.device_at(ah->attr))
-        if (Qp *const peer = fabric.find_qp(*device, send.wr.remote_qpn))
-            to = {peer};
-    if (fate == Fate::LOST)
-        to.clear();
-    else if (fate == Fate::REPEATED)
-        for (size_t i = 0, count = to.size(); i < count; i++)
-            to.push_back(to[i]);
-    const ibv_wc_status source_error = qp.context->device->profile->source_error;
-    if (fate == Fate::LATE)
-        return done(send, delay_datagram(fabric, qp, send, ah->attr, from, to) == NO_SOURCE
-                              ? source_error
-                              : IBV_WC_SUCCESS);
-    for (Qp *const peer : to)
-        if (deliver_datagram(fabric, qp, send, ah->attr, from, *peer) == NO_SOURCE)
-            return done(send, source_error);
     return done(send, IBV_WC_SUCCESS);
 }
 
