@@ -46,6 +46,10 @@ struct Recorded : Persistence {
     bool is_persistent(int, uint64_t, size_t) override { return true; }
 };
 
+inline uint64_t address_of(const void *memory) {
+    return reinterpret_cast<uint64_t>(memory);
+}
+
 inline Options options_of(const char *device, Scheduler *scheduler = nullptr) {
     Options options;
     options.scheduler = scheduler;
@@ -198,8 +202,7 @@ struct Pair {
         assert_int_equal(connect_qp(side.qp, attr, peer.gid, peer.qp->qp_num), 0);
     }
     ibv_sge sge(size_t length, size_t offset = 0) const {
-        return {reinterpret_cast<uint64_t>(a.memory) + offset, static_cast<uint32_t>(length),
-                a.mr->lkey};
+        return {address_of(a.memory) + offset, static_cast<uint32_t>(length), a.mr->lkey};
     }
     // Posts a request of side a for the first `length` bytes of both memories.
     int post(ibv_wr_opcode opcode, size_t length,
@@ -213,10 +216,10 @@ struct Pair {
         wr.opcode = opcode;
         wr.send_flags = IBV_SEND_SIGNALED;
         if (opcode == IBV_WR_ATOMIC_FETCH_AND_ADD || opcode == IBV_WR_ATOMIC_CMP_AND_SWP) {
-            wr.wr.atomic.remote_addr = reinterpret_cast<uint64_t>(b.memory);
+            wr.wr.atomic.remote_addr = address_of(b.memory);
             wr.wr.atomic.rkey = b.mr->rkey;
         } else {
-            wr.wr.rdma.remote_addr = reinterpret_cast<uint64_t>(b.memory);
+            wr.wr.rdma.remote_addr = address_of(b.memory);
             wr.wr.rdma.rkey = b.mr->rkey;
         }
         if (change)
@@ -225,7 +228,7 @@ struct Pair {
         return ibv_post_send(a.qp, &wr, bad_wr ? bad_wr : &bad);
     }
     void receive(size_t length, uint32_t lkey = 0) {
-        ibv_sge one = {reinterpret_cast<uint64_t>(b.memory), static_cast<uint32_t>(length),
+        ibv_sge one = {address_of(b.memory), static_cast<uint32_t>(length),
                        lkey ? lkey : b.mr->lkey};
         ibv_recv_wr wr = {}, *bad;
         wr.wr_id = 22;
@@ -273,7 +276,7 @@ inline void activate_datagrams(Side &side) {
 }
 
 inline void receive_datagram(Side &side, uint32_t length = 64) {
-    ibv_sge sge = {reinterpret_cast<uint64_t>(side.memory), length, side.mr->lkey};
+    ibv_sge sge = {address_of(side.memory), length, side.mr->lkey};
     ibv_recv_wr wr = {}, *bad;
     wr.sg_list = &sge;
     wr.num_sge = 1;
@@ -292,7 +295,7 @@ inline void send_datagram(Side &side, const ibv_gid &to, uint32_t number, uint32
     side.direct.use_host(side.host);
     ibv_ah *const ah = ibv_create_ah(side.pd, &attr);
     assert_non_null(ah);
-    ibv_sge sge = {reinterpret_cast<uint64_t>(side.memory) + 64, length, side.mr->lkey};
+    ibv_sge sge = {address_of(side.memory) + 64, length, side.mr->lkey};
     ibv_send_wr wr = {}, *bad;
     wr.sg_list = &sge;
     wr.num_sge = 1;
