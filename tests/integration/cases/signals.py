@@ -10,7 +10,7 @@ from harness.case import PORT, case, connect, listen, request, share_region
 from harness.side import expect, wait_until
 
 SIGNAL = signal.SIGUSR2
-HANDLED = chr(SIGNAL)  # Python's handler writes it: peer/commands.py
+HANDLED = chr(SIGNAL)  # Python's handler writes it: peer/processes.py
 EVENT, COMPLETION = "rdma_cm", "infinibandevent"
 EINTR, ETIMEDOUT = (str(error) for error in (errno.EINTR, errno.ETIMEDOUT))
 

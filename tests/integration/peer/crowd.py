@@ -13,7 +13,9 @@ import threading
 
 import rpma
 
-from commands import OBJECTS, Failure, Watched, command, memory, milliseconds, objects, pattern, reply
+from commands import OBJECTS, Failure, command, memory, milliseconds, objects, reply
+from data import pattern
+from waiting import Watched
 
 # Each connection has a share of the server's region 0 and two message buffers in region 1.
 SHARE, MESSAGE = 8192, 1024

@@ -16,7 +16,11 @@ sys.path.insert(1, os.path.join(os.environ.get("LIBRPMA_BUILD_DIR", ""), "python
 
 # pylint: disable=wrong-import-position
 import rpma  # noqa: E402
+import connecting  # noqa: E402,F401  # pylint: disable=unused-import
 import crowd  # noqa: E402,F401  # pylint: disable=unused-import
+import data  # noqa: E402,F401  # pylint: disable=unused-import
+import processes  # noqa: E402,F401  # pylint: disable=unused-import
+import waiting  # noqa: E402,F401  # pylint: disable=unused-import
 from commands import COMMANDS, Args, Failure, reply  # noqa: E402
 
 def shown(value):
