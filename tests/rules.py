@@ -20,6 +20,20 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 # src/README.md: a file includes only files of the same layer or a lower one.
 LAYERS = {"api": 3, "post": 3, "compat": 3, "core": 2, "wire": 1, "verbs": 1, "base": 0}
 LINES = 320  # of a file in src/; .clang-tidy limits the lines of a function
+MOST_LINES = 500  # of any file of C, C++ and Python, except:
+LONG = {"include/librpma.h": "a program includes one file",
+        "include/librpma.hpp": "a program includes one file",
+        "programs/check/promises.cc": "a table of calls with their results",
+        "sim/cli/options.cc": "a table of options with their help",
+        "sim/tests/cli/explore.py": "its cases share one directory of compiled programs",
+        "sim/tests/client/process_test.cc": "one executable, which starts itself as each of its programs",
+        "sim/tests/conformance/exchange.c": "the questions are rows of one table",
+        "tests/drivers/library.c": "one program, whose output is compared with that of questions.c",
+        "tests/programs/perf_client.cc": "scenarios on one scripted server",
+        "tests/programs/perf_load.cc": "tests on one network in the process",
+        "tests/simulator/replicated_log.cc": "the oracle of one example",
+        **dict.fromkeys(("sim/client/preload/strict_verbs.cc", "sim/client/preload/threads.cc", "sim/explore/explore.cc",
+                         "sim/run/run.cc"), "not divided yet")}
 # sim/model/README.md: the model makes no system calls and has no threads and no clock.
 SYSTEM = r"unistd\.h|fcntl\.h|poll\.h|pthread\.h|s?time\.h|ctime|chrono|thread|mutex|atomic|condition_variable|fstream|sys/"
 # sim/DESIGN.md: the model has one memory rule. A file that makes memory persistent and distinguishes operations asks it.
@@ -88,6 +102,15 @@ def check_lengths():
     for name, text in sources("src/**/*.hh", "src/**/*.cc"):
         if text.count("\n") > LINES:
             yield f"{name} has {text.count(chr(10))} lines, more than {LINES}: divide it"
+    for name in tracked():
+        if pathlib.PurePath(name).suffix in (".c", ".h", ".cc", ".hh", ".hpp", ".py"):
+            lines = read(ROOT / name).count("\n")
+            if lines > MOST_LINES and name not in LONG:
+                yield f"{name} has {lines} lines, more than {MOST_LINES}: divide it by subject"
+            elif lines <= MOST_LINES and name in LONG:
+                yield f"{name} has {lines} lines: remove it from the list LONG"
+    for name in sorted(name for name in LONG if not (ROOT / name).is_file()):
+        yield f"the list LONG has {name}, which does not exist"
     # "tools/test style" runs clang-tidy.
     if "readability-function-size.LineThreshold" not in read(ROOT / ".clang-tidy"):
         yield ".clang-tidy has no limit for the lines of a function"
