@@ -79,7 +79,7 @@ def read_devices():
     for row in read_rows():
         for source in row.sources:
             if not SOURCE.fullmatch(source):
-                row.fails(f"\"{source}\" is not in the form of contract/README.md")
+                row.fails(f"\"{source}\" is not in the form of sim/device/columns.md")
             if source.startswith("report ") and not (HERE / "reports" / f"{source[7:]}.json").is_file():
                 row.fails(f"reports/ has no {source[7:]}.json")
         for name in named(row):

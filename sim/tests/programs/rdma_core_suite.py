@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the rdma-sim developers
-"""rdma-core's own tests: see README.md."""
+"""rdma-core's own tests: see rdma-core.md."""
 
 import os
 import pathlib
