@@ -61,10 +61,6 @@ void fake_copy(void *to, const void *bytes, size_t len) {
 
 // ---- objects -------------------------------------------------------------------------------
 
-void *fake_zeroed(size_t size) {
-    return calloc(1, size);
-}
-
 void *fake_create(enum fake_kind kind, size_t size) {
     struct fake_object **place = &dead;
     while (*place && (!fake_device_state.reuses || (*place)->kind != kind || (*place)->page))
@@ -74,7 +70,7 @@ void *fake_create(enum fake_kind kind, size_t size) {
         *place = object->next;
         memset(object, 0, size);
     } else {
-        object = fake_zeroed(size);
+        object = calloc(1, size);
     }
     object->kind = kind;
     object->next = objects;

@@ -185,7 +185,7 @@ static enum fake_kind kind_of(enum ibv_event_type type) {
 void fake_async_event(struct ibv_context *context, enum ibv_event_type type, void *object,
                       int port) {
     FAKE_LOCKED;
-    struct waiting *w = fake_zeroed(sizeof(*w));
+    struct waiting *w = calloc(1, sizeof(*w));
     const enum fake_kind kind = kind_of(type);
     w->event.event_type = type;
     if (kind != FAKE_KINDS)

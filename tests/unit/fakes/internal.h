@@ -117,7 +117,6 @@ struct fake_object {
         new_;                                         \
     })
 void *fake_create(enum fake_kind kind, size_t size);
-void *fake_zeroed(size_t size); // memory of the fakes
 // Puts the outer structure on a page of its own, which fake_destroy() makes unreadable.
 void *fake_allocate_page(struct fake_object *object, size_t size);
 // The live object of a pointer that the library passed; NULL and a misuse when there is none.
@@ -238,9 +237,6 @@ int fake_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_r
 int fake_poll_cq(struct ibv_cq *cq, int number, struct ibv_wc *wc);
 int fake_req_notify_cq(struct ibv_cq *cq, int solicited_only);
 
-// Checks whether requests of a domain may use the memory of an SGE.
-enum sim_fault fake_check_sge(const struct ibv_sge *sge, const struct ibv_pd *pd,
-                              bool is_written);
 // Every SGE must be within a live region of the domain. If is_written is set, the device must
 // have the right to write the region.
 void fake_copy_sg_list(struct fake_sg_list *to, const struct ibv_pd *pd, bool is_written,

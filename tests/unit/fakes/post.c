@@ -9,6 +9,21 @@
 #include <errno.h>
 #include <string.h>
 
+static enum sim_fault fault_of(const struct ibv_sge *sge, const struct ibv_pd *pd,
+                               unsigned access) {
+    const bool any_range = fake_device()->any_range;
+    struct fake_mr *mr = NULL;
+    while ((mr = fake_next(FAKE_MR, mr)) && mr->mr.lkey != sge->lkey)
+        ;
+    if (!mr)
+        return SIM_NO_REGION;
+    const struct sim_region region = {any_range ? pd : mr->mr.pd, (uintptr_t)mr->mr.addr,
+                                      mr->mr.length, mr->access};
+    return sge->length == 0 || any_range
+               ? sim_check_key(&region, pd, access)
+               : sim_check_range(&region, pd, access, sge->addr, sge->length);
+}
+
 // A device reports such an error by a completion, not by the result of the post.
 static void check_sge(const struct ibv_pd *pd, bool is_written, const struct ibv_sge *sge) {
     static const char *const faults[] = {
@@ -17,7 +32,7 @@ static void check_sge(const struct ibv_pd *pd, bool is_written, const struct ibv
         [SIM_NO_ACCESS] = "the region has no local write access",
         [SIM_OUT_OF_RANGE] = "the SGE is not within the region",
     };
-    const enum sim_fault fault = fake_check_sge(sge, pd, is_written);
+    const enum sim_fault fault = fault_of(sge, pd, is_written ? IBV_ACCESS_LOCAL_WRITE : 0);
     if (fault)
         fake_misuse("lkey %u: %s", sge->lkey, faults[fault]);
 }

@@ -96,21 +96,6 @@ uint32_t fake_rkey(const void *addr) {
     return key_at(addr, true);
 }
 
-enum sim_fault fake_check_sge(const struct ibv_sge *sge, const struct ibv_pd *pd,
-                              bool is_written) {
-    const unsigned access = is_written ? IBV_ACCESS_LOCAL_WRITE : 0;
-    struct fake_mr *mr = NULL;
-    while ((mr = fake_next(FAKE_MR, mr)) && mr->mr.lkey != sge->lkey)
-        ;
-    if (!mr)
-        return SIM_NO_REGION;
-    const struct sim_region region = {fake_device()->any_range ? pd : mr->mr.pd,
-                                      (uintptr_t)mr->mr.addr, mr->mr.length, mr->access};
-    return sge->length == 0 || fake_device()->any_range
-               ? sim_check_key(&region, pd, access)
-               : sim_check_range(&region, pd, access, sge->addr, sge->length);
-}
-
 struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *init) {
     FAKE_CALL(pd);
     struct ibv_srq_attr *const attr = &init->attr;
