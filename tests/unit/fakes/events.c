@@ -152,7 +152,9 @@ void fake_async_reset(void) {
     for (unsigned i = 0; i < FAKE_LENGTH(queues); i++) {
         const int fd = fake_async_open((int)i);
         remove_about(&queues[i], NULL);
-        fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
+        const int flags = fcntl(fd, F_GETFL);
+        if (flags & O_NONBLOCK)
+            fcntl(fd, F_SETFL, flags & ~O_NONBLOCK);
     }
 }
 

@@ -16,7 +16,7 @@
 namespace {
 
 constexpr size_t WORD = sizeof(uint64_t), WORDS = 1100;
-constexpr size_t BEGINS[TARGET_REGIONS] = {0, TARGET_SIZE / WORD *WORD + WORD + 5};
+constexpr size_t BEGINS[TARGET_REGIONS] = {0, (TARGET_SIZE / WORD + 1) * WORD + 5};
 static_assert(BEGINS[1] + TARGET_SIZE <= WORDS * WORD);
 
 uint64_t now[WORDS], kept[WORDS], found[WORDS]; // newest, persistent, after a failure
