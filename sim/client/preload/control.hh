@@ -19,6 +19,7 @@ constexpr uint64_t SECOND = 1'000'000'000, NEVER = UINT64_MAX;
 
 // Returns true if the scheduler controls the calling thread.
 bool is_on();
+pid_t own_tid(); // of the kernel, as in owners of mutexes
 // Returns true if the process has had more than one controlled thread.
 bool has_threads();
 void set_has_threads();

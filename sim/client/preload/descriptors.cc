@@ -14,8 +14,10 @@
 #include <poll.h>
 #include <pthread.h>
 #include <sys/eventfd.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -38,6 +40,13 @@ bool is_shared(int fd) {
 bool is_eventfd(int fd) {
     struct stat status;
     return fstat(fd, &status) == 0 && (status.st_mode & S_IFMT) == 0;
+}
+
+// Returns true for /dev/random and /dev/urandom.
+bool is_random(int fd) {
+    struct stat status;
+    return fstat(fd, &status) == 0 && S_ISCHR(status.st_mode) &&
+           (status.st_rdev == makedev(1, 8) || status.st_rdev == makedev(1, 9));
 }
 
 void wait_for(int fd, short events, int flags, const char *function) {
@@ -213,9 +222,20 @@ WAITS_FOR(int, accept, (int fd, sockaddr *from, socklen_t *length), (fd, from, l
           0)
 WAITS_FOR(int, accept4, (int fd, sockaddr *from, socklen_t *length, int options),
           (fd, from, length, options), POLLIN, 0)
-WAITS_FOR(ssize_t, read, (int fd, void *to, size_t size), (fd, to, size), POLLIN, 0)
-WAITS_FOR(ssize_t, __read_chk, (int fd, void *to, size_t size, size_t room),
-          (fd, to, size, room), POLLIN, 0)
+EXPORTED ssize_t read(int fd, void *to, size_t size) {
+    if (!is_controlled(fd))
+        return REAL(read)(fd, to, size);
+    if (is_random(fd))
+        return getrandom(to, size, 0);
+    wait_for(fd, POLLIN, 0, "read");
+    const ssize_t result = REAL(read)(fd, to, size);
+    if (is_shared(fd))
+        descriptors_changed();
+    return with_timeout(fd, result);
+}
+EXPORTED ssize_t __read_chk(int fd, void *to, size_t size, size_t room) {
+    return size <= room ? read(fd, to, size) : REAL(__read_chk)(fd, to, size, room);
+}
 WAITS_FOR(ssize_t, readv, (int fd, const iovec *to, int count), (fd, to, count), POLLIN, 0)
 WAITS_FOR(ssize_t, recv, (int fd, void *to, size_t size, int flags), (fd, to, size, flags),
           POLLIN, flags)

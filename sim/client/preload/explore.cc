@@ -17,6 +17,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <semaphore.h>
+#include <sys/auxv.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/random.h>
@@ -43,6 +44,8 @@ __thread bool is_controlled;
 bool has_other_threads;
 unsigned clock_reads;
 uint64_t random_state;
+unsigned threads;                // that the process has started
+__thread unsigned thread_number; // 0: the first one
 
 } // namespace
 
@@ -50,6 +53,10 @@ namespace control {
 
 bool is_on() {
     return is_controlled;
+}
+
+pid_t own_tid() {
+    return static_cast<pid_t>(REAL(syscall)(SYS_gettid));
 }
 
 bool has_threads() {
@@ -124,12 +131,13 @@ void descriptors_changed() {
 }
 
 void begin_thread() {
-    wait_for_turn(Wait::THREAD, NEVER, "its start", static_cast<uint64_t>(gettid()));
+    wait_for_turn(Wait::THREAD, NEVER, "its start", static_cast<uint64_t>(own_tid()));
+    thread_number = ++threads;
     is_controlled = true;
 }
 
 void end_thread() {
-    wait_for_turn(Wait::EXIT, NEVER, "its end", static_cast<uint64_t>(gettid()));
+    wait_for_turn(Wait::EXIT, NEVER, "its end", static_cast<uint64_t>(own_tid()));
     is_controlled = false;
 }
 
@@ -158,6 +166,7 @@ __attribute__((constructor)) void begin() {
     }
     close(fd);
     virtual_clock = static_cast<sim::VirtualClock *>(page);
+    memset(reinterpret_cast<void *>(getauxval(AT_RANDOM)), 0x5a, 16);
     setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);
     rdma_sim_connect_threads();
     find_counter();
@@ -359,6 +368,32 @@ EXPORTED int getentropy(void *to, size_t size) {
     return is_on() ? (getrandom(to, size, 0), 0) : REAL(getentropy)(to, size);
 }
 
+// No thread of the system has such a number: a function that is not replaced fails.
+EXPORTED pid_t gettid() noexcept {
+    return !is_on()             ? own_tid()
+           : thread_number == 0 ? getpid()
+                                : 1'000'000'000 + getpid() % 1'000'000 * 1000 +
+                                      static_cast<pid_t>(thread_number);
+}
+EXPORTED void arc4random_buf(void *to, size_t size) noexcept {
+    if (is_on())
+        getrandom(to, size, 0);
+    else
+        REAL(arc4random_buf)(to, size);
+}
+EXPORTED uint32_t arc4random() noexcept {
+    uint32_t value;
+    arc4random_buf(&value, sizeof(value));
+    return value;
+}
+EXPORTED uint32_t arc4random_uniform(uint32_t limit) noexcept {
+    return limit == 0 ? 0 : static_cast<uint32_t>((uint64_t{arc4random()} * limit) >> 32);
+}
+// unsigned std::random_device::_M_getval(), which may use an instruction of the processor.
+EXPORTED unsigned _ZNSt13random_device9_M_getvalEv(void *) {
+    return arc4random();
+}
+
 // ---- processors ----------------------------------------------------------------------------
 
 // rdma-sim and its programs run on one processor, but a program may start a thread for each.
@@ -372,6 +407,14 @@ EXPORTED int sched_getaffinity(pid_t pid, size_t size, cpu_set_t *set) noexcept 
     for (unsigned long i = 0; i < PROCESSORS; i++)
         CPU_SET_S(i, size, set);
     return 0;
+}
+// One processor runs all programs.
+EXPORTED int sched_setaffinity(pid_t pid, size_t size, const cpu_set_t *set) noexcept {
+    return is_on() ? 0 : REAL(sched_setaffinity)(pid, size, set);
+}
+EXPORTED int pthread_setaffinity_np(pthread_t thread, size_t size,
+                                    const cpu_set_t *set) noexcept {
+    return is_on() ? 0 : REAL(pthread_setaffinity_np)(thread, size, set);
 }
 EXPORTED int pthread_getaffinity_np(pthread_t thread, size_t size, cpu_set_t *set) noexcept {
     return is_on() ? sched_getaffinity(0, size, set)

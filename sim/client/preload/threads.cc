@@ -186,7 +186,7 @@ int join(pthread_t handle, void **result, uint64_t until, const char *function) 
 // Returns true for a mutex that reports that its owner locks it again.
 bool reports_deadlock(const pthread_mutex_t *mutex) {
     return (mutex->__data.__kind & 3) == PTHREAD_MUTEX_ERRORCHECK_NP &&
-           mutex->__data.__owner == gettid();
+           mutex->__data.__owner == own_tid();
 }
 
 int lock(pthread_mutex_t *mutex, uint64_t until, const char *function) {
@@ -581,6 +581,8 @@ EXPORTED long syscall(long number, ...) noexcept {
                      reinterpret_cast<const timespec *>(argument[3]),
                      reinterpret_cast<volatile uint32_t *>(argument[4]),
                      static_cast<uint32_t>(argument[5]));
+    if (is_on() && number == SYS_gettid)
+        return gettid();
     if (is_on() && number == SYS_sched_yield)
         return sched_yield();
     if (is_on() && number == SYS_nanosleep)

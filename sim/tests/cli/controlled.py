@@ -16,7 +16,7 @@ import unittest
 
 RDMA_SIM, PROGRAMS = (pathlib.Path(word).resolve() for word in sys.argv[1:3])
 SCHEDULES = int(sys.argv[3]) if len(sys.argv) > 3 else 10
-POLL, PROCESSES, THREADS = (f"{PROGRAMS}/sim-{name}" for name in ("memory_poll", "processes", "threads"))
+POLL, PROCESSES, RANDOM, THREADS = (f"{PROGRAMS}/sim-{name}" for name in ("memory_poll", "processes", "random", "threads"))
 
 
 def both(program, options):
@@ -62,6 +62,18 @@ class Controlled(unittest.TestCase):
             with self.subTest(name, faults=faults):
                 output, status = self.explore(f"--check true --seeds 1-{SCHEDULES} --faults {faults} {arguments}")
                 self.assertEqual(status, 0, output[-4000:])
+
+    def test_run_with_the_same_seed_has_the_same_random_numbers(self):
+        """And the same addresses and numbers of processes and threads."""
+        results = []
+        for seed in 1, 1, 2:
+            output, status = self.explore(f"--check 'cp $RDMA_SIM_OUT1 out' --faults none --seeds {seed}-{seed} {RANDOM}")
+            self.assertEqual(status, 0, output)
+            results.append((self.directory / "out").read_text().splitlines())
+        self.assertEqual(len(results[0]), 13, results[0])
+        self.assertEqual(results[0], results[1])
+        constant = [line.split(":")[0] for line, other in zip(results[0], results[2]) if line == other]
+        self.assertEqual(constant, ["AT_RANDOM", "addresses", "gettid", "gettid", "getpid"])
 
     def test_mistake_is_found_and_replays_are_equal(self):
         for name, arguments, finding in WRONG:

@@ -11,8 +11,9 @@ import re
 import subprocess
 import sys
 
-# Functions whose names contain these words may wait or read the clock.
-WORDS = re.compile("wait|sleep|poll|select|time|clock|lock|join|alarm|pause|recv|accept|barrier|once|yield|sigsuspend|futex")
+# Functions whose names contain these words may wait, read the clock, or return what differs between runs.
+WORDS = re.compile("wait|sleep|poll|select|time|clock|lock|join|alarm|pause|recv|accept|barrier|once|yield|sigsuspend|futex"
+                   "|getrandom|entropy|arc4|gettid|affinity|^te?mp(nam|file)|mk[a-z]*temp")
 # (names, why explore does not replace them)
 OTHERS = (
     (r"\w*_unlocked(_chk)?|_IO_\w*|__fsetlocking|f(try)?(un)?lockfile|unlockpt|clearerr_\w+",
@@ -28,6 +29,8 @@ OTHERS = (
     (r"clock_settime|clock_adjtime|settimeofday|stime|adjtimex?|ntp_\w+", "needs the rights to set the clock"),
     (r"flock|lockf(64)?|mq_timed\w+|semtimedop|sigpause|recvmmsg|rtime", "not controlled: Limits in rdma-sim-explore(1)"),
     (r"getitimer", "rarely used"),
+    (r"te?mp(nam|file)\w*|mk[a-z]*temp\w*", "the name of a file: Limits in rdma-sim-explore(1)"),
+    (r"pthread_attr_[gs]etaffinity_np", "of a thread that is not created yet"),
     (r"times|vtimes|ftime|pthread_yield", "old, or the time of the processor"),
 )
 
