@@ -71,6 +71,10 @@ bool block_signals(sigset_t &before);
 // Calls the program's handler of SIGSEGV, or lets the signal end the process.
 void handle_crash(int number, siginfo_t *info, void *context);
 
+// random.cc
+void seed_random(uint64_t seed);
+void number_thread(); // the calling one, which is not the first
+
 // tsc.cc
 void find_counter();         // before the others
 void make_counter_virtual(); // if the program uses it

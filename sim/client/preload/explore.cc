@@ -17,10 +17,8 @@
 #include <pthread.h>
 #include <sched.h>
 #include <semaphore.h>
-#include <sys/auxv.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
-#include <sys/random.h>
 #include <sys/select.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -43,9 +41,6 @@ volatile sim::VirtualClock *virtual_clock; // NULL: the program is not controlle
 __thread bool is_controlled;
 bool has_other_threads;
 unsigned clock_reads;
-uint64_t random_state;
-unsigned threads;                // that the process has started
-__thread unsigned thread_number; // 0: the first one
 
 } // namespace
 
@@ -132,7 +127,7 @@ void descriptors_changed() {
 
 void begin_thread() {
     wait_for_turn(Wait::THREAD, NEVER, "its start", static_cast<uint64_t>(own_tid()));
-    thread_number = ++threads;
+    number_thread();
     is_controlled = true;
 }
 
@@ -166,14 +161,13 @@ __attribute__((constructor)) void begin() {
     }
     close(fd);
     virtual_clock = static_cast<sim::VirtualClock *>(page);
-    memset(reinterpret_cast<void *>(getauxval(AT_RANDOM)), 0x5a, 16);
     setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);
     rdma_sim_connect_threads();
     find_counter();
     fork_for_each_schedule();
     const char *const program = getenv("RDMA_SIM_PROGRAM");
-    random_state =
-        virtual_clock->seed + (program == nullptr ? 0 : strtoull(program, nullptr, 10));
+    seed_random(virtual_clock->seed +
+                (program == nullptr ? 0 : strtoull(program, nullptr, 10)));
     wait_for_turn(Wait::START, NEVER, "its start");
     add_process(static_cast<pid_t>(REAL(syscall)(SYS_getpid)));
     make_counter_virtual();
@@ -355,43 +349,6 @@ EXPORTED int sched_yield() noexcept {
 }
 EXPORTED void thrd_yield() {
     (void)sched_yield();
-}
-EXPORTED ssize_t getrandom(void *to, size_t size, unsigned flags) {
-    if (!is_on())
-        return REAL(getrandom)(to, size, flags);
-    for (size_t i = 0; i < size; i++)
-        static_cast<uint8_t *>(to)[i] =
-            static_cast<uint8_t>((random_state = random_state * 6364136223846793005 + 1) >> 56);
-    return static_cast<ssize_t>(size);
-}
-EXPORTED int getentropy(void *to, size_t size) {
-    return is_on() ? (getrandom(to, size, 0), 0) : REAL(getentropy)(to, size);
-}
-
-// No thread of the system has such a number: a function that is not replaced fails.
-EXPORTED pid_t gettid() noexcept {
-    return !is_on()             ? own_tid()
-           : thread_number == 0 ? getpid()
-                                : 1'000'000'000 + getpid() % 1'000'000 * 1000 +
-                                      static_cast<pid_t>(thread_number);
-}
-EXPORTED void arc4random_buf(void *to, size_t size) noexcept {
-    if (is_on())
-        getrandom(to, size, 0);
-    else
-        REAL(arc4random_buf)(to, size);
-}
-EXPORTED uint32_t arc4random() noexcept {
-    uint32_t value;
-    arc4random_buf(&value, sizeof(value));
-    return value;
-}
-EXPORTED uint32_t arc4random_uniform(uint32_t limit) noexcept {
-    return limit == 0 ? 0 : static_cast<uint32_t>((uint64_t{arc4random()} * limit) >> 32);
-}
-// unsigned std::random_device::_M_getval(), which may use an instruction of the processor.
-EXPORTED unsigned _ZNSt13random_device9_M_getvalEv(void *) {
-    return arc4random();
 }
 
 // ---- processors ----------------------------------------------------------------------------
