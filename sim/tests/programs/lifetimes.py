@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the rdma-sim developers
-"""Faults, the end of programs and of runs, explorations."""
+"""Faults, the end of programs and of runs."""
 
 import os
 import pathlib
@@ -363,30 +363,3 @@ def sanitizer(fixture):
     fixture.expect(fixture.sim(program, environment={"ASAN_OPTIONS": "help=1"}), 0, "^rxe0$", "Available flags")
     fixture.expect(fixture.sim("explore", "--seeds", "1-2", "--faults", "none", "--check", "true", program), 0,
                    "nothing found")
-
-
-EXPLORED = ("rping -s -C 2 :: rping -c -a 10.77.0.1 -C 2", "ucmatose :: ucmatose -s 10.77.0.1",
-            *(f"{program} :: {program} 10.77.0.1" for program in (
-                "ibv_rc_pingpong -g 1 -n 20", "ibv_rc_pingpong -e -g 1 -n 20",
-                "ib_write_bw -F -n 20", "ib_write_lat -F -n 20")))
-
-
-@test("explore runs programs with threads, sockets and loops in memory", "rping", "ibv_rc_pingpong", "ib_write_bw")
-def explored(fixture):
-    for programs in EXPLORED:
-        fixture.expect(fixture.sim("explore", "--seeds", "1-3", "--faults", "none", "--check", "true", *programs.split()),
-                       0, "3 schedules, 0 with faults: nothing found")
-
-
-@test("replays of programs with threads and sockets are equal", "rping", "ucmatose", "gcc")
-def explored_again(fixture):
-    finding, tcp = fixture.work / "finding", fixture.work / "tcp"
-    fixture.run("gcc", str(pathlib.Path(__file__).parent / "tcp.c"), "-o", str(tcp))
-    for programs in (EXPLORED[0], EXPLORED[1], f"{tcp} :: {tcp} 10.77.0.1"):
-        fixture.expect(fixture.sim("explore", "--seeds", "3", "--check", "false", "--save", str(finding),
-                                   *programs.split()), 1, "FOUND")
-        first = fixture.sim("explore", "--replay", str(finding))
-        fixture.expect(first, 1, "FOUND: the check fails")
-        for _ in range(3):
-            again = fixture.sim("explore", "--replay", str(finding))
-            assert again.stdout == first.stdout, again.stdout

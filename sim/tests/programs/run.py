@@ -7,6 +7,7 @@ access the build directory. Prints TAP.
 usage: run.py RDMA-SIM [CASE...]
 """
 
+import explorations  # noqa: F401
 import lifetimes  # noqa: F401
 import listed  # noqa: F401
 import rdma_core_suite
