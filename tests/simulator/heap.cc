@@ -47,19 +47,10 @@ void *Heap::allocate(size_t size) {
     return ptr;
 }
 
-// Releases whole pages instead of clearing them: a program touches few pages of a copied log.
 void *Heap::allocate_zeros(size_t size) {
     char *const ptr = static_cast<char *>(allocate(size));
-    if (!ptr)
-        return nullptr;
-    char *const end = ptr + size, *const pages =
-                                      ptr + (-reinterpret_cast<uintptr_t>(ptr)) % PAGE;
-    if (size < 16 * PAGE)
-        return memset(ptr, 0, size);
-    const size_t length = static_cast<size_t>(end - pages) / PAGE * PAGE;
-    memset(ptr, 0, static_cast<size_t>(pages - ptr));
-    clear_map(pages, length);
-    memset(pages + length, 0, static_cast<size_t>(end - pages) - length);
+    if (ptr)
+        clear_memory(ptr, size);
     return ptr;
 }
 

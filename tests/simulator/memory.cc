@@ -27,6 +27,19 @@ void clear_map(void *map, size_t size) {
     madvise(map, size, MADV_DONTNEED);
 }
 
+// A program touches few pages of a copied log, and few of the tables of the libraries.
+void clear_memory(char *begin, size_t size) {
+    if (size < 16 * PAGE) {
+        memset(begin, 0, size);
+        return;
+    }
+    const size_t before = -reinterpret_cast<uintptr_t>(begin) % PAGE,
+                 pages = (size - before) / PAGE * PAGE;
+    memset(begin, 0, before);
+    clear_map(begin + before, pages);
+    memset(begin + before + pages, 0, size - before - pages);
+}
+
 Memory::Memory() {
     visible_ = map_anonymous(3 * MEMORY_SIZE + WORDS * sizeof(*stores_.settled));
     persistent_ = visible_ + MEMORY_SIZE;

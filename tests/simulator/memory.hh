@@ -28,6 +28,7 @@ struct Part {
 
 char *map_anonymous(size_t size); // zero-filled
 void clear_map(void *map, size_t size);
+void clear_memory(char *begin, size_t size); // a part of such a map, or of a module's zeros
 
 class Memory {
   public:

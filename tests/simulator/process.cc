@@ -38,20 +38,25 @@ std::string copy_module(const std::string &module) {
     return name;
 }
 
-// Copies the initial writable segments. Modules are linked without RELRO, so that these stay
-// writable.
-std::vector<std::pair<char *, std::string>> find_globals(void *module) {
-    std::vector<std::pair<char *, std::string>> globals;
+// Finds the writable segments with their initial content. Modules are linked without RELRO, so
+// that these stay writable.
+std::vector<Process::Globals> find_globals(void *module) {
+    std::vector<Process::Globals> globals;
     link_map *map;
     if (dlinfo(module, RTLD_DI_LINKMAP, &map))
         exit_with_error("dlinfo() fails for a module");
     auto *base = reinterpret_cast<char *>(map->l_addr);
     const auto *header = reinterpret_cast<const ElfW(Ehdr) *>(base);
     const auto *segment = reinterpret_cast<const ElfW(Phdr) *>(base + header->e_phoff);
-    for (const auto *end = segment + header->e_phnum; segment < end; segment++)
-        if (segment->p_type == PT_LOAD && segment->p_flags & PF_W)
-            globals.emplace_back(base + segment->p_vaddr,
-                                 std::string(base + segment->p_vaddr, segment->p_memsz));
+    for (const auto *end = segment + header->e_phnum; segment < end; segment++) {
+        if (segment->p_type != PT_LOAD || !(segment->p_flags & PF_W))
+            continue;
+        char *const begin = base + segment->p_vaddr;
+        size_t used = segment->p_memsz; // without the zeros at its end
+        while (used > segment->p_filesz && begin[used - 1] == 0)
+            used--;
+        globals.push_back({begin, std::string(begin, used), segment->p_memsz - used});
+    }
     return globals;
 }
 
@@ -71,8 +76,10 @@ void Process::load(const std::string &module) {
 }
 
 void Process::start(const std::vector<std::string> &arguments) {
-    for (const auto &[globals, initial] : globals_)
-        memcpy(globals, initial.data(), initial.size());
+    for (const auto &[begin, initial, zeros] : globals_) {
+        memcpy(begin, initial.data(), initial.size());
+        clear_memory(begin + initial.size(), zeros);
+    }
     for (Map &map : maps_)
         map.used = false;
     heap.reset();

@@ -107,6 +107,13 @@ class Process : public ProcessState, public RunState {
     void *map_memory(size_t size);
     void unmap_memory(void *ptr);
 
+    // A writable segment of the module.
+    struct Globals {
+        char *begin;
+        std::string initial;
+        size_t zeros; // how many follow
+    };
+
   private:
     struct Map {
         void *ptr;
@@ -116,7 +123,7 @@ class Process : public ProcessState, public RunState {
     static void entry();
 
     int (*main_)(int, char **);
-    std::vector<std::pair<char *, std::string>> globals_; // with their initial values
+    std::vector<Globals> globals_;
     std::vector<Map> maps_;
     char *stack_ = nullptr;
     std::vector<std::string> arguments_;
