@@ -152,19 +152,35 @@ static Result attempt_send(Fabric &fabric, Qp &qp, Send &send) {
 }
 
 // InfiniBand Architecture Specification, volume 1, table 79: only a fence orders these behind
-// an earlier read.
-static bool can_pass_read(const Send &send) {
+// an earlier read, and those that are no atomics also behind an atomic.
+static bool can_pass_read(const Send &send, bool is_atomic) {
     const uint32_t opcode = send.wr.opcode;
     return !(send.wr.flags & IBV_SEND_FENCE) &&
            (opcode == IBV_WR_SEND || opcode == IBV_WR_SEND_WITH_IMM ||
             opcode == IBV_WR_RDMA_WRITE || opcode == IBV_WR_RDMA_WRITE_WITH_IMM ||
-            opcode == IBV_WR_ATOMIC_CMP_AND_SWP || opcode == IBV_WR_ATOMIC_FETCH_AND_ADD);
+            (!is_atomic &&
+             (opcode == IBV_WR_ATOMIC_CMP_AND_SWP || opcode == IBV_WR_ATOMIC_FETCH_AND_ADD)));
+}
+
+Send *next_send(Qp &qp, bool passes) {
+    bool is_behind = false, is_behind_atomic = false;
+    for (Send &send : qp.sends) {
+        if (send.executed)
+            continue;
+        if (!passes || (is_behind && can_pass_read(send, is_behind_atomic)))
+            return &send;
+        if (!returns_data(send.wr.opcode))
+            return nullptr;
+        is_behind = true;
+        is_behind_atomic |= send.wr.opcode != IBV_WR_RDMA_READ;
+    }
+    return nullptr;
 }
 
 // Returns the result of an attempt. Until the response arrives, requests without a fence do not
 // see the data of a read.
 static Result attempt(Fabric &fabric, Qp &qp, Send &send, uint64_t delay) {
-    if (qp.landing > 0 && can_pass_read(send))
+    if (qp.landing > 0 && can_pass_read(send, false))
         (void)fabric.shows(Weakness::FENCE);
     send.is_landing = returns_data(send.wr.opcode) && fabric.has(Weakness::FENCE) &&
                       (fabric.has_choices() || delay > 0);
@@ -183,19 +199,15 @@ static Result attempt(Fabric &fabric, Qp &qp, Send &send, uint64_t delay) {
     return DONE;
 }
 
-// Executes requests that the schedule chooses to execute before the read in front of them.
-static void pass_read(Fabric &fabric, Qp &qp, size_t read) {
+// Executes requests that the schedule chooses to execute before the reads in front of them.
+static void pass_reads(Fabric &fabric, Qp &qp) {
     const uint64_t delay = delay_of(fabric, qp, fabric.peer_of(qp));
     if (qp.retries_end_at != 0 || qp.rnr_retry_at != 0)
         return;
-    for (size_t i = read + 1; i < qp.sends.size(); i++) {
-        Send &send = qp.sends[i];
-        if (send.executed)
-            continue;
-        if (!can_pass_read(send) || arrival_of(qp, send, delay) > fabric.now() ||
-            fabric.choose(Weakness::FENCE, 1) == 0 || attempt(fabric, qp, send, delay) != DONE)
+    while (Send *const send = next_send(qp, true))
+        if (arrival_of(qp, *send, delay) > fabric.now() ||
+            fabric.choose(Weakness::FENCE, 1) == 0 || attempt(fabric, qp, *send, delay) != DONE)
             return;
-    }
 }
 
 // The target also executes the requests behind one whose response was lost: a requester sends
@@ -249,8 +261,8 @@ void run_sends(Fabric &fabric, Qp &qp) {
     for (size_t i = 0; i < qp.sends.size(); i++) {
         if (qp.sends[i].executed)
             continue;
-        if (qp.sends[i].wr.opcode == IBV_WR_RDMA_READ && fabric.has_choices())
-            pass_read(fabric, qp, i);
+        if (returns_data(qp.sends[i].wr.opcode) && fabric.has_choices())
+            pass_reads(fabric, qp);
         if (!advance_send(fabric, qp, qp.sends[i])) {
             run_unanswered(fabric, qp, i);
             break;

@@ -54,28 +54,9 @@ sim::Qp *Network::qp_of(const Link &link, int side) const {
     return handle ? fabric_->find<sim::Qp>(handle) : nullptr;
 }
 
-// InfiniBand Architecture Specification, volume 1, release 1.4, table 79: without a fence, a
-// send or a write may be executed before earlier reads and atomics.
 sim::Send *Network::next_send(const Link &link, int side, bool passes) const {
     sim::Qp *const qp = qp_of(link, side);
-    if (!qp)
-        return nullptr;
-    bool is_behind_read = false;
-    for (sim::Send &send : qp->sends) {
-        if (send.executed)
-            continue;
-        const uint32_t opcode = send.wr.opcode;
-        const bool is_read = opcode == IBV_WR_RDMA_READ || sim_is_atomic(opcode);
-        if (!passes)
-            return &send;
-        if (is_read) {
-            is_behind_read = true;
-            continue;
-        }
-        const bool waits = opcode == SIM_WR_FLUSH || send.wr.flags & IBV_SEND_FENCE;
-        return is_behind_read && !waits ? &send : nullptr;
-    }
-    return nullptr;
+    return qp ? sim::next_send(*qp, passes) : nullptr;
 }
 
 // Operations that an initiator posted before its end still arrive.

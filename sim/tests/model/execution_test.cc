@@ -70,6 +70,47 @@ void fenced_request_follows_all_earlier_reads(void **) {
     }
 }
 
+// Table 79: what may be executed before the reads and atomic operations in front of it, if the
+// schedule chooses so. The last request changes the bytes that the first one returns.
+void request_without_a_fence_passes_reads(void **) {
+    struct Passes : Clock {
+        unsigned choose(Weakness weakness, unsigned) override {
+            return weakness == Weakness::FENCE;
+        }
+    };
+    constexpr auto READ = IBV_WR_RDMA_READ, WRITE = IBV_WR_RDMA_WRITE,
+                   ADD = IBV_WR_ATOMIC_FETCH_AND_ADD;
+    static const struct {
+        ibv_wr_opcode first, second, last;
+        unsigned flags;
+        bool passes;
+    } rows[] = {
+        {READ, READ, WRITE, 0, true},  {READ, READ, WRITE, IBV_SEND_FENCE, false},
+        {ADD, READ, WRITE, 0, true},   {READ, ADD, WRITE, 0, true},
+        {READ, READ, ADD, 0, true},    {READ, READ, ADD, IBV_SEND_FENCE, false},
+        {ADD, READ, ADD, 0, false},    {READ, READ, READ, 0, false},
+        {READ, WRITE, WRITE, 0, true},
+    };
+    for (const auto &row : rows) {
+        Passes scheduler;
+        Pair pair({.scheduler = &scheduler});
+        pair.direct.fabric().set_delay(1, 2, MS);
+        const auto change = [&](ibv_send_wr &wr, ibv_sge &sge) {
+            sge.addr += 64;
+            wr.send_flags |= row.flags;
+            if (row.last == ADD)
+                wr.wr.atomic.compare_add = 1;
+        };
+        assert_int_equal(pair.post(row.first, 8), 0);
+        assert_int_equal(pair.post(row.second, 8, at(128)), 0);
+        assert_int_equal(pair.post(row.last, 8, change), 0);
+        pair.direct.advance(5 * MS);
+        assert_int_equal(pair.a.memory[0] != 2, row.passes);
+        for (int i = 0; i < 3; i++)
+            pair.expect(IBV_WC_SUCCESS);
+    }
+}
+
 // 9.4.4: data of a read is there when its response has arrived, not earlier.
 void data_of_a_read_arrives_with_its_response(void **) {
     for (const ibv_wr_opcode opcode : {IBV_WR_RDMA_READ, IBV_WR_ATOMIC_FETCH_AND_ADD}) {
@@ -427,6 +468,7 @@ void refused_request_has_no_effect(void **) {
 int main() {
     const CMUnitTest tests[] = {
         cmocka_unit_test(fenced_request_follows_all_earlier_reads),
+        cmocka_unit_test(request_without_a_fence_passes_reads),
         cmocka_unit_test(data_of_a_read_arrives_with_its_response),
         cmocka_unit_test(each_request_arrives_after_the_delay),
         cmocka_unit_test(rnr_timer_has_the_time_of_its_encoding),
