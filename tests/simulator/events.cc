@@ -83,6 +83,7 @@ Process *Simulation::next_client() {
     return nullptr;
 }
 
+// The other variants of EXECUTE are possible only if ALL is.
 bool Simulation::is_possible_on_link(const Event &event) const {
     const Link &link = *network.links[event.object];
     const int side = event.side();
@@ -92,8 +93,8 @@ bool Simulation::is_possible_on_link(const Event &event) const {
     case Event::CM_EVENT:
         return network.has_cm_event(link, side);
     case Event::EXECUTE:
-        return network.can_execute(link, side, event.passes()) &&
-               (event.variant % 3 == ALL || network.is_write_next(link, side, event.passes()));
+        return event.variant % 3 == ALL ? network.can_execute(link, side, event.passes())
+                                        : network.is_write_next(link, side, event.passes());
     case Event::COMPLETE:
         return network.can_complete(link, side);
     case Event::FAIL:

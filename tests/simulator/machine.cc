@@ -75,7 +75,7 @@ void Network::process_ended(Process &process) {
     for (const uint16_t i : open_links)
         for (int side = 0; side < 2; side++)
             if (End &end = links[i]->ends[side]; end.owner == &process) {
-                if (qp_of(*links[i], side))
+                if (links[i]->ends[side].qp)
                     end_queue_pair(*links[i], side);
                 end.owner = nullptr;
                 end.id = 0;

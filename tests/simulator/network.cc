@@ -49,19 +49,14 @@ void show_message(const Link &link, int side, sim::Send &send) {
 
 } // namespace
 
-sim::Qp *Network::qp_of(const Link &link, int side) const {
-    const uint32_t handle = link.ends[side].qp;
-    return handle ? fabric_->find<sim::Qp>(handle) : nullptr;
-}
-
 sim::Send *Network::next_send(const Link &link, int side, bool passes) const {
-    sim::Qp *const qp = qp_of(link, side);
+    sim::Qp *const qp = link.ends[side].qp;
     return qp ? sim::next_send(*qp, passes) : nullptr;
 }
 
 // Operations that an initiator posted before its end still arrive.
 bool Network::can_pass(const Link &link, int side) const {
-    const sim::Qp *const qp = qp_of(link, side), *const target = qp_of(link, 1 - side);
+    const sim::Qp *const qp = link.ends[side].qp, *const target = link.ends[1 - side].qp;
     return qp && target && target->session && !link.broken && is_connected(*qp) &&
            is_connected(*target) && link.machines[1 - side]->on &&
            !link.machines[1 - side]->disconnected &&
@@ -95,7 +90,7 @@ bool Network::has_cm_event(const Link &link, int side) const {
 
 bool Network::can_execute(const Link &link, int side, bool passes) const {
     return next_send(link, side, passes) && can_pass(link, side) &&
-           std::ranges::none_of(qp_of(link, side)->sends, &sim::Send::status);
+           std::ranges::none_of(link.ends[side].qp->sends, &sim::Send::status);
 }
 
 bool Network::is_write_next(const Link &link, int side, bool passes) const {
@@ -103,25 +98,25 @@ bool Network::is_write_next(const Link &link, int side, bool passes) const {
 }
 
 bool Network::can_complete(const Link &link, int side) const {
-    const sim::Qp *const qp = qp_of(link, side);
+    const sim::Qp *const qp = link.ends[side].qp;
     return qp && qp->session && !qp->sends.empty() && qp->sends.front().executed &&
            (qp->sends.front().status || can_pass(link, side));
 }
 
 bool Network::is_broken(const Link &link, int side) const {
-    const sim::Qp *const qp = qp_of(link, side);
+    const sim::Qp *const qp = link.ends[side].qp;
     return (link.broken && !link.silent) || (qp && qp->attr.qp_state == IBV_QPS_ERR);
 }
 
 bool Network::can_fail(const Link &link, int side) const {
-    const sim::Qp *const qp = qp_of(link, side);
+    const sim::Qp *const qp = link.ends[side].qp;
     const bool is_over = link.broken || (qp && qp->attr.qp_state == IBV_QPS_ERR);
     return qp && qp->session && qp->attr.qp_state >= IBV_QPS_RTR &&
            (!qp->sends.empty() || (is_over && !qp->receives.empty())) && !can_pass(link, side);
 }
 
 bool Network::can_break(const Link &link) const {
-    const sim::Qp *const qp = qp_of(link, 0), *const target = qp_of(link, 1);
+    const sim::Qp *const qp = link.ends[0].qp, *const target = link.ends[1].qp;
     return !link.broken && qp && target && qp->session && target->session &&
            is_connected(*target);
 }
@@ -151,7 +146,7 @@ void Network::deliver_event(Link &link, int side) {
 }
 
 void Network::execute(Link &link, int side, Visible visible, bool passes) {
-    sim::Qp &qp = *qp_of(link, side);
+    sim::Qp &qp = *link.ends[side].qp;
     sim::Send &send = *next_send(link, side, passes);
     const uint32_t rkey = send.wr.rkey;
     show_message(link, side, send);
@@ -169,12 +164,12 @@ void Network::execute(Link &link, int side, Visible visible, bool passes) {
 // that it took from an SRQ completes with an error, as on mlx5 (rdma-core 56,
 // providers/mlx5/cq.c, mlx5_parse_cqe(), MLX5_CQE_RESP_ERR).
 void Network::execute_part(Link &link, int side) {
-    sim::Qp *const qp = qp_of(link, side);
+    sim::Qp *const qp = link.ends[side].qp;
     if (!qp || !can_execute(link, side, false))
         return;
     const sim::Send &send = *next_send(link, side, false);
     if (send.wr.opcode == IBV_WR_SEND || send.wr.opcode == IBV_WR_SEND_WITH_IMM) {
-        sim::Qp &target = *qp_of(link, 1 - side);
+        sim::Qp &target = *link.ends[1 - side].qp;
         if (target.srq && simulation.random_bit())
             sim::interrupt_receive(*fabric_, target);
         return;
@@ -193,13 +188,13 @@ std::vector<bool> Network::late_words(sim::Fabric &, size_t count) {
 }
 
 void Network::complete(Link &link, int side) {
-    sim::complete_sends(*fabric_, *qp_of(link, side));
+    sim::complete_sends(*fabric_, *link.ends[side].qp);
 }
 
 // Also fails executed operations, whose acknowledgements are lost.
 void Network::fail(Link &link, int side) {
     link.broken = true;
-    sim::fail_outstanding(*fabric_, *qp_of(link, side), true);
+    sim::fail_outstanding(*fabric_, *link.ends[side].qp, true);
 }
 
 void Network::break_link(Link &link, Outcome outcome, bool silently) {
@@ -222,7 +217,7 @@ void Network::break_link(Link &link, Outcome outcome, bool silently) {
 // its memory, and no later ones arrive. Operations that a server posted arrive now or never;
 // those of a client can arrive later, and then the function returns true: the QP is kept.
 bool Network::end_queue_pair(Link &link, int side) {
-    sim::Qp &qp = *qp_of(link, side);
+    sim::Qp &qp = *link.ends[side].qp;
     if (side == 1) {
         while (can_execute(link, 1, false) && simulation.finding.empty() &&
                simulation.random_bit())
@@ -235,12 +230,12 @@ bool Network::end_queue_pair(Link &link, int side) {
         sim::abandon_qp(*fabric_, qp);
         return true;
     }
-    link.ends[side].qp = 0;
+    link.ends[side].qp = nullptr;
     link.broken |= side == 1;
-    sim::Qp *const other = qp_of(link, 1 - side);
+    sim::Qp *const other = link.ends[1 - side].qp;
     if (other && !other->session) {
         fabric_->destroy(*other);
-        link.ends[1 - side].qp = 0;
+        link.ends[1 - side].qp = nullptr;
     }
     return false;
 }

@@ -20,7 +20,8 @@
 // One side of a connection.
 struct End {
     Process *owner = nullptr; // NULL: not accepted yet, or the program has ended
-    uint32_t id = 0, qp = 0;  // handles of the CM ID and the QP; 0: not created, or deleted
+    uint32_t id = 0;          // handle of the CM ID; 0: not created, or deleted
+    sim::Qp *qp = nullptr;    // the same
     bool established = false; // the program has taken RDMA_CM_EVENT_ESTABLISHED
     bool ended = false;       // the program has taken an event that ends the connection
     const Machine *server = nullptr;
@@ -142,7 +143,6 @@ class Network : public sim::Environment, sim::Scheduler {
         Link *link;
         int side;
     };
-    sim::Qp *qp_of(const Link &link, int side) const;
     sim::Send *next_send(const Link &link, int side, bool passes) const;
     bool can_pass(const Link &link, int side) const;
     void execute_part(Link &link, int side);

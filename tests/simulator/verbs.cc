@@ -137,7 +137,7 @@ Network::Place *Network::place_of(uint32_t handle) {
 End *Network::end_of_number(uint32_t qp_num) {
     for (const uint16_t i : open_links)
         for (int side = 0; side < 2; side++)
-            if (const sim::Qp *const qp = qp_of(*links[i], side);
+            if (const sim::Qp *const qp = links[i]->ends[side].qp;
                 qp && qp->number == qp_num && links[i]->ends[side].owner == simulation.current)
                 return &links[i]->ends[side];
     return nullptr;
@@ -258,11 +258,11 @@ void Network::after(Process &self, const rdma_sim_message &message, int error) {
         link.ends[place->side].id = 0;
         return;
     }
-    const sim::Qp *const qp =
+    sim::Qp *const qp =
         fabric_->find_qp(*fabric_->device(host_of(*self.machine), device_of(*self.machine)),
                          as<sim::CmConnect>(message).param.qp_num);
     if (qp) {
-        link.ends[0].qp = qp->handle;
+        link.ends[0].qp = qp;
         places_[qp->handle] = {&link, 0};
     }
     if (link.timeout_ms > simulation.configuration->oracle->resolve_ms &&
@@ -295,14 +295,13 @@ void Network::after_accept(Process &self, const sim::CmAccept &request, int erro
         return;
     }
     self.has_unreported_disconnect |= error != 0;
-    const sim::Qp *const qp = error
-                                  ? nullptr
-                                  : fabric_->find_qp(*fabric_->device(host_of(*self.machine),
-                                                                      device_of(*self.machine)),
-                                                     request.param.qp_num);
+    sim::Qp *const qp = error ? nullptr
+                              : fabric_->find_qp(*fabric_->device(host_of(*self.machine),
+                                                                  device_of(*self.machine)),
+                                                 request.param.qp_num);
     if (!qp)
         return;
-    end.qp = qp->handle;
+    end.qp = qp;
     places_[qp->handle] = {place->link, 1};
 }
 
