@@ -40,21 +40,23 @@ struct Configuration {
     std::string name;
     std::string example; // the directory of the example
     const Oracle *oracle;
-    unsigned servers, clients; // without the client that runs at the end
-    const char *option;        // selects a variant of the example, or NULL
-    unsigned lines;            // lines of each client's standard input
-    unsigned last_lines;       // lines of the last client's standard input
-    bool loses_memory;         // servers can lose their memories
-    unsigned plain; // how many servers, the last ones, have no file to keep their memory
-    const char *first_client; // the module that is the first client, or NULL
-    unsigned foreign;         // how many servers, the last ones, have another log
-    bool copies;              // memories are copied and restored
-    bool bonds;               // link addresses change; this is not a fault
-    bool emulated;            // devices have no native flush and atomic write
+    unsigned servers = 1, clients; // without the client that runs at the end
+    const char *option = nullptr;  // selects a variant of the example
+    unsigned lines = 0;            // lines of each client's standard input
+    unsigned last_lines = 0;       // lines of the last client's standard input
+    bool loses_memory = false;     // servers can lose their memories
+    unsigned plain = 0; // how many servers, the last ones, have no file to keep their memory
+    const char *first_client = nullptr; // the module that is the first client
+    unsigned foreign = 0;               // how many servers, the last ones, have another log
+    bool copies = false;                // memories are copied and restored
+    bool bonds = false;                 // link addresses change; this is not a fault
+    bool emulated = false;              // devices have no native flush and atomic write
 
     unsigned log_servers() const { return servers - foreign; }
     bool has_file(unsigned server) const { return server + plain < servers; }
 };
+
+extern const std::vector<Configuration> configurations;
 
 // Returns the connection that a line of a client reports as lost, or NULL.
 const End *lost_end(const Process &client, const char *line);
