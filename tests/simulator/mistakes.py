@@ -21,6 +21,7 @@ import threading
 
 HERE = pathlib.Path(__file__).resolve().parent
 PROGRAMS = "client", "server", "reader"
+OLD = "-old"  # of programs with a library for headers without native operations
 
 
 def read_mistakes(path):
@@ -54,13 +55,13 @@ class Builder:
     def run(self, *arguments):
         subprocess.run([*self.options.c, "-std=c99", "-O0", "-fPIC", "-w", *arguments], check=True)
 
-    def compile_library(self, file, tree):
+    def compile_library(self, file, tree, arguments):
         """Compile the object of librpma with the changed source, which exports.cc may include."""
         unit = tree / "src" / "exports.cc"
         if file.endswith(".cc") and f'"{file.removeprefix("src/")}"' not in unit.read_text(encoding="utf-8"):
             unit = tree / file
         subprocess.run([*self.options.cxx, "-O0", "-fPIC", "-w", "-I", tree / "src", "-I", self.options.include,
-                        "-c", unit, "-o", tree / "library.o"], check=True)
+                        *arguments, "-c", unit, "-o", tree / "library.o"], check=True)
         return tree / "library.o"
 
     def home(self, source):
@@ -83,12 +84,14 @@ class Builder:
         of common/ or of librpma, `file` is "FILE of EXAMPLE".
         """
         file, _, example = file.partition(" of ")
-        examples, folder, changed = self.options.examples, pathlib.Path(example or file.split("/")[0]), tree / file
-        library = []
+        examples, changed = self.options.examples, tree / file
+        target = example or file.split("/")[0]
+        folder, library = pathlib.Path(target.removesuffix(OLD)), []
         if file.startswith("src/"):
             shutil.copytree(examples.parent / "src", tree / "src")
             plant(tree, name, file, edits)
-            library = [self.compile_library(file, tree)]
+            without_native = ["-URPMA_NATIVE_FLUSH", "-URPMA_NATIVE_ATOMIC_WRITE"]
+            library = [self.compile_library(file, tree, without_native if target.endswith(OLD) else [])]
         else:
             changed.parent.mkdir()
             changed.write_bytes((examples / file).read_bytes())
@@ -99,7 +102,7 @@ class Builder:
                   for path in (base / name).glob("*.c") if path.stem not in PROGRAMS]
         for program in PROGRAMS:
             sources = [folder / f"{program}.c", *shared]
-            module = f"{folder}-{program}.so"
+            module = f"{target}-{program}.so"
             if (library or pathlib.Path(file) in sources) and (home / sources[0]).exists():
                 objects = [tree / "changed.o" if source == pathlib.Path(file) else self.unchanged(source)
                            for source in sources]

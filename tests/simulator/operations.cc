@@ -2,7 +2,8 @@
 // Copyright 2026, the librpma developers
 
 // operations.cc -- checks the programs in operations/ by a plain model of memory: a word that a
-// client reported as safe has that value after each power failure, until the client changes it
+// client reported as safe has that value after each power failure, until the client changes it,
+// and the server receives the messages of a client, each once, in their order
 
 #include "operations/operations.h"
 
@@ -15,6 +16,8 @@
 namespace {
 
 std::optional<uint64_t> words[AREAS * WORDS_OF_AREA]; // the safe ones
+std::vector<std::string> sent[AREAS];                 // the messages of each client
+size_t serves, received; // the client of the server, and how many it has received
 
 Machine &server() {
     return *simulation.machines[0];
@@ -35,6 +38,8 @@ Arguments arguments_of(const Process &process) {
 void begin() {
     for (std::optional<uint64_t> &word : words)
         word.reset();
+    for (std::vector<std::string> &messages : sent)
+        messages.clear();
     for (int bit = 0; bit < 32; bit++)
         simulation.random_numbers = 2 * simulation.random_numbers + simulation.random_bit();
     simulation.random_numbers <<= 16;
@@ -48,15 +53,28 @@ void check() {
             return simulation.fail("word %zu was reported as safe, and is not", i);
 }
 
+void on_server_line(const char *line) {
+    constexpr std::string_view RECEIVES = "server: receives ";
+    if (sscanf(line, "server: serves %zu", &serves) == 1)
+        received = 0;
+    else if (std::string_view(line).starts_with(RECEIVES) &&
+             (serves >= AREAS || received == sent[serves].size() ||
+              sent[serves][received++] != line + RECEIVES.size()))
+        simulation.fail("receives another message than the client has sent: %s", line);
+}
+
 void on_line(Process &client, const char *line) {
+    constexpr std::string_view SENDS = "client: sends ";
     if (client.is_server)
-        return;
+        return on_server_line(line);
     unsigned first, count;
     uint64_t value;
     std::optional<uint64_t> *const area = words + client.index * WORDS_OF_AREA;
     if (strstr(line, "reads other words"))
         return simulation.fail("%s", line);
-    if (sscanf(line, "client: changes %u %u", &first, &count) == 2) {
+    if (std::string_view(line).starts_with(SENDS))
+        sent[client.index].emplace_back(line + SENDS.size());
+    else if (sscanf(line, "client: changes %u %u", &first, &count) == 2) {
         for (unsigned i = 0; i < count; i++)
             area[first + i].reset();
     } else if (sscanf(line, "client: word %u is safe: %" SCNu64, &first, &value) == 2) {

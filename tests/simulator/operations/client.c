@@ -2,19 +2,21 @@
 // Copyright 2026, the librpma developers
 
 // client.c -- changes words of its area of the server's memory by random operations, which it
-// posts in each possible way, flushes some of them, and prints which words are safe
+// posts in each possible way, among messages, flushes some of them, and prints which words are
+// safe
 
 #define LIBRPMA_NO_DEPRECATED // of rpma_write_atomic()
-#include "common.h"
 #include "operations.h"
+#include "random.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
 enum { ROUNDS = 6, CHANGES_MAX = 3, PADDING_MAX = 20, WORDS_MAX = 6, PIECES = 3 };
-enum { WORK_MAX = 2 * CHANGES_MAX + PADDING_MAX };
-enum { SOURCE = 0, RESULT = 2048, READ = 2560, LOCAL = 4096 }; // offsets in the local memory
+enum { WORK_MAX = 3 * CHANGES_MAX + PADDING_MAX };
+enum { REFUSALS_MAX = 8 }; // of posts
+// Offsets in the local memory.
+enum { SOURCE = 0, RESULT = 2048, READ = 2560, MESSAGE = 3072, LOCAL = 4096 };
 
 static const struct program program = {
     .purpose = "Changes its area of the server's memory by every operation.",
@@ -30,18 +32,12 @@ static struct rpma_mr_local *mr;
 static struct rpma_mr_remote *target;
 static char *local;
 static size_t area;
-static unsigned messages; // writes with immediate data
+static unsigned messages; // also writes with immediate data
+static bool is_emulated;
 
 // The words as they must be after a flush.
 static uint64_t words[WORDS_OF_AREA];
 static bool safe[WORDS_OF_AREA];
-
-static unsigned below(unsigned limit) {
-    uint64_t number = 0;
-    if (getrandom(&number, sizeof(number), 0) != sizeof(number))
-        fail("no random number");
-    return (unsigned)(number >> 33) % limit;
-}
 
 // ---- a round: changes, and flushes of some of them ---------------------------------
 
@@ -51,7 +47,7 @@ struct change {
 };
 
 static struct change changes[CHANGES_MAX];
-static struct rpma_sge pieces[CHANGES_MAX][PIECES];
+static struct rpma_sge pieces[WORK_MAX][PIECES];
 static struct rpma_work work[WORK_MAX];
 static unsigned change_count, work_count, completions;
 
@@ -60,32 +56,62 @@ static void add_work(struct rpma_work one) {
     if (one.flags == 0)
         one.flags = below(3) ? RPMA_F_COMPLETION_ON_ERROR : RPMA_F_COMPLETION_ALWAYS;
     completions += one.flags == RPMA_F_COMPLETION_ALWAYS;
-    const bool is_write = one.type == RPMA_WORK_WRITE || one.type == RPMA_WORK_WRITE_WITH_IMM;
-    if (is_write && one.local.len <= inline_size && below(2))
+    const bool has_data = one.type == RPMA_WORK_WRITE || one.type == RPMA_WORK_WRITE_WITH_IMM ||
+                          one.type == RPMA_WORK_SEND || one.type == RPMA_WORK_SEND_WITH_IMM;
+    if (has_data && one.local.len <= inline_size && below(2))
         one.flags |= RPMA_F_INLINE;
     work[work_count++] = one;
 }
 
-// A write of all words, from one piece of local memory or from several.
-static struct rpma_work write_of(unsigned index, size_t source) {
-    const size_t size = changes[index].count * sizeof(uint64_t);
-    struct rpma_work one = {.type = RPMA_WORK_WRITE, .local = {mr, source, size}};
-    if (messages < 8 && below(4) == 0) {
-        messages++;
-        one.type = RPMA_WORK_WRITE_WITH_IMM;
-        one.imm = index;
-    }
+// The next operation: its data are one piece of local memory, or several.
+static struct rpma_work work_of(enum rpma_work_type type, size_t source, size_t size) {
+    struct rpma_work one = {.type = type, .local = {mr, source, size}};
     if (below(3) == 0) {
         const size_t first = below((unsigned)size), second = below((unsigned)(size - first));
         const struct rpma_sge sgl[PIECES] = {
             {mr, source, first},
             {mr, source + first, second},
             {mr, source + first + second, size - first - second}};
-        memcpy(pieces[index], sgl, sizeof(sgl));
-        one.sgl = pieces[index];
+        memcpy(pieces[work_count], sgl, sizeof(sgl));
+        one.sgl = pieces[work_count];
         one.nsge = PIECES;
     }
     return one;
+}
+
+// The server prints the same for the message that it receives.
+static void print_message(const struct rpma_work *one) {
+    const bool is_write = one->type == RPMA_WORK_WRITE_WITH_IMM;
+    printf("client: sends %s %zu %u %u\n", is_write ? "write" : "message", one->local.len,
+           one->imm, is_write ? 0 : checksum(local + one->local.offset, one->local.len));
+    messages++;
+}
+
+static bool may_send(void) {
+    return messages < MESSAGES - 1 && below(4) == 0;
+}
+
+static struct rpma_work write_of(unsigned index, size_t source) {
+    struct rpma_work one =
+        work_of(RPMA_WORK_WRITE, source, changes[index].count * sizeof(uint64_t));
+    if (may_send()) {
+        one.type = RPMA_WORK_WRITE_WITH_IMM;
+        one.imm = below(1000);
+        print_message(&one);
+    }
+    return one;
+}
+
+static void add_message(void) {
+    const size_t source = MESSAGE + messages * MESSAGE_SIZE, size = 1 + below(MESSAGE_SIZE);
+    memset(local + source, (int)below(256), size);
+    struct rpma_work one = work_of(RPMA_WORK_SEND, source, size);
+    if (below(2)) {
+        one.type = RPMA_WORK_SEND_WITH_IMM;
+        one.imm = below(1000);
+    }
+    print_message(&one);
+    add_work(one);
 }
 
 static void add_change(unsigned index) {
@@ -140,8 +166,9 @@ static void add_flush(const struct change *change, enum rpma_flush_type type) {
                            .flush_len = (change->count + before) * sizeof(uint64_t)});
 }
 
-// ---- posting: a client must not continue on a connection after a failed post -------
+// ---- posting -----------------------------------------------------------------------
 
+// A single operation that was refused may be executed, so the client fails.
 static int post_one(const struct rpma_work *one) {
     const size_t offset = one->remote_offset;
     const struct rpma_sge *const from = &one->local;
@@ -156,12 +183,53 @@ static int post_one(const struct rpma_work *one) {
     if (one->type == RPMA_WORK_WRITE_WITH_IMM)
         return rpma_write_with_imm(conn, target, offset, mr, from->offset, from->len,
                                    one->flags, one->imm, NULL);
+    if (one->type == RPMA_WORK_SEND)
+        return rpma_send(conn, mr, from->offset, from->len, one->flags, NULL);
+    if (one->type == RPMA_WORK_SEND_WITH_IMM)
+        return rpma_send_with_imm(conn, mr, from->offset, from->len, one->flags, one->imm,
+                                  NULL);
     if (below(2))
         return rpma_atomic_write(conn, target, offset, (const char *)&one->value, one->flags,
                                  NULL);
     const size_t source = RESULT + 64 + 8 * (size_t)(one - work);
     memcpy(local + source, &one->value, sizeof(one->value));
     return rpma_write_atomic(conn, target, offset, mr, source, one->flags, NULL);
+}
+
+// A device may refuse a post, also in part: the client continues with the rest. Operations that
+// may be queued count as posted, so the client does not after a native post.
+static void check_posted(int ret, uint32_t posted, unsigned count, const char *call) {
+    static unsigned refusals;
+    if (posted > count || (ret == 0 && posted < count))
+        fail("%s has posted %u of %u operations", call, posted, count);
+    if (ret != RPMA_E_PROVIDER || !is_emulated || ++refusals > REFUSALS_MAX)
+        check_call(ret, call);
+}
+
+static void post_array(unsigned first, unsigned count) {
+    uint32_t posted = 0;
+    for (; count > 0; first += posted, count -= posted) {
+        const int ret = rpma_post(conn, &work[first], count, &posted);
+        check_posted(ret, posted, count, "rpma_post");
+    }
+}
+
+static const struct rpma_work invalid = {.type = RPMA_WORK_FLUSH, .flags = -1};
+
+// The operations before an invalid one are posted, those after it are not.
+static void post_with_invalid(void) {
+    struct rpma_work list[WORK_MAX + 1];
+    const unsigned place = below(work_count + 1);
+    uint32_t posted = 0;
+    memcpy(list, work, place * sizeof(*list));
+    list[place] = invalid;
+    memcpy(&list[place + 1], &work[place], (work_count - place) * sizeof(*list));
+    const int ret = rpma_post(conn, list, work_count + 1, &posted);
+    if (ret != RPMA_E_INVAL)
+        check_posted(ret, posted, place, "rpma_post");
+    else if (posted != place)
+        fail("rpma_post has posted %u operations before number %u", posted, place);
+    post_array(posted, work_count - posted);
 }
 
 // Applies the capabilities of the server again, so that the methods are chosen again.
@@ -183,31 +251,40 @@ static void post_batch(void) {
     if (!batch)
         CALL(rpma_batch_new(conn, WORK_MAX, &batch));
     CALL(rpma_batch_reset(batch));
-    for (unsigned i = 0; i < work_count; i++)
+    for (unsigned i = 0; i < work_count; i++) {
+        if (below(8) == 0 && rpma_batch_add(batch, &invalid) != RPMA_E_INVAL)
+            fail("a batch has an invalid operation");
         CALL(rpma_batch_add(batch, i == replaced ? &other : &work[i]));
+    }
     if (replaced < work_count)
         CALL(rpma_batch_set(batch, replaced, &work[replaced]));
     if (below(3) == 0)
         apply_again();
-    CALL(rpma_batch_post(batch, NULL));
+    uint32_t posted = 0;
+    for (unsigned left = work_count; left > 0; left -= posted) {
+        const int ret = rpma_batch_post(batch, &posted);
+        check_posted(ret, posted, left, "rpma_batch_post");
+    }
 }
 
 static void post_all(void) {
-    switch (below(4)) {
+    switch (below(5)) {
     case 0:
         for (unsigned i = 0; i < work_count; i++)
             CALL(post_one(&work[i]));
         break;
     case 1:
-        CALL(rpma_post(conn, work, work_count, NULL));
+        post_array(0, work_count);
         break;
     case 2: {
         const unsigned first = 1 + below(work_count);
-        CALL(rpma_post(conn, work, first, NULL));
-        if (first < work_count)
-            CALL(rpma_post(conn, work + first, work_count - first, NULL));
+        post_array(0, first);
+        post_array(first, work_count - first);
         break;
     }
+    case 3:
+        post_with_invalid();
+        break;
     default:
         post_batch();
     }
@@ -228,8 +305,11 @@ static void read_back(const struct change *change) {
 static void run_round(enum rpma_flush_type type) {
     work_count = completions = 0;
     change_count = 1 + below(CHANGES_MAX);
-    for (unsigned i = 0; i < change_count; i++)
+    for (unsigned i = 0; i < change_count; i++) {
+        if (may_send())
+            add_message();
         add_change(i);
+    }
     // The last change of a word counts: earlier ones that overlap it are not flushed alone.
     const unsigned flushed = 1 + below(change_count);
     for (unsigned i = below(4) ? 0 : below(PADDING_MAX); i > 0; i--)
@@ -260,8 +340,10 @@ static void run_round(enum rpma_flush_type type) {
 
 int main(int argc, char *argv[]) {
     struct arguments args = read_arguments(argc, argv, &program);
-    struct side side =
-        open_client_side(&args, LOCAL, RPMA_MR_USAGE_WRITE_SRC | RPMA_MR_USAGE_READ_DST);
+    is_emulated = args.variant;
+    struct side side = open_client_side(&args, LOCAL,
+                                        RPMA_MR_USAGE_WRITE_SRC | RPMA_MR_USAGE_READ_DST |
+                                            RPMA_MR_USAGE_SEND | RPMA_MR_USAGE_RECV);
     const bool shared_channel = below(2), receives = below(2);
     struct rpma_conn_cfg *cfg = make_conn_cfg(receives, shared_channel);
     bool direct_write;
@@ -276,12 +358,20 @@ int main(int argc, char *argv[]) {
     CALL(rpma_conn_cfg_set_flush_mode(cfg, !args.variant ? RPMA_FLUSH_MODE_NATIVE
                                            : below(2)    ? RPMA_FLUSH_MODE_AUTO
                                                          : RPMA_FLUSH_MODE_EMULATED));
-    conn = connect_to_server(side.peer, &args, cfg, NULL);
+    const struct offer offer = {.number = args.number};
+    struct rpma_conn_req *req;
+    CALL(rpma_conn_req_new(side.peer, args.addr, args.port, cfg, &req));
     CALL(rpma_conn_cfg_delete(&cfg));
+    CALL(rpma_conn_req_recv(req, mr, MESSAGE, MESSAGE_SIZE, NULL));
+    conn = establish(&req, &offer);
     queue = completions_of(conn, NULL, shared_channel);
+    await_receive(&queue); // the server has posted its receives
     target = offered_memory(conn, &direct_write);
     for (int i = 0; i < ROUNDS; i++)
         run_round(direct_write ? RPMA_FLUSH_TYPE_PERSISTENT : RPMA_FLUSH_TYPE_VISIBILITY);
+    print_message(&(struct rpma_work){.type = RPMA_WORK_SEND});
+    CALL(rpma_send(conn, NULL, 0, 0, RPMA_F_COMPLETION_ALWAYS, NULL));
+    await_operation(&queue);
     printf("client: is done\n");
 
     CALL(rpma_batch_delete(&batch));
