@@ -43,10 +43,14 @@ void Direct::advance(uint64_t nanoseconds) {
 }
 
 int Direct::call(rdma_sim_message &message) {
+    // Copied first: before_call_() may run another program, which uses the same buffer.
+    std::vector<std::byte> request(message.request_size + message.more_size);
+    memcpy(request.data(), message.request, message.request_size);
+    if (message.more_size > 0)
+        memcpy(request.data() + message.request_size, message.more, message.more_size);
     if (before_call_ && rdma_sim_hold(0) == 0)
         if (const CallName *const name =
-                name_of_call(fabric_, {static_cast<const std::byte *>(message.request),
-                                       message.request_size}))
+                name_of_call(fabric_, {request.data(), message.request_size}))
             before_call_(name->name);
     const std::lock_guard held(lock_);
     const unsigned host = this->host();
@@ -59,10 +63,6 @@ int Direct::call(rdma_sim_message &message) {
         if (const int error = fabric_.call(caller, &hello, sizeof(hello), greeting))
             return error;
     }
-    std::vector<std::byte> request(message.request_size + message.more_size);
-    memcpy(request.data(), message.request, message.request_size);
-    if (message.more_size > 0)
-        memcpy(request.data() + message.request_size, message.more, message.more_size);
     Reply reply;
     const int error = fabric_.call(caller, request.data(), request.size(), reply);
     message.length = std::min(message.reply_size, reply.bytes.size());

@@ -21,6 +21,7 @@ class Direct {
     Direct(const Direct &) = delete;
     Direct &operator=(const Direct &) = delete;
     void use_host(unsigned host); // on which the next calls of this thread run; host 1 before
+    unsigned host() const;        // of this thread
     void advance(uint64_t nanoseconds);
     Fabric &fabric() { return fabric_; }
     std::mutex &lock() { return lock_; } // each call holds it
@@ -32,7 +33,6 @@ class Direct {
     }
 
   private:
-    unsigned host() const; // of this thread
     std::mutex lock_;
     const uint64_t number_; // of the fabrics of the process
     SharedEnvironment environment_;

@@ -90,10 +90,10 @@ struct rdma_sim_test {
 
 /* Runs the programs in many schedules, which differ in the order of their calls, in the time of
  * messages, in the weaknesses of the device and in faults. Each schedule runs in a child of
- * this process; each program is a thread of it, and one runs at a time. A finding is a program
- * that fails although no fault has occurred, a signal, an endless wait or a failed check(),
- * which is called in the child after the last program. It is shortened, and its steps are
- * printed to stderr. The result is then RDMA_SIM_FOUND, and rdma_sim_error() describes the
+ * this process; the programs are coroutines of one thread, with stacks of their own. A finding
+ * is a program that fails although no fault has occurred, a signal, an endless wait or a failed
+ * check(), which is called in the child after the last program. It is shortened, and its steps
+ * are printed to stderr. The result is then RDMA_SIM_FOUND, and rdma_sim_error() describes the
  * finding, with the seed that repeats it. In a program, rdma_sim_advance() is a wait. A program
  * may wait only in it, and in functions of libibverbs and librdmacm.
  *   EBUSY    a fabric exists

@@ -4,16 +4,17 @@
 // test_explore.cc -- rdma_sim_explore(): many schedules of the programs of a test
 //
 // Each schedule runs in a child of the test, so that it begins with the same memory and cannot
-// harm the next one. A program is a thread; only the one that has the turn runs.
+// harm the next one. A program is a coroutine; it runs until it gives its turn back.
 
 #include "../explore/chooser.hh"
 #include "../explore/limits.hh"
 #include "../server/server.hh"
+#include "coroutine.hh"
 #include "direct.hh"
 #include "test.hh"
 
+#include <atomic>
 #include <cerrno>
-#include <condition_variable>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -23,7 +24,6 @@
 #include <list>
 #include <memory>
 #include <poll.h>
-#include <pthread.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -46,13 +46,15 @@ struct Report {
 
 // A program of the test.
 struct Player {
+    explicit Player(const rdma_sim_program *given) : program(given) {}
     const rdma_sim_program *program;
-    std::string name;
+    std::string name{};
     enum { START, REQUEST, EVENT, POLL, SLEEP, ENDED } state = START;
     const char *function = "its start"; // in which it waits
-    bool has_turn = false, is_listening = false;
+    bool is_listening = false;
     uint64_t until = NEVER, started_at = 0, idle_since = 0, changes = 0;
-    std::condition_variable wake;
+    unsigned host = program->host; // of its next calls
+    Coroutine coroutine{};
 };
 
 class Play : Clock, NoPrograms {
@@ -62,7 +64,7 @@ class Play : Clock, NoPrograms {
     void run();
     void yield(decltype(Player::state) state, uint64_t until, const char *function);
     uint64_t now() { return direct_->fabric().now(); }
-    static thread_local Player *player; // of this thread
+    static thread_local Player *player; // that has the turn; NULL in other threads
 
   private:
     // Scheduler
@@ -75,8 +77,7 @@ class Play : Clock, NoPrograms {
     void ended() override { changes_++; }
 
     template <class... Arguments> auto choose_option(const Arguments &...arguments);
-    static void *run_player(void *argument);
-    void start_thread(Player &one);
+    void run_player(Player &one);
     bool is_ready(const Player &one);
     bool may_start(const Player &one);
     bool step();
@@ -94,8 +95,6 @@ class Play : Clock, NoPrograms {
     const bool is_traced_;
     std::unique_ptr<Direct> direct_;
     std::list<Player> players_;
-    std::mutex lock_; // of the turns
-    std::condition_variable wake_;
     size_t current_ = 0;
     uint64_t changes_ = 0, progress_at_ = 0;
     uint64_t progress_turns_ = 0;
@@ -113,8 +112,7 @@ Play::Play(const rdma_sim_test &test, const Options &given, const ExploredFaults
     options.scheduler = this;
     direct_ = std::make_unique<Direct>(options);
     for (unsigned i = 0; i < test.program_count; i++) {
-        Player &one = players_.emplace_back();
-        one.program = &test.programs[i];
+        Player &one = players_.emplace_back(&test.programs[i]);
         one.name =
             one.program->name ? one.program->name : "host" + std::to_string(one.program->host);
     }
@@ -135,25 +133,16 @@ template <class... Arguments> auto Play::choose_option(const Arguments &...argum
 
 // ---- turns ---------------------------------------------------------------------------------
 
-void *Play::run_player(void *argument) {
-    auto *const one = static_cast<Player *>(argument);
-    player = one;
-    play->direct_->use_host(one->program->host);
-    {
-        std::unique_lock held(play->lock_);
-        one->wake.wait(held, [&] { return one->has_turn; });
-    }
-    const int status = one->program->run(one->program->argument);
-    if (status != 0 && play->occurred_ == 0)
-        play->find(one->name + " ends with status " + std::to_string(status));
-    play->trace(one->name, "ends with status " + std::to_string(status));
-    play->yield(Player::ENDED, NEVER, "its end");
-    return nullptr;
+void Play::run_player(Player &one) {
+    const int status = one.program->run(one.program->argument);
+    if (status != 0 && occurred_ == 0)
+        find(one.name + " ends with status " + std::to_string(status));
+    trace(one.name, "ends with status " + std::to_string(status));
+    yield(Player::ENDED, NEVER, "its end");
 }
 
-// Called by the thread of a program: gives the turn back. After its end it gets none.
+// Called by a program: gives the turn back. After its end it gets none.
 void Play::yield(decltype(Player::state) state, uint64_t until, const char *function) {
-    std::unique_lock held(lock_);
     Player &one = *player;
     one.state = state;
     one.until = until;
@@ -163,9 +152,7 @@ void Play::yield(decltype(Player::state) state, uint64_t until, const char *func
         one.idle_since = now();
     if (state == Player::POLL)
         one.until = next_poll(now(), one.idle_since);
-    one.has_turn = false;
-    wake_.notify_one();
-    one.wake.wait(held, [&] { return one.has_turn; });
+    one.coroutine.yield();
 }
 
 void Play::give_turn(Player &one) {
@@ -185,10 +172,13 @@ void Play::give_turn(Player &one) {
         one.is_listening |= strcmp(one.function, "rdma_listen") == 0;
         trace(one.name, one.function);
     }
-    std::unique_lock held(lock_);
-    one.has_turn = true;
-    one.wake.notify_one();
-    wake_.wait(held, [&] { return !one.has_turn; });
+    const unsigned host = direct_->host();
+    player = &one;
+    direct_->use_host(one.host);
+    one.coroutine.resume();
+    one.host = direct_->host();
+    direct_->use_host(host);
+    player = nullptr;
 }
 
 // The first program starts at once, the others when it listens, waits or has ended.
@@ -311,13 +301,6 @@ void Play::trace(const std::string &who, const std::string &what) {
                 what.c_str());
 }
 
-void Play::start_thread(Player &one) {
-    pthread_t thread;
-    if (const int error = pthread_create(&thread, nullptr, run_player, &one))
-        return find(std::string("pthread_create: ") + strerror(error));
-    pthread_detach(thread);
-}
-
 void Play::run() {
     play = this;
     direct_->set_before_call([this](const char *function) {
@@ -337,7 +320,8 @@ void Play::run() {
             play->yield(Player::EVENT, NEVER, "ibv_get_cq_event or rdma_get_cm_event");
     });
     for (Player &one : players_)
-        start_thread(one);
+        if (!one.coroutine.start([this, &one] { run_player(one); }))
+            find(std::string("no memory for the stack of a program: ") + strerror(errno));
     while (step())
         ;
     const char *const wrong =

@@ -19,8 +19,6 @@ namespace {
 
 constexpr size_t STACK_SIZE = size_t{256} << 10;
 
-jmp_buf scheduler;
-
 [[noreturn]] void exit_with_error(const std::string &what) {
     fprintf(stderr, "simulator: %s\n", what.c_str());
     exit(EXIT_FAILURE);
@@ -72,7 +70,6 @@ void Process::load(const std::string &module) {
     if (!main_)
         exit_with_error(module + " has no main()");
     globals_ = find_globals(handle);
-    stack_ = map_anonymous(STACK_SIZE);
 }
 
 void Process::start(const std::vector<std::string> &arguments) {
@@ -84,12 +81,15 @@ void Process::start(const std::vector<std::string> &arguments) {
         map.used = false;
     heap.reset();
     arguments_ = arguments;
-    getcontext(&initial_context_);
-    initial_context_.uc_stack.ss_sp = stack_;
-    initial_context_.uc_stack.ss_size = STACK_SIZE;
-    initial_context_.uc_link = nullptr;
-    makecontext(&initial_context_, entry, 0);
-    is_new_ = true;
+    const auto run = [this] {
+        char *argv[40] = {}; // needs no release, because the stack is abandoned
+        int argc = 0;
+        for (std::string &argument : arguments_)
+            argv[argc++] = argument.data();
+        end(main_(argc, argv));
+    };
+    if (!coroutine_.start(run, STACK_SIZE))
+        exit_with_error("no memory for the stack of a program");
     starts++;
     state = READY;
     restart_at = NEVER;
@@ -104,34 +104,15 @@ void Process::end(int code) {
     simulation.process_ended(*this);
 }
 
-void Process::entry() {
-    Process *self = simulation.current;
-    char *argv[40] = {}; // needs no release, because the stack is abandoned
-    int argc = 0;
-    for (std::string &argument : self->arguments_)
-        argv[argc++] = argument.data();
-    self->end(self->main_(argc, argv));
-    self->yield();
-}
-
-// Only the first entry uses the functions of ucontext, because each of them calls the kernel.
 void Process::resume() {
     simulation.current = this;
     state = READY;
-    if (!_setjmp(scheduler)) {
-        if (!is_new_)
-            _longjmp(resume_point_, 1);
-        is_new_ = false;
-        setcontext(&initial_context_);
-    }
+    coroutine_.resume();
     simulation.current = nullptr;
 }
 
 void Process::yield() {
-    const int error = errno;
-    if (!_setjmp(resume_point_))
-        _longjmp(scheduler, 1);
-    errno = error;
+    coroutine_.yield();
 }
 
 void Process::wait_until(const pollfd *waited_fds, size_t count, int64_t until) {

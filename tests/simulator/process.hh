@@ -9,14 +9,13 @@
 #include "heap.hh"
 #include "memory.hh"
 
+#include "direct/coroutine.hh"
 #include "model/fabric.hh"
 
-#include <csetjmp>
 #include <csignal>
 #include <map>
 #include <poll.h>
 #include <string>
-#include <ucontext.h>
 
 constexpr int64_t NEVER = INT64_MAX;
 
@@ -120,14 +119,9 @@ class Process : public ProcessState, public RunState {
         size_t size;
         bool used;
     };
-    static void entry();
-
     int (*main_)(int, char **);
     std::vector<Globals> globals_;
     std::vector<Map> maps_;
-    char *stack_ = nullptr;
     std::vector<std::string> arguments_;
-    ucontext_t initial_context_;
-    jmp_buf resume_point_;
-    bool is_new_;
+    sim::Coroutine coroutine_;
 };
