@@ -25,7 +25,7 @@ namespace {
 
 using sim::Coroutine;
 
-void coroutine_that_yields_continues_at_its_next_turn(void **) {
+void yielded_coroutine_is_continued_at_its_next_turn(void **) {
     Coroutine one, other;
     std::string order;
     const auto run = [&](Coroutine &self, const char *name) {
@@ -85,7 +85,7 @@ void exception_of_a_coroutine_survives_the_turn_of_another(void **) {
     assert_string_equal(found.c_str(), "ab");
 }
 
-void coroutine_that_starts_again_abandons_its_turn(void **) {
+void former_turn_is_abandoned_by_another_start(void **) {
     Coroutine one;
     std::string order;
     assert_true(one.start([&] {
@@ -100,7 +100,7 @@ void coroutine_that_starts_again_abandons_its_turn(void **) {
 }
 
 // Without the page below the stack, it would change other memory.
-void coroutine_that_overflows_its_stack_ends_with_a_signal(void **) {
+void coroutine_without_stack_is_ended_by_a_signal(void **) {
     const pid_t child = fork();
     if (child == 0) {
         Coroutine one, below; // Linux maps the second stack below the first one
@@ -125,11 +125,11 @@ void coroutine_that_overflows_its_stack_ends_with_a_signal(void **) {
 
 int main() {
     const CMUnitTest tests[] = {
-        cmocka_unit_test(coroutine_that_yields_continues_at_its_next_turn),
+        cmocka_unit_test(yielded_coroutine_is_continued_at_its_next_turn),
         cmocka_unit_test(errno_of_a_coroutine_survives_the_turn_of_another),
         cmocka_unit_test(exception_of_a_coroutine_survives_the_turn_of_another),
-        cmocka_unit_test(coroutine_that_starts_again_abandons_its_turn),
-        cmocka_unit_test(coroutine_that_overflows_its_stack_ends_with_a_signal),
+        cmocka_unit_test(former_turn_is_abandoned_by_another_start),
+        cmocka_unit_test(coroutine_without_stack_is_ended_by_a_signal),
     };
     return cmocka_run_group_tests(tests, nullptr, nullptr);
 }

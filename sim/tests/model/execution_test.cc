@@ -72,7 +72,7 @@ void fenced_request_follows_all_earlier_reads(void **) {
 
 // Table 79: what may be executed before the reads and atomic operations in front of it, if the
 // schedule chooses so. The last request changes the bytes that the first one returns.
-void request_without_a_fence_passes_reads(void **) {
+void request_without_a_fence_is_executed_before_reads(void **) {
     struct Passes : Clock {
         unsigned choose(Weakness weakness, unsigned) override {
             return weakness == Weakness::FENCE;
@@ -468,7 +468,7 @@ void refused_request_has_no_effect(void **) {
 int main() {
     const CMUnitTest tests[] = {
         cmocka_unit_test(fenced_request_follows_all_earlier_reads),
-        cmocka_unit_test(request_without_a_fence_passes_reads),
+        cmocka_unit_test(request_without_a_fence_is_executed_before_reads),
         cmocka_unit_test(data_of_a_read_arrives_with_its_response),
         cmocka_unit_test(each_request_arrives_after_the_delay),
         cmocka_unit_test(rnr_timer_has_the_time_of_its_encoding),
