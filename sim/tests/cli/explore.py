@@ -36,6 +36,14 @@ int main(void) { // in its second run
            fclose(fopen("thrice", "w")) == 0;
 }
 """
+COUNTER = """
+#include <sys/prctl.h>
+int main(void) {
+    int mode = 0;
+    __asm__ volatile("%s" : : : "eax", "edx");
+    return prctl(PR_GET_TSC, &mode) != 0 || mode != %s;
+}
+"""
 # Each of these programs has a defect that only one kind of fault reveals.
 KILL = """
 #include <stdio.h>
@@ -460,6 +468,15 @@ class Explore(unittest.TestCase):
         self.assertIn("calls kill(SIGSTOP), which explore does not control",
                       self.explore("-j 2", *SHORT, self.program("waits_of_jobs", WAITS, "-D_GNU_SOURCE",
                                                                 "-Wno-deprecated-declarations"), "kill")[0])
+
+    def test_bytes_of_the_counter_in_another_instruction_keep_it(self):
+        """The counter is virtual only in a program that executes RDTSC, because that slows its turns."""
+        if os.uname().machine != "x86_64":
+            self.skipTest("the time stamp counter of x86-64")
+        for name, instruction, expected in (("has_no_counter", "movl $0x310f310f, %%eax", "PR_TSC_ENABLE"),
+                                            ("has_counter", "rdtsc", "PR_TSC_SIGSEGV")):
+            program = self.program(name, COUNTER % (instruction, expected))
+            self.assertEqual(self.first_line("--seeds 1-1 --faults none --check true", program)[1], 0, name)
 
     def test_findings_are_grouped_with_keep_going(self):
         """By what was found: the lowest seed of each kind is shortened and saved."""
