@@ -46,11 +46,17 @@ class OriginalFile {
     OriginalFile(const OriginalFile &) = delete;
     OriginalFile &operator=(const OriginalFile &) = delete;
     void restore_copy() const;
+    // Returns true if a program has removed the copy, or another file has its name.
+    bool is_replaced() const;
     bool has_digest(const std::string &digest) const { return digest == digest_; }
     const std::string &content() const { return content_; }
 
   private:
-    std::string path_, original_, content_, digest_; // digest_: of the original
+    int write_content(int fd) const;
+    std::string path_, original_, content_, digest_;  // digest_: of the original
+    std::vector<std::pair<size_t, size_t>> ranges_{}; // of the content, which are not zero
+    std::vector<std::string> mounted_{};              // folders, of a copy
+    int copy_ = -1;                                   // the first one, so that it stays
 };
 
 // The state that all schedules share.

@@ -13,6 +13,7 @@
 #include <cstring>
 #include <fcntl.h>
 #include <filesystem>
+#include <new>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -54,6 +55,40 @@ template <class Callback> void for_each_mapping(const std::string &process, Call
 }
 
 } // namespace
+
+template <class T> void SparseArray<T>::resize(size_t count) {
+    if (count < size_)
+        clear(count, size_);
+    const size_t before = size_ * sizeof(T), after = count * sizeof(T);
+    void *changed = nullptr;
+    if (after == 0 && before != 0)
+        munmap(data_, before);
+    else if (before == 0 && after != 0)
+        changed = mmap(nullptr, after, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    else if (after != 0)
+        changed = mremap(data_, before, after, MREMAP_MAYMOVE);
+    if (changed == MAP_FAILED)
+        throw std::bad_alloc();
+    data_ = static_cast<T *>(changed);
+    size_ = count;
+}
+
+template <class T> void SparseArray<T>::clear(size_t first, size_t end) {
+    constexpr uintptr_t PAGE = 4096;
+    char *const from = reinterpret_cast<char *>(data_ + first), *const to =
+                                                                    reinterpret_cast<char *>(
+                                                                        data_ + end);
+    const auto begin = (reinterpret_cast<uintptr_t>(from) + PAGE - 1) / PAGE * PAGE,
+               last = reinterpret_cast<uintptr_t>(to) / PAGE * PAGE;
+    if (begin >= last ||
+        madvise(reinterpret_cast<void *>(begin), last - begin, MADV_DONTNEED)) {
+        memset(from, 0, static_cast<size_t>(to - from));
+        return;
+    }
+    memset(from, 0, begin - reinterpret_cast<uintptr_t>(from));
+    memset(reinterpret_cast<void *>(last), 0, reinterpret_cast<uintptr_t>(to) - last);
+}
 
 std::unique_ptr<PmemFile> PmemFile::open(const std::string &path, std::string &error,
                                          Content content) {
@@ -111,6 +146,7 @@ bool PmemFile::map_all() {
     live_ = static_cast<char *>(all);
     mapped_ = size;
     persistent_.resize((size + WORD - 1) / WORD); // new bytes are zero until made persistent
+    is_used_.resize((size + BLOCK - 1) / BLOCK);
     stores_.persistent = persistent_.data();
     if (has_history_)
         keep_history();
@@ -136,7 +172,9 @@ void PmemFile::record(uint64_t offset, uint64_t length, uint32_t writer) {
     const size_t end =
         std::min<size_t>((offset + length + WORD - 1) / WORD, persistent_.size());
     for (size_t word = offset / WORD; word < end; word++)
-        sim_add_store(&stores_, {static_cast<uint32_t>(word), writer, live_word(word)});
+        is_used_[word * WORD / BLOCK] = true,
+                               sim_add_store(&stores_, {static_cast<uint32_t>(word), writer,
+                                                        live_word(word)});
     if (stores_.count <= MAX_STORES)
         return;
     forget_history();
@@ -156,6 +194,45 @@ bool PmemFile::is_mapped_as(dev_t device, ino_t inode) {
     return device == mapped_device_ && inode == mapped_inode_;
 }
 
+// Reads holes of a large range only where the copy may not be zero: a file of 64 MiB with a
+// record costs no more than one of 64 KiB.
+void PmemFile::copy(uint64_t begin, uint64_t end) {
+    char *const to = reinterpret_cast<char *>(persistent_.data());
+    const auto copy_all = [&](uint64_t from, uint64_t until) {
+        memcpy(to + from, live_ + from, until - from);
+        for (uint64_t block = from / BLOCK; block * BLOCK < until; block++)
+            is_used_[block] = true;
+    };
+    if (end - begin <= BLOCK)
+        return copy_all(begin, end);
+    uint64_t copied = begin;
+    const auto clear = [&](uint64_t until) {
+        for (uint64_t block = copied / BLOCK; block * BLOCK < until; block++)
+            if (is_used_[block])
+                memset(to + std::max(copied, block * BLOCK), 0,
+                       std::min(until, (block + 1) * BLOCK) - std::max(copied, block * BLOCK));
+    };
+    for_each_data(fd_, begin, end, [&](uint64_t from, uint64_t until) {
+        clear(from);
+        copy_all(from, until);
+        copied = until;
+    });
+    clear(end);
+}
+
+uint64_t PmemFile::next_used(uint64_t offset) const {
+    uint64_t block = offset / BLOCK;
+    while (block < is_used_.size() && !is_used_[block])
+        block++;
+    uint64_t next = std::min<uint64_t>(block * BLOCK, mapped_);
+    const off_t data = lseek(fd_, static_cast<off_t>(offset), SEEK_DATA);
+    if (data >= 0)
+        next = std::min(next, static_cast<uint64_t>(data) / BLOCK * BLOCK);
+    else if (errno != ENXIO)
+        next = offset;
+    return std::max(next, offset);
+}
+
 // Whole words become persistent, because a flush writes whole cache lines.
 void PmemFile::persist(uint64_t offset, uint64_t length, uint32_t writer) {
     if (!map_all() || offset >= mapped_ || length == 0)
@@ -165,24 +242,17 @@ void PmemFile::persist(uint64_t offset, uint64_t length, uint32_t writer) {
                      std::min<size_t>((offset + length + WORD - 1) / WORD, persistent_.size());
     if (has_history_ && writer != 0)
         return sim_flush_stores(&stores_, writer, first, end);
-    memcpy(&persistent_[first], live_ + first * WORD,
-           std::min(end * WORD, mapped_) - first * WORD);
+    copy(first * WORD, std::min(end * WORD, mapped_));
     sim_remove_stores(&stores_, first, end);
 }
 
-uint64_t PmemFile::lose_power(std::mt19937_64 *generator, std::vector<FileRange> *ranges) {
+uint64_t PmemFile::lose_block(uint64_t block, std::mt19937_64 *generator,
+                              std::vector<FileRange> *ranges) {
     uint64_t lost = 0;
-    if (!map_all())
+    const uint64_t end = std::min<uint64_t>(block + BLOCK, mapped_);
+    if (memcmp(live_ + block, persistent_.data() + block / WORD, end - block) == 0)
         return 0;
-    if (generator != nullptr)
-        sim_lose_power(
-            &stores_, persistent_.data(),
-            [](void *random) {
-                return -((*static_cast<std::mt19937_64 *>(random))() & 1); // a whole word
-            },
-            generator);
-    forget_history();
-    for (size_t word = 0; word < persistent_.size(); word++) {
+    for (size_t word = block / WORD; word * WORD < end; word++) {
         uint64_t &persistent = persistent_[word];
         if (persistent == live_word(word))
             continue;
@@ -201,6 +271,23 @@ uint64_t PmemFile::lose_power(std::mt19937_64 *generator, std::vector<FileRange>
                 ranges->push_back({path_, offset, length});
         }
     }
+    return lost;
+}
+
+uint64_t PmemFile::lose_power(std::mt19937_64 *generator, std::vector<FileRange> *ranges) {
+    uint64_t lost = 0;
+    if (!map_all())
+        return 0;
+    if (generator != nullptr)
+        sim_lose_power(
+            &stores_, persistent_.data(),
+            [](void *random) {
+                return -((*static_cast<std::mt19937_64 *>(random))() & 1); // a whole word
+            },
+            generator);
+    forget_history();
+    for (uint64_t block = 0; (block = next_used(block)) < mapped_; block += BLOCK)
+        lost += lose_block(block, generator, ranges);
     return lost;
 }
 

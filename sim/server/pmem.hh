@@ -7,6 +7,8 @@
 
 #include "../model/objects.hh"
 
+#include <algorithm>
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -15,6 +17,7 @@
 #include <random>
 #include <string>
 #include <sys/stat.h>
+#include <unistd.h>
 #include <utility>
 #include <vector>
 
@@ -25,6 +28,43 @@ struct FileRange {
     std::string path;
     uint64_t offset, length;
 };
+
+// Words for each word of a file, which are 0 and take no memory until they are written: a file
+// may be large, and its programs use little of it.
+template <class T> class SparseArray {
+  public:
+    SparseArray() = default;
+    ~SparseArray() { resize(0); }
+    SparseArray(const SparseArray &) = delete;
+    SparseArray &operator=(const SparseArray &) = delete;
+    void resize(size_t count); // new words are 0
+    // Sets words to 0, and frees their memory.
+    void clear(size_t first, size_t end);
+    T *data() { return data_; }
+    T &operator[](size_t at) { return data_[at]; }
+    size_t size() const { return size_; }
+
+  private:
+    T *data_ = nullptr;
+    size_t size_ = 0;
+};
+
+// Calls use(offset, end) for each range of the file in which its file system stores data. The
+// others are zero.
+template <class Use> void for_each_data(int fd, uint64_t begin, uint64_t end, Use use) {
+    while (begin < end) {
+        const off_t data = lseek(fd, static_cast<off_t>(begin), SEEK_DATA);
+        if (data < 0 && errno == ENXIO)
+            return;
+        const off_t hole = data < 0 ? -1 : lseek(fd, data, SEEK_HOLE);
+        // Without this function of the file system, all is data.
+        const uint64_t from = data < 0 ? begin : static_cast<uint64_t>(data),
+                       to = hole < 0 ? end : std::min(end, static_cast<uint64_t>(hole));
+        if (from < to)
+            use(from, to);
+        begin = std::max(to, from);
+    }
+}
 
 // A file that programs and this process map, and its copy that survives a power failure.
 class PmemFile {
@@ -63,11 +103,17 @@ class PmemFile {
     ino_t mapped_inode_ = 0;
     char *live_ = nullptr;
     size_t mapped_ = 0;
-    std::vector<uint64_t> persistent_;
-    std::vector<uint32_t> settled_;
+    static constexpr uint64_t BLOCK = 65536; // bytes
+    SparseArray<uint64_t> persistent_;
+    SparseArray<uint32_t> settled_;
+    std::vector<bool> is_used_; // blocks in which a word of persistent_ may not be 0
     sim_stores stores_{};
     bool has_history_ = false;
     uint64_t live_word(size_t word) const;
+    uint64_t lose_block(uint64_t block, std::mt19937_64 *generator,
+                        std::vector<FileRange> *ranges);
+    void copy(uint64_t begin, uint64_t end);   // to persistent_
+    uint64_t next_used(uint64_t offset) const; // the next block that may not be zero
     void forget_history() { sim_remove_stores(&stores_, 0, SIZE_MAX); }
 };
 

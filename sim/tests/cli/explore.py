@@ -36,6 +36,24 @@ int main(void) { // in its second run
            fclose(fopen("thrice", "w")) == 0;
 }
 """
+# Replaces its file by a new one, or removes it first. The file has its content again in each schedule.
+REPLACE = """
+#include <stdio.h>
+#include <string.h>
+int main(int argc, char *argv[]) {
+    char text[16] = "", path[64];
+    FILE *const file = fopen(argv[1], "r");
+    snprintf(path, sizeof(path), "%s.new", argv[1]);
+    if (!file || !fgets(text, sizeof(text), file) || strcmp(text, "before") != 0)
+        return 1;
+    FILE *const new = fopen(path, "w");
+    if (!new || fputs("after", new) < 0 || fclose(new) != 0)
+        return 2;
+    if (argc > 2 && remove(argv[1]) != 0)
+        return 3;
+    return rename(path, argv[1]) == 0 ? 0 : 4;
+}
+"""
 COUNTER = """
 #include <sys/prctl.h>
 int main(void) {
@@ -469,6 +487,43 @@ class Explore(unittest.TestCase):
                       self.explore("-j 2", *SHORT, self.program("waits_of_jobs", WAITS, "-D_GNU_SOURCE",
                                                                 "-Wno-deprecated-declarations"), "kill")[0])
 
+    def test_jobs_replaced_file_of_pmem_is_replaced(self):
+        """In each schedule and each process, also by a removal."""
+        (self.directory / "folder").mkdir()
+        (self.directory / "folder/jobs").write_bytes(b"before")
+        before = self.state("folder/jobs")[:4]
+        program = self.program("replaces", REPLACE)
+        for arguments in ("folder/jobs", "folder/jobs removed"):
+            with self.subTest(arguments):
+                self.assertEqual(self.first_line("--jobs 2 --seeds 1-20 --faults none --check true --pmem folder/jobs", program,
+                                                 arguments), ("20 schedules, 0 with faults: nothing found\n", 0))
+                self.assertEqual(self.state("folder/jobs")[:4], before)
+                self.assertEqual([path.name for path in (self.directory / "folder").iterdir()], ["jobs"])
+
+    def pages_of_schedule(self, name, size):
+        """Return how many pages a schedule touches or writes: what 60 need more than 20."""
+        pages = []
+        os.truncate(self.directory / name, size)
+        for seeds in 20, 60:
+            with subprocess.Popen(["rdma-sim", "explore", "--seeds", f"1-{seeds}", "--faults", "power-off", "--until", "host2",
+                                   "--pmem", name, "--check", "true", "./server", name, "::", "./status-fixed", "10.77.0.1"],
+                                  cwd=self.directory, env=self.environment, stdout=subprocess.DEVNULL) as process:
+                os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+                written = re.search(r"^wchar: (\d+)", pathlib.Path(f"/proc/{process.pid}/io").read_text(), re.M).group(1)
+                _, status, usage = os.wait4(process.pid, 0)
+                process.returncode = os.waitstatus_to_exitcode(status)
+            self.assertEqual(process.returncode, 0)
+            pages.append(usage.ru_minflt + int(written) // 4096)
+        return (pages[1] - pages[0]) / 40
+
+    def test_schedule_with_a_large_file_is_as_short_as_with_a_small_one(self):
+        """Only ranges that are not zero are copied and compared."""
+        for name, options in ("server", ""), ("status-fixed", "-DFIXED"):
+            self.program(name, (self.directory / f"{name.partition('-')[0]}.c").read_text(), LINKED, options)
+        (self.directory / "large").write_bytes(b"a record")
+        small = self.pages_of_schedule("large", 1 << 20)
+        self.assertLess(self.pages_of_schedule("large", 64 << 20), 1.2 * small)
+
     def test_bytes_of_the_counter_in_another_instruction_keep_it(self):
         """The counter is virtual only in a program that executes RDTSC, because that slows its turns."""
         if os.uname().machine != "x86_64":
@@ -540,7 +595,7 @@ class Explore(unittest.TestCase):
     def test_original_of_pmem_is_restored_after_each_end(self):
         """The original is back after each end; a killed exploration leaves it under another name."""
         file = self.directory / "original"
-        file.write_bytes(bytes(range(256)) * 64)
+        file.write_bytes(bytes(range(256)) * 512)
         file.chmod(0o640)
         (self.directory / "link").symlink_to("original")
         before = self.state("original")
@@ -562,7 +617,7 @@ class Explore(unittest.TestCase):
                     self.assertIn(expected, output)
                     self.assertEqual((ended, self.state("original")), (status, before), output)
         # No space for the copy.
-        self.assertEqual(self.run_shell(f"ulimit -f 30; rdma-sim explore --pmem original --check true {change}"),
+        self.assertEqual(self.run_shell(f"ulimit -f 240; rdma-sim explore --pmem original --check true {change}"),
                          ("rdma-sim: --pmem original: File too large\n", 2))
         self.assertEqual(self.state("original"), before)
         for number in signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL:
