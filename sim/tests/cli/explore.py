@@ -575,7 +575,7 @@ class Explore(unittest.TestCase):
         self.program("server", (self.directory / "server.c").read_text(), LINKED)
         self.program("status-fixed", (self.directory / "status.c").read_text(), "-DFIXED", LINKED)
         (self.directory / "summary").write_bytes(bytes(4096))
-        output, status = self.explore("--faults cut,overrun --seeds 1-20 --search pct --until host2 --pmem summary "
+        output, status = self.explore("--faults cut,overrun --seeds 1-60 --search pct --until host2 --pmem summary "
                                       "--check './check summary' ./server summary :: ./status-fixed 10.77.0.1")
         self.assertEqual(status, 0)
         self.assertLessEqual(len(output.splitlines()), 25)
