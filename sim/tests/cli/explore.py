@@ -587,7 +587,7 @@ class Explore(unittest.TestCase):
         schedules, bounded, steps, threads, bound = re.search(
             r"^priorities alone: (\d+) schedules, (\d+) with at most k = (\d+) steps, n = (\d+) threads;\n"
             r".*\n    (\S+) for d = 2, ", output, re.M).groups()
-        self.assertEqual((schedules, threads), ("10", "3"))  # the clock is one
+        self.assertEqual((schedules, threads), ("30", "3"))  # the clock is one
         self.assertAlmostEqual(float(bound), 1 - (1 - 1 / int(threads) / int(steps)) ** int(bounded), delta=float(bound) / 10)
         output = self.explore("--faults remove --seeds 1 --check true true")[0]
         self.assertIn("\nfaults that never occurred: remove\n", output)
