@@ -114,13 +114,24 @@ uint32_t Chooser::choose(Kind kind, size_t options, const sim::ExploredFaults *f
     return choices.back().option;
 }
 
+void Chooser::add_priorities(unsigned most) {
+    while (priorities_.size() <= most) // another thread
+        priorities_.push_back(
+            1 + static_cast<int64_t>(sim::next_random(states_[TURN]) % priorities_.size()));
+}
+
+void Chooser::raise(unsigned thread) {
+    if (!uses_priorities_)
+        return;
+    add_priorities(thread);
+    priorities_[thread] = std::ranges::max(priorities_) + 1;
+}
+
 uint32_t Chooser::choose_turn(std::span<const unsigned> ready) {
     const uint64_t turn = turns_++;
     if (!uses_priorities_)
         return choose(TURN, ready.size() - 1);
-    while (priorities_.size() <= std::ranges::max(ready)) // another thread
-        priorities_.push_back(
-            1 + static_cast<int64_t>(sim::next_random(states_[TURN]) % priorities_.size()));
+    add_priorities(std::ranges::max(ready));
     const auto highest = [&] {
         return std::ranges::max_element(ready, {},
                                         [&](unsigned each) { return priorities_[each]; });

@@ -62,6 +62,8 @@ class Chooser {
     // Returns the index of the program that continues. `ready`: the numbers of threads, of
     // which the first one is the default, and 0 for the clock.
     uint32_t choose_turn(std::span<const unsigned> ready);
+    // Gives a thread the highest priority.
+    void raise(unsigned thread);
     uint64_t turns() const { return turns_; } // also those without a choice
 
     std::vector<sim::Choice> choices; // the recorded choices, or those to replay
@@ -75,6 +77,7 @@ class Chooser {
     uint32_t next_position(Kind kind) { return positions_[kind]++ * KINDS + kind; }
     uint32_t recorded(uint32_t position, size_t options);
     void record(uint32_t position, uint32_t option);
+    void add_priorities(unsigned most);
     bool is_random_ = false, uses_priorities_ = false;
     uint64_t turns_ = 0;
     // Each kind has its own numbers and positions, so that a choice does not change those of

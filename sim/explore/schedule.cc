@@ -16,6 +16,7 @@ namespace {
 
 constexpr uint64_t LISTEN_TIMEOUT = SECOND; // then the next command starts
 constexpr uint64_t MAX_POLLS = 10'000;      // after a fault, without another request
+constexpr uint64_t MAX_TURNS = 1'000; // without time, or while another program could continue
 constexpr uint64_t LATE_STARTS[] = {MICROSECOND, 1000 * MICROSECOND, 100'000 * MICROSECOND,
                                     2 * SECOND};
 constexpr useconds_t GDB_INTERVAL = 10'000;
@@ -158,8 +159,19 @@ uint64_t Schedule::next_time() const {
 }
 
 void Schedule::advance(uint64_t time) {
+    timeless_turns_ = 0;
     server_->fabric().advance(time);
     exploration_.clock->now = server_->fabric().now();
+}
+
+// Programs may repeat requests until something late arrives, or until another one has slept.
+void Schedule::pass_short_time() {
+    const uint64_t now = server_->fabric().now();
+    uint64_t next = std::min(server_->fabric().next_timer(), now + std::ranges::max(LATE));
+    for (const Process &process : processes_)
+        if (process.is_alive && process.waits && process.wait.until > now)
+            next = std::min(next, process.wait.until);
+    advance(next);
 }
 
 // An object is destroyed once its events are acknowledged.
@@ -253,6 +265,14 @@ bool Schedule::step() {
             ready.push_back(&process);
     if (ready.empty())
         return pass_time();
+    if (timeless_turns_ >= MAX_TURNS)
+        pass_short_time();
+    // Others may repeat requests until this one continues, for example to get a lock.
+    const auto starved = std::ranges::max_element(ready, {}, &Process::passed_over);
+    if ((*starved)->passed_over >= MAX_TURNS) {
+        chooser_.raise(static_cast<unsigned>((*starved)->index) + 1);
+        std::ranges::rotate(ready, starved);
+    }
     const uint64_t timer = server_->fabric().next_timer();
     std::vector<unsigned> numbers;
     for (const Process *const each : ready)
@@ -267,11 +287,15 @@ bool Schedule::step() {
     }
     if (turn != 0)
         add_step(Step::CHOICE, "continues before " + ready[0]->name, ready[turn]);
+    for (Process *const each : ready)
+        each->passed_over++;
+    ready[turn]->passed_over = 0;
     run_turn(*ready[turn]);
     return true;
 }
 
 void Schedule::run_turn(Process &process) {
+    timeless_turns_++;
     current_ = process.index;
     process.is_signaled = false;
     if (++requests_ > MAX_REQUESTS) {
