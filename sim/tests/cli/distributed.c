@@ -40,7 +40,7 @@ static struct ibv_pd *pd;
 static struct ibv_mr *mr;
 static uint64_t *result; // of the last request
 static struct description peer;
-static bool is_fixed;
+static bool is_fixed, polls;
 
 static void must(bool is_good, const char *what) {
     if (!is_good) {
@@ -127,7 +127,9 @@ static uint64_t execute_atomic(enum ibv_wr_opcode opcode, const uint64_t *word, 
         wr.wr.atomic.swap = other;
     }
     must(!ibv_post_send(id->qp, &wr, &bad), "ibv_post_send");
-    must(rdma_get_send_comp(id, &wc) == 1, "rdma_get_send_comp");
+    while (polls && ibv_poll_cq(id->send_cq, 1, &wc) == 0)
+        ;
+    must(polls || rdma_get_send_comp(id, &wc) == 1, "rdma_get_send_comp");
     must(wc.status == IBV_WC_SUCCESS, ibv_wc_status_str(wc.status));
     return *result;
 }
@@ -177,6 +179,27 @@ static void use_nodes(void) {
         const uint64_t one = pop(), other = pop();
         push(one);
         push(other);
+    }
+}
+
+// A lock, for which a client repeats its request, without a wait, until the other one
+// continues. The wrong form reads it and then writes it.
+static void lock_and_unlock(void) {
+    const uint64_t *const lock = &memory.next[0], *const owners = &memory.users[0];
+    polls = true;
+    for (int i = 0; i < 3; i++) {
+        if (is_fixed) {
+            while (execute_atomic(IBV_WR_ATOMIC_CMP_AND_SWP, lock, 0, 1) != 0)
+                ;
+        } else {
+            while (get(lock) != 0)
+                ;
+            set_word(lock, 1);
+        }
+        must(execute_atomic(IBV_WR_ATOMIC_FETCH_AND_ADD, owners, 1, 0) == 0,
+             "two clients have the lock");
+        execute_atomic(IBV_WR_ATOMIC_FETCH_AND_ADD, owners, UINT64_MAX, 0);
+        execute_atomic(IBV_WR_ATOMIC_CMP_AND_SWP, lock, 1, 0);
     }
 }
 
@@ -241,7 +264,8 @@ static void change_values(void) {
 static const struct {
     const char *name;
     void (*client)(void);
-} PROGRAMS[] = {{"free-list", use_nodes}, {"failed-write", write_until_failure}};
+} PROGRAMS[] = {
+    {"free-list", use_nodes}, {"lock", lock_and_unlock}, {"failed-write", write_until_failure}};
 
 int main(int argc, char *argv[]) {
     must(argc == 3 || argc == 4, "usage: distributed NAME wrong|fixed [ADDRESS]");

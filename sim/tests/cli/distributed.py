@@ -20,6 +20,7 @@ LIVE = ("--check", "true", "--until", "host2", "--faults", "cut,cut-one-way,flap
 # Name of the program, clients, options, seeds that have a finding in the wrong form, finding.
 PROGRAMS = (
     ("free-list", 2, CLIENTS, "380-390", "two clients use one node"),
+    ("lock", 2, CLIENTS, "1-100", "two clients have the lock"),
     ("failed-write", 1, (*LIVE, "--live", "100s"), "1-100", "the programs do not end after the last fault: host2 waits in"),
     ("recovery", 0, ("--faults", "power-off", "--pmem", "memory", "--check", "! grep differ $RDMA_SIM_OUT1"), "150-160",
      "the check fails: the values differ"),
@@ -52,7 +53,7 @@ class Distributed(explored.InDirectory):
                 self.assertNotIn("overlapped", output)
 
     def test_hang_after_a_fault_is_a_finding_only_with_live(self):
-        name, clients, options, seeds, _ = PROGRAMS[1]
+        name, clients, options, seeds, _ = PROGRAMS[2]
         self.assertEqual(explore(*options[:-2], "--seeds", seeds, *commands(name, "wrong", clients))[1], 0)
 
     def test_exploration_without_overlap_is_reported(self):
