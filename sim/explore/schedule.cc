@@ -267,7 +267,7 @@ bool Schedule::step() {
     const auto starved = std::ranges::max_element(ready, {}, &Process::passed_over);
     if ((*starved)->passed_over >= MAX_TURNS) {
         chooser_.raise(static_cast<unsigned>((*starved)->index) + 1);
-        std::ranges::rotate(ready, starved);
+        std::rotate(ready.begin(), starved, ready.end());
     }
     const uint64_t timer = server_->fabric().next_timer();
     std::vector<unsigned> numbers;
