@@ -48,7 +48,7 @@ int message_slow(const CallSite &site, rpma_work_type type, rpma_conn *conn,
                                                uint32_t imm, const void *op_context) {
     Request request;
     set_wr(request.wr, opcode, 1, message_flags(flags), imm, op_context);
-    request.wr.wr.rdma.remote_addr = 0; // init_send_wqe() of rxe copies it
+    clear_remote(request.wr);
     return post_request(function, conn, request, make_sge(src, offset, len));
 }
 

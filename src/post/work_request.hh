@@ -104,7 +104,8 @@ inline void set_remote(ibv_send_wr &wr, const rpma_mr_remote &mr, std::size_t of
     wr.wr.rdma.rkey = mr.rkey;
 }
 
-// For an operation without remote memory. init_send_wqe() of rxe copies the address.
+// For an operation without remote memory. init_send_wqe() of rxe copies the address, and
+// push_send_wqe() of siw the key as well.
 inline void clear_remote(ibv_send_wr &wr) {
     wr.wr.rdma = {0, 0};
 }
