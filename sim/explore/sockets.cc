@@ -68,10 +68,10 @@ bool get_address(int fd, bool is_peer, Address &address) {
     return address.any.sa_family == AF_INET;
 }
 
-// ../client/preload/network.cc: host N has 127.77.0.N.
 unsigned host_of(const Address &address) {
     const uint32_t ip = ntohl(address.ip4.sin_addr.s_addr);
-    return ip >> 16 == 0x7f4d && (ip & 0xffff) <= sim::MAX_HOSTS ? ip & 0xffff : 0;
+    const unsigned host = ip & ~sim::LOOPBACK_MASK;
+    return (ip & sim::LOOPBACK_MASK) == sim::LOOPBACK && host <= sim::MAX_HOSTS ? host : 0;
 }
 
 int protocol_of(int fd) {

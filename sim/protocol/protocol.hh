@@ -23,6 +23,9 @@ inline constexpr uint32_t PROTOCOL_VERSION = 1;
 inline constexpr size_t MAX_MESSAGE = 65536;
 inline constexpr int EXIT_FAILED = 125; // the exit status if the simulator itself fails
 
+// The sockets of host N have 127.77.0.N on the loopback interface.
+inline constexpr uint32_t LOOPBACK = 0x7f4d0000, LOOPBACK_MASK = 0xffff0000;
+
 // Names and values of rdma-core >= 45, for older headers.
 inline constexpr unsigned WC_FLUSH = 8, WC_ATOMIC_WRITE = 9;
 

@@ -190,6 +190,8 @@ ssize_t send_message(int fd, const iovec *parts, size_t count, const sockaddr *t
 }
 
 ssize_t send_all(int fd, const iovec *parts, size_t count, int flags, const char *function) {
+    if (count == 1)
+        return send_all(fd, parts->iov_base, parts->iov_len, flags, function);
     const size_t size = size_of(parts, count);
     char *const data = joined(parts, count, size);
     const ssize_t result = send_all(fd, data, size, flags, function);
@@ -197,6 +199,17 @@ ssize_t send_all(int fd, const iovec *parts, size_t count, int flags, const char
     free(data);
     errno = error;
     return result;
+}
+
+// A call that sends the parts. `send_now`: the function of the C library.
+template <class Send>
+ssize_t send_parts(int fd, const iovec *parts, size_t count, const sockaddr *to,
+                   socklen_t length, int flags, const char *function, Send send_now) {
+    if (!is_controlled(fd))
+        return send_now();
+    return is_stream(fd)
+               ? send_all(fd, parts, count, flags, function)
+               : send_message(fd, parts, count, to, length, flags, function, send_now);
 }
 
 } // namespace
@@ -311,40 +324,25 @@ EXPORTED int sendmmsg(int fd, mmsghdr *messages, unsigned count, int flags) {
 }
 EXPORTED ssize_t sendto(int fd, const void *data, size_t size, int flags, const sockaddr *to,
                         socklen_t length) {
-    const auto send_now = [&] { return REAL(sendto)(fd, data, size, flags, to, length); };
-    if (!is_controlled(fd))
-        return send_now();
-    if (is_stream(fd))
-        return send_all(fd, data, size, flags, "sendto");
     const iovec part = {const_cast<void *>(data), size};
-    return send_message(fd, &part, 1, to, length, flags, "sendto", send_now);
+    return send_parts(fd, &part, 1, to, length, flags, "sendto",
+                      [&] { return REAL(sendto)(fd, data, size, flags, to, length); });
 }
 EXPORTED ssize_t send(int fd, const void *data, size_t size, int flags) {
-    const auto send_now = [&] { return REAL(send)(fd, data, size, flags); };
-    if (!is_controlled(fd))
-        return send_now();
-    if (is_stream(fd))
-        return send_all(fd, data, size, flags, "send");
     const iovec part = {const_cast<void *>(data), size};
-    return send_message(fd, &part, 1, nullptr, 0, flags, "send", send_now);
+    return send_parts(fd, &part, 1, nullptr, 0, flags, "send",
+                      [&] { return REAL(send)(fd, data, size, flags); });
 }
 EXPORTED ssize_t write(int fd, const void *data, size_t size) {
-    const auto send_now = [&] { return REAL(write)(fd, data, size); };
-    if (!is_controlled(fd))
-        return send_now();
-    if (is_stream(fd))
-        return send_all(fd, data, size, 0, "write");
     const iovec part = {const_cast<void *>(data), size};
-    return send_message(fd, &part, 1, nullptr, 0, 0, "write", send_now);
+    return send_parts(fd, &part, 1, nullptr, 0, 0, "write",
+                      [&] { return REAL(write)(fd, data, size); });
 }
 EXPORTED ssize_t writev(int fd, const iovec *from, int count) {
     const auto send_now = [&] { return REAL(writev)(fd, from, count); };
-    if (!is_controlled(fd))
-        return send_now();
-    if (is_stream(fd))
-        return send_all(fd, from, static_cast<size_t>(count), 0, "writev");
-    return send_message(fd, from, static_cast<size_t>(count), nullptr, 0, 0, "writev",
-                        send_now);
+    return count < 0 ? send_now()
+                     : send_parts(fd, from, static_cast<size_t>(count), nullptr, 0, 0, "writev",
+                                  send_now);
 }
 EXPORTED int eventfd_read(int fd, eventfd_t *value) {
     return read(fd, value, sizeof(*value)) == sizeof(*value) ? 0 : -1;

@@ -70,15 +70,15 @@ volatile sim::VirtualClock &shared() {
     return *virtual_clock;
 }
 
-// Until the scheduler continues the thread.
-static void send_request(rdma_sim_message &message) {
+// Returns when the scheduler continues the thread. `call`: sends the request.
+template <class Call> static void send_request(Call call) {
     const int error = errno;
     int cancel_state;
     sigset_t signals;
     clock_reads = 0;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
     const bool blocks = block_signals(signals);
-    if (rdma_sim_call(&message) != 0)
+    if (call() != 0)
         _exit(sim::EXIT_FAILED); // rdma-sim has ended
     pthread_setcancelstate(cancel_state, nullptr);
     if (is_controlled)
@@ -92,7 +92,7 @@ void ask(const sim::Transmit &request, const void *more, size_t size,
          sim::Transmit::Reply &reply) {
     rdma_sim_message message{&request, sizeof(request), more, size,
                              &reply,   sizeof(reply),   0,    -1};
-    send_request(message);
+    send_request([&] { return rdma_sim_call(&message); });
 }
 
 void wait_for_turn(Wait::Kind kind, uint64_t until, const char *function, uint64_t object) {
@@ -102,9 +102,7 @@ void wait_for_turn(Wait::Kind kind, uint64_t until, const char *function, uint64
     request.object = object;
     snprintf(request.function, sizeof(request.function), "%s", function);
     sim::Empty reply;
-    rdma_sim_message message{&request, sizeof(request), nullptr, 0,
-                             &reply,   sizeof(reply),   0,       -1};
-    send_request(message);
+    send_request([&] { return sim::call(request, reply); });
 }
 
 [[noreturn]] void refuse(const char *function) {

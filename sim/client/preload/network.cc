@@ -19,13 +19,15 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "../../protocol/protocol.hh"
 #include "../client.hh"
 #include "netlink.hh"
 #include "preload.hh"
 
 namespace {
 
-constexpr uint32_t SIMULATED = 0x0a4d0000, LOOPBACK = 0x7f4d0000, MASK = 0xffff0000;
+using sim::LOOPBACK;
+constexpr uint32_t SIMULATED = 0x0a4d0000, MASK = sim::LOOPBACK_MASK;
 constexpr uint8_t SIMULATED_6[14] = {0xfd, 0x77},
                   MAPPED_6[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
 
