@@ -57,22 +57,22 @@ void Schedule::links_changed(sim::Fabric &fabric) {
 void Schedule::transmit(Process &process, const std::vector<std::byte> &request) {
     sim::Transmit wanted{};
     sim::Reply reply;
-    memcpy(&wanted, request.data(), std::min(request.size(), sizeof(wanted)));
+    const size_t head = std::min(request.size(), sizeof(wanted));
+    memcpy(&wanted, request.data(), head);
     wanted.function[sizeof(wanted.function) - 1] = '\0';
     wanted.host = std::min(wanted.host, sim::MAX_HOSTS);
     wanted.address_size = std::min<uint32_t>(wanted.address_size, sizeof(wanted.address));
-    const std::string data(reinterpret_cast<const char *>(request.data()) +
-                               std::min(request.size(), sizeof(wanted)),
-                           request.size() - std::min(request.size(), sizeof(wanted)));
-    const char *const protocol = wanted.is_stream != 0 ? "TCP" : "UDP";
-    add_call(
-        process,
-        {Step::CALL, 0, "",
-         wanted.function +
-             (wanted.ends != 0 ? std::string(": no more data by TCP")
-                               : ": " + std::to_string(data.size()) + " bytes by " + protocol) +
-             " to host" + std::to_string(wanted.host)},
-        trace_.size());
+    const std::string data(reinterpret_cast<const char *>(request.data()) + head,
+                           request.size() - head);
+    const std::string what = wanted.ends != 0 ? "no more data"
+                                              : std::to_string(data.size()) + " bytes",
+                      protocol = wanted.is_stream != 0 ? "TCP" : "UDP";
+    if (trace_)
+        add_call(process,
+                 {Step::CALL, 0, "",
+                  wanted.function + (": " + what) + " by " + protocol + " to host" +
+                      std::to_string(wanted.host)},
+                 trace_.size());
     const uint64_t late = delay(sim::Delayed::PACKET);
     const auto verdict = sockets_->transmit(owner_of(process), wanted, data, late);
     if (verdict == sim::Transmit::SEND || verdict == sim::Transmit::SEND_TWICE)

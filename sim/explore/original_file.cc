@@ -125,9 +125,9 @@ OriginalFile::OriginalFile(const std::string &path, const std::string *content) 
 
 namespace {
 
-// Gives this process a view of the folder in which its changes are its own: in it, a program
-// can remove the file, or rename another one over it. But nobody else sees what it writes
-// there. Returns false if the system refuses such a view.
+// Gives this process a view of the folder whose changes other processes do not see, so that a
+// program can remove the file, or rename another one over it. Returns false if the system
+// refuses such a view.
 bool mount_own_folder(const std::string &folder, const std::string &changes) {
     std::ifstream mounts("/proc/self/mountinfo");
     for (std::string line, id, parent, device, root, point; std::getline(mounts, line);) {

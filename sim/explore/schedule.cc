@@ -290,6 +290,19 @@ bool Schedule::step() {
     return true;
 }
 
+// Executes a request to the fabric.
+void Schedule::execute(Process &process, uint32_t op, const std::vector<std::byte> &request) {
+    sim::Reply reply;
+    const size_t before = trace_.size();
+    const int error = server_->execute_held(client_of(process), reply);
+    first_of(process).is_listening |= op == sim::OP_CM_LISTEN && error == 0;
+    if (op == sim::OP_POST_SEND)
+        posted_at_ = requests_;
+    record_progress();
+    if (trace_)
+        add_call(process, describe(fabric(), process.last_call, request, error, reply), before);
+}
+
 void Schedule::run_turn(Process &process) {
     timeless_turns_++;
     current_ = process.index;
@@ -318,8 +331,6 @@ void Schedule::run_turn(Process &process) {
                        is_client(other);
             });
         const std::vector<std::byte> request = *server_->held(client_of(process));
-        sim::Reply reply;
-        const size_t before = trace_.size();
         const sim::CallName *const call = name_of_call(fabric(), request);
         process.last_call = call;
         if (call != nullptr)
@@ -328,16 +339,9 @@ void Schedule::run_turn(Process &process) {
         memcpy(&op, request.data(), sizeof(op));
         if (op == sim::OP_TRANSMIT)
             transmit(process, request);
-        const int error =
-            op == sim::OP_TRANSMIT ? 0 : server_->execute_held(client_of(process), reply);
+        else
+            execute(process, op, request);
         coverage.add_to_digest(op);
-        first_of(process).is_listening |= op == sim::OP_CM_LISTEN && error == 0;
-        if (op == sim::OP_POST_SEND)
-            posted_at_ = requests_;
-        if (op != sim::OP_TRANSMIT)
-            record_progress();
-        if (trace_ && op != sim::OP_TRANSMIT)
-            add_call(process, describe(fabric(), call, request, error, reply), before);
     } else {
         if (!process.is_started)
             add_step(Step::PROCESS, "starts", &process);

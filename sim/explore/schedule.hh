@@ -147,6 +147,7 @@ class Schedule : sim::Clock, sim::Machines, sim::Persistence {
     bool pass_time();
     void advance(uint64_t time);
     void pass_short_time();
+    void execute(Process &process, uint32_t op, const std::vector<std::byte> &request);
     void run_turn(Process &process);
     void check();
     void record_finding(const std::string &what);

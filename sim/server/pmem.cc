@@ -76,18 +76,16 @@ template <class T> void SparseArray<T>::resize(size_t count) {
 
 template <class T> void SparseArray<T>::clear(size_t first, size_t end) {
     constexpr uintptr_t PAGE = 4096;
-    char *const from = reinterpret_cast<char *>(data_ + first), *const to =
-                                                                    reinterpret_cast<char *>(
-                                                                        data_ + end);
-    const auto begin = (reinterpret_cast<uintptr_t>(from) + PAGE - 1) / PAGE * PAGE,
-               last = reinterpret_cast<uintptr_t>(to) / PAGE * PAGE;
+    const auto from = reinterpret_cast<uintptr_t>(data_ + first),
+               to = reinterpret_cast<uintptr_t>(data_ + end);
+    const uintptr_t begin = (from + PAGE - 1) / PAGE * PAGE, last = to / PAGE * PAGE;
     if (begin >= last ||
         madvise(reinterpret_cast<void *>(begin), last - begin, MADV_DONTNEED)) {
-        memset(from, 0, static_cast<size_t>(to - from));
+        memset(data_ + first, 0, to - from);
         return;
     }
-    memset(from, 0, begin - reinterpret_cast<uintptr_t>(from));
-    memset(reinterpret_cast<void *>(last), 0, reinterpret_cast<uintptr_t>(to) - last);
+    memset(data_ + first, 0, begin - from);
+    memset(reinterpret_cast<void *>(last), 0, to - last);
 }
 
 std::unique_ptr<PmemFile> PmemFile::open(const std::string &path, std::string &error,
@@ -171,10 +169,10 @@ void PmemFile::record(uint64_t offset, uint64_t length, uint32_t writer) {
         return;
     const size_t end =
         std::min<size_t>((offset + length + WORD - 1) / WORD, persistent_.size());
-    for (size_t word = offset / WORD; word < end; word++)
-        is_used_[word * WORD / BLOCK] = true,
-                               sim_add_store(&stores_, {static_cast<uint32_t>(word), writer,
-                                                        live_word(word)});
+    for (size_t word = offset / WORD; word < end; word++) {
+        is_used_[word * WORD / BLOCK] = true;
+        sim_add_store(&stores_, {static_cast<uint32_t>(word), writer, live_word(word)});
+    }
     if (stores_.count <= MAX_STORES)
         return;
     forget_history();
