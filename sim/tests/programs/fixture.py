@@ -18,6 +18,10 @@ LIMIT = 120
 SERVER = "10.77.0.1"
 CASES = []
 NOBODY = {"user": "nobody", "group": "nogroup", "extra_groups": []}
+# rping of Debian 12 fails after its last ping if main() deletes the event channel before its other thread waits again:
+# github.com/linux-rdma/rdma-core/pull/1622. Such a run is repeated.
+RPING_ENDS = r"^(host\d: )?rdma_get_cm_event: "
+RPING_RUNS = 3
 WAIT = "until test -e {begun}; do sleep 0.01; done"
 # A program that creates objects, prints its process ID, and executes its argument.
 OBJECTS = r"""
@@ -99,6 +103,13 @@ class Fixture:
                                      **(environment or {})})
 
     def sim(self, *arguments, environment=None, errors=subprocess.STDOUT):
+        for _ in range(RPING_RUNS if "rping" in arguments else 1):
+            done = self.sim_once(*arguments, environment=environment, errors=errors)
+            if done.returncode == 0 or not re.search(RPING_ENDS, done.stdout, re.M):
+                break
+        return done
+
+    def sim_once(self, *arguments, environment=None, errors=subprocess.STDOUT):
         process = self.start(*arguments, environment=environment, errors=errors)
         try:
             output, _ = process.communicate(timeout=LIMIT)
@@ -159,7 +170,7 @@ def main(usage, needs_name=None):
     print(f"1..{len(chosen)}", flush=True)
     failed = 0
     for number, (name, needs, function) in enumerate(chosen, 1):
-        verdict = "ok"
+        verdict, remarks = "ok", ""
         began = time.monotonic()
         try:
             attempt(function, needs, program, user)
@@ -167,7 +178,7 @@ def main(usage, needs_name=None):
         except Missing as missing:
             name += f" # SKIP {missing}"
         except Exception:  # pylint: disable=broad-except
-            print("".join("# " + line + "\n" for line in traceback.format_exc().splitlines()), end="")
+            remarks = "".join("\n# " + line for line in traceback.format_exc().splitlines())
             verdict, failed = "not ok", failed + 1
-        print(verdict, number, "-", name, flush=True)
+        print(verdict, number, "-", name + remarks, flush=True)
     sys.exit(failed != 0)
