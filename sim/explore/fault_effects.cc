@@ -49,7 +49,7 @@ std::vector<Sockets::Owner> Schedule::owners() {
 void Schedule::links_changed(sim::Fabric &fabric) {
     Clock::links_changed(fabric);
     if (sockets_)
-        sockets_->links_changed(owners());
+        sockets_->links_changed();
     descriptors_changed();
 }
 

@@ -36,13 +36,16 @@ Schedule::Schedule(Exploration &exploration, uint64_t seed, Chooser &chooser, bo
     options.scheduler = this;
     server_ = std::make_unique<sim::Server>(options, static_cast<sim::Persistence *>(this),
                                             settings_.uses_threads, true);
-    sockets_.emplace(fabric(), *exploration.clock,
-                     [this](unsigned from, unsigned to, const std::string &what) {
-                         trace_.packet(from, to, what);
-                     });
+    const std::string socket = exploration.directory.path() + "/socket";
+    sockets_.emplace(
+        fabric(), *exploration.clock, sim::loopback_of_run(socket.c_str()),
+        [this](unsigned from, unsigned to, const std::string &what) {
+            trace_.packet(from, to, what);
+        },
+        [this] { return owners(); });
     server_->fabric().set_between_steps([&exploration] { exploration.check_signals(); });
-    if (const int error = server_->listen(exploration.directory.path() + "/socket"))
-        refuse("%s/socket: %s", exploration.directory.path().c_str(), strerror(error));
+    if (const int error = server_->listen(socket))
+        refuse("%s: %s", socket.c_str(), strerror(error));
     *exploration.clock = {};
     exploration.clock->seed = seed;
     exploration.clock->is_traced = is_traced;
@@ -199,7 +202,7 @@ bool Schedule::pass_time() {
         advance(next);
         return true;
     }
-    if (Sockets::settle(owners())) {
+    if (sockets_->settle()) {
         descriptors_changed();
         return true;
     }

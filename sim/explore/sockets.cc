@@ -11,6 +11,7 @@
 #include <cstring>
 #include <dirent.h>
 #include <linux/sockios.h>
+#include <linux/tcp.h>
 #include <netinet/in.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
@@ -25,6 +26,8 @@ namespace {
 constexpr uint64_t RETRANSMISSION_TIME = 924'600'000'000;
 constexpr uint64_t REORDERED = 1'000'000; // nanoseconds by which later datagrams pass one
 constexpr size_t BUFFER = 4 << 20;        // net.ipv4.tcp_wmem
+constexpr uint8_t ESTABLISHED = 1;        // linux net/tcp_states.h
+constexpr size_t WINDOW = 128 << 10;      // ../client/preload/descriptors.cc: fix_buffers()
 
 // Returns a duplicate of a descriptor of another process, or -1.
 int duplicate(const Sockets::Owner &owner, int fd) {
@@ -68,10 +71,11 @@ bool get_address(int fd, bool is_peer, Address &address) {
     return address.any.sa_family == AF_INET;
 }
 
-unsigned host_of(const Address &address) {
+// Returns 0 for an address outside the fabric.
+unsigned host_of(const Address &address, uint32_t loopback) {
     const uint32_t ip = ntohl(address.ip4.sin_addr.s_addr);
     const unsigned host = ip & ~sim::LOOPBACK_MASK;
-    return (ip & sim::LOOPBACK_MASK) == sim::LOOPBACK && host <= sim::MAX_HOSTS ? host : 0;
+    return (ip & sim::LOOPBACK_MASK) == loopback && host <= sim::MAX_HOSTS ? host : 0;
 }
 
 int protocol_of(int fd) {
@@ -91,8 +95,52 @@ uint64_t inode_of(int fd) {
     return fstat(fd, &status) == 0 ? status.st_ino : 0;
 }
 
+// The two sockets are the ends of a connection.
+bool are_connected(int a, int b) {
+    Address own, peer, its_own, its_peer;
+    return get_address(a, false, own) && get_address(a, true, peer) &&
+           get_address(b, false, its_own) && get_address(b, true, its_peer) &&
+           its_own == peer && its_peer == own;
+}
+
+tcp_info state_of(int fd) {
+    tcp_info state{};
+    socklen_t size = sizeof(state);
+    (void)getsockopt(fd, IPPROTO_TCP, TCP_INFO, &state, &size);
+    return state;
+}
+
 std::string count(size_t bytes, const char *protocol) {
     return std::to_string(bytes) + " bytes by " + protocol;
+}
+
+// Calls the function with a duplicate of each socket of TCP of a process, and with the host of
+// the peer, or its own one if the socket listens and can have connections. The function returns
+// true if it keeps the duplicate.
+template <class Function>
+void for_each_connection(uint32_t loopback, const Sockets::Owner &owner, Function function) {
+    const std::string path = "/proc/" + std::to_string(owner.pid) + "/fd";
+    DIR *const directory = opendir(path.c_str());
+    if (directory == nullptr)
+        return;
+    while (const dirent *const entry = readdir(directory)) {
+        char target[64] = "";
+        Address peer;
+        if (readlinkat(dirfd(directory), entry->d_name, target, sizeof(target) - 1) < 0 ||
+            strncmp(target, "socket:", 7) != 0)
+            continue;
+        const int socket = duplicate(owner, atoi(entry->d_name));
+        if (socket < 0)
+            continue;
+        const bool is_tcp = protocol_of(socket) == IPPROTO_TCP;
+        const unsigned host = !is_tcp                           ? 0
+                              : get_address(socket, true, peer) ? host_of(peer, loopback)
+                              : listens(socket)                 ? owner.host
+                                                                : 0;
+        if (host == 0 || !function(socket, host))
+            close(socket);
+    }
+    closedir(directory);
 }
 
 } // namespace
@@ -133,6 +181,54 @@ sim::Transmit::Verdict Sockets::transmit_datagram(const Owner &owner,
     return TAKEN;
 }
 
+Sockets::Window &Sockets::window_of(uint64_t inode) {
+    const auto found = std::ranges::find(windows_, inode, &Window::inode);
+    return found != windows_.end() ? *found : windows_.emplace_back(Window{inode, WINDOW});
+}
+
+// Finds out how many bytes the receiver has read.
+void Sockets::look(Window &window, int socket, unsigned to) const {
+    const tcp_info sender = state_of(socket);
+    const uint64_t written =
+        sender.tcpi_bytes_sent - sender.tcpi_bytes_retrans + sender.tcpi_notsent_bytes;
+    uint64_t read = 0;
+    bool is_open = false;
+    for (const Owner &owner : owners_())
+        if (owner.host == to && !is_open)
+            for_each_connection(loopback_, owner, [&](int receiver, unsigned) {
+                int unread = 0;
+                if (!is_open && are_connected(socket, receiver) &&
+                    ioctl(receiver, FIONREAD, &unread) == 0) {
+                    read =
+                        state_of(receiver).tcpi_bytes_received - static_cast<unsigned>(unread);
+                    is_open = true;
+                }
+                return false;
+            });
+    window.was_accepted |= is_open;
+    // The kernel answers for a receiver that has closed the connection.
+    const bool is_closed =
+        !is_open && (window.was_accepted || sender.tcpi_state != ESTABLISHED);
+    const uint64_t unread = written - std::min(read, written);
+    window.room = is_closed ? SIZE_MAX : WINDOW - std::min<uint64_t>(unread, WINDOW);
+}
+
+// Returns true if the sender's socket takes all of the bytes.
+bool Sockets::takes(const Owner &owner, const sim::Transmit &request, size_t bytes) {
+    Window &window = window_of(request.inode);
+    if (window.room < bytes) {
+        const int socket = duplicate(owner, request.socket);
+        if (socket < 0)
+            return true;
+        look(window, socket, request.host);
+        close(socket);
+    }
+    const bool takes = window.room >= bytes;
+    if (takes)
+        window.room -= bytes;
+    return takes;
+}
+
 sim::Transmit::Verdict Sockets::transmit(const Owner &owner, const sim::Transmit &request,
                                          std::string data, uint64_t delay) {
     using enum sim::Transmit::Verdict;
@@ -147,6 +243,8 @@ sim::Transmit::Verdict Sockets::transmit(const Owner &owner, const sim::Transmit
     const int socket =
         is_direct || stream != streams_.end() ? -1 : duplicate(owner, request.socket);
     if (stream == streams_.end() && socket < 0) {
+        if (request.waits != 0 && !takes(owner, request, data.size()))
+            return FULL;
         if (!data.empty())
             report_(owner.host, request.host, count(data.size(), "TCP") + " arrive");
         return SEND;
@@ -168,15 +266,8 @@ sim::Transmit::Verdict Sockets::transmit(const Owner &owner, const sim::Transmit
 
 // A connection of a host that has lost its power since: its peer gets an RST for its bytes.
 bool Sockets::loses_power_before(int socket, unsigned host) {
-    Address own, peer;
-    if (!get_address(socket, false, own) || !get_address(socket, true, peer))
-        return false;
     for (auto each = kept_.begin(); each != kept_.end(); each++) {
-        Address its_own, its_peer;
-        if (!each->has_lost_power || each->host != host ||
-            !get_address(each->socket, false, its_own) ||
-            !get_address(each->socket, true, its_peer) || !(its_own == peer) ||
-            !(its_peer == own))
+        if (!each->has_lost_power || each->host != host || !are_connected(socket, each->socket))
             continue;
         const linger reset = {1, 0};
         (void)setsockopt(each->socket, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
@@ -200,11 +291,18 @@ bool Sockets::deliver(Stream &stream) {
         Segment &segment = stream.segments.front();
         if (segment.arrives_at > fabric_.now())
             return false;
-        const ssize_t sent = send(stream.socket, segment.data.data(), segment.data.size(),
-                                  MSG_DONTWAIT | MSG_NOSIGNAL);
+        Window &window = window_of(stream.inode);
+        if (window.room < segment.data.size())
+            look(window, stream.socket, stream.to);
+        const size_t taken = std::min(window.room, segment.data.size());
+        if (taken == 0)
+            return false; // the receiver does not read
+        const ssize_t sent =
+            send(stream.socket, segment.data.data(), taken, MSG_DONTWAIT | MSG_NOSIGNAL);
         if (sent < 0)
-            return errno != EAGAIN; // the receiver does not read, or has ended
+            return errno != EAGAIN; // the receiver has ended
         report_(stream.from, stream.to, count(static_cast<size_t>(sent), "TCP") + " arrive");
+        window.room -= static_cast<size_t>(sent);
         stream.bytes -= static_cast<size_t>(sent);
         if (static_cast<size_t>(sent) < segment.data.size()) {
             segment.data.erase(0, static_cast<size_t>(sent));
@@ -282,38 +380,9 @@ uint64_t Sockets::next_timeout() const {
     return next;
 }
 
-// Calls the function with a duplicate of each socket of TCP of a process, and with the host of
-// the peer, or its own one if the socket listens and can have connections. The function returns
-// true if it keeps the duplicate.
-template <class Function>
-static void for_each_connection(const Sockets::Owner &owner, Function function) {
-    const std::string path = "/proc/" + std::to_string(owner.pid) + "/fd";
-    DIR *const directory = opendir(path.c_str());
-    if (directory == nullptr)
-        return;
-    while (const dirent *const entry = readdir(directory)) {
-        char target[64] = "";
-        Address peer;
-        if (readlinkat(dirfd(directory), entry->d_name, target, sizeof(target) - 1) < 0 ||
-            strncmp(target, "socket:", 7) != 0)
-            continue;
-        const int socket = duplicate(owner, atoi(entry->d_name));
-        if (socket < 0)
-            continue;
-        const bool is_tcp = protocol_of(socket) == IPPROTO_TCP;
-        const unsigned host = !is_tcp                           ? 0
-                              : get_address(socket, true, peer) ? host_of(peer)
-                              : listens(socket)                 ? owner.host
-                                                                : 0;
-        if (host == 0 || !function(socket, host))
-            close(socket);
-    }
-    closedir(directory);
-}
-
 // Keeps the connections of a process whose packets do not arrive at the peer.
 void Sockets::keep_connections(const Owner &owner) {
-    for_each_connection(owner, [&](int socket, unsigned host) {
+    for_each_connection(loopback_, owner, [&](int socket, unsigned host) {
         const uint64_t inode = inode_of(socket);
         if (is_reachable(owner.host, host) ||
             std::ranges::find(kept_, inode, &Kept::inode) != kept_.end())
@@ -323,12 +392,12 @@ void Sockets::keep_connections(const Owner &owner) {
     });
 }
 
-bool Sockets::settle(std::span<const Owner> owners) {
+bool Sockets::settle() const {
     constexpr int TRIES = 100;
     const auto unsent = [&] {
         int64_t sum = 0;
-        for (const Owner &owner : owners)
-            for_each_connection(owner, [&](int socket, unsigned) {
+        for (const Owner &owner : owners_())
+            for_each_connection(loopback_, owner, [&](int socket, unsigned) {
                 int bytes = 0;
                 if (ioctl(socket, SIOCOUTQNSD, &bytes) == 0)
                     sum += bytes;
@@ -343,7 +412,7 @@ bool Sockets::settle(std::span<const Owner> owners) {
     return false;
 }
 
-void Sockets::links_changed(std::span<const Owner> owners) {
+void Sockets::links_changed() {
     bool has_cut = false;
     const auto &hosts = fabric_.hosts();
     for (const auto &from : hosts)
@@ -359,8 +428,8 @@ void Sockets::links_changed(std::span<const Owner> owners) {
             close(each.socket);
         return is_joined;
     });
-    for (const Owner &owner : owners)
-        if (has_cut)
+    if (has_cut)
+        for (const Owner &owner : owners_())
             keep_connections(owner);
 }
 

@@ -6,6 +6,7 @@
 
 #pragma once
 
+#include "../protocol/protocol.hh"
 #include "calls.hh"
 
 #include <optional>
@@ -101,7 +102,6 @@ Fault read_fault(std::string_view text);
 Fault read_action(std::string_view text);
 uint64_t read_duration(std::string_view text); // nanoseconds; UINT64_MAX: invalid
 unsigned read_host(std::string_view text);     // of "2" or "host2"; 0: other text
-constexpr unsigned MAX_HOSTS = 254;            // 10.77.0.N
 
 bool is_possible(const sim_profile &device, const Fault &fault);
 void apply(Machines &machines, const Fault &fault); // begins the fault

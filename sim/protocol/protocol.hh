@@ -23,8 +23,17 @@ inline constexpr uint32_t PROTOCOL_VERSION = 1;
 inline constexpr size_t MAX_MESSAGE = 65536;
 inline constexpr int EXIT_FAILED = 125; // the exit status if the simulator itself fails
 
-// The sockets of host N have 127.77.0.N on the loopback interface.
-inline constexpr uint32_t LOOPBACK = 0x7f4d0000, LOOPBACK_MASK = 0xffff0000;
+inline constexpr uint32_t MAX_HOSTS = 254; // host N has 10.77.0.N
+
+// The sockets of host N have 127.X.Y.N on the loopback interface. X and Y are those of the run,
+// which its socket names (FNV-1a): several runs can use the same ports.
+inline constexpr uint32_t LOOPBACK_MASK = 0xffffff00;
+inline uint32_t loopback_of_run(const char *socket) {
+    uint32_t hash = 0x811c9dc5;
+    for (; *socket != '\0'; socket++)
+        hash = (hash ^ static_cast<unsigned char>(*socket)) * 0x1000193;
+    return 0x7f000000 | (hash % 0xffff + 1) << 8; // not 127.0.0.0, which is the machine's own
+}
 
 // Names and values of rdma-core >= 45, for older headers.
 inline constexpr unsigned WC_FLUSH = 8, WC_ATOMIC_WRITE = 9;
@@ -426,9 +435,10 @@ struct Transmit : Request<OP_TRANSMIT> {
     uint32_t is_stream;    // 0: a datagram
     uint32_t ends;         // no bytes follow, because the program has called shutdown()
     uint64_t inode;        // of the socket
+    uint32_t waits;        // of a stream: for the receiver, if it does not read
     uint32_t address_size; // of a datagram to `address`; 0: the socket is connected
     uint8_t address[28];   // on the loopback interface
-    char function[16];
+    char function[20];
     struct Reply {
         uint32_t verdict;
     };

@@ -94,14 +94,12 @@ ssize_t with_timeout(int fd, ssize_t result) {
 }
 
 // Lets rdma-sim decide when the bytes arrive.
-Verdict transmit(int fd, const rdma_sim_route &route, const void *data, size_t size, bool ends,
-                 const char *function) {
-    sim::Transmit request = {};
+Verdict transmit(int fd, const rdma_sim_route &route, const void *data, size_t size,
+                 const char *function, sim::Transmit request = {}) {
     sim::Transmit::Reply reply = {};
     request.socket = fd;
     request.host = route.to;
     request.is_stream = route.is_stream;
-    request.ends = ends;
     request.inode = inode_of(fd);
     request.address_size = route.address_size;
     memcpy(request.address, route.address, sizeof(request.address));
@@ -143,8 +141,10 @@ ssize_t send_all(int fd, const void *data, size_t size, int flags, const char *f
         wait_for(fd, POLLOUT, flags, function);
         Verdict verdict = Verdict::SEND;
         if (is_routed) {
+            sim::Transmit request = {};
             part = part < sim::Transmit::MAX_STREAM ? part : sim::Transmit::MAX_STREAM;
-            verdict = transmit(fd, route, begin, part, false, function);
+            request.waits = blocks;
+            verdict = transmit(fd, route, begin, part, function, request);
         }
         if (verdict == Verdict::FULL && blocks) {
             wait_for_turn(Wait::EVENT, NEVER, function);
@@ -176,7 +176,7 @@ ssize_t send_message(int fd, const iovec *parts, size_t count, const sockaddr *t
     Verdict verdict = Verdict::SEND;
     if (size <= sim::Transmit::MAX_DATAGRAM && rdma_sim_find_route(fd, to, length, &route)) {
         char *const data = joined(parts, count, size);
-        verdict = transmit(fd, route, data, size, false, function);
+        verdict = transmit(fd, route, data, size, function);
         free(data);
     }
     if (verdict == Verdict::TAKEN)
@@ -358,10 +358,12 @@ EXPORTED int close(int fd) {
 }
 EXPORTED int shutdown(int fd, int how) noexcept {
     rdma_sim_route route;
+    sim::Transmit request = {};
+    request.ends = true;
     // The FIN follows the bytes that have not arrived.
     if (is_controlled(fd) && how != SHUT_RD && rdma_sim_find_route(fd, nullptr, 0, &route) &&
         route.is_stream &&
-        transmit(fd, route, nullptr, 0, true, "shutdown") == Verdict::TAKEN) {
+        transmit(fd, route, nullptr, 0, "shutdown", request) == Verdict::TAKEN) {
         if (how == SHUT_WR)
             return 0;
         how = SHUT_RD;

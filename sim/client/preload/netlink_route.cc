@@ -7,6 +7,7 @@
 // The attributes and their order are those of Linux 6.1, without the ones of features that the
 // interfaces lack.
 
+#include "../../protocol/protocol.hh"
 #include "interfaces.hh"
 #include "netlink.hh"
 
@@ -27,7 +28,6 @@ namespace netlink {
 namespace {
 
 constexpr int FAMILIES[] = {AF_INET, AF_INET6};
-constexpr unsigned MAX_HOSTS = 254;
 
 // True if a dump of this family contains the objects of `family`.
 bool matches(unsigned requested, int family) {
@@ -272,7 +272,7 @@ int get_route(const nlmsghdr &request, Response &response) {
 // address, or NULL. Returns true if there is one.
 bool put_neighbors(Response &response, const Interface &interface, int family, const void *to) {
     bool is_found = false;
-    for (unsigned host = 1; host <= MAX_HOSTS; host++) {
+    for (unsigned host = 1; host <= sim::MAX_HOSTS; host++) {
         InterfaceAddress other = address_of(interface, family);
         uint8_t hardware[32];
         other.bytes[other.size() - 1] = static_cast<uint8_t>(host);

@@ -3,9 +3,9 @@
 
 // network.cc -- TCP and UDP between simulated hosts, on addresses of the loopback interface
 //
-// Host N has 10.77.0.N and fd77::N. Its sockets use 127.77.0.N: every address in 127/8 works
-// without configuration, and hosts can use the same ports. A socket that is bound to all
-// addresses, or to 127.0.0.1, uses the address of its host.
+// Host N has 10.77.0.N and fd77::N. Its sockets use 127.X.Y.N (loopback_of_run()): every
+// address in 127/8 works without configuration, and hosts can use the same ports. A socket that
+// is bound to all addresses, or to 127.0.0.1, uses the address of its host.
 
 #include <arpa/inet.h>
 #include <cerrno>
@@ -26,8 +26,8 @@
 
 namespace {
 
-using sim::LOOPBACK;
-constexpr uint32_t SIMULATED = 0x0a4d0000, MASK = sim::LOOPBACK_MASK;
+constexpr uint32_t SIMULATED = 0x0a4d0000, MASK = 0xffff0000;
+constexpr uint32_t NOBODY = 0, ALL = 255; // in place of N
 constexpr uint8_t SIMULATED_6[14] = {0xfd, 0x77},
                   MAPPED_6[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
 
@@ -38,11 +38,22 @@ union Address {
     sockaddr_storage room;
 };
 
+uint32_t own_address() {
+    return settings().loopback | settings().host;
+}
+
+// The last 16 bits of an address of the fabric.
+uint32_t loopback_of_host(uint32_t number) {
+    return settings().loopback | (number <= sim::MAX_HOSTS ? number
+                                  : number == ~MASK        ? ALL
+                                                           : NOBODY);
+}
+
 // Returns the address on the loopback interface, or 0 if the address is outside the fabric.
 uint32_t loopback_of(uint32_t ip) {
     if (ip == INADDR_ANY || ip == INADDR_LOOPBACK)
-        return LOOPBACK | settings().host;
-    return (ip & MASK) == SIMULATED ? LOOPBACK | (ip & ~MASK) : 0;
+        return own_address();
+    return (ip & MASK) == SIMULATED ? loopback_of_host(ip & ~MASK) : 0;
 }
 
 uint32_t loopback_of(const in6_addr &ip) {
@@ -50,11 +61,12 @@ uint32_t loopback_of(const in6_addr &ip) {
     memcpy(&last, ip.s6_addr + 12, sizeof(last));
     last = ntohl(last);
     if (IN6_IS_ADDR_UNSPECIFIED(&ip) || IN6_IS_ADDR_LOOPBACK(&ip))
-        return LOOPBACK | settings().host;
+        return own_address();
     if (IN6_IS_ADDR_V4MAPPED(&ip))
         return loopback_of(last);
-    return memcmp(ip.s6_addr, SIMULATED_6, sizeof(SIMULATED_6)) == 0 ? LOOPBACK | (last & ~MASK)
-                                                                     : 0;
+    return memcmp(ip.s6_addr, SIMULATED_6, sizeof(SIMULATED_6)) == 0
+               ? loopback_of_host(last & ~MASK)
+               : 0;
 }
 
 void set_mapped(in6_addr &ip, uint32_t last) {
@@ -91,13 +103,13 @@ unsigned host_of(const Address &address) {
     else if (address.any.sa_family != AF_INET)
         return 0;
     ip = ntohl(ip);
-    return (ip & MASK) == LOOPBACK ? ip & ~MASK : 0;
+    return (ip & sim::LOOPBACK_MASK) == settings().loopback ? ip & ~sim::LOOPBACK_MASK : 0;
 }
 
 // Returns true if this host has the translated address, or all hosts do (broadcast).
 bool is_local(const Address &address) {
     const unsigned host = host_of(address);
-    return host == settings().host || (address.any.sa_family == AF_INET && host == ~MASK);
+    return host == settings().host || (address.any.sa_family == AF_INET && host == ALL);
 }
 
 void from_loopback(sockaddr *address, socklen_t length) {
@@ -107,14 +119,14 @@ void from_loopback(sockaddr *address, socklen_t length) {
         return;
     memcpy(&found, address, length);
     if (found.any.sa_family == AF_INET) {
-        const uint32_t ip = ntohl(found.ip4.sin_addr.s_addr);
-        if ((ip & MASK) == LOOPBACK)
-            found.ip4.sin_addr.s_addr = htonl(SIMULATED | (ip & ~MASK));
+        if (const unsigned host = host_of(found))
+            found.ip4.sin_addr.s_addr = htonl(SIMULATED | (host == ALL ? ~MASK : host));
     } else if (found.any.sa_family == AF_INET6 && length >= sizeof(sockaddr_in6) &&
                IN6_IS_ADDR_V4MAPPED(&found.ip6.sin6_addr)) {
-        uint8_t *const bytes = found.ip6.sin6_addr.s6_addr;
-        if (bytes[12] == LOOPBACK >> 24 && bytes[13] == (LOOPBACK >> 16 & 0xff)) {
-            memcpy(bytes, SIMULATED_6, sizeof(SIMULATED_6));
+        if (const unsigned host = host_of(found)) {
+            memcpy(found.ip6.sin6_addr.s6_addr, SIMULATED_6, sizeof(SIMULATED_6));
+            found.ip6.sin6_addr.s6_addr[14] = 0;
+            found.ip6.sin6_addr.s6_addr[15] = static_cast<uint8_t>(host);
         }
     }
     memcpy(address, &found, length);
@@ -136,9 +148,9 @@ void bind_own(int fd, const Address &to) {
         own.any.sa_family != to.any.sa_family)
         return;
     if (own.any.sa_family == AF_INET)
-        own.ip4.sin_addr.s_addr = htonl(LOOPBACK | settings().host);
+        own.ip4.sin_addr.s_addr = htonl(own_address());
     else
-        set_mapped(own.ip6.sin6_addr, LOOPBACK | settings().host);
+        set_mapped(own.ip6.sin6_addr, own_address());
     (void)setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof(on));
     (void)REAL(bind)(fd, &own.any, length);
 }
@@ -150,14 +162,15 @@ void report_listening() {
     errno = error;
 }
 
-// Recognizes "host1" to "host65534".
+// Recognizes "host1" to "host254".
 bool is_host_name(const char *name, char (&digits)[INET_ADDRSTRLEN]) {
     unsigned number;
     char rest;
     if (settings().host == 0 || name == nullptr ||
-        sscanf(name, "host%5u%c", &number, &rest) != 1 || number == 0 || number >= ~MASK)
+        sscanf(name, "host%3u%c", &number, &rest) != 1 || number == 0 ||
+        number > sim::MAX_HOSTS)
         return false;
-    snprintf(digits, sizeof(digits), "10.77.%u.%u", number >> 8 & 0xff, number & 0xff);
+    snprintf(digits, sizeof(digits), "10.77.0.%u", number);
     return true;
 }
 
@@ -298,7 +311,7 @@ EXPORTED bool rdma_sim_find_route(int fd, const sockaddr *address, unsigned leng
     route->from = settings().host;
     route->to = host_of(peer);
     route->is_stream = protocol == IPPROTO_TCP;
-    if (route->to == 0 || route->to == route->from || route->to == ~MASK)
+    if (route->to == 0 || route->to == route->from || route->to == ALL)
         return false;
     if (address != nullptr && !route->is_stream) {
         allow_mapped(fd, peer);

@@ -7,6 +7,8 @@
 #include <cstring>
 #include <initializer_list>
 
+#include "../../protocol/protocol.hh"
+
 namespace {
 
 Settings current;
@@ -21,8 +23,11 @@ void read_environment() {
     if (__atomic_load_n(&is_read, __ATOMIC_ACQUIRE))
         return;
     current = {static_cast<unsigned>(atoi(value_of("RDMA_SIM_HOST"))),
-               value_of("RDMA_SIM_ROOT"), value_of("RDMA_SIM_SOCKET"),
-               value_of("RDMA_SIM_LISTENING"), value_of("RDMA_SIM_PMEM")};
+               value_of("RDMA_SIM_ROOT"),
+               value_of("RDMA_SIM_SOCKET"),
+               value_of("RDMA_SIM_LISTENING"),
+               value_of("RDMA_SIM_PMEM"),
+               sim::loopback_of_run(value_of("RDMA_SIM_SOCKET"))};
     __atomic_store_n(&is_read, true, __ATOMIC_RELEASE);
 }
 

@@ -12,6 +12,7 @@ struct Settings {
     const char *socket;     // of rdma-sim
     const char *listening;  // the file whose creation shows that the program listens
     const char *persistent; // absolute paths of --pmem, each with "//" at its end
+    unsigned loopback;      // network of the run
 };
 
 // Reads the environment at the first call, because constructors of other libraries may run

@@ -66,6 +66,10 @@ class Sockets(explored.InDirectory):
                 output, status = explore(*options, "--seeds", f"1-{SEEDS}", *commands(name, "fixed"))
                 self.assertEqual(status, 0, output)
 
+    def test_runs_at_the_same_time_use_the_same_port(self):
+        """Each of the processes that explore runs all programs."""
+        self.assertEqual(explore(*ORDER, "-j", "4", "--seeds", "1-40", *commands("announced-write", "fixed"))[1], 0)
+
     def test_faults_of_a_link_reach_a_connection(self):
         for fault, options, expected in RESULTS:
             with self.subTest(fault):
