@@ -4,6 +4,7 @@
 // schedule.cc -- one schedule: unchanged programs that run one at a time, in virtual time
 
 #include "schedule.hh"
+#include "../protocol/process_end.hh"
 
 #include <algorithm>
 #include <cstring>
@@ -256,12 +257,17 @@ bool Schedule::step() {
         fault != nullptr && has_process(*fault))
         apply(*fault);
     permit_starts();
-    // By default, a program continues until it waits. Then the next one runs.
+    // By default, a program continues until it waits. Then the next one runs. One that ends is
+    // the last one: its threads use what it has released, until the kernel has ended them.
     std::vector<Process *> ready;
     for (size_t i = 0; i < processes_.size(); i++)
         if (Process &process = processes_[(current_ + i) % processes_.size()];
             is_ready(process))
             ready.push_back(&process);
+    std::ranges::stable_partition(ready, [](const Process *each) {
+        return !each->waits || each->wait.kind != sim::Wait::YIELD ||
+               each->wait.object != sim::ENDS_PROCESS;
+    });
     if (ready.empty())
         return pass_time();
     if (timeless_turns_ >= MAX_TURNS)

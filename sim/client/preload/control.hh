@@ -33,7 +33,28 @@ inline void yield_before(const char *function) {
     if (has_threads())
         wait_for_turn(Wait::YIELD, NEVER, function);
 }
+// The same after a call that releases an object: another thread may use the object, or its
+// memory, before this one continues.
+inline void yield_after(const char *function) {
+    if (is_on())
+        yield_before(function);
+}
 [[noreturn]] void refuse(const char *function);
+
+// The descriptor of a call that waits: it is open until the end of the call, as in the kernel,
+// although another thread closes it meanwhile.
+class OpenDescriptor {
+  public:
+    explicit OpenDescriptor(int fd);
+    ~OpenDescriptor();
+    OpenDescriptor(const OpenDescriptor &) = delete;
+    OpenDescriptor &operator=(const OpenDescriptor &) = delete;
+    int number() const { return copy_ < 0 ? fd_ : copy_; }
+    static void close_all(); // in a child, which has no other threads
+
+  private:
+    int fd_, copy_; // copy_: -1 if no other thread can close the descriptor
+};
 
 // The numbers in VirtualClock::changes of what a thread waits for; the address is the same in
 // each run.

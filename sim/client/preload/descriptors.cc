@@ -20,6 +20,7 @@
 #include <sys/sysmacros.h>
 #include <sys/uio.h>
 #include <unistd.h>
+#include <utility>
 
 #include "control.hh"
 
@@ -49,9 +50,36 @@ bool is_random(int fd) {
            (status.st_rdev == makedev(1, 8) || status.st_rdev == makedev(1, 9));
 }
 
+// The numbers of copies of descriptors. A program gets lower ones.
+constexpr int FIRST_COPY = 512, MAX_COPIES = 512;
+bool copies[MAX_COPIES]; // which are open
+
+} // namespace
+
+// A thread that is cancelled keeps its copy.
+control::OpenDescriptor::OpenDescriptor(int fd)
+    : fd_(fd), copy_(has_threads() ? fcntl(fd, F_DUPFD_CLOEXEC, FIRST_COPY) : -1) {
+    if (copy_ >= 0 && copy_ - FIRST_COPY < MAX_COPIES)
+        copies[copy_ - FIRST_COPY] = true;
+}
+control::OpenDescriptor::~OpenDescriptor() {
+    if (copy_ >= 0 && copy_ - FIRST_COPY < MAX_COPIES)
+        copies[copy_ - FIRST_COPY] = false;
+    if (copy_ >= 0)
+        REAL(close)(copy_);
+}
+void control::OpenDescriptor::close_all() {
+    for (int i = 0; i < MAX_COPIES; i++)
+        if (std::exchange(copies[i], false))
+            REAL(close)(FIRST_COPY + i);
+}
+
+namespace {
+
 void wait_for(int fd, short events, int flags, const char *function) {
     const int error = errno;
-    pollfd ready = {fd, events, 0};
+    const OpenDescriptor open(fd);
+    pollfd ready = {open.number(), events, 0};
     const int status = fcntl(fd, F_GETFL);
     while (status >= 0 && (status & O_NONBLOCK) == 0 && (flags & MSG_DONTWAIT) == 0 &&
            REAL(poll)(&ready, 1, 0) == 0) {
@@ -184,8 +212,10 @@ ssize_t send_message(int fd, const iovec *parts, size_t count, const sockaddr *t
     if (verdict == Verdict::SEND_TWICE)
         (void)send();
     const ssize_t result = send();
-    if (is_shared(fd) || is_eventfd(fd))
+    if (is_shared(fd) || is_eventfd(fd)) {
         descriptors_changed();
+        yield_after(function);
+    }
     return result;
 }
 
@@ -354,7 +384,9 @@ EXPORTED int eventfd_write(int fd, eventfd_t value) {
 EXPORTED int close(int fd) {
     if (is_on() && is_shared(fd))
         descriptors_changed(); // for the next turn
-    return REAL(close)(fd);
+    const int result = REAL(close)(fd);
+    yield_after("close");
+    return result;
 }
 EXPORTED int shutdown(int fd, int how) noexcept {
     rdma_sim_route route;

@@ -78,8 +78,10 @@ template <class Call> static void send_request(Call call) {
     clock_reads = 0;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
     const bool blocks = block_signals(signals);
-    if (call() != 0)
-        _exit(sim::EXIT_FAILED); // rdma-sim has ended
+    if (call() != 0) { // rdma-sim has ended
+        is_controlled = false;
+        _exit(sim::EXIT_FAILED);
+    }
     pthread_setcancelstate(cancel_state, nullptr);
     if (is_controlled)
         expire_timers();
@@ -457,7 +459,8 @@ EXPORTED int pselect(int count, fd_set *in, fd_set *out, fd_set *other, const ti
 EXPORTED int rdma_sim_take_event(int fd, uint32_t channel, sim::TakeEvent::Reply *event,
                                  void *data, size_t size) {
     if (is_on()) {
-        pollfd ready = {fd, POLLIN, 0};
+        const OpenDescriptor open(fd);
+        pollfd ready = {open.number(), POLLIN, 0};
         const bool waits = (fcntl(fd, F_GETFL) & O_NONBLOCK) == 0;
         (void)wait_until_ready(waits ? NEVER : 0, "ibv_get_cq_event or rdma_get_cm_event",
                                [&] { return REAL(poll)(&ready, 1, 0); });

@@ -17,6 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../../protocol/process_end.hh"
 #include "control.hh"
 
 namespace {
@@ -90,6 +91,7 @@ pid_t fork_uncontrolled() {
     const pid_t pid = REAL(fork)();
     if (pid == 0) {
         forget_timers();
+        OpenDescriptor::close_all();
         wait_for_turn(Wait::START, NEVER, "its start");
     }
     return pid;
@@ -131,6 +133,31 @@ void control::add_process(pid_t pid) {
         refuse("fork() more than 1,000 times");
     clock.pids[clock.processes] = pid;
     clock.processes = clock.processes + 1;
+}
+
+// ---- end -----------------------------------------------------------------------------------
+
+// Other threads run until the process has ended.
+static void end_process(const char *function) {
+    if (is_on() && has_threads())
+        wait_for_turn(Wait::YIELD, NEVER, function, sim::ENDS_PROCESS);
+}
+// Called by exit() and at the end of main(), after the destructors of the program.
+__attribute__((destructor)) static void end() {
+    end_process("exit");
+}
+EXPORTED void _exit(int status) {
+    end_process("_exit");
+    REAL(_exit)(status);
+    __builtin_unreachable();
+}
+EXPORTED void _Exit(int status) noexcept {
+    _exit(status);
+}
+EXPORTED void quick_exit(int status) noexcept {
+    end_process("quick_exit");
+    REAL(quick_exit)(status);
+    __builtin_unreachable();
 }
 
 // ---- numbers -------------------------------------------------------------------------------

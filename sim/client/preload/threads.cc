@@ -64,7 +64,7 @@ struct Waiter {
 };
 Waiter *waiters; // in the order of their arrival
 
-int wake(const volatile void *object, int count, uint32_t bits = UINT32_MAX) {
+int wake(const volatile void *object, int count, uint32_t bits) {
     int woken = 0;
     for (Waiter **at = &waiters; *at != nullptr && woken < count;) {
         Waiter &each = **at;
@@ -77,6 +77,15 @@ int wake(const volatile void *object, int count, uint32_t bits = UINT32_MAX) {
         changed(&each);
         woken++;
     }
+    return woken;
+}
+
+// One of them may continue at once.
+int wake_others(const volatile void *object, int count, const char *function,
+                uint32_t bits = UINT32_MAX) {
+    const int woken = wake(object, count, bits);
+    if (woken > 0)
+        yield_after(function);
     return woken;
 }
 
@@ -270,13 +279,13 @@ long futex(const volatile uint32_t *word, int operation, uint32_t value, const t
     case FUTEX_WAIT_BITSET:
         return wait_for_word(word, value, time == nullptr ? NEVER : until(time, is_real), bits);
     case FUTEX_WAKE:
-        return wake(word, static_cast<int>(value));
+        return wake_others(word, static_cast<int>(value), "futex");
     case FUTEX_WAKE_BITSET:
-        return wake(word, static_cast<int>(value), bits);
+        return wake_others(word, static_cast<int>(value), "futex", bits);
     case FUTEX_REQUEUE:
     case FUTEX_CMP_REQUEUE:
         (void)other; // those that would wait for it wake up too early, which futex(2) permits
-        return wake(word, INT_MAX);
+        return wake_others(word, INT_MAX, "futex");
     default:
         refuse("futex() with another operation");
     }
@@ -365,7 +374,9 @@ EXPORTED int pthread_mutex_trylock(pthread_mutex_t *mutex) noexcept {
     return REAL(pthread_mutex_trylock)(mutex);
 }
 EXPORTED int pthread_mutex_unlock(pthread_mutex_t *mutex) noexcept {
-    return unlock(mutex);
+    const int error = unlock(mutex);
+    yield_after("pthread_mutex_unlock");
+    return error;
 }
 
 // Defines functions that try until a time of CLOCK_REALTIME, or of a clock.
@@ -435,6 +446,7 @@ EXPORTED int pthread_spin_lock(pthread_spinlock_t *object) noexcept {
         const int result = REAL(name)(object); \
         if (is_on())                           \
             changed(object);                   \
+        yield_after(#name);                    \
         return result;                         \
     }
 CHANGES(pthread_rwlock_t, pthread_rwlock_unlock)
@@ -454,7 +466,8 @@ EXPORTED int mtx_timedlock(mtx_t *mutex, const timespec *time) {
     return error == 0 ? thrd_success : error == ETIMEDOUT ? thrd_timedout : thrd_error;
 }
 EXPORTED int mtx_unlock(mtx_t *mutex) {
-    return unlock(reinterpret_cast<pthread_mutex_t *>(mutex)) == 0 ? thrd_success : thrd_error;
+    return pthread_mutex_unlock(reinterpret_cast<pthread_mutex_t *>(mutex)) == 0 ? thrd_success
+                                                                                 : thrd_error;
 }
 
 // ---- condition variables
@@ -489,14 +502,14 @@ EXPORTED int pthread_cond_signal(pthread_cond_t *condition) noexcept {
     if (!is_on())
         return REAL(pthread_cond_signal)(condition);
     yield_before("pthread_cond_signal");
-    wake(condition, 1);
+    wake_others(condition, 1, "pthread_cond_signal");
     return 0;
 }
 EXPORTED int pthread_cond_broadcast(pthread_cond_t *condition) noexcept {
     if (!is_on())
         return REAL(pthread_cond_broadcast)(condition);
     yield_before("pthread_cond_broadcast");
-    wake(condition, INT_MAX);
+    wake_others(condition, INT_MAX, "pthread_cond_broadcast");
     return 0;
 }
 
@@ -547,6 +560,7 @@ EXPORTED int pthread_barrier_wait(pthread_barrier_t *barrier) noexcept {
         found->waiting = 0;
         found->round++;
         changed(barrier);
+        yield_after("pthread_barrier_wait");
         return PTHREAD_BARRIER_SERIAL_THREAD;
     }
     for (const unsigned round = found->round; found->round == round;)

@@ -27,9 +27,11 @@ def both(program, options):
 CORRECT = [(f"memory_poll {how}", both(POLL, how), faults)
            for how in ("spin", "pause", "yield", "sleep", "clock") for faults in ("none", "kill,cut,freeze")]
 CORRECT += [(f"threads {name}", f"{THREADS} {name}", "none")
-            for name in ("mutex", "condition", "timeout", "atomic-wait", "barrier", "spin", "locks", "c11", "cancel", "detach", "processors")]
+            for name in ("mutex", "condition", "timeout", "atomic-wait", "barrier", "spin", "locks", "c11", "cancel", "detach", "processors",
+                         "end")]
 CORRECT += [(f"processes {name}", f"{PROCESSES} {name}", "none")
             for name in ("fork", "spawn", "shell", "kill", "sigsuspend", "sigchld", "timers", "counter")]
+ENDS = ("wrong-end", "wrong-exit", "wrong-_exit", "wrong-quick_exit")
 # (name, arguments, finding)
 WRONG = [(f"memory_poll {how}", both(POLL, f"wrong-{how}"), "host1 ends with status 1: line ")
          for how in ("spin", "pause", "yield", "sleep", "clock")]
@@ -38,6 +40,8 @@ WRONG += [(f"threads {name}", f"{THREADS} {name}", finding) for name, finding in
     ("wrong-update", "host1 ends with status 1"),
     ("wrong-order", "the programs wait for ever: host1 waits in pthread_mutex_lock, host1 thread 2 waits in pthread_mutex_lock"),
     ("wrong-condition", "the programs wait for ever: host1 waits in pthread_join, host1 thread 2 waits in pthread_cond_wait"))]
+WRONG += [(f"threads {name}", f"{THREADS} {name}", "host1 ends with status 1")
+          for name in ("wrong-unlock", "wrong-post", "wrong-signal", "wrong-wake", "wrong-write", *ENDS)]
 WRONG += [(f"processes {name}", f"{PROCESSES} {name}", finding) for name, finding in (
     ("wrong-fork", "host1 ends with status 1"),
     ("wrong-child", "host1 process 2 is ended by signal 6 (Aborted)"),
@@ -62,6 +66,13 @@ class Controlled(unittest.TestCase):
             with self.subTest(name, faults=faults):
                 output, status = self.explore(f"--check true --seeds 1-{SCHEDULES} --faults {faults} {arguments}")
                 self.assertEqual(status, 0, output[-4000:])
+
+    def test_descriptor_is_open_until_the_end_of_a_call_that_waits(self):
+        """The schedule without choices: nothing wakes the thread, and the read of the closed descriptor does not fail."""
+        for name in ENDS:
+            with self.subTest(name):
+                output, status = self.explore(f"--check true --faults none --search exhaustive --seeds 1-1 {THREADS} {name}")
+                self.assertEqual(status, 0, output)
 
     def test_run_with_the_same_seed_has_the_same_random_numbers(self):
         """And the same addresses and numbers of processes and threads."""

@@ -19,6 +19,7 @@
 #include <shared_mutex>
 #include <thread>
 #include <threads.h>
+#include <unistd.h>
 #include <vector>
 
 namespace {
@@ -225,6 +226,108 @@ int processors() {
     return std::thread::hardware_concurrency() != 4;
 }
 
+// Releases an object, and uses it afterwards, although another thread may have freed it.
+template <class Release, class Acquire> int wrong_release(Release release, Acquire acquire) {
+    volatile bool is_freed = false, has_failed = false;
+    std::thread thread([&] {
+        release();
+        has_failed = is_freed;
+    });
+    acquire();
+    is_freed = true;
+    thread.join();
+    return has_failed;
+}
+
+int wrong_unlock() {
+    std::mutex mutex;
+    bool is_done = false;
+    return wrong_release(
+        [&] {
+            const std::lock_guard locked(mutex);
+            is_done = true;
+        },
+        [&] {
+            for (;; sched_yield()) {
+                const std::lock_guard locked(mutex);
+                if (is_done)
+                    return;
+            }
+        });
+}
+
+int wrong_post() {
+    sem_t semaphore;
+    sem_init(&semaphore, 0, 0);
+    return wrong_release([&] { sem_post(&semaphore); }, [&] { sem_wait(&semaphore); });
+}
+
+int wrong_signal() {
+    pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+    pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+    volatile bool is_set = false;
+    return wrong_release(
+        [&] {
+            is_set = true;
+            pthread_cond_signal(&changed);
+        },
+        [&] {
+            timespec time;
+            timespec_get(&time, TIME_UTC);
+            time.tv_sec++; // the signal may come before
+            pthread_mutex_lock(&mutex);
+            if (!is_set)
+                pthread_cond_timedwait(&changed, &mutex, &time);
+            pthread_mutex_unlock(&mutex);
+        });
+}
+
+int wrong_wake() {
+    std::atomic<int> word = 0;
+    return wrong_release(
+        [&] {
+            std::this_thread::sleep_for(1ms); // the other one waits by then
+            word = 1;
+            word.notify_one();
+        },
+        [&] { word.wait(0); });
+}
+
+int wrong_write() {
+    int ends[2];
+    char byte = 0;
+    if (pipe(ends) != 0)
+        return 2;
+    return wrong_release([&] { (void)!write(ends[1], &byte, 1); },
+                         [&] { (void)!read(ends[0], &byte, 1); });
+}
+
+// As rping of rdma-core 44: the thread, which nobody joins, reads the pipe again, and fails if
+// the program has closed it. Later, the process ends while the thread waits.
+int end(bool is_wrong, void (*end_process)(int)) {
+    static int ends[2];
+    static sem_t has_read;
+    sem_init(&has_read, 0, 0);
+    if (pipe(ends) != 0)
+        return 2;
+    std::thread thread([] {
+        char byte;
+        while (read(ends[0], &byte, 1) == 1 && byte != 'e')
+            sem_post(&has_read);
+        if (byte != 'e')
+            _Exit(1);
+    });
+    (void)!write(ends[1], "", 1);
+    sem_wait(&has_read);
+    if (!is_wrong)
+        (void)!write(ends[1], "e", 1), thread.join();
+    else
+        thread.detach();
+    close(ends[0]);
+    end_process(0);
+    return 0;
+}
+
 // The last thread ends the program.
 int detach() {
     std::thread([] { std::this_thread::sleep_for(1s); }).detach();
@@ -247,6 +350,16 @@ constexpr struct {
                 {"c11", c11},
                 {"cancel", cancel},
                 {"detach", detach},
+                {"wrong-unlock", wrong_unlock},
+                {"wrong-post", wrong_post},
+                {"wrong-signal", wrong_signal},
+                {"wrong-wake", wrong_wake},
+                {"wrong-write", wrong_write},
+                {"end", [] { return end(false, [](int) {}); }},
+                {"wrong-end", [] { return end(true, [](int) {}); }},
+                {"wrong-exit", [] { return end(true, exit); }},
+                {"wrong-_exit", [] { return end(true, _exit); }},
+                {"wrong-quick_exit", [] { return end(true, quick_exit); }},
                 {"processors", processors}};
 
 } // namespace

@@ -7,6 +7,7 @@ import pathlib
 from fixture import Missing, test
 
 HERE = pathlib.Path(__file__).resolve().parent
+RACE = "240-260"  # seeds
 EXPLORED = ("rping -s -C 2 :: rping -c -a 10.77.0.1 -C 2", "ucmatose :: ucmatose -s 10.77.0.1",
             *(f"{program} :: {program} 10.77.0.1" for program in (
                 "ibv_rc_pingpong -g 1 -n 20", "ibv_rc_pingpong -e -g 1 -n 20",
@@ -18,6 +19,18 @@ def explored(fixture):
     for programs in EXPLORED:
         fixture.expect(fixture.sim("explore", "--seeds", "1-3", "--faults", "none", "--check", "true", *programs.split()),
                        0, "3 schedules, 0 with faults: nothing found")
+
+
+@test("explore finds the race at the end of rping before rdma-core 59", "rping", "dpkg-query")
+def explored_race(fixture):
+    """github.com/linux-rdma/rdma-core/pull/1622: a thread calls rdma_get_cm_event() after main() has destroyed the channel.
+    The reason is that of the descriptor in memory that main() has freed."""
+    version = int(fixture.run("dpkg-query", "-W", "-f", "${Version}", "rdmacm-utils").split(".")[0])
+    done = fixture.sim_once("explore", "--seeds", RACE, "--faults", "none", "--check", "true", *EXPLORED[0].split())
+    if version < 59:
+        fixture.expect(done, 1, r"FOUND: host\d ends with status 255: rdma_get_cm_event: ")
+    else:
+        fixture.expect(done, 0, "nothing found")
 
 
 def expect_equal_replays(fixture, programs, *options):
