@@ -583,11 +583,11 @@ ExploreSettings read_options(int argc, char *argv[]) {
     }
     if (!settings.replay.empty()) {
         const auto is_of_replay = [](int option) {
-            return option == REPLAY || option == GDB || option == HTML;
+            return option == REPLAY || option == GDB || option == HTML || option == 'v';
         };
         if (!std::ranges::all_of(options, is_of_replay) || optind != argc)
-            refuse(
-                "--replay takes the arguments from FILE, and no others but --gdb and --html");
+            refuse("--replay takes the arguments from FILE, and no others but --gdb, --html "
+                   "and --verbose");
         const std::string gdb = path_of("gdb"); // with the PATH of now, not that of the finding
         if (settings.gdb_host != 0 && gdb.empty())
             refuse("--gdb needs the program gdb, which is not installed");
@@ -596,6 +596,7 @@ ExploreSettings read_options(int argc, char *argv[]) {
         saved.gdb_host = settings.gdb_host;
         saved.gdb = gdb;
         saved.html = settings.html;
+        saved.is_verbose = settings.is_verbose;
         return saved;
     }
     if (settings.gdb_host != 0)

@@ -300,6 +300,8 @@ Step describe(const sim::Fabric &fabric, const sim::CallName *call,
     add_details(fabric, request, reply, step);
     if ((op == sim::OP_POST_SEND || op == sim::OP_POST_RECV) && !reply.bytes.empty())
         error = at<sim::PostSend::Reply>(reply.bytes, 0).error;
+    step.is_post = op == sim::OP_POST_SEND || op == sim::OP_POST_RECV || op == sim::OP_PERSIST;
+    step.has_failed = error != 0;
     if (error != 0) {
         step.what += std::string(", which fails: ") + strerror(error);
         step.series.clear();

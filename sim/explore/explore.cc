@@ -170,6 +170,9 @@ class Explorer {
     void refuse_bad_check();
     static void try_to_write(const char *option, const std::string &file);
     std::vector<size_t> resolve_lines(const Result &result);
+    std::vector<Step> shown(const std::vector<Step> &steps) const {
+        return folded(settings_.is_verbose ? steps : without_set_up(steps));
+    }
     void print_steps(const Result &result);
     void print_difference(uint64_t seed, const std::vector<sim::Choice> &choices,
                           const Result &found);
@@ -385,7 +388,7 @@ std::vector<size_t> Explorer::resolve_lines(const Result &result) {
 void Explorer::print_steps(const Result &result) {
     const std::vector<size_t> places = resolve_lines(result);
     const SourceLines &lines = exploration_.lines;
-    for (const Step &each : folded(result.steps))
+    for (const Step &each : shown(result.steps))
         print(line_of(each, lines) + "\n");
     const auto hint =
         std::ranges::find_if(places, [&](size_t place) { return !lines.hint(place).empty(); });
@@ -425,7 +428,7 @@ void Explorer::print_difference(uint64_t seed, const std::vector<sim::Choice> &c
 
 void Explorer::write_chart(const std::string &to, const Result &result) const {
     std::ofstream file(to, std::ios::binary);
-    file << chart(result.finding, settings_.fabric.hosts, folded(result.steps),
+    file << chart(result.finding, settings_.fabric.hosts, shown(result.steps),
                   exploration_.lines);
     file.close();
     if (!file)

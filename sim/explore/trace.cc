@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <map>
 
 namespace {
 
@@ -186,6 +187,41 @@ void Trace::lost(unsigned host, uint64_t words, const std::vector<sim::FileRange
         add({Step::LOST, host, host_name(host),
              "lost: " + std::to_string(ranges.size() - MAX_RANGES) + " more ranges"});
     std::erase_if(written_, [&](const Written &each) { return each.host == host; });
+}
+
+std::vector<Step> without_set_up(const std::vector<Step> &steps) {
+    struct SetUp {
+        unsigned host;
+        size_t at, calls; // at: the place of the first one
+    };
+    std::map<std::string, SetUp> programs; // by their names, until their set-up has ended
+    std::vector<Step> all;
+    for (const Step &each : steps) {
+        const std::string name =
+            each.who.substr(0, std::min(each.who.find(" thread "), each.who.find(" process ")));
+        if (each.kind == Step::PROCESS && each.what == "starts")
+            programs[name] = {each.host, 0, 0};
+        if (each.kind == Step::MESSAGE)
+            std::erase_if(programs, [&](auto &one) { return one.second.host == each.host; });
+        if (each.is_post)
+            programs.erase(name);
+        const auto found = programs.find(name);
+        const bool is_folded =
+            each.kind == Step::CALL && !each.has_failed && found != programs.end();
+        if (!is_folded || found->second.calls++ == 0) {
+            if (is_folded)
+                found->second.at = all.size();
+            all.push_back(each);
+            continue;
+        }
+        Step &step = all[found->second.at];
+        step = {.kind = Step::CALL,
+                .host = each.host,
+                .who = name,
+                .what = "set-up: " + std::to_string(found->second.calls) + " calls",
+                .time = step.time};
+    }
+    return all;
 }
 
 std::vector<Step> folded(const std::vector<Step> &steps) {

@@ -36,6 +36,7 @@ struct Step {
     std::string series = {};      // a text without numbers of requests, to fold a run of calls
     uint64_t first = 0, last = 0; // with a series: the numbers of requests
     size_t count = 1;             // of folded steps
+    bool is_post = false, has_failed = false; // of a call
     bool is_choice() const { return kind == CHOICE || kind == FAULT; }
     bool operator==(const Step &other) const { // not the time: a delay is no difference
         return who == other.who && what == other.what && place == other.place;
@@ -99,6 +100,9 @@ class Trace {
     std::vector<Written> written_;
 };
 
+// Replaces the calls of each program before its first post, or the first message that its host
+// gets, by one step with their number. Choices, faults and calls that fail stay.
+std::vector<Step> without_set_up(const std::vector<Step> &steps);
 // Replaces each run of calls that differ only in the numbers of requests by one step.
 std::vector<Step> folded(const std::vector<Step> &steps);
 std::string line_of(const Step &step, const SourceLines &lines);

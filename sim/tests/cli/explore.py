@@ -54,6 +54,20 @@ int main(int argc, char *argv[]) {
     return rename(path, argv[1]) == 0 ? 0 : 4;
 }
 """
+# Its third completion queue follows the queue pair that fails.
+SET_UP = """
+#include <infiniband/verbs.h>
+int main(void) {
+    struct ibv_context *const context = ibv_open_device(ibv_get_device_list(0)[0]);
+    struct ibv_pd *const pd = ibv_alloc_pd(context);
+    struct ibv_cq *const cq = ibv_create_cq(context, 1, 0, 0, 0);
+    struct ibv_qp_init_attr init = {.send_cq = cq, .recv_cq = cq, .cap = {1 << 30, 1, 1, 1}, .qp_type = IBV_QPT_RC};
+    ibv_create_cq(context, 1, 0, 0, 0);
+    ibv_create_qp(pd, &init);
+    ibv_create_cq(context, 1, 0, 0, 0);
+    return 1;
+}
+"""
 COUNTER = """
 #include <sys/prctl.h>
 int main(void) {
@@ -306,8 +320,26 @@ class Explore(unittest.TestCase):
         self.assertIn("FOUND: the check fails: record 3 was stored, and is lost\n", again[0])
         self.assertEqual(again[1], 1)
         self.assertEqual(self.explore("--replay finding"), again)
+        self.check_set_up(again[0])
         self.check_chart(again[0])
         self.assertEqual((self.directory / "records").read_bytes(), b"")
+
+    def check_set_up(self, output):
+        """The calls of each program before its first post or message are one line. --verbose shows them."""
+        calls = r"ms   (host\d) (set-up: \d+ calls|(?:rdma|ibv)_\w+)"
+        self.assertEqual(re.findall(calls, output)[:3], [("host1", "set-up: 2 calls"), ("host2", "set-up: 8 calls"),
+                                                         ("host1", "rdma_get_cm_event")])
+        whole = re.findall(calls, self.explore("--replay finding --verbose")[0])
+        self.assertEqual(whole[:10], [("host1", "rdma_" + name) for name in ("bind_addr", "listen")] + [
+            ("host2", name) for name in ("rdma_resolve_addr", "rdma_get_cm_event", "rdma_resolve_route", "rdma_get_cm_event",
+                                         "ibv_create_cq", "ibv_create_cq", "ibv_create_qp", "rdma_connect")])
+        self.assertEqual(whole[10:], re.findall(calls, output)[2:])
+
+    def test_call_of_the_set_up_that_fails_is_shown(self):
+        output, status = self.explore(f"--faults none --check true {self.program('set_up', SET_UP, LINKED)}")
+        self.assertEqual(re.findall(r"ms   host1 (.*: \d+ calls|.*fails: \w+ \w+)", output),
+                         ["set-up: 3 calls", "ibv_create_qp, which fails: Invalid argument"], output)
+        self.assertEqual(status, 1)
 
     def check_chart(self, output):
         """The chart is well-formed XML with a row for each step, and refers to nothing outside."""
@@ -758,7 +790,7 @@ class Explore(unittest.TestCase):
                 ("--check true --seeds 1-2x echo", "--seeds takes a number from 1"),
                 ("--check true --seeds 1- echo", "--seeds takes a number from 1"),
                 ("--check no-such-command echo", "--check 'no-such-command': "),
-                ("--replay no-finding echo", "--replay takes the arguments from FILE, and no others but --gdb and --html"),
+                ("--replay no-finding echo", "--replay takes the arguments from FILE, and no others but --gdb, --html and --verbose"),
                 ("--check true --faults fire echo", "--faults: there is no kind 'fire': --faults help lists them"),
                 ("--check true --faults doorbell --device mlx5 echo", "--faults doorbell: no host, device or file"),
                 ("--check true --faults power-off echo", "--faults power-off: no host, device or file of --pmem"),
