@@ -9,7 +9,6 @@
 // A side that detects an error ends with status 1.
 
 #include <fcntl.h>
-#include <poll.h>
 #include <rdma/rdma_cma.h>
 #include <rdma/rdma_verbs.h>
 #include <stdbool.h>
@@ -46,6 +45,7 @@ struct description {
     uint32_t rkey, ud_number;
 };
 
+static struct rdma_event_channel *channel;
 static struct rdma_cm_id *id;
 static struct ibv_mr *mr;
 static struct ibv_qp *ud;
@@ -106,8 +106,6 @@ static void connect_to(const char *address) {
     must(!rdma_connect(id, &param), "rdma_connect");
     memcpy(&peer, id->event->param.conn.private_data, sizeof(peer));
 }
-
-static struct rdma_event_channel *channel;
 
 static struct rdma_cm_id *next_event(enum rdma_cm_event_type type) {
     struct rdma_cm_event *event;
@@ -287,7 +285,8 @@ static void write_record(void) {
         memory->words[i] = i + 1;
     complete_request(is_fixed ? IBV_WR_RDMA_WRITE_WITH_IMM : IBV_WR_RDMA_WRITE, memory->words,
                      memory->words, sizeof(memory->words));
-    sleep(1);
+    complete_request(IBV_WR_RDMA_WRITE, &memory->source, &memory->target, 8);
+    sleep(2);
 }
 
 // The value with all bits set is unaligned; in the fixed form it is a word.
@@ -412,10 +411,13 @@ static void poll_record(void) {
     const volatile uint64_t *const last = &memory->words[7];
     if (is_fixed)
         must(completion(id->recv_cq).status == IBV_WC_SUCCESS, "a receive failed");
+    bool is_complete = true;
     while (*last == 0)
         usleep(100);
     for (uint64_t i = 0; i < 8; i++)
-        must(memory->words[i] == i + 1, "the record is incomplete");
+        is_complete &= memory->words[i] == i + 1;
+    sleep(1); // the missing words become visible
+    must(is_complete, "the record is incomplete");
     wait_for_client();
 }
 

@@ -74,6 +74,17 @@ class Weak(explored.InDirectory):
                 output, got = run("explore", "--seeds", f"1-{seeds}", "--faults", "power-off", "--pmem", "memory", "--until", "host2",
                                   "--check", SELECTOR.format(size=size, both=2 * size), *programs("selector", form))
                 self.assertEqual(got, status, output)
+                if form == "wrong":
+                    self.assertRegex(output, r"ms   host1 has lost \d+ words that were not persistent\n")
+                    self.assertRegex(output, r"ms   host1 lost: 8 bytes of memory\+(48|56), write wr_id=0 of host2 QP \d+\n")
+
+    def test_late_word_is_shown_after_the_next_write(self):
+        """After the write that follows, and before the report of the server."""
+        output, status = run("explore", "--seeds", f"1-{MOST}", "--faults", "none", "--check", "true", *programs("polled-record", "wrong"))
+        self.assertEqual(status, 1, output)
+        self.assertRegex(output, r"(?s)host1 visible: 8 bytes at 0x\w+, write wr_id=0 of host2 QP \d+\n"
+                                 r".*host1 visible late: \d+ bytes at 0x\w+, write wr_id=0 of host2 QP \d+\n"
+                                 r".*host1 prints: the record is incomplete\n")
 
     def test_child_of_fork_cannot_post(self):
         """With and without explore."""
