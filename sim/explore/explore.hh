@@ -15,6 +15,8 @@
 #include "finding.hh"
 #include "fork_server.hh"
 
+class Schedule;
+
 struct ExploreSettings : Settings {
     bool explores = false, starts_in_order = false, keeps_going = false;
     Search search = Search::MIXED;
@@ -86,11 +88,15 @@ struct Exploration {
 // original_file.cc: the files that this process mounts are not those of others.
 void leave_mounts();
 
-// explore.cc
+// exploration.cc
+Result result_of(const Schedule &schedule, const Chooser &chooser);
+Result run_schedule(Exploration &exploration, uint64_t seed, Chooser &&chooser, bool is_traced);
 bool is_simple_command(const std::string &check);   // without syntax of the shell
 int open_output(const std::string &path);           // creates the file, or empties it
 std::string first_line(const std::string &path);    // empty if there is none
 std::string read_proc(pid_t pid, const char *name); // a file of /proc/PID, or nothing
 // The last one with the text that is not empty.
 std::string last_line(const std::string &path, const char *with = "");
+
+// explore.cc
 int explore(ExploreSettings &settings, const Libraries &libraries); // returns the exit status
