@@ -3,7 +3,8 @@
 
 // direct_verbs.cc -- the functions of libmlx5 and libefa with a parameter of libibverbs
 //
-// In the real libraries they cast it to a structure of their driver. An object of the fabric
+// In the real libraries they cast it to a structure of their driver, which no object of the
+// fabric is.
 
 #include <cerrno>
 #include <cstdio>

@@ -139,8 +139,13 @@ void report(Check check, const Call &call, const char *format, ...)
 bool is_usable(Kind kind, const void *pointer, const Call &call);
 // Returns false if the object must not be destroyed.
 bool may_destroy(Kind kind, const void *pointer, const Call &call);
-void clear(Queue &queue, Object *cq);
 void watch(ibv_context *context); // replaces its inline functions
+
+// strict_requests.cc
+void watch_requests(ibv_context *context); // a part of watch()
+void clear(Queue &queue, Object *cq);      // completes all requests of the queue
+// Reports the requests of queue pairs that use the region.
+void check_posted(const ibv_mr *mr, const Call &call);
 
 // Adds an object that uses others, unless it is NULL; returns it.
 template <class T, class... Used>

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the rdma-sim developers
+
+// conditions.cc -- for "rdma-sim explore": condition variables, and words of memory that
+// futex() waits for
+
+#include "threads.hh"
+
+#include <cerrno>
+#include <climits>
+#include <cstdarg>
+#include <cstdint>
+#include <linux/futex.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <threads.h>
+#include <unistd.h>
+
+namespace {
+
+using namespace control;
+
+// A thread that waits for a condition variable, or a word in memory. On its stack.
+struct Waiter {
+    const volatile void *object;
+    uint32_t bits;
+    bool is_woken;
+    Waiter *next;
+};
+Waiter *waiters; // in the order of their arrival
+
+int wake(const volatile void *object, int count, uint32_t bits) {
+    int woken = 0;
+    for (Waiter **at = &waiters; *at != nullptr && woken < count;) {
+        Waiter &each = **at;
+        if (each.object != object || (each.bits & bits) == 0) {
+            at = &each.next;
+            continue;
+        }
+        *at = each.next;
+        each.is_woken = true;
+        changed(&each);
+        woken++;
+    }
+    return woken;
+}
+
+// One of them may continue at once.
+int wake_others(const volatile void *object, int count, const char *function,
+                uint32_t bits = UINT32_MAX) {
+    const int woken = wake(object, count, bits);
+    if (woken > 0)
+        yield_after(function);
+    return woken;
+}
+
+void add(Waiter &waiter) {
+    Waiter **at = &waiters;
+    while (*at != nullptr)
+        at = &(*at)->next;
+    *at = &waiter;
+}
+
+void remove(const Waiter &waiter) {
+    for (Waiter **at = &waiters; *at != nullptr; at = &(*at)->next)
+        if (*at == &waiter) {
+            *at = waiter.next;
+            return;
+        }
+}
+
+int wait_for_condition(pthread_cond_t *condition, pthread_mutex_t *mutex, uint64_t until,
+                       const char *function) {
+    yield_before(function);
+    Waiter waiter = {condition, UINT32_MAX, false, nullptr};
+    add(waiter);
+    if (const int error = unlock(mutex)) {
+        remove(waiter);
+        return error;
+    }
+    while (!waiter.is_woken && now() < until && !is_cancelled())
+        wait_for_turn(Wait::EVENT, until, function, number_of(&waiter));
+    remove(waiter);
+    const int error = lock(mutex, NEVER, "pthread_mutex_lock after a condition");
+    pthread_testcancel();
+    return error != 0 ? error : waiter.is_woken ? 0 : ETIMEDOUT;
+}
+
+// glibc, nptl/pthread_cond_common.c: bit 1 of __wrefs is the clock.
+bool uses_real_clock(const pthread_cond_t *condition) {
+    return (condition->__data.__wrefs & 2) == 0;
+}
+
+long wait_for_word(const volatile uint32_t *word, uint32_t value, uint64_t until,
+                   uint32_t bits) {
+    yield_before("futex");
+    if (*word != value) {
+        errno = EAGAIN;
+        return -1;
+    }
+    Waiter waiter = {word, bits, false, nullptr};
+    add(waiter);
+    while (!waiter.is_woken && now() < until)
+        wait_for_turn(Wait::EVENT, until, "futex", number_of(&waiter));
+    remove(waiter);
+    errno = ETIMEDOUT;
+    return waiter.is_woken ? 0 : -1;
+}
+
+long futex(const volatile uint32_t *word, int operation, uint32_t value, const timespec *time,
+           const volatile uint32_t *other, uint32_t bits) {
+    const bool is_real = (operation & FUTEX_CLOCK_REALTIME) != 0;
+    switch (operation & FUTEX_CMD_MASK) {
+    case FUTEX_WAIT:
+        return wait_for_word(word, value, after(time), UINT32_MAX);
+    case FUTEX_WAIT_BITSET:
+        return wait_for_word(word, value, time == nullptr ? NEVER : until(time, is_real), bits);
+    case FUTEX_WAKE:
+        return wake_others(word, static_cast<int>(value), "futex");
+    case FUTEX_WAKE_BITSET:
+        return wake_others(word, static_cast<int>(value), "futex", bits);
+    case FUTEX_REQUEUE:
+    case FUTEX_CMP_REQUEUE:
+        (void)other; // those that would wait for it wake up too early, which futex(2) permits
+        return wake_others(word, INT_MAX, "futex");
+    default:
+        refuse("futex() with another operation");
+    }
+}
+
+} // namespace
+
+void control::interrupt_waiters() {
+    for (const Waiter *each = waiters; each != nullptr; each = each->next)
+        changed(each);
+}
+
+extern "C" int pthread_cond_clockwait(pthread_cond_t *, pthread_mutex_t *, clockid_t,
+                                      const timespec *);
+EXPORTED int pthread_cond_wait(pthread_cond_t *condition, pthread_mutex_t *mutex) {
+    if (!is_on())
+        return REAL(pthread_cond_wait)(condition, mutex);
+    return wait_for_condition(condition, mutex, NEVER, "pthread_cond_wait");
+}
+EXPORTED int pthread_cond_timedwait(pthread_cond_t *condition, pthread_mutex_t *mutex,
+                                    const timespec *time) {
+    if (!is_on())
+        return REAL(pthread_cond_timedwait)(condition, mutex, time);
+    if (!is_valid(time))
+        return EINVAL;
+    return wait_for_condition(condition, mutex, until(time, uses_real_clock(condition)),
+                              "pthread_cond_timedwait");
+}
+EXPORTED int pthread_cond_clockwait(pthread_cond_t *condition, pthread_mutex_t *mutex,
+                                    clockid_t clock, const timespec *time) {
+    if (!is_on())
+        return REAL(pthread_cond_clockwait)(condition, mutex, clock, time);
+    if (!is_valid(time))
+        return EINVAL;
+    return wait_for_condition(condition, mutex, until(time, clock == CLOCK_REALTIME),
+                              "pthread_cond_clockwait");
+}
+EXPORTED int pthread_cond_signal(pthread_cond_t *condition) noexcept {
+    if (!is_on())
+        return REAL(pthread_cond_signal)(condition);
+    yield_before("pthread_cond_signal");
+    wake_others(condition, 1, "pthread_cond_signal");
+    return 0;
+}
+EXPORTED int pthread_cond_broadcast(pthread_cond_t *condition) noexcept {
+    if (!is_on())
+        return REAL(pthread_cond_broadcast)(condition);
+    yield_before("pthread_cond_broadcast");
+    wake_others(condition, INT_MAX, "pthread_cond_broadcast");
+    return 0;
+}
+
+#define AS_C11(call) ((call) == 0 ? thrd_success : thrd_error)
+static pthread_cond_t *posix(cnd_t *condition) {
+    return reinterpret_cast<pthread_cond_t *>(condition);
+}
+EXPORTED int cnd_wait(cnd_t *condition, mtx_t *mutex) {
+    return AS_C11(
+        pthread_cond_wait(posix(condition), reinterpret_cast<pthread_mutex_t *>(mutex)));
+}
+EXPORTED int cnd_timedwait(cnd_t *condition, mtx_t *mutex, const timespec *time) {
+    const int error = pthread_cond_timedwait(posix(condition),
+                                             reinterpret_cast<pthread_mutex_t *>(mutex), time);
+    return error == ETIMEDOUT ? thrd_timedout : AS_C11(error);
+}
+EXPORTED int cnd_signal(cnd_t *condition) {
+    return AS_C11(pthread_cond_signal(posix(condition)));
+}
+EXPORTED int cnd_broadcast(cnd_t *condition) {
+    return AS_C11(pthread_cond_broadcast(posix(condition)));
+}
+
+// ---- system calls
+
+// Called by libstdc++, for std::atomic::wait(), and by programs in Rust.
+EXPORTED long syscall(long number, ...) noexcept {
+    long argument[6];
+    va_list list;
+    va_start(list, number);
+    for (long &each : argument)
+        each = va_arg(list, long);
+    va_end(list);
+    if (is_on() && number == SYS_futex)
+        return futex(reinterpret_cast<volatile uint32_t *>(argument[0]),
+                     static_cast<int>(argument[1]), static_cast<uint32_t>(argument[2]),
+                     reinterpret_cast<const timespec *>(argument[3]),
+                     reinterpret_cast<volatile uint32_t *>(argument[4]),
+                     static_cast<uint32_t>(argument[5]));
+    if (is_on() && number == SYS_gettid)
+        return gettid();
+    if (is_on() && number == SYS_sched_yield)
+        return sched_yield();
+    if (is_on() && number == SYS_nanosleep)
+        return nanosleep(reinterpret_cast<const timespec *>(argument[0]), nullptr);
+    if (is_on() && number == SYS_clock_gettime)
+        return clock_gettime(static_cast<clockid_t>(argument[0]),
+                             reinterpret_cast<timespec *>(argument[1]));
+    return REAL(syscall)(number, argument[0], argument[1], argument[2], argument[3],
+                         argument[4], argument[5]);
+}
