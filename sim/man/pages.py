@@ -101,10 +101,12 @@ def with_devices(text):
 
     def profiles(match):
         return "".join(f".It {' Ta '.join(map(quoted, (name, *(of_cell(device[key]) for key in match[1].split()))))}\n"
-                       for name, device in devices.read_devices().items() if device["simulated"] == "yes")
+                       for name, device in simulated.items())
 
+    simulated = {name: device for name, device in devices.read_devices().items() if device["simulated"] == "yes"}
     text = re.sub(r'^\.\\" devices: (.*)\n', rows, text, flags=re.M)
     text = re.sub(r'^\.\\" profiles: (.*)\n', profiles, text, flags=re.M)
+    text = text.replace("@longest_name@", max(simulated, key=len))
     text = text.replace("@kernel_drivers@", joined(devices.kernel_drivers()))
     text = re.sub(r"@([\w-]+):([\w.]+)@", lambda match: devices.read_devices()[match[1]][match[2]], text)
     return re.sub(r"@([\w.]+=\w+)@", lambda match: joined(devices.drivers_with(match[1])), text)
