@@ -210,9 +210,9 @@ HOMES = {"soft-iWARP": "rpma_soft_devices", "soft-RoCE": "rpma_soft_devices", "a
 
 # Rules that one page states and all others refer to: words of a sentence that tells the rule, and its page.
 RULES = {
-    r"(?=.*\bcxgb4\b)(?=.*\b(?:fence|flush|atomic write))": "rpma_atomic_write.3",
-    r"(?=.*\b(?:8 bytes|pointer|source)\b)(?=.*\b(?:tears?|torn)\b)(?=.*\b(?:power|source)\b)": "rpma_memory_model.7",
-    r"(?=.*\b(?:library|librpma)\b)(?=.*\bcannot (?:detect|check)\b)": "rpma_peer_cfg_set_direct_write_to_pmem.3",
+    r"^(?=.*\bcxgb4\b)(?=.*\b(?:fence|flush|atomic write))": "rpma_atomic_write.3",
+    r"^(?=.*\b(?:8 bytes|pointer|source)\b)(?=.*\b(?:tears?|torn)\b)(?=.*\b(?:power|source)\b)": "rpma_memory_model.7",
+    r"^(?=.*\b(?:library|librpma)\b)(?=.*\bcannot (?:detect|check)\b)": "rpma_peer_cfg_set_direct_write_to_pmem.3",
     r"\b(?:0\.54|2\.15|1\.07) s|\b17 seconds|\b655(?:\.36)? milliseconds": "rpma_conn_cfg_new.3",
     r"\bEPOLLET\b(?!\.)": "rpma_tutorial.7",
     r"\bIBV_ATOMIC_GLOB\b": "rpma_memory_model.7",
