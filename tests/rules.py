@@ -7,6 +7,7 @@
 Exit status: 0, or 1 with one line per fault.
 """
 
+import fnmatch
 import os
 import pathlib
 import re
@@ -215,22 +216,34 @@ def check_readmes():
             if path.name not in ("README.md", "meson.build", "__pycache__") and (path.is_dir() or not pattern.endswith("/")):
                 if form.format(path.name) not in text:
                     yield f"{folder}/README.md does not name {path.name}"
+    files = defaultdict(list)
+    for name in tracked():
+        files[(ROOT / name).parent].append(pathlib.PurePath(name).name)
+    for folder, names in sorted(files.items()):
+        text = read(folder / "README.md") if "README.md" in names else ""
+        if re.search(r"^\| (?:files?|path) \|", text, flags=re.M):
+            words = {word.rstrip(".") for word in re.findall(r"[\w.*/-]+", text)}
+            for name in sorted(set(names) - {"README.md", "meson.build"}):
+                # A source has its header with it.
+                others = [name, re.sub(r"\.h$", ".c", name), re.sub(r"\.hh$", ".cc", name)]
+                if not any(fnmatch.fnmatch(other, word) for other in others for word in words):
+                    yield f"{folder.relative_to(ROOT)}/README.md does not name {name}"
 
 
 def check_documents():
-    """A path in backquotes or in the target of a link exists, in the folder of the document or in the root."""
+    """The target of a link exists, and a path in backquotes, which may also begin in the root."""
     tops = {path.name for path in ROOT.iterdir()}
     for name, text in sources("*.md", "docs/*.md", "*/README.md", "*/*/README.md"):
         if name == "NEWS.md" or name.startswith("build"):
             continue
         folder = (ROOT / name).parent
         text = re.sub(r"^```.*?^```$", "", text, flags=re.M | re.S)
-        paths = {target.partition("#")[0] for target in re.findall(r"\]\(([^)#:]+)[^):]*\)", text)}
-        paths |= {word for code in re.findall(r"`([^`\n]+)`", text) for word in code.split()[:1]
+        targets = set(re.findall(r"\]\(([^)#:]+)[^):]*\)", text))
+        paths = {word for code in re.findall(r"`([^`\n]+)`", text) for word in code.split()[:1]
                   if re.fullmatch(r"[\w.-]+(/[\w.-]+)+/?", word) and word.split("/")[0] in tops - {"build", "subprojects"}}
         paths |= set(re.findall(r"^\| ([\w./-]+/[\w.-]+) \|", text, flags=re.M))
-        for path in sorted(paths):
-            if not (folder / path).exists() and not (ROOT / path).exists():
+        for path in sorted(targets | paths):
+            if not (folder / path).exists() and (path in targets or not (ROOT / path).exists()):
                 yield f"{name}: there is no {path}"
 
 
