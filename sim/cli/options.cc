@@ -253,13 +253,11 @@ void read_search(ExploreSettings &settings, std::string_view text) {
                                        text.substr(EXHAUSTIVE.size()), 1, UINT32_MAX);
         text = "exhaustive";
     }
-    if (text != "mixed" && text != "random" && text != "pct" && text != "exhaustive")
+    const std::optional<Search> search = find_search(text);
+    if (!search)
         refuse("--search takes mixed, random, pct or exhaustive[:CHOICES], not '%.*s'",
                static_cast<int>(text.size()), text.data());
-    settings.search = text == "pct"          ? Search::PRIORITIES
-                      : text == "random"     ? Search::RANDOM
-                      : text == "exhaustive" ? Search::EXHAUSTIVE
-                                             : Search::MIXED;
+    settings.search = *search;
 }
 
 // Calls the function for each word of a list, which commas separate.

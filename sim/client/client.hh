@@ -60,7 +60,7 @@ void rdma_sim_polled(const struct ibv_wc *wc, int count);
 
 // A function of the same process that executes requests, instead of a connection. It returns an
 // error number. `place` returns the number of its fabric, which never repeats, and in the last
-// 8 bits the host of the calling thread.
+// 24 bits the program and the host of the calling thread.
 using rdma_sim_handler = int(struct rdma_sim_message *message);
 void rdma_sim_set_handler(rdma_sim_handler *handler, uint64_t (*place)(void));
 // Sets a function that is called before a wait for an event of the descriptor `fd`, and before
@@ -77,7 +77,7 @@ uint64_t rdma_sim_place(void);
 namespace sim {
 
 inline bool is_same_fabric(uint64_t place, uint64_t other) {
-    return place >> 8 == other >> 8;
+    return place >> 24 == other >> 24;
 }
 
 template <class T> int call(const T &request, typename T::Reply &reply, int *fd = nullptr) {

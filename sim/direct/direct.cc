@@ -11,17 +11,14 @@ namespace sim {
 
 static Direct *current;
 static uint64_t fabrics;
-static thread_local struct {
-    uint64_t fabric;
-    unsigned host;
-} chosen;
+static thread_local struct { uint64_t fabric, place; } chosen;
 
 Direct::Direct(const Options &options, Persistence *persistence)
     : number_(++fabrics), fabric_(environment_, options),
       memory_(std::make_shared<ProcessMemory>(getpid(), persistence)) {
     current = this;
     rdma_sim_set_handler([](rdma_sim_message *message) { return current->call(*message); },
-                         [] { return current->number_ << 8 | current->host(); });
+                         [] { return current->number_ << 24 | current->place(); });
 }
 
 Direct::~Direct() {
@@ -29,12 +26,19 @@ Direct::~Direct() {
     current = nullptr;
 }
 
-void Direct::use_host(unsigned host) {
-    chosen = {number_, host};
+void Direct::use_host(unsigned host, unsigned program) {
+    chosen = {number_, uint64_t{program} << 8 | host};
 }
 
-unsigned Direct::host() const {
-    return chosen.fabric == number_ ? chosen.host : 1;
+uint64_t Direct::place() const {
+    return chosen.fabric == number_ ? chosen.place : 1;
+}
+
+void Direct::end_program(unsigned host, unsigned program) {
+    fabric_.interrupt_writes(static_cast<int>(program));
+    const auto caller = callers_.extract(uint64_t{program} << 8 | host);
+    if (!caller.empty() && caller.mapped().session)
+        fabric_.end_session(*caller.mapped().session);
 }
 
 void Direct::advance(uint64_t nanoseconds) {
@@ -53,12 +57,13 @@ int Direct::call(rdma_sim_message &message) {
                 name_of_call(fabric_, {request.data(), message.request_size}))
             before_call_(name->name);
     const std::lock_guard held(lock_);
-    const unsigned host = this->host();
-    Caller &caller = callers_[host];
+    const uint64_t place = this->place();
+    Caller &caller = callers_[place];
     if (!caller.session) {
         caller.program = memory_;
+        caller.pid = static_cast<int>(place >> 8);
         Hello hello{};
-        hello.host = host;
+        hello.host = static_cast<uint32_t>(place & 0xff);
         Reply greeting;
         if (const int error = fabric_.call(caller, &hello, sizeof(hello), greeting))
             return error;

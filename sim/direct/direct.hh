@@ -20,8 +20,11 @@ class Direct {
     ~Direct();
     Direct(const Direct &) = delete;
     Direct &operator=(const Direct &) = delete;
-    void use_host(unsigned host); // on which the next calls of this thread run; host 1 before
-    unsigned host() const;        // of this thread
+    // On which the next calls of this thread run; host 1 before. A `program` has objects of its
+    // own; 0: it is no program of an exploration.
+    void use_host(unsigned host, unsigned program = 0);
+    // As at the end of a process. The caller has the lock.
+    void end_program(unsigned host, unsigned program);
     void advance(uint64_t nanoseconds);
     Fabric &fabric() { return fabric_; }
     std::mutex &lock() { return lock_; } // each call holds it
@@ -37,7 +40,8 @@ class Direct {
     const uint64_t number_; // of the fabrics of the process
     SharedEnvironment environment_;
     Fabric fabric_;
-    std::map<unsigned, Caller> callers_; // by host
+    uint64_t place() const;
+    std::map<uint64_t, Caller> callers_; // by place
     std::shared_ptr<Program> memory_;
     std::function<void(const char *)> before_call_;
 };

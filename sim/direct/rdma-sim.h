@@ -19,6 +19,7 @@
 #ifndef RDMA_SIM_H
 #define RDMA_SIM_H 1
 
+#include <stddef.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -76,6 +77,23 @@ struct rdma_sim_program {
     const char *name; /* in findings; default: "hostN" */
 };
 
+/* Memory of a host that survives a power failure where it was flushed: by a persistent flush or
+ * a read of the device after its writes, or by rdma_sim_persist(). Each other word that was
+ * written has its last persistent value afterwards, or any later one. `address` is a multiple
+ * of 8. All programs of the host may use the memory. */
+struct rdma_sim_memory {
+    unsigned host;
+    void *address;
+    size_t size;
+    unsigned flags;
+};
+
+/* Only rdma_sim_persist() makes it persistent: the device writes into caches that a power
+ * failure clears, or the memory is a file in the page cache. */
+#define RDMA_SIM_MEMORY_NO_DIRECT_WRITE 1
+/* A word that is not persistent can survive in part. */
+#define RDMA_SIM_MEMORY_TEARS 2
+
 struct rdma_sim_test {
     struct rdma_sim_options options; /* `seed` is that of the first schedule */
     const struct rdma_sim_program *programs;
@@ -83,7 +101,11 @@ struct rdma_sim_test {
     const char *(*check)(void *argument); /* returns NULL, or one line about what is wrong */
     void *argument;                       /* of check() */
     uint64_t schedules;                   /* their number; default: 1000 */
-    const char *faults; /* kinds, as of "rdma-sim explore --faults"; default: "none" */
+    /* Kinds, as of "rdma-sim explore --faults"; "all"; default: "none". */
+    const char *faults;
+    const char *search; /* as of "rdma-sim explore --search"; default: "mixed" */
+    const struct rdma_sim_memory *memories;
+    unsigned memory_count;
 };
 
 #define RDMA_SIM_FOUND (-1)
@@ -92,17 +114,32 @@ struct rdma_sim_test {
  * messages, in the weaknesses of the device and in faults. Each schedule runs in a child of
  * this process; the programs are coroutines of one thread, with stacks of their own. A finding
  * is a program that fails although no fault has occurred, a signal, an endless wait or a failed
- * check(), which is called in the child after the last program. It is shortened, and its steps
- * are printed to stderr. The result is then RDMA_SIM_FOUND, and rdma_sim_error() describes the
- * finding, with the seed that repeats it. In a program, rdma_sim_advance() is a wait. A program
- * may wait only in it, and in functions of libibverbs and librdmacm.
+ * check(), which is called in the child after the last program, and after a power failure in
+ * some schedules. It is shortened, and its steps are printed to stderr. The result is then
+ * RDMA_SIM_FOUND, and rdma_sim_error() describes the finding, with the seed that repeats it.
+ * The faults kill and power-off end programs, whose variables keep their values, and run them
+ * again if they have a duration. In a program, rdma_sim_advance() is a wait. A program may wait
+ * only in it, in rdma_sim_poll(), and in functions of libibverbs and librdmacm.
  *   EBUSY    a fabric exists
  *   EINVAL   the test has no program, or a program without a function; there is no such fault
+ *            or search; a memory is empty, or its address is no multiple of 8
  *   ERANGE   there is no such host
  *   ENOTSUP  no host of a test can have the fault, or the device lacks the weakness
  *   ENODEV   there is no such device
  *   EIO      the system refuses a descriptor, memory or a process */
 int rdma_sim_explore(const struct rdma_sim_test *test);
+
+/* A program calls it after it has flushed its stores to a rdma_sim_memory from the caches.
+ *   ENOENT   no program of rdma_sim_explore() calls it */
+int rdma_sim_persist(const void *address, size_t size);
+
+/* poll(2) for a program, in the time of the fabric. Elsewhere it is poll(). Sources of programs
+ * can be compiled with -Dpoll=rdma_sim_poll. */
+struct pollfd;
+int rdma_sim_poll(struct pollfd *descriptors, unsigned long count, int milliseconds);
+
+/* Ends the program that calls it. Elsewhere it is exit(). */
+__attribute__((noreturn)) void rdma_sim_exit(int status);
 
 /* Returns one line about the last failure of a function above in this thread, or "". The text
  * is valid until the next call of one of them in this thread. */

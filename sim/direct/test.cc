@@ -9,6 +9,7 @@
 #include "direct.hh"
 
 #include <cerrno>
+#include <cstdlib>
 #include <list>
 #include <memory>
 
@@ -52,8 +53,8 @@ using namespace sim;
 
 thread_local std::string message;
 
-// The fabric, and its faults.
-class TestFabric : NoPrograms {
+// The fabric, and its faults. It has no programs: it refuses the faults that need them.
+class TestFabric : TestFaults {
   public:
     explicit TestFabric(const Options &options);
     ~TestFabric() override { direct_.fabric().set_before_call(nullptr); }
@@ -65,6 +66,10 @@ class TestFabric : NoPrograms {
 
   private:
     sim::Fabric &fabric() override { return direct_.fabric(); }
+    void kill(const Fault &) override {}
+    void start(const Fault &) override {}
+    void suspend(const Fault &, bool) override {}
+    void power_off(const Fault &) override {}
     void check_host(unsigned host);
     void refuse_impossible(const Fault &fault);
     void schedule(const Fault &fault);
@@ -186,6 +191,25 @@ int rdma_sim_advance(uint64_t nanoseconds) {
     if (sleep_of_program(nanoseconds))
         return 0;
     return guarded(true, [&] { current->advance(nanoseconds); });
+}
+
+int rdma_sim_persist(const void *address, size_t size) {
+    return guarded(false, [&] {
+        if (!persist_for_program(address, size))
+            throw Refusal{ENOENT, "no program of rdma_sim_explore() calls rdma_sim_persist()"};
+    });
+}
+
+int rdma_sim_poll(pollfd *descriptors, unsigned long count, int milliseconds) {
+    int ready;
+    return wait_for_program(descriptors, count, milliseconds, ready)
+               ? ready
+               : poll(descriptors, count, milliseconds);
+}
+
+void rdma_sim_exit(int status) {
+    end_program(status);
+    exit(status);
 }
 
 int rdma_sim_fault(const char *fault) {

@@ -9,6 +9,7 @@
 
 #include "../model/faults.hh"
 
+#include <poll.h>
 #include <string>
 
 namespace sim {
@@ -19,8 +20,8 @@ struct Refusal {
     std::string why;
 };
 
-// A test has no programs of its hosts: it refuses the faults that need them.
-class NoPrograms : public Machines {
+// The faults of a test, whose programs have the clock of the machine.
+class TestFaults : public Machines {
   protected:
     void occur(const Fault &fault) { // until it ends, `fault` must exist
         apply(*this, fault);
@@ -33,10 +34,6 @@ class NoPrograms : public Machines {
     virtual void ended() {} // a fault
 
   private:
-    void kill(const Fault &) override {}
-    void start(const Fault &) override {}
-    void suspend(const Fault &, bool) override {}
-    void power_off(const Fault &) override {}
     void set_clock(unsigned, uint64_t) override {}
 };
 
@@ -53,10 +50,13 @@ template <class Function> void for_each_name(std::string_view names, Function fu
 
 Options options_of(const rdma_sim_options *given); // throws a Refusal
 
-// Both concern the program of rdma_sim_explore() that the calling thread runs; if there is
+// These concern the program of rdma_sim_explore() that the calling thread runs; if there is
 // none, the result is false.
 bool is_explored_program();
 bool sleep_of_program(uint64_t nanoseconds);
+bool persist_for_program(const void *address, size_t size);
+bool end_program(int status);
+bool wait_for_program(pollfd *descriptors, unsigned long count, int milliseconds, int &ready);
 
 // Runs schedules until one has a finding. Returns the finding, or an empty text.
 std::string explore(const rdma_sim_test &test); // throws a Refusal

@@ -73,3 +73,7 @@ void keep_only(Choice choice, uint32_t step, unsigned tries, std::vector<Choice>
 }
 
 } // namespace sim
+
+inline std::string count_of(uint64_t count, const char *what) {
+    return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
+}

@@ -34,6 +34,17 @@ uint64_t limit_in(Chooser::Window window, uint64_t limit) {
 
 } // namespace
 
+std::optional<Search> find_search(std::string_view name) {
+    constexpr std::pair<const char *, Search> KINDS[] = {{"mixed", Search::MIXED},
+                                                         {"random", Search::RANDOM},
+                                                         {"pct", Search::PRIORITIES},
+                                                         {"exhaustive", Search::EXHAUSTIVE}};
+    for (const auto &[each, search] : KINDS)
+        if (name == each)
+            return search;
+    return std::nullopt;
+}
+
 bool Plan::uses_priorities(uint64_t seed) const {
     return search == Search::PRIORITIES ||
            (search == Search::MIXED && (seed % 4 == 2 || is_order_only(seed)));
@@ -71,6 +82,17 @@ Chooser::Chooser(uint64_t seed, const Plan &plan)
         plan.is_order_only(seed) ? Plan::DEPTH : 2 + sim::next_random(state) % 4;
     for (uint64_t i = 1; i < depth; i++)
         change_points_.push_back(sim::next_random(state) % std::max<uint64_t>(plan.turns, 1));
+}
+
+Chooser::Window Chooser::window_of(const Moment &moment) {
+    constexpr uint64_t RECOVERY = 20; // turns after a start
+    if (moment.has_unpersisted)
+        return Window::NOT_PERSISTENT;
+    if (moment.restarted_at != 0 && moment.turn < moment.restarted_at + RECOVERY)
+        return Window::RECOVERY;
+    return moment.has_timer || (moment.posted_at != 0 && moment.posted_at == moment.turn)
+               ? Window::IN_FLIGHT
+               : Window::NONE;
 }
 
 uint32_t Chooser::recorded(uint32_t position, size_t options) {

@@ -11,6 +11,7 @@
 #include "choices.hh"
 
 enum class Search { MIXED, RANDOM, PRIORITIES, EXHAUSTIVE };
+std::optional<Search> find_search(std::string_view name); // of --search
 
 // How a seed determines its choices.
 struct Plan {
@@ -51,6 +52,11 @@ class Chooser {
         RECOVERY,       // after a program was started again: power failures before others
         NOT_PERSISTENT, // between a write and its flush: also
     };
+    struct Moment {
+        bool has_unpersisted, has_timer;
+        uint64_t turn, posted_at, restarted_at; // numbers of turns; the last two: 0 for never
+    };
+    static Window window_of(const Moment &moment);
     // Returns NULL for no fault.
     const sim::Fault *choose(Kind kind, const sim::ExploredFaults &faults,
                              Window window = Window::NONE) {

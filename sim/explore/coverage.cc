@@ -55,10 +55,6 @@ std::string joined(const std::vector<std::string> &words) {
 
 } // namespace
 
-std::string count_of(uint64_t count, const char *what) {
-    return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
-}
-
 void Summary::add(const Result &result, bool is_order_only) {
     const Coverage &met = result.coverage;
     schedules_++;

@@ -75,5 +75,3 @@ class Summary {
     std::set<uint64_t> digests_;
     Row without_faults_, rows_[Coverage::KINDS];
 };
-
-std::string count_of(uint64_t count, const char *what);

@@ -51,14 +51,15 @@ std::optional<Job> Enumeration::next() {
     return job;
 }
 
-void Enumeration::completed(uint64_t number, const Result &result) {
-    Node node = {std::move(running_.extract(number).mapped()), result.points};
+void Enumeration::completed(uint64_t number, const std::vector<sim::Choice> &points,
+                            bool has_finding) {
+    Node node = {std::move(running_.extract(number).mapped()), points};
     if (!node.choices.empty()) {
         const auto last = std::ranges::find(node.points, node.choices.back().position,
                                             &sim::Choice::position);
         node.points.erase(node.points.begin(), last == node.points.end() ? last : last + 1);
     }
-    if (!result.finding.empty() || node.points.empty())
+    if (has_finding || node.points.empty())
         return;
     is_truncated_ |= node.choices.size() >= most_ || points_ > MAX_POINTS;
     if (is_truncated_)

@@ -8,7 +8,12 @@
 #include <map>
 #include <optional>
 
-#include "workers.hh"
+#include "choices.hh"
+
+struct Job {
+    uint64_t number = 0;              // of jobs, in the order of their start; or a seed
+    std::vector<sim::Choice> choices; // of an enumeration
+};
 
 // Each schedule is one before it, and a choice after its last one: so none is enumerated twice.
 // A schedule with a finding is not continued.
@@ -17,7 +22,8 @@ class Enumeration {
     explicit Enumeration(uint64_t most) : most_(most) {} // choices of a schedule
     // Returns nothing if there is none, or none until a job has completed.
     std::optional<Job> next();
-    void completed(uint64_t number, const Result &result);
+    // `points`: each choice of the job, with its last option.
+    void completed(uint64_t number, const std::vector<sim::Choice> &points, bool has_finding);
     std::string text() const; // what was enumerated
 
   private:

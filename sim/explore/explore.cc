@@ -4,9 +4,9 @@
 // explore.cc -- runs schedules until one has a finding, or all with --keep-going
 
 #include "explore.hh"
-#include "enumeration.hh"
 #include "reporter.hh"
 #include "schedule.hh"
+#include "workers.hh"
 
 #include <algorithm>
 #include <cerrno>
@@ -39,8 +39,7 @@ sim::VirtualClock *map_clock(const std::string &path) {
     return static_cast<sim::VirtualClock *>(page);
 }
 
-sim::ExploredFaults possible_faults(const ExploreSettings &settings,
-                                    const std::vector<std::string_view> &names) {
+sim::ExploredHosts explored_hosts(const ExploreSettings &settings) {
     sim::ExploredHosts hosts;
     for (unsigned host = 1; host <= settings.fabric.hosts; host++)
         hosts.devices.push_back(&settings.device_of(host));
@@ -48,6 +47,12 @@ sim::ExploredFaults possible_faults(const ExploreSettings &settings,
         hosts.programs.push_back(command.host);
     for (const auto &[host, path] : settings.pmem)
         hosts.pmem.push_back(host);
+    return hosts;
+}
+
+sim::ExploredFaults possible_faults(const ExploreSettings &settings,
+                                    const std::vector<std::string_view> &names) {
+    const sim::ExploredHosts hosts = explored_hosts(settings);
     for (const std::string_view name : names)
         if (name != "none" && sim::explored_faults(hosts, {name}).groups.empty())
             refuse("--faults %.*s: no host, device or file of --pmem can have this fault",
@@ -65,10 +70,7 @@ sim::ExploredFaults power_failures(const ExploreSettings &settings) {
         return {};
     if (settings.pmem.empty())
         return {};
-    sim::ExploredFaults found = possible_faults(settings, {"power-off"});
-    for (sim::ExploredFaults::Group &group : found.groups)
-        std::erase_if(group.faults, [](const sim::Fault &fault) { return fault.lasts != 0; });
-    return found;
+    return sim::lasting_faults(explored_hosts(settings), "power-off");
 }
 
 class Explorer {
@@ -256,7 +258,7 @@ void Explorer::search(Workers &workers) {
             return;
         auto [number, result] = workers.wait();
         if (enumeration_)
-            enumeration_->completed(number, result);
+            enumeration_->completed(number, result.points, !result.finding.empty());
         summary_.add(result, !enumeration_ && plan_.is_order_only(number));
         if (result.finding.empty())
             continue;

@@ -27,15 +27,9 @@ unsigned Schedule::choose(sim::Weakness weakness, unsigned options) {
 }
 
 Chooser::Window Schedule::window() const {
-    constexpr uint64_t RECOVERY = 20; // requests after a start
-    if (has_unpersisted_ || std::ranges::any_of(processes_, &Process::persists))
-        return Chooser::Window::NOT_PERSISTENT;
-    if (restarted_at_ != 0 && requests_ < restarted_at_ + RECOVERY)
-        return Chooser::Window::RECOVERY;
-    return server_->fabric().next_timer() != NEVER ||
-                   (posted_at_ != 0 && posted_at_ == requests_)
-               ? Chooser::Window::IN_FLIGHT
-               : Chooser::Window::NONE;
+    return Chooser::window_of(
+        {has_unpersisted_ || std::ranges::any_of(processes_, &Process::persists),
+         server_->fabric().next_timer() != NEVER, requests_, posted_at_, restarted_at_});
 }
 
 std::vector<Sockets::Owner> Schedule::owners() {

@@ -17,9 +17,9 @@ constexpr uint64_t MAX_TRIES = 300;        // how many shorter schedules run
 constexpr int MAX_TURN = 10'000;           // milliseconds of real time
 
 // Programs that only wait will do so for ever: after this time, and so many waits, because a
-// program may wait for long a few times.
-constexpr bool is_idle(uint64_t time, uint64_t waits) {
-    return time > 1000 * SECOND && waits > 5'000;
+// program may wait for long a few times. After a fault, they may do so.
+constexpr bool is_idle(uint64_t time, uint64_t waits, bool is_after_fault) {
+    return (is_after_fault && waits > 10'000) || (time > 1000 * SECOND && waits > 5'000);
 }
 
 // The options of Chooser::DELAY.

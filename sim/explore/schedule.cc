@@ -16,8 +16,6 @@
 namespace {
 
 constexpr uint64_t LISTEN_TIMEOUT = SECOND; // then the next command starts
-constexpr uint64_t MAX_POLLS = 10'000;      // after a fault, without another request
-constexpr uint64_t MAX_TURNS = 1'000; // without time, or while another program could continue
 constexpr uint64_t LATE_STARTS[] = {MICROSECOND, 1000 * MICROSECOND, 100'000 * MICROSECOND,
                                     2 * SECOND};
 constexpr useconds_t GDB_INTERVAL = 10'000;
@@ -163,15 +161,9 @@ uint64_t Schedule::next_time() const {
 }
 
 void Schedule::advance(uint64_t time) {
-    timeless_turns_ = 0;
+    order_.time_passes();
     server_->fabric().advance(time);
     exploration_.clock->now = server_->fabric().now();
-}
-
-// Programs may repeat requests until something late arrives, or until another one has slept.
-void Schedule::pass_short_time() {
-    const uint64_t end = server_->fabric().now() + std::ranges::max(LATE);
-    advance(std::min(server_->fabric().next_timer(), end));
 }
 
 // An object is destroyed once its events are acknowledged.
@@ -195,10 +187,9 @@ std::string Schedule::waiting() const {
 // Returns false if the programs wait forever.
 bool Schedule::pass_time() {
     const uint64_t next = next_time();
-    const bool polls = faults > 0 && requests_ > progress_requests_ + MAX_POLLS;
     const bool waits_forever = server_->fabric().next_timer() == NEVER &&
-                               (polls || ::is_idle(server_->fabric().now() - progress_at_,
-                                                   requests_ - progress_requests_));
+                               ::is_idle(server_->fabric().now() - progress_at_,
+                                         requests_ - progress_requests_, faults != 0);
     if (next != NEVER && !waits_forever) {
         advance(next);
         return true;
@@ -270,32 +261,23 @@ bool Schedule::step() {
     });
     if (ready.empty())
         return pass_time();
-    if (timeless_turns_ >= MAX_TURNS)
-        pass_short_time();
-    // Others may repeat requests until this one continues, for example to get a lock.
-    const auto starved = std::ranges::max_element(ready, {}, &Process::passed_over);
-    if ((*starved)->passed_over >= MAX_TURNS) {
-        chooser_.raise(static_cast<unsigned>((*starved)->index) + 1);
-        std::rotate(ready.begin(), starved, ready.end());
-    }
-    const uint64_t timer = server_->fabric().next_timer();
     std::vector<unsigned> numbers;
     for (const Process *const each : ready)
         numbers.push_back(static_cast<unsigned>(each->index) + 1);
-    if (timer != NEVER)
-        numbers.push_back(0);
-    const uint32_t turn = chooser_.choose_turn(numbers);
-    if (turn == ready.size()) {
+    if (const std::optional<uint64_t> time =
+            order_.due_time(fabric().now(), fabric().next_timer()))
+        advance(*time);
+    const uint64_t timer = fabric().next_timer();
+    const auto [thread, instead] = order_.choose(chooser_, numbers, timer != NEVER);
+    if (thread == 0) {
         add_step(Step::CHOICE, "time passes before a program continues");
         advance(timer);
         return true;
     }
-    if (turn != 0)
-        add_step(Step::CHOICE, "continues before " + ready[0]->name, ready[turn]);
-    for (Process *const each : ready)
-        each->passed_over++;
-    ready[turn]->passed_over = 0;
-    run_turn(*ready[turn]);
+    Process &next = processes_[thread - 1];
+    if (thread != instead)
+        add_step(Step::CHOICE, "continues before " + processes_[instead - 1].name, &next);
+    run_turn(next);
     return true;
 }
 
@@ -313,7 +295,6 @@ void Schedule::execute(Process &process, uint32_t op, const std::vector<std::byt
 }
 
 void Schedule::run_turn(Process &process) {
-    timeless_turns_++;
     current_ = process.index;
     process.is_signaled = false;
     if (++requests_ > MAX_REQUESTS) {

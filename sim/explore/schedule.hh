@@ -16,6 +16,7 @@
 #include "sockets.hh"
 #include "spin.hh"
 #include "trace.hh"
+#include "turn_order.hh"
 
 constexpr uint64_t BEGIN = 1000 * SECOND; // the virtual time at the start
 
@@ -63,7 +64,6 @@ class Schedule : sim::Clock, sim::Machines, sim::Persistence {
         uint64_t writes = 0;         // changes of its memory, at the time of this wait
         uint64_t object_changes = 0; // of the object for which it waits, at the same time
         unsigned sleeps = 0;         // in sequence, without another request
-        uint64_t passed_over = 0;    // turns of others in which this one could continue
         uint64_t starts_at = 0, started_at = 0, paused_until = 0, idle_since = 0, changes = 0;
         int status = 0;
         off_t out_shown = 0, err_shown = 0;
@@ -146,7 +146,6 @@ class Schedule : sim::Clock, sim::Machines, sim::Persistence {
     uint64_t next_time() const;
     bool pass_time();
     void advance(uint64_t time);
-    void pass_short_time();
     void execute(Process &process, uint32_t op, const std::vector<std::byte> &request);
     void run_turn(Process &process);
     void check();
@@ -198,7 +197,7 @@ class Schedule : sim::Clock, sim::Machines, sim::Persistence {
     bool has_unpersisted_ = false;
     uint64_t posted_at_ = 0, restarted_at_ = 0; // numbers of requests; 0: never
     size_t current_ = 0;
-    uint64_t timeless_turns_ = 0;
+    TurnOrder order_;
     uint64_t changes_ = 0, progress_at_ = 0;
     uint64_t requests_ = 0, progress_requests_ = 0; // progress: at the last one that is no wait
     bool is_finished_ = false;

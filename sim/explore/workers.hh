@@ -11,11 +11,8 @@
 #include <sys/types.h>
 
 #include "coverage.hh"
+#include "enumeration.hh"
 
-struct Job {
-    uint64_t number = 0;              // of jobs, in the order of their start; or a seed
-    std::vector<sim::Choice> choices; // of an enumeration
-};
 using RunJob = std::function<Result(const Job &)>;
 
 class Workers {

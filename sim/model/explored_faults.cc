@@ -159,4 +159,11 @@ ExploredFaults explored_faults(const ExploredHosts &hosts,
     return found;
 }
 
+ExploredFaults lasting_faults(const ExploredHosts &hosts, std::string_view name) {
+    ExploredFaults found = explored_faults(hosts, {name});
+    for (ExploredFaults::Group &group : found.groups)
+        std::erase_if(group.faults, [](const Fault &fault) { return fault.lasts != 0; });
+    return found;
+}
+
 } // namespace sim

@@ -270,6 +270,7 @@ constexpr FaultKind FAULTS[] = {
      .is_only_explored = true,
      .is_noticed = true,
      .needs_programs = true,
+     .sets_clock = true,
      .explored = "clock-ahead HOST 10s;clock-ahead HOST 10s for 1s"},
     // Linux 6.1, drivers/infiniband/sw/rxe/rxe_comp.c, check_ack(): the NAK "remote operational
     // error" completes a request with this status. That a device sends it for memory that it

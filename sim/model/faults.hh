@@ -73,7 +73,8 @@ struct FaultKind {
     bool is_only_explored = false; // a plain run cannot have it
     // Without an end, programs on other hosts notice it, and can end.
     bool is_noticed = false;
-    bool needs_programs = false; // the fabric in the process of a test cannot have it
+    bool needs_programs = false; // a fabric in the process of a test has none
+    bool sets_clock = false;     // the programs of a test have the clock of the machine
     // explore: the faults that a schedule may choose, separated by ';', in the syntax of
     // --fault. LINK, WAY, HOST, PROGRAM, PMEM (a host with a file of --pmem), CREATING (a
     // call) and EVENT are replaced by all that there are. Empty: explore has other means.
@@ -152,5 +153,7 @@ struct ExploredHosts {
 // `names` of kinds; empty: all kinds.
 ExploredFaults explored_faults(const ExploredHosts &hosts,
                                const std::vector<std::string_view> &names);
+// Those of one kind that do not end.
+ExploredFaults lasting_faults(const ExploredHosts &hosts, std::string_view name);
 
 } // namespace sim

@@ -110,8 +110,17 @@ std::unique_ptr<PmemFile> PmemFile::open(const std::string &path, std::string &e
     return nullptr;
 }
 
+PmemFile::PmemFile(void *memory, size_t size, bool tears)
+    : fd_(-1), live_(static_cast<char *>(memory)), mapped_(size), tears_(tears) {
+    resize();
+    keep_history();
+    persist(0, mapped_, 0);
+}
+
 PmemFile::~PmemFile() {
     free(stores_.all);
+    if (fd_ < 0)
+        return;
     if (live_ != nullptr)
         munmap(live_, mapped_);
     close(fd_);
@@ -130,6 +139,8 @@ bool PmemFile::is_deleted() const {
 
 bool PmemFile::map_all() {
     struct stat status;
+    if (fd_ < 0)
+        return true;
     if (fstat(fd_, &status) != 0)
         return false;
     const auto size = static_cast<size_t>(status.st_size);
@@ -143,13 +154,17 @@ bool PmemFile::map_all() {
         munmap(live_, mapped_);
     live_ = static_cast<char *>(all);
     mapped_ = size;
-    persistent_.resize((size + WORD - 1) / WORD); // new bytes are zero until made persistent
-    is_used_.resize((size + BLOCK - 1) / BLOCK);
+    resize();
+    return true;
+}
+
+void PmemFile::resize() {
+    persistent_.resize((mapped_ + WORD - 1) / WORD); // new bytes are zero until made persistent
+    is_used_.resize((mapped_ + BLOCK - 1) / BLOCK);
     stores_.persistent = persistent_.data();
     if (has_history_)
         keep_history();
     sim_remove_stores(&stores_, persistent_.size(), SIZE_MAX);
-    return true;
 }
 
 void PmemFile::keep_history() {
@@ -244,6 +259,16 @@ void PmemFile::persist(uint64_t offset, uint64_t length, uint32_t writer) {
     sim_remove_stores(&stores_, first, end);
 }
 
+uint64_t PmemFile::survivors(std::mt19937_64 &generator) const {
+    const uint64_t random = generator();
+    if (!tears_)
+        return -(random & 1);
+    uint64_t mask = 0;
+    for (size_t byte = 0; byte < WORD; byte++)
+        mask |= (random >> byte & 1) * (uint64_t{0xff} << 8 * byte);
+    return mask;
+}
+
 uint64_t PmemFile::lose_block(uint64_t block, std::mt19937_64 *generator,
                               std::vector<FileRange> *ranges) {
     uint64_t lost = 0;
@@ -254,9 +279,9 @@ uint64_t PmemFile::lose_block(uint64_t block, std::mt19937_64 *generator,
         uint64_t &persistent = persistent_[word];
         if (persistent == live_word(word))
             continue;
-        if (generator != nullptr && ((*generator)() & 1) != 0) {
-            persistent = live_word(word);
-        } else {
+        const uint64_t mask = generator == nullptr ? 0 : survivors(*generator);
+        persistent = (persistent & ~mask) | (live_word(word) & mask);
+        if (persistent != live_word(word)) {
             const size_t offset = word * WORD, length = std::min(WORD, mapped_ - offset);
             memcpy(live_ + offset, &persistent, length);
             lost++;
@@ -276,13 +301,19 @@ uint64_t PmemFile::lose_power(std::mt19937_64 *generator, std::vector<FileRange>
     uint64_t lost = 0;
     if (!map_all())
         return 0;
-    if (generator != nullptr)
+    if (generator != nullptr) {
+        struct Survival {
+            const PmemFile &file;
+            std::mt19937_64 &random;
+        } survival{*this, *generator};
         sim_lose_power(
             &stores_, persistent_.data(),
-            [](void *random) {
-                return -((*static_cast<std::mt19937_64 *>(random))() & 1); // a whole word
+            [](void *argument) {
+                const auto &[file, random] = *static_cast<Survival *>(argument);
+                return file.survivors(random);
             },
-            generator);
+            &survival);
+    }
     forget_history();
     for (uint64_t block = 0; (block = next_used(block)) < mapped_; block += BLOCK)
         lost += lose_block(block, generator, ranges);

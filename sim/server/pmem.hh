@@ -74,6 +74,8 @@ class PmemFile {
     // the reason.
     static std::unique_ptr<PmemFile> open(const std::string &path, std::string &error,
                                           Content content = PERSISTENT);
+    // Memory of this process, instead of a file. `tears`: a word can survive in part.
+    PmemFile(void *memory, size_t size, bool tears);
     ~PmemFile();
     PmemFile(const PmemFile &) = delete;
     PmemFile &operator=(const PmemFile &) = delete;
@@ -93,11 +95,15 @@ class PmemFile {
     // at random. Returns the number of words that lost the newest. Adds their ranges, unless
     // `ranges` is NULL.
     uint64_t lose_power(std::mt19937_64 *generator, std::vector<FileRange> *ranges = nullptr);
+    // Returns true if the history has a write that is not persistent.
+    bool has_unpersisted() const { return stores_.count != 0; }
 
   private:
     PmemFile(int fd, std::string path) : fd_(fd), path_(std::move(path)) {}
     bool map_all(); // maps the file again if its size has changed
-    int fd_;
+    void resize();  // the state of its words
+    uint64_t survivors(std::mt19937_64 &generator) const; // of the bits of a word
+    int fd_;                                              // -1: memory
     std::string path_;
     dev_t mapped_device_ = 0;
     ino_t mapped_inode_ = 0;
@@ -108,7 +114,7 @@ class PmemFile {
     SparseArray<uint32_t> settled_;
     std::vector<bool> is_used_; // blocks in which a word of persistent_ may not be 0
     sim_stores stores_{};
-    bool has_history_ = false;
+    bool has_history_ = false, tears_ = false;
     uint64_t live_word(size_t word) const;
     uint64_t lose_block(uint64_t block, std::mt19937_64 *generator,
                         std::vector<FileRange> *ranges);

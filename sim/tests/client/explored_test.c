@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copyright 2026, the rdma-sim developers */
 
-/* explored_test.c -- rdma_sim_explore(): programs that do not end, and those that wait for long
+/* explored_test.c -- rdma_sim_explore(): programs that do not end or wait for long, locks,
+ * persistent memory, and faults that end programs
  */
 
 #include <setjmp.h>
@@ -10,8 +11,174 @@
 #include <stdint.h>
 
 #include <cmocka.h>
-#include <infiniband/verbs.h>
+#include <poll.h>
 #include <rdma-sim.h>
+#include <rdma/rdma_cma.h>
+#include <rdma/rdma_verbs.h>
+#include <string.h>
+
+#define PORT "7204"
+#define ACCESS                                                                   \
+    (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | \
+     IBV_ACCESS_REMOTE_ATOMIC)
+
+/* A program returns the line of its first failure. */
+#define MUST(call)           \
+    do {                     \
+        if (!(call))         \
+            return __LINE__; \
+    } while (0)
+
+static struct {
+    uint64_t lock, counter;
+} memory __attribute__((aligned(8))); /* of the server */
+
+static struct {
+    uint64_t addr;
+    uint32_t rkey;
+} offer;
+
+static unsigned clients;    /* of the server */
+static int has_reported;    /* a program has reported its data as safe */
+static unsigned long turns; /* of a client that waits for the lock */
+
+static struct rdma_cm_id *endpoint(int flags) {
+    struct rdma_addrinfo hints = {.ai_flags = flags, .ai_port_space = RDMA_PS_TCP}, *found;
+    struct ibv_qp_init_attr attr = {.qp_type = IBV_QPT_RC, .cap = {4, 4, 1, 1, 0}};
+    struct rdma_cm_id *id = NULL;
+    if (rdma_getaddrinfo("10.77.0.1", PORT, &hints, &found) == 0) {
+        if (rdma_create_ep(&id, found, NULL, &attr) != 0)
+            id = NULL;
+        rdma_freeaddrinfo(found);
+    }
+    return id;
+}
+
+static int serve(void *argument) {
+    struct rdma_cm_id *listener, *ids[2];
+    struct rdma_cm_event *event;
+    struct ibv_mr *mr;
+    (void)argument;
+    MUST((listener = endpoint(RAI_PASSIVE)) != NULL && rdma_listen(listener, 2) == 0);
+    for (unsigned i = 0; i < clients; i++) {
+        MUST(rdma_get_request(listener, &ids[i]) == 0);
+        MUST((mr = ibv_reg_mr(ids[i]->pd, &memory, sizeof(memory), ACCESS)) != NULL);
+        offer.addr = (uintptr_t)&memory;
+        offer.rkey = mr->rkey;
+        struct rdma_conn_param param = {.private_data = &offer,
+                                        .private_data_len = sizeof(offer),
+                                        .responder_resources = 4};
+        MUST(rdma_accept(ids[i], &param) == 0);
+    }
+    for (unsigned i = 0; i < clients; i++)
+        MUST(rdma_get_cm_event(ids[i]->channel, &event) == 0 && rdma_ack_cm_event(event) == 0);
+    return 0;
+}
+
+/* A client: its connection, and the word of its requests. */
+struct client {
+    struct rdma_cm_id *id;
+    struct ibv_mr *mr;
+    uint64_t word, addr;
+    uint32_t rkey;
+};
+
+static int connect_client(struct client *client) {
+    struct rdma_conn_param param = {.initiator_depth = 4, .retry_count = 7};
+    MUST((client->id = endpoint(0)) != NULL);
+    MUST((client->mr = ibv_reg_mr(client->id->pd, &client->word, 8, ACCESS)) != NULL);
+    MUST(rdma_connect(client->id, &param) == 0);
+    memcpy(&offer, client->id->event->param.conn.private_data, sizeof(offer));
+    client->addr = offer.addr;
+    client->rkey = offer.rkey;
+    return 0;
+}
+
+/* `place`: of the word of the server, an offset. */
+static int execute(struct client *client, enum ibv_wr_opcode opcode, size_t place,
+                   uint64_t swap) {
+    struct ibv_sge sge = {(uintptr_t)&client->word, 8, client->mr->lkey};
+    struct ibv_send_wr *bad,
+        wr = {.sg_list = &sge, .num_sge = 1, .opcode = opcode, .send_flags = IBV_SEND_SIGNALED};
+    struct ibv_wc wc;
+    if (opcode == IBV_WR_ATOMIC_CMP_AND_SWP) {
+        wr.wr.atomic.remote_addr = client->addr + place;
+        wr.wr.atomic.rkey = client->rkey;
+        wr.wr.atomic.swap = swap;
+    } else {
+        wr.wr.rdma.remote_addr = client->addr + place;
+        wr.wr.rdma.rkey = client->rkey;
+    }
+    MUST(ibv_post_send(client->id->qp, &wr, &bad) == 0);
+    MUST(rdma_get_send_comp(client->id, &wc) == 1 && wc.status == IBV_WC_SUCCESS);
+    return 0;
+}
+
+static int write_word(struct client *client, size_t place, uint64_t value) {
+    client->word = value;
+    return execute(client, IBV_WR_RDMA_WRITE, place, 0);
+}
+
+static int read_word(struct client *client, size_t place) {
+    return execute(client, IBV_WR_RDMA_READ, place, 0);
+}
+
+/* Without a wait between its tries. `argument`: whether it is a lock. */
+static int increase_under_lock(void *argument) {
+    const int is_lock = *(const int *)argument;
+    struct client client;
+    MUST(connect_client(&client) == 0);
+    do {
+        turns++;
+        if (is_lock)
+            MUST(execute(&client, IBV_WR_ATOMIC_CMP_AND_SWP, 0, 1) == 0);
+        else
+            MUST(read_word(&client, 0) == 0);
+    } while (client.word != 0);
+    if (!is_lock)
+        MUST(write_word(&client, 0, 1) == 0);
+    MUST(read_word(&client, 8) == 0);
+    rdma_sim_advance(200000000); /* its holder is slow */
+    MUST(write_word(&client, 8, client.word + 1) == 0);
+    MUST(read_word(&client, 8) == 0);
+    MUST(write_word(&client, 0, 0) == 0);
+    return rdma_disconnect(client.id);
+}
+
+static const char *check_counter(void *argument) {
+    (void)argument;
+    if (turns > 4000)
+        return "a client waits too long for the lock";
+    return memory.counter == 2 ? NULL : "an update of the counter is lost";
+}
+
+static int explore_lock(int is_lock) {
+    const struct rdma_sim_program programs[] = {{1, serve, NULL, NULL},
+                                                {2, increase_under_lock, &is_lock, NULL},
+                                                {3, increase_under_lock, &is_lock, NULL}};
+    const struct rdma_sim_test test = {.options = {.hosts = 3},
+                                       .programs = programs,
+                                       .program_count = 3,
+                                       .check = check_counter,
+                                       .schedules = 300};
+    clients = 2;
+    return rdma_sim_explore(&test);
+}
+
+static void lock_that_is_tried_without_a_wait_has_no_finding(void **state) {
+    (void)state;
+    if (explore_lock(1) != 0)
+        fail_msg("%s", rdma_sim_error());
+}
+
+static void lock_of_a_read_and_a_write_is_found(void **state) {
+    (void)state;
+    assert_int_equal(explore_lock(0), RDMA_SIM_FOUND);
+    assert_non_null(strstr(rdma_sim_error(), "an update of the counter is lost"));
+}
+
+/* ---- programs that wait ---------------------------------------------------------------------
+ */
 
 static int query_for_ever(void *argument) {
     (void)argument;
@@ -30,6 +197,25 @@ static int wait_for_long(void *argument) {
     return 0;
 }
 
+/* Waits for an event that comes, and for one that does not. */
+static int poll_descriptors(void *argument) {
+    struct pollfd event = {.events = POLLIN};
+    struct rdma_cm_id *const id = endpoint(RAI_PASSIVE);
+    (void)argument;
+    MUST(id != NULL && rdma_listen(id, 1) == 0);
+    event.fd = id->channel->fd;
+    MUST(rdma_sim_poll(&event, 1, 60000) == 1 && event.revents == POLLIN);
+    MUST(rdma_sim_poll(NULL, 0, 60000) == 0);
+    rdma_sim_exit(0);
+}
+
+static int connect_to_a_program_that_polls(void *argument) {
+    struct rdma_conn_param param = {0};
+    (void)argument;
+    (void)rdma_connect(endpoint(0), &param);
+    return 0;
+}
+
 static int explore(int (*run)(void *), const char *faults, uint64_t seed) {
     const struct rdma_sim_program programs[] = {{1, run, NULL, NULL}};
     const struct rdma_sim_test test = {.options = {.hosts = 1, .seed = seed},
@@ -43,7 +229,7 @@ static int explore(int (*run)(void *), const char *faults, uint64_t seed) {
 static void endless_program_after_a_fault_is_no_finding(void **state) {
     (void)state;
     /* This seed has a fault, which concerns posts; without it, the program is a finding. */
-    assert_int_equal(explore(query_for_ever, "refuse", 2), 0);
+    assert_int_equal(explore(query_for_ever, "refuse", 11), 0);
 }
 
 static void program_with_long_waits_is_no_finding(void **state) {
@@ -51,10 +237,150 @@ static void program_with_long_waits_is_no_finding(void **state) {
     assert_int_equal(explore(wait_for_long, "none", 1), 0);
 }
 
+static void poll_is_ended_by_an_event_or_its_time(void **state) {
+    const struct rdma_sim_program programs[] = {
+        {1, poll_descriptors, NULL, NULL}, {2, connect_to_a_program_that_polls, NULL, NULL}};
+    const struct rdma_sim_test test = {
+        .programs = programs, .program_count = 2, .schedules = 100};
+    (void)state;
+    if (rdma_sim_explore(&test) != 0)
+        fail_msg("%s", rdma_sim_error());
+    assert_int_equal(rdma_sim_poll(NULL, 0, 0), 0);
+}
+
+/* ---- persistent memory, and faults that end programs ----------------------------------------
+ */
+
+/* Writes a word and reports it as safe. `argument`: whether it makes the word persistent. */
+static int write_safely(void *argument) {
+    struct client client;
+    MUST(connect_client(&client) == 0);
+    MUST(write_word(&client, 8, 0x0101010101010101) == 0);
+    if (*(const int *)argument)
+        MUST(read_word(&client, 8) == 0);
+    has_reported = 1;
+    return rdma_disconnect(client.id);
+}
+
+static int store_safely(void *argument) {
+    rdma_sim_advance(1);
+    memory.counter = 0x0101010101010101;
+    if (*(const int *)argument)
+        MUST(rdma_sim_persist(&memory.counter, sizeof(memory.counter)) == 0);
+    has_reported = 1;
+    return 0;
+}
+
+static const char *check_word(void *argument) {
+    (void)argument;
+    return !has_reported || memory.counter == 0x0101010101010101 ? NULL : "the word is lost";
+}
+
+static int is_torn(uint64_t word) {
+    return word != (word & 0xff) * 0x0101010101010101;
+}
+
+static const char *check_whole(void *argument) {
+    (void)argument;
+    return is_torn(memory.counter) ? "the word is torn" : NULL;
+}
+
+static void power_failure_loses_what_was_not_persistent(void **state) {
+    static const struct {
+        int (*run)(void *);
+        const char *(*check)(void *);
+        int makes_persistent;
+        unsigned flags;
+        const char *finding; /* NULL: none */
+    } rows[] = {
+        {write_safely, check_word, 1, 0, NULL},
+        {write_safely, check_word, 0, 0, "the check fails: the word is lost"},
+        {write_safely, check_word, 1, RDMA_SIM_MEMORY_NO_DIRECT_WRITE,
+         "the check fails: the word is lost"},
+        {store_safely, check_word, 1, RDMA_SIM_MEMORY_NO_DIRECT_WRITE, NULL},
+        {store_safely, check_word, 0, 0, "the check fails: the word is lost"},
+        {write_safely, check_whole, 1, 0, NULL},
+        {write_safely, check_whole, 1, RDMA_SIM_MEMORY_TEARS,
+         "the check fails: the word is torn"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        const int is_client = rows[i].run == write_safely;
+        int makes_persistent = rows[i].makes_persistent;
+        const struct rdma_sim_program programs[] = {
+            {1, is_client ? serve : rows[i].run, &makes_persistent, NULL},
+            {2, rows[i].run, &makes_persistent, NULL}};
+        const struct rdma_sim_memory lost = {1, &memory, sizeof(memory), rows[i].flags};
+        const struct rdma_sim_test test = {.programs = programs,
+                                           .program_count = is_client ? 2 : 1,
+                                           .check = rows[i].check,
+                                           .schedules = 400,
+                                           .faults = "power-off",
+                                           .memories = &lost,
+                                           .memory_count = 1};
+        clients = 1;
+        const int found = rdma_sim_explore(&test);
+        if (found != (rows[i].finding ? RDMA_SIM_FOUND : 0))
+            fail_msg("row %zu: %d, %s", i, found, rdma_sim_error());
+        if (rows[i].finding)
+            assert_non_null(strstr(rdma_sim_error(), rows[i].finding));
+    }
+    assert_int_equal(memory.counter, 0); /* of this process */
+    assert_int_equal(rdma_sim_persist(&memory, 8), 2 /* ENOENT */);
+}
+
+static unsigned starts, ends;
+
+static int count_starts(void *argument) {
+    (void)argument;
+    starts++;
+    rdma_sim_advance(1000000);
+    rdma_sim_advance(1000000);
+    ends++;
+    return 0;
+}
+
+static const char *check_restarted(void *argument) {
+    (void)argument;
+    return starts == 2 && ends == 1 ? "it was started again" : NULL;
+}
+
+static const char *check_killed(void *argument) {
+    (void)argument;
+    return starts == 1 && ends == 0 ? "it was killed" : NULL;
+}
+
+static void killed_program_is_started_again_or_not(void **state) {
+    const char *(*const checks[])(void *) = {check_restarted, check_killed};
+    const char *const findings[] = {"it was started again", "it was killed"};
+    const struct rdma_sim_program program = {1, count_starts, NULL, NULL};
+    (void)state;
+    for (size_t i = 0; i < 2; i++)
+        for (int is_exhaustive = 0; is_exhaustive < 2; is_exhaustive++) {
+            struct rdma_sim_test test = {.programs = &program,
+                                         .program_count = 1,
+                                         .check = checks[i],
+                                         .schedules = 400,
+                                         .faults = "kill",
+                                         .search = is_exhaustive ? "exhaustive" : NULL};
+            assert_int_equal(rdma_sim_explore(&test), RDMA_SIM_FOUND);
+            assert_non_null(strstr(rdma_sim_error(), findings[i]));
+            assert_ptr_equal(strstr(rdma_sim_error(), is_exhaustive ? "schedule " : "seed "),
+                             rdma_sim_error());
+            test.faults = "none";
+            assert_int_equal(rdma_sim_explore(&test), 0);
+        }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(lock_that_is_tried_without_a_wait_has_no_finding),
+        cmocka_unit_test(lock_of_a_read_and_a_write_is_found),
         cmocka_unit_test(endless_program_after_a_fault_is_no_finding),
         cmocka_unit_test(program_with_long_waits_is_no_finding),
+        cmocka_unit_test(poll_is_ended_by_an_event_or_its_time),
+        cmocka_unit_test(power_failure_loses_what_was_not_persistent),
+        cmocka_unit_test(killed_program_is_started_again_or_not),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -307,6 +307,8 @@ void exploration_refuses_an_invalid_test(void **) {
     const rdma_sim_program good = {1, succeed, nullptr, nullptr};
     const rdma_sim_program elsewhere = {3, succeed, nullptr, nullptr};
     const rdma_sim_program empty = {1, nullptr, nullptr, nullptr};
+    alignas(8) char bytes[16];
+    const rdma_sim_memory far = {3, bytes, 8, 0}, odd = {1, bytes + 4, 8, 0};
     const struct {
         rdma_sim_test test;
         int error;
@@ -319,9 +321,21 @@ void exploration_refuses_an_invalid_test(void **) {
          ERANGE,
          "program 0 is on host3, there are 2 hosts"},
         {{{}, &good, 1, nullptr, nullptr, 0, "storm"}, EINVAL, "there is no fault 'storm'"},
-        {{{}, &good, 1, nullptr, nullptr, 0, "kill"},
+        {{{}, &good, 1, nullptr, nullptr, 0, "clock-ahead"},
          ENOTSUP,
-         "no host of a test can have the fault 'kill'"},
+         "no host of this test can have the fault 'clock-ahead'"},
+        {{{}, &good, 1, nullptr, nullptr, 0, "power-off"},
+         ENOTSUP,
+         "no host of this test can have the fault 'power-off'"},
+        {{{}, &good, 1, nullptr, nullptr, 0, nullptr, "deep"},
+         EINVAL,
+         "there is no search 'deep'"},
+        {{{}, &good, 1, nullptr, nullptr, 0, nullptr, nullptr, &far, 1},
+         ERANGE,
+         "memory 0 is on host3, there are 2 hosts"},
+        {{{}, &good, 1, nullptr, nullptr, 0, nullptr, nullptr, &odd, 1},
+         EINVAL,
+         "memory 0 is empty, or does not begin at a multiple of 8"},
         {{{0, "rxe7", 0, nullptr}, &good, 1, nullptr, nullptr, 0, nullptr},
          ENODEV,
          "there is no device 'rxe7'"},
