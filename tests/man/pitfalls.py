@@ -5,7 +5,7 @@
 
 import re
 
-PAGE, PROGRAMS = "rpma_pitfalls.7", "tests/simulator/pitfalls"
+PAGE, PROGRAMS = "rpma_pitfalls.7", "tests/durability/pitfalls"
 
 
 def shown_lines(page):

@@ -228,6 +228,4 @@ const std::vector<Configuration> configurations = {
      .example = "operations-old",
      .oracle = &operations,
      .clients = 2},
-    // Then ENTRY-wrong or ENTRY-right: an entry of rpma_pitfalls(7) and its form.
-    {.name = "pitfall-", .example = "pitfalls", .oracle = &pitfalls, .clients = 1},
 };

@@ -446,6 +446,6 @@ RETURNS(int, pmem2_map_delete, (pmem2_map **), 0)
 RETURNS(void *, pmem2_map_get_address, (pmem2_map *), memory().visible())
 RETURNS(size_t, pmem2_map_get_size, (pmem2_map *), MEMORY_SIZE)
 RETURNS(pmem2_granularity, pmem2_map_get_store_granularity, (pmem2_map *),
-        memory().is_pmem ? PMEM2_GRANULARITY_CACHE_LINE : PMEM2_GRANULARITY_PAGE)
+        PMEM2_GRANULARITY_CACHE_LINE)
 RETURNS(pmem2_persist_fn, pmem2_get_persist_fn, (pmem2_map *), persist)
 RETURNS(const char *, pmem2_errormsg, (void), "a failure of libpmem2")

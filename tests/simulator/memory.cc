@@ -65,7 +65,7 @@ void Memory::store(const Part &part, Writer writer) {
 }
 
 void Memory::flush(Writer writer, const char *from, const char *to) {
-    if (!direct_write || !is_pmem || !contains(from))
+    if (!contains(from))
         return;
     size_t begin = static_cast<size_t>(from - visible_);
     size_t end = begin + static_cast<size_t>(to - from);

@@ -32,11 +32,6 @@ void clear_memory(char *begin, size_t size); // a part of such a map, or of a mo
 
 class Memory {
   public:
-    // A flush makes stores persistent. False: the device of the platform writes into caches.
-    bool direct_write = true;
-    bool is_pmem = true; // false: in the page cache, where a flush makes nothing persistent
-    bool tears = false;  // a power failure can keep some bytes of a word and lose others
-
     Memory();
     void reset();
 
@@ -61,17 +56,10 @@ class Memory {
     template <typename Random> void lose_power(Random random_bit) {
         find_pages();
         find_own_stores();
-        struct Survival {
-            const Memory &memory;
-            Random &random_bit;
-        } survival{*this, random_bit};
         sim_lose_power(
             &stores_, stores_.persistent,
-            [](void *argument) {
-                const auto &[memory, random] = *static_cast<Survival *>(argument);
-                return memory.surviving(random);
-            },
-            &survival);
+            [](void *random) { return (*static_cast<Random *>(random))() ? UINT64_MAX : 0; },
+            &random_bit);
         restart();
     }
 
@@ -93,14 +81,6 @@ class Memory {
 
   private:
     std::span<sim_store> stores() const { return {stores_.all, stores_.count}; }
-    // The mask of the bytes of a store that survive.
-    template <typename Random> uint64_t surviving(Random random_bit) const {
-        uint64_t mask = 0;
-        for (size_t part = 0; part < (tears ? WORD : 1); part++)
-            if (random_bit())
-                mask |= tears ? uint64_t{0xff} << 8 * part : UINT64_MAX;
-        return mask;
-    }
     static uint64_t &word(char *image, size_t index) {
         return reinterpret_cast<uint64_t *>(image)[index];
     }

@@ -33,8 +33,7 @@ class ProcessMemory : public sim::Program {
         process_.machine->memory.flush(writer, begin, begin + length);
     }
     bool is_persistent(uint64_t address, size_t) override {
-        const Memory &memory = process_.machine->memory;
-        return memory.is_pmem && memory.contains(reinterpret_cast<const void *>(address));
+        return process_.machine->memory.contains(reinterpret_cast<const void *>(address));
     }
 
   private:

@@ -12,7 +12,7 @@
 #include <string.h>
 
 static const struct program program = {
-    .purpose = "Writes a record into the server's memory and prints when it is safe.",
+    .purpose = "Writes a record into the server's memory and reports when it is safe.",
     .variant = "--wrong",
     .number = "ENTRY",
 };
@@ -50,7 +50,7 @@ static void request_persistence(void) {
     flush_record(visible);
     CALL(rpma_atomic_write(conn, dst, REQUEST, (const char *)&yes, quiet, NULL));
     for (int tries = 0; !*read_word(REPLY); tries++)
-        if (tries == 100)
+        if (tries == 6000)
             fail("the server does not reply");
         else
             poll(NULL, 0, 10);
@@ -129,7 +129,7 @@ static void change_number(void) {
         CALL(rpma_atomic_write(conn, dst, place, bytes, quiet, NULL));
         CALL(rpma_flush(conn, dst, place, 8, persistent, always, NULL));
         await_completion(cq);
-        printf("client: the number %u is safe\n", number);
+        report_safe(number);
     }
 }
 
@@ -193,7 +193,7 @@ int main(int argc, char *argv[]) {
     dst = offered_memory(conn, &direct_write);
 
     entries[args.number]();
-    printf("client: the record is safe\n");
+    report_safe(0);
 
     CALL(rpma_mr_remote_delete(&dst));
     disconnect(&conn);

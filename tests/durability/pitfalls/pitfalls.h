@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// pitfalls.h -- the layout of the server's memory
+// pitfalls.h -- the layout of the server's memory, and what the programs use of the test
 
 #ifndef PITFALLS_H
 #define PITFALLS_H 1
@@ -16,5 +16,9 @@ enum {
     LEN = 64,
     RECORD_BYTE = 'r',
 };
+
+// Of pitfalls_test.c.
+extern struct memory server_memory;
+void report_safe(unsigned number); // the record, or a number of entry 6
 
 #endif // PITFALLS_H
