@@ -138,8 +138,7 @@ void LoadGenerator::open_gate() {
     gate_.notify_all();
 }
 
-// The memory's descriptor, whether this side states direct write to PMem, and the operations
-// that the device serves natively.
+// Returns, in hex: the memory's descriptor, direct write to PMem, native operations.
 std::string LoadGenerator::target(bool direct_write) const {
     return attempt("no descriptor", [&] {
         rpma::peer_cfg cfg;

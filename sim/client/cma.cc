@@ -140,7 +140,7 @@ void free_id(ShimId *id) {
     free(id);
 }
 
-// cma.c, ucma_convert_path()
+// rdma-core 56, librdmacm/cma.c, ucma_convert_path()
 static int show_path(rdma_cm_id *id, const CmRoute &route) {
     if (!route.has_path || id->route.path_rec)
         return 0;

@@ -148,7 +148,8 @@ struct sim_profile {
 
 extern const struct sim_profile sim_profiles[];
 extern const size_t sim_profile_count;
-const struct sim_profile *sim_find_profile(const char *name); // NULL: not found
+// Returns NULL if there is no such profile.
+const struct sim_profile *sim_find_profile(const char *name);
 // Returns true for soft-RoCE and soft-iWARP: they have no parent device.
 bool sim_is_software(const struct sim_profile *device);
 

@@ -112,8 +112,8 @@ struct sim_region {
     unsigned access;
 };
 enum sim_fault { SIM_NO_FAULT, SIM_NO_REGION, SIM_OTHER_PD, SIM_NO_ACCESS, SIM_OUT_OF_RANGE };
-// Return why requests of a domain may not access the region, or a range of it. `region` is NULL
-// if no region has the key.
+// Return the reason why requests of a domain must not access the region, or a range of it, or
+// SIM_NO_FAULT. `region` is NULL if no region has the key.
 enum sim_fault sim_check_key(const struct sim_region *region, const void *pd, unsigned access);
 enum sim_fault sim_check_range(const struct sim_region *region, const void *pd, unsigned access,
                                uint64_t address, uint64_t length);

@@ -211,8 +211,8 @@ class Fabric {
         const auto found = windows.find(key >> 8);
         return found == windows.end() ? nullptr : found->second;
     }
-    // Returns why requests of the domain may not access the memory of an SGE. `mr`: the region
-    // with its key, or NULL.
+    // Returns the reason why requests of the domain must not access the memory of an SGE, or
+    // SIM_NO_FAULT. `mr` is the region with its key, or NULL.
     static sim_fault check_range(const Mr *mr, const ibv_sge &sge, const Pd *pd,
                                  unsigned access);
     const std::map<uint32_t, std::unique_ptr<Object>> &objects() const { return objects_; }

@@ -211,7 +211,7 @@ struct Send {
     uint64_t posted = 0; // units that were posted to the queue up to this request
 };
 
-struct Written {
+struct UnflushedWrite {
     std::shared_ptr<Program> program;
     uint64_t address, length;
 };
@@ -257,9 +257,10 @@ struct Qp : Object {
     std::vector<Unreported> unreported; // since the last signaled one
     std::deque<Receive> receives;
     Usage sent, received;
-    Credit *credit = nullptr;     // of the process that created it; NULL: each send has a reply
-    uint32_t unanswered = 0;      // units that were posted without a reply
-    std::vector<Written> written; // since the last read of this QP: may not be persistent
+    Credit *credit = nullptr; // of the process that created it; NULL: each send has a reply
+    uint32_t unanswered = 0;  // units that were posted without a reply
+    std::vector<UnflushedWrite>
+        written; // since the last read of this QP: may not be persistent
     unsigned rnr_retries_left = 0;
     // The first unexecuted send waits for a response or for a receive, and at these times its
     // retries end, or the next attempt follows; 0: it does not wait for it, or has no limit.

@@ -215,7 +215,7 @@ void record_write(Fabric &fabric, Qp &qp, const MemoryRanges &places, uint64_t l
         fabric.clear_poison(place);
         if (!place.is_persistent)
             continue;
-        Written *const last = qp.written.empty() ? nullptr : &qp.written.back();
+        UnflushedWrite *const last = qp.written.empty() ? nullptr : &qp.written.back();
         if (last && last->program == place.program &&
             last->address + last->length == place.address)
             last->length += place.length;
@@ -230,7 +230,7 @@ void make_persistent(Fabric &fabric, Qp &qp, const Send &send, const MemoryRange
     const sim_reach reach = sim_made_persistent(options.level, options.has_direct_write,
                                                 send.wr.opcode, send.wr.flush_type, length);
     if (reach == SIM_ALL_WRITES) {
-        for (const Written &written : qp.written)
+        for (const UnflushedWrite &written : qp.written)
             written.program->persist(written.address, written.length, qp.handle);
         qp.written.clear();
     } else if (reach != SIM_NO_WRITES) {

@@ -297,7 +297,7 @@ struct CreateQp : Request<OP_CREATE_QP> {
     uint32_t xrcd;
     uint64_t cookie, send_ops; // send_ops: 0 unless the QP is extended
     ibv_qp_cap cap;
-    uint32_t unused_too = 0;
+    uint32_t reserved = 0;
     struct Reply {
         uint32_t qp, qp_num;
         ibv_qp_cap cap; // the actual sizes

@@ -92,7 +92,7 @@ def run_closed(directory, name):
     return name, [status, text]
 
 
-def stranger(what, server, number=None):
+def untrusted_client(what, server, number=None):
     """A client with the private data of an example, by default of the server's."""
     number = number or (1 if server == "perf" else int(server[:2]))
     return [STRANGER, ADDRESS, str(port_of_hostile(server)), str(number), what]
@@ -101,8 +101,8 @@ def stranger(what, server, number=None):
 def begin_silent(server):
     """A client that does nothing after it is connected; one of rpma-perf is stopped while it measures."""
     words = [PERF, "-D", "100", "--interval", "0.1", "-p", str(port_of_hostile(server)), ADDRESS]
-    process = subprocess.Popen(words if server == "perf" else stranger("silent", server), stdout=subprocess.PIPE, text=True)
-    begun = "operation" if server == "perf" else "stranger: silent"
+    process = subprocess.Popen(words if server == "perf" else untrusted_client("silent", server), stdout=subprocess.PIPE, text=True)
+    begun = "operation" if server == "perf" else "untrusted_client: silent"
     lines = iter(process.stdout.readline, "")
     expect(any(line.startswith(begun) for line in lines), True, f"a silent client of {server}")
     if server == "perf":
@@ -123,17 +123,17 @@ def run_hostile(directory, server):
         end_silent(begin_silent(server))
         wait_for_end(directory, server)
         return server, []
-    flood = (0, "stranger: flood\n")
-    expect(run_client(stranger("flood", server, 255)), flood, f"a flood of wrong requests for {server}")
+    flood = (0, "untrusted_client: flood\n")
+    expect(run_client(untrusted_client("flood", server, 255)), flood, f"a flood of wrong requests for {server}")
     pid = int(read(f"{directory}/{server}.pid"))
     for _ in range(3):  # the server finds the request of a client that is gone
         os.kill(pid, signal.SIGSTOP)
-        expect(run_client(stranger("die", server))[0], -signal.SIGKILL, f"a killed client of {server}")
+        expect(run_client(untrusted_client("die", server))[0], -signal.SIGKILL, f"a killed client of {server}")
         os.kill(pid, signal.SIGCONT)
-    expect(run_client(stranger("vanish", server))[0], -signal.SIGKILL, f"a vanishing client of {server}")
+    expect(run_client(untrusted_client("vanish", server))[0], -signal.SIGKILL, f"a vanishing client of {server}")
     silent = begin_silent(server) if server in (*SHARED, *UNTIL_STOPPED) else None
     if silent:
-        expect(run_client(stranger("flood", server)), flood, f"a flood of requests for {server}")
+        expect(run_client(untrusted_client("flood", server)), flood, f"a flood of requests for {server}")
     words = command("client", server, port_of_hostile(server))
     results = [run_client(words[:1] + ["--new"] * (server == "14") + words[1:])
                for _ in range(PLACES if server in SHARED else 1)]

@@ -108,7 +108,7 @@ static void expect_region(const uint8_t *descriptor, struct rpma_mr_remote **mr)
     EXPECT(rpma_mr_remote_delete(mr) == 0 && *mr == NULL);
 }
 
-// Expects direct write or not, and the capabilities if the byte has them.
+// Expects the given direct-write flag, and the capabilities if present.
 static void expect_configuration(bool yes, uint8_t capabilities, struct rpma_peer_cfg **pcfg) {
     bool supported = false, is_advertised = false, flush = false, atomic_write = false;
     const bool advertises = (capabilities & ~6) == 0xa0;

@@ -113,7 +113,7 @@ static void make_peer(struct object *o) {
     MAKE(o, struct rpma_peer, rpma_peer_new, fake_context(0));
 }
 
-// Defines a function that creates an object that depends on an object of another kind.
+// Defines a constructor for an object with a parent.
 #define MAKER(name, kind, type, maker, ...)              \
     static void name(struct object *o) {                 \
         struct object *used = random_object(kind);       \

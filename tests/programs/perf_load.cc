@@ -25,7 +25,7 @@ extern "C" {
 }
 
 static std::atomic<int> newest_fd; // of the connection that is being established
-static std::atomic<uint64_t> now;  // advances with each request, and during each wait
+static std::atomic<uint64_t> now;  // the virtual clock: requests and waits advance it
 
 // ---- replacements for the kernel ------------------------------------------------------------
 

@@ -325,7 +325,7 @@ static void begin_script(std::span<const ScriptStep> script, bool serves) {
     sessions_seen = {};
     pending = {};
     current = 0;
-    fake_device()->fast = true; // or the send queues would be full after a few operations
+    fake_device()->fast = true; // the send queues would fill up after a few operations
 }
 
 static Outcome run_side(int (*side)(const Options &), const Options &options) {

@@ -28,7 +28,7 @@ struct ScriptStep {
     void (*act)(const std::string &text);
     std::string text{};
     std::string after{};     // executed only after this message of the tested side; "": any
-    bool takes_time = false; // time passes until that message; otherwise only threads run
+    bool takes_time = false; // advances the clock to that message; otherwise only threads run
 };
 
 // Both times begin at a value that needs more than 32 bits.

@@ -28,7 +28,7 @@ const EventKind event_kinds[] = {
     {"run", "%s continues", 1},
     {"request", "the request of %s arrives", 1},
     {"cm-event", "%s: a CM event arrives", 2},
-    // Visible; + 3: of side 1; + 6: the next one that passes earlier reads
+    // variant = visibility + 3 * side + 6 * passes_reads
     {"execute", "%s: an operation is executed", 12},
     {"complete", "%s: completions arrive", 2},
     {"fail", "%s: the outstanding operations fail", 2},
@@ -153,7 +153,7 @@ bool Simulation::may_lose_data(const Process &process) const {
            used.has_file(process.index) || used.oracle->may_lose_memory(process);
 }
 
-// The event without another choice of the schedule: the running program continues until it
+// The default event: the running program continues until it
 // waits, then another ready one. Otherwise a message of the oldest connection arrives, or time
 // passes.
 Event Simulation::default_event() {

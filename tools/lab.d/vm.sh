@@ -27,7 +27,7 @@ run_in_vm() {
     write_job "$keep" "$@"
     start_vm "$fsdax" "$devdax" "$keep"
     follow_vm || status=$?
-    # On two emulated processors, one in some hundred boots crashes while the kernel patches its code.
+    # On two emulated processors, about one boot in several hundred crashes while the kernel patches its code.
     if [[ $status -eq 125 && $ready == no ]]; then
         message 'the command had not started: starting the machine again'
         status=0

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROUNDS = 6, CHANGES_MAX = 3, PADDING_MAX = 20, WORDS_MAX = 6, PIECES = 3 };
+enum { ROUNDS = 6, CHANGES_MAX = 3, PADDING_MAX = 20, WORDS_MAX = 6, SGES_MAX = 3 };
 enum { WORK_MAX = 3 * CHANGES_MAX + PADDING_MAX };
 enum { REFUSALS_MAX = 8 }; // of posts
 // Offsets in the local memory.
@@ -47,7 +47,7 @@ struct change {
 };
 
 static struct change changes[CHANGES_MAX];
-static struct rpma_sge pieces[WORK_MAX][PIECES];
+static struct rpma_sge sges[WORK_MAX][SGES_MAX];
 static struct rpma_work work[WORK_MAX];
 static unsigned change_count, work_count, completions;
 
@@ -63,18 +63,18 @@ static void add_work(struct rpma_work one) {
     work[work_count++] = one;
 }
 
-// The next operation: its data are one piece of local memory, or several.
+// The next operation: its data have one SGE, or several.
 static struct rpma_work work_of(enum rpma_work_type type, size_t source, size_t size) {
     struct rpma_work one = {.type = type, .local = {mr, source, size}};
     if (below(3) == 0) {
         const size_t first = below((unsigned)size), second = below((unsigned)(size - first));
-        const struct rpma_sge sgl[PIECES] = {
+        const struct rpma_sge sgl[SGES_MAX] = {
             {mr, source, first},
             {mr, source + first, second},
             {mr, source + first + second, size - first - second}};
-        memcpy(pieces[work_count], sgl, sizeof(sgl));
-        one.sgl = pieces[work_count];
-        one.nsge = PIECES;
+        memcpy(sges[work_count], sgl, sizeof(sgl));
+        one.sgl = sges[work_count];
+        one.nsge = SGES_MAX;
     }
     return one;
 }
@@ -350,7 +350,7 @@ int main(int argc, char *argv[]) {
     area = args.number * AREA;
     mr = side.mr;
     local = side.memory.ptr;
-    CALL(rpma_conn_cfg_set_max_sge(cfg, PIECES));
+    CALL(rpma_conn_cfg_set_max_sge(cfg, SGES_MAX));
     CALL(rpma_conn_cfg_set_sq_size(cfg, 2 * WORK_MAX + below(8)));
     inline_size = 16 * below(4);
     CALL(rpma_conn_cfg_set_inline_size(cfg, inline_size));

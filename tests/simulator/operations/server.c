@@ -23,15 +23,15 @@ static struct arguments args;
 static struct side side;
 static struct rpma_srq *srq; // or NULL
 static struct rpma_receive receives[MESSAGES];
-static struct rpma_sge pieces[MESSAGES][2];
+static struct rpma_sge sges[MESSAGES][2];
 
 static void prepare_receives(void) {
     for (size_t i = 0; i < MESSAGES; i++) {
         const size_t begin = AREAS * AREA + i * MESSAGE_SIZE, first = 8 * below(8);
         receives[i] = (struct rpma_receive){.local = {side.mr, begin, MESSAGE_SIZE},
                                             .op_context = &receives[i]};
-        pieces[i][0] = (struct rpma_sge){side.mr, begin, first};
-        pieces[i][1] = (struct rpma_sge){side.mr, begin + first, MESSAGE_SIZE - first};
+        sges[i][0] = (struct rpma_sge){side.mr, begin, first};
+        sges[i][1] = (struct rpma_sge){side.mr, begin + first, MESSAGE_SIZE - first};
     }
 }
 
@@ -50,7 +50,7 @@ static void post_receives(struct rpma_conn_req *req, struct rpma_conn *conn, siz
     for (uint32_t i = 0; i < count; i++) {
         list[i] = receives[first + i];
         if (below(2)) {
-            list[i].sgl = pieces[first + i];
+            list[i].sgl = sges[first + i];
             list[i].nsge = 2;
         }
     }

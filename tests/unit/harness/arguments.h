@@ -24,9 +24,9 @@ void arguments_good(struct arguments *a, const char *function, const struct fixt
 // Adds the event that the function waits for, unless nothing is set. Returns the descriptor on
 // which the function waits, or -1 if it does not wait.
 int arguments_trigger(const char *function, const struct fixture *w, bool nothing);
-// Replaces the argument of that name; false when the function has none.
+// Replaces the argument of that name. Returns false if the function has none.
 bool arguments_set(struct arguments *a, const char *name, uintptr_t value);
-// Remembers all outputs for the next EXPECT_ERROR().
+// Records all outputs for the next EXPECT_ERROR().
 void arguments_watch(struct arguments *a);
 // Returns the first argument that is the address of a handle of the fixture, or NULL.
 void **arguments_handle(const struct arguments *a);

@@ -51,7 +51,7 @@ static void make_regions(void) {
 }
 
 static void peer_of(bool flush, bool atomic_write, size_t o) {
-    const bool in_vain =
+    const bool lacks_flush =
         operators[o].mode == RPMA_FLUSH_MODE_NATIVE && !(flush && BUILD_FLUSHES);
     struct rpma_peer *peer = NULL;
     fixture_reset();
@@ -61,7 +61,7 @@ static void peer_of(bool flush, bool atomic_write, size_t o) {
         setenv("RPMA_FLUSH", operators[o].value, 1);
     unit_begin();
     assert_int_equal(rpma_peer_new(fake_context(0), &peer), 0);
-    assert_int_equal(logged_count(RPMA_LOG_LEVEL_WARNING), operators[o].warned || in_vain);
+    assert_int_equal(logged_count(RPMA_LOG_LEVEL_WARNING), operators[o].warned || lacks_flush);
     MUST(rpma_peer_delete(&peer));
     fixture_peer(&w);
     unsetenv("RPMA_FLUSH");

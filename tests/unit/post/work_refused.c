@@ -37,7 +37,8 @@ enum { SETS = 4, MAX_SGES = 2 };
 #define FLUSH_TYPE AT(flush_type)
 #define FLUSH_LEN AT(flush_len)
 
-static struct rpma_sge good_list[3], offset_of_nothing[2], bytes_of_nothing[2], too_long[2];
+static struct rpma_sge good_list[3], offset_without_memory[2], bytes_without_memory[2],
+    too_long[2];
 
 static const struct wrong {
     unsigned kinds; // types that reject it for this reason
@@ -109,10 +110,10 @@ static const struct wrong {
     {TRANSFERS, {{REMOTE, 0}, {NSGE, 1}, {SGL, (uintptr_t)good_list}}, NO_REMOTE, "work.remote == NULL"},
     {TRANSFERS, {{REMOTE, 0}, {LOCAL_MR, 0}, {LOCAL_OFFSET, 0}, {LOCAL_LEN, 0}}, NO_REMOTE,
      "work.remote is NULL, remote_offset 16; possible: 0"},
-#define PIECE_IS CONDITION("sgl[i].mr == NULL && (sgl[i].offset != 0 || sgl[i].len != 0)")
-    {LOCAL_KINDS, {{NSGE, 2}, {SGL, (uintptr_t)offset_of_nothing}}, PIECE_IS,
+#define SGE_IS CONDITION("sgl[i].mr == NULL && (sgl[i].offset != 0 || sgl[i].len != 0)")
+    {LOCAL_KINDS, {{NSGE, 2}, {SGL, (uintptr_t)offset_without_memory}}, SGE_IS,
      "sgl[1]: mr is NULL, offset 1, len 0; possible without memory: 0 and 0"},
-    {LOCAL_KINDS, {{NSGE, 2}, {SGL, (uintptr_t)bytes_of_nothing}}, PIECE_IS,
+    {LOCAL_KINDS, {{NSGE, 2}, {SGL, (uintptr_t)bytes_without_memory}}, SGE_IS,
      "sgl[1]: mr is NULL, offset 0, len 1; possible without memory: 0 and 0"},
     {LOCAL_KINDS, {{LOCAL_LEN, 1ULL << 32}}, CONDITION("local.len > UINT32_MAX"), "UINT32_MAX"},
     {LOCAL_KINDS, {{LOCAL_LEN, SIZE_MAX}}, CONDITION("local.len > UINT32_MAX"), "UINT32_MAX"},
@@ -162,10 +163,10 @@ static const struct wrong {
 static void make_lists(struct rpma_mr_local *mr) {
     for (int i = 0; i < 3; i++)
         good_list[i] = (struct rpma_sge){mr, 8 * (size_t)i, 8};
-    offset_of_nothing[0] = bytes_of_nothing[0] = too_long[0] = good_list[0];
+    offset_without_memory[0] = bytes_without_memory[0] = too_long[0] = good_list[0];
     too_long[1] = (struct rpma_sge){mr, 0, UINT32_MAX - 7};
-    offset_of_nothing[1] = (struct rpma_sge){NULL, 1, 0};
-    bytes_of_nothing[1] = (struct rpma_sge){NULL, 0, 1};
+    offset_without_memory[1] = (struct rpma_sge){NULL, 1, 0};
+    bytes_without_memory[1] = (struct rpma_sge){NULL, 0, 1};
 }
 
 // ---- operations ----------------------------------------------------------------------------

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// stranger.c -- a client that requests connections as that of an example does, and then does
-// nothing useful:
-//   stranger ADDRESS PORT EXAMPLE die       is killed after its request
-//   stranger ADDRESS PORT EXAMPLE vanish    is killed after the server has accepted it
-//   stranger ADDRESS PORT EXAMPLE silent    does nothing after it is connected
-//   stranger ADDRESS PORT EXAMPLE flood     requests many connections at once, then ends
+// untrusted_client.c -- a client that requests connections as that of an example does, and then
+// does nothing useful:
+//   untrusted_client ADDRESS PORT EXAMPLE die       is killed after its request
+//   untrusted_client ADDRESS PORT EXAMPLE vanish    is killed after the server has accepted it
+//   untrusted_client ADDRESS PORT EXAMPLE silent    does nothing after it is connected
+//   untrusted_client ADDRESS PORT EXAMPLE flood     requests many connections, then ends
 
 #include "common.h"
 
@@ -33,7 +33,7 @@ static struct rpma_conn *request(struct side *side, const struct arguments *args
         CALL(begin_connection(&req, &offer, &conn));
         return conn;
     }
-    CALL(rpma_conn_private_data_pack(NULL, 0, NULL, "stranger", sizeof("stranger"), &text));
+    CALL(rpma_conn_private_data_pack(NULL, 0, NULL, "untrusted", sizeof("untrusted"), &text));
     CALL(rpma_conn_req_connect(&req, &text, &conn));
     return conn;
 }
@@ -63,7 +63,7 @@ int main(int argc, char *argv[]) {
         if (!is_flood && event != RPMA_CONN_ESTABLISHED)
             fail("%s", rpma_utils_conn_event_2str(event));
     }
-    printf("stranger: %s\n", argv[4]);
+    printf("untrusted_client: %s\n", argv[4]);
     if (!is_flood)
         pause();
     for (int i = 0; i < FLOOD; i++)
