@@ -196,6 +196,20 @@ void each_side_gets_one_disconnected_event(void **) {
     pair.client.expect_none();
 }
 
+// cm.c, cm_dreq_handler(): a DREQ that is repeated gets a DREP, before the program replies.
+void repeated_disconnection_has_a_reply(void **) {
+    CmPair pair("rxe");
+    pair.connect();
+    assert_int_equal(pair.client.simple<CmDisconnect>(pair.active), 0);
+    pair.server.expect(RDMA_CM_EVENT_DISCONNECTED);
+    pair.client.expect_none();
+    Cm &cm = pair.fabric.cm();
+    cm.break_connection(*cm.id_of(pair.passive)); // the same DREQ again
+    cm.deliver(cm.waiting().begin()->first);
+    pair.client.expect(RDMA_CM_EVENT_DISCONNECTED);
+    pair.server.expect_none();
+}
+
 void disconnection_over_cut_link_is_timed_out(void **) {
     CmPair pair("rxe");
     pair.connect();
@@ -311,6 +325,7 @@ int main() {
         cmocka_unit_test(values_of_the_program_are_kept),
         cmocka_unit_test(requests_beyond_the_backlog_are_rejected),
         cmocka_unit_test(each_side_gets_one_disconnected_event),
+        cmocka_unit_test(repeated_disconnection_has_a_reply),
         cmocka_unit_test(disconnection_over_cut_link_is_timed_out),
         cmocka_unit_test(dead_process_is_reported_to_its_peer),
         cmocka_unit_test(host_without_power_sends_nothing),

@@ -7,7 +7,6 @@
 
 #include "ranges.hh"
 
-#include <deque>
 #include <vector>
 
 namespace {
@@ -15,18 +14,6 @@ namespace {
 using namespace sim;
 
 constexpr uint64_t MS = 1'000'000;
-
-// Each response has the next of these delays, or none.
-struct Responses : Clock {
-    std::deque<uint64_t> delays;
-    uint64_t delay(Delayed what) override {
-        if (what != Delayed::RESPONSE || delays.empty())
-            return 0;
-        const uint64_t next = delays.front();
-        delays.pop_front();
-        return next;
-    }
-};
 
 int change(Side &side, int mask, const std::function<void(ibv_qp_attr &)> &set) {
     ibv_qp_attr attr = {};
@@ -36,80 +23,6 @@ int change(Side &side, int mask, const std::function<void(ibv_qp_attr &)> &set) 
 }
 
 // ---- the requester -------------------------------------------------------------------------
-
-// 10.8.3.3, table 79: a fence waits for all earlier reads and atomic operations, whichever ends
-// last, and for nothing else. The responses of the first two requests take 5 ms and 1 ms.
-void fenced_request_follows_all_earlier_reads(void **) {
-    static const struct {
-        ibv_wr_opcode first, second;
-        unsigned flags;
-        uint64_t executed; // in ms
-    } rows[] = {
-        {IBV_WR_RDMA_READ, IBV_WR_RDMA_READ, IBV_SEND_FENCE, 5},
-        {IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_WR_RDMA_READ, IBV_SEND_FENCE, 5},
-        {IBV_WR_RDMA_READ, IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_SEND_FENCE, 5},
-        {IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ, IBV_SEND_FENCE, 1},
-        {IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE, IBV_SEND_FENCE, 0},
-        {IBV_WR_RDMA_READ, IBV_WR_RDMA_READ, 0, 0},
-    };
-    for (const auto &row : rows) {
-        Responses scheduler;
-        scheduler.delays = {5 * MS, MS};
-        Pair pair({.scheduler = &scheduler});
-        assert_int_equal(pair.post(row.first, 8), 0);
-        assert_int_equal(pair.post(row.second, 8, at(16)), 0);
-        assert_int_equal(pair.post(IBV_WR_RDMA_WRITE, 8, at(64, row.flags)), 0);
-        for (uint64_t ms = 0; ms < row.executed; ms++) {
-            assert_false(is_written(pair, 64));
-            pair.direct.advance(MS);
-        }
-        assert_true(is_written(pair, 64));
-        pair.direct.advance(5 * MS);
-        for (int i = 0; i < 3; i++)
-            pair.expect(IBV_WC_SUCCESS);
-    }
-}
-
-// Table 79: what may be executed before the reads and atomic operations in front of it, if the
-// schedule chooses so. The last request changes the bytes that the first one returns.
-void request_without_a_fence_is_executed_before_reads(void **) {
-    struct Passes : Clock {
-        unsigned choose(Weakness weakness, unsigned) override {
-            return weakness == Weakness::FENCE;
-        }
-    };
-    constexpr auto READ = IBV_WR_RDMA_READ, WRITE = IBV_WR_RDMA_WRITE,
-                   ADD = IBV_WR_ATOMIC_FETCH_AND_ADD;
-    static const struct {
-        ibv_wr_opcode first, second, last;
-        unsigned flags;
-        bool passes;
-    } rows[] = {
-        {READ, READ, WRITE, 0, true},  {READ, READ, WRITE, IBV_SEND_FENCE, false},
-        {ADD, READ, WRITE, 0, true},   {READ, ADD, WRITE, 0, true},
-        {READ, READ, ADD, 0, true},    {READ, READ, ADD, IBV_SEND_FENCE, false},
-        {ADD, READ, ADD, 0, false},    {READ, READ, READ, 0, false},
-        {READ, WRITE, WRITE, 0, true},
-    };
-    for (const auto &row : rows) {
-        Passes scheduler;
-        Pair pair({.scheduler = &scheduler});
-        pair.direct.fabric().set_delay(1, 2, MS);
-        const auto change = [&](ibv_send_wr &wr, ibv_sge &sge) {
-            sge.addr += 64;
-            wr.send_flags |= row.flags;
-            if (row.last == ADD)
-                wr.wr.atomic.compare_add = 1;
-        };
-        assert_int_equal(pair.post(row.first, 8), 0);
-        assert_int_equal(pair.post(row.second, 8, at(128)), 0);
-        assert_int_equal(pair.post(row.last, 8, change), 0);
-        pair.direct.advance(5 * MS);
-        assert_int_equal(pair.a.memory[0] != 2, row.passes);
-        for (int i = 0; i < 3; i++)
-            pair.expect(IBV_WC_SUCCESS);
-    }
-}
 
 // 9.4.4: data of a read is there when its response has arrived, not earlier.
 void data_of_a_read_arrives_with_its_response(void **) {
@@ -467,8 +380,6 @@ void refused_request_has_no_effect(void **) {
 
 int main() {
     const CMUnitTest tests[] = {
-        cmocka_unit_test(fenced_request_follows_all_earlier_reads),
-        cmocka_unit_test(request_without_a_fence_is_executed_before_reads),
         cmocka_unit_test(data_of_a_read_arrives_with_its_response),
         cmocka_unit_test(each_request_arrives_after_the_delay),
         cmocka_unit_test(rnr_timer_has_the_time_of_its_encoding),

@@ -436,6 +436,23 @@ void limit_of_each_kind_is_its_own(void **) {
         9);
 }
 
+// rdma-core 56, providers/mlx5/buf.c, mlx5_alloc_buf(): a child of fork() posts to a copy of
+// the queue, of the same size, which the device does not read.
+void post_of_a_child_is_not_executed(void **) {
+    unsigned accepted[2] = {};
+    for (const bool is_child : {false, true}) {
+        Pair pair({.device = "mlx5"});
+        if (is_child)
+            pair.direct.fabric().qps.at(pair.a.qp->qp_num)->pid = 77;
+        const auto unsignaled = [](ibv_send_wr &wr, ibv_sge &) { wr.send_flags = 0; };
+        while (pair.post(IBV_WR_RDMA_WRITE, 8, unsignaled) == 0)
+            accepted[is_child]++;
+        assert_int_equal(pair.b.memory[0] == 1, !is_child);
+    }
+    assert_int_not_equal(accepted[0], 0);
+    assert_int_equal(accepted[1], accepted[0]);
+}
+
 } // namespace
 
 int main() {
@@ -457,6 +474,7 @@ int main() {
         cmocka_unit_test(deleted_queue_pair_of_iwarp_fails_its_peer),
         cmocka_unit_test(built_list_with_an_error_posts_nothing),
         cmocka_unit_test(limit_of_each_kind_is_its_own),
+        cmocka_unit_test(post_of_a_child_is_not_executed),
     };
     return cmocka_run_group_tests(tests, nullptr, nullptr);
 }
