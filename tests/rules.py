@@ -32,8 +32,7 @@ LONG = {"include/librpma.h": "a program includes one file",
         "tests/drivers/library.c": "one program, whose output is compared with that of questions.c",
         "tests/programs/perf_client.cc": "scenarios on one scripted server",
         "tests/programs/perf_load.cc": "tests on one network in the process",
-        "tests/simulator/replicated_log.cc": "the oracle of one example",
-        "sim/run/run.cc": "not divided yet"}
+        "tests/simulator/replicated_log.cc": "the oracle of one example"}
 # sim/model/README.md: the model makes no system calls and has no threads and no clock.
 SYSTEM = r"unistd\.h|fcntl\.h|poll\.h|pthread\.h|s?time\.h|ctime|chrono|thread|mutex|atomic|condition_variable|fstream|sys/"
 # sim/DESIGN.md: the model has one memory rule. A file that makes memory persistent and distinguishes operations asks it.

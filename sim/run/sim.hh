@@ -116,7 +116,7 @@ class Directory {
     std::string path_;
 };
 
-// run.cc: blocks the signals that end rdma-sim, and SIGCHLD, and receives them.
+// commands.cc: blocks the signals that end rdma-sim, and SIGCHLD, and receives them.
 class Signals {
   public:
     Signals();
@@ -136,7 +136,7 @@ class Signals {
     bool has_child_ = false;
 };
 
-// run.cc
+// commands.cc
 // Sets RDMA_SIM_<name>, and RPMA_SIM_<name> for scripts of release 1.5.
 void set_variable(const std::string &name, const std::string &value);
 void set_environment(unsigned host, unsigned hosts, const std::string &directory,
