@@ -197,6 +197,8 @@ struct Ah : Object {
     Ah() : Object(KIND) {}
 };
 
+struct TornRead; // word_order.hh
+
 struct Send {
     SendWr wr;
     std::vector<ibv_sge> sges;
@@ -207,8 +209,9 @@ struct Send {
     bool is_landing = false;     // its data, `inlined`, arrives with the response at done_at
     ibv_wc_status status = IBV_WC_SUCCESS;
     uint32_t byte_len = 0;
-    uint64_t length = 0; // of the data of the request
-    uint64_t posted = 0; // units that were posted to the queue up to this request
+    uint64_t length = 0;              // of the data of the request
+    uint64_t posted = 0;              // units that were posted to the queue up to this request
+    std::shared_ptr<TornRead> torn{}; // NULL: no words are left to read
 };
 
 struct UnflushedWrite {

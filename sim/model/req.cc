@@ -7,6 +7,7 @@
 #include "comp.hh"
 #include "counters.hh"
 #include "resp.hh"
+#include "word_order.hh"
 
 #include <algorithm>
 
@@ -24,6 +25,9 @@ constexpr uint32_t RNR_TIMES[32] = {65536, 1,    2,    3,     4,     6,     8,  
 
 // TCP of Linux fails after net.ipv4.tcp_retries2 = 15 retransmissions.
 constexpr uint64_t TCP_TIME = 924'600'000'000;
+
+// Between the moments of the words of a read.
+constexpr uint64_t TORN_READ_TIME = 100'000'000;
 
 } // namespace
 
@@ -177,12 +181,28 @@ Send *next_send(Qp &qp, bool passes) {
     return nullptr;
 }
 
+// Before the target executes another request: it has read all words of the reads before. With
+// fences, their data has arrived as well.
+static void end_reads(Fabric &fabric, Qp &qp) {
+    for (Send &send : qp.sends) {
+        if (qp.landing == 0)
+            return;
+        if (!send.executed || !send.is_landing)
+            continue;
+        read_late_words(send);
+        if (!fabric.has(Weakness::FENCE))
+            land(fabric, qp, send);
+    }
+}
+
 // Returns the result of an attempt. Until the response arrives, requests without a fence do not
 // see the data of a read.
 static Result attempt(Fabric &fabric, Qp &qp, Send &send, uint64_t delay) {
+    end_reads(fabric, qp);
     if (qp.landing > 0 && can_pass_read(send, false))
         (void)fabric.shows(Weakness::FENCE);
-    send.is_landing = returns_data(send.wr.opcode) && fabric.has(Weakness::FENCE) &&
+    send.is_landing = returns_data(send.wr.opcode) &&
+                      (fabric.has(Weakness::FENCE) || fabric.has(Weakness::TORN_READ)) &&
                       (fabric.has_choices() || delay > 0);
     const Result result = attempt_send(fabric, qp, send);
     if (result != DONE) {
@@ -193,7 +213,11 @@ static Result attempt(Fabric &fabric, Qp &qp, Send &send, uint64_t delay) {
     send.done_at = fabric.now();
     if (qp.type == IBV_QPT_RC || qp.type == IBV_QPT_XRC_SEND)
         send.done_at += delay + fabric.scheduler().delay(Delayed::RESPONSE);
+    if (send.torn)
+        send.done_at += TORN_READ_TIME;
     qp.landing += send.is_landing;
+    if (send.is_landing && !send.torn && !fabric.has(Weakness::FENCE))
+        land(fabric, qp, send);
     if (qp.landing > 0)
         land_arrived(fabric, qp);
     return DONE;

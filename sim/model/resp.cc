@@ -276,6 +276,7 @@ static Result execute_write(Fabric &fabric, Qp &qp, Qp &peer, Send &send) {
 
 void land(Fabric &fabric, Qp &qp, Send &send) try {
     MemoryRanges to;
+    read_late_words(send);
     send.is_landing = false;
     qp.landing--;
     if (send.status == IBV_WC_SUCCESS &&
@@ -307,6 +308,8 @@ static Result execute_read(Fabric &fabric, Qp &qp, Qp &peer, Send &send) {
         return refuse(fabric, peer, send, IBV_WC_REM_OP_ERR);
     else if (copied == NO_TARGET)
         return done(send, IBV_WC_LOC_PROT_ERR);
+    if (send.is_landing && !from.empty())
+        tear_read(fabric, send, from[0]);
     const bool reads = length_of(to) > 0 || !fabric.shows(Weakness::EMPTY_READ);
     make_persistent(fabric, qp, send, from, reads ? std::max<uint64_t>(length_of(to), 1) : 0);
     send.byte_len = static_cast<uint32_t>(length_of(to));

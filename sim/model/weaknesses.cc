@@ -35,6 +35,10 @@ constexpr WeaknessKind WEAKNESSES[] = {
     {"fork", "a child of fork() cannot post to the queues of its parent", false, EVERY_DEVICE},
     // InfiniBand Architecture Specification, volume 1, o9-20
     {"word-order", "words of a write become visible in any order", true, EVERY_DEVICE},
+    // PCI Express Base Specification, 2.4.2: what a read observes of concurrent updates is not
+    // specified. Linux 7.3, drivers/infiniband/sw/rxe/rxe_resp.c, read_reply(): copies the data
+    // of each packet when it sends the packet
+    {"torn-read", "words of a read are of different moments", true, EVERY_DEVICE},
 };
 static_assert(std::size(WEAKNESSES) == static_cast<size_t>(Weakness::COUNT));
 

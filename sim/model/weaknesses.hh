@@ -26,6 +26,7 @@ enum class Weakness : uint8_t {
     FAILED_COMPLETION,
     FORK,
     WORD_ORDER,
+    TORN_READ,
     COUNT
 };
 using Weaknesses = std::bitset<static_cast<size_t>(Weakness::COUNT)>;

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the rdma-sim developers
 
-// word_order.cc -- words of executed writes that become visible one by one.
+// word_order.cc -- words of executed writes that become visible one by one, and words of reads
+// that the target reads one by one.
 //
 // A device may write packets and cache lines in any order: InfiniBand Architecture
 // Specification, volume 1, o9-20, and PCI Express with relaxed ordering
 // (IBV_ACCESS_RELAXED_ORDERING). Only later requests order them (memory_rule.h).
 
 #include "word_order.hh"
+#include "resp_parts.hh"
 
 #include <algorithm>
 #include <cstring>
@@ -94,9 +96,11 @@ bool overlaps(const LateWord &word, const Program *program, uint64_t address, ui
 
 } // namespace
 
-std::vector<bool> Scheduler::late_words(Fabric &fabric, size_t count) {
+// Returns which words are late; empty: none. `may_be_all`: all words may be late.
+static std::vector<bool> choose_words(Fabric &fabric, Weakness weakness, size_t count,
+                                      bool may_be_all) {
     const size_t parts = std::min(count, MAX_PARTS);
-    const unsigned chosen = fabric.choose(Weakness::WORD_ORDER, (1U << parts) - 1);
+    const unsigned chosen = fabric.choose(weakness, (1U << parts) - (may_be_all ? 1 : 2));
     std::vector<bool> late;
     if (chosen == 0)
         return late;
@@ -111,6 +115,38 @@ std::vector<bool> Scheduler::late_words(Fabric &fabric, size_t count) {
         late.push_back(chosen >> part & 1);
     }
     return late;
+}
+
+std::vector<bool> Scheduler::late_words(Fabric &fabric, size_t count) {
+    return choose_words(fabric, Weakness::WORD_ORDER, count, true);
+}
+
+void tear_read(Fabric &fabric, Send &send, const MemoryRange &from) {
+    const size_t count = count_words(from);
+    std::vector<bool> late;
+    if (count > 1)
+        late = choose_words(fabric, Weakness::TORN_READ, count, false);
+    if (!late.empty())
+        send.torn = std::make_shared<TornRead>(TornRead{from, late});
+}
+
+void read_late_words(Send &send) try {
+    const std::shared_ptr<TornRead> torn = std::move(send.torn);
+    if (!torn)
+        return;
+    const MemoryRange &from = torn->from;
+    for (size_t word = 0; word < torn->late.size(); word++) {
+        if (!torn->late[word])
+            continue;
+        const uint64_t begin = from.address - from.address % WORD + word * WORD,
+                       first = std::max(begin, from.address),
+                       end = std::min(begin + WORD, from.address + from.length);
+        std::byte bytes[WORD];
+        if (read_range(from, first - from.address, bytes, end - first))
+            memcpy(send.inlined.data() + (first - from.address), bytes, end - first);
+    }
+} catch (const ProgramEnded &) {
+    // the words before its end stay
 }
 
 // Writes of a queue pair to one word become visible in their order.
@@ -152,6 +188,10 @@ void show_words(Fabric &fabric, const Region &region) {
     show(fabric, [&](const LateWord &word) {
         return overlaps(word, region.program.get(), region.address, region.length);
     });
+    for (const auto &[number, qp] : fabric.qps)
+        for (Send &send : qp->sends)
+            if (send.torn && send.torn->from.program == region.program)
+                read_late_words(send);
 }
 
 void Fabric::interrupt_writes(int pid) {

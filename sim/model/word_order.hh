@@ -18,10 +18,21 @@ Copied write_words(Fabric &fabric, const Qp &qp, const Qp &peer, const MemoryRan
 void write_part(Fabric &fabric, const Qp &qp, const Qp &peer, const MemoryRange &to,
                 const std::vector<std::byte> &data);
 
+// The words of a read that the target reads later, but before its next request.
+struct TornRead {
+    MemoryRange from;
+    std::vector<bool> late;
+};
+
+// Lets the target read the words that the schedule chooses later.
+void tear_read(Fabric &fabric, Send &send, const MemoryRange &from);
+void read_late_words(Send &send); // now
+
 // These make late words visible.
 void show_written(Fabric &fabric, const Qp &qp); // those that the queue pair has written
 void show_written(Fabric &fabric, const Qp &qp, const MemoryRange &place);
 void show_received(Fabric &fabric, const Qp &qp); // those that it has received
+// Before the registration ends; also reads late words.
 void show_words(Fabric &fabric, const Region &region);
 
 } // namespace sim

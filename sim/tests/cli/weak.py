@@ -39,6 +39,8 @@ PROGRAMS = (
     ("unaligned-value", "word-order", "mlx5", [], ""),
     ("two-word-tail", "word-order", "rxe", [], ""),
     ("commit-flag", "word-order", "rxe", [], ""),
+    ("seqlock", "torn-read", "rxe", [], ""),
+    ("seqlock", "torn-read", "mlx5", [], ""),
 )
 
 

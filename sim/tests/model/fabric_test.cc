@@ -84,6 +84,55 @@ void late_word_is_visible_after_its_delay(void **) {
     }
 }
 
+// The second of three words is late.
+struct TearsReads : Clock {
+    unsigned choose(Weakness weakness, unsigned options) override {
+        return weakness == Weakness::TORN_READ && options == 6 ? 2 : 0;
+    }
+};
+
+void torn_read_has_words_of_two_moments(void **) {
+    TearsReads scheduler;
+    Pair pair({.scheduler = &scheduler});
+    const auto expect = [&](int first, int second) {
+        assert_int_equal(pair.a.memory[7], first);
+        assert_int_equal(pair.a.memory[8], second);
+        assert_int_equal(pair.a.memory[15], second);
+        assert_int_equal(pair.a.memory[16], first);
+    };
+    const auto read = [&](size_t length) {
+        assert_int_equal(pair.post(IBV_WR_RDMA_READ, length), 0);
+    };
+    const auto fill = [&](int value) { memset(pair.b.memory, value, BYTES); };
+    fill(3);
+    read(24);
+    expect(1, 1);
+    fill(4);
+    pair.direct.advance(100'000'000);
+    expect(3, 4);
+    read(24); // until the next request
+    fill(5);
+    assert_int_equal(pair.post(IBV_WR_RDMA_WRITE, 8), 0);
+    fill(6);
+    pair.direct.advance(100'000'000);
+    expect(4, 5);
+    read(16); // of two words
+    assert_int_equal(pair.a.memory[8], 6);
+}
+
+void torn_read_without_unfenced_requests_is_complete_before_the_next_request(void **) {
+    TearsReads scheduler;
+    Pair pair({.scheduler = &scheduler, .change_options = [](Options &options) {
+                   options.strong.set(static_cast<size_t>(Weakness::FENCE));
+               }});
+    memset(pair.b.memory, 3, BYTES);
+    assert_int_equal(pair.post(IBV_WR_RDMA_READ, 24), 0);
+    assert_int_equal(pair.a.memory[0], 1);
+    assert_int_equal(pair.post(IBV_WR_RDMA_WRITE, 8), 0);
+    assert_int_equal(pair.a.memory[0], 3);
+    assert_int_equal(pair.b.memory[0], 3);
+}
+
 // ---- links and faults ----------------------------------------------------------------------
 
 // A link has one delay for both directions, whichever host is named first.
@@ -391,6 +440,9 @@ void datagram_is_one_packet(void **) {
 int main() {
     const CMUnitTest tests[] = {
         cmocka_unit_test(late_word_is_visible_after_its_delay),
+        cmocka_unit_test(torn_read_has_words_of_two_moments),
+        cmocka_unit_test(
+            torn_read_without_unfenced_requests_is_complete_before_the_next_request),
         cmocka_unit_test(delay_is_that_of_the_link),
         cmocka_unit_test(interrupted_link_carries_nothing),
         cmocka_unit_test(removed_device_executes_nothing),
