@@ -97,6 +97,7 @@ class Explorer {
     static void try_to_write(const char *option, const std::string &file);
 
     ExploreSettings &settings_;
+    Signals signals_{};
     Directory directory_;
     Exploration exploration_;
     Plan plan_{};
@@ -112,7 +113,7 @@ Explorer::Explorer(ExploreSettings &settings, const Libraries &libraries)
       directory_(""), exploration_{settings,
                                    libraries,
                                    directory_,
-                                   {},
+                                   signals_,
                                    possible_faults(settings, settings.fault_kinds),
                                    power_failures(settings),
                                    map_clock(directory_.path() + "/clock")} {
@@ -186,7 +187,7 @@ RunJob Explorer::worker() {
             : exploration{other.settings,
                           other.libraries,
                           directory,
-                          {},
+                          signals,
                           other.faults,
                           other.power_failures,
                           map_clock(directory.path() + "/clock"),
@@ -197,6 +198,7 @@ RunJob Explorer::worker() {
                           other.listens,
                           other.turns,
                           other.threads} {}
+        Signals signals{};
         Directory directory{""};
         Exploration exploration;
     };

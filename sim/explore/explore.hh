@@ -66,7 +66,7 @@ struct Exploration {
     ExploreSettings &settings;
     const Libraries &libraries;
     const Directory &directory;
-    Signals signals; // before a file is written: its signals would end rdma-sim
+    Signals &signals; // older than the directory, which a signal would leave behind
     sim::ExploredFaults faults, power_failures; // power_failures: after the programs' end
     sim::VirtualClock *clock;                   // mapped by the programs
     std::list<OriginalFile> pmem{};

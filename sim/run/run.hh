@@ -74,8 +74,8 @@ class Run : sim::Machines {
 
     Settings &settings_;
     const Libraries &libraries_;
+    Signals signals_; // before the directory, which a signal would leave behind
     Directory directory_;
-    Signals signals_;
     sim::PmemFiles pmem_;
     sim::Server server_;
     const uint64_t started_at_ = now();

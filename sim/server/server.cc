@@ -231,7 +231,7 @@ void Server::serve(int fd) {
         return;
     } else if (op == OP_OPEN_RING) {
         error = open_ring(fd, client, reply);
-    } else if (holds_ && !is_from_system(op)) {
+    } else if (holds_ && !is_from_system(op) && static_cast<size_t>(length) >= sizeof(op)) {
         client.held.assign(buffer.bytes, buffer.bytes + length);
         return;
     } else {

@@ -97,3 +97,26 @@ print(b"rxe0" in one.recv(1 << 16))
 @test("malformed netlink requests", "/usr/bin/python3")
 def malformed_requests(fixture):
     fixture.expect(fixture.sim("/usr/bin/python3", "-c", REQUESTS), 0, "^True$")
+
+
+# A request that has less than its operation. EPROTO is 71.
+SHORT_REQUEST = """
+import os, socket, time
+one = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+one.connect(os.environ["RDMA_SIM_SOCKET"])
+one.setblocking(False)
+one.send(bytes([5]))
+for _ in range(1000):
+    time.sleep(0.01)
+    try:
+        print(int.from_bytes(one.recv(4096)[:4], "little"), flush=True)
+        break
+    except BlockingIOError:
+        pass
+"""
+
+
+@test("a short request of an explored program is refused", "/usr/bin/python3")
+def short_request(fixture):
+    fixture.expect(fixture.sim("explore", "--seeds", "1-1", "--faults", "none", "--check", "grep '^71$' $RDMA_SIM_OUT1",
+                               "/usr/bin/python3", "-c", SHORT_REQUEST), 0, "nothing found")
