@@ -3,7 +3,7 @@
 
 // client.c -- changes words of its area of the server's memory by random operations, which it
 // posts in each possible way, among messages, flushes some of them, and prints which words are
-// safe
+// safe, now or as soon as another word has a value
 
 #define LIBRPMA_NO_DEPRECATED // of rpma_write_atomic()
 #include "operations.h"
@@ -13,10 +13,10 @@
 #include <string.h>
 
 enum { ROUNDS = 6, CHANGES_MAX = 3, PADDING_MAX = 20, WORDS_MAX = 6, SGES_MAX = 3 };
-enum { WORK_MAX = 3 * CHANGES_MAX + PADDING_MAX };
-enum { REFUSALS_MAX = 8 }; // of posts
+enum { WORK_MAX = 3 * CHANGES_MAX + PADDING_MAX + 2 };
 // Offsets in the local memory.
-enum { SOURCE = 0, RESULT = 2048, READ = 2560, MESSAGE = 3072, LOCAL = 4096 };
+enum { SOURCE = 0, RESULT = 2048, READ = 2560, MESSAGE = 3072, LOCAL = 5120 };
+enum { SHIFT = 64 }; // of the second region of the local memory
 
 static const struct program program = {
     .purpose = "Changes its area of the server's memory by every operation.",
@@ -27,9 +27,10 @@ static const struct program program = {
 static struct rpma_conn *conn;
 static struct completions queue;
 static struct rpma_batch *batch;
-static unsigned inline_size;
-static struct rpma_mr_local *mr;
-static struct rpma_mr_remote *target;
+static unsigned inline_size, sq_size;
+static struct rpma_mr_local *mr, *shifted;
+static struct rpma_mr_remote *targets[REGIONS + 1]; // that of the private data, of the message
+static const size_t begins[REGIONS + 1] = {0, 0, SECOND_REGION};
 static char *local;
 static size_t area;
 static unsigned messages; // also writes with immediate data
@@ -46,21 +47,39 @@ struct change {
     uint64_t value[WORDS_MAX];
 };
 
-static struct change changes[CHANGES_MAX];
+static struct change changes[CHANGES_MAX + 1]; // the last one may be a commit
 static struct rpma_sge sges[WORK_MAX][SGES_MAX];
 static struct rpma_work work[WORK_MAX];
-static unsigned change_count, work_count, completions;
+static unsigned change_count, work_count;
+// The operations have the numbers 1, 2 ... as their contexts. polled is that of the last
+// completion.
+static uintptr_t numbered, posted_number, polled;
 
 static void add_work(struct rpma_work one) {
-    one.remote = target;
+    const bool is_empty = one.nsge == 0 && !one.local.mr && one.type != RPMA_WORK_FLUSH &&
+                          one.type != RPMA_WORK_ATOMIC_WRITE;
+    const unsigned region = below(REGIONS + 1);
+    if (!is_empty) {
+        one.remote = targets[region];
+        one.remote_offset -= one.remote_offset > 0 ? begins[region] : 0;
+    }
+    // The entries of a short queue are free once their completions are polled.
     if (one.flags == 0)
         one.flags = below(3) ? RPMA_F_COMPLETION_ON_ERROR : RPMA_F_COMPLETION_ALWAYS;
-    completions += one.flags == RPMA_F_COMPLETION_ALWAYS;
+    if (sq_size < WORK_MAX)
+        one.flags = RPMA_F_COMPLETION_ALWAYS;
     const bool has_data = one.type == RPMA_WORK_WRITE || one.type == RPMA_WORK_WRITE_WITH_IMM ||
                           one.type == RPMA_WORK_SEND || one.type == RPMA_WORK_SEND_WITH_IMM;
     if (has_data && one.local.len <= inline_size && below(2))
         one.flags |= RPMA_F_INLINE;
+    one.op_context = (void *)++numbered;
     work[work_count++] = one;
+}
+
+// A part of the local memory, in one of its regions.
+static struct rpma_sge sge_of(size_t source, size_t size) {
+    return source >= SHIFT && below(2) ? (struct rpma_sge){shifted, source - SHIFT, size}
+                                       : (struct rpma_sge){mr, source, size};
 }
 
 // The next operation: its data have one SGE, or several.
@@ -69,9 +88,8 @@ static struct rpma_work work_of(enum rpma_work_type type, size_t source, size_t 
     if (below(3) == 0) {
         const size_t first = below((unsigned)size), second = below((unsigned)(size - first));
         const struct rpma_sge sgl[SGES_MAX] = {
-            {mr, source, first},
-            {mr, source + first, second},
-            {mr, source + first + second, size - first - second}};
+            sge_of(source, first), sge_of(source + first, second),
+            sge_of(source + first + second, size - first - second)};
         memcpy(sges[work_count], sgl, sizeof(sgl));
         one.sgl = sges[work_count];
         one.nsge = SGES_MAX;
@@ -102,16 +120,27 @@ static struct rpma_work write_of(unsigned index, size_t source) {
     return one;
 }
 
+// One that has no data is a write with immediate data, without memory.
 static void add_message(void) {
     const size_t source = MESSAGE + messages * MESSAGE_SIZE, size = 1 + below(MESSAGE_SIZE);
     memset(local + source, (int)below(256), size);
     struct rpma_work one = work_of(RPMA_WORK_SEND, source, size);
-    if (below(2)) {
+    if (below(4) == 0) {
+        one = (struct rpma_work){.type = RPMA_WORK_WRITE_WITH_IMM, .imm = below(1000)};
+    } else if (below(2)) {
         one.type = RPMA_WORK_SEND_WITH_IMM;
         one.imm = below(1000);
     }
     print_message(&one);
     add_work(one);
+}
+
+static void add_operation(struct rpma_work one, const struct change *change) {
+    one.remote_offset = area + change->first * sizeof(uint64_t);
+    add_work(one);
+    printf("client: changes %u %u\n", change->first, change->count);
+    for (unsigned i = 0; i < change->count; i++)
+        safe[change->first + i] = false;
 }
 
 static void add_change(unsigned index) {
@@ -144,15 +173,38 @@ static void add_change(unsigned index) {
         memcpy(local + source, change->value, change->count * sizeof(uint64_t));
         one = write_of(index, source);
     }
-    one.remote_offset = area + change->first * sizeof(uint64_t);
-    add_work(one);
-    printf("client: changes %u %u\n", change->first, change->count);
-    for (unsigned i = 0; i < change->count; i++)
-        safe[change->first + i] = false;
+    add_operation(one, change);
 }
 
-static bool overlap(const struct change *one, const struct change *other) {
-    return one->first < other->first + other->count && other->first < one->first + one->count;
+// Returns true if no later change of the round has changed a word of this one again.
+static bool is_last(const struct change *change) {
+    for (const struct change *later = change + 1; later < changes + change_count; later++)
+        if (change->first < later->first + later->count &&
+            later->first < change->first + change->count)
+            return false;
+    return true;
+}
+
+// Changes the counter after the flushes, without a wait: once it has the new value, the flushed
+// words are safe.
+static void add_commit(unsigned flushed) {
+    const uint64_t value = 1 + (uint64_t)below(1U << 31) * below(1U << 31);
+    struct rpma_work one = {
+        .type = RPMA_WORK_ATOMIC_WRITE, .value = value, .flags = RPMA_F_COMPLETION_ALWAYS};
+    if (safe[COUNTER] && below(3)) {
+        one.type = below(2) ? RPMA_WORK_FETCH_ADD : RPMA_WORK_COMPARE_SWAP;
+        one.local = (struct rpma_sge){mr, RESULT, 8};
+        one.compare = words[COUNTER];
+        if (one.type == RPMA_WORK_FETCH_ADD)
+            one.value = value - words[COUNTER];
+    }
+    struct change *const commit = &changes[change_count++];
+    *commit = (struct change){.first = COUNTER, .count = 1, .value = {value}};
+    add_operation(one, commit);
+    for (const struct change *each = commit - flushed; each < commit; each++)
+        for (unsigned i = 0; i < each->count && is_last(each); i++)
+            printf("client: word %u is %llu once word %u is %llu\n", each->first + i,
+                   (unsigned long long)each->value[i], COUNTER, (unsigned long long)value);
 }
 
 // Each flush covers one change, and perhaps words around it.
@@ -166,42 +218,87 @@ static void add_flush(const struct change *change, enum rpma_flush_type type) {
                            .flush_len = (change->count + before) * sizeof(uint64_t)});
 }
 
+// ---- completions -------------------------------------------------------------------
+
+// Waits for the completion of an operation, which is the next one. The function of older
+// releases has no code for atomic operations.
+static void await_number(uintptr_t number, enum rpma_work_type type) {
+    const bool is_atomic = type == RPMA_WORK_FETCH_ADD || type == RPMA_WORK_COMPARE_SWAP;
+    struct rpma_completion completion = {.op_status = IBV_WC_SUCCESS};
+    const bool is_old = !queue.waiting[OPERATION] && !is_atomic && below(3) == 0 &&
+                        rpma_cq_get_completion(queue.cq[OPERATION], &completion) == 0;
+    if (completion.op_status != IBV_WC_SUCCESS)
+        fail("an operation failed: %s", ibv_wc_status_str(completion.op_status));
+    if (number != (is_old ? (uintptr_t)completion.op_context : await_operation(&queue).wr_id))
+        printf("client: broken: the completion is that of another operation\n");
+    polled = number;
+}
+
+// Returns false if no completion of the posted operations is left.
+static bool await_next(void) {
+    for (const struct rpma_work *one = work; one < work + work_count; one++) {
+        const uintptr_t number = (uintptr_t)one->op_context;
+        const bool is_signaled =
+            (one->flags & RPMA_F_COMPLETION_ALWAYS) == RPMA_F_COMPLETION_ALWAYS;
+        if (number > polled && number <= posted_number && is_signaled) {
+            await_number(number, one->type);
+            return true;
+        }
+    }
+    return false;
+}
+
 // ---- posting -----------------------------------------------------------------------
 
 // A single operation that was refused may be executed, so the client fails.
 static int post_one(const struct rpma_work *one) {
     const size_t offset = one->remote_offset;
     const struct rpma_sge *const from = &one->local;
+    struct rpma_mr_remote *const to = (struct rpma_mr_remote *)one->remote;
+    const void *const context = one->op_context;
     if (one->nsge > 0 || one->type == RPMA_WORK_FETCH_ADD ||
         one->type == RPMA_WORK_COMPARE_SWAP)
         return rpma_post(conn, one, 1, NULL);
     if (one->type == RPMA_WORK_FLUSH)
-        return rpma_flush(conn, target, offset, one->flush_len, one->flush_type, one->flags,
-                          NULL);
+        return rpma_flush(conn, to, offset, one->flush_len, one->flush_type, one->flags,
+                          context);
     if (one->type == RPMA_WORK_WRITE)
-        return rpma_write(conn, target, offset, mr, from->offset, from->len, one->flags, NULL);
+        return rpma_write(conn, to, offset, from->mr, from->offset, from->len, one->flags,
+                          context);
     if (one->type == RPMA_WORK_WRITE_WITH_IMM)
-        return rpma_write_with_imm(conn, target, offset, mr, from->offset, from->len,
-                                   one->flags, one->imm, NULL);
+        return rpma_write_with_imm(conn, to, offset, from->mr, from->offset, from->len,
+                                   one->flags, one->imm, context);
     if (one->type == RPMA_WORK_SEND)
-        return rpma_send(conn, mr, from->offset, from->len, one->flags, NULL);
+        return rpma_send(conn, from->mr, from->offset, from->len, one->flags, context);
     if (one->type == RPMA_WORK_SEND_WITH_IMM)
-        return rpma_send_with_imm(conn, mr, from->offset, from->len, one->flags, one->imm,
-                                  NULL);
+        return rpma_send_with_imm(conn, from->mr, from->offset, from->len, one->flags, one->imm,
+                                  context);
     if (below(2))
-        return rpma_atomic_write(conn, target, offset, (const char *)&one->value, one->flags,
-                                 NULL);
+        return rpma_atomic_write(conn, to, offset, (const char *)&one->value, one->flags,
+                                 context);
     const size_t source = RESULT + 64 + 8 * (size_t)(one - work);
     memcpy(local + source, &one->value, sizeof(one->value));
-    return rpma_write_atomic(conn, target, offset, mr, source, one->flags, NULL);
+    return rpma_write_atomic(conn, to, offset, mr, source, one->flags, context);
 }
 
-// A device may refuse a post, also in part: the client continues with the rest. Operations that
-// may be queued count as posted, so the client does not after a native post.
+static void post_alone(const struct rpma_work *one) {
+    while (posted_number - polled >= sq_size)
+        if (!await_next())
+            fail("the send queue holds no operation with a completion");
+    CALL(post_one(one));
+    posted_number++;
+}
+
+// If the queue has no room, the client waits for a completion. A device may refuse a post, also
+// in part: the client continues with the rest. Operations that may be queued count as posted,
+// so the client does not after a native post.
 static void check_posted(int ret, uint32_t posted, unsigned count, const char *call) {
     static unsigned refusals;
     if (posted > count || (ret == 0 && posted < count))
         fail("%s has posted %u of %u operations", call, posted, count);
+    posted_number += posted;
+    if (ret == RPMA_E_AGAIN && await_next())
+        return;
     if (ret != RPMA_E_PROVIDER || !is_emulated || ++refusals > REFUSALS_MAX)
         check_call(ret, call);
 }
@@ -229,6 +326,7 @@ static void post_with_invalid(void) {
         check_posted(ret, posted, place, "rpma_post");
     else if (posted != place)
         fail("rpma_post has posted %u operations before number %u", posted, place);
+    posted_number += ret == RPMA_E_INVAL ? posted : 0;
     post_array(posted, work_count - posted);
 }
 
@@ -241,7 +339,7 @@ static void apply_again(void) {
 // Prepares another operation at times, and replaces it. The batch is used again.
 static void post_batch(void) {
     const struct rpma_work other = {.type = below(2) ? RPMA_WORK_FLUSH : RPMA_WORK_READ,
-                                    .remote = target,
+                                    .remote = targets[0],
                                     .remote_offset = area,
                                     .local = {mr, READ, sizeof(uint64_t)},
                                     .flush_len = sizeof(uint64_t),
@@ -271,13 +369,11 @@ static void post_all(void) {
     switch (below(5)) {
     case 0:
         for (unsigned i = 0; i < work_count; i++)
-            CALL(post_one(&work[i]));
+            post_alone(&work[i]);
         break;
     case 1:
-        post_array(0, work_count);
-        break;
     case 2: {
-        const unsigned first = 1 + below(work_count);
+        const unsigned first = below(2) ? work_count : 1 + below(work_count);
         post_array(0, first);
         post_array(first, work_count - first);
         break;
@@ -295,15 +391,16 @@ static void post_all(void) {
 static void read_back(const struct change *change) {
     const size_t size = change->count * sizeof(uint64_t);
     memset(local + READ, 0, size);
-    CALL(rpma_read(conn, mr, READ, target, area + change->first * sizeof(uint64_t), size,
-                   RPMA_F_COMPLETION_ALWAYS, NULL));
-    await_operation(&queue);
+    CALL(rpma_read(conn, mr, READ, targets[0], area + change->first * sizeof(uint64_t), size,
+                   RPMA_F_COMPLETION_ALWAYS, (void *)++numbered));
+    posted_number++;
+    await_number(numbered, RPMA_WORK_READ);
     if (memcmp(local + READ, change->value, size) != 0)
-        printf("client: reads other words than it wrote\n");
+        printf("client: broken: reads other words than it wrote\n");
 }
 
 static void run_round(enum rpma_flush_type type) {
-    work_count = completions = 0;
+    work_count = 0;
     change_count = 1 + below(CHANGES_MAX);
     for (unsigned i = 0; i < change_count; i++) {
         if (may_send())
@@ -318,24 +415,38 @@ static void run_round(enum rpma_flush_type type) {
                                     .flush_type = RPMA_FLUSH_TYPE_VISIBILITY,
                                     .remote_offset = area,
                                     .flush_len = sizeof(uint64_t)});
-    for (unsigned i = change_count - flushed; i < change_count; i++)
-        add_flush(&changes[i], type);
-    post_all();
-    while (completions-- > 0)
-        await_operation(&queue);
-    for (unsigned i = change_count - flushed; i < change_count; i++) {
-        bool is_last = true;
-        for (unsigned later = i + 1; later < change_count; later++)
-            is_last &= !overlap(&changes[i], &changes[later]);
-        for (unsigned word = 0; is_last && word < changes[i].count; word++) {
-            words[changes[i].first + word] = changes[i].value[word];
-            safe[changes[i].first + word] = true;
-            printf("client: word %u is safe: %llu\n", changes[i].first + word,
-                   (unsigned long long)changes[i].value[word]);
-        }
-        if (is_last && below(3) == 0)
-            read_back(&changes[i]);
+    const struct change *const first = &changes[change_count - flushed];
+    const struct change *end = &changes[change_count];
+    for (const struct change *each = first; each < end; each++)
+        add_flush(each, type);
+    if (below(2)) {
+        add_commit(flushed);
+        if (below(2))
+            add_flush(end++, type);
     }
+    post_all();
+    while (await_next())
+        ;
+    for (const struct change *each = first; each < end; each++) {
+        for (unsigned i = 0; i < each->count && is_last(each); i++) {
+            words[each->first + i] = each->value[i];
+            safe[each->first + i] = true;
+            printf("client: word %u is safe: %llu\n", each->first + i,
+                   (unsigned long long)each->value[i]);
+        }
+        if (is_last(each) && below(3) == 0)
+            read_back(each);
+    }
+}
+
+// The server sends descriptions of its regions once it has posted its receives.
+static void await_regions(void) {
+    const struct ibv_wc wc = await_receive(&queue);
+    const struct rpma_conn_private_data data = {local + MESSAGE, (uint8_t)wc.byte_len};
+    uint32_t count = REGIONS;
+    CALL(rpma_conn_private_data_unpack(&data, &targets[1], &count, NULL, NULL, NULL));
+    if (count != REGIONS)
+        fail("the server has %u regions", count);
 }
 
 int main(int argc, char *argv[]) {
@@ -351,7 +462,12 @@ int main(int argc, char *argv[]) {
     mr = side.mr;
     local = side.memory.ptr;
     CALL(rpma_conn_cfg_set_max_sge(cfg, SGES_MAX));
-    CALL(rpma_conn_cfg_set_sq_size(cfg, 2 * WORK_MAX + below(8)));
+    sq_size = below(2) ? 6 + below(10) : 2 * WORK_MAX;
+    CALL(rpma_conn_cfg_set_sq_size(cfg, sq_size));
+    if (sq_size < WORK_MAX) // a device may free an entry before its completion is polled
+        CALL(rpma_conn_cfg_set_cq_size(cfg, 2 * WORK_MAX));
+    CALL(rpma_mr_reg(side.peer, local + SHIFT, LOCAL - SHIFT,
+                     RPMA_MR_USAGE_WRITE_SRC | RPMA_MR_USAGE_SEND, &shifted));
     inline_size = 16 * below(4);
     CALL(rpma_conn_cfg_set_inline_size(cfg, inline_size));
     // A native device reads without a flush: rdma_rxe does.
@@ -365,8 +481,8 @@ int main(int argc, char *argv[]) {
     CALL(rpma_conn_req_recv(req, mr, MESSAGE, MESSAGE_SIZE, NULL));
     conn = establish(&req, &offer);
     queue = completions_of(conn, NULL, shared_channel);
-    await_receive(&queue); // the server has posted its receives
-    target = offered_memory(conn, &direct_write);
+    await_regions();
+    targets[0] = offered_memory(conn, &direct_write);
     for (int i = 0; i < ROUNDS; i++)
         run_round(direct_write ? RPMA_FLUSH_TYPE_PERSISTENT : RPMA_FLUSH_TYPE_VISIBILITY);
     print_message(&(struct rpma_work){.type = RPMA_WORK_SEND});
@@ -375,8 +491,10 @@ int main(int argc, char *argv[]) {
     printf("client: is done\n");
 
     CALL(rpma_batch_delete(&batch));
-    CALL(rpma_mr_remote_delete(&target));
+    for (unsigned i = 0; i <= REGIONS; i++)
+        CALL(rpma_mr_remote_delete(&targets[i]));
     disconnect(&conn);
+    CALL(rpma_mr_dereg(&shifted));
     close_side(&side);
     return EXIT_SUCCESS;
 }

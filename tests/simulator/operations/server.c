@@ -10,8 +10,15 @@
 #include <arpa/inet.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 enum { EARLY = MESSAGES / 2 }; // receives before the connection is established
+enum { OWN = AREAS * AREA + MESSAGES * MESSAGE_SIZE }; // the offset of the server's message
+enum {
+    USAGE = RPMA_MR_USAGE_READ_SRC | RPMA_MR_USAGE_WRITE_DST | RPMA_MR_USAGE_ATOMIC |
+            RPMA_MR_USAGE_SEND | RPMA_MR_USAGE_RECV | RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY |
+            RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT
+};
 
 static const struct program program = {
     .purpose = "Offers FILE, which a client changes by every operation.",
@@ -21,6 +28,7 @@ static const struct program program = {
 
 static struct arguments args;
 static struct side side;
+static struct rpma_mr_local *second_region;
 static struct rpma_srq *srq; // or NULL
 static struct rpma_receive receives[MESSAGES];
 static struct rpma_sge sges[MESSAGES][2];
@@ -57,28 +65,40 @@ static void post_receives(struct rpma_conn_req *req, struct rpma_conn *conn, siz
     const bool is_invalid = below(3) == 0;
     const uint32_t all = count + is_invalid;
     list[count] = (struct rpma_receive){.reserved = 1};
-    const int ret = srq   ? rpma_srq_recv_many(srq, list, all, &posted)
-                    : req ? rpma_conn_req_recv_many(req, list, all, &posted)
-                          : rpma_recv_many(conn, list, all, &posted);
-    if (ret != (is_invalid ? RPMA_E_INVAL : 0) || posted != count)
-        fail("%u of %u receives were posted: %s", posted, count, rpma_err_2str(ret));
+    // If the device refuses a receive, the server continues with it.
+    for (uint32_t done = 0, refusals = 0;; refusals++) {
+        const struct rpma_receive *const rest = list + done;
+        const int ret = srq   ? rpma_srq_recv_many(srq, rest, all - done, &posted)
+                        : req ? rpma_conn_req_recv_many(req, rest, all - done, &posted)
+                              : rpma_recv_many(conn, rest, all - done, &posted);
+        done += posted;
+        if (ret == RPMA_E_PROVIDER && refusals < REFUSALS_MAX)
+            continue;
+        if (ret != (is_invalid ? RPMA_E_INVAL : 0) || done != count)
+            fail("%u of %u receives were posted: %s", done, count, rpma_err_2str(ret));
+        return;
+    }
 }
 
 static void open_srq(void) {
     struct rpma_srq_cfg *cfg;
     CALL(rpma_srq_cfg_new(&cfg));
     CALL(rpma_srq_cfg_set_max_sge(cfg, 2));
+    if (below(2))
+        CALL(rpma_srq_cfg_set_rcq_size(cfg, 0));
     CALL(rpma_srq_new(side.peer, cfg, &srq));
     CALL(rpma_srq_cfg_delete(&cfg));
     post_receives(NULL, NULL, 0, MESSAGES);
 }
 
 static struct rpma_conn *accept_with_receives(struct rpma_ep *ep) {
-    struct rpma_conn_cfg *cfg = make_conn_cfg(MESSAGES, false);
+    struct rpma_conn_cfg *cfg = make_conn_cfg(srq || below(2) ? 0 : MESSAGES, false);
     const struct offer offer = {.peer = side.peer,
                                 .mr = side.mr,
                                 .direct_write = has_direct_write(&args, &side.memory)};
     CALL(rpma_conn_cfg_set_max_sge(cfg, 2));
+    CALL(rpma_conn_cfg_set_sq_size(cfg, 1));
+    CALL(rpma_conn_cfg_set_rq_size(cfg, MESSAGES));
     if (srq)
         CALL(rpma_conn_cfg_set_srq(cfg, srq));
     struct rpma_conn_req *req = next_request(ep, cfg);
@@ -104,16 +124,23 @@ static bool print_message(const struct ibv_wc *wc) {
     return is_write || wc->byte_len > 0;
 }
 
+// Sends the descriptions of its regions: all receives are posted. The client may end before
+// this send completes.
+static void send_regions(struct rpma_conn *conn) {
+    const struct rpma_mr_local *const regions[REGIONS] = {side.mr, second_region};
+    struct rpma_conn_private_data data = {side.memory.ptr + OWN, MESSAGE_SIZE};
+    CALL(rpma_conn_private_data_pack(regions, REGIONS, NULL, NULL, 0, &data));
+    CALL(rpma_send(conn, side.mr, OWN, data.len, RPMA_F_COMPLETION_ON_ERROR, NULL));
+}
+
 int main(int argc, char *argv[]) {
     struct rpma_conn_private_data pdata;
     struct ibv_wc wc;
     unsigned number;
     args = read_arguments(argc, argv, &program);
-    side = open_server_side(&args, AREAS * AREA + MESSAGES * MESSAGE_SIZE,
-                            RPMA_MR_USAGE_READ_SRC | RPMA_MR_USAGE_WRITE_DST |
-                                RPMA_MR_USAGE_ATOMIC | RPMA_MR_USAGE_SEND | RPMA_MR_USAGE_RECV |
-                                RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY |
-                                RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT);
+    side = open_server_side(&args, OWN + MESSAGE_SIZE, USAGE);
+    CALL(rpma_mr_reg(side.peer, side.memory.ptr + SECOND_REGION, AREAS * AREA - SECOND_REGION,
+                     USAGE, &second_region));
     prepare_receives();
     if (below(2))
         open_srq();
@@ -124,9 +151,10 @@ int main(int argc, char *argv[]) {
         fail("the client has another offer");
     printf("server: serves %u\n", number);
 
-    // The client waits until all receives are posted. It may end before this send completes.
     struct completions completions = completions_of(conn, srq, false);
-    CALL(rpma_send(conn, NULL, 0, 0, RPMA_F_COMPLETION_ON_ERROR, NULL));
+    send_regions(conn);
+    if (below(2)) // all messages may arrive meanwhile
+        nanosleep(&(struct timespec){.tv_sec = 1}, NULL);
     do
         wc = await_receive(&completions);
     while (print_message(&wc));
@@ -134,6 +162,7 @@ int main(int argc, char *argv[]) {
 
     CALL(rpma_ep_shutdown(&ep));
     CALL(rpma_srq_delete(&srq));
+    CALL(rpma_mr_dereg(&second_region));
     close_side(&side);
     return EXIT_SUCCESS;
 }
