@@ -33,6 +33,8 @@ LONG = {"include/librpma.h": "a program includes one file",
         "tests/programs/perf_client.cc": "scenarios on one scripted server",
         "tests/programs/perf_load.cc": "tests on one network in the process",
         "tests/simulator/replicated_log.cc": "the oracle of one example"}
+# These return a std::ranges::subrange.
+SUBRANGE = re.compile(r"std::ranges::(rotate|(stable_)?partition|remove(_if)?|unique|search(_n)?|equal_range|find_end)\b")
 # sim/model/README.md: the model makes no system calls and has no threads and no clock.
 SYSTEM = r"unistd\.h|fcntl\.h|poll\.h|pthread\.h|s?time\.h|ctime|chrono|thread|mutex|atomic|condition_variable|fstream|sys/"
 # sim/DESIGN.md: the model has one memory rule. A file that makes memory persistent and distinguishes operations asks it.
@@ -116,6 +118,9 @@ def check_lengths():
 
 
 def check_languages():
+    for name, text in sources("src/**/*.cc", "sim/**/*.cc", "programs/**/*.cc", "tests/**/*.cc", "bench/**/*.cc"):
+        if found := SUBRANGE.search(text):
+            yield f"{name} calls {found[0]}, which clang 14 cannot compile with libstdc++ 12: call the function of std"
     for name, text in sources("include/*.h", "src/**/*.h", "sim/**/*.h", "tests/**/*.h", "examples/**/*.h", "bench/**/*.h"):
         if re.search(r"^\s*(namespace|template|class)\b", text, flags=re.M):
             yield f"{name} is C++: name it .hh"

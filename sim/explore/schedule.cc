@@ -255,7 +255,7 @@ bool Schedule::step() {
         if (Process &process = processes_[(current_ + i) % processes_.size()];
             is_ready(process))
             ready.push_back(&process);
-    std::ranges::stable_partition(ready, [](const Process *each) {
+    std::stable_partition(ready.begin(), ready.end(), [](const Process *each) {
         return !each->waits || each->wait.kind != sim::Wait::YIELD ||
                each->wait.object != sim::ENDS_PROCESS;
     });
