@@ -53,8 +53,8 @@ using namespace sim;
 
 thread_local std::string message;
 
-// The fabric, and its faults. It has no programs: it refuses the faults that need them.
-class TestFabric : TestFaults {
+// The fabric, and its faults.
+class TestFabric : NoPrograms {
   public:
     explicit TestFabric(const Options &options);
     ~TestFabric() override { direct_.fabric().set_before_call(nullptr); }
@@ -66,10 +66,6 @@ class TestFabric : TestFaults {
 
   private:
     sim::Fabric &fabric() override { return direct_.fabric(); }
-    void kill(const Fault &) override {}
-    void start(const Fault &) override {}
-    void suspend(const Fault &, bool) override {}
-    void power_off(const Fault &) override {}
     void check_host(unsigned host);
     void refuse_impossible(const Fault &fault);
     void schedule(const Fault &fault);

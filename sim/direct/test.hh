@@ -37,6 +37,14 @@ class TestFaults : public Machines {
     void set_clock(unsigned, uint64_t) override {}
 };
 
+// A test without programs on its hosts refuses the faults that need them.
+class NoPrograms : public TestFaults {
+    void kill(const Fault &) override {}
+    void start(const Fault &) override {}
+    void suspend(const Fault &, bool) override {}
+    void power_off(const Fault &) override {}
+};
+
 // Calls the function for each name of a list, which commas separate.
 template <class Function> void for_each_name(std::string_view names, Function function) {
     while (!names.empty()) {

@@ -34,6 +34,7 @@ class TestSearch {
     std::string run();
 
   private:
+    void check_host(const std::string &name, unsigned host) const;
     void add_memory();
     void add_faults();
     std::string run_seeds(uint64_t first, uint64_t count);
@@ -60,14 +61,12 @@ TestSearch::TestSearch(const rdma_sim_test &test)
     if (!search)
         throw Refusal{EINVAL, std::string("there is no search '") + test.search + "'"};
     search_ = *search;
-    for (unsigned i = 0; i < test.program_count; i++)
-        if (const unsigned host = test.programs[i].host;
-            host == 0 || host > exploration_.options.hosts)
-            throw Refusal{ERANGE, "program " + std::to_string(i) + " is on host" +
-                                      std::to_string(host) + ", there are " +
-                                      std::to_string(exploration_.options.hosts) + " hosts"};
-        else if (!test.programs[i].run)
-            throw Refusal{EINVAL, "program " + std::to_string(i) + " has no function"};
+    for (unsigned i = 0; i < test.program_count; i++) {
+        const std::string name = "program " + std::to_string(i);
+        check_host(name, test.programs[i].host);
+        if (!test.programs[i].run)
+            throw Refusal{EINVAL, name + " has no function"};
+    }
     add_memory();
     add_faults();
     void *const memory = mmap(nullptr, sizeof(Report), PROT_READ | PROT_WRITE,
@@ -77,14 +76,18 @@ TestSearch::TestSearch(const rdma_sim_test &test)
     report_ = static_cast<Report *>(memory);
 }
 
+void TestSearch::check_host(const std::string &name, unsigned host) const {
+    const unsigned hosts = exploration_.options.hosts;
+    if (host == 0 || host > hosts)
+        throw Refusal{ERANGE, name + " is on host" + std::to_string(host) + ", there are " +
+                                  std::to_string(hosts) + " hosts"};
+}
+
 void TestSearch::add_memory() {
     for (unsigned i = 0; i < test_.memory_count; i++) {
         const rdma_sim_memory &memory = test_.memories[i];
         const std::string name = "memory " + std::to_string(i);
-        if (memory.host == 0 || memory.host > exploration_.options.hosts)
-            throw Refusal{ERANGE, name + " is on host" + std::to_string(memory.host) +
-                                      ", there are " +
-                                      std::to_string(exploration_.options.hosts) + " hosts"};
+        check_host(name, memory.host);
         if (reinterpret_cast<uintptr_t>(memory.address) % 8 != 0 || !memory.address ||
             memory.size == 0)
             throw Refusal{EINVAL, name + " is empty, or does not begin at a multiple of 8"};

@@ -290,14 +290,10 @@ bool TestSchedule::step() {
     if (fault && has_program(*fault))
         apply_fault(*fault);
     std::vector<unsigned> ready;
-    const auto program_at = [&](size_t index) -> TestProgram & {
-        return *std::next(programs_.begin(), static_cast<ptrdiff_t>(index));
-    };
-    for (size_t i = 0; i < programs_.size(); i++) {
-        const size_t index = (current_ + i) % programs_.size();
-        if (is_ready(program_at(index)))
-            ready.push_back(static_cast<unsigned>(index) + 1);
-    }
+    for (size_t i = 0; i < programs_.size(); i++)
+        if (const TestProgram &program = programs_[(current_ + i) % programs_.size()];
+            is_ready(program))
+            ready.push_back(program.number);
     if (ready.empty())
         return pass_time();
     if (const std::optional<uint64_t> time = order_.due_time(now(), fabric().next_timer()))
@@ -312,8 +308,8 @@ bool TestSchedule::step() {
     }
     current_ = thread - 1;
     if (thread != instead)
-        trace(program_at(current_).name, "continues before " + program_at(instead - 1).name);
-    give_turn(program_at(current_));
+        trace(programs_[current_].name, "continues before " + programs_[instead - 1].name);
+    give_turn(programs_[current_]);
     return true;
 }
 

@@ -13,7 +13,7 @@
 #include "test_memory.hh"
 
 #include <atomic>
-#include <list>
+#include <deque>
 #include <random>
 
 namespace sim {
@@ -101,7 +101,7 @@ class TestSchedule : Clock, TestFaults {
     const bool is_traced_;
     std::mt19937_64 generator_;
     std::unique_ptr<Direct> direct_;
-    std::list<TestProgram> programs_;
+    std::deque<TestProgram> programs_;
     TurnOrder order_;
     size_t current_ = 0;
     unsigned starts_ = 0;

@@ -4,7 +4,6 @@
 // schedule.cc -- one schedule: unchanged programs that run one at a time, in virtual time
 
 #include "schedule.hh"
-#include "../protocol/process_end.hh"
 
 #include <algorithm>
 #include <cstring>
@@ -250,25 +249,22 @@ bool Schedule::step() {
     permit_starts();
     // By default, a program continues until it waits. Then the next one runs. One that ends is
     // the last one: its threads use what it has released, until the kernel has ended them.
-    std::vector<Process *> ready;
+    std::vector<unsigned> ready;
     for (size_t i = 0; i < processes_.size(); i++)
-        if (Process &process = processes_[(current_ + i) % processes_.size()];
+        if (const Process &process = processes_[(current_ + i) % processes_.size()];
             is_ready(process))
-            ready.push_back(&process);
-    std::stable_partition(ready.begin(), ready.end(), [](const Process *each) {
-        return !each->waits || each->wait.kind != sim::Wait::YIELD ||
-               each->wait.object != sim::ENDS_PROCESS;
+            ready.push_back(static_cast<unsigned>(process.index) + 1);
+    std::stable_partition(ready.begin(), ready.end(), [this](unsigned thread) {
+        const Process &process = processes_[thread - 1];
+        return !process.waits || process.wait.kind != sim::Wait::ENDS;
     });
     if (ready.empty())
         return pass_time();
-    std::vector<unsigned> numbers;
-    for (const Process *const each : ready)
-        numbers.push_back(static_cast<unsigned>(each->index) + 1);
     if (const std::optional<uint64_t> time =
             order_.due_time(fabric().now(), fabric().next_timer()))
         advance(*time);
     const uint64_t timer = fabric().next_timer();
-    const auto [thread, instead] = order_.choose(chooser_, numbers, timer != NEVER);
+    const auto [thread, instead] = order_.choose(chooser_, ready, timer != NEVER);
     if (thread == 0) {
         add_step(Step::CHOICE, "time passes before a program continues");
         advance(timer);

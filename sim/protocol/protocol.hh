@@ -21,8 +21,7 @@ namespace sim {
 
 inline constexpr uint32_t PROTOCOL_VERSION = 1;
 inline constexpr size_t MAX_MESSAGE = 65536;
-inline constexpr int EXIT_FAILED = 125; // the exit status if the simulator itself fails
-
+inline constexpr int EXIT_FAILED = 125;    // the exit status if the simulator itself fails
 inline constexpr uint32_t MAX_HOSTS = 254; // host N has 10.77.0.N
 
 // The sockets of host N have 127.X.Y.N on the loopback interface. X and Y are those of the run,
@@ -410,6 +409,7 @@ struct Wait {
         EXIT,     // the thread ends
         FORKED,   // as YIELD: it has created a process, whose number in the kernel is `object`
         SIGNALED, // as YIELD: it has sent a signal to other processes
+        ENDS,     // as YIELD: its process ends, after its other threads by default
         MEMORY,   // not sent: the thread is in a loop that reads memory
         UNSUPPORTED,
     };

@@ -77,14 +77,16 @@ void control::OpenDescriptor::close_all() {
 namespace {
 
 void wait_for(int fd, short events, int flags, const char *function) {
-    const int error = errno;
-    const OpenDescriptor open(fd);
-    pollfd ready = {open.number(), events, 0};
-    const int status = fcntl(fd, F_GETFL);
-    while (status >= 0 && (status & O_NONBLOCK) == 0 && (flags & MSG_DONTWAIT) == 0 &&
-           REAL(poll)(&ready, 1, 0) == 0) {
-        wait_for_turn(Wait::EVENT, NEVER, function);
-        pthread_testcancel();
+    const int error = errno, status = fcntl(fd, F_GETFL);
+    pollfd ready = {fd, events, 0};
+    if (status >= 0 && (status & O_NONBLOCK) == 0 && (flags & MSG_DONTWAIT) == 0 &&
+        REAL(poll)(&ready, 1, 0) == 0) {
+        const OpenDescriptor open(fd);
+        ready.fd = open.number();
+        do {
+            wait_for_turn(Wait::EVENT, NEVER, function);
+            pthread_testcancel();
+        } while (REAL(poll)(&ready, 1, 0) == 0);
     }
     errno = error;
 }

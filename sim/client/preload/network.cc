@@ -27,7 +27,7 @@
 namespace {
 
 constexpr uint32_t SIMULATED = 0x0a4d0000, MASK = 0xffff0000;
-constexpr uint32_t NOBODY = 0, ALL = 255; // in place of N
+constexpr uint32_t NO_HOST = 0, ALL = 255; // in place of N
 constexpr uint8_t SIMULATED_6[14] = {0xfd, 0x77},
                   MAPPED_6[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
 
@@ -46,7 +46,7 @@ uint32_t own_address() {
 uint32_t loopback_of_host(uint32_t number) {
     return settings().loopback | (number <= sim::MAX_HOSTS ? number
                                   : number == ~MASK        ? ALL
-                                                           : NOBODY);
+                                                           : NO_HOST);
 }
 
 // Returns the address on the loopback interface, or 0 if the address is outside the fabric.

@@ -17,7 +17,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../../protocol/process_end.hh"
 #include "control.hh"
 
 namespace {
@@ -140,7 +139,7 @@ void control::add_process(pid_t pid) {
 // Other threads run until the process has ended.
 static void end_process(const char *function) {
     if (is_on() && has_threads())
-        wait_for_turn(Wait::YIELD, NEVER, function, sim::ENDS_PROCESS);
+        wait_for_turn(Wait::ENDS, NEVER, function);
 }
 // Called by exit() and at the end of main(), after the destructors of the program.
 __attribute__((destructor)) static void end() {

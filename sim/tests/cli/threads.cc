@@ -302,7 +302,7 @@ int wrong_write() {
                          [&] { (void)!read(ends[0], &byte, 1); });
 }
 
-// As rping of rdma-core 44: the thread, which nobody joins, reads the pipe again, and fails if
+// As rping of rdma-core 44: the thread, which is not joined, reads the pipe again, and fails if
 // the program has closed it. Later, the process ends while the thread waits.
 int end(bool is_wrong, void (*end_process)(int)) {
     static int ends[2];

@@ -7,31 +7,27 @@
 
 // ---- the clients ---------------------------------------------------------------------------
 
-// Copies a word of the server to another one, through a buffer.
-static void copy_word(void) {
-    memory->source = 0;
-    must(
-        !post_request(IBV_WR_RDMA_READ, &memory->source, &memory->source, 8, IBV_SEND_SIGNALED),
-        "read");
-    must(!post_request(IBV_WR_RDMA_WRITE, &memory->source, &memory->target, 8,
+// Reads the word "source" of the server, and then changes a word of the server.
+static void read_and_write(uint64_t *read, uint64_t *written, uint64_t *changed) {
+    must(!post_request(IBV_WR_RDMA_READ, read, &memory->source, 8, IBV_SEND_SIGNALED), "read");
+    must(!post_request(IBV_WR_RDMA_WRITE, written, changed, 8,
                        IBV_SEND_SIGNALED | (is_fixed ? IBV_SEND_FENCE : 0)),
          "write");
     for (int i = 0; i < 2; i++)
         must(completion(id->send_cq).status == IBV_WC_SUCCESS, "a request failed");
+}
+
+// Copies a word of the server to another one, through a buffer.
+static void copy_word(void) {
+    memory->source = 0;
+    read_and_write(&memory->source, &memory->source, &memory->target);
     complete_request(IBV_WR_RDMA_READ, &memory->result, &memory->target, 8);
     must(memory->result == 7, "the copy has no data");
 }
 
 // Adds to a word of the server after a read of it, which returns the value before.
 static void read_then_write(void) {
-    must(
-        !post_request(IBV_WR_RDMA_READ, &memory->result, &memory->source, 8, IBV_SEND_SIGNALED),
-        "read");
-    must(!post_request(IBV_WR_RDMA_WRITE, &memory->target, &memory->source, 8,
-                       IBV_SEND_SIGNALED | (is_fixed ? IBV_SEND_FENCE : 0)),
-         "write");
-    for (int i = 0; i < 2; i++)
-        must(completion(id->send_cq).status == IBV_WC_SUCCESS, "a request failed");
+    read_and_write(&memory->result, &memory->target, &memory->source);
     must(memory->result == 7, "the read has returned a later value");
 }
 

@@ -257,15 +257,10 @@ void damaged_memory_is_healed_by_a_write_of_all(void **) {
     }
 }
 
-struct Programs : Machines {
+struct Programs : NoPrograms {
     Fabric &of;
     explicit Programs(Fabric &its) : of(its) {}
     Fabric &fabric() override { return of; }
-    void kill(const Fault &) override {}
-    void start(const Fault &) override {}
-    void suspend(const Fault &, bool) override {}
-    void power_off(const Fault &) override {}
-    void set_clock(unsigned, uint64_t) override {}
 };
 
 // A fault concerns the device that has replaced a removed one.
