@@ -459,6 +459,15 @@ class Explore(unittest.TestCase):
                 self.assertEqual(status, 1)
                 self.assertEqual(self.explore("--faults", others, command)[1], 0)
 
+    def test_power_fails_after_the_programs_have_ended(self):
+        """The program makes no call between the store and its end, so that the power cannot fail there."""
+        (self.directory / "memory").write_bytes(bytes(4096))
+        program = self.program("ends_at_once", POWER[:POWER.index("    for")] + "}\n")
+        output, status = self.explore("--faults power-off --seeds 1-20 --pmem memory --check",
+                                      "'! grep stored $RDMA_SIM_OUT1 || grep -a stored memory'", program)
+        self.assertIn("FOUND: the check fails", output)
+        self.assertEqual(status, 1)
+
     def test_program_is_explored_after_exec(self):
         server = self.program("server", (self.directory / "server.c").read_text(), LINKED)
         client = self.program("client_of_exec", REFUSE, LINKED)
@@ -756,6 +765,7 @@ class Explore(unittest.TestCase):
         check = "'test $RDMA_SIM_SEED = 0 && grep -qx failure $RDMA_SIM_ERR1'"
         self.assertEqual(self.first_line("--faults none --seeds 0 --check", check, "sh -c 'echo failure >&2'"),
                          ("1 schedule, 0 with faults: nothing found\n", 0))
+        self.assertEqual(self.explore("--faults none --seeds 0 --check 'kill -KILL $$' true")[1], 1)
         check = "'test $RDMA_SIM_STATUS1 != killed -o $RDMA_SIM_FAULTS = 0'"
         output, status = self.explore("--faults kill --seeds 1-200 --check", check, self.program("killed", KILL))
         self.assertRegex(output, "- fault: kill host1( for 1s)?\n")
