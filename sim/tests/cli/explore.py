@@ -116,6 +116,14 @@ int main(void) {
         usleep(1000);
 }
 """
+# A program that does not test whether a call succeeds.
+CRASH_OF_REFUSED = """
+#include <infiniband/verbs.h>
+int main(void) {
+    struct ibv_pd *pd = ibv_alloc_pd(ibv_open_device(ibv_get_device_list(NULL)[0]));
+    return pd->context->cmd_fd == -2;
+}
+"""
 REFUSE = """
 #include "common.h"
 #include <stdio.h>
@@ -466,6 +474,12 @@ class Explore(unittest.TestCase):
         output, status = self.explore("--faults power-off --seeds 1-20 --pmem memory --check",
                                       "'! grep stored $RDMA_SIM_OUT1 || grep -a stored memory'", program)
         self.assertIn("FOUND: the check fails", output)
+        self.assertEqual(status, 1)
+
+    def test_crash_is_found_after_a_fault(self):
+        program = self.program("crash_of_refused", CRASH_OF_REFUSED, "-libverbs")
+        output, status = self.explore("--faults fail --check true --seeds 1-200", program)
+        self.assertIn("FOUND: host1 is ended by signal 11 (Segmentation fault)", output)
         self.assertEqual(status, 1)
 
     def test_program_is_explored_after_exec(self):

@@ -16,8 +16,8 @@ static struct logged_line lines[MAX_LINES];
 static unsigned count;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-static void catch_line(enum rpma_log_level level, const char *file_name, const int line_no,
-                       const char *function_name, const char *message_format, ...) {
+void logged_catch(enum rpma_log_level level, const char *file_name, const int line_no,
+                  const char *function_name, const char *message_format, ...) {
     va_list args;
     va_start(args, message_format);
     pthread_mutex_lock(&lock);
@@ -35,7 +35,7 @@ static void catch_line(enum rpma_log_level level, const char *file_name, const i
 
 void logged_start(void) {
     logged_forget();
-    (void)rpma_log_set_function(catch_line);
+    (void)rpma_log_set_function(logged_catch);
     (void)rpma_log_set_threshold(RPMA_LOG_THRESHOLD, RPMA_LOG_LEVEL_DEBUG);
 }
 

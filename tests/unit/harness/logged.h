@@ -17,8 +17,10 @@ struct logged_line {
     char message[1024]; // without the newline
 };
 
-// Stores all lines from now on.
+// Stores all lines from now on, by this log function.
 void logged_start(void);
+void logged_catch(enum rpma_log_level level, const char *file_name, const int line_no,
+                  const char *function_name, const char *message_format, ...);
 void logged_forget(void);
 unsigned logged_count(enum rpma_log_level level);
 // The nth line of that level, from 0; or NULL.

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// format.cc -- log lines are formatted as by printf()
+// format.cc -- log lines are formatted as by printf(), and show control characters
 
 #include "base/format.hh"
+#include "base/visible.hh"
 
 #include <cinttypes>
 #include <climits>
@@ -54,9 +55,34 @@ template <class... Parts> void expect_parts(const char *expected, Parts... parts
     });
 }
 
+// Expects that a byte is shown like this, wherever it is in a text. Eight bytes are tested at
+// once.
+void expect_visible(char byte, const char *expected) {
+    constexpr char LETTERS[] = "~ letters and digits 0123 ~";
+    for (std::size_t at = 0; at < sizeof(LETTERS) - 1; at++) {
+        char text[sizeof(LETTERS)], shown[64], wanted[64];
+        std::memcpy(text, LETTERS, sizeof(text));
+        text[at] = byte;
+        std::snprintf(wanted, sizeof(wanted), "%.*s%s%s", static_cast<int>(at), LETTERS,
+                      expected, LETTERS + at + 1);
+        rpma::make_visible(shown, sizeof(shown), text, false);
+        if (std::strcmp(shown, wanted) == 0)
+            continue;
+        std::fprintf(stderr, "make_visible: \"%s\", expected \"%s\"\n", shown, wanted);
+        failed = 1;
+    }
+}
+
 } // namespace
 
 int main() {
+    expect_visible('\n', "\\n");
+    expect_visible('\x1b', "\\x1b");
+    expect_visible('\x1f', "\\x1f");
+    expect_visible('\x7f', "\\x7f");
+    expect_visible('\x80', "\\x80");
+    expect_visible(' ', " ");
+    expect_visible('~', "~");
     expect("", "%s", "");
     expect("no conversion", "no conversion");
     expect("a, b", "%s, %s", "a", "b");

@@ -175,6 +175,21 @@ static void misused_queue_is_reported(void **unused) {
             ibv_modify_qp(w.qp, &(struct ibv_qp_attr){0}, IBV_QP_STATE));
 }
 
+static void deleted_queue_has_no_events(void **unused) {
+    (void)unused;
+    struct ibv_wc wc = {.status = IBV_WC_SUCCESS};
+    struct ibv_cq *cq;
+    void *context;
+    create_all();
+    rdma_destroy_qp(w.id);
+    ibv_req_notify_cq(w.cq, 0);
+    fake_complete(w.cq, &wc);
+    assert_int_equal(ibv_destroy_cq(w.cq), 0);
+    fcntl(w.channel->fd, F_SETFL, fcntl(w.channel->fd, F_GETFL) | O_NONBLOCK);
+    assert_int_equal(ibv_get_cq_event(w.channel, &cq, &context), -1);
+    assert_int_equal(errno, EAGAIN);
+}
+
 static void device_results_are_those_of_rxe_or_scripted(void **unused) {
     (void)unused;
     struct ibv_wc wc;
@@ -309,6 +324,7 @@ int main(void) {
         cmocka_unit_test(request_without_its_region_is_reported),
         cmocka_unit_test(builder_call_out_of_order_is_reported),
         cmocka_unit_test(misused_queue_is_reported),
+        cmocka_unit_test(deleted_queue_has_no_events),
         cmocka_unit_test(device_results_are_those_of_rxe_or_scripted),
         cmocka_unit_test(full_queue_is_refused_at_its_rounded_size),
         cmocka_unit_test(misused_object_or_event_is_reported),
