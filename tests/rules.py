@@ -44,7 +44,7 @@ DISTINGUISHES = re.compile(r"\b(?:IBV_WR_RDMA_READ|SIM_WR_FLUSH|SIM_FLUSH_PERSIS
 # reaches on one machine.
 INTERNAL = {"tests/unit/meson.build": {"api/log.cc", "base/call.cc", "base/format.cc", "base/log.cc", "base/visible.cc"},
             "tests/unit/properties/error_text.cc": {"base/error_text.hh"},
-            "tests/unit/properties/format.cc": {"base/format.hh"},
+            "tests/unit/properties/format.cc": {"base/format.hh", "base/visible.hh"},
             # Text of other machines is escaped as in the log.
             **dict.fromkeys(("programs/info/meson.build", "programs/perf/meson.build"), {"base/visible.cc"}),
             "programs/common/visible.hh": {"base/visible.hh"}}
