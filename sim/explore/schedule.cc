@@ -148,8 +148,10 @@ uint64_t Schedule::next_time() const {
     for (const Process &process : processes_) {
         if (!process.is_alive || process.has_ended)
             continue;
-        if (process.paused_until > server_->fabric().now())
-            next = std::min(next, process.paused_until);
+        // A thread of a frozen program is not ready, although its own wait may have ended.
+        if (const uint64_t paused_until = processes_[process.number - 1].paused_until;
+            paused_until > server_->fabric().now())
+            next = std::min(next, paused_until);
         else if (process.is_started)
             next = std::min(next, process.wait.until);
         else

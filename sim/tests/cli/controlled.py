@@ -29,6 +29,8 @@ CORRECT = [(f"memory_poll {how}", both(POLL, how), faults)
 CORRECT += [(f"threads {name}", f"{THREADS} {name}", "none")
             for name in ("mutex", "condition", "timeout", "atomic-wait", "barrier", "spin", "locks", "c11", "cancel", "detach", "processors",
                          "end")]
+# A thread whose sleep ends while its program is frozen.
+CORRECT += [("threads detach", f"--seeds 1-20 {THREADS} detach", "freeze")]
 CORRECT += [(f"processes {name}", f"{PROCESSES} {name}", "none")
             for name in ("fork", "spawn", "shell", "kill", "sigsuspend", "sigchld", "timers", "counter")]
 ENDS = ("wrong-end", "wrong-exit", "wrong-_exit", "wrong-quick_exit")
