@@ -56,6 +56,14 @@ class Distributed(explored.InDirectory):
         name, clients, options, seeds, _ = PROGRAMS[2]
         self.assertEqual(explore(*options[:-2], "--seeds", seeds, *commands(name, "wrong", clients))[1], 0)
 
+    def test_connection_has_failed_when_its_cut_ends(self):
+        """The programs have a whole link then, over which they can connect again."""
+        options = ("--check", "true", "--until", "host2", "--faults", "cut-one-way", "--live", "100s", "--seeds", "13-25")
+        output, status = explore(*options, *commands("failed-write", "wrong", 1))
+        self.assertIn("the fault ends: cut-one-way host2 host1 for 10s\n", output)
+        self.assertIn("completion wr_id=0: RETRY_EXC_ERR", output)
+        self.assertEqual(status, 1)
+
     def test_exploration_without_overlap_is_reported(self):
         """With --in-order, the second client starts after the end of the first one."""
         for option, seeds, is_reported in ([], "1-8", False), (["--in-order"], "8", True):
