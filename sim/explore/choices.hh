@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace sim {
@@ -33,26 +34,31 @@ inline bool is_same_finding(std::string one, std::string other) {
     return one == other;
 }
 
-// Removes choices that the failure does not need: first many at once, then single ones, with at
-// most `tries` calls of still_fails(choices).
+// Removes choices that the failure does not need: parts of them, from large ones to single
+// ones, with at most `tries` calls of still_fails(choices). At first, the parts do not overlap.
 template <class Predicate>
 std::vector<Choice> shorten(std::vector<Choice> choices, uint64_t tries,
                             Predicate still_fails) {
-    for (size_t part = choices.size() / 2 + 1; part > 0;) {
+    bool overlaps = false;
+    for (size_t part = choices.size(); part > 0;) {
         bool is_shorter = false;
-        for (size_t i = choices.size(); i-- > 0;) {
+        for (size_t end = choices.size(); end > 0;) {
+            const size_t begin = end - std::min(part, end);
             if (tries-- == 0)
                 return choices;
             std::vector<Choice> fewer = choices;
-            const auto begin = fewer.begin() + static_cast<ptrdiff_t>(i);
-            fewer.erase(begin,
-                        begin + static_cast<ptrdiff_t>(std::min(part, fewer.size() - i)));
+            fewer.erase(fewer.begin() + static_cast<ptrdiff_t>(begin),
+                        fewer.begin() + static_cast<ptrdiff_t>(end));
+            end = overlaps ? end - 1 : begin;
             if (!still_fails(fewer))
                 continue;
             choices = std::move(fewer);
+            end = std::min(end, choices.size());
             is_shorter = true;
         }
         part = part > 1 ? part / 2 : is_shorter;
+        if (part == 0 && !std::exchange(overlaps, true))
+            part = choices.size() / 2;
     }
     return choices;
 }
