@@ -101,12 +101,6 @@ __attribute__((format(printf, 1, 2))) std::string text_of(const char *format, ..
     return text;
 }
 
-// Programs use counters, or addresses.
-std::string number(uint64_t wr_id) {
-    return text_of(wr_id < (uint64_t{1} << 32) ? "%llu" : "0x%llx",
-                   static_cast<unsigned long long>(wr_id));
-}
-
 std::string range(uint64_t address, uint64_t length) {
     return text_of("%llu byte%s at 0x%llx", static_cast<unsigned long long>(length),
                    length == 1 ? "" : "s", static_cast<unsigned long long>(address));
@@ -149,10 +143,10 @@ std::string remote_of(const sim::SendWr &wr) {
         return text_of(" <- 0x%llx, rkey 0x%x", target, wr.rkey);
     case IBV_WR_ATOMIC_CMP_AND_SWP:
         return text_of(" <- 0x%llx, rkey 0x%x, if %s then %s", target, wr.rkey,
-                       number(wr.compare_add).c_str(), number(wr.swap).c_str());
+                       describe(wr.compare_add).c_str(), describe(wr.swap).c_str());
     case IBV_WR_ATOMIC_FETCH_AND_ADD:
         return text_of(" <- 0x%llx, rkey 0x%x, adds %s", target, wr.rkey,
-                       number(wr.compare_add).c_str());
+                       describe(wr.compare_add).c_str());
     default:
         return wr.remote_qpn == 0 ? "" : text_of(" -> QP %u", wr.remote_qpn);
     }
@@ -198,7 +192,7 @@ void add_receives(const std::vector<std::byte> &request, Step &step) {
         const std::string sges = sges_of(request, offset + sizeof(wr), wr.num_sge, length);
         (i == 0 ? step.first : step.last) = wr.wr_id;
         if (i < SHOWN_REQUESTS)
-            text += (i == 0 ? ", wr_id=" : "; wr_id=") + number(wr.wr_id) + ": " + sges;
+            text += (i == 0 ? ", wr_id=" : "; wr_id=") + describe(wr.wr_id) + ": " + sges;
         offset += sizeof(wr) + wr.num_sge * sizeof(ibv_sge);
         bytes = length;
     }
@@ -209,8 +203,8 @@ void add_receives(const std::vector<std::byte> &request, Step &step) {
     }
     step.what += text;
     if (count > SHOWN_REQUESTS)
-        step.what +=
-            text_of("; and %zu more, up to wr_id=", count - SHOWN_REQUESTS) + number(step.last);
+        step.what += text_of("; and %zu more, up to wr_id=", count - SHOWN_REQUESTS) +
+                     describe(step.last);
 }
 
 void describe_event(const sim::Fabric &fabric, const sim::Reply &reply,
@@ -284,8 +278,13 @@ void add_details(const sim::Fabric &fabric, const std::vector<std::byte> &reques
 
 } // namespace
 
+std::string describe(uint64_t number) {
+    return text_of(number < (uint64_t{1} << 32) ? "%llu" : "0x%llx",
+                   static_cast<unsigned long long>(number));
+}
+
 std::string describe(const sim::SendWr &wr) {
-    return name_of(OPERATIONS, wr.opcode, "operation") + " wr_id=" + number(wr.wr_id);
+    return name_of(OPERATIONS, wr.opcode, "operation") + " wr_id=" + describe(wr.wr_id);
 }
 
 Step describe(const sim::Fabric &fabric, const sim::CallName *call,
@@ -325,7 +324,7 @@ std::string describe(const sim::Cq &cq, const ibv_wc &wc) {
     const std::string what = wc.status == IBV_WC_SUCCESS
                                  ? " of " + name_of(COMPLETIONS, wc.opcode, "operation")
                                  : "";
-    return "completion" + what + " wr_id=" + number(wc.wr_id) + ": " +
+    return "completion" + what + " wr_id=" + describe(wc.wr_id) + ": " +
            name_of_status(wc.status) + text_of(", QP %u, CQ %u", wc.qp_num, cq.handle);
 }
 
@@ -334,6 +333,7 @@ std::string describe(const Step &step) {
         return step.what;
     const std::string text = step.series.empty() ? step.what : step.series;
     return std::to_string(step.count) + " x " + text +
-           (step.series.empty() ? ""
-                                : ", wr_id=" + number(step.first) + " to " + number(step.last));
+           (step.series.empty()
+                ? ""
+                : ", wr_id=" + describe(step.first) + " to " + describe(step.last));
 }

@@ -78,6 +78,11 @@ class Schedule : sim::Clock, sim::Machines, sim::Persistence {
     void executing(const sim::Qp &qp, const sim::Qp &target, const sim::Send &send) override {
         trace_.executing(qp, target, send);
     }
+    void requests_ready(sim::Fabric &fabric, sim::Qp &qp) override {
+        trace_.posted(qp);
+        Clock::requests_ready(fabric, qp);
+    }
+    void replaced(uint64_t before, uint64_t after) override { trace_.replaced(before, after); }
     void links_changed(sim::Fabric &fabric) override;
     void landed(const sim::Qp &qp, const sim::Send &send) override { trace_.landed(qp, send); }
 

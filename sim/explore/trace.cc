@@ -5,9 +5,11 @@
 
 #include "trace.hh"
 
+#include "../model/resp.hh"
+#include "finding.hh"
+
 #include <algorithm>
 #include <cstdio>
-#include <map>
 
 namespace {
 
@@ -39,6 +41,13 @@ bool is_send(uint32_t opcode) {
 
 bool has_target_range(uint32_t opcode) {
     return !is_send(opcode) && opcode != IBV_WR_RDMA_READ && opcode != SIM_WR_FLUSH;
+}
+
+// Returns an empty text without data in the memory of the program.
+std::string sent_digest(sim::Fabric &fabric, const sim::Qp &qp, const sim::Send &send) {
+    const std::vector<std::byte> data = sim::data_in_program(fabric, qp, send);
+    return data.empty() ? ""
+                        : digest_of({reinterpret_cast<const char *>(data.data()), data.size()});
 }
 
 } // namespace
@@ -81,10 +90,30 @@ void Trace::executing(const sim::Qp &qp, const sim::Qp &target, const sim::Send 
     requests_.push_back({qp.handle, qp.number, qp.session->host->number,
                          target.session->host->number, send.wr, send.length});
     const Request &request = requests_.back();
+    const auto found = posted_.find({qp.handle, send.posted});
+    if (const std::string now = sent_digest(*fabric_, qp, send);
+        found != posted_.end() && !now.empty() && now != found->second)
+        add({Step::MESSAGE, request.host, host_name(request.host),
+             "has changed the data of " + describe(request.wr) + " since its post, QP " +
+                 std::to_string(request.qp)});
     if (send.wr.opcode == IBV_WR_RDMA_READ || send.wr.opcode == SIM_WR_FLUSH ||
         send.length == 0)
         add({Step::MESSAGE, request.target, host_name(request.target),
              "executes " + request.text(), request.host});
+}
+
+void Trace::posted(const sim::Qp &qp) {
+    if (!is_on_)
+        return;
+    for (const sim::Send &send : qp.sends)
+        if (const std::pair key(qp.handle, send.posted); !posted_.contains(key))
+            posted_[key] = sent_digest(*fabric_, qp, send);
+}
+
+void Trace::replaced(uint64_t before, uint64_t after) {
+    if (is_on_ && !requests_.empty())
+        requests_.back().values =
+            describe(before) + (before == after ? " stays" : " becomes " + describe(after));
 }
 
 void Trace::landed(const sim::Qp &qp, const sim::Send &send) {
@@ -125,7 +154,8 @@ void Trace::written(unsigned host, int pid, uint64_t address, uint64_t length, u
     const bool is_late = request != &requests_.back();
     add({Step::VISIBLE, host, host_name(host),
          std::string(is_late ? "visible late: " : "visible: ") +
-             bytes_at(address, length, file) + ", " + request->text(),
+             bytes_at(address, length, file) + ", " + request->text() +
+             (request->values.empty() ? "" : ": " + request->values),
          request->host});
     if (file)
         written_.push_back({host, pid, address, length, file, *request});

@@ -5,6 +5,7 @@
 
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -48,6 +49,7 @@ Step describe(const sim::Fabric &fabric, const sim::CallName *call,
               const std::vector<std::byte> &request, int error, const sim::Reply &reply);
 std::string describe(const sim::Cq &cq, const ibv_wc &wc);
 std::string describe(const sim::SendWr &wr); // operation and number
+std::string describe(uint64_t number);       // a counter, or an address
 std::string name_of_status(uint32_t status);
 std::vector<uint32_t> known_statuses(); // of completions on the fabric
 std::string describe(const Step &step); // folded ones as one
@@ -56,7 +58,7 @@ class Trace {
   public:
     explicit Trace(bool is_on) : is_on_(is_on) {}
     explicit operator bool() const { return is_on_; }
-    void begin(const sim::Fabric &fabric) { fabric_ = &fabric, begin_ = fabric.now(); }
+    void begin(sim::Fabric &fabric) { fabric_ = &fabric, begin_ = fabric.now(); }
     void add(Step step); // no effect if its text is empty, or the trace is off
     // Moves the last step before the ones that were added since: a call before its effects.
     size_t size() const { return steps_.size(); }
@@ -66,6 +68,8 @@ class Trace {
     void arrived(const sim::Cm::Message &message);
     void packet(unsigned from, unsigned to, const std::string &what); // of TCP or UDP
     void executing(const sim::Qp &qp, const sim::Qp &target, const sim::Send &send);
+    void posted(const sim::Qp &qp); // new requests
+    void replaced(uint64_t before, uint64_t after);
     void landed(const sim::Qp &qp, const sim::Send &send);
     void written(unsigned host, int pid, uint64_t address, uint64_t length, uint32_t writer,
                  const std::optional<sim::FileRange> &file);
@@ -80,6 +84,7 @@ class Trace {
         unsigned host, target;
         sim::SendWr wr;
         uint64_t length;
+        std::string values = {}; // of the word of an atomic operation
         std::string text() const;
     };
     // Bytes that a request has written, and that are not persistent.
@@ -93,10 +98,12 @@ class Trace {
     const Request *request_of(uint32_t writer, uint64_t address) const;
 
     const bool is_on_;
-    const sim::Fabric *fabric_ = nullptr; // its time
+    sim::Fabric *fabric_ = nullptr; // its time, and its memory
     uint64_t begin_ = 0;
     std::vector<Step> steps_;
     std::vector<Request> requests_; // in the order of their execution
+    // Digests of the data of requests when they were posted, by queue pair and Send::posted.
+    std::map<std::pair<uint32_t, uint64_t>, std::string> posted_;
     std::vector<Written> written_;
 };
 

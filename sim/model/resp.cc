@@ -337,6 +337,7 @@ static Result execute_atomic(Fabric &fabric, Qp &qp, Qp &peer, Send &send) {
         return refuse(fabric, peer, send, IBV_WC_REM_OP_ERR);
     const uint64_t after =
         sim_atomic_result(send.wr.opcode, before, send.wr.compare_add, send.wr.swap);
+    fabric.scheduler().replaced(before, after);
     if (!write_range(word[0], 0, &after, sizeof(after)))
         return refuse(fabric, peer, send, IBV_WC_REM_OP_ERR);
     make_persistent(fabric, qp, send, word, sizeof(before));

@@ -40,6 +40,8 @@ void land(Fabric &fabric, Qp &qp, Send &send);
 void execute_part(Fabric &fabric, Qp &qp);
 // Takes the next receive of the queue pair. Returns false if there is none.
 bool take_receive(Fabric &fabric, Qp &qp, Receive &receive);
+// Returns the data of a request that is in the memory of its program.
+std::vector<std::byte> data_in_program(Fabric &fabric, const Qp &qp, const Send &send);
 // Copies the data of requests, before the program's memory is gone.
 void keep_data(Fabric &fabric, Qp &qp);
 

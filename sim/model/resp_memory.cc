@@ -113,6 +113,19 @@ ibv_wc_status destination_of(Fabric &fabric, const Qp &qp, Send &send, MemoryRan
     return IBV_WC_SUCCESS;
 }
 
+std::vector<std::byte> data_in_program(Fabric &fabric, const Qp &qp, const Send &send) try {
+    MemoryRanges from;
+    if (returns_data(send.wr.opcode) || send.wr.inline_length != 0 ||
+        source_of(fabric, qp, send, from))
+        return {};
+    std::vector<std::byte> bytes(length_of(from));
+    const MemoryRange to = {nullptr, reinterpret_cast<uint64_t>(bytes.data()), bytes.size(),
+                            false, false};
+    return copy(from, {to}) == COPIED ? bytes : std::vector<std::byte>();
+} catch (const ProgramEnded &) {
+    return {};
+}
+
 void keep_data(Fabric &fabric, Qp &qp) {
     for (Send &send : qp.sends) {
         MemoryRanges from;

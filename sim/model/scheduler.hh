@@ -50,6 +50,8 @@ class Scheduler {
     virtual void arrived(const Cm::Message &) {}          // its effects follow
     // The target executes the request: its effects follow.
     virtual void executing(const Qp &, const Qp &, const Send &) {}
+    // The target replaces the value of a word by that of an atomic operation.
+    virtual void replaced(uint64_t /*before*/, uint64_t /*after*/) {}
     // The data of a read or an atomic operation is in the memory of the requester.
     virtual void landed(const Qp &, const Send &) {}
 };
