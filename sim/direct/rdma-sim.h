@@ -103,7 +103,8 @@ struct rdma_sim_test {
     uint64_t schedules;                   /* their number; default: 1000 */
     /* Kinds, as of "rdma-sim explore --faults"; "all"; default: "none". */
     const char *faults;
-    const char *search; /* as of "rdma-sim explore --search"; default: "mixed" */
+    const char
+        *search; /* as of "rdma-sim explore --search": KIND[:CHOICES]; default: "mixed" */
     const struct rdma_sim_memory *memories;
     unsigned memory_count;
 };
@@ -132,6 +133,17 @@ int rdma_sim_explore(const struct rdma_sim_test *test);
 /* A program calls it after it has flushed its stores to a rdma_sim_memory from the caches.
  *   ENOENT   no program of rdma_sim_explore() calls it */
 int rdma_sim_persist(const void *address, size_t size);
+
+/* Returns 0 if each power failure at this moment leaves the present content of the range, which
+ * a program must be sure of before it reports the content as safe.
+ *   ENODATA  a power failure can change it, or it is in no memory of the test: rdma_sim_error()
+ *            has the first such address
+ *   ENOENT   no program of rdma_sim_explore() calls it */
+int rdma_sim_check_persistent(const void *address, size_t size);
+
+/* Returns a random number for a program: the seed of the schedule, the program and the number
+ * of its calls determine it. Elsewhere it is a number of getrandom(2). */
+uint64_t rdma_sim_random(void);
 
 /* poll(2) for a program, in the time of the fabric. Elsewhere it is poll(). Sources of programs
  * can be compiled with -Dpoll=rdma_sim_poll. */

@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <list>
 #include <memory>
+#include <sys/random.h>
 
 namespace sim {
 
@@ -194,6 +195,23 @@ int rdma_sim_persist(const void *address, size_t size) {
         if (!persist_for_program(address, size))
             throw Refusal{ENOENT, "no program of rdma_sim_explore() calls rdma_sim_persist()"};
     });
+}
+
+int rdma_sim_check_persistent(const void *address, size_t size) {
+    return guarded(false, [&] {
+        if (!check_persistent(address, size))
+            throw Refusal{ENOENT, "no program of rdma_sim_explore() calls "
+                                  "rdma_sim_check_persistent()"};
+    });
+}
+
+uint64_t rdma_sim_random() {
+    uint64_t number = 0;
+    if (const std::optional<uint64_t> chosen = random_of_program())
+        return *chosen;
+    if (getrandom(&number, sizeof(number), 0) != sizeof(number))
+        abort();
+    return number;
 }
 
 int rdma_sim_poll(pollfd *descriptors, unsigned long count, int milliseconds) {

@@ -9,6 +9,7 @@
 
 #include "../model/faults.hh"
 
+#include <optional>
 #include <poll.h>
 #include <string>
 
@@ -63,6 +64,8 @@ Options options_of(const rdma_sim_options *given); // throws a Refusal
 bool is_explored_program();
 bool sleep_of_program(uint64_t nanoseconds);
 bool persist_for_program(const void *address, size_t size);
+bool check_persistent(const void *address, size_t size); // throws a Refusal
+std::optional<uint64_t> random_of_program();
 bool end_program(int status);
 bool wait_for_program(pollfd *descriptors, unsigned long count, int milliseconds, int &ready);
 

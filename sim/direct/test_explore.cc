@@ -10,6 +10,7 @@
 #include "test_schedule.hh"
 
 #include <cerrno>
+#include <charconv>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
@@ -35,6 +36,7 @@ class TestSearch {
 
   private:
     void check_host(const std::string &name, unsigned host) const;
+    void read_search(std::string_view text);
     void add_memory();
     void add_faults();
     std::string run_seeds(uint64_t first, uint64_t count);
@@ -49,6 +51,7 @@ class TestSearch {
 
     const rdma_sim_test &test_;
     Search search_;
+    uint64_t most_choices_ = UINT64_MAX; // of a schedule of an enumeration
     TestExploration exploration_;
     Report *report_ = nullptr;
 };
@@ -57,10 +60,7 @@ TestSearch::TestSearch(const rdma_sim_test &test)
     : test_(test), exploration_{test, options_of(&test.options), {}, {}, {}} {
     if (test.program_count == 0 || !test.programs)
         throw Refusal{EINVAL, "the test has no program"};
-    const std::optional<Search> search = find_search(test.search ? test.search : "mixed");
-    if (!search)
-        throw Refusal{EINVAL, std::string("there is no search '") + test.search + "'"};
-    search_ = *search;
+    read_search(test.search ? test.search : "mixed");
     for (unsigned i = 0; i < test.program_count; i++) {
         const std::string name = "program " + std::to_string(i);
         check_host(name, test.programs[i].host);
@@ -81,6 +81,23 @@ void TestSearch::check_host(const std::string &name, unsigned host) const {
     if (host == 0 || host > hosts)
         throw Refusal{ERANGE, name + " is on host" + std::to_string(host) + ", there are " +
                                   std::to_string(hosts) + " hosts"};
+}
+
+// Reads "KIND" or "exhaustive:CHOICES".
+void TestSearch::read_search(std::string_view text) {
+    constexpr std::string_view LIMITED = "exhaustive:";
+    const std::optional<Search> search =
+        text.starts_with(LIMITED) ? Search::EXHAUSTIVE : find_search(text);
+    bool is_valid = search.has_value();
+    if (text.starts_with(LIMITED)) {
+        const char *const end = text.data() + text.size();
+        const auto [after, error] =
+            std::from_chars(text.data() + LIMITED.size(), end, most_choices_);
+        is_valid = error == std::errc() && after == end && most_choices_ > 0;
+    }
+    if (!is_valid)
+        throw Refusal{EINVAL, "there is no search '" + std::string(text) + "'"};
+    search_ = *search;
 }
 
 void TestSearch::add_memory() {
@@ -195,9 +212,10 @@ std::string TestSearch::report(const std::string &name, uint64_t seed,
                           : again);
 }
 
-// A schedule without choices shows how long the others are.
+// A schedule without choices shows how long the others are. Its seed is always the same one, so
+// that the seed of a finding repeats it alone.
 std::string TestSearch::run_seeds(uint64_t first, uint64_t count) {
-    run_schedule(Chooser(std::vector<Choice>()), first);
+    run_schedule(Chooser(std::vector<Choice>()), 1);
     const Plan plan = {search_, test_.program_count + 1, report_->turns};
     for (uint64_t seed = first; seed < first + count; seed++)
         if (const std::string finding = run_schedule(Chooser(seed, plan), seed);
@@ -207,7 +225,7 @@ std::string TestSearch::run_seeds(uint64_t first, uint64_t count) {
 }
 
 std::string TestSearch::enumerate(uint64_t most) {
-    Enumeration enumeration(UINT64_MAX);
+    Enumeration enumeration(most_choices_);
     for (uint64_t i = 0; i < most; i++) {
         const std::optional<Job> job = enumeration.next();
         if (!job)

@@ -28,6 +28,25 @@ class TestMemory : public Persistence {
             all_, [](const Range &each) { return each.file->has_unpersisted(); });
     }
 
+    // How much of the range, from its begin, each power failure leaves as it is.
+    uint64_t persistent_length(uint64_t address, uint64_t length) const {
+        uint64_t covered = 0;
+        for (bool is_longer = true; is_longer && covered < length;) {
+            is_longer = false;
+            for_each_part(address + covered, length - covered,
+                          [&](const Range &range, uint64_t offset, uint64_t size) {
+                              if (reinterpret_cast<uint64_t>(range.memory.address) + offset !=
+                                  address + covered)
+                                  return;
+                              const uint64_t certain =
+                                  range.file->persistent_length(offset, size);
+                              covered += certain;
+                              is_longer = certain == size;
+                          });
+        }
+        return covered;
+    }
+
     void registered(int, const Region &) override {}
     void deregistered(int, const Region &) override {}
     void written(int, uint64_t address, size_t length, uint32_t writer) override {

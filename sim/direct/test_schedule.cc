@@ -33,6 +33,7 @@ TestSchedule::TestSchedule(TestExploration &exploration, uint64_t seed, Chooser 
         program.given = &given;
         program.name = given.name ? given.name : "host" + std::to_string(given.host);
         program.number = i + 1;
+        program.random = seed * MAX_HOSTS + i;
         begin(program);
     }
 }
@@ -383,6 +384,26 @@ bool persist_for_program(const void *address, size_t size) {
     if (TestSchedule::player)
         TestSchedule::current->persist(address, size);
     return TestSchedule::player != nullptr;
+}
+
+bool check_persistent(const void *address, size_t size) {
+    if (!TestSchedule::player)
+        return false;
+    const auto begin = reinterpret_cast<uint64_t>(address);
+    const uint64_t covered = TestSchedule::current->memory().persistent_length(begin, size);
+    if (covered < size) {
+        char text[100];
+        snprintf(text, sizeof(text), "a power failure can change the data at %p",
+                 reinterpret_cast<void *>(begin + covered));
+        throw Refusal{ENODATA, text};
+    }
+    return true;
+}
+
+std::optional<uint64_t> random_of_program() {
+    if (!TestSchedule::player)
+        return std::nullopt;
+    return next_random(TestSchedule::player->random);
 }
 
 bool end_program(int status) {

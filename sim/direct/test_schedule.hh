@@ -47,6 +47,7 @@ struct TestProgram {
     bool is_listening = false, is_suspended = false, has_started = false;
     bool restarts = false; // a fault starts it again
     uint64_t until = NEVER, started_at = 0, idle_since = 0, changes = 0;
+    uint64_t random = 0; // state of rdma_sim_random()
     Coroutine coroutine{};
 };
 
@@ -61,6 +62,7 @@ class TestSchedule : Clock, TestFaults {
     void end_program(int status);
     int wait(pollfd *descriptors, unsigned long count, int milliseconds);
     void persist(const void *address, size_t size);
+    const TestMemory &memory() const { return exploration_.memory; }
     uint64_t now() { return direct_->fabric().now(); }
     static TestSchedule *current;            // of this child
     static thread_local TestProgram *player; // that has the turn; NULL in other threads

@@ -298,7 +298,7 @@ constexpr FaultKind FAULTS[] = {
              machines.fabric().refuse_post(fault.hosts[0], count_of(fault), fault.error);
          },
      .error = ENOMEM,
-     .explored = "refuse HOST",
+     .explored = "refuse HOST;refuse HOST 2;refuse HOST 4",
      .weight = 4},
     {.name = "doorbell",
      .min_hosts = 1,

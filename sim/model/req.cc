@@ -243,6 +243,8 @@ static void run_unanswered(Fabric &fabric, Qp &qp, size_t first) {
         fabric.reachable(*peer->context->device, *qp.context->device))
         return;
     const uint64_t delay = delay_of(fabric, qp, peer);
+    if (arrival_of(qp, qp.sends[first], delay) > fabric.now())
+        return; // no later request may pass it
     for (size_t i = first + 1; i < qp.sends.size(); i++) {
         Send &send = qp.sends[i];
         const uint64_t arrival = arrival_of(qp, send, delay);

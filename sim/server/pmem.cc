@@ -259,6 +259,18 @@ void PmemFile::persist(uint64_t offset, uint64_t length, uint32_t writer) {
     sim_remove_stores(&stores_, first, end);
 }
 
+uint64_t PmemFile::persistent_length(uint64_t offset, uint64_t length) const {
+    for (size_t word = offset / WORD; word * WORD < offset + length; word++) {
+        const uint64_t persistent = persistent_[word];
+        if (live_word(word) != persistent ||
+            std::any_of(stores_.all, stores_.all + stores_.count, [&](const sim_store &store) {
+                return store.word == word && store.value != persistent;
+            }))
+            return std::max(word * WORD, offset) - offset;
+    }
+    return length;
+}
+
 uint64_t PmemFile::survivors(std::mt19937_64 &generator) const {
     const uint64_t random = generator();
     if (!tears_)

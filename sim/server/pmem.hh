@@ -42,6 +42,7 @@ template <class T> class SparseArray {
     void clear(size_t first, size_t end);
     T *data() { return data_; }
     T &operator[](size_t at) { return data_[at]; }
+    const T &operator[](size_t at) const { return data_[at]; }
     size_t size() const { return size_; }
 
   private:
@@ -95,6 +96,8 @@ class PmemFile {
     // at random. Returns the number of words that lost the newest. Adds their ranges, unless
     // `ranges` is NULL.
     uint64_t lose_power(std::mt19937_64 *generator, std::vector<FileRange> *ranges = nullptr);
+    // How much of the range, from its begin, each power failure leaves as it is.
+    uint64_t persistent_length(uint64_t offset, uint64_t length) const;
     // Returns true if the history has a write that is not persistent.
     bool has_unpersisted() const { return stores_.count != 0; }
 

@@ -11,10 +11,12 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <errno.h>
 #include <poll.h>
 #include <rdma-sim.h>
 #include <rdma/rdma_cma.h>
 #include <rdma/rdma_verbs.h>
+#include <stdio.h>
 #include <string.h>
 
 #define PORT "7204"
@@ -326,7 +328,88 @@ static void power_failure_loses_what_was_not_persistent(void **state) {
             assert_non_null(strstr(rdma_sim_error(), rows[i].finding));
     }
     assert_int_equal(memory.counter, 0); /* of this process */
-    assert_int_equal(rdma_sim_persist(&memory, 8), 2 /* ENOENT */);
+    assert_int_equal(rdma_sim_persist(&memory, 8), ENOENT);
+}
+
+/* Its connection has the memory of the server, which is of this process. */
+static int check_persistence(void *argument) {
+    struct client client;
+    (void)argument;
+    MUST(connect_client(&client) == 0);
+    MUST(rdma_sim_check_persistent(&memory, sizeof(memory)) == 0);
+    MUST(write_word(&client, 8, 7) == 0);
+    MUST(rdma_sim_check_persistent(&memory, sizeof(memory)) == ENODATA);
+    MUST(strstr(rdma_sim_error(), "a power failure can change the data at ") != NULL);
+    MUST(rdma_sim_check_persistent(&memory.lock, 8) == 0);
+    MUST(write_word(&client, 8, 0) == 0); /* 7 can remain */
+    MUST(rdma_sim_check_persistent(&memory.counter, 8) == ENODATA);
+    MUST(read_word(&client, 8) == 0);
+    MUST(rdma_sim_check_persistent(&memory, sizeof(memory)) == 0);
+    MUST(rdma_sim_check_persistent(&memory, sizeof(memory) + 1) == ENODATA);
+    memory.lock = 1;
+    MUST(rdma_sim_check_persistent(&memory.lock, 8) == ENODATA);
+    MUST(rdma_sim_persist(&memory.lock, 8) == 0);
+    MUST(rdma_sim_check_persistent(&memory.lock, 8) == 0);
+    MUST(rdma_disconnect(client.id) == 0);
+    return 0;
+}
+
+static void content_is_persistent_after_its_flush(void **state) {
+    const struct rdma_sim_program programs[] = {{1, serve, NULL, NULL},
+                                                {2, check_persistence, NULL, NULL}};
+    const struct rdma_sim_memory lost = {1, &memory, sizeof(memory), 0};
+    const struct rdma_sim_test test = {.options = {.strong = "word-order"},
+                                       .programs = programs,
+                                       .program_count = 2,
+                                       .schedules = 50,
+                                       .memories = &lost,
+                                       .memory_count = 1};
+    (void)state;
+    clients = 1;
+    assert_int_equal(rdma_sim_explore(&test), 0);
+    assert_int_equal(rdma_sim_check_persistent(&memory, 8), ENOENT);
+}
+
+static uint64_t numbers[4];
+
+static int draw_numbers(void *argument) {
+    uint64_t *const drawn = argument;
+    drawn[0] = rdma_sim_random();
+    rdma_sim_advance(1000);
+    drawn[1] = rdma_sim_random();
+    return 0;
+}
+
+static const char *report_numbers(void *argument) {
+    static char text[100];
+    (void)argument;
+    for (size_t i = 0; i < 4; i++)
+        for (size_t other = 0; other < i; other++)
+            if (numbers[i] == numbers[other])
+                return "a number is repeated";
+    snprintf(text, sizeof(text), "drawn: %llx %llx %llx %llx", (unsigned long long)numbers[0],
+             (unsigned long long)numbers[1], (unsigned long long)numbers[2],
+             (unsigned long long)numbers[3]);
+    return text;
+}
+
+static void random_numbers_depend_on_the_seed_only(void **state) {
+    const struct rdma_sim_program programs[] = {{1, draw_numbers, &numbers[0], NULL},
+                                                {2, draw_numbers, &numbers[2], NULL}};
+    char drawn[3][200];
+    (void)state;
+    for (unsigned i = 0; i < 3; i++) {
+        const struct rdma_sim_test test = {.options = {.seed = 1 + i / 2},
+                                           .programs = programs,
+                                           .program_count = 2,
+                                           .check = report_numbers};
+        assert_int_equal(rdma_sim_explore(&test), RDMA_SIM_FOUND);
+        assert_non_null(strstr(rdma_sim_error(), "drawn: "));
+        snprintf(drawn[i], sizeof(drawn[i]), "%s", strstr(rdma_sim_error(), "drawn: "));
+    }
+    assert_string_equal(drawn[0], drawn[1]);
+    assert_string_not_equal(drawn[1], drawn[2]);
+    assert_int_not_equal(rdma_sim_random(), rdma_sim_random());
 }
 
 static unsigned starts, ends;
@@ -372,6 +455,33 @@ static void killed_program_is_started_again_or_not(void **state) {
         }
 }
 
+static const char *check_restarted_twice(void *argument) {
+    (void)argument;
+    return starts == 3 ? "it was started three times" : NULL;
+}
+
+static void exhaustive_search_is_limited_to_its_choices(void **state) {
+    static const struct {
+        const char *search;
+        int result;
+    } rows[] = {{"exhaustive:1", 0},       {"exhaustive:2", RDMA_SIM_FOUND},
+                {"exhaustive:", EINVAL},   {"exhaustive:0", EINVAL},
+                {"exhaustive:2x", EINVAL}, {"random:1", EINVAL}};
+    const struct rdma_sim_program program = {1, count_starts, NULL, NULL};
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        const struct rdma_sim_test test = {.programs = &program,
+                                           .program_count = 1,
+                                           .check = check_restarted_twice,
+                                           .schedules = UINT64_MAX,
+                                           .faults = "kill",
+                                           .search = rows[i].search};
+        const int result = rdma_sim_explore(&test);
+        if (result != rows[i].result)
+            fail_msg("%s: %d, %s", rows[i].search, result, rdma_sim_error());
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lock_that_is_tried_without_a_wait_has_no_finding),
@@ -380,7 +490,10 @@ int main(void) {
         cmocka_unit_test(program_with_long_waits_is_no_finding),
         cmocka_unit_test(poll_is_ended_by_an_event_or_its_time),
         cmocka_unit_test(power_failure_loses_what_was_not_persistent),
+        cmocka_unit_test(content_is_persistent_after_its_flush),
+        cmocka_unit_test(random_numbers_depend_on_the_seed_only),
         cmocka_unit_test(killed_program_is_started_again_or_not),
+        cmocka_unit_test(exhaustive_search_is_limited_to_its_choices),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

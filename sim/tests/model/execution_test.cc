@@ -7,6 +7,7 @@
 
 #include "ranges.hh"
 
+#include <utility>
 #include <vector>
 
 namespace {
@@ -154,6 +155,23 @@ void lost_request_fails_after_all_attempts(void **) {
         assert_int_equal(pair.a.state(), IBV_QPS_ERR);
         assert_int_equal(pair.b.state(), IBV_QPS_RTS);
     }
+}
+
+struct FirstIsLate : Clock {
+    uint64_t late = 10 * MS;
+    uint64_t delay(Delayed) override { return std::exchange(late, 0); }
+};
+
+void request_behind_a_late_one_waits_also_without_responses(void **) {
+    FirstIsLate scheduler;
+    Pair pair({.retry_cnt = 3, .scheduler = &scheduler});
+    pair.direct.fabric().cut_one_way(2, 1, true);
+    assert_int_equal(pair.post(IBV_WR_RDMA_WRITE, 8), 0);
+    assert_int_equal(pair.post(IBV_WR_RDMA_WRITE, 16), 0);
+    assert_int_equal(pair.b.memory[0], 2);
+    pair.direct.advance(10 * MS);
+    assert_int_equal(pair.b.memory[0], 1);
+    assert_int_equal(pair.b.memory[15], 1);
 }
 
 // 9.4.4 and 9.7.5.1.3: the target executes a repeated request once, but repeats a read.
@@ -386,6 +404,7 @@ int main() {
         cmocka_unit_test(rnr_retries_are_those_of_one_request),
         cmocka_unit_test(immediate_data_is_pending_until_a_receive),
         cmocka_unit_test(lost_request_fails_after_all_attempts),
+        cmocka_unit_test(request_behind_a_late_one_waits_also_without_responses),
         cmocka_unit_test(request_with_a_lost_response_is_executed_once),
         cmocka_unit_test(deleted_queue_pair_has_no_requests),
         cmocka_unit_test(read_makes_what_was_written_persistent),
