@@ -5,13 +5,13 @@
 // rpma_pitfalls(7), and nothing in the corrected ones
 
 #include "common.h"
+#include "modules.h"
 #include "pitfalls/pitfalls.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
 
 #include <cmocka.h>
-#include <dlfcn.h>
 #include <rdma-sim.h>
 #include <stdlib.h>
 #include <string.h>
@@ -71,22 +71,7 @@ static const char *check(void *argument) {
 
 // ---- the programs --------------------------------------------------------------------------
 
-typedef int (*main_function)(int, char **);
 static main_function server_main, client_main;
-
-// A module has its own copy of examples/common/, whose variables belong to one program.
-static main_function find_main(const char *module) {
-    char path[4096];
-    snprintf(path, sizeof(path), "%s/%s.so", getenv("PITFALLS"), module);
-    void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    main_function found;
-    if (!handle) {
-        fprintf(stderr, "%s\n", dlerror());
-        exit(EXIT_FAILURE);
-    }
-    *(void **)&found = dlsym(handle, "main");
-    return found;
-}
 
 // --direct-write is step 9 of rpma_pmem(7). In entry 1, the operator has skipped it.
 static int run_program(bool is_server) {

@@ -222,10 +222,4 @@ const std::vector<Configuration> configurations = {
      .servers = 4,
      .clients = 1},
     {.name = "mover-full", .example = "15-block-mover", .oracle = &block_mover, .clients = 9},
-    {.name = "operations", .example = "operations", .oracle = &operations, .clients = 2},
-    // With librpma as on headers without native operations.
-    {.name = "operations-old",
-     .example = "operations-old",
-     .oracle = &operations,
-     .clients = 2},
 };

@@ -3,14 +3,16 @@
 
 """Plants one mistake at a time in the examples and in librpma. The simulator must find each one.
 
-mistakes.txt lists them. A mistake fails the test if its text is not in the file, or if the
-simulator does not find it. Each schedule that finds a mistake is saved and replayed, and the
+A table, mistakes.txt, lists them. A mistake fails the test if its text is not in the file, or if
+the simulator does not find it. Each schedule that finds a mistake is saved and replayed, and the
 replay must have the same finding. A configuration that loses data as documented needs no edits;
-the name of such a mistake is in its finding.
+the name of such a mistake is in its finding. With --explorer, the test program of
+rdma_sim_explore() must find each one, which repeats each finding itself.
 """
 
 import argparse
 import concurrent.futures
+import os
 import pathlib
 import re
 import shutil
@@ -19,7 +21,6 @@ import sys
 import tempfile
 import threading
 
-HERE = pathlib.Path(__file__).resolve().parent
 PROGRAMS = "client", "server", "reader"
 OLD = "-old"  # of programs with a library for headers without native operations
 
@@ -66,11 +67,13 @@ class Builder:
 
     def home(self, source):
         """Return the directory with the folder of a program."""
-        return HERE if source.parts[0] == "operations" else self.options.examples
+        return next(home for home in (self.options.table.parent, self.options.examples)
+                    if (home / source.parts[0]).is_dir())
 
     def compile(self, source, target, tree):
         self.run("-c", tree / source, "-o", target, "-I", self.home(source) / source.parent,
-                 "-I", self.options.examples / "common", "-I", self.options.include)
+                 "-I", self.options.examples / "common", "-I", self.options.include,
+                 "-I", self.options.include.parent / "sim" / "direct")
         return target
 
     def unchanged(self, source):
@@ -113,30 +116,45 @@ class Builder:
         return tree
 
 
-def look_for(mistake, builder):
-    """Return whether the simulator finds the mistake and its replay does, and a text about it."""
-    name, file, how, edits = mistake
+def explore(options, modules, _, how):
+    """Return the output, the finding, and whether the finding was repeated."""
+    found = subprocess.run([options.program, *how.split()], env={**os.environ, "MODULES": str(modules)},
+                           capture_output=True, text=True)
+    finding = re.search(r"^.*: (?:seed|schedule) \d+: (.*)$", found.stdout, flags=re.M)
+    return found, finding, finding and "(not found again" not in finding[0]
+
+
+def simulate(options, modules, tree, how):
+    """Return the same for the simulator."""
     configuration, *arguments = how.split()
+    run = [options.program, "--modules", modules, *arguments]
+    amount = [] if "--exhaustive" in arguments else ["--random", "20000"]
+    found, again = (subprocess.run([*run, *more], cwd=options.table.parent, capture_output=True, text=True) for more in (
+        [*amount, "--shorten", "20", "--save", tree / "schedule", configuration],
+        ["--replay", tree / "schedule"]))
+    finding = re.search(r"^.*: FOUND: (.*)$", found.stdout, flags=re.M)
+    return found, finding, finding and again.returncode == 1 and f"FOUND: {finding[1]}" in again.stdout
+
+
+def look_for(mistake, builder):
+    """Return whether the mistake is found, also when its schedule is repeated, and a text about it."""
+    name, file, how, edits = mistake
     with tempfile.TemporaryDirectory(dir=builder.scratch) as temporary:
         tree = pathlib.Path(temporary)
         modules = builder.build(tree, file, edits, name) if edits else builder.options.modules
-        run = [builder.options.simulator, "--modules", modules, *arguments]
-        amount = [] if "--exhaustive" in arguments else ["--random", "20000"]
-        found, again = (subprocess.run([*run, *more], cwd=HERE, capture_output=True, text=True) for more in (
-            [*amount, "--shorten", "20", "--save", tree / "schedule", configuration],
-            ["--replay", tree / "schedule"]))
-    finding = re.search(r"^.*: FOUND: (.*)$", found.stdout, flags=re.M)
+        run = explore if builder.options.explorer else simulate
+        found, finding, is_repeated = run(builder.options, modules, tree, how)
     if not finding or not edits and name not in finding[1]:
         return False, f"NOT FOUND with {how}\n{found.stdout[-200:]}{found.stderr}"
-    good = again.returncode == 1 and f"FOUND: {finding[1]}" in again.stdout
-    return good, finding[0] if good else "found, but not again when it was replayed"
+    return is_repeated, finding[0] if is_repeated else "found, but not again when it was replayed"
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", default="", help="mistakes whose names contain this")
     parser.add_argument("--jobs", type=int, default=2)
-    for name in ("simulator", "modules", "examples", "include"):
+    parser.add_argument("--explorer", action="store_true", help="the program calls rdma_sim_explore()")
+    for name in ("table", "program", "modules", "examples", "include"):
         parser.add_argument(name, type=lambda path: pathlib.Path(path).resolve())
     arguments, rest = [], sys.argv[1:]
     for _ in range(3):
@@ -145,7 +163,7 @@ def main():
         rest = rest[split + 1:]
     options = parser.parse_args(arguments[0])
     options.c, options.cxx, options.libraries = *arguments[1:], rest
-    mistakes = [mistake for mistake in read_mistakes(HERE / "mistakes.txt") if options.only in mistake[0]]
+    mistakes = [mistake for mistake in read_mistakes(options.table) if options.only in mistake[0]]
     missed = 0
     with tempfile.TemporaryDirectory() as scratch, \
             concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:

@@ -73,7 +73,7 @@ const char *example_block(unsigned number);
 // simulation.finding.
 unsigned damage_logs();
 
-extern const Oracle durability, atomic_write, replicated_log, block_mover, operations;
+extern const Oracle durability, atomic_write, replicated_log, block_mover;
 
 // An open file or an epoll descriptor. It exists until the schedule ends.
 struct Object {

@@ -2,10 +2,11 @@
 // Copyright 2026, the librpma developers
 
 // client.c -- changes words of its area of the server's memory by random operations, which it
-// posts in each possible way, among messages, flushes some of them, and prints which words are
+// posts in each possible way, among messages, flushes some of them, and reports which words are
 // safe, now or as soon as another word has a value
 
 #define LIBRPMA_NO_DEPRECATED // of rpma_write_atomic()
+#include "common.h"
 #include "operations.h"
 #include "random.h"
 
@@ -32,8 +33,10 @@ static struct rpma_mr_local *mr, *shifted;
 static struct rpma_mr_remote *targets[REGIONS + 1]; // that of the private data, of the message
 static const size_t begins[REGIONS + 1] = {0, 0, SECOND_REGION};
 static char *local;
+static unsigned first_word; // of the area
 static size_t area;
 static unsigned messages; // also writes with immediate data
+static unsigned refusals; // of posts
 static bool is_emulated;
 
 // The words as they must be after a flush.
@@ -97,16 +100,18 @@ static struct rpma_work work_of(enum rpma_work_type type, size_t source, size_t 
     return one;
 }
 
-// The server prints the same for the message that it receives.
-static void print_message(const struct rpma_work *one) {
+// The server reports the same for the message that it receives.
+static void report_message(const struct rpma_work *one) {
     const bool is_write = one->type == RPMA_WORK_WRITE_WITH_IMM;
-    printf("client: sends %s %zu %u %u\n", is_write ? "write" : "message", one->local.len,
-           one->imm, is_write ? 0 : checksum(local + one->local.offset, one->local.len));
+    const struct message message = {
+        is_write, (uint32_t)one->local.len, one->imm,
+        is_write ? 0 : checksum(local + one->local.offset, one->local.len)};
+    report_sent(first_word / WORDS_OF_AREA, &message);
     messages++;
 }
 
 static bool may_send(void) {
-    return messages < MESSAGES - 1 && below(4) == 0;
+    return messages < MESSAGES - 1 && below(2) == 0;
 }
 
 static struct rpma_work write_of(unsigned index, size_t source) {
@@ -115,7 +120,7 @@ static struct rpma_work write_of(unsigned index, size_t source) {
     if (may_send()) {
         one.type = RPMA_WORK_WRITE_WITH_IMM;
         one.imm = below(1000);
-        print_message(&one);
+        report_message(&one);
     }
     return one;
 }
@@ -131,14 +136,14 @@ static void add_message(void) {
         one.type = RPMA_WORK_SEND_WITH_IMM;
         one.imm = below(1000);
     }
-    print_message(&one);
+    report_message(&one);
     add_work(one);
 }
 
 static void add_operation(struct rpma_work one, const struct change *change) {
     one.remote_offset = area + change->first * sizeof(uint64_t);
     add_work(one);
-    printf("client: changes %u %u\n", change->first, change->count);
+    report_changed(first_word + change->first, change->count);
     for (unsigned i = 0; i < change->count; i++)
         safe[change->first + i] = false;
 }
@@ -203,8 +208,8 @@ static void add_commit(unsigned flushed) {
     add_operation(one, commit);
     for (const struct change *each = commit - flushed; each < commit; each++)
         for (unsigned i = 0; i < each->count && is_last(each); i++)
-            printf("client: word %u is %llu once word %u is %llu\n", each->first + i,
-                   (unsigned long long)each->value[i], COUNTER, (unsigned long long)value);
+            report_ordered(first_word + each->first + i, each->value[i], first_word + COUNTER,
+                           value);
 }
 
 // Each flush covers one change, and perhaps words around it.
@@ -230,7 +235,7 @@ static void await_number(uintptr_t number, enum rpma_work_type type) {
     if (completion.op_status != IBV_WC_SUCCESS)
         fail("an operation failed: %s", ibv_wc_status_str(completion.op_status));
     if (number != (is_old ? (uintptr_t)completion.op_context : await_operation(&queue).wr_id))
-        printf("client: broken: the completion is that of another operation\n");
+        report_broken("the completion is that of another operation");
     polled = number;
 }
 
@@ -293,13 +298,13 @@ static void post_alone(const struct rpma_work *one) {
 // in part: the client continues with the rest. Operations that may be queued count as posted,
 // so the client does not after a native post.
 static void check_posted(int ret, uint32_t posted, unsigned count, const char *call) {
-    static unsigned refusals;
+    const bool is_refused = ret == RPMA_E_PROVIDER || ret == RPMA_E_AGAIN;
     if (posted > count || (ret == 0 && posted < count))
         fail("%s has posted %u of %u operations", call, posted, count);
     posted_number += posted;
     if (ret == RPMA_E_AGAIN && await_next())
         return;
-    if (ret != RPMA_E_PROVIDER || !is_emulated || ++refusals > REFUSALS_MAX)
+    if (!is_refused || !is_emulated || ++refusals > REFUSALS_MAX)
         check_call(ret, call);
 }
 
@@ -396,7 +401,7 @@ static void read_back(const struct change *change) {
     posted_number++;
     await_number(numbered, RPMA_WORK_READ);
     if (memcmp(local + READ, change->value, size) != 0)
-        printf("client: broken: reads other words than it wrote\n");
+        report_broken("a client reads other words than it has written");
 }
 
 static void run_round(enum rpma_flush_type type) {
@@ -431,9 +436,9 @@ static void run_round(enum rpma_flush_type type) {
         for (unsigned i = 0; i < each->count && is_last(each); i++) {
             words[each->first + i] = each->value[i];
             safe[each->first + i] = true;
-            printf("client: word %u is safe: %llu\n", each->first + i,
-                   (unsigned long long)each->value[i]);
         }
+        if (is_last(each))
+            report_safe(first_word + each->first, each->count, each->value);
         if (is_last(each) && below(3) == 0)
             read_back(each);
     }
@@ -451,13 +456,20 @@ static void await_regions(void) {
 
 int main(int argc, char *argv[]) {
     struct arguments args = read_arguments(argc, argv, &program);
+    CALL(rpma_log_set_threshold(RPMA_LOG_THRESHOLD, RPMA_LOG_DISABLED)); // not to syslog
     is_emulated = args.variant;
+    // This program may have run before, and was killed.
+    messages = refusals = 0;
+    numbered = posted_number = polled = 0;
+    batch = NULL;
+    memset(safe, 0, sizeof(safe));
     struct side side = open_client_side(&args, LOCAL,
                                         RPMA_MR_USAGE_WRITE_SRC | RPMA_MR_USAGE_READ_DST |
                                             RPMA_MR_USAGE_SEND | RPMA_MR_USAGE_RECV);
     const bool shared_channel = below(2), receives = below(2);
     struct rpma_conn_cfg *cfg = make_conn_cfg(receives, shared_channel);
     bool direct_write;
+    first_word = args.number * WORDS_OF_AREA;
     area = args.number * AREA;
     mr = side.mr;
     local = side.memory.ptr;
@@ -485,10 +497,9 @@ int main(int argc, char *argv[]) {
     targets[0] = offered_memory(conn, &direct_write);
     for (int i = 0; i < ROUNDS; i++)
         run_round(direct_write ? RPMA_FLUSH_TYPE_PERSISTENT : RPMA_FLUSH_TYPE_VISIBILITY);
-    print_message(&(struct rpma_work){.type = RPMA_WORK_SEND});
+    report_message(&(struct rpma_work){.type = RPMA_WORK_SEND});
     CALL(rpma_send(conn, NULL, 0, 0, RPMA_F_COMPLETION_ALWAYS, NULL));
     await_operation(&queue);
-    printf("client: is done\n");
 
     CALL(rpma_batch_delete(&batch));
     for (unsigned i = 0; i <= REGIONS; i++)

@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// server.c -- offers persistent memory, which it never initialises or persists, and prints the
+// server.c -- offers persistent memory, which it never initialises or persists, and reports the
 // messages of a client, for which it posts receives in each possible way
 
+#include "common.h"
 #include "operations.h"
 #include "random.h"
 
 #include <arpa/inet.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { EARLY = MESSAGES / 2 }; // receives before the connection is established
-enum { OWN = AREAS * AREA + MESSAGES * MESSAGE_SIZE }; // the offset of the server's message
 enum {
     USAGE = RPMA_MR_USAGE_READ_SRC | RPMA_MR_USAGE_WRITE_DST | RPMA_MR_USAGE_ATOMIC |
             RPMA_MR_USAGE_SEND | RPMA_MR_USAGE_RECV | RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY |
@@ -21,8 +20,7 @@ enum {
 };
 
 static const struct program program = {
-    .purpose = "Offers FILE, which a client changes by every operation.",
-    .uses_file = true,
+    .purpose = "Offers memory, which a client changes by every operation.",
     .direct_write_option = true,
 };
 
@@ -72,7 +70,7 @@ static void post_receives(struct rpma_conn_req *req, struct rpma_conn *conn, siz
                         : req ? rpma_conn_req_recv_many(req, rest, all - done, &posted)
                               : rpma_recv_many(conn, rest, all - done, &posted);
         done += posted;
-        if (ret == RPMA_E_PROVIDER && refusals < REFUSALS_MAX)
+        if ((ret == RPMA_E_PROVIDER || ret == RPMA_E_AGAIN) && refusals < REFUSALS_MAX)
             continue;
         if (ret != (is_invalid ? RPMA_E_INVAL : 0) || done != count)
             fail("%u of %u receives were posted: %s", done, count, rpma_err_2str(ret));
@@ -114,13 +112,14 @@ static struct rpma_conn *accept_with_receives(struct rpma_ep *ep) {
 }
 
 // Returns false after the last message.
-static bool print_message(const struct ibv_wc *wc) {
+static bool report_message(const struct ibv_wc *wc) {
     const struct rpma_receive *const receive = (const void *)(uintptr_t)wc->wr_id;
     const bool is_write = wc->opcode == IBV_WC_RECV_RDMA_WITH_IMM;
     const bool has_imm = wc->wc_flags & IBV_WC_WITH_IMM;
     const char *const data = side.memory.ptr + receive->local.offset;
-    printf("server: receives %s %u %u %u\n", is_write ? "write" : "message", wc->byte_len,
-           has_imm ? ntohl(wc->imm_data) : 0, is_write ? 0 : checksum(data, wc->byte_len));
+    const struct message message = {is_write, wc->byte_len, has_imm ? ntohl(wc->imm_data) : 0,
+                                    is_write ? 0 : checksum(data, wc->byte_len)};
+    report_received(&message);
     return is_write || wc->byte_len > 0;
 }
 
@@ -138,31 +137,37 @@ int main(int argc, char *argv[]) {
     struct ibv_wc wc;
     unsigned number;
     args = read_arguments(argc, argv, &program);
-    side = open_server_side(&args, OWN + MESSAGE_SIZE, USAGE);
+    CALL(rpma_log_set_threshold(RPMA_LOG_THRESHOLD, RPMA_LOG_DISABLED)); // not to syslog
+    side = (struct side){.peer = open_peer(args.addr, RPMA_UTIL_IBV_CONTEXT_LOCAL),
+                         .memory = server_memory};
+    CALL(rpma_mr_reg(side.peer, side.memory.ptr, side.memory.size, USAGE, &side.mr));
     CALL(rpma_mr_reg(side.peer, side.memory.ptr + SECOND_REGION, AREAS * AREA - SECOND_REGION,
                      USAGE, &second_region));
+    srq = NULL; // that of a program that was killed
     prepare_receives();
     if (below(2))
         open_srq();
     struct rpma_ep *ep = start_listening(side.peer, &args);
+    report_listening();
     struct rpma_conn *conn = accept_with_receives(ep);
     CALL(rpma_conn_get_private_data(conn, &pdata));
     if (!is_offer(&pdata, &number))
         fail("the client has another offer");
-    printf("server: serves %u\n", number);
+    report_client(number);
 
     struct completions completions = completions_of(conn, srq, false);
     send_regions(conn);
     if (below(2)) // all messages may arrive meanwhile
-        nanosleep(&(struct timespec){.tv_sec = 1}, NULL);
+        (void)rdma_sim_advance(1000000000);
     do
         wc = await_receive(&completions);
-    while (print_message(&wc));
+    while (report_message(&wc));
     await_disconnect(&conn);
 
     CALL(rpma_ep_shutdown(&ep));
     CALL(rpma_srq_delete(&srq));
     CALL(rpma_mr_dereg(&second_region));
-    close_side(&side);
+    CALL(rpma_mr_dereg(&side.mr));
+    CALL(rpma_peer_delete(&side.peer));
     return EXIT_SUCCESS;
 }

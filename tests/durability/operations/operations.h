@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// operations.h -- the memory of the server, the messages that it receives, and what the
+// programs report to the test, which compares it with a plain model of memory
+
+#ifndef OPERATIONS_H
+#define OPERATIONS_H 1
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define AREA 1024 // bytes of each client
+#define AREAS 16
+#define WORDS_OF_AREA (AREA / 8)
+#define COUNTER (WORDS_OF_AREA - 1) // the word of an area that remote atomics change
+#define MESSAGES 24 // of a client, with its writes with immediate data; the last one is empty
+#define MESSAGE_SIZE 64
+// The server's first message describes its memory by two regions: all, and from this offset on.
+#define REGIONS 2
+#define SECOND_REGION 512
+#define OWN (AREAS * AREA + MESSAGES * MESSAGE_SIZE) // the offset of this message
+#define REFUSALS_MAX 8                               // of posts, after which a program fails
+
+struct message {
+    bool is_write; // with immediate data
+    uint32_t size, imm, checksum;
+};
+
+extern struct memory server_memory;
+
+void report_listening(void);
+void report_client(unsigned area); // that the server has accepted
+void report_sent(unsigned area, const struct message *message);
+void report_received(const struct message *message);
+// The words of the server's memory may have any values from now on, or must have these ones
+// also after a power failure.
+void report_changed(unsigned first, unsigned count);
+void report_safe(unsigned first, unsigned count, const uint64_t *values);
+// The same for one word, as soon as the other one has its value.
+void report_ordered(unsigned word, uint64_t value, unsigned other, uint64_t other_value);
+void report_broken(const char *what);
+
+#endif // OPERATIONS_H

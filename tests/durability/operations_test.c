@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// operations_test.c -- checks the programs in operations/ by a plain model of memory: a word
+// that a client reported as safe has that value after each power failure, until the client
+// changes it, and the server receives the messages of a client, each once, in their order
+//
+// operations CONFIGURATION [SCHEDULES [SEED]]
+
+#include "common.h"
+#include "modules.h"
+#include "operations/operations.h"
+
+#include <rdma-sim.h>
+#include <stdarg.h>
+#include <string.h>
+#include <time.h>
+
+#define CLIENTS 2     // that are served, one after the other
+#define EVERY 1000000 // schedules: their number is limited otherwise
+#define WORDS (AREAS * WORDS_OF_AREA)
+
+static const struct configuration {
+    const char *name, *modules, *device;
+    bool is_emulated;
+    unsigned schedules;
+    const char *faults, *search;
+    bool has_no_effect; // the faults: no program may fail
+} configurations[] = {
+    {.name = "native", .modules = "operations", .device = "rxe", .schedules = 800},
+    {.name = "emulated",
+     .modules = "operations",
+     .device = "mlx5",
+     .is_emulated = true,
+     .schedules = 700},
+    // With librpma as on headers without native operations.
+    {.name = "old",
+     .modules = "operations-old",
+     .device = "mlx5",
+     .is_emulated = true,
+     .schedules = 300},
+    {.name = "exhaustive",
+     .modules = "operations",
+     .device = "rxe",
+     .schedules = EVERY,
+     .faults = "power-off,kill,cut,refuse",
+     .search = "exhaustive:1"},
+    {.name = "bonds",
+     .modules = "operations",
+     .device = "rxe",
+     .schedules = 300,
+     .faults = "addr-change",
+     .has_no_effect = true},
+};
+
+static const struct configuration *chosen;
+static char bytes[OWN + MESSAGE_SIZE] __attribute__((aligned(64)));
+static char wrong[200]; // the first mistake
+
+// The plain model.
+static uint64_t words[WORDS];
+static bool is_safe[WORDS];
+// A word is safe as soon as another one has its value.
+static struct {
+    unsigned word, other;
+    uint64_t value, other_value;
+} orders[WORDS];
+static unsigned order_count;
+static struct message sent[AREAS][MESSAGES];
+static unsigned sent_count[AREAS];
+
+static bool is_listening;
+static unsigned served, started; // clients
+static unsigned area, received;  // of the client of the server
+
+static void persist(const void *ptr, size_t size) {
+    if (rdma_sim_persist(ptr, size))
+        abort();
+}
+
+struct memory server_memory = {
+    .ptr = bytes, .size = sizeof(bytes), .is_pmem = true, .persist = persist, .fd = -1};
+
+__attribute__((format(printf, 1, 2))) static void report(const char *format, ...) {
+    va_list values;
+    va_start(values, format);
+    if (!*wrong)
+        vsnprintf(wrong, sizeof(wrong), format, values);
+    va_end(values);
+}
+
+static bool has_value(unsigned word, uint64_t value) {
+    return memcmp(bytes + word * sizeof(value), &value, sizeof(value)) == 0;
+}
+
+// `check`: of a word that is safe.
+static void check_words(int (*check)(const void *, size_t)) {
+    for (unsigned i = 0; i < WORDS; i++)
+        if (is_safe[i] && (!has_value(i, words[i]) ||
+                           (check && check(bytes + i * sizeof(*words), sizeof(*words)))))
+            report("word %u was reported as safe, and is not", i);
+    for (unsigned i = 0; i < order_count; i++)
+        if (has_value(orders[i].other, orders[i].other_value) &&
+            (!has_value(orders[i].word, orders[i].value) ||
+             (check && check(bytes + orders[i].word * sizeof(*words), sizeof(*words)))))
+            report("word %u is not safe before word %u is changed", orders[i].word,
+                   orders[i].other);
+}
+
+void report_changed(unsigned first, unsigned count) {
+    unsigned left = 0;
+    memset(is_safe + first, false, count * sizeof(*is_safe));
+    for (unsigned i = 0; i < order_count; i++)
+        if (orders[i].word < first || orders[i].word >= first + count)
+            orders[left++] = orders[i];
+    order_count = left;
+}
+
+void report_ordered(unsigned word, uint64_t value, unsigned other, uint64_t other_value) {
+    if (order_count == WORDS)
+        abort();
+    orders[order_count].word = word;
+    orders[order_count].value = value;
+    orders[order_count].other = other;
+    orders[order_count++].other_value = other_value;
+}
+
+void report_safe(unsigned first, unsigned count, const uint64_t *values) {
+    memcpy(words + first, values, count * sizeof(*words));
+    memset(is_safe + first, true, count * sizeof(*is_safe));
+    check_words(rdma_sim_check_persistent);
+}
+
+void report_broken(const char *what) {
+    report("%s", what);
+}
+
+void report_listening(void) {
+    is_listening = true;
+}
+
+void report_client(unsigned number) {
+    area = number;
+    received = 0;
+}
+
+void report_sent(unsigned number, const struct message *message) {
+    sent[number][sent_count[number]++] = *message;
+}
+
+void report_received(const struct message *message) {
+    const struct message *const expected = &sent[area][received];
+    if (received++ >= sent_count[area] || message->is_write != expected->is_write ||
+        message->size != expected->size || message->imm != expected->imm ||
+        message->checksum != expected->checksum)
+        report("the server receives another message than the client has sent");
+    check_words(rdma_sim_check_persistent);
+}
+
+static const char *check(void *argument) {
+    (void)argument;
+    check_words(NULL);
+    if (chosen->has_no_effect && served < CLIENTS)
+        report("a program has failed");
+    return *wrong ? wrong : NULL;
+}
+
+// ---- the programs --------------------------------------------------------------------------
+
+static main_function server_main, client_main;
+
+static int run_server(void *argument) {
+    char name[] = "server", option[] = "--direct-write", address[] = "10.77.0.1",
+         port[] = "7471";
+    (void)argument;
+    for (; served < CLIENTS; served++)
+        if (server_main(4, (char *[]){name, option, address, port, NULL}))
+            return EXIT_FAILURE;
+    return EXIT_SUCCESS;
+}
+
+// Each client has another area, also after a restart: the writes of an earlier one may arrive
+// later.
+static int run_client(void *argument) {
+    char name[] = "client", option[] = "--emulated", address[] = "10.77.0.1", port[] = "7471",
+         number[8];
+    char *const emulated[] = {name, option, address, port, number, NULL}, *const native[] = {
+                                                                              name, address,
+                                                                              port, number,
+                                                                              NULL};
+    (void)argument;
+    for (unsigned ended = served; ended < CLIENTS; ended++) {
+        for (unsigned tries = 0; !is_listening; tries++)
+            if (tries == 100 || rdma_sim_advance(100000000))
+                return EXIT_FAILURE;
+        if (++started == AREAS)
+            return EXIT_FAILURE;
+        is_listening = false;
+        snprintf(number, sizeof(number), "%u", started);
+        if (chosen->is_emulated ? client_main(5, (char **)emulated)
+                                : client_main(4, (char **)native))
+            return EXIT_FAILURE;
+    }
+    return EXIT_SUCCESS;
+}
+
+// Checks the words while a request is late: other ones may have passed it.
+static int watch(void *argument) {
+    (void)argument;
+    for (unsigned i = 0; i < 40 && served < CLIENTS; i++) {
+        if (rdma_sim_advance(50000000))
+            return EXIT_FAILURE;
+        check_words(rdma_sim_check_persistent);
+    }
+    return EXIT_SUCCESS;
+}
+
+static bool run(const struct configuration *configuration, uint64_t schedules, uint64_t seed) {
+    const struct rdma_sim_program programs[] = {{1, run_server, NULL, "server"},
+                                                {2, run_client, NULL, "client"},
+                                                {1, watch, NULL, "watcher"}};
+    const struct rdma_sim_memory memory = {1, bytes, sizeof(bytes), 0};
+    const struct rdma_sim_test test = {
+        .options = {.device = configuration->device, .seed = seed},
+        .programs = programs,
+        .program_count = configuration->is_emulated ? 3 : 2, // emulated: requests pass others
+        .check = check,
+        .schedules = schedules ? schedules : configuration->schedules,
+        .faults = configuration->faults ? configuration->faults : "all",
+        .search = configuration->search,
+        .memories = &memory,
+        .memory_count = 1};
+    char module[64];
+    struct timespec begin, end;
+    chosen = configuration;
+    snprintf(module, sizeof(module), "%s-server", configuration->modules);
+    server_main = find_main(module);
+    snprintf(module, sizeof(module), "%s-client", configuration->modules);
+    client_main = find_main(module);
+    clock_gettime(CLOCK_MONOTONIC, &begin);
+    const int found = rdma_sim_explore(&test);
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    printf("%s: %s, %.1f s\n", configuration->name, found ? rdma_sim_error() : "nothing found",
+           (double)(end.tv_sec - begin.tv_sec) + (double)(end.tv_nsec - begin.tv_nsec) / 1e9);
+    return found == 0;
+}
+
+int main(int argc, char *argv[]) {
+    for (size_t i = 0; i < sizeof(configurations) / sizeof(*configurations); i++)
+        if (argc > 1 && strcmp(argv[1], configurations[i].name) == 0)
+            return run(&configurations[i], argc > 2 ? strtoull(argv[2], NULL, 10) : 0,
+                       argc > 3 ? strtoull(argv[3], NULL, 10) : 0)
+                       ? EXIT_SUCCESS
+                       : EXIT_FAILURE;
+    fprintf(stderr, "usage: operations CONFIGURATION [SCHEDULES [SEED]]\n");
+    return EXIT_FAILURE;
+}
