@@ -94,7 +94,7 @@ void Trace::executing(const sim::Qp &qp, const sim::Qp &target, const sim::Send 
     if (const std::string now = sent_digest(*fabric_, qp, send);
         found != posted_.end() && !now.empty() && now != found->second)
         add({Step::MESSAGE, request.host, host_name(request.host),
-             "has changed the data of " + describe(request.wr) + " since its post, QP " +
+             "has changed the data of " + describe(request.wr) + ", QP " +
                  std::to_string(request.qp)});
     if (send.wr.opcode == IBV_WR_RDMA_READ || send.wr.opcode == SIM_WR_FLUSH ||
         send.length == 0)
