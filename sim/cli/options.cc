@@ -247,17 +247,14 @@ void read_seeds(ExploreSettings &settings, std::string_view text) {
 }
 
 void read_search(ExploreSettings &settings, std::string_view text) {
-    constexpr std::string_view EXHAUSTIVE = "exhaustive:";
-    if (text.starts_with(EXHAUSTIVE)) {
-        settings.most_choices = number("--search exhaustive:CHOICES",
-                                       text.substr(EXHAUSTIVE.size()), 1, UINT32_MAX);
-        text = "exhaustive";
-    }
-    const std::optional<Search> search = find_search(text);
+    const std::optional<SearchOption> search = find_search(text);
     if (!search)
         refuse("--search takes mixed, random, pct or exhaustive[:CHOICES], not '%.*s'",
                static_cast<int>(text.size()), text.data());
-    settings.search = *search;
+    settings.search = search->kind;
+    if (search->choices)
+        settings.most_choices =
+            number("--search exhaustive:CHOICES", *search->choices, 1, UINT32_MAX);
 }
 
 // Calls the function for each word of a list, which commas separate.

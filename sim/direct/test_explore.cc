@@ -83,21 +83,18 @@ void TestSearch::check_host(const std::string &name, unsigned host) const {
                                   std::to_string(hosts) + " hosts"};
 }
 
-// Reads "KIND" or "exhaustive:CHOICES".
 void TestSearch::read_search(std::string_view text) {
-    constexpr std::string_view LIMITED = "exhaustive:";
-    const std::optional<Search> search =
-        text.starts_with(LIMITED) ? Search::EXHAUSTIVE : find_search(text);
+    const std::optional<SearchOption> search = find_search(text);
     bool is_valid = search.has_value();
-    if (text.starts_with(LIMITED)) {
-        const char *const end = text.data() + text.size();
+    if (is_valid && search->choices) {
+        const char *const end = search->choices->data() + search->choices->size();
         const auto [after, error] =
-            std::from_chars(text.data() + LIMITED.size(), end, most_choices_);
+            std::from_chars(search->choices->data(), end, most_choices_);
         is_valid = error == std::errc() && after == end && most_choices_ > 0;
     }
     if (!is_valid)
         throw Refusal{EINVAL, "there is no search '" + std::string(text) + "'"};
-    search_ = *search;
+    search_ = search->kind;
 }
 
 void TestSearch::add_memory() {

@@ -34,14 +34,17 @@ uint64_t limit_in(Chooser::Window window, uint64_t limit) {
 
 } // namespace
 
-std::optional<Search> find_search(std::string_view name) {
+std::optional<SearchOption> find_search(std::string_view text) {
+    constexpr std::string_view LIMITED = "exhaustive:";
     constexpr std::pair<const char *, Search> KINDS[] = {{"mixed", Search::MIXED},
                                                          {"random", Search::RANDOM},
                                                          {"pct", Search::PRIORITIES},
                                                          {"exhaustive", Search::EXHAUSTIVE}};
-    for (const auto &[each, search] : KINDS)
-        if (name == each)
-            return search;
+    if (text.starts_with(LIMITED))
+        return SearchOption{Search::EXHAUSTIVE, text.substr(LIMITED.size())};
+    for (const auto &[name, kind] : KINDS)
+        if (text == name)
+            return SearchOption{kind, std::nullopt};
     return std::nullopt;
 }
 

@@ -11,7 +11,12 @@
 #include "choices.hh"
 
 enum class Search { MIXED, RANDOM, PRIORITIES, EXHAUSTIVE };
-std::optional<Search> find_search(std::string_view name); // of --search
+// KIND, or exhaustive:CHOICES.
+struct SearchOption {
+    Search kind;
+    std::optional<std::string_view> choices; // of a schedule of an enumeration, at most
+};
+std::optional<SearchOption> find_search(std::string_view text); // of --search
 
 // How a seed determines its choices.
 struct Plan {
