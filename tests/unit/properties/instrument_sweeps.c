@@ -101,7 +101,7 @@ SWEEP(a_descriptor_is_left_after_a_failure, keep_a_descriptor)
 SWEEP(a_failure_without_a_fault, fail_without_a_fault)
 SWEEP(a_misuse_after_a_failure, misuse)
 
-// A failed call of this name clears the handle of a request, or that of a peer.
+// A failed call of this name clears the handle of a request, or that of a peer configuration.
 static bool loses_a_handle(struct fixture *w, const void *call) {
     void *const handle = w;
     const bool is_request = !strstr(call, "_req_");
