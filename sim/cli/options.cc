@@ -39,8 +39,8 @@ the addresses 10.77.0.1 and fd77::1.
   -f, --fault WHEN ACTION   as one argument; "help" lists them
   -p, --pmem [HOST=]FILE    FILE is persistent memory (default: of host1)
       --dax KIND            device (default) or fs: the kind of the --pmem files
-      --platform PLATFORM   direct-write (default) or cpu-flush: whether data
-                            that a read follows is persistent
+      --platform PLATFORM   direct-write (default), cpu-flush or flush-only: what
+                            makes data persistent
       --lose WHAT           of data that is not persistent when the power
                             fails: all (default) or random words
       --strong NAME[,NAME]  turns weaknesses of devices off; "help" lists them,
@@ -178,6 +178,14 @@ bool choice(const char *option, std::string_view text, const char *first, const 
         refuse("%s takes %s or %s, not '%.*s'", option, first, second,
                static_cast<int>(text.size()), text.data());
     return text == second;
+}
+
+sim_platform read_platform(std::string_view text) {
+    const std::optional<sim_platform> found = sim::find_platform(text);
+    if (!found)
+        refuse("--platform takes direct-write, cpu-flush or flush-only, not '%.*s'",
+               static_cast<int>(text.size()), text.data());
+    return *found;
 }
 
 // Removes and returns the HOST of "[HOST=]VALUE"; 0 if no host precedes '='.
@@ -407,8 +415,7 @@ void read_option(ExploreSettings &settings, int option, const char *value) {
         break;
     }
     case PLATFORM:
-        settings.fabric.has_direct_write =
-            choice("--platform", value, "cpu-flush", "direct-write");
+        settings.fabric.platform = read_platform(value);
         break;
     case DAX:
         settings.fabric.has_fs_dax = choice("--dax", value, "device", "fs");

@@ -77,10 +77,10 @@ struct rdma_sim_program {
     const char *name; /* in findings; default: "hostN" */
 };
 
-/* Memory of a host that survives a power failure where it was flushed: by a persistent flush or
- * a read of the device after its writes, or by rdma_sim_persist(). Each other word that was
- * written has its last persistent value afterwards, or any later one. `address` is a multiple
- * of 8. All programs of the host may use the memory. */
+/* Memory of a host that survives a power failure where it was flushed: by a persistent flush,
+ * by what the `platform` of the test permits, or by rdma_sim_persist(). Each other word that
+ * was written has its last persistent value afterwards, or any later one. `address` is a
+ * multiple of 8. All programs of the host may use the memory. */
 struct rdma_sim_memory {
     unsigned host;
     void *address;
@@ -107,6 +107,7 @@ struct rdma_sim_test {
         *search; /* as of "rdma-sim explore --search": KIND[:CHOICES]; default: "mixed" */
     const struct rdma_sim_memory *memories;
     unsigned memory_count;
+    const char *platform; /* as of "rdma-sim --platform"; default: "direct-write" */
 };
 
 #define RDMA_SIM_FOUND (-1)
@@ -122,8 +123,8 @@ struct rdma_sim_test {
  * again if they have a duration. In a program, rdma_sim_advance() is a wait. A program may wait
  * only in it, in rdma_sim_poll(), and in functions of libibverbs and librdmacm.
  *   EBUSY    a fabric exists
- *   EINVAL   the test has no program, or a program without a function; there is no such fault
- *            or search; a memory is empty, or its address is no multiple of 8
+ *   EINVAL   the test has no program, or a program without a function; there is no such
+ *            fault, search or platform; a memory is empty, or its address is no multiple of 8
  *   ERANGE   there is no such host
  *   ENOTSUP  no host of a test can have the fault, or the device lacks the weakness
  *   ENODEV   there is no such device

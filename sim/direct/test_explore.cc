@@ -67,6 +67,12 @@ TestSearch::TestSearch(const rdma_sim_test &test)
         if (!test.programs[i].run)
             throw Refusal{EINVAL, name + " has no function"};
     }
+    if (test.platform) {
+        const std::optional<sim_platform> platform = find_platform(test.platform);
+        if (!platform)
+            throw Refusal{EINVAL, "there is no platform '" + std::string(test.platform) + "'"};
+        exploration_.options.platform = *platform;
+    }
     add_memory();
     add_faults();
     void *const memory = mmap(nullptr, sizeof(Report), PROT_READ | PROT_WRITE,

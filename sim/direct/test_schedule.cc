@@ -135,9 +135,10 @@ void TestSchedule::power_off(const Fault &fault) {
 
 // ---- programs ------------------------------------------------------------------------------
 
-// What ran before a restart does not continue.
+// What ran before a restart does not continue, nor is the new process suspended.
 void TestSchedule::begin(TestProgram &program) {
     program.state = TestProgram::START;
+    program.is_suspended = false;
     program.function = "its start";
     program.is_listening = false;
     program.id = ++starts_;
@@ -263,13 +264,14 @@ bool TestSchedule::pass_time() {
     const bool waits_forever =
         next == NEVER &&
         ::is_idle(now() - progress_at_, report_.turns - progress_turns_, occurred_ != 0);
+    const TestProgram &first = programs_.front();
     for (const TestProgram &program : programs_)
-        if (program.is_suspended)
+        if (program.is_suspended || program.state == TestProgram::ENDED)
             continue;
-        else if (program.state == TestProgram::START)
-            next = std::min(next, programs_.front().started_at + SECOND);
-        else if (program.state != TestProgram::ENDED)
+        else if (program.state != TestProgram::START)
             next = std::min(next, program.until);
+        else if (first.state != TestProgram::START)
+            next = std::min(next, first.started_at + SECOND);
     if (next != NEVER && !waits_forever) {
         advance(next);
         return true;

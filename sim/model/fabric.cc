@@ -102,6 +102,13 @@ Fabric::~Fabric() {
         end_session(*sessions.begin()->second);
 }
 
+std::optional<sim_platform> find_platform(std::string_view name) {
+    for (unsigned i = 0; i < SIM_PLATFORMS; i++)
+        if (name == sim_platform_names[i])
+            return static_cast<sim_platform>(i);
+    return std::nullopt;
+}
+
 int Fabric::call(Caller &caller, const void *request, size_t length, Reply &reply) {
     uint32_t op = 0;
     if (length < sizeof(op))

@@ -12,6 +12,7 @@
 #include <cstring>
 #include <functional>
 #include <map>
+#include <optional>
 #include <random>
 #include <set>
 #include <span>
@@ -22,8 +23,7 @@ struct Options {
     unsigned hosts = 2;
     const sim_profile *profile = nullptr;            // of the devices of all hosts
     std::map<unsigned, const sim_profile *> of_host; // except these
-    bool has_direct_write = true;                    // a read makes earlier writes persistent
-    sim_level level = SIM_PLATFORM;                  // of the memory rule
+    sim_platform platform = SIM_DIRECT_WRITE;        // of the memory rule
     bool has_fs_dax = false; // persistent memory is files on FS-DAX, not device DAX
     uint64_t seed = 1;
     bool reuses_qp_numbers = false; // a QP gets the lowest free number of its host
@@ -31,6 +31,8 @@ struct Options {
     Scheduler *scheduler = nullptr; // NULL: a Clock
     Weaknesses strong;              // the weaknesses that are off
 };
+
+std::optional<sim_platform> find_platform(std::string_view name);
 
 // What happens to a datagram.
 enum class Fate { ARRIVES, LOST, REPEATED, LATE };

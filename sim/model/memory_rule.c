@@ -10,6 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+const char *const sim_platform_names[SIM_PLATFORMS] = {
+    [SIM_DIRECT_WRITE] = "direct-write",
+    [SIM_CPU_FLUSH] = "cpu-flush",
+    [SIM_FLUSH_ONLY] = "flush-only",
+};
+
 // InfiniBand Architecture Specification, volume 1: a read or an atomic operation returns the
 // data of earlier writes, and the completion of a receive follows them (9.5); a flush has a
 // range (annex A19); an operation with 0 bytes need not access the memory (C9-88).
@@ -29,16 +35,16 @@ enum sim_reach sim_made_visible(uint32_t opcode, uint64_t length) {
 // A read of the device does not pass its earlier writes (PCI Express Base
 // Specification, 2.4.1), so they have reached the memory controller when its data arrives.
 // Fetch-and-add and compare-and-swap read as well; an atomic write does not.
-enum sim_reach sim_made_persistent(enum sim_level level, bool has_direct_write, uint32_t opcode,
+enum sim_reach sim_made_persistent(enum sim_platform platform, uint32_t opcode,
                                    unsigned flush_type, uint64_t length) {
     const bool is_read = opcode == IBV_WR_RDMA_READ;
     if (length == 0)
         return SIM_NO_WRITES;
     if (opcode == SIM_WR_FLUSH)
         return flush_type & SIM_FLUSH_PERSISTENT ? SIM_WRITES_IN_RANGE : SIM_NO_WRITES;
-    if (!has_direct_write)
+    if (platform == SIM_CPU_FLUSH)
         return SIM_NO_WRITES;
-    if (level == SIM_FLUSH_ONLY)
+    if (platform == SIM_FLUSH_ONLY)
         return is_read && length <= sizeof(uint64_t) ? SIM_WRITES_IN_REST : SIM_NO_WRITES;
     return is_read || sim_is_atomic(opcode) ? SIM_ALL_WRITES : SIM_NO_WRITES;
 }

@@ -21,10 +21,13 @@ extern "C" {
 // device of the target has accepted it, visible when the processor reads its value, and
 // persistent when it survives a power failure.
 
-// What makes writes persistent: all that platforms do, or only a flush, which on devices
-// without native flush is a read of up to 8 bytes. Such a read does not contain the length of
-// the flush.
-enum sim_level { SIM_PLATFORM, SIM_FLUSH_ONLY };
+// What makes writes persistent. With direct write, the memory controller or the cache to which
+// the device writes belongs to the persistence domain, so that a read makes them persistent as
+// a flush does; with CPU flush, it is a cache that a power failure clears. Flush only is what a
+// program may rely on: only a flush, which on devices without native flush is a read of up to 8
+// bytes. Such a read does not contain the length of the flush.
+enum sim_platform { SIM_DIRECT_WRITE, SIM_CPU_FLUSH, SIM_FLUSH_ONLY, SIM_PLATFORMS };
+extern const char *const sim_platform_names[SIM_PLATFORMS];
 
 // The earlier writes of the connection that an operation affects.
 enum sim_reach {
@@ -37,9 +40,8 @@ enum sim_reach {
 // `length`: the bytes that the operation transfers, or those of the range of a flush.
 enum sim_reach sim_made_visible(uint32_t opcode, uint64_t length);
 
-// `has_direct_write`: the memory controller, or the cache, to which the device writes belongs
-// to the persistence domain. `flush_type`: of a flush.
-enum sim_reach sim_made_persistent(enum sim_level level, bool has_direct_write, uint32_t opcode,
+// `flush_type`: of a flush.
+enum sim_reach sim_made_persistent(enum sim_platform platform, uint32_t opcode,
                                    unsigned flush_type, uint64_t length);
 
 // ---- stores --------------------------------------------------------------------------------

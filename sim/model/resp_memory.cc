@@ -239,9 +239,8 @@ void record_write(Fabric &fabric, Qp &qp, const MemoryRanges &places, uint64_t l
 
 void make_persistent(Fabric &fabric, Qp &qp, const Send &send, const MemoryRanges &range,
                      uint64_t length) {
-    const Options &options = fabric.options();
-    const sim_reach reach = sim_made_persistent(options.level, options.has_direct_write,
-                                                send.wr.opcode, send.wr.flush_type, length);
+    const sim_reach reach = sim_made_persistent(fabric.options().platform, send.wr.opcode,
+                                                send.wr.flush_type, length);
     if (reach == SIM_ALL_WRITES) {
         for (const UnflushedWrite &written : qp.written)
             written.program->persist(written.address, written.length, qp.handle);

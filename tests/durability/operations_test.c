@@ -21,7 +21,7 @@
 #define WORDS (AREAS * WORDS_OF_AREA)
 
 static const struct configuration {
-    const char *name, *modules, *device;
+    const char *name, *modules, *device, *platform;
     bool is_emulated;
     unsigned schedules;
     const char *faults, *search;
@@ -31,12 +31,14 @@ static const struct configuration {
     {.name = "emulated",
      .modules = "operations",
      .device = "mlx5",
+     .platform = "flush-only",
      .is_emulated = true,
      .schedules = 700},
     // With librpma as on headers without native operations.
     {.name = "old",
      .modules = "operations-old",
      .device = "mlx5",
+     .platform = "flush-only",
      .is_emulated = true,
      .schedules = 300},
     {.name = "exhaustive",
@@ -229,7 +231,8 @@ static bool run(const struct configuration *configuration, uint64_t schedules, u
         .faults = configuration->faults ? configuration->faults : "all",
         .search = configuration->search,
         .memories = &memory,
-        .memory_count = 1};
+        .memory_count = 1,
+        .platform = configuration->platform};
     char module[64];
     struct timespec begin, end;
     chosen = configuration;

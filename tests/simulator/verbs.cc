@@ -114,11 +114,10 @@ void Network::begin(unsigned machines, bool has_native_operations) {
     sim::Options options;
     options.hosts = machines;
     options.profile = &profile;
-    options.has_direct_write = !has_native_operations;
+    options.platform = has_native_operations ? SIM_CPU_FLUSH : SIM_FLUSH_ONLY;
     options.reuses_qp_numbers = true;
     options.caches_neighbours = false;
     options.scheduler = this;
-    options.level = SIM_FLUSH_ONLY;
     descriptors_.clear(); // of the previous schedule
     fabric_.reset();
     places_.clear();

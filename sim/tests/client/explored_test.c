@@ -1,129 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copyright 2026, the rdma-sim developers */
 
-/* explored_test.c -- rdma_sim_explore(): programs that do not end or wait for long, locks,
- * persistent memory, and faults that end programs
+/* explored_test.c -- rdma_sim_explore(): locks, programs that do not end or wait for long,
+ * random numbers, and faults that end programs
  */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "explored.h"
 
-#include <cmocka.h>
-#include <errno.h>
-#include <poll.h>
-#include <rdma-sim.h>
-#include <rdma/rdma_cma.h>
-#include <rdma/rdma_verbs.h>
-#include <stdio.h>
-#include <string.h>
-
-#define PORT "7204"
-#define ACCESS                                                                   \
-    (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | \
-     IBV_ACCESS_REMOTE_ATOMIC)
-
-/* A program returns the line of its first failure. */
-#define MUST(call)           \
-    do {                     \
-        if (!(call))         \
-            return __LINE__; \
-    } while (0)
-
-static struct {
-    uint64_t lock, counter;
-} memory __attribute__((aligned(8))); /* of the server */
-
-static struct {
-    uint64_t addr;
-    uint32_t rkey;
-} offer;
-
-static unsigned clients;    /* of the server */
-static int has_reported;    /* a program has reported its data as safe */
 static unsigned long turns; /* of a client that waits for the lock */
-
-static struct rdma_cm_id *endpoint(int flags) {
-    struct rdma_addrinfo hints = {.ai_flags = flags, .ai_port_space = RDMA_PS_TCP}, *found;
-    struct ibv_qp_init_attr attr = {.qp_type = IBV_QPT_RC, .cap = {4, 4, 1, 1, 0}};
-    struct rdma_cm_id *id = NULL;
-    if (rdma_getaddrinfo("10.77.0.1", PORT, &hints, &found) == 0) {
-        if (rdma_create_ep(&id, found, NULL, &attr) != 0)
-            id = NULL;
-        rdma_freeaddrinfo(found);
-    }
-    return id;
-}
-
-static int serve(void *argument) {
-    struct rdma_cm_id *listener, *ids[2];
-    struct rdma_cm_event *event;
-    struct ibv_mr *mr;
-    (void)argument;
-    MUST((listener = endpoint(RAI_PASSIVE)) != NULL && rdma_listen(listener, 2) == 0);
-    for (unsigned i = 0; i < clients; i++) {
-        MUST(rdma_get_request(listener, &ids[i]) == 0);
-        MUST((mr = ibv_reg_mr(ids[i]->pd, &memory, sizeof(memory), ACCESS)) != NULL);
-        offer.addr = (uintptr_t)&memory;
-        offer.rkey = mr->rkey;
-        struct rdma_conn_param param = {.private_data = &offer,
-                                        .private_data_len = sizeof(offer),
-                                        .responder_resources = 4};
-        MUST(rdma_accept(ids[i], &param) == 0);
-    }
-    for (unsigned i = 0; i < clients; i++)
-        MUST(rdma_get_cm_event(ids[i]->channel, &event) == 0 && rdma_ack_cm_event(event) == 0);
-    return 0;
-}
-
-/* A client: its connection, and the word of its requests. */
-struct client {
-    struct rdma_cm_id *id;
-    struct ibv_mr *mr;
-    uint64_t word, addr;
-    uint32_t rkey;
-};
-
-static int connect_client(struct client *client) {
-    struct rdma_conn_param param = {.initiator_depth = 4, .retry_count = 7};
-    MUST((client->id = endpoint(0)) != NULL);
-    MUST((client->mr = ibv_reg_mr(client->id->pd, &client->word, 8, ACCESS)) != NULL);
-    MUST(rdma_connect(client->id, &param) == 0);
-    memcpy(&offer, client->id->event->param.conn.private_data, sizeof(offer));
-    client->addr = offer.addr;
-    client->rkey = offer.rkey;
-    return 0;
-}
-
-/* `place`: of the word of the server, an offset. */
-static int execute(struct client *client, enum ibv_wr_opcode opcode, size_t place,
-                   uint64_t swap) {
-    struct ibv_sge sge = {(uintptr_t)&client->word, 8, client->mr->lkey};
-    struct ibv_send_wr *bad,
-        wr = {.sg_list = &sge, .num_sge = 1, .opcode = opcode, .send_flags = IBV_SEND_SIGNALED};
-    struct ibv_wc wc;
-    if (opcode == IBV_WR_ATOMIC_CMP_AND_SWP) {
-        wr.wr.atomic.remote_addr = client->addr + place;
-        wr.wr.atomic.rkey = client->rkey;
-        wr.wr.atomic.swap = swap;
-    } else {
-        wr.wr.rdma.remote_addr = client->addr + place;
-        wr.wr.rdma.rkey = client->rkey;
-    }
-    MUST(ibv_post_send(client->id->qp, &wr, &bad) == 0);
-    MUST(rdma_get_send_comp(client->id, &wc) == 1 && wc.status == IBV_WC_SUCCESS);
-    return 0;
-}
-
-static int write_word(struct client *client, size_t place, uint64_t value) {
-    client->word = value;
-    return execute(client, IBV_WR_RDMA_WRITE, place, 0);
-}
-
-static int read_word(struct client *client, size_t place) {
-    return execute(client, IBV_WR_RDMA_READ, place, 0);
-}
 
 /* Without a wait between its tries. `argument`: whether it is a lock. */
 static int increase_under_lock(void *argument) {
@@ -250,125 +134,8 @@ static void poll_is_ended_by_an_event_or_its_time(void **state) {
     assert_int_equal(rdma_sim_poll(NULL, 0, 0), 0);
 }
 
-/* ---- persistent memory, and faults that end programs ----------------------------------------
+/* ---- random numbers, and faults that end programs ------------------------------------------
  */
-
-/* Writes a word and reports it as safe. `argument`: whether it makes the word persistent. */
-static int write_safely(void *argument) {
-    struct client client;
-    MUST(connect_client(&client) == 0);
-    MUST(write_word(&client, 8, 0x0101010101010101) == 0);
-    if (*(const int *)argument)
-        MUST(read_word(&client, 8) == 0);
-    has_reported = 1;
-    return rdma_disconnect(client.id);
-}
-
-static int store_safely(void *argument) {
-    rdma_sim_advance(1);
-    memory.counter = 0x0101010101010101;
-    if (*(const int *)argument)
-        MUST(rdma_sim_persist(&memory.counter, sizeof(memory.counter)) == 0);
-    has_reported = 1;
-    return 0;
-}
-
-static const char *check_word(void *argument) {
-    (void)argument;
-    return !has_reported || memory.counter == 0x0101010101010101 ? NULL : "the word is lost";
-}
-
-static int is_torn(uint64_t word) {
-    return word != (word & 0xff) * 0x0101010101010101;
-}
-
-static const char *check_whole(void *argument) {
-    (void)argument;
-    return is_torn(memory.counter) ? "the word is torn" : NULL;
-}
-
-static void power_failure_loses_what_was_not_persistent(void **state) {
-    static const struct {
-        int (*run)(void *);
-        const char *(*check)(void *);
-        int makes_persistent;
-        unsigned flags;
-        const char *finding; /* NULL: none */
-    } rows[] = {
-        {write_safely, check_word, 1, 0, NULL},
-        {write_safely, check_word, 0, 0, "the check fails: the word is lost"},
-        {write_safely, check_word, 1, RDMA_SIM_MEMORY_NO_DIRECT_WRITE,
-         "the check fails: the word is lost"},
-        {store_safely, check_word, 1, RDMA_SIM_MEMORY_NO_DIRECT_WRITE, NULL},
-        {store_safely, check_word, 0, 0, "the check fails: the word is lost"},
-        {write_safely, check_whole, 1, 0, NULL},
-        {write_safely, check_whole, 1, RDMA_SIM_MEMORY_TEARS,
-         "the check fails: the word is torn"},
-    };
-    (void)state;
-    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
-        const int is_client = rows[i].run == write_safely;
-        int makes_persistent = rows[i].makes_persistent;
-        const struct rdma_sim_program programs[] = {
-            {1, is_client ? serve : rows[i].run, &makes_persistent, NULL},
-            {2, rows[i].run, &makes_persistent, NULL}};
-        const struct rdma_sim_memory lost = {1, &memory, sizeof(memory), rows[i].flags};
-        const struct rdma_sim_test test = {.programs = programs,
-                                           .program_count = is_client ? 2 : 1,
-                                           .check = rows[i].check,
-                                           .schedules = 400,
-                                           .faults = "power-off",
-                                           .memories = &lost,
-                                           .memory_count = 1};
-        clients = 1;
-        const int found = rdma_sim_explore(&test);
-        if (found != (rows[i].finding ? RDMA_SIM_FOUND : 0))
-            fail_msg("row %zu: %d, %s", i, found, rdma_sim_error());
-        if (rows[i].finding)
-            assert_non_null(strstr(rdma_sim_error(), rows[i].finding));
-    }
-    assert_int_equal(memory.counter, 0); /* of this process */
-    assert_int_equal(rdma_sim_persist(&memory, 8), ENOENT);
-}
-
-/* Its connection has the memory of the server, which is of this process. */
-static int check_persistence(void *argument) {
-    struct client client;
-    (void)argument;
-    MUST(connect_client(&client) == 0);
-    MUST(rdma_sim_check_persistent(&memory, sizeof(memory)) == 0);
-    MUST(write_word(&client, 8, 7) == 0);
-    MUST(rdma_sim_check_persistent(&memory, sizeof(memory)) == ENODATA);
-    MUST(strstr(rdma_sim_error(), "a power failure can change the data at ") != NULL);
-    MUST(rdma_sim_check_persistent(&memory.lock, 8) == 0);
-    MUST(write_word(&client, 8, 0) == 0); /* 7 can remain */
-    MUST(rdma_sim_check_persistent(&memory.counter, 8) == ENODATA);
-    MUST(read_word(&client, 8) == 0);
-    MUST(rdma_sim_check_persistent(&memory, sizeof(memory)) == 0);
-    MUST(rdma_sim_check_persistent(&memory, sizeof(memory) + 1) == ENODATA);
-    memory.lock = 1;
-    MUST(rdma_sim_check_persistent(&memory.lock, 8) == ENODATA);
-    MUST(rdma_sim_persist(&memory.lock, 8) == 0);
-    MUST(rdma_sim_check_persistent(&memory.lock, 8) == 0);
-    MUST(rdma_disconnect(client.id) == 0);
-    return 0;
-}
-
-static void content_is_persistent_after_its_flush(void **state) {
-    const struct rdma_sim_program programs[] = {{1, serve, NULL, NULL},
-                                                {2, check_persistence, NULL, NULL}};
-    const struct rdma_sim_memory lost = {1, &memory, sizeof(memory), 0};
-    const struct rdma_sim_test test = {.options = {.strong = "word-order"},
-                                       .programs = programs,
-                                       .program_count = 2,
-                                       .schedules = 50,
-                                       .memories = &lost,
-                                       .memory_count = 1};
-    (void)state;
-    clients = 1;
-    assert_int_equal(rdma_sim_explore(&test), 0);
-    assert_int_equal(rdma_sim_check_persistent(&memory, 8), ENOENT);
-}
 
 static uint64_t numbers[4];
 
@@ -455,6 +222,23 @@ static void killed_program_is_started_again_or_not(void **state) {
         }
 }
 
+/* Both are on the host. */
+static void program_that_is_frozen_at_a_power_failure_is_started_again(void **state) {
+    const struct rdma_sim_program programs[] = {{1, count_starts, NULL, NULL},
+                                                {1, count_starts, NULL, NULL}};
+    const struct rdma_sim_memory lost = {1, &memory, sizeof(memory), 0};
+    const struct rdma_sim_test test = {.programs = programs,
+                                       .program_count = 2,
+                                       .schedules = 2000,
+                                       .faults = "freeze,power-off",
+                                       .search = "exhaustive:2",
+                                       .memories = &lost,
+                                       .memory_count = 1};
+    (void)state;
+    if (rdma_sim_explore(&test) != 0)
+        fail_msg("%s", rdma_sim_error());
+}
+
 static const char *check_restarted_twice(void *argument) {
     (void)argument;
     return starts == 3 ? "it was started three times" : NULL;
@@ -489,10 +273,9 @@ int main(void) {
         cmocka_unit_test(endless_program_after_a_fault_is_no_finding),
         cmocka_unit_test(program_with_long_waits_is_no_finding),
         cmocka_unit_test(poll_is_ended_by_an_event_or_its_time),
-        cmocka_unit_test(power_failure_loses_what_was_not_persistent),
-        cmocka_unit_test(content_is_persistent_after_its_flush),
         cmocka_unit_test(random_numbers_depend_on_the_seed_only),
         cmocka_unit_test(killed_program_is_started_again_or_not),
+        cmocka_unit_test(program_that_is_frozen_at_a_power_failure_is_started_again),
         cmocka_unit_test(exhaustive_search_is_limited_to_its_choices),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -234,8 +234,8 @@ void read_makes_what_was_written_persistent(void **) {
     static const struct {
         std::vector<Operation> operations;
         std::vector<Range> persistent;
-        sim_level level = SIM_PLATFORM;
-        bool has_direct_write = true, is_volatile = false;
+        sim_platform platform = SIM_DIRECT_WRITE;
+        bool is_volatile = false;
     } rows[] = {
 #define WRITE(offset, length) {IBV_WR_RDMA_WRITE, offset, length}
 #define READ(offset, length) \
@@ -254,12 +254,11 @@ void read_makes_what_was_written_persistent(void **) {
         {{{IBV_WR_SEND, 0, 24}, READ(64, 8)}, {{0, 24}}},
         {{WRITE(0, 8), {IBV_WR_ATOMIC_FETCH_AND_ADD, 64, 8}}, {{0, 8}}},
         {{{IBV_WR_ATOMIC_FETCH_AND_ADD, 64, 8}, READ(0, 8)}, {{64, 8}}},
-        {{WRITE(0, 8), READ(64, 8)}, {}, SIM_PLATFORM, false},
-        {{WRITE(0, 8), READ(64, 8)}, {}, SIM_PLATFORM, true, true},
+        {{WRITE(0, 8), READ(64, 8)}, {}, SIM_CPU_FLUSH},
+        {{WRITE(0, 8), READ(64, 8)}, {}, SIM_DIRECT_WRITE, true},
         {{WRITE(0, 8), READ(64, 8)}, {{64, BYTES - 64}}, SIM_FLUSH_ONLY},
         {{WRITE(0, 8), READ(0, 1)}, {{0, BYTES}}, SIM_FLUSH_ONLY},
         {{WRITE(0, 8), READ(0, 9)}, {}, SIM_FLUSH_ONLY},
-        {{WRITE(0, 8), READ(0, 8)}, {}, SIM_FLUSH_ONLY, false},
 #undef WRITE
 #undef READ
     };
@@ -267,8 +266,7 @@ void read_makes_what_was_written_persistent(void **) {
         Ranges recorded;
         recorded.is_volatile = row.is_volatile;
         Pair pair({.persistence = &recorded, .change_options = [&](Options &options) {
-                       options.level = row.level;
-                       options.has_direct_write = row.has_direct_write;
+                       options.platform = row.platform;
                    }});
         recorded.begin = pair.b.memory;
         pair.receive(64);

@@ -24,56 +24,55 @@ struct operation {
     unsigned writer, at, length; // in bytes
 };
 
-// Bit n: word n. Persistent: of a platform whose device writes to the persistence domain, and
-// of one whose device writes to caches.
+// Bit n: word n.
 static const struct sequence {
     struct operation operations[OPERATIONS];
-    unsigned visible, platform[2], flush_only[2];
+    unsigned visible, persistent[SIM_PLATFORMS];
 } SEQUENCES[] = {
 // clang-format off
 #define TWO {'W', 0, 0, 8}, {'W', 0, 8, 8}
     // A write alone promises nothing, also after another one.
-    {{TWO}, 0, {0, 0}, {0, 0}},
+    {{TWO}, 0, {0, 0, 0}},
     // A read of at least 1 byte, anywhere, follows all earlier writes of its connection.
-    {{TWO, {'R', 0, 0, 0}}, 0, {0, 0}, {0, 0}},
-    {{TWO, {'R', 0, 0, 1}}, 3, {3, 0}, {3, 0}},
-    {{TWO, {'R', 0, 0, 8}}, 3, {3, 0}, {3, 0}},
-    {{TWO, {'R', 0, 0, 9}}, 3, {3, 0}, {0, 0}},
-    {{TWO, {'R', 0, 8, 8}}, 3, {3, 0}, {2, 0}},
-    {{TWO, {'R', 0, 40, 8}}, 3, {3, 0}, {0, 0}},
-    {{{'R', 0, 0, 8}, TWO}, 0, {0, 0}, {0, 0}},
-    {{TWO, {'R', 1, 0, 8}}, 0, {0, 0}, {0, 0}},
-    {{{'W', 0, 0, 8}, {'R', 0, 0, 8}, {'W', 0, 8, 8}}, 1, {1, 0}, {1, 0}},
-    {{{'W', 0, 0, 8}, {'W', 1, 8, 8}, {'R', 0, 0, 8}}, 1, {1, 0}, {1, 0}},
+    {{TWO, {'R', 0, 0, 0}}, 0, {0, 0, 0}},
+    {{TWO, {'R', 0, 0, 1}}, 3, {3, 0, 3}},
+    {{TWO, {'R', 0, 0, 8}}, 3, {3, 0, 3}},
+    {{TWO, {'R', 0, 0, 9}}, 3, {3, 0, 0}},
+    {{TWO, {'R', 0, 8, 8}}, 3, {3, 0, 2}},
+    {{TWO, {'R', 0, 40, 8}}, 3, {3, 0, 0}},
+    {{{'R', 0, 0, 8}, TWO}, 0, {0, 0, 0}},
+    {{TWO, {'R', 1, 0, 8}}, 0, {0, 0, 0}},
+    {{{'W', 0, 0, 8}, {'R', 0, 0, 8}, {'W', 0, 8, 8}}, 1, {1, 0, 1}},
+    {{{'W', 0, 0, 8}, {'W', 1, 8, 8}, {'R', 0, 0, 8}}, 1, {1, 0, 1}},
     // Of a word that two connections write, a read makes the write of its own persistent.
-    {{{'W', 0, 0, 8}, {'R', 0, 0, 9}, {'W', 1, 0, 8}}, 1, {1, 0}, {0, 0}},
+    {{{'W', 0, 0, 8}, {'R', 0, 0, 9}, {'W', 1, 0, 8}}, 1, {1, 0, 0}},
     // Atomic operations read. What they write is not earlier.
-    {{TWO, {'P', 0, 16, 8}}, 7, {3, 0}, {0, 0}},
-    {{TWO, {'C', 0, 16, 8}}, 7, {3, 0}, {0, 0}},
-    {{TWO, {'P', 0, 16, 8}, {'R', 0, 16, 8}}, 7, {7, 0}, {4, 0}},
+    {{TWO, {'P', 0, 16, 8}}, 7, {3, 0, 0}},
+    {{TWO, {'C', 0, 16, 8}}, 7, {3, 0, 0}},
+    {{TWO, {'P', 0, 16, 8}, {'R', 0, 16, 8}}, 7, {7, 0, 4}},
     // An atomic write, a message and immediate data are visible after the earlier writes.
-    {{TWO, {'A', 0, 16, 8}}, 7, {0, 0}, {0, 0}},
-    {{TWO, {'I', 0, 16, 8}}, 7, {0, 0}, {0, 0}},
-    {{TWO, {'I', 0, 0, 0}}, 3, {0, 0}, {0, 0}},
-    {{TWO, {'S', 0, 0, 0}}, 3, {0, 0}, {0, 0}},
-    {{TWO, {'S', 1, 0, 0}}, 0, {0, 0}, {0, 0}},
+    {{TWO, {'A', 0, 16, 8}}, 7, {0, 0, 0}},
+    {{TWO, {'I', 0, 16, 8}}, 7, {0, 0, 0}},
+    {{TWO, {'I', 0, 0, 0}}, 3, {0, 0, 0}},
+    {{TWO, {'S', 0, 0, 0}}, 3, {0, 0, 0}},
+    {{TWO, {'S', 1, 0, 0}}, 0, {0, 0, 0}},
     // A flush has a range of whole words; only its persistent type makes them persistent.
-    {{TWO, {'F', 0, 0, 16}}, 3, {3, 3}, {3, 3}},
-    {{TWO, {'F', 0, 0, 1}}, 1, {1, 1}, {1, 1}},
-    {{TWO, {'F', 0, 7, 2}}, 3, {3, 3}, {3, 3}},
-    {{TWO, {'F', 0, 8, 8}}, 2, {2, 2}, {2, 2}},
-    {{TWO, {'F', 0, 16, 8}}, 0, {0, 0}, {0, 0}},
-    {{TWO, {'F', 0, 0, 0}}, 0, {0, 0}, {0, 0}},
-    {{TWO, {'F', 1, 0, 16}}, 0, {0, 0}, {0, 0}},
-    {{TWO, {'V', 0, 0, 16}}, 3, {0, 0}, {0, 0}},
-    {{TWO, {'V', 0, 0, 0}}, 0, {0, 0}, {0, 0}},
-    {{TWO, {'V', 0, 0, 16}, {'F', 0, 0, 8}}, 3, {1, 1}, {1, 1}},
-    {{{'F', 0, 0, 16}, TWO}, 0, {0, 0}, {0, 0}},
-    {{{'A', 0, 0, 8}, {'F', 0, 0, 8}}, 1, {1, 1}, {1, 1}},
-    {{{'A', 0, 0, 8}, {'R', 0, 0, 8}}, 1, {1, 0}, {1, 0}},
+    {{TWO, {'F', 0, 0, 16}}, 3, {3, 3, 3}},
+    {{TWO, {'F', 0, 0, 1}}, 1, {1, 1, 1}},
+    {{TWO, {'F', 0, 7, 2}}, 3, {3, 3, 3}},
+    {{TWO, {'F', 0, 8, 8}}, 2, {2, 2, 2}},
+    {{TWO, {'F', 0, 16, 8}}, 0, {0, 0, 0}},
+    {{TWO, {'F', 0, 0, 0}}, 0, {0, 0, 0}},
+    {{TWO, {'F', 1, 0, 16}}, 0, {0, 0, 0}},
+    {{TWO, {'V', 0, 0, 16}}, 3, {0, 0, 0}},
+    {{TWO, {'V', 0, 0, 0}}, 0, {0, 0, 0}},
+    {{TWO, {'V', 0, 0, 16}, {'F', 0, 0, 8}}, 3, {1, 1, 1}},
+    {{{'F', 0, 0, 16}, TWO}, 0, {0, 0, 0}},
+    {{{'A', 0, 0, 8}, {'F', 0, 0, 8}}, 1, {1, 1, 1}},
+    {{{'A', 0, 0, 8}, {'R', 0, 0, 8}}, 1, {1, 0, 1}},
     // The flag of a record: it is never persistent before the record.
-    {{TWO, {'F', 0, 0, 16}, {'A', 0, 16, 8}}, 7, {3, 3}, {3, 3}},
-    {{TWO, {'R', 0, 0, 8}, {'A', 0, 16, 8}, {'R', 0, 16, 8}}, 7, {7, 0}, {7, 0}},
+    {{TWO, {'F', 0, 0, 16}, {'A', 0, 16, 8}}, 7, {3, 3, 3}},
+    {{TWO, {'R', 0, 0, 8}, {'A', 0, 16, 8}, {'R', 0, 16, 8}}, 7, {7, 0, 7}},
     // clang-format on
 };
 
@@ -120,14 +119,14 @@ static void show(struct state *state, unsigned writer, unsigned words) {
 }
 
 static void execute_operation(struct state *state, const struct operation *operation,
-                              enum sim_level level, bool has_direct_write) {
+                              enum sim_platform platform) {
     const uint32_t opcode = opcode_of(operation->what);
     const unsigned type = operation->what == 'F' ? SIM_FLUSH_PERSISTENT : SIM_FLUSH_GLOBAL,
                    writer = operation->writer, at = operation->at, length = operation->length;
     show(state, writer,
          state->pending[writer] & words_of(at, length, sim_made_visible(opcode, length)));
-    const unsigned persistent = words_of(
-        at, length, sim_made_persistent(level, has_direct_write, opcode, type, length));
+    const unsigned persistent =
+        words_of(at, length, sim_made_persistent(platform, opcode, type, length));
     for (unsigned word = 0; word < WORDS; word++)
         if (persistent >> word & 1)
             sim_flush_stores(&state->stores, writer, word, word + 1);
@@ -141,25 +140,22 @@ static void execute_operation(struct state *state, const struct operation *opera
 static void sequences_make_words_visible_and_persistent(void **unused) {
     (void)unused;
     for (size_t i = 0; i < sizeof(SEQUENCES) / sizeof(SEQUENCES[0]); i++)
-        for (unsigned variant = 0; variant < 4; variant++) {
+        for (unsigned platform = 0; platform < SIM_PLATFORMS; platform++) {
             const struct sequence *sequence = &SEQUENCES[i];
-            const enum sim_level level = variant / 2 ? SIM_FLUSH_ONLY : SIM_PLATFORM;
-            const unsigned caches = variant % 2;
             struct state state = {0};
             state.stores.persistent = state.persistent;
             state.stores.settled = state.settled;
             for (size_t k = 0; k < OPERATIONS && sequence->operations[k].what; k++)
-                execute_operation(&state, &sequence->operations[k], level, !caches);
+                execute_operation(&state, &sequence->operations[k], platform);
             unsigned persistent = 0;
             for (unsigned word = 0; word < WORDS; word++)
                 persistent |= (unsigned)state.persistent[word] << word;
-            const unsigned expected =
-                (level == SIM_PLATFORM ? sequence->platform : sequence->flush_only)[caches];
+            const unsigned expected = sequence->persistent[platform];
             if (state.visible != sequence->visible || persistent != expected)
-                fail_msg("sequence %zu, level %d, caches %u: words %#x are visible and %#x "
-                         "persistent, not %#x and %#x",
-                         i, level, caches, state.visible, persistent, sequence->visible,
-                         expected);
+                fail_msg("sequence %zu, %s: words %#x are visible and %#x persistent, not %#x "
+                         "and %#x",
+                         i, sim_platform_names[platform], state.visible, persistent,
+                         sequence->visible, expected);
             free(state.stores.all);
         }
 }

@@ -109,7 +109,7 @@ void read_does_not_pass_a_read(void **) {
     Ranges recorded;
     Pair pair({.persistence = &recorded,
                .scheduler = &scheduler,
-               .change_options = [](Options &options) { options.level = SIM_FLUSH_ONLY; }});
+               .change_options = [](Options &options) { options.platform = SIM_FLUSH_ONLY; }});
     recorded.begin = pair.b.memory;
     pair.direct.fabric().set_delay(1, 2, MS);
     assert_int_equal(pair.post(IBV_WR_RDMA_READ, 8), 0);

@@ -258,7 +258,7 @@ def arguments(fixture):
             ("--hosts 1 true :: true", "there is no host2, only 1 hosts"),
             ("--device mlx6 true", "there is no device 'mlx6'"),
             ("--device host3=rxe true", "there is no host3"),
-            ("--platform cpu true", "--platform takes cpu-flush or direct-write"),
+            ("--platform cpu true", "--platform takes direct-write, cpu-flush or flush-only, not 'cpu'"),
             ("--until host0 true", "--until takes a host"),
             ("--join no-such-fabric true", "no fabric 'no-such-fabric' runs"),
             ("--pmem /no/such/file true", "--pmem /no/such/file: No such file"),

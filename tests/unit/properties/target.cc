@@ -118,8 +118,7 @@ void target_start(bool has_native_flush, bool has_native_atomic_write) {
     profile.has_native_atomic_write = has_native_atomic_write;
     sim::Options options;
     options.profile = &profile;
-    options.level = SIM_FLUSH_ONLY;
-    options.has_direct_write = !has_native_flush;
+    options.platform = has_native_flush ? SIM_CPU_FLUSH : SIM_FLUSH_ONLY;
     target = std::make_unique<Target>(options);
     target->direct.use_host(2);
     target->channel = rdma_create_event_channel();
