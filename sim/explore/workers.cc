@@ -24,8 +24,9 @@ namespace {
 class Message {
   public:
     Message() = default;
-    explicit Message(std::string bytes) : bytes_(std::move(bytes)), reads_(true) {}
-    const std::string &bytes() const { return bytes_; }
+    // For bytes() that the caller sets.
+    explicit Message(size_t length) : bytes_(length, '\0'), reads_(true) {}
+    std::string &bytes() { return bytes_; }
     template <class T>
     requires std::is_trivially_copyable_v<T>
     void add(T &value) { add(&value, sizeof(value)); }
@@ -98,10 +99,9 @@ template <class T> bool receive_object(int fd, T &object) {
     uint64_t size = 0;
     if (!receive_bytes(fd, &size, sizeof(size)))
         return false;
-    std::string bytes(size, '\0');
-    if (!receive_bytes(fd, bytes.data(), size))
+    Message message(size);
+    if (!receive_bytes(fd, message.bytes().data(), size))
         return false;
-    Message message(std::move(bytes));
     add(message, object);
     return true;
 }
